@@ -1,0 +1,89 @@
+//! The time that drivers tell the state machines.
+
+use core::fmt;
+use core::ops::{Add, AddAssign, Sub};
+pub use core::time::Duration;
+
+/// A point in time, in nanoseconds since an origin that the driver chooses.
+///
+/// Real drivers count from their start on the monotonic clock, simulated ones from zero. The
+/// range is 584 years; arithmetic saturates at both ends, so that a far deadline never wraps.
+#[derive(Clone, Copy, Debug, Default, Eq, Hash, Ord, PartialEq, PartialOrd)]
+pub struct Instant(u64);
+
+impl Instant {
+    /// The origin.
+    pub const ZERO: Self = Self(0);
+    /// Later than every deadline.
+    pub const FAR_FUTURE: Self = Self(u64::MAX);
+
+    /// The instant `nanos` nanoseconds after the origin.
+    #[must_use]
+    pub const fn from_nanos(nanos: u64) -> Self {
+        Self(nanos)
+    }
+
+    /// The instant `millis` milliseconds after the origin.
+    #[must_use]
+    pub const fn from_millis(millis: u64) -> Self {
+        Self(millis.saturating_mul(1_000_000))
+    }
+
+    /// Nanoseconds since the origin.
+    #[must_use]
+    pub const fn as_nanos(self) -> u64 {
+        self.0
+    }
+
+    /// Seconds since the origin.
+    #[must_use]
+    #[expect(clippy::cast_precision_loss, reason = "2^53 ns are 104 days; beyond, a microsecond is lost")]
+    pub fn as_secs_f64(self) -> f64 {
+        self.0 as f64 / 1e9
+    }
+
+    /// The time since `earlier`; zero if `earlier` is later.
+    #[must_use]
+    pub const fn since(self, earlier: Self) -> Duration {
+        Duration::from_nanos(self.0.saturating_sub(earlier.0))
+    }
+}
+
+/// Nanoseconds of `duration`, saturating at 584 years.
+#[must_use]
+pub fn saturating_nanos(duration: Duration) -> u64 {
+    u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
+}
+
+impl Add<Duration> for Instant {
+    type Output = Self;
+    fn add(self, duration: Duration) -> Self {
+        Self(self.0.saturating_add(saturating_nanos(duration)))
+    }
+}
+
+impl AddAssign<Duration> for Instant {
+    fn add_assign(&mut self, duration: Duration) {
+        *self = *self + duration;
+    }
+}
+
+impl Sub<Duration> for Instant {
+    type Output = Self;
+    fn sub(self, duration: Duration) -> Self {
+        Self(self.0.saturating_sub(saturating_nanos(duration)))
+    }
+}
+
+impl Sub for Instant {
+    type Output = Duration;
+    fn sub(self, earlier: Self) -> Duration {
+        self.since(earlier)
+    }
+}
+
+impl fmt::Display for Instant {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}.{:06} s", self.0 / 1_000_000_000, self.0 % 1_000_000_000 / 1_000)
+    }
+}
