@@ -1,5 +1,8 @@
 //! One IP packet: parsed once at the edge, cheap to clone.
 
+use crate::checksum::{Sum, pseudo_header};
+use crate::ip::Protocol;
+use crate::parse::payload_at;
 use crate::{IcmpError, TcpHeader, UdpHeader};
 use bytes::Bytes;
 use core::net::IpAddr;
@@ -18,9 +21,17 @@ pub struct Packet {
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub(crate) enum Body {
     /// The packet as it was on the wire, from the first byte of the IP header.
-    Captured(Bytes),
-    /// The payload is a stretch of a generated stream.
+    Captured(Captured),
+    /// A TCP segment whose payload is a stretch of a generated stream.
     Modelled(ModelledPayload),
+}
+
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub(crate) struct Captured {
+    /// Exactly the packet: `total_len` bytes.
+    pub(crate) bytes: Bytes,
+    /// Offset of the transport header.
+    pub(crate) transport_at: u32,
 }
 
 /// Payload that is known by where it stands in a generated stream, instead of by its bytes.
@@ -100,12 +111,115 @@ impl Packet {
         self.header.total_len
     }
 
+    /// The packet's bytes from the first of the IP header on, if it has any: a modelled packet
+    /// gets them from [`Packet::to_bytes`].
+    #[must_use]
+    pub const fn bytes(&self) -> Option<&Bytes> {
+        match &self.body {
+            Body::Captured(captured) => Some(&captured.bytes),
+            Body::Modelled(_) => None,
+        }
+    }
+
+    /// The transport payload, if the packet has bytes. For [`Transport::IcmpError`] that is the
+    /// quotation and what follows it, for [`Transport::Other`] what follows the IP headers.
+    #[must_use]
+    pub fn payload(&self) -> Option<&[u8]> {
+        let Body::Captured(captured) = &self.body else {
+            return None;
+        };
+        let start = payload_at(&self.header, captured.transport_at as usize);
+        captured
+            .bytes
+            .get(start..start + self.header.payload_len as usize)
+    }
+
+    /// Where the payload of a modelled packet stands in its stream.
+    #[must_use]
+    pub const fn modelled(&self) -> Option<ModelledPayload> {
+        match &self.body {
+            Body::Captured(_) => None,
+            Body::Modelled(payload) => Some(*payload),
+        }
+    }
+
+    /// Whether the checksum of the transport is right, where Outlast knows what it covers: TCP,
+    /// UDP, ICMP and ICMPv6, not in fragments. A UDP checksum of zero says that there is none
+    /// (RFC 768; RFC 6935 for IPv6) and counts as right. A packet that still waits for a network
+    /// card to fill it in fails: complete it with
+    /// [`Edit::fill_checksums`](crate::edit::Edit::fill_checksums).
+    #[must_use]
+    pub fn checksums_ok(&self) -> bool {
+        let Body::Captured(captured) = &self.body else {
+            return true;
+        };
+        let data = captured
+            .bytes
+            .get(captured.transport_at as usize..)
+            .unwrap_or_default();
+        match self.checksum_cover(data) {
+            Some((_, [0, 0])) if matches!(self.header.transport, Transport::Udp(_)) => true,
+            Some((sum, _)) => sum.is_intact(),
+            None => true,
+        }
+    }
+
+    /// The sum over all that the transport's checksum covers, that field included, and the field;
+    /// `None` if there is none that is known. `data` starts with the transport header.
+    pub(crate) fn checksum_cover(&self, data: &[u8]) -> Option<(Sum, [u8; 2])> {
+        let protocol = self.header.transport.protocol(self.header.ip.source);
+        let at = self.header.transport.checksum_at(self.header.ip.source)?;
+        let field = *data.get(at..)?.first_chunk::<2>()?;
+        let covered = match self.header.transport {
+            // Its own length counts, which may be less than what IP carries.
+            Transport::Udp(_) => data.get(..8 + self.header.payload_len as usize)?,
+            _ => data,
+        };
+        let pseudo = match protocol {
+            Protocol::ICMP => Sum::default(),
+            _ => {
+                let IpHeader {
+                    source,
+                    destination,
+                    ..
+                } = self.header.ip;
+                pseudo_header(source, destination, protocol, covered.len())
+            }
+        };
+        Some((pseudo.bytes(covered), field))
+    }
+
     /// Sequence numbers that the segment occupies (SEG.LEN): payload, SYN and FIN.
     #[must_use]
     pub const fn sequence_len(&self) -> u32 {
         match &self.header.transport {
             Transport::Tcp(tcp) => self.header.payload_len + tcp.control_len(),
             _ => 0,
+        }
+    }
+}
+
+impl Transport {
+    /// The protocol number in the last IP header, in a packet from `source`.
+    pub(crate) const fn protocol(&self, source: IpAddr) -> Protocol {
+        match self {
+            Self::Tcp(_) => Protocol::TCP,
+            Self::Udp(_) => Protocol::UDP,
+            Self::IcmpError(_) if source.is_ipv4() => Protocol::ICMP,
+            Self::IcmpError(_) => Protocol::ICMPV6,
+            Self::Other { protocol, .. } => Protocol(*protocol),
+        }
+    }
+
+    /// Offset of the checksum in the transport header, if there is one that is known.
+    pub(crate) fn checksum_at(&self, source: IpAddr) -> Option<usize> {
+        match self {
+            Self::Tcp(_) => Some(crate::tcp::CHECKSUM_AT),
+            Self::Udp(_) => Some(crate::udp::CHECKSUM_AT),
+            Self::IcmpError(_) => Some(crate::icmp::CHECKSUM_AT),
+            Self::Other { fragment: true, .. } => None,
+            Self::Other { protocol, .. } => crate::icmp::Version::of(Protocol(*protocol), source)
+                .map(|_| crate::icmp::CHECKSUM_AT),
         }
     }
 }

@@ -1,10 +1,20 @@
 //! TCP (RFC 9293): the header as a value.
 
-mod options;
+pub(crate) mod options;
 
-pub use options::{Experimental, SackBlock, TcpOptions, Timestamps, UserTimeout};
+pub use options::{
+    Experimental, MAX_OPTIONS_LEN, SackBlock, TcpOptions, Timestamps, UserTimeout, kind,
+};
 
 use crate::SeqNumber;
+use crate::error::{ParseError, Part};
+use alloc::vec::Vec;
+
+/// Length of a header without options.
+pub(crate) const HEADER_LEN: usize = 20;
+
+/// Where the checksum lies in the header.
+pub(crate) const CHECKSUM_AT: usize = 16;
 
 /// The control bits of a TCP header (RFC 9293, section 3.1).
 #[derive(Clone, Copy, Debug, Default, Eq, Hash, PartialEq)]
@@ -86,5 +96,64 @@ impl TcpHeader {
     #[must_use]
     pub const fn control_len(&self) -> u32 {
         self.has(TcpFlags::SYN) as u32 + self.has(TcpFlags::FIN) as u32
+    }
+
+    /// Length of the header on the wire in bytes, as builders write it: 20..=60.
+    #[must_use]
+    pub fn header_len(&self) -> usize {
+        HEADER_LEN + self.options.emitted_len()
+    }
+
+    /// Reads the header at the start of `segment`, and its length.
+    #[inline]
+    pub(crate) fn parse(segment: &[u8]) -> Result<(Self, usize), ParseError> {
+        let truncated = |needed| ParseError::Truncated {
+            part: Part::Tcp,
+            needed,
+            available: segment.len(),
+        };
+        let Some(fixed) = segment.first_chunk::<HEADER_LEN>() else {
+            return Err(truncated(HEADER_LEN));
+        };
+        let word = |at: usize| u16::from_be_bytes([fixed[at], fixed[at + 1]]);
+        let long = |at: usize| u32::from(word(at)) << 16 | u32::from(word(at + 2));
+        let header_len = usize::from(fixed[12] >> 4) * 4;
+        if header_len < HEADER_LEN {
+            return Err(ParseError::HeaderLength {
+                part: Part::Tcp,
+                length: header_len,
+            });
+        }
+        let Some(options) = segment.get(HEADER_LEN..header_len) else {
+            return Err(truncated(header_len));
+        };
+        let header = Self {
+            source_port: word(0),
+            destination_port: word(2),
+            seq: SeqNumber(long(4)),
+            ack: SeqNumber(long(8)),
+            flags: TcpFlags(fixed[13]),
+            window: word(14),
+            urgent: word(18),
+            options: TcpOptions::parse(options),
+        };
+        Ok((header, header_len))
+    }
+
+    /// Writes the header, its checksum zero.
+    pub(crate) fn write(&self, out: &mut Vec<u8>) {
+        let options = self.options.emit();
+        let words = (HEADER_LEN + options.len()) / 4;
+        out.extend_from_slice(&self.source_port.to_be_bytes());
+        out.extend_from_slice(&self.destination_port.to_be_bytes());
+        out.extend_from_slice(&self.seq.0.to_be_bytes());
+        out.extend_from_slice(&self.ack.0.to_be_bytes());
+        // At most fifteen words: four bits.
+        out.push((words as u8) << 4);
+        out.push(self.flags.0);
+        out.extend_from_slice(&self.window.to_be_bytes());
+        out.extend_from_slice(&[0, 0]);
+        out.extend_from_slice(&self.urgent.to_be_bytes());
+        out.extend_from_slice(&options);
     }
 }

@@ -1,13 +1,41 @@
-//! TCP options: MSS, window scale and timestamps (RFC 7323), SACK (RFC 2018), user timeout
-//! (RFC 5482) and the shared experimental kinds (RFC 6994).
+//! TCP options: MSS (RFC 9293), window scale and timestamps (RFC 7323), SACK (RFC 2018), user
+//! timeout (RFC 5482) and the shared experimental kinds (RFC 6994).
 
 use crate::SeqNumber;
 use arrayvec::ArrayVec;
 use core::time::Duration;
 
+/// Option kinds (IANA, "TCP Option Kind Numbers").
+pub mod kind {
+    /// End of the option list.
+    pub const END: u8 = 0;
+    /// No operation: padding between options.
+    pub const NOP: u8 = 1;
+    /// Maximum segment size.
+    pub const MSS: u8 = 2;
+    /// Window scale.
+    pub const WINDOW_SCALE: u8 = 3;
+    /// SACK permitted.
+    pub const SACK_PERMITTED: u8 = 4;
+    /// SACK.
+    pub const SACK: u8 = 5;
+    /// Timestamps.
+    pub const TIMESTAMPS: u8 = 8;
+    /// User timeout.
+    pub const USER_TIMEOUT: u8 = 28;
+    /// The first shared experimental kind.
+    pub const EXPERIMENT_1: u8 = 253;
+    /// The second shared experimental kind.
+    pub const EXPERIMENT_2: u8 = 254;
+}
+
+/// Room for options in a TCP header, in bytes: the data offset counts at most fifteen words.
+pub const MAX_OPTIONS_LEN: usize = 40;
+
 /// The options of one segment, as far as Outlast reads them.
 ///
-/// Of an option that occurs twice the first counts, as in Linux.
+/// Of an option that occurs twice the last counts, as in Linux (`tcp_parse_options`); of
+/// experimental ones, which differ by what follows their kind, the first.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
 pub struct TcpOptions {
     /// Maximum segment size (kind 2), in bytes.
@@ -24,6 +52,193 @@ pub struct TcpOptions {
     pub user_timeout: Option<UserTimeout>,
     /// The first experimental option (kinds 253 and 254).
     pub experimental: Option<Experimental>,
+    /// Something could not be read: an option of a known kind with a length that this kind does
+    /// not have, which was skipped, or a length below two or behind the header's end, where
+    /// reading stopped. Builders write nothing for it.
+    pub malformed: bool,
+}
+
+impl TcpOptions {
+    /// Reads the options behind the fixed part of a TCP header. An illegal length is survived
+    /// (RFC 9293, MUST-7), unknown kinds are skipped (MUST-6): see [`Self::malformed`].
+    #[must_use]
+    #[inline]
+    pub fn parse(mut area: &[u8]) -> Self {
+        let mut options = Self::default();
+        // What nearly every segment of a running connection carries, and nothing else.
+        if let &[
+            kind::NOP,
+            kind::NOP,
+            kind::TIMESTAMPS,
+            10,
+            a,
+            b,
+            c,
+            d,
+            e,
+            f,
+            g,
+            h,
+        ] = area
+        {
+            options.timestamps = Some(Timestamps::from_bytes([a, b, c, d, e, f, g, h]));
+            return options;
+        }
+        while let Some((&kind, rest)) = area.split_first() {
+            match kind {
+                kind::END => break,
+                kind::NOP => area = rest,
+                _ => {
+                    let Some((data, behind)) = split_option(area) else {
+                        options.malformed = true;
+                        break;
+                    };
+                    options.read(kind, data);
+                    area = behind;
+                }
+            }
+        }
+        options
+    }
+
+    fn read(&mut self, kind: u8, data: &[u8]) {
+        match (kind, data) {
+            (kind::MSS, &[a, b]) => self.mss = Some(u16::from_be_bytes([a, b])),
+            (kind::WINDOW_SCALE, &[shift]) => self.window_scale = Some(shift),
+            (kind::SACK_PERMITTED, []) => self.sack_permitted = true,
+            (kind::SACK, blocks) => match blocks.as_chunks::<8>() {
+                (blocks @ [_, ..], []) => {
+                    self.sack = blocks.iter().map(SackBlock::from_bytes).take(4).collect();
+                }
+                _ => self.malformed = true,
+            },
+            (kind::TIMESTAMPS, data) => match data.try_into() {
+                Ok(data) => self.timestamps = Some(Timestamps::from_bytes(data)),
+                Err(_) => self.malformed = true,
+            },
+            (kind::USER_TIMEOUT, &[a, b]) => {
+                // A value of zero is ignored (RFC 5482, section 3).
+                self.user_timeout = UserTimeout::from_bits(u16::from_be_bytes([a, b]));
+            }
+            (kind::MSS | kind::WINDOW_SCALE | kind::SACK_PERMITTED | kind::USER_TIMEOUT, _) => {
+                self.malformed = true;
+            }
+            (kind::EXPERIMENT_1 | kind::EXPERIMENT_2, data) if self.experimental.is_none() => {
+                // 38 bytes are all that a header can hold; a longer area is not a header's.
+                match ArrayVec::try_from(data) {
+                    Ok(data) => self.experimental = Some(Experimental { kind, data }),
+                    Err(_) => self.malformed = true,
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// The same options without what [`Self::emit`] would not write.
+    #[must_use]
+    pub fn fitted(mut self) -> Self {
+        self.malformed = false;
+        self.user_timeout = self.user_timeout.filter(|timeout| timeout.is_legal());
+        self.experimental = self.experimental.filter(Experimental::is_legal);
+        if self.fixed_len() + self.experimental_len() > MAX_OPTIONS_LEN {
+            self.experimental = None;
+        }
+        let room = MAX_OPTIONS_LEN - self.fixed_len() - self.experimental_len();
+        // Two bytes of padding and two of kind and length come before the blocks.
+        self.sack.truncate(room.saturating_sub(4) / 8);
+        self
+    }
+
+    /// Bytes that [`Self::emit`] writes, a multiple of four.
+    #[must_use]
+    pub fn emitted_len(&self) -> usize {
+        self.emit().len()
+    }
+
+    /// Length of what has no variable length, at most 24 bytes.
+    fn fixed_len(&self) -> usize {
+        let mss = if self.mss.is_some() { 4 } else { 0 };
+        let timestamps = if self.timestamps.is_some() { 12 } else { 0 };
+        // In front of timestamps it takes the place of their padding.
+        let sack_permitted = if self.sack_permitted && self.timestamps.is_none() {
+            4
+        } else {
+            0
+        };
+        let window_scale = if self.window_scale.is_some() { 4 } else { 0 };
+        let user_timeout = if self.user_timeout.is_some() { 4 } else { 0 };
+        mss + timestamps + sack_permitted + window_scale + user_timeout
+    }
+
+    fn experimental_len(&self) -> usize {
+        self.experimental
+            .as_ref()
+            .map_or(0, |option| (2 + option.data.len()).next_multiple_of(4))
+    }
+
+    /// The options as they stand in a header: in the order and with the padding of Linux, a
+    /// multiple of four bytes.
+    ///
+    /// What cannot be said is left out: a user timeout of zero or above 32767, an experimental
+    /// option of another kind. So is what does not fit in 40 bytes: first SACK blocks, the last
+    /// first, then the experimental option.
+    #[must_use]
+    pub fn emit(&self) -> ArrayVec<u8, MAX_OPTIONS_LEN> {
+        let options = self.clone().fitted();
+        let mut out = ArrayVec::new();
+        let mut put = |bytes: &[u8]| {
+            out.try_extend_from_slice(bytes)
+                .expect("fitted options have at most 40 bytes");
+        };
+        if let Some(mss) = options.mss {
+            put(&[kind::MSS, 4]);
+            put(&mss.to_be_bytes());
+        }
+        match (options.sack_permitted, options.timestamps) {
+            (true, Some(_)) => put(&[kind::SACK_PERMITTED, 2]),
+            (true, None) => put(&[kind::NOP, kind::NOP, kind::SACK_PERMITTED, 2]),
+            (false, Some(_)) => put(&[kind::NOP, kind::NOP]),
+            (false, None) => {}
+        }
+        if let Some(timestamps) = options.timestamps {
+            put(&[kind::TIMESTAMPS, 10]);
+            put(&timestamps.to_bytes());
+        }
+        if let Some(shift) = options.window_scale {
+            put(&[kind::NOP, kind::WINDOW_SCALE, 3, shift]);
+        }
+        if !options.sack.is_empty() {
+            put(&[
+                kind::NOP,
+                kind::NOP,
+                kind::SACK,
+                2 + 8 * options.sack.len() as u8,
+            ]);
+            for block in &options.sack {
+                put(&block.left.0.to_be_bytes());
+                put(&block.right.0.to_be_bytes());
+            }
+        }
+        if let Some(timeout) = options.user_timeout {
+            put(&[kind::USER_TIMEOUT, 4]);
+            put(&timeout.to_bits().to_be_bytes());
+        }
+        if let Some(Experimental { kind, data }) = &options.experimental {
+            put(&[*kind, 2 + data.len() as u8]);
+            put(data);
+            let padding = data.len().wrapping_neg().wrapping_sub(2) % 4;
+            put(&[kind::NOP; 3][..padding]);
+        }
+        out
+    }
+}
+
+/// The data of the option that starts `area`, and what follows it; `None` if its length is
+/// impossible.
+pub(crate) fn split_option(area: &[u8]) -> Option<(&[u8], &[u8])> {
+    let length = usize::from(*area.get(1)?);
+    let (option, behind) = area.split_at_checked(length)?;
+    Some((option.get(2..)?, behind))
 }
 
 /// One SACK block: the bytes from `left` up to, not including, `right`.
@@ -35,6 +250,15 @@ pub struct SackBlock {
     pub right: SeqNumber,
 }
 
+impl SackBlock {
+    fn from_bytes(&[a, b, c, d, e, f, g, h]: &[u8; 8]) -> Self {
+        Self {
+            left: SeqNumber(u32::from_be_bytes([a, b, c, d])),
+            right: SeqNumber(u32::from_be_bytes([e, f, g, h])),
+        }
+    }
+}
+
 /// TSval and TSecr (RFC 7323, section 3.2).
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct Timestamps {
@@ -42,6 +266,19 @@ pub struct Timestamps {
     pub value: u32,
     /// TSecr: the peer's clock, echoed.
     pub echo: u32,
+}
+
+impl Timestamps {
+    fn from_bytes([a, b, c, d, e, f, g, h]: [u8; 8]) -> Self {
+        Self {
+            value: u32::from_be_bytes([a, b, c, d]),
+            echo: u32::from_be_bytes([e, f, g, h]),
+        }
+    }
+
+    pub(crate) fn to_bytes(self) -> [u8; 8] {
+        (u64::from(self.value) << 32 | u64::from(self.echo)).to_be_bytes()
+    }
 }
 
 /// The user timeout option (RFC 5482, section 3): 15 bits of seconds or minutes.
@@ -54,6 +291,24 @@ pub struct UserTimeout {
 }
 
 impl UserTimeout {
+    const MINUTES: u16 = 0x8000;
+
+    fn from_bits(bits: u16) -> Option<Self> {
+        let timeout = Self {
+            minutes: bits & Self::MINUTES != 0,
+            value: bits & !Self::MINUTES,
+        };
+        timeout.is_legal().then_some(timeout)
+    }
+
+    pub(crate) fn to_bits(self) -> u16 {
+        self.value | if self.minutes { Self::MINUTES } else { 0 }
+    }
+
+    pub(crate) fn is_legal(self) -> bool {
+        (1..Self::MINUTES).contains(&self.value)
+    }
+
     /// The timeout as a duration.
     #[must_use]
     pub const fn as_duration(self) -> Duration {
@@ -68,4 +323,10 @@ pub struct Experimental {
     pub kind: u8,
     /// Identifier and data, as on the wire: a 16- or 32-bit ExID comes first.
     pub data: ArrayVec<u8, 38>,
+}
+
+impl Experimental {
+    pub(crate) fn is_legal(&self) -> bool {
+        matches!(self.kind, kind::EXPERIMENT_1 | kind::EXPERIMENT_2)
+    }
 }
