@@ -6,12 +6,14 @@
 
 extern crate alloc;
 
+mod build;
 mod checksum;
 mod error;
 mod icmp;
 mod ip;
 mod packet;
 mod parse;
+pub mod pattern;
 mod seq;
 pub mod tcp;
 mod udp;
