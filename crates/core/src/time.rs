@@ -37,7 +37,10 @@ impl Instant {
 
     /// Seconds since the origin.
     #[must_use]
-    #[expect(clippy::cast_precision_loss, reason = "2^53 ns are 104 days; beyond, a microsecond is lost")]
+    #[expect(
+        clippy::cast_precision_loss,
+        reason = "2^53 ns are 104 days; beyond, a microsecond is lost"
+    )]
     pub fn as_secs_f64(self) -> f64 {
         self.0 as f64 / 1e9
     }
@@ -84,6 +87,11 @@ impl Sub for Instant {
 
 impl fmt::Display for Instant {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}.{:06} s", self.0 / 1_000_000_000, self.0 % 1_000_000_000 / 1_000)
+        write!(
+            f,
+            "{}.{:06} s",
+            self.0 / 1_000_000_000,
+            self.0 % 1_000_000_000 / 1_000
+        )
     }
 }

@@ -18,7 +18,9 @@ impl ByteCount {
 impl fmt::Display for ByteCount {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.0 {
-            n if n >= 1_000_000_000 && n % 1_000_000 == 0 => write_scaled(f, n, 1_000_000_000, "GB"),
+            n if n >= 1_000_000_000 && n % 1_000_000 == 0 => {
+                write_scaled(f, n, 1_000_000_000, "GB")
+            }
             n if n >= 1_000_000 && n % 1_000 == 0 => write_scaled(f, n, 1_000_000, "MB"),
             n if n >= 1_000 && n % 10 == 0 => write_scaled(f, n, 1_000, "kB"),
             n => write!(f, "{n} B"),

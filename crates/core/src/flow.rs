@@ -1,0 +1,11 @@
+//! Flow tracking: what a gateway knows of a connection that passes it.
+
+mod key;
+mod rtt;
+mod table;
+mod tcp;
+
+pub use key::FlowKey;
+pub use rtt::LinkRtt;
+pub(crate) use table::{Admission, FlowIndex, FlowTable, Shelf};
+pub use tcp::{Half, Observation, Oddity, Phase, TcpFlow};

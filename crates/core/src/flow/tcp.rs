@@ -1,0 +1,342 @@
+//! Tracking of one TCP connection that passes the gateway.
+//!
+//! Models a window-checking tracker: which sequence and acknowledgement numbers an honest
+//! segment of this connection can carry, from what both hosts have shown so far (after the
+//! bounds of "Real Stateful TCP Packet Filtering in IP Filter", G. van Rooij, 2000, that Linux
+//! conntrack uses too). Needs to see both directions. A segment outside the bounds changes
+//! nothing here and is of no use to any mechanism; the gateway passes it untouched.
+//!
+//! Left out: what depends on the payload, and the urgent pointer.
+
+use super::LinkRtt;
+use crate::link::Direction;
+use crate::time::Instant;
+use outlast_wire::{SeqNumber, TcpFlags, TcpHeader};
+
+/// The largest shift of RFC 7323, section 2.3; assumed where the SYN was not seen.
+const MAX_WINDOW_SCALE: u8 = 14;
+/// The largest window there is: 65,535 bytes, scaled by 14.
+const LARGEST_WINDOW: u32 = (u16::MAX as u32) << MAX_WINDOW_SCALE;
+/// A segment may lag this far behind the newest one whatever the window is (as in conntrack:
+/// the largest unscaled window and a bit).
+const MIN_TOLERANCE: u32 = 66_000;
+
+/// One host's side of a connection.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Half {
+    /// The number after the last byte the host has sent, as far as seen.
+    pub next: SeqNumber,
+    /// The highest acknowledgement that its peer has sent for its data.
+    pub acked: SeqNumber,
+    /// The end of the largest window its peer has offered.
+    allowed: SeqNumber,
+    /// The largest window that the host itself has offered, in bytes.
+    largest_window: u32,
+    window_scale: Option<u8>,
+    acquaintance: Acquaintance,
+    fin: Option<SeqNumber>,
+}
+
+/// Where the numbers of a [`Half`] come from.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+enum Acquaintance {
+    /// Nowhere yet.
+    #[default]
+    None,
+    /// From what its peer acknowledged.
+    ByPeer,
+    /// From a segment of its own.
+    Seen,
+}
+
+impl Half {
+    /// Whether the host has sent something that its peer has not acknowledged.
+    #[must_use]
+    pub const fn has_outstanding(&self) -> bool {
+        self.next.after(self.acked)
+    }
+
+    /// Whether a segment from this host was seen, with numbers that fit its peer's.
+    #[must_use]
+    pub fn is_seen(&self) -> bool {
+        self.acquaintance == Acquaintance::Seen
+    }
+
+    fn finished(&self) -> bool {
+        self.fin.is_some_and(|fin| self.acked.at_or_after(fin))
+    }
+}
+
+/// How far a connection has come.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Phase {
+    /// Not both hosts were seen yet.
+    Opening,
+    /// Both hosts were seen, with numbers that fit.
+    Established,
+    /// Both FINs are acknowledged, or a RST went by.
+    Closed,
+}
+
+/// Why a segment does not belong to the connection as tracked.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Oddity {
+    /// SEG.SEQ is beyond the window that the peer offered.
+    BeyondWindow,
+    /// The segment is older than anything that can be outstanding.
+    TooOld,
+    /// It acknowledges what was never sent.
+    AcknowledgesUnsent,
+    /// Its acknowledgement is too old.
+    StaleAcknowledgement,
+    /// A SYN in the middle of a connection (RFC 5961, section 4).
+    UnexpectedSyn,
+    /// Flags that no host sends.
+    BadFlags,
+}
+
+/// What an honest segment meant.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct Observation {
+    /// It carries sequence numbers that were not seen before.
+    pub new_data: bool,
+    /// It occupies sequence numbers, all of which were seen before.
+    pub repeated: bool,
+    /// How far its acknowledgement advanced the other host's, in bytes.
+    pub newly_acked: u32,
+}
+
+/// A TCP connection that passes the gateway.
+#[derive(Clone, Copy, Debug)]
+pub struct TcpFlow {
+    /// The host on this side of the link.
+    pub near: Half,
+    /// The host beyond it.
+    pub far: Half,
+    /// How far the connection has come.
+    pub phase: Phase,
+    /// Round-trip time across the link.
+    pub rtt: LinkRtt,
+}
+
+impl TcpFlow {
+    /// A connection of which nothing is known yet.
+    #[must_use]
+    pub fn new() -> Self {
+        Self {
+            near: Half::default(),
+            far: Half::default(),
+            phase: Phase::Opening,
+            rtt: LinkRtt::default(),
+        }
+    }
+
+    /// The host that sends in `direction`.
+    #[must_use]
+    pub const fn sender(&self, direction: Direction) -> &Half {
+        match direction {
+            Direction::ToLink => &self.near,
+            Direction::FromLink => &self.far,
+        }
+    }
+
+    /// Takes in a segment that crosses in `direction` with `payload_len` bytes of data.
+    ///
+    /// # Errors
+    /// [`Oddity`] if no honest host would send it now; then nothing has changed.
+    pub fn observe(
+        &mut self,
+        now: Instant,
+        direction: Direction,
+        tcp: &TcpHeader,
+        payload_len: u32,
+    ) -> Result<Observation, Oddity> {
+        check_flags(tcp, payload_len)?;
+        let mut next = *self;
+        if tcp.has(TcpFlags::SYN) {
+            next.restart_if_new(direction, tcp)?;
+        }
+        let segment_len = payload_len + tcp.control_len();
+        let (sender, receiver) = next.halves(direction);
+        introduce(sender, receiver, tcp, segment_len);
+        check_bounds(sender, receiver, tcp, segment_len)?;
+        let observation = advance(sender, receiver, tcp, segment_len);
+        next.settle_phase(tcp);
+        next.measure(now, direction, tcp, segment_len, observation);
+        *self = next;
+        Ok(observation)
+    }
+
+    fn halves(&mut self, direction: Direction) -> (&mut Half, &mut Half) {
+        match direction {
+            Direction::ToLink => (&mut self.near, &mut self.far),
+            Direction::FromLink => (&mut self.far, &mut self.near),
+        }
+    }
+
+    /// A SYN begins a connection where none is alive; where one is, only its own
+    /// retransmission or answer is honest.
+    fn restart_if_new(&mut self, direction: Direction, tcp: &TcpHeader) -> Result<(), Oddity> {
+        let is_answer = tcp.has(TcpFlags::ACK);
+        match self.phase {
+            Phase::Closed if !is_answer => {
+                *self = Self {
+                    rtt: self.rtt,
+                    ..Self::new()
+                }
+            }
+            Phase::Closed => return Err(Oddity::UnexpectedSyn),
+            Phase::Established => {
+                // A SYN-ACK whose ACK was lost comes again; its numbers are behind, never new.
+                let sender = self.sender(direction);
+                let known = tcp.seq.before(sender.next) && tcp.seq.at_or_before(sender.acked);
+                if !(is_answer && known) {
+                    return Err(Oddity::UnexpectedSyn);
+                }
+            }
+            Phase::Opening => {}
+        }
+        Ok(())
+    }
+
+    fn settle_phase(&mut self, tcp: &TcpHeader) {
+        let both_seen = self.near.is_seen() && self.far.is_seen();
+        if tcp.has(TcpFlags::RST) || (self.near.finished() && self.far.finished()) {
+            self.phase = Phase::Closed;
+        } else if both_seen && self.phase == Phase::Opening {
+            self.phase = Phase::Established;
+        }
+    }
+
+    fn measure(
+        &mut self,
+        now: Instant,
+        direction: Direction,
+        tcp: &TcpHeader,
+        segment_len: u32,
+        observation: Observation,
+    ) {
+        match direction {
+            Direction::ToLink if observation.new_data => self.rtt.sent(now, tcp.seq + segment_len),
+            Direction::ToLink if observation.repeated => self.rtt.discard(),
+            Direction::FromLink if observation.newly_acked > 0 => {
+                self.rtt.acknowledged(now, tcp.ack);
+            }
+            _ => {}
+        }
+    }
+}
+
+impl Default for TcpFlow {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+fn check_flags(tcp: &TcpHeader, payload_len: u32) -> Result<(), Oddity> {
+    let (syn, fin) = (tcp.has(TcpFlags::SYN), tcp.has(TcpFlags::FIN));
+    let (rst, ack) = (tcp.has(TcpFlags::RST), tcp.has(TcpFlags::ACK));
+    let opens = syn && !fin && !rst;
+    let continues = !syn && ack && !(fin && rst);
+    let aborts = !syn && rst && !fin && payload_len == 0;
+    if opens || continues || aborts {
+        Ok(())
+    } else {
+        Err(Oddity::BadFlags)
+    }
+}
+
+/// First sight of a host: its numbers are taken from its own segment, and its peer's from its
+/// acknowledgement, if there is one.
+fn introduce(sender: &mut Half, receiver: &mut Half, tcp: &TcpHeader, segment_len: u32) {
+    if tcp.has(TcpFlags::SYN) {
+        sender.window_scale = Some(
+            tcp.options
+                .window_scale
+                .map_or(0, |s| s.min(MAX_WINDOW_SCALE)),
+        );
+    }
+    if sender.acquaintance == Acquaintance::None {
+        sender.next = tcp.seq + segment_len;
+        sender.acked = tcp.seq;
+        sender.allowed = sender.next + LARGEST_WINDOW;
+    }
+    if !receiver.is_seen() && tcp.has(TcpFlags::ACK) {
+        // What the host has sent, its peer can only tell by acknowledging it.
+        let first = receiver.acquaintance == Acquaintance::None;
+        if first || tcp.ack.after(receiver.next) {
+            receiver.acquaintance = Acquaintance::ByPeer;
+            receiver.next = tcp.ack;
+            receiver.acked = tcp.ack;
+            receiver.allowed = tcp.ack + LARGEST_WINDOW;
+        }
+    }
+}
+
+fn check_bounds(
+    sender: &Half,
+    receiver: &Half,
+    tcp: &TcpHeader,
+    segment_len: u32,
+) -> Result<(), Oddity> {
+    let end = tcp.seq + segment_len;
+    // A zero-window probe carries one byte beyond a closed window (RFC 9293, section 3.8.6.1).
+    if tcp.seq.after(sender.allowed + 1) {
+        return Err(Oddity::BeyondWindow);
+    }
+    let reach_back = receiver.largest_window.max(MIN_TOLERANCE);
+    if end.before(sender.next - reach_back) {
+        return Err(Oddity::TooOld);
+    }
+    if tcp.has(TcpFlags::ACK) {
+        if tcp.ack.after(receiver.next) {
+            return Err(Oddity::AcknowledgesUnsent);
+        }
+        let reach_back = sender.largest_window.max(MIN_TOLERANCE);
+        if tcp.ack.before(receiver.next - reach_back) {
+            return Err(Oddity::StaleAcknowledgement);
+        }
+    }
+    Ok(())
+}
+
+fn advance(
+    sender: &mut Half,
+    receiver: &mut Half,
+    tcp: &TcpHeader,
+    segment_len: u32,
+) -> Observation {
+    let end = tcp.seq + segment_len;
+    let first_sight = !sender.is_seen();
+    let new_data = segment_len > 0 && (end.after(sender.next) || first_sight);
+    let repeated = segment_len > 0 && !new_data;
+    sender.acquaintance = Acquaintance::Seen;
+    sender.next = sender.next.max(end);
+    if tcp.has(TcpFlags::FIN) {
+        sender.fin = Some(end);
+    }
+    let mut newly_acked = 0;
+    if tcp.has(TcpFlags::ACK) {
+        let window = scaled_window(sender, tcp);
+        sender.largest_window = sender.largest_window.max(window);
+        newly_acked = tcp.ack.distance_from(receiver.acked).max(0).unsigned_abs();
+        receiver.acked = receiver.acked.max(tcp.ack);
+        receiver.allowed = receiver.allowed.max(tcp.ack + window);
+    }
+    Observation {
+        new_data,
+        repeated,
+        newly_acked,
+    }
+}
+
+/// SEG.WND in bytes. The window of a SYN is never scaled (RFC 7323, section 2.2); that of a
+/// connection picked up in the middle is taken as large as it may be.
+fn scaled_window(sender: &Half, tcp: &TcpHeader) -> u32 {
+    let scale = match sender.window_scale {
+        _ if tcp.has(TcpFlags::SYN) => 0,
+        Some(scale) => scale,
+        None => MAX_WINDOW_SCALE,
+    };
+    u32::from(tcp.window) << scale
+}

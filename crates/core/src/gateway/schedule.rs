@@ -1,0 +1,75 @@
+//! Whose turn it is on one interface: small urgent packets first, then data, flow by flow.
+
+use crate::flow::FlowIndex;
+use crate::link::InterfaceId;
+use crate::mechanisms::path::Waiting;
+use crate::others::OtherTraffic;
+use crate::pace::Pacer;
+use crate::time::Instant;
+use crate::units::BitRate;
+use alloc::collections::VecDeque;
+
+/// Who may send next.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(super) enum Turn {
+    Flow(FlowIndex),
+    Others,
+}
+
+/// What waits for one interface.
+#[derive(Debug)]
+pub(super) struct Schedule {
+    pub(super) interface: InterfaceId,
+    pub(super) pacer: Pacer,
+    pub(super) others: OtherTraffic,
+    urgent: VecDeque<Turn>,
+    data: VecDeque<Turn>,
+    others_have_turn: bool,
+}
+
+impl Schedule {
+    pub(super) fn new(interface: InterfaceId, rate: Option<BitRate>) -> Self {
+        Self {
+            interface,
+            pacer: Pacer::new(rate),
+            others: OtherTraffic::default(),
+            urgent: VecDeque::new(),
+            data: VecDeque::new(),
+            others_have_turn: false,
+        }
+    }
+
+    pub(super) fn queue(&mut self, turn: Turn, waiting: Waiting) {
+        match waiting {
+            Waiting::Urgent => self.urgent.push_back(turn),
+            Waiting::Data => self.data.push_back(turn),
+        }
+    }
+
+    /// Other traffic takes part in the round, as one flow.
+    pub(super) fn give_others_a_turn(&mut self) {
+        if !self.others_have_turn {
+            self.others_have_turn = true;
+            self.data.push_back(Turn::Others);
+        }
+    }
+
+    pub(super) fn next_turn(&mut self) -> Option<Turn> {
+        let turn = self.urgent.pop_front().or_else(|| self.data.pop_front())?;
+        if turn == Turn::Others {
+            self.others_have_turn = false;
+        }
+        Some(turn)
+    }
+
+    /// When the next turn may be taken; `None` if nothing waits, or only an acknowledgement can
+    /// tell.
+    pub(super) fn next_chance(&self) -> Option<Instant> {
+        let waits = !self.urgent.is_empty() || !self.data.is_empty();
+        if waits {
+            self.pacer.next_chance()
+        } else {
+            None
+        }
+    }
+}

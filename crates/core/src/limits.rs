@@ -1,0 +1,83 @@
+//! Hard caps: every table and buffer has one, a defined action when full, and a counter.
+
+use crate::time::Duration;
+use crate::units::ByteCount;
+
+/// The caps of one gateway.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct Limits {
+    /// Tracked flows. When full, the least recently used flow gives way: closed ones first, then
+    /// those not seen in both directions, then established ones.
+    pub flows: usize,
+    /// Bytes kept for one flow. Past it the flow falls back to one kept packet.
+    pub held_per_flow: ByteCount,
+    /// Bytes kept for all TCP flows. Past it the flow that wants more falls back to one packet.
+    pub held_in_all: ByteCount,
+    /// Packets of UDP and everything else kept for one link; the oldest is dropped first.
+    pub other_packets: usize,
+    /// Bytes of UDP and everything else kept for one link; the oldest is dropped first.
+    pub other_bytes: ByteCount,
+    /// Peers remembered for one interface. Past it a new peer's indicators are ignored.
+    pub peers: usize,
+    /// How long a closed flow is remembered.
+    pub closed_timeout: Duration,
+    /// How long a flow is remembered that was not seen in both directions.
+    pub opening_timeout: Duration,
+    /// How long an idle established flow is remembered (RFC 5382, REQ-5: at least 2 h 4 min).
+    pub established_timeout: Duration,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            flows: 262_144,
+            held_per_flow: ByteCount(4 << 20),
+            held_in_all: ByteCount(256 << 20),
+            other_packets: 512,
+            other_bytes: ByteCount(512 << 10),
+            peers: 65_536,
+            closed_timeout: Duration::from_secs(120),
+            opening_timeout: Duration::from_secs(240),
+            established_timeout: Duration::from_secs(7_440),
+        }
+    }
+}
+
+/// What is left of the memory that all flows share.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct Budget {
+    used: u64,
+    cap: u64,
+}
+
+impl Budget {
+    /// All of `cap` is left.
+    #[must_use]
+    pub const fn new(cap: ByteCount) -> Self {
+        Self {
+            used: 0,
+            cap: cap.0,
+        }
+    }
+
+    /// Bytes taken.
+    #[must_use]
+    pub const fn used(&self) -> ByteCount {
+        ByteCount(self.used)
+    }
+
+    /// Takes `bytes`, or nothing and says false.
+    #[must_use]
+    pub(crate) const fn take(&mut self, bytes: u64) -> bool {
+        let fits = bytes <= self.cap - self.used;
+        if fits {
+            self.used += bytes;
+        }
+        fits
+    }
+
+    pub(crate) const fn give_back(&mut self, bytes: u64) {
+        debug_assert!(bytes <= self.used, "more given back than taken");
+        self.used = self.used.saturating_sub(bytes);
+    }
+}

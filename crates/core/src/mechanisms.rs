@@ -1,0 +1,3 @@
+//! What recovers connections.
+
+pub mod path;

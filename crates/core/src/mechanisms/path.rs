@@ -1,0 +1,181 @@
+//! Mechanisms on the path: they see the packets of both directions at one end of a link.
+
+mod hold;
+mod smart_link;
+
+use crate::counters::Counters;
+use crate::flow::{Observation, TcpFlow};
+use crate::limits::{Budget, Limits};
+use crate::link::{Direction, StateSince};
+use crate::time::{Duration, Instant};
+use alloc::boxed::Box;
+use core::fmt;
+use core::fmt::Debug;
+use outlast_wire::Packet;
+
+pub use smart_link::Level;
+
+/// A path mechanism, chosen at run time.
+#[derive(Clone, Copy, Debug, Default, Eq, Hash, PartialEq)]
+pub enum PathMechanismKind {
+    /// Nothing: packets pass, and what the link drops is lost.
+    #[default]
+    None,
+    /// One kept packet per connection (Scott and Mapp, levels 1 to 4).
+    SmartLink(Level),
+    /// Everything that the link dropped or would have dropped.
+    Hold,
+}
+
+/// What an operator should know of a mechanism before switching it on.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct Info {
+    /// Its name in scenario files and configuration.
+    pub name: &'static str,
+    /// Where it is published.
+    pub source: &'static str,
+    /// What it does, in one line.
+    pub summary: &'static str,
+    /// Whether it may acknowledge what the mobile has not.
+    pub acknowledges_ahead: bool,
+}
+
+impl PathMechanismKind {
+    /// Name, source and promise.
+    #[must_use]
+    pub const fn info(self) -> Info {
+        match self {
+            Self::None => Info {
+                name: "none",
+                source: "RFC 9293",
+                summary: "the control: every packet takes its chance",
+                acknowledges_ahead: false,
+            },
+            Self::SmartLink(level) => level.info(),
+            Self::Hold => hold::INFO,
+        }
+    }
+
+    /// The mechanism's part in one flow.
+    pub(crate) fn for_flow(self) -> Option<Box<dyn PathMechanism>> {
+        match self {
+            Self::None => None,
+            Self::SmartLink(level) => Some(Box::new(smart_link::SmartLink::new(level))),
+            Self::Hold => Some(Box::<hold::Hold>::default()),
+        }
+    }
+
+    /// Whether datagrams and other traffic are kept while the link is down.
+    pub(crate) const fn holds_other_traffic(self) -> bool {
+        matches!(self, Self::Hold)
+    }
+}
+
+impl fmt::Display for PathMechanismKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.info().name)
+    }
+}
+
+/// What happens to a packet that the gateway was shown.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+#[must_use]
+pub enum Verdict {
+    /// The driver forwards it, untouched.
+    Pass,
+    /// The gateway has it; the driver does not forward it.
+    Taken(TakeReason),
+}
+
+/// Why the gateway took a packet.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum TakeReason {
+    /// The link is down: it is sent at reconnection.
+    LinkDown,
+    /// It waits its turn behind what was kept for its flow.
+    BehindKept,
+    /// The same segment was re-sent less than a round-trip time ago.
+    JustResent,
+}
+
+/// Why the gateway sends a packet.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum SendReason {
+    /// The newest acknowledgement, which the link dropped.
+    NewestAck,
+    /// It was kept while the link was down.
+    Kept,
+    /// It was on the link when it went down, and is not acknowledged.
+    Unacknowledged,
+    /// The flow does not move yet: the kick is repeated.
+    RepeatedKick,
+    /// The kept packet of the smart link layer.
+    SmartLink,
+    /// It stood behind what was kept.
+    InTurn,
+}
+
+/// A packet that a mechanism wants sent now.
+#[derive(Debug)]
+pub(crate) struct Outgoing {
+    pub(crate) direction: Direction,
+    pub(crate) packet: Packet,
+    pub(crate) reason: SendReason,
+}
+
+/// What a mechanism has waiting for the link.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) enum Waiting {
+    /// A small packet that goes before all data.
+    Urgent,
+    /// Data, in its turn.
+    Data,
+}
+
+/// What a mechanism is told with every call.
+#[derive(Debug)]
+pub(crate) struct Context<'a> {
+    pub(crate) now: Instant,
+    /// The connection, as tracked after the packet at hand.
+    pub(crate) flow: &'a TcpFlow,
+    pub(crate) link: StateSince,
+    pub(crate) limits: &'a Limits,
+    pub(crate) budget: &'a mut Budget,
+    pub(crate) counters: &'a mut Counters,
+    /// Set to how long after link-up the flow moved again, once it does.
+    pub(crate) resumed: &'a mut Option<Duration>,
+}
+
+/// A mechanism's part in one flow. Every packet it is shown is plausible and of a connection
+/// that was seen in both directions.
+pub(crate) trait PathMechanism: Debug + Send {
+    /// A segment crosses.
+    fn handle_packet(
+        &mut self,
+        cx: &mut Context<'_>,
+        direction: Direction,
+        packet: &Packet,
+        observation: Observation,
+    ) -> Verdict;
+
+    /// The link says that it dropped this segment, which had passed towards it.
+    fn handle_drop(&mut self, cx: &mut Context<'_>, packet: &Packet);
+
+    /// The flow's link went up or down.
+    fn handle_link(&mut self, cx: &mut Context<'_>);
+
+    /// The deadline has come.
+    fn handle_timeout(&mut self, cx: &mut Context<'_>);
+
+    /// What waits for the link.
+    fn waiting(&self) -> Option<Waiting>;
+
+    /// The next packet that waits.
+    fn poll_transmit(&mut self, cx: &mut Context<'_>) -> Option<Outgoing>;
+
+    /// When it wants [`Self::handle_timeout`].
+    fn poll_timeout(&self) -> Option<Instant>;
+
+    /// Gives all memory back: the flow is gone.
+    fn release(&mut self, budget: &mut Budget);
+}

@@ -1,0 +1,132 @@
+//! From a reconnection until the flow moves again: whether the kick worked, and when to repeat it.
+
+use super::super::SendReason;
+use super::window::Copy;
+use crate::time::{Duration, Instant};
+use outlast_wire::SeqNumber;
+
+/// The longest pause between two kicks.
+const LONGEST_PAUSE: Duration = Duration::from_secs(15);
+/// The shortest: below it, an answer may be late for reasons of scheduling alone.
+const SHORTEST_PAUSE: Duration = Duration::from_millis(50);
+/// A flow whose far host owes no answer (only acknowledgements went its way) is kicked this
+/// often at most.
+const KICKS_WITHOUT_DATA: u8 = 6;
+
+/// The time after one link-up, for one flow.
+#[derive(Debug)]
+pub(super) struct Episode {
+    began: Instant,
+    /// Everything that was kept at link-up ends here; `None` if only an acknowledgement was.
+    target: Option<SeqNumber>,
+    /// Until then, what was merely transmitted may have arrived; `None` once that is settled.
+    in_doubt_until: Option<Instant>,
+    /// When the flow ought to have moved; `None` until something was sent.
+    next_kick: Option<Instant>,
+    pause: Duration,
+    kicks: u8,
+    has_moved: bool,
+}
+
+/// What to do when the flow has not moved in time.
+#[derive(Debug, Eq, PartialEq)]
+pub(super) enum Kick {
+    /// Kick again.
+    Again,
+    /// Nobody owes an answer.
+    GiveUp,
+}
+
+impl Episode {
+    pub(super) fn new(now: Instant, patience: Duration, target: Option<SeqNumber>) -> Self {
+        Self {
+            began: now,
+            target,
+            in_doubt_until: Some(now + patience),
+            next_kick: None,
+            pause: patience.max(SHORTEST_PAUSE),
+            kicks: 0,
+            has_moved: false,
+        }
+    }
+
+    pub(super) const fn target(&self) -> Option<SeqNumber> {
+        self.target
+    }
+
+    /// Which copies go out now.
+    pub(super) const fn copy(&self) -> Copy {
+        if self.kicks == 0 {
+            Copy::InOrder
+        } else {
+            Copy::Freshest
+        }
+    }
+
+    /// Why data goes out now.
+    pub(super) const fn reason(&self) -> SendReason {
+        match (self.kicks, self.in_doubt_until) {
+            (0, Some(_)) => SendReason::Kept,
+            (0, None) => SendReason::Unacknowledged,
+            _ => SendReason::RepeatedKick,
+        }
+    }
+
+    /// Something went out: an answer is due within `patience`.
+    pub(super) fn sent(&mut self, now: Instant, patience: Duration) {
+        if self.next_kick.is_none() {
+            self.next_kick = Some(now + self.pause.max(patience));
+        }
+    }
+
+    /// The far host's first acknowledgement after link-up settles what had arrived; returns
+    /// whether this is it.
+    pub(super) fn heard_acknowledgement(&mut self) -> bool {
+        self.in_doubt_until.take().is_some()
+    }
+
+    /// Whether the time of doubt has just run out.
+    pub(super) fn doubt_is_over(&mut self, now: Instant) -> bool {
+        self.in_doubt_until.take_if(|until| *until <= now).is_some()
+    }
+
+    /// The flow moved. Returns how long after link-up, the first time.
+    pub(super) fn moved(&mut self, now: Instant, patience: Duration) -> Option<Duration> {
+        self.pause = patience.max(SHORTEST_PAUSE);
+        self.kicks = 0;
+        self.next_kick = Some(now + self.pause);
+        let first = !core::mem::replace(&mut self.has_moved, true);
+        first.then(|| now.since(self.began))
+    }
+
+    pub(super) fn kick_is_due(&self, now: Instant) -> bool {
+        self.next_kick.is_some_and(|at| at <= now)
+    }
+
+    /// The flow did not move in time.
+    pub(super) fn kick(&mut self, now: Instant, has_data: bool) -> Kick {
+        self.kicks = self.kicks.saturating_add(1);
+        if !has_data && (self.has_moved || self.kicks > KICKS_WITHOUT_DATA) {
+            return Kick::GiveUp;
+        }
+        self.pause = (self.pause * 2).min(LONGEST_PAUSE);
+        self.next_kick = Some(now + self.pause);
+        Kick::Again
+    }
+
+    /// Whether all that was kept at link-up is acknowledged, or the far host has moved where
+    /// nothing was kept.
+    pub(super) fn is_over(&self, acked: SeqNumber, nothing_kept: bool) -> bool {
+        match self.target {
+            Some(target) => acked.at_or_after(target),
+            None => nothing_kept && self.has_moved,
+        }
+    }
+
+    pub(super) fn deadline(&self) -> Option<Instant> {
+        match (self.in_doubt_until, self.next_kick) {
+            (Some(doubt), Some(kick)) => Some(doubt.min(kick)),
+            (doubt, kick) => doubt.or(kick),
+        }
+    }
+}

@@ -1,0 +1,288 @@
+//! The segments of one flow that went towards the link and are not acknowledged yet.
+
+use super::super::Context;
+use crate::limits::Budget;
+use crate::time::Instant;
+use alloc::collections::VecDeque;
+use outlast_wire::tcp::SackBlock;
+use outlast_wire::{Packet, SeqNumber};
+
+/// What became of a kept segment.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(super) enum Fate {
+    /// It went onto the link while that was up; it may have arrived.
+    Transmitted,
+    /// It has certainly not arrived: the link dropped it, or it was never put there.
+    Lost,
+    /// The gateway has re-sent it.
+    Resent(Instant),
+}
+
+/// Which copy of a retransmitted segment goes out.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(super) enum Copy {
+    /// As they first went, all but the last: a receiver that has taken a retransmission's fresh
+    /// timestamp rejects older ones behind it (PAWS, RFC 7323, section 5.3).
+    InOrder,
+    /// The latest retransmission.
+    Freshest,
+}
+
+/// One kept segment: `end` is the number behind its last.
+#[derive(Debug)]
+pub(super) struct Segment {
+    pub(super) seq: SeqNumber,
+    pub(super) end: SeqNumber,
+    pub(super) fate: Fate,
+    sacked: bool,
+    first: Packet,
+    /// The latest retransmission, if there was one.
+    freshest: Option<Packet>,
+}
+
+impl Segment {
+    /// Memory charged for a copy of `packet`.
+    const fn charge(packet: &Packet) -> u64 {
+        packet.total_len() as u64 + size_of::<Self>() as u64
+    }
+
+    fn total_charge(&self) -> u64 {
+        Self::charge(&self.first) + self.freshest.as_ref().map_or(0, Self::charge)
+    }
+
+    pub(super) fn freshest(&self) -> &Packet {
+        self.freshest.as_ref().unwrap_or(&self.first)
+    }
+
+    const fn is_lost(&self) -> bool {
+        matches!(self.fate, Fate::Lost) && !self.sacked
+    }
+}
+
+/// Unacknowledged segments in sequence order, bounded.
+#[derive(Debug, Default)]
+pub(super) struct Window {
+    segments: VecDeque<Segment>,
+    charged: u64,
+    lost: usize,
+}
+
+/// The window is full: nothing has changed.
+#[derive(Debug, Eq, PartialEq)]
+pub(super) struct Full;
+
+impl Window {
+    pub(super) fn is_empty(&self) -> bool {
+        self.segments.is_empty()
+    }
+
+    /// Whether a segment that has certainly not arrived waits to be re-sent.
+    pub(super) const fn has_lost(&self) -> bool {
+        self.lost > 0
+    }
+
+    pub(super) fn front(&self) -> Option<&Segment> {
+        self.segments.front()
+    }
+
+    /// The number behind the last kept one.
+    pub(super) fn end(&self) -> Option<SeqNumber> {
+        self.segments.back().map(|segment| segment.end)
+    }
+
+    /// The kept segment that `packet` is, or is a retransmission of.
+    pub(super) fn find(&self, packet: &Packet) -> Option<&Segment> {
+        let (seq, end) = range(packet)?;
+        let place = self.place(seq).ok()?;
+        self.segments
+            .get(place)
+            .filter(|segment| segment.end == end)
+    }
+
+    /// Keeps `packet`. The freshest copy of equal sequence is kept beside the first one; of two
+    /// segments that begin alike the longer one stays.
+    pub(super) fn keep(
+        &mut self,
+        packet: &Packet,
+        fate: Fate,
+        cx: &mut Context<'_>,
+    ) -> Result<(), Full> {
+        let Some((seq, end)) = range(packet) else {
+            return Ok(());
+        };
+        let charge = Segment::charge(packet);
+        if self.charged + charge > cx.limits.held_per_flow.0 || !cx.budget.take(charge) {
+            return Err(Full);
+        }
+        self.charged += charge;
+        match self.place(seq) {
+            Ok(place) => self.repeat(place, end, packet, fate, cx.budget),
+            Err(place) => {
+                let first = packet.clone();
+                let new = Segment {
+                    seq,
+                    end,
+                    fate,
+                    sacked: false,
+                    first,
+                    freshest: None,
+                };
+                self.lost += usize::from(new.is_lost());
+                self.segments.insert(place, new);
+            }
+        }
+        Ok(())
+    }
+
+    /// A segment that begins where the one at `place` does; it is charged for already.
+    fn repeat(
+        &mut self,
+        place: usize,
+        end: SeqNumber,
+        packet: &Packet,
+        fate: Fate,
+        budget: &mut Budget,
+    ) {
+        let segment = &mut self.segments[place];
+        let was_lost = segment.is_lost();
+        let mut released = 0;
+        if end.at_or_after(segment.end) {
+            released = segment.freshest.as_ref().map_or(0, Segment::charge);
+            if end.after(segment.end) {
+                // A longer one: the old copies say nothing that this one does not.
+                released = segment.total_charge();
+                segment.first = packet.clone();
+                segment.freshest = None;
+                segment.end = end;
+                segment.sacked = false;
+            } else {
+                segment.freshest = Some(packet.clone());
+            }
+            segment.fate = fate;
+        } else {
+            released = released.max(Segment::charge(packet));
+        }
+        let is_lost = segment.is_lost();
+        self.lost = self.lost + usize::from(is_lost) - usize::from(was_lost);
+        self.charged -= released;
+        budget.give_back(released);
+    }
+
+    /// Everything before `ack` has arrived; returns whether anything went.
+    pub(super) fn acknowledge(&mut self, ack: SeqNumber, budget: &mut Budget) {
+        while self
+            .segments
+            .front()
+            .is_some_and(|segment| segment.end.at_or_before(ack))
+        {
+            if let Some(segment) = self.segments.pop_front() {
+                self.forget(&segment, budget);
+            }
+        }
+    }
+
+    /// The far host says that it has these, too.
+    pub(super) fn selectively_acknowledge(&mut self, blocks: &[SackBlock]) {
+        for block in blocks {
+            let from = self.place(block.left).unwrap_or_else(|place| place);
+            for segment in self.segments.range_mut(from..) {
+                if segment.end.after(block.right) {
+                    break;
+                }
+                self.lost -= usize::from(segment.is_lost());
+                segment.sacked = true;
+            }
+        }
+    }
+
+    /// The link dropped this very segment.
+    pub(super) fn mark_dropped(&mut self, packet: &Packet) {
+        let Some((seq, end)) = range(packet) else {
+            return;
+        };
+        if let Ok(place) = self.place(seq)
+            && self.segments[place].end == end
+        {
+            self.set_fate(place, Fate::Lost);
+        }
+    }
+
+    /// What was merely transmitted, and ends no later than `until`, has not arrived.
+    pub(super) fn mark_transmitted_lost(&mut self, until: SeqNumber) {
+        for place in 0..self.segments.len() {
+            let segment = &self.segments[place];
+            if segment.fate == Fate::Transmitted && segment.end.at_or_before(until) {
+                self.set_fate(place, Fate::Lost);
+            }
+        }
+    }
+
+    /// The link went down: whatever was re-sent may have been on it.
+    pub(super) fn mark_resent_as_transmitted(&mut self) {
+        for segment in &mut self.segments {
+            if matches!(segment.fate, Fate::Resent(_)) {
+                segment.fate = Fate::Transmitted;
+            }
+        }
+    }
+
+    /// Marks the oldest segment as lost: the one that is worth sending even if it has arrived.
+    pub(super) fn mark_front_lost(&mut self) {
+        if !self.segments.is_empty() {
+            self.set_fate(0, Fate::Lost);
+        }
+    }
+
+    /// The next segment to re-send, in sequence order, now marked as re-sent.
+    pub(super) fn next_lost(&mut self, now: Instant, copy: Copy) -> Option<Packet> {
+        if self.lost == 0 {
+            return None;
+        }
+        let place = self.segments.iter().position(Segment::is_lost)?;
+        let is_last = place + 1 == self.segments.len();
+        self.set_fate(place, Fate::Resent(now));
+        let segment = &self.segments[place];
+        Some(match copy {
+            Copy::InOrder if !is_last => segment.first.clone(),
+            _ => segment.freshest().clone(),
+        })
+    }
+
+    pub(super) fn clear(&mut self, budget: &mut Budget) {
+        self.segments.clear();
+        self.lost = 0;
+        budget.give_back(core::mem::take(&mut self.charged));
+    }
+
+    fn set_fate(&mut self, place: usize, fate: Fate) {
+        let segment = &mut self.segments[place];
+        let was_lost = segment.is_lost();
+        segment.fate = fate;
+        self.lost = self.lost + usize::from(segment.is_lost()) - usize::from(was_lost);
+    }
+
+    fn forget(&mut self, segment: &Segment, budget: &mut Budget) {
+        self.lost -= usize::from(segment.is_lost());
+        self.charged -= segment.total_charge();
+        budget.give_back(segment.total_charge());
+    }
+
+    /// Where the segment that begins at `seq` is, or would go.
+    fn place(&self, seq: SeqNumber) -> Result<usize, usize> {
+        match self.segments.back() {
+            // By far the most frequent: new data at the end.
+            Some(last) if seq.after(last.seq) => Err(self.segments.len()),
+            None => Err(0),
+            _ => self
+                .segments
+                .binary_search_by(|segment| segment.seq.compare(seq)),
+        }
+    }
+}
+
+/// The sequence numbers that a segment occupies; `None` if it occupies none.
+fn range(packet: &Packet) -> Option<(SeqNumber, SeqNumber)> {
+    let tcp = packet.tcp()?;
+    let len = packet.sequence_len();
+    (len > 0).then(|| (tcp.seq, tcp.seq + len))
+}

@@ -1,0 +1,137 @@
+//! The link's pace: how fast the gateway may put packets on the link.
+//!
+//! Thousands of flows come back at once; what is sent for them is spread so that it stays within
+//! the link's rate. Where the rate is configured, that is the pace. Where it is not, the pace is
+//! that of the acknowledgements: a first burst of ten packets (RFC 6928), then two bytes for
+//! every byte that is acknowledged, never more than what one round trip has shown to pass.
+
+use crate::time::{Duration, Instant};
+use crate::units::{BitRate, ByteCount};
+
+/// Packets that may leave ahead of their time, so that a late timer leaves no gap.
+const AHEAD_PACKETS: u32 = 8;
+/// Longest time by which packets may leave ahead, or catch up.
+const AHEAD: Duration = Duration::from_millis(10);
+/// Size of the packets that [`AHEAD_PACKETS`] counts, in bytes.
+const TYPICAL_PACKET: ByteCount = ByteCount(1_500);
+/// The first burst where the rate is not known (RFC 6928, section 2), in bytes.
+const INITIAL_BURST: u64 = 10 * 1_500;
+
+/// The pace of one link.
+#[derive(Debug)]
+pub(crate) enum Pacer {
+    /// The rate is known: `free_at` is when the link has sent everything that it was given.
+    Rate {
+        rate: BitRate,
+        ahead: Duration,
+        free_at: Instant,
+    },
+    /// The rate is not known: `credit` bytes may go now.
+    AckClocked { credit: u64 },
+}
+
+impl Pacer {
+    pub(crate) fn new(rate: Option<BitRate>) -> Self {
+        match rate {
+            Some(rate) => {
+                let ahead = (rate.time_for(TYPICAL_PACKET) * AHEAD_PACKETS).min(AHEAD);
+                Self::Rate {
+                    rate,
+                    ahead,
+                    free_at: Instant::ZERO,
+                }
+            }
+            None => Self::AckClocked {
+                credit: INITIAL_BURST,
+            },
+        }
+    }
+
+    /// The link is back: nothing is on it.
+    pub(crate) fn restart(&mut self, now: Instant) {
+        match self {
+            Self::Rate { free_at, .. } => *free_at = now,
+            Self::AckClocked { credit } => *credit = INITIAL_BURST,
+        }
+    }
+
+    /// Whether a packet may go now.
+    pub(crate) fn allows(&self, now: Instant) -> bool {
+        match self {
+            Self::Rate { ahead, free_at, .. } => *free_at <= now + *ahead,
+            Self::AckClocked { credit } => *credit > 0,
+        }
+    }
+
+    /// A packet of `len` bytes went towards the link.
+    pub(crate) fn charge(&mut self, now: Instant, len: u32) {
+        let len = ByteCount(u64::from(len));
+        match self {
+            // A gap is caught up with, but for what a late timer explains.
+            Self::Rate {
+                rate,
+                ahead,
+                free_at,
+            } => {
+                *free_at = (*free_at).max(now - *ahead) + rate.time_for(len);
+            }
+            Self::AckClocked { credit } => *credit = credit.saturating_sub(len.0),
+        }
+    }
+
+    /// `bytes` that went over the link were acknowledged.
+    pub(crate) fn acknowledged(&mut self, bytes: u32) {
+        if let Self::AckClocked { credit } = self {
+            let cap = INITIAL_BURST.max(2 * u64::from(bytes));
+            *credit = (*credit + 2 * u64::from(bytes)).min(cap);
+        }
+    }
+
+    /// When the next packet may go; `None` if only an acknowledgement can tell.
+    pub(crate) fn next_chance(&self) -> Option<Instant> {
+        match self {
+            Self::Rate { ahead, free_at, .. } => Some(*free_at - *ahead),
+            Self::AckClocked { .. } => None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_rate_is_kept_over_a_second() {
+        let rate = BitRate::from_bits_per_second(12_000_000);
+        let mut pacer = Pacer::new(rate);
+        let mut now = Instant::from_millis(1_000);
+        pacer.restart(now);
+        let mut packets = 0;
+        while now < Instant::from_millis(2_000) {
+            while pacer.allows(now) {
+                pacer.charge(now, 1_500);
+                packets += 1;
+            }
+            now = pacer.next_chance().expect("the rate is known");
+        }
+        // 12 Mbit/s are 1,000 packets a second, and eight and the one under way may be ahead.
+        assert!((1_000..=1_009).contains(&packets), "{packets} packets");
+    }
+
+    #[test]
+    fn an_unknown_rate_follows_the_acknowledgements() {
+        let mut pacer = Pacer::new(None);
+        let now = Instant::ZERO;
+        let mut burst = 0;
+        while pacer.allows(now) {
+            pacer.charge(now, 1_500);
+            burst += 1;
+        }
+        assert_eq!(burst, 10);
+        pacer.acknowledged(1_500);
+        pacer.charge(now, 1_500);
+        assert!(pacer.allows(now));
+        pacer.charge(now, 1_500);
+        assert!(!pacer.allows(now));
+    }
+}
