@@ -1,0 +1,296 @@
+//! The link itself: two pipes and one schedule of outages.
+
+use crate::config::{Frame, LinkConfig, Way};
+use crate::outage::{Outage, OutageProcess, Schedule};
+use crate::pipe::{Counters, Outlet, Pipe};
+use alloc::collections::VecDeque;
+use core::fmt;
+use outlast_core::time::Instant;
+
+/// A link that goes away and comes back.
+///
+/// After each call of [`handle_packet`](Self::handle_packet),
+/// [`handle_timeout`](Self::handle_timeout) or [`start`](Self::start) the driver drains
+/// [`poll_transmit`](Self::poll_transmit), then [`poll_event`](Self::poll_event), then arms a timer
+/// for [`poll_timeout`](Self::poll_timeout). Time never goes back. A timer that fires late costs no
+/// capacity: everything happens at its own time, and only the hand-over is late.
+///
+/// What happens at one instant happens in this order: the link comes up, frames arrive at the far
+/// end, the last bit of a frame leaves, the link goes down, a frame is handed in.
+#[derive(Debug)]
+pub struct Link<F> {
+    config: LinkConfig,
+    pipes: [Pipe<F>; 2],
+    outages: Option<Outages>,
+    down: bool,
+    transmit: VecDeque<(Way, F)>,
+    events: VecDeque<LinkEvent<F>>,
+}
+
+/// The outage process, once started.
+#[derive(Debug)]
+struct Outages {
+    origin: Instant,
+    schedule: Schedule,
+    /// The outage that the link is in, or else the one that comes next.
+    current: Option<Outage>,
+}
+
+/// What a link tells.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub enum LinkEvent<F> {
+    /// The link has come up.
+    Up,
+    /// The link has gone down. What that dropped follows.
+    Down,
+    /// A frame is gone.
+    Dropped {
+        /// Where it was going.
+        way: Way,
+        /// The frame.
+        frame: F,
+        /// Why.
+        reason: DropReason,
+    },
+}
+
+/// Why a link dropped a frame.
+#[derive(Clone, Copy, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
+pub enum DropReason {
+    /// The queue was full.
+    QueueFull,
+    /// Random loss. It is told when the frame would have arrived.
+    Loss,
+    /// It came while the link was down.
+    LinkDown,
+    /// It was in the queue or being sent when the link went down.
+    Flushed,
+    /// It was on its way when the link went down, see [`InFlight::Lost`](crate::InFlight::Lost).
+    InFlight,
+}
+
+impl DropReason {
+    /// Every reason.
+    pub const ALL: [Self; 5] = [
+        Self::QueueFull,
+        Self::Loss,
+        Self::LinkDown,
+        Self::Flushed,
+        Self::InFlight,
+    ];
+
+    /// The place of this reason in [`Self::ALL`].
+    #[must_use]
+    pub const fn index(self) -> usize {
+        self as usize
+    }
+}
+
+impl fmt::Display for DropReason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::QueueFull => "queue full",
+            Self::Loss => "random loss",
+            Self::LinkDown => "link down",
+            Self::Flushed => "flushed when the link went down",
+            Self::InFlight => "on its way when the link went down",
+        })
+    }
+}
+
+/// Why a link wants to be called.
+#[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
+pub enum Reason {
+    /// It comes up.
+    Up,
+    /// It goes down.
+    Down,
+    /// A frame comes to the end of its way.
+    Arrival(Way),
+    /// A frame that was held back comes out.
+    Release(Way),
+}
+
+impl<F: Frame> Link<F> {
+    /// A link that is up, and stays so until [`start`](Self::start).
+    #[must_use]
+    pub fn new(config: LinkConfig) -> Self {
+        let pipes = Way::BOTH.map(|way| Pipe::new(*config.pipe(way), config.seed, way));
+        Self {
+            config,
+            pipes,
+            outages: None,
+            down: false,
+            transmit: VecDeque::new(),
+            events: VecDeque::new(),
+        }
+    }
+
+    /// The outage process begins to count, which is when the workload's first byte is sent. A
+    /// second call does nothing.
+    pub fn start(&mut self, now: Instant) {
+        if self.outages.is_some() {
+            return;
+        }
+        self.advance(now);
+        if let OutageProcess::Deliveries { trace, .. } = &self.config.outages {
+            for pipe in &mut self.pipes {
+                pipe.transmitter().follow(trace.clone(), now);
+            }
+        }
+        let mut schedule = self.config.schedule();
+        let current = schedule.next();
+        self.outages = Some(Outages {
+            origin: now,
+            schedule,
+            current,
+        });
+        self.advance(now);
+    }
+
+    /// The near end sends `frame`.
+    pub fn handle_packet(&mut self, now: Instant, way: Way, frame: F) {
+        self.advance(now);
+        let down = self.down;
+        let (pipe, mut exit) = self.pipe_and_exit(way);
+        if down {
+            pipe.refuse(frame, &mut exit);
+            return;
+        }
+        pipe.accept(now, frame, &mut exit);
+        // Without delay and at an unlimited rate it is already there.
+        pipe.deliver_until(now, &mut exit);
+    }
+
+    /// Time has come to `now`.
+    pub fn handle_timeout(&mut self, now: Instant) {
+        self.advance(now);
+    }
+
+    /// A frame that has come out of the far end.
+    #[must_use]
+    pub fn poll_transmit(&mut self) -> Option<(Way, F)> {
+        self.transmit.pop_front()
+    }
+
+    /// What else has happened.
+    #[must_use]
+    pub fn poll_event(&mut self) -> Option<LinkEvent<F>> {
+        self.events.pop_front()
+    }
+
+    /// When to call [`handle_timeout`](Self::handle_timeout) next, and why.
+    #[must_use]
+    pub fn poll_timeout(&self) -> Option<(Instant, Reason)> {
+        let reason = if self.down { Reason::Up } else { Reason::Down };
+        let mut earliest = self.next_transition().map(|at| (at, reason));
+        for way in Way::BOTH {
+            let Some((due, held)) = self.pipes[way.index()].next_due() else {
+                continue;
+            };
+            if earliest.is_none_or(|(at, _)| due < at) {
+                let reason = if held {
+                    Reason::Release(way)
+                } else {
+                    Reason::Arrival(way)
+                };
+                earliest = Some((due, reason));
+            }
+        }
+        earliest
+    }
+
+    /// Whether the link is up, as of the latest call.
+    #[must_use]
+    pub const fn is_up(&self) -> bool {
+        !self.down
+    }
+
+    /// What it was made from.
+    #[must_use]
+    pub const fn config(&self) -> &LinkConfig {
+        &self.config
+    }
+
+    /// How many frames wait to go `way`, without the one being sent.
+    #[must_use]
+    pub fn queued(&self, now: Instant, way: Way) -> usize {
+        self.pipes[way.index()].queued(now)
+    }
+
+    /// What has gone `way` so far.
+    #[must_use]
+    pub const fn counters(&self, way: Way) -> &Counters {
+        self.pipes[way.index()].counters()
+    }
+
+    /// Lets everything happen that is due by `now`, in order.
+    fn advance(&mut self, now: Instant) {
+        while let Some(at) = self.next_transition().filter(|&at| at <= now) {
+            self.deliver_until(at);
+            self.change_state(at);
+        }
+        self.deliver_until(now);
+    }
+
+    fn next_transition(&self) -> Option<Instant> {
+        let outages = self.outages.as_ref()?;
+        let outage = outages.current?;
+        let at = if self.down { outage.end? } else { outage.start };
+        Some(outages.origin + at)
+    }
+
+    fn deliver_until(&mut self, now: Instant) {
+        for way in Way::BOTH {
+            let (pipe, mut exit) = self.pipe_and_exit(way);
+            pipe.deliver_until(now, &mut exit);
+        }
+    }
+
+    fn change_state(&mut self, now: Instant) {
+        self.down = !self.down;
+        if self.down {
+            self.events.push_back(LinkEvent::Down);
+            let in_flight = self.config.in_flight;
+            for way in Way::BOTH {
+                let (pipe, mut exit) = self.pipe_and_exit(way);
+                pipe.go_down(now, in_flight, &mut exit);
+            }
+        } else {
+            self.events.push_back(LinkEvent::Up);
+            if let Some(outages) = &mut self.outages {
+                outages.current = outages.schedule.next();
+            }
+        }
+    }
+
+    fn pipe_and_exit(&mut self, way: Way) -> (&mut Pipe<F>, Exit<'_, F>) {
+        let exit = Exit {
+            way,
+            transmit: &mut self.transmit,
+            events: &mut self.events,
+        };
+        (&mut self.pipes[way.index()], exit)
+    }
+}
+
+/// The far end of one pipe.
+struct Exit<'a, F> {
+    way: Way,
+    transmit: &'a mut VecDeque<(Way, F)>,
+    events: &'a mut VecDeque<LinkEvent<F>>,
+}
+
+impl<F> Outlet<F> for Exit<'_, F> {
+    fn deliver(&mut self, frame: F) {
+        self.transmit.push_back((self.way, frame));
+    }
+
+    fn drop_frame(&mut self, frame: F, reason: DropReason) {
+        self.events.push_back(LinkEvent::Dropped {
+            way: self.way,
+            frame,
+            reason,
+        });
+    }
+}

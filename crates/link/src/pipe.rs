@@ -1,0 +1,280 @@
+//! One direction of a link.
+//!
+//! A frame's times are known when it is taken: it begins to be sent when its predecessor is out,
+//! and arrives `delay` after its own last bit is out. So one queue, in order of arrival, holds
+//! what waits, what is being sent and what is on its way, and a frame costs one timer.
+
+use crate::config::{Frame, InFlight, PipeConfig, Way};
+use crate::link::DropReason;
+use crate::random::Stream;
+use crate::transmitter::Transmitter;
+use alloc::collections::VecDeque;
+use alloc::format;
+use outlast_core::time::{Duration, Instant};
+use outlast_core::units::ByteCount;
+
+/// How many later frames overtake one that is held back, if so many come in time.
+pub const REORDER_DEPTH: u8 = 3;
+
+/// A frame that is held back comes out after [`REORDER_DEPTH`] others have overtaken it, or this
+/// long after it was due, if that is sooner. On pipes where [`REORDER_DEPTH`]` + 1` frames of its
+/// size take longer than this to send, that time is used instead.
+pub const REORDER_HOLD: Duration = Duration::from_millis(10);
+
+/// What one direction of a link has seen so far, in frames.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub struct Counters {
+    /// Handed to the link.
+    pub accepted: u64,
+    /// Come out at the far end, copies included.
+    pub delivered: u64,
+    /// Bytes of what was delivered.
+    pub delivered_bytes: ByteCount,
+    /// Copies that the link made.
+    pub duplicated: u64,
+    /// Held back on purpose.
+    pub reordered: u64,
+    /// Dropped, by [`DropReason::index`].
+    dropped: [u64; DropReason::ALL.len()],
+}
+
+impl Counters {
+    /// Dropped for `reason`.
+    #[must_use]
+    pub const fn dropped(&self, reason: DropReason) -> u64 {
+        self.dropped[reason.index()]
+    }
+
+    /// Dropped for any reason.
+    #[must_use]
+    pub fn dropped_in_all(&self) -> u64 {
+        self.dropped.iter().sum()
+    }
+}
+
+/// Where a pipe puts what leaves it.
+pub(crate) trait Outlet<F> {
+    fn deliver(&mut self, frame: F);
+    fn drop_frame(&mut self, frame: F, reason: DropReason);
+}
+
+#[derive(Debug)]
+pub(crate) struct Pipe<F> {
+    config: PipeConfig,
+    transmitter: Transmitter,
+    /// In order of arrival, which is the order of each of their times.
+    frames: VecDeque<Entry<F>>,
+    /// How many of the last `frames` had not begun to be sent when this was last looked at.
+    waiting: usize,
+    held: VecDeque<Held<F>>,
+    chance: Chances,
+    counters: Counters,
+}
+
+#[derive(Debug)]
+struct Entry<F> {
+    begins: Instant,
+    /// When its last bit is out.
+    sent: Instant,
+    frame: F,
+}
+
+#[derive(Debug)]
+struct Held<F> {
+    release_at: Instant,
+    overtaken: u8,
+    frame: F,
+}
+
+#[derive(Debug)]
+struct Chances {
+    loss: Stream,
+    duplicate: Stream,
+    reorder: Stream,
+}
+
+impl<F: Frame> Pipe<F> {
+    pub(crate) fn new(config: PipeConfig, seed: u64, way: Way) -> Self {
+        let name = match way {
+            Way::ToMobile => "to_mobile",
+            Way::ToFixed => "to_fixed",
+        };
+        let stream = |component| Stream::new(seed, &format!("link.{name}.{component}"));
+        Self {
+            transmitter: Transmitter::new(config.rate),
+            frames: VecDeque::new(),
+            waiting: 0,
+            held: VecDeque::new(),
+            chance: Chances {
+                loss: stream("loss"),
+                duplicate: stream("duplicate"),
+                reorder: stream("reorder"),
+            },
+            counters: Counters::default(),
+            config,
+        }
+    }
+
+    pub(crate) fn transmitter(&mut self) -> &mut Transmitter {
+        &mut self.transmitter
+    }
+
+    pub(crate) const fn counters(&self) -> &Counters {
+        &self.counters
+    }
+
+    /// Frames that wait for the transmitter at `now`, without the one being sent.
+    pub(crate) fn queued(&self, now: Instant) -> usize {
+        self.frames.len() - self.frames.partition_point(|entry| entry.begins <= now)
+    }
+
+    /// The same, at a cost that does not grow with the queue.
+    fn count_waiting(&mut self, now: Instant) -> usize {
+        while self.waiting > 0 && self.frames[self.frames.len() - self.waiting].begins <= now {
+            self.waiting -= 1;
+        }
+        self.waiting
+    }
+
+    /// Takes `frame` into the queue, or drops it if that is full. What was due is delivered.
+    pub(crate) fn accept(&mut self, now: Instant, frame: F, outlet: &mut impl Outlet<F>) {
+        self.counters.accepted += 1;
+        if self.count_waiting(now) >= self.config.queue.max(1) && self.transmitter.is_busy(now) {
+            self.discard(frame, DropReason::QueueFull, outlet);
+            return;
+        }
+        let (begins, sent) = self.transmitter.send(now, frame.wire_len());
+        self.frames.push_back(Entry {
+            begins,
+            sent,
+            frame,
+        });
+        self.waiting += 1;
+    }
+
+    /// Drops `frame`, which came while the link was down.
+    pub(crate) fn refuse(&mut self, frame: F, outlet: &mut impl Outlet<F>) {
+        self.counters.accepted += 1;
+        self.discard(frame, DropReason::LinkDown, outlet);
+    }
+
+    /// When the next frame comes out, and whether it is one that was held back.
+    pub(crate) fn next_due(&self) -> Option<(Instant, bool)> {
+        let on_time = self
+            .frames
+            .front()
+            .map(|entry| (entry.sent + self.config.delay, false));
+        let held = self.held.iter().map(|held| (held.release_at, true)).min();
+        match (on_time, held) {
+            (Some(on_time), Some(held)) => Some(on_time.min(held)),
+            (on_time, held) => on_time.or(held),
+        }
+    }
+
+    /// Lets out all that is due by `now`.
+    pub(crate) fn deliver_until(&mut self, now: Instant, outlet: &mut impl Outlet<F>) {
+        while let Some((due, held)) = self.next_due().filter(|&(due, _)| due <= now) {
+            if held {
+                self.release_held(due, outlet);
+            } else if let Some(entry) = self.frames.pop_front() {
+                self.waiting = self.waiting.min(self.frames.len());
+                self.arrive(due, entry, outlet);
+            }
+        }
+    }
+
+    /// The link goes down at `now`. What was due is delivered.
+    pub(crate) fn go_down(
+        &mut self,
+        now: Instant,
+        in_flight: InFlight,
+        outlet: &mut impl Outlet<F>,
+    ) {
+        let mut sent = self.frames.partition_point(|entry| entry.sent <= now);
+        if in_flight == InFlight::Lost {
+            while let Some(held) = self.held.pop_front() {
+                self.discard(held.frame, DropReason::InFlight, outlet);
+            }
+            for entry in self.frames.drain(..sent) {
+                self.counters.dropped[DropReason::InFlight.index()] += 1;
+                outlet.drop_frame(entry.frame, DropReason::InFlight);
+            }
+            sent = 0;
+        }
+        for entry in self.frames.drain(sent..) {
+            self.counters.dropped[DropReason::Flushed.index()] += 1;
+            outlet.drop_frame(entry.frame, DropReason::Flushed);
+        }
+        self.transmitter.flush(now);
+        self.waiting = 0;
+    }
+
+    /// A frame reaches the far end at `now`, unless chance has it otherwise.
+    fn arrive(&mut self, now: Instant, entry: Entry<F>, outlet: &mut impl Outlet<F>) {
+        if self.chance.loss.chance(self.config.loss) {
+            self.discard(entry.frame, DropReason::Loss, outlet);
+            return;
+        }
+        let copy = self
+            .chance
+            .duplicate
+            .chance(self.config.duplicate)
+            .then(|| entry.frame.clone());
+        if self.chance.reorder.chance(self.config.reorder) {
+            self.hold(now, entry);
+        } else {
+            self.deliver(entry.frame, outlet);
+            self.overtake_held(outlet);
+        }
+        if let Some(copy) = copy {
+            self.counters.duplicated += 1;
+            self.deliver(copy, outlet);
+        }
+    }
+
+    fn hold(&mut self, now: Instant, entry: Entry<F>) {
+        self.counters.reordered += 1;
+        let followers = entry.sent.since(entry.begins) * (u32::from(REORDER_DEPTH) + 1);
+        let release_at = now + REORDER_HOLD.max(followers);
+        self.held.push_back(Held {
+            release_at,
+            overtaken: 0,
+            frame: entry.frame,
+        });
+    }
+
+    /// Counts one frame past those that are held, and lets out those that have had enough.
+    fn overtake_held(&mut self, outlet: &mut impl Outlet<F>) {
+        for held in &mut self.held {
+            held.overtaken += 1;
+        }
+        // Whoever was held first has been overtaken most.
+        while self
+            .held
+            .front()
+            .is_some_and(|held| held.overtaken >= REORDER_DEPTH)
+        {
+            if let Some(held) = self.held.pop_front() {
+                self.deliver(held.frame, outlet);
+            }
+        }
+    }
+
+    fn release_held(&mut self, due: Instant, outlet: &mut impl Outlet<F>) {
+        let index = self.held.iter().position(|held| held.release_at <= due);
+        if let Some(held) = index.and_then(|index| self.held.remove(index)) {
+            self.deliver(held.frame, outlet);
+        }
+    }
+
+    fn deliver(&mut self, frame: F, outlet: &mut impl Outlet<F>) {
+        self.counters.delivered += 1;
+        self.counters.delivered_bytes.0 += frame.wire_len().as_u64();
+        outlet.deliver(frame);
+    }
+
+    fn discard(&mut self, frame: F, reason: DropReason, outlet: &mut impl Outlet<F>) {
+        self.counters.dropped[reason.index()] += 1;
+        outlet.drop_frame(frame, reason);
+    }
+}
