@@ -15,8 +15,6 @@ use outlast_wire::{SeqNumber, TcpFlags, TcpHeader};
 
 /// The largest shift of RFC 7323, section 2.3; assumed where the SYN was not seen.
 const MAX_WINDOW_SCALE: u8 = 14;
-/// The largest window there is: 65,535 bytes, scaled by 14.
-const LARGEST_WINDOW: u32 = (u16::MAX as u32) << MAX_WINDOW_SCALE;
 /// A segment may lag this far behind the newest one whatever the window is (as in conntrack:
 /// the largest unscaled window and a bit).
 const MIN_TOLERANCE: u32 = 66_000;
@@ -28,8 +26,8 @@ pub struct Half {
     pub next: SeqNumber,
     /// The highest acknowledgement that its peer has sent for its data.
     pub acked: SeqNumber,
-    /// The end of the largest window its peer has offered.
-    allowed: SeqNumber,
+    /// The end of the largest window its peer has offered, once it has.
+    allowed: Option<SeqNumber>,
     /// The largest window that the host itself has offered, in bytes.
     largest_window: u32,
     window_scale: Option<u8>,
@@ -259,7 +257,6 @@ fn introduce(sender: &mut Half, receiver: &mut Half, tcp: &TcpHeader, segment_le
     if sender.acquaintance == Acquaintance::None {
         sender.next = tcp.seq + segment_len;
         sender.acked = tcp.seq;
-        sender.allowed = sender.next + LARGEST_WINDOW;
     }
     if !receiver.is_seen() && tcp.has(TcpFlags::ACK) {
         // What the host has sent, its peer can only tell by acknowledging it.
@@ -268,7 +265,6 @@ fn introduce(sender: &mut Half, receiver: &mut Half, tcp: &TcpHeader, segment_le
             receiver.acquaintance = Acquaintance::ByPeer;
             receiver.next = tcp.ack;
             receiver.acked = tcp.ack;
-            receiver.allowed = tcp.ack + LARGEST_WINDOW;
         }
     }
 }
@@ -281,7 +277,10 @@ fn check_bounds(
 ) -> Result<(), Oddity> {
     let end = tcp.seq + segment_len;
     // A zero-window probe carries one byte beyond a closed window (RFC 9293, section 3.8.6.1).
-    if tcp.seq.after(sender.allowed + 1) {
+    if sender
+        .allowed
+        .is_some_and(|allowed| tcp.seq.after(allowed + 1))
+    {
         return Err(Oddity::BeyondWindow);
     }
     let reach_back = receiver.largest_window.max(MIN_TOLERANCE);
@@ -292,7 +291,8 @@ fn check_bounds(
         if tcp.ack.after(receiver.next) {
             return Err(Oddity::AcknowledgesUnsent);
         }
-        let reach_back = sender.largest_window.max(MIN_TOLERANCE);
+        let window = sender.largest_window.max(scaled_window(sender, tcp));
+        let reach_back = window.max(MIN_TOLERANCE);
         if tcp.ack.before(receiver.next - reach_back) {
             return Err(Oddity::StaleAcknowledgement);
         }
@@ -321,7 +321,8 @@ fn advance(
         sender.largest_window = sender.largest_window.max(window);
         newly_acked = tcp.ack.distance_from(receiver.acked).max(0).unsigned_abs();
         receiver.acked = receiver.acked.max(tcp.ack);
-        receiver.allowed = receiver.allowed.max(tcp.ack + window);
+        let offered = tcp.ack + window;
+        receiver.allowed = Some(receiver.allowed.map_or(offered, |end| end.max(offered)));
     }
     Observation {
         new_data,

@@ -256,6 +256,11 @@ impl Hold {
     }
 
     fn send_data(&mut self, cx: &mut Context<'_>, packet: &Packet) -> Verdict {
+        let end = packet.tcp().map(|tcp| tcp.seq + packet.sequence_len());
+        if end.is_some_and(|end| end.at_or_before(cx.flow.near.acked)) {
+            // The far host has it; the sender has only not heard so yet.
+            return Verdict::Pass;
+        }
         let (verdict, fate) = self.judge_data(cx, packet);
         match self.keep(cx, packet, fate) {
             Ok(()) => verdict,

@@ -115,6 +115,18 @@ impl KeptPacket {
         }
     }
 
+    /// A packet whose data has all arrived kicks nobody.
+    fn forget_acknowledged(&mut self, cx: &mut Context<'_>) {
+        let unacked_from = cx.flow.near.acked;
+        if self
+            .packet
+            .as_ref()
+            .is_some_and(|kept| !is_useful(kept, unacked_from))
+        {
+            self.clear(cx.budget);
+        }
+    }
+
     /// Section 4.2: the highest acknowledgement received; of equal ones the first is kept.
     fn offer_received(&mut self, packet: &Packet, cx: &mut Context<'_>) {
         let Some(ack) = ack_of(packet) else { return };
@@ -135,6 +147,9 @@ impl KeptPacket {
         {
             self.clear(cx.budget);
         }
+        if !is_useful(packet, unacked_from) {
+            return;
+        }
         let better = match &self.packet {
             None => true,
             Some(kept) => is_better(packet, kept, unacked_from),
@@ -145,11 +160,10 @@ impl KeptPacket {
     }
 }
 
+/// What a segment of the established connection acknowledges; a SYN-ACK would wake nobody.
 fn ack_of(packet: &Packet) -> Option<SeqNumber> {
-    packet
-        .tcp()
-        .filter(|tcp| tcp.has(TcpFlags::ACK))
-        .map(|tcp| tcp.ack)
+    let tcp = packet.tcp()?;
+    (tcp.has(TcpFlags::ACK) && !tcp.has(TcpFlags::SYN)).then_some(tcp.ack)
 }
 
 /// A kept packet whose data is all acknowledged kicks nobody; a pure acknowledgement may.
@@ -234,7 +248,8 @@ impl PathMechanism for SmartLink {
         match (self.level.inserts(), direction) {
             (Direction::FromLink, Direction::FromLink) => self.kept.offer_received(packet, cx),
             (Direction::ToLink, Direction::ToLink) => self.kept.offer_sent(packet, cx),
-            _ => {}
+            (Direction::ToLink, Direction::FromLink) => self.kept.forget_acknowledged(cx),
+            (Direction::FromLink, Direction::ToLink) => {}
         }
         Verdict::Pass
     }

@@ -85,9 +85,13 @@ impl Episode {
         self.in_doubt_until.take().is_some()
     }
 
-    /// Whether the time of doubt has just run out.
+    /// Whether the time of doubt has just run out. What then goes out has its own time to work.
     pub(super) fn doubt_is_over(&mut self, now: Instant) -> bool {
-        self.in_doubt_until.take_if(|until| *until <= now).is_some()
+        let is_over = self.in_doubt_until.take_if(|until| *until <= now).is_some();
+        if is_over {
+            self.next_kick = self.next_kick.map(|_| now + self.pause);
+        }
+        is_over
     }
 
     /// The flow moved. Returns how long after link-up, the first time.

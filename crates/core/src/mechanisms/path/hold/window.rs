@@ -143,27 +143,29 @@ impl Window {
         fate: Fate,
         budget: &mut Budget,
     ) {
-        let segment = &mut self.segments[place];
-        let was_lost = segment.is_lost();
-        let mut released = 0;
-        if end.at_or_after(segment.end) {
-            released = segment.freshest.as_ref().map_or(0, Segment::charge);
+        let mut released = Segment::charge(packet);
+        self.update(place, |segment| {
+            // Whoever sends it again does not rely on the SACK (RFC 2018, section 8).
+            segment.sacked = false;
+            if end.before(segment.end) {
+                // The longer one that is kept stands for it.
+                if fate == Fate::Lost {
+                    segment.fate = fate;
+                }
+                return;
+            }
             if end.after(segment.end) {
                 // A longer one: the old copies say nothing that this one does not.
                 released = segment.total_charge();
                 segment.first = packet.clone();
                 segment.freshest = None;
                 segment.end = end;
-                segment.sacked = false;
             } else {
+                released = segment.freshest.as_ref().map_or(0, Segment::charge);
                 segment.freshest = Some(packet.clone());
             }
             segment.fate = fate;
-        } else {
-            released = released.max(Segment::charge(packet));
-        }
-        let is_lost = segment.is_lost();
-        self.lost = self.lost + usize::from(is_lost) - usize::from(was_lost);
+        });
         self.charged -= released;
         budget.give_back(released);
     }
@@ -229,7 +231,10 @@ impl Window {
     /// Marks the oldest segment as lost: the one that is worth sending even if it has arrived.
     pub(super) fn mark_front_lost(&mut self) {
         if !self.segments.is_empty() {
-            self.set_fate(0, Fate::Lost);
+            self.update(0, |oldest| {
+                oldest.sacked = false;
+                oldest.fate = Fate::Lost;
+            });
         }
     }
 
@@ -254,11 +259,16 @@ impl Window {
         budget.give_back(core::mem::take(&mut self.charged));
     }
 
-    fn set_fate(&mut self, place: usize, fate: Fate) {
+    /// Changes a segment and keeps count of the lost ones.
+    fn update(&mut self, place: usize, change: impl FnOnce(&mut Segment)) {
         let segment = &mut self.segments[place];
         let was_lost = segment.is_lost();
-        segment.fate = fate;
+        change(segment);
         self.lost = self.lost + usize::from(segment.is_lost()) - usize::from(was_lost);
+    }
+
+    fn set_fate(&mut self, place: usize, fate: Fate) {
+        self.update(place, |segment| segment.fate = fate);
     }
 
     fn forget(&mut self, segment: &Segment, budget: &mut Budget) {

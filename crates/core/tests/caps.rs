@@ -1,0 +1,175 @@
+//! Every table and buffer has a hard cap, a defined action when full, and a counter.
+
+mod path;
+
+use outlast_core::limits::Limits;
+use outlast_core::mechanisms::path::{PathMechanismKind, TakeReason};
+use outlast_core::units::ByteCount;
+use path::{MSS, Path, Sent};
+
+fn limited(limits: Limits) -> Path {
+    Path::with_limits(PathMechanismKind::Hold, limits)
+}
+
+#[test]
+fn past_its_own_cap_a_flow_falls_back_to_the_best_single_packet() {
+    let mut path = limited(Limits {
+        held_per_flow: ByteCount(20_000),
+        ..Limits::default()
+    });
+    path.open();
+    path.after_ms(1_000);
+    path.down();
+    for n in 0..40 {
+        path.data(n * MSS, MSS);
+    }
+    assert_eq!(path.gateway.counters().fallbacks, 1);
+    assert!(path.gateway.held() <= ByteCount(20_000));
+    path.after_ms(300);
+    path.data(0, MSS);
+    path.up();
+    path.after_ms(5);
+    assert_eq!(
+        path.sent().len(),
+        1,
+        "one packet, as in the smart link layer"
+    );
+    // Once that has been recovered from, everything is kept again.
+    path.far_ack(40 * MSS);
+    path.data(40 * MSS, MSS);
+    path.down();
+    assert_eq!(path.data(41 * MSS, MSS), Some(TakeReason::LinkDown));
+}
+
+#[test]
+fn the_cap_of_all_flows_holds_under_a_flood_of_them() {
+    let cap = ByteCount(200_000);
+    let mut path = limited(Limits {
+        held_in_all: cap,
+        flows: 100,
+        ..Limits::default()
+    });
+    for port in 0..500 {
+        path.use_port(10_000 + port);
+        path.open();
+        for n in 0..5 {
+            path.data(n * MSS, MSS);
+        }
+        assert!(path.gateway.held() <= cap);
+        assert!(path.gateway.flows() <= 100);
+    }
+    path.down();
+    for port in 0..500 {
+        path.use_port(10_000 + port);
+        for n in 0..5 {
+            path.data(n * MSS, MSS);
+        }
+        assert!(path.gateway.held() <= cap);
+    }
+    let counters = path.gateway.counters();
+    assert!(counters.flows_displaced >= 400, "{counters:?}");
+    assert!(counters.fallbacks > 0, "{counters:?}");
+    path.up();
+    // When all flows are gone, so is all that was kept for them.
+    path.after_ms(10_000_000);
+    assert_eq!(
+        (path.gateway.flows(), path.gateway.held()),
+        (0, ByteCount(0))
+    );
+}
+
+#[test]
+fn a_flood_of_syns_leaves_established_connections_alone() {
+    let mut path = limited(Limits {
+        flows: 50,
+        ..Limits::default()
+    });
+    path.open();
+    for port in 0..1_000 {
+        path.use_port(20_000 + port);
+        path.syn();
+    }
+    path.use_port(5_000);
+    path.data(0, MSS);
+    path.down();
+    path.dropped(0, MSS);
+    path.up();
+    path.after_ms(1);
+    assert!(path.sent().contains(&Sent::Data(0, MSS, 40_040 - 40_000)));
+}
+
+#[test]
+fn datagrams_give_way_oldest_first() {
+    let mut path = limited(Limits {
+        other_packets: 3,
+        ..Limits::default()
+    });
+    path.down();
+    for len in 1..=5 {
+        assert_eq!(path.datagram(len), Some(TakeReason::LinkDown));
+    }
+    path.up();
+    path.after_ms(10);
+    assert_eq!(path.sent(), [3, 4, 5].map(Sent::Datagram));
+    assert_eq!(path.gateway.counters().others_evicted, 2);
+}
+
+#[test]
+fn datagrams_are_capped_in_bytes_too() {
+    let mut path = limited(Limits {
+        other_bytes: ByteCount(3_000),
+        ..Limits::default()
+    });
+    path.down();
+    for _ in 0..5 {
+        path.datagram(1_200);
+    }
+    assert!(path.gateway.held_other() <= ByteCount(3_000));
+    path.up();
+    path.after_ms(10);
+    assert_eq!(path.sent(), [Sent::Datagram(1_200); 2]);
+}
+
+#[test]
+fn datagrams_keep_their_order_behind_those_that_were_kept() {
+    let mut path = limited(Limits::default());
+    path.down();
+    for _ in 0..30 {
+        path.datagram(1_200);
+    }
+    path.up();
+    assert_eq!(path.datagram(7), Some(TakeReason::BehindKept));
+    path.after_ms(100);
+    assert_eq!(path.sent().last(), Some(&Sent::Datagram(7)));
+    assert_eq!(path.datagram(8), None);
+}
+
+#[test]
+fn when_many_flows_return_none_waits_for_more_than_its_share() {
+    const FLOWS: u16 = 1_000;
+    let mut path = limited(Limits::default());
+    for port in 0..FLOWS {
+        path.use_port(10_000 + port);
+        path.open();
+    }
+    path.after_ms(1_000);
+    path.down();
+    for port in 0..FLOWS {
+        path.use_port(10_000 + port);
+        for n in 0..5 {
+            path.data(n * MSS, MSS);
+        }
+    }
+    path.up();
+    // A round of 1,000 packets of 1,052 bytes takes 842 ms at 10 Mbit/s; after a bit more every
+    // flow has sent its first one, and nobody more than its second.
+    path.after_ms(860);
+    let mut turns = vec![0; usize::from(FLOWS)];
+    for port in path.sent_ports() {
+        turns[usize::from(port - 10_000)] += 1;
+    }
+    assert!(
+        turns.iter().all(|turns| (1..=2).contains(turns)),
+        "turns per flow: {turns:?}"
+    );
+}

@@ -1,0 +1,310 @@
+//! `hold`: what is kept, in which order it is sent, and when a kick is repeated.
+
+mod path;
+
+use outlast_core::mechanisms::path::{PathMechanismKind, SendReason, TakeReason};
+use outlast_core::time::Duration;
+use path::{MSS, Path, Sent};
+
+const TAKEN: Option<TakeReason> = Some(TakeReason::LinkDown);
+
+fn hold() -> Path {
+    Path::established(PathMechanismKind::Hold)
+}
+
+fn bytes_of(sent: &[Sent]) -> Vec<u32> {
+    sent.iter()
+        .map(|sent| match sent {
+            Sent::Data(first, ..) => *first / MSS,
+            other => panic!("{other:?} is no data"),
+        })
+        .collect()
+}
+
+#[test]
+fn what_arrives_while_the_link_is_down_is_delivered_in_order() {
+    let mut path = hold();
+    path.down();
+    for n in [0, 1, 2, 4, 3] {
+        assert_eq!(path.data(n * MSS, MSS), TAKEN);
+    }
+    path.after_ms(5_000);
+    assert_eq!(path.sent(), []);
+    path.up();
+    path.after_ms(10);
+    assert_eq!(bytes_of(&path.sent()), [0, 1, 2, 3, 4]);
+}
+
+#[test]
+fn what_the_link_dropped_goes_at_once_and_what_may_have_arrived_waits_for_the_peers_word() {
+    let mut path = hold();
+    for n in 0..6 {
+        path.data(n * MSS, MSS);
+    }
+    path.down();
+    path.dropped(4 * MSS, MSS);
+    path.dropped(5 * MSS, MSS);
+    path.after_ms(2_000);
+    path.up();
+    path.after_ms(10);
+    // The oldest in any case, then those that were certainly lost.
+    assert_eq!(bytes_of(&path.sent()), [0, 4, 5]);
+    path.after_ms(10);
+    path.far_ack(2 * MSS);
+    path.after_ms(10);
+    assert_eq!(bytes_of(&path.sent()), [2, 3]);
+}
+
+#[test]
+fn without_the_peers_word_a_round_trip_settles_it() {
+    let mut path = hold();
+    for n in 0..4 {
+        path.data(n * MSS, MSS);
+    }
+    path.down();
+    path.after_ms(2_000);
+    path.up();
+    path.after_ms(39);
+    assert_eq!(bytes_of(&path.sent()), [0]);
+    path.after_ms(200);
+    assert_eq!(bytes_of(&path.sent())[..3], [1, 2, 3]);
+}
+
+#[test]
+fn what_the_peer_has_is_not_sent_again() {
+    let mut path = hold();
+    for n in 0..6 {
+        path.data(n * MSS, MSS);
+    }
+    path.far_sack(MSS, &[(3 * MSS, 5 * MSS)]);
+    path.down();
+    for n in 0..6 {
+        path.dropped(n * MSS, MSS);
+    }
+    path.after_ms(2_000);
+    path.up();
+    path.after_ms(30);
+    assert_eq!(bytes_of(&path.sent()), [1, 2, 5]);
+}
+
+#[test]
+fn the_newest_acknowledgement_goes_before_all_data() {
+    let mut path = hold();
+    path.far_data(0, MSS);
+    path.down();
+    path.data(0, MSS);
+    assert_eq!(path.near_ack(0), TAKEN);
+    assert_eq!(path.near_ack(MSS), TAKEN);
+    path.up();
+    let sent = path.sent_with_reasons();
+    assert_eq!(sent[0], (Sent::Ack(MSS), SendReason::NewestAck));
+    assert_eq!(sent[1].0, Sent::Data(0, MSS, 0));
+    assert_eq!(sent.len(), 2);
+}
+
+#[test]
+fn an_acknowledgement_that_was_on_the_link_when_it_went_down_is_sent_again() {
+    let mut path = hold();
+    path.far_data(0, MSS);
+    path.near_ack(MSS);
+    path.after_ms(5);
+    path.down();
+    path.after_ms(1_000);
+    path.up();
+    assert_eq!(path.sent(), [Sent::Ack(MSS)]);
+}
+
+#[test]
+fn an_idle_connection_is_left_alone() {
+    let mut path = hold();
+    path.data(0, MSS);
+    path.after_ms(40);
+    path.far_ack(MSS);
+    path.after_ms(10_000);
+    path.down();
+    path.after_ms(10_000);
+    path.up();
+    path.after_ms(60_000);
+    assert_eq!(path.sent(), []);
+}
+
+/// PAWS (RFC 7323, section 5.3): a receiver that takes the retransmission's timestamp first
+/// rejects the older ones that follow.
+#[test]
+fn timestamps_never_go_back_within_what_is_sent() {
+    let mut path = hold();
+    path.down();
+    for n in 0..3 {
+        path.data(n * MSS, MSS);
+        path.after_ms(1);
+    }
+    path.after_ms(300);
+    path.data(0, MSS);
+    path.up();
+    path.after_ms(10);
+    let stamps: Vec<u32> = path
+        .sent()
+        .iter()
+        .map(|sent| match sent {
+            Sent::Data(.., stamp) => *stamp,
+            other => panic!("{other:?} is no data"),
+        })
+        .collect();
+    assert_eq!(stamps, [0, 1, 2]);
+}
+
+#[test]
+fn a_segment_that_stands_alone_goes_in_its_freshest_copy() {
+    let mut path = hold();
+    path.data(0, 64);
+    path.down();
+    path.after_ms(300);
+    path.data(0, 64);
+    path.after_ms(600);
+    path.data(0, 64);
+    path.up();
+    assert_eq!(path.sent(), [Sent::Data(0, 64, 900)]);
+}
+
+#[test]
+fn a_kick_that_was_lost_is_repeated_with_back_off_until_the_flow_moves() {
+    let mut path = hold();
+    path.data(0, MSS);
+    path.down();
+    path.after_ms(300);
+    path.data(0, MSS);
+    path.after_ms(700);
+    path.up();
+    assert_eq!(path.sent(), [Sent::Data(0, MSS, 300)]);
+    let mut kicks = Vec::new();
+    let up = path.now();
+    while path.now().since(up) < Duration::from_secs(5) {
+        path.after_ms(10);
+        for (sent, reason) in path.sent_with_reasons() {
+            assert_eq!(
+                (sent, reason),
+                (Sent::Data(0, MSS, 300), SendReason::RepeatedKick)
+            );
+            kicks.push(path.now().since(up).as_millis());
+        }
+    }
+    assert!((4..=6).contains(&kicks.len()), "kicks after {kicks:?} ms");
+    let pauses: Vec<_> = kicks.windows(2).map(|pair| pair[1] - pair[0]).collect();
+    assert!(pauses.is_sorted(), "pauses {pauses:?} ms");
+    path.far_ack(MSS);
+    path.after_ms(60_000);
+    assert_eq!(path.sent(), []);
+    assert!(
+        path.resumed_after()
+            .is_some_and(|after| after >= Duration::from_secs(5))
+    );
+}
+
+#[test]
+fn a_repeated_acknowledgement_comes_with_three_duplicates_and_ends() {
+    let mut path = hold();
+    path.far_data(0, MSS);
+    path.down();
+    path.near_ack(MSS);
+    path.up();
+    assert_eq!(path.sent(), [Sent::Ack(MSS)]);
+    path.after_ms(1_000);
+    let again = path.sent();
+    assert!(again.len() >= 4 && again.iter().all(|sent| *sent == Sent::Ack(MSS)));
+    path.after_ms(600_000);
+    assert!(path.sent().len() <= 5 * 4);
+    path.after_ms(600_000);
+    assert_eq!(path.sent(), []);
+}
+
+#[test]
+fn new_data_from_the_far_host_ends_the_kicks() {
+    let mut path = hold();
+    path.far_data(0, MSS);
+    path.down();
+    path.near_ack(MSS);
+    path.after_ms(1_000);
+    path.up();
+    path.after_ms(45);
+    path.far_data(MSS, MSS);
+    path.after_ms(600_000);
+    assert_eq!(path.sent(), [Sent::Ack(MSS)]);
+    assert_eq!(path.resumed_after(), Some(Duration::from_millis(45)));
+}
+
+#[test]
+fn fresh_data_waits_behind_what_was_kept() {
+    let mut path = hold();
+    path.down();
+    for n in 0..40 {
+        path.data(n * MSS, MSS);
+    }
+    path.up();
+    let first = path.sent().len() as u32;
+    assert!(first < 40, "the link's pace lets {first} through at once");
+    assert_eq!(path.data(40 * MSS, MSS), Some(TakeReason::BehindKept));
+    path.after_ms(200);
+    let rest: Vec<u32> = (first..=40).collect();
+    assert_eq!(bytes_of(&path.sent())[..rest.len()], rest);
+    assert_eq!(path.data(41 * MSS, MSS), None);
+}
+
+#[test]
+fn a_retransmission_of_what_was_just_resent_is_not_forwarded() {
+    let mut path = hold();
+    path.down();
+    path.data(0, MSS);
+    path.after_ms(1_000);
+    path.up();
+    path.after_ms(5);
+    assert_eq!(path.data(0, MSS), Some(TakeReason::JustResent));
+    assert_eq!(path.sent(), [Sent::Data(0, MSS, 0)]);
+    path.after_ms(40);
+    assert_eq!(path.data(0, MSS), None);
+}
+
+#[test]
+fn what_is_sent_keeps_to_the_links_pace() {
+    let mut path = hold();
+    path.down();
+    for n in 0..100 {
+        path.data(n * MSS, MSS);
+    }
+    path.up();
+    path.after_ms(50);
+    // 10 Mbit/s carry 59 packets of 1,052 bytes in 50 ms; twelve may be ahead of their time.
+    let sent = path.sent().len();
+    assert!((55..=72).contains(&sent), "{sent} packets in 50 ms");
+}
+
+#[test]
+fn a_connection_opened_while_the_link_is_down_begins_at_link_up() {
+    let mut path = Path::new(PathMechanismKind::Hold);
+    path.down();
+    assert_eq!(path.syn(), TAKEN);
+    path.after_ms(1_000);
+    path.up();
+    assert!(matches!(path.sent()[..], [Sent::Control(_)]));
+}
+
+#[test]
+fn an_abort_while_the_link_is_down_is_told_at_link_up() {
+    let mut path = hold();
+    path.data(0, MSS);
+    path.down();
+    assert_eq!(path.rst(MSS), TAKEN);
+    assert_eq!(path.gateway.held().as_u64(), 0);
+    path.up();
+    assert!(matches!(path.sent()[..], [Sent::Control(_)]));
+}
+
+#[test]
+fn the_control_run_keeps_nothing() {
+    let mut path = Path::established(PathMechanismKind::None);
+    path.data(0, MSS);
+    path.down();
+    assert_eq!(path.data(0, MSS), None);
+    path.up();
+    path.after_ms(60_000);
+    assert_eq!(path.sent(), []);
+}

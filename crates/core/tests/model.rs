@@ -1,0 +1,249 @@
+//! Arbitrary segments and outages against a reference model.
+//!
+//! The model is a plain list of what the gateway was shown and what became of it. Whatever
+//! happens, a gateway sends nothing that it was not shown, nothing while the link is down,
+//! nothing that is acknowledged; and what `hold` has taken, it delivers.
+
+mod path;
+
+use outlast_core::limits::Limits;
+use outlast_core::link::Direction;
+use outlast_core::mechanisms::path::{Level, PathMechanismKind, TakeReason};
+use outlast_core::units::ByteCount;
+use outlast_wire::Packet;
+use path::{MSS, Path};
+use proptest::prelude::*;
+
+#[derive(Clone, Copy, Debug)]
+enum Op {
+    /// The near host sends this segment, for the first time or again.
+    Data(u32),
+    /// The near host sends a short one from the same place.
+    ShortData(u32),
+    Datagram(u32),
+    NearAck(u32),
+    FarAck(u32),
+    FarSack(u32, u32),
+    FarData(u32),
+    /// Numbers that no honest host would use now.
+    Spoofed(u32),
+    Down,
+    Up,
+    /// The link reports the segment as dropped.
+    Dropped(u32),
+    WaitMs(u64),
+}
+
+fn op() -> impl Strategy<Value = Op> {
+    prop_oneof![
+        12 => (0u32..30).prop_map(Op::Data),
+        1 => (0u32..30).prop_map(Op::ShortData),
+        2 => (1u32..200).prop_map(Op::Datagram),
+        2 => (0u32..8).prop_map(Op::NearAck),
+        4 => (0u32..30).prop_map(Op::FarAck),
+        2 => (0u32..30, 1u32..30).prop_map(|(ack, block)| Op::FarSack(ack, block)),
+        2 => (0u32..8).prop_map(Op::FarData),
+        1 => any::<u32>().prop_map(Op::Spoofed),
+        3 => Just(Op::Down),
+        3 => Just(Op::Up),
+        3 => (0u32..30).prop_map(Op::Dropped),
+        6 => (1u64..400).prop_map(Op::WaitMs),
+    ]
+}
+
+fn mechanism() -> impl Strategy<Value = PathMechanismKind> {
+    prop_oneof![
+        4 => Just(PathMechanismKind::Hold),
+        1 => prop_oneof![
+            Just(Level::One), Just(Level::Two), Just(Level::Three), Just(Level::Four)
+        ].prop_map(PathMechanismKind::SmartLink),
+    ]
+}
+
+/// What the model remembers.
+struct Model {
+    path: Path,
+    is_down: bool,
+    shown_to_link: Vec<Packet>,
+    shown_from_link: Vec<Packet>,
+    /// First byte and length of data taken, and not sent since.
+    owed: Vec<(u32, u32)>,
+    owed_datagrams: Vec<u32>,
+    /// Highest byte the near host has sent, and highest that the far host has acknowledged.
+    highest: u32,
+    acked: u32,
+}
+
+impl Model {
+    fn new(mechanism: PathMechanismKind, limits: Limits) -> Self {
+        let mut path = Path::with_limits(mechanism, limits);
+        path.open();
+        path.after_ms(1_000);
+        let mut model = Self {
+            path,
+            is_down: false,
+            shown_to_link: Vec::new(),
+            shown_from_link: Vec::new(),
+            owed: Vec::new(),
+            owed_datagrams: Vec::new(),
+            highest: 0,
+            acked: 0,
+        };
+        // An established connection has a handshake acknowledgement that may be sent again.
+        let ack = model.path.near_ack_packet(0);
+        model.show(&ack);
+        model
+    }
+
+    fn show(&mut self, packet: &Packet) -> Option<TakeReason> {
+        self.shown_to_link.push(packet.clone());
+        self.path.near_sends(packet)
+    }
+
+    fn apply(&mut self, op: Op) {
+        match op {
+            Op::Data(n) => self.data(n * MSS, MSS),
+            Op::ShortData(n) => self.data(n * MSS, 10),
+            Op::Datagram(len) => {
+                let packet = self.path.datagram_packet(len);
+                if self.show(&packet).is_some() {
+                    self.owed_datagrams.push(len);
+                }
+            }
+            Op::NearAck(n) => {
+                let packet = self.path.near_ack_packet(n * MSS);
+                self.show(&packet);
+            }
+            Op::FarAck(n) => {
+                let ack = (n * MSS).min(self.highest);
+                self.acked = self.acked.max(ack);
+                self.hear(&self.path.far_packet_acking(ack, &[]));
+            }
+            Op::FarSack(n, block) => {
+                let ack = (n * MSS).min(self.highest);
+                self.acked = self.acked.max(ack);
+                let (left, right) = (ack + MSS, ack + MSS * (1 + block));
+                let blocks = [(left.min(self.highest), right.min(self.highest))];
+                // What is selectively acknowledged has arrived.
+                let [(left, right)] = blocks;
+                self.owed
+                    .retain(|(first, len)| !(*first >= left && first + len <= right));
+                self.hear(&self.path.far_packet_acking(ack, &blocks));
+            }
+            Op::FarData(n) => {
+                let packet = self.path.far_data_packet(n * MSS, MSS);
+                self.hear(&packet);
+            }
+            Op::Spoofed(first) => {
+                let len = 100;
+                let packet = self.path.data_packet(first.max(200_000_000), len);
+                self.show(&packet);
+            }
+            Op::Down => {
+                self.path.down();
+                self.is_down = true;
+            }
+            Op::Up => {
+                self.path.up();
+                self.is_down = false;
+            }
+            Op::Dropped(n) => self.path.dropped(n * MSS, MSS),
+            Op::WaitMs(ms) => self.path.after_ms(ms),
+        }
+        self.owed.retain(|(first, len)| first + len > self.acked);
+    }
+
+    fn hear(&mut self, packet: &Packet) {
+        self.shown_from_link.push(packet.clone());
+        self.path.far_sends(packet);
+    }
+
+    fn data(&mut self, first: u32, len: u32) {
+        let packet = self.path.data_packet(first, len);
+        self.highest = self.highest.max(first + len);
+        match self.show(&packet) {
+            Some(TakeReason::LinkDown | TakeReason::BehindKept) => self.owed.push((first, len)),
+            Some(TakeReason::JustResent) | None => {}
+        }
+    }
+
+    /// Everything that the gateway sends now was shown to it, and makes sense.
+    fn check_sent(&mut self) -> Result<(), TestCaseError> {
+        while let Some(transmit) = self.path.gateway.poll_transmit() {
+            prop_assert!(!self.is_down, "sent while the link is down");
+            let shown = match transmit.direction {
+                Direction::ToLink => &self.shown_to_link,
+                Direction::FromLink => &self.shown_from_link,
+            };
+            prop_assert!(
+                shown.contains(&transmit.packet),
+                "never shown: {:?}",
+                transmit.packet
+            );
+            let len = transmit.packet.header().payload_len;
+            if transmit.packet.tcp().is_none() {
+                prop_assert!(!self.owed_datagrams.is_empty(), "a datagram sent twice");
+                prop_assert_eq!(self.owed_datagrams.remove(0), len, "datagrams out of order");
+            } else if len > 0 {
+                let first = self.path.first_byte(&transmit.packet);
+                prop_assert!(first + len > self.acked, "acknowledged: {first}+{len}");
+                self.owed
+                    .retain(|owed| owed.0 < first || owed.0 + owed.1 > first + len);
+            }
+        }
+        Ok(())
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 512, ..ProptestConfig::default() })]
+
+    #[test]
+    fn sends_what_it_was_shown_and_delivers_what_it_took(
+        mechanism in mechanism(),
+        ops in proptest::collection::vec(op(), 1..150),
+    ) {
+        let mut model = Model::new(mechanism, Limits::default());
+        for op in ops {
+            model.apply(op);
+            model.check_sent()?;
+        }
+        model.apply(Op::Up);
+        for _ in 0..100 {
+            model.apply(Op::WaitMs(100));
+            model.check_sent()?;
+        }
+        prop_assert_eq!(&model.owed, &[], "taken and never sent");
+        prop_assert_eq!(&model.owed_datagrams, &[]);
+        // All acknowledged: nothing is kept, and nobody is kicked.
+        model.acked = model.highest;
+        let all = model.path.far_packet_acking(model.highest, &[]);
+        model.hear(&all);
+        model.check_sent()?;
+        if mechanism == PathMechanismKind::Hold {
+            prop_assert_eq!(model.path.gateway.held(), ByteCount(0));
+        }
+    }
+
+    #[test]
+    fn stays_within_tight_caps(
+        mechanism in mechanism(),
+        held_per_flow in 500u64..20_000,
+        held_in_all in 500u64..20_000,
+        ops in proptest::collection::vec(op(), 1..150),
+    ) {
+        let limits = Limits {
+            held_per_flow: ByteCount(held_per_flow),
+            held_in_all: ByteCount(held_in_all),
+            other_packets: 3,
+            other_bytes: ByteCount(300),
+            ..Limits::default()
+        };
+        let mut model = Model::new(mechanism, limits);
+        for op in ops {
+            model.apply(op);
+            prop_assert!(model.path.gateway.held() <= limits.held_in_all);
+            prop_assert!(model.path.gateway.held_other() <= limits.other_bytes);
+        }
+    }
+}

@@ -1,0 +1,370 @@
+//! A gateway between two hosts, driven segment by segment in virtual time.
+//!
+//! The near host sends towards the link, the far host is beyond it. Sequence numbers in tests
+//! count from the first byte after each SYN, so that `data(0, 1000)` is the first kilobyte.
+#![allow(dead_code, reason = "each test file uses its part")]
+
+use outlast_core::gateway::{DropCause, Event, Gateway, GatewayConfig};
+use outlast_core::limits::Limits;
+use outlast_core::link::{
+    Direction, Indicator, InterfaceId, LinkConfig, LinkEvent, LinkId, LinkState,
+};
+use outlast_core::mechanisms::path::{PathMechanismKind, SendReason, TakeReason, Verdict};
+use outlast_core::time::{Duration, Instant};
+use outlast_core::units::BitRate;
+use outlast_wire::tcp::{SackBlock, TcpOptions, Timestamps};
+use outlast_wire::{IpHeader, ModelledPayload, Packet, SeqNumber, TcpFlags, TcpHeader, UdpHeader};
+use std::net::Ipv4Addr;
+
+pub(crate) const LINK: LinkId = LinkId::whole(InterfaceId(1));
+pub(crate) const MSS: u32 = 1_000;
+const NEAR_ISN: u32 = u32::MAX - 2_000;
+const FAR_ISN: u32 = 77;
+
+/// What the gateway sent, as a test wants to read it.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) enum Sent {
+    /// A segment towards the link: first byte, length, TSval.
+    Data(u32, u32, u32),
+    /// A pure acknowledgement towards the link.
+    Ack(u32),
+    /// An acknowledgement handed to the near host.
+    Rereceived(u32),
+    /// A datagram with this payload length.
+    Datagram(u32),
+    /// A SYN or RST towards the link.
+    Control(TcpFlags),
+}
+
+pub(crate) struct Path {
+    pub(crate) gateway: Gateway,
+    now: Instant,
+    port: u16,
+    /// TSval of what the near host sends, in milliseconds of virtual time.
+    clock: u32,
+}
+
+impl Path {
+    pub(crate) fn new(mechanism: PathMechanismKind) -> Self {
+        Self::with_limits(mechanism, Limits::default())
+    }
+
+    pub(crate) fn with_limits(mechanism: PathMechanismKind, limits: Limits) -> Self {
+        let mut gateway = Gateway::new(GatewayConfig {
+            mechanism,
+            limits,
+            seed: 1,
+        });
+        let rate = BitRate::from_bits_per_second(10_000_000);
+        gateway.add_link(Instant::ZERO, LINK.interface, LinkConfig { rate });
+        Self {
+            gateway,
+            now: Instant::ZERO,
+            port: 5_000,
+            clock: 0,
+        }
+    }
+
+    /// A path with an established connection, long quiet, whose round trip over the link takes
+    /// 40 ms. The near host's timestamps count from now.
+    pub(crate) fn established(mechanism: PathMechanismKind) -> Self {
+        let mut path = Self::new(mechanism);
+        path.open();
+        path.after_ms(1_000);
+        path.clock = 0;
+        path
+    }
+
+    pub(crate) fn open(&mut self) {
+        let syn = TcpHeader {
+            flags: TcpFlags::SYN,
+            ..self.near_header(SeqNumber(NEAR_ISN), 0)
+        };
+        let syn = TcpHeader {
+            ack: SeqNumber(0),
+            ..syn
+        };
+        assert_eq!(self.near_sends(&self.near_packet(syn, 0)), None);
+        self.after_ms(40);
+        let flags = TcpFlags::SYN | TcpFlags::ACK;
+        let syn_ack = TcpHeader {
+            flags,
+            seq: SeqNumber(FAR_ISN),
+            ack: SeqNumber(NEAR_ISN) + 1,
+            ..self.far_header()
+        };
+        self.far_sends(&self.far_packet(syn_ack, 0));
+        assert_eq!(self.near_ack(0), None);
+    }
+
+    /// The other tests' connection is another one from now on.
+    pub(crate) fn use_port(&mut self, port: u16) {
+        self.port = port;
+    }
+
+    pub(crate) fn now(&self) -> Instant {
+        self.now
+    }
+
+    /// Lets time pass; deadlines on the way are met.
+    pub(crate) fn after_ms(&mut self, ms: u64) {
+        let until = self.now + Duration::from_millis(ms);
+        while let Some((at, _)) = self.gateway.poll_timeout()
+            && at <= until
+        {
+            self.now = self.now.max(at);
+            self.gateway.handle_timeout(self.now);
+        }
+        self.now = until;
+        self.clock += u32::try_from(ms).expect("tests are short");
+    }
+
+    pub(crate) fn down(&mut self) {
+        self.change(LinkState::Down);
+    }
+
+    pub(crate) fn up(&mut self) {
+        self.change(LinkState::Up);
+    }
+
+    fn change(&mut self, state: LinkState) {
+        let event = LinkEvent {
+            link: LINK,
+            state,
+            indicator: Indicator::Carrier,
+        };
+        self.gateway.handle_link(self.now, event);
+    }
+
+    /// The near host sends `len` bytes from `first` on; tells why the gateway took them, if so.
+    pub(crate) fn data(&mut self, first: u32, len: u32) -> Option<TakeReason> {
+        let packet = self.data_packet(first, len);
+        self.near_sends(&packet)
+    }
+
+    pub(crate) fn data_packet(&self, first: u32, len: u32) -> Packet {
+        self.near_packet(self.near_header(near_seq(first), 0), len)
+    }
+
+    /// The near host acknowledges all before `ack` of the far host's data.
+    pub(crate) fn near_ack(&mut self, ack: u32) -> Option<TakeReason> {
+        self.near_sends(&self.near_ack_packet(ack))
+    }
+
+    pub(crate) fn near_ack_packet(&self, ack: u32) -> Packet {
+        self.near_packet(self.near_header(SeqNumber(NEAR_ISN) + 1, ack), 0)
+    }
+
+    /// The far host acknowledges all before `ack` of the near host's data.
+    pub(crate) fn far_ack(&mut self, ack: u32) {
+        self.far_sack(ack, &[]);
+    }
+
+    /// The same, with SACK blocks (first byte, byte behind the last).
+    pub(crate) fn far_sack(&mut self, ack: u32, blocks: &[(u32, u32)]) {
+        self.far_sends(&self.far_packet_acking(ack, blocks));
+    }
+
+    pub(crate) fn far_packet_acking(&self, ack: u32, blocks: &[(u32, u32)]) -> Packet {
+        let mut header = TcpHeader {
+            ack: near_seq(ack),
+            ..self.far_header()
+        };
+        for &(left, right) in blocks {
+            let block = SackBlock {
+                left: near_seq(left),
+                right: near_seq(right),
+            };
+            header.options.sack.push(block);
+        }
+        self.far_packet(header, 0)
+    }
+
+    /// Where a segment of the near host begins.
+    pub(crate) fn first_byte(&self, packet: &Packet) -> u32 {
+        (packet.tcp().expect("a segment").seq - NEAR_ISN - 1).0
+    }
+
+    /// The far host sends `len` bytes from `first` on.
+    pub(crate) fn far_data(&mut self, first: u32, len: u32) {
+        self.far_sends(&self.far_data_packet(first, len));
+    }
+
+    pub(crate) fn far_data_packet(&self, first: u32, len: u32) -> Packet {
+        let header = TcpHeader {
+            seq: SeqNumber(FAR_ISN) + 1 + first,
+            ..self.far_header()
+        };
+        self.far_packet(header, len)
+    }
+
+    pub(crate) fn rst(&mut self, at: u32) -> Option<TakeReason> {
+        let flags = TcpFlags::RST | TcpFlags::ACK;
+        let header = TcpHeader {
+            flags,
+            ..self.near_header(near_seq(at), 0)
+        };
+        self.near_sends(&self.near_packet(header, 0))
+    }
+
+    pub(crate) fn syn(&mut self) -> Option<TakeReason> {
+        let header = TcpHeader {
+            flags: TcpFlags::SYN,
+            ack: SeqNumber(0),
+            ..self.near_header(SeqNumber(NEAR_ISN), 0)
+        };
+        self.near_sends(&self.near_packet(header, 0))
+    }
+
+    pub(crate) fn datagram(&mut self, len: u32) -> Option<TakeReason> {
+        self.near_sends(&self.datagram_packet(len))
+    }
+
+    pub(crate) fn datagram_packet(&self, len: u32) -> Packet {
+        let payload = vec![0; len as usize];
+        let udp = UdpHeader {
+            source_port: 9,
+            destination_port: 443,
+        };
+        Packet::udp_datagram(ip(2, 1), udp, &payload)
+    }
+
+    /// The link reports that it dropped these bytes, which had been put on it.
+    pub(crate) fn dropped(&mut self, first: u32, len: u32) {
+        let packet = self.data_packet(first, len);
+        self.gateway
+            .handle_drop(self.now, LINK, &packet, DropCause::Outage);
+    }
+
+    pub(crate) fn near_sends(&mut self, packet: &Packet) -> Option<TakeReason> {
+        match self
+            .gateway
+            .handle_packet(self.now, LINK, Direction::ToLink, packet)
+        {
+            Verdict::Pass => None,
+            Verdict::Taken(reason) => Some(reason),
+        }
+    }
+
+    pub(crate) fn far_sends(&mut self, packet: &Packet) {
+        let verdict = self
+            .gateway
+            .handle_packet(self.now, LINK, Direction::FromLink, packet);
+        assert_eq!(
+            verdict,
+            Verdict::Pass,
+            "what has crossed the link is always passed on"
+        );
+    }
+
+    /// Everything that the gateway has sent since the last call.
+    pub(crate) fn sent(&mut self) -> Vec<Sent> {
+        self.sent_with_reasons()
+            .into_iter()
+            .map(|(sent, _)| sent)
+            .collect()
+    }
+
+    /// The near host's ports of all segments that the gateway has sent since the last call.
+    pub(crate) fn sent_ports(&mut self) -> Vec<u16> {
+        std::iter::from_fn(|| self.gateway.poll_transmit())
+            .filter_map(|transmit| transmit.packet.tcp().map(|tcp| tcp.source_port))
+            .collect()
+    }
+
+    pub(crate) fn sent_with_reasons(&mut self) -> Vec<(Sent, SendReason)> {
+        std::iter::from_fn(|| self.gateway.poll_transmit())
+            .map(|transmit| {
+                let sent = read(&transmit.packet, transmit.direction);
+                (sent, transmit.reason)
+            })
+            .collect()
+    }
+
+    pub(crate) fn resumed_after(&mut self) -> Option<Duration> {
+        std::iter::from_fn(|| self.gateway.poll_event()).find_map(|event| match event {
+            Event::Resumed { after, .. } => Some(after),
+            Event::Link(_) => None,
+        })
+    }
+
+    fn near_header(&self, seq: SeqNumber, ack: u32) -> TcpHeader {
+        let timestamps = Some(Timestamps {
+            value: self.clock,
+            echo: 0,
+        });
+        TcpHeader {
+            source_port: self.port,
+            destination_port: 80,
+            seq,
+            ack: SeqNumber(FAR_ISN) + 1 + ack,
+            flags: TcpFlags::ACK,
+            window: u16::MAX,
+            options: TcpOptions {
+                timestamps,
+                window_scale: Some(7),
+                ..TcpOptions::default()
+            },
+            ..TcpHeader::default()
+        }
+    }
+
+    fn far_header(&self) -> TcpHeader {
+        TcpHeader {
+            source_port: 80,
+            destination_port: self.port,
+            seq: SeqNumber(FAR_ISN) + 1,
+            ack: near_seq(0),
+            flags: TcpFlags::ACK,
+            window: u16::MAX,
+            options: TcpOptions {
+                window_scale: Some(7),
+                ..TcpOptions::default()
+            },
+            ..TcpHeader::default()
+        }
+    }
+
+    fn near_packet(&self, header: TcpHeader, payload_len: u32) -> Packet {
+        Packet::modelled_tcp(ip(2, 1), header, ModelledPayload::default(), payload_len)
+    }
+
+    fn far_packet(&self, header: TcpHeader, payload_len: u32) -> Packet {
+        Packet::modelled_tcp(ip(1, 2), header, ModelledPayload::default(), payload_len)
+    }
+}
+
+fn near_seq(byte: u32) -> SeqNumber {
+    SeqNumber(NEAR_ISN) + 1 + byte
+}
+
+fn ip(source: u8, destination: u8) -> IpHeader {
+    IpHeader {
+        source: Ipv4Addr::new(10, 0, 0, source).into(),
+        destination: Ipv4Addr::new(10, 0, 0, destination).into(),
+        hop_limit: 64,
+        traffic_class: 0,
+        identification: 0,
+    }
+}
+
+fn read(packet: &Packet, direction: Direction) -> Sent {
+    let Some(tcp) = packet.tcp() else {
+        return Sent::Datagram(packet.header().payload_len);
+    };
+    if tcp.flags.intersects(TcpFlags::SYN | TcpFlags::RST) {
+        return Sent::Control(tcp.flags);
+    }
+    let len = packet.header().payload_len;
+    match direction {
+        Direction::FromLink => Sent::Rereceived((tcp.ack - NEAR_ISN - 1).0),
+        Direction::ToLink if len == 0 => Sent::Ack((tcp.ack - FAR_ISN - 1).0),
+        Direction::ToLink => {
+            let stamp = tcp
+                .options
+                .timestamps
+                .map_or(0, |timestamps| timestamps.value);
+            Sent::Data((tcp.seq - NEAR_ISN - 1).0, len, stamp)
+        }
+    }
+}

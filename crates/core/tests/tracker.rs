@@ -1,0 +1,198 @@
+//! Which segments belong to a connection, by RFC 9293 and what a window allows.
+
+use outlast_core::flow::{Oddity, Phase, TcpFlow};
+use outlast_core::link::Direction::{self, FromLink, ToLink};
+use outlast_core::time::Instant;
+use outlast_wire::tcp::TcpOptions;
+use outlast_wire::{SeqNumber, TcpFlags, TcpHeader};
+
+const SYN_ACK: TcpFlags = TcpFlags(0x12);
+const FIN_ACK: TcpFlags = TcpFlags(0x11);
+
+struct Watched {
+    flow: TcpFlow,
+}
+
+impl Watched {
+    fn new() -> Self {
+        Self {
+            flow: TcpFlow::new(),
+        }
+    }
+
+    /// Near ISN 1000, far ISN 9000, windows of 65,535 bytes, no scaling.
+    fn established() -> Self {
+        let mut watched = Self::new();
+        watched.sees(ToLink, TcpFlags::SYN, 1_000, 0, 0);
+        watched.sees(FromLink, SYN_ACK, 9_000, 1_001, 0);
+        watched.sees(ToLink, TcpFlags::ACK, 1_001, 9_001, 0);
+        assert_eq!(watched.flow.phase, Phase::Established);
+        watched
+    }
+
+    #[track_caller]
+    fn sees(&mut self, direction: Direction, flags: TcpFlags, seq: u32, ack: u32, len: u32) {
+        self.try_segment(direction, flags, seq, ack, len)
+            .expect("an honest segment");
+    }
+
+    #[track_caller]
+    fn refuses(
+        &mut self,
+        (direction, flags, seq, ack, len): (Direction, TcpFlags, u32, u32, u32),
+        oddity: Oddity,
+    ) {
+        let before = format!("{:?}", self.flow);
+        assert_eq!(
+            self.try_segment(direction, flags, seq, ack, len),
+            Err(oddity)
+        );
+        assert_eq!(
+            format!("{:?}", self.flow),
+            before,
+            "an odd segment changes nothing"
+        );
+    }
+
+    fn try_segment(
+        &mut self,
+        direction: Direction,
+        flags: TcpFlags,
+        seq: u32,
+        ack: u32,
+        len: u32,
+    ) -> Result<(), Oddity> {
+        let tcp = TcpHeader {
+            seq: SeqNumber(seq),
+            ack: SeqNumber(ack),
+            flags,
+            window: u16::MAX,
+            options: TcpOptions::default(),
+            ..TcpHeader::default()
+        };
+        self.flow
+            .observe(Instant::ZERO, direction, &tcp, len)
+            .map(|_| ())
+    }
+}
+
+#[test]
+fn a_connection_is_established_once_both_hosts_were_seen() {
+    let mut watched = Watched::new();
+    watched.sees(ToLink, TcpFlags::SYN, 1_000, 0, 0);
+    assert_eq!(watched.flow.phase, Phase::Opening);
+    watched.sees(ToLink, TcpFlags::SYN, 1_000, 0, 0);
+    assert_eq!(watched.flow.phase, Phase::Opening);
+    watched.sees(FromLink, SYN_ACK, 9_000, 1_001, 0);
+    assert_eq!(watched.flow.phase, Phase::Established);
+}
+
+#[test]
+fn a_connection_older_than_the_gateway_is_picked_up_from_either_direction() {
+    for first in [ToLink, FromLink] {
+        let other = if first == ToLink { FromLink } else { ToLink };
+        let mut watched = Watched::new();
+        for n in 0..200 {
+            watched.sees(first, TcpFlags::ACK, 50_000 + n * 1_000, 70_000, 1_000);
+        }
+        assert_eq!(watched.flow.phase, Phase::Opening);
+        watched.sees(other, TcpFlags::ACK, 70_000, 120_000, 0);
+        assert_eq!(watched.flow.phase, Phase::Established);
+        watched.sees(other, TcpFlags::ACK, 70_000, 250_000, 0);
+        watched.sees(first, TcpFlags::ACK, 250_000, 70_000, 1_000);
+    }
+}
+
+#[test]
+fn numbers_wrap() {
+    let mut watched = Watched::new();
+    watched.sees(ToLink, TcpFlags::SYN, u32::MAX, 0, 0);
+    watched.sees(FromLink, SYN_ACK, 9_000, 0, 0);
+    watched.sees(ToLink, TcpFlags::ACK, 0, 9_001, 1_000);
+    watched.sees(FromLink, TcpFlags::ACK, 9_001, 1_000, 0);
+    assert!(!watched.flow.near.has_outstanding());
+}
+
+#[test]
+fn a_segment_beyond_the_window_is_odd() {
+    let mut watched = Watched::established();
+    let beyond = 1_001 + 65_535 + 2;
+    watched.refuses(
+        (ToLink, TcpFlags::ACK, beyond, 9_001, 10),
+        Oddity::BeyondWindow,
+    );
+    watched.sees(ToLink, TcpFlags::ACK, beyond - 1, 9_001, 1);
+}
+
+#[test]
+fn a_segment_from_long_ago_is_odd() {
+    let mut watched = Watched::established();
+    watched.refuses(
+        (
+            ToLink,
+            TcpFlags::ACK,
+            1_001u32.wrapping_sub(100_000),
+            9_001,
+            10,
+        ),
+        Oddity::TooOld,
+    );
+}
+
+#[test]
+fn acknowledging_what_was_never_sent_is_odd() {
+    let mut watched = Watched::established();
+    watched.sees(ToLink, TcpFlags::ACK, 1_001, 9_001, 500);
+    watched.refuses(
+        (FromLink, TcpFlags::ACK, 9_001, 1_502, 0),
+        Oddity::AcknowledgesUnsent,
+    );
+    watched.sees(FromLink, TcpFlags::ACK, 9_001, 1_501, 0);
+}
+
+#[test]
+fn an_acknowledgement_from_long_ago_is_odd() {
+    let mut watched = Watched::established();
+    watched.refuses(
+        (
+            FromLink,
+            TcpFlags::ACK,
+            9_001,
+            1_001u32.wrapping_sub(100_000),
+            0,
+        ),
+        Oddity::StaleAcknowledgement,
+    );
+}
+
+#[test]
+fn a_syn_amid_a_connection_is_odd_and_a_repeated_syn_ack_is_not() {
+    let mut watched = Watched::established();
+    watched.refuses((ToLink, TcpFlags::SYN, 5_000, 0, 0), Oddity::UnexpectedSyn);
+    watched.refuses((FromLink, SYN_ACK, 30_000, 1_001, 0), Oddity::UnexpectedSyn);
+    watched.sees(FromLink, SYN_ACK, 9_000, 1_001, 0);
+}
+
+#[test]
+fn flags_that_no_host_sends_are_odd() {
+    let mut watched = Watched::established();
+    for flags in [0x00, 0x01, 0x03, 0x06, 0x07, 0x15, 0x20] {
+        watched.refuses((ToLink, TcpFlags(flags), 1_001, 9_001, 0), Oddity::BadFlags);
+    }
+}
+
+#[test]
+fn two_acknowledged_fins_or_a_rst_close_and_a_syn_opens_again() {
+    let mut watched = Watched::established();
+    watched.sees(ToLink, FIN_ACK, 1_001, 9_001, 0);
+    watched.sees(FromLink, FIN_ACK, 9_001, 1_002, 0);
+    assert_eq!(watched.flow.phase, Phase::Established);
+    watched.sees(ToLink, TcpFlags::ACK, 1_002, 9_002, 0);
+    assert_eq!(watched.flow.phase, Phase::Closed);
+    watched.sees(ToLink, TcpFlags::SYN, 400_000, 0, 0);
+    assert_eq!(watched.flow.phase, Phase::Opening);
+
+    let mut watched = Watched::established();
+    watched.sees(FromLink, TcpFlags::RST, 9_001, 0, 0);
+    assert_eq!(watched.flow.phase, Phase::Closed);
+}
