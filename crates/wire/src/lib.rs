@@ -19,7 +19,7 @@ pub mod tcp;
 mod udp;
 
 pub use error::{ParseError, Part};
-pub use icmp::{IcmpError, QuotedPacket};
+pub use icmp::{IcmpError, IcmpExtension, IcmpNotice, IcmpRefusal, QuotedPacket};
 pub use packet::{Header, IpHeader, ModelledPayload, Packet, Transport};
 pub use seq::SeqNumber;
 pub use tcp::{TcpFlags, TcpHeader};
