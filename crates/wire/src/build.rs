@@ -4,7 +4,7 @@ use crate::checksum::{Sum, pseudo_header};
 use crate::ip::{self, Protocol};
 use crate::packet::{Body, Captured};
 use crate::{
-    Header, IpHeader, ModelledPayload, Packet, TcpHeader, Transport, UdpHeader, pattern, tcp, udp,
+    Header, IpHeader, ModelledPayload, Packet, TcpHeader, Transport, UdpHeader, pattern, udp,
 };
 use alloc::vec::Vec;
 use bytes::Bytes;
@@ -142,6 +142,7 @@ pub(crate) fn emit_ip(
     Captured {
         bytes: Bytes::from(out),
         transport_at: transport_at as u32,
+        authenticated: false,
     }
 }
 

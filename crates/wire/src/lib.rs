@@ -8,6 +8,7 @@ extern crate alloc;
 
 mod build;
 mod checksum;
+pub mod edit;
 mod error;
 mod icmp;
 mod ip;

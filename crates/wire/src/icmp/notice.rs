@@ -174,19 +174,23 @@ impl Packet {
 impl IcmpNotice {
     /// Type, code and the second word.
     fn fields(self, version: Version) -> (u8, u8, u32) {
-        match (version, self) {
-            (Version::V4, Self::NetworkUnreachable) => (3, 0, 0),
-            (Version::V4, Self::HostUnreachable) => (3, 1, 0),
-            (Version::V4, Self::PortUnreachable) => (3, 3, 0),
-            (Version::V4, Self::TooBig { mtu }) => (3, 4, mtu.min(0xffff)),
-            (Version::V4, Self::Prohibited) => (3, 13, 0),
-            (Version::V4, Self::HopLimitExceeded) => (11, 0, 0),
-            (Version::V6, Self::NetworkUnreachable) => (1, 0, 0),
-            (Version::V6, Self::Prohibited) => (1, 1, 0),
-            (Version::V6, Self::HostUnreachable) => (1, 3, 0),
-            (Version::V6, Self::PortUnreachable) => (1, 4, 0),
-            (Version::V6, Self::TooBig { mtu }) => (2, 0, mtu),
-            (Version::V6, Self::HopLimitExceeded) => (3, 0, 0),
+        match version {
+            Version::V4 => match self {
+                Self::NetworkUnreachable => (3, 0, 0),
+                Self::HostUnreachable => (3, 1, 0),
+                Self::PortUnreachable => (3, 3, 0),
+                Self::TooBig { mtu } => (3, 4, mtu.min(0xffff)),
+                Self::Prohibited => (3, 13, 0),
+                Self::HopLimitExceeded => (11, 0, 0),
+            },
+            Version::V6 => match self {
+                Self::NetworkUnreachable => (1, 0, 0),
+                Self::Prohibited => (1, 1, 0),
+                Self::HostUnreachable => (1, 3, 0),
+                Self::PortUnreachable => (1, 4, 0),
+                Self::TooBig { mtu } => (2, 0, mtu),
+                Self::HopLimitExceeded => (3, 0, 0),
+            },
         }
     }
 }

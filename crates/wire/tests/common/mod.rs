@@ -5,9 +5,25 @@
     reason = "each test file uses another part"
 )]
 
+pub mod any;
+
 use bytes::Bytes;
 
 use outlast_wire::{IpHeader, Packet};
+use proptest::test_runner::{Config as ProptestConfig, FileFailurePersistence};
+
+/// The property tests of `file`; the cases that once failed are kept beside the crate.
+pub fn config(file: &str) -> ProptestConfig {
+    let path = format!(
+        "{}/proptest-regressions/{file}.txt",
+        env!("CARGO_MANIFEST_DIR")
+    );
+    let persistence = FileFailurePersistence::Direct(path.leak());
+    ProptestConfig {
+        failure_persistence: Some(Box::new(persistence)),
+        ..Default::default()
+    }
+}
 
 /// Bytes from hexadecimal digits; white space is skipped.
 #[track_caller]
