@@ -14,7 +14,7 @@ const MAX_PAYLOAD_LEN: u32 = u32::MAX - 128;
 
 impl Packet {
     /// A TCP segment with bytes. The header of the result says what was written: see
-    /// [`TcpOptions::emit`](tcp::TcpOptions::emit) for options that cannot be, and if the
+    /// [`TcpOptions::emit`](crate::tcp::TcpOptions::emit) for options that cannot be, and if the
     /// addresses are of two families, that of IPv4 is mapped into IPv6.
     ///
     /// IPv4 headers carry no options and forbid fragmentation. More than 65535 bytes make a
