@@ -4,7 +4,7 @@ use crate::checksum::{Sum, pseudo_header};
 use crate::ip::{self, Protocol};
 use crate::packet::{Body, Captured};
 use crate::{
-    Header, IpHeader, ModelledPayload, Packet, TcpHeader, Transport, UdpHeader, pattern, tcp, udp,
+    Header, IpHeader, ModelledPayload, Packet, TcpHeader, Transport, UdpHeader, pattern, udp,
 };
 use alloc::vec::Vec;
 use bytes::Bytes;
@@ -14,7 +14,7 @@ const MAX_PAYLOAD_LEN: u32 = u32::MAX - 128;
 
 impl Packet {
     /// A TCP segment with bytes. The header of the result says what was written: see
-    /// [`TcpOptions::emit`](tcp::TcpOptions::emit) for options that cannot be, and if the
+    /// [`TcpOptions::emit`](crate::tcp::TcpOptions::emit) for options that cannot be, and if the
     /// addresses are of two families, that of IPv4 is mapped into IPv6.
     ///
     /// IPv4 headers carry no options and forbid fragmentation. More than 65535 bytes make a
@@ -142,6 +142,7 @@ pub(crate) fn emit_ip(
     Captured {
         bytes: Bytes::from(out),
         transport_at: transport_at as u32,
+        authenticated: false,
     }
 }
 

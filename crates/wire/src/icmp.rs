@@ -1,5 +1,9 @@
 //! ICMP (RFC 792) and ICMPv6 (RFC 4443) errors and the packet that they quote.
 
+mod notice;
+
+pub use notice::{IcmpExtension, IcmpNotice, IcmpRefusal};
+
 use crate::SeqNumber;
 use crate::error::{ParseError, Part};
 use crate::ip::{Extent, Network, Protocol};
@@ -54,6 +58,13 @@ impl Version {
             (Protocol::ICMP, IpAddr::V4(_)) => Some(Self::V4),
             (Protocol::ICMPV6, IpAddr::V6(_)) => Some(Self::V6),
             _ => None,
+        }
+    }
+
+    const fn protocol(self) -> Protocol {
+        match self {
+            Self::V4 => Protocol::ICMP,
+            Self::V6 => Protocol::ICMPV6,
         }
     }
 

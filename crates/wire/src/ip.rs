@@ -10,7 +10,7 @@
 mod v4;
 mod v6;
 
-pub(crate) use v6::strip_jumbo;
+pub(crate) use v6::{strip_jumbo, write_jumbo_len};
 
 use crate::IpHeader;
 use crate::error::ParseError;

@@ -32,6 +32,8 @@ pub(crate) struct Captured {
     pub(crate) bytes: Bytes,
     /// Offset of the transport header.
     pub(crate) transport_at: u32,
+    /// An authentication header protects the packet.
+    pub(crate) authenticated: bool,
 }
 
 /// Payload that is known by where it stands in a generated stream, instead of by its bytes.
@@ -170,10 +172,9 @@ impl Packet {
         let protocol = self.header.transport.protocol(self.header.ip.source);
         let at = self.header.transport.checksum_at(self.header.ip.source)?;
         let field = *data.get(at..)?.first_chunk::<2>()?;
-        let covered = match self.header.transport {
-            // Its own length counts, which may be less than what IP carries.
-            Transport::Udp(_) => data.get(..8 + self.header.payload_len as usize)?,
-            _ => data,
+        let covered = match self.header.transport_covered_len() {
+            Some(length) => data.get(..length)?,
+            None => data,
         };
         let pseudo = match protocol {
             Protocol::ICMP => Sum::default(),
@@ -195,6 +196,17 @@ impl Packet {
         match &self.header.transport {
             Transport::Tcp(tcp) => self.header.payload_len + tcp.control_len(),
             _ => 0,
+        }
+    }
+}
+
+impl Header {
+    /// How much of what IP carries the transport's checksum covers, if not all.
+    pub(crate) const fn transport_covered_len(&self) -> Option<usize> {
+        match self.transport {
+            // Its own length counts, which may be less.
+            Transport::Udp(_) => Some(crate::udp::HEADER_LEN + self.payload_len as usize),
+            _ => None,
         }
     }
 }

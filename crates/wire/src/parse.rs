@@ -43,13 +43,14 @@ impl Packet {
             // Both lie within the packet, whose length fits.
             payload_len: payload_len as u32,
         };
-        let transport_at = network.transport_at as u32;
+        let captured = Captured {
+            bytes,
+            transport_at: network.transport_at as u32,
+            authenticated: network.authenticated,
+        };
         Ok(Self {
             header,
-            body: Body::Captured(Captured {
-                bytes,
-                transport_at,
-            }),
+            body: Body::Captured(captured),
         })
     }
 }

@@ -3,7 +3,7 @@
 pub(crate) mod options;
 
 pub use options::{
-    Experimental, MAX_OPTIONS_LEN, SackBlock, TcpOptions, Timestamps, UserTimeout, kind,
+    Experimental, MAX_OPTIONS_LEN, SackBlock, TcpOption, TcpOptions, Timestamps, UserTimeout, kind,
 };
 
 use crate::SeqNumber;

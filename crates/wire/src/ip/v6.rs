@@ -157,6 +157,17 @@ fn jumbo_option(data: &[u8], next: u8) -> Option<usize> {
     None
 }
 
+/// Replaces the length in the jumbo payload option, if `packet` has one.
+pub(crate) fn write_jumbo_len(packet: &mut [u8], length: u32) {
+    let Some(&next) = packet.get(6) else { return };
+    let Some(at) = jumbo_option(packet, next) else {
+        return;
+    };
+    if let Some(field) = packet.get_mut(at + 2..at + 6) {
+        field.copy_from_slice(&length.to_be_bytes());
+    }
+}
+
 /// Takes the jumbo payload option out of a packet's headers, which start `headers`: what is left
 /// is right for a packet that needs none.
 pub(crate) fn strip_jumbo(headers: &mut Vec<u8>) {

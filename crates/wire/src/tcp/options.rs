@@ -191,8 +191,7 @@ impl TcpOptions {
                 .expect("fitted options have at most 40 bytes");
         };
         if let Some(mss) = options.mss {
-            put(&[kind::MSS, 4]);
-            put(&mss.to_be_bytes());
+            put(&TcpOption::Mss(mss).to_bytes());
         }
         match (options.sack_permitted, options.timestamps) {
             (true, Some(_)) => put(&[kind::SACK_PERMITTED, 2]),
@@ -201,36 +200,116 @@ impl TcpOptions {
             (false, None) => {}
         }
         if let Some(timestamps) = options.timestamps {
-            put(&[kind::TIMESTAMPS, 10]);
-            put(&timestamps.to_bytes());
+            put(&TcpOption::Timestamps(timestamps).to_bytes());
         }
         if let Some(shift) = options.window_scale {
             put(&[kind::NOP, kind::WINDOW_SCALE, 3, shift]);
         }
         if !options.sack.is_empty() {
-            put(&[
-                kind::NOP,
-                kind::NOP,
-                kind::SACK,
-                2 + 8 * options.sack.len() as u8,
-            ]);
-            for block in &options.sack {
-                put(&block.left.0.to_be_bytes());
-                put(&block.right.0.to_be_bytes());
-            }
+            put(&[kind::NOP, kind::NOP]);
+            put(&TcpOption::Sack(options.sack).to_bytes());
         }
         if let Some(timeout) = options.user_timeout {
-            put(&[kind::USER_TIMEOUT, 4]);
-            put(&timeout.to_bits().to_be_bytes());
+            put(&TcpOption::UserTimeout(timeout).to_bytes());
         }
-        if let Some(Experimental { kind, data }) = &options.experimental {
-            put(&[*kind, 2 + data.len() as u8]);
-            put(data);
-            let padding = data.len().wrapping_neg().wrapping_sub(2) % 4;
-            put(&[kind::NOP; 3][..padding]);
+        if let Some(option) = options.experimental {
+            let bytes = option.to_bytes();
+            put(&bytes);
+            put(&[kind::NOP; 3][..bytes.len().next_multiple_of(4) - bytes.len()]);
         }
         out
     }
+
+    /// Puts `option` into its field.
+    pub(crate) fn set(&mut self, option: &TcpOption) {
+        match option {
+            TcpOption::Mss(mss) => self.mss = Some(*mss),
+            TcpOption::WindowScale(shift) => self.window_scale = Some(*shift),
+            TcpOption::SackPermitted => self.sack_permitted = true,
+            TcpOption::Sack(blocks) => self.sack.clone_from(blocks),
+            TcpOption::Timestamps(timestamps) => self.timestamps = Some(*timestamps),
+            TcpOption::UserTimeout(timeout) => self.user_timeout = Some(*timeout),
+            TcpOption::Experimental(option) => self.experimental = Some(option.clone()),
+        }
+    }
+
+    /// Empties the field of this kind, and tells whether something was in it.
+    pub(crate) fn clear(&mut self, kind: u8) -> bool {
+        match kind {
+            kind::MSS => self.mss.take().is_some(),
+            kind::WINDOW_SCALE => self.window_scale.take().is_some(),
+            kind::SACK_PERMITTED => core::mem::take(&mut self.sack_permitted),
+            kind::SACK => !core::mem::take(&mut self.sack).is_empty(),
+            kind::TIMESTAMPS => self.timestamps.take().is_some(),
+            kind::USER_TIMEOUT => self.user_timeout.take().is_some(),
+            _ => self
+                .experimental
+                .take_if(|option| option.kind == kind)
+                .is_some(),
+        }
+    }
+}
+
+/// One option, to be set by [`Edit::set_option`](crate::edit::Edit::set_option).
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub enum TcpOption {
+    /// Maximum segment size in bytes.
+    Mss(u16),
+    /// Shift of the window field.
+    WindowScale(u8),
+    /// SACK permitted.
+    SackPermitted,
+    /// SACK blocks, at least one.
+    Sack(ArrayVec<SackBlock, 4>),
+    /// Timestamps.
+    Timestamps(Timestamps),
+    /// User timeout.
+    UserTimeout(UserTimeout),
+    /// An experimental option.
+    Experimental(Experimental),
+}
+
+impl TcpOption {
+    /// Whether the option may be sent.
+    pub(crate) fn is_legal(&self) -> bool {
+        match self {
+            Self::Sack(blocks) => !blocks.is_empty(),
+            Self::UserTimeout(timeout) => timeout.is_legal(),
+            Self::Experimental(option) => option.is_legal(),
+            Self::Mss(_) | Self::WindowScale(_) | Self::SackPermitted | Self::Timestamps(_) => true,
+        }
+    }
+
+    /// Kind, length and data.
+    pub(crate) fn to_bytes(&self) -> ArrayVec<u8, MAX_OPTIONS_LEN> {
+        match self {
+            Self::Mss(mss) => option_bytes(kind::MSS, &mss.to_be_bytes()),
+            Self::WindowScale(shift) => option_bytes(kind::WINDOW_SCALE, &[*shift]),
+            Self::SackPermitted => option_bytes(kind::SACK_PERMITTED, &[]),
+            Self::Sack(blocks) => {
+                let mut data = [0; 32];
+                for (out, block) in data.as_chunks_mut::<8>().0.iter_mut().zip(blocks) {
+                    *out = block.to_bytes();
+                }
+                option_bytes(kind::SACK, &data[..8 * blocks.len()])
+            }
+            Self::Timestamps(timestamps) => option_bytes(kind::TIMESTAMPS, &timestamps.to_bytes()),
+            Self::UserTimeout(timeout) => {
+                option_bytes(kind::USER_TIMEOUT, &timeout.to_bits().to_be_bytes())
+            }
+            Self::Experimental(option) => option.to_bytes(),
+        }
+    }
+}
+
+/// An option with `data` of at most 38 bytes.
+fn option_bytes(kind: u8, data: &[u8]) -> ArrayVec<u8, MAX_OPTIONS_LEN> {
+    let mut out = ArrayVec::new();
+    out.push(kind);
+    out.push(2 + data.len() as u8);
+    out.try_extend_from_slice(data)
+        .expect("no option has more than 38 bytes of data");
+    out
 }
 
 /// The data of the option that starts `area`, and what follows it; `None` if its length is
@@ -257,6 +336,10 @@ impl SackBlock {
             right: SeqNumber(u32::from_be_bytes([e, f, g, h])),
         }
     }
+
+    fn to_bytes(self) -> [u8; 8] {
+        (u64::from(self.left.0) << 32 | u64::from(self.right.0)).to_be_bytes()
+    }
 }
 
 /// TSval and TSecr (RFC 7323, section 3.2).
@@ -276,7 +359,7 @@ impl Timestamps {
         }
     }
 
-    pub(crate) fn to_bytes(self) -> [u8; 8] {
+    fn to_bytes(self) -> [u8; 8] {
         (u64::from(self.value) << 32 | u64::from(self.echo)).to_be_bytes()
     }
 }
@@ -301,7 +384,7 @@ impl UserTimeout {
         timeout.is_legal().then_some(timeout)
     }
 
-    pub(crate) fn to_bits(self) -> u16 {
+    fn to_bits(self) -> u16 {
         self.value | if self.minutes { Self::MINUTES } else { 0 }
     }
 
@@ -326,6 +409,10 @@ pub struct Experimental {
 }
 
 impl Experimental {
+    pub(crate) fn to_bytes(&self) -> ArrayVec<u8, MAX_OPTIONS_LEN> {
+        option_bytes(self.kind, &self.data)
+    }
+
     pub(crate) fn is_legal(&self) -> bool {
         matches!(self.kind, kind::EXPERIMENT_1 | kind::EXPERIMENT_2)
     }
