@@ -1,1 +1,51 @@
-//! placeholder
+//! Scenario files, workloads and the result format, shared by lab and simulator.
+//!
+//! [`Scenario::load`] turns a file into a [`Scenario`] in which nothing contradicts, or says all
+//! that is wrong with it. The file's keys are described in `docs/scenario-file.md`.
+//!
+//! ```
+//! use outlast_scenario::{Mechanism, Scenario};
+//! use std::path::Path;
+//!
+//! let text = r#"
+//! [link]
+//! rate = "10 Mbit/s"
+//! delay = "25 ms"
+//! [link.outages]
+//! process = "single"
+//! start = "10 s"
+//! length = "26 s"
+//! [workload]
+//! kind = "bulk"
+//! bytes = "50 MB"
+//! [outlast]
+//! gateway = "hold"
+//! "#;
+//! let scenario = Scenario::parse(text, "ferry.toml", Path::new("."))?;
+//! assert_eq!(scenario.name, "ferry");
+//! assert_eq!(scenario.outlast.gateway, Mechanism::Hold);
+//!
+//! let error = Scenario::parse("[link]\nrate = 10", "ferry.toml", Path::new(".")).unwrap_err();
+//! assert!(error.render(80).contains("`rate = 10` has no unit"));
+//! # Ok::<(), outlast_scenario::ScenarioError>(())
+//! ```
+#![forbid(unsafe_code)]
+
+pub mod keys;
+mod measure;
+mod mechanism;
+mod names;
+mod problem;
+mod quantity;
+mod read;
+mod reader;
+pub mod result;
+mod scenario;
+
+pub use measure::Framing;
+pub use mechanism::Mechanism;
+pub use problem::{Problem, ScenarioError};
+pub use scenario::{
+    CommandLine, Commands, Compare, Congestion, Direction, IpVersion, LinkSettings, Outlast,
+    ProcessKind, Profile, Run, Scenario, Stack, Workload, WorkloadKind,
+};

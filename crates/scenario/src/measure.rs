@@ -1,0 +1,197 @@
+//! What a scenario asks of its link, and what a run made of it.
+
+use crate::scenario::{IpVersion, LinkSettings, Scenario, Workload};
+use outlast_core::time::Duration;
+use outlast_core::units::ByteCount;
+use outlast_link::{Ideal, LinkConfig, Way};
+
+/// How far beyond the deadline the ideal time is looked for, as a multiple of it.
+const IDEAL_LIMIT: u32 = 10;
+
+/// TCP header without options, in bytes (RFC 9293).
+const TCP_HEADER: u64 = 20;
+/// Timestamps option with its padding, in bytes (RFC 7323, appendix A).
+const TIMESTAMPS: u64 = 12;
+
+/// What each segment carries besides payload, which decides how much wire a payload needs.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct Framing {
+    /// Largest IP packet.
+    pub mtu: u32,
+    /// Network protocol.
+    pub ip: IpVersion,
+    /// Whether segments carry timestamps.
+    pub timestamps: bool,
+}
+
+impl Framing {
+    /// Bytes of IP and TCP headers in a full segment.
+    #[must_use]
+    pub const fn headers(&self) -> u64 {
+        let ip = match self.ip {
+            IpVersion::V4 => 20,
+            IpVersion::V6 => 40,
+        };
+        ip + TCP_HEADER + if self.timestamps { TIMESTAMPS } else { 0 }
+    }
+
+    /// Bytes on the wire for `payload`, cut into as few segments as can be.
+    #[must_use]
+    pub const fn wire_bytes(&self, payload: ByteCount) -> ByteCount {
+        let segment = self.mtu as u64 - self.headers();
+        let segments = payload.0.div_ceil(segment);
+        ByteCount(
+            payload
+                .0
+                .saturating_add(segments.saturating_mul(self.headers())),
+        )
+    }
+}
+
+impl LinkSettings {
+    /// The link, with everything random about it from `seed`.
+    #[must_use]
+    pub fn config(&self, seed: u64) -> LinkConfig {
+        LinkConfig {
+            to_mobile: self.downlink,
+            to_fixed: self.uplink,
+            outages: self.outages.clone(),
+            in_flight: self.in_flight,
+            seed,
+        }
+    }
+}
+
+impl Scenario {
+    /// The link of run `index`, counted from zero.
+    #[must_use]
+    pub fn link_config(&self, index: u32) -> LinkConfig {
+        self.link.config(self.run.seed_of(index))
+    }
+
+    /// The framing of the lab's segments: timestamps unless switched off.
+    #[must_use]
+    pub fn framing(&self) -> Framing {
+        let timestamps = self.stack.timestamps.unwrap_or(true);
+        Framing {
+            mtu: self.link.mtu,
+            ip: self.stack.ip,
+            timestamps,
+        }
+    }
+
+    /// When run `index` would be complete if every connected moment were used at the link's rate:
+    /// the result's `ideal_s`, counted like `elapsed_s` from the workload's first byte.
+    ///
+    /// - bulk: from one round trip on, until the payload with its headers is through.
+    /// - request-response: the same, one message after the other, each with its way to the far end.
+    /// - interactive: its `duration`.
+    ///
+    /// `None` for commands, of which nothing is known, and if it takes more than ten times the
+    /// deadline.
+    #[must_use]
+    pub fn ideal_time(&self, index: u32, framing: Framing) -> Option<Duration> {
+        let config = self.link_config(index);
+        let limit = self.run.deadline * IDEAL_LIMIT;
+        match self.workload {
+            Workload::Bulk { bytes, direction } => {
+                config.ideal_time(direction.way(), framing.wire_bytes(bytes), limit)
+            }
+            Workload::Interactive { duration, .. } => Some(duration),
+            Workload::RequestResponse {
+                requests,
+                request,
+                response,
+                think,
+            } => {
+                let mut ideal = Ideal::new(&config, limit);
+                let mut now = config.round_trip();
+                for exchange in 0..requests {
+                    if exchange > 0 {
+                        now = now.checked_add(think)?;
+                    }
+                    now = deliver(&mut ideal, &config, Way::ToFixed, now, framing, request)?;
+                    now = deliver(&mut ideal, &config, Way::ToMobile, now, framing, response)?;
+                }
+                Some(now)
+            }
+            Workload::Command(_) => None,
+        }
+    }
+
+    /// How many updates the interactive workload of run `index` would show if every message went
+    /// as soon as the link is up: the yardstick for the result's `updates`. `None` for others.
+    #[must_use]
+    pub fn ideal_updates(&self, index: u32, framing: Framing) -> Option<u32> {
+        let Workload::Interactive {
+            interval,
+            update,
+            request,
+            duration,
+        } = self.workload
+        else {
+            return None;
+        };
+        let config = self.link_config(index);
+        let mut ideal = Ideal::new(&config, duration);
+        let (mut updates, mut now) = (0_u32, Duration::ZERO);
+        loop {
+            let asked = deliver(&mut ideal, &config, Way::ToFixed, now, framing, request);
+            // The next moment at which there is something new to show.
+            let news = asked.map(|asked| next_multiple(asked, interval));
+            let shown = news.and_then(|news| {
+                deliver(&mut ideal, &config, Way::ToMobile, news, framing, update)
+            });
+            match shown {
+                Some(shown) if shown <= duration => (updates, now) = (updates + 1, shown),
+                _ => return Some(updates),
+            }
+        }
+    }
+
+    /// How much of what run `index`'s link could carry in `elapsed` went into `payload`: the
+    /// result's `utilisation`.
+    ///
+    /// The payload's time on the wire, headers included, over the connected time from the
+    /// workload's first byte to completion (or to the deadline; `payload` is then what arrived).
+    /// `None` for workloads other than bulk, at an unlimited rate, and if nothing could be carried.
+    #[must_use]
+    pub fn utilisation(
+        &self,
+        index: u32,
+        framing: Framing,
+        payload: ByteCount,
+        elapsed: Duration,
+    ) -> Option<f64> {
+        let Workload::Bulk { direction, .. } = self.workload else {
+            return None;
+        };
+        let capacity = self.link_config(index).capacity(direction.way(), elapsed)?;
+        #[expect(
+            clippy::cast_precision_loss,
+            reason = "a ratio of sizes below 2^53 bytes"
+        )]
+        let ratio = framing.wire_bytes(payload).as_u64() as f64 / capacity.as_u64() as f64;
+        ratio.is_finite().then_some(ratio)
+    }
+}
+
+/// When `payload`, sent `way` at `now`, has come to the far end at best.
+fn deliver(
+    ideal: &mut Ideal<'_>,
+    config: &LinkConfig,
+    way: Way,
+    now: Duration,
+    framing: Framing,
+    payload: ByteCount,
+) -> Option<Duration> {
+    let sent = ideal.transmit(way, now, framing.wire_bytes(payload))?;
+    sent.checked_add(config.pipe(way).delay)
+}
+
+/// The first multiple of `interval` after `time`.
+fn next_multiple(time: Duration, interval: Duration) -> Duration {
+    let (time, interval) = (time.as_nanos(), interval.as_nanos());
+    let next = (time / interval + 1) * interval;
+    Duration::from_nanos(u64::try_from(next).unwrap_or(u64::MAX))
+}

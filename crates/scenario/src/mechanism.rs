@@ -1,0 +1,92 @@
+//! The names of the recovery mechanisms, and where each may be asked for.
+
+use crate::names::names;
+
+names! {
+    /// What Outlast does at one place of the path.
+    ///
+    /// Every name of the design is here; whether the running program has the mechanism is for the
+    /// runner to say.
+    #[derive(Default)]
+    pub enum Mechanism {
+        /// Nothing: traffic passes as it is.
+        #[default]
+        None = "none",
+        /// Smart link layer, level 1: one kept packet is re-received (Scott and Mapp).
+        SmartLink1 = "smart-link-1",
+        /// Smart link layer, level 2: as level 1, five times.
+        SmartLink2 = "smart-link-2",
+        /// Smart link layer, level 3: one kept packet is re-sent.
+        SmartLink3 = "smart-link-3",
+        /// Smart link layer, level 4: as level 3, five times.
+        SmartLink4 = "smart-link-4",
+        /// Keep what the link dropped and re-send it in order.
+        Hold = "hold",
+        /// Keep and re-send at the home agent (thesis).
+        RetransmissionCache = "retransmission-cache",
+        /// Close the sender's window during the outage (thesis).
+        ZeroWindowAck = "zero-window-ack",
+        /// Cache, acknowledge ahead, and close the window.
+        AcknowledgeAhead = "acknowledge-ahead",
+        /// M-TCP's supervisor host (Brown and Singh).
+        MTcp = "m-tcp",
+        /// Whichever path mechanism suits the flow.
+        Auto = "auto",
+        /// TCP retransmission trigger of an end host (Schuetz and others).
+        RetransmissionTrigger = "retransmission-trigger",
+        /// Fast retransmission after a hand-off (Caceres and Iftode).
+        FastRetransmit = "fast-retransmit",
+    }
+}
+
+impl Mechanism {
+    /// What a gateway on the path can do: `[outlast] gateway`.
+    pub const AT_GATEWAY: [Self; 11] = [
+        Self::None,
+        Self::SmartLink1,
+        Self::SmartLink2,
+        Self::SmartLink3,
+        Self::SmartLink4,
+        Self::Hold,
+        Self::RetransmissionCache,
+        Self::ZeroWindowAck,
+        Self::AcknowledgeAhead,
+        Self::MTcp,
+        Self::Auto,
+    ];
+
+    /// What the mobile can do, path and endpoint mechanisms: `[outlast] mobile`.
+    pub const AT_MOBILE: [Self; 13] = [
+        Self::None,
+        Self::SmartLink1,
+        Self::SmartLink2,
+        Self::SmartLink3,
+        Self::SmartLink4,
+        Self::Hold,
+        Self::RetransmissionCache,
+        Self::ZeroWindowAck,
+        Self::AcknowledgeAhead,
+        Self::MTcp,
+        Self::Auto,
+        Self::RetransmissionTrigger,
+        Self::FastRetransmit,
+    ];
+
+    /// What the fixed host can do: `[outlast] fixed`.
+    pub const AT_FIXED: [Self; 3] = [
+        Self::None,
+        Self::RetransmissionTrigger,
+        Self::FastRetransmit,
+    ];
+
+    /// The names of `mechanisms`.
+    pub(crate) const fn names<const N: usize>(mechanisms: [Self; N]) -> [&'static str; N] {
+        let mut names = [""; N];
+        let mut index = 0;
+        while index < N {
+            names[index] = mechanisms[index].name();
+            index += 1;
+        }
+        names
+    }
+}

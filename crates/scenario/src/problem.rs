@@ -1,0 +1,198 @@
+//! What is wrong with a scenario file, said so that it can be put right.
+
+use miette::{
+    Diagnostic, GraphicalReportHandler, GraphicalTheme, LabeledSpan, MietteError,
+    MietteSpanContents, SourceCode, SourceSpan, SpanContents,
+};
+use std::fmt;
+use std::ops::Range;
+use std::sync::Arc;
+
+/// A file as it was read, with the name by which the user knows it.
+#[derive(Debug)]
+pub(crate) struct Source {
+    pub(crate) name: String,
+    pub(crate) text: String,
+}
+
+impl Source {
+    /// Line and column of a byte, in characters and from 1.
+    fn position(&self, offset: usize) -> (usize, usize) {
+        let before = self.text.get(..offset).unwrap_or(&self.text);
+        let line_start = before.rfind('\n').map_or(0, |newline| newline + 1);
+        let line = before.bytes().filter(|&byte| byte == b'\n').count() + 1;
+        (line, before[line_start..].chars().count() + 1)
+    }
+}
+
+impl SourceCode for Source {
+    fn read_span<'a>(
+        &'a self,
+        span: &SourceSpan,
+        lines_before: usize,
+        lines_after: usize,
+    ) -> Result<Box<dyn SpanContents<'a> + 'a>, MietteError> {
+        let contents = self.text.read_span(span, lines_before, lines_after)?;
+        // Columns are characters here, as editors count; the text's own count bytes.
+        let column = match contents.span().offset() == span.offset() {
+            true => self.position(span.offset()).1 - 1,
+            false => contents.column(),
+        };
+        Ok(Box::new(MietteSpanContents::new_named(
+            self.name.clone(),
+            contents.data(),
+            *contents.span(),
+            contents.line(),
+            column,
+            contents.line_count(),
+        )))
+    }
+}
+
+/// One thing that is wrong, where it stands, and what to do about it.
+#[derive(Clone, Debug)]
+pub struct Problem {
+    pub(crate) message: String,
+    /// The place, and what to write under it; `None` if the file could not be read.
+    pub(crate) label: Option<(Range<usize>, String)>,
+    pub(crate) remedy: String,
+    pub(crate) source: Arc<Source>,
+}
+
+impl Problem {
+    /// `file:line:column`, or only the file if that could not be read.
+    #[must_use]
+    pub fn location(&self) -> String {
+        match self.position() {
+            Some((line, column)) => format!("{}:{line}:{column}", self.source.name),
+            None => self.source.name.clone(),
+        }
+    }
+
+    /// Line and column, in characters and from 1; `None` if the file could not be read.
+    #[must_use]
+    pub fn position(&self) -> Option<(usize, usize)> {
+        let (span, _) = self.label.as_ref()?;
+        Some(self.source.position(span.start))
+    }
+
+    /// What to do about it.
+    #[must_use]
+    pub fn remedy(&self) -> &str {
+        &self.remedy
+    }
+}
+
+impl fmt::Display for Problem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.message)
+    }
+}
+
+impl std::error::Error for Problem {}
+
+impl Diagnostic for Problem {
+    fn help<'a>(&'a self) -> Option<Box<dyn fmt::Display + 'a>> {
+        Some(Box::new(&self.remedy))
+    }
+
+    fn source_code(&self) -> Option<&dyn SourceCode> {
+        self.label
+            .as_ref()
+            .map(|_| &*self.source as &dyn SourceCode)
+    }
+
+    fn labels(&self) -> Option<Box<dyn Iterator<Item = LabeledSpan> + '_>> {
+        let (span, text) = self.label.as_ref()?;
+        let label = LabeledSpan::new_primary_with_span(Some(text.clone()), span.clone());
+        Some(Box::new(std::iter::once(label)))
+    }
+}
+
+/// A scenario file that cannot be used, with everything that is wrong with it.
+///
+/// As a [`Diagnostic`] a single problem stands for itself, and several are the related ones of a
+/// summary. [`render`](Self::render) writes it all in plain text.
+#[derive(Clone, Debug)]
+pub struct ScenarioError {
+    /// In the order of the file; never empty.
+    problems: Vec<Problem>,
+}
+
+impl ScenarioError {
+    /// At least one problem must be given.
+    pub(crate) fn new(mut problems: Vec<Problem>) -> Self {
+        debug_assert!(!problems.is_empty(), "an error without a problem");
+        problems.sort_by_key(|problem| problem.label.as_ref().map(|(span, _)| span.start));
+        Self { problems }
+    }
+
+    /// All that is wrong, in the order of the file; never empty.
+    #[must_use]
+    pub fn problems(&self) -> &[Problem] {
+        &self.problems
+    }
+
+    /// Shows every problem with its place, in plain text without colours, at most `width` columns
+    /// wide: for pipes, logs and dumb terminals.
+    #[must_use]
+    pub fn render(&self, width: usize) -> String {
+        let handler = GraphicalReportHandler::new_themed(GraphicalTheme::none())
+            .with_width(width)
+            .with_links(false);
+        let mut text = String::new();
+        handler
+            .render_report(&mut text, self)
+            .expect("a string takes everything written to it");
+        text
+    }
+
+    fn single(&self) -> Option<&Problem> {
+        match &self.problems[..] {
+            [problem] => Some(problem),
+            _ => None,
+        }
+    }
+}
+
+impl fmt::Display for ScenarioError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.problems[..] {
+            [problem] => problem.fmt(f),
+            [first, ..] => write!(
+                f,
+                "{} has {} problems",
+                first.source.name,
+                self.problems.len()
+            ),
+            [] => Ok(()),
+        }
+    }
+}
+
+impl std::error::Error for ScenarioError {}
+
+impl Diagnostic for ScenarioError {
+    fn help<'a>(&'a self) -> Option<Box<dyn fmt::Display + 'a>> {
+        self.single()?.help()
+    }
+
+    fn source_code(&self) -> Option<&dyn SourceCode> {
+        self.single()?.source_code()
+    }
+
+    fn labels(&self) -> Option<Box<dyn Iterator<Item = LabeledSpan> + '_>> {
+        self.single()?.labels()
+    }
+
+    fn related<'a>(&'a self) -> Option<Box<dyn Iterator<Item = &'a dyn Diagnostic> + 'a>> {
+        if self.single().is_some() {
+            return None;
+        }
+        Some(Box::new(
+            self.problems
+                .iter()
+                .map(|problem| problem as &dyn Diagnostic),
+        ))
+    }
+}

@@ -1,0 +1,200 @@
+//! From the text of a scenario file to a [`Scenario`].
+
+mod link;
+mod outages;
+mod stack;
+mod syntax;
+mod workload;
+
+use crate::keys;
+use crate::problem::{Problem, ScenarioError, Source};
+use crate::reader::{Problems, Reader};
+use crate::scenario::{IpVersion, Run, Scenario, Workload};
+use outlast_core::time::Duration;
+use std::fs;
+use std::io::{self, Read};
+use std::path::Path;
+use std::sync::Arc;
+
+/// No scenario is longer; whoever names a larger file means another one.
+const MAX_SCENARIO_BYTES: u64 = 1 << 20;
+
+/// No trace is longer: [`outlast_link::trace::MAX_LINES`] lines of usual length.
+const MAX_TRACE_BYTES: u64 = 1 << 28;
+
+impl Scenario {
+    /// Reads the scenario file at `path`, and the trace that it names.
+    ///
+    /// # Errors
+    ///
+    /// Everything that is wrong with it, as far as that can be told at once.
+    pub fn load(path: &Path) -> Result<Self, ScenarioError> {
+        let name = path.display().to_string();
+        let source = read_source(path, name, MAX_SCENARIO_BYTES)
+            .map_err(|problem| ScenarioError::new(vec![*problem]))?;
+        let directory = match path.parent() {
+            Some(parent) if !parent.as_os_str().is_empty() => parent,
+            _ => Path::new("."),
+        };
+        let stem = path
+            .file_stem()
+            .map(|stem| stem.to_string_lossy().into_owned());
+        read(source, directory, &stem.unwrap_or_default())
+    }
+
+    /// Reads a scenario from `text`. Messages call it `name`; relative paths in it count from
+    /// `directory`.
+    ///
+    /// # Errors
+    ///
+    /// As [`load`](Self::load).
+    pub fn parse(text: &str, name: &str, directory: &Path) -> Result<Self, ScenarioError> {
+        let stem = Path::new(name)
+            .file_stem()
+            .map(|stem| stem.to_string_lossy().into_owned());
+        let source = Source {
+            name: name.to_owned(),
+            text: text.to_owned(),
+        };
+        read(source, directory, &stem.unwrap_or_default())
+    }
+}
+
+fn read(source: Source, directory: &Path, stem: &str) -> Result<Scenario, ScenarioError> {
+    let source = Arc::new(source);
+    let (document, syntax_errors) = toml::de::DeTable::parse_recoverable(&source.text);
+    let problems = Problems::new(source.clone());
+    let scenario = scenario(
+        &Reader::top(&keys::TOP, document.get_ref(), &problems),
+        directory,
+        stem,
+    );
+    let problems = match &syntax_errors[..] {
+        [] => problems.into_list(),
+        errors => syntax::explain(errors, &source, problems.into_list()),
+    };
+    match problems.is_empty() {
+        true => Ok(scenario),
+        false => Err(ScenarioError::new(problems)),
+    }
+}
+
+/// Reads every table. Where something is wrong a stand-in is taken, and the problem noted.
+fn scenario(top: &Reader<'_>, directory: &Path, stem: &str) -> Scenario {
+    let name = top
+        .text(&keys::top::NAME)
+        .unwrap_or_else(|| stem.to_owned());
+    let link = top.table(&keys::top::LINK, &keys::LINK);
+    let workload = top.table(&keys::top::WORKLOAD, &keys::WORKLOAD);
+    let stack = top.table(&keys::top::STACK, &keys::STACK);
+    let outlast = top.table(&keys::top::OUTLAST, &keys::OUTLAST);
+    let run = top.table(&keys::top::RUN, &keys::RUN);
+    let scenario = Scenario {
+        name,
+        directory: directory.to_owned(),
+        link: link::link(&link, directory),
+        workload: workload::workload(&workload, directory),
+        stack: stack::stack(&stack),
+        outlast: stack::outlast(&outlast),
+        run: read_run(&run),
+    };
+    check_mtu(&scenario, &link, &stack);
+    check_duration(&scenario, &workload, &run);
+    scenario
+}
+
+fn read_run(run: &Reader<'_>) -> Run {
+    let repeat = run.integer(&keys::run::REPEAT).unwrap_or(1);
+    Run {
+        repeat: u32::try_from(repeat).expect("the key's range fits"),
+        seed: run.integer(&keys::run::SEED).unwrap_or(1),
+        deadline: duration(run, &keys::run::DEADLINE).unwrap_or(Duration::from_secs(300)),
+    }
+}
+
+/// IPv6 needs a larger MTU than IPv4 (RFC 8200, section 5).
+fn check_mtu(scenario: &Scenario, link: &Reader<'_>, stack: &Reader<'_>) {
+    const IPV6_LEAST: u32 = 1_280;
+    let mtu = scenario.link.mtu;
+    if scenario.stack.ip != IpVersion::V6 || mtu >= IPV6_LEAST {
+        return;
+    }
+    let key = &keys::link::MTU;
+    if let Some(span) = link
+        .span_of(key)
+        .or_else(|| stack.span_of(&keys::stack::IP))
+    {
+        link.note(
+            span,
+            format!("`mtu = {mtu}` is too small for `ip = \"ipv6\"`"),
+            format!("IPv6 needs {IPV6_LEAST}"),
+            format!("write `mtu = {IPV6_LEAST}` or more, or `ip = \"ipv4\"`"),
+        );
+    }
+}
+
+fn check_duration(scenario: &Scenario, workload: &Reader<'_>, run: &Reader<'_>) {
+    let Workload::Interactive { duration, .. } = scenario.workload else {
+        return;
+    };
+    if duration <= scenario.run.deadline {
+        return;
+    }
+    let at_workload = workload.span_of(&keys::workload::DURATION);
+    if let Some(span) = at_workload.or_else(|| run.span_of(&keys::run::DEADLINE)) {
+        let written = crate::quantity::format_duration;
+        let (duration, deadline) = (written(duration), written(scenario.run.deadline));
+        workload.note(
+            span,
+            format!("`duration = \"{duration}\"` ends after `deadline = \"{deadline}\"`"),
+            "would never complete",
+            format!("shorten `duration`, or set `[run] deadline = \"{duration}\"` or more"),
+        );
+    }
+}
+
+/// The duration under `key`.
+fn duration(reader: &Reader<'_>, key: &keys::Key) -> Option<Duration> {
+    reader.quantity(key).map(Duration::from_nanos)
+}
+
+/// Reads a text file, refusing one that is too long or no text.
+fn read_source(path: &Path, name: String, limit: u64) -> Result<Source, Box<Problem>> {
+    let unreadable = |error: &io::Error| Problem {
+        message: format!("cannot read `{name}`: {error}"),
+        label: None,
+        remedy: "check the path and its permissions".to_owned(),
+        source: Arc::new(Source {
+            name: name.clone(),
+            text: String::new(),
+        }),
+    };
+    let mut bytes = Vec::new();
+    fs::File::open(path)
+        .and_then(|file| file.take(limit + 1).read_to_end(&mut bytes))
+        .map_err(|error| unreadable(&error))?;
+    if bytes.len() as u64 > limit {
+        return Err(Box::new(Problem {
+            message: format!("`{name}` is longer than {limit} bytes"),
+            label: None,
+            remedy: "check the path; this is not a file that Outlast reads".to_owned(),
+            source: Arc::new(Source {
+                name,
+                text: String::new(),
+            }),
+        }));
+    }
+    let text = match String::from_utf8(bytes) {
+        Ok(text) => return Ok(Source { name, text }),
+        Err(error) => error,
+    };
+    let (offset, text) = (text.utf8_error().valid_up_to(), text.into_bytes());
+    let text = String::from_utf8_lossy(&text).into_owned();
+    let replacement = offset..offset + char::REPLACEMENT_CHARACTER.len_utf8();
+    Err(Box::new(Problem {
+        message: format!("`{name}` is not UTF-8 text"),
+        label: Some((replacement, "this byte is not UTF-8".to_owned())),
+        remedy: "save the file as UTF-8, or check that it is the right one".to_owned(),
+        source: Arc::new(Source { name, text }),
+    }))
+}

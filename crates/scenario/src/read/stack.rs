@@ -1,0 +1,70 @@
+//! `[stack]` and `[outlast]`.
+
+use super::duration;
+use crate::keys;
+use crate::keys::Key;
+use crate::mechanism::Mechanism;
+use crate::reader::Reader;
+use crate::scenario::{Congestion, IpVersion, Outlast, Profile, Stack};
+use outlast_core::time::Duration;
+
+pub(super) fn stack(stack: &Reader<'_>) -> Stack {
+    let retries = stack.integer(&keys::stack::RETRIES);
+    Stack {
+        profile: stack
+            .choice(&keys::stack::PROFILE)
+            .and_then(Profile::from_name)
+            .unwrap_or_default(),
+        retries: retries.map(|retries| u32::try_from(retries).expect("the key's range fits")),
+        congestion: stack
+            .choice(&keys::stack::CONGESTION)
+            .and_then(Congestion::from_name),
+        sack: stack.switch(&keys::stack::SACK),
+        timestamps: stack.switch(&keys::stack::TIMESTAMPS),
+        ip: stack
+            .choice(&keys::stack::IP)
+            .and_then(IpVersion::from_name)
+            .unwrap_or_default(),
+    }
+}
+
+pub(super) fn outlast(outlast: &Reader<'_>) -> Outlast {
+    let mechanism = |key: &'static Key| {
+        outlast
+            .choice(key)
+            .and_then(Mechanism::from_name)
+            .unwrap_or_default()
+    };
+    Outlast {
+        gateway: mechanism(&keys::outlast::GATEWAY),
+        mobile: mechanism(&keys::outlast::MOBILE),
+        fixed: mechanism(&keys::outlast::FIXED),
+        user_timeout: user_timeout(outlast),
+    }
+}
+
+/// The option counts whole seconds in 15 bits, or whole minutes (RFC 5482, section 2).
+fn user_timeout(outlast: &Reader<'_>) -> Option<Duration> {
+    const MOST_SECONDS: u64 = 32_767;
+    let key = &keys::outlast::USER_TIMEOUT;
+    if outlast.is_word(key, "off") {
+        return None;
+    }
+    let timeout = duration(outlast, key)?;
+    let seconds = timeout.as_secs();
+    let granule = if seconds > MOST_SECONDS { 60 } else { 1 };
+    if timeout.subsec_nanos() != 0 || seconds % granule != 0 {
+        let nearest = Duration::from_secs((seconds / granule).max(1) * granule);
+        let written = crate::quantity::format_duration;
+        outlast.note(
+            outlast.span_of(key)?,
+            format!(
+                "`user_timeout = \"{}\"` cannot be told to the peer",
+                written(timeout)
+            ),
+            "not whole seconds (above 32767 s, minutes)",
+            format!("write `user_timeout = \"{}\"`", written(nearest)),
+        );
+    }
+    Some(timeout)
+}

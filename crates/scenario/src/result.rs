@@ -1,0 +1,207 @@
+//! What a run was and what came of it: the JSON that `lab --json` and `sim --json` print.
+//!
+//! Field names are a contract, described in `docs/result-format.md`. What could not be measured
+//! is `null`.
+
+use crate::mechanism::Mechanism;
+use crate::names::names;
+use crate::scenario::{Direction, IpVersion, Profile, Scenario, Stack, Workload, WorkloadKind};
+use outlast_core::units::BitRate;
+use outlast_link::Outage;
+use serde::{Deserialize, Serialize};
+
+names! {
+    /// What executed a run.
+    pub enum World {
+        /// Real kernels over an emulated link, in real time.
+        Lab = "lab",
+        /// The TCP model, in virtual time.
+        Sim = "sim",
+    }
+}
+
+/// All runs of one scenario.
+#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
+pub struct ScenarioResult {
+    /// The scenario's name.
+    pub scenario: String,
+    /// What executed it.
+    pub world: World,
+    /// The runs, in order.
+    pub runs: Vec<RunResult>,
+}
+
+/// One run.
+#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
+pub struct RunResult {
+    /// Whether the workload came to its end before the deadline.
+    pub completed: bool,
+    /// Whether hashes at both ends agree on everything that was to be delivered; `null` if nobody
+    /// could tell, as for a command without files to compare.
+    pub intact: Option<bool>,
+    /// From the workload's first byte to completion, or to when the run was given up.
+    pub elapsed_s: f64,
+    /// See [`Scenario::ideal_time`].
+    pub ideal_s: Option<f64>,
+    /// See [`Scenario::utilisation`].
+    pub utilisation: Option<f64>,
+    /// The outages that began before the end of the run.
+    pub outages: Vec<OutageResult>,
+    /// Retransmission timeouts of the payload's sender.
+    pub timeouts: Option<u64>,
+    /// Payload bytes that its sender sent more than once.
+    pub retransmitted_bytes: Option<u64>,
+    /// Packets that Outlast put on the path.
+    pub injected_packets: u64,
+    /// Whether a host gave the connection up.
+    pub user_timeout_abort: bool,
+    /// Why the run could not be carried out or ended early, in words; `null` if it was.
+    pub error: Option<String>,
+    /// Payload bytes that came to the receiving application.
+    pub bytes_received: Option<u64>,
+    /// Updates that the mobile saw; `null` unless interactive.
+    pub updates: Option<u32>,
+    /// See [`Scenario::ideal_updates`].
+    pub ideal_updates: Option<u32>,
+    /// Packets that the link dropped.
+    pub dropped_packets: Option<Drops>,
+    /// What the run was made with; in JSON its fields stand beside the others.
+    #[serde(flatten)]
+    pub settings: Settings,
+}
+
+/// One outage of a run.
+#[derive(Clone, Copy, Debug, Deserialize, PartialEq, Serialize)]
+pub struct OutageResult {
+    /// When it began, counted from the workload's first byte.
+    pub start_s: f64,
+    /// How long it lasted; `null` if it had no end.
+    pub length_s: Option<f64>,
+    /// From link-up until the receiving application first got bytes that it did not have; `null`
+    /// if it got none before the next outage or the end of the run.
+    pub resume_s: Option<f64>,
+}
+
+impl OutageResult {
+    /// An outage after which nothing has resumed yet.
+    #[must_use]
+    pub fn new(outage: &Outage) -> Self {
+        Self {
+            start_s: outage.start.as_secs_f64(),
+            length_s: outage.length().map(|length| length.as_secs_f64()),
+            resume_s: None,
+        }
+    }
+}
+
+/// Packets that the link dropped, both ways, by reason.
+#[derive(Clone, Copy, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]
+pub struct Drops {
+    /// The queue was full.
+    pub queue_full: u64,
+    /// Random loss.
+    pub loss: u64,
+    /// Came while the link was down.
+    pub link_down: u64,
+    /// Queued or being sent when the link went down.
+    pub flushed: u64,
+    /// On their way when the link went down.
+    pub in_flight: u64,
+}
+
+/// What a run was made with: what the scenario says, and what it leaves to defaults.
+#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
+pub struct Settings {
+    /// What executed it.
+    pub world: World,
+    /// Seed of everything random in this run.
+    pub seed: u64,
+    /// Kind of workload.
+    pub workload: WorkloadKind,
+    /// Direction of the payload; `null` unless bulk.
+    pub direction: Option<Direction>,
+    /// Payload to deliver; `null` unless bulk.
+    pub bytes: Option<u64>,
+    /// Downlink rate; `null` if unlimited.
+    pub downlink_bits_per_s: Option<u64>,
+    /// Uplink rate; `null` if unlimited.
+    pub uplink_bits_per_s: Option<u64>,
+    /// Round trip of the link without queues and sending time.
+    pub round_trip_s: f64,
+    /// When a run is given up, counted from the workload's first byte.
+    pub deadline_s: f64,
+    /// Network protocol.
+    pub ip: IpVersion,
+    /// Mechanism at the fixed side of the link.
+    pub gateway: Mechanism,
+    /// Mechanism at the mobile.
+    pub mobile: Mechanism,
+    /// Mechanism on the fixed host.
+    pub fixed: Mechanism,
+    /// User timeout that both ends asked for; `null` if off.
+    pub user_timeout_s: Option<f64>,
+    /// The TCP that was in force.
+    #[serde(flatten)]
+    pub tcp: TcpInForce,
+}
+
+/// The TCP that a run really had, where the scenario leaves a choice.
+#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
+pub struct TcpInForce {
+    /// Stack profile; `null` in the lab.
+    pub profile: Option<Profile>,
+    /// Kernel release of both hosts; `null` in the simulator.
+    pub kernel: Option<String>,
+    /// Congestion control.
+    pub congestion: String,
+    /// Whether selective acknowledgements were on.
+    pub sack: bool,
+    /// Whether timestamps were on.
+    pub timestamps: bool,
+}
+
+impl Stack {
+    /// What the lab sets on a kernel of this release.
+    #[must_use]
+    pub fn in_lab(&self, kernel: String) -> TcpInForce {
+        TcpInForce {
+            profile: None,
+            kernel: Some(kernel),
+            congestion: self.congestion.unwrap_or(Self::LAB_CONGESTION).to_string(),
+            sack: self.sack.unwrap_or(true),
+            timestamps: self.timestamps.unwrap_or(true),
+        }
+    }
+}
+
+impl Settings {
+    /// The settings of run `index`, counted from zero.
+    #[must_use]
+    pub fn new(scenario: &Scenario, index: u32, world: World, tcp: TcpInForce) -> Self {
+        let (direction, bytes) = match scenario.workload {
+            Workload::Bulk { bytes, direction } => (Some(direction), Some(bytes.as_u64())),
+            _ => (None, None),
+        };
+        let link = scenario.link_config(index);
+        Self {
+            world,
+            seed: link.seed,
+            workload: scenario.workload.kind(),
+            direction,
+            bytes,
+            downlink_bits_per_s: link.to_mobile.rate.map(BitRate::bits_per_second),
+            uplink_bits_per_s: link.to_fixed.rate.map(BitRate::bits_per_second),
+            round_trip_s: link.round_trip().as_secs_f64(),
+            deadline_s: scenario.run.deadline.as_secs_f64(),
+            ip: scenario.stack.ip,
+            gateway: scenario.outlast.gateway,
+            mobile: scenario.outlast.mobile,
+            fixed: scenario.outlast.fixed,
+            user_timeout_s: scenario
+                .outlast
+                .user_timeout
+                .map(|timeout| timeout.as_secs_f64()),
+            tcp,
+        }
+    }
+}

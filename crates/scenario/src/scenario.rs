@@ -1,0 +1,303 @@
+//! What a scenario file says, once it is known to be sound.
+
+use crate::mechanism::Mechanism;
+use crate::names::names;
+use outlast_core::time::Duration;
+use outlast_core::units::ByteCount;
+use outlast_link::{InFlight, OutageProcess, PipeConfig, Way};
+use std::path::PathBuf;
+
+/// One experiment: a link, what is done over it, between which stacks, with what help, how often.
+///
+/// Made by [`Scenario::load`](Scenario::load), which leaves no value that contradicts another.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Scenario {
+    /// Shown in reports; by default the file's name without its extension.
+    pub name: String,
+    /// Where the file lies: relative paths in it count from here, and commands run here.
+    pub directory: PathBuf,
+    /// `[link]`.
+    pub link: LinkSettings,
+    /// `[workload]`.
+    pub workload: Workload,
+    /// `[stack]`.
+    pub stack: Stack,
+    /// `[outlast]`.
+    pub outlast: Outlast,
+    /// `[run]`.
+    pub run: Run,
+}
+
+/// The disconnecting link between the mobile and the fixed side.
+#[derive(Clone, Debug, PartialEq)]
+pub struct LinkSettings {
+    /// Fixed side to mobile.
+    pub downlink: PipeConfig,
+    /// Mobile to fixed side.
+    pub uplink: PipeConfig,
+    /// When it is down.
+    pub outages: OutageProcess,
+    /// What becomes of packets on their way when it goes down.
+    pub in_flight: InFlight,
+    /// Largest IP packet in bytes; at least 576, with IPv6 at least 1280.
+    pub mtu: u32,
+}
+
+/// What the two hosts do.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Workload {
+    /// One side sends a stream of bytes, hashed at both ends.
+    Bulk {
+        /// How many.
+        bytes: ByteCount,
+        /// Which way.
+        direction: Direction,
+    },
+    /// The fixed host has a small update every so often; the mobile asks for the next one only
+    /// when the last has arrived (Scott and Mapp, section 6.2).
+    Interactive {
+        /// How often there is something new.
+        interval: Duration,
+        /// Size of an update.
+        update: ByteCount,
+        /// Size of the request for an update.
+        request: ByteCount,
+        /// How long this goes on.
+        duration: Duration,
+    },
+    /// The mobile asks, the fixed host answers, one exchange after the other on one connection.
+    RequestResponse {
+        /// How many exchanges.
+        requests: u32,
+        /// Size of each request.
+        request: ByteCount,
+        /// Size of each response.
+        response: ByteCount,
+        /// How long the mobile waits after a response before it asks again.
+        think: Duration,
+    },
+    /// Programs of the user's; in the lab only.
+    Command(Commands),
+}
+
+impl Workload {
+    /// Its name in scenario files.
+    #[must_use]
+    pub const fn kind(&self) -> WorkloadKind {
+        match self {
+            Self::Bulk { .. } => WorkloadKind::Bulk,
+            Self::Interactive { .. } => WorkloadKind::Interactive,
+            Self::RequestResponse { .. } => WorkloadKind::RequestResponse,
+            Self::Command(_) => WorkloadKind::Command,
+        }
+    }
+}
+
+names! {
+    /// The kinds of workload.
+    pub enum WorkloadKind {
+        /// [`Workload::Bulk`].
+        Bulk = "bulk",
+        /// [`Workload::Interactive`].
+        Interactive = "interactive",
+        /// [`Workload::RequestResponse`].
+        RequestResponse = "request-response",
+        /// [`Workload::Command`].
+        Command = "command",
+    }
+}
+
+names! {
+    /// Which way a bulk transfer goes.
+    #[derive(Default)]
+    pub enum Direction {
+        /// From the fixed host to the mobile.
+        #[default]
+        Download = "download",
+        /// From the mobile to the fixed host.
+        Upload = "upload",
+    }
+}
+
+impl Direction {
+    /// The way of the link that the payload takes.
+    #[must_use]
+    pub const fn way(self) -> Way {
+        match self {
+            Self::Download => Way::ToMobile,
+            Self::Upload => Way::ToFixed,
+        }
+    }
+}
+
+/// A server on the fixed host and a client on the mobile.
+///
+/// Both run in [`Scenario::directory`], with [`Commands::FIXED_ADDRESS`] and
+/// [`Commands::MOBILE_ADDRESS`] in their environment. The client's end with exit code 0 completes
+/// the run; the server is then ended.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct Commands {
+    /// Runs on the fixed host.
+    pub server: CommandLine,
+    /// Runs on the mobile, as soon as the server is ready.
+    pub client: CommandLine,
+    /// The TCP port on which the server listens when it is ready.
+    pub ready: u16,
+    /// Files whose equal content shows that everything arrived as it was sent.
+    pub compare: Option<Compare>,
+}
+
+impl Commands {
+    /// The environment variable with the fixed host's address.
+    pub const FIXED_ADDRESS: &'static str = "OUTLAST_FIXED";
+    /// The environment variable with the mobile's address.
+    pub const MOBILE_ADDRESS: &'static str = "OUTLAST_MOBILE";
+}
+
+/// Two files that must be equal after the run.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct Compare {
+    /// What was sent.
+    pub sent: PathBuf,
+    /// What was received; removed before each run.
+    pub received: PathBuf,
+}
+
+/// How to start a program.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub enum CommandLine {
+    /// One text, for `/bin/sh -c`.
+    Shell(String),
+    /// The program and its arguments, as they are; never empty.
+    Words(Vec<String>),
+}
+
+/// The TCP of both hosts.
+///
+/// What is `None` is as the profile has it; the lab, which runs on the kernel at hand, then takes
+/// [`Stack::LAB_CONGESTION`], and switches SACK and timestamps on.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct Stack {
+    /// Whose behaviour; the simulator only.
+    pub profile: Profile,
+    /// Retransmissions of one segment before the connection is given up; `None` is the profile's
+    /// (in the lab, the kernel's).
+    pub retries: Option<u32>,
+    /// Congestion control.
+    pub congestion: Option<Congestion>,
+    /// Selective acknowledgements (RFC 2018).
+    pub sack: Option<bool>,
+    /// Timestamps (RFC 7323).
+    pub timestamps: Option<bool>,
+    /// Network protocol.
+    pub ip: IpVersion,
+}
+
+impl Stack {
+    /// The lab's congestion control where the file names none.
+    pub const LAB_CONGESTION: Congestion = Congestion::Cubic;
+}
+
+names! {
+    /// A TCP whose behaviour the simulator knows.
+    #[derive(Default)]
+    pub enum Profile {
+        /// 4.3BSD-Tahoe.
+        Bsd43Tahoe = "bsd-4.3-tahoe",
+        /// NetBSD of 1997.
+        Netbsd1997 = "netbsd-1997",
+        /// FreeBSD 2.2.
+        Freebsd22 = "freebsd-2.2",
+        /// SunOS 5.6.
+        Sunos56 = "sunos-5.6",
+        /// AIX 4.3.
+        Aix43 = "aix-4.3",
+        /// Linux 2.2.
+        Linux22 = "linux-2.2",
+        /// Linux 2.4.
+        Linux24 = "linux-2.4",
+        /// Linux 6.
+        #[default]
+        Linux6 = "linux-6",
+    }
+}
+
+names! {
+    /// A congestion control.
+    pub enum Congestion {
+        /// CUBIC (RFC 9438).
+        Cubic = "cubic",
+        /// Reno; on Linux with the loss recovery of NewReno or SACK.
+        Reno = "reno",
+        /// BBR, the version that the kernel has.
+        Bbr = "bbr",
+    }
+}
+
+names! {
+    /// The network protocol under TCP.
+    #[derive(Default)]
+    pub enum IpVersion {
+        /// IPv4.
+        #[default]
+        V4 = "ipv4",
+        /// IPv6.
+        V6 = "ipv6",
+    }
+}
+
+/// What Outlast does, and where.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub struct Outlast {
+    /// At the fixed side of the link.
+    pub gateway: Mechanism,
+    /// At the mobile.
+    pub mobile: Mechanism,
+    /// On the fixed host.
+    pub fixed: Mechanism,
+    /// User timeout that both ends ask for (RFC 5482): whole seconds up to 32767 s, whole minutes
+    /// above. `None` is off.
+    pub user_timeout: Option<Duration>,
+}
+
+/// How often, and for how long at most.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct Run {
+    /// How many runs; at least one.
+    pub repeat: u32,
+    /// Seed of the first run; each later one has the next number.
+    pub seed: u64,
+    /// When a run is given up, counted from the workload's first byte.
+    pub deadline: Duration,
+}
+
+impl Run {
+    /// The seed of run `index`, counted from zero.
+    #[must_use]
+    pub const fn seed_of(&self, index: u32) -> u64 {
+        self.seed.wrapping_add(index as u64)
+    }
+}
+
+names! {
+    /// The kinds of outage process.
+    pub enum ProcessKind {
+        /// Never down.
+        AlwaysUp = "always-up",
+        /// One outage.
+        Single = "single",
+        /// Exact periods.
+        Periodic = "periodic",
+        /// Periods between half and one and a half of a mean.
+        Uniform = "uniform",
+        /// Normally distributed periods.
+        Normal = "normal",
+        /// Exponentially distributed periods.
+        Exponential = "exponential",
+        /// As recorded.
+        Trace = "trace",
+    }
+}
+
+/// The names of [`InFlight`]'s variants.
+pub(crate) const IN_FLIGHT: [&str; 2] = ["delivered", "lost"];
