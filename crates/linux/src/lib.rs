@@ -1,1 +1,14 @@
-//! placeholder
+//! What Outlast needs of Linux: clocks, namespaces, TUN devices, sockets, and what can be had of
+//! them on this machine.
+//!
+//! Nothing here decides anything about TCP. Every function that makes or changes a network
+//! object does so in the network namespace of the calling thread, so that a caller who stays
+//! inside [`namespace::Namespace::run`] cannot touch the host's own network.
+//!
+//! All `unsafe` code is in the private module `sys`; the rest of the crate denies it.
+#![deny(unsafe_code)]
+
+pub mod clock;
+pub mod poller;
+pub mod timer;
+pub mod waker;
