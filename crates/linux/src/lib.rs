@@ -9,6 +9,17 @@
 #![deny(unsafe_code)]
 
 pub mod clock;
+pub mod namespace;
 pub mod poller;
+pub mod process;
+#[expect(
+    unsafe_code,
+    reason = "the one place that speaks to the kernel past rustix and std"
+)]
+mod sys;
+pub mod sysctl;
+#[cfg(test)]
+mod testing;
 pub mod timer;
+pub mod user_namespace;
 pub mod waker;

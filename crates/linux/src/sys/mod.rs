@@ -1,0 +1,6 @@
+//! Safe functions around the few system calls that rustix and std do not offer.
+//!
+//! Each `unsafe` block states why it is sound; nothing in here is exported from the crate.
+
+pub(crate) mod child;
+pub(crate) mod thread;
