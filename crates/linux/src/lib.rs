@@ -10,6 +10,7 @@
 
 pub mod clock;
 pub mod namespace;
+pub mod netlink;
 pub mod poller;
 pub mod process;
 #[expect(
@@ -21,5 +22,6 @@ pub mod sysctl;
 #[cfg(test)]
 mod testing;
 pub mod timer;
+pub mod tun;
 pub mod user_namespace;
 pub mod waker;

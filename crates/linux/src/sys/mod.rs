@@ -4,3 +4,4 @@
 
 pub(crate) mod child;
 pub(crate) mod thread;
+pub(crate) mod tun;
