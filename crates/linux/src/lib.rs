@@ -9,10 +9,12 @@
 #![deny(unsafe_code)]
 
 pub mod clock;
+pub mod counters;
 pub mod namespace;
 pub mod netlink;
 pub mod poller;
 pub mod process;
+pub mod socket;
 #[expect(
     unsafe_code,
     reason = "the one place that speaks to the kernel past rustix and std"
