@@ -13,7 +13,9 @@ pub mod counters;
 pub mod namespace;
 pub mod netlink;
 pub mod poller;
+pub mod priority;
 pub mod process;
+pub mod signal;
 pub mod socket;
 #[expect(
     unsafe_code,

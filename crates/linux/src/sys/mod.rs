@@ -3,6 +3,7 @@
 //! Each `unsafe` block states why it is sound; nothing in here is exported from the crate.
 
 pub(crate) mod child;
+pub(crate) mod signal;
 pub(crate) mod tcp_info;
 pub(crate) mod thread;
 pub(crate) mod tun;
