@@ -8,6 +8,7 @@
 //! All `unsafe` code is in the private module `sys`; the rest of the crate denies it.
 #![deny(unsafe_code)]
 
+pub mod capability;
 pub mod clock;
 pub mod counters;
 pub mod namespace;

@@ -2,6 +2,7 @@
 //!
 //! Each `unsafe` block states why it is sound; nothing in here is exported from the crate.
 
+pub(crate) mod bpf;
 pub(crate) mod child;
 pub(crate) mod signal;
 pub(crate) mod tcp_info;
