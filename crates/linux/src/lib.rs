@@ -1,1 +1,32 @@
-//! placeholder
+//! What Outlast needs of Linux: clocks, namespaces, TUN devices, sockets, and what can be had of
+//! them on this machine.
+//!
+//! Nothing here decides anything about TCP. Every function that makes or changes a network
+//! object does so in the network namespace of the calling thread, so that a caller who stays
+//! inside [`namespace::Namespace::run`] cannot touch the host's own network.
+//!
+//! All `unsafe` code is in the private module `sys`; the rest of the crate denies it.
+#![deny(unsafe_code)]
+
+pub mod capability;
+pub mod clock;
+pub mod counters;
+pub mod namespace;
+pub mod netlink;
+pub mod poller;
+pub mod priority;
+pub mod process;
+pub mod signal;
+pub mod socket;
+#[expect(
+    unsafe_code,
+    reason = "the one place that speaks to the kernel past rustix and std"
+)]
+mod sys;
+pub mod sysctl;
+#[cfg(test)]
+mod testing;
+pub mod timer;
+pub mod tun;
+pub mod user_namespace;
+pub mod waker;

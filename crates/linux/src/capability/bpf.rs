@@ -1,0 +1,28 @@
+//! eBPF programs in traffic control.
+
+use super::{ProbeResult, available, missing};
+use crate::sys::bpf;
+use rustix::fd::AsFd;
+
+/// Index of the loopback device in every network namespace.
+const LOOPBACK: u32 = 1;
+
+pub(super) fn traffic_control() -> ProbeResult {
+    let program = match bpf::load_pass_through() {
+        Ok(program) => program,
+        Err(error) => {
+            let remedy = match error.raw_os_error() {
+                Some(libc::EPERM) => "run as root (CAP_BPF and CAP_NET_ADMIN)",
+                _ => "a kernel built with CONFIG_BPF_SYSCALL=y and CONFIG_NET_CLS_BPF",
+            };
+            return missing(format!("cannot load a program: {error}"), remedy);
+        }
+    };
+    match bpf::attach_tcx(program.as_fd(), LOOPBACK) {
+        Ok(_) => available("loaded a program and attached it (tcx)"),
+        Err(error) => missing(
+            format!("programs load, but none can be attached: {error}"),
+            "Linux 6.6 or newer (tcx)",
+        ),
+    }
+}

@@ -1,0 +1,201 @@
+//! What this machine offers, found by trying.
+//!
+//! Each probe really does what Outlast would do, inside a network namespace made for it, so that
+//! the host's own network is never touched. What is missing comes with what would help.
+
+mod bpf;
+mod kernel;
+mod namespaces;
+mod netfilter;
+mod sockets;
+mod tcp;
+
+use crate::namespace::Namespace;
+
+/// One capability: what it is, what needs it, and whether it is there.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct Probe {
+    /// What was looked for.
+    pub name: &'static str,
+    /// Which parts of Outlast need it.
+    pub needed_for: &'static str,
+    /// Whether it is there.
+    pub result: ProbeResult,
+}
+
+/// Whether a capability is there.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub enum ProbeResult {
+    /// It works.
+    Available {
+        /// What exactly was found.
+        detail: String,
+    },
+    /// It does not.
+    Missing {
+        /// What is missing, in the kernel's words where it answered.
+        what: String,
+        /// What would help.
+        remedy: String,
+    },
+}
+
+/// A probe that runs inside a fresh network namespace.
+struct Inside {
+    name: &'static str,
+    needed_for: &'static str,
+    attempt: fn() -> ProbeResult,
+}
+
+const INSIDE: [Inside; 11] = [
+    Inside {
+        name: "TUN devices",
+        needed_for: "demo, lab, live papers",
+        attempt: namespaces::tun,
+    },
+    Inside {
+        name: "congestion control cubic",
+        needed_for: "demo, lab, live papers",
+        attempt: || tcp::congestion_control("cubic"),
+    },
+    Inside {
+        name: "congestion control reno",
+        needed_for: "lab with congestion = \"reno\"",
+        attempt: || tcp::congestion_control("reno"),
+    },
+    Inside {
+        name: "congestion control bbr",
+        needed_for: "lab with congestion = \"bbr\"",
+        attempt: || tcp::congestion_control("bbr"),
+    },
+    Inside {
+        name: "sysctl tcp_rto_max_ms",
+        needed_for: "comparison with a shorter maximal timeout",
+        attempt: tcp::rto_max,
+    },
+    Inside {
+        name: "kernel types (BTF)",
+        needed_for: "run: the eBPF fast path",
+        attempt: kernel::types,
+    },
+    Inside {
+        name: "eBPF in traffic control",
+        needed_for: "run: the eBPF fast path",
+        attempt: bpf::traffic_control,
+    },
+    Inside {
+        name: "NFQUEUE",
+        needed_for: "run: gateways without eBPF",
+        attempt: netfilter::queue,
+    },
+    Inside {
+        name: "packet sockets",
+        needed_for: "run: gateways on a bridge",
+        attempt: sockets::packet,
+    },
+    Inside {
+        name: "AF_XDP",
+        needed_for: "run: gateways at high rates",
+        attempt: sockets::xdp,
+    },
+    Inside {
+        name: "transparent sockets (TPROXY)",
+        needed_for: "run: m-tcp and acknowledge-ahead",
+        attempt: sockets::transparent,
+    },
+];
+
+/// Tries everything, in the order in which Outlast would need it.
+#[must_use]
+pub fn probe_all() -> Vec<Probe> {
+    let namespace = Namespace::new();
+    let mut probes = vec![
+        kernel::version(),
+        namespaces::user(),
+        namespaces::network(namespace.as_ref().map(|_| ())),
+    ];
+    for Inside {
+        name,
+        needed_for,
+        attempt,
+    } in INSIDE
+    {
+        let result = match &namespace {
+            Ok(namespace) => namespace
+                .run(attempt)
+                .unwrap_or_else(|error| missing(describe(&error), "see \"network namespaces\"")),
+            Err(_) => missing("cannot be tried without a network namespace", "see above"),
+        };
+        probes.push(Probe {
+            name,
+            needed_for,
+            result,
+        });
+    }
+    probes
+}
+
+impl ProbeResult {
+    /// Whether the capability is there.
+    #[must_use]
+    pub fn is_available(&self) -> bool {
+        matches!(self, Self::Available { .. })
+    }
+}
+
+fn available(detail: impl Into<String>) -> ProbeResult {
+    ProbeResult::Available {
+        detail: detail.into(),
+    }
+}
+
+fn missing(what: impl Into<String>, remedy: impl Into<String>) -> ProbeResult {
+    ProbeResult::Missing {
+        what: what.into(),
+        remedy: remedy.into(),
+    }
+}
+
+/// An error with its causes, in one line.
+fn describe(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut cause = error.source();
+    while let Some(error) = cause {
+        text.push_str(": ");
+        text.push_str(&error.to_string());
+        cause = error.source();
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_probe_answers_and_names_a_remedy_for_what_is_missing() {
+        let probes = probe_all();
+        assert_eq!(probes.len(), 14);
+        for Probe { name, result, .. } in probes {
+            match result {
+                ProbeResult::Available { detail } => assert!(!detail.is_empty(), "{name}"),
+                ProbeResult::Missing { what, remedy } => {
+                    assert!(!what.is_empty() && !remedy.is_empty(), "{name}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn every_kernel_has_reno_and_none_has_nonesuch() {
+        if crate::testing::fresh_namespace().is_none() {
+            return;
+        }
+        assert!(tcp::congestion_control("reno").is_available());
+        let result = tcp::congestion_control("nonesuch");
+        let ProbeResult::Missing { what, .. } = result else {
+            panic!("{result:?}")
+        };
+        assert!(what.contains("nonesuch"), "{what}");
+    }
+}

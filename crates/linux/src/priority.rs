@@ -1,0 +1,28 @@
+//! Asking the scheduler for punctuality.
+
+use crate::sys::thread::schedule_round_robin;
+use rustix::process::setpriority_process;
+use rustix::thread::gettid;
+
+/// How punctual a thread will be.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Priority {
+    /// It runs before all ordinary threads.
+    RealTime,
+    /// It gets more of the processor than ordinary threads.
+    Favoured,
+    /// As any other: nothing more is allowed.
+    Ordinary,
+}
+
+/// Makes the calling thread as punctual as this process may; threads and processes that it makes
+/// later are as before if it becomes [`Priority::RealTime`].
+pub fn raise_current_thread() -> Priority {
+    if schedule_round_robin().is_ok() {
+        return Priority::RealTime;
+    }
+    match setpriority_process(Some(gettid()), -10) {
+        Ok(()) => Priority::Favoured,
+        Err(_) => Priority::Ordinary,
+    }
+}

@@ -1,0 +1,247 @@
+//! TCP options of sockets that std does not know, and the kernel's account of a connection.
+
+use crate::sys::tcp_info::{self, RawTcpInfo};
+use crate::sysctl;
+use outlast_core::time::Duration;
+use rustix::fd::AsFd;
+use rustix::io::Errno;
+use rustix::net::sockopt;
+use std::io;
+use std::mem::offset_of;
+
+/// Why a socket does not take an option.
+#[derive(Debug, thiserror::Error)]
+pub enum SocketError {
+    /// The kernel does not have the congestion control.
+    #[error(
+        "this kernel has no congestion control \"{name}\" (it has: {available}): \
+         `sudo modprobe tcp_{name}` loads it if it was built as a module"
+    )]
+    NoSuchCongestionControl {
+        /// As in `cubic`.
+        name: String,
+        /// Those that would work, separated by blanks.
+        available: String,
+    },
+    /// The congestion control is for root only.
+    #[error(
+        "ordinary users may not choose the congestion control \"{name}\": run as root, or add it \
+         to net.ipv4.tcp_allowed_congestion_control"
+    )]
+    CongestionControlNotAllowed {
+        /// As in `bbr`.
+        name: String,
+    },
+    /// The kernel refused.
+    #[error("cannot {action}")]
+    Refused {
+        /// What was to be done.
+        action: &'static str,
+        /// What the kernel says.
+        #[source]
+        source: io::Error,
+    },
+}
+
+/// Sets the congestion control of `socket` (`TCP_CONGESTION`). Connections accepted from a
+/// listening socket inherit it.
+///
+/// # Errors
+/// When the kernel has none of that name, or reserves it for root.
+pub fn set_congestion_control(socket: impl AsFd, name: &str) -> Result<(), SocketError> {
+    sockopt::set_tcp_congestion(socket, name).map_err(|errno| match errno {
+        Errno::NOENT => SocketError::NoSuchCongestionControl {
+            name: name.into(),
+            available: sysctl::read("net.ipv4.tcp_available_congestion_control")
+                .unwrap_or_else(|_| "unknown".into()),
+        },
+        Errno::PERM => SocketError::CongestionControlNotAllowed { name: name.into() },
+        errno => SocketError::Refused {
+            action: "set the congestion control",
+            source: errno.into(),
+        },
+    })
+}
+
+/// The congestion control of `socket`.
+///
+/// # Errors
+/// When it is no TCP socket.
+pub fn congestion_control(socket: impl AsFd) -> Result<String, SocketError> {
+    sockopt::tcp_congestion(socket).map_err(|errno| SocketError::Refused {
+        action: "read the congestion control",
+        source: errno.into(),
+    })
+}
+
+/// Sets how long sent data may stay unacknowledged before the connection is given up
+/// (`TCP_USER_TIMEOUT`, RFC 5482), in milliseconds; zero means the system's default.
+///
+/// # Errors
+/// When it is no TCP socket, or the timeout exceeds 2^31 milliseconds.
+pub fn set_user_timeout(socket: impl AsFd, timeout: Duration) -> Result<(), SocketError> {
+    let refused = |errno: Errno| SocketError::Refused {
+        action: "set the user timeout",
+        source: errno.into(),
+    };
+    let millis = u32::try_from(timeout.as_millis()).map_err(|_| refused(Errno::INVAL))?;
+    sockopt::set_tcp_user_timeout(socket, millis).map_err(refused)
+}
+
+/// What the kernel says of one connection (`TCP_INFO`).
+#[derive(Clone, Copy, Debug)]
+pub struct TcpInfo {
+    raw: RawTcpInfo,
+    /// How many bytes of `raw` this kernel knows.
+    length: usize,
+}
+
+impl TcpInfo {
+    /// Reads it from `socket`.
+    ///
+    /// # Errors
+    /// When it is no TCP socket.
+    pub fn of(socket: impl AsFd) -> Result<Self, SocketError> {
+        let (raw, length) =
+            tcp_info::read(socket.as_fd()).map_err(|source| SocketError::Refused {
+                action: "read TCP_INFO",
+                source,
+            })?;
+        Ok(Self { raw, length })
+    }
+
+    /// The retransmission timeout as it is now, backed off.
+    #[must_use]
+    pub fn rto(&self) -> Duration {
+        Duration::from_micros(self.raw.rto.into())
+    }
+
+    /// The smoothed round-trip time.
+    #[must_use]
+    pub fn rtt(&self) -> Duration {
+        Duration::from_micros(self.raw.rtt.into())
+    }
+
+    /// How often the timer for the oldest segment has been doubled.
+    #[must_use]
+    pub fn backoff(&self) -> u8 {
+        self.raw.backoff
+    }
+
+    /// The congestion window in segments.
+    #[must_use]
+    pub fn congestion_window(&self) -> u32 {
+        self.raw.snd_cwnd
+    }
+
+    /// The effective segment size in bytes.
+    #[must_use]
+    pub fn sender_mss(&self) -> u32 {
+        self.raw.snd_mss
+    }
+
+    /// Segments sent again, over the connection's life.
+    #[must_use]
+    pub fn retransmitted_segments(&self) -> u32 {
+        self.raw.total_retrans
+    }
+
+    /// Payload bytes sent again, over the connection's life (Linux 4.19).
+    #[must_use]
+    pub fn retransmitted_bytes(&self) -> Option<u64> {
+        let end = offset_of!(RawTcpInfo, bytes_retrans) + size_of::<u64>();
+        self.knows(end).then_some(self.raw.bytes_retrans)
+    }
+
+    /// Payload bytes that the peer has acknowledged (Linux 4.1).
+    #[must_use]
+    pub fn acknowledged_bytes(&self) -> Option<u64> {
+        let end = offset_of!(RawTcpInfo, bytes_acked) + size_of::<u64>();
+        self.knows(end).then_some(self.raw.bytes_acked)
+    }
+
+    /// Retransmission timeouts over the connection's life, those of SYNs among them (Linux 6.7).
+    #[must_use]
+    pub fn timeouts(&self) -> Option<u16> {
+        let end = offset_of!(RawTcpInfo, total_rto) + size_of::<u16>();
+        self.knows(end).then_some(self.raw.total_rto)
+    }
+
+    /// How long the peer's window was what held the sender back (Linux 4.9).
+    #[must_use]
+    pub fn limited_by_peer_window(&self) -> Option<Duration> {
+        let end = offset_of!(RawTcpInfo, rwnd_limited) + size_of::<u64>();
+        self.knows(end)
+            .then(|| Duration::from_micros(self.raw.rwnd_limited))
+    }
+
+    /// How long the send buffer was what held the sender back (Linux 4.9).
+    #[must_use]
+    pub fn limited_by_send_buffer(&self) -> Option<Duration> {
+        let end = offset_of!(RawTcpInfo, sndbuf_limited) + size_of::<u64>();
+        self.knows(end)
+            .then(|| Duration::from_micros(self.raw.sndbuf_limited))
+    }
+
+    fn knows(&self, end: usize) -> bool {
+        self.length >= end
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::netlink::{InterfaceSettings, RouteSocket};
+    use crate::testing::fresh_namespace;
+    use std::io::{Read, Write};
+    use std::net::{TcpListener, TcpStream};
+
+    /// A connection over the loopback device of a namespace.
+    fn connection() -> Option<(TcpStream, TcpStream)> {
+        fresh_namespace()?
+            .run(|| {
+                let mut route = RouteSocket::open().expect("netlink");
+                let loopback = route.interface("lo").expect("lo");
+                let up = InterfaceSettings {
+                    up: Some(true),
+                    ..InterfaceSettings::default()
+                };
+                route.configure(loopback, &up).expect("up");
+                let listener = TcpListener::bind("127.0.0.1:0").expect("bind");
+                let address = listener.local_addr().expect("bound");
+                let client = TcpStream::connect(address).expect("connect");
+                Some((client, listener.accept().expect("accept").0))
+            })
+            .expect("enter")
+    }
+
+    #[test]
+    fn the_kernel_accounts_for_a_transfer() {
+        let Some((mut client, mut server)) = connection() else {
+            return;
+        };
+        client.write_all(&[7; 5000]).expect("write");
+        server.read_exact(&mut [0; 5000]).expect("read");
+        server.write_all(b".").expect("write");
+        client.read_exact(&mut [0]).expect("read");
+        // The answer carried the acknowledgement.
+        let info = TcpInfo::of(&client).expect("TCP_INFO");
+        assert_eq!(info.acknowledged_bytes(), Some(5001), "data and SYN");
+        assert_eq!(info.retransmitted_segments(), 0);
+        assert!(info.retransmitted_bytes().is_none_or(|bytes| bytes == 0));
+        assert!(info.timeouts().is_none_or(|timeouts| timeouts == 0));
+        assert!(info.rto() >= Duration::from_millis(1) && info.sender_mss() > 500);
+    }
+
+    #[test]
+    fn congestion_control_is_set_per_socket_and_a_missing_one_is_named() {
+        let Some((client, server)) = connection() else {
+            return;
+        };
+        set_congestion_control(&client, "reno").expect("every kernel has reno");
+        assert_eq!(congestion_control(&client).expect("readable"), "reno");
+        let error = set_congestion_control(&server, "nonesuch").expect_err("no such");
+        assert!(error.to_string().contains("\"nonesuch\""), "{error}");
+        assert!(error.to_string().contains("reno"), "{error}");
+    }
+}

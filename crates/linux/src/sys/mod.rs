@@ -1,0 +1,10 @@
+//! Safe functions around the few system calls that rustix and std do not offer.
+//!
+//! Each `unsafe` block states why it is sound; nothing in here is exported from the crate.
+
+pub(crate) mod bpf;
+pub(crate) mod child;
+pub(crate) mod signal;
+pub(crate) mod tcp_info;
+pub(crate) mod thread;
+pub(crate) mod tun;

@@ -1,0 +1,49 @@
+//! `TUNSETIFF`: turning an open `/dev/net/tun` into a network device.
+
+use rustix::fd::BorrowedFd;
+use rustix::ioctl::{Opcode, Setter, ioctl, opcode};
+use std::io;
+
+/// `TUNSETIFF` of `linux/if_tun.h`.
+const TUNSETIFF: Opcode = opcode::write::<libc::c_int>(b'T', 202);
+/// Raw IP packets, no link-layer header.
+const IFF_TUN: libc::c_short = 0x0001;
+/// No four bytes of packet information before each packet.
+const IFF_NO_PI: libc::c_short = 0x1000;
+
+/// Longest name of an interface, without the closing zero.
+pub(crate) const NAME_MAX: usize = libc::IFNAMSIZ - 1;
+
+/// `struct ifreq` of `net/if.h`, as far as `TUNSETIFF` reads it.
+#[repr(C)]
+struct InterfaceRequest {
+    name: [u8; libc::IFNAMSIZ],
+    flags: libc::c_short,
+    /// The rest of the union, whose largest member is `struct ifmap`: two `unsigned long`
+    /// and eight bytes.
+    rest: [u8; 2 * size_of::<libc::c_ulong>() + 8 - size_of::<libc::c_short>()],
+}
+
+const _: () = assert!(size_of::<InterfaceRequest>() == size_of::<libc::ifreq>());
+
+/// Makes `fd`, an open `/dev/net/tun`, the other end of a new layer-3 device `name`.
+///
+/// # Errors
+/// `InvalidInput` when the name is empty, longer than [`NAME_MAX`] or contains a zero byte;
+/// otherwise what the kernel answers.
+pub(crate) fn attach(fd: BorrowedFd<'_>, name: &str) -> io::Result<()> {
+    if name.is_empty() || name.len() > NAME_MAX || name.bytes().any(|byte| byte == 0) {
+        return Err(io::ErrorKind::InvalidInput.into());
+    }
+    let mut request = InterfaceRequest {
+        name: [0; libc::IFNAMSIZ],
+        flags: IFF_TUN | IFF_NO_PI,
+        rest: [0; _],
+    };
+    request.name[..name.len()].copy_from_slice(name.as_bytes());
+    // SAFETY: TUNSETIFF reads and writes one `struct ifreq`, which `InterfaceRequest` matches in
+    // size and layout; every byte is initialised and any bytes that come back are valid for it.
+    // The kernel's write goes to the setter's own copy, which is dropped.
+    unsafe { ioctl(fd, Setter::<TUNSETIFF, InterfaceRequest>::new(request))? };
+    Ok(())
+}
