@@ -1,2 +1,27 @@
-//! placeholder
-fn main() {}
+//! The command: TCP that outlasts outages, tried, measured and explained.
+
+mod cli;
+mod commands;
+mod failure;
+mod terminal;
+
+use clap::Parser;
+use cli::{Cli, Command};
+use failure::Failure;
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    let cli = Cli::parse();
+    terminal::log_to_stderr(cli.verbose);
+    match dispatch(cli) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) => failure.report(),
+    }
+}
+
+fn dispatch(cli: Cli) -> Result<(), Failure> {
+    match cli.command {
+        Command::Doctor(arguments) => commands::doctor::run(&arguments),
+        Command::Completions(arguments) => commands::completions::run(&arguments),
+    }
+}

@@ -1,0 +1,32 @@
+//! The command line.
+
+use crate::commands::{completions, doctor};
+use clap::{Parser, Subcommand};
+
+/// TCP that outlasts outages: try it, measure it, compare the published ways.
+///
+/// Exit codes: 0 done; 1 the run itself failed; 2 bad input or usage; 3 this machine lacks a
+/// needed capability.
+#[derive(Debug, Parser)]
+#[command(
+    version,
+    name = "outlast",
+    arg_required_else_help = true,
+    max_term_width = 100
+)]
+pub(crate) struct Cli {
+    /// Log more: information, debugging, everything.
+    #[arg(short, long, global = true, action = clap::ArgAction::Count)]
+    pub(crate) verbose: u8,
+
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Show what this machine offers, and what is missing for which part of Outlast.
+    Doctor(doctor::Arguments),
+    /// Print the completion script of a shell.
+    Completions(completions::Arguments),
+}
