@@ -15,6 +15,7 @@ mod ip;
 mod packet;
 mod parse;
 pub mod pattern;
+pub mod pcapng;
 pub mod segment;
 mod seq;
 pub mod tcp;

@@ -6,6 +6,7 @@
 )]
 
 pub mod any;
+pub mod exercise;
 
 use bytes::Bytes;
 
