@@ -21,6 +21,10 @@ pub const REORDER_DEPTH: u8 = 3;
 /// size take longer than this to send, that time is used instead.
 pub const REORDER_HOLD: Duration = Duration::from_millis(10);
 
+/// The most frames that one direction holds, waiting and on their way; more are dropped as if the
+/// queue were full. It matters only on pipes of vast rate and delay, which hold little else back.
+pub const MAX_FRAMES: usize = 1 << 20;
+
 /// What one direction of a link has seen so far, in frames.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub struct Counters {
@@ -139,7 +143,9 @@ impl<F: Frame> Pipe<F> {
     /// Takes `frame` into the queue, or drops it if that is full. What was due is delivered.
     pub(crate) fn accept(&mut self, now: Instant, frame: F, outlet: &mut impl Outlet<F>) {
         self.counters.accepted += 1;
-        if self.count_waiting(now) >= self.config.queue.max(1) && self.transmitter.is_busy(now) {
+        let queue_full = self.count_waiting(now) >= self.config.queue.max(1);
+        let room = self.frames.len() + self.held.len() < MAX_FRAMES;
+        if !room || queue_full && self.transmitter.is_busy(now) {
             self.discard(frame, DropReason::QueueFull, outlet);
             return;
         }
