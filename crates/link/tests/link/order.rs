@@ -16,6 +16,20 @@ proptest! {
         }
     }
 
+    /// However different their holding times are.
+    #[test]
+    fn frames_that_are_all_held_back_keep_their_order(
+        config in link_of(any_pipe()
+            .prop_map(|pipe| PipeConfig { reorder: 1.0, duplicate: 0.0, ..pipe })
+            .boxed()),
+        arrivals in any_arrivals(),
+    ) {
+        let driven = play(&config, &arrivals);
+        for way in Way::BOTH {
+            prop_assert!(driven.out(way).is_sorted());
+        }
+    }
+
     #[test]
     fn no_frame_is_overtaken_by_more_than_the_depth(
         config in link_of(any_pipe().prop_map(|pipe| PipeConfig { duplicate: 0.0, ..pipe }).boxed()),
