@@ -63,4 +63,4 @@ pub use analysis::Ideal;
 pub use config::{Frame, InFlight, LinkConfig, PipeConfig, Way};
 pub use link::{DropReason, Link, LinkEvent, Reason};
 pub use outage::{Outage, OutageProcess, Schedule};
-pub use pipe::{Counters, REORDER_DEPTH, REORDER_HOLD};
+pub use pipe::{Counters, MAX_FRAMES, REORDER_DEPTH, REORDER_HOLD};

@@ -22,6 +22,8 @@ pub struct Link<F> {
     config: LinkConfig,
     pipes: [Pipe<F>; 2],
     outages: Option<Outages>,
+    /// When the link next goes down or comes up.
+    next_transition: Option<Instant>,
     down: bool,
     transmit: VecDeque<(Way, F)>,
     events: VecDeque<LinkEvent<F>>,
@@ -120,6 +122,7 @@ impl<F: Frame> Link<F> {
             config,
             pipes,
             outages: None,
+            next_transition: None,
             down: false,
             transmit: VecDeque::new(),
             events: VecDeque::new(),
@@ -145,6 +148,7 @@ impl<F: Frame> Link<F> {
             schedule,
             current,
         });
+        self.find_next_transition();
         self.advance(now);
     }
 
@@ -183,7 +187,7 @@ impl<F: Frame> Link<F> {
     #[must_use]
     pub fn poll_timeout(&self) -> Option<(Instant, Reason)> {
         let reason = if self.down { Reason::Up } else { Reason::Down };
-        let mut earliest = self.next_transition().map(|at| (at, reason));
+        let mut earliest = self.next_transition.map(|at| (at, reason));
         for way in Way::BOTH {
             let Some((due, held)) = self.pipes[way.index()].next_due() else {
                 continue;
@@ -226,18 +230,19 @@ impl<F: Frame> Link<F> {
 
     /// Lets everything happen that is due by `now`, in order.
     fn advance(&mut self, now: Instant) {
-        while let Some(at) = self.next_transition().filter(|&at| at <= now) {
+        while let Some(at) = self.next_transition.filter(|&at| at <= now) {
             self.deliver_until(at);
             self.change_state(at);
         }
         self.deliver_until(now);
     }
 
-    fn next_transition(&self) -> Option<Instant> {
-        let outages = self.outages.as_ref()?;
-        let outage = outages.current?;
-        let at = if self.down { outage.end? } else { outage.start };
-        Some(outages.origin + at)
+    fn find_next_transition(&mut self) {
+        self.next_transition = self.outages.as_ref().and_then(|outages| {
+            let outage = outages.current?;
+            let at = if self.down { outage.end? } else { outage.start };
+            Some(outages.origin + at)
+        });
     }
 
     fn deliver_until(&mut self, now: Instant) {
@@ -262,6 +267,7 @@ impl<F: Frame> Link<F> {
                 outages.current = outages.schedule.next();
             }
         }
+        self.find_next_transition();
     }
 
     fn pipe_and_exit(&mut self, way: Way) -> (&mut Pipe<F>, Exit<'_, F>) {

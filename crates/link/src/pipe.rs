@@ -18,8 +18,13 @@ pub const REORDER_DEPTH: u8 = 3;
 
 /// A frame that is held back comes out after [`REORDER_DEPTH`] others have overtaken it, or this
 /// long after it was due, if that is sooner. On pipes where [`REORDER_DEPTH`]` + 1` frames of its
-/// size take longer than this to send, that time is used instead.
+/// size take longer than this to send, that time is used instead. Frames that are held back keep
+/// their order among themselves, so one may come out a little sooner with a later one.
 pub const REORDER_HOLD: Duration = Duration::from_millis(10);
+
+/// The most frames that one direction holds, waiting and on their way; more are dropped as if the
+/// queue were full. It matters only on pipes of vast rate and delay, which hold little else back.
+pub const MAX_FRAMES: usize = 1 << 20;
 
 /// What one direction of a link has seen so far, in frames.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
@@ -76,6 +81,8 @@ struct Entry<F> {
     begins: Instant,
     /// When its last bit is out.
     sent: Instant,
+    /// When it is at the far end.
+    due: Instant,
     frame: F,
 }
 
@@ -139,14 +146,18 @@ impl<F: Frame> Pipe<F> {
     /// Takes `frame` into the queue, or drops it if that is full. What was due is delivered.
     pub(crate) fn accept(&mut self, now: Instant, frame: F, outlet: &mut impl Outlet<F>) {
         self.counters.accepted += 1;
-        if self.count_waiting(now) >= self.config.queue.max(1) && self.transmitter.is_busy(now) {
+        let queue_full = self.count_waiting(now) >= self.config.queue.max(1);
+        let room = self.frames.len() + self.held.len() < MAX_FRAMES;
+        if !room || queue_full && self.transmitter.is_busy(now) {
             self.discard(frame, DropReason::QueueFull, outlet);
             return;
         }
         let (begins, sent) = self.transmitter.send(now, frame.wire_len());
+        let due = sent + self.config.delay;
         self.frames.push_back(Entry {
             begins,
             sent,
+            due,
             frame,
         });
         self.waiting += 1;
@@ -160,15 +171,12 @@ impl<F: Frame> Pipe<F> {
 
     /// When the next frame comes out, and whether it is one that was held back.
     pub(crate) fn next_due(&self) -> Option<(Instant, bool)> {
-        let on_time = self
-            .frames
-            .front()
-            .map(|entry| (entry.sent + self.config.delay, false));
-        let held = self.held.iter().map(|held| (held.release_at, true)).min();
-        match (on_time, held) {
-            (Some(on_time), Some(held)) => Some(on_time.min(held)),
-            (on_time, held) => on_time.or(held),
+        let on_time = self.frames.front().map(|entry| (entry.due, false));
+        if self.held.is_empty() {
+            return on_time;
         }
+        let held = self.held.iter().map(|held| (held.release_at, true)).min();
+        on_time.into_iter().chain(held).min()
     }
 
     /// Lets out all that is due by `now`.
@@ -215,32 +223,33 @@ impl<F: Frame> Pipe<F> {
             self.discard(entry.frame, DropReason::Loss, outlet);
             return;
         }
-        let copy = self
-            .chance
-            .duplicate
-            .chance(self.config.duplicate)
-            .then(|| entry.frame.clone());
-        if self.chance.reorder.chance(self.config.reorder) {
-            self.hold(now, entry);
+        let copied = self.chance.duplicate.chance(self.config.duplicate);
+        let copy = copied.then(|| entry.frame.clone());
+        let held = if self.chance.reorder.chance(self.config.reorder) {
+            Some(self.hold(now, entry))
         } else {
             self.deliver(entry.frame, outlet);
-            self.overtake_held(outlet);
-        }
+            None
+        };
         if let Some(copy) = copy {
             self.counters.duplicated += 1;
             self.deliver(copy, outlet);
         }
+        if copied || held.is_none() {
+            self.overtake_held(outlet);
+        }
+        self.held.extend(held);
     }
 
-    fn hold(&mut self, now: Instant, entry: Entry<F>) {
+    fn hold(&mut self, now: Instant, entry: Entry<F>) -> Held<F> {
         self.counters.reordered += 1;
         let followers = entry.sent.since(entry.begins) * (u32::from(REORDER_DEPTH) + 1);
         let release_at = now + REORDER_HOLD.max(followers);
-        self.held.push_back(Held {
+        Held {
             release_at,
             overtaken: 0,
             frame: entry.frame,
-        });
+        }
     }
 
     /// Counts one frame past those that are held, and lets out those that have had enough.
@@ -260,10 +269,13 @@ impl<F: Frame> Pipe<F> {
         }
     }
 
+    /// Lets out the first frame that has been held long enough, after those held before it.
     fn release_held(&mut self, due: Instant, outlet: &mut impl Outlet<F>) {
-        let index = self.held.iter().position(|held| held.release_at <= due);
-        if let Some(held) = index.and_then(|index| self.held.remove(index)) {
-            self.deliver(held.frame, outlet);
+        let released = self.held.iter().position(|held| held.release_at <= due);
+        for _ in 0..released.map_or(0, |index| index + 1) {
+            if let Some(held) = self.held.pop_front() {
+                self.deliver(held.frame, outlet);
+            }
         }
     }
 
