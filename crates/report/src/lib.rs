@@ -1,1 +1,25 @@
-//! placeholder
+//! What Outlast shows of a measurement: tables, plots, claims beside measurements, and a page.
+//!
+//! Nothing here runs, measures or reads a clock; every input is a plain value that the caller
+//! hands in, and every output is a string. The same [`table::Table`] is written for a terminal, as
+//! Markdown, HTML, CSV or JSON.
+//!
+//! ```
+//! use outlast_report::table::{Cell, Column, Table, TextStyle};
+//! use outlast_report::unit::Unit;
+//!
+//! let mut table = Table::new([
+//!     Column::text("run", "Run"),
+//!     Column::quantity("resume_s", "Resume", Unit::Seconds),
+//! ]);
+//! table.push([Cell::from("plain TCP"), Cell::from(7.1)]);
+//! table.push([Cell::from("with Outlast"), Cell::from(0.043)]);
+//! assert_eq!(table.to_csv(), "run,resume_s\nplain TCP,7.1\nwith Outlast,0.043\n");
+//! assert!(table.to_text(&TextStyle::default()).contains("43.0 ms"));
+//! ```
+#![forbid(unsafe_code)]
+
+pub mod markup;
+pub mod statistics;
+pub mod table;
+pub mod unit;
