@@ -19,6 +19,7 @@
 //! ```
 #![forbid(unsafe_code)]
 
+pub mod judgement;
 pub mod markup;
 pub mod statistics;
 pub mod table;
