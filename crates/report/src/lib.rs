@@ -21,6 +21,7 @@
 
 pub mod judgement;
 pub mod markup;
+pub mod plot;
 pub mod statistics;
 pub mod table;
 pub mod unit;
