@@ -2,7 +2,9 @@
 //!
 //! Nothing here runs, measures or reads a clock; every input is a plain value that the caller
 //! hands in, and every output is a string. The same [`table::Table`] is written for a terminal, as
-//! Markdown, HTML, CSV or JSON.
+//! Markdown, HTML, CSV or JSON; plots are SVG that follows the reader's light or dark setting; a
+//! [`judgement::Claim`] is written down before the measurement and judged by its numbers; and
+//! [`page::Page`] puts all of it on one HTML page that needs no network and no script.
 //!
 //! ```
 //! use outlast_report::table::{Cell, Column, Table, TextStyle};
@@ -21,6 +23,7 @@
 
 pub mod judgement;
 pub mod markup;
+pub mod page;
 pub mod plot;
 pub mod statistics;
 pub mod table;
