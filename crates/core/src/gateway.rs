@@ -197,7 +197,13 @@ impl Gateway {
         let Some(state) = self.links.state(link) else {
             return;
         };
-        if cause == DropCause::Congestion || self.mechanism == PathMechanismKind::None {
+        if cause == DropCause::Congestion {
+            if let Some(schedule) = self.schedule(link.interface) {
+                schedule.pacer.congested(now);
+            }
+            return;
+        }
+        if self.mechanism == PathMechanismKind::None {
             return;
         }
         let index = FlowKey::of_tcp(packet.header(), Direction::ToLink)

@@ -161,9 +161,9 @@ fn when_many_flows_return_none_waits_for_more_than_its_share() {
         }
     }
     path.up();
-    // A round of 1,000 packets of 1,052 bytes takes 842 ms at 10 Mbit/s; after a bit more every
+    // A round of 1,000 packets of 1,052 bytes takes 673 ms at 12.5 Mbit/s; after a bit more every
     // flow has sent its first one, and nobody more than its second.
-    path.after_ms(860);
+    path.after_ms(690);
     let mut turns = vec![0; usize::from(FLOWS)];
     for port in path.sent_ports() {
         turns[usize::from(port - 10_000)] += 1;
