@@ -87,9 +87,12 @@ pub enum TraceProblem {
     /// A time that is negative or beyond 49 days.
     #[error("`{0}` lies outside 0 to 4294967.295 seconds")]
     OutOfRange(String),
-    /// Times must rise (fall never, in a packet-delivery trace).
-    #[error("`{0}` is earlier than the record before it, or at the same time")]
-    OutOfOrder(String),
+    /// In a connectivity log times must rise.
+    #[error("`{0}` is not later than the record before it")]
+    NotLater(String),
+    /// In a packet-delivery trace times must not fall.
+    #[error("`{0}` is earlier than the record before it")]
+    Earlier(String),
     /// A packet-delivery trace that ends at zero.
     #[error("the trace ends at 0 ms, so it would deliver without end in no time")]
     NoDuration,
@@ -123,7 +126,7 @@ impl StateTrace {
             }
             let now = Duration::from_secs_f64(seconds);
             if latest.is_some_and(|latest| now <= latest) {
-                return Err(record.error(TraceProblem::OutOfOrder(record.text.to_string())));
+                return Err(record.error(TraceProblem::NotLater(record.text.to_string())));
             }
             if count >= MAX_LINES {
                 return Err(record.error(TraceProblem::TooLong));
@@ -204,15 +207,15 @@ impl DeliveryTrace {
         let mut millis: Vec<u32> = Vec::new();
         let mut last = None;
         for record in records {
-            let text = record.text.to_string();
-            if text.is_empty() || !text.bytes().all(|byte| byte.is_ascii_digit()) {
-                return Err(record.error(TraceProblem::NotAnOpportunity(text)));
+            let text = record.text;
+            if !text.bytes().all(|byte| byte.is_ascii_digit()) {
+                return Err(record.error(TraceProblem::NotAnOpportunity(text.to_string())));
             }
             let Ok(at) = text.parse::<u32>() else {
-                return Err(record.error(TraceProblem::OutOfRange(text)));
+                return Err(record.error(TraceProblem::OutOfRange(text.to_string())));
             };
             if millis.last().is_some_and(|&before| at < before) {
-                return Err(record.error(TraceProblem::OutOfOrder(text)));
+                return Err(record.error(TraceProblem::Earlier(text.to_string())));
             }
             if millis.len() >= MAX_LINES {
                 return Err(record.error(TraceProblem::TooLong));

@@ -341,7 +341,7 @@ pub(crate) mod workload {
         kind: Kind::Duration(MS, HOUR),
         example: "\"200 ms\"",
         default: "`\"200 ms\"`",
-        meaning: "interactive: how often the fixed host has an update.",
+        meaning: "interactive: how often what the fixed host shows changes.",
         source: "Scott and Mapp, section 6.2.2",
     };
     pub(crate) static UPDATE: Key = Key {
@@ -403,7 +403,7 @@ pub(crate) mod workload {
     pub(crate) static CLIENT: Key = Key {
         name: "client",
         kind: Kind::Command,
-        example: "\"curl -o out http://$OUTLAST_FIXED:8080/in\"",
+        example: "\"curl -o out http://$OUTLAST_FIXED_HOST:8080/in\"",
         default: "required by command",
         meaning: "command: runs on the mobile once the server is ready; exit code 0 completes the \
                   run.",

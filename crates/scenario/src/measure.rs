@@ -16,7 +16,7 @@ const TIMESTAMPS: u64 = 12;
 /// What each segment carries besides payload, which decides how much wire a payload needs.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct Framing {
-    /// Largest IP packet.
+    /// Largest IP packet; at least 576.
     pub mtu: u32,
     /// Network protocol.
     pub ip: IpVersion,
@@ -38,7 +38,8 @@ impl Framing {
     /// Bytes on the wire for `payload`, cut into as few segments as can be.
     #[must_use]
     pub const fn wire_bytes(&self, payload: ByteCount) -> ByteCount {
-        let segment = self.mtu as u64 - self.headers();
+        let segment = (self.mtu as u64).saturating_sub(self.headers());
+        let segment = if segment == 0 { 1 } else { segment };
         let segments = payload.0.div_ceil(segment);
         ByteCount(
             payload
@@ -134,19 +135,28 @@ impl Scenario {
         };
         let config = self.link_config(index);
         let mut ideal = Ideal::new(&config, duration);
-        let (mut updates, mut now) = (0_u32, Duration::ZERO);
-        loop {
-            let asked = deliver(&mut ideal, &config, Way::ToFixed, now, framing, request);
-            // The next moment at which there is something new to show.
-            let news = asked.map(|asked| next_multiple(asked, interval));
-            let shown = news.and_then(|news| {
-                deliver(&mut ideal, &config, Way::ToMobile, news, framing, update)
-            });
-            match shown {
-                Some(shown) if shown <= duration => (updates, now) = (updates + 1, shown),
-                _ => return Some(updates),
-            }
+        let (mut now, mut shown) = (Duration::ZERO, 0_u64);
+        let mut next_update = || -> Option<()> {
+            let asked = deliver(&mut ideal, &config, Way::ToFixed, now, framing, request)?;
+            // What is new since the last update goes at once, else the next change is awaited.
+            let next_change = interval.checked_mul(u32::try_from(shown + 1).ok()?)?;
+            let answered = asked.max(next_change);
+            shown = whole_intervals(answered, interval);
+            now = deliver(
+                &mut ideal,
+                &config,
+                Way::ToMobile,
+                answered,
+                framing,
+                update,
+            )?;
+            (now <= duration).then_some(())
+        };
+        let mut updates = 0;
+        while next_update().is_some() {
+            updates += 1;
         }
+        Some(updates)
     }
 
     /// How much of what run `index`'s link could carry in `elapsed` went into `payload`: the
@@ -189,9 +199,7 @@ fn deliver(
     sent.checked_add(config.pipe(way).delay)
 }
 
-/// The first multiple of `interval` after `time`.
-fn next_multiple(time: Duration, interval: Duration) -> Duration {
-    let (time, interval) = (time.as_nanos(), interval.as_nanos());
-    let next = (time / interval + 1) * interval;
-    Duration::from_nanos(u64::try_from(next).unwrap_or(u64::MAX))
+/// How often `interval` fits into `time`.
+fn whole_intervals(time: Duration, interval: Duration) -> u64 {
+    u64::try_from(time.as_nanos() / interval.as_nanos()).unwrap_or(u64::MAX)
 }

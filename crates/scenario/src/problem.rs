@@ -57,6 +57,8 @@ pub struct Problem {
     pub(crate) label: Option<(Range<usize>, String)>,
     pub(crate) remedy: String,
     pub(crate) source: Arc<Source>,
+    /// Whether something is not there, in the table at the place.
+    pub(crate) is_absence: bool,
 }
 
 impl Problem {
@@ -139,11 +141,20 @@ impl ScenarioError {
     pub fn render(&self, width: usize) -> String {
         let handler = GraphicalReportHandler::new_themed(GraphicalTheme::none())
             .with_width(width)
+            // A name that is broken at its hyphens cannot be copied.
+            .with_word_splitter(textwrap::WordSplitter::NoHyphenation)
             .with_links(false);
-        let mut text = String::new();
-        handler
-            .render_report(&mut text, self)
-            .expect("a string takes everything written to it");
+        let mut text = match self.single() {
+            Some(_) => String::new(),
+            None => format!("{self}\n\n"),
+        };
+        for (index, problem) in self.problems.iter().enumerate() {
+            if index > 0 {
+                text.push('\n');
+            }
+            let written = handler.render_report(&mut text, problem);
+            written.expect("a string takes everything written to it");
+        }
         text
     }
 

@@ -29,6 +29,8 @@ pub(crate) struct Units {
     aliases: &'static [(&'static str, &'static str)],
     /// The base unit in words, for messages.
     pub(crate) base: &'static str,
+    /// How nothing at all is written.
+    zero: &'static str,
 }
 
 /// Durations, in nanoseconds.
@@ -60,6 +62,7 @@ pub(crate) const DURATION: Units = Units {
         ("hours", "h"),
     ],
     base: "nanosecond",
+    zero: "0 s",
 };
 
 /// Rates, in bits per second.
@@ -82,6 +85,7 @@ pub(crate) const RATE: Units = Units {
         ("gbit", "Gbit/s"),
     ],
     base: "bit per second",
+    zero: "0 bit/s",
 };
 
 /// Sizes, in bytes.
@@ -91,6 +95,7 @@ pub(crate) const SIZE: Units = Units {
         ("kB", 1_000),
         ("MB", 1_000_000),
         ("GB", 1_000_000_000),
+        ("TB", 1_000_000_000_000),
         ("KiB", 1 << 10),
         ("MiB", 1 << 20),
         ("GiB", 1 << 30),
@@ -104,6 +109,7 @@ pub(crate) const SIZE: Units = Units {
         ("mbyte", "MB"),
     ],
     base: "byte",
+    zero: "0 B",
 };
 
 impl Units {
@@ -167,6 +173,9 @@ impl Units {
 
     /// Writes `value` base units in the largest unit that needs no more than three decimals.
     pub(crate) fn format(&self, value: u64) -> String {
+        if value == 0 {
+            return self.zero.to_owned();
+        }
         let decimal_units = self.units.iter().filter(|(name, _)| !name.ends_with("iB"));
         let (name, worth) = decimal_units
             .rev()

@@ -43,6 +43,23 @@ impl Problems {
             label: Some((span, label.into())),
             remedy: remedy.into(),
             source: self.source.clone(),
+            is_absence: false,
+        });
+    }
+
+    /// Notes `message` about something that is not in the table that begins at `span`.
+    fn note_absence(&self, span: Range<usize>, message: String, remedy: String) {
+        let place = if span.is_empty() {
+            "in this file"
+        } else {
+            "in this table"
+        };
+        self.push(Problem {
+            message,
+            label: Some((span, place.to_owned())),
+            remedy,
+            source: self.source.clone(),
+            is_absence: true,
         });
     }
 
@@ -57,6 +74,8 @@ pub(crate) struct Reader<'d> {
     /// Where the table begins; for an absent one, where its parent does.
     at: Range<usize>,
     table: Option<&'d DeTable<'d>>,
+    /// Keys that a misspelt one was taken for.
+    guessed: Vec<&'static str>,
     problems: &'d Problems,
 }
 
@@ -67,14 +86,7 @@ impl<'d> Reader<'d> {
         table: &'d DeTable<'d>,
         problems: &'d Problems,
     ) -> Self {
-        let reader = Self {
-            section,
-            at: 0..0,
-            table: Some(table),
-            problems,
-        };
-        reader.refuse_unknown_keys();
-        reader
+        Self::new(section, 0..0, Some(table), problems)
     }
 
     /// The table under `key`.
@@ -87,13 +99,23 @@ impl<'d> Reader<'d> {
                 self.wrong_kind(key, value);
             }
         }
-        let reader = Self {
+        Self::new(section, at, table, self.problems)
+    }
+
+    fn new(
+        section: &'static Section,
+        at: Range<usize>,
+        table: Option<&'d DeTable<'d>>,
+        problems: &'d Problems,
+    ) -> Self {
+        let mut reader = Self {
             section,
             at,
             table,
-            problems: self.problems,
+            guessed: Vec::new(),
+            problems,
         };
-        reader.refuse_unknown_keys();
+        reader.guessed = reader.refuse_unknown_keys();
         reader
     }
 
@@ -110,27 +132,29 @@ impl<'d> Reader<'d> {
         self.entry(key).map(|(_, value)| value.span())
     }
 
-    /// Notes that `key` is not there though `why`.
+    /// Notes that `key` is not there, though `why` (or, if that is empty, every file) needs it.
+    ///
+    /// Says nothing where the table itself is missing, or a misspelt key was taken for this one.
     pub(crate) fn missing(&self, key: &Key, why: &str) {
-        let (place, label) = match (self.section.name, self.is_present()) {
-            ("", _) => ("the file".to_owned(), "in this file"),
-            (name, true) => (format!("`[{name}]`"), "in this table"),
-            (name, false) => (format!("`[{name}]`"), "in this file"),
-        };
-        let remedy = match key.kind {
-            Kind::Table => format!("add a table `[{}]`", key.name),
-            _ => format!(
-                "add `{} = {}`, with {}",
-                key.name,
-                key.example,
-                allowed(key)
-            ),
-        };
+        if !self.is_present() || self.guessed.contains(&key.name) {
+            return;
+        }
+        let name = self.section.name;
         let message = match why {
-            "" => format!("{place} has no `{}`", key.name),
-            why => format!("{place} has no `{}`, which {why} needs", key.name),
+            "" => format!("`[{name}]` has no `{}`", key.name),
+            why => format!("`[{name}]` has no `{}`, which {why} needs", key.name),
         };
-        self.problems.note(self.at.clone(), message, label, remedy);
+        let remedy = format!("add {}", right(key));
+        self.problems.note_absence(self.at.clone(), message, remedy);
+    }
+
+    /// Notes that the file has no table `key`, in which `needed` keys must stand.
+    pub(crate) fn missing_table(&self, key: &Key, needed: &str) {
+        if !self.has(key) && !self.guessed.contains(&key.name) {
+            let message = format!("the file has no table `[{}]`", key.name);
+            let remedy = format!("add a line `[{}]`, and below it {needed}", key.name);
+            self.problems.note_absence(self.at.clone(), message, remedy);
+        }
     }
 
     /// Notes that `key`, if it is there, has no business beside `because`.
@@ -164,7 +188,7 @@ impl<'d> Reader<'d> {
             return None;
         };
         if text.trim().is_empty() {
-            self.problems.note(
+            self.note(
                 value.span(),
                 format!("`{}` is empty", key.name),
                 "nothing in it",
@@ -188,19 +212,18 @@ impl<'d> Reader<'d> {
             _ => return None,
         };
         let value = self.value(key)?;
-        let written = match value.get_ref() {
-            DeValue::String(text) => text.to_string(),
-            DeValue::Integer(number) => number.to_string(),
-            DeValue::Float(number) => number.as_str().to_owned(),
+        let outcome = match value.get_ref() {
+            DeValue::String(text) => units.parse(text),
+            DeValue::Integer(_) | DeValue::Float(_) => units.parse(self.written(value)),
             _ => {
                 self.wrong_kind(key, value);
                 return None;
             }
         };
-        match units.parse(&written) {
+        match outcome {
             Ok(quantity) if (low..=high).contains(&quantity) => return Some(quantity),
-            Ok(_) => self.out_of_range(key, value, &written),
-            Err(fault) => self.faulty_quantity(key, value, &written, units, fault),
+            Ok(_) | Err(Fault::TooLarge) => self.out_of_range(key, value),
+            Err(fault) => self.faulty_quantity(key, value, units, fault),
         }
         None
     }
@@ -217,7 +240,7 @@ impl<'d> Reader<'d> {
         match u64::from_str_radix(integer.as_str(), integer.radix()) {
             Ok(number) if (low..=high).contains(&number) => Some(number),
             _ => {
-                self.out_of_range(key, value, &integer.to_string());
+                self.out_of_range(key, value);
                 None
             }
         }
@@ -236,7 +259,7 @@ impl<'d> Reader<'d> {
         match written.parse() {
             Ok(number) if (0.0..=1.0).contains(&number) => Some(number),
             _ => {
-                self.out_of_range(key, value, &written);
+                self.out_of_range(key, value);
                 None
             }
         }
@@ -263,15 +286,29 @@ impl<'d> Reader<'d> {
         };
         let known = names.iter().find(|name| **name == text).copied();
         if known.is_none() {
-            let label = did_you_mean(text, names).unwrap_or_else(|| "not known".to_owned());
-            self.problems.note(
+            self.note(
                 value.span(),
                 format!("`{text}` is not a value of `{}`", key.name),
-                label,
-                format!("write one of {}", names.join(", ")),
+                did_you_mean(nearest(text, names)),
+                format!(
+                    "write one of {}{}",
+                    names.join(", "),
+                    self.value_elsewhere(text)
+                ),
             );
         }
         known
+    }
+
+    /// Which other keys of this table take `text`, as the end of a remedy.
+    fn value_elsewhere(&self, text: &str) -> String {
+        let takes = |key: &&&Key| matches!(key.kind, Kind::Choice(names) if names.contains(&text));
+        let others = self.section.keys.iter().filter(takes);
+        let others: Vec<_> = others.map(|key| format!("`{}`", key.name)).collect();
+        match &others[..] {
+            [] => String::new(),
+            others => format!("; `{text}` is a value of {}", others.join(" and ")),
+        }
     }
 
     /// A text, or a list of texts of which the first is not empty.
@@ -287,7 +324,7 @@ impl<'d> Reader<'d> {
             .collect();
         let words = words.filter(|words| words.first().is_some_and(|first| !first.is_empty()));
         if words.is_none() {
-            self.problems.note(
+            self.note(
                 value.span(),
                 format!(
                     "`{}` is not a list of a program and its arguments",
@@ -331,26 +368,55 @@ impl<'d> Reader<'d> {
         self.entry(key).map(|(_, value)| value)
     }
 
-    fn refuse_unknown_keys(&self) {
-        let Some(table) = self.table else { return };
+    /// Notes the keys that do not belong here; tells which of the known ones they may be.
+    fn refuse_unknown_keys(&self) -> Vec<&'static str> {
+        let mut guessed = Vec::new();
         let known: Vec<_> = self.section.keys.iter().map(|key| key.name).collect();
-        for (name, _) in table {
+        for (name, _) in self.table.into_iter().flatten() {
             let written = name.get_ref().as_ref();
             if known.contains(&written) {
                 continue;
             }
-            let (place, kind) = match self.section.name {
-                "" => ("a scenario file".to_owned(), "at the top of the file"),
+            let (place, allowed) = match self.section.name {
+                "" => ("the top of a scenario file".to_owned(), "there"),
                 section => (format!("`[{section}]`"), "in this table"),
             };
-            let label = did_you_mean(written, &known).unwrap_or_else(|| "not known".to_owned());
-            self.problems.note(
+            let nearest = nearest(written, &known);
+            guessed.extend(nearest);
+            self.note(
                 name.span(),
                 format!("{place} has no key `{written}`"),
-                label,
-                format!("{kind} may stand {}", known.join(", ")),
+                did_you_mean(nearest),
+                format!("{allowed} may stand {}", known.join(", ")),
             );
         }
+        guessed
+    }
+
+    /// A value as it stands in the file.
+    fn written(&self, value: &Spanned<DeValue<'_>>) -> &'d str {
+        self.problems
+            .source
+            .text
+            .get(value.span())
+            .unwrap_or_default()
+    }
+
+    /// `key = value` as it stands in the file, shortened if it is long.
+    fn assignment(&self, key: &Key, value: &Spanned<DeValue<'_>>) -> String {
+        const LONGEST: usize = 40;
+        let written = self.written(value);
+        let mut shown: String = written
+            .lines()
+            .next()
+            .unwrap_or_default()
+            .chars()
+            .take(LONGEST)
+            .collect();
+        if shown.len() < written.len() {
+            shown.push_str("...");
+        }
+        format!("`{} = {shown}`", key.name)
     }
 
     fn wrong_kind(&self, key: &Key, value: &Spanned<DeValue<'_>>) {
@@ -365,9 +431,9 @@ impl<'d> Reader<'d> {
         };
         let remedy = match key.kind {
             Kind::Table => format!("open a table with a line `[{}]`", key.name),
-            _ => format!("write {}, with {}", example(key), allowed(key)),
+            _ => format!("write {}", right(key)),
         };
-        self.problems.note(
+        self.note(
             value.span(),
             format!("`{}` takes {}, not {found}", key.name, key.kind.name()),
             format!("this is {found}"),
@@ -375,12 +441,12 @@ impl<'d> Reader<'d> {
         );
     }
 
-    fn out_of_range(&self, key: &Key, value: &Spanned<DeValue<'_>>, written: &str) {
-        self.problems.note(
+    fn out_of_range(&self, key: &Key, value: &Spanned<DeValue<'_>>) {
+        self.note(
             value.span(),
-            format!("`{} = {written}` is out of range", key.name),
+            format!("{} is out of range", self.assignment(key, value)),
             format!("allowed: {}", key.kind.range()),
-            format!("write {} from {}", key.kind.name(), key.kind.range()),
+            format!("write {}", right(key)),
         );
     }
 
@@ -388,48 +454,61 @@ impl<'d> Reader<'d> {
         &self,
         key: &Key,
         value: &Spanned<DeValue<'_>>,
-        written: &str,
         units: &Units,
         fault: Fault,
     ) {
-        let name = key.name;
+        let assignment = self.assignment(key, value);
         let kind = key.kind.name();
+        let (mut number, mut unit) = key
+            .example
+            .trim_matches('"')
+            .split_once(' ')
+            .unwrap_or_default();
+        let digits = self.written(value).trim_matches('"').trim();
+        let digits = &digits[..digits
+            .find(|c: char| !c.is_ascii_digit() && c != '.')
+            .unwrap_or(digits.len())];
         let (message, label) = match fault {
             Fault::NoNumber => (
-                format!("`{name} = {written:?}` is not {kind}"),
-                "expected a number".to_owned(),
+                format!("{assignment} is not {kind}"),
+                "no number here".to_owned(),
             ),
-            Fault::Negative => (
-                format!("`{name} = {written}` is negative"),
-                "below zero".to_owned(),
-            ),
-            Fault::NoUnit => (
-                format!("`{name} = {written}` has no unit"),
-                "a plain number".to_owned(),
-            ),
-            Fault::UnknownUnit { unit, meant } => (
-                format!("`{unit}` is not a unit of {kind}"),
-                meant.map_or_else(
-                    || "unknown unit".to_owned(),
-                    |meant| format!("did you mean `{meant}`?"),
-                ),
-            ),
+            Fault::Negative => (format!("{assignment} is negative"), "below zero".to_owned()),
+            Fault::NoUnit => {
+                number = digits;
+                (
+                    format!("{assignment} has no unit"),
+                    "a plain number".to_owned(),
+                )
+            }
+            Fault::UnknownUnit {
+                unit: unknown,
+                meant,
+            } => {
+                if let Some(meant) = meant {
+                    (number, unit) = (digits, meant);
+                }
+                (
+                    format!("`{unknown}` is not a unit of {kind}"),
+                    did_you_mean(meant),
+                )
+            }
             Fault::TooFine => (
-                format!("`{name} = {written}` is finer than a {}", units.base),
+                format!("{assignment} is finer than a {}", units.base),
                 format!("not a whole {}", units.base),
             ),
             Fault::TooLarge => (
-                format!("`{name} = {written}` is out of range"),
+                format!("{assignment} is out of range"),
                 "too large".to_owned(),
             ),
         };
         let remedy = format!(
-            "write {}: a number and one of the units {}, from {}",
-            example(key),
+            "write `{} = \"{number} {unit}\"`; units are {}, allowed is {}",
+            key.name,
             units.list(),
             key.kind.range()
         );
-        self.problems.note(value.span(), message, label, remedy);
+        self.note(value.span(), message, label, remedy);
     }
 }
 
@@ -438,19 +517,28 @@ fn example(key: &Key) -> String {
     format!("`{} = {}`", key.name, key.example)
 }
 
-/// What `key` takes and in what range.
-fn allowed(key: &Key) -> String {
+/// How to write `key`, and what is allowed.
+fn right(key: &Key) -> String {
+    let example = example(key);
     match key.kind {
-        Kind::Choice(_) => format!("one of {}", key.kind.range()),
-        Kind::Text | Kind::File | Kind::Command | Kind::Switch => key.kind.name().to_owned(),
-        _ => format!("{} from {}", key.kind.name(), key.kind.range()),
+        Kind::Switch => format!("`{0} = true` or `{0} = false`", key.name),
+        Kind::Text | Kind::File | Kind::Command | Kind::Table => example,
+        Kind::Choice(_) => format!("{example}; values are {}", key.kind.range()),
+        _ => format!("{example}; allowed is {}", key.kind.range()),
     }
 }
 
-/// The known name nearest to `written`, as a question, if one is near.
-fn did_you_mean(written: &str, known: &[&str]) -> Option<String> {
-    let distance = |name: &&&str| strsim::damerau_levenshtein(written, name);
-    let nearest = known.iter().min_by_key(distance)?;
+/// The known name that `written` may be a slip for.
+fn nearest(written: &str, known: &[&'static str]) -> Option<&'static str> {
+    let distance = |name: &&str| strsim::damerau_levenshtein(written, name);
+    let nearest = known.iter().copied().min_by_key(distance)?;
     let near = distance(&nearest) <= (nearest.len().max(written.len()) / 3).max(1);
-    near.then(|| format!("did you mean `{nearest}`?"))
+    near.then_some(nearest)
+}
+
+fn did_you_mean(name: Option<&str>) -> String {
+    name.map_or_else(
+        || "not known".to_owned(),
+        |name| format!("did you mean `{name}`?"),
+    )
 }

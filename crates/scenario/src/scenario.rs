@@ -53,8 +53,10 @@ pub enum Workload {
         /// Which way.
         direction: Direction,
     },
-    /// The fixed host has a small update every so often; the mobile asks for the next one only
-    /// when the last has arrived (Scott and Mapp, section 6.2).
+    /// What the fixed host shows changes at every multiple of `interval` after the workload's first
+    /// byte. The mobile sends a request, at first and then whenever an update has arrived. The
+    /// fixed host answers each with one update: at once if something has changed since its last
+    /// one, else at the next change (Scott and Mapp, section 6.2.1).
     Interactive {
         /// How often there is something new.
         interval: Duration,
@@ -132,8 +134,8 @@ impl Direction {
 
 /// A server on the fixed host and a client on the mobile.
 ///
-/// Both run in [`Scenario::directory`], with [`Commands::FIXED_ADDRESS`] and
-/// [`Commands::MOBILE_ADDRESS`] in their environment. The client's end with exit code 0 completes
+/// Both run in [`Scenario::directory`], with [`Commands::FIXED_ADDRESS`],
+/// [`Commands::FIXED_HOST`] and [`Commands::MOBILE_ADDRESS`] in their environment. The client's end with exit code 0 completes
 /// the run; the server is then ended.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Commands {
@@ -150,6 +152,9 @@ pub struct Commands {
 impl Commands {
     /// The environment variable with the fixed host's address.
     pub const FIXED_ADDRESS: &'static str = "OUTLAST_FIXED";
+    /// The environment variable with the fixed host's address as URLs want it, which is in brackets
+    /// if it is IPv6.
+    pub const FIXED_HOST: &'static str = "OUTLAST_FIXED_HOST";
     /// The environment variable with the mobile's address.
     pub const MOBILE_ADDRESS: &'static str = "OUTLAST_MOBILE";
 }

@@ -233,7 +233,7 @@ fn faulty_traces_say_where_and_why() {
         "2 up\n  2 down\n",
         2,
         "2 down",
-        TraceProblem::OutOfOrder(owned("2 down")),
+        TraceProblem::NotLater(owned("2 down")),
     );
     assert_faulty(
         "1\n\n 1.5\n",
@@ -247,7 +247,7 @@ fn faulty_traces_say_where_and_why() {
         "2 up",
         TraceProblem::NotAnOpportunity(owned("2 up")),
     );
-    assert_faulty("9\n8\n", 2, "8", TraceProblem::OutOfOrder(owned("8")));
+    assert_faulty("9\n8\n", 2, "8", TraceProblem::Earlier(owned("8")));
     assert_faulty(
         "4294967296",
         1,

@@ -128,8 +128,14 @@ fn default_queue(rate: Option<BitRate>, delay: Duration, mtu: u32) -> usize {
 
 /// Notes that `key` is missing, unless `[link]` or both directions have it.
 fn require(link: &Reader<'_>, directions: &[Reader<'_>; 2], key: &'static Key) {
-    if !link.has(key) && !directions.iter().all(|direction| direction.has(key)) {
-        link.missing(key, "");
+    if link.has(key) {
+        return;
+    }
+    match directions.each_ref().map(|direction| direction.has(key)) {
+        [true, true] => {}
+        [false, false] => link.missing(key, ""),
+        [true, false] => link.missing(key, "the uplink"),
+        [false, true] => link.missing(key, "the downlink"),
     }
 }
 

@@ -89,6 +89,8 @@ fn scenario(top: &Reader<'_>, directory: &Path, stem: &str) -> Scenario {
     let stack = top.table(&keys::top::STACK, &keys::STACK);
     let outlast = top.table(&keys::top::OUTLAST, &keys::OUTLAST);
     let run = top.table(&keys::top::RUN, &keys::RUN);
+    top.missing_table(&keys::top::LINK, "`rate` and `delay`");
+    top.missing_table(&keys::top::WORKLOAD, "`kind` and what that needs");
     let scenario = Scenario {
         name,
         directory: directory.to_owned(),
@@ -168,6 +170,7 @@ fn read_source(path: &Path, name: String, limit: u64) -> Result<Source, Box<Prob
             name: name.clone(),
             text: String::new(),
         }),
+        is_absence: false,
     };
     let mut bytes = Vec::new();
     fs::File::open(path)
@@ -182,6 +185,7 @@ fn read_source(path: &Path, name: String, limit: u64) -> Result<Source, Box<Prob
                 name,
                 text: String::new(),
             }),
+            is_absence: false,
         }));
     }
     let text = match String::from_utf8(bytes) {
@@ -196,5 +200,6 @@ fn read_source(path: &Path, name: String, limit: u64) -> Result<Source, Box<Prob
         label: Some((replacement, "this byte is not UTF-8".to_owned())),
         remedy: "save the file as UTF-8, or check that it is the right one".to_owned(),
         source: Arc::new(Source { name, text }),
+        is_absence: false,
     }))
 }

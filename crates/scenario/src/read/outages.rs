@@ -139,7 +139,9 @@ fn unreadable(error: &TraceError, source: Source) -> Problem {
         TraceProblem::NotAState(_) => log.to_owned(),
         TraceProblem::NotAnOpportunity(_) => deliveries.to_owned(),
         TraceProblem::OutOfRange(_) => "count from the beginning of the recording".to_owned(),
-        TraceProblem::OutOfOrder(_) => "sort the records by their time".to_owned(),
+        TraceProblem::NotLater(_) | TraceProblem::Earlier(_) => {
+            "sort the records by their time".to_owned()
+        }
         TraceProblem::NoDuration => "let the last record say how long the trace is".to_owned(),
         TraceProblem::TooLong => "cut the trace".to_owned(),
     };
@@ -148,5 +150,6 @@ fn unreadable(error: &TraceError, source: Source) -> Problem {
         label: Some((error.span.clone(), "here".to_owned())),
         remedy,
         source: Arc::new(source),
+        is_absence: false,
     }
 }

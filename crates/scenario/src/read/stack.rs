@@ -4,6 +4,7 @@ use super::duration;
 use crate::keys;
 use crate::keys::Key;
 use crate::mechanism::Mechanism;
+use crate::quantity::format_duration;
 use crate::reader::Reader;
 use crate::scenario::{Congestion, IpVersion, Outlast, Profile, Stack};
 use outlast_core::time::Duration;
@@ -52,18 +53,20 @@ fn user_timeout(outlast: &Reader<'_>) -> Option<Duration> {
     }
     let timeout = duration(outlast, key)?;
     let seconds = timeout.as_secs();
-    let granule = if seconds > MOST_SECONDS { 60 } else { 1 };
-    if timeout.subsec_nanos() != 0 || seconds % granule != 0 {
-        let nearest = Duration::from_secs((seconds / granule).max(1) * granule);
-        let written = crate::quantity::format_duration;
+    let (granule, unit) = if seconds > MOST_SECONDS {
+        (60, "min")
+    } else {
+        (1, "s")
+    };
+    if timeout.subsec_nanos() != 0 || !seconds.is_multiple_of(granule) {
         outlast.note(
             outlast.span_of(key)?,
             format!(
                 "`user_timeout = \"{}\"` cannot be told to the peer",
-                written(timeout)
+                format_duration(timeout)
             ),
             "not whole seconds (above 32767 s, minutes)",
-            format!("write `user_timeout = \"{}\"`", written(nearest)),
+            format!("write `user_timeout = \"{} {unit}\"`", seconds / granule),
         );
     }
     Some(timeout)

@@ -6,8 +6,8 @@ use std::sync::Arc;
 
 /// The problems of a file that is not TOML.
 ///
-/// Of the `others`, found in what could be read, only those elsewhere are kept: what stands in a
-/// faulty line, and what is missing, may be the fault's doing.
+/// Of the `others`, found in what could be read, those that may be the fault's own doing are left
+/// out: what else is wrong in a faulty line, and what is missing in its table.
 pub(super) fn explain(
     errors: &[toml::de::Error],
     source: &Arc<Source>,
@@ -30,29 +30,66 @@ pub(super) fn explain(
         ));
         faulty_lines.push(line);
     }
-    let elsewhere = others.into_iter().filter(|other| {
-        other.label.as_ref().is_some_and(|(span, _)| {
-            span.start > 0 && !faulty_lines.iter().any(|line| line.contains(&span.start))
+    let text = &source.text;
+    let independent = others.into_iter().filter(|other| {
+        let Some((place, _)) = &other.label else {
+            return true;
+        };
+        !faulty_lines.iter().any(|line| {
+            line.contains(&place.start) || other.is_absence && same_table(text, place, line)
         })
     });
-    problems.extend(elsewhere);
+    problems.extend(independent);
     problems
 }
 
+/// Whether a faulty line stands in the table whose header is at `header`. The top of the file,
+/// where whole tables are missing, has every line.
+fn same_table(text: &str, header: &Range<usize>, line: &Range<usize>) -> bool {
+    let between = text.get(header.end..line.start);
+    header.is_empty()
+        || between.is_some_and(|between| {
+            !between
+                .lines()
+                .skip(1)
+                .any(|line| line.trim_start().starts_with('['))
+        })
+}
+
 fn problem(message: &str, span: Range<usize>, line: &str, source: &Arc<Source>) -> Problem {
-    let remedy = if message.contains("duplicate key") {
-        "keep one of them".to_owned()
+    let (message, label, remedy) = if message.contains("duplicate key") {
+        let key = source.text.get(span.clone()).unwrap_or_default();
+        (
+            format!("`{key}` stands here twice"),
+            "the second",
+            "keep one of them".to_owned(),
+        )
+    } else {
+        (
+            format!("not a scenario file: {message}"),
+            "here",
+            remedy(message, line),
+        )
+    };
+    Problem {
+        message,
+        label: Some((span, label.to_owned())),
+        remedy,
+        source: source.clone(),
+        is_absence: false,
+    }
+}
+
+fn remedy(message: &str, line: &str) -> String {
+    if message.contains("invalid basic string") || message.contains("invalid literal") {
+        "end the text with the same quote with which it begins, on the same line".to_owned()
     } else if let Some((key, value)) = unquoted(line) {
         format!("put the value in quotes: `{key} = \"{value}\"`")
+    } else if let Some((key, value)) = line.split_once(':').filter(|_| !line.contains('=')) {
+        format!("write `{} = {}`", key.trim(), value.trim())
     } else {
         "write `key = value` lines under `[table]` lines; texts and quantities stand in quotes"
             .to_owned()
-    };
-    Problem {
-        message: format!("not a scenario file: {message}"),
-        label: Some((span, "here".to_owned())),
-        remedy,
-        source: source.clone(),
     }
 }
 

@@ -6,6 +6,7 @@ use crate::keys::workload::{
     RESPONSE, SENT, SERVER, THINK, UPDATE,
 };
 use crate::keys::{self, Key};
+use crate::quantity::format_duration;
 use crate::reader::Reader;
 use crate::scenario::{CommandLine, Commands, Compare, Direction, Workload, WorkloadKind};
 use outlast_core::time::Duration;
@@ -36,12 +37,18 @@ pub(super) fn workload(workload: &Reader<'_>, directory: &Path) -> Workload {
                 .and_then(Direction::from_name)
                 .unwrap_or_default(),
         },
-        WorkloadKind::Interactive => Workload::Interactive {
-            interval: time(&INTERVAL, Duration::from_millis(200)),
-            update: size(&UPDATE, 64),
-            request: size(&REQUEST, 10),
-            duration: time(&DURATION, Duration::from_secs(100)),
-        },
+        WorkloadKind::Interactive => {
+            let interval = time(&INTERVAL, Duration::from_millis(200));
+            let duration = time(&DURATION, Duration::from_secs(100));
+            check_interval(workload, interval, duration);
+            let (update, request) = (size(&UPDATE, 64), size(&REQUEST, 10));
+            Workload::Interactive {
+                interval,
+                update,
+                request,
+                duration,
+            }
+        }
         WorkloadKind::RequestResponse => Workload::RequestResponse {
             requests: u32::try_from(workload.integer(&REQUESTS).unwrap_or(100))
                 .expect("the key's range fits"),
@@ -73,6 +80,21 @@ fn belong(workload: &Reader<'_>, kind: WorkloadKind) {
         if key.name != KIND.name && !takes.contains(&key.name) {
             workload.forbid(key, &written, &remedy);
         }
+    }
+}
+
+fn check_interval(workload: &Reader<'_>, interval: Duration, duration: Duration) {
+    let span = workload
+        .span_of(&INTERVAL)
+        .or_else(|| workload.span_of(&DURATION));
+    if let Some(span) = span.filter(|_| interval > duration) {
+        let (interval, duration) = (format_duration(interval), format_duration(duration));
+        workload.note(
+            span,
+            format!("`interval = \"{interval}\"` is longer than `duration = \"{duration}\"`"),
+            "no update would ever be due",
+            format!("write an `interval` of at most `\"{duration}\"`"),
+        );
     }
 }
 

@@ -1,0 +1,274 @@
+//! What sound scenario files come to.
+
+use crate::fixture::{PLAIN, scenario};
+use outlast_core::units::{BitRate, ByteCount};
+use outlast_link::{InFlight, OutageProcess, PipeConfig, Way};
+use outlast_scenario::{
+    CommandLine, Commands, Compare, Congestion, Direction, IpVersion, Mechanism, Outlast, Profile,
+    Run, Stack, Workload,
+};
+use std::path::Path;
+use std::time::Duration;
+
+fn with(lines: &str) -> String {
+    format!("{PLAIN}\n{lines}\n")
+}
+
+#[test]
+fn the_shortest_scenario_takes_every_default() {
+    let scenario = scenario(PLAIN);
+    let pipe = PipeConfig {
+        rate: BitRate::from_bits_per_second(12_000_000),
+        delay: Duration::from_millis(10),
+        // 12 Mbit/s times 20 ms are 30 kB.
+        queue: 20,
+        loss: 0.0,
+        duplicate: 0.0,
+        reorder: 0.0,
+    };
+    assert_eq!(scenario.name, "test");
+    assert_eq!(scenario.link.downlink, pipe);
+    assert_eq!(scenario.link.uplink, pipe);
+    assert_eq!(scenario.link.outages, OutageProcess::AlwaysUp);
+    assert_eq!(scenario.link.in_flight, InFlight::Delivered);
+    assert_eq!(scenario.link.mtu, 1_500);
+    assert_eq!(
+        scenario.workload,
+        Workload::Bulk {
+            bytes: ByteCount(1_000_000),
+            direction: Direction::Download
+        }
+    );
+    assert_eq!(
+        scenario.stack,
+        Stack {
+            profile: Profile::Linux6,
+            retries: None,
+            congestion: None,
+            sack: None,
+            timestamps: None,
+            ip: IpVersion::V4,
+        }
+    );
+    assert_eq!(scenario.outlast, Outlast::default());
+    let deadline = Duration::from_secs(300);
+    assert_eq!(
+        scenario.run,
+        Run {
+            repeat: 1,
+            seed: 1,
+            deadline
+        }
+    );
+}
+
+#[test]
+fn directions_override_the_link() {
+    let scenario = scenario(&with(
+        "[link.uplink]\nrate = \"1 Mbit/s\"\ndelay = \"20 ms\"\nloss = 0.1\n\
+         [link.downlink]\nqueue = 7\nduplicate = 0.2\nreorder = 1",
+    ));
+    let (down, up) = (scenario.link.downlink, scenario.link.uplink);
+    assert_eq!(down.rate, BitRate::from_bits_per_second(12_000_000));
+    assert_eq!(
+        (down.delay, up.delay),
+        (Duration::from_millis(10), Duration::from_millis(20))
+    );
+    assert_eq!((down.queue, up.queue), (7, 20));
+    assert_eq!((down.loss, up.loss), (0.0, 0.1));
+    assert_eq!((down.duplicate, down.reorder), (0.2, 1.0));
+    assert_eq!(up.rate, BitRate::from_bits_per_second(1_000_000));
+}
+
+#[test]
+fn both_directions_may_stand_for_the_link() {
+    let text = PLAIN.replace("rate = \"12 Mbit/s\"\ndelay = \"10 ms\"\n", "");
+    let scenario = scenario(&format!(
+        "{text}\n[link.uplink]\nrate = \"1 Mbit/s\"\ndelay = \"1 ms\"\n\
+         [link.downlink]\nrate = \"unlimited\"\ndelay = \"2 ms\"\n"
+    ));
+    assert_eq!(scenario.link.downlink.rate, None);
+    assert_eq!(scenario.link.uplink.delay, Duration::from_millis(1));
+}
+
+#[test]
+fn the_queue_holds_a_bandwidth_delay_product() {
+    let queue = |rate: &str, delay: &str| {
+        let text = PLAIN.replace("12 Mbit/s", rate).replace("10 ms", delay);
+        scenario(&text).link.downlink.queue
+    };
+    assert_eq!(queue("1 Gbit/s", "20 ms"), 3_334);
+    assert_eq!(queue("1 kbit/s", "20 ms"), 20);
+    assert_eq!(queue("unlimited", "20 ms"), 20);
+    assert_eq!(queue("1000 Gbit/s", "1 h"), 1_000_000);
+}
+
+#[test]
+fn outage_processes() {
+    let process = |lines: &str| {
+        scenario(&with(&format!("[link.outages]\n{lines}")))
+            .link
+            .outages
+    };
+    let (up, down) = (Duration::from_millis(500), Duration::from_millis(4_500));
+    let times = "up = \"500 ms\"\ndown = \"4.5 s\"";
+    assert_eq!(process("process = \"always-up\""), OutageProcess::AlwaysUp);
+    assert_eq!(
+        process(&format!("process = \"periodic\"\n{times}")),
+        OutageProcess::Periodic { up, down }
+    );
+    assert_eq!(
+        process(&format!("process = \"uniform\"\n{times}")),
+        OutageProcess::Uniform { up, down }
+    );
+    assert_eq!(
+        process(&format!("process = \"normal\"\n{times}")),
+        OutageProcess::Normal { up, down }
+    );
+    assert_eq!(
+        process(&format!("process = \"exponential\"\n{times}")),
+        OutageProcess::Exponential { up, down }
+    );
+    assert_eq!(
+        process("process = \"single\"\nstart = \"10 s\"\nlength = \"26 s\""),
+        OutageProcess::Single {
+            start: Duration::from_secs(10),
+            length: Duration::from_secs(26)
+        }
+    );
+}
+
+#[test]
+fn in_flight_packets_may_be_lost() {
+    let text = PLAIN.replace("[link]", "[link]\nin_flight = \"lost\"");
+    assert_eq!(scenario(&text).link.in_flight, InFlight::Lost);
+}
+
+/// The plain scenario with another workload.
+fn workload(lines: &str) -> Workload {
+    scenario(&PLAIN.replace("kind = \"bulk\"\nbytes = \"1 MB\"", lines)).workload
+}
+
+#[test]
+fn workloads_have_defaults() {
+    assert_eq!(
+        workload("kind = \"interactive\""),
+        Workload::Interactive {
+            interval: Duration::from_millis(200),
+            update: ByteCount(64),
+            request: ByteCount(10),
+            duration: Duration::from_secs(100),
+        }
+    );
+    assert_eq!(
+        workload("kind = \"request-response\""),
+        Workload::RequestResponse {
+            requests: 100,
+            request: ByteCount(200),
+            response: ByteCount(10_000),
+            think: Duration::ZERO,
+        }
+    );
+}
+
+#[test]
+fn workloads_take_their_keys() {
+    assert_eq!(
+        workload("kind = \"bulk\"\nbytes = \"5 MiB\"\ndirection = \"upload\""),
+        Workload::Bulk {
+            bytes: ByteCount(5 << 20),
+            direction: Direction::Upload
+        }
+    );
+    assert_eq!(Direction::Upload.way(), Way::ToFixed);
+    assert_eq!(
+        workload("kind = \"request-response\"\nrequests = 3\nthink = \"1 s\""),
+        Workload::RequestResponse {
+            requests: 3,
+            request: ByteCount(200),
+            response: ByteCount(10_000),
+            think: Duration::from_secs(1),
+        }
+    );
+}
+
+#[test]
+fn commands_are_texts_or_lists() {
+    let commands = workload(
+        "kind = \"command\"\nserver = \"nc -l 80 < in\"\nclient = [\"fetch\", \"a b\"]\nready = 80\n\
+         sent = \"in\"\nreceived = \"/tmp/out\"",
+    );
+    assert_eq!(
+        commands,
+        Workload::Command(Commands {
+            server: CommandLine::Shell("nc -l 80 < in".to_owned()),
+            client: CommandLine::Words(vec!["fetch".to_owned(), "a b".to_owned()]),
+            ready: 80,
+            compare: Some(Compare {
+                sent: Path::new("./in").to_owned(),
+                received: Path::new("/tmp/out").to_owned(),
+            }),
+        })
+    );
+}
+
+#[test]
+fn the_stack_takes_its_keys() {
+    let stack = scenario(&with(
+        "[stack]\nprofile = \"bsd-4.3-tahoe\"\nretries = 9\ncongestion = \"reno\"\nsack = false\n\
+         timestamps = false\nip = \"ipv6\"",
+    ))
+    .stack;
+    let expected = Stack {
+        profile: Profile::Bsd43Tahoe,
+        retries: Some(9),
+        congestion: Some(Congestion::Reno),
+        sack: Some(false),
+        timestamps: Some(false),
+        ip: IpVersion::V6,
+    };
+    assert_eq!(stack, expected);
+}
+
+#[test]
+fn every_mechanism_has_its_places() {
+    let asked = |place: &str, mechanism: Mechanism| {
+        scenario(&with(&format!("[outlast]\n{place} = \"{mechanism}\""))).outlast
+    };
+    for mechanism in Mechanism::AT_GATEWAY {
+        assert_eq!(asked("gateway", mechanism).gateway, mechanism);
+    }
+    for mechanism in Mechanism::AT_MOBILE {
+        assert_eq!(asked("mobile", mechanism).mobile, mechanism);
+    }
+    for mechanism in Mechanism::AT_FIXED {
+        assert_eq!(asked("fixed", mechanism).fixed, mechanism);
+    }
+    for mechanism in Mechanism::ALL {
+        assert!(
+            Mechanism::AT_MOBILE.contains(mechanism),
+            "{mechanism} has no place"
+        );
+    }
+}
+
+#[test]
+fn user_timeouts_are_off_or_what_the_option_carries() {
+    let timeout = |value: &str| {
+        scenario(&with(&format!("[outlast]\nuser_timeout = \"{value}\"")))
+            .outlast
+            .user_timeout
+    };
+    assert_eq!(timeout("off"), None);
+    assert_eq!(timeout("90 s"), Some(Duration::from_secs(90)));
+    assert_eq!(timeout("32767 s"), Some(Duration::from_secs(32_767)));
+    assert_eq!(timeout("10 h"), Some(Duration::from_secs(36_000)));
+}
+
+#[test]
+fn runs_have_neighbouring_seeds() {
+    let scenario = scenario(&with("[run]\nrepeat = 3\nseed = 41\ndeadline = \"1 min\""));
+    assert_eq!(scenario.link_config(0).seed, 41);
+    assert_eq!(scenario.link_config(2).seed, 43);
+    assert_eq!(scenario.run.deadline, Duration::from_secs(60));
+}

@@ -1,0 +1,12 @@
+//! What scenario files say, what is wrong with faulty ones, and what results look like.
+
+mod fixture;
+
+mod accepted;
+mod examples;
+mod files;
+mod measures;
+mod problems;
+mod quantities;
+mod reference_pages;
+mod results;

@@ -1,0 +1,225 @@
+//! The reference pages say what the code does.
+//!
+//! With `UPDATE_REFERENCE=1` in the environment the tables of `docs/scenario-file.md` are written
+//! anew.
+
+use crate::fixture::{PLAIN, repository, scenario};
+use crate::results::results;
+use outlast_scenario::Scenario;
+use outlast_scenario::keys::{Key, Kind, SECTIONS, Section};
+use serde_json::Value;
+use std::collections::BTreeSet;
+use std::fmt::Write;
+use std::fs;
+use std::path::Path;
+
+fn page(name: &str) -> String {
+    fs::read_to_string(repository().join("docs").join(name)).expect("the page can be read")
+}
+
+/// The table of a section, as Markdown.
+fn table(section: &Section) -> String {
+    let mut table = "| key | takes | default | meaning |\n|---|---|---|---|\n".to_owned();
+    for key in section.keys {
+        let takes = match &key.kind {
+            Kind::Table => "a table, see below".to_owned(),
+            Kind::Text | Kind::File | Kind::Command => key.kind.name().to_owned(),
+            Kind::Switch => "`true` or `false`".to_owned(),
+            Kind::Choice(names) => {
+                let names: Vec<_> = names.iter().map(|name| format!("`\"{name}\"`")).collect();
+                names.join(", ")
+            }
+            _ => format!("{}, {}", key.kind.name(), key.kind.range()),
+        };
+        // A direction takes the same keys as the link, whose values it overrides.
+        let overrides = section.name != "link"
+            && SECTIONS.iter().any(|other| {
+                other.name == "link" && other.keys.iter().any(|other| std::ptr::eq(*other, *key))
+            });
+        let (default, meaning) = match (overrides, key.source) {
+            (true, _) => (
+                "as `[link]`",
+                "As in `[link]`, in this direction.".to_owned(),
+            ),
+            (false, "") => (key.default, key.meaning.to_owned()),
+            (false, source) => (key.default, format!("{} Default: {source}.", key.meaning)),
+        };
+        let name = key.name;
+        writeln!(table, "| `{name}` | {takes} | {default} | {meaning} |")
+            .expect("a string takes everything written to it");
+    }
+    table
+}
+
+#[test]
+fn every_key_is_in_the_page_as_the_reader_takes_it() {
+    let path = repository().join("docs/scenario-file.md");
+    let mut text = page("scenario-file.md");
+    let update = std::env::var_os("UPDATE_REFERENCE").is_some();
+    for section in SECTIONS {
+        let begin = format!("<!-- keys: {} -->\n", section.name);
+        let start = text
+            .find(&begin)
+            .unwrap_or_else(|| panic!("the page has no `{}`", begin.trim()));
+        let start = start + begin.len();
+        let end = start
+            + text[start..]
+                .find("<!-- end -->")
+                .expect("the table has an end");
+        let expected = format!("\n{}\n", table(section));
+        if update {
+            text.replace_range(start..end, &expected);
+        } else {
+            assert_eq!(
+                &text[start..end],
+                expected,
+                "the table of `[{}]` is out of date: run this test with UPDATE_REFERENCE=1",
+                section.name
+            );
+        }
+    }
+    if update {
+        fs::write(path, text).expect("the page can be written");
+    }
+}
+
+#[test]
+fn every_unit_is_in_the_page() {
+    let page = page("scenario-file.md");
+    for kind in [Kind::Duration(0, 0), Kind::Rate(0, 0), Kind::Size(0, 0)] {
+        let units: Vec<_> = kind
+            .units()
+            .split(", ")
+            .map(|unit| format!("`{unit}`"))
+            .collect();
+        assert!(page.contains(&units.join(", ")), "{units:?}");
+    }
+}
+
+/// Blocks of TOML that begin with `[link]` or a name are whole scenarios.
+#[test]
+fn whole_scenarios_in_the_page_are_sound() {
+    let page = page("scenario-file.md");
+    let blocks = page
+        .split("```toml\n")
+        .skip(1)
+        .filter_map(|rest| rest.split("```").next());
+    let whole: Vec<_> = blocks
+        .filter(|block| block.contains("[link]") && block.contains("[workload]"))
+        .collect();
+    assert!(!whole.is_empty());
+    for block in whole {
+        scenario(block);
+    }
+}
+
+/// A scenario in which `key` of `section` belongs, with its example as its value.
+fn with_example(section: &Section, key: &Key, directory: &Path) -> String {
+    let line = format!("{} = {}", key.name, key.example);
+    let times = "up = \"1 s\"\ndown = \"1 s\"\n";
+    let mut text = match (section.name, key.name) {
+        ("link.outages", "process") => format!("{PLAIN}[link.outages]\n{times}"),
+        ("link.outages", "up") => {
+            format!("{PLAIN}[link.outages]\nprocess = \"normal\"\ndown = \"1 s\"\n")
+        }
+        ("link.outages", "down") => {
+            format!("{PLAIN}[link.outages]\nprocess = \"normal\"\nup = \"1 s\"\n")
+        }
+        ("link.outages", "start") => {
+            format!("{PLAIN}[link.outages]\nprocess = \"single\"\nlength = \"1 s\"\n")
+        }
+        ("link.outages", "length") => {
+            format!("{PLAIN}[link.outages]\nprocess = \"single\"\nstart = \"1 s\"\n")
+        }
+        ("link.outages", name) => {
+            fs::write(directory.join("train.trace"), "1\n2\n").expect("a file in a new directory");
+            let file = if name == "file" {
+                ""
+            } else {
+                "file = \"train.trace\"\n"
+            };
+            let plain = PLAIN.replace("rate = \"12 Mbit/s\"\n", "");
+            format!("{plain}[link.outages]\nprocess = \"trace\"\n{file}")
+        }
+        ("workload", name) => {
+            let others: &[(&str, &str)] = match name {
+                "kind" | "bytes" | "direction" => &[("kind", "\"bulk\""), ("bytes", "\"1 B\"")],
+                "interval" | "update" | "duration" => &[("kind", "\"interactive\"")],
+                "requests" | "request" | "response" | "think" => {
+                    &[("kind", "\"request-response\"")]
+                }
+                _ => &[
+                    ("kind", "\"command\""),
+                    ("server", "\"s\""),
+                    ("client", "\"c\""),
+                    ("ready", "1"),
+                    ("sent", "\"a\""),
+                    ("received", "\"b\""),
+                ],
+            };
+            let others = others.iter().filter(|(other, _)| *other != name);
+            let others: String = others
+                .map(|(other, value)| format!("{other} = {value}\n"))
+                .collect();
+            PLAIN.replace("kind = \"bulk\"\nbytes = \"1 MB\"\n", &others)
+        }
+        ("", _) => return format!("{line}\n{PLAIN}"),
+        ("link", name) => {
+            let others: String = PLAIN
+                .lines()
+                .filter(|line| !line.starts_with(name))
+                .fold(String::new(), |text, line| text + line + "\n");
+            return others.replace("[link]\n", &format!("[link]\n{line}\n"));
+        }
+        (section, _) => format!("{PLAIN}[{section}]\n"),
+    };
+    text.push_str(&line);
+    text.push('\n');
+    text
+}
+
+#[test]
+fn every_example_value_is_accepted() {
+    let directory = tempfile::tempdir().expect("a directory for the test");
+    for section in SECTIONS {
+        for key in section
+            .keys
+            .iter()
+            .filter(|key| !matches!(key.kind, Kind::Table))
+        {
+            let text = with_example(section, key, directory.path());
+            if let Err(error) = Scenario::parse(&text, "example.toml", directory.path()) {
+                panic!("`[{}] {}`:\n{}", section.name, key.name, error.render(100));
+            }
+        }
+    }
+}
+
+/// Every field name of a result, at any depth.
+fn field_names(value: &Value, names: &mut BTreeSet<String>) {
+    match value {
+        Value::Object(fields) => {
+            for (name, value) in fields {
+                names.insert(name.clone());
+                field_names(value, names);
+            }
+        }
+        Value::Array(values) => values.iter().for_each(|value| field_names(value, names)),
+        _ => {}
+    }
+}
+
+#[test]
+fn every_field_of_a_result_is_in_its_page_and_the_other_way_round() {
+    let mut names = BTreeSet::new();
+    for result in results() {
+        let json = serde_json::to_value(&result).expect("results become JSON");
+        field_names(&json, &mut names);
+    }
+    let page = page("result-format.md");
+    let rows = page
+        .lines()
+        .filter_map(|line| line.strip_prefix("| `")?.split('`').next());
+    let described: BTreeSet<_> = rows.map(str::to_owned).collect();
+    assert_eq!(described, names);
+}

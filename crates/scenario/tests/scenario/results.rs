@@ -1,0 +1,107 @@
+//! The JSON of results.
+
+use crate::fixture::{PLAIN, scenario};
+use outlast_link::Outage;
+use outlast_scenario::result::{
+    Drops, OutageResult, RunResult, ScenarioResult, Settings, TcpInForce, World,
+};
+use outlast_scenario::{Profile, Scenario};
+use std::time::Duration;
+
+fn outage(start: u64, end: Option<u64>) -> OutageResult {
+    let (start, end) = (Duration::from_secs(start), end.map(Duration::from_secs));
+    OutageResult::new(&Outage { start, end })
+}
+
+fn aided() -> Scenario {
+    scenario(&format!(
+        "{PLAIN}\n[outlast]\ngateway = \"hold\"\nmobile = \"hold\"\nuser_timeout = \"10 min\"\n"
+    ))
+}
+
+/// A completed run of the lab and one of the simulator that was given up.
+pub(crate) fn results() -> [ScenarioResult; 2] {
+    let scenario = aided();
+    let in_lab = scenario.stack.in_lab("6.18.5".to_owned());
+    let completed = RunResult {
+        completed: true,
+        intact: Some(true),
+        elapsed_s: 12.5,
+        ideal_s: Some(12.25),
+        utilisation: Some(0.96875),
+        outages: vec![OutageResult {
+            resume_s: Some(0.125),
+            ..outage(2, Some(6))
+        }],
+        timeouts: Some(3),
+        retransmitted_bytes: Some(28_960),
+        injected_packets: 17,
+        user_timeout_abort: false,
+        error: None,
+        bytes_received: Some(1_000_000),
+        updates: None,
+        ideal_updates: None,
+        dropped_packets: Some(Drops {
+            link_down: 20,
+            flushed: 5,
+            ..Drops::default()
+        }),
+        settings: Settings::new(&scenario, 0, World::Lab, in_lab),
+    };
+    let tcp = TcpInForce {
+        profile: Some(Profile::Bsd43Tahoe),
+        kernel: None,
+        congestion: "tahoe".to_owned(),
+        sack: false,
+        timestamps: false,
+    };
+    let aborted = RunResult {
+        completed: false,
+        intact: None,
+        elapsed_s: 300.0,
+        ideal_s: None,
+        utilisation: None,
+        outages: vec![outage(2, None)],
+        timeouts: None,
+        retransmitted_bytes: None,
+        user_timeout_abort: true,
+        error: Some("the fixed host gave the connection up".to_owned()),
+        settings: Settings::new(&scenario, 4, World::Sim, tcp),
+        ..completed.clone()
+    };
+    let result = |world, run| ScenarioResult {
+        scenario: "bus tunnel".to_owned(),
+        world,
+        runs: vec![run],
+    };
+    [result(World::Lab, completed), result(World::Sim, aborted)]
+}
+
+#[test]
+fn results_in_json() {
+    insta::assert_json_snapshot!(results());
+}
+
+#[test]
+fn results_can_be_read_again() {
+    for result in results() {
+        let json = serde_json::to_string(&result).expect("results become JSON");
+        let again: ScenarioResult = serde_json::from_str(&json).expect("and JSON results");
+        assert_eq!(again, result);
+    }
+}
+
+#[test]
+fn the_lab_fills_in_what_the_file_leaves_open() {
+    let tcp = scenario(PLAIN).stack.in_lab("6.18.5".to_owned());
+    assert_eq!(
+        (tcp.congestion.as_str(), tcp.sack, tcp.timestamps),
+        ("cubic", true, true)
+    );
+    let text = format!("{PLAIN}\n[stack]\ncongestion = \"bbr\"\nsack = false\n");
+    let tcp = scenario(&text).stack.in_lab("6.18.5".to_owned());
+    assert_eq!(
+        (tcp.congestion.as_str(), tcp.sack, tcp.timestamps),
+        ("bbr", false, true)
+    );
+}
