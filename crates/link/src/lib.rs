@@ -47,8 +47,6 @@
 #![forbid(unsafe_code)]
 
 extern crate alloc;
-#[cfg(test)]
-extern crate std;
 
 mod analysis;
 mod config;

@@ -209,7 +209,7 @@ impl<'d> Reader<'d> {
             Kind::Duration(low, high) | Kind::DurationOrOff(low, high) => (&DURATION, low, high),
             Kind::Rate(low, high) => (&RATE, low, high),
             Kind::Size(low, high) => (&SIZE, low, high),
-            _ => return None,
+            _ => unreachable!("`{}` is not a quantity", key.name),
         };
         let value = self.value(key)?;
         let outcome = match value.get_ref() {
@@ -230,7 +230,7 @@ impl<'d> Reader<'d> {
 
     pub(crate) fn integer(&self, key: &Key) -> Option<u64> {
         let Kind::Integer(low, high) = key.kind else {
-            return None;
+            unreachable!("`{}` is not a whole number", key.name)
         };
         let value = self.value(key)?;
         let Some(integer) = value.get_ref().as_integer() else {
@@ -277,7 +277,7 @@ impl<'d> Reader<'d> {
     /// One of the names that `key` allows.
     pub(crate) fn choice(&self, key: &Key) -> Option<&'static str> {
         let Kind::Choice(names) = &key.kind else {
-            return None;
+            unreachable!("`{}` is not a choice", key.name)
         };
         let value = self.value(key)?;
         let Some(text) = value.get_ref().as_str() else {

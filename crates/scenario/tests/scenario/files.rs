@@ -47,6 +47,14 @@ fn a_file_lends_its_name_and_directory() {
 }
 
 #[test]
+fn editors_of_other_systems_are_welcome() {
+    let text = format!("\u{feff}{}", PLAIN.replace('\n', "\r\n"));
+    let directory = directory(&[("ferry.toml", text.as_bytes())]);
+    let scenario = Scenario::load(&directory.path().join("ferry.toml")).expect("a sound file");
+    assert_eq!(scenario.link.mtu, 1_500);
+}
+
+#[test]
 fn paths_count_from_the_scenario() {
     let directory = directory(&[
         ("traced.toml", TRACED.as_bytes()),

@@ -1,0 +1,42 @@
+//! `[outlast]`.
+
+use super::{Key, Kind, SECOND};
+use crate::mechanism::Mechanism;
+
+static AT_GATEWAY: [&str; Mechanism::AT_GATEWAY.len()] = Mechanism::names(Mechanism::AT_GATEWAY);
+static AT_MOBILE: [&str; Mechanism::AT_MOBILE.len()] = Mechanism::names(Mechanism::AT_MOBILE);
+static AT_FIXED: [&str; Mechanism::AT_FIXED.len()] = Mechanism::names(Mechanism::AT_FIXED);
+
+pub(crate) static GATEWAY: Key = Key {
+    name: "gateway",
+    kind: Kind::Choice(&AT_GATEWAY),
+    example: "\"hold\"",
+    default: "`\"none\"`",
+    meaning: "What a gateway at the fixed side of the link does.",
+    source: "",
+};
+pub(crate) static MOBILE: Key = Key {
+    name: "mobile",
+    kind: Kind::Choice(&AT_MOBILE),
+    example: "\"hold\"",
+    default: "`\"none\"`",
+    meaning: "What the mobile does.",
+    source: "",
+};
+pub(crate) static FIXED: Key = Key {
+    name: "fixed",
+    kind: Kind::Choice(&AT_FIXED),
+    example: "\"retransmission-trigger\"",
+    default: "`\"none\"`",
+    meaning: "What the fixed host does.",
+    source: "",
+};
+pub(crate) static USER_TIMEOUT: Key = Key {
+    name: "user_timeout",
+    kind: Kind::DurationOrOff(SECOND, 32_767 * 60 * SECOND),
+    example: "\"30 min\"",
+    default: "`\"off\"`",
+    meaning: "User timeout that both ends ask for: whole seconds up to 32767 s, whole minutes \
+              above.",
+    source: "RFC 5482, section 2",
+};

@@ -1,0 +1,29 @@
+//! The top of the file.
+
+use super::{Key, Kind, REQUIRED};
+
+pub(crate) static NAME: Key = Key {
+    name: "name",
+    kind: Kind::Text,
+    example: "\"bus tunnel\"",
+    default: "the file's name without `.toml`",
+    meaning: "What the scenario is called in reports.",
+    source: "",
+};
+pub(crate) static LINK: Key = table("link", REQUIRED, "The link between mobile and fixed side.");
+pub(crate) static WORKLOAD: Key = table("workload", REQUIRED, "What is done over the link.");
+pub(crate) static STACK: Key = table("stack", "all defaults", "The TCP of both hosts.");
+pub(crate) static OUTLAST: Key =
+    table("outlast", "all `\"none\"`", "What Outlast does, and where.");
+pub(crate) static RUN: Key = table("run", "all defaults", "How often, and for how long.");
+
+pub(super) const fn table(name: &'static str, default: &'static str, meaning: &'static str) -> Key {
+    Key {
+        name,
+        kind: Kind::Table,
+        example: "",
+        default,
+        meaning,
+        source: "",
+    }
+}
