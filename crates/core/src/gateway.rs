@@ -248,6 +248,8 @@ impl Gateway {
             };
             if record.state != state.state {
                 record.state = state.state;
+                // What was on its way is answered late, or by what the gateway sends.
+                record.tracked.rtt.discard();
                 self.with_mechanism(now, index, state, |mechanism, cx| mechanism.handle_link(cx));
             }
         }
@@ -370,6 +372,9 @@ impl Gateway {
             return Verdict::Pass;
         };
         record.link = link;
+        if state.state == LinkState::Down {
+            record.tracked.rtt.discard();
+        }
         let phase = record.tracked.phase;
         if was == Phase::Closed && phase == Phase::Opening {
             self.replace_mechanism(index);

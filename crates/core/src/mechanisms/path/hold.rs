@@ -205,6 +205,9 @@ impl Hold {
         match &mut self.kept {
             Kept::Window(window) => {
                 window.acknowledge(acked, cx.budget);
+                if let Some(timestamps) = tcp.options.timestamps {
+                    window.hear_echo(timestamps.echo, cx.budget);
+                }
                 window.selectively_acknowledge(&tcp.options.sack);
             }
             Kept::One { packet, until, .. } => {

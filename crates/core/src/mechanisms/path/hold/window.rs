@@ -21,8 +21,7 @@ pub(super) enum Fate {
 /// Which copy of a retransmitted segment goes out.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(super) enum Copy {
-    /// As they first went, all but the last: a receiver that has taken a retransmission's fresh
-    /// timestamp rejects older ones behind it (PAWS, RFC 7323, section 5.3).
+    /// As they first went, as long as the receiver takes that, and all but the last.
     InOrder,
     /// The latest retransmission.
     Freshest,
@@ -54,8 +53,37 @@ impl Segment {
         self.freshest.as_ref().unwrap_or(&self.first)
     }
 
+    /// The copy that goes out, and its timestamp.
+    ///
+    /// The first one leaves the timestamps behind it valid: a receiver that has taken a
+    /// retransmission's fresh timestamp rejects older ones (PAWS, RFC 7323, section 5.3).
+    fn choose(&self, copy: Copy, is_last: bool, echoed: Option<Stamp>) -> (&Packet, Stamp) {
+        let first = Stamp::of(&self.first);
+        let is_valid = echoed.is_none_or(|echoed| !first.is_before(echoed));
+        if copy == Copy::InOrder && !is_last && is_valid {
+            return (&self.first, first);
+        }
+        (self.freshest(), Stamp::of(self.freshest()))
+    }
+
     const fn is_lost(&self) -> bool {
         matches!(self.fate, Fate::Lost) && !self.sacked
+    }
+}
+
+/// A TSval; zero for a segment without timestamps.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+struct Stamp(u32);
+
+impl Stamp {
+    fn of(packet: &Packet) -> Self {
+        let timestamps = packet.tcp().and_then(|tcp| tcp.options.timestamps);
+        Self(timestamps.map_or(0, |timestamps| timestamps.value))
+    }
+
+    /// Modulo 2^32, as timestamps are compared (RFC 7323, section 5.2).
+    const fn is_before(self, other: Self) -> bool {
+        self.0.wrapping_sub(other.0).cast_signed() < 0
     }
 }
 
@@ -65,6 +93,8 @@ pub(super) struct Window {
     segments: VecDeque<Segment>,
     charged: u64,
     lost: usize,
+    /// The far host's TS.Recent, as it last echoed it: it rejects anything older.
+    echoed: Option<Stamp>,
 }
 
 /// The window is full: nothing has changed.
@@ -170,7 +200,7 @@ impl Window {
         budget.give_back(released);
     }
 
-    /// Everything before `ack` has arrived; returns whether anything went.
+    /// Everything before `ack` has arrived.
     pub(super) fn acknowledge(&mut self, ack: SeqNumber, budget: &mut Budget) {
         while self
             .segments
@@ -178,6 +208,24 @@ impl Window {
             .is_some_and(|segment| segment.end.at_or_before(ack))
         {
             if let Some(segment) = self.segments.pop_front() {
+                self.forget(&segment, budget);
+            }
+        }
+    }
+
+    /// The far host echoes `echo`: what only exists with older timestamps is of no use any more,
+    /// and its sender has to send it again.
+    pub(super) fn hear_echo(&mut self, echo: u32, budget: &mut Budget) {
+        let echo = Stamp(echo);
+        let is_news = self.echoed.is_none_or(|echoed| echoed.is_before(echo));
+        if !is_news {
+            return;
+        }
+        self.echoed = Some(echo);
+        // In the order of their sending, the old ones are in front but for retransmissions.
+        let is_stale = |segment: &Segment| Stamp::of(segment.freshest()).is_before(echo);
+        while let Some(place) = self.segments.iter().position(is_stale) {
+            if let Some(segment) = self.segments.remove(place) {
                 self.forget(&segment, budget);
             }
         }
@@ -238,19 +286,27 @@ impl Window {
         }
     }
 
-    /// The next segment to re-send, in sequence order, now marked as re-sent.
+    /// The next segment to re-send, now marked as re-sent: the oldest timestamp first, for what
+    /// is fresher must not come before it; of equal ones in sequence order.
     pub(super) fn next_lost(&mut self, now: Instant, copy: Copy) -> Option<Packet> {
         if self.lost == 0 {
             return None;
         }
-        let place = self.segments.iter().position(Segment::is_lost)?;
-        let is_last = place + 1 == self.segments.len();
+        let last = self.segments.len() - 1;
+        let mut oldest: Option<(usize, &Packet, Stamp)> = None;
+        for (place, segment) in self.segments.iter().enumerate() {
+            if !segment.is_lost() {
+                continue;
+            }
+            let (packet, stamp) = segment.choose(copy, place == last, self.echoed);
+            if oldest.is_none_or(|(.., before)| stamp.is_before(before)) {
+                oldest = Some((place, packet, stamp));
+            }
+        }
+        let (place, packet, _) = oldest?;
+        let packet = packet.clone();
         self.set_fate(place, Fate::Resent(now));
-        let segment = &self.segments[place];
-        Some(match copy {
-            Copy::InOrder if !is_last => segment.first.clone(),
-            _ => segment.freshest().clone(),
-        })
+        Some(packet)
     }
 
     pub(super) fn clear(&mut self, budget: &mut Budget) {
