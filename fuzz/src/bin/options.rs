@@ -2,7 +2,7 @@
 #![no_main]
 
 #[path = "../../../crates/wire/tests/common/exercise.rs"]
-#[allow(dead_code, reason = "the other targets use the rest")]
+#[expect(dead_code, reason = "the other targets use the rest")]
 mod exercise;
 
 use libfuzzer_sys::fuzz_target;
