@@ -146,7 +146,7 @@ fn parse(bencher: Bencher<'_, '_>, sample: Sample) {
     let bytes = sample.bytes();
     bencher
         .with_inputs(|| bytes.clone())
-        .bench_values(|bytes| Packet::parse(bytes));
+        .bench_values(Packet::parse);
 }
 
 #[divan::bench(args = ALL)]
