@@ -77,7 +77,7 @@ impl Packet {
 }
 
 pub(crate) fn tcp_header(ip: IpHeader, mut tcp: TcpHeader, payload_len: usize) -> Header {
-    tcp.options = tcp.options.fitted();
+    tcp.options.fit();
     let transport_len = tcp.header_len();
     header(ip, Transport::Tcp(tcp), transport_len, payload_len)
 }

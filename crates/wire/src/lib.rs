@@ -1,6 +1,37 @@
 //! Packet formats of the disconnecting path: checked views, builders, in-place edits.
 //!
-//! Nothing in this crate panics on any input.
+//! A [`Packet`] is parsed once, at the edge, or built from headers; what its headers say is then
+//! a plain value. [`edit`] alters one in place, [`segment`] cuts a super-segment into packets of
+//! the link's MTU, [`pcapng`] writes and reads capture files, [`pattern`] is the payload of
+//! packets that are only modelled.
+//!
+//! Nothing in this crate panics on any input. Nothing reads a clock or does I/O.
+//!
+//! ```
+//! use outlast_wire::{Packet, SeqNumber};
+//!
+//! # fn receive() -> bytes::Bytes {
+//! #     let ip = outlast_wire::IpHeader {
+//! #         source: [192, 0, 2, 1].into(),
+//! #         destination: [198, 51, 100, 2].into(),
+//! #         hop_limit: 64,
+//! #         traffic_class: 0,
+//! #         identification: 0,
+//! #     };
+//! #     let tcp = outlast_wire::TcpHeader { seq: SeqNumber(1000), ..Default::default() };
+//! #     Packet::tcp_segment(ip, tcp, &[7; 4000]).to_bytes()
+//! # }
+//! let packet = Packet::parse(receive())?;
+//! let tcp = packet.tcp().expect("this example receives TCP");
+//! assert_eq!(tcp.seq + packet.sequence_len(), SeqNumber(5000));
+//!
+//! let mut edit = packet.edit();
+//! edit.decrement_hop_limit()?;
+//! for segment in edit.finish().segment_to_mtu(1500)? {
+//!     assert!(segment.checksums_ok());
+//! }
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
 #![no_std]
 #![forbid(unsafe_code)]
 

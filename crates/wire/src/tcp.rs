@@ -142,18 +142,17 @@ impl TcpHeader {
 
     /// Writes the header, its checksum zero.
     pub(crate) fn write(&self, out: &mut Vec<u8>) {
-        let options = self.options.emit();
-        let words = (HEADER_LEN + options.len()) / 4;
-        out.extend_from_slice(&self.source_port.to_be_bytes());
-        out.extend_from_slice(&self.destination_port.to_be_bytes());
-        out.extend_from_slice(&self.seq.0.to_be_bytes());
-        out.extend_from_slice(&self.ack.0.to_be_bytes());
+        let mut fixed = [0; HEADER_LEN];
+        fixed[0..2].copy_from_slice(&self.source_port.to_be_bytes());
+        fixed[2..4].copy_from_slice(&self.destination_port.to_be_bytes());
+        fixed[4..8].copy_from_slice(&self.seq.0.to_be_bytes());
+        fixed[8..12].copy_from_slice(&self.ack.0.to_be_bytes());
         // At most fifteen words: four bits.
-        out.push((words as u8) << 4);
-        out.push(self.flags.0);
-        out.extend_from_slice(&self.window.to_be_bytes());
-        out.extend_from_slice(&[0, 0]);
-        out.extend_from_slice(&self.urgent.to_be_bytes());
-        out.extend_from_slice(&options);
+        fixed[12] = ((self.header_len() / 4) as u8) << 4;
+        fixed[13] = self.flags.0;
+        fixed[14..16].copy_from_slice(&self.window.to_be_bytes());
+        fixed[18..20].copy_from_slice(&self.urgent.to_be_bytes());
+        out.extend_from_slice(&fixed);
+        self.options.write(|bytes| out.extend_from_slice(bytes));
     }
 }

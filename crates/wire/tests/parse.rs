@@ -4,7 +4,7 @@ mod common;
 
 use bytes::Bytes;
 use common::{hex, parse};
-use outlast_wire::tcp::{TcpOptions, Timestamps};
+use outlast_wire::tcp::{TcpOption, TcpOptions, Timestamps};
 use outlast_wire::{Packet, ParseError, Part, SeqNumber, TcpFlags, TcpHeader, Transport};
 
 /// From Linux on the loopback device: SYN, SYN-ACK, ACK and data; the checksums are left to the
@@ -293,6 +293,20 @@ fn jumbo_payload_option_says_how_long_the_packet_is() {
         (packet.total_len(), packet.header().payload_len),
         (80_094, 80_014)
     );
+}
+
+/// Found by fuzzing: an edit wrote the packet's length into the TCP ports.
+#[test]
+fn jumbo_payload_option_ends_within_its_header() {
+    let mut bytes = with_extensions(0, &[6, 0, 1, 0, 0xc2, 4, 0, 0]).to_vec();
+    bytes[4..6].fill(0);
+    let packet = parse(&bytes.into());
+    assert_eq!(packet.total_len(), 94);
+    let mut edit = packet.clone().edit();
+    edit.set_option(&TcpOption::WindowScale(7))
+        .expect("there is room");
+    let edited = edit.finish();
+    assert_eq!(parse(&edited.to_bytes()), edited);
 }
 
 #[test]

@@ -3,8 +3,8 @@
 mod common;
 
 use common::{any, judge, parse};
-use outlast_wire::tcp::TcpOptions;
-use outlast_wire::{ModelledPayload, Packet, Transport, UdpHeader};
+use outlast_wire::tcp::{TcpOptions, Timestamps};
+use outlast_wire::{ModelledPayload, Packet, TcpFlags, TcpHeader, Transport, UdpHeader};
 use proptest::prelude::*;
 
 proptest! {
@@ -22,6 +22,7 @@ proptest! {
         let mut written = tcp;
         written.options = written.options.fitted();
         prop_assert_eq!(parsed.tcp(), Some(&written));
+        same_for_etherparse(&bytes, &written);
     }
 
     #[test]
@@ -68,5 +69,55 @@ proptest! {
         let fitted = options.fitted();
         prop_assert_eq!(TcpOptions::parse(&bytes), fitted.clone());
         prop_assert_eq!(fitted.clone().fitted(), fitted);
+    }
+}
+
+/// Asserts that an independent reader finds the same in a segment.
+#[track_caller]
+fn same_for_etherparse(bytes: &[u8], tcp: &TcpHeader) {
+    use etherparse::{SlicedPacket, TcpOptionElement, TransportSlice};
+    let sliced = SlicedPacket::from_ip(bytes).expect("etherparse reads it");
+    let Some(TransportSlice::Tcp(found)) = sliced.transport else {
+        panic!("TCP")
+    };
+    assert_eq!(found.source_port(), tcp.source_port);
+    assert_eq!(found.destination_port(), tcp.destination_port);
+    assert_eq!(found.sequence_number(), tcp.seq.0);
+    assert_eq!(found.acknowledgment_number(), tcp.ack.0);
+    assert_eq!(found.window_size(), tcp.window);
+    assert_eq!(found.urgent_pointer(), tcp.urgent);
+    for (bit, set) in [
+        (TcpFlags::FIN, found.fin()),
+        (TcpFlags::SYN, found.syn()),
+        (TcpFlags::RST, found.rst()),
+        (TcpFlags::PSH, found.psh()),
+        (TcpFlags::ACK, found.ack()),
+        (TcpFlags::URG, found.urg()),
+        (TcpFlags::ECE, found.ece()),
+        (TcpFlags::CWR, found.cwr()),
+    ] {
+        assert_eq!(tcp.has(bit), set, "{bit:?}");
+    }
+    // Kinds that it does not know end its list.
+    for option in found.options_iterator().map_while(Result::ok) {
+        let options = &tcp.options;
+        match option {
+            TcpOptionElement::Noop => {}
+            TcpOptionElement::MaximumSegmentSize(mss) => assert_eq!(options.mss, Some(mss)),
+            TcpOptionElement::WindowScale(shift) => assert_eq!(options.window_scale, Some(shift)),
+            TcpOptionElement::SelectiveAcknowledgementPermitted => assert!(options.sack_permitted),
+            TcpOptionElement::SelectiveAcknowledgement(first, rest) => {
+                let found: Vec<_> = [Some(first)].into_iter().chain(rest).flatten().collect();
+                let expected: Vec<_> = options
+                    .sack
+                    .iter()
+                    .map(|block| (block.left.0, block.right.0))
+                    .collect();
+                assert_eq!(found, expected);
+            }
+            TcpOptionElement::Timestamp(value, echo) => {
+                assert_eq!(options.timestamps, Some(Timestamps { value, echo }));
+            }
+        }
     }
 }

@@ -147,7 +147,8 @@ fn jumbo_option(data: &[u8], next: u8) -> Option<usize> {
             OPTION_PAD1 => at += 1,
             kind => {
                 let length = *data.get(at + 1)?;
-                if kind == OPTION_JUMBO && length == 4 {
+                // It must end within the header, as nothing behind it is an option.
+                if kind == OPTION_JUMBO && length == 4 && at + 6 <= end {
                     return Some(at);
                 }
                 at += 2 + usize::from(length);

@@ -137,43 +137,58 @@ impl TcpOptions {
     /// The same options without what [`Self::emit`] would not write.
     #[must_use]
     pub fn fitted(mut self) -> Self {
+        self.fit();
+        self
+    }
+
+    pub(crate) fn fit(&mut self) {
+        let layout = self.layout();
         self.malformed = false;
-        self.user_timeout = self.user_timeout.filter(|timeout| timeout.is_legal());
-        self.experimental = self.experimental.filter(Experimental::is_legal);
-        if self.fixed_len() + self.experimental_len() > MAX_OPTIONS_LEN {
+        if !layout.user_timeout {
+            self.user_timeout = None;
+        }
+        if !layout.experimental {
             self.experimental = None;
         }
-        let room = MAX_OPTIONS_LEN - self.fixed_len() - self.experimental_len();
-        // Two bytes of padding and two of kind and length come before the blocks.
-        self.sack.truncate(room.saturating_sub(4) / 8);
-        self
+        self.sack.truncate(layout.sack_blocks);
     }
 
     /// Bytes that [`Self::emit`] writes, a multiple of four.
     #[must_use]
     pub fn emitted_len(&self) -> usize {
-        self.emit().len()
+        self.layout().len
     }
 
-    /// Length of what has no variable length, at most 24 bytes.
-    fn fixed_len(&self) -> usize {
-        let mss = if self.mss.is_some() { 4 } else { 0 };
-        let timestamps = if self.timestamps.is_some() { 12 } else { 0 };
-        // In front of timestamps it takes the place of their padding.
-        let sack_permitted = if self.sack_permitted && self.timestamps.is_none() {
-            4
-        } else {
-            0
+    /// Decides what of the options is written.
+    fn layout(&self) -> Layout {
+        let user_timeout = self.user_timeout.is_some_and(UserTimeout::is_legal);
+        let four = |there: bool| if there { 4 } else { 0 };
+        let mut len = four(self.mss.is_some())
+            + four(self.window_scale.is_some())
+            + four(user_timeout)
+            + if self.timestamps.is_some() { 12 } else { 0 }
+            // In front of timestamps it takes the place of their padding.
+            + four(self.sack_permitted && self.timestamps.is_none());
+        let experimental_len = match &self.experimental {
+            Some(option) if option.is_legal() => (2 + option.data.len()).next_multiple_of(4),
+            _ => 0,
         };
-        let window_scale = if self.window_scale.is_some() { 4 } else { 0 };
-        let user_timeout = if self.user_timeout.is_some() { 4 } else { 0 };
-        mss + timestamps + sack_permitted + window_scale + user_timeout
-    }
-
-    fn experimental_len(&self) -> usize {
-        self.experimental
-            .as_ref()
-            .map_or(0, |option| (2 + option.data.len()).next_multiple_of(4))
+        let experimental = experimental_len > 0 && len + experimental_len <= MAX_OPTIONS_LEN;
+        if experimental {
+            len += experimental_len;
+        }
+        // Two bytes of padding and two of kind and length come before the blocks.
+        let room = (MAX_OPTIONS_LEN - len).saturating_sub(4) / 8;
+        let sack_blocks = self.sack.len().min(room);
+        if sack_blocks > 0 {
+            len += 4 + 8 * sack_blocks;
+        }
+        Layout {
+            user_timeout,
+            experimental,
+            sack_blocks,
+            len,
+        }
     }
 
     /// The options as they stand in a header: in the order and with the padding of Linux, a
@@ -184,40 +199,55 @@ impl TcpOptions {
     /// first, then the experimental option.
     #[must_use]
     pub fn emit(&self) -> ArrayVec<u8, MAX_OPTIONS_LEN> {
-        let options = self.clone().fitted();
         let mut out = ArrayVec::new();
-        let mut put = |bytes: &[u8]| {
+        self.write(|bytes| {
             out.try_extend_from_slice(bytes)
-                .expect("fitted options have at most 40 bytes");
-        };
-        if let Some(mss) = options.mss {
-            put(&TcpOption::Mss(mss).to_bytes());
+                .expect("the layout has at most 40 bytes");
+        });
+        out
+    }
+
+    /// Writes what [`Self::emit`] describes, piece by piece.
+    pub(crate) fn write(&self, mut put: impl FnMut(&[u8])) {
+        let layout = self.layout();
+        if let Some(mss) = self.mss {
+            let [a, b] = mss.to_be_bytes();
+            put(&[kind::MSS, 4, a, b]);
         }
-        match (options.sack_permitted, options.timestamps) {
+        match (self.sack_permitted, self.timestamps) {
             (true, Some(_)) => put(&[kind::SACK_PERMITTED, 2]),
             (true, None) => put(&[kind::NOP, kind::NOP, kind::SACK_PERMITTED, 2]),
             (false, Some(_)) => put(&[kind::NOP, kind::NOP]),
             (false, None) => {}
         }
-        if let Some(timestamps) = options.timestamps {
-            put(&TcpOption::Timestamps(timestamps).to_bytes());
+        if let Some(timestamps) = self.timestamps {
+            put(&[kind::TIMESTAMPS, 10]);
+            put(&timestamps.to_bytes());
         }
-        if let Some(shift) = options.window_scale {
+        if let Some(shift) = self.window_scale {
             put(&[kind::NOP, kind::WINDOW_SCALE, 3, shift]);
         }
-        if !options.sack.is_empty() {
-            put(&[kind::NOP, kind::NOP]);
-            put(&TcpOption::Sack(options.sack).to_bytes());
+        if layout.sack_blocks > 0 {
+            // At most four blocks.
+            put(&[
+                kind::NOP,
+                kind::NOP,
+                kind::SACK,
+                2 + 8 * layout.sack_blocks as u8,
+            ]);
+            for block in self.sack.iter().take(layout.sack_blocks) {
+                put(&block.to_bytes());
+            }
         }
-        if let Some(timeout) = options.user_timeout {
-            put(&TcpOption::UserTimeout(timeout).to_bytes());
+        if let Some(timeout) = self.user_timeout.filter(|_| layout.user_timeout) {
+            let [a, b] = timeout.to_bits().to_be_bytes();
+            put(&[kind::USER_TIMEOUT, 4, a, b]);
         }
-        if let Some(option) = options.experimental {
+        if let Some(option) = self.experimental.as_ref().filter(|_| layout.experimental) {
             let bytes = option.to_bytes();
             put(&bytes);
             put(&[kind::NOP; 3][..bytes.len().next_multiple_of(4) - bytes.len()]);
         }
-        out
     }
 
     /// Puts `option` into its field.
@@ -248,6 +278,15 @@ impl TcpOptions {
                 .is_some(),
         }
     }
+}
+
+/// What of some options is written, see [`TcpOptions::emit`].
+struct Layout {
+    user_timeout: bool,
+    experimental: bool,
+    sack_blocks: usize,
+    /// Bytes in all.
+    len: usize,
 }
 
 /// One option, to be set by [`Edit::set_option`](crate::edit::Edit::set_option).
