@@ -591,9 +591,6 @@ impl Gateway {
         let Some(state) = self.links.state(link) else {
             return;
         };
-        if state.state == LinkState::Down {
-            return;
-        }
         let outgoing = self.with_mechanism(now, index, state, |mechanism, cx| {
             mechanism.poll_transmit(cx)
         });

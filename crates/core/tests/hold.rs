@@ -308,3 +308,55 @@ fn the_control_run_keeps_nothing() {
     path.after_ms(60_000);
     assert_eq!(path.sent(), []);
 }
+
+#[test]
+fn a_sender_that_timed_out_hears_the_last_acknowledgement_while_the_link_is_down() {
+    let mut path = hold();
+    path.data(0, MSS);
+    path.data(MSS, MSS);
+    path.after_ms(40);
+    path.far_ack(MSS);
+    path.down();
+    path.after_ms(2_000);
+    assert_eq!(
+        path.sent(),
+        [],
+        "a duplicate before the timeout would count as a loss"
+    );
+    path.data(MSS, MSS);
+    path.after_ms(1_000);
+    assert_eq!(path.sent(), [Sent::Rereceived(MSS); 4]);
+    path.after_ms(60_000);
+    assert_eq!(path.sent().len(), 42 - 4, "bounded for each outage");
+}
+
+#[test]
+fn a_sender_without_outstanding_data_hears_nothing() {
+    let mut path = hold();
+    path.data(0, MSS);
+    path.after_ms(40);
+    path.far_ack(MSS);
+    path.down();
+    path.data(0, MSS);
+    path.after_ms(60_000);
+    assert_eq!(path.sent(), []);
+}
+
+#[test]
+fn copies_older_than_what_the_receiver_echoes_are_not_sent() {
+    let mut path = hold();
+    path.data(0, MSS);
+    path.data(MSS, MSS);
+    path.after_ms(300);
+    // A retransmission with a fresh timestamp has arrived, and its echo come back.
+    path.data(0, MSS);
+    path.far_ack_echoing(MSS, 300);
+    path.after_ms(5);
+    path.data(2 * MSS, MSS);
+    path.down();
+    path.dropped(MSS, MSS);
+    path.dropped(2 * MSS, MSS);
+    path.up();
+    path.after_ms(10);
+    assert_eq!(path.sent(), [Sent::Data(2 * MSS, MSS, 305)]);
+}

@@ -111,8 +111,8 @@ pub enum SendReason {
     RepeatedKick,
     /// The kept packet of the smart link layer.
     SmartLink,
-    /// It stood behind what was kept.
-    InTurn,
+    /// The last acknowledgement, for a sender to measure its round trip while the link is down.
+    Nudge,
 }
 
 /// A packet that a mechanism wants sent now.

@@ -165,6 +165,16 @@ impl Path {
         self.far_sends(&self.far_packet_acking(ack, blocks));
     }
 
+    /// The same, echoing a timestamp of the near host.
+    pub(crate) fn far_ack_echoing(&mut self, ack: u32, echo: u32) {
+        let mut header = TcpHeader {
+            ack: near_seq(ack),
+            ..self.far_header()
+        };
+        header.options.timestamps = Some(Timestamps { value: 1, echo });
+        self.far_sends(&self.far_packet(header, 0));
+    }
+
     pub(crate) fn far_packet_acking(&self, ack: u32, blocks: &[(u32, u32)]) -> Packet {
         let mut header = TcpHeader {
             ack: near_seq(ack),

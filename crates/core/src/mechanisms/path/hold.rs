@@ -25,6 +25,7 @@
 //! it falls back to the one packet of the smart link layer until that has been recovered from.
 
 mod episode;
+mod nudge;
 mod window;
 
 use super::smart_link::KeptPacket;
@@ -35,6 +36,7 @@ use crate::link::{Direction, LinkState};
 use crate::time::Instant;
 use alloc::boxed::Box;
 use episode::{Episode, Kick};
+use nudge::Nudge;
 use outlast_wire::{Packet, SeqNumber, TcpFlags, TcpHeader};
 use window::{Fate, Full, Window};
 
@@ -55,6 +57,7 @@ pub(super) struct Hold {
     kept: Kept,
     newest_ack: NewestAck,
     episode: Option<Box<Episode>>,
+    nudge: Nudge,
 }
 
 /// What is kept of the data sent towards the link.
@@ -109,6 +112,7 @@ impl PathMechanism for Hold {
         };
         match direction {
             Direction::FromLink => {
+                self.nudge.note(packet, cx.flow.near.has_outstanding());
                 self.hear(cx, tcp, observation);
                 Verdict::Pass
             }
@@ -117,7 +121,12 @@ impl PathMechanism for Hold {
                 Verdict::Pass
             }
             Direction::ToLink if packet.sequence_len() == 0 => self.send_ack(cx, packet),
-            Direction::ToLink => self.send_data(cx, packet),
+            Direction::ToLink => {
+                if observation.repeated && cx.link.state == LinkState::Down {
+                    self.nudge.sender_timed_out(cx.now);
+                }
+                self.send_data(cx, packet)
+            }
         }
     }
 
@@ -132,11 +141,15 @@ impl PathMechanism for Hold {
     fn handle_link(&mut self, cx: &mut Context<'_>) {
         match cx.link.state {
             LinkState::Down => self.suspend(cx),
-            LinkState::Up => self.begin_episode(cx),
+            LinkState::Up => {
+                self.nudge.stop();
+                self.begin_episode(cx);
+            }
         }
     }
 
     fn handle_timeout(&mut self, cx: &mut Context<'_>) {
+        self.nudge.handle_timeout(cx.now, cx.link);
         let Some(episode) = &mut self.episode else {
             return;
         };
@@ -149,6 +162,9 @@ impl PathMechanism for Hold {
     }
 
     fn waiting(&self) -> Option<Waiting> {
+        if self.nudge.is_due() {
+            return Some(Waiting::Urgent);
+        }
         self.episode.as_ref()?;
         if self.newest_ack.copies_left > 0 {
             return Some(Waiting::Urgent);
@@ -157,6 +173,9 @@ impl PathMechanism for Hold {
     }
 
     fn poll_transmit(&mut self, cx: &mut Context<'_>) -> Option<Outgoing> {
+        if self.nudge.is_due() {
+            return self.nudge.poll_transmit();
+        }
         let episode = self.episode.as_mut()?;
         let (packet, reason) = if self.newest_ack.copies_left > 0 {
             self.newest_ack.copies_left -= 1;
@@ -187,13 +206,15 @@ impl PathMechanism for Hold {
     }
 
     fn poll_timeout(&self) -> Option<Instant> {
-        self.episode.as_ref()?.deadline()
+        let kick = self.episode.as_ref().and_then(|episode| episode.deadline());
+        [kick, self.nudge.deadline()].into_iter().flatten().min()
     }
 
     fn release(&mut self, budget: &mut Budget) {
         self.kept.clear(budget);
         self.newest_ack = NewestAck::default();
         self.episode = None;
+        self.nudge = Nudge::default();
     }
 }
 

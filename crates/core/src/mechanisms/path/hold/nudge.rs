@@ -1,0 +1,88 @@
+//! While the link is down: lets a BBR sender measure its round trip then, and not afterwards.
+//!
+//! BBR drains its pipe to four packets for 200 ms whenever it has not seen its minimal round-trip
+//! time for ten seconds (PROBE_RTT). It notices with the next acknowledgement, and so, after an
+//! outage, in the middle of the time for which the link is up: a link that is up for half a
+//! second in five loses a fifth of it. An acknowledgement during the outage makes it do so while
+//! there is nothing to lose. What is handed to it is the far host's own last acknowledgement once
+//! more, as in the smart link layer's level 1, and only after the sender's first timeout: before
+//! it, duplicates would count as a sign of loss.
+//!
+//! A sender that is not BBR ignores a duplicate acknowledgement after a timeout. The near side of
+//! the link carries at most [`MOST`] small packets for each outage and flow.
+
+use super::super::{Outgoing, SendReason};
+use crate::link::{Direction, LinkState, StateSince};
+use crate::time::{Duration, Instant};
+use alloc::boxed::Box;
+use outlast_wire::{Packet, TcpFlags};
+
+/// Between two nudges: PROBE_RTT takes 200 ms, so that one is over before the next.
+const PAUSE: Duration = Duration::from_millis(250);
+/// After this many the ten seconds after which BBR measures again are over in any case.
+const MOST: u8 = 42;
+
+/// The far host's last acknowledgement, and when the near host hears it again.
+#[derive(Debug, Default)]
+pub(super) struct Nudge {
+    last_heard: Option<Box<Packet>>,
+    next: Option<Instant>,
+    is_due: bool,
+    given: u8,
+}
+
+impl Nudge {
+    /// A segment came from the far host. Only pure acknowledgements are of use, and only to a
+    /// sender that waits for one.
+    pub(super) fn note(&mut self, packet: &Packet, sender_waits: bool) {
+        let Some(tcp) = packet.tcp() else { return };
+        if !sender_waits {
+            self.last_heard = None;
+        } else if tcp.flags == TcpFlags::ACK && packet.sequence_len() == 0 {
+            match &mut self.last_heard {
+                Some(last) => last.as_mut().clone_from(packet),
+                None => self.last_heard = Some(Box::new(packet.clone())),
+            }
+        }
+    }
+
+    /// The near host has retransmitted while the link is down.
+    pub(super) fn sender_timed_out(&mut self, now: Instant) {
+        if self.next.is_none() && self.given == 0 && self.last_heard.is_some() {
+            self.next = Some(now + PAUSE);
+        }
+    }
+
+    pub(super) fn handle_timeout(&mut self, now: Instant, link: StateSince) {
+        if self.next.is_some_and(|at| at <= now) {
+            self.is_due = link.state == LinkState::Down;
+            self.given += 1;
+            self.next = (self.given < MOST && self.is_due).then(|| now + PAUSE);
+        }
+    }
+
+    pub(super) const fn is_due(&self) -> bool {
+        self.is_due
+    }
+
+    pub(super) fn poll_transmit(&mut self) -> Option<Outgoing> {
+        self.is_due = false;
+        let packet = self.last_heard.as_deref()?.clone();
+        Some(Outgoing {
+            direction: Direction::FromLink,
+            packet,
+            reason: SendReason::Nudge,
+        })
+    }
+
+    pub(super) const fn deadline(&self) -> Option<Instant> {
+        self.next
+    }
+
+    /// The link is back.
+    pub(super) const fn stop(&mut self) {
+        self.next = None;
+        self.is_due = false;
+        self.given = 0;
+    }
+}
