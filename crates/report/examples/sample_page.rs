@@ -354,7 +354,15 @@ fn outage_in(
     }
     let (mut timeout, mut wait) = (down + 0.24, 0.24);
     while timeout < up {
-        lost(timeout, first, Fate::Dropped);
+        lost(
+            timeout,
+            first,
+            if with_outlast {
+                Fate::Taken
+            } else {
+                Fate::Dropped
+            },
+        );
         wait *= 2.0;
         timeout += wait;
     }
