@@ -11,6 +11,18 @@ const LONG_FILES: [Exception; 1] = [Exception {
 /// Functions longer than a screen that would not be clearer in parts.
 const LONG_FUNCTIONS: [Exception; 0] = [];
 
+/// Files outside crates/linux/src/sys that cannot do without `unsafe`.
+const UNSAFE: [Exception; 2] = [
+    Exception {
+        place: "crates/link/tests/allocation.rs",
+        reason: "a global allocator that counts what the link allocates",
+    },
+    Exception {
+        place: "proofs/no-std/src/lib.rs",
+        reason: "a global allocator in place of the standard library's",
+    },
+];
+
 #[test]
 fn files_can_be_read_in_one_go() {
     rust::file_length(&Repository::open())
@@ -32,7 +44,9 @@ fn names_say_what_a_thing_is() {
 
 #[test]
 fn unsafe_stays_where_it_is_looked_after() {
-    rust::unsafe_code(&Repository::open()).assert_none();
+    rust::unsafe_code(&Repository::open())
+        .except(&UNSAFE)
+        .assert_none();
 }
 
 #[test]
