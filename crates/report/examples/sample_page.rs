@@ -78,55 +78,54 @@ fn page() -> Page {
     ));
     page.highlight(highlight("Statements", "3 of 5", "reproduced", Tone::Plain));
 
-    let [plain, held, detail, rates, durations, resume] = figures().map(|(_, figure)| figure);
-    page.push(
-        Section::new("The same download, twice")
-            .paragraph(
-                "A download of 5 MB crosses a link that is down for 0.8 s to 2.5 s again and again. \
-                 Plain TCP waits for its next timeout after each outage; with `gateway = \"hold\"` \
-                 data flow as soon as the link is back.",
-            )
-            .table(comparison())
-            .figure(
-                plain,
-                "Plain TCP. After each outage the sender waits for its next timeout although the \
-                 link has long been back.",
-            )
-            .figure(held, "The same outages with `hold` at both ends of the link.")
-            .figure(
-                detail,
-                "One reconnection of the last figure: the receiver's newest ACK is put in, the \
-                 packets that the link dropped are sent again, and new data follow.",
-            ),
-    );
-    page.push(
-        Section::new("Success and duration against availability")
-            .paragraph("Fourteen transfers at each of ten availabilities and five levels.")
-            .figure(
-                rates,
-                "Transfers that completed, with 95 % Wilson intervals. Compare figure 5 of the \
-                 paper.",
-            )
-            .figure(
-                durations,
-                "Mean duration of the transfers that completed, with standard deviations. \
-                 Compare figures 6 and 7 of the paper.",
-            ),
-    );
-    page.push(
-        Section::new("Time from link-up to new data")
-            .paragraph(
-                "Every mark is one run; the column at the right holds runs that never resumed.",
-            )
-            .figure(resume, "Resume times in each cell of the matrix."),
-    );
-    page.push(
-        Section::new("Published and measured")
-            .claims(claims())
-            .paragraph("The scenario, as it was run:")
-            .listing("name = \"bus tunnel\"\n\n[link]\nrate = \"5 Mbit/s\"\ndelay = \"20 ms\"\n"),
-    );
+    for section in sections() {
+        page.push(section);
+    }
     page
+}
+
+fn sections() -> [Section; 4] {
+    let [plain, held, detail, rates, durations, resume] = figures().map(|(_, figure)| figure);
+    let twice = Section::new("The same download, twice")
+        .paragraph(
+            "A download of 5 MB crosses a link that is down for 0.8 s to 2.5 s again and again. \
+             Plain TCP waits for its next timeout after each outage; with `gateway = \"hold\"` \
+             data flow as soon as the link is back.",
+        )
+        .table(comparison())
+        .figure(
+            plain,
+            "Plain TCP. After each outage the sender waits for its next timeout although the \
+             link has long been back.",
+        )
+        .figure(
+            held,
+            "The same outages with `hold` at both ends of the link.",
+        )
+        .figure(
+            detail,
+            "One reconnection of the last figure: the receiver's newest ACK is put in, the \
+             packets that the link dropped are sent again, and new data follow.",
+        );
+    let availability = Section::new("Success and duration against availability")
+        .paragraph("Fourteen transfers at each of ten availabilities and five levels.")
+        .figure(
+            rates,
+            "Transfers that completed, with 95 % Wilson intervals. Compare figure 5 of the paper.",
+        )
+        .figure(
+            durations,
+            "Mean duration of the transfers that completed, with standard deviations. Compare \
+             figures 6 and 7 of the paper.",
+        );
+    let matrix = Section::new("Time from link-up to new data")
+        .paragraph("Every mark is one run; the column at the right holds runs that never resumed.")
+        .figure(resume, "Resume times in each cell of the matrix.");
+    let published = Section::new("Published and measured")
+        .claims(claims())
+        .paragraph("The scenario, as it was run:")
+        .listing("name = \"bus tunnel\"\n\n[link]\nrate = \"5 Mbit/s\"\ndelay = \"20 ms\"\n");
+    [twice, availability, matrix, published]
 }
 
 fn highlight(label: &str, value: &str, note: &str, tone: Tone) -> Highlight {
@@ -175,18 +174,28 @@ fn comparison() -> Table {
     table
 }
 
-fn claims() -> Vec<Judged> {
-    let claim = |place: &str, statement: &str, unit, published, tolerance| Claim {
-        source: Source {
-            work: "Scott and Mapp 2003".into(),
-            place: place.to_owned().into(),
-        },
-        statement: statement.to_owned().into(),
+fn claim(
+    place: &'static str,
+    statement: &'static str,
+    unit: Unit,
+    published: Published,
+    tolerance: Tolerance,
+) -> Claim {
+    let source = Source {
+        work: "Scott and Mapp 2003".into(),
+        place: place.into(),
+    };
+    Claim {
+        source,
+        statement: statement.into(),
         unit,
         published,
         tolerance,
         departure: None,
-    };
+    }
+}
+
+fn claims() -> Vec<Judged> {
     let complete = claim(
         "figure 5",
         "Levels 3 and 4 complete every transfer, down to 10 % availability.",
@@ -201,16 +210,14 @@ fn claims() -> Vec<Judged> {
         Published::AtMost(0.0),
         Tolerance::Absolute(0.1),
     );
-    let degraded = Claim {
-        departure: Some("a modern sender keeps its window over short outages.".into()),
-        ..claim(
-            "section 5.3",
-            "At 90 % availability unaided TCP takes 50 % longer than the optimum.",
-            Unit::Factor,
-            Published::About(1.5),
-            Tolerance::Relative(0.1),
-        )
-    };
+    let mut degraded = claim(
+        "section 5.3",
+        "At 90 % availability unaided TCP takes 50 % longer than the optimum.",
+        Unit::Factor,
+        Published::About(1.5),
+        Tolerance::Relative(0.1),
+    );
+    degraded.departure = Some("a modern sender keeps its window over short outages.".into());
     let close = claim(
         "figure 6",
         "Levels 3 and 4 stay close to the optimum.",
@@ -225,7 +232,14 @@ fn claims() -> Vec<Judged> {
         Published::About(0.8),
         Tolerance::Absolute(0.05),
     );
-    let sample = |value, deviation, count| {
+    let share = |value, count| {
+        Some(Measured {
+            value,
+            standard_deviation: None,
+            count,
+        })
+    };
+    let mean = |value, deviation, count| {
         Some(Measured {
             value,
             standard_deviation: Some(deviation),
@@ -233,18 +247,10 @@ fn claims() -> Vec<Judged> {
         })
     };
     vec![
-        complete.judge(Some(Measured {
-            value: 1.0,
-            standard_deviation: None,
-            count: 140,
-        })),
-        none.judge(Some(Measured {
-            value: 0.0,
-            standard_deviation: None,
-            count: 14,
-        })),
-        degraded.judge(sample(1.21, 0.08, 14)),
-        close.judge(sample(1.036, 0.012, 28)),
+        complete.judge(share(1.0, 140)),
+        none.judge(share(0.0, 14)),
+        degraded.judge(mean(1.21, 0.08, 14)),
+        close.judge(mean(1.036, 0.012, 28)),
         interactive.judge(None),
     ]
 }
@@ -348,7 +354,15 @@ fn outage_in(
     }
     let (mut timeout, mut wait) = (down + 0.24, 0.24);
     while timeout < up {
-        lost(timeout, first, Fate::Dropped);
+        lost(
+            timeout,
+            first,
+            if with_outlast {
+                Fate::Taken
+            } else {
+                Fate::Dropped
+            },
+        );
         wait *= 2.0;
         timeout += wait;
     }

@@ -25,6 +25,7 @@ pub mod judgement;
 pub mod markup;
 pub mod page;
 pub mod plot;
+pub mod results;
 pub mod statistics;
 pub mod table;
 pub mod unit;

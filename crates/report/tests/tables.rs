@@ -90,13 +90,14 @@ fn a_narrow_terminal_wraps_words_but_no_numbers() {
         assert!(line.chars().count() <= 60, "{line:?} is too wide");
     }
     insta::assert_snapshot!(text, @r#"
-                          Measured on this
-    Statement                       kernel  Why
-    ────────────────────  ────────────────  ────────────────────
-    At 90 % availability            12.5 %  A modern sender
-    unaided TCP takes 50                    keeps its window
-    % longer than the                       over short outages.
-    optimum.
+                           Measured on this
+    Statement                        kernel  Why
+    ───────────────────  ──────────────────  ───────────────────
+    At 90 %                          12.5 %  A modern sender
+    availability                             keeps its window
+    unaided TCP takes                        over short outages.
+    50 % longer than
+    the optimum.
     "#);
 }
 

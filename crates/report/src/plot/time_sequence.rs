@@ -3,7 +3,8 @@
 //!
 //! Upright lines are data segments from their first to their last byte, dots are ACKs on their way
 //! back, crosses are packets that were dropped, circles are data that Outlast sent again, and plus
-//! marks are ACKs that it put in.
+//! marks are ACKs that it put in. Diamonds, which the paper has no need of, are packets that Outlast
+//! took from in front of the link to send them later.
 
 use super::axis::{Axis, FittedAxis};
 use super::canvas::{Area, Canvas, Path};
@@ -21,6 +22,8 @@ pub enum Fate {
     Passed,
     /// It was dropped: the link was down, its queue full, or the packet lost at random.
     Dropped,
+    /// Outlast took it in front of the link that was down.
+    Taken,
     /// Outlast put it on its way: a kept packet sent again, or an ACK delivered.
     FromOutlast,
 }
@@ -89,6 +92,7 @@ struct Kinds {
     acks: Vec<(f64, f64)>,
     dropped_data: Vec<(f64, f64)>,
     dropped_acks: Vec<(f64, f64)>,
+    taken: Vec<(f64, f64)>,
     resent: Vec<(f64, f64)>,
     injected: Vec<(f64, f64)>,
 }
@@ -173,6 +177,7 @@ impl TimeSequence {
             match segment.fate {
                 Fate::Passed => kinds.segments.push(Stem { x, top, bottom }),
                 Fate::Dropped => kinds.dropped_data.push((x, f64::midpoint(top, bottom))),
+                Fate::Taken => kinds.taken.push((x, f64::midpoint(top, bottom))),
                 Fate::FromOutlast => kinds.resent.push((x, f64::midpoint(top, bottom))),
             }
         }
@@ -185,6 +190,7 @@ impl TimeSequence {
             match ack.fate {
                 Fate::Passed => kinds.acks.push(at),
                 Fate::Dropped => kinds.dropped_acks.push(at),
+                Fate::Taken => kinds.taken.push(at),
                 Fate::FromOutlast => kinds.injected.push(at),
             }
         }
@@ -195,7 +201,7 @@ impl TimeSequence {
         let outages = self.outages_in(x).count();
         format!(
             "Time-sequence diagram from {} to {} with {}: {} and {} crossed the link; {} and {} \
-             were dropped; Outlast sent {} again and put in {}.",
+             were dropped; Outlast took {}, sent {} again and put in {}.",
             Unit::Seconds.show(x.low),
             Unit::Seconds.show(x.high),
             plural(outages, "outage"),
@@ -203,69 +209,114 @@ impl TimeSequence {
             plural(kinds.acks.len(), "ACK"),
             plural(kinds.dropped_data.len(), "data segment"),
             plural(kinds.dropped_acks.len(), "ACK"),
+            plural(kinds.taken.len(), "packet"),
             plural(kinds.resent.len(), "segment"),
             plural(kinds.injected.len(), "ACK"),
         )
     }
 }
 
+/// How a kind of sign looks and what it means.
+struct Sign<'a> {
+    class: &'static str,
+    mark: Mark,
+    reach: f64,
+    meaning: &'static str,
+    places: &'a [(f64, f64)],
+}
+
 impl Kinds {
-    /// The legend, with the number of each kind.
-    fn keys(&self, any_outage: bool) -> Vec<Key> {
-        let key = |swatch, name: &str, count: usize| {
-            (count > 0).then(|| Key {
-                swatch,
-                text: format!("{name} ({count})"),
-            })
-        };
-        let sign = |class: &str, mark, reach| Swatch::Sign {
-            class: class.to_owned(),
+    /// The kinds that are drawn as signs, those on top last.
+    fn signs(&self) -> [Sign<'_>; 5] {
+        let sign = |class, mark, reach, meaning, places| Sign {
+            class,
             mark,
             reach,
+            meaning,
+            places,
         };
-        let keys = [
-            key(
-                Swatch::Stem {
-                    class: "line s1".to_owned(),
-                },
-                "data segment",
-                self.segments.len(),
-            ),
-            key(
-                Swatch::Dot {
-                    class: "dot s3".to_owned(),
-                },
-                "ACK",
-                self.acks.len(),
-            ),
-            key(
-                sign("sign s2", Mark::Cross, 3.5),
-                "data dropped",
-                self.dropped_data.len(),
-            ),
-            key(
-                sign("sign s5", Mark::Cross, 2.5),
+        [
+            sign(
+                "sign s5",
+                Mark::Cross,
+                2.5,
                 "ACK dropped",
-                self.dropped_acks.len(),
+                &self.dropped_acks,
             ),
-            key(
-                sign("sign s4", Mark::Circle, 3.2),
+            sign(
+                "sign s2",
+                Mark::Cross,
+                3.5,
+                "data dropped",
+                &self.dropped_data,
+            ),
+            sign(
+                "sign s6",
+                Mark::Diamond,
+                2.8,
+                "taken by Outlast",
+                &self.taken,
+            ),
+            sign(
+                "sign s4",
+                Mark::Circle,
+                3.2,
                 "re-sent by Outlast",
-                self.resent.len(),
+                &self.resent,
             ),
-            key(
-                sign("loud", Mark::Plus, 6.0),
+            sign(
+                "loud",
+                Mark::Plus,
+                6.0,
                 "ACK put in by Outlast",
-                self.injected.len(),
+                &self.injected,
             ),
+        ]
+    }
+
+    /// The legend, with the number of each kind that there is.
+    fn keys(&self, any_outage: bool) -> Vec<Key> {
+        let stem = Swatch::Stem {
+            class: "line s1".to_owned(),
+        };
+        let dot = Swatch::Dot {
+            class: "dot s3".to_owned(),
+        };
+        let lines = [
+            (stem, "data segment", self.segments.len()),
+            (dot, "ACK", self.acks.len()),
         ];
+        let signs = self.signs().map(
+            |Sign {
+                 class,
+                 mark,
+                 reach,
+                 meaning,
+                 places,
+             }| {
+                let swatch = Swatch::Sign {
+                    class: class.to_owned(),
+                    mark,
+                    reach,
+                };
+                (swatch, meaning, places.len())
+            },
+        );
+        let kinds = lines
+            .into_iter()
+            .chain(signs)
+            .filter(|(_, _, count)| *count > 0);
+        let keys = kinds.map(|(swatch, meaning, count)| Key {
+            swatch,
+            text: format!("{meaning} ({count})"),
+        });
         let outage = any_outage.then(|| Key {
             swatch: Swatch::Band {
                 class: "band".to_owned(),
             },
             text: "link down".to_owned(),
         });
-        keys.into_iter().flatten().chain(outage).collect()
+        keys.chain(outage).collect()
     }
 
     fn draw(&self, canvas: &mut Canvas) {
@@ -283,17 +334,20 @@ impl Kinds {
         }
         canvas.path("stem s1", &path);
 
-        let mut signs = |class: &str, mark: Mark, reach: f64, points: &[(f64, f64)]| {
+        for Sign {
+            class,
+            mark,
+            reach,
+            places,
+            ..
+        } in self.signs()
+        {
             let mut path = Path::default();
-            for (x, y) in thinning::points(points, SIGN_SPACING, SIGNS) {
+            for (x, y) in thinning::points(places, SIGN_SPACING, SIGNS) {
                 mark.draw(&mut path, x, y, reach);
             }
             canvas.path(class, &path);
-        };
-        signs("sign s5", Mark::Cross, 2.5, &self.dropped_acks);
-        signs("sign s2", Mark::Cross, 3.5, &self.dropped_data);
-        signs("sign s4", Mark::Circle, 3.2, &self.resent);
-        signs("loud", Mark::Plus, 6.0, &self.injected);
+        }
     }
 }
 

@@ -7,7 +7,7 @@ use super::{Cell, Column, Table, Tone};
 /// Between two columns.
 const GAP: usize = 2;
 /// A column of words is not made narrower than this to fit the terminal.
-const NARROWEST: usize = 12;
+const NARROWEST: usize = 9;
 
 /// The characters that a terminal is known to show.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]

@@ -1,0 +1,121 @@
+//! Results of lab and simulator in tables.
+
+use outlast_report::results::{Summary, comparison, resume_times, runs};
+use outlast_report::table::TextStyle;
+use outlast_scenario::result::{OutageResult, RunResult};
+
+/// A run of 30 s at a round trip of 50 ms, as `lab --json` prints it.
+fn run(seed: u64, completed: bool, outages: Vec<OutageResult>) -> RunResult {
+    let json = serde_json::json!({
+        "completed": completed, "intact": completed.then_some(true), "elapsed_s": 30.0,
+        "ideal_s": 24.0, "utilisation": if completed { 0.8 } else { 0.1 }, "outages": [],
+        "timeouts": 3, "retransmitted_bytes": 14_480, "injected_packets": 12,
+        "user_timeout_abort": false, "error": null, "bytes_received": 5_000_000, "updates": null,
+        "ideal_updates": null, "dropped_packets": null, "world": "lab", "seed": seed,
+        "workload": "bulk", "direction": "download", "bytes": 5_000_000,
+        "downlink_bits_per_s": 10_000_000, "uplink_bits_per_s": 10_000_000,
+        "round_trip_s": 0.05, "deadline_s": 300.0, "ip": "ipv4", "gateway": "hold",
+        "mobile": "none", "fixed": "none", "user_timeout_s": null, "profile": null,
+        "kernel": "6.18.0", "congestion": "cubic", "sack": true, "timestamps": true,
+    });
+    let mut run: RunResult = serde_json::from_value(json).expect("the form of a result");
+    run.outages = outages;
+    run
+}
+
+fn outage(start_s: f64, length_s: Option<f64>, resume_s: Option<f64>) -> OutageResult {
+    OutageResult {
+        start_s,
+        length_s,
+        resume_s,
+    }
+}
+
+#[test]
+fn only_returns_that_left_time_for_data_count() {
+    let run = run(
+        1,
+        false,
+        vec![
+            outage(1.0, Some(4.0), Some(0.06)),
+            outage(6.0, Some(4.0), None),
+            // Up for 20 ms only, less than a round trip.
+            outage(12.0, Some(2.0), None),
+            outage(14.02, Some(1.0), Some(0.01)),
+            // Up 10 ms before the end of the run.
+            outage(29.0, Some(0.99), None),
+            outage(29.995, None, None),
+        ],
+    );
+    let times: Vec<Option<f64>> = resume_times(&run).collect();
+    assert_eq!(times, [Some(0.06), None, Some(0.01)]);
+}
+
+#[test]
+fn a_corrupt_run_has_not_completed() {
+    let mut corrupt = run(1, true, vec![]);
+    corrupt.intact = Some(false);
+    let summary = Summary::of(&[corrupt, run(2, true, vec![]), run(3, false, vec![])]);
+    assert_eq!(
+        (summary.runs, summary.completed, summary.corrupt),
+        (3, 1, 1)
+    );
+    assert_eq!(summary.elapsed_s.map(|sample| sample.count), Some(1));
+    assert_eq!(summary.utilisation.map(|sample| sample.count), Some(3));
+}
+
+#[test]
+fn a_comparison() {
+    let stalls = vec![
+        outage(1.0, Some(4.0), Some(7.1)),
+        outage(15.0, Some(4.0), None),
+    ];
+    let resumes = vec![
+        outage(1.0, Some(4.0), Some(0.051)),
+        outage(15.0, Some(4.0), Some(0.06)),
+    ];
+    let plain = [run(1, false, stalls)];
+    let mut broken = run(3, true, vec![]);
+    broken.intact = Some(false);
+    let held = [run(1, true, resumes.clone()), run(2, true, resumes), broken];
+    let table = comparison([
+        ("plain TCP", &plain[..]),
+        ("with Outlast", &held[..]),
+        ("none", &[]),
+    ]);
+    insta::assert_snapshot!(table.to_text(&TextStyle::default()), @r#"
+    Run           Completed            Time   Ideal  Utilisation  Median resume  Worst resume  Never resumed
+    ────────────  ─────────────────  ──────  ──────  ───────────  ─────────────  ────────────  ─────────────
+    plain TCP     no                      –       –       10.0 %         7.10 s        7.10 s              1
+    with Outlast  2 of 3, 1 corrupt  30.0 s  24.0 s       80.0 %        55.5 ms       60.0 ms              0
+    none          no runs                 –       –            –              –             –              0
+    "#);
+    let narrow = TextStyle {
+        width: Some(80),
+        ..TextStyle::default()
+    };
+    for line in table.to_text(&narrow).lines() {
+        assert!(
+            line.chars().count() <= 80,
+            "too wide for an ordinary terminal: {line:?}"
+        );
+    }
+}
+
+#[test]
+fn a_row_per_run_and_a_note_per_error() {
+    let mut failed = run(8, false, vec![outage(1.0, Some(2.0), None)]);
+    failed.error = Some("the server ended with status 1".to_owned());
+    failed.timeouts = None;
+    let table = runs(&[
+        run(7, true, vec![outage(1.0, Some(2.0), Some(0.05))]),
+        failed,
+    ]);
+    insta::assert_snapshot!(table.to_text(&TextStyle::default()), @r#"
+    Seed  Completed  Intact    Time   Ideal  Utilisation  Outages  Worst resume  Timeouts  Retransmitted  Injected
+    ────  ─────────  ──────  ──────  ──────  ───────────  ───────  ────────────  ────────  ─────────────  ────────
+    7     yes        yes     30.0 s  24.0 s       80.0 %        1       50.0 ms         3        14.5 kB        12
+    8     no         –       30.0 s  24.0 s       10.0 %        1             –         –        14.5 kB        12
+    Seed 8: the server ended with status 1
+    "#);
+}

@@ -1,0 +1,317 @@
+//! Rules for the crates: who may use whom, and which of them are pure.
+
+use std::process::Command;
+
+use serde_json::Value;
+
+use crate::{Offences, Repository};
+
+/// The crates from top to bottom: arrows only point down.
+pub const ORDER: [&str; 12] = [
+    "outlast", "papers", "report", "lab", "linux", "sim", "scenario", "link", "mobility", "tcp",
+    "core", "wire",
+];
+
+/// The crates that do no I/O, read no clock and know no `unsafe`.
+pub const PURE: [&str; 6] = ["sim", "link", "mobility", "tcp", "core", "wire"];
+
+/// Crates that hold no part of the product and stand outside the order.
+const OUTSIDE: [&str; 1] = ["tidy"];
+
+/// A crate and what it needs.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct Crate {
+    /// Its directory below `crates/`.
+    pub name: String,
+    /// The directories of the workspace's crates that it is built with; what only its tests need
+    /// is left out.
+    pub needs: Vec<String>,
+}
+
+/// The crates of the workspace, as `cargo metadata` knows them.
+///
+/// # Panics
+///
+/// If cargo fails or its answer is not of the documented form.
+#[must_use]
+pub fn crates(repository: &Repository) -> Vec<Crate> {
+    let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
+    let output = Command::new(cargo)
+        .args(["metadata", "--format-version=1", "--no-deps", "--offline"])
+        .current_dir(&repository.root)
+        .output()
+        .expect("cargo runs this test");
+    assert!(
+        output.status.success(),
+        "{}",
+        String::from_utf8_lossy(&output.stderr)
+    );
+    let metadata: Value = serde_json::from_slice(&output.stdout).expect("cargo writes JSON");
+    let packages = metadata["packages"]
+        .as_array()
+        .expect("cargo lists packages");
+    let mut crates: Vec<Crate> = packages.iter().map(of_package).collect();
+    crates.sort_by(|a, b| a.name.cmp(&b.name));
+    crates
+}
+
+fn of_package(package: &Value) -> Crate {
+    let text = |value: &Value| value.as_str().expect("cargo gives text").to_owned();
+    let directory = |path: &str| {
+        let directory = path.trim_end_matches("/Cargo.toml").rsplit('/').next();
+        directory.expect("a split has at least one part").to_owned()
+    };
+    let dependencies = package["dependencies"]
+        .as_array()
+        .expect("cargo lists dependencies");
+    let is_built_with = |dependency: &&Value| dependency["kind"] != "dev";
+    let needs = dependencies.iter().filter(is_built_with);
+    let needs = needs
+        .filter_map(|dependency| dependency["path"].as_str())
+        .map(directory);
+    Crate {
+        name: directory(&text(&package["manifest_path"])),
+        needs: needs.collect(),
+    }
+}
+
+/// Crates only use those further down.
+#[must_use]
+pub fn arrows_point_down(crates: &[Crate]) -> Offences {
+    let mut offences = Offences::new(
+        "A crate uses only those below it: outlast, papers, report, lab, linux, sim, scenario, \
+         link, mobility, tcp, core, wire. Move what both need further down. A new crate gets its \
+         place in ORDER in crates/tidy/src/layers.rs and in ARCHITECTURE.md.",
+    );
+    let floor = |name: &str| ORDER.iter().position(|known| *known == name);
+    for Crate { name, needs } in crates {
+        if OUTSIDE.contains(&name.as_str()) {
+            for other in needs {
+                offences.add(format!(
+                    "crates/{name}: uses {other}, but stands outside the product"
+                ));
+            }
+            continue;
+        }
+        let Some(own) = floor(name) else {
+            offences.add(format!("crates/{name}: has no place in the order"));
+            continue;
+        };
+        for other in needs {
+            match floor(other) {
+                Some(below) if below > own => {}
+                _ => offences.add(format!(
+                    "crates/{name}: uses {other}, which is not below it"
+                )),
+            }
+        }
+    }
+    offences
+}
+
+/// Pure crates say so where the compiler sees it.
+#[must_use]
+pub fn pure_crates_are_marked(repository: &Repository, crates: &[Crate]) -> Offences {
+    let mut offences = Offences::new(
+        "Start src/lib.rs of a pure crate with #![no_std] and #![forbid(unsafe_code)], both \
+         unconditional; tests reach std through `extern crate std` under #[cfg(test)].",
+    );
+    for Crate { name, .. } in crates.iter().filter(|c| PURE.contains(&c.name.as_str())) {
+        let path = format!("crates/{name}/src/lib.rs");
+        let Some(file) = repository
+            .text(&path)
+            .and_then(|text| syn::parse_file(text).ok())
+        else {
+            offences.add(format!("{path}: is missing or cannot be parsed"));
+            continue;
+        };
+        let is_no_std = |attribute: &syn::Attribute| attribute.path().is_ident("no_std");
+        let forbids_unsafe = |attribute: &syn::Attribute| {
+            let lints = attribute
+                .meta
+                .require_list()
+                .map(|list| list.tokens.to_string());
+            attribute.path().is_ident("forbid")
+                && lints
+                    .is_ok_and(|lints| lints.split(',').any(|lint| lint.trim() == "unsafe_code"))
+        };
+        if !file.attrs.iter().any(is_no_std) {
+            offences.add(format!("{path}: no #![no_std]"));
+        }
+        if !file.attrs.iter().any(forbids_unsafe) {
+            offences.add(format!("{path}: no #![forbid(unsafe_code)]"));
+        }
+    }
+    offences
+}
+
+/// The proof that pure crates need no standard library covers all of them.
+#[must_use]
+pub fn pure_crates_are_proven(repository: &Repository, crates: &[Crate]) -> Offences {
+    const MANIFEST: &str = "proofs/no-std/Cargo.toml";
+    const LIBRARY: &str = "proofs/no-std/src/lib.rs";
+    let mut offences = Offences::new(
+        "Add the pure crate to the dependencies and to the `use … as _` lines of proofs/no-std.",
+    );
+    let holds = |path: &str, line: &str| {
+        let text = repository.text(path).unwrap_or_default();
+        text.lines().any(|known| known.starts_with(line))
+    };
+    for Crate { name, .. } in crates.iter().filter(|c| PURE.contains(&c.name.as_str())) {
+        if !holds(MANIFEST, &format!("outlast-{name} = ")) {
+            offences.add(format!("{MANIFEST}: does not depend on outlast-{name}"));
+        }
+        if !holds(LIBRARY, &format!("use outlast_{name} as _;")) {
+            offences.add(format!("{LIBRARY}: does not name outlast_{name}"));
+        }
+    }
+    offences
+}
+
+/// The architecture page knows every crate, and no crate that is gone.
+#[must_use]
+pub fn architecture_names_every_crate(repository: &Repository, crates: &[Crate]) -> Offences {
+    let mut offences = Offences::new(
+        "Give every crate its line in ARCHITECTURE.md as `crates/NAME`, and take out those that \
+         are gone.",
+    );
+    let Some(page) = repository.text("ARCHITECTURE.md") else {
+        offences.add("ARCHITECTURE.md: is missing".to_owned());
+        return offences;
+    };
+    let named: Vec<(usize, &str)> = (1..)
+        .zip(page.lines())
+        .flat_map(|(number, line)| {
+            line.split("crates/").skip(1).map(move |rest| {
+                let end =
+                    rest.find(|c: char| !c.is_ascii_alphanumeric() && !matches!(c, '_' | '-'));
+                (number, &rest[..end.unwrap_or(rest.len())])
+            })
+        })
+        .filter(|(_, name)| !name.is_empty())
+        .collect();
+    for Crate { name, .. } in crates {
+        if !named.iter().any(|(_, known)| known == name) {
+            offences.add(format!("ARCHITECTURE.md: does not name crates/{name}"));
+        }
+    }
+    for (number, name) in named {
+        if !crates.iter().any(|known| known.name == name) {
+            offences.add(format!(
+                "ARCHITECTURE.md:{number}: names crates/{name}, which is not there"
+            ));
+        }
+    }
+    offences
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn a_crate(name: &str, needs: &[&str]) -> Crate {
+        let needs = needs.iter().map(|need| (*need).to_owned()).collect();
+        Crate {
+            name: name.to_owned(),
+            needs,
+        }
+    }
+
+    #[test]
+    fn arrows_up_and_strangers_are_found() {
+        let crates = [
+            a_crate("wire", &["core"]),
+            a_crate("core", &["wire"]),
+            a_crate("link", &["link"]),
+            a_crate("gadget", &[]),
+            a_crate("tidy", &["wire"]),
+        ];
+        assert_eq!(
+            arrows_point_down(&crates).list(),
+            [
+                "crates/wire: uses core, which is not below it",
+                "crates/link: uses link, which is not below it",
+                "crates/gadget: has no place in the order",
+                "crates/tidy: uses wire, but stands outside the product",
+            ]
+        );
+    }
+
+    #[test]
+    fn a_conditional_mark_is_no_mark() {
+        let repository = Repository::of(&[
+            (
+                "crates/wire/src/lib.rs",
+                "#![no_std]\n#![forbid(unsafe_code)]\n",
+            ),
+            (
+                "crates/core/src/lib.rs",
+                "#![cfg_attr(not(test), no_std)]\n#![deny(unsafe_code)]\n",
+            ),
+            ("crates/lab/src/lib.rs", ""),
+        ]);
+        let crates = ["wire", "core", "link", "lab"].map(|name| a_crate(name, &[]));
+        assert_eq!(
+            pure_crates_are_marked(&repository, &crates).list(),
+            [
+                "crates/core/src/lib.rs: no #![no_std]",
+                "crates/core/src/lib.rs: no #![forbid(unsafe_code)]",
+                "crates/link/src/lib.rs: is missing or cannot be parsed",
+            ]
+        );
+    }
+
+    #[test]
+    fn a_pure_crate_without_a_proof_is_found() {
+        let repository = Repository::of(&[
+            (
+                "proofs/no-std/Cargo.toml",
+                "outlast-wire = { path = \"../../crates/wire\" }\n",
+            ),
+            (
+                "proofs/no-std/src/lib.rs",
+                "// use outlast_wire as _;\nuse outlast_core as _;\n",
+            ),
+        ]);
+        let crates = ["wire", "core", "lab"].map(|name| a_crate(name, &[]));
+        assert_eq!(
+            pure_crates_are_proven(&repository, &crates).list(),
+            [
+                "proofs/no-std/src/lib.rs: does not name outlast_wire",
+                "proofs/no-std/Cargo.toml: does not depend on outlast-core",
+            ]
+        );
+    }
+
+    #[test]
+    fn the_architecture_page_knows_no_more_and_no_less() {
+        let page = "| `crates/wire` | formats |\nsee crates/wired/src and `crates/core/src/x.rs`\n";
+        let repository = Repository::of(&[("ARCHITECTURE.md", page)]);
+        let crates = ["wire", "core", "link"].map(|name| a_crate(name, &[]));
+        assert_eq!(
+            architecture_names_every_crate(&repository, &crates).list(),
+            [
+                "ARCHITECTURE.md: does not name crates/link",
+                "ARCHITECTURE.md:2: names crates/wired, which is not there",
+            ]
+        );
+        let none = Repository::of(&[]);
+        let offences = architecture_names_every_crate(&none, &crates);
+        assert_eq!(offences.list(), ["ARCHITECTURE.md: is missing"]);
+    }
+
+    #[test]
+    fn cargo_tells_what_a_crate_is_built_with() {
+        let crates = crates(&Repository::open());
+        let tidy = crates
+            .iter()
+            .find(|known| known.name == "tidy")
+            .expect("this crate");
+        assert_eq!(tidy.needs, Vec::<String>::new());
+        let core = crates
+            .iter()
+            .find(|known| known.name == "core")
+            .expect("the core");
+        assert_eq!(core.needs, ["wire"]);
+    }
+}
