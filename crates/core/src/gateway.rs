@@ -6,24 +6,25 @@
 //! [`Gateway::poll_timeout`] and calls [`Gateway::handle_timeout`] no later than that. Time never
 //! goes back.
 
+mod crossing;
 mod schedule;
+mod turns;
 
 use crate::counters::Counters;
-use crate::flow::{Admission, FlowIndex, FlowKey, FlowTable, Phase, Shelf, TcpFlow};
+use crate::flow::{FlowIndex, FlowKey, FlowTable, TcpFlow};
 use crate::limits::{Budget, Limits};
 use crate::link::{
     Applied, Direction, InterfaceId, LinkConfig, LinkEvent, LinkId, LinkState, LinkTable,
     StateSince,
 };
-use crate::mechanisms::path::{
-    Context, Outgoing, PathMechanism, PathMechanismKind, SendReason, TakeReason, Verdict,
-};
+use crate::mechanisms::path::{Context, PathMechanism, PathMechanismKind, SendReason, Verdict};
 use crate::time::{Duration, Instant};
 use crate::units::ByteCount;
 use alloc::boxed::Box;
 use alloc::collections::{BTreeSet, VecDeque};
 use alloc::vec::Vec;
-use outlast_wire::{Packet, TcpFlags, TcpHeader};
+use crossing::Crossing;
+use outlast_wire::Packet;
 use schedule::{Schedule, Turn};
 
 /// What a gateway is made with.
@@ -99,16 +100,6 @@ pub struct Gateway {
     counters: Counters,
     outbox: VecDeque<Transmit>,
     events: VecDeque<Event>,
-}
-
-/// One packet that crosses the gateway.
-#[derive(Clone, Copy, Debug)]
-struct Crossing<'a> {
-    now: Instant,
-    link: LinkId,
-    state: StateSince,
-    direction: Direction,
-    packet: &'a Packet,
 }
 
 /// One tracked connection.
@@ -347,143 +338,6 @@ impl Gateway {
         self.links.state(link)
     }
 
-    fn handle_tcp(&mut self, crossing: &Crossing<'_>, key: FlowKey, tcp: &TcpHeader) -> Verdict {
-        if self.mechanism == PathMechanismKind::None {
-            return Verdict::Pass;
-        }
-        let index = self
-            .flows
-            .find(&key)
-            .or_else(|| self.admit(crossing, key, tcp));
-        let Some((index, record)) = index.and_then(|i| Some((i, self.flows.flow_mut(i)?))) else {
-            return Verdict::Pass;
-        };
-        let &Crossing {
-            now,
-            link,
-            state,
-            direction,
-            packet,
-        } = crossing;
-        let was = record.tracked.phase;
-        let payload_len = packet.header().payload_len;
-        let Ok(observation) = record.tracked.observe(now, direction, tcp, payload_len) else {
-            self.counters.odd_segments += 1;
-            return Verdict::Pass;
-        };
-        record.link = link;
-        if state.state == LinkState::Down {
-            record.tracked.rtt.discard();
-        }
-        let phase = record.tracked.phase;
-        if was == Phase::Closed && phase == Phase::Opening {
-            self.replace_mechanism(index);
-        }
-        self.flows.touch(now, index, shelf(phase));
-        if direction == Direction::FromLink
-            && let Some(schedule) = self.schedule(link.interface)
-        {
-            schedule.pacer.acknowledged(observation.newly_acked);
-        }
-        let verdict = if was == Phase::Established || phase == Phase::Established {
-            self.with_mechanism(now, index, state, |mechanism, cx| {
-                mechanism.handle_packet(cx, direction, packet, observation)
-            })
-        } else {
-            None
-        };
-        match verdict {
-            Some(taken @ Verdict::Taken(_)) => taken,
-            // Connections that open or abort while the link is down have no data to keep.
-            _ if tcp.flags.intersects(TcpFlags::SYN | TcpFlags::RST) => self.handle_other(crossing),
-            _ => Verdict::Pass,
-        }
-    }
-
-    /// A packet that no mechanism knows how to recover waits while the link is down.
-    fn handle_other(&mut self, crossing: &Crossing<'_>) -> Verdict {
-        let &Crossing {
-            link,
-            state,
-            direction,
-            packet,
-            ..
-        } = crossing;
-        if direction == Direction::FromLink || !self.mechanism.holds_other_traffic() {
-            return Verdict::Pass;
-        }
-        let reason = match state.state {
-            LinkState::Down => TakeReason::LinkDown,
-            LinkState::Up if self.others_wait(link) => TakeReason::BehindKept,
-            LinkState::Up => return Verdict::Pass,
-        };
-        self.keep_other(link, packet);
-        Verdict::Taken(reason)
-    }
-
-    fn others_wait(&self, link: LinkId) -> bool {
-        self.schedules
-            .iter()
-            .find(|schedule| schedule.interface == link.interface)
-            .is_some_and(|schedule| schedule.others.has_waiting(|other| other == link))
-    }
-
-    fn keep_other(&mut self, link: LinkId, packet: &Packet) {
-        let limits = self.limits;
-        let Some(schedule) = self.schedule(link.interface) else {
-            return;
-        };
-        let evicted = schedule.others.keep(link, packet, &limits);
-        schedule.give_others_a_turn();
-        self.counters.others_evicted += evicted;
-    }
-
-    /// A flow begins with a SYN, or with any segment of a connection that is older than the
-    /// gateway. A lone RST begins nothing.
-    fn admit(
-        &mut self,
-        crossing: &Crossing<'_>,
-        key: FlowKey,
-        tcp: &TcpHeader,
-    ) -> Option<FlowIndex> {
-        if tcp.has(TcpFlags::RST) {
-            return None;
-        }
-        let record = Record {
-            tracked: TcpFlow::new(),
-            link: crossing.link,
-            state: crossing.state.state,
-            mechanism: self.mechanism.for_flow(),
-            deadline: None,
-            has_turn: false,
-        };
-        match self.flows.admit(crossing.now, key, record) {
-            Admission::Admitted(index) => Some(index),
-            Admission::Displaced(index, displaced) => {
-                self.counters.flows_displaced += 1;
-                self.release(index, displaced);
-                Some(index)
-            }
-        }
-    }
-
-    fn is_established(&self, index: FlowIndex) -> bool {
-        self.flows
-            .flow(index)
-            .is_some_and(|r| r.tracked.phase == Phase::Established)
-    }
-
-    /// The same addresses and ports carry another connection now.
-    fn replace_mechanism(&mut self, index: FlowIndex) {
-        let fresh = self.mechanism.for_flow();
-        let Some(record) = self.flows.flow_mut(index) else {
-            return;
-        };
-        if let Some(mut old) = core::mem::replace(&mut record.mechanism, fresh) {
-            old.release(&mut self.budget);
-        }
-    }
-
     fn schedule(&mut self, interface: InterfaceId) -> Option<&mut Schedule> {
         self.schedules
             .iter_mut()
@@ -544,83 +398,6 @@ impl Gateway {
         }
         Some(result)
     }
-
-    /// Sends what waits, flow by flow, as far as the pace of each link allows.
-    fn send_in_turn(&mut self, now: Instant) {
-        for place in 0..self.schedules.len() {
-            while self.schedules[place].pacer.allows(now) {
-                let Some(turn) = self.schedules[place].next_turn() else {
-                    break;
-                };
-                match turn {
-                    Turn::Others => self.send_other(now, place),
-                    Turn::Flow(index) => self.send_for_flow(now, index),
-                }
-            }
-        }
-    }
-
-    fn send_other(&mut self, now: Instant, place: usize) {
-        let links = &self.links;
-        let is_up = |link| links.state(link).is_some_and(|s| s.state == LinkState::Up);
-        let schedule = &mut self.schedules[place];
-        let Some((link, packet)) = schedule.others.next(is_up) else {
-            return;
-        };
-        if schedule.others.has_waiting(is_up) {
-            schedule.give_others_a_turn();
-        }
-        let direction = Direction::ToLink;
-        self.transmit(
-            now,
-            link,
-            Outgoing {
-                direction,
-                packet,
-                reason: SendReason::Kept,
-            },
-        );
-    }
-
-    fn send_for_flow(&mut self, now: Instant, index: FlowIndex) {
-        let Some(record) = self.flows.flow_mut(index) else {
-            return;
-        };
-        record.has_turn = false;
-        let link = record.link;
-        let Some(state) = self.links.state(link) else {
-            return;
-        };
-        let outgoing = self.with_mechanism(now, index, state, |mechanism, cx| {
-            mechanism.poll_transmit(cx)
-        });
-        if let Some(outgoing) = outgoing.flatten() {
-            self.transmit(now, link, outgoing);
-        }
-    }
-
-    fn transmit(&mut self, now: Instant, link: LinkId, outgoing: Outgoing) {
-        let Outgoing {
-            direction,
-            packet,
-            reason,
-        } = outgoing;
-        match (direction, reason) {
-            (Direction::FromLink, _) => self.counters.rereceived += 1,
-            (Direction::ToLink, SendReason::NewestAck) => self.counters.acks_resent += 1,
-            (Direction::ToLink, _) => self.counters.resent += 1,
-        }
-        if direction == Direction::ToLink {
-            self.charge(now, link, packet.total_len());
-        }
-        self.outbox.push_back(Transmit {
-            link,
-            direction,
-            packet,
-            reason,
-        });
-    }
-
     /// The flow that was at `index` is gone.
     fn release(&mut self, index: FlowIndex, mut record: Record) {
         if let Some(at) = record.deadline {
@@ -629,13 +406,5 @@ impl Gateway {
         if let Some(mechanism) = &mut record.mechanism {
             mechanism.release(&mut self.budget);
         }
-    }
-}
-
-const fn shelf(phase: Phase) -> Shelf {
-    match phase {
-        Phase::Opening => Shelf::Opening,
-        Phase::Established => Shelf::Established,
-        Phase::Closed => Shelf::Closed,
     }
 }

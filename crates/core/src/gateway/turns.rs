@@ -1,0 +1,86 @@
+//! Sending what waits, in turn and at the link's pace.
+
+use super::schedule::Turn;
+use super::{Gateway, Transmit};
+use crate::flow::FlowIndex;
+use crate::link::{Direction, LinkId, LinkState};
+use crate::mechanisms::path::{Outgoing, SendReason};
+use crate::time::Instant;
+
+impl Gateway {
+    /// Sends what waits, flow by flow, as far as the pace of each link allows.
+    pub(super) fn send_in_turn(&mut self, now: Instant) {
+        for place in 0..self.schedules.len() {
+            while self.schedules[place].pacer.allows(now) {
+                let Some(turn) = self.schedules[place].next_turn() else {
+                    break;
+                };
+                match turn {
+                    Turn::Others => self.send_other(now, place),
+                    Turn::Flow(index) => self.send_for_flow(now, index),
+                }
+            }
+        }
+    }
+
+    fn send_other(&mut self, now: Instant, place: usize) {
+        let links = &self.links;
+        let is_up = |link| links.state(link).is_some_and(|s| s.state == LinkState::Up);
+        let schedule = &mut self.schedules[place];
+        let Some((link, packet)) = schedule.others.next(is_up) else {
+            return;
+        };
+        if schedule.others.has_waiting(is_up) {
+            schedule.give_others_a_turn();
+        }
+        let direction = Direction::ToLink;
+        self.transmit(
+            now,
+            link,
+            Outgoing {
+                direction,
+                packet,
+                reason: SendReason::Kept,
+            },
+        );
+    }
+
+    fn send_for_flow(&mut self, now: Instant, index: FlowIndex) {
+        let Some(record) = self.flows.flow_mut(index) else {
+            return;
+        };
+        record.has_turn = false;
+        let link = record.link;
+        let Some(state) = self.links.state(link) else {
+            return;
+        };
+        let outgoing = self.with_mechanism(now, index, state, |mechanism, cx| {
+            mechanism.poll_transmit(cx)
+        });
+        if let Some(outgoing) = outgoing.flatten() {
+            self.transmit(now, link, outgoing);
+        }
+    }
+
+    fn transmit(&mut self, now: Instant, link: LinkId, outgoing: Outgoing) {
+        let Outgoing {
+            direction,
+            packet,
+            reason,
+        } = outgoing;
+        match (direction, reason) {
+            (Direction::FromLink, _) => self.counters.rereceived += 1,
+            (Direction::ToLink, SendReason::NewestAck) => self.counters.acks_resent += 1,
+            (Direction::ToLink, _) => self.counters.resent += 1,
+        }
+        if direction == Direction::ToLink {
+            self.charge(now, link, packet.total_len());
+        }
+        self.outbox.push_back(Transmit {
+            link,
+            direction,
+            packet,
+            reason,
+        });
+    }
+}
