@@ -6,11 +6,21 @@
 //!
 #![forbid(unsafe_code)]
 
+mod capture;
+mod delivery;
 mod error;
+mod frame;
 mod host;
 mod mechanism;
+mod observer;
 mod side;
+mod status;
+pub mod trace;
+mod traffic;
 mod tuning;
 
 pub use error::LabError;
+pub use observer::Counts;
 pub use side::Side;
+pub use status::Progress;
+pub use trace::Trace;
