@@ -13,6 +13,7 @@ mod frame;
 mod host;
 mod mechanism;
 mod observer;
+mod path;
 mod side;
 mod status;
 pub mod trace;
