@@ -8,6 +8,7 @@
 
 mod capture;
 mod delivery;
+mod emulator;
 mod error;
 mod frame;
 mod host;
@@ -16,10 +17,12 @@ mod observer;
 mod path;
 mod side;
 mod status;
+mod stop;
 pub mod trace;
 mod traffic;
 mod tuning;
 
+pub use emulator::Effort;
 pub use error::LabError;
 pub use observer::Counts;
 pub use side::Side;
