@@ -21,6 +21,7 @@ mod stop;
 pub mod trace;
 mod traffic;
 mod tuning;
+mod workload;
 
 pub use emulator::Effort;
 pub use error::LabError;
