@@ -277,3 +277,6 @@ fn known_at_the_near_end(reason: DropReason) -> Option<DropCause> {
         DropReason::Loss | DropReason::InFlight => None,
     }
 }
+
+#[cfg(test)]
+mod tests;
