@@ -190,7 +190,7 @@ impl Loop {
                 return Ok(());
             }
             if fired {
-                self.timer.consume()?;
+                self.timer.note_expiry();
             }
             for side in Side::BOTH {
                 if readable[side.index()] {
