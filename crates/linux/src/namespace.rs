@@ -124,6 +124,12 @@ impl From<OwnedFd> for Namespace {
     }
 }
 
+impl From<Namespace> for OwnedFd {
+    fn from(namespace: Namespace) -> Self {
+        namespace.fd
+    }
+}
+
 impl AsFd for Namespace {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.fd.as_fd()

@@ -7,7 +7,8 @@ use netlink_packet_core::{
 use netlink_packet_route::address::{AddressAttribute, AddressHeaderFlags, AddressMessage};
 use netlink_packet_route::link::{LinkAttribute, LinkFlags, LinkMessage};
 use netlink_packet_route::route::{
-    RouteAddress, RouteAttribute, RouteHeader, RouteMessage, RouteProtocol, RouteScope, RouteType,
+    RouteAddress, RouteAttribute, RouteHeader, RouteMessage, RouteMetric, RouteProtocol,
+    RouteScope, RouteType,
 };
 use netlink_packet_route::{AddressFamily, RouteNetlinkMessage};
 use netlink_sys::{Socket, SocketAddr, protocols::NETLINK_ROUTE};
@@ -49,6 +50,20 @@ pub struct Prefix {
     pub length: u8,
 }
 
+/// A way to other hosts.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct Route<'a> {
+    /// Where it leads.
+    pub destination: Prefix,
+    /// Through which interface.
+    pub interface: InterfaceIndex,
+    /// By way of which router; `None` if the destination is on the link itself.
+    pub gateway: Option<IpAddr>,
+    /// The congestion control of connections that go this way and choose none themselves; it
+    /// may be one that the kernel reserves for root.
+    pub congestion_control: Option<&'a str>,
+}
+
 /// What an interface has carried.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub struct InterfaceStatistics {
@@ -80,6 +95,15 @@ pub enum NetlinkError {
         #[source]
         source: io::Error,
     },
+}
+
+impl Prefix {
+    /// The prefix of a single host.
+    #[must_use]
+    pub const fn of_host(address: IpAddr) -> Self {
+        let length = if address.is_ipv4() { 32 } else { 128 };
+        Self { address, length }
+    }
 }
 
 impl RouteSocket {
@@ -176,42 +200,45 @@ impl RouteSocket {
         self.change(RouteNetlinkMessage::NewAddress(message), request)
     }
 
-    /// Adds a route to `destination` through `interface`, by way of `gateway` if one is given.
+    /// Adds a route.
     ///
     /// # Errors
-    /// When there is such a route, the gateway cannot be reached, or without `CAP_NET_ADMIN`.
-    pub fn add_route(
-        &mut self,
-        destination: Prefix,
-        interface: InterfaceIndex,
-        gateway: Option<IpAddr>,
-    ) -> Result<(), NetlinkError> {
+    /// When there is one to the same destination, the gateway cannot be reached, the congestion
+    /// control is not known, or without `CAP_NET_ADMIN`.
+    pub fn add_route(&mut self, route: &Route<'_>) -> Result<(), NetlinkError> {
         let mut message = RouteMessage::default();
+        let on_link = route.gateway.is_none();
         message.header = RouteHeader {
-            address_family: family(destination.address),
-            destination_prefix_length: destination.length,
+            address_family: family(route.destination.address),
+            destination_prefix_length: route.destination.length,
             table: RouteHeader::RT_TABLE_MAIN,
             protocol: RouteProtocol::Static,
-            scope: if gateway.is_some() {
-                RouteScope::Universe
-            } else {
+            scope: if on_link {
                 RouteScope::Link
+            } else {
+                RouteScope::Universe
             },
             kind: RouteType::Unicast,
             ..RouteHeader::default()
         };
+        let destination = route_address(route.destination.address);
         message
             .attributes
-            .push(RouteAttribute::Destination(route_address(
-                destination.address,
-            )));
-        message.attributes.push(RouteAttribute::Oif(interface.0));
+            .push(RouteAttribute::Destination(destination));
         message
             .attributes
-            .extend(gateway.map(|ip| RouteAttribute::Gateway(route_address(ip))));
+            .push(RouteAttribute::Oif(route.interface.0));
+        let gateway = route.gateway.map(route_address);
+        message
+            .attributes
+            .extend(gateway.map(RouteAttribute::Gateway));
+        if let Some(name) = route.congestion_control {
+            let metrics = vec![RouteMetric::CcAlgo(name.into())];
+            message.attributes.push(RouteAttribute::Metrics(metrics));
+        }
         let request = Request::new(
             NLM_F_ACK | NLM_F_CREATE | NLM_F_EXCL,
-            format!("add a route to {destination} through {interface}"),
+            format!("add {route:?}"),
         );
         self.change(RouteNetlinkMessage::NewRoute(message), request)
     }

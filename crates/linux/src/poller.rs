@@ -1,11 +1,10 @@
 //! Waiting for file descriptors (`epoll`).
 
-use rustix::buffer::spare_capacity;
 use rustix::event::epoll::{self, CreateFlags, EventData, EventFlags};
 use rustix::fd::{AsFd, OwnedFd};
 use rustix::io::Errno;
-use std::fmt;
 use std::io;
+use std::mem::MaybeUninit;
 
 /// What a descriptor is called in the answers of [`Poller::wait`].
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
@@ -34,21 +33,25 @@ pub struct Ready {
 }
 
 /// A set of descriptors to wait for; level-triggered.
+#[derive(Debug)]
 pub struct Poller {
     epoll: OwnedFd,
-    events: Vec<epoll::Event>,
+    ready: Vec<Ready>,
 }
 
+/// Descriptors reported at a time; others are reported the next time.
+const AT_ONCE: usize = 32;
+
 impl Poller {
-    /// An empty set that reports at most `capacity` (at least one) descriptors at a time.
+    /// An empty set.
     ///
     /// # Errors
     /// When the process is out of file descriptors or memory.
-    pub fn new(capacity: usize) -> io::Result<Self> {
+    pub fn new() -> io::Result<Self> {
         let epoll = epoll::create(CreateFlags::CLOEXEC)?;
         Ok(Self {
             epoll,
-            events: Vec::with_capacity(capacity.max(1)),
+            ready: Vec::with_capacity(AT_ONCE),
         })
     }
 
@@ -92,28 +95,25 @@ impl Poller {
     /// # Errors
     /// Only those of a broken descriptor, which this type never holds.
     pub fn wait(&mut self) -> io::Result<impl Iterator<Item = Ready> + '_> {
-        self.events.clear();
-        match epoll::wait(&self.epoll, spare_capacity(&mut self.events), None) {
-            Ok(_) | Err(Errno::INTR) => {}
-            Err(error) => return Err(error.into()),
-        }
-        Ok(self.events.iter().map(|event| {
-            let (flags, data) = (event.flags, event.data);
-            let broken = flags.intersects(EventFlags::ERR | EventFlags::HUP);
-            Ready {
-                token: Token(data.u64()),
-                readable: broken || flags.intersects(EventFlags::IN | EventFlags::RDHUP),
-                writable: broken || flags.contains(EventFlags::OUT),
-            }
-        }))
+        let mut events = [const { MaybeUninit::uninit() }; AT_ONCE];
+        let events = match epoll::wait(&self.epoll, &mut events, None) {
+            Ok((events, _)) => events,
+            Err(Errno::INTR) => &mut [],
+            Err(errno) => return Err(errno.into()),
+        };
+        self.ready.clear();
+        self.ready.extend(events.iter().map(ready));
+        Ok(self.ready.iter().copied())
     }
 }
 
-impl fmt::Debug for Poller {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Poller")
-            .field("epoll", &self.epoll)
-            .finish_non_exhaustive()
+fn ready(event: &epoll::Event) -> Ready {
+    let (flags, data) = (event.flags, event.data);
+    let broken = flags.intersects(EventFlags::ERR | EventFlags::HUP);
+    Ready {
+        token: Token(data.u64()),
+        readable: broken || flags.intersects(EventFlags::IN | EventFlags::RDHUP),
+        writable: broken || flags.contains(EventFlags::OUT),
     }
 }
 
@@ -132,7 +132,7 @@ mod tests {
 
     #[test]
     fn reports_what_was_woken_under_its_token() {
-        let mut poller = Poller::new(4).expect("epoll");
+        let mut poller = Poller::new().expect("epoll");
         let (quiet, woken) = (
             Waker::new().expect("eventfd"),
             Waker::new().expect("eventfd"),

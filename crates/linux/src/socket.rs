@@ -6,6 +6,7 @@ use outlast_core::time::Duration;
 use rustix::fd::AsFd;
 use rustix::io::Errno;
 use rustix::net::sockopt;
+use std::fs;
 use std::io;
 use std::mem::offset_of;
 
@@ -86,6 +87,35 @@ pub fn set_user_timeout(socket: impl AsFd, timeout: Duration) -> Result<(), Sock
     };
     let millis = u32::try_from(timeout.as_millis()).map_err(|_| refused(Errno::INVAL))?;
     sockopt::set_tcp_user_timeout(socket, millis).map_err(refused)
+}
+
+/// Whether a TCP socket listens on `port` in the network namespace of the calling thread, on
+/// whatever address. Nothing is sent: the server does not notice.
+///
+/// # Errors
+/// When `/proc` is not mounted.
+pub fn is_listening(port: u16) -> io::Result<bool> {
+    for table in ["/proc/thread-self/net/tcp", "/proc/thread-self/net/tcp6"] {
+        match fs::read_to_string(table) {
+            Ok(sockets) if sockets.lines().any(|line| listens_on(line, port)) => return Ok(true),
+            Ok(_) => {}
+            // A kernel without IPv6.
+            Err(error) if error.kind() == io::ErrorKind::NotFound && table.ends_with('6') => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(false)
+}
+
+/// Whether a line of `/proc/net/tcp` is a socket that listens on `port`: number, local address
+/// and port in hexadecimal, remote ones, state.
+fn listens_on(line: &str, port: u16) -> bool {
+    const LISTEN: &str = "0A";
+    let mut columns = line.split_ascii_whitespace().skip(1);
+    let local = columns.next().and_then(|local| local.rsplit(':').next());
+    let state = columns.nth(1);
+    local.and_then(|local| u16::from_str_radix(local, 16).ok()) == Some(port)
+        && state == Some(LISTEN)
 }
 
 /// What the kernel says of one connection (`TCP_INFO`).
@@ -231,6 +261,26 @@ mod tests {
         assert!(info.retransmitted_bytes().is_none_or(|bytes| bytes == 0));
         assert!(info.timeouts().is_none_or(|timeouts| timeouts == 0));
         assert!(info.rto() >= Duration::from_millis(1) && info.sender_mss() > 500);
+    }
+
+    #[test]
+    fn a_listening_port_is_seen_and_a_connected_one_is_not() {
+        let Some(namespace) = fresh_namespace() else {
+            return;
+        };
+        let seen = || {
+            let listener = TcpListener::bind("[::]:0").or_else(|_| TcpListener::bind("0.0.0.0:0"));
+            let listener = listener.expect("bind");
+            let port = listener.local_addr().expect("bound").port();
+            let while_open = is_listening(port).expect("readable");
+            drop(listener);
+            (while_open, is_listening(port).expect("readable"))
+        };
+        assert_eq!(namespace.run(seen).expect("enter"), (true, false));
+        let established =
+            "   1: 0100007F:1F90 0100007F:CD70 01 00000000:00000000 00:00000000 00000000";
+        assert!(!listens_on(established, 8080));
+        assert!(listens_on(&established.replace(" 01 ", " 0A "), 8080));
     }
 
     #[test]

@@ -17,6 +17,9 @@ use std::io;
 pub struct Timer {
     fd: OwnedFd,
     deadline: Option<Instant>,
+    /// Whether the deadline is known to have passed: the descriptor is readable until the next
+    /// one is set.
+    expired: bool,
 }
 
 impl Timer {
@@ -29,6 +32,7 @@ impl Timer {
         Ok(Self {
             fd: timerfd_create(TimerfdClockId::Monotonic, flags)?,
             deadline: None,
+            expired: false,
         })
     }
 
@@ -39,12 +43,19 @@ impl Timer {
     /// # Errors
     /// Only those of a broken descriptor, which this type never holds.
     pub fn set(&mut self, deadline: Option<Instant>) -> io::Result<()> {
-        if deadline == self.deadline {
+        if deadline == self.deadline && !self.expired {
             return Ok(());
         }
         timerfd_settime(&self.fd, TimerfdTimerFlags::ABSTIME, &expiry(deadline))?;
         self.deadline = deadline;
+        self.expired = false;
         Ok(())
+    }
+
+    /// Notes that the descriptor was seen to be readable: the next [`set`](Self::set) makes it
+    /// unreadable again, which spares a [`consume`](Self::consume).
+    pub fn note_expiry(&mut self) {
+        self.expired = true;
     }
 
     /// Takes the expiry back, so that the descriptor is no longer readable; whether it had
@@ -59,6 +70,7 @@ impl Timer {
         match rustix::io::read(&self.fd, &mut expirations) {
             Ok(_) => {
                 self.deadline = None;
+                self.expired = false;
                 Ok(true)
             }
             Err(Errno::AGAIN) => Ok(false),
@@ -115,6 +127,18 @@ mod tests {
             !timer.consume().expect("consume"),
             "an expiry is reported once"
         );
+    }
+
+    #[test]
+    fn after_a_noted_expiry_the_same_deadline_fires_again_and_none_does_not() {
+        let mut timer = Timer::new().expect("timerfd");
+        for _ in 0..2 {
+            timer.set(Some(Instant::ZERO)).expect("set");
+            wait_readable(&timer);
+            timer.note_expiry();
+        }
+        timer.set(None).expect("disarm");
+        assert!(!timer.consume().expect("consume"));
     }
 
     #[test]

@@ -1,10 +1,13 @@
 //! Two namespaces whose only connection is a TUN device each and the test that carries packets.
 
 use outlast_linux::namespace::Namespace;
-use outlast_linux::netlink::{InterfaceSettings, NetlinkError, Prefix, RouteSocket};
+use outlast_linux::netlink::{InterfaceSettings, NetlinkError, Prefix, Route, RouteSocket};
 use outlast_linux::poller::{Interest, Poller, Token};
+use outlast_linux::socket::congestion_control as congestion_control_of;
 use outlast_linux::sysctl;
 use outlast_linux::tun::{MAX_PACKET, Tun, Written};
+use rustix::io::Errno;
+use socket2::{Domain, Socket, Type};
 use std::net::{IpAddr, SocketAddr, UdpSocket};
 
 const V4: [&str; 2] = ["192.0.2.1", "192.0.2.2"];
@@ -17,7 +20,6 @@ struct Host {
 
 /// Host 0 or 1; `None`, with the reason, where this machine does not allow it.
 fn host(number: usize) -> Option<Host> {
-    let skip = |error: &dyn std::error::Error| eprintln!("skipped: {error}");
     let namespace = Namespace::new().inspect_err(|error| skip(error)).ok()?;
     let tun = namespace.run(|| Tun::create("link0")).expect("enter");
     let tun = tun.inspect_err(|error| skip(error)).ok()?;
@@ -43,6 +45,12 @@ fn host(number: usize) -> Option<Host> {
     Some(Host { namespace, tun })
 }
 
+/// Says why a test does not run.
+#[expect(clippy::print_stderr, reason = "a skipped test names what is missing")]
+fn skip(error: &dyn std::error::Error) {
+    eprintln!("skipped: {error}");
+}
+
 impl Host {
     fn socket(&self, address: &str) -> UdpSocket {
         let address: IpAddr = address.parse().expect("literal");
@@ -52,7 +60,7 @@ impl Host {
 
     /// Waits for the next packet that the host sends.
     fn packet(&self) -> Vec<u8> {
-        let mut poller = Poller::new(1).expect("epoll");
+        let mut poller = Poller::new().expect("epoll");
         poller
             .add(&self.tun, Token(0), Interest::Readable)
             .expect("add");
@@ -128,6 +136,42 @@ fn statistics_count_packets_and_what_found_the_queue_full() {
     let statistics = host.namespace.run(count).expect("enter");
     assert_eq!(statistics.sent_dropped, 3);
     assert_eq!(statistics.received_packets, 0);
+}
+
+#[test]
+fn a_route_decides_the_congestion_control_of_connections_over_it() {
+    let Some(host) = host(0) else { return };
+    let connect = || {
+        let mut route = RouteSocket::open().expect("netlink");
+        let interface = route.interface("link0").expect("made");
+        for (address, name) in [(V4[1], "reno"), (V6[1], "reno"), ("192.0.2.3", "cubic")] {
+            let destination = Prefix::of_host(address.parse().expect("literal"));
+            let congestion_control = Some(name);
+            let gateway = None;
+            route
+                .add_route(&Route {
+                    destination,
+                    interface,
+                    gateway,
+                    congestion_control,
+                })
+                .expect("route");
+            let domain = if address.contains(':') {
+                Domain::IPV6
+            } else {
+                Domain::IPV4
+            };
+            let socket = Socket::new(domain, Type::STREAM.nonblocking(), None).expect("socket");
+            let address = SocketAddr::new(destination.address, 9);
+            // The SYN is on its way when the call returns; nobody answers.
+            let error = socket
+                .connect(&address.into())
+                .expect_err("not connected yet");
+            assert_eq!(error.raw_os_error(), Some(Errno::INPROGRESS.raw_os_error()));
+            assert_eq!(congestion_control_of(&socket).expect("readable"), name);
+        }
+    };
+    host.namespace.run(connect).expect("enter");
 }
 
 #[test]

@@ -1,0 +1,260 @@
+//! The thread that is the link: it reads what each host sends, lets it cross the path in real
+//! time, and hands it to the other host.
+
+use crate::observer::Observer;
+use crate::path::Path;
+use crate::side::Side;
+use crate::stop::{Stop, StopReason};
+use bytes::Bytes;
+use outlast_core::mechanisms::path::PathMechanismKind;
+use outlast_core::time::{Duration, Instant};
+use outlast_link::LinkConfig;
+use outlast_linux::clock;
+use outlast_linux::poller::{Interest, Poller, Token};
+use outlast_linux::priority::{Priority, raise_current_thread};
+use outlast_linux::timer::Timer;
+use outlast_linux::tun::{MAX_PACKET, Tun, Written};
+use outlast_linux::waker::Waker;
+use std::io;
+use std::sync::Arc;
+use std::thread::{self, JoinHandle};
+
+/// Packets taken from one host before the other one has its turn.
+const BURST: usize = 64;
+
+const TIMER: Token = Token(2);
+const END: Token = Token(3);
+
+/// A running emulator. Dropped, it stops.
+#[derive(Debug)]
+pub(crate) struct Emulator {
+    end: Arc<Waker>,
+    thread: Option<JoinHandle<io::Result<Crossing>>>,
+}
+
+/// What the emulator is to do.
+#[derive(Debug)]
+pub(crate) struct Assignment {
+    pub(crate) link: LinkConfig,
+    /// By [`Side::index`].
+    pub(crate) mechanisms: [PathMechanismKind; 2],
+    /// The hosts' TUN devices, by [`Side::index`].
+    pub(crate) tuns: [Tun; 2],
+    pub(crate) observer: Observer,
+    /// When `stop` is pulled, counted from the workload's first byte, or from the beginning as
+    /// long as there is none.
+    pub(crate) deadline: Duration,
+    pub(crate) stop: Arc<Stop>,
+}
+
+/// What is left of an emulator that has ended.
+#[derive(Debug)]
+pub(crate) struct Crossing {
+    pub(crate) path: Path,
+    pub(crate) effort: Effort,
+    /// The hosts' interfaces, whose statistics go with them.
+    pub(crate) tuns: [Tun; 2],
+}
+
+/// What the emulation cost, and how punctual it was.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct Effort {
+    /// Processor time of the emulator's thread, the kernel's work for it included.
+    pub cpu: Duration,
+    /// From beginning to end.
+    pub elapsed: Duration,
+    /// By how much the latest timer was late at worst.
+    pub worst_delay: Duration,
+    /// How the scheduler treated the thread.
+    pub priority: Priority,
+}
+
+impl Emulator {
+    /// Begins.
+    pub(crate) fn start(assignment: Assignment) -> io::Result<Self> {
+        let end = Arc::new(Waker::new()?);
+        let run = Loop::new(assignment, Arc::clone(&end))?;
+        let thread = thread::Builder::new()
+            .name("link".into())
+            .spawn(move || run.run())?;
+        Ok(Self {
+            end,
+            thread: Some(thread),
+        })
+    }
+
+    /// Ends, and hands out what was observed.
+    pub(crate) fn finish(mut self) -> io::Result<Crossing> {
+        self.end.wake();
+        let thread = self
+            .thread
+            .take()
+            .expect("only `finish` and `drop` take it, each once");
+        thread
+            .join()
+            .unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+    }
+}
+
+impl Drop for Emulator {
+    fn drop(&mut self) {
+        if let Some(thread) = self.thread.take() {
+            self.end.wake();
+            // Nobody is left to hear of it.
+            let _ = thread.join();
+        }
+    }
+}
+
+/// The loop: descriptors, clock and timer around the pure path.
+#[derive(Debug)]
+struct Loop {
+    path: Path,
+    tuns: [Tun; 2],
+    poller: Poller,
+    timer: Timer,
+    end: Arc<Waker>,
+    stop: Arc<Stop>,
+    allowed: Duration,
+    began: Instant,
+    worst_delay: Duration,
+    buffer: Box<[u8]>,
+}
+
+impl Loop {
+    fn new(assignment: Assignment, end: Arc<Waker>) -> io::Result<Self> {
+        let Assignment {
+            link,
+            mechanisms,
+            tuns,
+            observer,
+            deadline,
+            stop,
+        } = assignment;
+        let poller = Poller::new()?;
+        let timer = Timer::new()?;
+        for side in Side::BOTH {
+            poller.add(&tuns[side.index()], token(side), Interest::Readable)?;
+        }
+        poller.add(&timer, TIMER, Interest::Readable)?;
+        poller.add(&*end, END, Interest::Readable)?;
+        let began = clock::now();
+        Ok(Self {
+            path: Path::new(began, link, mechanisms, observer),
+            tuns,
+            poller,
+            timer,
+            end,
+            stop,
+            allowed: deadline,
+            began,
+            worst_delay: Duration::ZERO,
+            buffer: vec![0; MAX_PACKET].into(),
+        })
+    }
+
+    fn run(mut self) -> io::Result<Crossing> {
+        let priority = raise_current_thread();
+        let outcome = self.cross_until_the_end();
+        if outcome.is_err() {
+            // Without a link the workload would wait for its deadline.
+            self.stop.pull(StopReason::Broken);
+        }
+        outcome?;
+        let effort = Effort {
+            cpu: clock::thread_cpu_time(),
+            elapsed: clock::now().since(self.began),
+            worst_delay: self.worst_delay,
+            priority,
+        };
+        Ok(Crossing {
+            path: self.path,
+            effort,
+            tuns: self.tuns,
+        })
+    }
+
+    fn cross_until_the_end(&mut self) -> io::Result<()> {
+        loop {
+            self.catch_up(clock::now())?;
+            self.timer.set(self.next_timeout())?;
+            let (mut fired, mut ended, mut readable) = (false, false, [false; 2]);
+            for ready in self.poller.wait()? {
+                match ready.token {
+                    TIMER => fired = true,
+                    END => ended = true,
+                    Token(index) => readable[usize::from(index == 1)] = true,
+                }
+            }
+            if ended && self.end.reset()? {
+                return Ok(());
+            }
+            if fired {
+                self.timer.note_expiry();
+            }
+            for side in Side::BOTH {
+                if readable[side.index()] {
+                    self.take_burst(side)?;
+                }
+            }
+        }
+    }
+
+    /// Takes what the host of `side` has sent, up to [`BURST`] packets.
+    fn take_burst(&mut self, side: Side) -> io::Result<()> {
+        for _ in 0..BURST {
+            let Some(packet) = self.tuns[side.index()].read(&mut self.buffer)? else {
+                return Ok(());
+            };
+            let bytes = Bytes::copy_from_slice(packet);
+            let now = clock::now();
+            self.catch_up(now)?;
+            self.path.handle_packet(now, side, bytes);
+            self.deliver()?;
+        }
+        Ok(())
+    }
+
+    /// Lets everything happen that is due by `now`.
+    fn catch_up(&mut self, now: Instant) -> io::Result<()> {
+        // Once: what becomes due at `now` itself fires the timer again, after the hosts' turn.
+        if let Some(due) = self.path.poll_timeout().filter(|&due| due <= now) {
+            self.worst_delay = self.worst_delay.max(now.since(due));
+            self.path.handle_timeout(now);
+            self.deliver()?;
+        }
+        if self.deadline() <= now {
+            self.stop.pull(StopReason::Deadline);
+        }
+        Ok(())
+    }
+
+    fn deliver(&mut self) -> io::Result<()> {
+        while let Some((side, packet)) = self.path.poll_transmit() {
+            match self.tuns[side.index()].write(&packet) {
+                Ok(Written::Delivered) => {}
+                // As a host that is too busy to take a packet from its network card.
+                Ok(Written::NoRoom | Written::Down) => self.path.observer.counts.refused += 1,
+                // The bytes came from the other host's kernel; this one's does not take them.
+                Err(error) if error.kind() == io::ErrorKind::InvalidInput => {
+                    self.path.observer.counts.refused += 1;
+                }
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(())
+    }
+
+    fn deadline(&self) -> Instant {
+        self.path.observer.started.unwrap_or(self.began) + self.allowed
+    }
+
+    fn next_timeout(&self) -> Option<Instant> {
+        let deadline = (!self.stop.is_pulled()).then(|| self.deadline());
+        self.path.poll_timeout().into_iter().chain(deadline).min()
+    }
+}
+
+fn token(side: Side) -> Token {
+    Token(side.index() as u64)
+}

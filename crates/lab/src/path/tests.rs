@@ -1,0 +1,261 @@
+//! The path in virtual time, with segments made by hand.
+
+use super::*;
+use crate::status::Status;
+use crate::trace::{Fate, Origin, Trace};
+use outlast_core::mechanisms::path::TakeReason;
+use outlast_core::time::Duration;
+use outlast_link::{OutageProcess, PipeConfig};
+use outlast_wire::{IpHeader, Packet, SeqNumber, TcpFlags, TcpHeader};
+use std::sync::Arc;
+
+/// One way, on both pipes.
+const DELAY: Duration = Duration::from_millis(10);
+/// From the workload's first byte.
+const DOWN: Duration = Duration::from_millis(100);
+const OUTAGE: Duration = Duration::from_millis(500);
+
+/// A path whose clock the test turns.
+struct Walk {
+    path: Path,
+    now: Instant,
+    /// What each host got, and when.
+    received: Vec<(Instant, Side, Packet)>,
+}
+
+impl Walk {
+    fn new(mechanism: PathMechanismKind, change: impl FnOnce(&mut LinkConfig)) -> Self {
+        let pipe = PipeConfig {
+            delay: DELAY,
+            ..PipeConfig::default()
+        };
+        let outages = OutageProcess::Single {
+            start: DOWN,
+            length: OUTAGE,
+        };
+        let mut link = LinkConfig {
+            to_mobile: pipe,
+            to_fixed: pipe,
+            outages,
+            ..LinkConfig::default()
+        };
+        change(&mut link);
+        let observer = Observer::new(Some(Trace::new(1_000)), None, Arc::new(Status::default()));
+        let now = Instant::from_millis(1_000);
+        let path = Path::new(now, link, [mechanism; 2], observer);
+        Self {
+            path,
+            now,
+            received: Vec::new(),
+        }
+    }
+
+    /// Time goes on by `duration`, with every timer at its time.
+    fn wait(&mut self, duration: Duration) {
+        let until = self.now + duration;
+        while let Some(due) = self.path.poll_timeout().filter(|&due| due <= until) {
+            self.now = self.now.max(due);
+            self.path.handle_timeout(self.now);
+            self.collect();
+        }
+        self.now = until;
+    }
+
+    fn send(&mut self, packet: &Packet) {
+        let side = match packet.header().ip.source {
+            address if address == Side::Fixed.ipv4() => Side::Fixed,
+            _ => Side::Mobile,
+        };
+        self.path.handle_packet(self.now, side, packet.to_bytes());
+        self.collect();
+    }
+
+    fn collect(&mut self) {
+        while let Some((side, bytes)) = self.path.poll_transmit() {
+            let packet = Packet::parse(bytes).expect("came in as a packet");
+            self.received.push((self.now, side, packet));
+        }
+    }
+
+    /// The mobile opens a connection; nothing of it is the workload's first byte.
+    fn open(&mut self) {
+        for packet in [
+            segment(Side::Mobile, TcpFlags::SYN, 99, 0, 0),
+            segment(Side::Fixed, TcpFlags::SYN | TcpFlags::ACK, 499, 100, 0),
+            segment(Side::Mobile, TcpFlags::ACK, 100, 500, 0),
+        ] {
+            self.send(&packet);
+            self.wait(10 * DELAY);
+        }
+        assert_eq!(self.received.len(), 3);
+        assert_eq!(self.path.observer.started, None);
+        self.received.clear();
+    }
+
+    fn fates(&self) -> Vec<(Origin, Fate)> {
+        let trace = self.path.observer.trace.as_ref().expect("asked for");
+        trace
+            .packets()
+            .iter()
+            .map(|packet| (packet.origin, packet.fate))
+            .collect()
+    }
+}
+
+/// A segment from the host of `side`.
+fn segment(side: Side, flags: TcpFlags, seq: u32, ack: u32, payload: usize) -> Packet {
+    let ip = IpHeader {
+        source: side.ipv4().into(),
+        destination: side.peer().ipv4().into(),
+        hop_limit: 64,
+        traffic_class: 0,
+        identification: 0,
+    };
+    let (source_port, destination_port) = match side {
+        Side::Fixed => (80, 4_000),
+        Side::Mobile => (4_000, 80),
+    };
+    let tcp = TcpHeader {
+        source_port,
+        destination_port,
+        seq: SeqNumber(seq),
+        ack: SeqNumber(ack),
+        flags,
+        window: 60_000,
+        ..TcpHeader::default()
+    };
+    Packet::tcp_segment(ip, tcp, &vec![7; payload])
+}
+
+/// Data from the fixed host.
+fn data(seq: u32) -> Packet {
+    segment(Side::Fixed, TcpFlags::ACK, seq, 100, 1_000)
+}
+
+#[test]
+fn packets_come_out_at_the_other_side_after_the_delay() {
+    let mut walk = Walk::new(PathMechanismKind::None, |_| {});
+    walk.open();
+    let sent_at = walk.now;
+    walk.send(&data(500));
+    assert!(walk.received.is_empty());
+    walk.wait(DELAY);
+    assert_eq!(walk.received, [(sent_at + DELAY, Side::Mobile, data(500))]);
+    assert_eq!(
+        walk.fates().last(),
+        Some(&(Origin::Host, Fate::Arrived(sent_at + DELAY)))
+    );
+}
+
+#[test]
+fn the_outages_count_from_the_first_byte_of_payload() {
+    let mut walk = Walk::new(PathMechanismKind::None, |_| {});
+    walk.open();
+    walk.wait(10 * DOWN);
+    let started = walk.now;
+    walk.send(&data(500));
+    walk.wait(Duration::from_secs(2));
+    assert_eq!(walk.path.observer.started, Some(started));
+    let trace = walk.path.observer.trace.as_ref().expect("asked for");
+    let changes: Vec<_> = trace
+        .carrier()
+        .iter()
+        .map(|change| (change.at, change.up))
+        .collect();
+    assert_eq!(
+        changes,
+        [(started + DOWN, false), (started + DOWN + OUTAGE, true)]
+    );
+}
+
+#[test]
+fn without_a_gateway_what_meets_the_outage_is_lost() {
+    let mut walk = Walk::new(PathMechanismKind::None, |_| {});
+    walk.open();
+    walk.send(&data(500));
+    walk.wait(DOWN + DELAY);
+    walk.received.clear();
+    walk.send(&data(1_500));
+    let lost_at = walk.now;
+    walk.wait(2 * OUTAGE);
+    assert!(walk.received.is_empty());
+    let fate = Fate::Dropped(lost_at, DropReason::LinkDown);
+    assert_eq!(walk.fates().last(), Some(&(Origin::Host, fate)));
+}
+
+#[test]
+fn a_gateway_keeps_what_meets_the_outage_and_sends_it_when_the_link_is_back() {
+    let mut walk = Walk::new(PathMechanismKind::Hold, |_| {});
+    walk.open();
+    let started = walk.now;
+    walk.send(&data(500));
+    walk.wait(DELAY);
+    walk.send(&segment(Side::Mobile, TcpFlags::ACK, 100, 1_500, 0));
+    walk.wait(DOWN + DELAY);
+    walk.received.clear();
+    walk.send(&data(1_500));
+    assert_eq!(
+        walk.fates().last(),
+        Some(&(Origin::Host, Fate::Taken(TakeReason::LinkDown)))
+    );
+    walk.wait(2 * OUTAGE);
+    let back = started + DOWN + OUTAGE;
+    assert_eq!(
+        walk.received.first(),
+        Some(&(back + DELAY, Side::Mobile, data(1_500)))
+    );
+    let resent = walk
+        .fates()
+        .into_iter()
+        .find(|(origin, _)| origin.is_injected());
+    assert!(matches!(resent, Some((Origin::Resent(_), Fate::Arrived(at))) if at == back + DELAY));
+    assert!(walk.path.observer.counts.resent >= 1);
+}
+
+#[test]
+fn the_gateway_of_the_transmitting_side_hears_of_what_was_flushed() {
+    let mut walk = Walk::new(PathMechanismKind::Hold, |link| {
+        // 1040 bytes take a second: they are being sent when the link goes down.
+        link.to_mobile.rate = outlast_core::units::BitRate::from_bits_per_second(8_320);
+    });
+    walk.open();
+    walk.send(&data(500));
+    walk.wait(DOWN + OUTAGE + Duration::from_secs(2));
+    let fates = walk.fates();
+    let flushed = |fate: &Fate| matches!(fate, Fate::Dropped(_, DropReason::Flushed));
+    assert!(
+        fates
+            .iter()
+            .any(|(origin, fate)| *origin == Origin::Host && flushed(fate))
+    );
+    assert!(
+        walk.received
+            .iter()
+            .any(|(_, side, packet)| { *side == Side::Mobile && *packet == data(500) })
+    );
+}
+
+#[test]
+fn what_is_lost_on_the_way_is_nobodys_to_know() {
+    for reason in DropReason::ALL {
+        let hidden = matches!(reason, DropReason::Loss | DropReason::InFlight);
+        assert_eq!(known_at_the_near_end(reason).is_none(), hidden, "{reason}");
+    }
+    let mut walk = Walk::new(PathMechanismKind::Hold, |link| link.to_mobile.loss = 1.0);
+    walk.send(&data(500));
+    walk.wait(DOWN / 2);
+    assert!(walk.received.is_empty());
+    assert_eq!(walk.path.observer.counts.resent, 0);
+}
+
+#[test]
+fn what_is_no_ip_packet_crosses_and_is_counted() {
+    let mut walk = Walk::new(PathMechanismKind::Hold, |_| {});
+    let odd = Bytes::from_static(&[0x45, 0, 0]);
+    walk.path.handle_packet(walk.now, Side::Fixed, odd.clone());
+    let due = walk.path.poll_timeout().expect("it is on its way");
+    walk.path.handle_timeout(due);
+    assert_eq!(walk.path.poll_transmit(), Some((Side::Mobile, odd)));
+    assert_eq!(walk.path.observer.counts.opaque, 1);
+    assert_eq!(walk.path.observer.started, None);
+}

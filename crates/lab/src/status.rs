@@ -1,0 +1,106 @@
+//! What a running lab shows of itself: written by the emulator and the workload, read by whoever
+//! draws the progress.
+
+use outlast_core::time::{Duration, Instant};
+use outlast_link::Way;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+
+/// Shared between the threads of one lab. Each value stands for itself, so that the weakest
+/// memory order is enough.
+#[derive(Debug)]
+pub(crate) struct Status {
+    link_up: AtomicBool,
+    outages: AtomicU64,
+    /// Nanoseconds of the workload's first byte; zero before.
+    started: AtomicU64,
+    delivered: [AtomicU64; 2],
+    received: AtomicU64,
+    updates: AtomicU64,
+    injected: AtomicU64,
+}
+
+/// How a run is getting on.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct Progress {
+    /// Since the workload's first byte; zero before.
+    pub elapsed: Duration,
+    /// Whether the link is up.
+    pub link_up: bool,
+    /// How often it went down.
+    pub outages: u64,
+    /// Payload bytes that the receiving application has; for commands, those that came out of
+    /// the link, the busier way.
+    pub received: u64,
+    /// Payload bytes that it is to have; `None` if nobody knows.
+    pub goal: Option<u64>,
+    /// Updates that the mobile saw; zero unless interactive.
+    pub updates: u64,
+    /// Packets that Outlast put on the path.
+    pub injected: u64,
+}
+
+impl Default for Status {
+    fn default() -> Self {
+        Self {
+            link_up: AtomicBool::new(true),
+            outages: AtomicU64::new(0),
+            started: AtomicU64::new(0),
+            delivered: [AtomicU64::new(0), AtomicU64::new(0)],
+            received: AtomicU64::new(0),
+            updates: AtomicU64::new(0),
+            injected: AtomicU64::new(0),
+        }
+    }
+}
+
+impl Status {
+    pub(crate) fn start(&self, now: Instant) {
+        self.started.store(now.as_nanos().max(1), Relaxed);
+    }
+
+    pub(crate) fn set_link_up(&self, up: bool) {
+        self.link_up.store(up, Relaxed);
+        if !up {
+            self.outages.fetch_add(1, Relaxed);
+        }
+    }
+
+    pub(crate) fn count_injected(&self) {
+        self.injected.fetch_add(1, Relaxed);
+    }
+
+    pub(crate) fn set_delivered(&self, way: Way, bytes: u64) {
+        self.delivered[usize::from(way == Way::ToFixed)].store(bytes, Relaxed);
+    }
+
+    /// The receiving application has `bytes` in all.
+    pub(crate) fn set_received(&self, bytes: u64) {
+        self.received.store(bytes, Relaxed);
+    }
+
+    pub(crate) fn count_update(&self) {
+        self.updates.fetch_add(1, Relaxed);
+    }
+
+    /// How things are at `now`, for a workload that is to deliver `goal` bytes.
+    pub(crate) fn progress(&self, now: Instant, goal: Option<u64>) -> Progress {
+        let started = self.started.load(Relaxed);
+        let delivered = self.delivered.each_ref().map(|bytes| bytes.load(Relaxed));
+        let received = match self.received.load(Relaxed) {
+            0 if goal.is_none() => delivered[0].max(delivered[1]),
+            received => received,
+        };
+        Progress {
+            elapsed: match started {
+                0 => Duration::ZERO,
+                nanos => now.since(Instant::from_nanos(nanos)),
+            },
+            link_up: self.link_up.load(Relaxed),
+            outages: self.outages.load(Relaxed),
+            received,
+            goal,
+            updates: self.updates.load(Relaxed),
+            injected: self.injected.load(Relaxed),
+        }
+    }
+}

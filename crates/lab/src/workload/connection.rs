@@ -1,0 +1,210 @@
+//! A TCP connection between the two hosts; every wait ends when the run is stopped.
+
+use super::Context;
+use crate::error::LabError;
+use crate::side::Side;
+use crate::stop::Stop;
+use outlast_linux::socket::{TcpInfo, set_congestion_control, set_user_timeout};
+use outlast_linux::timer::Timer;
+use rustix::event::{PollFd, PollFlags, poll};
+use rustix::fd::{AsFd, BorrowedFd};
+use rustix::io::Errno;
+use socket2::Socket;
+use std::io::{self, Read, Write};
+
+/// Why an operation on a connection did not come to its end.
+#[derive(Debug)]
+pub(super) enum Interrupted {
+    /// The run is stopped.
+    Stopped,
+    /// The connection is gone.
+    Failed(io::Error),
+}
+
+/// One end of a connection.
+#[derive(Debug)]
+pub(super) struct Connection<'a> {
+    socket: Socket,
+    stop: &'a Stop,
+}
+
+/// Both ends of a connection that the mobile has opened to the fixed host.
+#[derive(Debug)]
+pub(super) struct Ends<'a> {
+    pub(super) mobile: Connection<'a>,
+    pub(super) fixed: Connection<'a>,
+}
+
+impl Interrupted {
+    /// Whether a host gave the connection up, unanswered for too long.
+    pub(super) fn is_timeout(&self) -> bool {
+        matches!(self, Self::Failed(error) if error.kind() == io::ErrorKind::TimedOut)
+    }
+
+    /// What went wrong, in words; nothing did when the run was stopped.
+    pub(super) fn failure(&self) -> Option<String> {
+        match self {
+            Self::Stopped => None,
+            Self::Failed(error) => Some(error.to_string()),
+        }
+    }
+}
+
+impl From<io::Error> for Interrupted {
+    fn from(error: io::Error) -> Self {
+        Self::Failed(error)
+    }
+}
+
+/// Opens a connection from the mobile to the fixed host.
+///
+/// The outer error is the lab's, the inner one the connection's.
+pub(super) fn open<'a>(cx: &Context<'a>) -> Result<Result<Ends<'a>, Interrupted>, LabError> {
+    let listener = cx.fixed.tcp_socket(cx.address(Side::Fixed))?;
+    let client = cx.mobile.tcp_socket(cx.address(Side::Fixed))?;
+    for socket in [&listener, &client] {
+        set_congestion_control(socket, cx.tuning.congestion())?;
+        if let Some(timeout) = cx.user_timeout() {
+            set_user_timeout(socket, timeout)?;
+        }
+    }
+    let listen = || {
+        listener.bind(&cx.server_address().into())?;
+        listener.listen(1)?;
+        listener.local_addr()
+    };
+    let address = listen().map_err(|source| LabError::Socket {
+        action: "listen",
+        source,
+    })?;
+    Ok(establish(cx.stop, client, &listener, &address))
+}
+
+fn establish<'a>(
+    stop: &'a Stop,
+    client: Socket,
+    listener: &Socket,
+    address: &socket2::SockAddr,
+) -> Result<Ends<'a>, Interrupted> {
+    match client.connect(address) {
+        Err(error) if error.raw_os_error() == Some(Errno::INPROGRESS.raw_os_error()) => {}
+        outcome => outcome?,
+    }
+    wait(stop, &[(client.as_fd(), PollFlags::OUT)])?;
+    if let Some(error) = client.take_error()? {
+        return Err(error.into());
+    }
+    wait(stop, &[(listener.as_fd(), PollFlags::IN)])?;
+    let (server, _) = listener.accept()?;
+    server.set_nonblocking(true)?;
+    server.set_tcp_nodelay(true)?;
+    let end = |socket| Connection { socket, stop };
+    Ok(Ends {
+        mobile: end(client),
+        fixed: end(server),
+    })
+}
+
+impl Connection<'_> {
+    /// Reads what there is, waiting for it; zero at the end of the stream.
+    pub(super) fn read(&mut self, buffer: &mut [u8]) -> Result<usize, Interrupted> {
+        loop {
+            match self.socket.read(buffer) {
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                    wait(self.stop, &[(self.socket.as_fd(), PollFlags::IN)])?;
+                }
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                outcome => return Ok(outcome?),
+            }
+        }
+    }
+
+    /// Writes all of `bytes`, waiting for room.
+    pub(super) fn write_all(&mut self, mut bytes: &[u8]) -> Result<(), Interrupted> {
+        while !bytes.is_empty() {
+            match self.socket.write(bytes) {
+                Ok(written) => bytes = &bytes[written..],
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                    wait(self.stop, &[(self.socket.as_fd(), PollFlags::OUT)])?;
+                }
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+        Ok(())
+    }
+
+    /// Waits until there is something to read, or the timer has expired; whether it has.
+    pub(super) fn wait_or_timer(&self, timer: &Timer) -> Result<bool, Interrupted> {
+        let fds = [
+            (self.socket.as_fd(), PollFlags::IN),
+            (timer.as_fd(), PollFlags::IN),
+        ];
+        Ok(wait(self.stop, &fds)? == 1)
+    }
+
+    /// Waits until the timer has expired, whatever the peer sends meanwhile.
+    pub(super) fn wait_for_tick(&self, timer: &Timer) -> Result<(), Interrupted> {
+        // Errors are always reported.
+        let fds = [
+            (self.socket.as_fd(), PollFlags::empty()),
+            (timer.as_fd(), PollFlags::IN),
+        ];
+        match wait(self.stop, &fds)? {
+            0 => Err(self.end()),
+            _ => Ok(()),
+        }
+    }
+
+    /// Waits until the run is stopped or the connection is gone; what else the peer may say is
+    /// not waited for.
+    pub(super) fn wait_for_end(&self) -> Interrupted {
+        match wait(self.stop, &[(self.socket.as_fd(), PollFlags::empty())]) {
+            Ok(_) => self.end(),
+            Err(interrupted) => interrupted,
+        }
+    }
+
+    /// How the connection ended.
+    fn end(&self) -> Interrupted {
+        match self.socket.take_error() {
+            Ok(Some(error)) | Err(error) => Interrupted::Failed(error),
+            // The peer has closed: it has all that it wants.
+            Ok(None) => Interrupted::Stopped,
+        }
+    }
+
+    /// The kernel's account.
+    pub(super) fn info(&self) -> Result<TcpInfo, LabError> {
+        Ok(TcpInfo::of(&self.socket)?)
+    }
+}
+
+/// Waits for the first of `fds` that is ready, and answers which; no wait outlives the run.
+pub(super) fn wait(stop: &Stop, fds: &[(BorrowedFd<'_>, PollFlags)]) -> Result<usize, Interrupted> {
+    let mut all: Vec<_> = fds
+        .iter()
+        .map(|(fd, flags)| PollFd::from_borrowed_fd(*fd, *flags))
+        .collect();
+    all.push(PollFd::new(stop, PollFlags::IN));
+    loop {
+        match poll(&mut all, None) {
+            Ok(_) => {}
+            Err(Errno::INTR) => continue,
+            Err(errno) => return Err(Interrupted::Failed(errno.into())),
+        }
+        if stop.is_pulled() {
+            return Err(Interrupted::Stopped);
+        }
+        if let Some(ready) = all.iter().position(|fd| !fd.revents().is_empty()) {
+            return Ok(ready);
+        }
+    }
+}
+
+/// Waits until `timer` has expired.
+pub(super) fn wait_for_timer(stop: &Stop, timer: &mut Timer) -> Result<(), Interrupted> {
+    wait(stop, &[(timer.as_fd(), PollFlags::IN)])?;
+    timer.consume()?;
+    Ok(())
+}

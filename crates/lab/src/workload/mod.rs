@@ -1,0 +1,151 @@
+//! What the two hosts do, with real sockets.
+
+mod bulk;
+mod command;
+mod connection;
+mod interactive;
+mod message;
+mod request_response;
+
+use crate::delivery::DeliveryLog;
+use crate::error::LabError;
+use crate::host::Host;
+use crate::side::Side;
+use crate::status::Status;
+use crate::stop::Stop;
+use crate::tuning::Tuning;
+use connection::Interrupted;
+use outlast_core::time::{Duration, Instant};
+use outlast_linux::clock;
+use outlast_linux::socket::TcpInfo;
+use outlast_scenario::{IpVersion, Scenario, Workload};
+use std::net::{IpAddr, SocketAddr};
+
+/// What a workload works with.
+#[derive(Debug)]
+pub(crate) struct Context<'a> {
+    pub(crate) scenario: &'a Scenario,
+    pub(crate) fixed: &'a Host,
+    pub(crate) mobile: &'a Host,
+    pub(crate) tuning: &'a Tuning,
+    /// Which stream of generated content is sent.
+    pub(crate) seed: u64,
+    pub(crate) stop: &'a Stop,
+    pub(crate) status: &'a Status,
+}
+
+/// What came of a workload.
+#[derive(Clone, Debug)]
+pub(crate) struct Outcome {
+    /// Whether it came to its end.
+    pub(crate) completed: bool,
+    /// Whether what arrived is what was sent; `None` if that cannot be told.
+    pub(crate) intact: Option<bool>,
+    /// When it came to its end, or was given up.
+    pub(crate) ended: Instant,
+    /// When the receiving application got new bytes; `None` if only the link can tell.
+    pub(crate) deliveries: Option<DeliveryLog>,
+    /// The kernel's account of the payload's sender; `None` if only its host can tell.
+    pub(crate) sender: Option<SenderAccount>,
+    /// Whether a host gave a connection up after its timeout.
+    pub(crate) timed_out: bool,
+    /// What went wrong, in words.
+    pub(crate) failure: Option<String>,
+    /// Updates seen by the mobile; interactive only.
+    pub(crate) updates: Option<u32>,
+}
+
+/// What sending cost. Numbers that the kernel does not tell are `None`.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub(crate) struct SenderAccount {
+    pub(crate) timeouts: Option<u64>,
+    pub(crate) retransmitted_bytes: Option<u64>,
+}
+
+/// Carries the scenario's workload out, to its end or until the run is stopped.
+pub(crate) fn run(cx: &Context<'_>) -> Result<Outcome, LabError> {
+    match &cx.scenario.workload {
+        Workload::Bulk { bytes, direction } => bulk::run(cx, *bytes, *direction),
+        Workload::Interactive {
+            interval,
+            update,
+            request,
+            duration,
+        } => {
+            let sizes = message::Sizes {
+                request: request.0,
+                response: update.0,
+            };
+            interactive::run(cx, *interval, *duration, sizes)
+        }
+        Workload::RequestResponse {
+            requests,
+            request,
+            response,
+            think,
+        } => {
+            let sizes = message::Sizes {
+                request: request.0,
+                response: response.0,
+            };
+            request_response::run(cx, *requests, *think, sizes)
+        }
+        Workload::Command(commands) => command::run(cx, commands),
+    }
+}
+
+/// Payload bytes that the receiving application is to get; `None` if nobody knows beforehand.
+pub(crate) fn goal(workload: &Workload) -> Option<u64> {
+    match workload {
+        Workload::Bulk { bytes, .. } => Some(bytes.0),
+        Workload::RequestResponse {
+            requests, response, ..
+        } => Some(response.0.saturating_mul(u64::from(*requests))),
+        Workload::Interactive { .. } | Workload::Command(_) => None,
+    }
+}
+
+impl Context<'_> {
+    /// The address of the host of `side` under which the workload reaches it.
+    pub(crate) fn address(&self, side: Side) -> IpAddr {
+        match self.scenario.stack.ip {
+            IpVersion::V4 => side.ipv4().into(),
+            IpVersion::V6 => side.ipv6().into(),
+        }
+    }
+
+    /// The user timeout of every socket.
+    fn user_timeout(&self) -> Option<Duration> {
+        self.scenario.outlast.user_timeout
+    }
+
+    /// Where the server listens; the kernel picks the port.
+    fn server_address(&self) -> SocketAddr {
+        SocketAddr::new(self.address(Side::Fixed), 0)
+    }
+}
+
+impl Outcome {
+    /// A workload that ended now, before it had begun.
+    fn not_begun(interrupted: &Interrupted) -> Self {
+        Self {
+            completed: false,
+            intact: None,
+            ended: clock::now(),
+            deliveries: Some(DeliveryLog::default()),
+            sender: Some(SenderAccount::default()),
+            timed_out: interrupted.is_timeout(),
+            failure: interrupted.failure(),
+            updates: None,
+        }
+    }
+}
+
+impl SenderAccount {
+    fn of(info: &TcpInfo) -> Self {
+        Self {
+            timeouts: info.timeouts().map(u64::from),
+            retransmitted_bytes: info.retransmitted_bytes(),
+        }
+    }
+}

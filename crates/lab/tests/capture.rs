@@ -1,0 +1,140 @@
+//! Captures and traces tell what happened to each packet.
+
+mod support;
+
+use bytes::Bytes;
+use outlast_lab::trace::{Fate, Origin};
+use outlast_lab::{Lab, Side};
+use outlast_link::{DropReason, Way};
+use outlast_wire::Packet;
+use outlast_wire::pcapng::{Block, Direction, Reader};
+use std::fs;
+use support::{run_lab, scenario};
+
+/// A packet of a capture file.
+struct Captured {
+    packet: Packet,
+    direction: Direction,
+    comment: String,
+}
+
+fn read(file: &std::path::Path) -> Vec<Captured> {
+    let bytes = fs::read(file).expect("written");
+    let mut last = None;
+    let packets = Reader::new(&bytes).map(|block| block.expect("well-formed"));
+    let packets = packets.filter_map(|block| match block {
+        Block::Packet(packet) => {
+            assert!(last <= Some(packet.time), "in the order of time");
+            last = Some(packet.time);
+            Some(Captured {
+                packet: Packet::parse(Bytes::copy_from_slice(packet.data)).expect("an IP packet"),
+                direction: packet.direction,
+                comment: packet.comment.unwrap_or_default().into_owned(),
+            })
+        }
+        Block::Section(_) | Block::Interface(_) => None,
+    });
+    packets.collect()
+}
+
+#[test]
+fn both_ends_see_what_passes_them_and_what_became_of_it() {
+    let scenario = scenario(
+        "name = \"tunnel\"\n[link]\nrate = \"8 Mbit/s\"\ndelay = \"10 ms\"\nqueue = 40\n\
+         [link.outages]\nprocess = \"single\"\nstart = \"400 ms\"\nlength = \"600 ms\"\n\
+         [workload]\nkind = \"bulk\"\nbytes = \"1 MB\"\n\
+         [outlast]\ngateway = \"hold\"\nmobile = \"hold\"\n[run]\ndeadline = \"30 s\"\n",
+    );
+    let place = tempfile::tempdir().expect("directory");
+    let lab = Lab::new(&scenario, 0).expect("the lab has it");
+    let lab = lab
+        .with_capture(place.path(), "run")
+        .with_trace(Lab::TRACED_PACKETS);
+    let Some(report) = run_lab(&lab) else { return };
+    assert_eq!(report.warnings, Vec::<String>::new());
+    let result = &report.result;
+    assert!(
+        result.completed && result.intact == Some(true),
+        "{:?}",
+        result.error
+    );
+
+    let [fixed, mobile] = report
+        .captures
+        .as_ref()
+        .expect("asked for")
+        .each_ref()
+        .map(|f| read(f));
+    let count = |packets: &[Captured], direction, text: &str| {
+        let matching = packets.iter().filter(|p| p.direction == direction);
+        matching.filter(|p| p.comment.contains(text)).count() as u64
+    };
+    let drops = result.dropped_packets.expect("counted");
+    assert!(drops.flushed > 0);
+    let flushed = "dropped by the link: flushed when the link went down";
+    let seen = [&fixed, &mobile].map(|packets| count(packets, Direction::Outbound, flushed));
+    assert_eq!(seen[0] + seen[1], drops.flushed);
+    for packets in [&fixed, &mobile] {
+        assert!(
+            packets
+                .iter()
+                .all(|captured| captured.packet.checksums_ok())
+        );
+        assert!(
+            packets
+                .iter()
+                .any(|captured| captured.comment.contains("the link went up"))
+        );
+    }
+    let resent = count(&fixed, Direction::Outbound, "sent by Outlast")
+        + count(&mobile, Direction::Outbound, "sent by Outlast");
+    assert_eq!(resent, result.injected_packets);
+    // What leaves the link at an end is what that end's capture has as received.
+    let received = [&mobile, &fixed].map(|packets| count(packets, Direction::Inbound, ""));
+    assert_eq!(received, report.link.map(|way| way.delivered));
+
+    let trace = report.trace.as_ref().expect("asked for");
+    assert_eq!(trace.omitted(), 0);
+    assert_eq!(
+        trace
+            .carrier()
+            .iter()
+            .map(|change| change.up)
+            .collect::<Vec<_>>(),
+        [false, true]
+    );
+    let traced = |way, test: &dyn Fn(Fate, Origin) -> bool| {
+        let packets = trace.packets().iter().filter(|packet| packet.way == way);
+        packets
+            .filter(|packet| test(packet.fate, packet.origin))
+            .count() as u64
+    };
+    let flushed = |fate, _| matches!(fate, Fate::Dropped(_, DropReason::Flushed));
+    assert_eq!(
+        Way::BOTH
+            .map(|way| traced(way, &flushed))
+            .iter()
+            .sum::<u64>(),
+        drops.flushed
+    );
+    let resent = |_, origin: Origin| origin.is_injected();
+    assert_eq!(
+        Way::BOTH
+            .map(|way| traced(way, &resent))
+            .iter()
+            .sum::<u64>(),
+        result.injected_packets
+    );
+    assert!(
+        trace
+            .packets()
+            .iter()
+            .all(|packet| packet.side() == Side::reached_by(packet.way).peer())
+    );
+    let started = report.started.expect("bytes were sent");
+    let first = trace
+        .packets()
+        .iter()
+        .find(|p| p.segment.is_some_and(|s| s.payload_len > 0));
+    assert_eq!(first.map(|packet| packet.at), Some(started));
+}

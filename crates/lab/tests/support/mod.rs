@@ -1,0 +1,45 @@
+//! What the tests of the lab share.
+#![allow(dead_code, reason = "each test program uses a part")]
+#![expect(clippy::print_stderr, reason = "a skipped test names what is missing")]
+
+use outlast_lab::{Cancel, Lab, LabError, RunReport};
+use outlast_scenario::Scenario;
+use std::path::Path;
+
+/// The scenario that `text` describes.
+pub(crate) fn scenario(text: &str) -> Scenario {
+    match Scenario::parse(text, "test.toml", Path::new(".")) {
+        Ok(scenario) => scenario,
+        Err(error) => panic!("{}", error.render(100)),
+    }
+}
+
+/// Runs `text`; where this machine lacks what a lab needs, says so and answers `None`: the test
+/// is to return.
+///
+/// Root has it, and so has an ordinary user below `unshare --user --map-root-user`.
+pub(crate) fn run(text: &str) -> Option<RunReport> {
+    run_lab(&Lab::new(&scenario(text), 0).expect("the lab has it"))
+}
+
+/// As [`run`], with a lab that was made before.
+pub(crate) fn run_lab(lab: &Lab) -> Option<RunReport> {
+    match lab.run(&Cancel::new().expect("eventfd"), |_| {}) {
+        Ok(report) => {
+            for warning in &report.warnings {
+                eprintln!("warning: {warning}");
+            }
+            Some(report)
+        }
+        Err(error) if error.is_missing_capability() => {
+            skip(&error);
+            None
+        }
+        Err(error) => panic!("{error}: {error:?}"),
+    }
+}
+
+/// Says why a test does not run.
+pub(crate) fn skip(error: &LabError) {
+    eprintln!("skipped: {error}");
+}
