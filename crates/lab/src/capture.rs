@@ -239,7 +239,7 @@ fn injected(reason: SendReason) -> &'static str {
         SendReason::Unacknowledged => "on the link when it went down, and not acknowledged",
         SendReason::RepeatedKick => "the flow does not move yet",
         SendReason::SmartLink => "the kept packet of the smart link layer",
-        SendReason::InTurn => "it had waited behind what was kept",
+        SendReason::Nudge => "lets the sender measure its round trip while the link is down",
     }
 }
 

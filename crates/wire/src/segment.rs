@@ -168,6 +168,10 @@ struct Headers {
     bytes: Vec<u8>,
 }
 
+/// The `size` of a packet that is given back as it is. One that is cut may yet come out in one
+/// piece: without its jumbo payload option it is shorter.
+const UNCUT: u32 = u32::MAX;
+
 /// The packets that a super-segment is cut into, in order; see [`Packet::segment_to_mtu`].
 #[derive(Clone, Debug)]
 pub struct Segments {
@@ -185,7 +189,7 @@ impl Segments {
         Self {
             packet: packet.clone(),
             headers: Vec::new(),
-            size: u32::MAX,
+            size: UNCUT,
             next: Some(0),
         }
     }
@@ -201,7 +205,7 @@ impl Iterator for Segments {
         let length = left.min(self.size);
         let last = length == left;
         self.next = if last { None } else { Some(offset + length) };
-        if length == payload_len {
+        if self.size == UNCUT {
             return Some(self.packet.clone());
         }
         let header = self.header(offset, length, last);
