@@ -1,1 +1,35 @@
-//! placeholder
+//! Published figures and tables, and experiments of our own: run on the live lab, judged by their
+//! numbers, and presented.
+//!
+//! An [`Experiment`] is a declaration: which runs its figures need, what was claimed beforehand, and
+//! how the numbers are shown. [`run::run`] carries the runs out, many at once, and stores each as
+//! soon as it is done; [`page::page`] makes the report of what is stored, now or later.
+//!
+//! | module | what lives there |
+//! |---|---|
+//! | [`experiment`] | what an experiment is, and the list of them |
+//! | [`job`] | one run of a scenario, before it is carried out |
+//! | [`batch`] | many runs at once |
+//! | [`record`] | one run, after it was carried out |
+//! | [`store`] | the files that hold the runs |
+//! | [`page`] | the report |
+//! | [`scott_mapp`] | figures of "Link Layer-Based TCP Optimisation for Disconnecting Networks" |
+//! | [`hold_matrix`] | resume time by congestion control, SACK, direction, outage and placement |
+//! | [`hold_channel`] | utilisation of the paper's channel |
+#![forbid(unsafe_code)]
+
+pub mod batch;
+pub mod diagram;
+pub mod experiment;
+pub mod hold_channel;
+pub mod hold_matrix;
+pub mod job;
+pub mod page;
+mod present;
+pub mod record;
+pub mod run;
+pub mod scott_mapp;
+pub mod setting;
+pub mod store;
+
+pub use experiment::{ALL, Experiment, Extent, Figure, named};

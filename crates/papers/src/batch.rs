@@ -1,0 +1,357 @@
+//! Many runs at once.
+//!
+//! A run spends most of its time waiting, so that a small machine carries a dozen; what it cannot
+//! do is emulate a link on time when too many are busy. Runs whose link is fast therefore count for
+//! more, and a run of which the lab says that its numbers are doubtful is carried out again.
+
+use crate::job::{Job, Watch};
+use crate::record::Record;
+use outlast_core::time::{Duration, Instant};
+use outlast_lab::{Cancel, Lab, LabError, RunReport};
+use outlast_linux::clock;
+use outlast_linux::socket::SocketError;
+use std::io;
+use std::sync::mpsc::{self, RecvTimeoutError, Sender};
+use std::thread;
+
+/// How a batch is carried out.
+#[derive(Clone, Debug)]
+pub struct Plan {
+    /// How much [`Job::weight`] may be under way at once.
+    pub capacity: u32,
+    /// The version that goes into the records.
+    pub version: String,
+}
+
+/// How a batch is getting on.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub struct Progress {
+    /// Runs that are done, those that were there already among them.
+    pub done: usize,
+    /// All runs.
+    pub total: usize,
+    /// Runs under way.
+    pub running: usize,
+    /// Runs that had to be carried out again, as the machine was too busy.
+    pub repeated: usize,
+    /// About how long it still takes.
+    pub left: Duration,
+}
+
+/// A run that this machine cannot carry out, as it lacks a part that other runs do not need.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct Gap {
+    /// The cell that stays empty.
+    pub cell: String,
+    /// What is missing.
+    pub reason: String,
+}
+
+/// Why a batch ended early. What was done until then is stored.
+#[derive(Debug, thiserror::Error)]
+pub enum BatchError {
+    /// A run failed, or the user asked for an end.
+    #[error("{cell}: the run failed")]
+    Lab {
+        /// The cell of the run.
+        cell: String,
+        /// Why.
+        #[source]
+        source: LabError,
+    },
+    /// The user asked for an end.
+    #[error("cancelled")]
+    Cancelled,
+    /// A finished run could not be stored.
+    #[error("cannot store a finished run")]
+    Store(#[source] io::Error),
+    /// A thread could not be started.
+    #[error("cannot start a thread")]
+    Thread(#[source] io::Error),
+}
+
+/// How many runs of 10 Mbit/s a machine with two cores emulates on time.
+pub const CAPACITY: u32 = 12;
+
+/// A run is carried out at most this often.
+const ATTEMPTS: u32 = 3;
+/// How often the progress is shown while nothing happens.
+const TICK: Duration = Duration::from_millis(250);
+
+/// Carries `jobs` out, `done_before` others being done already. Every finished run is given to
+/// `finished`, and how the batch gets on to `progress`, by the thread that calls this.
+///
+/// The longest runs come first, so that none is left alone at the end.
+///
+/// # Errors
+/// When a run fails, the batch is cancelled, or a run cannot be stored; all others are then ended.
+pub fn run(
+    jobs: Vec<Job>,
+    done_before: usize,
+    plan: &Plan,
+    cancel: &Cancel,
+    mut finished: impl FnMut(&Record) -> io::Result<()>,
+    mut progress: impl FnMut(&Progress),
+) -> Result<Vec<Gap>, BatchError> {
+    let mut batch = Batch::new(jobs, done_before, plan.capacity);
+    let (sender, receiver) = mpsc::channel();
+    thread::scope(|scope| {
+        loop {
+            while let Some(attempt) = batch.next(clock::now()) {
+                let report = Report {
+                    sender: sender.clone(),
+                    number: attempt.number,
+                };
+                let work = move || report.send(attempt.carry_out(cancel));
+                let thread = thread::Builder::new().name("run".into());
+                if let Err(source) = thread.spawn_scoped(scope, work) {
+                    batch.fail(BatchError::Thread(source), cancel);
+                }
+            }
+            progress(&batch.progress(clock::now()));
+            if batch.under_way.is_empty() {
+                return;
+            }
+            match receiver.recv_timeout(TICK) {
+                Ok((number, outcome)) => {
+                    if let Some(record) = batch.settle(number, outcome, plan, cancel)
+                        && let Err(source) = finished(&record)
+                    {
+                        batch.fail(BatchError::Store(source), cancel);
+                    }
+                }
+                Err(RecvTimeoutError::Timeout) => {}
+                Err(RecvTimeoutError::Disconnected) => unreachable!("`sender` is still here"),
+            }
+        }
+    });
+    match batch.failure {
+        Some(failure) => Err(failure),
+        None => Ok(batch.gaps),
+    }
+}
+
+/// The runs that wait and those under way.
+struct Batch {
+    /// The next one last.
+    waiting: Vec<Waiting>,
+    under_way: Vec<UnderWay>,
+    started: usize,
+    capacity: u32,
+    counts: Progress,
+    gaps: Vec<Gap>,
+    failure: Option<BatchError>,
+}
+
+struct Waiting {
+    job: Job,
+    attempts: u32,
+    expected: Duration,
+}
+
+struct UnderWay {
+    number: usize,
+    job: Job,
+    /// This one included.
+    attempts: u32,
+    since: Instant,
+    expected: Duration,
+}
+
+/// A run that begins.
+struct Attempt {
+    number: usize,
+    job: Job,
+}
+
+/// What came of a run; `None` if its thread panicked.
+type Outcome = Option<Result<Box<RunReport>, LabError>>;
+
+/// Tells what came of a run exactly once, be it that its thread panicked.
+struct Report {
+    sender: Sender<(usize, Outcome)>,
+    number: usize,
+}
+
+impl Report {
+    fn send(mut self, outcome: Result<RunReport, LabError>) {
+        self.tell(Some(outcome.map(Box::new)));
+        std::mem::forget(self);
+    }
+
+    fn tell(&mut self, outcome: Outcome) {
+        // Nobody listens any more only if the batch's own thread panicked.
+        let _ = self.sender.send((self.number, outcome));
+    }
+}
+
+impl Drop for Report {
+    fn drop(&mut self) {
+        self.tell(None);
+    }
+}
+
+impl Attempt {
+    fn carry_out(&self, cancel: &Cancel) -> Result<RunReport, LabError> {
+        let mut lab = Lab::new(&self.job.scenario, self.job.index)?;
+        if self.job.watch != Watch::Nothing {
+            lab = lab.with_trace(Lab::TRACED_PACKETS);
+        }
+        lab.run(cancel, |_| {})
+    }
+}
+
+impl Batch {
+    fn new(jobs: Vec<Job>, done_before: usize, capacity: u32) -> Self {
+        let total = jobs.len() + done_before;
+        let mut waiting: Vec<Waiting> = jobs
+            .into_iter()
+            .map(|job| Waiting {
+                expected: job.expected(),
+                job,
+                attempts: 0,
+            })
+            .collect();
+        // Stable, so that runs of equal length keep their order; the next one is last.
+        waiting.reverse();
+        waiting.sort_by_key(|waiting| waiting.expected);
+        Self {
+            waiting,
+            under_way: Vec::new(),
+            started: 0,
+            capacity,
+            counts: Progress {
+                done: done_before,
+                total,
+                ..Progress::default()
+            },
+            gaps: Vec::new(),
+            failure: None,
+        }
+    }
+
+    /// The next run, if there is capacity for it. One that is too heavy for all of it runs alone.
+    fn next(&mut self, now: Instant) -> Option<Attempt> {
+        let used: u32 = self.under_way.iter().map(|run| run.job.weight()).sum();
+        let weight = self.waiting.last()?.job.weight();
+        if !self.under_way.is_empty() && used.saturating_add(weight) > self.capacity {
+            return None;
+        }
+        let Waiting {
+            job,
+            attempts,
+            expected,
+        } = self.waiting.pop()?;
+        let number = self.started;
+        self.started += 1;
+        let attempt = Attempt {
+            number,
+            job: job.clone(),
+        };
+        self.under_way.push(UnderWay {
+            number,
+            job,
+            attempts: attempts + 1,
+            since: now,
+            expected,
+        });
+        Some(attempt)
+    }
+
+    /// Takes the outcome of a run; answers its record if it counts.
+    fn settle(
+        &mut self,
+        number: usize,
+        outcome: Outcome,
+        plan: &Plan,
+        cancel: &Cancel,
+    ) -> Option<Record> {
+        let position = self.under_way.iter().position(|run| run.number == number);
+        let run = self
+            .under_way
+            .swap_remove(position.expect("every run reports once"));
+        let cell = run.job.cell.clone();
+        match outcome {
+            // A panic is passed on by the scope; nothing more is begun.
+            None | Some(Err(LabError::Cancelled)) => self.fail(BatchError::Cancelled, cancel),
+            Some(Err(source)) if is_gap(&source) => {
+                self.counts.done += 1;
+                self.gaps.push(Gap {
+                    cell,
+                    reason: source.to_string(),
+                });
+            }
+            Some(Err(source)) => self.fail(BatchError::Lab { cell, source }, cancel),
+            Some(Ok(report)) if !report.warnings.is_empty() && run.attempts < ATTEMPTS => {
+                self.counts.repeated += 1;
+                let UnderWay {
+                    job,
+                    attempts,
+                    expected,
+                    ..
+                } = run;
+                self.waiting.insert(
+                    0,
+                    Waiting {
+                        job,
+                        attempts,
+                        expected,
+                    },
+                );
+            }
+            Some(Ok(report)) => {
+                self.counts.done += 1;
+                return Some(Record::new(&run.job, &plan.version, run.attempts, *report));
+            }
+        }
+        None
+    }
+
+    /// Ends everything. The first failure is the one that is told.
+    fn fail(&mut self, failure: BatchError, cancel: &Cancel) {
+        self.waiting.clear();
+        cancel.cancel();
+        if self.failure.is_none() {
+            self.failure = Some(failure);
+        }
+    }
+
+    fn progress(&self, now: Instant) -> Progress {
+        let left_of = |run: &UnderWay| run.expected.saturating_sub(now.since(run.since));
+        let waiting = || {
+            self.waiting
+                .iter()
+                .map(|run| (run.expected, run.job.weight()))
+        };
+        let under_way = || {
+            self.under_way
+                .iter()
+                .map(|run| (left_of(run), run.job.weight()))
+        };
+        let longest = waiting().chain(under_way()).map(|(time, _)| time).max();
+        let shared: Duration = waiting()
+            .chain(under_way())
+            .map(|(time, weight)| time * weight)
+            .sum();
+        let left = longest
+            .unwrap_or_default()
+            .max(shared / self.capacity.max(1));
+        Progress {
+            running: self.under_way.len(),
+            left,
+            ..self.counts
+        }
+    }
+}
+
+/// Whether `error` concerns this run alone, as it asks for what this kernel does not have.
+fn is_gap(error: &LabError) -> bool {
+    let LabError::Option(error) = error else {
+        return false;
+    };
+    matches!(
+        error,
+        SocketError::NoSuchCongestionControl { .. }
+            | SocketError::CongestionControlNotAllowed { .. }
+    )
+}

@@ -1,0 +1,229 @@
+//! One flow of a run's trace: for the time-sequence diagram, and for what happened at each
+//! reconnection.
+
+use crate::record::Reconnection;
+use outlast_core::time::Instant;
+use outlast_lab::Trace;
+use outlast_lab::trace::{Fate, TracedPacket, TracedSegment};
+use outlast_report::plot::{Acknowledgement, DataSegment, Fate as Drawn, Outage, TimeSequence};
+use outlast_scenario::result::OutageResult;
+use outlast_wire::TcpFlags;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+
+/// The flow with the most payload of a run.
+#[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
+pub struct FlowTrace {
+    /// Segments with payload of the flow's sender.
+    pub data: Vec<Segment>,
+    /// What acknowledges them.
+    pub acknowledgements: Vec<Segment>,
+    /// When the link went down and came back, in seconds from the workload's first byte.
+    pub outages: Vec<(f64, Option<f64>)>,
+    /// Packets that the trace had no room for.
+    pub omitted: u64,
+}
+
+/// A segment of a flow: `[time_s, number, payload bytes, bytes on the wire, arrival_s, kind]`.
+#[derive(Clone, Copy, Debug, Deserialize, PartialEq, Serialize)]
+#[serde(from = "Row", into = "Row")]
+pub struct Segment {
+    /// When it came to the link, in seconds from the workload's first byte.
+    pub time_s: f64,
+    /// The first byte of its payload, or the byte that it acknowledges up to, from the start of the
+    /// stream.
+    pub number: u64,
+    /// Its payload.
+    pub payload_len: u32,
+    /// The whole packet.
+    pub wire_len: u32,
+    /// When it arrived; `None` if it never did.
+    pub arrival_s: Option<f64>,
+    /// Whether Outlast put it there.
+    pub injected: bool,
+}
+
+type Row = (f64, u64, u32, u32, Option<f64>, bool);
+
+impl From<Row> for Segment {
+    fn from((time_s, number, payload_len, wire_len, arrival_s, injected): Row) -> Self {
+        Self {
+            time_s,
+            number,
+            payload_len,
+            wire_len,
+            arrival_s,
+            injected,
+        }
+    }
+}
+
+impl From<Segment> for Row {
+    fn from(s: Segment) -> Self {
+        (
+            s.time_s,
+            s.number,
+            s.payload_len,
+            s.wire_len,
+            s.arrival_s,
+            s.injected,
+        )
+    }
+}
+
+impl FlowTrace {
+    /// The flow with the most payload in `trace`, with times counted from `started`; `None` if no
+    /// packet has payload.
+    #[must_use]
+    pub fn of(trace: &Trace, started: Instant) -> Option<Self> {
+        let segments = || trace.packets().iter().filter_map(|p| Some((p, p.segment?)));
+        let mut payloads: BTreeMap<(SocketAddr, SocketAddr), u64> = BTreeMap::new();
+        for (_, segment) in segments() {
+            let flow = (segment.source, segment.destination);
+            *payloads.entry(flow).or_default() += u64::from(segment.payload_len);
+        }
+        let (&(source, destination), _) = payloads.iter().max_by_key(|(_, bytes)| **bytes)?;
+        let of_sender = |s: &TracedSegment| (s.source, s.destination) == (source, destination);
+        let of_receiver = |s: &TracedSegment| (s.destination, s.source) == (source, destination);
+        // The stream begins behind the SYN; a trace always sees it.
+        let syn = segments().find(|(_, s)| of_sender(s) && s.flags.contains(TcpFlags::SYN));
+        let first = syn.map(|(_, syn)| syn.seq + 1).or_else(|| {
+            segments()
+                .find(|(_, s)| of_sender(s) && s.payload_len > 0)
+                .map(|(_, s)| s.seq)
+        })?;
+        let from_first = |seq: outlast_wire::SeqNumber| u64::from(seq.0.wrapping_sub(first.0));
+        let data = segments()
+            .filter(|(_, s)| of_sender(s) && s.payload_len > 0)
+            .map(|(packet, s)| Segment::new(packet, from_first(s.seq), s.payload_len, started));
+        let acknowledgements = segments()
+            .filter(|(_, s)| of_receiver(s) && s.flags.contains(TcpFlags::ACK))
+            .map(|(packet, s)| Segment::new(packet, from_first(s.ack), s.payload_len, started));
+        Some(Self {
+            data: data.collect(),
+            acknowledgements: acknowledgements.collect(),
+            outages: outages(trace, started),
+            omitted: trace.omitted(),
+        })
+    }
+
+    /// The diagram of the time from `from_s` to `to_s`.
+    #[must_use]
+    pub fn diagram(&self, from_s: f64, to_s: f64) -> TimeSequence {
+        let within = |segment: &&Segment| (from_s..=to_s).contains(&segment.time_s);
+        let data = self.data.iter().filter(within).map(|segment| DataSegment {
+            time_s: segment.time_s,
+            sequence: segment.number,
+            length: segment.payload_len,
+            fate: segment.drawn(),
+        });
+        let acknowledgements = self.acknowledgements.iter().filter(within);
+        let acknowledgements = acknowledgements.map(|segment| Acknowledgement {
+            time_s: segment.time_s,
+            number: segment.number,
+            fate: segment.drawn(),
+        });
+        let outages = self
+            .outages
+            .iter()
+            .map(|&(start_s, end_s)| Outage { start_s, end_s });
+        TimeSequence {
+            data: data.collect(),
+            acknowledgements: acknowledgements.collect(),
+            outages: outages.collect(),
+            window_s: Some((from_s, to_s)),
+        }
+    }
+}
+
+/// What followed each of `outages` on a link of this rate and one-way delay.
+#[must_use]
+pub fn reconnections(
+    trace: &FlowTrace,
+    outages: &[OutageResult],
+    bits_per_s: Option<u64>,
+    delay_s: f64,
+) -> Vec<Reconnection> {
+    let next_start = |index: usize| outages.get(index + 1).map_or(f64::INFINITY, |o| o.start_s);
+    let following = |(index, outage): (usize, &OutageResult)| {
+        let Some(length) = outage.length_s else {
+            return Reconnection::default();
+        };
+        let back = outage.start_s + length;
+        let since = || {
+            trace
+                .data
+                .iter()
+                .filter(move |segment| segment.time_s >= back)
+        };
+        let restart = since()
+            .filter(|segment| !segment.injected && segment.arrival_s.is_some())
+            .map(|segment| segment.time_s)
+            .min_by(f64::total_cmp)
+            .filter(|&time| time < next_start(index));
+        let busy = outage.resume_s.zip(bits_per_s).map(|(resume, rate)| {
+            let by = |segment: &&Segment| segment.arrival_s.is_some_and(|at| at <= back + resume);
+            let bytes: u64 = since()
+                .filter(by)
+                .map(|segment| u64::from(segment.wire_len))
+                .sum();
+            let sending = bytes as f64 * 8.0 / rate as f64;
+            (sending / (resume - delay_s).max(f64::EPSILON)).clamp(0.0, 1.0)
+        });
+        Reconnection {
+            restart_s: restart.map(|time| time - back),
+            busy,
+        }
+    };
+    outages.iter().enumerate().map(following).collect()
+}
+
+impl Segment {
+    fn new(packet: &TracedPacket, number: u64, payload_len: u32, started: Instant) -> Self {
+        let arrival_s = match packet.fate {
+            Fate::Arrived(at) => Some(seconds_from(started, at)),
+            Fate::OnTheWay | Fate::Dropped(..) | Fate::Taken(_) => None,
+        };
+        Self {
+            time_s: seconds_from(started, packet.at),
+            number,
+            payload_len,
+            wire_len: packet.length,
+            arrival_s,
+            injected: packet.origin.is_injected(),
+        }
+    }
+
+    /// What a gateway kept is drawn as dropped: it did not cross the link.
+    fn drawn(self) -> Drawn {
+        match (self.injected, self.arrival_s) {
+            (true, _) => Drawn::FromOutlast,
+            (false, Some(_)) => Drawn::Passed,
+            (false, None) => Drawn::Dropped,
+        }
+    }
+}
+
+fn outages(trace: &Trace, started: Instant) -> Vec<(f64, Option<f64>)> {
+    let mut outages: Vec<(f64, Option<f64>)> = Vec::new();
+    for change in trace.carrier() {
+        let at = seconds_from(started, change.at);
+        match outages.last_mut() {
+            Some((_, end @ None)) if change.up => *end = Some(at),
+            _ if !change.up => outages.push((at, None)),
+            _ => {}
+        }
+    }
+    outages
+}
+
+/// Seconds from `origin` to `at`; negative if it is earlier. To the microsecond.
+fn seconds_from(origin: Instant, at: Instant) -> f64 {
+    let seconds = if at >= origin {
+        at.since(origin).as_secs_f64()
+    } else {
+        -origin.since(at).as_secs_f64()
+    };
+    (seconds * 1e6).round() / 1e6
+}

@@ -1,0 +1,321 @@
+//! Utilisation of the paper's channel at 10 % availability: connected for 0.5 s, disconnected for
+//! 4.5 s on average, by congestion control, rate and round trip.
+
+use crate::experiment::{Experiment, Extent, Figure, Part};
+use crate::job::{Job, Watch};
+use crate::present::{claim, mean, share, title};
+use crate::record::{Record, Runs};
+use crate::scott_mapp::channel;
+use crate::setting::{Setting, Task};
+use outlast_core::time::Duration;
+use outlast_core::units::ByteCount;
+use outlast_report::judgement::{Judged, Published, Tolerance};
+use outlast_report::page::Highlight;
+use outlast_report::plot::{Axis, Limit, Strip, StripRow};
+use outlast_report::table::{Cell as Shown, Column, Table, Tone};
+use outlast_report::unit::Unit;
+use outlast_scenario::{Congestion, Direction, Mechanism};
+
+/// The channel of the paper, at rates and round trips of today.
+pub static EXPERIMENT: Experiment = Experiment {
+    name: "hold-channel",
+    title: "How much of a link's connected time a transfer uses",
+    source: "an experiment of Outlast, over the channel of Scott and Mapp 2003",
+    measures: "Utilisation of the connected time, and completion, on a link that is up a tenth of the \
+               time",
+    method,
+    figures: &[&Utilisation],
+};
+
+/// The mean utilisation that `hold` is to reach.
+pub const WANTED: f64 = 0.95;
+
+/// What is compared.
+const SERIES: [Mechanism; 3] = [Mechanism::None, Mechanism::SmartLink3, Mechanism::Hold];
+/// Connected for 0.5 s and disconnected for 4.5 s.
+const AVAILABILITY_PERCENT: u32 = 10;
+/// A run is given up after this many times what it needs at best on average.
+const PATIENCE: u32 = 3;
+
+fn method(extent: Extent) -> Vec<String> {
+    vec![format!(
+        "Downloads over a link that is connected for 0.5 s and disconnected for 4.5 s on average, \
+         each period evenly between half and one and a half of its mean. Each has as much to send as \
+         fits into {} s of connected time, and is given up after {PATIENCE} times the time that it \
+         needs at best on average. The utilisation is the payload's time on the wire over the \
+         connected time until it was through.",
+        connected_s(extent),
+    )]
+}
+
+/// Connected time that a transfer fills, in seconds.
+fn connected_s(extent: Extent) -> u32 {
+    extent.choose(3, 15)
+}
+
+/// What the runs have in common that are compared with each other.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+struct Cell {
+    congestion: Congestion,
+    rate_mbit_per_s: u32,
+    round_trip_ms: u32,
+}
+
+fn cells() -> Vec<Cell> {
+    let mut cells = Vec::new();
+    for congestion in [Congestion::Cubic, Congestion::Bbr] {
+        for rate_mbit_per_s in [5, 10] {
+            for round_trip_ms in [2, 20, 50] {
+                cells.push(Cell {
+                    congestion,
+                    rate_mbit_per_s,
+                    round_trip_ms,
+                });
+            }
+        }
+    }
+    cells
+}
+
+impl Cell {
+    fn name(self, mechanism: Mechanism) -> String {
+        let Self {
+            congestion,
+            rate_mbit_per_s,
+            round_trip_ms,
+        } = self;
+        format!("{congestion}, {rate_mbit_per_s} Mbit/s, {round_trip_ms} ms, {mechanism}")
+    }
+
+    fn setting(self, extent: Extent, mechanism: Mechanism) -> Setting {
+        let connected = Duration::from_secs(connected_s(extent).into());
+        let bytes = u64::from(self.rate_mbit_per_s) * 125_000 * connected.as_secs();
+        let task = Task::Bulk {
+            bytes: ByteCount(bytes),
+            direction: Direction::Download,
+        };
+        let outages = channel::outages(AVAILABILITY_PERCENT);
+        Setting {
+            rate_mbit_per_s: self.rate_mbit_per_s,
+            delay: Duration::from_millis(self.round_trip_ms.into()) / 2,
+            congestion: self.congestion,
+            deadline: connected * 100 / AVAILABILITY_PERCENT * PATIENCE,
+            ..channel::over(self.name(mechanism), outages, task, mechanism)
+        }
+    }
+}
+
+/// The table of all cells.
+#[derive(Debug)]
+pub struct Utilisation;
+
+impl Figure for Utilisation {
+    fn name(&self) -> &'static str {
+        "utilisation"
+    }
+
+    fn title(&self) -> &'static str {
+        "Completion and utilisation by congestion control, rate and round trip"
+    }
+
+    fn jobs(&self, extent: Extent) -> Vec<Job> {
+        let mut jobs = Vec::new();
+        for cell in cells() {
+            for mechanism in SERIES {
+                let setting = cell.setting(extent, mechanism);
+                let run = |index| {
+                    Job::new(cell.name(mechanism), &setting, index).watching(Watch::Reconnections)
+                };
+                jobs.extend((0..extent.choose(2, 5)).map(run));
+            }
+        }
+        jobs
+    }
+
+    fn present(&self, _extent: Extent, runs: &Runs) -> Part {
+        let held = mean(of(runs, Mechanism::Hold).filter_map(|r| r.result.utilisation));
+        Part::new("Completion and utilisation")
+            .table(table(runs))
+            .figure(
+                strip(runs).draw(),
+                "Utilisation of the connected time; every mark is one run, those that were given up \
+                 among them.",
+            )
+            .claims(claims(runs))
+            .highlight(Highlight {
+                label: "Utilisation with hold".to_owned(),
+                value: held.map_or("–".to_owned(), |held| Unit::Share.show(held.value)),
+                note: "of the connected time, mean".to_owned(),
+                tone: held.map_or(Tone::Plain, |held| {
+                    if held.value < WANTED { Tone::Bad } else { Tone::Good }
+                }),
+            })
+    }
+}
+
+/// The runs of a series in all cells.
+fn of(runs: &Runs, mechanism: Mechanism) -> impl Iterator<Item = &Record> {
+    cells()
+        .into_iter()
+        .flat_map(move |cell| runs.of(&cell.name(mechanism)))
+}
+
+fn table(runs: &Runs) -> Table {
+    let mut columns = vec![
+        Column::text("congestion", "Congestion control"),
+        Column::quantity("rate_bit_per_s", "Rate", Unit::BitsPerSecond),
+        Column::quantity("round_trip_s", "Round trip", Unit::Seconds),
+    ];
+    for mechanism in SERIES {
+        let key = mechanism.name().replace('-', "_");
+        columns.push(Column::text(
+            format!("{key}_completed"),
+            format!("{}: completed", title(mechanism)),
+        ));
+        columns.push(Column::quantity(
+            format!("{key}_utilisation"),
+            "utilisation",
+            Unit::Share,
+        ));
+    }
+    columns.push(Column::quantity(
+        "hold_median_resume_s",
+        "hold: median resume",
+        Unit::Seconds,
+    ));
+    let mut table = Table::new(columns).titled("Completion and mean utilisation");
+    for cell in cells() {
+        let mut row = vec![
+            Shown::from(cell.congestion.name()),
+            Shown::from(f64::from(cell.rate_mbit_per_s) * 1e6),
+            Shown::from(f64::from(cell.round_trip_ms) / 1e3),
+        ];
+        for mechanism in SERIES {
+            let records = runs.of(&cell.name(mechanism));
+            row.extend([completed(records), utilisation(records, mechanism)]);
+        }
+        row.push(Shown::from(median_resume(
+            runs.of(&cell.name(Mechanism::Hold)),
+        )));
+        table.push(row);
+    }
+    table.note("The mean counts the transfers that were given up, with what they had brought.");
+    table
+}
+
+fn completed(records: &[Record]) -> Shown {
+    let completed = records.iter().filter(|record| record.succeeded()).count();
+    match records {
+        [] => Shown::missing(),
+        all => {
+            Shown::from(format!("{completed} of {}", all.len())).tone(if completed == all.len() {
+                Tone::Good
+            } else {
+                Tone::Bad
+            })
+        }
+    }
+}
+
+fn utilisation(records: &[Record], mechanism: Mechanism) -> Shown {
+    let mean = mean(
+        records
+            .iter()
+            .filter_map(|record| record.result.utilisation),
+    );
+    mean.map_or(Shown::missing(), |mean| {
+        let tone = match mechanism {
+            _ if mean.value >= WANTED => Tone::Good,
+            Mechanism::Hold => Tone::Bad,
+            _ => Tone::Plain,
+        };
+        Shown::from(mean.value).tone(tone)
+    })
+}
+
+/// The median resume time, of what never resumed as well; `None` if that is the median.
+fn median_resume(records: &[Record]) -> Option<f64> {
+    let outages = records.iter().flat_map(Record::outages);
+    let median = crate::present::median(outages.map(|(outage, _)| outage.resume_s))?;
+    median.value.is_finite().then_some(median.value)
+}
+
+fn claims(runs: &Runs) -> Vec<Judged> {
+    let own = |statement: &'static str, published| {
+        claim(
+            "Outlast",
+            "hold-channel",
+            statement.into(),
+            Unit::Share,
+            published,
+            Tolerance::Exact,
+        )
+    };
+    let complete = own("hold: every transfer completes.", Published::AtLeast(1.0));
+    let used = own(
+        "hold: the mean utilisation is at least 95 %.",
+        Published::AtLeast(WANTED),
+    );
+    let used_by = [
+        (
+            Congestion::Cubic,
+            "hold, CUBIC alone: the mean utilisation is at least 95 %.",
+        ),
+        (
+            Congestion::Bbr,
+            "hold, BBR alone: the mean utilisation is at least 95 %.",
+        ),
+    ];
+    let fails = own(
+        "Unaided transfers mostly fail (share that completes).",
+        Published::AtMost(0.5),
+    );
+    let utilisations = |congestion: Option<Congestion>| {
+        let cells = cells().into_iter();
+        let wanted = cells.filter(move |cell| congestion.is_none_or(|c| cell.congestion == c));
+        let records = wanted.flat_map(|cell| runs.of(&cell.name(Mechanism::Hold)));
+        mean(records.filter_map(|record| record.result.utilisation))
+    };
+    let mut claims = vec![
+        complete.judge(share(of(runs, Mechanism::Hold), Record::succeeded)),
+        used.judge(utilisations(None)),
+    ];
+    claims.extend(used_by.map(|(congestion, statement)| {
+        own(statement, Published::AtLeast(WANTED)).judge(utilisations(Some(congestion)))
+    }));
+    claims.push(fails.judge(share(of(runs, Mechanism::None), Record::succeeded)));
+    claims
+}
+
+fn strip(runs: &Runs) -> Strip {
+    let mut rows: Vec<StripRow> = Vec::new();
+    let mut group_before = None;
+    for cell in cells() {
+        let group = format!("{}, {} Mbit/s", cell.congestion, cell.rate_mbit_per_s);
+        let is_new = group_before.as_ref() != Some(&group);
+        let samples = SERIES.map(|mechanism| {
+            let records = runs.of(&cell.name(mechanism)).iter();
+            records
+                .filter_map(|record| record.result.utilisation)
+                .map(Some)
+                .collect()
+        });
+        rows.push(StripRow {
+            group: is_new.then(|| group.clone()),
+            label: format!("{} ms", cell.round_trip_ms),
+            samples: samples.to_vec(),
+        });
+        group_before = Some(group);
+    }
+    Strip {
+        axis: Axis::new("Utilisation of the connected time", Unit::Share).range(0.0, 1.0),
+        variants: SERIES
+            .map(|m| (title(m).to_owned(), m == Mechanism::None))
+            .to_vec(),
+        rows,
+        limit: Some(Limit {
+            value: WANTED,
+            name: "wanted".to_owned(),
+        }),
+    }
+}

@@ -1,0 +1,113 @@
+//! The report of an experiment as one page.
+
+use crate::experiment::{Experiment, Extent, Part};
+use crate::record::{Record, Runs};
+use crate::store::Meta;
+use outlast_report::judgement::{Judged, Tally};
+use outlast_report::page::{Highlight, Page, Provenance, Section};
+use outlast_report::table::Tone;
+use std::collections::BTreeSet;
+
+/// The page of `experiment` with what its figures show of `runs`.
+#[must_use]
+pub fn page(experiment: &Experiment, meta: &Meta, runs: &Runs, parts: &[Part]) -> Page {
+    let mut page = Page::new(experiment.title, provenance(meta, runs))
+        .subtitle(format!("{} ({})", experiment.measures, experiment.source));
+    for highlight in parts.iter().flat_map(|part| &part.highlights) {
+        page.highlight(highlight.clone());
+    }
+    let claims: Vec<Judged> = parts.iter().flat_map(|part| part.claims.clone()).collect();
+    page.highlight(statements(&claims));
+    page.push(method(experiment, meta, runs));
+    for part in parts {
+        page.push(part.section.clone());
+    }
+    page
+}
+
+fn statements(claims: &[Judged]) -> Highlight {
+    let tally = Tally::of(claims);
+    let note = match (tally.differs, tally.not_measured) {
+        (0, 0) => "reproduced".to_owned(),
+        (differs, 0) => format!("reproduced, {differs} differ"),
+        (differs, missing) => format!("reproduced, {differs} differ, {missing} not measured"),
+    };
+    Highlight {
+        label: "Statements".to_owned(),
+        value: format!("{} of {}", tally.reproduced, tally.all()),
+        note,
+        tone: if tally.reproduced == tally.all() {
+            Tone::Good
+        } else {
+            Tone::Plain
+        },
+    }
+}
+
+fn method(experiment: &Experiment, meta: &Meta, runs: &Runs) -> Section {
+    let mut section = Section::new("What was done");
+    for paragraph in (experiment.method)(meta.extent) {
+        section = section.paragraph(paragraph);
+    }
+    if meta.extent == Extent::Quick {
+        section = section.paragraph(
+            "This is the quick extent: few trials and short transfers. `--full` has all of them.",
+        );
+    }
+    if !meta.complete {
+        section = section.paragraph(
+            "The measurement was interrupted: some runs are missing. The same command goes on \
+             from there.",
+        );
+    }
+    for missing in &meta.missing {
+        section = section.paragraph(format!("Runs that this machine cannot do: {missing}."));
+    }
+    let total = runs.all().count();
+    section.paragraph(quality(total, runs))
+}
+
+/// What is to be thought of the runs themselves.
+fn quality(total: usize, runs: &Runs) -> String {
+    let repeated = runs.all().filter(|run| run.attempts > 1).count();
+    let doubtful: Vec<&Record> = runs.all().filter(|run| !run.warnings.is_empty()).collect();
+    let worst = runs.all().map(|run| run.worst_delay_s).fold(0.0, f64::max);
+    let mut text = format!(
+        "{total} runs. The emulated link was late by {} at worst.",
+        outlast_report::unit::Unit::Seconds.show(worst)
+    );
+    if repeated > 0 {
+        text.push_str(&format!(
+            " {repeated} runs were repeated because the machine was too busy to emulate on time."
+        ));
+    }
+    if let Some(first) = doubtful.first() {
+        text.push_str(&format!(
+            " {} of them stayed doubtful, such as {}: {}.",
+            doubtful.len(),
+            first.cell,
+            first.warnings.join("; ")
+        ));
+    }
+    text
+}
+
+fn provenance(meta: &Meta, runs: &Runs) -> Provenance {
+    let list = |values: BTreeSet<String>| values.into_iter().collect::<Vec<_>>().join(", ");
+    let settings = || runs.all().map(|run| &run.result.settings);
+    Provenance {
+        version: meta.version.clone(),
+        date: meta.date.clone(),
+        kernel: list(settings().filter_map(|s| s.tcp.kernel.clone()).collect()),
+        congestion_control: list(settings().map(|s| s.tcp.congestion.clone()).collect()),
+        seed: settings().map(|s| s.seed).min().unwrap_or_default(),
+        command: meta.command.clone(),
+        more: vec![
+            ("Extent".to_owned(), meta.extent.name().to_owned()),
+            (
+                "At once".to_owned(),
+                format!("up to {} runs of 10 Mbit/s", meta.capacity),
+            ),
+        ],
+    }
+}

@@ -1,0 +1,159 @@
+//! Carrying an experiment out, and reporting what is stored.
+
+use crate::batch::{self, BatchError, Gap, Plan, Progress};
+use crate::experiment::{Experiment, Extent, Part};
+use crate::page;
+use crate::record::{Record, Runs};
+use crate::store::{Meta, Store, StoreError};
+use outlast_lab::Cancel;
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+
+/// What the user asks for, and what only the caller knows.
+#[derive(Clone, Debug)]
+pub struct Order {
+    /// How much is measured.
+    pub extent: Extent,
+    /// Where everything is stored.
+    pub directory: PathBuf,
+    /// How much goes on at once, see [`batch::CAPACITY`].
+    pub capacity: u32,
+    /// The version of Outlast.
+    pub version: String,
+    /// Today, as people write dates.
+    pub date: String,
+    /// The command that repeats it.
+    pub command: String,
+}
+
+/// What an experiment has to show.
+#[derive(Clone, Debug)]
+pub struct Shown {
+    /// A part for each figure.
+    pub parts: Vec<Part>,
+    /// The report.
+    pub page: PathBuf,
+    /// What they belong to.
+    pub meta: Meta,
+}
+
+/// Why there is nothing to show.
+#[derive(Debug, thiserror::Error)]
+pub enum RunError {
+    /// The runs ended early. What was done is stored, and the same order goes on from there.
+    #[error(transparent)]
+    Batch(#[from] BatchError),
+    /// The stored runs cannot be had.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// Nothing is stored.
+    #[error("nothing is stored in {} for {experiment} ({})", directory.display(), extent.name())]
+    Nothing {
+        /// Of which experiment.
+        experiment: &'static str,
+        /// In which extent.
+        extent: Extent,
+        /// Where.
+        directory: PathBuf,
+    },
+}
+
+/// Carries `experiment` out and writes its report.
+///
+/// Runs of an experiment that was interrupted are not repeated if scenario, seed and version are
+/// the same; one that was complete is carried out anew.
+///
+/// # Errors
+/// When a run fails, the user asks for an end, or something cannot be stored.
+pub fn run(
+    experiment: &'static Experiment,
+    order: &Order,
+    cancel: &Cancel,
+    progress: impl FnMut(&Progress),
+) -> Result<Shown, RunError> {
+    let store = Store::new(&order.directory, experiment.name, order.extent);
+    let jobs = experiment.jobs(order.extent);
+    let before = unfinished(&store, &order.version)?;
+    let before = Store::belonging(before, &jobs);
+    let known: BTreeSet<&str> = before
+        .iter()
+        .map(|record| record.fingerprint.as_str())
+        .collect();
+    let left = jobs
+        .into_iter()
+        .filter(|job| !known.contains(job.fingerprint().as_str()));
+    let left = left.collect();
+    let mut meta = Meta {
+        experiment: experiment.name.to_owned(),
+        extent: order.extent,
+        version: order.version.clone(),
+        date: order.date.clone(),
+        command: order.command.clone(),
+        capacity: order.capacity,
+        complete: false,
+        missing: Vec::new(),
+    };
+    store.set_meta(&meta)?;
+    let mut appending = store.append_to(&before)?;
+    let plan = Plan {
+        capacity: order.capacity,
+        version: order.version.clone(),
+    };
+    let finished = |record: &Record| appending.push(record);
+    let gaps = batch::run(left, before.len(), &plan, cancel, finished, progress)?;
+    meta.complete = true;
+    meta.missing = reasons(&gaps);
+    store.set_meta(&meta)?;
+    report(experiment, order.extent, &order.directory)
+}
+
+/// Writes the report of what is stored, without carrying anything out.
+///
+/// # Errors
+/// When nothing is stored, or it cannot be read.
+pub fn report(
+    experiment: &'static Experiment,
+    extent: Extent,
+    directory: &Path,
+) -> Result<Shown, RunError> {
+    let store = Store::new(directory, experiment.name, extent);
+    let Some(meta) = store.meta()? else {
+        let directory = directory.to_owned();
+        return Err(RunError::Nothing {
+            experiment: experiment.name,
+            extent,
+            directory,
+        });
+    };
+    let runs = Runs::new(Store::belonging(store.records()?, &experiment.jobs(extent)));
+    let parts = experiment.present(extent, &runs);
+    let html = page::page(experiment, &meta, &runs, &parts).to_html();
+    Ok(Shown {
+        parts,
+        page: store.set_page(&html)?,
+        meta,
+    })
+}
+
+/// The runs of an earlier, interrupted process of the same version.
+fn unfinished(store: &Store, version: &str) -> Result<Vec<Record>, StoreError> {
+    match store.meta()? {
+        Some(meta) if !meta.complete && meta.version == version => {
+            let mut records = store.records()?;
+            records.retain(|record| record.version == version);
+            Ok(records)
+        }
+        _ => Ok(Vec::new()),
+    }
+}
+
+/// Each reason once.
+fn reasons(gaps: &[Gap]) -> Vec<String> {
+    let mut reasons: Vec<String> = Vec::new();
+    for gap in gaps {
+        if !reasons.contains(&gap.reason) {
+            reasons.push(gap.reason.clone());
+        }
+    }
+    reasons
+}

@@ -1,0 +1,178 @@
+//! Figure 5: the share of transfers that succeed, against availability.
+
+use super::sweep::{self, SERIES};
+use super::{claim, departing};
+use crate::experiment::{Extent, Figure, Part};
+use crate::job::Job;
+use crate::present::{share, title};
+use crate::record::{Record, Runs};
+use outlast_report::judgement::{Judged, Measured, Published, Tolerance};
+use outlast_report::page::Highlight;
+use outlast_report::plot::{Axis, Point};
+use outlast_report::statistics::wilson_interval;
+use outlast_report::table::{Cell, Tone};
+use outlast_report::unit::Unit;
+use outlast_scenario::Mechanism;
+
+/// Figure 5.
+#[derive(Debug)]
+pub struct Figure05;
+
+/// Below this availability, in percent, the paper sees failures.
+const FAILURES_BELOW: u32 = 50;
+
+impl Figure for Figure05 {
+    fn name(&self) -> &'static str {
+        "figure-5"
+    }
+
+    fn title(&self) -> &'static str {
+        "Transfers that succeed, against availability"
+    }
+
+    fn jobs(&self, extent: Extent) -> Vec<Job> {
+        sweep::jobs(extent)
+    }
+
+    fn present(&self, extent: Extent, runs: &Runs) -> Part {
+        let table = sweep::table(extent, runs, Unit::Share, "_success", |trials| {
+            let rate = successes(trials) as f64 / trials.len() as f64;
+            Cell::from(rate).tone(if rate < 1.0 { Tone::Bad } else { Tone::Good })
+        });
+        let rates = |x, trials: &[Record]| {
+            let (successes, all) = (successes(trials), trials.len() as u64);
+            let (low, high) = wilson_interval(successes, all)?;
+            Some(Point::new(x, successes as f64 / all as f64).between(low, high))
+        };
+        let y = Axis::new("Transfers completed", Unit::Share).range(0.0, 1.0);
+        let mut curves = sweep::curves(extent, runs, &SERIES, |_| true, y, rates);
+        curves.optimum = None;
+        let percents = || sweep::availabilities(extent).iter().copied();
+        let held = share(
+            sweep::over(runs, Mechanism::Hold, percents()),
+            Record::succeeded,
+        );
+        Part::new("Figure 5: transfers that succeed")
+            .table(table.titled("Share of transfers that completed"))
+            .figure(
+                curves.draw(),
+                "Transfers that completed before the deadline with content intact, and 95 % Wilson \
+                 intervals. Compare figure 5 of the paper, which lacks `hold`.",
+            )
+            .claims(claims(extent, runs))
+            .highlight(Highlight {
+                label: "Completed with hold".to_owned(),
+                value: held.map_or("–".to_owned(), |held| Unit::Share.show(held.value)),
+                note: "at every availability".to_owned(),
+                tone: held.map_or(Tone::Plain, |held| {
+                    if held.value < 1.0 {
+                        Tone::Bad
+                    } else {
+                        Tone::Good
+                    }
+                }),
+            })
+    }
+}
+
+fn successes(trials: &[Record]) -> u64 {
+    trials.iter().filter(|trial| trial.succeeded()).count() as u64
+}
+
+fn claims(extent: Extent, runs: &Runs) -> Vec<Judged> {
+    let percents = || sweep::availabilities(extent).iter().copied();
+    let below = || percents().filter(|&percent| percent < FAILURES_BELOW);
+    let rate = |mechanism, percents: Vec<u32>| {
+        share(sweep::over(runs, mechanism, percents), Record::succeeded)
+    };
+    let mut claims = Vec::new();
+    for level in [Mechanism::SmartLink3, Mechanism::SmartLink4] {
+        let statement = format!(
+            "{}: every transfer succeeds at every availability.",
+            title(level)
+        );
+        let all = claim(
+            "section 5.3, figure 5",
+            statement,
+            Unit::Share,
+            Published::AtLeast(1.0),
+            Tolerance::Exact,
+        );
+        let all = departing(
+            all,
+            "a modern sender may take the re-sent old packet for a sign that its timeout was \
+             spurious, and go back to waiting; and its retransmissions are rarer (a deadline ends \
+             the run here, not TCP).",
+        );
+        claims.push(all.judge(rate(level, percents().collect())));
+    }
+    let none = claim(
+        "section 5.3",
+        "Unaided TCP has no success at 10 % availability.",
+        Unit::Share,
+        Published::AtMost(0.0),
+        Tolerance::Exact,
+    );
+    claims.push(none.judge(rate(Mechanism::None, vec![10])));
+    for level in [
+        Mechanism::None,
+        Mechanism::SmartLink1,
+        Mechanism::SmartLink2,
+    ] {
+        let high = claim(
+            "figure 5",
+            format!(
+                "{}: the trials succeed at availabilities from 50 %.",
+                title(level)
+            ),
+            Unit::Share,
+            Published::AtLeast(1.0),
+            Tolerance::Absolute(0.05),
+        );
+        let from_half = percents()
+            .filter(|&percent| percent >= FAILURES_BELOW)
+            .collect();
+        claims.push(high.judge(rate(level, from_half)));
+        let low = claim(
+            "section 5.3",
+            format!("{}: trials begin to fail below 50 %.", title(level)),
+            Unit::Share,
+            Published::AtMost(0.99),
+            Tolerance::Exact,
+        );
+        let low = departing(
+            low,
+            "a duplicate ACK makes a modern sender look for tail losses, so that re-receiving can \
+             help more than it did.",
+        );
+        claims.push(low.judge(rate(level, below().collect())));
+    }
+    claims.push(better_than_none(&rate, below().collect()));
+    claims
+}
+
+/// "Smartlvls 1 and 2 [...] show some improvement".
+fn better_than_none(
+    rate: &impl Fn(Mechanism, Vec<u32>) -> Option<Measured>,
+    below: Vec<u32>,
+) -> Judged {
+    let improvement = claim(
+        "section 5.3",
+        "Below 50 %, levels 1 and 2 complete no less than unaided TCP.",
+        Unit::Share,
+        Published::AtLeast(0.0),
+        Tolerance::Exact,
+    );
+    let difference = || {
+        let none = rate(Mechanism::None, below.clone())?;
+        let one = rate(Mechanism::SmartLink1, below.clone())?;
+        let two = rate(Mechanism::SmartLink2, below.clone())?;
+        let value = f64::midpoint(one.value, two.value) - none.value;
+        Some(Measured {
+            value,
+            standard_deviation: None,
+            count: one.count + two.count,
+        })
+    };
+    improvement.judge(difference())
+}

@@ -1,0 +1,48 @@
+//! Figure 8: a trace of re-receiving once (level 1).
+
+use super::{claim, departing, traces};
+use crate::experiment::{Extent, Figure, Part};
+use crate::job::Job;
+use crate::record::Runs;
+use outlast_report::judgement::{Published, Tolerance};
+use outlast_report::unit::Unit;
+use outlast_scenario::Mechanism;
+
+/// Figure 8.
+#[derive(Debug)]
+pub struct Figure08;
+
+impl Figure for Figure08 {
+    fn name(&self) -> &'static str {
+        "figure-8"
+    }
+
+    fn title(&self) -> &'static str {
+        "Trace of re-receiving once (level 1)"
+    }
+
+    fn jobs(&self, extent: Extent) -> Vec<Job> {
+        traces::jobs(extent, Mechanism::SmartLink1)
+    }
+
+    fn present(&self, _extent: Extent, runs: &Runs) -> Part {
+        let claim = claim(
+            "section 5.4, figure 8",
+            "Level 1: TCP does not restart immediately (median time to the sender's next segment).",
+            Unit::Seconds,
+            Published::AtLeast(traces::IMMEDIATELY_S),
+            Tolerance::Exact,
+        );
+        let claim = departing(
+            claim,
+            "a modern sender may take the repeated ACK for a sign of loss (RACK, SACK) and retransmit.",
+        );
+        traces::part(
+            runs,
+            Mechanism::SmartLink1,
+            "Figure 8: re-receive once",
+            "Level 1: the newest ACK that came over the link is received once more on reconnection (plus mark). Compare figure 8 of the paper.",
+        )
+        .claims(vec![claim.judge(traces::restart(runs, Mechanism::SmartLink1))])
+    }
+}

@@ -1,0 +1,48 @@
+//! Figure 9: a trace of re-receiving five times (level 2).
+
+use super::{claim, departing, traces};
+use crate::experiment::{Extent, Figure, Part};
+use crate::job::Job;
+use crate::record::Runs;
+use outlast_report::judgement::{Published, Tolerance};
+use outlast_report::unit::Unit;
+use outlast_scenario::Mechanism;
+
+/// Figure 9.
+#[derive(Debug)]
+pub struct Figure09;
+
+impl Figure for Figure09 {
+    fn name(&self) -> &'static str {
+        "figure-9"
+    }
+
+    fn title(&self) -> &'static str {
+        "Trace of re-receiving five times (level 2)"
+    }
+
+    fn jobs(&self, extent: Extent) -> Vec<Job> {
+        traces::jobs(extent, Mechanism::SmartLink2)
+    }
+
+    fn present(&self, _extent: Extent, runs: &Runs) -> Part {
+        let claim = claim(
+            "section 5.4, figure 9",
+            "Level 2: TCP does not restart immediately (median time to the sender's next segment).",
+            Unit::Seconds,
+            Published::AtLeast(traces::IMMEDIATELY_S),
+            Tolerance::Exact,
+        );
+        let claim = departing(
+            claim,
+            "five repeated ACKs are more than the three that make a modern sender without other news retransmit.",
+        );
+        traces::part(
+            runs,
+            Mechanism::SmartLink2,
+            "Figure 9: re-receive five times",
+            "Level 2: the same ACK is received five times more (plus marks, one upon the other). Compare figure 9 of the paper.",
+        )
+        .claims(vec![claim.judge(traces::restart(runs, Mechanism::SmartLink2))])
+    }
+}

@@ -1,0 +1,35 @@
+//! The same trace with `hold`, which the paper does not have.
+
+use super::traces;
+use crate::experiment::{Extent, Figure, Part};
+use crate::job::Job;
+use crate::record::Runs;
+use outlast_scenario::Mechanism;
+
+/// The trace with `hold`.
+#[derive(Debug)]
+pub struct FigureHold;
+
+impl Figure for FigureHold {
+    fn name(&self) -> &'static str {
+        "figure-hold"
+    }
+
+    fn title(&self) -> &'static str {
+        "Trace of `hold`"
+    }
+
+    fn jobs(&self, extent: Extent) -> Vec<Job> {
+        traces::jobs(extent, Mechanism::Hold)
+    }
+
+    fn present(&self, _extent: Extent, runs: &Runs) -> Part {
+        traces::part(
+            runs,
+            Mechanism::Hold,
+            "The same with hold",
+            "With `hold` at both ends everything that the link dropped, or would have dropped, is \
+             sent in order on reconnection (circles), ACKs first (plus marks).",
+        )
+    }
+}

@@ -1,0 +1,122 @@
+//! Traces of one transfer per level (section 5.4): what figures 1 and 8 to 11 share.
+//!
+//! The channel of these traces has longer periods than that of the transfers, so that an outage and
+//! the recovery from it can be seen: connected for 3 s and disconnected for 2.5 s on average. The
+//! paper does not state those of its traces; three retransmissions fell into the outage of its
+//! figure 1, as they do here.
+
+use super::channel;
+use crate::experiment::{Extent, Part};
+use crate::job::{Job, Watch};
+use crate::present::median;
+use crate::record::{Record, Runs};
+use crate::setting::{Outages, Setting, Task};
+use outlast_core::time::Duration;
+use outlast_core::units::ByteCount;
+use outlast_report::judgement::Measured;
+use outlast_report::table::{Cell, Column, Table, Tone};
+use outlast_report::unit::Unit;
+use outlast_scenario::{Direction, Mechanism};
+
+/// What counts as "immediately" after the link's return: the round trip is a fiftieth of it, and
+/// the shortest retransmission timeout of Linux twice as long.
+pub const IMMEDIATELY_S: f64 = 0.1;
+
+/// How long each trace is.
+const LENGTH: Duration = Duration::from_secs(30);
+/// How much of the time before and after the first outage is drawn, in seconds.
+const DRAWN_S: (f64, f64) = (0.4, 2.6);
+
+/// The runs of a level; the first one is drawn.
+#[must_use]
+pub fn jobs(extent: Extent, mechanism: Mechanism) -> Vec<Job> {
+    let setting = setting(mechanism);
+    let run = |index| {
+        let watch = if index == 0 {
+            Watch::Packets
+        } else {
+            Watch::Reconnections
+        };
+        Job::new(cell(mechanism), &setting, index).watching(watch)
+    };
+    (0..extent.choose(2, 10)).map(run).collect()
+}
+
+fn setting(mechanism: Mechanism) -> Setting {
+    let outages = Outages::Uniform {
+        up: Duration::from_secs(3),
+        down: Duration::from_millis(2_500),
+    };
+    // More than fits: the deadline ends the trace.
+    let task = Task::Bulk {
+        bytes: ByteCount(50_000_000),
+        direction: Direction::Download,
+    };
+    let name = format!("trace, {mechanism}");
+    Setting {
+        deadline: LENGTH,
+        ..channel::over(name, outages, task, mechanism)
+    }
+}
+
+fn cell(mechanism: Mechanism) -> String {
+    format!("trace, {mechanism}")
+}
+
+/// The median time from link-up until the sender itself gets new segments through.
+#[must_use]
+pub fn restart(runs: &Runs, mechanism: Mechanism) -> Option<Measured> {
+    let outages = runs.of(&cell(mechanism)).iter().flat_map(Record::outages);
+    median(outages.map(|(_, reconnection)| reconnection.restart_s))
+}
+
+/// The diagram of the first outage, and a table of all of them.
+pub(super) fn part(runs: &Runs, mechanism: Mechanism, heading: &str, caption: &str) -> Part {
+    let records = runs.of(&cell(mechanism));
+    let mut part = Part::new(heading);
+    let drawn = records
+        .iter()
+        .find_map(|record| Some((record, record.trace.as_ref()?)));
+    if let Some((record, trace)) = drawn
+        && let Some(&(start, Some(end))) = trace.outages.first()
+    {
+        let (from, to) = ((start - DRAWN_S.0).max(0.0), end + DRAWN_S.1);
+        let to = to.min(record.result.elapsed_s);
+        part = part.figure(trace.diagram(from, to).draw(), caption.to_owned());
+    }
+    part.table(table(records))
+}
+
+fn table(records: &[Record]) -> Table {
+    let mut table = Table::new([
+        Column::quantity("run", "Run", Unit::Count),
+        Column::quantity("outage_start_s", "Link down at", Unit::Seconds),
+        Column::quantity("outage_length_s", "For", Unit::Seconds),
+        Column::quantity("resume_s", "New bytes after", Unit::Seconds),
+        Column::quantity("restart_s", "Sender restarts after", Unit::Seconds),
+    ]);
+    for record in records {
+        for (outage, reconnection) in record.outages() {
+            table.push([
+                Cell::from(record.index),
+                Cell::from(outage.start_s),
+                Cell::from(outage.length_s),
+                after(outage.resume_s),
+                after(reconnection.restart_s),
+            ]);
+        }
+    }
+    table.note(
+        "Counted from link-up: until the receiving application has new bytes, be they re-sent by \
+         Outlast, and until a segment that the sender itself sends gets through.",
+    );
+    table
+}
+
+fn after(seconds: Option<f64>) -> Cell {
+    match seconds {
+        None => Cell::from("not before the next outage").tone(Tone::Bad),
+        Some(seconds) if seconds <= IMMEDIATELY_S => Cell::from(seconds).tone(Tone::Good),
+        Some(seconds) => Cell::from(seconds).tone(Tone::Plain),
+    }
+}
