@@ -70,6 +70,14 @@ pub enum BatchError {
     Thread(#[source] io::Error),
 }
 
+impl BatchError {
+    /// Whether this machine lacks something, rather than a run having failed.
+    #[must_use]
+    pub fn is_missing_capability(&self) -> bool {
+        matches!(self, Self::Lab { source, .. } if source.is_missing_capability())
+    }
+}
+
 /// How many runs of 10 Mbit/s a machine with two cores emulates on time.
 pub const CAPACITY: u32 = 12;
 

@@ -44,12 +44,14 @@ fn method(extent: Extent) -> Vec<String> {
             "One transfer at {} Mbit/s and 40 ms round trip, with room for {} packets at the link, \
              is cut off after about 3 s for the length of the outage. The resume time runs from \
              link-up until the receiving application gets bytes that it did not have. Each cell is \
-             run {} with the outage at different moments; the tables show the worst.",
+             run {}.",
             cells::RATE_MBIT_PER_S,
             cells::QUEUE,
             match cells::repeats(extent) {
                 1 => "once".to_owned(),
-                repeats => format!("{repeats} times"),
+                repeats => format!(
+                    "{repeats} times, with the outage at different moments; the table shows the worst"
+                ),
             },
         ),
         format!(
@@ -87,8 +89,8 @@ impl Figure for Matrix {
             .table(table::matrix(extent, &cells, runs))
             .figure(
                 strip(extent, &cells, runs).draw(),
-                "Every mark is one run. The column at the right holds runs that did not resume \
-                 before their deadline.",
+                "Every mark is one run; a column for those that never resumed stands at the right \
+                 where there are any.",
             );
         let part = match table::beyond(&cells, runs) {
             None => part,
@@ -187,7 +189,7 @@ fn claims(cells: &[Cell], runs: &Runs) -> Vec<Judged> {
             .flat_map(|cell| runs.of(&cell.name(Placement::Both)))
     };
     let intact = own(
-        "What completed is intact, wherever `hold` is (share of transfers).",
+        "What completed is intact, wherever hold is (share of transfers).",
         Unit::Share,
         Published::AtLeast(1.0),
     );

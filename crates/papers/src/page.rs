@@ -63,12 +63,18 @@ fn method(experiment: &Experiment, meta: &Meta, runs: &Runs) -> Section {
     for missing in &meta.missing {
         section = section.paragraph(format!("Runs that this machine cannot do: {missing}."));
     }
-    let total = runs.all().count();
-    section.paragraph(quality(total, runs))
+    section = section.paragraph(quality(runs));
+    match experiment.jobs(meta.extent).first() {
+        None => section,
+        Some(first) => section
+            .paragraph("Every run is a scenario of `outlast lab`. The first one is:")
+            .listing(first.text.trim_end()),
+    }
 }
 
 /// What is to be thought of the runs themselves.
-fn quality(total: usize, runs: &Runs) -> String {
+fn quality(runs: &Runs) -> String {
+    let total = runs.all().count();
     let repeated = runs.all().filter(|run| run.attempts > 1).count();
     let doubtful: Vec<&Record> = runs.all().filter(|run| !run.warnings.is_empty()).collect();
     let worst = runs.all().map(|run| run.worst_delay_s).fold(0.0, f64::max);

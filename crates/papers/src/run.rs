@@ -58,6 +58,14 @@ pub enum RunError {
     },
 }
 
+impl RunError {
+    /// Whether this machine lacks something, rather than a run having failed.
+    #[must_use]
+    pub fn is_missing_capability(&self) -> bool {
+        matches!(self, Self::Batch(error) if error.is_missing_capability())
+    }
+}
+
 /// Carries `experiment` out and writes its report.
 ///
 /// Runs of an experiment that was interrupted are not repeated if scenario, seed and version are
