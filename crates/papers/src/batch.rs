@@ -363,3 +363,122 @@ fn is_gap(error: &LabError) -> bool {
             | SocketError::CongestionControlNotAllowed { .. }
     )
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::setting::{Outages, Setting, Task};
+    use outlast_core::units::ByteCount;
+    use outlast_scenario::{Congestion, Direction, IpVersion, Mechanism};
+
+    /// A download of a second per 1.25 MB at 10 Mbit/s.
+    fn job(cell: &str, rate_mbit_per_s: u32, bytes: u64) -> Job {
+        let setting = Setting {
+            name: cell.to_owned(),
+            rate_mbit_per_s,
+            delay: Duration::from_millis(1),
+            queue: 50,
+            outages: Outages::None,
+            task: Task::Bulk {
+                bytes: ByteCount(bytes),
+                direction: Direction::Download,
+            },
+            congestion: Congestion::Cubic,
+            sack: true,
+            ip: IpVersion::V4,
+            gateway: Mechanism::Hold,
+            mobile: Mechanism::Hold,
+            seed: 1,
+            deadline: Duration::from_secs(600),
+        };
+        Job::new(cell, &setting, 0)
+    }
+
+    fn begun(batch: &mut Batch) -> Vec<String> {
+        std::iter::from_fn(|| batch.next(Instant::ZERO))
+            .map(|attempt| attempt.job.cell)
+            .collect()
+    }
+
+    fn plan() -> Plan {
+        Plan {
+            capacity: 4,
+            version: "1.2.3".to_owned(),
+        }
+    }
+
+    #[test]
+    fn the_longest_runs_come_first_and_no_more_than_fit() {
+        let jobs = vec![
+            job("short", 10, 1_000_000),
+            job("long", 10, 9_000_000),
+            job("fast", 25, 20_000_000),
+            job("middle", 10, 4_000_000),
+        ];
+        let mut batch = Batch::new(jobs, 0, 4);
+        // The fast link counts for three.
+        assert_eq!(begun(&mut batch), ["long", "fast"]);
+    }
+
+    #[test]
+    fn a_run_too_heavy_for_the_capacity_runs_alone() {
+        let mut batch = Batch::new(vec![job("fast", 100, 1_000_000), job("x", 10, 1_000)], 0, 4);
+        assert_eq!(begun(&mut batch), ["fast"]);
+    }
+
+    #[test]
+    fn a_run_that_this_kernel_cannot_do_leaves_a_gap_and_the_others_go_on() {
+        let cancel = Cancel::new().unwrap();
+        let mut batch = Batch::new(vec![job("a", 10, 2_000_000), job("b", 10, 1_000_000)], 0, 1);
+        assert_eq!(begun(&mut batch), ["a"]);
+        let missing = SocketError::NoSuchCongestionControl {
+            name: "bbr".to_owned(),
+            available: "cubic".to_owned(),
+        };
+        let outcome = Some(Err(LabError::Option(missing)));
+        assert!(batch.settle(0, outcome, &plan(), &cancel).is_none());
+        assert_eq!(batch.gaps.len(), 1);
+        assert!(batch.gaps[0].reason.contains("bbr"), "{:?}", batch.gaps);
+        assert_eq!(begun(&mut batch), ["b"]);
+        assert!(batch.failure.is_none());
+    }
+
+    #[test]
+    fn the_first_failure_ends_the_batch_and_is_the_one_that_is_told() {
+        let cancel = Cancel::new().unwrap();
+        let jobs = ["a", "b", "c"]
+            .map(|cell| job(cell, 10, 1_000_000))
+            .to_vec();
+        let mut batch = Batch::new(jobs, 0, 2);
+        assert_eq!(begun(&mut batch).len(), 2);
+        let broken = LabError::Emulator(io::Error::other("broken"));
+        batch.settle(0, Some(Err(broken)), &plan(), &cancel);
+        batch.settle(1, Some(Err(LabError::Cancelled)), &plan(), &cancel);
+        assert!(begun(&mut batch).is_empty());
+        assert!(
+            matches!(batch.failure, Some(BatchError::Lab { .. })),
+            "{:?}",
+            batch.failure
+        );
+    }
+
+    #[test]
+    fn the_time_left_is_what_the_longest_run_needs_or_what_all_need_together() {
+        let long = job("long", 10, 10_000_000);
+        let needed = long.expected();
+        let mut batch = Batch::new(vec![long], 2, 4);
+        let before = batch.progress(Instant::ZERO);
+        assert_eq!((before.done, before.total, before.left), (2, 3, needed));
+        assert_eq!(begun(&mut batch), ["long"]);
+        let later = batch.progress(Instant::from_millis(1_000));
+        assert_eq!(
+            (later.running, later.left),
+            (1, needed - Duration::from_secs(1))
+        );
+        let many = (0..8).map(|_| job("same", 10, 10_000_000)).collect();
+        assert_eq!(
+            Batch::new(many, 0, 4).progress(Instant::ZERO).left,
+            needed * 2
+        );
+    }
+}

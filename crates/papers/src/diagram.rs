@@ -227,3 +227,86 @@ fn seconds_from(origin: Instant, at: Instant) -> f64 {
     };
     (seconds * 1e6).round() / 1e6
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const RATE: u64 = 1_000_000;
+
+    /// A segment of 1000 bytes on the wire, which take 8 ms at the rate of these tests.
+    fn segment(time_s: f64, arrival_s: Option<f64>, injected: bool) -> Segment {
+        Segment {
+            time_s,
+            number: 0,
+            payload_len: 948,
+            wire_len: 1000,
+            arrival_s,
+            injected,
+        }
+    }
+
+    fn outage(start_s: f64, length_s: f64, resume_s: Option<f64>) -> OutageResult {
+        OutageResult {
+            start_s,
+            length_s: Some(length_s),
+            resume_s,
+        }
+    }
+
+    fn after(data: Vec<Segment>, outages: &[OutageResult]) -> Vec<Reconnection> {
+        let trace = FlowTrace {
+            data,
+            ..FlowTrace::default()
+        };
+        reconnections(&trace, outages, Some(RATE), 0.010)
+    }
+
+    #[test]
+    fn a_sender_restarts_with_its_own_first_segment_that_arrives() {
+        let data = vec![
+            segment(1.5, None, false),
+            segment(2.0, Some(2.018), true),
+            segment(2.03, None, false),
+            segment(2.04, Some(2.058), false),
+        ];
+        let found = after(data, &[outage(1.0, 1.0, Some(0.018))]);
+        let restart = found[0].restart_s.expect("it restarted");
+        assert!((restart - 0.04).abs() < 1e-9, "{restart}");
+    }
+
+    #[test]
+    fn what_restarts_only_after_the_next_outage_has_not_restarted() {
+        let data = vec![segment(4.5, Some(4.518), false)];
+        let outages = [outage(1.0, 1.0, None), outage(3.0, 1.0, Some(0.518))];
+        let found = after(data, &outages);
+        assert_eq!(found[0], Reconnection::default());
+        assert!(found[1].restart_s.is_some());
+    }
+
+    #[test]
+    fn a_link_that_sends_all_the_time_is_busy_and_one_that_waits_is_not() {
+        let all_the_time = (0..10).map(|n| {
+            let time = 2.0 + 0.008 * f64::from(n);
+            segment(time, Some(time + 0.018), true)
+        });
+        let busy = after(all_the_time.collect(), &[outage(1.0, 1.0, Some(0.090))]);
+        assert!(busy[0].busy.is_some_and(|busy| busy > 0.99), "{busy:?}");
+        let late = vec![segment(2.072, Some(2.090), true)];
+        let idle = after(late, &[outage(1.0, 1.0, Some(0.090))]);
+        assert!(
+            idle[0].busy.is_some_and(|busy| (busy - 0.1).abs() < 1e-9),
+            "{idle:?}"
+        );
+    }
+
+    #[test]
+    fn a_segment_is_stored_as_a_row() {
+        let stored = serde_json::to_string(&segment(1.25, None, true)).unwrap();
+        assert_eq!(stored, "[1.25,0,948,1000,null,true]");
+        assert_eq!(
+            serde_json::from_str::<Segment>(&stored).unwrap(),
+            segment(1.25, None, true)
+        );
+    }
+}

@@ -146,8 +146,9 @@ fn claims(extent: Extent, runs: &Runs) -> Vec<Judged> {
         );
         let claim = departing(
             claim,
-            "how long the prototype was disconnected each time is stated only roughly, and a \
-             modern sender probes for a lost last segment before its first timeout.",
+            "how long the prototype was disconnected each time is stated only roughly; its dot \
+             blinked, so that two changes missed cancelled out, while here every change is news; \
+             and a modern sender probes for a lost last segment before its first timeout.",
         );
         claim.judge(received(extent, runs, mechanism, 50))
     };
