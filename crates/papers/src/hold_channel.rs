@@ -163,32 +163,30 @@ fn of(runs: &Runs, mechanism: Mechanism) -> impl Iterator<Item = &Record> {
 fn table(runs: &Runs) -> Table {
     let mut columns = vec![
         Column::text("congestion", "Congestion control"),
-        Column::quantity("rate_bit_per_s", "Rate", Unit::BitsPerSecond),
-        Column::quantity("round_trip_s", "Round trip", Unit::Seconds),
+        Column::fixed("rate_mbit_per_s", "Mbit/s", 0),
+        Column::fixed("round_trip_ms", "Round trip, ms", 0),
     ];
     for mechanism in SERIES {
         let key = mechanism.name().replace('-', "_");
-        columns.push(Column::text(
-            format!("{key}_completed"),
-            format!("{}: completed", title(mechanism)),
-        ));
+        columns.push(Column::text(format!("{key}_completed"), title(mechanism)));
         columns.push(Column::quantity(
             format!("{key}_utilisation"),
-            "utilisation",
+            "used",
             Unit::Share,
         ));
     }
     columns.push(Column::quantity(
-        "hold_median_resume_s",
-        "hold: median resume",
+        "hold_resume_s",
+        "resumes after",
         Unit::Seconds,
     ));
-    let mut table = Table::new(columns).titled("Completion and mean utilisation");
+    let mut table = Table::new(columns)
+        .titled("Transfers that completed, and the share of the connected time that was used");
     for cell in cells() {
         let mut row = vec![
             Shown::from(cell.congestion.name()),
-            Shown::from(f64::from(cell.rate_mbit_per_s) * 1e6),
-            Shown::from(f64::from(cell.round_trip_ms) / 1e3),
+            Shown::from(cell.rate_mbit_per_s),
+            Shown::from(cell.round_trip_ms),
         ];
         for mechanism in SERIES {
             let records = runs.of(&cell.name(mechanism));
@@ -199,7 +197,10 @@ fn table(runs: &Runs) -> Table {
         )));
         table.push(row);
     }
-    table.note("The mean counts the transfers that were given up, with what they had brought.");
+    table.note(
+        "Used: the mean, which counts the transfers that were given up with what they had brought. \
+         Resumes after: the median time from link-up to new bytes, with hold.",
+    );
     table
 }
 

@@ -1,5 +1,4 @@
 //! One small batch on the live lab, where this machine has what it needs.
-#![expect(clippy::print_stderr, reason = "a skipped test names what is missing")]
 
 use outlast_core::time::Duration;
 use outlast_core::units::ByteCount;

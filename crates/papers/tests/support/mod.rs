@@ -1,4 +1,5 @@
 //! Runs that nobody carried out: what they would say is worked out from the scenario.
+#![allow(dead_code, reason = "each test program uses a part")]
 
 use outlast_papers::job::{Job, Watch};
 use outlast_papers::record::{Reconnection, Record, Runs};
