@@ -143,10 +143,7 @@ fn result(
         .map_or(Duration::ZERO, |started| outcome.ended.since(started));
     let received = measured.deliveries.total();
     let framing = scenario.framing();
-    let kernel = rustix::system::uname()
-        .release()
-        .to_string_lossy()
-        .into_owned();
+    let kernel = outlast_linux::kernel_release();
     RunResult {
         completed: outcome.completed,
         intact: outcome.intact,

@@ -30,3 +30,12 @@ pub mod timer;
 pub mod tun;
 pub mod user_namespace;
 pub mod waker;
+
+/// The release of the running kernel, as `uname -r` tells it.
+#[must_use]
+pub fn kernel_release() -> String {
+    rustix::system::uname()
+        .release()
+        .to_string_lossy()
+        .into_owned()
+}

@@ -1,6 +1,6 @@
 //! The command line.
 
-use crate::commands::{completions, doctor};
+use crate::commands::{completions, demo, doctor, lab, papers};
 use clap::{Parser, Subcommand};
 
 /// TCP that outlasts outages: try it, measure it, compare the published ways.
@@ -25,6 +25,12 @@ pub(crate) struct Cli {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
+    /// Download the same file twice over a link that is up a fifth of the time.
+    Demo(demo::Arguments),
+    /// Run a scenario on this machine's kernel TCP, in network namespaces.
+    Lab(lab::Arguments),
+    /// Run published experiments and judge their claims.
+    Papers(papers::Arguments),
     /// Show what this machine offers, and what is missing for which part of Outlast.
     Doctor(doctor::Arguments),
     /// Print the completion script of a shell.

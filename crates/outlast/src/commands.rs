@@ -1,4 +1,8 @@
 //! One file per subcommand.
 
 pub(crate) mod completions;
+pub(crate) mod demo;
 pub(crate) mod doctor;
+pub(crate) mod lab;
+pub(crate) mod lab_shell;
+pub(crate) mod papers;

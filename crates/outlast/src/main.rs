@@ -3,6 +3,9 @@
 mod cli;
 mod commands;
 mod failure;
+mod labs;
+mod page;
+mod progress;
 mod terminal;
 
 use clap::Parser;
@@ -21,6 +24,9 @@ fn main() -> ExitCode {
 
 fn dispatch(cli: Cli) -> Result<(), Failure> {
     match cli.command {
+        Command::Demo(arguments) => commands::demo::run(&arguments),
+        Command::Lab(arguments) => commands::lab::run(&arguments),
+        Command::Papers(arguments) => commands::papers::run(&arguments),
         Command::Doctor(arguments) => commands::doctor::run(&arguments),
         Command::Completions(arguments) => commands::completions::run(&arguments),
     }

@@ -1,6 +1,7 @@
 //! Where output goes: a terminal that can move its cursor, one that cannot, or a pipe.
 
-use console::Term;
+use console::{Style as Colour, Term};
+use outlast_report::table::{Charset, Table, TextStyle, Tone};
 use tracing_subscriber::filter::LevelFilter;
 
 /// How progress may be shown.
@@ -45,4 +46,30 @@ pub(crate) fn print(text: &str) -> std::io::Result<()> {
         Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => Ok(()),
         result => result,
     }
+}
+
+/// Writes a table to standard output: coloured and fitted to a terminal, plain in a pipe, ASCII
+/// where the terminal is dumb.
+pub(crate) fn print_table(table: &Table) -> std::io::Result<()> {
+    let out = Term::stdout();
+    let is_terminal = out.features().is_attended();
+    let is_dumb = std::env::var("TERM").is_ok_and(|term| term == "dumb");
+    let paint = |tone: Tone, text: &str| {
+        let colour = match tone {
+            Tone::Good => Colour::new().green(),
+            Tone::Bad => Colour::new().red(),
+            _ => Colour::new(),
+        };
+        colour.apply_to(text).to_string()
+    };
+    let style = TextStyle {
+        charset: if is_dumb {
+            Charset::Ascii
+        } else {
+            Charset::Unicode
+        },
+        width: is_terminal.then(|| usize::from(out.size().1).max(80)),
+        paint: &paint,
+    };
+    print(&table.to_text(&style))
 }

@@ -1,0 +1,137 @@
+//! `outlast lab FILE`: a scenario on this machine's kernel TCP.
+
+use crate::commands::lab_shell;
+use crate::failure::Failure;
+use crate::labs;
+use crate::page;
+use crate::progress::Display;
+use crate::terminal;
+use anyhow::anyhow;
+use outlast_lab::{Lab, RunReport};
+use outlast_report::results;
+use outlast_scenario::Scenario;
+use outlast_scenario::result::{ScenarioResult, World};
+use std::path::PathBuf;
+
+#[derive(Debug, clap::Args)]
+#[command(args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
+pub(crate) struct Arguments {
+    #[command(subcommand)]
+    inside: Option<Inside>,
+
+    /// The scenario file (see docs/scenario-file.md; examples/scenarios has some).
+    #[arg(required = true, value_name = "FILE")]
+    file: Option<PathBuf>,
+
+    /// Print the result as one JSON document (see docs/result-format.md).
+    #[arg(long)]
+    json: bool,
+
+    /// Capture both ends of the link, as pcapng files in this directory.
+    #[arg(long, value_name = "DIR")]
+    capture: Option<PathBuf>,
+
+    /// Write a report page with time-sequence diagrams.
+    #[arg(long, value_name = "FILE")]
+    report: Option<PathBuf>,
+
+    /// Runs at once. More than one is faster, and less precise on a busy machine.
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=64))]
+    jobs: u32,
+}
+
+#[derive(Debug, clap::Subcommand)]
+enum Inside {
+    /// Open a shell, or run a command, in a host of a running lab.
+    Shell(lab_shell::Arguments),
+}
+
+pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
+    if let Some(Inside::Shell(arguments)) = &arguments.inside {
+        return lab_shell::run(arguments);
+    }
+    let file = arguments.file.as_ref().expect("clap demands the file");
+    let scenario = Scenario::load(file)?;
+    let (cancel, _termination) = labs::prepare()?;
+    let mut reports = Vec::new();
+    let all: Vec<u32> = (0..scenario.run.repeat).collect();
+    for indices in all.chunks(arguments.jobs as usize) {
+        let labs = indices
+            .iter()
+            .map(|&index| prepare(arguments, &scenario, index))
+            .collect::<Result<Vec<_>, _>>()?;
+        let names: Vec<String> = indices
+            .iter()
+            .map(|index| format!("run {}", index + 1))
+            .collect();
+        let names: Vec<&str> = names.iter().map(String::as_str).collect();
+        let display = Display::new(&names);
+        let outcome = labs::run_at_once(&labs, &cancel, &display);
+        display.clear();
+        reports.extend(outcome?);
+    }
+    show(arguments, &scenario, &reports)
+}
+
+fn prepare(arguments: &Arguments, scenario: &Scenario, index: u32) -> Result<Lab, Failure> {
+    let mut lab = Lab::new(scenario, index).map_err(|error| Failure::Usage(error.to_string()))?;
+    if let Some(directory) = &arguments.capture {
+        labs::make_parent(&directory.join("capture"))?;
+        lab = lab.with_capture(directory, &format!("{}-{}", stem(scenario), index + 1));
+    }
+    if arguments.report.is_some() {
+        lab = lab.with_trace(Lab::TRACED_PACKETS);
+    }
+    Ok(lab)
+}
+
+/// The scenario's name as a file name.
+fn stem(scenario: &Scenario) -> String {
+    let keep = |c: char| {
+        if c.is_alphanumeric() || "-_.".contains(c) {
+            c
+        } else {
+            '-'
+        }
+    };
+    scenario.name.chars().map(keep).collect()
+}
+
+fn show(arguments: &Arguments, scenario: &Scenario, reports: &[RunReport]) -> Result<(), Failure> {
+    for warning in reports.iter().flat_map(|report| &report.warnings) {
+        tracing::warn!("{warning}");
+    }
+    let runs: Vec<_> = reports.iter().map(|report| report.result.clone()).collect();
+    if let Some(file) = &arguments.report {
+        let named: Vec<_> = reports
+            .iter()
+            .map(|report| (scenario.name.clone(), report))
+            .collect();
+        page::write(
+            file,
+            &format!("Lab: {}", scenario.name),
+            "outlast lab",
+            &named,
+        )?;
+        tracing::info!("the report is {}", file.display());
+    }
+    let is_corrupt = runs.iter().any(|run| run.intact == Some(false));
+    let error = runs.iter().find_map(|run| run.error.clone());
+    if arguments.json {
+        let name = scenario.name.clone();
+        let result = ScenarioResult {
+            scenario: name,
+            world: World::Lab,
+            runs,
+        };
+        let json = serde_json::to_string_pretty(&result).map_err(anyhow::Error::from)?;
+        terminal::print(&(json + "\n"))?;
+    } else {
+        terminal::print_table(&results::runs(&runs))?;
+    }
+    match (is_corrupt, error) {
+        (true, _) => Err(Failure::Run(anyhow!("what arrived is not what was sent"))),
+        (false, Some(error)) => Err(Failure::Run(anyhow!(error))),
+        (false, None) => Ok(()),
+    }
+}

@@ -1,0 +1,207 @@
+//! `outlast papers`: published figures and our own experiments, with a judgement for each claim.
+
+use crate::failure::Failure;
+use crate::labs;
+use crate::terminal::{self, Style};
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use outlast_papers::batch;
+use outlast_papers::run::{self, Order, RunError, Shown};
+use outlast_papers::{ALL, Experiment, Extent, named};
+use outlast_report::judgement;
+use std::path::PathBuf;
+use std::time::Duration;
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct Arguments {
+    #[command(subcommand)]
+    action: Action,
+}
+
+#[derive(Debug, clap::Subcommand)]
+enum Action {
+    /// List the experiments.
+    List,
+    /// Run an experiment and write its report; what an earlier run has measured is kept.
+    Run(RunArguments),
+    /// Write the report again from what is stored, without running anything.
+    Report(ReportArguments),
+}
+
+#[derive(Debug, clap::Args)]
+struct RunArguments {
+    #[command(flatten)]
+    what: ReportArguments,
+
+    /// Runs at once, each with a link of its own.
+    #[arg(long, value_name = "N", default_value_t = batch::CAPACITY, value_parser = clap::value_parser!(u32).range(1..=256))]
+    jobs: u32,
+}
+
+#[derive(Debug, clap::Args)]
+struct ReportArguments {
+    /// The experiment (see `outlast papers list`).
+    name: String,
+
+    /// Minutes: enough to see whether the claims hold (the default).
+    #[arg(long, conflicts_with = "full")]
+    quick: bool,
+
+    /// The publication's own parameters: hours.
+    #[arg(long)]
+    full: bool,
+
+    /// Where runs are stored and the report is written.
+    #[arg(long, value_name = "DIR", default_value = "outlast-report")]
+    out: PathBuf,
+}
+
+pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
+    match &arguments.action {
+        Action::List => list(),
+        Action::Run(arguments) => measure(arguments),
+        Action::Report(what) => {
+            let shown = run::report(what.experiment()?, what.extent(), &what.out);
+            show(&shown.map_err(failure)?)
+        }
+    }
+}
+
+impl ReportArguments {
+    fn experiment(&self) -> Result<&'static Experiment, Failure> {
+        named(&self.name).ok_or_else(|| {
+            let names: Vec<_> = ALL.iter().map(|experiment| experiment.name).collect();
+            let names = names.join(", ");
+            Failure::Usage(format!(
+                "there is no experiment {:?}; there is {names}",
+                self.name
+            ))
+        })
+    }
+
+    fn extent(&self) -> Extent {
+        if self.full {
+            Extent::Full
+        } else {
+            Extent::Quick
+        }
+    }
+}
+
+fn list() -> Result<(), Failure> {
+    let width = ALL
+        .iter()
+        .map(|experiment| experiment.name.len())
+        .max()
+        .unwrap_or(0);
+    let mut text = String::new();
+    for experiment in ALL {
+        let Experiment {
+            name,
+            title,
+            source,
+            measures,
+            ..
+        } = experiment;
+        let indent = " ".repeat(width + 2);
+        text.push_str(&format!(
+            "{name:width$}  {title}\n{indent}{measures}\n{indent}{source}\n"
+        ));
+        for figure in experiment.figures {
+            text.push_str(&format!(
+                "{indent}- {}: {}\n",
+                figure.name(),
+                figure.title()
+            ));
+        }
+        text.push('\n');
+    }
+    terminal::print(text.trim_end())?;
+    terminal::print("\n")?;
+    Ok(())
+}
+
+fn measure(arguments: &RunArguments) -> Result<(), Failure> {
+    let experiment = arguments.what.experiment()?;
+    let extent = arguments.what.extent();
+    labs::make_parent(&arguments.what.out.join("runs"))?;
+    let (cancel, _termination) = labs::prepare()?;
+    let order = Order {
+        extent,
+        directory: arguments.what.out.clone(),
+        capacity: arguments.jobs,
+        version: env!("CARGO_PKG_VERSION").to_owned(),
+        date: jiff::Timestamp::now().strftime("%Y-%m-%d").to_string(),
+        command: format!("outlast papers run {} --{}", experiment.name, extent.name()),
+    };
+    let bar = Bar::new();
+    let outcome = run::run(experiment, &order, &cancel, |progress| bar.update(progress));
+    bar.0.finish_and_clear();
+    show(&outcome.map_err(failure)?)
+}
+
+fn failure(error: RunError) -> Failure {
+    if error.is_missing_capability() {
+        Failure::Capability(format!("{:#}", anyhow::Error::from(error)))
+    } else {
+        Failure::Run(error.into())
+    }
+}
+
+fn show(shown: &Shown) -> Result<(), Failure> {
+    for part in &shown.parts {
+        for table in &part.tables {
+            terminal::print_table(table)?;
+            terminal::print("\n")?;
+        }
+        if !part.claims.is_empty() {
+            terminal::print_table(&judgement::table(&part.claims))?;
+            terminal::print("\n")?;
+        }
+    }
+    let page = std::path::absolute(&shown.page)?;
+    terminal::print(&format!("Report: {}\n", page.display()))?;
+    Ok(())
+}
+
+/// How many runs are done: a bar in a terminal, a line for each tenth elsewhere.
+struct Bar(ProgressBar);
+
+impl Bar {
+    fn new() -> Self {
+        let bar = ProgressBar::with_draw_target(Some(1), ProgressDrawTarget::stderr_with_hz(4));
+        let template = "  {bar:40.green/dim} {pos} of {len} runs  {msg}";
+        let style = ProgressStyle::with_template(template).expect("the template is one of ours");
+        bar.set_style(style.progress_chars("━╸─"));
+        Self(bar)
+    }
+
+    fn update(&self, progress: &batch::Progress) {
+        let (done, total) = (progress.done as u64, progress.total as u64);
+        let is_news = done != self.0.position() || self.0.length() != Some(total);
+        self.0.set_length(total);
+        self.0.set_position(done);
+        let left = Duration::from_secs(progress.left.as_secs());
+        let repeated = match progress.repeated {
+            0 => String::new(),
+            n => format!(", {n} repeated"),
+        };
+        let message = format!(
+            "{} running{repeated}, about {} left",
+            progress.running,
+            minutes(left)
+        );
+        if terminal::style() == Style::Lines && is_news && done % total.div_ceil(10).max(1) == 0 {
+            let line = format!("{done} of {total} runs done, {message}");
+            // A terminal that has gone away is no error of the run.
+            let _ = console::Term::stderr().write_line(&line);
+        }
+        self.0.set_message(message);
+    }
+}
+
+fn minutes(time: Duration) -> String {
+    match time.as_secs() {
+        seconds @ 0..=89 => format!("{seconds} s"),
+        seconds => format!("{} min", seconds.div_ceil(60)),
+    }
+}
