@@ -4,6 +4,7 @@
 //! Each file has what its end of the link sees. A packet is written when its fate is known, in
 //! the order of the times at which packets were seen.
 
+use crate::error::LabError;
 use crate::frame::Content;
 use crate::side::Side;
 use bytes::Bytes;
@@ -13,8 +14,8 @@ use outlast_link::DropReason;
 use outlast_wire::pcapng::{Direction, Encoder, EnhancedPacket, Section};
 use std::collections::VecDeque;
 use std::fs::File;
-use std::io::{self, Write};
-use std::path::PathBuf;
+use std::io::Write;
+use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::thread::{self, JoinHandle};
 
@@ -27,7 +28,7 @@ const WRITE_SIZE: usize = 256 << 10;
 #[derive(Debug)]
 pub(crate) struct Capture {
     ends: [End; 2],
-    writer: JoinHandle<io::Result<()>>,
+    writer: JoinHandle<Result<(), LabError>>,
     queue: SyncSender<Written>,
     missing: u64,
     /// When the first packet was seen.
@@ -77,16 +78,17 @@ pub(crate) enum Mark {
 impl Capture {
     /// Creates the two files, by [`Side::index`]. Times are those of the clock plus
     /// `unix_offset`.
-    pub(crate) fn create(files: [PathBuf; 2], unix_offset: Duration) -> io::Result<Self> {
-        let mut opened = Vec::new();
-        for path in &files {
-            opened.push(File::create(path)?);
-        }
-        let files = <[File; 2]>::try_from(opened).expect("two paths make two files");
+    pub(crate) fn create(paths: &[PathBuf; 2], unix_offset: Duration) -> Result<Self, LabError> {
+        let [fixed, mobile] = paths.each_ref().map(|path| OutputFile::create(path));
+        let files = [fixed?, mobile?];
         let (queue, written) = sync_channel(WRITER_QUEUE);
         let writer = thread::Builder::new()
             .name("capture".into())
-            .spawn(move || write_files(&written, files, unix_offset))?;
+            .spawn(move || write_files(&written, files, unix_offset))
+            .map_err(|source| LabError::Socket {
+                action: "start a thread",
+                source,
+            })?;
         Ok(Self {
             ends: Default::default(),
             writer,
@@ -171,7 +173,7 @@ impl Capture {
     }
 
     /// Writes the rest. How many packets are missing because the disk was too slow.
-    pub(crate) fn finish(mut self) -> io::Result<u64> {
+    pub(crate) fn finish(mut self) -> Result<u64, LabError> {
         for side in Side::BOTH {
             for record in &mut self.ends[side.index()].pending {
                 if record.undecided.take().is_some() {
@@ -243,12 +245,36 @@ fn injected(reason: SendReason) -> &'static str {
     }
 }
 
+/// A file that is named when it fails.
+#[derive(Debug)]
+struct OutputFile {
+    path: PathBuf,
+    file: File,
+}
+
+impl OutputFile {
+    fn create(path: &Path) -> Result<Self, LabError> {
+        let path = path.to_path_buf();
+        match File::create(&path) {
+            Ok(file) => Ok(Self { path, file }),
+            Err(source) => Err(LabError::File { path, source }),
+        }
+    }
+
+    fn write(&mut self, bytes: &[u8]) -> Result<(), LabError> {
+        self.file.write_all(bytes).map_err(|source| LabError::File {
+            path: self.path.clone(),
+            source,
+        })
+    }
+}
+
 /// The writer's thread.
 fn write_files(
     queue: &Receiver<Written>,
-    mut files: [File; 2],
+    mut files: [OutputFile; 2],
     unix_offset: Duration,
-) -> io::Result<()> {
+) -> Result<(), LabError> {
     let mut encoders = Side::BOTH.map(|side| {
         let mut encoder = Encoder::new(&Section::of_application("outlast"));
         let interface = encoder.interface(match side {
@@ -267,11 +293,11 @@ fn write_files(
             ..EnhancedPacket::new(*interface, time, &record.bytes)
         });
         if encoder.pending_len() >= WRITE_SIZE {
-            files[side.index()].write_all(&encoder.take())?;
+            files[side.index()].write(&encoder.take())?;
         }
     }
     for side in Side::BOTH {
-        files[side.index()].write_all(&encoders[side.index()].0.take())?;
+        files[side.index()].write(&encoders[side.index()].0.take())?;
     }
     Ok(())
 }

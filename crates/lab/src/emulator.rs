@@ -154,13 +154,10 @@ impl Loop {
     }
 
     fn run(mut self) -> io::Result<Crossing> {
+        // Nobody else watches the deadline: whatever ends this thread ends the workload.
+        let _end = PullAtEnd(Arc::clone(&self.stop));
         let priority = raise_current_thread();
-        let outcome = self.cross_until_the_end();
-        if outcome.is_err() {
-            // Without a link the workload would wait for its deadline.
-            self.stop.pull(StopReason::Broken);
-        }
-        outcome?;
+        self.cross_until_the_end()?;
         let effort = Effort {
             cpu: clock::thread_cpu_time(),
             elapsed: clock::now().since(self.began),
@@ -252,6 +249,15 @@ impl Loop {
     fn next_timeout(&self) -> Option<Instant> {
         let deadline = (!self.stop.is_pulled()).then(|| self.deadline());
         self.path.poll_timeout().into_iter().chain(deadline).min()
+    }
+}
+
+/// Pulls the cord when it is dropped, if nobody has before.
+struct PullAtEnd(Arc<Stop>);
+
+impl Drop for PullAtEnd {
+    fn drop(&mut self) {
+        self.0.pull(StopReason::Broken);
     }
 }
 

@@ -45,7 +45,7 @@ pub struct Lab {
 }
 
 impl Lab {
-    /// The packets that [`Lab::with_trace`] keeps unless told otherwise: about 100 MB.
+    /// The packets that [`Lab::with_trace`] keeps unless told otherwise: about 150 MB.
     pub const TRACED_PACKETS: usize = 1 << 20;
 
     /// Run `index` of `scenario`, counted from zero.
@@ -123,17 +123,16 @@ impl Lab {
         stop: &Arc<Stop>,
         status: &Arc<Status>,
     ) -> Result<Emulator, LabError> {
-        let capture = self.capture.clone().map(|files| {
-            let path = files[0].clone();
-            Capture::create(files, clock::unix_offset())
-                .map_err(|source| LabError::File { path, source })
-        });
+        let capture = match &self.capture {
+            Some(files) => Some(Capture::create(files, clock::unix_offset())?),
+            None => None,
+        };
         let trace = self.traced_packets.map(Trace::new);
         let assignment = Assignment {
             link: self.scenario.link_config(self.index),
             mechanisms: self.mechanisms,
             tuns,
-            observer: Observer::new(trace, capture.transpose()?, Arc::clone(status)),
+            observer: Observer::new(trace, capture, Arc::clone(status)),
             deadline: self.scenario.run.deadline,
             stop: Arc::clone(stop),
         };

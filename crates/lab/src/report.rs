@@ -70,14 +70,8 @@ pub(crate) fn assemble(run: Finished<'_>) -> Result<RunReport, LabError> {
     } = run;
     let mut warnings = faults(hosts, path.observer.counts, effort)?;
     drop(tuns);
-    if let Some(capture) = path.observer.capture.take()
-        && let Some(files) = run.files
-    {
-        let finished = capture.finish();
-        let missing = finished.map_err(|source| LabError::File {
-            path: files[0].clone(),
-            source,
-        })?;
+    if let Some(capture) = path.observer.capture.take() {
+        let missing = capture.finish()?;
         if missing > 0 {
             warnings.push(format!(
                 "the disk was too slow: {missing} packets are not captured"

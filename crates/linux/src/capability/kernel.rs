@@ -4,8 +4,8 @@ use super::{Probe, ProbeResult, available, missing};
 use std::fs::File;
 use std::io::Read;
 
-/// Oldest kernel on which the lab is known to work: `TCP_INFO` tells the retransmitted bytes.
-const OLDEST: (u32, u32) = (4, 19);
+/// Oldest kernel on which everything of the lab works: it has `pidfd_open`.
+const OLDEST: (u32, u32) = (5, 3);
 /// Where the kernel describes its own types.
 const TYPES: &str = "/sys/kernel/btf/vmlinux";
 
