@@ -64,7 +64,7 @@ fn highlight(name: &str, runs: &[RunResult]) -> Highlight {
             let share = share.map(|(all, got)| got as f64 / all.max(1) as f64);
             share.map_or_else(
                 || "not done".to_owned(),
-                |share| format!("{} of it", Unit::Share.show(share)),
+                |share| format!("{} received", Unit::Share.show(share)),
             )
         }
         _ => "not done".to_owned(),

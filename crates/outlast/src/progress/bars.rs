@@ -104,6 +104,9 @@ impl Bars {
         let Some(Lane { bar, since, .. }) = self.lanes.get(lane) else {
             return;
         };
+        if completed {
+            bar.set_position(bar.length().unwrap_or(1));
+        }
         let note = if completed {
             console::style(format!("done in {:.1} s", since.as_secs_f64())).green()
         } else {

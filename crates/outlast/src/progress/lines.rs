@@ -35,15 +35,17 @@ impl Lines {
     }
 
     pub(super) fn finish(&mut self, lane: usize, completed: bool) {
-        let (Some(name), Some(Some(latest))) = (self.names.get(lane), self.latest.get(lane)) else {
+        let (Some(name), Some(Some(latest))) = (self.names.get(lane), self.latest.get_mut(lane))
+        else {
             return;
         };
-        let seconds = latest.elapsed.as_secs_f64();
         let ended = if completed {
+            latest.received = latest.goal.unwrap_or(latest.received);
             "done"
         } else {
             "not done in time"
         };
+        let seconds = latest.elapsed.as_secs_f64();
         say(&format!(
             "{seconds:5.1} s  {name}: {ended}, {}",
             amount(latest)
