@@ -108,20 +108,24 @@ impl FlowTrace {
         })
     }
 
-    /// The diagram of the time from `from_s` to `to_s`.
+    /// The diagram of the time from `from_s` to `to_s`, with numbers counted from the lowest that
+    /// the sender itself sends in that time. Older segments that Outlast repeats lie at the bottom.
     #[must_use]
     pub fn diagram(&self, from_s: f64, to_s: f64) -> TimeSequence {
         let within = |segment: &&Segment| (from_s..=to_s).contains(&segment.time_s);
-        let data = self.data.iter().filter(within).map(|segment| DataSegment {
+        let data = || self.data.iter().filter(within);
+        let own = data().filter(|segment| !segment.injected);
+        let lowest = own.map(|segment| segment.number).min().unwrap_or(0);
+        let data = data().map(|segment| DataSegment {
             time_s: segment.time_s,
-            sequence: segment.number,
+            sequence: segment.number.saturating_sub(lowest),
             length: segment.payload_len,
             fate: segment.drawn(),
         });
         let acknowledgements = self.acknowledgements.iter().filter(within);
         let acknowledgements = acknowledgements.map(|segment| Acknowledgement {
             time_s: segment.time_s,
-            number: segment.number,
+            number: segment.number.saturating_sub(lowest),
             fate: segment.drawn(),
         });
         let outages = self
@@ -298,6 +302,34 @@ mod tests {
             idle[0].busy.is_some_and(|busy| (busy - 0.1).abs() < 1e-9),
             "{idle:?}"
         );
+    }
+
+    #[test]
+    fn a_diagram_counts_from_the_lowest_number_that_the_sender_sends_in_it() {
+        let at = |time, number, injected| Segment {
+            number,
+            ..segment(time, Some(time), injected)
+        };
+        let data = vec![
+            at(0.5, 100, false),
+            at(1.0, 5_000, false),
+            at(1.5, 0, true),
+            at(2.0, 6_000, false),
+        ];
+        let acknowledgements = vec![at(1.1, 5_500, false)];
+        let trace = FlowTrace {
+            data,
+            acknowledgements,
+            ..FlowTrace::default()
+        };
+        let diagram = trace.diagram(0.9, 2.5);
+        let drawn: Vec<u64> = diagram
+            .data
+            .iter()
+            .map(|segment| segment.sequence)
+            .collect();
+        assert_eq!(drawn, [0, 0, 1_000]);
+        assert_eq!(diagram.acknowledgements[0].number, 500);
     }
 
     #[test]

@@ -74,14 +74,14 @@ pub(crate) fn median(times: impl IntoIterator<Item = Option<f64>>) -> Option<Mea
     })
 }
 
-/// What readers call a mechanism.
+/// What readers call a mechanism: the paper's level and what it does.
 pub(crate) const fn title(mechanism: Mechanism) -> &'static str {
     match mechanism {
-        Mechanism::None => "unaided TCP (0)",
-        Mechanism::SmartLink1 => "re-receive once (1)",
-        Mechanism::SmartLink2 => "re-receive five times (2)",
-        Mechanism::SmartLink3 => "re-send once (3)",
-        Mechanism::SmartLink4 => "re-send five times (4)",
+        Mechanism::None => "0: unaided",
+        Mechanism::SmartLink1 => "1: re-receive",
+        Mechanism::SmartLink2 => "2: re-receive 5×",
+        Mechanism::SmartLink3 => "3: re-send",
+        Mechanism::SmartLink4 => "4: re-send 5×",
         other => other.name(),
     }
 }

@@ -54,7 +54,7 @@ fn method(extent: Extent) -> Vec<String> {
         "Every series meets the same outages: a trial has the same seed in all of them. Levels 1 \
          to 4 and `hold` work at both ends of the link, as in the paper. The TCP is this machine's \
          Linux with its defaults (CUBIC, SACK, timestamps, RACK and tail loss probes), where the \
-         paper had a Linux of about 2002."
+         paper had one of its time."
             .to_owned(),
     ]
 }

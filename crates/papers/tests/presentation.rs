@@ -24,8 +24,10 @@ fn terminal(experiment: &Experiment, runs: &Runs) -> String {
             text += &table.to_text(&style);
             text.push('\n');
         }
-        text += &judgement::table(&part.claims).to_text(&style);
-        text.push('\n');
+        if !part.claims.is_empty() {
+            text += &judgement::table(&part.claims).to_text(&style);
+            text.push('\n');
+        }
     }
     text
 }

@@ -40,7 +40,7 @@ impl Figure for Figure01 {
         traces::part(
             runs,
             Mechanism::None,
-            "Figure 1: unaided TCP",
+            "Figure 1 of the paper: unaided TCP",
             "Unaided TCP over one outage: upright lines are segments, dots are ACKs, crosses did not get across. Compare figure 1 of the paper.",
         )
         .claims(vec![claim.judge(traces::restart(runs, Mechanism::None))])

@@ -58,7 +58,7 @@ impl Figure for Figure06 {
         let y = Axis::new("Mean duration", Unit::Seconds);
         let curves = sweep::curves(extent, runs, &SERIES, |_| true, y, duration);
         let held = factor(runs, Mechanism::Hold, [10]);
-        Part::new("Figure 6: mean duration")
+        Part::new("Figure 6 of the paper: mean duration")
             .table(durations.titled("Mean duration of the transfers that completed"))
             .table(factors.titled("The same, as a multiple of the optimum"))
             .figure(
@@ -97,7 +97,10 @@ fn claims(extent: Extent, runs: &Runs) -> Vec<Judged> {
     for level in [Mechanism::SmartLink3, Mechanism::SmartLink4] {
         let at_ten = claim(
             "section 5.3, figure 6",
-            format!("{}: near the optimum at 10 % availability.", title(level)),
+            format!(
+                "Level {}: near the optimum at 10 % availability.",
+                title(level)
+            ),
             Unit::Factor,
             Published::About(1.0),
             NEAR,
@@ -112,7 +115,7 @@ fn claims(extent: Extent, runs: &Runs) -> Vec<Judged> {
         let everywhere = claim(
             "figure 6",
             format!(
-                "{}: stays close to the optimum at all availabilities.",
+                "Level {}: stays close to the optimum at all availabilities.",
                 title(level)
             ),
             Unit::Factor,

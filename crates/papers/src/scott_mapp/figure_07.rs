@@ -51,7 +51,7 @@ impl Figure for Figure07 {
             y,
             duration,
         );
-        Part::new("Figure 7: detail with standard deviations")
+        Part::new("Figure 7 of the paper: detail with standard deviations")
             .table(table(extent, runs))
             .figure(
                 curves.draw(),

@@ -35,12 +35,13 @@ impl Figure for Figure08 {
         );
         let claim = departing(
             claim,
-            "a modern sender may take the repeated ACK for a sign of loss (RACK, SACK) and retransmit.",
+            "while it recovers, today's Linux looks at every ACK for what to retransmit, at a repeated \
+             one too; after the other outages it waits as the paper says.",
         );
         traces::part(
             runs,
             Mechanism::SmartLink1,
-            "Figure 8: re-receive once",
+            "Figure 8 of the paper: re-receive once",
             "Level 1: the newest ACK that came over the link is received once more on reconnection (plus mark). Compare figure 8 of the paper.",
         )
         .claims(vec![claim.judge(traces::restart(runs, Mechanism::SmartLink1))])

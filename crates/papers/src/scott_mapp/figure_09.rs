@@ -35,12 +35,13 @@ impl Figure for Figure09 {
         );
         let claim = departing(
             claim,
-            "five repeated ACKs are more than the three that make a modern sender without other news retransmit.",
+            "while it recovers, today's Linux looks at every ACK for what to retransmit, at a repeated \
+             one too; after the other outages it waits as the paper says.",
         );
         traces::part(
             runs,
             Mechanism::SmartLink2,
-            "Figure 9: re-receive five times",
+            "Figure 9 of the paper: re-receive five times",
             "Level 2: the same ACK is received five times more (plus marks, one upon the other). Compare figure 9 of the paper.",
         )
         .claims(vec![claim.judge(traces::restart(runs, Mechanism::SmartLink2))])

@@ -40,7 +40,7 @@ impl Figure for Figure10 {
         traces::part(
             runs,
             Mechanism::SmartLink3,
-            "Figure 10: re-send once",
+            "Figure 10 of the paper: re-send once",
             "Level 3: one kept segment is sent again on reconnection (circle). Compare figure 10 of the paper.",
         )
         .claims(vec![claim.judge(traces::restart(runs, Mechanism::SmartLink3))])

@@ -40,7 +40,7 @@ impl Figure for Figure11 {
         traces::part(
             runs,
             Mechanism::SmartLink4,
-            "Figure 11: re-send five times",
+            "Figure 11 of the paper: re-send five times",
             "Level 4: the same segment is sent five times (circles, one upon the other). Compare figure 11 of the paper.",
         )
         .claims(vec![claim.judge(traces::restart(runs, Mechanism::SmartLink4))])

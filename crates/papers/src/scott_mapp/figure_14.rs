@@ -30,7 +30,7 @@ impl Figure for Figure14 {
     }
 
     fn present(&self, extent: Extent, runs: &Runs) -> Part {
-        Part::new("Figure 14: interactive updates")
+        Part::new("Figure 14 of the paper: interactive updates")
             .paragraph(
                 "A small update is due every 200 ms, and asked for only when the last one has \
                  arrived. The link is disconnected for 350 ms on average, the time that the paper's \

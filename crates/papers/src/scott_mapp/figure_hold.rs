@@ -27,9 +27,13 @@ impl Figure for FigureHold {
         traces::part(
             runs,
             Mechanism::Hold,
-            "The same with hold",
+            "The same outages with hold",
             "With `hold` at both ends everything that the link dropped, or would have dropped, is \
              sent in order on reconnection (circles), ACKs first (plus marks).",
+        )
+        .paragraph(
+            "The sender's own next segments wait behind what was kept for their flow, so that they \
+             come later than with the other levels while the link sends at its full rate.",
         )
     }
 }

@@ -6,6 +6,7 @@
 //! figure 1, as they do here.
 
 use super::channel;
+use crate::diagram::FlowTrace;
 use crate::experiment::{Extent, Part};
 use crate::job::{Job, Watch};
 use crate::present::median;
@@ -24,8 +25,10 @@ pub const IMMEDIATELY_S: f64 = 0.1;
 
 /// How long each trace is.
 const LENGTH: Duration = Duration::from_secs(30);
-/// How much of the time before and after the first outage is drawn, in seconds.
-const DRAWN_S: (f64, f64) = (0.4, 2.6);
+/// Mean length of the outages.
+const DOWN: Duration = Duration::from_millis(2_500);
+/// How much of the time before and after an outage is drawn, in seconds.
+const DRAWN_S: (f64, f64) = (0.3, 2.4);
 
 /// The runs of a level; the first one is drawn.
 #[must_use]
@@ -45,7 +48,7 @@ pub fn jobs(extent: Extent, mechanism: Mechanism) -> Vec<Job> {
 fn setting(mechanism: Mechanism) -> Setting {
     let outages = Outages::Uniform {
         up: Duration::from_secs(3),
-        down: Duration::from_millis(2_500),
+        down: DOWN,
     };
     // More than fits: the deadline ends the trace.
     let task = Task::Bulk {
@@ -70,21 +73,35 @@ pub fn restart(runs: &Runs, mechanism: Mechanism) -> Option<Measured> {
     median(outages.map(|(_, reconnection)| reconnection.restart_s))
 }
 
-/// The diagram of the first outage, and a table of all of them.
+/// The diagram of one outage, and a table of all of them.
 pub(super) fn part(runs: &Runs, mechanism: Mechanism, heading: &str, caption: &str) -> Part {
     let records = runs.of(&cell(mechanism));
-    let mut part = Part::new(heading);
-    let drawn = records
-        .iter()
-        .find_map(|record| Some((record, record.trace.as_ref()?)));
-    if let Some((record, trace)) = drawn
-        && let Some(&(start, Some(end))) = trace.outages.first()
-    {
-        let (from, to) = ((start - DRAWN_S.0).max(0.0), end + DRAWN_S.1);
-        let to = to.min(record.result.elapsed_s);
-        part = part.figure(trace.diagram(from, to).draw(), caption.to_owned());
-    }
+    let part = Part::new(heading);
+    let drawn = records.iter().find_map(|record| {
+        let trace = record.trace.as_ref()?;
+        let (start, end) = typical_outage(trace)?;
+        let to = (end + DRAWN_S.1).min(record.result.elapsed_s);
+        Some(trace.diagram((start - DRAWN_S.0).max(0.0), to).draw())
+    });
+    let part = match drawn {
+        None => part,
+        Some(figure) => part.figure(
+            figure,
+            format!("{caption} Sequence numbers count from the lowest that the sender sends here."),
+        ),
+    };
     part.table(table(records))
+}
+
+/// The outage whose length is nearest to the mean: the same one at every level, as all have the
+/// same seed.
+fn typical_outage(trace: &FlowTrace) -> Option<(f64, f64)> {
+    let over = trace
+        .outages
+        .iter()
+        .filter_map(|&(start, end)| Some((start, end?)));
+    let off = |(start, end): &(f64, f64)| (end - start - DOWN.as_secs_f64()).abs();
+    over.min_by(|a, b| off(a).total_cmp(&off(b)))
 }
 
 fn table(records: &[Record]) -> Table {
