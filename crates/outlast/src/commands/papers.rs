@@ -3,11 +3,12 @@
 use crate::failure::Failure;
 use crate::labs;
 use crate::terminal::{self, Style};
+use anyhow::anyhow;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use outlast_papers::batch;
 use outlast_papers::run::{self, Order, RunError, Shown};
 use outlast_papers::{ALL, Experiment, Extent, named};
-use outlast_report::judgement;
+use outlast_report::judgement::{self, Judgement};
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -31,6 +32,10 @@ enum Action {
 struct RunArguments {
     #[command(flatten)]
     what: ReportArguments,
+
+    /// Exit with code 1 if a claim is not reproduced.
+    #[arg(long)]
+    check: bool,
 
     /// Runs at once, each with a link of its own.
     #[arg(long, value_name = "N", default_value_t = batch::CAPACITY, value_parser = clap::value_parser!(u32).range(1..=256))]
@@ -136,7 +141,24 @@ fn measure(arguments: &RunArguments) -> Result<(), Failure> {
     let bar = Bar::new();
     let outcome = run::run(experiment, &order, &cancel, |progress| bar.update(progress));
     bar.0.finish_and_clear();
-    show(&outcome.map_err(failure)?)
+    let shown = outcome.map_err(failure)?;
+    show(&shown)?;
+    if arguments.check {
+        check(&shown)
+    } else {
+        Ok(())
+    }
+}
+
+fn check(shown: &Shown) -> Result<(), Failure> {
+    let claims = shown.parts.iter().flat_map(|part| &part.claims);
+    let missed = claims
+        .filter(|claim| claim.judgement() != Judgement::Reproduced)
+        .count();
+    match missed {
+        0 => Ok(()),
+        missed => Err(anyhow!("{missed} claims are not reproduced").into()),
+    }
 }
 
 fn failure(error: RunError) -> Failure {
