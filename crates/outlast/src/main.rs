@@ -4,6 +4,7 @@ mod cli;
 mod commands;
 mod failure;
 mod labs;
+mod markdown;
 mod page;
 mod progress;
 mod terminal;

@@ -2,8 +2,9 @@
 
 use crate::failure::Failure;
 use crate::labs;
+use crate::markdown;
 use crate::terminal::{self, Style};
-use anyhow::anyhow;
+use anyhow::{Context, anyhow};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use outlast_papers::batch;
 use outlast_papers::run::{self, Order, RunError, Shown};
@@ -55,6 +56,10 @@ struct ReportArguments {
     #[arg(long)]
     full: bool,
 
+    /// Write tables and claims as Markdown, too.
+    #[arg(long, value_name = "FILE")]
+    markdown: Option<PathBuf>,
+
     /// Where runs are stored and the report is written.
     #[arg(long, value_name = "DIR", default_value = "outlast-report")]
     out: PathBuf,
@@ -66,7 +71,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
         Action::Run(arguments) => measure(arguments),
         Action::Report(what) => {
             let shown = run::report(what.experiment()?, what.extent(), &what.out);
-            show(&shown.map_err(failure)?)
+            show(what, &shown.map_err(failure)?)
         }
     }
 }
@@ -142,7 +147,7 @@ fn measure(arguments: &RunArguments) -> Result<(), Failure> {
     let outcome = run::run(experiment, &order, &cancel, |progress| bar.update(progress));
     bar.0.finish_and_clear();
     let shown = outcome.map_err(failure)?;
-    show(&shown)?;
+    show(&arguments.what, &shown)?;
     if arguments.check {
         check(&shown)
     } else {
@@ -169,7 +174,12 @@ fn failure(error: RunError) -> Failure {
     }
 }
 
-fn show(shown: &Shown) -> Result<(), Failure> {
+fn show(what: &ReportArguments, shown: &Shown) -> Result<(), Failure> {
+    if let Some(file) = &what.markdown {
+        labs::make_parent(file)?;
+        std::fs::write(file, markdown::page(what.experiment()?, shown))
+            .with_context(|| format!("cannot write {}", file.display()))?;
+    }
     for part in &shown.parts {
         for table in &part.tables {
             terminal::print_table(table)?;
