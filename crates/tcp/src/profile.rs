@@ -22,6 +22,7 @@ pub use netbsd_1997::NETBSD_1997;
 pub use sunos_5_6::SUNOS_5_6;
 
 use crate::timer::TimerModel;
+use core::fmt;
 use core::ops::Deref;
 use outlast_core::time::Duration;
 
@@ -277,7 +278,7 @@ pub struct Undo {
 }
 
 /// A stack.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, PartialEq)]
 pub struct Profile {
     /// As scenario files name it.
     pub name: &'static str,
@@ -343,6 +344,12 @@ pub struct Profile {
     pub challenge_ack: Cited<Option<Duration>>,
     /// An ICMP unreachable reverts one back-off (RFC 6069).
     pub icmp_reverts_back_off: Cited<bool>,
+}
+
+impl fmt::Debug for Profile {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Profile").field(&self.name).finish()
+    }
 }
 
 impl Profile {

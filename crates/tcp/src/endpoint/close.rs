@@ -15,13 +15,14 @@ impl Endpoint {
         }
         self.is_closed = true;
         match self.state {
+            State::SynSent if self.snd.written > 0 => self.snd.fin_wanted = true,
             State::Listen | State::SynSent => {
                 self.end();
                 self.emit(Event::Closed);
             }
             State::SynReceived | State::Established => {
                 self.snd.fin_wanted = true;
-                // In SYN-RECEIVED the FIN follows the handshake.
+                // During the handshake the FIN waits for its end.
                 if self.state == State::Established {
                     self.state = State::FinWait1;
                 }
@@ -50,9 +51,6 @@ impl Endpoint {
 
     /// State changes that follow from what is acknowledged.
     pub(super) fn after_acknowledgement(&mut self, now: Instant) {
-        if self.state == State::Established && self.snd.fin_wanted {
-            self.state = State::FinWait1;
-        }
         let fin_acknowledged = self.snd.fin_sent && self.snd.snd_una == self.snd.snd_nxt;
         if !fin_acknowledged {
             return;

@@ -128,6 +128,9 @@ impl Endpoint {
         let Some(syn) = self.snd.queue.pop_front() else {
             return;
         };
+        if self.snd.fin_wanted {
+            self.state = State::FinWait1;
+        }
         self.snd.snd_una = self.snd.iss + 1;
         self.snd.queue.counts = Default::default();
         self.snd.timed = None;

@@ -4,7 +4,7 @@
 use crate::congestion::{Algorithm, RateSample, Standing};
 use crate::endpoint::Endpoint;
 use crate::endpoint::{Incoming, Xmit};
-use crate::profile::Recovery;
+use crate::profile::{Growth, Recovery};
 use crate::rto::Round;
 use crate::sender::Phase;
 use crate::sender::queue::Marks;
@@ -405,6 +405,10 @@ impl Endpoint {
     }
 
     fn may_grow(&self, state: &Ack) -> bool {
+        if let Growth::PerAck { .. } = *self.profile.growth {
+            // Linux 2.4: only a window that was filled.
+            return state.acked && state.rate.prior_in_flight >= self.snd.window.cwnd;
+        }
         if self.snd.reordering > 3 && self.profile.recovery.value == Recovery::Rack {
             state.acked || state.newly_sacked
         } else {
