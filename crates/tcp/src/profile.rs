@@ -292,6 +292,8 @@ pub struct Profile {
     pub min_rto: Cited<Duration>,
     /// Largest RTO.
     pub max_rto: Cited<Duration>,
+    /// The timer runs from when the oldest segment was sent, not from the latest progress.
+    pub timer_from_head: Cited<bool>,
     /// How it backs off.
     pub back_off: Cited<BackOff>,
     /// When it gives up an established connection.
@@ -373,13 +375,14 @@ impl Profile {
 
     /// What each constant is and where it comes from, for documentation and its test.
     #[must_use]
-    pub fn sources(&self) -> [(&'static str, Source); 30] {
+    pub fn sources(&self) -> [(&'static str, Source); 31] {
         [
             ("timer", self.timer.source),
             ("rtt", self.rtt.source),
             ("initial RTO", self.initial_rto.source),
             ("minimum RTO", self.min_rto.source),
             ("maximum RTO", self.max_rto.source),
+            ("timer from head", self.timer_from_head.source),
             ("back-off", self.back_off.source),
             ("give up", self.give_up.source),
             ("SYN retries", self.syn_retries.source),

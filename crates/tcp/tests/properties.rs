@@ -35,14 +35,16 @@ fn pipe() -> impl Strategy<Value = PipeConfig> {
         prop_oneof![3 => Just(0.0), 1 => 0.0..0.3],
         prop_oneof![3 => Just(0.0), 1 => 0.0..0.3],
     )
-        .prop_map(|(rate, delay, queue, loss, duplicate, reorder)| PipeConfig {
-            rate: rate.and_then(BitRate::from_bits_per_second),
-            delay: Duration::from_millis(delay),
-            queue,
-            loss,
-            duplicate,
-            reorder,
-        })
+        .prop_map(
+            |(rate, delay, queue, loss, duplicate, reorder)| PipeConfig {
+                rate: rate.and_then(BitRate::from_bits_per_second),
+                delay: Duration::from_millis(delay),
+                queue,
+                loss,
+                duplicate,
+                reorder,
+            },
+        )
 }
 
 fn outages() -> impl Strategy<Value = OutageProcess> {
@@ -118,7 +120,11 @@ fn scenario() -> impl Strategy<Value = Scenario> {
                     to_mobile,
                     to_fixed,
                     outages,
-                    in_flight: if lost { InFlight::Lost } else { InFlight::Delivered },
+                    in_flight: if lost {
+                        InFlight::Lost
+                    } else {
+                        InFlight::Delivered
+                    },
                     seed,
                 },
                 upload,
@@ -153,7 +159,9 @@ fn check(scenario: &Scenario) {
             if pair.client.written() == scenario.upload {
                 pair.client.close(pair.now);
             }
-            if pair.server.written() == scenario.download && pair.server.received() == scenario.upload {
+            if pair.server.written() == scenario.download
+                && pair.server.received() == scenario.upload
+            {
                 pair.server.close(pair.now);
             }
         }
@@ -164,7 +172,10 @@ fn check(scenario: &Scenario) {
         if done || pair.error().is_some() {
             break;
         }
-        for at in [&pair.client, &pair.server].into_iter().filter_map(|e| e.poll_timeout()) {
+        for at in [&pair.client, &pair.server]
+            .into_iter()
+            .filter_map(|e| e.poll_timeout())
+        {
             assert!(
                 at.0 <= pair.now + LONGEST_TIMER.max(Duration::from_secs(7_300)),
                 "bounded: {at:?} at {}",
@@ -186,7 +197,14 @@ fn check(scenario: &Scenario) {
         if !pair.step(limit.min(if pair.reads { limit } else { next_read })) && pair.now >= limit {
             panic!(
                 "stuck: {:#?} {:?} {:#?} {:?} {:?} {:?} {:?} {:?}",
-                pair.client.summary(), pair.client.trace(), pair.server.summary(), pair.server.trace(), pair.client.poll_timeout(), pair.server.poll_timeout(), pair.client_events, pair.server_events
+                pair.client.summary(),
+                pair.client.trace(),
+                pair.server.summary(),
+                pair.server.trace(),
+                pair.client.poll_timeout(),
+                pair.server.poll_timeout(),
+                pair.client_events,
+                pair.server_events
             );
         }
         // No live-lock: even at 20 Mbit/s there are not more than so many things to do.
@@ -200,6 +218,15 @@ fn check(scenario: &Scenario) {
         "{:?}",
         pair.error()
     );
+    let loses = |pipe: &PipeConfig| pipe.loss > 0.0;
+    let is_sound = scenario.link.outages == OutageProcess::AlwaysUp
+        && !loses(&scenario.link.to_mobile)
+        && !loses(&scenario.link.to_fixed)
+        && scenario.client.user_timeout.is_none()
+        && scenario.server.user_timeout.is_none();
+    if is_sound {
+        assert_eq!(pair.error(), None, "nothing was in the way");
+    }
     assert!(pair.server.received() <= scenario.upload);
     assert!(pair.client.received() <= scenario.download);
 }

@@ -34,6 +34,10 @@ pub static AIX_4_3: Profile = Profile {
     ),
     min_rto: code(Duration::from_secs(1), "no: rto_low"),
     max_rto: code(Duration::from_secs(64), "no: rto_high"),
+    timer_from_head: code(
+        false,
+        "tcp_input.c: t_timer[TCPT_REXMT] = t_rxtcur at each new ACK",
+    ),
     back_off: assumed(
         BackOff::Table {
             halves: &[2, 4, 8, 16, 32, 64, 128],

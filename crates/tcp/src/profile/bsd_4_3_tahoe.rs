@@ -37,6 +37,10 @@ pub static BSD_4_3_TAHOE: Profile = Profile {
         "paper 002, section VI.B: twice the resolution",
     ),
     max_rto: code(Duration::from_secs(64), "TCPTV_REXMTMAX"),
+    timer_from_head: code(
+        false,
+        "tcp_input.c: t_timer[TCPT_REXMT] = t_rxtcur at each new ACK",
+    ),
     back_off: code(
         BackOff::Table {
             halves: BSD_BACK_OFF,

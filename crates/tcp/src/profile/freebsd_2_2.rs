@@ -35,6 +35,10 @@ pub static FREEBSD_2_2: Profile = Profile {
     ),
     min_rto: code(Duration::from_secs(1), "TCPTV_MIN, two beats"),
     max_rto: code(Duration::from_secs(64), "TCPTV_REXMTMAX"),
+    timer_from_head: code(
+        false,
+        "tcp_input.c: t_timer[TCPT_REXMT] = t_rxtcur at each new ACK",
+    ),
     back_off: code(
         BackOff::Table {
             halves: BSD_BACK_OFF,

@@ -26,6 +26,10 @@ pub static LINUX_2_2: Profile = Profile {
     ),
     min_rto: published(Duration::from_millis(200), "paper 003, section 3.2.2"),
     max_rto: code(Duration::from_secs(120), "tcp_bound_rto"),
+    timer_from_head: published(
+        true,
+        "paper 003, table 3.2: the first timeout, counted from the transmission, is half the second; tcp_ack_packets_out",
+    ),
     back_off: code(BackOff::Doubling, "tcp_retransmit_timer"),
     give_up: code(GiveUp::Retransmissions(15), "tcp_retries2"),
     syn_retries: code(10, "tcp_syn_retries"),

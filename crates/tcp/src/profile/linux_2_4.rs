@@ -28,6 +28,7 @@ pub static LINUX_2_4: Profile = Profile {
     initial_rto: code(Duration::from_secs(3), "TCP_TIMEOUT_INIT"),
     min_rto: code(Duration::from_millis(200), "TCP_RTO_MIN"),
     max_rto: published(Duration::from_secs(120), "paper 000, section 4: 120 s"),
+    timer_from_head: code(false, "tcp_ack_packets_out: RTO from now"),
     back_off: code(BackOff::Doubling, "tcp_retransmit_timer"),
     give_up: code(
         GiveUp::Retransmissions(15),

@@ -30,6 +30,7 @@ pub static LINUX_6: Profile = Profile {
     ),
     min_rto: code(Duration::from_millis(200), "tcp_rto_min_us"),
     max_rto: code(Duration::from_secs(120), "tcp_rto_max_ms"),
+    timer_from_head: standard(false, "RFC 6298, section 5.3; tcp_rearm_rto"),
     back_off: code(BackOff::Doubling, "tcp_retransmit_timer"),
     give_up: code(
         GiveUp::ModelledTime(15),

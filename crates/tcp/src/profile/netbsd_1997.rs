@@ -34,6 +34,10 @@ pub static NETBSD_1997: Profile = Profile {
     ),
     min_rto: code(Duration::from_secs(1), "TCPTV_MIN, two beats"),
     max_rto: published(Duration::from_secs(64), "paper 001, section 2"),
+    timer_from_head: code(
+        false,
+        "tcp_input.c: t_timer[TCPT_REXMT] = t_rxtcur at each new ACK",
+    ),
     back_off: code(
         BackOff::Table {
             halves: BSD_BACK_OFF,

@@ -31,6 +31,10 @@ pub static SUNOS_5_6: Profile = Profile {
         "paper 003, table 3.5: 389 to 403 ms, twice the granularity",
     ),
     max_rto: code(Duration::from_secs(240), "ndd: tcp_rexmit_interval_max"),
+    timer_from_head: published(
+        true,
+        "paper 003, table 3.5: the first timeout, counted from the transmission, is half the second",
+    ),
     back_off: published(BackOff::Doubling, "paper 003, table 3.5"),
     give_up: code(
         GiveUp::Elapsed(Duration::from_secs(480)),

@@ -459,14 +459,22 @@ impl Endpoint {
             }
             return;
         }
-        let rto = self.snd.rto.current();
         let delay = match self.xmit_kind() {
             Some(Xmit::Reorder | Xmit::LossProbe) => {
                 self.timeout_left(now).max(Duration::from_micros(1))
             }
-            _ => rto,
+            _ => self.timeout_after_progress(now),
         };
         self.arm(now, Xmit::Retransmit, delay + self.pacing_delay(now));
+    }
+
+    /// The timeout to set after progress.
+    pub(crate) fn timeout_after_progress(&self, now: Instant) -> Duration {
+        if *self.profile.timer_from_head {
+            self.timeout_left(now).max(Duration::from_micros(1))
+        } else {
+            self.snd.rto.current()
+        }
     }
 
     /// What is left of the timeout of the head of the queue.

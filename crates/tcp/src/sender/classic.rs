@@ -148,7 +148,8 @@ impl Endpoint {
             self.clear_retransmit_stamp();
         } else if !self.persist.holds {
             //= RFC 6298, section 5.3
-            self.arm(now, Xmit::Retransmit, self.snd.rto.current());
+            let delay = self.timeout_after_progress(now);
+            self.arm(now, Xmit::Retransmit, delay);
         }
         if !self.any_retransmitted() {
             self.clear_retransmit_stamp();
