@@ -139,6 +139,10 @@ fn scenario() -> impl Strategy<Value = Scenario> {
 /// Longest time that any timer may be away: TIME-WAIT or the largest timeout, an eighth late.
 const LONGEST_TIMER: Duration = Duration::from_secs(700);
 
+/// Longest time without progress before a stack must give up: fifteen retransmissions that
+/// double from 3 s to 120 s, and as much again for a FIN and TIME-WAIT.
+const LONGEST_STALL: Duration = Duration::from_secs(3_500);
+
 fn check(scenario: &Scenario) {
     let mut pair = Pair::new(
         scenario.client.clone(),
@@ -148,7 +152,8 @@ fn check(scenario: &Scenario) {
     pair.reads = scenario.read == u64::MAX;
     let mut second = (pair.now, 0_u64);
     let mut next_read = pair.now + scenario.pause;
-    let limit = Instant::ZERO + Duration::from_secs(20_000);
+    let mut progress = (pair.now, 0);
+    let limit = Instant::ZERO + Duration::from_secs(500_000);
     loop {
         let (up, down) = (pair.client.written(), pair.server.written());
         let _ = pair.client.send(pair.now, scenario.upload - up);
@@ -194,7 +199,12 @@ fn check(scenario: &Scenario) {
                 continue;
             }
         }
-        if !pair.step(limit.min(if pair.reads { limit } else { next_read })) && pair.now >= limit {
+        let moved = pair.server.received() + pair.client.received();
+        if moved != progress.1 {
+            progress = (pair.now, moved);
+        }
+        let is_stuck = pair.now.since(progress.0) > LONGEST_STALL;
+        if !pair.step(if pair.reads { limit } else { next_read }) && pair.now >= limit || is_stuck {
             panic!(
                 "stuck: {:#?} {:?} {:#?} {:?} {:?} {:?} {:?} {:?}",
                 pair.client.summary(),

@@ -159,7 +159,8 @@ impl Endpoint {
         if self.state == State::SynReceived && header.seq + 1 == self.rcv.rcv_nxt {
             // The peer has not got our SYN-ACK.
             self.transmit_syn();
-        } else if self.profile.challenge_ack.is_some() {
+        } else if self.profile.challenge_ack.is_some() || header.seq.before(self.rcv.rcv_nxt) {
+            // A duplicate of the handshake's, to stacks older than RFC 5961.
             self.challenge(now);
         } else {
             //= RFC 9293, section 3.10.7.4, fourth check
