@@ -131,8 +131,10 @@ impl Receiver {
         if seq.after(self.rcv_nxt) {
             if payload > 0 {
                 self.take_out_of_order(seq, end);
+                self.acks.schedule();
+            } else {
+                self.acks.tell_now();
             }
-            self.acks.schedule();
             return Arrival::Data;
         }
         self.take_in_order(now, seq, end, rto)

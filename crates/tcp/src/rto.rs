@@ -182,7 +182,7 @@ impl Rto {
     }
 
     fn sample_linux_2_2(&mut self, clock: &Clock, rtt: Duration, cwnd: u32) {
-        let tick_us = clock.period() / 1_000;
+        let tick_us = (clock.period() / 1_000).max(1);
         let rtt_us = saturating_nanos(rtt) / 1_000;
         let sample = (rtt_us / tick_us).max(1) * tick_us;
         let sample = u32::try_from(sample)
