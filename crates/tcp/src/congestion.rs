@@ -79,10 +79,6 @@ impl Context {
 
 /// The algorithm in use.
 #[derive(Clone, Debug)]
-#[expect(
-    clippy::large_enum_variant,
-    reason = "one per connection, and boxing would cost a pointer chase per acknowledgement"
-)]
 pub(crate) enum Algorithm {
     Reno,
     Cubic(Cubic),

@@ -208,9 +208,8 @@ impl Rto {
     fn sample_solaris(&mut self, clock: &Clock, rtt: Duration, floor: Duration) {
         let us = saturating_nanos(rtt) / 1_000;
         let sample = u32::try_from(us)
-            .unwrap_or(u32::MAX / 16)
-            .min(u32::MAX / 16)
-            .max(1);
+            .unwrap_or(u32::MAX)
+            .clamp(1, u32::MAX / 16);
         if self.srtt == 0 {
             self.srtt = sample << 3;
             self.mdev = sample << 1;

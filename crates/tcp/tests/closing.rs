@@ -6,7 +6,7 @@ mod common;
 use common::script::{Script, Seg, ack, data, script_config};
 use outlast_core::time::Duration;
 use outlast_tcp::profile::{FREEBSD_2_2, LINUX_6};
-use outlast_tcp::{Error, Event, State};
+use outlast_tcp::{Endpoint, Error, Event, State};
 
 fn connected() -> Script {
     Script::connected(script_config(&LINUX_6), 40)
@@ -33,7 +33,7 @@ fn rst(seq: i64) -> Seg {
 fn normal_close() {
     //= RFC 9293, section 3.6, figure 12
     let mut s = connected();
-    s.app(50, |end, now| end.close(now));
+    s.app(50, Endpoint::close);
     recv!(s, 50, fin(0, 0));
     assert_eq!(s.end.state(), State::FinWait1);
     send!(s, 90, ack(1));
@@ -53,7 +53,7 @@ fn normal_close() {
 fn simultaneous_close() {
     //= RFC 9293, section 3.6, figure 13
     let mut s = connected();
-    s.app(50, |end, now| end.close(now));
+    s.app(50, Endpoint::close);
     recv!(s, 50, fin(0, 0));
     send!(s, 60, fin(0, 0));
     recv!(s, 60, ack(1));
@@ -75,7 +75,7 @@ fn the_peer_closes_first() {
     recv!(s, 60, data(0, 500).ack(1));
     s.peer_seq = 1;
     send!(s, 100, ack(500));
-    s.app(110, |end, now| end.close(now));
+    s.app(110, Endpoint::close);
     recv!(s, 110, fin(500, 1));
     assert_eq!(s.end.state(), State::LastAck);
     send!(s, 150, ack(501));
@@ -116,7 +116,7 @@ fn time_wait_answers_and_ignores_resets() {
     //= RFC 9293, section 3.6.1
     //= RFC 1337, section 3
     let mut s = connected();
-    s.app(50, |end, now| end.close(now));
+    s.app(50, Endpoint::close);
     recv!(s, 50, fin(0, 0));
     send!(s, 90, fin(0, 1));
     recv!(s, 90, ack(1));
@@ -132,7 +132,7 @@ fn time_wait_answers_and_ignores_resets() {
 #[test]
 fn fin_wait_2_does_not_last_for_ever() {
     let mut s = connected();
-    s.app(50, |end, now| end.close(now));
+    s.app(50, Endpoint::close);
     recv!(s, 50, fin(0, 0));
     send!(s, 90, ack(1));
     recv_nothing!(s, 60_089);
@@ -145,7 +145,7 @@ fn fin_wait_2_does_not_last_for_ever() {
 fn abort_resets() {
     //= RFC 9293, section 3.10.5
     let mut s = connected();
-    s.app(50, |end, now| end.abort(now));
+    s.app(50, Endpoint::abort);
     let (_, reset) = s.next(50).expect("a reset");
     assert!(reset.tcp().expect("TCP").has(outlast_wire::TcpFlags::RST));
     assert_eq!(s.end.poll_event(), Some(Event::Failed(Error::Aborted)));

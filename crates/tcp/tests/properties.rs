@@ -179,7 +179,7 @@ fn check(scenario: &Scenario) {
         }
         for at in [&pair.client, &pair.server]
             .into_iter()
-            .filter_map(|e| e.poll_timeout())
+            .filter_map(outlast_tcp::Endpoint::poll_timeout)
         {
             assert!(
                 at.0 <= pair.now + LONGEST_TIMER.max(Duration::from_secs(7_300)),

@@ -83,10 +83,6 @@ fn check(profile: &'static Profile, rows: &[Row], slack_ms: f64) {
         let runs: Vec<_> = (0..5).map(|run| measure(profile, rtt, run)).collect();
         let mean = |of: fn(&(f64, f64)) -> f64| runs.iter().map(of).sum::<f64>() / 5.0;
         let (ours_first, ours_second) = (mean(|run| run.0), mean(|run| run.1));
-        println!(
-            "{:12} RTT {rtt:4}: first {first:4} ours {ours_first:6.0}; second {second:4} ours {ours_second:6.0}",
-            profile.name
-        );
         for (published, ours) in [(first, ours_first), (second, ours_second)] {
             let published = published as f64;
             let is_known = KNOWN.contains(&(profile.name, rtt));

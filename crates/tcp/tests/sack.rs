@@ -5,8 +5,8 @@ mod common;
 
 use common::script::{Script, ack, data, script_config};
 use outlast_core::time::Duration;
-use outlast_tcp::Config;
 use outlast_tcp::profile::{Congestion, LINUX_2_4, LINUX_6};
+use outlast_tcp::{Config, Endpoint};
 
 fn reno() -> Config {
     let mut config = script_config(&LINUX_6);
@@ -370,7 +370,7 @@ fn reneging_is_noticed() {
 fn a_mechanism_may_start_fast_recovery() {
     // Paper 002, section IV.
     let mut s = ten(reno());
-    s.app(110, |end, now| end.fast_retransmit_now(now));
+    s.app(110, Endpoint::fast_retransmit_now);
     recv!(s, 110, data(at(0), 1_000));
     assert_eq!(s.end.trace().ssthresh, Some(5));
     assert_eq!(s.end.counters().timeouts, 0);

@@ -5,7 +5,7 @@ mod common;
 use common::script::{Script, ack, data, script_config};
 use outlast_core::time::Duration;
 use outlast_tcp::profile::{BSD_4_3_TAHOE, FREEBSD_2_2, LINUX_2_4, LINUX_6};
-use outlast_tcp::{Error, Event};
+use outlast_tcp::{Endpoint, Error, Event};
 use outlast_wire::Packet;
 
 /// Round trip of 40 ms without samples of deviation: RTO is 240 ms.
@@ -234,7 +234,7 @@ fn a_mechanism_may_retransmit_at_once() {
     let mut s = one_outstanding();
     recv!(s, 340, data(0, 1_000));
     recv!(s, 820, data(0, 1_000));
-    s.app(900, |end, now| end.retransmit_now(now));
+    s.app(900, Endpoint::retransmit_now);
     recv!(s, 900, data(0, 1_000));
     // The timer does not run longer than it did.
     recv!(s, 1_860, data(0, 1_000));
@@ -244,9 +244,9 @@ fn a_mechanism_may_retransmit_at_once() {
 fn a_frozen_endpoint_waits() {
     // Paper 001, section 4.
     let mut s = one_outstanding();
-    s.app(200, |end, now| end.freeze(now));
+    s.app(200, Endpoint::freeze);
     recv_nothing!(s, 100_000);
-    s.app(100_000, |end, now| end.thaw(now));
+    s.app(100_000, Endpoint::thaw);
     recv!(s, 100_240, data(0, 1_000));
     assert_eq!(s.end.counters().timeouts, 1);
 }

@@ -2,6 +2,7 @@
 
 #![allow(
     dead_code,
+    missing_docs,
     unreachable_pub,
     reason = "each test binary uses a part of the fixture"
 )]
