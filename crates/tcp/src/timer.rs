@@ -42,6 +42,10 @@ pub(crate) struct Clock {
     model: TimerModel,
     /// Time on this host's tick counter when the driver's clock was zero, in ns.
     phase: u64,
+    /// Of the clock that retransmission timers run on, in ns; 1 for an exact clock.
+    period: u64,
+    /// 2^64 / period, rounded down: several times a packet a time becomes ticks.
+    reciprocal: u64,
 }
 
 /// Buckets of a wheel level.
@@ -53,40 +57,52 @@ const LEVELS: u32 = 9;
 
 impl Clock {
     pub(crate) fn new(model: TimerModel, phase: Duration) -> Self {
+        let period = match model {
+            TimerModel::Exact => 1,
+            TimerModel::Heartbeat { slow: period, .. }
+            | TimerModel::Tick { period }
+            | TimerModel::Wheel { jiffy: period } => saturating_nanos(period).max(1),
+        };
         Self {
             model,
             phase: saturating_nanos(phase),
+            period,
+            reciprocal: u64::MAX / period,
         }
     }
 
     /// Period of the clock that retransmission timers run on, in ns; 1 for an exact clock.
     pub(crate) fn period(&self) -> u64 {
-        match self.model {
-            TimerModel::Exact => 1,
-            TimerModel::Heartbeat { slow, .. } => saturating_nanos(slow),
-            TimerModel::Tick { period } => saturating_nanos(period),
-            TimerModel::Wheel { jiffy } => saturating_nanos(jiffy),
+        self.period
+    }
+
+    /// `nanos / period` and what is left.
+    fn divide(&self, nanos: u64) -> (u64, u64) {
+        let product = u128::from(nanos) * u128::from(self.reciprocal);
+        // The upper half; at most two too small, as the reciprocal is at most one too small.
+        let mut ticks = (product >> 64) as u64;
+        let mut left = nanos - ticks * self.period;
+        while left >= self.period {
+            ticks += 1;
+            left -= self.period;
         }
+        (ticks, left)
     }
 
     /// Ticks since the host's start.
     pub(crate) fn ticks(&self, now: Instant) -> u64 {
-        now.as_nanos().saturating_add(self.phase) / self.period()
+        self.divide(now.as_nanos().saturating_add(self.phase)).0
     }
 
     /// `delay` in ticks, rounded up.
     pub(crate) fn to_ticks(self, delay: Duration) -> u64 {
-        saturating_nanos(delay).div_ceil(self.period())
+        let (ticks, left) = self.divide(saturating_nanos(delay));
+        ticks + u64::from(left > 0)
     }
 
     /// `delay`, rounded up to whole ticks.
     pub(crate) fn round_up(&self, delay: Duration) -> Duration {
-        let period = self.period();
-        Duration::from_nanos(
-            saturating_nanos(delay)
-                .div_ceil(period)
-                .saturating_mul(period),
-        )
+        Duration::from_nanos(self.to_ticks(delay).saturating_mul(self.period))
     }
 
     /// When a slow timer that is set for `delay` from now fires.
@@ -146,6 +162,25 @@ mod tests {
     fn wheel() -> Clock {
         let jiffy = Duration::from_millis(4);
         Clock::new(TimerModel::Wheel { jiffy }, Duration::ZERO)
+    }
+
+    #[test]
+    fn division_is_exact() {
+        for period in [1, 2, 3, 7, 10_000_000, 4_000_000, 500_000_000, u64::MAX] {
+            let period_ns = Duration::from_nanos(period);
+            let clock = Clock::new(TimerModel::Tick { period: period_ns }, Duration::ZERO);
+            for nanos in [
+                0,
+                1,
+                period - 1,
+                period,
+                12_345_678_901,
+                u64::MAX - 1,
+                u64::MAX,
+            ] {
+                assert_eq!(clock.divide(nanos), (nanos / period, nanos % period));
+            }
+        }
     }
 
     #[test]
