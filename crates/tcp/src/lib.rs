@@ -8,6 +8,15 @@
 //! How the endpoint behaves is the matter of a [`Profile`](profile::Profile): timers, estimator,
 //! loss recovery, congestion control and quirks of one stack, each constant with its source.
 //!
+//! # What is not modelled
+//!
+//! Segmentation offload: segments leave one by one, not in bursts of what a stack would hand to
+//! the network card. Memory overhead of buffers: receive buffers count payload. ECN, TCP Fast
+//! Open, authentication, path MTU discovery, urgent data, and the negotiation of the user timeout
+//! (RFC 5482). The checksum: a packet that arrives is intact, or is not of the peer's stream.
+//!
+//! # Example
+//!
 //! ```
 //! use outlast_core::time::Instant;
 //! use outlast_tcp::{Config, Endpoint, Event};

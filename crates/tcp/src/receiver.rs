@@ -146,8 +146,11 @@ impl Receiver {
             //= RFC 2883, section 4.1.2
             self.note_duplicate(left, right);
         }
-        self.window
-            .note_segment(end.distance_from(seq).unsigned_abs(), self.held());
+        if self.sack {
+            // Without SACK a duplicate counts only with an unchanged window.
+            self.window
+                .note_segment(end.distance_from(seq).unsigned_abs(), self.held());
+        }
         if self.reassembly.take_early() {
             self.acks.tell_now();
         }

@@ -333,3 +333,19 @@ fn linux_acknowledges_quickly_at_first() {
         recv!(s, 50 + n, ack((n as i64 + 1) * 1_000));
     }
 }
+
+#[test]
+fn without_sack_duplicates_show_the_same_window() {
+    //= RFC 5681, section 2 (duplicate acknowledgement, e)
+    let mut config = script_config(&LINUX_6);
+    config.sack = Some(false);
+    config.window_scale = Some(true);
+    let mut s = Script::connected(config, 40);
+    send!(s, 50, data(0, 1_000).ack(0));
+    let (_, first) = s.next(50).expect("an acknowledgement");
+    let window = first.tcp().expect("TCP").window;
+    for n in 2..12 {
+        send!(s, 50 + n as u64, data(n * 1_000, 1_000).ack(0));
+        recv!(s, 50 + n as u64, ack(1_000).window(window));
+    }
+}

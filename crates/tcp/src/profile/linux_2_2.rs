@@ -32,9 +32,15 @@ pub static LINUX_2_2: Profile = Profile {
     ),
     back_off: code(BackOff::Doubling, "tcp_retransmit_timer"),
     give_up: code(GiveUp::Retransmissions(15), "tcp_retries2"),
-    syn_retries: code(10, "tcp_syn_retries"),
+    syn_retries: assumed(
+        10,
+        "tcp_syn_retries as remembered; no experiment of the papers depends on it",
+    ),
     syn_linear: code(0, "tcp_retransmit_timer"),
-    syn_ack_retries: code(7, "TCP_RETR1 and TCP_SYNACK retries"),
+    syn_ack_retries: assumed(
+        7,
+        "as remembered; no experiment of the papers depends on it",
+    ),
     delayed_ack: code(
         DelayedAck::Linux {
             min: Duration::from_millis(40),
@@ -61,7 +67,7 @@ pub static LINUX_2_2: Profile = Profile {
         Growth::PerAck {
             extra_eighth: false,
         },
-        "tcp_reno_cong_avoid",
+        "tcp_ack: only if prior_in_flight filled the window; tcp_reno_cong_avoid",
     ),
     idle_restart: code(
         IdleRestart::SlowStart,

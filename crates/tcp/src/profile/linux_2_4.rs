@@ -63,7 +63,7 @@ pub static LINUX_2_4: Profile = Profile {
         Growth::PerAck {
             extra_eighth: false,
         },
-        "tcp_reno_cong_avoid",
+        "tcp_ack: only if prior_in_flight filled the window; tcp_reno_cong_avoid",
     ),
     idle_restart: code(IdleRestart::Decay, "tcp_cwnd_restart"),
     zero_window: code(

@@ -99,14 +99,14 @@ pub static NETBSD_1997: Profile = Profile {
         },
         "TCPTV_KEEP_IDLE, TCPTV_KEEPINTVL, TCPTV_KEEPCNT",
     ),
-    offers: code(
+    offers: assumed(
         Offers {
             timestamps: true,
             window_scale: true,
             sack: false,
             dsack: false,
         },
-        "tcp_do_rfc1323 = 1",
+        "tcp_do_rfc1323 of its 4.4BSD-Lite code; the paper does not say whether it was on",
     ),
     timestamp_clock: code(Duration::from_millis(500), "tcp_now"),
     receive_buffer: code(

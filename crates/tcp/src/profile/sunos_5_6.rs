@@ -25,12 +25,18 @@ pub static SUNOS_5_6: Profile = Profile {
         },
         "tcp.c: rtt_sa / 8 + rtt_sd + rtt_sa / 32; the floor is the granularity of paper 003, section 3.2.2",
     ),
-    initial_rto: code(Duration::from_secs(3), "ndd: tcp_rexmit_interval_initial"),
+    initial_rto: assumed(
+        Duration::from_secs(3),
+        "ndd: tcp_rexmit_interval_initial of later manuals",
+    ),
     min_rto: published(
         Duration::from_millis(400),
-        "paper 003, table 3.5: 389 to 403 ms, twice the granularity",
+        "paper 003, table 3.5: 389 to 403 ms; tcp_rexmit_interval_min of the tunables manual",
     ),
-    max_rto: code(Duration::from_secs(240), "ndd: tcp_rexmit_interval_max"),
+    max_rto: assumed(
+        Duration::from_secs(240),
+        "ndd: tcp_rexmit_interval_max, as four times the 60 s of later manuals; the manual of 2.6 could not be read",
+    ),
     timer_from_head: published(
         true,
         "paper 003, table 3.5: the first timeout, counted from the transmission, is half the second",
@@ -43,11 +49,11 @@ pub static SUNOS_5_6: Profile = Profile {
     syn_retries: assumed(6, "tcp_ip_abort_cinterval of 180 s with doubling from 3 s"),
     syn_linear: code(0, "tcp_backoff"),
     syn_ack_retries: assumed(6, "as for a SYN"),
-    delayed_ack: code(
+    delayed_ack: assumed(
         DelayedAck::SecondSegment {
             delay: Duration::from_millis(50),
         },
-        "ndd: tcp_deferred_ack_interval",
+        "ndd: tcp_deferred_ack_interval, as remembered",
     ),
     initial_window: code(1, "tcp_mss: snd_cwnd = maxseg"),
     recovery: code(Recovery::Reno, "tcp_input.c, tcprexmtthresh"),
