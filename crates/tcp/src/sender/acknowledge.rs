@@ -56,6 +56,18 @@ impl Ack {
     }
 }
 
+/// Segments that an acknowledgement took out of the queue.
+#[derive(Clone, Copy, Debug)]
+struct Gone {
+    count: u32,
+    /// None was cut.
+    whole: bool,
+    /// Of those that were sent once and not SACKed: the lowest number, and when the first and the
+    /// last were sent.
+    lowest: SeqNumber,
+    sent_once: Option<(Instant, Instant)>,
+}
+
 /// What is to be sent when the window has been set.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum Next {
@@ -235,20 +247,65 @@ impl Endpoint {
         prior_sack: SeqNumber,
         state: &mut Ack,
     ) {
-        let snd_una = self.snd.snd_una;
         let prior_sacked = self.snd.queue.counts.sacked;
-        let mut lowest = self.snd.snd_nxt;
-        let mut first: Option<Instant> = None;
-        let mut last = Instant::ZERO;
-        let mut count = 0;
-        let mut whole = true;
+        let gone = self.drop_acknowledged_segments(now, state);
+        if let Some(head) = self.snd.queue.front() {
+            state.reneging = head.marks.has(Marks::SACKED) && self.options.sack;
+        }
+        let mut sample: Option<Duration> = None;
+        let mut latest: Option<Duration> = None;
+        if let Some((first, last)) = gone.sent_once.filter(|_| !state.retransmitted_acked) {
+            //= RFC 6298, section 3 (Karn's algorithm)
+            sample = Some(now.since(first));
+            latest = Some(now.since(last));
+            let lone = gone.count == 1 && gone.whole && prior_sacked == 0;
+            let advance = self.snd.snd_una.distance_from(prior_una).unsigned_abs();
+            let at_once =
+                state.rate.prior_delivered.map(|n| n.wrapping_add(1)) == Some(self.snd.delivered);
+            state.rate.may_be_delayed =
+                lone && advance < self.snd.mss && at_once && !state.newly_sacked;
+        }
+        let sack_sample = state.first_sacked_at.map(|at| now.since(at));
+        if let Some(at) = state.last_sacked_at {
+            latest = Some(now.since(at));
+        }
+        let sampled = self.take_samples(now, sample.or(sack_sample), latest, state);
+        if state.acked {
+            state.rearm = true;
+            if !self.options.sack {
+                self.forget_duplicates(gone.count, state);
+            } else if gone.lowest.before(prior_sack) {
+                self.note_reordering(gone.lowest);
+            }
+        } else if let (true, Some(sack), Some(head)) =
+            (sampled, sack_sample, self.snd.queue.front())
+        {
+            // The timer may start anew only if what was SACKed was sent before the head.
+            state.rearm |= sack > now.since(head.sent_at);
+        }
+        if let Some(rtt) = state.rate.rtt_us {
+            let context = self.context(now);
+            self.snd
+                .algorithm
+                .sample(&mut self.snd.window, rtt, &context);
+        }
+    }
+
+    fn drop_acknowledged_segments(&mut self, now: Instant, state: &mut Ack) -> Gone {
+        let snd_una = self.snd.snd_una;
+        let mut gone = Gone {
+            count: 0,
+            whole: true,
+            lowest: self.snd.snd_nxt,
+            sent_once: None,
+        };
         while let Some(head) = self.snd.queue.front().copied() {
             if head.end().after(snd_una) {
                 let covered = snd_una.distance_from(head.seq);
                 if covered > 0 {
                     // Part of a segment: only probes and other stacks' splits bring this.
                     self.snd.queue.trim_front(covered.unsigned_abs());
-                    whole = false;
+                    gone.whole = false;
                 }
                 break;
             }
@@ -259,12 +316,10 @@ impl Endpoint {
                 }
                 state.retransmitted_acked = true;
             } else if !marks.has(Marks::SACKED) {
-                first.get_or_insert(head.sent_at);
-                last = head.sent_at;
-                lowest = lowest.min(head.seq);
-                if !head.end().after(self.snd.high_seq) {
-                    state.original_arrived = true;
-                }
+                let first = gone.sent_once.map_or(head.sent_at, |(first, _)| first);
+                gone.sent_once = Some((first, head.sent_at));
+                gone.lowest = gone.lowest.min(head.seq);
+                state.original_arrived |= !head.end().after(self.snd.high_seq);
             }
             if marks.has(Marks::SACKED) {
                 self.snd.queue.counts.sacked = self.snd.queue.counts.sacked.saturating_sub(1);
@@ -280,46 +335,9 @@ impl Endpoint {
             self.sample_rate(&head, state);
             self.snd.queue.pop_front();
             state.acked = true;
-            count += 1;
+            gone.count += 1;
         }
-        if let Some(head) = self.snd.queue.front() {
-            state.reneging = head.marks.has(Marks::SACKED) && self.options.sack;
-        }
-        let head_sent_at = self.snd.queue.front().map(|head| head.sent_at);
-        let mut sample: Option<Duration> = None;
-        let mut latest: Option<Duration> = None;
-        if let Some(first) = first.filter(|_| !state.retransmitted_acked) {
-            //= RFC 6298, section 3 (Karn's algorithm)
-            sample = Some(now.since(first));
-            latest = Some(now.since(last));
-            let lone = count == 1 && whole && prior_sacked == 0;
-            let runt = snd_una.distance_from(prior_una).unsigned_abs() < self.snd.mss;
-            let at_once =
-                state.rate.prior_delivered.map(|n| n.wrapping_add(1)) == Some(self.snd.delivered);
-            state.rate.may_be_delayed = lone && runt && at_once && !state.newly_sacked;
-        }
-        let sack_sample = state.first_sacked_at.map(|at| now.since(at));
-        if let Some(at) = state.last_sacked_at {
-            latest = Some(now.since(at));
-        }
-        let sampled = self.take_samples(now, sample.or(sack_sample), latest, state);
-        if state.acked {
-            state.rearm = true;
-            if !self.options.sack {
-                self.forget_duplicates(count, state);
-            } else if lowest.before(prior_sack) {
-                self.note_reordering(lowest);
-            }
-        } else if let (true, Some(sack), Some(head)) = (sampled, sack_sample, head_sent_at) {
-            // The timer may start anew only if what was SACKed was sent before the head.
-            state.rearm |= sack > now.since(head);
-        }
-        if let Some(rtt) = state.rate.rtt_us {
-            let context = self.context(now);
-            self.snd
-                .algorithm
-                .sample(&mut self.snd.window, rtt, &context);
-        }
+        gone
     }
 
     /// Feeds the estimator; tells whether there was a sample.

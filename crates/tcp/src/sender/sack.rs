@@ -176,31 +176,7 @@ impl Endpoint {
         let newly = !marks.has(Marks::SACKED);
         if newly {
             self.advance_rack(now, segment);
-            if marks.has(Marks::RETRANSMITTED) {
-                // If it was not thought lost, its retransmission is still under way.
-                if marks.has(Marks::LOST) {
-                    marks = marks.without(Marks::LOST).without(Marks::RETRANSMITTED);
-                    self.snd.queue.counts.lost -= 1;
-                    self.snd.queue.counts.retransmitted -= 1;
-                }
-            } else {
-                if !marks.is_retransmission() {
-                    if segment.seq.before(self.snd.highest_sack) {
-                        *lowest = lowest.min(segment.seq);
-                    }
-                    state.original_arrived |= !segment.end().after(self.snd.high_seq);
-                    state.first_sacked_at.get_or_insert(segment.sent_at);
-                    state.last_sacked_at = Some(segment.sent_at);
-                }
-                if marks.has(Marks::LOST) {
-                    marks = marks.without(Marks::LOST);
-                    self.snd.queue.counts.lost -= 1;
-                }
-            }
-            marks = marks.with(Marks::SACKED);
-            state.newly_sacked = true;
-            self.snd.queue.counts.sacked += 1;
-            self.snd.delivered = self.snd.delivered.wrapping_add(1);
+            marks = self.mark_sacked(segment, lowest, state);
         }
         if is_duplicate && marks.has(Marks::RETRANSMITTED) {
             marks = marks.without(Marks::RETRANSMITTED);
@@ -218,6 +194,34 @@ impl Endpoint {
             }
             stored.marks = marks.listed_as(stored.marks);
         }
+    }
+
+    /// Counts a segment as SACKed; returns its new marks.
+    fn mark_sacked(&mut self, segment: &Segment, lowest: &mut SeqNumber, state: &mut Ack) -> Marks {
+        let mut marks = segment.marks;
+        let lost = marks.has(Marks::LOST);
+        if marks.has(Marks::RETRANSMITTED) {
+            // If it was not thought lost, its retransmission is still under way.
+            if lost {
+                marks = marks.without(Marks::RETRANSMITTED);
+                self.snd.queue.counts.retransmitted -= 1;
+            }
+        } else if !marks.is_retransmission() {
+            if segment.seq.before(self.snd.highest_sack) {
+                *lowest = lowest.min(segment.seq);
+            }
+            state.original_arrived |= !segment.end().after(self.snd.high_seq);
+            state.first_sacked_at.get_or_insert(segment.sent_at);
+            state.last_sacked_at = Some(segment.sent_at);
+        }
+        if lost {
+            marks = marks.without(Marks::LOST);
+            self.snd.queue.counts.lost -= 1;
+        }
+        state.newly_sacked = true;
+        self.snd.queue.counts.sacked += 1;
+        self.snd.delivered = self.snd.delivered.wrapping_add(1);
+        marks.with(Marks::SACKED)
     }
 
     /// Data from `lowest` on came later than data sent after it.
