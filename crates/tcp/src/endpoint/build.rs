@@ -1,0 +1,106 @@
+//! Packets from what is to be sent (RFC 9293, section 3.1).
+
+use super::{Endpoint, Out, State};
+use outlast_core::time::Instant;
+use outlast_wire::tcp::TcpOptions;
+use outlast_wire::{ModelledPayload, Packet, SeqNumber, TcpFlags, TcpHeader};
+
+impl Endpoint {
+    pub(super) fn build(&mut self, now: Instant, out: &Out) -> Packet {
+        self.counters.segments_sent += 1;
+        self.ip.identification = self.ip.identification.wrapping_add(1);
+        let is_syn = out.flags.contains(TcpFlags::SYN);
+        let has_ack = out.flags.contains(TcpFlags::ACK);
+        let options = if is_syn {
+            self.options.syn_options(&self.config, now, has_ack)
+        } else {
+            self.plain_options(now, out)
+        };
+        // The window of a SYN is never scaled.
+        //= RFC 7323, section 2.2
+        let shift = if is_syn {
+            0
+        } else {
+            self.options.receive_shift
+        };
+        let window = match out.flags.contains(TcpFlags::RST) {
+            true => 0,
+            false => (self.rcv.window() >> shift).min(0xffff) as u16,
+        };
+        let header = TcpHeader {
+            source_port: self.config.local.port(),
+            destination_port: self.config.remote.port(),
+            seq: out.seq,
+            ack: match out.ack {
+                Some(ack) => ack,
+                None if has_ack => self.rcv.rcv_nxt,
+                None => SeqNumber(0),
+            },
+            flags: out.flags,
+            window,
+            urgent: 0,
+            options,
+        };
+        let payload = ModelledPayload {
+            stream: self.config.stream_out,
+            offset: out.offset,
+        };
+        Packet::modelled_tcp(self.ip, header, payload, out.len)
+    }
+
+    fn plain_options(&mut self, now: Instant, out: &Out) -> TcpOptions {
+        let mut options = TcpOptions {
+            timestamps: self
+                .options
+                .timestamps
+                .then(|| self.options.stamps(now, true)),
+            ..TcpOptions::default()
+        };
+        if self.options.sack && !out.flags.contains(TcpFlags::RST) && self.rcv.has_sacks() {
+            let fixed = self.config.header_len() + self.options.header_overhead() + out.len;
+            let room = u32::from(self.config.mtu).saturating_sub(fixed + 4) / 8;
+            //= RFC 2018, section 3
+            let most = if self.options.timestamps { 3 } else { 4 };
+            options.sack = self.rcv.take_sacks(room.min(most) as usize);
+        }
+        options
+    }
+
+    /// An acknowledgement without data.
+    pub(crate) fn send_ack(&mut self) {
+        if matches!(self.state, State::Closed | State::Listen) {
+            return;
+        }
+        let out = Out {
+            seq: self.snd.snd_nxt,
+            len: 0,
+            offset: 0,
+            flags: TcpFlags::ACK,
+            ack: None,
+        };
+        self.transmit(out);
+    }
+
+    /// Puts a segment out; if it acknowledges, no other acknowledgement is due.
+    pub(crate) fn transmit(&mut self, out: Out) {
+        if out.flags.contains(TcpFlags::ACK) {
+            let shift = self.options.receive_shift;
+            self.rcv.acknowledgement_sent(shift);
+            self.timers.delayed_ack = None;
+            self.timers.compressed_ack = None;
+        }
+        self.outbox.push_back(out);
+    }
+
+    /// A reset in the place of the next segment.
+    pub(crate) fn send_reset(&mut self) {
+        let out = Out {
+            seq: self.snd.snd_nxt,
+            len: 0,
+            offset: 0,
+            flags: TcpFlags::RST | TcpFlags::ACK,
+            ack: None,
+        };
+        self.outbox.push_back(out);
+    }
+}

@@ -1,0 +1,127 @@
+//! Closing (RFC 9293, sections 3.6 and 3.10.4 to 3.10.5) and TIME-WAIT (section 3.6.1,
+//! RFC 1337).
+
+use super::input::Incoming;
+use super::{Endpoint, Error, Event, State};
+use outlast_core::time::Instant;
+use outlast_wire::TcpFlags;
+
+impl Endpoint {
+    /// The application has nothing more to send. What was written is sent first; the peer may go
+    /// on.
+    pub fn close(&mut self, now: Instant) {
+        if self.is_closed {
+            return;
+        }
+        self.is_closed = true;
+        match self.state {
+            State::SynSent if self.snd.written > 0 => self.snd.fin_wanted = true,
+            State::Listen | State::SynSent => {
+                self.end();
+                self.emit(Event::Closed);
+            }
+            State::SynReceived | State::Established => {
+                self.snd.fin_wanted = true;
+                // During the handshake the FIN waits for its end.
+                if self.state == State::Established {
+                    self.state = State::FinWait1;
+                }
+                self.push(now);
+            }
+            State::CloseWait => {
+                self.snd.fin_wanted = true;
+                self.state = State::LastAck;
+                self.push(now);
+            }
+            _ => {}
+        }
+    }
+
+    /// Ends the connection at once, with a reset.
+    pub fn abort(&mut self, _now: Instant) {
+        //= RFC 9293, section 3.10.5
+        if self.state.is_synchronized() && self.state != State::TimeWait
+            || self.state == State::SynReceived
+        {
+            self.send_reset();
+        }
+        self.is_closed = true;
+        self.fail(Error::Aborted);
+    }
+
+    /// State changes that follow from what is acknowledged.
+    pub(super) fn after_acknowledgement(&mut self, now: Instant) {
+        let fin_acknowledged = self.snd.fin_sent && self.snd.snd_una == self.snd.snd_nxt;
+        if !fin_acknowledged {
+            return;
+        }
+        match self.state {
+            State::FinWait1 => {
+                self.state = State::FinWait2;
+                let limit = *self.profile.fin_wait_2;
+                self.timers.linger = Some(now + limit);
+            }
+            State::Closing => self.wait_out(now),
+            State::LastAck => {
+                self.end();
+                self.emit(Event::Closed);
+            }
+            _ => {}
+        }
+    }
+
+    /// The peer's FIN has come in order.
+    //= RFC 9293, section 3.10.7.4, eighth check
+    pub(super) fn on_fin(&mut self, now: Instant) {
+        self.rcv.schedule_ack_now();
+        match self.state {
+            State::SynReceived | State::Established => {
+                self.state = State::CloseWait;
+                self.emit(Event::PeerClosed);
+            }
+            State::FinWait1 => {
+                self.state = State::Closing;
+                self.emit(Event::PeerClosed);
+            }
+            State::FinWait2 => {
+                self.emit(Event::PeerClosed);
+                self.send_ack();
+                self.wait_out(now);
+            }
+            _ => {}
+        }
+    }
+
+    fn wait_out(&mut self, now: Instant) {
+        self.state = State::TimeWait;
+        self.timers.xmit = None;
+        self.timers.keepalive = None;
+        self.timers.linger = Some(now + *self.profile.time_wait);
+        self.emit(Event::Closed);
+    }
+
+    //= RFC 9293, section 3.6.1
+    pub(super) fn on_time_wait(&mut self, now: Instant, segment: &Incoming<'_>) {
+        // A reset does not end the wait.
+        //= RFC 1337, section 3, fix F1
+        if segment.header.has(TcpFlags::RST) {
+            return;
+        }
+        if segment.header.has(TcpFlags::SYN) || segment.end() != segment.header.seq {
+            self.send_ack();
+        }
+        if segment.header.has(TcpFlags::FIN) {
+            self.timers.linger = Some(now + *self.profile.time_wait);
+        }
+    }
+
+    pub(super) fn on_linger(&mut self) {
+        if self.state == State::FinWait2 {
+            // The application is gone and the peer does not end.
+            self.end();
+            self.emit(Event::Closed);
+        } else {
+            self.end();
+        }
+    }
+}

@@ -1,0 +1,136 @@
+//! 4.3BSD-Tahoe (1988), the stack of Caceres and Iftode (paper 002).
+//!
+//! 500 ms timer and a minimum of twice that: section VI.B of the paper. What it does not say is from
+//! the 4.3BSD-Tahoe source, netinet, and *TCP/IP Illustrated*.
+
+use super::{
+    BSD_BACK_OFF, BackOff, Congestion, DelayedAck, GiveUp, Growth, IdleRestart, Keepalive, Offers,
+    Persist, Profile, ReceiveBuffer, Recovery, Reduction, RttModel, Undo, ZeroWindow, assumed,
+    code, published,
+};
+use crate::timer::TimerModel;
+use outlast_core::time::Duration;
+
+/// 4.3BSD-Tahoe (1988), the stack of Caceres and Iftode (paper 002).
+pub static BSD_4_3_TAHOE: Profile = Profile {
+    name: "bsd-4.3-tahoe",
+    timer: published(
+        TimerModel::Heartbeat {
+            slow: Duration::from_millis(500),
+            fast: Duration::from_millis(200),
+        },
+        "paper 002, section VI.B: 500 ms resolution",
+    ),
+    rtt: published(
+        RttModel::Beats {
+            deviations: 2,
+            fraction: 0,
+        },
+        "Jacobson, SIGCOMM 1988, appendix A",
+    ),
+    initial_rto: code(
+        Duration::from_secs(6),
+        "TCPTV_SRTTDFLT of 3 s as deviation, doubled",
+    ),
+    min_rto: published(
+        Duration::from_secs(1),
+        "paper 002, section VI.B: twice the resolution",
+    ),
+    max_rto: code(Duration::from_secs(64), "TCPTV_REXMTMAX"),
+    timer_from_head: code(
+        false,
+        "tcp_input.c: t_timer[TCPT_REXMT] = t_rxtcur at each new ACK",
+    ),
+    back_off: code(
+        BackOff::Table {
+            halves: BSD_BACK_OFF,
+        },
+        "tcp_backoff",
+    ),
+    give_up: code(GiveUp::Retransmissions(12), "TCP_MAXRXTSHIFT"),
+    syn_retries: code(
+        12,
+        "TCP_MAXRXTSHIFT; the 75 s connection timer ends it before",
+    ),
+    syn_linear: code(0, "tcp_backoff"),
+    syn_ack_retries: code(
+        12,
+        "TCP_MAXRXTSHIFT; the 75 s connection timer ends it before",
+    ),
+    delayed_ack: code(
+        DelayedAck::SecondSegment {
+            delay: Duration::from_millis(200),
+        },
+        "tcp_fasttimo",
+    ),
+    initial_window: code(1, "tcp_mss: snd_cwnd = maxseg"),
+    recovery: published(
+        Recovery::Tahoe,
+        "paper 002, section IV: fast retransmission, then slow start",
+    ),
+    reduction: assumed(Reduction::Proportional, "without effect: no scoreboard"),
+    tail_loss_probe: assumed(false, "older than the mechanism"),
+    undo: assumed(
+        Undo {
+            timestamps: false,
+            dsack: false,
+            frto: false,
+        },
+        "older than the mechanisms",
+    ),
+    congestion: code(Congestion::Reno, "tcp_input.c"),
+    congestion_choices: &[Congestion::Reno],
+    growth: published(
+        Growth::PerAck { extra_eighth: true },
+        "TCP/IP Illustrated volume 2, figure 29.7",
+    ),
+    idle_restart: code(
+        IdleRestart::SlowStart,
+        "tcp_output.c: idle for longer than t_rxtcur",
+    ),
+    zero_window: code(
+        ZeroWindow::Obeyed,
+        "tcp_output.c: a window of zero stops TCPT_REXMT",
+    ),
+    persist: code(
+        Persist {
+            min: Duration::from_secs(5),
+            max: Duration::from_secs(60),
+            carries_data: true,
+        },
+        "TCPTV_PERSMIN, TCPTV_PERSMAX",
+    ),
+    keepalive: code(
+        Keepalive {
+            idle: Duration::from_secs(7200),
+            interval: Duration::from_secs(75),
+            count: 8,
+        },
+        "TCPTV_KEEP_IDLE, TCPTV_KEEPINTVL, TCPTV_KEEPCNT",
+    ),
+    offers: code(
+        Offers {
+            timestamps: false,
+            window_scale: false,
+            sack: false,
+            dsack: false,
+        },
+        "older than RFC 1323",
+    ),
+    timestamp_clock: code(Duration::from_millis(500), "tcp_now"),
+    receive_buffer: assumed(
+        ReceiveBuffer {
+            initial: 16_384,
+            max: 16_384,
+        },
+        "the paper does not give it; large enough not to limit its throughput",
+    ),
+    send_buffer: assumed(16_384, "as large as the receive buffer"),
+    time_wait: code(Duration::from_secs(60), "twice TCPTV_MSL"),
+    fin_wait_2: code(
+        Duration::from_secs(675),
+        "tcp_usrreq.c: tcp_maxidle and TCPTV_KEEPINTVL",
+    ),
+    challenge_ack: assumed(None, "older than RFC 5961"),
+    icmp_reverts_back_off: assumed(false, "older than RFC 6069"),
+};

@@ -1,0 +1,114 @@
+//! Linux 6 (6.18), the kernel under test.
+//!
+//! Its defaults, as `sysctl net.ipv4` prints them and as net/ipv4 has them.
+
+use super::{
+    BackOff, Congestion, DelayedAck, GiveUp, Growth, IdleRestart, Keepalive, Offers, Persist,
+    Profile, ReceiveBuffer, Recovery, Reduction, RttModel, Undo, ZeroWindow, code, standard,
+};
+use crate::timer::TimerModel;
+use outlast_core::time::Duration;
+
+/// Linux 6 (6.18), the kernel under test.
+pub static LINUX_6: Profile = Profile {
+    name: "linux-6",
+    timer: code(
+        TimerModel::Wheel {
+            jiffy: Duration::from_millis(4),
+        },
+        "kernel/time/timer.c; CONFIG_HZ = 250 as most distributions have it",
+    ),
+    rtt: code(
+        RttModel::Linux {
+            unit: Duration::from_micros(1),
+        },
+        "tcp_rtt_estimator, __tcp_set_rto",
+    ),
+    initial_rto: standard(
+        Duration::from_secs(1),
+        "RFC 6298, section 2.1; TCP_TIMEOUT_INIT",
+    ),
+    min_rto: code(Duration::from_millis(200), "tcp_rto_min_us"),
+    max_rto: code(Duration::from_secs(120), "tcp_rto_max_ms"),
+    timer_from_head: standard(false, "RFC 6298, section 5.3; tcp_rearm_rto"),
+    back_off: code(BackOff::Doubling, "tcp_retransmit_timer"),
+    give_up: code(
+        GiveUp::ModelledTime(15),
+        "tcp_retries2, retransmits_timed_out",
+    ),
+    syn_retries: code(6, "tcp_syn_retries"),
+    syn_linear: code(4, "tcp_syn_linear_timeouts"),
+    syn_ack_retries: code(5, "tcp_synack_retries"),
+    delayed_ack: code(
+        DelayedAck::Linux {
+            min: Duration::from_millis(40),
+            max: Duration::from_millis(200),
+            compress: true,
+        },
+        "TCP_DELACK_MIN, TCP_DELACK_MAX, tcp_comp_sack_nr",
+    ),
+    initial_window: standard(10, "RFC 6928; TCP_INIT_CWND"),
+    recovery: standard(Recovery::Rack, "RFC 8985; tcp_recovery = 1"),
+    reduction: standard(Reduction::Proportional, "RFC 6937; tcp_cwnd_reduction"),
+    tail_loss_probe: standard(true, "RFC 8985, section 7; tcp_early_retrans = 3"),
+    undo: code(
+        Undo {
+            timestamps: true,
+            dsack: true,
+            frto: true,
+        },
+        "tcp_may_undo; tcp_frto = 2",
+    ),
+    congestion: code(Congestion::Cubic, "tcp_congestion_control"),
+    congestion_choices: &[Congestion::Cubic, Congestion::Reno, Congestion::Bbr],
+    growth: standard(
+        Growth::PerSegment,
+        "RFC 3465; tcp_slow_start, tcp_cong_avoid_ai",
+    ),
+    idle_restart: code(IdleRestart::Decay, "tcp_cwnd_restart"),
+    zero_window: code(
+        ZeroWindow::Ignored,
+        "tcp_retransmit_timer: a window that was shrunk",
+    ),
+    persist: code(
+        Persist {
+            min: Duration::from_millis(200),
+            max: Duration::from_secs(120),
+            carries_data: false,
+        },
+        "tcp_send_probe0",
+    ),
+    keepalive: code(
+        Keepalive {
+            idle: Duration::from_secs(7200),
+            interval: Duration::from_secs(75),
+            count: 9,
+        },
+        "tcp_keepalive_time, _intvl, _probes",
+    ),
+    offers: code(
+        Offers {
+            timestamps: true,
+            window_scale: true,
+            sack: true,
+            dsack: true,
+        },
+        "tcp_timestamps, tcp_window_scaling, tcp_sack, tcp_dsack",
+    ),
+    timestamp_clock: code(Duration::from_millis(1), "TCP_TS_HZ"),
+    receive_buffer: code(
+        ReceiveBuffer {
+            initial: 65_536,
+            max: 16_777_216,
+        },
+        "tcp_rmem: 131072 and 33554432, half of it overhead",
+    ),
+    send_buffer: code(u64::MAX, "tcp_wmem grows with the window"),
+    time_wait: code(Duration::from_secs(60), "TCP_TIMEWAIT_LEN"),
+    fin_wait_2: code(Duration::from_secs(60), "tcp_fin_timeout"),
+    challenge_ack: standard(
+        Some(Duration::from_millis(500)),
+        "RFC 5961; tcp_invalid_ratelimit",
+    ),
+    icmp_reverts_back_off: standard(true, "RFC 6069; tcp_ld_RTO_revert"),
+};

@@ -1,0 +1,254 @@
+//! When what has arrived is acknowledged.
+//!
+//! RFC 9293, section 3.8.6.3, and RFC 5681, section 4.2 (every second segment, at most half a
+//! second, at once when out of order); the quick mode, the adaptive delay and the compression of
+//! acknowledgements of Linux.
+
+use super::Receiver;
+use crate::profile::DelayedAck;
+use arrayvec::ArrayVec;
+use outlast_core::time::{Duration, Instant};
+use outlast_wire::SeqNumber;
+use outlast_wire::tcp::SackBlock;
+
+/// Segments that are acknowledged quickly at most.
+const MAX_QUICK: u32 = 16;
+/// Acknowledgements of out-of-order arrivals that are not compressed.
+const UNCOMPRESSED: u8 = 3;
+/// Arrivals that share one acknowledgement at most.
+const COMPRESSED: u8 = 44;
+/// Longest time that they wait for each other.
+const COMPRESSION: Duration = Duration::from_millis(1);
+
+/// What is to be done about an acknowledgement.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) enum Due {
+    No,
+    Now,
+    /// It may be delayed this long.
+    Within(Duration),
+    /// Others may join it for this long.
+    Compressed(Duration),
+}
+
+/// State of the policy.
+#[derive(Clone, Debug)]
+pub(crate) struct AckPolicy {
+    rule: DelayedAck,
+    scheduled: bool,
+    now: bool,
+    /// A small segment came; two of them.
+    pushed: bool,
+    pushed_twice: bool,
+    quick: u32,
+    /// Delay now, zero before the first data.
+    delay: Duration,
+    last_arrival: Instant,
+    /// What a full segment of the peer's carries, as far as seen.
+    full: u32,
+    /// Right edge of the acknowledgements that were sent (RCV.WUP).
+    acknowledged: SeqNumber,
+    /// RCV.NXT that `uncompressed` and `compressed` are about.
+    hole_at: SeqNumber,
+    uncompressed: u8,
+    compressed: u8,
+}
+
+impl AckPolicy {
+    pub(super) fn new(rule: DelayedAck) -> Self {
+        Self {
+            rule,
+            scheduled: false,
+            now: false,
+            pushed: false,
+            pushed_twice: false,
+            quick: 0,
+            delay: Duration::ZERO,
+            last_arrival: Instant::ZERO,
+            full: 536,
+            acknowledged: SeqNumber(0),
+            hole_at: SeqNumber(0),
+            uncompressed: 0,
+            compressed: 0,
+        }
+    }
+
+    pub(super) fn start(&mut self, first: SeqNumber) {
+        self.acknowledged = first;
+        self.hole_at = first;
+    }
+
+    pub(super) fn establish(&mut self, full: u32) {
+        self.full = full.clamp(88, 536);
+    }
+
+    pub(super) fn schedule(&mut self) {
+        self.scheduled = true;
+    }
+
+    pub(super) fn tell_now(&mut self) {
+        self.scheduled = true;
+        self.now = true;
+    }
+
+    /// A segment came that is old or beyond the window.
+    pub(super) fn out_of_window(&mut self) {
+        self.scheduled = true;
+        match self.rule {
+            DelayedAck::Linux { min, .. } => {
+                self.quick = self.quick.max(MAX_QUICK);
+                self.delay = min;
+            }
+            DelayedAck::SecondSegment { .. } => self.now = true,
+        }
+    }
+
+    /// `bytes` new bytes came in order.
+    pub(super) fn data_arrived(&mut self, now: Instant, bytes: u32, rto: Duration, limit: u32) {
+        self.scheduled = true;
+        if bytes >= self.full {
+            self.full = bytes.min(65_535);
+        } else {
+            self.pushed_twice |= self.pushed;
+            self.pushed = true;
+        }
+        let DelayedAck::Linux { min, .. } = self.rule else {
+            return;
+        };
+        let gap = now.since(self.last_arrival);
+        if self.delay.is_zero() {
+            self.quick = self.quick.max(limit.clamp(2, MAX_QUICK));
+            self.delay = min;
+        } else if gap <= min / 2 {
+            self.delay = self.delay / 2 + min / 2;
+        } else if gap < self.delay {
+            self.delay = (self.delay / 2 + gap).min(rto);
+        } else if gap > rto {
+            // The sender stood still; it may have restarted with a small window.
+            self.quick = self.quick.max(limit.clamp(2, MAX_QUICK));
+        }
+        self.last_arrival = now;
+    }
+
+    fn sent(&mut self) {
+        self.scheduled = false;
+        self.now = false;
+        self.pushed = false;
+        self.pushed_twice = false;
+        self.compressed = 0;
+        if self.quick > 0 {
+            self.quick -= 1;
+            if self.quick == 0
+                && let DelayedAck::Linux { min, .. } = self.rule
+            {
+                self.delay = min;
+            }
+        }
+    }
+
+    fn delay_for(&self, srtt_us: u64) -> Duration {
+        match self.rule {
+            DelayedAck::SecondSegment { delay } => delay,
+            DelayedAck::Linux { min, max, .. } => {
+                let mut most = if self.pushed { max } else { max * 5 / 2 };
+                if srtt_us > 0 {
+                    most = most.min(Duration::from_micros(srtt_us).max(min));
+                }
+                self.delay.max(min).min(most).min(max)
+            }
+        }
+    }
+}
+
+impl Receiver {
+    /// What is to be done after a segment was taken.
+    pub(crate) fn acknowledgement_due(&mut self, shift: u8, srtt_us: u64) -> Due {
+        if !self.acks.scheduled {
+            return Due::No;
+        }
+        let new = self.rcv_nxt.distance_from(self.acks.acknowledged);
+        let two = new > i32::try_from(self.acks.full).unwrap_or(i32::MAX);
+        let many = match self.acks.rule {
+            DelayedAck::Linux { .. } => two && self.window_would_be(shift) >= self.window(),
+            DelayedAck::SecondSegment { .. } => {
+                let twice = self.acks.full.saturating_mul(2);
+                new >= i32::try_from(twice).unwrap_or(i32::MAX)
+            }
+        };
+        if many || self.acks.quick > 0 || self.acks.now {
+            return Due::Now;
+        }
+        if self.reassembly.is_empty() {
+            return Due::Within(self.acks.delay_for(srtt_us));
+        }
+        self.out_of_order_due(srtt_us)
+    }
+
+    //= RFC 5681, section 4.2: out-of-order data is acknowledged at once
+    fn out_of_order_due(&mut self, srtt_us: u64) -> Due {
+        let compresses = matches!(self.acks.rule, DelayedAck::Linux { compress: true, .. });
+        if !compresses || !self.sack || self.acks.compressed >= COMPRESSED {
+            return Due::Now;
+        }
+        if self.acks.hole_at != self.rcv_nxt {
+            self.acks.hole_at = self.rcv_nxt;
+            self.acks.uncompressed = 0;
+        }
+        if self.acks.uncompressed < UNCOMPRESSED {
+            self.acks.uncompressed += 1;
+            return Due::Now;
+        }
+        self.acks.compressed += 1;
+        let rtt = match self.window.rtt() {
+            Some(rtt) if srtt_us > 0 => rtt.min(Duration::from_micros(srtt_us)),
+            Some(rtt) => rtt,
+            None => Duration::from_micros(srtt_us),
+        };
+        // A twentieth of the round trip.
+        Due::Compressed((rtt / 20).min(COMPRESSION))
+    }
+
+    pub(crate) fn schedule_ack_now(&mut self) {
+        self.acks.tell_now();
+    }
+
+    /// An acknowledgement leaves.
+    pub(crate) fn acknowledgement_sent(&mut self, shift: u8) {
+        self.acks.sent();
+        self.acks.acknowledged = self.rcv_nxt;
+        self.offer_window(shift);
+    }
+
+    /// The delay is over; tells whether an acknowledgement is still due.
+    pub(crate) fn delay_is_over(&mut self, rto: Duration) -> bool {
+        if self.acks.scheduled {
+            // It was waited for in vain: wait longer the next time.
+            self.acks.delay = (self.acks.delay * 2).min(rto);
+        }
+        self.acks.scheduled
+    }
+
+    /// RCV.NXT as the peer knows it.
+    pub(crate) fn acknowledged(&self) -> SeqNumber {
+        self.acks.acknowledged
+    }
+
+    pub(super) fn read_should_acknowledge(&self, emptied: bool) -> bool {
+        let new = self.rcv_nxt.distance_from(self.acks.acknowledged);
+        let two = new > i32::try_from(self.acks.full).unwrap_or(i32::MAX);
+        self.acks.scheduled && (two || (self.acks.pushed && emptied))
+    }
+
+    pub(crate) fn has_sacks(&self) -> bool {
+        self.reassembly.has_blocks()
+    }
+
+    pub(crate) fn take_sacks(&mut self, most: usize) -> ArrayVec<SackBlock, 4> {
+        self.reassembly.take_blocks(most)
+    }
+
+    /// Right edge of the highest out-of-order data.
+    pub(crate) fn highest_sacked(&self) -> Option<SeqNumber> {
+        self.reassembly.highest().filter(|_| self.sack)
+    }
+}

@@ -1,0 +1,373 @@
+//! Round-trip estimation and the retransmission timeout.
+//!
+//! RFC 6298 (and RFC 2988 before it), RFC 7323 section 4 for samples from timestamps; the
+//! estimators of BSD (*TCP/IP Illustrated*, volume 2, section 25.7), Linux
+//! (`tcp_rtt_estimator`) and Solaris, as each stack has its own arithmetic.
+//!
+//! Karn's rule (RFC 6298, section 3) is with the callers: they hand in no sample that could be
+//! of a retransmission. What remains of it here is that the back-off lasts until the next
+//! sample.
+
+use crate::profile::{BackOff, Profile, RttModel};
+use crate::timer::Clock;
+use outlast_core::time::{Duration, saturating_nanos};
+use outlast_wire::SeqNumber;
+
+/// Fraction bits of BSD's smoothed round trip and of its deviation.
+const SRTT_SHIFT: u32 = 3;
+const RTTVAR_SHIFT: u32 = 2;
+
+/// The estimate and the timeout that follows from it.
+#[derive(Clone, Debug)]
+pub(crate) struct Rto {
+    model: RttModel,
+    back_off: BackOff,
+    min: Duration,
+    max: Duration,
+    /// Eight times the smoothed round trip, in the model's unit; zero before the first sample.
+    srtt: u32,
+    /// Four times the mean deviation.
+    mdev: u32,
+    mdev_max: u32,
+    rttvar: u32,
+    /// Linux: where the round trip ends that `mdev_max` is of.
+    round_end: SeqNumber,
+    initial: Duration,
+    current: Duration,
+    shift: u8,
+}
+
+impl Rto {
+    /// Estimator of `profile`, with `bounds` in place of its least and largest timeout.
+    pub(crate) fn new(profile: &Profile, bounds: Option<(Duration, Duration)>) -> Self {
+        let (min, max) = bounds.unwrap_or((*profile.min_rto, *profile.max_rto));
+        Self {
+            model: *profile.rtt,
+            back_off: *profile.back_off,
+            min,
+            max: max.max(min),
+            srtt: 0,
+            mdev: 0,
+            mdev_max: 0,
+            rttvar: 0,
+            round_end: SeqNumber(0),
+            initial: *profile.initial_rto,
+            current: *profile.initial_rto,
+            shift: 0,
+        }
+    }
+
+    /// The timeout now, backed off if it is.
+    pub(crate) fn current(&self) -> Duration {
+        self.current
+    }
+
+    /// How often it was backed off since the last sample.
+    pub(crate) fn shift(&self) -> u8 {
+        self.shift
+    }
+
+    pub(crate) fn max(&self) -> Duration {
+        self.max
+    }
+
+    pub(crate) fn min(&self) -> Duration {
+        self.min
+    }
+
+    /// The smoothed round trip in microseconds, zero before the first sample.
+    pub(crate) fn srtt_us(&self, clock: &Clock) -> u64 {
+        let srtt = u64::from(self.srtt >> SRTT_SHIFT);
+        match self.model {
+            RttModel::Beats { fraction, .. } => (srtt >> fraction) * (clock.period() / 1_000),
+            _ => srtt,
+        }
+    }
+
+    pub(crate) fn has_sample(&self) -> bool {
+        self.srtt != 0
+    }
+
+    /// Takes a sample. `beats` are the slow heartbeats that passed meanwhile, `cwnd` the
+    /// congestion window in segments.
+    pub(crate) fn sample(&mut self, clock: &Clock, rtt: Duration, beats: u32, round: Round) {
+        self.shift = 0;
+        match self.model {
+            RttModel::Beats {
+                deviations,
+                fraction,
+            } => self.sample_beats(clock, beats, deviations, fraction),
+            RttModel::Linux { unit } => self.sample_linux(clock, rtt, unit, round),
+            RttModel::Linux22 => self.sample_linux_2_2(clock, rtt, round.cwnd),
+            RttModel::Solaris { floor } => self.sample_solaris(clock, rtt, floor),
+        }
+    }
+
+    /// BSD (`tcp_xmit_timer`): `beats` counts from one, the estimate has `fraction` bits more than
+    /// the gains need.
+    fn sample_beats(&mut self, clock: &Clock, beats: u32, deviations: u8, fraction: u8) {
+        let beats = beats.clamp(1, 1_000);
+        if self.srtt == 0 {
+            self.srtt = beats << (SRTT_SHIFT + u32::from(fraction));
+            self.rttvar = beats << (RTTVAR_SHIFT - 1 + u32::from(fraction));
+        } else {
+            // A beat that has begun does not count as a whole one.
+            let sample = ((beats - 1) << fraction).cast_signed();
+            let error = sample - (self.srtt >> SRTT_SHIFT).cast_signed();
+            self.srtt = self.srtt.saturating_add_signed(error).max(1);
+            let error = error.abs() - (self.rttvar >> RTTVAR_SHIFT).cast_signed();
+            self.rttvar = self.rttvar.saturating_add_signed(error).max(1);
+        }
+        let estimate = self.beats_estimate(clock, deviations, fraction);
+        // Never closer than two beats to what was just measured.
+        let held = Duration::from_nanos(clock.period()) * (beats + 2);
+        self.current = estimate.max(held).clamp(self.min, self.max);
+    }
+
+    fn beats_estimate(&self, clock: &Clock, deviations: u8, fraction: u8) -> Duration {
+        let beats = match deviations {
+            2 => ((self.srtt >> 2) + self.rttvar) >> 1,
+            _ => (self.srtt >> SRTT_SHIFT) + self.rttvar,
+        } >> fraction;
+        (Duration::from_nanos(clock.period()) * beats).max(self.min)
+    }
+
+    fn sample_linux(&mut self, clock: &Clock, rtt: Duration, unit: Duration, round: Round) {
+        let unit_us = (saturating_nanos(unit) / 1_000).max(1);
+        let rtt_us = saturating_nanos(rtt) / 1_000;
+        // Samples in jiffies are whole ones, and at least one.
+        let sample = (rtt_us / unit_us).max(1) * unit_us;
+        let sample = u32::try_from(sample)
+            .unwrap_or(u32::MAX / 16)
+            .min(u32::MAX / 16);
+        let floor = u32::try_from(saturating_nanos(self.min) / 1_000).unwrap_or(u32::MAX / 4);
+        if self.srtt == 0 {
+            self.srtt = sample << 3;
+            self.mdev = sample << 1;
+            self.rttvar = self.mdev.max(floor);
+            self.mdev_max = self.rttvar;
+            self.round_end = round.snd_nxt;
+        } else {
+            self.smooth(sample.cast_signed());
+            if self.mdev > self.mdev_max {
+                self.mdev_max = self.mdev;
+                self.rttvar = self.rttvar.max(self.mdev_max);
+            }
+            if round.snd_una.after(self.round_end) {
+                if self.mdev_max < self.rttvar {
+                    self.rttvar -= (self.rttvar - self.mdev_max) >> 2;
+                }
+                self.round_end = round.snd_nxt;
+                self.mdev_max = floor;
+            }
+        }
+        self.current = self.linux_estimate(clock);
+    }
+
+    /// Jacobson's filter with the finer gain for falling round trips that Linux has.
+    fn smooth(&mut self, sample: i32) {
+        let mut error = sample - (self.srtt >> 3).cast_signed();
+        self.srtt = self.srtt.saturating_add_signed(error).max(1);
+        let falling = error < 0;
+        error = error.abs() - (self.mdev >> 2).cast_signed();
+        if falling && error > 0 {
+            error >>= 3;
+        }
+        self.mdev = self.mdev.saturating_add_signed(error);
+    }
+
+    fn linux_estimate(&self, clock: &Clock) -> Duration {
+        let us = u64::from(self.srtt >> 3) + u64::from(self.rttvar);
+        clock.round_up(Duration::from_micros(us)).min(self.max)
+    }
+
+    fn sample_linux_2_2(&mut self, clock: &Clock, rtt: Duration, cwnd: u32) {
+        let tick_us = (clock.period() / 1_000).max(1);
+        let rtt_us = saturating_nanos(rtt) / 1_000;
+        let sample = (rtt_us / tick_us).max(1) * tick_us;
+        let sample = u32::try_from(sample)
+            .unwrap_or(u32::MAX / 16)
+            .min(u32::MAX / 16);
+        if self.srtt == 0 {
+            self.srtt = sample << 3;
+            self.mdev = sample << 1;
+        } else {
+            let error = sample.cast_signed() - (self.srtt >> 3).cast_signed();
+            self.srtt = self.srtt.saturating_add_signed(error).max(1);
+            let error = error.abs() - (self.mdev >> 2).cast_signed();
+            self.mdev = self.mdev.saturating_add_signed(error);
+        }
+        let plain = u64::from(self.srtt >> 3) + u64::from(self.mdev);
+        let small_window = plain >> cwnd.saturating_sub(1).min(31);
+        let us = plain + (plain >> 2) + small_window;
+        self.current = clock
+            .round_up(Duration::from_micros(us))
+            .clamp(self.min, self.max);
+    }
+
+    fn sample_solaris(&mut self, clock: &Clock, rtt: Duration, floor: Duration) {
+        let us = saturating_nanos(rtt) / 1_000;
+        let sample = u32::try_from(us)
+            .unwrap_or(u32::MAX)
+            .clamp(1, u32::MAX / 16);
+        if self.srtt == 0 {
+            self.srtt = sample << 3;
+            self.mdev = sample << 1;
+        } else {
+            let error = sample.cast_signed() - (self.srtt >> 3).cast_signed();
+            self.srtt = self.srtt.saturating_add_signed(error).max(1);
+            let error = error.abs() - (self.mdev >> 2).cast_signed();
+            self.mdev = self.mdev.saturating_add_signed(error);
+        }
+        let srtt = u64::from(self.srtt >> 3);
+        let deviation = Duration::from_micros(u64::from(self.mdev)).max(floor);
+        let rto = Duration::from_micros(srtt + srtt / 32) + deviation;
+        self.current = clock.round_up(rto).clamp(self.min, self.max);
+    }
+
+    /// The timeout without back-off.
+    pub(crate) fn unbacked(&self, clock: &Clock) -> Duration {
+        if !self.has_sample() {
+            return self.current;
+        }
+        match self.model {
+            RttModel::Beats {
+                deviations,
+                fraction,
+            } => self.beats_estimate(clock, deviations, fraction),
+            RttModel::Linux { .. } => self.linux_estimate(clock),
+            RttModel::Linux22 | RttModel::Solaris { .. } => {
+                let shifted = self.current.as_nanos() >> self.shift.min(63);
+                Duration::from_nanos(u64::try_from(shifted).unwrap_or(u64::MAX)).max(self.min)
+            }
+        }
+    }
+
+    /// Backs off after a timeout.
+    //= RFC 6298, section 5.5
+    pub(crate) fn back_off(&mut self, clock: &Clock) {
+        self.shift = self.shift.saturating_add(1);
+        self.current = match self.back_off {
+            BackOff::Doubling => self.current.saturating_mul(2).min(self.max),
+            BackOff::Table { halves } => {
+                let at = usize::from(self.shift - 1).min(halves.len().saturating_sub(1));
+                let factor = u32::from(halves.get(at).copied().unwrap_or(2));
+                let base = match self.model {
+                    RttModel::Beats {
+                        deviations,
+                        fraction,
+                    } if self.has_sample() => self.beats_estimate(clock, deviations, fraction),
+                    // Without a sample the first timeout is half of what the table counts from:
+                    // a SYN goes out again after 6, 24 and 48 s.
+                    _ => self.initial * 2,
+                };
+                let beats = clock.to_ticks(base) * u64::from(factor) / 2;
+                Duration::from_nanos(beats.saturating_mul(clock.period()))
+                    .max(self.min)
+                    .min(self.max)
+            }
+        };
+    }
+
+    /// Takes one back-off back.
+    //= RFC 6069, section 4.2, step 5
+    pub(crate) fn revert(&mut self, clock: &Clock) {
+        self.shift = self.shift.saturating_sub(1);
+        let unbacked = if self.has_sample() {
+            self.unbacked(clock)
+        } else {
+            Duration::from_secs(1)
+        };
+        let backed = unbacked.saturating_mul(1 << self.shift.min(31));
+        self.current = backed.min(self.max);
+    }
+
+    /// Forgets the back-off, as when the window opens.
+    pub(crate) fn reset_back_off(&mut self) {
+        self.shift = 0;
+    }
+
+    /// Starts anew at `rto`, as after a SYN was lost.
+    pub(crate) fn set(&mut self, rto: Duration) {
+        self.current = rto.clamp(self.min, self.max);
+    }
+}
+
+/// Where the sender stands when a sample is taken.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Round {
+    pub(crate) snd_una: SeqNumber,
+    pub(crate) snd_nxt: SeqNumber,
+    /// In segments.
+    pub(crate) cwnd: u32,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::profile::{FREEBSD_2_2, LINUX_6};
+
+    const ROUND: Round = Round {
+        snd_una: SeqNumber(1),
+        snd_nxt: SeqNumber(1),
+        cwnd: 10,
+    };
+
+    fn clock(profile: &Profile) -> Clock {
+        Clock::new(*profile.timer, Duration::ZERO)
+    }
+
+    #[test]
+    fn linux_never_counts_less_than_the_minimum_as_deviation() {
+        let mut rto = Rto::new(&LINUX_6, None);
+        let clock = clock(&LINUX_6);
+        for _ in 0..100 {
+            rto.sample(&clock, Duration::from_millis(40), 0, ROUND);
+        }
+        assert_eq!(rto.current(), Duration::from_millis(240));
+    }
+
+    #[test]
+    fn doubles_up_to_the_maximum_until_the_next_sample() {
+        //= RFC 6298, section 5.5
+        let mut rto = Rto::new(&LINUX_6, None);
+        let clock = clock(&LINUX_6);
+        rto.sample(&clock, Duration::from_millis(40), 0, ROUND);
+        let first = rto.current();
+        rto.back_off(&clock);
+        assert_eq!(rto.current(), first * 2);
+        for _ in 0..20 {
+            rto.back_off(&clock);
+        }
+        assert_eq!(rto.current(), Duration::from_secs(120));
+        rto.sample(&clock, Duration::from_millis(40), 0, ROUND);
+        assert!(rto.current() < Duration::from_millis(400));
+    }
+
+    #[test]
+    fn an_unreachable_reverts_one_back_off() {
+        //= RFC 6069, section 4.2, step 5
+        let mut rto = Rto::new(&LINUX_6, None);
+        let clock = clock(&LINUX_6);
+        rto.sample(&clock, Duration::from_millis(40), 0, ROUND);
+        let first = rto.current();
+        rto.back_off(&clock);
+        rto.back_off(&clock);
+        rto.revert(&clock);
+        assert_eq!(rto.current(), first * 2);
+        assert_eq!(rto.shift(), 1);
+    }
+
+    #[test]
+    fn beats_stay_two_above_the_sample_but_back_off_from_the_estimate() {
+        // Thesis, table 3.4: a first timeout of 1.0 to 1.5 s, a second of 2 s.
+        let mut rto = Rto::new(&FREEBSD_2_2, None);
+        let clock = clock(&FREEBSD_2_2);
+        for _ in 0..200 {
+            rto.sample(&clock, Duration::from_millis(60), 1, ROUND);
+        }
+        assert_eq!(rto.current(), Duration::from_millis(1_500));
+        rto.back_off(&clock);
+        assert_eq!(rto.current(), Duration::from_secs(2));
+    }
+}

@@ -1,0 +1,119 @@
+//! What may be sent now: idle restart, window validation, Nagle, pacing.
+//!
+//! RFC 5681, section 4.1; RFC 2861 and RFC 7661 (validation); RFC 9293, section 3.7.4 (Nagle) and
+//! 3.8.6.2.1 (sender's silly window avoidance).
+
+use super::Phase;
+use crate::endpoint::Endpoint;
+use crate::profile::IdleRestart;
+use outlast_core::time::{Duration, Instant};
+
+impl Endpoint {
+    /// Before sending after a pause.
+    pub(crate) fn restart_after_idle(&mut self, now: Instant) {
+        if !self.snd.queue.is_empty() || self.snd.algorithm.rules_alone() {
+            return;
+        }
+        let idle = now.since(self.snd.last_sent);
+        let rto = self.snd.rto.current();
+        if idle <= rto {
+            return;
+        }
+        let initial = self.profile.initial_window.min(self.snd.window.cwnd);
+        match *self.profile.idle_restart {
+            IdleRestart::Keep => {}
+            //= RFC 5681, section 4.1
+            IdleRestart::SlowStart => self.snd.window.set(initial),
+            //= RFC 2861, section 3
+            IdleRestart::Decay => {
+                self.snd.window.ssthresh = self.snd.current_ssthresh();
+                let halvings = idle.as_nanos().saturating_sub(1) / rto.as_nanos().max(1);
+                let halvings = u32::try_from(halvings).unwrap_or(31).min(31);
+                let cwnd = (self.snd.window.cwnd >> halvings).max(initial);
+                self.snd.window.set(cwnd);
+                self.snd.used = 0;
+                self.snd.validated_at = now;
+            }
+        }
+    }
+
+    /// After sending: remembers whether the window was what held the sender back.
+    //= RFC 7661, section 4.3
+    pub(crate) fn validate_window(&mut self, now: Instant, limited: bool) {
+        let outstanding = self.snd.queue.len();
+        let snd = &mut self.snd;
+        if snd.snd_una.at_or_after(snd.usage_end)
+            || limited
+            || (!snd.window.is_limiting && outstanding > snd.window.most_outstanding)
+        {
+            snd.window.is_limiting = limited;
+            snd.window.most_outstanding = outstanding;
+            snd.usage_end = snd.snd_nxt;
+        }
+        if snd.window.is_limiting() {
+            snd.used = 0;
+            snd.validated_at = now;
+            return;
+        }
+        snd.used = snd.used.max(outstanding);
+        let decays = *self.profile.idle_restart == IdleRestart::Decay
+            && !snd.algorithm.rules_alone()
+            && now.since(snd.validated_at) >= snd.rto.current();
+        if decays {
+            self.shrink_unused(now);
+        }
+    }
+
+    //= RFC 2861, section 3.1
+    fn shrink_unused(&mut self, now: Instant) {
+        let used = self.snd.used.max(*self.profile.initial_window);
+        if self.snd.phase == Phase::Open && used < self.snd.window.cwnd {
+            self.snd.window.ssthresh = self.snd.current_ssthresh();
+            self.snd.window.cwnd = (self.snd.window.cwnd + used) / 2;
+        }
+        self.snd.used = 0;
+        self.snd.validated_at = now;
+    }
+
+    /// Whether a segment of `len` bytes, less than a full one, must wait.
+    //= RFC 9293, section 3.7.4
+    pub(crate) fn nagle_holds(&self, len: u32) -> bool {
+        if !self.config.nagle || len >= self.snd.mss || self.snd.queue.is_empty() {
+            return false;
+        }
+        // Minshall: only one small segment at a time.
+        self.snd.small_end.after(self.snd.snd_una) && !self.snd.small_end.after(self.snd.snd_nxt)
+    }
+
+    /// How long the next segment must wait.
+    pub(crate) fn pacing_delay(&self, now: Instant) -> Duration {
+        match self.snd.algorithm.pacing_rate() {
+            Some(_) => self.snd.next_departure.since(now),
+            None => Duration::ZERO,
+        }
+    }
+
+    /// Whether the next segment must wait, in which case it is waited for.
+    pub(crate) fn is_paced(&mut self, now: Instant) -> bool {
+        let delay = self.pacing_delay(now);
+        if delay.is_zero() {
+            return false;
+        }
+        self.timers.pacing = Some(self.snd.next_departure);
+        true
+    }
+
+    /// A segment of `bytes` has left.
+    pub(crate) fn note_departure(&mut self, now: Instant, bytes: u32) {
+        let Some(rate) = self.snd.algorithm.pacing_rate() else {
+            return;
+        };
+        let len = u64::from(bytes + self.config.header_len() + self.options.header_overhead());
+        let spacing = (len.saturating_mul(1_000_000_000) / rate.max(1)).min(1_000_000_000);
+        let idle = now.since(self.snd.next_departure);
+        let idle = u64::try_from(idle.as_nanos()).unwrap_or(u64::MAX);
+        // Half of it may be caught up if the last departure was late.
+        let spacing = spacing - (spacing / 2).min(idle);
+        self.snd.next_departure = self.snd.next_departure.max(now) + Duration::from_nanos(spacing);
+    }
+}

@@ -1,0 +1,447 @@
+//! What has been sent and not yet acknowledged: the retransmission queue and its scoreboard.
+//!
+//! RFC 6675, section 2 (the scoreboard) and RFC 8985, section 5.2 (per-segment state), with the
+//! marks of Linux: SACKed, lost, retransmission in flight, ever retransmitted. Segments stand in
+//! a ring in sequence order; a list through them keeps the order of their latest transmission,
+//! which is what RACK walks.
+
+use alloc::collections::VecDeque;
+use outlast_core::time::Instant;
+use outlast_wire::SeqNumber;
+
+/// Marks of a segment.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub(crate) struct Marks(u8);
+
+impl Marks {
+    pub(crate) const SACKED: Self = Self(1);
+    pub(crate) const LOST: Self = Self(2);
+    /// A retransmission of it is in flight.
+    pub(crate) const RETRANSMITTED: Self = Self(4);
+    pub(crate) const EVER_RETRANSMITTED: Self = Self(8);
+    pub(crate) const SYN: Self = Self(16);
+    pub(crate) const FIN: Self = Self(32);
+    /// There was nothing more to send when it was sent.
+    pub(crate) const APPLICATION_LIMITED: Self = Self(64);
+    /// It stands in the list of transmissions.
+    const LISTED: Self = Self(128);
+
+    pub(crate) const fn has(self, mark: Self) -> bool {
+        self.0 & mark.0 != 0
+    }
+
+    pub(crate) const fn with(self, mark: Self) -> Self {
+        Self(self.0 | mark.0)
+    }
+
+    pub(crate) const fn without(self, mark: Self) -> Self {
+        Self(self.0 & !mark.0)
+    }
+
+    /// These marks, in the list of transmissions only if `other` is.
+    pub(crate) const fn listed_as(self, other: Self) -> Self {
+        Self(self.0 & !Self::LISTED.0 | other.0 & Self::LISTED.0)
+    }
+
+    /// Retransmitted at some time.
+    pub(crate) const fn is_retransmission(self) -> bool {
+        self.0 & (Self::RETRANSMITTED.0 | Self::EVER_RETRANSMITTED.0) != 0
+    }
+}
+
+/// A segment in the queue.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Segment {
+    pub(crate) seq: SeqNumber,
+    /// Sequence numbers that it occupies.
+    pub(crate) len: u32,
+    /// Its latest transmission.
+    pub(crate) sent_at: Instant,
+    /// When the delivery count below was true; zero once it has been used.
+    pub(crate) delivered_at: Instant,
+    /// When the first segment of that stretch was sent.
+    pub(crate) first_sent_at: Instant,
+    /// Segments delivered when it was sent.
+    pub(crate) delivered: u32,
+    pub(crate) marks: Marks,
+    previous: u32,
+    next: u32,
+}
+
+impl Segment {
+    pub(crate) fn end(&self) -> SeqNumber {
+        self.seq + self.len
+    }
+}
+
+/// No segment.
+const NONE: u32 = u32::MAX;
+
+/// Ids count modulo 2^31, so that none is [`NONE`].
+const ID_MASK: u32 = u32::MAX >> 1;
+
+/// Names a segment for as long as it is queued.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) struct SegmentId(u32);
+
+/// Segments that are counted, in the words of RFC 6675 and Linux.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Counts {
+    /// SACKed, or without SACK: duplicates counted.
+    pub(crate) sacked: u32,
+    pub(crate) lost: u32,
+    pub(crate) retransmitted: u32,
+}
+
+/// The retransmission queue.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Queue {
+    segments: VecDeque<Segment>,
+    /// Id of the first segment.
+    front: u32,
+    oldest: Option<u32>,
+    newest: Option<u32>,
+    pub(crate) counts: Counts,
+}
+
+impl Queue {
+    pub(crate) fn len(&self) -> u32 {
+        // A queue of 2^32 segments does not fit in the sequence space.
+        self.segments.len() as u32
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.segments.is_empty()
+    }
+
+    /// Segments that are thought to be in the network.
+    //= RFC 6675, section 4 (SetPipe)
+    pub(crate) fn in_flight(&self) -> u32 {
+        let left = self.counts.sacked + self.counts.lost;
+        (self.len() + self.counts.retransmitted).saturating_sub(left)
+    }
+
+    pub(crate) fn front(&self) -> Option<&Segment> {
+        self.segments.front()
+    }
+
+    pub(crate) fn front_mut(&mut self) -> Option<&mut Segment> {
+        self.segments.front_mut()
+    }
+
+    pub(crate) fn at(&self, index: usize) -> Option<&Segment> {
+        self.segments.get(index)
+    }
+
+    pub(crate) fn at_mut(&mut self, index: usize) -> Option<&mut Segment> {
+        self.segments.get_mut(index)
+    }
+
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &Segment> {
+        self.segments.iter()
+    }
+
+    pub(crate) fn iter_mut(&mut self) -> impl Iterator<Item = &mut Segment> {
+        self.segments.iter_mut()
+    }
+
+    pub(crate) fn id(&self, index: usize) -> SegmentId {
+        SegmentId(self.front.wrapping_add(index as u32) & ID_MASK)
+    }
+
+    /// Index of a segment, if it is still queued.
+    pub(crate) fn index(&self, id: SegmentId) -> Option<usize> {
+        let index = (id.0.wrapping_sub(self.front) & ID_MASK) as usize;
+        (index < self.segments.len()).then_some(index)
+    }
+
+    /// Index of the segment that holds `seq`, or of the first one after it.
+    pub(crate) fn search(&self, seq: SeqNumber) -> usize {
+        self.segments
+            .partition_point(|segment| segment.end().at_or_before(seq))
+    }
+
+    /// Appends a segment that has just been sent.
+    pub(crate) fn push(&mut self, segment: NewSegment) {
+        let NewSegment {
+            seq,
+            len,
+            sent_at,
+            delivered,
+            delivered_at,
+            first_sent_at,
+            marks,
+        } = segment;
+        self.segments.push_back(Segment {
+            seq,
+            len,
+            sent_at,
+            delivered_at,
+            first_sent_at,
+            delivered,
+            marks,
+            previous: NONE,
+            next: NONE,
+        });
+        let index = self.segments.len() - 1;
+        self.list_last(index);
+    }
+
+    /// Takes the first segment out; the counters are the caller's business.
+    pub(crate) fn pop_front(&mut self) -> Option<Segment> {
+        self.unlist(0);
+        let segment = self.segments.pop_front()?;
+        self.front = self.front.wrapping_add(1) & ID_MASK;
+        Some(segment)
+    }
+
+    /// Cuts the first `bytes` of the first segment off.
+    pub(crate) fn trim_front(&mut self, bytes: u32) {
+        if let Some(first) = self.segments.front_mut() {
+            first.seq += bytes;
+            first.len = first.len.saturating_sub(bytes);
+        }
+    }
+
+    /// Splits the segment at `index` after `bytes`; both parts keep its marks.
+    pub(crate) fn split(&mut self, index: usize, bytes: u32) {
+        let Some(segment) = self.segments.get_mut(index) else {
+            return;
+        };
+        if bytes == 0 || bytes >= segment.len {
+            return;
+        }
+        let mut tail = *segment;
+        tail.seq += bytes;
+        tail.len -= bytes;
+        segment.len = bytes;
+        segment.marks = segment.marks.without(Marks::FIN);
+        tail.marks = tail.marks.without(Marks::SYN);
+        let listed = tail.marks.has(Marks::LISTED);
+        // Ids behind it move up by one: the list is renumbered with them.
+        let moved = self.id(index + 1).0;
+        let behind = self.segments.len() as u32 - (index as u32 + 1);
+        let shift = |id: u32| {
+            let is_behind = id != NONE && (id.wrapping_sub(moved) & ID_MASK) < behind;
+            if is_behind {
+                id.wrapping_add(1) & ID_MASK
+            } else {
+                id
+            }
+        };
+        for segment in &mut self.segments {
+            segment.previous = shift(segment.previous);
+            segment.next = shift(segment.next);
+        }
+        self.oldest = self.oldest.map(shift);
+        self.newest = self.newest.map(shift);
+        tail.marks = tail.marks.without(Marks::LISTED);
+        self.segments.insert(index + 1, tail);
+        if listed {
+            self.list_after(index, index + 1);
+        }
+        self.count_again();
+    }
+
+    fn list_after(&mut self, before: usize, index: usize) {
+        let id = self.id(index).0;
+        let before_id = self.id(before).0;
+        let next = self.segments[before].next;
+        self.segments[before].next = id;
+        let segment = &mut self.segments[index];
+        segment.previous = before_id;
+        segment.next = next;
+        segment.marks = segment.marks.with(Marks::LISTED);
+        match self.index(SegmentId(next)).filter(|_| next != NONE) {
+            Some(next) => self.segments[next].previous = id,
+            None => self.newest = Some(id),
+        }
+    }
+
+    fn count_again(&mut self) {
+        let count = |mark| self.iter().filter(|s| s.marks.has(mark)).count() as u32;
+        self.counts = Counts {
+            sacked: count(Marks::SACKED).max(self.counts.sacked),
+            lost: count(Marks::LOST),
+            retransmitted: count(Marks::RETRANSMITTED),
+        };
+    }
+
+    /// Puts a segment at the end of the list of transmissions.
+    pub(crate) fn list_last(&mut self, index: usize) {
+        self.unlist(index);
+        let id = self.id(index).0;
+        match self.newest {
+            Some(newest) => {
+                let last = self.index(SegmentId(newest));
+                if let Some(last) = last.and_then(|last| self.segments.get_mut(last)) {
+                    last.next = id;
+                }
+            }
+            None => self.oldest = Some(id),
+        }
+        let previous = self.newest.unwrap_or(NONE);
+        self.newest = Some(id);
+        if let Some(segment) = self.segments.get_mut(index) {
+            segment.previous = previous;
+            segment.next = NONE;
+            segment.marks = segment.marks.with(Marks::LISTED);
+        }
+    }
+
+    /// Takes a segment out of the list of transmissions.
+    pub(crate) fn unlist(&mut self, index: usize) {
+        let Some(segment) = self.segments.get_mut(index) else {
+            return;
+        };
+        if !segment.marks.has(Marks::LISTED) {
+            return;
+        }
+        segment.marks = segment.marks.without(Marks::LISTED);
+        let (previous, next) = (segment.previous, segment.next);
+        match self.index(SegmentId(previous)).filter(|_| previous != NONE) {
+            Some(at) => self.segments[at].next = next,
+            None => self.oldest = (next != NONE).then_some(next),
+        }
+        match self.index(SegmentId(next)).filter(|_| next != NONE) {
+            Some(at) => self.segments[at].previous = previous,
+            None => self.newest = (previous != NONE).then_some(previous),
+        }
+    }
+
+    /// Index of the segment whose latest transmission is the oldest.
+    pub(crate) fn oldest(&self) -> Option<usize> {
+        self.oldest.and_then(|id| self.index(SegmentId(id)))
+    }
+
+    /// Index of the segment that was transmitted after the one at `index`.
+    pub(crate) fn sent_after(&self, index: usize) -> Option<usize> {
+        let next = self.segments.get(index)?.next;
+        (next != NONE)
+            .then(|| self.index(SegmentId(next)))
+            .flatten()
+    }
+
+    /// Forgets everything.
+    pub(crate) fn clear(&mut self) {
+        self.segments.clear();
+        self.oldest = None;
+        self.newest = None;
+        self.counts = Counts::default();
+    }
+
+    /// Whether the counters and the list agree with the marks.
+    #[cfg(test)]
+    pub(crate) fn check(&self, with_sack: bool) {
+        let count = |mark| self.iter().filter(|s| s.marks.has(mark)).count() as u32;
+        assert_eq!(self.counts.lost, count(Marks::LOST), "lost");
+        assert_eq!(
+            self.counts.retransmitted,
+            count(Marks::RETRANSMITTED),
+            "retransmitted"
+        );
+        if with_sack {
+            assert_eq!(self.counts.sacked, count(Marks::SACKED), "sacked");
+        }
+        let mut listed = 0;
+        let mut at = self.oldest();
+        let mut before = Instant::ZERO;
+        while let Some(index) = at {
+            listed += 1;
+            assert!(
+                self.segments[index].sent_at >= before,
+                "in order of transmission"
+            );
+            before = self.segments[index].sent_at;
+            at = self.sent_after(index);
+        }
+        assert_eq!(listed, count(Marks::LISTED), "listed");
+    }
+}
+
+/// A segment to be appended.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct NewSegment {
+    pub(crate) seq: SeqNumber,
+    pub(crate) len: u32,
+    pub(crate) sent_at: Instant,
+    pub(crate) delivered: u32,
+    pub(crate) delivered_at: Instant,
+    pub(crate) first_sent_at: Instant,
+    pub(crate) marks: Marks,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use alloc::vec::Vec;
+
+    fn queue(segments: u32) -> Queue {
+        let mut queue = Queue::default();
+        for n in 0..segments {
+            queue.push(NewSegment {
+                seq: SeqNumber(n * 100),
+                len: 100,
+                sent_at: Instant::from_millis(u64::from(n)),
+                delivered: 0,
+                delivered_at: Instant::ZERO,
+                first_sent_at: Instant::ZERO,
+                marks: Marks::default(),
+            });
+        }
+        queue
+    }
+
+    fn order(queue: &Queue) -> Vec<u32> {
+        let mut at = queue.oldest();
+        core::iter::from_fn(|| {
+            let index = at?;
+            at = queue.sent_after(index);
+            queue.at(index).map(|segment| segment.seq.0)
+        })
+        .collect()
+    }
+
+    #[test]
+    fn a_retransmission_goes_to_the_end_of_the_order() {
+        let mut queue = queue(4);
+        queue.list_last(1);
+        assert_eq!(order(&queue), [0, 200, 300, 100]);
+        queue.unlist(2);
+        queue.pop_front();
+        assert_eq!(order(&queue), [300, 100]);
+        assert_eq!(queue.search(SeqNumber(250)), 1);
+    }
+
+    #[test]
+    fn a_split_keeps_order_and_marks() {
+        let mut queue = queue(3);
+        queue.front_mut().expect("three").sent_at = Instant::from_millis(9);
+        queue.list_last(0);
+        queue.split(1, 40);
+        assert_eq!(order(&queue), [100, 140, 200, 0]);
+        queue.check(true);
+    }
+
+    #[test]
+    fn numbers_may_run_out() {
+        let mut queue = queue(0);
+        queue.front = ID_MASK - 2;
+        for n in 0..10_u32 {
+            queue.push(NewSegment {
+                seq: SeqNumber(n),
+                len: 1,
+                sent_at: Instant::from_millis(u64::from(n)),
+                delivered: 0,
+                delivered_at: Instant::ZERO,
+                first_sent_at: Instant::ZERO,
+                marks: Marks::default(),
+            });
+            if n >= 1 {
+                queue.pop_front();
+                queue.check(true);
+            }
+        }
+        assert_eq!(order(&queue), [9]);
+    }
+}

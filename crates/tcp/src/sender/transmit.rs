@@ -1,0 +1,361 @@
+//! Sending: new data, and lost segments again (RFC 9293, section 3.8.4; RFC 6675, section 5,
+//! NextSeg).
+
+use super::acknowledge::Ack;
+use super::queue::{Marks, NewSegment, Segment};
+use crate::endpoint::{Endpoint, Out, State, Xmit};
+use outlast_core::time::Instant;
+use outlast_wire::{SeqNumber, TcpFlags};
+
+impl Endpoint {
+    /// Sends what may be sent.
+    pub(crate) fn push(&mut self, now: Instant) {
+        self.push_new(now, self.config.nagle);
+    }
+
+    /// The same, small segments included.
+    pub(crate) fn push_without_delay(&mut self, now: Instant) {
+        self.push_new(now, false);
+    }
+
+    fn push_new(&mut self, now: Instant, nagle: bool) {
+        if !self.state.may_send() || self.is_frozen || self.persist.holds {
+            return;
+        }
+        if !self.snd.has_unsent() {
+            self.note_application_limit();
+            return;
+        }
+        let mut sent = 0;
+        while self.snd.has_unsent() {
+            if self.is_paced(now) || self.snd.queue.in_flight() >= self.snd.window.cwnd {
+                break;
+            }
+            if !self.fits_window() {
+                break;
+            }
+            let len = self.next_len();
+            let fin_follows = self.snd.fin_wanted && u64::from(len) == self.snd.unsent();
+            if nagle && !fin_follows && self.nagle_holds(len) {
+                break;
+            }
+            if !self.send_new_segment(now, false) {
+                break;
+            }
+            sent += 1;
+        }
+        self.after_push(now, sent);
+    }
+
+    fn after_push(&mut self, now: Instant, sent: u32) {
+        let limited = self.snd.queue.in_flight() >= self.snd.window.cwnd;
+        if sent > 0 || limited {
+            self.validate_window(now, limited);
+        }
+        if sent > 0 {
+            if self.snd.is_reducing() {
+                self.snd.prr_out += sent;
+            }
+            let _ = self.schedule_loss_probe(now, false);
+            self.note_application_limit();
+        } else {
+            self.probe_if_blocked(now);
+        }
+    }
+
+    /// Nothing waits, while the window has room: the delivery rate is the application's.
+    fn note_application_limit(&mut self) {
+        let in_flight = self.snd.queue.in_flight();
+        let counts = self.snd.queue.counts;
+        if self.snd.unsent() < u64::from(self.snd.mss)
+            && in_flight < self.snd.window.cwnd
+            && counts.lost <= counts.retransmitted
+        {
+            let until = self.snd.delivered.wrapping_add(in_flight);
+            self.snd.application_limited = Some(until);
+        }
+    }
+
+    /// Payload of the next new segment.
+    pub(crate) fn next_len(&self) -> u32 {
+        let unsent = self.snd.unsent().min(u64::from(self.snd.mss)) as u32;
+        let room = self.snd.window_end().distance_from(self.snd.snd_nxt);
+        let room = u32::try_from(room).unwrap_or(0);
+        if unsent <= room {
+            return unsent;
+        }
+        // Sender's silly window avoidance: a part only of at least half the largest window.
+        //= RFC 9293, section 3.8.6.2.1
+        if room >= (self.snd.max_window / 2).max(1) && room > 0 {
+            room
+        } else {
+            unsent
+        }
+    }
+
+    /// Whether the next new segment lies within the peer's window.
+    pub(crate) fn fits_window(&self) -> bool {
+        let end = self.snd.snd_nxt + self.next_len();
+        if self.snd.unsent() == 0 {
+            // A FIN alone may stand at the edge.
+            return true;
+        }
+        end.at_or_before(self.snd.window_end())
+    }
+
+    /// Sends the next new segment. A probe is cut to fit the window.
+    pub(crate) fn send_new_segment(&mut self, now: Instant, is_probe: bool) -> bool {
+        let mut len = self.next_len();
+        if is_probe {
+            let room = self.snd.window_end().distance_from(self.snd.snd_nxt);
+            len = len.min(u32::try_from(room).unwrap_or(0));
+        }
+        let last = u64::from(len) == self.snd.unsent();
+        let fin = last && self.snd.fin_wanted && !self.snd.fin_sent;
+        if len == 0 && !fin {
+            return false;
+        }
+        let was_empty = self.snd.queue.is_empty();
+        if self.snd.queue.in_flight() == 0 {
+            let context = self.context(now);
+            self.snd.algorithm.restarted(self.snd.last_sent, &context);
+        }
+        if was_empty {
+            // A new stretch of delivery begins.
+            self.snd.first_sent_at = now;
+            self.snd.delivered_at = now;
+        }
+        let seq = self.snd.snd_nxt;
+        let marks = if fin { Marks::FIN } else { Marks::default() };
+        let marks = match self.snd.application_limited {
+            Some(_) => marks.with(Marks::APPLICATION_LIMITED),
+            None => marks,
+        };
+        self.snd.queue.push(NewSegment {
+            seq,
+            len: len + u32::from(fin),
+            sent_at: now,
+            delivered: self.snd.delivered,
+            delivered_at: self.snd.delivered_at,
+            first_sent_at: self.snd.first_sent_at,
+            marks,
+        });
+        if self.snd.timed.is_none() {
+            self.snd.timed = Some((seq, now));
+        }
+        self.send_segment(now, seq, len, self.snd.next_offset, fin, last);
+        self.snd.snd_nxt = seq + len + u32::from(fin);
+        self.snd.next_offset += u64::from(len);
+        self.snd.fin_sent |= fin;
+        self.snd.last_sent = now;
+        if len > 0 && len < self.snd.mss {
+            self.snd.small_end = self.snd.snd_nxt;
+        }
+        let kind = self.xmit_kind();
+        if was_empty || kind == Some(Xmit::LossProbe) || kind == Some(Xmit::Persist) {
+            self.rearm_retransmission(now);
+        }
+        true
+    }
+
+    fn send_segment(
+        &mut self,
+        now: Instant,
+        seq: SeqNumber,
+        len: u32,
+        offset: u64,
+        fin: bool,
+        push: bool,
+    ) {
+        let mut flags = TcpFlags::ACK;
+        if fin {
+            flags = flags | TcpFlags::FIN;
+        }
+        if push && len > 0 {
+            flags = flags | TcpFlags::PSH;
+        }
+        self.note_departure(now, len);
+        self.transmit(Out {
+            seq,
+            len,
+            offset,
+            flags,
+            ack: None,
+        });
+    }
+
+    /// Sends the segment at `index` again, cut to the peer's window; tells whether it went out.
+    /// It is not counted as in flight: that is [`Self::count_retransmission`].
+    pub(crate) fn send_again(&mut self, now: Instant, index: usize) -> bool {
+        let Some(segment) = self.snd.queue.at(index).copied() else {
+            return false;
+        };
+        let room = self.snd.window_end().distance_from(segment.seq);
+        if room <= 0 && segment.seq != self.snd.snd_una {
+            return false;
+        }
+        if room > 0 && room.unsigned_abs() < segment.len && segment.len > 1 {
+            self.snd.queue.split(index, room.unsigned_abs());
+        }
+        let Some(segment) = self.snd.queue.at(index).copied() else {
+            return false;
+        };
+        let fin = segment.marks.has(Marks::FIN);
+        let len = segment.len - u32::from(fin);
+        let offset = self.snd.offset_of(segment.seq);
+        self.counters.retransmitted_segments += 1;
+        self.counters.retransmitted_bytes += u64::from(len);
+        self.snd.retransmissions += 1;
+        let (delivered, delivered_at) = (self.snd.delivered, self.snd.delivered_at);
+        let first_sent_at = self.snd.first_sent_at;
+        let limited = self.snd.application_limited.is_some();
+        if let Some(stored) = self.snd.queue.at_mut(index) {
+            stored.sent_at = now;
+            stored.delivered = delivered;
+            stored.delivered_at = delivered_at;
+            stored.first_sent_at = first_sent_at;
+            stored.marks = stored
+                .marks
+                .with(Marks::EVER_RETRANSMITTED)
+                .without(Marks::APPLICATION_LIMITED);
+            if limited {
+                stored.marks = stored.marks.with(Marks::APPLICATION_LIMITED);
+            }
+        }
+        self.snd.queue.list_last(index);
+        // Karn: what is being timed cannot be told from its copy.
+        self.snd.timed = None;
+        self.send_segment(now, segment.seq, len, offset, fin, true);
+        true
+    }
+
+    /// A retransmission is in flight.
+    pub(crate) fn count_retransmission(&mut self, index: usize) {
+        let Some(segment) = self.snd.queue.at_mut(index) else {
+            return;
+        };
+        let sent_at = segment.sent_at;
+        if !segment.marks.has(Marks::RETRANSMITTED) {
+            segment.marks = segment.marks.with(Marks::RETRANSMITTED);
+            self.snd.queue.counts.retransmitted += 1;
+        }
+        self.note_retransmission(sent_at);
+        let undo = self.snd.undo_retransmissions.unwrap_or(0);
+        self.snd.undo_retransmissions = Some(undo + 1);
+    }
+
+    /// Sends lost segments again, as far as the window goes.
+    //= RFC 6675, section 4 (NextSeg, rule 1)
+    pub(crate) fn retransmit_lost(&mut self, now: Instant) {
+        if self.snd.queue.is_empty() || self.is_frozen || self.persist.holds {
+            return;
+        }
+        let hint = self
+            .snd
+            .retransmit_hint
+            .and_then(|id| self.snd.queue.index(id));
+        let mut index = hint.unwrap_or(0);
+        let mut head_sent = false;
+        let mut hole = false;
+        while index < self.snd.queue.len() as usize {
+            if self.is_paced(now) {
+                break;
+            }
+            if !hole {
+                self.snd.retransmit_hint = Some(self.snd.queue.id(index));
+            }
+            let counts = self.snd.queue.counts;
+            let full = self.snd.queue.in_flight() >= self.snd.window.cwnd;
+            if full || counts.retransmitted >= counts.lost {
+                break;
+            }
+            let Some(marks) = self.snd.queue.at(index).map(|segment| segment.marks) else {
+                break;
+            };
+            if !marks.has(Marks::LOST) {
+                hole |= !marks.has(Marks::RETRANSMITTED) && !marks.has(Marks::SACKED);
+            } else if !marks.has(Marks::RETRANSMITTED) {
+                if !self.send_again(now, index) {
+                    break;
+                }
+                self.count_retransmission(index);
+                if self.snd.is_reducing() {
+                    self.snd.prr_out += 1;
+                }
+                head_sent |= index == 0;
+            }
+            index += 1;
+        }
+        if head_sent && self.xmit_kind() != Some(Xmit::Reorder) {
+            let delay = self.snd.rto.current() + self.pacing_delay(now);
+            self.arm(now, Xmit::Retransmit, delay);
+        }
+    }
+
+    /// Judges the delivery rate by a segment that has arrived: the one that was sent last counts.
+    pub(crate) fn sample_rate(&mut self, segment: &Segment, state: &mut Ack) {
+        if segment.delivered_at == Instant::ZERO && segment.marks.has(Marks::SACKED) {
+            // It was judged by when it was SACKed.
+            return;
+        }
+        let later = segment.sent_at > self.snd.first_sent_at
+            || (segment.sent_at == self.snd.first_sent_at
+                && segment.end().after(state.rate.last_end));
+        if state.rate.prior_delivered.is_some() && !later {
+            return;
+        }
+        state.rate.prior_delivered = Some(segment.delivered);
+        state.rate.prior_delivered_at = segment.delivered_at;
+        state.rate.is_application_limited = segment.marks.has(Marks::APPLICATION_LIMITED);
+        state.rate.last_end = segment.end();
+        self.snd.first_sent_at = segment.sent_at;
+        let sending = segment.sent_at.since(segment.first_sent_at);
+        state.rate.interval_us = u64::try_from(sending.as_micros()).unwrap_or(u64::MAX);
+    }
+
+    /// Completes the delivery rate sample.
+    pub(crate) fn finish_rate_sample(&mut self, now: Instant, reneging: bool, state: &mut Ack) {
+        if let Some(limit) = self.snd.application_limited
+            && self.snd.delivered.wrapping_sub(limit).cast_signed() > 0
+        {
+            self.snd.application_limited = None;
+        }
+        if state.rate.newly_delivered > 0 {
+            self.snd.delivered_at = now;
+        }
+        let Some(prior) = state.rate.prior_delivered.filter(|_| !reneging) else {
+            state.rate.prior_delivered = None;
+            state.rate.interval_us = 0;
+            return;
+        };
+        state.rate.delivered = self.snd.delivered.wrapping_sub(prior);
+        let receiving = now.since(state.rate.prior_delivered_at);
+        let receiving = u64::try_from(receiving.as_micros()).unwrap_or(u64::MAX);
+        state.rate.interval_us = state.rate.interval_us.max(receiving);
+        let least = self.snd.min_rtt.value().unwrap_or(0);
+        if state.rate.interval_us < u64::from(least) {
+            state.rate.interval_us = 0;
+        }
+    }
+
+    /// Fast retransmission without duplicates, at the wish of a mechanism.
+    pub(crate) fn force_fast_retransmit(&mut self, now: Instant) {
+        if self.is_recovering() || self.state == State::Closed {
+            return;
+        }
+        if !self.profile.recovery.has_scoreboard() {
+            self.fast_retransmit_classic(now);
+            return;
+        }
+        self.mark_lost(0);
+        self.snd.queue.unlist(0);
+        self.enter_recovery(&Ack::default());
+        if !self.snd.algorithm.rules_alone() {
+            self.reduce_window(1, 1, false);
+        }
+        self.retransmit_lost(now);
+        if self.xmit_kind().is_none() {
+            self.arm(now, Xmit::Retransmit, self.snd.rto.current());
+        }
+    }
+}

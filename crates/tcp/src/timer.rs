@@ -1,0 +1,243 @@
+//! When a timer really fires.
+//!
+//! No stack fires its timers at the moment that was asked for, and what it adds is part of what
+//! an outage costs: a retransmission timeout of half a minute is up to two seconds late on
+//! Linux, and the BSD ones come in steps of half a second.
+//!
+//! Sources: *TCP/IP Illustrated*, volume 2, chapter 25 (BSD heartbeat); thesis (paper 003),
+//! section 3.2, figure 3.2; `kernel/time/timer.c` of Linux 6.18 (timer wheel of 64 buckets a
+//! level, each level eight times coarser than the one below, always rounded up).
+
+use outlast_core::time::{Duration, Instant, saturating_nanos};
+
+/// How a stack's clock drives its timers.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum TimerModel {
+    /// At the very moment.
+    Exact,
+    /// Two heartbeats count timers down: one for retransmission and everything slow, one for
+    /// delayed acknowledgements. A timer of `n` beats fires at the `n`-th beat from now, hence
+    /// up to a beat early.
+    Heartbeat {
+        /// Period of the slow heartbeat.
+        slow: Duration,
+        /// Period of the fast heartbeat.
+        fast: Duration,
+    },
+    /// A clock tick at which every timer that is due fires: up to a tick early.
+    Tick {
+        /// Period of the clock.
+        period: Duration,
+    },
+    /// The hierarchical wheel of Linux since 4.8: never early, and late by up to an eighth.
+    Wheel {
+        /// A jiffy.
+        jiffy: Duration,
+    },
+}
+
+/// The clock of one host.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Clock {
+    model: TimerModel,
+    /// Time on this host's tick counter when the driver's clock was zero, in ns.
+    phase: u64,
+    /// Of the clock that retransmission timers run on, in ns; 1 for an exact clock.
+    period: u64,
+    /// 2^64 / period, rounded down: several times a packet a time becomes ticks.
+    reciprocal: u64,
+}
+
+/// Buckets of a wheel level.
+const LEVEL_SIZE: u64 = 64;
+/// Each level is two to this power coarser than the one below.
+const LEVEL_SHIFT: u32 = 3;
+/// Levels of the wheel when the clock ticks 250 times a second or faster.
+const LEVELS: u32 = 9;
+
+impl Clock {
+    pub(crate) fn new(model: TimerModel, phase: Duration) -> Self {
+        let period = match model {
+            TimerModel::Exact => 1,
+            TimerModel::Heartbeat { slow: period, .. }
+            | TimerModel::Tick { period }
+            | TimerModel::Wheel { jiffy: period } => saturating_nanos(period).max(1),
+        };
+        Self {
+            model,
+            phase: saturating_nanos(phase),
+            period,
+            reciprocal: u64::MAX / period,
+        }
+    }
+
+    /// Period of the clock that retransmission timers run on, in ns; 1 for an exact clock.
+    pub(crate) fn period(&self) -> u64 {
+        self.period
+    }
+
+    /// `nanos / period` and what is left.
+    fn divide(&self, nanos: u64) -> (u64, u64) {
+        let product = u128::from(nanos) * u128::from(self.reciprocal);
+        // The upper half; at most two too small, as the reciprocal is at most one too small.
+        let mut ticks = (product >> 64) as u64;
+        let mut left = nanos - ticks * self.period;
+        while left >= self.period {
+            ticks += 1;
+            left -= self.period;
+        }
+        (ticks, left)
+    }
+
+    /// Ticks since the host's start.
+    pub(crate) fn ticks(&self, now: Instant) -> u64 {
+        self.divide(now.as_nanos().saturating_add(self.phase)).0
+    }
+
+    /// `delay` in ticks, rounded up.
+    pub(crate) fn to_ticks(self, delay: Duration) -> u64 {
+        let (ticks, left) = self.divide(saturating_nanos(delay));
+        ticks + u64::from(left > 0)
+    }
+
+    /// `delay`, rounded up to whole ticks.
+    pub(crate) fn round_up(&self, delay: Duration) -> Duration {
+        Duration::from_nanos(self.to_ticks(delay).saturating_mul(self.period))
+    }
+
+    /// When a slow timer that is set for `delay` from now fires.
+    pub(crate) fn fires_at(&self, now: Instant, delay: Duration) -> Instant {
+        match self.model {
+            TimerModel::Exact => now + delay,
+            TimerModel::Heartbeat { .. } | TimerModel::Tick { .. } => {
+                let delay = self.to_ticks(delay).max(1);
+                self.at_tick(now, self.ticks(now).saturating_add(delay))
+            }
+            TimerModel::Wheel { .. } => {
+                let delta = self.to_ticks(delay);
+                let expires = self.ticks(now).saturating_add(delta);
+                self.at_tick(now, wheel_bucket(expires, delta))
+            }
+        }
+    }
+
+    /// When a delayed acknowledgement of at most `delay` from now is sent.
+    pub(crate) fn delayed_ack_at(&self, now: Instant, delay: Duration) -> Instant {
+        match self.model {
+            TimerModel::Heartbeat { fast, .. } => {
+                let fast = saturating_nanos(fast).max(1);
+                let clock = now.as_nanos().saturating_add(self.phase);
+                let next = (clock / fast + 1).saturating_mul(fast);
+                Instant::from_nanos(next.saturating_sub(self.phase))
+            }
+            _ => self.fires_at(now, delay),
+        }
+    }
+
+    fn at_tick(&self, now: Instant, tick: u64) -> Instant {
+        let at = tick
+            .saturating_mul(self.period())
+            .saturating_sub(self.phase);
+        Instant::from_nanos(at.max(now.as_nanos()))
+    }
+}
+
+/// The tick at which a wheel bucket for `expires`, which is `delta` ticks away, is run.
+fn wheel_bucket(expires: u64, delta: u64) -> u64 {
+    let mut level = 0;
+    // Level n takes over from 63 * 8^(n-1) ticks on.
+    while level + 1 < LEVELS && delta >= (LEVEL_SIZE - 1) << (level * LEVEL_SHIFT) {
+        level += 1;
+    }
+    let shift = level * LEVEL_SHIFT;
+    ((expires >> shift) + 1) << shift
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MS: u64 = 1_000_000;
+
+    fn wheel() -> Clock {
+        let jiffy = Duration::from_millis(4);
+        Clock::new(TimerModel::Wheel { jiffy }, Duration::ZERO)
+    }
+
+    #[test]
+    fn division_is_exact() {
+        for period in [1, 2, 3, 7, 10_000_000, 4_000_000, 500_000_000, u64::MAX] {
+            let period_ns = Duration::from_nanos(period);
+            let clock = Clock::new(TimerModel::Tick { period: period_ns }, Duration::ZERO);
+            for nanos in [
+                0,
+                1,
+                period - 1,
+                period,
+                12_345_678_901,
+                u64::MAX - 1,
+                u64::MAX,
+            ] {
+                assert_eq!(clock.divide(nanos), (nanos / period, nanos % period));
+            }
+        }
+    }
+
+    #[test]
+    fn wheel_rounds_up_by_level() {
+        let fires = |ms| {
+            let delay = Duration::from_millis(ms);
+            wheel().fires_at(Instant::ZERO, delay).as_nanos() / MS
+        };
+        // Level 0: one jiffy more.
+        assert_eq!(fires(204), 208);
+        // Level 1: multiples of 8 jiffies, 32 ms.
+        assert_eq!(fires(252), 256);
+        assert_eq!(fires(480), 512);
+        // Level 2: multiples of 256 ms; level 3: of 2.048 s.
+        assert_eq!(fires(3_840), 4_096);
+        assert_eq!(fires(30_720), 32_768);
+    }
+
+    #[test]
+    fn wheel_is_never_early_and_at_most_an_eighth_late() {
+        for start in [0, 1, 777_777, 123_456_789_123] {
+            for delay_ms in [4, 200, 252, 1_000, 2_016, 9_999, 16_128, 120_000] {
+                let now = Instant::from_nanos(start);
+                let delay = Duration::from_millis(delay_ms);
+                let took = wheel().fires_at(now, delay) - now;
+                assert!(took + Duration::from_millis(4) > delay, "{took:?}");
+                assert!(
+                    took <= delay + delay / 7 + Duration::from_millis(8),
+                    "{took:?}"
+                );
+            }
+        }
+    }
+
+    #[test]
+    fn heartbeat_fires_at_the_nth_beat() {
+        let clock = Clock::new(
+            TimerModel::Heartbeat {
+                slow: Duration::from_millis(500),
+                fast: Duration::from_millis(200),
+            },
+            Duration::ZERO,
+        );
+        // Thesis, figure 3.2: 1100 ms asked for at 150 ms fire at 1500 ms.
+        let at = clock.fires_at(Instant::from_millis(150), Duration::from_millis(1_100));
+        assert_eq!(at, Instant::from_millis(1_500));
+        let at = clock.delayed_ack_at(Instant::from_millis(150), Duration::from_millis(200));
+        assert_eq!(at, Instant::from_millis(200));
+    }
+
+    #[test]
+    fn phase_shifts_the_beats() {
+        let model = TimerModel::Tick {
+            period: Duration::from_millis(10),
+        };
+        let clock = Clock::new(model, Duration::from_millis(3));
+        let at = clock.fires_at(Instant::ZERO, Duration::from_millis(200));
+        assert_eq!(at, Instant::from_millis(197));
+    }
+}

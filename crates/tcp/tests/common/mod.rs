@@ -1,0 +1,258 @@
+//! Two endpoints, a link between them, and virtual time.
+
+#![allow(
+    dead_code,
+    missing_docs,
+    unreachable_pub,
+    reason = "each test binary uses a part of the fixture"
+)]
+
+use outlast_core::time::{Duration, Instant};
+use outlast_core::units::{BitRate, ByteCount};
+use outlast_link::{Frame, Link, LinkConfig, LinkEvent, OutageProcess, PipeConfig, Way};
+use outlast_tcp::profile::Profile;
+use outlast_tcp::{Config, Endpoint, Error, Event};
+use outlast_wire::Packet;
+
+pub mod script;
+
+/// A packet on the link.
+#[derive(Clone, Debug)]
+pub struct OnLink(pub Packet);
+
+impl Frame for OnLink {
+    fn wire_len(&self) -> ByteCount {
+        ByteCount(u64::from(self.0.total_len()))
+    }
+}
+
+pub fn config(profile: &'static Profile) -> Config {
+    let mut config = Config::new(([192, 0, 2, 1], 40_000).into(), ([192, 0, 2, 2], 80).into());
+    config.profile = profile;
+    config
+}
+
+/// A link of 40 ms round trip and 4 Mbit/s, with room for 150 packets.
+pub fn link() -> LinkConfig {
+    let pipe = PipeConfig {
+        rate: BitRate::from_bits_per_second(4_000_000),
+        delay: Duration::from_millis(20),
+        queue: 150,
+        ..PipeConfig::default()
+    };
+    LinkConfig {
+        to_mobile: pipe,
+        to_fixed: pipe,
+        ..LinkConfig::default()
+    }
+}
+
+/// One outage.
+pub fn outage(start_ms: u64, length_ms: u64) -> OutageProcess {
+    OutageProcess::Single {
+        start: Duration::from_millis(start_ms),
+        length: Duration::from_millis(length_ms),
+    }
+}
+
+/// What was sent: when, by whom, and the packet.
+#[derive(Clone, Debug)]
+pub struct Sent {
+    pub at: Instant,
+    pub by_client: bool,
+    pub packet: Packet,
+}
+
+/// A client, a server and what is between them.
+pub struct Pair {
+    pub now: Instant,
+    pub client: Endpoint,
+    pub server: Endpoint,
+    pub link: Link<OnLink>,
+    pub sent: Option<Vec<Sent>>,
+    pub client_events: Vec<Event>,
+    pub server_events: Vec<Event>,
+    /// When the server's application got bytes, and how many in all.
+    pub deliveries: Vec<(Instant, u64)>,
+    pub reads: bool,
+    pub steps: u64,
+    /// Packets that the link dropped.
+    pub drops: u64,
+}
+
+impl Pair {
+    pub fn new(client: Config, server: Config, link: LinkConfig) -> Self {
+        let mut pair = Self {
+            now: Instant::ZERO,
+            client: Endpoint::connect(Instant::ZERO, client),
+            server: Endpoint::listen(server),
+            link: Link::new(link),
+            sent: None,
+            client_events: Vec::new(),
+            server_events: Vec::new(),
+            deliveries: Vec::new(),
+            reads: true,
+            steps: 0,
+            drops: 0,
+        };
+        pair.link.start(Instant::ZERO);
+        pair.drain();
+        pair
+    }
+
+    pub fn of(profile: &'static Profile, link: LinkConfig) -> Self {
+        let client = config(profile);
+        let server = client.mirrored();
+        Self::new(client, server, link)
+    }
+
+    /// Keeps what is sent.
+    pub fn recording(mut self) -> Self {
+        self.sent = Some(Vec::new());
+        self
+    }
+
+    fn record(&mut self, by_client: bool, packet: &Packet) {
+        if let Some(sent) = &mut self.sent {
+            sent.push(Sent {
+                at: self.now,
+                by_client,
+                packet: packet.clone(),
+            });
+        }
+    }
+
+    /// Lets everything happen that is due now.
+    pub fn drain(&mut self) {
+        loop {
+            let mut quiet = true;
+            while let Some(packet) = self.client.poll_transmit(self.now) {
+                self.record(true, &packet);
+                self.link
+                    .handle_packet(self.now, Way::ToMobile, OnLink(packet));
+                quiet = false;
+            }
+            while let Some(packet) = self.server.poll_transmit(self.now) {
+                self.record(false, &packet);
+                self.link
+                    .handle_packet(self.now, Way::ToFixed, OnLink(packet));
+                quiet = false;
+            }
+            while let Some((way, OnLink(packet))) = self.link.poll_transmit() {
+                match way {
+                    Way::ToMobile => {
+                        self.server.handle_packet(self.now, &packet);
+                        self.read();
+                    }
+                    Way::ToFixed => {
+                        self.client.handle_packet(self.now, &packet);
+                        let _ = self.client.recv(self.now, u64::MAX);
+                    }
+                }
+                quiet = false;
+            }
+            while let Some(event) = self.link.poll_event() {
+                self.drops += u64::from(matches!(event, LinkEvent::Dropped { .. }));
+            }
+            while let Some(event) = self.client.poll_event() {
+                self.client_events.push(event);
+            }
+            while let Some(event) = self.server.poll_event() {
+                self.server_events.push(event);
+            }
+            if quiet {
+                break;
+            }
+        }
+    }
+
+    /// The server's application reads, if it does.
+    pub fn read(&mut self) {
+        if self.reads {
+            let bytes = self.server.recv(self.now, u64::MAX);
+            if bytes > 0 {
+                self.deliveries.push((self.now, self.server.received()));
+            }
+        }
+    }
+
+    pub fn next_at(&self) -> Option<Instant> {
+        [
+            self.client.poll_timeout().map(|(at, _)| at),
+            self.server.poll_timeout().map(|(at, _)| at),
+            self.link.poll_timeout().map(|(at, _)| at),
+        ]
+        .into_iter()
+        .flatten()
+        .min()
+    }
+
+    /// Goes to the next thing that happens; `false` if there is none before `until`.
+    pub fn step(&mut self, until: Instant) -> bool {
+        let Some(at) = self.next_at().filter(|&at| at <= until) else {
+            self.now = self.now.max(until);
+            return false;
+        };
+        assert!(at >= self.now, "time does not go back");
+        self.now = at;
+        self.steps += 1;
+        self.link.handle_timeout(at);
+        if self.client.poll_timeout().is_some_and(|(due, _)| due <= at) {
+            self.client.handle_timeout(at);
+        }
+        if self.server.poll_timeout().is_some_and(|(due, _)| due <= at) {
+            self.server.handle_timeout(at);
+        }
+        self.drain();
+        true
+    }
+
+    pub fn run_until(&mut self, until: Instant) {
+        while self.step(until) {}
+    }
+
+    /// Runs until the server has got `bytes` or the client has failed or `limit` is over.
+    pub fn run_to(&mut self, bytes: u64, limit: Duration) -> bool {
+        let until = self.now + limit;
+        while self.server.received() < bytes && self.error().is_none() {
+            if !self.step(until) {
+                break;
+            }
+        }
+        self.server.received() >= bytes
+    }
+
+    pub fn error(&self) -> Option<Error> {
+        self.client_events
+            .iter()
+            .chain(&self.server_events)
+            .find_map(|event| match event {
+                Event::Failed(error) => Some(*error),
+                _ => None,
+            })
+    }
+
+    /// Times from `start` on at which the client sent the segment that was oldest then, again.
+    pub fn retransmissions(&self) -> Vec<(Instant, u32)> {
+        let mut highest = None;
+        let mut again = Vec::new();
+        for sent in self.sent.iter().flatten().filter(|sent| sent.by_client) {
+            let Some(tcp) = sent.packet.tcp() else {
+                continue;
+            };
+            let len = sent.packet.header().payload_len;
+            if len == 0 {
+                continue;
+            }
+            match highest {
+                Some(high) if !(tcp.seq + len).after(high) => again.push((sent.at, tcp.seq.0)),
+                _ => highest = Some(tcp.seq + len),
+            }
+        }
+        again
+    }
+}
+
+pub fn ms(at: Instant) -> u64 {
+    at.as_nanos() / 1_000_000
+}

@@ -1,0 +1,264 @@
+//! Opening a connection, segment by segment.
+
+mod common;
+
+use common::script::{Script, Seg, ack, data, script_config};
+use outlast_tcp::profile::{BSD_4_3_TAHOE, LINUX_2_4, LINUX_6};
+use outlast_tcp::{Error, Event, State};
+use outlast_wire::tcp::TcpOptions;
+
+fn syn() -> Seg {
+    Seg {
+        seq: Some(-1),
+        flags: "S",
+        ..Seg::default()
+    }
+}
+
+fn syn_ack(acked: i64) -> Seg {
+    Seg {
+        seq: Some(-1),
+        ack: Some(acked),
+        flags: "SA",
+        options: Some(TcpOptions {
+            mss: Some(1_000),
+            ..TcpOptions::default()
+        }),
+        ..Seg::default()
+    }
+}
+
+#[test]
+fn three_way() {
+    //= RFC 9293, section 3.5, figure 6
+    let mut s = Script::connecting(script_config(&LINUX_6));
+    recv!(s, 0, syn());
+    send!(s, 40, syn_ack(0));
+    recv!(s, 40, ack(0).seq(0).flags("A"));
+    assert_eq!(s.end.state(), State::Established);
+    assert_eq!(s.end.poll_event(), Some(Event::Connected));
+}
+
+#[test]
+fn passive() {
+    //= RFC 9293, section 3.10.7.2
+    let mut s = Script::listening(script_config(&LINUX_6));
+    send!(s, 0, syn());
+    recv!(
+        s,
+        0,
+        Seg {
+            seq: Some(-1),
+            ack: Some(0),
+            flags: "SA",
+            ..Seg::default()
+        }
+    );
+    send!(s, 40, data(0, 100).ack(0));
+    assert_eq!(s.end.state(), State::Established);
+    assert_eq!(s.end.received(), 100);
+}
+
+#[test]
+fn a_listener_resets_what_is_no_syn() {
+    //= RFC 9293, section 3.10.7.2
+    let mut s = Script::listening(script_config(&LINUX_6));
+    send!(s, 0, ack(500));
+    recv!(
+        s,
+        0,
+        Seg {
+            seq: Some(500),
+            flags: "R",
+            ..Seg::default()
+        }
+    );
+    assert_eq!(s.end.state(), State::Listen);
+}
+
+#[test]
+fn both_at_once() {
+    //= RFC 9293, section 3.5, figure 7
+    let mut s = Script::connecting(script_config(&LINUX_6));
+    recv!(s, 0, syn());
+    send!(s, 10, syn());
+    recv!(
+        s,
+        10,
+        Seg {
+            seq: Some(-1),
+            ack: Some(0),
+            flags: "SA",
+            ..Seg::default()
+        }
+    );
+    send!(s, 50, syn_ack(0));
+    assert_eq!(s.end.state(), State::Established);
+}
+
+#[test]
+fn refused() {
+    //= RFC 9293, section 3.10.7.3, second check
+    let mut s = Script::connecting(script_config(&LINUX_6));
+    recv!(s, 0, syn());
+    send!(
+        s,
+        40,
+        Seg {
+            seq: Some(0),
+            ack: Some(0),
+            flags: "RA",
+            ..Seg::default()
+        }
+    );
+    assert_eq!(s.end.poll_event(), Some(Event::Failed(Error::Refused)));
+    recv_nothing!(s, 100_000);
+}
+
+#[test]
+fn an_old_acknowledgement_is_reset() {
+    //= RFC 9293, section 3.5, figure 8
+    let mut s = Script::connecting(script_config(&LINUX_6));
+    recv!(s, 0, syn());
+    send!(s, 40, syn_ack(90));
+    recv!(
+        s,
+        40,
+        Seg {
+            seq: Some(90),
+            flags: "R",
+            ..Seg::default()
+        }
+    );
+    assert_eq!(s.end.state(), State::SynSent);
+}
+
+#[test]
+fn linux_6_sends_a_syn_four_times_a_second_apart_before_it_doubles() {
+    // tcp_syn_linear_timeouts
+    let mut s = Script::connecting(script_config(&LINUX_6));
+    for ms in [0, 1_000, 2_000, 3_000, 4_000, 5_000, 7_000, 11_000] {
+        recv!(s, ms, syn());
+    }
+    s.go_to(600_000);
+    while s.next(600_000).is_some() {}
+    assert_eq!(s.end.poll_event(), Some(Event::Failed(Error::TimedOut)));
+}
+
+#[test]
+fn linux_2_4_doubles_from_three_seconds() {
+    //= RFC 2988, section 2.1
+    let mut s = Script::connecting(script_config(&LINUX_2_4));
+    for ms in [0, 3_000, 9_000, 21_000, 45_000, 93_000] {
+        recv!(s, ms, syn());
+    }
+    recv_nothing!(s, 188_000);
+    recv_nothing!(s, 189_000);
+    assert_eq!(s.end.poll_event(), Some(Event::Failed(Error::TimedOut)));
+}
+
+#[test]
+fn bsd_sends_a_syn_after_6_and_24_seconds() {
+    // TCP/IP Illustrated, volume 1, section 18.3
+    let mut config = script_config(&BSD_4_3_TAHOE);
+    config.profile = &BSD_4_3_TAHOE;
+    let mut s = Script::connecting(config);
+    for ms in [0, 6_000, 30_000, 78_000] {
+        recv!(s, ms, syn());
+    }
+}
+
+#[test]
+fn no_mss_means_536() {
+    //= RFC 9293, section 3.7.1
+    let mut s = Script::connecting(script_config(&LINUX_6));
+    recv!(s, 0, syn());
+    let mut answer = syn_ack(0);
+    answer.options = None;
+    send!(s, 40, answer);
+    recv!(s, 40, ack(0));
+    s.write(40, 2_000);
+    recv!(s, 40, data(0, 536));
+}
+
+#[test]
+fn the_smaller_mss_holds() {
+    //= RFC 9293, section 3.7.1
+    let mut s = Script::connected(script_config(&LINUX_6), 40);
+    s.write(40, 3_000);
+    recv!(s, 40, data(0, 1_000));
+}
+
+#[test]
+fn window_scaling_needs_both() {
+    //= RFC 7323, section 2.2
+    let mut config = script_config(&LINUX_6);
+    config.window_scale = Some(true);
+    let mut s = Script::connecting(config);
+    let (_, first) = s.next(0).expect("a SYN");
+    assert!(first.tcp().expect("TCP").options.window_scale.is_some());
+    send!(s, 40, syn_ack(0));
+    // 60000 offered, and the peer's 60000 is not shifted either.
+    s.app(40, |end, now| end.send(now, 100_000));
+    assert_eq!(s.end.trace().snd_wnd, 60_000);
+}
+
+#[test]
+fn a_shift_above_fourteen_counts_as_fourteen() {
+    //= RFC 7323, section 2.3
+    let mut config = script_config(&LINUX_6);
+    config.window_scale = Some(true);
+    let mut s = Script::connecting(config);
+    let mut answer = syn_ack(0);
+    answer.options = Some(TcpOptions {
+        window_scale: Some(20),
+        ..TcpOptions::default()
+    });
+    send!(s, 40, answer);
+    assert_eq!(
+        s.end.trace().snd_wnd,
+        60_000,
+        "a SYN's window is never scaled"
+    );
+    send!(s, 50, ack(0).window(2).seq(0));
+    assert_eq!(s.end.trace().snd_wnd, 2 << 14);
+}
+
+#[test]
+fn a_lost_syn_means_a_small_initial_window_and_a_long_timeout() {
+    //= RFC 6928, section 2
+    //= RFC 6298, section 5.7
+    let mut s = Script::connecting(script_config(&LINUX_6));
+    s.go_to(2_500);
+    while s.next(2_500).is_some() {}
+    send!(s, 2_500, syn_ack(0));
+    recv!(s, 2_500, ack(0));
+    assert_eq!(s.end.trace().cwnd, 1);
+    assert_eq!(s.end.trace().rto.as_millis(), 3_000);
+}
+
+#[test]
+fn a_duplicate_syn_draws_the_syn_ack_again() {
+    //= RFC 9293, section 3.10.7.4
+    let mut s = Script::listening(script_config(&LINUX_6));
+    send!(s, 0, syn());
+    recv!(
+        s,
+        0,
+        Seg {
+            seq: Some(-1),
+            flags: "SA",
+            ..Seg::default()
+        }
+    );
+    send!(s, 10, syn());
+    recv!(
+        s,
+        10,
+        Seg {
+            seq: Some(-1),
+            flags: "SA",
+            ..Seg::default()
+        }
+    );
+}

@@ -1,0 +1,261 @@
+//! Whatever the path and the applications do, the byte stream arrives intact or the connection
+//! ends with an error, and neither end spins or waits for ever.
+
+mod common;
+
+use common::{Pair, config};
+use outlast_core::time::{Duration, Instant};
+use outlast_core::units::BitRate;
+use outlast_link::{InFlight, LinkConfig, OutageProcess, PipeConfig};
+use outlast_tcp::profile::{Congestion, Profile};
+use outlast_tcp::{Config, State};
+use proptest::prelude::*;
+use proptest::test_runner::FileFailurePersistence;
+
+#[derive(Clone, Debug)]
+struct Scenario {
+    client: Config,
+    server: Config,
+    link: LinkConfig,
+    upload: u64,
+    download: u64,
+    /// The server's application reads this much, this often.
+    read: u64,
+    pause: Duration,
+    /// Each side closes when it has written all.
+    closes: bool,
+}
+
+fn pipe() -> impl Strategy<Value = PipeConfig> {
+    (
+        prop_oneof![Just(None), (50_000_u64..20_000_000).prop_map(Some)],
+        0_u64..300,
+        1_usize..100,
+        prop_oneof![3 => Just(0.0), 1 => 0.0..0.3],
+        prop_oneof![3 => Just(0.0), 1 => 0.0..0.3],
+        prop_oneof![3 => Just(0.0), 1 => 0.0..0.3],
+    )
+        .prop_map(
+            |(rate, delay, queue, loss, duplicate, reorder)| PipeConfig {
+                rate: rate.and_then(BitRate::from_bits_per_second),
+                delay: Duration::from_millis(delay),
+                queue,
+                loss,
+                duplicate,
+                reorder,
+            },
+        )
+}
+
+fn outages() -> impl Strategy<Value = OutageProcess> {
+    let ms = Duration::from_millis;
+    prop_oneof![
+        2 => Just(OutageProcess::AlwaysUp),
+        1 => (0_u64..10_000, 1_u64..100_000).prop_map(move |(start, length)| {
+            OutageProcess::Single { start: ms(start), length: ms(length) }
+        }),
+        1 => (100_u64..10_000, 10_u64..10_000).prop_map(move |(up, down)| {
+            OutageProcess::Uniform { up: ms(up), down: ms(down) }
+        }),
+    ]
+}
+
+fn endpoint() -> impl Strategy<Value = Config> {
+    (
+        prop::sample::select(Profile::ALL.to_vec()),
+        prop::option::of(prop::sample::select(vec![
+            Congestion::Reno,
+            Congestion::Cubic,
+            Congestion::Bbr,
+        ])),
+        prop::option::of(any::<bool>()),
+        prop::option::of(any::<bool>()),
+        prop::option::of(1_000_u32..200_000),
+        any::<u32>(),
+        0_u64..10_000,
+        any::<bool>(),
+        prop::option::weighted(0.2, 1_u64..200),
+    )
+        .prop_map(
+            |(profile, congestion, sack, timestamps, buffer, iss, phase, nagle, timeout)| {
+                let mut config = config(profile);
+                config.congestion = congestion;
+                config.sack = sack;
+                config.timestamps = timestamps;
+                config.receive_buffer = buffer;
+                config.iss.0 = iss;
+                config.clock_phase = Duration::from_millis(phase);
+                config.nagle = nagle;
+                config.user_timeout = timeout.map(Duration::from_secs);
+                config
+            },
+        )
+}
+
+fn scenario() -> impl Strategy<Value = Scenario> {
+    (
+        endpoint(),
+        endpoint(),
+        (pipe(), pipe(), outages(), any::<bool>(), any::<u64>()),
+        (1_u64..300_000, 0_u64..100_000),
+        (
+            prop_oneof![3 => Just(u64::MAX), 1 => 5_000_u64..100_000],
+            0_u64..3_000,
+            any::<bool>(),
+        ),
+    )
+        .prop_map(|(client, server, link, (upload, download), reading)| {
+            let (to_mobile, to_fixed, outages, lost, seed) = link;
+            let mirrored = client.mirrored();
+            Scenario {
+                server: Config {
+                    local: mirrored.local,
+                    remote: mirrored.remote,
+                    stream_in: mirrored.stream_in,
+                    stream_out: mirrored.stream_out,
+                    ..server
+                },
+                client,
+                link: LinkConfig {
+                    to_mobile,
+                    to_fixed,
+                    outages,
+                    in_flight: if lost {
+                        InFlight::Lost
+                    } else {
+                        InFlight::Delivered
+                    },
+                    seed,
+                },
+                upload,
+                download,
+                read: reading.0,
+                pause: Duration::from_millis(reading.1),
+                closes: reading.2,
+            }
+        })
+}
+
+/// Longest time that any timer may be away: TIME-WAIT or the largest timeout, an eighth late.
+const LONGEST_TIMER: Duration = Duration::from_secs(700);
+
+/// Longest time without progress before a stack must give up: fifteen retransmissions that
+/// double from 3 s to 120 s, and as much again for a FIN and TIME-WAIT.
+const LONGEST_STALL: Duration = Duration::from_secs(3_500);
+
+fn check(scenario: &Scenario) {
+    let mut pair = Pair::new(
+        scenario.client.clone(),
+        scenario.server.clone(),
+        scenario.link.clone(),
+    );
+    pair.reads = scenario.read == u64::MAX;
+    let mut second = (pair.now, 0_u64);
+    let mut next_read = pair.now + scenario.pause;
+    let mut progress = (pair.now, 0);
+    let limit = Instant::ZERO + Duration::from_secs(500_000);
+    loop {
+        let (up, down) = (pair.client.written(), pair.server.written());
+        let _ = pair.client.send(pair.now, scenario.upload - up);
+        if pair.server.state().is_synchronized() {
+            let _ = pair.server.send(pair.now, scenario.download - down);
+        }
+        if scenario.closes {
+            if pair.client.written() == scenario.upload {
+                pair.client.close(pair.now);
+            }
+            if pair.server.written() == scenario.download
+                && pair.server.received() == scenario.upload
+            {
+                pair.server.close(pair.now);
+            }
+        }
+        pair.drain();
+        let done = pair.server.received() == scenario.upload
+            && pair.client.received() == scenario.download
+            && (!scenario.closes || is_over(&pair));
+        if done || pair.error().is_some() {
+            break;
+        }
+        for at in [&pair.client, &pair.server]
+            .into_iter()
+            .filter_map(outlast_tcp::Endpoint::poll_timeout)
+        {
+            assert!(
+                at.0 <= pair.now + LONGEST_TIMER.max(Duration::from_secs(7_300)),
+                "bounded: {at:?} at {}",
+                pair.now
+            );
+        }
+        if !pair.reads {
+            let step = pair.next_at().map_or(next_read, |at| at.min(next_read));
+            if step == next_read && pair.now < next_read {
+                pair.run_until(next_read);
+            }
+            if pair.now >= next_read {
+                let _ = pair.server.recv(pair.now, scenario.read);
+                next_read = pair.now + scenario.pause.max(Duration::from_millis(1));
+                pair.drain();
+                continue;
+            }
+        }
+        let moved = pair.server.received() + pair.client.received();
+        if moved != progress.1 {
+            progress = (pair.now, moved);
+        }
+        let is_stuck = pair.now.since(progress.0) > LONGEST_STALL;
+        if !pair.step(if pair.reads { limit } else { next_read }) && pair.now >= limit || is_stuck {
+            panic!(
+                "stuck: {:#?} {:?} {:#?} {:?} {:?} {:?} {:?} {:?}",
+                pair.client.summary(),
+                pair.client.trace(),
+                pair.server.summary(),
+                pair.server.trace(),
+                pair.client.poll_timeout(),
+                pair.server.poll_timeout(),
+                pair.client_events,
+                pair.server_events
+            );
+        }
+        // No live-lock: even at 20 Mbit/s there are not more than so many things to do.
+        if pair.now.since(second.0) >= Duration::from_secs(1) {
+            second = (pair.now, pair.steps);
+        }
+        assert!(pair.steps - second.1 < 100_000, "spins at {}", pair.now);
+    }
+    assert!(
+        !matches!(pair.error(), Some(outlast_tcp::Error::WrongData { .. })),
+        "{:?}",
+        pair.error()
+    );
+    let loses = |pipe: &PipeConfig| pipe.loss > 0.0;
+    let is_sound = scenario.link.outages == OutageProcess::AlwaysUp
+        && !loses(&scenario.link.to_mobile)
+        && !loses(&scenario.link.to_fixed)
+        && scenario.client.user_timeout.is_none()
+        && scenario.server.user_timeout.is_none();
+    if is_sound {
+        assert_eq!(pair.error(), None, "nothing was in the way");
+    }
+    assert!(pair.server.received() <= scenario.upload);
+    assert!(pair.client.received() <= scenario.download);
+}
+
+fn is_over(pair: &Pair) -> bool {
+    let over = |state| matches!(state, State::Closed | State::TimeWait);
+    over(pair.client.state()) && over(pair.server.state())
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig {
+        cases: ProptestConfig::default().cases.max(300),
+        max_shrink_time: 20_000,
+        failure_persistence: Some(Box::new(FileFailurePersistence::WithSource("regressions"))),
+        ..ProptestConfig::default()
+    })]
+
+    #[test]
+    fn intact_or_an_error(scenario in scenario()) {
+        check(&scenario);
+    }
+}

@@ -1,0 +1,351 @@
+//! Zero windows, probes, small segments, idle time and the receiver's window, segment by segment.
+
+mod common;
+
+use common::script::{Script, ack, data, exact, script_config};
+use outlast_core::time::Duration;
+use outlast_tcp::profile::{AIX_4_3, LINUX_2_2, LINUX_6, Profile, SUNOS_5_6};
+use outlast_tcp::{Error, Event};
+
+/// Five segments outstanding at 100 ms, after an exchange that fixed SND.WL1.
+fn five(profile: &'static Profile) -> Script {
+    let mut config = script_config(profile);
+    config.sack = Some(false);
+    let mut s = Script::connected(config, 40);
+    s.write(40, 20_000);
+    let mut acked = 0;
+    let mut ms = 40;
+    while s.end.trace().cwnd < 5 || acked == 0 {
+        while s.next(ms).is_some() {}
+        ms += 10;
+        for _ in 0..s.end.trace().in_flight {
+            acked += 1_000;
+            send!(s, ms, ack(acked));
+        }
+    }
+    while s.next(ms).is_some() {}
+    s
+}
+
+fn una(s: &Script) -> i64 {
+    i64::from(s.end.trace().snd_una.0) - 1
+}
+
+#[test]
+fn linux_ignores_a_premature_zero_window() {
+    // Thesis, section 5.4.3: Linux 2.2 disregards them; so does Linux 6.
+    for profile in [&LINUX_2_2, &LINUX_6] {
+        let mut s = five(profile);
+        let (una, ms) = (una(&s), common::ms(s.now) + 10);
+        send!(s, ms, ack(una + 1_000).window(0));
+        let (at, again) = s.next_sent().expect("a retransmission");
+        assert_eq!(again.header().payload_len, 1_000, "{}", profile.name);
+        assert!(
+            at <= ms + 400,
+            "{}: on the retransmission timer, {at}",
+            profile.name
+        );
+        // The congestion window is lost.
+        assert_eq!(s.end.trace().cwnd, 1, "{}", profile.name);
+    }
+}
+
+#[test]
+fn aix_and_sunos_obey_a_premature_zero_window() {
+    // Thesis, section 5.4.3.
+    for profile in [&AIX_4_3, &SUNOS_5_6] {
+        let mut s = five(profile);
+        let (una, ms) = (una(&s), common::ms(s.now) + 10);
+        let before = s.end.trace();
+        send!(s, ms, ack(una + 1_000).window(0));
+        let mut probes = 0;
+        let until = ms + 60_000;
+        while let Some((at, probe)) = s.next(until) {
+            assert_eq!(
+                probe.header().payload_len,
+                1,
+                "{}: a probe at {at}",
+                profile.name
+            );
+            probes += 1;
+        }
+        assert!(probes >= 3, "{}: {probes}", profile.name);
+        assert_eq!(s.end.counters().timeouts, 0, "{}", profile.name);
+        assert!(s.end.trace().cwnd >= before.cwnd, "{}", profile.name);
+        // It resumes at once and at the old rate.
+        send!(s, until, ack(una + 1_000).window(60_000));
+        let sent = std::iter::from_fn(|| s.next(until)).count();
+        assert!(sent >= 4, "{}: {sent}", profile.name);
+    }
+}
+
+#[test]
+fn bsd_disregards_the_window_of_a_duplicate() {
+    // Thesis, section 5.4.1; RFC 9293, section 3.10.7.4, fifth check.
+    let mut s = five(&AIX_4_3);
+    let una = una(&s);
+    let ms = common::ms(s.now) + 10;
+    send!(s, ms, ack(una).window(0));
+    assert!(s.end.trace().snd_wnd > 0);
+}
+
+/// All acknowledged, the window closed, and data waiting.
+fn closed(profile: &'static Profile) -> Script {
+    let mut config = script_config(profile);
+    config.sack = Some(false);
+    let mut s = Script::connected(config, 40);
+    s.write(40, 1_000);
+    recv!(s, 40, data(0, 1_000));
+    send!(s, 80, ack(1_000).window(0));
+    s.write(100, 5_000);
+    s
+}
+
+#[test]
+fn linux_probes_with_an_old_number_and_backs_off() {
+    //= RFC 9293, section 3.8.6.1
+    let mut s = closed(&LINUX_6);
+    for ms in [340, 820, 1_780, 3_700] {
+        recv!(s, ms, data(999, 0).flags("A"));
+    }
+    send!(s, 3_750, ack(1_000).window(60_000));
+    recv!(s, 3_750, data(1_000, 1_000));
+    assert_eq!(s.end.counters().timeouts, 0);
+}
+
+#[test]
+fn bsd_probes_with_a_byte() {
+    //= RFC 9293, section 3.8.6.1
+    let mut s = closed(exact(&AIX_4_3));
+    let (at, probe) = s.next_sent().expect("a probe");
+    assert_eq!(probe.header().payload_len, 1);
+    assert!((5_000..6_000).contains(&(at - 100)), "TCPTV_PERSMIN: {at}");
+    // If it is taken, the next one follows it.
+    send!(s, at + 40, ack(1_001).window(60_000));
+    recv!(s, at + 40, data(1_001, 1_000));
+}
+
+#[test]
+fn answered_probes_keep_the_connection_for_ever() {
+    //= RFC 9293, section 3.8.6.1 (MUST-37)
+    let mut s = closed(&LINUX_6);
+    for _ in 0..100 {
+        let (at, _) = s.next_sent().expect("a probe");
+        send!(s, at + 40, ack(1_000).window(0));
+    }
+    assert_eq!(s.end.poll_event(), None);
+    assert!(common::ms(s.now) > 3_600_000);
+}
+
+#[test]
+fn unanswered_probes_end_it() {
+    let mut s = closed(&LINUX_6);
+    while s.next_sent().is_some() {}
+    assert_eq!(s.end.poll_event(), Some(Event::Failed(Error::TimedOut)));
+    assert_eq!(s.end.counters().window_probes, 15);
+}
+
+#[test]
+fn the_user_timeout_ends_probing() {
+    let mut s = closed(&LINUX_6);
+    s.end.set_user_timeout(Some(Duration::from_secs(30)));
+    while s.next_sent().is_some() {}
+    assert_eq!(s.end.poll_event(), Some(Event::Failed(Error::UserTimeout)));
+}
+
+#[test]
+fn linux_waits_for_a_peer_that_shut_its_window_over_data_and_answers() {
+    // tcp_rtx_probe0_timed_out
+    let mut s = five(&LINUX_6);
+    let una = una(&s);
+    let ms = common::ms(s.now) + 10;
+    send!(s, ms, ack(una + 1_000).window(0));
+    for _ in 0..60 {
+        let (at, _) = s.next_sent().expect("a retransmission");
+        send!(s, at + 10, ack(una + 1_000).window(0));
+    }
+    assert_eq!(s.end.poll_event(), None);
+    assert!(common::ms(s.now) > 3_600_000);
+}
+
+#[test]
+fn small_segments_wait_for_an_acknowledgement() {
+    //= RFC 9293, section 3.7.4
+    let mut s = Script::connected(script_config(&LINUX_6), 40);
+    s.write(40, 100);
+    recv!(s, 40, data(0, 100));
+    s.write(50, 100);
+    s.write(60, 100);
+    recv_nothing!(s, 79);
+    send!(s, 80, ack(100));
+    recv!(s, 80, data(100, 200));
+}
+
+#[test]
+fn without_nagle_they_do_not() {
+    //= RFC 9293, section 3.7.4
+    let mut config = script_config(&LINUX_6);
+    config.nagle = false;
+    let mut s = Script::connected(config, 40);
+    s.write(40, 100);
+    recv!(s, 40, data(0, 100));
+    s.write(50, 100);
+    recv!(s, 50, data(100, 100));
+}
+
+#[test]
+fn a_small_window_is_not_filled_with_small_segments() {
+    //= RFC 9293, section 3.8.6.2.1
+    let mut s = Script::connected(script_config(&LINUX_6), 40);
+    s.write(40, 1_000);
+    recv!(s, 40, data(0, 1_000));
+    send!(s, 80, ack(1_000).window(300));
+    s.write(100, 5_000);
+    recv_nothing!(s, 339);
+    // The probe timer sends what fits.
+    recv!(s, 340, data(1_000, 300));
+}
+
+#[test]
+fn the_window_decays_while_idle() {
+    //= RFC 2861, section 3
+    let mut s = Script::connected(script_config(&LINUX_6), 40);
+    s.write(40, 60_000);
+    let mut acked = 0;
+    for ms in [80, 120] {
+        while s.next(ms).is_some() {}
+        for _ in 0..s.end.trace().in_flight {
+            acked += 1_000;
+            send!(s, ms, ack(acked));
+        }
+    }
+    while s.next(160).is_some() {}
+    send!(s, 160, ack(60_000));
+    let before = s.end.trace().cwnd;
+    assert!(before > 20);
+    // Two timeouts of 240 ms later.
+    s.write(680, 1_000);
+    assert_eq!(s.end.trace().cwnd, (before >> 2).max(10));
+    // And after a long time it is the initial one.
+    send!(s, 720, ack(61_000));
+    s.write(60_000, 1_000);
+    assert_eq!(s.end.trace().cwnd, 10);
+}
+
+#[test]
+fn bsd_starts_slowly_after_idle_time() {
+    //= RFC 5681, section 4.1
+    let mut s = five(&AIX_4_3);
+    let high = i64::from(s.end.trace().snd_nxt.0) - 1;
+    let ms = common::ms(s.now) + 10;
+    send!(s, ms, ack(high));
+    while s.next(ms).is_some() {}
+    let high = i64::from(s.end.trace().snd_nxt.0) - 1;
+    send!(s, ms + 10, ack(high));
+    while s.next(ms + 10).is_some() {}
+    if s.end.trace().in_flight > 0 {
+        let high = i64::from(s.end.trace().snd_nxt.0) - 1;
+        send!(s, ms + 20, ack(high));
+    }
+    assert!(s.end.trace().cwnd > 4);
+    s.write(ms + 20_000, 5_000);
+    assert_eq!(s.end.trace().cwnd, 1);
+}
+
+#[test]
+fn the_receiver_closes_and_opens_its_window() {
+    //= RFC 9293, section 3.8.6.2.2
+    let mut config = script_config(&LINUX_6);
+    config.receive_buffer = Some(10_000);
+    let mut s = Script::connected(config, 40);
+    for n in 0..10 {
+        send!(s, 50 + n, data(n as i64 * 1_000, 1_000).ack(0));
+    }
+    let mut last = None;
+    while let Some((_, packet)) = s.next(200) {
+        last = Some(packet);
+    }
+    let last = last.expect("an acknowledgement");
+    assert_eq!(last.tcp().expect("TCP").window, 0);
+    // A byte read is not worth telling.
+    let read = s.app(300, |end, now| end.recv(now, 1));
+    assert_eq!(read, 1);
+    recv_nothing!(s, 300);
+    let read = s.app(400, |end, now| end.recv(now, 5_000));
+    assert_eq!(read, 5_000);
+    recv!(s, 400, ack(10_000).window(5_000));
+}
+
+#[test]
+fn the_right_edge_does_not_move_back() {
+    //= RFC 9293, section 3.8.6
+    let mut config = script_config(&LINUX_6);
+    config.receive_buffer = Some(10_000);
+    let mut s = Script::connected(config, 40);
+    let mut edge = 0;
+    for n in 0..10 {
+        send!(s, 50 + n * 50, data(n as i64 * 1_000, 1_000).ack(0));
+        while let Some((_, packet)) = s.next(50 + n * 50 + 49) {
+            let tcp = packet.tcp().expect("TCP");
+            let right = tcp.ack.0 + u32::from(tcp.window);
+            assert!(right >= edge, "{right} after {edge}");
+            edge = right;
+        }
+    }
+}
+
+#[test]
+fn a_probe_of_our_closed_window_is_answered() {
+    //= RFC 9293, section 3.8.6.1 (MUST-37)
+    let mut config = script_config(&LINUX_6);
+    config.receive_buffer = Some(2_000);
+    let mut s = Script::connected(config, 40);
+    send!(s, 50, data(0, 1_000).ack(0));
+    send!(s, 51, data(1_000, 1_000).ack(0));
+    while s.next(1_000).is_some() {}
+    for ms in [2_000, 3_000, 4_000] {
+        send!(s, ms, data(2_000, 1).ack(0));
+        recv!(s, ms, ack(2_000).window(0));
+        send!(s, ms + 600, data(1_999, 0).ack(0));
+        recv!(s, ms + 600, ack(2_000).window(0));
+    }
+    assert_eq!(s.end.received(), 2_000);
+}
+
+#[test]
+fn every_second_segment_is_acknowledged_and_the_last_soon() {
+    //= RFC 5681, section 4.2
+    //= RFC 9293, section 3.8.6.3
+    let mut s = Script::connected(script_config(&AIX_4_3), 40);
+    send!(s, 50, data(0, 1_000).ack(0));
+    recv_nothing!(s, 50);
+    send!(s, 51, data(1_000, 1_000).ack(0));
+    recv!(s, 51, ack(2_000));
+    send!(s, 60, data(2_000, 1_000).ack(0));
+    recv!(s, 260, ack(3_000));
+}
+
+#[test]
+fn linux_acknowledges_quickly_at_first() {
+    let mut s = Script::connected(script_config(&LINUX_6), 40);
+    for n in 0..10 {
+        send!(s, 50 + n, data(n as i64 * 1_000, 1_000).ack(0));
+        recv!(s, 50 + n, ack((n as i64 + 1) * 1_000));
+    }
+}
+
+#[test]
+fn without_sack_duplicates_show_the_same_window() {
+    //= RFC 5681, section 2 (duplicate acknowledgement, e)
+    let mut config = script_config(&LINUX_6);
+    config.sack = Some(false);
+    config.window_scale = Some(true);
+    let mut s = Script::connected(config, 40);
+    send!(s, 50, data(0, 1_000).ack(0));
+    let (_, first) = s.next(50).expect("an acknowledgement");
+    let window = first.tcp().expect("TCP").window;
+    for n in 2..12 {
+        send!(s, 50 + n as u64, data(n * 1_000, 1_000).ack(0));
+        recv!(s, 50 + n as u64, ack(1_000).window(window));
+    }
+}
