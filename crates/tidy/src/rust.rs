@@ -376,6 +376,10 @@ fn is_punct(token: &TokenTree, wanted: char) -> bool {
     matches!(token, TokenTree::Punct(punct) if punct.as_char() == wanted)
 }
 
+/// What the reason of an ignored test begins with that is none, but a role that the program plays
+/// when a test starts it as a child process.
+const CHILD_ROLE: &str = "\"not a test: ";
+
 /// Whether `token` is the inside of an attribute that switches a test off, `[ignore]` or
 /// `[cfg_attr(…, ignore)]`.
 fn is_ignoring(token: &TokenTree) -> bool {
@@ -387,7 +391,10 @@ fn is_ignoring(token: &TokenTree) -> bool {
     }
     let tokens: Vec<TokenTree> = group.stream().into_iter().collect();
     match tokens.first() {
-        Some(first) if is_ident(first, "ignore") => true,
+        Some(first) if is_ident(first, "ignore") => {
+            let reason = tokens.get(2).map(ToString::to_string);
+            !reason.is_some_and(|reason| reason.starts_with(CHILD_ROLE))
+        }
         Some(first) if is_ident(first, "cfg_attr") => {
             let mut found = false;
             each_token(&group.stream(), &mut |tokens, at| {
@@ -494,7 +501,8 @@ mod tests {
         let text = "#[test]\n#[ignore = \"slow\"]\nfn a() {}\n\
                     #[cfg_attr(miri, ignore)]\nfn b() { todo!() }\n\
                     proptest! { #[ignore] fn c() { unimplemented!(\"later\") } }\n\
-                    fn d() { ignore(); let todo = [ignore]; } // todo!()\n";
+                    fn d() { ignore(); let todo = [ignore]; } // todo!()\n\
+                    #[test]\n#[ignore = \"not a test: the server\"]\nfn e() {}\n";
         assert_eq!(
             on(switched_off, "a.rs", text),
             [
