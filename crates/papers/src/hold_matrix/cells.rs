@@ -213,6 +213,17 @@ impl Placement {
         }
     }
 
+    /// The same, short, where it is clear that `hold` is meant.
+    #[must_use]
+    pub const fn short(self) -> &'static str {
+        match self {
+            Self::None => "nowhere",
+            Self::Both => "both ends",
+            Self::Gateway => "fixed end",
+            Self::Mobile => "mobile",
+        }
+    }
+
     /// Its name for programs.
     #[must_use]
     pub const fn key(self) -> &'static str {

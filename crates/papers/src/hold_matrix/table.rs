@@ -10,7 +10,7 @@ use outlast_report::unit::Unit;
 /// One row per cell, one column per placement: the worst resume time.
 pub(super) fn matrix(extent: Extent, cells: &[Cell], runs: &Runs) -> Table {
     let mut columns = vec![
-        Column::text("congestion", "Congestion control"),
+        Column::text("congestion", "Congestion"),
         Column::text("sack", "SACK"),
         Column::text("direction", "Direction"),
         Column::text("ip", "IP"),
@@ -20,10 +20,11 @@ pub(super) fn matrix(extent: Extent, cells: &[Cell], runs: &Runs) -> Table {
     columns.extend(
         placements
             .iter()
-            .map(|placement| Column::quantity(placement.key(), placement.title(), Unit::Seconds)),
+            .map(|placement| Column::quantity(placement.key(), placement.short(), Unit::Seconds)),
     );
-    columns.push(Column::text("both_within", "Both ends within the limit"));
-    let mut table = Table::new(columns).titled("Resume time, the worst run of each cell");
+    columns.push(Column::text("both_within", "Limit kept"));
+    let mut table =
+        Table::new(columns).titled("Resume time, the worst run of each cell, by where hold is");
     for cell in cells {
         let mut row = vec![
             Shown::from(cell.congestion.name()),
@@ -39,7 +40,7 @@ pub(super) fn matrix(extent: Extent, cells: &[Cell], runs: &Runs) -> Table {
         table.push(row);
     }
     table.note(format!(
-        "Limit: one round trip and 50 ms, {}. \"never\": not before the run's deadline, three times \
+        "Limit kept: with hold at both ends, one round trip and 50 ms, {}. \"never\": not before the run's deadline, three times \
          the outage and more after link-up.",
         Unit::Seconds.show_exact(LIMIT_S)
     ));
