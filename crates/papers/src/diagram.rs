@@ -40,21 +40,34 @@ pub struct Segment {
     pub wire_len: u32,
     /// When it arrived; `None` if it never did.
     pub arrival_s: Option<f64>,
-    /// Whether Outlast put it there.
-    pub injected: bool,
+    /// Who put it there, and who took it away.
+    pub part: Part,
 }
 
-type Row = (f64, u64, u32, u32, Option<f64>, bool);
+/// What Outlast had to do with a packet.
+#[derive(Clone, Copy, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Part {
+    /// Nothing.
+    #[default]
+    None,
+    /// It put the packet on the path.
+    Injected,
+    /// It took the packet before the link could, to send it later.
+    Taken,
+}
+
+type Row = (f64, u64, u32, u32, Option<f64>, Part);
 
 impl From<Row> for Segment {
-    fn from((time_s, number, payload_len, wire_len, arrival_s, injected): Row) -> Self {
+    fn from((time_s, number, payload_len, wire_len, arrival_s, part): Row) -> Self {
         Self {
             time_s,
             number,
             payload_len,
             wire_len,
             arrival_s,
-            injected,
+            part,
         }
     }
 }
@@ -67,7 +80,7 @@ impl From<Segment> for Row {
             s.payload_len,
             s.wire_len,
             s.arrival_s,
-            s.injected,
+            s.part,
         )
     }
 }
@@ -114,7 +127,7 @@ impl FlowTrace {
     pub fn diagram(&self, from_s: f64, to_s: f64) -> TimeSequence {
         let within = |segment: &&Segment| (from_s..=to_s).contains(&segment.time_s);
         let data = || self.data.iter().filter(within);
-        let own = data().filter(|segment| !segment.injected);
+        let own = data().filter(|segment| segment.part != Part::Injected);
         let lowest = own.map(|segment| segment.number).min().unwrap_or(0);
         let data = data().map(|segment| DataSegment {
             time_s: segment.time_s,
@@ -162,7 +175,7 @@ pub fn reconnections(
                 .filter(move |segment| segment.time_s >= back)
         };
         let restart = since()
-            .filter(|segment| !segment.injected && segment.arrival_s.is_some())
+            .filter(|segment| segment.part != Part::Injected && segment.arrival_s.is_some())
             .map(|segment| segment.time_s)
             .min_by(f64::total_cmp)
             .filter(|&time| time < next_start(index));
@@ -195,16 +208,20 @@ impl Segment {
             payload_len,
             wire_len: packet.length,
             arrival_s,
-            injected: packet.origin.is_injected(),
+            part: match packet.fate {
+                _ if packet.origin.is_injected() => Part::Injected,
+                Fate::Taken(_) => Part::Taken,
+                _ => Part::None,
+            },
         }
     }
 
-    /// What a gateway kept is drawn as dropped: it did not cross the link.
-    fn drawn(self) -> Drawn {
-        match (self.injected, self.arrival_s) {
-            (true, _) => Drawn::FromOutlast,
-            (false, Some(_)) => Drawn::Passed,
-            (false, None) => Drawn::Dropped,
+    const fn drawn(self) -> Drawn {
+        match (self.part, self.arrival_s) {
+            (Part::Injected, _) => Drawn::FromOutlast,
+            (Part::Taken, _) => Drawn::Taken,
+            (Part::None, Some(_)) => Drawn::Passed,
+            (Part::None, None) => Drawn::Dropped,
         }
     }
 }
@@ -240,13 +257,14 @@ mod tests {
 
     /// A segment of 1000 bytes on the wire, which take 8 ms at the rate of these tests.
     fn segment(time_s: f64, arrival_s: Option<f64>, injected: bool) -> Segment {
+        let part = if injected { Part::Injected } else { Part::None };
         Segment {
             time_s,
             number: 0,
             payload_len: 948,
             wire_len: 1000,
             arrival_s,
-            injected,
+            part,
         }
     }
 
@@ -335,7 +353,7 @@ mod tests {
     #[test]
     fn a_segment_is_stored_as_a_row() {
         let stored = serde_json::to_string(&segment(1.25, None, true)).unwrap();
-        assert_eq!(stored, "[1.25,0,948,1000,null,true]");
+        assert_eq!(stored, "[1.25,0,948,1000,null,\"injected\"]");
         assert_eq!(
             serde_json::from_str::<Segment>(&stored).unwrap(),
             segment(1.25, None, true)

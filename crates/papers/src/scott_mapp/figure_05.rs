@@ -79,33 +79,55 @@ fn successes(trials: &[Record]) -> u64 {
     trials.iter().filter(|trial| trial.succeeded()).count() as u64
 }
 
+/// The share of transfers that succeeded at a level, over some availabilities.
+type Rate<'a> = dyn Fn(Mechanism, Vec<u32>) -> Option<Measured> + 'a;
+
 fn claims(extent: Extent, runs: &Runs) -> Vec<Judged> {
     let percents = || sweep::availabilities(extent).iter().copied();
-    let below = || percents().filter(|&percent| percent < FAILURES_BELOW);
+    let all: Vec<u32> = percents().collect();
+    let (high, low): (Vec<u32>, Vec<u32>) = percents().partition(|&p| p >= FAILURES_BELOW);
     let rate = |mechanism, percents: Vec<u32>| {
         share(sweep::over(runs, mechanism, percents), Record::succeeded)
     };
     let mut claims = Vec::new();
     for level in [Mechanism::SmartLink3, Mechanism::SmartLink4] {
-        let statement = format!(
-            "Level {}: every transfer succeeds at every availability.",
-            title(level)
-        );
-        let all = claim(
-            "section 5.3, figure 5",
-            statement,
-            Unit::Share,
-            Published::AtLeast(1.0),
-            Tolerance::Exact,
-        );
-        let all = departing(
-            all,
-            "a modern sender may take the re-sent old packet for a sign that its timeout was \
-             spurious, and go back to waiting; and its retransmissions are rarer (a deadline ends \
-             the run here, not TCP).",
-        );
-        claims.push(all.judge(rate(level, percents().collect())));
+        claims.push(always_succeeds(level, &rate, all.clone()));
     }
+    claims.push(unaided_never_succeeds(&rate));
+    for level in [
+        Mechanism::None,
+        Mechanism::SmartLink1,
+        Mechanism::SmartLink2,
+    ] {
+        claims.push(succeeds_from_half(level, &rate, high.clone()));
+        claims.push(begins_to_fail(level, &rate, low.clone()));
+    }
+    claims.push(better_than_none(&rate, low));
+    claims
+}
+
+fn always_succeeds(level: Mechanism, rate: &Rate<'_>, percents: Vec<u32>) -> Judged {
+    let statement = format!(
+        "Level {}: every transfer succeeds at every availability.",
+        title(level)
+    );
+    let all = claim(
+        "section 5.3, figure 5",
+        statement,
+        Unit::Share,
+        Published::AtLeast(1.0),
+        Tolerance::Exact,
+    );
+    let all = departing(
+        all,
+        "a modern sender may take the re-sent old packet for a sign that its timeout was \
+         spurious, and go back to waiting; and its retransmissions are rarer (a deadline ends \
+         the run here, not TCP).",
+    );
+    all.judge(rate(level, percents))
+}
+
+fn unaided_never_succeeds(rate: &Rate<'_>) -> Judged {
     let none = claim(
         "section 5.3",
         "Unaided TCP has no success at 10 % availability.",
@@ -113,54 +135,46 @@ fn claims(extent: Extent, runs: &Runs) -> Vec<Judged> {
         Published::AtMost(0.0),
         Tolerance::Exact,
     );
-    claims.push(none.judge(rate(Mechanism::None, vec![10])));
-    for level in [
-        Mechanism::None,
-        Mechanism::SmartLink1,
-        Mechanism::SmartLink2,
-    ] {
-        let high = claim(
-            "figure 5",
-            format!(
-                "Level {}: the trials succeed at availabilities from 50 %.",
-                title(level)
-            ),
-            Unit::Share,
-            Published::AtLeast(1.0),
-            Tolerance::Absolute(0.05),
-        );
-        let high = departing(
-            high,
-            "the paper waited until TCP gave up; here a deadline ends the run, and a timeout that \
-             has grown with every outage may outlast it.",
-        );
-        let from_half = percents()
-            .filter(|&percent| percent >= FAILURES_BELOW)
-            .collect();
-        claims.push(high.judge(rate(level, from_half)));
-        let low = claim(
-            "section 5.3",
-            format!("Level {}: trials begin to fail below 50 %.", title(level)),
-            Unit::Share,
-            Published::AtMost(0.99),
-            Tolerance::Exact,
-        );
-        let low = departing(
-            low,
-            "while it recovers, today's Linux looks at every ACK for what to retransmit, at a repeated \
-             one too, so that re-receiving helps more than it did.",
-        );
-        claims.push(low.judge(rate(level, below().collect())));
-    }
-    claims.push(better_than_none(&rate, below().collect()));
-    claims
+    none.judge(rate(Mechanism::None, vec![10]))
+}
+
+fn succeeds_from_half(level: Mechanism, rate: &Rate<'_>, percents: Vec<u32>) -> Judged {
+    let high = claim(
+        "figure 5",
+        format!(
+            "Level {}: the trials succeed at availabilities from 50 %.",
+            title(level)
+        ),
+        Unit::Share,
+        Published::AtLeast(1.0),
+        Tolerance::Absolute(0.05),
+    );
+    let high = departing(
+        high,
+        "the paper waited until TCP gave up; here a deadline ends the run, and a timeout that \
+         has grown with every outage may outlast it.",
+    );
+    high.judge(rate(level, percents))
+}
+
+fn begins_to_fail(level: Mechanism, rate: &Rate<'_>, percents: Vec<u32>) -> Judged {
+    let low = claim(
+        "section 5.3",
+        format!("Level {}: trials begin to fail below 50 %.", title(level)),
+        Unit::Share,
+        Published::AtMost(0.99),
+        Tolerance::Exact,
+    );
+    let low = departing(
+        low,
+        "while it recovers, today's Linux looks at every ACK for what to retransmit, at a repeated \
+         one too, so that re-receiving helps more than it did.",
+    );
+    low.judge(rate(level, percents))
 }
 
 /// "Smartlvls 1 and 2 [...] show some improvement".
-fn better_than_none(
-    rate: &impl Fn(Mechanism, Vec<u32>) -> Option<Measured>,
-    below: Vec<u32>,
-) -> Judged {
+fn better_than_none(rate: &Rate<'_>, below: Vec<u32>) -> Judged {
     let improvement = claim(
         "section 5.3",
         "Below 50 %, levels 1 and 2 complete no less than unaided TCP.",
