@@ -17,7 +17,7 @@ use crate::link::{
     Applied, Direction, InterfaceId, LinkConfig, LinkEvent, LinkId, LinkState, LinkTable,
     StateSince,
 };
-use crate::mechanisms::path::{Context, PathMechanism, PathMechanismKind, SendReason, Verdict};
+use crate::mechanisms::path::{Context, PathMechanism, PathMechanismKind, SendReason, TakeReason, Verdict};
 use crate::time::{Duration, Instant};
 use crate::units::ByteCount;
 use alloc::boxed::Box;
@@ -173,10 +173,17 @@ impl Gateway {
             (Some(key), Some(tcp)) => self.handle_tcp(&crossing, key, tcp),
             _ => self.handle_other(&crossing),
         };
-        match (verdict, direction) {
-            (Verdict::Taken(_), _) => self.counters.taken += 1,
-            (Verdict::Pass, Direction::ToLink) => self.charge(now, link, packet.total_len()),
-            (Verdict::Pass, Direction::FromLink) => {}
+        self.counters.taken += u64::from(verdict != Verdict::Pass);
+        if let Some(schedule) = self.schedule(link.interface) {
+            match (verdict, direction) {
+                (Verdict::Pass, Direction::ToLink) => {
+                    schedule.pacer.charge_passing(now, packet.total_len());
+                }
+                (Verdict::Taken(TakeReason::BehindKept), _) => {
+                    schedule.pacer.earn(packet.total_len());
+                }
+                _ => {}
+            }
         }
         self.send_in_turn(now);
         verdict
@@ -224,7 +231,10 @@ impl Gateway {
         if event.state == LinkState::Up
             && let Some(schedule) = self.schedule(event.link.interface)
         {
-            schedule.pacer.restart(now);
+            match event.link.peer {
+                None => schedule.pacer.restart(now),
+                Some(_) => schedule.pacer.welcome_peer(),
+            }
             schedule.give_others_a_turn();
         }
         for index in self.flows.indices() {
@@ -342,13 +352,6 @@ impl Gateway {
         self.schedules
             .iter_mut()
             .find(|schedule| schedule.interface == interface)
-    }
-
-    /// A packet passed towards a link on which others wait for their turn.
-    fn charge(&mut self, now: Instant, link: LinkId, len: u32) {
-        if let Some(schedule) = self.schedule(link.interface) {
-            schedule.pacer.charge(now, len);
-        }
     }
 
     /// Calls a flow's mechanism, then takes note of its deadline and of what it wants sent.

@@ -4,7 +4,11 @@
 //! the link's rate. Where the rate is configured, that is the pace. Where it is not, the pace is
 //! that of the acknowledgements: a first burst of ten packets (RFC 6928), then two bytes for
 //! every byte that is acknowledged, never more than what one round trip has shown to pass.
+//! Acknowledgements may never come - all of the burst was lost, or what waits is UDP. So two
+//! more things give credit: a packet that the hosts would have put on the link themselves and
+//! that was taken to wait its turn, and time, another burst whenever nothing was allowed for long.
 
+use crate::flow::LinkRtt;
 use crate::time::{Duration, Instant};
 use crate::units::{BitRate, ByteCount};
 
@@ -20,6 +24,12 @@ const AHEAD: Duration = Duration::from_millis(10);
 const TYPICAL_PACKET: ByteCount = ByteCount(1_500);
 /// The first burst where the rate is not known (RFC 6928, section 2), in bytes.
 const INITIAL_BURST: u64 = 10 * 1_500;
+/// After this long without credit there is another burst: the round-trip time that is assumed
+/// where none is known.
+const REFILL: Duration = LinkRtt::INITIAL;
+/// What passes may keep others waiting for no longer than this, however much it is: past what a
+/// link's queue holds, the link drops it.
+const LONGEST_QUEUE: Duration = Duration::from_secs(1);
 
 /// The pace of one link.
 #[derive(Debug)]
@@ -30,8 +40,9 @@ pub(crate) enum Pacer {
         ahead: Duration,
         free_at: Instant,
     },
-    /// The rate is not known: `credit` bytes may go now.
-    AckClocked { credit: u64 },
+    /// The rate is not known: `credit` bytes may go now. Once they are gone, the next burst may
+    /// go at `refill_at`.
+    AckClocked { credit: u64, refill_at: Instant },
 }
 
 impl Pacer {
@@ -49,15 +60,23 @@ impl Pacer {
             }
             None => Self::AckClocked {
                 credit: INITIAL_BURST,
+                refill_at: Instant::ZERO,
             },
         }
     }
 
-    /// The link is back: nothing is on it.
+    /// The whole link is back: nothing is on it.
     pub(crate) fn restart(&mut self, now: Instant) {
         match self {
             Self::Rate { free_at, .. } => *free_at = now,
-            Self::AckClocked { credit } => *credit = INITIAL_BURST,
+            Self::AckClocked { credit, .. } => *credit = INITIAL_BURST,
+        }
+    }
+
+    /// One of several peers is back. The others' packets are still on the link.
+    pub(crate) fn welcome_peer(&mut self) {
+        if let Self::AckClocked { credit, .. } = self {
+            *credit = (*credit).max(INITIAL_BURST);
         }
     }
 
@@ -72,11 +91,11 @@ impl Pacer {
     pub(crate) fn allows(&self, now: Instant) -> bool {
         match self {
             Self::Rate { ahead, free_at, .. } => *free_at <= now + *ahead,
-            Self::AckClocked { credit } => *credit > 0,
+            Self::AckClocked { credit, refill_at } => *credit > 0 || *refill_at <= now,
         }
     }
 
-    /// A packet of `len` bytes went towards the link.
+    /// The gateway sent a packet of `len` bytes.
     pub(crate) fn charge(&mut self, now: Instant, len: u32) {
         let len = ByteCount(u64::from(len));
         match self {
@@ -88,23 +107,50 @@ impl Pacer {
             } => {
                 *free_at = (*free_at).max(now - *ahead) + rate.time_for(len);
             }
-            Self::AckClocked { credit } => *credit = credit.saturating_sub(len.0),
+            Self::AckClocked { credit, refill_at } => {
+                if *credit == 0 && *refill_at <= now {
+                    *credit = INITIAL_BURST;
+                }
+                if (1..=len.0).contains(credit) {
+                    *refill_at = now + REFILL;
+                }
+                *credit = credit.saturating_sub(len.0);
+            }
+        }
+    }
+
+    /// A packet of `len` bytes passed, without having waited for its turn.
+    pub(crate) fn charge_passing(&mut self, now: Instant, len: u32) {
+        match self {
+            Self::Rate { free_at, .. } if *free_at >= now + LONGEST_QUEUE => {}
+            _ => self.charge(now, len),
+        }
+    }
+
+    /// A packet of `len` bytes that would have passed waits its turn instead.
+    pub(crate) fn earn(&mut self, len: u32) {
+        if let Self::AckClocked { credit, .. } = self {
+            *credit = (*credit + 2 * u64::from(len)).min(INITIAL_BURST.max(*credit));
         }
     }
 
     /// `bytes` that went over the link were acknowledged.
     pub(crate) fn acknowledged(&mut self, bytes: u32) {
-        if let Self::AckClocked { credit } = self {
+        if let Self::AckClocked { credit, .. } = self {
             let cap = INITIAL_BURST.max(2 * u64::from(bytes));
             *credit = (*credit + 2 * u64::from(bytes)).min(cap);
         }
     }
 
-    /// When the next packet may go; `None` if only an acknowledgement can tell.
-    pub(crate) fn next_chance(&self) -> Option<Instant> {
+    /// When the next packet may go at the latest; an acknowledgement may allow it earlier.
+    pub(crate) fn next_chance(&self) -> Instant {
         match self {
-            Self::Rate { ahead, free_at, .. } => Some(*free_at - *ahead),
-            Self::AckClocked { .. } => None,
+            Self::Rate { ahead, free_at, .. } => *free_at - *ahead,
+            Self::AckClocked {
+                credit: 0,
+                refill_at,
+            } => *refill_at,
+            Self::AckClocked { .. } => Instant::ZERO,
         }
     }
 }
@@ -125,7 +171,7 @@ mod tests {
                 pacer.charge(now, 1_500);
                 packets += 1;
             }
-            now = pacer.next_chance().expect("the rate is known");
+            now = pacer.next_chance();
         }
         // 12 Mbit/s are 1,000 packets a second, and eight and the one under way may be ahead.
         assert!((1_250..=1_259).contains(&packets), "{packets} packets");
@@ -146,5 +192,49 @@ mod tests {
         assert!(pacer.allows(now));
         pacer.charge(now, 1_500);
         assert!(!pacer.allows(now));
+    }
+
+    #[test]
+    fn where_nothing_is_acknowledged_the_next_burst_comes_in_time() {
+        let mut pacer = Pacer::new(None);
+        let mut now = Instant::from_millis(1_000);
+        let mut bursts = [0; 3];
+        for burst in &mut bursts {
+            while pacer.allows(now) {
+                pacer.charge(now, 1_500);
+                *burst += 1;
+            }
+            assert_eq!(pacer.next_chance(), now + REFILL);
+            now = pacer.next_chance();
+        }
+        assert_eq!(bursts, [10, 10, 10]);
+    }
+
+    #[test]
+    fn what_waits_its_turn_pays_for_itself_and_for_one_before_it() {
+        let mut pacer = Pacer::new(None);
+        let now = Instant::from_millis(1_000);
+        while pacer.allows(now) {
+            pacer.charge(now, 1_500);
+        }
+        pacer.earn(1_000);
+        pacer.charge(now, 1_000);
+        assert!(pacer.allows(now));
+        pacer.charge(now, 1_000);
+        assert!(!pacer.allows(now));
+    }
+
+    #[test]
+    fn a_flood_that_passes_keeps_others_waiting_for_a_second_at_most() {
+        let mut pacer = Pacer::new(BitRate::from_bits_per_second(1_000_000));
+        let now = Instant::from_millis(1_000);
+        for _ in 0..100_000 {
+            pacer.charge_passing(now, 1_500);
+        }
+        assert!(pacer.next_chance() <= now + LONGEST_QUEUE + Duration::from_millis(12));
+        // What the gateway itself has sent counts in full.
+        let before = pacer.next_chance();
+        pacer.charge(now, 12_500);
+        assert_eq!(pacer.next_chance(), before + Duration::from_millis(80));
     }
 }

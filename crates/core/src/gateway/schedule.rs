@@ -62,14 +62,9 @@ impl Schedule {
         Some(turn)
     }
 
-    /// When the next turn may be taken; `None` if nothing waits, or only an acknowledgement can
-    /// tell.
+    /// When the next turn may be taken; `None` if nothing waits.
     pub(super) fn next_chance(&self) -> Option<Instant> {
         let waits = !self.urgent.is_empty() || !self.data.is_empty();
-        if waits {
-            self.pacer.next_chance()
-        } else {
-            None
-        }
+        waits.then(|| self.pacer.next_chance())
     }
 }

@@ -73,8 +73,9 @@ impl Gateway {
             (Direction::ToLink, SendReason::NewestAck) => self.counters.acks_resent += 1,
             (Direction::ToLink, _) => self.counters.resent += 1,
         }
-        if direction == Direction::ToLink {
-            self.charge(now, link, packet.total_len());
+        // What this side is handed is spread as well: the answers go onto the link.
+        if let Some(schedule) = self.schedule(link.interface) {
+            schedule.pacer.charge(now, packet.total_len());
         }
         self.outbox.push_back(Transmit {
             link,
