@@ -17,7 +17,9 @@ use crate::link::{
     Applied, Direction, InterfaceId, LinkConfig, LinkEvent, LinkId, LinkState, LinkTable,
     StateSince,
 };
-use crate::mechanisms::path::{Context, PathMechanism, PathMechanismKind, SendReason, TakeReason, Verdict};
+use crate::mechanisms::path::{
+    Context, PathMechanism, PathMechanismKind, SendReason, TakeReason, Verdict,
+};
 use crate::time::{Duration, Instant};
 use crate::units::ByteCount;
 use alloc::boxed::Box;
@@ -25,7 +27,7 @@ use alloc::collections::{BTreeSet, VecDeque};
 use alloc::vec::Vec;
 use crossing::Crossing;
 use outlast_wire::Packet;
-use schedule::{Schedule, Turn};
+use schedule::Schedule;
 
 /// What a gateway is made with.
 #[derive(Clone, Debug, Default)]
@@ -111,7 +113,6 @@ struct Record {
     state: LinkState,
     mechanism: Option<Box<dyn PathMechanism>>,
     deadline: Option<Instant>,
-    has_turn: bool,
 }
 
 impl Gateway {
@@ -386,21 +387,20 @@ impl Gateway {
             }
             record.deadline = deadline;
         }
-        if !record.has_turn
-            && let Some(waiting) = mechanism.waiting()
+        if let Some(waiting) = mechanism.waiting()
             && let Some(schedule) = self
                 .schedules
                 .iter_mut()
                 .find(|s| s.interface == record.link.interface)
         {
-            record.has_turn = true;
-            schedule.queue(Turn::Flow(index), waiting);
+            schedule.give_flow_a_turn(index, waiting);
         }
         if let Some(after) = resumed {
             self.events.push_back(Event::Resumed { flow: key, after });
         }
         Some(result)
     }
+
     /// The flow that was at `index` is gone.
     fn release(&mut self, index: FlowIndex, mut record: Record) {
         if let Some(at) = record.deadline {

@@ -132,7 +132,6 @@ impl Gateway {
             state: crossing.state.state,
             mechanism: self.mechanism.for_flow(),
             deadline: None,
-            has_turn: false,
         };
         match self.flows.admit(crossing.now, key, record) {
             Admission::Admitted(index) => Some(index),

@@ -17,7 +17,7 @@ impl Gateway {
                 };
                 match turn {
                     Turn::Others => self.send_other(now, place),
-                    Turn::Flow(index) => self.send_for_flow(now, index),
+                    Turn::Flow(index) => self.send_for_flow(now, index, place),
                 }
             }
         }
@@ -45,12 +45,14 @@ impl Gateway {
         );
     }
 
-    fn send_for_flow(&mut self, now: Instant, index: FlowIndex) {
-        let Some(record) = self.flows.flow_mut(index) else {
+    /// The flow may be gone by now, or have moved to another interface and have its turn there.
+    fn send_for_flow(&mut self, now: Instant, index: FlowIndex, place: usize) {
+        let Some(link) = self.flows.flow(index).map(|record| record.link) else {
             return;
         };
-        record.has_turn = false;
-        let link = record.link;
+        if link.interface != self.schedules[place].interface {
+            return;
+        }
         let Some(state) = self.links.state(link) else {
             return;
         };
