@@ -249,10 +249,7 @@ impl Gateway {
                 continue;
             };
             if record.state != state.state {
-                record.state = state.state;
-                // What was on its way is answered late, or by what the gateway sends.
-                record.tracked.rtt.discard();
-                self.with_mechanism(now, index, state, |mechanism, cx| mechanism.handle_link(cx));
+                self.change_link_of(now, index, state);
             }
         }
         self.send_in_turn(now);
@@ -353,6 +350,16 @@ impl Gateway {
         self.schedules
             .iter_mut()
             .find(|schedule| schedule.interface == interface)
+    }
+
+    /// Tells a flow's mechanism that the flow's link is in another state now.
+    fn change_link_of(&mut self, now: Instant, index: FlowIndex, state: StateSince) {
+        if let Some(record) = self.flows.flow_mut(index) {
+            record.state = state.state;
+            // What was on its way is answered late, or by what the gateway sends.
+            record.tracked.rtt.discard();
+        }
+        self.with_mechanism(now, index, state, |mechanism, cx| mechanism.handle_link(cx));
     }
 
     /// Calls a flow's mechanism, then takes note of its deadline and of what it wants sent.

@@ -48,13 +48,17 @@ impl Gateway {
             self.counters.odd_segments += 1;
             return Verdict::Pass;
         };
+        let phase = record.tracked.phase;
         record.link = link;
+        let has_moved = record.state != state.state;
         if state.state == LinkState::Down {
             record.tracked.rtt.discard();
         }
-        let phase = record.tracked.phase;
-        if was == Phase::Closed && phase == Phase::Opening {
+        if phase == Phase::Opening && was != Phase::Opening {
             self.replace_mechanism(index);
+        }
+        if has_moved {
+            self.change_link_of(now, index, state);
         }
         self.flows.touch(now, index, shelf(phase));
         if direction == Direction::FromLink
