@@ -25,7 +25,7 @@ use crate::units::ByteCount;
 use alloc::boxed::Box;
 use alloc::collections::{BTreeSet, VecDeque};
 use alloc::vec::Vec;
-use crossing::Crossing;
+use crossing::{Crossing, stands_alone};
 use outlast_wire::Packet;
 use schedule::Schedule;
 
@@ -205,15 +205,18 @@ impl Gateway {
         if self.mechanism == PathMechanismKind::None {
             return;
         }
-        let index = FlowKey::of_tcp(packet.header(), Direction::ToLink)
-            .and_then(|key| self.flows.find(&key));
-        match index {
-            Some(index) if self.is_established(index) => {
-                self.with_mechanism(now, index, state, |mechanism, cx| {
-                    mechanism.handle_drop(cx, packet);
-                });
+        match packet.tcp() {
+            Some(tcp) if !stands_alone(tcp) => {
+                let index = FlowKey::of_tcp(packet.header(), Direction::ToLink)
+                    .and_then(|key| self.flows.find(&key))
+                    .filter(|index| self.was_established(*index));
+                if let Some(index) = index {
+                    self.with_mechanism(now, index, state, |mechanism, cx| {
+                        mechanism.handle_drop(cx, packet);
+                    });
+                }
             }
-            _ if self.mechanism.holds_other_traffic() => self.keep_other(link, packet),
+            _ if self.mechanism.holds_other_traffic() => self.keep_other(link, state, packet),
             _ => {}
         }
         self.send_in_turn(now);

@@ -54,7 +54,7 @@ impl Gateway {
         if state.state == LinkState::Down {
             record.tracked.rtt.discard();
         }
-        if phase == Phase::Opening && was != Phase::Opening {
+        if was == Phase::Closed && phase == Phase::Opening {
             self.replace_mechanism(index);
         }
         if has_moved {
@@ -76,7 +76,7 @@ impl Gateway {
         match verdict {
             Some(taken @ Verdict::Taken(_)) => taken,
             // Connections that open or abort while the link is down have no data to keep.
-            _ if tcp.flags.intersects(TcpFlags::SYN | TcpFlags::RST) => self.handle_other(crossing),
+            _ if stands_alone(tcp) => self.handle_other(crossing),
             _ => Verdict::Pass,
         }
     }
@@ -98,7 +98,7 @@ impl Gateway {
             LinkState::Up if self.others_wait(link) => TakeReason::BehindKept,
             LinkState::Up => return Verdict::Pass,
         };
-        self.keep_other(link, packet);
+        self.keep_other(link, state, packet);
         Verdict::Taken(reason)
     }
 
@@ -106,16 +106,18 @@ impl Gateway {
         self.schedules
             .iter()
             .find(|schedule| schedule.interface == link.interface)
-            .is_some_and(|schedule| schedule.others.has_waiting(|other| other == link))
+            .is_some_and(|schedule| schedule.others.wait_for(link))
     }
 
-    pub(super) fn keep_other(&mut self, link: LinkId, packet: &Packet) {
+    pub(super) fn keep_other(&mut self, link: LinkId, state: StateSince, packet: &Packet) {
         let limits = self.limits;
         let Some(schedule) = self.schedule(link.interface) else {
             return;
         };
         let evicted = schedule.others.keep(link, packet, &limits);
-        schedule.give_others_a_turn();
+        if state.state == LinkState::Up {
+            schedule.give_others_a_turn();
+        }
         self.counters.others_evicted += evicted;
     }
 
@@ -147,10 +149,11 @@ impl Gateway {
         }
     }
 
-    pub(super) fn is_established(&self, index: FlowIndex) -> bool {
+    /// Whether both hosts of the flow were seen; it may have closed since.
+    pub(super) fn was_established(&self, index: FlowIndex) -> bool {
         self.flows
             .flow(index)
-            .is_some_and(|r| r.tracked.phase == Phase::Established)
+            .is_some_and(|record| record.tracked.phase != Phase::Opening)
     }
 
     /// The same addresses and ports carry another connection now.
@@ -163,6 +166,11 @@ impl Gateway {
             old.release(&mut self.budget);
         }
     }
+}
+
+/// A SYN or a RST: of use without what the connection has sent before.
+pub(super) const fn stands_alone(tcp: &TcpHeader) -> bool {
+    tcp.flags.intersects(TcpFlags::SYN.union(TcpFlags::RST))
 }
 
 const fn shelf(phase: Phase) -> Shelf {

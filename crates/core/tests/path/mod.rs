@@ -253,8 +253,13 @@ impl Path {
     /// The link reports that it dropped these bytes, which had been put on it.
     pub(crate) fn dropped(&mut self, first: u32, len: u32) {
         let packet = self.data_packet(first, len);
+        self.drop_packet(&packet);
+    }
+
+    /// The link reports that it dropped this packet, which had been put on it.
+    pub(crate) fn drop_packet(&mut self, packet: &Packet) {
         self.gateway
-            .handle_drop(self.now, self.link, &packet, DropCause::Outage);
+            .handle_drop(self.now, self.link, packet, DropCause::Outage);
     }
 
     pub(crate) fn near_sends(&mut self, packet: &Packet) -> Option<TakeReason> {
