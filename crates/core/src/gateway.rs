@@ -237,7 +237,7 @@ impl Gateway {
         {
             match event.link.peer {
                 None => schedule.pacer.restart(now),
-                Some(_) => schedule.pacer.welcome_peer(),
+                Some(_) => schedule.pacer.welcome_peer(now),
             }
             schedule.give_others_a_turn();
         }

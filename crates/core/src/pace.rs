@@ -74,9 +74,10 @@ impl Pacer {
     }
 
     /// One of several peers is back. The others' packets are still on the link.
-    pub(crate) fn welcome_peer(&mut self) {
-        if let Self::AckClocked { credit, .. } = self {
-            *credit = (*credit).max(INITIAL_BURST);
+    pub(crate) fn welcome_peer(&mut self, now: Instant) {
+        match self {
+            Self::Rate { free_at, .. } => *free_at = (*free_at).max(now),
+            Self::AckClocked { credit, .. } => *credit = (*credit).max(INITIAL_BURST),
         }
     }
 
