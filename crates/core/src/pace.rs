@@ -27,6 +27,8 @@ const INITIAL_BURST: u64 = 10 * 1_500;
 /// After this long without credit there is another burst: the round-trip time that is assumed
 /// where none is known.
 const REFILL: Duration = LinkRtt::INITIAL;
+/// However much passes, and however full the link's queue is: what waits gets one part in so many.
+const SHARE: u32 = 8;
 /// What passes may keep others waiting for no longer than this, however much it is: past what a
 /// link's queue holds, the link drops it.
 const LONGEST_QUEUE: Duration = Duration::from_secs(1);
@@ -34,11 +36,13 @@ const LONGEST_QUEUE: Duration = Duration::from_secs(1);
 /// The pace of one link.
 #[derive(Debug)]
 pub(crate) enum Pacer {
-    /// The rate is known: `free_at` is when the link has sent everything that it was given.
+    /// The rate is known: `free_at` is when the link has sent everything that it was given. What
+    /// waits may go a little ahead of that, and at `turn_at` in any case.
     Rate {
         rate: BitRate,
         ahead: Duration,
         free_at: Instant,
+        turn_at: Instant,
     },
     /// The rate is not known: `credit` bytes may go now. Once they are gone, the next burst may
     /// go at `refill_at`.
@@ -56,6 +60,7 @@ impl Pacer {
                     rate,
                     ahead,
                     free_at: Instant::ZERO,
+                    turn_at: Instant::ZERO,
                 }
             }
             None => Self::AckClocked {
@@ -83,21 +88,46 @@ impl Pacer {
 
     /// The link's queue was full: it gets the time to send what may be ahead.
     pub(crate) fn congested(&mut self, now: Instant) {
-        if let Self::Rate { ahead, free_at, .. } = self {
-            *free_at = (*free_at).max(now + 2 * *ahead);
+        match self {
+            Self::Rate { ahead, free_at, .. } => *free_at = (*free_at).max(now + 2 * *ahead),
+            Self::AckClocked { credit: 0, .. } => {}
+            Self::AckClocked { credit, refill_at } => {
+                *credit = 0;
+                *refill_at = now + REFILL;
+            }
         }
     }
 
     /// Whether a packet may go now.
     pub(crate) fn allows(&self, now: Instant) -> bool {
         match self {
-            Self::Rate { ahead, free_at, .. } => *free_at <= now + *ahead,
+            Self::Rate {
+                ahead,
+                free_at,
+                turn_at,
+                ..
+            } => *free_at <= now + *ahead || *turn_at <= now,
             Self::AckClocked { credit, refill_at } => *credit > 0 || *refill_at <= now,
         }
     }
 
     /// The gateway sent a packet of `len` bytes.
     pub(crate) fn charge(&mut self, now: Instant, len: u32) {
+        self.occupy(now, len);
+        if let Self::Rate { rate, turn_at, .. } = self {
+            *turn_at = now + rate.time_for(ByteCount(u64::from(len))) * SHARE;
+        }
+    }
+
+    /// A packet of `len` bytes passed, without having waited for its turn.
+    pub(crate) fn charge_passing(&mut self, now: Instant, len: u32) {
+        match self {
+            Self::Rate { free_at, .. } if *free_at >= now + LONGEST_QUEUE => {}
+            _ => self.occupy(now, len),
+        }
+    }
+
+    fn occupy(&mut self, now: Instant, len: u32) {
         let len = ByteCount(u64::from(len));
         match self {
             // A gap is caught up with, but for what a late timer explains.
@@ -105,6 +135,7 @@ impl Pacer {
                 rate,
                 ahead,
                 free_at,
+                ..
             } => {
                 *free_at = (*free_at).max(now - *ahead) + rate.time_for(len);
             }
@@ -117,14 +148,6 @@ impl Pacer {
                 }
                 *credit = credit.saturating_sub(len.0);
             }
-        }
-    }
-
-    /// A packet of `len` bytes passed, without having waited for its turn.
-    pub(crate) fn charge_passing(&mut self, now: Instant, len: u32) {
-        match self {
-            Self::Rate { free_at, .. } if *free_at >= now + LONGEST_QUEUE => {}
-            _ => self.charge(now, len),
         }
     }
 
@@ -146,7 +169,12 @@ impl Pacer {
     /// When the next packet may go at the latest; an acknowledgement may allow it earlier.
     pub(crate) fn next_chance(&self) -> Instant {
         match self {
-            Self::Rate { ahead, free_at, .. } => *free_at - *ahead,
+            Self::Rate {
+                ahead,
+                free_at,
+                turn_at,
+                ..
+            } => (*free_at - *ahead).min(*turn_at),
             Self::AckClocked {
                 credit: 0,
                 refill_at,
@@ -226,16 +254,42 @@ mod tests {
     }
 
     #[test]
-    fn a_flood_that_passes_keeps_others_waiting_for_a_second_at_most() {
+    fn what_waits_gets_its_share_beside_a_flood() {
+        let mut pacer = Pacer::new(BitRate::from_bits_per_second(12_000_000));
+        let mut now = Instant::from_millis(1_000);
+        let mut sent = 0;
+        while now < Instant::from_millis(2_000) {
+            pacer.charge_passing(now, 15_000);
+            pacer.congested(now);
+            while pacer.allows(now) {
+                pacer.charge(now, 1_500);
+                sent += 1;
+            }
+            now += Duration::from_micros(100);
+        }
+        // An eighth of 1,250 packets.
+        assert!((150..=170).contains(&sent), "{sent} packets");
+    }
+
+    #[test]
+    fn a_flood_that_is_over_is_forgotten_within_a_second() {
         let mut pacer = Pacer::new(BitRate::from_bits_per_second(1_000_000));
-        let now = Instant::from_millis(1_000);
+        let mut now = Instant::from_millis(1_000);
         for _ in 0..100_000 {
             pacer.charge_passing(now, 1_500);
         }
-        assert!(pacer.next_chance() <= now + LONGEST_QUEUE + Duration::from_millis(12));
-        // What the gateway itself has sent counts in full.
-        let before = pacer.next_chance();
-        pacer.charge(now, 12_500);
-        assert_eq!(pacer.next_chance(), before + Duration::from_millis(80));
+        now += LONGEST_QUEUE + Duration::from_millis(12);
+        pacer.charge(now, 1_500);
+        assert!(pacer.allows(now));
+    }
+
+    #[test]
+    fn a_full_queue_ends_the_burst() {
+        let mut pacer = Pacer::new(None);
+        let now = Instant::from_millis(1_000);
+        pacer.charge(now, 1_500);
+        pacer.congested(now);
+        assert!(!pacer.allows(now));
+        assert!(pacer.allows(now + REFILL));
     }
 }
