@@ -97,6 +97,9 @@ pub struct Gateway {
     links: LinkTable,
     schedules: Vec<Schedule>,
     flows: FlowTable<Record>,
+    /// Where each flow's packets cross, in the order of links: one link's change costs no more
+    /// than its own flows.
+    crossings: BTreeSet<(LinkId, FlowIndex)>,
     deadlines: BTreeSet<(Instant, FlowIndex)>,
     budget: Budget,
     counters: Counters,
@@ -131,6 +134,7 @@ impl Gateway {
             links: LinkTable::default(),
             schedules: Vec::new(),
             flows: FlowTable::new(limits.flows, timeouts, config.seed),
+            crossings: BTreeSet::new(),
             deadlines: BTreeSet::new(),
             budget: Budget::new(limits.held_in_all),
             counters: Counters::default(),
@@ -241,14 +245,9 @@ impl Gateway {
             }
             schedule.give_others_a_turn();
         }
-        for index in self.flows.indices() {
-            let Some(record) = self.flows.flow_mut(index) else {
-                continue;
-            };
-            if record.link.interface != event.link.interface {
-                continue;
-            }
-            let Some(state) = self.links.state(record.link) else {
+        for (link, index) in self.flows_behind(event.link) {
+            let (Some(record), Some(state)) = (self.flows.flow(index), self.links.state(link))
+            else {
                 continue;
             };
             if record.state != state.state {
@@ -355,6 +354,29 @@ impl Gateway {
             .find(|schedule| schedule.interface == interface)
     }
 
+    /// The flows of a peer, or of all peers of an interface.
+    fn flows_behind(&self, link: LinkId) -> Vec<(LinkId, FlowIndex)> {
+        let behind = self.crossings.range((link, FlowIndex::FIRST)..);
+        behind
+            .copied()
+            .take_while(|(other, _)| match link.peer {
+                None => other.interface == link.interface,
+                Some(_) => *other == link,
+            })
+            .collect()
+    }
+
+    /// A flow's packets cross on `link` from now on.
+    fn move_flow(&mut self, index: FlowIndex, link: LinkId) {
+        if let Some(record) = self.flows.flow_mut(index)
+            && record.link != link
+        {
+            self.crossings.remove(&(record.link, index));
+            self.crossings.insert((link, index));
+            record.link = link;
+        }
+    }
+
     /// Tells a flow's mechanism that the flow's link is in another state now.
     fn change_link_of(&mut self, now: Instant, index: FlowIndex, state: StateSince) {
         if let Some(record) = self.flows.flow_mut(index) {
@@ -413,6 +435,7 @@ impl Gateway {
 
     /// The flow that was at `index` is gone.
     fn release(&mut self, index: FlowIndex, mut record: Record) {
+        self.crossings.remove(&(record.link, index));
         if let Some(at) = record.deadline {
             self.deadlines.remove(&(at, index));
         }

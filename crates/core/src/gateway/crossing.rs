@@ -49,15 +49,18 @@ impl Gateway {
             return Verdict::Pass;
         };
         let phase = record.tracked.phase;
-        record.link = link;
-        let has_moved = record.state != state.state;
+        let is_elsewhere = record.link != link;
+        let is_news = record.state != state.state;
         if state.state == LinkState::Down {
             record.tracked.rtt.discard();
+        }
+        if is_elsewhere {
+            self.move_flow(index, link);
         }
         if was == Phase::Closed && phase == Phase::Opening {
             self.replace_mechanism(index);
         }
-        if has_moved {
+        if is_news {
             self.change_link_of(now, index, state);
         }
         self.flows.touch(now, index, shelf(phase));
@@ -139,14 +142,16 @@ impl Gateway {
             mechanism: self.mechanism.for_flow(),
             deadline: None,
         };
-        match self.flows.admit(crossing.now, key, record) {
-            Admission::Admitted(index) => Some(index),
+        let index = match self.flows.admit(crossing.now, key, record) {
+            Admission::Admitted(index) => index,
             Admission::Displaced(index, displaced) => {
                 self.counters.flows_displaced += 1;
                 self.release(index, displaced);
-                Some(index)
+                index
             }
-        }
+        };
+        self.crossings.insert((crossing.link, index));
+        Some(index)
     }
 
     /// Whether both hosts of the flow were seen; it may have closed since.
