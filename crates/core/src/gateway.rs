@@ -17,15 +17,17 @@ use crate::link::{
     Applied, Direction, InterfaceId, LinkConfig, LinkEvent, LinkId, LinkState, LinkTable,
     StateSince,
 };
-use crate::mechanisms::path::{Context, PathMechanism, PathMechanismKind, SendReason, Verdict};
+use crate::mechanisms::path::{
+    Context, PathMechanism, PathMechanismKind, SendReason, TakeReason, Verdict,
+};
 use crate::time::{Duration, Instant};
 use crate::units::ByteCount;
 use alloc::boxed::Box;
 use alloc::collections::{BTreeSet, VecDeque};
 use alloc::vec::Vec;
-use crossing::Crossing;
+use crossing::{Crossing, stands_alone};
 use outlast_wire::Packet;
-use schedule::{Schedule, Turn};
+use schedule::Schedule;
 
 /// What a gateway is made with.
 #[derive(Clone, Debug, Default)]
@@ -95,6 +97,9 @@ pub struct Gateway {
     links: LinkTable,
     schedules: Vec<Schedule>,
     flows: FlowTable<Record>,
+    /// Where each flow's packets cross, in the order of links: one link's change costs no more
+    /// than its own flows.
+    crossings: BTreeSet<(LinkId, FlowIndex)>,
     deadlines: BTreeSet<(Instant, FlowIndex)>,
     budget: Budget,
     counters: Counters,
@@ -111,7 +116,6 @@ struct Record {
     state: LinkState,
     mechanism: Option<Box<dyn PathMechanism>>,
     deadline: Option<Instant>,
-    has_turn: bool,
 }
 
 impl Gateway {
@@ -130,6 +134,7 @@ impl Gateway {
             links: LinkTable::default(),
             schedules: Vec::new(),
             flows: FlowTable::new(limits.flows, timeouts, config.seed),
+            crossings: BTreeSet::new(),
             deadlines: BTreeSet::new(),
             budget: Budget::new(limits.held_in_all),
             counters: Counters::default(),
@@ -173,10 +178,17 @@ impl Gateway {
             (Some(key), Some(tcp)) => self.handle_tcp(&crossing, key, tcp),
             _ => self.handle_other(&crossing),
         };
-        match (verdict, direction) {
-            (Verdict::Taken(_), _) => self.counters.taken += 1,
-            (Verdict::Pass, Direction::ToLink) => self.charge(now, link, packet.total_len()),
-            (Verdict::Pass, Direction::FromLink) => {}
+        self.counters.taken += u64::from(verdict != Verdict::Pass);
+        if let Some(schedule) = self.schedule(link.interface) {
+            match (verdict, direction) {
+                (Verdict::Pass, Direction::ToLink) => {
+                    schedule.pacer.charge_passing(now, packet.total_len());
+                }
+                (Verdict::Taken(TakeReason::BehindKept), _) => {
+                    schedule.pacer.earn(packet.total_len());
+                }
+                _ => {}
+            }
         }
         self.send_in_turn(now);
         verdict
@@ -197,15 +209,18 @@ impl Gateway {
         if self.mechanism == PathMechanismKind::None {
             return;
         }
-        let index = FlowKey::of_tcp(packet.header(), Direction::ToLink)
-            .and_then(|key| self.flows.find(&key));
-        match index {
-            Some(index) if self.is_established(index) => {
-                self.with_mechanism(now, index, state, |mechanism, cx| {
-                    mechanism.handle_drop(cx, packet);
-                });
+        match packet.tcp() {
+            Some(tcp) if !stands_alone(tcp) => {
+                let index = FlowKey::of_tcp(packet.header(), Direction::ToLink)
+                    .and_then(|key| self.flows.find(&key))
+                    .filter(|index| self.was_established(*index));
+                if let Some(index) = index {
+                    self.with_mechanism(now, index, state, |mechanism, cx| {
+                        mechanism.handle_drop(cx, packet);
+                    });
+                }
             }
-            _ if self.mechanism.holds_other_traffic() => self.keep_other(link, packet),
+            _ if self.mechanism.holds_other_traffic() => self.keep_other(link, state, packet),
             _ => {}
         }
         self.send_in_turn(now);
@@ -224,24 +239,19 @@ impl Gateway {
         if event.state == LinkState::Up
             && let Some(schedule) = self.schedule(event.link.interface)
         {
-            schedule.pacer.restart(now);
+            match event.link.peer {
+                None => schedule.pacer.restart(now),
+                Some(_) => schedule.pacer.welcome_peer(now),
+            }
             schedule.give_others_a_turn();
         }
-        for index in self.flows.indices() {
-            let Some(record) = self.flows.flow_mut(index) else {
-                continue;
-            };
-            if record.link.interface != event.link.interface {
-                continue;
-            }
-            let Some(state) = self.links.state(record.link) else {
+        for (link, index) in self.flows_behind(event.link) {
+            let (Some(record), Some(state)) = (self.flows.flow(index), self.links.state(link))
+            else {
                 continue;
             };
             if record.state != state.state {
-                record.state = state.state;
-                // What was on its way is answered late, or by what the gateway sends.
-                record.tracked.rtt.discard();
-                self.with_mechanism(now, index, state, |mechanism, cx| mechanism.handle_link(cx));
+                self.change_link_of(now, index, state);
             }
         }
         self.send_in_turn(now);
@@ -344,11 +354,37 @@ impl Gateway {
             .find(|schedule| schedule.interface == interface)
     }
 
-    /// A packet passed towards a link on which others wait for their turn.
-    fn charge(&mut self, now: Instant, link: LinkId, len: u32) {
-        if let Some(schedule) = self.schedule(link.interface) {
-            schedule.pacer.charge(now, len);
+    /// The flows of a peer, or of all peers of an interface.
+    fn flows_behind(&self, link: LinkId) -> Vec<(LinkId, FlowIndex)> {
+        let behind = self.crossings.range((link, FlowIndex::FIRST)..);
+        behind
+            .copied()
+            .take_while(|(other, _)| match link.peer {
+                None => other.interface == link.interface,
+                Some(_) => *other == link,
+            })
+            .collect()
+    }
+
+    /// A flow's packets cross on `link` from now on.
+    fn move_flow(&mut self, index: FlowIndex, link: LinkId) {
+        if let Some(record) = self.flows.flow_mut(index)
+            && record.link != link
+        {
+            self.crossings.remove(&(record.link, index));
+            self.crossings.insert((link, index));
+            record.link = link;
         }
+    }
+
+    /// Tells a flow's mechanism that the flow's link is in another state now.
+    fn change_link_of(&mut self, now: Instant, index: FlowIndex, state: StateSince) {
+        if let Some(record) = self.flows.flow_mut(index) {
+            record.state = state.state;
+            // What was on its way is answered late, or by what the gateway sends.
+            record.tracked.rtt.discard();
+        }
+        self.with_mechanism(now, index, state, |mechanism, cx| mechanism.handle_link(cx));
     }
 
     /// Calls a flow's mechanism, then takes note of its deadline and of what it wants sent.
@@ -383,23 +419,23 @@ impl Gateway {
             }
             record.deadline = deadline;
         }
-        if !record.has_turn
-            && let Some(waiting) = mechanism.waiting()
+        if let Some(waiting) = mechanism.waiting()
             && let Some(schedule) = self
                 .schedules
                 .iter_mut()
                 .find(|s| s.interface == record.link.interface)
         {
-            record.has_turn = true;
-            schedule.queue(Turn::Flow(index), waiting);
+            schedule.give_flow_a_turn(index, waiting);
         }
         if let Some(after) = resumed {
             self.events.push_back(Event::Resumed { flow: key, after });
         }
         Some(result)
     }
+
     /// The flow that was at `index` is gone.
     fn release(&mut self, index: FlowIndex, mut record: Record) {
+        self.crossings.remove(&(record.link, index));
         if let Some(at) = record.deadline {
             self.deadlines.remove(&(at, index));
         }

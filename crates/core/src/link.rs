@@ -1,8 +1,8 @@
 //! Links, their state, and the indicators that tell it.
 //!
 //! A link is an interface and, where several peers share one, a peer: one mobile's outage says
-//! nothing of another's. The state of a flow's link is that of its peer where an indicator has
-//! spoken of the peer, else that of the interface.
+//! nothing of another's. A flow's link is down while its interface is, or an indicator has said so
+//! of its peer.
 
 use crate::time::Instant;
 use crate::units::BitRate;
@@ -100,7 +100,7 @@ pub struct StateSince {
     pub since: Instant,
 }
 
-/// The state of every interface, and of the peers that an indicator has spoken of.
+/// The state of every interface, and the peers that are down.
 #[derive(Debug, Default)]
 pub(crate) struct LinkTable {
     interfaces: Vec<Interface>,
@@ -110,7 +110,8 @@ pub(crate) struct LinkTable {
 struct Interface {
     id: InterfaceId,
     state: StateSince,
-    peers: BTreeMap<IpAddr, StateSince>,
+    /// Since when they are down; all others are in the interface's state.
+    peers: BTreeMap<IpAddr, Instant>,
 }
 
 /// What [`LinkTable::apply`] found.
@@ -142,18 +143,17 @@ impl LinkTable {
     /// The state of `link`; `None` for an interface that was never added.
     pub(crate) fn state(&self, link: LinkId) -> Option<StateSince> {
         let interface = self.find(link.interface)?;
-        let whole = interface.state;
-        let Some(peer) = link.peer.and_then(|peer| interface.peers.get(&peer)) else {
-            return Some(whole);
-        };
-        // The interface without carrier has no reachable peers, whatever was said of them.
-        match (whole.state, peer.state) {
-            (LinkState::Down, LinkState::Up) => Some(whole),
-            _ => Some(*peer),
-        }
+        let down_since = link.peer.and_then(|peer| interface.peers.get(&peer));
+        Some(match down_since {
+            Some(&since) => StateSince {
+                state: LinkState::Down,
+                since,
+            },
+            None => interface.state,
+        })
     }
 
-    /// Takes a change in; at most `max_peers` peers of an interface are remembered.
+    /// Takes a change in; at most `max_peers` peers of an interface are down.
     pub(crate) fn apply(&mut self, now: Instant, event: LinkEvent, max_peers: usize) -> Applied {
         let link = event.link;
         let Some(interface) = self.interfaces.iter_mut().find(|i| i.id == link.interface) else {
@@ -170,17 +170,17 @@ impl LinkTable {
             interface.state = next;
             return Applied::Changed;
         };
-        let room = interface.peers.len() < max_peers;
-        match interface.peers.get_mut(&peer) {
-            Some(known) if known.state == next.state => Applied::Unchanged,
-            Some(known) => {
-                *known = next;
+        // Only who is down is remembered: others come and go, and their number is unbounded.
+        let is_known = interface.peers.contains_key(&peer);
+        match (next.state, is_known) {
+            (LinkState::Up, true) => {
+                interface.peers.remove(&peer);
                 Applied::Changed
             }
-            None if next.state == interface.state.state => Applied::Unchanged,
-            None if !room => Applied::Refused,
-            None => {
-                interface.peers.insert(peer, next);
+            (LinkState::Down, true) | (LinkState::Up, false) => Applied::Unchanged,
+            (LinkState::Down, false) if interface.peers.len() >= max_peers => Applied::Refused,
+            (LinkState::Down, false) => {
+                interface.peers.insert(peer, next.since);
                 Applied::Changed
             }
         }
@@ -253,6 +253,29 @@ mod tests {
         }
         let ninth = table.apply(Instant::ZERO, event(peer(9), LinkState::Down), 8);
         assert_eq!(ninth, Applied::Refused);
+    }
+
+    #[test]
+    fn a_peer_that_is_back_leaves_room_for_another() {
+        let mut table = table();
+        let now = Instant::ZERO;
+        for last in 0..100 {
+            for state in [LinkState::Down, LinkState::Up] {
+                let applied = table.apply(now, event(peer(last), state), 1);
+                assert_eq!(applied, Applied::Changed);
+            }
+        }
+    }
+
+    #[test]
+    fn a_peer_that_failed_with_its_interface_stays_down() {
+        let mut table = table();
+        let now = Instant::ZERO;
+        table.apply(now, event(LinkId::whole(WLAN), LinkState::Down), 8);
+        table.apply(now, event(peer(1), LinkState::Down), 8);
+        table.apply(now, event(LinkId::whole(WLAN), LinkState::Up), 8);
+        assert_eq!(table.state(peer(1)).map(|s| s.state), Some(LinkState::Down));
+        assert_eq!(table.state(peer(2)).map(|s| s.state), Some(LinkState::Up));
     }
 
     #[test]

@@ -7,13 +7,15 @@
 
 use crate::limits::Limits;
 use crate::link::LinkId;
-use alloc::collections::VecDeque;
+use alloc::collections::{BTreeMap, VecDeque};
 use outlast_wire::Packet;
 
 /// Packets that wait for their link, of one interface.
 #[derive(Debug, Default)]
 pub(crate) struct OtherTraffic {
     waiting: VecDeque<(LinkId, Packet)>,
+    /// How many of them wait for each link.
+    links: BTreeMap<LinkId, usize>,
     bytes: u64,
 }
 
@@ -21,13 +23,13 @@ impl OtherTraffic {
     /// Takes a packet in; returns how many older ones had to go for it.
     pub(crate) fn keep(&mut self, link: LinkId, packet: &Packet, limits: &Limits) -> u64 {
         self.waiting.push_back((link, packet.clone()));
+        *self.links.entry(link).or_default() += 1;
         self.bytes += u64::from(packet.total_len());
         let mut evicted = 0;
         while self.waiting.len() > limits.other_packets || self.bytes > limits.other_bytes.0 {
-            let Some((_, oldest)) = self.waiting.pop_front() else {
+            if self.remove(0).is_none() {
                 break;
-            };
-            self.bytes -= u64::from(oldest.total_len());
+            }
             evicted += 1;
         }
         evicted
@@ -35,17 +37,34 @@ impl OtherTraffic {
 
     /// The oldest packet of a link for which `ready` holds.
     pub(crate) fn next(&mut self, ready: impl Fn(LinkId) -> bool) -> Option<(LinkId, Packet)> {
+        if !self.has_waiting(&ready) {
+            return None;
+        }
         let place = self.waiting.iter().position(|(link, _)| ready(*link))?;
-        let (link, packet) = self.waiting.remove(place)?;
-        self.bytes -= u64::from(packet.total_len());
-        Some((link, packet))
+        self.remove(place)
     }
 
     pub(crate) fn has_waiting(&self, ready: impl Fn(LinkId) -> bool) -> bool {
-        self.waiting.iter().any(|(link, _)| ready(*link))
+        self.links.keys().any(|link| ready(*link))
+    }
+
+    pub(crate) fn wait_for(&self, link: LinkId) -> bool {
+        self.links.contains_key(&link)
     }
 
     pub(crate) const fn bytes(&self) -> u64 {
         self.bytes
+    }
+
+    fn remove(&mut self, place: usize) -> Option<(LinkId, Packet)> {
+        let (link, packet) = self.waiting.remove(place)?;
+        self.bytes -= u64::from(packet.total_len());
+        if let Some(count) = self.links.get_mut(&link) {
+            *count -= 1;
+            if *count == 0 {
+                self.links.remove(&link);
+            }
+        }
+        Some((link, packet))
     }
 }

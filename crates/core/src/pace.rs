@@ -4,7 +4,11 @@
 //! the link's rate. Where the rate is configured, that is the pace. Where it is not, the pace is
 //! that of the acknowledgements: a first burst of ten packets (RFC 6928), then two bytes for
 //! every byte that is acknowledged, never more than what one round trip has shown to pass.
+//! Acknowledgements may never come - all of the burst was lost, or what waits is UDP. So two
+//! more things give credit: a packet that the hosts would have put on the link themselves and
+//! that was taken to wait its turn, and time, another burst whenever nothing was allowed for long.
 
+use crate::flow::LinkRtt;
 use crate::time::{Duration, Instant};
 use crate::units::{BitRate, ByteCount};
 
@@ -20,18 +24,29 @@ const AHEAD: Duration = Duration::from_millis(10);
 const TYPICAL_PACKET: ByteCount = ByteCount(1_500);
 /// The first burst where the rate is not known (RFC 6928, section 2), in bytes.
 const INITIAL_BURST: u64 = 10 * 1_500;
+/// After this long without credit there is another burst: the round-trip time that is assumed
+/// where none is known.
+const REFILL: Duration = LinkRtt::INITIAL;
+/// However much passes, and however full the link's queue is: what waits gets one part in so many.
+const SHARE: u32 = 8;
+/// What passes may keep others waiting for no longer than this, however much it is: past what a
+/// link's queue holds, the link drops it.
+const LONGEST_QUEUE: Duration = Duration::from_secs(1);
 
 /// The pace of one link.
 #[derive(Debug)]
 pub(crate) enum Pacer {
-    /// The rate is known: `free_at` is when the link has sent everything that it was given.
+    /// The rate is known: `free_at` is when the link has sent everything that it was given. What
+    /// waits may go a little ahead of that, and at `turn_at` in any case.
     Rate {
         rate: BitRate,
         ahead: Duration,
         free_at: Instant,
+        turn_at: Instant,
     },
-    /// The rate is not known: `credit` bytes may go now.
-    AckClocked { credit: u64 },
+    /// The rate is not known: `credit` bytes may go now. Once they are gone, the next burst may
+    /// go at `refill_at`.
+    AckClocked { credit: u64, refill_at: Instant },
 }
 
 impl Pacer {
@@ -45,39 +60,74 @@ impl Pacer {
                     rate,
                     ahead,
                     free_at: Instant::ZERO,
+                    turn_at: Instant::ZERO,
                 }
             }
             None => Self::AckClocked {
                 credit: INITIAL_BURST,
+                refill_at: Instant::ZERO,
             },
         }
     }
 
-    /// The link is back: nothing is on it.
+    /// The whole link is back: nothing is on it.
     pub(crate) fn restart(&mut self, now: Instant) {
         match self {
             Self::Rate { free_at, .. } => *free_at = now,
-            Self::AckClocked { credit } => *credit = INITIAL_BURST,
+            Self::AckClocked { credit, .. } => *credit = INITIAL_BURST,
+        }
+    }
+
+    /// One of several peers is back. The others' packets are still on the link.
+    pub(crate) fn welcome_peer(&mut self, now: Instant) {
+        match self {
+            Self::Rate { free_at, .. } => *free_at = (*free_at).max(now),
+            Self::AckClocked { credit, .. } => *credit = (*credit).max(INITIAL_BURST),
         }
     }
 
     /// The link's queue was full: it gets the time to send what may be ahead.
     pub(crate) fn congested(&mut self, now: Instant) {
-        if let Self::Rate { ahead, free_at, .. } = self {
-            *free_at = (*free_at).max(now + 2 * *ahead);
+        match self {
+            Self::Rate { ahead, free_at, .. } => *free_at = (*free_at).max(now + 2 * *ahead),
+            Self::AckClocked { credit: 0, .. } => {}
+            Self::AckClocked { credit, refill_at } => {
+                *credit = 0;
+                *refill_at = now + REFILL;
+            }
         }
     }
 
     /// Whether a packet may go now.
     pub(crate) fn allows(&self, now: Instant) -> bool {
         match self {
-            Self::Rate { ahead, free_at, .. } => *free_at <= now + *ahead,
-            Self::AckClocked { credit } => *credit > 0,
+            Self::Rate {
+                ahead,
+                free_at,
+                turn_at,
+                ..
+            } => *free_at <= now + *ahead || *turn_at <= now,
+            Self::AckClocked { credit, refill_at } => *credit > 0 || *refill_at <= now,
         }
     }
 
-    /// A packet of `len` bytes went towards the link.
+    /// The gateway sent a packet of `len` bytes.
     pub(crate) fn charge(&mut self, now: Instant, len: u32) {
+        self.occupy(now, len);
+        if let Self::Rate { rate, turn_at, .. } = self {
+            *turn_at = now + rate.time_for(ByteCount(u64::from(len))) * SHARE;
+        }
+    }
+
+    /// A packet of `len` bytes passed, without having waited for its turn.
+    pub(crate) fn charge_passing(&mut self, now: Instant, len: u32) {
+        match self {
+            Self::Rate { free_at, .. } if *free_at >= now + LONGEST_QUEUE => {}
+            _ => self.occupy(now, len),
+        }
+    }
+
+    fn occupy(&mut self, now: Instant, len: u32) {
         let len = ByteCount(u64::from(len));
         match self {
             // A gap is caught up with, but for what a late timer explains.
@@ -85,26 +135,51 @@ impl Pacer {
                 rate,
                 ahead,
                 free_at,
+                ..
             } => {
                 *free_at = (*free_at).max(now - *ahead) + rate.time_for(len);
             }
-            Self::AckClocked { credit } => *credit = credit.saturating_sub(len.0),
+            Self::AckClocked { credit, refill_at } => {
+                if *credit == 0 && *refill_at <= now {
+                    *credit = INITIAL_BURST;
+                }
+                if (1..=len.0).contains(credit) {
+                    *refill_at = now + REFILL;
+                }
+                *credit = credit.saturating_sub(len.0);
+            }
+        }
+    }
+
+    /// A packet of `len` bytes that would have passed waits its turn instead.
+    pub(crate) fn earn(&mut self, len: u32) {
+        if let Self::AckClocked { credit, .. } = self {
+            *credit = (*credit + 2 * u64::from(len)).min(INITIAL_BURST.max(*credit));
         }
     }
 
     /// `bytes` that went over the link were acknowledged.
     pub(crate) fn acknowledged(&mut self, bytes: u32) {
-        if let Self::AckClocked { credit } = self {
+        if let Self::AckClocked { credit, .. } = self {
             let cap = INITIAL_BURST.max(2 * u64::from(bytes));
             *credit = (*credit + 2 * u64::from(bytes)).min(cap);
         }
     }
 
-    /// When the next packet may go; `None` if only an acknowledgement can tell.
-    pub(crate) fn next_chance(&self) -> Option<Instant> {
+    /// When the next packet may go at the latest; an acknowledgement may allow it earlier.
+    pub(crate) fn next_chance(&self) -> Instant {
         match self {
-            Self::Rate { ahead, free_at, .. } => Some(*free_at - *ahead),
-            Self::AckClocked { .. } => None,
+            Self::Rate {
+                ahead,
+                free_at,
+                turn_at,
+                ..
+            } => (*free_at - *ahead).min(*turn_at),
+            Self::AckClocked {
+                credit: 0,
+                refill_at,
+            } => *refill_at,
+            Self::AckClocked { .. } => Instant::ZERO,
         }
     }
 }
@@ -125,7 +200,7 @@ mod tests {
                 pacer.charge(now, 1_500);
                 packets += 1;
             }
-            now = pacer.next_chance().expect("the rate is known");
+            now = pacer.next_chance();
         }
         // 12 Mbit/s are 1,000 packets a second, and eight and the one under way may be ahead.
         assert!((1_250..=1_259).contains(&packets), "{packets} packets");
@@ -146,5 +221,75 @@ mod tests {
         assert!(pacer.allows(now));
         pacer.charge(now, 1_500);
         assert!(!pacer.allows(now));
+    }
+
+    #[test]
+    fn where_nothing_is_acknowledged_the_next_burst_comes_in_time() {
+        let mut pacer = Pacer::new(None);
+        let mut now = Instant::from_millis(1_000);
+        let mut bursts = [0; 3];
+        for burst in &mut bursts {
+            while pacer.allows(now) {
+                pacer.charge(now, 1_500);
+                *burst += 1;
+            }
+            assert_eq!(pacer.next_chance(), now + REFILL);
+            now = pacer.next_chance();
+        }
+        assert_eq!(bursts, [10, 10, 10]);
+    }
+
+    #[test]
+    fn what_waits_its_turn_pays_for_itself_and_for_one_before_it() {
+        let mut pacer = Pacer::new(None);
+        let now = Instant::from_millis(1_000);
+        while pacer.allows(now) {
+            pacer.charge(now, 1_500);
+        }
+        pacer.earn(1_000);
+        pacer.charge(now, 1_000);
+        assert!(pacer.allows(now));
+        pacer.charge(now, 1_000);
+        assert!(!pacer.allows(now));
+    }
+
+    #[test]
+    fn what_waits_gets_its_share_beside_a_flood() {
+        let mut pacer = Pacer::new(BitRate::from_bits_per_second(12_000_000));
+        let mut now = Instant::from_millis(1_000);
+        let mut sent = 0;
+        while now < Instant::from_millis(2_000) {
+            pacer.charge_passing(now, 15_000);
+            pacer.congested(now);
+            while pacer.allows(now) {
+                pacer.charge(now, 1_500);
+                sent += 1;
+            }
+            now += Duration::from_micros(100);
+        }
+        // An eighth of 1,250 packets.
+        assert!((150..=170).contains(&sent), "{sent} packets");
+    }
+
+    #[test]
+    fn a_flood_that_is_over_is_forgotten_within_a_second() {
+        let mut pacer = Pacer::new(BitRate::from_bits_per_second(1_000_000));
+        let mut now = Instant::from_millis(1_000);
+        for _ in 0..100_000 {
+            pacer.charge_passing(now, 1_500);
+        }
+        now += LONGEST_QUEUE + Duration::from_millis(12);
+        pacer.charge(now, 1_500);
+        assert!(pacer.allows(now));
+    }
+
+    #[test]
+    fn a_full_queue_ends_the_burst() {
+        let mut pacer = Pacer::new(None);
+        let now = Instant::from_millis(1_000);
+        pacer.charge(now, 1_500);
+        pacer.congested(now);
+        assert!(!pacer.allows(now));
+        assert!(pacer.allows(now + REFILL));
     }
 }

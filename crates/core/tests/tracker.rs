@@ -196,3 +196,28 @@ fn two_acknowledged_fins_or_a_rst_close_and_a_syn_opens_again() {
     watched.sees(FromLink, TcpFlags::RST, 9_001, 0, 0);
     assert_eq!(watched.flow.phase, Phase::Closed);
 }
+
+#[test]
+fn a_rst_that_the_receiver_would_not_obey_closes_nothing() {
+    let mut watched = Watched::established();
+    watched.sees(ToLink, TcpFlags::ACK, 1_001, 9_001, 3_000);
+    watched.sees(FromLink, TcpFlags::ACK, 9_001, 2_001, 0);
+    let rst = |seq| (ToLink, TcpFlags::RST, seq, 0, 0);
+    watched.refuses(rst(2_000), Oddity::InexactReset);
+    watched.refuses(rst(4_002), Oddity::InexactReset);
+    // Which of the three kilobytes on their way have arrived, nobody here knows.
+    watched.sees(ToLink, TcpFlags::RST, 3_001, 0, 0);
+    assert_eq!(watched.flow.phase, Phase::Closed);
+}
+
+#[test]
+fn a_client_that_gave_up_and_tries_again_is_a_new_connection() {
+    for isn in [1_000_000, 4_000_000_000] {
+        let mut watched = Watched::new();
+        watched.sees(ToLink, TcpFlags::SYN, 1_000, 0, 0);
+        watched.sees(ToLink, TcpFlags::SYN, isn, 0, 0);
+        watched.sees(FromLink, SYN_ACK, 9_000, isn + 1, 0);
+        assert_eq!(watched.flow.phase, Phase::Established);
+        assert!(!watched.flow.near.has_outstanding());
+    }
+}

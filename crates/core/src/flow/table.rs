@@ -15,6 +15,11 @@ use hashbrown::HashTable;
 #[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
 pub(crate) struct FlowIndex(u32);
 
+impl FlowIndex {
+    /// No flow's place comes before it.
+    pub(crate) const FIRST: Self = Self(0);
+}
+
 /// How long a flow may be idle, and who gives way first when the table is full.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum Shelf {
@@ -106,11 +111,6 @@ impl<T> FlowTable<T> {
     pub(crate) fn key(&self, index: FlowIndex) -> Option<FlowKey> {
         let slot = self.slots.get(index.0 as usize)?;
         slot.flow.is_some().then_some(slot.key)
-    }
-
-    /// Places of all flows, in an order that depends on nothing but what was done before.
-    pub(crate) fn indices(&self) -> impl Iterator<Item = FlowIndex> + use<T> {
-        (0..self.slots.len()).map(|slot| FlowIndex(u32::try_from(slot).unwrap_or(NIL)))
     }
 
     /// Enters a flow that is not in the table yet.

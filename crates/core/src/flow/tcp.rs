@@ -89,6 +89,8 @@ pub enum Oddity {
     StaleAcknowledgement,
     /// A SYN in the middle of a connection (RFC 5961, section 4).
     UnexpectedSyn,
+    /// A RST whose number the receiver cannot expect next (RFC 5961, section 3).
+    InexactReset,
     /// Flags that no host sends.
     BadFlags,
 }
@@ -192,6 +194,13 @@ impl TcpFlow {
                     return Err(Oddity::UnexpectedSyn);
                 }
             }
+            // The client gave up and tries again: the old SYN's numbers mean nothing any more.
+            Phase::Opening if !is_answer => {
+                let sender = self.sender(direction);
+                if sender.is_seen() && tcp.seq != sender.acked {
+                    *self = Self::new();
+                }
+            }
             Phase::Opening => {}
         }
         Ok(())
@@ -286,6 +295,12 @@ fn check_bounds(
     let reach_back = receiver.largest_window.max(MIN_TOLERANCE);
     if end.before(sender.next - reach_back) {
         return Err(Oddity::TooOld);
+    }
+    // A RST that the receiver does not expect just there is answered with a challenge, and the
+    // sender's next one is exact (RFC 5961, section 3.2).
+    let expected = tcp.seq.at_or_after(sender.acked) && tcp.seq.at_or_before(sender.next);
+    if tcp.has(TcpFlags::RST) && sender.is_seen() && !expected {
+        return Err(Oddity::InexactReset);
     }
     if tcp.has(TcpFlags::ACK) {
         if tcp.ack.after(receiver.next) {

@@ -48,13 +48,20 @@ impl Gateway {
             self.counters.odd_segments += 1;
             return Verdict::Pass;
         };
-        record.link = link;
+        let phase = record.tracked.phase;
+        let is_elsewhere = record.link != link;
+        let is_news = record.state != state.state;
         if state.state == LinkState::Down {
             record.tracked.rtt.discard();
         }
-        let phase = record.tracked.phase;
+        if is_elsewhere {
+            self.move_flow(index, link);
+        }
         if was == Phase::Closed && phase == Phase::Opening {
             self.replace_mechanism(index);
+        }
+        if is_news {
+            self.change_link_of(now, index, state);
         }
         self.flows.touch(now, index, shelf(phase));
         if direction == Direction::FromLink
@@ -72,7 +79,7 @@ impl Gateway {
         match verdict {
             Some(taken @ Verdict::Taken(_)) => taken,
             // Connections that open or abort while the link is down have no data to keep.
-            _ if tcp.flags.intersects(TcpFlags::SYN | TcpFlags::RST) => self.handle_other(crossing),
+            _ if stands_alone(tcp) => self.handle_other(crossing),
             _ => Verdict::Pass,
         }
     }
@@ -94,7 +101,7 @@ impl Gateway {
             LinkState::Up if self.others_wait(link) => TakeReason::BehindKept,
             LinkState::Up => return Verdict::Pass,
         };
-        self.keep_other(link, packet);
+        self.keep_other(link, state, packet);
         Verdict::Taken(reason)
     }
 
@@ -102,16 +109,18 @@ impl Gateway {
         self.schedules
             .iter()
             .find(|schedule| schedule.interface == link.interface)
-            .is_some_and(|schedule| schedule.others.has_waiting(|other| other == link))
+            .is_some_and(|schedule| schedule.others.wait_for(link))
     }
 
-    pub(super) fn keep_other(&mut self, link: LinkId, packet: &Packet) {
+    pub(super) fn keep_other(&mut self, link: LinkId, state: StateSince, packet: &Packet) {
         let limits = self.limits;
         let Some(schedule) = self.schedule(link.interface) else {
             return;
         };
         let evicted = schedule.others.keep(link, packet, &limits);
-        schedule.give_others_a_turn();
+        if state.state == LinkState::Up {
+            schedule.give_others_a_turn();
+        }
         self.counters.others_evicted += evicted;
     }
 
@@ -132,22 +141,24 @@ impl Gateway {
             state: crossing.state.state,
             mechanism: self.mechanism.for_flow(),
             deadline: None,
-            has_turn: false,
         };
-        match self.flows.admit(crossing.now, key, record) {
-            Admission::Admitted(index) => Some(index),
+        let index = match self.flows.admit(crossing.now, key, record) {
+            Admission::Admitted(index) => index,
             Admission::Displaced(index, displaced) => {
                 self.counters.flows_displaced += 1;
                 self.release(index, displaced);
-                Some(index)
+                index
             }
-        }
+        };
+        self.crossings.insert((crossing.link, index));
+        Some(index)
     }
 
-    pub(super) fn is_established(&self, index: FlowIndex) -> bool {
+    /// Whether both hosts of the flow were seen; it may have closed since.
+    pub(super) fn was_established(&self, index: FlowIndex) -> bool {
         self.flows
             .flow(index)
-            .is_some_and(|r| r.tracked.phase == Phase::Established)
+            .is_some_and(|record| record.tracked.phase != Phase::Opening)
     }
 
     /// The same addresses and ports carry another connection now.
@@ -160,6 +171,11 @@ impl Gateway {
             old.release(&mut self.budget);
         }
     }
+}
+
+/// A SYN or a RST: of use without what the connection has sent before.
+pub(super) const fn stands_alone(tcp: &TcpHeader) -> bool {
+    tcp.flags.intersects(TcpFlags::SYN.union(TcpFlags::RST))
 }
 
 const fn shelf(phase: Phase) -> Shelf {

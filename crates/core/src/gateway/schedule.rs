@@ -7,7 +7,7 @@ use crate::others::OtherTraffic;
 use crate::pace::Pacer;
 use crate::time::Instant;
 use crate::units::BitRate;
-use alloc::collections::VecDeque;
+use alloc::collections::{BTreeSet, VecDeque};
 
 /// Who may send next.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -24,6 +24,8 @@ pub(super) struct Schedule {
     pub(super) others: OtherTraffic,
     urgent: VecDeque<Turn>,
     data: VecDeque<Turn>,
+    /// The flows in these queues: each is there once, whatever becomes of it meanwhile.
+    queued: BTreeSet<FlowIndex>,
     others_have_turn: bool,
 }
 
@@ -35,14 +37,18 @@ impl Schedule {
             others: OtherTraffic::default(),
             urgent: VecDeque::new(),
             data: VecDeque::new(),
+            queued: BTreeSet::new(),
             others_have_turn: false,
         }
     }
 
-    pub(super) fn queue(&mut self, turn: Turn, waiting: Waiting) {
-        match waiting {
-            Waiting::Urgent => self.urgent.push_back(turn),
-            Waiting::Data => self.data.push_back(turn),
+    /// A flow takes part in the round, if it does not yet.
+    pub(super) fn give_flow_a_turn(&mut self, index: FlowIndex, waiting: Waiting) {
+        if self.queued.insert(index) {
+            match waiting {
+                Waiting::Urgent => self.urgent.push_back(Turn::Flow(index)),
+                Waiting::Data => self.data.push_back(Turn::Flow(index)),
+            }
         }
     }
 
@@ -56,20 +62,18 @@ impl Schedule {
 
     pub(super) fn next_turn(&mut self) -> Option<Turn> {
         let turn = self.urgent.pop_front().or_else(|| self.data.pop_front())?;
-        if turn == Turn::Others {
-            self.others_have_turn = false;
+        match &turn {
+            Turn::Others => self.others_have_turn = false,
+            Turn::Flow(index) => {
+                self.queued.remove(index);
+            }
         }
         Some(turn)
     }
 
-    /// When the next turn may be taken; `None` if nothing waits, or only an acknowledgement can
-    /// tell.
+    /// When the next turn may be taken; `None` if nothing waits.
     pub(super) fn next_chance(&self) -> Option<Instant> {
         let waits = !self.urgent.is_empty() || !self.data.is_empty();
-        if waits {
-            self.pacer.next_chance()
-        } else {
-            None
-        }
+        waits.then(|| self.pacer.next_chance())
     }
 }

@@ -17,7 +17,7 @@ impl Gateway {
                 };
                 match turn {
                     Turn::Others => self.send_other(now, place),
-                    Turn::Flow(index) => self.send_for_flow(now, index),
+                    Turn::Flow(index) => self.send_for_flow(now, index, place),
                 }
             }
         }
@@ -45,12 +45,14 @@ impl Gateway {
         );
     }
 
-    fn send_for_flow(&mut self, now: Instant, index: FlowIndex) {
-        let Some(record) = self.flows.flow_mut(index) else {
+    /// The flow may be gone by now, or have moved to another interface and have its turn there.
+    fn send_for_flow(&mut self, now: Instant, index: FlowIndex, place: usize) {
+        let Some(link) = self.flows.flow(index).map(|record| record.link) else {
             return;
         };
-        record.has_turn = false;
-        let link = record.link;
+        if link.interface != self.schedules[place].interface {
+            return;
+        }
         let Some(state) = self.links.state(link) else {
             return;
         };
@@ -73,8 +75,9 @@ impl Gateway {
             (Direction::ToLink, SendReason::NewestAck) => self.counters.acks_resent += 1,
             (Direction::ToLink, _) => self.counters.resent += 1,
         }
-        if direction == Direction::ToLink {
-            self.charge(now, link, packet.total_len());
+        // What this side is handed is spread as well: the answers go onto the link.
+        if let Some(schedule) = self.schedule(link.interface) {
+            schedule.pacer.charge(now, packet.total_len());
         }
         self.outbox.push_back(Transmit {
             link,

@@ -38,6 +38,8 @@ pub(crate) enum Sent {
 
 pub(crate) struct Path {
     pub(crate) gateway: Gateway,
+    /// Where packets cross from now on.
+    pub(crate) link: LinkId,
     now: Instant,
     port: u16,
     /// TSval of what the near host sends, in milliseconds of virtual time.
@@ -50,15 +52,24 @@ impl Path {
     }
 
     pub(crate) fn with_limits(mechanism: PathMechanismKind, limits: Limits) -> Self {
+        let rate = BitRate::from_bits_per_second(10_000_000);
+        Self::with_rate(mechanism, limits, rate)
+    }
+
+    pub(crate) fn with_rate(
+        mechanism: PathMechanismKind,
+        limits: Limits,
+        rate: Option<BitRate>,
+    ) -> Self {
         let mut gateway = Gateway::new(GatewayConfig {
             mechanism,
             limits,
             seed: 1,
         });
-        let rate = BitRate::from_bits_per_second(10_000_000);
         gateway.add_link(Instant::ZERO, LINK.interface, LinkConfig { rate });
         Self {
             gateway,
+            link: LINK,
             now: Instant::ZERO,
             port: 5_000,
             clock: 0,
@@ -127,9 +138,9 @@ impl Path {
         self.change(LinkState::Up);
     }
 
-    fn change(&mut self, state: LinkState) {
+    pub(crate) fn change(&mut self, state: LinkState) {
         let event = LinkEvent {
-            link: LINK,
+            link: self.link,
             state,
             indicator: Indicator::Carrier,
         };
@@ -242,14 +253,19 @@ impl Path {
     /// The link reports that it dropped these bytes, which had been put on it.
     pub(crate) fn dropped(&mut self, first: u32, len: u32) {
         let packet = self.data_packet(first, len);
+        self.drop_packet(&packet);
+    }
+
+    /// The link reports that it dropped this packet, which had been put on it.
+    pub(crate) fn drop_packet(&mut self, packet: &Packet) {
         self.gateway
-            .handle_drop(self.now, LINK, &packet, DropCause::Outage);
+            .handle_drop(self.now, self.link, packet, DropCause::Outage);
     }
 
     pub(crate) fn near_sends(&mut self, packet: &Packet) -> Option<TakeReason> {
         match self
             .gateway
-            .handle_packet(self.now, LINK, Direction::ToLink, packet)
+            .handle_packet(self.now, self.link, Direction::ToLink, packet)
         {
             Verdict::Pass => None,
             Verdict::Taken(reason) => Some(reason),
@@ -259,7 +275,7 @@ impl Path {
     pub(crate) fn far_sends(&mut self, packet: &Packet) {
         let verdict = self
             .gateway
-            .handle_packet(self.now, LINK, Direction::FromLink, packet);
+            .handle_packet(self.now, self.link, Direction::FromLink, packet);
         assert_eq!(
             verdict,
             Verdict::Pass,

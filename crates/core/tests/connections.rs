@@ -1,0 +1,269 @@
+//! How connections begin, end and follow one another while links go and come.
+
+mod path;
+
+use outlast_core::limits::Limits;
+use outlast_core::mechanisms::path::{PathMechanismKind, SendReason, TakeReason};
+use outlast_core::time::Duration;
+use outlast_core::units::ByteCount;
+use outlast_wire::{ModelledPayload, Packet, TcpFlags, TcpHeader};
+use path::{MSS, Path, Sent};
+
+const TAKEN: Option<TakeReason> = Some(TakeReason::LinkDown);
+
+fn hold() -> Path {
+    Path::established(PathMechanismKind::Hold)
+}
+
+/// The same segment with these changes.
+fn changed(packet: &Packet, change: impl FnOnce(&mut TcpHeader)) -> Packet {
+    let mut header = packet.tcp().expect("a segment").clone();
+    change(&mut header);
+    let header_of = packet.header();
+    let payload = ModelledPayload::default();
+    Packet::modelled_tcp(header_of.ip, header, payload, header_of.payload_len)
+}
+
+fn with_fin(packet: &Packet) -> Packet {
+    changed(packet, |tcp| tcp.flags = tcp.flags | TcpFlags::FIN)
+}
+
+#[test]
+fn a_new_connection_on_the_same_ports_begins_with_nothing() {
+    let mut path = hold();
+    path.down();
+    for n in 0..5 {
+        path.data(n * MSS, MSS);
+    }
+    assert_eq!(path.rst(5 * MSS), TAKEN);
+    path.up();
+    assert!(matches!(path.sent()[..], [Sent::Control(_)]));
+    path.after_ms(50);
+    path.open();
+    path.after_ms(60_000);
+    assert_eq!(path.sent(), [], "nothing of the first one is left");
+    // And the second is as good as any.
+    path.down();
+    assert_eq!(path.data(0, MSS), TAKEN);
+    path.up();
+    assert_eq!(path.sent().len(), 1);
+    path.far_ack(MSS);
+    assert_eq!(path.gateway.held(), ByteCount(0));
+}
+
+#[test]
+fn a_connection_attempt_that_failed_does_not_spoil_the_next() {
+    let mut path = Path::new(PathMechanismKind::Hold);
+    let syn = path.data_packet(0, 0);
+    for isn in [5_000, 3_000_000_000] {
+        let attempt = changed(&syn, |tcp| {
+            tcp.flags = TcpFlags::SYN;
+            tcp.seq.0 = isn;
+        });
+        assert_eq!(path.near_sends(&attempt), None);
+        path.after_ms(30_000);
+    }
+    path.open();
+    path.down();
+    assert_eq!(path.data(0, MSS), TAKEN);
+}
+
+#[test]
+fn flows_displaced_during_an_outage_take_nothing_with_them() {
+    const FLOWS: u16 = 20;
+    let limits = Limits {
+        flows: 10,
+        ..Limits::default()
+    };
+    let mut path = Path::with_limits(PathMechanismKind::Hold, limits);
+    path.down();
+    for port in 0..FLOWS {
+        // Opened before the outage, as far as the hosts are concerned.
+        path.use_port(6_000 + port);
+        path.up();
+        path.open();
+        path.down();
+        assert_eq!(path.data(0, MSS), TAKEN);
+    }
+    assert_eq!(path.gateway.counters().flows_displaced, 10);
+    path.sent();
+    path.up();
+    path.after_ms(20);
+    let mut ports = path.sent_ports();
+    ports.sort_unstable();
+    ports.dedup();
+    assert_eq!(ports, Vec::from_iter(6_010..6_020));
+    // One that gave way is known again once both its hosts are heard.
+    path.use_port(6_000);
+    assert_eq!(path.data(0, MSS), None);
+    path.far_ack(MSS);
+    path.down();
+    assert_eq!(path.data(MSS, MSS), TAKEN);
+    path.up();
+    path.after_ms(10_000_000);
+    let gateway = &path.gateway;
+    assert_eq!((gateway.flows(), gateway.held()), (0, ByteCount(0)));
+}
+
+#[test]
+fn a_rst_from_the_far_side_frees_what_is_held() {
+    let mut path = hold();
+    path.data(0, MSS);
+    path.down();
+    for n in 1..5 {
+        assert_eq!(path.data(n * MSS, MSS), TAKEN);
+    }
+    // Sent before the link went down, it comes late: behind a tunnel, or another way.
+    let rst = changed(&path.far_packet_acking(MSS, &[]), |tcp| {
+        tcp.flags = TcpFlags::RST | TcpFlags::ACK;
+    });
+    path.far_sends(&rst);
+    assert_eq!(path.gateway.held(), ByteCount(0));
+    path.up();
+    path.after_ms(600_000);
+    assert_eq!(path.sent(), []);
+}
+
+#[test]
+fn a_forged_rst_frees_nothing() {
+    let mut path = hold();
+    path.far_data(0, MSS);
+    path.down();
+    assert_eq!(path.data(0, MSS), TAKEN);
+    for seq in [20_000u32, 60_000, 100_000u32.wrapping_neg()] {
+        let rst = changed(&path.far_data_packet(seq, 0), |tcp| {
+            tcp.flags = TcpFlags::RST;
+        });
+        path.far_sends(&rst);
+    }
+    assert!(path.gateway.held() > ByteCount(0));
+    path.up();
+    assert!(path.sent().contains(&Sent::Data(0, MSS, 0)));
+}
+
+#[test]
+fn data_with_fin_is_held_and_delivered() {
+    let mut path = hold();
+    path.down();
+    let last = with_fin(&path.data_packet(0, MSS));
+    assert_eq!(path.near_sends(&last), TAKEN);
+    path.up();
+    assert_eq!(path.sent(), [Sent::Data(0, MSS, 0)]);
+    // All data, but not the FIN: it is not over.
+    path.far_ack(MSS);
+    assert!(path.gateway.held() > ByteCount(0));
+    path.far_ack(MSS + 1);
+    assert_eq!(path.gateway.held(), ByteCount(0));
+}
+
+#[test]
+fn a_connection_half_closed_by_the_near_host_still_hears_of_data() {
+    let mut path = hold();
+    let fin = with_fin(&path.data_packet(0, 0));
+    assert_eq!(path.near_sends(&fin), None);
+    path.after_ms(40);
+    path.far_ack(1);
+    path.far_data(0, MSS);
+    path.down();
+    let ack = changed(&path.near_ack_packet(MSS), |tcp| tcp.seq += 1);
+    assert_eq!(path.near_sends(&ack), TAKEN);
+    path.after_ms(1_000);
+    path.up();
+    assert_eq!(path.sent(), [Sent::Ack(MSS)]);
+}
+
+#[test]
+fn a_connection_half_closed_by_the_far_host_still_delivers() {
+    let mut path = hold();
+    let fin = with_fin(&path.far_data_packet(0, 0));
+    path.far_sends(&fin);
+    assert_eq!(path.near_ack(1), None);
+    path.after_ms(500);
+    path.down();
+    assert_eq!(path.data(0, MSS), TAKEN);
+    let last = with_fin(&path.data_packet(MSS, MSS));
+    assert_eq!(path.near_sends(&last), TAKEN);
+    path.up();
+    path.after_ms(10);
+    assert_eq!(
+        path.sent(),
+        [Sent::Data(0, MSS, 500), Sent::Data(MSS, MSS, 500)]
+    );
+}
+
+#[test]
+fn the_last_acknowledgement_of_all_is_not_lost_with_the_link() {
+    let mut path = hold();
+    let fin = with_fin(&path.data_packet(0, 0));
+    assert_eq!(path.near_sends(&fin), None);
+    let far_fin = changed(&with_fin(&path.far_data_packet(0, 0)), |tcp| tcp.ack += 1);
+    path.far_sends(&far_fin);
+    let last = changed(&path.near_ack_packet(1), |tcp| tcp.seq += 1);
+    assert_eq!(path.near_sends(&last), None);
+    path.after_ms(200);
+    path.down();
+    path.drop_packet(&last);
+    path.up();
+    assert_eq!(path.sent(), [Sent::Ack(1)]);
+}
+
+#[test]
+fn what_the_link_drops_of_half_a_connection_is_not_kept() {
+    let mut path = Path::new(PathMechanismKind::Hold);
+    path.down();
+    for n in 0..5 {
+        assert_eq!(path.data(n * MSS, MSS), None);
+        path.dropped(n * MSS, MSS);
+    }
+    let gateway = &path.gateway;
+    let kept = (gateway.held(), gateway.held_other());
+    assert_eq!(kept, (ByteCount(0), ByteCount(0)));
+    path.up();
+    path.after_ms(60_000);
+    assert_eq!(path.sent(), []);
+}
+
+#[test]
+fn a_syn_that_the_link_drops_goes_out_once_it_is_back() {
+    let mut path = Path::new(PathMechanismKind::Hold);
+    assert_eq!(path.syn(), None);
+    path.down();
+    let syn = changed(&path.data_packet(0, 0), |tcp| {
+        tcp.flags = TcpFlags::SYN;
+        tcp.seq.0 -= 1;
+    });
+    path.drop_packet(&syn);
+    path.up();
+    assert!(matches!(path.sent()[..], [Sent::Control(_)]));
+}
+
+/// The far host's window is closed: it answers, and takes nothing.
+#[test]
+fn kicks_of_a_peer_with_a_closed_window_back_off() {
+    let mut path = hold();
+    path.data(0, MSS);
+    path.after_ms(40);
+    let closed = changed(&path.far_packet_acking(MSS, &[]), |tcp| tcp.window = 0);
+    path.far_sends(&closed);
+    path.down();
+    // A zero-window probe (RFC 9293, section 3.8.6.1).
+    assert_eq!(path.data(MSS, 1), TAKEN);
+    path.up();
+    assert_eq!(path.sent_with_reasons()[0].1, SendReason::Kept);
+    let mut kicks = Vec::new();
+    let up = path.now();
+    while path.now().since(up) < Duration::from_secs(120) {
+        path.after_ms(20);
+        for _ in path.sent() {
+            kicks.push(path.now().since(up));
+            path.far_sends(&closed);
+        }
+    }
+    let pauses: Vec<_> = kicks.windows(2).map(|pair| pair[1] - pair[0]).collect();
+    assert!(pauses.is_sorted(), "pauses {pauses:?}");
+    assert!((8..20).contains(&kicks.len()), "kicks after {kicks:?}");
+    // The window opens, and the byte is taken.
+    path.far_ack(MSS + 1);
+    path.after_ms(600_000);
+    assert_eq!(path.sent(), []);
+}

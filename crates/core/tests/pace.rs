@@ -1,0 +1,98 @@
+//! At which pace what waits goes out, and that it does.
+
+mod path;
+
+use outlast_core::limits::Limits;
+use outlast_core::mechanisms::path::{Level, PathMechanismKind, TakeReason};
+use path::{MSS, Path, Sent};
+
+fn rate_unknown() -> Path {
+    Path::with_rate(PathMechanismKind::Hold, Limits::default(), None)
+}
+
+#[test]
+fn datagrams_go_out_although_nothing_is_ever_acknowledged() {
+    let mut path = rate_unknown();
+    path.down();
+    for _ in 0..50 {
+        path.datagram(1_172);
+    }
+    path.up();
+    let at_once = path.sent().len();
+    assert!(
+        (10..=13).contains(&at_once),
+        "{at_once} packets of 1,200 bytes"
+    );
+    // One that waits its turn brings another with it.
+    assert_eq!(path.datagram(1_172), Some(TakeReason::BehindKept));
+    assert_eq!(path.sent().len(), 2);
+    path.after_ms(1_000);
+    assert_eq!(path.sent().len(), 51 - at_once - 2);
+    assert_eq!(path.datagram(1_172), None);
+}
+
+#[test]
+fn a_flow_whose_first_burst_is_lost_is_kicked_and_not_cut_off() {
+    let mut path = rate_unknown();
+    path.open();
+    path.down();
+    for n in 0..40 {
+        path.data(n * MSS, MSS);
+    }
+    path.up();
+    assert!(path.sent().len() < 20);
+    // Nothing of it arrives, and nothing is ever acknowledged.
+    path.after_ms(10_000);
+    assert!(path.sent().len() >= 20);
+    // While something waits, what the sender tries itself brings it forward.
+    path.data(40 * MSS, MSS);
+    path.after_ms(200);
+    assert!(
+        path.sent().contains(&Sent::Data(40 * MSS, MSS, 11_040)) || path.data(0, MSS).is_none()
+    );
+}
+
+#[test]
+fn acknowledgements_that_nobody_acknowledges_leave_something_for_a_kick() {
+    let mut path = rate_unknown();
+    path.open();
+    for n in 0..1_000 {
+        path.far_data(n * 10, 10);
+        path.near_ack(n * 10 + 10);
+    }
+    path.after_ms(1_000);
+    path.down();
+    path.data(0, MSS);
+    path.up();
+    assert_eq!(path.sent().len(), 1);
+    for _ in 0..200 {
+        path.near_ack(10_000);
+    }
+    path.sent();
+    path.after_ms(2_000);
+    assert!(path.sent().contains(&Sent::Data(0, MSS, 1_040)));
+}
+
+#[test]
+fn what_is_re_received_is_spread_as_well() {
+    const FLOWS: u16 = 2_000;
+    let mechanism = PathMechanismKind::SmartLink(Level::Two);
+    let mut path = Path::new(mechanism);
+    for port in 0..FLOWS {
+        path.use_port(10_000 + port);
+        path.open();
+        path.data(0, MSS);
+        path.far_ack(MSS);
+    }
+    path.down();
+    for port in 0..FLOWS {
+        path.use_port(10_000 + port);
+        path.data(MSS, MSS);
+    }
+    path.up();
+    // Eight packets of 1,500 bytes ahead are 300 of 40.
+    let at_once = path.sent().len();
+    assert!(at_once <= 301, "{at_once} packets at once");
+    path.after_ms(1_000);
+    assert_eq!(at_once + path.sent().len(), 5 * usize::from(FLOWS));
+}
