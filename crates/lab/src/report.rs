@@ -171,20 +171,14 @@ fn outages(
     let Some(started) = measured.started else {
         return Vec::new();
     };
-    let outages = scenario.link_config(index).outages_until(elapsed);
-    let mut results = Vec::with_capacity(outages.len());
-    for (number, outage) in outages.iter().enumerate() {
-        let mut result = OutageResult::new(outage);
+    let mut results = Vec::new();
+    for outage in scenario.link_config(index).outages_until(elapsed) {
+        let mut result = OutageResult::new(&outage);
         if let Some(end) = outage.end {
             let back = started + end;
-            let until = outages
-                .get(number + 1)
-                .map_or(ended, |next| started + next.start);
-            let resumed = measured
-                .deliveries
-                .first_since(back)
-                .filter(|&at| at <= until);
-            result.resume_s = resumed.map(|at| at.since(back).as_secs_f64());
+            let resumed = measured.deliveries.first_since(back);
+            let in_time = resumed.filter(|&at| at <= ended);
+            result.resume_s = in_time.map(|at| at.since(back).as_secs_f64());
         }
         results.push(result);
     }

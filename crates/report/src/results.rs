@@ -110,7 +110,8 @@ pub fn resume_times(run: &RunResult) -> impl Iterator<Item = Option<f64>> {
     let fair = |(outage, end): (&OutageResult, f64)| {
         let up_s = outage.start_s + outage.length_s?;
         let has_time = end - up_s >= run.settings.round_trip_s;
-        (outage.resume_s.is_some() || has_time).then_some(outage.resume_s)
+        let in_time = outage.resume_s.is_some_and(|resume| up_s + resume <= end);
+        (in_time || has_time).then_some(outage.resume_s)
     };
     outages.iter().zip(ends).filter_map(fair)
 }

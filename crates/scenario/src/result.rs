@@ -78,7 +78,7 @@ pub struct OutageResult {
     /// How long it lasted; `null` if it had no end.
     pub length_s: Option<f64>,
     /// From link-up until the receiving application first got bytes that it did not have; `null`
-    /// if it got none before the next outage or the end of the run.
+    /// if it got none before the end of the run. Further outages in between count.
     pub resume_s: Option<f64>,
 }
 

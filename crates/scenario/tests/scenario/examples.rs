@@ -24,6 +24,7 @@ fn every_example_is_sound() {
     let expected = [
         "bus tunnel",
         "curl download",
+        "demo",
         "interactive desktop",
         "recorded cell",
         "satellite pass",
