@@ -195,7 +195,8 @@ impl Gateway {
     }
 
     /// The link dropped `packet`, which the gateway had passed or sent towards it. Only the
-    /// link's own end can know; what is lost on the way is never reported.
+    /// link's own end can know; what is lost on the way is never reported. Of a connection that
+    /// was not seen in both directions only a SYN or a RST is kept.
     pub fn handle_drop(&mut self, now: Instant, link: LinkId, packet: &Packet, cause: DropCause) {
         let Some(state) = self.links.state(link) else {
             return;

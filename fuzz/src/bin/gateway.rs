@@ -59,8 +59,8 @@ struct World {
     now: Instant,
     connections: Vec<Connection>,
     shown: Shown,
-    /// What has passed towards a link, for the link to drop.
-    passed: VecDeque<(LinkId, Packet)>,
+    /// What went towards a link, for the link to drop.
+    on_link: VecDeque<(LinkId, Packet)>,
     /// What the gateway took and may still owe; only watched at the end.
     owed: Option<Vec<Packet>>,
     transmitted: u64,
@@ -134,7 +134,7 @@ impl World {
             now: Instant::from_millis(10),
             connections: (0..CONNECTIONS).map(Connection::new).collect(),
             shown: Shown::default(),
-            passed: VecDeque::new(),
+            on_link: VecDeque::new(),
             owed: None,
             transmitted: 0,
         }
@@ -201,7 +201,7 @@ impl World {
                     0 => DropCause::Congestion,
                     _ => DropCause::Outage,
                 };
-                if let Some((link, packet)) = self.passed.get(usize::from(a)).cloned() {
+                if let Some((link, packet)) = self.on_link.get(usize::from(a)).cloned() {
                     self.gateway.handle_drop(self.now, link, &packet, cause);
                 }
             }
@@ -272,10 +272,7 @@ impl World {
             .gateway
             .handle_packet(self.now, link, direction, packet);
         match (verdict, direction) {
-            (Verdict::Pass, ToLink) => {
-                self.passed.push_front((link, packet.clone()));
-                self.passed.truncate(64);
-            }
+            (Verdict::Pass, ToLink) => self.put_on_link(link, packet.clone()),
             (Verdict::Pass, FromLink) => {}
             (Verdict::Taken(_), FromLink) => panic!("what has crossed the link is passed on"),
             (Verdict::Taken(reason), ToLink) => {
@@ -290,6 +287,11 @@ impl World {
             let is_tcp_data = packet.tcp().is_some_and(|tcp| !is_lone(tcp.flags));
             assert!(!is_tcp_data, "kept like a datagram: {packet:?}");
         }
+    }
+
+    fn put_on_link(&mut self, link: LinkId, packet: Packet) {
+        self.on_link.push_front((link, packet));
+        self.on_link.truncate(64);
     }
 
     /// Time passes; the driver is on time.
@@ -344,6 +346,9 @@ impl World {
             }
             if let Some(owed) = &mut self.owed {
                 owed.retain(|owed| owed != packet);
+            }
+            if transmit.direction == ToLink {
+                self.put_on_link(transmit.link, transmit.packet);
             }
         }
         while self.gateway.poll_event().is_some() {}
