@@ -215,8 +215,11 @@ impl Gateway {
                 let index = FlowKey::of_tcp(packet.header(), Direction::ToLink)
                     .and_then(|key| self.flows.find(&key))
                     .filter(|index| self.was_established(*index));
-                if let Some(index) = index {
-                    self.with_mechanism(now, index, state, |mechanism, cx| {
+                // The flow may have moved to another link since.
+                let own = index.and_then(|index| self.flows.flow(index));
+                let own = own.and_then(|record| self.links.state(record.link));
+                if let (Some(index), Some(own)) = (index, own) {
+                    self.with_mechanism(now, index, own, |mechanism, cx| {
                         mechanism.handle_drop(cx, packet);
                     });
                 }

@@ -360,3 +360,31 @@ fn copies_older_than_what_the_receiver_echoes_are_not_sent() {
     path.after_ms(10);
     assert_eq!(path.sent(), [Sent::Data(2 * MSS, MSS, 305)]);
 }
+
+#[test]
+fn an_echo_of_what_was_never_sent_changes_nothing() {
+    let mut path = hold();
+    path.down();
+    for n in 0..3 {
+        path.data(n * MSS, MSS);
+    }
+    path.far_ack_echoing(0, 1_000_000);
+    path.up();
+    path.after_ms(10);
+    assert_eq!(bytes_of(&path.sent()), [0, 1, 2]);
+}
+
+#[test]
+fn a_drop_that_is_told_after_link_up_is_mended_at_once() {
+    let mut path = hold();
+    path.data(0, MSS);
+    path.after_ms(40);
+    path.far_ack(MSS);
+    path.after_ms(1_000);
+    path.down();
+    path.up();
+    path.data(MSS, MSS);
+    path.dropped(MSS, MSS);
+    path.after_ms(5);
+    assert_eq!(bytes_of(&path.sent()), [1]);
+}

@@ -11,7 +11,7 @@ use outlast_core::link::Direction;
 use outlast_core::mechanisms::path::{Level, PathMechanismKind, TakeReason};
 use outlast_core::units::ByteCount;
 use outlast_wire::Packet;
-use path::{MSS, Path};
+use path::{LITTLE, MSS, Path};
 use proptest::prelude::*;
 
 #[derive(Clone, Copy, Debug)]
@@ -222,7 +222,7 @@ proptest! {
         model.hear(&all);
         model.check_sent()?;
         if mechanism == PathMechanismKind::Hold {
-            prop_assert_eq!(model.path.gateway.held(), ByteCount(0));
+            prop_assert!(model.path.gateway.held() <= LITTLE);
         }
     }
 

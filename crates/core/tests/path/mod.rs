@@ -11,7 +11,7 @@ use outlast_core::link::{
 };
 use outlast_core::mechanisms::path::{PathMechanismKind, SendReason, TakeReason, Verdict};
 use outlast_core::time::{Duration, Instant};
-use outlast_core::units::BitRate;
+use outlast_core::units::{BitRate, ByteCount};
 use outlast_wire::tcp::{SackBlock, TcpOptions, Timestamps};
 use outlast_wire::{IpHeader, ModelledPayload, Packet, SeqNumber, TcpFlags, TcpHeader, UdpHeader};
 use std::net::Ipv4Addr;
@@ -35,6 +35,9 @@ pub(crate) enum Sent {
     /// A SYN or RST towards the link.
     Control(TcpFlags),
 }
+
+/// What stays of a connection that owes nothing: at most its newest acknowledgement each way.
+pub(crate) const LITTLE: ByteCount = ByteCount(600);
 
 pub(crate) struct Path {
     pub(crate) gateway: Gateway,

@@ -25,7 +25,9 @@
 //! it falls back to the one packet of the smart link layer until that has been recovered from.
 
 mod episode;
+mod latest;
 mod nudge;
+mod stamp;
 mod window;
 
 use super::smart_link::KeptPacket;
@@ -36,8 +38,10 @@ use crate::link::{Direction, LinkState};
 use crate::time::Instant;
 use alloc::boxed::Box;
 use episode::{Episode, Kick};
+use latest::Latest;
 use nudge::Nudge;
 use outlast_wire::{Packet, SeqNumber, TcpFlags, TcpHeader};
+use stamp::Stamp;
 use window::{Fate, Full, Window};
 
 pub(super) const INFO: Info = Info {
@@ -58,6 +62,8 @@ pub(super) struct Hold {
     newest_ack: NewestAck,
     episode: Option<Box<Episode>>,
     nudge: Nudge,
+    /// The newest timestamp that the near host has sent.
+    near_clock: Option<Stamp>,
 }
 
 /// What is kept of the data sent towards the link.
@@ -82,21 +88,11 @@ impl Default for Kept {
 /// The newest pure acknowledgement that went towards the link.
 #[derive(Debug, Default)]
 struct NewestAck {
-    packet: Option<Box<Packet>>,
+    packet: Latest,
     passed_at: Instant,
     /// The link may have dropped it.
     owed: bool,
     copies_left: u8,
-}
-
-impl NewestAck {
-    fn note(&mut self, packet: &Packet, now: Instant) {
-        match &mut self.packet {
-            Some(kept) => kept.as_mut().clone_from(packet),
-            None => self.packet = Some(Box::new(packet.clone())),
-        }
-        self.passed_at = now;
-    }
 }
 
 impl PathMechanism for Hold {
@@ -110,9 +106,13 @@ impl PathMechanism for Hold {
         let Some(tcp) = packet.tcp() else {
             return Verdict::Pass;
         };
+        if direction == Direction::ToLink {
+            self.near_clock = Stamp::newest(self.near_clock, tcp);
+        }
         match direction {
             Direction::FromLink => {
-                self.nudge.note(packet, cx.flow.near.has_outstanding());
+                self.nudge
+                    .note(packet, cx.flow.near.has_outstanding(), cx.budget);
                 self.hear(cx, tcp, observation);
                 Verdict::Pass
             }
@@ -130,11 +130,15 @@ impl PathMechanism for Hold {
         }
     }
 
-    fn handle_drop(&mut self, _cx: &mut Context<'_>, packet: &Packet) {
+    fn handle_drop(&mut self, cx: &mut Context<'_>, packet: &Packet) {
         if packet.sequence_len() == 0 {
             self.newest_ack.owed = true;
         } else if let Kept::Window(window) = &mut self.kept {
             window.mark_dropped(packet);
+        }
+        // Told only when the link is back already: what was kept is not to wait for the next time.
+        if cx.link.state == LinkState::Up && self.episode.is_none() {
+            self.begin_episode(cx);
         }
     }
 
@@ -181,7 +185,7 @@ impl PathMechanism for Hold {
             self.newest_ack.copies_left -= 1;
             self.newest_ack.owed = false;
             (
-                self.newest_ack.packet.as_deref()?.clone(),
+                self.newest_ack.packet.packet()?.clone(),
                 SendReason::NewestAck,
             )
         } else {
@@ -212,9 +216,10 @@ impl PathMechanism for Hold {
 
     fn release(&mut self, budget: &mut Budget) {
         self.kept.clear(budget);
+        self.newest_ack.packet.clear(budget);
         self.newest_ack = NewestAck::default();
         self.episode = None;
-        self.nudge = Nudge::default();
+        self.nudge.clear(budget);
     }
 }
 
@@ -226,8 +231,8 @@ impl Hold {
         match &mut self.kept {
             Kept::Window(window) => {
                 window.acknowledge(acked, cx.budget);
-                if let Some(timestamps) = tcp.options.timestamps {
-                    window.hear_echo(timestamps.echo, cx.budget);
+                if let Some(echo) = self.near_clock.and_then(|clock| clock.echoed_by(tcp)) {
+                    window.hear_echo(echo, cx.budget);
                 }
                 window.selectively_acknowledge(&tcp.options.sack);
             }
@@ -251,7 +256,9 @@ impl Hold {
         if tcp.has(TcpFlags::ACK) && episode.heard_acknowledgement() {
             self.kept.settle_doubt(episode.target());
         }
-        let moved = observation.newly_acked > 0 || observation.new_data || observation.repeated;
+        // Where nothing is kept, whatever the far host sends shows that it is awake.
+        let is_awake = observation.new_data || observation.repeated;
+        let moved = observation.newly_acked > 0 || (is_awake && self.kept.is_empty());
         if moved && let Some(after) = episode.moved(cx.now, cx.flow.rtt.patience()) {
             *cx.resumed = Some(after);
             cx.counters.resumes += 1;
@@ -264,7 +271,8 @@ impl Hold {
 
     fn send_ack(&mut self, cx: &mut Context<'_>, packet: &Packet) -> Verdict {
         let superseded = self.newest_ack.owed;
-        self.newest_ack.note(packet, cx.now);
+        self.newest_ack.packet.replace(packet, cx.budget);
+        self.newest_ack.passed_at = cx.now;
         match cx.link.state {
             LinkState::Up => {
                 self.newest_ack.owed = false;
@@ -359,7 +367,7 @@ impl Hold {
         self.episode = None;
         self.newest_ack.copies_left = 0;
         if cx.now.since(self.newest_ack.passed_at) < cx.flow.rtt.patience() {
-            self.newest_ack.owed |= self.newest_ack.packet.is_some();
+            self.newest_ack.owed |= self.newest_ack.packet.packet().is_some();
         }
         if let Kept::Window(window) = &mut self.kept {
             window.mark_resent_as_transmitted();
@@ -367,7 +375,7 @@ impl Hold {
     }
 
     fn begin_episode(&mut self, cx: &mut Context<'_>) {
-        let owes_ack = self.newest_ack.owed && self.newest_ack.packet.is_some();
+        let owes_ack = self.newest_ack.owed && self.newest_ack.packet.packet().is_some();
         if !owes_ack && self.kept.is_empty() {
             return;
         }
@@ -406,7 +414,7 @@ impl Hold {
             Kick::GiveUp => self.episode = None,
             Kick::Again => {
                 cx.counters.kicks_repeated += 1;
-                if self.newest_ack.packet.is_some() && !has_data {
+                if self.newest_ack.packet.packet().is_some() && !has_data {
                     self.newest_ack.copies_left = REPEATED_ACKS;
                 }
                 match &mut self.kept {

@@ -12,9 +12,10 @@
 //! the link carries at most [`MOST`] small packets for each outage and flow.
 
 use super::super::{Outgoing, SendReason};
+use super::latest::Latest;
+use crate::limits::Budget;
 use crate::link::{Direction, LinkState, StateSince};
 use crate::time::{Duration, Instant};
-use alloc::boxed::Box;
 use outlast_wire::{Packet, TcpFlags};
 
 /// Between two nudges: PROBE_RTT takes 200 ms, so that one is over before the next.
@@ -25,7 +26,7 @@ const MOST: u8 = 42;
 /// The far host's last acknowledgement, and when the near host hears it again.
 #[derive(Debug, Default)]
 pub(super) struct Nudge {
-    last_heard: Option<Box<Packet>>,
+    last_heard: Latest,
     next: Option<Instant>,
     is_due: bool,
     given: u8,
@@ -34,21 +35,19 @@ pub(super) struct Nudge {
 impl Nudge {
     /// A segment came from the far host. Only pure acknowledgements are of use, and only to a
     /// sender that waits for one.
-    pub(super) fn note(&mut self, packet: &Packet, sender_waits: bool) {
-        let Some(tcp) = packet.tcp() else { return };
+    pub(super) fn note(&mut self, packet: &Packet, sender_waits: bool, budget: &mut Budget) {
+        let is_pure = packet.sequence_len() == 0
+            && packet.tcp().is_some_and(|tcp| tcp.flags == TcpFlags::ACK);
         if !sender_waits {
-            self.last_heard = None;
-        } else if tcp.flags == TcpFlags::ACK && packet.sequence_len() == 0 {
-            match &mut self.last_heard {
-                Some(last) => last.as_mut().clone_from(packet),
-                None => self.last_heard = Some(Box::new(packet.clone())),
-            }
+            self.last_heard.clear(budget);
+        } else if is_pure {
+            self.last_heard.replace(packet, budget);
         }
     }
 
     /// The near host has retransmitted while the link is down.
     pub(super) fn sender_timed_out(&mut self, now: Instant) {
-        if self.next.is_none() && self.given == 0 && self.last_heard.is_some() {
+        if self.next.is_none() && self.given == 0 && self.last_heard.packet().is_some() {
             self.next = Some(now + PAUSE);
         }
     }
@@ -67,7 +66,7 @@ impl Nudge {
 
     pub(super) fn poll_transmit(&mut self) -> Option<Outgoing> {
         self.is_due = false;
-        let packet = self.last_heard.as_deref()?.clone();
+        let packet = self.last_heard.packet()?.clone();
         Some(Outgoing {
             direction: Direction::FromLink,
             packet,
@@ -84,5 +83,10 @@ impl Nudge {
         self.next = None;
         self.is_due = false;
         self.given = 0;
+    }
+
+    pub(super) fn clear(&mut self, budget: &mut Budget) {
+        self.stop();
+        self.last_heard.clear(budget);
     }
 }

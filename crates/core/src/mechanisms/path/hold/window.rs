@@ -1,6 +1,7 @@
 //! The segments of one flow that went towards the link and are not acknowledged yet.
 
 use super::super::Context;
+use super::stamp::Stamp;
 use crate::limits::Budget;
 use crate::time::Instant;
 use alloc::collections::VecDeque;
@@ -71,21 +72,8 @@ impl Segment {
     }
 }
 
-/// A TSval; zero for a segment without timestamps.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-struct Stamp(u32);
-
-impl Stamp {
-    fn of(packet: &Packet) -> Self {
-        let timestamps = packet.tcp().and_then(|tcp| tcp.options.timestamps);
-        Self(timestamps.map_or(0, |timestamps| timestamps.value))
-    }
-
-    /// Modulo 2^32, as timestamps are compared (RFC 7323, section 5.2).
-    const fn is_before(self, other: Self) -> bool {
-        self.0.wrapping_sub(other.0).cast_signed() < 0
-    }
-}
+/// A window keeps room for this many segments, however few there are.
+const IDLE_CAPACITY: usize = 16;
 
 /// Unacknowledged segments in sequence order, bounded.
 #[derive(Debug, Default)]
@@ -211,12 +199,19 @@ impl Window {
                 self.forget(&segment, budget);
             }
         }
+        self.shrink();
+    }
+
+    /// Memory that a burst has taken is not kept for good.
+    fn shrink(&mut self) {
+        if self.segments.capacity() > IDLE_CAPACITY.max(4 * self.segments.len()) {
+            self.segments.shrink_to(2 * self.segments.len());
+        }
     }
 
     /// The far host echoes `echo`: what only exists with older timestamps is of no use any more,
     /// and its sender has to send it again.
-    pub(super) fn hear_echo(&mut self, echo: u32, budget: &mut Budget) {
-        let echo = Stamp(echo);
+    pub(super) fn hear_echo(&mut self, echo: Stamp, budget: &mut Budget) {
         let is_news = self.echoed.is_none_or(|echoed| echoed.is_before(echo));
         if !is_news {
             return;
@@ -310,7 +305,7 @@ impl Window {
     }
 
     pub(super) fn clear(&mut self, budget: &mut Budget) {
-        self.segments.clear();
+        self.segments = VecDeque::new();
         self.lost = 0;
         budget.give_back(core::mem::take(&mut self.charged));
     }

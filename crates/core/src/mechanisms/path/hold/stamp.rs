@@ -1,0 +1,36 @@
+//! Timestamps (RFC 7323): which copies of a segment the far host still takes.
+
+use outlast_wire::{Packet, TcpFlags, TcpHeader};
+
+/// A TSval; zero for a segment without timestamps.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(super) struct Stamp(u32);
+
+impl Stamp {
+    pub(super) fn of(packet: &Packet) -> Self {
+        let timestamps = packet.tcp().and_then(|tcp| tcp.options.timestamps);
+        Self(timestamps.map_or(0, |timestamps| timestamps.value))
+    }
+
+    /// The newer one of what a host has shown before and what this segment of it says.
+    pub(super) fn newest(known: Option<Self>, tcp: &TcpHeader) -> Option<Self> {
+        let Some(timestamps) = tcp.options.timestamps else {
+            return known;
+        };
+        let own = Self(timestamps.value);
+        Some(known.map_or(own, |known| if known.is_before(own) { own } else { known }))
+    }
+
+    /// The timestamp that this segment of the far host echoes, where `self` is the newest that the
+    /// near host has sent: nobody can echo a newer one. Meaningful only with an acknowledgement
+    /// (RFC 7323, section 3.2).
+    pub(super) fn echoed_by(self, tcp: &TcpHeader) -> Option<Self> {
+        let echo = Self(tcp.options.timestamps?.echo);
+        (tcp.has(TcpFlags::ACK) && !self.is_before(echo)).then_some(echo)
+    }
+
+    /// Modulo 2^32, as timestamps are compared (RFC 7323, section 5.2).
+    pub(super) const fn is_before(self, other: Self) -> bool {
+        self.0.wrapping_sub(other.0).cast_signed() < 0
+    }
+}
