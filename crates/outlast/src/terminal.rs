@@ -6,7 +6,7 @@ use console::{Style as Colour, Term};
 use indicatif::{MultiProgress, ProgressDrawTarget};
 use outlast_report::table::{Charset, Table, TextStyle, Tone};
 use std::io::{self, Write};
-use std::sync::LazyLock;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use tracing_subscriber::filter::LevelFilter;
 
 /// How progress may be shown.
@@ -38,12 +38,20 @@ pub(crate) fn wrap(prose: &str) -> String {
     textwrap::fill(prose, width().clamp(40, 96))
 }
 
-/// The bars that are drawn in place. The process has one standard error, so one set of bars:
-/// whoever else writes there has to push them aside.
-pub(crate) fn bars() -> &'static MultiProgress {
-    static BARS: LazyLock<MultiProgress> =
-        LazyLock::new(|| MultiProgress::with_draw_target(ProgressDrawTarget::stderr_with_hz(12)));
-    &BARS
+/// The bars that are drawn in place at the moment. The process has one standard error: whoever
+/// else writes there has to push them aside.
+static BARS: Mutex<Option<MultiProgress>> = Mutex::new(None);
+
+/// A new set of bars; earlier ones stay as they are.
+pub(crate) fn bars() -> MultiProgress {
+    let bars = MultiProgress::with_draw_target(ProgressDrawTarget::stderr_with_hz(12));
+    *drawn() = Some(bars.clone());
+    bars
+}
+
+fn drawn() -> MutexGuard<'static, Option<MultiProgress>> {
+    // What a panicking thread left behind is drawn over.
+    BARS.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Standard error, above the bars.
@@ -52,12 +60,21 @@ struct AboveBars;
 
 impl Write for AboveBars {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        bars().suspend(|| io::stderr().write(bytes))
+        let write = || io::stderr().write(bytes);
+        match &*drawn() {
+            Some(bars) => bars.suspend(write),
+            None => write(),
+        }
     }
 
     fn flush(&mut self) -> io::Result<()> {
         io::stderr().flush()
     }
+}
+
+/// What is drawn now stays where it is; later lines come below it.
+pub(crate) fn leave_bars() {
+    *drawn() = None;
 }
 
 /// Logs go to standard error, so that standard output carries results alone.

@@ -29,7 +29,9 @@ fn without_arguments_it_shows_the_subcommands() {
 
 #[test]
 fn an_unknown_subcommand_is_named() {
-    Place::new().run(["lba"]).refuses(2, &["'lba'", "'lab'"]);
+    Place::new()
+        .run(["docter"])
+        .refuses(2, &["'docter'", "'doctor'"]);
 }
 
 #[test]

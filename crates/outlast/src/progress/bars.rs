@@ -19,7 +19,7 @@ const STALLED: Duration = Duration::from_millis(1_500);
 
 #[derive(Debug)]
 pub(super) struct Bars {
-    all: &'static MultiProgress,
+    all: MultiProgress,
     link: ProgressBar,
     timeline: Timeline,
     lanes: Vec<Lane>,
@@ -156,10 +156,9 @@ impl Bars {
                 lane.bar.finish_and_clear();
             }
         }
-        // The finished bars stay where they are; what follows keeps a line's distance, and the
-        // next bars begin anew.
+        // The finished bars stay where they are.
         let _ = self.all.println("");
-        let _ = self.all.clear();
+        terminal::leave_bars();
     }
 }
 
