@@ -146,7 +146,7 @@ impl Registration {
         match register_in(&directory(), scenario, namespaces) {
             Ok(file) => Self { file: Some(file) },
             Err(error) => {
-                tracing::warn!(%error, "no shell can be opened in this lab");
+                tracing::warn!("no shell can be opened in this lab: {error}");
                 Self { file: None }
             }
         }

@@ -5,6 +5,9 @@ use crate::progress::Display;
 use outlast_lab::{Cancel, Lab, LabError, RunReport};
 use outlast_linux::signal::Termination;
 use outlast_linux::user_namespace;
+use rustix::fs::Access;
+use std::fs::{self, OpenOptions};
+use std::io;
 use std::path::Path;
 use std::thread;
 
@@ -16,12 +19,17 @@ pub(crate) fn prepare() -> Result<(Cancel, Termination), Failure> {
     Ok((cancel, termination))
 }
 
+/// What came of labs that were carried out at once.
+#[derive(Debug)]
+pub(crate) struct Outcome {
+    /// Of those that came to an end.
+    pub(crate) reports: Vec<RunReport>,
+    /// Why the others did not.
+    pub(crate) failure: Option<Failure>,
+}
+
 /// Carries labs out at once, each shown in its lane. The first error ends them all.
-pub(crate) fn run_at_once(
-    labs: &[Lab],
-    cancel: &Cancel,
-    display: &Display,
-) -> Result<Vec<RunReport>, Failure> {
+pub(crate) fn run_at_once(labs: &[Lab], cancel: &Cancel, display: &Display) -> Outcome {
     let outcomes: Vec<Result<RunReport, LabError>> = thread::scope(|scope| {
         let threads: Vec<_> = labs
             .iter()
@@ -37,15 +45,20 @@ pub(crate) fn run_at_once(
             })
             .collect()
     });
-    // The error that ended the others says more than that they were ended.
-    let (cancelled, other): (Vec<_>, Vec<_>) = outcomes
-        .into_iter()
-        .partition(|outcome| matches!(outcome, Err(LabError::Cancelled)));
     let mut reports = Vec::new();
-    for outcome in other.into_iter().chain(cancelled) {
-        reports.push(outcome.map_err(failure)?);
+    let mut first = None;
+    for outcome in outcomes {
+        match (outcome, &first) {
+            (Ok(report), _) => reports.push(report),
+            // The error that ended the others says more than that they were ended.
+            (Err(error), None | Some(LabError::Cancelled)) => first = Some(error),
+            (Err(_), Some(_)) => {}
+        }
     }
-    Ok(reports)
+    Outcome {
+        reports,
+        failure: first.map(failure),
+    }
 }
 
 fn run_one(
@@ -56,7 +69,7 @@ fn run_one(
 ) -> Result<RunReport, LabError> {
     let outcome = lab.run(cancel, |progress| display.update(lane, progress));
     match &outcome {
-        Ok(report) => display.finish(lane, report.result.completed),
+        Ok(report) => display.finish(lane, &report.result),
         Err(_) => cancel.cancel(),
     }
     outcome
@@ -72,18 +85,49 @@ fn failure(error: LabError) -> Failure {
     }
 }
 
-/// Makes the directory that a file is to be written to.
-pub(crate) fn make_parent(file: &Path) -> Result<(), Failure> {
-    let parent = file
-        .parent()
-        .filter(|parent| !parent.as_os_str().is_empty());
-    if let Some(parent) = parent {
-        std::fs::create_dir_all(parent).map_err(|error| {
-            Failure::Usage(format!(
-                "cannot make the directory {}: {error}",
-                parent.display()
-            ))
-        })?;
+/// Makes sure, before anything is measured, that a file can be written; `option` is where the user
+/// has named it.
+pub(crate) fn check_writable(file: &Path, option: &str) -> Result<(), Failure> {
+    make_parent(file, option)?;
+    let refused = |error: io::Error| {
+        Failure::Usage(format!(
+            "cannot write {}: {error}; name another file with {option}",
+            file.display()
+        ))
+    };
+    match fs::metadata(file) {
+        // Opening anything else, such as a pipe, would have consequences.
+        Ok(existing) if !existing.is_file() && !existing.is_dir() => Ok(()),
+        Ok(_) => {
+            let opened = OpenOptions::new().append(true).open(file);
+            opened.map(drop).map_err(refused)
+        }
+        Err(_) => {
+            let made = OpenOptions::new().append(true).create_new(true).open(file);
+            made.map_err(refused)?;
+            // Whatever ends the command early, no empty file stays behind.
+            fs::remove_file(file).map_err(refused)
+        }
     }
-    Ok(())
+}
+
+/// Makes the directory that a file is to be written to; `option` is where the user has named it.
+pub(crate) fn make_parent(file: &Path, option: &str) -> Result<(), Failure> {
+    match file.parent() {
+        Some(parent) if !parent.as_os_str().is_empty() => make_directory(parent, option),
+        _ => Ok(()),
+    }
+}
+
+/// Makes a directory to write to; `option` is where the user has named it.
+pub(crate) fn make_directory(directory: &Path, option: &str) -> Result<(), Failure> {
+    let made = fs::create_dir_all(directory);
+    let usable =
+        made.and_then(|()| rustix::fs::access(directory, Access::WRITE_OK).map_err(Into::into));
+    usable.map_err(|error| {
+        Failure::Usage(format!(
+            "cannot write to the directory {}: {error}; name another place with {option}",
+            directory.display()
+        ))
+    })
 }

@@ -1,7 +1,6 @@
 //! The report page of a handful of runs: a table, and a time-sequence diagram for each.
 
 use crate::failure::Failure;
-use crate::labs;
 use anyhow::Context;
 use outlast_lab::RunReport;
 use outlast_papers::diagram::FlowTrace;
@@ -24,7 +23,6 @@ pub(crate) fn write(
     command: &str,
     runs: &[(String, &RunReport)],
 ) -> Result<(), Failure> {
-    labs::make_parent(file)?;
     let results: Vec<Vec<RunResult>> = runs
         .iter()
         .map(|(_, report)| vec![report.result.clone()])

@@ -5,6 +5,8 @@ mod lines;
 
 use crate::terminal::{self, Style};
 use outlast_lab::Progress;
+use outlast_report::unit::Unit;
+use outlast_scenario::result::RunResult;
 use std::sync::Mutex;
 
 /// What shows the runs; shared by the threads that carry them out.
@@ -35,10 +37,10 @@ impl Display {
     }
 
     /// The run of `lane` has ended.
-    pub(crate) fn finish(&self, lane: usize, completed: bool) {
+    pub(crate) fn finish(&self, lane: usize, run: &RunResult) {
         match &mut *self.lock() {
-            Kind::Bars(bars) => bars.finish(lane, completed),
-            Kind::Lines(lines) => lines.finish(lane, completed),
+            Kind::Bars(bars) => bars.finish(lane, run),
+            Kind::Lines(lines) => lines.finish(lane, run),
         }
     }
 
@@ -59,16 +61,48 @@ impl Display {
 
 /// "3.1 of 7.0 MB", or what there is to say of a run whose end nobody knows.
 fn amount(progress: &Progress) -> String {
-    let megabytes = |bytes: u64| bytes as f64 / 1e6;
     match progress.goal {
         Some(goal) => {
-            format!(
-                "{:.1} of {:.1} MB",
-                megabytes(progress.received),
-                megabytes(goal)
-            )
+            let (divisor, unit, decimals) = scale(goal);
+            let scaled = |bytes: u64| format!("{:.decimals$}", bytes as f64 / divisor);
+            format!("{} of {} {unit}", scaled(progress.received), scaled(goal))
         }
         None if progress.updates > 0 => format!("{} updates", progress.updates),
-        None => format!("{:.1} MB", megabytes(progress.received)),
+        None => {
+            let (divisor, unit, decimals) = scale(progress.received);
+            format!("{:.decimals$} {unit}", progress.received as f64 / divisor)
+        }
+    }
+}
+
+/// By what to divide numbers of bytes up to `greatest`, the unit then, and the decimals to show.
+fn scale(greatest: u64) -> (f64, &'static str, usize) {
+    match greatest {
+        0..1_000 => (1.0, "B", 0),
+        1_000..1_000_000 => (1e3, "kB", 1),
+        1_000_000..1_000_000_000 => (1e6, "MB", 1),
+        _ => (1e9, "GB", 2),
+    }
+}
+
+/// The last progress of a run, put right by its result: it may be a moment old.
+fn at_the_end(latest: Progress, run: &RunResult) -> Progress {
+    Progress {
+        received: run.bytes_received.unwrap_or(latest.received),
+        updates: run.updates.map_or(latest.updates, u64::from),
+        ..latest
+    }
+}
+
+/// How a run ended.
+fn verdict(run: &RunResult) -> String {
+    if run.completed {
+        format!("done in {}", Unit::Seconds.show(run.elapsed_s))
+    } else if run.error.is_some() {
+        "failed".to_owned()
+    } else if run.bytes_received == Some(0) {
+        "nothing arrived in time".to_owned()
+    } else {
+        "not done in time".to_owned()
     }
 }

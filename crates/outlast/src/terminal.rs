@@ -1,7 +1,12 @@
 //! Where output goes: a terminal that can move its cursor, one that cannot, or a pipe.
 
+use crate::failure::Failure;
+use anyhow::Context;
 use console::{Style as Colour, Term};
+use indicatif::{MultiProgress, ProgressDrawTarget};
 use outlast_report::table::{Charset, Table, TextStyle, Tone};
+use std::io::{self, Write};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use tracing_subscriber::filter::LevelFilter;
 
 /// How progress may be shown.
@@ -23,6 +28,55 @@ pub(crate) fn style() -> Style {
     }
 }
 
+/// How wide standard error is; what is not a terminal counts as 80 columns.
+pub(crate) fn width() -> usize {
+    usize::from(Term::stderr().size().1)
+}
+
+/// Fills lines of prose to what standard error can show.
+pub(crate) fn wrap(prose: &str) -> String {
+    textwrap::fill(prose, width().clamp(40, 96))
+}
+
+/// The bars that are drawn in place at the moment. The process has one standard error: whoever
+/// else writes there has to push them aside.
+static BARS: Mutex<Option<MultiProgress>> = Mutex::new(None);
+
+/// A new set of bars; earlier ones stay as they are.
+pub(crate) fn bars() -> MultiProgress {
+    let bars = MultiProgress::with_draw_target(ProgressDrawTarget::stderr_with_hz(12));
+    *drawn() = Some(bars.clone());
+    bars
+}
+
+fn drawn() -> MutexGuard<'static, Option<MultiProgress>> {
+    // What a panicking thread left behind is drawn over.
+    BARS.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Standard error, above the bars.
+#[derive(Clone, Copy, Debug)]
+struct AboveBars;
+
+impl Write for AboveBars {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let write = || io::stderr().write(bytes);
+        match &*drawn() {
+            Some(bars) => bars.suspend(write),
+            None => write(),
+        }
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        io::stderr().flush()
+    }
+}
+
+/// What is drawn now stays where it is; later lines come below it.
+pub(crate) fn leave_bars() {
+    *drawn() = None;
+}
+
 /// Logs go to standard error, so that standard output carries results alone.
 pub(crate) fn log_to_stderr(verbose: u8) {
     let level = match verbose {
@@ -31,26 +85,37 @@ pub(crate) fn log_to_stderr(verbose: u8) {
         2 => LevelFilter::DEBUG,
         _ => LevelFilter::TRACE,
     };
-    tracing_subscriber::fmt()
-        .with_writer(std::io::stderr)
+    let log = tracing_subscriber::fmt()
+        .with_writer(|| AboveBars)
+        .with_ansi(console::colors_enabled_stderr())
         .with_max_level(level)
-        .with_target(false)
-        .init();
+        .with_target(false);
+    if verbose == 0 {
+        // A warning among the output of a command, not a log.
+        log.without_time().init();
+    } else {
+        log.init();
+    }
 }
 
 /// Writes a result to standard output. A reader that has gone away is no error of ours.
-pub(crate) fn print(text: &str) -> std::io::Result<()> {
-    use std::io::Write;
-    let mut out = std::io::stdout().lock();
+pub(crate) fn print(text: &str) -> Result<(), Failure> {
+    let mut out = io::stdout().lock();
     match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
-        Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => Ok(()),
-        result => result,
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
+        result => Ok(result.context("cannot write to standard output")?),
     }
+}
+
+/// Tells the user something beside the result, on standard error. A terminal that has gone away is
+/// no error of the run.
+pub(crate) fn say(line: &str) {
+    let _ = Term::stderr().write_line(line);
 }
 
 /// Writes a table to standard output: coloured and fitted to a terminal, plain in a pipe, ASCII
 /// where the terminal is dumb.
-pub(crate) fn print_table(table: &Table) -> std::io::Result<()> {
+pub(crate) fn print_table(table: &Table) -> Result<(), Failure> {
     let out = Term::stdout();
     let is_terminal = out.features().is_attended();
     let is_dumb = std::env::var("TERM").is_ok_and(|term| term == "dumb");

@@ -16,6 +16,7 @@ use rustix::fd::AsFd;
 use std::collections::VecDeque;
 use std::fs::{self, File};
 use std::io::{self, PipeReader, Read};
+use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus, Stdio};
 use std::thread::{self, JoinHandle};
@@ -132,6 +133,7 @@ impl Program {
         command
             .current_dir(&cx.scenario.directory)
             .env(Commands::FIXED_ADDRESS, cx.address(Side::Fixed).to_string())
+            .env(Commands::FIXED_HOST, in_url(cx.address(Side::Fixed)))
             .env(
                 Commands::MOBILE_ADDRESS,
                 cx.address(Side::Mobile).to_string(),
@@ -189,6 +191,14 @@ impl Ended {
             "the command on the {side} host ended{when} ({}){said}",
             self.status
         )
+    }
+}
+
+/// An address as URLs want it.
+fn in_url(address: IpAddr) -> String {
+    match address {
+        IpAddr::V4(address) => address.to_string(),
+        IpAddr::V6(address) => format!("[{address}]"),
     }
 }
 

@@ -109,7 +109,12 @@ impl Connection<'_> {
     /// Reads what there is, waiting for it; zero at the end of the stream.
     pub(super) fn read(&mut self, buffer: &mut [u8]) -> Result<usize, Interrupted> {
         loop {
+            // A stream that never runs dry would outlast the run, and end when its sender stops.
+            if self.stop.is_pulled() {
+                return Err(Interrupted::Stopped);
+            }
             match self.socket.read(buffer) {
+                Ok(0) if self.stop.is_pulled() => return Err(Interrupted::Stopped),
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
                     wait(self.stop, &[(self.socket.as_fd(), PollFlags::IN)])?;
                 }
@@ -122,6 +127,9 @@ impl Connection<'_> {
     /// Writes all of `bytes`, waiting for room.
     pub(super) fn write_all(&mut self, mut bytes: &[u8]) -> Result<(), Interrupted> {
         while !bytes.is_empty() {
+            if self.stop.is_pulled() {
+                return Err(Interrupted::Stopped);
+            }
             match self.socket.write(bytes) {
                 Ok(written) => bytes = &bytes[written..],
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {

@@ -34,7 +34,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
     let mut helped = plain.clone();
     helped.outlast.gateway = Mechanism::Hold;
     helped.outlast.mobile = Mechanism::Hold;
-    labs::make_parent(&arguments.report)?;
+    labs::check_writable(&arguments.report, "--report")?;
     let (cancel, _termination) = labs::prepare()?;
 
     introduce(&plain)?;
@@ -44,16 +44,17 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
         .collect::<Result<Vec<_>, _>>()
         .map_err(anyhow::Error::from)?;
     let display = Display::new(&NAMES);
-    let outcome = labs::run_at_once(&labs, &cancel, &display);
+    let labs::Outcome { reports, failure } = labs::run_at_once(&labs, &cancel, &display);
     display.clear();
-    let reports = outcome?;
+    if let Some(failure) = failure {
+        return Err(failure);
+    }
 
     let named: Vec<_> = NAMES
         .iter()
         .map(|name| (*name).to_owned())
         .zip(&reports)
         .collect();
-    page::write(&arguments.report, "Outlast demo", "outlast demo", &named)?;
     let runs: Vec<_> = reports
         .iter()
         .map(|report| vec![report.result.clone()])
@@ -66,15 +67,18 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
         };
         let both: Vec<_> = NAMES.iter().zip(&runs).map(as_result).collect();
         terminal::print(&format!("{:#}\n", json!({ "demo": both })))?;
-        return Ok(());
+    } else {
+        let rows = NAMES.iter().copied().zip(runs.iter().map(Vec::as_slice));
+        terminal::print_table(&results::comparison(rows))?;
     }
-    let rows = NAMES.iter().copied().zip(runs.iter().map(Vec::as_slice));
-    terminal::print_table(&results::comparison(rows))?;
-    let report = std::path::absolute(&arguments.report)?;
-    terminal::print(&format!(
-        "\nReport with time-sequence diagrams: {}\n",
-        report.display()
-    ))?;
+    page::write(&arguments.report, "Outlast demo", "outlast demo", &named)?;
+    if !arguments.json {
+        let report = std::path::absolute(&arguments.report)?;
+        terminal::print(&format!(
+            "\nReport with time-sequence diagrams: {}\n",
+            report.display()
+        ))?;
+    }
     Ok(())
 }
 
@@ -85,12 +89,13 @@ fn introduce(scenario: &Scenario) -> Result<(), Failure> {
         .map_or_else(|| "unlimited".to_owned(), |rate| rate.to_string());
     let round_trip = (link.delay + scenario.link.uplink.delay).as_millis();
     let kernel = outlast_linux::kernel_release();
-    let text = format!(
-        "The same download twice, over a link that is up a fifth of the time: one second, then four\n\
-         without, each give or take a half. {rate}, {round_trip} ms round trip, CUBIC, Linux {kernel}.\n\
-         Two hosts in network namespaces, this kernel's own TCP; at most {} s.\n\n",
+    let prose = format!(
+        "The same download twice, over a link that is up a fifth of the time: one second, then four \
+         without, each give or take a half. {rate}, {round_trip} ms round trip, CUBIC, Linux {kernel}. \
+         Two hosts in network namespaces, this kernel's own TCP; at most {} s.",
         scenario.run.deadline.as_secs(),
     );
+    let text = terminal::wrap(&prose) + "\n\n";
     console::Term::stderr().write_str(&text)?;
     Ok(())
 }

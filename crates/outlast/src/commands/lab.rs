@@ -7,7 +7,7 @@ use crate::page;
 use crate::progress::Display;
 use crate::terminal;
 use anyhow::anyhow;
-use outlast_lab::{Lab, RunReport};
+use outlast_lab::{Lab, LabError, RunReport};
 use outlast_report::results;
 use outlast_scenario::Scenario;
 use outlast_scenario::result::{ScenarioResult, World};
@@ -52,6 +52,15 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
     }
     let file = arguments.file.as_ref().expect("clap demands the file");
     let scenario = Scenario::load(file)?;
+    // Asked for first: whether the lab has what the scenario wants does not depend on the run.
+    Lab::new(&scenario, 0)
+        .map_err(|error| Failure::Usage(format!("{}: {error}", file.display())))?;
+    if let Some(report) = &arguments.report {
+        labs::check_writable(report, "--report")?;
+    }
+    if let Some(directory) = &arguments.capture {
+        labs::make_directory(directory, "--capture")?;
+    }
     let (cancel, _termination) = labs::prepare()?;
     let mut reports = Vec::new();
     let all: Vec<u32> = (0..scenario.run.repeat).collect();
@@ -59,7 +68,8 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
         let labs = indices
             .iter()
             .map(|&index| prepare(arguments, &scenario, index))
-            .collect::<Result<Vec<_>, _>>()?;
+            .collect::<Result<Vec<_>, _>>()
+            .map_err(anyhow::Error::from)?;
         let names: Vec<String> = indices
             .iter()
             .map(|index| format!("run {}", index + 1))
@@ -68,15 +78,38 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
         let display = Display::new(&names);
         let outcome = labs::run_at_once(&labs, &cancel, &display);
         display.clear();
-        reports.extend(outcome?);
+        reports.extend(outcome.reports);
+        if let Some(failure) = outcome.failure {
+            return Err(given_up(arguments, &scenario, &reports, failure)?);
+        }
     }
-    show(arguments, &scenario, &reports)
+    show(arguments, &scenario, &reports)?;
+    judge(&reports)
 }
 
-fn prepare(arguments: &Arguments, scenario: &Scenario, index: u32) -> Result<Lab, Failure> {
-    let mut lab = Lab::new(scenario, index).map_err(|error| Failure::Usage(error.to_string()))?;
+/// Shows what has been measured before something went wrong, and says how much that is.
+fn given_up(
+    arguments: &Arguments,
+    scenario: &Scenario,
+    reports: &[RunReport],
+    failure: Failure,
+) -> Result<Failure, Failure> {
+    if reports.is_empty() {
+        return Ok(failure);
+    }
+    show(arguments, scenario, reports)?;
+    Ok(match failure {
+        Failure::Run(error) => {
+            let (done, all) = (reports.len(), scenario.run.repeat);
+            Failure::Run(error.context(format!("only {done} of {all} runs were made")))
+        }
+        other => other,
+    })
+}
+
+fn prepare(arguments: &Arguments, scenario: &Scenario, index: u32) -> Result<Lab, LabError> {
+    let mut lab = Lab::new(scenario, index)?;
     if let Some(directory) = &arguments.capture {
-        labs::make_parent(&directory.join("capture"))?;
         lab = lab.with_capture(directory, &format!("{}-{}", stem(scenario), index + 1));
     }
     if arguments.report.is_some() {
@@ -98,10 +131,23 @@ fn stem(scenario: &Scenario) -> String {
 }
 
 fn show(arguments: &Arguments, scenario: &Scenario, reports: &[RunReport]) -> Result<(), Failure> {
-    for warning in reports.iter().flat_map(|report| &report.warnings) {
-        tracing::warn!("{warning}");
+    for report in reports {
+        for warning in &report.warnings {
+            tracing::warn!("seed {}: {warning}", report.result.settings.seed);
+        }
     }
     let runs: Vec<_> = reports.iter().map(|report| report.result.clone()).collect();
+    if arguments.json {
+        let result = ScenarioResult {
+            scenario: scenario.name.clone(),
+            world: World::Lab,
+            runs,
+        };
+        let json = serde_json::to_string_pretty(&result).map_err(anyhow::Error::from)?;
+        terminal::print(&(json + "\n"))?;
+    } else {
+        terminal::print_table(&results::runs(&runs))?;
+    }
     if let Some(file) = &arguments.report {
         let named: Vec<_> = reports
             .iter()
@@ -113,25 +159,26 @@ fn show(arguments: &Arguments, scenario: &Scenario, reports: &[RunReport]) -> Re
             "outlast lab",
             &named,
         )?;
-        tracing::info!("the report is {}", file.display());
+        terminal::say(&format!("Report: {}", file.display()));
     }
-    let is_corrupt = runs.iter().any(|run| run.intact == Some(false));
-    let error = runs.iter().find_map(|run| run.error.clone());
-    if arguments.json {
-        let name = scenario.name.clone();
-        let result = ScenarioResult {
-            scenario: name,
-            world: World::Lab,
-            runs,
-        };
-        let json = serde_json::to_string_pretty(&result).map_err(anyhow::Error::from)?;
-        terminal::print(&(json + "\n"))?;
-    } else {
-        terminal::print_table(&results::runs(&runs))?;
+    for file in reports
+        .iter()
+        .filter_map(|report| report.captures.as_ref())
+        .flatten()
+    {
+        terminal::say(&format!("Capture: {}", file.display()));
     }
-    match (is_corrupt, error) {
-        (true, _) => Err(Failure::Run(anyhow!("what arrived is not what was sent"))),
-        (false, Some(error)) => Err(Failure::Run(anyhow!(error))),
-        (false, None) => Ok(()),
+    Ok(())
+}
+
+/// Whether every run was sound; one that did not complete in time is.
+fn judge(reports: &[RunReport]) -> Result<(), Failure> {
+    let runs = || reports.iter().map(|report| &report.result);
+    if runs().any(|run| run.intact == Some(false)) {
+        return Err(Failure::Run(anyhow!("what arrived is not what was sent")));
+    }
+    match runs().find_map(|run| run.error.clone()) {
+        Some(error) => Err(Failure::Run(anyhow!(error))),
+        None => Ok(()),
     }
 }

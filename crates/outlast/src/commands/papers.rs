@@ -70,6 +70,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
         Action::List => list(),
         Action::Run(arguments) => measure(arguments),
         Action::Report(what) => {
+            what.check_places()?;
             let shown = run::report(what.experiment()?, what.extent(), &what.out);
             show(what, &shown.map_err(failure)?)
         }
@@ -86,6 +87,15 @@ impl ReportArguments {
                 self.name
             ))
         })
+    }
+
+    /// Nothing is measured that could not be kept.
+    fn check_places(&self) -> Result<(), Failure> {
+        labs::make_directory(&self.out, "--out")?;
+        match &self.markdown {
+            Some(file) => labs::check_writable(file, "--markdown"),
+            None => Ok(()),
+        }
     }
 
     fn extent(&self) -> Extent {
@@ -133,7 +143,7 @@ fn list() -> Result<(), Failure> {
 fn measure(arguments: &RunArguments) -> Result<(), Failure> {
     let experiment = arguments.what.experiment()?;
     let extent = arguments.what.extent();
-    labs::make_parent(&arguments.what.out.join("runs"))?;
+    arguments.what.check_places()?;
     let (cancel, _termination) = labs::prepare()?;
     let order = Order {
         extent,
@@ -176,7 +186,6 @@ fn failure(error: RunError) -> Failure {
 
 fn show(what: &ReportArguments, shown: &Shown) -> Result<(), Failure> {
     if let Some(file) = &what.markdown {
-        labs::make_parent(file)?;
         std::fs::write(file, markdown::page(what.experiment()?, shown))
             .with_context(|| format!("cannot write {}", file.display()))?;
     }
@@ -223,9 +232,7 @@ impl Bar {
             minutes(left)
         );
         if terminal::style() == Style::Lines && is_news && done % total.div_ceil(10).max(1) == 0 {
-            let line = format!("{done} of {total} runs done, {message}");
-            // A terminal that has gone away is no error of the run.
-            let _ = console::Term::stderr().write_line(&line);
+            terminal::say(&format!("{done} of {total} runs done, {message}"));
         }
         self.0.set_message(message);
     }

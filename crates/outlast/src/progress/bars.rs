@@ -1,15 +1,19 @@
 //! Progress in an ordinary terminal: a bar for each run, the link's last seconds above them.
 
-use super::amount;
-use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
+use super::{amount, at_the_end, verdict};
+use crate::terminal;
+use indicatif::{MultiProgress, ProgressBar, ProgressStyle};
 use outlast_core::time::Duration;
 use outlast_lab::Progress;
+use outlast_scenario::result::RunResult;
 use std::collections::VecDeque;
 
 /// How much of the link's past a column of the timeline stands for.
 const COLUMN: Duration = Duration::from_millis(500);
-/// Columns of the timeline.
-const COLUMNS: usize = 48;
+/// Columns of the timeline and of each bar where there is room for them.
+const COLUMNS: usize = 40;
+/// What stands behind a bar: "960.3 of 1000.0 MB  waiting 12.3 s" and the spaces around it.
+const NOTES: usize = 38;
 /// A run that gets nothing for so long is said to be stalled.
 const STALLED: Duration = Duration::from_millis(1_500);
 
@@ -19,11 +23,17 @@ pub(super) struct Bars {
     link: ProgressBar,
     timeline: Timeline,
     lanes: Vec<Lane>,
+    /// How wide the names are.
+    names: usize,
+    /// How wide the timeline and the bars are.
+    columns: usize,
 }
 
 #[derive(Debug)]
 struct Lane {
+    name: String,
     bar: ProgressBar,
+    latest: Option<Progress>,
     received: u64,
     since: Duration,
 }
@@ -37,7 +47,7 @@ struct Timeline {
 
 impl Bars {
     pub(super) fn new(names: &[&str]) -> Self {
-        let all = MultiProgress::with_draw_target(ProgressDrawTarget::stderr_with_hz(12));
+        let all = terminal::bars();
         let width = names
             .iter()
             .map(|name| name.len())
@@ -48,28 +58,44 @@ impl Bars {
         link.set_style(style(&format!("  {:width$}  {{msg}}", "link")));
         let lanes = names
             .iter()
-            .map(|name| {
-                let bar = all.add(ProgressBar::new(1));
-                bar.set_style(
-                    style(&format!("  {name:width$}  {{bar:40.green/dim}} {{msg}}"))
-                        .progress_chars("━╸─"),
-                );
-                Lane {
-                    bar,
-                    received: 0,
-                    since: Duration::ZERO,
-                }
+            .map(|name| Lane {
+                name: (*name).to_owned(),
+                bar: all.add(ProgressBar::new(1)),
+                latest: None,
+                received: 0,
+                since: Duration::ZERO,
             })
             .collect();
-        Self {
+        let mut bars = Self {
             all,
             link,
             timeline: Timeline::default(),
             lanes,
+            names: width,
+            columns: 0,
+        };
+        bars.fit();
+        bars
+    }
+
+    /// Makes timeline and bars as wide as the terminal has room for now.
+    fn fit(&mut self) {
+        // The last column stays free: some terminals wrap when it is written to.
+        let taken = "  ".len() + self.names + "  ".len() + NOTES + 1;
+        let columns = terminal::width().saturating_sub(taken).clamp(8, COLUMNS);
+        if columns == self.columns {
+            return;
+        }
+        self.columns = columns;
+        let width = self.names;
+        for Lane { name, bar, .. } in &self.lanes {
+            let template = format!("  {name:width$}  {{bar:{columns}.green/dim}} {{msg}}");
+            bar.set_style(style(&template).progress_chars("━╸─"));
         }
     }
 
     pub(super) fn update(&mut self, lane: usize, progress: &Progress) {
+        self.fit();
         if lane == 0 {
             self.timeline.note(progress);
             let state = if progress.link_up {
@@ -78,8 +104,9 @@ impl Bars {
                 console::style("down").red()
             };
             let seconds = progress.elapsed.as_secs_f64();
+            let timeline = self.timeline.draw(self.columns);
             self.link
-                .set_message(format!("{} {state} {seconds:5.1} s", self.timeline.draw()));
+                .set_message(format!("{timeline}  {state} {seconds:5.1} s"));
         }
         let Some(lane) = self.lanes.get_mut(lane) else {
             return;
@@ -96,28 +123,42 @@ impl Bars {
             (true, false) => console::style(format!("waiting {:.1} s", silent.as_secs_f64())).dim(),
             (false, _) => console::style(String::new()),
         };
+        lane.latest = Some(*progress);
         lane.bar
-            .set_message(format!("{:>14}  {note}", amount(progress)));
+            .set_message(format!(" {:<14}  {note}", amount(progress)));
     }
 
-    pub(super) fn finish(&mut self, lane: usize, completed: bool) {
-        let Some(Lane { bar, since, .. }) = self.lanes.get(lane) else {
+    pub(super) fn finish(&mut self, lane: usize, run: &RunResult) {
+        let Some(Lane {
+            bar,
+            latest: Some(latest),
+            ..
+        }) = self.lanes.get(lane)
+        else {
             return;
         };
-        if completed {
-            bar.set_position(bar.length().unwrap_or(1));
-        }
-        let note = if completed {
-            console::style(format!("done in {:.1} s", since.as_secs_f64())).green()
+        let latest = at_the_end(*latest, run);
+        bar.set_position(latest.received);
+        let words = console::style(verdict(run));
+        let words = if run.completed {
+            words.green()
         } else {
-            console::style("not done in time".to_owned()).red()
+            words.red()
         };
-        bar.abandon_with_message(note.to_string());
+        bar.abandon_with_message(format!(" {:<14}  {words}", amount(&latest)));
     }
 
     pub(super) fn clear(&self) {
         self.link.finish_and_clear();
+        for lane in &self.lanes {
+            // Of a run that was given up nothing is worth keeping.
+            if !lane.bar.is_finished() {
+                lane.bar.finish_and_clear();
+            }
+        }
+        // The finished bars stay where they are.
         let _ = self.all.println("");
+        terminal::leave_bars();
     }
 }
 
@@ -142,9 +183,10 @@ impl Timeline {
     }
 
     /// Full blocks where the link was up, a low line where it was down.
-    fn draw(&self) -> String {
+    fn draw(&self, columns: usize) -> String {
         let mut text = String::new();
-        for (up, all) in &self.columns {
+        let hidden = self.columns.len().saturating_sub(columns);
+        for (up, all) in self.columns.iter().skip(hidden) {
             text.push(match (up * 4).checked_div(*all) {
                 Some(0) | None => '▁',
                 Some(1) => '▃',
@@ -153,7 +195,7 @@ impl Timeline {
                 Some(_) => '█',
             });
         }
-        format!("{text:COLUMNS$}")
+        format!("{text:columns$}")
     }
 }
 

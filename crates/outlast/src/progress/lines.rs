@@ -1,9 +1,10 @@
 //! Progress in a pipe or a dumb terminal: a line every few seconds, and one when a run ends.
 
-use super::amount;
-use console::Term;
+use super::{amount, at_the_end, verdict};
+use crate::terminal::say;
 use outlast_core::time::Duration;
 use outlast_lab::Progress;
+use outlast_scenario::result::RunResult;
 
 /// Between two lines.
 const PAUSE: Duration = Duration::from_secs(5);
@@ -34,22 +35,13 @@ impl Lines {
         }
     }
 
-    pub(super) fn finish(&mut self, lane: usize, completed: bool) {
-        let (Some(name), Some(Some(latest))) = (self.names.get(lane), self.latest.get_mut(lane))
-        else {
-            return;
-        };
-        let ended = if completed {
-            latest.received = latest.goal.unwrap_or(latest.received);
-            "done"
-        } else {
-            "not done in time"
-        };
-        let seconds = latest.elapsed.as_secs_f64();
-        say(&format!(
-            "{seconds:5.1} s  {name}: {ended}, {}",
-            amount(latest)
-        ));
+    pub(super) fn finish(&mut self, lane: usize, run: &RunResult) {
+        if let (Some(name), Some(Some(latest))) = (self.names.get(lane), self.latest.get_mut(lane))
+        {
+            let progress = at_the_end(*latest, run);
+            *latest = progress;
+            say(&format!("{name}: {}, {}", verdict(run), amount(&progress)));
+        }
     }
 
     fn write(&self, now: &Progress) {
@@ -62,9 +54,4 @@ impl Lines {
         }
         say(&line);
     }
-}
-
-/// A terminal that has gone away is no error of the run.
-fn say(line: &str) {
-    let _ = Term::stderr().write_line(line);
 }

@@ -1,0 +1,239 @@
+//! What the command says and how it ends, as far as that needs no namespaces.
+
+mod support;
+
+use serde_json::Value;
+use std::io::Read;
+use std::process::Command;
+use support::{Place, Said};
+
+/// A sound scenario.
+const SOUND: &str = "[link]\nrate = \"10 Mbit/s\"\ndelay = \"5 ms\"\n\
+    [workload]\nkind = \"bulk\"\nbytes = \"10 kB\"\n";
+
+#[test]
+fn without_arguments_it_shows_the_subcommands() {
+    let said = Place::new().run([""; 0]);
+    said.refuses(
+        2,
+        &[
+            "Usage: outlast",
+            "demo",
+            "lab",
+            "papers",
+            "doctor",
+            "completions",
+        ],
+    );
+}
+
+#[test]
+fn an_unknown_subcommand_is_named() {
+    Place::new()
+        .run(["docter"])
+        .refuses(2, &["'docter'", "'doctor'"]);
+}
+
+#[test]
+fn a_lab_needs_a_file() {
+    Place::new().run(["lab"]).refuses(2, &["<FILE>"]);
+}
+
+#[test]
+fn a_missing_scenario_file_is_named() {
+    let said = Place::new().run(["lab", "tunnel.toml"]);
+    said.refuses(2, &[]);
+    insta::assert_snapshot!(said.err);
+}
+
+#[test]
+fn a_directory_is_no_scenario() {
+    Place::new()
+        .run(["lab", "."])
+        .refuses(2, &["Is a directory"]);
+}
+
+#[test]
+fn every_mistake_of_a_scenario_is_shown_at_its_place() {
+    let place = Place::new();
+    let text = "[link]\nrate = \"-10 Mbit/s\"\ndelay = 25\nloss = 5\n\n\
+        [link.outages]\nprocess = \"single\"\nup = \"1 s\"\n\n\
+        [workload]\nknd = \"bulk\"\nbytes = \"5 ms\"\n";
+    place.file("tunnel.toml", text);
+    let said = place.run(["lab", "tunnel.toml"]);
+    said.refuses(2, &[]);
+    insta::assert_snapshot!(said.err);
+}
+
+#[test]
+fn a_mechanism_that_the_lab_has_not_is_refused_before_anything_is_made() {
+    let place = Place::new();
+    for (key, value, available) in [
+        ("gateway", "m-tcp", "smart-link-1 to smart-link-4, hold"),
+        (
+            "mobile",
+            "fast-retransmit",
+            "smart-link-1 to smart-link-4, hold",
+        ),
+        ("fixed", "retransmission-trigger", "none"),
+    ] {
+        let text = format!("{SOUND}[outlast]\n{key} = \"{value}\"\n");
+        place.file("tunnel.toml", &text);
+        let said = place.run(["lab", "tunnel.toml", "--capture", "captures"]);
+        said.refuses(2, &["tunnel.toml", value, key, available]);
+        assert!(!place.path().join("captures").exists());
+    }
+}
+
+#[test]
+fn places_that_cannot_be_written_are_refused_before_anything_runs() {
+    let place = Place::new();
+    place.file("tunnel.toml", SOUND);
+    place.file("file", "something");
+    for (option, value) in [
+        ("--report", "."),
+        ("--report", "file/report.html"),
+        ("--report", "/proc/outlast/report.html"),
+        ("--capture", "file"),
+        ("--capture", "/proc/outlast"),
+    ] {
+        let said = place.run(["lab", "tunnel.toml", option, value]);
+        said.refuses(2, &[value.trim_end_matches("/report.html"), option]);
+    }
+    let said = place.run(["demo", "--report", "file/demo.html"]);
+    said.refuses(2, &["file", "--report"]);
+    let said = place.run(["papers", "run", "hold-channel", "--out", "file"]);
+    said.refuses(2, &["file", "--out"]);
+}
+
+#[test]
+fn a_scenario_may_be_called_like_a_subcommand() {
+    let place = Place::new();
+    place.file("shell", "no scenario");
+    place.run(["lab", "./shell"]).refuses(2, &["./shell"]);
+    place
+        .run(["lab", "shell"])
+        .refuses(2, &["no lab is running"]);
+}
+
+#[test]
+fn a_shell_needs_a_running_lab() {
+    let said = Place::new().run(["lab", "shell", "--", "true"]);
+    said.refuses(2, &["no lab is running", "outlast lab FILE"]);
+}
+
+#[test]
+fn a_registry_that_others_may_write_to_is_not_trusted() {
+    use std::os::unix::fs::PermissionsExt;
+    let place = Place::new();
+    std::fs::create_dir(place.registry()).expect("a directory in ours");
+    let open = std::fs::Permissions::from_mode(0o777);
+    std::fs::set_permissions(place.registry(), open).expect("chmod");
+    place.run(["lab", "shell"]).refuses(1, &["is not safe"]);
+}
+
+#[test]
+fn an_unknown_experiment_is_refused_with_those_that_there_are() {
+    let known = ["scott-mapp", "hold-matrix", "hold-channel"];
+    let place = Place::new();
+    for action in ["run", "report"] {
+        place
+            .run(["papers", action, "hold-chanel"])
+            .refuses(2, &known);
+    }
+    let list = place.run(["papers", "list"]);
+    assert_eq!(list.code, Some(0), "{list:?}");
+    for name in known {
+        assert!(
+            list.out.lines().any(|line| line.starts_with(name)),
+            "{list:?}"
+        );
+    }
+}
+
+#[test]
+fn quick_and_full_exclude_each_other() {
+    let said = Place::new().run(["papers", "run", "hold-matrix", "--quick", "--full"]);
+    said.refuses(2, &["--quick", "--full"]);
+}
+
+#[test]
+fn completions_are_understood_by_their_shells() {
+    let place = Place::new();
+    for (shell, check) in [("bash", "-n"), ("zsh", "-n"), ("fish", "--no-execute")] {
+        let said = place.run(["completions", shell]);
+        assert_eq!((said.code, said.err.as_str()), (Some(0), ""));
+        assert!(said.out.contains("outlast"), "{shell}");
+        let script = place.file(shell, &said.out);
+        match Command::new(shell).arg(check).arg(script).output() {
+            Ok(output) => assert!(output.status.success(), "{shell}: {output:?}"),
+            Err(error) => skip(&format!("{shell}: {error}")),
+        }
+    }
+    place
+        .run(["completions", "csh"])
+        .refuses(2, &["csh", "bash"]);
+}
+
+#[test]
+fn the_doctor_tells_the_same_in_words_and_in_json() {
+    let place = Place::new();
+    let (words, json) = (place.run(["doctor"]), place.run(["doctor", "--json"]));
+    assert_eq!((words.code, json.code), (Some(0), Some(0)));
+    let json: Value = serde_json::from_str(&json.out).expect("one document");
+    let probes = json["probes"].as_array().expect("a list");
+    assert!(probes.len() > 5, "{json:#}");
+    for probe in probes {
+        let name = probe["name"].as_str().expect("a name");
+        let sign = if probe["available"] == true {
+            "ok"
+        } else {
+            "--"
+        };
+        let line = words.out.lines().find(|line| line.contains(name));
+        let line = line.unwrap_or_else(|| panic!("no {name} in {}", words.out));
+        assert!(line.starts_with(sign), "{line}");
+        if probe["available"] == false {
+            let remedy = probe["remedy"].as_str().expect("missing parts have one");
+            assert!(words.out.contains(remedy), "{remedy}");
+        }
+    }
+    assert!(!words.out.contains('\u{1b}'), "no colours in a pipe");
+}
+
+#[test]
+fn a_reader_that_goes_away_is_no_error() {
+    let place = Place::new();
+    let mut child = place.start(["completions", "zsh"]);
+    let mut start = [0; 8];
+    let mut out = child.stdout.take().expect("piped");
+    out.read_exact(&mut start).expect("more than a few bytes");
+    drop(out);
+    let said = Said::of(child.wait_with_output().expect("ends"));
+    assert_eq!((said.code, said.err.as_str()), (Some(0), ""));
+}
+
+#[test]
+fn a_result_that_cannot_be_written_is_an_error() {
+    let place = Place::new();
+    let full = std::fs::OpenOptions::new().write(true).open("/dev/full");
+    let Ok(full) = full else {
+        return skip("there is no /dev/full");
+    };
+    let mut command = place.command(["papers", "list"]);
+    let output = command.stdout(full).output().expect("outlast was built");
+    let said = Said::of(output);
+    said.refuses(1, &["standard output", "No space left"]);
+}
+
+#[test]
+fn help_says_what_exit_codes_mean() {
+    let said = Place::new().run(["--help"]);
+    assert_eq!(said.code, Some(0));
+    insta::assert_snapshot!(said.out);
+}
+
+#[expect(clippy::print_stderr, reason = "a skipped test names what is missing")]
+fn skip(what: &str) {
+    eprintln!("skipped: {what}");
+}
