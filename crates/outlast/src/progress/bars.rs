@@ -2,7 +2,7 @@
 
 use super::{amount, at_the_end, verdict};
 use crate::terminal;
-use indicatif::{MultiProgress, ProgressBar, ProgressStyle};
+use indicatif::{ProgressBar, ProgressStyle};
 use outlast_core::time::Duration;
 use outlast_lab::Progress;
 use outlast_scenario::result::RunResult;
@@ -19,7 +19,6 @@ const STALLED: Duration = Duration::from_millis(1_500);
 
 #[derive(Debug)]
 pub(super) struct Bars {
-    all: MultiProgress,
     link: ProgressBar,
     timeline: Timeline,
     lanes: Vec<Lane>,
@@ -67,7 +66,6 @@ impl Bars {
             })
             .collect();
         let mut bars = Self {
-            all,
             link,
             timeline: Timeline::default(),
             lanes,
@@ -157,8 +155,11 @@ impl Bars {
             }
         }
         // The finished bars stay where they are.
-        let _ = self.all.println("");
         terminal::leave_bars();
+        if self.lanes.iter().any(|lane| lane.latest.is_some()) {
+            // The cursor still stands behind the last bar: end its line, and keep a distance.
+            terminal::say("\n");
+        }
     }
 }
 
