@@ -113,11 +113,17 @@ pub(crate) fn say(line: &str) {
     let _ = Term::stderr().write_line(line);
 }
 
+/// How wide standard output is, in columns, if it is a terminal; tables are not made for less
+/// than 80.
+pub(crate) fn table_width() -> Option<usize> {
+    let out = Term::stdout();
+    let columns = usize::from(out.size().1).max(80);
+    out.features().is_attended().then_some(columns)
+}
+
 /// Writes a table to standard output: coloured and fitted to a terminal, plain in a pipe, ASCII
 /// where the terminal is dumb.
 pub(crate) fn print_table(table: &Table) -> Result<(), Failure> {
-    let out = Term::stdout();
-    let is_terminal = out.features().is_attended();
     let is_dumb = std::env::var("TERM").is_ok_and(|term| term == "dumb");
     let paint = |tone: Tone, text: &str| {
         let colour = match tone {
@@ -133,7 +139,7 @@ pub(crate) fn print_table(table: &Table) -> Result<(), Failure> {
         } else {
             Charset::Unicode
         },
-        width: is_terminal.then(|| usize::from(out.size().1).max(80)),
+        width: table_width(),
         paint: &paint,
     };
     print(&table.to_text(&style))

@@ -9,8 +9,9 @@ use crate::terminal;
 use anyhow::anyhow;
 use outlast_lab::{Lab, LabError, RunReport};
 use outlast_report::results;
+use outlast_report::table::Table;
 use outlast_scenario::Scenario;
-use outlast_scenario::result::{ScenarioResult, World};
+use outlast_scenario::result::{RunResult, ScenarioResult, World};
 use std::path::PathBuf;
 
 #[derive(Debug, clap::Args)]
@@ -146,7 +147,7 @@ fn show(arguments: &Arguments, scenario: &Scenario, reports: &[RunReport]) -> Re
         let json = serde_json::to_string_pretty(&result).map_err(anyhow::Error::from)?;
         terminal::print(&(json + "\n"))?;
     } else {
-        terminal::print_table(&results::runs(&runs))?;
+        terminal::print_table(&table(&runs))?;
     }
     if let Some(file) = &arguments.report {
         let named: Vec<_> = reports
@@ -181,4 +182,17 @@ fn judge(reports: &[RunReport]) -> Result<(), Failure> {
         Some(error) => Err(Failure::Run(anyhow!(error))),
         None => Ok(()),
     }
+}
+
+/// All that is known of each run, or what fits a narrow terminal.
+fn table(runs: &[RunResult]) -> Table {
+    const ALL_COLUMNS: usize = 112;
+    if terminal::table_width().is_none_or(|width| width >= ALL_COLUMNS) {
+        return results::runs(runs);
+    }
+    let names: Vec<String> = runs
+        .iter()
+        .map(|run| format!("seed {}", run.settings.seed))
+        .collect();
+    results::comparison(names.iter().map(String::as_str).zip(runs.chunks(1)))
 }
