@@ -118,6 +118,9 @@ impl Axis {
             ),
             (None, _) => (0.1, 10.0),
         };
+        // Decades beyond what a number can hold would have no end.
+        let low = low.clamp(SMALLEST_DECADE, LARGEST_DECADE / 10.0);
+        let high = high.clamp(low * 1.000_01, LARGEST_DECADE);
         let decades = (low.log10().floor() as i32)..=(high.log10().ceil() as i32);
         let mut ticks = Vec::new();
         for decade in decades {
@@ -141,6 +144,10 @@ impl Axis {
         }
     }
 }
+
+/// The ends of the longest logarithmic axis.
+const SMALLEST_DECADE: f64 = 1e-300;
+const LARGEST_DECADE: f64 = 1e300;
 
 /// An axis whose ends and ticks are settled.
 #[derive(Clone, Debug)]
@@ -206,6 +213,19 @@ mod tests {
             .iter()
             .filter_map(|tick| tick.label.as_deref())
             .collect()
+    }
+
+    #[test]
+    fn a_logarithmic_axis_of_absurd_values_has_an_end() {
+        for values in [
+            [f64::MIN_POSITIVE / 1e10, f64::MAX],
+            [f64::MAX, f64::MAX],
+            [5e-324, 5e-324],
+        ] {
+            let axis = Axis::new("Time", Unit::Seconds).logarithmic();
+            let axis = axis.fit(values.into_iter(), 6);
+            assert!(axis.low < axis.high && axis.ticks.len() < 6_000);
+        }
     }
 
     #[test]
