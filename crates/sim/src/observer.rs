@@ -4,6 +4,7 @@ use crate::capture::{Capture, Mark};
 use crate::frame::SimFrame;
 use crate::side::Side;
 use crate::trace::{Fate, Origin, Trace, TracedPacket, TracedSegment};
+use alloc::boxed::Box;
 use outlast_core::mechanisms::path::{SendReason, TakeReason};
 use outlast_core::time::Instant;
 use outlast_link::{DropReason, Way};
@@ -47,7 +48,7 @@ impl Observer {
     }
 
     /// A host has sent something. Gives it its number.
-    pub(crate) fn sent(&mut self, now: Instant, side: Side, packet: Packet) -> SimFrame {
+    pub(crate) fn sent(&mut self, now: Instant, side: Side, packet: Box<Packet>) -> SimFrame {
         self.counts.sent += 1;
         self.enter(now, side, side.outward(), Origin::Host, packet)
     }
@@ -57,7 +58,7 @@ impl Observer {
         &mut self,
         now: Instant,
         side: Side,
-        packet: Packet,
+        packet: Box<Packet>,
         reason: SendReason,
     ) -> SimFrame {
         self.counts.resent += 1;
@@ -69,7 +70,7 @@ impl Observer {
         &mut self,
         now: Instant,
         side: Side,
-        packet: Packet,
+        packet: Box<Packet>,
         reason: SendReason,
     ) -> SimFrame {
         self.counts.rereceived += 1;
@@ -141,7 +142,7 @@ impl Observer {
         side: Side,
         way: Way,
         origin: Origin,
-        packet: Packet,
+        packet: Box<Packet>,
     ) -> SimFrame {
         let serial = self.next_serial;
         self.next_serial += 1;

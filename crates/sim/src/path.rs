@@ -7,6 +7,7 @@
 use crate::frame::SimFrame;
 use crate::observer::Observer;
 use crate::side::Side;
+use alloc::boxed::Box;
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 use outlast_core::gateway::{DropCause, Gateway, GatewayConfig};
@@ -22,6 +23,9 @@ use outlast_wire::Packet;
 /// What each gateway calls the one link that it has.
 const LINK: LinkId = LinkId::whole(InterfaceId(0));
 
+/// Empty boxes that are kept.
+const MAX_SPARE: usize = 1_024;
+
 /// The path.
 #[derive(Debug)]
 pub(crate) struct Path {
@@ -29,7 +33,9 @@ pub(crate) struct Path {
     /// By [`Side::index`].
     gateways: [Option<Gateway>; 2],
     steps: VecDeque<Step>,
-    outbox: VecDeque<(Side, Packet)>,
+    outbox: VecDeque<(Side, Box<Packet>)>,
+    /// Boxes of packets that were delivered, for others.
+    spare: Vec<Box<Packet>>,
     carrier: VecDeque<LinkState>,
     pub(crate) observer: Observer,
 }
@@ -77,6 +83,7 @@ impl Path {
             gateways,
             steps: VecDeque::new(),
             outbox: VecDeque::new(),
+            spare: Vec::new(),
             carrier: VecDeque::new(),
             observer,
         }
@@ -90,6 +97,7 @@ impl Path {
             self.link.start(now);
             self.drain_link(now);
         }
+        let packet = self.boxed(packet);
         let frame = self.observer.sent(now, side, packet);
         self.steps.push_back(Step::Offer(side, frame));
         self.take_steps(now);
@@ -121,7 +129,7 @@ impl Path {
 
     /// A packet for the host of a side.
     #[must_use]
-    pub(crate) fn poll_transmit(&mut self) -> Option<(Side, Packet)> {
+    pub(crate) fn poll_transmit(&mut self) -> Option<(Side, Box<Packet>)> {
         self.outbox.pop_front()
     }
 
@@ -137,6 +145,26 @@ impl Path {
             }
         }
         earliest
+    }
+
+    /// Takes back the box of a packet from [`Self::poll_transmit`].
+    #[inline]
+    pub(crate) fn take_back(&mut self, packet: Box<Packet>) {
+        // Copies that the link makes bring boxes of their own.
+        if self.spare.len() < MAX_SPARE {
+            self.spare.push(packet);
+        }
+    }
+
+    #[inline]
+    fn boxed(&mut self, packet: Packet) -> Box<Packet> {
+        match self.spare.pop() {
+            Some(mut spare) => {
+                *spare = packet;
+                spare
+            }
+            None => Box::new(packet),
+        }
     }
 
     pub(crate) fn link(&self) -> &Link<SimFrame> {
@@ -225,7 +253,7 @@ impl Path {
         };
         let mut handed_over = Vec::new();
         while let Some(transmit) = gateway.poll_transmit() {
-            let (packet, reason) = (transmit.packet, transmit.reason);
+            let (packet, reason) = (Box::new(transmit.packet), transmit.reason);
             match transmit.direction {
                 Direction::ToLink => {
                     let frame = self.observer.resent(now, side, packet, reason);

@@ -223,6 +223,7 @@ impl World {
             };
             self.events += 1;
             self.deliver(side, &packet);
+            self.path.take_back(packet);
         }
         self.agenda.set(PATH, self.path.poll_timeout());
     }

@@ -1,10 +1,12 @@
 //! What is written down of a run, and what others make of it.
 
+#![expect(clippy::print_stderr, reason = "a skipped test names what is missing")]
+
 mod support;
 
 use outlast_core::mechanisms::path::PathMechanismKind;
 use outlast_core::time::Duration;
-use outlast_link::Way;
+use outlast_link::{Counters, Way};
 use outlast_sim::trace::{Cause, Fate, variables_csv};
 use outlast_sim::{IpVersion, Outcome, Recording, Side, Stack, World};
 use outlast_tcp::profile::Profile;
@@ -84,7 +86,7 @@ fn the_trace_tells_what_became_of_each_packet() {
         fates(|fate| matches!(fate, Fate::Taken(_))),
         outcome.counts.taken
     );
-    let dropped: u64 = outcome.link.iter().map(|way| way.dropped_in_all()).sum();
+    let dropped: u64 = outcome.link.iter().map(Counters::dropped_in_all).sum();
     assert_eq!(fates(|fate| matches!(fate, Fate::Dropped(..))), dropped);
     assert_eq!(trace.carrier().len(), 2);
 }
