@@ -35,6 +35,7 @@ pub(crate) struct Path {
     steps: VecDeque<Step>,
     outbox: VecDeque<(Side, Box<Packet>)>,
     /// Boxes of packets that were delivered, for others.
+    #[expect(clippy::vec_box, reason = "the boxes are what is kept")]
     spare: Vec<Box<Packet>>,
     carrier: VecDeque<LinkState>,
     pub(crate) observer: Observer,
