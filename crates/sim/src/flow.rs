@@ -295,3 +295,29 @@ fn config(
         ..Config::new(address(side), address(side.peer()))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_connection_takes_less_than_ten_kilobytes_besides_its_buffers() {
+        assert!(size_of::<Flow>() < 10_000, "{}", size_of::<Flow>());
+    }
+
+    #[test]
+    fn a_return_is_answered_by_the_first_delivery_at_or_after_it() {
+        let at = Instant::from_millis;
+        let mut returns = Returns::default();
+        returns.delivered(at(1));
+        returns.link_up(at(5));
+        // The link is away again before anything comes: both wait for the same bytes.
+        returns.link_up(at(9));
+        returns.delivered(at(12));
+        returns.delivered(at(13));
+        returns.link_up(at(13));
+        let after: Vec<_> = returns.returns.iter().map(|(_, after)| *after).collect();
+        let ms = |millis| Some(Duration::from_millis(millis));
+        assert_eq!(after, [ms(7), ms(3), ms(0)]);
+    }
+}

@@ -45,8 +45,6 @@ pub(crate) struct Path {
 /// after which that part is drained. Steps are taken in the order in which they were asked for.
 #[derive(Debug)]
 enum Step {
-    /// A host's packet comes to the gateway of its side.
-    Offer(Side, SimFrame),
     /// A packet enters the link at this side.
     Enter(Side, SimFrame),
     /// A packet came out of the link at this side.
@@ -97,10 +95,15 @@ impl Path {
             self.observer.started = Some(now);
             self.link.start(now);
             self.drain_link(now);
+            self.take_steps(now);
         }
         let packet = self.boxed(packet);
         let frame = self.observer.sent(now, side, packet);
-        self.steps.push_back(Step::Offer(side, frame));
+        if self.gateways[side.index()].is_some() {
+            self.offer(now, side, frame);
+        } else {
+            self.enter(now, side, frame);
+        }
         self.take_steps(now);
     }
 
@@ -180,11 +183,7 @@ impl Path {
     fn take_steps(&mut self, now: Instant) {
         while let Some(step) = self.steps.pop_front() {
             match step {
-                Step::Offer(side, frame) => self.offer(now, side, frame),
-                Step::Enter(side, frame) => {
-                    self.link.handle_packet(now, side.outward(), frame);
-                    self.drain_link(now);
-                }
+                Step::Enter(side, frame) => self.enter(now, side, frame),
                 Step::Leave(side, frame) => self.leave(now, side, frame),
                 Step::Dropped(side, frame, cause) => {
                     if let Some(gateway) = &mut self.gateways[side.index()] {
@@ -209,6 +208,12 @@ impl Path {
                 self.drain_gateway(now, side);
             }
         }
+    }
+
+    #[inline]
+    fn enter(&mut self, now: Instant, side: Side, frame: SimFrame) {
+        self.link.handle_packet(now, side.outward(), frame);
+        self.drain_link(now);
     }
 
     fn offer(&mut self, now: Instant, side: Side, frame: SimFrame) {
@@ -275,7 +280,13 @@ impl Path {
     fn drain_link(&mut self, now: Instant) {
         while let Some((way, frame)) = self.link.poll_transmit() {
             let side = Side::reached_by(way);
-            self.steps.push_back(Step::Leave(side, frame));
+            if self.gateways[side.index()].is_none() && self.steps.is_empty() {
+                // The only step is the next one.
+                self.observer.crossed(now, &frame, side);
+                self.hand_over(now, side, frame);
+            } else {
+                self.steps.push_back(Step::Leave(side, frame));
+            }
         }
         while let Some(event) = self.link.poll_event() {
             match event {

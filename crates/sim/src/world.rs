@@ -37,6 +37,7 @@ pub struct World {
     /// The place in `flows` of each flow of the setup that has begun.
     places: Vec<usize>,
     running: usize,
+    is_given_up: bool,
     common: Common,
     agenda: Agenda,
     deadline: Duration,
@@ -72,6 +73,7 @@ impl World {
             to_come: to_come.into(),
             places: alloc::vec![usize::MAX; count],
             running: count,
+            is_given_up: false,
             common,
             agenda: Agenda::new(FIRST_FLOW + MACHINES_OF_FLOW * count),
             deadline,
@@ -97,7 +99,7 @@ impl World {
     /// Whether every flow has ended, or the deadline is over.
     #[must_use]
     pub fn is_over(&self) -> bool {
-        self.running == 0 || self.now >= self.deadline_at()
+        self.running == 0 || self.is_given_up
     }
 
     /// Lets the next thing happen, and all that follows from it without delay. Does nothing once
@@ -117,7 +119,7 @@ impl World {
                 self.path.handle_timeout(now);
                 self.settle();
             }
-            WORLD => self.begin_flows(),
+            WORLD => self.look_at_the_clock(),
             _ => self.wake_flow(machine - FIRST_FLOW),
         }
     }
@@ -171,7 +173,8 @@ impl World {
         self.agenda.set(WORLD, alarm);
     }
 
-    fn begin_flows(&mut self) {
+    /// Begins the flows that are due, and gives up when it is time.
+    fn look_at_the_clock(&mut self) {
         let now = self.now;
         while self
             .to_come
@@ -188,6 +191,7 @@ impl World {
             self.drain_end(place, Side::Mobile);
         }
         self.settle();
+        self.is_given_up = self.now >= self.deadline_at();
         self.set_own_alarm();
     }
 
