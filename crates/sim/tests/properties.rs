@@ -156,8 +156,6 @@ fn run(mut world: World) -> Result<outlast_sim::Outcome, TestCaseError> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 128, ..ProptestConfig::default() })]
-
     #[test]
     fn every_flow_ends_intact_or_with_an_error_or_at_the_deadline(setup in any_setup()) {
         let deadline = setup.deadline;
