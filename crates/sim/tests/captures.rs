@@ -17,11 +17,19 @@ use std::process::Command;
 use support::{bulk, flow, link, outage, setup, with};
 
 fn recorded(profile: &'static Profile, ip: IpVersion) -> Outcome {
+    recorded_with(PathMechanismKind::Hold, profile, ip)
+}
+
+fn recorded_with(
+    mechanism: PathMechanismKind,
+    profile: &'static Profile,
+    ip: IpVersion,
+) -> Outcome {
     let mut link = link();
     link.outages = outage(Duration::from_millis(300), Duration::from_secs(2));
     link.to_mobile.loss = 0.01;
     let workload = bulk(600_000, Way::ToMobile);
-    let mut setup = with(setup(link, workload), PathMechanismKind::Hold);
+    let mut setup = with(setup(link, workload), mechanism);
     let stack = Stack {
         profile,
         ..Stack::default()
@@ -162,5 +170,27 @@ fn an_independent_judge_finds_the_captures_clean() {
             };
             assert_eq!(good.len(), packets(capture).len());
         }
+    }
+}
+
+#[test]
+fn an_independent_judge_counts_as_many_retransmissions() {
+    let directory = tempfile::tempdir().expect("a directory");
+    for profile in Profile::ALL {
+        let outcome = recorded_with(PathMechanismKind::None, profile, IpVersion::V4);
+        let file = directory.path().join("capture.pcapng");
+        let captures = outcome.captures.as_ref().expect("asked for");
+        std::fs::write(&file, &captures[Side::Fixed.index()]).expect("it can be written");
+        // At the sender's own end nothing comes out of order: what the judge calls so is a
+        // retransmission that it takes for that by its timing.
+        let again = "ip.src == 192.0.2.1 && tcp.len > 0 && (tcp.analysis.retransmission || \
+                     tcp.analysis.fast_retransmission || tcp.analysis.spurious_retransmission || \
+                     tcp.analysis.out_of_order)";
+        let Some(again) = tshark(&file, again) else {
+            return;
+        };
+        let counted = outcome.flows[0].sender().retransmitted_segments;
+        assert!(counted > 0, "{}: 1 % is lost", profile.name);
+        assert_eq!(again.len() as u64, counted, "{}", profile.name);
     }
 }
