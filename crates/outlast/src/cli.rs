@@ -1,6 +1,6 @@
 //! The command line.
 
-use crate::commands::{completions, demo, doctor, lab, papers};
+use crate::commands::{completions, demo, doctor, lab, papers, sim};
 use clap::{Parser, Subcommand};
 
 /// TCP that outlasts outages: try it, measure it, compare the published ways.
@@ -29,6 +29,8 @@ pub(crate) enum Command {
     Demo(demo::Arguments),
     /// Run a scenario on this machine's kernel TCP, in network namespaces.
     Lab(lab::Arguments),
+    /// Run a scenario in virtual time, on a model of the TCP that it names.
+    Sim(sim::Arguments),
     /// Run published experiments and judge their claims.
     Papers(papers::Arguments),
     /// Show what this machine offers, and what is missing for which part of Outlast.

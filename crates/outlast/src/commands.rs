@@ -6,3 +6,4 @@ pub(crate) mod doctor;
 pub(crate) mod lab;
 pub(crate) mod lab_shell;
 pub(crate) mod papers;
+pub(crate) mod sim;

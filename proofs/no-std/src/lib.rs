@@ -20,6 +20,7 @@ use core::panic::PanicInfo;
 // Named so that they are linked, used or not.
 use outlast_core as _;
 use outlast_link as _;
+use outlast_sim as _;
 use outlast_tcp as _;
 use outlast_wire as _;
 

@@ -120,7 +120,7 @@ fn prepare(arguments: &Arguments, scenario: &Scenario, index: u32) -> Result<Lab
 }
 
 /// The scenario's name as a file name.
-fn stem(scenario: &Scenario) -> String {
+pub(crate) fn stem(scenario: &Scenario) -> String {
     let keep = |c: char| {
         if c.is_alphanumeric() || "-_.".contains(c) {
             c
