@@ -54,18 +54,19 @@ fn write_files(arguments: &Arguments, stem: &str, outcome: &Outcome) -> Result<(
     if let (Some(directory), Some(captures)) = (&arguments.capture, &outcome.captures) {
         for side in Side::BOTH {
             let file = directory.join(format!("{stem}.{side}.pcapng"));
-            write(&file, &captures[side.index()])?;
+            write(&file, "--capture", &captures[side.index()])?;
         }
     }
     if let (Some(directory), Some(rows)) = (&arguments.trace, &outcome.variables) {
         let file = directory.join(format!("{stem}.csv"));
-        write(&file, variables_csv(rows).as_bytes())?;
+        write(&file, "--trace", variables_csv(rows).as_bytes())?;
     }
     Ok(())
 }
 
-fn write(file: &Path, bytes: &[u8]) -> Result<(), Failure> {
-    labs::make_parent(file)?;
+/// Writes a file below the directory that `option` names.
+fn write(file: &Path, option: &str, bytes: &[u8]) -> Result<(), Failure> {
+    labs::make_parent(file, option)?;
     std::fs::write(file, bytes).with_context(|| format!("cannot write {}", file.display()))?;
     Ok(())
 }
