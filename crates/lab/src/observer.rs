@@ -2,13 +2,13 @@
 
 use crate::capture::{Capture, Mark};
 use crate::frame::{Content, LabFrame};
-use crate::side::Side;
 use crate::status::Status;
-use crate::trace::{Fate, Origin, Trace, TracedPacket, TracedSegment};
 use crate::traffic::BothWays;
 use outlast_core::mechanisms::path::{SendReason, TakeReason};
 use outlast_core::time::Instant;
 use outlast_link::{DropReason, Frame, Way};
+use outlast_sim::Side;
+use outlast_sim::trace::{Fate, Origin, Trace, TracedPacket, TracedSegment};
 use outlast_wire::{Packet, Transport};
 use std::sync::Arc;
 

@@ -2,10 +2,10 @@
 
 use super::*;
 use crate::status::Status;
-use crate::trace::{Fate, Origin, Trace};
 use outlast_core::mechanisms::path::TakeReason;
 use outlast_core::time::Duration;
 use outlast_link::{OutageProcess, PipeConfig};
+use outlast_sim::trace::{Fate, Origin, Trace};
 use outlast_wire::{IpHeader, Packet, SeqNumber, TcpFlags, TcpHeader};
 use std::sync::Arc;
 
