@@ -4,7 +4,8 @@
 
 use super::{
     BackOff, Congestion, DelayedAck, GiveUp, Growth, IdleRestart, Keepalive, Offers, Persist,
-    Profile, ReceiveBuffer, Recovery, Reduction, RttModel, Undo, ZeroWindow, code, standard,
+    Profile, ReceiveBuffer, Recovery, Reduction, RttModel, SendBuffer, Undo, ZeroWindow, code,
+    standard,
 };
 use crate::timer::TimerModel;
 use outlast_core::time::Duration;
@@ -104,7 +105,13 @@ pub static LINUX_6: Profile = Profile {
         "tcp_rmem: 131072 and 33554432, of which 158/256 are payload (`scaling_ratio`) at the \
          lab's interfaces",
     ),
-    send_buffer: code(u64::MAX, "tcp_wmem grows with the window"),
+    send_buffer: code(
+        SendBuffer::FollowsWindow {
+            segment: 2_304,
+            overhead: 832,
+        },
+        "tcp_sndbuf_expand; sizes of buffers as `ss --memory` shows them",
+    ),
     time_wait: code(Duration::from_secs(60), "TCP_TIMEWAIT_LEN"),
     fin_wait_2: code(Duration::from_secs(60), "tcp_fin_timeout"),
     challenge_ack: standard(
