@@ -6,12 +6,12 @@
 
 use crate::error::LabError;
 use crate::frame::Content;
-use crate::side::Side;
 use bytes::Bytes;
 use outlast_core::mechanisms::path::{SendReason, TakeReason};
 use outlast_core::time::{Duration, Instant};
 use outlast_link::DropReason;
 use outlast_wire::pcapng::{Direction, Encoder, EnhancedPacket, Section};
+use outlast_world::Side;
 use std::collections::VecDeque;
 use std::fs::File;
 use std::io::Write;

@@ -60,15 +60,30 @@ impl Side {
         self as usize
     }
 
-    /// The host's address, of a network reserved for documentation (RFC 5737, RFC 3849). The same
-    /// as in the lab.
+    /// The host's IPv4 address, of a network reserved for documentation (RFC 5737): it cannot be
+    /// mistaken for one of the user's.
+    #[must_use]
+    pub const fn ipv4(self) -> Ipv4Addr {
+        Ipv4Addr::new(192, 0, 2, self.number())
+    }
+
+    /// The host's IPv6 address, of a network reserved for documentation (RFC 3849).
+    #[must_use]
+    pub const fn ipv6(self) -> Ipv6Addr {
+        Ipv6Addr::new(0x2001, 0xdb8, 0, 0, 0, 0, 0, self.number() as u16)
+    }
+
+    /// The host's address under `version`.
     #[must_use]
     pub const fn address(self, version: IpVersion) -> IpAddr {
-        let number = self as u8 + 1;
         match version {
-            IpVersion::V4 => IpAddr::V4(Ipv4Addr::new(192, 0, 2, number)),
-            IpVersion::V6 => IpAddr::V6(Ipv6Addr::new(0x2001, 0xdb8, 0, 0, 0, 0, 0, number as u16)),
+            IpVersion::V4 => IpAddr::V4(self.ipv4()),
+            IpVersion::V6 => IpAddr::V6(self.ipv6()),
         }
+    }
+
+    const fn number(self) -> u8 {
+        self as u8 + 1
     }
 }
 

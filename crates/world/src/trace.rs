@@ -89,7 +89,8 @@ pub enum Fate {
 
 impl Trace {
     /// A trace of at most `cap` packets; later ones are only counted.
-    pub(crate) fn new(cap: usize) -> Self {
+    #[must_use]
+    pub fn new(cap: usize) -> Self {
         Self {
             packets: Vec::new(),
             cap,
@@ -117,7 +118,7 @@ impl Trace {
     }
 
     /// Adds a packet, whose number must be that of all packets before it.
-    pub(crate) fn push(&mut self, serial: u64, packet: TracedPacket) {
+    pub fn push(&mut self, serial: u64, packet: TracedPacket) {
         if self.packets.len() < self.cap {
             debug_assert_eq!(serial, self.packets.len() as u64, "every packet is traced");
             self.packets.push(packet);
@@ -127,7 +128,7 @@ impl Trace {
     }
 
     /// Sets what became of a packet. The first answer stays: a copy may come later.
-    pub(crate) fn settle(&mut self, serial: u64, fate: Fate) {
+    pub fn settle(&mut self, serial: u64, fate: Fate) {
         let index = usize::try_from(serial).unwrap_or(usize::MAX);
         if let Some(packet) = self.packets.get_mut(index)
             && packet.fate == Fate::OnTheWay
@@ -136,7 +137,8 @@ impl Trace {
         }
     }
 
-    pub(crate) fn carrier_change(&mut self, at: Instant, up: bool) {
+    /// The link went up or down.
+    pub fn carrier_change(&mut self, at: Instant, up: bool) {
         if self.carrier.len() < self.cap {
             self.carrier.push(CarrierChange { at, up });
         }
@@ -144,7 +146,9 @@ impl Trace {
 }
 
 impl TracedSegment {
-    pub(crate) fn of(packet: &Packet) -> Option<Self> {
+    /// What `packet` has of it; `None` unless it is a whole TCP segment.
+    #[must_use]
+    pub fn of(packet: &Packet) -> Option<Self> {
         let tcp = packet.tcp()?;
         let ip = packet.header().ip;
         Some(Self {
