@@ -5,8 +5,8 @@ mod support;
 use outlast_core::mechanisms::path::PathMechanismKind;
 use outlast_core::time::Duration;
 use outlast_link::Way;
-use outlast_sim::{FlowOutcome, Outcome, Stack, World};
 use outlast_tcp::profile::Congestion;
+use outlast_world::{FlowOutcome, Outcome, Stack, World};
 use support::{DELAY, bulk, flow, link, outage, setup, with};
 
 const START: Duration = Duration::from_secs(2);
