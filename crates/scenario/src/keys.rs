@@ -215,6 +215,7 @@ pub(crate) static STACK: Section = Section {
         &stack::CONGESTION,
         &stack::SACK,
         &stack::TIMESTAMPS,
+        &stack::TIMER_PHASE,
         &stack::IP,
     ],
 };

@@ -2,6 +2,7 @@
 
 use crate::error::SimError;
 use outlast_core::mechanisms::path::{Level, PathMechanismKind};
+use outlast_core::time::Duration;
 use outlast_scenario::{
     Congestion as Wish, Mechanism, Outlast, Profile as Name, Scenario, Stack as StackWish,
     Workload as Work,
@@ -19,6 +20,7 @@ pub(crate) fn stack(scenario: &Scenario) -> Result<Stack, SimError> {
         congestion,
         sack,
         timestamps,
+        timer_phase: _,
         ip: _,
     } = scenario.stack;
     let constants = constants(profile);
@@ -130,4 +132,11 @@ fn at_gateway(mechanism: Mechanism, key: &'static str) -> Result<PathMechanismKi
             });
         }
     })
+}
+
+/// Where both hosts' tick counters stand at the beginning, if the scenario says where they stand
+/// when the first byte of payload is sent.
+pub(crate) fn clock_phases(scenario: &Scenario) -> Option<[Duration; 2]> {
+    let at_opening = scenario.timer_phase_before(scenario.handshake())?;
+    Some([at_opening; 2])
 }

@@ -55,6 +55,7 @@ impl World {
             mut flows,
             ip,
             mtu,
+            clock_phases,
             deadline,
             recording,
         } = setup;
@@ -64,7 +65,7 @@ impl World {
         to_come.sort_by_key(|(_, flow)| flow.begin);
         let trace = recording.traced_packets.map(Trace::new);
         let capture = recording.captures.then(Capture::new);
-        let common = Common::new(link.seed, ip, mtu);
+        let common = Common::new(link.seed, ip, mtu, clock_phases);
         let observer = Observer::new(trace, capture);
         let mut world = Self {
             now: Instant::ZERO,

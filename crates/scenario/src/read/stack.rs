@@ -22,6 +22,7 @@ pub(super) fn stack(stack: &Reader<'_>) -> Stack {
             .and_then(Congestion::from_name),
         sack: stack.switch(&keys::stack::SACK),
         timestamps: stack.switch(&keys::stack::TIMESTAMPS),
+        timer_phase: duration(stack, &keys::stack::TIMER_PHASE),
         ip: stack
             .choice(&keys::stack::IP)
             .and_then(IpVersion::from_name)

@@ -47,6 +47,7 @@ fn the_shortest_scenario_takes_every_default() {
             congestion: None,
             sack: None,
             timestamps: None,
+            timer_phase: None,
             ip: IpVersion::V4,
         }
     );
@@ -216,7 +217,7 @@ fn commands_are_texts_or_lists() {
 fn the_stack_takes_its_keys() {
     let stack = scenario(&with(
         "[stack]\nprofile = \"bsd-4.3-tahoe\"\nretries = 9\ncongestion = \"reno\"\nsack = false\n\
-         timestamps = false\nip = \"ipv6\"",
+         timestamps = false\ntimer_phase = \"1.5 s\"\nip = \"ipv6\"",
     ))
     .stack;
     let expected = Stack {
@@ -225,6 +226,7 @@ fn the_stack_takes_its_keys() {
         congestion: Some(Congestion::Reno),
         sack: Some(false),
         timestamps: Some(false),
+        timer_phase: Some(Duration::from_millis(1_500)),
         ip: IpVersion::V6,
     };
     assert_eq!(stack, expected);
