@@ -117,8 +117,8 @@ fn at_gateway(mechanism: Mechanism, key: &'static str) -> Result<PathMechanismKi
         Mechanism::SmartLink4 => PathMechanismKind::SmartLink(Level::Four),
         Mechanism::Hold => PathMechanismKind::Hold,
         Mechanism::RetransmissionCache => PathMechanismKind::RetransmissionCache,
-        Mechanism::ZeroWindowAck
-        | Mechanism::AcknowledgeAhead
+        Mechanism::ZeroWindowAck => PathMechanismKind::ZeroWindowAck,
+        Mechanism::AcknowledgeAhead
         | Mechanism::MTcp
         | Mechanism::Auto
         | Mechanism::RetransmissionTrigger
@@ -126,7 +126,7 @@ fn at_gateway(mechanism: Mechanism, key: &'static str) -> Result<PathMechanismKi
             return Err(SimError::NoSuchMechanism {
                 mechanism,
                 key,
-                available: "none, smart-link-1 to smart-link-4, hold, retransmission-cache",
+                available: "none, smart-link-1 to smart-link-4, hold, retransmission-cache, zero-window-ack",
             });
         }
     })

@@ -107,6 +107,7 @@ fn mechanism() -> impl Strategy<Value = PathMechanismKind> {
         1 => Just(PathMechanismKind::SmartLink(Level::Four)),
         3 => Just(PathMechanismKind::Hold),
         1 => Just(PathMechanismKind::RetransmissionCache),
+        2 => Just(PathMechanismKind::ZeroWindowAck),
     ]
 }
 
