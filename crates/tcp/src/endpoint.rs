@@ -261,8 +261,8 @@ pub struct Endpoint {
     pub(crate) last_heard: Instant,
     /// A `send` found the buffer full.
     wants_room: bool,
-    /// Retransmission stands still at the wish of a mechanism.
-    pub(crate) is_frozen: bool,
+    /// Since when transmission has stood still at the wish of a mechanism.
+    pub(crate) frozen_at: Option<Instant>,
     /// The application has closed or gone.
     pub(crate) is_closed: bool,
     last_challenge: Option<Instant>,
@@ -302,7 +302,7 @@ impl Endpoint {
             keepalive_probes: 0,
             last_heard: Instant::ZERO,
             wants_room: false,
-            is_frozen: false,
+            frozen_at: None,
             is_closed: false,
             last_challenge: None,
             last_rejection: None,
@@ -476,7 +476,7 @@ impl Endpoint {
 
     /// Sets the transmission timer.
     pub(crate) fn arm(&mut self, now: Instant, kind: Xmit, delay: Duration) {
-        if self.is_frozen {
+        if self.is_frozen() {
             return;
         }
         let delay = delay.min(self.snd.rto.max());

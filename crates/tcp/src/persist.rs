@@ -129,6 +129,15 @@ impl Endpoint {
         self.arm(now, Xmit::Persist, interval);
     }
 
+    /// Probes at once, at the wish of a mechanism; no limit counts it and no interval grows.
+    pub(crate) fn probe_now(&mut self, now: Instant) {
+        self.counters.window_probes += 1;
+        self.send_probe(now);
+        if self.snd.queue.is_empty() || self.persist.holds {
+            self.arm(now, Xmit::Persist, self.probe_interval());
+        }
+    }
+
     fn most_probes(&self) -> u8 {
         let by_profile = match *self.profile.give_up {
             GiveUp::Retransmissions(most) | GiveUp::ModelledTime(most) => most,
