@@ -18,6 +18,7 @@ use crate::profile::Profile;
 use crate::receiver::Receiver;
 use crate::sender::{Phase, Sender};
 use crate::timer::Clock;
+use crate::user_timeout::UserTimeouts;
 use alloc::collections::VecDeque;
 use core::fmt;
 pub(crate) use input::Incoming;
@@ -256,6 +257,7 @@ pub struct Endpoint {
     ip: IpHeader,
     /// Back-off and count of zero-window probes.
     pub(crate) persist: crate::persist::Probing,
+    pub(crate) user_timeouts: UserTimeouts,
     /// Unanswered keepalive probes.
     pub(crate) keepalive_probes: u8,
     pub(crate) last_heard: Instant,
@@ -299,6 +301,7 @@ impl Endpoint {
             events: VecDeque::new(),
             ip,
             persist: crate::persist::Probing::default(),
+            user_timeouts: UserTimeouts::new(config.user_timeout_option, config.user_timeout),
             keepalive_probes: 0,
             last_heard: Instant::ZERO,
             wants_room: false,

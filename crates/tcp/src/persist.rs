@@ -106,7 +106,7 @@ impl Endpoint {
             return;
         }
         let since = *self.persist.since.get_or_insert(now);
-        if let Some(timeout) = self.config.user_timeout
+        if let Some(timeout) = self.user_timeout()
             && now.since(since) >= timeout
         {
             self.fail(Error::UserTimeout);

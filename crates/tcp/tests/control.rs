@@ -191,7 +191,7 @@ fn with_nothing_outstanding_there_is_nothing_to_retransmit() {
         recv!(s, 100, ack(0).seq(0).flags("A"));
     }
     recv_nothing!(s, 1_000);
-    let outcome = s.app(1_000, |end, now| hand_off(end, now));
+    let outcome = s.app(1_000, hand_off);
     assert_eq!(outcome, Outcome::Needless(Needless::NothingOutstanding));
 }
 
@@ -252,7 +252,7 @@ fn ten_outstanding(profile: &'static Profile, sack: bool) -> (Script, i64) {
         if trace.in_flight >= 10 && acked > 0 {
             break;
         }
-        acked = i64::from(trace.snd_nxt.distance_from(trace.snd_una)) + acked;
+        acked += i64::from(trace.snd_nxt.distance_from(trace.snd_una));
         at += 40;
         send!(s, at, ack(acked));
         assert!(at < 10_000, "{}: {trace:?}", profile.name);
@@ -324,7 +324,7 @@ fn the_acknowledgements_that_are_sent_count_as_duplicates() {
         send!(s, 50, data(1_000, 1_000).ack(0));
         let _ = s.app(60, |end, now| end.recv(now, u64::MAX));
         while s.next(900).is_some() {}
-        let _ = s.app(1_000, |end, now| trigger(end, now));
+        let _ = s.app(1_000, trigger);
         let mut sent = Vec::new();
         while let Some((_, packet)) = s.next(1_000) {
             assert_eq!(packet.header().payload_len, 0, "{}", profile.name);
@@ -351,14 +351,14 @@ fn fast_retransmission_takes_no_timeout() {
     for profile in Profile::ALL {
         let (mut s, acked) = ten_outstanding(profile, false);
         let at = ms(s.now) + 20;
-        let outcome = s.app(at, |end, now| hand_off(end, now));
+        let outcome = s.app(at, hand_off);
         assert_eq!(outcome, Outcome::Done, "{}", profile.name);
         for _ in 0..3 {
             recv!(s, at, ack(0).flags("A"));
         }
         recv!(s, at, data(acked, 1_000));
         assert_eq!(s.end.counters().timeouts, 0, "{}", profile.name);
-        let again = s.app(at, |end, now| hand_off(end, now));
+        let again = s.app(at, hand_off);
         if profile.name != BSD_4_3_TAHOE.name {
             assert_eq!(again, Outcome::Needless(Needless::Recovering));
         }
@@ -372,9 +372,9 @@ fn freezing_keeps_the_window_and_thawing_sends_everything_again() {
         let (mut s, acked) = ten_outstanding(profile, false);
         let at = ms(s.now) + 20;
         let before = s.end.trace();
-        assert_eq!(s.app(at, |end, now| freeze(end, now)), Outcome::Done);
+        assert_eq!(s.app(at, freeze), Outcome::Done);
         assert!(only(&mut s.end).is_frozen);
-        let again = s.app(at, |end, now| freeze(end, now));
+        let again = s.app(at, freeze);
         assert_eq!(again, Outcome::Needless(Needless::Already));
         recv_nothing!(s, at + 2_000_000);
         assert_eq!(s.end.poll_timeout(), None, "{}", profile.name);
@@ -383,7 +383,7 @@ fn freezing_keeps_the_window_and_thawing_sends_everything_again() {
         while s.next(at + 2_000_000).is_some() {}
 
         let back = at + 2_000_001;
-        assert_eq!(s.app(back, |end, now| thaw(end, now)), Outcome::Done);
+        assert_eq!(s.app(back, thaw), Outcome::Done);
         let mut sent = 0;
         while let Some((when, packet)) = s.next(back) {
             assert_eq!(when, back, "{}", profile.name);
@@ -401,7 +401,7 @@ fn freezing_keeps_the_window_and_thawing_sends_everything_again() {
         // All of it arrives: the window goes on growing from where it was.
         send!(s, back + 40, ack(acked + 1_000 * i64::from(sent)));
         assert!(s.end.trace().cwnd >= before.cwnd, "{}", profile.name);
-        let again = s.app(back + 41, |end, now| thaw(end, now));
+        let again = s.app(back + 41, thaw);
         assert_eq!(again, Outcome::Needless(Needless::Already));
         assert_eq!(s.end.counters().timeouts, 0, "{}", profile.name);
     }
@@ -419,9 +419,9 @@ fn the_time_in_ice_counts_for_no_limit() {
         let _ = s.app(at, |end, now| {
             wait_for(end, now, Some(Duration::from_secs(600)))
         });
-        assert_eq!(s.app(at, |end, now| freeze(end, now)), Outcome::Done);
+        assert_eq!(s.app(at, freeze), Outcome::Done);
         let back = at + 5_000_000;
-        assert_eq!(s.app(back, |end, now| thaw(end, now)), Outcome::Done);
+        assert_eq!(s.app(back, thaw), Outcome::Done);
         while s.next(back).is_some() {}
         s.go_to(back + 500_000);
         assert_eq!(s.end.poll_event(), None, "{}", profile.name);
@@ -434,12 +434,12 @@ fn the_time_in_ice_counts_for_no_limit() {
 #[test]
 fn a_frozen_connection_still_receives() {
     let mut s = Script::connected(script_config(&LINUX_6), 40);
-    let _ = s.app(50, |end, now| freeze(end, now));
+    let _ = s.app(50, freeze);
     send!(s, 60, data(0, 1_000).ack(0));
     recv!(s, 60, ack(1_000));
     s.app(70, |end, now| end.send(now, 500));
     recv_nothing!(s, 10_000);
-    let _ = s.app(10_000, |end, now| thaw(end, now));
+    let _ = s.app(10_000, thaw);
     recv!(s, 10_000, data(0, 500));
 }
 
@@ -451,9 +451,9 @@ fn a_closed_window_stays_closed_through_a_freeze() {
         // New data acknowledged: every stack takes this window.
         send!(s, at, ack(acked + 1_000).window(0));
         while s.next(at).is_some() {}
-        let _ = s.app(at + 1, |end, now| freeze(end, now));
+        let _ = s.app(at + 1, freeze);
         recv_nothing!(s, at + 60_000);
-        let _ = s.app(at + 60_000, |end, now| thaw(end, now));
+        let _ = s.app(at + 60_000, thaw);
         while s.next(at + 60_000).is_some() {}
         let (timer, _) = s.end.poll_timeout().expect("it is not forgotten");
         assert!(timer <= s.now + Duration::from_secs(240));

@@ -247,6 +247,8 @@ fn a_frozen_endpoint_waits() {
     s.app(200, Endpoint::freeze);
     recv_nothing!(s, 100_000);
     s.app(100_000, Endpoint::thaw);
+    recv!(s, 100_000, data(0, 1_000));
+    assert_eq!(s.end.counters().timeouts, 0);
     recv!(s, 100_240, data(0, 1_000));
     assert_eq!(s.end.counters().timeouts, 1);
 }

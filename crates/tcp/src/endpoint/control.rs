@@ -99,12 +99,6 @@ impl Endpoint {
         }
     }
 
-    /// Sets the user timeout as an application does; `None` leaves it to the retry limit. A
-    /// connection with the user timeout option tells its peer.
-    pub fn set_user_timeout(&mut self, timeout: Option<Duration>) {
-        self.config.user_timeout = timeout;
-    }
-
     /// Stops all transmission of data and every timer that could send or give up, as if the window
     /// had closed (paper 001, section 4). Acknowledgements still go out.
     pub fn freeze(&mut self, now: Instant) {
@@ -125,12 +119,11 @@ impl Endpoint {
             return;
         };
         let frozen = now.since(frozen_at);
-        for since in [&mut self.snd.retransmitting_since, &mut self.persist.since] {
-            if let Some(since) = since {
-                *since = *since + frozen;
-            }
+        let clocks = [&mut self.snd.retransmitting_since, &mut self.persist.since];
+        for since in clocks.into_iter().flatten() {
+            *since += frozen;
         }
-        self.last_heard = self.last_heard + frozen;
+        self.last_heard += frozen;
         self.keepalive_probes = 0;
         if matches!(self.state, State::Closed | State::TimeWait) {
             return;
@@ -222,7 +215,7 @@ impl EndpointControl for Endpoint {
                 rcv_nxt: self.rcv.rcv_nxt,
                 timeouts: self.snd.timeouts,
                 heard_at: self.last_heard,
-                user_timeout: self.config.user_timeout,
+                user_timeout: self.user_timeout(),
                 is_frozen: self.is_frozen(),
             });
         }
@@ -261,7 +254,7 @@ impl EndpointControl for Endpoint {
         timeout: Option<Duration>,
     ) -> Result<Outcome, ControlError> {
         self.known(id)?;
-        if self.config.user_timeout == timeout {
+        if self.user_timeouts.is_own(timeout) {
             return Ok(Outcome::Needless(Needless::Already));
         }
         Self::set_user_timeout(self, timeout);

@@ -60,6 +60,7 @@ impl Endpoint {
 
     fn take_syn(&mut self, now: Instant, header: &TcpHeader) {
         self.options.settle(now, header);
+        self.user_timeouts.hear(header);
         self.rcv.start(now, header.seq + 1, self.options.sack);
         self.snd.snd_wnd = u32::from(header.window);
         self.snd.max_window = self.snd.snd_wnd;
@@ -170,6 +171,7 @@ impl Endpoint {
         self.snd.validated_at = now;
         self.snd.last_sent = now;
         self.snd.delivered_at = now;
+        self.user_timeouts.repeat();
         self.start_algorithm(now);
         let advertised = u32::from(self.config.announced_mss()) - self.options.header_overhead();
         self.rcv.establish(now, advertised);

@@ -183,12 +183,16 @@ impl Endpoint {
                 _ => (*self.profile.syn_ack_retries, 0),
             };
             let limit = self.config.retries.unwrap_or(limit);
-            let over = self.snd.timeouts >= u32::from(limit) + u32::from(linear);
-            return over.then_some(Error::TimedOut);
+            if self.snd.timeouts >= u32::from(limit) + u32::from(linear) {
+                return Some(Error::TimedOut);
+            }
         }
-        if let Some(timeout) = self.config.user_timeout {
+        if let Some(timeout) = self.user_timeout() {
             //= RFC 9293, section 3.10.8 (user timeout)
             return (elapsed >= timeout).then_some(Error::UserTimeout);
+        }
+        if in_handshake {
+            return None;
         }
         let over = match (*self.profile.give_up, self.config.retries) {
             (GiveUp::Retransmissions(by_profile), wish) => {
@@ -218,7 +222,7 @@ impl Endpoint {
         let since = self.snd.retransmitting_since.unwrap_or(head.sent_at);
         let elapsed = now.since(since);
         let mut limit = self.snd.rto.max() * 2;
-        if let Some(timeout) = self.config.user_timeout {
+        if let Some(timeout) = self.user_timeout() {
             if elapsed > timeout {
                 return Some(Error::UserTimeout);
             }
@@ -243,7 +247,7 @@ impl Endpoint {
 
     /// The timer does not run past the user timeout.
     fn clamp_to_user_timeout(&self, now: Instant, rto: Duration) -> Duration {
-        let Some(timeout) = self.config.user_timeout else {
+        let Some(timeout) = self.user_timeout() else {
             return rto;
         };
         let since = self.snd.retransmitting_since.unwrap_or(now);
