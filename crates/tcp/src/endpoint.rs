@@ -265,6 +265,8 @@ pub struct Endpoint {
     wants_room: bool,
     /// Since when transmission has stood still at the wish of a mechanism.
     pub(crate) frozen_at: Option<Instant>,
+    /// It was opened by [`Endpoint::listen`].
+    is_passive: bool,
     /// The application has closed or gone.
     pub(crate) is_closed: bool,
     last_challenge: Option<Instant>,
@@ -306,6 +308,7 @@ impl Endpoint {
             last_heard: Instant::ZERO,
             wants_room: false,
             frozen_at: None,
+            is_passive: state == State::Listen,
             is_closed: false,
             last_challenge: None,
             last_rejection: None,

@@ -124,6 +124,22 @@ impl Endpoint {
         true
     }
 
+    /// A reset before the handshake is done.
+    //= RFC 9293, section 3.10.7.4, second check
+    pub(super) fn on_refusal(&mut self) {
+        if !self.is_passive || self.is_closed {
+            self.fail(Error::Refused);
+            return;
+        }
+        // The SYN was an old duplicate: the peer knows of no connection, and neither does this
+        // end. What it has been written stays.
+        let listening = Self::listen(self.config.clone());
+        let (counters, written) = (self.counters, self.snd.written);
+        *self = listening;
+        self.counters = counters;
+        self.snd.written = written;
+    }
+
     /// The SYN is acknowledged.
     fn establish(&mut self, now: Instant, header: &TcpHeader) {
         let Some(syn) = self.snd.queue.pop_front() else {
