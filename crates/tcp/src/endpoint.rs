@@ -262,7 +262,7 @@ pub struct Endpoint {
     pub(crate) keepalive_probes: u8,
     pub(crate) last_heard: Instant,
     /// A `send` found the buffer full.
-    wants_room: bool,
+    pub(crate) wants_room: bool,
     /// Since when transmission has stood still at the wish of a mechanism.
     pub(crate) frozen_at: Option<Instant>,
     /// It was opened by [`Endpoint::listen`].
@@ -388,10 +388,7 @@ impl Endpoint {
         if self.is_closed || matches!(self.state, State::Closed | State::TimeWait) {
             return 0;
         }
-        let limit = self.config.send_buffer.unwrap_or(*self.profile.send_buffer);
-        let held = self.snd.written - self.snd.acknowledged;
-        let accepted = bytes.min(limit.saturating_sub(held));
-        self.wants_room |= accepted < bytes;
+        let accepted = self.room_for(bytes);
         self.snd.written = self.snd.written.saturating_add(accepted);
         if accepted > 0 && self.state.may_send() {
             self.restart_after_idle(now);
@@ -470,14 +467,6 @@ impl Endpoint {
 
     pub(crate) fn emit(&mut self, event: Event) {
         self.events.push_back(event);
-    }
-
-    /// Tells the application of room, if it asked.
-    pub(crate) fn offer_room(&mut self) {
-        if self.wants_room {
-            self.wants_room = false;
-            self.emit(Event::Writable);
-        }
     }
 
     /// Sets the transmission timer.

@@ -80,6 +80,7 @@ impl Endpoint {
             return;
         }
         self.push(now);
+        self.offer_room();
         self.acknowledge_if_due(now);
     }
 

@@ -107,7 +107,6 @@ impl Endpoint {
         } else {
             self.acknowledge_classic(now, segment);
         }
-        self.offer_room();
         true
     }
 
