@@ -1,6 +1,5 @@
 //! Why a lab cannot be built or run.
 
-use crate::side::Side;
 use outlast_linux::namespace::NamespaceError;
 use outlast_linux::netlink::NetlinkError;
 use outlast_linux::process::ProcessError;
@@ -8,6 +7,7 @@ use outlast_linux::socket::SocketError;
 use outlast_linux::sysctl::SysctlError;
 use outlast_linux::tun::TunError;
 use outlast_scenario::Mechanism;
+use outlast_world::Side;
 use std::io;
 use std::path::PathBuf;
 

@@ -1,14 +1,18 @@
-//! What happened to every packet of a run, in memory: the matter of time-sequence diagrams.
+//! What happened to every packet of a run, in memory: the matter of time-sequence diagrams. And
+//! what congestion control made of it: the variables of a sender at each acknowledgement.
 
 use crate::side::Side;
+use alloc::string::String;
+use alloc::vec::Vec;
+use core::fmt::Write;
+use core::net::SocketAddr;
 use outlast_core::mechanisms::path::{SendReason, TakeReason};
 use outlast_core::time::Instant;
 use outlast_link::{DropReason, Way};
 use outlast_wire::{Packet, SeqNumber, TcpFlags};
-use std::net::SocketAddr;
 
 /// The packets of a run, in the order in which they were put into an end of the link.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Trace {
     packets: Vec<TracedPacket>,
     cap: usize,
@@ -26,7 +30,7 @@ pub struct CarrierChange {
 }
 
 /// One packet.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct TracedPacket {
     /// When it came to the link's near end.
     pub at: Instant,
@@ -85,7 +89,8 @@ pub enum Fate {
 
 impl Trace {
     /// A trace of at most `cap` packets; later ones are only counted.
-    pub(crate) fn new(cap: usize) -> Self {
+    #[must_use]
+    pub fn new(cap: usize) -> Self {
         Self {
             packets: Vec::new(),
             cap,
@@ -113,7 +118,7 @@ impl Trace {
     }
 
     /// Adds a packet, whose number must be that of all packets before it.
-    pub(crate) fn push(&mut self, serial: u64, packet: TracedPacket) {
+    pub fn push(&mut self, serial: u64, packet: TracedPacket) {
         if self.packets.len() < self.cap {
             debug_assert_eq!(serial, self.packets.len() as u64, "every packet is traced");
             self.packets.push(packet);
@@ -123,7 +128,7 @@ impl Trace {
     }
 
     /// Sets what became of a packet. The first answer stays: a copy may come later.
-    pub(crate) fn settle(&mut self, serial: u64, fate: Fate) {
+    pub fn settle(&mut self, serial: u64, fate: Fate) {
         let index = usize::try_from(serial).unwrap_or(usize::MAX);
         if let Some(packet) = self.packets.get_mut(index)
             && packet.fate == Fate::OnTheWay
@@ -132,7 +137,8 @@ impl Trace {
         }
     }
 
-    pub(crate) fn carrier_change(&mut self, at: Instant, up: bool) {
+    /// The link went up or down.
+    pub fn carrier_change(&mut self, at: Instant, up: bool) {
         if self.carrier.len() < self.cap {
             self.carrier.push(CarrierChange { at, up });
         }
@@ -140,7 +146,9 @@ impl Trace {
 }
 
 impl TracedSegment {
-    pub(crate) fn of(packet: &Packet) -> Option<Self> {
+    /// What `packet` has of it; `None` unless it is a whole TCP segment.
+    #[must_use]
+    pub fn of(packet: &Packet) -> Option<Self> {
         let tcp = packet.tcp()?;
         let ip = packet.header().ip;
         Some(Self {
@@ -172,4 +180,68 @@ impl TracedPacket {
             Origin::Host | Origin::Resent(_) => receiver.peer(),
         }
     }
+}
+
+/// The variables of a sender, after an acknowledgement or a timeout.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct VariableRow {
+    /// When.
+    pub at: Instant,
+    /// Which flow, by its place in the setup.
+    pub flow: usize,
+    /// Whose variables.
+    pub side: Side,
+    /// What happened.
+    pub cause: Cause,
+    /// The variables.
+    pub variables: outlast_tcp::Trace,
+}
+
+/// What may have changed a sender's variables.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Cause {
+    /// An acknowledgement came.
+    Ack,
+    /// A timer of the endpoint fired.
+    Timeout,
+}
+
+/// The head of [`variables_csv`].
+const CSV_HEAD: &str = "time_s,flow,side,cause,cwnd_segments,ssthresh_segments,rto_s,srtt_s,\
+                        snd_una,snd_nxt,snd_wnd_bytes,in_flight_segments\n";
+
+/// `rows` as CSV with a head; times in seconds since the simulation began, an ssthresh that is not
+/// set yet as an empty field.
+#[must_use]
+pub fn variables_csv(rows: &[VariableRow]) -> String {
+    let mut csv = String::from(CSV_HEAD);
+    for row in rows {
+        let of = &row.variables;
+        let cause = match row.cause {
+            Cause::Ack => "ack",
+            Cause::Timeout => "timeout",
+        };
+        let _infallible = write!(
+            csv,
+            "{:.9},{},{},{cause},{},",
+            row.at.as_secs_f64(),
+            row.flow,
+            row.side,
+            of.cwnd
+        );
+        if let Some(ssthresh) = of.ssthresh {
+            let _infallible = write!(csv, "{ssthresh}");
+        }
+        let _infallible = writeln!(
+            csv,
+            ",{:.6},{:.6},{},{},{},{}",
+            of.rto.as_secs_f64(),
+            of.srtt.as_secs_f64(),
+            of.snd_una.0,
+            of.snd_nxt.0,
+            of.snd_wnd,
+            of.in_flight
+        );
+    }
+    csv
 }

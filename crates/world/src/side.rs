@@ -1,8 +1,8 @@
 //! The two hosts.
 
+use core::fmt;
+use core::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use outlast_link::Way;
-use std::fmt;
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 /// One of the two hosts, and the end of the link at which it is.
 #[derive(Clone, Copy, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
@@ -11,6 +11,16 @@ pub enum Side {
     Fixed,
     /// The host behind the disconnecting link; clients run here.
     Mobile,
+}
+
+/// The network protocol under TCP.
+#[derive(Clone, Copy, Debug, Default, Eq, Hash, PartialEq)]
+pub enum IpVersion {
+    /// IPv4.
+    #[default]
+    V4,
+    /// IPv6.
+    V6,
 }
 
 impl Side {
@@ -44,8 +54,14 @@ impl Side {
         }
     }
 
-    /// The host's IPv4 address, of a network reserved for documentation (RFC 5737): it cannot
-    /// be mistaken for one of the user's.
+    /// The place of this side in arrays that have one entry for each: as in [`Self::BOTH`].
+    #[must_use]
+    pub const fn index(self) -> usize {
+        self as usize
+    }
+
+    /// The host's IPv4 address, of a network reserved for documentation (RFC 5737): it cannot be
+    /// mistaken for one of the user's.
     #[must_use]
     pub const fn ipv4(self) -> Ipv4Addr {
         Ipv4Addr::new(192, 0, 2, self.number())
@@ -57,23 +73,17 @@ impl Side {
         Ipv6Addr::new(0x2001, 0xdb8, 0, 0, 0, 0, 0, self.number() as u16)
     }
 
-    /// Both addresses with the lengths of their prefixes.
-    pub(crate) fn prefixes(self) -> [(IpAddr, u8); 2] {
-        [(self.ipv4().into(), 24), (self.ipv6().into(), 64)]
+    /// The host's address under `version`.
+    #[must_use]
+    pub const fn address(self, version: IpVersion) -> IpAddr {
+        match version {
+            IpVersion::V4 => IpAddr::V4(self.ipv4()),
+            IpVersion::V6 => IpAddr::V6(self.ipv6()),
+        }
     }
 
     const fn number(self) -> u8 {
-        match self {
-            Self::Fixed => 1,
-            Self::Mobile => 2,
-        }
-    }
-
-    pub(crate) const fn index(self) -> usize {
-        match self {
-            Self::Fixed => 0,
-            Self::Mobile => 1,
-        }
+        self as u8 + 1
     }
 }
 
