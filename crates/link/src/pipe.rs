@@ -254,9 +254,7 @@ impl<F: Frame> Pipe<F> {
     }
 
     fn note_next_due(&mut self) {
-        self.quiet_until = self
-            .next_due()
-            .map_or(Instant::FAR_FUTURE, |(due, _)| due);
+        self.quiet_until = self.next_due().map_or(Instant::FAR_FUTURE, |(due, _)| due);
     }
 
     /// A frame reaches the far end at `now`, unless chance has it otherwise.
