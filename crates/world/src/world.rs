@@ -16,11 +16,11 @@ use outlast_core::time::{Duration, Instant};
 use outlast_link::Way;
 use outlast_wire::{Packet, TcpFlags};
 
-/// The machines' numbers in the agenda: the path, the clock of the world itself, and then for each
-/// flow its two ends and its applications.
-const PATH: usize = 0;
-const WORLD: usize = 1;
-const FIRST_FLOW: usize = 2;
+/// The machines' numbers in the agenda: the clock of the world itself, and then for each flow its
+/// two ends and its applications. The path, whose deadline is another after each packet, comes
+/// before them all.
+const WORLD: usize = 0;
+const FIRST_FLOW: usize = 1;
 const MACHINES_OF_FLOW: usize = 3;
 const APPLICATION: usize = 2;
 
@@ -40,6 +40,8 @@ pub struct World {
     is_given_up: bool,
     common: Common,
     agenda: Agenda,
+    /// When the path wants to be called.
+    path_due: Instant,
     deadline: Duration,
     variables: Option<Vec<VariableRow>>,
     events: u64,
@@ -76,6 +78,7 @@ impl World {
             is_given_up: false,
             common,
             agenda: Agenda::new(FIRST_FLOW + MACHINES_OF_FLOW * count),
+            path_due: Instant::FAR_FUTURE,
             deadline,
             variables: recording.variables.then(Vec::new),
             events: 0,
@@ -108,17 +111,20 @@ impl World {
         if self.is_over() {
             return;
         }
-        let now = self.agenda.earliest().max(self.now);
+        let earliest = self.agenda.earliest();
+        let now = earliest.min(self.path_due).max(self.now);
         self.now = now;
+        if self.path_due <= now {
+            self.events += 1;
+            self.path.handle_timeout(now);
+            self.settle();
+            return;
+        }
         let Some(machine) = self.agenda.first_due(now) else {
             return;
         };
         self.events += 1;
         match machine {
-            PATH => {
-                self.path.handle_timeout(now);
-                self.settle();
-            }
             WORLD => self.look_at_the_clock(),
             _ => self.wake_flow(machine - FIRST_FLOW),
         }
@@ -229,7 +235,7 @@ impl World {
             self.deliver(side, &packet);
             self.path.take_back(packet);
         }
-        self.agenda.set(PATH, self.path.poll_timeout());
+        self.path_due = self.path.poll_timeout().unwrap_or(Instant::FAR_FUTURE);
     }
 
     #[inline]
