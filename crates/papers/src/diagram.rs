@@ -3,10 +3,9 @@
 
 use crate::record::Reconnection;
 use outlast_core::time::Instant;
-use outlast_lab::Trace;
-use outlast_lab::trace::{Fate, TracedPacket, TracedSegment};
 use outlast_report::plot::{Acknowledgement, DataSegment, Fate as Drawn, Outage, TimeSequence};
 use outlast_scenario::result::OutageResult;
+use outlast_sim::trace::{Fate, Trace, TracedPacket, TracedSegment};
 use outlast_wire::TcpFlags;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;

@@ -19,6 +19,7 @@
 #![forbid(unsafe_code)]
 
 pub mod batch;
+pub mod carry_out;
 pub mod diagram;
 pub mod experiment;
 pub mod hold_channel;

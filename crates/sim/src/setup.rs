@@ -116,8 +116,8 @@ fn at_gateway(mechanism: Mechanism, key: &'static str) -> Result<PathMechanismKi
         Mechanism::SmartLink3 => PathMechanismKind::SmartLink(Level::Three),
         Mechanism::SmartLink4 => PathMechanismKind::SmartLink(Level::Four),
         Mechanism::Hold => PathMechanismKind::Hold,
-        Mechanism::RetransmissionCache
-        | Mechanism::ZeroWindowAck
+        Mechanism::RetransmissionCache => PathMechanismKind::RetransmissionCache,
+        Mechanism::ZeroWindowAck
         | Mechanism::AcknowledgeAhead
         | Mechanism::MTcp
         | Mechanism::Auto
@@ -126,7 +126,7 @@ fn at_gateway(mechanism: Mechanism, key: &'static str) -> Result<PathMechanismKi
             return Err(SimError::NoSuchMechanism {
                 mechanism,
                 key,
-                available: "none, smart-link-1 to smart-link-4, hold",
+                available: "none, smart-link-1 to smart-link-4, hold, retransmission-cache",
             });
         }
     })

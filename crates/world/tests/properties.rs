@@ -106,6 +106,7 @@ fn mechanism() -> impl Strategy<Value = PathMechanismKind> {
         1 => Just(PathMechanismKind::SmartLink(Level::Three)),
         1 => Just(PathMechanismKind::SmartLink(Level::Four)),
         3 => Just(PathMechanismKind::Hold),
+        1 => Just(PathMechanismKind::RetransmissionCache),
     ]
 }
 

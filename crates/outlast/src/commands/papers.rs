@@ -10,6 +10,7 @@ use outlast_papers::batch;
 use outlast_papers::run::{self, Order, RunError, Shown};
 use outlast_papers::{ALL, Experiment, Extent, named};
 use outlast_report::judgement::{self, Judgement};
+use outlast_scenario::result::World;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -144,7 +145,12 @@ fn measure(arguments: &RunArguments) -> Result<(), Failure> {
     let experiment = arguments.what.experiment()?;
     let extent = arguments.what.extent();
     arguments.what.check_places()?;
-    let (cancel, _termination) = labs::prepare()?;
+    let jobs = experiment.jobs(extent);
+    let (cancel, _termination) = if jobs.iter().any(|job| job.world == World::Lab) {
+        labs::prepare()?
+    } else {
+        labs::interruptible()?
+    };
     let order = Order {
         extent,
         directory: arguments.what.out.clone(),

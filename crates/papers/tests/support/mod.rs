@@ -33,6 +33,7 @@ pub(crate) fn record(job: &Job) -> Record {
             .map(restart)
             .collect(),
         trace: None,
+        variables: Vec::new(),
         attempts: 1,
         warnings: Vec::new(),
         worst_delay_s: 0.003,
