@@ -62,13 +62,11 @@ pub(crate) enum Mark {
 }
 
 impl Capture {
-    pub(crate) fn new() -> Self {
+    /// Captures of the two ends of the link that is called `link`.
+    pub(crate) fn new(link: &str) -> Self {
         let ends = Side::BOTH.map(|side| {
             let mut encoder = Encoder::new(&Section::of_application("outlast"));
-            let interface = encoder.interface(match side {
-                Side::Fixed => "link, fixed end",
-                Side::Mobile => "link, mobile end",
-            });
+            let interface = encoder.interface(&format!("{link}, {side} end"));
             End {
                 encoder,
                 interface,
