@@ -1,6 +1,7 @@
 //! Mechanisms on the path: they see the packets of both directions at one end of a link.
 
 mod hold;
+mod retransmission_cache;
 mod smart_link;
 
 use crate::counters::Counters;
@@ -25,6 +26,9 @@ pub enum PathMechanismKind {
     SmartLink(Level),
     /// Everything that the link dropped or would have dropped.
     Hold,
+    /// One retransmission per connection that found the mobile away (a thesis on TCP over Mobile
+    /// IP, section 5.3).
+    RetransmissionCache,
 }
 
 /// What an operator should know of a mechanism before switching it on.
@@ -53,6 +57,7 @@ impl PathMechanismKind {
             },
             Self::SmartLink(level) => level.info(),
             Self::Hold => hold::INFO,
+            Self::RetransmissionCache => retransmission_cache::INFO,
         }
     }
 
@@ -62,6 +67,9 @@ impl PathMechanismKind {
             Self::None => None,
             Self::SmartLink(level) => Some(Box::new(smart_link::SmartLink::new(level))),
             Self::Hold => Some(Box::<hold::Hold>::default()),
+            Self::RetransmissionCache => {
+                Some(Box::<retransmission_cache::RetransmissionCache>::default())
+            }
         }
     }
 
@@ -111,6 +119,8 @@ pub enum SendReason {
     RepeatedKick,
     /// The kept packet of the smart link layer.
     SmartLink,
+    /// The retransmission that found the mobile away.
+    CachedRetransmission,
     /// The last acknowledgement, for a sender to measure its round trip while the link is down.
     Nudge,
 }

@@ -5,9 +5,9 @@ mod support;
 use outlast_core::time::Duration;
 use outlast_core::units::ByteCount;
 use outlast_link::Way;
-use outlast_sim::{Stack, Workload, World};
 use outlast_tcp::Error;
 use outlast_tcp::profile::Profile;
+use outlast_world::{Stack, Workload, World};
 use support::{bulk, flow, link, outage, setup};
 
 fn workloads() -> [Workload; 4] {

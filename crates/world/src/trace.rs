@@ -137,7 +137,7 @@ impl Trace {
         }
     }
 
-    /// Adds that the link went or came.
+    /// The link went up or down.
     pub fn carrier_change(&mut self, at: Instant, up: bool) {
         if self.carrier.len() < self.cap {
             self.carrier.push(CarrierChange { at, up });
@@ -146,7 +146,7 @@ impl Trace {
 }
 
 impl TracedSegment {
-    /// The headers of `packet`; `None` if it is not TCP.
+    /// What `packet` has of it; `None` unless it is a whole TCP segment.
     #[must_use]
     pub fn of(packet: &Packet) -> Option<Self> {
         let tcp = packet.tcp()?;

@@ -5,7 +5,7 @@ mod support;
 use outlast_core::mechanisms::path::PathMechanismKind;
 use outlast_core::time::Duration;
 use outlast_link::{OutageProcess, Way};
-use outlast_sim::{Outcome, Recording, Setup, World};
+use outlast_world::{Outcome, Recording, Setup, World};
 use std::thread;
 use support::{bulk, link, setup, with};
 

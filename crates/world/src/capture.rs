@@ -204,6 +204,7 @@ fn injected(reason: SendReason) -> &'static str {
         SendReason::Kept => "kept while the link was down",
         SendReason::Unacknowledged => "on the link when it went down, and not acknowledged",
         SendReason::RepeatedKick => "the flow does not move yet",
+        SendReason::CachedRetransmission => "retransmission that found the mobile away",
         SendReason::SmartLink => "the kept packet of the smart link layer",
         SendReason::Nudge => "lets the sender measure its round trip while the link is down",
     }

@@ -11,7 +11,7 @@ use outlast_core::mechanisms::path::PathMechanismKind;
 use outlast_core::time::Duration;
 use outlast_core::units::{BitRate, ByteCount};
 use outlast_link::{LinkConfig, OutageProcess, PipeConfig, Way};
-use outlast_sim::{FlowSetup, Setup, Stack, Workload};
+use outlast_world::{FlowSetup, Setup, Stack, Workload};
 
 pub const DELAY: Duration = Duration::from_millis(25);
 

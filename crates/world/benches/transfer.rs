@@ -9,7 +9,7 @@ use outlast_core::mechanisms::path::PathMechanismKind;
 use outlast_core::time::Duration;
 use outlast_core::units::{BitRate, ByteCount};
 use outlast_link::{LinkConfig, OutageProcess, PipeConfig, Way};
-use outlast_sim::{FlowSetup, Outcome, Setup, Stack, Workload, World};
+use outlast_world::{FlowSetup, Outcome, Setup, Stack, Workload, World};
 
 fn main() {
     divan::main();

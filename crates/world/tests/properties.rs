@@ -7,9 +7,9 @@ use outlast_core::mechanisms::path::{Level, PathMechanismKind};
 use outlast_core::time::{Duration, Instant};
 use outlast_core::units::{BitRate, ByteCount};
 use outlast_link::{InFlight, LinkConfig, OutageProcess, PipeConfig, Way};
-use outlast_sim::{IpVersion, Setup, Stack, Workload, World};
 use outlast_tcp::Error;
 use outlast_tcp::profile::{Congestion, Profile};
+use outlast_world::{IpVersion, Setup, Stack, Workload, World};
 use proptest::prelude::*;
 use support::{bulk, flow};
 
@@ -106,6 +106,7 @@ fn mechanism() -> impl Strategy<Value = PathMechanismKind> {
         1 => Just(PathMechanismKind::SmartLink(Level::Three)),
         1 => Just(PathMechanismKind::SmartLink(Level::Four)),
         3 => Just(PathMechanismKind::Hold),
+        1 => Just(PathMechanismKind::RetransmissionCache),
     ]
 }
 
@@ -129,7 +130,7 @@ fn any_setup() -> impl Strategy<Value = Setup> {
         mechanisms,
         flows: flows
             .into_iter()
-            .map(|(workload, stacks)| outlast_sim::FlowSetup {
+            .map(|(workload, stacks)| outlast_world::FlowSetup {
                 stacks,
                 ..flow(workload, Stack::default())
             })
@@ -141,7 +142,7 @@ fn any_setup() -> impl Strategy<Value = Setup> {
 }
 
 /// Runs `world` and sees that time passes.
-fn run(mut world: World) -> Result<outlast_sim::Outcome, TestCaseError> {
+fn run(mut world: World) -> Result<outlast_world::Outcome, TestCaseError> {
     let (mut at, mut events_before) = (Instant::ZERO, 0);
     while !world.is_over() {
         world.step();

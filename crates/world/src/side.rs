@@ -60,7 +60,20 @@ impl Side {
         self as usize
     }
 
-    /// The host's address, of a network reserved for documentation. The same in lab and simulator.
+    /// The host's IPv4 address, of a network reserved for documentation (RFC 5737): it cannot be
+    /// mistaken for one of the user's.
+    #[must_use]
+    pub const fn ipv4(self) -> Ipv4Addr {
+        Ipv4Addr::new(192, 0, 2, self.number())
+    }
+
+    /// The host's IPv6 address, of a network reserved for documentation (RFC 3849).
+    #[must_use]
+    pub const fn ipv6(self) -> Ipv6Addr {
+        Ipv6Addr::new(0x2001, 0xdb8, 0, 0, 0, 0, 0, self.number() as u16)
+    }
+
+    /// The host's address under `version`.
     #[must_use]
     pub const fn address(self, version: IpVersion) -> IpAddr {
         match version {
@@ -69,17 +82,8 @@ impl Side {
         }
     }
 
-    /// The host's IPv4 address, of a network reserved for documentation (RFC 5737): it cannot
-    /// be mistaken for one of the user's.
-    #[must_use]
-    pub const fn ipv4(self) -> Ipv4Addr {
-        Ipv4Addr::new(192, 0, 2, self as u8 + 1)
-    }
-
-    /// The host's IPv6 address, of a network reserved for documentation (RFC 3849).
-    #[must_use]
-    pub const fn ipv6(self) -> Ipv6Addr {
-        Ipv6Addr::new(0x2001, 0xdb8, 0, 0, 0, 0, 0, self as u16 + 1)
+    const fn number(self) -> u8 {
+        self as u8 + 1
     }
 }
 

@@ -4,7 +4,7 @@ mod support;
 
 use outlast_core::time::Duration;
 use outlast_link::Way;
-use outlast_sim::{FlowSetup, Setup, Stack, World};
+use outlast_world::{FlowSetup, Setup, Stack, World};
 use support::{bulk, flow, link, outage};
 
 fn shared(count: u64) -> Setup {

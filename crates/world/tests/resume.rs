@@ -5,8 +5,8 @@ mod support;
 use outlast_core::mechanisms::path::PathMechanismKind;
 use outlast_core::time::Duration;
 use outlast_link::Way;
-use outlast_sim::{FlowOutcome, Outcome, Stack, World};
 use outlast_tcp::profile::Congestion;
+use outlast_world::{FlowOutcome, Outcome, Stack, World};
 use support::{DELAY, bulk, flow, link, outage, setup, with};
 
 const START: Duration = Duration::from_secs(2);
@@ -72,4 +72,22 @@ fn a_transfer_that_is_not_interrupted_needs_no_help() {
     assert_eq!(plain.ended, held.ended);
     assert_eq!(plain.flows, held.flows);
     assert_eq!((held.counts.resent, held.counts.taken), (0, 0));
+}
+
+#[test]
+fn a_cached_retransmission_wakes_the_sender_whose_first_timeout_was_over() {
+    let mut saved = 0;
+    for seconds in [1, 2, 3, 10, 30] {
+        let length = Duration::from_secs(seconds);
+        let run = |mechanism| transfer(mechanism, Congestion::Reno, Way::ToMobile, length);
+        let control = run(PathMechanismKind::None);
+        let cached = run(PathMechanismKind::RetransmissionCache);
+        let (stall, kick) = (resumed(&control.flows[0]), resumed(&cached.flows[0]));
+        // If the mobile had that segment, its answer comes first and the lost ones follow it; F-RTO
+        // may put a round trip of new data between (RFC 5682, section 2.1).
+        assert!(kick <= 6 * DELAY, "{seconds} s: {kick:?}");
+        assert_eq!(cached.counts.resent, 1, "{seconds} s");
+        saved += usize::from(stall > 8 * DELAY);
+    }
+    assert!(saved >= 4, "the control stalls: {saved}");
 }
