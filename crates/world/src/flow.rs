@@ -275,6 +275,7 @@ fn config(
         sack,
         timestamps,
         retries,
+        receive_buffer,
         user_timeout,
     } = setup.stacks[side.index()];
     Config {
@@ -288,6 +289,7 @@ fn config(
         sack,
         timestamps,
         retries,
+        receive_buffer,
         user_timeout,
         // The lab's sockets have TCP_NODELAY.
         nagle: false,
