@@ -278,6 +278,7 @@ fn config(
         sack,
         timestamps,
         retries,
+        receive_buffer,
         user_timeout,
     } = setup.stacks[side.index()];
     Config {
@@ -291,6 +292,7 @@ fn config(
         sack,
         timestamps,
         retries,
+        receive_buffer,
         user_timeout,
         // The lab's sockets have TCP_NODELAY.
         nagle: false,
