@@ -118,7 +118,19 @@ fn outage_processes() {
     assert_eq!(process("process = \"always-up\""), OutageProcess::AlwaysUp);
     assert_eq!(
         process(&format!("process = \"periodic\"\n{times}")),
-        OutageProcess::Periodic { up, down }
+        OutageProcess::Periodic {
+            first: up,
+            up,
+            down
+        }
+    );
+    assert_eq!(
+        process(&format!("process = \"periodic\"\n{times}\nstart = \"7 s\"")),
+        OutageProcess::Periodic {
+            first: Duration::from_secs(7),
+            up,
+            down
+        }
     );
     assert_eq!(
         process(&format!("process = \"uniform\"\n{times}")),
