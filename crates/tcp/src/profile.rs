@@ -9,6 +9,7 @@ mod freebsd_2_2;
 mod linux_2_2;
 mod linux_2_4;
 mod linux_6;
+pub mod measured;
 mod netbsd_1997;
 mod sunos_5_6;
 

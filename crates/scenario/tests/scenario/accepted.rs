@@ -4,8 +4,8 @@ use crate::fixture::{PLAIN, scenario};
 use outlast_core::units::{BitRate, ByteCount};
 use outlast_link::{InFlight, OutageProcess, PipeConfig, Way};
 use outlast_scenario::{
-    CommandLine, Commands, Compare, Congestion, Direction, IpVersion, Mechanism, Outlast, Profile,
-    Run, Stack, Workload,
+    CommandLine, Commands, Compare, Congestion, Direction, HostStack, IpVersion, Mechanism,
+    Outlast, Profile, Run, Stack, Workload,
 };
 use std::path::Path;
 use std::time::Duration;
@@ -48,7 +48,10 @@ fn the_shortest_scenario_takes_every_default() {
             sack: None,
             timestamps: None,
             timer_phase: None,
+            receive_buffer: None,
             ip: IpVersion::V4,
+            mobile: HostStack::default(),
+            fixed: HostStack::default(),
         }
     );
     assert_eq!(scenario.outlast, Outlast::default());
@@ -116,7 +119,19 @@ fn outage_processes() {
     assert_eq!(process("process = \"always-up\""), OutageProcess::AlwaysUp);
     assert_eq!(
         process(&format!("process = \"periodic\"\n{times}")),
-        OutageProcess::Periodic { up, down }
+        OutageProcess::Periodic {
+            first: up,
+            up,
+            down
+        }
+    );
+    assert_eq!(
+        process(&format!("process = \"periodic\"\n{times}\nstart = \"7 s\"")),
+        OutageProcess::Periodic {
+            first: Duration::from_secs(7),
+            up,
+            down
+        }
     );
     assert_eq!(
         process(&format!("process = \"uniform\"\n{times}")),
@@ -217,7 +232,9 @@ fn commands_are_texts_or_lists() {
 fn the_stack_takes_its_keys() {
     let stack = scenario(&with(
         "[stack]\nprofile = \"bsd-4.3-tahoe\"\nretries = 9\ncongestion = \"reno\"\nsack = false\n\
-         timestamps = false\ntimer_phase = \"1.5 s\"\nip = \"ipv6\"",
+         timestamps = false\ntimer_phase = \"1.5 s\"\nip = \"ipv6\"\nreceive_buffer = \"18824 B\"\n\
+         [stack.mobile]\nprofile = \"linux-2.2\"\n\
+         [stack.fixed]\nprofile = \"aix-4.3\"\nreceive_buffer = \"64 KiB\"",
     ))
     .stack;
     let expected = Stack {
@@ -227,7 +244,16 @@ fn the_stack_takes_its_keys() {
         sack: Some(false),
         timestamps: Some(false),
         timer_phase: Some(Duration::from_millis(1_500)),
+        receive_buffer: Some(ByteCount(18_824)),
         ip: IpVersion::V6,
+        mobile: HostStack {
+            profile: Some(Profile::Linux22),
+            receive_buffer: None,
+        },
+        fixed: HostStack {
+            profile: Some(Profile::Aix43),
+            receive_buffer: Some(ByteCount(65_536)),
+        },
     };
     assert_eq!(stack, expected);
 }

@@ -80,13 +80,15 @@ pub static BSD_4_3_TAHOE: Profile = Profile {
     ),
     congestion: code(Congestion::Reno, "tcp_input.c"),
     congestion_choices: &[Congestion::Reno],
-    growth: published(
-        Growth::PerAck { extra_eighth: true },
-        "TCP/IP Illustrated volume 2, figure 29.7",
+    growth: code(
+        Growth::PerAck {
+            extra_eighth: false,
+        },
+        "tcp_input.c 7.19: maxseg squared over cwnd; the eighth came later",
     ),
     idle_restart: code(
-        IdleRestart::SlowStart,
-        "tcp_output.c: idle for longer than t_rxtcur",
+        IdleRestart::Keep,
+        "tcp_output.c 7.17: idle only matters to silly windows; the restart came later",
     ),
     zero_window: code(
         ZeroWindow::Obeyed,
