@@ -29,14 +29,15 @@ impl TickCounter {
     /// When the process may not know, or the kernel does not say.
     pub fn read() -> io::Result<Self> {
         let resolution = clock_getres(ClockId::MonotonicCoarse);
-        let period = Duration::from_nanos(u64::try_from(resolution.tv_nsec).unwrap_or(0));
+        let period = u64::try_from(resolution.tv_nsec).unwrap_or(0);
         let mut ahead: Option<Duration> = None;
         for _ in 0..READINGS {
             let text = fs::read_to_string(FILE)?;
             let (now, ticks) = parse(&text)
                 .ok_or_else(|| io::Error::new(io::ErrorKind::InvalidData, "no count of ticks"))?;
-            let ticks = u32::try_from(ticks).unwrap_or(u32::MAX);
-            let reading = (period * ticks).saturating_sub(now);
+            // The count begins five minutes before 2^32.
+            let counted = Duration::from_nanos(ticks.saturating_mul(period));
+            let reading = counted.saturating_sub(now);
             ahead = Some(ahead.map_or(reading, |known| known.max(reading)));
         }
         Ok(Self {
