@@ -45,11 +45,32 @@ impl Endpoint {
             urgent: 0,
             options,
         };
+        self.count_told(&header, out.len);
         let payload = ModelledPayload {
             stream: self.config.stream_out,
             offset: out.offset,
         };
         Packet::modelled_tcp(self.ip, header, payload, out.len)
+    }
+
+    /// Counts what this acknowledgement repeats, or closes.
+    fn count_told(&mut self, header: &TcpHeader, len: u32) {
+        if !header.has(TcpFlags::ACK) {
+            return;
+        }
+        let telling = (header.ack, header.window);
+        let repeats = self.told.replace(telling) == Some(telling);
+        let plain = [TcpFlags::SYN, TcpFlags::FIN, TcpFlags::RST]
+            .iter()
+            .all(|&flag| !header.has(flag));
+        if !plain {
+            return;
+        }
+        if header.window == 0 {
+            self.counters.zero_windows += 1;
+        } else if repeats && len == 0 && header.seq == self.snd.snd_nxt {
+            self.counters.duplicate_acks += 1;
+        }
     }
 
     fn plain_options(&mut self, now: Instant, out: &Out) -> TcpOptions {
