@@ -6,7 +6,7 @@ use common::script::{Script, ack, data, script_config};
 use outlast_core::time::Duration;
 use outlast_tcp::profile::{BSD_4_3_TAHOE, FREEBSD_2_2, LINUX_2_4, LINUX_6};
 use outlast_tcp::{Endpoint, Error, Event};
-use outlast_wire::Packet;
+use outlast_wire::{Packet, SeqNumber};
 
 /// Round trip of 40 ms without samples of deviation: RTO is 240 ms.
 fn one_outstanding() -> Script {
@@ -164,25 +164,9 @@ fn the_user_timeout_counts_from_the_first_retransmission() {
     assert_eq!(common::ms(s.now), 10_340);
 }
 
-/// A destination unreachable about the segment at `seq`; written by hand, as errors have no
-/// modelled form.
+/// A destination unreachable about the segment at `seq`.
 fn unreachable(seq: u32, code: u8) -> Packet {
-    let mut bytes = vec![
-        0x45, 0, 0, 56, 0, 0, 0, 0, 64, 1, 0, 0, 192, 0, 2, 9, 192, 0, 2, 1, // IP
-        3, code, 0, 0, 0, 0, 0, 0, // ICMP
-        0x45, 0, 4, 16, 0, 0, 0x40, 0, 64, 6, 0, 0, 192, 0, 2, 1, 192, 0, 2, 2, // quoted IP
-    ];
-    bytes.extend(40_000_u16.to_be_bytes());
-    bytes.extend(80_u16.to_be_bytes());
-    bytes.extend(seq.to_be_bytes());
-    let sum = bytes[..20]
-        .chunks(2)
-        .map(|pair| u32::from(u16::from_be_bytes([pair[0], pair[1]])))
-        .sum::<u32>();
-    let sum = (sum & 0xffff) + (sum >> 16);
-    let checksum = !((sum & 0xffff) + (sum >> 16)) as u16;
-    bytes[10..12].copy_from_slice(&checksum.to_be_bytes());
-    Packet::parse(bytes.into()).expect("a packet")
+    common::unreachable(&common::config(&LINUX_6), SeqNumber(seq), code)
 }
 
 #[test]
