@@ -93,13 +93,13 @@ impl UserTimeouts {
 
     /// The first segment after the handshake tells it again: some peers answer a SYN without
     /// keeping anything.
-    //= RFC 5482, section 3.3
+    //= RFC 5482, section 3
     pub(crate) fn repeat(&mut self) {
         self.is_due = self.option.is_some();
     }
 
     /// A valid segment of the peer's.
-    //= RFC 5482, section 3.2
+    //= RFC 5482, section 3.1
     pub(crate) fn hear(&mut self, header: &TcpHeader) {
         if let Some(told) = header.options.user_timeout
             && self.option.is_some()
@@ -135,7 +135,7 @@ impl Endpoint {
 }
 
 /// `timeout` as the option says it, rounded up.
-//= RFC 5482, section 3
+//= RFC 5482, section 3.3
 fn to_option(timeout: Duration) -> UserTimeout {
     const MOST: u64 = 0x7fff;
     let part = u64::from(timeout.subsec_nanos() > 0);
@@ -159,7 +159,7 @@ mod tests {
 
     #[test]
     fn seconds_up_to_nine_hours_then_minutes() {
-        //= RFC 5482, section 3
+        //= RFC 5482, section 3.3
         let said = |timeout: Duration| {
             let option = to_option(timeout);
             (option.minutes, option.value)

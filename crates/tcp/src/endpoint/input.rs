@@ -215,8 +215,9 @@ impl Endpoint {
     fn take_data(&mut self, now: Instant, segment: &Incoming<'_>, packet: &Packet) {
         if matches!(
             self.state,
-            State::CloseWait | State::Closing | State::LastAck
+            State::CloseWait | State::Closing | State::LastAck | State::TimeWait
         ) {
+            //= RFC 9293, section 3.10.7.4, seventh check
             // Only what was received before can come.
             if segment.end().at_or_before(self.rcv.rcv_nxt) {
                 self.rcv.schedule_ack_now();
