@@ -1,4 +1,4 @@
-//! How long sent data may stay unacknowledged (RFC 9293, section 3.9.1.7), and the option by which
+//! How long sent data may stay unacknowledged (RFC 9293, section 3.9.1.2), and the option by which
 //! two ends tell each other (RFC 5482).
 //!
 //! Without the option the timeout is this end's own affair, and none but the profile's limits hold
@@ -118,6 +118,7 @@ impl Endpoint {
 
     /// Sets the user timeout as an application does; `None` leaves it to the option, if that is
     /// enabled, and else to the profile's limits. With the option the peer is told.
+    //= RFC 9293, section 3.9.1.2
     pub fn set_user_timeout(&mut self, timeout: Option<Duration>) {
         self.user_timeouts.set(timeout);
     }

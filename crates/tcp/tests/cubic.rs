@@ -89,7 +89,7 @@ fn a_loss_takes_three_tenths() {
 #[test]
 fn the_window_comes_back_to_where_it_was_and_stays_near_it() {
     //= RFC 9438, section 4.2
-    //= RFC 9438, section 4.4
+    //= RFC 9438, section 5
     let mut rounds = Rounds::new(400);
     while rounds.round() < 50 {}
     let before = rounds.lose();
@@ -113,7 +113,7 @@ fn the_window_comes_back_to_where_it_was_and_stays_near_it() {
 
 #[test]
 fn beyond_the_old_window_it_probes_faster_and_faster() {
-    //= RFC 9438, section 4.5
+    //= RFC 9438, section 4.2
     let mut rounds = Rounds::new(400);
     while rounds.round() < 40 {}
     let before = rounds.lose();

@@ -216,8 +216,8 @@ struct Stage {
 
 /// Segments that one event may let out: a window's worth of the smallest.
 const BURST: usize = 30_000;
-/// The longest timer there is: keepalive after two hours, or after an adopted day.
-const LONGEST: Duration = Duration::from_secs(25 * 3_600);
+/// The longest timer there is: keepalive after an adopted day, an eighth late.
+const LONGEST: Duration = Duration::from_secs(28 * 3_600);
 
 impl Stage {
     fn new(play: &Play) -> Self {

@@ -103,6 +103,7 @@ fn needless_retransmissions_widen_the_reordering_window() {
 
 #[test]
 fn nothing_that_was_selectively_acknowledged_is_sent_again() {
+    //= RFC 6675, section 5.1
     //= RFC 2018, section 5
     //= RFC 6675, section 4
     for profile in [&LINUX_6, &LINUX_2_4] {
