@@ -327,6 +327,22 @@ const LONGEST_TIMER: Duration = Duration::from_secs(8_200);
 /// double from 3 s to 120 s, and as much again for a FIN and TIME-WAIT.
 const LONGEST_STALL: Duration = Duration::from_secs(3_500);
 
+/// What mechanisms do before the next step.
+fn interfere(meddling: Meddling, dice: &mut Dice, pair: &mut Pair, frozen: &mut [bool; 2]) {
+    let end = Instant::ZERO + Duration::from_secs(meddling.until);
+    if pair.now <= end && dice.one_in(meddling.acts) {
+        act(dice, pair, frozen);
+    }
+    // What is frozen may leave nothing to happen until it thaws.
+    let is_idle = pair.next_at().is_none_or(|at| at > end);
+    if *frozen != [false; 2] && (pair.now > end || is_idle) {
+        pair.now = pair.now.max(end);
+        pair.client.thaw(pair.now);
+        pair.server.thaw(pair.now);
+        *frozen = [false; 2];
+    }
+}
+
 fn check(scenario: &Scenario) {
     let mut pair = Pair::new(
         scenario.client.clone(),
@@ -362,20 +378,7 @@ fn check(scenario: &Scenario) {
             }
         }
         if let Some(meddling) = scenario.meddling {
-            if pair.now > Instant::ZERO + Duration::from_secs(meddling.until) {
-                pair.client.thaw(pair.now);
-                pair.server.thaw(pair.now);
-            } else if dice.one_in(meddling.acts) {
-                act(&mut dice, &mut pair, &mut frozen);
-            }
-            // What is frozen may leave nothing to happen until it thaws.
-            let end = Instant::ZERO + Duration::from_secs(meddling.until + 1);
-            if frozen != [false; 2] && pair.next_at().is_none_or(|at| at > end) {
-                pair.now = pair.now.max(end);
-                pair.client.thaw(pair.now);
-                pair.server.thaw(pair.now);
-                frozen = [false; 2];
-            }
+            interfere(meddling, &mut dice, &mut pair, &mut frozen);
         }
         pair.drain();
         let done = pair.server.received() == scenario.upload
