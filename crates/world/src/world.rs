@@ -9,6 +9,7 @@ use crate::path::Path;
 use crate::setup::{FlowSetup, Setup};
 use crate::side::Side;
 use crate::trace::{Cause, Trace, VariableRow};
+use alloc::boxed::Box;
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 use outlast_core::link::LinkState;
@@ -116,7 +117,10 @@ impl World {
         self.now = now;
         if self.path_due <= now {
             self.events += 1;
-            self.path.handle_timeout(now);
+            match self.path.take_lone_arrival(now) {
+                Some(arrival) => self.take_arrival(arrival),
+                None => self.path.handle_timeout(now),
+            }
             self.settle();
             return;
         }
@@ -228,14 +232,19 @@ impl World {
                     }
                 }
             }
-            let Some((side, packet)) = self.path.poll_transmit() else {
+            let Some(arrival) = self.path.poll_transmit() else {
                 break;
             };
-            self.events += 1;
-            self.deliver(side, &packet);
-            self.path.take_back(packet);
+            self.take_arrival(arrival);
         }
-        self.path_due = self.path.poll_timeout().unwrap_or(Instant::FAR_FUTURE);
+        self.path_due = self.path.poll_timeout();
+    }
+
+    #[inline]
+    fn take_arrival(&mut self, (side, packet): (Side, Box<Packet>)) {
+        self.events += 1;
+        self.deliver(side, &packet);
+        self.path.take_back(packet);
     }
 
     #[inline]
@@ -260,9 +269,12 @@ impl World {
         let now = self.now;
         let flow = &mut self.flows[place];
         loop {
-            while let Some(packet) = flow.endpoint_mut(side).poll_transmit(now) {
+            let mut packet = self.path.spare();
+            while flow.endpoint_mut(side).poll_transmit_into(now, &mut packet) {
                 self.path.handle_packet(now, side, packet);
+                packet = self.path.spare();
             }
+            self.path.take_back(packet);
             let Some(event) = flow.endpoint_mut(side).poll_event() else {
                 break;
             };
