@@ -90,7 +90,7 @@ impl PipeConfig {
     /// Whether every frame that is sent arrives, once and in order.
     pub(crate) fn is_faithful(&self) -> bool {
         // Not a number counts as zero.
-        let never = |probability: f64| !(probability > 0.0);
+        let never = |probability: f64| probability.is_nan() || probability <= 0.0;
         never(self.loss) && never(self.duplicate) && never(self.reorder)
     }
 }

@@ -159,7 +159,9 @@ impl Receiver {
         self.advance(bytes);
         self.acks.data_arrived(now, bytes, rto, &self.window);
         let held = self.held();
-        self.window.note_segment(bytes, held);
+        if self.window.note_segment(bytes, held) {
+            self.acks.window_opens();
+        }
     }
 
     fn take_out_of_order(&mut self, seq: SeqNumber, end: SeqNumber) {
@@ -170,8 +172,10 @@ impl Receiver {
         }
         if self.sack {
             // Without SACK a duplicate counts only with an unchanged window.
-            self.window
-                .note_segment(end.distance_from(seq).unsigned_abs(), self.held());
+            let bytes = end.distance_from(seq).unsigned_abs();
+            if self.window.note_segment(bytes, self.held()) {
+                self.acks.window_opens();
+            }
         }
         if self.reassembly.take_early() {
             self.acks.tell_now();

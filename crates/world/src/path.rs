@@ -1,4 +1,4 @@
-//! The path between the two hosts: the link with a gateway at either or both ends.
+//! One link of the route between the two hosts, with a gateway at either or both ends.
 //!
 //! A pure machine like those that it is made of, and in the same order of events as the lab's.
 //! After each call of [`Path::handle_packet`] or [`Path::handle_timeout`] the driver drains
@@ -10,6 +10,7 @@ use crate::side::Side;
 use alloc::boxed::Box;
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
+use outlast_core::counters::Counters as GatewayCounters;
 use outlast_core::gateway::{DropCause, Gateway, GatewayConfig};
 use outlast_core::link::{
     Direction, Indicator, InterfaceId, LinkConfig as GatewayLink, LinkEvent as Notice, LinkId,
@@ -17,7 +18,7 @@ use outlast_core::link::{
 };
 use outlast_core::mechanisms::path::{PathMechanismKind, Verdict};
 use outlast_core::time::Instant;
-use outlast_link::{DropReason, Link, LinkConfig, LinkEvent};
+use outlast_link::{Counters as LinkCounters, DropReason, Link, LinkConfig, LinkEvent, Way};
 use outlast_wire::Packet;
 
 /// What each gateway calls the one link that it has.
@@ -93,15 +94,16 @@ impl Path {
         }
     }
 
-    /// The host of `side` has sent a packet.
+    /// The outages begin to count.
+    pub(crate) fn start(&mut self, now: Instant) {
+        self.link.start(now);
+        self.drain_link(now);
+        self.take_steps(now);
+    }
+
+    /// A packet comes to the end of the link at `side`, from its host or from the next link.
+    #[inline]
     pub(crate) fn handle_packet(&mut self, now: Instant, side: Side, packet: Box<Packet>) {
-        // Handshakes carry no payload: the first that does is the workload's first byte.
-        if self.observer.started.is_none() && packet.header().payload_len > 0 {
-            self.observer.started = Some(now);
-            self.link.start(now);
-            self.drain_link(now);
-            self.take_steps(now);
-        }
         let frame = self.observer.sent(now, side, packet);
         if self.gateways[side.index()].is_some() {
             self.offer(now, side, frame);
@@ -178,13 +180,15 @@ impl Path {
         Some((side, frame.packet))
     }
 
-    pub(crate) fn link(&self) -> &Link<SimFrame> {
-        &self.link
+    /// What the link counted, to the mobile and to the fixed side.
+    pub(crate) fn link_counters(&self) -> [LinkCounters; 2] {
+        Way::BOTH.map(|way| *self.link.counters(way))
     }
 
-    /// The gateway at `side`.
-    pub(crate) fn gateway(&self, side: Side) -> Option<&Gateway> {
-        self.gateways[side.index()].as_ref()
+    /// What the gateways counted, by [`Side::index`].
+    pub(crate) fn gateway_counters(&self) -> [Option<GatewayCounters>; 2] {
+        let counters = |side: Side| Some(*self.gateways[side.index()].as_ref()?.counters());
+        Side::BOTH.map(counters)
     }
 
     fn take_steps(&mut self, now: Instant) {

@@ -48,6 +48,7 @@ impl Endpoint {
         header.urgent = 0;
         if is_syn {
             header.options = self.options.syn_options(&self.config, now, has_ack);
+            header.options.user_timeout = self.user_timeouts.option();
         } else {
             self.write_options(now, out, &mut header.options);
         }
@@ -58,11 +59,14 @@ impl Endpoint {
         if self.options.timestamps {
             options.timestamps = Some(self.options.stamps(now, true));
         }
+        options.user_timeout = self.due_user_timeout(out);
         if self.options.sack && !out.flags.contains(TcpFlags::RST) && self.rcv.has_sacks() {
-            let fixed = self.config.header_len() + self.options.header_overhead() + out.len;
+            let others = if options.user_timeout.is_some() { 4 } else { 0 };
+            let fixed = self.config.header_len() + self.options.header_overhead() + others;
+            let fixed = fixed + out.len;
             let room = u32::from(self.config.mtu).saturating_sub(fixed + 4) / 8;
             //= RFC 2018, section 3
-            let most = if self.options.timestamps { 3 } else { 4 };
+            let most = (36 - self.options.header_overhead() - others) / 8;
             options.sack = self.rcv.take_sacks(room.min(most) as usize);
         }
     }

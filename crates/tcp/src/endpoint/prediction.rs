@@ -53,7 +53,7 @@ impl Endpoint {
             && snd.queue.is_empty()
             && !snd.has_unsent()
             && snd.tlp_high_seq.is_none()
-            && !self.is_frozen
+            && !self.is_frozen()
             && !self.persist.holds
             && header.options.has_only_timestamps()
             && self.options.age(header) <= 0

@@ -97,13 +97,13 @@ impl Endpoint {
             //= RFC 7323, section 4.3
             self.options.remember(now, header);
         }
+        self.user_timeouts.hear(header);
         self.note_sign_of_life(now);
         if self.profile.recovery.has_scoreboard() {
             self.acknowledge_scoreboard(now, segment);
         } else {
             self.acknowledge_classic(now, segment);
         }
-        self.offer_room();
         true
     }
 
