@@ -88,8 +88,13 @@ impl Rto {
         self.srtt != 0
     }
 
-    /// Takes a sample. `beats` are the slow heartbeats that passed meanwhile, `cwnd` the
-    /// congestion window in segments.
+    /// Whether samples are slow heartbeats.
+    pub(crate) fn counts_beats(&self) -> bool {
+        matches!(self.model, RttModel::Beats { .. })
+    }
+
+    /// Takes a sample. `beats` are the slow heartbeats that passed meanwhile, if they
+    /// [count](Self::counts_beats).
     pub(crate) fn sample(&mut self, clock: &Clock, rtt: Duration, beats: u32, round: Round) {
         self.shift = 0;
         match self.model {
