@@ -29,6 +29,7 @@ mod sys;
 pub mod sysctl;
 #[cfg(test)]
 mod testing;
+pub mod ticks;
 pub mod timer;
 pub mod tun;
 pub mod user_namespace;

@@ -70,6 +70,7 @@ pub const ALL: &[&Experiment] = &[
     &crate::scott_mapp::IN_SIM,
     &crate::hold_matrix::EXPERIMENT,
     &crate::hold_channel::EXPERIMENT,
+    &crate::lab_vs_sim::EXPERIMENT,
 ];
 
 /// The experiment of this name.

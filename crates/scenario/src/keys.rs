@@ -225,6 +225,7 @@ pub(crate) static STACK: Section = Section {
         &stack::CONGESTION,
         &stack::SACK,
         &stack::TIMESTAMPS,
+        &stack::TIMER_PHASE,
         &stack::RECEIVE_BUFFER,
         &stack::IP,
         &stack::MOBILE,

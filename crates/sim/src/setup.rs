@@ -2,6 +2,7 @@
 
 use crate::error::SimError;
 use outlast_core::mechanisms::path::{Level, PathMechanismKind};
+use outlast_core::time::Duration;
 use outlast_scenario::{
     Congestion as Wish, HostStack, Mechanism, Outlast, Profile as Name, Scenario,
     Stack as StackWish, Workload as Work,
@@ -37,6 +38,7 @@ fn stack(scenario: &Scenario, side: Side) -> Result<Stack, SimError> {
         congestion,
         sack,
         timestamps,
+        timer_phase: _,
         receive_buffer,
         ip: _,
         mobile: _,
@@ -156,4 +158,11 @@ fn at_gateway(mechanism: Mechanism, key: &'static str) -> Result<PathMechanismKi
             });
         }
     })
+}
+
+/// Where both hosts' tick counters stand at the beginning, if the scenario says where they stand
+/// when the first byte of payload is sent.
+pub(crate) fn clock_phases(scenario: &Scenario) -> Option<[Duration; 2]> {
+    let at_opening = scenario.timer_phase_before(scenario.handshake())?;
+    Some([at_opening; 2])
 }

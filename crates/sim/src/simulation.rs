@@ -2,7 +2,7 @@
 
 use crate::error::SimError;
 use crate::result::result;
-use crate::setup::{mechanisms, stacks, workload};
+use crate::setup::{clock_phases, mechanisms, stacks, workload};
 use outlast_core::time::Duration;
 use outlast_scenario::result::RunResult;
 use outlast_scenario::{IpVersion as ScenarioIp, Scenario};
@@ -52,6 +52,7 @@ impl<'a> Simulation<'a> {
                 ScenarioIp::V6 => IpVersion::V6,
             },
             mtu: u16::try_from(scenario.link.mtu).unwrap_or(u16::MAX),
+            clock_phases: clock_phases(scenario),
             deadline: scenario.run.deadline,
             ..Setup::new(scenario.link_config(index))
         };
