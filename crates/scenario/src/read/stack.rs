@@ -29,6 +29,23 @@ pub(super) fn stack(stack: &Reader<'_>) -> Stack {
     }
 }
 
+/// The TCP of one of `[[flows]]`: with a `profile`, that one's; else what `[stack]` says.
+pub(super) fn of_flow(flow: &Reader<'_>, general: &Stack) -> Stack {
+    let own = stack(flow);
+    let base = match flow.has(&keys::stack::PROFILE) {
+        true => own,
+        false => *general,
+    };
+    Stack {
+        retries: own.retries.or(base.retries),
+        congestion: own.congestion.or(base.congestion),
+        sack: own.sack.or(base.sack),
+        timestamps: own.timestamps.or(base.timestamps),
+        profile: base.profile,
+        ip: general.ip,
+    }
+}
+
 pub(super) fn outlast(outlast: &Reader<'_>) -> Outlast {
     let mechanism = |key: &'static Key| {
         outlast
