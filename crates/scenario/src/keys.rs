@@ -149,8 +149,20 @@ const REQUIRED: &str = "required";
 /// Every table and all its keys, in the order of the reference page.
 ///
 /// `[hops.uplink]`, `[hops.downlink]` and `[hops.outages]` take what those of `[link]` do.
-pub static SECTIONS: [&Section; 12] = [
-    &TOP, &LINK, &UPLINK, &DOWNLINK, &OUTAGES, &WORKLOAD, &STACK, &OUTLAST, &RUN, &FLOWS, &TRAFFIC,
+pub static SECTIONS: [&Section; 14] = [
+    &TOP,
+    &LINK,
+    &UPLINK,
+    &DOWNLINK,
+    &OUTAGES,
+    &WORKLOAD,
+    &STACK,
+    &STACK_MOBILE,
+    &STACK_FIXED,
+    &OUTLAST,
+    &RUN,
+    &FLOWS,
+    &TRAFFIC,
     &HOPS,
 ];
 
@@ -247,8 +259,22 @@ pub(crate) static STACK: Section = Section {
         &stack::CONGESTION,
         &stack::SACK,
         &stack::TIMESTAMPS,
+        &stack::RECEIVE_BUFFER,
         &stack::IP,
+        &stack::MOBILE,
+        &stack::FIXED,
     ],
+};
+const HOST_KEYS: &[&Key] = &[&stack::PROFILE_OF_HOST, &stack::RECEIVE_BUFFER_OF_HOST];
+pub(crate) static STACK_MOBILE: Section = Section {
+    name: "stack.mobile",
+    is_list: false,
+    keys: HOST_KEYS,
+};
+pub(crate) static STACK_FIXED: Section = Section {
+    name: "stack.fixed",
+    is_list: false,
+    keys: HOST_KEYS,
 };
 pub(crate) static OUTLAST: Section = Section {
     name: "outlast",
@@ -286,6 +312,7 @@ pub(crate) static FLOWS: Section = Section {
         &stack::CONGESTION,
         &stack::SACK,
         &stack::TIMESTAMPS,
+        &stack::RECEIVE_BUFFER,
     ],
 };
 pub(crate) static TRAFFIC: Section = Section {

@@ -81,8 +81,8 @@ impl Mechanism {
     ];
 
     /// The names for which [`Self::on_path`] has an answer, for messages.
-    pub const ON_PATH: &'static str =
-        "none, smart-link-1 to smart-link-4, hold, retransmission-cache";
+    pub const ON_PATH: &'static str = "none, smart-link-1 to smart-link-4, hold, retransmission-cache, \
+         zero-window-ack";
 
     /// What a gateway does under this name; `None` if it is a mechanism of end hosts, or one that
     /// the installed version does not have.
@@ -96,8 +96,8 @@ impl Mechanism {
             Self::SmartLink4 => PathMechanismKind::SmartLink(Level::Four),
             Self::Hold => PathMechanismKind::Hold,
             Self::RetransmissionCache => PathMechanismKind::RetransmissionCache,
-            Self::ZeroWindowAck
-            | Self::AcknowledgeAhead
+            Self::ZeroWindowAck => PathMechanismKind::ZeroWindowAck,
+            Self::AcknowledgeAhead
             | Self::MTcp
             | Self::Auto
             | Self::RetransmissionTrigger

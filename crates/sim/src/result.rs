@@ -1,5 +1,6 @@
 //! From what came of a world to the result of a run.
 
+use crate::setup::profile;
 use outlast_core::time::Duration;
 use outlast_core::units::ByteCount;
 use outlast_link::{Counters, DropReason};
@@ -7,15 +8,15 @@ use outlast_scenario::result::{
     Drops, FlowResult, HopResult, OutageResult, RunResult, Settings, TcpInForce, TrafficResult,
     World,
 };
-use outlast_scenario::{Congestion as Name, Framing, Profile, Scenario, Workload};
+use outlast_scenario::{Congestion as Name, Framing, Scenario, Stack as StackWish, Workload};
 use outlast_tcp::profile::Congestion;
-use outlast_world::{Counts, FlowOutcome, HopOutcome, Outcome, Stack, TrafficOutcome};
+use outlast_world::{Counts, FlowOutcome, HopOutcome, Outcome, Side, Stack, TrafficOutcome};
 
 /// The result of run `index`, whose connections had `stacks`.
 pub(crate) fn result(
     scenario: &Scenario,
     index: u32,
-    stacks: &[Stack],
+    stacks: &[[Stack; 2]],
     outcome: &Outcome,
 ) -> RunResult {
     // That of `[workload]` begins at once.
@@ -24,7 +25,7 @@ pub(crate) fn result(
         .started
         .map_or(Duration::ZERO, |started| flow.ended.since(started));
     let received = flow.received[flow.receiver.index()];
-    let tcp = in_force(scenario.stack.profile, &stacks[0]);
+    let tcp = in_force(&scenario.stack, &stacks[0], flow.receiver.peer());
     let framing = Framing {
         timestamps: tcp.timestamps,
         ..scenario.framing()
@@ -85,24 +86,34 @@ fn hop(outcome: &HopOutcome) -> HopResult {
 }
 
 /// Every connection, if there is more than one.
-fn flows(scenario: &Scenario, stacks: &[Stack], outcome: &Outcome) -> Vec<FlowResult> {
+fn flows(scenario: &Scenario, stacks: &[[Stack; 2]], outcome: &Outcome) -> Vec<FlowResult> {
     if scenario.flows.is_empty() {
         return Vec::new();
     }
     let further = scenario.flows.iter().flat_map(|flow| {
-        let each = (&flow.workload, flow.stack.profile, flow.begin);
+        let each = (&flow.workload, &flow.stack, flow.begin);
         std::iter::repeat_n(each, flow.count as usize)
     });
-    let main = (&scenario.workload, scenario.stack.profile, Duration::ZERO);
+    let main = (&scenario.workload, &scenario.stack, Duration::ZERO);
     let all = std::iter::once(main).chain(further).zip(stacks);
     let mut begun = outcome.flows.iter().peekable();
     let mut results = Vec::with_capacity(stacks.len());
-    for (number, ((workload, profile, begin), stack)) in all.enumerate() {
+    for (number, ((workload, wishes, begin), stacks)) in all.enumerate() {
         let outcome = begun.next_if(|flow| flow.number == number);
-        let tcp = in_force(profile, stack);
+        let tcp = in_force(wishes, stacks, sender(workload));
         results.push(flow(workload, begin, tcp, outcome));
     }
     results
+}
+
+/// The side that sends the payload.
+fn sender(workload: &Workload) -> Side {
+    match workload {
+        Workload::Bulk { direction, .. } => Side::reached_by(direction.way()).peer(),
+        Workload::Interactive { .. } | Workload::RequestResponse { .. } | Workload::Command(_) => {
+            Side::Fixed
+        }
+    }
 }
 
 /// A connection that was to begin at `begin`; without an outcome, the run ended before.
@@ -159,12 +170,14 @@ fn outages(
         .collect()
 }
 
-fn in_force(name: Profile, stack: &Stack) -> TcpInForce {
-    let profile = stack.profile;
-    let offers = *profile.offers;
-    let congestion = stack.congestion.unwrap_or(*profile.congestion);
+/// The TCP of the payload's `sender`, with the options that both ends agree on.
+fn in_force(wishes: &StackWish, stacks: &[Stack; 2], sender: Side) -> TcpInForce {
+    let stack = &stacks[sender.index()];
+    let congestion = stack.congestion.unwrap_or(*stack.profile.congestion);
+    let sack = |stack: &Stack| stack.sack.unwrap_or(stack.profile.offers.sack);
+    let timestamps = |stack: &Stack| stack.timestamps.unwrap_or(stack.profile.offers.timestamps);
     TcpInForce {
-        profile: Some(name),
+        profile: Some(profile(wishes, sender)),
         kernel: None,
         congestion: match congestion {
             Congestion::Reno => Name::Reno,
@@ -172,7 +185,7 @@ fn in_force(name: Profile, stack: &Stack) -> TcpInForce {
             Congestion::Bbr => Name::Bbr,
         }
         .to_string(),
-        sack: stack.sack.unwrap_or(offers.sack),
-        timestamps: stack.timestamps.unwrap_or(offers.timestamps),
+        sack: stacks.iter().all(sack),
+        timestamps: stacks.iter().all(timestamps),
     }
 }

@@ -4,15 +4,15 @@ use crate::error::SimError;
 use outlast_core::mechanisms::path::PathMechanismKind;
 use outlast_core::time::Duration;
 use outlast_scenario::{
-    Congestion as Wish, IpVersion as ScenarioIp, Mechanism, Outlast, Pattern, Profile as Name,
-    Scenario, Stack as StackWish, Traffic, Workload as Work,
+    Congestion as Wish, HostStack, IpVersion as ScenarioIp, Mechanism, Outlast, Pattern,
+    Profile as Name, Scenario, Stack as StackWish, Traffic, Workload as Work,
 };
 use outlast_tcp::profile::{
     AIX_4_3, BSD_4_3_TAHOE, Congestion, FREEBSD_2_2, LINUX_2_2, LINUX_2_4, LINUX_6, NETBSD_1997,
     Profile, SUNOS_5_6,
 };
 use outlast_world::{
-    FlowSetup, HopSetup, IpVersion, Pattern as When, Setup, Stack, TrafficSetup, Workload,
+    FlowSetup, HopSetup, IpVersion, Pattern as When, Setup, Side, Stack, TrafficSetup, Workload,
 };
 
 /// The world of run `index` of `scenario`, counted from zero.
@@ -32,16 +32,43 @@ pub(crate) fn setup(scenario: &Scenario, index: u32) -> Result<Setup, SimError> 
     })
 }
 
-/// The TCP of a host that gives a connection up after `user_timeout`, if that is on.
-fn stack(wishes: &StackWish, user_timeout: Option<Duration>) -> Result<Stack, SimError> {
+/// The TCP of the hosts, by [`Side::index`], who give a connection up after `user_timeout`, if that
+/// is on.
+fn stacks(wishes: &StackWish, user_timeout: Option<Duration>) -> Result<[Stack; 2], SimError> {
+    let [fixed, mobile] = Side::BOTH.map(|side| stack(wishes, side, user_timeout));
+    Ok([fixed?, mobile?])
+}
+
+/// Whose TCP the host at `side` has.
+pub(crate) fn profile(stack: &StackWish, side: Side) -> Name {
+    host(stack, side).profile.unwrap_or(stack.profile)
+}
+
+fn host(stack: &StackWish, side: Side) -> HostStack {
+    match side {
+        Side::Fixed => stack.fixed,
+        Side::Mobile => stack.mobile,
+    }
+}
+
+fn stack(
+    wishes: &StackWish,
+    side: Side,
+    user_timeout: Option<Duration>,
+) -> Result<Stack, SimError> {
     let StackWish {
-        profile,
+        profile: _,
         retries,
         congestion,
         sack,
         timestamps,
+        receive_buffer,
         ip: _,
+        mobile: _,
+        fixed: _,
     } = *wishes;
+    let profile = profile(wishes, side);
+    let receive_buffer = host(wishes, side).receive_buffer.or(receive_buffer);
     let constants = constants(profile);
     let wish = congestion.map(|wish| match wish {
         Wish::Cubic => Congestion::Cubic,
@@ -65,6 +92,8 @@ fn stack(wishes: &StackWish, user_timeout: Option<Duration>) -> Result<Stack, Si
         sack,
         timestamps,
         retries: retries.map(|retries| u8::try_from(retries).unwrap_or(u8::MAX)),
+        receive_buffer: receive_buffer
+            .map(|bytes| u32::try_from(bytes.as_u64()).unwrap_or(u32::MAX)),
         user_timeout,
     })
 }
@@ -114,7 +143,7 @@ fn workload(workload: &Work) -> Result<Workload, SimError> {
     })
 }
 
-/// What the gateways at the two ends of the mobile's link do, by [`Side::index`](outlast_world::Side::index).
+/// What the gateways at the two ends of the mobile's link do, by [`Side::index`].
 fn mechanisms(outlast: &Outlast) -> Result<[PathMechanismKind; 2], SimError> {
     if outlast.fixed != Mechanism::None {
         return Err(SimError::NoSuchMechanism {
@@ -143,13 +172,13 @@ fn flows(scenario: &Scenario) -> Result<Vec<FlowSetup>, SimError> {
     let mut flows = vec![FlowSetup {
         begin: Duration::ZERO,
         workload: workload(&scenario.workload)?,
-        stacks: [stack(&scenario.stack, patience)?; 2],
+        stacks: stacks(&scenario.stack, patience)?,
     }];
     for flow in &scenario.flows {
         let setup = FlowSetup {
             begin: flow.begin,
             workload: workload(&flow.workload)?,
-            stacks: [stack(&flow.stack, patience)?; 2],
+            stacks: stacks(&flow.stack, patience)?,
         };
         flows.extend(std::iter::repeat_n(setup, flow.count as usize));
     }

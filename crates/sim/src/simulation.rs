@@ -67,7 +67,7 @@ impl<'a> Simulation<'a> {
             index,
             setup,
         } = self;
-        let stacks: Vec<_> = setup.flows.iter().map(|flow| flow.stacks[0]).collect();
+        let stacks: Vec<_> = setup.flows.iter().map(|flow| flow.stacks).collect();
         let outcome = World::new(setup).run();
         RunReport {
             result: result(scenario, index, &stacks, &outcome),

@@ -279,6 +279,7 @@ fn config(
         sack,
         timestamps,
         retries,
+        receive_buffer,
         user_timeout,
     } = setup.stacks[side.index()];
     Config {
@@ -292,6 +293,7 @@ fn config(
         sack,
         timestamps,
         retries,
+        receive_buffer,
         user_timeout,
         // The lab's sockets have TCP_NODELAY.
         nagle: false,

@@ -33,6 +33,8 @@ pub(crate) struct Path {
     link: Link<SimFrame>,
     /// By [`Side::index`].
     gateways: [Option<Gateway>; 2],
+    /// When the gateways want to be called, by [`Side::index`].
+    gateways_due: [Instant; 2],
     steps: VecDeque<Step>,
     outbox: VecDeque<(Side, Box<Packet>)>,
     /// Boxes of packets that were delivered, for others.
@@ -80,6 +82,7 @@ impl Path {
         });
         Self {
             link: Link::new(link),
+            gateways_due: [&gateways[0], &gateways[1]].map(|gateway| due(gateway.as_ref())),
             gateways,
             steps: VecDeque::new(),
             outbox: VecDeque::new(),
@@ -117,8 +120,8 @@ impl Path {
             self.take_steps(now);
         }
         for side in Side::BOTH {
-            if let Some(gateway) = &mut self.gateways[side.index()]
-                && gateway.poll_timeout().is_some_and(|(at, _)| at <= now)
+            if self.gateways_due[side.index()] <= now
+                && let Some(gateway) = &mut self.gateways[side.index()]
             {
                 gateway.handle_timeout(now);
                 self.drain_gateway(now, side);
@@ -142,15 +145,10 @@ impl Path {
     /// When to call [`Self::handle_timeout`].
     #[must_use]
     pub(crate) fn poll_timeout(&self) -> Option<Instant> {
-        let mut earliest = self.link.poll_timeout().map(|(at, _)| at);
-        for gateway in self.gateways.iter().flatten() {
-            if let Some((at, _)) = gateway.poll_timeout()
-                && earliest.is_none_or(|first| at < first)
-            {
-                earliest = Some(at);
-            }
-        }
-        earliest
+        let link = self.link.poll_timeout().map(|(at, _)| at);
+        let [one, other] = self.gateways_due;
+        let due = link.unwrap_or(Instant::FAR_FUTURE).min(one).min(other);
+        (due < Instant::FAR_FUTURE).then_some(due)
     }
 
     /// Takes back the box of a packet from [`Self::poll_transmit`].
@@ -276,6 +274,7 @@ impl Path {
         }
         // The counters say as much at the end of a run.
         while gateway.poll_event().is_some() {}
+        self.gateways_due[side.index()] = due(Some(gateway));
         for frame in handed_over {
             self.hand_over(now, side, frame);
         }
@@ -312,6 +311,12 @@ impl Path {
         self.carrier.push_back(state);
         self.steps.push_back(Step::Carrier(state));
     }
+}
+
+/// When `gateway` wants to be called.
+fn due(gateway: Option<&Gateway>) -> Instant {
+    let timeout = gateway.and_then(Gateway::poll_timeout);
+    timeout.map_or(Instant::FAR_FUTURE, |(at, _)| at)
 }
 
 /// What the link's own end knows of a drop; `None` for what is lost on the way.

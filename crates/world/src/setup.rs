@@ -68,6 +68,8 @@ pub struct Stack {
     pub timestamps: Option<bool>,
     /// Retransmissions of one segment before the connection is given up.
     pub retries: Option<u8>,
+    /// What the host offers to take before it is read; such a buffer does not tune itself.
+    pub receive_buffer: Option<u32>,
     /// Local user timeout (RFC 9293, section 3.9.1).
     pub user_timeout: Option<Duration>,
 }
@@ -117,6 +119,7 @@ impl Default for Stack {
             sack: None,
             timestamps: None,
             retries: None,
+            receive_buffer: None,
             user_timeout: None,
         }
     }

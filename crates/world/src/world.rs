@@ -18,12 +18,12 @@ use outlast_core::link::LinkState;
 use outlast_core::time::{Duration, Instant};
 use outlast_wire::{Packet, TcpFlags};
 
-/// The machines' numbers in the agenda: the route, the sources of cross traffic, the clock of the
-/// world itself, and then for each flow its two ends and its applications.
-const ROUTE: usize = 0;
-const TRAFFIC: usize = 1;
-const WORLD: usize = 2;
-const FIRST_FLOW: usize = 3;
+/// The machines' numbers in the agenda: the sources of cross traffic, the clock of the world itself,
+/// and then for each flow its two ends and its applications. The route, whose deadline is another
+/// after each packet, comes before them all.
+const TRAFFIC: usize = 0;
+const WORLD: usize = 1;
+const FIRST_FLOW: usize = 2;
 const MACHINES_OF_FLOW: usize = 3;
 const APPLICATION: usize = 2;
 
@@ -46,6 +46,8 @@ pub struct World {
     is_given_up: bool,
     common: Common,
     agenda: Agenda,
+    /// When the path wants to be called.
+    route_due: Instant,
     deadline: Duration,
     variables: Option<Vec<VariableRow>>,
     events: u64,
@@ -86,6 +88,7 @@ impl World {
             is_given_up: false,
             common: Common::new(seed, ip, mtu),
             agenda: Agenda::new(FIRST_FLOW + MACHINES_OF_FLOW * count),
+            route_due: Instant::FAR_FUTURE,
             deadline,
             variables: recording.variables.then(Vec::new),
             events: 0,
@@ -121,17 +124,20 @@ impl World {
         if self.is_over() {
             return;
         }
-        let now = self.agenda.earliest().max(self.now);
+        let earliest = self.agenda.earliest();
+        let now = earliest.min(self.route_due).max(self.now);
         self.now = now;
+        if self.route_due <= now {
+            self.events += 1;
+            self.route.handle_timeout(now);
+            self.settle();
+            return;
+        }
         let Some(machine) = self.agenda.first_due(now) else {
             return;
         };
         self.events += 1;
         match machine {
-            ROUTE => {
-                self.route.handle_timeout(now);
-                self.settle();
-            }
             TRAFFIC => self.send_cross_traffic(),
             WORLD => self.look_at_the_clock(),
             _ => self.wake_flow(machine - FIRST_FLOW),
@@ -259,7 +265,7 @@ impl World {
             };
             self.route.take_back(packet);
         }
-        self.agenda.set(ROUTE, self.route.poll_timeout());
+        self.route_due = self.route.poll_timeout().unwrap_or(Instant::FAR_FUTURE);
     }
 
     /// Lets the first source that is due send a packet.
