@@ -44,7 +44,8 @@ mod scenario;
 
 pub use measure::Framing;
 pub use mechanism::Mechanism;
-pub use problem::{Problem, ScenarioError};
+pub use problem::{Problem, ScenarioError, Source};
+pub use read::document::{Change, Document};
 pub use scenario::{
     CommandLine, Commands, Compare, Congestion, Direction, IpVersion, LinkSettings, Outlast,
     ProcessKind, Profile, Run, Scenario, Stack, Workload, WorkloadKind,
