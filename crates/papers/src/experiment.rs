@@ -67,6 +67,7 @@ pub struct Part {
 /// Every experiment.
 pub const ALL: &[&Experiment] = &[
     &crate::scott_mapp::EXPERIMENT,
+    &crate::scott_mapp::IN_SIM,
     &crate::hold_matrix::EXPERIMENT,
     &crate::hold_channel::EXPERIMENT,
 ];

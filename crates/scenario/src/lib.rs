@@ -47,6 +47,6 @@ pub use mechanism::Mechanism;
 pub use problem::{Problem, ScenarioError, Source};
 pub use read::document::{Change, Document};
 pub use scenario::{
-    CommandLine, Commands, Compare, Congestion, Direction, IpVersion, LinkSettings, Outlast,
-    ProcessKind, Profile, Run, Scenario, Stack, Workload, WorkloadKind,
+    CommandLine, Commands, Compare, Congestion, Direction, HostStack, IpVersion, LinkSettings,
+    Outlast, ProcessKind, Profile, Run, Scenario, Stack, Workload, WorkloadKind,
 };

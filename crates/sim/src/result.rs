@@ -1,17 +1,18 @@
 //! From what came of a world to the result of a run.
 
+use crate::setup::profile;
 use outlast_core::time::Duration;
 use outlast_core::units::ByteCount;
 use outlast_link::DropReason;
 use outlast_scenario::result::{Drops, OutageResult, RunResult, Settings, TcpInForce, World};
-use outlast_scenario::{Congestion as Name, Framing, Profile, Scenario};
+use outlast_scenario::{Congestion as Name, Framing, Scenario};
 use outlast_tcp::profile::Congestion;
-use outlast_world::{FlowOutcome, Outcome, Stack};
+use outlast_world::{FlowOutcome, Outcome, Side, Stack};
 
 pub(crate) fn result(
     scenario: &Scenario,
     index: u32,
-    stack: &Stack,
+    stacks: &[Stack; 2],
     outcome: &Outcome,
 ) -> RunResult {
     let flow = &outcome.flows[0];
@@ -19,7 +20,7 @@ pub(crate) fn result(
         .started
         .map_or(Duration::ZERO, |started| flow.ended.since(started));
     let received = flow.received[flow.receiver.index()];
-    let tcp = in_force(scenario.stack.profile, stack);
+    let tcp = in_force(scenario, stacks, flow.receiver.peer());
     let framing = Framing {
         timestamps: tcp.timestamps,
         ..scenario.framing()
@@ -73,12 +74,14 @@ fn outages(
         .collect()
 }
 
-fn in_force(name: Profile, stack: &Stack) -> TcpInForce {
-    let profile = stack.profile;
-    let offers = *profile.offers;
-    let congestion = stack.congestion.unwrap_or(*profile.congestion);
+/// The TCP of the payload's `sender`, with the options that both ends agree on.
+fn in_force(scenario: &Scenario, stacks: &[Stack; 2], sender: Side) -> TcpInForce {
+    let stack = &stacks[sender.index()];
+    let congestion = stack.congestion.unwrap_or(*stack.profile.congestion);
+    let sack = |stack: &Stack| stack.sack.unwrap_or(stack.profile.offers.sack);
+    let timestamps = |stack: &Stack| stack.timestamps.unwrap_or(stack.profile.offers.timestamps);
     TcpInForce {
-        profile: Some(name),
+        profile: Some(profile(&scenario.stack, sender)),
         kernel: None,
         congestion: match congestion {
             Congestion::Reno => Name::Reno,
@@ -86,7 +89,7 @@ fn in_force(name: Profile, stack: &Stack) -> TcpInForce {
             Congestion::Bbr => Name::Bbr,
         }
         .to_string(),
-        sack: stack.sack.unwrap_or(offers.sack),
-        timestamps: stack.timestamps.unwrap_or(offers.timestamps),
+        sack: stacks.iter().all(sack),
+        timestamps: stacks.iter().all(timestamps),
     }
 }

@@ -3,24 +3,48 @@
 use crate::error::SimError;
 use outlast_core::mechanisms::path::{Level, PathMechanismKind};
 use outlast_scenario::{
-    Congestion as Wish, Mechanism, Outlast, Profile as Name, Scenario, Stack as StackWish,
-    Workload as Work,
+    Congestion as Wish, HostStack, Mechanism, Outlast, Profile as Name, Scenario,
+    Stack as StackWish, Workload as Work,
 };
 use outlast_tcp::profile::{
     AIX_4_3, BSD_4_3_TAHOE, Congestion, FREEBSD_2_2, LINUX_2_2, LINUX_2_4, LINUX_6, NETBSD_1997,
     Profile, SUNOS_5_6,
 };
-use outlast_world::{Stack, Workload};
+use outlast_world::{Side, Stack, Workload};
 
-pub(crate) fn stack(scenario: &Scenario) -> Result<Stack, SimError> {
+/// The TCP of the hosts, by [`Side::index`].
+pub(crate) fn stacks(scenario: &Scenario) -> Result<[Stack; 2], SimError> {
+    let [fixed, mobile] = Side::BOTH.map(|side| stack(scenario, side));
+    Ok([fixed?, mobile?])
+}
+
+/// Whose TCP the host at `side` has.
+pub(crate) fn profile(stack: &StackWish, side: Side) -> Name {
+    host(stack, side).profile.unwrap_or(stack.profile)
+}
+
+fn host(stack: &StackWish, side: Side) -> HostStack {
+    match side {
+        Side::Fixed => stack.fixed,
+        Side::Mobile => stack.mobile,
+    }
+}
+
+fn stack(scenario: &Scenario, side: Side) -> Result<Stack, SimError> {
     let StackWish {
-        profile,
+        profile: _,
         retries,
         congestion,
         sack,
         timestamps,
+        receive_buffer,
         ip: _,
+        mobile: _,
+        fixed: _,
     } = scenario.stack;
+    let host = host(&scenario.stack, side);
+    let profile = profile(&scenario.stack, side);
+    let receive_buffer = host.receive_buffer.or(receive_buffer);
     let constants = constants(profile);
     let wish = congestion.map(|wish| match wish {
         Wish::Cubic => Congestion::Cubic,
@@ -44,6 +68,8 @@ pub(crate) fn stack(scenario: &Scenario) -> Result<Stack, SimError> {
         sack,
         timestamps,
         retries: retries.map(|retries| u8::try_from(retries).unwrap_or(u8::MAX)),
+        receive_buffer: receive_buffer
+            .map(|bytes| u32::try_from(bytes.as_u64()).unwrap_or(u32::MAX)),
         user_timeout: scenario.outlast.user_timeout,
     })
 }
@@ -117,8 +143,8 @@ fn at_gateway(mechanism: Mechanism, key: &'static str) -> Result<PathMechanismKi
         Mechanism::SmartLink4 => PathMechanismKind::SmartLink(Level::Four),
         Mechanism::Hold => PathMechanismKind::Hold,
         Mechanism::RetransmissionCache => PathMechanismKind::RetransmissionCache,
-        Mechanism::ZeroWindowAck
-        | Mechanism::AcknowledgeAhead
+        Mechanism::ZeroWindowAck => PathMechanismKind::ZeroWindowAck,
+        Mechanism::AcknowledgeAhead
         | Mechanism::MTcp
         | Mechanism::Auto
         | Mechanism::RetransmissionTrigger
@@ -126,7 +152,7 @@ fn at_gateway(mechanism: Mechanism, key: &'static str) -> Result<PathMechanismKi
             return Err(SimError::NoSuchMechanism {
                 mechanism,
                 key,
-                available: "none, smart-link-1 to smart-link-4, hold, retransmission-cache",
+                available: "none, smart-link-1 to smart-link-4, hold, retransmission-cache, zero-window-ack",
             });
         }
     })

@@ -2,7 +2,7 @@
 
 use crate::error::SimError;
 use crate::result::result;
-use crate::setup::{mechanisms, stack, workload};
+use crate::setup::{mechanisms, stacks, workload};
 use outlast_core::time::Duration;
 use outlast_scenario::result::RunResult;
 use outlast_scenario::{IpVersion as ScenarioIp, Scenario};
@@ -39,11 +39,10 @@ impl<'a> Simulation<'a> {
     /// # Errors
     /// When the scenario asks for something that the simulator does not have.
     pub fn new(scenario: &'a Scenario, index: u32) -> Result<Self, SimError> {
-        let stack = stack(scenario)?;
         let flow = FlowSetup {
             begin: Duration::ZERO,
             workload: workload(&scenario.workload)?,
-            stacks: [stack; 2],
+            stacks: stacks(scenario)?,
         };
         let setup = Setup {
             mechanisms: mechanisms(&scenario.outlast)?,
@@ -84,10 +83,10 @@ impl<'a> Simulation<'a> {
             index,
             setup,
         } = self;
-        let stack = setup.flows[0].stacks[0];
+        let stacks = setup.flows[0].stacks;
         let outcome = World::new(setup).run();
         RunReport {
-            result: result(scenario, index, &stack, &outcome),
+            result: result(scenario, index, &stacks, &outcome),
             outcome,
         }
     }

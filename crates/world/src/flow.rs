@@ -52,6 +52,7 @@ pub(crate) struct Flow {
     application: Application,
     receiver: Side,
     returns: Returns,
+    began: Instant,
     ended: Option<Instant>,
     end_is_taken: bool,
     lost: Option<Lost>,
@@ -115,6 +116,7 @@ impl Flow {
             application: setup.workload.application(),
             receiver: setup.workload.receiver(),
             returns: Returns::default(),
+            began: now,
             ended: None,
             end_is_taken: false,
             lost: None,
@@ -205,6 +207,7 @@ impl Flow {
         let is_complete = self.ended.is_some() && self.lost.is_none();
         FlowOutcome {
             is_complete,
+            began: self.began,
             ended: self.ended.unwrap_or(now),
             lost: self.lost,
             receiver: self.receiver,
@@ -275,6 +278,7 @@ fn config(
         sack,
         timestamps,
         retries,
+        receive_buffer,
         user_timeout,
     } = setup.stacks[side.index()];
     Config {
@@ -288,6 +292,7 @@ fn config(
         sack,
         timestamps,
         retries,
+        receive_buffer,
         user_timeout,
         // The lab's sockets have TCP_NODELAY.
         nagle: false,

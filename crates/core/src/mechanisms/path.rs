@@ -1,8 +1,10 @@
 //! Mechanisms on the path: they see the packets of both directions at one end of a link.
 
+mod far_voice;
 mod hold;
 mod retransmission_cache;
 mod smart_link;
+mod zero_window_ack;
 
 use crate::counters::Counters;
 use crate::flow::{Observation, TcpFlow};
@@ -29,6 +31,9 @@ pub enum PathMechanismKind {
     /// One retransmission per connection that found the mobile away (a thesis on TCP over Mobile
     /// IP, section 5.3).
     RetransmissionCache,
+    /// One segment per connection acknowledged for the mobile, with window zero (section 5.4).
+    /// Acknowledges what the mobile has not.
+    ZeroWindowAck,
 }
 
 /// What an operator should know of a mechanism before switching it on.
@@ -58,6 +63,7 @@ impl PathMechanismKind {
             Self::SmartLink(level) => level.info(),
             Self::Hold => hold::INFO,
             Self::RetransmissionCache => retransmission_cache::INFO,
+            Self::ZeroWindowAck => zero_window_ack::INFO,
         }
     }
 
@@ -70,6 +76,7 @@ impl PathMechanismKind {
             Self::RetransmissionCache => {
                 Some(Box::<retransmission_cache::RetransmissionCache>::default())
             }
+            Self::ZeroWindowAck => Some(Box::<zero_window_ack::ZeroWindowAck>::default()),
         }
     }
 
@@ -121,6 +128,10 @@ pub enum SendReason {
     SmartLink,
     /// The retransmission that found the mobile away.
     CachedRetransmission,
+    /// Acknowledges for the far host and closes its window, so that the sender waits.
+    WindowClosed,
+    /// The far host never acknowledged what was acknowledged for it: the connection is over.
+    Reset,
     /// The last acknowledgement, for a sender to measure its round trip while the link is down.
     Nudge,
 }

@@ -34,6 +34,7 @@ pub(super) fn process(outages: &Reader<'_>, directory: &Path) -> Option<OutagePr
         ProcessKind::AlwaysUp => (&[], &[]),
         ProcessKind::Single => (&[&START, &LENGTH], &[]),
         ProcessKind::Trace => (&[&FILE], &[&GAP]),
+        ProcessKind::Periodic => (&[&UP, &DOWN], &[&START]),
         _ => (&[&UP, &DOWN], &[]),
     };
     belong(outages, kind, needed, optional);
@@ -45,6 +46,7 @@ pub(super) fn process(outages: &Reader<'_>, directory: &Path) -> Option<OutagePr
             length: time(&LENGTH),
         },
         ProcessKind::Periodic => OutageProcess::Periodic {
+            first: duration(outages, &START).unwrap_or_else(|| time(&UP)),
             up: time(&UP),
             down: time(&DOWN),
         },
