@@ -7,3 +7,4 @@ pub(crate) mod lab;
 pub(crate) mod lab_shell;
 pub(crate) mod papers;
 pub(crate) mod sim;
+pub(crate) mod sweep;

@@ -28,6 +28,7 @@ fn dispatch(cli: Cli) -> Result<(), Failure> {
         Command::Demo(arguments) => commands::demo::run(&arguments),
         Command::Lab(arguments) => commands::lab::run(&arguments),
         Command::Sim(arguments) => commands::sim::run(&arguments),
+        Command::Sweep(arguments) => commands::sweep::run(&arguments),
         Command::Papers(arguments) => commands::papers::run(&arguments),
         Command::Doctor(arguments) => commands::doctor::run(&arguments),
         Command::Completions(arguments) => commands::completions::run(&arguments),
