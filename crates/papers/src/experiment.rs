@@ -69,6 +69,8 @@ pub const ALL: &[&Experiment] = &[
     &crate::scott_mapp::EXPERIMENT,
     &crate::hold_matrix::EXPERIMENT,
     &crate::hold_channel::EXPERIMENT,
+    &crate::thesis::TIMEOUTS,
+    &crate::thesis::HANDOFF,
 ];
 
 /// The experiment of this name.

@@ -1,4 +1,4 @@
-//! Table 3.3: AIX 4.3.
+//! Table 3.3: first and second timeout of AIX 4.3.
 
 use super::timeouts::{HEARTBEAT_SLACK, TimeoutTable};
 use outlast_scenario::Profile;
@@ -6,6 +6,8 @@ use outlast_tcp::profile::measured;
 
 /// Table 3.3.
 pub static TABLE: TimeoutTable = TimeoutTable {
+    name: "table-3-3",
+    title: "First and second timeout of AIX 4.3",
     place: "table 3.3",
     profile: Profile::Aix43,
     rows: &measured::AIX_4_3,

@@ -6,6 +6,8 @@ use outlast_scenario::Profile;
 
 /// Table 4.4.
 pub static TABLE: HandoffTable = HandoffTable {
+    name: "table-4-4",
+    title: "Hand-offs of a Linux 2.2 server",
     place: "table 4.4",
     profile: Profile::Linux22,
     rows: &[

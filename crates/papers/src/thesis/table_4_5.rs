@@ -10,6 +10,8 @@ use outlast_scenario::Profile;
 
 /// Table 4.5.
 pub static TABLE: HandoffTable = HandoffTable {
+    name: "table-4-5",
+    title: "Hand-offs of an AIX 4.3 server",
     place: "table 4.5",
     profile: Profile::Aix43,
     rows: &[
