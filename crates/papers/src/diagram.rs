@@ -232,9 +232,9 @@ fn again(
     let second = retransmissions().skip(1).find(|s| s.number == first.number);
     let through = retransmissions().find(|s| s.time_s >= back && s.arrival_s.is_some());
     Again {
-        first_wait_s: Some(first.time_s - first_sent[&first.number]),
-        second_wait_s: second.map(|second| second.time_s - first.time_s),
-        through_s: through.map(|through| through.time_s - back),
+        first_wait_s: Some(rounded(first.time_s - first_sent[&first.number])),
+        second_wait_s: second.map(|second| rounded(second.time_s - first.time_s)),
+        through_s: through.map(|through| rounded(through.time_s - back)),
     }
 }
 
@@ -288,6 +288,11 @@ fn seconds_from(origin: Instant, at: Instant) -> f64 {
     } else {
         -origin.since(at).as_secs_f64()
     };
+    rounded(seconds)
+}
+
+/// Seconds to the microsecond.
+fn rounded(seconds: f64) -> f64 {
     (seconds * 1e6).round() / 1e6
 }
 

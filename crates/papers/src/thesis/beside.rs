@@ -35,7 +35,7 @@ pub fn beside(labels: Vec<Column>, rows: Vec<Beside>) -> (Table, Vec<Judged>) {
         ours,
     } in rows
     {
-        let judged = claim.judge(ours.map(Measured::from));
+        let judged = claim.judge(ours.map(measured));
         let mut row = labels;
         row.extend(numbers(&claim, ours));
         row.push(word(judged.judgement()));
@@ -44,6 +44,19 @@ pub fn beside(labels: Vec<Column>, rows: Vec<Beside>) -> (Table, Vec<Judged>) {
     }
     (table, claims)
 }
+
+/// The sample as a measurement. Equal values have a deviation of zero, whatever the rounding of
+/// their mean makes of it.
+fn measured(ours: Sample) -> Measured {
+    let mut measured = Measured::from(ours);
+    if ours.greatest - ours.least < NOTHING {
+        measured.standard_deviation = measured.standard_deviation.map(|_| 0.0);
+    }
+    measured
+}
+
+/// Less than every number here is given to.
+const NOTHING: f64 = 1e-9;
 
 fn numbers(claim: &Claim, ours: Option<Sample>) -> [Cell; 5] {
     let show = |value| Cell::from(claim.unit.show(value));
@@ -56,11 +69,13 @@ fn numbers(claim: &Claim, ours: Option<Sample>) -> [Cell; 5] {
             (format!("{low} to {high}"), None)
         }
     };
-    let difference = ours.zip(reference).map(|(ours, published)| {
-        let difference = ours.mean - published;
-        let sign = if difference < 0.0 { '−' } else { '+' };
-        format!("{sign}{}", claim.unit.show(difference.abs()))
-    });
+    let difference = ours
+        .zip(reference)
+        .map(|(ours, published)| match ours.mean - published {
+            difference if difference.abs() < NOTHING => "0".to_owned(),
+            difference if difference < 0.0 => format!("−{}", claim.unit.show(-difference)),
+            difference => format!("+{}", claim.unit.show(difference)),
+        });
     [
         Cell::from(published),
         ours.map_or_else(Cell::missing, |ours| show(ours.mean)),

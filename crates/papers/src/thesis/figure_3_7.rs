@@ -98,7 +98,8 @@ fn modelled(runs: &Runs) -> Vec<Beside> {
 /// The model as the published number, and our sender.
 fn simulated(extent: Extent, runs: &Runs) -> Vec<Beside> {
     let row = |&kilobytes: &u32| {
-        let modelled = added(After::CongestionControl, kilobytes);
+        // To the decimals that the thesis prints of it.
+        let modelled = (added(After::CongestionControl, kilobytes) * 100.0).round() / 100.0;
         let claim = claim(
             "figure 3.7",
             format!("Buffer of {kilobytes} KB: round trips that Linux 2.2 adds, beside the model."),

@@ -72,7 +72,14 @@ pub struct HandoffTable {
     pub rows: &'static [Row],
     /// What an idle time may be off at least, for the granularity of the stack's timers.
     pub slack: Duration,
+    /// Idle time after a hand-off of 50 ms at a round trip of 60 ms (text of section 4.4).
+    pub after_the_shortest: Duration,
+    /// Hand-offs and round trips at which a difference is known, and where it comes from.
+    pub departures: &'static [(Duration, Duration, &'static str)],
 }
+
+/// The shortest hand-off, and the only round trip at which it loses anything (section 4.4).
+const SHORTEST: (Duration, Duration) = (Duration::from_millis(50), Duration::from_millis(60));
 
 impl Row {
     /// Hand-off and round trip, for readers.
@@ -103,8 +110,32 @@ impl HandoffTable {
         };
         [
             of("timeouts", row.timeouts, TIMEOUTS),
-            of("idle round trips", row.idle, row.tolerance(self)),
+            self.known(row, of("idle round trips", row.idle, row.tolerance(self))),
         ]
+    }
+
+    /// The claim on `row`, with the reason for a difference if one is known.
+    #[must_use]
+    pub fn known(&self, row: &Row, claim: Claim) -> Claim {
+        let at = |&(handoff, round_trip, why): &(Duration, Duration, &'static str)| {
+            ((handoff, round_trip) == (row.handoff, row.round_trip)).then_some(why)
+        };
+        Claim {
+            departure: self.departures.iter().find_map(at).map(Into::into),
+            ..claim
+        }
+    }
+
+    /// The hand-off of which only the text tells.
+    fn shortest(&self) -> Row {
+        let (handoff, round_trip) = SHORTEST;
+        Row {
+            handoff,
+            round_trip,
+            timeouts: 1.0,
+            idle: self.after_the_shortest.div_duration_f64(round_trip),
+            total: (handoff + self.after_the_shortest).div_duration_f64(round_trip),
+        }
     }
 }
 
@@ -162,6 +193,27 @@ impl HandoffTable {
         ]
     }
 
+    /// The number that stands in the text alone.
+    fn text(&self, runs: &Runs) -> Beside {
+        let row = self.shortest();
+        let [_, ours] = self.ours(runs, &row);
+        Beside {
+            labels: vec![
+                Cell::from(row.handoff.as_secs_f64()),
+                Cell::from(row.round_trip.as_secs_f64()),
+                Cell::from("idle round trips"),
+            ],
+            claim: claim(
+                "section 4.4",
+                format!("{}, {}: idle round trips.", self.profile, row.name()),
+                Unit::Number,
+                Published::About(row.idle),
+                row.tolerance(self),
+            ),
+            ours,
+        }
+    }
+
     fn strip(&self, runs: &Runs) -> Strip {
         let mut round_trips: Vec<Duration> = self.rows.iter().map(|row| row.round_trip).collect();
         round_trips.sort();
@@ -213,12 +265,15 @@ impl Figure for HandoffTable {
 
     fn jobs(&self, extent: Extent) -> Vec<Job> {
         let trials = trials(extent);
-        let of_row = |row| (0..trials).map(move |index| self.job(row, index, trials));
-        self.rows.iter().flat_map(of_row).collect()
+        let rows = [self.shortest()]
+            .into_iter()
+            .chain(self.rows.iter().copied());
+        let of_row = |row| (0..trials).map(move |index| self.job(&row, index, trials));
+        rows.flat_map(of_row).collect()
     }
 
     fn present(&self, _extent: Extent, runs: &Runs) -> Part {
-        let mut rows = Vec::new();
+        let mut rows = vec![self.text(runs)];
         for row in self.rows {
             let what = ["timeouts", "idle round trips"];
             let ours = self.ours(runs, row);

@@ -115,6 +115,19 @@ pub fn published() -> Published36 {
     }
 }
 
+/// Why the window grows at another pace.
+pub(super) const ACKNOWLEDGEMENTS: &str = "the published windows need an acknowledgement for each \
+    segment in slow start and for every second one later. Our receiver's are for every second \
+    one, and for a single one that has waited for the timer, which counts as much.";
+
+/// The claim, with the reason for a difference.
+pub(super) fn paced(claim: Claim) -> Claim {
+    Claim {
+        departure: Some(ACKNOWLEDGEMENTS.into()),
+        ..claim
+    }
+}
+
 /// Table 3.6 and figure 3.5.
 #[derive(Debug)]
 pub struct Table36;
@@ -200,12 +213,12 @@ fn rows(found: Option<Recovery<'_>>) -> Vec<Beside> {
             since_timeout(found.and_then(|f| f.acknowledged_s())),
         ),
         single(
-            claims.slow_start_again,
+            paced(claims.slow_start_again),
             since_timeout(slow_start_ends.map(|row| row.time_s)),
         ),
         single(claims.window, slow_start_ends.map(|row| bytes(row.cwnd))),
         single(
-            claims.congestion_avoidance,
+            paced(claims.congestion_avoidance),
             last.zip(slow_start_ends)
                 .map(|(last, first)| last.time_s - first.time_s),
         ),

@@ -4,7 +4,8 @@ use super::beside::{Beside, beside};
 use super::claim;
 use super::recovery::{self, Recovery, SEGMENT_BYTES, SEGMENTS};
 use super::table_3_6::{
-    HALF_A_ROUND_TRIP, ONE_ROUND_TRIP, ONE_SEGMENT, ONE_STEP, TIMEOUT, TRANSMITTED, labels, single,
+    HALF_A_ROUND_TRIP, ONE_ROUND_TRIP, ONE_SEGMENT, ONE_STEP, TIMEOUT, TRANSMITTED, labels, paced,
+    single,
 };
 use crate::experiment::{Extent, Figure, Part};
 use crate::job::Job;
@@ -170,11 +171,11 @@ fn rows(found: Option<Recovery<'_>>) -> Vec<Beside> {
         ),
         single(claims.congestion_avoidance, between(slow_start_ends, last)),
         single(
-            claims.segments,
+            paced(claims.segments),
             found.map(|f| f.segments(ROUND_TRIPS, SEGMENT_BYTES)),
         ),
         single(
-            claims.added,
+            paced(claims.added),
             found.map(|f| f.added(ROUND_TRIPS, SEGMENTS, SEGMENT_BYTES)),
         ),
     ]

@@ -45,7 +45,7 @@ pub const ROWS: [(u64, u64, [f64; 4]); 20] = [
 /// all that was measured of it.
 #[must_use]
 pub fn claim_of(table: &HandoffTable, row: &Row, kilobytes: u32, published: f64) -> Claim {
-    claim(
+    let claim = claim(
         "table 4.6",
         format!(
             "{}, buffer of {kilobytes} KB: lost round trips.",
@@ -54,7 +54,8 @@ pub fn claim_of(table: &HandoffTable, row: &Row, kilobytes: u32, published: f64)
         Unit::Number,
         Published::About(published),
         row.tolerance(table),
-    )
+    );
+    table.known(row, claim)
 }
 
 /// Table 4.6.

@@ -29,6 +29,12 @@ pub const HEARTBEAT_SLACK: Duration = Duration::from_millis(250);
 /// The same for timers with a granularity of 10 ms: two ticks, one for each end of the interval.
 pub const TICK_SLACK: Duration = Duration::from_millis(20);
 
+/// Why a BSD stack's timeout over a short round trip may be another one.
+pub(super) const STRADDLED: &str = "BSD measures in beats of 500 ms: a round trip counts as one if a \
+    beat falls into it, else as none. How long ago the last one counted decides over the estimate \
+    at the cut, and the pattern of the segments over how often one does; a mean of five \
+    connections with another send buffer is another one.";
+
 /// A published table.
 #[derive(Debug)]
 pub struct TimeoutTable {
