@@ -14,7 +14,7 @@ use outlast_linux::priority::{Priority, raise_current_thread};
 use outlast_linux::timer::Timer;
 use outlast_linux::tun::{MAX_PACKET, Tun, Written};
 use outlast_linux::waker::Waker;
-use outlast_sim::Side;
+use outlast_world::Side;
 use std::io;
 use std::sync::Arc;
 use std::thread::{self, JoinHandle};

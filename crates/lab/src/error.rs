@@ -7,7 +7,7 @@ use outlast_linux::socket::SocketError;
 use outlast_linux::sysctl::SysctlError;
 use outlast_linux::tun::TunError;
 use outlast_scenario::Mechanism;
-use outlast_sim::Side;
+use outlast_world::Side;
 use std::io;
 use std::path::PathBuf;
 

@@ -9,7 +9,7 @@ use outlast_linux::netlink::{
 };
 use outlast_linux::sysctl;
 use outlast_linux::tun::Tun;
-use outlast_sim::Side;
+use outlast_world::Side;
 use socket2::{Domain, Protocol, Socket, Type};
 use std::io;
 use std::net::{IpAddr, SocketAddr};
@@ -92,11 +92,6 @@ impl Host {
 
 /// Loopback and link up, with the addresses of `side`; connections to the other host have the
 /// congestion control `congestion` unless they choose another.
-/// Both addresses of a host with the lengths of their prefixes.
-fn prefixes(side: Side) -> [(IpAddr, u8); 2] {
-    [(side.ipv4().into(), 24), (side.ipv6().into(), 64)]
-}
-
 fn set_up(side: Side, mtu: u32, congestion: &str) -> Result<InterfaceIndex, LabError> {
     let has_ipv6 = Path::new("/proc/sys/net/ipv6").exists();
     if has_ipv6 {
@@ -118,7 +113,7 @@ fn set_up(side: Side, mtu: u32, congestion: &str) -> Result<InterfaceIndex, LabE
         ..up
     };
     route.configure(interface, &settings)?;
-    for ((address, length), (peer, _)) in prefixes(side).into_iter().zip(prefixes(side.peer())) {
+    for ((address, length), (peer, _)) in addresses(side).into_iter().zip(addresses(side.peer())) {
         // Below 1280 bytes the kernel has no IPv6 on an interface (RFC 8200, section 5).
         if address.is_ipv6() && !(has_ipv6 && mtu >= 1280) {
             continue;
@@ -133,4 +128,9 @@ fn set_up(side: Side, mtu: u32, congestion: &str) -> Result<InterfaceIndex, LabE
         })?;
     }
     Ok(interface)
+}
+
+/// Both addresses of a host with the lengths of their prefixes.
+fn addresses(side: Side) -> [(IpAddr, u8); 2] {
+    [(side.ipv4().into(), 24), (side.ipv6().into(), 64)]
 }

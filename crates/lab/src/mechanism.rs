@@ -4,7 +4,8 @@ use crate::error::LabError;
 use outlast_core::mechanisms::path::{Level, PathMechanismKind};
 use outlast_scenario::{Mechanism, Outlast};
 
-const AT_GATEWAYS: &str = "none, smart-link-1 to smart-link-4, hold";
+const AT_GATEWAYS: &str =
+    "none, smart-link-1 to smart-link-4, hold, retransmission-cache, zero-window-ack";
 
 /// What the gateways at the two ends of the link do, by [`Side::index`](crate::Side).
 pub(crate) fn mechanisms(outlast: &Outlast) -> Result<[PathMechanismKind; 2], LabError> {
@@ -30,9 +31,9 @@ fn at_gateway(mechanism: Mechanism, key: &'static str) -> Result<PathMechanismKi
         Mechanism::SmartLink3 => PathMechanismKind::SmartLink(Level::Three),
         Mechanism::SmartLink4 => PathMechanismKind::SmartLink(Level::Four),
         Mechanism::Hold => PathMechanismKind::Hold,
-        Mechanism::RetransmissionCache
-        | Mechanism::ZeroWindowAck
-        | Mechanism::AcknowledgeAhead
+        Mechanism::RetransmissionCache => PathMechanismKind::RetransmissionCache,
+        Mechanism::ZeroWindowAck => PathMechanismKind::ZeroWindowAck,
+        Mechanism::AcknowledgeAhead
         | Mechanism::MTcp
         | Mechanism::Auto
         | Mechanism::RetransmissionTrigger

@@ -7,9 +7,9 @@ use crate::traffic::BothWays;
 use outlast_core::mechanisms::path::{SendReason, TakeReason};
 use outlast_core::time::Instant;
 use outlast_link::{DropReason, Frame, Way};
-use outlast_sim::Side;
-use outlast_sim::trace::{Fate, Origin, Trace, TracedPacket, TracedSegment};
 use outlast_wire::{Packet, Transport};
+use outlast_world::Side;
+use outlast_world::trace::{Fate, Origin, Trace, TracedPacket, TracedSegment};
 use std::sync::Arc;
 
 /// Told of every step that a packet takes.

@@ -15,7 +15,7 @@ use outlast_core::link::{
 use outlast_core::mechanisms::path::{PathMechanismKind, Verdict};
 use outlast_core::time::Instant;
 use outlast_link::{DropReason, Link, LinkConfig, LinkEvent, Way};
-use outlast_sim::Side;
+use outlast_world::Side;
 use std::collections::VecDeque;
 
 /// What each gateway calls the one link that it has.

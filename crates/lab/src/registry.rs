@@ -8,7 +8,7 @@ use crate::host::Host;
 use outlast_linux::clock;
 use outlast_linux::namespace::{Namespace, NamespaceError};
 use outlast_linux::process;
-use outlast_sim::Side;
+use outlast_world::Side;
 use rustix::fd::{AsFd, AsRawFd, OwnedFd};
 use rustix::fs::{Mode, OFlags};
 use rustix::process::geteuid;

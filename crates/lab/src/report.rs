@@ -13,8 +13,8 @@ use outlast_link::{Counters as LinkCounters, DropReason, Way};
 use outlast_linux::counters::TcpCounters;
 use outlast_scenario::Scenario;
 use outlast_scenario::result::{Drops, OutageResult, RunResult, Settings, World};
-use outlast_sim::Side;
-use outlast_sim::trace::Trace;
+use outlast_world::Side;
+use outlast_world::trace::Trace;
 use std::path::PathBuf;
 
 /// What came of a run: the result, and what only the lab can tell.

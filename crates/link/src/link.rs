@@ -24,6 +24,8 @@ pub struct Link<F> {
     outages: Option<Outages>,
     /// When the link next goes down or comes up.
     next_transition: Option<Instant>,
+    /// Nothing happens by itself before this.
+    quiet_until: Instant,
     down: bool,
     transmit: VecDeque<(Way, F)>,
     events: VecDeque<LinkEvent<F>>,
@@ -123,6 +125,7 @@ impl<F: Frame> Link<F> {
             pipes,
             outages: None,
             next_transition: None,
+            quiet_until: Instant::FAR_FUTURE,
             down: false,
             transmit: VecDeque::new(),
             events: VecDeque::new(),
@@ -149,6 +152,7 @@ impl<F: Frame> Link<F> {
             current,
         });
         self.find_next_transition();
+        self.note_next();
         self.advance(now);
     }
 
@@ -164,6 +168,7 @@ impl<F: Frame> Link<F> {
         pipe.accept(now, frame, &mut exit);
         // Without delay and at an unlimited rate it is already there.
         pipe.deliver_until(now, &mut exit);
+        self.note_next();
     }
 
     /// Time has come to `now`.
@@ -184,24 +189,30 @@ impl<F: Frame> Link<F> {
     }
 
     /// When to call [`handle_timeout`](Self::handle_timeout) next, and why.
+    #[inline]
     #[must_use]
     pub fn poll_timeout(&self) -> Option<(Instant, Reason)> {
-        let reason = if self.down { Reason::Up } else { Reason::Down };
-        let mut earliest = self.next_transition.map(|at| (at, reason));
-        for way in Way::BOTH {
-            let Some((due, held)) = self.pipes[way.index()].next_due() else {
-                continue;
-            };
-            if earliest.is_none_or(|(at, _)| due < at) {
-                let reason = if held {
-                    Reason::Release(way)
-                } else {
-                    Reason::Arrival(way)
-                };
-                earliest = Some((due, reason));
-            }
+        let at = self.quiet_until;
+        if at == Instant::FAR_FUTURE {
+            return None;
         }
-        earliest
+        Some((at, self.reason_at(at)))
+    }
+
+    /// Why the link wants to be called at `at`, which is when it next does.
+    fn reason_at(&self, at: Instant) -> Reason {
+        if self.next_transition == Some(at) {
+            return if self.down { Reason::Up } else { Reason::Down };
+        }
+        let [to_mobile, _] = &self.pipes;
+        let way = match to_mobile.quiet_until() == at {
+            true => Way::ToMobile,
+            false => Way::ToFixed,
+        };
+        match self.pipes[way.index()].next_due() {
+            Some((_, true)) => Reason::Release(way),
+            _ => Reason::Arrival(way),
+        }
     }
 
     /// Whether the link is up, as of the latest call.
@@ -229,12 +240,27 @@ impl<F: Frame> Link<F> {
     }
 
     /// Lets everything happen that is due by `now`, in order.
+    #[inline]
     fn advance(&mut self, now: Instant) {
+        if now >= self.quiet_until {
+            self.catch_up(now);
+        }
+    }
+
+    fn catch_up(&mut self, now: Instant) {
         while let Some(at) = self.next_transition.filter(|&at| at <= now) {
             self.deliver_until(at);
             self.change_state(at);
         }
         self.deliver_until(now);
+        self.note_next();
+    }
+
+    fn note_next(&mut self) {
+        let transition = self.next_transition.unwrap_or(Instant::FAR_FUTURE);
+        let [one, other] = &self.pipes;
+        let due = one.quiet_until().min(other.quiet_until());
+        self.quiet_until = transition.min(due);
     }
 
     fn find_next_transition(&mut self) {

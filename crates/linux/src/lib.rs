@@ -11,11 +11,14 @@
 pub mod capability;
 pub mod clock;
 pub mod counters;
+pub mod monitor;
 pub mod namespace;
+pub mod netfilter;
 pub mod netlink;
 pub mod poller;
 pub mod priority;
 pub mod process;
+pub mod raw;
 pub mod signal;
 pub mod socket;
 #[expect(

@@ -14,6 +14,7 @@
 //! | [`store`] | the files that hold the runs |
 //! | [`page`] | the report |
 //! | [`scott_mapp`] | figures of "Link Layer-Based TCP Optimisation for Disconnecting Networks" |
+//! | [`thesis`] | tables of a thesis on TCP over Mobile IP |
 //! | [`hold_matrix`] | resume time by congestion control, SACK, direction, outage and placement |
 //! | [`hold_channel`] | utilisation of the paper's channel |
 #![forbid(unsafe_code)]
@@ -32,5 +33,6 @@ pub mod run;
 pub mod scott_mapp;
 pub mod setting;
 pub mod store;
+pub mod thesis;
 
 pub use experiment::{ALL, Experiment, Extent, Figure, named};

@@ -128,8 +128,18 @@ const TB: u64 = 1_000_000 * MB;
 const REQUIRED: &str = "required";
 
 /// Every table and all its keys, in the order of the reference page.
-pub static SECTIONS: [&Section; 9] = [
-    &TOP, &LINK, &UPLINK, &DOWNLINK, &OUTAGES, &WORKLOAD, &STACK, &OUTLAST, &RUN,
+pub static SECTIONS: [&Section; 11] = [
+    &TOP,
+    &LINK,
+    &UPLINK,
+    &DOWNLINK,
+    &OUTAGES,
+    &WORKLOAD,
+    &STACK,
+    &STACK_MOBILE,
+    &STACK_FIXED,
+    &OUTLAST,
+    &RUN,
 ];
 
 pub(crate) static TOP: Section = Section {
@@ -215,8 +225,20 @@ pub(crate) static STACK: Section = Section {
         &stack::CONGESTION,
         &stack::SACK,
         &stack::TIMESTAMPS,
+        &stack::RECEIVE_BUFFER,
         &stack::IP,
+        &stack::MOBILE,
+        &stack::FIXED,
     ],
+};
+const HOST_KEYS: &[&Key] = &[&stack::PROFILE_OF_HOST, &stack::RECEIVE_BUFFER_OF_HOST];
+pub(crate) static STACK_MOBILE: Section = Section {
+    name: "stack.mobile",
+    keys: HOST_KEYS,
+};
+pub(crate) static STACK_FIXED: Section = Section {
+    name: "stack.fixed",
+    keys: HOST_KEYS,
 };
 pub(crate) static OUTLAST: Section = Section {
     name: "outlast",

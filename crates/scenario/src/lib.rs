@@ -46,6 +46,6 @@ pub use measure::Framing;
 pub use mechanism::Mechanism;
 pub use problem::{Problem, ScenarioError};
 pub use scenario::{
-    CommandLine, Commands, Compare, Congestion, Direction, IpVersion, LinkSettings, Outlast,
-    ProcessKind, Profile, Run, Scenario, Stack, Workload, WorkloadKind,
+    CommandLine, Commands, Compare, Congestion, Direction, HostStack, IpVersion, LinkSettings,
+    Outlast, ProcessKind, Profile, Run, Scenario, Stack, Workload, WorkloadKind,
 };

@@ -194,8 +194,23 @@ pub struct Stack {
     pub sack: Option<bool>,
     /// Timestamps (RFC 7323).
     pub timestamps: Option<bool>,
+    /// What a host offers to take before it is read; the simulator only. `None` is the profile's.
+    pub receive_buffer: Option<ByteCount>,
     /// Network protocol.
     pub ip: IpVersion,
+    /// What differs at the mobile.
+    pub mobile: HostStack,
+    /// What differs at the fixed host.
+    pub fixed: HostStack,
+}
+
+/// What differs at one host; `None` is as [`Stack`] has it. The simulator only.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub struct HostStack {
+    /// [`Stack::profile`].
+    pub profile: Option<Profile>,
+    /// [`Stack::receive_buffer`].
+    pub receive_buffer: Option<ByteCount>,
 }
 
 impl Stack {

@@ -69,6 +69,23 @@ fn what_an_old_stack_lacks_is_told() {
 }
 
 #[test]
+fn the_hosts_may_differ() {
+    let text = format!(
+        "{INTERRUPTED}[stack.fixed]\nprofile = \"aix-4.3\"\n\
+         [stack.mobile]\nprofile = \"linux-2.2\"\nreceive_buffer = \"10 kB\"\n"
+    );
+    let result = run(&scenario(&text), 0)
+        .expect("it can be simulated")
+        .result;
+    let json = serde_json::to_value(&result).expect("serialisable");
+    // The sender's name; Linux would have timestamps, but both have to.
+    assert_eq!(json["profile"], "aix-4.3");
+    assert_eq!(json["timestamps"], false);
+    // 10 kB in each round trip of 50 ms are 200 kB/s.
+    assert!(result.completed && result.elapsed_s > 2_000_000.0 / 200_000.0);
+}
+
+#[test]
 fn what_the_simulator_has_not_is_refused() {
     let text = format!("{INTERRUPTED}[outlast]\ngateway = \"m-tcp\"\n");
     let refused = run(&scenario(&text), 0).expect_err("there is none");

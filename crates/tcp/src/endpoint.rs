@@ -18,6 +18,7 @@ use crate::profile::Profile;
 use crate::receiver::Receiver;
 use crate::sender::{Phase, Sender};
 use crate::timer::Clock;
+use crate::user_timeout::UserTimeouts;
 use alloc::collections::VecDeque;
 use core::fmt;
 pub(crate) use input::Incoming;
@@ -256,13 +257,16 @@ pub struct Endpoint {
     ip: IpHeader,
     /// Back-off and count of zero-window probes.
     pub(crate) persist: crate::persist::Probing,
+    pub(crate) user_timeouts: UserTimeouts,
     /// Unanswered keepalive probes.
     pub(crate) keepalive_probes: u8,
     pub(crate) last_heard: Instant,
     /// A `send` found the buffer full.
-    wants_room: bool,
-    /// Retransmission stands still at the wish of a mechanism.
-    pub(crate) is_frozen: bool,
+    pub(crate) wants_room: bool,
+    /// Since when transmission has stood still at the wish of a mechanism.
+    pub(crate) frozen_at: Option<Instant>,
+    /// It was opened by [`Endpoint::listen`].
+    is_passive: bool,
     /// The application has closed or gone.
     pub(crate) is_closed: bool,
     last_challenge: Option<Instant>,
@@ -299,10 +303,12 @@ impl Endpoint {
             events: VecDeque::new(),
             ip,
             persist: crate::persist::Probing::default(),
+            user_timeouts: UserTimeouts::new(config.user_timeout_option, config.user_timeout),
             keepalive_probes: 0,
             last_heard: Instant::ZERO,
             wants_room: false,
-            is_frozen: false,
+            frozen_at: None,
+            is_passive: state == State::Listen,
             is_closed: false,
             last_challenge: None,
             last_rejection: None,
@@ -382,10 +388,7 @@ impl Endpoint {
         if self.is_closed || matches!(self.state, State::Closed | State::TimeWait) {
             return 0;
         }
-        let limit = self.config.send_buffer.unwrap_or(*self.profile.send_buffer);
-        let held = self.snd.written - self.snd.acknowledged;
-        let accepted = bytes.min(limit.saturating_sub(held));
-        self.wants_room |= accepted < bytes;
+        let accepted = self.room_for(bytes);
         self.snd.written = self.snd.written.saturating_add(accepted);
         if accepted > 0 && self.state.may_send() {
             self.restart_after_idle(now);
@@ -466,17 +469,9 @@ impl Endpoint {
         self.events.push_back(event);
     }
 
-    /// Tells the application of room, if it asked.
-    pub(crate) fn offer_room(&mut self) {
-        if self.wants_room {
-            self.wants_room = false;
-            self.emit(Event::Writable);
-        }
-    }
-
     /// Sets the transmission timer.
     pub(crate) fn arm(&mut self, now: Instant, kind: Xmit, delay: Duration) {
-        if self.is_frozen {
+        if self.is_frozen() {
             return;
         }
         let delay = delay.min(self.snd.rto.max());

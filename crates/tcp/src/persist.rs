@@ -106,7 +106,7 @@ impl Endpoint {
             return;
         }
         let since = *self.persist.since.get_or_insert(now);
-        if let Some(timeout) = self.config.user_timeout
+        if let Some(timeout) = self.user_timeout()
             && now.since(since) >= timeout
         {
             self.fail(Error::UserTimeout);
@@ -127,6 +127,15 @@ impl Endpoint {
         }
         let interval = self.probe_interval();
         self.arm(now, Xmit::Persist, interval);
+    }
+
+    /// Probes at once, at the wish of a mechanism; no limit counts it and no interval grows.
+    pub(crate) fn probe_now(&mut self, now: Instant) {
+        self.counters.window_probes += 1;
+        self.send_probe(now);
+        if self.snd.queue.is_empty() || self.persist.holds {
+            self.arm(now, Xmit::Persist, self.probe_interval());
+        }
     }
 
     fn most_probes(&self) -> u8 {

@@ -148,8 +148,10 @@ impl Receiver {
         }
         if self.sack {
             // Without SACK a duplicate counts only with an unchanged window.
-            self.window
-                .note_segment(end.distance_from(seq).unsigned_abs(), self.held());
+            let bytes = end.distance_from(seq).unsigned_abs();
+            if self.window.note_segment(bytes, self.held()) {
+                self.acks.window_opens();
+            }
         }
         if self.reassembly.take_early() {
             self.acks.tell_now();
@@ -172,7 +174,9 @@ impl Receiver {
             self.acks
                 .data_arrived(now, new, rto, self.window.quick_limit());
             let held = self.held();
-            self.window.note_segment(new, held);
+            if self.window.note_segment(new, held) {
+                self.acks.window_opens();
+            }
         }
         if !self.reassembly.is_empty() {
             let before = self.rcv_nxt;

@@ -5,6 +5,7 @@
 
 mod acknowledge;
 mod alert;
+mod buffer;
 mod classic;
 mod limits;
 mod loss;
@@ -105,6 +106,8 @@ pub(crate) struct Sender {
     pub(crate) next_offset: u64,
     /// Bytes that the application has written.
     pub(crate) written: u64,
+    /// Bytes of memory in the send buffer, where it follows the window.
+    pub(crate) buffer: u64,
     pub(crate) fin_wanted: bool,
     pub(crate) fin_sent: bool,
     /// SND.WND, SND.WL1.
@@ -183,6 +186,7 @@ impl Sender {
             snd_nxt: config.iss,
             next_offset: 0,
             written: 0,
+            buffer: 0,
             fin_wanted: false,
             fin_sent: false,
             snd_wnd: 0,

@@ -247,6 +247,37 @@ fn a_frozen_endpoint_waits() {
     s.app(200, Endpoint::freeze);
     recv_nothing!(s, 100_000);
     s.app(100_000, Endpoint::thaw);
+    recv!(s, 100_000, data(0, 1_000));
+    assert_eq!(s.end.counters().timeouts, 0);
     recv!(s, 100_240, data(0, 1_000));
     assert_eq!(s.end.counters().timeouts, 1);
+}
+
+#[test]
+fn an_unreachable_does_not_end_a_connection() {
+    //= RFC 9293, section 3.9.2.2
+    let mut s = one_outstanding();
+    recv!(s, 340, data(0, 1_000));
+    for code in 0..=15 {
+        let error = unreachable(1, code);
+        s.app(400, |end, now| end.handle_packet(now, &error));
+    }
+    assert_eq!(s.end.poll_event(), None);
+    while s.next(500).is_some() {}
+    s.peer_seq = 0;
+    send!(s, 600, ack(1_000));
+    assert_eq!(s.end.acknowledged(), 1_000);
+}
+
+#[test]
+fn numbers_out_of_flight_make_an_error_message_suspect() {
+    //= RFC 5927, section 4.1
+    let mut s = one_outstanding();
+    recv!(s, 340, data(0, 1_000));
+    let before = s.end.trace();
+    for seq in [0, 1_002, 0x8000_0000] {
+        let error = unreachable(seq, 0);
+        s.app(400, |end, now| end.handle_packet(now, &error));
+    }
+    assert_eq!(s.end.trace(), before);
 }

@@ -4,7 +4,7 @@ use crate::checksum::{Sum, pseudo_header};
 use crate::ip::{self, Protocol};
 use crate::packet::{Body, Captured};
 use crate::{
-    Header, IpHeader, ModelledPayload, Packet, TcpHeader, Transport, UdpHeader, pattern, udp,
+    Header, IpHeader, ModelledPayload, Packet, TcpHeader, Transport, UdpHeader, pattern, tcp, udp,
 };
 use alloc::vec::Vec;
 use bytes::Bytes;
@@ -33,6 +33,7 @@ impl Packet {
     /// are those of a segment with bytes, see [`Packet::tcp_segment`].
     ///
     /// `payload_len` is in bytes; at most 2^32-129 are used.
+    #[inline]
     #[must_use]
     pub fn modelled_tcp(
         ip: IpHeader,
@@ -76,12 +77,13 @@ impl Packet {
     }
 }
 
+#[inline]
 pub(crate) fn tcp_header(ip: IpHeader, mut tcp: TcpHeader, payload_len: usize) -> Header {
-    tcp.options.fit();
-    let transport_len = tcp.header_len();
+    let transport_len = tcp::HEADER_LEN + tcp.options.fit();
     header(ip, Transport::Tcp(tcp), transport_len, payload_len)
 }
 
+#[inline]
 fn header(ip: IpHeader, transport: Transport, transport_len: usize, payload_len: usize) -> Header {
     let ip = ip::normalised(ip);
     let payload_len = u32::try_from(payload_len)

@@ -5,8 +5,8 @@ use crate::status::Status;
 use outlast_core::mechanisms::path::TakeReason;
 use outlast_core::time::Duration;
 use outlast_link::{OutageProcess, PipeConfig};
-use outlast_sim::trace::{Fate, Origin, Trace};
 use outlast_wire::{IpHeader, Packet, SeqNumber, TcpFlags, TcpHeader};
+use outlast_world::trace::{Fate, Origin, Trace};
 use std::sync::Arc;
 
 /// One way, on both pipes.

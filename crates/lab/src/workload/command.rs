@@ -10,7 +10,7 @@ use outlast_linux::process::ContainedProcess;
 use outlast_linux::socket::is_listening;
 use outlast_linux::timer::Timer;
 use outlast_scenario::{CommandLine, Commands, Compare};
-use outlast_sim::Side;
+use outlast_world::Side;
 use rustix::event::PollFlags;
 use rustix::fd::AsFd;
 use std::collections::VecDeque;

@@ -5,7 +5,7 @@ use crate::error::LabError;
 use crate::stop::Stop;
 use outlast_linux::socket::{TcpInfo, set_congestion_control, set_user_timeout};
 use outlast_linux::timer::Timer;
-use outlast_sim::Side;
+use outlast_world::Side;
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::fd::{AsFd, BorrowedFd};
 use rustix::io::Errno;

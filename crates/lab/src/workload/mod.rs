@@ -18,7 +18,7 @@ use outlast_core::time::{Duration, Instant};
 use outlast_linux::clock;
 use outlast_linux::socket::TcpInfo;
 use outlast_scenario::{IpVersion, Scenario, Workload};
-use outlast_sim::Side;
+use outlast_world::Side;
 use std::net::{IpAddr, SocketAddr};
 
 /// What a workload works with.

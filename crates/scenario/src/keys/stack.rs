@@ -44,6 +44,47 @@ pub(crate) static TIMESTAMPS: Key = Key {
     meaning: "Timestamps (RFC 7323).",
     source: "",
 };
+pub(crate) static RECEIVE_BUFFER: Key = Key {
+    name: "receive_buffer",
+    kind: Kind::Size(1_000, 1 << 30),
+    example: "\"64 KiB\"",
+    default: "the profile's",
+    meaning: "How much a host offers to take before it is read, in the simulator; such a buffer does \
+              not tune itself.",
+    source: "",
+};
+pub(crate) static MOBILE: Key = Key {
+    name: "mobile",
+    kind: Kind::Table,
+    example: "{ profile = \"linux-2.2\" }",
+    default: "as `[stack]`",
+    meaning: "What differs at the mobile.",
+    source: "",
+};
+pub(crate) static FIXED: Key = Key {
+    name: "fixed",
+    kind: Kind::Table,
+    example: "{ profile = \"aix-4.3\" }",
+    default: "as `[stack]`",
+    meaning: "What differs at the fixed host.",
+    source: "",
+};
+pub(crate) static PROFILE_OF_HOST: Key = Key {
+    name: "profile",
+    kind: Kind::Choice(Profile::NAMES),
+    example: "\"linux-2.2\"",
+    default: "as `[stack]`",
+    meaning: "As in `[stack]`, at this host.",
+    source: "",
+};
+pub(crate) static RECEIVE_BUFFER_OF_HOST: Key = Key {
+    name: "receive_buffer",
+    kind: Kind::Size(1_000, 1 << 30),
+    example: "\"64 KiB\"",
+    default: "as `[stack]`",
+    meaning: "As in `[stack]`, at this host.",
+    source: "",
+};
 pub(crate) static IP: Key = Key {
     name: "ip",
     kind: Kind::Choice(IpVersion::NAMES),

@@ -4,8 +4,8 @@ use crate::fixture::{PLAIN, scenario};
 use outlast_core::units::{BitRate, ByteCount};
 use outlast_link::{InFlight, OutageProcess, PipeConfig, Way};
 use outlast_scenario::{
-    CommandLine, Commands, Compare, Congestion, Direction, IpVersion, Mechanism, Outlast, Profile,
-    Run, Stack, Workload,
+    CommandLine, Commands, Compare, Congestion, Direction, HostStack, IpVersion, Mechanism,
+    Outlast, Profile, Run, Stack, Workload,
 };
 use std::path::Path;
 use std::time::Duration;
@@ -47,7 +47,10 @@ fn the_shortest_scenario_takes_every_default() {
             congestion: None,
             sack: None,
             timestamps: None,
+            receive_buffer: None,
             ip: IpVersion::V4,
+            mobile: HostStack::default(),
+            fixed: HostStack::default(),
         }
     );
     assert_eq!(scenario.outlast, Outlast::default());
@@ -228,7 +231,9 @@ fn commands_are_texts_or_lists() {
 fn the_stack_takes_its_keys() {
     let stack = scenario(&with(
         "[stack]\nprofile = \"bsd-4.3-tahoe\"\nretries = 9\ncongestion = \"reno\"\nsack = false\n\
-         timestamps = false\nip = \"ipv6\"",
+         timestamps = false\nip = \"ipv6\"\nreceive_buffer = \"18824 B\"\n\
+         [stack.mobile]\nprofile = \"linux-2.2\"\n\
+         [stack.fixed]\nprofile = \"aix-4.3\"\nreceive_buffer = \"64 KiB\"",
     ))
     .stack;
     let expected = Stack {
@@ -237,7 +242,16 @@ fn the_stack_takes_its_keys() {
         congestion: Some(Congestion::Reno),
         sack: Some(false),
         timestamps: Some(false),
+        receive_buffer: Some(ByteCount(18_824)),
         ip: IpVersion::V6,
+        mobile: HostStack {
+            profile: Some(Profile::Linux22),
+            receive_buffer: None,
+        },
+        fixed: HostStack {
+            profile: Some(Profile::Aix43),
+            receive_buffer: Some(ByteCount(65_536)),
+        },
     };
     assert_eq!(stack, expected);
 }

@@ -12,7 +12,11 @@ impl Endpoint {
         let is_syn = out.flags.contains(TcpFlags::SYN);
         let has_ack = out.flags.contains(TcpFlags::ACK);
         let options = if is_syn {
-            self.options.syn_options(&self.config, now, has_ack)
+            let options = self.options.syn_options(&self.config, now, has_ack);
+            TcpOptions {
+                user_timeout: self.user_timeouts.option(),
+                ..options
+            }
         } else {
             self.plain_options(now, out)
         };
@@ -54,13 +58,16 @@ impl Endpoint {
                 .options
                 .timestamps
                 .then(|| self.options.stamps(now, true)),
+            user_timeout: self.due_user_timeout(out),
             ..TcpOptions::default()
         };
         if self.options.sack && !out.flags.contains(TcpFlags::RST) && self.rcv.has_sacks() {
-            let fixed = self.config.header_len() + self.options.header_overhead() + out.len;
+            let others = if options.user_timeout.is_some() { 4 } else { 0 };
+            let fixed = self.config.header_len() + self.options.header_overhead() + others;
+            let fixed = fixed + out.len;
             let room = u32::from(self.config.mtu).saturating_sub(fixed + 4) / 8;
             //= RFC 2018, section 3
-            let most = if self.options.timestamps { 3 } else { 4 };
+            let most = (36 - self.options.header_overhead() - others) / 8;
             options.sack = self.rcv.take_sacks(room.min(most) as usize);
         }
         options

@@ -60,6 +60,7 @@ impl Endpoint {
 
     fn take_syn(&mut self, now: Instant, header: &TcpHeader) {
         self.options.settle(now, header);
+        self.user_timeouts.hear(header);
         self.rcv.start(now, header.seq + 1, self.options.sack);
         self.snd.snd_wnd = u32::from(header.window);
         self.snd.max_window = self.snd.snd_wnd;
@@ -123,6 +124,22 @@ impl Endpoint {
         true
     }
 
+    /// A reset before the handshake is done.
+    //= RFC 9293, section 3.10.7.4, second check
+    pub(super) fn on_refusal(&mut self) {
+        if !self.is_passive || self.is_closed {
+            self.fail(Error::Refused);
+            return;
+        }
+        // The SYN was an old duplicate: the peer knows of no connection, and neither does this
+        // end. What it has been written stays.
+        let listening = Self::listen(self.config.clone());
+        let (counters, written) = (self.counters, self.snd.written);
+        *self = listening;
+        self.counters = counters;
+        self.snd.written = written;
+    }
+
     /// The SYN is acknowledged.
     fn establish(&mut self, now: Instant, header: &TcpHeader) {
         let Some(syn) = self.snd.queue.pop_front() else {
@@ -170,6 +187,7 @@ impl Endpoint {
         self.snd.validated_at = now;
         self.snd.last_sent = now;
         self.snd.delivered_at = now;
+        self.user_timeouts.repeat();
         self.start_algorithm(now);
         let advertised = u32::from(self.config.announced_mss()) - self.options.header_overhead();
         self.rcv.establish(now, advertised);

@@ -80,6 +80,7 @@ impl Endpoint {
             return;
         }
         self.push(now);
+        self.offer_room();
         self.acknowledge_if_due(now);
     }
 
@@ -140,7 +141,11 @@ impl Endpoint {
         let is_exact =
             header.seq == self.rcv.rcv_nxt || Some(header.seq) == self.rcv.highest_sacked();
         if is_exact || self.profile.challenge_ack.is_none() {
-            self.fail(Error::Reset);
+            if self.state == State::SynReceived {
+                self.on_refusal();
+            } else {
+                self.fail(Error::Reset);
+            }
         } else {
             self.challenge(now);
         }

@@ -103,6 +103,12 @@ impl AckPolicy {
         }
     }
 
+    /// The window opens with what has come: the sender is to hear of it at once
+    /// (`tcp_grow_window`).
+    pub(super) fn window_opens(&mut self) {
+        self.quick |= 1;
+    }
+
     /// `bytes` new bytes came in order.
     pub(super) fn data_arrived(&mut self, now: Instant, bytes: u32, rto: Duration, limit: u32) {
         self.scheduled = true;

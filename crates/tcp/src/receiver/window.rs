@@ -96,18 +96,20 @@ impl ReceiveWindow {
         self.rtt
     }
 
-    /// A segment of `bytes` came; `held` bytes are in the buffer.
-    pub(super) fn note_segment(&mut self, bytes: u32, held: u64) {
+    /// A segment of `bytes` came; `held` bytes are in the buffer. Tells whether the window may
+    /// open for it.
+    pub(super) fn note_segment(&mut self, bytes: u32, held: u64) -> bool {
         if bytes >= self.mss {
             self.mss = bytes.min(self.advertised_mss);
         }
         if !self.is_linux || bytes < 128 {
-            return;
+            return false;
         }
         let free = u64::from(self.space).saturating_sub(held);
         let room = u32::try_from(free).unwrap_or(u32::MAX).min(self.space);
         let room = room.saturating_sub(self.threshold);
         self.threshold += room.min(2 * self.advertised_mss.max(bytes));
+        room > 0
     }
 
     /// Without timestamps, measures the round trip by the window.

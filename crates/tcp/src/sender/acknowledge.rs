@@ -97,6 +97,7 @@ impl Endpoint {
             //= RFC 7323, section 4.3
             self.options.remember(now, header);
         }
+        self.user_timeouts.hear(header);
         self.last_heard = now;
         self.keepalive_probes = 0;
         self.persist.unanswered = 0;
@@ -106,7 +107,6 @@ impl Endpoint {
         } else {
             self.acknowledge_classic(now, segment);
         }
-        self.offer_room();
         true
     }
 

@@ -19,7 +19,7 @@ impl Endpoint {
     }
 
     fn push_new(&mut self, now: Instant, nagle: bool) {
-        if !self.state.may_send() || self.is_frozen || self.persist.holds {
+        if !self.state.may_send() || self.is_frozen() || self.persist.holds {
             return;
         }
         if !self.snd.has_unsent() {
@@ -247,7 +247,7 @@ impl Endpoint {
     /// Sends lost segments again, as far as the window goes.
     //= RFC 6675, section 4 (NextSeg, rule 1)
     pub(crate) fn retransmit_lost(&mut self, now: Instant) {
-        if self.snd.queue.is_empty() || self.is_frozen || self.persist.holds {
+        if self.snd.queue.is_empty() || self.is_frozen() || self.persist.holds {
             return;
         }
         let hint = self
@@ -340,7 +340,7 @@ impl Endpoint {
 
     /// Fast retransmission without duplicates, at the wish of a mechanism.
     pub(crate) fn force_fast_retransmit(&mut self, now: Instant) {
-        if self.is_recovering() || self.state == State::Closed {
+        if self.state == State::Closed {
             return;
         }
         if !self.profile.recovery.has_scoreboard() {

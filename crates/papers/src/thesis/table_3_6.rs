@@ -1,0 +1,109 @@
+//! Table 3.6 and figure 3.5: a whole window is lost when the transmission rate is at its maximum.
+
+use super::claim;
+use outlast_report::judgement::{Claim, Published, Tolerance};
+use outlast_report::unit::Unit;
+
+/// Half a round trip of the experiment, in which everything happens once per round trip of one
+/// second, and an event is read off to the nearest one.
+pub const HALF_A_ROUND_TRIP: Tolerance = Tolerance::Absolute(0.5);
+/// The window grows by a segment every second round trip, so that a phase of congestion avoidance
+/// is as long as one step of it uncertain.
+pub const ONE_STEP: Tolerance = Tolerance::Absolute(2.0);
+/// As for the timeouts of table 3.2.
+pub const TIMEOUT: Tolerance = Tolerance::Relative(super::timeouts::SHARE);
+/// Windows are whole segments of 1448 bytes; which of them was read off depends on the instant.
+pub const ONE_SEGMENT: Tolerance = Tolerance::Absolute(1448.0);
+/// A sum over 15 round trips in which delayed acknowledgements decide over a segment in some.
+pub const TRANSMITTED: Tolerance = Tolerance::Relative(0.1);
+/// A round trip.
+pub const ONE_ROUND_TRIP: Tolerance = Tolerance::Absolute(1.0);
+
+/// What the table and the text beside it say.
+#[derive(Clone, Debug)]
+pub struct Published36 {
+    /// From the first window (28.95 s) to the maximum rate (31.95 s).
+    pub slow_start: Claim,
+    /// From the lost window (39.95 s) to the timeout (41.36 s).
+    pub timeout: Claim,
+    /// From the timeout to the acknowledgement of the retransmission (42.35 s).
+    pub acknowledged: Claim,
+    /// From the timeout to the end of slow start (44.35 s).
+    pub slow_start_again: Claim,
+    /// Congestion window at the end of slow start.
+    pub window: Claim,
+    /// From there to the end of congestion avoidance (56.35 s), at 15,928 bytes.
+    pub congestion_avoidance: Claim,
+    /// Segments that go through in the 15 round trips after the timeout.
+    pub segments: Claim,
+    /// Round trips that this adds to the connection's life.
+    pub added: Claim,
+}
+
+/// The window at which the table has congestion avoidance end, in segments of 1448 bytes.
+pub const LAST_WINDOW: u32 = 15_928 / 1_448;
+/// Round trips of recovery over which the text counts segments.
+pub const ROUND_TRIPS: u32 = 15;
+
+/// The published numbers.
+#[must_use]
+pub fn published() -> Published36 {
+    let seconds = |statement, value: f64, tolerance| {
+        let published = Published::About(value);
+        claim("table 3.6", statement, Unit::Seconds, published, tolerance)
+    };
+    let text = |statement, value: f64, tolerance| {
+        let published = Published::About(value);
+        claim(
+            "section 3.3.1",
+            statement,
+            Unit::Number,
+            published,
+            tolerance,
+        )
+    };
+    Published36 {
+        slow_start: seconds(
+            "At the beginning: from two segments to the maximum rate.",
+            31.95 - 28.95,
+            HALF_A_ROUND_TRIP,
+        ),
+        timeout: seconds(
+            "From the loss of the window to the timeout.",
+            41.36 - 39.95,
+            TIMEOUT,
+        ),
+        acknowledged: seconds(
+            "From the timeout to the acknowledgement of the retransmission.",
+            42.35 - 41.36,
+            HALF_A_ROUND_TRIP,
+        ),
+        slow_start_again: seconds(
+            "From the timeout to the end of slow start.",
+            44.35 - 41.36,
+            HALF_A_ROUND_TRIP,
+        ),
+        window: claim(
+            "table 3.6",
+            "Congestion window at the end of slow start.",
+            Unit::Bytes,
+            Published::About(8_688.0),
+            ONE_SEGMENT,
+        ),
+        congestion_avoidance: seconds(
+            "Congestion avoidance, until the window has 11 segments.",
+            56.35 - 44.35,
+            ONE_STEP,
+        ),
+        segments: text(
+            "Segments transmitted and acknowledged in the 15 round trips after the timeout.",
+            120.0,
+            TRANSMITTED,
+        ),
+        added: text(
+            "Round trips that congestion control adds to the connection's life.",
+            5.76,
+            ONE_ROUND_TRIP,
+        ),
+    }
+}
