@@ -4,8 +4,7 @@ use crate::error::LabError;
 use outlast_core::mechanisms::path::{Level, PathMechanismKind};
 use outlast_scenario::{Mechanism, Outlast};
 
-const AT_GATEWAYS: &str =
-    "none, smart-link-1 to smart-link-4, hold, retransmission-cache, zero-window-ack";
+const AT_GATEWAYS: &str = "none, smart-link-1 to smart-link-4, hold, retransmission-cache, zero-window-ack, acknowledge-ahead";
 
 /// What the gateways at the two ends of the link do, by [`Side::index`](crate::Side).
 pub(crate) fn mechanisms(outlast: &Outlast) -> Result<[PathMechanismKind; 2], LabError> {
@@ -33,8 +32,8 @@ fn at_gateway(mechanism: Mechanism, key: &'static str) -> Result<PathMechanismKi
         Mechanism::Hold => PathMechanismKind::Hold,
         Mechanism::RetransmissionCache => PathMechanismKind::RetransmissionCache,
         Mechanism::ZeroWindowAck => PathMechanismKind::ZeroWindowAck,
-        Mechanism::AcknowledgeAhead
-        | Mechanism::MTcp
+        Mechanism::AcknowledgeAhead => PathMechanismKind::AcknowledgeAhead,
+        Mechanism::MTcp
         | Mechanism::Auto
         | Mechanism::RetransmissionTrigger
         | Mechanism::FastRetransmit => {

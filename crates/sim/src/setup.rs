@@ -144,15 +144,15 @@ fn at_gateway(mechanism: Mechanism, key: &'static str) -> Result<PathMechanismKi
         Mechanism::Hold => PathMechanismKind::Hold,
         Mechanism::RetransmissionCache => PathMechanismKind::RetransmissionCache,
         Mechanism::ZeroWindowAck => PathMechanismKind::ZeroWindowAck,
-        Mechanism::AcknowledgeAhead
-        | Mechanism::MTcp
+        Mechanism::AcknowledgeAhead => PathMechanismKind::AcknowledgeAhead,
+        Mechanism::MTcp
         | Mechanism::Auto
         | Mechanism::RetransmissionTrigger
         | Mechanism::FastRetransmit => {
             return Err(SimError::NoSuchMechanism {
                 mechanism,
                 key,
-                available: "none, smart-link-1 to smart-link-4, hold, retransmission-cache, zero-window-ack",
+                available: "none, smart-link-1 to smart-link-4, hold, retransmission-cache, zero-window-ack, acknowledge-ahead",
             });
         }
     })
