@@ -5,5 +5,8 @@ pub(crate) mod demo;
 pub(crate) mod doctor;
 pub(crate) mod lab;
 pub(crate) mod lab_shell;
+pub(crate) mod notify;
 pub(crate) mod papers;
+pub(crate) mod run;
 pub(crate) mod sim;
+pub(crate) mod status;
