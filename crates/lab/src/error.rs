@@ -27,6 +27,15 @@ pub enum LabError {
         /// What it has there.
         available: &'static str,
     },
+    /// The lab has one link and one connection.
+    #[error(
+        "the lab has no `[[{table}]]`: it runs one connection over one link; use `outlast sim`, or \
+         take the tables out"
+    )]
+    NoTopology {
+        /// The table that asks for more.
+        table: &'static str,
+    },
     /// A network namespace cannot be had.
     #[error(transparent)]
     Namespace(#[from] NamespaceError),

@@ -17,6 +17,7 @@ pub mod netfilter;
 pub mod netlink;
 pub mod poller;
 pub mod priority;
+pub mod privilege;
 pub mod process;
 pub mod raw;
 pub mod signal;

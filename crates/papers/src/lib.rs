@@ -13,6 +13,7 @@
 //! | [`record`] | one run, after it was carried out |
 //! | [`store`] | the files that hold the runs |
 //! | [`page`] | the report |
+//! | [`caceres_iftode`] | figures of "Improving the Performance of Reliable Transport Protocols in Mobile Computing Environments" |
 //! | [`scott_mapp`] | figures of "Link Layer-Based TCP Optimisation for Disconnecting Networks" |
 //! | [`thesis`] | tables of a thesis on TCP over Mobile IP |
 //! | [`hold_matrix`] | resume time by congestion control, SACK, direction, outage and placement |
@@ -21,6 +22,7 @@
 #![forbid(unsafe_code)]
 
 pub mod batch;
+pub mod caceres_iftode;
 pub mod carry_out;
 pub mod diagram;
 pub mod experiment;

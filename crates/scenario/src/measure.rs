@@ -3,7 +3,7 @@
 use crate::scenario::{Direction, IpVersion, LinkSettings, Scenario, Stack, Workload};
 use outlast_core::time::Duration;
 use outlast_core::units::ByteCount;
-use outlast_link::{Ideal, LinkConfig, Way};
+use outlast_link::{Ideal, LinkConfig, OutageProcess, Way};
 
 /// How far beyond the deadline the ideal time is looked for, as a multiple of it.
 const IDEAL_LIMIT: u32 = 10;
@@ -94,6 +94,26 @@ impl Scenario {
         self.link.config(self.run.seed_of(index))
     }
 
+    /// The chain of links of run `index` as if it were one: with the lowest rate and the whole delay,
+    /// and the outages of `[link]`. `None` if one of `[[hops]]` goes away itself.
+    #[must_use]
+    pub fn path_config(&self, index: u32) -> Option<LinkConfig> {
+        let mut whole = self.link_config(index);
+        for hop in &self.hops {
+            if hop.link.outages != OutageProcess::AlwaysUp {
+                return None;
+            }
+            for (pipe, further) in [
+                (&mut whole.to_mobile, &hop.link.downlink),
+                (&mut whole.to_fixed, &hop.link.uplink),
+            ] {
+                pipe.rate = pipe.rate.into_iter().chain(further.rate).min();
+                pipe.delay += further.delay;
+            }
+        }
+        Some(whole)
+    }
+
     /// The framing of the lab's segments: timestamps unless switched off.
     #[must_use]
     pub fn framing(&self) -> Framing {
@@ -112,11 +132,11 @@ impl Scenario {
     /// - request-response: the same, one message after the other, each with its way to the far end.
     /// - interactive: its `duration`.
     ///
-    /// `None` for commands, of which nothing is known, and if it takes more than ten times the
-    /// deadline.
+    /// `None` for commands, of which nothing is known, if one of `[[hops]]` goes away itself, and if
+    /// it takes more than ten times the deadline.
     #[must_use]
     pub fn ideal_time(&self, index: u32, framing: Framing) -> Option<Duration> {
-        let config = self.link_config(index);
+        let config = self.path_config(index)?;
         let limit = self.run.deadline * IDEAL_LIMIT;
         match self.workload {
             Workload::Bulk { bytes, direction } => {
@@ -157,7 +177,7 @@ impl Scenario {
         else {
             return None;
         };
-        let config = self.link_config(index);
+        let config = self.path_config(index)?;
         let mut ideal = Ideal::new(&config, duration);
         let (mut now, mut shown) = (Duration::ZERO, 0_u64);
         let mut next_update = || -> Option<()> {
@@ -200,7 +220,8 @@ impl Scenario {
         let Workload::Bulk { direction, .. } = self.workload else {
             return None;
         };
-        let capacity = self.link_config(index).capacity(direction.way(), elapsed)?;
+        let capacity = self.path_config(index)?;
+        let capacity = capacity.capacity(direction.way(), elapsed)?;
         #[expect(
             clippy::cast_precision_loss,
             reason = "a ratio of sizes below 2^53 bytes"

@@ -2,6 +2,7 @@
 
 use crate::mechanism::Mechanism;
 use crate::names::names;
+use crate::topology::{Flow, Hop, Traffic};
 use outlast_core::time::Duration;
 use outlast_core::units::ByteCount;
 use outlast_link::{InFlight, OutageProcess, PipeConfig, Way};
@@ -26,6 +27,12 @@ pub struct Scenario {
     pub outlast: Outlast,
     /// `[run]`.
     pub run: Run,
+    /// `[[flows]]`: further connections over the same links.
+    pub flows: Vec<Flow>,
+    /// `[[traffic]]`: datagrams of others.
+    pub traffic: Vec<Traffic>,
+    /// `[[hops]]`: further links between `[link]` and the fixed host, in this order.
+    pub hops: Vec<Hop>,
 }
 
 /// The disconnecting link between the mobile and the fixed side.

@@ -212,6 +212,7 @@ impl Flow {
     pub(crate) fn outcome(&self, now: Instant) -> FlowOutcome {
         let is_complete = self.ended.is_some() && self.lost.is_none();
         FlowOutcome {
+            number: self.number,
             is_complete,
             began: self.began,
             ended: self.ended.unwrap_or(now),
