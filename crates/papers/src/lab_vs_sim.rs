@@ -11,7 +11,7 @@ use crate::job::Job;
 use crate::present::claim;
 use crate::record::Runs;
 use comparison::{COMPLETION, Comparison, RESUME};
-use outlast_report::judgement::{Judged, Measured, Published, Tolerance};
+use outlast_report::judgement::{Claim, Judged, Measured, Published, Tolerance};
 use outlast_report::page::Highlight;
 use outlast_report::plot::{Axis, Strip, StripRow};
 use outlast_report::table::{Cell, Column, Table, Tone};
@@ -220,8 +220,13 @@ fn share(known: &[Comparison], holds: impl Fn(&Comparison) -> bool) -> Option<Me
 }
 
 fn claims(known: &[Comparison]) -> Vec<Judged> {
-    let own = |statement: &'static str, unit, published| {
-        claim(
+    let own = |statement: &'static str, unit, published| Claim {
+        departure: Some(
+            "Without SACK the kernel's own runs end differently where an outage falls into the \
+             repair of many losses, and HyStart has two modes: see docs/model-fidelity.md."
+                .into(),
+        ),
+        ..claim(
             "Outlast",
             "lab-vs-sim",
             statement.into(),
