@@ -80,6 +80,7 @@ impl Rto {
         let srtt = u64::from(self.srtt >> SRTT_SHIFT);
         match self.model {
             RttModel::Beats { fraction, .. } => (srtt >> fraction) * (clock.period() / 1_000),
+            RttModel::Linux22 => srtt * (clock.period() / 1_000),
             _ => srtt,
         }
     }
@@ -182,28 +183,25 @@ impl Rto {
         clock.round_up(Duration::from_micros(us)).min(self.max)
     }
 
+    /// In jiffies throughout, as that code has it: a deviation below four of a quarter of a jiffy
+    /// each never decays.
     fn sample_linux_2_2(&mut self, clock: &Clock, rtt: Duration, cwnd: u32) {
-        let tick_us = (clock.period() / 1_000).max(1);
-        let rtt_us = saturating_nanos(rtt) / 1_000;
-        let sample = (rtt_us / tick_us).max(1) * tick_us;
-        let sample = u32::try_from(sample)
-            .unwrap_or(u32::MAX / 16)
-            .min(u32::MAX / 16);
+        let ticks = saturating_nanos(rtt) / clock.period().max(1);
+        let sample = u32::try_from(ticks).unwrap_or(u32::MAX).clamp(1, 1 << 24);
         if self.srtt == 0 {
             self.srtt = sample << 3;
-            self.mdev = sample << 1;
+            self.mdev = sample << 2;
         } else {
             let error = sample.cast_signed() - (self.srtt >> 3).cast_signed();
             self.srtt = self.srtt.saturating_add_signed(error).max(1);
             let error = error.abs() - (self.mdev >> 2).cast_signed();
             self.mdev = self.mdev.saturating_add_signed(error);
         }
-        let plain = u64::from(self.srtt >> 3) + u64::from(self.mdev);
+        let plain = (self.srtt >> 3) + self.mdev;
         let small_window = plain >> cwnd.saturating_sub(1).min(31);
-        let us = plain + (plain >> 2) + small_window;
-        self.current = clock
-            .round_up(Duration::from_micros(us))
-            .clamp(self.min, self.max);
+        let rto = plain + (plain >> 2) + small_window;
+        let rto = u64::from(rto).saturating_mul(clock.period());
+        self.current = Duration::from_nanos(rto).clamp(self.min, self.max);
     }
 
     fn sample_solaris(&mut self, clock: &Clock, rtt: Duration, floor: Duration) {
@@ -309,7 +307,7 @@ pub(crate) struct Round {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::profile::{FREEBSD_2_2, LINUX_6};
+    use crate::profile::{FREEBSD_2_2, LINUX_2_2, LINUX_6};
 
     const ROUND: Round = Round {
         snd_una: SeqNumber(1),
@@ -360,6 +358,19 @@ mod tests {
         rto.revert(&clock);
         assert_eq!(rto.current(), first * 2);
         assert_eq!(rto.shift(), 1);
+    }
+
+    #[test]
+    fn the_deviation_of_linux_2_2_stays_at_three_jiffies() {
+        // Thesis, table 3.2: a timeout of 310 ms for a round trip of 200 ms.
+        let mut rto = Rto::new(&LINUX_2_2, None);
+        let clock = clock(&LINUX_2_2);
+        for _ in 0..200 {
+            rto.sample(&clock, Duration::from_millis(200), 0, ROUND);
+        }
+        // 200 and 30 ms, and a quarter of them in whole jiffies.
+        assert_eq!(rto.current(), Duration::from_millis(280));
+        assert_eq!(rto.srtt_us(&clock), 200_000);
     }
 
     #[test]
