@@ -26,11 +26,12 @@
 //! let now = Instant::ZERO;
 //! let mut client = Endpoint::connect(now, client);
 //! let mut server = Endpoint::listen(server);
-//! client.send(now, 1_000_000);
+//! let mut unsent = 1_000_000;
 //!
 //! // A network without delay.
 //! loop {
 //!     let mut quiet = true;
+//!     unsent -= client.send(now, unsent);
 //!     while let Some(packet) = client.poll_transmit(now) {
 //!         server.handle_packet(now, &packet);
 //!         quiet = false;

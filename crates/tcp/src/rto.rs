@@ -81,7 +81,7 @@ impl Rto {
         match self.model {
             RttModel::Beats { fraction, .. } => (srtt >> fraction) * (clock.period() / 1_000),
             RttModel::Linux22 => srtt * (clock.period() / 1_000),
-            _ => srtt,
+            RttModel::Linux { .. } | RttModel::Solaris { .. } => srtt,
         }
     }
 
@@ -89,8 +89,13 @@ impl Rto {
         self.srtt != 0
     }
 
-    /// Takes a sample. `beats` are the slow heartbeats that passed meanwhile, `cwnd` the
-    /// congestion window in segments.
+    /// Whether samples are slow heartbeats.
+    pub(crate) fn counts_beats(&self) -> bool {
+        matches!(self.model, RttModel::Beats { .. })
+    }
+
+    /// Takes a sample. `beats` are the slow heartbeats that passed meanwhile, if they
+    /// [count](Self::counts_beats).
     pub(crate) fn sample(&mut self, clock: &Clock, rtt: Duration, beats: u32, round: Round) {
         self.shift = 0;
         match self.model {
@@ -99,7 +104,7 @@ impl Rto {
                 fraction,
             } => self.sample_beats(clock, beats, deviations, fraction),
             RttModel::Linux { unit } => self.sample_linux(clock, rtt, unit, round),
-            RttModel::Linux22 => self.sample_linux_2_2(clock, rtt, round.cwnd),
+            RttModel::Linux22 => self.sample_linux_2_2(clock, beats, round.cwnd),
             RttModel::Solaris { floor } => self.sample_solaris(clock, rtt, floor),
         }
     }
@@ -183,11 +188,10 @@ impl Rto {
         clock.round_up(Duration::from_micros(us)).min(self.max)
     }
 
-    /// In jiffies throughout, as that code has it: a deviation below four of a quarter of a jiffy
-    /// each never decays.
-    fn sample_linux_2_2(&mut self, clock: &Clock, rtt: Duration, cwnd: u32) {
-        let ticks = saturating_nanos(rtt) / clock.period().max(1);
-        let sample = u32::try_from(ticks).unwrap_or(u32::MAX).clamp(1, 1 << 24);
+    /// Linux 2.2 (`tcp_rtt_estimator`, `tcp_set_rto`), all of it in whole ticks: a deviation of
+    /// three quarters of a tick, which counts as three ticks, does not decay.
+    fn sample_linux_2_2(&mut self, clock: &Clock, beats: u32, cwnd: u32) {
+        let sample = beats.saturating_sub(1).clamp(1, 1 << 20);
         if self.srtt == 0 {
             self.srtt = sample << 3;
             self.mdev = sample << 2;
@@ -197,11 +201,11 @@ impl Rto {
             let error = error.abs() - (self.mdev >> 2).cast_signed();
             self.mdev = self.mdev.saturating_add_signed(error);
         }
-        let plain = (self.srtt >> 3) + self.mdev;
+        let plain = u64::from(self.srtt >> 3) + u64::from(self.mdev);
         let small_window = plain >> cwnd.saturating_sub(1).min(31);
-        let rto = plain + (plain >> 2) + small_window;
-        let rto = u64::from(rto).saturating_mul(clock.period());
-        self.current = Duration::from_nanos(rto).clamp(self.min, self.max);
+        let ticks = plain + (plain >> 2) + small_window;
+        self.current =
+            Duration::from_nanos(ticks.saturating_mul(clock.period())).clamp(self.min, self.max);
     }
 
     fn sample_solaris(&mut self, clock: &Clock, rtt: Duration, floor: Duration) {
@@ -347,6 +351,22 @@ mod tests {
     }
 
     #[test]
+    fn linux_2_2_counts_in_whole_ticks() {
+        let mut rto = Rto::new(&LINUX_2_2, None);
+        let clock = clock(&LINUX_2_2);
+        let rtt = Duration::from_secs(1);
+        // Five round trips, a quarter more, and half of them for a window of two.
+        let ms = Duration::from_millis;
+        rto.sample(&clock, rtt, 101, Round { cwnd: 2, ..ROUND });
+        assert_eq!(rto.current(), ms(5_000 + 1_250 + 2_500));
+        for _ in 0..100 {
+            rto.sample(&clock, rtt, 101, Round { cwnd: 40, ..ROUND });
+        }
+        // Three ticks of deviation stay, where a finer count would have none.
+        assert_eq!(rto.current(), ms(1_030 + 250));
+    }
+
+    #[test]
     fn an_unreachable_reverts_one_back_off() {
         //= RFC 6069, section 4.2, step 5
         let mut rto = Rto::new(&LINUX_6, None);
@@ -358,19 +378,6 @@ mod tests {
         rto.revert(&clock);
         assert_eq!(rto.current(), first * 2);
         assert_eq!(rto.shift(), 1);
-    }
-
-    #[test]
-    fn the_deviation_of_linux_2_2_stays_at_three_jiffies() {
-        // Thesis, table 3.2: a timeout of 310 ms for a round trip of 200 ms.
-        let mut rto = Rto::new(&LINUX_2_2, None);
-        let clock = clock(&LINUX_2_2);
-        for _ in 0..200 {
-            rto.sample(&clock, Duration::from_millis(200), 0, ROUND);
-        }
-        // 200 and 30 ms, and a quarter of them in whole jiffies.
-        assert_eq!(rto.current(), Duration::from_millis(280));
-        assert_eq!(rto.srtt_us(&clock), 200_000);
     }
 
     #[test]

@@ -6,8 +6,8 @@
 
 use super::{
     BackOff, Congestion, DelayedAck, GiveUp, Growth, IdleRestart, Keepalive, Offers, Persist,
-    Profile, ReceiveBuffer, Recovery, Reduction, RttModel, Undo, ZeroWindow, assumed, code,
-    published,
+    Profile, ReceiveBuffer, Recovery, Reduction, RttModel, SendBuffer, Undo, ZeroWindow, assumed,
+    code, published,
 };
 use crate::timer::TimerModel;
 use outlast_core::time::Duration;
@@ -126,7 +126,7 @@ pub static AIX_4_3: Profile = Profile {
         "TCP/IP Illustrated volume 1, appendix E.5 (AIX 3.2.2): tcp_recvspace",
     ),
     send_buffer: published(
-        16_384,
+        SendBuffer::Fixed(16_384),
         "TCP/IP Illustrated volume 1, appendix E.5 (AIX 3.2.2): tcp_sendspace",
     ),
     time_wait: assumed(Duration::from_secs(60), "twice TCPTV_MSL of 4.4BSD-Lite"),

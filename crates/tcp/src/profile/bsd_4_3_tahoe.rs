@@ -6,8 +6,8 @@
 
 use super::{
     BSD_BACK_OFF, BackOff, Congestion, DelayedAck, GiveUp, Growth, IdleRestart, Keepalive, Offers,
-    Persist, Profile, ReceiveBuffer, Recovery, Reduction, RttModel, Undo, ZeroWindow, assumed,
-    code, published,
+    Persist, Profile, ReceiveBuffer, Recovery, Reduction, RttModel, SendBuffer, Undo, ZeroWindow,
+    assumed, code, published,
 };
 use crate::timer::TimerModel;
 use outlast_core::time::Duration;
@@ -131,7 +131,7 @@ pub static BSD_4_3_TAHOE: Profile = Profile {
         },
         "the paper does not give it; tcp_usrreq.c 7.10 has 4096, which would limit its throughput",
     ),
-    send_buffer: assumed(16_384, "as large as the receive buffer"),
+    send_buffer: assumed(SendBuffer::Fixed(16_384), "as large as the receive buffer"),
     time_wait: code(Duration::from_secs(60), "tcp_timer.h 7.6: twice TCPTV_MSL"),
     fin_wait_2: code(
         Duration::from_secs(675),

@@ -6,8 +6,8 @@
 
 use super::{
     BSD_BACK_OFF, BackOff, Congestion, DelayedAck, GiveUp, Growth, IdleRestart, Keepalive, Offers,
-    Persist, Profile, ReceiveBuffer, Recovery, Reduction, RttModel, Undo, ZeroWindow, assumed,
-    code, published,
+    Persist, Profile, ReceiveBuffer, Recovery, Reduction, RttModel, SendBuffer, Undo, ZeroWindow,
+    assumed, code, published,
 };
 use crate::timer::TimerModel;
 use outlast_core::time::Duration;
@@ -129,7 +129,10 @@ pub static FREEBSD_2_2: Profile = Profile {
         },
         "tcp_usrreq.c: tcp_recvspace, 16 kB",
     ),
-    send_buffer: code(16_384, "tcp_usrreq.c: tcp_sendspace, 16 kB"),
+    send_buffer: code(
+        SendBuffer::Fixed(16_384),
+        "tcp_usrreq.c: tcp_sendspace, 16 kB",
+    ),
     time_wait: code(
         Duration::from_secs(60),
         "tcp_timer.h 8.1 of 4.4BSD-Lite: twice TCPTV_MSL",

@@ -4,8 +4,8 @@
 
 use super::{
     BackOff, Congestion, DelayedAck, GiveUp, Growth, IdleRestart, Keepalive, Offers, Persist,
-    Profile, ReceiveBuffer, Recovery, Reduction, RttModel, Undo, ZeroWindow, assumed, code,
-    published,
+    Profile, ReceiveBuffer, Recovery, Reduction, RttModel, SendBuffer, Undo, ZeroWindow, assumed,
+    code, published,
 };
 use crate::timer::TimerModel;
 use outlast_core::time::Duration;
@@ -104,7 +104,10 @@ pub static LINUX_2_4: Profile = Profile {
         },
         "tcp.c: sysctl_tcp_rmem, 87380, a quarter of it overhead",
     ),
-    send_buffer: code(u64::MAX, "tcp_wmem grows with the window"),
+    send_buffer: code(
+        SendBuffer::Fixed(u64::MAX),
+        "tcp_wmem grows with the window",
+    ),
     time_wait: code(Duration::from_secs(60), "tcp.h: TCP_TIMEWAIT_LEN"),
     fin_wait_2: code(
         Duration::from_secs(60),

@@ -5,8 +5,8 @@
 
 use super::{
     BSD_BACK_OFF, BackOff, Congestion, DelayedAck, GiveUp, Growth, IdleRestart, Keepalive, Offers,
-    Persist, Profile, ReceiveBuffer, Recovery, Reduction, RttModel, Undo, ZeroWindow, assumed,
-    code, published,
+    Persist, Profile, ReceiveBuffer, Recovery, Reduction, RttModel, SendBuffer, Undo, ZeroWindow,
+    assumed, code, published,
 };
 use crate::timer::TimerModel;
 use outlast_core::time::Duration;
@@ -125,7 +125,7 @@ pub static NETBSD_1997: Profile = Profile {
         },
         "tcp_recvspace",
     ),
-    send_buffer: code(16_384, "tcp_sendspace"),
+    send_buffer: code(SendBuffer::Fixed(16_384), "tcp_sendspace"),
     time_wait: code(
         Duration::from_secs(60),
         "tcp_timer.h 8.1 of 4.4BSD-Lite: twice TCPTV_MSL",

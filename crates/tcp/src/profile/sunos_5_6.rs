@@ -6,8 +6,8 @@
 
 use super::{
     BackOff, Congestion, DelayedAck, GiveUp, Growth, IdleRestart, Keepalive, Offers, Persist,
-    Profile, ReceiveBuffer, Recovery, Reduction, RttModel, Undo, ZeroWindow, assumed, code,
-    published,
+    Profile, ReceiveBuffer, Recovery, Reduction, RttModel, SendBuffer, Undo, ZeroWindow, assumed,
+    code, published,
 };
 use crate::timer::TimerModel;
 use outlast_core::time::Duration;
@@ -115,7 +115,10 @@ pub static SUNOS_5_6: Profile = Profile {
         },
         "tcp_recv_hiwat as tuning guides of the time give it",
     ),
-    send_buffer: assumed(8_192, "tcp_xmit_hiwat as tuning guides of the time give it"),
+    send_buffer: assumed(
+        SendBuffer::Fixed(8_192),
+        "tcp_xmit_hiwat as tuning guides of the time give it",
+    ),
     time_wait: assumed(
         Duration::from_secs(240),
         "tcp.c of OpenSolaris: four minutes by its comment, before they became one",

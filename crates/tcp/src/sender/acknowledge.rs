@@ -8,7 +8,7 @@ use crate::profile::{Growth, Recovery};
 use crate::rto::Round;
 use crate::sender::Phase;
 use crate::sender::queue::Marks;
-use outlast_core::time::{Duration, Instant};
+use outlast_core::time::{Duration, Instant, saturating_nanos};
 use outlast_wire::{SeqNumber, TcpHeader};
 
 /// What one acknowledgement has told so far.
@@ -99,17 +99,22 @@ impl Endpoint {
             self.options.remember(now, header);
         }
         self.user_timeouts.hear(header);
-        self.last_heard = now;
-        self.keepalive_probes = 0;
-        self.persist.unanswered = 0;
-        self.soft_error = false;
+        self.note_sign_of_life(now);
         if self.profile.recovery.has_scoreboard() {
             self.acknowledge_scoreboard(now, segment);
         } else {
             self.acknowledge_classic(now, segment);
         }
-        self.offer_room();
         true
+    }
+
+    /// The peer has sent an acknowledgement that can be one of ours.
+    #[inline]
+    pub(crate) fn note_sign_of_life(&mut self, now: Instant) {
+        self.last_heard = now;
+        self.keepalive_probes = 0;
+        self.persist.unanswered = 0;
+        self.soft_error = false;
     }
 
     fn on_old_ack(&mut self, now: Instant, segment: &Incoming<'_>) -> bool {
@@ -376,7 +381,10 @@ impl Endpoint {
         if !suspect {
             self.snd.min_rtt.update(now, micros(latest));
         }
-        let beats = self.beats_since(now, now - sample);
+        let beats = match self.snd.rto.counts_beats() {
+            true => self.beats_since(now, now - sample),
+            false => 0,
+        };
         self.take_sample(now, sample, beats);
         true
     }
@@ -524,5 +532,10 @@ impl super::Sender {
 
 /// Whole microseconds, at most an hour's worth.
 pub(crate) fn micros(duration: Duration) -> u32 {
-    u32::try_from(duration.as_micros()).unwrap_or(u32::MAX)
+    u32::try_from(micros_u64(duration)).unwrap_or(u32::MAX)
+}
+
+/// Whole microseconds.
+pub(crate) fn micros_u64(duration: Duration) -> u64 {
+    saturating_nanos(duration) / 1_000
 }

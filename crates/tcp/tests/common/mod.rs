@@ -79,6 +79,8 @@ pub struct Pair {
     /// When the server's application got bytes, and how many in all.
     pub deliveries: Vec<(Instant, u64)>,
     pub reads: bool,
+    /// What the client's application has to write as soon as there is room.
+    pub unwritten: u64,
     pub steps: u64,
     /// Packets that the link dropped.
     pub drops: u64,
@@ -98,6 +100,7 @@ impl Pair {
             server_events: Vec::new(),
             deliveries: Vec::new(),
             reads: true,
+            unwritten: 0,
             steps: 0,
             drops: 0,
             meddler: None,
@@ -159,6 +162,10 @@ impl Pair {
                 self.drops += u64::from(matches!(event, LinkEvent::Dropped { .. }));
             }
             while let Some(event) = self.client.poll_event() {
+                if event == Event::Writable && self.unwritten > 0 {
+                    self.unwritten -= self.client.send(self.now, self.unwritten);
+                    quiet = false;
+                }
                 self.client_events.push(event);
             }
             while let Some(event) = self.server.poll_event() {
@@ -168,6 +175,11 @@ impl Pair {
                 break;
             }
         }
+    }
+
+    /// The client's application writes, now and whenever there is room.
+    pub fn write(&mut self, bytes: u64) {
+        self.unwritten = bytes - self.client.send(self.now, bytes);
     }
 
     fn deliver(&mut self, way: Way, packet: &Packet) {
