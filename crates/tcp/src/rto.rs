@@ -89,9 +89,9 @@ impl Rto {
         self.srtt != 0
     }
 
-    /// Whether samples are slow heartbeats.
+    /// Whether samples are beats of the clock.
     pub(crate) fn counts_beats(&self) -> bool {
-        matches!(self.model, RttModel::Beats { .. })
+        matches!(self.model, RttModel::Beats { .. } | RttModel::Linux22)
     }
 
     /// Takes a sample. `beats` are the slow heartbeats that passed meanwhile, if they

@@ -7,7 +7,7 @@
 use super::{
     BackOff, Congestion, DelayedAck, GiveUp, Growth, IdleRestart, Keepalive, Offers, Persist,
     Profile, ReceiveBuffer, Recovery, Reduction, RttModel, SendBuffer, Undo, ZeroWindow, assumed,
-    code, published,
+    published,
 };
 use crate::timer::TimerModel;
 use outlast_core::time::Duration;

@@ -56,7 +56,7 @@ pub static LINUX_2_2: Profile = Profile {
         },
         "TCP_DELACK_MIN, TCP_DELACK_MAX",
     ),
-    initial_window: code(2, "tcp_init_cwnd for an MSS above 1095"),
+    initial_window: code(2, "tcp_ipv4.c: tcp_v4_init_sock"),
     recovery: code(Recovery::Sack, "tcp_update_scoreboard; FACK is left out"),
     reduction: code(Reduction::RateHalving, "tcp_cwnd_down"),
     tail_loss_probe: assumed(false, "older than the mechanism"),
