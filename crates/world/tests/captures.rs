@@ -10,6 +10,7 @@ use outlast_link::{Counters, Way};
 use outlast_tcp::profile::Profile;
 use outlast_wire::Packet;
 use outlast_wire::pcapng::{Block, Reader};
+use outlast_wire::tcp::UserTimeout;
 use outlast_world::trace::{Cause, Fate, variables_csv};
 use outlast_world::{IpVersion, Outcome, Recording, Side, Stack, World};
 use std::io::ErrorKind;
@@ -101,7 +102,7 @@ fn who_has_a_user_timeout_tells_the_peer() {
                 packet.tcp().filter(|_| is_own)
             });
             own.filter_map(|tcp| tcp.options.user_timeout)
-                .map(|timeout| timeout.as_duration())
+                .map(UserTimeout::as_duration)
                 .collect::<Vec<_>>()
         })
     };
