@@ -133,6 +133,7 @@ impl Observer {
         }
     }
 
+    #[inline]
     fn enter(
         &mut self,
         now: Instant,
@@ -143,13 +144,28 @@ impl Observer {
     ) -> SimFrame {
         let serial = self.next_serial;
         self.next_serial += 1;
+        if self.trace.is_some() || self.capture.is_some() {
+            self.record(now, side, way, origin, serial, &packet);
+        }
+        SimFrame { packet, serial }
+    }
+
+    fn record(
+        &mut self,
+        now: Instant,
+        side: Side,
+        way: Way,
+        origin: Origin,
+        serial: u64,
+        packet: &Packet,
+    ) {
         if let Some(trace) = &mut self.trace {
             let traced = TracedPacket {
                 at: now,
                 way,
                 origin,
                 length: packet.total_len(),
-                segment: TracedSegment::of(&packet),
+                segment: TracedSegment::of(packet),
                 fate: Fate::OnTheWay,
             };
             trace.push(serial, traced);
@@ -157,13 +173,12 @@ impl Observer {
         if let Some(capture) = &mut self.capture {
             match origin {
                 Origin::Rereceived(reason) => {
-                    capture.arrived(now, side, &packet, Some(Mark::Injected(reason)));
+                    capture.arrived(now, side, packet, Some(Mark::Injected(reason)));
                 }
-                Origin::Resent(reason) => capture.sent(now, side, serial, &packet, Some(reason)),
-                Origin::Host => capture.sent(now, side, serial, &packet, None),
+                Origin::Resent(reason) => capture.sent(now, side, serial, packet, Some(reason)),
+                Origin::Host => capture.sent(now, side, serial, packet, None),
             }
         }
-        SimFrame { packet, serial }
     }
 
     fn settle(&mut self, serial: u64, fate: Fate) {

@@ -329,12 +329,12 @@ impl World {
         let now = self.now;
         let flow = &mut self.flows[place];
         loop {
-            let mut packet = self.route.spare();
-            while flow.endpoint_mut(side).poll_transmit_into(now, &mut packet) {
-                self.route.handle_packet(now, side, packet);
-                packet = self.route.spare();
+            while flow.endpoint(side).has_transmit() {
+                let mut packet = self.route.spare();
+                if flow.endpoint_mut(side).poll_transmit_into(now, &mut packet) {
+                    self.route.handle_packet(now, side, packet);
+                }
             }
-            self.route.take_back(packet);
             let Some(event) = flow.endpoint_mut(side).poll_event() else {
                 break;
             };
