@@ -349,6 +349,13 @@ impl Endpoint {
         self.poll_transmit_into(now, &mut packet).then_some(packet)
     }
 
+    /// Whether a segment waits for [`poll_transmit`](Self::poll_transmit).
+    #[inline]
+    #[must_use]
+    pub fn has_transmit(&self) -> bool {
+        !self.outbox.is_empty()
+    }
+
     /// The next segment to send, in the place of a packet that is not needed any more; tells
     /// whether there was one.
     #[inline]
@@ -361,12 +368,14 @@ impl Endpoint {
     }
 
     /// What has happened.
+    #[inline]
     #[must_use]
     pub fn poll_event(&mut self) -> Option<Event> {
         self.events.pop_front()
     }
 
     /// When to call [`handle_timeout`](Self::handle_timeout) next, and why.
+    #[inline]
     #[must_use]
     pub fn poll_timeout(&self) -> Option<(Instant, Reason)> {
         let Timers {

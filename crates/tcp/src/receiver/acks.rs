@@ -168,11 +168,11 @@ impl AckPolicy {
         match self.rule {
             DelayedAck::SecondSegment { delay } => delay,
             DelayedAck::Linux { min, max, .. } => {
-                let mut most = if self.pushed { max } else { max * 5 / 2 };
+                let mut most = max;
                 if srtt_us > 0 {
                     most = most.min(Duration::from_micros(srtt_us).max(min));
                 }
-                self.delay.max(min).min(most).min(max)
+                self.delay.max(min).min(most)
             }
         }
     }

@@ -136,6 +136,15 @@ impl ReceiveWindow {
     }
 }
 
+/// `bytes`, rounded up to what a window field with `shift` can say.
+fn round_up(bytes: u32, shift: u8) -> u32 {
+    let below = (1 << shift) - 1;
+    match bytes.checked_add(below) {
+        Some(sum) => sum >> shift << shift,
+        None => bytes.div_ceil(1 << shift) << shift,
+    }
+}
+
 impl Receiver {
     /// RCV.WND as told last.
     pub(crate) fn window(&self) -> u32 {
@@ -174,7 +183,7 @@ impl Receiver {
         }
         free = free.min(threshold.max(mss));
         if shift > 0 {
-            return free.div_ceil(1 << shift) << shift;
+            return round_up(free, shift);
         }
         let told = self.window();
         if told.saturating_add(mss) <= free || told > free {
@@ -190,7 +199,7 @@ impl Receiver {
         let mut window = self.window_would_be(shift);
         if window < told {
             //= RFC 9293, section 3.8.6: the right edge does not move back
-            window = told.div_ceil(1 << shift) << shift;
+            window = round_up(told, shift);
         }
         self.window.offered = window.min(0xffff << shift);
         self.window.offered_at = self.rcv_nxt;
@@ -205,13 +214,15 @@ impl Receiver {
             return true;
         }
         let told = self.window();
-        let new = self.window_would_be(shift);
         if self.window.is_linux {
-            let low = u64::from(told) * 2 <= u64::from(self.window.space);
-            low && new > 0 && u64::from(new) >= 2 * u64::from(told)
+            if u64::from(told) * 2 > u64::from(self.window.space) {
+                return false;
+            }
+            let new = self.window_would_be(shift);
+            new > 0 && u64::from(new) >= 2 * u64::from(told)
         } else {
             // As BSD does: two segments more, or half the buffer.
-            let more = new.saturating_sub(told);
+            let more = self.window_would_be(shift).saturating_sub(told);
             more >= 2 * self.window.mss || more >= self.window.space / 2
         }
     }

@@ -32,7 +32,7 @@ impl Endpoint {
             true => self.snd.rto.current(),
             false => self.timeout_left(now),
         };
-        if !left.is_zero() {
+        if !left.is_zero() && left < delay {
             delay = delay.min(self.clock.round_up(left));
         }
         self.arm(now, Xmit::LossProbe, delay + self.pacing_delay(now));
@@ -57,8 +57,8 @@ impl Endpoint {
     /// New data if there is any that the peer's window allows, or else the last segment again.
     fn send_loss_probe(&mut self, now: Instant) -> bool {
         self.snd.tlp_retransmitted = false;
-        if self.snd.has_unsent() && self.fits_window() {
-            return self.send_new_segment(now, true);
+        if self.snd.has_unsent() && self.fits_window(self.next_len()) {
+            return self.send_new_probe(now);
         }
         let Some(last) = (self.snd.queue.len() as usize).checked_sub(1) else {
             return false;
