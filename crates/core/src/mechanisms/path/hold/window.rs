@@ -81,6 +81,8 @@ pub(super) struct Window {
     segments: VecDeque<Segment>,
     charged: u64,
     lost: usize,
+    /// Up to there, timestamps may be in another order than sequence numbers.
+    unordered_until: Option<SeqNumber>,
     /// The far host's TS.Recent, as it last echoed it: it rejects anything older.
     echoed: Option<Stamp>,
 }
@@ -136,6 +138,9 @@ impl Window {
         match self.place(seq) {
             Ok(place) => self.repeat(place, end, packet, fate, cx.budget),
             Err(place) => {
+                let is_newest = self.segments.back().is_none_or(|last| {
+                    seq.after(last.seq) && !Stamp::of(packet).is_before(Stamp::of(last.freshest()))
+                });
                 let first = packet.clone();
                 let new = Segment {
                     seq,
@@ -147,6 +152,9 @@ impl Window {
                 };
                 self.lost += usize::from(new.is_lost());
                 self.segments.insert(place, new);
+                if !is_newest {
+                    self.unordered_until = self.end();
+                }
             }
         }
         Ok(())
@@ -162,6 +170,7 @@ impl Window {
         budget: &mut Budget,
     ) {
         let mut released = Segment::charge(packet);
+        self.unordered_until = self.end();
         self.update(place, |segment| {
             // Whoever sends it again does not rely on the SACK (RFC 2018, section 8).
             segment.sacked = false;
@@ -199,6 +208,9 @@ impl Window {
                 self.forget(&segment, budget);
             }
         }
+        if self.unordered_until.is_some_and(|end| ack.at_or_after(end)) {
+            self.unordered_until = None;
+        }
         self.shrink();
     }
 
@@ -217,9 +229,16 @@ impl Window {
             return;
         }
         self.echoed = Some(echo);
-        // In the order of their sending, the old ones are in front but for retransmissions.
         let is_stale = |segment: &Segment| Stamp::of(segment.freshest()).is_before(echo);
-        while let Some(place) = self.segments.iter().position(is_stale) {
+        loop {
+            // In the order of their sending, the old ones are in front but for retransmissions.
+            let place = match self.unordered_until {
+                None => self.segments.front().is_some_and(is_stale).then_some(0),
+                Some(_) => self.segments.iter().position(is_stale),
+            };
+            let Some(place) = place else {
+                break;
+            };
             if let Some(segment) = self.segments.remove(place) {
                 self.forget(&segment, budget);
             }
@@ -307,6 +326,7 @@ impl Window {
     pub(super) fn clear(&mut self, budget: &mut Budget) {
         self.segments = VecDeque::new();
         self.lost = 0;
+        self.unordered_until = None;
         budget.give_back(core::mem::take(&mut self.charged));
     }
 
