@@ -150,9 +150,12 @@ impl<F: Frame> Pipe<F> {
     }
 
     /// Takes `frame` into the queue, or drops it if that is full. What was due is delivered.
+    #[inline]
     pub(crate) fn accept(&mut self, now: Instant, frame: F, outlet: &mut impl Outlet<F>) {
         self.counters.accepted += 1;
-        let queue_full = self.count_waiting(now) >= self.config.queue.max(1);
+        let most = self.config.queue.max(1);
+        // Not fewer than are really waiting: they are counted when it matters.
+        let queue_full = self.waiting >= most && self.count_waiting(now) >= most;
         let room = self.frames.len() + self.held.len() < MAX_FRAMES;
         if !room || queue_full && self.transmitter.is_busy(now) {
             self.discard(frame, DropReason::QueueFull, outlet);

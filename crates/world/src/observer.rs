@@ -45,6 +45,7 @@ impl Observer {
     }
 
     /// A host has sent something. Gives it its number.
+    #[inline]
     pub(crate) fn sent(&mut self, now: Instant, side: Side, packet: Box<Packet>) -> SimFrame {
         self.counts.sent += 1;
         self.enter(now, side, side.outward(), Origin::Host, packet)
@@ -101,12 +102,14 @@ impl Observer {
     }
 
     /// A packet comes to the host of a side, over the link or from its own gateway.
+    #[inline]
     pub(crate) fn arrived(&mut self, now: Instant, frame: &SimFrame) {
         self.counts.received += 1;
         self.settle(frame.serial, Fate::Arrived(now));
     }
 
     /// A packet came out of the link at `side`, and goes on to the host.
+    #[inline]
     pub(crate) fn crossed(&mut self, now: Instant, frame: &SimFrame, side: Side) {
         if let Some(capture) = &mut self.capture {
             capture.settle(side.peer(), frame.serial, Mark::Crossed);

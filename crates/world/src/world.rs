@@ -244,8 +244,9 @@ impl World {
     }
 
     /// Lets everything happen that takes no time.
+    #[inline]
     fn settle(&mut self) {
-        loop {
+        while self.route.has_news() {
             while let Some(state) = self.route.poll_carrier() {
                 if state == LinkState::Up {
                     for flow in &mut self.flows {
@@ -253,10 +254,9 @@ impl World {
                     }
                 }
             }
-            let Some(outcoming) = self.route.poll_transmit() else {
-                break;
-            };
-            self.take_arrival(outcoming);
+            if let Some(outcoming) = self.route.poll_transmit() {
+                self.take_arrival(outcoming);
+            }
         }
         self.route_due = self.route.poll_timeout();
     }

@@ -11,6 +11,16 @@ use crate::profile::DelayedAck;
 use outlast_core::time::{Duration, Instant};
 use outlast_wire::SeqNumber;
 
+/// All that the window is chosen by, beside the one that was told before.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+struct Grounds {
+    space: u32,
+    threshold: u32,
+    mss: u32,
+    held: u64,
+    shift: u8,
+}
+
 /// State of the window.
 #[derive(Clone, Debug)]
 pub(crate) struct ReceiveWindow {
@@ -20,6 +30,8 @@ pub(crate) struct ReceiveWindow {
     is_linux: bool,
     /// Opens with what arrives.
     threshold: u32,
+    /// What the window was last chosen by.
+    chosen_by: Option<Grounds>,
     /// RCV.WND as told last, and RCV.NXT then.
     offered: u32,
     offered_at: SeqNumber,
@@ -55,6 +67,7 @@ impl ReceiveWindow {
             max,
             is_linux: matches!(*config.profile.delayed_ack, DelayedAck::Linux { .. }),
             threshold: offered,
+            chosen_by: None,
             offered,
             offered_at: SeqNumber(0),
             advertised_mss: mss,
@@ -194,7 +207,23 @@ impl Receiver {
     }
 
     /// Chooses the window for an acknowledgement that leaves now.
+    #[inline]
     pub(super) fn offer_window(&mut self, shift: u8) {
+        let grounds = Some(Grounds {
+            space: self.window.space,
+            threshold: self.window.threshold,
+            mss: self.window.mss,
+            held: self.held(),
+            shift,
+        });
+        // On the same grounds it is the same again.
+        if self.window.offered_at != self.rcv_nxt || self.window.chosen_by != grounds {
+            self.choose_window(shift);
+            self.window.chosen_by = grounds;
+        }
+    }
+
+    fn choose_window(&mut self, shift: u8) {
         let told = self.window();
         let mut window = self.window_would_be(shift);
         if window < told {
