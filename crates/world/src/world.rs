@@ -66,6 +66,7 @@ impl World {
             mut flows,
             ip,
             mtu,
+            clock_phases,
             deadline,
             recording,
         } = setup;
@@ -87,7 +88,7 @@ impl World {
             places: alloc::vec![usize::MAX; count],
             running: count,
             is_given_up: false,
-            common: Common::new(seed, ip, mtu),
+            common: Common::new(seed, ip, mtu, clock_phases),
             agenda: Agenda::new(FIRST_FLOW + MACHINES_OF_FLOW * count),
             route_due: Instant::FAR_FUTURE,
             deadline,

@@ -135,7 +135,7 @@ impl Endpoint {
             && self.options.age(header) <= replay_slack(self.snd.rto.current())
     }
 
-    //= RFC 9293, section 3.10.7.4, table 6
+    //= RFC 9293, section 3.10.7.4, first check
     fn is_in_window(&self, segment: &Incoming<'_>) -> bool {
         let right = self.rcv.right_edge();
         // The left edge as the peer knows it: our acknowledgements may be under way.
@@ -147,6 +147,7 @@ impl Endpoint {
     fn on_reset(&mut self, now: Instant, header: &TcpHeader) {
         let is_exact =
             header.seq == self.rcv.rcv_nxt || Some(header.seq) == self.rcv.highest_sacked();
+        //= RFC 9293, section 3.10.7.4, second check
         if is_exact || self.profile.challenge_ack.is_none() {
             if self.state == State::SynReceived {
                 self.on_refusal();
@@ -159,6 +160,7 @@ impl Endpoint {
     }
 
     //= RFC 5961, section 4.2
+    //= RFC 9293, section 3.5.1
     fn on_unexpected_syn(&mut self, now: Instant, segment: &Incoming<'_>) -> bool {
         let header = segment.header;
         let crossed = self.state == State::SynReceived
@@ -223,8 +225,9 @@ impl Endpoint {
     fn take_data(&mut self, now: Instant, segment: &Incoming<'_>, packet: &Packet) {
         if matches!(
             self.state,
-            State::CloseWait | State::Closing | State::LastAck
+            State::CloseWait | State::Closing | State::LastAck | State::TimeWait
         ) {
+            //= RFC 9293, section 3.10.7.4, seventh check
             // Only what was received before can come.
             if segment.end().at_or_before(self.rcv.rcv_nxt) {
                 self.rcv.schedule_ack_now();

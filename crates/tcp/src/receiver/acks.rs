@@ -187,6 +187,7 @@ impl AckPolicy {
 
 impl Receiver {
     /// What is to be done after a segment was taken.
+    //= RFC 9293, section 3.8.6.3
     pub(crate) fn acknowledgement_due(&mut self, shift: u8, srtt_us: u64) -> Due {
         if !self.acks.scheduled {
             return Due::No;

@@ -47,6 +47,7 @@ pub(crate) struct Ack {
 
 impl Ack {
     /// Neither data, nor a new window, nor new data acknowledged.
+    //= RFC 5681, section 2
     pub(crate) fn is_duplicate(&self) -> bool {
         !(self.has_data || self.window_updated || self.acked)
     }
@@ -476,7 +477,8 @@ impl Endpoint {
         }
     }
 
-    //= RFC 6298, section 5.2 and 5.3
+    //= RFC 6298, section 5.2
+    //= RFC 6298, section 5.3
     pub(crate) fn rearm_retransmission(&mut self, now: Instant) {
         if self.snd.queue.is_empty() {
             if self.xmit_kind() != Some(Xmit::Persist) {

@@ -155,6 +155,7 @@ impl Endpoint {
             self.snd.small_end = self.snd.snd_nxt;
         }
         let kind = self.xmit_kind();
+        //= RFC 6298, section 5.1
         if was_empty || kind == Some(Xmit::LossProbe) || kind == Some(Xmit::Persist) {
             self.rearm_retransmission(now);
         }
@@ -275,6 +276,7 @@ impl Endpoint {
             let Some(marks) = self.snd.queue.at(index).map(|segment| segment.marks) else {
                 break;
             };
+            //= RFC 2018, section 5
             if !marks.has(Marks::LOST) {
                 hole |= !marks.has(Marks::RETRANSMITTED) && !marks.has(Marks::SACKED);
             } else if !marks.has(Marks::RETRANSMITTED) {
