@@ -218,11 +218,12 @@ impl<F: Frame> Pipe<F> {
         self.waiting = self.waiting.min(self.frames.len());
     }
 
-    /// The frame that is due by `now`, if it is the only one and comes out for certain. Otherwise
-    /// nothing has changed.
+    /// The first frame, which is due by `now`, if it is the only one that is and comes out for
+    /// certain. Otherwise nothing has changed.
     #[inline]
     pub(crate) fn take_lone_arrival(&mut self, now: Instant) -> Option<F> {
-        if !self.is_faithful || self.frames.front()?.due > now {
+        debug_assert!(self.quiet_until <= now, "the first frame is due");
+        if !self.is_faithful {
             return None;
         }
         let next = self
