@@ -179,6 +179,7 @@ mod tests {
             (&NETBSD_1997, None),
         ][profile];
         config.timestamps = Some(timestamps);
+        config.send_buffer = Some(1 << 20);
         config
     }
 
