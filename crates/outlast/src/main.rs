@@ -8,6 +8,7 @@ mod markdown;
 mod page;
 mod progress;
 mod terminal;
+mod virtual_time;
 
 use clap::Parser;
 use cli::{Cli, Command};

@@ -64,6 +64,7 @@ mod frame;
 mod observer;
 mod outcome;
 mod path;
+mod progress;
 mod route;
 mod setup;
 mod side;
@@ -74,6 +75,7 @@ mod world;
 
 pub use observer::Counts;
 pub use outcome::{FlowOutcome, HopOutcome, Lost, Outcome};
+pub use progress::Progress;
 pub use setup::{FlowSetup, HopSetup, Recording, Setup, Stack};
 pub use side::{IpVersion, Side};
 pub use traffic::{Pattern, TrafficOutcome, TrafficSetup};

@@ -17,6 +17,8 @@ pub(crate) struct Observer {
     pub(crate) counts: Counts,
     pub(crate) trace: Option<Trace>,
     pub(crate) capture: Option<Capture>,
+    /// How often the link went down.
+    pub(crate) outages: u64,
 }
 
 /// What the path counts besides the link's own counters.
@@ -41,6 +43,7 @@ impl Observer {
             counts: Counts::default(),
             trace,
             capture,
+            outages: 0,
         }
     }
 
@@ -125,6 +128,7 @@ impl Observer {
 
     /// The link went up or down.
     pub(crate) fn carrier(&mut self, now: Instant, up: bool) {
+        self.outages += u64::from(!up);
         if let Some(trace) = &mut self.trace {
             trace.carrier_change(now, up);
         }

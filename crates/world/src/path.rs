@@ -171,6 +171,11 @@ impl Path {
         }
     }
 
+    /// Whether the link is up.
+    pub(crate) fn is_up(&self) -> bool {
+        self.link.is_up()
+    }
+
     /// What the link counted, to the mobile and to the fixed side.
     pub(crate) fn link_counters(&self) -> [LinkCounters; 2] {
         Way::BOTH.map(|way| *self.link.counters(way))

@@ -130,6 +130,11 @@ impl Route {
         self.first.take_back(packet);
     }
 
+    /// The mobile's link.
+    pub(crate) fn first(&self) -> &Path {
+        &self.first
+    }
+
     /// When the workload's first byte came to a link.
     pub(crate) fn started(&self) -> Option<Instant> {
         self.started

@@ -6,6 +6,7 @@ use crate::flow::{Common, Flow};
 use crate::observer::Observer;
 use crate::outcome::{HopOutcome, Outcome};
 use crate::path::Path;
+use crate::progress::Progress;
 use crate::route::{Outcoming, Route};
 use crate::setup::{FlowSetup, HopSetup, Recording, Setup};
 use crate::side::{IpVersion, Side};
@@ -42,6 +43,8 @@ pub struct World {
     to_come: VecDeque<(usize, FlowSetup)>,
     /// The place in `flows` of each flow of the setup that has begun.
     places: Vec<usize>,
+    /// Payload bytes that the first flow is to deliver.
+    goal: Option<u64>,
     running: usize,
     is_given_up: bool,
     common: Common,
@@ -70,6 +73,7 @@ impl World {
         } = setup;
         flows.truncate(Setup::MAX_FLOWS);
         let count = flows.len();
+        let goal = flows.first().and_then(|flow| flow.workload.goal());
         let mut to_come: Vec<_> = flows.into_iter().enumerate().collect();
         to_come.sort_by_key(|(_, flow)| flow.begin);
         let seed = link.seed;
@@ -84,6 +88,7 @@ impl World {
             flows: Vec::with_capacity(count),
             to_come: to_come.into(),
             places: alloc::vec![usize::MAX; count],
+            goal,
             running: count,
             is_given_up: false,
             common: Common::new(seed, ip, mtu),
@@ -141,6 +146,24 @@ impl World {
             TRAFFIC => self.send_cross_traffic(),
             WORLD => self.look_at_the_clock(),
             _ => self.wake_flow(machine - FIRST_FLOW),
+        }
+    }
+
+    /// How it is getting on: the payload is that of the first flow of the setup.
+    #[must_use]
+    pub fn progress(&self) -> Progress {
+        let started = self.route.started();
+        let link = self.route.first();
+        let counts = link.observer.counts;
+        let flow = self.places.first().and_then(|&place| self.flows.get(place));
+        Progress {
+            elapsed: started.map_or(Duration::ZERO, |started| self.now.since(started)),
+            link_up: link.is_up(),
+            outages: link.observer.outages,
+            received: flow.map_or(0, Flow::received),
+            goal: self.goal,
+            updates: flow.and_then(Flow::updates).unwrap_or(0).into(),
+            injected: counts.resent + counts.rereceived,
         }
     }
 
