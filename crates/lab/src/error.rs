@@ -60,6 +60,9 @@ pub enum LabError {
         #[source]
         source: io::Error,
     },
+    /// `stack.timer_phase` asks for what only root may know.
+    #[error("cannot read the kernel's tick counter, which `stack.timer_phase` needs")]
+    Ticks(#[source] io::Error),
     /// The emulator broke down.
     #[error("the emulated link broke down")]
     Emulator(#[source] io::Error),
@@ -95,6 +98,7 @@ impl LabError {
             self,
             Self::Namespace(_)
                 | Self::Tun(_)
+                | Self::Ticks(_)
                 | Self::Option(
                     SocketError::NoSuchCongestionControl { .. }
                         | SocketError::CongestionControlNotAllowed { .. }

@@ -126,6 +126,45 @@ impl Kind {
         }
     }
 
+    /// A value with its unit, such as `25 ms`, in base units; `None` if `text` is not a quantity of
+    /// this kind. Whether it is in range is not looked at.
+    #[must_use]
+    pub fn quantity(&self, text: &str) -> Option<u64> {
+        match self {
+            Self::Duration(..) | Self::DurationOrOff(..) => DURATION.parse(text).ok(),
+            Self::Rate(..) => RATE.parse(text).ok(),
+            Self::Size(..) => SIZE.parse(text).ok(),
+            _ => None,
+        }
+    }
+
+    /// Writes `value` base units with a unit; whole numbers have none. `None` if this kind is not
+    /// a quantity or a whole number.
+    #[must_use]
+    pub fn write(&self, value: u64) -> Option<String> {
+        match self {
+            Self::Duration(..) | Self::DurationOrOff(..) => Some(DURATION.format(value)),
+            Self::Rate(..) => Some(RATE.format(value)),
+            Self::Size(..) => Some(SIZE.format(value)),
+            Self::Integer(..) => Some(value.to_string()),
+            _ => None,
+        }
+    }
+
+    /// Least and greatest value in base units, both allowed; `None` if this kind is not a quantity
+    /// or a whole number.
+    #[must_use]
+    pub fn bounds(&self) -> Option<(u64, u64)> {
+        match *self {
+            Self::Duration(low, high)
+            | Self::DurationOrOff(low, high)
+            | Self::Rate(low, high)
+            | Self::Size(low, high)
+            | Self::Integer(low, high) => Some((low, high)),
+            _ => None,
+        }
+    }
+
     /// The units in which it is written; empty if it has none.
     #[must_use]
     pub fn units(&self) -> String {
@@ -259,6 +298,7 @@ pub(crate) static STACK: Section = Section {
         &stack::CONGESTION,
         &stack::SACK,
         &stack::TIMESTAMPS,
+        &stack::TIMER_PHASE,
         &stack::RECEIVE_BUFFER,
         &stack::IP,
         &stack::MOBILE,
@@ -363,3 +403,15 @@ pub(crate) static HOP_OUTAGES: Section = Section {
     is_list: false,
     keys: OUTAGES.keys,
 };
+
+/// The key at a dotted path, such as `link.outages.up`.
+#[must_use]
+pub fn find(path: &str) -> Option<&'static Key> {
+    let (section, name) = match path.rsplit_once('.') {
+        Some(("", _)) => return None,
+        Some(parts) => parts,
+        None => ("", path),
+    };
+    let section = SECTIONS.iter().find(|known| known.name == section)?;
+    section.keys.iter().copied().find(|key| key.name == name)
+}

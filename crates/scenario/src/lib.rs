@@ -45,7 +45,8 @@ mod topology;
 
 pub use measure::Framing;
 pub use mechanism::Mechanism;
-pub use problem::{Problem, ScenarioError};
+pub use problem::{Problem, ScenarioError, Source};
+pub use read::document::{Change, Document};
 pub use scenario::{
     CommandLine, Commands, Compare, Congestion, Direction, HostStack, IpVersion, LinkSettings,
     Outlast, ProcessKind, Profile, Run, Scenario, Stack, Workload, WorkloadKind,

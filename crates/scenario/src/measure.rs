@@ -1,6 +1,6 @@
 //! What a scenario asks of its link, and what a run made of it.
 
-use crate::scenario::{IpVersion, LinkSettings, Scenario, Workload};
+use crate::scenario::{Direction, IpVersion, LinkSettings, Scenario, Stack, Workload};
 use outlast_core::time::Duration;
 use outlast_core::units::ByteCount;
 use outlast_link::{Ideal, LinkConfig, OutageProcess, Way};
@@ -64,6 +64,30 @@ impl LinkSettings {
 }
 
 impl Scenario {
+    /// From the mobile's first segment to the first byte of payload, if nothing is lost: whoever
+    /// opens writes at once, whoever is opened to writes when the handshake is over.
+    #[must_use]
+    pub fn handshake(&self) -> Duration {
+        let (down, up) = (self.link.downlink.delay, self.link.uplink.delay);
+        match self.workload {
+            Workload::Bulk {
+                direction: Direction::Download,
+                ..
+            } => up + down + up,
+            _ => up + down,
+        }
+    }
+
+    /// Where the hosts' timer wheels are to stand `before` the first byte of payload is sent;
+    /// `None` if that is left to chance.
+    #[must_use]
+    pub fn timer_phase_before(&self, before: Duration) -> Option<Duration> {
+        let turn = Stack::TIMER_TURN.as_nanos();
+        let phase = self.stack.timer_phase?.as_nanos() % turn;
+        let phase = (phase + turn - before.as_nanos() % turn) % turn;
+        Some(Duration::from_nanos(u64::try_from(phase).unwrap_or(0)))
+    }
+
     /// The link of run `index`, counted from zero.
     #[must_use]
     pub fn link_config(&self, index: u32) -> LinkConfig {

@@ -201,6 +201,9 @@ pub struct Stack {
     pub sack: Option<bool>,
     /// Timestamps (RFC 7323).
     pub timestamps: Option<bool>,
+    /// Where the hosts' timer wheels stand in their turn of [`Self::TIMER_TURN`] when the first
+    /// byte of payload is sent.
+    pub timer_phase: Option<Duration>,
     /// What a host offers to take before it is read; the simulator only. `None` is the profile's.
     pub receive_buffer: Option<ByteCount>,
     /// Network protocol.
@@ -221,6 +224,10 @@ pub struct HostStack {
 }
 
 impl Stack {
+    /// After this time the kernel's timer wheel stands as before, as far as timeouts of up to two
+    /// minutes are concerned.
+    pub const TIMER_TURN: Duration = Duration::from_millis(4_096);
+
     /// The lab's congestion control where the file names none.
     pub const LAB_CONGESTION: Congestion = Congestion::Cubic;
 }

@@ -27,6 +27,7 @@ pub(crate) fn setup(scenario: &Scenario, index: u32) -> Result<Setup, SimError> 
             ScenarioIp::V6 => IpVersion::V6,
         },
         mtu: u16::try_from(scenario.link.mtu).unwrap_or(u16::MAX),
+        clock_phases: clock_phases(scenario),
         deadline: scenario.run.deadline,
         ..Setup::new(scenario.link_config(index))
     })
@@ -62,6 +63,7 @@ fn stack(
         congestion,
         sack,
         timestamps,
+        timer_phase: _,
         receive_buffer,
         ip: _,
         mobile: _,
@@ -213,4 +215,11 @@ fn source(traffic: &Traffic) -> TrafficSetup {
         begin: traffic.begin,
         end: traffic.end,
     }
+}
+
+/// Where both hosts' tick counters stand at the beginning, if the scenario says where they stand
+/// when the first byte of payload is sent.
+fn clock_phases(scenario: &Scenario) -> Option<[Duration; 2]> {
+    let at_opening = scenario.timer_phase_before(scenario.handshake())?;
+    Some([at_opening; 2])
 }

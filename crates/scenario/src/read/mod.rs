@@ -1,5 +1,6 @@
 //! From the text of a scenario file to a [`Scenario`].
 
+pub(crate) mod document;
 mod link;
 mod outages;
 mod stack;
@@ -30,17 +31,8 @@ impl Scenario {
     ///
     /// Everything that is wrong with it, as far as that can be told at once.
     pub fn load(path: &Path) -> Result<Self, ScenarioError> {
-        let name = path.display().to_string();
-        let source = read_source(path, name, MAX_SCENARIO_BYTES)
-            .map_err(|problem| ScenarioError::new(vec![*problem]))?;
-        let directory = match path.parent() {
-            Some(parent) if !parent.as_os_str().is_empty() => parent,
-            _ => Path::new("."),
-        };
-        let stem = path
-            .file_stem()
-            .map(|stem| stem.to_string_lossy().into_owned());
-        read(source, directory, &stem.unwrap_or_default())
+        let source = load(path)?;
+        read(source, directory_of(path), &stem_of(path))
     }
 
     /// Reads a scenario from `text`. Messages call it `name`; relative paths in it count from
@@ -50,21 +42,39 @@ impl Scenario {
     ///
     /// As [`load`](Self::load).
     pub fn parse(text: &str, name: &str, directory: &Path) -> Result<Self, ScenarioError> {
-        let stem = Path::new(name)
-            .file_stem()
-            .map(|stem| stem.to_string_lossy().into_owned());
         let source = Source {
             name: name.to_owned(),
             text: text.to_owned(),
         };
-        read(source, directory, &stem.unwrap_or_default())
+        read(source, directory, &stem_of(Path::new(name)))
     }
+}
+
+/// Reads the text of a scenario file.
+fn load(path: &Path) -> Result<Source, ScenarioError> {
+    read_source(path, path.display().to_string(), MAX_SCENARIO_BYTES)
+        .map_err(|problem| ScenarioError::new(vec![*problem]))
+}
+
+/// From where relative paths in the file at `path` count.
+fn directory_of(path: &Path) -> &Path {
+    match path.parent() {
+        Some(parent) if !parent.as_os_str().is_empty() => parent,
+        _ => Path::new("."),
+    }
+}
+
+/// The name of a scenario that gives itself none.
+fn stem_of(path: &Path) -> String {
+    path.file_stem()
+        .map(|stem| stem.to_string_lossy().into_owned())
+        .unwrap_or_default()
 }
 
 fn read(source: Source, directory: &Path, stem: &str) -> Result<Scenario, ScenarioError> {
     let source = Arc::new(source);
     let (document, syntax_errors) = toml::de::DeTable::parse_recoverable(&source.text);
-    let problems = Problems::new(source.clone());
+    let problems = Problems::new(source.clone(), None);
     let scenario = scenario(
         &Reader::top(&keys::TOP, document.get_ref(), &problems),
         directory,

@@ -25,6 +25,7 @@ pub(super) fn stack(stack: &Reader<'_>) -> Stack {
             .and_then(Congestion::from_name),
         sack: stack.switch(&keys::stack::SACK),
         timestamps: stack.switch(&keys::stack::TIMESTAMPS),
+        timer_phase: duration(stack, &keys::stack::TIMER_PHASE),
         receive_buffer: stack.quantity(&keys::stack::RECEIVE_BUFFER).map(ByteCount),
         ip: stack
             .choice(&keys::stack::IP)

@@ -47,6 +47,7 @@ fn the_shortest_scenario_takes_every_default() {
             congestion: None,
             sack: None,
             timestamps: None,
+            timer_phase: None,
             receive_buffer: None,
             ip: IpVersion::V4,
             mobile: HostStack::default(),
@@ -231,7 +232,7 @@ fn commands_are_texts_or_lists() {
 fn the_stack_takes_its_keys() {
     let stack = scenario(&with(
         "[stack]\nprofile = \"bsd-4.3-tahoe\"\nretries = 9\ncongestion = \"reno\"\nsack = false\n\
-         timestamps = false\nip = \"ipv6\"\nreceive_buffer = \"18824 B\"\n\
+         timestamps = false\ntimer_phase = \"1.5 s\"\nip = \"ipv6\"\nreceive_buffer = \"18824 B\"\n\
          [stack.mobile]\nprofile = \"linux-2.2\"\n\
          [stack.fixed]\nprofile = \"aix-4.3\"\nreceive_buffer = \"64 KiB\"",
     ))
@@ -242,6 +243,7 @@ fn the_stack_takes_its_keys() {
         congestion: Some(Congestion::Reno),
         sack: Some(false),
         timestamps: Some(false),
+        timer_phase: Some(Duration::from_millis(1_500)),
         receive_buffer: Some(ByteCount(18_824)),
         ip: IpVersion::V6,
         mobile: HostStack {
