@@ -133,7 +133,8 @@ impl Lab {
             link: self.scenario.link_config(self.index),
             mechanisms: self.mechanisms,
             tuns,
-            observer: Observer::new(trace, capture, Arc::clone(status)),
+            trace,
+            observer: Observer::new(capture, Arc::clone(status)),
             deadline: self.scenario.run.deadline,
             stop: Arc::clone(stop),
         };

@@ -202,6 +202,12 @@ impl<W: Watch> Path<W> {
         self.observer.counts
     }
 
+    /// What happened to each packet so far, if that was asked for.
+    #[must_use]
+    pub fn trace(&self) -> Option<&Trace> {
+        self.observer.trace.as_ref()
+    }
+
     /// The one who watches.
     #[must_use]
     pub fn watch(&self) -> &W {
