@@ -193,6 +193,16 @@ impl Flow {
         is_news
     }
 
+    /// Payload bytes that its receiver has.
+    pub(crate) fn received(&self) -> u64 {
+        self.ends[self.receiver.index()].received
+    }
+
+    /// Updates that the mobile saw; `None` unless interactive.
+    pub(crate) fn updates(&self) -> Option<u32> {
+        self.application.updates()
+    }
+
     /// The flow's place in the setup.
     pub(crate) fn number(&self) -> usize {
         self.number
@@ -206,7 +216,10 @@ impl Flow {
     }
 
     pub(crate) fn link_up(&mut self, now: Instant) {
-        self.returns.link_up(now);
+        // Other flows may go on.
+        if self.ended.is_none() {
+            self.returns.link_up(now);
+        }
     }
 
     pub(crate) fn outcome(&self, now: Instant) -> FlowOutcome {
