@@ -318,6 +318,9 @@ impl Sheet<'_> {
                 return None;
             }
         };
+        if leaf.value.get_ref().is_table() {
+            axis.label_computed();
+        }
         (!axis.values.is_empty()).then_some(axis)
     }
 

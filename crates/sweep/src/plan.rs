@@ -275,11 +275,7 @@ impl Plan {
     #[must_use]
     pub fn labels(&self, cell: u64) -> Vec<String> {
         let values = self.values(cell).into_iter();
-        let label = |(axis, value): (&Axis, &Value)| match &value.datum {
-            Datum::Missing => value.toml.trim_matches(['"', '\'']).to_owned(),
-            datum => axis.column().show(datum),
-        };
-        values.map(label).collect()
+        values.map(|(_, value)| value.label.clone()).collect()
     }
 
     pub(crate) fn describe_cell(&self, cell: u64) -> Vec<String> {

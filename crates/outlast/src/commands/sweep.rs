@@ -8,8 +8,9 @@ use anyhow::{Context, anyhow};
 use outlast_linux::clock;
 use outlast_linux::signal::Termination;
 use outlast_linux::waker::Waker;
+use outlast_report::table::{Table, TextStyle};
 use outlast_sweep::output::{self, OutputError};
-use outlast_sweep::{CellSummary, Journal, JournalError, Next, Plan, Workers, table};
+use outlast_sweep::{CellSummary, Journal, JournalError, Next, Plan, Width, Workers, table};
 use serde::Serialize;
 use std::io::{self, BufWriter, ErrorKind, Stdout, Write};
 use std::num::NonZero;
@@ -20,7 +21,9 @@ use std::time::Duration;
 
 /// A table in a terminal has no more rows.
 const MOST_ROWS: u64 = 60;
-/// How often progress is shown while no run ends.
+/// Before that nothing is said of the time left.
+const FIRST_ESTIMATE: Duration = Duration::from_millis(200);
+/// How often progress is shown.
 const TICK: Duration = Duration::from_millis(100);
 
 #[derive(Debug, clap::Args)]
@@ -161,9 +164,12 @@ fn collect(
     }
 }
 
-/// How long `left` runs take if `done` took `time`. The runs come in an order that makes those done
+/// How long `left` runs take if `done` took `time`; `None` if that cannot be told yet. The runs come in an order that makes those done
 /// a sample of all.
 fn left(done: u64, left: u64, time: Duration) -> Option<Duration> {
+    if time < FIRST_ESTIMATE {
+        return None;
+    }
     #[expect(clippy::cast_precision_loss, reason = "an estimate")]
     let share = left as f64 / done as f64;
     Duration::try_from_secs_f64(time.as_secs_f64() * share).ok()
@@ -236,12 +242,15 @@ impl Summary {
 }
 
 fn show(plan: &Plan, cells: &[CellSummary], arguments: &Arguments) -> Result<(), Failure> {
-    let mut table = table(plan, cells);
+    let mut fitting = table(plan, cells, Width::Wide);
+    if terminal::table_width().is_some_and(|width| !fits(&fitting, width)) {
+        fitting = table(plan, cells, Width::Narrow);
+    }
     let hidden = plan.cells() - cells.len() as u64;
     if hidden > 0 {
-        table.note(format!("{hidden} more cells are in cells.csv."));
+        fitting.note(format!("{hidden} more cells are in cells.csv."));
     }
-    terminal::print_table(&table)?;
+    terminal::print_table(&fitting)?;
     let mut names = vec![output::RUNS, output::CELLS];
     if arguments.outages {
         names.push(output::OUTAGES);
@@ -255,6 +264,17 @@ fn show(plan: &Plan, cells: &[CellSummary], arguments: &Arguments) -> Result<(),
         names.join(", "),
         directory.display()
     ))
+}
+
+/// Whether a table can be shown in `width` columns.
+fn fits(table: &Table, width: usize) -> bool {
+    let style = TextStyle {
+        width: Some(width),
+        ..TextStyle::default()
+    };
+    let text = table.to_text(&style);
+    text.lines()
+        .all(|line| console::measure_text_width(line) <= width)
 }
 
 /// How the JSON document begins.

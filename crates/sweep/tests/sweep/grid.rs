@@ -152,6 +152,31 @@ fn ranges_are_even_and_hold_their_ends() {
 }
 
 #[test]
+fn labels_are_as_written_or_as_short_as_they_can_be() {
+    let of = |axis: &str| {
+        let plan = plan(&format!("[sweep.grid]\n{axis}\n"));
+        let labels = (0..plan.cells()).map(|cell| plan.labels(cell).concat());
+        labels.collect::<Vec<_>>()
+    };
+    assert_eq!(
+        of("\"link.rate\" = [\"1000 kbit/s\", 'unlimited']"),
+        ["1000 kbit/s", "unlimited"]
+    );
+    assert_eq!(
+        of("\"link.delay\" = { from = \"1 s\", to = \"30 s\", count = 4, scale = \"log\" }"),
+        ["1 s", "3.11 s", "9.65 s", "30 s"]
+    );
+    assert_eq!(
+        of("\"link.delay\" = { from = \"1000 ms\", to = \"1002 ms\", step = \"1 ms\" }"),
+        ["1 s", "1.001 s", "1.002 s"]
+    );
+    assert_eq!(
+        of("\"link.queue\" = { from = 9999, to = 10001, step = 1 }"),
+        ["9999", "10000", "10001"]
+    );
+}
+
+#[test]
 fn columns_name_their_unit() {
     let plan = plan(
         "[sweep.grid]\n\"link.rate\" = [\"1 Mbit/s\"]\n\"workload.bytes\" = [\"1 kB\"]\n\

@@ -3,7 +3,7 @@
 use crate::fixture::{Place, plan};
 use insta::assert_snapshot;
 use outlast_report::table::TextStyle;
-use outlast_sweep::{CellSummary, Datum};
+use outlast_sweep::{CellSummary, Datum, Width};
 use parquet::file::reader::{FileReader, SerializedFileReader};
 use parquet::record::Field;
 use std::fs::File;
@@ -179,8 +179,10 @@ fn the_table_for_readers() {
             ..summary()
         },
     ];
-    let table = outlast_sweep::table(&plan, &cells);
-    assert_snapshot!(table.to_text(&TextStyle::default()));
+    for width in [Width::Wide, Width::Narrow] {
+        let table = outlast_sweep::table(&plan, &cells, width);
+        assert_snapshot!(table.to_text(&TextStyle::default()));
+    }
 }
 
 #[test]
