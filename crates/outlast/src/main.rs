@@ -2,6 +2,7 @@
 
 mod cli;
 mod commands;
+mod daemon;
 mod failure;
 mod labs;
 mod markdown;
@@ -30,6 +31,9 @@ fn dispatch(cli: Cli) -> Result<(), Failure> {
         Command::Sim(arguments) => commands::sim::run(&arguments),
         Command::Sweep(arguments) => commands::sweep::run(&arguments),
         Command::Papers(arguments) => commands::papers::run(&arguments),
+        Command::Run(arguments) => commands::run::run(&arguments),
+        Command::Status(arguments) => commands::status::run(&arguments),
+        Command::Notify(arguments) => commands::notify::run(&arguments),
         Command::Doctor(arguments) => commands::doctor::run(&arguments),
         Command::Completions(arguments) => commands::completions::run(&arguments),
     }

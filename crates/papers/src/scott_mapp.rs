@@ -78,7 +78,7 @@ const LAB: Testbed = Testbed::Lab;
 const SIM: Testbed = Testbed::OF_THE_PAPER;
 
 fn method(bed: Testbed, extent: Extent) -> Vec<String> {
-    let mut paragraphs = vec![channel::method()];
+    let mut paragraphs = vec![channel::method(bed)];
     paragraphs.extend(bed.method(extent));
     paragraphs.push(
         "Every series meets the same outages: a trial has the same seed in all of them. Levels 1 \

@@ -41,6 +41,7 @@ mod read;
 mod reader;
 pub mod result;
 mod scenario;
+mod topology;
 
 pub use measure::Framing;
 pub use mechanism::Mechanism;
@@ -50,3 +51,4 @@ pub use scenario::{
     CommandLine, Commands, Compare, Congestion, Direction, HostStack, IpVersion, LinkSettings,
     Outlast, ProcessKind, Profile, Run, Scenario, Stack, Workload, WorkloadKind,
 };
+pub use topology::{Flow, Hop, Pattern, PatternKind, Traffic};

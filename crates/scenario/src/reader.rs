@@ -122,6 +122,28 @@ impl<'d> Reader<'d> {
         Self::new(section, at, table, self.problems)
     }
 
+    /// The tables under `key`, in their order.
+    pub(crate) fn tables(&self, key: &'static Key, section: &'static Section) -> Vec<Self> {
+        let Some((_, value)) = self.entry(key) else {
+            return Vec::new();
+        };
+        let Some(list) = value.get_ref().as_array() else {
+            self.wrong_kind(key, value);
+            return Vec::new();
+        };
+        let mut readers = Vec::new();
+        for element in list {
+            match element.get_ref().as_table() {
+                Some(table) => {
+                    let reader = Self::new(section, element.span(), Some(table), self.problems);
+                    readers.push(reader);
+                }
+                None => self.wrong_kind(key, element),
+            }
+        }
+        readers
+    }
+
     fn new(
         section: &'static Section,
         at: Range<usize>,
@@ -137,6 +159,11 @@ impl<'d> Reader<'d> {
         };
         reader.guessed = reader.refuse_unknown_keys();
         reader
+    }
+
+    /// Where the table begins.
+    pub(crate) fn span(&self) -> Range<usize> {
+        self.at.clone()
     }
 
     pub(crate) fn is_present(&self) -> bool {
@@ -159,10 +186,10 @@ impl<'d> Reader<'d> {
         if !self.is_present() || self.guessed.contains(&key.name) {
             return;
         }
-        let name = self.section.name;
+        let header = self.section.header();
         let message = match why {
-            "" => format!("`[{name}]` has no `{}`", key.name),
-            why => format!("`[{name}]` has no `{}`, which {why} needs", key.name),
+            "" => format!("`{header}` has no `{}`", key.name),
+            why => format!("`{header}` has no `{}`, which {why} needs", key.name),
         };
         let remedy = format!("add {}", right(key));
         self.problems.note_absence(self.at.clone(), message, remedy);
@@ -399,7 +426,7 @@ impl<'d> Reader<'d> {
             }
             let (place, allowed) = match self.section.name {
                 "" => ("the top of a scenario file".to_owned(), "there"),
-                section => (format!("`[{section}]`"), "in this table"),
+                _ => (format!("`{}`", self.section.header()), "in this table"),
             };
             let nearest = nearest(written, &known);
             guessed.extend(nearest);
@@ -447,6 +474,7 @@ impl<'d> Reader<'d> {
         };
         let remedy = match key.kind {
             Kind::Table => format!("open a table with a line `[{}]`", key.name),
+            Kind::Tables => format!("open each table with a line `[[{}]]`", key.name),
             _ => format!("write {}", right(key)),
         };
         self.note(
@@ -538,7 +566,7 @@ fn right(key: &Key) -> String {
     let example = example(key);
     match key.kind {
         Kind::Switch => format!("`{0} = true` or `{0} = false`", key.name),
-        Kind::Text | Kind::File | Kind::Command | Kind::Table => example,
+        Kind::Text | Kind::File | Kind::Command | Kind::Table | Kind::Tables => example,
         Kind::Choice(_) => format!("{example}; values are {}", key.kind.range()),
         _ => format!("{example}; allowed is {}", key.kind.range()),
     }

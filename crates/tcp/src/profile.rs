@@ -87,8 +87,8 @@ pub enum RttModel {
         /// Bits that the estimate keeps beyond those of the gains: 2 in FreeBSD, else none.
         fraction: u8,
     },
-    /// Linux up to 2.2: a quarter more than SRTT plus a mean deviation, and more for small
-    /// windows.
+    /// Linux up to 2.2: a quarter more than SRTT plus four deviations, and more for small
+    /// windows; samples and estimates are whole ticks.
     Linux22,
     /// Linux since 2.4: the deviation never counts less than the minimum RTO, and decays once
     /// per round trip; samples are in units of `unit`.

@@ -112,6 +112,7 @@ fn mechanism() -> impl Strategy<Value = PathMechanismKind> {
         3 => Just(PathMechanismKind::Hold),
         1 => Just(PathMechanismKind::RetransmissionCache),
         2 => Just(PathMechanismKind::ZeroWindowAck),
+        2 => Just(PathMechanismKind::AcknowledgeAhead),
     ]
 }
 

@@ -98,6 +98,22 @@ fn a_cached_retransmission_wakes_the_sender_whose_first_timeout_was_over() {
 }
 
 #[test]
+fn what_is_acknowledged_ahead_never_times_out() {
+    for congestion in [Congestion::Cubic, Congestion::Reno, Congestion::Bbr] {
+        for seconds in [1, 10, 60] {
+            let length = Duration::from_secs(seconds);
+            let run = |mechanism| transfer(mechanism, congestion, Way::ToMobile, length);
+            let control = run(PathMechanismKind::None);
+            let ahead = run(PathMechanismKind::AcknowledgeAhead);
+            let case = (congestion, seconds);
+            assert!(control.flows[0].sender().timeouts >= 1, "{case:?}");
+            assert_eq!(ahead.flows[0].sender().timeouts, 0, "{case:?}");
+            assert!(resumed(&ahead.flows[0]) <= 2 * DELAY, "{case:?}");
+        }
+    }
+}
+
+#[test]
 fn a_closed_window_spares_an_old_sender_its_timeouts() {
     let run = |mechanism| {
         let mut link = link();

@@ -1,9 +1,10 @@
 //! The paper's channel (section 5.1): two states, each lasting evenly between half and one and a half
 //! of its mean; mean connected time 0.5 s, mean disconnected time for the availability wanted.
 //!
-//! The testbed was one machine whose packets went through a user-level program. Its rate and delay
-//! are not stated; here the link has 10 Mbit/s, 1 ms each way and room for 75 packets, so that it
-//! is short compared with every outage, as the original must have been.
+//! The testbed was one machine whose packets went through a user-level program. Its rate is not
+//! stated; here the link has 10 Mbit/s and room for 75 packets. It had no propagation delay, and
+//! has none in the simulator; the lab's link has 1 ms each way, which is short compared with every
+//! outage.
 
 use super::testbed::Testbed;
 use crate::experiment::Extent;
@@ -13,8 +14,6 @@ use outlast_scenario::{Congestion, Direction, IpVersion, Mechanism};
 
 /// Rate of the link.
 pub const RATE_MBIT_PER_S: u32 = 10;
-/// One-way delay.
-pub const DELAY: Duration = Duration::from_millis(1);
 /// Packets that may wait.
 pub const QUEUE: u32 = 75;
 /// Mean connected time.
@@ -49,17 +48,23 @@ pub fn transfer(bed: Testbed, extent: Extent, mechanism: Mechanism, percent: u32
     Setting {
         seed: u64::from(percent) * 100,
         deadline: bed.deadline(extent, percent),
-        ..over(name, outages(percent), task, mechanism)
+        ..over(bed, name, outages(percent), task, mechanism)
     }
 }
 
 /// `task` over the channel with `outages`, with `mechanism` at both ends.
 #[must_use]
-pub fn over(name: String, outages: Outages, task: Task, mechanism: Mechanism) -> Setting {
+pub fn over(
+    bed: Testbed,
+    name: String,
+    outages: Outages,
+    task: Task,
+    mechanism: Mechanism,
+) -> Setting {
     Setting {
         name,
         rate_mbit_per_s: RATE_MBIT_PER_S,
-        delay: DELAY,
+        delay: bed.delay(),
         queue: QUEUE,
         outages,
         task,
@@ -74,13 +79,13 @@ pub fn over(name: String, outages: Outages, task: Task, mechanism: Mechanism) ->
 }
 
 /// The channel in words.
-pub(super) fn method() -> String {
+pub(super) fn method(bed: Testbed) -> String {
     format!(
         "The channel is the paper's (section 5.1): connected for 0.5 s on average, disconnected for \
          as long as the availability demands, each period evenly between half and one and a half of \
-         its mean. Rate and delay of the paper's testbed, one machine with a user-level link, are \
-         not stated; here they are {RATE_MBIT_PER_S} Mbit/s and {} ms each way, with room for \
+         its mean. The rate of the paper's testbed, one machine with a user-level link, is not \
+         stated; here it is {RATE_MBIT_PER_S} Mbit/s, with {} ms of delay each way and room for \
          {QUEUE} packets.",
-        DELAY.as_millis(),
+        bed.delay().as_millis(),
     )
 }

@@ -39,7 +39,7 @@ pub fn jobs(bed: Testbed, extent: Extent) -> Vec<Job> {
     let mut jobs = Vec::new();
     for &percent in availabilities(extent) {
         for mechanism in SERIES {
-            let setting = setting(extent, mechanism, percent);
+            let setting = setting(bed, extent, mechanism, percent);
             let cell = cell(bed, mechanism, percent);
             let tests = extent.choose(2, 10);
             jobs.extend((0..tests).map(|test| bed.job(cell.clone(), &setting, test)));
@@ -48,7 +48,7 @@ pub fn jobs(bed: Testbed, extent: Extent) -> Vec<Job> {
     jobs
 }
 
-fn setting(extent: Extent, mechanism: Mechanism, percent: u32) -> Setting {
+fn setting(bed: Testbed, extent: Extent, mechanism: Mechanism, percent: u32) -> Setting {
     let outages = match percent {
         100 => Outages::None,
         _ => Outages::Uniform {
@@ -66,7 +66,7 @@ fn setting(extent: Extent, mechanism: Mechanism, percent: u32) -> Setting {
         rate_mbit_per_s: 1,
         seed: u64::from(percent) * 100,
         deadline: duration + Duration::from_secs(10),
-        ..channel::over(name, outages, task, mechanism)
+        ..channel::over(bed, name, outages, task, mechanism)
     }
 }
 

@@ -42,6 +42,20 @@ impl Testbed {
         }
     }
 
+    /// One-way delay of the link.
+    ///
+    /// The paper's link had none, and it matters: on a link with delay, what is on its way when the
+    /// link goes down arrives, but is not acknowledged; a receiver that re-receives an old segment
+    /// then answers with an ACK that is news to the sender, so that levels 1 and 2 work better than
+    /// the paper says.
+    #[must_use]
+    pub fn delay(self) -> Duration {
+        match self {
+            Self::Lab => Duration::from_millis(1),
+            Self::Sim(_) => Duration::ZERO,
+        }
+    }
+
     /// The name of the cell that is called `cell` in the lab.
     #[must_use]
     pub fn cell(self, cell: String) -> String {

@@ -20,8 +20,8 @@ use outlast_report::table::{Cell, Column, Table, Tone};
 use outlast_report::unit::Unit;
 use outlast_scenario::{Direction, Mechanism};
 
-/// What counts as "immediately" after the link's return: the round trip is a fiftieth of it, and
-/// the shortest retransmission timeout of Linux twice as long.
+/// What counts as "immediately" after the link's return: the round trip is at most a fiftieth of it,
+/// and the shortest retransmission timeout of Linux twice as long.
 pub const IMMEDIATELY_S: f64 = 0.1;
 
 /// How long each trace is.
@@ -34,7 +34,7 @@ const DRAWN_S: (f64, f64) = (0.3, 2.4);
 /// The runs of a level; the first one is drawn.
 #[must_use]
 pub fn jobs(bed: Testbed, extent: Extent, mechanism: Mechanism) -> Vec<Job> {
-    let setting = setting(mechanism);
+    let setting = setting(bed, mechanism);
     let run = |index| {
         let watch = if index == 0 {
             Watch::Packets
@@ -47,7 +47,7 @@ pub fn jobs(bed: Testbed, extent: Extent, mechanism: Mechanism) -> Vec<Job> {
     (0..extent.choose(2, 10)).map(run).collect()
 }
 
-fn setting(mechanism: Mechanism) -> Setting {
+fn setting(bed: Testbed, mechanism: Mechanism) -> Setting {
     let outages = Outages::Uniform {
         up: Duration::from_secs(3),
         down: DOWN,
@@ -60,7 +60,7 @@ fn setting(mechanism: Mechanism) -> Setting {
     let name = format!("trace, {mechanism}");
     Setting {
         deadline: LENGTH,
-        ..channel::over(name, outages, task, mechanism)
+        ..channel::over(bed, name, outages, task, mechanism)
     }
 }
 

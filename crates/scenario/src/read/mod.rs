@@ -5,6 +5,7 @@ mod link;
 mod outages;
 mod stack;
 mod syntax;
+mod topology;
 mod workload;
 
 use crate::keys;
@@ -101,17 +102,23 @@ fn scenario(top: &Reader<'_>, directory: &Path, stem: &str) -> Scenario {
     let run = top.table(&keys::top::RUN, &keys::RUN);
     top.missing_table(&keys::top::LINK, "`rate` and `delay`");
     top.missing_table(&keys::top::WORKLOAD, "`kind` and what that needs");
+    let settings = link::link(&link, directory);
+    let (mtu, tcp, limits) = (settings.mtu, stack::stack(&stack), read_run(&run));
+    let hops = topology::hops(top, mtu, directory);
     let scenario = Scenario {
         name,
         directory: directory.to_owned(),
-        link: link::link(&link, directory),
+        link: settings,
         workload: workload::workload(&workload, directory),
-        stack: stack::stack(&stack),
+        stack: tcp,
         outlast: stack::outlast(&outlast),
-        run: read_run(&run),
+        run: limits,
+        flows: topology::flows(top, &tcp, (limits.deadline, &run), directory),
+        traffic: topology::traffic(top, mtu, hops.len()),
+        hops,
     };
     check_mtu(&scenario, &link, &stack);
-    check_duration(&scenario, &workload, &run);
+    check_duration(&scenario.workload, limits.deadline, &workload, &run);
     scenario
 }
 
@@ -145,18 +152,19 @@ fn check_mtu(scenario: &Scenario, link: &Reader<'_>, stack: &Reader<'_>) {
     }
 }
 
-fn check_duration(scenario: &Scenario, workload: &Reader<'_>, run: &Reader<'_>) {
-    let Workload::Interactive { duration, .. } = scenario.workload else {
+/// Notes a workload, read by `reader`, that goes on after the deadline of `run`.
+fn check_duration(workload: &Workload, deadline: Duration, reader: &Reader<'_>, run: &Reader<'_>) {
+    let &Workload::Interactive { duration, .. } = workload else {
         return;
     };
-    if duration <= scenario.run.deadline {
+    if duration <= deadline {
         return;
     }
-    let at_workload = workload.span_of(&keys::workload::DURATION);
+    let at_workload = reader.span_of(&keys::workload::DURATION);
     if let Some(span) = at_workload.or_else(|| run.span_of(&keys::run::DEADLINE)) {
         let written = crate::quantity::format_duration;
-        let (duration, deadline) = (written(duration), written(scenario.run.deadline));
-        workload.note(
+        let (duration, deadline) = (written(duration), written(deadline));
+        reader.note(
             span,
             format!("`duration = \"{duration}\"` ends after `deadline = \"{deadline}\"`"),
             "would never complete",

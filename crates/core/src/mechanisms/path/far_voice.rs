@@ -30,15 +30,19 @@ impl FarVoice {
     /// An acknowledgement of the near host's `segment` and everything before it, that closes the
     /// window; `None` if `segment` is not TCP.
     pub(super) fn close_window(self, flow: &TcpFlow, segment: &Packet) -> Option<Packet> {
-        let ack = segment.tcp()?.seq + segment.sequence_len();
-        self.speak(flow, segment, TcpFlags::ACK, ack)
+        self.speak(flow, segment, TcpFlags::ACK, 0)
+    }
+
+    /// The same, with the window that the far host has offered beyond the segment.
+    pub(super) fn open_window(self, flow: &TcpFlow, segment: &Packet) -> Option<Packet> {
+        let end = segment.tcp()?.seq + segment.sequence_len();
+        self.speak(flow, segment, TcpFlags::ACK, flow.offered_beyond(end))
     }
 
     /// A reset of the connection to the near host, which has sent `segment` and was told that all
     /// of it has arrived. Its sequence number is the one expected next (RFC 5961, section 3.2).
     pub(super) fn reset_near(self, flow: &TcpFlow, segment: &Packet) -> Option<Packet> {
-        let ack = segment.tcp()?.seq + segment.sequence_len();
-        self.speak(flow, segment, TcpFlags::RST | TcpFlags::ACK, ack)
+        self.speak(flow, segment, TcpFlags::RST | TcpFlags::ACK, 0)
     }
 
     fn speak(
@@ -46,7 +50,7 @@ impl FarVoice {
         flow: &TcpFlow,
         segment: &Packet,
         flags: TcpFlags,
-        ack: SeqNumber,
+        window: u16,
     ) -> Option<Packet> {
         let tcp = segment.tcp()?;
         // What the near host echoes it has heard, be it before this gateway heard anything.
@@ -66,8 +70,9 @@ impl FarVoice {
             source_port: tcp.destination_port,
             destination_port: tcp.source_port,
             seq: flow.far.next,
-            ack,
+            ack: tcp.seq + segment.sequence_len(),
             flags,
+            window,
             options: TcpOptions {
                 timestamps: stamps,
                 ..TcpOptions::default()
