@@ -73,6 +73,27 @@ fn keys_may_be_written_in_three_ways() {
 }
 
 #[test]
+fn tables_of_a_list_are_numbered_from_one() {
+    let flow = "[[flows]]\nkind = \"bulk\"\nbytes = \"9 kB\"\n";
+    let plan = plan(&format!(
+        "{flow}{flow}[sweep.grid]\nflows.2.count = [3, 4]\n\"flows.1.bytes\" = [\"7 kB\"]\n"
+    ));
+    let names: Vec<_> = plan
+        .columns()
+        .into_iter()
+        .map(|column| column.name)
+        .collect();
+    assert_eq!(names, ["flows.2.count", "flows.1.bytes"]);
+    let run = Run {
+        cell: 1,
+        repetition: 0,
+    };
+    let scenario = plan.scenario(run).expect("sound");
+    let counts: Vec<_> = scenario.flows.iter().map(|flow| flow.count).collect();
+    assert_eq!(counts, [1, 4]);
+}
+
+#[test]
 fn zipped_keys_move_together() {
     let plan = plan(
         "[[sweep.zip]]\n\"link.rate\" = [\"1 Mbit/s\", \"10 Mbit/s\", \"unlimited\"]\n\
