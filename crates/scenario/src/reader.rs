@@ -6,9 +6,12 @@
 use crate::keys::{Key, Kind, Section};
 use crate::problem::{Problem, Source};
 use crate::quantity::{DURATION, Fault, RATE, SIZE, Units};
+use outlast_link::trace::Trace;
 use std::cell::RefCell;
+use std::collections::BTreeMap;
 use std::ops::Range;
-use std::sync::Arc;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
@@ -17,16 +20,61 @@ pub(crate) struct Problems {
     source: Arc<Source>,
     /// Who puts values into it. Places count through its text first.
     author: Option<Arc<Source>>,
+    traces: Arc<Traces>,
     list: RefCell<Vec<Problem>>,
 }
 
+/// The traces that were read, by their paths: whoever reads a scenario a thousand times reads them
+/// once, and finds them as they were.
+#[derive(Debug, Default)]
+pub(crate) struct Traces(Mutex<BTreeMap<PathBuf, Trace>>);
+
+impl Traces {
+    pub(crate) fn known(&self, path: &Path) -> Option<Trace> {
+        self.lock().get(path).cloned()
+    }
+
+    pub(crate) fn remember(&self, path: PathBuf, trace: &Trace) {
+        let _ = self.lock().insert(path, trace.clone());
+    }
+
+    /// All, in the order of their paths.
+    pub(crate) fn all(&self) -> Vec<Trace> {
+        self.lock().values().cloned().collect()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<PathBuf, Trace>> {
+        // Whoever panicked has inserted a trace or not.
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
 impl Problems {
-    pub(crate) fn new(source: Arc<Source>, author: Option<Arc<Source>>) -> Self {
+    pub(crate) fn new(source: Arc<Source>) -> Self {
         Self {
             source,
-            author,
+            author: None,
+            traces: Arc::default(),
             list: RefCell::default(),
         }
+    }
+
+    /// Of a file into which `author` puts values, and whose `traces` may be known.
+    pub(crate) fn of_changed(
+        source: Arc<Source>,
+        author: Arc<Source>,
+        traces: Arc<Traces>,
+    ) -> Self {
+        Self {
+            source,
+            author: Some(author),
+            traces,
+            list: RefCell::default(),
+        }
+    }
+
+    pub(crate) fn traces(&self) -> &Traces {
+        &self.traces
     }
 
     /// Where the file's own text begins among the places.

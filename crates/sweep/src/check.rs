@@ -1,5 +1,6 @@
 //! Checks every cell before anything is run, so that a mistake does not come to light after hours.
 
+use crate::axis::Axis;
 use crate::plan::{Drawn, Plan};
 use outlast_scenario::{Problem, Scenario, ScenarioError, Source};
 use outlast_sim::{SimError, Simulation};
@@ -125,22 +126,20 @@ fn simulable(plan: &Plan, cell: u64, scenario: &Scenario) -> Vec<Problem> {
 /// Where the value of the first of these keys is written that is: in the sweep, else in the
 /// scenario. Of a list of tables any will do.
 fn place(plan: &Plan, cell: u64, paths: &[&str]) -> (Arc<Source>, Range<usize>) {
-    let values = plan.values(cell);
-    let is_one = |path: &str| {
-        let words = path
-            .split('.')
-            .filter(|word| word.parse::<usize>().is_err());
-        paths.contains(&words.collect::<Vec<_>>().join(".").as_str())
+    let (values, top) = (plan.values(cell), plan.base().table());
+    let is_at = |axis: &Axis, path: &str| {
+        let words = axis.path.split('.');
+        let words = words.filter(|word| word.parse::<usize>().is_err());
+        words.eq(path.split('.'))
     };
-    let varied = values.iter().find(|(axis, _)| is_one(&axis.path));
-    match varied {
-        Some((_, value)) => (plan.author().source().clone(), value.at.clone()),
-        None => {
-            let top = plan.base().table();
-            let span = paths.iter().find_map(|path| find(&top, path));
-            (plan.base().source().clone(), span.unwrap_or(0..0))
-        }
-    }
+    let place = |path: &&str| {
+        let varied = values.iter().find(|(axis, _)| is_at(axis, path));
+        varied
+            .map(|(_, value)| (plan.author().source().clone(), value.at.clone()))
+            .or_else(|| Some((plan.base().source().clone(), find(&top, path)?)))
+    };
+    let somewhere = || (plan.base().source().clone(), 0..0);
+    paths.iter().find_map(place).unwrap_or_else(somewhere)
 }
 
 /// Where a table has the value of the key at `path`.

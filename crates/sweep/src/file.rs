@@ -334,7 +334,9 @@ impl Sheet<'_> {
             (_, "run.repeat") => Some("set `repeat` in `[sweep]`: each cell is run that often"),
             (_, "name") => Some("remove it: a name changes nothing"),
             _ => match key.kind {
-                Kind::Table | Kind::Tables => Some("vary its keys, such as `link.delay` or `flows.1.bytes`"),
+                Kind::Table | Kind::Tables => {
+                    Some("vary its keys, such as `link.delay` or `flows.1.bytes`")
+                }
                 Kind::Command => Some("remove it: programs run in the lab only"),
                 _ => None,
             },

@@ -3,8 +3,9 @@
 use super::{directory_of, load, scenario, stem_of, syntax};
 use crate::keys;
 use crate::problem::{ScenarioError, Source};
-use crate::reader::{Problems, Reader};
+use crate::reader::{Problems, Reader, Traces};
 use crate::scenario::Scenario;
+use outlast_link::trace::Trace;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -17,6 +18,7 @@ pub struct Document {
     source: Arc<Source>,
     directory: PathBuf,
     stem: String,
+    traces: Arc<Traces>,
 }
 
 /// A value that takes the place of what a scenario file says, or adds to it.
@@ -67,6 +69,7 @@ impl Document {
             source,
             directory: directory.to_owned(),
             stem,
+            traces: Arc::default(),
         })
     }
 
@@ -95,6 +98,13 @@ impl Document {
         table.into_inner()
     }
 
+    /// The traces that its scenarios have named so far, in the order of their paths. Each is read
+    /// once.
+    #[must_use]
+    pub fn traces(&self) -> Vec<Trace> {
+        self.traces.all()
+    }
+
     /// The scenario that this document describes once `author`, which may be the same document, has
     /// made its `changes`. The table `without` at the top is not looked at.
     ///
@@ -118,7 +128,11 @@ impl Document {
         let (document, _) = DeTable::parse_recoverable(&text);
         let mut table = document.into_inner();
         let _ = table.remove(&Spanned::new(0..0, without.into()));
-        let problems = Problems::new(self.source.clone(), Some(author.source.clone()));
+        let problems = Problems::of_changed(
+            self.source.clone(),
+            author.source.clone(),
+            self.traces.clone(),
+        );
         for change in changes {
             if let Err(count) = put(&mut table, change.key, change) {
                 refuse_number(&problems, change, count);

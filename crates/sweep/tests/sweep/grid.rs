@@ -272,6 +272,37 @@ fn a_fingerprint_tells_what_makes_results_differ() {
     }
 }
 
+#[test]
+fn traces_may_vary_and_are_a_part_of_the_fingerprint() {
+    let place = TempDir::new().expect("a temporary directory");
+    let write = |name: &str, text: &str| {
+        std::fs::write(place.path().join(name), text).expect("a file in ours");
+    };
+    let (scenario, _) = PLAIN.split_once("[link.outages]").expect("a table");
+    let text = format!(
+        "{scenario}[workload]\nkind = \"bulk\"\nbytes = \"9 kB\"\n\
+         [link.outages]\nprocess = \"trace\"\n\
+         [sweep.grid]\n\"link.outages.file\" = [\"bus.trace\", \"train.trace\"]\n"
+    );
+    let plan = || Plan::parse(&text, "test.toml", place.path()).expect("sound");
+    write("bus.trace", "0 up\n1 down\n2 up\n");
+    write("train.trace", "0 up\n3 down\n4 up\n");
+    let before = plan();
+    write("train.trace", "0 up\n3 down\n5 up\n");
+    let after = plan();
+    assert_ne!(before.fingerprint(), after.fingerprint());
+    // A plan goes on with the traces that it has read.
+    let outages = |plan: &Plan, cell| {
+        let run = Run {
+            cell,
+            repetition: 0,
+        };
+        plan.scenario(run).expect("sound").link.outages
+    };
+    assert_eq!(outages(&before, 0), outages(&after, 0));
+    assert_ne!(outages(&before, 1), outages(&after, 1));
+}
+
 /// Distinct values of three kinds of keys.
 fn lists() -> impl Strategy<Value = (Vec<u32>, Vec<u32>, bool)> {
     let list = || prop::collection::btree_set(1..1_000_u32, 1..6);
