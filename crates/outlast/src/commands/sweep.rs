@@ -9,7 +9,7 @@ use outlast_linux::clock;
 use outlast_linux::signal::Termination;
 use outlast_linux::waker::Waker;
 use outlast_report::table::{Table, TextStyle};
-use outlast_sweep::output::{self, OutputError};
+use outlast_sweep::output::{self, Detail, OutputError};
 use outlast_sweep::{CellSummary, Journal, JournalError, Next, Plan, Width, Workers, table};
 use serde::Serialize;
 use std::io::{self, BufWriter, ErrorKind, Stdout, Write};
@@ -44,6 +44,10 @@ pub(crate) struct Arguments {
     #[arg(long)]
     outages: bool,
 
+    /// Write a table with a row for each connection, too, where there are several.
+    #[arg(long)]
+    flows: bool,
+
     /// Begin anew: forget the runs that an earlier call has finished.
     #[arg(long)]
     fresh: bool,
@@ -64,7 +68,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
     let interrupt = Interrupt::new()?;
     simulate(&plan, &mut journal, threads(arguments), &interrupt)?;
     let mut summary = Summary::new(&plan, &directory, arguments.json)?;
-    let written = output::write(&plan, &journal, &directory, arguments.outages, |cell| {
+    let written = output::write(&plan, &journal, &directory, &details(arguments), |cell| {
         if interrupt.has_come()? {
             return Err(ErrorKind::Interrupted.into());
         }
@@ -82,6 +86,15 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
 fn threads(arguments: &Arguments) -> NonZero<usize> {
     let cores = || thread::available_parallelism().unwrap_or(NonZero::<usize>::MIN);
     arguments.threads.map_or_else(cores, NonZero::from)
+}
+
+/// The tables that are not written unless asked for.
+fn details(arguments: &Arguments) -> Vec<Detail> {
+    let is_wanted = |detail: &Detail| match detail {
+        Detail::Outages => arguments.outages,
+        Detail::Flows => arguments.flows,
+    };
+    Detail::ALL.into_iter().filter(is_wanted).collect()
 }
 
 fn open(plan: &Plan, path: &Path, fresh: bool) -> Result<Journal, Failure> {
@@ -252,9 +265,7 @@ fn show(plan: &Plan, cells: &[CellSummary], arguments: &Arguments) -> Result<(),
     }
     terminal::print_table(&fitting)?;
     let mut names = vec![output::RUNS, output::CELLS];
-    if arguments.outages {
-        names.push(output::OUTAGES);
-    }
+    names.extend(details(arguments).into_iter().map(Detail::name));
     let out = arguments.out.clone();
     let directory = out.unwrap_or_else(|| Path::new("outlast-sweep").join(plan.name()));
     let directory = std::path::absolute(directory)?;
