@@ -3,7 +3,8 @@
 use super::{directory_of, load, scenario, stem_of, syntax};
 use crate::keys;
 use crate::problem::{ScenarioError, Source};
-use crate::reader::{Problems, Reader, Traces};
+use crate::problems::{Problems, Traces};
+use crate::reader::Reader;
 use crate::scenario::Scenario;
 use outlast_link::trace::Trace;
 use std::ops::Range;

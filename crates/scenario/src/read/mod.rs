@@ -10,7 +10,8 @@ mod workload;
 
 use crate::keys;
 use crate::problem::{Problem, ScenarioError, Source};
-use crate::reader::{Problems, Reader};
+use crate::problems::Problems;
+use crate::reader::Reader;
 use crate::scenario::{IpVersion, Run, Scenario, Workload};
 use outlast_core::time::Duration;
 use std::fs;
