@@ -61,23 +61,23 @@ impl Figure for Figure37 {
                 Column::text("sender", "Sender"),
             ]
         };
-        let (model, mut claims) = beside(labels(), modelled(runs));
-        let (sender, judged) = beside(labels(), simulated(extent, runs));
-        claims.extend(judged);
-        Part::new("Figure 3.7: what congestion control adds")
-            .paragraph(
+        let part = Part::new("Figure 3.7: what congestion control adds").paragraph(
                 "The model counts segments of 1 KB and whole round trips. As printed, its sum over \
                  slow start goes one power of two too far; without that power it gives every number \
                  of the text and of table 4.6.",
-            )
-            .table(model.titled("What is stated of the model"))
-            .table(sender.titled("The model, and a sender in its place"))
-            .figure(
-                plot(extent, runs).draw(),
-                "Round trips that a connection lasts longer after a needless timeout. Compare \
+            );
+        let part = beside(
+            part,
+            "What is stated of the model",
+            labels(),
+            modelled(runs),
+        );
+        let title = "The model's numbers, and a sender in its place";
+        beside(part, title, labels(), simulated(extent, runs)).figure(
+            plot(extent, runs).draw(),
+            "Round trips that a connection lasts longer after a needless timeout. Compare \
                  figure 3.7.",
-            )
-            .claims(claims)
+        )
     }
 }
 
