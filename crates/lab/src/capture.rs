@@ -241,6 +241,9 @@ fn injected(reason: SendReason) -> &'static str {
         SendReason::Unacknowledged => "on the link when it went down, and not acknowledged",
         SendReason::RepeatedKick => "the flow does not move yet",
         SendReason::CachedRetransmission => "retransmission that found the mobile away",
+        SendReason::WindowClosed => "acknowledges for the far host, and closes its window",
+        SendReason::WindowOpened => "the far host is back: the window that it had offered is open",
+        SendReason::Reset => "the far host never acknowledged what was acknowledged for it",
         SendReason::SmartLink => "the kept packet of the smart link layer",
         SendReason::Nudge => "lets the sender measure its round trip while the link is down",
     }

@@ -11,11 +11,15 @@
 pub mod capability;
 pub mod clock;
 pub mod counters;
+pub mod monitor;
 pub mod namespace;
+pub mod netfilter;
 pub mod netlink;
 pub mod poller;
 pub mod priority;
+pub mod privilege;
 pub mod process;
+pub mod raw;
 pub mod signal;
 pub mod socket;
 #[expect(
@@ -26,6 +30,7 @@ mod sys;
 pub mod sysctl;
 #[cfg(test)]
 mod testing;
+pub mod ticks;
 pub mod timer;
 pub mod tun;
 pub mod user_namespace;

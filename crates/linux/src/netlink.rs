@@ -1,17 +1,23 @@
 //! Setting up interfaces, addresses and routes (rtnetlink), without the `ip` program.
 
 use netlink_packet_core::{
-    NLM_F_ACK, NLM_F_CREATE, NLM_F_EXCL, NLM_F_REQUEST, NetlinkHeader, NetlinkMessage,
-    NetlinkPayload,
+    NLM_F_ACK, NLM_F_CREATE, NLM_F_DUMP, NLM_F_EXCL, NLM_F_REPLACE, NLM_F_REQUEST, NetlinkHeader,
+    NetlinkMessage, NetlinkPayload,
 };
 use netlink_packet_route::address::{AddressAttribute, AddressHeaderFlags, AddressMessage};
-use netlink_packet_route::link::{LinkAttribute, LinkFlags, LinkMessage};
+use netlink_packet_route::link::{
+    InfoData, InfoKind, InfoVeth, LinkAttribute, LinkFlags, LinkInfo, LinkMessage,
+};
+use netlink_packet_route::neighbour::{
+    NeighbourAddress, NeighbourAttribute, NeighbourFlags, NeighbourMessage, NeighbourState,
+};
 use netlink_packet_route::route::{
     RouteAddress, RouteAttribute, RouteHeader, RouteMessage, RouteMetric, RouteProtocol,
     RouteScope, RouteType,
 };
 use netlink_packet_route::{AddressFamily, RouteNetlinkMessage};
 use netlink_sys::{Socket, SocketAddr, protocols::NETLINK_ROUTE};
+use rustix::fd::{AsRawFd, BorrowedFd};
 use std::fmt;
 use std::io;
 use std::net::IpAddr;
@@ -243,6 +249,90 @@ impl RouteSocket {
         self.change(RouteNetlinkMessage::NewRoute(message), request)
     }
 
+    /// Makes a pair of Ethernet interfaces that are each other's link. The second one is made in
+    /// `elsewhere`, if that is given.
+    ///
+    /// # Errors
+    /// When a name is taken or unusable, or without `CAP_NET_ADMIN` in both namespaces.
+    pub fn add_veth(
+        &mut self,
+        name: &str,
+        peer: &str,
+        elsewhere: Option<BorrowedFd<'_>>,
+    ) -> Result<(), NetlinkError> {
+        let mut far = LinkMessage::default();
+        far.attributes.push(LinkAttribute::IfName(peer.into()));
+        far.attributes
+            .extend(elsewhere.map(|fd| LinkAttribute::NetNsFd(fd.as_raw_fd())));
+        let data = InfoData::Veth(InfoVeth::Peer(far));
+        let info = vec![LinkInfo::Kind(InfoKind::Veth), LinkInfo::Data(data)];
+        self.add_link(name, info)
+    }
+
+    /// Makes a switch that has no ports yet.
+    ///
+    /// # Errors
+    /// When the name is taken or unusable, or without `CAP_NET_ADMIN`.
+    pub fn add_bridge(&mut self, name: &str) -> Result<(), NetlinkError> {
+        self.add_link(name, vec![LinkInfo::Kind(InfoKind::Bridge)])
+    }
+
+    /// Makes `interface` a port of `bridge`.
+    ///
+    /// # Errors
+    /// When either is not there or not of the kind, or without `CAP_NET_ADMIN`.
+    pub fn attach(
+        &mut self,
+        interface: InterfaceIndex,
+        bridge: InterfaceIndex,
+    ) -> Result<(), NetlinkError> {
+        let mut message = LinkMessage::default();
+        message.header.index = interface.0;
+        message.attributes.push(LinkAttribute::Controller(bridge.0));
+        let request = Request::new(NLM_F_ACK, format!("make {interface} a port of {bridge}"));
+        self.change(RouteNetlinkMessage::SetLink(message), request)
+    }
+
+    fn add_link(&mut self, name: &str, info: Vec<LinkInfo>) -> Result<(), NetlinkError> {
+        let mut message = LinkMessage::default();
+        message.attributes.push(LinkAttribute::IfName(name.into()));
+        message.attributes.push(LinkAttribute::LinkInfo(info));
+        let request = Request::new(
+            NLM_F_ACK | NLM_F_CREATE | NLM_F_EXCL,
+            format!("make the interface {name}"),
+        );
+        self.change(RouteNetlinkMessage::NewLink(message), request)
+    }
+
+    /// Makes the kernel ask whether a neighbour is there, unless it knows; the answer comes as a
+    /// [`Change`](crate::monitor::Change).
+    ///
+    /// # Errors
+    /// When the interface is down or gone, or without `CAP_NET_ADMIN`.
+    pub fn probe_neighbour(
+        &mut self,
+        interface: InterfaceIndex,
+        address: IpAddr,
+    ) -> Result<(), NetlinkError> {
+        let mut message = NeighbourMessage::default();
+        message.header.family = family(address);
+        message.header.ifindex = interface.0;
+        message.header.state = NeighbourState::None;
+        message.header.flags = NeighbourFlags::Use;
+        let destination = match address {
+            IpAddr::V4(address) => NeighbourAddress::Inet(address),
+            IpAddr::V6(address) => NeighbourAddress::Inet6(address),
+        };
+        message
+            .attributes
+            .push(NeighbourAttribute::Destination(destination));
+        let request = Request::new(
+            NLM_F_ACK | NLM_F_CREATE | NLM_F_REPLACE,
+            format!("ask for the neighbour {address} on {interface}"),
+        );
+        self.change(RouteNetlinkMessage::NewNeighbour(message), request)
+    }
+
     /// What `interface` has carried since it was made.
     ///
     /// # Errors
@@ -289,21 +379,60 @@ impl RouteSocket {
         }
     }
 
-    /// Sends `ask` and waits for its answer: a message, or `None` for a bare acknowledgement.
-    fn exchange(
+    /// Asks for all objects of a kind.
+    pub(crate) fn dump(
         &mut self,
         ask: RouteNetlinkMessage,
-        request: Request,
-    ) -> Result<Option<RouteNetlinkMessage>, NetlinkError> {
+    ) -> Result<Vec<RouteNetlinkMessage>, NetlinkError> {
+        let request = Request::new(NLM_F_DUMP, "list the network's state".into());
+        self.send(ask, request.flags)?;
+        let mut answers = Vec::new();
+        loop {
+            let (datagram, _) = self.socket.recv_from_full().map_err(NetlinkError::Socket)?;
+            let mut rest = datagram.as_slice();
+            while !rest.is_empty() {
+                let answer = NetlinkMessage::<RouteNetlinkMessage>::deserialize(rest)
+                    .map_err(|error| NetlinkError::Malformed(error.to_string()))?;
+                let length = (answer.header.length as usize).next_multiple_of(4);
+                rest = rest.get(length..).unwrap_or_default();
+                if answer.header.sequence_number != self.sequence {
+                    continue;
+                }
+                match answer.payload {
+                    NetlinkPayload::InnerMessage(inner) => answers.push(inner),
+                    NetlinkPayload::Done(_) => return Ok(answers),
+                    NetlinkPayload::Error(error) => {
+                        return Err(NetlinkError::Refused {
+                            request: request.what,
+                            source: error.to_io(),
+                        });
+                    }
+                    other => return Err(NetlinkError::Malformed(format!("{other:?}"))),
+                }
+            }
+        }
+    }
+
+    fn send(&mut self, ask: RouteNetlinkMessage, flags: u16) -> Result<(), NetlinkError> {
         self.sequence = self.sequence.wrapping_add(1);
         let mut header = NetlinkHeader::default();
-        header.flags = NLM_F_REQUEST | request.flags;
+        header.flags = NLM_F_REQUEST | flags;
         header.sequence_number = self.sequence;
         let mut message = NetlinkMessage::new(header, NetlinkPayload::from(ask));
         message.finalize();
         let mut bytes = vec![0; message.buffer_len()];
         message.serialize(&mut bytes);
         self.socket.send(&bytes, 0).map_err(NetlinkError::Socket)?;
+        Ok(())
+    }
+
+    /// Sends `ask` and waits for its answer: a message, or `None` for a bare acknowledgement.
+    fn exchange(
+        &mut self,
+        ask: RouteNetlinkMessage,
+        request: Request,
+    ) -> Result<Option<RouteNetlinkMessage>, NetlinkError> {
+        self.send(ask, request.flags)?;
         loop {
             let (answer, _) = self.socket.recv_from_full().map_err(NetlinkError::Socket)?;
             let answer = NetlinkMessage::<RouteNetlinkMessage>::deserialize(&answer)

@@ -267,6 +267,20 @@ pub struct ReceiveBuffer {
     pub max: u32,
 }
 
+/// The send buffer.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum SendBuffer {
+    /// So many bytes; `u64::MAX` where it never limits.
+    Fixed(u64),
+    /// Memory for two congestion windows.
+    FollowsWindow {
+        /// Bytes of memory that a full segment is taken for.
+        segment: u32,
+        /// Bytes of memory that a buffer takes besides its payload.
+        overhead: u32,
+    },
+}
+
 /// How retransmissions are recognised as needless, and undone.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct Undo {
@@ -337,8 +351,8 @@ pub struct Profile {
     pub timestamp_clock: Cited<Duration>,
     /// Its receive buffer.
     pub receive_buffer: Cited<ReceiveBuffer>,
-    /// Its send buffer in bytes; `u64::MAX` where it grows as needed.
-    pub send_buffer: Cited<u64>,
+    /// Its send buffer.
+    pub send_buffer: Cited<SendBuffer>,
     /// TIME-WAIT.
     pub time_wait: Cited<Duration>,
     /// How long FIN-WAIT-2 may last once the application has closed.

@@ -89,8 +89,13 @@ impl Rto {
         self.srtt != 0
     }
 
-    /// Takes a sample. `beats` are the slow heartbeats that passed meanwhile, `cwnd` the
-    /// congestion window in segments.
+    /// Whether samples are slow heartbeats.
+    pub(crate) fn counts_beats(&self) -> bool {
+        matches!(self.model, RttModel::Beats { .. })
+    }
+
+    /// Takes a sample. `beats` are the slow heartbeats that passed meanwhile, if they
+    /// [count](Self::counts_beats).
     pub(crate) fn sample(&mut self, clock: &Clock, rtt: Duration, beats: u32, round: Round) {
         self.shift = 0;
         match self.model {
@@ -108,6 +113,7 @@ impl Rto {
     /// the gains need.
     fn sample_beats(&mut self, clock: &Clock, beats: u32, deviations: u8, fraction: u8) {
         let beats = beats.clamp(1, 1_000);
+        //= RFC 6298, section 2.2
         if self.srtt == 0 {
             self.srtt = beats << (SRTT_SHIFT + u32::from(fraction));
             self.rttvar = beats << (RTTVAR_SHIFT - 1 + u32::from(fraction));
@@ -211,6 +217,7 @@ impl Rto {
             self.srtt = sample << 3;
             self.mdev = sample << 1;
         } else {
+            //= RFC 6298, section 2.3
             let error = sample.cast_signed() - (self.srtt >> 3).cast_signed();
             self.srtt = self.srtt.saturating_add_signed(error).max(1);
             let error = error.abs() - (self.mdev >> 2).cast_signed();
@@ -219,6 +226,8 @@ impl Rto {
         let srtt = u64::from(self.srtt >> 3);
         let deviation = Duration::from_micros(u64::from(self.mdev)).max(floor);
         let rto = Duration::from_micros(srtt + srtt / 32) + deviation;
+        //= RFC 6298, section 2.4
+        //= RFC 6298, section 2.5
         self.current = clock.round_up(rto).clamp(self.min, self.max);
     }
 

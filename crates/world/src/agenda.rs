@@ -27,14 +27,14 @@ impl Agenda {
     #[inline]
     pub(crate) fn set(&mut self, number: usize, at: Option<Instant>) {
         let mut node = self.leaves + number;
-        self.tree[node] = at.unwrap_or(Instant::FAR_FUTURE);
-        while node > 1 {
-            node /= 2;
-            let winner = self.tree[2 * node].min(self.tree[2 * node + 1]);
-            if self.tree[node] == winner {
+        let mut winner = at.unwrap_or(Instant::FAR_FUTURE);
+        while self.tree[node] != winner {
+            self.tree[node] = winner;
+            if node == 1 {
                 return;
             }
-            self.tree[node] = winner;
+            winner = winner.min(self.tree[node ^ 1]);
+            node /= 2;
         }
     }
 

@@ -62,13 +62,11 @@ pub(crate) enum Mark {
 }
 
 impl Capture {
-    pub(crate) fn new() -> Self {
+    /// Captures of the two ends of the link that is called `link`.
+    pub(crate) fn new(link: &str) -> Self {
         let ends = Side::BOTH.map(|side| {
             let mut encoder = Encoder::new(&Section::of_application("outlast"));
-            let interface = encoder.interface(match side {
-                Side::Fixed => "link, fixed end",
-                Side::Mobile => "link, mobile end",
-            });
+            let interface = encoder.interface(&format!("{link}, {side} end"));
             End {
                 encoder,
                 interface,
@@ -205,6 +203,9 @@ fn injected(reason: SendReason) -> &'static str {
         SendReason::Unacknowledged => "on the link when it went down, and not acknowledged",
         SendReason::RepeatedKick => "the flow does not move yet",
         SendReason::CachedRetransmission => "retransmission that found the mobile away",
+        SendReason::WindowClosed => "acknowledges for the far host, and closes its window",
+        SendReason::WindowOpened => "the far host is back: the window that it had offered is open",
+        SendReason::Reset => "the far host never acknowledged what was acknowledged for it",
         SendReason::SmartLink => "the kept packet of the smart link layer",
         SendReason::Nudge => "lets the sender measure its round trip while the link is down",
     }

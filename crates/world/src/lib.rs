@@ -1,23 +1,24 @@
-//! Two hosts and a disconnecting link in virtual time.
+//! Two hosts and the disconnecting links between them in virtual time.
 //!
-//! A [`World`] is a loop around machines that know nothing of it: the link is the lab's
-//! ([`outlast_link`]), the gateways at its ends are the ones that run on real interfaces
+//! A [`World`] is a loop around machines that know nothing of it: the links are the lab's
+//! ([`outlast_link`]), the gateways at their ends are the ones that run on real interfaces
 //! ([`outlast_core`]), and the hosts are [`outlast_tcp`]'s endpoints instead of kernels. Each
 //! packet is there with all its headers; its payload is known by its place in a stream, and gets
 //! bytes only in captures. The receiving endpoint checks that each stretch is the one that was due.
 //!
 //! Time is a number: it jumps to the earliest deadline of any machine. What happens at one instant
-//! happens in a fixed order, as in the lab: the path first (the link, then the gateways of the
-//! fixed and of the mobile side), then each flow's fixed and mobile end, then its applications; what
-//! follows from a step without delay follows before the next one. Everything random comes from one
+//! happens in a fixed order, as in the lab: the links first, from the mobile's on (each link, then
+//! the gateways at its fixed and at its mobile end), then cross traffic, then each flow's fixed and
+//! mobile end, then its applications; what follows from a step without delay follows before the next
+//! one. Everything random comes from one
 //! named stream for each component, so that the same setup gives the same run to the byte.
 //!
 //! # What is not modelled
 //!
 //! Hosts have no processing time, no queue of their own and no segmentation offload: what an
-//! endpoint sends is at the link at the same instant. Applications read at once. There is one
-//! link; what lies behind it, on the fixed side, costs nothing. What [`outlast_tcp`] does not
-//! model is not modelled here either.
+//! endpoint sends is at the link at the same instant. Applications read at once. Links stand in one
+//! chain: there is no second way, and the routers between them take no time. Cross traffic takes its
+//! share whatever happens to it. What [`outlast_tcp`] does not model is not modelled here either.
 //!
 //! # Example
 //!
@@ -63,15 +64,18 @@ mod frame;
 mod observer;
 mod outcome;
 mod path;
+mod route;
 mod setup;
 mod side;
 pub mod trace;
+mod traffic;
 mod workload;
 mod world;
 
 pub use observer::Counts;
-pub use outcome::{FlowOutcome, Lost, Outcome};
-pub use setup::{FlowSetup, Recording, Setup, Stack};
+pub use outcome::{FlowOutcome, HopOutcome, Lost, Outcome};
+pub use setup::{FlowSetup, HopSetup, Recording, Setup, Stack};
 pub use side::{IpVersion, Side};
+pub use traffic::{Pattern, TrafficOutcome, TrafficSetup};
 pub use workload::Workload;
 pub use world::World;

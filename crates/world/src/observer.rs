@@ -17,8 +17,6 @@ pub(crate) struct Observer {
     pub(crate) counts: Counts,
     pub(crate) trace: Option<Trace>,
     pub(crate) capture: Option<Capture>,
-    /// When the workload's first byte came to the link.
-    pub(crate) started: Option<Instant>,
 }
 
 /// What the path counts besides the link's own counters.
@@ -43,7 +41,6 @@ impl Observer {
             counts: Counts::default(),
             trace,
             capture,
-            started: None,
         }
     }
 

@@ -3,6 +3,7 @@
 use crate::observer::Counts;
 use crate::side::Side;
 use crate::trace::{Trace, VariableRow};
+use crate::traffic::TrafficOutcome;
 use alloc::vec::Vec;
 use core::fmt;
 use outlast_core::counters::Counters as GatewayCounters;
@@ -20,27 +21,48 @@ pub struct Outcome {
     pub ended: Instant,
     /// The flows that had begun, in the order of the setup.
     pub flows: Vec<FlowOutcome>,
-    /// Packets at the two ends of the link.
+    /// Packets at the two ends of the mobile's link.
     pub counts: Counts,
-    /// What the link counted, to the mobile and to the fixed side.
+    /// What the mobile's link counted, to the mobile and to the fixed side.
     pub link: [LinkCounters; 2],
-    /// What the gateways counted, by [`Side::index`], where there are any.
+    /// What the gateways at its ends counted, by [`Side::index`], where there are any.
     pub gateways: [Option<GatewayCounters>; 2],
-    /// What happened to each packet, if asked for.
+    /// What came of each further link, as in the setup.
+    pub hops: Vec<HopOutcome>,
+    /// What came of each source of cross traffic, as in the setup.
+    pub traffic: Vec<TrafficOutcome>,
+    /// What happened to each packet on the mobile's link, if asked for.
     pub trace: Option<Trace>,
     /// The senders' variables, if asked for.
     pub variables: Option<Vec<VariableRow>>,
-    /// pcapng files of what the two ends of the link saw, by [`Side::index`], if asked for.
+    /// pcapng files of what the two ends of the mobile's link saw, by [`Side::index`], if asked for.
     pub captures: Option<[Vec<u8>; 2]>,
     /// Packets and deadlines that were handled.
     pub events: u64,
 }
 
+/// What came of a further link.
+#[derive(Clone, Debug, PartialEq)]
+pub struct HopOutcome {
+    /// Packets at its two ends.
+    pub counts: Counts,
+    /// What it counted, to the mobile and to the fixed side.
+    pub link: [LinkCounters; 2],
+    /// What the gateways at its ends counted, by [`Side::index`], where there are any.
+    pub gateways: [Option<GatewayCounters>; 2],
+    /// pcapng files of what its two ends saw, by [`Side::index`], if asked for.
+    pub captures: Option<[Vec<u8>; 2]>,
+}
+
 /// What came of one flow.
 #[derive(Clone, Debug, PartialEq)]
 pub struct FlowOutcome {
+    /// Its place in the setup.
+    pub number: usize,
     /// Whether its workload came to its end.
     pub is_complete: bool,
+    /// When the mobile opened it.
+    pub began: Instant,
     /// When it did, or was given up.
     pub ended: Instant,
     /// How the connection was lost, if it was.

@@ -1,4 +1,4 @@
-//! The path between the two hosts: the link with a gateway at either or both ends.
+//! One link of the route between the two hosts, with a gateway at either or both ends.
 //!
 //! A pure machine like those that it is made of, and in the same order of events as the lab's.
 //! After each call of [`Path::handle_packet`] or [`Path::handle_timeout`] the driver drains
@@ -10,6 +10,7 @@ use crate::side::Side;
 use alloc::boxed::Box;
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
+use outlast_core::counters::Counters as GatewayCounters;
 use outlast_core::gateway::{DropCause, Gateway, GatewayConfig};
 use outlast_core::link::{
     Direction, Indicator, InterfaceId, LinkConfig as GatewayLink, LinkEvent as Notice, LinkId,
@@ -17,7 +18,7 @@ use outlast_core::link::{
 };
 use outlast_core::mechanisms::path::{PathMechanismKind, Verdict};
 use outlast_core::time::Instant;
-use outlast_link::{DropReason, Link, LinkConfig, LinkEvent};
+use outlast_link::{Counters as LinkCounters, DropReason, Link, LinkConfig, LinkEvent, Way};
 use outlast_wire::Packet;
 
 /// What each gateway calls the one link that it has.
@@ -32,6 +33,9 @@ pub(crate) struct Path {
     link: Link<SimFrame>,
     /// By [`Side::index`].
     gateways: [Option<Gateway>; 2],
+    has_gateways: bool,
+    /// When the gateways want to be called, by [`Side::index`].
+    gateways_due: [Instant; 2],
     steps: VecDeque<Step>,
     outbox: VecDeque<(Side, Box<Packet>)>,
     /// Boxes of packets that were delivered, for others.
@@ -79,6 +83,8 @@ impl Path {
         });
         Self {
             link: Link::new(link),
+            has_gateways: gateways.iter().any(Option::is_some),
+            gateways_due: [&gateways[0], &gateways[1]].map(|gateway| due(gateway.as_ref())),
             gateways,
             steps: VecDeque::new(),
             outbox: VecDeque::new(),
@@ -88,16 +94,16 @@ impl Path {
         }
     }
 
-    /// The host of `side` has sent a packet.
-    pub(crate) fn handle_packet(&mut self, now: Instant, side: Side, packet: Packet) {
-        // Handshakes carry no payload: the first that does is the workload's first byte.
-        if self.observer.started.is_none() && packet.header().payload_len > 0 {
-            self.observer.started = Some(now);
-            self.link.start(now);
-            self.drain_link(now);
-            self.take_steps(now);
-        }
-        let packet = self.boxed(packet);
+    /// The outages begin to count.
+    pub(crate) fn start(&mut self, now: Instant) {
+        self.link.start(now);
+        self.drain_link(now);
+        self.take_steps(now);
+    }
+
+    /// A packet comes to the end of the link at `side`, from its host or from the next link.
+    #[inline]
+    pub(crate) fn handle_packet(&mut self, now: Instant, side: Side, packet: Box<Packet>) {
         let frame = self.observer.sent(now, side, packet);
         if self.gateways[side.index()].is_some() {
             self.offer(now, side, frame);
@@ -109,14 +115,14 @@ impl Path {
 
     /// Time has come to `now`.
     pub(crate) fn handle_timeout(&mut self, now: Instant) {
-        if self.link.poll_timeout().is_some_and(|(at, _)| at <= now) {
+        if self.link.quiet_until() <= now {
             self.link.handle_timeout(now);
             self.drain_link(now);
             self.take_steps(now);
         }
         for side in Side::BOTH {
-            if let Some(gateway) = &mut self.gateways[side.index()]
-                && gateway.poll_timeout().is_some_and(|(at, _)| at <= now)
+            if self.gateways_due[side.index()] <= now
+                && let Some(gateway) = &mut self.gateways[side.index()]
             {
                 gateway.handle_timeout(now);
                 self.drain_gateway(now, side);
@@ -137,18 +143,12 @@ impl Path {
         self.outbox.pop_front()
     }
 
-    /// When to call [`Self::handle_timeout`].
+    /// When to call [`Self::handle_timeout`]; [`Instant::FAR_FUTURE`] if nothing is due.
+    #[inline]
     #[must_use]
-    pub(crate) fn poll_timeout(&self) -> Option<Instant> {
-        let mut earliest = self.link.poll_timeout().map(|(at, _)| at);
-        for gateway in self.gateways.iter().flatten() {
-            if let Some((at, _)) = gateway.poll_timeout()
-                && earliest.is_none_or(|first| at < first)
-            {
-                earliest = Some(at);
-            }
-        }
-        earliest
+    pub(crate) fn poll_timeout(&self) -> Instant {
+        let [one, other] = self.gateways_due;
+        self.link.quiet_until().min(one).min(other)
     }
 
     /// Takes back the box of a packet from [`Self::poll_transmit`].
@@ -160,24 +160,35 @@ impl Path {
         }
     }
 
+    /// A packet to be written over.
     #[inline]
-    fn boxed(&mut self, packet: Packet) -> Box<Packet> {
-        match self.spare.pop() {
-            Some(mut spare) => {
-                *spare = packet;
-                spare
-            }
-            None => Box::new(packet),
+    pub(crate) fn spare(&mut self) -> Box<Packet> {
+        self.spare.pop().unwrap_or_default()
+    }
+
+    /// The packet that comes to a host now, if nothing else happens now: neither does a gateway
+    /// have a say in it, nor is anything else due.
+    #[inline]
+    pub(crate) fn take_lone_arrival(&mut self, now: Instant) -> Option<(Side, Box<Packet>)> {
+        if self.has_gateways {
+            return None;
         }
+        let (way, frame) = self.link.take_lone_arrival(now)?;
+        let side = Side::reached_by(way);
+        self.observer.crossed(now, &frame, side);
+        self.observer.arrived(now, &frame);
+        Some((side, frame.packet))
     }
 
-    pub(crate) fn link(&self) -> &Link<SimFrame> {
-        &self.link
+    /// What the link counted, to the mobile and to the fixed side.
+    pub(crate) fn link_counters(&self) -> [LinkCounters; 2] {
+        Way::BOTH.map(|way| *self.link.counters(way))
     }
 
-    /// The gateway at `side`.
-    pub(crate) fn gateway(&self, side: Side) -> Option<&Gateway> {
-        self.gateways[side.index()].as_ref()
+    /// What the gateways counted, by [`Side::index`].
+    pub(crate) fn gateway_counters(&self) -> [Option<GatewayCounters>; 2] {
+        let counters = |side: Side| Some(*self.gateways[side.index()].as_ref()?.counters());
+        Side::BOTH.map(counters)
     }
 
     fn take_steps(&mut self, now: Instant) {
@@ -272,6 +283,7 @@ impl Path {
         }
         // The counters say as much at the end of a run.
         while gateway.poll_event().is_some() {}
+        self.gateways_due[side.index()] = due(Some(gateway));
         for frame in handed_over {
             self.hand_over(now, side, frame);
         }
@@ -308,6 +320,12 @@ impl Path {
         self.carrier.push_back(state);
         self.steps.push_back(Step::Carrier(state));
     }
+}
+
+/// When `gateway` wants to be called.
+fn due(gateway: Option<&Gateway>) -> Instant {
+    let timeout = gateway.and_then(Gateway::poll_timeout);
+    timeout.map_or(Instant::FAR_FUTURE, |(at, _)| at)
 }
 
 /// What the link's own end knows of a drop; `None` for what is lost on the way.

@@ -1,6 +1,7 @@
 //! What is to be simulated.
 
 use crate::side::IpVersion;
+use crate::traffic::TrafficSetup;
 use crate::workload::Workload;
 use alloc::vec::Vec;
 use outlast_core::mechanisms::path::PathMechanismKind;
@@ -8,24 +9,42 @@ use outlast_core::time::Duration;
 use outlast_link::LinkConfig;
 use outlast_tcp::profile::{Congestion, LINUX_6, Profile};
 
-/// A world: two hosts, the link between them, gateways at its ends, and what the hosts do.
+/// A world: two hosts, the links between them, gateways at their ends, and what the hosts do.
 #[derive(Clone, Debug)]
 pub struct Setup {
-    /// The link. Its seed is the seed of everything random.
+    /// The mobile's link. Its seed is the seed of everything random but the further links.
     pub link: LinkConfig,
-    /// What the gateways do, by [`Side::index`](crate::Side::index).
+    /// What the gateways at its ends do, by [`Side::index`](crate::Side::index).
     pub mechanisms: [PathMechanismKind; 2],
+    /// The links behind it, in a chain, that of the fixed host last. Mostly there are none.
+    pub hops: Vec<HopSetup>,
+    /// Datagrams of others that share a link; at most [`Self::MAX_SOURCES`] sources, further ones
+    /// are left out.
+    pub traffic: Vec<TrafficSetup>,
     /// The connections that share the link; at most [`Self::MAX_FLOWS`], further ones are left out.
     pub flows: Vec<FlowSetup>,
     /// Network protocol.
     pub ip: IpVersion,
     /// Largest IP packet in bytes; at least 576.
     pub mtu: u16,
+    /// What the hosts' tick counters show at the beginning, by
+    /// [`Side::index`](crate::Side::index); `None` is drawn.
+    pub clock_phases: Option<[Duration; 2]>,
     /// When the run is given up: counted from the workload's first byte, or from the beginning as
     /// long as there is none.
     pub deadline: Duration,
     /// What is written down.
     pub recording: Recording,
+}
+
+/// A further link, and the gateways at its ends. A gateway hears of its own link only.
+#[derive(Clone, Debug)]
+pub struct HopSetup {
+    /// The link. Its outages count from the workload's first byte, wherever that is sent. Links of
+    /// the same seed have the same chances: see [`outlast_link::random::derived_seed`].
+    pub link: LinkConfig,
+    /// What the gateways do, by [`Side::index`](crate::Side::index).
+    pub mechanisms: [PathMechanismKind; 2],
 }
 
 /// One connection.
@@ -63,7 +82,7 @@ pub struct Stack {
 pub struct Recording {
     /// Packets that the trace keeps; `None` is no trace.
     pub traced_packets: Option<usize>,
-    /// Whether both ends of the link are captured.
+    /// Whether both ends of each link are captured.
     pub captures: bool,
     /// Whether the senders' variables are noted at each acknowledgement and timeout.
     pub variables: bool,
@@ -73,16 +92,22 @@ impl Setup {
     /// The number of connections that there are ports for.
     pub const MAX_FLOWS: usize = 20_000;
 
-    /// `link` without gateways and flows, with IPv4, Ethernet's packet size and a deadline of five
+    /// The number of sources of cross traffic that there are ports for.
+    pub const MAX_SOURCES: usize = 40_000;
+
+    /// `link` alone, without gateways and flows, with IPv4, Ethernet's packet size and a deadline of five
     /// minutes; nothing is recorded.
     #[must_use]
     pub fn new(link: LinkConfig) -> Self {
         Self {
             link,
             mechanisms: [PathMechanismKind::None; 2],
+            hops: Vec::new(),
+            traffic: Vec::new(),
             flows: Vec::new(),
             ip: IpVersion::V4,
             mtu: 1_500,
+            clock_phases: None,
             deadline: Duration::from_secs(300),
             recording: Recording::default(),
         }

@@ -4,33 +4,40 @@ use crate::agenda::Agenda;
 use crate::capture::Capture;
 use crate::flow::{Common, Flow};
 use crate::observer::Observer;
-use crate::outcome::Outcome;
+use crate::outcome::{HopOutcome, Outcome};
 use crate::path::Path;
-use crate::setup::{FlowSetup, Setup};
-use crate::side::Side;
+use crate::route::{Outcoming, Route};
+use crate::setup::{FlowSetup, HopSetup, Recording, Setup};
+use crate::side::{IpVersion, Side};
 use crate::trace::{Cause, Trace, VariableRow};
+use crate::traffic::{Source, TrafficSetup};
+use alloc::boxed::Box;
 use alloc::collections::VecDeque;
+use alloc::format;
 use alloc::vec::Vec;
 use outlast_core::link::LinkState;
 use outlast_core::time::{Duration, Instant};
-use outlast_link::Way;
 use outlast_wire::{Packet, TcpFlags};
 
-/// The machines' numbers in the agenda: the path, the clock of the world itself, and then for each
-/// flow its two ends and its applications.
-const PATH: usize = 0;
+/// The machines' numbers in the agenda: the sources of cross traffic, the clock of the world itself,
+/// and then for each flow its two ends and its applications. The route, whose deadline is another
+/// after each packet, comes before them all.
+const TRAFFIC: usize = 0;
 const WORLD: usize = 1;
 const FIRST_FLOW: usize = 2;
 const MACHINES_OF_FLOW: usize = 3;
 const APPLICATION: usize = 2;
 
-/// Two hosts and the link between them, in virtual time.
+/// Two hosts and the links between them, in virtual time.
 ///
 /// A world is a plain value: worlds on several threads do not know of each other.
 #[derive(Debug)]
 pub struct World {
     now: Instant,
-    path: Path,
+    route: Route,
+    sources: Vec<Source>,
+    /// When which source sends.
+    sources_agenda: Agenda,
     flows: Vec<Flow>,
     /// Flows that have not begun, by when they do, each with its place in the setup.
     to_come: VecDeque<(usize, FlowSetup)>,
@@ -40,6 +47,8 @@ pub struct World {
     is_given_up: bool,
     common: Common,
     agenda: Agenda,
+    /// When the path wants to be called.
+    route_due: Instant,
     deadline: Duration,
     variables: Option<Vec<VariableRow>>,
     events: u64,
@@ -52,9 +61,12 @@ impl World {
         let Setup {
             link,
             mechanisms,
+            hops,
+            traffic,
             mut flows,
             ip,
             mtu,
+            clock_phases,
             deadline,
             recording,
         } = setup;
@@ -62,24 +74,30 @@ impl World {
         let count = flows.len();
         let mut to_come: Vec<_> = flows.into_iter().enumerate().collect();
         to_come.sort_by_key(|(_, flow)| flow.begin);
+        let seed = link.seed;
         let trace = recording.traced_packets.map(Trace::new);
-        let capture = recording.captures.then(Capture::new);
-        let common = Common::new(link.seed, ip, mtu);
-        let observer = Observer::new(trace, capture);
+        let observer = Observer::new(trace, capture(recording, "link"));
+        let first = Path::new(Instant::ZERO, link, mechanisms, observer);
         let mut world = Self {
             now: Instant::ZERO,
-            path: Path::new(Instant::ZERO, link, mechanisms, observer),
+            route: Route::new(first, further(hops, recording)),
+            sources: sources(&traffic, seed, ip),
+            sources_agenda: Agenda::new(traffic.len()),
             flows: Vec::with_capacity(count),
             to_come: to_come.into(),
             places: alloc::vec![usize::MAX; count],
             running: count,
             is_given_up: false,
-            common,
+            common: Common::new(seed, ip, mtu, clock_phases),
             agenda: Agenda::new(FIRST_FLOW + MACHINES_OF_FLOW * count),
+            route_due: Instant::FAR_FUTURE,
             deadline,
             variables: recording.variables.then(Vec::new),
             events: 0,
         };
+        for number in 0..world.sources.len() {
+            world.set_alarm_of_source(number);
+        }
         world.set_own_alarm();
         world
     }
@@ -108,17 +126,24 @@ impl World {
         if self.is_over() {
             return;
         }
-        let now = self.agenda.earliest().max(self.now);
+        let earliest = self.agenda.earliest();
+        let now = earliest.min(self.route_due).max(self.now);
         self.now = now;
+        if self.route_due <= now {
+            self.events += 1;
+            match self.route.take_lone_arrival(now) {
+                Some(arrival) => self.take_arrival(arrival),
+                None => self.route.handle_timeout(now),
+            }
+            self.settle();
+            return;
+        }
         let Some(machine) = self.agenda.first_due(now) else {
             return;
         };
         self.events += 1;
         match machine {
-            PATH => {
-                self.path.handle_timeout(now);
-                self.settle();
-            }
+            TRAFFIC => self.send_cross_traffic(),
             WORLD => self.look_at_the_clock(),
             _ => self.wake_flow(machine - FIRST_FLOW),
         }
@@ -136,31 +161,38 @@ impl World {
     /// What has come of the world so far.
     #[must_use]
     pub fn finish(self) -> Outcome {
-        let Self { now, path, .. } = self;
+        let now = self.now;
         let flows: Vec<_> = self
             .places
             .iter()
             .filter_map(|&place| Some(self.flows.get(place)?.outcome(now)))
             .collect();
-        let link = Way::BOTH.map(|way| *path.link().counters(way));
-        let gateways = Side::BOTH.map(|side| path.gateway(side).map(|gateway| *gateway.counters()));
-        let observer = path.observer;
+        let started = self.route.started();
+        let (first, further) = self.route.into_links();
+        let hops = further.into_iter().map(|link| HopOutcome {
+            counts: link.observer.counts,
+            link: link.link_counters(),
+            gateways: link.gateway_counters(),
+            captures: link.observer.capture.map(Capture::finish),
+        });
         Outcome {
-            started: observer.started,
+            started,
             ended: now,
             flows,
-            counts: observer.counts,
-            link,
-            gateways,
-            trace: observer.trace,
+            counts: first.observer.counts,
+            link: first.link_counters(),
+            gateways: first.gateway_counters(),
+            hops: hops.collect(),
+            traffic: self.sources.iter().map(|source| source.outcome).collect(),
+            trace: first.observer.trace,
             variables: self.variables,
-            captures: observer.capture.map(Capture::finish),
+            captures: first.observer.capture.map(Capture::finish),
             events: self.events,
         }
     }
 
     fn deadline_at(&self) -> Instant {
-        self.path.observer.started.unwrap_or(Instant::ZERO) + self.deadline
+        self.route.started().unwrap_or(Instant::ZERO) + self.deadline
     }
 
     /// The next flow to begin, or the deadline.
@@ -215,21 +247,65 @@ impl World {
     /// Lets everything happen that takes no time.
     fn settle(&mut self) {
         loop {
-            while let Some(state) = self.path.poll_carrier() {
+            while let Some(state) = self.route.poll_carrier() {
                 if state == LinkState::Up {
                     for flow in &mut self.flows {
                         flow.link_up(self.now);
                     }
                 }
             }
-            let Some((side, packet)) = self.path.poll_transmit() else {
+            let Some(outcoming) = self.route.poll_transmit() else {
                 break;
             };
-            self.events += 1;
-            self.deliver(side, &packet);
-            self.path.take_back(packet);
+            self.take_arrival(outcoming);
         }
-        self.agenda.set(PATH, self.path.poll_timeout());
+        self.route_due = self.route.poll_timeout();
+    }
+
+    #[inline]
+    fn take_arrival(&mut self, arrival: Outcoming) {
+        self.events += 1;
+        let packet = match arrival {
+            Outcoming::ToHost(side, packet) => {
+                self.deliver(side, &packet);
+                packet
+            }
+            Outcoming::Crossed(packet) => {
+                self.count_cross_traffic(&packet);
+                packet
+            }
+        };
+        self.route.take_back(packet);
+    }
+
+    /// Lets the first source that is due send a packet.
+    fn send_cross_traffic(&mut self) {
+        let now = self.now;
+        let Some(number) = self.sources_agenda.first_due(now) else {
+            return;
+        };
+        let source = &mut self.sources[number];
+        let (link, side) = source.entry();
+        if let Some(packet) = source.poll_transmit(now) {
+            self.route
+                .handle_cross_traffic(now, link, side, Box::new(packet));
+        }
+        self.set_alarm_of_source(number);
+        self.settle();
+    }
+
+    fn set_alarm_of_source(&mut self, number: usize) {
+        let next = self.sources[number].poll_timeout();
+        self.sources_agenda.set(number, next);
+        self.agenda
+            .set(TRAFFIC, Some(self.sources_agenda.earliest()));
+    }
+
+    fn count_cross_traffic(&mut self, packet: &Packet) {
+        let number = Source::number_of(packet);
+        if let Some(source) = number.and_then(|number| self.sources.get_mut(number)) {
+            source.outcome.received += 1;
+        }
     }
 
     #[inline]
@@ -254,9 +330,12 @@ impl World {
         let now = self.now;
         let flow = &mut self.flows[place];
         loop {
-            while let Some(packet) = flow.endpoint_mut(side).poll_transmit(now) {
-                self.path.handle_packet(now, side, packet);
+            let mut packet = self.route.spare();
+            while flow.endpoint_mut(side).poll_transmit_into(now, &mut packet) {
+                self.route.handle_packet(now, side, packet);
+                packet = self.route.spare();
             }
+            self.route.take_back(packet);
             let Some(event) = flow.endpoint_mut(side).poll_event() else {
                 break;
             };
@@ -301,4 +380,26 @@ impl World {
             });
         }
     }
+}
+
+/// The links behind the mobile's.
+fn further(hops: Vec<HopSetup>, recording: Recording) -> Vec<Path> {
+    let hops = hops.into_iter().zip(1..);
+    hops.map(|(hop, number)| {
+        let HopSetup { link, mechanisms } = hop;
+        let observer = Observer::new(None, capture(recording, &format!("hop {number}")));
+        Path::new(Instant::ZERO, link, mechanisms, observer)
+    })
+    .collect()
+}
+
+fn sources(traffic: &[TrafficSetup], seed: u64, ip: IpVersion) -> Vec<Source> {
+    let traffic = traffic.iter().take(Setup::MAX_SOURCES).enumerate();
+    traffic
+        .map(|(number, &setup)| Source::new(number, setup, seed, ip))
+        .collect()
+}
+
+fn capture(recording: Recording, link: &str) -> Option<Capture> {
+    recording.captures.then(|| Capture::new(link))
 }

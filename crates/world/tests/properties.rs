@@ -53,7 +53,11 @@ fn outages() -> impl Strategy<Value = OutageProcess> {
         Just(OutageProcess::AlwaysUp),
         (up(), down()).prop_map(|(start, length)| OutageProcess::Single { start, length }),
         (up(), down()).prop_map(|(up, down)| OutageProcess::Exponential { up, down }),
-        (up(), down()).prop_map(|(up, down)| OutageProcess::Periodic { up, down }),
+        (up(), up(), down()).prop_map(|(first, up, down)| OutageProcess::Periodic {
+            first,
+            up,
+            down
+        }),
     ]
 }
 
@@ -107,6 +111,8 @@ fn mechanism() -> impl Strategy<Value = PathMechanismKind> {
         1 => Just(PathMechanismKind::SmartLink(Level::Four)),
         3 => Just(PathMechanismKind::Hold),
         1 => Just(PathMechanismKind::RetransmissionCache),
+        2 => Just(PathMechanismKind::ZeroWindowAck),
+        2 => Just(PathMechanismKind::AcknowledgeAhead),
     ]
 }
 

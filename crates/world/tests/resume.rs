@@ -5,7 +5,7 @@ mod support;
 use outlast_core::mechanisms::path::PathMechanismKind;
 use outlast_core::time::Duration;
 use outlast_link::Way;
-use outlast_tcp::profile::Congestion;
+use outlast_tcp::profile::{AIX_4_3, Congestion};
 use outlast_world::{FlowOutcome, Outcome, Stack, World};
 use support::{DELAY, bulk, flow, link, outage, setup, with};
 
@@ -53,7 +53,12 @@ fn an_unaided_transfer_stalls_and_a_held_one_resumes_within_a_round_trip() {
                 assert!(kick <= 2 * DELAY, "{case:?}: {kick:?}");
                 assert_eq!(control.counts.resent, 0, "{case:?}");
                 assert!(held.counts.resent > 0, "{case:?}");
-                assert!(held.ended < control.ended, "{case:?}");
+                // A stall that happens to be short costs less than a window's worth of drops.
+                let is_short = stall < length / 10;
+                assert!(
+                    is_short || held.ended < control.ended,
+                    "{case:?}: {stall:?}"
+                );
                 let timeouts = control.flows[0].sender().timeouts;
                 assert!(timeouts >= seconds.ilog2().into(), "{case:?}: {timeouts}");
             }
@@ -90,4 +95,41 @@ fn a_cached_retransmission_wakes_the_sender_whose_first_timeout_was_over() {
         saved += usize::from(stall > 8 * DELAY);
     }
     assert!(saved >= 4, "the control stalls: {saved}");
+}
+
+#[test]
+fn what_is_acknowledged_ahead_never_times_out() {
+    for congestion in [Congestion::Cubic, Congestion::Reno, Congestion::Bbr] {
+        for seconds in [1, 10, 60] {
+            let length = Duration::from_secs(seconds);
+            let run = |mechanism| transfer(mechanism, congestion, Way::ToMobile, length);
+            let control = run(PathMechanismKind::None);
+            let ahead = run(PathMechanismKind::AcknowledgeAhead);
+            let case = (congestion, seconds);
+            assert!(control.flows[0].sender().timeouts >= 1, "{case:?}");
+            assert_eq!(ahead.flows[0].sender().timeouts, 0, "{case:?}");
+            assert!(resumed(&ahead.flows[0]) <= 2 * DELAY, "{case:?}");
+        }
+    }
+}
+
+#[test]
+fn a_closed_window_spares_an_old_sender_its_timeouts() {
+    let run = |mechanism| {
+        let mut link = link();
+        link.outages = outage(START, Duration::from_secs(2));
+        let mut setup = with(setup(link, bulk(4_000_000, Way::ToMobile)), mechanism);
+        let stack = Stack {
+            profile: &AIX_4_3,
+            ..Stack::default()
+        };
+        setup.flows = vec![flow(bulk(4_000_000, Way::ToMobile), stack)];
+        World::new(setup).run()
+    };
+    let control = run(PathMechanismKind::None);
+    let frozen = run(PathMechanismKind::ZeroWindowAck);
+    assert!(control.flows[0].sender().timeouts >= 1);
+    assert_eq!(frozen.flows[0].sender().timeouts, 0);
+    assert!(resumed(&frozen.flows[0]) < resumed(&control.flows[0]));
+    assert!(frozen.ended < control.ended);
 }

@@ -97,6 +97,9 @@ fn result(scenario: &Scenario, index: u32) -> RunResult {
         updates: ideal_updates.map(|n| (f64::from(n) / factor.unwrap_or(2.5)) as u32),
         ideal_updates,
         dropped_packets: None,
+        flows: Vec::new(),
+        traffic: Vec::new(),
+        hops: Vec::new(),
         settings: Settings::new(scenario, index, World::Lab, kernel),
     }
 }

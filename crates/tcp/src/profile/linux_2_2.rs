@@ -4,8 +4,8 @@
 
 use super::{
     BackOff, Congestion, DelayedAck, GiveUp, Growth, IdleRestart, Keepalive, Offers, Persist,
-    Profile, ReceiveBuffer, Recovery, Reduction, RttModel, Undo, ZeroWindow, assumed, code,
-    published,
+    Profile, ReceiveBuffer, Recovery, Reduction, RttModel, SendBuffer, Undo, ZeroWindow, assumed,
+    code, published,
 };
 use crate::timer::TimerModel;
 use outlast_core::time::Duration;
@@ -113,7 +113,10 @@ pub static LINUX_2_2: Profile = Profile {
         },
         "rmem_default of 65535, half of it overhead",
     ),
-    send_buffer: code(u64::MAX, "tcp_wmem grows with the window"),
+    send_buffer: code(
+        SendBuffer::Fixed(u64::MAX),
+        "tcp_wmem grows with the window",
+    ),
     time_wait: code(Duration::from_secs(60), "TCP_TIMEWAIT_LEN"),
     fin_wait_2: code(Duration::from_secs(60), "tcp_fin_timeout"),
     challenge_ack: assumed(None, "older than RFC 5961"),

@@ -1,0 +1,391 @@
+//! What the kernel tells of interfaces, addresses, routes and neighbours, as it changes.
+
+use crate::netlink::{InterfaceIndex, NetlinkError, Prefix, RouteSocket};
+use netlink_packet_core::{NetlinkMessage, NetlinkPayload};
+use netlink_packet_route::RouteNetlinkMessage;
+use netlink_packet_route::address::{AddressAttribute, AddressMessage};
+use netlink_packet_route::link::{LinkAttribute, LinkFlags, LinkMessage};
+use netlink_packet_route::neighbour::{
+    NeighbourAddress, NeighbourAttribute, NeighbourMessage, NeighbourState,
+};
+use netlink_packet_route::route::{RouteAddress, RouteAttribute, RouteMessage, RouteType};
+use netlink_packet_route::{AddressFamily, route::RouteHeader};
+use netlink_sys::{Socket, SocketAddr, protocols::NETLINK_ROUTE};
+use rustix::fd::{AsFd, BorrowedFd};
+use rustix::io::Errno;
+use rustix::net::RecvFlags;
+use std::collections::VecDeque;
+use std::io;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+
+/// Multicast groups of `linux/rtnetlink.h`: links, neighbours, addresses and routes of IPv4 and
+/// IPv6.
+const GROUPS: [u32; 6] = [1, 3, 5, 7, 9, 11];
+
+/// The longest datagram of the kernel.
+const LONGEST: usize = 64 << 10;
+
+/// Hears of every change in one network namespace: that of the thread that opened it.
+#[derive(Debug)]
+pub struct RouteMonitor {
+    socket: Socket,
+    buffer: Box<[u8]>,
+    heard: VecDeque<Change>,
+}
+
+/// Something is so now.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub enum Change {
+    /// An interface is there.
+    Interface {
+        /// Its number.
+        index: InterfaceIndex,
+        /// Its name.
+        name: String,
+        /// Whether it is switched on, has carrier, and is ready to carry packets (RFC 2863).
+        is_running: bool,
+        /// Longest IP packet in bytes.
+        mtu: u32,
+    },
+    /// An interface is gone.
+    InterfaceGone {
+        /// Its number.
+        index: InterfaceIndex,
+    },
+    /// An interface has, or has no longer, an address that is valid beyond the link.
+    Address {
+        /// Whose.
+        interface: InterfaceIndex,
+        /// Which one.
+        address: IpAddr,
+        /// Whether it has it.
+        is_present: bool,
+    },
+    /// A route of the main table leads, or leads no longer, through an interface.
+    Route {
+        /// Through which.
+        interface: InterfaceIndex,
+        /// Where.
+        way: Way,
+        /// Whether it does.
+        is_present: bool,
+    },
+    /// What is known of a neighbour.
+    Neighbour {
+        /// Behind which interface.
+        interface: InterfaceIndex,
+        /// Who.
+        address: IpAddr,
+        /// Whether it is there.
+        standing: Standing,
+    },
+    /// The kernel had more to tell than there was room: take a [`snapshot`].
+    Missed,
+}
+
+/// Where a route leads.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct Way {
+    /// To these addresses.
+    pub destination: Prefix,
+    /// By way of this router; `None` if they are on the link itself.
+    pub gateway: Option<IpAddr>,
+}
+
+/// What the kernel knows of a neighbour.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Standing {
+    /// It has answered, or was heard of.
+    Present,
+    /// It was asked and did not answer.
+    Failed,
+    /// It is being asked, or nobody has asked.
+    Unknown,
+}
+
+impl RouteMonitor {
+    /// Begins to listen.
+    ///
+    /// # Errors
+    /// When the process is out of file descriptors or memory.
+    pub fn open() -> Result<Self, NetlinkError> {
+        let open = || {
+            let mut socket = Socket::new(NETLINK_ROUTE)?;
+            socket.bind_auto()?;
+            for group in GROUPS {
+                socket.add_membership(group)?;
+            }
+            socket.connect(&SocketAddr::new(0, 0))?;
+            Ok(Self {
+                socket,
+                buffer: vec![0; LONGEST].into(),
+                heard: VecDeque::new(),
+            })
+        };
+        open().map_err(NetlinkError::Socket)
+    }
+
+    /// The next change, without waiting; `None` if there is none.
+    ///
+    /// # Errors
+    /// Only those of a broken descriptor, which this type never holds.
+    pub fn receive(&mut self) -> io::Result<Option<Change>> {
+        while self.heard.is_empty() {
+            let received = rustix::net::recv(&self.socket, &mut *self.buffer, RecvFlags::DONTWAIT);
+            match received {
+                Ok((length, _)) => self.heard.extend(changes(&self.buffer[..length])),
+                Err(Errno::AGAIN) => return Ok(None),
+                Err(Errno::INTR) => {}
+                Err(Errno::NOBUFS) => self.heard.push_back(Change::Missed),
+                Err(errno) => return Err(errno.into()),
+            }
+        }
+        Ok(self.heard.pop_front())
+    }
+}
+
+impl AsFd for RouteMonitor {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.socket.as_fd()
+    }
+}
+
+/// Everything that is so at the moment, in the network namespace of the calling thread.
+///
+/// # Errors
+/// When the kernel does not answer.
+pub fn snapshot() -> Result<Vec<Change>, NetlinkError> {
+    let mut route = RouteSocket::open()?;
+    let mut all = Vec::new();
+    let questions = [
+        RouteNetlinkMessage::GetLink(LinkMessage::default()),
+        RouteNetlinkMessage::GetAddress(AddressMessage::default()),
+        RouteNetlinkMessage::GetRoute(RouteMessage::default()),
+        RouteNetlinkMessage::GetNeighbour(NeighbourMessage::default()),
+    ];
+    for question in questions {
+        let answers = route.dump(question)?;
+        all.extend(answers.into_iter().filter_map(change));
+    }
+    Ok(all)
+}
+
+/// The changes that one datagram tells; what is malformed or of another kind is left out.
+fn changes(mut rest: &[u8]) -> Vec<Change> {
+    let mut changes = Vec::new();
+    while let Ok(message) = NetlinkMessage::<RouteNetlinkMessage>::deserialize(rest) {
+        let length = message.header.length as usize;
+        if let NetlinkPayload::InnerMessage(inner) = message.payload {
+            changes.extend(change(inner));
+        }
+        rest = match rest.get(length.next_multiple_of(4)..) {
+            Some(rest) if length > 0 => rest,
+            _ => break,
+        };
+    }
+    changes
+}
+
+fn change(message: RouteNetlinkMessage) -> Option<Change> {
+    match message {
+        RouteNetlinkMessage::NewLink(link) => interface(&link),
+        RouteNetlinkMessage::DelLink(link) => Some(Change::InterfaceGone {
+            index: InterfaceIndex(link.header.index),
+        }),
+        RouteNetlinkMessage::NewAddress(message) => address(&message, true),
+        RouteNetlinkMessage::DelAddress(message) => address(&message, false),
+        RouteNetlinkMessage::NewRoute(message) => route(&message, true),
+        RouteNetlinkMessage::DelRoute(message) => route(&message, false),
+        RouteNetlinkMessage::NewNeighbour(message) => {
+            let standing = match message.header.state {
+                NeighbourState::Reachable
+                | NeighbourState::Stale
+                | NeighbourState::Delay
+                | NeighbourState::Permanent
+                | NeighbourState::Noarp => Standing::Present,
+                NeighbourState::Failed => Standing::Failed,
+                _ => Standing::Unknown,
+            };
+            neighbour(&message, standing)
+        }
+        RouteNetlinkMessage::DelNeighbour(message) => neighbour(&message, Standing::Unknown),
+        _ => None,
+    }
+}
+
+fn interface(link: &LinkMessage) -> Option<Change> {
+    let needed = LinkFlags::Up | LinkFlags::Running | LinkFlags::LowerUp;
+    let find = |pick: fn(&LinkAttribute) -> Option<u32>| link.attributes.iter().find_map(pick);
+    let name = link
+        .attributes
+        .iter()
+        .find_map(|attribute| match attribute {
+            LinkAttribute::IfName(name) => Some(name.clone()),
+            _ => None,
+        })?;
+    let mtu = find(|attribute| match attribute {
+        LinkAttribute::Mtu(mtu) => Some(*mtu),
+        _ => None,
+    })?;
+    Some(Change::Interface {
+        index: InterfaceIndex(link.header.index),
+        name,
+        is_running: link.header.flags.contains(needed),
+        mtu,
+    })
+}
+
+fn address(message: &AddressMessage, is_present: bool) -> Option<Change> {
+    let addresses = message.attributes.iter();
+    // For IPv4 `Local` is the own address, `Address` the peer's on point-to-point devices.
+    let own = addresses.clone().find_map(|attribute| match attribute {
+        AddressAttribute::Local(address) => Some(*address),
+        _ => None,
+    });
+    let address = own.or_else(|| {
+        addresses.clone().find_map(|attribute| match attribute {
+            AddressAttribute::Address(address) => Some(*address),
+            _ => None,
+        })
+    })?;
+    is_global(address).then_some(Change::Address {
+        interface: InterfaceIndex(message.header.index),
+        address,
+        is_present,
+    })
+}
+
+fn is_global(address: IpAddr) -> bool {
+    match address {
+        IpAddr::V4(address) => !address.is_link_local(),
+        IpAddr::V6(address) => !address.is_unicast_link_local(),
+    }
+}
+
+fn route(message: &RouteMessage, is_present: bool) -> Option<Change> {
+    let header = &message.header;
+    if header.table != RouteHeader::RT_TABLE_MAIN || header.kind != RouteType::Unicast {
+        return None;
+    }
+    let any = match header.address_family {
+        AddressFamily::Inet => IpAddr::V4(Ipv4Addr::UNSPECIFIED),
+        AddressFamily::Inet6 => IpAddr::V6(Ipv6Addr::UNSPECIFIED),
+        _ => return None,
+    };
+    let (mut interface, mut gateway, mut destination) = (None, None, any);
+    for attribute in &message.attributes {
+        match attribute {
+            RouteAttribute::Oif(index) => interface = Some(InterfaceIndex(*index)),
+            RouteAttribute::Gateway(address) => gateway = ip(address),
+            RouteAttribute::Destination(address) => destination = ip(address)?,
+            _ => {}
+        }
+    }
+    Some(Change::Route {
+        interface: interface?,
+        way: Way {
+            destination: Prefix {
+                address: destination,
+                length: header.destination_prefix_length,
+            },
+            gateway,
+        },
+        is_present,
+    })
+}
+
+fn ip(address: &RouteAddress) -> Option<IpAddr> {
+    match address {
+        RouteAddress::Inet(address) => Some((*address).into()),
+        RouteAddress::Inet6(address) => Some((*address).into()),
+        _ => None,
+    }
+}
+
+fn neighbour(message: &NeighbourMessage, standing: Standing) -> Option<Change> {
+    let address = message
+        .attributes
+        .iter()
+        .find_map(|attribute| match attribute {
+            NeighbourAttribute::Destination(NeighbourAddress::Inet(address)) => {
+                Some(IpAddr::V4(*address))
+            }
+            NeighbourAttribute::Destination(NeighbourAddress::Inet6(address)) => {
+                Some(IpAddr::V6(*address))
+            }
+            _ => None,
+        })?;
+    Some(Change::Neighbour {
+        interface: InterfaceIndex(message.header.ifindex),
+        address,
+        standing,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::netlink::{InterfaceSettings, Prefix};
+    use crate::testing::fresh_namespace;
+
+    /// All changes that are there, in order.
+    fn heard(monitor: &mut RouteMonitor) -> Vec<Change> {
+        std::iter::from_fn(|| monitor.receive().expect("receive")).collect()
+    }
+
+    #[test]
+    fn interfaces_addresses_and_routes_are_told_as_they_change_and_as_they_are() {
+        let Some(namespace) = fresh_namespace() else {
+            return;
+        };
+        let work = || {
+            let mut monitor = RouteMonitor::open().expect("netlink");
+            let mut route = RouteSocket::open().expect("netlink");
+            route.add_veth("link0", "far0", None).expect("veth");
+            let [near, far] = ["link0", "far0"].map(|name| route.interface(name).expect("made"));
+            let up = InterfaceSettings {
+                up: Some(true),
+                ..InterfaceSettings::default()
+            };
+            let prefix = Prefix {
+                address: "192.0.2.1".parse().expect("literal"),
+                length: 24,
+            };
+            route.add_address(near, prefix).expect("address");
+            route.configure(near, &up).expect("up");
+            let alone = heard(&mut monitor);
+            let running = |changes: &[Change]| {
+                changes.iter().rev().find_map(|change| match change {
+                    Change::Interface {
+                        index, is_running, ..
+                    } if *index == near => Some(*is_running),
+                    _ => None,
+                })
+            };
+            assert_eq!(running(&alone), Some(false), "the other end is down");
+            route.configure(far, &up).expect("up");
+            assert_eq!(running(&snapshot().expect("netlink")), Some(true));
+            let address = Change::Address {
+                interface: near,
+                address: prefix.address,
+                is_present: true,
+            };
+            assert!(alone.contains(&address), "{alone:?}");
+            let network = Prefix {
+                address: "192.0.2.0".parse().expect("literal"),
+                length: 24,
+            };
+            let way = Change::Route {
+                interface: near,
+                way: Way {
+                    destination: network,
+                    gateway: None,
+                },
+                is_present: true,
+            };
+            let now = snapshot().expect("netlink");
+            assert!(now.contains(&address) && now.contains(&way), "{now:?}");
+        };
+        namespace.run(work).expect("enter");
+    }
+}

@@ -1,0 +1,144 @@
+//! Netfilter: packets handed to this process (NFQUEUE), and the rules that hand them over
+//! (nftables), without the `nft` or `iptables` programs.
+//!
+//! Everything here belongs to the network namespace of the thread that opened it, and ends with
+//! the process: the rules are owned by a socket, so that the kernel removes them when it closes.
+
+mod message;
+pub mod queue;
+pub mod rules;
+
+use message::Message;
+use netlink_packet_core::NLMSG_ERROR;
+use netlink_sys::{Socket, SocketAddr, protocols::NETLINK_NETFILTER};
+use rustix::fd::{AsFd, BorrowedFd};
+use rustix::io::Errno;
+use rustix::net::{RecvFlags, SendFlags};
+use rustix::thread::{CapabilitySet, capabilities};
+use std::io;
+
+/// Why netfilter does not do what was asked.
+#[derive(Debug, thiserror::Error)]
+pub enum NetfilterError {
+    /// The socket does not work.
+    #[error("netfilter does not answer")]
+    Socket(#[source] io::Error),
+    /// An answer cannot be understood.
+    #[error("netfilter's answer cannot be understood: {0}")]
+    Malformed(&'static str),
+    /// The process lacks `CAP_NET_ADMIN`.
+    #[error("not allowed to {request}: run as root, or with CAP_NET_ADMIN")]
+    NotPermitted {
+        /// What was asked for.
+        request: &'static str,
+    },
+    /// Somebody else has the queue.
+    #[error("queue {number} is taken by another program")]
+    QueueTaken {
+        /// Which one.
+        number: u16,
+    },
+    /// Somebody else has such a table.
+    #[error("the nftables table \"{name}\" belongs to another program")]
+    TableTaken {
+        /// Its name.
+        name: String,
+    },
+    /// The kernel refused.
+    #[error("cannot {request}")]
+    Refused {
+        /// What was asked for.
+        request: &'static str,
+        /// What the kernel says.
+        #[source]
+        source: io::Error,
+    },
+}
+
+/// Room for the answer to a request.
+const ANSWER: usize = 8192;
+
+/// A netlink conversation with netfilter.
+#[derive(Debug)]
+struct Conversation {
+    socket: Socket,
+}
+
+impl Conversation {
+    fn open() -> Result<Self, NetfilterError> {
+        let open = || {
+            let mut socket = Socket::new(NETLINK_NETFILTER)?;
+            socket.bind_auto()?;
+            socket.connect(&SocketAddr::new(0, 0))?;
+            Ok(Self { socket })
+        };
+        open().map_err(NetfilterError::Socket)
+    }
+
+    fn send(&self, bytes: &[u8]) -> io::Result<()> {
+        rustix::net::send(&self.socket, bytes, SendFlags::empty())?;
+        Ok(())
+    }
+
+    /// What has arrived, without waiting; `None` if nothing has.
+    fn receive<'b>(&self, buffer: &'b mut [u8]) -> io::Result<Option<&'b [u8]>> {
+        match rustix::net::recv(&self.socket, &mut *buffer, RecvFlags::DONTWAIT) {
+            Ok((length, _)) => Ok(Some(&buffer[..length])),
+            Err(Errno::AGAIN | Errno::INTR) => Ok(None),
+            Err(errno) => Err(errno.into()),
+        }
+    }
+
+    /// Sends requests, each of which the kernel acknowledges or refuses, and waits for as many
+    /// answers as `acknowledged` of them ask for.
+    fn ask(
+        &self,
+        bytes: &[u8],
+        acknowledged: usize,
+        request: &'static str,
+    ) -> Result<(), NetfilterError> {
+        self.send(bytes).map_err(NetfilterError::Socket)?;
+        let mut buffer = vec![0; ANSWER];
+        let mut missing = acknowledged;
+        while missing > 0 {
+            let (length, _) =
+                rustix::net::recv(&self.socket, buffer.as_mut_slice(), RecvFlags::empty())
+                    .map_err(|errno| NetfilterError::Socket(errno.into()))?;
+            for answer in message::received(&buffer[..length]) {
+                if answer.kind != NLMSG_ERROR {
+                    continue;
+                }
+                let errno = answer
+                    .error()
+                    .ok_or(NetfilterError::Malformed("an error without number"))?;
+                match errno {
+                    0 => missing = missing.saturating_sub(1),
+                    errno => return Err(refusal(errno, request)),
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+impl AsFd for Conversation {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.socket.as_fd()
+    }
+}
+
+/// Whether the process has `CAP_NET_ADMIN`; the kernel says "not permitted" of what is another's,
+/// too.
+fn may_administer() -> bool {
+    capabilities(None).is_ok_and(|sets| sets.effective.contains(CapabilitySet::NET_ADMIN))
+}
+
+fn refusal(errno: i32, request: &'static str) -> NetfilterError {
+    match errno {
+        libc::EPERM => NetfilterError::NotPermitted { request },
+        errno => NetfilterError::Refused {
+            request,
+            source: io::Error::from_raw_os_error(errno),
+        },
+    }
+}

@@ -1,0 +1,104 @@
+//! Sending IP packets as they are, out of an interface or wherever their destination is.
+
+use rustix::io::Errno;
+use rustix::net::sockopt;
+use socket2::{Domain, Protocol, SockAddr, Socket, Type};
+use std::io;
+use std::net::{IpAddr, SocketAddr};
+
+/// `IPPROTO_RAW`: the packet brings its own header.
+const RAW: i32 = 255;
+/// Memory for packets that wait for the interface or for the neighbour's address, in bytes.
+const SEND_BUFFER: usize = 8 << 20;
+
+/// Sends whole IP packets of both versions. The kernel chooses the neighbour and finds its
+/// address; sources need not be addresses of this host.
+///
+/// It recomputes IPv4's header checksum, and fills in an identification of zero.
+#[derive(Debug)]
+pub struct RawSender {
+    v4: Socket,
+    /// `None` where the kernel has no IPv6.
+    v6: Option<Socket>,
+}
+
+/// What became of a packet.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Sent {
+    /// The kernel has it.
+    Accepted,
+    /// There is no room for it at the moment; it is lost.
+    NoRoom,
+    /// It is longer than the MTU of the path to its destination, and may not be fragmented.
+    TooLong,
+    /// There is no way to its destination, or the interface is down; it is lost.
+    Unreachable,
+}
+
+impl RawSender {
+    /// A sender in the network namespace of the calling thread, whose packets bear `mark`. With
+    /// `interface`, all of them leave by that one.
+    ///
+    /// # Errors
+    /// Without `CAP_NET_RAW` and `CAP_NET_ADMIN`, or when there is no such interface.
+    pub fn open(mark: u32, interface: Option<&str>) -> io::Result<Self> {
+        let v4 = open(Domain::IPV4, mark, interface)?;
+        let v6 = match open(Domain::IPV6, mark, interface) {
+            Ok(socket) => Some(socket),
+            Err(error) if error.raw_os_error() == Some(libc::EAFNOSUPPORT) => None,
+            Err(error) => return Err(error),
+        };
+        Ok(Self { v4, v6 })
+    }
+
+    /// Sends `packet`, which begins with its IP header, to `destination`, without waiting.
+    ///
+    /// # Errors
+    /// When the kernel does not take the packet for one, or is out of memory.
+    pub fn send(&self, destination: IpAddr, packet: &[u8]) -> io::Result<Sent> {
+        let socket = match destination {
+            IpAddr::V4(_) => &self.v4,
+            IpAddr::V6(_) => match &self.v6 {
+                Some(socket) => socket,
+                None => return Ok(Sent::Unreachable),
+            },
+        };
+        // The port is none: the kernel demands zero, or the protocol's number.
+        let to = SockAddr::from(SocketAddr::new(destination, 0));
+        match socket.send_to(packet, &to) {
+            Ok(_) => Ok(Sent::Accepted),
+            Err(error) => match Errno::from_io_error(&error) {
+                Some(Errno::AGAIN | Errno::NOBUFS) => Ok(Sent::NoRoom),
+                Some(Errno::MSGSIZE) => Ok(Sent::TooLong),
+                Some(
+                    Errno::NETUNREACH
+                    | Errno::HOSTUNREACH
+                    | Errno::NETDOWN
+                    | Errno::NODEV
+                    | Errno::NXIO
+                    | Errno::ADDRNOTAVAIL
+                    | Errno::PERM
+                    | Errno::ACCESS,
+                ) => Ok(Sent::Unreachable),
+                _ => Err(error),
+            },
+        }
+    }
+}
+
+fn open(domain: Domain, mark: u32, interface: Option<&str>) -> io::Result<Socket> {
+    let socket = Socket::new(domain, Type::RAW, Some(Protocol::from(RAW)))?;
+    socket.set_nonblocking(true)?;
+    socket.set_mark(mark)?;
+    if let Some(name) = interface {
+        socket.bind_device(Some(name.as_bytes()))?;
+    }
+    match sockopt::set_socket_send_buffer_size_force(&socket, SEND_BUFFER) {
+        // Inside a user namespace: as much as everybody may have.
+        Err(Errno::PERM) => sockopt::set_socket_send_buffer_size(&socket, SEND_BUFFER)?,
+        result => result?,
+    }
+    // Nothing is read, and every packet of the protocol would be queued for it.
+    socket.set_recv_buffer_size(0)?;
+    Ok(socket)
+}

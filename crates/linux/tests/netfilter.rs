@@ -1,0 +1,137 @@
+//! Packets of an interface are handed to a queue, and pass when nobody is there.
+
+use outlast_linux::namespace::Namespace;
+use outlast_linux::netfilter::queue::{Hook, Queue, Ruling};
+use outlast_linux::netfilter::rules::{RuleSet, Rules};
+use outlast_linux::netlink::{InterfaceSettings, RouteSocket};
+use outlast_linux::poller::{Interest, Poller, Token};
+use socket2::{Domain, Socket, Type};
+use std::net::{SocketAddr, UdpSocket};
+
+const RULES: RuleSet<'static> = RuleSet {
+    table: "outlast-test",
+    interface: "lo",
+    queue: 7,
+    mark: 77,
+};
+
+/// Says why a test does not run.
+#[expect(clippy::print_stderr, reason = "a skipped test names what is missing")]
+fn skip(error: &dyn std::error::Error) {
+    eprintln!("skipped: {error}");
+}
+
+/// Runs `test` in a namespace with a loopback device that is up.
+fn inside(test: impl FnOnce() + Send) {
+    let namespace = match Namespace::new() {
+        Ok(namespace) => namespace,
+        Err(error) => return skip(&error),
+    };
+    let run = || {
+        let mut route = RouteSocket::open().expect("netlink");
+        let loopback = route.interface("lo").expect("lo");
+        let up = InterfaceSettings {
+            up: Some(true),
+            ..InterfaceSettings::default()
+        };
+        route.configure(loopback, &up).expect("up");
+        test();
+    };
+    namespace.run(run).expect("enter");
+}
+
+fn sockets() -> (UdpSocket, UdpSocket) {
+    let (one, two) = (
+        UdpSocket::bind("127.0.0.1:0").expect("bind"),
+        UdpSocket::bind("127.0.0.1:0").expect("bind"),
+    );
+    one.connect(two.local_addr().expect("bound"))
+        .expect("connect");
+    (one, two)
+}
+
+/// Gives the next packet its verdict; where it was taken, and its length.
+fn rule(queue: &mut Queue, poller: &mut Poller, ruling: Ruling) -> (Hook, usize) {
+    loop {
+        if let Some(queued) = queue.receive().expect("receive") {
+            let (id, seen) = (queued.id, (queued.hook, queued.bytes.len()));
+            queue.give(id, ruling).expect("send");
+            return seen;
+        }
+        assert_eq!(poller.wait().expect("wait").count(), 1);
+    }
+}
+
+#[test]
+fn packets_wait_for_a_verdict_where_they_are_sent_and_where_they_are_received() {
+    inside(|| {
+        let mut queue = Queue::take(RULES.queue).expect("free");
+        let rules = match Rules::install(&RULES) {
+            Ok(rules) => rules,
+            Err(error) => return skip(&error),
+        };
+        let mut poller = Poller::new().expect("epoll");
+        poller
+            .add(&queue, Token(0), Interest::Readable)
+            .expect("add");
+        let (one, two) = sockets();
+        one.send(b"first").expect("send");
+        assert_eq!(
+            rule(&mut queue, &mut poller, Ruling::Drop),
+            (Hook::Sent, 33)
+        );
+        one.send(b"second").expect("send");
+        assert_eq!(
+            rule(&mut queue, &mut poller, Ruling::Accept),
+            (Hook::Sent, 34)
+        );
+        assert_eq!(
+            rule(&mut queue, &mut poller, Ruling::Accept),
+            (Hook::Received, 34)
+        );
+        let mut buffer = [0; 16];
+        assert_eq!(two.recv(&mut buffer).expect("receive"), 6);
+        drop(rules);
+        one.send(b"third").expect("send");
+        assert_eq!(two.recv(&mut buffer).expect("receive"), 5);
+        assert!(queue.receive().expect("receive").is_none());
+    });
+}
+
+#[test]
+fn marked_packets_pass_and_all_do_when_nobody_has_the_queue() {
+    inside(|| {
+        let queue = Queue::take(RULES.queue).expect("free");
+        let _rules = match Rules::install(&RULES) {
+            Ok(rules) => rules,
+            Err(error) => return skip(&error),
+        };
+        let (one, two) = sockets();
+        let marked = Socket::new(Domain::IPV4, Type::DGRAM, None).expect("socket");
+        marked.set_mark(RULES.mark).expect("CAP_NET_ADMIN");
+        let to: SocketAddr = two.local_addr().expect("bound");
+        // The loopback device hands the mark on to the receiving side.
+        marked.send_to(b"marked", &to.into()).expect("send");
+        let mut buffer = [0; 16];
+        assert_eq!(two.recv(&mut buffer).expect("receive"), 6);
+        drop(queue);
+        one.send(b"unattended").expect("send");
+        assert_eq!(two.recv(&mut buffer).expect("receive"), 10);
+    });
+}
+
+#[test]
+fn a_queue_has_one_owner_and_a_table_too() {
+    inside(|| {
+        let _queue = Queue::take(RULES.queue).expect("free");
+        let error = Queue::take(RULES.queue).expect_err("taken");
+        assert_eq!(error.to_string(), "queue 7 is taken by another program");
+        let _rules = match Rules::install(&RULES) {
+            Ok(rules) => rules,
+            Err(error) => return skip(&error),
+        };
+        let error = Rules::install(&RULES).expect_err("there already");
+        let taken = "the nftables table \"outlast-test\" belongs to another program";
+        assert_eq!(error.to_string(), taken);
+    });
+}
