@@ -66,6 +66,7 @@ pub(super) fn of_flow(flow: &Reader<'_>, general: &Stack) -> Stack {
         timestamps: own.timestamps.or(base.timestamps),
         receive_buffer: own.receive_buffer.or(base.receive_buffer),
         profile: base.profile,
+        timer_phase: general.timer_phase,
         ip: general.ip,
         mobile: host(base.mobile),
         fixed: host(base.fixed),
