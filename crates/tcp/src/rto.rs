@@ -91,7 +91,7 @@ impl Rto {
 
     /// Whether samples are slow heartbeats.
     pub(crate) fn counts_beats(&self) -> bool {
-        matches!(self.model, RttModel::Beats { .. })
+        matches!(self.model, RttModel::Beats { .. } | RttModel::Linux22)
     }
 
     /// Takes a sample. `beats` are the slow heartbeats that passed meanwhile, if they
@@ -364,6 +364,7 @@ mod tests {
         }
         // Three ticks of deviation stay, where a finer count would have none.
         assert_eq!(rto.current(), ms(1_030 + 250));
+        assert!(rto.counts_beats());
     }
 
     #[test]
