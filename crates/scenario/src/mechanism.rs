@@ -98,10 +98,9 @@ impl Mechanism {
             Self::RetransmissionCache => PathMechanismKind::RetransmissionCache,
             Self::ZeroWindowAck => PathMechanismKind::ZeroWindowAck,
             Self::AcknowledgeAhead => PathMechanismKind::AcknowledgeAhead,
-            Self::MTcp
-            | Self::Auto
-            | Self::RetransmissionTrigger
-            | Self::FastRetransmit => return None,
+            Self::MTcp | Self::Auto | Self::RetransmissionTrigger | Self::FastRetransmit => {
+                return None;
+            }
         })
     }
 

@@ -334,6 +334,7 @@ fn further_connections_take_what_they_do_not_say_from_the_stack() {
         sack: None,
         timestamps: None,
         receive_buffer: Some(ByteCount(9_000)),
+        timer_phase: None,
         ip: IpVersion::V6,
         mobile: HostStack::default(),
         fixed: HostStack::default(),
