@@ -5,6 +5,7 @@ use super::added_round_trips::{After, SEGMENT_BYTES, added, stated, tolerance_of
 use super::beside::{Beside, beside};
 use super::claim;
 use super::recovery::{self, Recovery};
+use super::table_3_6::paced;
 use crate::experiment::{Extent, Figure, Part};
 use crate::job::Job;
 use crate::record::Runs;
@@ -109,7 +110,7 @@ fn simulated(extent: Extent, runs: &Runs) -> Vec<Beside> {
         );
         Beside {
             labels: vec![Cell::from(kilobytes), Cell::from("Linux 2.2")],
-            claim,
+            claim: paced(claim),
             ours: of_sender(runs, kilobytes).and_then(|ours| Sample::of([ours])),
         }
     };
