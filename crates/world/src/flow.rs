@@ -9,7 +9,7 @@ use alloc::vec::Vec;
 use core::net::SocketAddr;
 use outlast_core::time::{Duration, Instant};
 use outlast_link::random::Stream;
-use outlast_tcp::{Config, Endpoint, Event};
+use outlast_tcp::{Config, Endpoint, Event, UserTimeoutOption};
 use outlast_wire::SeqNumber;
 
 /// The port of all servers.
@@ -301,6 +301,11 @@ fn config(
         retries,
         receive_buffer,
         user_timeout,
+        // Who has one tells the peer (RFC 5482).
+        user_timeout_option: user_timeout.map(|advertise| UserTimeoutOption {
+            advertise,
+            ..UserTimeoutOption::default()
+        }),
         // The lab's sockets have TCP_NODELAY.
         nagle: false,
         clock_phase: common.clock_phases[side.index()],

@@ -45,8 +45,14 @@ impl Observer {
     }
 
     /// A host has sent something. Gives it its number.
+    #[inline]
     pub(crate) fn sent(&mut self, now: Instant, side: Side, packet: Box<Packet>) -> SimFrame {
         self.counts.sent += 1;
+        if self.trace.is_none() && self.capture.is_none() {
+            let serial = self.next_serial;
+            self.next_serial += 1;
+            return SimFrame { packet, serial };
+        }
         self.enter(now, side, side.outward(), Origin::Host, packet)
     }
 
@@ -101,12 +107,14 @@ impl Observer {
     }
 
     /// A packet comes to the host of a side, over the link or from its own gateway.
+    #[inline]
     pub(crate) fn arrived(&mut self, now: Instant, frame: &SimFrame) {
         self.counts.received += 1;
         self.settle(frame.serial, Fate::Arrived(now));
     }
 
     /// A packet came out of the link at `side`, and goes on to the host.
+    #[inline]
     pub(crate) fn crossed(&mut self, now: Instant, frame: &SimFrame, side: Side) {
         if let Some(capture) = &mut self.capture {
             capture.settle(side.peer(), frame.serial, Mark::Crossed);
@@ -143,13 +151,28 @@ impl Observer {
     ) -> SimFrame {
         let serial = self.next_serial;
         self.next_serial += 1;
+        if self.trace.is_some() || self.capture.is_some() {
+            self.record(now, side, way, origin, serial, &packet);
+        }
+        SimFrame { packet, serial }
+    }
+
+    fn record(
+        &mut self,
+        now: Instant,
+        side: Side,
+        way: Way,
+        origin: Origin,
+        serial: u64,
+        packet: &Packet,
+    ) {
         if let Some(trace) = &mut self.trace {
             let traced = TracedPacket {
                 at: now,
                 way,
                 origin,
                 length: packet.total_len(),
-                segment: TracedSegment::of(&packet),
+                segment: TracedSegment::of(packet),
                 fate: Fate::OnTheWay,
             };
             trace.push(serial, traced);
@@ -157,13 +180,12 @@ impl Observer {
         if let Some(capture) = &mut self.capture {
             match origin {
                 Origin::Rereceived(reason) => {
-                    capture.arrived(now, side, &packet, Some(Mark::Injected(reason)));
+                    capture.arrived(now, side, packet, Some(Mark::Injected(reason)));
                 }
-                Origin::Resent(reason) => capture.sent(now, side, serial, &packet, Some(reason)),
-                Origin::Host => capture.sent(now, side, serial, &packet, None),
+                Origin::Resent(reason) => capture.sent(now, side, serial, packet, Some(reason)),
+                Origin::Host => capture.sent(now, side, serial, packet, None),
             }
         }
-        SimFrame { packet, serial }
     }
 
     fn settle(&mut self, serial: u64, fate: Fate) {

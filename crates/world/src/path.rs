@@ -110,7 +110,9 @@ impl Path {
         } else {
             self.enter(now, side, frame);
         }
-        self.take_steps(now);
+        if !self.steps.is_empty() {
+            self.take_steps(now);
+        }
     }
 
     /// Time has come to `now`.
@@ -129,6 +131,12 @@ impl Path {
                 self.take_steps(now);
             }
         }
+    }
+
+    /// Whether [`Self::poll_carrier`] or [`Self::poll_transmit`] has something.
+    #[inline]
+    pub(crate) fn has_news(&self) -> bool {
+        !self.outbox.is_empty() || !self.carrier.is_empty()
     }
 
     /// The link went up or down.
@@ -224,7 +232,9 @@ impl Path {
     #[inline]
     fn enter(&mut self, now: Instant, side: Side, frame: SimFrame) {
         self.link.handle_packet(now, side.outward(), frame);
-        self.drain_link(now);
+        if self.link.has_news() {
+            self.drain_link(now);
+        }
     }
 
     fn offer(&mut self, now: Instant, side: Side, frame: SimFrame) {

@@ -108,6 +108,12 @@ impl Route {
         self.forward(now);
     }
 
+    /// Whether [`Self::poll_carrier`] or [`Self::poll_transmit`] has something.
+    #[inline]
+    pub(crate) fn has_news(&self) -> bool {
+        !self.outbox.is_empty() || self.first.has_news()
+    }
+
     /// The mobile's link went up or down.
     #[must_use]
     #[inline]

@@ -245,8 +245,9 @@ impl World {
     }
 
     /// Lets everything happen that takes no time.
+    #[inline]
     fn settle(&mut self) {
-        loop {
+        while self.route.has_news() {
             while let Some(state) = self.route.poll_carrier() {
                 if state == LinkState::Up {
                     for flow in &mut self.flows {
@@ -254,10 +255,9 @@ impl World {
                     }
                 }
             }
-            let Some(outcoming) = self.route.poll_transmit() else {
-                break;
-            };
-            self.take_arrival(outcoming);
+            if let Some(outcoming) = self.route.poll_transmit() {
+                self.take_arrival(outcoming);
+            }
         }
         self.route_due = self.route.poll_timeout();
     }
@@ -330,12 +330,12 @@ impl World {
         let now = self.now;
         let flow = &mut self.flows[place];
         loop {
-            let mut packet = self.route.spare();
-            while flow.endpoint_mut(side).poll_transmit_into(now, &mut packet) {
-                self.route.handle_packet(now, side, packet);
-                packet = self.route.spare();
+            while flow.endpoint(side).has_transmit() {
+                let mut packet = self.route.spare();
+                if flow.endpoint_mut(side).poll_transmit_into(now, &mut packet) {
+                    self.route.handle_packet(now, side, packet);
+                }
             }
-            self.route.take_back(packet);
             let Some(event) = flow.endpoint_mut(side).poll_event() else {
                 break;
             };

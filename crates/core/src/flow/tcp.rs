@@ -164,19 +164,38 @@ impl TcpFlow {
         payload_len: u32,
     ) -> Result<Observation, Oddity> {
         check_flags(tcp, payload_len)?;
+        let segment_len = payload_len + tcp.control_len();
+        if !tcp.has(TcpFlags::SYN) && self.near.is_seen() && self.far.is_seen() {
+            // Both hosts are known: there is nothing to take back if the segment is odd.
+            let (sender, receiver) = self.halves(direction);
+            check_bounds(sender, receiver, tcp, segment_len)?;
+            return Ok(self.take_in(now, direction, tcp, segment_len));
+        }
         let mut next = *self;
         if tcp.has(TcpFlags::SYN) {
             next.restart_if_new(direction, tcp)?;
         }
-        let segment_len = payload_len + tcp.control_len();
         let (sender, receiver) = next.halves(direction);
         introduce(sender, receiver, tcp, segment_len);
         check_bounds(sender, receiver, tcp, segment_len)?;
-        let observation = advance(sender, receiver, tcp, segment_len);
-        next.settle_phase(tcp);
-        next.measure(now, direction, tcp, segment_len, observation);
+        let observation = next.take_in(now, direction, tcp, segment_len);
         *self = next;
         Ok(observation)
+    }
+
+    /// Takes in a segment that is honest.
+    fn take_in(
+        &mut self,
+        now: Instant,
+        direction: Direction,
+        tcp: &TcpHeader,
+        segment_len: u32,
+    ) -> Observation {
+        let (sender, receiver) = self.halves(direction);
+        let observation = advance(sender, receiver, tcp, segment_len);
+        self.settle_phase(tcp);
+        self.measure(now, direction, tcp, segment_len, observation);
+        observation
     }
 
     fn halves(&mut self, direction: Direction) -> (&mut Half, &mut Half) {
