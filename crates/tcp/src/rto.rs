@@ -368,6 +368,7 @@ mod tests {
         }
         // Three ticks of deviation stay, where a finer count would have none.
         assert_eq!(rto.current(), ms(1_030 + 250));
+        assert!(rto.counts_beats());
     }
 
     #[test]
