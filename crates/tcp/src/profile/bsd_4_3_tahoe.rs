@@ -25,8 +25,9 @@ pub static BSD_4_3_TAHOE: Profile = Profile {
         RttModel::Beats {
             deviations: 2,
             fraction: 0,
+            headroom: None,
         },
-        "Jacobson, SIGCOMM 1988, appendix A",
+        "Jacobson, SIGCOMM 1988, appendix A; tcp_input.c: TCPT_RANGESET to TCPTV_MIN alone",
     ),
     initial_rto: code(
         Duration::from_secs(6),
