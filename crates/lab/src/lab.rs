@@ -53,6 +53,7 @@ impl Lab {
     /// # Errors
     /// When the scenario asks for something that the lab does not have.
     pub fn new(scenario: &Scenario, index: u32) -> Result<Self, LabError> {
+        refuse_topology(scenario)?;
         Ok(Self {
             scenario: scenario.clone(),
             index,
@@ -154,6 +155,19 @@ impl Lab {
             hosts,
             files,
         })
+    }
+}
+
+/// The lab has one link and one connection.
+fn refuse_topology(scenario: &Scenario) -> Result<(), LabError> {
+    let tables = [
+        ("flows", scenario.flows.is_empty()),
+        ("traffic", scenario.traffic.is_empty()),
+        ("hops", scenario.hops.is_empty()),
+    ];
+    match tables.iter().find(|(_, is_empty)| !is_empty) {
+        Some(&(table, _)) => Err(LabError::NoTopology { table }),
+        None => Ok(()),
     }
 }
 

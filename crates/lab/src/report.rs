@@ -156,6 +156,9 @@ fn result(
         updates: outcome.updates,
         ideal_updates: scenario.ideal_updates(index, framing),
         dropped_packets: Some(measured.drops),
+        flows: Vec::new(),
+        traffic: Vec::new(),
+        hops: Vec::new(),
         settings: Settings::new(scenario, index, World::Lab, scenario.stack.in_lab(kernel)),
     }
 }

@@ -176,6 +176,36 @@ impl<F: Frame> Link<F> {
         self.advance(now);
     }
 
+    /// Nothing happens by itself before this: the time of [`poll_timeout`](Self::poll_timeout), and
+    /// [`Instant::FAR_FUTURE`] if nothing is due.
+    #[inline]
+    #[must_use]
+    pub const fn quiet_until(&self) -> Instant {
+        self.quiet_until
+    }
+
+    /// The frame that comes out of the far end at `now`, if nothing else happens by then: the same
+    /// as [`handle_timeout`](Self::handle_timeout) and then [`poll_transmit`](Self::poll_transmit),
+    /// in fewer steps. Otherwise nothing has changed.
+    #[inline]
+    pub fn take_lone_arrival(&mut self, now: Instant) -> Option<(Way, F)> {
+        let is_idle = self.transmit.is_empty() && self.events.is_empty();
+        if !is_idle || self.next_transition.is_some_and(|at| at <= now) {
+            return None;
+        }
+        let [to_mobile, to_fixed] = &mut self.pipes;
+        let arrival = match (
+            to_mobile.quiet_until() <= now,
+            to_fixed.quiet_until() <= now,
+        ) {
+            (true, false) => (Way::ToMobile, to_mobile.take_lone_arrival(now)?),
+            (false, true) => (Way::ToFixed, to_fixed.take_lone_arrival(now)?),
+            _ => return None,
+        };
+        self.note_next();
+        Some(arrival)
+    }
+
     /// A frame that has come out of the far end.
     #[must_use]
     pub fn poll_transmit(&mut self) -> Option<(Way, F)> {

@@ -215,6 +215,27 @@ impl<F: Frame> Pipe<F> {
         self.waiting = self.waiting.min(self.frames.len());
     }
 
+    /// The frame that is due by `now`, if it is the only one and comes out for certain. Otherwise
+    /// nothing has changed.
+    #[inline]
+    pub(crate) fn take_lone_arrival(&mut self, now: Instant) -> Option<F> {
+        if !self.is_faithful || self.frames.front()?.due > now {
+            return None;
+        }
+        let next = self
+            .frames
+            .get(1)
+            .map_or(Instant::FAR_FUTURE, |entry| entry.due);
+        if next <= now {
+            return None;
+        }
+        let entry = self.frames.pop_front()?;
+        self.waiting = self.waiting.min(self.frames.len());
+        self.quiet_until = next;
+        self.count_delivered(&entry.frame);
+        Some(entry.frame)
+    }
+
     fn deliver_by_chance(&mut self, now: Instant, outlet: &mut impl Outlet<F>) {
         while let Some((due, held)) = self.next_due().filter(|&(due, _)| due <= now) {
             if held {
@@ -319,9 +340,14 @@ impl<F: Frame> Pipe<F> {
         }
     }
 
-    fn deliver(&mut self, frame: F, outlet: &mut impl Outlet<F>) {
+    #[inline]
+    fn count_delivered(&mut self, frame: &F) {
         self.counters.delivered += 1;
         self.counters.delivered_bytes.0 += frame.wire_len().as_u64();
+    }
+
+    fn deliver(&mut self, frame: F, outlet: &mut impl Outlet<F>) {
+        self.count_delivered(&frame);
         outlet.deliver(frame);
     }
 

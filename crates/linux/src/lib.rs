@@ -17,6 +17,7 @@ pub mod netfilter;
 pub mod netlink;
 pub mod poller;
 pub mod priority;
+pub mod privilege;
 pub mod process;
 pub mod raw;
 pub mod signal;
@@ -29,6 +30,7 @@ mod sys;
 pub mod sysctl;
 #[cfg(test)]
 mod testing;
+pub mod ticks;
 pub mod timer;
 pub mod tun;
 pub mod user_namespace;

@@ -95,11 +95,11 @@ pub struct Way {
 /// What the kernel knows of a neighbour.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Standing {
-    /// It has answered lately.
-    Reachable,
+    /// It has answered, or was heard of.
+    Present,
     /// It was asked and did not answer.
     Failed,
-    /// Nobody has asked lately.
+    /// It is being asked, or nobody has asked.
     Unknown,
 }
 
@@ -198,9 +198,11 @@ fn change(message: RouteNetlinkMessage) -> Option<Change> {
         RouteNetlinkMessage::DelRoute(message) => route(&message, false),
         RouteNetlinkMessage::NewNeighbour(message) => {
             let standing = match message.header.state {
-                NeighbourState::Reachable | NeighbourState::Permanent | NeighbourState::Noarp => {
-                    Standing::Reachable
-                }
+                NeighbourState::Reachable
+                | NeighbourState::Stale
+                | NeighbourState::Delay
+                | NeighbourState::Permanent
+                | NeighbourState::Noarp => Standing::Present,
                 NeighbourState::Failed => Standing::Failed,
                 _ => Standing::Unknown,
             };

@@ -1,6 +1,6 @@
 //! The command line.
 
-use crate::commands::{completions, demo, doctor, lab, papers, sim};
+use crate::commands::{completions, demo, doctor, lab, notify, papers, run, sim, status, sweep};
 use clap::{Parser, Subcommand};
 
 /// TCP that outlasts outages: try it, measure it, compare the published ways.
@@ -31,8 +31,16 @@ pub(crate) enum Command {
     Lab(lab::Arguments),
     /// Run a scenario in virtual time, on a model of the TCP that it names.
     Sim(sim::Arguments),
+    /// Run a grid of scenarios in virtual time, each cell many times, on all cores.
+    Sweep(sweep::Arguments),
     /// Run published experiments and judge their claims.
     Papers(papers::Arguments),
+    /// Keep the connections that cross an interface alive, and resume them when its link is back.
+    Run(run::Arguments),
+    /// Show how a running gateway is.
+    Status(status::Arguments),
+    /// Tell a running gateway that its link, or a peer's, is gone or back.
+    Notify(notify::Arguments),
     /// Show what this machine offers, and what is missing for which part of Outlast.
     Doctor(doctor::Arguments),
     /// Print the completion script of a shell.

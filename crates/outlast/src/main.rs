@@ -2,6 +2,7 @@
 
 mod cli;
 mod commands;
+mod daemon;
 mod failure;
 mod labs;
 mod markdown;
@@ -28,7 +29,11 @@ fn dispatch(cli: Cli) -> Result<(), Failure> {
         Command::Demo(arguments) => commands::demo::run(&arguments),
         Command::Lab(arguments) => commands::lab::run(&arguments),
         Command::Sim(arguments) => commands::sim::run(&arguments),
+        Command::Sweep(arguments) => commands::sweep::run(&arguments),
         Command::Papers(arguments) => commands::papers::run(&arguments),
+        Command::Run(arguments) => commands::run::run(&arguments),
+        Command::Status(arguments) => commands::status::run(&arguments),
+        Command::Notify(arguments) => commands::notify::run(&arguments),
         Command::Doctor(arguments) => commands::doctor::run(&arguments),
         Command::Completions(arguments) => commands::completions::run(&arguments),
     }

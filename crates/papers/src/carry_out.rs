@@ -7,6 +7,7 @@ use outlast_lab::{Cancel, Lab, LabError};
 use outlast_scenario::result::{RunResult, World};
 use outlast_sim::trace::{Cause, Trace, VariableRow};
 use outlast_sim::{Recording, SimError, Simulation};
+use outlast_wire::SeqNumber;
 
 /// What came of a run, in either world.
 #[derive(Clone, Debug)]
@@ -76,22 +77,30 @@ fn in_sim(job: &Job) -> Result<Ran, CarryOutError> {
     let outcome = report.outcome;
     let sender = outcome.flows.first().map(|flow| flow.receiver.peer());
     let rows = outcome.variables.unwrap_or_default();
-    let rows = rows.iter().filter(|row| Some(row.side) == sender);
+    let rows = || rows.iter().filter(|row| Some(row.side) == sender);
+    let origin = rows()
+        .find(|row| row.cause == Cause::Ack)
+        .map(|row| row.variables.snd_una);
     let started = outcome.started;
+    let variables = match (started, origin) {
+        (Some(started), Some(origin)) => rows()
+            .map(|row| Variables::of(row, started, origin))
+            .collect(),
+        _ => Vec::new(),
+    };
     Ok(Ran {
         result: report.result,
         started,
         trace: outcome.trace,
-        variables: started.map_or_else(Vec::new, |started| {
-            rows.map(|row| Variables::of(row, started)).collect()
-        }),
+        variables,
         warnings: Vec::new(),
         worst_delay: Duration::ZERO,
     })
 }
 
 impl Variables {
-    fn of(row: &VariableRow, started: Instant) -> Self {
+    /// `origin` is where the stream begins.
+    fn of(row: &VariableRow, started: Instant, origin: SeqNumber) -> Self {
         let VariableRow {
             at,
             cause,
@@ -105,6 +114,7 @@ impl Variables {
             ssthresh: variables.ssthresh,
             rto_s: variables.rto.as_secs_f64(),
             in_flight: variables.in_flight,
+            acknowledged: u64::from(variables.snd_una.0.wrapping_sub(origin.0)),
         }
     }
 }
@@ -150,5 +160,12 @@ mod tests {
         assert!(watched.variables.iter().any(|row| row.ssthresh.is_none()));
         // The sender is the mobile: its window grows before the outage.
         assert!(watched.variables.iter().any(|row| row.cwnd > 20));
+        let acknowledged = watched.variables.iter().map(|row| row.acknowledged);
+        // The last acknowledgement may be that of the FIN.
+        assert!(
+            acknowledged
+                .max()
+                .is_some_and(|bytes| (3_000_000..3_000_002).contains(&bytes))
+        );
     }
 }

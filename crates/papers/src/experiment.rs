@@ -71,6 +71,9 @@ pub const ALL: &[&Experiment] = &[
     &crate::caceres_iftode::EXPERIMENT,
     &crate::hold_matrix::EXPERIMENT,
     &crate::hold_channel::EXPERIMENT,
+    &crate::lab_vs_sim::EXPERIMENT,
+    &crate::thesis::TIMEOUTS,
+    &crate::thesis::HANDOFF,
 ];
 
 /// The experiment of this name.

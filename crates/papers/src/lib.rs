@@ -18,6 +18,7 @@
 //! | [`thesis`] | tables of a thesis on TCP over Mobile IP |
 //! | [`hold_matrix`] | resume time by congestion control, SACK, direction, outage and placement |
 //! | [`hold_channel`] | utilisation of the paper's channel |
+//! | [`lab_vs_sim`] | the simulator beside the kernel |
 #![forbid(unsafe_code)]
 
 pub mod batch;
@@ -28,6 +29,7 @@ pub mod experiment;
 pub mod hold_channel;
 pub mod hold_matrix;
 pub mod job;
+pub mod lab_vs_sim;
 pub mod page;
 mod present;
 pub mod record;

@@ -51,6 +51,9 @@ pub struct Variables {
     pub rto_s: f64,
     /// Segments thought to be in the network.
     pub in_flight: u32,
+    /// Bytes that were acknowledged since the connection began.
+    #[serde(default)]
+    pub acknowledged: u64,
 }
 
 /// What followed an outage.
@@ -63,6 +66,21 @@ pub struct Reconnection {
     /// The share of the time from link-up to the first new bytes in which the link was sending
     /// towards the receiver, the propagation delay left out; `None` if no new bytes came.
     pub busy: Option<f64>,
+    /// What the sender itself sent again.
+    #[serde(default)]
+    pub again: Again,
+}
+
+/// What a sender sent again because of an outage; what Outlast re-sends does not count.
+#[derive(Clone, Copy, Debug, Default, Deserialize, PartialEq, Serialize)]
+pub struct Again {
+    /// From the first transmission of a segment to its retransmission: the first retransmission
+    /// since link-down.
+    pub first_wait_s: Option<f64>,
+    /// From that to the next retransmission of the same segment.
+    pub second_wait_s: Option<f64>,
+    /// From link-up to the first retransmission that arrived.
+    pub through_s: Option<f64>,
 }
 
 /// The runs that there are, by cell.

@@ -6,13 +6,11 @@ use outlast_scenario::{Congestion, Mechanism, Profile};
 #[derive(Clone, Debug, Eq, PartialEq, thiserror::Error)]
 pub enum SimError {
     /// There is no such mechanism, or not there.
-    #[error(
-        "the simulator has no mechanism \"{mechanism}\" at `outlast.{key}` (it has: {available})"
-    )]
+    #[error("the simulator has no mechanism \"{mechanism}\" at `{key}` (it has: {available})")]
     NoSuchMechanism {
         /// What was asked for.
         mechanism: Mechanism,
-        /// Where: `gateway`, `mobile` or `fixed`.
+        /// Where, such as `outlast.gateway` or `hops.fixed_end`.
         key: &'static str,
         /// What it has there.
         available: &'static str,
@@ -20,7 +18,7 @@ pub enum SimError {
     /// Programs need a real kernel.
     #[error("commands run in the lab only: use `outlast lab`, or another `workload.kind`")]
     Command,
-    /// The profile has another congestion control.
+    /// The profile, of `[stack]` or of one of `[[flows]]`, has another congestion control.
     #[error("profile \"{profile}\" has no congestion control \"{congestion}\"")]
     NoSuchCongestionControl {
         /// The profile.

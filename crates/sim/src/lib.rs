@@ -35,7 +35,7 @@ mod simulation;
 
 pub use error::SimError;
 pub use outlast_world::{
-    Counts, FlowOutcome, FlowSetup, IpVersion, Lost, Outcome, Recording, Setup, Side, Stack,
-    Workload, World, trace,
+    Counts, FlowOutcome, FlowSetup, HopOutcome, HopSetup, IpVersion, Lost, Outcome, Pattern,
+    Recording, Setup, Side, Stack, TrafficOutcome, TrafficSetup, Workload, World, trace,
 };
 pub use simulation::{RunReport, Simulation, run};

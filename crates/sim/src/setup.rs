@@ -1,20 +1,42 @@
 //! From a scenario to a world.
 
 use crate::error::SimError;
-use outlast_core::mechanisms::path::{Level, PathMechanismKind};
+use outlast_core::mechanisms::path::PathMechanismKind;
+use outlast_core::time::Duration;
 use outlast_scenario::{
-    Congestion as Wish, HostStack, Mechanism, Outlast, Profile as Name, Scenario,
-    Stack as StackWish, Workload as Work,
+    Congestion as Wish, HostStack, IpVersion as ScenarioIp, Mechanism, Outlast, Pattern,
+    Profile as Name, Scenario, Stack as StackWish, Traffic, Workload as Work,
 };
 use outlast_tcp::profile::{
     AIX_4_3, BSD_4_3_TAHOE, Congestion, FREEBSD_2_2, LINUX_2_2, LINUX_2_4, LINUX_6, NETBSD_1997,
     Profile, SUNOS_5_6,
 };
-use outlast_world::{Side, Stack, Workload};
+use outlast_world::{
+    FlowSetup, HopSetup, IpVersion, Pattern as When, Setup, Side, Stack, TrafficSetup, Workload,
+};
 
-/// The TCP of the hosts, by [`Side::index`].
-pub(crate) fn stacks(scenario: &Scenario) -> Result<[Stack; 2], SimError> {
-    let [fixed, mobile] = Side::BOTH.map(|side| stack(scenario, side));
+/// The world of run `index` of `scenario`, counted from zero.
+pub(crate) fn setup(scenario: &Scenario, index: u32) -> Result<Setup, SimError> {
+    Ok(Setup {
+        mechanisms: mechanisms(&scenario.outlast)?,
+        hops: hops(scenario, index)?,
+        traffic: scenario.traffic.iter().map(source).collect(),
+        flows: flows(scenario)?,
+        ip: match scenario.stack.ip {
+            ScenarioIp::V4 => IpVersion::V4,
+            ScenarioIp::V6 => IpVersion::V6,
+        },
+        mtu: u16::try_from(scenario.link.mtu).unwrap_or(u16::MAX),
+        clock_phases: clock_phases(scenario),
+        deadline: scenario.run.deadline,
+        ..Setup::new(scenario.link_config(index))
+    })
+}
+
+/// The TCP of the hosts, by [`Side::index`], who give a connection up after `user_timeout`, if that
+/// is on.
+fn stacks(wishes: &StackWish, user_timeout: Option<Duration>) -> Result<[Stack; 2], SimError> {
+    let [fixed, mobile] = Side::BOTH.map(|side| stack(wishes, side, user_timeout));
     Ok([fixed?, mobile?])
 }
 
@@ -30,21 +52,25 @@ fn host(stack: &StackWish, side: Side) -> HostStack {
     }
 }
 
-fn stack(scenario: &Scenario, side: Side) -> Result<Stack, SimError> {
+fn stack(
+    wishes: &StackWish,
+    side: Side,
+    user_timeout: Option<Duration>,
+) -> Result<Stack, SimError> {
     let StackWish {
         profile: _,
         retries,
         congestion,
         sack,
         timestamps,
+        timer_phase: _,
         receive_buffer,
         ip: _,
         mobile: _,
         fixed: _,
-    } = scenario.stack;
-    let host = host(&scenario.stack, side);
-    let profile = profile(&scenario.stack, side);
-    let receive_buffer = host.receive_buffer.or(receive_buffer);
+    } = *wishes;
+    let profile = profile(wishes, side);
+    let receive_buffer = host(wishes, side).receive_buffer.or(receive_buffer);
     let constants = constants(profile);
     let wish = congestion.map(|wish| match wish {
         Wish::Cubic => Congestion::Cubic,
@@ -70,7 +96,7 @@ fn stack(scenario: &Scenario, side: Side) -> Result<Stack, SimError> {
         retries: retries.map(|retries| u8::try_from(retries).unwrap_or(u8::MAX)),
         receive_buffer: receive_buffer
             .map(|bytes| u32::try_from(bytes.as_u64()).unwrap_or(u32::MAX)),
-        user_timeout: scenario.outlast.user_timeout,
+        user_timeout,
     })
 }
 
@@ -87,7 +113,7 @@ fn constants(profile: Name) -> &'static Profile {
     }
 }
 
-pub(crate) fn workload(workload: &Work) -> Result<Workload, SimError> {
+fn workload(workload: &Work) -> Result<Workload, SimError> {
     Ok(match *workload {
         Work::Bulk { bytes, direction } => Workload::Bulk {
             bytes,
@@ -119,41 +145,81 @@ pub(crate) fn workload(workload: &Work) -> Result<Workload, SimError> {
     })
 }
 
-/// What the gateways at the two ends of the link do, by [`Side::index`](outlast_world::Side::index).
-pub(crate) fn mechanisms(outlast: &Outlast) -> Result<[PathMechanismKind; 2], SimError> {
+/// What the gateways at the two ends of the mobile's link do, by [`Side::index`].
+fn mechanisms(outlast: &Outlast) -> Result<[PathMechanismKind; 2], SimError> {
     if outlast.fixed != Mechanism::None {
         return Err(SimError::NoSuchMechanism {
             mechanism: outlast.fixed,
-            key: "fixed",
+            key: "outlast.fixed",
             available: "none",
         });
     }
     Ok([
-        at_gateway(outlast.gateway, "gateway")?,
-        at_gateway(outlast.mobile, "mobile")?,
+        at_gateway(outlast.gateway, "outlast.gateway")?,
+        at_gateway(outlast.mobile, "outlast.mobile")?,
     ])
 }
 
 fn at_gateway(mechanism: Mechanism, key: &'static str) -> Result<PathMechanismKind, SimError> {
-    Ok(match mechanism {
-        Mechanism::None => PathMechanismKind::None,
-        Mechanism::SmartLink1 => PathMechanismKind::SmartLink(Level::One),
-        Mechanism::SmartLink2 => PathMechanismKind::SmartLink(Level::Two),
-        Mechanism::SmartLink3 => PathMechanismKind::SmartLink(Level::Three),
-        Mechanism::SmartLink4 => PathMechanismKind::SmartLink(Level::Four),
-        Mechanism::Hold => PathMechanismKind::Hold,
-        Mechanism::RetransmissionCache => PathMechanismKind::RetransmissionCache,
-        Mechanism::ZeroWindowAck => PathMechanismKind::ZeroWindowAck,
-        Mechanism::AcknowledgeAhead => PathMechanismKind::AcknowledgeAhead,
-        Mechanism::MTcp
-        | Mechanism::Auto
-        | Mechanism::RetransmissionTrigger
-        | Mechanism::FastRetransmit => {
-            return Err(SimError::NoSuchMechanism {
-                mechanism,
-                key,
-                available: "none, smart-link-1 to smart-link-4, hold, retransmission-cache, zero-window-ack, acknowledge-ahead",
-            });
-        }
+    mechanism.on_path().ok_or(SimError::NoSuchMechanism {
+        mechanism,
+        key,
+        available: Mechanism::ON_PATH,
     })
+}
+
+/// Every connection, that of `[workload]` first.
+fn flows(scenario: &Scenario) -> Result<Vec<FlowSetup>, SimError> {
+    let patience = scenario.outlast.user_timeout;
+    let mut flows = vec![FlowSetup {
+        begin: Duration::ZERO,
+        workload: workload(&scenario.workload)?,
+        stacks: stacks(&scenario.stack, patience)?,
+    }];
+    for flow in &scenario.flows {
+        let setup = FlowSetup {
+            begin: flow.begin,
+            workload: workload(&flow.workload)?,
+            stacks: stacks(&flow.stack, patience)?,
+        };
+        flows.extend(std::iter::repeat_n(setup, flow.count as usize));
+    }
+    Ok(flows)
+}
+
+/// The links behind that of the mobile, in run `index`.
+fn hops(scenario: &Scenario, index: u32) -> Result<Vec<HopSetup>, SimError> {
+    let hops = scenario.hops.iter().enumerate();
+    hops.filter_map(|(number, hop)| Some((hop, scenario.hop_config(index, number)?)))
+        .map(|(hop, link)| {
+            let mechanisms = [
+                at_gateway(hop.fixed_end, "hops.fixed_end")?,
+                at_gateway(hop.mobile_end, "hops.mobile_end")?,
+            ];
+            Ok(HopSetup { link, mechanisms })
+        })
+        .collect()
+}
+
+fn source(traffic: &Traffic) -> TrafficSetup {
+    let rate = traffic.rate;
+    TrafficSetup {
+        link: traffic.hop,
+        way: traffic.direction.way(),
+        pattern: match traffic.pattern {
+            Pattern::Constant => When::Constant { rate },
+            Pattern::Poisson => When::Poisson { rate },
+            Pattern::OnOff { on, off } => When::OnOff { rate, on, off },
+        },
+        packet: u16::try_from(traffic.packet.0).unwrap_or(u16::MAX),
+        begin: traffic.begin,
+        end: traffic.end,
+    }
+}
+
+/// Where both hosts' tick counters stand at the beginning, if the scenario says where they stand
+/// when the first byte of payload is sent.
+fn clock_phases(scenario: &Scenario) -> Option<[Duration; 2]> {
+    let at_opening = scenario.timer_phase_before(scenario.handshake())?;
+    Some([at_opening; 2])
 }

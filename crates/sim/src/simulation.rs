@@ -2,11 +2,10 @@
 
 use crate::error::SimError;
 use crate::result::result;
-use crate::setup::{mechanisms, stacks, workload};
-use outlast_core::time::Duration;
+use crate::setup::setup;
+use outlast_scenario::Scenario;
 use outlast_scenario::result::RunResult;
-use outlast_scenario::{IpVersion as ScenarioIp, Scenario};
-use outlast_world::{FlowSetup, IpVersion, Outcome, Recording, Setup, World};
+use outlast_world::{Outcome, Recording, Setup, World};
 
 /// What came of a run.
 #[derive(Clone, Debug, PartialEq)]
@@ -39,22 +38,7 @@ impl<'a> Simulation<'a> {
     /// # Errors
     /// When the scenario asks for something that the simulator does not have.
     pub fn new(scenario: &'a Scenario, index: u32) -> Result<Self, SimError> {
-        let flow = FlowSetup {
-            begin: Duration::ZERO,
-            workload: workload(&scenario.workload)?,
-            stacks: stacks(scenario)?,
-        };
-        let setup = Setup {
-            mechanisms: mechanisms(&scenario.outlast)?,
-            flows: vec![flow],
-            ip: match scenario.stack.ip {
-                ScenarioIp::V4 => IpVersion::V4,
-                ScenarioIp::V6 => IpVersion::V6,
-            },
-            mtu: u16::try_from(scenario.link.mtu).unwrap_or(u16::MAX),
-            deadline: scenario.run.deadline,
-            ..Setup::new(scenario.link_config(index))
-        };
+        let setup = setup(scenario, index)?;
         Ok(Self {
             scenario,
             index,
@@ -83,7 +67,7 @@ impl<'a> Simulation<'a> {
             index,
             setup,
         } = self;
-        let stacks = setup.flows[0].stacks;
+        let stacks: Vec<_> = setup.flows.iter().map(|flow| flow.stacks).collect();
         let outcome = World::new(setup).run();
         RunReport {
             result: result(scenario, index, &stacks, &outcome),

@@ -33,7 +33,7 @@ pub struct Config {
     pub window_scale: Option<bool>,
     /// Retransmissions before the connection is given up.
     pub retries: Option<u8>,
-    /// User timeout that the application has set (RFC 9293, section 3.9.1.7).
+    /// User timeout that the application has set (RFC 9293, section 3.9.1.2).
     pub user_timeout: Option<Duration>,
     /// The user timeout option (RFC 5482); `None` neither sends nor heeds it.
     pub user_timeout_option: Option<UserTimeoutOption>,

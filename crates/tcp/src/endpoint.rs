@@ -9,6 +9,7 @@ pub(crate) mod control;
 mod handshake;
 mod icmp;
 pub(crate) mod input;
+mod prediction;
 mod timeouts;
 
 use crate::config::Config;
@@ -211,10 +212,19 @@ pub(crate) enum Xmit {
     Persist,
 }
 
+/// The transmission timer. An acknowledgement sets it several times over: when it fires is worked
+/// out for the one that stays.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Alarm {
+    pub(crate) kind: Xmit,
+    set_at: Instant,
+    delay: Duration,
+}
+
 /// Deadlines.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Timers {
-    pub(crate) xmit: Option<(Xmit, Instant)>,
+    pub(crate) xmit: Option<Alarm>,
     pub(crate) delayed_ack: Option<Instant>,
     /// Out-of-order arrivals share an acknowledgement until then.
     pub(crate) compressed_ack: Option<Instant>,
@@ -335,8 +345,19 @@ impl Endpoint {
     /// The next segment to send.
     #[must_use]
     pub fn poll_transmit(&mut self, now: Instant) -> Option<Packet> {
-        let out = self.outbox.pop_front()?;
-        Some(self.build(now, &out))
+        let mut packet = Packet::default();
+        self.poll_transmit_into(now, &mut packet).then_some(packet)
+    }
+
+    /// The next segment to send, in the place of a packet that is not needed any more; tells
+    /// whether there was one.
+    #[inline]
+    pub fn poll_transmit_into(&mut self, now: Instant, packet: &mut Packet) -> bool {
+        let Some(out) = self.outbox.pop_front() else {
+            return false;
+        };
+        self.build(now, &out, packet);
+        true
     }
 
     /// What has happened.
@@ -356,14 +377,14 @@ impl Endpoint {
             keepalive,
             linger,
         } = &self.timers;
-        let mut earliest = xmit.map(|(kind, at)| {
-            let reason = match kind {
+        let mut earliest = xmit.map(|alarm| {
+            let reason = match alarm.kind {
                 Xmit::Retransmit => Reason::Retransmission,
                 Xmit::LossProbe => Reason::LossProbe,
                 Xmit::Reorder => Reason::Reordering,
                 Xmit::Persist => Reason::WindowProbe,
             };
-            (at, reason)
+            (self.fires_at(alarm), reason)
         });
         let others = [
             (*delayed_ack, Reason::DelayedAck),
@@ -475,11 +496,19 @@ impl Endpoint {
             return;
         }
         let delay = delay.min(self.snd.rto.max());
-        self.timers.xmit = Some((kind, self.clock.fires_at(now, delay)));
+        self.timers.xmit = Some(Alarm {
+            kind,
+            set_at: now,
+            delay,
+        });
+    }
+
+    pub(crate) fn fires_at(&self, alarm: Alarm) -> Instant {
+        self.clock.fires_at(alarm.set_at, alarm.delay)
     }
 
     pub(crate) fn xmit_kind(&self) -> Option<Xmit> {
-        self.timers.xmit.map(|(kind, _)| kind)
+        self.timers.xmit.map(|alarm| alarm.kind)
     }
 
     pub(crate) fn context(&self, now: Instant) -> Context {

@@ -25,6 +25,7 @@ impl Endpoint {
         }
     }
 
+    //= RFC 9293, section 3.8.4
     pub(crate) fn on_keepalive(&mut self, now: Instant) {
         if !self.config.keepalive || matches!(self.state, State::Closed | State::TimeWait) {
             return;

@@ -51,6 +51,10 @@ impl Endpoint {
         if *self.profile.zero_window != ZeroWindow::Obeyed {
             return;
         }
+        if self.persist.holds && self.snd.queue.is_empty() {
+            // What was held back had arrived; what is left was never sent.
+            self.persist.holds = false;
+        }
         if self.snd.snd_wnd == 0 && !self.snd.queue.is_empty() && !self.persist.holds {
             // Outstanding segments count as never sent; the congestion window stays.
             self.persist.holds = true;

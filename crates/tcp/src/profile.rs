@@ -89,8 +89,8 @@ pub enum RttModel {
         /// Beats by which the RTO exceeds the latest sample at least; `None` does not compare them.
         headroom: Option<u8>,
     },
-    /// Linux up to 2.2: a quarter more than SRTT plus a mean deviation, and more for small
-    /// windows.
+    /// Linux up to 2.2: a quarter more than SRTT plus four deviations, and more for small
+    /// windows; samples and estimates are whole ticks.
     Linux22,
     /// Linux since 2.4: the deviation never counts less than the minimum RTO, and decays once
     /// per round trip; samples are in units of `unit`.

@@ -80,6 +80,10 @@ impl Least {
             self.samples = [sample; 3];
             return;
         }
+        // The first is the oldest, the third the largest.
+        if sample.1 > third.1 && now.since(first.0) <= MIN_RTT_LIFE / 4 {
+            return;
+        }
         if sample.1 <= second.1 {
             self.samples = [first, sample, sample];
         } else if sample.1 <= third.1 {

@@ -1,4 +1,4 @@
-//! How long sent data may stay unacknowledged (RFC 9293, section 3.9.1.7), and the option by which
+//! How long sent data may stay unacknowledged (RFC 9293, section 3.9.1.2), and the option by which
 //! two ends tell each other (RFC 5482).
 //!
 //! Without the option the timeout is this end's own affair, and none but the profile's limits hold
@@ -93,13 +93,13 @@ impl UserTimeouts {
 
     /// The first segment after the handshake tells it again: some peers answer a SYN without
     /// keeping anything.
-    //= RFC 5482, section 3.3
+    //= RFC 5482, section 3
     pub(crate) fn repeat(&mut self) {
         self.is_due = self.option.is_some();
     }
 
     /// A valid segment of the peer's.
-    //= RFC 5482, section 3.2
+    //= RFC 5482, section 3.1
     pub(crate) fn hear(&mut self, header: &TcpHeader) {
         if let Some(told) = header.options.user_timeout
             && self.option.is_some()
@@ -118,6 +118,7 @@ impl Endpoint {
 
     /// Sets the user timeout as an application does; `None` leaves it to the option, if that is
     /// enabled, and else to the profile's limits. With the option the peer is told.
+    //= RFC 9293, section 3.9.1.2
     pub fn set_user_timeout(&mut self, timeout: Option<Duration>) {
         self.user_timeouts.set(timeout);
     }
@@ -135,7 +136,7 @@ impl Endpoint {
 }
 
 /// `timeout` as the option says it, rounded up.
-//= RFC 5482, section 3
+//= RFC 5482, section 3.3
 fn to_option(timeout: Duration) -> UserTimeout {
     const MOST: u64 = 0x7fff;
     let part = u64::from(timeout.subsec_nanos() > 0);
@@ -159,7 +160,7 @@ mod tests {
 
     #[test]
     fn seconds_up_to_nine_hours_then_minutes() {
-        //= RFC 5482, section 3
+        //= RFC 5482, section 3.3
         let said = |timeout: Duration| {
             let option = to_option(timeout);
             (option.minutes, option.value)

@@ -101,6 +101,7 @@ fn a_fin_follows_all_data_and_is_retransmitted() {
 
 #[test]
 fn a_fin_before_its_data_waits_for_it() {
+    //= RFC 9293, section 3.10.7.4, eighth check
     let mut s = connected();
     send!(s, 50, fin(1_000, 0));
     recv!(s, 50, ack(0));
@@ -131,6 +132,7 @@ fn time_wait_answers_and_ignores_resets() {
 
 #[test]
 fn fin_wait_2_does_not_last_for_ever() {
+    //= RFC 9293, section 3.6
     let mut s = connected();
     s.app(50, Endpoint::close);
     recv!(s, 50, fin(0, 0));
@@ -453,4 +455,19 @@ fn closing_before_the_peer_answers_ends_it() {
     assert_eq!(s.end.state(), State::Closed);
     assert_eq!(s.end.poll_event(), Some(Event::Closed));
     recv_nothing!(s, 100_000);
+}
+
+#[test]
+fn a_syn_in_the_window_ends_an_old_stack() {
+    //= RFC 9293, section 3.10.7.4, fourth check
+    let mut s = Script::connected(script_config(&FREEBSD_2_2), 40);
+    let syn = Seg {
+        seq: Some(10),
+        flags: "S",
+        ..Seg::default()
+    };
+    send!(s, 50, syn);
+    let (_, reset) = s.next(50).expect("a reset");
+    assert!(reset.tcp().expect("TCP").has(outlast_wire::TcpFlags::RST));
+    assert_eq!(s.end.poll_event(), Some(Event::Failed(Error::Reset)));
 }

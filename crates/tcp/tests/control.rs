@@ -466,7 +466,7 @@ fn a_closed_window_stays_closed_through_a_freeze() {
 
 #[test]
 fn a_new_user_timeout_takes_effect_at_once_and_can_be_taken_back() {
-    //= RFC 9293, section 3.9.1.7 (STATUS and options: the timeout may be changed)
+    //= RFC 9293, section 3.9.1.2 (STATUS and options: the timeout may be changed)
     for profile in Profile::ALL {
         let lasts = |timeouts: [Option<Duration>; 2]| {
             let (mut s, _) = ten_outstanding(profile, false);

@@ -136,6 +136,7 @@ fn the_timer_starts_with_the_first_segment_and_not_with_later_ones() {
 
 #[test]
 fn a_timeout_means_a_window_of_one_and_half_of_what_was_in_flight() {
+    //= RFC 5681, section 3.1, equation 4
     //= RFC 5681, section 3.1
     for profile in Profile::ALL {
         let mut config = script_config(profile);

@@ -60,7 +60,8 @@ fn two_duplicates_are_not_enough() {
 
 #[test]
 fn linux_without_sack_repairs_one_hole_a_round_trip() {
-    //= RFC 6582, section 3.2
+    //= RFC 6582, section 3.2, step 2
+    //= RFC 6582, section 3.2, step 3
     let mut s = ten_outstanding(without_sack(&LINUX_6));
     let una = acked(&s);
     let window = s.end.trace().cwnd;
@@ -115,7 +116,10 @@ fn tahoe_retransmits_one_segment_and_starts_slowly() {
 
 #[test]
 fn reno_inflates_and_deflates() {
-    //= RFC 5681, section 3.2, steps 2 to 6
+    //= RFC 5681, section 3.2, step 2
+    //= RFC 5681, section 3.2, step 3
+    //= RFC 5681, section 3.2, step 4
+    //= RFC 5681, section 3.2, step 6
     let mut s = ten_outstanding(without_sack(&FREEBSD_2_2));
     let una = acked(&s);
     let high = i64::from(s.end.trace().snd_nxt.0) - 1;
@@ -171,6 +175,7 @@ fn new_reno_stays_in_recovery_on_partial_acknowledgements() {
 #[test]
 fn new_reno_ignores_duplicates_of_what_it_sent_again() {
     //= RFC 6582, section 3.2, step 2
+    //= RFC 6582, section 3.2, step 4
     let mut s = ten_outstanding(without_sack(new_reno()));
     let una = acked(&s);
     // A timeout, after which everything is sent again.
@@ -305,4 +310,28 @@ fn an_old_acknowledgement_is_no_duplicate() {
         }
         assert_eq!(s.end.counters().fast_recoveries, 0, "{}", profile.name);
     }
+}
+
+#[test]
+fn linux_without_sack_is_not_fooled_by_its_own_copies() {
+    //= RFC 6582, section 6
+    let mut s = ten_outstanding(without_sack(&LINUX_6));
+    let (una, ms) = (acked(&s), common::ms(s.now) + 40);
+    let high = i64::from(s.end.trace().snd_nxt.0) - 1;
+    for _ in 0..3 {
+        send!(s, ms, ack(una));
+    }
+    while s.next(ms).is_some() {}
+    assert_eq!(s.end.counters().fast_recoveries, 1);
+    let recovery_ends = s.end.trace().snd_nxt.0;
+    // All that was outstanding, to the byte: it may be that the copies are still to be answered.
+    send!(s, ms + 40, ack(high));
+    while s.next(ms + 40).is_some() {}
+    let edge = i64::from(recovery_ends) - 1;
+    send!(s, ms + 41, ack(edge.max(high)));
+    while s.next(ms + 41).is_some() {}
+    for _ in 0..5 {
+        send!(s, ms + 42, ack(edge.max(high)));
+    }
+    assert_eq!(s.end.counters().fast_recoveries, 1);
 }

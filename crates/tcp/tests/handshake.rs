@@ -118,6 +118,7 @@ fn refused() {
 
 #[test]
 fn an_old_acknowledgement_is_reset() {
+    //= RFC 9293, section 3.10.7.3, first check
     //= RFC 9293, section 3.5, figure 8
     let mut s = Script::connecting(script_config(&LINUX_6));
     recv!(s, 0, syn());
@@ -136,6 +137,8 @@ fn an_old_acknowledgement_is_reset() {
 
 #[test]
 fn linux_6_sends_a_syn_four_times_a_second_apart_before_it_doubles() {
+    //= RFC 6298, section 2.1
+    //= RFC 9293, section 3.8.3
     // tcp_syn_linear_timeouts
     let mut s = Script::connecting(script_config(&LINUX_6));
     for ms in [0, 1_000, 2_000, 3_000, 4_000, 5_000, 7_000, 11_000] {
@@ -240,7 +243,7 @@ fn a_lost_syn_means_a_small_initial_window_and_a_long_timeout() {
 
 #[test]
 fn a_duplicate_syn_draws_the_syn_ack_again() {
-    //= RFC 9293, section 3.10.7.4
+    //= RFC 9293, section 3.10.7.4, fourth check
     let mut s = Script::listening(script_config(&LINUX_6));
     send!(s, 0, syn());
     recv!(

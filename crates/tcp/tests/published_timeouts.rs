@@ -25,15 +25,8 @@ const RUNS: u64 = 10;
 /// BSD stacks count a round trip of 100 ms as one beat or as none, by chance; how often the
 /// samples of an estimate straddle a beat, and with it the deviation, depends on the jitter of
 /// the delaying host, which the thesis does not give. Our path has none. AIX at 500 ms is one
-/// beat later than ours in the same way: its last samples took two beats, ours take one. The
-/// same jitter makes up a fifth of Linux 2.2's timeout at 200 ms, which is above its minimum and
-/// still small.
-const KNOWN: [(&str, u64); 4] = [
-    ("aix-4.3", 100),
-    ("aix-4.3", 500),
-    ("freebsd-2.2", 100),
-    ("linux-2.2", 200),
-];
+/// beat later than ours in the same way: its last samples took two beats, ours take one.
+const KNOWN: [(&str, u64); 3] = [("aix-4.3", 100), ("aix-4.3", 500), ("freebsd-2.2", 100)];
 
 /// First and second timeout in ms of one connection.
 fn measure(profile: &'static Profile, rtt_ms: u64, run: u64) -> (f64, f64) {

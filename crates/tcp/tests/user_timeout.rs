@@ -71,7 +71,7 @@ fn ends_after(mut s: Script) -> (u64, Event) {
 
 #[test]
 fn the_syn_and_the_first_segment_after_it_tell() {
-    //= RFC 5482, section 3.3
+    //= RFC 5482, section 3
     let mut s = Script::connecting(advertising(600));
     let (_, syn) = s.next(0).expect("a SYN");
     assert_eq!(told(&syn), seconds(600));
@@ -85,7 +85,7 @@ fn the_syn_and_the_first_segment_after_it_tell() {
 
 #[test]
 fn the_passive_side_tells_too() {
-    //= RFC 5482, section 3.3
+    //= RFC 5482, section 3
     let mut s = Script::listening(advertising(600));
     send!(s, 0, Seg::default().seq(-1).flags("S"));
     let (_, syn_ack) = s.next(0).expect("a SYN-ACK");
@@ -172,7 +172,7 @@ fn what_the_application_sets_the_peer_cannot_change() {
 
 #[test]
 fn a_peer_may_change_its_mind() {
-    //= RFC 5482, section 3.2
+    //= RFC 5482, section 3.1
     let mut s = connected(advertising(150), seconds(500));
     s.write(100, 1_000);
     s.peer_seq = 0;

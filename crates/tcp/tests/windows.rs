@@ -139,6 +139,7 @@ fn answered_probes_keep_the_connection_for_ever() {
 
 #[test]
 fn unanswered_probes_end_it() {
+    //= RFC 9293, section 3.8.6.1
     let mut s = closed(&LINUX_6);
     while s.next_sent().is_some() {}
     assert_eq!(s.end.poll_event(), Some(Event::Failed(Error::TimedOut)));

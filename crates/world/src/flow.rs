@@ -31,10 +31,16 @@ pub(crate) struct Common {
 }
 
 impl Common {
-    pub(crate) fn new(seed: u64, ip: IpVersion, mtu: u16) -> Self {
+    pub(crate) fn new(
+        seed: u64,
+        ip: IpVersion,
+        mtu: u16,
+        clock_phases: Option<[Duration; 2]>,
+    ) -> Self {
         let mut random = Stream::new(seed, "sim.clocks");
         let mut phase = || Duration::from_nanos(random.next_u64() % CLOCK_PHASES);
-        let clock_phases = [phase(), phase()];
+        let drawn = [phase(), phase()];
+        let clock_phases = clock_phases.unwrap_or(drawn);
         Self {
             seed,
             ip,
@@ -206,6 +212,7 @@ impl Flow {
     pub(crate) fn outcome(&self, now: Instant) -> FlowOutcome {
         let is_complete = self.ended.is_some() && self.lost.is_none();
         FlowOutcome {
+            number: self.number,
             is_complete,
             began: self.began,
             ended: self.ended.unwrap_or(now),

@@ -57,6 +57,8 @@ pub struct HopOutcome {
 /// What came of one flow.
 #[derive(Clone, Debug, PartialEq)]
 pub struct FlowOutcome {
+    /// Its place in the setup.
+    pub number: usize,
     /// Whether its workload came to its end.
     pub is_complete: bool,
     /// When the mobile opened it.

@@ -33,6 +33,7 @@ pub(crate) struct Path {
     link: Link<SimFrame>,
     /// By [`Side::index`].
     gateways: [Option<Gateway>; 2],
+    has_gateways: bool,
     /// When the gateways want to be called, by [`Side::index`].
     gateways_due: [Instant; 2],
     steps: VecDeque<Step>,
@@ -82,6 +83,7 @@ impl Path {
         });
         Self {
             link: Link::new(link),
+            has_gateways: gateways.iter().any(Option::is_some),
             gateways_due: [&gateways[0], &gateways[1]].map(|gateway| due(gateway.as_ref())),
             gateways,
             steps: VecDeque::new(),
@@ -101,8 +103,7 @@ impl Path {
 
     /// A packet comes to the end of the link at `side`, from its host or from the next link.
     #[inline]
-    pub(crate) fn handle_packet(&mut self, now: Instant, side: Side, packet: Packet) {
-        let packet = self.boxed(packet);
+    pub(crate) fn handle_packet(&mut self, now: Instant, side: Side, packet: Box<Packet>) {
         let frame = self.observer.sent(now, side, packet);
         if self.gateways[side.index()].is_some() {
             self.offer(now, side, frame);
@@ -114,7 +115,7 @@ impl Path {
 
     /// Time has come to `now`.
     pub(crate) fn handle_timeout(&mut self, now: Instant) {
-        if self.link.poll_timeout().is_some_and(|(at, _)| at <= now) {
+        if self.link.quiet_until() <= now {
             self.link.handle_timeout(now);
             self.drain_link(now);
             self.take_steps(now);
@@ -142,13 +143,12 @@ impl Path {
         self.outbox.pop_front()
     }
 
-    /// When to call [`Self::handle_timeout`].
+    /// When to call [`Self::handle_timeout`]; [`Instant::FAR_FUTURE`] if nothing is due.
+    #[inline]
     #[must_use]
-    pub(crate) fn poll_timeout(&self) -> Option<Instant> {
-        let link = self.link.poll_timeout().map(|(at, _)| at);
+    pub(crate) fn poll_timeout(&self) -> Instant {
         let [one, other] = self.gateways_due;
-        let due = link.unwrap_or(Instant::FAR_FUTURE).min(one).min(other);
-        (due < Instant::FAR_FUTURE).then_some(due)
+        self.link.quiet_until().min(one).min(other)
     }
 
     /// Takes back the box of a packet from [`Self::poll_transmit`].
@@ -160,15 +160,24 @@ impl Path {
         }
     }
 
+    /// A packet to be written over.
     #[inline]
-    fn boxed(&mut self, packet: Packet) -> Box<Packet> {
-        match self.spare.pop() {
-            Some(mut spare) => {
-                *spare = packet;
-                spare
-            }
-            None => Box::new(packet),
+    pub(crate) fn spare(&mut self) -> Box<Packet> {
+        self.spare.pop().unwrap_or_default()
+    }
+
+    /// The packet that comes to a host now, if nothing else happens now: neither does a gateway
+    /// have a say in it, nor is anything else due.
+    #[inline]
+    pub(crate) fn take_lone_arrival(&mut self, now: Instant) -> Option<(Side, Box<Packet>)> {
+        if self.has_gateways {
+            return None;
         }
+        let (way, frame) = self.link.take_lone_arrival(now)?;
+        let side = Side::reached_by(way);
+        self.observer.crossed(now, &frame, side);
+        self.observer.arrived(now, &frame);
+        Some((side, frame.packet))
     }
 
     /// What the link counted, to the mobile and to the fixed side.

@@ -51,7 +51,7 @@ impl Route {
 
     /// The host of `side` has sent a packet.
     #[inline]
-    pub(crate) fn handle_packet(&mut self, now: Instant, side: Side, packet: Packet) {
+    pub(crate) fn handle_packet(&mut self, now: Instant, side: Side, packet: Box<Packet>) {
         // Handshakes carry no payload: the first that does is the workload's first byte.
         if self.started.is_none() && packet.header().payload_len > 0 {
             self.start(now);
@@ -70,7 +70,7 @@ impl Route {
         now: Instant,
         number: usize,
         side: Side,
-        packet: Packet,
+        packet: Box<Packet>,
     ) {
         if let Some(link) = self.link_mut(number) {
             link.handle_packet(now, side, packet);
@@ -78,12 +78,30 @@ impl Route {
         self.forward(now);
     }
 
+    /// A packet to be written over.
+    #[inline]
+    pub(crate) fn spare(&mut self) -> Box<Packet> {
+        self.first.spare()
+    }
+
+    /// What comes out of the route now, if that is one packet and nothing else happens now: the
+    /// same as [`Self::handle_timeout`] and then [`Self::poll_transmit`], in fewer steps. Otherwise
+    /// nothing has changed.
+    #[inline]
+    pub(crate) fn take_lone_arrival(&mut self, now: Instant) -> Option<Outcoming> {
+        if !self.further.is_empty() {
+            return None;
+        }
+        let (side, packet) = self.first.take_lone_arrival(now)?;
+        Some(outcoming(side, packet))
+    }
+
     /// Time has come to `now`.
     #[inline]
     pub(crate) fn handle_timeout(&mut self, now: Instant) {
         self.first.handle_timeout(now);
         for link in &mut self.further {
-            if link.poll_timeout().is_some_and(|at| at <= now) {
+            if link.poll_timeout() <= now {
                 link.handle_timeout(now);
             }
         }
@@ -109,19 +127,12 @@ impl Route {
         Some(outcoming(side, packet))
     }
 
-    /// When to call [`Self::handle_timeout`].
+    /// When to call [`Self::handle_timeout`]; [`Instant::FAR_FUTURE`] if nothing is due.
     #[must_use]
     #[inline]
-    pub(crate) fn poll_timeout(&self) -> Option<Instant> {
-        let mut earliest = self.first.poll_timeout();
-        for link in &self.further {
-            if let Some(at) = link.poll_timeout()
-                && earliest.is_none_or(|first| at < first)
-            {
-                earliest = Some(at);
-            }
-        }
-        earliest
+    pub(crate) fn poll_timeout(&self) -> Instant {
+        let further = self.further.iter().map(Path::poll_timeout);
+        further.fold(self.first.poll_timeout(), Instant::min)
     }
 
     /// Takes back the box of a packet from [`Self::poll_transmit`].
@@ -197,7 +208,7 @@ impl Route {
         let next = next.filter(|_| packet.tcp().is_some());
         match next.and_then(|next| self.link_mut(next)) {
             // It leaves at one end of a link and enters at the facing end of the next.
-            Some(link) => link.handle_packet(now, side.peer(), *packet),
+            Some(link) => link.handle_packet(now, side.peer(), packet),
             None => self.outbox.push_back(outcoming(side, packet)),
         }
     }

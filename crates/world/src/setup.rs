@@ -27,6 +27,9 @@ pub struct Setup {
     pub ip: IpVersion,
     /// Largest IP packet in bytes; at least 576.
     pub mtu: u16,
+    /// What the hosts' tick counters show at the beginning, by
+    /// [`Side::index`](crate::Side::index); `None` is drawn.
+    pub clock_phases: Option<[Duration; 2]>,
     /// When the run is given up: counted from the workload's first byte, or from the beginning as
     /// long as there is none.
     pub deadline: Duration,
@@ -104,6 +107,7 @@ impl Setup {
             flows: Vec::new(),
             ip: IpVersion::V4,
             mtu: 1_500,
+            clock_phases: None,
             deadline: Duration::from_secs(300),
             recording: Recording::default(),
         }

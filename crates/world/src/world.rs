@@ -11,6 +11,7 @@ use crate::setup::{FlowSetup, HopSetup, Recording, Setup};
 use crate::side::{IpVersion, Side};
 use crate::trace::{Cause, Trace, VariableRow};
 use crate::traffic::{Source, TrafficSetup};
+use alloc::boxed::Box;
 use alloc::collections::VecDeque;
 use alloc::format;
 use alloc::vec::Vec;
@@ -65,6 +66,7 @@ impl World {
             mut flows,
             ip,
             mtu,
+            clock_phases,
             deadline,
             recording,
         } = setup;
@@ -86,7 +88,7 @@ impl World {
             places: alloc::vec![usize::MAX; count],
             running: count,
             is_given_up: false,
-            common: Common::new(seed, ip, mtu),
+            common: Common::new(seed, ip, mtu, clock_phases),
             agenda: Agenda::new(FIRST_FLOW + MACHINES_OF_FLOW * count),
             route_due: Instant::FAR_FUTURE,
             deadline,
@@ -129,7 +131,10 @@ impl World {
         self.now = now;
         if self.route_due <= now {
             self.events += 1;
-            self.route.handle_timeout(now);
+            match self.route.take_lone_arrival(now) {
+                Some(arrival) => self.take_arrival(arrival),
+                None => self.route.handle_timeout(now),
+            }
             self.settle();
             return;
         }
@@ -252,20 +257,25 @@ impl World {
             let Some(outcoming) = self.route.poll_transmit() else {
                 break;
             };
-            self.events += 1;
-            let packet = match outcoming {
-                Outcoming::ToHost(side, packet) => {
-                    self.deliver(side, &packet);
-                    packet
-                }
-                Outcoming::Crossed(packet) => {
-                    self.count_cross_traffic(&packet);
-                    packet
-                }
-            };
-            self.route.take_back(packet);
+            self.take_arrival(outcoming);
         }
-        self.route_due = self.route.poll_timeout().unwrap_or(Instant::FAR_FUTURE);
+        self.route_due = self.route.poll_timeout();
+    }
+
+    #[inline]
+    fn take_arrival(&mut self, arrival: Outcoming) {
+        self.events += 1;
+        let packet = match arrival {
+            Outcoming::ToHost(side, packet) => {
+                self.deliver(side, &packet);
+                packet
+            }
+            Outcoming::Crossed(packet) => {
+                self.count_cross_traffic(&packet);
+                packet
+            }
+        };
+        self.route.take_back(packet);
     }
 
     /// Lets the first source that is due send a packet.
@@ -277,7 +287,8 @@ impl World {
         let source = &mut self.sources[number];
         let (link, side) = source.entry();
         if let Some(packet) = source.poll_transmit(now) {
-            self.route.handle_cross_traffic(now, link, side, packet);
+            self.route
+                .handle_cross_traffic(now, link, side, Box::new(packet));
         }
         self.set_alarm_of_source(number);
         self.settle();
@@ -319,9 +330,12 @@ impl World {
         let now = self.now;
         let flow = &mut self.flows[place];
         loop {
-            while let Some(packet) = flow.endpoint_mut(side).poll_transmit(now) {
+            let mut packet = self.route.spare();
+            while flow.endpoint_mut(side).poll_transmit_into(now, &mut packet) {
                 self.route.handle_packet(now, side, packet);
+                packet = self.route.spare();
             }
+            self.route.take_back(packet);
             let Some(event) = flow.endpoint_mut(side).poll_event() else {
                 break;
             };

@@ -172,7 +172,7 @@ pub trait EndpointControl {
         count: u8,
     ) -> Result<Outcome, ControlError>;
 
-    /// Sets how long sent data may stay unacknowledged (RFC 9293, section 3.9.1.7) from now on;
+    /// Sets how long sent data may stay unacknowledged (RFC 9293, section 3.9.1.2) from now on;
     /// `None` leaves it to the stack's own limits. A stack with the user timeout option tells its
     /// peer (RFC 5482).
     ///

@@ -1,7 +1,14 @@
 //! Table 3.6 and figure 3.5: a whole window is lost when the transmission rate is at its maximum.
 
+use super::beside::{Beside, beside};
 use super::claim;
+use super::recovery::{self, Recovery, SEGMENT_BYTES, SEGMENTS};
+use crate::experiment::{Extent, Figure, Part};
+use crate::job::Job;
+use crate::record::Runs;
 use outlast_report::judgement::{Claim, Published, Tolerance};
+use outlast_report::statistics::Sample;
+use outlast_report::table::{Cell, Column};
 use outlast_report::unit::Unit;
 
 /// Half a round trip of the experiment, in which everything happens once per round trip of one
@@ -106,4 +113,122 @@ pub fn published() -> Published36 {
             ONE_ROUND_TRIP,
         ),
     }
+}
+
+/// Why the window grows at another pace.
+pub(super) const ACKNOWLEDGEMENTS: &str = "the published windows need an acknowledgement for each \
+    segment in slow start and for every second one later. Our receiver's are for every second \
+    one, and for a single one that has waited for the timer, which counts as much.";
+
+/// The claim, with the reason for a difference.
+pub(super) fn paced(claim: Claim) -> Claim {
+    Claim {
+        departure: Some(ACKNOWLEDGEMENTS.into()),
+        ..claim
+    }
+}
+
+/// Table 3.6 and figure 3.5.
+#[derive(Debug)]
+pub struct Table36;
+
+/// The window that is lost: eight round trips after the maximum rate is reached, which takes three.
+const LOST: u32 = 11;
+const CELL: &str = "window lost at the maximum rate";
+/// The table's events from its first on: seconds, bytes.
+const EVENTS: [(f64, f64); 7] = [
+    (0.0, 2_896.0),
+    (3.0, 18_824.0),
+    (11.0, 18_824.0),
+    (12.41, 1_448.0),
+    (13.4, 2_896.0),
+    (15.4, 8_688.0),
+    (27.4, 15_928.0),
+];
+
+impl Figure for Table36 {
+    fn name(&self) -> &'static str {
+        "table-3-6"
+    }
+
+    fn title(&self) -> &'static str {
+        "A whole window is lost at the maximum rate"
+    }
+
+    fn jobs(&self, _extent: Extent) -> Vec<Job> {
+        vec![recovery::job(
+            CELL.to_owned(),
+            LOST,
+            SEGMENTS,
+            SEGMENT_BYTES,
+            10,
+        )]
+    }
+
+    fn present(&self, _extent: Extent, runs: &Runs) -> Part {
+        let record = runs.of(CELL).first();
+        let found = record.and_then(Recovery::of);
+        let (table, claims) = beside(labels(), rows(found));
+        Part::new("Table 3.6 and figure 3.5: a window lost at the maximum rate")
+            .table(table.titled("Table 3.6: a window lost at the maximum rate"))
+            .figure(
+                recovery::plot(record, &EVENTS, 35.0).draw(),
+                "Congestion window. The published points are the events of table 3.6; compare \
+                 figure 3.5.",
+            )
+            .claims(claims)
+    }
+}
+
+pub(super) fn labels() -> Vec<Column> {
+    vec![Column::text("what", "What")]
+}
+
+/// A number that a single run gives.
+pub(super) fn single(claim: Claim, ours: Option<f64>) -> Beside {
+    Beside {
+        labels: vec![Cell::from(claim.statement.as_ref())],
+        claim,
+        ours: ours.and_then(|ours| Sample::of([ours])),
+    }
+}
+
+fn rows(found: Option<Recovery<'_>>) -> Vec<Beside> {
+    let claims = published();
+    let since_timeout = |at: Option<f64>| Some(at? - found?.timeout_s());
+    let slow_start_ends = found.and_then(|found| found.slow_start_ends());
+    let last = found.and_then(|found| found.at_window(LAST_WINDOW));
+    let bytes = |segments: u32| f64::from(segments * SEGMENT_BYTES);
+    vec![
+        single(
+            claims.slow_start,
+            found.and_then(|f| f.first_full_s(SEGMENTS)),
+        ),
+        single(
+            claims.timeout,
+            found.map(|f| f.timeout_s() - f64::from(LOST)),
+        ),
+        single(
+            claims.acknowledged,
+            since_timeout(found.and_then(|f| f.acknowledged_s())),
+        ),
+        single(
+            paced(claims.slow_start_again),
+            since_timeout(slow_start_ends.map(|row| row.time_s)),
+        ),
+        single(claims.window, slow_start_ends.map(|row| bytes(row.cwnd))),
+        single(
+            paced(claims.congestion_avoidance),
+            last.zip(slow_start_ends)
+                .map(|(last, first)| last.time_s - first.time_s),
+        ),
+        single(
+            claims.segments,
+            found.map(|f| f.segments(ROUND_TRIPS, SEGMENT_BYTES)),
+        ),
+        single(
+            claims.added,
+            found.map(|f| f.added(ROUND_TRIPS, SEGMENTS, SEGMENT_BYTES)),
+        ),
+    ]
 }

@@ -1,9 +1,15 @@
 //! Table 4.3: the times of the hand-offs in the experiments.
 
+use super::beside::{Beside, beside};
 use super::claim;
-use super::table_4_1::Switching;
+use super::table_4_1::{Switching, times};
+use crate::experiment::{Extent, Figure, Part};
+use crate::job::Job;
+use crate::record::Runs;
 use outlast_core::time::Duration;
 use outlast_report::judgement::{Claim, Published, Tolerance};
+use outlast_report::statistics::Sample;
+use outlast_report::table::{Cell, Column};
 use outlast_report::unit::Unit;
 
 /// The hand-offs: best, average and worst case.
@@ -44,4 +50,40 @@ pub fn claims() -> Vec<Claim> {
         ]
     };
     HANDOFFS.into_iter().flat_map(of).collect()
+}
+
+/// Table 4.3.
+#[derive(Debug)]
+pub struct Table43;
+
+impl Figure for Table43 {
+    fn name(&self) -> &'static str {
+        "table-4-3"
+    }
+
+    fn title(&self) -> &'static str {
+        "The times of the hand-offs in the experiments"
+    }
+
+    fn jobs(&self, _extent: Extent) -> Vec<Job> {
+        Vec::new()
+    }
+
+    fn present(&self, _extent: Extent, runs: &Runs) -> Part {
+        let of = |(switching, _): (Switching, _)| {
+            let all = times(switching).filter(|_| runs.all().next().is_some());
+            let cases = |all: Sample| [all.least, all.mean, all.greatest].map(Some);
+            all.map_or([None; 3], cases)
+        };
+        let rows = claims().into_iter().zip(HANDOFFS.into_iter().flat_map(of));
+        let rows = rows.map(|(claim, ours)| Beside {
+            labels: vec![Cell::from(claim.statement.as_ref())],
+            claim,
+            ours: ours.and_then(|ours| Sample::of([ours])),
+        });
+        let (table, claims) = beside(vec![Column::text("what", "What")], rows.collect());
+        Part::new("Table 4.3: the hand-offs of the experiments")
+            .table(table.titled("Table 4.3: the hand-offs of the experiments"))
+            .claims(claims)
+    }
 }

@@ -6,10 +6,18 @@
 
 use super::handoff::{HandoffTable, row};
 use super::timeouts::HEARTBEAT_SLACK;
+use outlast_core::time::Duration;
 use outlast_scenario::Profile;
+
+/// Why AIX may come back sooner or later.
+const BEATS: &str = "AIX's timeout is three to five beats of 500 ms, see table 3.3; where a hand-off ends \
+    near to one of them, a beat decides whether the next timeout, which is twice as long, has to be \
+    waited for.";
 
 /// Table 4.5.
 pub static TABLE: HandoffTable = HandoffTable {
+    name: "table-4-5",
+    title: "Hand-offs of an AIX 4.3 server",
     place: "table 4.5",
     profile: Profile::Aix43,
     rows: &[
@@ -35,4 +43,33 @@ pub static TABLE: HandoffTable = HandoffTable {
         row(3_050, 1_000, 2.0, 1.86, 4.91),
     ],
     slack: HEARTBEAT_SLACK,
+    after_the_shortest: Duration::from_millis(1_449),
+    departures: &[
+        (
+            Duration::from_millis(550),
+            Duration::from_secs(1),
+            "no timeout of table 3.3 gives the published number: what is lost in a hand-off of \
+             550 ms is sent again 2.4 s later, and the hand-off ends less than 0.6 s after the loss.",
+        ),
+        (
+            Duration::from_millis(1_050),
+            Duration::from_millis(60),
+            BEATS,
+        ),
+        (
+            Duration::from_millis(1_050),
+            Duration::from_millis(200),
+            BEATS,
+        ),
+        (
+            Duration::from_millis(2_050),
+            Duration::from_millis(200),
+            BEATS,
+        ),
+        (
+            Duration::from_millis(2_050),
+            Duration::from_millis(500),
+            BEATS,
+        ),
+    ],
 };

@@ -1,6 +1,6 @@
 //! `[stack]`.
 
-use super::{Key, Kind};
+use super::{Key, Kind, MS};
 use crate::scenario::{Congestion, IpVersion, Profile};
 
 pub(crate) static PROFILE: Key = Key {
@@ -42,6 +42,17 @@ pub(crate) static TIMESTAMPS: Key = Key {
     example: "true",
     default: "the profile's; in the lab `true`",
     meaning: "Timestamps (RFC 7323).",
+    source: "",
+};
+pub(crate) static TIMER_PHASE: Key = Key {
+    name: "timer_phase",
+    kind: Kind::Duration(0, 4_095 * MS),
+    example: "\"1.5 s\"",
+    default: "in the simulator from `run.seed`; in the lab where it happens to be",
+    meaning: "Where the hosts' timer wheels stand in their turn of 4.096 s when the first byte of \
+              payload is sent, if the connection opens without a loss. Linux rounds a \
+              retransmission timeout up to the wheel's next step, up to an eighth of it. The \
+              lab waits for it, and must be root.",
     source: "",
 };
 pub(crate) static RECEIVE_BUFFER: Key = Key {

@@ -104,8 +104,9 @@ fn trace(outages: &Reader<'_>, directory: &Path) -> Option<OutageProcess> {
         Err(mut problem) => {
             // What cannot be opened is shown where it is asked for.
             if problem.label.is_none() {
+                let (source, span) = outages.problems().locate(span);
                 problem.label = Some((span, "this file".to_owned()));
-                problem.source = outages.problems().source.clone();
+                problem.source = source.clone();
                 problem.remedy =
                     "check the path; it counts from the scenario file's directory".to_owned();
             }

@@ -25,6 +25,7 @@ pub(super) fn stack(stack: &Reader<'_>) -> Stack {
             .and_then(Congestion::from_name),
         sack: stack.switch(&keys::stack::SACK),
         timestamps: stack.switch(&keys::stack::TIMESTAMPS),
+        timer_phase: duration(stack, &keys::stack::TIMER_PHASE),
         receive_buffer: stack.quantity(&keys::stack::RECEIVE_BUFFER).map(ByteCount),
         ip: stack
             .choice(&keys::stack::IP)
@@ -43,6 +44,32 @@ fn host(host: &Reader<'_>) -> HostStack {
         receive_buffer: host
             .quantity(&keys::stack::RECEIVE_BUFFER_OF_HOST)
             .map(ByteCount),
+    }
+}
+
+/// The TCP of one of `[[flows]]`: with a `profile`, that one's; else what `[stack]` says.
+pub(super) fn of_flow(flow: &Reader<'_>, general: &Stack) -> Stack {
+    let own = stack(flow);
+    let base = match flow.has(&keys::stack::PROFILE) {
+        true => own,
+        false => *general,
+    };
+    // What the connection says holds at both hosts.
+    let host = |host: HostStack| HostStack {
+        receive_buffer: host.receive_buffer.filter(|_| own.receive_buffer.is_none()),
+        ..host
+    };
+    Stack {
+        retries: own.retries.or(base.retries),
+        congestion: own.congestion.or(base.congestion),
+        sack: own.sack.or(base.sack),
+        timestamps: own.timestamps.or(base.timestamps),
+        receive_buffer: own.receive_buffer.or(base.receive_buffer),
+        profile: base.profile,
+        timer_phase: general.timer_phase,
+        ip: general.ip,
+        mobile: host(base.mobile),
+        fixed: host(base.fixed),
     }
 }
 

@@ -42,6 +42,7 @@ impl Endpoint {
         });
     }
 
+    //= RFC 9293, section 3.10.7.2
     pub(super) fn on_listen(&mut self, now: Instant, header: &TcpHeader) {
         if header.has(TcpFlags::RST) {
             return;
@@ -77,6 +78,8 @@ impl Endpoint {
     }
 
     pub(super) fn on_syn_sent(&mut self, now: Instant, header: &TcpHeader) {
+        //= RFC 9293, section 3.5, figure 8
+        //= RFC 9293, section 3.10.7.3, first check
         let acceptable = header.ack == self.snd.snd_nxt;
         if header.has(TcpFlags::ACK) && !acceptable {
             if !header.has(TcpFlags::RST) {
@@ -85,6 +88,7 @@ impl Endpoint {
             return;
         }
         if header.has(TcpFlags::RST) {
+            //= RFC 9293, section 3.10.7.3, second check
             if header.has(TcpFlags::ACK) {
                 self.fail(Error::Refused);
             }
@@ -100,7 +104,7 @@ impl Endpoint {
             self.send_ack();
             self.push(now);
         } else {
-            // Both sides opened at once.
+            //= RFC 9293, section 3.5, figure 7
             self.state = State::SynReceived;
             self.transmit_syn();
         }
@@ -108,6 +112,7 @@ impl Endpoint {
 
     /// An acknowledgement in SYN-RECEIVED; tells whether it was the one that was due.
     pub(super) fn on_syn_received(&mut self, now: Instant, header: &TcpHeader) -> bool {
+        //= RFC 9293, section 3.10.7.4, fifth check
         if header.ack != self.snd.iss + 1 && !header.ack.after(self.snd.snd_una) {
             self.reset_reply(header, 0);
             return false;
@@ -141,6 +146,7 @@ impl Endpoint {
     }
 
     /// The SYN is acknowledged.
+    //= RFC 9293, section 3.5, figure 6
     fn establish(&mut self, now: Instant, header: &TcpHeader) {
         let Some(syn) = self.snd.queue.pop_front() else {
             return;

@@ -19,7 +19,10 @@ pub static LINUX_2_2: Profile = Profile {
         },
         "paper 003, section 3.2.2: heartbeat of 10 ms",
     ),
-    rtt: code(RttModel::Linux22, "tcp_rtt_estimator, tcp_set_rto"),
+    rtt: code(
+        RttModel::Linux22,
+        "tcp_rtt_estimator, tcp_set_rto; they count jiffies, and begin with a deviation of the whole round trip",
+    ),
     initial_rto: published(
         Duration::from_secs(3),
         "RFC 2988 as quoted by paper 003, section 3.3.1; TCP_TIMEOUT_INIT",

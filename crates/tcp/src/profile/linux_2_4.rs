@@ -25,6 +25,7 @@ pub static LINUX_2_4: Profile = Profile {
         },
         "tcp_rtt_estimator, tcp_set_rto; jiffies",
     ),
+    //= RFC 2988, section 2.1
     initial_rto: code(Duration::from_secs(3), "TCP_TIMEOUT_INIT"),
     min_rto: code(Duration::from_millis(200), "TCP_RTO_MIN"),
     max_rto: published(Duration::from_secs(120), "paper 000, section 4: 120 s"),

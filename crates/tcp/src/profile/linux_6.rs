@@ -25,6 +25,7 @@ pub static LINUX_6: Profile = Profile {
         },
         "tcp_rtt_estimator, __tcp_set_rto",
     ),
+    //= RFC 6298, section 2.1
     initial_rto: standard(
         Duration::from_secs(1),
         "RFC 6298, section 2.1; TCP_TIMEOUT_INIT",

@@ -237,11 +237,14 @@ impl Receiver {
         self.window.measured_at = now;
     }
 
+    /// Whether a segment that echoes `echo` is of use as a sample: it is full, and the first such.
+    #[inline]
+    pub(crate) fn takes_rtt_sample(&self, echo: u32, payload: u32) -> bool {
+        echo != self.window.last_echo && payload >= self.window.mss
+    }
+
     /// A full segment echoed a timestamp of ours.
-    pub(crate) fn sample_rtt(&mut self, echo: u32, payload: u32, rtt: Duration) {
-        if echo == self.window.last_echo || payload < self.window.mss {
-            return;
-        }
+    pub(crate) fn sample_rtt(&mut self, echo: u32, rtt: Duration) {
         self.window.last_echo = echo;
         self.window.rtt = Some(self.window.rtt.map_or(rtt, |known| {
             if rtt < known {

@@ -128,6 +128,7 @@ impl Endpoint {
         }
         self.set_phase(Phase::Loss);
         let context = self.context(now);
+        //= RFC 9438, section 4.8
         self.snd.algorithm.timed_out(&context);
         self.snd.high_seq = self.snd.snd_nxt;
         self.snd.tlp_high_seq = None;
@@ -168,6 +169,7 @@ impl Endpoint {
     }
 
     /// Whether to give up, and with what error.
+    //= RFC 9293, section 3.8.3
     fn give_up(&self, now: Instant, in_handshake: bool, probes_window: bool) -> Option<Error> {
         if probes_window {
             return self.give_up_probing(now);

@@ -137,6 +137,29 @@ impl TcpOptions {
         }
     }
 
+    /// Leaves nothing.
+    #[inline]
+    pub(crate) fn clear_all(&mut self) {
+        let Self {
+            mss,
+            window_scale,
+            sack_permitted,
+            sack,
+            timestamps,
+            user_timeout,
+            experimental,
+            malformed,
+        } = self;
+        *mss = None;
+        *window_scale = None;
+        *sack_permitted = false;
+        sack.clear();
+        *timestamps = None;
+        *user_timeout = None;
+        *experimental = None;
+        *malformed = false;
+    }
+
     /// The same options without what [`Self::emit`] would not write.
     #[must_use]
     pub fn fitted(mut self) -> Self {
@@ -154,9 +177,11 @@ impl TcpOptions {
         self.fit_others()
     }
 
-    /// Nothing else is there: what nearly every segment of a running connection carries.
+    /// Whether there are timestamps or nothing: what nearly every segment of a running connection
+    /// carries.
     #[inline]
-    fn has_only_timestamps(&self) -> bool {
+    #[must_use]
+    pub fn has_only_timestamps(&self) -> bool {
         let Self {
             mss: None,
             window_scale: None,

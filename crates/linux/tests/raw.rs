@@ -1,0 +1,96 @@
+//! Packets with a header of their own, between two hosts on a wire.
+
+use outlast_linux::namespace::Namespace;
+use outlast_linux::netlink::{InterfaceSettings, Prefix, RouteSocket};
+use outlast_linux::raw::{RawSender, Sent};
+use outlast_wire::{IpHeader, Packet, UdpHeader};
+use rustix::fd::AsFd;
+use std::net::{IpAddr, SocketAddr, UdpSocket};
+
+/// Says why a test does not run.
+#[expect(clippy::print_stderr, reason = "a skipped test names what is missing")]
+fn skip(error: &dyn std::error::Error) {
+    eprintln!("skipped: {error}");
+}
+
+/// Two hosts, `192.0.2.1` and `192.0.2.2` (and their IPv6 likes), on `link0`.
+fn hosts() -> Option<[Namespace; 2]> {
+    let namespace = || Namespace::new().inspect_err(|error| skip(error)).ok();
+    let (one, two) = (namespace()?, namespace()?);
+    let wire = || {
+        let mut route = RouteSocket::open().expect("netlink");
+        let made = route.add_veth("link0", "link0", Some(two.as_fd()));
+        made.expect("veth");
+    };
+    one.run(wire).expect("enter");
+    for (host, number) in [(&one, 1), (&two, 2)] {
+        let equip = || {
+            let mut route = RouteSocket::open().expect("netlink");
+            let link = route.interface("link0").expect("made");
+            for (network, length) in [("192.0.2.", 24), ("2001:db8::", 64)] {
+                let address = format!("{network}{number}").parse().expect("an address");
+                let prefix = Prefix { address, length };
+                route.add_address(link, prefix).expect("address");
+            }
+            let up = InterfaceSettings {
+                up: Some(true),
+                ..InterfaceSettings::default()
+            };
+            route.configure(link, &up).expect("up");
+        };
+        host.run(equip).expect("enter");
+    }
+    Some([one, two])
+}
+
+fn datagram(source: &str, destination: IpAddr, port: u16, payload: &[u8]) -> Packet {
+    let ip = IpHeader {
+        source: source.parse().expect("literal"),
+        destination,
+        hop_limit: 9,
+        traffic_class: 0,
+        identification: 77,
+    };
+    let udp = UdpHeader {
+        source_port: 5,
+        destination_port: port,
+    };
+    Packet::udp_datagram(ip, udp, payload)
+}
+
+#[test]
+fn a_packet_arrives_whoever_it_is_from() {
+    let Some([one, two]) = hosts() else { return };
+    let sender = one.run(|| RawSender::open(7, Some("link0")));
+    let sender = sender.expect("enter").expect("privileged");
+    // The receiver must have a way back to the source, as a host behind a gateway has.
+    for (to, foreign) in [("192.0.2.2", "192.0.2.77"), ("2001:db8::2", "2001:db8::77")] {
+        let any = SocketAddr::new(to.parse().expect("literal"), 0);
+        let receiver = two.run(|| UdpSocket::bind(any).expect("bind"));
+        let receiver = receiver.expect("enter");
+        let to = receiver.local_addr().expect("bound");
+        let packet = datagram(foreign, to.ip(), to.port(), b"hello");
+        let sent = sender.send(to.ip(), &packet.to_bytes());
+        assert_eq!(sent.expect("a packet"), Sent::Accepted);
+        let mut buffer = [0; 16];
+        let (length, from) = receiver.recv_from(&mut buffer).expect("receive");
+        assert_eq!(&buffer[..length], b"hello");
+        assert_eq!(from.ip(), foreign.parse::<IpAddr>().expect("literal"));
+    }
+}
+
+#[test]
+fn what_cannot_be_sent_is_told() {
+    let Some([one, _two]) = hosts() else { return };
+    let sender = one.run(|| RawSender::open(7, Some("link0")));
+    let sender = sender.expect("enter").expect("privileged");
+    let near = "192.0.2.2".parse().expect("literal");
+    let long = datagram("192.0.2.77", near, 9, &[0; 2000]).to_bytes();
+    assert_eq!(sender.send(near, &long).expect("a packet"), Sent::TooLong);
+    let away = one.run(|| RawSender::open(7, None)).expect("enter");
+    let away = away.expect("privileged");
+    let far = "203.0.113.1".parse().expect("literal");
+    let lost = datagram("192.0.2.77", far, 9, b"x").to_bytes();
+    assert_eq!(away.send(far, &lost).expect("a packet"), Sent::Unreachable);
+    assert!(sender.send(near, b"no packet").is_err());
+}

@@ -1,0 +1,234 @@
+use super::*;
+
+const WWAN: InterfaceIndex = InterfaceIndex(5);
+
+fn ip(text: &str) -> IpAddr {
+    text.parse().expect("literal")
+}
+
+fn way(network: &str, length: u8, gateway: Option<&str>) -> Change {
+    let way = Way {
+        destination: Prefix {
+            address: ip(network),
+            length,
+        },
+        gateway: gateway.map(ip),
+    };
+    Change::Route {
+        interface: WWAN,
+        way,
+        is_present: true,
+    }
+}
+
+fn interface(is_running: bool) -> Change {
+    Change::Interface {
+        index: WWAN,
+        name: "wwan0".into(),
+        is_running,
+        mtu: 1430,
+    }
+}
+
+fn address(is_present: bool) -> Change {
+    Change::Address {
+        interface: WWAN,
+        address: ip("192.0.2.1"),
+        is_present,
+    }
+}
+
+fn neighbour(standing: Standing) -> Change {
+    Change::Neighbour {
+        interface: WWAN,
+        address: ip("192.0.2.9"),
+        standing,
+    }
+}
+
+fn at(seconds: u64) -> Instant {
+    Instant::ZERO + Duration::from_secs(seconds)
+}
+
+/// An interface that is up and has an address and routes.
+fn running(watched: Watched) -> Indicators {
+    let mut indicators = Indicators::new("wwan0", watched);
+    let all = vec![
+        interface(true),
+        address(true),
+        way("0.0.0.0", 0, Some("192.0.2.254")),
+        way("192.0.2.0", 24, None),
+    ];
+    indicators.handle_snapshot(at(0), all);
+    assert!(indicators.poll_event().is_none());
+    indicators
+}
+
+fn events(indicators: &mut Indicators) -> Vec<(Option<IpAddr>, LinkState, Indicator)> {
+    std::iter::from_fn(|| indicators.poll_event())
+        .map(|event| (event.link.peer, event.state, event.indicator))
+        .collect()
+}
+
+#[test]
+fn lost_carrier_and_lost_addresses_take_the_link_down_until_both_are_back() {
+    let mut indicators = running(Watched::default());
+    indicators.handle_change(at(1), interface(false));
+    let down = (None, LinkState::Down, Indicator::Carrier);
+    assert_eq!(events(&mut indicators), [down]);
+    indicators.handle_change(at(2), address(false));
+    indicators.handle_change(at(3), interface(true));
+    assert_eq!(events(&mut indicators), [], "there is no address yet");
+    indicators.handle_change(at(4), address(true));
+    let up = events(&mut indicators);
+    assert_eq!((up[0].0, up[0].1), (None, LinkState::Up));
+}
+
+#[test]
+fn an_indicator_that_is_switched_off_says_nothing() {
+    let off = Watched {
+        carrier: false,
+        address: false,
+        neighbour: false,
+    };
+    let mut indicators = running(off);
+    for change in [
+        interface(false),
+        address(false),
+        neighbour(Standing::Failed),
+    ] {
+        indicators.handle_change(at(1), change);
+    }
+    assert_eq!(events(&mut indicators), []);
+}
+
+#[test]
+fn an_interface_that_was_never_given_an_address_needs_none() {
+    let mut indicators = Indicators::new("wwan0", Watched::default());
+    indicators.handle_snapshot(at(0), vec![interface(true)]);
+    assert_eq!(events(&mut indicators), []);
+    assert_eq!(indicators.state(), LinkState::Up);
+    assert_eq!((indicators.index(), indicators.mtu()), (Some(WWAN), 1430));
+}
+
+#[test]
+fn an_interface_that_is_not_there_is_down() {
+    let mut indicators = Indicators::new("wwan0", Watched::default());
+    indicators.handle_snapshot(at(0), Vec::new());
+    assert_eq!(indicators.state(), LinkState::Down);
+    indicators.handle_change(at(1), interface(true));
+    assert_eq!(indicators.state(), LinkState::Up);
+    indicators.handle_change(at(2), Change::InterfaceGone { index: WWAN });
+    assert_eq!(indicators.state(), LinkState::Down);
+}
+
+#[test]
+fn peers_are_found_by_the_longest_prefix() {
+    let indicators = running(Watched::default());
+    let peer = |far| indicators.link_to(ip(far)).peer;
+    assert_eq!(peer("192.0.2.9"), Some(ip("192.0.2.9")));
+    assert_eq!(peer("198.51.100.7"), Some(ip("192.0.2.254")));
+    assert_eq!(peer("2001:db8::1"), None);
+}
+
+#[test]
+fn a_neighbour_that_does_not_answer_is_asked_for_ever_more_rarely() {
+    let mut indicators = running(Watched::default());
+    let peer = Some(ip("192.0.2.9"));
+    indicators.handle_change(at(0), neighbour(Standing::Failed));
+    let down = (peer, LinkState::Down, Indicator::Neighbour);
+    assert_eq!(events(&mut indicators), [down]);
+    let (mut asked, mut now) = (0, at(0));
+    while now < at(3500) {
+        assert_eq!(indicators.poll_question(now), peer);
+        assert_eq!(indicators.poll_question(now), None, "once at a time");
+        asked += 1;
+        indicators.handle_change(now, neighbour(Standing::Unknown));
+        indicators.handle_change(now, neighbour(Standing::Failed));
+        now = indicators.poll_timeout().expect("it is asked for again");
+    }
+    assert!((200..400).contains(&asked), "{asked} times in an hour");
+    while indicators.poll_timeout().is_some() {
+        now += Duration::from_secs(15);
+        let _ = indicators.poll_question(now);
+    }
+    assert!(now <= at(3630), "forgotten at {now:?}");
+    let up = (peer, LinkState::Up, Indicator::Neighbour);
+    assert_eq!(events(&mut indicators), [up]);
+}
+
+#[test]
+fn a_neighbour_that_answers_is_back() {
+    let mut indicators = running(Watched::default());
+    for standing in [Standing::Failed, Standing::Unknown, Standing::Present] {
+        indicators.handle_change(at(1), neighbour(standing));
+    }
+    let peer = Some(ip("192.0.2.9"));
+    let down = (peer, LinkState::Down, Indicator::Neighbour);
+    let up = (peer, LinkState::Up, Indicator::Neighbour);
+    assert_eq!(events(&mut indicators), [down, up]);
+    assert_eq!(indicators.poll_timeout(), None);
+}
+
+#[test]
+fn a_packet_from_a_silent_peer_shows_that_it_is_back() {
+    let mut indicators = running(Watched::default());
+    indicators.handle_change(at(0), neighbour(Standing::Failed));
+    events(&mut indicators);
+    indicators.handle_arrival(indicators.link_to(ip("192.0.2.9")));
+    let up = (Some(ip("192.0.2.9")), LinkState::Up, Indicator::FirstPacket);
+    assert_eq!(events(&mut indicators), [up]);
+}
+
+#[test]
+fn who_is_said_to_be_away_is_away_until_somebody_says_otherwise() {
+    let mut indicators = running(Watched::default());
+    let peer = ip("192.0.2.9");
+    indicators.handle_notice(at(0), Some(peer), LinkState::Down);
+    indicators.handle_arrival(indicators.link_to(peer));
+    indicators.handle_change(at(1), neighbour(Standing::Present));
+    assert_eq!(indicators.poll_timeout(), None);
+    let down = (Some(peer), LinkState::Down, Indicator::Notify);
+    assert_eq!(events(&mut indicators), [down]);
+    indicators.handle_notice(at(2), Some(peer), LinkState::Up);
+    let up = (Some(peer), LinkState::Up, Indicator::Notify);
+    assert_eq!(events(&mut indicators), [up]);
+}
+
+#[test]
+fn a_link_that_was_up_all_the_time_is_kicked_by_a_notice() {
+    let mut indicators = running(Watched::default());
+    indicators.handle_notice(at(0), None, LinkState::Up);
+    let kick = [
+        (None, LinkState::Down, Indicator::Notify),
+        (None, LinkState::Up, Indicator::Notify),
+    ];
+    assert_eq!(events(&mut indicators), kick);
+    indicators.handle_notice(at(1), None, LinkState::Down);
+    indicators.handle_change(at(2), interface(false));
+    indicators.handle_notice(at(3), None, LinkState::Up);
+    assert_eq!(events(&mut indicators), [kick[0]], "no carrier yet");
+    indicators.handle_change(at(4), interface(true));
+    assert_eq!(
+        events(&mut indicators),
+        [(None, LinkState::Up, Indicator::Carrier)]
+    );
+}
+
+#[test]
+fn silent_peers_are_given_another_chance_with_the_link() {
+    let mut indicators = running(Watched::default());
+    let peer = Some(ip("192.0.2.9"));
+    indicators.handle_change(at(0), neighbour(Standing::Failed));
+    indicators.handle_change(at(1), interface(false));
+    events(&mut indicators);
+    indicators.handle_change(at(2), neighbour(Standing::Failed));
+    indicators.handle_change(at(3), interface(true));
+    assert_eq!(
+        events(&mut indicators),
+        [
+            (peer, LinkState::Up, Indicator::Carrier),
+            (None, LinkState::Up, Indicator::Carrier)
+        ]
+    );
+}
