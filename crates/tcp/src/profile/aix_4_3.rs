@@ -26,6 +26,7 @@ pub static AIX_4_3: Profile = Profile {
         RttModel::Beats {
             deviations: 4,
             fraction: 0,
+            headroom: Some(2),
         },
         "tcp_xmit_timer and TCP_REXMTVAL of 4.4BSD-Lite; they make the second column of table 3.3",
     ),

@@ -26,8 +26,10 @@ pub static BSD_4_3_TAHOE: Profile = Profile {
         RttModel::Beats {
             deviations: 2,
             fraction: 0,
+            headroom: None,
         },
-        "tcp_subr.c 7.14, tcp_input.c 7.19: ((t_srtt >> 2) + t_rttvar) >> 1",
+        "tcp_subr.c 7.14, tcp_input.c 7.19: ((t_srtt >> 2) + t_rttvar) >> 1, TCPT_RANGESET to \
+         TCPTV_MIN alone",
     ),
     initial_rto: code(
         Duration::from_secs(6),

@@ -26,6 +26,7 @@ pub static FREEBSD_2_2: Profile = Profile {
         RttModel::Beats {
             deviations: 4,
             fraction: 2,
+            headroom: Some(2),
         },
         "tcp_var.h: TCP_RTT_SHIFT 5, TCP_RTTVAR_SHIFT 4, TCP_DELTA_SHIFT 2; it explains the second column of table 3.4 of paper 003",
     ),

@@ -25,6 +25,7 @@ pub static NETBSD_1997: Profile = Profile {
         RttModel::Beats {
             deviations: 4,
             fraction: 0,
+            headroom: Some(2),
         },
         "tcp_xmit_timer, TCP_REXMTVAL",
     ),
