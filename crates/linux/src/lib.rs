@@ -31,6 +31,7 @@ pub mod sysctl;
 #[cfg(test)]
 mod testing;
 pub mod timer;
+pub mod tracker;
 pub mod tun;
 pub mod user_namespace;
 pub mod waker;
