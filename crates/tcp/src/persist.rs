@@ -157,7 +157,7 @@ impl Endpoint {
         }
         if self.snd.snd_nxt.before(self.snd.window_end()) && self.snd.unsent() > 0 {
             // Not zero, only too small for a full segment.
-            self.send_new_segment(now, true);
+            self.send_new_probe(now);
             return;
         }
         self.counters.window_probes += 1;

@@ -10,6 +10,7 @@ use outlast_link::{Counters, Way};
 use outlast_tcp::profile::Profile;
 use outlast_wire::Packet;
 use outlast_wire::pcapng::{Block, Reader};
+use outlast_wire::tcp::UserTimeout;
 use outlast_world::trace::{Cause, Fate, variables_csv};
 use outlast_world::{IpVersion, Outcome, Recording, Side, Stack, World};
 use std::io::ErrorKind;
@@ -80,6 +81,41 @@ fn captures_hold_every_packet_with_right_checksums_in_order() {
         assert_eq!(
             total as u64,
             counts.sent + counts.resent + counts.rereceived + crossed
+        );
+    }
+}
+
+#[test]
+fn who_has_a_user_timeout_tells_the_peer() {
+    // RFC 5482, section 3: in the SYN, and again in a segment behind the handshake.
+    let workload = bulk(100_000, Way::ToMobile);
+    let told = |user_timeout| {
+        let stack = Stack {
+            user_timeout,
+            ..Stack::default()
+        };
+        let mut setup = setup(link(), workload);
+        setup.flows = vec![flow(workload, stack)];
+        setup.recording.captures = true;
+        let outcome = World::new(setup).run();
+        let captures = outcome.captures.expect("asked for");
+        Side::BOTH.map(|side| {
+            let seen = packets(&captures[side.index()]);
+            let own = seen.iter().filter_map(|(_, packet)| {
+                let is_own = packet.header().ip.source == side.address(IpVersion::V4);
+                packet.tcp().filter(|_| is_own)
+            });
+            own.filter_map(|tcp| tcp.options.user_timeout)
+                .map(UserTimeout::as_duration)
+                .collect::<Vec<_>>()
+        })
+    };
+    assert_eq!(told(None), [vec![], vec![]]);
+    let patience = Duration::from_secs(600);
+    for told in told(Some(patience)) {
+        assert!(
+            !told.is_empty() && told.iter().all(|told| *told == patience),
+            "{told:?}"
         );
     }
 }
