@@ -89,9 +89,9 @@ impl Rto {
         self.srtt != 0
     }
 
-    /// Whether samples are slow heartbeats.
+    /// Whether samples are beats of the clock.
     pub(crate) fn counts_beats(&self) -> bool {
-        matches!(self.model, RttModel::Beats { .. })
+        matches!(self.model, RttModel::Beats { .. } | RttModel::Linux22)
     }
 
     /// Takes a sample. `beats` are the slow heartbeats that passed meanwhile, if they
@@ -149,10 +149,13 @@ impl Rto {
     }
 
     fn sample_linux(&mut self, clock: &Clock, rtt: Duration, unit: Duration, round: Round) {
-        let unit_us = (saturating_nanos(unit) / 1_000).max(1);
         let rtt_us = saturating_nanos(rtt) / 1_000;
+        let unit_us = (saturating_nanos(unit) / 1_000).max(1);
         // Samples in jiffies are whole ones, and at least one.
-        let sample = (rtt_us / unit_us).max(1) * unit_us;
+        let sample = match unit_us {
+            1 => rtt_us.max(1),
+            _ => (rtt_us / unit_us).max(1) * unit_us,
+        };
         let sample = u32::try_from(sample)
             .unwrap_or(u32::MAX / 16)
             .min(u32::MAX / 16);
@@ -194,7 +197,8 @@ impl Rto {
 
     fn linux_estimate(&self, clock: &Clock) -> Duration {
         let us = u64::from(self.srtt >> 3) + u64::from(self.rttvar);
-        clock.round_up(Duration::from_micros(us)).min(self.max)
+        let nanos = clock.round_up_nanos(us * 1_000);
+        Duration::from_nanos(nanos).min(self.max)
     }
 
     /// Linux 2.2 (`tcp_rtt_estimator`, `tcp_set_rto`), all of it in whole ticks: a deviation of
@@ -375,6 +379,7 @@ mod tests {
         }
         // Three ticks of deviation stay, where a finer count would have none.
         assert_eq!(rto.current(), ms(1_030 + 250));
+        assert!(rto.counts_beats());
     }
 
     #[test]
