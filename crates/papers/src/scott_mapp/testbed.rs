@@ -171,6 +171,11 @@ impl Testbed {
                      when 2.2 was the stable one. The last section repeats what depends on the \
                      stack most with linux-2.4 and linux-6."
                 ),
+                "Tolerances are those of the lab's experiment. A first look had the lab's delay of \
+                 1 ms each way, where level 1 restarts at once: what is on its way when the link goes \
+                 down arrives, but its ACK is lost, and the receiver that re-receives an old segment \
+                 repeats that ACK. The paper's link had no delay, and has none here."
+                    .to_owned(),
             ],
         }
     }
