@@ -157,6 +157,7 @@ impl<F: Frame> Link<F> {
     }
 
     /// The near end sends `frame`.
+    #[inline]
     pub fn handle_packet(&mut self, now: Instant, way: Way, frame: F) {
         self.advance(now);
         let down = self.down;
@@ -184,13 +185,20 @@ impl<F: Frame> Link<F> {
         self.quiet_until
     }
 
+    /// Whether [`poll_transmit`](Self::poll_transmit) or [`poll_event`](Self::poll_event) has
+    /// something.
+    #[inline]
+    #[must_use]
+    pub fn has_news(&self) -> bool {
+        !self.transmit.is_empty() || !self.events.is_empty()
+    }
+
     /// The frame that comes out of the far end at `now`, if nothing else happens by then: the same
     /// as [`handle_timeout`](Self::handle_timeout) and then [`poll_transmit`](Self::poll_transmit),
     /// in fewer steps. Otherwise nothing has changed.
     #[inline]
     pub fn take_lone_arrival(&mut self, now: Instant) -> Option<(Way, F)> {
-        let is_idle = self.transmit.is_empty() && self.events.is_empty();
-        if !is_idle || self.next_transition.is_some_and(|at| at <= now) {
+        if self.has_news() || self.next_transition.is_some_and(|at| at <= now) {
             return None;
         }
         let [to_mobile, to_fixed] = &mut self.pipes;

@@ -150,9 +150,12 @@ impl<F: Frame> Pipe<F> {
     }
 
     /// Takes `frame` into the queue, or drops it if that is full. What was due is delivered.
+    #[inline]
     pub(crate) fn accept(&mut self, now: Instant, frame: F, outlet: &mut impl Outlet<F>) {
         self.counters.accepted += 1;
-        let queue_full = self.count_waiting(now) >= self.config.queue.max(1);
+        let most = self.config.queue.max(1);
+        // Not fewer than are really waiting: they are counted when it matters.
+        let queue_full = self.waiting >= most && self.count_waiting(now) >= most;
         let room = self.frames.len() + self.held.len() < MAX_FRAMES;
         if !room || queue_full && self.transmitter.is_busy(now) {
             self.discard(frame, DropReason::QueueFull, outlet);
@@ -215,11 +218,12 @@ impl<F: Frame> Pipe<F> {
         self.waiting = self.waiting.min(self.frames.len());
     }
 
-    /// The frame that is due by `now`, if it is the only one and comes out for certain. Otherwise
-    /// nothing has changed.
+    /// The first frame, which is due by `now`, if it is the only one that is and comes out for
+    /// certain. Otherwise nothing has changed.
     #[inline]
     pub(crate) fn take_lone_arrival(&mut self, now: Instant) -> Option<F> {
-        if !self.is_faithful || self.frames.front()?.due > now {
+        debug_assert!(self.quiet_until <= now, "the first frame is due");
+        if !self.is_faithful {
             return None;
         }
         let next = self

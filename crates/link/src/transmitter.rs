@@ -11,6 +11,8 @@ pub(crate) struct Transmitter {
     pace: Pace,
     /// When it has finished all it was given.
     free_at: Instant,
+    /// How long the latest frame takes, if it is the rate that says so: most are of one length.
+    latest: (ByteCount, Duration),
 }
 
 #[derive(Clone, Debug)]
@@ -34,6 +36,7 @@ impl Transmitter {
         Self {
             pace,
             free_at: Instant::ZERO,
+            latest: (ByteCount(0), Duration::ZERO),
         }
     }
 
@@ -56,12 +59,18 @@ impl Transmitter {
         self.free_at > now
     }
 
+    #[inline]
     /// Takes a frame of `len` at `now`; tells when its turn comes and when its last bit is out.
     pub(crate) fn send(&mut self, now: Instant, len: ByteCount) -> (Instant, Instant) {
         let begin = self.free_at.max(now);
         self.free_at = match &mut self.pace {
             Pace::Unlimited => begin,
-            Pace::Rate(rate) => begin + rate.time_for(len),
+            Pace::Rate(rate) => {
+                if self.latest.0 != len {
+                    self.latest = (len, rate.time_for(len));
+                }
+                begin + self.latest.1
+            }
             Pace::Opportunities {
                 trace,
                 origin,

@@ -23,7 +23,7 @@ use crate::user_timeout::UserTimeouts;
 use alloc::collections::VecDeque;
 use core::fmt;
 pub(crate) use input::Incoming;
-use outlast_core::time::{Duration, Instant};
+use outlast_core::time::{Duration, Instant, saturating_nanos};
 use outlast_wire::{IpHeader, Packet, SeqNumber, TcpFlags};
 
 /// State of a connection (RFC 9293, section 3.3.2).
@@ -178,6 +178,11 @@ pub struct Counters {
     pub keepalive_probes: u64,
     /// Challenge acknowledgements (RFC 5961).
     pub challenge_acks: u64,
+    /// Acknowledgements sent that repeat the number and the window, not zero, of the segment
+    /// before them and carry nothing (RFC 5681, section 2, as far as the sender of one knows).
+    pub duplicate_acks: u64,
+    /// Segments sent that offer no window at all.
+    pub zero_windows: u64,
     /// Segments dropped as too old (PAWS), out of the window, or without use.
     pub discarded: u64,
 }
@@ -218,7 +223,8 @@ pub(crate) enum Xmit {
 pub(crate) struct Alarm {
     pub(crate) kind: Xmit,
     set_at: Instant,
-    delay: Duration,
+    /// In ns.
+    delay: u64,
 }
 
 /// Deadlines.
@@ -273,6 +279,8 @@ pub struct Endpoint {
     pub(crate) last_heard: Instant,
     /// A `send` found the buffer full.
     pub(crate) wants_room: bool,
+    /// SEG.ACK and window of the latest acknowledgement, as they were written.
+    told: Option<(SeqNumber, u16)>,
     /// Since when transmission has stood still at the wish of a mechanism.
     pub(crate) frozen_at: Option<Instant>,
     /// It was opened by [`Endpoint::listen`].
@@ -317,6 +325,7 @@ impl Endpoint {
             keepalive_probes: 0,
             last_heard: Instant::ZERO,
             wants_room: false,
+            told: None,
             frozen_at: None,
             is_passive: state == State::Listen,
             is_closed: false,
@@ -349,6 +358,13 @@ impl Endpoint {
         self.poll_transmit_into(now, &mut packet).then_some(packet)
     }
 
+    /// Whether a segment waits for [`poll_transmit`](Self::poll_transmit).
+    #[inline]
+    #[must_use]
+    pub fn has_transmit(&self) -> bool {
+        !self.outbox.is_empty()
+    }
+
     /// The next segment to send, in the place of a packet that is not needed any more; tells
     /// whether there was one.
     #[inline]
@@ -361,12 +377,14 @@ impl Endpoint {
     }
 
     /// What has happened.
+    #[inline]
     #[must_use]
     pub fn poll_event(&mut self) -> Option<Event> {
         self.events.pop_front()
     }
 
     /// When to call [`handle_timeout`](Self::handle_timeout) next, and why.
+    #[inline]
     #[must_use]
     pub fn poll_timeout(&self) -> Option<(Instant, Reason)> {
         let Timers {
@@ -492,10 +510,16 @@ impl Endpoint {
 
     /// Sets the transmission timer.
     pub(crate) fn arm(&mut self, now: Instant, kind: Xmit, delay: Duration) {
+        self.arm_nanos(now, kind, saturating_nanos(delay));
+    }
+
+    /// The same with `delay` in ns.
+    #[inline]
+    pub(crate) fn arm_nanos(&mut self, now: Instant, kind: Xmit, delay: u64) {
         if self.is_frozen() {
             return;
         }
-        let delay = delay.min(self.snd.rto.max());
+        let delay = delay.min(saturating_nanos(self.snd.rto.max()));
         self.timers.xmit = Some(Alarm {
             kind,
             set_at: now,
@@ -504,7 +528,7 @@ impl Endpoint {
     }
 
     pub(crate) fn fires_at(&self, alarm: Alarm) -> Instant {
-        self.clock.fires_at(alarm.set_at, alarm.delay)
+        self.clock.fires_after(alarm.set_at, alarm.delay)
     }
 
     pub(crate) fn xmit_kind(&self) -> Option<Xmit> {

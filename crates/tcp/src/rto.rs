@@ -89,9 +89,9 @@ impl Rto {
         self.srtt != 0
     }
 
-    /// Whether samples are slow heartbeats.
+    /// Whether samples are beats of the clock.
     pub(crate) fn counts_beats(&self) -> bool {
-        matches!(self.model, RttModel::Beats { .. })
+        matches!(self.model, RttModel::Beats { .. } | RttModel::Linux22)
     }
 
     /// Takes a sample. `beats` are the slow heartbeats that passed meanwhile, if they
@@ -102,7 +102,8 @@ impl Rto {
             RttModel::Beats {
                 deviations,
                 fraction,
-            } => self.sample_beats(clock, beats, deviations, fraction),
+                headroom,
+            } => self.sample_beats(clock, beats, deviations, fraction, headroom),
             RttModel::Linux { unit } => self.sample_linux(clock, rtt, unit, round),
             RttModel::Linux22 => self.sample_linux_2_2(clock, beats, round.cwnd),
             RttModel::Solaris { floor } => self.sample_solaris(clock, rtt, floor),
@@ -111,7 +112,14 @@ impl Rto {
 
     /// BSD (`tcp_xmit_timer`): `beats` counts from one, the estimate has `fraction` bits more than
     /// the gains need.
-    fn sample_beats(&mut self, clock: &Clock, beats: u32, deviations: u8, fraction: u8) {
+    fn sample_beats(
+        &mut self,
+        clock: &Clock,
+        beats: u32,
+        deviations: u8,
+        fraction: u8,
+        headroom: Option<u8>,
+    ) {
         let beats = beats.clamp(1, 1_000);
         //= RFC 6298, section 2.2
         if self.srtt == 0 {
@@ -126,8 +134,9 @@ impl Rto {
             self.rttvar = self.rttvar.saturating_add_signed(error).max(1);
         }
         let estimate = self.beats_estimate(clock, deviations, fraction);
-        // Never closer than two beats to what was just measured.
-        let held = Duration::from_nanos(clock.period()) * (beats + 2);
+        let held = headroom.map_or(Duration::ZERO, |headroom| {
+            Duration::from_nanos(clock.period()) * (beats + u32::from(headroom))
+        });
         self.current = estimate.max(held).clamp(self.min, self.max);
     }
 
@@ -140,10 +149,13 @@ impl Rto {
     }
 
     fn sample_linux(&mut self, clock: &Clock, rtt: Duration, unit: Duration, round: Round) {
-        let unit_us = (saturating_nanos(unit) / 1_000).max(1);
         let rtt_us = saturating_nanos(rtt) / 1_000;
+        let unit_us = (saturating_nanos(unit) / 1_000).max(1);
         // Samples in jiffies are whole ones, and at least one.
-        let sample = (rtt_us / unit_us).max(1) * unit_us;
+        let sample = match unit_us {
+            1 => rtt_us.max(1),
+            _ => (rtt_us / unit_us).max(1) * unit_us,
+        };
         let sample = u32::try_from(sample)
             .unwrap_or(u32::MAX / 16)
             .min(u32::MAX / 16);
@@ -185,7 +197,8 @@ impl Rto {
 
     fn linux_estimate(&self, clock: &Clock) -> Duration {
         let us = u64::from(self.srtt >> 3) + u64::from(self.rttvar);
-        clock.round_up(Duration::from_micros(us)).min(self.max)
+        let nanos = clock.round_up_nanos(us * 1_000);
+        Duration::from_nanos(nanos).min(self.max)
     }
 
     /// Linux 2.2 (`tcp_rtt_estimator`, `tcp_set_rto`), all of it in whole ticks: a deviation of
@@ -240,6 +253,7 @@ impl Rto {
             RttModel::Beats {
                 deviations,
                 fraction,
+                ..
             } => self.beats_estimate(clock, deviations, fraction),
             RttModel::Linux { .. } => self.linux_estimate(clock),
             RttModel::Linux22 | RttModel::Solaris { .. } => {
@@ -262,6 +276,7 @@ impl Rto {
                     RttModel::Beats {
                         deviations,
                         fraction,
+                        ..
                     } if self.has_sample() => self.beats_estimate(clock, deviations, fraction),
                     // Without a sample the first timeout is half of what the table counts from:
                     // a SYN goes out again after 6, 24 and 48 s.
@@ -364,6 +379,7 @@ mod tests {
         }
         // Three ticks of deviation stay, where a finer count would have none.
         assert_eq!(rto.current(), ms(1_030 + 250));
+        assert!(rto.counts_beats());
     }
 
     #[test]

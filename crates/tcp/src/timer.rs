@@ -77,6 +77,7 @@ impl Clock {
     }
 
     /// `nanos / period` and what is left.
+    #[inline]
     fn divide(&self, nanos: u64) -> (u64, u64) {
         let product = u128::from(nanos) * u128::from(self.reciprocal);
         // The upper half; at most two too small, as the reciprocal is at most one too small.
@@ -96,26 +97,40 @@ impl Clock {
 
     /// `delay` in ticks, rounded up.
     pub(crate) fn to_ticks(self, delay: Duration) -> u64 {
-        let (ticks, left) = self.divide(saturating_nanos(delay));
+        self.nanos_to_ticks(saturating_nanos(delay))
+    }
+
+    fn nanos_to_ticks(&self, delay: u64) -> u64 {
+        let (ticks, left) = self.divide(delay);
         ticks + u64::from(left > 0)
     }
 
     /// `delay`, rounded up to whole ticks.
     pub(crate) fn round_up(&self, delay: Duration) -> Duration {
-        Duration::from_nanos(self.to_ticks(delay).saturating_mul(self.period))
+        Duration::from_nanos(self.round_up_nanos(saturating_nanos(delay)))
+    }
+
+    /// The same in ns.
+    pub(crate) fn round_up_nanos(&self, delay: u64) -> u64 {
+        self.nanos_to_ticks(delay).saturating_mul(self.period)
     }
 
     /// When a slow timer that is set for `delay` from now fires.
     //= RFC 6298, section 4
     pub(crate) fn fires_at(&self, now: Instant, delay: Duration) -> Instant {
+        self.fires_after(now, saturating_nanos(delay))
+    }
+
+    /// The same with `delay` in ns.
+    pub(crate) fn fires_after(&self, now: Instant, delay: u64) -> Instant {
         match self.model {
-            TimerModel::Exact => now + delay,
+            TimerModel::Exact => now + Duration::from_nanos(delay),
             TimerModel::Heartbeat { .. } | TimerModel::Tick { .. } => {
-                let delay = self.to_ticks(delay).max(1);
+                let delay = self.nanos_to_ticks(delay).max(1);
                 self.at_tick(now, self.ticks(now).saturating_add(delay))
             }
             TimerModel::Wheel { .. } => {
-                let delta = self.to_ticks(delay);
+                let delta = self.nanos_to_ticks(delay);
                 let expires = self.ticks(now).saturating_add(delta);
                 self.at_tick(now, wheel_bucket(expires, delta))
             }

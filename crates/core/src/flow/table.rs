@@ -43,6 +43,8 @@ pub(crate) struct FlowTable<T> {
     shelves: [Chain; SHELVES],
     timeouts: [Duration; SHELVES],
     capacity: usize,
+    /// The place of the flow whose packet came last: the next packet is often of the same flow.
+    latest: u32,
 }
 
 #[derive(Debug)]
@@ -85,6 +87,7 @@ impl<T> FlowTable<T> {
             }; SHELVES],
             timeouts,
             capacity: capacity.clamp(1, NIL as usize),
+            latest: NIL,
         }
     }
 
@@ -93,6 +96,10 @@ impl<T> FlowTable<T> {
     }
 
     pub(crate) fn find(&self, key: &FlowKey) -> Option<FlowIndex> {
+        let is_latest = |slot: &Slot<T>| slot.key == *key && slot.flow.is_some();
+        if self.slots.get(self.latest as usize).is_some_and(is_latest) {
+            return Some(FlowIndex(self.latest));
+        }
         let hash = self.hasher.hash_one(key);
         self.index
             .find(hash, |&slot| self.slots[slot as usize].key == *key)
@@ -153,6 +160,7 @@ impl<T> FlowTable<T> {
             return;
         }
         let place = index.0;
+        self.latest = place;
         self.slots[place as usize].last_seen = now;
         let chain = self.shelves[shelf as usize];
         if chain.last == place && self.slots[place as usize].shelf == shelf {

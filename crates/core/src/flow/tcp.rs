@@ -19,25 +19,29 @@ const MAX_WINDOW_SCALE: u8 = 14;
 /// the largest unscaled window and a bit).
 const MIN_TOLERANCE: u32 = 66_000;
 
-/// One host's side of a connection.
-#[derive(Clone, Copy, Debug, Default)]
+/// One host's side of a connection. Whoever tracks outside of this crate (the kernel) keeps the
+/// same numbers.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub struct Half {
     /// The number after the last byte the host has sent, as far as seen.
     pub next: SeqNumber,
     /// The highest acknowledgement that its peer has sent for its data.
     pub acked: SeqNumber,
     /// The end of the largest window its peer has offered, once it has.
-    allowed: Option<SeqNumber>,
+    pub allowed: Option<SeqNumber>,
     /// The largest window that the host itself has offered, in bytes.
-    largest_window: u32,
-    window_scale: Option<u8>,
-    acquaintance: Acquaintance,
-    fin: Option<SeqNumber>,
+    pub largest_window: u32,
+    /// The shift of the windows that it offers, at most 14; `None` if its SYN was not seen.
+    pub window_scale: Option<u8>,
+    /// Where these numbers come from.
+    pub acquaintance: Acquaintance,
+    /// The number after its FIN, once it has sent one.
+    pub fin: Option<SeqNumber>,
 }
 
 /// Where the numbers of a [`Half`] come from.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
-enum Acquaintance {
+pub enum Acquaintance {
     /// Nowhere yet.
     #[default]
     None,
@@ -164,19 +168,38 @@ impl TcpFlow {
         payload_len: u32,
     ) -> Result<Observation, Oddity> {
         check_flags(tcp, payload_len)?;
+        let segment_len = payload_len + tcp.control_len();
+        if !tcp.has(TcpFlags::SYN) && self.near.is_seen() && self.far.is_seen() {
+            // Both hosts are known: there is nothing to take back if the segment is odd.
+            let (sender, receiver) = self.halves(direction);
+            check_bounds(sender, receiver, tcp, segment_len)?;
+            return Ok(self.take_in(now, direction, tcp, segment_len));
+        }
         let mut next = *self;
         if tcp.has(TcpFlags::SYN) {
             next.restart_if_new(direction, tcp)?;
         }
-        let segment_len = payload_len + tcp.control_len();
         let (sender, receiver) = next.halves(direction);
         introduce(sender, receiver, tcp, segment_len);
         check_bounds(sender, receiver, tcp, segment_len)?;
-        let observation = advance(sender, receiver, tcp, segment_len);
-        next.settle_phase(tcp);
-        next.measure(now, direction, tcp, segment_len, observation);
+        let observation = next.take_in(now, direction, tcp, segment_len);
         *self = next;
         Ok(observation)
+    }
+
+    /// Takes in a segment that is honest.
+    fn take_in(
+        &mut self,
+        now: Instant,
+        direction: Direction,
+        tcp: &TcpHeader,
+        segment_len: u32,
+    ) -> Observation {
+        let (sender, receiver) = self.halves(direction);
+        let observation = advance(sender, receiver, tcp, segment_len);
+        self.settle_phase(tcp);
+        self.measure(now, direction, tcp, segment_len, observation);
+        observation
     }
 
     fn halves(&mut self, direction: Direction) -> (&mut Half, &mut Half) {

@@ -36,6 +36,8 @@ pub(crate) enum Due {
 #[derive(Clone, Debug)]
 pub(crate) struct AckPolicy {
     rule: DelayedAck,
+    /// Half of the least delay.
+    half_least: Duration,
     scheduled: bool,
     now: bool,
     /// A small segment came; two of them.
@@ -59,6 +61,10 @@ impl AckPolicy {
     pub(super) fn new(rule: DelayedAck) -> Self {
         Self {
             rule,
+            half_least: match rule {
+                DelayedAck::Linux { min, .. } => min / 2,
+                DelayedAck::SecondSegment { .. } => Duration::ZERO,
+            },
             scheduled: false,
             now: false,
             pushed: false,
@@ -111,6 +117,7 @@ impl AckPolicy {
     }
 
     /// `bytes` new bytes came in order.
+    #[inline]
     pub(super) fn data_arrived(
         &mut self,
         now: Instant,
@@ -132,8 +139,8 @@ impl AckPolicy {
         if self.delay.is_zero() {
             self.be_quick(window);
             self.delay = min;
-        } else if gap <= min / 2 {
-            self.delay = self.delay / 2 + min / 2;
+        } else if gap <= self.half_least {
+            self.delay = self.delay / 2 + self.half_least;
         } else if gap < self.delay {
             self.delay = (self.delay / 2 + gap).min(rto);
         } else if gap > rto {
@@ -168,11 +175,11 @@ impl AckPolicy {
         match self.rule {
             DelayedAck::SecondSegment { delay } => delay,
             DelayedAck::Linux { min, max, .. } => {
-                let mut most = if self.pushed { max } else { max * 5 / 2 };
+                let mut most = max;
                 if srtt_us > 0 {
                     most = most.min(Duration::from_micros(srtt_us).max(min));
                 }
-                self.delay.max(min).min(most).min(max)
+                self.delay.max(min).min(most)
             }
         }
     }

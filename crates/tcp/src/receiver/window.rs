@@ -11,6 +11,16 @@ use crate::profile::DelayedAck;
 use outlast_core::time::{Duration, Instant};
 use outlast_wire::SeqNumber;
 
+/// All that the window is chosen by, beside the one that was told before.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+struct Grounds {
+    space: u32,
+    threshold: u32,
+    mss: u32,
+    held: u64,
+    shift: u8,
+}
+
 /// State of the window.
 #[derive(Clone, Debug)]
 pub(crate) struct ReceiveWindow {
@@ -20,6 +30,8 @@ pub(crate) struct ReceiveWindow {
     is_linux: bool,
     /// Opens with what arrives.
     threshold: u32,
+    /// What the window was last chosen by.
+    chosen_by: Option<Grounds>,
     /// RCV.WND as told last, and RCV.NXT then.
     offered: u32,
     offered_at: SeqNumber,
@@ -55,6 +67,7 @@ impl ReceiveWindow {
             max,
             is_linux: matches!(*config.profile.delayed_ack, DelayedAck::Linux { .. }),
             threshold: offered,
+            chosen_by: None,
             offered,
             offered_at: SeqNumber(0),
             advertised_mss: mss,
@@ -136,6 +149,15 @@ impl ReceiveWindow {
     }
 }
 
+/// `bytes`, rounded up to what a window field with `shift` can say.
+fn round_up(bytes: u32, shift: u8) -> u32 {
+    let below = (1 << shift) - 1;
+    match bytes.checked_add(below) {
+        Some(sum) => sum >> shift << shift,
+        None => bytes.div_ceil(1 << shift) << shift,
+    }
+}
+
 impl Receiver {
     /// RCV.WND as told last.
     pub(crate) fn window(&self) -> u32 {
@@ -174,7 +196,7 @@ impl Receiver {
         }
         free = free.min(threshold.max(mss));
         if shift > 0 {
-            return free.div_ceil(1 << shift) << shift;
+            return round_up(free, shift);
         }
         let told = self.window();
         if told.saturating_add(mss) <= free || told > free {
@@ -185,12 +207,28 @@ impl Receiver {
     }
 
     /// Chooses the window for an acknowledgement that leaves now.
+    #[inline]
     pub(super) fn offer_window(&mut self, shift: u8) {
+        let grounds = Some(Grounds {
+            space: self.window.space,
+            threshold: self.window.threshold,
+            mss: self.window.mss,
+            held: self.held(),
+            shift,
+        });
+        // On the same grounds it is the same again.
+        if self.window.offered_at != self.rcv_nxt || self.window.chosen_by != grounds {
+            self.choose_window(shift);
+            self.window.chosen_by = grounds;
+        }
+    }
+
+    fn choose_window(&mut self, shift: u8) {
         let told = self.window();
         let mut window = self.window_would_be(shift);
         if window < told {
             //= RFC 9293, section 3.8.6: the right edge does not move back
-            window = told.div_ceil(1 << shift) << shift;
+            window = round_up(told, shift);
         }
         self.window.offered = window.min(0xffff << shift);
         self.window.offered_at = self.rcv_nxt;
@@ -205,13 +243,15 @@ impl Receiver {
             return true;
         }
         let told = self.window();
-        let new = self.window_would_be(shift);
         if self.window.is_linux {
-            let low = u64::from(told) * 2 <= u64::from(self.window.space);
-            low && new > 0 && u64::from(new) >= 2 * u64::from(told)
+            if u64::from(told) * 2 > u64::from(self.window.space) {
+                return false;
+            }
+            let new = self.window_would_be(shift);
+            new > 0 && u64::from(new) >= 2 * u64::from(told)
         } else {
             // As BSD does: two segments more, or half the buffer.
-            let more = new.saturating_sub(told);
+            let more = self.window_would_be(shift).saturating_sub(told);
             more >= 2 * self.window.mss || more >= self.window.space / 2
         }
     }

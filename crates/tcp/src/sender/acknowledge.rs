@@ -306,7 +306,7 @@ impl Endpoint {
             lowest: self.snd.snd_nxt,
             sent_once: None,
         };
-        while let Some(head) = self.snd.queue.front().copied() {
+        while let Some(head) = self.snd.queue.front() {
             if head.end().after(snd_una) {
                 let covered = snd_una.distance_from(head.seq);
                 if covered > 0 {
@@ -316,6 +316,9 @@ impl Endpoint {
                 }
                 break;
             }
+            let Some(head) = self.snd.queue.pop_front() else {
+                break;
+            };
             let marks = head.marks;
             if marks.is_retransmission() {
                 if marks.has(Marks::RETRANSMITTED) {
@@ -340,7 +343,6 @@ impl Endpoint {
                 self.snd.queue.counts.lost -= 1;
             }
             self.sample_rate(&head, state);
-            self.snd.queue.pop_front();
             state.acked = true;
             gone.count += 1;
         }
@@ -370,16 +372,12 @@ impl Endpoint {
                 (rtt, Some(rtt))
             }
         };
-        let latest = latest.unwrap_or(sample);
-        state.rate.rtt_us = Some(micros(latest));
-        let suspect = state.rate.may_be_delayed
-            && self
-                .snd
-                .min_rtt
-                .value()
-                .is_some_and(|least| micros(latest) > least);
+        let latest = micros(latest.unwrap_or(sample));
+        state.rate.rtt_us = Some(latest);
+        let least = self.snd.min_rtt.value();
+        let suspect = state.rate.may_be_delayed && least.is_some_and(|least| latest > least);
         if !suspect {
-            self.snd.min_rtt.update(now, micros(latest));
+            self.snd.min_rtt.update(now, latest);
         }
         let beats = match self.snd.rto.counts_beats() {
             true => self.beats_since(now, now - sample),

@@ -3,7 +3,7 @@
 //! RFC 6675, section 2 (the scoreboard) and RFC 8985, section 5.2 (per-segment state), with the
 //! marks of Linux: SACKed, lost, retransmission in flight, ever retransmitted. Segments stand in
 //! a ring in sequence order; a list through them keeps the order of their latest transmission,
-//! which is what RACK walks. As long as the two orders are the same, which is until something is
+//! which is what RACK walks. As long as the two orders are the same, which is while nothing is
 //! lost, there is no list to keep.
 
 use alloc::collections::VecDeque;
@@ -102,6 +102,9 @@ pub(crate) struct Queue {
     front: u32,
     /// The list is kept. Otherwise every segment stands in it, in sequence order.
     is_linked: bool,
+    /// Id of the last segment when the list was last anything but appended to: the segments behind
+    /// it are in order.
+    linked_until: u32,
     oldest: Option<u32>,
     newest: Option<u32>,
     pub(crate) counts: Counts,
@@ -192,17 +195,18 @@ impl Queue {
         });
         if self.is_linked {
             let index = self.segments.len() - 1;
-            self.list_last(index);
+            self.append(index);
         }
     }
 
-    /// Makes the list, where there is none.
+    /// Makes the list, where there is none, for a change of it.
     fn link(&mut self) {
+        let len = self.segments.len();
+        self.linked_until = self.id(len.saturating_sub(1)).0;
         if self.is_linked {
             return;
         }
         self.is_linked = true;
-        let len = self.segments.len();
         let id = |index: usize| self.front.wrapping_add(index as u32) & ID_MASK;
         for (index, segment) in self.segments.iter_mut().enumerate() {
             segment.previous = index.checked_sub(1).map_or(NONE, id);
@@ -215,11 +219,11 @@ impl Queue {
     /// Takes the first segment out; the counters are the caller's business.
     pub(crate) fn pop_front(&mut self) -> Option<Segment> {
         if self.is_linked {
-            self.unlist(0);
+            self.take_out(0);
+            self.is_linked = self.front != self.linked_until && self.segments.len() > 1;
         }
         let segment = self.segments.pop_front()?;
         self.front = self.front.wrapping_add(1) & ID_MASK;
-        self.is_linked &= !self.segments.is_empty();
         Some(segment)
     }
 
@@ -270,6 +274,7 @@ impl Queue {
         self.newest = self.newest.map(shift);
         tail.marks = tail.marks.without(Marks::LISTED);
         self.segments.insert(index + 1, tail);
+        self.link();
         if listed {
             self.list_after(index, index + 1);
         }
@@ -306,6 +311,10 @@ impl Queue {
             return;
         }
         self.unlist(index);
+        self.append(index);
+    }
+
+    fn append(&mut self, index: usize) {
         let id = self.id(index).0;
         match self.newest {
             Some(newest) => {
@@ -328,6 +337,10 @@ impl Queue {
     /// Takes a segment out of the list of transmissions.
     pub(crate) fn unlist(&mut self, index: usize) {
         self.link();
+        self.take_out(index);
+    }
+
+    fn take_out(&mut self, index: usize) {
         let Some(segment) = self.segments.get_mut(index) else {
             return;
         };
@@ -455,6 +468,31 @@ mod tests {
         queue.pop_front();
         assert_eq!(order(&queue), [300, 100]);
         assert_eq!(queue.search(SeqNumber(250)), 1);
+    }
+
+    #[test]
+    fn there_is_no_list_once_the_order_is_that_of_the_sequence_again() {
+        let mut queue = queue(3);
+        assert!(!queue.is_linked);
+        queue.list_last(0);
+        queue.push(NewSegment {
+            seq: SeqNumber(300),
+            len: 100,
+            sent_at: Instant::from_millis(9),
+            delivered: 0,
+            delivered_at: Instant::ZERO,
+            first_sent_at: Instant::ZERO,
+            marks: Marks::default(),
+        });
+        assert_eq!(order(&queue), [100, 200, 0, 300]);
+        queue.pop_front();
+        queue.pop_front();
+        assert_eq!(order(&queue), [200, 300]);
+        assert!(queue.is_linked);
+        queue.pop_front();
+        assert!(!queue.is_linked);
+        assert_eq!(order(&queue), [300]);
+        queue.check(true);
     }
 
     #[test]

@@ -134,7 +134,7 @@ impl Endpoint {
     ) {
         let mut index = self.snd.queue.search(block.left);
         // A block that begins within a segment says nothing of that segment.
-        while let Some(segment) = self.snd.queue.at(index).copied() {
+        while let Some(segment) = self.snd.queue.at(index) {
             if segment.seq.at_or_after(block.right) {
                 break;
             }
@@ -143,6 +143,7 @@ impl Endpoint {
             // Most of a long block is known already.
             let known = segment.marks.has(Marks::SACKED) && !is_duplicate;
             if inside && !known {
+                let segment = *segment;
                 self.mark_segment(now, index, &segment, is_duplicate, lowest, state);
             }
             index += 1;

@@ -3,7 +3,7 @@
 use super::Phase;
 use super::acknowledge::Ack;
 use crate::endpoint::{Endpoint, Xmit};
-use outlast_core::time::{Duration, Instant};
+use outlast_core::time::{Duration, Instant, saturating_nanos};
 use outlast_wire::SeqNumber;
 
 impl Endpoint {
@@ -21,21 +21,23 @@ impl Endpoint {
         let mut delay = if self.snd.rto.has_sample() {
             let extra = match self.snd.queue.len() {
                 // The peer may delay its acknowledgement.
-                1 => self.snd.rto.min(),
-                _ => Duration::from_nanos(2 * self.clock.period()),
+                1 => saturating_nanos(self.snd.rto.min()),
+                _ => 2 * self.clock.period(),
             };
-            self.clock.round_up(Duration::from_micros(2 * srtt) + extra)
+            let delay = (2_000 * srtt).saturating_add(extra);
+            self.clock.round_up_nanos(delay)
         } else {
-            *self.profile.initial_rto
+            saturating_nanos(*self.profile.initial_rto)
         };
-        let left = match advancing {
+        let left = saturating_nanos(match advancing {
             true => self.snd.rto.current(),
             false => self.timeout_left(now),
-        };
-        if !left.is_zero() {
-            delay = delay.min(self.clock.round_up(left));
+        });
+        if (1..delay).contains(&left) {
+            delay = delay.min(self.clock.round_up_nanos(left));
         }
-        self.arm(now, Xmit::LossProbe, delay + self.pacing_delay(now));
+        let pause = saturating_nanos(self.pacing_delay(now));
+        self.arm_nanos(now, Xmit::LossProbe, delay.saturating_add(pause));
         true
     }
 
@@ -57,8 +59,8 @@ impl Endpoint {
     /// New data if there is any that the peer's window allows, or else the last segment again.
     fn send_loss_probe(&mut self, now: Instant) -> bool {
         self.snd.tlp_retransmitted = false;
-        if self.snd.has_unsent() && self.fits_window() {
-            return self.send_new_segment(now, true);
+        if self.snd.has_unsent() && self.fits_window(self.next_len()) {
+            return self.send_new_probe(now);
         }
         let Some(last) = (self.snd.queue.len() as usize).checked_sub(1) else {
             return false;

@@ -31,15 +31,15 @@ impl Endpoint {
             if self.is_paced(now) || self.snd.queue.in_flight() >= self.snd.window.cwnd {
                 break;
             }
-            if !self.fits_window() {
+            let len = self.next_len();
+            if !self.fits_window(len) {
                 break;
             }
-            let len = self.next_len();
             let fin_follows = self.snd.fin_wanted && u64::from(len) == self.snd.unsent();
             if nagle && !fin_follows && self.nagle_holds(len) {
                 break;
             }
-            if !self.send_new_segment(now, false) {
+            if !self.send_new_segment(now, len) {
                 break;
             }
             sent += 1;
@@ -94,9 +94,9 @@ impl Endpoint {
         }
     }
 
-    /// Whether the next new segment lies within the peer's window.
-    pub(crate) fn fits_window(&self) -> bool {
-        let end = self.snd.snd_nxt + self.next_len();
+    /// Whether the next new segment, of `len` bytes, lies within the peer's window.
+    pub(crate) fn fits_window(&self, len: u32) -> bool {
+        let end = self.snd.snd_nxt + len;
         if self.snd.unsent() == 0 {
             // A FIN alone may stand at the edge.
             return true;
@@ -104,13 +104,15 @@ impl Endpoint {
         end.at_or_before(self.snd.window_end())
     }
 
-    /// Sends the next new segment. A probe is cut to fit the window.
-    pub(crate) fn send_new_segment(&mut self, now: Instant, is_probe: bool) -> bool {
-        let mut len = self.next_len();
-        if is_probe {
-            let room = self.snd.window_end().distance_from(self.snd.snd_nxt);
-            len = len.min(u32::try_from(room).unwrap_or(0));
-        }
+    /// Sends the next new segment as a probe, cut to fit the window.
+    pub(crate) fn send_new_probe(&mut self, now: Instant) -> bool {
+        let room = self.snd.window_end().distance_from(self.snd.snd_nxt);
+        let len = self.next_len().min(u32::try_from(room).unwrap_or(0));
+        self.send_new_segment(now, len)
+    }
+
+    /// Sends the next new segment, of `len` bytes.
+    pub(crate) fn send_new_segment(&mut self, now: Instant, len: u32) -> bool {
         let last = u64::from(len) == self.snd.unsent();
         let fin = last && self.snd.fin_wanted && !self.snd.fin_sent;
         if len == 0 && !fin {

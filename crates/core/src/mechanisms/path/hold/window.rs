@@ -89,6 +89,8 @@ pub(super) struct Window {
     segments: VecDeque<Segment>,
     charged: u64,
     lost: usize,
+    /// Up to there, timestamps may be in another order than sequence numbers.
+    unordered_until: Option<SeqNumber>,
     /// The far host's TS.Recent, as it last echoed it: it rejects anything older.
     echoed: Option<Stamp>,
     /// Everything before it is the gateway's to deliver: its sender will not send it again.
@@ -188,6 +190,9 @@ impl Window {
         match self.place(seq) {
             Ok(place) => self.repeat(place, end, packet, fate, cx.budget),
             Err(place) => {
+                let is_newest = self.segments.back().is_none_or(|last| {
+                    seq.after(last.seq) && !Stamp::of(packet).is_before(Stamp::of(last.freshest()))
+                });
                 let first = packet.clone();
                 let new = Segment {
                     seq,
@@ -199,6 +204,9 @@ impl Window {
                 };
                 self.lost += usize::from(new.is_lost());
                 self.segments.insert(place, new);
+                if !is_newest {
+                    self.unordered_until = self.end();
+                }
             }
         }
         Ok(())
@@ -214,6 +222,7 @@ impl Window {
         budget: &mut Budget,
     ) {
         let mut released = Segment::charge(packet);
+        self.unordered_until = self.end();
         self.update(place, |segment| {
             // Whoever sends it again does not rely on the SACK (RFC 2018, section 8).
             segment.sacked = false;
@@ -251,6 +260,9 @@ impl Window {
                 self.forget(&segment, budget);
             }
         }
+        if self.unordered_until.is_some_and(|end| ack.at_or_after(end)) {
+            self.unordered_until = None;
+        }
         self.shrink();
     }
 
@@ -269,12 +281,20 @@ impl Window {
             return;
         }
         self.echoed = Some(echo);
-        // In the order of their sending, the old ones are in front but for retransmissions.
         let pledged = self.pledged;
         let is_stale = |segment: &Segment| {
             !segment.is_within(pledged) && Stamp::of(segment.freshest()).is_before(echo)
         };
-        while let Some(place) = self.segments.iter().position(is_stale) {
+        // In the order of their sending, the old ones are in front but for retransmissions.
+        let is_ordered = self.unordered_until.is_none() && pledged.is_none();
+        loop {
+            let place = match is_ordered {
+                true => self.segments.front().is_some_and(is_stale).then_some(0),
+                false => self.segments.iter().position(is_stale),
+            };
+            let Some(place) = place else {
+                break;
+            };
             if let Some(segment) = self.segments.remove(place) {
                 self.forget(&segment, budget);
             }
@@ -367,6 +387,7 @@ impl Window {
     pub(super) fn clear(&mut self, budget: &mut Budget) {
         self.segments = VecDeque::new();
         self.lost = 0;
+        self.unordered_until = None;
         budget.give_back(core::mem::take(&mut self.charged));
     }
 
