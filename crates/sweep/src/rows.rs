@@ -194,7 +194,6 @@ pub(crate) fn flow_columns(plan: &Plan) -> Vec<Column> {
         Column::quantity("elapsed_s", Kind::Number, Unit::Seconds),
         Column::quantity("resume_median_s", Kind::Number, Unit::Seconds),
         Column::quantity("resume_max_s", Kind::Number, Unit::Seconds),
-        Column::quantity("never_resumed", Kind::Integer, Unit::Count),
         Column::quantity("timeouts", Kind::Integer, Unit::Count),
         Column::quantity("retransmitted_bytes", Kind::Integer, Unit::Bytes),
         Column::new("user_timeout_abort", Kind::Flag),
@@ -221,7 +220,6 @@ pub(crate) fn flow_rows(
 ) -> impl Iterator<Item = Vec<Datum>> {
     let row = move |(number, flow): (u64, &FlowResult)| {
         let resumes = Sample::of(flow.resume_s.iter().copied().flatten());
-        let never = flow.resume_s.iter().filter(|resume| resume.is_none());
         let mut row = place(run, parameters);
         row.extend([
             result.settings.seed.into(),
@@ -232,7 +230,6 @@ pub(crate) fn flow_rows(
             flow.elapsed_s.into(),
             resumes.map(|sample| sample.median).into(),
             resumes.map(|sample| sample.greatest).into(),
-            (never.count() as u64).into(),
             flow.timeouts.into(),
             flow.retransmitted_bytes.into(),
             flow.user_timeout_abort.into(),
