@@ -8,4 +8,4 @@ mod tcp;
 pub use key::FlowKey;
 pub use rtt::LinkRtt;
 pub(crate) use table::{Admission, FlowIndex, FlowTable, Shelf};
-pub use tcp::{Half, Observation, Oddity, Phase, TcpFlow};
+pub use tcp::{Acquaintance, Half, Observation, Oddity, Phase, TcpFlow};

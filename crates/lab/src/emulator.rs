@@ -2,7 +2,7 @@
 //! time, and hands it to the other host.
 
 use crate::observer::Observer;
-use crate::path::Path;
+use crate::path::HostPath;
 use crate::stop::{Stop, StopReason};
 use bytes::Bytes;
 use outlast_core::mechanisms::path::PathMechanismKind;
@@ -15,6 +15,7 @@ use outlast_linux::timer::Timer;
 use outlast_linux::tun::{MAX_PACKET, Tun, Written};
 use outlast_linux::waker::Waker;
 use outlast_world::Side;
+use outlast_world::trace::Trace;
 use std::io;
 use std::sync::Arc;
 use std::thread::{self, JoinHandle};
@@ -40,6 +41,8 @@ pub(crate) struct Assignment {
     pub(crate) mechanisms: [PathMechanismKind; 2],
     /// The hosts' TUN devices, by [`Side::index`].
     pub(crate) tuns: [Tun; 2],
+    /// Where what happens to packets is kept.
+    pub(crate) trace: Option<Trace>,
     pub(crate) observer: Observer,
     /// When `stop` is pulled, counted from the workload's first byte, or from the beginning as
     /// long as there is none.
@@ -50,7 +53,7 @@ pub(crate) struct Assignment {
 /// What is left of an emulator that has ended.
 #[derive(Debug)]
 pub(crate) struct Crossing {
-    pub(crate) path: Path,
+    pub(crate) path: HostPath,
     pub(crate) effort: Effort,
     /// The hosts' interfaces, whose statistics go with them.
     pub(crate) tuns: [Tun; 2],
@@ -109,7 +112,7 @@ impl Drop for Emulator {
 /// The loop: descriptors, clock and timer around the pure path.
 #[derive(Debug)]
 struct Loop {
-    path: Path,
+    path: HostPath,
     tuns: [Tun; 2],
     poller: Poller,
     timer: Timer,
@@ -127,6 +130,7 @@ impl Loop {
             link,
             mechanisms,
             tuns,
+            trace,
             observer,
             deadline,
             stop,
@@ -140,7 +144,7 @@ impl Loop {
         poller.add(&*end, END, Interest::Readable)?;
         let began = clock::now();
         Ok(Self {
-            path: Path::new(began, link, mechanisms, observer),
+            path: HostPath::new(began, link, mechanisms, trace, observer),
             tuns,
             poller,
             timer,
@@ -231,10 +235,10 @@ impl Loop {
             match self.tuns[side.index()].write(&packet) {
                 Ok(Written::Delivered) => {}
                 // As a host that is too busy to take a packet from its network card.
-                Ok(Written::NoRoom | Written::Down) => self.path.observer.counts.refused += 1,
+                Ok(Written::NoRoom | Written::Down) => self.path.refused(),
                 // The bytes came from the other host's kernel; this one's does not take them.
                 Err(error) if error.kind() == io::ErrorKind::InvalidInput => {
-                    self.path.observer.counts.refused += 1;
+                    self.path.refused();
                 }
                 Err(error) => return Err(error),
             }
@@ -243,7 +247,7 @@ impl Loop {
     }
 
     fn deadline(&self) -> Instant {
-        self.path.observer.started.unwrap_or(self.began) + self.allowed
+        self.path.started().unwrap_or(self.began) + self.allowed
     }
 
     fn next_timeout(&self) -> Option<Instant> {

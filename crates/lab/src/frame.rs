@@ -1,20 +1,10 @@
 //! What travels over the lab's link.
 
 use bytes::Bytes;
-use outlast_core::units::ByteCount;
-use outlast_link::Frame;
 use outlast_wire::Packet;
+use outlast_world::path::Load;
 
-/// A packet on its way, by whatever was put into the link's end.
-#[derive(Clone, Debug)]
-pub(crate) struct LabFrame {
-    pub(crate) content: Content,
-    /// Counts what was put into the link or offered to it, from either end. A copy that the link
-    /// makes has the number of the original.
-    pub(crate) serial: u64,
-}
-
-/// What a frame holds.
+/// Whatever was put into the link's end.
 #[derive(Clone, Debug)]
 pub(crate) enum Content {
     /// A packet that gateways and observers can look into.
@@ -31,28 +21,34 @@ impl Content {
             Err(_) => Self::Opaque(bytes),
         }
     }
+}
 
-    pub(crate) fn packet(&self) -> Option<&Packet> {
+impl From<Packet> for Content {
+    fn from(packet: Packet) -> Self {
+        Self::Packet(packet)
+    }
+}
+
+impl Load for Content {
+    fn packet(&self) -> Option<&Packet> {
         match self {
             Self::Packet(packet) => Some(packet),
             Self::Opaque(_) => None,
         }
     }
 
-    /// The packet as a host receives it.
-    pub(crate) fn bytes(&self) -> Bytes {
+    fn wire_len(&self) -> u32 {
+        match self {
+            Self::Packet(packet) => packet.total_len(),
+            // The interface's MTU is far below.
+            Self::Opaque(bytes) => u32::try_from(bytes.len()).unwrap_or(u32::MAX),
+        }
+    }
+
+    fn to_bytes(&self) -> Bytes {
         match self {
             Self::Packet(packet) => packet.to_bytes(),
             Self::Opaque(bytes) => bytes.clone(),
         }
-    }
-}
-
-impl Frame for LabFrame {
-    fn wire_len(&self) -> ByteCount {
-        ByteCount(match &self.content {
-            Content::Packet(packet) => packet.total_len().into(),
-            Content::Opaque(bytes) => bytes.len() as u64,
-        })
     }
 }

@@ -9,7 +9,7 @@ use crate::mechanism::mechanisms;
 use crate::observer::Observer;
 use crate::registry::Registration;
 use crate::report::{self, Finished, RunReport};
-use crate::status::{Progress, Status};
+use crate::status::Status;
 use crate::stop::{Stop, StopReason};
 use crate::tuning::Tuning;
 use crate::workload::{self, Context, Outcome};
@@ -21,8 +21,8 @@ use outlast_linux::timer::Timer;
 use outlast_linux::tun::Tun;
 use outlast_linux::waker::Waker;
 use outlast_scenario::Scenario;
-use outlast_world::Side;
 use outlast_world::trace::Trace;
+use outlast_world::{Progress, Side};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -133,7 +133,8 @@ impl Lab {
             link: self.scenario.link_config(self.index),
             mechanisms: self.mechanisms,
             tuns,
-            observer: Observer::new(trace, capture, Arc::clone(status)),
+            trace,
+            observer: Observer::new(capture, Arc::clone(status)),
             deadline: self.scenario.run.deadline,
             stop: Arc::clone(stop),
         };

@@ -42,7 +42,6 @@ pub use emulator::Effort;
 pub use error::LabError;
 pub use lab::Lab;
 pub use observer::Counts;
-pub use outlast_world::{Side, trace};
+pub use outlast_world::{Progress, Side, trace};
 pub use report::RunReport;
-pub use status::Progress;
 pub use trace::Trace;

@@ -9,7 +9,7 @@ use crate::workload::{Outcome, SenderAccount};
 use outlast_core::counters::Counters as GatewayCounters;
 use outlast_core::time::{Duration, Instant};
 use outlast_core::units::ByteCount;
-use outlast_link::{Counters as LinkCounters, DropReason, Way};
+use outlast_link::{Counters as LinkCounters, DropReason};
 use outlast_linux::counters::TcpCounters;
 use outlast_scenario::Scenario;
 use outlast_scenario::result::{Drops, OutageResult, RunResult, Settings, World};
@@ -60,17 +60,17 @@ const TOLERABLE_DELAY: Duration = Duration::from_millis(20);
 
 pub(crate) fn assemble(run: Finished<'_>) -> Result<RunReport, LabError> {
     let Finished {
-        crossing: Crossing {
-            mut path,
-            effort,
-            tuns,
-        },
+        crossing: Crossing { path, effort, tuns },
         hosts,
         ..
     } = run;
-    let mut warnings = faults(hosts, path.observer.counts, effort)?;
+    let started = path.started();
+    let path = path.finish();
+    let mut observer = path.watch;
+    let counts = observer.counts(path.counts);
+    let mut warnings = faults(hosts, counts, effort)?;
     drop(tuns);
-    if let Some(capture) = path.observer.capture.take() {
+    if let Some(capture) = observer.capture.take() {
         let missing = capture.finish()?;
         if missing > 0 {
             warnings.push(format!(
@@ -81,13 +81,10 @@ pub(crate) fn assemble(run: Finished<'_>) -> Result<RunReport, LabError> {
     let counters = hosts[0]
         .tcp_counters()
         .and_then(|c| Ok([c, hosts[1].tcp_counters()?]))?;
-    let link = Way::BOTH.map(|way| *path.link().counters(way));
-    let gateways = Side::BOTH.map(|side| path.gateway(side).map(|gateway| *gateway.counters()));
-    let observer = path.observer;
     let way = observer.traffic.busier();
     let traffic = observer.traffic.way(way);
     let measured = Measured {
-        started: observer.started,
+        started,
         deliveries: run
             .outcome
             .deliveries
@@ -98,17 +95,17 @@ pub(crate) fn assemble(run: Finished<'_>) -> Result<RunReport, LabError> {
             account_of_host(&counters[sender.index()], traffic.retransmitted())
         }),
         timed_out: run.outcome.timed_out || counters.iter().any(|c| c.aborted_on_timeout > 0),
-        injected: observer.counts.resent + observer.counts.rereceived,
-        drops: drops(&link),
+        injected: counts.resent + counts.rereceived,
+        drops: drops(&path.link),
     };
     let result = result(run.scenario, run.index, &run.outcome, &measured);
     Ok(RunReport {
         result,
-        started: observer.started,
-        trace: observer.trace,
-        counts: observer.counts,
-        link,
-        gateways,
+        started,
+        trace: path.trace,
+        counts,
+        link: path.link,
+        gateways: path.gateways,
         kernel_settings: hosts[0].settings.clone(),
         effort,
         captures: run.files.cloned(),

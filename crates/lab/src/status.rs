@@ -3,6 +3,7 @@
 
 use outlast_core::time::{Duration, Instant};
 use outlast_link::Way;
+use outlast_world::Progress;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 
 /// Shared between the threads of one lab. Each value stands for itself, so that the weakest
@@ -17,26 +18,6 @@ pub(crate) struct Status {
     received: AtomicU64,
     updates: AtomicU64,
     injected: AtomicU64,
-}
-
-/// How a run is getting on.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub struct Progress {
-    /// Since the workload's first byte; zero before.
-    pub elapsed: Duration,
-    /// Whether the link is up.
-    pub link_up: bool,
-    /// How often it went down.
-    pub outages: u64,
-    /// Payload bytes that the receiving application has; for commands, those that came out of
-    /// the link, the busier way.
-    pub received: u64,
-    /// Payload bytes that it is to have; `None` if nobody knows.
-    pub goal: Option<u64>,
-    /// Updates that the mobile saw; zero unless interactive.
-    pub updates: u64,
-    /// Packets that Outlast put on the path.
-    pub injected: u64,
 }
 
 impl Default for Status {

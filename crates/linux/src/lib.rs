@@ -32,6 +32,7 @@ pub mod sysctl;
 mod testing;
 pub mod ticks;
 pub mod timer;
+pub mod tracker;
 pub mod tun;
 pub mod user_namespace;
 pub mod waker;

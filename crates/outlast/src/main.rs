@@ -9,6 +9,7 @@ mod markdown;
 mod page;
 mod progress;
 mod terminal;
+mod virtual_time;
 
 use clap::Parser;
 use cli::{Cli, Command};

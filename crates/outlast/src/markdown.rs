@@ -3,6 +3,7 @@
 use outlast_papers::Experiment;
 use outlast_papers::run::Shown;
 use outlast_report::judgement;
+use outlast_scenario::result::World;
 use std::fmt::Write as _;
 
 /// The page: how it was measured, then every table, then every claim.
@@ -12,14 +13,17 @@ pub(crate) fn page(experiment: &Experiment, shown: &Shown) -> String {
     for paragraph in (experiment.method)(meta.extent) {
         let _ = writeln!(text, "{paragraph}\n");
     }
+    let jobs = experiment.jobs(meta.extent);
+    let (world, at_once) = if jobs.iter().any(|job| job.world == World::Lab) {
+        let kernel = format!("Linux {}", outlast_linux::kernel_release());
+        (kernel, format!(" ({} runs at once)", meta.capacity))
+    } else {
+        ("in virtual time".to_owned(), String::new())
+    };
     let _ = writeln!(
         text,
-        "Measured on {} with Outlast {}, Linux {}, by `{}` ({} runs at once).\n",
-        meta.date,
-        meta.version,
-        outlast_linux::kernel_release(),
-        meta.command,
-        meta.capacity,
+        "Measured on {} with Outlast {}, {world}, by `{}`{at_once}.\n",
+        meta.date, meta.version, meta.command,
     );
     for part in &shown.parts {
         for table in &part.tables {

@@ -2,13 +2,14 @@
 
 use crate::failure::Failure;
 use anyhow::Context;
-use outlast_lab::RunReport;
+use outlast_core::time::Instant;
 use outlast_papers::diagram::FlowTrace;
 use outlast_report::page::{Highlight, Page, Provenance, Section};
 use outlast_report::results::{self, Summary};
 use outlast_report::table::Tone;
 use outlast_report::unit::Unit;
-use outlast_scenario::result::RunResult;
+use outlast_scenario::result::{RunResult, TcpInForce};
+use outlast_sim::trace::Trace;
 use std::path::Path;
 
 /// How to read the diagrams.
@@ -16,22 +17,56 @@ const LEGEND: &str = "Time to the right, sequence numbers upwards, the outages s
     lines are data segments, dots acknowledgements, crosses packets that the link dropped, circles \
     and plus marks packets that Outlast sent.";
 
-/// Writes the page about `runs`, each with its name.
+/// One run, in either world.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Run<'a> {
+    /// What the page calls it.
+    pub(crate) name: &'a str,
+    pub(crate) result: &'a RunResult,
+    /// When the workload's first byte came to the link, on the clock of the trace.
+    pub(crate) started: Option<Instant>,
+    pub(crate) trace: Option<&'a Trace>,
+    /// What else was in force, by name.
+    pub(crate) settings: &'a [(String, String)],
+}
+
+impl<'a> Run<'a> {
+    /// A run of the lab.
+    pub(crate) fn in_lab(name: &'a str, report: &'a outlast_lab::RunReport) -> Self {
+        Self {
+            name,
+            result: &report.result,
+            started: report.started,
+            trace: report.trace.as_ref(),
+            settings: &report.kernel_settings,
+        }
+    }
+
+    /// A run of the simulator.
+    pub(crate) fn in_sim(name: &'a str, report: &'a outlast_sim::RunReport) -> Self {
+        Self {
+            name,
+            result: &report.result,
+            started: report.outcome.started,
+            trace: report.outcome.trace.as_ref(),
+            settings: &[],
+        }
+    }
+}
+
+/// Writes the page about `runs`.
 pub(crate) fn write(
     file: &Path,
     title: &str,
     command: &str,
-    runs: &[(String, &RunReport)],
+    runs: &[Run<'_>],
 ) -> Result<(), Failure> {
-    let results: Vec<Vec<RunResult>> = runs
-        .iter()
-        .map(|(_, report)| vec![report.result.clone()])
-        .collect();
+    let results: Vec<Vec<RunResult>> = runs.iter().map(|run| vec![run.result.clone()]).collect();
     let mut page = Page::new(title, provenance(command, runs));
-    for ((name, _), result) in runs.iter().zip(&results) {
-        page.highlight(highlight(name, result));
+    for (run, result) in runs.iter().zip(&results) {
+        page.highlight(highlight(run.name, result));
     }
-    let names = runs.iter().map(|(name, _)| name.as_str());
+    let names = runs.iter().map(|run| run.name);
     let rows = names.zip(results.iter().map(Vec::as_slice));
     page.push(
         Section::new("Results")
@@ -42,10 +77,8 @@ pub(crate) fn write(
             )
             .table(results::comparison(rows)),
     );
-    for (name, report) in runs {
-        if let Some(section) = diagram(name, report) {
-            page.push(section);
-        }
+    for section in runs.iter().filter_map(diagram) {
+        page.push(section);
     }
     std::fs::write(file, page.to_html())
         .with_context(|| format!("cannot write {}", file.display()))?;
@@ -79,30 +112,37 @@ fn highlight(name: &str, runs: &[RunResult]) -> Highlight {
     }
 }
 
-fn diagram(name: &str, report: &RunReport) -> Option<Section> {
-    let flow = FlowTrace::of(report.trace.as_ref()?, report.started?)?;
-    let until = report.result.elapsed_s.max(1.0);
+fn diagram(run: &Run<'_>) -> Option<Section> {
+    let flow = FlowTrace::of(run.trace?, run.started?)?;
+    let until = run.result.elapsed_s.max(1.0);
     let figure = flow.diagram(0.0, until).draw();
+    let name = run.name;
     Some(Section::new(name).figure(figure, format!("{name}: the payload's flow. {LEGEND}")))
 }
 
-fn provenance(command: &str, runs: &[(String, &RunReport)]) -> Provenance {
-    let settings = runs.first().map(|(_, report)| &report.result.settings);
-    let mut more: Vec<(String, String)> = Vec::new();
-    if let Some((_, report)) = runs.first() {
-        more.extend(report.kernel_settings.iter().cloned());
-    }
+fn provenance(command: &str, runs: &[Run<'_>]) -> Provenance {
+    let first = runs.first();
+    let settings = first.map(|run| &run.result.settings);
     Provenance {
         version: env!("CARGO_PKG_VERSION").to_owned(),
         date: jiff::Timestamp::now()
             .strftime("%Y-%m-%d %H:%M UTC")
             .to_string(),
-        kernel: format!("Linux {}", outlast_linux::kernel_release()),
+        kernel: settings.map_or_else(String::new, |settings| stack(&settings.tcp)),
         congestion_control: settings
             .map(|s| s.tcp.congestion.to_string())
             .unwrap_or_default(),
         seed: settings.map_or(0, |settings| settings.seed),
         command: command.to_owned(),
-        more,
+        more: first.map_or_else(Vec::new, |run| run.settings.to_vec()),
+    }
+}
+
+/// Whose TCP it was.
+fn stack(tcp: &TcpInForce) -> String {
+    match (&tcp.kernel, tcp.profile) {
+        (Some(kernel), _) => format!("Linux {kernel}"),
+        (None, Some(profile)) => format!("none: simulated in virtual time, TCP profile {profile}"),
+        (None, None) => String::new(),
     }
 }

@@ -241,3 +241,38 @@ fn help_says_what_exit_codes_mean() {
 fn skip(what: &str) {
     eprintln!("skipped: {what}");
 }
+
+#[test]
+fn a_simulation_is_captured_and_reported_at_every_link() {
+    let place = Place::new();
+    place.file(
+        "chain.toml",
+        "[link]\nrate = \"4 Mbit/s\"\ndelay = \"20 ms\"\n\
+         [[hops]]\nrate = \"2 Mbit/s\"\ndelay = \"5 ms\"\n\
+         [workload]\nkind = \"bulk\"\nbytes = \"200 kB\"\n[run]\nrepeat = 2\n",
+    );
+    let arguments = [
+        "sim",
+        "chain.toml",
+        "--json",
+        "--capture",
+        "a/b",
+        "--report",
+        "c/page.html",
+    ];
+    let said = place.run(arguments.into_iter().chain(["--trace", "d"]));
+    assert_eq!(said.code, Some(0), "{said:?}");
+    assert!(said.err.contains("c/page.html"), "{said:?}");
+    for run in ["1", "2"] {
+        for end in ["fixed", "mobile", "hop1.fixed", "hop1.mobile"] {
+            let name = format!("a/b/chain-{run}.{end}.pcapng");
+            let file = std::fs::read(place.path().join(&name)).expect("it was written");
+            assert!(file.len() > 200_000, "{name}");
+        }
+        let variables = place.path().join(format!("d/chain-{run}.csv"));
+        assert!(variables.exists());
+    }
+    let page = std::fs::read_to_string(place.path().join("c/page.html")).expect("the page");
+    assert_eq!(page.matches("<figure").count(), 2, "a diagram for each run");
+    assert!(page.contains("simulated in virtual time"));
+}

@@ -10,7 +10,7 @@ use crate::experiment::{Experiment, Extent, Figure, Part};
 use crate::job::Job;
 use crate::present::claim;
 use crate::record::Runs;
-use comparison::{COMPLETION, Comparison, Pair, RESUME};
+use comparison::{COMPLETION, Comparison, RESUME};
 use outlast_report::judgement::{Judged, Measured, Published, Tolerance};
 use outlast_report::page::Highlight;
 use outlast_report::plot::{Axis, Strip, StripRow};
@@ -37,12 +37,14 @@ fn method(extent: Extent) -> Vec<String> {
     vec![
         format!(
             "A transfer of 6 MB at {} Mbit/s and 40 ms round trip, with room for {} packets at the \
-             link, is cut off after 3 s. Each scenario file is carried out once in the simulator, \
-             which always says the same, and {} times in the lab; compared is the middle of the \
-             lab's runs, and what lies between the least and the largest of them is shown.",
+             link, is cut off after 3 s. Each scenario file is carried out {} times in the lab and \
+             {} times in the simulator, there each time from another moment of a millisecond, \
+             which decides how timestamps round; compared are the middles, and the least and the \
+             largest of each are shown.",
             scenarios::RATE_MBIT_PER_S,
             scenarios::QUEUE,
             scenarios::repeats(extent),
+            scenarios::SIM_REPEATS,
         ),
         format!(
             "Completion agrees if it is off by no more than {} of the lab's, resumption if it is \
@@ -85,10 +87,7 @@ impl Figure for Beside {
         });
         Part::new("Every scenario in both worlds")
             .table(table(&compared))
-            .figure(
-                strip(&cases, runs).draw(),
-                "Every mark is one run; the simulator's says what all of its runs would.",
-            )
+            .figure(strip(&cases, runs).draw(), "Every mark is one run.")
             .claims(claims(&known))
             .highlight(Highlight {
                 label: "Agree in everything".to_owned(),
@@ -109,14 +108,16 @@ fn table(compared: &[(&Case, Option<Comparison>)]) -> Table {
         Column::quantity("completion_lab_s", "Done, lab", Unit::Seconds),
         Column::text("completion_spread", "spread"),
         Column::quantity("completion_sim_s", "sim", Unit::Seconds),
+        Column::text("completion_sim_spread", "spread"),
         Column::quantity("completion_off", "off", Unit::Share),
         Column::quantity("resume_lab_s", "Resumes, lab", Unit::Seconds),
         Column::text("resume_spread", "spread"),
         Column::quantity("resume_sim_s", "sim", Unit::Seconds),
+        Column::text("resume_sim_spread", "spread"),
         Column::text("timeouts_lab", "Timeouts, lab"),
-        Column::quantity("timeouts_sim", "sim", Unit::Count),
+        Column::text("timeouts_sim", "sim"),
         Column::text("drops_lab", "Queue drops, lab"),
-        Column::quantity("drops_sim", "sim", Unit::Count),
+        Column::text("drops_sim", "sim"),
         Column::text("agrees", "Agrees"),
     ])
     .titled("Lab (middle and spread) and simulator");
@@ -128,7 +129,7 @@ fn table(compared: &[(&Case, Option<Comparison>)]) -> Table {
             Cell::from(case.outage.as_secs_f64()),
             Cell::from(if case.hold { "both ends" } else { "nowhere" }),
         ];
-        row.extend(both.map_or_else(|| vec![Cell::missing(); 12], |both| cells(&both)));
+        row.extend(both.map_or_else(|| vec![Cell::missing(); 14], |both| cells(&both)));
         table.push(row);
     }
     table
@@ -142,31 +143,31 @@ fn cells(both: &Comparison) -> Vec<Cell> {
         queue_drops,
     } = *both;
     let tone = |agrees| if agrees { Tone::Plain } else { Tone::Warning };
-    let seconds = |Pair { spread, .. }: Pair| {
-        let (low, high) = spread;
+    let seconds = |(low, high)| {
         let show = |value| Unit::Seconds.show(value);
         Cell::from(format!("{}–{}", show(low), show(high)))
     };
-    let counts = |Pair { lab, spread, .. }: Pair| {
-        let (low, high) = spread;
+    let counts = |middle: f64, (low, high): (f64, f64)| {
         Cell::from(if low == high {
-            format!("{lab}")
+            format!("{middle}")
         } else {
-            format!("{lab} ({low}–{high})")
+            format!("{middle} ({low}–{high})")
         })
     };
     vec![
         Cell::from(completion.lab),
-        seconds(completion),
+        seconds(completion.lab_spread),
         Cell::from(completion.sim),
+        seconds(completion.sim_spread),
         Cell::from(completion.relative()).tone(tone(both.completion_agrees())),
         Cell::from(resume.lab),
-        seconds(resume),
+        seconds(resume.lab_spread),
         Cell::from(resume.sim).tone(tone(both.resume_agrees())),
-        counts(timeouts),
-        Cell::from(timeouts.sim).tone(tone(both.timeouts_agree())),
-        counts(queue_drops),
-        Cell::from(queue_drops.sim),
+        seconds(resume.sim_spread),
+        counts(timeouts.lab, timeouts.lab_spread),
+        counts(timeouts.sim, timeouts.sim_spread).tone(tone(both.timeouts_agree())),
+        counts(queue_drops.lab, queue_drops.lab_spread),
+        counts(queue_drops.sim, queue_drops.sim_spread),
         verdict(both),
     ]
 }

@@ -191,7 +191,7 @@ impl Task {
 }
 
 /// A duration as scenario files have it: in the largest unit in which it is a whole number.
-fn quoted(duration: Duration) -> String {
+pub(crate) fn quoted(duration: Duration) -> String {
     let nanos = duration.as_nanos();
     let units = [
         (1_000_000_000, "s"),

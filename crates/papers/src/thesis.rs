@@ -66,6 +66,13 @@ pub static HANDOFF: Experiment = Experiment {
     ],
 };
 
+const PROFILES: &str = "In virtual time: the servers are profiles of the TCP model \
+    (`crates/tcp/src/profile`). Their constants come from the stacks' own sources and manuals; from the \
+    thesis itself come the granularities of the timers, the least timeouts of Linux and SunOS, and \
+    that AIX's second timeout is no longer than its estimate, which its tables therefore cannot \
+    confirm. One thing was corrected after the first look, by that kernel's source: Linux 2.2 \
+    estimates in whole ticks.";
+
 const PATH: &str = "The thesis has a host between server and receiver that delays every packet, and \
     cuts the path behind it. What a server sends after the cut is lost; acknowledgements on their way \
     arrive. Here the whole delay lies on the way back, so that a segment meets the cut as soon as it \
@@ -75,10 +82,7 @@ const PATH: &str = "The thesis has a host between server and receiver that delay
 
 fn method_of_timeouts(extent: Extent) -> Vec<String> {
     vec![
-        "In virtual time: the servers are profiles of the TCP model, whose constants come from the \
-         stacks' own sources and manuals as far as there are any (`crates/tcp/src/profile`), not from \
-         these tables. The receiver is Linux 2.2."
-            .to_owned(),
+        format!("{PROFILES} The receiver is Linux 2.2."),
         PATH.to_owned(),
         format!(
             "Tables 3.2 to 3.5: a transfer to a receiver with a buffer of 64 KB is cut after 20 s. The \
@@ -98,9 +102,7 @@ fn method_of_timeouts(extent: Extent) -> Vec<String> {
 
 fn method_of_handoff(extent: Extent) -> Vec<String> {
     vec![
-        "In virtual time: the servers are profiles of the TCP model, whose constants do not come from \
-         these tables. The mobile is Linux 2.4 with a buffer of 13 segments."
-            .to_owned(),
+        format!("{PROFILES} The mobile is Linux 2.4 with a buffer of 13 segments."),
         PATH.to_owned(),
         format!(
             "There is no Mobile IP yet: a hand-off is an outage of the listed length at the home agent, \

@@ -41,7 +41,12 @@ impl Sample {
             .iter()
             .map(|value| (value - mean).powi(2))
             .sum::<f64>();
-        let standard_deviation = (count > 1).then(|| (squares / as_f64(count - 1)).sqrt());
+        // The mean of equal values may be rounded: they have no spread all the same.
+        let deviation = || match least == greatest {
+            true => 0.0,
+            false => (squares / as_f64(count - 1)).sqrt(),
+        };
+        let standard_deviation = (count > 1).then(deviation);
         let median = f64::midpoint(values[(count - 1) / 2], values[count / 2]);
         Some(Self {
             count,

@@ -404,14 +404,35 @@ pub(crate) static HOP_OUTAGES: Section = Section {
     keys: OUTAGES.keys,
 };
 
-/// The key at a dotted path, such as `link.outages.up`.
+/// The key at a dotted path, such as `link.outages.up`. Tables of which there may be several are
+/// numbered from one, as in `flows.2.bytes`.
 #[must_use]
 pub fn find(path: &str) -> Option<&'static Key> {
-    let (section, name) = match path.rsplit_once('.') {
+    let (table, name) = match path.rsplit_once('.') {
         Some(("", _)) => return None,
         Some(parts) => parts,
         None => ("", path),
     };
-    let section = SECTIONS.iter().find(|known| known.name == section)?;
-    section.keys.iter().copied().find(|key| key.name == name)
+    let keys = section(table)?.keys;
+    keys.iter().copied().find(|key| key.name == name)
+}
+
+/// The table at a dotted path, such as `link.outages` or, numbered from one, `hops.2.uplink`.
+#[must_use]
+pub fn section(path: &str) -> Option<&'static Section> {
+    let named = |name: &str| {
+        let below = [&HOP_UPLINK, &HOP_DOWNLINK, &HOP_OUTAGES];
+        let mut all = SECTIONS.into_iter().chain(below);
+        all.find(|section| section.name == name)
+    };
+    let (first, rest) = path.split_once('.').unwrap_or((path, ""));
+    if !named(first).is_some_and(|section| section.is_list) {
+        return named(path);
+    }
+    let (number, rest) = rest.split_once('.').unwrap_or((rest, ""));
+    let _ = number.parse::<usize>().ok().filter(|number| *number > 0)?;
+    match rest {
+        "" => named(first),
+        rest => named(&format!("{first}.{rest}")),
+    }
 }

@@ -36,6 +36,7 @@ mod measure;
 mod mechanism;
 mod names;
 mod problem;
+mod problems;
 mod quantity;
 mod read;
 mod reader;

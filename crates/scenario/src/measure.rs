@@ -68,7 +68,7 @@ impl Scenario {
     /// opens writes at once, whoever is opened to writes when the handshake is over.
     #[must_use]
     pub fn handshake(&self) -> Duration {
-        let (down, up) = (self.link.downlink.delay, self.link.uplink.delay);
+        let [down, up] = self.delays();
         match self.workload {
             Workload::Bulk {
                 direction: Direction::Download,
@@ -76,6 +76,17 @@ impl Scenario {
             } => up + down + up,
             _ => up + down,
         }
+    }
+
+    /// How long a packet takes through all links, to the mobile and to the fixed host, if it takes no
+    /// time to send and never waits.
+    pub(crate) fn delays(&self) -> [Duration; 2] {
+        let further = self.hops.iter().map(|hop| &hop.link);
+        let links = || std::iter::once(&self.link).chain(further.clone());
+        [
+            links().map(|link| link.downlink.delay).sum(),
+            links().map(|link| link.uplink.delay).sum(),
+        ]
     }
 
     /// Where the hosts' timer wheels are to stand `before` the first byte of payload is sent;

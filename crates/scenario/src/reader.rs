@@ -1,91 +1,14 @@
 //! Takes values out of a parsed file, and notes everything that is wrong on the way.
 //!
-//! A value that is missing or faulty is answered with `None` and a [`Problem`]; reading goes on, so
-//! that all problems of a file come to light at once.
+//! A value that is missing or faulty is answered with `None` and a [`Problem`](crate::Problem); reading
+//! goes on, so that all problems of a file come to light at once.
 
 use crate::keys::{Key, Kind, Section};
-use crate::problem::{Problem, Source};
+use crate::problems::Problems;
 use crate::quantity::{DURATION, Fault, RATE, SIZE, Units};
-use std::cell::RefCell;
 use std::ops::Range;
-use std::sync::Arc;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
-
-/// Collects what is wrong with one file, and with the values that another one puts into it.
-pub(crate) struct Problems {
-    source: Arc<Source>,
-    /// Who puts values into it. Places count through its text first.
-    author: Option<Arc<Source>>,
-    list: RefCell<Vec<Problem>>,
-}
-
-impl Problems {
-    pub(crate) fn new(source: Arc<Source>, author: Option<Arc<Source>>) -> Self {
-        Self {
-            source,
-            author,
-            list: RefCell::default(),
-        }
-    }
-
-    /// Where the file's own text begins among the places.
-    pub(crate) fn start(&self) -> usize {
-        self.author.as_ref().map_or(0, |author| author.text.len())
-    }
-
-    /// In which text a place lies, and where there.
-    pub(crate) fn locate(&self, span: Range<usize>) -> (&Arc<Source>, Range<usize>) {
-        let start = self.start();
-        match &self.author {
-            Some(author) if span.start < start => (author, span),
-            _ => {
-                let own = |at: usize| at.saturating_sub(start);
-                (&self.source, own(span.start)..own(span.end))
-            }
-        }
-    }
-
-    /// What is written at a place.
-    fn written(&self, span: Range<usize>) -> &str {
-        let (source, span) = self.locate(span);
-        source.text.get(span).unwrap_or_default()
-    }
-
-    pub(crate) fn into_list(self) -> Vec<Problem> {
-        self.list.into_inner()
-    }
-
-    /// Notes `message` about the text at `span`.
-    pub(crate) fn note(
-        &self,
-        span: Range<usize>,
-        message: impl Into<String>,
-        label: impl Into<String>,
-        remedy: impl Into<String>,
-    ) {
-        let (source, span) = self.locate(span);
-        self.push(Problem::new(source, span, message, label, remedy));
-    }
-
-    /// Notes `message` about something that is not in the table that begins at `span`.
-    fn note_absence(&self, span: Range<usize>, message: String, remedy: String) {
-        let place = if span.is_empty() {
-            "in this file"
-        } else {
-            "in this table"
-        };
-        let (source, span) = self.locate(span);
-        self.push(Problem {
-            is_absence: true,
-            ..Problem::new(source, span, message, place, remedy)
-        });
-    }
-
-    pub(crate) fn push(&self, problem: Problem) {
-        self.list.borrow_mut().push(problem);
-    }
-}
 
 /// One table of the file, which may be absent.
 pub(crate) struct Reader<'d> {

@@ -6,7 +6,6 @@
 use crate::mechanism::Mechanism;
 use crate::names::names;
 use crate::scenario::{Direction, IpVersion, Profile, Scenario, Stack, Workload, WorkloadKind};
-use outlast_core::time::Duration;
 use outlast_core::units::BitRate;
 use outlast_link::Outage;
 use serde::{Deserialize, Serialize};
@@ -256,9 +255,7 @@ impl Settings {
     pub fn new(scenario: &Scenario, index: u32, world: World, tcp: TcpInForce) -> Self {
         let (direction, bytes) = scenario.workload.transfer();
         let link = scenario.link_config(index);
-        let hops = scenario.hops.iter();
-        let further = hops.map(|hop| hop.link.downlink.delay + hop.link.uplink.delay);
-        let round_trip = further.fold(link.round_trip(), Duration::saturating_add);
+        let [down, up] = scenario.delays();
         Self {
             world,
             seed: link.seed,
@@ -267,7 +264,7 @@ impl Settings {
             bytes,
             downlink_bits_per_s: link.to_mobile.rate.map(BitRate::bits_per_second),
             uplink_bits_per_s: link.to_fixed.rate.map(BitRate::bits_per_second),
-            round_trip_s: round_trip.as_secs_f64(),
+            round_trip_s: (down + up).as_secs_f64(),
             deadline_s: scenario.run.deadline.as_secs_f64(),
             ip: scenario.stack.ip,
             gateway: scenario.outlast.gateway,

@@ -36,6 +36,6 @@ mod simulation;
 pub use error::SimError;
 pub use outlast_world::{
     Counts, FlowOutcome, FlowSetup, HopOutcome, HopSetup, IpVersion, Lost, Outcome, Pattern,
-    Recording, Setup, Side, Stack, TrafficOutcome, TrafficSetup, Workload, World, trace,
+    Progress, Recording, Setup, Side, Stack, TrafficOutcome, TrafficSetup, Workload, World, trace,
 };
-pub use simulation::{RunReport, Simulation, run};
+pub use simulation::{RunReport, Running, Simulation, run};

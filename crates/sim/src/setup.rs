@@ -3,6 +3,7 @@
 use crate::error::SimError;
 use outlast_core::mechanisms::path::PathMechanismKind;
 use outlast_core::time::Duration;
+use outlast_link::random::Stream;
 use outlast_scenario::{
     Congestion as Wish, HostStack, IpVersion as ScenarioIp, Mechanism, Outlast, Pattern,
     Profile as Name, Scenario, Stack as StackWish, Traffic, Workload as Work,
@@ -27,7 +28,7 @@ pub(crate) fn setup(scenario: &Scenario, index: u32) -> Result<Setup, SimError> 
             ScenarioIp::V6 => IpVersion::V6,
         },
         mtu: u16::try_from(scenario.link.mtu).unwrap_or(u16::MAX),
-        clock_phases: clock_phases(scenario),
+        clock_phases: clock_phases(scenario, scenario.link_config(index).seed),
         deadline: scenario.run.deadline,
         ..Setup::new(scenario.link_config(index))
     })
@@ -218,8 +219,11 @@ fn source(traffic: &Traffic) -> TrafficSetup {
 }
 
 /// Where both hosts' tick counters stand at the beginning, if the scenario says where they stand
-/// when the first byte of payload is sent.
-fn clock_phases(scenario: &Scenario) -> Option<[Duration; 2]> {
+/// when the first byte of payload is sent. At which moment of a millisecond that is, nobody can
+/// say of a host; it decides how timestamps round, and is drawn.
+fn clock_phases(scenario: &Scenario, seed: u64) -> Option<[Duration; 2]> {
     let at_opening = scenario.timer_phase_before(scenario.handshake())?;
-    Some([at_opening; 2])
+    let mut random = Stream::new(seed, "sim.moment");
+    let moment = Duration::from_nanos(random.next_u64() % 1_000_000);
+    Some([at_opening + moment; 2])
 }

@@ -1,6 +1,6 @@
 //! The keys that a sweep varies, and their values.
 
-use crate::datum::{Column, Datum};
+use crate::datum::{Column, Datum, Digits};
 use outlast_scenario::keys::{Key, Kind};
 use std::ops::Range;
 use toml::de::DeValue;
@@ -22,6 +22,8 @@ pub(crate) struct Value {
     pub(crate) toml: String,
     /// Where it, or what it was made from, is written.
     pub(crate) at: Range<usize>,
+    /// As readers see it.
+    pub(crate) label: String,
     /// In the tables. Missing also if it is none that the key takes, which the scenario's reader
     /// then says.
     pub(crate) datum: Datum,
@@ -51,6 +53,28 @@ impl Axis {
     pub(crate) fn column(&self) -> Column {
         Column::of_key(&self.path, self.key)
     }
+
+    /// Labels computed values so that readers can tell them apart, with no more digits than that
+    /// takes.
+    pub(crate) fn label_computed(&mut self) {
+        let column = self.column();
+        let exact = |value: &Value| column.show(&value.datum, Digits::All);
+        let short = |value: &Value| {
+            let (exact, rounded) = (exact(value), column.show(&value.datum, Digits::Three));
+            if exact.len() <= rounded.len() {
+                exact
+            } else {
+                rounded
+            }
+        };
+        let mut labels: Vec<String> = self.values.iter().map(short).collect();
+        if labels.windows(2).any(|pair| pair[0] == pair[1]) {
+            labels = self.values.iter().map(exact).collect();
+        }
+        for (value, label) in self.values.iter_mut().zip(labels) {
+            value.label = label;
+        }
+    }
 }
 
 impl Value {
@@ -59,6 +83,7 @@ impl Value {
         Self {
             toml: toml.to_owned(),
             at,
+            label: toml.trim_matches(['"', '\'']).to_owned(),
             datum: datum(key, value),
         }
     }
@@ -81,7 +106,12 @@ impl Value {
                 (format!("\"{text}\""), quantity(key, number))
             }
         };
-        Self { toml, at, datum }
+        Self {
+            label: toml.trim_matches('"').to_owned(),
+            toml,
+            at,
+            datum,
+        }
     }
 }
 

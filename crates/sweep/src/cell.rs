@@ -232,41 +232,58 @@ impl Serialize for Parameters<'_> {
     }
 }
 
+/// How much room there is for a table.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Width {
+    /// All columns.
+    Wide,
+    /// Those without which there is no point in the table.
+    Narrow,
+}
+
 /// The table of `cells` for readers.
 #[must_use]
-pub fn table(plan: &Plan, cells: &[CellSummary]) -> Table {
+pub fn table(plan: &Plan, cells: &[CellSummary], width: Width) -> Table {
+    let is_wide = width == Width::Wide;
     let grid = plan.columns().into_iter().take(plan.grid_columns());
-    let grid: Vec<Column> = grid.collect();
     let mut columns: Vec<TableColumn> = grid
-        .iter()
         .zip(plan.headings())
-        .map(|(column, heading)| TableColumn::text(&column.name, heading))
+        .map(|(column, heading)| TableColumn::text(column.name, heading))
         .collect();
+    let used = if is_wide { "Utilisation" } else { "Used" };
     columns.extend([
-        TableColumn::text("completed", "Completed"),
-        TableColumn::quantity("utilisation_mean", "Utilisation", Unit::Share),
+        TableColumn::text("completed", if is_wide { "Completed" } else { "Done" }),
+        TableColumn::quantity("utilisation_mean", used, Unit::Share),
         TableColumn::quantity("resume_median_s", "Median resume", Unit::Seconds),
         TableColumn::quantity("resume_p95_s", "95 % resume", Unit::Seconds),
-        TableColumn::quantity("never_resumed", "Never resumed", Unit::Count),
-        TableColumn::fixed("timeouts_mean", "Timeouts", 2),
     ]);
+    if is_wide {
+        columns.push(TableColumn::quantity(
+            "never_resumed",
+            "Never resumed",
+            Unit::Count,
+        ));
+    }
+    columns.push(TableColumn::fixed("timeouts_mean", "Timeouts", 2));
     let mut table = Table::new(columns);
     for cell in cells {
         let labels = plan.labels(cell.cell).into_iter();
         let mut row: Vec<Cell> = labels.map(Cell::from).collect();
-        let stalled = if cell.never_resumed > 0 {
-            Tone::Bad
-        } else {
-            Tone::Plain
-        };
         row.extend([
             completed(cell),
             Cell::from(cell.utilisation_mean),
             Cell::from(cell.resume_median_s),
             Cell::from(cell.resume_p95_s),
-            Cell::from(cell.never_resumed).tone(stalled),
-            Cell::from(cell.timeouts_mean),
         ]);
+        if is_wide {
+            let stalled = if cell.never_resumed > 0 {
+                Tone::Bad
+            } else {
+                Tone::Plain
+            };
+            row.push(Cell::from(cell.never_resumed).tone(stalled));
+        }
+        row.push(Cell::from(cell.timeouts_mean));
         table.push(row);
     }
     table

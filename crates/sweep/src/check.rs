@@ -1,10 +1,12 @@
 //! Checks every cell before anything is run, so that a mistake does not come to light after hours.
 
+use crate::axis::Axis;
 use crate::plan::{Drawn, Plan};
-use outlast_scenario::{Document, Problem, Scenario, ScenarioError, Source};
+use outlast_scenario::{Problem, Scenario, ScenarioError, Source};
 use outlast_sim::{SimError, Simulation};
 use std::ops::Range;
 use std::sync::Arc;
+use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
 /// More would hide the first ones.
@@ -93,21 +95,25 @@ fn simulable(plan: &Plan, cell: u64, scenario: &Scenario) -> Vec<Problem> {
     let Err(error) = Simulation::new(scenario, 0) else {
         return Vec::new();
     };
-    let (path, remedy) = match &error {
-        SimError::NoSuchMechanism { key, available, .. } => (
-            format!("outlast.{key}"),
-            format!("there it has {available}"),
-        ),
+    let (paths, remedy): (Vec<&str>, _) = match &error {
+        SimError::NoSuchMechanism { key, available, .. } => {
+            (vec![key], format!("there it has {available}"))
+        }
         SimError::Command => (
-            "workload.kind".to_owned(),
+            vec!["workload.kind"],
             "sweep another `workload.kind`, or run this one with `outlast lab`".to_owned(),
         ),
         SimError::NoSuchCongestionControl { .. } => (
-            "stack.congestion".to_owned(),
+            vec![
+                "stack.congestion",
+                "flows.congestion",
+                "stack.profile",
+                "flows.profile",
+            ],
             "leave it out to have the profile's own, or choose another profile".to_owned(),
         ),
     };
-    let (source, span) = place(plan, cell, &path);
+    let (source, span) = place(plan, cell, &paths);
     vec![Problem::new(
         &source,
         span,
@@ -117,28 +123,41 @@ fn simulable(plan: &Plan, cell: u64, scenario: &Scenario) -> Vec<Problem> {
     )]
 }
 
-/// Where the value of the key at `path` is written: in the sweep, else in the scenario.
-fn place(plan: &Plan, cell: u64, path: &str) -> (Arc<Source>, Range<usize>) {
-    let values = plan.values(cell);
-    let varied = values.iter().find(|(axis, _)| axis.path == path);
-    match varied {
-        Some((_, value)) => (plan.author().source().clone(), value.at.clone()),
-        None => (plan.base().source().clone(), find(plan.base(), path)),
+/// Where the value of the first of these keys is written that is: in the sweep, else in the
+/// scenario. Of a list of tables any will do.
+fn place(plan: &Plan, cell: u64, paths: &[&str]) -> (Arc<Source>, Range<usize>) {
+    let (values, top) = (plan.values(cell), plan.base().table());
+    let is_at = |axis: &Axis, path: &str| {
+        let words = axis.path.split('.');
+        let words = words.filter(|word| word.parse::<usize>().is_err());
+        words.eq(path.split('.'))
+    };
+    let place = |path: &&str| {
+        let varied = values.iter().find(|(axis, _)| is_at(axis, path));
+        varied
+            .map(|(_, value)| (plan.author().source().clone(), value.at.clone()))
+            .or_else(|| Some((plan.base().source().clone(), find(&top, path)?)))
+    };
+    let somewhere = || (plan.base().source().clone(), 0..0);
+    paths.iter().find_map(place).unwrap_or_else(somewhere)
+}
+
+/// Where a table has the value of the key at `path`.
+fn find(table: &DeTable<'_>, path: &str) -> Option<Range<usize>> {
+    let Some((first, rest)) = path.split_once('.') else {
+        return entry(table, path).map(Spanned::span);
+    };
+    match entry(table, first)?.get_ref() {
+        DeValue::Table(inner) => find(inner, rest),
+        DeValue::Array(items) => {
+            let mut tables = items.iter().filter_map(|item| item.get_ref().as_table());
+            tables.find_map(|inner| find(inner, rest))
+        }
+        _ => None,
     }
 }
 
-/// Where a document has the value of the key at `path`; its beginning if nowhere.
-fn find(document: &Document, path: &str) -> Range<usize> {
-    fn search(table: &DeTable<'_>, path: &str) -> Option<Range<usize>> {
-        let (first, rest) = path
-            .split_once('.')
-            .map_or((path, None), |(a, b)| (a, Some(b)));
-        let (_, value) = table.iter().find(|(name, _)| name.get_ref() == first)?;
-        match (rest, value.get_ref()) {
-            (None, _) => Some(value.span()),
-            (Some(rest), DeValue::Table(inner)) => search(inner, rest),
-            (Some(_), _) => None,
-        }
-    }
-    search(&document.table(), path).unwrap_or(0..0)
+fn entry<'t>(table: &'t DeTable<'t>, key: &str) -> Option<&'t Spanned<DeValue<'t>>> {
+    let mut entries = table.iter();
+    entries.find_map(|(name, value)| (name.get_ref() == key).then_some(value))
 }

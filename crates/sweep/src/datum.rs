@@ -88,18 +88,30 @@ impl Column {
     }
 
     /// `datum` as a reader sees it.
-    #[must_use]
-    pub fn show(&self, datum: &Datum) -> String {
+    pub(crate) fn show(&self, datum: &Datum, digits: Digits) -> String {
+        let quantity = |number: f64| match digits {
+            Digits::All => self.unit.show_exact(number),
+            Digits::Three => self.unit.show(number),
+        };
         match datum {
             Datum::Missing => "–".to_owned(),
             Datum::Flag(flag) => flag.to_string(),
             Datum::Integer(number) if self.unit == Unit::Number => number.to_string(),
             #[expect(clippy::cast_precision_loss, reason = "six digits are shown")]
-            Datum::Integer(number) => self.unit.show_exact(*number as f64),
-            Datum::Number(number) => self.unit.show_exact(*number),
+            Datum::Integer(number) => quantity(*number as f64),
+            Datum::Number(number) => quantity(*number),
             Datum::Text(text) => text.clone(),
         }
     }
+}
+
+/// How many digits of a number are shown.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) enum Digits {
+    /// All, or the first six.
+    All,
+    /// Three significant ones.
+    Three,
 }
 
 impl Datum {

@@ -4,7 +4,7 @@ use crate::axis::{Axis, Dimension, Value, whole_number};
 use crate::plan::{MAX_RUNS, Seeds};
 use crate::range;
 use crate::sample::Sample;
-use outlast_scenario::keys::{self, Key, Kind, SECTIONS};
+use outlast_scenario::keys::{self, Key, Kind, SECTIONS, Section};
 use outlast_scenario::{Document, Problem, ScenarioError};
 use std::cell::RefCell;
 use std::collections::BTreeSet;
@@ -318,6 +318,9 @@ impl Sheet<'_> {
                 return None;
             }
         };
+        if leaf.value.get_ref().is_table() {
+            axis.label_computed();
+        }
         (!axis.values.is_empty()).then_some(axis)
     }
 
@@ -331,7 +334,9 @@ impl Sheet<'_> {
             (_, "run.repeat") => Some("set `repeat` in `[sweep]`: each cell is run that often"),
             (_, "name") => Some("remove it: a name changes nothing"),
             _ => match key.kind {
-                Kind::Table => Some("vary its keys, such as `link.delay`"),
+                Kind::Table | Kind::Tables => {
+                    Some("vary its keys, such as `link.delay` or `flows.1.bytes`")
+                }
                 Kind::Command => Some("remove it: programs run in the lab only"),
                 _ => None,
             },
@@ -352,24 +357,29 @@ impl Sheet<'_> {
     fn refuse_key(&self, leaf: &Leaf<'_>) {
         let paths: Vec<String> = SECTIONS
             .iter()
-            .flat_map(|section| section.keys.iter().map(|key| path_of(section.name, key)))
+            .flat_map(|section| section.keys.iter().map(|key| path_of(section, key)))
             .collect();
         let names: Vec<&str> = paths.iter().map(String::as_str).collect();
-        let section = leaf
-            .path
-            .rsplit_once('.')
-            .map_or("", |(section, _)| section);
-        let known = SECTIONS
+        let table = leaf.path.rsplit_once('.').map(|(table, _)| table);
+        let known = table.and_then(|table| Some((table, keys::section(table)?)));
+        let list = SECTIONS
             .iter()
-            .find(|known| known.name == section && !section.is_empty());
-        let remedy = match known {
-            Some(known) => {
+            .find(|section| section.is_list && leaf.path.split('.').next() == Some(section.name));
+        let remedy = match (known, list) {
+            (Some((table, known)), _) => {
                 let names: Vec<_> = known.keys.iter().map(|key| key.name).collect();
-                format!("`[{section}]` has {}", names.join(", "))
+                format!("`{table}` has {}", names.join(", "))
             }
-            None => "write a key of the scenario file with its table, such as `link.delay` (see \
-                     docs/scenario-file.md)"
-                .to_owned(),
+            (None, Some(list)) => format!(
+                "number the tables of `{}` from 1, as in `{}`",
+                list.header(),
+                path_of(list, list.keys[0])
+            ),
+            (None, None) => {
+                "write a key of the scenario file with its table, such as `link.delay` \
+                             (see docs/scenario-file.md)"
+                    .to_owned()
+            }
         };
         let ending = format!(".{}", leaf.path);
         let whole = names.iter().find(|name| name.ends_with(&ending));
@@ -440,7 +450,7 @@ impl Sheet<'_> {
                 prefix => format!("{prefix}.{}", name.get_ref()),
             };
             match value.get_ref() {
-                DeValue::Table(entries) if SECTIONS.iter().any(|known| known.name == path) => {
+                DeValue::Table(entries) if is_table(&path) => {
                     let table = Table {
                         at: value.span(),
                         entries,
@@ -548,11 +558,17 @@ struct Leaf<'t> {
     value: &'t Spanned<DeValue<'t>>,
 }
 
-fn path_of(section: &str, key: &Key) -> String {
-    match section {
-        "" => key.name.to_owned(),
-        section => format!("{section}.{}", key.name),
+fn path_of(section: &Section, key: &Key) -> String {
+    match (section.name, section.is_list) {
+        ("", _) => key.name.to_owned(),
+        (name, true) => format!("{name}.1.{}", key.name),
+        (name, false) => format!("{name}.{}", key.name),
     }
+}
+
+/// Whether tables of the scenario begin with `path`.
+fn is_table(path: &str) -> bool {
+    keys::section(path).is_some() || SECTIONS.iter().any(|section| section.name == path)
 }
 
 fn did_you_mean(written: &str, known: &[&str]) -> String {

@@ -58,7 +58,7 @@ mod rows;
 mod sample;
 mod workers;
 
-pub use cell::{CellSummary, table};
+pub use cell::{CellSummary, Width, table};
 pub use datum::{Column, Datum, Kind};
 pub use journal::{Entry, Journal, JournalError};
 pub use plan::{MAX_RUNS, Plan, Run, RunError, RunFault};

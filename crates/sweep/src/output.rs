@@ -6,9 +6,10 @@ mod parquet_file;
 use crate::cell::{CellSummary, Tally};
 use crate::datum::{Column, Datum};
 use crate::journal::{Journal, JournalError};
-use crate::plan::Plan;
+use crate::plan::{Plan, Run};
 use crate::rows;
 use csv_file::CsvFile;
+use outlast_scenario::result::RunResult;
 use parquet_file::ParquetFile;
 use std::fs;
 use std::io;
@@ -18,8 +19,43 @@ use std::path::{Path, PathBuf};
 pub const RUNS: &str = "runs";
 /// The table with a row for each cell.
 pub const CELLS: &str = "cells";
-/// The table with a row for each outage.
-pub const OUTAGES: &str = "outages";
+
+/// Tables that are written if asked for.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Detail {
+    /// A row for each outage of each run.
+    Outages,
+    /// A row for each connection of each run.
+    Flows,
+}
+
+impl Detail {
+    /// All of them.
+    pub const ALL: [Self; 2] = [Self::Outages, Self::Flows];
+
+    /// The table's name.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Outages => "outages",
+            Self::Flows => "flows",
+        }
+    }
+
+    fn columns(self, plan: &Plan) -> Vec<Column> {
+        match self {
+            Self::Outages => rows::outage_columns(plan),
+            Self::Flows => rows::flow_columns(plan),
+        }
+    }
+
+    fn rows(self, run: Run, parameters: &[Datum], result: &RunResult) -> Vec<Vec<Datum>> {
+        match self {
+            Self::Outages => rows::outage_rows(run, parameters, result).collect(),
+            Self::Flows => rows::flow_rows(run, parameters, result).collect(),
+        }
+    }
+}
 
 /// Why tables could not be written.
 #[derive(Debug, thiserror::Error)]
@@ -47,10 +83,11 @@ pub enum OutputError {
     Summary(#[source] io::Error),
 }
 
-/// Writes the tables of a finished sweep to `directory`: runs and cells, and if `with_outages` is set
-/// outages. Each cell's summary is also given to `summed_up`, in order.
+/// Writes the tables of a finished sweep to `directory`: runs, cells, and those of `details`. Each
+/// cell's summary is also given to `summed_up`, in order.
 ///
-/// Files get their names when all are complete, in place of earlier ones.
+/// Files get their names when they are complete, in place of earlier ones. Details that an earlier
+/// call has written and nobody asks for now are removed: they may lack runs that came later.
 ///
 /// # Errors
 ///
@@ -59,7 +96,7 @@ pub fn write(
     plan: &Plan,
     journal: &Journal,
     directory: &Path,
-    with_outages: bool,
+    details: &[Detail],
     mut summed_up: impl FnMut(CellSummary) -> io::Result<()>,
 ) -> Result<(), OutputError> {
     let missing = plan.runs() - journal.done();
@@ -68,14 +105,11 @@ pub fn write(
     }
     let mut runs = TableFiles::create(directory, RUNS, rows::run_columns(plan))?;
     let mut cells = TableFiles::create(directory, CELLS, CellSummary::columns(plan))?;
-    let mut outages = match with_outages {
-        true => Some(TableFiles::create(
-            directory,
-            OUTAGES,
-            rows::outage_columns(plan),
-        )?),
-        false => None,
-    };
+    let mut detailed = Vec::new();
+    for detail in details {
+        let files = TableFiles::create(directory, detail.name(), detail.columns(plan))?;
+        detailed.push((detail, files));
+    }
     for cell in 0..plan.cells() {
         let mut tally = Tally::default();
         let mut parameters = Vec::new();
@@ -87,9 +121,9 @@ pub fn write(
             };
             parameters = plan.parameters(run);
             runs.push(&rows::run_row(run, &parameters, &result))?;
-            if let Some(outages) = &mut outages {
-                for row in rows::outage_rows(run, &parameters, &result) {
-                    outages.push(&row)?;
+            for (detail, files) in &mut detailed {
+                for row in detail.rows(run, &parameters, &result) {
+                    files.push(&row)?;
                 }
             }
             tally.add(&result);
@@ -101,11 +135,13 @@ pub fn write(
     }
     runs.finish()?;
     cells.finish()?;
-    match outages {
-        Some(outages) => outages.finish(),
-        // What an earlier call has written may lack runs that came later.
-        None => TableFiles::remove(directory, OUTAGES),
+    for (_, files) in detailed {
+        files.finish()?;
     }
+    let mut unwanted = Detail::ALL
+        .iter()
+        .filter(|detail| !details.contains(detail));
+    unwanted.try_for_each(|detail| TableFiles::remove(directory, detail.name()))
 }
 
 /// One table in both formats.

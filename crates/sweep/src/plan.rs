@@ -44,7 +44,7 @@ pub(crate) enum Seeds {
 }
 
 /// Why a run could not be carried out. Cells are checked beforehand, so that this can only come of
-/// drawn values that do not fit each other, or of a trace that has changed meanwhile.
+/// drawn values that do not fit each other.
 #[derive(Debug, thiserror::Error)]
 #[error("repetition {} of cell {} ({parameters})", run.repetition + 1, run.cell + 1)]
 pub struct RunError {
@@ -275,11 +275,7 @@ impl Plan {
     #[must_use]
     pub fn labels(&self, cell: u64) -> Vec<String> {
         let values = self.values(cell).into_iter();
-        let label = |(axis, value): (&Axis, &Value)| match &value.datum {
-            Datum::Missing => value.toml.trim_matches(['"', '\'']).to_owned(),
-            datum => axis.column().show(datum),
-        };
-        values.map(label).collect()
+        values.map(|(_, value)| value.label.clone()).collect()
     }
 
     pub(crate) fn describe_cell(&self, cell: u64) -> Vec<String> {
@@ -315,6 +311,10 @@ impl Plan {
         }
         for sample in self.samples() {
             add(&sample.description());
+        }
+        // The first cell's is in the scenario; others may be values of an axis.
+        for trace in self.content.base.traces() {
+            add(&format!("{trace:?}"));
         }
         hash.finalize().to_hex()[..32].to_owned()
     }
@@ -360,7 +360,7 @@ impl Plan {
     ///
     /// # Errors
     ///
-    /// When drawn values do not fit each other, or a trace has changed since the plan was made.
+    /// When drawn values do not fit each other.
     pub fn carry_out(&self, run: Run) -> Result<RunResult, RunError> {
         let outcome = self
             .scenario(run)

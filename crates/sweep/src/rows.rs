@@ -1,11 +1,11 @@
-//! What stands in the tables of runs and of outages.
+//! What stands in the tables of runs, outages and connections.
 
 use crate::datum::{Column, Datum, Kind};
 use crate::plan::{Plan, Run};
 use outlast_report::results::resume_times;
 use outlast_report::statistics::Sample;
 use outlast_report::unit::Unit;
-use outlast_scenario::result::{Drops, OutageResult, RunResult};
+use outlast_scenario::result::{Drops, FlowResult, OutageResult, RunResult};
 use outlast_scenario::{Direction, Profile};
 
 /// A column of results, and how to get its value.
@@ -180,6 +180,76 @@ pub(crate) fn outage_rows(
         row
     };
     (1..).zip(&result.outages).map(row)
+}
+
+/// The columns of the table of connections.
+pub(crate) fn flow_columns(plan: &Plan) -> Vec<Column> {
+    let mut columns = place_columns(plan);
+    columns.push(Column::new("seed", Kind::Integer));
+    columns.push(Column::quantity("flow", Kind::Integer, Unit::Count));
+    columns.extend([
+        Column::new("completed", Kind::Flag),
+        Column::new("intact", Kind::Flag),
+        Column::quantity("begin_s", Kind::Number, Unit::Seconds),
+        Column::quantity("elapsed_s", Kind::Number, Unit::Seconds),
+        Column::quantity("resume_median_s", Kind::Number, Unit::Seconds),
+        Column::quantity("resume_max_s", Kind::Number, Unit::Seconds),
+        Column::quantity("never_resumed", Kind::Integer, Unit::Count),
+        Column::quantity("timeouts", Kind::Integer, Unit::Count),
+        Column::quantity("retransmitted_bytes", Kind::Integer, Unit::Bytes),
+        Column::new("user_timeout_abort", Kind::Flag),
+        Column::new("error", Kind::Text),
+        Column::quantity("bytes_received", Kind::Integer, Unit::Bytes),
+        Column::quantity("updates", Kind::Integer, Unit::Count),
+        Column::new("workload", Kind::Text),
+        Column::new("direction", Kind::Text),
+        Column::quantity("bytes", Kind::Integer, Unit::Bytes),
+        Column::new("profile", Kind::Text),
+        Column::new("congestion", Kind::Text),
+        Column::new("sack", Kind::Flag),
+        Column::new("timestamps", Kind::Flag),
+    ]);
+    columns
+}
+
+/// The rows of the connections of `run`, counted from one; none if there is only that of
+/// `[workload]`, of which the table of runs says it all.
+pub(crate) fn flow_rows(
+    run: Run,
+    parameters: &[Datum],
+    result: &RunResult,
+) -> impl Iterator<Item = Vec<Datum>> {
+    let row = move |(number, flow): (u64, &FlowResult)| {
+        let resumes = Sample::of(flow.resume_s.iter().copied().flatten());
+        let never = flow.resume_s.iter().filter(|resume| resume.is_none());
+        let mut row = place(run, parameters);
+        row.extend([
+            result.settings.seed.into(),
+            number.into(),
+            flow.completed.into(),
+            flow.intact.into(),
+            flow.begin_s.into(),
+            flow.elapsed_s.into(),
+            resumes.map(|sample| sample.median).into(),
+            resumes.map(|sample| sample.greatest).into(),
+            (never.count() as u64).into(),
+            flow.timeouts.into(),
+            flow.retransmitted_bytes.into(),
+            flow.user_timeout_abort.into(),
+            flow.error.as_deref().into(),
+            flow.bytes_received.into(),
+            flow.updates.into(),
+            flow.workload.name().into(),
+            flow.direction.map(Direction::name).into(),
+            flow.bytes.into(),
+            flow.tcp.profile.map(Profile::name).into(),
+            flow.tcp.congestion.as_str().into(),
+            flow.tcp.sack.into(),
+            flow.tcp.timestamps.into(),
+        ]);
+        row
+    };
+    (1..).zip(&result.flows).map(row)
 }
 
 /// Where a run stands in the sweep.

@@ -178,6 +178,11 @@ pub struct Counters {
     pub keepalive_probes: u64,
     /// Challenge acknowledgements (RFC 5961).
     pub challenge_acks: u64,
+    /// Acknowledgements sent that repeat the number and the window, not zero, of the segment
+    /// before them and carry nothing (RFC 5681, section 2, as far as the sender of one knows).
+    pub duplicate_acks: u64,
+    /// Segments sent that offer no window at all.
+    pub zero_windows: u64,
     /// Segments dropped as too old (PAWS), out of the window, or without use.
     pub discarded: u64,
 }
@@ -274,6 +279,8 @@ pub struct Endpoint {
     pub(crate) last_heard: Instant,
     /// A `send` found the buffer full.
     pub(crate) wants_room: bool,
+    /// SEG.ACK and window of the latest acknowledgement, as they were written.
+    told: Option<(SeqNumber, u16)>,
     /// Since when transmission has stood still at the wish of a mechanism.
     pub(crate) frozen_at: Option<Instant>,
     /// It was opened by [`Endpoint::listen`].
@@ -318,6 +325,7 @@ impl Endpoint {
             keepalive_probes: 0,
             last_heard: Instant::ZERO,
             wants_room: false,
+            told: None,
             frozen_at: None,
             is_passive: state == State::Listen,
             is_closed: false,

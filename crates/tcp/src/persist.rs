@@ -122,7 +122,6 @@ impl Endpoint {
             return;
         }
         self.persist.unanswered += 1;
-        self.counters.window_probes += 1;
         self.send_probe(now);
         self.persist.shift = (self.persist.shift + 1).min(20);
         if !self.snd.queue.is_empty() && !self.persist.holds {
@@ -135,7 +134,6 @@ impl Endpoint {
 
     /// Probes at once, at the wish of a mechanism; no limit counts it and no interval grows.
     pub(crate) fn probe_now(&mut self, now: Instant) {
-        self.counters.window_probes += 1;
         self.send_probe(now);
         if self.snd.queue.is_empty() || self.persist.holds {
             self.arm(now, Xmit::Persist, self.probe_interval());
@@ -153,6 +151,7 @@ impl Endpoint {
 
     fn send_probe(&mut self, now: Instant) {
         if self.persist.holds {
+            self.counters.window_probes += 1;
             self.send_held_byte();
             return;
         }
@@ -161,6 +160,7 @@ impl Endpoint {
             self.send_new_probe(now);
             return;
         }
+        self.counters.window_probes += 1;
         if self.profile.persist.carries_data && self.snd.unsent() > 0 {
             self.persist.byte_sent = true;
             self.transmit(Out {

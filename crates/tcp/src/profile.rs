@@ -80,12 +80,14 @@ const fn assumed<T>(value: T, reason: &'static str) -> Cited<T> {
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum RttModel {
     /// Jacobson's estimator as BSD keeps it, in beats of the slow heartbeat: RTO = SRTT + k times
-    /// the mean deviation, at least two beats more than the latest sample.
+    /// the mean deviation.
     Beats {
         /// k: 2 as first published (SIGCOMM 1988), 4 later.
         deviations: u8,
         /// Bits that the estimate keeps beyond those of the gains: 2 in FreeBSD, else none.
         fraction: u8,
+        /// Beats by which the RTO exceeds the latest sample at least; `None` does not compare them.
+        headroom: Option<u8>,
     },
     /// Linux up to 2.2: a quarter more than SRTT plus four deviations, and more for small
     /// windows; samples and estimates are whole ticks.

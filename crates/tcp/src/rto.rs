@@ -89,9 +89,9 @@ impl Rto {
         self.srtt != 0
     }
 
-    /// Whether samples are slow heartbeats.
+    /// Whether samples are beats of the clock.
     pub(crate) fn counts_beats(&self) -> bool {
-        matches!(self.model, RttModel::Beats { .. })
+        matches!(self.model, RttModel::Beats { .. } | RttModel::Linux22)
     }
 
     /// Takes a sample. `beats` are the slow heartbeats that passed meanwhile, if they
@@ -102,7 +102,8 @@ impl Rto {
             RttModel::Beats {
                 deviations,
                 fraction,
-            } => self.sample_beats(clock, beats, deviations, fraction),
+                headroom,
+            } => self.sample_beats(clock, beats, deviations, fraction, headroom),
             RttModel::Linux { unit } => self.sample_linux(clock, rtt, unit, round),
             RttModel::Linux22 => self.sample_linux_2_2(clock, beats, round.cwnd),
             RttModel::Solaris { floor } => self.sample_solaris(clock, rtt, floor),
@@ -111,7 +112,14 @@ impl Rto {
 
     /// BSD (`tcp_xmit_timer`): `beats` counts from one, the estimate has `fraction` bits more than
     /// the gains need.
-    fn sample_beats(&mut self, clock: &Clock, beats: u32, deviations: u8, fraction: u8) {
+    fn sample_beats(
+        &mut self,
+        clock: &Clock,
+        beats: u32,
+        deviations: u8,
+        fraction: u8,
+        headroom: Option<u8>,
+    ) {
         let beats = beats.clamp(1, 1_000);
         //= RFC 6298, section 2.2
         if self.srtt == 0 {
@@ -126,8 +134,9 @@ impl Rto {
             self.rttvar = self.rttvar.saturating_add_signed(error).max(1);
         }
         let estimate = self.beats_estimate(clock, deviations, fraction);
-        // Never closer than two beats to what was just measured.
-        let held = Duration::from_nanos(clock.period()) * (beats + 2);
+        let held = headroom.map_or(Duration::ZERO, |headroom| {
+            Duration::from_nanos(clock.period()) * (beats + u32::from(headroom))
+        });
         self.current = estimate.max(held).clamp(self.min, self.max);
     }
 
@@ -244,6 +253,7 @@ impl Rto {
             RttModel::Beats {
                 deviations,
                 fraction,
+                ..
             } => self.beats_estimate(clock, deviations, fraction),
             RttModel::Linux { .. } => self.linux_estimate(clock),
             RttModel::Linux22 | RttModel::Solaris { .. } => {
@@ -266,6 +276,7 @@ impl Rto {
                     RttModel::Beats {
                         deviations,
                         fraction,
+                        ..
                     } if self.has_sample() => self.beats_estimate(clock, deviations, fraction),
                     // Without a sample the first timeout is half of what the table counts from:
                     // a SYN goes out again after 6, 24 and 48 s.
@@ -368,6 +379,7 @@ mod tests {
         }
         // Three ticks of deviation stay, where a finer count would have none.
         assert_eq!(rto.current(), ms(1_030 + 250));
+        assert!(rto.counts_beats());
     }
 
     #[test]

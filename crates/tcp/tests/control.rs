@@ -366,6 +366,31 @@ fn fast_retransmission_takes_no_timeout() {
 }
 
 #[test]
+fn fast_retransmission_helps_a_stack_that_goes_back_after_timeouts() {
+    // Paper 002, section IV: the hand-off may have outlasted a timeout. Stacks with a scoreboard are
+    // in recovery then, and say so: what helps them is the retransmission at once.
+    for profile in Profile::ALL {
+        let (mut s, acked) = ten_outstanding(profile, false);
+        while s.end.counters().timeouts < 2 {
+            let _ = s.next_sent().expect("a timeout");
+        }
+        let at = ms(s.now) + 20;
+        while s.next(at).is_some() {}
+        let outcome = s.app(at, hand_off);
+        let recovering = profile.recovery.has_scoreboard();
+        if recovering {
+            assert_eq!(outcome, Outcome::Needless(Needless::Recovering));
+            continue;
+        }
+        assert_eq!(outcome, Outcome::Done, "{}", profile.name);
+        for _ in 0..3 {
+            recv!(s, at, ack(0).flags("A"));
+        }
+        recv!(s, at, data(acked, 1_000));
+    }
+}
+
+#[test]
 fn freezing_keeps_the_window_and_thawing_sends_everything_again() {
     // Paper 001, section 4.
     for profile in Profile::ALL {

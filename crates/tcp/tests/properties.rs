@@ -42,7 +42,8 @@ struct Meddling {
     resets: u64,
     /// A destination unreachable comes to the sender.
     errors: u64,
-    /// A segment with other numbers comes besides, without data.
+    /// A segment with older numbers comes besides, without data. (One with a number ahead in the
+    /// window would end all window updates from behind it, on any stack: RFC 9293 has no remedy.)
     forges: u64,
     /// A mechanism acts on one of the endpoints.
     acts: u64,
@@ -143,10 +144,10 @@ fn meddler(meddling: Meddling, ends: [Config; 2]) -> Meddler {
             }));
         }
         if dice.one_in(meddling.forges) && !tcp.has(TcpFlags::SYN) {
-            let (seq, ack) = (dice.roll() as i32 / 4_096, dice.roll() as u32);
+            let (older, ack) = (dice.roll() as u32 / 4_096, dice.roll() as u32);
             let is_wild = dice.one_in(2);
             out.push(bare(&packet, |tcp| {
-                tcp.seq = SeqNumber(tcp.seq.0.wrapping_add_signed(seq));
+                tcp.seq = SeqNumber(tcp.seq.0.wrapping_sub(older));
                 if is_wild {
                     // Of what was acknowledged long ago, or never sent.
                     tcp.ack = SeqNumber(tcp.ack.0.wrapping_add(ack | 1 << 31));

@@ -9,7 +9,7 @@ use alloc::vec::Vec;
 use core::net::SocketAddr;
 use outlast_core::time::{Duration, Instant};
 use outlast_link::random::Stream;
-use outlast_tcp::{Config, Endpoint, Event};
+use outlast_tcp::{Config, Endpoint, Event, UserTimeoutOption};
 use outlast_wire::SeqNumber;
 
 /// The port of all servers.
@@ -193,6 +193,16 @@ impl Flow {
         is_news
     }
 
+    /// Payload bytes that its receiver has.
+    pub(crate) fn received(&self) -> u64 {
+        self.ends[self.receiver.index()].received
+    }
+
+    /// Updates that the mobile saw; `None` unless interactive.
+    pub(crate) fn updates(&self) -> Option<u32> {
+        self.application.updates()
+    }
+
     /// The flow's place in the setup.
     pub(crate) fn number(&self) -> usize {
         self.number
@@ -206,7 +216,10 @@ impl Flow {
     }
 
     pub(crate) fn link_up(&mut self, now: Instant) {
-        self.returns.link_up(now);
+        // Other flows may go on.
+        if self.ended.is_none() {
+            self.returns.link_up(now);
+        }
     }
 
     pub(crate) fn outcome(&self, now: Instant) -> FlowOutcome {
@@ -301,6 +314,11 @@ fn config(
         retries,
         receive_buffer,
         user_timeout,
+        // Who has one tells the peer (RFC 5482).
+        user_timeout_option: user_timeout.map(|advertise| UserTimeoutOption {
+            advertise,
+            ..UserTimeoutOption::default()
+        }),
         // The lab's sockets have TCP_NODELAY.
         nagle: false,
         clock_phase: common.clock_phases[side.index()],

@@ -1,6 +1,6 @@
 //! What came of a simulation.
 
-use crate::observer::Counts;
+use crate::path::Counts;
 use crate::side::Side;
 use crate::trace::{Trace, VariableRow};
 use crate::traffic::TrafficOutcome;

@@ -1,15 +1,24 @@
 //! One link of the route between the two hosts, with a gateway at either or both ends.
 //!
-//! A pure machine like those that it is made of, and in the same order of events as the lab's.
-//! After each call of [`Path::handle_packet`] or [`Path::handle_timeout`] the driver drains
-//! [`Path::poll_carrier`], then [`Path::poll_transmit`], then reads [`Path::poll_timeout`].
+//! A pure machine like those that it is made of: the lab drives it in real time, the simulator in
+//! virtual time. After each call of [`Path::start`], [`Path::handle_packet`] or
+//! [`Path::handle_timeout`] the driver drains [`Path::poll_carrier`], then
+//! [`Path::poll_transmit`], then reads [`Path::poll_timeout`].
 
-use crate::frame::SimFrame;
-use crate::observer::Observer;
+mod ledger;
+mod load;
+mod observer;
+
+pub use ledger::Seen;
+pub use load::Load;
+pub use observer::{Counts, Watch};
+
 use crate::side::Side;
-use alloc::boxed::Box;
+use crate::trace::Trace;
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
+use load::Carried;
+use observer::Observer;
 use outlast_core::counters::Counters as GatewayCounters;
 use outlast_core::gateway::{DropCause, Gateway, GatewayConfig};
 use outlast_core::link::{
@@ -19,53 +28,64 @@ use outlast_core::link::{
 use outlast_core::mechanisms::path::{PathMechanismKind, Verdict};
 use outlast_core::time::Instant;
 use outlast_link::{Counters as LinkCounters, DropReason, Link, LinkConfig, LinkEvent, Way};
-use outlast_wire::Packet;
 
 /// What each gateway calls the one link that it has.
 const LINK: LinkId = LinkId::whole(InterfaceId(0));
 
-/// Empty boxes that are kept.
-const MAX_SPARE: usize = 1_024;
-
-/// The path.
+/// The path, watched by `W`.
 #[derive(Debug)]
-pub(crate) struct Path {
-    link: Link<SimFrame>,
+pub struct Path<W: Watch> {
+    link: Link<Carried<W::Load>>,
     /// By [`Side::index`].
     gateways: [Option<Gateway>; 2],
     has_gateways: bool,
     /// When the gateways want to be called, by [`Side::index`].
     gateways_due: [Instant; 2],
-    steps: VecDeque<Step>,
-    outbox: VecDeque<(Side, Box<Packet>)>,
-    /// Boxes of packets that were delivered, for others.
-    #[expect(clippy::vec_box, reason = "the boxes are what is kept")]
-    spare: Vec<Box<Packet>>,
+    steps: VecDeque<Step<W::Load>>,
+    outbox: VecDeque<(Side, W::Load)>,
     carrier: VecDeque<LinkState>,
-    pub(crate) observer: Observer,
+    observer: Observer<W>,
+}
+
+/// What is left of a path.
+#[derive(Debug)]
+pub struct PathOutcome<W> {
+    /// Packets at the two ends.
+    pub counts: Counts,
+    /// What the link counted, to the mobile and to the fixed side.
+    pub link: [LinkCounters; 2],
+    /// What the gateways counted, by [`Side::index`], where there are any.
+    pub gateways: [Option<GatewayCounters>; 2],
+    /// What happened to each packet, if that was asked for.
+    pub trace: Option<Trace>,
+    /// The one who watched.
+    pub watch: W,
 }
 
 /// Something that one part of the path asks of another: exactly one call of a `handle_*` method,
 /// after which that part is drained. Steps are taken in the order in which they were asked for.
 #[derive(Debug)]
-enum Step {
+enum Step<L> {
     /// A packet enters the link at this side.
-    Enter(Side, SimFrame),
+    Enter(Side, Carried<L>),
     /// A packet came out of the link at this side.
-    Leave(Side, SimFrame),
+    Leave(Side, Carried<L>),
     /// The link dropped a packet that had entered at this side, and whose end knows.
-    Dropped(Side, SimFrame, DropCause),
+    Dropped(Side, Carried<L>, DropCause),
     /// The link went up or down.
     Carrier(LinkState),
 }
 
-impl Path {
-    /// A path at `now` with `mechanisms` (by [`Side::index`]) at its two ends.
-    pub(crate) fn new(
+impl<W: Watch> Path<W> {
+    /// A path at `now` with `mechanisms` (by [`Side::index`]) at its two ends. What happens goes
+    /// into `trace`, and what is seen to `watch` if `is_captured`.
+    pub fn new(
         now: Instant,
         link: LinkConfig,
         mechanisms: [PathMechanismKind; 2],
-        observer: Observer,
+        trace: Option<Trace>,
+        is_captured: bool,
+        watch: W,
     ) -> Self {
         let gateways = Side::BOTH.map(|side| {
             let mechanism = mechanisms[side.index()];
@@ -88,14 +108,13 @@ impl Path {
             gateways,
             steps: VecDeque::new(),
             outbox: VecDeque::new(),
-            spare: Vec::new(),
             carrier: VecDeque::new(),
-            observer,
+            observer: Observer::new(trace, is_captured, watch),
         }
     }
 
-    /// The outages begin to count.
-    pub(crate) fn start(&mut self, now: Instant) {
+    /// The outages begin to count: the workload's first byte is there.
+    pub fn start(&mut self, now: Instant) {
         self.link.start(now);
         self.drain_link(now);
         self.take_steps(now);
@@ -103,8 +122,8 @@ impl Path {
 
     /// A packet comes to the end of the link at `side`, from its host or from the next link.
     #[inline]
-    pub(crate) fn handle_packet(&mut self, now: Instant, side: Side, packet: Box<Packet>) {
-        let frame = self.observer.sent(now, side, packet);
+    pub fn handle_packet(&mut self, now: Instant, side: Side, load: W::Load) {
+        let frame = self.observer.sent(now, side, load);
         if self.gateways[side.index()].is_some() {
             self.offer(now, side, frame);
         } else {
@@ -116,7 +135,7 @@ impl Path {
     }
 
     /// Time has come to `now`.
-    pub(crate) fn handle_timeout(&mut self, now: Instant) {
+    pub fn handle_timeout(&mut self, now: Instant) {
         if self.link.quiet_until() <= now {
             self.link.handle_timeout(now);
             self.drain_link(now);
@@ -141,62 +160,86 @@ impl Path {
 
     /// The link went up or down.
     #[must_use]
-    pub(crate) fn poll_carrier(&mut self) -> Option<LinkState> {
+    pub fn poll_carrier(&mut self) -> Option<LinkState> {
         self.carrier.pop_front()
     }
 
     /// A packet for the host of a side.
     #[must_use]
-    pub(crate) fn poll_transmit(&mut self) -> Option<(Side, Box<Packet>)> {
+    pub fn poll_transmit(&mut self) -> Option<(Side, W::Load)> {
         self.outbox.pop_front()
     }
 
     /// When to call [`Self::handle_timeout`]; [`Instant::FAR_FUTURE`] if nothing is due.
     #[inline]
     #[must_use]
-    pub(crate) fn poll_timeout(&self) -> Instant {
+    pub fn poll_timeout(&self) -> Instant {
         let [one, other] = self.gateways_due;
         self.link.quiet_until().min(one).min(other)
-    }
-
-    /// Takes back the box of a packet from [`Self::poll_transmit`].
-    #[inline]
-    pub(crate) fn take_back(&mut self, packet: Box<Packet>) {
-        // Copies that the link makes bring boxes of their own.
-        if self.spare.len() < MAX_SPARE {
-            self.spare.push(packet);
-        }
-    }
-
-    /// A packet to be written over.
-    #[inline]
-    pub(crate) fn spare(&mut self) -> Box<Packet> {
-        self.spare.pop().unwrap_or_default()
     }
 
     /// The packet that comes to a host now, if nothing else happens now: neither does a gateway
     /// have a say in it, nor is anything else due.
     #[inline]
-    pub(crate) fn take_lone_arrival(&mut self, now: Instant) -> Option<(Side, Box<Packet>)> {
+    pub(crate) fn take_lone_arrival(&mut self, now: Instant) -> Option<(Side, W::Load)> {
         if self.has_gateways {
             return None;
         }
         let (way, frame) = self.link.take_lone_arrival(now)?;
         let side = Side::reached_by(way);
         self.observer.crossed(now, &frame, side);
-        self.observer.arrived(now, &frame);
-        Some((side, frame.packet))
+        self.observer.arrived(now, &frame, side);
+        Some((side, frame.load))
     }
 
-    /// What the link counted, to the mobile and to the fixed side.
-    pub(crate) fn link_counters(&self) -> [LinkCounters; 2] {
-        Way::BOTH.map(|way| *self.link.counters(way))
+    /// Whether the link is up.
+    #[must_use]
+    pub fn is_up(&self) -> bool {
+        self.link.is_up()
     }
 
-    /// What the gateways counted, by [`Side::index`].
-    pub(crate) fn gateway_counters(&self) -> [Option<GatewayCounters>; 2] {
-        let counters = |side: Side| Some(*self.gateways[side.index()].as_ref()?.counters());
-        Side::BOTH.map(counters)
+    /// How often it went down so far.
+    #[must_use]
+    pub fn outages(&self) -> u64 {
+        self.observer.outages
+    }
+
+    /// Packets at the two ends so far.
+    #[must_use]
+    pub fn counts(&self) -> Counts {
+        self.observer.counts
+    }
+
+    /// What happened to each packet so far, if that was asked for.
+    #[must_use]
+    pub fn trace(&self) -> Option<&Trace> {
+        self.observer.trace.as_ref()
+    }
+
+    /// The one who watches.
+    #[must_use]
+    pub fn watch(&self) -> &W {
+        &self.observer.watch
+    }
+
+    /// The same, to be told something by the driver itself.
+    #[must_use]
+    pub fn watch_mut(&mut self) -> &mut W {
+        &mut self.observer.watch
+    }
+
+    /// Nothing more is to come.
+    #[must_use]
+    pub fn finish(mut self) -> PathOutcome<W> {
+        self.observer.close();
+        let gateways = self.gateways.each_ref();
+        PathOutcome {
+            counts: self.observer.counts,
+            link: Way::BOTH.map(|way| *self.link.counters(way)),
+            gateways: gateways.map(|gateway| gateway.as_ref().map(|gateway| *gateway.counters())),
+            trace: self.observer.trace,
+            watch: self.observer.watch,
+        }
     }
 
     fn take_steps(&mut self, now: Instant) {
@@ -205,8 +248,10 @@ impl Path {
                 Step::Enter(side, frame) => self.enter(now, side, frame),
                 Step::Leave(side, frame) => self.leave(now, side, frame),
                 Step::Dropped(side, frame, cause) => {
-                    if let Some(gateway) = &mut self.gateways[side.index()] {
-                        gateway.handle_drop(now, LINK, &frame.packet, cause);
+                    if let Some(gateway) = &mut self.gateways[side.index()]
+                        && let Some(packet) = frame.load.packet()
+                    {
+                        gateway.handle_drop(now, LINK, packet, cause);
                         self.drain_gateway(now, side);
                     }
                 }
@@ -230,14 +275,14 @@ impl Path {
     }
 
     #[inline]
-    fn enter(&mut self, now: Instant, side: Side, frame: SimFrame) {
+    fn enter(&mut self, now: Instant, side: Side, frame: Carried<W::Load>) {
         self.link.handle_packet(now, side.outward(), frame);
         if self.link.has_news() {
             self.drain_link(now);
         }
     }
 
-    fn offer(&mut self, now: Instant, side: Side, frame: SimFrame) {
+    fn offer(&mut self, now: Instant, side: Side, frame: Carried<W::Load>) {
         match self.ask_gateway(now, side, Direction::ToLink, &frame) {
             Verdict::Pass => self.steps.push_back(Step::Enter(side, frame)),
             Verdict::Taken(reason) => self.observer.taken(&frame, side, reason),
@@ -245,7 +290,7 @@ impl Path {
         self.drain_gateway(now, side);
     }
 
-    fn leave(&mut self, now: Instant, side: Side, frame: SimFrame) {
+    fn leave(&mut self, now: Instant, side: Side, frame: Carried<W::Load>) {
         match self.ask_gateway(now, side, Direction::FromLink, &frame) {
             Verdict::Pass => {
                 self.observer.crossed(now, &frame, side);
@@ -261,17 +306,17 @@ impl Path {
         now: Instant,
         side: Side,
         direction: Direction,
-        frame: &SimFrame,
+        frame: &Carried<W::Load>,
     ) -> Verdict {
-        match &mut self.gateways[side.index()] {
-            Some(gateway) => gateway.handle_packet(now, LINK, direction, &frame.packet),
-            None => Verdict::Pass,
+        match (&mut self.gateways[side.index()], frame.load.packet()) {
+            (Some(gateway), Some(packet)) => gateway.handle_packet(now, LINK, direction, packet),
+            _ => Verdict::Pass,
         }
     }
 
-    fn hand_over(&mut self, now: Instant, side: Side, frame: SimFrame) {
-        self.observer.arrived(now, &frame);
-        self.outbox.push_back((side, frame.packet));
+    fn hand_over(&mut self, now: Instant, side: Side, frame: Carried<W::Load>) {
+        self.observer.arrived(now, &frame, side);
+        self.outbox.push_back((side, frame.load));
     }
 
     fn drain_gateway(&mut self, now: Instant, side: Side) {
@@ -280,7 +325,7 @@ impl Path {
         };
         let mut handed_over = Vec::new();
         while let Some(transmit) = gateway.poll_transmit() {
-            let (packet, reason) = (Box::new(transmit.packet), transmit.reason);
+            let (packet, reason) = (W::Load::from(transmit.packet), transmit.reason);
             match transmit.direction {
                 Direction::ToLink => {
                     let frame = self.observer.resent(now, side, packet, reason);

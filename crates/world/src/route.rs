@@ -7,6 +7,7 @@
 //! After each call of a `handle_*` method the driver drains [`Route::poll_carrier`], then
 //! [`Route::poll_transmit`], then reads [`Route::poll_timeout`].
 
+use crate::capture::Captures;
 use crate::path::Path;
 use crate::side::Side;
 use alloc::boxed::Box;
@@ -16,13 +17,22 @@ use outlast_core::link::LinkState;
 use outlast_core::time::Instant;
 use outlast_wire::Packet;
 
+/// Empty boxes that are kept.
+const MAX_SPARE: usize = 1_024;
+
+/// One link of the simulator's.
+pub(crate) type Hop = Path<Captures>;
+
 /// The chain of links.
 #[derive(Debug)]
 pub(crate) struct Route {
     /// The mobile's link.
-    first: Path,
+    first: Hop,
     /// The links behind it, that of the fixed host last.
-    further: Vec<Path>,
+    further: Vec<Hop>,
+    /// Boxes of packets that were delivered, for others.
+    #[expect(clippy::vec_box, reason = "the boxes are what is kept")]
+    spare: Vec<Box<Packet>>,
     /// What came out of the chain, if it has more than one link, and cross traffic.
     outbox: VecDeque<Outcoming>,
     /// When the workload's first byte came to a link.
@@ -40,10 +50,11 @@ pub(crate) enum Outcoming {
 
 impl Route {
     /// The mobile's link `first`, and the links `further` on towards the fixed host.
-    pub(crate) fn new(first: Path, further: Vec<Path>) -> Self {
+    pub(crate) fn new(first: Hop, further: Vec<Hop>) -> Self {
         Self {
             first,
             further,
+            spare: Vec::new(),
             outbox: VecDeque::new(),
             started: None,
         }
@@ -81,7 +92,7 @@ impl Route {
     /// A packet to be written over.
     #[inline]
     pub(crate) fn spare(&mut self) -> Box<Packet> {
-        self.first.spare()
+        self.spare.pop().unwrap_or_default()
     }
 
     /// What comes out of the route now, if that is one packet and nothing else happens now: the
@@ -137,14 +148,22 @@ impl Route {
     #[must_use]
     #[inline]
     pub(crate) fn poll_timeout(&self) -> Instant {
-        let further = self.further.iter().map(Path::poll_timeout);
+        let further = self.further.iter().map(Hop::poll_timeout);
         further.fold(self.first.poll_timeout(), Instant::min)
     }
 
     /// Takes back the box of a packet from [`Self::poll_transmit`].
     #[inline]
     pub(crate) fn take_back(&mut self, packet: Box<Packet>) {
-        self.first.take_back(packet);
+        // Copies that a link makes bring boxes of their own.
+        if self.spare.len() < MAX_SPARE {
+            self.spare.push(packet);
+        }
+    }
+
+    /// The mobile's link.
+    pub(crate) fn first(&self) -> &Hop {
+        &self.first
     }
 
     /// When the workload's first byte came to a link.
@@ -153,7 +172,7 @@ impl Route {
     }
 
     /// The links, that of the mobile first.
-    pub(crate) fn into_links(self) -> (Path, Vec<Path>) {
+    pub(crate) fn into_links(self) -> (Hop, Vec<Hop>) {
         (self.first, self.further)
     }
 
@@ -168,7 +187,7 @@ impl Route {
         self.forward(now);
     }
 
-    fn link_mut(&mut self, number: usize) -> Option<&mut Path> {
+    fn link_mut(&mut self, number: usize) -> Option<&mut Hop> {
         match number.checked_sub(1) {
             None => Some(&mut self.first),
             Some(further) => self.further.get_mut(further),
@@ -193,7 +212,7 @@ impl Route {
                 while link.poll_carrier().is_some() {}
             }
             for number in 0..=self.further.len() {
-                while let Some((side, packet)) = self.link_mut(number).and_then(Path::poll_transmit)
+                while let Some((side, packet)) = self.link_mut(number).and_then(Hop::poll_transmit)
                 {
                     is_quiet = false;
                     self.send_on(now, number, side, packet);

@@ -73,7 +73,7 @@ pub struct Stack {
     pub retries: Option<u8>,
     /// What the host offers to take before it is read; such a buffer does not tune itself.
     pub receive_buffer: Option<u32>,
-    /// Local user timeout (RFC 9293, section 3.9.1).
+    /// User timeout, which the peer is told of (RFC 5482).
     pub user_timeout: Option<Duration>,
 }
 

@@ -61,6 +61,18 @@ impl Workload {
         }
     }
 
+    /// Payload bytes that the receiver is to get; `None` if nobody knows beforehand.
+    #[must_use]
+    pub fn goal(&self) -> Option<u64> {
+        match self {
+            Self::Bulk { bytes, .. } => Some(bytes.0),
+            Self::RequestResponse {
+                requests, response, ..
+            } => Some(response.0.saturating_mul(u64::from(*requests))),
+            Self::Interactive { .. } => None,
+        }
+    }
+
     pub(crate) fn application(&self) -> Application {
         match *self {
             Self::Bulk { bytes, way } => Application::Bulk(Bulk::new(bytes.0, way)),

@@ -1,12 +1,11 @@
 //! The event loop.
 
 use crate::agenda::Agenda;
-use crate::capture::Capture;
+use crate::capture::Captures;
 use crate::flow::{Common, Flow};
-use crate::observer::Observer;
 use crate::outcome::{HopOutcome, Outcome};
-use crate::path::Path;
-use crate::route::{Outcoming, Route};
+use crate::progress::Progress;
+use crate::route::{Hop, Outcoming, Route};
 use crate::setup::{FlowSetup, HopSetup, Recording, Setup};
 use crate::side::{IpVersion, Side};
 use crate::trace::{Cause, Trace, VariableRow};
@@ -16,7 +15,9 @@ use alloc::collections::VecDeque;
 use alloc::format;
 use alloc::vec::Vec;
 use outlast_core::link::LinkState;
+use outlast_core::mechanisms::path::PathMechanismKind;
 use outlast_core::time::{Duration, Instant};
+use outlast_link::LinkConfig;
 use outlast_wire::{Packet, TcpFlags};
 
 /// The machines' numbers in the agenda: the sources of cross traffic, the clock of the world itself,
@@ -43,6 +44,8 @@ pub struct World {
     to_come: VecDeque<(usize, FlowSetup)>,
     /// The place in `flows` of each flow of the setup that has begun.
     places: Vec<usize>,
+    /// Payload bytes that the first flow is to deliver.
+    goal: Option<u64>,
     running: usize,
     is_given_up: bool,
     common: Common,
@@ -72,12 +75,12 @@ impl World {
         } = setup;
         flows.truncate(Setup::MAX_FLOWS);
         let count = flows.len();
+        let goal = flows.first().and_then(|flow| flow.workload.goal());
         let mut to_come: Vec<_> = flows.into_iter().enumerate().collect();
         to_come.sort_by_key(|(_, flow)| flow.begin);
         let seed = link.seed;
         let trace = recording.traced_packets.map(Trace::new);
-        let observer = Observer::new(trace, capture(recording, "link"));
-        let first = Path::new(Instant::ZERO, link, mechanisms, observer);
+        let first = hop("link", link, mechanisms, trace, recording);
         let mut world = Self {
             now: Instant::ZERO,
             route: Route::new(first, further(hops, recording)),
@@ -86,6 +89,7 @@ impl World {
             flows: Vec::with_capacity(count),
             to_come: to_come.into(),
             places: alloc::vec![usize::MAX; count],
+            goal,
             running: count,
             is_given_up: false,
             common: Common::new(seed, ip, mtu, clock_phases),
@@ -149,6 +153,24 @@ impl World {
         }
     }
 
+    /// How it is getting on: the payload is that of the first flow of the setup.
+    #[must_use]
+    pub fn progress(&self) -> Progress {
+        let started = self.route.started();
+        let link = self.route.first();
+        let counts = link.counts();
+        let flow = self.places.first().and_then(|&place| self.flows.get(place));
+        Progress {
+            elapsed: started.map_or(Duration::ZERO, |started| self.now.since(started)),
+            link_up: link.is_up(),
+            outages: link.outages(),
+            received: flow.map_or(0, Flow::received),
+            goal: self.goal,
+            updates: flow.and_then(Flow::updates).unwrap_or(0).into(),
+            injected: counts.resent + counts.rereceived,
+        }
+    }
+
     /// Runs to the end.
     #[must_use]
     pub fn run(mut self) -> Outcome {
@@ -169,24 +191,28 @@ impl World {
             .collect();
         let started = self.route.started();
         let (first, further) = self.route.into_links();
-        let hops = further.into_iter().map(|link| HopOutcome {
-            counts: link.observer.counts,
-            link: link.link_counters(),
-            gateways: link.gateway_counters(),
-            captures: link.observer.capture.map(Capture::finish),
+        let hops = further.into_iter().map(|link| {
+            let link = link.finish();
+            HopOutcome {
+                counts: link.counts,
+                link: link.link,
+                gateways: link.gateways,
+                captures: link.watch.finish(),
+            }
         });
+        let first = first.finish();
         Outcome {
             started,
             ended: now,
             flows,
-            counts: first.observer.counts,
-            link: first.link_counters(),
-            gateways: first.gateway_counters(),
+            counts: first.counts,
+            link: first.link,
+            gateways: first.gateways,
             hops: hops.collect(),
             traffic: self.sources.iter().map(|source| source.outcome).collect(),
-            trace: first.observer.trace,
+            trace: first.trace,
             variables: self.variables,
-            captures: first.observer.capture.map(Capture::finish),
+            captures: first.watch.finish(),
             events: self.events,
         }
     }
@@ -383,14 +409,33 @@ impl World {
 }
 
 /// The links behind the mobile's.
-fn further(hops: Vec<HopSetup>, recording: Recording) -> Vec<Path> {
+fn further(hops: Vec<HopSetup>, recording: Recording) -> Vec<Hop> {
     let hops = hops.into_iter().zip(1..);
-    hops.map(|(hop, number)| {
-        let HopSetup { link, mechanisms } = hop;
-        let observer = Observer::new(None, capture(recording, &format!("hop {number}")));
-        Path::new(Instant::ZERO, link, mechanisms, observer)
+    hops.map(|(setup, number)| {
+        let HopSetup { link, mechanisms } = setup;
+        hop(&format!("hop {number}"), link, mechanisms, None, recording)
     })
     .collect()
+}
+
+/// The link that captures call `name`.
+fn hop(
+    name: &str,
+    link: LinkConfig,
+    mechanisms: [PathMechanismKind; 2],
+    trace: Option<Trace>,
+    recording: Recording,
+) -> Hop {
+    let captures = Captures::new(name, recording.captures);
+    let is_captured = recording.captures;
+    Hop::new(
+        Instant::ZERO,
+        link,
+        mechanisms,
+        trace,
+        is_captured,
+        captures,
+    )
 }
 
 fn sources(traffic: &[TrafficSetup], seed: u64, ip: IpVersion) -> Vec<Source> {
@@ -398,8 +443,4 @@ fn sources(traffic: &[TrafficSetup], seed: u64, ip: IpVersion) -> Vec<Source> {
     traffic
         .map(|(number, &setup)| Source::new(number, setup, seed, ip))
         .collect()
-}
-
-fn capture(recording: Recording, link: &str) -> Option<Capture> {
-    recording.captures.then(|| Capture::new(link))
 }

@@ -10,6 +10,7 @@ use outlast_link::{Counters, Way};
 use outlast_tcp::profile::Profile;
 use outlast_wire::Packet;
 use outlast_wire::pcapng::{Block, Reader};
+use outlast_wire::tcp::UserTimeout;
 use outlast_world::trace::{Cause, Fate, variables_csv};
 use outlast_world::{IpVersion, Outcome, Recording, Side, Stack, World};
 use std::io::ErrorKind;
@@ -25,15 +26,19 @@ fn recorded_with(
     profile: &'static Profile,
     ip: IpVersion,
 ) -> Outcome {
+    let stack = Stack {
+        profile,
+        ..Stack::default()
+    };
+    recorded_stack(mechanism, stack, ip)
+}
+
+fn recorded_stack(mechanism: PathMechanismKind, stack: Stack, ip: IpVersion) -> Outcome {
     let mut link = link();
     link.outages = outage(Duration::from_millis(300), Duration::from_secs(2));
     link.to_mobile.loss = 0.01;
     let workload = bulk(600_000, Way::ToMobile);
     let mut setup = with(setup(link, workload), mechanism);
-    let stack = Stack {
-        profile,
-        ..Stack::default()
-    };
     setup.flows = vec![flow(workload, stack)];
     setup.ip = ip;
     setup.recording = Recording {
@@ -76,6 +81,41 @@ fn captures_hold_every_packet_with_right_checksums_in_order() {
         assert_eq!(
             total as u64,
             counts.sent + counts.resent + counts.rereceived + crossed
+        );
+    }
+}
+
+#[test]
+fn who_has_a_user_timeout_tells_the_peer() {
+    // RFC 5482, section 3: in the SYN, and again in a segment behind the handshake.
+    let workload = bulk(100_000, Way::ToMobile);
+    let told = |user_timeout| {
+        let stack = Stack {
+            user_timeout,
+            ..Stack::default()
+        };
+        let mut setup = setup(link(), workload);
+        setup.flows = vec![flow(workload, stack)];
+        setup.recording.captures = true;
+        let outcome = World::new(setup).run();
+        let captures = outcome.captures.expect("asked for");
+        Side::BOTH.map(|side| {
+            let seen = packets(&captures[side.index()]);
+            let own = seen.iter().filter_map(|(_, packet)| {
+                let is_own = packet.header().ip.source == side.address(IpVersion::V4);
+                packet.tcp().filter(|_| is_own)
+            });
+            own.filter_map(|tcp| tcp.options.user_timeout)
+                .map(UserTimeout::as_duration)
+                .collect::<Vec<_>>()
+        })
+    };
+    assert_eq!(told(None), [vec![], vec![]]);
+    let patience = Duration::from_secs(600);
+    for told in told(Some(patience)) {
+        assert!(
+            !told.is_empty() && told.iter().all(|told| *told == patience),
+            "{told:?}"
         );
     }
 }
@@ -192,5 +232,41 @@ fn an_independent_judge_counts_as_many_retransmissions() {
         let counted = outcome.flows[0].sender().retransmitted_segments;
         assert!(counted > 0, "{}: 1 % is lost", profile.name);
         assert_eq!(again.len() as u64, counted, "{}", profile.name);
+    }
+}
+
+/// Wireshark's definition: nothing in it, number and window as in the segment before, window not
+/// zero, none of SYN, FIN and RST.
+#[test]
+fn an_independent_judge_counts_as_many_duplicate_acknowledgements() {
+    let directory = tempfile::tempdir().expect("a directory");
+    for profile in Profile::ALL {
+        for sack in [true, false] {
+            let outcome = recorded_stack(
+                PathMechanismKind::None,
+                Stack {
+                    profile,
+                    sack: Some(sack),
+                    ..Stack::default()
+                },
+                IpVersion::V4,
+            );
+            let file = directory.path().join("capture.pcapng");
+            let captures = outcome.captures.as_ref().expect("asked for");
+            std::fs::write(&file, &captures[Side::Mobile.index()]).expect("it can be written");
+            let duplicates = "ip.src == 192.0.2.2 && tcp.analysis.duplicate_ack";
+            let Some(duplicates) = tshark(&file, duplicates) else {
+                return;
+            };
+            let mobile = outcome.flows[0].endpoints[Side::Mobile.index()];
+            let counted = mobile.duplicate_acks;
+            assert!(counted > 0, "{}: 1 % is lost", profile.name);
+            assert_eq!(
+                duplicates.len() as u64,
+                counted,
+                "{}, SACK {sack}",
+                profile.name
+            );
+        }
     }
 }

@@ -9,7 +9,7 @@ use outlast_core::units::{BitRate, ByteCount};
 use outlast_link::{InFlight, LinkConfig, OutageProcess, PipeConfig, Way};
 use outlast_tcp::Error;
 use outlast_tcp::profile::{Congestion, Profile};
-use outlast_world::{IpVersion, Setup, Stack, Workload, World};
+use outlast_world::{HopSetup, IpVersion, Pattern, Setup, Stack, TrafficSetup, Workload, World};
 use proptest::prelude::*;
 use support::{bulk, flow};
 
@@ -116,8 +116,8 @@ fn mechanism() -> impl Strategy<Value = PathMechanismKind> {
     ]
 }
 
-fn any_setup() -> impl Strategy<Value = Setup> {
-    let link = (pipe(), pipe(), outages(), any::<bool>(), any::<u64>()).prop_map(
+fn any_link() -> impl Strategy<Value = LinkConfig> {
+    (pipe(), pipe(), outages(), any::<bool>(), any::<u64>()).prop_map(
         |(to_mobile, to_fixed, outages, lost, seed)| LinkConfig {
             to_mobile,
             to_fixed,
@@ -129,22 +129,74 @@ fn any_setup() -> impl Strategy<Value = Setup> {
             },
             seed,
         },
-    );
+    )
+}
+
+/// A further link, mostly one that does not go away: several that do rarely are up together.
+fn hop() -> impl Strategy<Value = HopSetup> {
+    (any_link(), [mechanism(), mechanism()], 0..4).prop_map(|(mut link, mechanisms, dice)| {
+        if dice > 0 {
+            link.outages = OutageProcess::AlwaysUp;
+        }
+        HopSetup { link, mechanisms }
+    })
+}
+
+fn traffic() -> impl Strategy<Value = TrafficSetup> {
+    let pattern = (0..3, 1_000..2_000_000_u64, 1..500_u64, 1..500_u64);
+    let pattern = pattern.prop_map(|(kind, bits, on, off)| {
+        let rate = BitRate::from_bits_per_second(bits).expect("not zero");
+        match kind {
+            0 => Pattern::Constant { rate },
+            1 => Pattern::Poisson { rate },
+            _ => Pattern::OnOff {
+                rate,
+                on: Duration::from_millis(on),
+                off: Duration::from_millis(off),
+            },
+        }
+    });
+    (0..3_usize, any::<bool>(), pattern, 28..1_500_u16).prop_map(|(link, down, pattern, packet)| {
+        TrafficSetup {
+            link,
+            way: if down { Way::ToMobile } else { Way::ToFixed },
+            pattern,
+            packet,
+            begin: Duration::ZERO,
+            end: Some(Duration::from_secs(60)),
+        }
+    })
+}
+
+fn any_setup() -> impl Strategy<Value = Setup> {
     let flows = proptest::collection::vec((workload(), [stack(), stack()]), 1..4);
     let mechanisms = [mechanism(), mechanism()];
-    (link, flows, mechanisms, any::<bool>()).prop_map(|(link, flows, mechanisms, six)| Setup {
-        mechanisms,
-        flows: flows
-            .into_iter()
-            .map(|(workload, stacks)| outlast_world::FlowSetup {
-                stacks,
-                ..flow(workload, Stack::default())
-            })
-            .collect(),
-        ip: if six { IpVersion::V6 } else { IpVersion::V4 },
-        deadline: Duration::from_secs(120),
-        ..Setup::new(link)
-    })
+    let hops = prop_oneof![
+        2 => Just(Vec::new()),
+        1 => proptest::collection::vec(hop(), 1..3),
+    ];
+    let traffic = prop_oneof![
+        2 => Just(Vec::new()),
+        1 => proptest::collection::vec(traffic(), 1..3),
+    ];
+    let more = (hops, traffic);
+    (any_link(), flows, mechanisms, any::<bool>(), more).prop_map(
+        |(link, flows, mechanisms, six, (hops, traffic))| Setup {
+            mechanisms,
+            hops,
+            traffic,
+            flows: flows
+                .into_iter()
+                .map(|(workload, stacks)| outlast_world::FlowSetup {
+                    stacks,
+                    ..flow(workload, Stack::default())
+                })
+                .collect(),
+            ip: if six { IpVersion::V6 } else { IpVersion::V4 },
+            deadline: Duration::from_secs(120),
+            ..Setup::new(link)
+        },
+    )
 }
 
 /// Runs `world` and sees that time passes.

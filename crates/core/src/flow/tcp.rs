@@ -19,25 +19,29 @@ const MAX_WINDOW_SCALE: u8 = 14;
 /// the largest unscaled window and a bit).
 const MIN_TOLERANCE: u32 = 66_000;
 
-/// One host's side of a connection.
-#[derive(Clone, Copy, Debug, Default)]
+/// One host's side of a connection. Whoever tracks outside of this crate (the kernel) keeps the
+/// same numbers.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub struct Half {
     /// The number after the last byte the host has sent, as far as seen.
     pub next: SeqNumber,
     /// The highest acknowledgement that its peer has sent for its data.
     pub acked: SeqNumber,
     /// The end of the largest window its peer has offered, once it has.
-    allowed: Option<SeqNumber>,
+    pub allowed: Option<SeqNumber>,
     /// The largest window that the host itself has offered, in bytes.
-    largest_window: u32,
-    window_scale: Option<u8>,
-    acquaintance: Acquaintance,
-    fin: Option<SeqNumber>,
+    pub largest_window: u32,
+    /// The shift of the windows that it offers, at most 14; `None` if its SYN was not seen.
+    pub window_scale: Option<u8>,
+    /// Where these numbers come from.
+    pub acquaintance: Acquaintance,
+    /// The number after its FIN, once it has sent one.
+    pub fin: Option<SeqNumber>,
 }
 
 /// Where the numbers of a [`Half`] come from.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
-enum Acquaintance {
+pub enum Acquaintance {
     /// Nowhere yet.
     #[default]
     None,

@@ -4,7 +4,7 @@ use super::*;
 use crate::status::Status;
 use outlast_core::mechanisms::path::TakeReason;
 use outlast_core::time::Duration;
-use outlast_link::{OutageProcess, PipeConfig};
+use outlast_link::{DropReason, OutageProcess, PipeConfig};
 use outlast_wire::{IpHeader, Packet, SeqNumber, TcpFlags, TcpHeader};
 use outlast_world::trace::{Fate, Origin, Trace};
 use std::sync::Arc;
@@ -17,7 +17,7 @@ const OUTAGE: Duration = Duration::from_millis(500);
 
 /// A path whose clock the test turns.
 struct Walk {
-    path: Path,
+    path: HostPath,
     now: Instant,
     /// What each host got, and when.
     received: Vec<(Instant, Side, Packet)>,
@@ -40,9 +40,10 @@ impl Walk {
             ..LinkConfig::default()
         };
         change(&mut link);
-        let observer = Observer::new(Some(Trace::new(1_000)), None, Arc::new(Status::default()));
+        let observer = Observer::new(None, Arc::new(Status::default()));
         let now = Instant::from_millis(1_000);
-        let path = Path::new(now, link, [mechanism; 2], observer);
+        let trace = Some(Trace::new(1_000));
+        let path = HostPath::new(now, link, [mechanism; 2], trace, observer);
         Self {
             path,
             now,
@@ -88,12 +89,12 @@ impl Walk {
             self.wait(10 * DELAY);
         }
         assert_eq!(self.received.len(), 3);
-        assert_eq!(self.path.observer.started, None);
+        assert_eq!(self.path.started(), None);
         self.received.clear();
     }
 
     fn fates(&self) -> Vec<(Origin, Fate)> {
-        let trace = self.path.observer.trace.as_ref().expect("asked for");
+        let trace = self.path.path.trace().expect("asked for");
         trace
             .packets()
             .iter()
@@ -155,8 +156,8 @@ fn the_outages_count_from_the_first_byte_of_payload() {
     let started = walk.now;
     walk.send(&data(500));
     walk.wait(Duration::from_secs(2));
-    assert_eq!(walk.path.observer.started, Some(started));
-    let trace = walk.path.observer.trace.as_ref().expect("asked for");
+    assert_eq!(walk.path.started(), Some(started));
+    let trace = walk.path.path.trace().expect("asked for");
     let changes: Vec<_> = trace
         .carrier()
         .iter()
@@ -209,7 +210,7 @@ fn a_gateway_keeps_what_meets_the_outage_and_sends_it_when_the_link_is_back() {
         .into_iter()
         .find(|(origin, _)| origin.is_injected());
     assert!(matches!(resent, Some((Origin::Resent(_), Fate::Arrived(at))) if at == back + DELAY));
-    assert!(walk.path.observer.counts.resent >= 1);
+    assert!(walk.path.path.counts().resent >= 1);
 }
 
 #[test]
@@ -237,15 +238,11 @@ fn the_gateway_of_the_transmitting_side_hears_of_what_was_flushed() {
 
 #[test]
 fn what_is_lost_on_the_way_is_nobodys_to_know() {
-    for reason in DropReason::ALL {
-        let hidden = matches!(reason, DropReason::Loss | DropReason::InFlight);
-        assert_eq!(known_at_the_near_end(reason).is_none(), hidden, "{reason}");
-    }
     let mut walk = Walk::new(PathMechanismKind::Hold, |link| link.to_mobile.loss = 1.0);
     walk.send(&data(500));
     walk.wait(DOWN / 2);
     assert!(walk.received.is_empty());
-    assert_eq!(walk.path.observer.counts.resent, 0);
+    assert_eq!(walk.path.path.counts().resent, 0);
 }
 
 #[test]
@@ -256,6 +253,7 @@ fn what_is_no_ip_packet_crosses_and_is_counted() {
     let due = walk.path.poll_timeout().expect("it is on its way");
     walk.path.handle_timeout(due);
     assert_eq!(walk.path.poll_transmit(), Some((Side::Mobile, odd)));
-    assert_eq!(walk.path.observer.counts.opaque, 1);
-    assert_eq!(walk.path.observer.started, None);
+    let path = &walk.path.path;
+    assert_eq!(path.watch().counts(path.counts()).opaque, 1);
+    assert_eq!(walk.path.started(), None);
 }

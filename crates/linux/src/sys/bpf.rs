@@ -1,9 +1,10 @@
-//! The `bpf` system call, as far as the capability probe needs it.
+//! The `bpf` system call, as far as the capability probe needs it, and for what `aya` lacks.
 
 use rustix::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 use std::io;
 
 const BPF_PROG_LOAD: libc::c_int = 5;
+const BPF_PROG_TEST_RUN: libc::c_int = 10;
 const BPF_LINK_CREATE: libc::c_int = 28;
 const BPF_PROG_TYPE_SCHED_CLS: u32 = 3;
 const BPF_TCX_INGRESS: u32 = 46;
@@ -36,6 +37,46 @@ struct CreateLink {
     relative_fd: u32,
     padding: u32,
     expected_revision: u64,
+}
+
+/// `union bpf_attr` for `BPF_PROG_TEST_RUN`, up to the last field that is not zero.
+#[repr(C)]
+struct TestRun {
+    prog_fd: u32,
+    retval: u32,
+    data_size_in: u32,
+    data_size_out: u32,
+    data_in: u64,
+    data_out: u64,
+}
+
+/// Lets `frame` go through a traffic-control program, which may not change it.
+pub(crate) fn run_once(program: BorrowedFd<'_>, frame: &[u8]) -> io::Result<()> {
+    let data_size_in =
+        u32::try_from(frame.len()).map_err(|_| io::Error::from(io::ErrorKind::InvalidInput))?;
+    let mut attributes = TestRun {
+        prog_fd: program.as_raw_fd().cast_unsigned(),
+        retval: 0,
+        data_size_in,
+        data_size_out: 0,
+        data_in: frame.as_ptr().expose_provenance() as u64,
+        data_out: 0,
+    };
+    // SAFETY: `attributes` is a prefix of `union bpf_attr` for the command, readable and writable
+    // for the length given; `data_in` is readable for `data_size_in` bytes, and nothing is
+    // written through `data_out`, which is none.
+    let result = unsafe {
+        libc::syscall(
+            libc::SYS_bpf,
+            BPF_PROG_TEST_RUN,
+            std::ptr::from_mut(&mut attributes),
+            size_of::<TestRun>(),
+        )
+    };
+    if result < 0 {
+        return Err(io::Error::last_os_error());
+    }
+    Ok(())
 }
 
 /// Loads a traffic-control program that passes every packet on.

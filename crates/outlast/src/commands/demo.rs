@@ -1,15 +1,17 @@
 //! `outlast demo`: the same download twice at once, plain and with Outlast, over a link that is up
-//! a fifth of the time.
+//! a fifth of the time. Where this machine has no lab, in the simulator.
 
 use crate::failure::Failure;
 use crate::labs;
 use crate::page;
 use crate::progress::Display;
 use crate::terminal;
+use crate::virtual_time::Watch;
 use outlast_lab::Lab;
 use outlast_report::results;
 use outlast_scenario::result::{ScenarioResult, World};
 use outlast_scenario::{Mechanism, Scenario};
+use outlast_sim::{Recording, Simulation};
 use serde_json::json;
 use std::path::{Path, PathBuf};
 
@@ -34,44 +36,89 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
     let mut helped = plain.clone();
     helped.outlast.gateway = Mechanism::Hold;
     helped.outlast.mobile = Mechanism::Hold;
+    let scenarios = [&plain, &helped];
     labs::check_writable(&arguments.report, "--report")?;
-    let (cancel, _termination) = labs::prepare()?;
+    match in_lab(arguments, scenarios) {
+        Err(Failure::Capability(missing)) => in_sim(arguments, scenarios, &missing),
+        outcome => outcome,
+    }
+}
 
-    introduce(&plain)?;
-    let labs = [&plain, &helped]
+/// On this machine's kernel.
+fn in_lab(arguments: &Arguments, scenarios: [&Scenario; 2]) -> Result<(), Failure> {
+    let (cancel, _termination) = labs::prepare()?;
+    let labs = scenarios
         .into_iter()
         .map(|scenario| Lab::new(scenario, 0).map(|lab| lab.with_trace(Lab::TRACED_PACKETS)))
         .collect::<Result<Vec<_>, _>>()
         .map_err(anyhow::Error::from)?;
+    let kernel = outlast_linux::kernel_release();
+    introduce(
+        scenarios[0],
+        &format!("Two hosts in network namespaces, with the TCP of this kernel, Linux {kernel}"),
+    )?;
     let display = Display::new(&NAMES);
     let labs::Outcome { reports, failure } = labs::run_at_once(&labs, &cancel, &display);
     display.clear();
     if let Some(failure) = failure {
         return Err(failure);
     }
-
-    let named: Vec<_> = NAMES
+    let runs: Vec<_> = NAMES
         .iter()
-        .map(|name| (*name).to_owned())
         .zip(&reports)
+        .map(|(name, report)| page::Run::in_lab(name, report))
         .collect();
-    let runs: Vec<_> = reports
+    show(arguments, World::Lab, &runs)
+}
+
+/// In virtual time, because this machine has no lab: `missing` says why.
+fn in_sim(arguments: &Arguments, scenarios: [&Scenario; 2], missing: &str) -> Result<(), Failure> {
+    let prose = format!(
+        "This machine cannot run the demo on its own kernel: {missing}. `outlast doctor` says more. \
+         Here is the same demo in the simulator instead."
+    );
+    console::Term::stderr().write_str(&(terminal::wrap(&prose) + "\n\n"))?;
+    introduce(
+        scenarios[0],
+        "Simulated: virtual time, and a model of Linux 6's TCP in place of a kernel",
+    )?;
+    let recording = Recording {
+        traced_packets: Some(Lab::TRACED_PACKETS),
+        ..Recording::default()
+    };
+    let mut watch = Watch::new(2);
+    let reports = scenarios
+        .into_iter()
+        .map(|scenario| {
+            let simulation = Simulation::new(scenario, 0).map_err(anyhow::Error::from)?;
+            Ok(watch.run(simulation.with_recording(recording)))
+        })
+        .collect::<Result<Vec<_>, Failure>>()?;
+    watch.clear();
+    let runs: Vec<_> = NAMES
         .iter()
-        .map(|report| vec![report.result.clone()])
+        .zip(&reports)
+        .map(|(name, report)| page::Run::in_sim(name, report))
         .collect();
+    show(arguments, World::Sim, &runs)
+}
+
+fn show(arguments: &Arguments, world: World, runs: &[page::Run<'_>]) -> Result<(), Failure> {
     if arguments.json {
-        let as_result = |(name, runs): (&&str, &Vec<_>)| ScenarioResult {
-            scenario: (*name).to_owned(),
-            world: World::Lab,
-            runs: runs.clone(),
+        let as_result = |run: &page::Run<'_>| ScenarioResult {
+            scenario: run.name.to_owned(),
+            world,
+            runs: vec![run.result.clone()],
         };
-        let both: Vec<_> = NAMES.iter().zip(&runs).map(as_result).collect();
+        let both: Vec<_> = runs.iter().map(as_result).collect();
         terminal::print(&format!("{:#}\n", json!({ "demo": both })))?;
     } else {
-        let rows = NAMES.iter().copied().zip(runs.iter().map(Vec::as_slice));
+        let rows = runs
+            .iter()
+            .map(|run| (run.name, std::slice::from_ref(run.result)));
         terminal::print_table(&results::comparison(rows))?;
     }
-    page::write(&arguments.report, "Outlast demo", "outlast demo", &named)?;
+    page::write(&arguments.report, "Outlast demo", "outlast demo", runs)?;
     if !arguments.json {
         let report = std::path::absolute(&arguments.report)?;
         terminal::print(&format!(
@@ -82,17 +129,17 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
     Ok(())
 }
 
-fn introduce(scenario: &Scenario) -> Result<(), Failure> {
+/// Says what is tried, and on `what`.
+fn introduce(scenario: &Scenario, what: &str) -> Result<(), Failure> {
     let link = &scenario.link.downlink;
     let rate = link
         .rate
         .map_or_else(|| "unlimited".to_owned(), |rate| rate.to_string());
     let round_trip = (link.delay + scenario.link.uplink.delay).as_millis();
-    let kernel = outlast_linux::kernel_release();
     let prose = format!(
         "The same download twice, over a link that is up a fifth of the time: one second, then four \
-         without, each give or take a half. {rate}, {round_trip} ms round trip, CUBIC, Linux {kernel}. \
-         Two hosts in network namespaces, this kernel's own TCP; at most {} s.",
+         without, each give or take a half. {rate}, {round_trip} ms round trip, CUBIC. {what}; at most \
+         {} s.",
         scenario.run.deadline.as_secs(),
     );
     let text = terminal::wrap(&prose) + "\n\n";

@@ -152,7 +152,7 @@ fn show(arguments: &Arguments, scenario: &Scenario, reports: &[RunReport]) -> Re
     if let Some(file) = &arguments.report {
         let named: Vec<_> = reports
             .iter()
-            .map(|report| (scenario.name.clone(), report))
+            .map(|report| page::Run::in_lab(&scenario.name, report))
             .collect();
         page::write(
             file,

@@ -8,8 +8,9 @@ use anyhow::{Context, anyhow};
 use outlast_linux::clock;
 use outlast_linux::signal::Termination;
 use outlast_linux::waker::Waker;
-use outlast_sweep::output::{self, OutputError};
-use outlast_sweep::{CellSummary, Journal, JournalError, Next, Plan, Workers, table};
+use outlast_report::table::{Table, TextStyle};
+use outlast_sweep::output::{self, Detail, OutputError};
+use outlast_sweep::{CellSummary, Journal, JournalError, Next, Plan, Width, Workers, table};
 use serde::Serialize;
 use std::io::{self, BufWriter, ErrorKind, Stdout, Write};
 use std::num::NonZero;
@@ -20,7 +21,9 @@ use std::time::Duration;
 
 /// A table in a terminal has no more rows.
 const MOST_ROWS: u64 = 60;
-/// How often progress is shown while no run ends.
+/// Before that nothing is said of the time left.
+const FIRST_ESTIMATE: Duration = Duration::from_millis(200);
+/// How often progress is shown.
 const TICK: Duration = Duration::from_millis(100);
 
 #[derive(Debug, clap::Args)]
@@ -40,6 +43,10 @@ pub(crate) struct Arguments {
     /// Write a table with a row for each outage, too.
     #[arg(long)]
     outages: bool,
+
+    /// Write a table with a row for each connection, too, where there are several.
+    #[arg(long)]
+    flows: bool,
 
     /// Begin anew: forget the runs that an earlier call has finished.
     #[arg(long)]
@@ -61,7 +68,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
     let interrupt = Interrupt::new()?;
     simulate(&plan, &mut journal, threads(arguments), &interrupt)?;
     let mut summary = Summary::new(&plan, &directory, arguments.json)?;
-    let written = output::write(&plan, &journal, &directory, arguments.outages, |cell| {
+    let written = output::write(&plan, &journal, &directory, &details(arguments), |cell| {
         if interrupt.has_come()? {
             return Err(ErrorKind::Interrupted.into());
         }
@@ -79,6 +86,15 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
 fn threads(arguments: &Arguments) -> NonZero<usize> {
     let cores = || thread::available_parallelism().unwrap_or(NonZero::<usize>::MIN);
     arguments.threads.map_or_else(cores, NonZero::from)
+}
+
+/// The tables that are not written unless asked for.
+fn details(arguments: &Arguments) -> Vec<Detail> {
+    let is_wanted = |detail: &Detail| match detail {
+        Detail::Outages => arguments.outages,
+        Detail::Flows => arguments.flows,
+    };
+    Detail::ALL.into_iter().filter(is_wanted).collect()
 }
 
 fn open(plan: &Plan, path: &Path, fresh: bool) -> Result<Journal, Failure> {
@@ -161,9 +177,12 @@ fn collect(
     }
 }
 
-/// How long `left` runs take if `done` took `time`. The runs come in an order that makes those done
+/// How long `left` runs take if `done` took `time`; `None` if that cannot be told yet. The runs come in an order that makes those done
 /// a sample of all.
 fn left(done: u64, left: u64, time: Duration) -> Option<Duration> {
+    if time < FIRST_ESTIMATE {
+        return None;
+    }
     #[expect(clippy::cast_precision_loss, reason = "an estimate")]
     let share = left as f64 / done as f64;
     Duration::try_from_secs_f64(time.as_secs_f64() * share).ok()
@@ -236,16 +255,17 @@ impl Summary {
 }
 
 fn show(plan: &Plan, cells: &[CellSummary], arguments: &Arguments) -> Result<(), Failure> {
-    let mut table = table(plan, cells);
+    let mut fitting = table(plan, cells, Width::Wide);
+    if terminal::table_width().is_some_and(|width| !fits(&fitting, width)) {
+        fitting = table(plan, cells, Width::Narrow);
+    }
     let hidden = plan.cells() - cells.len() as u64;
     if hidden > 0 {
-        table.note(format!("{hidden} more cells are in cells.csv."));
+        fitting.note(format!("{hidden} more cells are in cells.csv."));
     }
-    terminal::print_table(&table)?;
+    terminal::print_table(&fitting)?;
     let mut names = vec![output::RUNS, output::CELLS];
-    if arguments.outages {
-        names.push(output::OUTAGES);
-    }
+    names.extend(details(arguments).into_iter().map(Detail::name));
     let out = arguments.out.clone();
     let directory = out.unwrap_or_else(|| Path::new("outlast-sweep").join(plan.name()));
     let directory = std::path::absolute(directory)?;
@@ -255,6 +275,17 @@ fn show(plan: &Plan, cells: &[CellSummary], arguments: &Arguments) -> Result<(),
         names.join(", "),
         directory.display()
     ))
+}
+
+/// Whether a table can be shown in `width` columns.
+fn fits(table: &Table, width: usize) -> bool {
+    let style = TextStyle {
+        width: Some(width),
+        ..TextStyle::default()
+    };
+    let text = table.to_text(&style);
+    text.lines()
+        .all(|line| console::measure_text_width(line) <= width)
 }
 
 /// How the JSON document begins.

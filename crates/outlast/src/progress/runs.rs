@@ -5,20 +5,31 @@ use crate::terminal::{self, Style};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use std::time::Duration;
 
+/// What stands beside the bar: "12345 of 100000 runs  estimating the time left" and the spaces.
+const NOTES: usize = 50;
+
 /// Shows how many runs are done.
 pub(crate) struct RunBar {
     bar: ProgressBar,
-    /// Tenths that were done when last a line was written.
+    /// Tenths that were done at the beginning, or when last a line was written.
     tenths: Option<u64>,
+    /// Whether there was a line.
+    is_begun: bool,
 }
 
 impl RunBar {
     pub(crate) fn new() -> Self {
         let bar = ProgressBar::with_draw_target(Some(1), ProgressDrawTarget::stderr_with_hz(4));
-        let template = "  {bar:40.green/dim} {pos} of {len} runs  {msg}";
-        let style = ProgressStyle::with_template(template).expect("the template is one of ours");
+        // The last column stays free: some terminals wrap when it is written to.
+        let columns = terminal::width().saturating_sub(NOTES + 1).clamp(5, 40);
+        let template = format!("  {{bar:{columns}.green/dim}} {{pos}} of {{len}} runs  {{msg}}");
+        let style = ProgressStyle::with_template(&template).expect("the template is one of ours");
         bar.set_style(style.progress_chars("━╸─"));
-        Self { bar, tenths: None }
+        Self {
+            bar,
+            tenths: None,
+            is_begun: false,
+        }
     }
 
     /// `done` of `total` runs are done, the others take about `left`, if that can be told yet;
@@ -26,14 +37,17 @@ impl RunBar {
     pub(crate) fn update(&mut self, done: u64, total: u64, notes: &str, left: Option<Duration>) {
         self.bar.set_length(total);
         self.bar.set_position(done);
-        let left = left.map_or_else(
+        let estimate = left.map_or_else(
             || "estimating the time left".to_owned(),
             |left| format!("about {} left", minutes(left)),
         );
-        let message = format!("{notes}{left}");
+        let message = format!("{notes}{estimate}");
         let tenths = (done * 10).checked_div(total).unwrap_or(0);
-        if terminal::style() == Style::Lines && self.tenths.is_none_or(|told| tenths > told) {
+        let is_news = tenths > *self.tenths.get_or_insert(tenths);
+        let is_first = !self.is_begun && left.is_some();
+        if terminal::style() == Style::Lines && (is_news || is_first) {
             self.tenths = Some(tenths);
+            self.is_begun = true;
             terminal::say(&format!("{done} of {total} runs done, {message}"));
         }
         self.bar.set_message(message);

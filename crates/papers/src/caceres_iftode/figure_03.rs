@@ -80,7 +80,7 @@ fn table(runs: &Runs) -> Table {
             show(|sample| sample.greatest),
         ]);
     }
-    table.note("From the crossing until a segment of the sender gets through again.");
+    table.note("From the crossing until the receiver has new bytes again.");
     table.titled("Pauses in communication")
 }
 

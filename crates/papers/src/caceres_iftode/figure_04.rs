@@ -69,27 +69,27 @@ struct Collapse {
     least: Option<u32>,
     /// From when the window stopped growing until it grew again.
     still_s: Option<f64>,
-    /// From when a segment got through again until the window limits nothing any more.
+    /// From when the receiver had new bytes until the window limits nothing any more.
     throttled_s: Option<f64>,
 }
 
 fn collapses(record: &Record) -> Vec<Collapse> {
-    let of = |(outage, after): (&OutageResult, Reconnection)| {
+    let of = |(outage, _): (&OutageResult, Reconnection)| {
         let up = outage.start_s + outage.length_s?;
-        Some(Collapse::of(&record.variables, outage.start_s, up, after))
+        let resumed = outage.resume_s.map(|resume| up + resume);
+        Some(Collapse::of(&record.variables, outage.start_s, resumed))
     };
     record.outages().filter_map(of).collect()
 }
 
 impl Collapse {
-    fn of(rows: &[Variables], crossing_s: f64, up_s: f64, after: Reconnection) -> Self {
+    fn of(rows: &[Variables], crossing_s: f64, resumed_s: Option<f64>) -> Self {
         let split = rows.partition_point(|row| row.time_s <= crossing_s);
         let (earlier, later) = rows.split_at(split);
         let grown = |pair: &&[Variables]| pair[1].cwnd > pair[0].cwnd;
         let stopped = earlier.windows(2).rfind(grown).map(|pair| pair[1].time_s);
         let grew = later.windows(2).find(grown).map(|pair| pair[1].time_s);
-        let resumed = after.restart_s.map(|restart| up_s + restart);
-        let free = resumed.and_then(|resumed| {
+        let free = resumed_s.and_then(|resumed| {
             let wide = |row: &&Variables| row.time_s > resumed && row.cwnd >= WINDOW;
             Some(later.iter().find(wide)?.time_s - resumed)
         });
@@ -157,7 +157,7 @@ fn table(records: &[Record]) -> Table {
         }
     }
     table.note(format!(
-        "The first three transfers. The window throttles from when a segment gets through until it \
+        "The first three transfers. The window throttles from when the receiver has new bytes until it \
          has the {WINDOW} segments of the receiver's window."
     ));
     table.titled("The congestion window at each crossing, in segments")

@@ -12,6 +12,7 @@ use outlast_scenario::Direction;
 pub struct Figure05;
 
 const NUMBERS: Numbers = Numbers {
+    figure: "figure 5",
     place: "section III.C, figure 5",
     rendezvous: AT_ONCE,
     pause_s: 0.8,

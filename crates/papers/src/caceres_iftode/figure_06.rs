@@ -12,6 +12,7 @@ use outlast_scenario::Direction;
 pub struct Figure06;
 
 const NUMBERS: Numbers = Numbers {
+    figure: "figure 6",
     place: "section III.C, figure 6",
     rendezvous: A_SECOND,
     pause_s: 2.8,

@@ -41,7 +41,7 @@ pub fn jobs(extent: Extent, rendezvous: Duration, direction: Direction) -> Vec<J
         let watch = if direction == Direction::Upload && index < KEPT {
             Watch::Packets
         } else {
-            Watch::Reconnections
+            Watch::Nothing
         };
         testbed::job(cell, motion, Crossings::Once, direction, index).watching(watch)
     };
@@ -58,7 +58,7 @@ pub fn of(runs: &Runs, rendezvous: Duration, direction: Direction) -> &[Record] 
     runs.of(&cell(rendezvous, direction))
 }
 
-/// From the crossing until a segment of the sender got through.
+/// From the crossing until the receiver had new bytes.
 #[must_use]
 pub fn pause(records: &[Record]) -> Option<Sample> {
     Sample::of(pauses(records).flatten())
@@ -68,7 +68,7 @@ pub fn pause(records: &[Record]) -> Option<Sample> {
 #[must_use]
 pub fn wait(records: &[Record]) -> Option<Sample> {
     let waits = records.iter().flat_map(Record::outages);
-    Sample::of(waits.filter_map(|(_, after)| after.restart_s))
+    Sample::of(waits.filter_map(|(outage, _)| outage.resume_s))
 }
 
 /// Payload that was lost with the hand-off, each byte once.
@@ -87,6 +87,8 @@ fn lost(record: &Record) -> Option<f64> {
 /// What is published of one figure.
 pub(super) struct Numbers {
     /// The figure.
+    pub figure: &'static str,
+    /// Where it is described.
     pub place: &'static str,
     pub rendezvous: Duration,
     /// From the crossing until the retransmission that got through.
@@ -122,7 +124,7 @@ impl Numbers {
                      Sequence numbers count from the lowest shown. Compare {} of the paper, which \
                      shows the packets of Mobile IP, too.",
                     self.rendezvous.as_secs(),
-                    self.place
+                    self.figure
                 ),
             ),
         };
@@ -227,8 +229,9 @@ impl Numbers {
         }
         table.note(
             "The timer of 4.3BSD beats every 500 ms, and a timeout of 1 s is two beats, so that it \
-             fires between 0.5 s and 1 s after the last acknowledgement.",
+             fires between 0.5 s and 1 s after the last acknowledgement; later if that one was \
+             delayed beyond the hand-off, or the timeout was of three beats.",
         );
-        table.titled("Time until a segment of the sender gets through")
+        table.titled("Time until the receiver has new bytes")
     }
 }

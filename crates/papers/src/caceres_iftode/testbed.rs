@@ -13,8 +13,8 @@
 //! - A hand-off between overlapping cells loses nothing (section III.C) and is no event here: what
 //!   it costs the paper, encapsulation and forwarding, needs Mobile IP, which is not modelled.
 //! - A transfer has 4 Mbyte, taken for 2²² bytes: at 1.4 Mbit/s that is the paper's "roughly 24" s.
-//!   The crossings come every 8 s. The first is 7 s after the first byte: only one between 5 s and 8 s
-//!   gives three of them both in 24 s and in 29 s, as the paper has it.
+//!   The crossings come every 8 s. The first is 6.5 s after the first byte: only one between 5 s and
+//!   8 s gives three of them both in 24 s and in 29 s, as the paper has it, and this is the middle.
 
 use crate::job::Job;
 use outlast_core::time::Duration;
@@ -64,7 +64,7 @@ const LONG: u64 = 4 << 20;
 /// Bytes of the transfers with one crossing: five seconds.
 const SHORT: u64 = 1_000_000;
 /// From the first byte to the first crossing.
-const FIRST: Duration = Duration::from_secs(7);
+const FIRST: Duration = Duration::from_millis(6_500);
 /// From one crossing to the next.
 const PERIOD: Duration = Duration::from_secs(8);
 /// From the first byte to a single crossing.

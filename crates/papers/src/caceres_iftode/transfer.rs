@@ -4,11 +4,10 @@ use super::testbed::{self, Crossings, Motion};
 use crate::experiment::Extent;
 use crate::job::{Job, Watch};
 use crate::present::mean;
-use crate::record::{Reconnection, Record, Runs};
+use crate::record::{Record, Runs};
 use outlast_report::judgement::Measured;
 use outlast_report::statistics::Sample;
 use outlast_scenario::Direction;
-use outlast_scenario::result::OutageResult;
 
 /// Transfers of each scenario.
 #[must_use]
@@ -25,9 +24,8 @@ pub fn jobs(extent: Extent, motions: &[Motion]) -> Vec<Job> {
 
 fn job(motion: Motion, index: u32) -> Job {
     let watch = match (motion.interruption(), index) {
-        (None, _) => Watch::Nothing,
         (Some(_), 0) => Watch::Packets,
-        (Some(_), _) => Watch::Reconnections,
+        _ => Watch::Nothing,
     };
     let crossings = Crossings::EveryEightSeconds;
     let job = testbed::job(cell(motion), motion, crossings, Direction::Upload, index);
@@ -72,10 +70,11 @@ pub fn hand_offs(runs: &Runs, motion: Motion) -> Option<Measured> {
     mean(records.map(|record| record.result.outages.len() as f64))
 }
 
-/// From each crossing until a segment of the sender got through, in seconds; `None` where none did
-/// before the next crossing.
+/// From each crossing until the receiver had bytes that follow those before it, in seconds, which
+/// is one segment's time after the retransmission that got through; `None` if that never came.
+///
+/// New data that a late acknowledgement lets out behind the hole does not end a pause.
 pub(super) fn pauses(records: &[Record]) -> impl Iterator<Item = Option<f64>> {
-    let pause =
-        |(outage, after): (&OutageResult, Reconnection)| Some(outage.length_s? + after.restart_s?);
-    records.iter().flat_map(Record::outages).map(pause)
+    let outages = records.iter().flat_map(Record::outages);
+    outages.map(|(outage, _)| Some(outage.length_s? + outage.resume_s?))
 }

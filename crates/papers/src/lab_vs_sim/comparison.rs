@@ -16,9 +16,11 @@ pub struct Pair {
     /// The middle of the lab's runs; infinite if it never came.
     pub lab: f64,
     /// The least and the largest of them.
-    pub spread: (f64, f64),
-    /// The simulator's.
+    pub lab_spread: (f64, f64),
+    /// The middle of the simulator's.
     pub sim: f64,
+    /// The least and the largest of them.
+    pub sim_spread: (f64, f64),
 }
 
 /// What the two worlds say about one scenario.
@@ -39,7 +41,7 @@ impl Comparison {
     #[must_use]
     pub fn of(case: &Case, runs: &Runs) -> Option<Self> {
         let lab = runs.of(&case.name(World::Lab));
-        let sim = runs.of(&case.name(World::Sim)).first()?;
+        let sim = runs.of(&case.name(World::Sim));
         let pair = |value: fn(&Record) -> Option<f64>| Pair::of(lab, sim, value);
         Some(Self {
             completion: pair(completion)?,
@@ -73,18 +75,21 @@ impl Comparison {
 }
 
 impl Pair {
-    fn of(lab: &[Record], sim: &Record, value: fn(&Record) -> Option<f64>) -> Option<Self> {
-        let values = || {
-            lab.iter()
-                .map(|record| value(record).unwrap_or(f64::INFINITY))
+    fn of(lab: &[Record], sim: &[Record], value: fn(&Record) -> Option<f64>) -> Option<Self> {
+        let middle = |records: &[Record]| Some(median(records.iter().map(value))?.value);
+        let spread = |records: &[Record]| {
+            let values = records
+                .iter()
+                .map(|record| value(record).unwrap_or(f64::INFINITY));
+            values.fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), value| {
+                (low.min(value), high.max(value))
+            })
         };
         Some(Self {
-            lab: median(lab.iter().map(value))?.value,
-            spread: (
-                values().fold(f64::INFINITY, f64::min),
-                values().fold(f64::NEG_INFINITY, f64::max),
-            ),
-            sim: value(sim).unwrap_or(f64::INFINITY),
+            lab: middle(lab)?,
+            lab_spread: spread(lab),
+            sim: middle(sim)?,
+            sim_spread: spread(sim),
         })
     }
 
@@ -116,8 +121,9 @@ mod tests {
     fn comparison(lab: f64, sim: f64) -> Comparison {
         let pair = Pair {
             lab,
-            spread: (lab, lab),
+            lab_spread: (lab, lab),
             sim,
+            sim_spread: (sim, sim),
         };
         Comparison {
             completion: pair,

@@ -91,6 +91,10 @@ pub fn repeats(extent: Extent) -> u32 {
     extent.choose(3, 5)
 }
 
+/// Runs of each scenario in the simulator: the same to the bit each time, but for the moment of a
+/// millisecond at which it begins.
+pub const SIM_REPEATS: u32 = 9;
+
 /// The runs.
 #[must_use]
 pub fn jobs(extent: Extent) -> Vec<Job> {
@@ -98,7 +102,7 @@ pub fn jobs(extent: Extent) -> Vec<Job> {
     for case in cases(extent) {
         let job =
             |world, index| Job::from_toml(case.name(world), case.text(), index).in_world(world);
-        jobs.push(job(World::Sim, 0));
+        jobs.extend((0..SIM_REPEATS).map(|index| job(World::Sim, index)));
         jobs.extend((0..repeats(extent)).map(|index| job(World::Lab, index)));
     }
     jobs
@@ -205,8 +209,9 @@ mod tests {
             assert!(job.scenario.stack.timer_phase.is_some(), "{}", job.text);
         }
         let jobs = jobs(Extent::Quick);
-        assert!(jobs[..4].iter().all(|job| job.text == jobs[0].text));
-        assert_eq!(jobs[0].world, World::Sim);
-        assert!(jobs[1..4].iter().all(|job| job.world == World::Lab));
+        let first = &jobs[..(SIM_REPEATS + repeats(Extent::Quick)) as usize];
+        assert!(first.iter().all(|job| job.text == first[0].text));
+        let in_lab = first.iter().filter(|job| job.world == World::Lab).count();
+        assert_eq!(in_lab, 3);
     }
 }

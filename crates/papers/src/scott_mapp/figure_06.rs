@@ -60,7 +60,7 @@ impl Figure for Figure06 {
         let duration = |x, trials: &[Record]| {
             sweep::durations(trials).map(|sample| Point::new(x, sample.mean))
         };
-        let y = Axis::new("Mean duration", Unit::Seconds);
+        let y = bed.durations(Axis::new("Mean duration", Unit::Seconds));
         let curves = sweep::curves(bed, extent, runs, &SERIES, |_| true, y, duration);
         let held = factor(bed, runs, Mechanism::Hold, [10]);
         Part::new("Figure 6 of the paper: mean duration")

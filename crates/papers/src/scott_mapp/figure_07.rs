@@ -47,7 +47,7 @@ impl Figure for Figure07 {
                     .map_or(point, |deviation| point.deviating(deviation)),
             )
         };
-        let y = Axis::new("Mean duration", Unit::Seconds);
+        let y = bed.durations(Axis::new("Mean duration", Unit::Seconds));
         let curves = sweep::curves(
             bed,
             extent,
@@ -103,6 +103,12 @@ fn table(bed: Testbed, extent: Extent, runs: &Runs) -> Table {
     table
 }
 
+/// Why transfers over short outages do better in the model than in the paper.
+pub(super) const TIMEOUT: &str = "an outage at these availabilities is over before the first timeout, which is 200 ms or little \
+     more, so that it costs that and a slow start. Twice the optimum at 80 % takes a second timeout \
+     at most of the outages; the paper states neither its timeouts nor the rate and round trip that \
+     they follow from.";
+
 /// By how much unaided TCP is off at two availabilities.
 pub(super) fn degraded() -> [(u32, Claim); 2] {
     [(90, 1.5, "50 %"), (80, 2.0, "100 %")].map(|(percent, published, by)| {
@@ -126,6 +132,7 @@ fn claims(bed: Testbed, runs: &Runs) -> Vec<Judged> {
              tail loss probes and RACK find the loss within a round trip, and a sender with \
              timestamps or SACK undoes the damage of a needless timeout.",
         );
+        let degraded = bed.departing_in_sim(degraded, TIMEOUT);
         let trials = sweep::of(bed, runs, Mechanism::None, percent);
         claims.push(degraded.judge(mean(trials.iter().filter_map(Record::times_ideal))));
     }

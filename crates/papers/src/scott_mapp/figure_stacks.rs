@@ -146,6 +146,7 @@ fn claims(extent: Extent, runs: &Runs) -> Vec<Judged> {
         claims.push(of(near).judge(three));
         for (percent, claim) in figure_07::degraded() {
             let measured = factor(sweep::of(bed, runs, Mechanism::None, percent));
+            let claim = bed.departing_in_sim(claim, figure_07::TIMEOUT);
             claims.push(of(claim).judge(measured));
         }
     }

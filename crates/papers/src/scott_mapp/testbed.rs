@@ -12,6 +12,7 @@ use crate::setting::Setting;
 use outlast_core::time::Duration;
 use outlast_core::units::ByteCount;
 use outlast_report::judgement::Claim;
+use outlast_report::plot::Axis;
 use outlast_scenario::Profile;
 use outlast_scenario::result::World;
 
@@ -96,6 +97,16 @@ impl Testbed {
                 Duration::from_secs((at_best * self.patience(extent)).as_secs() + 1)
             }
             Self::Sim(_) => LONGEST,
+        }
+    }
+
+    /// The axis of durations: where nobody ends a transfer early, the unaided ones take a hundred
+    /// times as long as the others.
+    #[must_use]
+    pub fn durations(self, axis: Axis) -> Axis {
+        match self {
+            Self::Lab => axis,
+            Self::Sim(_) => axis.logarithmic(),
         }
     }
 

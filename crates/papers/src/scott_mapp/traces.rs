@@ -31,6 +31,9 @@ const DOWN: Duration = Duration::from_millis(2_500);
 /// How much of the time before and after an outage is drawn, in seconds.
 const DRAWN_S: (f64, f64) = (0.3, 2.4);
 
+/// The runs of which the table shows every outage.
+const SHOWN: usize = 2;
+
 /// The runs of a level; the first one is drawn.
 #[must_use]
 pub fn jobs(bed: Testbed, extent: Extent, mechanism: Mechanism) -> Vec<Job> {
@@ -123,7 +126,7 @@ fn table(records: &[Record]) -> Table {
         Column::quantity("resume_s", "New bytes after", Unit::Seconds),
         Column::quantity("restart_s", "Sender restarts after", Unit::Seconds),
     ]);
-    for record in records {
+    for record in records.iter().take(SHOWN) {
         for (outage, reconnection) in record.outages() {
             table.push([
                 Cell::from(record.index),
@@ -133,6 +136,12 @@ fn table(records: &[Record]) -> Table {
                 after(reconnection.restart_s),
             ]);
         }
+    }
+    if records.len() > SHOWN {
+        let all = records.len();
+        table.note(format!(
+            "The first {SHOWN} of {all} runs; the claims are about all."
+        ));
     }
     table.note(
         "Counted from link-up: until the receiving application has new bytes, be they re-sent by \

@@ -1,6 +1,7 @@
 //! Published numbers beside ours.
 
-use outlast_report::judgement::{Claim, Judged, Judgement, Measured, Published};
+use crate::experiment::Part;
+use outlast_report::judgement::{Claim, Judged, Judgement, Measured, Published, Tally};
 use outlast_report::statistics::Sample;
 use outlast_report::table::{Cell, Column, Table, Tone};
 
@@ -15,20 +16,38 @@ pub struct Beside {
     pub ours: Option<Sample>,
 }
 
-/// The table of `rows`, whose first columns are `labels`, and the judgements.
+/// `part` with the table of `rows`, whose first columns are `labels`, and their judgements. The table
+/// has all that a list of claims has, in the order of the publication.
 #[must_use]
-pub fn beside(labels: Vec<Column>, rows: Vec<Beside>) -> (Table, Vec<Judged>) {
+pub fn beside(
+    mut part: Part,
+    title: impl Into<String>,
+    labels: Vec<Column>,
+    rows: Vec<Beside>,
+) -> Part {
     let mut columns = labels;
+    // A single run has no spread.
+    let is_spread = rows
+        .iter()
+        .any(|row| row.ours.is_some_and(|ours| ours.count > 1));
     columns.extend([
         Column::text("published", "Published"),
         Column::text("ours", "Ours"),
-        Column::text("least", "Least"),
-        Column::text("greatest", "Greatest"),
+    ]);
+    if is_spread {
+        columns.extend([
+            Column::text("least", "Least"),
+            Column::text("greatest", "Greatest"),
+        ]);
+    }
+    columns.extend([
         Column::text("difference", "Difference"),
+        Column::text("accepted", "Accepted"),
         Column::text("judgement", "Judgement"),
     ]);
     let mut table = Table::new(columns);
     let mut claims = Vec::new();
+    let mut reasons: Vec<(String, Vec<String>)> = Vec::new();
     for Beside {
         labels,
         claim,
@@ -37,12 +56,38 @@ pub fn beside(labels: Vec<Column>, rows: Vec<Beside>) -> (Table, Vec<Judged>) {
     {
         let judged = claim.judge(ours.map(measured));
         let mut row = labels;
-        row.extend(numbers(&claim, ours));
+        row.extend(numbers(&claim, ours, is_spread));
         row.push(word(judged.judgement()));
         table.push(row);
+        if judged.judgement() == Judgement::Differs
+            && let Some(departure) = &judged.claim().departure
+        {
+            let statement = judged.claim().statement.trim_end_matches('.').to_owned();
+            match reasons.iter_mut().find(|(reason, _)| reason == departure) {
+                Some((_, statements)) => statements.push(statement),
+                None => reasons.push((departure.to_string(), vec![statement])),
+            }
+        }
         claims.push(judged);
     }
-    (table, claims)
+    note(&mut table, &claims, &reasons);
+    part = part.table(table.titled(title));
+    part.claims.extend(claims);
+    part
+}
+
+/// How many claims are reproduced, and why others are not.
+fn note(table: &mut Table, claims: &[Judged], reasons: &[(String, Vec<String>)]) {
+    let tally = Tally::of(claims);
+    let (reproduced, all) = (tally.reproduced, tally.all());
+    table.note(format!("{reproduced} of {all} reproduced."));
+    for (reason, statements) in reasons {
+        let mut reason = reason.clone();
+        if let Some(first) = reason.get_mut(..1) {
+            first.make_ascii_uppercase();
+        }
+        table.note(format!("{}. {reason}", statements.join("; ")));
+    }
 }
 
 /// The sample as a measurement. Equal values have a deviation of zero, whatever the rounding of
@@ -58,7 +103,7 @@ fn measured(ours: Sample) -> Measured {
 /// Less than every number here is given to.
 const NOTHING: f64 = 1e-9;
 
-fn numbers(claim: &Claim, ours: Option<Sample>) -> [Cell; 5] {
+fn numbers(claim: &Claim, ours: Option<Sample>, is_spread: bool) -> Vec<Cell> {
     let show = |value| Cell::from(claim.unit.show(value));
     let (published, reference) = match claim.published {
         Published::About(value) => (claim.unit.show_exact(value), Some(value)),
@@ -76,13 +121,24 @@ fn numbers(claim: &Claim, ours: Option<Sample>) -> [Cell; 5] {
             difference if difference < 0.0 => format!("−{}", claim.unit.show(-difference)),
             difference => format!("+{}", claim.unit.show(difference)),
         });
-    [
-        Cell::from(published),
-        ours.map_or_else(Cell::missing, |ours| show(ours.mean)),
-        ours.map_or_else(Cell::missing, |ours| show(ours.least)),
-        ours.map_or_else(Cell::missing, |ours| show(ours.greatest)),
-        Cell::from(difference),
-    ]
+    let of_ours = |of: fn(Sample) -> f64| ours.map_or_else(Cell::missing, |ours| show(of(ours)));
+    let mut cells = vec![Cell::from(published), of_ours(|ours| ours.mean)];
+    if is_spread {
+        cells.extend([of_ours(|ours| ours.least), of_ours(|ours| ours.greatest)]);
+    }
+    cells.extend([Cell::from(difference), Cell::from(accepted(claim))]);
+    cells
+}
+
+fn accepted(claim: &Claim) -> String {
+    let show = |value| claim.unit.show(value);
+    match claim.accepted() {
+        (low, high) if low == f64::NEG_INFINITY => format!("≤ {}", show(high)),
+        (low, f64::INFINITY) => format!("≥ {}", show(low)),
+        (low, high) if low == high => show(low),
+        // Everything that is counted here is counted from zero on.
+        (low, high) => format!("{} to {}", show(low.max(0.0)), show(high)),
+    }
 }
 
 fn word(judgement: Judgement) -> Cell {

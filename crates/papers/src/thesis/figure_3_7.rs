@@ -5,6 +5,7 @@ use super::added_round_trips::{After, SEGMENT_BYTES, added, stated, tolerance_of
 use super::beside::{Beside, beside};
 use super::claim;
 use super::recovery::{self, Recovery};
+use super::table_3_6::paced;
 use crate::experiment::{Extent, Figure, Part};
 use crate::job::Job;
 use crate::record::Runs;
@@ -61,23 +62,23 @@ impl Figure for Figure37 {
                 Column::text("sender", "Sender"),
             ]
         };
-        let (model, mut claims) = beside(labels(), modelled(runs));
-        let (sender, judged) = beside(labels(), simulated(extent, runs));
-        claims.extend(judged);
-        Part::new("Figure 3.7: what congestion control adds")
-            .paragraph(
+        let part = Part::new("Figure 3.7: what congestion control adds").paragraph(
                 "The model counts segments of 1 KB and whole round trips. As printed, its sum over \
                  slow start goes one power of two too far; without that power it gives every number \
                  of the text and of table 4.6.",
-            )
-            .table(model.titled("What is stated of the model"))
-            .table(sender.titled("The model, and a sender in its place"))
-            .figure(
-                plot(extent, runs).draw(),
-                "Round trips that a connection lasts longer after a needless timeout. Compare \
+            );
+        let part = beside(
+            part,
+            "What is stated of the model",
+            labels(),
+            modelled(runs),
+        );
+        let title = "The model's numbers, and a sender in its place";
+        beside(part, title, labels(), simulated(extent, runs)).figure(
+            plot(extent, runs).draw(),
+            "Round trips that a connection lasts longer after a needless timeout. Compare \
                  figure 3.7.",
-            )
-            .claims(claims)
+        )
     }
 }
 
@@ -109,7 +110,7 @@ fn simulated(extent: Extent, runs: &Runs) -> Vec<Beside> {
         );
         Beside {
             labels: vec![Cell::from(kilobytes), Cell::from("Linux 2.2")],
-            claim,
+            claim: paced(claim),
             ours: of_sender(runs, kilobytes).and_then(|ours| Sample::of([ours])),
         }
     };

@@ -133,7 +133,8 @@ impl HandoffTable {
             handoff,
             round_trip,
             timeouts: 1.0,
-            idle: self.after_the_shortest.div_duration_f64(round_trip),
+            // To the decimals that the tables have.
+            idle: (self.after_the_shortest.div_duration_f64(round_trip) * 100.0).round() / 100.0,
             total: (handoff + self.after_the_shortest).div_duration_f64(round_trip),
         }
     }
@@ -294,16 +295,12 @@ impl Figure for HandoffTable {
             Column::quantity("round_trip_s", "Round trip", Unit::Seconds),
             Column::text("what", "What"),
         ];
-        let (table, claims) = beside(labels, rows);
         let heading = format!("T{}: {}", &self.place[1..], self.title);
-        Part::new(heading.clone())
-            .table(table.titled(heading))
-            .figure(
-                self.strip(runs).draw(),
-                "From the end of the hand-off to the retransmission that gets through. Every mark \
+        beside(Part::new(heading.clone()), heading, labels, rows).figure(
+            self.strip(runs).draw(),
+            "From the end of the hand-off to the retransmission that gets through. Every mark \
                  of ours is one hand-off.",
-            )
-            .claims(claims)
+        )
     }
 }
 

@@ -14,6 +14,7 @@
 //! the profiles, as the thesis sets the receiver's alone.
 
 use crate::job::{Job, Watch};
+use crate::setting;
 use outlast_core::time::Duration;
 use outlast_scenario::Profile;
 use outlast_scenario::result::World;
@@ -66,7 +67,7 @@ impl Path {
         // Twice the buffer: the server alone can fill it, and never overflows it.
         let queue = (2 * buffer).div_ceil(mtu).max(100);
         let [round_trip, cut, length, deadline] =
-            [self.round_trip, self.cut, self.length, self.deadline].map(|time| time.as_micros());
+            [self.round_trip, self.cut, self.length, self.deadline].map(setting::quoted);
         format!(
             r#"name = "{name}"
 
@@ -76,11 +77,11 @@ delay = "0 s"
 queue = {queue}
 mtu = {mtu}
 [link.uplink]
-delay = "{round_trip} us"
+delay = {round_trip}
 [link.outages]
 process = "single"
-start = "{cut} us"
-length = "{length} us"
+start = {cut}
+length = {length}
 
 [workload]
 kind = "bulk"
@@ -93,7 +94,7 @@ profile = "{receiver}"
 receive_buffer = "{buffer} B"
 
 [run]
-deadline = "{deadline} us"
+deadline = {deadline}
 "#
         )
     }

@@ -147,8 +147,13 @@ pub fn plot(record: Option<&Record>, published: &[(f64, f64)], until_s: f64) -> 
     {
         // More than the buffer is never in the network.
         let window = f64::from(row.cwnd.min(SEGMENTS) * SEGMENT_BYTES);
-        if points.last().is_none_or(|last| last.y != window) {
-            points.push(Point::new(row.time_s, window));
+        match points.last().map(|last| last.y) {
+            Some(before) if before == window => {}
+            before => {
+                // The window stays as it is until it changes.
+                points.extend(before.map(|before| Point::new(row.time_s, before)));
+                points.push(Point::new(row.time_s, window));
+            }
         }
     }
     Curves {

@@ -135,15 +135,18 @@ impl Figure for Table37 {
     fn present(&self, _extent: Extent, runs: &Runs) -> Part {
         let record = runs.of(CELL).first();
         let found = record.and_then(Recovery::of);
-        let (table, claims) = beside(labels(), rows(found));
-        Part::new("Table 3.7 and figure 3.6: the second window lost")
-            .table(table.titled("Table 3.7: the second window lost"))
-            .figure(
-                recovery::plot(record, &EVENTS, 35.0).draw(),
-                "Congestion window. The published points are the events of table 3.7; compare \
+        let part = Part::new("Table 3.7 and figure 3.6: the second window lost");
+        beside(
+            part,
+            "Table 3.7: the second window lost",
+            labels(),
+            rows(found),
+        )
+        .figure(
+            recovery::plot(record, &EVENTS, 35.0).draw(),
+            "Congestion window. The published points are the events of table 3.7; compare \
                  figure 3.6.",
-            )
-            .claims(claims)
+        )
     }
 }
 

@@ -88,18 +88,16 @@ impl Figure for Table41 {
                 ours: ours.and_then(|ours| Sample::of([ours])),
             }));
         }
-        let (table, claims) = beside(vec![Column::text("what", "What")], rows);
+        let labels = vec![Column::text("what", "What")];
         let [link, transit, processing] =
             [LINK_SWITCH, TRANSIT, PROCESSING].map(|time| time.as_millis());
-        Part::new("Table 4.1: how long a hand-off takes")
-            .paragraph(format!(
+        let part = Part::new("Table 4.1: how long a hand-off takes").paragraph(format!(
                 "Published: the formulas of the table, with L = {link} ms, T = {transit} ms and C = \
                  {processing} ms as in the experiments. Ours: two agents that advertise themselves \
                  once a second, a lifetime of three seconds, and every phase of the two against the \
                  movement.",
-            ))
-            .table(table.titled("Table 4.1: how long a hand-off takes"))
-            .claims(claims)
+            ));
+        beside(part, "Table 4.1: how long a hand-off takes", labels, rows)
     }
 }
 
@@ -107,7 +105,7 @@ impl Figure for Table41 {
 #[must_use]
 pub fn times(switching: Switching) -> Option<Sample> {
     let steps = ADVERTISEMENT_PERIOD.div_duration_f64(STEP).round() as u32;
-    let phases = (0..steps).flat_map(|old| (0..steps).map(move |new| (STEP * old, STEP * new)));
+    let phases = (0..=steps).flat_map(|old| (0..=steps).map(move |new| (STEP * old, STEP * new)));
     Sample::of(phases.map(|(old, new)| time(switching, old, new).as_secs_f64()))
 }
 

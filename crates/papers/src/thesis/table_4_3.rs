@@ -81,9 +81,14 @@ impl Figure for Table43 {
             claim,
             ours: ours.and_then(|ours| Sample::of([ours])),
         });
-        let (table, claims) = beside(vec![Column::text("what", "What")], rows.collect());
-        Part::new("Table 4.3: the hand-offs of the experiments")
-            .table(table.titled("Table 4.3: the hand-offs of the experiments"))
-            .claims(claims)
+        let labels = vec![Column::text("what", "What")];
+        let rows: Vec<Beside> = rows.collect();
+        let part = Part::new("Table 4.3: the hand-offs of the experiments");
+        beside(
+            part,
+            "Table 4.3: the hand-offs of the experiments",
+            labels,
+            rows,
+        )
     }
 }

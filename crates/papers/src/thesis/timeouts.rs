@@ -133,7 +133,7 @@ impl TimeoutTable {
         let seconds = |duration: Duration| duration.as_secs_f64();
         let published = |name: &str, of: fn(&Timeouts) -> Duration| Series {
             name: format!("{name}, published"),
-            is_control: true,
+            is_control: false,
             points: self
                 .rows
                 .iter()
@@ -199,13 +199,10 @@ impl Figure for TimeoutTable {
             Column::quantity("round_trip_s", "Round trip", Unit::Seconds),
             Column::text("timeout", "Timeout"),
         ];
-        let (table, claims) = beside(labels, rows);
-        Part::new(format!("T{}: {}", &self.place[1..], self.title))
-            .table(table.titled(format!("T{}: {}", &self.place[1..], self.title)))
-            .figure(
-                self.plot(runs).draw(),
-                "Published means, and ours with the least and the greatest of all trials.",
-            )
-            .claims(claims)
+        let heading = format!("T{}: {}", &self.place[1..], self.title);
+        beside(Part::new(heading.clone()), heading, labels, rows).figure(
+            self.plot(runs).draw(),
+            "Published means, and ours with the least and the greatest of all trials.",
+        )
     }
 }

@@ -3,13 +3,15 @@
 use super::{directory_of, load, scenario, stem_of, syntax};
 use crate::keys;
 use crate::problem::{ScenarioError, Source};
-use crate::reader::{Problems, Reader};
+use crate::problems::{Problems, Traces};
+use crate::reader::Reader;
 use crate::scenario::Scenario;
+use outlast_link::trace::Trace;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use toml::Spanned;
-use toml::de::{DeTable, DeValue};
+use toml::de::{DeArray, DeTable, DeValue};
 
 /// A file of proper TOML, of which nothing else is known yet.
 #[derive(Clone, Debug)]
@@ -17,6 +19,7 @@ pub struct Document {
     source: Arc<Source>,
     directory: PathBuf,
     stem: String,
+    traces: Arc<Traces>,
 }
 
 /// A value that takes the place of what a scenario file says, or adds to it.
@@ -67,6 +70,7 @@ impl Document {
             source,
             directory: directory.to_owned(),
             stem,
+            traces: Arc::default(),
         })
     }
 
@@ -95,6 +99,13 @@ impl Document {
         table.into_inner()
     }
 
+    /// The traces that its scenarios have named so far, in the order of their paths. Each is read
+    /// once.
+    #[must_use]
+    pub fn traces(&self) -> Vec<Trace> {
+        self.traces.all()
+    }
+
     /// The scenario that this document describes once `author`, which may be the same document, has
     /// made its `changes`. The table `without` at the top is not looked at.
     ///
@@ -118,10 +129,16 @@ impl Document {
         let (document, _) = DeTable::parse_recoverable(&text);
         let mut table = document.into_inner();
         let _ = table.remove(&Spanned::new(0..0, without.into()));
+        let problems = Problems::of_changed(
+            self.source.clone(),
+            author.source.clone(),
+            self.traces.clone(),
+        );
         for change in changes {
-            put(&mut table, change.key, change);
+            if let Err(count) = put(&mut table, change.key, change) {
+                refuse_number(&problems, change, count);
+            }
         }
-        let problems = Problems::new(self.source.clone(), Some(author.source.clone()));
         let scenario = scenario(
             &Reader::top(&keys::TOP, &table, &problems),
             &self.directory,
@@ -135,29 +152,64 @@ impl Document {
     }
 }
 
-/// Makes a change in the table in which `path` counts.
-fn put<'t>(table: &mut DeTable<'t>, path: &'t str, change: &Change<'t>) {
+/// Makes a change in the table in which `path` counts. Of a list that has no table of the number
+/// asked for, the length is the error.
+fn put<'t>(table: &mut DeTable<'t>, path: &'t str, change: &Change<'t>) -> Result<(), usize> {
     let (first, rest) = match path.split_once('.') {
         Some((first, rest)) => (first, Some(rest)),
         None => (path, None),
     };
     let key = Spanned::new(change.key_at.clone(), first.into());
-    match rest {
-        Some(rest) => {
-            let new = || Spanned::new(change.key_at.clone(), DeValue::Table(DeTable::new()));
-            // What is no table is a mistake of the file's, which its reader finds.
-            if let DeValue::Table(inner) = table.entry(key).or_insert_with(new).get_mut() {
-                put(inner, rest, change);
+    let Some(rest) = rest else {
+        let value = DeValue::parse(change.value).expect("changes are made of proper TOML");
+        // Else the old key would keep its place.
+        let _ = table.remove(&key);
+        let _ = table.insert(
+            key,
+            Spanned::new(change.value_at.clone(), value.into_inner()),
+        );
+        return Ok(());
+    };
+    let is_list = keys::section(first).is_none() && keys::section(&format!("{first}.1")).is_some();
+    let new = || {
+        let empty = match is_list {
+            true => DeValue::Array(DeArray::new()),
+            false => DeValue::Table(DeTable::new()),
+        };
+        Spanned::new(change.key_at.clone(), empty)
+    };
+    match table.entry(key).or_insert_with(new).get_mut() {
+        DeValue::Table(inner) => put(inner, rest, change),
+        DeValue::Array(items) => {
+            let (number, rest) = rest.split_once('.').unwrap_or((rest, ""));
+            let count = items.len();
+            let index = number.parse::<usize>().ok().and_then(|n| n.checked_sub(1));
+            match index
+                .and_then(|index| items.get_mut(index))
+                .map(Spanned::get_mut)
+            {
+                Some(DeValue::Table(inner)) => put(inner, rest, change),
+                Some(_) => Ok(()),
+                None => Err(count),
             }
         }
-        None => {
-            let value = DeValue::parse(change.value).expect("changes are made of proper TOML");
-            // Else the old key would keep its place.
-            let _ = table.remove(&key);
-            let _ = table.insert(
-                key,
-                Spanned::new(change.value_at.clone(), value.into_inner()),
-            );
-        }
+        // What is neither is a mistake of the file's, which its reader finds.
+        _ => Ok(()),
     }
+}
+
+/// Notes that a list of tables has but `count`.
+fn refuse_number(problems: &Problems, change: &Change<'_>, count: usize) {
+    let list = change.key.split('.').next().unwrap_or_default();
+    let has = match count {
+        0 => format!("has no `[[{list}]]`"),
+        1 => format!("has one `[[{list}]]`"),
+        count => format!("has {count} `[[{list}]]`"),
+    };
+    problems.note(
+        change.key_at.clone(),
+        format!("`{}` is beyond the scenario, which {has}", change.key),
+        "no such table",
+        format!("number them from 1, or add a `[[{list}]]` to the scenario"),
+    );
 }

@@ -10,7 +10,8 @@ mod workload;
 
 use crate::keys;
 use crate::problem::{Problem, ScenarioError, Source};
-use crate::reader::{Problems, Reader};
+use crate::problems::Problems;
+use crate::reader::Reader;
 use crate::scenario::{IpVersion, Run, Scenario, Workload};
 use outlast_core::time::Duration;
 use std::fs;
@@ -74,7 +75,7 @@ fn stem_of(path: &Path) -> String {
 fn read(source: Source, directory: &Path, stem: &str) -> Result<Scenario, ScenarioError> {
     let source = Arc::new(source);
     let (document, syntax_errors) = toml::de::DeTable::parse_recoverable(&source.text);
-    let problems = Problems::new(source.clone(), None);
+    let problems = Problems::new(source.clone());
     let scenario = scenario(
         &Reader::top(&keys::TOP, document.get_ref(), &problems),
         directory,

@@ -96,10 +96,35 @@ fn belong(outages: &Reader<'_>, kind: ProcessKind, needed: &[&Key], optional: &[
 
 fn trace(outages: &Reader<'_>, directory: &Path) -> Option<OutageProcess> {
     let gap = duration(outages, &GAP);
-    let file = outages.text(&FILE)?;
+    let path = directory.join(outages.text(&FILE)?);
+    let traces = outages.problems().traces();
+    let trace = match traces.known(&path) {
+        Some(trace) => trace,
+        None => {
+            let trace = load_trace(outages, &path)?;
+            traces.remember(path, &trace);
+            trace
+        }
+    };
+    Some(match trace {
+        Trace::Deliveries(trace) => OutageProcess::Deliveries {
+            trace,
+            gap: gap.unwrap_or(DEFAULT_GAP),
+        },
+        Trace::States(trace) => {
+            outages.forbid(
+                &GAP,
+                "the connectivity log",
+                "remove it: it is for packet-delivery traces",
+            );
+            OutageProcess::States(trace)
+        }
+    })
+}
+
+fn load_trace(outages: &Reader<'_>, path: &Path) -> Option<Trace> {
     let span = outages.span_of(&FILE)?;
-    let path = directory.join(&file);
-    let source = match read_source(&path, path.display().to_string(), MAX_TRACE_BYTES) {
+    let source = match read_source(path, path.display().to_string(), MAX_TRACE_BYTES) {
         Ok(source) => source,
         Err(mut problem) => {
             // What cannot be opened is shown where it is asked for.
@@ -114,24 +139,10 @@ fn trace(outages: &Reader<'_>, directory: &Path) -> Option<OutageProcess> {
             return None;
         }
     };
-    match Trace::parse(&source.text) {
-        Ok(Trace::Deliveries(trace)) => Some(OutageProcess::Deliveries {
-            trace,
-            gap: gap.unwrap_or(DEFAULT_GAP),
-        }),
-        Ok(Trace::States(trace)) => {
-            outages.forbid(
-                &GAP,
-                "the connectivity log",
-                "remove it: it is for packet-delivery traces",
-            );
-            Some(OutageProcess::States(trace))
-        }
-        Err(error) => {
-            outages.problems().push(unreadable(&error, source));
-            None
-        }
-    }
+    let trace = Trace::parse(&source.text);
+    trace
+        .map_err(|error| outages.problems().push(unreadable(&error, source)))
+        .ok()
 }
 
 fn unreadable(error: &TraceError, source: Source) -> Problem {

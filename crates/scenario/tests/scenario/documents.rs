@@ -10,7 +10,8 @@ use std::path::Path;
 /// Who changes the scenario: each line is `KEY = VALUE`.
 const AUTHOR: &str = "\"link.delay\" = \"20 ms\"\n\"link.outages.process\" = \"single\"\n\
     \"link.outages.start\" = \"1 s\"\n\"link.outages.length\" = \"two\"\n\
-    \"link.queue\" = 0\n\"link.loss\" = 0.25\n";
+    \"link.queue\" = 0\n\"link.loss\" = 0.25\n\
+    \"flows.2.begin\" = \"3 s\"\n\"hops.1.uplink.delay\" = \"7 ms\"\n";
 
 fn document(text: &str, name: &str) -> Document {
     Document::parse(text, name, Path::new(".")).expect("proper TOML")
@@ -84,6 +85,30 @@ fn a_table_that_only_changes_fill_is_found_at_their_keys() {
     ));
 }
 
+/// A scenario with lists of tables.
+const LISTS: &str = "\n[[flows]]\nkind = \"bulk\"\nbytes = \"1 kB\"\n[[flows]]\nkind = \"bulk\"\n\
+    bytes = \"2 kB\"\n[[hops]]\nrate = \"1 Gbit/s\"\ndelay = \"5 ms\"\n";
+
+#[test]
+fn tables_of_a_list_are_numbered_from_one() {
+    let base = format!("{PLAIN}{LISTS}");
+    let flows = changed(&base, &["flows.2.begin"]).expect("sound").flows;
+    let expected = scenario(&base.replace("\"2 kB\"", "\"2 kB\"\nbegin = \"3 s\""));
+    assert_eq!(flows, expected.flows);
+    let hops = changed(&base, &["hops.1.uplink.delay"])
+        .expect("sound")
+        .hops;
+    let expected = scenario(&format!("{base}[hops.uplink]\ndelay = \"7 ms\"\n"));
+    assert_eq!(hops, expected.hops);
+}
+
+#[test]
+fn a_table_that_the_list_does_not_have_is_missed() {
+    assert_snapshot!(refused(PLAIN, &["flows.2.begin"]));
+    let one = format!("{PLAIN}\n[[flows]]\nkind = \"bulk\"\nbytes = \"1 kB\"\n");
+    assert_snapshot!(refused(&one, &["flows.2.begin"]));
+}
+
 #[test]
 fn what_is_wrong_with_the_scenario_itself_is_shown_there() {
     let base = PLAIN.replace("\"12 Mbit/s\"", "\"12 Mb\"");
@@ -113,7 +138,21 @@ fn keys_are_found_by_their_paths() {
     assert_eq!(name("link.outages.up"), Some("up"));
     assert_eq!(name("link.uplink.rate"), Some("rate"));
     assert_eq!(name("name"), Some("name"));
-    for unknown in ["", "link.", "link.outages.rate", "outages.up", ".name"] {
+    assert_eq!(name("flows.2.bytes"), Some("bytes"));
+    assert_eq!(name("hops.1.uplink.rate"), Some("rate"));
+    assert_eq!(name("hops.1.outages.up"), Some("up"));
+    for unknown in [
+        "",
+        "link.",
+        "link.outages.rate",
+        "link.1.rate",
+        "outages.up",
+        ".name",
+        "flows.bytes",
+        "flows.0.bytes",
+        "flows.one.bytes",
+        "hops.uplink.rate",
+    ] {
         assert_eq!(name(unknown), None, "{unknown}");
     }
 }

@@ -26,7 +26,7 @@ fn every_example_is_sound() {
             count += 1;
         }
     }
-    assert!(count >= 3, "{count} examples");
+    assert!(count >= 4, "{count} examples");
 }
 
 #[test]
@@ -54,7 +54,7 @@ fn the_page_lists_every_column() {
     let page = fs::read_to_string(repository().join("docs/sweep-file.md")).expect("the page");
     let place = Place::new();
     place.complete(&Arc::new(plan("[sweep.grid]\n\"link.mtu\" = [1400]\n")), 1);
-    for table in ["runs", "cells", "outages"] {
+    for table in ["runs", "cells", "outages", "flows"] {
         let csv = place.csv(&format!("{table}.csv"));
         let names = csv.lines().next().expect("a line of names").split(',');
         let fixed: Vec<&str> = names.filter(|name| *name != "link.mtu").collect();

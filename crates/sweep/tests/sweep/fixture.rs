@@ -1,5 +1,6 @@
 //! Sweeps to start from, and a way to carry them out.
 
+use outlast_sweep::output::Detail;
 use outlast_sweep::{Datum, Journal, Next, Plan, Run, Workers, output};
 use std::collections::BTreeMap;
 use std::fs;
@@ -90,7 +91,7 @@ impl Place {
                 other => panic!("{other:?}"),
             }
         }
-        let written = output::write(plan, &journal, self.path(), true, |_| Ok(()));
+        let written = output::write(plan, &journal, self.path(), &Detail::ALL, |_| Ok(()));
         written.expect("tables in our directory");
         journal.done() - before
     }
@@ -98,7 +99,7 @@ impl Place {
     /// The bytes of every table.
     pub(crate) fn tables(&self) -> BTreeMap<String, Vec<u8>> {
         let mut tables = BTreeMap::new();
-        for name in [output::RUNS, output::CELLS, output::OUTAGES] {
+        for name in [output::RUNS, output::CELLS, "outages", "flows"] {
             for format in ["csv", "parquet"] {
                 let name = format!("{name}.{format}");
                 let bytes = fs::read(self.path().join(&name)).expect("the table was written");

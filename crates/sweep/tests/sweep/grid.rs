@@ -73,6 +73,27 @@ fn keys_may_be_written_in_three_ways() {
 }
 
 #[test]
+fn tables_of_a_list_are_numbered_from_one() {
+    let flow = "[[flows]]\nkind = \"bulk\"\nbytes = \"9 kB\"\n";
+    let plan = plan(&format!(
+        "{flow}{flow}[sweep.grid]\nflows.2.count = [3, 4]\n\"flows.1.bytes\" = [\"7 kB\"]\n"
+    ));
+    let names: Vec<_> = plan
+        .columns()
+        .into_iter()
+        .map(|column| column.name)
+        .collect();
+    assert_eq!(names, ["flows.2.count", "flows.1.bytes"]);
+    let run = Run {
+        cell: 1,
+        repetition: 0,
+    };
+    let scenario = plan.scenario(run).expect("sound");
+    let counts: Vec<_> = scenario.flows.iter().map(|flow| flow.count).collect();
+    assert_eq!(counts, [1, 4]);
+}
+
+#[test]
 fn zipped_keys_move_together() {
     let plan = plan(
         "[[sweep.zip]]\n\"link.rate\" = [\"1 Mbit/s\", \"10 Mbit/s\", \"unlimited\"]\n\
@@ -152,6 +173,31 @@ fn ranges_are_even_and_hold_their_ends() {
 }
 
 #[test]
+fn labels_are_as_written_or_as_short_as_they_can_be() {
+    let of = |axis: &str| {
+        let plan = plan(&format!("[sweep.grid]\n{axis}\n"));
+        let labels = (0..plan.cells()).map(|cell| plan.labels(cell).concat());
+        labels.collect::<Vec<_>>()
+    };
+    assert_eq!(
+        of("\"link.rate\" = [\"1000 kbit/s\", 'unlimited']"),
+        ["1000 kbit/s", "unlimited"]
+    );
+    assert_eq!(
+        of("\"link.delay\" = { from = \"1 s\", to = \"30 s\", count = 4, scale = \"log\" }"),
+        ["1 s", "3.11 s", "9.65 s", "30 s"]
+    );
+    assert_eq!(
+        of("\"link.delay\" = { from = \"1000 ms\", to = \"1002 ms\", step = \"1 ms\" }"),
+        ["1 s", "1.001 s", "1.002 s"]
+    );
+    assert_eq!(
+        of("\"link.queue\" = { from = 9999, to = 10001, step = 1 }"),
+        ["9999", "10000", "10001"]
+    );
+}
+
+#[test]
 fn columns_name_their_unit() {
     let plan = plan(
         "[sweep.grid]\n\"link.rate\" = [\"1 Mbit/s\"]\n\"workload.bytes\" = [\"1 kB\"]\n\
@@ -224,6 +270,37 @@ fn a_fingerprint_tells_what_makes_results_differ() {
     for sweep in different {
         assert_ne!(plan(&sweep).fingerprint(), known.fingerprint(), "{sweep}");
     }
+}
+
+#[test]
+fn traces_may_vary_and_are_a_part_of_the_fingerprint() {
+    let place = TempDir::new().expect("a temporary directory");
+    let write = |name: &str, text: &str| {
+        std::fs::write(place.path().join(name), text).expect("a file in ours");
+    };
+    let (scenario, _) = PLAIN.split_once("[link.outages]").expect("a table");
+    let text = format!(
+        "{scenario}[workload]\nkind = \"bulk\"\nbytes = \"9 kB\"\n\
+         [link.outages]\nprocess = \"trace\"\n\
+         [sweep.grid]\n\"link.outages.file\" = [\"bus.trace\", \"train.trace\"]\n"
+    );
+    let plan = || Plan::parse(&text, "test.toml", place.path()).expect("sound");
+    write("bus.trace", "0 up\n1 down\n2 up\n");
+    write("train.trace", "0 up\n3 down\n4 up\n");
+    let before = plan();
+    write("train.trace", "0 up\n3 down\n5 up\n");
+    let after = plan();
+    assert_ne!(before.fingerprint(), after.fingerprint());
+    // A plan goes on with the traces that it has read.
+    let outages = |plan: &Plan, cell| {
+        let run = Run {
+            cell,
+            repetition: 0,
+        };
+        plan.scenario(run).expect("sound").link.outages
+    };
+    assert_eq!(outages(&before, 0), outages(&after, 0));
+    assert_ne!(outages(&before, 1), outages(&after, 1));
 }
 
 /// Distinct values of three kinds of keys.

@@ -38,6 +38,16 @@ fn unknown_keys_of_the_scenario() {
 }
 
 #[test]
+fn tables_of_a_list() {
+    assert_snapshot!(problems(
+        "[sweep.grid]\n\"flows.bytes\" = [\"2 kB\"]\n\"hops.1.ratte\" = [\"2 Mbit/s\"]\nflows = []"
+    ));
+    assert_snapshot!(problems(
+        "[sweep.grid]\nflows.3.bytes = [\"2 kB\", \"3 kB\"]"
+    ));
+}
+
+#[test]
 fn keys_that_cannot_vary() {
     assert_snapshot!(problems(
         "[sweep.grid]\n\"run.repeat\" = [1, 2]\nname = [\"a\"]\n\"link.outages\" = []\n\"workload.server\" = [\"x\"]"

@@ -3,7 +3,8 @@
 use crate::fixture::{Place, plan};
 use insta::assert_snapshot;
 use outlast_report::table::TextStyle;
-use outlast_sweep::{CellSummary, Datum};
+use outlast_sweep::output::Detail;
+use outlast_sweep::{CellSummary, Datum, Width};
 use parquet::file::reader::{FileReader, SerializedFileReader};
 use parquet::record::Field;
 use std::fs::File;
@@ -128,6 +129,45 @@ fn rows_say_what_the_runs_came_to() {
     assert_eq!(place.csv("outages.csv").lines().count(), 1 + outages);
 }
 
+#[test]
+fn connections_have_a_table_of_their_own() {
+    let flow = "[[flows]]\nkind = \"bulk\"\nbytes = \"50 kB\"\ndirection = \"upload\"\ncount = 2\n";
+    let plan = Arc::new(plan(&format!(
+        "{flow}[sweep.grid]\nflows.1.bytes = [\"40 kB\", \"60 kB\"]\n"
+    )));
+    let place = Place::new();
+    place.complete(&plan, 2);
+    let path = place.path().join("flows.csv");
+    let mut flows = csv::Reader::from_path(path).expect("CSV");
+    let names = flows.headers().expect("names").clone();
+    let columns = [
+        "cell",
+        "flows.1.bytes",
+        "flow",
+        "direction",
+        "bytes_received",
+    ];
+    let columns = columns.map(|name| names.iter().position(|known| known == name).expect("there"));
+    let rows: Vec<_> = flows
+        .records()
+        .map(|row| {
+            let row = row.expect("a row");
+            columns.map(|column| row[column].to_owned()).join(" ")
+        })
+        .collect();
+    let expected = [
+        "1 40000 1 download 300000",
+        "1 40000 2 upload 40000",
+        "1 40000 3 upload 40000",
+        "2 60000 1 download 300000",
+        "2 60000 2 upload 60000",
+        "2 60000 3 upload 60000",
+    ];
+    assert_eq!(rows, expected);
+    let parquet = parquet_as_csv(&place.path().join("flows.parquet"));
+    assert_eq!(parquet, place.csv("flows.csv"));
+}
+
 fn summary() -> CellSummary {
     CellSummary {
         cell: 3,
@@ -179,8 +219,10 @@ fn the_table_for_readers() {
             ..summary()
         },
     ];
-    let table = outlast_sweep::table(&plan, &cells);
-    assert_snapshot!(table.to_text(&TextStyle::default()));
+    for width in [Width::Wide, Width::Narrow] {
+        let table = outlast_sweep::table(&plan, &cells, width);
+        assert_snapshot!(table.to_text(&TextStyle::default()));
+    }
 }
 
 #[test]
@@ -196,11 +238,13 @@ fn outages_that_nobody_asks_for_are_not_written() {
     place.complete(&plan, 2);
     assert!(place.path().join("outages.csv").exists());
     let journal = place.open(&plan);
-    let written = outlast_sweep::output::write(&plan, &journal, place.path(), false, |_| Ok(()));
+    let written =
+        outlast_sweep::output::write(&plan, &journal, place.path(), &[Detail::Flows], |_| Ok(()));
     written.expect("tables in our directory");
     // Those of the earlier call might lack what has been run since.
     assert!(!place.path().join("outages.csv").exists());
     assert!(!place.path().join("outages.parquet").exists());
+    assert!(place.path().join("flows.csv").exists());
 }
 
 #[test]
@@ -208,7 +252,7 @@ fn an_unfinished_sweep_has_no_tables() {
     let place = Place::new();
     let plan = plan(SWEEP);
     let journal = place.open(&plan);
-    let written = outlast_sweep::output::write(&plan, &journal, place.path(), true, |_| Ok(()));
+    let written = outlast_sweep::output::write(&plan, &journal, place.path(), &[], |_| Ok(()));
     assert_eq!(
         written.expect_err("nothing was run").to_string(),
         "24 runs are not done"

@@ -52,6 +52,27 @@ impl Endpoint {
         } else {
             self.write_options(now, out, &mut header.options);
         }
+        let telling = (header.ack, header.window);
+        let is_empty = out.len == 0 && out.seq == self.snd.snd_nxt;
+        self.count_told(out.flags, telling, is_empty);
+    }
+
+    /// Counts what an acknowledgement repeats, or closes.
+    #[inline]
+    fn count_told(&mut self, flags: TcpFlags, telling: (SeqNumber, u16), is_empty: bool) {
+        if !flags.contains(TcpFlags::ACK) {
+            return;
+        }
+        let repeats = self.told.replace(telling) == Some(telling);
+        let special = [TcpFlags::SYN, TcpFlags::FIN, TcpFlags::RST];
+        if special.iter().any(|&flag| flags.contains(flag)) {
+            return;
+        }
+        if telling.1 == 0 {
+            self.counters.zero_windows += 1;
+        } else if repeats && is_empty {
+            self.counters.duplicate_acks += 1;
+        }
     }
 
     #[inline]

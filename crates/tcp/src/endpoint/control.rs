@@ -82,7 +82,7 @@ impl Endpoint {
         if self.snd.queue.is_empty() || !self.state.may_send() || self.persist.holds {
             return Outcome::Needless(Needless::NothingOutstanding);
         }
-        if self.is_recovering() || self.snd.timeouts > 0 {
+        if self.is_recovering() {
             return Outcome::Needless(Needless::Recovering);
         }
         self.force_fast_retransmit(now);

@@ -1,12 +1,13 @@
 //! AIX 4.3 (1997), table 3.3 of the thesis (paper 003).
 //!
 //! It obeys premature zero windows (section 5.4.3), and its timer has half seconds (section
-//! 3.2.2).
+//! 3.2.2). Its source is not public. Where nothing is published of it, it is taken to be what its
+//! tables look like: 4.4BSD-Lite, whose source was read (`tcp_timer.h` 8.1 and its neighbours).
 
 use super::{
     BackOff, Congestion, DelayedAck, GiveUp, Growth, IdleRestart, Keepalive, Offers, Persist,
     Profile, ReceiveBuffer, Recovery, Reduction, RttModel, SendBuffer, Undo, ZeroWindow, assumed,
-    code, published,
+    published,
 };
 use crate::timer::TimerModel;
 use outlast_core::time::Duration;
@@ -21,47 +22,54 @@ pub static AIX_4_3: Profile = Profile {
         },
         "paper 003, section 3.2.2",
     ),
-    rtt: code(
+    rtt: assumed(
         RttModel::Beats {
             deviations: 4,
             fraction: 0,
+            headroom: Some(2),
         },
-        "tcp_xmit_timer, TCP_REXMTVAL",
+        "tcp_xmit_timer and TCP_REXMTVAL of 4.4BSD-Lite; they make the second column of table 3.3",
     ),
     initial_rto: published(
         Duration::from_secs(6),
         "TCP/IP Illustrated volume 1, section 21.2: TCPTV_SRTTBASE and twice the initial deviation",
     ),
-    min_rto: code(Duration::from_secs(1), "no: rto_low"),
-    max_rto: code(Duration::from_secs(64), "no: rto_high"),
-    timer_from_head: code(
-        false,
-        "tcp_input.c: t_timer[TCPT_REXMT] = t_rxtcur at each new ACK",
+    min_rto: assumed(
+        Duration::from_secs(1),
+        "rto_low of the no command as remembered; TCPTV_MIN of 4.4BSD-Lite is the same",
     ),
+    max_rto: assumed(
+        Duration::from_secs(64),
+        "rto_high of the no command as remembered; TCPTV_REXMTMAX of 4.4BSD-Lite is the same",
+    ),
+    timer_from_head: assumed(false, "tcp_input.c of 4.4BSD-Lite"),
     back_off: assumed(
         BackOff::Table {
             halves: &[2, 4, 8, 16, 32, 64, 128],
         },
         "the second timeouts of table 3.3 are the BSD estimates themselves, not doubled; that it doubles from there on is assumed",
     ),
-    give_up: code(GiveUp::Retransmissions(13), "no: rto_length"),
-    syn_retries: code(
-        12,
-        "TCP_MAXRXTSHIFT; the 75 s connection timer ends it before",
+    give_up: assumed(
+        GiveUp::Retransmissions(13),
+        "rto_length of the no command as remembered; 4.4BSD-Lite has 12",
     ),
-    syn_linear: code(0, "tcp_backoff"),
-    syn_ack_retries: code(
+    syn_retries: assumed(
         12,
-        "TCP_MAXRXTSHIFT; the 75 s connection timer ends it before",
+        "TCP_MAXRXTSHIFT of 4.4BSD-Lite; the 75 s connection timer ends it before",
     ),
-    delayed_ack: code(
+    syn_linear: assumed(0, "tcp_backoff of 4.4BSD-Lite"),
+    syn_ack_retries: assumed(
+        12,
+        "TCP_MAXRXTSHIFT of 4.4BSD-Lite; the 75 s connection timer ends it before",
+    ),
+    delayed_ack: assumed(
         DelayedAck::SecondSegment {
             delay: Duration::from_millis(200),
         },
-        "tcp_fasttimo",
+        "tcp_fasttimo of 4.4BSD-Lite",
     ),
-    initial_window: code(1, "tcp_mss: snd_cwnd = maxseg"),
-    recovery: code(Recovery::Reno, "tcp_input.c, tcprexmtthresh"),
+    initial_window: assumed(1, "tcp_mss of 4.4BSD-Lite"),
+    recovery: assumed(Recovery::Reno, "tcp_input.c of 4.4BSD-Lite"),
     reduction: assumed(Reduction::Proportional, "without effect: no scoreboard"),
     tail_loss_probe: assumed(false, "older than the mechanism"),
     undo: assumed(
@@ -72,7 +80,7 @@ pub static AIX_4_3: Profile = Profile {
         },
         "older than the mechanisms",
     ),
-    congestion: code(Congestion::Reno, "tcp_input.c"),
+    congestion: assumed(Congestion::Reno, "tcp_input.c of 4.4BSD-Lite"),
     congestion_choices: &[Congestion::Reno],
     growth: published(
         Growth::PerAck {
@@ -80,49 +88,52 @@ pub static AIX_4_3: Profile = Profile {
         },
         "paper 003, section 3.3: a segment every second round trip and slower",
     ),
-    idle_restart: code(
+    idle_restart: assumed(
         IdleRestart::SlowStart,
-        "tcp_output.c: idle for longer than t_rxtcur",
+        "tcp_output.c of 4.4BSD-Lite: t_idle >= t_rxtcur",
     ),
     zero_window: published(ZeroWindow::Obeyed, "paper 003, section 5.4.3"),
-    persist: code(
+    persist: assumed(
         Persist {
             min: Duration::from_secs(5),
             max: Duration::from_secs(60),
             carries_data: true,
         },
-        "TCPTV_PERSMIN, TCPTV_PERSMAX",
+        "tcp_timer.h 8.1 of 4.4BSD-Lite: TCPTV_PERSMIN, TCPTV_PERSMAX",
     ),
-    keepalive: code(
+    keepalive: published(
         Keepalive {
             idle: Duration::from_secs(7200),
             interval: Duration::from_secs(75),
             count: 8,
         },
-        "TCPTV_KEEP_IDLE, TCPTV_KEEPINTVL, TCPTV_KEEPCNT",
+        "TCP/IP Illustrated volume 1, appendix E.5 (AIX 3.2.2): tcp_keepidle, tcp_keepintvl",
     ),
-    offers: code(
+    offers: assumed(
         Offers {
             timestamps: false,
             window_scale: false,
             sack: false,
             dsack: false,
         },
-        "no: rfc1323 = 0",
+        "rfc1323 of the no command is 0 by default, as manuals of later versions say",
     ),
-    timestamp_clock: code(Duration::from_millis(500), "tcp_now"),
-    receive_buffer: code(
+    timestamp_clock: assumed(Duration::from_millis(500), "tcp_now of 4.4BSD-Lite"),
+    receive_buffer: published(
         ReceiveBuffer {
             initial: 16_384,
             max: 16_384,
         },
-        "tcp_recvspace",
+        "TCP/IP Illustrated volume 1, appendix E.5 (AIX 3.2.2): tcp_recvspace",
     ),
-    send_buffer: code(SendBuffer::Fixed(16_384), "tcp_sendspace"),
-    time_wait: code(Duration::from_secs(60), "twice TCPTV_MSL"),
-    fin_wait_2: code(
+    send_buffer: published(
+        SendBuffer::Fixed(16_384),
+        "TCP/IP Illustrated volume 1, appendix E.5 (AIX 3.2.2): tcp_sendspace",
+    ),
+    time_wait: assumed(Duration::from_secs(60), "twice TCPTV_MSL of 4.4BSD-Lite"),
+    fin_wait_2: assumed(
         Duration::from_secs(675),
-        "tcp_usrreq.c: tcp_maxidle and TCPTV_KEEPINTVL",
+        "tcp_maxidle and once more tcp_keepintvl of 4.4BSD-Lite",
     ),
     challenge_ack: assumed(None, "older than RFC 5961"),
     icmp_reverts_back_off: assumed(false, "older than RFC 6069"),

@@ -1,7 +1,8 @@
 //! 4.3BSD-Tahoe (1988), the stack of Caceres and Iftode (paper 002).
 //!
-//! 500 ms timer and a minimum of twice that: section VI.B of the paper. What it does not say is from
-//! the 4.3BSD-Tahoe source, netinet, and *TCP/IP Illustrated*.
+//! 500 ms timer and a minimum of twice that: section VI.B of the paper. What it does not say was read
+//! in the source of 4.3BSD-Tahoe, sys/netinet of 29 June 1988: `tcp_timer.h` 7.6, `tcp_output.c` 7.17,
+//! `tcp_subr.c` 7.14, `tcp_usrreq.c` 7.10 and `tcp_input.c` 7.19.
 
 use super::{
     BSD_BACK_OFF, BackOff, Congestion, DelayedAck, GiveUp, Growth, IdleRestart, Keepalive, Offers,
@@ -21,25 +22,27 @@ pub static BSD_4_3_TAHOE: Profile = Profile {
         },
         "paper 002, section VI.B: 500 ms resolution",
     ),
-    rtt: published(
+    rtt: code(
         RttModel::Beats {
             deviations: 2,
             fraction: 0,
+            headroom: None,
         },
-        "Jacobson, SIGCOMM 1988, appendix A",
+        "tcp_subr.c 7.14, tcp_input.c 7.19: ((t_srtt >> 2) + t_rttvar) >> 1, TCPT_RANGESET to \
+         TCPTV_MIN alone",
     ),
     initial_rto: code(
         Duration::from_secs(6),
-        "TCPTV_SRTTDFLT of 3 s as deviation, doubled",
+        "tcp_subr.c 7.14: TCPTV_SRTTDFLT of 3 s as deviation, doubled",
     ),
     min_rto: published(
         Duration::from_secs(1),
         "paper 002, section VI.B: twice the resolution",
     ),
-    max_rto: code(Duration::from_secs(64), "TCPTV_REXMTMAX"),
+    max_rto: code(Duration::from_secs(64), "tcp_timer.h 7.6: TCPTV_REXMTMAX"),
     timer_from_head: code(
         false,
-        "tcp_input.c: t_timer[TCPT_REXMT] = t_rxtcur at each new ACK",
+        "tcp_input.c 7.19: t_timer[TCPT_REXMT] = t_rxtcur at each new ACK",
     ),
     back_off: code(
         BackOff::Table {
@@ -47,7 +50,10 @@ pub static BSD_4_3_TAHOE: Profile = Profile {
         },
         "tcp_backoff",
     ),
-    give_up: code(GiveUp::Retransmissions(12), "TCP_MAXRXTSHIFT"),
+    give_up: code(
+        GiveUp::Retransmissions(12),
+        "tcp_timer.h 7.6: TCP_MAXRXTSHIFT",
+    ),
     syn_retries: code(
         12,
         "TCP_MAXRXTSHIFT; the 75 s connection timer ends it before",
@@ -61,7 +67,7 @@ pub static BSD_4_3_TAHOE: Profile = Profile {
         DelayedAck::SecondSegment {
             delay: Duration::from_millis(200),
         },
-        "tcp_fasttimo",
+        "tcp_fasttimo, five times a second",
     ),
     initial_window: code(1, "tcp_mss: snd_cwnd = maxseg"),
     recovery: published(
@@ -92,7 +98,7 @@ pub static BSD_4_3_TAHOE: Profile = Profile {
     ),
     zero_window: code(
         ZeroWindow::Obeyed,
-        "tcp_output.c: a window of zero stops TCPT_REXMT",
+        "tcp_output.c 7.17: a window of zero stops TCPT_REXMT and pulls snd_nxt back",
     ),
     persist: code(
         Persist {
@@ -100,7 +106,7 @@ pub static BSD_4_3_TAHOE: Profile = Profile {
             max: Duration::from_secs(60),
             carries_data: true,
         },
-        "TCPTV_PERSMIN, TCPTV_PERSMAX",
+        "tcp_timer.h 7.6: TCPTV_PERSMIN, TCPTV_PERSMAX; tcp_output.c: a byte when t_force",
     ),
     keepalive: code(
         Keepalive {
@@ -108,7 +114,7 @@ pub static BSD_4_3_TAHOE: Profile = Profile {
             interval: Duration::from_secs(75),
             count: 8,
         },
-        "TCPTV_KEEP_IDLE, TCPTV_KEEPINTVL, TCPTV_KEEPCNT",
+        "tcp_timer.h 7.6: TCPTV_KEEP_IDLE, TCPTV_KEEPINTVL, TCPTV_KEEPCNT",
     ),
     offers: code(
         Offers {
@@ -117,7 +123,7 @@ pub static BSD_4_3_TAHOE: Profile = Profile {
             sack: false,
             dsack: false,
         },
-        "older than RFC 1323",
+        "tcp_output.c 7.17: the maximum segment size is the only option",
     ),
     timestamp_clock: code(Duration::from_millis(500), "tcp_now"),
     receive_buffer: assumed(
@@ -125,13 +131,13 @@ pub static BSD_4_3_TAHOE: Profile = Profile {
             initial: 16_384,
             max: 16_384,
         },
-        "the paper does not give it; large enough not to limit its throughput",
+        "the paper does not give it; tcp_usrreq.c 7.10 has 4096, which would limit its throughput",
     ),
     send_buffer: assumed(SendBuffer::Fixed(16_384), "as large as the receive buffer"),
-    time_wait: code(Duration::from_secs(60), "twice TCPTV_MSL"),
+    time_wait: code(Duration::from_secs(60), "tcp_timer.h 7.6: twice TCPTV_MSL"),
     fin_wait_2: code(
         Duration::from_secs(675),
-        "tcp_usrreq.c: tcp_maxidle and TCPTV_KEEPINTVL",
+        "tcp_timer.h 7.6: TCPTV_KEEPCNT and once more TCPTV_KEEPINTVL",
     ),
     challenge_ack: assumed(None, "older than RFC 5961"),
     icmp_reverts_back_off: assumed(false, "older than RFC 6069"),

@@ -1,6 +1,7 @@
 //! Linux 2.2 (1999), table 3.2 and sections 3.3.1, 5.4.3 of the thesis (paper 003).
 //!
-//! What it does not give is from net/ipv4 of that kernel.
+//! What it does not give was read in the source of 2.2.1: `include/net/tcp.h`, `net/ipv4/tcp_input.c`,
+//! `tcp_timer.c` and `tcp_output.c`.
 
 use super::{
     BackOff, Congestion, DelayedAck, GiveUp, Growth, IdleRestart, Keepalive, Offers, Persist,
@@ -21,29 +22,32 @@ pub static LINUX_2_2: Profile = Profile {
     ),
     rtt: code(
         RttModel::Linux22,
-        "tcp_rtt_estimator, tcp_set_rto; they count jiffies, and begin with a deviation of the whole round trip",
+        "tcp_input.c: tcp_rtt_estimator, tcp_set_rto, in jiffies",
     ),
     initial_rto: published(
         Duration::from_secs(3),
         "RFC 2988 as quoted by paper 003, section 3.3.1; TCP_TIMEOUT_INIT",
     ),
     min_rto: published(Duration::from_millis(200), "paper 003, section 3.2.2"),
-    max_rto: code(Duration::from_secs(120), "tcp_bound_rto"),
+    max_rto: code(
+        Duration::from_secs(120),
+        "tcp_input.c: tcp_bound_rto, 120 * HZ",
+    ),
     timer_from_head: published(
         true,
         "paper 003, table 3.2: the first timeout, counted from the transmission, is half the second; tcp_ack_packets_out",
     ),
-    back_off: code(BackOff::Doubling, "tcp_retransmit_timer"),
-    give_up: code(GiveUp::Retransmissions(15), "tcp_retries2"),
-    syn_retries: assumed(
-        10,
-        "tcp_syn_retries as remembered; no experiment of the papers depends on it",
+    back_off: code(
+        BackOff::Doubling,
+        "tcp_timer.c: tcp_retransmit_timer, rto << 1",
     ),
-    syn_linear: code(0, "tcp_retransmit_timer"),
-    syn_ack_retries: assumed(
-        7,
-        "as remembered; no experiment of the papers depends on it",
+    give_up: code(
+        GiveUp::Retransmissions(15),
+        "tcp.h: TCP_RETR2; tcp_timer.c: more than that end it",
     ),
+    syn_retries: code(10, "tcp.h: TCP_SYN_RETRIES"),
+    syn_linear: code(0, "tcp_timer.c: tcp_retransmit_timer, rto << 1"),
+    syn_ack_retries: code(7, "tcp.h: TCP_RETR1; tcp_timer.c: tcp_syn_recv_timer"),
     delayed_ack: code(
         DelayedAck::Linux {
             min: Duration::from_millis(40),
@@ -52,7 +56,7 @@ pub static LINUX_2_2: Profile = Profile {
         },
         "TCP_DELACK_MIN, TCP_DELACK_MAX",
     ),
-    initial_window: code(2, "tcp_init_cwnd for an MSS above 1095"),
+    initial_window: code(2, "tcp_ipv4.c: tcp_v4_init_sock"),
     recovery: code(Recovery::Sack, "tcp_update_scoreboard; FACK is left out"),
     reduction: code(Reduction::RateHalving, "tcp_cwnd_down"),
     tail_loss_probe: assumed(false, "older than the mechanism"),
@@ -94,7 +98,7 @@ pub static LINUX_2_2: Profile = Profile {
             interval: Duration::from_secs(75),
             count: 9,
         },
-        "tcp_keepalive_time, _intvl, _probes",
+        "tcp.h: TCP_KEEPALIVE_TIME, TCP_KEEPALIVE_PERIOD in four parts, TCP_KEEPALIVE_PROBES",
     ),
     offers: code(
         Offers {
@@ -117,8 +121,8 @@ pub static LINUX_2_2: Profile = Profile {
         SendBuffer::Fixed(u64::MAX),
         "tcp_wmem grows with the window",
     ),
-    time_wait: code(Duration::from_secs(60), "TCP_TIMEWAIT_LEN"),
-    fin_wait_2: code(Duration::from_secs(60), "tcp_fin_timeout"),
+    time_wait: code(Duration::from_secs(60), "tcp.h: TCP_TIMEWAIT_LEN"),
+    fin_wait_2: code(Duration::from_secs(180), "tcp.h: TCP_FIN_TIMEOUT"),
     challenge_ack: assumed(None, "older than RFC 5961"),
     icmp_reverts_back_off: assumed(false, "older than RFC 6069"),
 };

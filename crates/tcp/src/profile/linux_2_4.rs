@@ -1,6 +1,6 @@
 //! Linux 2.4 (2.4.20), the stack of Schuetz et al. (paper 000).
 //!
-//! What the paper does not give is from net/ipv4 of that kernel.
+//! What the paper does not give was read in `include/net/tcp.h` and net/ipv4 of 2.4.
 
 use super::{
     BackOff, Congestion, DelayedAck, GiveUp, Growth, IdleRestart, Keepalive, Offers, Persist,
@@ -26,18 +26,18 @@ pub static LINUX_2_4: Profile = Profile {
         "tcp_rtt_estimator, tcp_set_rto; jiffies",
     ),
     //= RFC 2988, section 2.1
-    initial_rto: code(Duration::from_secs(3), "TCP_TIMEOUT_INIT"),
+    initial_rto: code(Duration::from_secs(3), "tcp.h: TCP_TIMEOUT_INIT"),
     min_rto: code(Duration::from_millis(200), "TCP_RTO_MIN"),
     max_rto: published(Duration::from_secs(120), "paper 000, section 4: 120 s"),
     timer_from_head: code(false, "tcp_ack_packets_out: RTO from now"),
     back_off: code(BackOff::Doubling, "tcp_retransmit_timer"),
     give_up: code(
         GiveUp::Retransmissions(15),
-        "tcp_retries2; the experiments of paper 000 set it to 9",
+        "tcp.h: TCP_RETR2; the experiments of paper 000 set it to 9",
     ),
-    syn_retries: code(5, "tcp_syn_retries"),
+    syn_retries: code(5, "tcp.h: TCP_SYN_RETRIES"),
     syn_linear: code(0, "tcp_retransmit_timer"),
-    syn_ack_retries: code(5, "tcp_synack_retries"),
+    syn_ack_retries: code(5, "tcp.h: TCP_SYNACK_RETRIES"),
     delayed_ack: code(
         DelayedAck::Linux {
             min: Duration::from_millis(40),
@@ -102,14 +102,17 @@ pub static LINUX_2_4: Profile = Profile {
             initial: 65_535,
             max: 65_535,
         },
-        "tcp_rmem: 87380, a quarter of it overhead",
+        "tcp.c: sysctl_tcp_rmem, 87380, a quarter of it overhead",
     ),
     send_buffer: code(
         SendBuffer::Fixed(u64::MAX),
         "tcp_wmem grows with the window",
     ),
-    time_wait: code(Duration::from_secs(60), "TCP_TIMEWAIT_LEN"),
-    fin_wait_2: code(Duration::from_secs(60), "tcp_fin_timeout"),
+    time_wait: code(Duration::from_secs(60), "tcp.h: TCP_TIMEWAIT_LEN"),
+    fin_wait_2: code(
+        Duration::from_secs(60),
+        "tcp.h: TCP_FIN_TIMEOUT, as long as TIME-WAIT",
+    ),
     challenge_ack: assumed(None, "older than RFC 5961"),
     icmp_reverts_back_off: assumed(false, "older than RFC 6069"),
 };

@@ -25,6 +25,7 @@ pub static NETBSD_1997: Profile = Profile {
         RttModel::Beats {
             deviations: 4,
             fraction: 0,
+            headroom: Some(2),
         },
         "tcp_xmit_timer, TCP_REXMTVAL",
     ),
@@ -32,19 +33,25 @@ pub static NETBSD_1997: Profile = Profile {
         Duration::from_secs(6),
         "TCP/IP Illustrated volume 1, section 21.2: TCPTV_SRTTBASE and twice the initial deviation",
     ),
-    min_rto: code(Duration::from_secs(1), "TCPTV_MIN, two beats"),
+    min_rto: code(
+        Duration::from_secs(1),
+        "tcp_timer.h 8.1 of 4.4BSD-Lite: TCPTV_MIN, two beats",
+    ),
     max_rto: published(Duration::from_secs(64), "paper 001, section 2"),
     timer_from_head: code(
         false,
-        "tcp_input.c: t_timer[TCPT_REXMT] = t_rxtcur at each new ACK",
+        "tcp_input.c of 4.4BSD-Lite: t_timer[TCPT_REXMT] = t_rxtcur at each new ACK",
     ),
     back_off: code(
         BackOff::Table {
             halves: BSD_BACK_OFF,
         },
-        "tcp_backoff",
+        "tcp_timer.c of 4.4BSD-Lite: tcp_backoff, 1 to 64",
     ),
-    give_up: code(GiveUp::Retransmissions(12), "TCP_MAXRXTSHIFT"),
+    give_up: code(
+        GiveUp::Retransmissions(12),
+        "tcp_timer.h 8.1 of 4.4BSD-Lite: TCP_MAXRXTSHIFT",
+    ),
     syn_retries: code(
         12,
         "TCP_MAXRXTSHIFT; the 75 s connection timer ends it before",
@@ -74,11 +81,14 @@ pub static NETBSD_1997: Profile = Profile {
     ),
     congestion: code(Congestion::Reno, "tcp_input.c"),
     congestion_choices: &[Congestion::Reno],
-    growth: published(
+    growth: code(
         Growth::PerAck { extra_eighth: true },
-        "TCP/IP Illustrated volume 2, figure 29.7",
+        "tcp_input.c of 4.4BSD-Lite: incr * incr / cw + incr / 8",
     ),
-    idle_restart: code(IdleRestart::SlowStart, "tcp_output.c of 4.4BSD-Lite"),
+    idle_restart: code(
+        IdleRestart::SlowStart,
+        "tcp_output.c of 4.4BSD-Lite: t_idle >= t_rxtcur",
+    ),
     zero_window: code(
         ZeroWindow::Obeyed,
         "tcp_output.c: a window of zero stops TCPT_REXMT",
@@ -89,7 +99,7 @@ pub static NETBSD_1997: Profile = Profile {
             max: Duration::from_secs(60),
             carries_data: true,
         },
-        "TCPTV_PERSMIN, TCPTV_PERSMAX",
+        "tcp_timer.h 8.1 of 4.4BSD-Lite: TCPTV_PERSMIN, TCPTV_PERSMAX",
     ),
     keepalive: code(
         Keepalive {
@@ -97,7 +107,7 @@ pub static NETBSD_1997: Profile = Profile {
             interval: Duration::from_secs(75),
             count: 8,
         },
-        "TCPTV_KEEP_IDLE, TCPTV_KEEPINTVL, TCPTV_KEEPCNT",
+        "tcp_timer.h 8.1 of 4.4BSD-Lite: TCPTV_KEEP_IDLE, TCPTV_KEEPINTVL, TCPTV_KEEPCNT",
     ),
     offers: assumed(
         Offers {
@@ -117,10 +127,13 @@ pub static NETBSD_1997: Profile = Profile {
         "tcp_recvspace",
     ),
     send_buffer: code(SendBuffer::Fixed(16_384), "tcp_sendspace"),
-    time_wait: code(Duration::from_secs(60), "twice TCPTV_MSL"),
+    time_wait: code(
+        Duration::from_secs(60),
+        "tcp_timer.h 8.1 of 4.4BSD-Lite: twice TCPTV_MSL",
+    ),
     fin_wait_2: code(
         Duration::from_secs(675),
-        "tcp_usrreq.c: tcp_maxidle and TCPTV_KEEPINTVL",
+        "tcp_timer.c of 4.4BSD-Lite: tcp_maxidle and once more tcp_keepintvl",
     ),
     challenge_ack: assumed(None, "older than RFC 5961"),
     icmp_reverts_back_off: assumed(false, "older than RFC 6069"),

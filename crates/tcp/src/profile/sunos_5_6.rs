@@ -1,11 +1,13 @@
 //! SunOS 5.6 (Solaris 2.6, 1997), table 3.5 of the thesis (paper 003).
 //!
-//! It obeys premature zero windows (section 5.4.3).
+//! It obeys premature zero windows (section 5.4.3). Its source is not public; what is, is that of its
+//! descendant: `tcp.c` of OpenSolaris, whose table of parameters and whose estimator are taken over where
+//! the thesis does not say otherwise. That they were the same in 2.6 is then an assumption.
 
 use super::{
     BackOff, Congestion, DelayedAck, GiveUp, Growth, IdleRestart, Keepalive, Offers, Persist,
     Profile, ReceiveBuffer, Recovery, Reduction, RttModel, SendBuffer, Undo, ZeroWindow, assumed,
-    code, published,
+    published,
 };
 use crate::timer::TimerModel;
 use outlast_core::time::Duration;
@@ -19,44 +21,47 @@ pub static SUNOS_5_6: Profile = Profile {
         },
         "table 3.5 has no jitter of the size of the 200 ms granularity that section 3.2.2 suspects; 100 Hz clock of the SPARC",
     ),
-    rtt: code(
+    rtt: assumed(
         RttModel::Solaris {
             floor: Duration::from_millis(200),
         },
-        "tcp.c: rtt_sa / 8 + rtt_sd + rtt_sa / 32; the floor is the granularity of paper 003, section 3.2.2",
+        "tcp.c of OpenSolaris: rtt_sa / 8 + rtt_sd + rtt_sa / 32; the floor is the granularity of paper 003, section 3.2.2",
     ),
     initial_rto: assumed(
         Duration::from_secs(3),
-        "ndd: tcp_rexmit_interval_initial of later manuals",
+        "tcp.c of OpenSolaris: tcp_rexmit_interval_initial; the manual of Solaris 8 (806-6779) agrees",
     ),
     min_rto: published(
         Duration::from_millis(400),
-        "paper 003, table 3.5: 389 to 403 ms; tcp_rexmit_interval_min of the tunables manual",
+        "paper 003, table 3.5: 389 to 403 ms; tcp_rexmit_interval_min in tcp.c of OpenSolaris is 400 ms",
     ),
     max_rto: assumed(
         Duration::from_secs(240),
-        "ndd: tcp_rexmit_interval_max, as four times the 60 s of later manuals; the manual of 2.6 could not be read",
+        "four minutes as in RFC 793; tcp.c of OpenSolaris and the manual of Solaris 8 (806-6779) have 60 s, the manual of 2.6 could not be read",
     ),
     timer_from_head: published(
         true,
         "paper 003, table 3.5: the first timeout, counted from the transmission, is half the second",
     ),
     back_off: published(BackOff::Doubling, "paper 003, table 3.5"),
-    give_up: code(
+    give_up: assumed(
         GiveUp::Elapsed(Duration::from_secs(480)),
-        "ndd: tcp_ip_abort_interval",
+        "tcp.c of OpenSolaris: tcp_ip_abort_interval; the manual of Solaris 8 agrees",
     ),
     syn_retries: assumed(6, "tcp_ip_abort_cinterval of 180 s with doubling from 3 s"),
-    syn_linear: code(0, "tcp_backoff"),
+    syn_linear: assumed(0, "nothing is said of another back-off"),
     syn_ack_retries: assumed(6, "as for a SYN"),
     delayed_ack: assumed(
         DelayedAck::SecondSegment {
             delay: Duration::from_millis(50),
         },
-        "ndd: tcp_deferred_ack_interval, as remembered",
+        "tcp.c of OpenSolaris: tcp_local_dack_interval is 50 ms, tcp_deferred_ack_interval 100 ms since Solaris 8",
     ),
-    initial_window: code(1, "tcp_mss: snd_cwnd = maxseg"),
-    recovery: code(Recovery::Reno, "tcp_input.c, tcprexmtthresh"),
+    initial_window: assumed(1, "RFC 2001; Solaris 8 has four"),
+    recovery: assumed(
+        Recovery::Reno,
+        "RFC 2001; tcp.c of OpenSolaris: tcp_dupack_fast_retransmit is 3",
+    ),
     reduction: assumed(Reduction::Proportional, "without effect: no scoreboard"),
     tail_loss_probe: assumed(false, "older than the mechanism"),
     undo: assumed(
@@ -67,7 +72,7 @@ pub static SUNOS_5_6: Profile = Profile {
         },
         "older than the mechanisms",
     ),
-    congestion: code(Congestion::Reno, "tcp_input.c"),
+    congestion: assumed(Congestion::Reno, "RFC 2001"),
     congestion_choices: &[Congestion::Reno],
     growth: assumed(
         Growth::PerAck {
@@ -85,36 +90,42 @@ pub static SUNOS_5_6: Profile = Profile {
         },
         "probes run on the retransmission interval",
     ),
-    keepalive: code(
+    keepalive: assumed(
         Keepalive {
             idle: Duration::from_secs(7200),
             interval: Duration::from_secs(60),
             count: 8,
         },
-        "ndd: tcp_keepalive_interval; probes back off within tcp_ip_abort_interval",
+        "tcp.c of OpenSolaris: tcp_keepalive_interval of two hours, tcp_keepalive_abort_interval of eight minutes",
     ),
-    offers: code(
+    offers: assumed(
         Offers {
             timestamps: false,
             window_scale: false,
             sack: false,
             dsack: false,
         },
-        "ndd: tcp_tstamp_if_wscale 0, tcp_wscale_always 0, SACK since Solaris 7",
+        "table 3.5 fits one sample a round trip; tcp.c of OpenSolaris has them on, SACK came with Solaris 7",
     ),
     timestamp_clock: assumed(Duration::from_millis(10), "100 Hz clock"),
-    receive_buffer: code(
+    receive_buffer: assumed(
         ReceiveBuffer {
             initial: 8_192,
             max: 8_192,
         },
-        "ndd: tcp_recv_hiwat",
+        "tcp_recv_hiwat as tuning guides of the time give it",
     ),
-    send_buffer: code(SendBuffer::Fixed(8_192), "ndd: tcp_xmit_hiwat"),
-    time_wait: code(Duration::from_secs(240), "ndd: tcp_close_wait_interval"),
-    fin_wait_2: code(
+    send_buffer: assumed(
+        SendBuffer::Fixed(8_192),
+        "tcp_xmit_hiwat as tuning guides of the time give it",
+    ),
+    time_wait: assumed(
+        Duration::from_secs(240),
+        "tcp.c of OpenSolaris: four minutes by its comment, before they became one",
+    ),
+    fin_wait_2: assumed(
         Duration::from_secs(675),
-        "tcp_usrreq.c: tcp_maxidle and TCPTV_KEEPINTVL",
+        "tcp.c of OpenSolaris: tcp_fin_wait_2_flush_interval",
     ),
     challenge_ack: assumed(None, "older than RFC 5961"),
     icmp_reverts_back_off: assumed(false, "older than RFC 6069"),

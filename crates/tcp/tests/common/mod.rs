@@ -81,6 +81,8 @@ pub struct Pair {
     pub reads: bool,
     /// What the client's application has to write as soon as there is room.
     pub unwritten: u64,
+    /// Segments of the client's that ended where the server's window did.
+    pub filled: u64,
     pub steps: u64,
     /// Packets that the link dropped.
     pub drops: u64,
@@ -101,6 +103,7 @@ impl Pair {
             deliveries: Vec::new(),
             reads: true,
             unwritten: 0,
+            filled: 0,
             steps: 0,
             drops: 0,
             meddler: None,
@@ -122,6 +125,16 @@ impl Pair {
         self
     }
 
+    fn note_filled(&mut self, packet: &Packet) {
+        let (trace, header) = (self.client.trace(), packet.header());
+        let Some(tcp) = packet.tcp() else {
+            return;
+        };
+        let end = tcp.seq + header.payload_len;
+        let is_full = header.payload_len > 0 && end == trace.snd_una + trace.snd_wnd;
+        self.filled += u64::from(is_full);
+    }
+
     fn record(&mut self, by_client: bool, packet: &Packet) {
         if let Some(sent) = &mut self.sent {
             sent.push(Sent {
@@ -137,6 +150,7 @@ impl Pair {
         loop {
             let mut quiet = true;
             while let Some(packet) = self.client.poll_transmit(self.now) {
+                self.note_filled(&packet);
                 self.record(true, &packet);
                 self.link
                     .handle_packet(self.now, Way::ToMobile, OnLink(packet));

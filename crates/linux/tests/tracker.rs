@@ -1,0 +1,377 @@
+//! The same packets leave the same state in the tracker of the kernel and in that of `core`.
+
+use outlast_core::flow::{FlowKey, Phase, TcpFlow};
+use outlast_core::link::Direction;
+use outlast_core::time::Instant;
+use outlast_linux::namespace::Namespace;
+use outlast_linux::netlink::{InterfaceSettings, RouteSocket};
+use outlast_linux::tracker::{Framing, Tracker, TrackerCounters, TrackerError};
+use outlast_wire::tcp::TcpOptions;
+use outlast_wire::{IpHeader, Packet, SeqNumber, TcpFlags, TcpHeader};
+use proptest::prelude::*;
+use std::collections::BTreeMap;
+use std::error::Error;
+use std::io::{Read, Write};
+use std::net::{IpAddr, TcpListener, TcpStream};
+use std::sync::{LazyLock, Mutex, PoisonError};
+
+/// An evicting table with little room evicts before it is full.
+const FLOWS: u32 = 4096;
+
+/// Says why a test does not run.
+#[expect(clippy::print_stderr, reason = "a skipped test names what is missing")]
+fn skip(error: &dyn Error) {
+    eprintln!("skipped: {error}");
+}
+
+/// A tracker; `None`, with the reason, where this machine does not allow one.
+fn tracker() -> Option<Tracker> {
+    match Tracker::load(Framing::Ethernet, FLOWS) {
+        Ok(tracker) => Some(tracker),
+        Err(error) => {
+            assert!(
+                !is_refusal_of_the_verifier(&error),
+                "{}",
+                error.source().expect("what the verifier says")
+            );
+            skip(&error);
+            None
+        }
+    }
+}
+
+/// Whether the kernel understood the programs, and found them wanting.
+fn is_refusal_of_the_verifier(error: &TrackerError) -> bool {
+    use aya::programs::ProgramError;
+    matches!(error, TrackerError::Program(ProgramError::LoadError { io_error, .. })
+        if io_error.raw_os_error() != Some(libc::EPERM))
+}
+
+/// Both trackers, fed with the same packets of one connection.
+struct Both<'t> {
+    kernel: &'t mut Tracker,
+    core: BTreeMap<FlowKey, TcpFlow>,
+    counters: TrackerCounters,
+}
+
+/// The tracker of all conversations, since it takes long to load; who uses it does so alone.
+static KERNEL: LazyLock<Mutex<Option<Tracker>>> = LazyLock::new(|| Mutex::new(tracker()));
+
+impl<'t> Both<'t> {
+    fn new(kernel: &'t mut Tracker) -> Self {
+        Self {
+            counters: kernel.counters().expect("readable"),
+            kernel,
+            core: BTreeMap::new(),
+        }
+    }
+
+    /// A packet crosses; `bytes` begin with its IP header.
+    fn see(&mut self, direction: Direction, bytes: &[u8]) {
+        let frame = ethernet(bytes);
+        self.kernel.try_out(direction, &frame).expect("it runs");
+        let packet = Packet::parse(bytes.to_vec().into()).ok();
+        let segment = packet.as_ref().and_then(|packet| {
+            let key = FlowKey::of_tcp(packet.header(), direction)?;
+            Some((key, packet.tcp()?, packet.header().payload_len))
+        });
+        let Some((key, tcp, payload_len)) = segment else {
+            self.counters.not_tracked += 1;
+            return;
+        };
+        // As the gateway does: a lone RST begins nothing.
+        if tcp.has(TcpFlags::RST) && !self.core.contains_key(&key) {
+            self.counters.not_tracked += 1;
+            return;
+        }
+        let flow = self.core.entry(key).or_default();
+        match flow.observe(Instant::ZERO, direction, tcp, payload_len) {
+            Ok(_) => self.counters.tracked += 1,
+            Err(_) => self.counters.odd += 1,
+        }
+    }
+
+    /// Whether they know the same.
+    fn compare(&self) -> Result<(), TestCaseError> {
+        let counted = self.kernel.counters().expect("readable");
+        prop_assert_eq!(counted, self.counters);
+        for (key, core) in &self.core {
+            let kernel = self.kernel.flow(key).expect("readable");
+            let kernel = kernel.map(|flow| (flow.near, flow.far, flow.phase));
+            prop_assert_eq!(kernel, Some((core.near, core.far, core.phase)));
+        }
+        Ok(())
+    }
+}
+
+impl Drop for Both<'_> {
+    fn drop(&mut self) {
+        for key in self.core.keys() {
+            self.kernel.forget(key).expect("writable");
+        }
+    }
+}
+
+fn ethernet(packet: &[u8]) -> Vec<u8> {
+    let kind: [u8; 2] = match packet.first().map(|byte| byte >> 4) {
+        Some(6) => [0x86, 0xdd],
+        _ => [0x08, 0x00],
+    };
+    [&[2; 6][..], &[4; 6], &kind, packet].concat()
+}
+
+/// One segment of a conversation: numbers count from where its sender and its receiver are, so
+/// that most are honest.
+#[derive(Clone, Debug)]
+struct Step {
+    direction: Direction,
+    flags: TcpFlags,
+    seq: Place,
+    ack: i64,
+    window: u16,
+    payload: u16,
+    scale: Option<u8>,
+    damage: Damage,
+}
+
+/// Where a segment begins.
+#[derive(Clone, Debug)]
+enum Place {
+    /// So far from what its sender sends next.
+    Next(i64),
+    /// So far from the end of the window that its receiver has offered.
+    Allowed(i64),
+}
+
+/// What happens to the bytes on their way.
+#[derive(Clone, Debug)]
+enum Damage {
+    None,
+    /// A byte is another one.
+    Byte(usize, u8),
+    /// The end is missing.
+    Cut(usize),
+    /// Something follows.
+    Padding(usize),
+    /// IPv6: a destination options header comes first.
+    Extension,
+}
+
+fn offset() -> impl Strategy<Value = i64> {
+    prop_oneof![
+        8 => Just(0),
+        2 => -3000_i64..3000,
+        // As far back as a segment may lag.
+        1 => -68_000_i64..-64_000,
+        1 => -200_000_i64..200_000,
+        1 => any::<u32>().prop_map(i64::from),
+    ]
+}
+
+fn place() -> impl Strategy<Value = Place> {
+    prop_oneof![
+        8 => offset().prop_map(Place::Next),
+        1 => (-2_i64..4).prop_map(Place::Allowed),
+    ]
+}
+
+fn flags() -> impl Strategy<Value = TcpFlags> {
+    prop_oneof![
+        12 => Just(TcpFlags::ACK),
+        2 => Just(TcpFlags::SYN),
+        2 => Just(TcpFlags::SYN | TcpFlags::ACK),
+        2 => Just(TcpFlags::FIN | TcpFlags::ACK),
+        1 => Just(TcpFlags::RST),
+        1 => any::<u8>().prop_map(TcpFlags),
+    ]
+}
+
+fn damage() -> impl Strategy<Value = Damage> {
+    prop_oneof![
+        20 => Just(Damage::None),
+        3 => (0_usize..100, any::<u8>()).prop_map(|(at, byte)| Damage::Byte(at, byte)),
+        1 => (1_usize..20).prop_map(Damage::Cut),
+        1 => (1_usize..20).prop_map(Damage::Padding),
+        1 => Just(Damage::Extension),
+    ]
+}
+
+fn step() -> impl Strategy<Value = Step> {
+    let direction = prop_oneof![Just(Direction::ToLink), Just(Direction::FromLink)];
+    let payload = prop_oneof![Just(0_u16), Just(1), 0_u16..1400];
+    (
+        direction,
+        flags(),
+        place(),
+        offset(),
+        any::<u16>(),
+        payload,
+        proptest::option::of(0_u8..20),
+        damage(),
+    )
+        .prop_map(
+            |(direction, flags, seq, ack, window, payload, scale, damage)| Step {
+                direction,
+                flags,
+                seq,
+                ack,
+                window,
+                payload,
+                scale,
+                damage,
+            },
+        )
+}
+
+const NEAR: [&str; 2] = ["192.0.2.1", "2001:db8::1"];
+const FAR: [&str; 2] = ["198.51.100.2", "2001:db8:2::2"];
+
+/// The bytes of a step, which depend on what the conversation has come to.
+fn bytes(step: &Step, is_v6: bool, flow: &TcpFlow) -> Vec<u8> {
+    let version = usize::from(is_v6);
+    let hosts = [NEAR[version], FAR[version]].map(|host| host.parse::<IpAddr>().expect("literal"));
+    let ports = [40_000, 80];
+    let (from, to, sender, receiver) = match step.direction {
+        Direction::ToLink => (0, 1, &flow.near, &flow.far),
+        Direction::FromLink => (1, 0, &flow.far, &flow.near),
+    };
+    // Only the low 32 bits of an offset count.
+    let shifted = |number: SeqNumber, by: i64| number + by as u32;
+    let tcp = TcpHeader {
+        source_port: ports[from],
+        destination_port: ports[to],
+        seq: match step.seq {
+            Place::Next(by) => shifted(sender.next, by),
+            Place::Allowed(by) => shifted(sender.allowed.unwrap_or(sender.next), by),
+        },
+        ack: shifted(receiver.next, step.ack),
+        flags: step.flags,
+        window: step.window,
+        options: TcpOptions {
+            window_scale: step.scale,
+            mss: Some(1460).filter(|_| step.flags.contains(TcpFlags::SYN)),
+            ..TcpOptions::default()
+        },
+        ..TcpHeader::default()
+    };
+    let ip = IpHeader {
+        source: hosts[from],
+        destination: hosts[to],
+        hop_limit: 64,
+        traffic_class: 0,
+        identification: 1,
+    };
+    let payload = vec![7; step.payload.into()];
+    let mut bytes = Packet::tcp_segment(ip, tcp, &payload).to_bytes().to_vec();
+    match step.damage {
+        Damage::Byte(at, byte) => {
+            if let Some(place) = bytes.get_mut(at) {
+                *place = byte;
+            }
+        }
+        Damage::Cut(length) => bytes.truncate(bytes.len() - length),
+        Damage::Padding(length) => bytes.extend(vec![0; length]),
+        Damage::Extension if is_v6 => {
+            const HEADER: usize = 40;
+            let length = u16::try_from(bytes.len() - HEADER + 8).expect("a short packet");
+            bytes[4..6].copy_from_slice(&length.to_be_bytes());
+            let next = std::mem::replace(&mut bytes[6], 60);
+            bytes.splice(HEADER..HEADER, [next, 0, 1, 4, 0, 0, 0, 0]);
+        }
+        Damage::None | Damage::Extension => {}
+    }
+    bytes
+}
+
+proptest! {
+    #[test]
+    fn the_same_packets_leave_the_same_state(
+        is_v6 in any::<bool>(),
+        handshake in any::<bool>(),
+        steps in proptest::collection::vec(step(), 1..60),
+    ) {
+        let mut kernel = KERNEL.lock().unwrap_or_else(PoisonError::into_inner);
+        let Some(kernel) = &mut *kernel else { return Ok(()) };
+        let mut both = Both::new(kernel);
+        let key = FlowKey {
+            near: (NEAR[usize::from(is_v6)].parse::<IpAddr>().expect("literal"), 40_000).into(),
+            far: (FAR[usize::from(is_v6)].parse::<IpAddr>().expect("literal"), 80).into(),
+        };
+        let greeting = handshake.then(greeting).into_iter().flatten();
+        for step in greeting.chain(steps) {
+            let flow = both.core.get(&key).copied().unwrap_or_default();
+            both.see(step.direction, &bytes(&step, is_v6, &flow));
+            both.compare()?;
+        }
+    }
+}
+
+/// A three-way handshake with window scaling.
+fn greeting() -> [Step; 3] {
+    let step = |direction, flags| Step {
+        direction,
+        flags,
+        seq: Place::Next(0),
+        ack: 0,
+        window: 60_000,
+        payload: 0,
+        scale: Some(7),
+        damage: Damage::None,
+    };
+    [
+        step(Direction::ToLink, TcpFlags::SYN),
+        step(Direction::FromLink, TcpFlags::SYN | TcpFlags::ACK),
+        step(Direction::ToLink, TcpFlags::ACK),
+    ]
+}
+
+#[test]
+fn a_handshake_makes_a_connection_established() {
+    let Some(mut kernel) = tracker() else {
+        return;
+    };
+    let mut both = Both::new(&mut kernel);
+    for step in greeting() {
+        let flow = both.core.values().next().copied().unwrap_or_default();
+        both.see(step.direction, &bytes(&step, false, &flow));
+    }
+    both.compare().expect("the same");
+    let (key, flow) = both.core.first_key_value().expect("one connection");
+    assert_eq!(flow.phase, Phase::Established);
+    let kernel = both.kernel.flow(key).expect("readable").expect("tracked");
+    assert_eq!(kernel.near.window_scale, Some(7));
+}
+
+#[test]
+fn the_connections_of_an_interface_are_tracked_as_they_pass() {
+    let namespace = match Namespace::new() {
+        Ok(namespace) => namespace,
+        Err(error) => return skip(&error),
+    };
+    let Some(mut tracker) = tracker() else { return };
+    let run = || {
+        let mut route = RouteSocket::open().expect("netlink");
+        let loopback = route.interface("lo").expect("lo");
+        let up = InterfaceSettings {
+            up: Some(true),
+            ..InterfaceSettings::default()
+        };
+        route.configure(loopback, &up).expect("up");
+        tracker.attach("lo").expect("tcx, or clsact");
+        let listener = TcpListener::bind("127.0.0.1:0").expect("bind");
+        let server = listener.local_addr().expect("bound");
+        let mut client = TcpStream::connect(server).expect("connect");
+        let (mut accepted, _) = listener.accept().expect("accept");
+        client.write_all(&[7; 100_000]).expect("write");
+        accepted.read_exact(&mut [0; 100_000]).expect("read");
+        // Both programs see every packet of this device: each end is near once, and far once.
+        let (one, two) = (client.local_addr().expect("bound"), server);
+        for (near, far) in [(one, two), (two, one)] {
+            let flow = tracker.flow(&FlowKey { near, far }).expect("readable");
+            assert_eq!(flow.expect("tracked").phase, Phase::Established);
+        }
+        let counters = tracker.counters().expect("readable");
+        assert!(counters.tracked > 6 && counters.odd == 0, "{counters:?}");
+    };
+    namespace.run(run).expect("enter");
+}

@@ -1,0 +1,23 @@
+//! How a run is getting on.
+
+use outlast_core::time::Duration;
+
+/// How a run is getting on, in either time.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct Progress {
+    /// Since the workload's first byte; zero before.
+    pub elapsed: Duration,
+    /// Whether the link is up.
+    pub link_up: bool,
+    /// How often it went down.
+    pub outages: u64,
+    /// Payload bytes that the receiving application has; for commands, those that came out of
+    /// the link, the busier way.
+    pub received: u64,
+    /// Payload bytes that it is to have; `None` if nobody knows.
+    pub goal: Option<u64>,
+    /// Updates that the mobile saw; zero unless interactive.
+    pub updates: u64,
+    /// Packets that Outlast put on the path.
+    pub injected: u64,
+}
