@@ -23,6 +23,10 @@ pub struct Counters {
     pub kicks_repeated: u64,
     /// Flows that moved again after a reconnection.
     pub resumes: u64,
+    /// Flows frozen by an acknowledgement with window zero.
+    pub freezes: u64,
+    /// Flows reset because the far host never acknowledged what was acknowledged for it.
+    pub resets: u64,
     /// Flows that gave way because the table was full.
     pub flows_displaced: u64,
     /// Flows that fell back to one kept packet, past a cap.

@@ -1,3 +1,4 @@
 //! What recovers connections.
 
+pub mod endpoint;
 pub mod path;

@@ -30,6 +30,7 @@ impl Instant {
     }
 
     /// Nanoseconds since the origin.
+    #[inline]
     #[must_use]
     pub const fn as_nanos(self) -> u64 {
         self.0
@@ -46,6 +47,7 @@ impl Instant {
     }
 
     /// The time since `earlier`; zero if `earlier` is later.
+    #[inline]
     #[must_use]
     pub const fn since(self, earlier: Self) -> Duration {
         Duration::from_nanos(self.0.saturating_sub(earlier.0))
@@ -54,18 +56,22 @@ impl Instant {
 
 /// Nanoseconds of `duration`, saturating at 584 years.
 #[must_use]
-pub fn saturating_nanos(duration: Duration) -> u64 {
-    u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
+#[inline]
+pub const fn saturating_nanos(duration: Duration) -> u64 {
+    let nanos = duration.as_secs().saturating_mul(1_000_000_000);
+    nanos.saturating_add(duration.subsec_nanos() as u64)
 }
 
 impl Add<Duration> for Instant {
     type Output = Self;
+    #[inline]
     fn add(self, duration: Duration) -> Self {
         Self(self.0.saturating_add(saturating_nanos(duration)))
     }
 }
 
 impl AddAssign<Duration> for Instant {
+    #[inline]
     fn add_assign(&mut self, duration: Duration) {
         *self = *self + duration;
     }
@@ -73,6 +79,7 @@ impl AddAssign<Duration> for Instant {
 
 impl Sub<Duration> for Instant {
     type Output = Self;
+    #[inline]
     fn sub(self, duration: Duration) -> Self {
         Self(self.0.saturating_sub(saturating_nanos(duration)))
     }
@@ -80,6 +87,7 @@ impl Sub<Duration> for Instant {
 
 impl Sub for Instant {
     type Output = Duration;
+    #[inline]
     fn sub(self, earlier: Self) -> Duration {
         self.since(earlier)
     }

@@ -51,7 +51,11 @@ impl BitRate {
     /// How long `bytes` occupy a link of this rate, rounded up to a nanosecond.
     #[must_use]
     pub fn time_for(self, bytes: ByteCount) -> Duration {
-        let bit_nanos = u128::from(bytes.0) * 8 * 1_000_000_000;
+        const BIT_NANOS: u64 = 8 * 1_000_000_000;
+        if let Some(bit_nanos) = bytes.0.checked_mul(BIT_NANOS) {
+            return Duration::from_nanos(bit_nanos.div_ceil(self.0.get()));
+        }
+        let bit_nanos = u128::from(bytes.0) * u128::from(BIT_NANOS);
         let nanos = bit_nanos.div_ceil(u128::from(self.0.get()));
         Duration::from_nanos(u64::try_from(nanos).unwrap_or(u64::MAX))
     }

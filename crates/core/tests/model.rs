@@ -54,6 +54,7 @@ fn op() -> impl Strategy<Value = Op> {
 fn mechanism() -> impl Strategy<Value = PathMechanismKind> {
     prop_oneof![
         4 => Just(PathMechanismKind::Hold),
+        1 => Just(PathMechanismKind::RetransmissionCache),
         1 => prop_oneof![
             Just(Level::One), Just(Level::Two), Just(Level::Three), Just(Level::Four)
         ].prop_map(PathMechanismKind::SmartLink),

@@ -1,6 +1,7 @@
 //! Ending labs from outside.
 
 use outlast_linux::waker::Waker;
+use rustix::event::{PollFd, PollFlags, Timespec};
 use rustix::fd::{AsFd, BorrowedFd};
 use std::io;
 use std::sync::Arc;
@@ -28,6 +29,15 @@ impl Cancel {
         self.waker.wake();
     }
 
+    /// Whether the labs are to end.
+    #[must_use]
+    pub fn is_cancelled(&self) -> bool {
+        let mut descriptor = [PollFd::new(&*self.waker, PollFlags::IN)];
+        // A poll that fails for want of memory or by a signal says nothing: the next one will.
+        rustix::event::poll(&mut descriptor, Some(&Timespec::default()))
+            .is_ok_and(|ready| ready > 0)
+    }
+
     /// What [`Termination::wake`](outlast_linux::signal::Termination::wake) is to wake, so that
     /// Ctrl-C ends the labs.
     #[must_use]
@@ -39,5 +49,19 @@ impl Cancel {
 impl AsFd for Cancel {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.waker.as_fd()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_clone_knows() {
+        let cancel = Cancel::new().expect("a descriptor can be had");
+        let clone = cancel.clone();
+        assert!(!clone.is_cancelled());
+        cancel.cancel();
+        assert!(clone.is_cancelled() && cancel.is_cancelled());
     }
 }

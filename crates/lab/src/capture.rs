@@ -6,12 +6,12 @@
 
 use crate::error::LabError;
 use crate::frame::Content;
-use crate::side::Side;
 use bytes::Bytes;
 use outlast_core::mechanisms::path::{SendReason, TakeReason};
 use outlast_core::time::{Duration, Instant};
 use outlast_link::DropReason;
 use outlast_wire::pcapng::{Direction, Encoder, EnhancedPacket, Section};
+use outlast_world::Side;
 use std::collections::VecDeque;
 use std::fs::File;
 use std::io::Write;
@@ -240,6 +240,10 @@ fn injected(reason: SendReason) -> &'static str {
         SendReason::Kept => "kept while the link was down",
         SendReason::Unacknowledged => "on the link when it went down, and not acknowledged",
         SendReason::RepeatedKick => "the flow does not move yet",
+        SendReason::CachedRetransmission => "retransmission that found the mobile away",
+        SendReason::WindowClosed => "acknowledges for the far host, and closes its window",
+        SendReason::WindowOpened => "the far host is back: the window that it had offered is open",
+        SendReason::Reset => "the far host never acknowledged what was acknowledged for it",
         SendReason::SmartLink => "the kept packet of the smart link layer",
         SendReason::Nudge => "lets the sender measure its round trip while the link is down",
     }

@@ -3,7 +3,6 @@
 
 use crate::observer::Observer;
 use crate::path::Path;
-use crate::side::Side;
 use crate::stop::{Stop, StopReason};
 use bytes::Bytes;
 use outlast_core::mechanisms::path::PathMechanismKind;
@@ -15,6 +14,7 @@ use outlast_linux::priority::{Priority, raise_current_thread};
 use outlast_linux::timer::Timer;
 use outlast_linux::tun::{MAX_PACKET, Tun, Written};
 use outlast_linux::waker::Waker;
+use outlast_world::Side;
 use std::io;
 use std::sync::Arc;
 use std::thread::{self, JoinHandle};

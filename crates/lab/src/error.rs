@@ -1,6 +1,5 @@
 //! Why a lab cannot be built or run.
 
-use crate::side::Side;
 use outlast_linux::namespace::NamespaceError;
 use outlast_linux::netlink::NetlinkError;
 use outlast_linux::process::ProcessError;
@@ -8,6 +7,7 @@ use outlast_linux::socket::SocketError;
 use outlast_linux::sysctl::SysctlError;
 use outlast_linux::tun::TunError;
 use outlast_scenario::Mechanism;
+use outlast_world::Side;
 use std::io;
 use std::path::PathBuf;
 
@@ -26,6 +26,15 @@ pub enum LabError {
         key: &'static str,
         /// What it has there.
         available: &'static str,
+    },
+    /// The lab has one link and one connection.
+    #[error(
+        "the lab has no `[[{table}]]`: it runs one connection over one link; use `outlast sim`, or \
+         take the tables out"
+    )]
+    NoTopology {
+        /// The table that asks for more.
+        table: &'static str,
     },
     /// A network namespace cannot be had.
     #[error(transparent)]
@@ -51,6 +60,9 @@ pub enum LabError {
         #[source]
         source: io::Error,
     },
+    /// `stack.timer_phase` asks for what only root may know.
+    #[error("cannot read the kernel's tick counter, which `stack.timer_phase` needs")]
+    Ticks(#[source] io::Error),
     /// The emulator broke down.
     #[error("the emulated link broke down")]
     Emulator(#[source] io::Error),
@@ -86,6 +98,7 @@ impl LabError {
             self,
             Self::Namespace(_)
                 | Self::Tun(_)
+                | Self::Ticks(_)
                 | Self::Option(
                     SocketError::NoSuchCongestionControl { .. }
                         | SocketError::CongestionControlNotAllowed { .. }

@@ -1,7 +1,6 @@
 //! One host: a network namespace with one interface, whose other end the emulator holds.
 
 use crate::error::LabError;
-use crate::side::Side;
 use crate::tuning::Tuning;
 use outlast_linux::counters::TcpCounters;
 use outlast_linux::namespace::Namespace;
@@ -10,6 +9,7 @@ use outlast_linux::netlink::{
 };
 use outlast_linux::sysctl;
 use outlast_linux::tun::Tun;
+use outlast_world::Side;
 use socket2::{Domain, Protocol, Socket, Type};
 use std::io;
 use std::net::{IpAddr, SocketAddr};
@@ -113,7 +113,7 @@ fn set_up(side: Side, mtu: u32, congestion: &str) -> Result<InterfaceIndex, LabE
         ..up
     };
     route.configure(interface, &settings)?;
-    for ((address, length), (peer, _)) in side.prefixes().into_iter().zip(side.peer().prefixes()) {
+    for ((address, length), (peer, _)) in addresses(side).into_iter().zip(addresses(side.peer())) {
         // Below 1280 bytes the kernel has no IPv6 on an interface (RFC 8200, section 5).
         if address.is_ipv6() && !(has_ipv6 && mtu >= 1280) {
             continue;
@@ -128,4 +128,9 @@ fn set_up(side: Side, mtu: u32, congestion: &str) -> Result<InterfaceIndex, LabE
         })?;
     }
     Ok(interface)
+}
+
+/// Both addresses of a host with the lengths of their prefixes.
+fn addresses(side: Side) -> [(IpAddr, u8); 2] {
+    [(side.ipv4().into(), 24), (side.ipv6().into(), 64)]
 }

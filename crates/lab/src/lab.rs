@@ -9,10 +9,8 @@ use crate::mechanism::mechanisms;
 use crate::observer::Observer;
 use crate::registry::Registration;
 use crate::report::{self, Finished, RunReport};
-use crate::side::Side;
 use crate::status::{Progress, Status};
 use crate::stop::{Stop, StopReason};
-use crate::trace::Trace;
 use crate::tuning::Tuning;
 use crate::workload::{self, Context, Outcome};
 use outlast_core::mechanisms::path::PathMechanismKind;
@@ -23,6 +21,8 @@ use outlast_linux::timer::Timer;
 use outlast_linux::tun::Tun;
 use outlast_linux::waker::Waker;
 use outlast_scenario::Scenario;
+use outlast_world::Side;
+use outlast_world::trace::Trace;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -53,6 +53,7 @@ impl Lab {
     /// # Errors
     /// When the scenario asks for something that the lab does not have.
     pub fn new(scenario: &Scenario, index: u32) -> Result<Self, LabError> {
+        refuse_topology(scenario)?;
         Ok(Self {
             scenario: scenario.clone(),
             index,
@@ -154,6 +155,19 @@ impl Lab {
             hosts,
             files,
         })
+    }
+}
+
+/// The lab has one link and one connection.
+fn refuse_topology(scenario: &Scenario) -> Result<(), LabError> {
+    let tables = [
+        ("flows", scenario.flows.is_empty()),
+        ("traffic", scenario.traffic.is_empty()),
+        ("hops", scenario.hops.is_empty()),
+    ];
+    match tables.iter().find(|(_, is_empty)| !is_empty) {
+        Some(&(table, _)) => Err(LabError::NoTopology { table }),
+        None => Ok(()),
     }
 }
 

@@ -2,14 +2,14 @@
 
 use crate::capture::{Capture, Mark};
 use crate::frame::{Content, LabFrame};
-use crate::side::Side;
 use crate::status::Status;
-use crate::trace::{Fate, Origin, Trace, TracedPacket, TracedSegment};
 use crate::traffic::BothWays;
 use outlast_core::mechanisms::path::{SendReason, TakeReason};
 use outlast_core::time::Instant;
 use outlast_link::{DropReason, Frame, Way};
 use outlast_wire::{Packet, Transport};
+use outlast_world::Side;
+use outlast_world::trace::{Fate, Origin, Trace, TracedPacket, TracedSegment};
 use std::sync::Arc;
 
 /// Told of every step that a packet takes.

@@ -6,7 +6,6 @@
 
 use crate::frame::{Content, LabFrame};
 use crate::observer::Observer;
-use crate::side::Side;
 use bytes::Bytes;
 use outlast_core::gateway::{DropCause, Gateway, GatewayConfig};
 use outlast_core::link::{
@@ -16,6 +15,7 @@ use outlast_core::link::{
 use outlast_core::mechanisms::path::{PathMechanismKind, Verdict};
 use outlast_core::time::Instant;
 use outlast_link::{DropReason, Link, LinkConfig, LinkEvent, Way};
+use outlast_world::Side;
 use std::collections::VecDeque;
 
 /// What each gateway calls the one link that it has.

@@ -5,10 +5,10 @@
 //! has left behind is recognised and removed.
 
 use crate::host::Host;
-use crate::side::Side;
 use outlast_linux::clock;
 use outlast_linux::namespace::{Namespace, NamespaceError};
 use outlast_linux::process;
+use outlast_world::Side;
 use rustix::fd::{AsFd, AsRawFd, OwnedFd};
 use rustix::fs::{Mode, OFlags};
 use rustix::process::geteuid;

@@ -5,8 +5,6 @@ use crate::emulator::{Crossing, Effort};
 use crate::error::LabError;
 use crate::host::Host;
 use crate::observer::Counts;
-use crate::side::Side;
-use crate::trace::Trace;
 use crate::workload::{Outcome, SenderAccount};
 use outlast_core::counters::Counters as GatewayCounters;
 use outlast_core::time::{Duration, Instant};
@@ -15,6 +13,8 @@ use outlast_link::{Counters as LinkCounters, DropReason, Way};
 use outlast_linux::counters::TcpCounters;
 use outlast_scenario::Scenario;
 use outlast_scenario::result::{Drops, OutageResult, RunResult, Settings, World};
+use outlast_world::Side;
+use outlast_world::trace::Trace;
 use std::path::PathBuf;
 
 /// What came of a run: the result, and what only the lab can tell.
@@ -156,6 +156,9 @@ fn result(
         updates: outcome.updates,
         ideal_updates: scenario.ideal_updates(index, framing),
         dropped_packets: Some(measured.drops),
+        flows: Vec::new(),
+        traffic: Vec::new(),
+        hops: Vec::new(),
         settings: Settings::new(scenario, index, World::Lab, scenario.stack.in_lab(kernel)),
     }
 }

@@ -98,6 +98,23 @@ fn a_mechanism_that_the_lab_does_not_have_is_named() {
     assert_eq!(
         error.to_string(),
         "the lab has no mechanism \"fast-retransmit\" at `outlast.mobile` (it has: none, \
-         smart-link-1 to smart-link-4, hold)"
+         smart-link-1 to smart-link-4, hold, retransmission-cache, zero-window-ack, acknowledge-ahead)"
     );
+}
+
+#[test]
+fn more_than_one_link_and_one_connection_are_refused() {
+    let plain = "[link]\nrate = \"5 Mbit/s\"\ndelay = \"5 ms\"\n\
+         [workload]\nkind = \"bulk\"\nbytes = \"1 kB\"\n";
+    for (table, more) in [
+        ("flows", "kind = \"bulk\"\nbytes = \"1 kB\""),
+        ("traffic", "pattern = \"poisson\"\nrate = \"1 Mbit/s\""),
+        ("hops", "rate = \"1 Mbit/s\"\ndelay = \"1 ms\""),
+    ] {
+        let scenario = scenario(&format!("{plain}[[{table}]]\n{more}\n"));
+        let refused = Lab::new(&scenario, 0).expect_err("it cannot be done");
+        let message = refused.to_string();
+        assert!(message.contains(&format!("no `[[{table}]]`")), "{message}");
+        assert!(message.contains("outlast sim"), "{message}");
+    }
 }

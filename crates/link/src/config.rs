@@ -86,6 +86,15 @@ impl Default for PipeConfig {
     }
 }
 
+impl PipeConfig {
+    /// Whether every frame that is sent arrives, once and in order.
+    pub(crate) fn is_faithful(&self) -> bool {
+        // Not a number counts as zero.
+        let never = |probability: f64| probability.is_nan() || probability <= 0.0;
+        never(self.loss) && never(self.duplicate) && never(self.reorder)
+    }
+}
+
 /// The fate of frames that have left the transmitter when the link goes down.
 ///
 /// The queue and the frame being sent are lost in either case.

@@ -24,6 +24,8 @@ pub struct Link<F> {
     outages: Option<Outages>,
     /// When the link next goes down or comes up.
     next_transition: Option<Instant>,
+    /// Nothing happens by itself before this.
+    quiet_until: Instant,
     down: bool,
     transmit: VecDeque<(Way, F)>,
     events: VecDeque<LinkEvent<F>>,
@@ -123,6 +125,7 @@ impl<F: Frame> Link<F> {
             pipes,
             outages: None,
             next_transition: None,
+            quiet_until: Instant::FAR_FUTURE,
             down: false,
             transmit: VecDeque::new(),
             events: VecDeque::new(),
@@ -149,6 +152,7 @@ impl<F: Frame> Link<F> {
             current,
         });
         self.find_next_transition();
+        self.note_next();
         self.advance(now);
     }
 
@@ -164,11 +168,42 @@ impl<F: Frame> Link<F> {
         pipe.accept(now, frame, &mut exit);
         // Without delay and at an unlimited rate it is already there.
         pipe.deliver_until(now, &mut exit);
+        self.note_next();
     }
 
     /// Time has come to `now`.
     pub fn handle_timeout(&mut self, now: Instant) {
         self.advance(now);
+    }
+
+    /// Nothing happens by itself before this: the time of [`poll_timeout`](Self::poll_timeout), and
+    /// [`Instant::FAR_FUTURE`] if nothing is due.
+    #[inline]
+    #[must_use]
+    pub const fn quiet_until(&self) -> Instant {
+        self.quiet_until
+    }
+
+    /// The frame that comes out of the far end at `now`, if nothing else happens by then: the same
+    /// as [`handle_timeout`](Self::handle_timeout) and then [`poll_transmit`](Self::poll_transmit),
+    /// in fewer steps. Otherwise nothing has changed.
+    #[inline]
+    pub fn take_lone_arrival(&mut self, now: Instant) -> Option<(Way, F)> {
+        let is_idle = self.transmit.is_empty() && self.events.is_empty();
+        if !is_idle || self.next_transition.is_some_and(|at| at <= now) {
+            return None;
+        }
+        let [to_mobile, to_fixed] = &mut self.pipes;
+        let arrival = match (
+            to_mobile.quiet_until() <= now,
+            to_fixed.quiet_until() <= now,
+        ) {
+            (true, false) => (Way::ToMobile, to_mobile.take_lone_arrival(now)?),
+            (false, true) => (Way::ToFixed, to_fixed.take_lone_arrival(now)?),
+            _ => return None,
+        };
+        self.note_next();
+        Some(arrival)
     }
 
     /// A frame that has come out of the far end.
@@ -184,24 +219,30 @@ impl<F: Frame> Link<F> {
     }
 
     /// When to call [`handle_timeout`](Self::handle_timeout) next, and why.
+    #[inline]
     #[must_use]
     pub fn poll_timeout(&self) -> Option<(Instant, Reason)> {
-        let reason = if self.down { Reason::Up } else { Reason::Down };
-        let mut earliest = self.next_transition.map(|at| (at, reason));
-        for way in Way::BOTH {
-            let Some((due, held)) = self.pipes[way.index()].next_due() else {
-                continue;
-            };
-            if earliest.is_none_or(|(at, _)| due < at) {
-                let reason = if held {
-                    Reason::Release(way)
-                } else {
-                    Reason::Arrival(way)
-                };
-                earliest = Some((due, reason));
-            }
+        let at = self.quiet_until;
+        if at == Instant::FAR_FUTURE {
+            return None;
         }
-        earliest
+        Some((at, self.reason_at(at)))
+    }
+
+    /// Why the link wants to be called at `at`, which is when it next does.
+    fn reason_at(&self, at: Instant) -> Reason {
+        if self.next_transition == Some(at) {
+            return if self.down { Reason::Up } else { Reason::Down };
+        }
+        let [to_mobile, _] = &self.pipes;
+        let way = match to_mobile.quiet_until() == at {
+            true => Way::ToMobile,
+            false => Way::ToFixed,
+        };
+        match self.pipes[way.index()].next_due() {
+            Some((_, true)) => Reason::Release(way),
+            _ => Reason::Arrival(way),
+        }
     }
 
     /// Whether the link is up, as of the latest call.
@@ -229,12 +270,27 @@ impl<F: Frame> Link<F> {
     }
 
     /// Lets everything happen that is due by `now`, in order.
+    #[inline]
     fn advance(&mut self, now: Instant) {
+        if now >= self.quiet_until {
+            self.catch_up(now);
+        }
+    }
+
+    fn catch_up(&mut self, now: Instant) {
         while let Some(at) = self.next_transition.filter(|&at| at <= now) {
             self.deliver_until(at);
             self.change_state(at);
         }
         self.deliver_until(now);
+        self.note_next();
+    }
+
+    fn note_next(&mut self) {
+        let transition = self.next_transition.unwrap_or(Instant::FAR_FUTURE);
+        let [one, other] = &self.pipes;
+        let due = one.quiet_until().min(other.quiet_until());
+        self.quiet_until = transition.min(due);
     }
 
     fn find_next_transition(&mut self) {

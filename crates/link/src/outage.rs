@@ -12,7 +12,7 @@ const SHORTEST: Duration = Duration::from_micros(1);
 /// How outages come and go. All times count from [`Link::start`](crate::Link::start).
 ///
 /// The processes with `up` and `down` begin with a connected period. If `down` is zero the link
-/// never goes down; if `up` is zero it goes down at once and stays down.
+/// never goes down; if `up` is zero it goes down at once, or after `first`, and stays down.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub enum OutageProcess {
     /// Never down.
@@ -25,8 +25,11 @@ pub enum OutageProcess {
         /// How long it lasts.
         length: Duration,
     },
-    /// Connected for exactly `up`, disconnected for exactly `down`, and so on.
+    /// Connected for `first`, then disconnected for exactly `down`, connected for exactly `up`,
+    /// and so on.
     Periodic {
+        /// When the first outage begins.
+        first: Duration,
         /// Connected time.
         up: Duration,
         /// Disconnected time.
@@ -77,7 +80,7 @@ impl OutageProcess {
     }
 
     fn periods(&self, stream: Stream) -> Periods {
-        let (law, up, down) = match *self {
+        let (law, first, up, down) = match *self {
             Self::AlwaysUp => return Periods::Over,
             Self::Single { start, length } => {
                 let end = start.saturating_add(length);
@@ -95,21 +98,22 @@ impl OutageProcess {
             Self::Deliveries { ref trace, gap } => {
                 return Periods::Gaps(DeliveryGaps::new(trace.clone(), gap));
             }
-            Self::Periodic { up, down } => (Law::Exact, up, down),
-            Self::Uniform { up, down } => (Law::Uniform, up, down),
-            Self::Normal { up, down } => (Law::Normal, up, down),
-            Self::Exponential { up, down } => (Law::Exponential, up, down),
+            Self::Periodic { first, up, down } => (Law::Exact, Some(first), up, down),
+            Self::Uniform { up, down } => (Law::Uniform, None, up, down),
+            Self::Normal { up, down } => (Law::Normal, None, up, down),
+            Self::Exponential { up, down } => (Law::Exponential, None, up, down),
         };
         if down.is_zero() {
             Periods::Over
         } else if up.is_zero() {
             Periods::Single(Outage {
-                start: Duration::ZERO,
+                start: first.unwrap_or_default(),
                 end: None,
             })
         } else {
             Periods::Drawn {
                 law,
+                first,
                 up,
                 down,
                 stream,
@@ -150,6 +154,8 @@ enum Periods {
     Single(Outage),
     Drawn {
         law: Law,
+        /// The first connected period, if it is given.
+        first: Option<Duration>,
         up: Duration,
         down: Duration,
         stream: Stream,
@@ -194,11 +200,13 @@ impl Iterator for Schedule {
             }
             Periods::Drawn {
                 law,
+                first,
                 up,
                 down,
                 stream,
             } => {
-                let start = self.now.checked_add(law.draw(*up, stream))?;
+                let connected = first.take().unwrap_or_else(|| law.draw(*up, stream));
+                let start = self.now.checked_add(connected)?;
                 Outage {
                     start,
                     end: start.checked_add(law.draw(*down, stream)),

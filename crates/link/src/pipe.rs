@@ -72,6 +72,10 @@ pub(crate) struct Pipe<F> {
     /// How many of the last `frames` had not begun to be sent when this was last looked at.
     waiting: usize,
     held: VecDeque<Held<F>>,
+    /// Nothing comes out before this.
+    quiet_until: Instant,
+    /// Every frame that is sent arrives, once and in order.
+    is_faithful: bool,
     chance: Chances,
     counters: Counters,
 }
@@ -112,6 +116,8 @@ impl<F: Frame> Pipe<F> {
             frames: VecDeque::new(),
             waiting: 0,
             held: VecDeque::new(),
+            quiet_until: Instant::FAR_FUTURE,
+            is_faithful: config.is_faithful(),
             chance: Chances {
                 loss: stream("loss"),
                 duplicate: stream("duplicate"),
@@ -154,6 +160,7 @@ impl<F: Frame> Pipe<F> {
         }
         let (begins, sent) = self.transmitter.send(now, frame.wire_len());
         let due = sent + self.config.delay;
+        self.quiet_until = self.quiet_until.min(due);
         self.frames.push_back(Entry {
             begins,
             sent,
@@ -179,8 +186,57 @@ impl<F: Frame> Pipe<F> {
         on_time.into_iter().chain(held).min()
     }
 
+    /// Nothing comes out before this.
+    #[inline]
+    pub(crate) const fn quiet_until(&self) -> Instant {
+        self.quiet_until
+    }
+
     /// Lets out all that is due by `now`.
+    #[inline]
     pub(crate) fn deliver_until(&mut self, now: Instant, outlet: &mut impl Outlet<F>) {
+        if now < self.quiet_until {
+            return;
+        }
+        if self.is_faithful {
+            self.deliver_in_order(now, outlet);
+        } else {
+            self.deliver_by_chance(now, outlet);
+        }
+        self.note_next_due();
+    }
+
+    fn deliver_in_order(&mut self, now: Instant, outlet: &mut impl Outlet<F>) {
+        while self.frames.front().is_some_and(|entry| entry.due <= now) {
+            if let Some(entry) = self.frames.pop_front() {
+                self.deliver(entry.frame, outlet);
+            }
+        }
+        self.waiting = self.waiting.min(self.frames.len());
+    }
+
+    /// The frame that is due by `now`, if it is the only one and comes out for certain. Otherwise
+    /// nothing has changed.
+    #[inline]
+    pub(crate) fn take_lone_arrival(&mut self, now: Instant) -> Option<F> {
+        if !self.is_faithful || self.frames.front()?.due > now {
+            return None;
+        }
+        let next = self
+            .frames
+            .get(1)
+            .map_or(Instant::FAR_FUTURE, |entry| entry.due);
+        if next <= now {
+            return None;
+        }
+        let entry = self.frames.pop_front()?;
+        self.waiting = self.waiting.min(self.frames.len());
+        self.quiet_until = next;
+        self.count_delivered(&entry.frame);
+        Some(entry.frame)
+    }
+
+    fn deliver_by_chance(&mut self, now: Instant, outlet: &mut impl Outlet<F>) {
         while let Some((due, held)) = self.next_due().filter(|&(due, _)| due <= now) {
             if held {
                 self.release_held(due, outlet);
@@ -215,6 +271,11 @@ impl<F: Frame> Pipe<F> {
         }
         self.transmitter.flush(now);
         self.waiting = 0;
+        self.note_next_due();
+    }
+
+    fn note_next_due(&mut self) {
+        self.quiet_until = self.next_due().map_or(Instant::FAR_FUTURE, |(due, _)| due);
     }
 
     /// A frame reaches the far end at `now`, unless chance has it otherwise.
@@ -279,9 +340,14 @@ impl<F: Frame> Pipe<F> {
         }
     }
 
-    fn deliver(&mut self, frame: F, outlet: &mut impl Outlet<F>) {
+    #[inline]
+    fn count_delivered(&mut self, frame: &F) {
         self.counters.delivered += 1;
         self.counters.delivered_bytes.0 += frame.wire_len().as_u64();
+    }
+
+    fn deliver(&mut self, frame: F, outlet: &mut impl Outlet<F>) {
+        self.count_delivered(&frame);
         outlet.deliver(frame);
     }
 

@@ -10,6 +10,13 @@ use outlast_core::time::Duration;
 use rand_core::{Rng, SeedableRng};
 use rand_pcg::Pcg64;
 
+/// The seed of the component `name` of the run with `seed`, for components that have streams of
+/// their own: two links of one run get one each, and so do not lose the same packets.
+#[must_use]
+pub fn derived_seed(seed: u64, name: &str) -> u64 {
+    Stream::new(seed, name).next_u64()
+}
+
 /// A stream of random numbers (PCG-XSL-RR 128/64).
 #[derive(Clone, Debug)]
 pub struct Stream {

@@ -30,6 +30,7 @@ mod sys;
 pub mod sysctl;
 #[cfg(test)]
 mod testing;
+pub mod ticks;
 pub mod timer;
 pub mod tracker;
 pub mod tun;

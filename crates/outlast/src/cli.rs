@@ -1,6 +1,6 @@
 //! The command line.
 
-use crate::commands::{completions, demo, doctor, lab, notify, papers, run, sim, status};
+use crate::commands::{completions, demo, doctor, lab, notify, papers, run, sim, status, sweep};
 use clap::{Parser, Subcommand};
 
 /// TCP that outlasts outages: try it, measure it, compare the published ways.
@@ -31,6 +31,8 @@ pub(crate) enum Command {
     Lab(lab::Arguments),
     /// Run a scenario in virtual time, on a model of the TCP that it names.
     Sim(sim::Arguments),
+    /// Run a grid of scenarios in virtual time, each cell many times, on all cores.
+    Sweep(sweep::Arguments),
     /// Run published experiments and judge their claims.
     Papers(papers::Arguments),
     /// Keep the connections that cross an interface alive, and resume them when its link is back.

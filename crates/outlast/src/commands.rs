@@ -10,3 +10,4 @@ pub(crate) mod papers;
 pub(crate) mod run;
 pub(crate) mod sim;
 pub(crate) mod status;
+pub(crate) mod sweep;

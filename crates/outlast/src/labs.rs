@@ -14,6 +14,11 @@ use std::thread;
 /// Makes labs possible, and Ctrl-C end them. To be called before the process has threads.
 pub(crate) fn prepare() -> Result<(Cancel, Termination), Failure> {
     user_namespace::enter()?;
+    interruptible()
+}
+
+/// Makes Ctrl-C end what asks the [`Cancel`]. To be called before the process has threads.
+pub(crate) fn interruptible() -> Result<(Cancel, Termination), Failure> {
     let cancel = Cancel::new()?;
     let termination = Termination::wake(cancel.waker())?;
     Ok((cancel, termination))
@@ -77,7 +82,9 @@ fn run_one(
 
 fn failure(error: LabError) -> Failure {
     match error {
-        LabError::NoSuchMechanism { .. } => Failure::Usage(error.to_string()),
+        LabError::NoSuchMechanism { .. } | LabError::NoTopology { .. } => {
+            Failure::Usage(error.to_string())
+        }
         error if error.is_missing_capability() => {
             Failure::Capability(format!("{:#}", anyhow::Error::from(error)))
         }

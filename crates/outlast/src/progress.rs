@@ -2,6 +2,9 @@
 
 mod bars;
 mod lines;
+mod runs;
+
+pub(crate) use runs::RunBar;
 
 use crate::terminal::{self, Style};
 use outlast_lab::Progress;

@@ -69,11 +69,15 @@ fn every_mistake_of_a_scenario_is_shown_at_its_place() {
 fn a_mechanism_that_the_lab_has_not_is_refused_before_anything_is_made() {
     let place = Place::new();
     for (key, value, available) in [
-        ("gateway", "m-tcp", "smart-link-1 to smart-link-4, hold"),
+        (
+            "gateway",
+            "m-tcp",
+            "smart-link-1 to smart-link-4, hold, retransmission-cache, zero-window-ack, acknowledge-ahead",
+        ),
         (
             "mobile",
             "fast-retransmit",
-            "smart-link-1 to smart-link-4, hold",
+            "smart-link-1 to smart-link-4, hold, retransmission-cache, zero-window-ack, acknowledge-ahead",
         ),
         ("fixed", "retransmission-trigger", "none"),
     ] {

@@ -4,10 +4,11 @@
 //! do is emulate a link on time when too many are busy. Runs whose link is fast therefore count for
 //! more, and a run of which the lab says that its numbers are doubtful is carried out again.
 
-use crate::job::{Job, Watch};
+use crate::carry_out::{self, CarryOutError, Ran};
+use crate::job::Job;
 use crate::record::Record;
 use outlast_core::time::{Duration, Instant};
-use outlast_lab::{Cancel, Lab, LabError, RunReport};
+use outlast_lab::{Cancel, LabError};
 use outlast_linux::clock;
 use outlast_linux::socket::SocketError;
 use std::io;
@@ -50,14 +51,14 @@ pub struct Gap {
 /// Why a batch ended early. What was done until then is stored.
 #[derive(Debug, thiserror::Error)]
 pub enum BatchError {
-    /// A run failed, or the user asked for an end.
+    /// A run failed.
     #[error("{cell}: the run failed")]
-    Lab {
+    Run {
         /// The cell of the run.
         cell: String,
         /// Why.
         #[source]
-        source: LabError,
+        source: CarryOutError,
     },
     /// The user asked for an end.
     #[error("cancelled")]
@@ -74,7 +75,10 @@ impl BatchError {
     /// Whether this machine lacks something, rather than a run having failed.
     #[must_use]
     pub fn is_missing_capability(&self) -> bool {
-        matches!(self, Self::Lab { source, .. } if source.is_missing_capability())
+        let Self::Run { source, .. } = self else {
+            return false;
+        };
+        matches!(source, CarryOutError::Lab(source) if source.is_missing_capability())
     }
 }
 
@@ -110,7 +114,7 @@ pub fn run(
                     sender: sender.clone(),
                     number: attempt.number,
                 };
-                let work = move || report.send(attempt.carry_out(cancel));
+                let work = move || report.send(carry_out::carry_out(&attempt.job, cancel));
                 let thread = thread::Builder::new().name("run".into());
                 if let Err(source) = thread.spawn_scoped(scope, work) {
                     batch.fail(BatchError::Thread(source), cancel);
@@ -146,6 +150,8 @@ struct Batch {
     under_way: Vec<UnderWay>,
     started: usize,
     capacity: u32,
+    /// Of this machine.
+    cores: u32,
     counts: Progress,
     gaps: Vec<Gap>,
     failure: Option<BatchError>,
@@ -173,7 +179,7 @@ struct Attempt {
 }
 
 /// What came of a run; `None` if its thread panicked.
-type Outcome = Option<Result<Box<RunReport>, LabError>>;
+type Outcome = Option<Result<Box<Ran>, CarryOutError>>;
 
 /// Tells what came of a run exactly once, be it that its thread panicked.
 struct Report {
@@ -182,7 +188,7 @@ struct Report {
 }
 
 impl Report {
-    fn send(mut self, outcome: Result<RunReport, LabError>) {
+    fn send(mut self, outcome: Result<Ran, CarryOutError>) {
         self.tell(Some(outcome.map(Box::new)));
         std::mem::forget(self);
     }
@@ -196,16 +202,6 @@ impl Report {
 impl Drop for Report {
     fn drop(&mut self) {
         self.tell(None);
-    }
-}
-
-impl Attempt {
-    fn carry_out(&self, cancel: &Cancel) -> Result<RunReport, LabError> {
-        let mut lab = Lab::new(&self.job.scenario, self.job.index)?;
-        if self.job.watch != Watch::Nothing {
-            lab = lab.with_trace(Lab::TRACED_PACKETS);
-        }
-        lab.run(cancel, |_| {})
     }
 }
 
@@ -228,6 +224,7 @@ impl Batch {
             under_way: Vec::new(),
             started: 0,
             capacity,
+            cores: cores(),
             counts: Progress {
                 done: done_before,
                 total,
@@ -240,8 +237,8 @@ impl Batch {
 
     /// The next run, if there is capacity for it. One that is too heavy for all of it runs alone.
     fn next(&mut self, now: Instant) -> Option<Attempt> {
-        let used: u32 = self.under_way.iter().map(|run| run.job.weight()).sum();
-        let weight = self.waiting.last()?.job.weight();
+        let used: u32 = self.under_way.iter().map(|run| self.weight(&run.job)).sum();
+        let weight = self.weight(&self.waiting.last()?.job);
         if !self.under_way.is_empty() && used.saturating_add(weight) > self.capacity {
             return None;
         }
@@ -281,7 +278,9 @@ impl Batch {
         let cell = run.job.cell.clone();
         match outcome {
             // A panic is passed on by the scope; nothing more is begun.
-            None | Some(Err(LabError::Cancelled)) => self.fail(BatchError::Cancelled, cancel),
+            None | Some(Err(CarryOutError::Lab(LabError::Cancelled))) => {
+                self.fail(BatchError::Cancelled, cancel);
+            }
             Some(Err(source)) if is_gap(&source) => {
                 self.counts.done += 1;
                 self.gaps.push(Gap {
@@ -289,8 +288,8 @@ impl Batch {
                     reason: source.to_string(),
                 });
             }
-            Some(Err(source)) => self.fail(BatchError::Lab { cell, source }, cancel),
-            Some(Ok(report)) if !report.warnings.is_empty() && run.attempts < ATTEMPTS => {
+            Some(Err(source)) => self.fail(BatchError::Run { cell, source }, cancel),
+            Some(Ok(ran)) if !ran.warnings.is_empty() && run.attempts < ATTEMPTS => {
                 self.counts.repeated += 1;
                 let UnderWay {
                     job,
@@ -307,12 +306,16 @@ impl Batch {
                     },
                 );
             }
-            Some(Ok(report)) => {
+            Some(Ok(ran)) => {
                 self.counts.done += 1;
-                return Some(Record::new(&run.job, &plan.version, run.attempts, *report));
+                return Some(Record::new(&run.job, &plan.version, run.attempts, *ran));
             }
         }
         None
+    }
+
+    fn weight(&self, job: &Job) -> u32 {
+        job.weight(self.capacity, self.cores)
     }
 
     /// Ends everything. The first failure is the one that is told.
@@ -329,12 +332,12 @@ impl Batch {
         let waiting = || {
             self.waiting
                 .iter()
-                .map(|run| (run.expected, run.job.weight()))
+                .map(|run| (run.expected, self.weight(&run.job)))
         };
         let under_way = || {
             self.under_way
                 .iter()
-                .map(|run| (left_of(run), run.job.weight()))
+                .map(|run| (left_of(run), self.weight(&run.job)))
         };
         let longest = waiting().chain(under_way()).map(|(time, _)| time).max();
         let shared: Duration = waiting()
@@ -352,9 +355,15 @@ impl Batch {
     }
 }
 
+/// How many runs this machine simulates at once.
+fn cores() -> u32 {
+    thread::available_parallelism()
+        .map_or(1, |cores| u32::try_from(cores.get()).unwrap_or(u32::MAX))
+}
+
 /// Whether `error` concerns this run alone, as it asks for what this kernel does not have.
-fn is_gap(error: &LabError) -> bool {
-    let LabError::Option(error) = error else {
+fn is_gap(error: &CarryOutError) -> bool {
+    let CarryOutError::Lab(LabError::Option(error)) = error else {
         return false;
     };
     matches!(
@@ -369,6 +378,7 @@ mod tests {
     use super::*;
     use crate::setting::{Outages, Setting, Task};
     use outlast_core::units::ByteCount;
+    use outlast_scenario::result::World;
     use outlast_scenario::{Congestion, Direction, IpVersion, Mechanism};
 
     /// A download of a second per 1.25 MB at 10 Mbit/s.
@@ -427,6 +437,14 @@ mod tests {
     }
 
     #[test]
+    fn as_many_runs_are_simulated_at_once_as_there_are_cores() {
+        let sims = (0..9).map(|_| job("sim", 100, 1_000_000).in_world(World::Sim));
+        let mut batch = Batch::new(sims.collect(), 0, 12);
+        batch.cores = 4;
+        assert_eq!(begun(&mut batch).len(), 4);
+    }
+
+    #[test]
     fn a_run_that_this_kernel_cannot_do_leaves_a_gap_and_the_others_go_on() {
         let cancel = Cancel::new().unwrap();
         let mut batch = Batch::new(vec![job("a", 10, 2_000_000), job("b", 10, 1_000_000)], 0, 1);
@@ -435,7 +453,7 @@ mod tests {
             name: "bbr".to_owned(),
             available: "cubic".to_owned(),
         };
-        let outcome = Some(Err(LabError::Option(missing)));
+        let outcome = Some(Err(LabError::Option(missing).into()));
         assert!(batch.settle(0, outcome, &plan(), &cancel).is_none());
         assert_eq!(batch.gaps.len(), 1);
         assert!(batch.gaps[0].reason.contains("bbr"), "{:?}", batch.gaps);
@@ -452,11 +470,11 @@ mod tests {
         let mut batch = Batch::new(jobs, 0, 2);
         assert_eq!(begun(&mut batch).len(), 2);
         let broken = LabError::Emulator(io::Error::other("broken"));
-        batch.settle(0, Some(Err(broken)), &plan(), &cancel);
-        batch.settle(1, Some(Err(LabError::Cancelled)), &plan(), &cancel);
+        batch.settle(0, Some(Err(broken.into())), &plan(), &cancel);
+        batch.settle(1, Some(Err(LabError::Cancelled.into())), &plan(), &cancel);
         assert!(begun(&mut batch).is_empty());
         assert!(
-            matches!(batch.failure, Some(BatchError::Lab { .. })),
+            matches!(batch.failure, Some(BatchError::Run { .. })),
             "{:?}",
             batch.failure
         );

@@ -1,12 +1,11 @@
 //! One flow of a run's trace: for the time-sequence diagram, and for what happened at each
 //! reconnection.
 
-use crate::record::Reconnection;
+use crate::record::{Again, Reconnection};
 use outlast_core::time::Instant;
-use outlast_lab::Trace;
-use outlast_lab::trace::{Fate, TracedPacket, TracedSegment};
 use outlast_report::plot::{Acknowledgement, DataSegment, Fate as Drawn, Outage, TimeSequence};
 use outlast_scenario::result::OutageResult;
+use outlast_sim::trace::{Fate, Trace, TracedPacket, TracedSegment};
 use outlast_wire::TcpFlags;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -162,6 +161,7 @@ pub fn reconnections(
     bits_per_s: Option<u64>,
     delay_s: f64,
 ) -> Vec<Reconnection> {
+    let first_sent = first_sent(trace);
     let next_start = |index: usize| outages.get(index + 1).map_or(f64::INFINITY, |o| o.start_s);
     let following = |(index, outage): (usize, &OutageResult)| {
         let Some(length) = outage.length_s else {
@@ -191,9 +191,51 @@ pub fn reconnections(
         Reconnection {
             restart_s: restart.map(|time| time - back),
             busy,
+            again: again(
+                trace,
+                &first_sent,
+                (outage.start_s, back),
+                next_start(index),
+            ),
         }
     };
     outages.iter().enumerate().map(following).collect()
+}
+
+/// When each of the sender's segments was sent first, by its number.
+fn first_sent(trace: &FlowTrace) -> BTreeMap<u64, f64> {
+    let mut first_sent = BTreeMap::new();
+    for segment in trace.data.iter().filter(|s| s.part != Part::Injected) {
+        first_sent.entry(segment.number).or_insert(segment.time_s);
+    }
+    first_sent
+}
+
+/// What the sender sent again from link-down to the next outage.
+fn again(
+    trace: &FlowTrace,
+    first_sent: &BTreeMap<u64, f64>,
+    (down, back): (f64, f64),
+    end: f64,
+) -> Again {
+    let retransmissions = || {
+        trace
+            .data
+            .iter()
+            .filter(|segment| segment.part != Part::Injected)
+            .filter(|segment| segment.time_s >= down && segment.time_s < end)
+            .filter(|segment| first_sent[&segment.number] < segment.time_s)
+    };
+    let Some(first) = retransmissions().next() else {
+        return Again::default();
+    };
+    let second = retransmissions().skip(1).find(|s| s.number == first.number);
+    let through = retransmissions().find(|s| s.time_s >= back && s.arrival_s.is_some());
+    Again {
+        first_wait_s: Some(rounded(first.time_s - first_sent[&first.number])),
+        second_wait_s: second.map(|second| rounded(second.time_s - first.time_s)),
+        through_s: through.map(|through| rounded(through.time_s - back)),
+    }
 }
 
 impl Segment {
@@ -246,6 +288,11 @@ fn seconds_from(origin: Instant, at: Instant) -> f64 {
     } else {
         -origin.since(at).as_secs_f64()
     };
+    rounded(seconds)
+}
+
+/// Seconds to the microsecond.
+fn rounded(seconds: f64) -> f64 {
     (seconds * 1e6).round() / 1e6
 }
 
@@ -304,6 +351,32 @@ mod tests {
         let found = after(data, &outages);
         assert_eq!(found[0], Reconnection::default());
         assert!(found[1].restart_s.is_some());
+    }
+
+    #[test]
+    fn what_is_sent_again_is_timed_from_its_first_transmission() {
+        let numbered = |time, arrival, number| Segment {
+            number,
+            ..segment(time, arrival, false)
+        };
+        let data = vec![
+            numbered(0.5, Some(0.51), 0),
+            numbered(0.9, None, 1_000),
+            numbered(1.1, None, 2_000),
+            numbered(1.5, None, 1_000),
+            numbered(2.7, Some(2.71), 1_000),
+            numbered(2.8, Some(2.81), 2_000),
+        ];
+        let again = after(data, &[outage(1.0, 1.0, Some(0.71))])[0].again;
+        let near = |found: Option<f64>, wanted: f64| {
+            assert!(
+                found.is_some_and(|found| (found - wanted).abs() < 1e-9),
+                "{again:?}"
+            );
+        };
+        near(again.first_wait_s, 0.6);
+        near(again.second_wait_s, 1.2);
+        near(again.through_s, 0.7);
     }
 
     #[test]

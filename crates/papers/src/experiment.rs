@@ -67,8 +67,13 @@ pub struct Part {
 /// Every experiment.
 pub const ALL: &[&Experiment] = &[
     &crate::scott_mapp::EXPERIMENT,
+    &crate::scott_mapp::IN_SIM,
+    &crate::caceres_iftode::EXPERIMENT,
     &crate::hold_matrix::EXPERIMENT,
     &crate::hold_channel::EXPERIMENT,
+    &crate::lab_vs_sim::EXPERIMENT,
+    &crate::thesis::TIMEOUTS,
+    &crate::thesis::HANDOFF,
 ];
 
 /// The experiment of this name.

@@ -6,6 +6,7 @@ use crate::job::{Job, Watch};
 use crate::present::{claim, mean, share, title};
 use crate::record::{Record, Runs};
 use crate::scott_mapp::channel;
+use crate::scott_mapp::testbed::Testbed;
 use crate::setting::{Setting, Task};
 use outlast_core::time::Duration;
 use outlast_core::units::ByteCount;
@@ -100,7 +101,7 @@ impl Cell {
             delay: Duration::from_millis(self.round_trip_ms.into()) / 2,
             congestion: self.congestion,
             deadline: connected * 100 / AVAILABILITY_PERCENT * PATIENCE,
-            ..channel::over(self.name(mechanism), outages, task, mechanism)
+            ..channel::over(Testbed::Lab, self.name(mechanism), outages, task, mechanism)
         }
     }
 }

@@ -3,6 +3,7 @@
 use crate::setting::{self, Setting};
 use outlast_core::time::Duration;
 use outlast_core::units::BitRate;
+use outlast_scenario::result::World;
 use outlast_scenario::{Mechanism, Scenario};
 
 /// One run of a scenario.
@@ -16,6 +17,8 @@ pub struct Job {
     pub text: String,
     /// The same, understood.
     pub scenario: Scenario,
+    /// Where it is carried out.
+    pub world: World,
     /// What is kept of the packets.
     pub watch: Watch,
 }
@@ -29,12 +32,17 @@ pub enum Watch {
     Reconnections,
     /// The same, and every packet, for a time-sequence diagram.
     Packets,
+    /// What [`Self::Reconnections`] keeps, and the senders' variables at each acknowledgement and
+    /// timeout; in the simulator only.
+    Variables,
 }
 
 /// The rate that makes a run count as one of a batch's capacity.
 const RATE_OF_ONE: u64 = 10_000_000;
 /// How many times the ideal a run is thought to take that has little or no help.
 const UNAIDED: u32 = 3;
+/// How much faster the simulator is thought to be than the lab.
+const SPEED_OF_SIM: u32 = 1_000;
 
 impl Job {
     /// Run `index` of what `setting` says.
@@ -43,7 +51,15 @@ impl Job {
     /// If the setting is no sound scenario: the experiments are part of this program.
     #[must_use]
     pub fn new(cell: impl Into<String>, setting: &Setting, index: u32) -> Self {
-        let text = setting.to_toml();
+        Self::from_toml(cell, setting.to_toml(), index)
+    }
+
+    /// Run `index` of the scenario file `text`.
+    ///
+    /// # Panics
+    /// If the text is no sound scenario: the experiments are part of this program.
+    #[must_use]
+    pub fn from_toml(cell: impl Into<String>, text: String, index: u32) -> Self {
         let scenario = setting::parse(&text)
             .unwrap_or_else(|error| panic!("an experiment's scenario is sound: {error}\n{text}"));
         Self {
@@ -51,8 +67,16 @@ impl Job {
             index,
             text,
             scenario,
+            world: World::Lab,
             watch: Watch::Nothing,
         }
+    }
+
+    /// The same run, carried out in `world`. It is the lab's if nothing is said.
+    #[must_use]
+    pub fn in_world(mut self, world: World) -> Self {
+        self.world = world;
+        self
     }
 
     /// The same run, of whose packets something is kept.
@@ -62,16 +86,27 @@ impl Job {
         self
     }
 
-    /// Tells this run from every other: scenario, number and what is kept.
+    /// Tells this run from every other: scenario, number, world and what is kept.
     #[must_use]
     pub fn fingerprint(&self) -> String {
-        let identity = format!("{}\n{}\n{:?}", self.text, self.index, self.watch);
+        let Self {
+            text,
+            index,
+            world,
+            watch,
+            ..
+        } = self;
+        let identity = format!("{text}\n{index}\n{world}\n{watch:?}");
         blake3::hash(identity.as_bytes()).to_hex()[..16].to_owned()
     }
 
-    /// The share of a batch's capacity that it takes: one for each 10 Mbit/s of link, at least one.
+    /// The share of a batch's `capacity` that it takes: in the lab one for each 10 Mbit/s of link,
+    /// at least one; in the simulator what one of this machine's `cores` is worth.
     #[must_use]
-    pub fn weight(&self) -> u32 {
+    pub fn weight(&self, capacity: u32, cores: u32) -> u32 {
+        if self.world == World::Sim {
+            return capacity.div_ceil(cores.max(1)).max(1);
+        }
         let link = &self.scenario.link;
         let rates = [link.downlink.rate, link.uplink.rate];
         let fastest = rates
@@ -106,6 +141,10 @@ impl Job {
         } else {
             UNAIDED
         };
-        ideal.map_or(run.deadline, |ideal| (ideal * patience).min(run.deadline))
+        let in_lab = ideal.map_or(run.deadline, |ideal| (ideal * patience).min(run.deadline));
+        match self.world {
+            World::Lab => in_lab,
+            World::Sim => in_lab / SPEED_OF_SIM,
+        }
     }
 }

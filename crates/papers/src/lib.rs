@@ -13,17 +13,23 @@
 //! | [`record`] | one run, after it was carried out |
 //! | [`store`] | the files that hold the runs |
 //! | [`page`] | the report |
+//! | [`caceres_iftode`] | figures of "Improving the Performance of Reliable Transport Protocols in Mobile Computing Environments" |
 //! | [`scott_mapp`] | figures of "Link Layer-Based TCP Optimisation for Disconnecting Networks" |
+//! | [`thesis`] | tables of a thesis on TCP over Mobile IP |
 //! | [`hold_matrix`] | resume time by congestion control, SACK, direction, outage and placement |
 //! | [`hold_channel`] | utilisation of the paper's channel |
+//! | [`lab_vs_sim`] | the simulator beside the kernel |
 #![forbid(unsafe_code)]
 
 pub mod batch;
+pub mod caceres_iftode;
+pub mod carry_out;
 pub mod diagram;
 pub mod experiment;
 pub mod hold_channel;
 pub mod hold_matrix;
 pub mod job;
+pub mod lab_vs_sim;
 pub mod page;
 mod present;
 pub mod record;
@@ -31,5 +37,6 @@ pub mod run;
 pub mod scott_mapp;
 pub mod setting;
 pub mod store;
+pub mod thesis;
 
 pub use experiment::{ALL, Experiment, Extent, Figure, named};

@@ -6,6 +6,7 @@ use crate::store::Meta;
 use outlast_report::judgement::{Judged, Tally};
 use outlast_report::page::{Highlight, Page, Provenance, Section};
 use outlast_report::table::Tone;
+use outlast_scenario::result::World;
 use std::collections::BTreeSet;
 
 /// The page of `experiment` with what its figures show of `runs`.
@@ -67,7 +68,10 @@ fn method(experiment: &Experiment, meta: &Meta, runs: &Runs) -> Section {
     match experiment.jobs(meta.extent).first() {
         None => section,
         Some(first) => section
-            .paragraph("Every run is a scenario of `outlast lab`. The first one is:")
+            .paragraph(format!(
+                "Every run is a scenario of `outlast {}`. The first one is:",
+                first.world
+            ))
             .listing(first.text.trim_end()),
     }
 }
@@ -78,10 +82,15 @@ fn quality(runs: &Runs) -> String {
     let repeated = runs.all().filter(|run| run.attempts > 1).count();
     let doubtful: Vec<&Record> = runs.all().filter(|run| !run.warnings.is_empty()).collect();
     let worst = runs.all().map(|run| run.worst_delay_s).fold(0.0, f64::max);
-    let mut text = format!(
-        "{total} runs. The emulated link was late by {} at worst.",
-        outlast_report::unit::Unit::Seconds.show(worst)
-    );
+    let mut text = format!("{total} runs.");
+    if runs.all().any(is_live) {
+        text.push_str(&format!(
+            " The emulated link was late by {} at worst.",
+            outlast_report::unit::Unit::Seconds.show(worst)
+        ));
+    } else {
+        text.push_str(" All in virtual time: the same seed gives the same numbers.");
+    }
     if repeated > 0 {
         text.push_str(&format!(
             " {repeated} runs were repeated because the machine was too busy to emulate on time."
@@ -98,6 +107,18 @@ fn quality(runs: &Runs) -> String {
     text
 }
 
+fn at_once(meta: &Meta, runs: &Runs) -> String {
+    if runs.all().any(is_live) {
+        format!("up to {} runs of 10 Mbit/s", meta.capacity)
+    } else {
+        "a run on each core".to_owned()
+    }
+}
+
+fn is_live(run: &Record) -> bool {
+    run.result.settings.world == World::Lab
+}
+
 fn provenance(meta: &Meta, runs: &Runs) -> Provenance {
     let list = |values: BTreeSet<String>| values.into_iter().collect::<Vec<_>>().join(", ");
     let settings = || runs.all().map(|run| &run.result.settings);
@@ -110,10 +131,7 @@ fn provenance(meta: &Meta, runs: &Runs) -> Provenance {
         command: meta.command.clone(),
         more: vec![
             ("Extent".to_owned(), meta.extent.name().to_owned()),
-            (
-                "At once".to_owned(),
-                format!("up to {} runs of 10 Mbit/s", meta.capacity),
-            ),
+            ("At once".to_owned(), at_once(meta, runs)),
         ],
     }
 }

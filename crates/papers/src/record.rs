@@ -1,9 +1,9 @@
 //! One run, after it was carried out.
 
+use crate::carry_out::Ran;
 use crate::diagram::{self, FlowTrace};
 use crate::job::{Job, Watch};
 use outlast_core::units::BitRate;
-use outlast_lab::RunReport;
 use outlast_scenario::result::{OutageResult, RunResult};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -25,12 +25,35 @@ pub struct Record {
     pub reconnections: Vec<Reconnection>,
     /// Every packet, if they were to be kept.
     pub trace: Option<FlowTrace>,
+    /// The variables of the payload's sender, if they were to be kept.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub variables: Vec<Variables>,
     /// How often the run was carried out; more than once only if the machine was too busy.
     pub attempts: u32,
     /// What makes the numbers doubtful.
     pub warnings: Vec<String>,
     /// By how much the emulated link was late at worst.
     pub worst_delay_s: f64,
+}
+
+/// The variables of a sender after an acknowledgement or a timeout.
+#[derive(Clone, Copy, Debug, Deserialize, PartialEq, Serialize)]
+pub struct Variables {
+    /// When, in seconds from the workload's first byte.
+    pub time_s: f64,
+    /// Whether a timer of the endpoint fired, rather than an acknowledgement having come.
+    pub timeout: bool,
+    /// Congestion window in segments.
+    pub cwnd: u32,
+    /// Slow-start threshold in segments; `None` before the first loss.
+    pub ssthresh: Option<u32>,
+    /// Retransmission timeout in seconds, back-off included.
+    pub rto_s: f64,
+    /// Segments thought to be in the network.
+    pub in_flight: u32,
+    /// Bytes that were acknowledged since the connection began.
+    #[serde(default)]
+    pub acknowledged: u64,
 }
 
 /// What followed an outage.
@@ -43,6 +66,21 @@ pub struct Reconnection {
     /// The share of the time from link-up to the first new bytes in which the link was sending
     /// towards the receiver, the propagation delay left out; `None` if no new bytes came.
     pub busy: Option<f64>,
+    /// What the sender itself sent again.
+    #[serde(default)]
+    pub again: Again,
+}
+
+/// What a sender sent again because of an outage; what Outlast re-sends does not count.
+#[derive(Clone, Copy, Debug, Default, Deserialize, PartialEq, Serialize)]
+pub struct Again {
+    /// From the first transmission of a segment to its retransmission: the first retransmission
+    /// since link-down.
+    pub first_wait_s: Option<f64>,
+    /// From that to the next retransmission of the same segment.
+    pub second_wait_s: Option<f64>,
+    /// From link-up to the first retransmission that arrived.
+    pub through_s: Option<f64>,
 }
 
 /// The runs that there are, by cell.
@@ -52,8 +90,8 @@ pub struct Runs(BTreeMap<String, Vec<Record>>);
 impl Record {
     /// What came of `job`.
     #[must_use]
-    pub fn new(job: &Job, version: &str, attempts: u32, report: RunReport) -> Self {
-        let watched = match (&report.trace, report.started) {
+    pub fn new(job: &Job, version: &str, attempts: u32, ran: Ran) -> Self {
+        let watched = match (&ran.trace, ran.started) {
             (Some(trace), Some(started)) => FlowTrace::of(trace, started),
             _ => None,
         };
@@ -65,7 +103,7 @@ impl Record {
             .map(BitRate::bits_per_second);
         let delay = job.scenario.link.downlink.delay.as_secs_f64();
         let reconnections = watched.as_ref().map_or_else(Vec::new, |trace| {
-            diagram::reconnections(trace, &report.result.outages, rate, delay)
+            diagram::reconnections(trace, &ran.result.outages, rate, delay)
         });
         Self {
             cell: job.cell.clone(),
@@ -74,10 +112,11 @@ impl Record {
             version: version.to_owned(),
             reconnections,
             trace: watched.filter(|_| job.watch == Watch::Packets),
+            variables: ran.variables,
             attempts,
-            warnings: report.warnings,
-            worst_delay_s: report.effort.worst_delay.as_secs_f64(),
-            result: report.result,
+            warnings: ran.warnings,
+            worst_delay_s: ran.worst_delay.as_secs_f64(),
+            result: ran.result,
         }
     }
 

@@ -1,5 +1,6 @@
 //! J. Scott and G. Mapp, "Link Layer-Based TCP Optimisation for Disconnecting Networks", ACM SIGCOMM
-//! Computer Communication Review 33(5), 2003: figures 1, 5 to 11 and 14 on this machine's kernel.
+//! Computer Communication Review 33(5), 2003: figures 1, 5 to 11 and 14, on this machine's
+//! kernel and, at the paper's full parameters, in virtual time.
 //!
 //! Figures 12 and 13 repeat 5 and 6 on the authors' hardware prototype and are left out. What differs
 //! from the paper's testbed is said where it happens: [`channel`] for the link, [`interactive`] for
@@ -16,10 +17,13 @@ pub mod figure_10;
 pub mod figure_11;
 pub mod figure_14;
 pub mod figure_hold;
+pub mod figure_stacks;
 pub mod interactive;
 pub mod sweep;
+pub mod testbed;
 pub mod traces;
 
+use self::testbed::Testbed;
 use crate::experiment::{Experiment, Extent};
 use crate::present;
 use outlast_report::judgement::{Claim, Published, Tolerance};
@@ -33,30 +37,55 @@ pub static EXPERIMENT: Experiment = Experiment {
     source: "J. Scott, G. Mapp: Link Layer-Based TCP Optimisation for Disconnecting Networks, 2003",
     measures: "Transfers and updates over a link that comes and goes, at the paper's levels 0 to 4 \
                and with `hold`",
-    method,
+    method: |extent| method(Testbed::Lab, extent),
     figures: &[
-        &figure_01::Figure01,
-        &figure_05::Figure05,
-        &figure_06::Figure06,
-        &figure_07::Figure07,
-        &figure_08::Figure08,
-        &figure_09::Figure09,
-        &figure_10::Figure10,
-        &figure_11::Figure11,
-        &figure_hold::FigureHold,
-        &figure_14::Figure14,
+        &figure_01::Figure01 { bed: LAB },
+        &figure_05::Figure05 { bed: LAB },
+        &figure_06::Figure06 { bed: LAB },
+        &figure_07::Figure07 { bed: LAB },
+        &figure_08::Figure08 { bed: LAB },
+        &figure_09::Figure09 { bed: LAB },
+        &figure_10::Figure10 { bed: LAB },
+        &figure_11::Figure11 { bed: LAB },
+        &figure_hold::FigureHold { bed: LAB },
+        &figure_14::Figure14 { bed: LAB },
     ],
 };
 
-fn method(extent: Extent) -> Vec<String> {
-    vec![
-        channel::method(extent),
+/// The same figures in virtual time, at the paper's full parameters.
+pub static IN_SIM: Experiment = Experiment {
+    name: "scott-mapp-sim",
+    title: "Smart link layer: the figures of Scott and Mapp, in virtual time",
+    source: EXPERIMENT.source,
+    measures: EXPERIMENT.measures,
+    method: |extent| method(Testbed::OF_THE_PAPER, extent),
+    figures: &[
+        &figure_01::Figure01 { bed: SIM },
+        &figure_05::Figure05 { bed: SIM },
+        &figure_06::Figure06 { bed: SIM },
+        &figure_07::Figure07 { bed: SIM },
+        &figure_08::Figure08 { bed: SIM },
+        &figure_09::Figure09 { bed: SIM },
+        &figure_10::Figure10 { bed: SIM },
+        &figure_11::Figure11 { bed: SIM },
+        &figure_hold::FigureHold { bed: SIM },
+        &figure_14::Figure14 { bed: SIM },
+        &figure_stacks::FigureStacks,
+    ],
+};
+
+const LAB: Testbed = Testbed::Lab;
+const SIM: Testbed = Testbed::OF_THE_PAPER;
+
+fn method(bed: Testbed, extent: Extent) -> Vec<String> {
+    let mut paragraphs = vec![channel::method(bed)];
+    paragraphs.extend(bed.method(extent));
+    paragraphs.push(
         "Every series meets the same outages: a trial has the same seed in all of them. Levels 1 \
-         to 4 and `hold` work at both ends of the link, as in the paper. The TCP is this machine's \
-         Linux with its defaults (CUBIC, SACK, timestamps, RACK and tail loss probes), where the \
-         paper had one of its time."
+         to 4 and `hold` work at both ends of the link, as in the paper."
             .to_owned(),
-    ]
+    );
+    paragraphs
 }
 
 /// A statement of the paper.
@@ -75,12 +104,4 @@ fn claim(
         published,
         tolerance,
     )
-}
-
-/// The same statement, with why a modern kernel may differ.
-fn departing(claim: Claim, departure: &'static str) -> Claim {
-    Claim {
-        departure: Some(departure.into()),
-        ..claim
-    }
 }

@@ -5,7 +5,9 @@
 
 use outlast_core::time::Duration;
 use outlast_core::units::ByteCount;
-use outlast_scenario::{Congestion, Direction, IpVersion, Mechanism, Scenario, ScenarioError};
+use outlast_scenario::{
+    Congestion, Direction, IpVersion, Mechanism, Profile, Scenario, ScenarioError,
+};
 use std::path::Path;
 
 /// What one scenario of an experiment says.
@@ -83,6 +85,23 @@ impl Setting {
     /// The scenario file.
     #[must_use]
     pub fn to_toml(&self) -> String {
+        let Self {
+            congestion, sack, ..
+        } = self;
+        self.with_stack(&[
+            format!("congestion = \"{congestion}\""),
+            format!("sack = {sack}"),
+        ])
+    }
+
+    /// The scenario file for the simulator, with the stack of `profile` as it was: its own
+    /// congestion control and options in place of those of the setting.
+    #[must_use]
+    pub fn to_toml_on(&self, profile: Profile) -> String {
+        self.with_stack(&[format!("profile = \"{profile}\"")])
+    }
+
+    fn with_stack(&self, stack: &[String]) -> String {
         let mut lines = vec![
             format!("name = \"{}\"", self.name),
             String::new(),
@@ -94,18 +113,14 @@ impl Setting {
         lines.extend(self.outages.lines());
         lines.extend(self.task.lines());
         let Self {
-            congestion,
-            sack,
             ip,
             gateway,
             mobile,
             ..
         } = self;
+        lines.extend([String::new(), "[stack]".to_owned()]);
+        lines.extend_from_slice(stack);
         lines.extend([
-            String::new(),
-            "[stack]".to_owned(),
-            format!("congestion = \"{congestion}\""),
-            format!("sack = {sack}"),
             format!("ip = \"{ip}\""),
             String::new(),
             "[outlast]".to_owned(),
@@ -246,5 +261,13 @@ mod tests {
             (scenario.run.seed, scenario.run.deadline),
             (7, setting.deadline)
         );
+
+        let historic = parse(&setting.to_toml_on(Profile::Linux22)).expect("so it is here");
+        assert_eq!(historic.stack.profile, Profile::Linux22);
+        assert_eq!(
+            (historic.stack.congestion, historic.stack.sack),
+            (None, None)
+        );
+        assert_eq!(historic.link, scenario.link);
     }
 }

@@ -73,6 +73,15 @@ fn tables_and_claims_of_the_paper() {
 }
 
 #[test]
+fn tables_and_claims_of_the_thesis() {
+    for name in ["thesis-timeouts", "thesis-handoff"] {
+        let experiment = named(name).expect("it is there");
+        let runs = support::runs(experiment, Extent::Quick);
+        insta::assert_snapshot!(name, terminal(experiment, &runs));
+    }
+}
+
+#[test]
 fn without_runs_nothing_is_claimed_to_be_measured() {
     for experiment in ALL {
         let parts = experiment.present(Extent::Full, &Runs::default());

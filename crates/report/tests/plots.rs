@@ -1,8 +1,8 @@
 //! Plots: well-formed, of bounded size, coloured by the style sheet alone, and true to their data.
 
 use outlast_report::plot::{
-    Acknowledgement, Axis, Curves, DataSegment, Fate, Figure, Limit, Outage, Point, Series, Strip,
-    StripRow, TimeSequence,
+    Acknowledgement, Axis, Curves, DataSegment, Fate, Figure, Limit, Line, Outage, Point, Series,
+    Strip, StripRow, TimeSequence, Timeline,
 };
 use outlast_report::unit::Unit;
 use proptest::prelude::*;
@@ -158,6 +158,57 @@ fn curves_with_error_bars() {
 fn a_strip_plot() {
     let figure = small_strip().draw();
     insta::assert_snapshot!(check(&figure).to_inline_svg());
+}
+
+/// A window that grows, collapses in an outage and grows again, under a bound that is set late.
+fn small_timeline() -> Timeline {
+    Timeline {
+        y: Axis::new("Window", Unit::Count),
+        lines: vec![
+            Line {
+                name: "congestion window".to_owned(),
+                is_control: false,
+                values: vec![(0.0, 1.0), (0.2, 2.0), (0.4, 4.0), (1.5, 1.0), (1.7, 2.0)],
+            },
+            Line {
+                name: "threshold".to_owned(),
+                is_control: true,
+                values: vec![(0.0, f64::NAN), (1.5, 2.0)],
+            },
+        ],
+        outages: vec![Outage {
+            start_s: 0.5,
+            end_s: Some(1.2),
+        }],
+        window_s: (0.0, 2.0),
+    }
+}
+
+#[test]
+fn a_timeline() {
+    insta::assert_snapshot!(check(&small_timeline().draw()).to_inline_svg());
+}
+
+#[test]
+fn a_timeline_begins_with_the_value_in_force() {
+    let mut timeline = small_timeline();
+    timeline.window_s = (0.3, 1.0);
+    let figure = timeline.draw();
+    let words = check(&figure).description();
+    assert!(
+        words.contains("congestion window between 2 and 4"),
+        "{words}"
+    );
+    assert!(words.contains("threshold without a value"), "{words}");
+}
+
+#[test]
+fn a_long_timeline_is_thinned_to_what_can_be_seen() {
+    let mut timeline = small_timeline();
+    let saw = |i: u32| (f64::from(i) * 1e-5, f64::from(i % 50));
+    timeline.lines[0].values = (0..200_000).map(saw).collect();
+    let svg = timeline.draw().to_svg();
+    assert!(svg.len() < 150_000, "{} bytes", svg.len());
 }
 
 #[test]

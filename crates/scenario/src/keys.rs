@@ -3,12 +3,15 @@
 //! The reader takes its limits from here and `docs/scenario-file.md` its table, so the two cannot
 //! differ.
 
+pub(crate) mod flows;
+pub(crate) mod hops;
 pub(crate) mod link;
 pub(crate) mod outages;
 pub(crate) mod outlast;
 pub(crate) mod run;
 pub(crate) mod stack;
 pub(crate) mod top;
+pub(crate) mod traffic;
 pub(crate) mod workload;
 
 use crate::quantity::{DURATION, RATE, SIZE};
@@ -20,6 +23,19 @@ pub struct Section {
     pub name: &'static str,
     /// What may stand in it.
     pub keys: &'static [&'static Key],
+    /// Whether there may be several of it, each under a header of its own.
+    pub is_list: bool,
+}
+
+impl Section {
+    /// Its header in the file.
+    #[must_use]
+    pub fn header(&self) -> String {
+        match self.is_list {
+            true => format!("[[{}]]", self.name),
+            false => format!("[{}]", self.name),
+        }
+    }
 }
 
 /// A key of a table.
@@ -66,6 +82,8 @@ pub enum Kind {
     Command,
     /// A table of its own.
     Table,
+    /// Any number of tables of its own.
+    Tables,
 }
 
 impl Kind {
@@ -85,6 +103,7 @@ impl Kind {
             Self::File => "a file's path",
             Self::Command => "a command line",
             Self::Table => "a table",
+            Self::Tables => "a list of tables",
         }
     }
 
@@ -103,7 +122,46 @@ impl Kind {
             Self::Probability => between("0.0".to_owned(), "1.0".to_owned()),
             Self::Switch => "true, false".to_owned(),
             Self::Choice(names) => names.join(", "),
-            Self::Table => String::new(),
+            Self::Table | Self::Tables => String::new(),
+        }
+    }
+
+    /// A value with its unit, such as `25 ms`, in base units; `None` if `text` is not a quantity of
+    /// this kind. Whether it is in range is not looked at.
+    #[must_use]
+    pub fn quantity(&self, text: &str) -> Option<u64> {
+        match self {
+            Self::Duration(..) | Self::DurationOrOff(..) => DURATION.parse(text).ok(),
+            Self::Rate(..) => RATE.parse(text).ok(),
+            Self::Size(..) => SIZE.parse(text).ok(),
+            _ => None,
+        }
+    }
+
+    /// Writes `value` base units with a unit; whole numbers have none. `None` if this kind is not
+    /// a quantity or a whole number.
+    #[must_use]
+    pub fn write(&self, value: u64) -> Option<String> {
+        match self {
+            Self::Duration(..) | Self::DurationOrOff(..) => Some(DURATION.format(value)),
+            Self::Rate(..) => Some(RATE.format(value)),
+            Self::Size(..) => Some(SIZE.format(value)),
+            Self::Integer(..) => Some(value.to_string()),
+            _ => None,
+        }
+    }
+
+    /// Least and greatest value in base units, both allowed; `None` if this kind is not a quantity
+    /// or a whole number.
+    #[must_use]
+    pub fn bounds(&self) -> Option<(u64, u64)> {
+        match *self {
+            Self::Duration(low, high)
+            | Self::DurationOrOff(low, high)
+            | Self::Rate(low, high)
+            | Self::Size(low, high)
+            | Self::Integer(low, high) => Some((low, high)),
+            _ => None,
         }
     }
 
@@ -128,12 +186,28 @@ const TB: u64 = 1_000_000 * MB;
 const REQUIRED: &str = "required";
 
 /// Every table and all its keys, in the order of the reference page.
-pub static SECTIONS: [&Section; 9] = [
-    &TOP, &LINK, &UPLINK, &DOWNLINK, &OUTAGES, &WORKLOAD, &STACK, &OUTLAST, &RUN,
+///
+/// `[hops.uplink]`, `[hops.downlink]` and `[hops.outages]` take what those of `[link]` do.
+pub static SECTIONS: [&Section; 14] = [
+    &TOP,
+    &LINK,
+    &UPLINK,
+    &DOWNLINK,
+    &OUTAGES,
+    &WORKLOAD,
+    &STACK,
+    &STACK_MOBILE,
+    &STACK_FIXED,
+    &OUTLAST,
+    &RUN,
+    &FLOWS,
+    &TRAFFIC,
+    &HOPS,
 ];
 
 pub(crate) static TOP: Section = Section {
     name: "",
+    is_list: false,
     keys: &[
         &top::NAME,
         &top::LINK,
@@ -141,10 +215,14 @@ pub(crate) static TOP: Section = Section {
         &top::STACK,
         &top::OUTLAST,
         &top::RUN,
+        &top::FLOWS,
+        &top::TRAFFIC,
+        &top::HOPS,
     ],
 };
 pub(crate) static LINK: Section = Section {
     name: "link",
+    is_list: false,
     keys: &[
         &link::RATE,
         &link::DELAY,
@@ -169,14 +247,17 @@ const PIPE_KEYS: &[&Key] = &[
 ];
 pub(crate) static UPLINK: Section = Section {
     name: "link.uplink",
+    is_list: false,
     keys: PIPE_KEYS,
 };
 pub(crate) static DOWNLINK: Section = Section {
     name: "link.downlink",
+    is_list: false,
     keys: PIPE_KEYS,
 };
 pub(crate) static OUTAGES: Section = Section {
     name: "link.outages",
+    is_list: false,
     keys: &[
         &outages::PROCESS,
         &outages::UP,
@@ -189,6 +270,7 @@ pub(crate) static OUTAGES: Section = Section {
 };
 pub(crate) static WORKLOAD: Section = Section {
     name: "workload",
+    is_list: false,
     keys: &[
         &workload::KIND,
         &workload::BYTES,
@@ -209,17 +291,34 @@ pub(crate) static WORKLOAD: Section = Section {
 };
 pub(crate) static STACK: Section = Section {
     name: "stack",
+    is_list: false,
     keys: &[
         &stack::PROFILE,
         &stack::RETRIES,
         &stack::CONGESTION,
         &stack::SACK,
         &stack::TIMESTAMPS,
+        &stack::TIMER_PHASE,
+        &stack::RECEIVE_BUFFER,
         &stack::IP,
+        &stack::MOBILE,
+        &stack::FIXED,
     ],
+};
+const HOST_KEYS: &[&Key] = &[&stack::PROFILE_OF_HOST, &stack::RECEIVE_BUFFER_OF_HOST];
+pub(crate) static STACK_MOBILE: Section = Section {
+    name: "stack.mobile",
+    is_list: false,
+    keys: HOST_KEYS,
+};
+pub(crate) static STACK_FIXED: Section = Section {
+    name: "stack.fixed",
+    is_list: false,
+    keys: HOST_KEYS,
 };
 pub(crate) static OUTLAST: Section = Section {
     name: "outlast",
+    is_list: false,
     keys: &[
         &outlast::GATEWAY,
         &outlast::MOBILE,
@@ -229,5 +328,90 @@ pub(crate) static OUTLAST: Section = Section {
 };
 pub(crate) static RUN: Section = Section {
     name: "run",
+    is_list: false,
     keys: &[&run::REPEAT, &run::SEED, &run::DEADLINE],
 };
+pub(crate) static FLOWS: Section = Section {
+    name: "flows",
+    is_list: true,
+    keys: &[
+        &flows::KIND,
+        &flows::COUNT,
+        &flows::BEGIN,
+        &workload::BYTES,
+        &workload::DIRECTION,
+        &workload::INTERVAL,
+        &workload::UPDATE,
+        &workload::DURATION,
+        &workload::REQUESTS,
+        &workload::REQUEST,
+        &workload::RESPONSE,
+        &workload::THINK,
+        &stack::PROFILE,
+        &stack::RETRIES,
+        &stack::CONGESTION,
+        &stack::SACK,
+        &stack::TIMESTAMPS,
+        &stack::RECEIVE_BUFFER,
+    ],
+};
+pub(crate) static TRAFFIC: Section = Section {
+    name: "traffic",
+    is_list: true,
+    keys: &[
+        &traffic::PATTERN,
+        &traffic::RATE,
+        &traffic::PACKET,
+        &traffic::DIRECTION,
+        &traffic::ON,
+        &traffic::OFF,
+        &traffic::BEGIN,
+        &traffic::END,
+        &traffic::HOP,
+    ],
+};
+pub(crate) static HOPS: Section = Section {
+    name: "hops",
+    is_list: true,
+    keys: &[
+        &link::RATE,
+        &link::DELAY,
+        &link::QUEUE,
+        &link::LOSS,
+        &link::DUPLICATE,
+        &link::REORDER,
+        &link::IN_FLIGHT_FATE,
+        &hops::FIXED_END,
+        &hops::MOBILE_END,
+        &hops::UPLINK,
+        &hops::DOWNLINK,
+        &link::OUTAGES,
+    ],
+};
+pub(crate) static HOP_UPLINK: Section = Section {
+    name: "hops.uplink",
+    is_list: false,
+    keys: PIPE_KEYS,
+};
+pub(crate) static HOP_DOWNLINK: Section = Section {
+    name: "hops.downlink",
+    is_list: false,
+    keys: PIPE_KEYS,
+};
+pub(crate) static HOP_OUTAGES: Section = Section {
+    name: "hops.outages",
+    is_list: false,
+    keys: OUTAGES.keys,
+};
+
+/// The key at a dotted path, such as `link.outages.up`.
+#[must_use]
+pub fn find(path: &str) -> Option<&'static Key> {
+    let (section, name) = match path.rsplit_once('.') {
+        Some(("", _)) => return None,
+        Some(parts) => parts,
+        None => ("", path),
+    };
+    let section = SECTIONS.iter().find(|known| known.name == section)?;
+    section.keys.iter().copied().find(|key| key.name == name)
+}

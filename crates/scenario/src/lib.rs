@@ -41,11 +41,14 @@ mod read;
 mod reader;
 pub mod result;
 mod scenario;
+mod topology;
 
 pub use measure::Framing;
 pub use mechanism::Mechanism;
-pub use problem::{Problem, ScenarioError};
+pub use problem::{Problem, ScenarioError, Source};
+pub use read::document::{Change, Document};
 pub use scenario::{
-    CommandLine, Commands, Compare, Congestion, Direction, IpVersion, LinkSettings, Outlast,
-    ProcessKind, Profile, Run, Scenario, Stack, Workload, WorkloadKind,
+    CommandLine, Commands, Compare, Congestion, Direction, HostStack, IpVersion, LinkSettings,
+    Outlast, ProcessKind, Profile, Run, Scenario, Stack, Workload, WorkloadKind,
 };
+pub use topology::{Flow, Hop, Pattern, PatternKind, Traffic};

@@ -1,9 +1,9 @@
 //! What a scenario asks of its link, and what a run made of it.
 
-use crate::scenario::{IpVersion, LinkSettings, Scenario, Workload};
+use crate::scenario::{Direction, IpVersion, LinkSettings, Scenario, Stack, Workload};
 use outlast_core::time::Duration;
 use outlast_core::units::ByteCount;
-use outlast_link::{Ideal, LinkConfig, Way};
+use outlast_link::{Ideal, LinkConfig, OutageProcess, Way};
 
 /// How far beyond the deadline the ideal time is looked for, as a multiple of it.
 const IDEAL_LIMIT: u32 = 10;
@@ -64,10 +64,54 @@ impl LinkSettings {
 }
 
 impl Scenario {
+    /// From the mobile's first segment to the first byte of payload, if nothing is lost: whoever
+    /// opens writes at once, whoever is opened to writes when the handshake is over.
+    #[must_use]
+    pub fn handshake(&self) -> Duration {
+        let (down, up) = (self.link.downlink.delay, self.link.uplink.delay);
+        match self.workload {
+            Workload::Bulk {
+                direction: Direction::Download,
+                ..
+            } => up + down + up,
+            _ => up + down,
+        }
+    }
+
+    /// Where the hosts' timer wheels are to stand `before` the first byte of payload is sent;
+    /// `None` if that is left to chance.
+    #[must_use]
+    pub fn timer_phase_before(&self, before: Duration) -> Option<Duration> {
+        let turn = Stack::TIMER_TURN.as_nanos();
+        let phase = self.stack.timer_phase?.as_nanos() % turn;
+        let phase = (phase + turn - before.as_nanos() % turn) % turn;
+        Some(Duration::from_nanos(u64::try_from(phase).unwrap_or(0)))
+    }
+
     /// The link of run `index`, counted from zero.
     #[must_use]
     pub fn link_config(&self, index: u32) -> LinkConfig {
         self.link.config(self.run.seed_of(index))
+    }
+
+    /// The chain of links of run `index` as if it were one: with the lowest rate and the whole delay,
+    /// and the outages of `[link]`. `None` if one of `[[hops]]` goes away itself.
+    #[must_use]
+    pub fn path_config(&self, index: u32) -> Option<LinkConfig> {
+        let mut whole = self.link_config(index);
+        for hop in &self.hops {
+            if hop.link.outages != OutageProcess::AlwaysUp {
+                return None;
+            }
+            for (pipe, further) in [
+                (&mut whole.to_mobile, &hop.link.downlink),
+                (&mut whole.to_fixed, &hop.link.uplink),
+            ] {
+                pipe.rate = pipe.rate.into_iter().chain(further.rate).min();
+                pipe.delay += further.delay;
+            }
+        }
+        Some(whole)
     }
 
     /// The framing of the lab's segments: timestamps unless switched off.
@@ -88,11 +132,11 @@ impl Scenario {
     /// - request-response: the same, one message after the other, each with its way to the far end.
     /// - interactive: its `duration`.
     ///
-    /// `None` for commands, of which nothing is known, and if it takes more than ten times the
-    /// deadline.
+    /// `None` for commands, of which nothing is known, if one of `[[hops]]` goes away itself, and if
+    /// it takes more than ten times the deadline.
     #[must_use]
     pub fn ideal_time(&self, index: u32, framing: Framing) -> Option<Duration> {
-        let config = self.link_config(index);
+        let config = self.path_config(index)?;
         let limit = self.run.deadline * IDEAL_LIMIT;
         match self.workload {
             Workload::Bulk { bytes, direction } => {
@@ -133,7 +177,7 @@ impl Scenario {
         else {
             return None;
         };
-        let config = self.link_config(index);
+        let config = self.path_config(index)?;
         let mut ideal = Ideal::new(&config, duration);
         let (mut now, mut shown) = (Duration::ZERO, 0_u64);
         let mut next_update = || -> Option<()> {
@@ -176,7 +220,8 @@ impl Scenario {
         let Workload::Bulk { direction, .. } = self.workload else {
             return None;
         };
-        let capacity = self.link_config(index).capacity(direction.way(), elapsed)?;
+        let capacity = self.path_config(index)?;
+        let capacity = capacity.capacity(direction.way(), elapsed)?;
         #[expect(
             clippy::cast_precision_loss,
             reason = "a ratio of sizes below 2^53 bytes"

@@ -1,6 +1,7 @@
 //! The names of the recovery mechanisms, and where each may be asked for.
 
 use crate::names::names;
+use outlast_core::mechanisms::path::{Level, PathMechanismKind};
 
 names! {
     /// What Outlast does at one place of the path.
@@ -78,6 +79,30 @@ impl Mechanism {
         Self::RetransmissionTrigger,
         Self::FastRetransmit,
     ];
+
+    /// The names for which [`Self::on_path`] has an answer, for messages.
+    pub const ON_PATH: &'static str = "none, smart-link-1 to smart-link-4, hold, retransmission-cache, \
+         zero-window-ack, acknowledge-ahead";
+
+    /// What a gateway does under this name; `None` if it is a mechanism of end hosts, or one that
+    /// the installed version does not have.
+    #[must_use]
+    pub const fn on_path(self) -> Option<PathMechanismKind> {
+        Some(match self {
+            Self::None => PathMechanismKind::None,
+            Self::SmartLink1 => PathMechanismKind::SmartLink(Level::One),
+            Self::SmartLink2 => PathMechanismKind::SmartLink(Level::Two),
+            Self::SmartLink3 => PathMechanismKind::SmartLink(Level::Three),
+            Self::SmartLink4 => PathMechanismKind::SmartLink(Level::Four),
+            Self::Hold => PathMechanismKind::Hold,
+            Self::RetransmissionCache => PathMechanismKind::RetransmissionCache,
+            Self::ZeroWindowAck => PathMechanismKind::ZeroWindowAck,
+            Self::AcknowledgeAhead => PathMechanismKind::AcknowledgeAhead,
+            Self::MTcp | Self::Auto | Self::RetransmissionTrigger | Self::FastRetransmit => {
+                return None;
+            }
+        })
+    }
 
     /// The names of `mechanisms`.
     pub(crate) const fn names<const N: usize>(mechanisms: [Self; N]) -> [&'static str; N] {

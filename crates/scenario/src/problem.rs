@@ -10,9 +10,11 @@ use std::sync::Arc;
 
 /// A file as it was read, with the name by which the user knows it.
 #[derive(Debug)]
-pub(crate) struct Source {
-    pub(crate) name: String,
-    pub(crate) text: String,
+pub struct Source {
+    /// What messages call it.
+    pub name: String,
+    /// Its content.
+    pub text: String,
 }
 
 impl Source {
@@ -62,6 +64,32 @@ pub struct Problem {
 }
 
 impl Problem {
+    /// Something that is wrong with the text of `source` at `span`: what it is, what to write under
+    /// the place, and what to do about it.
+    #[must_use]
+    pub fn new(
+        source: &Arc<Source>,
+        span: Range<usize>,
+        message: impl Into<String>,
+        label: impl Into<String>,
+        remedy: impl Into<String>,
+    ) -> Self {
+        Self {
+            message: message.into(),
+            label: Some((span, label.into())),
+            remedy: remedy.into(),
+            source: source.clone(),
+            is_absence: false,
+        }
+    }
+
+    /// The same problem with something more to know about it.
+    #[must_use]
+    pub fn with_note(mut self, note: &str) -> Self {
+        self.remedy.push_str(note);
+        self
+    }
+
     /// `file:line:column`, or only the file if that could not be read.
     #[must_use]
     pub fn location(&self) -> String {
@@ -123,7 +151,8 @@ pub struct ScenarioError {
 
 impl ScenarioError {
     /// At least one problem must be given.
-    pub(crate) fn new(mut problems: Vec<Problem>) -> Self {
+    #[must_use]
+    pub fn new(mut problems: Vec<Problem>) -> Self {
         debug_assert!(!problems.is_empty(), "an error without a problem");
         problems.sort_by_key(|problem| problem.label.as_ref().map(|(span, _)| span.start));
         Self { problems }

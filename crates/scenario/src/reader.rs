@@ -12,18 +12,44 @@ use std::sync::Arc;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
-/// Collects what is wrong with one file.
+/// Collects what is wrong with one file, and with the values that another one puts into it.
 pub(crate) struct Problems {
-    pub(crate) source: Arc<Source>,
+    source: Arc<Source>,
+    /// Who puts values into it. Places count through its text first.
+    author: Option<Arc<Source>>,
     list: RefCell<Vec<Problem>>,
 }
 
 impl Problems {
-    pub(crate) fn new(source: Arc<Source>) -> Self {
+    pub(crate) fn new(source: Arc<Source>, author: Option<Arc<Source>>) -> Self {
         Self {
             source,
+            author,
             list: RefCell::default(),
         }
+    }
+
+    /// Where the file's own text begins among the places.
+    pub(crate) fn start(&self) -> usize {
+        self.author.as_ref().map_or(0, |author| author.text.len())
+    }
+
+    /// In which text a place lies, and where there.
+    pub(crate) fn locate(&self, span: Range<usize>) -> (&Arc<Source>, Range<usize>) {
+        let start = self.start();
+        match &self.author {
+            Some(author) if span.start < start => (author, span),
+            _ => {
+                let own = |at: usize| at.saturating_sub(start);
+                (&self.source, own(span.start)..own(span.end))
+            }
+        }
+    }
+
+    /// What is written at a place.
+    fn written(&self, span: Range<usize>) -> &str {
+        let (source, span) = self.locate(span);
+        source.text.get(span).unwrap_or_default()
     }
 
     pub(crate) fn into_list(self) -> Vec<Problem> {
@@ -38,13 +64,8 @@ impl Problems {
         label: impl Into<String>,
         remedy: impl Into<String>,
     ) {
-        self.push(Problem {
-            message: message.into(),
-            label: Some((span, label.into())),
-            remedy: remedy.into(),
-            source: self.source.clone(),
-            is_absence: false,
-        });
+        let (source, span) = self.locate(span);
+        self.push(Problem::new(source, span, message, label, remedy));
     }
 
     /// Notes `message` about something that is not in the table that begins at `span`.
@@ -54,12 +75,10 @@ impl Problems {
         } else {
             "in this table"
         };
+        let (source, span) = self.locate(span);
         self.push(Problem {
-            message,
-            label: Some((span, place.to_owned())),
-            remedy,
-            source: self.source.clone(),
             is_absence: true,
+            ..Problem::new(source, span, message, place, remedy)
         });
     }
 
@@ -86,7 +105,8 @@ impl<'d> Reader<'d> {
         table: &'d DeTable<'d>,
         problems: &'d Problems,
     ) -> Self {
-        Self::new(section, 0..0, Some(table), problems)
+        let start = problems.start();
+        Self::new(section, start..start, Some(table), problems)
     }
 
     /// The table under `key`.
@@ -100,6 +120,28 @@ impl<'d> Reader<'d> {
             }
         }
         Self::new(section, at, table, self.problems)
+    }
+
+    /// The tables under `key`, in their order.
+    pub(crate) fn tables(&self, key: &'static Key, section: &'static Section) -> Vec<Self> {
+        let Some((_, value)) = self.entry(key) else {
+            return Vec::new();
+        };
+        let Some(list) = value.get_ref().as_array() else {
+            self.wrong_kind(key, value);
+            return Vec::new();
+        };
+        let mut readers = Vec::new();
+        for element in list {
+            match element.get_ref().as_table() {
+                Some(table) => {
+                    let reader = Self::new(section, element.span(), Some(table), self.problems);
+                    readers.push(reader);
+                }
+                None => self.wrong_kind(key, element),
+            }
+        }
+        readers
     }
 
     fn new(
@@ -117,6 +159,11 @@ impl<'d> Reader<'d> {
         };
         reader.guessed = reader.refuse_unknown_keys();
         reader
+    }
+
+    /// Where the table begins.
+    pub(crate) fn span(&self) -> Range<usize> {
+        self.at.clone()
     }
 
     pub(crate) fn is_present(&self) -> bool {
@@ -139,10 +186,10 @@ impl<'d> Reader<'d> {
         if !self.is_present() || self.guessed.contains(&key.name) {
             return;
         }
-        let name = self.section.name;
+        let header = self.section.header();
         let message = match why {
-            "" => format!("`[{name}]` has no `{}`", key.name),
-            why => format!("`[{name}]` has no `{}`, which {why} needs", key.name),
+            "" => format!("`{header}` has no `{}`", key.name),
+            why => format!("`{header}` has no `{}`, which {why} needs", key.name),
         };
         let remedy = format!("add {}", right(key));
         self.problems.note_absence(self.at.clone(), message, remedy);
@@ -379,7 +426,7 @@ impl<'d> Reader<'d> {
             }
             let (place, allowed) = match self.section.name {
                 "" => ("the top of a scenario file".to_owned(), "there"),
-                section => (format!("`[{section}]`"), "in this table"),
+                _ => (format!("`{}`", self.section.header()), "in this table"),
             };
             let nearest = nearest(written, &known);
             guessed.extend(nearest);
@@ -395,11 +442,7 @@ impl<'d> Reader<'d> {
 
     /// A value as it stands in the file.
     fn written(&self, value: &Spanned<DeValue<'_>>) -> &'d str {
-        self.problems
-            .source
-            .text
-            .get(value.span())
-            .unwrap_or_default()
+        self.problems.written(value.span())
     }
 
     /// `key = value` as it stands in the file, shortened if it is long.
@@ -431,6 +474,7 @@ impl<'d> Reader<'d> {
         };
         let remedy = match key.kind {
             Kind::Table => format!("open a table with a line `[{}]`", key.name),
+            Kind::Tables => format!("open each table with a line `[[{}]]`", key.name),
             _ => format!("write {}", right(key)),
         };
         self.note(
@@ -522,7 +566,7 @@ fn right(key: &Key) -> String {
     let example = example(key);
     match key.kind {
         Kind::Switch => format!("`{0} = true` or `{0} = false`", key.name),
-        Kind::Text | Kind::File | Kind::Command | Kind::Table => example,
+        Kind::Text | Kind::File | Kind::Command | Kind::Table | Kind::Tables => example,
         Kind::Choice(_) => format!("{example}; values are {}", key.kind.range()),
         _ => format!("{example}; allowed is {}", key.kind.range()),
     }

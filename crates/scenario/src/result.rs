@@ -6,6 +6,7 @@
 use crate::mechanism::Mechanism;
 use crate::names::names;
 use crate::scenario::{Direction, IpVersion, Profile, Scenario, Stack, Workload, WorkloadKind};
+use outlast_core::time::Duration;
 use outlast_core::units::BitRate;
 use outlast_link::Outage;
 use serde::{Deserialize, Serialize};
@@ -65,6 +66,15 @@ pub struct RunResult {
     pub ideal_updates: Option<u32>,
     /// Packets that the link dropped.
     pub dropped_packets: Option<Drops>,
+    /// Every connection, that of `[workload]` first; empty, and not in JSON, if it is the only one.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub flows: Vec<FlowResult>,
+    /// Every source of cross traffic; empty, and not in JSON, if there is none.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub traffic: Vec<TrafficResult>,
+    /// Every one of `[[hops]]`; empty, and not in JSON, if there is none.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub hops: Vec<HopResult>,
     /// What the run was made with; in JSON its fields stand beside the others.
     #[serde(flatten)]
     pub settings: Settings,
@@ -92,6 +102,61 @@ impl OutageResult {
             resume_s: None,
         }
     }
+}
+
+/// One connection of several.
+#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
+pub struct FlowResult {
+    /// Whether its workload came to its end before the deadline.
+    pub completed: bool,
+    /// Whether all that was to be delivered was, unchanged; `null` if it is not all there.
+    pub intact: Option<bool>,
+    /// When the mobile opened it, counted from when it opened that of `[workload]`.
+    pub begin_s: f64,
+    /// From then to completion, or to when it was given up.
+    pub elapsed_s: f64,
+    /// From each return of `[link]` until its receiver had bytes that it did not have; `null` if it
+    /// got none.
+    pub resume_s: Vec<Option<f64>>,
+    /// Retransmission timeouts of the payload's sender.
+    pub timeouts: u64,
+    /// Payload bytes that its sender sent more than once.
+    pub retransmitted_bytes: u64,
+    /// Whether a host gave the connection up.
+    pub user_timeout_abort: bool,
+    /// How it was lost, in words; `null` if it was not.
+    pub error: Option<String>,
+    /// Payload bytes that came to the receiving application.
+    pub bytes_received: u64,
+    /// Updates that the mobile saw; `null` unless interactive.
+    pub updates: Option<u32>,
+    /// Kind of workload.
+    pub workload: WorkloadKind,
+    /// Direction of the payload; `null` unless bulk.
+    pub direction: Option<Direction>,
+    /// Payload to deliver; `null` unless bulk.
+    pub bytes: Option<u64>,
+    /// The TCP that was in force.
+    #[serde(flatten)]
+    pub tcp: TcpInForce,
+}
+
+/// One source of cross traffic.
+#[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq, Serialize)]
+pub struct TrafficResult {
+    /// Packets that it sent.
+    pub sent_packets: u64,
+    /// Packets that came out of its link.
+    pub received_packets: u64,
+}
+
+/// One of `[[hops]]`.
+#[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq, Serialize)]
+pub struct HopResult {
+    /// Packets that Outlast put on it.
+    pub injected_packets: u64,
+    /// Packets that it dropped.
+    pub dropped_packets: Drops,
 }
 
 /// Packets that the link dropped, both ways, by reason.
@@ -126,7 +191,7 @@ pub struct Settings {
     pub downlink_bits_per_s: Option<u64>,
     /// Uplink rate; `null` if unlimited.
     pub uplink_bits_per_s: Option<u64>,
-    /// Round trip of the link without queues and sending time.
+    /// Round trip of all links without queues and sending time.
     pub round_trip_s: f64,
     /// When a run is given up, counted from the workload's first byte.
     pub deadline_s: f64,
@@ -174,15 +239,26 @@ impl Stack {
     }
 }
 
+impl Workload {
+    /// Direction and size of a bulk transfer, as results have them.
+    #[must_use]
+    pub fn transfer(&self) -> (Option<Direction>, Option<u64>) {
+        match self {
+            Self::Bulk { bytes, direction } => (Some(*direction), Some(bytes.as_u64())),
+            _ => (None, None),
+        }
+    }
+}
+
 impl Settings {
     /// The settings of run `index`, counted from zero.
     #[must_use]
     pub fn new(scenario: &Scenario, index: u32, world: World, tcp: TcpInForce) -> Self {
-        let (direction, bytes) = match scenario.workload {
-            Workload::Bulk { bytes, direction } => (Some(direction), Some(bytes.as_u64())),
-            _ => (None, None),
-        };
+        let (direction, bytes) = scenario.workload.transfer();
         let link = scenario.link_config(index);
+        let hops = scenario.hops.iter();
+        let further = hops.map(|hop| hop.link.downlink.delay + hop.link.uplink.delay);
+        let round_trip = further.fold(link.round_trip(), Duration::saturating_add);
         Self {
             world,
             seed: link.seed,
@@ -191,7 +267,7 @@ impl Settings {
             bytes,
             downlink_bits_per_s: link.to_mobile.rate.map(BitRate::bits_per_second),
             uplink_bits_per_s: link.to_fixed.rate.map(BitRate::bits_per_second),
-            round_trip_s: link.round_trip().as_secs_f64(),
+            round_trip_s: round_trip.as_secs_f64(),
             deadline_s: scenario.run.deadline.as_secs_f64(),
             ip: scenario.stack.ip,
             gateway: scenario.outlast.gateway,

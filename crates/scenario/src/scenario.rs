@@ -2,6 +2,7 @@
 
 use crate::mechanism::Mechanism;
 use crate::names::names;
+use crate::topology::{Flow, Hop, Traffic};
 use outlast_core::time::Duration;
 use outlast_core::units::ByteCount;
 use outlast_link::{InFlight, OutageProcess, PipeConfig, Way};
@@ -26,6 +27,12 @@ pub struct Scenario {
     pub outlast: Outlast,
     /// `[run]`.
     pub run: Run,
+    /// `[[flows]]`: further connections over the same links.
+    pub flows: Vec<Flow>,
+    /// `[[traffic]]`: datagrams of others.
+    pub traffic: Vec<Traffic>,
+    /// `[[hops]]`: further links between `[link]` and the fixed host, in this order.
+    pub hops: Vec<Hop>,
 }
 
 /// The disconnecting link between the mobile and the fixed side.
@@ -194,11 +201,33 @@ pub struct Stack {
     pub sack: Option<bool>,
     /// Timestamps (RFC 7323).
     pub timestamps: Option<bool>,
+    /// Where the hosts' timer wheels stand in their turn of [`Self::TIMER_TURN`] when the first
+    /// byte of payload is sent.
+    pub timer_phase: Option<Duration>,
+    /// What a host offers to take before it is read; the simulator only. `None` is the profile's.
+    pub receive_buffer: Option<ByteCount>,
     /// Network protocol.
     pub ip: IpVersion,
+    /// What differs at the mobile.
+    pub mobile: HostStack,
+    /// What differs at the fixed host.
+    pub fixed: HostStack,
+}
+
+/// What differs at one host; `None` is as [`Stack`] has it. The simulator only.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub struct HostStack {
+    /// [`Stack::profile`].
+    pub profile: Option<Profile>,
+    /// [`Stack::receive_buffer`].
+    pub receive_buffer: Option<ByteCount>,
 }
 
 impl Stack {
+    /// After this time the kernel's timer wheel stands as before, as far as timeouts of up to two
+    /// minutes are concerned.
+    pub const TIMER_TURN: Duration = Duration::from_millis(4_096);
+
     /// The lab's congestion control where the file names none.
     pub const LAB_CONGESTION: Congestion = Congestion::Cubic;
 }

@@ -1,84 +1,41 @@
-//! Two hosts and a disconnecting link in virtual time.
+//! Scenario files in virtual time: the files that the lab takes, answered in the same result format.
 //!
-//! A [`World`] is a loop around machines that know nothing of it: the link is the lab's
-//! ([`outlast_link`]), the gateways at its ends are the ones that run on real interfaces
-//! ([`outlast_core`]), and the hosts are [`outlast_tcp`]'s endpoints instead of kernels. Each
-//! packet is there with all its headers; its payload is known by its place in a stream, and gets
-//! bytes only in captures. The receiving endpoint checks that each stretch is the one that was due.
-//!
-//! Time is a number: it jumps to the earliest deadline of any machine. What happens at one instant
-//! happens in a fixed order, as in the lab: the path first (the link, then the gateways of the
-//! fixed and of the mobile side), then each flow's fixed and mobile end, then its applications; what
-//! follows from a step without delay follows before the next one. Everything random comes from one
-//! named stream for each component, so that the same setup gives the same run to the byte.
-//!
-//! `run` and `Simulation`, with the feature `scenario`, take the scenario files that the lab takes
-//! and answer in the same result format. Without it the crate needs no standard library.
-//!
-//! # What is not modelled
-//!
-//! Hosts have no processing time, no queue of their own and no segmentation offload: what an
-//! endpoint sends is at the link at the same instant. Applications read at once. There is one
-//! link; what lies behind it, on the fixed side, costs nothing. What [`outlast_tcp`] does not
-//! model is not modelled here either.
-//!
-//! # Example
+//! [`Simulation`] turns a run of a scenario into a [`World`], lets it run, and makes its outcome
+//! into a result. The world itself, which needs no standard library and knows no files, is
+//! [`outlast_world`]; what of it a caller needs is here too.
 //!
 //! ```
-//! use outlast_core::mechanisms::path::PathMechanismKind;
-//! use outlast_core::time::Duration;
-//! use outlast_core::units::{BitRate, ByteCount};
-//! use outlast_link::{LinkConfig, OutageProcess, PipeConfig, Way};
-//! use outlast_sim::{FlowSetup, Setup, Stack, Workload, World};
+//! use outlast_scenario::Scenario;
+//! use std::path::Path;
 //!
-//! let pipe = PipeConfig {
-//!     rate: BitRate::from_bits_per_second(10_000_000),
-//!     delay: Duration::from_millis(25),
-//!     ..PipeConfig::default()
-//! };
-//! let outages = OutageProcess::Single {
-//!     start: Duration::from_secs(1),
-//!     length: Duration::from_secs(10),
-//! };
-//! let link = LinkConfig { to_mobile: pipe, to_fixed: pipe, outages, ..LinkConfig::default() };
-//! let workload = Workload::Bulk { bytes: ByteCount(3_000_000), way: Way::ToMobile };
-//! let flow = FlowSetup { begin: Duration::ZERO, workload, stacks: [Stack::default(); 2] };
-//! let outcome = World::new(Setup {
-//!     mechanisms: [PathMechanismKind::Hold; 2],
-//!     flows: vec![flow],
-//!     ..Setup::new(link)
-//! })
-//! .run();
-//!
-//! assert!(outcome.flows[0].is_complete);
-//! let resumed = outcome.flows[0].resumed[0].expect("the transfer went on");
-//! assert!(resumed < Duration::from_millis(52), "{resumed:?}");
+//! let text = r#"
+//! [link]
+//! rate = "10 Mbit/s"
+//! delay = "25 ms"
+//! [link.outages]
+//! process = "single"
+//! start = "1 s"
+//! length = "5 s"
+//! [workload]
+//! kind = "bulk"
+//! bytes = "2 MB"
+//! "#;
+//! let scenario = Scenario::parse(text, "tunnel.toml", Path::new("."))?;
+//! let report = outlast_sim::run(&scenario, 0)?;
+//! assert!(report.result.completed);
+//! assert!(report.result.outages[0].resume_s.is_some_and(|resume| resume > 0.05));
+//! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
-#![no_std]
 #![forbid(unsafe_code)]
 
-extern crate alloc;
-
-mod agenda;
-mod capture;
-mod flow;
-mod frame;
-mod observer;
-mod outcome;
-mod path;
-#[cfg(feature = "scenario")]
-mod scenario;
+mod error;
+mod result;
 mod setup;
-mod side;
-pub mod trace;
-mod workload;
-mod world;
+mod simulation;
 
-pub use observer::Counts;
-pub use outcome::{FlowOutcome, Lost, Outcome};
-#[cfg(feature = "scenario")]
-pub use scenario::{RunReport, SimError, Simulation, run};
-pub use setup::{FlowSetup, Recording, Setup, Stack};
-pub use side::{IpVersion, Side};
-pub use workload::Workload;
-pub use world::World;
+pub use error::SimError;
+pub use outlast_world::{
+    Counts, FlowOutcome, FlowSetup, HopOutcome, HopSetup, IpVersion, Lost, Outcome, Pattern,
+    Recording, Setup, Side, Stack, TrafficOutcome, TrafficSetup, Workload, World, trace,
+};
+pub use simulation::{RunReport, Simulation, run};

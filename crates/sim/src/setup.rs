@@ -1,102 +1,225 @@
-//! What is to be simulated.
+//! From a scenario to a world.
 
-use crate::side::IpVersion;
-use crate::workload::Workload;
-use alloc::vec::Vec;
+use crate::error::SimError;
 use outlast_core::mechanisms::path::PathMechanismKind;
 use outlast_core::time::Duration;
-use outlast_link::LinkConfig;
-use outlast_tcp::profile::{Congestion, LINUX_6, Profile};
+use outlast_scenario::{
+    Congestion as Wish, HostStack, IpVersion as ScenarioIp, Mechanism, Outlast, Pattern,
+    Profile as Name, Scenario, Stack as StackWish, Traffic, Workload as Work,
+};
+use outlast_tcp::profile::{
+    AIX_4_3, BSD_4_3_TAHOE, Congestion, FREEBSD_2_2, LINUX_2_2, LINUX_2_4, LINUX_6, NETBSD_1997,
+    Profile, SUNOS_5_6,
+};
+use outlast_world::{
+    FlowSetup, HopSetup, IpVersion, Pattern as When, Setup, Side, Stack, TrafficSetup, Workload,
+};
 
-/// A world: two hosts, the link between them, gateways at its ends, and what the hosts do.
-#[derive(Clone, Debug)]
-pub struct Setup {
-    /// The link. Its seed is the seed of everything random.
-    pub link: LinkConfig,
-    /// What the gateways do, by [`Side::index`](crate::Side::index).
-    pub mechanisms: [PathMechanismKind; 2],
-    /// The connections that share the link; at most [`Self::MAX_FLOWS`], further ones are left out.
-    pub flows: Vec<FlowSetup>,
-    /// Network protocol.
-    pub ip: IpVersion,
-    /// Largest IP packet in bytes; at least 576.
-    pub mtu: u16,
-    /// When the run is given up: counted from the workload's first byte, or from the beginning as
-    /// long as there is none.
-    pub deadline: Duration,
-    /// What is written down.
-    pub recording: Recording,
+/// The world of run `index` of `scenario`, counted from zero.
+pub(crate) fn setup(scenario: &Scenario, index: u32) -> Result<Setup, SimError> {
+    Ok(Setup {
+        mechanisms: mechanisms(&scenario.outlast)?,
+        hops: hops(scenario, index)?,
+        traffic: scenario.traffic.iter().map(source).collect(),
+        flows: flows(scenario)?,
+        ip: match scenario.stack.ip {
+            ScenarioIp::V4 => IpVersion::V4,
+            ScenarioIp::V6 => IpVersion::V6,
+        },
+        mtu: u16::try_from(scenario.link.mtu).unwrap_or(u16::MAX),
+        clock_phases: clock_phases(scenario),
+        deadline: scenario.run.deadline,
+        ..Setup::new(scenario.link_config(index))
+    })
 }
 
-/// One connection.
-#[derive(Clone, Debug)]
-pub struct FlowSetup {
-    /// When the mobile opens it.
-    pub begin: Duration,
-    /// What the hosts do with it.
-    pub workload: Workload,
-    /// The hosts' TCP, by [`Side::index`](crate::Side::index).
-    pub stacks: [Stack; 2],
+/// The TCP of the hosts, by [`Side::index`], who give a connection up after `user_timeout`, if that
+/// is on.
+fn stacks(wishes: &StackWish, user_timeout: Option<Duration>) -> Result<[Stack; 2], SimError> {
+    let [fixed, mobile] = Side::BOTH.map(|side| stack(wishes, side, user_timeout));
+    Ok([fixed?, mobile?])
 }
 
-/// The TCP of a host. `None` is as the profile has it.
-#[derive(Clone, Copy, Debug)]
-pub struct Stack {
-    /// Whose behaviour.
-    pub profile: &'static Profile,
-    /// Congestion control; one that the profile has not is replaced by its own.
-    pub congestion: Option<Congestion>,
-    /// Selective acknowledgements (RFC 2018).
-    pub sack: Option<bool>,
-    /// Timestamps (RFC 7323).
-    pub timestamps: Option<bool>,
-    /// Retransmissions of one segment before the connection is given up.
-    pub retries: Option<u8>,
-    /// Local user timeout (RFC 9293, section 3.9.1).
-    pub user_timeout: Option<Duration>,
+/// Whose TCP the host at `side` has.
+pub(crate) fn profile(stack: &StackWish, side: Side) -> Name {
+    host(stack, side).profile.unwrap_or(stack.profile)
 }
 
-/// What is written down of a run. Nothing of it changes what happens.
-#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
-pub struct Recording {
-    /// Packets that the trace keeps; `None` is no trace.
-    pub traced_packets: Option<usize>,
-    /// Whether both ends of the link are captured.
-    pub captures: bool,
-    /// Whether the senders' variables are noted at each acknowledgement and timeout.
-    pub variables: bool,
-}
-
-impl Setup {
-    /// The number of connections that there are ports for.
-    pub const MAX_FLOWS: usize = 20_000;
-
-    /// `link` without gateways and flows, with IPv4, Ethernet's packet size and a deadline of five
-    /// minutes; nothing is recorded.
-    #[must_use]
-    pub fn new(link: LinkConfig) -> Self {
-        Self {
-            link,
-            mechanisms: [PathMechanismKind::None; 2],
-            flows: Vec::new(),
-            ip: IpVersion::V4,
-            mtu: 1_500,
-            deadline: Duration::from_secs(300),
-            recording: Recording::default(),
-        }
+fn host(stack: &StackWish, side: Side) -> HostStack {
+    match side {
+        Side::Fixed => stack.fixed,
+        Side::Mobile => stack.mobile,
     }
 }
 
-impl Default for Stack {
-    /// Linux 6 with its defaults.
-    fn default() -> Self {
-        Self {
-            profile: &LINUX_6,
-            congestion: None,
-            sack: None,
-            timestamps: None,
-            retries: None,
-            user_timeout: None,
-        }
+fn stack(
+    wishes: &StackWish,
+    side: Side,
+    user_timeout: Option<Duration>,
+) -> Result<Stack, SimError> {
+    let StackWish {
+        profile: _,
+        retries,
+        congestion,
+        sack,
+        timestamps,
+        timer_phase: _,
+        receive_buffer,
+        ip: _,
+        mobile: _,
+        fixed: _,
+    } = *wishes;
+    let profile = profile(wishes, side);
+    let receive_buffer = host(wishes, side).receive_buffer.or(receive_buffer);
+    let constants = constants(profile);
+    let wish = congestion.map(|wish| match wish {
+        Wish::Cubic => Congestion::Cubic,
+        Wish::Reno => Congestion::Reno,
+        Wish::Bbr => Congestion::Bbr,
+    });
+    let has = |wish: &Congestion| {
+        *constants.congestion == *wish || constants.congestion_choices.contains(wish)
+    };
+    if let (Some(congestion), Some(wish)) = (congestion, &wish)
+        && !has(wish)
+    {
+        return Err(SimError::NoSuchCongestionControl {
+            profile,
+            congestion,
+        });
     }
+    Ok(Stack {
+        profile: constants,
+        congestion: wish,
+        sack,
+        timestamps,
+        retries: retries.map(|retries| u8::try_from(retries).unwrap_or(u8::MAX)),
+        receive_buffer: receive_buffer
+            .map(|bytes| u32::try_from(bytes.as_u64()).unwrap_or(u32::MAX)),
+        user_timeout,
+    })
+}
+
+fn constants(profile: Name) -> &'static Profile {
+    match profile {
+        Name::Bsd43Tahoe => &BSD_4_3_TAHOE,
+        Name::Netbsd1997 => &NETBSD_1997,
+        Name::Freebsd22 => &FREEBSD_2_2,
+        Name::Sunos56 => &SUNOS_5_6,
+        Name::Aix43 => &AIX_4_3,
+        Name::Linux22 => &LINUX_2_2,
+        Name::Linux24 => &LINUX_2_4,
+        Name::Linux6 => &LINUX_6,
+    }
+}
+
+fn workload(workload: &Work) -> Result<Workload, SimError> {
+    Ok(match *workload {
+        Work::Bulk { bytes, direction } => Workload::Bulk {
+            bytes,
+            way: direction.way(),
+        },
+        Work::Interactive {
+            interval,
+            update,
+            request,
+            duration,
+        } => Workload::Interactive {
+            interval,
+            update,
+            request,
+            duration,
+        },
+        Work::RequestResponse {
+            requests,
+            request,
+            response,
+            think,
+        } => Workload::RequestResponse {
+            requests,
+            request,
+            response,
+            think,
+        },
+        Work::Command(_) => return Err(SimError::Command),
+    })
+}
+
+/// What the gateways at the two ends of the mobile's link do, by [`Side::index`].
+fn mechanisms(outlast: &Outlast) -> Result<[PathMechanismKind; 2], SimError> {
+    if outlast.fixed != Mechanism::None {
+        return Err(SimError::NoSuchMechanism {
+            mechanism: outlast.fixed,
+            key: "outlast.fixed",
+            available: "none",
+        });
+    }
+    Ok([
+        at_gateway(outlast.gateway, "outlast.gateway")?,
+        at_gateway(outlast.mobile, "outlast.mobile")?,
+    ])
+}
+
+fn at_gateway(mechanism: Mechanism, key: &'static str) -> Result<PathMechanismKind, SimError> {
+    mechanism.on_path().ok_or(SimError::NoSuchMechanism {
+        mechanism,
+        key,
+        available: Mechanism::ON_PATH,
+    })
+}
+
+/// Every connection, that of `[workload]` first.
+fn flows(scenario: &Scenario) -> Result<Vec<FlowSetup>, SimError> {
+    let patience = scenario.outlast.user_timeout;
+    let mut flows = vec![FlowSetup {
+        begin: Duration::ZERO,
+        workload: workload(&scenario.workload)?,
+        stacks: stacks(&scenario.stack, patience)?,
+    }];
+    for flow in &scenario.flows {
+        let setup = FlowSetup {
+            begin: flow.begin,
+            workload: workload(&flow.workload)?,
+            stacks: stacks(&flow.stack, patience)?,
+        };
+        flows.extend(std::iter::repeat_n(setup, flow.count as usize));
+    }
+    Ok(flows)
+}
+
+/// The links behind that of the mobile, in run `index`.
+fn hops(scenario: &Scenario, index: u32) -> Result<Vec<HopSetup>, SimError> {
+    let hops = scenario.hops.iter().enumerate();
+    hops.filter_map(|(number, hop)| Some((hop, scenario.hop_config(index, number)?)))
+        .map(|(hop, link)| {
+            let mechanisms = [
+                at_gateway(hop.fixed_end, "hops.fixed_end")?,
+                at_gateway(hop.mobile_end, "hops.mobile_end")?,
+            ];
+            Ok(HopSetup { link, mechanisms })
+        })
+        .collect()
+}
+
+fn source(traffic: &Traffic) -> TrafficSetup {
+    let rate = traffic.rate;
+    TrafficSetup {
+        link: traffic.hop,
+        way: traffic.direction.way(),
+        pattern: match traffic.pattern {
+            Pattern::Constant => When::Constant { rate },
+            Pattern::Poisson => When::Poisson { rate },
+            Pattern::OnOff { on, off } => When::OnOff { rate, on, off },
+        },
+        packet: u16::try_from(traffic.packet.0).unwrap_or(u16::MAX),
+        begin: traffic.begin,
+        end: traffic.end,
+    }
+}
+
+/// Where both hosts' tick counters stand at the beginning, if the scenario says where they stand
+/// when the first byte of payload is sent.
+fn clock_phases(scenario: &Scenario) -> Option<[Duration; 2]> {
+    let at_opening = scenario.timer_phase_before(scenario.handshake())?;
+    Some([at_opening; 2])
 }

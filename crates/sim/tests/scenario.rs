@@ -69,6 +69,23 @@ fn what_an_old_stack_lacks_is_told() {
 }
 
 #[test]
+fn the_hosts_may_differ() {
+    let text = format!(
+        "{INTERRUPTED}[stack.fixed]\nprofile = \"aix-4.3\"\n\
+         [stack.mobile]\nprofile = \"linux-2.2\"\nreceive_buffer = \"10 kB\"\n"
+    );
+    let result = run(&scenario(&text), 0)
+        .expect("it can be simulated")
+        .result;
+    let json = serde_json::to_value(&result).expect("serialisable");
+    // The sender's name; Linux would have timestamps, but both have to.
+    assert_eq!(json["profile"], "aix-4.3");
+    assert_eq!(json["timestamps"], false);
+    // 10 kB in each round trip of 50 ms are 200 kB/s.
+    assert!(result.completed && result.elapsed_s > 2_000_000.0 / 200_000.0);
+}
+
+#[test]
 fn what_the_simulator_has_not_is_refused() {
     let text = format!("{INTERRUPTED}[outlast]\ngateway = \"m-tcp\"\n");
     let refused = run(&scenario(&text), 0).expect_err("there is none");
@@ -102,4 +119,84 @@ fn every_example_but_commands_can_be_simulated() {
         }
     }
     assert!(simulated >= 5);
+}
+
+const CHAIN: &str = "[[hops]]\nrate = \"4 Mbit/s\"\ndelay = \"10 ms\"\n\
+    [[traffic]]\npattern = \"poisson\"\nrate = \"1 Mbit/s\"\nhop = 1\n";
+
+#[test]
+fn a_result_has_a_list_for_each_list_of_the_file() {
+    let plain = run(&scenario(INTERRUPTED), 0).expect("it can be simulated");
+    let json = serde_json::to_value(&plain.result).expect("serialisable");
+    for list in ["flows", "traffic", "hops"] {
+        assert_eq!(json.get(list), None, "nobody asked for it");
+    }
+    let text = format!(
+        "{INTERRUPTED}{CHAIN}[[flows]]\nkind = \"bulk\"\nbytes = \"300 kB\"\ndirection = \"upload\"\n\
+         begin = \"500 ms\"\ncount = 2\nprofile = \"bsd-4.3-tahoe\"\n\
+         [[flows]]\nkind = \"bulk\"\nbytes = \"1 kB\"\nbegin = \"1 h\"\n"
+    );
+    let result = run(&scenario(&text), 0)
+        .expect("it can be simulated")
+        .result;
+    let [main, first, second, never] = &result.flows[..] else {
+        panic!("four connections, not {:?}", result.flows)
+    };
+    assert_eq!(main.bytes_received, result.bytes_received.expect("known"));
+    assert_eq!(Some(main.timeouts), result.timeouts);
+    assert_eq!(main.resume_s, [result.outages[0].resume_s]);
+    assert_eq!(main.tcp, result.settings.tcp);
+    // Its own time counts from its opening, a round trip and a half before the first byte.
+    let opening = main.elapsed_s - result.elapsed_s;
+    assert!((0.07..0.2).contains(&opening), "{opening} s");
+    for upload in [first, second] {
+        assert!(upload.completed && upload.intact == Some(true));
+        assert_eq!((upload.begin_s, upload.bytes_received), (0.5, 300_000));
+        assert!(!upload.tcp.sack, "Tahoe has none");
+    }
+    assert!(!never.completed, "the run was over by then");
+    assert_eq!((never.elapsed_s, never.bytes_received), (0.0, 0));
+    assert_eq!((result.traffic.len(), result.hops.len()), (1, 1));
+    let lost = result.traffic[0].sent_packets - result.traffic[0].received_packets;
+    assert!(lost <= result.hops[0].dropped_packets.queue_full + 100);
+    assert!((result.settings.round_trip_s - 0.07).abs() < 1e-9);
+}
+
+#[test]
+fn a_gateway_of_a_hop_is_asked_for_where_it_stands() {
+    let text = |place: &str, mechanism: &str| {
+        format!(
+            "{INTERRUPTED}{}",
+            CHAIN.replace("delay", &format!("{place} = \"{mechanism}\"\ndelay"))
+        )
+    };
+    let refused = run(&scenario(&text("mobile_end", "auto")), 0).expect_err("there is none");
+    assert!(
+        refused
+            .to_string()
+            .contains("\"auto\" at `hops.mobile_end`"),
+        "{refused}"
+    );
+    let outages = "[hops.outages]\nprocess = \"single\"\nstart = \"500 ms\"\nlength = \"5 s\"\n";
+    let hops = |text: String| {
+        let text = text.replace("[[traffic]]", &format!("{outages}[[traffic]]"));
+        let result = run(&scenario(&text), 0)
+            .expect("it can be simulated")
+            .result;
+        assert_eq!((result.ideal_s, result.utilisation), (None, None));
+        result.hops[0]
+    };
+    assert!(hops(text("fixed_end", "hold")).injected_packets > 0);
+    assert_eq!(hops(text("fixed_end", "none")).injected_packets, 0);
+}
+
+#[test]
+fn a_connection_that_its_stack_cannot_have_is_refused() {
+    let flow = "[[flows]]\nkind = \"bulk\"\nbytes = \"1 kB\"\nprofile = \"sunos-5.6\"\n";
+    let text = format!("{INTERRUPTED}{flow}congestion = \"bbr\"\n");
+    let refused = run(&scenario(&text), 0).expect_err("SunOS had no BBR");
+    assert!(
+        matches!(refused, SimError::NoSuchCongestionControl { .. }),
+        "{refused}"
+    );
 }

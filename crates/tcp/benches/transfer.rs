@@ -60,9 +60,12 @@ fn transfer(congestion: Congestion, bytes: u64) -> u64 {
     let mut server = Endpoint::listen(server);
     let mut there = Pipe::new(Duration::from_micros(1_200));
     let mut back = Pipe::new(Duration::from_micros(42));
-    client.send(now, bytes);
+    let mut unsent = bytes;
     let mut handled = 0;
     while server.received() < bytes {
+        if unsent > 0 {
+            unsent -= client.send(now, unsent);
+        }
         while let Some(packet) = client.poll_transmit(now) {
             there.push(now, packet);
         }

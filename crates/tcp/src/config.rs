@@ -1,6 +1,7 @@
 //! What one endpoint is to be.
 
 use crate::profile::{Congestion, LINUX_6, Profile};
+use crate::user_timeout::UserTimeoutOption;
 use core::net::SocketAddr;
 use outlast_core::time::Duration;
 use outlast_wire::SeqNumber;
@@ -32,8 +33,10 @@ pub struct Config {
     pub window_scale: Option<bool>,
     /// Retransmissions before the connection is given up.
     pub retries: Option<u8>,
-    /// Local user timeout (RFC 9293, section 3.9.1).
+    /// User timeout that the application has set (RFC 9293, section 3.9.1.2).
     pub user_timeout: Option<Duration>,
+    /// The user timeout option (RFC 5482); `None` neither sends nor heeds it.
+    pub user_timeout_option: Option<UserTimeoutOption>,
     /// Least and largest retransmission timeout, in place of the profile's.
     pub rto_bounds: Option<(Duration, Duration)>,
     /// Bytes that may wait to be sent or acknowledged.
@@ -69,6 +72,7 @@ impl Config {
             window_scale: None,
             retries: None,
             user_timeout: None,
+            user_timeout_option: None,
             rto_bounds: None,
             send_buffer: None,
             receive_buffer: None,

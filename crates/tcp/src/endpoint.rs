@@ -9,6 +9,7 @@ pub(crate) mod control;
 mod handshake;
 mod icmp;
 pub(crate) mod input;
+mod prediction;
 mod timeouts;
 
 use crate::config::Config;
@@ -18,6 +19,7 @@ use crate::profile::Profile;
 use crate::receiver::Receiver;
 use crate::sender::{Phase, Sender};
 use crate::timer::Clock;
+use crate::user_timeout::UserTimeouts;
 use alloc::collections::VecDeque;
 use core::fmt;
 pub(crate) use input::Incoming;
@@ -210,10 +212,19 @@ pub(crate) enum Xmit {
     Persist,
 }
 
+/// The transmission timer. An acknowledgement sets it several times over: when it fires is worked
+/// out for the one that stays.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Alarm {
+    pub(crate) kind: Xmit,
+    set_at: Instant,
+    delay: Duration,
+}
+
 /// Deadlines.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Timers {
-    pub(crate) xmit: Option<(Xmit, Instant)>,
+    pub(crate) xmit: Option<Alarm>,
     pub(crate) delayed_ack: Option<Instant>,
     /// Out-of-order arrivals share an acknowledgement until then.
     pub(crate) compressed_ack: Option<Instant>,
@@ -256,13 +267,16 @@ pub struct Endpoint {
     ip: IpHeader,
     /// Back-off and count of zero-window probes.
     pub(crate) persist: crate::persist::Probing,
+    pub(crate) user_timeouts: UserTimeouts,
     /// Unanswered keepalive probes.
     pub(crate) keepalive_probes: u8,
     pub(crate) last_heard: Instant,
     /// A `send` found the buffer full.
-    wants_room: bool,
-    /// Retransmission stands still at the wish of a mechanism.
-    pub(crate) is_frozen: bool,
+    pub(crate) wants_room: bool,
+    /// Since when transmission has stood still at the wish of a mechanism.
+    pub(crate) frozen_at: Option<Instant>,
+    /// It was opened by [`Endpoint::listen`].
+    is_passive: bool,
     /// The application has closed or gone.
     pub(crate) is_closed: bool,
     last_challenge: Option<Instant>,
@@ -299,10 +313,12 @@ impl Endpoint {
             events: VecDeque::new(),
             ip,
             persist: crate::persist::Probing::default(),
+            user_timeouts: UserTimeouts::new(config.user_timeout_option, config.user_timeout),
             keepalive_probes: 0,
             last_heard: Instant::ZERO,
             wants_room: false,
-            is_frozen: false,
+            frozen_at: None,
+            is_passive: state == State::Listen,
             is_closed: false,
             last_challenge: None,
             last_rejection: None,
@@ -329,8 +345,19 @@ impl Endpoint {
     /// The next segment to send.
     #[must_use]
     pub fn poll_transmit(&mut self, now: Instant) -> Option<Packet> {
-        let out = self.outbox.pop_front()?;
-        Some(self.build(now, &out))
+        let mut packet = Packet::default();
+        self.poll_transmit_into(now, &mut packet).then_some(packet)
+    }
+
+    /// The next segment to send, in the place of a packet that is not needed any more; tells
+    /// whether there was one.
+    #[inline]
+    pub fn poll_transmit_into(&mut self, now: Instant, packet: &mut Packet) -> bool {
+        let Some(out) = self.outbox.pop_front() else {
+            return false;
+        };
+        self.build(now, &out, packet);
+        true
     }
 
     /// What has happened.
@@ -350,14 +377,14 @@ impl Endpoint {
             keepalive,
             linger,
         } = &self.timers;
-        let mut earliest = xmit.map(|(kind, at)| {
-            let reason = match kind {
+        let mut earliest = xmit.map(|alarm| {
+            let reason = match alarm.kind {
                 Xmit::Retransmit => Reason::Retransmission,
                 Xmit::LossProbe => Reason::LossProbe,
                 Xmit::Reorder => Reason::Reordering,
                 Xmit::Persist => Reason::WindowProbe,
             };
-            (at, reason)
+            (self.fires_at(alarm), reason)
         });
         let others = [
             (*delayed_ack, Reason::DelayedAck),
@@ -382,10 +409,7 @@ impl Endpoint {
         if self.is_closed || matches!(self.state, State::Closed | State::TimeWait) {
             return 0;
         }
-        let limit = self.config.send_buffer.unwrap_or(*self.profile.send_buffer);
-        let held = self.snd.written - self.snd.acknowledged;
-        let accepted = bytes.min(limit.saturating_sub(held));
-        self.wants_room |= accepted < bytes;
+        let accepted = self.room_for(bytes);
         self.snd.written = self.snd.written.saturating_add(accepted);
         if accepted > 0 && self.state.may_send() {
             self.restart_after_idle(now);
@@ -466,25 +490,25 @@ impl Endpoint {
         self.events.push_back(event);
     }
 
-    /// Tells the application of room, if it asked.
-    pub(crate) fn offer_room(&mut self) {
-        if self.wants_room {
-            self.wants_room = false;
-            self.emit(Event::Writable);
-        }
-    }
-
     /// Sets the transmission timer.
     pub(crate) fn arm(&mut self, now: Instant, kind: Xmit, delay: Duration) {
-        if self.is_frozen {
+        if self.is_frozen() {
             return;
         }
         let delay = delay.min(self.snd.rto.max());
-        self.timers.xmit = Some((kind, self.clock.fires_at(now, delay)));
+        self.timers.xmit = Some(Alarm {
+            kind,
+            set_at: now,
+            delay,
+        });
+    }
+
+    pub(crate) fn fires_at(&self, alarm: Alarm) -> Instant {
+        self.clock.fires_at(alarm.set_at, alarm.delay)
     }
 
     pub(crate) fn xmit_kind(&self) -> Option<Xmit> {
-        self.timers.xmit.map(|(kind, _)| kind)
+        self.timers.xmit.map(|alarm| alarm.kind)
     }
 
     pub(crate) fn context(&self, now: Instant) -> Context {

@@ -1,22 +1,39 @@
 //! Keepalive (RFC 9293, section 3.8.4; RFC 1122, section 4.2.3.6).
 
 use crate::endpoint::{Endpoint, Error, Out, State};
-use outlast_core::time::Instant;
+use crate::profile::Keepalive;
+use outlast_core::time::{Duration, Instant};
 use outlast_wire::TcpFlags;
 
 impl Endpoint {
     pub(crate) fn start_keepalive(&mut self, now: Instant) {
         if self.config.keepalive {
-            let idle = self.profile.keepalive.idle;
+            let idle = self.keepalive_idle();
             self.timers.keepalive = Some(self.clock.fires_at(now, idle));
         }
     }
 
+    /// Idle time before the first probe.
+    //= RFC 5482, section 4.2: longer than the user timeout
+    fn keepalive_idle(&self) -> Duration {
+        let idle = self.profile.keepalive.idle;
+        match self.user_timeout() {
+            Some(timeout) if self.user_timeouts.is_enabled() => {
+                idle.max(timeout + Duration::from_secs(1))
+            }
+            _ => idle,
+        }
+    }
+
+    //= RFC 9293, section 3.8.4
     pub(crate) fn on_keepalive(&mut self, now: Instant) {
         if !self.config.keepalive || matches!(self.state, State::Closed | State::TimeWait) {
             return;
         }
-        let limits = *self.profile.keepalive;
+        let limits = Keepalive {
+            idle: self.keepalive_idle(),
+            ..*self.profile.keepalive
+        };
         // With data outstanding, the retransmission timer watches.
         if !self.snd.queue.is_empty() || self.snd.has_unsent() {
             self.timers.keepalive = Some(self.clock.fires_at(now, limits.idle));
@@ -28,7 +45,7 @@ impl Endpoint {
             self.timers.keepalive = Some(self.clock.fires_at(now, limits.idle - silent));
             return;
         }
-        let is_over = match self.config.user_timeout {
+        let is_over = match self.user_timeout() {
             Some(timeout) => silent >= timeout && self.keepalive_probes > 0,
             None => self.keepalive_probes >= limits.count,
         };

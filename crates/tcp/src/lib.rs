@@ -12,8 +12,8 @@
 //!
 //! Segmentation offload: segments leave one by one, not in bursts of what a stack would hand to
 //! the network card. Memory overhead of buffers: receive buffers count payload. ECN, TCP Fast
-//! Open, authentication, path MTU discovery, urgent data, and the negotiation of the user timeout
-//! (RFC 5482). The checksum: a packet that arrives is intact, or is not of the peer's stream.
+//! Open, authentication, path MTU discovery and urgent data. The checksum: a packet that arrives is
+//! intact, or is not of the peer's stream.
 //!
 //! # Example
 //!
@@ -26,11 +26,12 @@
 //! let now = Instant::ZERO;
 //! let mut client = Endpoint::connect(now, client);
 //! let mut server = Endpoint::listen(server);
-//! client.send(now, 1_000_000);
+//! let mut unsent = 1_000_000;
 //!
 //! // A network without delay.
 //! loop {
 //!     let mut quiet = true;
+//!     unsent -= client.send(now, unsent);
 //!     while let Some(packet) = client.poll_transmit(now) {
 //!         server.handle_packet(now, &packet);
 //!         quiet = false;
@@ -63,8 +64,10 @@ mod receiver;
 mod rto;
 mod sender;
 mod timer;
+mod user_timeout;
 
 pub use config::Config;
 pub use endpoint::control::Summary;
 pub use endpoint::{Counters, Endpoint, Error, Event, Reason, State, Trace};
 pub use timer::TimerModel;
+pub use user_timeout::UserTimeoutOption;

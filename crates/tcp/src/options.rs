@@ -98,6 +98,7 @@ impl Negotiated {
                 self.receive_shift = 0;
             }
         }
+        //= RFC 2018, section 2
         self.sack &= options.sack_permitted;
         //= RFC 7323, section 3.2
         self.timestamps &= options.timestamps.is_some();

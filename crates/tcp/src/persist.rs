@@ -51,6 +51,10 @@ impl Endpoint {
         if *self.profile.zero_window != ZeroWindow::Obeyed {
             return;
         }
+        if self.persist.holds && self.snd.queue.is_empty() {
+            // What was held back had arrived; what is left was never sent.
+            self.persist.holds = false;
+        }
         if self.snd.snd_wnd == 0 && !self.snd.queue.is_empty() && !self.persist.holds {
             // Outstanding segments count as never sent; the congestion window stays.
             self.persist.holds = true;
@@ -106,7 +110,7 @@ impl Endpoint {
             return;
         }
         let since = *self.persist.since.get_or_insert(now);
-        if let Some(timeout) = self.config.user_timeout
+        if let Some(timeout) = self.user_timeout()
             && now.since(since) >= timeout
         {
             self.fail(Error::UserTimeout);
@@ -127,6 +131,15 @@ impl Endpoint {
         }
         let interval = self.probe_interval();
         self.arm(now, Xmit::Persist, interval);
+    }
+
+    /// Probes at once, at the wish of a mechanism; no limit counts it and no interval grows.
+    pub(crate) fn probe_now(&mut self, now: Instant) {
+        self.counters.window_probes += 1;
+        self.send_probe(now);
+        if self.snd.queue.is_empty() || self.persist.holds {
+            self.arm(now, Xmit::Persist, self.probe_interval());
+        }
     }
 
     fn most_probes(&self) -> u8 {

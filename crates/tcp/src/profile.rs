@@ -9,6 +9,7 @@ mod freebsd_2_2;
 mod linux_2_2;
 mod linux_2_4;
 mod linux_6;
+pub mod measured;
 mod netbsd_1997;
 mod sunos_5_6;
 
@@ -86,8 +87,8 @@ pub enum RttModel {
         /// Bits that the estimate keeps beyond those of the gains: 2 in FreeBSD, else none.
         fraction: u8,
     },
-    /// Linux up to 2.2: a quarter more than SRTT plus a mean deviation, and more for small
-    /// windows.
+    /// Linux up to 2.2: a quarter more than SRTT plus four deviations, and more for small
+    /// windows; samples and estimates are whole ticks.
     Linux22,
     /// Linux since 2.4: the deviation never counts less than the minimum RTO, and decays once
     /// per round trip; samples are in units of `unit`.
@@ -266,6 +267,20 @@ pub struct ReceiveBuffer {
     pub max: u32,
 }
 
+/// The send buffer.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum SendBuffer {
+    /// So many bytes; `u64::MAX` where it never limits.
+    Fixed(u64),
+    /// Memory for two congestion windows.
+    FollowsWindow {
+        /// Bytes of memory that a full segment is taken for.
+        segment: u32,
+        /// Bytes of memory that a buffer takes besides its payload.
+        overhead: u32,
+    },
+}
+
 /// How retransmissions are recognised as needless, and undone.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct Undo {
@@ -336,8 +351,8 @@ pub struct Profile {
     pub timestamp_clock: Cited<Duration>,
     /// Its receive buffer.
     pub receive_buffer: Cited<ReceiveBuffer>,
-    /// Its send buffer in bytes; `u64::MAX` where it grows as needed.
-    pub send_buffer: Cited<u64>,
+    /// Its send buffer.
+    pub send_buffer: Cited<SendBuffer>,
     /// TIME-WAIT.
     pub time_wait: Cited<Duration>,
     /// How long FIN-WAIT-2 may last once the application has closed.

@@ -140,6 +140,30 @@ impl Receiver {
         self.take_in_order(now, seq, end, rto)
     }
 
+    /// Whether `payload` bytes (not none) at RCV.NXT would be in order, within the window, and not
+    /// the last ones.
+    #[inline]
+    pub(crate) fn expects(&self, payload: u32) -> bool {
+        self.reassembly.is_empty() && self.fin.is_none() && (1..=self.window()).contains(&payload)
+    }
+
+    /// Takes `payload` bytes at RCV.NXT that are [expected](Self::expects).
+    #[inline]
+    pub(crate) fn take_expected(&mut self, now: Instant, payload: u32, rto: Duration) {
+        self.take_new(now, payload, rto);
+        self.window.note_in_order(now, self.rcv_nxt);
+    }
+
+    #[inline]
+    fn take_new(&mut self, now: Instant, bytes: u32, rto: Duration) {
+        self.advance(bytes);
+        self.acks.data_arrived(now, bytes, rto, &self.window);
+        let held = self.held();
+        if self.window.note_segment(bytes, held) {
+            self.acks.window_opens();
+        }
+    }
+
     fn take_out_of_order(&mut self, seq: SeqNumber, end: SeqNumber) {
         let overlap = self.reassembly.insert(seq, end, self.rcv_nxt);
         if let Some((left, right)) = overlap {
@@ -148,8 +172,10 @@ impl Receiver {
         }
         if self.sack {
             // Without SACK a duplicate counts only with an unchanged window.
-            self.window
-                .note_segment(end.distance_from(seq).unsigned_abs(), self.held());
+            let bytes = end.distance_from(seq).unsigned_abs();
+            if self.window.note_segment(bytes, self.held()) {
+                self.acks.window_opens();
+            }
         }
         if self.reassembly.take_early() {
             self.acks.tell_now();
@@ -168,11 +194,7 @@ impl Receiver {
         }
         let new = end.distance_from(self.rcv_nxt).max(0).unsigned_abs();
         if new > 0 {
-            self.advance(new);
-            self.acks
-                .data_arrived(now, new, rto, self.window.quick_limit());
-            let held = self.held();
-            self.window.note_segment(new, held);
+            self.take_new(now, new, rto);
         }
         if !self.reassembly.is_empty() {
             let before = self.rcv_nxt;

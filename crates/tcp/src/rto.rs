@@ -80,7 +80,8 @@ impl Rto {
         let srtt = u64::from(self.srtt >> SRTT_SHIFT);
         match self.model {
             RttModel::Beats { fraction, .. } => (srtt >> fraction) * (clock.period() / 1_000),
-            _ => srtt,
+            RttModel::Linux22 => srtt * (clock.period() / 1_000),
+            RttModel::Linux { .. } | RttModel::Solaris { .. } => srtt,
         }
     }
 
@@ -88,8 +89,13 @@ impl Rto {
         self.srtt != 0
     }
 
-    /// Takes a sample. `beats` are the slow heartbeats that passed meanwhile, `cwnd` the
-    /// congestion window in segments.
+    /// Whether samples are slow heartbeats.
+    pub(crate) fn counts_beats(&self) -> bool {
+        matches!(self.model, RttModel::Beats { .. })
+    }
+
+    /// Takes a sample. `beats` are the slow heartbeats that passed meanwhile, if they
+    /// [count](Self::counts_beats).
     pub(crate) fn sample(&mut self, clock: &Clock, rtt: Duration, beats: u32, round: Round) {
         self.shift = 0;
         match self.model {
@@ -98,7 +104,7 @@ impl Rto {
                 fraction,
             } => self.sample_beats(clock, beats, deviations, fraction),
             RttModel::Linux { unit } => self.sample_linux(clock, rtt, unit, round),
-            RttModel::Linux22 => self.sample_linux_2_2(clock, rtt, round.cwnd),
+            RttModel::Linux22 => self.sample_linux_2_2(clock, beats, round.cwnd),
             RttModel::Solaris { floor } => self.sample_solaris(clock, rtt, floor),
         }
     }
@@ -107,6 +113,7 @@ impl Rto {
     /// the gains need.
     fn sample_beats(&mut self, clock: &Clock, beats: u32, deviations: u8, fraction: u8) {
         let beats = beats.clamp(1, 1_000);
+        //= RFC 6298, section 2.2
         if self.srtt == 0 {
             self.srtt = beats << (SRTT_SHIFT + u32::from(fraction));
             self.rttvar = beats << (RTTVAR_SHIFT - 1 + u32::from(fraction));
@@ -181,16 +188,13 @@ impl Rto {
         clock.round_up(Duration::from_micros(us)).min(self.max)
     }
 
-    fn sample_linux_2_2(&mut self, clock: &Clock, rtt: Duration, cwnd: u32) {
-        let tick_us = (clock.period() / 1_000).max(1);
-        let rtt_us = saturating_nanos(rtt) / 1_000;
-        let sample = (rtt_us / tick_us).max(1) * tick_us;
-        let sample = u32::try_from(sample)
-            .unwrap_or(u32::MAX / 16)
-            .min(u32::MAX / 16);
+    /// Linux 2.2 (`tcp_rtt_estimator`, `tcp_set_rto`), all of it in whole ticks: a deviation of
+    /// three quarters of a tick, which counts as three ticks, does not decay.
+    fn sample_linux_2_2(&mut self, clock: &Clock, beats: u32, cwnd: u32) {
+        let sample = beats.saturating_sub(1).clamp(1, 1 << 20);
         if self.srtt == 0 {
             self.srtt = sample << 3;
-            self.mdev = sample << 1;
+            self.mdev = sample << 2;
         } else {
             let error = sample.cast_signed() - (self.srtt >> 3).cast_signed();
             self.srtt = self.srtt.saturating_add_signed(error).max(1);
@@ -199,10 +203,9 @@ impl Rto {
         }
         let plain = u64::from(self.srtt >> 3) + u64::from(self.mdev);
         let small_window = plain >> cwnd.saturating_sub(1).min(31);
-        let us = plain + (plain >> 2) + small_window;
-        self.current = clock
-            .round_up(Duration::from_micros(us))
-            .clamp(self.min, self.max);
+        let ticks = plain + (plain >> 2) + small_window;
+        self.current =
+            Duration::from_nanos(ticks.saturating_mul(clock.period())).clamp(self.min, self.max);
     }
 
     fn sample_solaris(&mut self, clock: &Clock, rtt: Duration, floor: Duration) {
@@ -214,6 +217,7 @@ impl Rto {
             self.srtt = sample << 3;
             self.mdev = sample << 1;
         } else {
+            //= RFC 6298, section 2.3
             let error = sample.cast_signed() - (self.srtt >> 3).cast_signed();
             self.srtt = self.srtt.saturating_add_signed(error).max(1);
             let error = error.abs() - (self.mdev >> 2).cast_signed();
@@ -222,6 +226,8 @@ impl Rto {
         let srtt = u64::from(self.srtt >> 3);
         let deviation = Duration::from_micros(u64::from(self.mdev)).max(floor);
         let rto = Duration::from_micros(srtt + srtt / 32) + deviation;
+        //= RFC 6298, section 2.4
+        //= RFC 6298, section 2.5
         self.current = clock.round_up(rto).clamp(self.min, self.max);
     }
 
@@ -305,7 +311,7 @@ pub(crate) struct Round {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::profile::{FREEBSD_2_2, LINUX_6};
+    use crate::profile::{FREEBSD_2_2, LINUX_2_2, LINUX_6};
 
     const ROUND: Round = Round {
         snd_una: SeqNumber(1),
@@ -342,6 +348,22 @@ mod tests {
         assert_eq!(rto.current(), Duration::from_secs(120));
         rto.sample(&clock, Duration::from_millis(40), 0, ROUND);
         assert!(rto.current() < Duration::from_millis(400));
+    }
+
+    #[test]
+    fn linux_2_2_counts_in_whole_ticks() {
+        let mut rto = Rto::new(&LINUX_2_2, None);
+        let clock = clock(&LINUX_2_2);
+        let rtt = Duration::from_secs(1);
+        // Five round trips, a quarter more, and half of them for a window of two.
+        let ms = Duration::from_millis;
+        rto.sample(&clock, rtt, 101, Round { cwnd: 2, ..ROUND });
+        assert_eq!(rto.current(), ms(5_000 + 1_250 + 2_500));
+        for _ in 0..100 {
+            rto.sample(&clock, rtt, 101, Round { cwnd: 40, ..ROUND });
+        }
+        // Three ticks of deviation stay, where a finer count would have none.
+        assert_eq!(rto.current(), ms(1_030 + 250));
     }
 
     #[test]

@@ -5,6 +5,7 @@
 
 mod acknowledge;
 mod alert;
+mod buffer;
 mod classic;
 mod limits;
 mod loss;
@@ -79,6 +80,10 @@ impl Least {
             self.samples = [sample; 3];
             return;
         }
+        // The first is the oldest, the third the largest.
+        if sample.1 > third.1 && now.since(first.0) <= MIN_RTT_LIFE / 4 {
+            return;
+        }
         if sample.1 <= second.1 {
             self.samples = [first, sample, sample];
         } else if sample.1 <= third.1 {
@@ -105,6 +110,8 @@ pub(crate) struct Sender {
     pub(crate) next_offset: u64,
     /// Bytes that the application has written.
     pub(crate) written: u64,
+    /// Bytes of memory in the send buffer, where it follows the window.
+    pub(crate) buffer: u64,
     pub(crate) fin_wanted: bool,
     pub(crate) fin_sent: bool,
     /// SND.WND, SND.WL1.
@@ -183,6 +190,7 @@ impl Sender {
             snd_nxt: config.iss,
             next_offset: 0,
             written: 0,
+            buffer: 0,
             fin_wanted: false,
             fin_sent: false,
             snd_wnd: 0,

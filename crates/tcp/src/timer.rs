@@ -106,6 +106,7 @@ impl Clock {
     }
 
     /// When a slow timer that is set for `delay` from now fires.
+    //= RFC 6298, section 4
     pub(crate) fn fires_at(&self, now: Instant, delay: Duration) -> Instant {
         match self.model {
             TimerModel::Exact => now + delay,

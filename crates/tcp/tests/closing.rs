@@ -101,6 +101,7 @@ fn a_fin_follows_all_data_and_is_retransmitted() {
 
 #[test]
 fn a_fin_before_its_data_waits_for_it() {
+    //= RFC 9293, section 3.10.7.4, eighth check
     let mut s = connected();
     send!(s, 50, fin(1_000, 0));
     recv!(s, 50, ack(0));
@@ -131,6 +132,7 @@ fn time_wait_answers_and_ignores_resets() {
 
 #[test]
 fn fin_wait_2_does_not_last_for_ever() {
+    //= RFC 9293, section 3.6
     let mut s = connected();
     s.app(50, Endpoint::close);
     recv!(s, 50, fin(0, 0));
@@ -349,4 +351,123 @@ fn data_of_another_stream_ends_it() {
     let failed = Event::Failed(Error::WrongData { offset: 100 });
     assert_eq!(s.end.poll_event(), Some(failed));
     let _ = Duration::ZERO;
+}
+
+#[test]
+fn one_side_may_have_closed_and_still_receive() {
+    //= RFC 9293, section 3.6
+    let mut s = connected();
+    s.app(50, Endpoint::close);
+    recv!(s, 50, fin(0, 0));
+    send!(s, 90, ack(1));
+    assert_eq!(s.app(95, |end, now| end.send(now, 100)), 0);
+    for n in 0..5 {
+        send!(s, 100 + n, data(n as i64 * 1_000, 1_000).ack(1));
+    }
+    assert_eq!(s.end.state(), State::FinWait2);
+    assert_eq!(s.app(200, |end, now| end.recv(now, u64::MAX)), 5_000);
+    while s.next(250).is_some() {}
+    send!(s, 300, fin(5_000, 1));
+    recv!(s, 300, ack(5_001).seq(1));
+    assert_eq!(s.end.state(), State::TimeWait);
+}
+
+#[test]
+fn nothing_comes_after_a_fin() {
+    //= RFC 9293, section 3.10.7.4, seventh check
+    let mut s = connected();
+    send!(s, 50, data(0, 500).ack(0));
+    send!(s, 51, fin(500, 0));
+    while s.next(60).is_some() {}
+    send!(s, 100, data(501, 500).ack(0));
+    assert_eq!(s.end.received(), 500);
+    assert_eq!(s.end.state(), State::CloseWait);
+    // What came before and comes again is acknowledged again.
+    send!(s, 110, data(0, 500).ack(0));
+    recv!(s, 110, ack(501));
+}
+
+#[test]
+fn half_open_connections_are_found_out() {
+    //= RFC 9293, section 3.5.1
+    //= RFC 5961, section 4.2
+    // The peer has lost its memory and opens anew.
+    let mut s = connected();
+    s.write(50, 100);
+    recv!(s, 50, data(0, 100));
+    let syn = Seg {
+        seq: Some(4_000),
+        flags: "S",
+        ..Seg::default()
+    };
+    send!(s, 60, syn);
+    recv!(s, 60, ack(0).seq(100).flags("A"));
+    // It knows nothing of what was acknowledged, and resets with that number.
+    send!(s, 100, rst(0));
+    let failed = Event::Failed(Error::Reset);
+    assert_eq!(s.end.poll_event(), Some(failed));
+}
+
+#[test]
+fn an_acknowledgement_older_than_a_window_is_challenged() {
+    //= RFC 5961, section 5.2
+    let mut s = connected();
+    // So that there are more than 60000 numbers behind: the largest window there was.
+    for n in 0..70 {
+        let ms = 50 + n * 10;
+        s.write(ms, 1_000);
+        send!(s, ms + 5, ack(1_000 * (n as i64 + 1)));
+        while s.next(ms + 5).is_some() {}
+    }
+    send!(s, 2_000, data(0, 10).ack(20_000));
+    assert_eq!(s.end.received(), 10, "late, but within the window");
+    while s.next(2_100).is_some() {}
+    send!(s, 3_000, data(10, 10).ack(5_000));
+    assert_eq!(s.end.received(), 10);
+    recv!(s, 3_000, ack(10).flags("A"));
+    assert_eq!(s.end.counters().challenge_acks, 1);
+}
+
+#[test]
+fn a_keepalive_probe_draws_an_answer_and_no_probe_alone_ends_anything() {
+    //= RFC 9293, section 3.8.4
+    let mut s = connected();
+    send!(s, 50, ack(0).seq(-1));
+    recv!(s, 50, ack(0).seq(0).flags("A"));
+    assert_eq!(s.end.counters().keepalive_probes, 0);
+}
+
+#[test]
+fn a_segment_partly_known_brings_the_rest() {
+    //= RFC 9293, section 3.10.7.4, seventh check
+    let mut s = connected();
+    send!(s, 50, data(0, 1_000).ack(0));
+    send!(s, 60, data(500, 1_000).ack(0));
+    assert_eq!(s.end.received(), 1_500);
+}
+
+#[test]
+fn closing_before_the_peer_answers_ends_it() {
+    //= RFC 9293, section 3.10.4
+    let mut s = Script::connecting(script_config(&LINUX_6));
+    let _ = s.next(0).expect("a SYN");
+    s.app(10, Endpoint::close);
+    assert_eq!(s.end.state(), State::Closed);
+    assert_eq!(s.end.poll_event(), Some(Event::Closed));
+    recv_nothing!(s, 100_000);
+}
+
+#[test]
+fn a_syn_in_the_window_ends_an_old_stack() {
+    //= RFC 9293, section 3.10.7.4, fourth check
+    let mut s = Script::connected(script_config(&FREEBSD_2_2), 40);
+    let syn = Seg {
+        seq: Some(10),
+        flags: "S",
+        ..Seg::default()
+    };
+    send!(s, 50, syn);
+    let (_, reset) = s.next(50).expect("a reset");
+    assert!(reset.tcp().expect("TCP").has(outlast_wire::TcpFlags::RST));
+    assert_eq!(s.end.poll_event(), Some(Event::Failed(Error::Reset)));
 }

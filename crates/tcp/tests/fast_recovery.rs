@@ -5,7 +5,7 @@ mod common;
 use common::script::{Script, ack, data, script_config};
 use outlast_tcp::Config;
 use outlast_tcp::profile::{
-    BSD_4_3_TAHOE, Cited, Congestion, FREEBSD_2_2, LINUX_6, Profile, Recovery,
+    BSD_4_3_TAHOE, Cited, Congestion, FREEBSD_2_2, Growth, LINUX_6, Profile, Recovery,
 };
 
 /// Ten segments outstanding after slow start without losses.
@@ -60,7 +60,8 @@ fn two_duplicates_are_not_enough() {
 
 #[test]
 fn linux_without_sack_repairs_one_hole_a_round_trip() {
-    //= RFC 6582, section 3.2
+    //= RFC 6582, section 3.2, step 2
+    //= RFC 6582, section 3.2, step 3
     let mut s = ten_outstanding(without_sack(&LINUX_6));
     let una = acked(&s);
     let window = s.end.trace().cwnd;
@@ -115,7 +116,10 @@ fn tahoe_retransmits_one_segment_and_starts_slowly() {
 
 #[test]
 fn reno_inflates_and_deflates() {
-    //= RFC 5681, section 3.2, steps 2 to 6
+    //= RFC 5681, section 3.2, step 2
+    //= RFC 5681, section 3.2, step 3
+    //= RFC 5681, section 3.2, step 4
+    //= RFC 5681, section 3.2, step 6
     let mut s = ten_outstanding(without_sack(&FREEBSD_2_2));
     let una = acked(&s);
     let high = i64::from(s.end.trace().snd_nxt.0) - 1;
@@ -171,6 +175,7 @@ fn new_reno_stays_in_recovery_on_partial_acknowledgements() {
 #[test]
 fn new_reno_ignores_duplicates_of_what_it_sent_again() {
     //= RFC 6582, section 3.2, step 2
+    //= RFC 6582, section 3.2, step 4
     let mut s = ten_outstanding(without_sack(new_reno()));
     let una = acked(&s);
     // A timeout, after which everything is sent again.
@@ -207,4 +212,126 @@ fn each_timeout_of_a_segment_lowers_the_threshold_of_bsd() {
     assert_eq!(s.end.trace().ssthresh, Some(first));
     let _ = s.next_sent().expect("another");
     assert_eq!(s.end.trace().ssthresh, Some(2));
+}
+
+#[test]
+fn slow_start_adds_a_segment_for_each_that_is_acknowledged() {
+    //= RFC 5681, section 3.1, equation 2
+    for profile in Profile::ALL {
+        let mut s = Script::connected(without_sack(profile), 40);
+        s.write(40, 1_000_000);
+        while s.next(40).is_some() {}
+        let initial = s.end.trace().cwnd;
+        assert_eq!(initial, *profile.initial_window, "{}", profile.name);
+        let mut acked = 0;
+        for round in 1..4 {
+            let ms = 40 + round * 40;
+            for _ in 0..s.end.trace().in_flight {
+                acked += 1_000;
+                send!(s, ms, ack(acked));
+            }
+            while s.next(ms).is_some() {}
+            let cwnd = s.end.trace().cwnd;
+            assert_eq!(cwnd, initial << round, "{}", profile.name);
+        }
+    }
+}
+
+#[test]
+fn avoidance_adds_a_segment_for_each_window() {
+    //= RFC 5681, section 3.1, equation 3
+    for profile in Profile::ALL {
+        let mut s = ten_outstanding(without_sack(profile));
+        let mut ms = common::ms(s.now) + 40;
+        s.write(ms, 100_000_000);
+        // A loss sets the threshold.
+        let mut una = acked(&s);
+        for _ in 0..3 {
+            send!(s, ms, ack(una));
+        }
+        while s.next(ms).is_some() {}
+        let mut rounds = Vec::new();
+        for _ in 0..40 {
+            ms += 40;
+            let outstanding = i64::from(s.end.trace().snd_nxt.0) - 1;
+            while una < outstanding {
+                una = (una + 1_000).min(outstanding);
+                send!(s, ms, ack(una));
+            }
+            while s.next(ms).is_some() {}
+            let trace = s.end.trace();
+            if !s.end.is_recovering() && Some(trace.cwnd) > trace.ssthresh {
+                rounds.push(trace.cwnd);
+            }
+        }
+        let (first, last) = (rounds[0], rounds[rounds.len() - 1]);
+        let rounds = rounds.len() as u32 - 1;
+        // BSD adds an eighth of a segment for each acknowledgement besides.
+        let eighth = matches!(*profile.growth, Growth::PerAck { extra_eighth: true });
+        if eighth {
+            assert!(last - first > rounds, "{}: {first} to {last}", profile.name);
+        } else {
+            let grown = last - first;
+            assert!(
+                grown <= rounds && grown + rounds / 4 + 1 >= rounds,
+                "{}: {first} to {last} in {rounds}",
+                profile.name
+            );
+        }
+    }
+}
+
+#[test]
+fn a_duplicate_lets_a_new_segment_out() {
+    //= RFC 3042, section 2
+    let mut s = ten_outstanding(without_sack(&LINUX_6));
+    let (una, ms) = (acked(&s), common::ms(s.now) + 40);
+    let high = i64::from(s.end.trace().snd_nxt.0) - 1;
+    let cwnd = s.end.trace().cwnd;
+    for n in 0..2 {
+        send!(s, ms, ack(una));
+        recv!(s, ms, data(high + n * 1_000, 1_000));
+    }
+    assert_eq!(s.end.trace().cwnd, cwnd);
+}
+
+#[test]
+fn an_old_acknowledgement_is_no_duplicate() {
+    //= RFC 5681, section 2
+    for profile in [&LINUX_6, &FREEBSD_2_2] {
+        let mut s = ten_outstanding(without_sack(profile));
+        let (una, ms) = (acked(&s), common::ms(s.now) + 40);
+        for _ in 0..5 {
+            // Data, another window, an older number: none of them is one.
+            send!(s, ms, data(0, 10).ack(una));
+            send!(s, ms, ack(una).window(50_000));
+            send!(s, ms, ack(una).window(60_000));
+            send!(s, ms, ack(una - 1_000));
+        }
+        assert_eq!(s.end.counters().fast_recoveries, 0, "{}", profile.name);
+    }
+}
+
+#[test]
+fn linux_without_sack_is_not_fooled_by_its_own_copies() {
+    //= RFC 6582, section 6
+    let mut s = ten_outstanding(without_sack(&LINUX_6));
+    let (una, ms) = (acked(&s), common::ms(s.now) + 40);
+    let high = i64::from(s.end.trace().snd_nxt.0) - 1;
+    for _ in 0..3 {
+        send!(s, ms, ack(una));
+    }
+    while s.next(ms).is_some() {}
+    assert_eq!(s.end.counters().fast_recoveries, 1);
+    let recovery_ends = s.end.trace().snd_nxt.0;
+    // All that was outstanding, to the byte: it may be that the copies are still to be answered.
+    send!(s, ms + 40, ack(high));
+    while s.next(ms + 40).is_some() {}
+    let edge = i64::from(recovery_ends) - 1;
+    send!(s, ms + 41, ack(edge.max(high)));
+    while s.next(ms + 41).is_some() {}
+    for _ in 0..5 {
+        send!(s, ms + 42, ack(edge.max(high)));
+    }
+    assert_eq!(s.end.counters().fast_recoveries, 1);
 }

@@ -4,7 +4,8 @@ mod common;
 
 use common::script::{Script, Seg, ack, data, script_config};
 use outlast_tcp::profile::{BSD_4_3_TAHOE, LINUX_2_4, LINUX_6};
-use outlast_tcp::{Error, Event, State};
+use outlast_tcp::{Endpoint, Error, Event, State};
+use outlast_wire::TcpFlags;
 use outlast_wire::tcp::TcpOptions;
 
 fn syn() -> Seg {
@@ -117,6 +118,7 @@ fn refused() {
 
 #[test]
 fn an_old_acknowledgement_is_reset() {
+    //= RFC 9293, section 3.10.7.3, first check
     //= RFC 9293, section 3.5, figure 8
     let mut s = Script::connecting(script_config(&LINUX_6));
     recv!(s, 0, syn());
@@ -135,6 +137,8 @@ fn an_old_acknowledgement_is_reset() {
 
 #[test]
 fn linux_6_sends_a_syn_four_times_a_second_apart_before_it_doubles() {
+    //= RFC 6298, section 2.1
+    //= RFC 9293, section 3.8.3
     // tcp_syn_linear_timeouts
     let mut s = Script::connecting(script_config(&LINUX_6));
     for ms in [0, 1_000, 2_000, 3_000, 4_000, 5_000, 7_000, 11_000] {
@@ -239,7 +243,7 @@ fn a_lost_syn_means_a_small_initial_window_and_a_long_timeout() {
 
 #[test]
 fn a_duplicate_syn_draws_the_syn_ack_again() {
-    //= RFC 9293, section 3.10.7.4
+    //= RFC 9293, section 3.10.7.4, fourth check
     let mut s = Script::listening(script_config(&LINUX_6));
     send!(s, 0, syn());
     recv!(
@@ -261,4 +265,158 @@ fn a_duplicate_syn_draws_the_syn_ack_again() {
             ..Seg::default()
         }
     );
+}
+
+#[test]
+fn a_reset_sends_a_listener_back_to_listening() {
+    //= RFC 9293, section 3.10.7.4, second check
+    //= RFC 9293, section 3.5, figure 8
+    let mut s = Script::listening(script_config(&LINUX_6));
+    send!(s, 0, syn());
+    let _ = s.next(0).expect("a SYN-ACK");
+    // The SYN was an old duplicate, and the peer has never heard of it.
+    send!(s, 40, Seg::default().seq(0).flags("R"));
+    assert_eq!(s.end.state(), State::Listen);
+    assert_eq!(s.end.poll_event(), None);
+    assert_eq!(s.end.poll_timeout(), None);
+    // The real one comes.
+    send!(s, 50, syn());
+    let (_, answer) = s.next(50).expect("a SYN-ACK");
+    assert!(answer.tcp().expect("TCP").has(TcpFlags::SYN));
+    send!(s, 90, ack(0).seq(0));
+    assert_eq!(s.end.state(), State::Established);
+}
+
+#[test]
+fn a_reset_refuses_one_of_two_that_open_at_once() {
+    //= RFC 9293, section 3.10.7.4, second check
+    let mut s = Script::connecting(script_config(&LINUX_6));
+    recv!(s, 0, syn());
+    send!(s, 10, syn());
+    let _ = s.next(10).expect("a SYN-ACK");
+    send!(s, 20, Seg::default().seq(0).flags("R"));
+    assert_eq!(s.end.poll_event(), Some(Event::Failed(Error::Refused)));
+}
+
+#[test]
+fn a_wrong_acknowledgement_of_a_syn_ack_is_reset() {
+    //= RFC 9293, section 3.10.7.4, fifth check
+    let mut s = Script::listening(script_config(&LINUX_6));
+    send!(s, 0, syn());
+    let _ = s.next(0).expect("a SYN-ACK");
+    send!(s, 40, ack(700).seq(0));
+    let (_, reset) = s.next(40).expect("a reset");
+    let tcp = reset.tcp().expect("TCP");
+    assert!(tcp.has(TcpFlags::RST) && !tcp.has(TcpFlags::ACK));
+    assert_eq!(tcp.seq.0, 701);
+    assert_eq!(s.end.state(), State::SynReceived);
+}
+
+#[test]
+fn options_make_segments_shorter() {
+    //= RFC 9293, section 3.7.1
+    let mut config = script_config(&LINUX_6);
+    config.timestamps = Some(true);
+    let mut s = Script::connected(config, 40);
+    s.write(50, 2_000);
+    let (_, full) = s.next(50).expect("data");
+    assert_eq!((full.header().payload_len, full.total_len()), (988, 1_040));
+}
+
+#[test]
+fn timestamps_are_on_every_segment_once_agreed_on_and_else_on_none() {
+    //= RFC 7323, section 3.2
+    for agreed in [true, false] {
+        let mut config = script_config(&LINUX_6);
+        config.timestamps = Some(true);
+        let mut s = Script::connecting(config);
+        let (_, first) = s.next(0).expect("a SYN");
+        let offered = first.tcp().expect("TCP").options.timestamps;
+        let offered = offered.expect("they are offered");
+        assert_eq!(offered.echo, 0, "nothing to echo yet");
+        let answer = syn_ack(0);
+        send!(
+            s,
+            40,
+            if agreed {
+                answer.stamps(777, 0)
+            } else {
+                answer
+            }
+        );
+        s.write(50, 10);
+        s.app(60, Endpoint::close);
+        let mut seen = 0;
+        while let Some((_, packet)) = s.next(60) {
+            let stamps = packet.tcp().expect("TCP").options.timestamps;
+            assert_eq!(stamps.map(|s| s.echo), agreed.then_some(777));
+            seen += 1;
+        }
+        assert_eq!(seen, 3, "an acknowledgement, data, FIN");
+    }
+}
+
+#[test]
+fn what_lacks_a_timestamp_is_taken_all_the_same() {
+    //= RFC 7323, section 3.2
+    // The RFC would have it dropped; the stacks of the profiles take it.
+    let mut config = script_config(&LINUX_6);
+    config.timestamps = Some(true);
+    let mut s = Script::connected(config, 40);
+    send!(
+        s,
+        50,
+        Seg {
+            seq: Some(0),
+            len: 100,
+            ack: Some(0),
+            ..Seg::default()
+        }
+    );
+    assert_eq!(s.end.received(), 100);
+}
+
+#[test]
+fn the_window_of_a_syn_is_not_scaled() {
+    //= RFC 7323, section 2.2
+    let mut config = script_config(&LINUX_6);
+    config.window_scale = Some(true);
+    let mut s = Script::connecting(config);
+    let (_, first) = s.next(0).expect("a SYN");
+    assert!(first.tcp().expect("TCP").window > 60_000);
+    let mut answer = syn_ack(0);
+    let options = answer.options.get_or_insert_with(Default::default);
+    options.window_scale = Some(4);
+    send!(s, 40, answer.window(5_000));
+    assert_eq!(s.end.trace().snd_wnd, 5_000);
+    send!(s, 50, Seg::default().seq(0).ack(0).window(5_000));
+    assert_eq!(s.end.trace().snd_wnd, 5_000 << 4);
+}
+
+#[test]
+fn only_what_was_agreed_on_is_selectively_acknowledged() {
+    //= RFC 2018, section 2
+    for agreed in [true, false] {
+        let mut s = Script::connecting(script_config(&LINUX_6));
+        let (_, first) = s.next(0).expect("a SYN");
+        assert!(first.tcp().expect("TCP").options.sack_permitted);
+        let mut answer = syn_ack(0);
+        let options = answer.options.get_or_insert_with(Default::default);
+        options.sack_permitted = agreed;
+        send!(s, 40, answer);
+        let _ = s.next(40);
+        send!(
+            s,
+            50,
+            Seg {
+                seq: Some(100),
+                len: 50,
+                ack: Some(0),
+                ..Seg::default()
+            }
+        );
+        let (_, told) = s.next(50).expect("an acknowledgement");
+        let blocks = told.tcp().expect("TCP").options.sack.len();
+        assert_eq!(blocks, usize::from(agreed));
+    }
 }

@@ -73,7 +73,7 @@ fn timeouts_and_resumption_are_the_kernels() {
         client.sack = Some(recorded.sack);
         let server = client.mirrored();
         let mut pair = Pair::new(client, server, link).recording();
-        pair.client.send(pair.now, 100_000_000);
+        pair.write(100_000_000);
         let up = Instant::from_millis(5_000 + recorded.outage_ms);
         pair.run_until(up);
         let before = pair.server.received();

@@ -3,12 +3,14 @@
 
 mod common;
 
-use common::{Pair, config};
+use common::{Meddler, Pair, config};
+use outlast_core::mechanisms::endpoint::EndpointControl;
 use outlast_core::time::{Duration, Instant};
 use outlast_core::units::BitRate;
-use outlast_link::{InFlight, LinkConfig, OutageProcess, PipeConfig};
+use outlast_link::{InFlight, LinkConfig, OutageProcess, PipeConfig, Way};
 use outlast_tcp::profile::{Congestion, Profile};
-use outlast_tcp::{Config, State};
+use outlast_tcp::{Config, State, UserTimeoutOption};
+use outlast_wire::{Packet, SeqNumber, TcpFlags, TcpHeader};
 use proptest::prelude::*;
 use proptest::test_runner::FileFailurePersistence;
 
@@ -24,6 +26,185 @@ struct Scenario {
     pause: Duration,
     /// Each side closes when it has written all.
     closes: bool,
+    meddling: Option<Meddling>,
+}
+
+/// What someone on the path and mechanisms beside the stacks do; each is done to one packet in so
+/// many, none if zero.
+#[derive(Clone, Copy, Debug)]
+struct Meddling {
+    seed: u64,
+    /// The window is made smaller, often zero.
+    shrinks: u64,
+    /// A copy comes again much later.
+    replays: u64,
+    /// A reset with any number comes besides.
+    resets: u64,
+    /// A destination unreachable comes to the sender.
+    errors: u64,
+    /// A segment with other numbers comes besides, without data.
+    forges: u64,
+    /// A mechanism acts on one of the endpoints.
+    acts: u64,
+    /// For how long, in s.
+    until: u64,
+}
+
+fn meddling() -> impl Strategy<Value = Meddling> {
+    let often = || prop_oneof![1 => Just(0_u64), 2 => 1_u64..50];
+    (
+        any::<u64>(),
+        (often(), often(), often(), often(), often(), often()),
+        1_u64..100,
+    )
+        .prop_map(
+            |(seed, (shrinks, replays, resets, errors, forges, acts), until)| Meddling {
+                seed,
+                shrinks,
+                replays,
+                // A blind reset hits a window now and then, and that is the end.
+                resets: resets * 20,
+                errors,
+                forges,
+                acts,
+                until,
+            },
+        )
+}
+
+/// Numbers from a seed (xorshift).
+#[derive(Clone, Debug)]
+struct Dice(u64);
+
+impl Dice {
+    fn roll(&mut self) -> u64 {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        self.0
+    }
+
+    fn one_in(&mut self, many: u64) -> bool {
+        many > 0 && self.roll().is_multiple_of(many)
+    }
+}
+
+/// `packet` with another header.
+fn with(packet: &Packet, change: impl FnOnce(&mut TcpHeader)) -> Packet {
+    let mut header = packet.tcp().expect("TCP only").clone();
+    change(&mut header);
+    let payload = packet.modelled().expect("modelled");
+    Packet::modelled_tcp(
+        packet.header().ip,
+        header,
+        payload,
+        packet.header().payload_len,
+    )
+}
+
+/// The same without data.
+fn bare(packet: &Packet, change: impl FnOnce(&mut TcpHeader)) -> Packet {
+    let mut header = packet.tcp().expect("TCP only").clone();
+    header.flags = TcpFlags::ACK;
+    change(&mut header);
+    let payload = packet.modelled().expect("modelled");
+    Packet::modelled_tcp(packet.header().ip, header, payload, 0)
+}
+
+fn meddler(meddling: Meddling, ends: [Config; 2]) -> Meddler {
+    let mut dice = Dice(meddling.seed | 1);
+    let mut kept: Vec<(Way, Packet)> = Vec::new();
+    let mut last_seq = [SeqNumber(0); 2];
+    let until = Instant::ZERO + Duration::from_secs(meddling.until);
+    Box::new(move |now, way, packet| {
+        if now > until {
+            return vec![packet];
+        }
+        let Some(tcp) = packet.tcp() else {
+            return vec![packet];
+        };
+        let receiver = usize::from(way == Way::ToMobile);
+        last_seq[1 - receiver] = tcp.seq;
+        let mut out = Vec::new();
+        if dice.one_in(meddling.errors) {
+            // About something that the one who gets it has sent.
+            let code = (dice.roll() % 16) as u8;
+            out.push(common::unreachable(
+                &ends[receiver],
+                last_seq[receiver],
+                code,
+            ));
+        }
+        if dice.one_in(meddling.resets) {
+            let number = SeqNumber(dice.roll() as u32);
+            out.push(bare(&packet, |tcp| {
+                tcp.flags = TcpFlags::RST;
+                tcp.seq = number;
+            }));
+        }
+        if dice.one_in(meddling.forges) && !tcp.has(TcpFlags::SYN) {
+            let (seq, ack) = (dice.roll() as i32 / 4_096, dice.roll() as u32);
+            let is_wild = dice.one_in(2);
+            out.push(bare(&packet, |tcp| {
+                tcp.seq = SeqNumber(tcp.seq.0.wrapping_add_signed(seq));
+                if is_wild {
+                    // Of what was acknowledged long ago, or never sent.
+                    tcp.ack = SeqNumber(tcp.ack.0.wrapping_add(ack | 1 << 31));
+                }
+            }));
+        }
+        if dice.one_in(meddling.replays) {
+            if kept.len() < 50 {
+                kept.push((way, packet.clone()));
+            } else {
+                let at = dice.roll() as usize % kept.len();
+                if kept[at].0 == way {
+                    out.push(kept.swap_remove(at).1);
+                }
+            }
+        }
+        if dice.one_in(meddling.shrinks) && !tcp.has(TcpFlags::SYN) {
+            let most = if dice.one_in(2) {
+                0
+            } else {
+                dice.roll() as u16
+            };
+            out.push(with(&packet, |tcp| tcp.window = tcp.window.min(most)));
+        } else {
+            out.push(packet);
+        }
+        out
+    })
+}
+
+/// A mechanism does something to one of the ends.
+fn act(dice: &mut Dice, pair: &mut Pair, frozen: &mut [bool; 2]) {
+    let side = (dice.roll() % 2) as usize;
+    let now = pair.now;
+    let end = if side == 0 {
+        &mut pair.client
+    } else {
+        &mut pair.server
+    };
+    let mut found = Vec::new();
+    end.connections(&mut found).expect("they are listed");
+    let Some(connection) = found.first() else {
+        return;
+    };
+    let id = connection.id;
+    let _ = match dice.roll() % 5 {
+        0 => EndpointControl::retransmit_now(end, now, id),
+        1 => EndpointControl::fast_retransmit(end, now, id),
+        2 => EndpointControl::send_duplicate_acks(end, now, id, (dice.roll() % 6) as u8),
+        _ if frozen[side] => {
+            frozen[side] = false;
+            EndpointControl::thaw(end, now, id)
+        }
+        _ => {
+            frozen[side] = true;
+            EndpointControl::freeze(end, now, id)
+        }
+    };
 }
 
 fn pipe() -> impl Strategy<Value = PipeConfig> {
@@ -87,6 +268,8 @@ fn endpoint() -> impl Strategy<Value = Config> {
                 config.clock_phase = Duration::from_millis(phase);
                 config.nagle = nagle;
                 config.user_timeout = timeout.map(Duration::from_secs);
+                config.keepalive = phase % 3 == 0;
+                config.user_timeout_option = (phase % 5 == 0).then(UserTimeoutOption::default);
                 config
             },
         )
@@ -132,16 +315,33 @@ fn scenario() -> impl Strategy<Value = Scenario> {
                 read: reading.0,
                 pause: Duration::from_millis(reading.1),
                 closes: reading.2,
+                meddling: None,
             }
         })
 }
 
-/// Longest time that any timer may be away: TIME-WAIT or the largest timeout, an eighth late.
-const LONGEST_TIMER: Duration = Duration::from_secs(700);
+/// Longest time that any timer may be away: keepalive after two hours, an eighth late.
+const LONGEST_TIMER: Duration = Duration::from_secs(8_200);
 
 /// Longest time without progress before a stack must give up: fifteen retransmissions that
 /// double from 3 s to 120 s, and as much again for a FIN and TIME-WAIT.
 const LONGEST_STALL: Duration = Duration::from_secs(3_500);
+
+/// What mechanisms do before the next step.
+fn interfere(meddling: Meddling, dice: &mut Dice, pair: &mut Pair, frozen: &mut [bool; 2]) {
+    let end = Instant::ZERO + Duration::from_secs(meddling.until);
+    if pair.now <= end && dice.one_in(meddling.acts) {
+        act(dice, pair, frozen);
+    }
+    // What is frozen may leave nothing to happen until it thaws.
+    let is_idle = pair.next_at().is_none_or(|at| at > end);
+    if *frozen != [false; 2] && (pair.now > end || is_idle) {
+        pair.now = pair.now.max(end);
+        pair.client.thaw(pair.now);
+        pair.server.thaw(pair.now);
+        *frozen = [false; 2];
+    }
+}
 
 fn check(scenario: &Scenario) {
     let mut pair = Pair::new(
@@ -150,6 +350,13 @@ fn check(scenario: &Scenario) {
         scenario.link.clone(),
     );
     pair.reads = scenario.read == u64::MAX;
+    let mut dice = Dice(1);
+    let mut frozen = [false; 2];
+    if let Some(meddling) = scenario.meddling {
+        let ends = [scenario.client.clone(), scenario.server.clone()];
+        pair.meddler = Some(meddler(meddling, ends));
+        dice = Dice(meddling.seed.rotate_left(32) | 1);
+    }
     let mut second = (pair.now, 0_u64);
     let mut next_read = pair.now + scenario.pause;
     let mut progress = (pair.now, 0);
@@ -170,6 +377,9 @@ fn check(scenario: &Scenario) {
                 pair.server.close(pair.now);
             }
         }
+        if let Some(meddling) = scenario.meddling {
+            interfere(meddling, &mut dice, &mut pair, &mut frozen);
+        }
         pair.drain();
         let done = pair.server.received() == scenario.upload
             && pair.client.received() == scenario.download
@@ -182,7 +392,7 @@ fn check(scenario: &Scenario) {
             .filter_map(outlast_tcp::Endpoint::poll_timeout)
         {
             assert!(
-                at.0 <= pair.now + LONGEST_TIMER.max(Duration::from_secs(7_300)),
+                at.0 <= pair.now + LONGEST_TIMER,
                 "bounded: {at:?} at {}",
                 pair.now
             );
@@ -229,7 +439,8 @@ fn check(scenario: &Scenario) {
         pair.error()
     );
     let loses = |pipe: &PipeConfig| pipe.loss > 0.0;
-    let is_sound = scenario.link.outages == OutageProcess::AlwaysUp
+    let is_sound = scenario.meddling.is_none()
+        && scenario.link.outages == OutageProcess::AlwaysUp
         && !loses(&scenario.link.to_mobile)
         && !loses(&scenario.link.to_fixed)
         && scenario.client.user_timeout.is_none()
@@ -257,5 +468,13 @@ proptest! {
     #[test]
     fn intact_or_an_error(scenario in scenario()) {
         check(&scenario);
+    }
+
+    #[test]
+    fn intact_or_an_error_whatever_is_done_on_the_way(
+        scenario in scenario(),
+        meddling in meddling(),
+    ) {
+        check(&Scenario { meddling: Some(meddling), ..scenario });
     }
 }

@@ -222,6 +222,8 @@ fn a_timeout_spares_what_was_sent_just_now() {
 
 #[test]
 fn a_spurious_timeout_is_recognised_by_what_was_sent_once() {
+    //= RFC 5682, section 3.1, step 1
+    //= RFC 5682, section 3.1, step 2b
     //= RFC 5682, section 3.1, step 3b
     let mut s = ten(reno());
     s.go_to(500);
@@ -246,7 +248,7 @@ fn a_spurious_timeout_is_recognised_by_what_was_sent_once() {
 
 #[test]
 fn a_real_timeout_sends_everything_again() {
-    //= RFC 5682, section 3.1, step 2a and 3a
+    //= RFC 5682, section 3.1, step 2a
     let mut s = ten(reno());
     s.go_to(500);
     while s.next(500).is_some() {}
@@ -341,7 +343,10 @@ fn what_comes_twice_is_told() {
 #[test]
 fn many_out_of_order_share_acknowledgements() {
     // tcp_comp_sack_delay_ns: a twentieth of the round trip, at most 1 ms.
-    let mut s = Script::connected(script_config(&LINUX_6), 40);
+    let mut config = script_config(&LINUX_6);
+    // A window that opens is told at once.
+    config.receive_buffer = Some(40 * 1_460);
+    let mut s = Script::connected(config, 40);
     for n in 1..=3 {
         send!(s, 50, data(n * 1_000, 1_000).ack(0));
         recv!(s, 50, ack(0));
@@ -385,4 +390,22 @@ fn a_mechanism_may_send_duplicates() {
         recv!(s, 50, ack(0).seq(0).flags("A"));
     }
     recv_nothing!(s, 50 + Script::wait(Duration::from_secs(1)));
+}
+
+#[test]
+fn a_duplicate_after_a_timeout_means_that_it_was_right() {
+    //= RFC 5682, section 3.1, step 3a
+    let mut s = ten(reno());
+    s.go_to(500);
+    while s.next(500).is_some() {}
+    assert_eq!(s.end.counters().timeouts, 1);
+    s.write(500, 5_000);
+    send!(s, 540, ack(at(1)));
+    // Step 2b: new data. It arrives, and so nothing of what was sent before it did.
+    recv!(s, 540, data(at(10), 1_000));
+    while s.next(540).is_some() {}
+    send!(s, 580, ack(at(1)).sack(&[(at(10), at(11))]));
+    recv!(s, 580, data(at(1), 1_000));
+    assert!(s.end.is_recovering());
+    assert_eq!(s.end.counters().undone, 0);
 }

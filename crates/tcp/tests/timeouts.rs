@@ -6,7 +6,7 @@ use common::script::{Script, ack, data, script_config};
 use outlast_core::time::Duration;
 use outlast_tcp::profile::{BSD_4_3_TAHOE, FREEBSD_2_2, LINUX_2_4, LINUX_6};
 use outlast_tcp::{Endpoint, Error, Event};
-use outlast_wire::Packet;
+use outlast_wire::{Packet, SeqNumber};
 
 /// Round trip of 40 ms without samples of deviation: RTO is 240 ms.
 fn one_outstanding() -> Script {
@@ -20,6 +20,7 @@ fn one_outstanding() -> Script {
 
 #[test]
 fn linux_6_doubles_from_the_estimate() {
+    //= RFC 6298, section 5.6
     //= RFC 6298, section 5.4
     //= RFC 6298, section 5.5
     let mut s = one_outstanding();
@@ -90,6 +91,7 @@ fn timestamps_tell_which_transmission_was_acknowledged() {
 
 #[test]
 fn linux_6_gives_up_after_the_time_of_fifteen_doublings() {
+    //= RFC 9293, section 3.8.3
     // tcp_retries2: (2^10 - 1) * 200 ms and six times 120 s.
     let mut s = one_outstanding();
     let mut last = 0;
@@ -103,6 +105,7 @@ fn linux_6_gives_up_after_the_time_of_fifteen_doublings() {
 
 #[test]
 fn retries_can_be_set() {
+    //= RFC 9293, section 3.8.3
     let mut config = script_config(&LINUX_2_4);
     config.retries = Some(9);
     config.sack = Some(false);
@@ -118,6 +121,7 @@ fn retries_can_be_set() {
 
 #[test]
 fn bsd_gives_up_after_twelve() {
+    //= RFC 9293, section 3.8.3
     let mut config = script_config(&BSD_4_3_TAHOE);
     config.profile = &BSD_4_3_TAHOE;
     let mut s = Script::connected(config, 40);
@@ -134,6 +138,7 @@ fn bsd_gives_up_after_twelve() {
 
 #[test]
 fn timers_of_freebsd_fire_on_its_heartbeat() {
+    //= RFC 6298, section 4
     let mut config = script_config(&FREEBSD_2_2);
     config.profile = &FREEBSD_2_2;
     config.clock_phase = Duration::from_millis(130);
@@ -146,7 +151,7 @@ fn timers_of_freebsd_fire_on_its_heartbeat() {
 
 #[test]
 fn the_user_timeout_counts_from_the_first_retransmission() {
-    //= RFC 9293, section 3.9.1 (user timeout)
+    //= RFC 9293, section 3.10.8 (user timeout)
     // tcp_clamp_rto_to_user_timeout
     let mut s = one_outstanding();
     s.end.set_user_timeout(Some(Duration::from_secs(10)));
@@ -164,30 +169,17 @@ fn the_user_timeout_counts_from_the_first_retransmission() {
     assert_eq!(common::ms(s.now), 10_340);
 }
 
-/// A destination unreachable about the segment at `seq`; written by hand, as errors have no
-/// modelled form.
+/// A destination unreachable about the segment at `seq`.
 fn unreachable(seq: u32, code: u8) -> Packet {
-    let mut bytes = vec![
-        0x45, 0, 0, 56, 0, 0, 0, 0, 64, 1, 0, 0, 192, 0, 2, 9, 192, 0, 2, 1, // IP
-        3, code, 0, 0, 0, 0, 0, 0, // ICMP
-        0x45, 0, 4, 16, 0, 0, 0x40, 0, 64, 6, 0, 0, 192, 0, 2, 1, 192, 0, 2, 2, // quoted IP
-    ];
-    bytes.extend(40_000_u16.to_be_bytes());
-    bytes.extend(80_u16.to_be_bytes());
-    bytes.extend(seq.to_be_bytes());
-    let sum = bytes[..20]
-        .chunks(2)
-        .map(|pair| u32::from(u16::from_be_bytes([pair[0], pair[1]])))
-        .sum::<u32>();
-    let sum = (sum & 0xffff) + (sum >> 16);
-    let checksum = !((sum & 0xffff) + (sum >> 16)) as u16;
-    bytes[10..12].copy_from_slice(&checksum.to_be_bytes());
-    Packet::parse(bytes.into()).expect("a packet")
+    common::unreachable(&common::config(&LINUX_6), SeqNumber(seq), code)
 }
 
 #[test]
 fn unreachables_take_back_offs_back() {
     //= RFC 6069, section 4.2
+    //= RFC 6069, section 4.2, step 5
+    //= RFC 6069, section 4.2, step 7
+    //= RFC 6069, section 4.2, step 8
     let mut s = one_outstanding();
     for ms in [340, 820, 1_780] {
         recv!(s, ms, data(0, 1_000));
@@ -247,6 +239,37 @@ fn a_frozen_endpoint_waits() {
     s.app(200, Endpoint::freeze);
     recv_nothing!(s, 100_000);
     s.app(100_000, Endpoint::thaw);
+    recv!(s, 100_000, data(0, 1_000));
+    assert_eq!(s.end.counters().timeouts, 0);
     recv!(s, 100_240, data(0, 1_000));
     assert_eq!(s.end.counters().timeouts, 1);
+}
+
+#[test]
+fn an_unreachable_does_not_end_a_connection() {
+    //= RFC 9293, section 3.9.2.2
+    let mut s = one_outstanding();
+    recv!(s, 340, data(0, 1_000));
+    for code in 0..=15 {
+        let error = unreachable(1, code);
+        s.app(400, |end, now| end.handle_packet(now, &error));
+    }
+    assert_eq!(s.end.poll_event(), None);
+    while s.next(500).is_some() {}
+    s.peer_seq = 0;
+    send!(s, 600, ack(1_000));
+    assert_eq!(s.end.acknowledged(), 1_000);
+}
+
+#[test]
+fn numbers_out_of_flight_make_an_error_message_suspect() {
+    //= RFC 5927, section 4.1
+    let mut s = one_outstanding();
+    recv!(s, 340, data(0, 1_000));
+    let before = s.end.trace();
+    for seq in [0, 1_002, 0x8000_0000] {
+        let error = unreachable(seq, 0);
+        s.app(400, |end, now| end.handle_packet(now, &error));
+    }
+    assert_eq!(s.end.trace(), before);
 }

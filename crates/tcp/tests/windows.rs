@@ -139,6 +139,7 @@ fn answered_probes_keep_the_connection_for_ever() {
 
 #[test]
 fn unanswered_probes_end_it() {
+    //= RFC 9293, section 3.8.6.1
     let mut s = closed(&LINUX_6);
     while s.next_sent().is_some() {}
     assert_eq!(s.end.poll_event(), Some(Event::Failed(Error::TimedOut)));
@@ -348,4 +349,107 @@ fn without_sack_duplicates_show_the_same_window() {
         send!(s, 50 + n as u64, data(n * 1_000, 1_000).ack(0));
         recv!(s, 50 + n as u64, ack(1_000).window(window));
     }
+}
+
+#[test]
+fn a_window_that_shrinks_stops_new_data_only() {
+    //= RFC 9293, section 3.8.6
+    for profile in Profile::ALL {
+        let mut s = five(profile);
+        let (una, ms) = (una(&s), common::ms(s.now) + 10);
+        let high = i64::from(s.end.trace().snd_nxt.0) - 1;
+        // The right edge moves back by two segments, behind what was sent.
+        let room = u16::try_from(high - una - 3_000).expect("small");
+        send!(s, ms, ack(una + 1_000).window(room));
+        while let Some((_, packet)) = s.next(ms) {
+            let seq = i64::from(packet.tcp().expect("TCP").seq.0) - 1;
+            assert!(seq < high, "{}: nothing new", profile.name);
+        }
+        // What was sent and is not acknowledged goes out again all the same.
+        let mut again = Vec::new();
+        while s.end.counters().timeouts == 0 {
+            let (_, packet) = s.next_sent().expect("a retransmission");
+            again.push(i64::from(packet.tcp().expect("TCP").seq.0) - 1);
+        }
+        assert_eq!(again.last(), Some(&(una + 1_000)), "{}", profile.name);
+        assert!(again.iter().all(|&seq| seq < high), "{}", profile.name);
+    }
+}
+
+#[test]
+fn an_old_segment_does_not_change_the_window() {
+    //= RFC 9293, section 3.10.7.4, fifth check
+    let mut s = Script::connected(script_config(&LINUX_6), 40);
+    send!(s, 50, data(100, 100).ack(0).window(30_000));
+    assert_eq!(s.end.trace().snd_wnd, 30_000);
+    // Sent before, and overtaken on its way.
+    send!(s, 60, data(0, 100).ack(0).window(50_000));
+    assert_eq!(s.end.received(), 200);
+    assert_eq!(s.end.trace().snd_wnd, 30_000);
+}
+
+#[test]
+fn probes_come_after_a_timeout_and_then_at_twice_the_distance_each() {
+    //= RFC 9293, section 3.8.6.1
+    for profile in Profile::ALL {
+        let mut s = closed(exact(profile));
+        let mut at = vec![100];
+        for _ in 0..6 {
+            at.push(s.next_sent().expect("a probe").0);
+        }
+        let gaps: Vec<_> = at.windows(2).map(|pair| pair[1] - pair[0]).collect();
+        assert!(gaps[0] >= profile.persist.min.as_millis() as u64);
+        let most = profile.persist.max.as_millis() as u64;
+        let least = profile.persist.min.as_millis() as u64;
+        for pair in gaps.windows(2) {
+            let next = (2 * pair[0]).min(most);
+            let right = pair[1] == next || pair[0] == least && pair[1] >= least;
+            assert!(right, "{}: {gaps:?}", profile.name);
+        }
+    }
+}
+
+#[test]
+fn an_acknowledgement_is_never_later_than_half_a_second() {
+    //= RFC 9293, section 3.8.6.3
+    for profile in Profile::ALL {
+        for phase in [0, 130, 310] {
+            let mut config = script_config(profile);
+            config.profile = profile;
+            config.clock_phase = Duration::from_millis(phase);
+            let mut s = Script::connected(config, 40);
+            let mut taken = 0;
+            // After a while Linux no longer acknowledges each segment at once.
+            for n in 0..30 {
+                let at = 1_000 + n * 1_000;
+                send!(s, at, data(taken, 100).ack(0));
+                taken += 100;
+                let _ = s.app(at, |end, now| end.recv(now, u64::MAX));
+                let (told, _) = s.next(at + 500).expect("within half a second");
+                assert!(told <= at + 500, "{}: {told}", profile.name);
+            }
+        }
+    }
+}
+
+#[test]
+fn a_window_that_the_application_does_not_fill_does_not_grow() {
+    //= RFC 7661, section 4.3
+    let mut s = Script::connected(script_config(&LINUX_6), 40);
+    let mut acked = 0;
+    for n in 0..50 {
+        let ms = 100 + n * 50;
+        s.write(ms, 2_000);
+        while s.next(ms).is_some() {}
+        acked += 2_000;
+        send!(s, ms + 40, ack(acked));
+    }
+    assert_eq!(s.end.trace().cwnd, 10);
+    // The control: one that is filled does.
+    s.write(3_000, 40_000);
+    while s.next(3_000).is_some() {}
+    for n in 1..=10 {
+        send!(s, 3_040, ack(acked + n * 1_000));
+    }
+    assert_eq!(s.end.trace().cwnd, 20);
 }

@@ -4,7 +4,7 @@ use crate::checksum::{Sum, pseudo_header};
 use crate::ip::{self, Protocol};
 use crate::packet::{Body, Captured};
 use crate::{
-    Header, IpHeader, ModelledPayload, Packet, TcpHeader, Transport, UdpHeader, pattern, udp,
+    Header, IpHeader, ModelledPayload, Packet, TcpHeader, Transport, UdpHeader, pattern, tcp, udp,
 };
 use alloc::vec::Vec;
 use bytes::Bytes;
@@ -33,6 +33,7 @@ impl Packet {
     /// are those of a segment with bytes, see [`Packet::tcp_segment`].
     ///
     /// `payload_len` is in bytes; at most 2^32-129 are used.
+    #[inline]
     #[must_use]
     pub fn modelled_tcp(
         ip: IpHeader,
@@ -45,6 +46,34 @@ impl Packet {
             header,
             body: Body::Modelled(payload),
         }
+    }
+
+    /// Becomes the packet that [`Packet::modelled_tcp`] makes of the same, in its own place. `write`
+    /// gets a header without options, in which it sets all the rest.
+    ///
+    /// A packet is some two hundred bytes: who sends millions of them moves none about.
+    #[inline]
+    pub fn become_modelled_tcp(
+        &mut self,
+        ip: &IpHeader,
+        payload: ModelledPayload,
+        payload_len: u32,
+        write: impl FnOnce(&mut TcpHeader),
+    ) {
+        let (Transport::Tcp(tcp), Body::Modelled(body)) =
+            (&mut self.header.transport, &mut self.body)
+        else {
+            let mut tcp = TcpHeader::default();
+            write(&mut tcp);
+            *self = Self::modelled_tcp(*ip, tcp, payload, payload_len);
+            return;
+        };
+        *body = payload;
+        tcp.options.clear_all();
+        write(tcp);
+        let transport_len = tcp::HEADER_LEN + tcp.options.fit();
+        self.header.ip = ip::normalised(*ip);
+        self.header.set_lengths(transport_len, payload_len);
     }
 
     /// A UDP datagram with bytes; of more than 65527, a jumbogram (RFC 2675).
@@ -76,25 +105,33 @@ impl Packet {
     }
 }
 
+#[inline]
 pub(crate) fn tcp_header(ip: IpHeader, mut tcp: TcpHeader, payload_len: usize) -> Header {
-    tcp.options.fit();
-    let transport_len = tcp.header_len();
+    let transport_len = tcp::HEADER_LEN + tcp.options.fit();
     header(ip, Transport::Tcp(tcp), transport_len, payload_len)
 }
 
+#[inline]
 fn header(ip: IpHeader, transport: Transport, transport_len: usize, payload_len: usize) -> Header {
     let ip = ip::normalised(ip);
-    let payload_len = u32::try_from(payload_len)
-        .unwrap_or(u32::MAX)
-        .min(MAX_PAYLOAD_LEN);
-    let body_len = transport_len + payload_len as usize;
-    // All headers together are at most 108 bytes, which the limit of the payload leaves.
-    let total_len = (ip::headers_len(&ip, body_len) + body_len) as u32;
-    Header {
+    let mut header = Header {
         ip,
         transport,
-        total_len,
-        payload_len,
+        total_len: 0,
+        payload_len: 0,
+    };
+    let payload_len = u32::try_from(payload_len).unwrap_or(u32::MAX);
+    header.set_lengths(transport_len, payload_len);
+    header
+}
+
+impl Header {
+    #[inline]
+    fn set_lengths(&mut self, transport_len: usize, payload_len: u32) {
+        self.payload_len = payload_len.min(MAX_PAYLOAD_LEN);
+        let body_len = transport_len + self.payload_len as usize;
+        // All headers together are at most 108 bytes, which the limit of the payload leaves.
+        self.total_len = (ip::headers_len(&self.ip, body_len) + body_len) as u32;
     }
 }
 

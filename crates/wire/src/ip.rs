@@ -70,7 +70,11 @@ impl Network {
 
 /// The same header with both addresses of one family (IPv4 is mapped into IPv6 if they differ) and
 /// no fields that the family lacks: what a header reads after it was written.
+#[inline]
 pub(crate) fn normalised(mut ip: IpHeader) -> IpHeader {
+    if let (IpAddr::V4(_), IpAddr::V4(_)) = (ip.source, ip.destination) {
+        return ip;
+    }
     if ip.source.is_ipv4() != ip.destination.is_ipv4() {
         ip.source = IpAddr::V6(mapped(ip.source));
         ip.destination = IpAddr::V6(mapped(ip.destination));
@@ -89,6 +93,7 @@ fn mapped(address: IpAddr) -> Ipv6Addr {
 }
 
 /// Bytes of the headers that [`write`] makes in front of `body_len` bytes.
+#[inline]
 pub(crate) fn headers_len(ip: &IpHeader, body_len: usize) -> usize {
     match ip.source {
         IpAddr::V4(_) => v4::HEADER_LEN,

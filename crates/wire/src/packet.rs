@@ -5,7 +5,7 @@ use crate::ip::Protocol;
 use crate::parse::payload_at;
 use crate::{IcmpError, TcpHeader, UdpHeader};
 use bytes::Bytes;
-use core::net::IpAddr;
+use core::net::{IpAddr, Ipv4Addr};
 
 /// An IP packet: what its headers say, and its bytes.
 ///
@@ -197,6 +197,21 @@ impl Packet {
             Transport::Tcp(tcp) => self.header.payload_len + tcp.control_len(),
             _ => 0,
         }
+    }
+}
+
+impl Default for Packet {
+    /// A modelled TCP segment that says nothing, to be [written over](Self::become_modelled_tcp).
+    fn default() -> Self {
+        let nowhere = IpAddr::V4(Ipv4Addr::UNSPECIFIED);
+        let ip = IpHeader {
+            source: nowhere,
+            destination: nowhere,
+            hop_limit: 0,
+            traffic_class: 0,
+            identification: 0,
+        };
+        Self::modelled_tcp(ip, TcpHeader::default(), ModelledPayload::default(), 0)
     }
 }
 

@@ -86,6 +86,7 @@ impl World {
             2 => PathMechanismKind::SmartLink(Level::Two),
             3 => PathMechanismKind::SmartLink(Level::Three),
             4 => PathMechanismKind::SmartLink(Level::Four),
+            5 => PathMechanismKind::RetransmissionCache,
             _ => PathMechanismKind::Hold,
         };
         let tight = limits % 2 == 1;

@@ -20,9 +20,9 @@ use core::panic::PanicInfo;
 // Named so that they are linked, used or not.
 use outlast_core as _;
 use outlast_link as _;
-use outlast_sim as _;
 use outlast_tcp as _;
 use outlast_wire as _;
+use outlast_world as _;
 
 /// An allocator that never has anything to give.
 struct Exhausted;

@@ -144,6 +144,18 @@ impl TcpFlow {
         }
     }
 
+    /// The window that the far host has offered beyond `number`, as it stands in a segment of the
+    /// far host's: scaled down, zero where it has offered none.
+    #[must_use]
+    pub(crate) fn offered_beyond(&self, number: SeqNumber) -> u16 {
+        let bytes = self
+            .near
+            .allowed
+            .map_or(0, |end| end.distance_from(number).max(0).unsigned_abs());
+        let scale = self.far.window_scale.unwrap_or(MAX_WINDOW_SCALE);
+        u16::try_from(bytes >> scale).unwrap_or(u16::MAX)
+    }
+
     /// Takes in a segment that crosses in `direction` with `payload_len` bytes of data.
     ///
     /// # Errors

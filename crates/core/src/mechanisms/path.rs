@@ -1,7 +1,11 @@
 //! Mechanisms on the path: they see the packets of both directions at one end of a link.
 
+mod acknowledge_ahead;
+mod far_voice;
 mod hold;
+mod retransmission_cache;
 mod smart_link;
+mod zero_window_ack;
 
 use crate::counters::Counters;
 use crate::flow::{Observation, TcpFlow};
@@ -25,6 +29,15 @@ pub enum PathMechanismKind {
     SmartLink(Level),
     /// Everything that the link dropped or would have dropped.
     Hold,
+    /// One retransmission per connection that found the mobile away (a thesis on TCP over Mobile
+    /// IP, section 5.3).
+    RetransmissionCache,
+    /// One segment per connection acknowledged for the mobile, with window zero (section 5.4).
+    /// Acknowledges what the mobile has not.
+    ZeroWindowAck,
+    /// Everything that the link drops is kept and acknowledged for the mobile, with window zero.
+    /// Acknowledges what the mobile has not.
+    AcknowledgeAhead,
 }
 
 /// What an operator should know of a mechanism before switching it on.
@@ -53,6 +66,9 @@ impl PathMechanismKind {
             },
             Self::SmartLink(level) => level.info(),
             Self::Hold => hold::INFO,
+            Self::RetransmissionCache => retransmission_cache::INFO,
+            Self::ZeroWindowAck => zero_window_ack::INFO,
+            Self::AcknowledgeAhead => acknowledge_ahead::INFO,
         }
     }
 
@@ -62,12 +78,17 @@ impl PathMechanismKind {
             Self::None => None,
             Self::SmartLink(level) => Some(Box::new(smart_link::SmartLink::new(level))),
             Self::Hold => Some(Box::<hold::Hold>::default()),
+            Self::RetransmissionCache => {
+                Some(Box::<retransmission_cache::RetransmissionCache>::default())
+            }
+            Self::ZeroWindowAck => Some(Box::<zero_window_ack::ZeroWindowAck>::default()),
+            Self::AcknowledgeAhead => Some(Box::<acknowledge_ahead::AcknowledgeAhead>::default()),
         }
     }
 
     /// Whether datagrams and other traffic are kept while the link is down.
     pub(crate) const fn holds_other_traffic(self) -> bool {
-        matches!(self, Self::Hold)
+        matches!(self, Self::Hold | Self::AcknowledgeAhead)
     }
 }
 
@@ -111,6 +132,14 @@ pub enum SendReason {
     RepeatedKick,
     /// The kept packet of the smart link layer.
     SmartLink,
+    /// The retransmission that found the mobile away.
+    CachedRetransmission,
+    /// Acknowledges for the far host and closes its window, so that the sender waits.
+    WindowClosed,
+    /// The far host can be reached again: the window that it had offered is open.
+    WindowOpened,
+    /// The far host never acknowledged what was acknowledged for it: the connection is over.
+    Reset,
     /// The last acknowledgement, for a sender to measure its round trip while the link is down.
     Nudge,
 }

@@ -204,6 +204,16 @@ impl Path {
         self.far_packet(header, 0)
     }
 
+    /// The sequence number of the near host's byte.
+    pub(crate) fn near_number(&self, byte: u32) -> SeqNumber {
+        near_seq(byte)
+    }
+
+    /// The sequence number of the far host's byte.
+    pub(crate) fn far_number(&self, byte: u32) -> SeqNumber {
+        SeqNumber(FAR_ISN) + 1 + byte
+    }
+
     /// Where a segment of the near host begins.
     pub(crate) fn first_byte(&self, packet: &Packet) -> u32 {
         (packet.tcp().expect("a segment").seq - NEAR_ISN - 1).0

@@ -2,11 +2,11 @@
 
 use super::*;
 use crate::status::Status;
-use crate::trace::{Fate, Origin, Trace};
 use outlast_core::mechanisms::path::TakeReason;
 use outlast_core::time::Duration;
 use outlast_link::{OutageProcess, PipeConfig};
 use outlast_wire::{IpHeader, Packet, SeqNumber, TcpFlags, TcpHeader};
+use outlast_world::trace::{Fate, Origin, Trace};
 use std::sync::Arc;
 
 /// One way, on both pipes.

@@ -3,7 +3,6 @@
 use super::connection::{Interrupted, wait, wait_for_timer};
 use super::{Context, Outcome};
 use crate::error::LabError;
-use crate::side::Side;
 use crate::stop::StopReason;
 use outlast_core::time::Duration;
 use outlast_linux::clock;
@@ -11,6 +10,7 @@ use outlast_linux::process::ContainedProcess;
 use outlast_linux::socket::is_listening;
 use outlast_linux::timer::Timer;
 use outlast_scenario::{CommandLine, Commands, Compare};
+use outlast_world::Side;
 use rustix::event::PollFlags;
 use rustix::fd::AsFd;
 use std::collections::VecDeque;

@@ -2,10 +2,12 @@
 
 use super::Context;
 use crate::error::LabError;
-use crate::side::Side;
 use crate::stop::Stop;
 use outlast_linux::socket::{TcpInfo, set_congestion_control, set_user_timeout};
+use outlast_linux::ticks::TickCounter;
 use outlast_linux::timer::Timer;
+use outlast_scenario::Stack;
+use outlast_world::Side;
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::fd::{AsFd, BorrowedFd};
 use rustix::io::Errno;
@@ -77,7 +79,30 @@ pub(super) fn open<'a>(cx: &Context<'a>) -> Result<Result<Ends<'a>, Interrupted>
         action: "listen",
         source,
     })?;
+    if let Err(interrupted) = wait_for_phase(cx)? {
+        return Ok(Err(interrupted));
+    }
     Ok(establish(cx.stop, client, &listener, &address))
+}
+
+/// Waits until the kernel's timer wheel stands where the scenario wants it, the handshake
+/// considered.
+fn wait_for_phase(cx: &Context<'_>) -> Result<Result<(), Interrupted>, LabError> {
+    let (down, up) = (
+        cx.scenario.link.downlink.delay,
+        cx.scenario.link.uplink.delay,
+    );
+    // A workload begins when both ends are there, the accepted one last.
+    let Some(phase) = cx.scenario.timer_phase_before(up + down + up) else {
+        return Ok(Ok(()));
+    };
+    let counter = TickCounter::read().map_err(LabError::Ticks)?;
+    let opening = counter.next_from_now(Stack::TIMER_TURN, phase);
+    let action = "wait for the timer wheel";
+    let failed = |source| LabError::Socket { action, source };
+    let mut timer = Timer::new().map_err(failed)?;
+    timer.set(Some(opening)).map_err(failed)?;
+    Ok(wait_for_timer(cx.stop, &mut timer))
 }
 
 fn establish<'a>(

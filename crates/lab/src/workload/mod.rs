@@ -10,7 +10,6 @@ mod request_response;
 use crate::delivery::DeliveryLog;
 use crate::error::LabError;
 use crate::host::Host;
-use crate::side::Side;
 use crate::status::Status;
 use crate::stop::Stop;
 use crate::tuning::Tuning;
@@ -19,6 +18,7 @@ use outlast_core::time::{Duration, Instant};
 use outlast_linux::clock;
 use outlast_linux::socket::TcpInfo;
 use outlast_scenario::{IpVersion, Scenario, Workload};
+use outlast_world::Side;
 use std::net::{IpAddr, SocketAddr};
 
 /// What a workload works with.

@@ -285,7 +285,11 @@ pub(crate) fn any_outages() -> impl Strategy<Value = OutageProcess> {
     prop_oneof![
         Just(OutageProcess::AlwaysUp),
         (period(), period()).prop_map(|(start, length)| OutageProcess::Single { start, length }),
-        (period(), period()).prop_map(|(up, down)| OutageProcess::Periodic { up, down }),
+        (period(), period(), period()).prop_map(|(first, up, down)| OutageProcess::Periodic {
+            first,
+            up,
+            down
+        }),
         (period(), period()).prop_map(|(up, down)| OutageProcess::Uniform { up, down }),
         (period(), period()).prop_map(|(up, down)| OutageProcess::Normal { up, down }),
         (period(), period()).prop_map(|(up, down)| OutageProcess::Exponential { up, down }),

@@ -44,6 +44,7 @@ fn an_outage_after_the_end_does_not_matter() {
 #[test]
 fn periods_are_used_one_after_the_other() {
     let outages = OutageProcess::Periodic {
+        first: ms(400),
         up: ms(400),
         down: ms(600),
     };
@@ -69,6 +70,7 @@ fn the_limit_holds() {
     assert_eq!(at_limit(ms(1_020)), Some(ms(1_020)));
     assert_eq!(at_limit(ms(1_019)), None);
     let outages = OutageProcess::Periodic {
+        first: ms(1),
         up: ms(1),
         down: ms(1_000_000),
     };

@@ -190,6 +190,7 @@ fn mean_periods_of_zero_are_never_and_for_ever() {
     driven.run_until(ms(10_000));
     assert_eq!(driven.records, []);
     let for_ever = OutageProcess::Periodic {
+        first: ms(0),
         up: ms(0),
         down: ms(10),
     };

@@ -137,19 +137,26 @@ fn exponential_periods_deviate_by_their_mean() {
 
 #[test]
 fn periodic_periods_are_exact() {
-    let outages: Vec<_> = of(
-        OutageProcess::Periodic {
-            up: ms(500),
-            down: ms(4_500),
-        },
-        9,
-    )
-    .outages_until(ms(10_000));
-    let expected = [(500, 5_000), (5_500, 10_000)].map(|(start, end)| Outage {
+    let outages = |first, up| {
+        let down = ms(4_500);
+        let process = OutageProcess::Periodic { first, up, down };
+        of(process, 9).outages_until(ms(10_000))
+    };
+    let expected = |start, end| Outage {
         start: ms(start),
         end: Some(ms(end)),
-    });
-    assert_eq!(outages, expected);
+    };
+    let from_the_start = [expected(500, 5_000), expected(5_500, 10_000)];
+    assert_eq!(outages(ms(500), ms(500)), from_the_start);
+    let later = [expected(2_000, 6_500), expected(7_000, 11_500)];
+    assert_eq!(outages(ms(2_000), ms(500)), later);
+    let at_once = [expected(0, 4_500), expected(5_000, 9_500)];
+    assert_eq!(outages(ms(0), ms(500))[..2], at_once);
+    let stays_down = Outage {
+        start: ms(2_000),
+        end: None,
+    };
+    assert_eq!(outages(ms(2_000), ms(0)), [stays_down]);
 }
 
 #[test]

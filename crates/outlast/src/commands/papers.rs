@@ -3,15 +3,15 @@
 use crate::failure::Failure;
 use crate::labs;
 use crate::markdown;
-use crate::terminal::{self, Style};
+use crate::progress::RunBar;
+use crate::terminal;
 use anyhow::{Context, anyhow};
-use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use outlast_papers::batch;
 use outlast_papers::run::{self, Order, RunError, Shown};
 use outlast_papers::{ALL, Experiment, Extent, named};
 use outlast_report::judgement::{self, Judgement};
+use outlast_scenario::result::World;
 use std::path::PathBuf;
-use std::time::Duration;
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Arguments {
@@ -144,7 +144,12 @@ fn measure(arguments: &RunArguments) -> Result<(), Failure> {
     let experiment = arguments.what.experiment()?;
     let extent = arguments.what.extent();
     arguments.what.check_places()?;
-    let (cancel, _termination) = labs::prepare()?;
+    let jobs = experiment.jobs(extent);
+    let (cancel, _termination) = if jobs.iter().any(|job| job.world == World::Lab) {
+        labs::prepare()?
+    } else {
+        labs::interruptible()?
+    };
     let order = Order {
         extent,
         directory: arguments.what.out.clone(),
@@ -153,9 +158,11 @@ fn measure(arguments: &RunArguments) -> Result<(), Failure> {
         date: jiff::Timestamp::now().strftime("%Y-%m-%d").to_string(),
         command: format!("outlast papers run {} --{}", experiment.name, extent.name()),
     };
-    let bar = Bar::new();
-    let outcome = run::run(experiment, &order, &cancel, |progress| bar.update(progress));
-    bar.0.finish_and_clear();
+    let mut bar = RunBar::new();
+    let outcome = run::run(experiment, &order, &cancel, |progress| {
+        update(&mut bar, progress);
+    });
+    bar.clear();
     let shown = outcome.map_err(failure)?;
     show(&arguments.what, &shown)?;
     if arguments.check {
@@ -204,43 +211,12 @@ fn show(what: &ReportArguments, shown: &Shown) -> Result<(), Failure> {
     Ok(())
 }
 
-/// How many runs are done: a bar in a terminal, a line for each tenth elsewhere.
-struct Bar(ProgressBar);
-
-impl Bar {
-    fn new() -> Self {
-        let bar = ProgressBar::with_draw_target(Some(1), ProgressDrawTarget::stderr_with_hz(4));
-        let template = "  {bar:40.green/dim} {pos} of {len} runs  {msg}";
-        let style = ProgressStyle::with_template(template).expect("the template is one of ours");
-        bar.set_style(style.progress_chars("━╸─"));
-        Self(bar)
-    }
-
-    fn update(&self, progress: &batch::Progress) {
-        let (done, total) = (progress.done as u64, progress.total as u64);
-        let is_news = done != self.0.position() || self.0.length() != Some(total);
-        self.0.set_length(total);
-        self.0.set_position(done);
-        let left = Duration::from_secs(progress.left.as_secs());
-        let repeated = match progress.repeated {
-            0 => String::new(),
-            n => format!(", {n} repeated"),
-        };
-        let message = format!(
-            "{} running{repeated}, about {} left",
-            progress.running,
-            minutes(left)
-        );
-        if terminal::style() == Style::Lines && is_news && done % total.div_ceil(10).max(1) == 0 {
-            terminal::say(&format!("{done} of {total} runs done, {message}"));
-        }
-        self.0.set_message(message);
-    }
-}
-
-fn minutes(time: Duration) -> String {
-    match time.as_secs() {
-        seconds @ 0..=89 => format!("{seconds} s"),
-        seconds => format!("{} min", seconds.div_ceil(60)),
-    }
+fn update(bar: &mut RunBar, progress: &batch::Progress) {
+    let repeated = match progress.repeated {
+        0 => String::new(),
+        n => format!(" {n} repeated,"),
+    };
+    let notes = format!("{} running,{repeated} ", progress.running);
+    let (done, total) = (progress.done as u64, progress.total as u64);
+    bar.update(done, total, &notes, Some(progress.left));
 }

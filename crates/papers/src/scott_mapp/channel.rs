@@ -1,20 +1,19 @@
 //! The paper's channel (section 5.1): two states, each lasting evenly between half and one and a half
 //! of its mean; mean connected time 0.5 s, mean disconnected time for the availability wanted.
 //!
-//! The testbed was one machine whose packets went through a user-level program. Its rate and delay
-//! are not stated; here the link has 10 Mbit/s, 1 ms each way and room for 75 packets, so that it
-//! is short compared with every outage, as the original must have been.
+//! The testbed was one machine whose packets went through a user-level program. Its rate is not
+//! stated; here the link has 10 Mbit/s and room for 75 packets. It had no propagation delay, and
+//! has none in the simulator; the lab's link has 1 ms each way, which is short compared with every
+//! outage.
 
+use super::testbed::Testbed;
 use crate::experiment::Extent;
 use crate::setting::{Outages, Setting, Task};
 use outlast_core::time::Duration;
-use outlast_core::units::ByteCount;
 use outlast_scenario::{Congestion, Direction, IpVersion, Mechanism};
 
 /// Rate of the link.
 pub const RATE_MBIT_PER_S: u32 = 10;
-/// One-way delay.
-pub const DELAY: Duration = Duration::from_millis(1);
 /// Packets that may wait.
 pub const QUEUE: u32 = 75;
 /// Mean connected time.
@@ -38,45 +37,34 @@ pub fn outages(percent: u32) -> Outages {
     }
 }
 
-/// Size of a transfer: the paper's 50 Mbyte, or one that takes a few connected periods.
-#[must_use]
-pub fn bytes(extent: Extent) -> ByteCount {
-    ByteCount(extent.choose(4_000_000, 50_000_000))
-}
-
-/// How many times the time that a transfer needs at best on average it may take until it counts as
-/// failed. The paper waited until TCP gave up, which takes a modern Linux a quarter of an hour and
-/// more per stall.
-#[must_use]
-pub fn patience(extent: Extent) -> u32 {
-    extent.choose(4, 5)
-}
-
 /// A download over a channel of this availability with `mechanism` at both ends.
 #[must_use]
-pub fn transfer(extent: Extent, mechanism: Mechanism, percent: u32) -> Setting {
-    let at_rate = bytes(extent).as_u64() * 8 / u64::from(RATE_MBIT_PER_S);
-    let at_best = Duration::from_micros(at_rate) * 100 / percent;
-    let deadline = (at_best * patience(extent)).as_secs() + 1;
+pub fn transfer(bed: Testbed, extent: Extent, mechanism: Mechanism, percent: u32) -> Setting {
     let name = format!("{mechanism} at {percent} % availability");
     let task = Task::Bulk {
-        bytes: bytes(extent),
+        bytes: bed.bytes(extent),
         direction: Direction::Download,
     };
     Setting {
         seed: u64::from(percent) * 100,
-        deadline: Duration::from_secs(deadline),
-        ..over(name, outages(percent), task, mechanism)
+        deadline: bed.deadline(extent, percent),
+        ..over(bed, name, outages(percent), task, mechanism)
     }
 }
 
 /// `task` over the channel with `outages`, with `mechanism` at both ends.
 #[must_use]
-pub fn over(name: String, outages: Outages, task: Task, mechanism: Mechanism) -> Setting {
+pub fn over(
+    bed: Testbed,
+    name: String,
+    outages: Outages,
+    task: Task,
+    mechanism: Mechanism,
+) -> Setting {
     Setting {
         name,
         rate_mbit_per_s: RATE_MBIT_PER_S,
-        delay: DELAY,
+        delay: bed.delay(),
         queue: QUEUE,
         outages,
         task,
@@ -91,16 +79,13 @@ pub fn over(name: String, outages: Outages, task: Task, mechanism: Mechanism) ->
 }
 
 /// The channel in words.
-pub(super) fn method(extent: Extent) -> String {
+pub(super) fn method(bed: Testbed) -> String {
     format!(
         "The channel is the paper's (section 5.1): connected for 0.5 s on average, disconnected for \
          as long as the availability demands, each period evenly between half and one and a half of \
-         its mean. Rate and delay of the paper's testbed, one machine with a user-level link, are \
-         not stated; here they are {RATE_MBIT_PER_S} Mbit/s and {} ms each way, with room for \
-         {QUEUE} packets. A transfer has {} MB and counts as failed after {} times the time that \
-         it needs at best on average.",
-        DELAY.as_millis(),
-        bytes(extent).as_u64() / 1_000_000,
-        patience(extent),
+         its mean. The rate of the paper's testbed, one machine with a user-level link, is not \
+         stated; here it is {RATE_MBIT_PER_S} Mbit/s, with {} ms of delay each way and room for \
+         {QUEUE} packets.",
+        bed.delay().as_millis(),
     )
 }

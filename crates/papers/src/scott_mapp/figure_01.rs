@@ -1,6 +1,7 @@
 //! Figure 1: a trace of unaided TCP.
 
-use super::{claim, departing, traces};
+use super::testbed::Testbed;
+use super::{claim, traces};
 use crate::experiment::{Extent, Figure, Part};
 use crate::job::Job;
 use crate::record::Runs;
@@ -10,7 +11,10 @@ use outlast_scenario::Mechanism;
 
 /// Figure 1.
 #[derive(Debug)]
-pub struct Figure01;
+pub struct Figure01 {
+    /// Where it is measured.
+    pub bed: Testbed,
+}
 
 impl Figure for Figure01 {
     fn name(&self) -> &'static str {
@@ -22,7 +26,7 @@ impl Figure for Figure01 {
     }
 
     fn jobs(&self, extent: Extent) -> Vec<Job> {
-        traces::jobs(extent, Mechanism::None)
+        traces::jobs(self.bed, extent, Mechanism::None)
     }
 
     fn present(&self, _extent: Extent, runs: &Runs) -> Part {
@@ -33,16 +37,17 @@ impl Figure for Figure01 {
             Published::AtLeast(1.5),
             Tolerance::Factor(2.0),
         );
-        let claim = departing(
+        let claim = self.bed.departing(
             claim,
             "the wait depends on how the outage falls between the sender's timeouts; on average it is half of the outage's length.",
         );
         traces::part(
+            self.bed,
             runs,
             Mechanism::None,
             "Figure 1 of the paper: unaided TCP",
             "Unaided TCP over one outage: upright lines are segments, dots are ACKs, crosses did not get across. Compare figure 1 of the paper.",
         )
-        .claims(vec![claim.judge(traces::restart(runs, Mechanism::None))])
+        .claims(vec![claim.judge(traces::restart(self.bed, runs, Mechanism::None))])
     }
 }

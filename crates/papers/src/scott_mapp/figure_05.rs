@@ -1,12 +1,13 @@
 //! Figure 5: the share of transfers that succeed, against availability.
 
+use super::claim;
 use super::sweep::{self, SERIES};
-use super::{claim, departing};
+use super::testbed::Testbed;
 use crate::experiment::{Extent, Figure, Part};
 use crate::job::Job;
 use crate::present::{share, title};
 use crate::record::{Record, Runs};
-use outlast_report::judgement::{Judged, Measured, Published, Tolerance};
+use outlast_report::judgement::{Claim, Judged, Measured, Published, Tolerance};
 use outlast_report::page::Highlight;
 use outlast_report::plot::{Axis, Point};
 use outlast_report::statistics::wilson_interval;
@@ -16,7 +17,10 @@ use outlast_scenario::Mechanism;
 
 /// Figure 5.
 #[derive(Debug)]
-pub struct Figure05;
+pub struct Figure05 {
+    /// Where it is measured.
+    pub bed: Testbed,
+}
 
 /// Below this availability, in percent, the paper sees failures.
 const FAILURES_BELOW: u32 = 50;
@@ -31,11 +35,12 @@ impl Figure for Figure05 {
     }
 
     fn jobs(&self, extent: Extent) -> Vec<Job> {
-        sweep::jobs(extent)
+        sweep::jobs(self.bed, extent, &SERIES)
     }
 
     fn present(&self, extent: Extent, runs: &Runs) -> Part {
-        let table = sweep::table(extent, runs, Unit::Share, "_success", |trials| {
+        let bed = self.bed;
+        let table = sweep::table(bed, extent, runs, Unit::Share, "_success", |trials| {
             let rate = successes(trials) as f64 / trials.len() as f64;
             Cell::from(rate).tone(if rate < 1.0 { Tone::Bad } else { Tone::Good })
         });
@@ -45,21 +50,24 @@ impl Figure for Figure05 {
             Some(Point::new(x, successes as f64 / all as f64).between(low, high))
         };
         let y = Axis::new("Transfers completed", Unit::Share).range(0.0, 1.0);
-        let mut curves = sweep::curves(extent, runs, &SERIES, |_| true, y, rates);
+        let mut curves = sweep::curves(bed, extent, runs, &SERIES, |_| true, y, rates);
         curves.optimum = None;
         let percents = || sweep::availabilities(extent).iter().copied();
         let held = share(
-            sweep::over(runs, Mechanism::Hold, percents()),
+            sweep::over(bed, runs, Mechanism::Hold, percents()),
             Record::succeeded,
         );
         Part::new("Figure 5 of the paper: transfers that succeed")
             .table(table.titled("Share of transfers that completed"))
             .figure(
                 curves.draw(),
-                "Transfers that completed before the deadline with content intact, and 95 % Wilson \
-                 intervals. Compare figure 5 of the paper, which lacks `hold`.",
+                format!(
+                    "Transfers that completed {} with content intact, and 95 % Wilson intervals. \
+                     Compare figure 5 of the paper, which lacks `hold`.",
+                    bed.end()
+                ),
             )
-            .claims(claims(extent, runs))
+            .claims(claims(bed, extent, runs))
             .highlight(Highlight {
                 label: "Completed with hold".to_owned(),
                 value: held.map_or("–".to_owned(), |held| Unit::Share.show(held.value)),
@@ -82,31 +90,35 @@ fn successes(trials: &[Record]) -> u64 {
 /// The share of transfers that succeeded at a level, over some availabilities.
 type Rate<'a> = dyn Fn(Mechanism, Vec<u32>) -> Option<Measured> + 'a;
 
-fn claims(extent: Extent, runs: &Runs) -> Vec<Judged> {
+fn claims(bed: Testbed, extent: Extent, runs: &Runs) -> Vec<Judged> {
     let percents = || sweep::availabilities(extent).iter().copied();
     let all: Vec<u32> = percents().collect();
     let (high, low): (Vec<u32>, Vec<u32>) = percents().partition(|&p| p >= FAILURES_BELOW);
     let rate = |mechanism, percents: Vec<u32>| {
-        share(sweep::over(runs, mechanism, percents), Record::succeeded)
+        share(
+            sweep::over(bed, runs, mechanism, percents),
+            Record::succeeded,
+        )
     };
     let mut claims = Vec::new();
     for level in [Mechanism::SmartLink3, Mechanism::SmartLink4] {
-        claims.push(always_succeeds(level, &rate, all.clone()));
+        claims.push(always_succeeds(bed, level, &rate, all.clone()));
     }
-    claims.push(unaided_never_succeeds(&rate));
+    let none = rate(Mechanism::None, vec![10]);
+    claims.push(unaided_never_succeeds().judge(none));
     for level in [
         Mechanism::None,
         Mechanism::SmartLink1,
         Mechanism::SmartLink2,
     ] {
-        claims.push(succeeds_from_half(level, &rate, high.clone()));
-        claims.push(begins_to_fail(level, &rate, low.clone()));
+        claims.push(succeeds_from_half(bed, level, &rate, high.clone()));
+        claims.push(begins_to_fail(bed, level, &rate, low.clone()));
     }
     claims.push(better_than_none(&rate, low));
     claims
 }
 
-fn always_succeeds(level: Mechanism, rate: &Rate<'_>, percents: Vec<u32>) -> Judged {
+fn always_succeeds(bed: Testbed, level: Mechanism, rate: &Rate<'_>, percents: Vec<u32>) -> Judged {
     let statement = format!(
         "Level {}: every transfer succeeds at every availability.",
         title(level)
@@ -118,7 +130,7 @@ fn always_succeeds(level: Mechanism, rate: &Rate<'_>, percents: Vec<u32>) -> Jud
         Published::AtLeast(1.0),
         Tolerance::Exact,
     );
-    let all = departing(
+    let all = bed.departing(
         all,
         "a modern sender may take the re-sent old packet for a sign that its timeout was \
          spurious, and go back to waiting; and its retransmissions are rarer (a deadline ends \
@@ -127,18 +139,22 @@ fn always_succeeds(level: Mechanism, rate: &Rate<'_>, percents: Vec<u32>) -> Jud
     all.judge(rate(level, percents))
 }
 
-fn unaided_never_succeeds(rate: &Rate<'_>) -> Judged {
-    let none = claim(
+pub(super) fn unaided_never_succeeds() -> Claim {
+    claim(
         "section 5.3",
         "Unaided TCP has no success at 10 % availability.",
         Unit::Share,
         Published::AtMost(0.0),
         Tolerance::Exact,
-    );
-    none.judge(rate(Mechanism::None, vec![10]))
+    )
 }
 
-fn succeeds_from_half(level: Mechanism, rate: &Rate<'_>, percents: Vec<u32>) -> Judged {
+fn succeeds_from_half(
+    bed: Testbed,
+    level: Mechanism,
+    rate: &Rate<'_>,
+    percents: Vec<u32>,
+) -> Judged {
     let high = claim(
         "figure 5",
         format!(
@@ -149,7 +165,7 @@ fn succeeds_from_half(level: Mechanism, rate: &Rate<'_>, percents: Vec<u32>) -> 
         Published::AtLeast(1.0),
         Tolerance::Absolute(0.05),
     );
-    let high = departing(
+    let high = bed.departing(
         high,
         "the paper waited until TCP gave up; here a deadline ends the run, and a timeout that \
          has grown with every outage may outlast it.",
@@ -157,7 +173,7 @@ fn succeeds_from_half(level: Mechanism, rate: &Rate<'_>, percents: Vec<u32>) -> 
     high.judge(rate(level, percents))
 }
 
-fn begins_to_fail(level: Mechanism, rate: &Rate<'_>, percents: Vec<u32>) -> Judged {
+fn begins_to_fail(bed: Testbed, level: Mechanism, rate: &Rate<'_>, percents: Vec<u32>) -> Judged {
     let low = claim(
         "section 5.3",
         format!("Level {}: trials begin to fail below 50 %.", title(level)),
@@ -165,7 +181,7 @@ fn begins_to_fail(level: Mechanism, rate: &Rate<'_>, percents: Vec<u32>) -> Judg
         Published::AtMost(0.99),
         Tolerance::Exact,
     );
-    let low = departing(
+    let low = bed.departing(
         low,
         "while it recovers, today's Linux looks at every ACK for what to retransmit, at a repeated \
          one too, so that re-receiving helps more than it did.",

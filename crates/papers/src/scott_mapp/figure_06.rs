@@ -1,12 +1,13 @@
 //! Figure 6: the mean duration of the transfers that succeed, against availability.
 
+use super::claim;
 use super::sweep::{self, SERIES};
-use super::{claim, departing};
+use super::testbed::Testbed;
 use crate::experiment::{Extent, Figure, Part};
 use crate::job::Job;
 use crate::present::{mean, title};
 use crate::record::{Record, Runs};
-use outlast_report::judgement::{Judged, Measured, Published, Tolerance};
+use outlast_report::judgement::{Claim, Judged, Measured, Published, Tolerance};
 use outlast_report::page::Highlight;
 use outlast_report::plot::{Axis, Point};
 use outlast_report::table::{Cell, Tone};
@@ -15,7 +16,10 @@ use outlast_scenario::Mechanism;
 
 /// Figure 6.
 #[derive(Debug)]
-pub struct Figure06;
+pub struct Figure06 {
+    /// Where it is measured.
+    pub bed: Testbed,
+}
 
 /// What counts as near the optimum.
 const NEAR: Tolerance = Tolerance::Relative(0.1);
@@ -30,14 +34,15 @@ impl Figure for Figure06 {
     }
 
     fn jobs(&self, extent: Extent) -> Vec<Job> {
-        sweep::jobs(extent)
+        sweep::jobs(self.bed, extent, &SERIES)
     }
 
     fn present(&self, extent: Extent, runs: &Runs) -> Part {
-        let durations = sweep::table(extent, runs, Unit::Seconds, "_s", |trials| {
+        let bed = self.bed;
+        let durations = sweep::table(bed, extent, runs, Unit::Seconds, "_s", |trials| {
             Cell::from(sweep::durations(trials).map(|sample| sample.mean))
         });
-        let mut factors = sweep::table(extent, runs, Unit::Factor, "_times_ideal", |trials| {
+        let mut factors = sweep::table(bed, extent, runs, Unit::Factor, "_times_ideal", |trials| {
             let factor = mean(trials.iter().filter_map(Record::times_ideal));
             let near = NEAR_OPTIMUM;
             factor.map_or(Cell::from("failed").tone(Tone::Bad), |factor| {
@@ -56,8 +61,8 @@ impl Figure for Figure06 {
             sweep::durations(trials).map(|sample| Point::new(x, sample.mean))
         };
         let y = Axis::new("Mean duration", Unit::Seconds);
-        let curves = sweep::curves(extent, runs, &SERIES, |_| true, y, duration);
-        let held = factor(runs, Mechanism::Hold, [10]);
+        let curves = sweep::curves(bed, extent, runs, &SERIES, |_| true, y, duration);
+        let held = factor(bed, runs, Mechanism::Hold, [10]);
         Part::new("Figure 6 of the paper: mean duration")
             .table(durations.titled("Mean duration of the transfers that completed"))
             .table(factors.titled("The same, as a multiple of the optimum"))
@@ -65,7 +70,7 @@ impl Figure for Figure06 {
                 curves.draw(),
                 "Mean duration of the transfers that completed. Compare figure 6 of the paper.",
             )
-            .claims(claims(extent, runs))
+            .claims(claims(bed, extent, runs))
             .highlight(Highlight {
                 label: "hold at 10 %".to_owned(),
                 value: held.map_or("–".to_owned(), |held| Unit::Factor.show(held.value)),
@@ -83,15 +88,29 @@ impl Figure for Figure06 {
 const NEAR_OPTIMUM: f64 = 1.1;
 
 /// How many times the optimum the trials that succeeded took.
-fn factor(
+pub(super) fn factor(
+    bed: Testbed,
     runs: &Runs,
     mechanism: Mechanism,
     percents: impl IntoIterator<Item = u32>,
 ) -> Option<Measured> {
-    mean(sweep::over(runs, mechanism, percents).filter_map(Record::times_ideal))
+    mean(sweep::over(bed, runs, mechanism, percents).filter_map(Record::times_ideal))
 }
 
-fn claims(extent: Extent, runs: &Runs) -> Vec<Judged> {
+pub(super) fn stays_near(level: Mechanism) -> Claim {
+    claim(
+        "figure 6",
+        format!(
+            "Level {}: stays close to the optimum at all availabilities.",
+            title(level)
+        ),
+        Unit::Factor,
+        Published::About(1.0),
+        NEAR,
+    )
+}
+
+fn claims(bed: Testbed, extent: Extent, runs: &Runs) -> Vec<Judged> {
     let percents = || sweep::availabilities(extent).iter().copied();
     let mut claims = Vec::new();
     for level in [Mechanism::SmartLink3, Mechanism::SmartLink4] {
@@ -105,24 +124,14 @@ fn claims(extent: Extent, runs: &Runs) -> Vec<Judged> {
             Published::About(1.0),
             NEAR,
         );
-        let at_ten = departing(
+        let at_ten = bed.departing(
             at_ten,
             "one packet restarts the flow, but a modern sender recovers the rest of the lost \
              window only as its ACKs come, and may wait for another timeout; half a second of \
              connected time leaves little for that.",
         );
-        claims.push(at_ten.judge(factor(runs, level, [10])));
-        let everywhere = claim(
-            "figure 6",
-            format!(
-                "Level {}: stays close to the optimum at all availabilities.",
-                title(level)
-            ),
-            Unit::Factor,
-            Published::About(1.0),
-            NEAR,
-        );
-        claims.push(everywhere.judge(factor(runs, level, percents())));
+        claims.push(at_ten.judge(factor(bed, runs, level, [10])));
+        claims.push(stays_near(level).judge(factor(bed, runs, level, percents())));
     }
     let no_better = claim(
         "section 5.3",
@@ -131,8 +140,8 @@ fn claims(extent: Extent, runs: &Runs) -> Vec<Judged> {
         Published::AtLeast(1.0),
         Tolerance::Relative(0.05),
     );
-    let four = factor(runs, Mechanism::SmartLink4, percents());
-    let three = factor(runs, Mechanism::SmartLink3, percents());
+    let four = factor(bed, runs, Mechanism::SmartLink4, percents());
+    let three = factor(bed, runs, Mechanism::SmartLink3, percents());
     let ratio = four.zip(three).map(|(four, three)| Measured {
         value: four.value / three.value,
         standard_deviation: None,

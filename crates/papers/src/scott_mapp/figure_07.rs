@@ -1,12 +1,13 @@
 //! Figure 7: detail of figure 6 at high availability, with standard deviations.
 
-use super::sweep;
-use super::{claim, departing};
+use super::claim;
+use super::sweep::{self, SERIES};
+use super::testbed::Testbed;
 use crate::experiment::{Extent, Figure, Part};
 use crate::job::Job;
 use crate::present::mean;
 use crate::record::{Record, Runs};
-use outlast_report::judgement::{Judged, Measured, Published, Tolerance};
+use outlast_report::judgement::{Claim, Judged, Measured, Published, Tolerance};
 use outlast_report::plot::{Axis, Point};
 use outlast_report::table::{Cell, Column, Table};
 use outlast_report::unit::Unit;
@@ -14,7 +15,10 @@ use outlast_scenario::Mechanism;
 
 /// Figure 7.
 #[derive(Debug)]
-pub struct Figure07;
+pub struct Figure07 {
+    /// Where it is measured.
+    pub bed: Testbed,
+}
 
 /// What is compared.
 const SELECTED: [Mechanism; 3] = [Mechanism::None, Mechanism::SmartLink3, Mechanism::Hold];
@@ -29,10 +33,11 @@ impl Figure for Figure07 {
     }
 
     fn jobs(&self, extent: Extent) -> Vec<Job> {
-        sweep::jobs(extent)
+        sweep::jobs(self.bed, extent, &SERIES)
     }
 
     fn present(&self, extent: Extent, runs: &Runs) -> Part {
+        let bed = self.bed;
         let duration = |x, trials: &[Record]| {
             let sample = sweep::durations(trials)?;
             let point = Point::new(x, sample.mean);
@@ -44,6 +49,7 @@ impl Figure for Figure07 {
         };
         let y = Axis::new("Mean duration", Unit::Seconds);
         let curves = sweep::curves(
+            bed,
             extent,
             runs,
             &SELECTED,
@@ -52,17 +58,17 @@ impl Figure for Figure07 {
             duration,
         );
         Part::new("Figure 7 of the paper: detail with standard deviations")
-            .table(table(extent, runs))
+            .table(table(bed, extent, runs))
             .figure(
                 curves.draw(),
                 "Mean duration and its standard deviation at availabilities from 50 %. Compare \
                  figure 7 of the paper.",
             )
-            .claims(claims(runs))
+            .claims(claims(bed, runs))
     }
 }
 
-fn table(extent: Extent, runs: &Runs) -> Table {
+fn table(bed: Testbed, extent: Extent, runs: &Runs) -> Table {
     let mut columns = vec![
         Column::quantity("availability", "Availability", Unit::Share),
         Column::quantity("optimum_s", "optimum", Unit::Seconds),
@@ -82,10 +88,10 @@ fn table(extent: Extent, runs: &Runs) -> Table {
         .iter()
         .filter(|&&percent| percent >= 50)
     {
-        let optimum = sweep::optimum(runs, percent);
+        let optimum = sweep::optimum(bed, runs, percent);
         let mut row = vec![Cell::from(f64::from(percent) / 100.0), Cell::from(optimum)];
         for mechanism in SELECTED {
-            let sample = sweep::durations(sweep::of(runs, mechanism, percent));
+            let sample = sweep::durations(sweep::of(bed, runs, mechanism, percent));
             row.push(Cell::from(sample.map(|sample| sample.mean)));
             row.push(Cell::from(
                 sample.and_then(|sample| sample.standard_deviation),
@@ -97,23 +103,30 @@ fn table(extent: Extent, runs: &Runs) -> Table {
     table
 }
 
-fn claims(runs: &Runs) -> Vec<Judged> {
-    let mut claims = Vec::new();
-    for (percent, published, by) in [(90, 1.5, "50 %"), (80, 2.0, "100 %")] {
-        let degraded = claim(
+/// By how much unaided TCP is off at two availabilities.
+pub(super) fn degraded() -> [(u32, Claim); 2] {
+    [(90, 1.5, "50 %"), (80, 2.0, "100 %")].map(|(percent, published, by)| {
+        let claim = claim(
             "section 5.3, figure 7",
             format!("At {percent} % availability unaided TCP takes {by} longer than the optimum."),
             Unit::Factor,
             Published::About(published),
             Tolerance::Relative(0.2),
         );
-        let degraded = departing(
+        (percent, claim)
+    })
+}
+
+fn claims(bed: Testbed, runs: &Runs) -> Vec<Judged> {
+    let mut claims = Vec::new();
+    for (percent, degraded) in degraded() {
+        let degraded = bed.departing(
             degraded,
             "outages this short end before a modern sender's first timeout, or soon after it: \
              tail loss probes and RACK find the loss within a round trip, and a sender with \
              timestamps or SACK undoes the damage of a needless timeout.",
         );
-        let trials = sweep::of(runs, Mechanism::None, percent);
+        let trials = sweep::of(bed, runs, Mechanism::None, percent);
         claims.push(degraded.judge(mean(trials.iter().filter_map(Record::times_ideal))));
     }
     let steadier = claim(
@@ -124,13 +137,13 @@ fn claims(runs: &Runs) -> Vec<Judged> {
         Published::AtMost(1.0),
         Tolerance::Exact,
     );
-    claims.push(steadier.judge(ratio_of_deviations(runs)));
+    claims.push(steadier.judge(ratio_of_deviations(bed, runs)));
     claims
 }
 
-fn ratio_of_deviations(runs: &Runs) -> Option<Measured> {
+fn ratio_of_deviations(bed: Testbed, runs: &Runs) -> Option<Measured> {
     let deviation = |mechanism| {
-        let trials = sweep::over(runs, mechanism, [50, 60, 70, 80]);
+        let trials = sweep::over(bed, runs, mechanism, [50, 60, 70, 80]);
         let factors = mean(trials.filter_map(Record::times_ideal))?;
         Some((factors.standard_deviation?, factors.count))
     };

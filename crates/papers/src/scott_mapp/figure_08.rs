@@ -1,6 +1,7 @@
 //! Figure 8: a trace of re-receiving once (level 1).
 
-use super::{claim, departing, traces};
+use super::testbed::Testbed;
+use super::{claim, traces};
 use crate::experiment::{Extent, Figure, Part};
 use crate::job::Job;
 use crate::record::Runs;
@@ -10,7 +11,10 @@ use outlast_scenario::Mechanism;
 
 /// Figure 8.
 #[derive(Debug)]
-pub struct Figure08;
+pub struct Figure08 {
+    /// Where it is measured.
+    pub bed: Testbed,
+}
 
 impl Figure for Figure08 {
     fn name(&self) -> &'static str {
@@ -22,7 +26,7 @@ impl Figure for Figure08 {
     }
 
     fn jobs(&self, extent: Extent) -> Vec<Job> {
-        traces::jobs(extent, Mechanism::SmartLink1)
+        traces::jobs(self.bed, extent, Mechanism::SmartLink1)
     }
 
     fn present(&self, _extent: Extent, runs: &Runs) -> Part {
@@ -33,17 +37,18 @@ impl Figure for Figure08 {
             Published::AtLeast(traces::IMMEDIATELY_S),
             Tolerance::Exact,
         );
-        let claim = departing(
+        let claim = self.bed.departing(
             claim,
             "while it recovers, today's Linux looks at every ACK for what to retransmit, at a repeated \
              one too; after the other outages it waits as the paper says.",
         );
         traces::part(
+            self.bed,
             runs,
             Mechanism::SmartLink1,
             "Figure 8 of the paper: re-receive once",
             "Level 1: the newest ACK that came over the link is received once more on reconnection (plus mark). Compare figure 8 of the paper.",
         )
-        .claims(vec![claim.judge(traces::restart(runs, Mechanism::SmartLink1))])
+        .claims(vec![claim.judge(traces::restart(self.bed, runs, Mechanism::SmartLink1))])
     }
 }

@@ -1,6 +1,7 @@
 //! Figure 9: a trace of re-receiving five times (level 2).
 
-use super::{claim, departing, traces};
+use super::testbed::Testbed;
+use super::{claim, traces};
 use crate::experiment::{Extent, Figure, Part};
 use crate::job::Job;
 use crate::record::Runs;
@@ -10,7 +11,10 @@ use outlast_scenario::Mechanism;
 
 /// Figure 9.
 #[derive(Debug)]
-pub struct Figure09;
+pub struct Figure09 {
+    /// Where it is measured.
+    pub bed: Testbed,
+}
 
 impl Figure for Figure09 {
     fn name(&self) -> &'static str {
@@ -22,7 +26,7 @@ impl Figure for Figure09 {
     }
 
     fn jobs(&self, extent: Extent) -> Vec<Job> {
-        traces::jobs(extent, Mechanism::SmartLink2)
+        traces::jobs(self.bed, extent, Mechanism::SmartLink2)
     }
 
     fn present(&self, _extent: Extent, runs: &Runs) -> Part {
@@ -33,17 +37,18 @@ impl Figure for Figure09 {
             Published::AtLeast(traces::IMMEDIATELY_S),
             Tolerance::Exact,
         );
-        let claim = departing(
+        let claim = self.bed.departing(
             claim,
             "while it recovers, today's Linux looks at every ACK for what to retransmit, at a repeated \
              one too; after the other outages it waits as the paper says.",
         );
         traces::part(
+            self.bed,
             runs,
             Mechanism::SmartLink2,
             "Figure 9 of the paper: re-receive five times",
             "Level 2: the same ACK is received five times more (plus marks, one upon the other). Compare figure 9 of the paper.",
         )
-        .claims(vec![claim.judge(traces::restart(runs, Mechanism::SmartLink2))])
+        .claims(vec![claim.judge(traces::restart(self.bed, runs, Mechanism::SmartLink2))])
     }
 }

@@ -1,6 +1,7 @@
 //! Figure 10: a trace of re-sending once (level 3).
 
-use super::{claim, departing, traces};
+use super::testbed::Testbed;
+use super::{claim, traces};
 use crate::experiment::{Extent, Figure, Part};
 use crate::job::Job;
 use crate::record::Runs;
@@ -10,7 +11,10 @@ use outlast_scenario::Mechanism;
 
 /// Figure 10.
 #[derive(Debug)]
-pub struct Figure10;
+pub struct Figure10 {
+    /// Where it is measured.
+    pub bed: Testbed,
+}
 
 impl Figure for Figure10 {
     fn name(&self) -> &'static str {
@@ -22,7 +26,7 @@ impl Figure for Figure10 {
     }
 
     fn jobs(&self, extent: Extent) -> Vec<Job> {
-        traces::jobs(extent, Mechanism::SmartLink3)
+        traces::jobs(self.bed, extent, Mechanism::SmartLink3)
     }
 
     fn present(&self, _extent: Extent, runs: &Runs) -> Part {
@@ -33,16 +37,17 @@ impl Figure for Figure10 {
             Published::AtMost(traces::IMMEDIATELY_S),
             Tolerance::Exact,
         );
-        let claim = departing(
+        let claim = self.bed.departing(
             claim,
             "where the kept packet is an early copy, its old timestamp makes a modern sender take its timeout for spurious: it undoes it and waits for another.",
         );
         traces::part(
+            self.bed,
             runs,
             Mechanism::SmartLink3,
             "Figure 10 of the paper: re-send once",
             "Level 3: one kept segment is sent again on reconnection (circle). Compare figure 10 of the paper.",
         )
-        .claims(vec![claim.judge(traces::restart(runs, Mechanism::SmartLink3))])
+        .claims(vec![claim.judge(traces::restart(self.bed, runs, Mechanism::SmartLink3))])
     }
 }

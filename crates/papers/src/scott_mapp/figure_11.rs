@@ -1,6 +1,7 @@
 //! Figure 11: a trace of re-sending five times (level 4).
 
-use super::{claim, departing, traces};
+use super::testbed::Testbed;
+use super::{claim, traces};
 use crate::experiment::{Extent, Figure, Part};
 use crate::job::Job;
 use crate::record::Runs;
@@ -10,7 +11,10 @@ use outlast_scenario::Mechanism;
 
 /// Figure 11.
 #[derive(Debug)]
-pub struct Figure11;
+pub struct Figure11 {
+    /// Where it is measured.
+    pub bed: Testbed,
+}
 
 impl Figure for Figure11 {
     fn name(&self) -> &'static str {
@@ -22,7 +26,7 @@ impl Figure for Figure11 {
     }
 
     fn jobs(&self, extent: Extent) -> Vec<Job> {
-        traces::jobs(extent, Mechanism::SmartLink4)
+        traces::jobs(self.bed, extent, Mechanism::SmartLink4)
     }
 
     fn present(&self, _extent: Extent, runs: &Runs) -> Part {
@@ -33,16 +37,17 @@ impl Figure for Figure11 {
             Published::AtMost(traces::IMMEDIATELY_S),
             Tolerance::Exact,
         );
-        let claim = departing(
+        let claim = self.bed.departing(
             claim,
             "where the kept packet is an early copy, its old timestamp makes a modern sender take its timeout for spurious: it undoes it and waits for another.",
         );
         traces::part(
+            self.bed,
             runs,
             Mechanism::SmartLink4,
             "Figure 11 of the paper: re-send five times",
             "Level 4: the same segment is sent five times (circles, one upon the other). Compare figure 11 of the paper.",
         )
-        .claims(vec![claim.judge(traces::restart(runs, Mechanism::SmartLink4))])
+        .claims(vec![claim.judge(traces::restart(self.bed, runs, Mechanism::SmartLink4))])
     }
 }

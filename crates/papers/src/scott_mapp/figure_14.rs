@@ -1,7 +1,8 @@
 //! Figure 14: updates received in an interactive session, against availability.
 
+use super::claim;
 use super::interactive::{self, SERIES};
-use super::{claim, departing};
+use super::testbed::Testbed;
 use crate::experiment::{Extent, Figure, Part};
 use crate::job::Job;
 use crate::present::title;
@@ -14,7 +15,10 @@ use outlast_scenario::Mechanism;
 
 /// Figure 14.
 #[derive(Debug)]
-pub struct Figure14;
+pub struct Figure14 {
+    /// Where it is measured.
+    pub bed: Testbed,
+}
 
 impl Figure for Figure14 {
     fn name(&self) -> &'static str {
@@ -26,10 +30,11 @@ impl Figure for Figure14 {
     }
 
     fn jobs(&self, extent: Extent) -> Vec<Job> {
-        interactive::jobs(extent)
+        interactive::jobs(self.bed, extent)
     }
 
     fn present(&self, extent: Extent, runs: &Runs) -> Part {
+        let bed = self.bed;
         Part::new("Figure 14 of the paper: interactive updates")
             .paragraph(
                 "A small update is due every 200 ms, and asked for only when the last one has \
@@ -37,20 +42,27 @@ impl Figure for Figure14 {
                  prototype needs to reconnect, and connected for as long as the availability \
                  demands, at 1 Mbit/s. Messages of the same pattern stand in for VNC.",
             )
-            .table(table(extent, runs))
+            .table(table(bed, extent, runs))
             .figure(
-                curves(extent, runs).draw(),
+                curves(bed, extent, runs).draw(),
                 "Updates received, as a share of the five per second of a link that is always up, \
                  with standard deviations. Compare figure 14 of the paper, which lacks `hold`.",
             )
-            .claims(claims(extent, runs))
+            .claims(claims(bed, extent, runs))
     }
 }
 
 /// Updates that were received, as a share of those of a link that is always up.
-fn received(extent: Extent, runs: &Runs, mechanism: Mechanism, percent: u32) -> Option<Measured> {
-    let per_s =
-        |percent| interactive::updates_per_s(interactive::of(runs, mechanism, percent), extent);
+fn received(
+    bed: Testbed,
+    extent: Extent,
+    runs: &Runs,
+    mechanism: Mechanism,
+    percent: u32,
+) -> Option<Measured> {
+    let per_s = |percent| {
+        interactive::updates_per_s(interactive::of(bed, runs, mechanism, percent), extent)
+    };
     let (sample, whole) = (per_s(percent)?, per_s(100)?.mean);
     Some(Measured {
         value: sample.mean / whole,
@@ -59,7 +71,7 @@ fn received(extent: Extent, runs: &Runs, mechanism: Mechanism, percent: u32) -> 
     })
 }
 
-fn table(extent: Extent, runs: &Runs) -> Table {
+fn table(bed: Testbed, extent: Extent, runs: &Runs) -> Table {
     let mut columns = vec![
         Column::quantity("availability", "Availability", Unit::Share),
         Column::fixed("optimum_per_s", "optimum, per s", 2),
@@ -79,15 +91,15 @@ fn table(extent: Extent, runs: &Runs) -> Table {
     }
     let mut table = Table::new(columns).titled("Updates received");
     for &percent in interactive::availabilities(extent) {
-        let optimum = interactive::optimum_per_s(runs, percent, extent);
+        let optimum = interactive::optimum_per_s(bed, runs, percent, extent);
         let mut row = vec![Cell::from(f64::from(percent) / 100.0), Cell::from(optimum)];
         for mechanism in SERIES {
-            let tests = interactive::of(runs, mechanism, percent);
+            let tests = interactive::of(bed, runs, mechanism, percent);
             row.push(Cell::from(
                 interactive::updates_per_s(tests, extent).map(|s| s.mean),
             ));
             row.push(Cell::from(
-                received(extent, runs, mechanism, percent).map(|m| m.value),
+                received(bed, extent, runs, mechanism, percent).map(|m| m.value),
             ));
         }
         table.push(row);
@@ -95,7 +107,7 @@ fn table(extent: Extent, runs: &Runs) -> Table {
     table
 }
 
-fn curves(extent: Extent, runs: &Runs) -> Curves {
+fn curves(bed: Testbed, extent: Extent, runs: &Runs) -> Curves {
     let percents = interactive::availabilities(extent);
     let x = |percent: u32| f64::from(percent) / 100.0;
     let series = SERIES.map(|mechanism| Series {
@@ -104,7 +116,7 @@ fn curves(extent: Extent, runs: &Runs) -> Curves {
         points: percents
             .iter()
             .filter_map(|&percent| {
-                let share = received(extent, runs, mechanism, percent)?;
+                let share = received(bed, extent, runs, mechanism, percent)?;
                 let point = Point::new(x(percent), share.value);
                 Some(
                     share
@@ -114,12 +126,12 @@ fn curves(extent: Extent, runs: &Runs) -> Curves {
             })
             .collect(),
     });
-    let whole = interactive::optimum_per_s(runs, 100, extent);
+    let whole = interactive::optimum_per_s(bed, runs, 100, extent);
     let optimum = whole.map(|whole| {
         let at = |&percent: &u32| {
             Some((
                 x(percent),
-                interactive::optimum_per_s(runs, percent, extent)? / whole,
+                interactive::optimum_per_s(bed, runs, percent, extent)? / whole,
             ))
         };
         (
@@ -135,7 +147,7 @@ fn curves(extent: Extent, runs: &Runs) -> Curves {
     }
 }
 
-fn claims(extent: Extent, runs: &Runs) -> Vec<Judged> {
+fn claims(bed: Testbed, extent: Extent, runs: &Runs) -> Vec<Judged> {
     let at_half = |mechanism, published, statement: &'static str| {
         let claim = claim(
             "section 6.2.2, figure 14",
@@ -144,13 +156,13 @@ fn claims(extent: Extent, runs: &Runs) -> Vec<Judged> {
             Published::About(published),
             Tolerance::Absolute(0.1),
         );
-        let claim = departing(
+        let claim = bed.departing(
             claim,
             "how long the prototype was disconnected each time is stated only roughly; its dot \
              blinked, so that two changes missed cancelled out, while here every change is news; \
              and a modern sender probes for a lost last segment before its first timeout.",
         );
-        claim.judge(received(extent, runs, mechanism, 50))
+        claim.judge(received(bed, extent, runs, mechanism, 50))
     };
     vec![
         at_half(

@@ -1,5 +1,6 @@
 //! The same trace with `hold`, which the paper does not have.
 
+use super::testbed::Testbed;
 use super::traces;
 use crate::experiment::{Extent, Figure, Part};
 use crate::job::Job;
@@ -8,7 +9,10 @@ use outlast_scenario::Mechanism;
 
 /// The trace with `hold`.
 #[derive(Debug)]
-pub struct FigureHold;
+pub struct FigureHold {
+    /// Where it is measured.
+    pub bed: Testbed,
+}
 
 impl Figure for FigureHold {
     fn name(&self) -> &'static str {
@@ -20,11 +24,12 @@ impl Figure for FigureHold {
     }
 
     fn jobs(&self, extent: Extent) -> Vec<Job> {
-        traces::jobs(extent, Mechanism::Hold)
+        traces::jobs(self.bed, extent, Mechanism::Hold)
     }
 
     fn present(&self, _extent: Extent, runs: &Runs) -> Part {
         traces::part(
+            self.bed,
             runs,
             Mechanism::Hold,
             "The same outages with hold",

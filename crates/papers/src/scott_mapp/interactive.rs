@@ -7,6 +7,7 @@
 //! messages of the same pattern.
 
 use super::channel;
+use super::testbed::Testbed;
 use crate::experiment::Extent;
 use crate::job::Job;
 use crate::record::{Record, Runs};
@@ -34,20 +35,20 @@ pub fn availabilities(extent: Extent) -> &'static [u32] {
 
 /// The runs.
 #[must_use]
-pub fn jobs(extent: Extent) -> Vec<Job> {
+pub fn jobs(bed: Testbed, extent: Extent) -> Vec<Job> {
     let mut jobs = Vec::new();
     for &percent in availabilities(extent) {
         for mechanism in SERIES {
-            let setting = setting(extent, mechanism, percent);
-            let cell = cell(mechanism, percent);
+            let setting = setting(bed, extent, mechanism, percent);
+            let cell = cell(bed, mechanism, percent);
             let tests = extent.choose(2, 10);
-            jobs.extend((0..tests).map(|test| Job::new(cell.clone(), &setting, test)));
+            jobs.extend((0..tests).map(|test| bed.job(cell.clone(), &setting, test)));
         }
     }
     jobs
 }
 
-fn setting(extent: Extent, mechanism: Mechanism, percent: u32) -> Setting {
+fn setting(bed: Testbed, extent: Extent, mechanism: Mechanism, percent: u32) -> Setting {
     let outages = match percent {
         100 => Outages::None,
         _ => Outages::Uniform {
@@ -65,18 +66,18 @@ fn setting(extent: Extent, mechanism: Mechanism, percent: u32) -> Setting {
         rate_mbit_per_s: 1,
         seed: u64::from(percent) * 100,
         deadline: duration + Duration::from_secs(10),
-        ..channel::over(name, outages, task, mechanism)
+        ..channel::over(bed, name, outages, task, mechanism)
     }
 }
 
-fn cell(mechanism: Mechanism, percent: u32) -> String {
-    format!("updates, {mechanism}, {percent} %")
+fn cell(bed: Testbed, mechanism: Mechanism, percent: u32) -> String {
+    bed.cell(format!("updates, {mechanism}, {percent} %"))
 }
 
 /// The tests of a series at an availability.
 #[must_use]
-pub fn of(runs: &Runs, mechanism: Mechanism, percent: u32) -> &[Record] {
-    runs.of(&cell(mechanism, percent))
+pub fn of(bed: Testbed, runs: &Runs, mechanism: Mechanism, percent: u32) -> &[Record] {
+    runs.of(&cell(bed, mechanism, percent))
 }
 
 /// Updates received per second of the tests.
@@ -92,11 +93,11 @@ pub fn updates_per_s(records: &[Record], extent: Extent) -> Option<Sample> {
 
 /// Updates per second that could be had at best.
 #[must_use]
-pub fn optimum_per_s(runs: &Runs, percent: u32, extent: Extent) -> Option<f64> {
+pub fn optimum_per_s(bed: Testbed, runs: &Runs, percent: u32, extent: Extent) -> Option<f64> {
     let duration: f64 = extent.choose(30.0, 100.0);
     let all = SERIES
         .into_iter()
-        .flat_map(|mechanism| of(runs, mechanism, percent));
+        .flat_map(|mechanism| of(bed, runs, mechanism, percent));
     let ideal = all.filter_map(|r| Some(f64::from(r.result.ideal_updates?) / duration));
     Sample::of(ideal).map(|sample| sample.mean)
 }

@@ -1,6 +1,7 @@
 //! Timed transfers at every availability and level (section 5.3): the runs of figures 5, 6 and 7.
 
 use super::channel;
+use super::testbed::Testbed;
 use crate::experiment::Extent;
 use crate::job::Job;
 use crate::present::title;
@@ -30,45 +31,41 @@ pub fn availabilities(extent: Extent) -> &'static [u32] {
     )
 }
 
-/// Trials of each series at each availability; the paper has 14.
-#[must_use]
-pub fn trials(extent: Extent) -> u32 {
-    extent.choose(3, 14)
-}
-
 /// The runs.
 #[must_use]
-pub fn jobs(extent: Extent) -> Vec<Job> {
+pub fn jobs(bed: Testbed, extent: Extent, series: &[Mechanism]) -> Vec<Job> {
     let mut jobs = Vec::new();
     for &percent in availabilities(extent) {
-        for mechanism in SERIES {
-            let setting = channel::transfer(extent, mechanism, percent);
-            let cell = cell(mechanism, percent);
-            jobs.extend((0..trials(extent)).map(|trial| Job::new(cell.clone(), &setting, trial)));
+        for &mechanism in series {
+            let setting = channel::transfer(bed, extent, mechanism, percent);
+            let cell = cell(bed, mechanism, percent);
+            let trials = 0..bed.trials(extent);
+            jobs.extend(trials.map(|trial| bed.job(cell.clone(), &setting, trial)));
         }
     }
     jobs
 }
 
-fn cell(mechanism: Mechanism, percent: u32) -> String {
-    format!("transfer, {mechanism}, {percent} %")
+fn cell(bed: Testbed, mechanism: Mechanism, percent: u32) -> String {
+    bed.cell(format!("transfer, {mechanism}, {percent} %"))
 }
 
 /// The trials of a series at an availability.
 #[must_use]
-pub fn of(runs: &Runs, mechanism: Mechanism, percent: u32) -> &[Record] {
-    runs.of(&cell(mechanism, percent))
+pub fn of(bed: Testbed, runs: &Runs, mechanism: Mechanism, percent: u32) -> &[Record] {
+    runs.of(&cell(bed, mechanism, percent))
 }
 
 /// The trials of a series at all `percents`.
 pub fn over(
+    bed: Testbed,
     runs: &Runs,
     mechanism: Mechanism,
     percents: impl IntoIterator<Item = u32>,
 ) -> impl Iterator<Item = &Record> {
     percents
         .into_iter()
-        .flat_map(move |percent| of(runs, mechanism, percent))
+        .flat_map(move |percent| of(bed, runs, mechanism, percent))
 }
 
 /// How long the trials that succeeded took.
@@ -80,15 +77,16 @@ pub fn durations(records: &[Record]) -> Option<Sample> {
 
 /// The mean of the least times that the trials at an availability need.
 #[must_use]
-pub fn optimum(runs: &Runs, percent: u32) -> Option<f64> {
+pub fn optimum(bed: Testbed, runs: &Runs, percent: u32) -> Option<f64> {
     let all = SERIES
         .into_iter()
-        .flat_map(|mechanism| of(runs, mechanism, percent));
+        .flat_map(|mechanism| of(bed, runs, mechanism, percent));
     Sample::of(all.filter_map(|record| record.result.ideal_s)).map(|sample| sample.mean)
 }
 
 /// A table with a row per availability and a column per series.
 pub(super) fn table<'a>(
+    bed: Testbed,
     extent: Extent,
     runs: &'a Runs,
     unit: Unit,
@@ -107,10 +105,12 @@ pub(super) fn table<'a>(
     let mut table = Table::new(columns);
     for &percent in availabilities(extent) {
         let mut row = vec![Cell::from(f64::from(percent) / 100.0)];
-        row.extend(SERIES.map(|mechanism| match of(runs, mechanism, percent) {
-            [] => Cell::missing(),
-            trials => show(trials),
-        }));
+        row.extend(
+            SERIES.map(|mechanism| match of(bed, runs, mechanism, percent) {
+                [] => Cell::missing(),
+                trials => show(trials),
+            }),
+        );
         table.push(row);
     }
     table
@@ -118,6 +118,7 @@ pub(super) fn table<'a>(
 
 /// Curves of `series` against availability.
 pub(super) fn curves<'a>(
+    bed: Testbed,
     extent: Extent,
     runs: &'a Runs,
     series: &[Mechanism],
@@ -137,7 +138,7 @@ pub(super) fn curves<'a>(
             .iter()
             .filter_map(|&percent| {
                 let x = f64::from(percent) / 100.0;
-                match of(runs, mechanism, percent) {
+                match of(bed, runs, mechanism, percent) {
                     [] => None,
                     // Where nothing succeeded the line is interrupted.
                     trials => Some(point(x, trials).unwrap_or(Point::new(x, f64::NAN))),
@@ -155,7 +156,7 @@ pub(super) fn curves<'a>(
     let x = x.range(f64::from(low) / 100.0, f64::from(high) / 100.0);
     let best = percents
         .iter()
-        .filter_map(|&percent| Some((f64::from(percent) / 100.0, optimum(runs, percent)?)));
+        .filter_map(|&percent| Some((f64::from(percent) / 100.0, optimum(bed, runs, percent)?)));
     let optimum = Some(("optimum".to_owned(), best.collect()));
     Curves {
         x,

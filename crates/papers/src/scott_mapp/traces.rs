@@ -6,6 +6,7 @@
 //! figure 1, as they do here.
 
 use super::channel;
+use super::testbed::Testbed;
 use crate::diagram::FlowTrace;
 use crate::experiment::{Extent, Part};
 use crate::job::{Job, Watch};
@@ -19,8 +20,8 @@ use outlast_report::table::{Cell, Column, Table, Tone};
 use outlast_report::unit::Unit;
 use outlast_scenario::{Direction, Mechanism};
 
-/// What counts as "immediately" after the link's return: the round trip is a fiftieth of it, and
-/// the shortest retransmission timeout of Linux twice as long.
+/// What counts as "immediately" after the link's return: the round trip is at most a fiftieth of it,
+/// and the shortest retransmission timeout of Linux twice as long.
 pub const IMMEDIATELY_S: f64 = 0.1;
 
 /// How long each trace is.
@@ -32,20 +33,21 @@ const DRAWN_S: (f64, f64) = (0.3, 2.4);
 
 /// The runs of a level; the first one is drawn.
 #[must_use]
-pub fn jobs(extent: Extent, mechanism: Mechanism) -> Vec<Job> {
-    let setting = setting(mechanism);
+pub fn jobs(bed: Testbed, extent: Extent, mechanism: Mechanism) -> Vec<Job> {
+    let setting = setting(bed, mechanism);
     let run = |index| {
         let watch = if index == 0 {
             Watch::Packets
         } else {
             Watch::Reconnections
         };
-        Job::new(cell(mechanism), &setting, index).watching(watch)
+        bed.job(cell(bed, mechanism), &setting, index)
+            .watching(watch)
     };
     (0..extent.choose(2, 10)).map(run).collect()
 }
 
-fn setting(mechanism: Mechanism) -> Setting {
+fn setting(bed: Testbed, mechanism: Mechanism) -> Setting {
     let outages = Outages::Uniform {
         up: Duration::from_secs(3),
         down: DOWN,
@@ -58,24 +60,33 @@ fn setting(mechanism: Mechanism) -> Setting {
     let name = format!("trace, {mechanism}");
     Setting {
         deadline: LENGTH,
-        ..channel::over(name, outages, task, mechanism)
+        ..channel::over(bed, name, outages, task, mechanism)
     }
 }
 
-fn cell(mechanism: Mechanism) -> String {
-    format!("trace, {mechanism}")
+fn cell(bed: Testbed, mechanism: Mechanism) -> String {
+    bed.cell(format!("trace, {mechanism}"))
 }
 
 /// The median time from link-up until the sender itself gets new segments through.
 #[must_use]
-pub fn restart(runs: &Runs, mechanism: Mechanism) -> Option<Measured> {
-    let outages = runs.of(&cell(mechanism)).iter().flat_map(Record::outages);
+pub fn restart(bed: Testbed, runs: &Runs, mechanism: Mechanism) -> Option<Measured> {
+    let outages = runs
+        .of(&cell(bed, mechanism))
+        .iter()
+        .flat_map(Record::outages);
     median(outages.map(|(_, reconnection)| reconnection.restart_s))
 }
 
 /// The diagram of one outage, and a table of all of them.
-pub(super) fn part(runs: &Runs, mechanism: Mechanism, heading: &str, caption: &str) -> Part {
-    let records = runs.of(&cell(mechanism));
+pub(super) fn part(
+    bed: Testbed,
+    runs: &Runs,
+    mechanism: Mechanism,
+    heading: &str,
+    caption: &str,
+) -> Part {
+    let records = runs.of(&cell(bed, mechanism));
     let part = Part::new(heading);
     let drawn = records.iter().find_map(|record| {
         let trace = record.trace.as_ref()?;

@@ -2,7 +2,7 @@
 #![allow(dead_code, reason = "each test program uses a part")]
 
 use outlast_papers::job::{Job, Watch};
-use outlast_papers::record::{Reconnection, Record, Runs};
+use outlast_papers::record::{Again, Reconnection, Record, Runs};
 use outlast_papers::{Experiment, Extent};
 use outlast_scenario::result::{OutageResult, RunResult, Settings, World};
 use outlast_scenario::{Mechanism, Scenario, Workload};
@@ -19,6 +19,11 @@ pub(crate) fn record(job: &Job) -> Record {
     let restart = |outage: &OutageResult| Reconnection {
         restart_s: outage.resume_s.map(|resume| resume + 0.002),
         busy: outage.resume_s.map(|_| 0.5),
+        again: Again {
+            first_wait_s: outage.resume_s.map(|_| 0.3),
+            second_wait_s: outage.resume_s.map(|_| 0.6),
+            through_s: outage.resume_s.map(|resume| resume / 2.0),
+        },
     };
     let watched = job.watch != Watch::Nothing;
     Record {
@@ -33,6 +38,7 @@ pub(crate) fn record(job: &Job) -> Record {
             .map(restart)
             .collect(),
         trace: None,
+        variables: Vec::new(),
         attempts: 1,
         warnings: Vec::new(),
         worst_delay_s: 0.003,
@@ -91,6 +97,9 @@ fn result(scenario: &Scenario, index: u32) -> RunResult {
         updates: ideal_updates.map(|n| (f64::from(n) / factor.unwrap_or(2.5)) as u32),
         ideal_updates,
         dropped_packets: None,
+        flows: Vec::new(),
+        traffic: Vec::new(),
+        hops: Vec::new(),
         settings: Settings::new(scenario, index, World::Lab, kernel),
     }
 }

@@ -19,11 +19,13 @@ mod marks;
 mod strip;
 mod thinning;
 mod time_sequence;
+mod timeline;
 
 pub use axis::{Axis, Scale};
 pub use curves::{Curves, Point, Series};
 pub use strip::{Limit, Strip, StripRow};
 pub use time_sequence::{Acknowledgement, DataSegment, Fate, Outage, TimeSequence};
+pub use timeline::{Line, Timeline};
 
 /// The style sheet that gives a figure's classes their colours, light and dark.
 pub(crate) const STYLE: &str = include_str!("style.css");

@@ -74,6 +74,19 @@ pub struct TimeSequence {
     pub window_s: Option<(f64, f64)>,
 }
 
+impl Outage {
+    /// From when to when each of `outages` is to be drawn on the axis, if it is.
+    pub(super) fn within(outages: &[Self], x: &FittedAxis) -> impl Iterator<Item = (f64, f64)> {
+        let (low, high) = (x.low, x.high);
+        let clip = move |outage: &Self| {
+            let end = outage.end_s.unwrap_or(high);
+            (outage.start_s.max(low), end.min(high))
+        };
+        let clipped = outages.iter().map(clip);
+        clipped.filter(|(start, end)| start < end)
+    }
+}
+
 const HEIGHT: f64 = 440.0;
 /// Room for signs at the ends of the axes.
 const MARGIN: f64 = 7.0;
@@ -156,15 +169,7 @@ impl TimeSequence {
     }
 
     fn outages_in(&self, x: &FittedAxis) -> impl Iterator<Item = (f64, f64)> {
-        let (low, high) = (x.low, x.high);
-        let clip = move |outage: &Outage| {
-            let end = outage.end_s.unwrap_or(high);
-            (outage.start_s.max(low), end.min(high))
-        };
-        self.outages
-            .iter()
-            .map(clip)
-            .filter(|(start, end)| start < end)
+        Outage::within(&self.outages, x)
     }
 
     fn kinds(&self, frame: &Frame) -> Kinds {

@@ -31,8 +31,8 @@ pub(crate) static START: Key = Key {
     name: "start",
     kind: Kind::Duration(0, DAY),
     example: "\"10 s\"",
-    default: "required by single",
-    meaning: "When the outage begins, counted from the workload's first byte.",
+    default: "required by single; periodic `up`",
+    meaning: "When the first outage begins, counted from the workload's first byte.",
     source: "",
 };
 pub(crate) static LENGTH: Key = Key {

@@ -3,7 +3,8 @@
 use super::{Key, Kind, SECOND};
 use crate::mechanism::Mechanism;
 
-static AT_GATEWAY: [&str; Mechanism::AT_GATEWAY.len()] = Mechanism::names(Mechanism::AT_GATEWAY);
+pub(super) static AT_GATEWAY: [&str; Mechanism::AT_GATEWAY.len()] =
+    Mechanism::names(Mechanism::AT_GATEWAY);
 static AT_MOBILE: [&str; Mechanism::AT_MOBILE.len()] = Mechanism::names(Mechanism::AT_MOBILE);
 static AT_FIXED: [&str; Mechanism::AT_FIXED.len()] = Mechanism::names(Mechanism::AT_FIXED);
 

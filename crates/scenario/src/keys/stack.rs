@@ -1,6 +1,6 @@
 //! `[stack]`.
 
-use super::{Key, Kind};
+use super::{Key, Kind, MS};
 use crate::scenario::{Congestion, IpVersion, Profile};
 
 pub(crate) static PROFILE: Key = Key {
@@ -42,6 +42,58 @@ pub(crate) static TIMESTAMPS: Key = Key {
     example: "true",
     default: "the profile's; in the lab `true`",
     meaning: "Timestamps (RFC 7323).",
+    source: "",
+};
+pub(crate) static TIMER_PHASE: Key = Key {
+    name: "timer_phase",
+    kind: Kind::Duration(0, 4_095 * MS),
+    example: "\"1.5 s\"",
+    default: "in the simulator from `run.seed`; in the lab where it happens to be",
+    meaning: "Where the hosts' timer wheels stand in their turn of 4.096 s when the first byte of \
+              payload is sent, if the connection opens without a loss. Linux rounds a \
+              retransmission timeout up to the wheel's next step, up to an eighth of it. The \
+              lab waits for it, and must be root.",
+    source: "",
+};
+pub(crate) static RECEIVE_BUFFER: Key = Key {
+    name: "receive_buffer",
+    kind: Kind::Size(1_000, 1 << 30),
+    example: "\"64 KiB\"",
+    default: "the profile's",
+    meaning: "How much a host offers to take before it is read, in the simulator; such a buffer does \
+              not tune itself.",
+    source: "",
+};
+pub(crate) static MOBILE: Key = Key {
+    name: "mobile",
+    kind: Kind::Table,
+    example: "{ profile = \"linux-2.2\" }",
+    default: "as `[stack]`",
+    meaning: "What differs at the mobile.",
+    source: "",
+};
+pub(crate) static FIXED: Key = Key {
+    name: "fixed",
+    kind: Kind::Table,
+    example: "{ profile = \"aix-4.3\" }",
+    default: "as `[stack]`",
+    meaning: "What differs at the fixed host.",
+    source: "",
+};
+pub(crate) static PROFILE_OF_HOST: Key = Key {
+    name: "profile",
+    kind: Kind::Choice(Profile::NAMES),
+    example: "\"linux-2.2\"",
+    default: "as `[stack]`",
+    meaning: "As in `[stack]`, at this host.",
+    source: "",
+};
+pub(crate) static RECEIVE_BUFFER_OF_HOST: Key = Key {
+    name: "receive_buffer",
+    kind: Kind::Size(1_000, 1 << 30),
+    example: "\"64 KiB\"",
+    default: "as `[stack]`",
+    meaning: "As in `[stack]`, at this host.",
     source: "",
 };
 pub(crate) static IP: Key = Key {

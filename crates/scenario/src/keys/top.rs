@@ -16,6 +16,19 @@ pub(crate) static STACK: Key = table("stack", "all defaults", "The TCP of both h
 pub(crate) static OUTLAST: Key =
     table("outlast", "all `\"none\"`", "What Outlast does, and where.");
 pub(crate) static RUN: Key = table("run", "all defaults", "How often, and for how long.");
+pub(crate) static FLOWS: Key = tables("flows", "Further connections over the same links.");
+pub(crate) static TRAFFIC: Key = tables("traffic", "Datagrams of others that share a link.");
+pub(crate) static HOPS: Key = tables(
+    "hops",
+    "Further links between `[link]` and the fixed host, in this order.",
+);
+
+const fn tables(name: &'static str, meaning: &'static str) -> Key {
+    Key {
+        kind: Kind::Tables,
+        ..table(name, "none", meaning)
+    }
+}
 
 pub(super) const fn table(name: &'static str, default: &'static str, meaning: &'static str) -> Key {
     Key {

@@ -1,10 +1,12 @@
-//! `[link]` and its directions.
+//! `[link]` and `[[hops]]`, and their directions.
 
 use super::{duration, outages};
 use crate::keys;
-use crate::keys::Key;
+use crate::keys::{Key, Section};
+use crate::mechanism::Mechanism;
 use crate::reader::Reader;
 use crate::scenario::LinkSettings;
+use crate::topology::Hop;
 use outlast_core::time::Duration;
 use outlast_core::units::BitRate;
 use outlast_link::{InFlight, OutageProcess, PipeConfig};
@@ -24,14 +26,55 @@ struct Pipe {
     reorder: Option<f64>,
 }
 
+/// The tables within a link's own.
+struct Parts {
+    /// Downlink and uplink.
+    directions: [(&'static Key, &'static Section); 2],
+    outages: &'static Section,
+}
+
+static OF_LINK: Parts = Parts {
+    directions: [
+        (&keys::link::DOWNLINK, &keys::DOWNLINK),
+        (&keys::link::UPLINK, &keys::UPLINK),
+    ],
+    outages: &keys::OUTAGES,
+};
+static OF_HOP: Parts = Parts {
+    directions: [
+        (&keys::hops::DOWNLINK, &keys::HOP_DOWNLINK),
+        (&keys::hops::UPLINK, &keys::HOP_UPLINK),
+    ],
+    outages: &keys::HOP_OUTAGES,
+};
+
+/// `[link]`.
 pub(super) fn link(link: &Reader<'_>, directory: &Path) -> LinkSettings {
+    let mtu = link.integer(&keys::link::MTU).unwrap_or(1_500);
+    let mtu = u32::try_from(mtu).expect("the key's range fits");
+    settings(link, &OF_LINK, mtu, directory)
+}
+
+/// One of `[[hops]]`, whose packets are no larger than those of `[link]`.
+pub(super) fn hop(hop: &Reader<'_>, mtu: u32, directory: &Path) -> Hop {
+    let mechanism = |key: &'static Key| {
+        let name = hop.choice(key);
+        name.and_then(Mechanism::from_name).unwrap_or_default()
+    };
+    Hop {
+        link: settings(hop, &OF_HOP, mtu, directory),
+        fixed_end: mechanism(&keys::hops::FIXED_END),
+        mobile_end: mechanism(&keys::hops::MOBILE_END),
+    }
+}
+
+fn settings(link: &Reader<'_>, parts: &Parts, mtu: u32, directory: &Path) -> LinkSettings {
     let top = pipe(link);
-    let readers = [
-        link.table(&keys::link::DOWNLINK, &keys::DOWNLINK),
-        link.table(&keys::link::UPLINK, &keys::UPLINK),
-    ];
+    let readers = parts
+        .directions
+        .map(|(key, section)| link.table(key, section));
     let pipes = readers.each_ref().map(pipe);
-    let outages = link.table(&keys::link::OUTAGES, &keys::OUTAGES);
+    let outages = link.table(&keys::link::OUTAGES, parts.outages);
     let process = outages::process(&outages, directory);
 
     let own_rate = match &process {
@@ -49,8 +92,6 @@ pub(super) fn link(link: &Reader<'_>, directory: &Path) -> LinkSettings {
     }
     require(link, &readers, &keys::link::DELAY);
 
-    let mtu = link.integer(&keys::link::MTU).unwrap_or(1_500);
-    let mtu = u32::try_from(mtu).expect("the key's range fits");
     let [downlink, uplink] = pipes.map(|pipe| pipe.or(&top).resolve(own_rate, mtu));
     LinkSettings {
         downlink,

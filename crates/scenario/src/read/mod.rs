@@ -1,9 +1,11 @@
 //! From the text of a scenario file to a [`Scenario`].
 
+pub(crate) mod document;
 mod link;
 mod outages;
 mod stack;
 mod syntax;
+mod topology;
 mod workload;
 
 use crate::keys;
@@ -29,17 +31,8 @@ impl Scenario {
     ///
     /// Everything that is wrong with it, as far as that can be told at once.
     pub fn load(path: &Path) -> Result<Self, ScenarioError> {
-        let name = path.display().to_string();
-        let source = read_source(path, name, MAX_SCENARIO_BYTES)
-            .map_err(|problem| ScenarioError::new(vec![*problem]))?;
-        let directory = match path.parent() {
-            Some(parent) if !parent.as_os_str().is_empty() => parent,
-            _ => Path::new("."),
-        };
-        let stem = path
-            .file_stem()
-            .map(|stem| stem.to_string_lossy().into_owned());
-        read(source, directory, &stem.unwrap_or_default())
+        let source = load(path)?;
+        read(source, directory_of(path), &stem_of(path))
     }
 
     /// Reads a scenario from `text`. Messages call it `name`; relative paths in it count from
@@ -49,21 +42,39 @@ impl Scenario {
     ///
     /// As [`load`](Self::load).
     pub fn parse(text: &str, name: &str, directory: &Path) -> Result<Self, ScenarioError> {
-        let stem = Path::new(name)
-            .file_stem()
-            .map(|stem| stem.to_string_lossy().into_owned());
         let source = Source {
             name: name.to_owned(),
             text: text.to_owned(),
         };
-        read(source, directory, &stem.unwrap_or_default())
+        read(source, directory, &stem_of(Path::new(name)))
     }
+}
+
+/// Reads the text of a scenario file.
+fn load(path: &Path) -> Result<Source, ScenarioError> {
+    read_source(path, path.display().to_string(), MAX_SCENARIO_BYTES)
+        .map_err(|problem| ScenarioError::new(vec![*problem]))
+}
+
+/// From where relative paths in the file at `path` count.
+fn directory_of(path: &Path) -> &Path {
+    match path.parent() {
+        Some(parent) if !parent.as_os_str().is_empty() => parent,
+        _ => Path::new("."),
+    }
+}
+
+/// The name of a scenario that gives itself none.
+fn stem_of(path: &Path) -> String {
+    path.file_stem()
+        .map(|stem| stem.to_string_lossy().into_owned())
+        .unwrap_or_default()
 }
 
 fn read(source: Source, directory: &Path, stem: &str) -> Result<Scenario, ScenarioError> {
     let source = Arc::new(source);
     let (document, syntax_errors) = toml::de::DeTable::parse_recoverable(&source.text);
-    let problems = Problems::new(source.clone());
+    let problems = Problems::new(source.clone(), None);
     let scenario = scenario(
         &Reader::top(&keys::TOP, document.get_ref(), &problems),
         directory,
@@ -91,17 +102,23 @@ fn scenario(top: &Reader<'_>, directory: &Path, stem: &str) -> Scenario {
     let run = top.table(&keys::top::RUN, &keys::RUN);
     top.missing_table(&keys::top::LINK, "`rate` and `delay`");
     top.missing_table(&keys::top::WORKLOAD, "`kind` and what that needs");
+    let settings = link::link(&link, directory);
+    let (mtu, tcp, limits) = (settings.mtu, stack::stack(&stack), read_run(&run));
+    let hops = topology::hops(top, mtu, directory);
     let scenario = Scenario {
         name,
         directory: directory.to_owned(),
-        link: link::link(&link, directory),
+        link: settings,
         workload: workload::workload(&workload, directory),
-        stack: stack::stack(&stack),
+        stack: tcp,
         outlast: stack::outlast(&outlast),
-        run: read_run(&run),
+        run: limits,
+        flows: topology::flows(top, &tcp, (limits.deadline, &run), directory),
+        traffic: topology::traffic(top, mtu, hops.len()),
+        hops,
     };
     check_mtu(&scenario, &link, &stack);
-    check_duration(&scenario, &workload, &run);
+    check_duration(&scenario.workload, limits.deadline, &workload, &run);
     scenario
 }
 
@@ -135,18 +152,19 @@ fn check_mtu(scenario: &Scenario, link: &Reader<'_>, stack: &Reader<'_>) {
     }
 }
 
-fn check_duration(scenario: &Scenario, workload: &Reader<'_>, run: &Reader<'_>) {
-    let Workload::Interactive { duration, .. } = scenario.workload else {
+/// Notes a workload, read by `reader`, that goes on after the deadline of `run`.
+fn check_duration(workload: &Workload, deadline: Duration, reader: &Reader<'_>, run: &Reader<'_>) {
+    let &Workload::Interactive { duration, .. } = workload else {
         return;
     };
-    if duration <= scenario.run.deadline {
+    if duration <= deadline {
         return;
     }
-    let at_workload = workload.span_of(&keys::workload::DURATION);
+    let at_workload = reader.span_of(&keys::workload::DURATION);
     if let Some(span) = at_workload.or_else(|| run.span_of(&keys::run::DEADLINE)) {
         let written = crate::quantity::format_duration;
-        let (duration, deadline) = (written(duration), written(scenario.run.deadline));
-        workload.note(
+        let (duration, deadline) = (written(duration), written(deadline));
+        reader.note(
             span,
             format!("`duration = \"{duration}\"` ends after `deadline = \"{deadline}\"`"),
             "would never complete",

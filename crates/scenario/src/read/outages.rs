@@ -34,6 +34,7 @@ pub(super) fn process(outages: &Reader<'_>, directory: &Path) -> Option<OutagePr
         ProcessKind::AlwaysUp => (&[], &[]),
         ProcessKind::Single => (&[&START, &LENGTH], &[]),
         ProcessKind::Trace => (&[&FILE], &[&GAP]),
+        ProcessKind::Periodic => (&[&UP, &DOWN], &[&START]),
         _ => (&[&UP, &DOWN], &[]),
     };
     belong(outages, kind, needed, optional);
@@ -45,6 +46,7 @@ pub(super) fn process(outages: &Reader<'_>, directory: &Path) -> Option<OutagePr
             length: time(&LENGTH),
         },
         ProcessKind::Periodic => OutageProcess::Periodic {
+            first: duration(outages, &START).unwrap_or_else(|| time(&UP)),
             up: time(&UP),
             down: time(&DOWN),
         },
@@ -102,8 +104,9 @@ fn trace(outages: &Reader<'_>, directory: &Path) -> Option<OutageProcess> {
         Err(mut problem) => {
             // What cannot be opened is shown where it is asked for.
             if problem.label.is_none() {
+                let (source, span) = outages.problems().locate(span);
                 problem.label = Some((span, "this file".to_owned()));
-                problem.source = outages.problems().source.clone();
+                problem.source = source.clone();
                 problem.remedy =
                     "check the path; it counts from the scenario file's directory".to_owned();
             }

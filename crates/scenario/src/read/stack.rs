@@ -6,11 +6,14 @@ use crate::keys::Key;
 use crate::mechanism::Mechanism;
 use crate::quantity::format_duration;
 use crate::reader::Reader;
-use crate::scenario::{Congestion, IpVersion, Outlast, Profile, Stack};
+use crate::scenario::{Congestion, HostStack, IpVersion, Outlast, Profile, Stack};
 use outlast_core::time::Duration;
+use outlast_core::units::ByteCount;
 
 pub(super) fn stack(stack: &Reader<'_>) -> Stack {
     let retries = stack.integer(&keys::stack::RETRIES);
+    let mobile = stack.table(&keys::stack::MOBILE, &keys::STACK_MOBILE);
+    let fixed = stack.table(&keys::stack::FIXED, &keys::STACK_FIXED);
     Stack {
         profile: stack
             .choice(&keys::stack::PROFILE)
@@ -22,10 +25,51 @@ pub(super) fn stack(stack: &Reader<'_>) -> Stack {
             .and_then(Congestion::from_name),
         sack: stack.switch(&keys::stack::SACK),
         timestamps: stack.switch(&keys::stack::TIMESTAMPS),
+        timer_phase: duration(stack, &keys::stack::TIMER_PHASE),
+        receive_buffer: stack.quantity(&keys::stack::RECEIVE_BUFFER).map(ByteCount),
         ip: stack
             .choice(&keys::stack::IP)
             .and_then(IpVersion::from_name)
             .unwrap_or_default(),
+        mobile: host(&mobile),
+        fixed: host(&fixed),
+    }
+}
+
+fn host(host: &Reader<'_>) -> HostStack {
+    HostStack {
+        profile: host
+            .choice(&keys::stack::PROFILE_OF_HOST)
+            .and_then(Profile::from_name),
+        receive_buffer: host
+            .quantity(&keys::stack::RECEIVE_BUFFER_OF_HOST)
+            .map(ByteCount),
+    }
+}
+
+/// The TCP of one of `[[flows]]`: with a `profile`, that one's; else what `[stack]` says.
+pub(super) fn of_flow(flow: &Reader<'_>, general: &Stack) -> Stack {
+    let own = stack(flow);
+    let base = match flow.has(&keys::stack::PROFILE) {
+        true => own,
+        false => *general,
+    };
+    // What the connection says holds at both hosts.
+    let host = |host: HostStack| HostStack {
+        receive_buffer: host.receive_buffer.filter(|_| own.receive_buffer.is_none()),
+        ..host
+    };
+    Stack {
+        retries: own.retries.or(base.retries),
+        congestion: own.congestion.or(base.congestion),
+        sack: own.sack.or(base.sack),
+        timestamps: own.timestamps.or(base.timestamps),
+        receive_buffer: own.receive_buffer.or(base.receive_buffer),
+        profile: base.profile,
+        timer_phase: general.timer_phase,
+        ip: general.ip,
+        mobile: host(base.mobile),
+        fixed: host(base.fixed),
     }
 }
 

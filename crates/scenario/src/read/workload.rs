@@ -1,4 +1,4 @@
-//! `[workload]`.
+//! `[workload]`, and what `[[flows]]` do.
 
 use super::duration;
 use crate::keys::workload::{
@@ -23,9 +23,25 @@ pub(super) fn workload(workload: &Reader<'_>, directory: &Path) -> Workload {
     if !workload.has(&KIND) {
         workload.missing(&KIND, "");
     }
-    let Some(kind) = workload.choice(&KIND).and_then(WorkloadKind::from_name) else {
-        return STAND_IN;
-    };
+    match workload.choice(&KIND).and_then(WorkloadKind::from_name) {
+        Some(kind) => of_kind(workload, kind, directory),
+        None => STAND_IN,
+    }
+}
+
+/// What one of `[[flows]]` does.
+pub(super) fn of_flow(flow: &Reader<'_>, directory: &Path) -> Workload {
+    let key = &keys::flows::KIND;
+    if !flow.has(key) {
+        flow.missing(key, "");
+    }
+    match flow.choice(key).and_then(WorkloadKind::from_name) {
+        Some(kind) => of_kind(flow, kind, directory),
+        None => STAND_IN,
+    }
+}
+
+fn of_kind(workload: &Reader<'_>, kind: WorkloadKind, directory: &Path) -> Workload {
     belong(workload, kind);
     let size = |key, default| ByteCount(workload.quantity(key).unwrap_or(default));
     let time = |key, default| duration(workload, key).unwrap_or(default);

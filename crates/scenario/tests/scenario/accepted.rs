@@ -4,8 +4,8 @@ use crate::fixture::{PLAIN, scenario};
 use outlast_core::units::{BitRate, ByteCount};
 use outlast_link::{InFlight, OutageProcess, PipeConfig, Way};
 use outlast_scenario::{
-    CommandLine, Commands, Compare, Congestion, Direction, IpVersion, Mechanism, Outlast, Profile,
-    Run, Stack, Workload,
+    CommandLine, Commands, Compare, Congestion, Direction, HostStack, IpVersion, Mechanism,
+    Outlast, Pattern, Profile, Run, Stack, Traffic, Workload,
 };
 use std::path::Path;
 use std::time::Duration;
@@ -47,7 +47,11 @@ fn the_shortest_scenario_takes_every_default() {
             congestion: None,
             sack: None,
             timestamps: None,
+            timer_phase: None,
+            receive_buffer: None,
             ip: IpVersion::V4,
+            mobile: HostStack::default(),
+            fixed: HostStack::default(),
         }
     );
     assert_eq!(scenario.outlast, Outlast::default());
@@ -115,7 +119,19 @@ fn outage_processes() {
     assert_eq!(process("process = \"always-up\""), OutageProcess::AlwaysUp);
     assert_eq!(
         process(&format!("process = \"periodic\"\n{times}")),
-        OutageProcess::Periodic { up, down }
+        OutageProcess::Periodic {
+            first: up,
+            up,
+            down
+        }
+    );
+    assert_eq!(
+        process(&format!("process = \"periodic\"\n{times}\nstart = \"7 s\"")),
+        OutageProcess::Periodic {
+            first: Duration::from_secs(7),
+            up,
+            down
+        }
     );
     assert_eq!(
         process(&format!("process = \"uniform\"\n{times}")),
@@ -216,7 +232,9 @@ fn commands_are_texts_or_lists() {
 fn the_stack_takes_its_keys() {
     let stack = scenario(&with(
         "[stack]\nprofile = \"bsd-4.3-tahoe\"\nretries = 9\ncongestion = \"reno\"\nsack = false\n\
-         timestamps = false\nip = \"ipv6\"",
+         timestamps = false\ntimer_phase = \"1.5 s\"\nip = \"ipv6\"\nreceive_buffer = \"18824 B\"\n\
+         [stack.mobile]\nprofile = \"linux-2.2\"\n\
+         [stack.fixed]\nprofile = \"aix-4.3\"\nreceive_buffer = \"64 KiB\"",
     ))
     .stack;
     let expected = Stack {
@@ -225,7 +243,17 @@ fn the_stack_takes_its_keys() {
         congestion: Some(Congestion::Reno),
         sack: Some(false),
         timestamps: Some(false),
+        timer_phase: Some(Duration::from_millis(1_500)),
+        receive_buffer: Some(ByteCount(18_824)),
         ip: IpVersion::V6,
+        mobile: HostStack {
+            profile: Some(Profile::Linux22),
+            receive_buffer: None,
+        },
+        fixed: HostStack {
+            profile: Some(Profile::Aix43),
+            receive_buffer: Some(ByteCount(65_536)),
+        },
     };
     assert_eq!(stack, expected);
 }
@@ -271,4 +299,115 @@ fn runs_have_neighbouring_seeds() {
     assert_eq!(scenario.link_config(0).seed, 41);
     assert_eq!(scenario.link_config(2).seed, 43);
     assert_eq!(scenario.run.deadline, Duration::from_secs(60));
+}
+
+#[test]
+fn further_connections_take_what_they_do_not_say_from_the_stack() {
+    let scenario = scenario(&with(
+        "[stack]\ncongestion = \"reno\"\nsack = false\nip = \"ipv6\"\n\
+         receive_buffer = \"32 kB\"\n[stack.mobile]\nreceive_buffer = \"64 kB\"\n\
+         [[flows]]\nkind = \"bulk\"\nbytes = \"5 kB\"\ndirection = \"upload\"\nbegin = \"2 s\"\n\
+         timestamps = false\n\
+         [[flows]]\nkind = \"request-response\"\ncount = 3\nprofile = \"linux-2.4\"\nretries = 4\n\
+         receive_buffer = \"9 kB\"\n",
+    ));
+    assert!(scenario.has_topology());
+    let [upload, exchanges] = &scenario.flows[..] else {
+        panic!("two tables")
+    };
+    assert_eq!((upload.count, upload.begin), (1, Duration::from_secs(2)));
+    let bulk = Workload::Bulk {
+        bytes: ByteCount(5_000),
+        direction: Direction::Upload,
+    };
+    assert_eq!(upload.workload, bulk);
+    let own = Stack {
+        timestamps: Some(false),
+        ..scenario.stack
+    };
+    assert_eq!(upload.stack, own);
+    assert_eq!((exchanges.count, exchanges.begin), (3, Duration::ZERO));
+    let other = Stack {
+        profile: Profile::Linux24,
+        retries: Some(4),
+        congestion: None,
+        sack: None,
+        timestamps: None,
+        receive_buffer: Some(ByteCount(9_000)),
+        timer_phase: None,
+        ip: IpVersion::V6,
+        mobile: HostStack::default(),
+        fixed: HostStack::default(),
+    };
+    assert_eq!(exchanges.stack, other);
+}
+
+#[test]
+fn cross_traffic_takes_its_defaults() {
+    let hop = "[[hops]]\nrate = \"1 Mbit/s\"\ndelay = \"1 ms\"\n";
+    let scenario = scenario(&with(&format!(
+        "{hop}[[traffic]]\npattern = \"constant\"\nrate = \"1 Mbit/s\"\n\
+         [[traffic]]\npattern = \"on-off\"\nrate = \"2 Mbit/s\"\non = \"1 s\"\noff = \"3 s\"\nhop = 1\n\
+         direction = \"upload\"\npacket = \"100 B\"\nbegin = \"1 s\"\nend = \"9 s\"\n"
+    )));
+    let rate = |bits| BitRate::from_bits_per_second(bits).expect("not zero");
+    let constant = Traffic {
+        hop: 0,
+        direction: Direction::Download,
+        pattern: Pattern::Constant,
+        rate: rate(1_000_000),
+        packet: ByteCount(1_500),
+        begin: Duration::ZERO,
+        end: None,
+    };
+    let on_off = Traffic {
+        hop: 1,
+        direction: Direction::Upload,
+        pattern: Pattern::OnOff {
+            on: Duration::from_secs(1),
+            off: Duration::from_secs(3),
+        },
+        rate: rate(2_000_000),
+        packet: ByteCount(100),
+        begin: Duration::from_secs(1),
+        end: Some(Duration::from_secs(9)),
+    };
+    assert_eq!(scenario.traffic, [constant, on_off]);
+}
+
+#[test]
+fn a_chain_of_links_is_as_slow_as_its_slowest_and_as_long_as_all() {
+    let chain = scenario(&with(
+        "[[hops]]\nrate = \"4 Mbit/s\"\ndelay = \"5 ms\"\nfixed_end = \"hold\"\n\
+         [hops.downlink]\nrate = \"2 Mbit/s\"\n\
+         [[hops]]\nrate = \"unlimited\"\ndelay = \"7 ms\"\nloss = 0.5\n",
+    ));
+    assert_eq!(chain.hops[0].fixed_end, Mechanism::Hold);
+    assert_eq!(chain.hops[0].mobile_end, Mechanism::None);
+    let seeds = [0, 1].map(|number| chain.hop_config(0, number).expect("it is there").seed);
+    assert!(seeds[0] != seeds[1] && !seeds.contains(&chain.link_config(0).seed));
+    assert_eq!(chain.hop_config(0, 2), None);
+    let whole = chain.path_config(0).expect("no hop goes away");
+    assert_eq!(
+        whole.to_mobile.rate,
+        BitRate::from_bits_per_second(2_000_000)
+    );
+    assert_eq!(
+        whole.to_fixed.rate,
+        BitRate::from_bits_per_second(4_000_000)
+    );
+    assert_eq!(whole.round_trip(), Duration::from_millis(2 * (10 + 5 + 7)));
+    let framing = chain.framing();
+    let ideal = chain
+        .ideal_time(0, framing)
+        .expect("a bulk transfer has one");
+    // 44 ms, and 1 MB with headers at 2 Mbit/s.
+    assert!((4.1..4.25).contains(&ideal.as_secs_f64()), "{ideal:?}");
+
+    let interrupted = scenario(&with(
+        "[[hops]]\nrate = \"4 Mbit/s\"\ndelay = \"5 ms\"\n\
+         [hops.outages]\nprocess = \"single\"\nstart = \"1 s\"\nlength = \"1 s\"\n",
+    ));
+    assert_eq!(interrupted.path_config(0), None);
+    assert_eq!(interrupted.ideal_time(0, framing), None);
 }

@@ -22,12 +22,14 @@ fn every_example_is_sound() {
     }
     read.sort();
     let expected = [
+        "backbone chain",
         "bus tunnel",
         "curl download",
         "demo",
         "interactive desktop",
         "recorded cell",
         "satellite pass",
+        "shared link",
         "single outage",
         "train ride",
         "web requests",

@@ -3,6 +3,7 @@
 mod fixture;
 
 mod accepted;
+mod documents;
 mod examples;
 mod files;
 mod measures;

@@ -288,3 +288,58 @@ gatway = "hold"
 "#
     ));
 }
+
+#[test]
+fn single_table_in_place_of_a_list() {
+    assert_snapshot!(problems(&format!(
+        "{PLAIN}\n[hops]\nrate = \"1 Mbit/s\"\ndelay = \"1 ms\"\n"
+    )));
+}
+
+#[test]
+fn faulty_tables_of_a_list() {
+    assert_snapshot!(problems(&format!(
+        "{PLAIN}\n[[flows]]\nkind = \"bulk\"\n\n[[flows]]\nkind = \"command\"\n\
+         \n[[flows]]\nkind = \"interactive\"\nbytes = \"1 MB\"\nip = \"ipv6\"\n\
+         \n[[flows]]\nkind = \"bulk\"\nbytes = \"1 MB\"\ncount = 0\n"
+    )));
+}
+
+#[test]
+fn more_connections_than_ports() {
+    let flow = "[[flows]]\nkind = \"bulk\"\nbytes = \"1 MB\"\ncount = 10000\n";
+    assert_snapshot!(problems(&format!("{PLAIN}\n{flow}\n{flow}\n{flow}")));
+}
+
+#[test]
+fn interactive_flow_beyond_the_deadline() {
+    assert_snapshot!(problems(&format!(
+        "{PLAIN}\n[run]\ndeadline = \"30 s\"\n[[flows]]\nkind = \"interactive\"\n"
+    )));
+}
+
+#[test]
+fn faulty_cross_traffic() {
+    assert_snapshot!(problems(&format!(
+        "{PLAIN}\n[[traffic]]\npattern = \"constant\"\nrate = \"1 Mbit/s\"\non = \"1 s\"\n\
+         \n[[traffic]]\npattern = \"on-off\"\nrate = \"0 Mbit/s\"\noff = \"1 s\"\n\
+         \n[[traffic]]\nrate = \"1 Mbit/s\"\npacket = \"2 kB\"\nhop = 1\n\
+         begin = \"3 s\"\nend = \"2 s\"\n"
+    )));
+}
+
+#[test]
+fn faulty_hops() {
+    assert_snapshot!(problems(&format!(
+        "{PLAIN}\n[[hops]]\nrate = \"1 Mbit/s\"\n\n[[hops]]\ndelay = \"1 ms\"\n\
+         fixed_end = \"retransmission-trigger\"\nmtu = 1500\n\
+         [hops.downlink]\nrate = \"1 Mbit/s\"\n[hops.outages]\nprocess = \"single\"\n"
+    )));
+}
+
+#[test]
+fn more_hops_than_there_may_be() {
+    let hops = "[[hops]]\nrate = \"1 Mbit/s\"\ndelay = \"1 ms\"\n".repeat(33);
+    let text = problems(&format!("{PLAIN}\n{hops}"));
+    assert!(text.contains("more than 32 `[[hops]]`"), "{text}");
+}

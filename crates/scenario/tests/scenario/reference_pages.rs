@@ -23,6 +23,7 @@ fn table(section: &Section) -> String {
     for key in section.keys {
         let takes = match &key.kind {
             Kind::Table => "a table, see below".to_owned(),
+            Kind::Tables => "any number of tables, see below".to_owned(),
             Kind::Text | Kind::File | Kind::Command => key.kind.name().to_owned(),
             Kind::Switch => "`true` or `false`".to_owned(),
             Kind::Choice(names) => {
@@ -31,24 +32,35 @@ fn table(section: &Section) -> String {
             }
             _ => format!("{}, {}", key.kind.name(), key.kind.range()),
         };
-        // A direction takes the same keys as the link, whose values it overrides.
-        let overrides = section.name != "link"
-            && SECTIONS.iter().any(|other| {
-                other.name == "link" && other.keys.iter().any(|other| std::ptr::eq(*other, *key))
-            });
-        let (default, meaning) = match (overrides, key.source) {
-            (true, _) => (
-                "as `[link]`",
-                "As in `[link]`, in this direction.".to_owned(),
-            ),
-            (false, "") => (key.default, key.meaning.to_owned()),
-            (false, source) => (key.default, format!("{} Default: {source}.", key.meaning)),
+        let (default, meaning) = match (overridden(section, key), key.source) {
+            (Some((default, meaning)), _) => (default, meaning.to_owned()),
+            (None, "") => (key.default, key.meaning.to_owned()),
+            (None, source) => (key.default, format!("{} Default: {source}.", key.meaning)),
         };
         let name = key.name;
         writeln!(table, "| `{name}` | {takes} | {default} | {meaning} |")
             .expect("a string takes everything written to it");
     }
     table
+}
+
+/// What a key says of its default and its meaning where it overrides that of another table.
+fn overridden(section: &Section, key: &Key) -> Option<(&'static str, &'static str)> {
+    let is_of = |name: &str| {
+        let mut sections = SECTIONS.iter().filter(|other| other.name == name);
+        sections.any(|other| other.keys.iter().any(|other| std::ptr::eq(*other, key)))
+    };
+    match section.name {
+        "link.uplink" | "link.downlink" if is_of("link") => {
+            Some(("as `[link]`", "As in `[link]`, in this direction."))
+        }
+        "flows" if key.name == "profile" => Some(("as `[stack]`", "As in `[stack]`.")),
+        "flows" if is_of("stack") => Some((
+            "as `[stack]`; with `profile` that one's",
+            "As in `[stack]`.",
+        )),
+        _ => None,
+    }
 }
 
 #[test]
@@ -73,8 +85,8 @@ fn every_key_is_in_the_page_as_the_reader_takes_it() {
             assert_eq!(
                 &text[start..end],
                 expected,
-                "the table of `[{}]` is out of date: run this test with UPDATE_REFERENCE=1",
-                section.name
+                "the table of `{}` is out of date: run this test with UPDATE_REFERENCE=1",
+                section.header()
             );
         }
     }
@@ -141,13 +153,14 @@ fn with_example(section: &Section, key: &Key, directory: &Path) -> String {
             let plain = PLAIN.replace("rate = \"12 Mbit/s\"\n", "");
             format!("{plain}[link.outages]\nprocess = \"trace\"\n{file}")
         }
-        ("workload", name) => {
+        ("workload" | "flows", name) => {
             let others: &[(&str, &str)] = match name {
                 "kind" | "bytes" | "direction" => &[("kind", "\"bulk\""), ("bytes", "\"1 B\"")],
                 "interval" | "update" | "duration" => &[("kind", "\"interactive\"")],
                 "requests" | "request" | "response" | "think" => {
                     &[("kind", "\"request-response\"")]
                 }
+                _ if section.name == "flows" => &[("kind", "\"interactive\"")],
                 _ => &[
                     ("kind", "\"command\""),
                     ("server", "\"s\""),
@@ -161,7 +174,40 @@ fn with_example(section: &Section, key: &Key, directory: &Path) -> String {
             let others: String = others
                 .map(|(other, value)| format!("{other} = {value}\n"))
                 .collect();
-            PLAIN.replace("kind = \"bulk\"\nbytes = \"1 MB\"\n", &others)
+            match section.name {
+                "flows" => format!("{PLAIN}[[flows]]\n{others}"),
+                _ => PLAIN.replace("kind = \"bulk\"\nbytes = \"1 MB\"\n", &others),
+            }
+        }
+        ("traffic", name) => {
+            let pattern = if matches!(name, "on" | "off") {
+                "on-off"
+            } else {
+                "constant"
+            };
+            let others = [
+                ("pattern", format!("\"{pattern}\"")),
+                ("rate", "\"1 Mbit/s\"".to_owned()),
+                ("on", "\"1 s\"".to_owned()),
+                ("off", "\"1 s\"".to_owned()),
+            ];
+            let belongs = |other: &str| pattern == "on-off" || !matches!(other, "on" | "off");
+            let others = others
+                .iter()
+                .filter(|(other, _)| *other != name && belongs(other));
+            let others: String = others
+                .map(|(other, value)| format!("{other} = {value}\n"))
+                .collect();
+            let hop = "[[hops]]\nrate = \"1 Mbit/s\"\ndelay = \"1 ms\"\n";
+            format!("{PLAIN}{hop}[[traffic]]\n{others}")
+        }
+        ("hops", name) => {
+            let others = [("rate", "\"1 Mbit/s\""), ("delay", "\"1 ms\"")];
+            let others = others.iter().filter(|(other, _)| *other != name);
+            let others: String = others
+                .map(|(other, value)| format!("{other} = {value}\n"))
+                .collect();
+            format!("{PLAIN}[[hops]]\n{others}")
         }
         ("", _) => return format!("{line}\n{PLAIN}"),
         ("link", name) => {
@@ -185,11 +231,16 @@ fn every_example_value_is_accepted() {
         for key in section
             .keys
             .iter()
-            .filter(|key| !matches!(key.kind, Kind::Table))
+            .filter(|key| !matches!(key.kind, Kind::Table | Kind::Tables))
         {
             let text = with_example(section, key, directory.path());
             if let Err(error) = Scenario::parse(&text, "example.toml", directory.path()) {
-                panic!("`[{}] {}`:\n{}", section.name, key.name, error.render(100));
+                panic!(
+                    "`{} {}`:\n{}",
+                    section.header(),
+                    key.name,
+                    error.render(100)
+                );
             }
         }
     }

@@ -3,9 +3,10 @@
 use crate::fixture::{PLAIN, scenario};
 use outlast_link::Outage;
 use outlast_scenario::result::{
-    Drops, OutageResult, RunResult, ScenarioResult, Settings, TcpInForce, World,
+    Drops, FlowResult, HopResult, OutageResult, RunResult, ScenarioResult, Settings, TcpInForce,
+    TrafficResult, World,
 };
-use outlast_scenario::{Profile, Scenario};
+use outlast_scenario::{Direction, Profile, Scenario, WorkloadKind};
 use std::time::Duration;
 
 fn outage(start: u64, end: Option<u64>) -> OutageResult {
@@ -19,8 +20,54 @@ fn aided() -> Scenario {
     ))
 }
 
-/// A completed run of the lab and one of the simulator that was given up.
-pub(crate) fn results() -> [ScenarioResult; 2] {
+/// A run over several links, with cross traffic and two connections.
+fn shared(alone: &RunResult) -> RunResult {
+    let tcp = alone.settings.tcp.clone();
+    let flow = FlowResult {
+        completed: true,
+        intact: Some(true),
+        begin_s: 0.0,
+        elapsed_s: 12.75,
+        resume_s: vec![Some(0.125)],
+        timeouts: 3,
+        retransmitted_bytes: 28_960,
+        user_timeout_abort: false,
+        error: None,
+        bytes_received: 1_000_000,
+        updates: None,
+        workload: WorkloadKind::Bulk,
+        direction: Some(Direction::Download),
+        bytes: Some(1_000_000),
+        tcp,
+    };
+    let exchange = FlowResult {
+        begin_s: 2.5,
+        resume_s: vec![None],
+        bytes_received: 20_000,
+        workload: WorkloadKind::RequestResponse,
+        direction: None,
+        bytes: None,
+        ..flow.clone()
+    };
+    RunResult {
+        flows: vec![flow, exchange],
+        traffic: vec![TrafficResult {
+            sent_packets: 2_500,
+            received_packets: 2_419,
+        }],
+        hops: vec![HopResult {
+            injected_packets: 0,
+            dropped_packets: Drops {
+                queue_full: 81,
+                ..Drops::default()
+            },
+        }],
+        ..alone.clone()
+    }
+}
+
+/// A completed run of the lab, one of the simulator that was given up, and one that shared its link.
+pub(crate) fn results() -> [ScenarioResult; 3] {
     let scenario = aided();
     let in_lab = scenario.stack.in_lab("6.18.5".to_owned());
     let completed = RunResult {
@@ -46,6 +93,9 @@ pub(crate) fn results() -> [ScenarioResult; 2] {
             flushed: 5,
             ..Drops::default()
         }),
+        flows: Vec::new(),
+        traffic: Vec::new(),
+        hops: Vec::new(),
         settings: Settings::new(&scenario, 0, World::Lab, in_lab),
     };
     let tcp = TcpInForce {
@@ -69,12 +119,17 @@ pub(crate) fn results() -> [ScenarioResult; 2] {
         settings: Settings::new(&scenario, 4, World::Sim, tcp),
         ..completed.clone()
     };
+    let shared = shared(&aborted);
     let result = |world, run| ScenarioResult {
         scenario: "bus tunnel".to_owned(),
         world,
         runs: vec![run],
     };
-    [result(World::Lab, completed), result(World::Sim, aborted)]
+    [
+        result(World::Lab, completed),
+        result(World::Sim, aborted),
+        result(World::Sim, shared),
+    ]
 }
 
 #[test]

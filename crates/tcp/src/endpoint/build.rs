@@ -6,16 +6,25 @@ use outlast_wire::tcp::TcpOptions;
 use outlast_wire::{ModelledPayload, Packet, SeqNumber, TcpFlags, TcpHeader};
 
 impl Endpoint {
-    pub(super) fn build(&mut self, now: Instant, out: &Out) -> Packet {
+    /// Makes the segment in the place of `packet`.
+    #[inline]
+    pub(super) fn build(&mut self, now: Instant, out: &Out, packet: &mut Packet) {
         self.counters.segments_sent += 1;
         self.ip.identification = self.ip.identification.wrapping_add(1);
+        let payload = ModelledPayload {
+            stream: self.config.stream_out,
+            offset: out.offset,
+        };
+        let ip = self.ip;
+        packet.become_modelled_tcp(&ip, payload, out.len, |header| {
+            self.write_header(now, out, header);
+        });
+    }
+
+    #[inline]
+    fn write_header(&mut self, now: Instant, out: &Out, header: &mut TcpHeader) {
         let is_syn = out.flags.contains(TcpFlags::SYN);
         let has_ack = out.flags.contains(TcpFlags::ACK);
-        let options = if is_syn {
-            self.options.syn_options(&self.config, now, has_ack)
-        } else {
-            self.plain_options(now, out)
-        };
         // The window of a SYN is never scaled.
         //= RFC 7323, section 2.2
         let shift = if is_syn {
@@ -23,47 +32,43 @@ impl Endpoint {
         } else {
             self.options.receive_shift
         };
-        let window = match out.flags.contains(TcpFlags::RST) {
+        header.source_port = self.config.local.port();
+        header.destination_port = self.config.remote.port();
+        header.seq = out.seq;
+        header.ack = match out.ack {
+            Some(ack) => ack,
+            None if has_ack => self.rcv.rcv_nxt,
+            None => SeqNumber(0),
+        };
+        header.flags = out.flags;
+        header.window = match out.flags.contains(TcpFlags::RST) {
             true => 0,
             false => (self.rcv.window() >> shift).min(0xffff) as u16,
         };
-        let header = TcpHeader {
-            source_port: self.config.local.port(),
-            destination_port: self.config.remote.port(),
-            seq: out.seq,
-            ack: match out.ack {
-                Some(ack) => ack,
-                None if has_ack => self.rcv.rcv_nxt,
-                None => SeqNumber(0),
-            },
-            flags: out.flags,
-            window,
-            urgent: 0,
-            options,
-        };
-        let payload = ModelledPayload {
-            stream: self.config.stream_out,
-            offset: out.offset,
-        };
-        Packet::modelled_tcp(self.ip, header, payload, out.len)
+        header.urgent = 0;
+        if is_syn {
+            header.options = self.options.syn_options(&self.config, now, has_ack);
+            header.options.user_timeout = self.user_timeouts.option();
+        } else {
+            self.write_options(now, out, &mut header.options);
+        }
     }
 
-    fn plain_options(&mut self, now: Instant, out: &Out) -> TcpOptions {
-        let mut options = TcpOptions {
-            timestamps: self
-                .options
-                .timestamps
-                .then(|| self.options.stamps(now, true)),
-            ..TcpOptions::default()
-        };
+    #[inline]
+    fn write_options(&mut self, now: Instant, out: &Out, options: &mut TcpOptions) {
+        if self.options.timestamps {
+            options.timestamps = Some(self.options.stamps(now, true));
+        }
+        options.user_timeout = self.due_user_timeout(out);
         if self.options.sack && !out.flags.contains(TcpFlags::RST) && self.rcv.has_sacks() {
-            let fixed = self.config.header_len() + self.options.header_overhead() + out.len;
+            let others = if options.user_timeout.is_some() { 4 } else { 0 };
+            let fixed = self.config.header_len() + self.options.header_overhead() + others;
+            let fixed = fixed + out.len;
             let room = u32::from(self.config.mtu).saturating_sub(fixed + 4) / 8;
             //= RFC 2018, section 3
-            let most = if self.options.timestamps { 3 } else { 4 };
+            let most = (36 - self.options.header_overhead() - others) / 8;
             options.sack = self.rcv.take_sacks(room.min(most) as usize);
         }
-        options
     }
 
     /// An acknowledgement without data.

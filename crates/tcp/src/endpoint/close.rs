@@ -9,6 +9,8 @@ use outlast_wire::TcpFlags;
 impl Endpoint {
     /// The application has nothing more to send. What was written is sent first; the peer may go
     /// on.
+    //= RFC 9293, section 3.10.4
+    //= RFC 9293, section 3.6
     pub fn close(&mut self, now: Instant) {
         if self.is_closed {
             return;
@@ -57,6 +59,7 @@ impl Endpoint {
         }
         match self.state {
             State::FinWait1 => {
+                //= RFC 9293, section 3.6, figure 12
                 self.state = State::FinWait2;
                 let limit = *self.profile.fin_wait_2;
                 self.timers.linger = Some(now + limit);
@@ -80,6 +83,7 @@ impl Endpoint {
                 self.emit(Event::PeerClosed);
             }
             State::FinWait1 => {
+                //= RFC 9293, section 3.6, figure 13
                 self.state = State::Closing;
                 self.emit(Event::PeerClosed);
             }
@@ -103,7 +107,7 @@ impl Endpoint {
     //= RFC 9293, section 3.6.1
     pub(super) fn on_time_wait(&mut self, now: Instant, segment: &Incoming<'_>) {
         // A reset does not end the wait.
-        //= RFC 1337, section 3, fix F1
+        //= RFC 1337, section 3 (fix F1)
         if segment.header.has(TcpFlags::RST) {
             return;
         }

@@ -1,12 +1,17 @@
-//! What mechanisms beside the stack may do to it: the shape that the core's `EndpointControl`
-//! wraps (DESIGN, "Grammar").
+//! What mechanisms beside the stack may do to it (DESIGN, "Grammar"): the core's
+//! [`EndpointControl`], and the same for who has the endpoint at hand.
 
 use super::{Endpoint, State, Xmit};
+use crate::sender::Phase;
+use alloc::vec::Vec;
 use core::net::SocketAddr;
+use outlast_core::mechanisms::endpoint::{
+    Connection, ConnectionId, ControlError, EndpointControl, Needless, Outcome, Stage,
+};
 use outlast_core::time::{Duration, Instant};
 use outlast_wire::SeqNumber;
 
-/// A connection, as a mechanism sees it.
+/// A connection in brief.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct Summary {
     /// Own address and port.
@@ -46,30 +51,46 @@ impl Endpoint {
         }
     }
 
-    /// Does what the stack does when the retransmission timer fires, without another back-off: as
-    /// if it had been due just now (paper 000, section 3.2). Nothing happens if nothing is
-    /// outstanding.
-    pub fn retransmit_now(&mut self, now: Instant) {
-        if self.snd.queue.is_empty() || self.state == State::Closed {
-            return;
+    /// Does what the stack does when the retransmission timer fires, as if it had fired just now
+    /// (paper 000, section 3.3.2), or probes the window if it is the closed window that it waits
+    /// for. A back-off in force does not grow, and the attempt counts for no limit.
+    pub fn retransmit_now(&mut self, now: Instant) -> Outcome {
+        if self.is_frozen() {
+            return Outcome::Needless(Needless::Frozen);
         }
-        if self.snd.timeouts > 0 {
-            // The timer goes on from the timeout that is running.
-            self.snd.rto.revert(&self.clock);
+        if self.state == State::Closed {
+            return Outcome::Needless(Needless::NothingOutstanding);
+        }
+        if self.xmit_kind() == Some(Xmit::Persist) {
+            self.probe_now(now);
+            return Outcome::Done;
+        }
+        if self.snd.queue.is_empty() {
+            return Outcome::Needless(Needless::NothingOutstanding);
         }
         self.timers.xmit = None;
-        self.on_retransmission_timeout(now);
+        self.retransmit_unasked(now);
+        Outcome::Done
     }
 
-    /// Fast retransmission at once, as at the third duplicate (paper 002, section IV). Nothing
-    /// happens if nothing is outstanding or recovery is under way.
-    pub fn fast_retransmit_now(&mut self, now: Instant) {
-        if !self.snd.queue.is_empty() && self.state.may_send() {
-            self.force_fast_retransmit(now);
+    /// Fast retransmission at once, as at the third duplicate (paper 002, section IV). There is
+    /// nothing to do if nothing is outstanding or recovery is under way.
+    pub fn fast_retransmit_now(&mut self, now: Instant) -> Outcome {
+        if self.is_frozen() {
+            return Outcome::Needless(Needless::Frozen);
         }
+        if self.snd.queue.is_empty() || !self.state.may_send() || self.persist.holds {
+            return Outcome::Needless(Needless::NothingOutstanding);
+        }
+        if self.is_recovering() || self.snd.timeouts > 0 {
+            return Outcome::Needless(Needless::Recovering);
+        }
+        self.force_fast_retransmit(now);
+        Outcome::Done
     }
 
-    /// Sends `count` acknowledgements of what has arrived.
+    /// Sends `count` acknowledgements of what has arrived; none before the handshake is done or
+    /// after the end.
     pub fn send_duplicate_acks(&mut self, _now: Instant, count: u8) {
         if self.state.is_synchronized() && self.state != State::TimeWait {
             for _ in 0..count {
@@ -78,37 +99,183 @@ impl Endpoint {
         }
     }
 
-    /// Sets the local user timeout; `None` leaves it to the retry limit.
-    pub fn set_user_timeout(&mut self, timeout: Option<Duration>) {
-        self.config.user_timeout = timeout;
-    }
-
-    /// Stops all transmission of data and its timers, as if the window had closed (M-TCP, paper
-    /// 001, section 4: the sender at the mobile freezes). Acknowledgements still go out.
-    pub fn freeze(&mut self, _now: Instant) {
-        self.is_frozen = true;
-        self.timers.xmit = None;
-        self.timers.pacing = None;
-    }
-
-    /// Goes on after [`freeze`](Self::freeze), with the window and the timeout as they were; what
-    /// was outstanding is timed anew.
-    pub fn thaw(&mut self, now: Instant) {
-        if !self.is_frozen {
+    /// Stops all transmission of data and every timer that could send or give up, as if the window
+    /// had closed (paper 001, section 4). Acknowledgements still go out.
+    pub fn freeze(&mut self, now: Instant) {
+        if self.is_frozen() || matches!(self.state, State::Closed | State::TimeWait) {
             return;
         }
-        self.is_frozen = false;
-        if !self.snd.queue.is_empty() {
-            self.arm(now, Xmit::Retransmit, self.snd.rto.current());
+        self.frozen_at = Some(now);
+        self.timers.xmit = None;
+        self.timers.pacing = None;
+        self.timers.keepalive = None;
+    }
+
+    /// Goes on after [`freeze`](Self::freeze), with the congestion window and the timeout as they
+    /// were: what was outstanding is sent again, then new data (paper 001, section 4). The time
+    /// in between counts for no limit.
+    pub fn thaw(&mut self, now: Instant) {
+        let Some(frozen_at) = self.frozen_at.take() else {
+            return;
+        };
+        let frozen = now.since(frozen_at);
+        let clocks = [&mut self.snd.retransmitting_since, &mut self.persist.since];
+        for since in clocks.into_iter().flatten() {
+            *since += frozen;
         }
-        if self.state.may_send() {
-            self.push(now);
+        self.last_heard += frozen;
+        self.keepalive_probes = 0;
+        if matches!(self.state, State::Closed | State::TimeWait) {
+            return;
         }
+        if self.state.is_synchronized() {
+            self.start_keepalive(now);
+        }
+        if self.persist.holds {
+            self.probe_now(now);
+        } else if !self.snd.queue.is_empty() {
+            self.resume(now);
+        }
+        self.push(now);
+    }
+
+    /// Sends everything that is outstanding again, congestion window untouched.
+    fn resume(&mut self, now: Instant) {
+        if !self.state.may_send() {
+            self.retransmit_unasked(now);
+            return;
+        }
+        self.count_outstanding_as_lost();
+        self.arm(now, Xmit::Retransmit, self.snd.rto.current());
+        self.retransmit_lost(now);
+    }
+
+    fn count_outstanding_as_lost(&mut self) {
+        for index in 0..self.snd.queue.len() as usize {
+            self.mark_lost(index);
+        }
+        self.snd.retransmit_hint = None;
+        self.snd.duplicates = 0;
+        if self.snd.recover.take().is_some() {
+            let ssthresh = self.snd.window.ssthresh;
+            self.snd.window.set(ssthresh);
+        }
+        if self.profile.recovery.has_scoreboard() {
+            // As Linux does when the path and not congestion took the segments
+            // (`tcp_simple_retransmit`): recovery without a reduction, and none to be undone.
+            self.snd.undo_marker = None;
+            self.snd.frto = false;
+            self.snd.tlp_high_seq = None;
+            self.set_phase(Phase::Loss);
+        }
+        self.snd.high_seq = self.snd.snd_nxt;
     }
 
     /// Whether [`freeze`](Self::freeze) is in force.
     #[must_use]
     pub fn is_frozen(&self) -> bool {
-        self.is_frozen
+        self.frozen_at.is_some()
+    }
+
+    fn id(&self) -> ConnectionId {
+        ConnectionId {
+            local: self.config.local,
+            remote: self.config.remote,
+        }
+    }
+
+    /// How far the connection has come, if it may be acted on.
+    fn stage(&self) -> Option<Stage> {
+        match self.state {
+            State::Listen | State::TimeWait | State::Closed => None,
+            State::SynSent | State::SynReceived => Some(Stage::Opening),
+            State::Established | State::CloseWait => Some(Stage::Open),
+            State::FinWait1 | State::FinWait2 | State::Closing | State::LastAck => {
+                Some(Stage::Closing)
+            }
+        }
+    }
+
+    /// Checks that `id` is this connection.
+    fn known(&self, id: ConnectionId) -> Result<Stage, ControlError> {
+        self.stage()
+            .filter(|_| id == self.id())
+            .ok_or(ControlError::Unknown(id))
+    }
+}
+
+impl EndpointControl for Endpoint {
+    fn connections(&mut self, found: &mut Vec<Connection>) -> Result<(), ControlError> {
+        if let Some(stage) = self.stage() {
+            found.push(Connection {
+                id: self.id(),
+                stage,
+                snd_una: self.snd.snd_una,
+                snd_nxt: self.snd.snd_nxt,
+                rcv_nxt: self.rcv.rcv_nxt,
+                timeouts: self.snd.timeouts,
+                heard_at: self.last_heard,
+                user_timeout: self.user_timeout(),
+                is_frozen: self.is_frozen(),
+            });
+        }
+        Ok(())
+    }
+
+    fn retransmit_now(&mut self, now: Instant, id: ConnectionId) -> Result<Outcome, ControlError> {
+        self.known(id)?;
+        Ok(Self::retransmit_now(self, now))
+    }
+
+    fn fast_retransmit(&mut self, now: Instant, id: ConnectionId) -> Result<Outcome, ControlError> {
+        match self.known(id)? {
+            Stage::Opening => Err(ControlError::NotOpen(id)),
+            Stage::Open | Stage::Closing => Ok(self.fast_retransmit_now(now)),
+        }
+    }
+
+    fn send_duplicate_acks(
+        &mut self,
+        now: Instant,
+        id: ConnectionId,
+        count: u8,
+    ) -> Result<Outcome, ControlError> {
+        if self.known(id)? == Stage::Opening {
+            return Err(ControlError::NotOpen(id));
+        }
+        Self::send_duplicate_acks(self, now, count);
+        Ok(Outcome::Done)
+    }
+
+    fn set_user_timeout(
+        &mut self,
+        _now: Instant,
+        id: ConnectionId,
+        timeout: Option<Duration>,
+    ) -> Result<Outcome, ControlError> {
+        self.known(id)?;
+        if self.user_timeouts.is_own(timeout) {
+            return Ok(Outcome::Needless(Needless::Already));
+        }
+        Self::set_user_timeout(self, timeout);
+        Ok(Outcome::Done)
+    }
+
+    fn freeze(&mut self, now: Instant, id: ConnectionId) -> Result<Outcome, ControlError> {
+        self.known(id)?;
+        if self.is_frozen() {
+            return Ok(Outcome::Needless(Needless::Already));
+        }
+        Self::freeze(self, now);
+        Ok(Outcome::Done)
+    }
+
+    fn thaw(&mut self, now: Instant, id: ConnectionId) -> Result<Outcome, ControlError> {
+        self.known(id)?;
+        if !self.is_frozen() {
+            return Ok(Outcome::Needless(Needless::Already));
+        }
+        Self::thaw(self, now);
+        Ok(Outcome::Done)
     }
 }

@@ -42,6 +42,7 @@ impl Endpoint {
         });
     }
 
+    //= RFC 9293, section 3.10.7.2
     pub(super) fn on_listen(&mut self, now: Instant, header: &TcpHeader) {
         if header.has(TcpFlags::RST) {
             return;
@@ -60,6 +61,7 @@ impl Endpoint {
 
     fn take_syn(&mut self, now: Instant, header: &TcpHeader) {
         self.options.settle(now, header);
+        self.user_timeouts.hear(header);
         self.rcv.start(now, header.seq + 1, self.options.sack);
         self.snd.snd_wnd = u32::from(header.window);
         self.snd.max_window = self.snd.snd_wnd;
@@ -76,6 +78,8 @@ impl Endpoint {
     }
 
     pub(super) fn on_syn_sent(&mut self, now: Instant, header: &TcpHeader) {
+        //= RFC 9293, section 3.5, figure 8
+        //= RFC 9293, section 3.10.7.3, first check
         let acceptable = header.ack == self.snd.snd_nxt;
         if header.has(TcpFlags::ACK) && !acceptable {
             if !header.has(TcpFlags::RST) {
@@ -84,6 +88,7 @@ impl Endpoint {
             return;
         }
         if header.has(TcpFlags::RST) {
+            //= RFC 9293, section 3.10.7.3, second check
             if header.has(TcpFlags::ACK) {
                 self.fail(Error::Refused);
             }
@@ -99,7 +104,7 @@ impl Endpoint {
             self.send_ack();
             self.push(now);
         } else {
-            // Both sides opened at once.
+            //= RFC 9293, section 3.5, figure 7
             self.state = State::SynReceived;
             self.transmit_syn();
         }
@@ -107,6 +112,7 @@ impl Endpoint {
 
     /// An acknowledgement in SYN-RECEIVED; tells whether it was the one that was due.
     pub(super) fn on_syn_received(&mut self, now: Instant, header: &TcpHeader) -> bool {
+        //= RFC 9293, section 3.10.7.4, fifth check
         if header.ack != self.snd.iss + 1 && !header.ack.after(self.snd.snd_una) {
             self.reset_reply(header, 0);
             return false;
@@ -123,7 +129,24 @@ impl Endpoint {
         true
     }
 
+    /// A reset before the handshake is done.
+    //= RFC 9293, section 3.10.7.4, second check
+    pub(super) fn on_refusal(&mut self) {
+        if !self.is_passive || self.is_closed {
+            self.fail(Error::Refused);
+            return;
+        }
+        // The SYN was an old duplicate: the peer knows of no connection, and neither does this
+        // end. What it has been written stays.
+        let listening = Self::listen(self.config.clone());
+        let (counters, written) = (self.counters, self.snd.written);
+        *self = listening;
+        self.counters = counters;
+        self.snd.written = written;
+    }
+
     /// The SYN is acknowledged.
+    //= RFC 9293, section 3.5, figure 6
     fn establish(&mut self, now: Instant, header: &TcpHeader) {
         let Some(syn) = self.snd.queue.pop_front() else {
             return;
@@ -170,6 +193,7 @@ impl Endpoint {
         self.snd.validated_at = now;
         self.snd.last_sent = now;
         self.snd.delivered_at = now;
+        self.user_timeouts.repeat();
         self.start_algorithm(now);
         let advertised = u32::from(self.config.announced_mss()) - self.options.header_overhead();
         self.rcv.establish(now, advertised);

@@ -16,7 +16,7 @@ impl Endpoint {
         let Some(seq) = quoted.seq.filter(|_| is_ours) else {
             return;
         };
-        // It must be about something outstanding (RFC 5927, section 4.1).
+        //= RFC 5927, section 4.1
         if seq.before(self.snd.snd_una) || seq.after(self.snd.snd_nxt) {
             return;
         }
@@ -32,6 +32,7 @@ impl Endpoint {
         }
         //= RFC 9293, section 3.9.2.2: a soft error, the connection goes on
         self.soft_error = true;
+        //= RFC 6069, section 4.2, step 3
         if *self.profile.icmp_reverts_back_off && seq == self.snd.snd_una {
             self.revert_back_off(now);
         }
@@ -39,6 +40,7 @@ impl Endpoint {
 
     //= RFC 6069, section 4.2
     fn revert_back_off(&mut self, now: Instant) {
+        //= RFC 6069, section 4.2, step 2
         let backed_off = self.snd.timeouts > 0 && self.snd.rto.shift() > 0;
         if !backed_off || matches!(self.state, State::Closed | State::TimeWait) {
             return;

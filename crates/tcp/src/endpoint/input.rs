@@ -34,8 +34,8 @@ impl Endpoint {
         };
         let is_ours = tcp.source_port == self.config.remote.port()
             && tcp.destination_port == self.config.local.port()
-            && packet.header().ip.source == self.config.remote.ip()
-            && packet.header().ip.destination == self.config.local.ip();
+            && packet.header().ip.source == self.ip.destination
+            && packet.header().ip.destination == self.ip.source;
         if !is_ours {
             return;
         }
@@ -44,12 +44,19 @@ impl Endpoint {
             header: tcp,
             payload: packet.header().payload_len,
         };
+        if !self.take_expected(now, &segment, packet) {
+            self.handle_segment(now, &segment, packet);
+        }
+    }
+
+    /// A segment of this connection.
+    pub(super) fn handle_segment(&mut self, now: Instant, segment: &Incoming<'_>, packet: &Packet) {
         match self.state {
-            State::Closed => self.reset_reply(tcp, segment.payload),
-            State::Listen => self.on_listen(now, tcp),
-            State::SynSent => self.on_syn_sent(now, tcp),
-            State::TimeWait => self.on_time_wait(now, &segment),
-            _ => self.on_synchronized(now, &segment, packet),
+            State::Closed => self.reset_reply(segment.header, segment.payload),
+            State::Listen => self.on_listen(now, segment.header),
+            State::SynSent => self.on_syn_sent(now, segment.header),
+            State::TimeWait => self.on_time_wait(now, segment),
+            _ => self.on_synchronized(now, segment, packet),
         }
     }
 
@@ -80,6 +87,7 @@ impl Endpoint {
             return;
         }
         self.push(now);
+        self.offer_room();
         self.acknowledge_if_due(now);
     }
 
@@ -127,7 +135,7 @@ impl Endpoint {
             && self.options.age(header) <= replay_slack(self.snd.rto.current())
     }
 
-    //= RFC 9293, section 3.10.7.4, table 6
+    //= RFC 9293, section 3.10.7.4, first check
     fn is_in_window(&self, segment: &Incoming<'_>) -> bool {
         let right = self.rcv.right_edge();
         // The left edge as the peer knows it: our acknowledgements may be under way.
@@ -139,14 +147,20 @@ impl Endpoint {
     fn on_reset(&mut self, now: Instant, header: &TcpHeader) {
         let is_exact =
             header.seq == self.rcv.rcv_nxt || Some(header.seq) == self.rcv.highest_sacked();
+        //= RFC 9293, section 3.10.7.4, second check
         if is_exact || self.profile.challenge_ack.is_none() {
-            self.fail(Error::Reset);
+            if self.state == State::SynReceived {
+                self.on_refusal();
+            } else {
+                self.fail(Error::Reset);
+            }
         } else {
             self.challenge(now);
         }
     }
 
     //= RFC 5961, section 4.2
+    //= RFC 9293, section 3.5.1
     fn on_unexpected_syn(&mut self, now: Instant, segment: &Incoming<'_>) -> bool {
         let header = segment.header;
         let crossed = self.state == State::SynReceived
@@ -211,8 +225,9 @@ impl Endpoint {
     fn take_data(&mut self, now: Instant, segment: &Incoming<'_>, packet: &Packet) {
         if matches!(
             self.state,
-            State::CloseWait | State::Closing | State::LastAck
+            State::CloseWait | State::Closing | State::LastAck | State::TimeWait
         ) {
+            //= RFC 9293, section 3.10.7.4, seventh check
             // Only what was received before can come.
             if segment.end().at_or_before(self.rcv.rcv_nxt) {
                 self.rcv.schedule_ack_now();
@@ -230,26 +245,35 @@ impl Endpoint {
         let arrival = self
             .rcv
             .take(now, segment.header.seq, segment.payload, fin, rto);
-        self.measure_receive_rtt(now, segment);
-        if was_empty && self.rcv.unread() > 0 {
-            self.emit(Event::Readable);
-        }
+        self.after_data(now, segment, was_empty);
         if arrival == Arrival::Finished {
             self.on_fin(now);
         }
     }
 
+    /// Data has been taken; tells the application, if it had nothing to read before.
+    #[inline]
+    pub(super) fn after_data(&mut self, now: Instant, segment: &Incoming<'_>, was_empty: bool) {
+        self.measure_receive_rtt(now, segment);
+        if was_empty && self.rcv.unread() > 0 {
+            self.emit(Event::Readable);
+        }
+    }
+
+    #[inline]
     fn measure_receive_rtt(&mut self, now: Instant, segment: &Incoming<'_>) {
         if let Some(echo) = self.options.echo(segment.header)
+            && self.rcv.takes_rtt_sample(echo, segment.payload)
             && let Some(rtt) = self.options.rtt(now, echo)
         {
-            self.rcv.sample_rtt(echo, segment.payload, rtt);
+            self.rcv.sample_rtt(echo, rtt);
         }
     }
 
     /// Whether the payload is the stretch of the peer's stream that belongs there; or else, at
     /// which offset it is not.
-    fn verify(&self, segment: &Incoming<'_>, packet: &Packet) -> Result<(), u64> {
+    #[inline]
+    pub(super) fn verify(&self, segment: &Incoming<'_>, packet: &Packet) -> Result<(), u64> {
         if segment.payload == 0 {
             return Ok(());
         }

@@ -6,11 +6,11 @@ use outlast_core::time::Instant;
 impl Endpoint {
     /// Time has come to `now`.
     pub fn handle_timeout(&mut self, now: Instant) {
-        if let Some((kind, at)) = self.timers.xmit
-            && at <= now
+        if let Some(alarm) = self.timers.xmit
+            && self.fires_at(alarm) <= now
         {
             self.timers.xmit = None;
-            match kind {
+            match alarm.kind {
                 Xmit::Retransmit => self.on_retransmission_timeout(now),
                 Xmit::LossProbe => self.on_loss_probe(now),
                 Xmit::Reorder => self.on_reordering_timeout(now),

@@ -5,8 +5,8 @@
 
 use super::{
     BSD_BACK_OFF, BackOff, Congestion, DelayedAck, GiveUp, Growth, IdleRestart, Keepalive, Offers,
-    Persist, Profile, ReceiveBuffer, Recovery, Reduction, RttModel, Undo, ZeroWindow, assumed,
-    code, published,
+    Persist, Profile, ReceiveBuffer, Recovery, Reduction, RttModel, SendBuffer, Undo, ZeroWindow,
+    assumed, code, published,
 };
 use crate::timer::TimerModel;
 use outlast_core::time::Duration;
@@ -80,13 +80,15 @@ pub static BSD_4_3_TAHOE: Profile = Profile {
     ),
     congestion: code(Congestion::Reno, "tcp_input.c"),
     congestion_choices: &[Congestion::Reno],
-    growth: published(
-        Growth::PerAck { extra_eighth: true },
-        "TCP/IP Illustrated volume 2, figure 29.7",
+    growth: code(
+        Growth::PerAck {
+            extra_eighth: false,
+        },
+        "tcp_input.c 7.19: maxseg squared over cwnd; the eighth came later",
     ),
     idle_restart: code(
-        IdleRestart::SlowStart,
-        "tcp_output.c: idle for longer than t_rxtcur",
+        IdleRestart::Keep,
+        "tcp_output.c 7.17: idle only matters to silly windows; the restart came later",
     ),
     zero_window: code(
         ZeroWindow::Obeyed,
@@ -125,7 +127,7 @@ pub static BSD_4_3_TAHOE: Profile = Profile {
         },
         "the paper does not give it; large enough not to limit its throughput",
     ),
-    send_buffer: assumed(16_384, "as large as the receive buffer"),
+    send_buffer: assumed(SendBuffer::Fixed(16_384), "as large as the receive buffer"),
     time_wait: code(Duration::from_secs(60), "twice TCPTV_MSL"),
     fin_wait_2: code(
         Duration::from_secs(675),

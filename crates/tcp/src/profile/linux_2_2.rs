@@ -4,8 +4,8 @@
 
 use super::{
     BackOff, Congestion, DelayedAck, GiveUp, Growth, IdleRestart, Keepalive, Offers, Persist,
-    Profile, ReceiveBuffer, Recovery, Reduction, RttModel, Undo, ZeroWindow, assumed, code,
-    published,
+    Profile, ReceiveBuffer, Recovery, Reduction, RttModel, SendBuffer, Undo, ZeroWindow, assumed,
+    code, published,
 };
 use crate::timer::TimerModel;
 use outlast_core::time::Duration;
@@ -19,7 +19,10 @@ pub static LINUX_2_2: Profile = Profile {
         },
         "paper 003, section 3.2.2: heartbeat of 10 ms",
     ),
-    rtt: code(RttModel::Linux22, "tcp_rtt_estimator, tcp_set_rto"),
+    rtt: code(
+        RttModel::Linux22,
+        "tcp_rtt_estimator, tcp_set_rto; they count jiffies, and begin with a deviation of the whole round trip",
+    ),
     initial_rto: published(
         Duration::from_secs(3),
         "RFC 2988 as quoted by paper 003, section 3.3.1; TCP_TIMEOUT_INIT",
@@ -110,7 +113,10 @@ pub static LINUX_2_2: Profile = Profile {
         },
         "rmem_default of 65535, half of it overhead",
     ),
-    send_buffer: code(u64::MAX, "tcp_wmem grows with the window"),
+    send_buffer: code(
+        SendBuffer::Fixed(u64::MAX),
+        "tcp_wmem grows with the window",
+    ),
     time_wait: code(Duration::from_secs(60), "TCP_TIMEWAIT_LEN"),
     fin_wait_2: code(Duration::from_secs(60), "tcp_fin_timeout"),
     challenge_ack: assumed(None, "older than RFC 5961"),

@@ -4,8 +4,8 @@
 
 use super::{
     BackOff, Congestion, DelayedAck, GiveUp, Growth, IdleRestart, Keepalive, Offers, Persist,
-    Profile, ReceiveBuffer, Recovery, Reduction, RttModel, Undo, ZeroWindow, assumed, code,
-    published,
+    Profile, ReceiveBuffer, Recovery, Reduction, RttModel, SendBuffer, Undo, ZeroWindow, assumed,
+    code, published,
 };
 use crate::timer::TimerModel;
 use outlast_core::time::Duration;
@@ -25,6 +25,7 @@ pub static LINUX_2_4: Profile = Profile {
         },
         "tcp_rtt_estimator, tcp_set_rto; jiffies",
     ),
+    //= RFC 2988, section 2.1
     initial_rto: code(Duration::from_secs(3), "TCP_TIMEOUT_INIT"),
     min_rto: code(Duration::from_millis(200), "TCP_RTO_MIN"),
     max_rto: published(Duration::from_secs(120), "paper 000, section 4: 120 s"),
@@ -103,7 +104,10 @@ pub static LINUX_2_4: Profile = Profile {
         },
         "tcp_rmem: 87380, a quarter of it overhead",
     ),
-    send_buffer: code(u64::MAX, "tcp_wmem grows with the window"),
+    send_buffer: code(
+        SendBuffer::Fixed(u64::MAX),
+        "tcp_wmem grows with the window",
+    ),
     time_wait: code(Duration::from_secs(60), "TCP_TIMEWAIT_LEN"),
     fin_wait_2: code(Duration::from_secs(60), "tcp_fin_timeout"),
     challenge_ack: assumed(None, "older than RFC 5961"),

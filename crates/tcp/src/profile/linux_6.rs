@@ -4,7 +4,8 @@
 
 use super::{
     BackOff, Congestion, DelayedAck, GiveUp, Growth, IdleRestart, Keepalive, Offers, Persist,
-    Profile, ReceiveBuffer, Recovery, Reduction, RttModel, Undo, ZeroWindow, code, standard,
+    Profile, ReceiveBuffer, Recovery, Reduction, RttModel, SendBuffer, Undo, ZeroWindow, code,
+    standard,
 };
 use crate::timer::TimerModel;
 use outlast_core::time::Duration;
@@ -24,6 +25,7 @@ pub static LINUX_6: Profile = Profile {
         },
         "tcp_rtt_estimator, __tcp_set_rto",
     ),
+    //= RFC 6298, section 2.1
     initial_rto: standard(
         Duration::from_secs(1),
         "RFC 6298, section 2.1; TCP_TIMEOUT_INIT",
@@ -98,12 +100,19 @@ pub static LINUX_6: Profile = Profile {
     timestamp_clock: code(Duration::from_millis(1), "TCP_TS_HZ"),
     receive_buffer: code(
         ReceiveBuffer {
-            initial: 65_536,
-            max: 16_777_216,
+            initial: 80_896,
+            max: 20_709_376,
         },
-        "tcp_rmem: 131072 and 33554432, half of it overhead",
+        "tcp_rmem: 131072 and 33554432, of which 158/256 are payload (`scaling_ratio`) at the \
+         lab's interfaces",
     ),
-    send_buffer: code(u64::MAX, "tcp_wmem grows with the window"),
+    send_buffer: code(
+        SendBuffer::FollowsWindow {
+            segment: 2_304,
+            overhead: 832,
+        },
+        "tcp_sndbuf_expand; sizes of buffers as `ss --memory` shows them",
+    ),
     time_wait: code(Duration::from_secs(60), "TCP_TIMEWAIT_LEN"),
     fin_wait_2: code(Duration::from_secs(60), "tcp_fin_timeout"),
     challenge_ack: standard(

@@ -5,8 +5,8 @@
 
 use super::{
     BSD_BACK_OFF, BackOff, Congestion, DelayedAck, GiveUp, Growth, IdleRestart, Keepalive, Offers,
-    Persist, Profile, ReceiveBuffer, Recovery, Reduction, RttModel, Undo, ZeroWindow, assumed,
-    code, published,
+    Persist, Profile, ReceiveBuffer, Recovery, Reduction, RttModel, SendBuffer, Undo, ZeroWindow,
+    assumed, code, published,
 };
 use crate::timer::TimerModel;
 use outlast_core::time::Duration;
@@ -116,7 +116,7 @@ pub static NETBSD_1997: Profile = Profile {
         },
         "tcp_recvspace",
     ),
-    send_buffer: code(16_384, "tcp_sendspace"),
+    send_buffer: code(SendBuffer::Fixed(16_384), "tcp_sendspace"),
     time_wait: code(Duration::from_secs(60), "twice TCPTV_MSL"),
     fin_wait_2: code(
         Duration::from_secs(675),

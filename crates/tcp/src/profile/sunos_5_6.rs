@@ -4,8 +4,8 @@
 
 use super::{
     BackOff, Congestion, DelayedAck, GiveUp, Growth, IdleRestart, Keepalive, Offers, Persist,
-    Profile, ReceiveBuffer, Recovery, Reduction, RttModel, Undo, ZeroWindow, assumed, code,
-    published,
+    Profile, ReceiveBuffer, Recovery, Reduction, RttModel, SendBuffer, Undo, ZeroWindow, assumed,
+    code, published,
 };
 use crate::timer::TimerModel;
 use outlast_core::time::Duration;
@@ -110,7 +110,7 @@ pub static SUNOS_5_6: Profile = Profile {
         },
         "ndd: tcp_recv_hiwat",
     ),
-    send_buffer: code(8_192, "ndd: tcp_xmit_hiwat"),
+    send_buffer: code(SendBuffer::Fixed(8_192), "ndd: tcp_xmit_hiwat"),
     time_wait: code(Duration::from_secs(240), "ndd: tcp_close_wait_interval"),
     fin_wait_2: code(
         Duration::from_secs(675),

@@ -5,6 +5,7 @@
 //! acknowledgements of Linux.
 
 use super::Receiver;
+use super::window::ReceiveWindow;
 use crate::profile::DelayedAck;
 use arrayvec::ArrayVec;
 use outlast_core::time::{Duration, Instant};
@@ -103,8 +104,20 @@ impl AckPolicy {
         }
     }
 
+    /// The window opens with what has come: the sender is to hear of it at once
+    /// (`tcp_grow_window`).
+    pub(super) fn window_opens(&mut self) {
+        self.quick |= 1;
+    }
+
     /// `bytes` new bytes came in order.
-    pub(super) fn data_arrived(&mut self, now: Instant, bytes: u32, rto: Duration, limit: u32) {
+    pub(super) fn data_arrived(
+        &mut self,
+        now: Instant,
+        bytes: u32,
+        rto: Duration,
+        window: &ReceiveWindow,
+    ) {
         self.scheduled = true;
         if bytes >= self.full {
             self.full = bytes.min(65_535);
@@ -117,7 +130,7 @@ impl AckPolicy {
         };
         let gap = now.since(self.last_arrival);
         if self.delay.is_zero() {
-            self.quick = self.quick.max(limit.clamp(2, MAX_QUICK));
+            self.be_quick(window);
             self.delay = min;
         } else if gap <= min / 2 {
             self.delay = self.delay / 2 + min / 2;
@@ -125,9 +138,14 @@ impl AckPolicy {
             self.delay = (self.delay / 2 + gap).min(rto);
         } else if gap > rto {
             // The sender stood still; it may have restarted with a small window.
-            self.quick = self.quick.max(limit.clamp(2, MAX_QUICK));
+            self.be_quick(window);
         }
         self.last_arrival = now;
+    }
+
+    fn be_quick(&mut self, window: &ReceiveWindow) {
+        let limit = window.quick_limit().clamp(2, MAX_QUICK);
+        self.quick = self.quick.max(limit);
     }
 
     fn sent(&mut self) {
@@ -162,6 +180,7 @@ impl AckPolicy {
 
 impl Receiver {
     /// What is to be done after a segment was taken.
+    //= RFC 9293, section 3.8.6.3
     pub(crate) fn acknowledgement_due(&mut self, shift: u8, srtt_us: u64) -> Due {
         if !self.acks.scheduled {
             return Due::No;

@@ -96,18 +96,20 @@ impl ReceiveWindow {
         self.rtt
     }
 
-    /// A segment of `bytes` came; `held` bytes are in the buffer.
-    pub(super) fn note_segment(&mut self, bytes: u32, held: u64) {
+    /// A segment of `bytes` came; `held` bytes are in the buffer. Tells whether the window may
+    /// open for it.
+    pub(super) fn note_segment(&mut self, bytes: u32, held: u64) -> bool {
         if bytes >= self.mss {
             self.mss = bytes.min(self.advertised_mss);
         }
         if !self.is_linux || bytes < 128 {
-            return;
+            return false;
         }
         let free = u64::from(self.space).saturating_sub(held);
         let room = u32::try_from(free).unwrap_or(u32::MAX).min(self.space);
         let room = room.saturating_sub(self.threshold);
         self.threshold += room.min(2 * self.advertised_mss.max(bytes));
+        room > 0
     }
 
     /// Without timestamps, measures the round trip by the window.
@@ -235,11 +237,14 @@ impl Receiver {
         self.window.measured_at = now;
     }
 
+    /// Whether a segment that echoes `echo` is of use as a sample: it is full, and the first such.
+    #[inline]
+    pub(crate) fn takes_rtt_sample(&self, echo: u32, payload: u32) -> bool {
+        echo != self.window.last_echo && payload >= self.window.mss
+    }
+
     /// A full segment echoed a timestamp of ours.
-    pub(crate) fn sample_rtt(&mut self, echo: u32, payload: u32, rtt: Duration) {
-        if echo == self.window.last_echo || payload < self.window.mss {
-            return;
-        }
+    pub(crate) fn sample_rtt(&mut self, echo: u32, rtt: Duration) {
         self.window.last_echo = echo;
         self.window.rtt = Some(self.window.rtt.map_or(rtt, |known| {
             if rtt < known {

@@ -8,7 +8,7 @@ use crate::profile::{Growth, Recovery};
 use crate::rto::Round;
 use crate::sender::Phase;
 use crate::sender::queue::Marks;
-use outlast_core::time::{Duration, Instant};
+use outlast_core::time::{Duration, Instant, saturating_nanos};
 use outlast_wire::{SeqNumber, TcpHeader};
 
 /// What one acknowledgement has told so far.
@@ -47,6 +47,7 @@ pub(crate) struct Ack {
 
 impl Ack {
     /// Neither data, nor a new window, nor new data acknowledged.
+    //= RFC 5681, section 2
     pub(crate) fn is_duplicate(&self) -> bool {
         !(self.has_data || self.window_updated || self.acked)
     }
@@ -97,17 +98,23 @@ impl Endpoint {
             //= RFC 7323, section 4.3
             self.options.remember(now, header);
         }
-        self.last_heard = now;
-        self.keepalive_probes = 0;
-        self.persist.unanswered = 0;
-        self.soft_error = false;
+        self.user_timeouts.hear(header);
+        self.note_sign_of_life(now);
         if self.profile.recovery.has_scoreboard() {
             self.acknowledge_scoreboard(now, segment);
         } else {
             self.acknowledge_classic(now, segment);
         }
-        self.offer_room();
         true
+    }
+
+    /// The peer has sent an acknowledgement that can be one of ours.
+    #[inline]
+    pub(crate) fn note_sign_of_life(&mut self, now: Instant) {
+        self.last_heard = now;
+        self.keepalive_probes = 0;
+        self.persist.unanswered = 0;
+        self.soft_error = false;
     }
 
     fn on_old_ack(&mut self, now: Instant, segment: &Incoming<'_>) -> bool {
@@ -374,7 +381,10 @@ impl Endpoint {
         if !suspect {
             self.snd.min_rtt.update(now, micros(latest));
         }
-        let beats = self.beats_since(now, now - sample);
+        let beats = match self.snd.rto.counts_beats() {
+            true => self.beats_since(now, now - sample),
+            false => 0,
+        };
         self.take_sample(now, sample, beats);
         true
     }
@@ -469,7 +479,8 @@ impl Endpoint {
         }
     }
 
-    //= RFC 6298, section 5.2 and 5.3
+    //= RFC 6298, section 5.2
+    //= RFC 6298, section 5.3
     pub(crate) fn rearm_retransmission(&mut self, now: Instant) {
         if self.snd.queue.is_empty() {
             if self.xmit_kind() != Some(Xmit::Persist) {
@@ -521,5 +532,10 @@ impl super::Sender {
 
 /// Whole microseconds, at most an hour's worth.
 pub(crate) fn micros(duration: Duration) -> u32 {
-    u32::try_from(duration.as_micros()).unwrap_or(u32::MAX)
+    u32::try_from(micros_u64(duration)).unwrap_or(u32::MAX)
+}
+
+/// Whole microseconds.
+pub(crate) fn micros_u64(duration: Duration) -> u64 {
+    saturating_nanos(duration) / 1_000
 }

@@ -29,6 +29,7 @@ impl Endpoint {
         if self.snd.queue.is_empty() {
             self.snd.queue.counts.sacked = 0;
         }
+        //= RFC 2018, section 8
         if state.reneging && state.advanced {
             let srtt = Duration::from_micros(self.snd.rto.srtt_us(&self.clock));
             self.arm(now, Xmit::Retransmit, (srtt / 2).max(RENEGING_PATIENCE));
@@ -121,7 +122,6 @@ impl Endpoint {
     }
 
     /// In recovery from a timeout.
-    //= RFC 5682, section 3.1 (SACK-enhanced F-RTO)
     fn judge_in_loss(&mut self, duplicates: u32, state: &Ack, next: &mut Next) {
         let recovered = self.snd.snd_una.at_or_after(self.snd.high_seq);
         if state.advanced && self.undo_loss(false, state) {
@@ -144,6 +144,7 @@ impl Endpoint {
                     *next = Next::New;
                     return;
                 }
+                //= RFC 5682, section 3.1, step 2a
                 self.snd.frto = false;
             }
         }
@@ -163,6 +164,7 @@ impl Endpoint {
 
     /// Outside of recovery; tells whether it began.
     fn judge_otherwise(&mut self, now: Instant, duplicates: u32, state: &mut Ack) -> bool {
+        //= RFC 6675, section 2
         if !self.options.sack {
             if state.advanced {
                 self.snd.queue.counts.sacked = 0;
@@ -200,7 +202,8 @@ impl Endpoint {
     }
 
     /// Three duplicates, or in recovery a partial acknowledgement, mean that the head is lost.
-    //= RFC 6582, section 3.2, steps 2 and 5
+    //= RFC 6582, section 3.2, step 2
+    //= RFC 6582, section 3.2, step 3
     fn find_losses_without_sack(&mut self, advanced: bool) {
         let enough = self.snd.queue.counts.sacked >= self.snd.reordering;
         let begins = self.snd.phase < Phase::Recovery && enough;
@@ -272,6 +275,7 @@ impl Endpoint {
     }
 
     /// Without SACK each duplicate stands for one segment that has arrived.
+    //= RFC 3042, section 2
     fn count_duplicates(&mut self, duplicates: u32) {
         if duplicates == 0 {
             return;

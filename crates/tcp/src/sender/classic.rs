@@ -21,6 +21,7 @@ impl Endpoint {
         let prior_una = self.snd.snd_una;
         let window_before = self.snd.snd_wnd;
         let is_new = header.ack.after(prior_una);
+        //= RFC 5681, section 2
         let may_be_duplicate = !is_new
             && segment.end() == header.seq
             && u32::from(header.window) << self.options.send_shift == window_before
@@ -212,6 +213,7 @@ impl Endpoint {
 
     /// After a timeout: back to SND.UNA with a window of one.
     //= RFC 5681, section 3.1
+    //= RFC 6582, section 3.2, step 4
     pub(crate) fn enter_loss_classic(&mut self) {
         // At each timeout, also of the same segment (paper 002, section III.E).
         self.lower_threshold_classic();

@@ -64,7 +64,7 @@ impl Endpoint {
         }
     }
 
-    //= RFC 2861, section 3.1
+    //= RFC 2861, section 3
     fn shrink_unused(&mut self, now: Instant) {
         let used = self.snd.used.max(*self.profile.initial_window);
         if self.snd.phase == Phase::Open && used < self.snd.window.cwnd {

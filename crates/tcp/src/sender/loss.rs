@@ -28,7 +28,9 @@ impl Endpoint {
             self.counters.timeouts += 1;
         }
         if in_handshake {
+            self.snd.timeouts += 1;
             self.retransmit_syn(now);
+            self.back_off_syn();
         } else {
             self.enter_loss(now);
             if !probes_window {
@@ -39,13 +41,33 @@ impl Endpoint {
             //= RFC 6298, section 5.5
             self.snd.rto.back_off(&self.clock);
         }
+        self.rearm_after_timeout(now);
+    }
+
+    /// The retransmission of a timeout without a timeout: back-off and limits stay as they are.
+    /// Before any timeout it is the first one, which backs off like any other.
+    pub(crate) fn retransmit_unasked(&mut self, now: Instant) {
+        let is_first = self.snd.timeouts == 0;
+        if matches!(self.state, State::SynSent | State::SynReceived) {
+            self.retransmit_syn(now);
+        } else {
+            self.enter_loss(now);
+            self.snd.timeouts = self.snd.timeouts.max(1);
+            self.retransmit_head(now);
+            if is_first {
+                self.snd.rto.back_off(&self.clock);
+            }
+        }
+        self.rearm_after_timeout(now);
+    }
+
+    fn rearm_after_timeout(&mut self, now: Instant) {
         let rto = self.clamp_to_user_timeout(now, self.snd.rto.current());
         //= RFC 6298, section 5.6
         self.arm(now, Xmit::Retransmit, rto);
     }
 
     fn retransmit_syn(&mut self, now: Instant) {
-        self.snd.timeouts += 1;
         self.note_retransmission(now);
         if let Some(syn) = self.snd.queue.front_mut() {
             syn.sent_at = now;
@@ -54,6 +76,9 @@ impl Endpoint {
         self.snd.timed = None;
         self.counters.retransmitted_segments += 1;
         self.transmit_syn();
+    }
+
+    fn back_off_syn(&mut self) {
         let linear = self.state == State::SynSent
             && self.snd.timeouts <= u32::from(*self.profile.syn_linear);
         if !linear {
@@ -103,6 +128,7 @@ impl Endpoint {
         }
         self.set_phase(Phase::Loss);
         let context = self.context(now);
+        //= RFC 9438, section 4.8
         self.snd.algorithm.timed_out(&context);
         self.snd.high_seq = self.snd.snd_nxt;
         self.snd.tlp_high_seq = None;
@@ -143,6 +169,7 @@ impl Endpoint {
     }
 
     /// Whether to give up, and with what error.
+    //= RFC 9293, section 3.8.3
     fn give_up(&self, now: Instant, in_handshake: bool, probes_window: bool) -> Option<Error> {
         if probes_window {
             return self.give_up_probing(now);
@@ -158,12 +185,16 @@ impl Endpoint {
                 _ => (*self.profile.syn_ack_retries, 0),
             };
             let limit = self.config.retries.unwrap_or(limit);
-            let over = self.snd.timeouts >= u32::from(limit) + u32::from(linear);
-            return over.then_some(Error::TimedOut);
+            if self.snd.timeouts >= u32::from(limit) + u32::from(linear) {
+                return Some(Error::TimedOut);
+            }
         }
-        if let Some(timeout) = self.config.user_timeout {
+        if let Some(timeout) = self.user_timeout() {
             //= RFC 9293, section 3.10.8 (user timeout)
             return (elapsed >= timeout).then_some(Error::UserTimeout);
+        }
+        if in_handshake {
+            return None;
         }
         let over = match (*self.profile.give_up, self.config.retries) {
             (GiveUp::Retransmissions(by_profile), wish) => {
@@ -193,7 +224,7 @@ impl Endpoint {
         let since = self.snd.retransmitting_since.unwrap_or(head.sent_at);
         let elapsed = now.since(since);
         let mut limit = self.snd.rto.max() * 2;
-        if let Some(timeout) = self.config.user_timeout {
+        if let Some(timeout) = self.user_timeout() {
             if elapsed > timeout {
                 return Some(Error::UserTimeout);
             }
@@ -218,7 +249,7 @@ impl Endpoint {
 
     /// The timer does not run past the user timeout.
     fn clamp_to_user_timeout(&self, now: Instant, rto: Duration) -> Duration {
-        let Some(timeout) = self.config.user_timeout else {
+        let Some(timeout) = self.user_timeout() else {
             return rto;
         };
         let since = self.snd.retransmitting_since.unwrap_or(now);

@@ -3,7 +3,8 @@
 //! RFC 6675, section 2 (the scoreboard) and RFC 8985, section 5.2 (per-segment state), with the
 //! marks of Linux: SACKed, lost, retransmission in flight, ever retransmitted. Segments stand in
 //! a ring in sequence order; a list through them keeps the order of their latest transmission,
-//! which is what RACK walks.
+//! which is what RACK walks. As long as the two orders are the same, which is until something is
+//! lost, there is no list to keep.
 
 use alloc::collections::VecDeque;
 use outlast_core::time::Instant;
@@ -99,6 +100,8 @@ pub(crate) struct Queue {
     segments: VecDeque<Segment>,
     /// Id of the first segment.
     front: u32,
+    /// The list is kept. Otherwise every segment stands in it, in sequence order.
+    is_linked: bool,
     oldest: Option<u32>,
     newest: Option<u32>,
     pub(crate) counts: Counts,
@@ -179,19 +182,44 @@ impl Queue {
             delivered_at,
             first_sent_at,
             delivered,
-            marks,
+            marks: if self.is_linked {
+                marks
+            } else {
+                marks.with(Marks::LISTED)
+            },
             previous: NONE,
             next: NONE,
         });
-        let index = self.segments.len() - 1;
-        self.list_last(index);
+        if self.is_linked {
+            let index = self.segments.len() - 1;
+            self.list_last(index);
+        }
+    }
+
+    /// Makes the list, where there is none.
+    fn link(&mut self) {
+        if self.is_linked {
+            return;
+        }
+        self.is_linked = true;
+        let len = self.segments.len();
+        let id = |index: usize| self.front.wrapping_add(index as u32) & ID_MASK;
+        for (index, segment) in self.segments.iter_mut().enumerate() {
+            segment.previous = index.checked_sub(1).map_or(NONE, id);
+            segment.next = if index + 1 < len { id(index + 1) } else { NONE };
+        }
+        self.oldest = (len > 0).then(|| id(0));
+        self.newest = len.checked_sub(1).map(id);
     }
 
     /// Takes the first segment out; the counters are the caller's business.
     pub(crate) fn pop_front(&mut self) -> Option<Segment> {
-        self.unlist(0);
+        if self.is_linked {
+            self.unlist(0);
+        }
         let segment = self.segments.pop_front()?;
         self.front = self.front.wrapping_add(1) & ID_MASK;
+        self.is_linked &= !self.segments.is_empty();
         Some(segment)
     }
 
@@ -217,6 +245,11 @@ impl Queue {
         segment.len = bytes;
         segment.marks = segment.marks.without(Marks::FIN);
         tail.marks = tail.marks.without(Marks::SYN);
+        if !self.is_linked {
+            self.segments.insert(index + 1, tail);
+            self.count_again();
+            return;
+        }
         let listed = tail.marks.has(Marks::LISTED);
         // Ids behind it move up by one: the list is renumbered with them.
         let moved = self.id(index + 1).0;
@@ -269,6 +302,9 @@ impl Queue {
 
     /// Puts a segment at the end of the list of transmissions.
     pub(crate) fn list_last(&mut self, index: usize) {
+        if !self.is_linked && index + 1 == self.segments.len() {
+            return;
+        }
         self.unlist(index);
         let id = self.id(index).0;
         match self.newest {
@@ -291,6 +327,7 @@ impl Queue {
 
     /// Takes a segment out of the list of transmissions.
     pub(crate) fn unlist(&mut self, index: usize) {
+        self.link();
         let Some(segment) = self.segments.get_mut(index) else {
             return;
         };
@@ -311,11 +348,17 @@ impl Queue {
 
     /// Index of the segment whose latest transmission is the oldest.
     pub(crate) fn oldest(&self) -> Option<usize> {
+        if !self.is_linked {
+            return (!self.is_empty()).then_some(0);
+        }
         self.oldest.and_then(|id| self.index(SegmentId(id)))
     }
 
     /// Index of the segment that was transmitted after the one at `index`.
     pub(crate) fn sent_after(&self, index: usize) -> Option<usize> {
+        if !self.is_linked {
+            return (index + 1 < self.segments.len()).then_some(index + 1);
+        }
         let next = self.segments.get(index)?.next;
         (next != NONE)
             .then(|| self.index(SegmentId(next)))
@@ -325,6 +368,7 @@ impl Queue {
     /// Forgets everything.
     pub(crate) fn clear(&mut self) {
         self.segments.clear();
+        self.is_linked = false;
         self.oldest = None;
         self.newest = None;
         self.counts = Counts::default();

@@ -23,8 +23,8 @@ impl Endpoint {
     //= RFC 8985, section 6.2, step 2
     pub(crate) fn advance_rack(&mut self, now: Instant, segment: &Segment) {
         let rtt = now.since(segment.sent_at);
-        let least = self.snd.min_rtt.value().unwrap_or(u32::MAX);
-        if micros(rtt) < least && segment.marks.is_retransmission() {
+        let least = || self.snd.min_rtt.value().unwrap_or(u32::MAX);
+        if segment.marks.is_retransmission() && micros(rtt) < least() {
             // Its first transmission must have drawn this.
             return;
         }

@@ -70,6 +70,7 @@ impl Endpoint {
         if segments == 0 {
             return false;
         }
+        //= RFC 2883, section 5
         if let (Some(marker), Some(left)) = (self.snd.undo_marker, self.snd.undo_retransmissions)
             && left > 0
             && !first.right.after(prior_una)

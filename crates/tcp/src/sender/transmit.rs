@@ -1,7 +1,7 @@
 //! Sending: new data, and lost segments again (RFC 9293, section 3.8.4; RFC 6675, section 5,
 //! NextSeg).
 
-use super::acknowledge::Ack;
+use super::acknowledge::{Ack, micros_u64};
 use super::queue::{Marks, NewSegment, Segment};
 use crate::endpoint::{Endpoint, Out, State, Xmit};
 use outlast_core::time::Instant;
@@ -19,7 +19,7 @@ impl Endpoint {
     }
 
     fn push_new(&mut self, now: Instant, nagle: bool) {
-        if !self.state.may_send() || self.is_frozen || self.persist.holds {
+        if !self.state.may_send() || self.is_frozen() || self.persist.holds {
             return;
         }
         if !self.snd.has_unsent() {
@@ -64,7 +64,8 @@ impl Endpoint {
     }
 
     /// Nothing waits, while the window has room: the delivery rate is the application's.
-    fn note_application_limit(&mut self) {
+    #[inline]
+    pub(crate) fn note_application_limit(&mut self) {
         let in_flight = self.snd.queue.in_flight();
         let counts = self.snd.queue.counts;
         if self.snd.unsent() < u64::from(self.snd.mss)
@@ -152,6 +153,7 @@ impl Endpoint {
             self.snd.small_end = self.snd.snd_nxt;
         }
         let kind = self.xmit_kind();
+        //= RFC 6298, section 5.1
         if was_empty || kind == Some(Xmit::LossProbe) || kind == Some(Xmit::Persist) {
             self.rearm_retransmission(now);
         }
@@ -247,7 +249,7 @@ impl Endpoint {
     /// Sends lost segments again, as far as the window goes.
     //= RFC 6675, section 4 (NextSeg, rule 1)
     pub(crate) fn retransmit_lost(&mut self, now: Instant) {
-        if self.snd.queue.is_empty() || self.is_frozen || self.persist.holds {
+        if self.snd.queue.is_empty() || self.is_frozen() || self.persist.holds {
             return;
         }
         let hint = self
@@ -272,6 +274,7 @@ impl Endpoint {
             let Some(marks) = self.snd.queue.at(index).map(|segment| segment.marks) else {
                 break;
             };
+            //= RFC 2018, section 5
             if !marks.has(Marks::LOST) {
                 hole |= !marks.has(Marks::RETRANSMITTED) && !marks.has(Marks::SACKED);
             } else if !marks.has(Marks::RETRANSMITTED) {
@@ -310,7 +313,7 @@ impl Endpoint {
         state.rate.last_end = segment.end();
         self.snd.first_sent_at = segment.sent_at;
         let sending = segment.sent_at.since(segment.first_sent_at);
-        state.rate.interval_us = u64::try_from(sending.as_micros()).unwrap_or(u64::MAX);
+        state.rate.interval_us = micros_u64(sending);
     }
 
     /// Completes the delivery rate sample.
@@ -330,8 +333,7 @@ impl Endpoint {
         };
         state.rate.delivered = self.snd.delivered.wrapping_sub(prior);
         let receiving = now.since(state.rate.prior_delivered_at);
-        let receiving = u64::try_from(receiving.as_micros()).unwrap_or(u64::MAX);
-        state.rate.interval_us = state.rate.interval_us.max(receiving);
+        state.rate.interval_us = state.rate.interval_us.max(micros_u64(receiving));
         let least = self.snd.min_rtt.value().unwrap_or(0);
         if state.rate.interval_us < u64::from(least) {
             state.rate.interval_us = 0;
@@ -340,7 +342,7 @@ impl Endpoint {
 
     /// Fast retransmission without duplicates, at the wish of a mechanism.
     pub(crate) fn force_fast_retransmit(&mut self, now: Instant) {
-        if self.is_recovering() || self.state == State::Closed {
+        if self.state == State::Closed {
             return;
         }
         if !self.profile.recovery.has_scoreboard() {

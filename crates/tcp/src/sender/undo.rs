@@ -41,7 +41,7 @@ impl Endpoint {
     }
 
     /// What was retransmitted was only late.
-    //= RFC 3522, section 3.2, step 5
+    //= RFC 3522, section 3.2 (step 5)
     fn was_delayed(&self, state: &Ack) -> bool {
         if !self.profile.undo.timestamps {
             return false;

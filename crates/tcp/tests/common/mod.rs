@@ -12,7 +12,8 @@ use outlast_core::units::{BitRate, ByteCount};
 use outlast_link::{Frame, Link, LinkConfig, LinkEvent, OutageProcess, PipeConfig, Way};
 use outlast_tcp::profile::Profile;
 use outlast_tcp::{Config, Endpoint, Error, Event};
-use outlast_wire::Packet;
+use outlast_wire::{Packet, SeqNumber};
+use std::net::IpAddr;
 
 pub mod script;
 
@@ -63,6 +64,9 @@ pub struct Sent {
     pub packet: Packet,
 }
 
+/// What becomes of a packet that leaves the link: nothing, itself, or others.
+pub type Meddler = Box<dyn FnMut(Instant, Way, Packet) -> Vec<Packet>>;
+
 /// A client, a server and what is between them.
 pub struct Pair {
     pub now: Instant,
@@ -75,9 +79,13 @@ pub struct Pair {
     /// When the server's application got bytes, and how many in all.
     pub deliveries: Vec<(Instant, u64)>,
     pub reads: bool,
+    /// What the client's application has to write as soon as there is room.
+    pub unwritten: u64,
     pub steps: u64,
     /// Packets that the link dropped.
     pub drops: u64,
+    /// Someone at the far end of the link.
+    pub meddler: Option<Meddler>,
 }
 
 impl Pair {
@@ -92,8 +100,10 @@ impl Pair {
             server_events: Vec::new(),
             deliveries: Vec::new(),
             reads: true,
+            unwritten: 0,
             steps: 0,
             drops: 0,
+            meddler: None,
         };
         pair.link.start(Instant::ZERO);
         pair.drain();
@@ -139,15 +149,12 @@ impl Pair {
                 quiet = false;
             }
             while let Some((way, OnLink(packet))) = self.link.poll_transmit() {
-                match way {
-                    Way::ToMobile => {
-                        self.server.handle_packet(self.now, &packet);
-                        self.read();
-                    }
-                    Way::ToFixed => {
-                        self.client.handle_packet(self.now, &packet);
-                        let _ = self.client.recv(self.now, u64::MAX);
-                    }
+                let packets = match &mut self.meddler {
+                    Some(meddler) => meddler(self.now, way, packet),
+                    None => vec![packet],
+                };
+                for packet in &packets {
+                    self.deliver(way, packet);
                 }
                 quiet = false;
             }
@@ -155,6 +162,10 @@ impl Pair {
                 self.drops += u64::from(matches!(event, LinkEvent::Dropped { .. }));
             }
             while let Some(event) = self.client.poll_event() {
+                if event == Event::Writable && self.unwritten > 0 {
+                    self.unwritten -= self.client.send(self.now, self.unwritten);
+                    quiet = false;
+                }
                 self.client_events.push(event);
             }
             while let Some(event) = self.server.poll_event() {
@@ -162,6 +173,24 @@ impl Pair {
             }
             if quiet {
                 break;
+            }
+        }
+    }
+
+    /// The client's application writes, now and whenever there is room.
+    pub fn write(&mut self, bytes: u64) {
+        self.unwritten = bytes - self.client.send(self.now, bytes);
+    }
+
+    fn deliver(&mut self, way: Way, packet: &Packet) {
+        match way {
+            Way::ToMobile => {
+                self.server.handle_packet(self.now, packet);
+                self.read();
+            }
+            Way::ToFixed => {
+                self.client.handle_packet(self.now, packet);
+                let _ = self.client.recv(self.now, u64::MAX);
             }
         }
     }
@@ -255,4 +284,32 @@ impl Pair {
 
 pub fn ms(at: Instant) -> u64 {
     at.as_nanos() / 1_000_000
+}
+
+/// An ICMP destination unreachable from a router about the segment at `seq` of the endpoint of
+/// `config`, over IPv4; written by hand, as errors have no modelled form.
+pub fn unreachable(config: &Config, seq: SeqNumber, code: u8) -> Packet {
+    let octets = |address| match address {
+        IpAddr::V4(address) => address.octets(),
+        IpAddr::V6(_) => panic!("IPv4 only"),
+    };
+    let local = octets(config.local.ip());
+    let mut bytes = vec![0x45, 0, 0, 56, 0, 0, 0, 0, 64, 1, 0, 0, 192, 0, 2, 9];
+    bytes.extend(local);
+    bytes.extend([3, code, 0, 0, 0, 0, 0, 0]);
+    // The quoted IP header, ports and number.
+    bytes.extend([0x45, 0, 4, 16, 0, 0, 0x40, 0, 64, 6, 0, 0]);
+    bytes.extend(local);
+    bytes.extend(octets(config.remote.ip()));
+    bytes.extend(config.local.port().to_be_bytes());
+    bytes.extend(config.remote.port().to_be_bytes());
+    bytes.extend(seq.0.to_be_bytes());
+    let words = bytes[..20].chunks(2);
+    let sum: u32 = words
+        .map(|pair| u32::from(u16::from_be_bytes([pair[0], pair[1]])))
+        .sum();
+    let sum = (sum & 0xffff) + (sum >> 16);
+    let checksum = !((sum & 0xffff) + (sum >> 16)) as u16;
+    bytes[10..12].copy_from_slice(&checksum.to_be_bytes());
+    Packet::parse(bytes.into()).expect("a packet")
 }

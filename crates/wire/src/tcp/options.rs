@@ -32,6 +32,9 @@ pub mod kind {
 /// Room for options in a TCP header, in bytes: the data offset counts at most fifteen words.
 pub const MAX_OPTIONS_LEN: usize = 40;
 
+/// Timestamps with their padding, in bytes.
+const TIMESTAMPS_LEN: usize = 12;
+
 /// The options of one segment, as far as Outlast reads them.
 ///
 /// Of an option that occurs twice the last counts, as in Linux (`tcp_parse_options`); of
@@ -134,6 +137,29 @@ impl TcpOptions {
         }
     }
 
+    /// Leaves nothing.
+    #[inline]
+    pub(crate) fn clear_all(&mut self) {
+        let Self {
+            mss,
+            window_scale,
+            sack_permitted,
+            sack,
+            timestamps,
+            user_timeout,
+            experimental,
+            malformed,
+        } = self;
+        *mss = None;
+        *window_scale = None;
+        *sack_permitted = false;
+        sack.clear();
+        *timestamps = None;
+        *user_timeout = None;
+        *experimental = None;
+        *malformed = false;
+    }
+
     /// The same options without what [`Self::emit`] would not write.
     #[must_use]
     pub fn fitted(mut self) -> Self {
@@ -141,9 +167,39 @@ impl TcpOptions {
         self
     }
 
-    pub(crate) fn fit(&mut self) {
-        let layout = self.layout();
+    /// Leaves out what [`Self::emit`] would not write; returns the length of what it does.
+    #[inline]
+    pub(crate) fn fit(&mut self) -> usize {
         self.malformed = false;
+        if self.has_only_timestamps() {
+            return self.timestamps.map_or(0, |_| TIMESTAMPS_LEN);
+        }
+        self.fit_others()
+    }
+
+    /// Whether there are timestamps or nothing: what nearly every segment of a running connection
+    /// carries.
+    #[inline]
+    #[must_use]
+    pub fn has_only_timestamps(&self) -> bool {
+        let Self {
+            mss: None,
+            window_scale: None,
+            sack_permitted: false,
+            sack,
+            timestamps: _,
+            user_timeout: None,
+            experimental: None,
+            malformed: _,
+        } = self
+        else {
+            return false;
+        };
+        sack.is_empty()
+    }
+
+    fn fit_others(&mut self) -> usize {
+        let layout = self.layout();
         if !layout.user_timeout {
             self.user_timeout = None;
         }
@@ -151,6 +207,7 @@ impl TcpOptions {
             self.experimental = None;
         }
         self.sack.truncate(layout.sack_blocks);
+        layout.len
     }
 
     /// Bytes that [`Self::emit`] writes, a multiple of four.
@@ -166,7 +223,7 @@ impl TcpOptions {
         let mut len = four(self.mss.is_some())
             + four(self.window_scale.is_some())
             + four(user_timeout)
-            + if self.timestamps.is_some() { 12 } else { 0 }
+            + if self.timestamps.is_some() { TIMESTAMPS_LEN } else { 0 }
             // In front of timestamps it takes the place of their padding.
             + four(self.sack_permitted && self.timestamps.is_none());
         let experimental_len = match &self.experimental {

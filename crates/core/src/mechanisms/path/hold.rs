@@ -224,6 +224,30 @@ impl PathMechanism for Hold {
 }
 
 impl Hold {
+    /// The last of the kept segments that follow `from` without a gap, a FIN not among them.
+    pub(super) fn last_in_sequence(&self, from: SeqNumber) -> Option<&Packet> {
+        match &self.kept {
+            Kept::Window(window) => window.last_in_sequence(from).map(window::Segment::freshest),
+            Kept::One { .. } => None,
+        }
+    }
+
+    /// The kept segment that ends at `end`.
+    pub(super) fn ending_at(&self, end: SeqNumber) -> Option<&Packet> {
+        match &self.kept {
+            Kept::Window(window) => window.ending_at(end).map(window::Segment::freshest),
+            Kept::One { .. } => None,
+        }
+    }
+
+    /// Everything before `until` is kept until the far host has acknowledged it, whatever else is
+    /// to be kept: its sender will not send it again.
+    pub(super) const fn pledge(&mut self, until: Option<SeqNumber>) {
+        if let Kept::Window(window) = &mut self.kept {
+            window.pledge(until);
+        }
+    }
+
     /// A segment from the far host: what it acknowledges need not be kept, and whether it
     /// moves says whether the kick worked.
     fn hear(&mut self, cx: &mut Context<'_>, tcp: &TcpHeader, observation: Observation) {
@@ -327,7 +351,10 @@ impl Hold {
                 if window.keep(packet, fate, cx).is_ok() {
                     return Ok(());
                 }
-                self.fall_back(cx, packet);
+                // What nobody else has is not given up for what its sender still has.
+                if !window.is_pledged() {
+                    self.fall_back(cx, packet);
+                }
             }
             Kept::One {
                 packet: kept,

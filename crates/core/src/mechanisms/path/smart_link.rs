@@ -116,7 +116,7 @@ impl KeptPacket {
     }
 
     /// A packet whose data has all arrived kicks nobody.
-    fn forget_acknowledged(&mut self, cx: &mut Context<'_>) {
+    pub(super) fn forget_acknowledged(&mut self, cx: &mut Context<'_>) {
         let unacked_from = cx.flow.near.acked;
         if self
             .packet
@@ -167,7 +167,7 @@ fn ack_of(packet: &Packet) -> Option<SeqNumber> {
 }
 
 /// A kept packet whose data is all acknowledged kicks nobody; a pure acknowledgement may.
-fn is_useful(kept: &Packet, unacked_from: SeqNumber) -> bool {
+pub(super) fn is_useful(kept: &Packet, unacked_from: SeqNumber) -> bool {
     kept.tcp().is_some_and(|tcp| {
         kept.sequence_len() == 0 || (tcp.seq + kept.sequence_len()).after(unacked_from)
     })

@@ -1,5 +1,6 @@
 //! Timestamps (RFC 7323): which copies of a segment the far host still takes.
 
+use outlast_wire::tcp::Timestamps;
 use outlast_wire::{Packet, TcpFlags, TcpHeader};
 
 /// A TSval; zero for a segment without timestamps.
@@ -27,6 +28,26 @@ impl Stamp {
     pub(super) fn echoed_by(self, tcp: &TcpHeader) -> Option<Self> {
         let echo = Self(tcp.options.timestamps?.echo);
         (tcp.has(TcpFlags::ACK) && !self.is_before(echo)).then_some(echo)
+    }
+
+    /// `packet` with this timestamp instead of an older one, which its receiver would reject (PAWS,
+    /// RFC 7323, section 5.3). Authenticated segments stay as they are.
+    pub(super) fn renew(self, packet: Packet) -> Packet {
+        let Some(old) = packet.tcp().and_then(|tcp| tcp.options.timestamps) else {
+            return packet;
+        };
+        if !Self(old.value).is_before(self) {
+            return packet;
+        }
+        let mut edit = packet.clone().edit();
+        let renewed = edit.set_timestamps(Timestamps {
+            value: self.0,
+            echo: old.echo,
+        });
+        match renewed {
+            Ok(_) => edit.finish(),
+            Err(_) => packet,
+        }
     }
 
     /// Modulo 2^32, as timestamps are compared (RFC 7323, section 5.2).

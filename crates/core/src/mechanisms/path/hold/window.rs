@@ -6,7 +6,7 @@ use crate::limits::Budget;
 use crate::time::Instant;
 use alloc::collections::VecDeque;
 use outlast_wire::tcp::SackBlock;
-use outlast_wire::{Packet, SeqNumber};
+use outlast_wire::{Packet, SeqNumber, TcpFlags};
 
 /// What became of a kept segment.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -67,6 +67,14 @@ impl Segment {
         (self.freshest(), Stamp::of(self.freshest()))
     }
 
+    fn has_fin(&self) -> bool {
+        self.first.tcp().is_some_and(|tcp| tcp.has(TcpFlags::FIN))
+    }
+
+    fn is_within(&self, pledged: Option<SeqNumber>) -> bool {
+        pledged.is_some_and(|until| self.end.at_or_before(until))
+    }
+
     const fn is_lost(&self) -> bool {
         matches!(self.fate, Fate::Lost) && !self.sacked
     }
@@ -83,6 +91,8 @@ pub(super) struct Window {
     lost: usize,
     /// The far host's TS.Recent, as it last echoed it: it rejects anything older.
     echoed: Option<Stamp>,
+    /// Everything before it is the gateway's to deliver: its sender will not send it again.
+    pledged: Option<SeqNumber>,
 }
 
 /// The window is full: nothing has changed.
@@ -106,6 +116,48 @@ impl Window {
     /// The number behind the last kept one.
     pub(super) fn end(&self) -> Option<SeqNumber> {
         self.segments.back().map(|segment| segment.end)
+    }
+
+    /// The last of the kept segments that follow `from` without a gap; `None` if none does. A FIN
+    /// is not among them.
+    pub(super) fn last_in_sequence(&self, from: SeqNumber) -> Option<&Segment> {
+        let begin = match self.place(from) {
+            Ok(place) => place,
+            Err(place) => place.checked_sub(1)?,
+        };
+        let mut reached = from;
+        let mut last = None;
+        for segment in self.segments.range(begin..) {
+            if segment.seq.after(reached) || segment.has_fin() {
+                break;
+            }
+            if segment.end.after(reached) {
+                reached = segment.end;
+                last = Some(segment);
+            }
+        }
+        last
+    }
+
+    /// The kept segment that ends at `end`.
+    pub(super) fn ending_at(&self, end: SeqNumber) -> Option<&Segment> {
+        let behind = match self.place(end) {
+            Ok(place) | Err(place) => place,
+        };
+        let segment = self.segments.get(behind.checked_sub(1)?)?;
+        (segment.end == end).then_some(segment)
+    }
+
+    /// What ends no later than `until` is kept until the far host has acknowledged it.
+    pub(super) const fn pledge(&mut self, until: Option<SeqNumber>) {
+        self.pledged = until;
+    }
+
+    /// Whether something is kept that its sender will not send again.
+    pub(super) fn is_pledged(&self) -> bool {
+        self.pledged
+            .zip(self.segments.front())
+            .is_some_and(|(until, first)| first.seq.before(until))
     }
 
     /// The kept segment that `packet` is, or is a retransmission of.
@@ -218,7 +270,10 @@ impl Window {
         }
         self.echoed = Some(echo);
         // In the order of their sending, the old ones are in front but for retransmissions.
-        let is_stale = |segment: &Segment| Stamp::of(segment.freshest()).is_before(echo);
+        let pledged = self.pledged;
+        let is_stale = |segment: &Segment| {
+            !segment.is_within(pledged) && Stamp::of(segment.freshest()).is_before(echo)
+        };
         while let Some(place) = self.segments.iter().position(is_stale) {
             if let Some(segment) = self.segments.remove(place) {
                 self.forget(&segment, budget);
@@ -299,7 +354,12 @@ impl Window {
             }
         }
         let (place, packet, _) = oldest?;
-        let packet = packet.clone();
+        let mut packet = packet.clone();
+        if let Some(echoed) = self.echoed
+            && self.segments[place].is_within(self.pledged)
+        {
+            packet = echoed.renew(packet);
+        }
         self.set_fate(place, Fate::Resent(now));
         Some(packet)
     }

@@ -1,0 +1,194 @@
+//! `acknowledge-ahead`: what is kept is acknowledged, and what is acknowledged is delivered.
+
+mod path;
+
+use outlast_core::limits::Limits;
+use outlast_core::link::Direction;
+use outlast_core::mechanisms::path::{PathMechanismKind, SendReason};
+use outlast_core::units::ByteCount;
+use outlast_wire::TcpFlags;
+use path::{LITTLE, MSS, Path, Sent};
+
+fn path() -> Path {
+    Path::established(PathMechanismKind::AcknowledgeAhead)
+}
+
+/// What the sender hears from the gateway: why, what is acknowledged, and whether the window is
+/// open. What goes onto the link is left out.
+fn heard(path: &mut Path) -> Vec<(SendReason, u32, bool)> {
+    let mut heard = Vec::new();
+    while let Some(transmit) = path.gateway.poll_transmit() {
+        if transmit.direction == Direction::FromLink {
+            let tcp = transmit.packet.tcp().expect("a segment");
+            assert_eq!(tcp.flags, TcpFlags::ACK);
+            let ack = tcp.ack.distance_from(path.near_number(0)).unsigned_abs();
+            heard.push((transmit.reason, ack, tcp.window > 0));
+        }
+    }
+    heard
+}
+
+const CLOSED: SendReason = SendReason::WindowClosed;
+const OPENED: SendReason = SendReason::WindowOpened;
+
+/// Ten segments outstanding, all acknowledged by the gateway.
+fn frozen() -> Path {
+    let mut path = path();
+    for n in 0..10 {
+        path.data(n * MSS, MSS);
+    }
+    path.after_ms(10);
+    path.down();
+    assert_eq!(heard(&mut path), [(CLOSED, 10 * MSS, false)]);
+    path
+}
+
+/// The bytes of everything that goes onto the link within a minute, each first byte once.
+fn delivered(path: &mut Path) -> Vec<u32> {
+    path.after_ms(60_000);
+    let mut firsts: Vec<u32> = path
+        .sent()
+        .iter()
+        .filter_map(|sent| match sent {
+            Sent::Data(first, ..) => Some(*first),
+            _ => None,
+        })
+        .collect();
+    firsts.sort_unstable();
+    firsts.dedup();
+    firsts
+}
+
+#[test]
+fn all_that_is_outstanding_is_acknowledged_and_delivered() {
+    let mut path = frozen();
+    path.after_ms(30_000);
+    path.up();
+    // What its SYN-ACK offered, which is never scaled, less what is acknowledged.
+    let offered = (65_535 - 10 * 1_000) >> 7;
+    let opened = path.gateway.poll_transmit().expect("the window opens");
+    assert_eq!(
+        (opened.direction, opened.reason),
+        (Direction::FromLink, OPENED)
+    );
+    assert_eq!(opened.packet.tcp().expect("a segment").window, offered);
+    let firsts: Vec<u32> = (0..10).map(|n| n * MSS).collect();
+    assert_eq!(delivered(&mut path), firsts);
+    path.far_ack(10 * MSS);
+    assert!(path.gateway.held() <= LITTLE);
+    path.after_ms(60_000);
+    assert_eq!(path.sent(), []);
+}
+
+#[test]
+fn what_is_still_under_way_to_the_gateway_is_acknowledged_too() {
+    let mut path = frozen();
+    path.data(10 * MSS, MSS);
+    path.data(11 * MSS, MSS);
+    let acks = [(CLOSED, 11 * MSS, false), (CLOSED, 12 * MSS, false)];
+    assert_eq!(heard(&mut path), acks);
+    assert_eq!(path.gateway.counters().freezes, 1);
+}
+
+#[test]
+fn behind_a_gap_nothing_is_acknowledged() {
+    let mut path = path();
+    path.data(0, MSS);
+    path.down();
+    path.data(2 * MSS, MSS);
+    assert_eq!(heard(&mut path), [(CLOSED, MSS, false)]);
+    path.data(MSS, MSS);
+    assert_eq!(heard(&mut path), [(CLOSED, 3 * MSS, false)]);
+}
+
+#[test]
+fn a_probe_is_answered_and_its_byte_is_not_kept() {
+    let mut path = frozen();
+    let held = path.gateway.held();
+    for _ in 0..3 {
+        path.after_ms(5_000);
+        path.data(10 * MSS, 1);
+        assert_eq!(heard(&mut path), [(CLOSED, 10 * MSS, false)]);
+    }
+    assert_eq!(path.gateway.held(), held);
+}
+
+#[test]
+fn a_part_that_the_far_host_acknowledges_opens_the_window_further() {
+    let mut path = frozen();
+    path.up();
+    assert_eq!(heard(&mut path)[0], (OPENED, 10 * MSS, true));
+    path.after_ms(50);
+    path.far_ack(4 * MSS);
+    assert_eq!(heard(&mut path), [(OPENED, 10 * MSS, true)]);
+    path.far_ack(10 * MSS);
+    assert_eq!(heard(&mut path), [], "the far host speaks for itself");
+}
+
+#[test]
+fn a_fin_is_never_acknowledged_for_the_far_host() {
+    let mut path = path();
+    path.data(0, MSS);
+    path.down();
+    assert_eq!(heard(&mut path), [(CLOSED, MSS, false)]);
+    let mut fin = path.data_packet(MSS, MSS).edit();
+    let _ = fin.set_flags(TcpFlags::FIN | TcpFlags::ACK);
+    path.near_sends(&fin.finish());
+    assert_eq!(heard(&mut path), []);
+    path.up();
+    assert_eq!(delivered(&mut path), [0, MSS], "it is held like everything");
+}
+
+#[test]
+fn what_does_not_fit_is_not_acknowledged_and_costs_nothing_that_is() {
+    let limits = Limits {
+        held_per_flow: ByteCount(6_000),
+        ..Limits::default()
+    };
+    let mut path = Path::with_limits(PathMechanismKind::AcknowledgeAhead, limits);
+    path.open();
+    path.after_ms(1_000);
+    path.down();
+    for n in 0..10 {
+        path.data(n * MSS, MSS);
+    }
+    let acked = heard(&mut path).last().expect("something fits").1;
+    assert!((MSS..10 * MSS).contains(&acked), "{acked}");
+    path.up();
+    let expected: Vec<u32> = (0..acked / MSS).map(|n| n * MSS).collect();
+    assert_eq!(delivered(&mut path), expected);
+}
+
+#[test]
+fn a_timestamp_that_the_far_host_would_reject_is_renewed() {
+    let mut path = frozen();
+    path.up();
+    path.after_ms(100);
+    while path.gateway.poll_transmit().is_some() {}
+    // A newer segment has arrived, and its timestamp is what counts from now on.
+    path.data(10 * MSS, MSS);
+    path.far_ack_echoing(2 * MSS, 110);
+    path.down();
+    path.up();
+    path.after_ms(1_000);
+    let stale = path
+        .sent()
+        .into_iter()
+        .filter(|sent| matches!(sent, Sent::Data(_, _, stamp) if *stamp < 110))
+        .count();
+    assert_eq!(stale, 0);
+}
+
+#[test]
+fn a_reset_ends_it() {
+    let mut path = frozen();
+    path.rst(10 * MSS);
+    assert_eq!(path.gateway.held(), ByteCount(0));
+    path.up();
+    path.after_ms(60_000);
+    let data = path
+        .sent()
+        .into_iter()
+        .filter(|sent| matches!(sent, Sent::Data(..)));
+    assert_eq!(data.count(), 0);
+}

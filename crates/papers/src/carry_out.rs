@@ -1,0 +1,171 @@
+//! Carrying one run out, in the world that it asks for.
+
+use crate::job::{Job, Watch};
+use crate::record::Variables;
+use outlast_core::time::{Duration, Instant};
+use outlast_lab::{Cancel, Lab, LabError};
+use outlast_scenario::result::{RunResult, World};
+use outlast_sim::trace::{Cause, Trace, VariableRow};
+use outlast_sim::{Recording, SimError, Simulation};
+use outlast_wire::SeqNumber;
+
+/// What came of a run, in either world.
+#[derive(Clone, Debug)]
+pub struct Ran {
+    /// The result.
+    pub result: RunResult,
+    /// When the workload's first byte came to the link, on the clock of the trace.
+    pub started: Option<Instant>,
+    /// What happened to each packet, if that is kept.
+    pub trace: Option<Trace>,
+    /// The variables of the payload's sender, if they are kept.
+    pub variables: Vec<Variables>,
+    /// What makes the numbers doubtful.
+    pub warnings: Vec<String>,
+    /// By how much the link was late at worst; in virtual time it never is.
+    pub worst_delay: Duration,
+}
+
+/// Why a run could not be carried out.
+#[derive(Debug, thiserror::Error)]
+pub enum CarryOutError {
+    /// In the lab.
+    #[error(transparent)]
+    Lab(#[from] LabError),
+    /// In the simulator.
+    #[error(transparent)]
+    Sim(#[from] SimError),
+}
+
+/// Carries `job` out.
+///
+/// # Errors
+/// When the lab fails or is cancelled, or the world has not what the scenario asks for.
+pub fn carry_out(job: &Job, cancel: &Cancel) -> Result<Ran, CarryOutError> {
+    match job.world {
+        World::Lab => in_lab(job, cancel),
+        // A simulation ends soon of itself: one that has begun is not ended early.
+        World::Sim if cancel.is_cancelled() => Err(LabError::Cancelled.into()),
+        World::Sim => in_sim(job),
+    }
+}
+
+fn in_lab(job: &Job, cancel: &Cancel) -> Result<Ran, CarryOutError> {
+    let mut lab = Lab::new(&job.scenario, job.index)?;
+    if job.watch != Watch::Nothing {
+        lab = lab.with_trace(Lab::TRACED_PACKETS);
+    }
+    let report = lab.run(cancel, |_| {})?;
+    Ok(Ran {
+        result: report.result,
+        started: report.started,
+        trace: report.trace,
+        variables: Vec::new(),
+        warnings: report.warnings,
+        worst_delay: report.effort.worst_delay,
+    })
+}
+
+fn in_sim(job: &Job) -> Result<Ran, CarryOutError> {
+    let recording = Recording {
+        traced_packets: (job.watch != Watch::Nothing).then_some(Lab::TRACED_PACKETS),
+        variables: job.watch == Watch::Variables,
+        captures: false,
+    };
+    let simulation = Simulation::new(&job.scenario, job.index)?;
+    let report = simulation.with_recording(recording).run();
+    let outcome = report.outcome;
+    let sender = outcome.flows.first().map(|flow| flow.receiver.peer());
+    let rows = outcome.variables.unwrap_or_default();
+    let rows = || rows.iter().filter(|row| Some(row.side) == sender);
+    let origin = rows()
+        .find(|row| row.cause == Cause::Ack)
+        .map(|row| row.variables.snd_una);
+    let started = outcome.started;
+    let variables = match (started, origin) {
+        (Some(started), Some(origin)) => rows()
+            .map(|row| Variables::of(row, started, origin))
+            .collect(),
+        _ => Vec::new(),
+    };
+    Ok(Ran {
+        result: report.result,
+        started,
+        trace: outcome.trace,
+        variables,
+        warnings: Vec::new(),
+        worst_delay: Duration::ZERO,
+    })
+}
+
+impl Variables {
+    /// `origin` is where the stream begins.
+    fn of(row: &VariableRow, started: Instant, origin: SeqNumber) -> Self {
+        let VariableRow {
+            at,
+            cause,
+            variables,
+            ..
+        } = row;
+        Self {
+            time_s: at.since(started).as_secs_f64(),
+            timeout: *cause == Cause::Timeout,
+            cwnd: variables.cwnd,
+            ssthresh: variables.ssthresh,
+            rto_s: variables.rto.as_secs_f64(),
+            in_flight: variables.in_flight,
+            acknowledged: u64::from(variables.snd_una.0.wrapping_sub(origin.0)),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TEXT: &str = r#"
+        name = "a tunnel"
+        [link]
+        rate = "10 Mbit/s"
+        delay = "25 ms"
+        queue = 75
+        [link.outages]
+        process = "single"
+        start = "1 s"
+        length = "2 s"
+        [workload]
+        kind = "bulk"
+        bytes = "3 MB"
+        direction = "upload"
+    "#;
+
+    fn ran(watch: Watch) -> Ran {
+        let job = Job::from_toml("cell", TEXT.to_owned(), 0)
+            .in_world(World::Sim)
+            .watching(watch);
+        let cancel = Cancel::new().expect("a pipe can be had");
+        carry_out(&job, &cancel).expect("the simulator has all of it")
+    }
+
+    #[test]
+    fn a_run_in_virtual_time_keeps_what_is_watched() {
+        let plain = ran(Watch::Nothing);
+        assert!(plain.result.completed && plain.trace.is_none() && plain.variables.is_empty());
+        assert_eq!(plain.result.settings.world, World::Sim);
+        assert!(ran(Watch::Packets).trace.is_some());
+        let watched = ran(Watch::Variables);
+        assert_eq!(watched.result, plain.result);
+        let timeouts = watched.variables.iter().filter(|row| row.timeout).count();
+        assert!(timeouts > 0 && timeouts < watched.variables.len());
+        assert!(watched.variables.iter().any(|row| row.ssthresh.is_none()));
+        // The sender is the mobile: its window grows before the outage.
+        assert!(watched.variables.iter().any(|row| row.cwnd > 20));
+        let acknowledged = watched.variables.iter().map(|row| row.acknowledged);
+        // The last acknowledgement may be that of the FIN.
+        assert!(
+            acknowledged
+                .max()
+                .is_some_and(|bytes| (3_000_000..3_000_002).contains(&bytes))
+        );
+    }
+}

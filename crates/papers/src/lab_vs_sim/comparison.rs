@@ -1,0 +1,152 @@
+//! One scenario in both worlds, and whether they agree.
+
+use super::scenarios::{Case, DELAY};
+use crate::present::median;
+use crate::record::{Record, Runs};
+use outlast_scenario::result::World;
+
+/// How far off the completion time may be.
+pub const COMPLETION: f64 = 0.05;
+/// How far off the resume time may be, unless a round trip is more.
+pub const RESUME: f64 = 0.05;
+
+/// What the two worlds say about one quantity.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Pair {
+    /// The middle of the lab's runs; infinite if it never came.
+    pub lab: f64,
+    /// The least and the largest of them.
+    pub spread: (f64, f64),
+    /// The simulator's.
+    pub sim: f64,
+}
+
+/// What the two worlds say about one scenario.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Comparison {
+    /// Seconds from the first byte sent to the last received.
+    pub completion: Pair,
+    /// Seconds from link-up to new bytes.
+    pub resume: Pair,
+    /// Retransmission timeouts of the sender.
+    pub timeouts: Pair,
+    /// Packets for which the link's queue had no room.
+    pub queue_drops: Pair,
+}
+
+impl Comparison {
+    /// The comparison of `case`; `None` unless there are runs of both worlds.
+    #[must_use]
+    pub fn of(case: &Case, runs: &Runs) -> Option<Self> {
+        let lab = runs.of(&case.name(World::Lab));
+        let sim = runs.of(&case.name(World::Sim)).first()?;
+        let pair = |value: fn(&Record) -> Option<f64>| Pair::of(lab, sim, value);
+        Some(Self {
+            completion: pair(completion)?,
+            resume: pair(crate::hold_matrix::resume)?,
+            timeouts: pair(|record| record.result.timeouts.map(|count| count as f64))?,
+            queue_drops: pair(|record| {
+                let drops = record.result.dropped_packets?;
+                Some(drops.queue_full as f64)
+            })?,
+        })
+    }
+
+    /// Whether the completion times agree.
+    #[must_use]
+    pub fn completion_agrees(&self) -> bool {
+        self.completion.off() <= COMPLETION * self.completion.lab
+    }
+
+    /// Whether the resume times agree.
+    #[must_use]
+    pub fn resume_agrees(&self) -> bool {
+        let round_trip = 2.0 * DELAY.as_secs_f64();
+        self.resume.off() <= round_trip.max(RESUME * self.resume.lab)
+    }
+
+    /// Whether there were as many timeouts.
+    #[must_use]
+    pub fn timeouts_agree(&self) -> bool {
+        self.timeouts.off() == 0.0
+    }
+}
+
+impl Pair {
+    fn of(lab: &[Record], sim: &Record, value: fn(&Record) -> Option<f64>) -> Option<Self> {
+        let values = || {
+            lab.iter()
+                .map(|record| value(record).unwrap_or(f64::INFINITY))
+        };
+        Some(Self {
+            lab: median(lab.iter().map(value))?.value,
+            spread: (
+                values().fold(f64::INFINITY, f64::min),
+                values().fold(f64::NEG_INFINITY, f64::max),
+            ),
+            sim: value(sim).unwrap_or(f64::INFINITY),
+        })
+    }
+
+    /// By how much the simulator is off; nothing where it never came in either world.
+    fn off(self) -> f64 {
+        if self.sim == self.lab {
+            0.0
+        } else {
+            (self.sim - self.lab).abs()
+        }
+    }
+
+    /// The same as a share of the lab's, with its sign.
+    #[must_use]
+    pub fn relative(self) -> Option<f64> {
+        let share = (self.sim - self.lab) / self.lab;
+        share.is_finite().then_some(share)
+    }
+}
+
+fn completion(record: &Record) -> Option<f64> {
+    record.succeeded().then_some(record.result.elapsed_s)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn comparison(lab: f64, sim: f64) -> Comparison {
+        let pair = Pair {
+            lab,
+            spread: (lab, lab),
+            sim,
+        };
+        Comparison {
+            completion: pair,
+            resume: pair,
+            timeouts: pair,
+            queue_drops: pair,
+        }
+    }
+
+    #[test]
+    fn completion_may_be_off_by_a_twentieth() {
+        assert!(comparison(10.0, 10.49).completion_agrees());
+        assert!(comparison(10.0, 9.51).completion_agrees());
+        assert!(!comparison(10.0, 10.51).completion_agrees());
+        assert!(!comparison(10.0, f64::INFINITY).completion_agrees());
+    }
+
+    #[test]
+    fn resuming_may_be_off_by_a_round_trip_or_a_twentieth() {
+        assert!(comparison(0.02, 0.059).resume_agrees());
+        assert!(!comparison(0.02, 0.061).resume_agrees());
+        assert!(comparison(10.0, 10.49).resume_agrees());
+        assert!(!comparison(10.0, 10.51).resume_agrees());
+        assert!(comparison(f64::INFINITY, f64::INFINITY).resume_agrees());
+    }
+
+    #[test]
+    fn timeouts_must_be_as_many() {
+        assert!(comparison(7.0, 7.0).timeouts_agree());
+        assert!(!comparison(7.0, 8.0).timeouts_agree());
+    }
+}

@@ -1,0 +1,137 @@
+//! A thesis on TCP over Mobile IP (paper 003): what hand-offs cost four stacks of its time, here with
+//! our model of them in virtual time.
+//!
+//! Two experiments: [`TIMEOUTS`] has tables 3.2 to 3.7 and figures 3.5 to 3.7 (what a sender does once
+//! its peer is gone), [`HANDOFF`] has tables 4.1 and 4.3 to 4.6 (what Mobile IP's hand-offs make of
+//! it). Every number that it prints is a claim with a tolerance, which stands beside the number.
+//!
+//! Where our runs depart from its laboratory is said in [`path`].
+
+pub mod added_round_trips;
+pub mod beside;
+pub mod figure_3_7;
+pub mod handoff;
+pub mod path;
+pub mod recovery;
+pub mod table_3_2;
+pub mod table_3_3;
+pub mod table_3_4;
+pub mod table_3_5;
+pub mod table_3_6;
+pub mod table_3_7;
+pub mod table_4_1;
+pub mod table_4_3;
+pub mod table_4_4;
+pub mod table_4_5;
+pub mod table_4_6;
+pub mod timeouts;
+
+use crate::experiment::{Experiment, Extent};
+use crate::present;
+use outlast_report::judgement::{Claim, Published, Tolerance};
+use outlast_report::unit::Unit;
+use std::borrow::Cow;
+
+/// Chapter 3.
+pub static TIMEOUTS: Experiment = Experiment {
+    name: "thesis-timeouts",
+    title: "What a sender does once its peer is gone: chapter 3 of a thesis",
+    source: "a thesis on TCP over Mobile IP, about 2002, tables 3.2 to 3.7, figures 3.5 to 3.7",
+    measures: "First and second timeout of four stacks, and what congestion control costs after one",
+    method: method_of_timeouts,
+    figures: &[
+        &table_3_2::TABLE,
+        &table_3_3::TABLE,
+        &table_3_4::TABLE,
+        &table_3_5::TABLE,
+        &table_3_6::Table36,
+        &table_3_7::Table37,
+        &figure_3_7::Figure37,
+    ],
+};
+
+/// Chapter 4.
+pub static HANDOFF: Experiment = Experiment {
+    name: "thesis-handoff",
+    title: "How long a hand-off of Mobile IP stops a transfer: chapter 4 of a thesis",
+    source: "a thesis on TCP over Mobile IP, about 2002, tables 4.1 and 4.3 to 4.6",
+    measures: "Timeouts and idle time after hand-offs, for servers with Linux 2.2 and AIX 4.3",
+    method: method_of_handoff,
+    figures: &[
+        &table_4_1::Table41,
+        &table_4_3::Table43,
+        &table_4_4::TABLE,
+        &table_4_5::TABLE,
+        &table_4_6::Table46,
+    ],
+};
+
+const PATH: &str = "The thesis has a host between server and receiver that delays every packet, and \
+    cuts the path behind it. What a server sends after the cut is lost; acknowledgements on their way \
+    arrive. Here the whole delay lies on the way back, so that a segment meets the cut as soon as it \
+    is sent: the server sees the same, and times are as at the place of the cut. The rate of the path \
+    is not told; 10 Mbit/s is assumed. Nor is the jitter of the delaying host; here there is none. Send \
+    buffers are those of the profiles.";
+
+fn method_of_timeouts(extent: Extent) -> Vec<String> {
+    vec![
+        "In virtual time: the servers are profiles of the TCP model, whose constants come from the \
+         stacks' own sources and manuals as far as there are any (`crates/tcp/src/profile`), not from \
+         these tables. The receiver is Linux 2.2."
+            .to_owned(),
+        PATH.to_owned(),
+        format!(
+            "Tables 3.2 to 3.5: a transfer to a receiver with a buffer of 64 KB is cut after 20 s. The \
+             first timeout counts from the first transmission of the segment that is sent again, the \
+             second from the first. The thesis gives means of five connections; here each has {} \
+             trials, whose cuts are spread over a round trip and whose clocks stand anywhere, and the \
+             least and greatest are given as well.",
+            timeouts::trials(extent),
+        ),
+        "Tables 3.6 and 3.7: a round trip of 1 s, a buffer of 13 segments, Linux 2.2 at both ends, and a \
+         cut that takes exactly one window. Figure 3.7: the same with segments of 1 KB and buffers of \
+         up to 256 KB."
+            .to_owned(),
+        TOLERANCES.to_owned(),
+    ]
+}
+
+fn method_of_handoff(extent: Extent) -> Vec<String> {
+    vec![
+        "In virtual time: the servers are profiles of the TCP model, whose constants do not come from \
+         these tables. The mobile is Linux 2.4 with a buffer of 13 segments."
+            .to_owned(),
+        PATH.to_owned(),
+        format!(
+            "There is no Mobile IP yet: a hand-off is an outage of the listed length at the home agent, \
+             and of the {} ms before it, as what is on its way from there to the mobile is lost as well. \
+             It begins after 30 s, {} times for each row, spread over a round trip. The idle time counts \
+             from the end of the hand-off to the retransmission that gets through, in hand-offs with \
+             timeouts.",
+            table_4_1::TRANSIT.as_millis(),
+            handoff::trials(extent),
+        ),
+        TOLERANCES.to_owned(),
+    ]
+}
+
+const TOLERANCES: &str = "The tolerances stand in the program beside the published numbers, each with \
+    its reason; they were written down before the first run was looked at.";
+
+/// A number of the thesis.
+fn claim(
+    place: &'static str,
+    statement: impl Into<Cow<'static, str>>,
+    unit: Unit,
+    published: Published,
+    tolerance: Tolerance,
+) -> Claim {
+    present::claim(
+        "Thesis",
+        place,
+        statement.into(),
+        unit,
+        published,
+        tolerance,
+    )
+}

@@ -1,0 +1,326 @@
+//! Hand-offs of Mobile IP (sections 4.3 and 4.4): what tables 4.4 and 4.5 have in common.
+
+use super::beside::{Beside, beside};
+use super::claim;
+use super::path::Path;
+use super::table_4_1::TRANSIT;
+use crate::experiment::{Extent, Figure, Part};
+use crate::job::{Job, Watch};
+use crate::record::{Record, Runs};
+use outlast_core::time::Duration;
+use outlast_report::judgement::{Claim, Published, Tolerance};
+use outlast_report::plot::{Axis, Strip, StripRow};
+use outlast_report::statistics::Sample;
+use outlast_report::table::{Cell, Column};
+use outlast_report::unit::Unit;
+use outlast_scenario::Profile;
+
+/// A row of table 4.4 or 4.5: means of ten hand-offs.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Row {
+    /// The hand-off, until the home agent answers the registration.
+    pub handoff: Duration,
+    /// Round trip between server and mobile.
+    pub round_trip: Duration,
+    /// Timeouts per hand-off.
+    pub timeouts: f64,
+    /// From the end of the hand-off to the retransmission at the home agent, in round trips.
+    pub idle: f64,
+    /// Hand-off and idle time, in round trips.
+    pub total: f64,
+}
+
+/// A row as it is printed, without the column that is hand-off over round trip.
+pub(super) const fn row(
+    handoff: u64,
+    round_trip: u64,
+    timeouts: f64,
+    idle: f64,
+    total: f64,
+) -> Row {
+    Row {
+        handoff: Duration::from_millis(handoff),
+        round_trip: Duration::from_millis(round_trip),
+        timeouts,
+        idle,
+        total,
+    }
+}
+
+/// Share of the whole pause by which an idle time may be off. What a sender's timeouts add up to is
+/// as uncertain as its first one (see [`super::timeouts::SHARE`]), and the idle time is what is left
+/// of it after the hand-off.
+pub const SHARE: f64 = super::timeouts::SHARE;
+/// Round trips by which it may be off at least: when in a round trip the hand-off begins is spread
+/// evenly, so that a mean of ten has a standard error of 0.09 round trips; three of them.
+pub const ROUND_TRIPS: f64 = 0.3;
+/// Timeouts per hand-off that may be more or fewer: one in half of the hand-offs.
+pub const TIMEOUTS: Tolerance = Tolerance::Absolute(0.5);
+
+/// A published table.
+#[derive(Debug)]
+pub struct HandoffTable {
+    /// Its name on the command line.
+    pub name: &'static str,
+    /// What it shows, in a line.
+    pub title: &'static str,
+    /// Its place in the thesis.
+    pub place: &'static str,
+    /// The server's stack.
+    pub profile: Profile,
+    /// Its rows.
+    pub rows: &'static [Row],
+    /// What an idle time may be off at least, for the granularity of the stack's timers.
+    pub slack: Duration,
+    /// Idle time after a hand-off of 50 ms at a round trip of 60 ms (text of section 4.4).
+    pub after_the_shortest: Duration,
+    /// Hand-offs and round trips at which a difference is known, and where it comes from.
+    pub departures: &'static [(Duration, Duration, &'static str)],
+}
+
+/// The shortest hand-off, and the only round trip at which it loses anything (section 4.4).
+const SHORTEST: (Duration, Duration) = (Duration::from_millis(50), Duration::from_millis(60));
+
+impl Row {
+    /// Hand-off and round trip, for readers.
+    #[must_use]
+    pub fn name(&self) -> String {
+        let (handoff, round_trip) = (self.handoff.as_millis(), self.round_trip.as_millis());
+        format!("hand-off of {handoff} ms, round trip of {round_trip} ms")
+    }
+
+    /// By how many round trips an idle time of `table` may be off.
+    #[must_use]
+    pub fn tolerance(&self, table: &HandoffTable) -> Tolerance {
+        let round_trip = self.round_trip.as_secs_f64();
+        let slack = table.slack.as_secs_f64() / round_trip;
+        let pause = self.handoff.as_secs_f64() / round_trip + self.idle;
+        Tolerance::Absolute((SHARE * pause).max(ROUND_TRIPS).max(slack))
+    }
+}
+
+impl HandoffTable {
+    /// Timeouts and idle time of `row` as claims.
+    #[must_use]
+    pub fn claims(&self, row: &Row) -> [Claim; 2] {
+        let of = |what, published, tolerance| {
+            let statement = format!("{}, {}: {what}.", self.profile, row.name());
+            let published = Published::About(published);
+            claim(self.place, statement, Unit::Number, published, tolerance)
+        };
+        [
+            of("timeouts", row.timeouts, TIMEOUTS),
+            self.known(row, of("idle round trips", row.idle, row.tolerance(self))),
+        ]
+    }
+
+    /// The claim on `row`, with the reason for a difference if one is known.
+    #[must_use]
+    pub fn known(&self, row: &Row, claim: Claim) -> Claim {
+        let at = |&(handoff, round_trip, why): &(Duration, Duration, &'static str)| {
+            ((handoff, round_trip) == (row.handoff, row.round_trip)).then_some(why)
+        };
+        Claim {
+            departure: self.departures.iter().find_map(at).map(Into::into),
+            ..claim
+        }
+    }
+
+    /// The hand-off of which only the text tells.
+    fn shortest(&self) -> Row {
+        let (handoff, round_trip) = SHORTEST;
+        Row {
+            handoff,
+            round_trip,
+            timeouts: 1.0,
+            idle: self.after_the_shortest.div_duration_f64(round_trip),
+            total: (handoff + self.after_the_shortest).div_duration_f64(round_trip),
+        }
+    }
+}
+
+/// The mobile's receive buffer: 18 KB or 13 segments of 1448 bytes (sections 3.3.1 and 4.3).
+const BUFFER: u32 = 13 * 1_448;
+/// When the mobile moves, from the server's first segment on. "Midway" through a connection that
+/// lasts as long again.
+const MOVE: Duration = Duration::from_secs(30);
+
+/// How many hand-offs there are in each row. The thesis has ten.
+#[must_use]
+pub const fn trials(extent: Extent) -> u32 {
+    match extent {
+        Extent::Quick => 10,
+        Extent::Full => 100,
+    }
+}
+
+impl HandoffTable {
+    fn cell(&self, row: &Row) -> String {
+        format!("{}, {}", self.profile, row.name())
+    }
+
+    /// Trial `index` of `of`. The mobile's movements are spread over one round trip.
+    fn job(&self, row: &Row, index: u32, of: u32) -> Job {
+        let round_trip = row.round_trip;
+        let whole = MOVE * 2 + row.handoff;
+        let windows = whole.div_duration_f64(round_trip).ceil() as u64;
+        let path = Path {
+            server: self.profile,
+            receiver: Profile::Linux24,
+            buffer: BUFFER,
+            round_trip,
+            rate_mbit_per_s: 10,
+            mtu: 1_500,
+            // What has left the home agent and not yet arrived is lost as well.
+            cut: MOVE + round_trip * index / of,
+            length: TRANSIT + row.handoff,
+            bytes: windows * u64::from(BUFFER),
+            deadline: whole * 3,
+        };
+        path.job(self.cell(row), index, Watch::Reconnections)
+    }
+
+    /// Timeouts, and idle time in round trips of the trials that had any.
+    #[must_use]
+    pub fn ours(&self, runs: &Runs, row: &Row) -> [Option<Sample>; 2] {
+        let records = runs.of(&self.cell(row));
+        let timeouts = records.iter().filter_map(timeouts);
+        let idle = records.iter().filter_map(idle_s);
+        let round_trip = row.round_trip.as_secs_f64();
+        [
+            Sample::of(timeouts),
+            Sample::of(idle.map(|idle| idle / round_trip)),
+        ]
+    }
+
+    /// The number that stands in the text alone.
+    fn text(&self, runs: &Runs) -> Beside {
+        let row = self.shortest();
+        let [_, ours] = self.ours(runs, &row);
+        Beside {
+            labels: vec![
+                Cell::from(row.handoff.as_secs_f64()),
+                Cell::from(row.round_trip.as_secs_f64()),
+                Cell::from("idle round trips"),
+            ],
+            claim: claim(
+                "section 4.4",
+                format!("{}, {}: idle round trips.", self.profile, row.name()),
+                Unit::Number,
+                Published::About(row.idle),
+                row.tolerance(self),
+            ),
+            ours,
+        }
+    }
+
+    fn strip(&self, runs: &Runs) -> Strip {
+        let mut round_trips: Vec<Duration> = self.rows.iter().map(|row| row.round_trip).collect();
+        round_trips.sort();
+        round_trips.dedup();
+        let mut rows = Vec::new();
+        for round_trip in round_trips {
+            let mut group = Some(format!("round trip of {} ms", round_trip.as_millis()));
+            for row in self.rows.iter().filter(|row| row.round_trip == round_trip) {
+                let published = row.idle * round_trip.as_secs_f64();
+                let ours = runs.of(&self.cell(row)).iter().filter_map(idle_s);
+                rows.push(StripRow {
+                    group: group.take(),
+                    label: format!("hand-off of {} ms", row.handoff.as_millis()),
+                    samples: vec![vec![Some(published)], ours.map(Some).collect()],
+                });
+            }
+        }
+        Strip {
+            axis: Axis::new("Idle time after the hand-off", Unit::Seconds),
+            variants: vec![
+                ("published mean".to_owned(), true),
+                ("ours".to_owned(), false),
+            ],
+            rows,
+            limit: None,
+        }
+    }
+}
+
+fn timeouts(record: &Record) -> Option<f64> {
+    record.result.timeouts.map(|timeouts| timeouts as f64)
+}
+
+/// From the end of the hand-off to the retransmission that gets through, of trials with timeouts.
+fn idle_s(record: &Record) -> Option<f64> {
+    let had_timeouts = timeouts(record).is_some_and(|timeouts| timeouts > 0.0);
+    let again = record.reconnections.first()?.again;
+    again.through_s.filter(|_| had_timeouts)
+}
+
+impl Figure for HandoffTable {
+    fn name(&self) -> &'static str {
+        self.name
+    }
+
+    fn title(&self) -> &'static str {
+        self.title
+    }
+
+    fn jobs(&self, extent: Extent) -> Vec<Job> {
+        let trials = trials(extent);
+        let rows = [self.shortest()]
+            .into_iter()
+            .chain(self.rows.iter().copied());
+        let of_row = |row| (0..trials).map(move |index| self.job(&row, index, trials));
+        rows.flat_map(of_row).collect()
+    }
+
+    fn present(&self, _extent: Extent, runs: &Runs) -> Part {
+        let mut rows = vec![self.text(runs)];
+        for row in self.rows {
+            let what = ["timeouts", "idle round trips"];
+            let ours = self.ours(runs, row);
+            for ((claim, ours), what) in self.claims(row).into_iter().zip(ours).zip(what) {
+                rows.push(Beside {
+                    labels: vec![
+                        Cell::from(row.handoff.as_secs_f64()),
+                        Cell::from(row.round_trip.as_secs_f64()),
+                        Cell::from(what),
+                    ],
+                    claim,
+                    ours,
+                });
+            }
+        }
+        let labels = vec![
+            Column::quantity("handoff_s", "Hand-off", Unit::Seconds),
+            Column::quantity("round_trip_s", "Round trip", Unit::Seconds),
+            Column::text("what", "What"),
+        ];
+        let (table, claims) = beside(labels, rows);
+        let heading = format!("T{}: {}", &self.place[1..], self.title);
+        Part::new(heading.clone())
+            .table(table.titled(heading))
+            .figure(
+                self.strip(runs).draw(),
+                "From the end of the hand-off to the retransmission that gets through. Every mark \
+                 of ours is one hand-off.",
+            )
+            .claims(claims)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::thesis::{table_4_4, table_4_5};
+
+    #[test]
+    fn hand_off_and_idle_time_make_the_total_but_for_two_misprints() {
+        let rows = table_4_4::TABLE.rows.iter().chain(table_4_5::TABLE.rows);
+        let off = |row: &super::Row| {
+            row.total - row.idle - row.handoff.as_secs_f64() / row.round_trip.as_secs_f64()
+        };
+        let odd: Vec<f64> = rows.map(off).filter(|off| off.abs() > 0.07).collect();
+        assert!(
+            odd.len() == 2 && odd.iter().all(|off| (off - 1.0).abs() < 0.01),
+            "{odd:?}"
+        );
+    }
+}

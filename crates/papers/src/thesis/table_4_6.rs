@@ -1,0 +1,173 @@
+//! Table 4.6: what a hand-off costs a Linux 2.2 server in round trips, congestion control included,
+//! by the size of the receive buffer.
+//!
+//! Its columns are those of table 4.4 and a constant each, which is the model of section 3.3.2 (see
+//! [`super::added_round_trips`]).
+
+use super::added_round_trips::{self, After, PRINTED};
+use super::beside::{Beside, beside};
+use super::handoff::{HandoffTable, Row};
+use super::{claim, table_4_4};
+use crate::experiment::{Extent, Figure, Part};
+use crate::job::Job;
+use crate::record::Runs;
+use outlast_report::judgement::{Claim, Published};
+use outlast_report::statistics::Sample;
+use outlast_report::table::{Cell, Column};
+use outlast_report::unit::Unit;
+
+/// Hand-off and round trip in ms, and the round trips lost with the buffers of
+/// [`super::added_round_trips::TABLE_4_6`].
+pub const ROWS: [(u64, u64, [f64; 4]); 20] = [
+    (550, 60, [18.41, 23.38, 32.37, 49.36]),
+    (550, 200, [12.27, 17.24, 26.23, 43.22]),
+    (550, 500, [8.69, 13.66, 22.65, 39.64]),
+    (550, 1_000, [7.94, 12.91, 21.9, 38.89]),
+    (1_050, 60, [30.24, 35.21, 44.2, 61.19]),
+    (1_050, 200, [19.11, 24.08, 33.07, 50.06]),
+    (1_050, 500, [11.87, 16.84, 25.83, 42.82]),
+    (1_050, 1_000, [8.72, 13.69, 22.68, 39.67]),
+    (2_050, 60, [58.13, 63.1, 72.09, 89.08]),
+    (2_050, 200, [19.66, 24.63, 33.62, 50.61]),
+    (2_050, 500, [11.83, 16.8, 25.79, 42.78]),
+    (2_050, 1_000, [11.39, 16.36, 25.35, 42.34]),
+    (2_550, 60, [56.99, 61.96, 70.95, 87.94]),
+    (2_550, 200, [30.75, 35.72, 44.71, 61.7]),
+    (2_550, 500, [16.24, 21.21, 30.2, 47.19]),
+    (2_550, 1_000, [11.38, 16.35, 25.34, 42.33]),
+    (3_050, 60, [109.88, 114.85, 123.84, 140.83]),
+    (3_050, 200, [33.67, 38.64, 47.63, 64.62]),
+    (3_050, 500, [18.28, 23.25, 32.24, 49.23]),
+    (3_050, 1_000, [11.63, 16.6, 25.59, 42.58]),
+];
+
+/// One number as a claim. It may be as far off as the idle time of its `row` of table 4.4, which is
+/// all that was measured of it.
+#[must_use]
+pub fn claim_of(table: &HandoffTable, row: &Row, kilobytes: u32, published: f64) -> Claim {
+    let claim = claim(
+        "table 4.6",
+        format!(
+            "{}, buffer of {kilobytes} KB: lost round trips.",
+            row.name()
+        ),
+        Unit::Number,
+        Published::About(published),
+        row.tolerance(table),
+    );
+    table.known(row, claim)
+}
+
+/// Table 4.6.
+#[derive(Debug)]
+pub struct Table46;
+
+impl Figure for Table46 {
+    fn name(&self) -> &'static str {
+        "table-4-6"
+    }
+
+    fn title(&self) -> &'static str {
+        "What a hand-off costs a Linux 2.2 server, congestion control included"
+    }
+
+    /// Those of table 4.4.
+    fn jobs(&self, extent: Extent) -> Vec<Job> {
+        table_4_4::TABLE.jobs(extent)
+    }
+
+    fn present(&self, _extent: Extent, runs: &Runs) -> Part {
+        let (constants, mut claims) = beside(
+            vec![Column::fixed("buffer_kb", "Buffer, KB", 0)],
+            constants(runs),
+        );
+        let labels = vec![
+            Column::quantity("handoff_s", "Hand-off", Unit::Seconds),
+            Column::quantity("round_trip_s", "Round trip", Unit::Seconds),
+            Column::fixed("buffer_kb", "Buffer, KB", 0),
+        ];
+        let (table, judged) = beside(labels, rows(runs));
+        claims.extend(judged);
+        Part::new("Table 4.6: hand-off, idle time and congestion control")
+            .paragraph(
+                "The thesis adds what its model of congestion control gives (figure 3.7) to the \
+                 totals of table 4.4, so that the four columns differ by constants. Ours are made in \
+                 the same way, from our hand-offs.",
+            )
+            .table(constants.titled("What the columns of table 4.6 add, and the model"))
+            .table(table.titled("Table 4.6: round trips that a hand-off costs a Linux 2.2 server"))
+            .claims(claims)
+    }
+}
+
+fn constants(runs: &Runs) -> Vec<Beside> {
+    let has_runs = runs.all().next().is_some();
+    let row = |(kilobytes, published)| Beside {
+        labels: vec![Cell::from(kilobytes)],
+        claim: claim(
+            "table 4.6 less table 4.4",
+            format!("Buffer of {kilobytes} KB: what the model adds, in round trips."),
+            Unit::Number,
+            Published::About(published),
+            PRINTED,
+        ),
+        ours: Sample::of([modelled(kilobytes)]).filter(|_| has_runs),
+    };
+    added_round_trips::TABLE_4_6.into_iter().map(row).collect()
+}
+
+fn modelled(kilobytes: u32) -> f64 {
+    added_round_trips::added(After::CongestionControl, kilobytes)
+}
+
+fn rows(runs: &Runs) -> Vec<Beside> {
+    let measured = &table_4_4::TABLE;
+    let mut rows = Vec::new();
+    for (row, (_, _, published)) in measured.rows.iter().zip(ROWS) {
+        let [_, idle] = measured.ours(runs, row);
+        let handoff = row.handoff.div_duration_f64(row.round_trip);
+        for ((kilobytes, _), published) in added_round_trips::TABLE_4_6.into_iter().zip(published) {
+            let more = handoff + modelled(kilobytes);
+            rows.push(Beside {
+                labels: vec![
+                    Cell::from(row.handoff.as_secs_f64()),
+                    Cell::from(row.round_trip.as_secs_f64()),
+                    Cell::from(kilobytes),
+                ],
+                claim: claim_of(measured, row, kilobytes, published),
+                ours: idle.map(|idle| shifted(idle, more)),
+            });
+        }
+    }
+    rows
+}
+
+/// The sample with `more` added to each of its values.
+fn shifted(sample: Sample, more: f64) -> Sample {
+    Sample {
+        mean: sample.mean + more,
+        median: sample.median + more,
+        least: sample.least + more,
+        greatest: sample.greatest + more,
+        ..sample
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_rows_are_those_of_table_4_4_and_a_constant_each() {
+        for (row, (handoff, round_trip, published)) in table_4_4::TABLE.rows.iter().zip(ROWS) {
+            assert_eq!(row.handoff.as_millis(), u128::from(handoff));
+            assert_eq!(row.round_trip.as_millis(), u128::from(round_trip));
+            for ((_, constant), published) in
+                added_round_trips::TABLE_4_6.into_iter().zip(published)
+            {
+                let total = published - constant;
+                assert!((total - row.total).abs() < 0.0151, "{}", row.name());
+            }
+        }
+    }
+}

@@ -1,0 +1,50 @@
+//! Tables of the thesis, simulated: what comes out is what was published.
+
+use outlast_lab::Cancel;
+use outlast_papers::carry_out;
+use outlast_papers::job::Job;
+use outlast_papers::record::{Record, Runs};
+use outlast_papers::thesis::{figure_3_7, table_3_2, table_3_5, table_4_4};
+use outlast_papers::{Extent, Figure};
+use outlast_report::judgement::Judgement;
+
+/// The runs of `figure` that are `wanted`.
+fn simulated(figure: &dyn Figure, wanted: impl Fn(&Job) -> bool) -> Runs {
+    let cancel = Cancel::new().expect("a pipe can be had");
+    let jobs = figure.jobs(Extent::Quick);
+    Runs::new(jobs.iter().filter(|job| wanted(job)).map(|job| {
+        let ran = carry_out::carry_out(job, &cancel).expect("the simulator has all of it");
+        Record::new(job, "", 1, ran)
+    }))
+}
+
+/// How many claims are reproduced, and those from which we differ.
+fn judged(figure: &dyn Figure, wanted: impl Fn(&Job) -> bool) -> (usize, Vec<String>) {
+    let part = figure.present(Extent::Quick, &simulated(figure, wanted));
+    let those = |judgement| {
+        let those = part.claims.iter();
+        those.filter(move |claim| claim.judgement() == judgement)
+    };
+    let differs = those(Judgement::Differs).map(|claim| claim.claim().statement.to_string());
+    (those(Judgement::Reproduced).count(), differs.collect())
+}
+
+#[test]
+fn linux_2_2_and_sunos_time_out_as_published() {
+    for figure in [&table_3_2::TABLE, &table_3_5::TABLE] {
+        assert_eq!(judged(figure, |job| job.index < 3), (10, Vec::new()));
+    }
+}
+
+#[test]
+fn a_sender_adds_the_round_trips_that_the_model_says() {
+    assert_eq!(judged(&figure_3_7::Figure37, |_| true), (12, Vec::new()));
+}
+
+#[test]
+fn hand_offs_of_linux_cost_what_was_published() {
+    // The shorter round trips have more packets, and are left to the experiment.
+    let few = |job: &Job| job.cell.ends_with("500 ms") || job.cell.ends_with("1000 ms");
+    let (reproduced, differs) = judged(&table_4_4::TABLE, few);
+    assert!(reproduced >= 19 && differs.len() <= 1, "{differs:?}");
+}

@@ -1,0 +1,191 @@
+//! From what came of a world to the result of a run.
+
+use crate::setup::profile;
+use outlast_core::time::Duration;
+use outlast_core::units::ByteCount;
+use outlast_link::{Counters, DropReason};
+use outlast_scenario::result::{
+    Drops, FlowResult, HopResult, OutageResult, RunResult, Settings, TcpInForce, TrafficResult,
+    World,
+};
+use outlast_scenario::{Congestion as Name, Framing, Scenario, Stack as StackWish, Workload};
+use outlast_tcp::profile::Congestion;
+use outlast_world::{Counts, FlowOutcome, HopOutcome, Outcome, Side, Stack, TrafficOutcome};
+
+/// The result of run `index`, whose connections had `stacks`.
+pub(crate) fn result(
+    scenario: &Scenario,
+    index: u32,
+    stacks: &[[Stack; 2]],
+    outcome: &Outcome,
+) -> RunResult {
+    // That of `[workload]` begins at once.
+    let flow = &outcome.flows[0];
+    let elapsed = outcome
+        .started
+        .map_or(Duration::ZERO, |started| flow.ended.since(started));
+    let received = flow.received[flow.receiver.index()];
+    let tcp = in_force(&scenario.stack, &stacks[0], flow.receiver.peer());
+    let framing = Framing {
+        timestamps: tcp.timestamps,
+        ..scenario.framing()
+    };
+    let sender = flow.sender();
+    RunResult {
+        completed: flow.is_complete,
+        intact: flow.is_intact(),
+        elapsed_s: elapsed.as_secs_f64(),
+        ideal_s: scenario
+            .ideal_time(index, framing)
+            .map(|ideal| ideal.as_secs_f64()),
+        utilisation: scenario.utilisation(index, framing, ByteCount(received), elapsed),
+        outages: outages(scenario, index, elapsed, flow),
+        timeouts: Some(sender.timeouts),
+        retransmitted_bytes: Some(sender.retransmitted_bytes),
+        injected_packets: injected(&outcome.counts),
+        user_timeout_abort: flow.is_given_up(),
+        error: flow.lost.map(|lost| lost.to_string()),
+        bytes_received: Some(received),
+        updates: flow.updates,
+        ideal_updates: scenario.ideal_updates(index, framing),
+        dropped_packets: Some(drops(&outcome.link)),
+        flows: flows(scenario, stacks, outcome),
+        traffic: outcome.traffic.iter().map(traffic).collect(),
+        hops: outcome.hops.iter().map(hop).collect(),
+        settings: Settings::new(scenario, index, World::Sim, tcp),
+    }
+}
+
+fn injected(counts: &Counts) -> u64 {
+    counts.resent + counts.rereceived
+}
+
+fn drops(link: &[Counters; 2]) -> Drops {
+    let of = |reason| link.iter().map(|way| way.dropped(reason)).sum();
+    Drops {
+        queue_full: of(DropReason::QueueFull),
+        loss: of(DropReason::Loss),
+        link_down: of(DropReason::LinkDown),
+        flushed: of(DropReason::Flushed),
+        in_flight: of(DropReason::InFlight),
+    }
+}
+
+fn traffic(outcome: &TrafficOutcome) -> TrafficResult {
+    TrafficResult {
+        sent_packets: outcome.sent,
+        received_packets: outcome.received,
+    }
+}
+
+fn hop(outcome: &HopOutcome) -> HopResult {
+    HopResult {
+        injected_packets: injected(&outcome.counts),
+        dropped_packets: drops(&outcome.link),
+    }
+}
+
+/// Every connection, if there is more than one.
+fn flows(scenario: &Scenario, stacks: &[[Stack; 2]], outcome: &Outcome) -> Vec<FlowResult> {
+    if scenario.flows.is_empty() {
+        return Vec::new();
+    }
+    let further = scenario.flows.iter().flat_map(|flow| {
+        let each = (&flow.workload, &flow.stack, flow.begin);
+        std::iter::repeat_n(each, flow.count as usize)
+    });
+    let main = (&scenario.workload, &scenario.stack, Duration::ZERO);
+    let all = std::iter::once(main).chain(further).zip(stacks);
+    let mut begun = outcome.flows.iter().peekable();
+    let mut results = Vec::with_capacity(stacks.len());
+    for (number, ((workload, wishes, begin), stacks)) in all.enumerate() {
+        let outcome = begun.next_if(|flow| flow.number == number);
+        let tcp = in_force(wishes, stacks, sender(workload));
+        results.push(flow(workload, begin, tcp, outcome));
+    }
+    results
+}
+
+/// The side that sends the payload.
+fn sender(workload: &Workload) -> Side {
+    match workload {
+        Workload::Bulk { direction, .. } => Side::reached_by(direction.way()).peer(),
+        Workload::Interactive { .. } | Workload::RequestResponse { .. } | Workload::Command(_) => {
+            Side::Fixed
+        }
+    }
+}
+
+/// A connection that was to begin at `begin`; without an outcome, the run ended before.
+fn flow(
+    workload: &Workload,
+    begin: Duration,
+    tcp: TcpInForce,
+    outcome: Option<&FlowOutcome>,
+) -> FlowResult {
+    let (direction, bytes) = workload.transfer();
+    let sender = outcome.map(|flow| *flow.sender()).unwrap_or_default();
+    let elapsed = outcome.map_or(Duration::ZERO, |flow| flow.ended.since(flow.began));
+    let received = outcome.map_or(0, |flow| flow.received[flow.receiver.index()]);
+    let resumed = outcome.map_or(&[][..], |flow| &flow.resumed);
+    let error = outcome.and_then(|flow| flow.lost);
+    FlowResult {
+        completed: outcome.is_some_and(|flow| flow.is_complete),
+        intact: outcome.and_then(FlowOutcome::is_intact),
+        begin_s: begin.as_secs_f64(),
+        elapsed_s: elapsed.as_secs_f64(),
+        resume_s: resumed
+            .iter()
+            .map(|after| after.map(|after| after.as_secs_f64()))
+            .collect(),
+        timeouts: sender.timeouts,
+        retransmitted_bytes: sender.retransmitted_bytes,
+        user_timeout_abort: outcome.is_some_and(FlowOutcome::is_given_up),
+        error: error.map(|lost| lost.to_string()),
+        bytes_received: received,
+        updates: outcome.and_then(|flow| flow.updates),
+        workload: workload.kind(),
+        direction,
+        bytes,
+        tcp,
+    }
+}
+
+/// The outages that began during the run, and how long after each the receiver had new bytes.
+fn outages(
+    scenario: &Scenario,
+    index: u32,
+    elapsed: Duration,
+    flow: &FlowOutcome,
+) -> Vec<OutageResult> {
+    let resumed = flow.resumed.iter().copied().chain(std::iter::repeat(None));
+    let outages = scenario.link_config(index).outages_until(elapsed);
+    outages
+        .iter()
+        .zip(resumed)
+        .map(|(outage, resumed)| OutageResult {
+            resume_s: resumed.map(|after| after.as_secs_f64()),
+            ..OutageResult::new(outage)
+        })
+        .collect()
+}
+
+/// The TCP of the payload's `sender`, with the options that both ends agree on.
+fn in_force(wishes: &StackWish, stacks: &[Stack; 2], sender: Side) -> TcpInForce {
+    let stack = &stacks[sender.index()];
+    let congestion = stack.congestion.unwrap_or(*stack.profile.congestion);
+    let sack = |stack: &Stack| stack.sack.unwrap_or(stack.profile.offers.sack);
+    let timestamps = |stack: &Stack| stack.timestamps.unwrap_or(stack.profile.offers.timestamps);
+    TcpInForce {
+        profile: Some(profile(wishes, sender)),
+        kernel: None,
+        congestion: match congestion {
+            Congestion::Reno => Name::Reno,
+            Congestion::Cubic => Name::Cubic,
+            Congestion::Bbr => Name::Bbr,
+        }
+        .to_string(),
+        sack: stacks.iter().all(sack),
+        timestamps: stacks.iter().all(timestamps),
+    }
+}

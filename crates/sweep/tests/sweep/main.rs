@@ -1,0 +1,10 @@
+//! What sweep files mean, what is wrong with faulty ones, and what comes out.
+
+mod fixture;
+
+mod examples;
+mod grid;
+mod interruptions;
+mod problems;
+mod seeds;
+mod tables;

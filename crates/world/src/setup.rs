@@ -1,0 +1,130 @@
+//! What is to be simulated.
+
+use crate::side::IpVersion;
+use crate::traffic::TrafficSetup;
+use crate::workload::Workload;
+use alloc::vec::Vec;
+use outlast_core::mechanisms::path::PathMechanismKind;
+use outlast_core::time::Duration;
+use outlast_link::LinkConfig;
+use outlast_tcp::profile::{Congestion, LINUX_6, Profile};
+
+/// A world: two hosts, the links between them, gateways at their ends, and what the hosts do.
+#[derive(Clone, Debug)]
+pub struct Setup {
+    /// The mobile's link. Its seed is the seed of everything random but the further links.
+    pub link: LinkConfig,
+    /// What the gateways at its ends do, by [`Side::index`](crate::Side::index).
+    pub mechanisms: [PathMechanismKind; 2],
+    /// The links behind it, in a chain, that of the fixed host last. Mostly there are none.
+    pub hops: Vec<HopSetup>,
+    /// Datagrams of others that share a link; at most [`Self::MAX_SOURCES`] sources, further ones
+    /// are left out.
+    pub traffic: Vec<TrafficSetup>,
+    /// The connections that share the link; at most [`Self::MAX_FLOWS`], further ones are left out.
+    pub flows: Vec<FlowSetup>,
+    /// Network protocol.
+    pub ip: IpVersion,
+    /// Largest IP packet in bytes; at least 576.
+    pub mtu: u16,
+    /// What the hosts' tick counters show at the beginning, by
+    /// [`Side::index`](crate::Side::index); `None` is drawn.
+    pub clock_phases: Option<[Duration; 2]>,
+    /// When the run is given up: counted from the workload's first byte, or from the beginning as
+    /// long as there is none.
+    pub deadline: Duration,
+    /// What is written down.
+    pub recording: Recording,
+}
+
+/// A further link, and the gateways at its ends. A gateway hears of its own link only.
+#[derive(Clone, Debug)]
+pub struct HopSetup {
+    /// The link. Its outages count from the workload's first byte, wherever that is sent. Links of
+    /// the same seed have the same chances: see [`outlast_link::random::derived_seed`].
+    pub link: LinkConfig,
+    /// What the gateways do, by [`Side::index`](crate::Side::index).
+    pub mechanisms: [PathMechanismKind; 2],
+}
+
+/// One connection.
+#[derive(Clone, Debug)]
+pub struct FlowSetup {
+    /// When the mobile opens it.
+    pub begin: Duration,
+    /// What the hosts do with it.
+    pub workload: Workload,
+    /// The hosts' TCP, by [`Side::index`](crate::Side::index).
+    pub stacks: [Stack; 2],
+}
+
+/// The TCP of a host. `None` is as the profile has it.
+#[derive(Clone, Copy, Debug)]
+pub struct Stack {
+    /// Whose behaviour.
+    pub profile: &'static Profile,
+    /// Congestion control; one that the profile has not is replaced by its own.
+    pub congestion: Option<Congestion>,
+    /// Selective acknowledgements (RFC 2018).
+    pub sack: Option<bool>,
+    /// Timestamps (RFC 7323).
+    pub timestamps: Option<bool>,
+    /// Retransmissions of one segment before the connection is given up.
+    pub retries: Option<u8>,
+    /// What the host offers to take before it is read; such a buffer does not tune itself.
+    pub receive_buffer: Option<u32>,
+    /// Local user timeout (RFC 9293, section 3.9.1).
+    pub user_timeout: Option<Duration>,
+}
+
+/// What is written down of a run. Nothing of it changes what happens.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub struct Recording {
+    /// Packets that the trace keeps; `None` is no trace.
+    pub traced_packets: Option<usize>,
+    /// Whether both ends of each link are captured.
+    pub captures: bool,
+    /// Whether the senders' variables are noted at each acknowledgement and timeout.
+    pub variables: bool,
+}
+
+impl Setup {
+    /// The number of connections that there are ports for.
+    pub const MAX_FLOWS: usize = 20_000;
+
+    /// The number of sources of cross traffic that there are ports for.
+    pub const MAX_SOURCES: usize = 40_000;
+
+    /// `link` alone, without gateways and flows, with IPv4, Ethernet's packet size and a deadline of five
+    /// minutes; nothing is recorded.
+    #[must_use]
+    pub fn new(link: LinkConfig) -> Self {
+        Self {
+            link,
+            mechanisms: [PathMechanismKind::None; 2],
+            hops: Vec::new(),
+            traffic: Vec::new(),
+            flows: Vec::new(),
+            ip: IpVersion::V4,
+            mtu: 1_500,
+            clock_phases: None,
+            deadline: Duration::from_secs(300),
+            recording: Recording::default(),
+        }
+    }
+}
+
+impl Default for Stack {
+    /// Linux 6 with its defaults.
+    fn default() -> Self {
+        Self {
+            profile: &LINUX_6,
+            congestion: None,
+            sack: None,
+            timestamps: None,
+            retries: None,
+            receive_buffer: None,
+            user_timeout: None,
+        }
+    }
+}

@@ -1,0 +1,295 @@
+//! Cross traffic: datagrams of other hosts that share a link, its queue and its gateways, and care
+//! for nothing. They cross one link and are counted behind it.
+
+use crate::side::{IpVersion, Side};
+use alloc::format;
+use core::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use outlast_core::time::{Duration, Instant};
+use outlast_core::units::{BitRate, ByteCount};
+use outlast_link::Way;
+use outlast_link::random::Stream;
+use outlast_wire::{IpHeader, Packet, Transport, UdpHeader};
+
+/// Where the datagrams go: the discard service (RFC 863).
+const DISCARD_PORT: u16 = 9;
+/// Where those of the first source come from; those of others follow.
+const FIRST_PORT: u16 = 20_000;
+/// No datagram is shorter than its headers.
+const IPV4_HEADERS: u16 = 20 + 8;
+const IPV6_HEADERS: u16 = 40 + 8;
+
+/// A source of cross traffic.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct TrafficSetup {
+    /// The link that it crosses: zero is the mobile's, then [`Setup::hops`](crate::Setup::hops) in
+    /// order. A source of a link that is not there sends nothing.
+    pub link: usize,
+    /// Which way.
+    pub way: Way,
+    /// When it sends.
+    pub pattern: Pattern,
+    /// Length of its IP packets in bytes; headers are the least.
+    pub packet: u16,
+    /// When it begins, counted from the beginning of the simulation.
+    pub begin: Duration,
+    /// When it ends; `None` is never.
+    pub end: Option<Duration>,
+}
+
+/// When a source sends.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Pattern {
+    /// At equal intervals, from a random moment of the first on.
+    Constant {
+        /// How much, counted from the IP header on.
+        rate: BitRate,
+    },
+    /// Independently of each other: intervals are exponentially distributed.
+    Poisson {
+        /// How much on average.
+        rate: BitRate,
+    },
+    /// At equal intervals for a while, and then not for a while; both are exponentially distributed,
+    /// and it begins with a pause.
+    OnOff {
+        /// How much while it sends.
+        rate: BitRate,
+        /// How long it sends on average.
+        on: Duration,
+        /// How long it pauses on average.
+        off: Duration,
+    },
+}
+
+/// What came of a source.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub struct TrafficOutcome {
+    /// Packets that it sent.
+    pub sent: u64,
+    /// Packets that came out of the link; copies that the link made count.
+    pub received: u64,
+}
+
+/// A source that is running.
+#[derive(Debug)]
+pub(crate) struct Source {
+    setup: TrafficSetup,
+    /// What it sends, again and again.
+    packet: Packet,
+    /// Between two packets at its rate.
+    interval: Duration,
+    random: Stream,
+    /// When it sends next; `None` once it has ended.
+    next: Option<Instant>,
+    /// When it pauses next.
+    on_until: Instant,
+    pub(crate) outcome: TrafficOutcome,
+}
+
+impl Source {
+    /// Source `number` of the run with `seed`.
+    pub(crate) fn new(number: usize, setup: TrafficSetup, seed: u64, ip: IpVersion) -> Self {
+        let packet = datagram(number, setup.way, setup.packet, ip);
+        let rate = match setup.pattern {
+            Pattern::Constant { rate }
+            | Pattern::Poisson { rate }
+            | Pattern::OnOff { rate, .. } => rate,
+        };
+        let interval = rate.time_for(ByteCount(packet.total_len().into()));
+        let mut source = Self {
+            setup,
+            packet,
+            interval,
+            random: Stream::new(seed, &format!("traffic.{number}")),
+            next: None,
+            on_until: Instant::FAR_FUTURE,
+            outcome: TrafficOutcome::default(),
+        };
+        let begin = Instant::ZERO + setup.begin;
+        source.next = Some(match setup.pattern {
+            Pattern::Constant { .. } => begin + source.phase(),
+            Pattern::Poisson { .. } => begin + source.random.exponential(interval),
+            Pattern::OnOff { on, off, .. } => source.pause(begin, on, off),
+        });
+        source.end_in_time();
+        source
+    }
+
+    /// The source that sent `packet`, if it is a datagram of cross traffic.
+    pub(crate) fn number_of(packet: &Packet) -> Option<usize> {
+        match packet.header().transport {
+            Transport::Udp(udp) => Some(usize::from(udp.source_port.wrapping_sub(FIRST_PORT))),
+            _ => None,
+        }
+    }
+
+    /// The link that it crosses, and the end at which it comes in.
+    pub(crate) fn entry(&self) -> (usize, Side) {
+        (self.setup.link, Side::reached_by(self.setup.way).peer())
+    }
+
+    /// A packet that is due by `now`.
+    pub(crate) fn poll_transmit(&mut self, now: Instant) -> Option<Packet> {
+        let at = self.next.filter(|&at| at <= now)?;
+        let regular = at + self.interval;
+        self.next = Some(match self.setup.pattern {
+            Pattern::Poisson { .. } => at + self.random.exponential(self.interval),
+            Pattern::OnOff { on, off, .. } if regular > self.on_until => {
+                // However short the pause, it never sends faster than at its rate.
+                self.pause(self.on_until, on, off).max(regular)
+            }
+            Pattern::Constant { .. } | Pattern::OnOff { .. } => regular,
+        });
+        self.end_in_time();
+        self.outcome.sent += 1;
+        Some(self.packet.clone())
+    }
+
+    /// When the next packet is due.
+    pub(crate) fn poll_timeout(&self) -> Option<Instant> {
+        self.next
+    }
+
+    /// A random part of the interval.
+    fn phase(&mut self) -> Duration {
+        let interval = u64::try_from(self.interval.as_nanos()).unwrap_or(u64::MAX);
+        Duration::from_nanos(self.random.next_u64() % interval.max(1))
+    }
+
+    /// Pauses from `at` on: when it goes on.
+    fn pause(&mut self, at: Instant, on: Duration, off: Duration) -> Instant {
+        let back = at + self.random.exponential(off);
+        self.on_until = back + self.random.exponential(on);
+        back
+    }
+
+    fn end_in_time(&mut self) {
+        let end = self.setup.end.map(|end| Instant::ZERO + end);
+        self.next = self.next.filter(|&at| end.is_none_or(|end| at < end));
+    }
+}
+
+/// A datagram of `length` bytes from source `number`.
+fn datagram(number: usize, way: Way, length: u16, ip: IpVersion) -> Packet {
+    let (headers, hosts) = match ip {
+        IpVersion::V4 => (IPV4_HEADERS, [1, 2].map(ipv4)),
+        IpVersion::V6 => (IPV6_HEADERS, [1, 2].map(ipv6)),
+    };
+    let [fixed, mobile] = hosts;
+    let (source, destination) = match way {
+        Way::ToMobile => (fixed, mobile),
+        Way::ToFixed => (mobile, fixed),
+    };
+    let ip = IpHeader {
+        source,
+        destination,
+        hop_limit: 64,
+        traffic_class: 0,
+        identification: 0,
+    };
+    let number = u16::try_from(number).unwrap_or(u16::MAX);
+    let udp = UdpHeader {
+        source_port: FIRST_PORT.wrapping_add(number),
+        destination_port: DISCARD_PORT,
+    };
+    let payload = alloc::vec![0; usize::from(length.saturating_sub(headers))];
+    Packet::udp_datagram(ip, udp, &payload)
+}
+
+/// A host of a network that is reserved for documentation (RFC 5737), and is not the two hosts'.
+const fn ipv4(number: u8) -> IpAddr {
+    IpAddr::V4(Ipv4Addr::new(198, 51, 100, number))
+}
+
+/// Likewise (RFC 3849).
+const fn ipv6(number: u8) -> IpAddr {
+    IpAddr::V6(Ipv6Addr::new(0x2001, 0xdb8, 1, 0, 0, 0, 0, number as u16))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SECOND: Duration = Duration::from_secs(1);
+
+    fn rate(bits: u64) -> BitRate {
+        BitRate::from_bits_per_second(bits).expect("not zero")
+    }
+
+    fn source(number: usize, pattern: Pattern) -> Source {
+        let setup = TrafficSetup {
+            link: 0,
+            way: Way::ToMobile,
+            pattern,
+            packet: 1_000,
+            begin: SECOND,
+            end: Some(101 * SECOND),
+        };
+        Source::new(number, setup, 7, IpVersion::V4)
+    }
+
+    /// When a source sends.
+    fn times(mut source: Source) -> alloc::vec::Vec<Instant> {
+        let mut times = alloc::vec::Vec::new();
+        while let Some(at) = source.poll_timeout() {
+            let packet = source.poll_transmit(at).expect("it is due");
+            assert_eq!(packet.total_len(), 1_000);
+            times.push(at);
+        }
+        times
+    }
+
+    #[test]
+    fn each_pattern_keeps_its_rate_and_its_time() {
+        // 100 s of 800 kbit/s in packets of 1000 bytes: 10,000 packets.
+        let on_off = |on, off| Pattern::OnOff {
+            rate: rate(1_600_000),
+            on,
+            off,
+        };
+        for (pattern, slack) in [
+            (
+                Pattern::Constant {
+                    rate: rate(800_000),
+                },
+                1,
+            ),
+            (
+                Pattern::Poisson {
+                    rate: rate(800_000),
+                },
+                400,
+            ),
+            (on_off(SECOND / 10, SECOND / 10), 1_500),
+        ] {
+            let times = times(source(0, pattern));
+            let count = times.len() as u64;
+            assert!(count.abs_diff(10_000) <= slack, "{pattern:?}: {count}");
+            assert!(times.is_sorted());
+            let first = times.first().expect("it sent");
+            assert!(*first >= Instant::ZERO + SECOND, "{pattern:?}: {first:?}");
+            let last = times.last().expect("it sent");
+            assert!(
+                *last < Instant::ZERO + 101 * SECOND,
+                "{pattern:?}: {last:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn two_sources_have_chances_of_their_own() {
+        let pattern = Pattern::Poisson { rate: rate(80_000) };
+        assert_ne!(times(source(0, pattern)), times(source(1, pattern)));
+        assert_eq!(times(source(1, pattern)), times(source(1, pattern)));
+    }
+
+    #[test]
+    fn a_datagram_tells_its_source() {
+        for ip in [IpVersion::V4, IpVersion::V6] {
+            let packet = datagram(3, Way::ToFixed, 20, ip);
+            assert_eq!(Source::number_of(&packet), Some(3));
+            assert!(packet.total_len() >= 28, "headers are the least");
+            assert!(packet.checksums_ok());
+        }
+    }
+}
