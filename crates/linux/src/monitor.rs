@@ -326,6 +326,7 @@ fn neighbour(message: &NeighbourMessage, standing: Standing) -> Option<Change> {
 mod tests {
     use super::*;
     use crate::netlink::{InterfaceSettings, Prefix};
+    use crate::poller::{Interest, Poller, Token};
     use crate::testing::fresh_namespace;
 
     /// All changes that are there, in order.
@@ -364,6 +365,13 @@ mod tests {
             };
             assert_eq!(running(&alone), Some(false), "the other end is down");
             route.configure(far, &up).expect("up");
+            // The kernel tells of carrier when it comes to it.
+            let mut poller = Poller::new().expect("epoll");
+            let added = poller.add(&monitor, Token(0), Interest::Readable);
+            added.expect("add");
+            while running(&heard(&mut monitor)) != Some(true) {
+                assert_eq!(poller.wait().expect("wait").count(), 1);
+            }
             assert_eq!(running(&snapshot().expect("netlink")), Some(true));
             let address = Change::Address {
                 interface: near,

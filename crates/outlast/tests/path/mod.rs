@@ -6,11 +6,12 @@ use outlast_core::time::{Duration, Instant};
 use outlast_linux::clock;
 use outlast_linux::namespace::Namespace;
 use outlast_linux::netlink::{InterfaceSettings, Prefix, Route, RouteSocket};
+use outlast_linux::socket::TcpInfo;
 use outlast_linux::{process, sysctl};
 use rustix::fd::AsFd;
 use serde_json::Value;
 use std::io::{BufRead, BufReader, Read, Write};
-use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream};
+use std::net::{IpAddr, Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::path::PathBuf;
 use std::process::{Child, ChildStderr, Command, Stdio};
 use std::sync::mpsc;
@@ -313,6 +314,8 @@ fn command(place: &Place, namespace: &Namespace, control: &std::path::Path) -> C
 /// A paced transfer between two hosts.
 pub(crate) struct Transfer {
     reads: mpsc::Receiver<Arrival>,
+    /// The sending socket.
+    out: TcpStream,
     sender: JoinHandle<()>,
     receiver: JoinHandle<Vec<u8>>,
     length: usize,
@@ -341,15 +344,17 @@ impl Transfer {
         let listener = to.run(|| TcpListener::bind(any).expect("bind"));
         let listener = listener.expect("enter");
         let server = listener.local_addr().expect("bound");
-        let mut out = from
+        let out = from
             .run(|| TcpStream::connect(server).expect("connect"))
             .expect("enter");
+        let mut writer = out.try_clone().expect("descriptor");
         let (mut input, _) = listener.accept().expect("accept");
         let sender = std::thread::spawn(move || {
             for chunk in content(length).chunks(CHUNK) {
-                out.write_all(chunk).expect("write");
+                writer.write_all(chunk).expect("write");
                 wait(PACE);
             }
+            writer.shutdown(Shutdown::Write).expect("still open");
         });
         let (arrivals, reads) = mpsc::channel();
         let receiver = std::thread::spawn(move || {
@@ -368,6 +373,7 @@ impl Transfer {
         });
         Self {
             reads,
+            out,
             sender,
             receiver,
             length,
@@ -381,6 +387,13 @@ impl Transfer {
             let arrival = self.reads.recv().expect("it goes on");
             assert!(arrival.bytes > 0, "it ended with {} bytes", self.got);
             self.got += arrival.bytes;
+        }
+    }
+
+    /// Waits until the sender has doubled its timeout so often.
+    pub(crate) fn wait_for_backoff(&self, doublings: u8) {
+        while TcpInfo::of(&self.out).expect("a TCP socket").backoff() < doublings {
+            wait(PACE);
         }
     }
 
