@@ -64,13 +64,16 @@ pub(crate) struct Mechanism(pub(crate) PathMechanismKind);
 
 impl Mechanism {
     /// All that the daemon offers.
-    const ALL: [PathMechanismKind; 6] = [
+    const ALL: [PathMechanismKind; 9] = [
         PathMechanismKind::None,
         PathMechanismKind::SmartLink(Level::One),
         PathMechanismKind::SmartLink(Level::Two),
         PathMechanismKind::SmartLink(Level::Three),
         PathMechanismKind::SmartLink(Level::Four),
         PathMechanismKind::Hold,
+        PathMechanismKind::RetransmissionCache,
+        PathMechanismKind::ZeroWindowAck,
+        PathMechanismKind::AcknowledgeAhead,
     ];
 }
 
