@@ -18,14 +18,13 @@ const LEGEND: &str = "Time to the right, sequence numbers upwards, the outages s
     and plus marks packets that Outlast sent.";
 
 /// One run, in either world.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Run<'a> {
     /// What the page calls it.
     pub(crate) name: &'a str,
     pub(crate) result: &'a RunResult,
-    /// When the workload's first byte came to the link, on the clock of the trace.
-    pub(crate) started: Option<Instant>,
-    pub(crate) trace: Option<&'a Trace>,
+    /// The flow that the diagram shows.
+    flow: Option<FlowTrace>,
     /// What else was in force, by name.
     pub(crate) settings: &'a [(String, String)],
 }
@@ -36,8 +35,7 @@ impl<'a> Run<'a> {
         Self {
             name,
             result: &report.result,
-            started: report.started,
-            trace: report.trace.as_ref(),
+            flow: drawn(report.trace.as_ref(), report.started, FlowTrace::of),
             settings: &report.kernel_settings,
         }
     }
@@ -47,10 +45,33 @@ impl<'a> Run<'a> {
         Self {
             name,
             result: &report.result,
-            started: report.outcome.started,
-            trace: report.outcome.trace.as_ref(),
+            flow: drawn(
+                report.outcome.trace.as_ref(),
+                report.outcome.started,
+                FlowTrace::of_first,
+            ),
             settings: &[],
         }
+    }
+}
+
+/// The flow that `choose` picks of a trace, whose times count from `started`.
+fn drawn(
+    trace: Option<&Trace>,
+    started: Option<Instant>,
+    choose: impl Fn(&Trace, Instant) -> Option<FlowTrace>,
+) -> Option<FlowTrace> {
+    choose(trace?, started?)
+}
+
+/// What the runs of one scenario are called: by its name if there is one, else by their seeds.
+pub(crate) fn names(scenario: &str, runs: &[RunResult]) -> Vec<String> {
+    match runs {
+        [_] => vec![scenario.to_owned()],
+        _ => runs
+            .iter()
+            .map(|run| format!("seed {}", run.settings.seed))
+            .collect(),
     }
 }
 
@@ -113,7 +134,7 @@ fn highlight(name: &str, runs: &[RunResult]) -> Highlight {
 }
 
 fn diagram(run: &Run<'_>) -> Option<Section> {
-    let flow = FlowTrace::of(run.trace?, run.started?)?;
+    let flow = run.flow.as_ref()?;
     let until = run.result.elapsed_s.max(1.0);
     let figure = flow.diagram(0.0, until).draw();
     let name = run.name;

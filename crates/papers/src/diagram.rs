@@ -89,13 +89,30 @@ impl FlowTrace {
     /// packet has payload.
     #[must_use]
     pub fn of(trace: &Trace, started: Instant) -> Option<Self> {
-        let segments = || trace.packets().iter().filter_map(|p| Some((p, p.segment?)));
-        let mut payloads: BTreeMap<(SocketAddr, SocketAddr), u64> = BTreeMap::new();
-        for (_, segment) in segments() {
-            let flow = (segment.source, segment.destination);
-            *payloads.entry(flow).or_default() += u64::from(segment.payload_len);
-        }
-        let (&(source, destination), _) = payloads.iter().max_by_key(|(_, bytes)| **bytes)?;
+        Self::among(trace, started, |_| true)
+    }
+
+    /// The same, of the connection that was opened first: the workload's own, where there are
+    /// others.
+    #[must_use]
+    pub fn of_first(trace: &Trace, started: Instant) -> Option<Self> {
+        let first = trace.packets().iter().find_map(|packet| packet.segment)?;
+        let ends = [first.source, first.destination];
+        Self::among(trace, started, |segment| {
+            ends.contains(&segment.source) && ends.contains(&segment.destination)
+        })
+    }
+
+    fn among(
+        trace: &Trace,
+        started: Instant,
+        is_wanted: impl Fn(&TracedSegment) -> bool,
+    ) -> Option<Self> {
+        let segments = || {
+            let all = trace.packets().iter();
+            all.filter_map(|p| Some((p, p.segment.filter(&is_wanted)?)))
+        };
+        let (source, destination) = most_payload(segments().map(|(_, segment)| segment))?;
         let of_sender = |s: &TracedSegment| (s.source, s.destination) == (source, destination);
         let of_receiver = |s: &TracedSegment| (s.destination, s.source) == (source, destination);
         // The stream begins behind the SYN; a trace always sees it.
@@ -266,6 +283,17 @@ impl Segment {
             (Part::None, None) => Drawn::Dropped,
         }
     }
+}
+
+/// Source and destination of the flow with the most payload; `None` if no segment has any.
+fn most_payload(segments: impl Iterator<Item = TracedSegment>) -> Option<(SocketAddr, SocketAddr)> {
+    let mut payloads: BTreeMap<(SocketAddr, SocketAddr), u64> = BTreeMap::new();
+    for segment in segments.filter(|segment| segment.payload_len > 0) {
+        let flow = (segment.source, segment.destination);
+        *payloads.entry(flow).or_default() += u64::from(segment.payload_len);
+    }
+    let largest = payloads.into_iter().max_by_key(|(_, bytes)| *bytes);
+    largest.map(|(flow, _)| flow)
 }
 
 fn outages(trace: &Trace, started: Instant) -> Vec<(f64, Option<f64>)> {

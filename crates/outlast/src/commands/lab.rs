@@ -12,7 +12,7 @@ use outlast_report::results;
 use outlast_report::table::Table;
 use outlast_scenario::Scenario;
 use outlast_scenario::result::{RunResult, ScenarioResult, World};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 #[derive(Debug, clap::Args)]
 #[command(args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
@@ -142,7 +142,7 @@ fn show(arguments: &Arguments, scenario: &Scenario, reports: &[RunReport]) -> Re
         let result = ScenarioResult {
             scenario: scenario.name.clone(),
             world: World::Lab,
-            runs,
+            runs: runs.clone(),
         };
         let json = serde_json::to_string_pretty(&result).map_err(anyhow::Error::from)?;
         terminal::print(&(json + "\n"))?;
@@ -150,14 +150,17 @@ fn show(arguments: &Arguments, scenario: &Scenario, reports: &[RunReport]) -> Re
         terminal::print_table(&table(&runs))?;
     }
     if let Some(file) = &arguments.report {
-        let named: Vec<_> = reports
+        let names = page::names(&scenario.name, &runs);
+        let named: Vec<_> = names
             .iter()
-            .map(|report| page::Run::in_lab(&scenario.name, report))
+            .zip(reports)
+            .map(|(name, report)| page::Run::in_lab(name, report))
             .collect();
+        let scenario_file = arguments.file.as_deref().unwrap_or(Path::new("FILE"));
         page::write(
             file,
             &format!("Lab: {}", scenario.name),
-            "outlast lab",
+            &format!("outlast lab {}", scenario_file.display()),
             &named,
         )?;
         terminal::say(&format!("Report: {}", file.display()));

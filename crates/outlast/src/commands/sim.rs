@@ -107,7 +107,7 @@ fn show(arguments: &Arguments, scenario: &Scenario, reports: &[RunReport]) -> Re
         let result = ScenarioResult {
             scenario: scenario.name.clone(),
             world: World::Sim,
-            runs,
+            runs: runs.clone(),
         };
         let json = serde_json::to_string_pretty(&result).map_err(anyhow::Error::from)?;
         terminal::print(&(json + "\n"))?;
@@ -115,12 +115,14 @@ fn show(arguments: &Arguments, scenario: &Scenario, reports: &[RunReport]) -> Re
         terminal::print_table(&results::runs(&runs))?;
     }
     if let Some(file) = &arguments.report {
-        let runs: Vec<_> = reports
-            .iter()
-            .map(|report| page::Run::in_sim(&scenario.name, report))
+        let names = page::names(&scenario.name, &runs);
+        let runs = names.iter().zip(reports);
+        let runs: Vec<_> = runs
+            .map(|(name, report)| page::Run::in_sim(name, report))
             .collect();
         let title = format!("Simulation: {}", scenario.name);
-        page::write(file, &title, "outlast sim", &runs)?;
+        let command = format!("outlast sim {}", arguments.file.display());
+        page::write(file, &title, &command, &runs)?;
         terminal::say(&format!("Report: {}", file.display()));
     }
     match (is_corrupt, error) {
