@@ -2,11 +2,12 @@
 
 mod support;
 
+use rustix::fs::inotify::{self, CreateFlags, WatchFlags};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::fs;
-use std::io::{BufRead, BufReader, Read};
+use std::io::Read;
 use std::process::Child;
 use support::{Place, Said};
 
@@ -60,21 +61,27 @@ fn tables(place: &Place) -> BTreeMap<&'static str, Vec<u8>> {
         .into()
 }
 
-/// Starts a sweep, and waits until it says that `tenths` more are done.
-fn under_way(place: &Place, threads: &str, tenths: usize) -> Child {
-    let mut child = place.start(["sweep", "loss.toml", "--outages", "--threads", threads]);
-    let mut err = BufReader::new(child.stderr.take().expect("piped"));
-    // There is a line at the beginning, too.
-    let lines = if tenths > 0 { tenths + 1 } else { 0 };
-    let mut progress = 0;
-    while progress < lines {
-        let mut line = String::new();
-        let read = err.read_line(&mut line).expect("text");
-        assert!(read > 0, "it ended after {progress} lines of progress");
-        progress += usize::from(line.contains("runs done, "));
+/// Starts a sweep, and waits until `runs` more are in its journal.
+fn under_way(place: &Place, threads: &str, runs: usize) -> Child {
+    let directory = place.path().join("outlast-sweep/loss");
+    fs::create_dir_all(&directory).expect("the place is ours");
+    let changes = inotify::init(CreateFlags::CLOEXEC).expect("inotify");
+    let kinds = WatchFlags::CREATE | WatchFlags::MODIFY;
+    inotify::add_watch(&changes, &directory, kinds).expect("the directory is there");
+    let enough = journalled(place) + runs;
+    let child = place.start(["sweep", "loss.toml", "--outages", "--threads", threads]);
+    let mut events = [0; 4_096];
+    while journalled(place) < enough {
+        rustix::io::read(&changes, &mut events).expect("an event");
     }
-    child.stderr = Some(err.into_inner());
     child
+}
+
+/// Finished runs in the journal, below its head.
+fn journalled(place: &Place) -> usize {
+    let journal = fs::read(place.path().join("outlast-sweep/loss/journal.jsonl"));
+    let lines = |journal: Vec<u8>| journal.iter().filter(|byte| **byte == b'\n').count();
+    journal.map_or(0, lines).saturating_sub(1)
 }
 
 /// Finishes a sweep; how many runs had been done before.
@@ -94,21 +101,18 @@ fn a_killed_sweep_goes_on_to_the_same_tables() {
     let undisturbed = place();
     assert_eq!(go_on(&undisturbed), 0);
     let tables_at_once = tables(&undisturbed);
-    for (threads, tenths) in [("1", 0), ("1", 1), ("2", 2), ("5", 4)] {
+    for (threads, runs) in [("1", 0), ("1", 1), ("2", 16), ("5", 32)] {
         let place = place();
-        let mut child = under_way(&place, threads, tenths);
+        let mut child = under_way(&place, threads, runs);
         child.kill().expect("it has not been waited for");
         let said = Said::of(child.wait_with_output().expect("ends"));
         assert_eq!(said.code, None, "{said:?}");
         let before = go_on(&place);
-        assert!(
-            before >= RUNS * tenths as u64 / 10,
-            "{before} after {tenths} tenths"
-        );
+        assert!(before >= runs as u64, "{before} after {runs} runs");
         assert!(before < RUNS, "it was ended before its end");
         assert!(
             tables(&place) == tables_at_once,
-            "{threads} threads, {tenths} tenths"
+            "{threads} threads, {runs} runs"
         );
     }
 }
@@ -118,18 +122,12 @@ fn a_sweep_that_is_killed_again_and_again_comes_to_its_end() {
     let undisturbed = place();
     go_on(&undisturbed);
     let place = place();
-    // Each time a tenth more, at least.
-    for tenths in 1..=4 {
-        let mut child = under_way(&place, "2", 1);
+    for _ in 0..4 {
+        let before = journalled(&place);
+        let mut child = under_way(&place, "2", 8);
         child.kill().expect("it has not been waited for");
         child.wait().expect("ends");
-        let journal = fs::read(place.path().join("outlast-sweep/loss/journal.jsonl"));
-        let lines = journal
-            .expect("a journal")
-            .iter()
-            .filter(|byte| **byte == b'\n')
-            .count();
-        assert!(lines > tenths * 8, "{lines} lines after {tenths} times");
+        assert!(journalled(&place) >= before + 8);
     }
     assert!(go_on(&place) > 0);
     assert!(tables(&place) == tables(&undisturbed));
@@ -138,7 +136,7 @@ fn a_sweep_that_is_killed_again_and_again_comes_to_its_end() {
 #[test]
 fn ctrl_c_says_how_to_go_on() {
     let place = place();
-    let mut child = under_way(&place, "2", 1);
+    let mut child = under_way(&place, "2", 8);
     let pid = Pid::from_child(&child);
     kill_process(pid, Signal::INT).expect("it is ours");
     let mut err = String::new();
