@@ -83,6 +83,18 @@ pub(crate) fn wait(time: Duration) {
     std::thread::sleep(time);
 }
 
+/// A question for a neighbour may be lost while the other end is not quite up yet, and is asked
+/// again after a second. That second would be the kernel's, not the gateway's: here it is a tenth,
+/// and the kernel asks as long as it would have.
+fn ask_again_soon() {
+    for protocol in ["ipv4", "ipv6"] {
+        for (what, value) in [("retrans_time_ms", "100"), ("mcast_solicit", "30")] {
+            let name = format!("net.{protocol}.neigh.{LINK}.{what}");
+            sysctl::write(&name, value).expect("sysctl");
+        }
+    }
+}
+
 impl Path {
     /// The whole path, all links up; `None`, with the reason, where this machine does not allow
     /// it.
@@ -107,11 +119,13 @@ impl Path {
                 .expect("veth");
             sysctl::write("net.ipv4.ip_forward", "1").expect("sysctl");
             sysctl::write("net.ipv6.conf.all.forwarding", "1").expect("sysctl");
+            ask_again_soon();
         });
         inside(&path.mobile, &|route| {
             route
                 .add_veth(LINK, "mobile", Some(path.air.as_fd()))
                 .expect("veth");
+            ask_again_soon();
         });
         inside(&path.air, &|route| {
             route.add_bridge("air").expect("bridge");
