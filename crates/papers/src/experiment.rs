@@ -74,6 +74,7 @@ pub const ALL: &[&Experiment] = &[
     &crate::lab_vs_sim::EXPERIMENT,
     &crate::thesis::TIMEOUTS,
     &crate::thesis::HANDOFF,
+    &crate::thesis::HELP,
 ];
 
 /// The experiment of this name.

@@ -156,16 +156,22 @@ pub const fn trials(extent: Extent) -> u32 {
 }
 
 impl HandoffTable {
-    fn cell(&self, row: &Row) -> String {
+    /// The cell of its runs of `row`.
+    pub(super) fn cell(&self, row: &Row) -> String {
         format!("{}, {}", self.profile, row.name())
     }
 
-    /// Trial `index` of `of`. The mobile's movements are spread over one round trip.
     fn job(&self, row: &Row, index: u32, of: u32) -> Job {
+        let path = self.path(row, index, of);
+        path.job(self.cell(row), index, Watch::Reconnections)
+    }
+
+    /// Trial `index` of `of`. The mobile's movements are spread over one round trip.
+    pub(super) fn path(&self, row: &Row, index: u32, of: u32) -> Path {
         let round_trip = row.round_trip;
         let whole = MOVE * 2 + row.handoff;
         let windows = whole.div_duration_f64(round_trip).ceil() as u64;
-        let path = Path {
+        Path {
             server: self.profile,
             receiver: Profile::Linux24,
             buffer: BUFFER,
@@ -177,8 +183,7 @@ impl HandoffTable {
             length: TRANSIT + row.handoff,
             bytes: windows * u64::from(BUFFER),
             deadline: whole * 3,
-        };
-        path.job(self.cell(row), index, Watch::Reconnections)
+        }
     }
 
     /// Timeouts, and idle time in round trips of the trials that had any.

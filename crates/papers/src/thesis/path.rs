@@ -16,8 +16,8 @@
 use crate::job::{Job, Watch};
 use crate::setting;
 use outlast_core::time::Duration;
-use outlast_scenario::Profile;
 use outlast_scenario::result::World;
+use outlast_scenario::{Mechanism, Profile};
 
 /// What one run says.
 #[derive(Clone, Copy, Debug)]
@@ -52,6 +52,16 @@ impl Path {
         Job::from_toml(cell, text, index)
             .in_world(World::Sim)
             .watching(watch)
+    }
+
+    /// The same with `mechanism` at the home agent's end.
+    #[must_use]
+    pub fn helped_job(&self, mechanism: Mechanism, cell: String, index: u32) -> Job {
+        let text = format!(
+            "{}\n[outlast]\ngateway = \"{mechanism}\"\n",
+            self.to_toml(&cell)
+        );
+        Job::from_toml(cell, text, index).in_world(World::Sim)
     }
 
     fn to_toml(self, name: &str) -> String {

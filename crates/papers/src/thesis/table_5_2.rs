@@ -1,0 +1,21 @@
+//! Table 5.2: zero-window-size acknowledgements for an AIX 4.3 sender.
+
+use super::help::HelpTable;
+use super::table_4_5;
+use outlast_scenario::Mechanism;
+
+/// Table 5.2.
+pub static TABLE: HelpTable = HelpTable {
+    name: "table-5-2",
+    title: "Zero-window-size acknowledgements for an AIX 4.3 sender",
+    place: "table 5.2",
+    without: &table_4_5::TABLE,
+    mechanism: Mechanism::ZeroWindowAck,
+    with: &[
+        9.16, 2.75, 1.1, 0.55, 17.5, 5.25, 2.1, 1.05, 34.16, 10.25, 4.1, 2.05, 42.5, 12.75, 5.1,
+        2.55, 50.83, 15.25, 6.1, 3.05,
+    ],
+    departure: "the thesis's sender was forced into persist mode at every hand-off; here the one \
+        segment that is kept must be the oldest one unacknowledged when the hand-off begins (its \
+        figure 5.5), and where it is not, the sender waits for its timeout.",
+};
