@@ -316,6 +316,15 @@ impl Daemon {
     }
 }
 
+impl Drop for Daemon {
+    /// A test that fails leaves nobody behind.
+    fn drop(&mut self) {
+        if matches!(self.child.try_wait(), Ok(None)) && self.child.kill().is_ok() {
+            drop(self.child.wait());
+        }
+    }
+}
+
 /// `outlast run` on the link, to be run in `namespace`.
 fn command(place: &Place, namespace: &Namespace, control: &std::path::Path) -> Command {
     let mut command = place.command(["run", "--interface", LINK]);
