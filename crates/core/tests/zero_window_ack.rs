@@ -136,6 +136,7 @@ fn a_connection_whose_mobile_never_acknowledges_is_reset_at_both_ends() {
     assert_eq!(resets, [sender_expects, mobile_expects]);
     assert_eq!(deliveries, 16);
     assert_eq!(path.gateway.counters().resets, 1);
+    assert_eq!(path.gateway.held(), ByteCount(0));
 }
 
 #[test]

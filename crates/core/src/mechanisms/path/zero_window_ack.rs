@@ -293,6 +293,10 @@ impl ZeroWindowAck {
         } else {
             return None;
         };
+        if direction == Direction::ToLink {
+            // Both know: nothing of the connection is needed any more.
+            self.release(cx.budget);
+        }
         Some(Outgoing {
             direction,
             packet,
