@@ -2,7 +2,8 @@
 //!
 //! A run spends most of its time waiting, so that a small machine carries a dozen; what it cannot
 //! do is emulate a link on time when too many are busy. Runs whose link is fast therefore count for
-//! more, and a run of which the lab says that its numbers are doubtful is carried out again.
+//! more, and a run of which the lab says that its numbers are doubtful is carried out again. A
+//! simulated run waits for nothing: there is one at a time for each core.
 
 use crate::carry_out::{self, CarryOutError, Ran};
 use crate::job::Job;

@@ -1,5 +1,5 @@
-//! Published figures and tables, and experiments of our own: run on the live lab, judged by their
-//! numbers, and presented.
+//! Published figures and tables, and experiments of our own: run on the live lab or in virtual time,
+//! judged by their numbers, and presented.
 //!
 //! An [`Experiment`] is a declaration: which runs its figures need, what was claimed beforehand, and
 //! how the numbers are shown. [`run::run`] carries the runs out, many at once, and stores each as

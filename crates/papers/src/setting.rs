@@ -1,7 +1,7 @@
 //! Scenario files as the experiments write them.
 //!
 //! An experiment states its runs in the same language as a user does, so that every run of a report
-//! can be repeated alone with `outlast lab`.
+//! can be repeated alone with `outlast lab` or `outlast sim`.
 
 use outlast_core::time::Duration;
 use outlast_core::units::ByteCount;
