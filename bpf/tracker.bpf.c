@@ -1,17 +1,33 @@
 // SPDX-License-Identifier: GPL-2.0-only OR MIT
 /*
- * Two programs for traffic control that track the TCP connections of an interface and pass every
- * packet: `to_link` on what it sends, `from_link` on what it receives.
+ * Two programs for traffic control that pass every packet of an interface: `to_link` sees what it
+ * sends, `from_link` what it receives. They track its TCP connections, and keep what a gateway
+ * needs if the link goes down: the segments sent last, and of each connection the newest
+ * acknowledgement in both directions.
  *
  * Nothing is written to a packet. What cannot be read as a whole TCP segment is not tracked.
  */
 #include <linux/bpf.h>
 #include <linux/if_ether.h>
 #include <linux/in.h>
+#include <linux/in6.h>
 #include <bpf/bpf_endian.h>
 #include <bpf/bpf_helpers.h>
 
 #include "tracker.h"
+
+/* What most packets need, in one cache line. */
+struct common {
+    /* Until then only what is important is recorded. */
+    __u64 paused_until;
+    /* Bytes in front of the IP header, which the interface's kind decides; set by who attaches this. */
+    __u32 link_header;
+    __u32 padding;
+};
+
+volatile struct common COMMON SEC(".data") = { .link_header = ETH_HLEN };
+
+#include "recorder.h"
 
 /* TCX_NEXT: whoever is attached behind decides. */
 #define PASS (-1)
@@ -34,17 +50,72 @@ enum {
 
 /* Addresses and ports as seen from this end of the link; an IPv4 address is IPv4-mapped. */
 struct key {
-    __u8 near[16];
-    __u8 far[16];
-    __be16 near_port;
-    __be16 far_port;
+    __be32 near[4];
+    __be32 far[4];
+    union {
+        struct {
+            __be16 near_port;
+            __be16 far_port;
+        };
+        /* As they are at the beginning of a TCP header towards the link. */
+        __u32 ports;
+    };
 };
 
-/* A flow, and who looks at it: the two directions may be on two processors. */
-struct entry {
-    __u32 lock;
-    struct flow flow;
+/* The longest segment without payload: fixed IPv6 header, TCP header, options. */
+#define LONGEST_ACK (IPV6_HEADER + TCP_HEADER + OPTIONS)
+
+/* A segment without payload, from its IP header on, and when it passed. */
+struct acknowledgement {
+    __u64 at;
+    __u8 bytes[LONGEST_ACK];
+    __u32 len;
 };
+
+/*
+ * What segments without payload and round-trip times change: a segment with data, as most are, does
+ * not touch it. Whoever holds the flow's lock writes it; user space reads from the first field to
+ * the last: where the first and the last differ, somebody writes.
+ */
+struct details {
+    __u32 finished;
+    /* In units of 2^20 ns; zero: never. */
+    __u32 suspected_at;
+    struct rtt rtt;
+    struct acknowledgement to_link;
+    struct acknowledgement from_link;
+    __u32 padding;
+    __u32 begun;
+};
+
+/*
+ * A flow, and what a gateway needs of it. Two processors may want to write at once, and user space
+ * reads from `finished` to `begun`: where they differ, somebody writes.
+ *
+ * In the kernel's table an entry has 88 bytes before it, so that all before `details` is in two
+ * cache lines, and the whole in seven.
+ */
+struct entry {
+    __u32 finished;
+    /* The number behind the segment that was recorded last. */
+    __u32 recorded;
+    struct flow flow;
+    /* When the far host was heard last, as of the kernel's last tick or since. */
+    __u64 heard_at;
+    /* Likewise, when data went towards the far host, which has not been heard since; zero: it has. */
+    __u64 owed_since;
+    /* When the connection began, or was seen first: what was recorded before is another's. */
+    __u64 opened_at;
+    __u8 has_recorded;
+    /* The handshake was seen to be completed: crates/core/src/gateway/crossing.rs. */
+    __u8 is_proven;
+    __u8 padding[2];
+    __u32 begun;
+    struct details details;
+};
+
+/* Where an entry comes from; it is too long for the stack. */
+static const __u8 EMPTY[sizeof(struct entry)] = {};
 
 struct {
     __uint(type, BPF_MAP_TYPE_LRU_HASH);
@@ -53,37 +124,81 @@ struct {
     __type(value, struct entry);
 } FLOWS SEC(".maps");
 
-/* Packets by what became of them. */
+/*
+ * Those whose handshake was not seen to be completed: whoever only guesses addresses displaces
+ * nobody but his like.
+ */
+struct {
+    __uint(type, BPF_MAP_TYPE_LRU_HASH);
+    __uint(max_entries, 32768);
+    __type(key, struct key);
+    __type(value, struct entry);
+} OPENINGS SEC(".maps");
+
+/* Segments by what became of them. Other packets than TCP's are not worth what counting costs. */
 enum count {
     TRACKED,
     ODD,
+    /* TCP, but no whole segment; a RST of no connection. */
     NOT_TRACKED,
     CONTENDED,
+    /* Segments recorded, and not recorded because the rate forbade it. */
+    RECORDED,
+    THINNED,
+    /* Connections of which user space was told. */
+    SUSPECTED,
     COUNTS,
+};
+
+struct counters {
+    __u64 of[COUNTS];
 };
 
 struct {
     __uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
-    __uint(max_entries, COUNTS);
+    __uint(max_entries, 1);
     __type(key, __u32);
-    __type(value, __u64);
+    __type(value, struct counters);
 } COUNTERS SEC(".maps");
 
-inline_always void count(__u32 what)
+inline_always void count_both(enum count what, enum count also)
 {
-    __u64 *counter = bpf_map_lookup_elem(&COUNTERS, &what);
+    __u32 zero = 0;
+    struct counters *counters = bpf_map_lookup_elem(&COUNTERS, &zero);
 
-    if (counter)
-        *counter += 1;
+    if (!counters)
+        return;
+    counters->of[what] += 1;
+    if (also != what)
+        counters->of[also] += 1;
 }
 
-/* Bytes in front of the IP header, which the interface's kind decides; set by who loads this. */
-const volatile __u32 LINK_HEADER = ETH_HLEN;
+inline_always void count(enum count what)
+{
+    count_both(what, what);
+}
+
+/* Connections whose far host does not answer, for user space to look at. */
+struct {
+    __uint(type, BPF_MAP_TYPE_RINGBUF);
+    __uint(max_entries, 65536);
+} SUSPICIONS SEC(".maps");
+
+/* Packets with this mark were sent by who loads this. */
+const volatile __u32 MARK = 0;
+/* In a trial the time is what `cb` says, in nanoseconds: the low half first. */
+const volatile __u8 IS_TRIAL = 0;
+
+/* Assumed before the first sample of a round-trip time. */
+#define INITIAL_RTT 200000000ULL
+/* Nobody is suspected for being silent for less, nor twice within it. */
+#define SHORTEST_SILENCE 200000000ULL
+#define SUSPICION_PAUSE 1000000000ULL
 
 /* Reads bytes at an offset from the IP header. */
 inline_always int load(struct __sk_buff *skb, __u32 at, void *to, __u32 len)
 {
-    return bpf_skb_load_bytes(skb, LINK_HEADER + at, to, len);
+    return bpf_skb_load_bytes(skb, COMMON.link_header + at, to, len);
 }
 
 /* Where the transport header begins, and where the packet ends. */
@@ -92,8 +207,8 @@ struct extent {
     __u32 end;
 };
 
-inline_always int read_v4(struct __sk_buff *skb, const __u8 *fixed, __u8 *source,
-              __u8 *destination, struct extent *extent)
+apart int read_v4(struct __sk_buff *skb, const __u8 *fixed, __u8 *source, __u8 *destination,
+          struct extent *extent)
 {
     __u8 header[60] = {};
     __u32 header_len = (fixed[0] & 15) * 4;
@@ -169,14 +284,22 @@ static long skip_extension(__u32 index, struct walk *walk)
     return 0;
 }
 
+/* Where an IPv6 packet ends; a super-segment that is too long for its header goes to the end. */
+inline_always __u32 end_of_v6(struct __sk_buff *skb, const __u8 *ip)
+{
+    __u32 payload_len = ip[4] << 8 | ip[5];
+
+    return payload_len ? IPV6_HEADER + payload_len : skb->len - COMMON.link_header;
+}
+
 inline_always int read_v6(struct __sk_buff *skb, const __u8 *fixed, __u8 *source,
               __u8 *destination, struct extent *extent)
 {
-    __u32 end = IPV6_HEADER + (fixed[4] << 8 | fixed[5]);
+    __u32 end = end_of_v6(skb, fixed);
     struct walk walk = { .skb = skb, .at = IPV6_HEADER, .next = fixed[6] };
 
-    /* A jumbogram says its length elsewhere. */
-    if (end == IPV6_HEADER || load(skb, 8, source, 16) || load(skb, 24, destination, 16))
+    /* A jumbogram says its length in its first extension header. */
+    if ((!(fixed[4] | fixed[5]) && fixed[6] == HOP_BY_HOP) || load(skb, 8, source, 16) || load(skb, 24, destination, 16))
         return 0;
     bpf_loop(EXTENSIONS, skip_extension, &walk, 0);
     if (walk.next != IPPROTO_TCP || walk.at > end)
@@ -222,8 +345,7 @@ static long read_option(__u32 index, struct options *options)
     return 0;
 }
 
-inline_always void read_window_scale(struct __sk_buff *skb, __u32 at, __u32 len,
-                     struct segment *tcp)
+apart void read_window_scale(struct __sk_buff *skb, __u32 at, __u32 len, struct segment *tcp)
 {
     struct options options = { .len = len };
 
@@ -234,21 +356,10 @@ inline_always void read_window_scale(struct __sk_buff *skb, __u32 at, __u32 len,
     tcp->has_window_scale = options.has_window_scale;
 }
 
-inline_always int read_tcp(struct __sk_buff *skb, const struct extent *extent,
-               struct segment *tcp, __be16 *source_port, __be16 *destination_port)
+/* The fields of a TCP header. */
+inline_always void take_tcp(const __u8 *header, struct segment *tcp, __be16 *source_port,
+                __be16 *destination_port)
 {
-    __u8 header[TCP_HEADER] = {};
-    __u32 at = extent->transport_at, header_len;
-    __u8 last = 0;
-
-    if (at + TCP_HEADER > extent->end || load(skb, at, header, sizeof(header)))
-        return 0;
-    header_len = (header[12] >> 4) * 4;
-    if (header_len < TCP_HEADER || at + header_len > extent->end)
-        return 0;
-    /* All of it has to be there. */
-    if (load(skb, extent->end - 1, &last, 1))
-        return 0;
     __builtin_memcpy(source_port, header, 2);
     __builtin_memcpy(destination_port, header + 2, 2);
     __builtin_memcpy(&tcp->seq, header + 4, 4);
@@ -257,47 +368,177 @@ inline_always int read_tcp(struct __sk_buff *skb, const struct extent *extent,
     tcp->ack = bpf_ntohl(tcp->ack);
     tcp->flags = header[13];
     tcp->window = header[14] << 8 | header[15];
+}
+
+inline_always int read_tcp(struct __sk_buff *skb, struct extent *extent,
+               struct segment *tcp, __be16 *source_port, __be16 *destination_port)
+{
+    __u8 header[TCP_HEADER] = {};
+    __u32 at = extent->transport_at, header_len;
+
+    if (at + TCP_HEADER > extent->end || load(skb, at, header, sizeof(header)))
+        return 0;
+    header_len = (header[12] >> 4) * 4;
+    if (header_len < TCP_HEADER || at + header_len > extent->end)
+        return 0;
+    /* All of it has to be there. */
+    if (COMMON.link_header + extent->end > skb->len)
+        return 0;
+    take_tcp(header, tcp, source_port, destination_port);
     tcp->payload_len = extent->end - at - header_len;
     if (tcp->flags & SYN)
         read_window_scale(skb, at + TCP_HEADER, header_len - TCP_HEADER, tcp);
     return 1;
 }
 
-/* Reads a whole TCP segment; zero for anything else. */
-inline_always int read(struct __sk_buff *skb, enum direction direction, struct key *key,
-               struct segment *tcp)
+/* Reads any whole TCP segment; zero for anything else. */
+apart int read_any(struct __sk_buff *skb, enum direction direction, struct key *key,
+           struct segment *tcp, struct extent *extent)
 {
-    __u8 fixed[IPV4_HEADER] = {};
-    __u8 *source = direction == TO_LINK ? key->near : key->far;
-    __u8 *destination = direction == TO_LINK ? key->far : key->near;
+    __u8 *source = (__u8 *)(direction == TO_LINK ? key->near : key->far);
+    __u8 *destination = (__u8 *)(direction == TO_LINK ? key->far : key->near);
     __be16 *source_port = direction == TO_LINK ? &key->near_port : &key->far_port;
     __be16 *destination_port = direction == TO_LINK ? &key->far_port : &key->near_port;
-    struct extent extent = {};
+    __u8 fixed[IPV4_HEADER] = {};
     int is_read;
 
+    __builtin_memset(key, 0, sizeof(*key));
+    __builtin_memset(tcp, 0, sizeof(*tcp));
     if (load(skb, 0, fixed, sizeof(fixed)))
         return 0;
     /* Behind a VLAN tag that the interface has not taken off is something else. */
     if (skb->protocol == bpf_htons(ETH_P_IP) && fixed[0] >> 4 == 4)
-        is_read = read_v4(skb, fixed, source, destination, &extent);
+        is_read = read_v4(skb, fixed, source, destination, extent);
     else if (skb->protocol == bpf_htons(ETH_P_IPV6) && fixed[0] >> 4 == 6)
-        is_read = read_v6(skb, fixed, source, destination, &extent);
+        is_read = read_v6(skb, fixed, source, destination, extent);
     else
         return 0;
-    return is_read && read_tcp(skb, &extent, tcp, source_port, destination_port);
+    return is_read && read_tcp(skb, extent, tcp, source_port, destination_port);
+}
+
+/* In a tag of IEEE 802.1Q: which virtual LAN. */
+#define VLAN_ID 0xfff
+
+/*
+ * With a tag that the interface has taken off the packet is another network's, unless the tag names
+ * no virtual LAN and only gives a priority.
+ */
+inline_always int is_of_vlan(const struct __sk_buff *skb)
+{
+    return skb->vlan_present && (skb->vlan_tci & VLAN_ID);
+}
+
+/* What the first look at a packet says of it. */
+enum look {
+    /* It has to be looked at more closely. */
+    UNUSUAL,
+    /* It is a whole TCP segment. */
+    WHOLE,
+    /* It should be one, and is none. */
+    PART,
+    /* It is something else. */
+    OTHER,
+};
+
+/* Whether the one's complement sum of a header without options is right. */
+inline_always int is_v4_intact(const __u32 *words)
+{
+    __u64 sum = (__u64)words[0] + words[1] + words[2] + words[3] + words[4];
+
+    sum = (sum & 0xffff) + (sum >> 16);
+    sum = (sum & 0xffff) + (sum >> 16);
+    sum = (sum & 0xffff) + (sum >> 16);
+    return sum == 0xffff;
+}
+
+/*
+ * Reads the headers where they lie, if they are as most are: in one piece, without IP options or
+ * extension headers, and not those of a SYN. What is not TCP is found out with the fewest looks.
+ */
+inline_always enum look read_usual(struct __sk_buff *skb, enum direction direction, struct key *key,
+                   struct segment *tcp, struct extent *extent)
+{
+    __u32 *source = direction == TO_LINK ? key->near : key->far;
+    __u32 *destination = direction == TO_LINK ? key->far : key->near;
+    const __u8 *ip = (const __u8 *)(long)skb->data, *end = (const __u8 *)(long)skb->data_end;
+    __u32 link_header = COMMON.link_header, header_len;
+    const __u8 *header;
+    const __u32 *words;
+
+    if (link_header > ETH_HLEN)
+        return UNUSUAL;
+    ip += link_header;
+    words = (const __u32 *)ip;
+    if (skb->protocol == bpf_htons(ETH_P_IP)) {
+        header = ip + IPV4_HEADER;
+        if (header > end)
+            return UNUSUAL;
+        if (ip[9] != IPPROTO_TCP)
+            return OTHER;
+        if (header + TCP_HEADER > end || ip[0] != 0x45 || (header[13] & SYN))
+            return UNUSUAL;
+        if ((*(const __be16 *)(ip + 6) & bpf_htons(0x3fff)) || !is_v4_intact(words))
+            return PART;
+        source[0] = source[1] = destination[0] = destination[1] = 0;
+        source[2] = destination[2] = bpf_htonl(0xffff);
+        source[3] = words[3];
+        destination[3] = words[4];
+        extent->transport_at = IPV4_HEADER;
+        extent->end = bpf_ntohs(*(const __be16 *)(ip + 2));
+    } else if (skb->protocol == bpf_htons(ETH_P_IPV6)) {
+        header = ip + IPV6_HEADER;
+        if (header > end)
+            return UNUSUAL;
+        if (ip[6] == IPPROTO_UDP || ip[6] == IPPROTO_ICMPV6)
+            return OTHER;
+        if (header + TCP_HEADER > end || ip[6] != IPPROTO_TCP || ip[0] >> 4 != 6 ||
+            (header[13] & SYN))
+            return UNUSUAL;
+#pragma unroll
+        for (int word = 0; word < 4; word++) {
+            source[word] = words[2 + word];
+            destination[word] = words[6 + word];
+        }
+        extent->transport_at = IPV6_HEADER;
+        extent->end = end_of_v6(skb, ip);
+    } else {
+        return OTHER;
+    }
+    if (is_of_vlan(skb))
+        return OTHER;
+    header_len = (header[12] >> 4) * 4;
+    if (header_len < TCP_HEADER || extent->transport_at + header_len > extent->end ||
+        link_header + extent->end > skb->len)
+        return PART;
+    words = (const __u32 *)header;
+    key->ports = direction == TO_LINK ? words[0] : words[0] << 16 | words[0] >> 16;
+    tcp->seq = bpf_ntohl(words[1]);
+    tcp->ack = bpf_ntohl(words[2]);
+    tcp->flags = header[13];
+    tcp->window = bpf_ntohs(*(const __be16 *)(header + 14));
+    tcp->window_scale = tcp->has_window_scale = 0;
+    tcp->payload_len = extent->end - extent->transport_at - header_len;
+    return WHOLE;
 }
 
 /* How often a lock is tried. */
 #define TRIES 1000
 
 struct attempt {
-    __u32 *lock;
+    struct entry *entry;
     __u32 is_taken;
 };
 
+inline_always int lock_if_free(struct entry *entry)
+{
+    __u32 free = *(volatile __u32 *)&entry->finished;
+
+    return __sync_val_compare_and_swap(&entry->begun, free, free + 1) == free;
+}
+
 static long try_lock(__u32 index, struct attempt *attempt)
 {
-    attempt->is_taken = __sync_val_compare_and_swap(attempt->lock, 0, 1) == 0;
+    attempt->is_taken = lock_if_free(attempt->entry);
     return attempt->is_taken;
 }
 
@@ -305,51 +546,366 @@ static long try_lock(__u32 index, struct attempt *attempt)
  * Who holds the lock is on another processor and gives it back within nanoseconds. A spin lock of
  * the kernel's cannot be part of a map that evicts.
  */
-inline_always int lock(__u32 *lock)
+apart int lock(struct entry *entry)
 {
-    struct attempt attempt = { .lock = lock };
+    struct attempt attempt = { .entry = entry };
 
     bpf_loop(TRIES, try_lock, &attempt, 0);
     return attempt.is_taken;
 }
 
-inline_always void unlock(__u32 *lock)
+inline_always void unlock(struct entry *entry)
 {
-    __sync_lock_test_and_set(lock, 0);
+    publish(&entry->finished, entry->begun);
 }
 
-inline_always int track(struct __sk_buff *skb, enum direction direction)
+inline_always __u64 present(struct __sk_buff *skb)
 {
-    struct key key = {};
-    struct segment tcp = {};
-    struct entry *entry;
-    int is_honest;
+    if (IS_TRIAL)
+        return skb->cb[0] | (__u64)skb->cb[1] << 32;
+    return bpf_ktime_get_ns();
+}
 
-    if (!read(skb, direction, &key, &tcp)) {
+/* The same as of the last tick, for a fraction of the cost. */
+inline_always __u64 recent(struct __sk_buff *skb)
+{
+    if (IS_TRIAL)
+        return skb->cb[0] | (__u64)skb->cb[1] << 32;
+    return bpf_ktime_get_coarse_ns();
+}
+
+/* Copies the first `len` bytes, a multiple of 4, of what is in one piece; whether that could be. */
+inline_always int copy(__u8 *to, const __u8 *from, const __u8 *end, const __u32 len)
+{
+    if (from + len > end)
+        return 0;
+#pragma unroll
+    for (__u32 at = 0; at + 8 <= len; at += 8)
+        *(__u64 *)(to + at) = *(const __u64 *)(from + at);
+    if (len % 8)
+        *(__u32 *)(to + len - 4) = *(const __u32 *)(from + len - 4);
+    return 1;
+}
+
+/* Copies the packet's first `len` bytes, from its IP header on; whether that could be done. */
+inline_always int copy_headers(struct __sk_buff *skb, __u8 *to, __u32 len)
+{
+    const __u8 *ip = (const __u8 *)(long)skb->data, *end = (const __u8 *)(long)skb->data_end;
+    __u32 link_header = COMMON.link_header;
+
+    if (link_header <= ETH_HLEN) {
+        ip += link_header;
+        /* Without options, and with timestamps, of either version of IP. */
+        if ((len == 52 && copy(to, ip, end, 52)) || (len == 40 && copy(to, ip, end, 40)) ||
+            (len == 72 && copy(to, ip, end, 72)) || (len == 60 && copy(to, ip, end, 60)))
+            return 1;
+    }
+    /* The verifier is to see the bounds that the compiler knows. */
+    asm volatile("" : "+r"(len));
+    return len > 0 && len <= LONGEST_ACK && !load(skb, 0, to, len);
+}
+
+apart void keep_acknowledgement(struct __sk_buff *skb, __u64 now, __u32 len,
+                    struct acknowledgement *kept)
+{
+    if (len > LONGEST_ACK)
+        return;
+    kept->len = copy_headers(skb, kept->bytes, len) ? len : 0;
+    kept->at = now;
+}
+
+/* A time within which an answer should have come. */
+inline_always __u64 patience(const struct entry *entry)
+{
+    const struct rtt *rtt = &entry->details.rtt;
+    __u64 time = entry->flow.has_rtt ? rtt->smoothed + 4 * rtt->variation : INITIAL_RTT;
+
+    return time > SHORTEST_SILENCE ? time : SHORTEST_SILENCE;
+}
+
+/* The near host sends again what was not answered: whether the far host has been silent too long. */
+apart int is_suspicious(struct entry *entry, __u64 now)
+{
+    __u32 tick = now >> 20;
+
+    if (!entry->is_proven || entry->flow.phase != ESTABLISHED || !entry->owed_since ||
+        now < entry->owed_since + patience(entry))
+        return 0;
+    if (entry->details.suspected_at && tick - entry->details.suspected_at < SUSPICION_PAUSE >> 20)
+        return 0;
+    entry->details.suspected_at = tick ? tick : 1;
+    return 1;
+}
+
+/* Notes what the segment says of the connection as a whole. */
+inline_always void note(struct entry *entry, __u64 now, const struct segment *tcp, int meant)
+{
+    const struct flow *flow = &entry->flow;
+    int began_unseen = !(flow->near.has & HAS_WINDOW_SCALE) && !(flow->far.has & HAS_WINDOW_SCALE);
+
+    if ((tcp->flags & SYN) || !entry->opened_at)
+        entry->opened_at = now;
+    if (tcp->flags & SYN)
+        entry->details.to_link.len = entry->details.from_link.len = 0;
+    if (flow->phase == OPENING) {
+        /* The same addresses and ports carry another connection now. */
+        entry->has_recorded = entry->is_proven = 0;
+        entry->owed_since = 0;
+    } else if (flow->phase == ESTABLISHED && !(tcp->flags & SYN) &&
+           (began_unseen || (meant & NEWLY_ACKED))) {
+        entry->is_proven = 1;
+    }
+}
+
+/* What is to be done about a segment, once its flow is unlocked; zero if it is odd. */
+enum {
+    COUNT = 8,
+    RECORD = 1,
+    /* The first one since the last recorded one was acknowledged. */
+    IMPORTANT = 2,
+    SUSPECT = 4,
+};
+
+/* A segment of the flow that goes towards the link; what is to be done about it. */
+inline_always int take_to_link(struct __sk_buff *skb, struct entry *entry, __u64 now, int meant,
+                   const struct segment *tcp, __u32 len)
+{
+    const struct half *near = &entry->flow.near;
+    int is_own = MARK && skb->mark == MARK;
+    int to_do = 0;
+
+    if (tcp->flags & (SYN | RST))
+        return 0;
+    if (!(meant & (NEW_DATA | REPEATED))) {
+        /* A probe of the gateway's is no host's acknowledgement. */
+        if (!is_own || tcp->seq == near->next)
+            keep_acknowledgement(skb, now, len, &entry->details.to_link);
+        return 0;
+    }
+    if (entry->flow.phase == CLOSED)
+        return 0;
+    if (!entry->owed_since)
+        entry->owed_since = now;
+    if (after(tcp->seq + tcp->payload_len + control_len(tcp), near->acked)) {
+        to_do |= RECORD;
+        if (!entry->has_recorded || !after(entry->recorded, near->acked))
+            to_do |= IMPORTANT;
+    }
+    /* What the gateway sends it judges itself. */
+    if ((meant & REPEATED) && !is_own && is_suspicious(entry, now))
+        to_do |= SUSPECT;
+    return to_do;
+}
+
+inline_always void take_from_link(struct __sk_buff *skb, struct entry *entry, __u64 now,
+                  const struct segment *tcp, __u32 len)
+{
+    entry->heard_at = now;
+    entry->owed_since = 0;
+    if (tcp->flags == ACK && tcp->payload_len == 0)
+        keep_acknowledgement(skb, now, len, &entry->details.from_link);
+}
+
+/* The flow's entry, made if there was none; none for what begins nothing, or without memory. */
+inline_always struct entry *enter(const struct key *key, const struct segment *tcp, int *is_opening)
+{
+    struct entry *entry = bpf_map_lookup_elem(&FLOWS, key);
+
+    *is_opening = !entry;
+    if (entry)
+        return entry;
+    entry = bpf_map_lookup_elem(&OPENINGS, key);
+    /* A lone RST begins nothing. */
+    if (entry || (tcp->flags & RST))
+        return entry;
+    bpf_map_update_elem(&OPENINGS, key, EMPTY, BPF_NOEXIST);
+    return bpf_map_lookup_elem(&OPENINGS, key);
+}
+
+/* Its handshake is completed. Who calls this holds the lock, which the new entry inherits. */
+apart void promote(const struct key *key, const struct entry *entry)
+{
+    struct entry *promoted;
+
+    if (!bpf_map_update_elem(&FLOWS, key, entry, BPF_NOEXIST)) {
+        promoted = bpf_map_lookup_elem(&FLOWS, key);
+        if (promoted)
+            unlock(promoted);
+    }
+    bpf_map_delete_elem(&OPENINGS, key);
+}
+
+/* Records the segment, of `len` bytes with its headers, if that can be paid for; whether it can. */
+apart int remember(struct __sk_buff *skb, __u64 now, __u32 len, int is_important)
+{
+    struct position *position = pay(now, len, is_important);
+
+    if (!position)
+        return 0;
+    record(skb, position, present(skb), COMMON.link_header, len);
+    return 1;
+}
+
+apart void tell_of(const struct key *key)
+{
+    if (!bpf_ringbuf_output(&SUSPICIONS, (void *)key, sizeof(*key), 0))
+        count(SUSPECTED);
+}
+
+/* Does what is to be done about a segment, `len` bytes long with its headers. */
+inline_always void act(struct __sk_buff *skb, const struct key *key, struct entry *entry, __u64 now,
+               const struct segment *tcp, __u32 len, int to_do)
+{
+    int is_important = to_do & IMPORTANT;
+
+    if (seldom(!to_do)) {
+        count(ODD);
+    } else if (!(to_do & RECORD)) {
+        count(TRACKED);
+    } else if ((is_important || !is_paused(now)) && remember(skb, now, len, is_important)) {
+        entry->recorded = tcp->seq + tcp->payload_len + control_len(tcp);
+        entry->has_recorded = 1;
+        count_both(TRACKED, RECORDED);
+    } else {
+        count_both(TRACKED, THINNED);
+    }
+    if (seldom(to_do & SUSPECT))
+        tell_of(key);
+}
+
+/* Whether the segment changes what `struct details` has. */
+inline_always int is_detailed(const struct entry *entry, enum direction direction,
+                  const struct segment *tcp)
+{
+    return tcp->payload_len == 0 || (tcp->flags & SYN) ||
+           is_time_needed(&entry->flow, direction, tcp);
+}
+
+/*
+ * When the segment passes: of the last tick, unless a round-trip time, the beginning of a connection
+ * or its place among recorded segments hangs on it.
+ */
+inline_always __u64 time_of(struct __sk_buff *skb, const struct entry *entry,
+                enum direction direction, const struct segment *tcp)
+{
+    const struct half *near = &entry->flow.near;
+
+    if ((tcp->flags & SYN) || is_time_needed(&entry->flow, direction, tcp) ||
+        (direction == TO_LINK && tcp->payload_len == 0 && near->next != near->acked))
+        return present(skb);
+    return recent(skb);
+}
+
+/* What an honest segment changes beside the connection's numbers; what is to be done about it. */
+inline_always int take(struct __sk_buff *skb, enum direction direction, struct entry *entry,
+               __u64 now, int meant, const struct segment *tcp, __u32 len)
+{
+    if (direction == TO_LINK)
+        return COUNT | take_to_link(skb, entry, now, meant, tcp, len);
+    take_from_link(skb, entry, now, tcp, len);
+    return COUNT;
+}
+
+/* Tracks any packet. */
+inline_always int track_any(struct __sk_buff *skb, enum direction direction)
+{
+    struct key key;
+    struct segment tcp;
+    struct extent extent;
+    struct entry *entry = 0;
+    __u64 now;
+    int is_opening, has_details, meant, to_do = 0;
+
+    if (!is_of_vlan(skb) && read_any(skb, direction, &key, &tcp, &extent))
+        entry = enter(&key, &tcp, &is_opening);
+    if (!entry) {
         count(NOT_TRACKED);
         return PASS;
     }
-    entry = bpf_map_lookup_elem(&FLOWS, &key);
-    if (!entry) {
-        struct entry fresh = {};
-
-        /* A lone RST begins nothing. */
-        if (tcp.flags & RST) {
-            count(NOT_TRACKED);
-            return PASS;
-        }
-        bpf_map_update_elem(&FLOWS, &key, &fresh, BPF_NOEXIST);
-        entry = bpf_map_lookup_elem(&FLOWS, &key);
-        if (!entry)
-            return PASS;
-    }
-    if (!lock(&entry->lock)) {
+    if (!lock(entry)) {
         count(CONTENDED);
         return PASS;
     }
-    is_honest = observe(&entry->flow, direction, &tcp);
-    unlock(&entry->lock);
-    count(is_honest ? TRACKED : ODD);
+    has_details = is_detailed(entry, direction, &tcp);
+    now = time_of(skb, entry, direction, &tcp);
+    if (has_details)
+        publish(&entry->details.begun, entry->details.begun + 1);
+    meant = observe(&entry->flow, &entry->details.rtt, now, direction, &tcp);
+    if (meant) {
+        note(entry, now, &tcp, meant);
+        to_do = take(skb, direction, entry, now, meant, &tcp, extent.end);
+    }
+    if (has_details)
+        publish(&entry->details.finished, entry->details.begun);
+    if (is_opening && entry->is_proven)
+        promote(&key, entry);
+    unlock(entry);
+    act(skb, &key, entry, now, &tcp, extent.end, to_do);
+    return PASS;
+}
+
+apart int track_any_to_link(struct __sk_buff *skb)
+{
+    return track_any(skb, TO_LINK);
+}
+
+apart int track_any_from_link(struct __sk_buff *skb)
+{
+    return track_any(skb, FROM_LINK);
+}
+
+inline_always int track_apart(struct __sk_buff *skb, enum direction direction)
+{
+    return direction == TO_LINK ? track_any_to_link(skb) : track_any_from_link(skb);
+}
+
+/*
+ * Tracks what most packets are, segments in the midst of a connection, and leaves all others to
+ * `track_any`, which would do the same with these: what costs here is less the work than the code,
+ * which the rest of a packet's way has driven out of the processor's cache.
+ */
+inline_always int track(struct __sk_buff *skb, enum direction direction)
+{
+    struct key key;
+    struct segment tcp, plain;
+    struct extent extent;
+    struct entry *entry;
+    __u64 now;
+    int has_details, meant, to_do = 0;
+
+    switch (read_usual(skb, direction, &key, &tcp, &extent)) {
+    case OTHER:
+        return PASS;
+    case WHOLE:
+        break;
+    default:
+        return track_apart(skb, direction);
+    }
+    if (seldom((tcp.flags & (FIN | SYN | RST | ACK)) != ACK))
+        return track_apart(skb, direction);
+    entry = bpf_map_lookup_elem(&FLOWS, &key);
+    if (seldom(!entry) || seldom(!lock_if_free(entry)))
+        return track_apart(skb, direction);
+    /* Then both hosts are known, and `note` has nothing to note. */
+    if (seldom(!entry->is_proven || entry->flow.phase != ESTABLISHED)) {
+        unlock(entry);
+        return track_apart(skb, direction);
+    }
+    /* No other flags mean anything to the tracker: the compiler is to know. */
+    plain = tcp;
+    plain.flags = ACK;
+    has_details = is_detailed(entry, direction, &plain);
+    now = time_of(skb, entry, direction, &plain);
+    if (has_details)
+        publish(&entry->details.begun, entry->details.begun + 1);
+    meant = observe_known(&entry->flow, &entry->details.rtt, now, direction, &plain);
+    if (meant)
+        to_do = take(skb, direction, entry, now, meant,
+                 direction == TO_LINK ? &plain : &tcp, extent.end);
+    if (has_details)
+        publish(&entry->details.finished, entry->details.begun);
+    unlock(entry);
+    act(skb, &key, entry, now, &plain, extent.end, to_do);
     return PASS;
 }
 

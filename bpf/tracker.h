@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR MIT */
 /*
  * Tracking of TCP connections, the same as crates/core/src/flow/tcp.rs: which sequence and
- * acknowledgement numbers an honest segment can carry, from what both hosts have shown so far.
- * The same packets leave the same state in both; crates/linux/tests/tracker.rs feeds them.
+ * acknowledgement numbers an honest segment can carry, from what both hosts have shown so far,
+ * and the round-trip time across the link (crates/core/src/flow/rtt.rs). The same packets leave
+ * the same state in both; crates/linux/tests/tracker.rs feeds them.
  *
- * Function by function in the order of the Rust source. What only user space needs (round-trip
- * times, the reason why a segment is odd) is left out.
+ * Function by function in the order of the Rust source. What only user space needs (the reason
+ * why a segment is odd) is left out.
  */
 #ifndef OUTLAST_TRACKER_H
 #define OUTLAST_TRACKER_H
@@ -13,6 +14,24 @@
 #include <linux/types.h>
 
 #define inline_always static inline __attribute__((always_inline))
+/* What is seldom needed does not take registers, stack and cache from the rest. */
+#define apart static __attribute__((noinline))
+#define seldom(condition) __builtin_expect(!!(condition), 0)
+
+/* This machine's processors see each other's writes in the order in which they are made. */
+const volatile __u8 IS_ORDERED = 0;
+
+/* Writes what tells others of the writes before it, and of those behind it. */
+inline_always void publish(__u32 *number, __u32 value)
+{
+    if (IS_ORDERED) {
+        asm volatile("" ::: "memory");
+        *(volatile __u32 *)number = value;
+        asm volatile("" ::: "memory");
+    } else {
+        __sync_lock_test_and_set(number, value);
+    }
+}
 
 enum {
     FIN = 0x01,
@@ -59,10 +78,23 @@ struct half {
     __u8 padding;
 };
 
+/* Round-trip time from this end of the link to the far host and back, once there was a sample. */
+struct rtt {
+    __u64 smoothed;
+    __u64 variation;
+};
+
 struct flow {
     struct half near;
     struct half far;
-    __u32 phase;
+    /* When the segment that is timed was sent, in nanoseconds, and the number behind it. */
+    __u64 sent_at;
+    __u32 timed_end;
+    __u8 is_timed;
+    /* Whether `struct rtt` means something. */
+    __u8 has_rtt;
+    __u8 phase;
+    __u8 padding;
 };
 
 /* What a segment says. */
@@ -80,6 +112,17 @@ struct segment {
 enum direction {
     TO_LINK,
     FROM_LINK,
+};
+
+/* What an honest segment meant; zero for an odd one. */
+enum {
+    HONEST = 1,
+    /* It carries sequence numbers that were not seen before. */
+    NEW_DATA = 2,
+    /* It occupies sequence numbers, all of which were seen before. */
+    REPEATED = 4,
+    /* Its acknowledgement advanced the other host's. */
+    NEWLY_ACKED = 8,
 };
 
 /* Sequence numbers are compared modulo 2^32 (RFC 9293, section 3.4). */
@@ -143,12 +186,24 @@ inline_always int restart_if_new(struct flow *flow, const struct half *sender,
                  const struct segment *tcp)
 {
     int is_answer = !!(tcp->flags & ACK);
+    __u64 sent_at;
+    __u32 timed_end;
+    __u8 is_timed, has_rtt;
 
     switch (flow->phase) {
     case CLOSED:
         if (is_answer)
             return 0;
+        /* The way is the same: so is its round-trip time. */
+        sent_at = flow->sent_at;
+        timed_end = flow->timed_end;
+        is_timed = flow->is_timed;
+        has_rtt = flow->has_rtt;
         forget(flow);
+        flow->sent_at = sent_at;
+        flow->timed_end = timed_end;
+        flow->is_timed = is_timed;
+        flow->has_rtt = has_rtt;
         return 1;
     case ESTABLISHED:
         return is_answer && before(tcp->seq, sender->next) &&
@@ -219,11 +274,15 @@ inline_always int is_within_bounds(const struct half *sender, const struct half 
     return !before(tcp->ack, receiver->next - larger(reach_back, MIN_TOLERANCE));
 }
 
-inline_always void advance(struct half *sender, struct half *receiver,
-               const struct segment *tcp, __u32 len)
+inline_always int advance(struct half *sender, struct half *receiver,
+              const struct segment *tcp, __u32 len)
 {
     __u32 end = tcp->seq + len;
+    int first_sight = sender->acquaintance != SEEN;
+    int meant = HONEST;
 
+    if (len)
+        meant |= first_sight || after(end, sender->next) ? NEW_DATA : REPEATED;
     sender->acquaintance = SEEN;
     sender->next = later(sender->next, end);
     if (tcp->flags & FIN) {
@@ -235,11 +294,14 @@ inline_always void advance(struct half *sender, struct half *receiver,
         __u32 offered = tcp->ack + window;
 
         sender->largest_window = larger(sender->largest_window, window);
+        if (after(tcp->ack, receiver->acked))
+            meant |= NEWLY_ACKED;
         receiver->acked = later(receiver->acked, tcp->ack);
         receiver->allowed = receiver->has & HAS_ALLOWED ?
                         later(receiver->allowed, offered) : offered;
         receiver->has |= HAS_ALLOWED;
     }
+    return meant;
 }
 
 inline_always void settle_phase(struct flow *flow, const struct segment *tcp)
@@ -252,27 +314,104 @@ inline_always void settle_phase(struct flow *flow, const struct segment *tcp)
         flow->phase = ESTABLISHED;
 }
 
-/*
- * Takes in a segment. Whether an honest host would send it now; if not, nothing has changed.
- */
-inline_always int observe(struct flow *flow, enum direction direction, const struct segment *tcp)
+/* Whether the segment may be timed, or acknowledges one that is: then `observe` must know the time. */
+inline_always int is_time_needed(const struct flow *flow, enum direction direction,
+                 const struct segment *tcp)
 {
-    struct flow now = *flow;
-    struct half *sender = direction == TO_LINK ? &now.near : &now.far;
-    struct half *receiver = direction == TO_LINK ? &now.far : &now.near;
+    if (direction == TO_LINK)
+        return !flow->is_timed && (tcp->payload_len || control_len(tcp));
+    return flow->is_timed && !before(tcp->ack, flow->timed_end);
+}
+
+inline_always void acknowledged(struct flow *flow, struct rtt *rtt, __u64 now, __u32 ack)
+{
+    __u64 sample, differs;
+
+    if (!flow->is_timed || before(ack, flow->timed_end))
+        return;
+    flow->is_timed = 0;
+    sample = now > flow->sent_at ? now - flow->sent_at : 0;
+    if (!flow->has_rtt) {
+        flow->has_rtt = 1;
+        rtt->smoothed = sample;
+        rtt->variation = sample / 2;
+        return;
+    }
+    differs = rtt->smoothed > sample ? rtt->smoothed - sample : sample - rtt->smoothed;
+    rtt->variation = (3 * rtt->variation + differs) / 4;
+    rtt->smoothed = (7 * rtt->smoothed + sample) / 8;
+}
+
+inline_always void measure(struct flow *flow, struct rtt *rtt, __u64 now, enum direction direction,
+               const struct segment *tcp, __u32 len, int meant)
+{
+    if (direction == FROM_LINK) {
+        if (meant & NEWLY_ACKED)
+            acknowledged(flow, rtt, now, tcp->ack);
+    } else if (meant & REPEATED) {
+        flow->is_timed = 0;
+    } else if ((meant & NEW_DATA) && !flow->is_timed) {
+        flow->is_timed = 1;
+        flow->timed_end = tcp->seq + len;
+        flow->sent_at = now;
+    }
+}
+
+/* `observe` where a host is not known yet, or gives its numbers: what is odd must change nothing. */
+apart int observe_beginning(struct flow *flow, struct rtt *rtt, __u64 now, enum direction direction,
+                const struct segment *tcp)
+{
+    const struct flow before = *flow;
+    struct half *sender = direction == TO_LINK ? &flow->near : &flow->far;
+    struct half *receiver = direction == TO_LINK ? &flow->far : &flow->near;
     __u32 len = tcp->payload_len + control_len(tcp);
+    int meant;
+
+    if ((tcp->flags & SYN) && !restart_if_new(flow, sender, tcp))
+        return 0;
+    introduce(sender, receiver, tcp, len);
+    if (!is_within_bounds(sender, receiver, tcp, len)) {
+        *flow = before;
+        return 0;
+    }
+    meant = advance(sender, receiver, tcp, len);
+    settle_phase(flow, tcp);
+    measure(flow, rtt, now, direction, tcp, len, meant);
+    return meant;
+}
+
+/* `observe` where both hosts are known: there is nothing to take back if the segment is odd. */
+inline_always int observe_known(struct flow *flow, struct rtt *rtt, __u64 now,
+                enum direction direction, const struct segment *tcp)
+{
+    struct half *sender = direction == TO_LINK ? &flow->near : &flow->far;
+    struct half *receiver = direction == TO_LINK ? &flow->far : &flow->near;
+    __u32 len = tcp->payload_len + control_len(tcp);
+    int meant;
+
+    if (!is_within_bounds(sender, receiver, tcp, len))
+        return 0;
+    meant = advance(sender, receiver, tcp, len);
+    settle_phase(flow, tcp);
+    measure(flow, rtt, now, direction, tcp, len, meant);
+    return meant;
+}
+
+/*
+ * Takes in a segment; what it meant. Zero if no honest host would send it now: then nothing has
+ * changed.
+ */
+inline_always int observe(struct flow *flow, struct rtt *rtt, __u64 now, enum direction direction,
+              const struct segment *tcp)
+{
+    const struct half *sender = direction == TO_LINK ? &flow->near : &flow->far;
+    const struct half *receiver = direction == TO_LINK ? &flow->far : &flow->near;
 
     if (!are_flags_honest(tcp))
         return 0;
-    if ((tcp->flags & SYN) && !restart_if_new(&now, sender, tcp))
-        return 0;
-    introduce(sender, receiver, tcp, len);
-    if (!is_within_bounds(sender, receiver, tcp, len))
-        return 0;
-    advance(sender, receiver, tcp, len);
-    settle_phase(&now, tcp);
-    *flow = now;
-    return 1;
+    if ((tcp->flags & SYN) || sender->acquaintance != SEEN || receiver->acquaintance != SEEN)
+        return observe_beginning(flow, rtt, now, direction, tcp);
+    return observe_known(flow, rtt, now, direction, tcp);
 }
 
 #endif

@@ -5,7 +5,8 @@
 pub struct Counters {
     /// Packets that crossed the gateway.
     pub packets: u64,
-    /// TCP segments that do not belong to their connection as tracked; passed untouched.
+    /// TCP segments that do not belong to their connection as tracked, or whose checksum is wrong;
+    /// passed untouched.
     pub odd_segments: u64,
     /// Packets taken instead of being lost on a link that is down.
     pub taken: u64,
@@ -27,11 +28,24 @@ pub struct Counters {
     pub freezes: u64,
     /// Flows reset because the far host never acknowledged what was acknowledged for it.
     pub resets: u64,
+    /// Times that a link owed an answer for too long, and was suspected to be away.
+    pub silences: u64,
+    /// Probes sent towards links that were suspected.
+    pub probes: u64,
+    /// Times that a link's return was told late, because its indicators flap.
+    pub link_ups_delayed: u64,
+    /// Changes of a link that were not believed, because its indicators flap.
+    pub link_downs_ignored: u64,
+    /// Changes of a link that were not damped, because too many others flap.
+    pub links_undamped: u64,
     /// Flows that gave way because the table was full.
     pub flows_displaced: u64,
+    /// Flows that were not tracked, because the table was full of such as must not give way.
+    pub flows_refused: u64,
     /// Flows that fell back to one kept packet, past a cap.
     pub fallbacks: u64,
-    /// Segments that could not even be kept as the single packet.
+    /// Segments that could not be kept at all: there was no memory for a single packet, or only such
+    /// is kept of their flow as was acknowledged for the far host.
     pub not_kept: u64,
     /// Datagrams and other packets dropped oldest-first, past a cap.
     pub others_evicted: u64,

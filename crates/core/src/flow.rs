@@ -1,10 +1,13 @@
 //! Flow tracking: what a gateway knows of a connection that passes it.
 
+mod chunks;
+mod frozen;
 mod key;
 mod rtt;
 mod table;
 mod tcp;
 
+pub use frozen::{FrozenFlow, FrozenNumbers, Implausible};
 pub use key::FlowKey;
 pub use rtt::LinkRtt;
 pub(crate) use table::{Admission, FlowIndex, FlowTable, Shelf};

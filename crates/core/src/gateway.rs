@@ -7,7 +7,14 @@
 //! goes back.
 
 mod crossing;
+mod damping;
+mod frozen;
+mod handover;
+mod reload;
+mod report;
+mod rest;
 mod schedule;
+mod silence;
 mod turns;
 
 use crate::counters::Counters;
@@ -18,7 +25,7 @@ use crate::link::{
     StateSince,
 };
 use crate::mechanisms::path::{
-    Context, PathMechanism, PathMechanismKind, SendReason, TakeReason, Verdict,
+    Context, PathMechanism, PathMechanismKind, SendReason, Standing, TakeReason, Verdict,
 };
 use crate::time::{Duration, Instant};
 use crate::units::ByteCount;
@@ -26,8 +33,15 @@ use alloc::boxed::Box;
 use alloc::collections::{BTreeSet, VecDeque};
 use alloc::vec::Vec;
 use crossing::{Crossing, stands_alone};
+use damping::Damping;
+pub use damping::{DampedLink, DampingConfig, FLAP};
+pub use frozen::{ImportError, Imported};
 use outlast_wire::Packet;
+pub use report::{Activity, FlowReport};
+use rest::PAUSE_BEFORE_REST;
 use schedule::Schedule;
+use silence::{FlowSilence, Silence};
+pub use silence::{SilenceConfig, SilentLink};
 
 /// What a gateway is made with.
 #[derive(Clone, Debug, Default)]
@@ -39,6 +53,10 @@ pub struct GatewayConfig {
     /// Seed of the flow table's hash; a live driver draws it at random, so that nobody can
     /// choose addresses that collide.
     pub seed: u64,
+    /// Whether, and how, silence tells that a link is away; `None`: only others tell.
+    pub silence: Option<SilenceConfig>,
+    /// Whether, and how, indicators that flap are damped; `None`: each is believed at once.
+    pub damping: Option<DampingConfig>,
 }
 
 /// A packet to send.
@@ -60,12 +78,32 @@ pub struct Transmit {
 pub enum Event {
     /// A link changed its state.
     Link(LinkEvent),
+    /// A link owes an answer: it may be away. Nothing is withheld from it.
+    Silent {
+        /// Which one.
+        link: LinkId,
+        /// Since when it owes the answer.
+        since: Instant,
+    },
     /// A flow moved again, this long after its link was back.
     Resumed {
         /// The flow.
         flow: FlowKey,
         /// Time since link-up.
         after: Duration,
+    },
+    /// A segment was acknowledged for the flow's far host: the gateway has the only copy. Whoever
+    /// makes that known, or writes it down, does so before the packets that the gateway wants sent.
+    Frozen {
+        /// The flow.
+        flow: FlowKey,
+    },
+    /// That is over: the far host has acknowledged, or the connection has ended.
+    Thawed {
+        /// The flow.
+        flow: FlowKey,
+        /// The gateway has ended it: a reset to each host is among the packets to send.
+        is_reset: bool,
     },
 }
 
@@ -76,8 +114,14 @@ pub enum TimeoutReason {
     Pace,
     /// A flow ought to have moved by then.
     Kick,
+    /// A silent link is asked whether it is back.
+    Probe,
+    /// What an indicator has said is believed from now on.
+    Damping,
     /// A flow has been idle for too long.
     Expiry,
+    /// A flow has been idle for a while: what it does not need is given back.
+    Rest,
 }
 
 /// Why the link dropped a packet that it had been given.
@@ -105,6 +149,8 @@ pub struct Gateway {
     counters: Counters,
     outbox: VecDeque<Transmit>,
     events: VecDeque<Event>,
+    silence: Option<Silence>,
+    damping: Option<Damping>,
 }
 
 /// One tracked connection.
@@ -114,8 +160,26 @@ struct Record {
     link: LinkId,
     /// What the mechanism was last told.
     state: LinkState,
+    /// When and by whom that was said.
+    told: StateSince,
+    silence: FlowSilence,
+    /// Whether the SYN of the near and of the far host permits SACK, by [`Direction`]; `None` if it
+    /// was not seen.
+    permits_sack: [Option<bool>; 2],
+    /// The maximum segment size that the SYN of the near and of the far host offers, likewise.
+    mss: [Option<u16>; 2],
+    /// Whether the handshake was seen to be completed: nobody who only guesses gets so far.
+    is_proven: bool,
+    /// Whether something was acknowledged that nobody else has: then the flow keeps its place in
+    /// the table.
+    is_pledged: bool,
+    /// `None` while there is nothing for it to remember.
     mechanism: Option<Box<dyn PathMechanism>>,
+    /// What the mechanism has made of the connection, as far as it was told.
+    standing: Standing,
     deadline: Option<Instant>,
+    /// What the mechanism keeps, as charged against [`Limits::held_in_all`].
+    held: ByteCount,
 }
 
 impl Gateway {
@@ -123,23 +187,20 @@ impl Gateway {
     #[must_use]
     pub fn new(config: GatewayConfig) -> Self {
         let limits = config.limits;
-        let timeouts = [
-            limits.closed_timeout,
-            limits.opening_timeout,
-            limits.established_timeout,
-        ];
         Self {
             mechanism: config.mechanism,
             limits,
             links: LinkTable::default(),
             schedules: Vec::new(),
-            flows: FlowTable::new(limits.flows, timeouts, config.seed),
+            flows: FlowTable::new(limits.flows, limits.timeouts(), config.seed),
             crossings: BTreeSet::new(),
             deadlines: BTreeSet::new(),
             budget: Budget::new(limits.held_in_all),
             counters: Counters::default(),
             outbox: VecDeque::new(),
             events: VecDeque::new(),
+            silence: config.silence.map(Silence::new),
+            damping: config.damping.map(Damping::new),
         }
     }
 
@@ -176,7 +237,12 @@ impl Gateway {
         };
         let verdict = match (FlowKey::of_tcp(packet.header(), direction), packet.tcp()) {
             (Some(key), Some(tcp)) => self.handle_tcp(&crossing, key, tcp),
-            _ => self.handle_other(&crossing),
+            _ => {
+                if direction == Direction::FromLink {
+                    self.overhear(now, link);
+                }
+                self.handle_other(&crossing)
+            }
         };
         self.counters.taken += u64::from(verdict != Verdict::Pass);
         if let Some(schedule) = self.schedule(link.interface) {
@@ -187,6 +253,7 @@ impl Gateway {
                 (Verdict::Taken(TakeReason::BehindKept), _) => {
                     schedule.pacer.earn(packet.total_len());
                 }
+                (_, Direction::FromLink) => schedule.pacer.heard(),
                 _ => {}
             }
         }
@@ -207,7 +274,7 @@ impl Gateway {
             }
             return;
         }
-        if self.mechanism == PathMechanismKind::None {
+        if self.is_idle() {
             return;
         }
         match packet.tcp() {
@@ -219,6 +286,7 @@ impl Gateway {
                 let own = index.and_then(|index| self.flows.flow(index));
                 let own = own.and_then(|record| self.links.state(record.link));
                 if let (Some(index), Some(own)) = (index, own) {
+                    self.wake_mechanism(index);
                     self.with_mechanism(now, index, own, |mechanism, cx| {
                         mechanism.handle_drop(cx, packet);
                     });
@@ -230,8 +298,8 @@ impl Gateway {
         self.send_in_turn(now);
     }
 
-    /// An indicator says that a link went or came.
-    pub fn handle_link(&mut self, now: Instant, event: LinkEvent) {
+    /// A link went or came.
+    fn change_link(&mut self, now: Instant, event: LinkEvent) {
         match self.links.apply(now, event, self.limits.peers) {
             Applied::Unchanged => return,
             Applied::Refused => {
@@ -240,13 +308,11 @@ impl Gateway {
             }
             Applied::Changed => self.events.push_back(Event::Link(event)),
         }
+        self.believe_indicator(event.link);
         if event.state == LinkState::Up
             && let Some(schedule) = self.schedule(event.link.interface)
         {
-            match event.link.peer {
-                None => schedule.pacer.restart(now),
-                Some(_) => schedule.pacer.welcome_peer(now),
-            }
+            schedule.welcome(now, event.link, event.indicator);
             schedule.give_others_a_turn();
         }
         for (link, index) in self.flows_behind(event.link) {
@@ -255,7 +321,16 @@ impl Gateway {
                 continue;
             };
             if record.state != state.state {
-                self.change_link_of(now, index, state);
+                let by = event.indicator;
+                self.change_link_of(
+                    now,
+                    index,
+                    StateSince {
+                        since: now,
+                        by,
+                        ..state
+                    },
+                );
             }
         }
         self.send_in_turn(now);
@@ -263,6 +338,8 @@ impl Gateway {
 
     /// The time that [`Self::poll_timeout`] gave has come.
     pub fn handle_timeout(&mut self, now: Instant) {
+        // First, for a link's return may be followed by something that is due at once.
+        self.tell_damped(now);
         while let Some(&(at, index)) = self.deadlines.first() {
             if at > now {
                 break;
@@ -282,6 +359,10 @@ impl Gateway {
         while let Some((index, record)) = self.flows.expire(now) {
             self.release(index, record);
         }
+        while let Some(index) = self.flows.rest(now, PAUSE_BEFORE_REST) {
+            self.rest(now, index);
+        }
+        self.send_probes(now);
         self.send_in_turn(now);
     }
 
@@ -306,11 +387,17 @@ impl Gateway {
             .filter_map(Schedule::next_chance)
             .min();
         let kick = self.deadlines.first().map(|(at, _)| *at);
+        let probe = self.silence.as_ref().and_then(Silence::next_probe);
+        let damping = self.damping.as_ref().and_then(Damping::next);
         let expiry = self.flows.next_expiry();
+        let rest = self.flows.next_rest(PAUSE_BEFORE_REST);
         [
             (pace, TimeoutReason::Pace),
             (kick, TimeoutReason::Kick),
+            (probe, TimeoutReason::Probe),
+            (damping, TimeoutReason::Damping),
             (expiry, TimeoutReason::Expiry),
+            (rest, TimeoutReason::Rest),
         ]
         .into_iter()
         .filter_map(|(at, reason)| at.map(|at| (at, reason)))
@@ -352,10 +439,13 @@ impl Gateway {
         self.links.state(link)
     }
 
+    /// Whether nothing is tracked, and nothing is to be.
+    fn is_idle(&self) -> bool {
+        self.mechanism == PathMechanismKind::None && self.flows.len() == 0
+    }
+
     fn schedule(&mut self, interface: InterfaceId) -> Option<&mut Schedule> {
-        self.schedules
-            .iter_mut()
-            .find(|schedule| schedule.interface == interface)
+        schedule_of(&mut self.schedules, interface)
     }
 
     /// The flows of a peer, or of all peers of an interface.
@@ -375,9 +465,10 @@ impl Gateway {
         if let Some(record) = self.flows.flow_mut(index)
             && record.link != link
         {
-            self.crossings.remove(&(record.link, index));
+            let before = core::mem::replace(&mut record.link, link);
+            self.crossings.remove(&(before, index));
             self.crossings.insert((link, index));
-            record.link = link;
+            self.leave_link(before);
         }
     }
 
@@ -385,6 +476,7 @@ impl Gateway {
     fn change_link_of(&mut self, now: Instant, index: FlowIndex, state: StateSince) {
         if let Some(record) = self.flows.flow_mut(index) {
             record.state = state.state;
+            record.told = state;
             // What was on its way is answered late, or by what the gateway sends.
             record.tracked.rtt.discard();
         }
@@ -401,18 +493,36 @@ impl Gateway {
     ) -> Option<R> {
         let key = self.flows.key(index)?;
         let record = self.flows.flow_mut(index)?;
+        let link = match link.state == record.state {
+            true => record.told,
+            false => link,
+        };
+        let is_silent = self
+            .silence
+            .as_ref()
+            .is_some_and(|silence| silence.is_suspected(record.link));
+        let schedule = schedule_of(&mut self.schedules, record.link.interface);
+        let has_line = schedule.is_some_and(|schedule| schedule.has_line(now, link.since));
+        let sack = record.sack();
         let mechanism = record.mechanism.as_mut()?;
         let mut resumed = None;
+        let held_before = self.budget.used();
         let mut cx = Context {
             now,
             flow: &record.tracked,
             link,
+            is_silent,
+            has_line,
+            sack,
             limits: &self.limits,
             budget: &mut self.budget,
             counters: &mut self.counters,
             resumed: &mut resumed,
         };
         let result = call(mechanism.as_mut(), &mut cx);
+        // Nobody else takes from the budget meanwhile: what is kept of others stays as it was.
+        let held = record.held.0 + self.budget.used().0;
+        record.held = ByteCount(held.saturating_sub(held_before.0));
         let deadline = mechanism.poll_timeout();
         if record.deadline != deadline {
             if let Some(at) = record.deadline {
@@ -423,23 +533,41 @@ impl Gateway {
             }
             record.deadline = deadline;
         }
+        let is_pledged = mechanism.account().acknowledged_ahead;
+        let changes_shelf = core::mem::replace(&mut record.is_pledged, is_pledged) != is_pledged;
         if let Some(waiting) = mechanism.waiting()
-            && let Some(schedule) = self
-                .schedules
-                .iter_mut()
-                .find(|s| s.interface == record.link.interface)
+            && let Some(schedule) = schedule_of(&mut self.schedules, record.link.interface)
         {
             schedule.give_flow_a_turn(index, waiting);
+        }
+        let standing = mechanism.standing();
+        if record.standing != standing {
+            let was = core::mem::replace(&mut record.standing, standing);
+            self.tell_standing(key, was, standing);
         }
         if let Some(after) = resumed {
             self.events.push_back(Event::Resumed { flow: key, after });
         }
+        if changes_shelf {
+            self.note_life(now, index);
+        }
         Some(result)
+    }
+
+    /// The flow is about to meet something that its mechanism must know.
+    fn wake_mechanism(&mut self, index: FlowIndex) {
+        if let Some(record) = self.flows.flow_mut(index)
+            && record.mechanism.is_none()
+        {
+            record.mechanism = self.mechanism.for_flow();
+        }
     }
 
     /// The flow that was at `index` is gone.
     fn release(&mut self, index: FlowIndex, mut record: Record) {
+        self.end_frozen(&mut record);
         self.crossings.remove(&(record.link, index));
+        self.leave_link(record.link);
         if let Some(at) = record.deadline {
             self.deadlines.remove(&(at, index));
         }
@@ -447,4 +575,10 @@ impl Gateway {
             mechanism.release(&mut self.budget);
         }
     }
+}
+
+fn schedule_of(schedules: &mut [Schedule], interface: InterfaceId) -> Option<&mut Schedule> {
+    schedules
+        .iter_mut()
+        .find(|schedule| schedule.interface == interface)
 }

@@ -7,7 +7,9 @@ use crate::units::ByteCount;
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct Limits {
     /// Tracked flows. When full, the least recently used flow gives way: closed ones first, then
-    /// those not seen in both directions, then established ones.
+    /// those whose handshake is not complete. Established ones have seven eighths of the places, and
+    /// past that the least recently used of them gives way, unless something of it was acknowledged
+    /// for the far host: then a new flow passes without being tracked.
     pub flows: usize,
     /// Bytes kept for one flow. Past it the flow falls back to one kept packet.
     pub held_per_flow: ByteCount,
@@ -21,10 +23,22 @@ pub struct Limits {
     pub peers: usize,
     /// How long a closed flow is remembered.
     pub closed_timeout: Duration,
-    /// How long a flow is remembered that was not seen in both directions.
+    /// How long a flow is remembered whose handshake is not complete.
     pub opening_timeout: Duration,
     /// How long an idle established flow is remembered (RFC 5382, REQ-5: at least 2 h 4 min).
     pub established_timeout: Duration,
+}
+
+impl Limits {
+    /// How long flows are remembered: closed, opening and established ones.
+    pub(crate) const fn timeouts(&self) -> [Duration; 4] {
+        [
+            self.closed_timeout,
+            self.opening_timeout,
+            self.established_timeout,
+            self.established_timeout,
+        ]
+    }
 }
 
 impl Default for Limits {
@@ -66,10 +80,15 @@ impl Budget {
         ByteCount(self.used)
     }
 
+    /// Another cap from now on. What was taken above it stays until it is given back.
+    pub(crate) const fn set_cap(&mut self, cap: ByteCount) {
+        self.cap = cap.0;
+    }
+
     /// Takes `bytes`, or nothing and says false.
     #[must_use]
     pub(crate) const fn take(&mut self, bytes: u64) -> bool {
-        let fits = bytes <= self.cap - self.used;
+        let fits = bytes <= self.cap.saturating_sub(self.used);
         if fits {
             self.used += bytes;
         }

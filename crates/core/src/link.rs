@@ -55,6 +55,8 @@ pub enum LinkState {
 /// Who says so.
 #[derive(Clone, Copy, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
 pub enum Indicator {
+    /// Nobody has spoken yet.
+    Assumed,
     /// The interface has or lacks carrier.
     Carrier,
     /// An address came or went.
@@ -67,7 +69,7 @@ pub enum Indicator {
     Notify,
     /// A completed Mobile IP or HIP update.
     MobilityUpdate,
-    /// Data is outstanding and nothing was acknowledged.
+    /// Data is outstanding and nothing came from the link.
     Silence,
     /// A packet arrived after silence.
     FirstPacket,
@@ -98,6 +100,8 @@ pub struct StateSince {
     pub state: LinkState,
     /// Since when.
     pub since: Instant,
+    /// Who said so.
+    pub by: Indicator,
 }
 
 /// The state of every interface, and the peers that are down.
@@ -110,8 +114,8 @@ pub(crate) struct LinkTable {
 struct Interface {
     id: InterfaceId,
     state: StateSince,
-    /// Since when they are down; all others are in the interface's state.
-    peers: BTreeMap<IpAddr, Instant>,
+    /// Those that are down; all others are in the interface's state.
+    peers: BTreeMap<IpAddr, StateSince>,
 }
 
 /// What [`LinkTable::apply`] found.
@@ -131,6 +135,7 @@ impl LinkTable {
             let state = StateSince {
                 state: LinkState::Up,
                 since: now,
+                by: Indicator::Assumed,
             };
             self.interfaces.push(Interface {
                 id,
@@ -143,14 +148,8 @@ impl LinkTable {
     /// The state of `link`; `None` for an interface that was never added.
     pub(crate) fn state(&self, link: LinkId) -> Option<StateSince> {
         let interface = self.find(link.interface)?;
-        let down_since = link.peer.and_then(|peer| interface.peers.get(&peer));
-        Some(match down_since {
-            Some(&since) => StateSince {
-                state: LinkState::Down,
-                since,
-            },
-            None => interface.state,
-        })
+        let down = link.peer.and_then(|peer| interface.peers.get(&peer));
+        Some(*down.unwrap_or(&interface.state))
     }
 
     /// Takes a change in; at most `max_peers` peers of an interface are down.
@@ -162,6 +161,7 @@ impl LinkTable {
         let next = StateSince {
             state: event.state,
             since: now,
+            by: event.indicator,
         };
         let Some(peer) = link.peer else {
             if interface.state.state == next.state {
@@ -180,7 +180,7 @@ impl LinkTable {
             (LinkState::Down, true) | (LinkState::Up, false) => Applied::Unchanged,
             (LinkState::Down, false) if interface.peers.len() >= max_peers => Applied::Refused,
             (LinkState::Down, false) => {
-                interface.peers.insert(peer, next.since);
+                interface.peers.insert(peer, next);
                 Applied::Changed
             }
         }

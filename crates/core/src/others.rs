@@ -52,6 +52,11 @@ impl OtherTraffic {
         self.links.contains_key(&link)
     }
 
+    /// The links for which something waits.
+    pub(crate) fn links(&self) -> impl Iterator<Item = LinkId> {
+        self.links.keys().copied()
+    }
+
     pub(crate) const fn bytes(&self) -> u64 {
         self.bytes
     }

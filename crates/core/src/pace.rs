@@ -23,12 +23,20 @@ const AHEAD: Duration = Duration::from_millis(10);
 /// Size of the packets that [`AHEAD_PACKETS`] counts, in bytes.
 const TYPICAL_PACKET: ByteCount = ByteCount(1_500);
 /// The first burst where the rate is not known (RFC 6928, section 2), in bytes.
-const INITIAL_BURST: u64 = 10 * 1_500;
+pub(crate) const INITIAL_BURST: u64 = 10 * 1_500;
 /// After this long without credit there is another burst: the round-trip time that is assumed
 /// where none is known.
 const REFILL: Duration = LinkRtt::INITIAL;
 /// However much passes, and however full the link's queue is: what waits gets one part in so many.
 const SHARE: u32 = 8;
+/// As long as nothing has come from a link that is back, packets may all be waiting for a neighbour's
+/// address to be resolved, and then enter the link's queue at once. So this many go out at first, or
+/// what the link sends in [`UNHEARD`], if that is more: less than what queues before links hold.
+const UNHEARD_PACKETS: u64 = 64;
+/// See [`UNHEARD_PACKETS`].
+const UNHEARD: Duration = Duration::from_millis(16);
+/// Whoever has not been heard by then is not resolved either, or does not answer anyhow.
+const UNHEARD_FOR: Duration = Duration::from_millis(100);
 /// What passes may keep others waiting for no longer than this, however much it is: past what a
 /// link's queue holds, the link drops it.
 const LONGEST_QUEUE: Duration = Duration::from_secs(1);
@@ -43,10 +51,26 @@ pub(crate) enum Pacer {
         ahead: Duration,
         free_at: Instant,
         turn_at: Instant,
+        unheard: Option<Unheard>,
     },
     /// The rate is not known: `credit` bytes may go now. Once they are gone, the next burst may
     /// go at `refill_at`.
     AckClocked { credit: u64, refill_at: Instant },
+}
+
+/// What may still go out before something has come from the link: so many packets, or so many bytes,
+/// whichever lasts longer; all of it from `until` on.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Unheard {
+    packets: u64,
+    bytes: u64,
+    until: Instant,
+}
+
+impl Unheard {
+    const fn is_used_up(self) -> bool {
+        self.packets == 0 && self.bytes == 0
+    }
 }
 
 impl Pacer {
@@ -61,6 +85,7 @@ impl Pacer {
                     ahead,
                     free_at: Instant::ZERO,
                     turn_at: Instant::ZERO,
+                    unheard: None,
                 }
             }
             None => Self::AckClocked {
@@ -68,6 +93,13 @@ impl Pacer {
                 refill_at: Instant::ZERO,
             },
         }
+    }
+
+    /// The rate is another from now on, or not known any more. What was given to the link counts
+    /// as sent.
+    pub(crate) fn set_rate(&mut self, now: Instant, rate: Option<BitRate>) {
+        *self = Self::new(rate);
+        self.restart(now);
     }
 
     /// The whole link is back: nothing is on it.
@@ -83,6 +115,25 @@ impl Pacer {
         match self {
             Self::Rate { free_at, .. } => *free_at = (*free_at).max(now),
             Self::AckClocked { credit, .. } => *credit = (*credit).max(INITIAL_BURST),
+        }
+    }
+
+    /// Nothing has come from the link yet since it is back.
+    pub(crate) fn await_sign(&mut self, now: Instant) {
+        if let Self::Rate { rate, unheard, .. } = self {
+            let bits = u128::from(rate.bits_per_second()) * UNHEARD.as_nanos() / 1_000_000_000;
+            *unheard = Some(Unheard {
+                packets: UNHEARD_PACKETS,
+                bytes: u64::try_from(bits / 8).unwrap_or(u64::MAX),
+                until: now + UNHEARD_FOR,
+            });
+        }
+    }
+
+    /// Something came from the link.
+    pub(crate) const fn heard(&mut self) {
+        if let Self::Rate { unheard, .. } = self {
+            *unheard = None;
         }
     }
 
@@ -105,8 +156,12 @@ impl Pacer {
                 ahead,
                 free_at,
                 turn_at,
+                unheard,
                 ..
-            } => *free_at <= now + *ahead || *turn_at <= now,
+            } => match unheard {
+                Some(unheard) if unheard.is_used_up() && now < unheard.until => false,
+                _ => *free_at <= now + *ahead || *turn_at <= now,
+            },
             Self::AckClocked { credit, refill_at } => *credit > 0 || *refill_at <= now,
         }
     }
@@ -114,8 +169,28 @@ impl Pacer {
     /// The gateway sent a packet of `len` bytes.
     pub(crate) fn charge(&mut self, now: Instant, len: u32) {
         self.occupy(now, len);
-        if let Self::Rate { rate, turn_at, .. } = self {
+        if let Self::Rate {
+            rate,
+            turn_at,
+            unheard,
+            ..
+        } = self
+        {
             *turn_at = now + rate.time_for(ByteCount(u64::from(len))) * SHARE;
+            if let Some(left) = unheard {
+                left.packets = left.packets.saturating_sub(1);
+                left.bytes = left.bytes.saturating_sub(u64::from(len));
+            }
+        }
+    }
+
+    /// The packet of `len` bytes that was just charged for belongs to a connection that has built no
+    /// standing queue: it takes the time that the link itself needs for it. So when thousands of
+    /// connections with little to send each come back, what they send is no faster than the link.
+    pub(crate) fn charge_rest(&mut self, len: u32) {
+        if let Self::Rate { rate, free_at, .. } = self {
+            let rest = u64::from(len) * (GAIN.0 - GAIN.1) / GAIN.1;
+            *free_at += rate.time_for(ByteCount(rest));
         }
     }
 
@@ -173,8 +248,15 @@ impl Pacer {
                 ahead,
                 free_at,
                 turn_at,
+                unheard,
                 ..
-            } => (*free_at - *ahead).min(*turn_at),
+            } => {
+                let turn = (*free_at - *ahead).min(*turn_at);
+                match unheard {
+                    Some(unheard) if unheard.is_used_up() => turn.max(unheard.until),
+                    _ => turn,
+                }
+            }
             Self::AckClocked {
                 credit: 0,
                 refill_at,
@@ -187,6 +269,23 @@ impl Pacer {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_second_brings_what_the_link_sends_where_nobody_has_built_a_queue() {
+        let rate = BitRate::from_bits_per_second(12_000_000);
+        let mut pacer = Pacer::new(rate);
+        let mut sent = 0;
+        for micros in 0..1_000_000 {
+            let now = Instant::ZERO + Duration::from_micros(micros);
+            while pacer.allows(now) {
+                pacer.charge(now, 300);
+                pacer.charge_rest(300);
+                sent += 1;
+            }
+        }
+        // 5,000 a second, and those that are ahead of time.
+        assert!((5_000..=5_060).contains(&sent), "{sent}");
+    }
 
     #[test]
     fn a_second_brings_a_quarter_more_than_the_link_sends() {
@@ -204,6 +303,36 @@ mod tests {
         }
         // 12 Mbit/s are 1,000 packets a second, and eight and the one under way may be ahead.
         assert!((1_250..=1_259).contains(&packets), "{packets} packets");
+    }
+
+    #[test]
+    fn before_the_link_is_heard_little_goes_out() {
+        let sent_in = |rate, len, ms, hears_at: Option<u64>| {
+            let mut pacer = Pacer::new(BitRate::from_bits_per_second(rate));
+            let begin = Instant::from_millis(1_000);
+            pacer.restart(begin);
+            pacer.await_sign(begin);
+            let (mut now, mut sent) = (begin, 0);
+            while now < begin + Duration::from_millis(ms) {
+                while pacer.allows(now) {
+                    pacer.charge(now, len);
+                    pacer.charge_rest(len);
+                    sent += 1;
+                }
+                now += Duration::from_micros(100);
+                if hears_at.is_some_and(|at| now >= begin + Duration::from_millis(at)) {
+                    pacer.heard();
+                }
+            }
+            sent
+        };
+        // 64 packets, be they small, or 16 ms of what goes out, a quarter faster than the link.
+        assert_eq!(sent_in(10_000_000, 352, 99, None), 72);
+        assert_eq!(sent_in(10_000_000, 1_500, 99, None), 64);
+        assert_eq!(sent_in(100_000_000, 1_500, 99, None), 167);
+        // Nobody ever answers: that is no reason to keep the rest for good.
+        assert!(sent_in(10_000_000, 352, 1_100, None) > 3_500);
+        assert!(sent_in(10_000_000, 352, 1_043, Some(43)) > 3_500);
     }
 
     #[test]

@@ -50,7 +50,22 @@ impl Instant {
     #[inline]
     #[must_use]
     pub const fn since(self, earlier: Self) -> Duration {
-        Duration::from_nanos(self.0.saturating_sub(earlier.0))
+        Duration::from_nanos(self.nanos_since(earlier))
+    }
+
+    /// The same in nanoseconds: a [`Duration`] keeps seconds apart, which costs a division for each
+    /// difference and a multiplication for each sum.
+    #[inline]
+    #[must_use]
+    pub const fn nanos_since(self, earlier: Self) -> u64 {
+        self.0.saturating_sub(earlier.0)
+    }
+
+    /// The instant `nanos` nanoseconds later.
+    #[inline]
+    #[must_use]
+    pub const fn after_nanos(self, nanos: u64) -> Self {
+        Self(self.0.saturating_add(nanos))
     }
 }
 

@@ -2,6 +2,7 @@
 
 mod path;
 
+use outlast_core::flow::{FlowKey, TcpFlow};
 use outlast_core::limits::Limits;
 use outlast_core::link::Direction;
 use outlast_core::mechanisms::path::{PathMechanismKind, SendReason};
@@ -78,6 +79,18 @@ fn all_that_is_outstanding_is_acknowledged_and_delivered() {
     assert!(path.gateway.held() <= LITTLE);
     path.after_ms(60_000);
     assert_eq!(path.sent(), []);
+}
+
+#[test]
+fn who_knows_nothing_of_the_connection_does_not_make_it_forgotten() {
+    let mut path = frozen();
+    let segment = path.data_packet(0, MSS);
+    let key = FlowKey::of_tcp(segment.header(), Direction::ToLink).expect("TCP");
+    path.gateway
+        .adopt(path.now(), path.link, key, TcpFlow::new());
+    path.up();
+    let firsts: Vec<u32> = (0..10).map(|n| n * MSS).collect();
+    assert_eq!(delivered(&mut path), firsts);
 }
 
 #[test]
@@ -191,4 +204,88 @@ fn a_reset_ends_it() {
         .into_iter()
         .filter(|sent| matches!(sent, Sent::Data(..)));
     assert_eq!(data.count(), 0);
+}
+
+#[test]
+fn what_does_not_fit_beside_what_is_acknowledged_is_counted() {
+    let limits = Limits {
+        held_per_flow: ByteCount(12_000),
+        ..Limits::default()
+    };
+    let mut path = Path::with_limits(PathMechanismKind::AcknowledgeAhead, limits);
+    path.open();
+    path.after_ms(1_000);
+    path.down();
+    let not_taken = |path: &mut Path, n| path.data(n * MSS, MSS).is_none();
+    let lost = (0..20).filter(|n| not_taken(&mut path, *n)).count() as u64;
+    assert!(lost > 0);
+    let counters = path.gateway.counters();
+    assert_eq!((counters.not_kept, counters.fallbacks), (lost, 0));
+}
+
+#[test]
+fn a_table_of_nothing_but_frozen_connections_refuses_others_and_says_so() {
+    let limits = Limits {
+        flows: 2,
+        ..Limits::default()
+    };
+    let mut path = Path::with_limits(PathMechanismKind::AcknowledgeAhead, limits);
+    for port in [6_000, 6_001] {
+        path.use_port(port);
+        path.open();
+        path.data(0, MSS);
+        path.down();
+        path.up();
+    }
+    let counters = path.gateway.counters();
+    assert_eq!((counters.freezes, counters.flows_refused), (2, 0));
+    path.use_port(7_000);
+    assert_eq!(path.syn(), None, "it passes");
+    let counters = path.gateway.counters();
+    assert_eq!((counters.flows_refused, counters.flows_displaced), (1, 0));
+    // Those that were there are delivered.
+    path.after_ms(60_000);
+    let sent = path.sent_ports();
+    assert!(sent.contains(&6_000) && sent.contains(&6_001), "{sent:?}");
+}
+
+#[test]
+fn nothing_is_acknowledged_on_a_guess_of_what_the_far_host_has() {
+    let mut path = Path::new(PathMechanismKind::AcknowledgeAhead);
+    // The first that is seen of an older connection. The far host lacks what came before it.
+    path.data(9 * MSS, MSS);
+    path.after_ms(10);
+    path.far_ack(0);
+    path.down();
+    path.data(9 * MSS, MSS);
+    path.after_ms(5_000);
+    // It is held, and no more.
+    let said = heard(&mut path);
+    assert!(said.iter().all(|(_, ack, _)| *ack == 0), "{said:?}");
+    path.up();
+    path.after_ms(1_000);
+    path.far_ack(10 * MSS);
+    let _ = heard(&mut path);
+    // What the far host has acknowledged here itself is no guess.
+    path.data(10 * MSS, MSS);
+    path.after_ms(10);
+    path.down();
+    assert_eq!(heard(&mut path), [(CLOSED, 11 * MSS, false)]);
+}
+
+#[test]
+fn a_window_whose_scale_nobody_knows_is_the_far_hosts_to_open() {
+    let mut path = Path::new(PathMechanismKind::AcknowledgeAhead);
+    path.data(0, MSS);
+    path.after_ms(10);
+    path.far_ack(MSS);
+    path.data(MSS, MSS);
+    path.after_ms(10);
+    path.down();
+    assert_eq!(heard(&mut path), [(CLOSED, 2 * MSS, false)]);
+    path.up();
+    // To say more than it has would have the sender overrun it.
+    assert_eq!(heard(&mut path), [(OPENED, 2 * MSS, false)]);
+    path.far_ack(2 * MSS);
+    assert!(path.gateway.held() <= LITTLE);
 }

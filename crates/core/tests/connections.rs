@@ -3,6 +3,7 @@
 mod path;
 
 use outlast_core::limits::Limits;
+use outlast_core::link::Direction;
 use outlast_core::mechanisms::path::{PathMechanismKind, SendReason, TakeReason};
 use outlast_core::time::Duration;
 use outlast_core::units::ByteCount;
@@ -72,7 +73,8 @@ fn a_connection_attempt_that_failed_does_not_spoil_the_next() {
 fn flows_displaced_during_an_outage_take_nothing_with_them() {
     const FLOWS: u16 = 20;
     let limits = Limits {
-        flows: 10,
+        // Established ones leave a place to others.
+        flows: 11,
         ..Limits::default()
     };
     let mut path = Path::with_limits(PathMechanismKind::Hold, limits);
@@ -266,4 +268,51 @@ fn kicks_of_a_peer_with_a_closed_window_back_off() {
     path.far_ack(MSS + 1);
     path.after_ms(600_000);
     assert_eq!(path.sent(), []);
+}
+
+#[test]
+fn a_segment_that_no_host_sends_takes_nobodys_place() {
+    let mut path = Path::with_limits(
+        PathMechanismKind::Hold,
+        Limits {
+            flows: 1,
+            ..Limits::default()
+        },
+    );
+    path.syn();
+    assert_eq!(path.gateway.flows(), 1);
+    path.use_port(9_999);
+    let nonsense = [TcpFlags(0), TcpFlags::FIN, TcpFlags::SYN | TcpFlags::FIN];
+    for (n, flags) in (1..).zip(nonsense) {
+        let odd = changed(&path.data_packet(0, 0), |tcp| tcp.flags = flags);
+        assert_eq!(path.near_sends(&odd), None);
+        let counters = path.gateway.counters();
+        assert_eq!((counters.odd_segments, counters.flows_displaced), (n, 0));
+    }
+}
+
+#[test]
+fn a_receiver_says_in_its_syn_how_long_packets_may_be() {
+    let mut path = Path::new(PathMechanismKind::Hold);
+    let data = path.data_packet(0, 4 * MSS);
+    let answer = path.far_data_packet(0, 4 * MSS);
+    assert_eq!(path.gateway.longest_packet(&data, Direction::ToLink), None);
+    path.open();
+    let offers = |path: &mut Path, mss: Option<u16>| {
+        let syn = path.far_data_packet(0, 0);
+        let syn = changed(&syn, |tcp| {
+            tcp.flags = TcpFlags::SYN | TcpFlags::ACK;
+            tcp.seq = tcp.seq - 1;
+            tcp.options.mss = mss;
+        });
+        path.far_sends(&syn);
+    };
+    for (mss, longest) in [(Some(1000), 1040), (Some(1), 128), (None, 576)] {
+        offers(&mut path, mss);
+        let told = path.gateway.longest_packet(&data, Direction::ToLink);
+        assert_eq!(told, Some(longest), "{mss:?}");
+    }
+    // The near host has offered nothing, which means the same.
+    let told = path.gateway.longest_packet(&answer, Direction::FromLink);
+    assert_eq!(told, Some(576));
 }

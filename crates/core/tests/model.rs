@@ -6,11 +6,13 @@
 
 mod path;
 
+use outlast_core::gateway::SilenceConfig;
 use outlast_core::limits::Limits;
 use outlast_core::link::Direction;
-use outlast_core::mechanisms::path::{Level, PathMechanismKind, TakeReason};
+use outlast_core::mechanisms::path::{Level, PathMechanismKind, SendReason, TakeReason};
+use outlast_core::time::Duration;
 use outlast_core::units::ByteCount;
-use outlast_wire::Packet;
+use outlast_wire::{Packet, TcpFlags};
 use path::{LITTLE, MSS, Path};
 use proptest::prelude::*;
 
@@ -73,6 +75,7 @@ struct Model {
     /// Highest byte the near host has sent, and highest that the far host has acknowledged.
     highest: u32,
     acked: u32,
+    probes: u32,
 }
 
 impl Model {
@@ -80,6 +83,15 @@ impl Model {
         let mut path = Path::with_limits(mechanism, limits);
         path.open();
         path.after_ms(1_000);
+        Self::on(path)
+    }
+
+    /// The same, with a gateway that goes by silence, too.
+    fn listening(mechanism: PathMechanismKind) -> Self {
+        Self::on(Path::listening(mechanism, SilenceConfig::default()))
+    }
+
+    fn on(path: Path) -> Self {
         let mut model = Self {
             path,
             is_down: false,
@@ -89,6 +101,7 @@ impl Model {
             owed_datagrams: Vec::new(),
             highest: 0,
             acked: 0,
+            probes: 0,
         };
         // An established connection has a handshake acknowledgement that may be sent again.
         let ack = model.path.near_ack_packet(0);
@@ -165,6 +178,7 @@ impl Model {
         match self.show(&packet) {
             Some(TakeReason::LinkDown | TakeReason::BehindKept) => self.owed.push((first, len)),
             Some(TakeReason::JustResent) | None => {}
+            Some(TakeReason::AnswersProbe) => panic!("the near host answers nobody's probe"),
         }
     }
 
@@ -173,6 +187,14 @@ impl Model {
         while let Some(transmit) = self.path.gateway.poll_transmit() {
             let onto_link = transmit.direction == Direction::ToLink;
             prop_assert!(!(self.is_down && onto_link), "sent while the link is down");
+            if transmit.reason == SendReason::Probe {
+                let tcp = transmit.packet.tcp().expect("a keep-alive");
+                prop_assert_eq!(tcp.flags, TcpFlags::ACK);
+                prop_assert_eq!(transmit.packet.sequence_len(), 0);
+                prop_assert_eq!(tcp.seq + 1, self.path.near_number(self.acked));
+                self.probes += 1;
+                continue;
+            }
             let shown = match transmit.direction {
                 Direction::ToLink => &self.shown_to_link,
                 Direction::FromLink => &self.shown_from_link,
@@ -225,6 +247,38 @@ proptest! {
         if mechanism == PathMechanismKind::Hold {
             prop_assert!(model.path.gateway.held() <= LITTLE);
         }
+    }
+
+    #[test]
+    fn asks_within_its_budget_and_still_delivers_what_it_took(
+        mechanism in mechanism(),
+        ops in proptest::collection::vec(op(), 1..150),
+    ) {
+        let mut model = Model::listening(mechanism);
+        let began = model.path.now();
+        for op in ops {
+            model.apply(op);
+            model.check_sent()?;
+        }
+        model.apply(Op::Up);
+        for _ in 0..100 {
+            model.apply(Op::WaitMs(100));
+            model.check_sent()?;
+        }
+        let gap = Duration::from_millis(20);
+        let most = 1 + model.path.now().since(began).as_millis() / gap.as_millis();
+        prop_assert!(u128::from(model.probes) <= most);
+        prop_assert_eq!(&model.owed, &[], "taken and never sent");
+        prop_assert_eq!(&model.owed_datagrams, &[]);
+        model.acked = model.highest;
+        let all = model.path.far_packet_acking(model.highest, &[]);
+        model.hear(&all);
+        model.check_sent()?;
+        prop_assert_eq!(model.path.gateway.silent_links().count(), 0);
+        let probes = model.probes;
+        model.apply(Op::WaitMs(10_000));
+        model.check_sent()?;
+        prop_assert_eq!(model.probes, probes, "everything is acknowledged");
     }
 
     #[test]

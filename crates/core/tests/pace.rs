@@ -3,8 +3,10 @@
 mod path;
 
 use outlast_core::limits::Limits;
+use outlast_core::link::LinkId;
 use outlast_core::mechanisms::path::{Level, PathMechanismKind, TakeReason};
-use path::{MSS, Path, Sent};
+use path::{LINK, MSS, Path, Sent};
+use std::net::Ipv4Addr;
 
 fn rate_unknown() -> Path {
     Path::with_rate(PathMechanismKind::Hold, Limits::default(), None)
@@ -95,4 +97,83 @@ fn what_is_re_received_is_spread_as_well() {
     assert!(at_once <= 301, "{at_once} packets at once");
     path.after_ms(1_000);
     assert_eq!(at_once + path.sent().len(), 5 * usize::from(FLOWS));
+}
+
+/// So many connections whose link was down with one segment each, and is up again.
+fn crowd(path: &mut Path, ports: std::ops::Range<u16>) {
+    for port in ports.clone() {
+        path.use_port(port);
+        path.open();
+    }
+    path.after_ms(1_000);
+    path.sent();
+    path.down();
+    for port in ports {
+        path.use_port(port);
+        path.data(0, MSS);
+    }
+    path.up();
+}
+
+#[test]
+fn new_data_waits_behind_what_was_kept_of_others() {
+    const IDLE: u16 = 9_000;
+    let mut path = Path::new(PathMechanismKind::Hold);
+    path.use_port(IDLE);
+    path.open();
+    crowd(&mut path, 10_000..10_040);
+    let at_once = path.sent().len();
+    assert!(at_once < 20, "{at_once} at once");
+    path.use_port(IDLE);
+    assert_eq!(path.data(0, MSS), Some(TakeReason::BehindKept));
+    assert_eq!(path.data(MSS, MSS), Some(TakeReason::BehindKept));
+    // Repeated meanwhile, it waits on, and its fresh timestamp does not come before the older one.
+    path.after_ms(5);
+    assert_eq!(path.data(0, MSS), Some(TakeReason::BehindKept));
+    path.after_ms(50);
+    let sent = path.sent();
+    assert_eq!(at_once + sent.len(), 40 + 2);
+    let [.., first, second] = sent[..] else {
+        panic!("{sent:?}");
+    };
+    assert!(matches!(first, Sent::Data(MSS, ..)), "{first:?}");
+    assert!(matches!(second, Sent::Data(0, ..)), "{second:?}");
+    // It went out but now: a repetition is of no use. What follows has nobody before it.
+    path.after_ms(5);
+    assert_eq!(path.data(0, MSS), Some(TakeReason::JustResent));
+    assert_eq!(path.data(2 * MSS, MSS), None);
+    // Its sender is the one to find out whether it has arrived.
+    path.far_ack(3 * MSS);
+    path.after_ms(10);
+    assert!(path.sent().len() <= 40, "only the others are kicked");
+}
+
+#[test]
+fn who_was_never_away_waits_for_nobody() {
+    let mut path = Path::new(PathMechanismKind::Hold);
+    let peer = |last| LinkId {
+        peer: Some(Ipv4Addr::new(10, 0, 0, last).into()),
+        ..LINK
+    };
+    path.link = peer(2);
+    path.use_port(9_000);
+    path.open();
+    path.link = peer(1);
+    crowd(&mut path, 10_000..10_040);
+    assert!(path.sent().len() < 20);
+    path.link = peer(2);
+    path.use_port(9_000);
+    assert_eq!(path.data(0, MSS), None);
+}
+
+#[test]
+fn a_link_that_says_nothing_yet_gets_little_at_first() {
+    let mut path = Path::new(PathMechanismKind::Hold);
+    crowd(&mut path, 10_000..10_200);
+    path.after_ms(90);
+    assert_eq!(path.sent().len(), 64);
+    path.use_port(10_000);
+    path.far_ack(MSS);
+    path.after_ms(40);
+    assert!(path.sent().len() > 40);
 }

@@ -3,6 +3,7 @@
 mod path;
 
 use outlast_core::mechanisms::path::{Level, PathMechanismKind};
+use outlast_core::units::ByteCount;
 use outlast_wire::{ModelledPayload, Packet};
 use path::{MSS, Path, Sent};
 
@@ -178,4 +179,41 @@ fn one_direction_alone_is_never_answered() {
     path.up();
     path.after_ms(60_000);
     assert_eq!(path.sent(), []);
+}
+
+/// A live packet has bytes; of an idle connection only these are kept.
+#[test]
+fn the_highest_acknowledgement_outlasts_a_long_silence_unchanged() {
+    let mut path = level(Level::Two);
+    path.data(0, MSS);
+    path.data(MSS, MSS);
+    path.after_ms(40);
+    let live = |packet: Packet| Packet::parse(packet.to_bytes()).expect("well-formed");
+    let first = live(path.far_packet_acking(MSS, &[]));
+    let highest = live(path.far_packet_acking(2 * MSS, &[]));
+    path.far_sends(&first);
+    path.far_sends(&highest);
+    let awake = path.gateway.held();
+    path.after_ms(3_600_000);
+    let idle = path.gateway.held();
+    assert_eq!(idle, ByteCount(u64::from(highest.total_len())));
+    assert!(idle < awake, "{idle:?} of {awake:?}");
+    // One that says less does not take its place.
+    path.far_sends(&first);
+    path.down();
+    path.data(2 * MSS, MSS);
+    path.up();
+    path.after_ms(60_000);
+    let sent = std::iter::from_fn(|| path.gateway.poll_transmit());
+    let inserted: Vec<_> = sent.map(|sent| sent.packet).collect();
+    assert_eq!(inserted, vec![highest; 5]);
+    // And the next higher one does.
+    let next = live(path.far_packet_acking(3 * MSS, &[]));
+    path.far_sends(&next);
+    path.down();
+    path.data(3 * MSS, MSS);
+    path.up();
+    path.after_ms(1);
+    let sent = path.gateway.poll_transmit().expect("it is inserted");
+    assert_eq!(sent.packet, next);
 }

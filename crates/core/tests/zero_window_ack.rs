@@ -71,6 +71,67 @@ fn it_is_told_at_a_round_trip_after_the_links_end() {
     assert_eq!(heard(&mut path), [(MSS, 0)]);
 }
 
+/// Whoever sends while the link is known to be down has the whole round trip before him.
+#[test]
+fn what_is_sent_while_the_mobile_is_away_is_acknowledged_a_round_trip_later() {
+    let mut path = path();
+    path.down();
+    path.after_ms(5);
+    path.data(0, MSS);
+    path.after_ms(39);
+    assert_eq!(heard(&mut path), []);
+    path.after_ms(1);
+    assert_eq!(heard(&mut path), [(MSS, 0)]);
+}
+
+/// Figure 5.4 forwards the cache when the mobility update arrives, whatever the timer says.
+#[test]
+fn figure_5_4_a_hand_off_shorter_than_a_round_trip_ends_with_the_kept_segment() {
+    let mut path = path();
+    for n in 0..9 {
+        path.data(n * MSS, MSS);
+    }
+    path.down();
+    path.after_ms(10);
+    path.up();
+    assert_eq!(path.sent(), [Sent::Data(0, MSS, 0)]);
+    // Its acknowledgement is a round trip away, and the sender's timeout may come before.
+    path.after_ms(30);
+    assert_eq!(heard(&mut path), [(MSS, 0)]);
+    path.after_ms(10);
+    path.far_ack(MSS);
+    path.after_ms(60_000);
+    assert_eq!(path.sent(), [], "once is enough");
+    assert_eq!(path.gateway.held(), ByteCount(0));
+}
+
+/// What it would draw is an acknowledgement that starts the sender's timer anew.
+#[test]
+fn a_kept_segment_that_is_not_the_oldest_is_forwarded_when_it_is() {
+    let late = || {
+        let mut path = path();
+        path.data(0, MSS);
+        path.data(MSS, MSS);
+        path.after_ms(20);
+        path.far_ack(MSS);
+        // The first one was kept, and this one is kept now.
+        path.data(2 * MSS, MSS);
+        path.down();
+        path.after_ms(10);
+        path.up();
+        path
+    };
+    let mut path = late();
+    assert_eq!(path.sent(), [], "the second one is missing");
+    path.after_ms(5);
+    path.far_ack(2 * MSS);
+    assert_eq!(path.sent(), [Sent::Data(2 * MSS, MSS, 20)]);
+    let mut path = late();
+    path.down();
+    path.far_ack(2 * MSS);
+    assert_eq!(path.sent(), [], "the mobile has left again");
+}
+
 #[test]
 fn a_hand_off_that_nobody_tells_of_is_seen_by_the_missing_acknowledgement() {
     let mut path = path();
@@ -81,6 +142,19 @@ fn a_hand_off_that_nobody_tells_of_is_seen_by_the_missing_acknowledgement() {
     path.after_ms(100);
     assert_eq!(freezes(&path), 1);
     assert_eq!(heard(&mut path)[0], (MSS, 0));
+}
+
+#[test]
+fn an_acknowledgement_that_is_late_while_the_link_is_up_is_no_resume() {
+    let mut path = path();
+    path.after_ms(5_000);
+    path.data(0, MSS);
+    path.after_ms(400);
+    assert_eq!(path.gateway.counters().freezes, 1);
+    path.far_ack(MSS);
+    assert_eq!(path.resumed_after(), None, "the link was not away");
+    assert_eq!(path.gateway.counters().resumes, 0);
+    assert_eq!(path.gateway.held(), ByteCount(0), "thawed");
 }
 
 #[test]
@@ -209,4 +283,20 @@ fn a_reset_ends_it() {
     assert_eq!(path.gateway.held(), ByteCount(0));
     path.up();
     assert_eq!(path.sent(), []);
+}
+
+/// Whoever has seen a segment may send it again, long after its acknowledgement.
+#[test]
+fn what_the_far_host_has_is_neither_kept_nor_acknowledged_again() {
+    let mut path = path();
+    path.data(0, MSS);
+    path.far_ack(MSS);
+    assert_eq!(path.gateway.held(), ByteCount(0));
+    path.data(0, MSS);
+    assert_eq!(path.gateway.held(), ByteCount(0));
+    path.down();
+    path.data(0, MSS);
+    path.after_ms(60_000);
+    assert_eq!(path.gateway.counters().freezes, 0);
+    assert_eq!(heard(&mut path), []);
 }

@@ -2,7 +2,7 @@
 
 use crate::error::LabError;
 use outlast_core::time::Duration;
-use outlast_wire::pcapng::{Encoder, EnhancedPacket, Section};
+use outlast_wire::pcapng::{Encoder, EnhancedPacket, InterfaceId, Section};
 use outlast_world::Side;
 use outlast_world::path::Seen;
 use std::fs::File;
@@ -25,15 +25,24 @@ pub(crate) struct Capture {
 }
 
 impl Capture {
-    /// Creates the two files, by [`Side::index`]. Times are those of the clock plus
-    /// `unix_offset`.
-    pub(crate) fn create(paths: &[PathBuf; 2], unix_offset: Duration) -> Result<Self, LabError> {
+    /// Creates the two files of the link that they call `link`, by [`Side::index`]. Times are those
+    /// of the clock plus `unix_offset`.
+    pub(crate) fn create(
+        link: &str,
+        paths: &[PathBuf; 2],
+        unix_offset: Duration,
+    ) -> Result<Self, LabError> {
         let [fixed, mobile] = paths.each_ref().map(|path| OutputFile::create(path));
         let files = [fixed?, mobile?];
         let (queue, written) = sync_channel(WRITER_QUEUE);
+        let encoders = Side::BOTH.map(|side| {
+            let mut encoder = Encoder::new(&Section::of_application("outlast"));
+            let interface = encoder.interface(&format!("{link}, {side} end"));
+            (encoder, interface)
+        });
         let writer = thread::Builder::new()
             .name("capture".into())
-            .spawn(move || write_files(&written, files, unix_offset))
+            .spawn(move || write_files(&written, files, encoders, unix_offset))
             .map_err(|source| LabError::Socket {
                 action: "start a thread",
                 source,
@@ -90,16 +99,9 @@ impl OutputFile {
 fn write_files(
     queue: &Receiver<(Side, Seen)>,
     mut files: [OutputFile; 2],
+    mut encoders: [(Encoder, InterfaceId); 2],
     unix_offset: Duration,
 ) -> Result<(), LabError> {
-    let mut encoders = Side::BOTH.map(|side| {
-        let mut encoder = Encoder::new(&Section::of_application("outlast"));
-        let interface = encoder.interface(match side {
-            Side::Fixed => "link, fixed end",
-            Side::Mobile => "link, mobile end",
-        });
-        (encoder, interface)
-    });
     for (side, seen) in queue {
         let (encoder, interface) = &mut encoders[side.index()];
         let time = unix_offset + Duration::from_nanos(seen.at.as_nanos());

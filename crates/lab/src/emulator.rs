@@ -1,13 +1,11 @@
 //! The thread that is the link: it reads what each host sends, lets it cross the path in real
 //! time, and hands it to the other host.
 
-use crate::observer::Observer;
-use crate::path::HostPath;
+use crate::opening::Opening;
+use crate::path::{Between, HostPath};
 use crate::stop::{Stop, StopReason};
 use bytes::Bytes;
-use outlast_core::mechanisms::path::PathMechanismKind;
 use outlast_core::time::{Duration, Instant};
-use outlast_link::LinkConfig;
 use outlast_linux::clock;
 use outlast_linux::poller::{Interest, Poller, Token};
 use outlast_linux::priority::{Priority, raise_current_thread};
@@ -15,7 +13,6 @@ use outlast_linux::timer::Timer;
 use outlast_linux::tun::{MAX_PACKET, Tun, Written};
 use outlast_linux::waker::Waker;
 use outlast_world::Side;
-use outlast_world::trace::Trace;
 use std::io;
 use std::sync::Arc;
 use std::thread::{self, JoinHandle};
@@ -36,18 +33,15 @@ pub(crate) struct Emulator {
 /// What the emulator is to do.
 #[derive(Debug)]
 pub(crate) struct Assignment {
-    pub(crate) link: LinkConfig,
-    /// By [`Side::index`].
-    pub(crate) mechanisms: [PathMechanismKind; 2],
+    pub(crate) between: Between,
     /// The hosts' TUN devices, by [`Side::index`].
     pub(crate) tuns: [Tun; 2],
-    /// Where what happens to packets is kept.
-    pub(crate) trace: Option<Trace>,
-    pub(crate) observer: Observer,
     /// When `stop` is pulled, counted from the workload's first byte, or from the beginning as
     /// long as there is none.
     pub(crate) deadline: Duration,
     pub(crate) stop: Arc<Stop>,
+    /// Told when the mobile opens its first connection.
+    pub(crate) opening: Arc<Opening>,
 }
 
 /// What is left of an emulator that has ended.
@@ -118,6 +112,8 @@ struct Loop {
     timer: Timer,
     end: Arc<Waker>,
     stop: Arc<Stop>,
+    opening: Arc<Opening>,
+    is_opening_told: bool,
     allowed: Duration,
     began: Instant,
     worst_delay: Duration,
@@ -127,13 +123,11 @@ struct Loop {
 impl Loop {
     fn new(assignment: Assignment, end: Arc<Waker>) -> io::Result<Self> {
         let Assignment {
-            link,
-            mechanisms,
+            between,
             tuns,
-            trace,
-            observer,
             deadline,
             stop,
+            opening,
         } = assignment;
         let poller = Poller::new()?;
         let timer = Timer::new()?;
@@ -144,12 +138,14 @@ impl Loop {
         poller.add(&*end, END, Interest::Readable)?;
         let began = clock::now();
         Ok(Self {
-            path: HostPath::new(began, link, mechanisms, trace, observer),
+            path: HostPath::new(began, between),
             tuns,
             poller,
             timer,
             end,
             stop,
+            opening,
+            is_opening_told: false,
             allowed: deadline,
             began,
             worst_delay: Duration::ZERO,
@@ -211,9 +207,20 @@ impl Loop {
             let now = clock::now();
             self.catch_up(now)?;
             self.path.handle_packet(now, side, bytes);
+            self.tell_of_opening();
             self.deliver()?;
         }
         Ok(())
+    }
+
+    fn tell_of_opening(&mut self) {
+        if self.is_opening_told {
+            return;
+        }
+        if let Some(at) = self.path.opened() {
+            self.opening.note(at);
+            self.is_opening_told = true;
+        }
     }
 
     /// Lets everything happen that is due by `now`.

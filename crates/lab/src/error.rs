@@ -18,23 +18,42 @@ use std::path::PathBuf;
 #[derive(Debug, thiserror::Error)]
 pub enum LabError {
     /// The lab does not have what the scenario asks for.
-    #[error("the lab has no mechanism \"{mechanism}\" at `outlast.{key}` (it has: {available})")]
+    #[error("the lab has no mechanism \"{mechanism}\" at `{key}` (it has: {available})")]
     NoSuchMechanism {
         /// What was asked for.
         mechanism: Mechanism,
-        /// Where: `gateway`, `mobile` or `fixed`.
+        /// Where, such as `outlast.gateway` or `hops.fixed_end`.
         key: &'static str,
         /// What it has there.
         available: &'static str,
     },
-    /// The lab has one link and one connection.
-    #[error(
-        "the lab has no `[[{table}]]`: it runs one connection over one link; use `outlast sim`, or \
-         take the tables out"
-    )]
-    NoTopology {
-        /// The table that asks for more.
+    /// The lab cannot have such a list of tables.
+    #[error("the lab cannot run these `[[{table}]]`: {reason}")]
+    Topology {
+        /// The table that asks for it.
         table: &'static str,
+        /// Why, and what would work instead.
+        reason: String,
+    },
+    /// The process may not have as many file descriptors as the connections need.
+    #[error(
+        "{needed} file descriptors are needed for so many connections, and {allowed} allowed: raise \
+         the limit (`ulimit -n`), or write smaller `count`s"
+    )]
+    Descriptors {
+        /// What the run needs.
+        needed: u64,
+        /// The most that the process may have.
+        allowed: u64,
+    },
+    /// The lab has one gateway at each end of a link, and does not end their process.
+    #[error(
+        "the lab has no `{asked}`: its mobile host stays at one gateway; use `outlast sim`, or \
+         take that out"
+    )]
+    NoRoaming {
+        /// The table or key that asks for more.
+        asked: &'static str,
     },
     /// A network namespace cannot be had.
     #[error(transparent)]
@@ -99,6 +118,7 @@ impl LabError {
             Self::Namespace(_)
                 | Self::Tun(_)
                 | Self::Ticks(_)
+                | Self::Descriptors { .. }
                 | Self::Option(
                     SocketError::NoSuchCongestionControl { .. }
                         | SocketError::CongestionControlNotAllowed { .. }

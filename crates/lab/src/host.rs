@@ -38,7 +38,7 @@ impl Host {
         let namespace = Namespace::new()?;
         let (tun, interface, settings) = namespace.run(|| {
             let tun = Tun::create(INTERFACE)?;
-            let settings = tuning.apply()?;
+            let settings = tuning.apply(side)?;
             let interface = set_up(side, mtu, tuning.congestion())?;
             Ok::<_, LabError>((tun, interface, settings))
         })??;
@@ -119,6 +119,8 @@ fn set_up(side: Side, mtu: u32, congestion: &str) -> Result<InterfaceIndex, LabE
             continue;
         }
         route.add_address(interface, Prefix { address, length })?;
+        // What comes before is lost, and the first SYN with it for a second.
+        route.await_address(address)?;
         // Not by sysctl: a namespace may not have a default that is reserved for root.
         route.add_route(&Route {
             destination: Prefix::of_host(peer),

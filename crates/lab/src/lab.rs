@@ -5,15 +5,17 @@ use crate::capture::Capture;
 use crate::emulator::{Assignment, Crossing, Emulator};
 use crate::error::LabError;
 use crate::host::Host;
-use crate::mechanism::mechanisms;
+use crate::limits;
+use crate::mechanism::{gateways, gateways_of_hop, refuse_roaming};
 use crate::observer::Observer;
+use crate::opening::Opening;
+use crate::path::{Between, EmulatedLink};
 use crate::registry::Registration;
 use crate::report::{self, Finished, RunReport};
 use crate::status::Status;
 use crate::stop::{Stop, StopReason};
 use crate::tuning::Tuning;
-use crate::workload::{self, Context, Outcome};
-use outlast_core::mechanisms::path::PathMechanismKind;
+use crate::workload::{self, FlowOutcome};
 use outlast_core::time::Duration;
 use outlast_linux::clock;
 use outlast_linux::poller::{Interest, Poller, Token};
@@ -22,7 +24,7 @@ use outlast_linux::tun::Tun;
 use outlast_linux::waker::Waker;
 use outlast_scenario::Scenario;
 use outlast_world::trace::Trace;
-use outlast_world::{Progress, Side};
+use outlast_world::{Gateways, IpVersion, Progress, Side};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -39,9 +41,11 @@ const PROGRESS_INTERVAL: Duration = Duration::from_millis(100);
 pub struct Lab {
     scenario: Scenario,
     index: u32,
-    mechanisms: [PathMechanismKind; 2],
+    /// Of the mobile's link, then of [`Scenario::hops`] in order.
+    gateways: Vec<Gateways>,
     traced_packets: Option<usize>,
-    capture: Option<[PathBuf; 2]>,
+    /// Files of both ends of each link, if they are asked for.
+    captures: Vec<[PathBuf; 2]>,
 }
 
 impl Lab {
@@ -53,13 +57,19 @@ impl Lab {
     /// # Errors
     /// When the scenario asks for something that the lab does not have.
     pub fn new(scenario: &Scenario, index: u32) -> Result<Self, LabError> {
-        refuse_topology(scenario)?;
+        limits::check(scenario)?;
+        refuse_roaming(scenario)?;
+        let outlast = &scenario.outlast;
+        let further = scenario.hops.iter();
+        let further = further.map(|hop| gateways_of_hop(outlast, hop));
         Ok(Self {
             scenario: scenario.clone(),
             index,
-            mechanisms: mechanisms(&scenario.outlast)?,
+            gateways: std::iter::once(gateways(outlast))
+                .chain(further)
+                .collect::<Result<_, _>>()?,
             traced_packets: None,
-            capture: None,
+            captures: Vec::new(),
         })
     }
 
@@ -71,11 +81,17 @@ impl Lab {
     }
 
     /// Captures what the two ends of the link see, into `directory/stem.fixed.pcapng` and
-    /// `directory/stem.mobile.pcapng`.
+    /// `directory/stem.mobile.pcapng`, and those of the first link behind it into
+    /// `directory/stem.hop1.fixed.pcapng` and so on.
     #[must_use]
     pub fn with_capture(mut self, directory: &Path, stem: &str) -> Self {
-        let file = |side| directory.join(format!("{stem}.{side}.pcapng"));
-        self.capture = Some(Side::BOTH.map(file));
+        let stems = (0..self.gateways.len()).map(|number| match number {
+            0 => stem.to_owned(),
+            _ => format!("{stem}.hop{number}"),
+        });
+        let files = stems
+            .map(|stem| Side::BOTH.map(|side| directory.join(format!("{stem}.{side}.pcapng"))));
+        self.captures = files.collect();
         self
     }
 
@@ -91,6 +107,7 @@ impl Lab {
         cancel: &Cancel,
         mut progress: impl FnMut(&Progress),
     ) -> Result<RunReport, LabError> {
+        limits::make_room(&self.scenario)?;
         let tuning = Tuning::new(&self.scenario);
         let mtu = self.scenario.link.mtu;
         let (fixed, fixed_tun) = Host::new(Side::Fixed, mtu, &tuning)?;
@@ -98,24 +115,26 @@ impl Lab {
         let _registration = Registration::new(&self.scenario.name, &fixed, &mobile);
         let failed = |action| move |source| LabError::Socket { action, source };
         let stop = Arc::new(Stop::new().map_err(failed("make an event"))?);
+        let opening = Arc::new(Opening::new().map_err(failed("make an event"))?);
         let status = Arc::new(Status::default());
-        let emulator = self.emulator([fixed_tun, mobile_tun], &stop, &status)?;
+        let emulator = self.emulator([fixed_tun, mobile_tun], &stop, &status, &opening)?;
         let link = self.scenario.link_config(self.index);
-        let context = Context {
+        let context = workload::Run {
             scenario: &self.scenario,
             fixed: &fixed,
             mobile: &mobile,
             tuning: &tuning,
+            opening: &opening,
             seed: link.seed,
             stop: &stop,
             status: &status,
         };
-        let outcome = supervise(&context, cancel, &mut progress);
+        let outcomes = supervise(&context, cancel, &mut progress);
         let crossing = emulator.finish().map_err(LabError::Emulator)?;
         if stop.reason() == Some(StopReason::Cancelled) {
             return Err(LabError::Cancelled);
         }
-        self.report(outcome?, crossing, [&fixed, &mobile])
+        self.report(&outcomes?, crossing, [&fixed, &mobile])
     }
 
     fn emulator(
@@ -123,62 +142,75 @@ impl Lab {
         tuns: [Tun; 2],
         stop: &Arc<Stop>,
         status: &Arc<Status>,
+        opening: &Arc<Opening>,
     ) -> Result<Emulator, LabError> {
-        let capture = match &self.capture {
-            Some(files) => Some(Capture::create(files, clock::unix_offset())?),
-            None => None,
-        };
-        let trace = self.traced_packets.map(Trace::new);
+        let scenario = &self.scenario;
         let assignment = Assignment {
-            link: self.scenario.link_config(self.index),
-            mechanisms: self.mechanisms,
+            between: Between {
+                links: self.links(status)?,
+                trace: self.traced_packets.map(Trace::new),
+                cross_traffic: scenario.traffic.iter().map(Into::into).collect(),
+                ip: match scenario.stack.ip {
+                    outlast_scenario::IpVersion::V4 => IpVersion::V4,
+                    outlast_scenario::IpVersion::V6 => IpVersion::V6,
+                },
+                seed: scenario.run.seed_of(self.index),
+            },
             tuns,
-            trace,
-            observer: Observer::new(capture, Arc::clone(status)),
             deadline: self.scenario.run.deadline,
             stop: Arc::clone(stop),
+            opening: Arc::clone(opening),
         };
         Emulator::start(assignment).map_err(LabError::Emulator)
     }
 
+    /// The mobile's link, then those behind it.
+    fn links(&self, status: &Arc<Status>) -> Result<Vec<EmulatedLink>, LabError> {
+        let unix_offset = clock::unix_offset();
+        let first = self.scenario.link_config(self.index);
+        let further = (0..).map_while(|number| self.scenario.hop_config(self.index, number));
+        let configs = std::iter::once(first).chain(further);
+        let each = configs.zip(&self.gateways).enumerate();
+        each.map(|(number, (config, &gateways))| {
+            let (name, status) = match number {
+                0 => ("link".to_owned(), Some(Arc::clone(status))),
+                _ => (format!("hop {number}"), None),
+            };
+            let files = self.captures.get(number);
+            let capture = files.map(|files| Capture::create(&name, files, unix_offset));
+            Ok(EmulatedLink {
+                config,
+                gateways,
+                observer: Observer::new(capture.transpose()?, status),
+            })
+        })
+        .collect()
+    }
+
     fn report(
         &self,
-        outcome: Outcome,
+        flows: &[FlowOutcome],
         crossing: Crossing,
         hosts: [&Host; 2],
     ) -> Result<RunReport, LabError> {
-        let files = self.capture.as_ref();
         report::assemble(Finished {
             scenario: &self.scenario,
             index: self.index,
-            outcome,
+            flows,
             crossing,
             hosts,
-            files,
+            files: &self.captures,
         })
     }
 }
 
-/// The lab has one link and one connection.
-fn refuse_topology(scenario: &Scenario) -> Result<(), LabError> {
-    let tables = [
-        ("flows", scenario.flows.is_empty()),
-        ("traffic", scenario.traffic.is_empty()),
-        ("hops", scenario.hops.is_empty()),
-    ];
-    match tables.iter().find(|(_, is_empty)| !is_empty) {
-        Some(&(table, _)) => Err(LabError::NoTopology { table }),
-        None => Ok(()),
-    }
-}
-
-/// Lets the workload run on a thread of its own, while this one shows the progress and listens
+/// Lets the workloads run on a thread of their own, while this one shows the progress and listens
 /// for a cancellation.
 fn supervise(
-    context: &Context<'_>,
+    context: &workload::Run<'_>,
     cancel: &Cancel,
     progress: &mut impl FnMut(&Progress),
-) -> Result<Outcome, LabError> {
+) -> Result<Vec<FlowOutcome>, LabError> {
     let failed = |action| move |source| LabError::Socket { action, source };
     let over = Waker::new().map_err(failed("make an event"))?;
     thread::scope(|scope| {
@@ -187,7 +219,7 @@ fn supervise(
             .spawn_scoped(scope, || {
                 // Woken when the thread ends, be it by a panic.
                 let _over = WakeAtEnd(&over);
-                workload::run(context)
+                workload::run_all(context)
             })
             .map_err(failed("start a thread"))?;
         if let Err(source) = show_progress(context, cancel, progress, &over) {
@@ -210,7 +242,7 @@ impl Drop for WakeAtEnd<'_> {
 
 /// Shows the progress until the workload is over.
 fn show_progress(
-    context: &Context<'_>,
+    context: &workload::Run<'_>,
     cancel: &Cancel,
     progress: &mut impl FnMut(&Progress),
     over: &Waker,

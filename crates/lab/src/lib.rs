@@ -1,8 +1,10 @@
-//! The lab: two hosts in network namespaces, joined by a link that goes away and comes back.
+//! The lab: two hosts in network namespaces, joined by links that go away and come back.
 //!
-//! The hosts are this machine's kernel, with its real TCP; the link is emulated in user space
-//! between two TUN devices, with a gateway of `outlast-core` at either or both ends. Nothing in here
-//! touches the host's own network, and nothing is left when the process ends, however it ends.
+//! The hosts are this machine's kernel, with its real TCP; the link, or the chain of links, is
+//! emulated in user space between two TUN devices, with a gateway of `outlast-core` at either or
+//! both ends of each. So is cross traffic, which no kernel sees: the simulator's generator puts it on
+//! the emulated link. Nothing in here touches the host's own network, and nothing is left when the
+//! process ends, however it ends.
 //!
 //! ```no_run
 //! use outlast_lab::{Cancel, Lab};
@@ -26,11 +28,14 @@ mod error;
 mod frame;
 mod host;
 mod lab;
+mod limits;
 mod mechanism;
 mod observer;
+mod opening;
 mod path;
 pub mod registry;
 mod report;
+pub mod site;
 mod status;
 mod stop;
 mod traffic;

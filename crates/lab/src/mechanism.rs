@@ -2,21 +2,60 @@
 
 use crate::error::LabError;
 use outlast_core::mechanisms::path::PathMechanismKind;
-use outlast_scenario::{Mechanism, Outlast};
+use outlast_scenario::{Hop, Indicators as Wish, Mechanism, Outlast, Scenario};
+use outlast_world::{Gateways, Indicators};
 
-/// What the gateways at the two ends of the link do, by [`Side::index`](crate::Side).
-pub(crate) fn mechanisms(outlast: &Outlast) -> Result<[PathMechanismKind; 2], LabError> {
+/// The gateways at the two ends of the mobile's link.
+pub(crate) fn gateways(outlast: &Outlast) -> Result<Gateways, LabError> {
     if outlast.fixed != Mechanism::None {
         return Err(LabError::NoSuchMechanism {
             mechanism: outlast.fixed,
-            key: "fixed",
+            key: "outlast.fixed",
             available: "none",
         });
     }
-    Ok([
-        at_gateway(outlast.gateway, "gateway")?,
-        at_gateway(outlast.mobile, "mobile")?,
-    ])
+    Ok(Gateways {
+        mechanisms: [
+            at_gateway(outlast.gateway, "outlast.gateway")?,
+            at_gateway(outlast.mobile, "outlast.mobile")?,
+        ],
+        indicators: indicators(outlast),
+    })
+}
+
+/// Those at the two ends of `hop`.
+pub(crate) fn gateways_of_hop(outlast: &Outlast, hop: &Hop) -> Result<Gateways, LabError> {
+    Ok(Gateways {
+        mechanisms: [
+            at_gateway(hop.fixed_end, "hops.fixed_end")?,
+            at_gateway(hop.mobile_end, "hops.mobile_end")?,
+        ],
+        indicators: indicators(outlast),
+    })
+}
+
+fn indicators(outlast: &Outlast) -> Indicators {
+    match outlast.indicators {
+        Wish::Link => Indicators::Link,
+        Wish::Silence => Indicators::Silence,
+    }
+}
+
+/// The lab's mobile host stays at one gateway, whose process does not die.
+pub(crate) fn refuse_roaming(scenario: &Scenario) -> Result<(), LabError> {
+    let asks = [
+        ("[[handoffs]]", !scenario.handoffs.is_empty()),
+        ("[[crashes]]", !scenario.crashes.is_empty()),
+        ("[agents]", scenario.agents.is_some()),
+        (
+            "outlast.home_agent",
+            scenario.outlast.home_agent != Mechanism::None,
+        ),
+    ];
+    match asks.iter().find(|(_, is_asked)| *is_asked) {
+        Some(&(asked, _)) => Err(LabError::NoRoaming { asked }),
+        None => Ok(()),
+    }
 }
 
 fn at_gateway(mechanism: Mechanism, key: &'static str) -> Result<PathMechanismKind, LabError> {

@@ -1,33 +1,28 @@
-//! What the lab watches while packets cross: traffic, status, capture files.
+//! What the lab watches while packets cross a link: status and capture files.
 
 use crate::capture::Capture;
 use crate::frame::Content;
 use crate::status::Status;
-use crate::traffic::BothWays;
 use outlast_core::time::Instant;
 use outlast_link::Way;
 use outlast_world::Side;
-use outlast_world::path::{Counts as Crossed, Load, Seen, Watch};
+use outlast_world::path::{Counts as Crossed, Seen, Watch};
 use std::sync::Arc;
 
-/// Told of what packets do on the path.
+/// Told of what packets do on one link.
 #[derive(Debug)]
 pub(crate) struct Observer {
-    pub(crate) traffic: BothWays,
     pub(crate) capture: Option<Capture>,
-    /// Packets from hosts that are no whole IP packets.
-    opaque: u64,
-    /// Packets that a host's kernel had no room for.
-    refused: u64,
-    status: Arc<Status>,
+    /// Shows the mobile's link; other links are not shown.
+    status: Option<Arc<Status>>,
 }
 
-/// What was counted at the two ends of the link besides the link's own counters.
+/// What was counted at the two ends of the mobile's link besides the link's own counters.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub struct Counts {
-    /// Packets that hosts sent, those that no gateway could look into among them.
+    /// Packets that came to the link, those that no gateway could look into among them.
     pub sent: u64,
-    /// Packets handed to hosts.
+    /// Packets that left it.
     pub received: u64,
     /// Packets from hosts that are no whole IP packets.
     pub opaque: u64,
@@ -35,50 +30,44 @@ pub struct Counts {
     pub taken: u64,
     /// Packets that gateways sent into the link.
     pub resent: u64,
-    /// Packets that gateways handed to their own host.
+    /// Packets that gateways handed on at their own side.
     pub rereceived: u64,
     /// Packets that a host's kernel had no room for.
     pub refused: u64,
 }
 
-impl Observer {
-    pub(crate) fn new(capture: Option<Capture>, status: Arc<Status>) -> Self {
-        Self {
-            traffic: BothWays::default(),
-            capture,
-            opaque: 0,
-            refused: 0,
-            status,
-        }
-    }
-
-    /// The workload's first byte is at the link.
-    pub(crate) fn start(&mut self, now: Instant) {
-        self.status.start(now);
-    }
-
-    /// The kernel of a host had no room for a packet.
-    pub(crate) fn refused(&mut self) {
-        self.refused += 1;
-    }
-
-    /// What was counted, on the path and here.
-    pub(crate) fn counts(&self, crossed: Crossed) -> Counts {
+impl Counts {
+    /// What was counted on the mobile's link, and of what hosts sent and could not take.
+    pub(crate) fn new(crossed: Crossed, opaque: u64, refused: u64) -> Self {
         let Crossed {
             sent,
             received,
             taken,
             resent,
             rereceived,
+            injected_bytes: _,
         } = crossed;
-        Counts {
+        Self {
             sent,
             received,
-            opaque: self.opaque,
+            opaque,
             taken,
             resent,
             rereceived,
-            refused: self.refused,
+            refused,
+        }
+    }
+}
+
+impl Observer {
+    pub(crate) fn new(capture: Option<Capture>, status: Option<Arc<Status>>) -> Self {
+        Self { capture, status }
+    }
+
+    /// So many bytes of payload have come to the host at the end of `way`.
+    pub(crate) fn show_delivered(&self, way: Way, bytes: u64) {
+        if let Some(status) = &self.status {
+            status.set_delivered(way, bytes);
         }
     }
 }
@@ -86,27 +75,22 @@ impl Observer {
 impl Watch for Observer {
     type Load = Content;
 
-    fn sent(&mut self, way: Way, content: &Content) {
-        match content.packet() {
-            Some(packet) => self.traffic.way_mut(way).sent(packet),
-            None => self.opaque += 1,
+    fn started(&mut self, now: Instant) {
+        if let Some(status) = &self.status {
+            status.start(now);
         }
     }
 
     fn injected(&mut self) {
-        self.status.count_injected();
-    }
-
-    fn arrived(&mut self, now: Instant, way: Way, content: &Content) {
-        if let Some(packet) = content.packet() {
-            self.traffic.way_mut(way).arrived(now, packet);
-            self.status
-                .set_delivered(way, self.traffic.way(way).delivered().total());
+        if let Some(status) = &self.status {
+            status.count_injected();
         }
     }
 
     fn carrier(&mut self, up: bool) {
-        self.status.set_link_up(up);
+        if let Some(status) = &self.status {
+            status.set_link_up(up);
+        }
     }
 
     fn captured(&mut self, side: Side, seen: Seen) {

@@ -4,18 +4,24 @@ use crate::delivery::DeliveryLog;
 use crate::emulator::{Crossing, Effort};
 use crate::error::LabError;
 use crate::host::Host;
-use crate::observer::Counts;
-use crate::workload::{Outcome, SenderAccount};
+use crate::observer::{Counts, Observer};
+use crate::path::Crossed;
+use crate::workload::{FlowOutcome, Outcome, SenderAccount};
 use outlast_core::counters::Counters as GatewayCounters;
 use outlast_core::time::{Duration, Instant};
 use outlast_core::units::ByteCount;
 use outlast_link::{Counters as LinkCounters, DropReason};
 use outlast_linux::counters::TcpCounters;
 use outlast_scenario::Scenario;
-use outlast_scenario::result::{Drops, OutageResult, RunResult, Settings, World};
-use outlast_world::Side;
+use outlast_scenario::result::{
+    Drops, HopResult, OutageResult, RunResult, Settings, TrafficResult, World,
+};
+use outlast_world::path::PathOutcome;
 use outlast_world::trace::Trace;
+use outlast_world::{Side, TrafficOutcome};
 use std::path::PathBuf;
+
+mod flows;
 
 /// What came of a run: the result, and what only the lab can tell.
 #[derive(Clone, Debug)]
@@ -34,12 +40,13 @@ pub struct RunReport {
     pub link: [LinkCounters; 2],
     /// What the gateways at the fixed side and at the mobile counted, where there are any.
     pub gateways: [Option<GatewayCounters>; 2],
-    /// Kernel settings in force on both hosts, by name.
+    /// Kernel settings in force on both hosts, by name; where they differ, the name says at which.
     pub kernel_settings: Vec<(String, String)>,
     /// What the emulation cost.
     pub effort: Effort,
-    /// The capture files, of the fixed and of the mobile end, if asked for.
-    pub captures: Option<[PathBuf; 2]>,
+    /// The capture files, if asked for: of the fixed and of the mobile end of the mobile's link, then
+    /// of those behind it.
+    pub captures: Vec<PathBuf>,
     /// What makes the numbers doubtful.
     pub warnings: Vec<String>,
 }
@@ -48,11 +55,12 @@ pub struct RunReport {
 pub(crate) struct Finished<'a> {
     pub(crate) scenario: &'a Scenario,
     pub(crate) index: u32,
-    pub(crate) outcome: Outcome,
+    /// Every connection, that of `[workload]` first.
+    pub(crate) flows: &'a [FlowOutcome],
     pub(crate) crossing: Crossing,
     /// By [`Side::index`].
     pub(crate) hosts: [&'a Host; 2],
-    pub(crate) files: Option<&'a [PathBuf; 2]>,
+    pub(crate) files: &'a [[PathBuf; 2]],
 }
 
 /// Timers later than this distort what is measured.
@@ -60,57 +68,110 @@ const TOLERABLE_DELAY: Duration = Duration::from_millis(20);
 
 pub(crate) fn assemble(run: Finished<'_>) -> Result<RunReport, LabError> {
     let Finished {
+        scenario,
+        index,
+        flows,
         crossing: Crossing { path, effort, tuns },
         hosts,
-        ..
+        files,
     } = run;
-    let started = path.started();
-    let path = path.finish();
-    let mut observer = path.watch;
-    let counts = observer.counts(path.counts);
+    let outcome = &flows[0].outcome;
+    let Crossed {
+        started,
+        mut first,
+        mut further,
+        counts,
+        tally,
+        cross_traffic,
+    } = path.finish();
     let mut warnings = faults(hosts, counts, effort)?;
     drop(tuns);
-    if let Some(capture) = observer.capture.take() {
-        let missing = capture.finish()?;
-        if missing > 0 {
-            warnings.push(format!(
-                "the disk was too slow: {missing} packets are not captured"
-            ));
-        }
+    for link in std::iter::once(&mut first).chain(&mut further) {
+        warnings.extend(finish_capture(&mut link.watch)?);
     }
     let counters = hosts[0]
         .tcp_counters()
         .and_then(|c| Ok([c, hosts[1].tcp_counters()?]))?;
-    let way = observer.traffic.busier();
-    let traffic = observer.traffic.way(way);
+    let way = tally.busier();
+    let traffic = tally.way(way);
     let measured = Measured {
         started,
-        deliveries: run
-            .outcome
-            .deliveries
-            .as_ref()
-            .unwrap_or(traffic.delivered()),
-        sender: run.outcome.sender.unwrap_or_else(|| {
+        deliveries: outcome.deliveries.as_ref().unwrap_or(traffic.delivered()),
+        sender: outcome.sender.unwrap_or_else(|| {
             let sender = Side::reached_by(way).peer();
             account_of_host(&counters[sender.index()], traffic.retransmitted())
         }),
-        timed_out: run.outcome.timed_out || counters.iter().any(|c| c.aborted_on_timeout > 0),
+        // A host counts for all its connections.
+        timed_out: outcome.timed_out
+            || flows.len() == 1 && counters.iter().any(|c| c.aborted_on_timeout > 0),
         injected: counts.resent + counts.rereceived,
-        drops: drops(&path.link),
+        drops: drops(&first.link),
     };
-    let result = result(run.scenario, run.index, &run.outcome, &measured);
+    let result = RunResult {
+        flows: flows::results(scenario, index, flows, started),
+        traffic: cross_traffic.iter().map(source).collect(),
+        hops: further.iter().map(hop).collect(),
+        ..result(scenario, index, outcome, &measured)
+    };
     Ok(RunReport {
         result,
         started,
-        trace: path.trace,
+        trace: first.trace,
         counts,
-        link: path.link,
-        gateways: path.gateways,
-        kernel_settings: hosts[0].settings.clone(),
+        link: first.link,
+        gateways: first.gateways,
+        kernel_settings: settings(hosts),
         effort,
-        captures: run.files.cloned(),
+        captures: files.concat(),
         warnings,
     })
+}
+
+/// Waits for the rest of a capture; a warning if packets are missing.
+fn finish_capture(observer: &mut Observer) -> Result<Option<String>, LabError> {
+    let Some(capture) = observer.capture.take() else {
+        return Ok(None);
+    };
+    let missing = capture.finish()?;
+    Ok((missing > 0).then(|| format!("the disk was too slow: {missing} packets are not captured")))
+}
+
+/// A source of cross traffic.
+fn source(outcome: &TrafficOutcome) -> TrafficResult {
+    TrafficResult {
+        sent_packets: outcome.sent,
+        received_packets: outcome.received,
+    }
+}
+
+/// One of the links behind the mobile's.
+fn hop(link: &PathOutcome<Observer>) -> HopResult {
+    HopResult {
+        injected_packets: link.counts.resent + link.counts.rereceived,
+        dropped_packets: drops(&link.link),
+    }
+}
+
+/// Kernel settings in force; where the hosts differ, each with its name.
+fn settings(hosts: [&Host; 2]) -> Vec<(String, String)> {
+    let of_host = |host: &Host, (name, value): &(String, String)| {
+        (format!("{name} ({} host)", host.side), value.clone())
+    };
+    let [fixed, mobile] = hosts.map(|host| &host.settings);
+    if fixed == mobile {
+        return fixed.clone();
+    }
+    let mut settings = Vec::new();
+    for setting in fixed {
+        if mobile.contains(setting) {
+            settings.push(setting.clone());
+        } else {
+            let other = mobile.iter().find(|(name, _)| *name == setting.0);
+            settings.push(of_host(hosts[0], setting));
+            settings.extend(other.map(|other| of_host(hosts[1], other)));
+        }
+    }
+    settings
 }
 
 /// What was measured besides what the workload itself tells.
@@ -147,6 +208,7 @@ fn result(
         timeouts: measured.sender.timeouts,
         retransmitted_bytes: measured.sender.retransmitted_bytes,
         injected_packets: measured.injected,
+        injected_bytes: None,
         user_timeout_abort: measured.timed_out,
         error: outcome.failure.clone(),
         bytes_received: Some(received),

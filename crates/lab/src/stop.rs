@@ -1,11 +1,12 @@
-//! The cord that ends a run early: deadline, cancellation, failure.
+//! The cord that ends a run early, or one of its connections: deadline, cancellation, failure.
 
 use outlast_linux::waker::Waker;
 use rustix::fd::{AsFd, BorrowedFd};
 use std::io;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering::SeqCst};
 
-/// Why a run ends before its workload does.
+/// Why a run or a connection ends before its workload does.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum StopReason {
     /// The time is up.
@@ -18,22 +19,40 @@ pub(crate) enum StopReason {
     Over = 4,
 }
 
-/// Pulled once, for the first reason; its descriptor is readable from then on.
+/// Pulled once, for the first reason; its descriptor is readable from then on. That of a
+/// connection counts as pulled when the run's is, of which only the run's descriptor tells.
 #[derive(Debug)]
 pub(crate) struct Stop {
     reason: AtomicU8,
     waker: Waker,
+    /// The run's, if this one is a connection's.
+    run: Option<Arc<Self>>,
 }
 
 impl Stop {
+    /// That of a run.
     pub(crate) fn new() -> io::Result<Self> {
         Ok(Self {
             reason: AtomicU8::new(0),
             waker: Waker::new()?,
+            run: None,
         })
     }
 
-    /// Ends the run; whether this call was the first.
+    /// That of a connection, which ends with `run` at the latest.
+    pub(crate) fn within(run: &Arc<Self>) -> io::Result<Self> {
+        Ok(Self {
+            run: Some(Arc::clone(run)),
+            ..Self::new()?
+        })
+    }
+
+    /// The run's, if this one is a connection's.
+    pub(crate) fn run(&self) -> Option<&Self> {
+        self.run.as_deref()
+    }
+
+    /// Ends the run or the connection; whether this call was the first.
     pub(crate) fn pull(&self, reason: StopReason) -> bool {
         let first = self
             .reason
@@ -46,10 +65,10 @@ impl Stop {
     }
 
     pub(crate) fn is_pulled(&self) -> bool {
-        self.reason.load(SeqCst) != 0
+        self.reason.load(SeqCst) != 0 || self.run().is_some_and(Self::is_pulled)
     }
 
-    /// Why the run ended; `None` while nobody has pulled.
+    /// Why this one was pulled; `None` while nobody has.
     pub(crate) fn reason(&self) -> Option<StopReason> {
         match self.reason.load(SeqCst) {
             0 => None,

@@ -3,20 +3,35 @@
 
 use crate::error::LabError;
 use outlast_core::units::ByteCount;
+use outlast_link::PipeConfig;
 use outlast_linux::socket::set_congestion_control;
 use outlast_linux::sysctl;
 use outlast_scenario::{LinkSettings, Scenario, Stack};
+use outlast_world::Side;
 use socket2::{Domain, Socket, Type};
+use std::collections::BTreeSet;
 
 /// Settings of one host, before they are applied.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Tuning {
+    /// That of `[workload]`.
     congestion: &'static str,
-    sack: bool,
-    timestamps: bool,
+    /// Those of all connections.
+    congestions: BTreeSet<&'static str>,
+    /// What the mobile, which opens connections, offers; that of `[workload]`.
+    offered: Options,
+    /// What the fixed host agrees to: whatever one of the connections is to have.
+    accepted: Options,
     retries: Option<u32>,
     /// The largest send and receive buffer that a connection may need.
     buffer: ByteCount,
+}
+
+/// TCP options that are offered when a connection is opened, and hold if both hosts want them.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) struct Options {
+    pub(crate) sack: bool,
+    pub(crate) timestamps: bool,
 }
 
 /// Settings that are left as the kernel has them, and recorded because they bear on recovery.
@@ -41,22 +56,32 @@ const OVERHEAD: u64 = 8;
 impl Tuning {
     /// What `scenario` asks for.
     pub(crate) fn new(scenario: &Scenario) -> Self {
-        let Scenario { stack, link, .. } = scenario;
+        let stack = &scenario.stack;
+        let stacks = || scenario.connections().map(|connection| connection.stack);
+        let any = |has: fn(Options) -> bool| stacks().any(|stack| has(Options::of(stack)));
         Self {
-            congestion: stack.congestion.unwrap_or(Stack::LAB_CONGESTION).name(),
-            sack: stack.sack.unwrap_or(true),
-            timestamps: stack.timestamps.unwrap_or(true),
+            congestion: congestion(stack),
+            congestions: stacks().map(congestion).collect(),
+            offered: Options::of(stack),
+            accepted: Options {
+                sack: any(|options| options.sack),
+                timestamps: any(|options| options.timestamps),
+            },
             retries: stack.retries,
-            buffer: buffer_for(link),
+            buffer: buffer_for(scenario),
         }
     }
 
-    /// Applies them in the namespace of the calling thread; answers what is in force.
-    pub(crate) fn apply(&self) -> Result<Vec<(String, String)>, LabError> {
-        require_congestion_control(self.congestion)?;
-        let flag = |on: bool| if on { "1" } else { "0" };
-        sysctl::write("net.ipv4.tcp_sack", flag(self.sack))?;
-        sysctl::write("net.ipv4.tcp_timestamps", flag(self.timestamps))?;
+    /// Applies them to the host of `side`, in the namespace of the calling thread; answers what is
+    /// in force.
+    pub(crate) fn apply(&self, side: Side) -> Result<Vec<(String, String)>, LabError> {
+        for name in &self.congestions {
+            require_congestion_control(name)?;
+        }
+        match side {
+            Side::Fixed => self.accepted.apply()?,
+            Side::Mobile => self.offered.apply()?,
+        }
         // What an earlier connection learned must not shape the next one.
         sysctl::write("net.ipv4.tcp_no_metrics_save", "1")?;
         let mut touched = vec![
@@ -77,10 +102,38 @@ impl Tuning {
         Ok(touched.into_iter().filter_map(read).collect())
     }
 
-    /// The congestion control of every connection.
+    /// The congestion control of connections that do not choose one: that of `[workload]`.
     pub(crate) fn congestion(&self) -> &'static str {
         self.congestion
     }
+
+    /// What the mobile offers unless it is told otherwise.
+    pub(crate) fn offered(&self) -> Options {
+        self.offered
+    }
+}
+
+impl Options {
+    /// Those that the lab's connections have with `stack`.
+    pub(crate) fn of(stack: &Stack) -> Self {
+        Self {
+            sack: stack.sack.unwrap_or(true),
+            timestamps: stack.timestamps.unwrap_or(true),
+        }
+    }
+
+    /// Makes the host in whose namespace the calling thread is offer and agree to these.
+    pub(crate) fn apply(self) -> Result<(), LabError> {
+        let flag = |on: bool| if on { "1" } else { "0" };
+        sysctl::write("net.ipv4.tcp_sack", flag(self.sack))?;
+        sysctl::write("net.ipv4.tcp_timestamps", flag(self.timestamps))?;
+        Ok(())
+    }
+}
+
+/// The congestion control that a connection has in the lab with `stack`.
+pub(crate) fn congestion(stack: &Stack) -> &'static str {
+    stack.congestion.unwrap_or(Stack::LAB_CONGESTION).name()
 }
 
 /// Whether the kernel has it; the attempt loads it if it can be loaded.
@@ -107,16 +160,22 @@ fn raise_maximum(name: &str, bytes: ByteCount) -> Result<(), LabError> {
     Ok(())
 }
 
-/// Enough that no window ever limits a connection over `link`: what the link and its queue hold,
-/// with the kernel's overhead.
-fn buffer_for(link: &LinkSettings) -> ByteCount {
-    let round_trip = link.downlink.delay + link.uplink.delay;
-    let held = [link.downlink, link.uplink].map(|pipe| {
-        let in_flight = pipe
-            .rate
-            .map_or(LARGEST_BUFFER, |rate| rate.bytes_in(round_trip).0);
-        in_flight.saturating_add((pipe.queue as u64).saturating_mul(link.mtu.into()))
-    });
-    let needed = held[0].max(held[1]).saturating_mul(OVERHEAD);
+/// Enough that no window ever limits a connection over the links of `scenario`: what they and their
+/// queues hold, with the kernel's overhead.
+fn buffer_for(scenario: &Scenario) -> ByteCount {
+    let mtu = u64::from(scenario.link.mtu);
+    let links = || std::iter::once(&scenario.link).chain(scenario.hops.iter().map(|hop| &hop.link));
+    let round_trip = links()
+        .map(|link| link.downlink.delay + link.uplink.delay)
+        .sum();
+    let held = |pipe: fn(&LinkSettings) -> &PipeConfig| {
+        let pipes = || links().map(pipe);
+        let rate = pipes().filter_map(|pipe| pipe.rate).min();
+        let in_flight = rate.map_or(LARGEST_BUFFER, |rate| rate.bytes_in(round_trip).0);
+        let queued = pipes().map(|pipe| (pipe.queue as u64).saturating_mul(mtu));
+        queued.fold(in_flight, u64::saturating_add)
+    };
+    let needed = held(|link| &link.downlink).max(held(|link| &link.uplink));
+    let needed = needed.saturating_mul(OVERHEAD);
     ByteCount(needed.clamp(SMALLEST_BUFFER, LARGEST_BUFFER))
 }

@@ -3,7 +3,7 @@
 mod support;
 
 use bytes::Bytes;
-use outlast_lab::trace::{Fate, Origin};
+use outlast_lab::trace::{Fate, Origin, TracedPacket};
 use outlast_lab::{Lab, Side};
 use outlast_link::{DropReason, Way};
 use outlast_wire::Packet;
@@ -43,7 +43,7 @@ fn both_ends_see_what_passes_them_and_what_became_of_it() {
         "name = \"tunnel\"\n[link]\nrate = \"8 Mbit/s\"\ndelay = \"10 ms\"\nqueue = 40\n\
          [link.outages]\nprocess = \"single\"\nstart = \"400 ms\"\nlength = \"600 ms\"\n\
          [workload]\nkind = \"bulk\"\nbytes = \"1 MB\"\n\
-         [outlast]\ngateway = \"hold\"\nmobile = \"hold\"\n[run]\ndeadline = \"30 s\"\n",
+         [outlast]\ngateway = \"hold\"\nmobile = \"hold\"\n[run]\ndeadline = \"2 min\"\n",
     );
     let place = tempfile::tempdir().expect("directory");
     let lab = Lab::new(&scenario, 0).expect("the lab has it");
@@ -51,7 +51,13 @@ fn both_ends_see_what_passes_them_and_what_became_of_it() {
         .with_capture(place.path(), "run")
         .with_trace(Lab::TRACED_PACKETS);
     let Some(report) = run_lab(&lab) else { return };
-    assert_eq!(report.warnings, Vec::<String>::new());
+    // That the machine is late harms nothing here.
+    let is_harmless = |warning: &String| warning.starts_with("this machine is busy");
+    assert!(
+        report.warnings.iter().all(is_harmless),
+        "{:?}",
+        report.warnings
+    );
     let result = &report.result;
     assert!(
         result.completed && result.intact == Some(true),
@@ -59,12 +65,10 @@ fn both_ends_see_what_passes_them_and_what_became_of_it() {
         result.error
     );
 
-    let [fixed, mobile] = report
-        .captures
-        .as_ref()
-        .expect("asked for")
-        .each_ref()
-        .map(|f| read(f));
+    let [fixed, mobile] = &report.captures[..] else {
+        panic!("two files, not {:?}", report.captures)
+    };
+    let [fixed, mobile] = [fixed, mobile].map(|file| read(file));
     let count = |packets: &[Captured], direction, text: &str| {
         let matching = packets.iter().filter(|p| p.direction == direction);
         matching.filter(|p| p.comment.contains(text)).count() as u64
@@ -88,9 +92,16 @@ fn both_ends_see_what_passes_them_and_what_became_of_it() {
     }
     let resent = count(&fixed, Direction::Outbound, "sent by Outlast")
         + count(&mobile, Direction::Outbound, "sent by Outlast");
-    assert_eq!(resent, result.injected_packets);
+    let counts = report.counts;
+    assert_eq!(resent, counts.resent);
+    // What a gateway hands to its own host does not cross the link; whether it does is a matter of
+    // which acknowledgements were on their way.
+    assert_eq!(result.injected_packets, counts.resent + counts.rereceived);
     // What leaves the link at an end is what that end's capture has as received.
-    let received = [&mobile, &fixed].map(|packets| count(packets, Direction::Inbound, ""));
+    let received = [&mobile, &fixed].map(|packets| {
+        let inbound = |text| count(packets, Direction::Inbound, text);
+        inbound("") - inbound("sent by Outlast")
+    });
     assert_eq!(received, report.link.map(|way| way.delivered));
 
     let trace = report.trace.as_ref().expect("asked for");
@@ -125,9 +136,11 @@ fn both_ends_see_what_passes_them_and_what_became_of_it() {
             .sum::<u64>(),
         result.injected_packets
     );
+    let handed = |packet: &&TracedPacket| matches!(packet.origin, Origin::Rereceived(_));
+    let (handed, crossing): (Vec<_>, Vec<_>) = trace.packets().iter().partition(handed);
+    assert_eq!(handed.len() as u64, counts.rereceived);
     assert!(
-        trace
-            .packets()
+        crossing
             .iter()
             .all(|packet| packet.side() == Side::reached_by(packet.way).peer())
     );

@@ -50,7 +50,7 @@ fn run_commands(directory: &Path, server: &str, client: &str, more: &str) -> Opt
     let text = format!(
         "[link]\nrate = \"8 Mbit/s\"\ndelay = \"10 ms\"\nqueue = 50\n{more}\n\
          [workload]\nkind = \"command\"\nserver = {server:?}\nclient = {client:?}\n\
-         ready = {PORT}\nsent = \"sent\"\nreceived = \"received\"\n[run]\ndeadline = \"30 s\"\n"
+         ready = {PORT}\nsent = \"sent\"\nreceived = \"received\"\n[run]\ndeadline = \"2 min\"\n"
     );
     let scenario = outlast_scenario::Scenario::parse(&text, "test.toml", directory);
     let scenario = scenario.unwrap_or_else(|error| panic!("{}", error.render(100)));

@@ -13,7 +13,7 @@ fn sixteen_labs_at_once_do_not_disturb_each_other() {
              [link.outages]\nprocess = \"periodic\"\nup = \"300 ms\"\ndown = \"200 ms\"\n\
              [workload]\nkind = \"bulk\"\nbytes = \"300 kB\"\n\
              [outlast]\ngateway = \"hold\"\nmobile = \"hold\"\n\
-             [run]\nseed = {seed}\ndeadline = \"60 s\"\n"
+             [run]\nseed = {seed}\ndeadline = \"3 min\"\n"
         ))
     };
     let reports: Vec<_> = std::thread::scope(|scope| {

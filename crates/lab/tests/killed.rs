@@ -170,7 +170,7 @@ fn a_shell_in_a_host_sees_its_addresses_and_reaches_the_other_host() {
 /// Looks every few milliseconds until `condition` holds; a process that was killed ends without
 /// telling strangers.
 fn wait_until(condition: impl Fn() -> bool) {
-    let deadline = clock::now() + Duration::from_secs(20);
+    let deadline = clock::now() + Duration::from_secs(90);
     let (mut timer, mut poller) = (
         Timer::new().expect("timerfd"),
         Poller::new().expect("epoll"),

@@ -9,7 +9,7 @@ use support::{run, scenario, skip};
 #[test]
 fn the_deadline_ends_a_transfer_that_takes_too_long() {
     let report = run("[link]\nrate = \"1 Mbit/s\"\ndelay = \"5 ms\"\n\
-         [workload]\nkind = \"bulk\"\nbytes = \"100 MB\"\n[run]\ndeadline = \"1 s\"\n");
+         [workload]\nkind = \"bulk\"\nbytes = \"100 MB\"\n[run]\ndeadline = \"3 s\"\n");
     let Some(report) = report else { return };
     let result = report.result;
     assert!(!result.completed);
@@ -18,12 +18,11 @@ fn the_deadline_ends_a_transfer_that_takes_too_long() {
         "what arrived is right, as far as it goes"
     );
     assert!(result.error.is_none() && !result.user_timeout_abort);
-    assert!(result.elapsed_s >= 1.0, "{}", result.elapsed_s);
-    assert!(
-        result
-            .bytes_received
-            .is_some_and(|bytes| bytes > 0 && bytes < 200_000)
-    );
+    assert!(result.elapsed_s >= 3.0, "{}", result.elapsed_s);
+    // No more than the link carries in that time, and much less than was asked for.
+    let most = result.elapsed_s * 1e6 / 8.0 + 100e3;
+    let bytes = result.bytes_received.expect("counted") as f64;
+    assert!(bytes > 0.0 && bytes < most, "{bytes} of {most}");
 }
 
 #[test]
@@ -44,7 +43,7 @@ fn the_deadline_ends_a_transfer_whose_link_does_not_come_back() {
     let report = run("[link]\nrate = \"5 Mbit/s\"\ndelay = \"5 ms\"\n\
          [link.outages]\nprocess = \"single\"\nstart = \"100 ms\"\nlength = \"1 h\"\n\
          [workload]\nkind = \"request-response\"\nrequests = 1000\n\
-         [outlast]\ngateway = \"hold\"\nmobile = \"hold\"\n[run]\ndeadline = \"1 s\"\n");
+         [outlast]\ngateway = \"hold\"\nmobile = \"hold\"\n[run]\ndeadline = \"5 s\"\n");
     let Some(report) = report else { return };
     assert!(!report.result.completed);
     let [outage] = report.result.outages[..] else {
@@ -59,11 +58,11 @@ fn the_user_timeout_ends_a_connection_in_a_long_outage() {
     let report = run("[link]\nrate = \"5 Mbit/s\"\ndelay = \"5 ms\"\n\
          [link.outages]\nprocess = \"single\"\nstart = \"200 ms\"\nlength = \"1 h\"\n\
          [workload]\nkind = \"bulk\"\nbytes = \"10 MB\"\n\
-         [outlast]\nuser_timeout = \"1 s\"\n[run]\ndeadline = \"30 s\"\n");
+         [outlast]\nuser_timeout = \"1 s\"\n[run]\ndeadline = \"2 min\"\n");
     let Some(report) = report else { return };
     let result = report.result;
     assert!(!result.completed && result.user_timeout_abort, "{result:?}");
-    assert!(result.error.is_some() && result.elapsed_s < 30.0);
+    assert!(result.error.is_some() && result.elapsed_s < 120.0);
 }
 
 #[test]
@@ -98,23 +97,36 @@ fn a_mechanism_that_the_lab_does_not_have_is_named() {
     assert_eq!(
         error.to_string(),
         "the lab has no mechanism \"fast-retransmit\" at `outlast.mobile` (it has: none, \
-         smart-link-1 to smart-link-4, hold, retransmission-cache, zero-window-ack, acknowledge-ahead)"
+         smart-link-1 to smart-link-4, hold, retransmission-cache, zero-window-ack, acknowledge-ahead, auto)"
     );
 }
 
 #[test]
-fn more_than_one_link_and_one_connection_are_refused() {
-    let plain = "[link]\nrate = \"5 Mbit/s\"\ndelay = \"5 ms\"\n\
-         [workload]\nkind = \"bulk\"\nbytes = \"1 kB\"\n";
-    for (table, more) in [
-        ("flows", "kind = \"bulk\"\nbytes = \"1 kB\""),
-        ("traffic", "pattern = \"poisson\"\nrate = \"1 Mbit/s\""),
-        ("hops", "rate = \"1 Mbit/s\"\ndelay = \"1 ms\""),
-    ] {
-        let scenario = scenario(&format!("{plain}[[{table}]]\n{more}\n"));
-        let refused = Lab::new(&scenario, 0).expect_err("it cannot be done");
-        let message = refused.to_string();
-        assert!(message.contains(&format!("no `[[{table}]]`")), "{message}");
-        assert!(message.contains("outlast sim"), "{message}");
-    }
+fn cross_traffic_that_real_time_does_not_allow_is_refused() {
+    let refused = scenario(
+        "[link]\nrate = \"1 Gbit/s\"\ndelay = \"5 ms\"\n[workload]\nkind = \"bulk\"\nbytes = \"1 kB\"\n\
+         [[traffic]]\npattern = \"poisson\"\nrate = \"40 Mbit/s\"\npacket = \"50 B\"\n\
+         [[traffic]]\npattern = \"poisson\"\nrate = \"8 Mbit/s\"\npacket = \"1 kB\"\n",
+    );
+    let refused = Lab::new(&refused, 0).expect_err("it cannot be done");
+    assert_eq!(
+        refused.to_string(),
+        "the lab cannot run these `[[traffic]]`: 101000 datagrams a second are more than the 100000 \
+         that it sends in real time; use `outlast sim`, or write lower `rate`s or a larger `packet`"
+    );
+}
+
+#[test]
+fn a_mechanism_that_a_hop_has_not_is_refused() {
+    let refused = scenario(
+        "[link]\nrate = \"1 Mbit/s\"\ndelay = \"5 ms\"\n[workload]\nkind = \"bulk\"\nbytes = \"1 kB\"\n\
+         [[hops]]\nrate = \"1 Mbit/s\"\ndelay = \"5 ms\"\nmobile_end = \"m-tcp\"\n",
+    );
+    let refused = Lab::new(&refused, 0)
+        .expect_err("it cannot be done")
+        .to_string();
+    assert!(
+        refused.contains("\"m-tcp\" at `hops.mobile_end`"),
+        "{refused}"
+    );
 }

@@ -2,22 +2,72 @@
 
 mod support;
 
-use outlast_lab::RunReport;
-use support::run;
+use outlast_core::time::Duration;
+use outlast_lab::trace::Fate;
+use outlast_lab::{Lab, RunReport};
+use support::{run, run_lab, scenario};
 
-/// A download that is interrupted for five seconds.
+/// A download that is interrupted for five and a half seconds.
 ///
 /// At 20 ms and with a short queue the retransmission timeout is between 0.22 s and 0.27 s, and
 /// doubles each time: counted from link-down, the sender tries for the fourth time before 4.2 s
 /// have passed, and for the fifth not before 6.8 s. Left to itself it cannot resume within a
 /// second of link-up.
 fn interrupted_download(outlast: &str) -> Option<RunReport> {
-    run(&format!(
+    let scenario = scenario(&format!(
         "[link]\nrate = \"10 Mbit/s\"\ndelay = \"10 ms\"\nqueue = 8\n\
-         [link.outages]\nprocess = \"single\"\nstart = \"500 ms\"\nlength = \"5 s\"\n\
+         [link.outages]\nprocess = \"single\"\nstart = \"500 ms\"\nlength = \"5500 ms\"\n\
          [workload]\nkind = \"bulk\"\nbytes = \"2 MB\"\n\
-         [outlast]\n{outlast}\n[run]\ndeadline = \"60 s\"\n"
-    ))
+         [outlast]\n{outlast}\n[run]\ndeadline = \"2 min\"\n"
+    ));
+    let lab = Lab::new(&scenario, 0).expect("the lab has it");
+    run_lab(&lab.with_trace(Lab::TRACED_PACKETS))
+}
+
+/// A lateness of the link beyond this makes round trips, and so timeouts, longer than they are taken
+/// for here.
+const TOLERABLE: Duration = Duration::from_millis(30);
+
+/// The download with these settings without a gateway and with one; the first is to stall, and the
+/// second is not. Where the machine was too late for the link's timers that is tried again.
+#[track_caller]
+fn stalling_and_held(unaided: &str, held: &str) -> Option<(RunReport, RunReport)> {
+    let mut tries = 0;
+    loop {
+        let (unaided, held) = std::thread::scope(|scope| {
+            let unaided = scope.spawn(|| interrupted_download(unaided));
+            let held = scope.spawn(|| interrupted_download(held));
+            let unaided = unaided.join().expect("no panic");
+            (unaided, held.join().expect("no panic"))
+        });
+        let (unaided, held) = (unaided?, held?);
+        tries += 1;
+        // One round trip, measured as a fraction of the stall.
+        let (stall, resume) = (resume_s(&unaided), resume_s(&held));
+        let holds = stall > 1.0 && resume < 0.5 * stall;
+        let late = unaided.effort.worst_delay.max(held.effort.worst_delay);
+        assert!(
+            holds || (late > TOLERABLE && tries < 5),
+            "{stall} s unaided, {resume} s held; {late:?} late"
+        );
+        if holds {
+            return Some((unaided, held));
+        }
+    }
+}
+
+/// Whether the first data that crossed after link-up was the gateway's, not the host's.
+fn is_resumed_by_the_gateway(report: &RunReport) -> bool {
+    let trace = report.trace.as_ref().expect("asked for");
+    let up = trace.carrier().iter().find(|change| change.up);
+    let up = up.expect("the link came back").at;
+    let first = trace.packets().iter().find(|packet| {
+        let is_data = packet
+            .segment
+            .is_some_and(|segment| segment.payload_len > 0);
+        packet.at >= up && is_data && !matches!(packet.fate, Fate::Dropped(..))
+    });
+    first.expect("it went on").origin.is_injected()
 }
 
 fn resume_s(report: &RunReport) -> f64 {
@@ -30,25 +80,16 @@ fn resume_s(report: &RunReport) -> f64 {
     let [outage] = result.outages[..] else {
         panic!("one outage, not {:?}", result.outages)
     };
-    assert_eq!((outage.start_s, outage.length_s), (0.5, Some(5.0)));
+    assert_eq!((outage.start_s, outage.length_s), (0.5, Some(5.5)));
     outage.resume_s.expect("the transfer went on")
 }
 
 #[test]
 fn an_unaided_transfer_stalls_and_a_held_one_resumes() {
     let hold = "gateway = \"hold\"\nmobile = \"hold\"";
-    let (unaided, held) = std::thread::scope(|scope| {
-        let unaided = scope.spawn(|| interrupted_download(""));
-        let held = scope.spawn(|| interrupted_download(hold));
-        (
-            unaided.join().expect("no panic"),
-            held.join().expect("no panic"),
-        )
-    });
-    let (Some(unaided), Some(held)) = (unaided, held) else {
+    let Some((unaided, held)) = stalling_and_held("", hold) else {
         return;
     };
-    assert!(resume_s(&unaided) > 1.0, "{:?}", unaided.result.outages);
     assert!(unaided.result.timeouts.is_none_or(|timeouts| timeouts >= 4));
     assert_eq!(unaided.result.injected_packets, 0);
     assert!(
@@ -57,14 +98,22 @@ fn an_unaided_transfer_stalls_and_a_held_one_resumes() {
             .dropped_packets
             .is_some_and(|drops| drops.link_down > 0)
     );
-    // One round trip, measured as a fraction of the stall: a busy machine slows both.
-    assert!(
-        resume_s(&held) < 0.5 * resume_s(&unaided),
-        "{:?}",
-        held.result.outages
-    );
+    assert!(!is_resumed_by_the_gateway(&unaided) && is_resumed_by_the_gateway(&held));
     assert!(held.result.injected_packets > 0);
     assert!(held.gateways[0].is_some_and(|gateway| gateway.resumes > 0));
+}
+
+#[test]
+fn a_held_transfer_resumes_although_nobody_tells_of_the_outage() {
+    let silent = "indicators = \"silence\"";
+    let hold = format!("{silent}\ngateway = \"hold\"");
+    let Some((unaided, held)) = stalling_and_held(silent, &hold) else {
+        return;
+    };
+    assert!(!is_resumed_by_the_gateway(&unaided));
+    let gateway = held.gateways[0].expect("there is one");
+    assert!(gateway.silences >= 1 && gateway.probes >= 1, "{gateway:?}");
+    assert!(gateway.resumes >= 1, "{gateway:?}");
 }
 
 #[test]
@@ -74,7 +123,7 @@ fn a_transfer_over_many_outages_completes_when_held() {
          [link.outages]\nprocess = \"uniform\"\nup = \"300 ms\"\ndown = \"700 ms\"\n\
          [workload]\nkind = \"bulk\"\nbytes = \"1500 kB\"\ndirection = \"upload\"\n\
          [stack]\nip = \"ipv6\"\n\
-         [outlast]\ngateway = \"hold\"\nmobile = \"hold\"\n[run]\ndeadline = \"60 s\"\n",
+         [outlast]\ngateway = \"hold\"\nmobile = \"hold\"\n[run]\ndeadline = \"2 min\"\n",
     );
     let Some(report) = report else { return };
     let result = &report.result;

@@ -2,6 +2,7 @@
 
 mod support;
 
+use outlast_core::time::Duration;
 use outlast_lab::RunReport;
 use support::run;
 
@@ -14,12 +15,15 @@ fn assert_arrived(report: &RunReport, bytes: u64) {
     assert!(result.elapsed_s > 0.0);
 }
 
+/// A lateness of the link beyond this may make a sender time out.
+const TOLERABLE: Duration = Duration::from_millis(50);
+
 /// A short download or upload over 20 Mbit/s and 10 ms.
 fn transfer(direction: &str, ip: &str) -> Option<RunReport> {
     run(&format!(
         "[link]\nrate = \"20 Mbit/s\"\ndelay = \"5 ms\"\nqueue = 100\n\
          [workload]\nkind = \"bulk\"\nbytes = \"1 MB\"\ndirection = \"{direction}\"\n\
-         [stack]\nip = \"{ip}\"\n[run]\ndeadline = \"30 s\"\n"
+         [stack]\nip = \"{ip}\"\n[run]\ndeadline = \"2 min\"\n"
     ))
 }
 
@@ -31,7 +35,12 @@ fn transfers_arrive_intact_both_ways_on_ipv4_and_ipv6() {
                 return;
             };
             assert_arrived(&report, 1_000_000);
-            assert_eq!(report.result.timeouts, Some(0), "{direction} {ip}");
+            // Nothing is lost, and nothing late unless the machine is.
+            let drops = report.result.dropped_packets.expect("counted");
+            assert_eq!((drops.loss, drops.link_down, drops.flushed), (0, 0, 0));
+            let timeouts = report.result.timeouts.expect("counted");
+            let is_late = report.effort.worst_delay > TOLERABLE;
+            assert!(timeouts == 0 || is_late, "{direction} {ip}: {timeouts}");
             assert_eq!(report.result.injected_packets, 0);
             assert!(report.result.outages.is_empty());
             // No faster than the link, which carries headers too.
@@ -49,7 +58,7 @@ fn transfers_arrive_intact_over_a_link_that_loses_doubles_and_reorders() {
     let report = run("[link]\nrate = \"20 Mbit/s\"\ndelay = \"5 ms\"\n\
          loss = 0.01\nduplicate = 0.02\nreorder = 0.02\n\
          [workload]\nkind = \"bulk\"\nbytes = \"2 MB\"\n\
-         [outlast]\ngateway = \"hold\"\nmobile = \"hold\"\n[run]\ndeadline = \"60 s\"\n");
+         [outlast]\ngateway = \"hold\"\nmobile = \"hold\"\n[run]\ndeadline = \"3 min\"\n");
     let Some(report) = report else { return };
     assert_arrived(&report, 2_000_000);
     assert!(

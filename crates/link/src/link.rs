@@ -22,8 +22,8 @@ pub struct Link<F> {
     config: LinkConfig,
     pipes: [Pipe<F>; 2],
     outages: Option<Outages>,
-    /// When the link next goes down or comes up.
-    next_transition: Option<Instant>,
+    /// When the link next goes down or comes up; [`Instant::FAR_FUTURE`] if it does not.
+    next_transition: Instant,
     /// Nothing happens by itself before this.
     quiet_until: Instant,
     down: bool,
@@ -124,7 +124,7 @@ impl<F: Frame> Link<F> {
             config,
             pipes,
             outages: None,
-            next_transition: None,
+            next_transition: Instant::FAR_FUTURE,
             quiet_until: Instant::FAR_FUTURE,
             down: false,
             transmit: VecDeque::new(),
@@ -167,9 +167,14 @@ impl<F: Frame> Link<F> {
             return;
         }
         pipe.accept(now, frame, &mut exit);
-        // Without delay and at an unlimited rate it is already there.
-        pipe.deliver_until(now, &mut exit);
-        self.note_next();
+        let due = pipe.quiet_until();
+        if due > now {
+            self.quiet_until = self.quiet_until.min(due);
+        } else {
+            // Without delay and at an unlimited rate it is already there.
+            pipe.deliver_until(now, &mut exit);
+            self.note_next();
+        }
     }
 
     /// Time has come to `now`.
@@ -198,7 +203,7 @@ impl<F: Frame> Link<F> {
     /// in fewer steps. Otherwise nothing has changed.
     #[inline]
     pub fn take_lone_arrival(&mut self, now: Instant) -> Option<(Way, F)> {
-        if self.has_news() || self.next_transition.is_some_and(|at| at <= now) {
+        if self.has_news() || self.next_transition <= now {
             return None;
         }
         let [to_mobile, to_fixed] = &mut self.pipes;
@@ -239,7 +244,7 @@ impl<F: Frame> Link<F> {
 
     /// Why the link wants to be called at `at`, which is when it next does.
     fn reason_at(&self, at: Instant) -> Reason {
-        if self.next_transition == Some(at) {
+        if self.next_transition == at {
             return if self.down { Reason::Up } else { Reason::Down };
         }
         let [to_mobile, _] = &self.pipes;
@@ -285,8 +290,10 @@ impl<F: Frame> Link<F> {
         }
     }
 
+    #[inline(never)]
     fn catch_up(&mut self, now: Instant) {
-        while let Some(at) = self.next_transition.filter(|&at| at <= now) {
+        while self.next_transition <= now {
+            let at = self.next_transition;
             self.deliver_until(at);
             self.change_state(at);
         }
@@ -295,18 +302,18 @@ impl<F: Frame> Link<F> {
     }
 
     fn note_next(&mut self) {
-        let transition = self.next_transition.unwrap_or(Instant::FAR_FUTURE);
         let [one, other] = &self.pipes;
         let due = one.quiet_until().min(other.quiet_until());
-        self.quiet_until = transition.min(due);
+        self.quiet_until = self.next_transition.min(due);
     }
 
     fn find_next_transition(&mut self) {
-        self.next_transition = self.outages.as_ref().and_then(|outages| {
+        let next = self.outages.as_ref().and_then(|outages| {
             let outage = outages.current?;
             let at = if self.down { outage.end? } else { outage.start };
             Some(outages.origin + at)
         });
+        self.next_transition = next.unwrap_or(Instant::FAR_FUTURE);
     }
 
     fn deliver_until(&mut self, now: Instant) {

@@ -105,6 +105,24 @@ pub struct StateTrace {
 }
 
 impl StateTrace {
+    /// A log of these outages; `None` unless each begins after the one before it has ended, and
+    /// ends after it has begun.
+    #[must_use]
+    pub fn of(outages: Vec<Outage>) -> Option<Self> {
+        let mut free_from = None;
+        for (index, outage) in outages.iter().enumerate() {
+            let is_last = index + 1 == outages.len();
+            let ends_well = outage.end.map_or(is_last, |end| end > outage.start);
+            if !ends_well || free_from.is_some_and(|free| outage.start <= free) {
+                return None;
+            }
+            free_from = outage.end;
+        }
+        Some(Self {
+            outages: outages.into_boxed_slice(),
+        })
+    }
+
     /// The outages that it records; only the last may have no end.
     #[must_use]
     pub fn outages(&self) -> &[Outage] {

@@ -2,7 +2,7 @@
 
 use crate::trace::{DeliveryTrace, OPPORTUNITY};
 use alloc::sync::Arc;
-use outlast_core::time::{Duration, Instant};
+use outlast_core::time::{Duration, Instant, saturating_nanos};
 use outlast_core::units::{BitRate, ByteCount};
 
 /// The part of a pipe that takes time per byte. It serves one frame at a time, in order.
@@ -11,8 +11,9 @@ pub(crate) struct Transmitter {
     pace: Pace,
     /// When it has finished all it was given.
     free_at: Instant,
-    /// How long the latest frame takes, if it is the rate that says so: most are of one length.
-    latest: (ByteCount, Duration),
+    /// Length of the latest frame and how many ns it takes, if it is the rate that says so: most are
+    /// of one length.
+    latest: (ByteCount, u64),
 }
 
 #[derive(Clone, Debug)]
@@ -36,7 +37,7 @@ impl Transmitter {
         Self {
             pace,
             free_at: Instant::ZERO,
-            latest: (ByteCount(0), Duration::ZERO),
+            latest: (ByteCount(0), 0),
         }
     }
 
@@ -59,17 +60,17 @@ impl Transmitter {
         self.free_at > now
     }
 
-    #[inline]
     /// Takes a frame of `len` at `now`; tells when its turn comes and when its last bit is out.
+    #[inline]
     pub(crate) fn send(&mut self, now: Instant, len: ByteCount) -> (Instant, Instant) {
         let begin = self.free_at.max(now);
         self.free_at = match &mut self.pace {
             Pace::Unlimited => begin,
             Pace::Rate(rate) => {
                 if self.latest.0 != len {
-                    self.latest = (len, rate.time_for(len));
+                    self.latest = (len, saturating_nanos(rate.time_for(len)));
                 }
-                begin + self.latest.1
+                begin.after_nanos(self.latest.1)
             }
             Pace::Opportunities {
                 trace,
@@ -105,6 +106,7 @@ impl Transmitter {
 }
 
 /// Spends opportunities on `len` bytes; tells when the last of them is used.
+#[inline(never)]
 fn use_opportunities(
     trace: &DeliveryTrace,
     current: &mut u64,

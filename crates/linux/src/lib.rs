@@ -11,10 +11,13 @@
 pub mod capability;
 pub mod clock;
 pub mod counters;
+pub mod diag;
 pub mod monitor;
 pub mod namespace;
 pub mod netfilter;
 pub mod netlink;
+pub mod offload;
+pub mod peer;
 pub mod poller;
 pub mod priority;
 pub mod privilege;
@@ -22,6 +25,7 @@ pub mod process;
 pub mod raw;
 pub mod signal;
 pub mod socket;
+pub mod solicitation;
 #[expect(
     unsafe_code,
     reason = "the one place that speaks to the kernel past rustix and std"

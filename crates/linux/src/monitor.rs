@@ -1,14 +1,16 @@
 //! What the kernel tells of interfaces, addresses, routes and neighbours, as it changes.
 
 use crate::netlink::{InterfaceIndex, NetlinkError, Prefix, RouteSocket};
-use netlink_packet_core::{NetlinkMessage, NetlinkPayload};
+use netlink_packet_core::{NLM_F_REPLACE, NetlinkMessage, NetlinkPayload};
 use netlink_packet_route::RouteNetlinkMessage;
 use netlink_packet_route::address::{AddressAttribute, AddressMessage};
 use netlink_packet_route::link::{LinkAttribute, LinkFlags, LinkMessage};
 use netlink_packet_route::neighbour::{
     NeighbourAddress, NeighbourAttribute, NeighbourMessage, NeighbourState,
 };
-use netlink_packet_route::route::{RouteAddress, RouteAttribute, RouteMessage, RouteType};
+use netlink_packet_route::route::{
+    RouteAddress, RouteAttribute, RouteMessage, RouteNextHop, RouteType,
+};
 use netlink_packet_route::{AddressFamily, route::RouteHeader};
 use netlink_sys::{Socket, SocketAddr, protocols::NETLINK_ROUTE};
 use rustix::fd::{AsFd, BorrowedFd};
@@ -21,6 +23,9 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 /// Multicast groups of `linux/rtnetlink.h`: links, neighbours, addresses and routes of IPv4 and
 /// IPv6.
 const GROUPS: [u32; 6] = [1, 3, 5, 7, 9, 11];
+
+/// The table of the host's own addresses (`RT_TABLE_LOCAL`).
+const TABLE_LOCAL: u8 = 255;
 
 /// The longest datagram of the kernel.
 const LONGEST: usize = 64 << 10;
@@ -42,6 +47,8 @@ pub enum Change {
         index: InterfaceIndex,
         /// Its name.
         name: String,
+        /// Whether it is switched on.
+        is_up: bool,
         /// Whether it is switched on, has carrier, and is ready to carry packets (RFC 2863).
         is_running: bool,
         /// Longest IP packet in bytes.
@@ -61,7 +68,9 @@ pub enum Change {
         /// Whether it has it.
         is_present: bool,
     },
-    /// A route of the main table leads, or leads no longer, through an interface.
+    /// A route of any table but the local one leads, or leads no longer, through an interface. One
+    /// with several next hops is as many of them. The kernel does not tell which routes of IPv4 it
+    /// removes when an interface is switched off.
     Route {
         /// Through which.
         interface: InterfaceIndex,
@@ -69,6 +78,9 @@ pub enum Change {
         way: Way,
         /// Whether it does.
         is_present: bool,
+        /// Whether it takes the place of those of the same destination, table and metric, through
+        /// whichever interface.
+        replaces: bool,
     },
     /// What is known of a neighbour.
     Neighbour {
@@ -90,6 +102,15 @@ pub struct Way {
     pub destination: Prefix,
     /// By way of this router; `None` if they are on the link itself.
     pub gateway: Option<IpAddr>,
+    /// In this table; the main one is [`Self::MAIN`].
+    pub table: u32,
+    /// The smaller goes first.
+    pub metric: u32,
+}
+
+impl Way {
+    /// The table that is used unless a rule says otherwise.
+    pub const MAIN: u32 = RouteHeader::RT_TABLE_MAIN as u32;
 }
 
 /// What the kernel knows of a neighbour.
@@ -165,7 +186,7 @@ pub fn snapshot() -> Result<Vec<Change>, NetlinkError> {
     ];
     for question in questions {
         let answers = route.dump(question)?;
-        all.extend(answers.into_iter().filter_map(change));
+        all.extend(answers.into_iter().flat_map(|told| changes_in(told, false)));
     }
     Ok(all)
 }
@@ -175,8 +196,9 @@ fn changes(mut rest: &[u8]) -> Vec<Change> {
     let mut changes = Vec::new();
     while let Ok(message) = NetlinkMessage::<RouteNetlinkMessage>::deserialize(rest) {
         let length = message.header.length as usize;
+        let replaces = message.header.flags & NLM_F_REPLACE != 0;
         if let NetlinkPayload::InnerMessage(inner) = message.payload {
-            changes.extend(change(inner));
+            changes.extend(changes_in(inner, replaces));
         }
         rest = match rest.get(length.next_multiple_of(4)..) {
             Some(rest) if length > 0 => rest,
@@ -184,6 +206,15 @@ fn changes(mut rest: &[u8]) -> Vec<Change> {
         };
     }
     changes
+}
+
+/// What one message tells: only a route may be several changes.
+fn changes_in(message: RouteNetlinkMessage, replaces: bool) -> Vec<Change> {
+    match message {
+        RouteNetlinkMessage::NewRoute(message) => route(&message, true, replaces),
+        RouteNetlinkMessage::DelRoute(message) => route(&message, false, false),
+        other => change(other).into_iter().collect(),
+    }
 }
 
 fn change(message: RouteNetlinkMessage) -> Option<Change> {
@@ -194,8 +225,6 @@ fn change(message: RouteNetlinkMessage) -> Option<Change> {
         }),
         RouteNetlinkMessage::NewAddress(message) => address(&message, true),
         RouteNetlinkMessage::DelAddress(message) => address(&message, false),
-        RouteNetlinkMessage::NewRoute(message) => route(&message, true),
-        RouteNetlinkMessage::DelRoute(message) => route(&message, false),
         RouteNetlinkMessage::NewNeighbour(message) => {
             let standing = match message.header.state {
                 NeighbourState::Reachable
@@ -230,6 +259,7 @@ fn interface(link: &LinkMessage) -> Option<Change> {
     Some(Change::Interface {
         index: InterfaceIndex(link.header.index),
         name,
+        is_up: link.header.flags.contains(LinkFlags::Up),
         is_running: link.header.flags.contains(needed),
         mtu,
     })
@@ -262,36 +292,59 @@ fn is_global(address: IpAddr) -> bool {
     }
 }
 
-fn route(message: &RouteMessage, is_present: bool) -> Option<Change> {
+fn route(message: &RouteMessage, is_present: bool, replaces: bool) -> Vec<Change> {
     let header = &message.header;
-    if header.table != RouteHeader::RT_TABLE_MAIN || header.kind != RouteType::Unicast {
-        return None;
+    if header.table == TABLE_LOCAL || header.kind != RouteType::Unicast {
+        return Vec::new();
     }
     let any = match header.address_family {
         AddressFamily::Inet => IpAddr::V4(Ipv4Addr::UNSPECIFIED),
         AddressFamily::Inet6 => IpAddr::V6(Ipv6Addr::UNSPECIFIED),
-        _ => return None,
+        _ => return Vec::new(),
     };
-    let (mut interface, mut gateway, mut destination) = (None, None, any);
+    let mut way = Way {
+        destination: Prefix {
+            address: any,
+            length: header.destination_prefix_length,
+        },
+        gateway: None,
+        table: header.table.into(),
+        metric: 0,
+    };
+    let (mut interface, mut hops) = (None, Vec::new());
     for attribute in &message.attributes {
         match attribute {
             RouteAttribute::Oif(index) => interface = Some(InterfaceIndex(*index)),
-            RouteAttribute::Gateway(address) => gateway = ip(address),
-            RouteAttribute::Destination(address) => destination = ip(address)?,
+            RouteAttribute::Gateway(address) => way.gateway = ip(address),
+            RouteAttribute::Destination(address) => match ip(address) {
+                Some(address) => way.destination.address = address,
+                None => return Vec::new(),
+            },
+            RouteAttribute::Table(table) => way.table = *table,
+            RouteAttribute::Priority(metric) => way.metric = *metric,
+            RouteAttribute::MultiPath(next_hops) => hops.extend(next_hops.iter().map(hop)),
             _ => {}
         }
     }
-    Some(Change::Route {
-        interface: interface?,
-        way: Way {
-            destination: Prefix {
-                address: destination,
-                length: header.destination_prefix_length,
-            },
-            gateway,
-        },
+    hops.extend(interface.map(|interface| (interface, way.gateway)));
+    let mut replaces = replaces;
+    let changes = hops.into_iter().map(|(interface, gateway)| Change::Route {
+        interface,
+        way: Way { gateway, ..way },
         is_present,
-    })
+        // The first of them takes the others' place, and the next ones stand beside it.
+        replaces: std::mem::take(&mut replaces),
+    });
+    changes.collect()
+}
+
+/// One of a route's next hops: through which interface, and by way of which router.
+fn hop(hop: &RouteNextHop) -> (InterfaceIndex, Option<IpAddr>) {
+    let gateway = hop.attributes.iter().find_map(|attribute| match attribute {
+        RouteAttribute::Gateway(address) => ip(address),
+        _ => None,
+    });
+    (InterfaceIndex(hop.interface_index), gateway)
 }
 
 fn ip(address: &RouteAddress) -> Option<IpAddr> {
@@ -388,8 +441,11 @@ mod tests {
                 way: Way {
                     destination: network,
                     gateway: None,
+                    table: Way::MAIN,
+                    metric: 0,
                 },
                 is_present: true,
+                replaces: false,
             };
             let now = snapshot().expect("netlink");
             assert!(now.contains(&address) && now.contains(&way), "{now:?}");

@@ -13,7 +13,7 @@ use netlink_packet_core::NLMSG_ERROR;
 use netlink_sys::{Socket, SocketAddr, protocols::NETLINK_NETFILTER};
 use rustix::fd::{AsFd, BorrowedFd};
 use rustix::io::Errno;
-use rustix::net::{RecvFlags, SendFlags};
+use rustix::net::{RecvFlags, SendFlags, sockopt};
 use rustix::thread::{CapabilitySet, capabilities};
 use std::io;
 
@@ -26,11 +26,13 @@ pub enum NetfilterError {
     /// An answer cannot be understood.
     #[error("netfilter's answer cannot be understood: {0}")]
     Malformed(&'static str),
-    /// The process lacks `CAP_NET_ADMIN`.
-    #[error("not allowed to {request}: run as root, or with CAP_NET_ADMIN")]
+    /// The process lacks a capability.
+    #[error("not allowed to {request}: run as root, or with {capability}")]
     NotPermitted {
         /// What was asked for.
         request: &'static str,
+        /// What it takes.
+        capability: &'static str,
     },
     /// Somebody else has the queue.
     #[error("queue {number} is taken by another program")]
@@ -57,6 +59,8 @@ pub enum NetfilterError {
 
 /// Room for the answer to a request.
 const ANSWER: usize = 8192;
+/// Requests that take effect together are at most so long, in bytes.
+const LONGEST_REQUEST: usize = 1 << 20;
 
 /// A netlink conversation with netfilter.
 #[derive(Debug)]
@@ -87,6 +91,18 @@ impl Conversation {
             Err(Errno::AGAIN | Errno::INTR) => Ok(None),
             Err(errno) => Err(errno.into()),
         }
+    }
+
+    /// Makes room for long requests, as far as the process may.
+    fn enlarge(&self) -> io::Result<()> {
+        match sockopt::set_socket_send_buffer_size_force(&self.socket, LONGEST_REQUEST) {
+            // Inside a user namespace: as much as everybody may have.
+            Err(Errno::PERM) => {
+                sockopt::set_socket_send_buffer_size(&self.socket, LONGEST_REQUEST)?;
+            }
+            result => result?,
+        }
+        Ok(())
     }
 
     /// Sends requests, each of which the kernel acknowledges or refuses, and waits for as many
@@ -135,7 +151,10 @@ fn may_administer() -> bool {
 
 fn refusal(errno: i32, request: &'static str) -> NetfilterError {
     match errno {
-        libc::EPERM => NetfilterError::NotPermitted { request },
+        libc::EPERM => NetfilterError::NotPermitted {
+            request,
+            capability: "CAP_NET_ADMIN",
+        },
         errno => NetfilterError::Refused {
             request,
             source: io::Error::from_raw_os_error(errno),

@@ -1,13 +1,14 @@
 //! Setting up interfaces, addresses and routes (rtnetlink), without the `ip` program.
 
-use netlink_packet_core::{
-    NLM_F_ACK, NLM_F_CREATE, NLM_F_DUMP, NLM_F_EXCL, NLM_F_REPLACE, NLM_F_REQUEST, NetlinkHeader,
-    NetlinkMessage, NetlinkPayload,
-};
+mod exchange;
+mod made;
+mod own;
+mod queues;
+
+use exchange::Request;
+use netlink_packet_core::{NLM_F_ACK, NLM_F_CREATE, NLM_F_EXCL, NLM_F_REPLACE};
 use netlink_packet_route::address::{AddressAttribute, AddressHeaderFlags, AddressMessage};
-use netlink_packet_route::link::{
-    InfoData, InfoKind, InfoVeth, LinkAttribute, LinkFlags, LinkInfo, LinkMessage,
-};
+use netlink_packet_route::link::{LinkAttribute, LinkFlags, LinkLayerType, LinkMessage};
 use netlink_packet_route::neighbour::{
     NeighbourAddress, NeighbourAttribute, NeighbourFlags, NeighbourMessage, NeighbourState,
 };
@@ -17,7 +18,6 @@ use netlink_packet_route::route::{
 };
 use netlink_packet_route::{AddressFamily, RouteNetlinkMessage};
 use netlink_sys::{Socket, SocketAddr, protocols::NETLINK_ROUTE};
-use rustix::fd::{AsRawFd, BorrowedFd};
 use std::fmt;
 use std::io;
 use std::net::IpAddr;
@@ -142,6 +142,41 @@ impl RouteSocket {
             .map(|link| InterfaceIndex(link.header.index))
     }
 
+    /// Bytes that the packets of the interface `name` have in front of the IP header: 14 on
+    /// Ethernet and the loopback device, none on TUN, WireGuard, PPP and whatever else.
+    ///
+    /// # Errors
+    /// When there is none of that name.
+    pub fn link_header(&mut self, name: &str) -> Result<u32, NetlinkError> {
+        let mut message = LinkMessage::default();
+        message.attributes.push(LinkAttribute::IfName(name.into()));
+        let request = Request::new(0, format!("find the interface {name}"));
+        let link = self.link(message, request)?;
+        Ok(match link.header.link_layer_type {
+            LinkLayerType::Ether | LinkLayerType::Loopback => 14,
+            _ => 0,
+        })
+    }
+
+    /// The Ethernet address of the interface `name`; `None` for one that is no Ethernet.
+    ///
+    /// # Errors
+    /// When there is none of that name.
+    pub fn hardware_address(&mut self, name: &str) -> Result<Option<[u8; 6]>, NetlinkError> {
+        let mut message = LinkMessage::default();
+        message.attributes.push(LinkAttribute::IfName(name.into()));
+        let request = Request::new(0, format!("find the interface {name}"));
+        let link = self.link(message, request)?;
+        if link.header.link_layer_type != LinkLayerType::Ether {
+            return Ok(None);
+        }
+        let mut attributes = link.attributes.iter();
+        Ok(attributes.find_map(|attribute| match attribute {
+            LinkAttribute::Address(address) => address.as_slice().try_into().ok(),
+            _ => None,
+        }))
+    }
+
     /// Changes `interface` as `settings` say.
     ///
     /// # Errors
@@ -176,7 +211,8 @@ impl RouteSocket {
         self.change(RouteNetlinkMessage::SetLink(message), request)
     }
 
-    /// Gives `interface` an address, usable at once: no duplicate address detection.
+    /// Gives `interface` an address, without duplicate address detection. One of IPv6 may be used a
+    /// moment later: [`await_address`](Self::await_address).
     ///
     /// The kernel adds the route to the address's network itself.
     ///
@@ -212,69 +248,28 @@ impl RouteSocket {
     /// When there is one to the same destination, the gateway cannot be reached, the congestion
     /// control is not known, or without `CAP_NET_ADMIN`.
     pub fn add_route(&mut self, route: &Route<'_>) -> Result<(), NetlinkError> {
-        let mut message = RouteMessage::default();
-        let on_link = route.gateway.is_none();
-        message.header = RouteHeader {
-            address_family: family(route.destination.address),
-            destination_prefix_length: route.destination.length,
-            table: RouteHeader::RT_TABLE_MAIN,
-            protocol: RouteProtocol::Static,
-            scope: if on_link {
-                RouteScope::Link
-            } else {
-                RouteScope::Universe
-            },
-            kind: RouteType::Unicast,
-            ..RouteHeader::default()
-        };
-        let destination = route_address(route.destination.address);
-        message
-            .attributes
-            .push(RouteAttribute::Destination(destination));
-        message
-            .attributes
-            .push(RouteAttribute::Oif(route.interface.0));
-        let gateway = route.gateway.map(route_address);
-        message
-            .attributes
-            .extend(gateway.map(RouteAttribute::Gateway));
-        if let Some(name) = route.congestion_control {
-            let metrics = vec![RouteMetric::CcAlgo(name.into())];
-            message.attributes.push(RouteAttribute::Metrics(metrics));
-        }
-        let request = Request::new(
-            NLM_F_ACK | NLM_F_CREATE | NLM_F_EXCL,
-            format!("add {route:?}"),
-        );
-        self.change(RouteNetlinkMessage::NewRoute(message), request)
+        let flags = NLM_F_ACK | NLM_F_CREATE | NLM_F_EXCL;
+        let request = Request::new(flags, format!("add {route:?}"));
+        self.change(RouteNetlinkMessage::NewRoute(route_message(route)), request)
     }
 
-    /// Makes a pair of Ethernet interfaces that are each other's link. The second one is made in
-    /// `elsewhere`, if that is given.
+    /// Adds a route in the place of the one to the same destination, if there is one.
     ///
     /// # Errors
-    /// When a name is taken or unusable, or without `CAP_NET_ADMIN` in both namespaces.
-    pub fn add_veth(
-        &mut self,
-        name: &str,
-        peer: &str,
-        elsewhere: Option<BorrowedFd<'_>>,
-    ) -> Result<(), NetlinkError> {
-        let mut far = LinkMessage::default();
-        far.attributes.push(LinkAttribute::IfName(peer.into()));
-        far.attributes
-            .extend(elsewhere.map(|fd| LinkAttribute::NetNsFd(fd.as_raw_fd())));
-        let data = InfoData::Veth(InfoVeth::Peer(far));
-        let info = vec![LinkInfo::Kind(InfoKind::Veth), LinkInfo::Data(data)];
-        self.add_link(name, info)
+    /// As [`Self::add_route`], but for the first.
+    pub fn replace_route(&mut self, route: &Route<'_>) -> Result<(), NetlinkError> {
+        let flags = NLM_F_ACK | NLM_F_CREATE | NLM_F_REPLACE;
+        let request = Request::new(flags, format!("replace by {route:?}"));
+        self.change(RouteNetlinkMessage::NewRoute(route_message(route)), request)
     }
 
-    /// Makes a switch that has no ports yet.
+    /// Removes a route.
     ///
     /// # Errors
-    /// When the name is taken or unusable, or without `CAP_NET_ADMIN`.
-    pub fn add_bridge(&mut self, name: &str) -> Result<(), NetlinkError> {
-        self.add_link(name, vec![LinkInfo::Kind(InfoKind::Bridge)])
+    /// When there is none such, or without `CAP_NET_ADMIN`.
+    pub fn remove_route(&mut self, route: &Route<'_>) -> Result<(), NetlinkError> {
+        let request = Request::new(NLM_F_ACK, format!("remove {route:?}"));
+        self.change(RouteNetlinkMessage::DelRoute(route_message(route)), request)
     }
 
     /// Makes `interface` a port of `bridge`.
@@ -293,19 +288,16 @@ impl RouteSocket {
         self.change(RouteNetlinkMessage::SetLink(message), request)
     }
 
-    fn add_link(&mut self, name: &str, info: Vec<LinkInfo>) -> Result<(), NetlinkError> {
-        let mut message = LinkMessage::default();
-        message.attributes.push(LinkAttribute::IfName(name.into()));
-        message.attributes.push(LinkAttribute::LinkInfo(info));
-        let request = Request::new(
-            NLM_F_ACK | NLM_F_CREATE | NLM_F_EXCL,
-            format!("make the interface {name}"),
-        );
-        self.change(RouteNetlinkMessage::NewLink(message), request)
+    /// Takes `interface` out of the bridge that it is a port of. It keeps its carrier.
+    ///
+    /// # Errors
+    /// When it is not there, or without `CAP_NET_ADMIN`.
+    pub fn detach(&mut self, interface: InterfaceIndex) -> Result<(), NetlinkError> {
+        self.attach(interface, InterfaceIndex(0))
     }
 
-    /// Makes the kernel ask whether a neighbour is there, unless it knows; the answer comes as a
-    /// [`Change`](crate::monitor::Change).
+    /// Makes the kernel ask whether a neighbour is there, unless it knows or is asking; the answer
+    /// comes as a [`Change`](crate::monitor::Change).
     ///
     /// # Errors
     /// When the interface is down or gone, or without `CAP_NET_ADMIN`.
@@ -314,22 +306,52 @@ impl RouteSocket {
         interface: InterfaceIndex,
         address: IpAddr,
     ) -> Result<(), NetlinkError> {
-        let mut message = NeighbourMessage::default();
-        message.header.family = family(address);
-        message.header.ifindex = interface.0;
-        message.header.state = NeighbourState::None;
+        let mut message = neighbour_message(interface, address);
         message.header.flags = NeighbourFlags::Use;
-        let destination = match address {
-            IpAddr::V4(address) => NeighbourAddress::Inet(address),
-            IpAddr::V6(address) => NeighbourAddress::Inet6(address),
-        };
-        message
-            .attributes
-            .push(NeighbourAttribute::Destination(destination));
-        let request = Request::new(
-            NLM_F_ACK | NLM_F_CREATE | NLM_F_REPLACE,
-            format!("ask for the neighbour {address} on {interface}"),
-        );
+        self.change_neighbour(message, "ask for", address)
+    }
+
+    /// The same at once, also if the kernel is asking and would wait for a second before it asks
+    /// again (`retrans_time_ms`). Packets that wait for the answer are dropped.
+    ///
+    /// # Errors
+    /// As [`Self::probe_neighbour`].
+    pub fn probe_neighbour_now(
+        &mut self,
+        interface: InterfaceIndex,
+        address: IpAddr,
+    ) -> Result<(), NetlinkError> {
+        let mut message = neighbour_message(interface, address);
+        message.header.state = NeighbourState::Failed;
+        self.change_neighbour(message, "give up asking for", address)?;
+        self.probe_neighbour(interface, address)
+    }
+
+    /// Says for good which Ethernet address a neighbour has.
+    ///
+    /// # Errors
+    /// As [`Self::probe_neighbour`].
+    pub fn pin_neighbour(
+        &mut self,
+        interface: InterfaceIndex,
+        address: IpAddr,
+        hardware: [u8; 6],
+    ) -> Result<(), NetlinkError> {
+        let mut message = neighbour_message(interface, address);
+        message.header.state = NeighbourState::Permanent;
+        let hardware = NeighbourAttribute::LinkLayerAddress(hardware.to_vec());
+        message.attributes.push(hardware);
+        self.change_neighbour(message, "pin", address)
+    }
+
+    fn change_neighbour(
+        &mut self,
+        message: NeighbourMessage,
+        doing: &str,
+        address: IpAddr,
+    ) -> Result<(), NetlinkError> {
+        let flags = NLM_F_ACK | NLM_F_CREATE | NLM_F_REPLACE;
+        let request = Request::new(flags, format!("{doing} the neighbour {address}"));
         self.change(RouteNetlinkMessage::NewNeighbour(message), request)
     }
 
@@ -369,100 +391,6 @@ impl RouteSocket {
             ))),
         }
     }
-
-    fn change(&mut self, ask: RouteNetlinkMessage, request: Request) -> Result<(), NetlinkError> {
-        match self.exchange(ask, request)? {
-            None => Ok(()),
-            Some(answer) => Err(NetlinkError::Malformed(format!(
-                "{answer:?} instead of an acknowledgement"
-            ))),
-        }
-    }
-
-    /// Asks for all objects of a kind.
-    pub(crate) fn dump(
-        &mut self,
-        ask: RouteNetlinkMessage,
-    ) -> Result<Vec<RouteNetlinkMessage>, NetlinkError> {
-        let request = Request::new(NLM_F_DUMP, "list the network's state".into());
-        self.send(ask, request.flags)?;
-        let mut answers = Vec::new();
-        loop {
-            let (datagram, _) = self.socket.recv_from_full().map_err(NetlinkError::Socket)?;
-            let mut rest = datagram.as_slice();
-            while !rest.is_empty() {
-                let answer = NetlinkMessage::<RouteNetlinkMessage>::deserialize(rest)
-                    .map_err(|error| NetlinkError::Malformed(error.to_string()))?;
-                let length = (answer.header.length as usize).next_multiple_of(4);
-                rest = rest.get(length..).unwrap_or_default();
-                if answer.header.sequence_number != self.sequence {
-                    continue;
-                }
-                match answer.payload {
-                    NetlinkPayload::InnerMessage(inner) => answers.push(inner),
-                    NetlinkPayload::Done(_) => return Ok(answers),
-                    NetlinkPayload::Error(error) => {
-                        return Err(NetlinkError::Refused {
-                            request: request.what,
-                            source: error.to_io(),
-                        });
-                    }
-                    other => return Err(NetlinkError::Malformed(format!("{other:?}"))),
-                }
-            }
-        }
-    }
-
-    fn send(&mut self, ask: RouteNetlinkMessage, flags: u16) -> Result<(), NetlinkError> {
-        self.sequence = self.sequence.wrapping_add(1);
-        let mut header = NetlinkHeader::default();
-        header.flags = NLM_F_REQUEST | flags;
-        header.sequence_number = self.sequence;
-        let mut message = NetlinkMessage::new(header, NetlinkPayload::from(ask));
-        message.finalize();
-        let mut bytes = vec![0; message.buffer_len()];
-        message.serialize(&mut bytes);
-        self.socket.send(&bytes, 0).map_err(NetlinkError::Socket)?;
-        Ok(())
-    }
-
-    /// Sends `ask` and waits for its answer: a message, or `None` for a bare acknowledgement.
-    fn exchange(
-        &mut self,
-        ask: RouteNetlinkMessage,
-        request: Request,
-    ) -> Result<Option<RouteNetlinkMessage>, NetlinkError> {
-        self.send(ask, request.flags)?;
-        loop {
-            let (answer, _) = self.socket.recv_from_full().map_err(NetlinkError::Socket)?;
-            let answer = NetlinkMessage::<RouteNetlinkMessage>::deserialize(&answer)
-                .map_err(|error| NetlinkError::Malformed(error.to_string()))?;
-            if answer.header.sequence_number != self.sequence {
-                continue;
-            }
-            return match answer.payload {
-                NetlinkPayload::InnerMessage(inner) => Ok(Some(inner)),
-                NetlinkPayload::Error(error) if error.code.is_none() => Ok(None),
-                NetlinkPayload::Error(error) => Err(NetlinkError::Refused {
-                    request: request.what,
-                    source: error.to_io(),
-                }),
-                other => Err(NetlinkError::Malformed(format!("{other:?}"))),
-            };
-        }
-    }
-}
-
-/// Flags of a request, and what it asks for in words.
-struct Request {
-    flags: u16,
-    what: String,
-}
-
-impl Request {
-    fn new(flags: u16, what: String) -> Self {
-        Self { flags, what }
-    }
 }
 
 fn family(address: IpAddr) -> AddressFamily {
@@ -470,6 +398,54 @@ fn family(address: IpAddr) -> AddressFamily {
         IpAddr::V4(_) => AddressFamily::Inet,
         IpAddr::V6(_) => AddressFamily::Inet6,
     }
+}
+
+fn route_message(route: &Route<'_>) -> RouteMessage {
+    let mut message = RouteMessage::default();
+    let on_link = route.gateway.is_none();
+    message.header = RouteHeader {
+        address_family: family(route.destination.address),
+        destination_prefix_length: route.destination.length,
+        table: RouteHeader::RT_TABLE_MAIN,
+        protocol: RouteProtocol::Static,
+        scope: if on_link {
+            RouteScope::Link
+        } else {
+            RouteScope::Universe
+        },
+        kind: RouteType::Unicast,
+        ..RouteHeader::default()
+    };
+    let destination = route_address(route.destination.address);
+    message
+        .attributes
+        .push(RouteAttribute::Destination(destination));
+    message
+        .attributes
+        .push(RouteAttribute::Oif(route.interface.0));
+    let gateway = route.gateway.map(route_address);
+    message
+        .attributes
+        .extend(gateway.map(RouteAttribute::Gateway));
+    if let Some(name) = route.congestion_control {
+        let metrics = vec![RouteMetric::CcAlgo(name.into())];
+        message.attributes.push(RouteAttribute::Metrics(metrics));
+    }
+    message
+}
+
+fn neighbour_message(interface: InterfaceIndex, address: IpAddr) -> NeighbourMessage {
+    let mut message = NeighbourMessage::default();
+    message.header.family = family(address);
+    message.header.ifindex = interface.0;
+    let destination = match address {
+        IpAddr::V4(address) => NeighbourAddress::Inet(address),
+        IpAddr::V6(address) => NeighbourAddress::Inet6(address),
+    };
+    message
+        .attributes
+        .push(NeighbourAttribute::Destination(destination));
+    message
 }
 
 fn route_address(address: IpAddr) -> RouteAddress {

@@ -51,6 +51,22 @@ impl RawSender {
         Ok(Self { v4, v6 })
     }
 
+    /// The address of this host from which it would speak to `other`; `None` if there is no way.
+    ///
+    /// # Errors
+    /// When the process is out of descriptors, or without `CAP_NET_ADMIN`.
+    pub fn own_address(&self, other: IpAddr) -> io::Result<Option<IpAddr>> {
+        /// Where nothing is sent to.
+        const DISCARD: u16 = 9;
+        let to = SocketAddr::new(other, DISCARD);
+        let socket = Socket::new(Domain::for_address(to), Type::DGRAM, None)?;
+        socket.set_mark(self.v4.mark()?)?;
+        if socket.connect(&to.into()).is_err() {
+            return Ok(None);
+        }
+        Ok(socket.local_addr()?.as_socket().map(|own| own.ip()))
+    }
+
     /// Sends `packet`, which begins with its IP header, to `destination`, without waiting.
     ///
     /// # Errors

@@ -140,6 +140,18 @@ impl TcpInfo {
         Ok(Self { raw, length })
     }
 
+    /// Whether both ends have agreed on selective acknowledgements (RFC 2018).
+    #[must_use]
+    pub fn has_sack(&self) -> bool {
+        self.raw.options & tcp_info::OPTION_SACK != 0
+    }
+
+    /// Whether both ends have agreed on timestamps (RFC 7323).
+    #[must_use]
+    pub fn has_timestamps(&self) -> bool {
+        self.raw.options & tcp_info::OPTION_TIMESTAMPS != 0
+    }
+
     /// The retransmission timeout as it is now, backed off.
     #[must_use]
     pub fn rto(&self) -> Duration {
@@ -156,6 +168,29 @@ impl TcpInfo {
     #[must_use]
     pub fn backoff(&self) -> u8 {
         self.raw.backoff
+    }
+
+    /// In how long the oldest segment is sent again unless its acknowledgement comes before, to a
+    /// tick; `None` unless it has been sent again in vain already.
+    #[must_use]
+    pub fn until_next_timeout(&self) -> Option<Duration> {
+        // Since then the timer runs: after a timeout that segment alone is sent.
+        let sent = Duration::from_millis(self.raw.last_data_sent.into());
+        let is_timed_out = self.raw.backoff > 0 && self.raw.unacked > 0;
+        is_timed_out.then(|| self.rto().saturating_sub(sent))
+    }
+
+    /// Segments that were sent and that the peer has not acknowledged.
+    #[must_use]
+    pub fn unacknowledged_segments(&self) -> u32 {
+        self.raw.unacked
+    }
+
+    /// Payload bytes that were written and not yet sent (Linux 4.6).
+    #[must_use]
+    pub fn unsent_bytes(&self) -> Option<u32> {
+        let end = offset_of!(RawTcpInfo, notsent_bytes) + size_of::<u32>();
+        self.knows(end).then_some(self.raw.notsent_bytes)
     }
 
     /// The congestion window in segments.
@@ -257,9 +292,14 @@ mod tests {
         // The answer carried the acknowledgement.
         let info = TcpInfo::of(&client).expect("TCP_INFO");
         assert_eq!(info.acknowledged_bytes(), Some(5001), "data and SYN");
-        assert_eq!(info.retransmitted_segments(), 0);
-        assert!(info.retransmitted_bytes().is_none_or(|bytes| bytes == 0));
-        assert!(info.timeouts().is_none_or(|timeouts| timeouts == 0));
+        assert_eq!(info.unacknowledged_segments(), 0);
+        assert!(info.unsent_bytes().is_none_or(|bytes| bytes == 0));
+        assert_eq!(info.until_next_timeout(), None);
+        // None but on a machine so busy that an acknowledgement took longer than the timeout.
+        if info.retransmitted_segments() == 0 {
+            assert!(info.retransmitted_bytes().is_none_or(|bytes| bytes == 0));
+            assert!(info.timeouts().is_none_or(|timeouts| timeouts == 0));
+        }
         assert!(info.rto() >= Duration::from_millis(1) && info.sender_mss() > 500);
     }
 

@@ -108,15 +108,23 @@ mod tests {
 
     #[test]
     fn two_readings_agree_to_a_tick_or_two() {
-        match (TickCounter::read(), TickCounter::read()) {
-            (Ok(first), Ok(second)) => {
-                let apart = first.ahead.abs_diff(second.ahead);
-                assert!(apart <= Duration::from_millis(20), "{apart:?}");
-            }
-            (Err(error), _) | (_, Err(error)) => {
-                assert_eq!(error.kind(), io::ErrorKind::PermissionDenied);
-                eprintln!("skipped: {FILE} is for root");
+        // On a busy machine a reading may be interrupted between the time and the count.
+        let mut apart = Duration::MAX;
+        for _ in 0..200 {
+            match (TickCounter::read(), TickCounter::read()) {
+                (Ok(first), Ok(second)) => {
+                    apart = apart.min(first.ahead.abs_diff(second.ahead));
+                    if apart <= Duration::from_millis(20) {
+                        return;
+                    }
+                }
+                (Err(error), _) | (_, Err(error)) => {
+                    assert_eq!(error.kind(), io::ErrorKind::PermissionDenied);
+                    eprintln!("skipped: {FILE} is for root");
+                    return;
+                }
             }
         }
+        panic!("{apart:?} at best");
     }
 }

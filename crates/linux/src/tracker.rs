@@ -1,20 +1,43 @@
-//! The flow tracker in the kernel: two programs in traffic control (`bpf/tracker.bpf.c`) that
+//! The kernel's part of the gateway: two programs in traffic control (`bpf/tracker.bpf.c`) that
 //! watch an interface's TCP connections and pass every packet.
 //!
-//! What it tracks is what [`outlast_core::flow::TcpFlow`] tracks, without round-trip times. The
-//! table has a hard cap; when it is full, the least recently used connection gives way.
+//! What they track is what [`outlast_core::flow::TcpFlow`] tracks. The table has a hard cap; when
+//! it is full, the least recently used connection gives way. Connections whose handshake was not
+//! seen to be completed have a table of their own, so that who floods an interface with SYNs
+//! displaces no others. Beside that they keep what a gateway
+//! needs when the link is found to be down: the segments that went towards it last, in a ring
+//! whose oldest is overwritten, and of each connection the newest acknowledgement in both
+//! directions.
+//!
+//! Nothing is pinned: programs and maps are gone when the [`Tracker`] is dropped, or the process
+//! ends.
 
-use crate::sys::bpf;
-use aya::maps::{HashMap, MapError, PerCpuArray};
+mod entry;
+mod lack;
+mod pass_through;
+mod recorder;
+
+pub use entry::{Acknowledgement, RESOLUTION, TrackedFlow};
+pub use lack::Lack;
+pub use pass_through::PassThrough;
+pub use recorder::Recorded;
+
+use crate::netlink::{NetlinkError, RouteSocket};
+use crate::sys::bpf::{self, Batch, HashOf, Tags};
+use aya::maps::{Array, HashMap, Map, MapData, MapError, PerCpuArray, RingBuf};
 use aya::programs::ProgramError;
-use aya::programs::tc::{SchedClassifier, TcAttachType};
+use aya::programs::links::LinkOrder;
+use aya::programs::tc::{SchedClassifier, SchedClassifierLinkId, TcAttachOptions, TcAttachType};
 use aya::{Ebpf, EbpfError, EbpfLoader, include_bytes_aligned};
-use outlast_core::flow::{Acquaintance, FlowKey, Half, Phase, TcpFlow};
+use entry::{ENTRY, KEY};
+use outlast_core::flow::FlowKey;
 use outlast_core::link::Direction;
-use outlast_wire::SeqNumber;
+use outlast_core::time::{Duration, Instant};
+use outlast_core::units::{BitRate, ByteCount};
+use recorder::Recorder;
+use rustix::fd::{AsFd, BorrowedFd};
+use std::fmt;
 use std::io;
-use std::net::{IpAddr, SocketAddr};
-use std::os::fd::AsFd;
 
 static OBJECT: &[u8] = include_bytes_aligned!("../../../bpf/tracker.bpf.o");
 
@@ -23,17 +46,44 @@ const PROGRAMS: [(Direction, &str, TcAttachType); 2] = [
     (Direction::FromLink, "from_link", TcAttachType::Ingress),
 ];
 
-/// `struct key`: addresses, then ports in network order.
-const KEY: usize = 2 * 16 + 2 * 2;
-/// `struct half`.
-const HALF: usize = 24;
-/// `struct entry`: the lock, both halves, the phase.
-const ENTRY: usize = 4 + 2 * HALF + 4;
+/// The connections in their proper table, and those whose handshake was not completed.
+const TABLES: [&str; 2] = ["FLOWS", "OPENINGS"];
+const LEAST_OPENINGS: u32 = 1024;
+/// `struct common`, and where it has the link header's length.
+const COMMON: usize = 16;
+const LINK_HEADER_AT: usize = 8;
+/// `enum count`.
+const COUNTS: usize = 7;
+/// Entries read at a time.
+const BATCH: usize = 2048;
+/// An entry that is being written is read again this often.
+const TRIES: usize = 8;
 
-/// Bits of `has` in `struct half`.
-const HAS_ALLOWED: u8 = 1;
-const HAS_WINDOW_SCALE: u8 = 2;
-const HAS_FIN: u8 = 4;
+/// What a tracker is loaded with.
+#[derive(Clone, Copy, Debug)]
+pub struct TrackerConfig {
+    /// Connections that there is room for; an eighth as many more whose handshake was not seen to
+    /// be completed.
+    pub flows: u32,
+    /// Slots of the recorder, of 2,048 bytes each; rounded up to a power of two, at least 64.
+    pub slots: u32,
+    /// What is recorded at most, in the long run: on a faster link of each connection one segment
+    /// in a round trip is.
+    pub rate: BitRate,
+    /// Packets with this mark are this process's own, and not recorded; zero: there are none.
+    pub mark: u32,
+}
+
+impl Default for TrackerConfig {
+    fn default() -> Self {
+        Self {
+            flows: 262_144,
+            slots: 8192,
+            rate: BitRate::from_bits_per_second(250_000_000).expect("not zero"),
+            mark: 0,
+        }
+    }
+}
 
 /// Why the tracker does not run.
 #[derive(Debug, thiserror::Error)]
@@ -42,29 +92,31 @@ pub enum TrackerError {
     #[error("cannot load the flow tracker")]
     Object(#[from] EbpfError),
     /// The kernel does not take a program.
-    #[error("cannot load or attach a program of the flow tracker")]
+    #[error("cannot load a program of the flow tracker")]
     Program(#[from] ProgramError),
+    /// The kernel does not let a program be attached.
+    #[error("cannot attach a program of the flow tracker")]
+    Attach(#[source] ProgramError),
+    /// There is no such interface, or it cannot be looked at.
+    #[error("cannot attach the flow tracker")]
+    Interface(#[source] NetlinkError),
     /// The kernel does not let the table be read.
     #[error("cannot read the flow tracker's table")]
     Map(#[from] MapError),
+    /// The kernel does not let the recorder or the whole table be read.
+    #[error("cannot read what the flow tracker has recorded")]
+    Read(#[source] io::Error),
     /// The kernel does not run a program for a try.
     #[error("cannot try a program of the flow tracker")]
     Try(#[source] io::Error),
 }
 
-/// A loaded tracker. Its programs and its table are gone when it is dropped.
-#[derive(Debug)]
+/// A loaded tracker. Its programs and its maps are gone when it is dropped.
 pub struct Tracker {
     ebpf: Ebpf,
-}
-
-/// What an interface's packets begin with.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub enum Framing {
-    /// An Ethernet header, as those of the loopback device do.
-    Ethernet,
-    /// The IP header: TUN, WireGuard, PPP.
-    Bare,
+    recorder: Recorder,
+    suspicions: RingBuf<MapData>,
+    attached: Vec<(&'static str, SchedClassifierLinkId)>,
 }
 
 /// Packets by what became of them.
@@ -74,70 +126,238 @@ pub struct TrackerCounters {
     pub tracked: u64,
     /// Segments that no honest host would have sent then.
     pub odd: u64,
-    /// Anything but a whole TCP segment; a RST of no connection.
+    /// What has TCP in it but is no whole segment; a RST of no connection. Nothing else is counted.
     pub not_tracked: u64,
     /// Segments that were not looked at, because another processor did not let go of the flow.
     pub contended: u64,
+    /// Segments recorded.
+    pub recorded: u64,
+    /// Segments that were not recorded, because the link is faster than the recorder may be.
+    pub thinned: u64,
+    /// Connections that were suspected of having lost their far host.
+    pub suspected: u64,
+}
+
+/// Memory of a tracker's tables, all of it taken when it is loaded.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct TrackerMemory {
+    /// Connections with a completed handshake, as many as there is room for.
+    pub connections: ByteCount,
+    /// Likewise those without.
+    pub openings: ByteCount,
+    /// What went towards the link last.
+    pub recorder: ByteCount,
 }
 
 impl Tracker {
-    /// Loads the programs for interfaces of one kind, with room for `flows` connections; no packet
-    /// goes through them yet.
+    /// Loads the programs; no packet goes through them yet.
     ///
     /// # Errors
-    /// Without `CAP_BPF` and `CAP_NET_ADMIN`, or on a kernel without what they need.
-    pub fn load(framing: Framing, flows: u32) -> Result<Self, TrackerError> {
-        let link_header: u32 = match framing {
-            Framing::Ethernet => 14,
-            Framing::Bare => 0,
+    /// Without `CAP_BPF`, `CAP_PERFMON` and `CAP_NET_ADMIN`, or on a kernel without what they need.
+    pub fn load(config: &TrackerConfig) -> Result<Self, TrackerError> {
+        Self::load_with(config, false)
+    }
+
+    /// Loads the programs for [`Self::try_out`] alone: the time is what that says.
+    ///
+    /// # Errors
+    /// As [`Self::load`].
+    pub fn load_for_trial(config: &TrackerConfig) -> Result<Self, TrackerError> {
+        Self::load_with(config, true)
+    }
+
+    fn load_with(config: &TrackerConfig, is_trial: bool) -> Result<Self, TrackerError> {
+        let slots = config.slots.clamp(64, 1 << 24).next_power_of_two();
+        let slot_mask = slots - 1;
+        let nanos = |bytes| {
+            let time = config.rate.time_for(ByteCount(bytes));
+            u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
         };
+        let nanos_per_kib = nanos(1024).max(1);
+        // Half of the ring at once: what is there is not overwritten by what makes debts.
+        let burst_nanos = nanos(u64::from(slots) * 1024);
         let mut ebpf = EbpfLoader::new()
-            .override_global("LINK_HEADER", &link_header, true)
-            .map_max_entries("FLOWS", flows)
+            .override_global("MARK", &config.mark, true)
+            .override_global("SLOT_MASK", &slot_mask, true)
+            .override_global("NANOS_PER_KIB", &nanos_per_kib, true)
+            .override_global("BURST_NANOS", &burst_nanos, true)
+            .override_global("IS_TRIAL", &u8::from(is_trial), true)
+            .override_global("IS_ORDERED", &u8::from(cfg!(target_arch = "x86_64")), true)
+            .map_max_entries("FLOWS", config.flows.max(1))
+            .map_max_entries("OPENINGS", Self::openings_for(config.flows))
+            .map_max_entries("RECORDER", slots)
             .load(OBJECT)?;
         for (_, name, _) in PROGRAMS {
             classifier(&mut ebpf, name)?.load()?;
         }
-        Ok(Self { ebpf })
+        let recorder = Recorder::of(data(&ebpf, "RECORDER"), data(&ebpf, "POSITION"), slots)
+            .map_err(TrackerError::Read)?;
+        let suspicions = ebpf.take_map("SUSPICIONS").expect("the object has it");
+        let suspicions = RingBuf::try_from(suspicions)?;
+        Ok(Self {
+            ebpf,
+            recorder,
+            suspicions,
+            attached: Vec::new(),
+        })
     }
 
-    /// Lets the packets of `interface` go through the programs, in the network namespace of the
-    /// calling thread.
+    /// Lets the packets of `interface` go through the programs, and those of no other, in the
+    /// network namespace of the calling thread.
     ///
     /// # Errors
-    /// When there is no such interface, or on a kernel before 6.6 (tcx) on which the interface has
-    /// no `clsact` queueing discipline.
+    /// When there is no such interface, on a kernel before 6.6 (tcx), or without `CAP_NET_ADMIN`.
     pub fn attach(&mut self, interface: &str) -> Result<(), TrackerError> {
+        self.detach();
+        let link_header = RouteSocket::open()
+            .and_then(|mut route| route.link_header(interface))
+            .map_err(TrackerError::Interface)?;
+        let map = self.ebpf.map_mut(".data").expect("the object has it");
+        let mut common: Array<_, [u8; COMMON]> = Array::try_from(map)?;
+        let mut bytes = [0; COMMON];
+        bytes[LINK_HEADER_AT..][..4].copy_from_slice(&link_header.to_ne_bytes());
+        common.set(0, bytes, 0)?;
         for (_, name, kind) in PROGRAMS {
-            classifier(&mut self.ebpf, name)?.attach(interface, kind)?;
+            let options = TcAttachOptions::TcxOrder(LinkOrder::default());
+            let link = classifier(&mut self.ebpf, name)?;
+            let link = link
+                .attach_with_options(interface, kind, options)
+                .map_err(TrackerError::Attach)?;
+            self.attached.push((name, link));
         }
         Ok(())
     }
 
-    /// Lets one Ethernet frame go through a program, without a network.
+    /// Lets no packets go through the programs any more.
+    pub fn detach(&mut self) {
+        for (name, link) in self.attached.drain(..) {
+            let detached = classifier(&mut self.ebpf, name).and_then(|p| p.detach(link));
+            // Where the interface is gone, so is the link.
+            debug_assert!(detached.is_ok(), "{detached:?}");
+        }
+    }
+
+    /// Lets one Ethernet frame go through a program, without a network, at a time that only
+    /// programs loaded for it heed.
     ///
     /// # Errors
     /// When the frame is shorter than an Ethernet header or longer than a page, or without
     /// `CAP_BPF`.
-    pub fn try_out(&self, direction: Direction, frame: &[u8]) -> Result<(), TrackerError> {
+    pub fn try_out(
+        &self,
+        at: Instant,
+        direction: Direction,
+        frame: &[u8],
+        mark: u32,
+    ) -> Result<(), TrackerError> {
+        let nanos = at.as_nanos();
+        let tags = Tags {
+            mark,
+            cb: [nanos as u32, (nanos >> 32) as u32],
+        };
+        self.run(direction, frame, tags, 1).map(drop)
+    }
+
+    /// Lets the same Ethernet frame go through a program so many times, without a network; how long
+    /// that takes each time, on the average, with what the kernel needs for trying. In whole
+    /// nanoseconds.
+    ///
+    /// # Errors
+    /// As [`Self::try_out`].
+    pub fn time(
+        &self,
+        direction: Direction,
+        frame: &[u8],
+        times: u32,
+    ) -> Result<Duration, TrackerError> {
+        self.run(direction, frame, Tags::default(), times)
+    }
+
+    fn run(
+        &self,
+        direction: Direction,
+        frame: &[u8],
+        tags: Tags,
+        times: u32,
+    ) -> Result<Duration, TrackerError> {
         let name = PROGRAMS.iter().find(|(known, ..)| *known == direction);
         let (_, name, _) = name.expect("there is one for each direction");
         let program = self.ebpf.program(name).expect("the object has it");
         let program: &SchedClassifier = program.try_into()?;
-        bpf::run_once(program.fd()?.as_fd(), frame).map_err(TrackerError::Try)
+        bpf::run(program.fd()?.as_fd(), frame, tags, times).map_err(TrackerError::Try)
     }
 
-    /// What is known of a connection; its round-trip time never is.
+    /// What is known of a connection.
     ///
     /// # Errors
     /// When the kernel does not let the table be read.
-    pub fn flow(&self, key: &FlowKey) -> Result<Option<TcpFlow>, TrackerError> {
-        let map = self.ebpf.map("FLOWS").expect("the object has it");
-        let flows: HashMap<_, [u8; KEY], [u8; ENTRY]> = HashMap::try_from(map)?;
-        match flows.get(&key_bytes(key), 0) {
-            Ok(entry) => Ok(flow(&entry)),
-            Err(MapError::KeyNotFound) => Ok(None),
-            Err(error) => Err(error.into()),
+    pub fn flow(&self, key: &FlowKey) -> Result<Option<TrackedFlow>, TrackerError> {
+        for table in TABLES {
+            let map = self.ebpf.map(table).expect("the object has it");
+            let flows: HashMap<_, [u8; KEY], [u8; ENTRY]> = HashMap::try_from(map)?;
+            for _ in 0..TRIES {
+                match flows.get(&entry::key_bytes(key), 0) {
+                    Ok(entry) if entry::is_whole(&entry) => return Ok(entry::tracked(&entry)),
+                    Ok(_) => {}
+                    Err(MapError::KeyNotFound) => break,
+                    Err(error) => return Err(error.into()),
+                }
+            }
+        }
+        Ok(None)
+    }
+
+    /// Shows every connection with a completed handshake for which `is_wanted` holds, each at least
+    /// once; those that come and go meanwhile perhaps.
+    ///
+    /// # Errors
+    /// When the kernel does not let the table be read.
+    pub fn flows(
+        &self,
+        mut is_wanted: impl FnMut(&FlowKey) -> bool,
+        mut visit: impl FnMut(FlowKey, TrackedFlow),
+    ) -> Result<(), TrackerError> {
+        let map = data(&self.ebpf, "FLOWS");
+        let map = HashOf::<KEY, ENTRY>::new(map).map_err(TrackerError::Read)?;
+        let mut keys = vec![[0; KEY]; BATCH];
+        let mut values = vec![[0; ENTRY]; BATCH];
+        let mut from = None;
+        loop {
+            let Batch { entries, next } = map
+                .read(from, &mut keys, &mut values)
+                .map_err(TrackerError::Read)?;
+            for (key, value) in keys.iter().zip(&values).take(entries) {
+                let Some(key) = entry::key(key).filter(&mut is_wanted) else {
+                    continue;
+                };
+                let flow = match entry::is_whole(value) {
+                    true => entry::tracked(value),
+                    false => self.flow(&key)?,
+                };
+                if let Some(flow) = flow {
+                    visit(key, flow);
+                }
+            }
+            match next {
+                Some(_) => from = next,
+                None => return Ok(()),
+            }
+        }
+    }
+
+    /// Shows the segments that are recorded, the oldest first.
+    pub fn recorded(&self, visit: impl FnMut(Recorded<'_>)) {
+        self.recorder.read(visit);
+    }
+
+    /// The next connection whose near host sends again while its far host is silent, without
+    /// waiting; [`Self::as_fd`] says when there is one.
+    pub fn poll_suspicion(&mut self) -> Option<FlowKey> {
+        loop {
+            let item = self.suspicions.next()?;
+            if let Some(key) = entry::key(&item) {
+                return Some(key);
+            }
         }
     }
 
@@ -146,12 +366,17 @@ impl Tracker {
     /// # Errors
     /// When the kernel does not let the table be written.
     pub fn forget(&mut self, key: &FlowKey) -> Result<(), TrackerError> {
-        let map = self.ebpf.map_mut("FLOWS").expect("the object has it");
-        let mut flows: HashMap<_, [u8; KEY], [u8; ENTRY]> = HashMap::try_from(map)?;
-        match flows.remove(&key_bytes(key)) {
-            Ok(()) | Err(MapError::KeyNotFound) => Ok(()),
-            Err(error) => Err(error.into()),
+        for table in TABLES {
+            let map = self.ebpf.map_mut(table).expect("the object has it");
+            let mut flows: HashMap<_, [u8; KEY], [u8; ENTRY]> = HashMap::try_from(map)?;
+            match flows.remove(&entry::key_bytes(key)) {
+                Ok(()) | Err(MapError::KeyNotFound) => {}
+                Err(MapError::SyscallError(error))
+                    if error.io_error.kind() == io::ErrorKind::NotFound => {}
+                Err(error) => return Err(error.into()),
+            }
         }
+        Ok(())
     }
 
     /// What was counted.
@@ -160,15 +385,53 @@ impl Tracker {
     /// When the kernel does not let the counters be read.
     pub fn counters(&self) -> Result<TrackerCounters, TrackerError> {
         let map = self.ebpf.map("COUNTERS").expect("the object has it");
-        let counters: PerCpuArray<_, u64> = PerCpuArray::try_from(map)?;
-        let count =
-            |which: u32| -> Result<u64, MapError> { Ok(counters.get(&which, 0)?.iter().sum()) };
+        let counters: PerCpuArray<_, [u64; COUNTS]> = PerCpuArray::try_from(map)?;
+        let counters = counters.get(&0, 0)?;
+        let count = |which: usize| counters.iter().map(|counters| counters[which]).sum();
         Ok(TrackerCounters {
-            tracked: count(0)?,
-            odd: count(1)?,
-            not_tracked: count(2)?,
-            contended: count(3)?,
+            tracked: count(0),
+            odd: count(1),
+            not_tracked: count(2),
+            contended: count(3),
+            recorded: count(4),
+            thinned: count(5),
+            suspected: count(6),
         })
+    }
+
+    /// How many handshakes may be under way beside `flows` connections.
+    #[must_use]
+    pub fn openings_for(flows: u32) -> u32 {
+        (flows / 8).max(LEAST_OPENINGS)
+    }
+
+    /// Memory of the tables, as the kernel accounts for it.
+    ///
+    /// # Errors
+    /// When the kernel does not tell.
+    pub fn memory(&self) -> io::Result<TrackerMemory> {
+        let of = |name| bpf::memory_of_map(data(&self.ebpf, name)).map(ByteCount);
+        Ok(TrackerMemory {
+            connections: of("FLOWS")?,
+            openings: of("OPENINGS")?,
+            recorder: of("RECORDER")?,
+        })
+    }
+}
+
+impl fmt::Debug for Tracker {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Tracker")
+            .field("ebpf", &self.ebpf)
+            .field("attached", &self.attached)
+            .finish_non_exhaustive()
+    }
+}
+
+impl AsFd for Tracker {
+    /// Readable when [`Tracker::poll_suspicion`] has something to say.
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.suspicions.as_fd()
     }
 }
 
@@ -177,61 +440,10 @@ fn classifier<'e>(ebpf: &'e mut Ebpf, name: &str) -> Result<&'e mut SchedClassif
     program.try_into()
 }
 
-fn key_bytes(key: &FlowKey) -> [u8; KEY] {
-    let mut bytes = [0; KEY];
-    bytes[..16].copy_from_slice(&address(key.near));
-    bytes[16..32].copy_from_slice(&address(key.far));
-    bytes[32..34].copy_from_slice(&key.near.port().to_be_bytes());
-    bytes[34..].copy_from_slice(&key.far.port().to_be_bytes());
-    bytes
-}
-
-fn address(socket: SocketAddr) -> [u8; 16] {
-    match socket.ip() {
-        IpAddr::V4(address) => address.to_ipv6_mapped().octets(),
-        IpAddr::V6(address) => address.octets(),
+/// The descriptor of a map.
+fn data<'e>(ebpf: &'e Ebpf, name: &str) -> BorrowedFd<'e> {
+    match ebpf.map(name).expect("the object has it") {
+        Map::LruHashMap(data) | Map::Array(data) => data.fd().as_fd(),
+        other => unreachable!("the object has no {other:?} of that name"),
     }
-}
-
-/// Reads a `struct entry`; `None` if it is none that the programs write.
-fn flow(entry: &[u8; ENTRY]) -> Option<TcpFlow> {
-    let halves = entry.get(4..4 + 2 * HALF)?;
-    let (near, far) = halves.split_at(HALF);
-    Some(TcpFlow {
-        near: half(near)?,
-        far: half(far)?,
-        phase: match word(entry, 4 + 2 * HALF)? {
-            0 => Phase::Opening,
-            1 => Phase::Established,
-            2 => Phase::Closed,
-            _ => return None,
-        },
-        ..TcpFlow::new()
-    })
-}
-
-fn half(bytes: &[u8]) -> Option<Half> {
-    let number = |at| word(bytes, at).map(SeqNumber);
-    let &[window_scale, acquaintance, has, _] = bytes.get(20..24)? else {
-        return None;
-    };
-    Some(Half {
-        next: number(0)?,
-        acked: number(4)?,
-        allowed: number(8).filter(|_| has & HAS_ALLOWED != 0),
-        largest_window: word(bytes, 12)?,
-        fin: number(16).filter(|_| has & HAS_FIN != 0),
-        window_scale: (has & HAS_WINDOW_SCALE != 0).then_some(window_scale),
-        acquaintance: match acquaintance {
-            0 => Acquaintance::None,
-            1 => Acquaintance::ByPeer,
-            2 => Acquaintance::Seen,
-            _ => return None,
-        },
-    })
-}
-
-fn word(bytes: &[u8], at: usize) -> Option<u32> {
-    let bytes = bytes.get(at..)?.first_chunk::<4>()?;
-    Some(u32::from_ne_bytes(*bytes))
 }

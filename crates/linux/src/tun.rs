@@ -1,6 +1,6 @@
-//! TUN devices: a network interface whose other end is this process.
+//! TUN and TAP devices: a network interface whose other end is this process.
 
-use crate::sys;
+use crate::sys::tun::{self, Carries};
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::fs::{Mode, OFlags, open};
 use rustix::io::Errno;
@@ -11,7 +11,7 @@ const CONTROL: &str = "/dev/net/tun";
 /// The largest packet that a TUN device can hand over.
 pub const MAX_PACKET: usize = 65_535;
 
-/// The process's end of a layer-3 interface. The interface is gone when it is dropped.
+/// The process's end of an interface. The interface is gone when it is dropped.
 #[derive(Debug)]
 pub struct Tun {
     fd: OwnedFd,
@@ -61,6 +61,28 @@ impl Tun {
     /// # Errors
     /// When the driver is not there, may not be used, or the name is taken or unusable.
     pub fn create(name: &str) -> Result<Self, TunError> {
+        Self::make(name, Carries::Packets)
+    }
+
+    /// The same for an Ethernet interface (TAP): what is read and written are frames, from the
+    /// destination's address to the payload's end.
+    ///
+    /// # Errors
+    /// As [`Self::create`].
+    pub fn create_ethernet(name: &str) -> Result<Self, TunError> {
+        Self::make(name, Carries::Frames)
+    }
+
+    /// Gives the interface its carrier, which it has to begin with, or takes it, as if a cable
+    /// were pulled.
+    ///
+    /// # Errors
+    /// When the interface is switched off, or the kernel is older than 5.0.
+    pub fn set_carrier(&self, is_there: bool) -> io::Result<()> {
+        tun::set_carrier(self.fd.as_fd(), is_there)
+    }
+
+    fn make(name: &str, carries: Carries) -> Result<Self, TunError> {
         let flags = OFlags::RDWR | OFlags::NONBLOCK | OFlags::CLOEXEC;
         let fd = open(CONTROL, flags, Mode::empty()).map_err(|errno| match errno {
             Errno::NOENT | Errno::NODEV | Errno::NXIO => TunError::NotFound,
@@ -70,7 +92,7 @@ impl Tun {
                 source: errno.into(),
             },
         })?;
-        sys::tun::attach(fd.as_fd(), name).map_err(|source| TunError::Create {
+        tun::attach(fd.as_fd(), name, carries).map_err(|source| TunError::Create {
             name: name.into(),
             source,
         })?;

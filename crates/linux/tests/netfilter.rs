@@ -1,10 +1,12 @@
 //! Packets of an interface are handed to a queue, and pass when nobody is there.
 
 use outlast_linux::namespace::Namespace;
+use outlast_linux::netfilter::NetfilterError;
 use outlast_linux::netfilter::queue::{Hook, Queue, Ruling};
-use outlast_linux::netfilter::rules::{RuleSet, Rules};
+use outlast_linux::netfilter::rules::{AddressRange, Claim, RuleSet, Rules, Scope};
 use outlast_linux::netlink::{InterfaceSettings, RouteSocket};
 use outlast_linux::poller::{Interest, Poller, Token};
+use rustix::fd::AsFd;
 use socket2::{Domain, Socket, Type};
 use std::net::{SocketAddr, UdpSocket};
 
@@ -13,6 +15,7 @@ const RULES: RuleSet<'static> = RuleSet {
     interface: "lo",
     queue: 7,
     mark: 77,
+    scope: Scope::Everything,
 };
 
 /// Says why a test does not run.
@@ -133,5 +136,133 @@ fn a_queue_has_one_owner_and_a_table_too() {
         let error = Rules::install(&RULES).expect_err("there already");
         let taken = "the nftables table \"outlast-test\" belongs to another program";
         assert_eq!(error.to_string(), taken);
+    });
+}
+
+#[test]
+fn a_claim_is_one_owners_until_it_is_dropped_and_no_packet_sees_it() {
+    inside(|| {
+        let claim = match Claim::stake("outlast/test") {
+            Ok(claim) => claim,
+            Err(error) => return skip(&error),
+        };
+        let error = Claim::stake("outlast/test").expect_err("there already");
+        assert!(
+            matches!(error, NetfilterError::TableTaken { .. }),
+            "{error}"
+        );
+        let _another = Claim::stake("outlast/another").expect("of another name");
+        let (one, two) = sockets();
+        one.send(b"passes").expect("send");
+        let mut buffer = [0; 16];
+        assert_eq!(two.recv(&mut buffer).expect("receive"), 6);
+        drop(claim);
+        Claim::stake("outlast/test").expect("free again");
+    });
+}
+
+fn range(first: &str, last: &str) -> AddressRange {
+    AddressRange {
+        first: first.parse().expect("literal"),
+        last: last.parse().expect("literal"),
+    }
+}
+
+/// Whether a datagram to `address` is taken where it is sent.
+fn is_taken(queue: &mut Queue, address: &str) -> bool {
+    let to: std::net::IpAddr = address.parse().expect("literal");
+    let from = UdpSocket::bind(SocketAddr::new(to, 0)).expect("bind");
+    let receiver = UdpSocket::bind(SocketAddr::new(to, 0)).expect("bind");
+    receiver.set_nonblocking(true).expect("a socket");
+    let to = receiver.local_addr().expect("bound");
+    from.send_to(b"probe", to).expect("send");
+    let mut poller = Poller::new().expect("epoll");
+    for (token, source) in [queue.as_fd(), receiver.as_fd()].into_iter().enumerate() {
+        let token = Token(token as u64);
+        poller.add(source, token, Interest::Readable).expect("add");
+    }
+    let mut taken = false;
+    let mut buffer = [0; 16];
+    loop {
+        while let Some(queued) = queue.receive().expect("receive") {
+            let id = queued.id;
+            taken |= queued.hook == Hook::Sent;
+            queue.give(id, Ruling::Accept).expect("send");
+        }
+        match receiver.recv(&mut buffer) {
+            Ok(length) => {
+                assert_eq!(length, 5);
+                return taken;
+            }
+            Err(error) => assert_eq!(error.kind(), std::io::ErrorKind::WouldBlock),
+        }
+        assert!(poller.wait().expect("wait").count() > 0);
+    }
+}
+
+#[test]
+fn only_packets_to_and_from_some_addresses_wait_and_these_change_in_one_step() {
+    inside(|| {
+        let mut queue = Queue::take(RULES.queue).expect("free");
+        let ranges = [
+            range("127.0.0.5", "127.0.0.6"),
+            range("127.0.0.9", "127.0.0.9"),
+        ];
+        let set = RuleSet {
+            scope: Scope::Ranges(&ranges),
+            ..RULES
+        };
+        let mut rules = match Rules::install(&set) {
+            Ok(rules) => rules,
+            Err(error) => return skip(&error),
+        };
+        let mut taken = |rules: &mut Rules, ranges: Option<&[AddressRange]>| {
+            if let Some(ranges) = ranges {
+                rules.replace(ranges).expect("replaced");
+            }
+            let places = [
+                "127.0.0.4",
+                "127.0.0.5",
+                "127.0.0.6",
+                "127.0.0.7",
+                "127.0.0.9",
+                "::1",
+            ];
+            places.map(|place| is_taken(&mut queue, place))
+        };
+        let none = [false; 6];
+        assert_eq!(
+            taken(&mut rules, None),
+            [false, true, true, false, true, false]
+        );
+        // Ranges that overlap those before.
+        let others = [range("127.0.0.6", "127.0.0.7"), range("::1", "::1")];
+        assert_eq!(
+            taken(&mut rules, Some(&others)),
+            [false, false, true, true, false, true]
+        );
+        assert_eq!(taken(&mut rules, Some(&[])), none);
+        assert_eq!(
+            taken(&mut rules, Some(&AddressRange::EVERYTHING)),
+            [true; 6]
+        );
+        // As many as are sent in several messages.
+        let many: Vec<AddressRange> = (0..4096_u32)
+            .map(|n| {
+                let address = std::net::Ipv4Addr::from_bits(0x0a00_0000 + 2 * n).into();
+                AddressRange {
+                    first: address,
+                    last: address,
+                }
+            })
+            .collect();
+        assert_eq!(taken(&mut rules, Some(&many)), none);
+        drop(rules);
+        let method = Rules::install(&set).expect("again").method();
+        let mut rules = Rules::install_by(&set, method).expect("in the same way");
+        assert_eq!(
+            taken(&mut rules, None),
+            [false, true, true, false, true, false]
+        );
     });
 }

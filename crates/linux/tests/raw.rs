@@ -40,6 +40,17 @@ fn hosts() -> Option<[Namespace; 2]> {
         };
         host.run(equip).expect("enter");
     }
+    // Each end is ready once the other one is up.
+    for (host, number) in [(&one, 1), (&two, 2)] {
+        let settle = || {
+            let mut route = RouteSocket::open().expect("netlink");
+            for network in ["192.0.2.", "2001:db8::"] {
+                let address = format!("{network}{number}").parse().expect("an address");
+                route.await_address(address).expect("in use");
+            }
+        };
+        host.run(settle).expect("enter");
+    }
     Some([one, two])
 }
 

@@ -1,11 +1,13 @@
 //! The same packets leave the same state in the tracker of the kernel and in that of `core`.
 
-use outlast_core::flow::{FlowKey, Phase, TcpFlow};
+use outlast_core::flow::{FlowKey, Observation, Phase, TcpFlow};
 use outlast_core::link::Direction;
-use outlast_core::time::Instant;
+use outlast_core::time::{Duration, Instant};
 use outlast_linux::namespace::Namespace;
 use outlast_linux::netlink::{InterfaceSettings, RouteSocket};
-use outlast_linux::tracker::{Framing, Tracker, TrackerCounters, TrackerError};
+use outlast_linux::tracker::{
+    Acknowledgement, Tracker, TrackerConfig, TrackerCounters, TrackerError,
+};
 use outlast_wire::tcp::TcpOptions;
 use outlast_wire::{IpHeader, Packet, SeqNumber, TcpFlags, TcpHeader};
 use proptest::prelude::*;
@@ -17,6 +19,8 @@ use std::sync::{LazyLock, Mutex, PoisonError};
 
 /// An evicting table with little room evicts before it is full.
 const FLOWS: u32 = 4096;
+/// The mark of the gateway's own packets.
+const MARK: u32 = 7;
 
 /// Says why a test does not run.
 #[expect(clippy::print_stderr, reason = "a skipped test names what is missing")]
@@ -26,7 +30,13 @@ fn skip(error: &dyn Error) {
 
 /// A tracker; `None`, with the reason, where this machine does not allow one.
 fn tracker() -> Option<Tracker> {
-    match Tracker::load(Framing::Ethernet, FLOWS) {
+    let config = TrackerConfig {
+        flows: FLOWS,
+        slots: 256,
+        mark: MARK,
+        ..TrackerConfig::default()
+    };
+    match Tracker::load_for_trial(&config) {
         Ok(tracker) => Some(tracker),
         Err(error) => {
             assert!(
@@ -50,33 +60,58 @@ fn is_refusal_of_the_verifier(error: &TrackerError) -> bool {
 /// Both trackers, fed with the same packets of one connection.
 struct Both<'t> {
     kernel: &'t mut Tracker,
-    core: BTreeMap<FlowKey, TcpFlow>,
+    core: BTreeMap<FlowKey, Known>,
     counters: TrackerCounters,
+    now: Instant,
+    /// What the recorder has, from the conversation's first segment on.
+    recorded: Vec<(Instant, Vec<u8>)>,
 }
 
-/// The tracker of all conversations, since it takes long to load; who uses it does so alone.
-static KERNEL: LazyLock<Mutex<Option<Tracker>>> = LazyLock::new(|| Mutex::new(tracker()));
+/// What is known of a connection: as the gateway tracks it, and what the kernel keeps beside.
+#[derive(Clone, Debug, Default)]
+struct Known {
+    tcp: TcpFlow,
+    heard_at: Option<Instant>,
+    owed_since: Option<Instant>,
+    is_proven: bool,
+    newest_to_link: Option<(Instant, Vec<u8>)>,
+    newest_from_link: Option<(Instant, Vec<u8>)>,
+}
+
+/// The tracker of all conversations, since it takes long to load, and when the last one ended; who
+/// uses it does so alone.
+static KERNEL: LazyLock<Mutex<Option<(Tracker, Instant)>>> =
+    LazyLock::new(|| Mutex::new(tracker().map(|tracker| (tracker, Instant::from_millis(1000)))));
 
 impl<'t> Both<'t> {
-    fn new(kernel: &'t mut Tracker) -> Self {
+    /// A conversation that begins at `now`, later than what the kernel has seen.
+    fn new(kernel: &'t mut Tracker, now: Instant) -> Self {
         Self {
             counters: kernel.counters().expect("readable"),
             kernel,
             core: BTreeMap::new(),
+            now,
+            recorded: Vec::new(),
         }
     }
 
     /// A packet crosses; `bytes` begin with its IP header.
     fn see(&mut self, direction: Direction, bytes: &[u8]) {
+        self.see_marked(direction, bytes, 0);
+    }
+
+    fn see_marked(&mut self, direction: Direction, bytes: &[u8], mark: u32) {
         let frame = ethernet(bytes);
-        self.kernel.try_out(direction, &frame).expect("it runs");
+        self.kernel
+            .try_out(self.now, direction, &frame, mark)
+            .expect("it runs");
         let packet = Packet::parse(bytes.to_vec().into()).ok();
         let segment = packet.as_ref().and_then(|packet| {
             let key = FlowKey::of_tcp(packet.header(), direction)?;
-            Some((key, packet.tcp()?, packet.header().payload_len))
+            Some((key, packet.tcp()?, packet))
         });
-        let Some((key, tcp, payload_len)) = segment else {
-            self.counters.not_tracked += 1;
+        let Some((key, tcp, packet)) = segment else {
+            self.counters.not_tracked += u64::from(!is_other(bytes));
             return;
         };
         // As the gateway does: a lone RST begins nothing.
@@ -84,22 +119,78 @@ impl<'t> Both<'t> {
             self.counters.not_tracked += 1;
             return;
         }
-        let flow = self.core.entry(key).or_default();
-        match flow.observe(Instant::ZERO, direction, tcp, payload_len) {
-            Ok(_) => self.counters.tracked += 1,
-            Err(_) => self.counters.odd += 1,
+        let known = self.core.entry(key).or_default();
+        let payload_len = packet.header().payload_len;
+        let observed = known.tcp.observe(self.now, direction, tcp, payload_len);
+        let Ok(observed) = observed else {
+            self.counters.odd += 1;
+            return;
+        };
+        self.counters.tracked += 1;
+        note(known, tcp, observed);
+        if tcp.has(TcpFlags::SYN) {
+            (known.newest_to_link, known.newest_from_link) = (None, None);
+        }
+        let whole = &bytes[..packet.total_len() as usize];
+        let now = self.now;
+        match direction {
+            Direction::FromLink => {
+                known.heard_at = Some(now);
+                known.owed_since = None;
+                if tcp.flags == TcpFlags::ACK && payload_len == 0 {
+                    known.newest_from_link = Some((now, whole.to_vec()));
+                }
+            }
+            Direction::ToLink if tcp.flags.intersects(TcpFlags::SYN | TcpFlags::RST) => {}
+            // A probe of the gateway's.
+            Direction::ToLink
+                if packet.sequence_len() == 0 && mark == MARK && tcp.seq != known.tcp.near.next => {
+            }
+            Direction::ToLink if packet.sequence_len() == 0 => {
+                known.newest_to_link = Some((now, whole.to_vec()));
+            }
+            Direction::ToLink => {
+                let end = tcp.seq + packet.sequence_len();
+                let is_open = known.tcp.phase != Phase::Closed;
+                if is_open {
+                    known.owed_since.get_or_insert(now);
+                }
+                if is_open && end.after(known.tcp.near.acked) {
+                    self.counters.recorded += 1;
+                    self.recorded.push((now, whole.to_vec()));
+                }
+            }
         }
     }
 
-    /// Whether they know the same.
+    /// Whether they know the same. Who is suspected is another test's matter.
     fn compare(&self) -> Result<(), TestCaseError> {
-        let counted = self.kernel.counters().expect("readable");
+        let mut counted = self.kernel.counters().expect("readable");
+        counted.suspected = self.counters.suspected;
         prop_assert_eq!(counted, self.counters);
-        for (key, core) in &self.core {
+        for (key, known) in &self.core {
             let kernel = self.kernel.flow(key).expect("readable");
-            let kernel = kernel.map(|flow| (flow.near, flow.far, flow.phase));
-            prop_assert_eq!(kernel, Some((core.near, core.far, core.phase)));
+            prop_assert!(kernel.is_some(), "{:?}", key);
+            let Some(kernel) = kernel else { continue };
+            prop_assert_eq!(kernel.tcp, known.tcp);
+            prop_assert_eq!(kernel.heard_at, known.heard_at);
+            prop_assert_eq!(kernel.owed_since, known.owed_since);
+            prop_assert_eq!(kernel.is_proven, known.is_proven);
+            let kept = |ack: Option<Acknowledgement>| ack.map(|ack| (ack.at, ack.bytes().to_vec()));
+            prop_assert_eq!(&kept(kernel.newest_to_link), &known.newest_to_link);
+            prop_assert_eq!(&kept(kernel.newest_from_link), &known.newest_from_link);
         }
+        Ok(())
+    }
+
+    /// Whether the recorder has what it should have.
+    fn compare_recorder(&self) -> Result<(), TestCaseError> {
+        let mut recorded = Vec::new();
+        self.kernel.recorded(|segment| {
+            recorded.push((segment.at, segment.bytes.to_vec()));
+        });
+        let begins = recorded.len().saturating_sub(self.recorded.len());
+        prop_assert!(recorded[begins..] == self.recorded[..]);
         Ok(())
     }
 }
@@ -109,6 +200,30 @@ impl Drop for Both<'_> {
         for key in self.core.keys() {
             self.kernel.forget(key).expect("writable");
         }
+    }
+}
+
+/// What the gateway makes of an honest segment, beside what it tracks.
+fn note(known: &mut Known, tcp: &TcpHeader, observed: Observation) {
+    let flow = &known.tcp;
+    let began_unseen = flow.near.window_scale.is_none() && flow.far.window_scale.is_none();
+    match flow.phase {
+        Phase::Opening => {
+            known.is_proven = false;
+            known.owed_since = None;
+        }
+        Phase::Established if !tcp.has(TcpFlags::SYN) => {
+            known.is_proven |= began_unseen || observed.newly_acked > 0;
+        }
+        Phase::Established | Phase::Closed => {}
+    }
+}
+
+/// Whether a packet's IP header alone says that it is none of TCP's.
+fn is_other(packet: &[u8]) -> bool {
+    match packet.first().map(|byte| byte >> 4) {
+        Some(6) => packet.len() >= 40 && matches!(packet[6], 17 | 58),
+        _ => packet.len() >= 20 && packet[9] != 6,
     }
 }
 
@@ -124,6 +239,8 @@ fn ethernet(packet: &[u8]) -> Vec<u8> {
 /// that most are honest.
 #[derive(Clone, Debug)]
 struct Step {
+    /// So long after the one before it.
+    pause: Duration,
     direction: Direction,
     flags: TcpFlags,
     seq: Place,
@@ -199,7 +316,9 @@ fn damage() -> impl Strategy<Value = Damage> {
 fn step() -> impl Strategy<Value = Step> {
     let direction = prop_oneof![Just(Direction::ToLink), Just(Direction::FromLink)];
     let payload = prop_oneof![Just(0_u16), Just(1), 0_u16..1400];
+    let pause = (0_u64..700_000_000).prop_map(Duration::from_nanos);
     (
+        pause,
         direction,
         flags(),
         place(),
@@ -210,7 +329,8 @@ fn step() -> impl Strategy<Value = Step> {
         damage(),
     )
         .prop_map(
-            |(direction, flags, seq, ack, window, payload, scale, damage)| Step {
+            |(pause, direction, flags, seq, ack, window, payload, scale, damage)| Step {
+                pause,
                 direction,
                 flags,
                 seq,
@@ -291,24 +411,29 @@ proptest! {
         steps in proptest::collection::vec(step(), 1..60),
     ) {
         let mut kernel = KERNEL.lock().unwrap_or_else(PoisonError::into_inner);
-        let Some(kernel) = &mut *kernel else { return Ok(()) };
-        let mut both = Both::new(kernel);
+        let Some((kernel, began)) = &mut *kernel else { return Ok(()) };
+        let mut both = Both::new(kernel, *began);
         let key = FlowKey {
             near: (NEAR[usize::from(is_v6)].parse::<IpAddr>().expect("literal"), 40_000).into(),
             far: (FAR[usize::from(is_v6)].parse::<IpAddr>().expect("literal"), 80).into(),
         };
         let greeting = handshake.then(greeting).into_iter().flatten();
         for step in greeting.chain(steps) {
-            let flow = both.core.get(&key).copied().unwrap_or_default();
+            let flow = both.core.get(&key).map(|known| known.tcp).unwrap_or_default();
+            both.now += step.pause;
+            // Another conversation is not to begin before this one has ended, however it ends.
+            *began = both.now + Duration::from_secs(1);
             both.see(step.direction, &bytes(&step, is_v6, &flow));
             both.compare()?;
         }
+        both.compare_recorder()?;
     }
 }
 
 /// A three-way handshake with window scaling.
 fn greeting() -> [Step; 3] {
     let step = |direction, flags| Step {
+        pause: Duration::from_millis(20),
         direction,
         flags,
         seq: Place::Next(0),
@@ -330,16 +455,20 @@ fn a_handshake_makes_a_connection_established() {
     let Some(mut kernel) = tracker() else {
         return;
     };
-    let mut both = Both::new(&mut kernel);
+    let mut both = Both::new(&mut kernel, Instant::from_millis(1000));
     for step in greeting() {
-        let flow = both.core.values().next().copied().unwrap_or_default();
+        let flow = both.core.values().next().map(|known| known.tcp);
+        let flow = flow.unwrap_or_default();
+        both.now += step.pause;
         both.see(step.direction, &bytes(&step, false, &flow));
     }
     both.compare().expect("the same");
-    let (key, flow) = both.core.first_key_value().expect("one connection");
-    assert_eq!(flow.phase, Phase::Established);
+    let (key, known) = both.core.first_key_value().expect("one connection");
+    assert_eq!(known.tcp.phase, Phase::Established);
     let kernel = both.kernel.flow(key).expect("readable").expect("tracked");
-    assert_eq!(kernel.near.window_scale, Some(7));
+    assert_eq!(kernel.tcp.near.window_scale, Some(7));
+    // The SYN was timed.
+    assert_eq!(kernel.tcp.rtt.smoothed(), Duration::from_millis(20));
 }
 
 #[test]
@@ -368,7 +497,7 @@ fn the_connections_of_an_interface_are_tracked_as_they_pass() {
         let (one, two) = (client.local_addr().expect("bound"), server);
         for (near, far) in [(one, two), (two, one)] {
             let flow = tracker.flow(&FlowKey { near, far }).expect("readable");
-            assert_eq!(flow.expect("tracked").phase, Phase::Established);
+            assert_eq!(flow.expect("tracked").tcp.phase, Phase::Established);
         }
         let counters = tracker.counters().expect("readable");
         assert!(counters.tracked > 6 && counters.odd == 0, "{counters:?}");

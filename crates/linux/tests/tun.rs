@@ -39,6 +39,7 @@ fn host(number: usize) -> Option<Host> {
             route
                 .add_address(link, Prefix { address, length })
                 .expect("address");
+            route.await_address(address).expect("in use");
         }
     };
     namespace.run(set_up).expect("enter");

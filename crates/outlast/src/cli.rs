@@ -1,6 +1,8 @@
 //! The command line.
 
-use crate::commands::{completions, demo, doctor, lab, notify, papers, run, sim, status, sweep};
+use crate::commands::{
+    agents, completions, demo, doctor, lab, man, notify, papers, reload, run, sim, status, sweep,
+};
 use clap::{Parser, Subcommand};
 
 /// TCP that outlasts outages: try it, measure it, compare the published ways.
@@ -41,8 +43,15 @@ pub(crate) enum Command {
     Status(status::Arguments),
     /// Tell a running gateway that its link, or a peer's, is gone or back.
     Notify(notify::Arguments),
+    /// Make a running gateway read its configuration file again.
+    Reload(reload::Arguments),
+    /// Make the key of gateways that hand frozen connections to each other.
+    Agents(agents::Arguments),
     /// Show what this machine offers, and what is missing for which part of Outlast.
     Doctor(doctor::Arguments),
     /// Print the completion script of a shell.
     Completions(completions::Arguments),
+    /// Write the manual pages into a directory.
+    #[command(hide = true)]
+    Man(man::Arguments),
 }

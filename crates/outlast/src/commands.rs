@@ -1,12 +1,15 @@
 //! One file per subcommand.
 
+pub(crate) mod agents;
 pub(crate) mod completions;
 pub(crate) mod demo;
 pub(crate) mod doctor;
 pub(crate) mod lab;
 pub(crate) mod lab_shell;
+pub(crate) mod man;
 pub(crate) mod notify;
 pub(crate) mod papers;
+pub(crate) mod reload;
 pub(crate) mod run;
 pub(crate) mod sim;
 pub(crate) mod status;

@@ -1,38 +1,54 @@
 //! The gateway on a real interface: descriptors, clock and timer around the pure
 //! [`Gateway`].
 //!
-//! One thread. Rules, queue and sockets end with the process, however it ends; then traffic flows
-//! as if it had never been there.
+//! One thread. Nobody who asks how it is can hold up the packets. Rules, queue and sockets end with
+//! the process, however it ends; then traffic flows as if it had never been there.
 
+pub(crate) mod agents;
+mod clients;
 pub(crate) mod config;
 pub(crate) mod control;
+mod divert;
 mod indicators;
-mod path;
+pub(crate) mod journal;
+pub(crate) mod keys;
+mod metrics;
+mod outbox;
+#[cfg(test)]
+mod page;
+pub(crate) mod path;
+mod peers;
+pub(crate) mod reference;
+mod reload;
+mod service;
 pub(crate) mod status;
 
 use crate::failure::Failure;
-use crate::terminal;
+use agents::Driver;
 use anyhow::Context;
-use config::Settings;
+use config::{Given, Settings};
 use control::{Answer, ControlSocket, Notified, Request};
-use indicators::{INTERFACE, Indicators};
-use outlast_core::gateway::{DropCause, Event, Gateway, GatewayConfig};
-use outlast_core::link::{Direction, LinkConfig, LinkState};
+use indicators::{INTERFACE, Indicators, Sign};
+use journal::Journal;
+use metrics::{MetricsSocket, Tally};
+use outlast_core::gateway::{Gateway, GatewayConfig};
+use outlast_core::link::{Direction, Indicator, LinkConfig, LinkState};
 use outlast_core::mechanisms::path::Verdict;
 use outlast_core::time::Instant;
 use outlast_linux::clock;
 use outlast_linux::monitor::{self, Change, RouteMonitor};
-use outlast_linux::netfilter::NetfilterError;
 use outlast_linux::netlink::RouteSocket;
 use outlast_linux::poller::{Interest, Poller, Ready, Token};
 use outlast_linux::privilege;
-use outlast_linux::raw::Sent;
-use outlast_linux::signal::Termination;
+use outlast_linux::signal::{Hangup, Termination};
 use outlast_linux::timer::Timer;
 use outlast_linux::waker::Waker;
-use path::{QueuePath, Taken, Waiting};
-use status::{Resumes, Status};
+use path::{DataPath, KernelPath, Taken, Waiting};
+use peers::Greeting;
+use service::Service;
+use status::{Flow, Resumes, Status};
 use std::io;
+use std::path::PathBuf;
 
 /// Packets taken before timers, the network's changes and clients have their turn.
 const BURST: usize = 64;
@@ -42,54 +58,79 @@ const MONITOR: Token = Token(1);
 const TIMER: Token = Token(2);
 const END: Token = Token(3);
 const CONTROL: Token = Token(4);
+const RELOAD: Token = Token(5);
+const METRICS: Token = Token(6);
+const SUSPICIONS: Token = Token(7);
+const NEIGHBOURS: Token = Token(8);
 /// Clients of the control socket have tokens from here on.
-const FIRST_CLIENT: u64 = 16;
+const FIRST_CLIENT: u64 = 1 << 32;
+/// And those who ask for metrics from here on.
+const FIRST_METRICS_CLIENT: u64 = 1 << 48;
+/// And neighbours' connections.
+const FIRST_NEIGHBOUR: u64 = 1 << 56;
 
 /// Runs the gateway until the process is asked to stop.
-pub(crate) fn run(settings: &Settings) -> Result<(), Failure> {
-    let end = Waker::new()?;
-    let _termination = Termination::wake(&end)?;
-    let mut daemon = Daemon::new(settings, end)?;
-    daemon.path.begin().map_err(|error| missing(&error))?;
+pub(crate) fn run(given: Given, settings: Settings, journal: Journal) -> Result<(), Failure> {
+    let wakers = Wakers {
+        end: Waker::new()?,
+        reload: Waker::new()?,
+    };
+    let _termination = Termination::wake_daemon(&wakers.end)?;
+    let _hangup = Hangup::wake(&wakers.reload)?;
+    let mut daemon = Daemon::new(given, settings, journal, wakers)?;
+    daemon.path.begin()?;
     privilege::keep_network_capabilities().context("cannot drop privileges")?;
-    terminal::say(&daemon.introduction());
+    let introduction = daemon.introduction();
+    tracing::info!("{introduction}");
+    daemon.service.ready(&introduction);
+    daemon.restore_frozen()?;
     daemon.serve().context("the gateway cannot go on")?;
-    terminal::say("Stopped: packets pass as if the gateway had not been there.");
+    daemon.service.stopping();
+    tracing::info!("Stopped: packets pass as if the gateway had not been there.");
     Ok(())
 }
 
-/// What this machine lacks for the data path.
-fn missing(error: &NetfilterError) -> Failure {
-    let text = match std::error::Error::source(error) {
-        Some(cause) => format!("{error}: {cause}"),
-        None => error.to_string(),
-    };
-    match error {
-        NetfilterError::QueueTaken { .. } | NetfilterError::TableTaken { .. } => {
-            Failure::Usage(text)
-        }
-        _ => Failure::Capability(text),
-    }
+/// What signals wake.
+struct Wakers {
+    end: Waker,
+    reload: Waker,
 }
 
-struct Daemon<'s> {
-    settings: &'s Settings,
+struct Daemon {
+    /// What the command line said.
+    given: Given,
+    /// What is in force.
+    settings: Settings,
+    /// Where that was read, if from a file.
+    file: Option<PathBuf>,
+    journal: Journal,
+    service: Service,
     gateway: Gateway,
-    path: QueuePath,
+    path: DataPath,
+    /// This gateway's part among its neighbours, if it has one.
+    agents: Option<Driver>,
     indicators: Indicators,
     monitor: RouteMonitor,
     route: RouteSocket,
     control: ControlSocket,
+    metrics: Option<MetricsSocket>,
+    tally: Tally,
     resumes: Resumes,
     poller: Poller,
     timer: Timer,
-    end: Waker,
+    wakers: Wakers,
     began: Instant,
+    greeting: Greeting,
 }
 
-impl<'s> Daemon<'s> {
-    fn new(settings: &'s Settings, end: Waker) -> Result<Self, Failure> {
-        let path = QueuePath::open(settings).map_err(|error| missing(&error))?;
+impl Daemon {
+    fn new(
+        given: Given,
+        settings: Settings,
+        journal: Journal,
+        wakers: Wakers,
+    ) -> Result<Self, Failure> {
+        let path = DataPath::open(&settings)?;
         let netlink = "cannot learn of the network's changes";
         let monitor = RouteMonitor::open().context(netlink)?;
         let mut route = RouteSocket::open().context(netlink)?;
@@ -97,34 +138,46 @@ impl<'s> Daemon<'s> {
             // It may come later, as a modem's does; a misspelt one does not.
             tracing::warn!("{error}; waiting for it");
         }
-        let control = ControlSocket::open(&settings.control, FIRST_CLIENT)?;
+        let control = ControlSocket::open(&settings.control, &settings.access, FIRST_CLIENT)?;
         let poller = Poller::new()?;
         let timer = Timer::new()?;
         poller.add(&path, QUEUE, Interest::Readable)?;
+        if let Some(kernel) = path.kernel() {
+            poller.add(kernel, SUSPICIONS, Interest::Readable)?;
+        }
         poller.add(&monitor, MONITOR, Interest::Readable)?;
         poller.add(&timer, TIMER, Interest::Readable)?;
-        poller.add(&end, END, Interest::Readable)?;
+        poller.add(&wakers.end, END, Interest::Readable)?;
+        poller.add(&wakers.reload, RELOAD, Interest::Readable)?;
         poller.add(control.listener(), CONTROL, Interest::Readable)?;
+        let metrics = settings.metrics.as_ref();
+        let metrics = metrics
+            .map(|at| MetricsSocket::open(at, &poller, METRICS, FIRST_METRICS_CLIENT))
+            .transpose()?;
         let began = clock::now();
-        let mut gateway = Gateway::new(GatewayConfig {
-            mechanism: settings.mechanism.0,
-            seed: random()?,
-            ..GatewayConfig::default()
-        });
-        gateway.add_link(began, INTERFACE, LinkConfig::default());
+        let agents = outbox::open_agents(began, &settings, &poller)?;
+        let gateway = gateway_of(began, &settings)?;
         let mut daemon = Self {
-            settings,
+            file: given.file(),
+            given,
+            journal,
+            service: Service::new(began),
             gateway,
             path,
+            agents,
             indicators: Indicators::new(&settings.interface, settings.indicators),
             monitor,
             route,
             control,
+            metrics,
+            tally: Tally::new(),
             resumes: Resumes::default(),
             poller,
             timer,
-            end,
+            wakers,
             began,
+            greeting: Greeting::default(),
+            settings,
         };
         daemon.take_snapshot(began)?;
         Ok(daemon)
@@ -136,7 +189,7 @@ impl<'s> Daemon<'s> {
             mechanism,
             control,
             ..
-        } = self.settings;
+        } = &self.settings;
         let state = match self.indicators.state() {
             LinkState::Up => "up",
             LinkState::Down => "down",
@@ -151,11 +204,8 @@ impl<'s> Daemon<'s> {
     fn serve(&mut self) -> io::Result<()> {
         loop {
             self.catch_up(clock::now())?;
-            let next = [
-                self.gateway.poll_timeout().map(|(at, _)| at),
-                self.indicators.poll_timeout(),
-            ];
-            self.timer.set(next.into_iter().flatten().min())?;
+            self.settle_path(clock::now())?;
+            self.timer.set(self.next_deadline())?;
             let ready: Vec<Ready> = self.poller.wait()?.collect();
             // The network's changes first: packets that came after them are judged by them.
             if ready.iter().any(|ready| ready.token == MONITOR) {
@@ -163,19 +213,48 @@ impl<'s> Daemon<'s> {
             }
             for Ready { token, .. } in ready {
                 match token {
-                    QUEUE => self.take_burst()?,
+                    QUEUE => {
+                        self.take_burst()?;
+                    }
+                    SUSPICIONS => self.hear_suspicions()?,
                     MONITOR => {}
-                    TIMER => self.timer.note_expiry(),
+                    TIMER => self.expire(),
                     END => {
-                        if self.end.reset()? {
+                        if self.wakers.end.reset()? {
                             return Ok(());
                         }
                     }
-                    CONTROL => self.control.accept(&self.poller)?,
+                    RELOAD => {
+                        self.wakers.reload.reset()?;
+                        // Told in the log; there is nobody else to tell.
+                        let _ = self.reload();
+                    }
+                    CONTROL => self.control.accept(clock::now(), &self.poller)?,
+                    METRICS => {
+                        if let Some(metrics) = &mut self.metrics {
+                            metrics.accept(clock::now(), &self.poller)?;
+                        }
+                    }
+                    NEIGHBOURS | Token(FIRST_NEIGHBOUR..) => self.hear_neighbours(token)?,
+                    Token(client @ FIRST_METRICS_CLIENT..) => self.show_metrics(client),
                     Token(client) => self.hear_client(client)?,
                 }
             }
         }
+    }
+
+    /// When something is due although nothing happens.
+    fn next_deadline(&self) -> Option<Instant> {
+        let next = [
+            self.gateway.poll_timeout().map(|(at, _)| at),
+            self.path.kernel().and_then(KernelPath::poll_timeout),
+            self.indicators.poll_timeout(),
+            self.agents.as_ref().and_then(Driver::poll_timeout),
+            self.service.poll_timeout(),
+            self.control.poll_timeout(),
+            self.metrics.as_ref().and_then(MetricsSocket::poll_timeout),
+        ];
+        next.into_iter().flatten().min()
     }
 
     /// Lets everything happen that is due by `now`.
@@ -184,26 +263,32 @@ impl<'s> Daemon<'s> {
             self.gateway.handle_timeout(now);
             self.drain(now)?;
         }
-        while let Some(peer) = self.indicators.poll_question(now) {
-            let Some(index) = self.indicators.index() else {
-                break;
-            };
-            if let Err(error) = self.route.probe_neighbour(index, peer) {
-                tracing::debug!("{error}");
-            }
+        if self
+            .agents
+            .as_ref()
+            .and_then(Driver::poll_timeout)
+            .is_some_and(|at| at <= now)
+        {
+            self.with_agents(now, Driver::handle_timeout);
+            self.drain(now)?;
         }
+        self.ask_for_peers(now)?;
         self.apply_link_events(now)
     }
 
-    fn take_burst(&mut self) -> io::Result<()> {
+    /// Judges packets that wait; whether more may.
+    fn take_burst(&mut self) -> io::Result<bool> {
         for _ in 0..BURST {
-            match self.path.take()? {
-                Taken::Nothing => return Ok(()),
+            let longest_of = |packet: &outlast_wire::Packet, direction| {
+                self.gateway.longest_packet(packet, direction)
+            };
+            match self.path.take(longest_of)? {
+                Taken::Nothing => return Ok(false),
                 Taken::Passed => {}
                 Taken::Waiting(waiting) => self.judge(&waiting)?,
             }
         }
-        Ok(())
+        Ok(true)
     }
 
     /// Asks the gateway what becomes of a packet that waits.
@@ -211,6 +296,9 @@ impl<'s> Daemon<'s> {
         let now = clock::now();
         self.catch_up(now)?;
         let direction = waiting.direction;
+        if self.is_of_neighbours(waiting) {
+            return self.path.release(waiting, &waiting.packets);
+        }
         let (mut passed, mut transmits) = (Vec::new(), Vec::new());
         for packet in &waiting.packets {
             let ip = packet.header().ip;
@@ -220,52 +308,29 @@ impl<'s> Daemon<'s> {
             };
             let link = self.indicators.link_to(far);
             if direction == Direction::FromLink {
-                self.indicators.handle_arrival(link);
+                self.indicators.handle_arrival(now, link);
                 self.apply_link_events(now)?;
+                self.with_agents(now, |agents, place| agents.handle_packet_of(place, far));
             }
-            if self.gateway.handle_packet(now, link, direction, packet) == Verdict::Pass {
+            self.introduce(now, link, direction, packet);
+            let verdict = self.gateway.handle_packet(now, link, direction, packet);
+            let (from, to, bytes) = (ip.source, ip.destination, packet.total_len());
+            tracing::trace!(?direction, %from, %to, bytes, ?verdict, "packet");
+            if verdict == Verdict::Pass {
                 passed.push(packet.clone());
             }
             transmits.extend(std::iter::from_fn(|| self.gateway.poll_transmit()));
         }
         self.path.release(waiting, &passed)?;
+        self.tell(now);
         for transmit in transmits {
             self.send(now, &transmit)?;
         }
         self.drain(now)
     }
 
-    /// Sends and tells what the gateway wants sent and told.
-    fn drain(&mut self, now: Instant) -> io::Result<()> {
-        while let Some(transmit) = self.gateway.poll_transmit() {
-            self.send(now, &transmit)?;
-        }
-        while let Some(event) = self.gateway.poll_event() {
-            match event {
-                Event::Link(event) => {
-                    let peer = event.link.peer.map(tracing::field::display);
-                    tracing::info!(state = ?event.state, by = ?event.indicator, peer, "link");
-                }
-                Event::Resumed { flow, after } => {
-                    tracing::debug!(near = %flow.near, far = %flow.far, ?after, "resumed");
-                    self.resumes.note(now, flow, after);
-                }
-            }
-        }
-        Ok(())
-    }
-
-    fn send(&mut self, now: Instant, transmit: &outlast_core::gateway::Transmit) -> io::Result<()> {
-        let sent = self.path.transmit(transmit)?;
-        if sent == Sent::NoRoom && transmit.direction == Direction::ToLink {
-            let (link, packet) = (transmit.link, &transmit.packet);
-            self.gateway
-                .handle_drop(now, link, packet, DropCause::Congestion);
-        }
-        Ok(())
-    }
-
     fn hear_changes(&mut self) -> io::Result<()> {
+        let mut changed_at = None;
         while let Some(change) = self.monitor.receive()? {
             let now = clock::now();
             if change == Change::Missed {
@@ -273,8 +338,16 @@ impl<'s> Daemon<'s> {
                 continue;
             }
             let before = (self.indicators.index(), self.indicators.mtu());
+            self.greet_again(now, &change);
             self.indicators.handle_change(now, change);
             self.follow_interface(before)?;
+            self.apply_link_events(now)?;
+            changed_at = Some(now);
+        }
+        // Routes come in crowds, and are judged together.
+        if let Some(now) = changed_at {
+            self.follow_routes();
+            self.indicators.settle_routes(now);
             self.apply_link_events(now)?;
         }
         Ok(())
@@ -285,6 +358,7 @@ impl<'s> Daemon<'s> {
         let all = monitor::snapshot().map_err(io::Error::other)?;
         self.indicators.handle_snapshot(now, all);
         self.follow_interface(before)?;
+        self.follow_routes();
         self.apply_link_events(now)
     }
 
@@ -307,20 +381,61 @@ impl<'s> Daemon<'s> {
     }
 
     fn apply_link_events(&mut self, now: Instant) -> io::Result<()> {
-        while let Some(event) = self.indicators.poll_event() {
-            self.gateway.handle_link(now, event);
+        while let Some(sign) = self.indicators.poll_sign() {
+            match sign {
+                Sign::Changed(event) => {
+                    if event.state == LinkState::Down {
+                        self.divert(now, event.link);
+                    } else if event.indicator == Indicator::Route {
+                        // Only now does it lead there again.
+                        self.catch_up_on(now, event.link);
+                    } else if let Some(kernel) = self.path.kernel_mut() {
+                        kernel.look_soon(now);
+                    }
+                    if event.state == LinkState::Up && event.link.peer.is_none() {
+                        self.greet_peers(now);
+                    }
+                    self.gateway.handle_link(now, event);
+                    if event.state == LinkState::Up {
+                        self.note_arrival(now, event.link);
+                    }
+                }
+                Sign::Returned(link, by) => {
+                    self.catch_up_on(now, link);
+                    self.gateway.handle_return(now, link, by);
+                    self.note_arrival(now, link);
+                }
+            }
             self.drain(now)?;
         }
         Ok(())
     }
 
     fn hear_client(&mut self, client: u64) -> io::Result<()> {
-        let Some(request) = self.control.hear(client) else {
+        let Some(request) = self.control.serve(client, &self.poller) else {
             return Ok(());
         };
         let now = clock::now();
+        let mut flows = None;
         match request {
             Request::Status => {}
+            Request::Flows { limit } => {
+                if let Some(kernel) = self.path.kernel_mut() {
+                    kernel.list();
+                }
+                let mechanism = self.settings.mechanism.0.info().name;
+                let passing = self.passing_flows();
+                let told = Flow::largest(now, &self.gateway, passing, mechanism, limit);
+                flows = Some(told);
+            }
+            Request::Reload => {
+                let answer = self.reload().map_or_else(
+                    |failure| Answer::Refused(failure.to_line()),
+                    |changed| Answer::Done(serde_json::json!({ "changed": changed })),
+                );
+                self.control.answer(client, &answer, &self.poller);
+                return Ok(());
+            }
             Request::Notify { state, peer } => {
                 let state = match state {
                     Notified::Up => LinkState::Up,
@@ -330,25 +445,61 @@ impl<'s> Daemon<'s> {
                 self.apply_link_events(now)?;
             }
         }
-        let answer = match serde_json::to_value(self.status(now)) {
+        let mut status = self.status(now);
+        status.flow_list = flows;
+        let answer = match serde_json::to_value(status) {
             Ok(status) => Answer::Done(status),
             Err(error) => Answer::Refused(error.to_string()),
         };
-        self.control.answer(client, &answer);
+        self.control.answer(client, &answer, &self.poller);
         Ok(())
     }
 
-    fn status(&self, now: Instant) -> Status {
-        Status::of(
-            now,
-            self.began,
-            self.settings,
-            &self.gateway,
-            &self.path,
-            &self.indicators,
-            &self.resumes,
-        )
+    fn show_metrics(&mut self, client: u64) {
+        let Some(mut metrics) = self.metrics.take() else {
+            return;
+        };
+        if let Some(asked) = metrics.serve(client, &self.poller) {
+            let status = self.status(clock::now());
+            let text = metrics::exposition(&status, &self.tally);
+            metrics.answer(client, asked, &text, &self.poller);
+        }
+        self.metrics = Some(metrics);
     }
+
+    /// A deadline has come, perhaps of those who are not about packets.
+    fn expire(&mut self) {
+        self.timer.note_expiry();
+        let now = clock::now();
+        self.service.handle_timeout(now);
+        self.control.handle_timeout(now);
+        if let Some(metrics) = &mut self.metrics {
+            metrics.handle_timeout(now);
+        }
+    }
+
+    fn status(&mut self, now: Instant) -> Status {
+        if let Some(kernel) = self.path.kernel_mut() {
+            kernel.recount();
+        }
+        Status::of(now, self)
+    }
+}
+
+/// A gateway with one link.
+fn gateway_of(began: Instant, settings: &Settings) -> io::Result<Gateway> {
+    let mut gateway = Gateway::new(GatewayConfig {
+        mechanism: settings.mechanism.0,
+        limits: settings.limits,
+        seed: random()?,
+        silence: settings.silence(),
+        damping: settings.damping,
+    });
+    let link = LinkConfig {
+        rate: settings.rate,
+    };
+    gateway.add_link(began, INTERFACE, link);
+    Ok(gateway)
 }
 
 /// A seed that nobody outside can know.

@@ -18,6 +18,23 @@ pub(crate) enum Failure {
 }
 
 impl Failure {
+    /// Everything that is wrong in one line, for a log.
+    pub(crate) fn to_line(&self) -> String {
+        match self {
+            Self::Run(error) => format!("{error:#}"),
+            Self::Scenario(error) => {
+                let problems = error.problems().iter();
+                let lines: Vec<_> = problems
+                    .map(|problem| {
+                        format!("{}: {problem}: {}", problem.location(), problem.remedy())
+                    })
+                    .collect();
+                lines.join("; ")
+            }
+            Self::Usage(message) | Self::Capability(message) => message.clone(),
+        }
+    }
+
     /// Tells the user on standard error; the exit code.
     pub(crate) fn report(&self) -> ExitCode {
         let (message, code) = match self {

@@ -18,7 +18,9 @@ use std::process::ExitCode;
 
 fn main() -> ExitCode {
     let cli = Cli::parse();
-    terminal::log_to_stderr(cli.verbose);
+    if !matches!(cli.command, Command::Run(_)) {
+        terminal::log_to_stderr(cli.verbose);
+    }
     match dispatch(cli) {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => failure.report(),
@@ -32,10 +34,13 @@ fn dispatch(cli: Cli) -> Result<(), Failure> {
         Command::Sim(arguments) => commands::sim::run(&arguments),
         Command::Sweep(arguments) => commands::sweep::run(&arguments),
         Command::Papers(arguments) => commands::papers::run(&arguments),
-        Command::Run(arguments) => commands::run::run(&arguments),
+        Command::Run(arguments) => commands::run::run(&arguments, cli.verbose),
         Command::Status(arguments) => commands::status::run(&arguments),
+        Command::Reload(arguments) => commands::reload::run(&arguments),
+        Command::Agents(arguments) => commands::agents::run(&arguments),
         Command::Notify(arguments) => commands::notify::run(&arguments),
         Command::Doctor(arguments) => commands::doctor::run(&arguments),
         Command::Completions(arguments) => commands::completions::run(&arguments),
+        Command::Man(arguments) => commands::man::run(&arguments),
     }
 }

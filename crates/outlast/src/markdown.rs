@@ -14,9 +14,13 @@ pub(crate) fn page(experiment: &Experiment, shown: &Shown) -> String {
         let _ = writeln!(text, "{paragraph}\n");
     }
     let jobs = experiment.jobs(meta.extent);
-    let (world, at_once) = if jobs.iter().any(|job| job.world == World::Lab) {
-        let kernel = format!("Linux {}", outlast_linux::kernel_release());
-        (kernel, format!(" ({} runs at once)", meta.capacity))
+    let is_in = |world| jobs.iter().any(|job| job.world == world);
+    let kernel = || format!("Linux {}", outlast_linux::kernel_release());
+    let (world, at_once) = if is_in(World::Lab) {
+        (kernel(), format!(" ({} runs at once)", meta.capacity))
+    } else if is_in(World::Live) {
+        let sites = meta.capacity.div_ceil(2);
+        (kernel(), format!(" ({sites} sites at once)"))
     } else {
         ("in virtual time".to_owned(), String::new())
     };
@@ -25,6 +29,9 @@ pub(crate) fn page(experiment: &Experiment, shown: &Shown) -> String {
         "Measured on {} with Outlast {}, {world}, by `{}`{at_once}.\n",
         meta.date, meta.version, meta.command,
     );
+    for missing in &meta.missing {
+        let _ = writeln!(text, "Runs that this machine cannot do: {missing}.\n");
+    }
     for part in &shown.parts {
         for table in &part.tables {
             let _ = writeln!(text, "{}", table.to_markdown());

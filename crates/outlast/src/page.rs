@@ -35,7 +35,10 @@ impl<'a> Run<'a> {
         Self {
             name,
             result: &report.result,
-            flow: drawn(report.trace.as_ref(), report.started, FlowTrace::of),
+            flow: match report.result.flows[..] {
+                [] => drawn(report.trace.as_ref(), report.started, FlowTrace::of),
+                _ => drawn(report.trace.as_ref(), report.started, FlowTrace::of_first),
+            },
             settings: &report.kernel_settings,
         }
     }
@@ -98,8 +101,10 @@ pub(crate) fn write(
             )
             .table(results::comparison(rows)),
     );
-    for section in runs.iter().filter_map(diagram) {
-        page.push(section);
+    for run in runs {
+        for section in shared(run).into_iter().chain(diagram(run)) {
+            page.push(section);
+        }
     }
     std::fs::write(file, page.to_html())
         .with_context(|| format!("cannot write {}", file.display()))?;
@@ -131,6 +136,28 @@ fn highlight(name: &str, runs: &[RunResult]) -> Highlight {
         note: used,
         tone,
     }
+}
+
+/// What came of the other connections, links and traffic of a run, if there are any.
+fn shared(run: &Run<'_>) -> Vec<Section> {
+    let section = |title: &str, text: &str, table| {
+        let title = format!("{}: {title}", run.name);
+        Section::new(title).paragraph(text).table(table)
+    };
+    let connections = results::connections(run.result).map(|table| {
+        let text = "Each connection that shared the link, that of the workload first. Times count from \
+                    when the mobile opened it.";
+        section("connections", text, table)
+    });
+    let hops = results::hops(run.result).map(|table| {
+        let text = "Packets that Outlast put on each link, and that the link dropped.";
+        section("links", text, table)
+    });
+    let traffic = results::traffic(run.result).map(|table| {
+        let text = "Datagrams of others: how many were sent, and how many came out of their link.";
+        section("cross traffic", text, table)
+    });
+    connections.into_iter().chain(hops).chain(traffic).collect()
 }
 
 fn diagram(run: &Run<'_>) -> Option<Section> {

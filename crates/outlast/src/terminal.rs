@@ -129,6 +129,7 @@ pub(crate) fn print_table(table: &Table) -> Result<(), Failure> {
         let colour = match tone {
             Tone::Good => Colour::new().green(),
             Tone::Bad => Colour::new().red(),
+            Tone::Warning => Colour::new().yellow(),
             _ => Colour::new(),
         };
         colour.apply_to(text).to_string()

@@ -72,12 +72,12 @@ fn a_mechanism_that_the_lab_has_not_is_refused_before_anything_is_made() {
         (
             "gateway",
             "m-tcp",
-            "smart-link-1 to smart-link-4, hold, retransmission-cache, zero-window-ack, acknowledge-ahead",
+            "smart-link-1 to smart-link-4, hold, retransmission-cache, zero-window-ack, acknowledge-ahead, auto",
         ),
         (
             "mobile",
             "fast-retransmit",
-            "smart-link-1 to smart-link-4, hold, retransmission-cache, zero-window-ack, acknowledge-ahead",
+            "smart-link-1 to smart-link-4, hold, retransmission-cache, zero-window-ack, acknowledge-ahead, auto",
         ),
         ("fixed", "retransmission-trigger", "none"),
     ] {

@@ -47,15 +47,15 @@ fn skip(what: &str) {
     eprintln!("skipped: {}", what.trim());
 }
 
-/// A bulk transfer of 2 s over a link that is down from 1 s to 7 s.
-fn bulk(direction: &str, ip: &str, mechanism: &str) -> String {
+/// A bulk transfer of 2 s over a link that is down from 1 s on.
+fn bulk(direction: &str, ip: &str, mechanism: &str, outage: &str) -> String {
     format!(
-        "[link]\nrate = \"4 Mbit/s\"\ndelay = \"20 ms\"\n\
-         [link.outages]\nprocess = \"single\"\nstart = \"1 s\"\nlength = \"6 s\"\n\
+        "[link]\nrate = \"4 Mbit/s\"\ndelay = \"20 ms\"\nqueue = 10\n\
+         [link.outages]\nprocess = \"single\"\nstart = \"1 s\"\nlength = \"{outage}\"\n\
          [workload]\nkind = \"bulk\"\nbytes = \"1 MB\"\ndirection = \"{direction}\"\n\
          [stack]\nip = \"{ip}\"\n\
          [outlast]\ngateway = \"{mechanism}\"\nmobile = \"{mechanism}\"\n\
-         [run]\ndeadline = \"30 s\"\n"
+         [run]\ndeadline = \"90 s\"\n"
     )
 }
 
@@ -70,22 +70,48 @@ fn resume_s(run: &Value) -> f64 {
         .expect("it completed, so it resumed")
 }
 
+/// The same run with `hold` and without it: seconds of each from link-up until new bytes came, and
+/// whether the machine was late for what is measured. `None` where it lacks something.
 #[track_caller]
-fn resumes_with_hold_and_stalls_without(direction: &str, ip: &str) {
+fn with_hold_and_without(direction: &str, ip: &str) -> Option<(f64, f64, bool)> {
+    let run = |mechanism: &str| {
+        let place = Place::new();
+        place.file("tunnel.toml", &bulk(direction, ip, mechanism, "11 s"));
+        let said = place.run(["lab", "tunnel.toml", "--json"]);
+        Some((
+            resume_s(&result(&said)?),
+            said.err.contains("this machine is busy"),
+        ))
+    };
     let (plain, held) = std::thread::scope(|scope| {
-        let plain = scope.spawn(|| run(&bulk(direction, ip, "none")));
-        let held = run(&bulk(direction, ip, "hold"));
+        let plain = scope.spawn(|| run("none"));
+        let held = run("hold");
         (plain.join().expect("its assertions hold"), held)
     });
-    let (Some(plain), Some(held)) = (plain, held) else {
-        return;
-    };
-    let (plain, held) = (resume_s(&plain), resume_s(&held));
-    // The timeouts double from 230 to 370 ms, so that one falls 3.5 to 5.6 s into the outage and the
-    // next 7 s or later.
-    assert!(plain >= 1.0, "the control resumed after {plain} s");
-    assert!(held < 0.5, "with hold it took {held} s");
-    assert!(held * 4.0 < plain, "{held} s with hold, {plain} s without");
+    let ((plain, plain_late), (held, held_late)) = (plain?, held?);
+    Some((held, plain, held_late || plain_late))
+}
+
+/// The timeouts double from 240 to 280 ms, so that one falls 7.4 to 8.7 s into the outage and the next
+/// 15 s or later. On a machine that is late for the link's timers round trips are longer, and so may
+/// those be; then it is tried again.
+#[track_caller]
+fn resumes_with_hold_and_stalls_without(direction: &str, ip: &str) {
+    let mut tries = 0;
+    loop {
+        let Some((held, plain, is_late)) = with_hold_and_without(direction, ip) else {
+            return;
+        };
+        tries += 1;
+        let holds = plain >= 2.0 && held * 2.0 < plain;
+        assert!(
+            holds || (is_late && tries < 5),
+            "{held} s with hold, {plain} s without"
+        );
+        if holds {
+            return;
+        }
+    }
 }
 
 #[test]
@@ -109,7 +135,7 @@ fn what_a_hostile_link_delivers_is_intact() {
          loss = 0.01\nduplicate = 0.02\nreorder = 0.05\n\
          [link.outages]\nprocess = \"exponential\"\nup = \"300 ms\"\ndown = \"300 ms\"\n\
          [workload]\nkind = \"bulk\"\nbytes = \"1 MB\"\n\
-         [outlast]\ngateway = \"hold\"\nmobile = \"hold\"\n[run]\ndeadline = \"35 s\"\n");
+         [outlast]\ngateway = \"hold\"\nmobile = \"hold\"\n[run]\ndeadline = \"2 min\"\n");
     let Some(run) = run else { return };
     assert_sound(&run);
     assert!(run["dropped_packets"]["loss"].as_u64() > Some(0), "{run:#}");
@@ -147,7 +173,7 @@ fn requests_are_all_answered_across_outages() {
     let run = run("[link]\nrate = \"10 Mbit/s\"\ndelay = \"10 ms\"\n\
          [link.outages]\nprocess = \"periodic\"\nup = \"500 ms\"\ndown = \"500 ms\"\n\
          [workload]\nkind = \"request-response\"\nrequests = 40\nresponse = \"10 kB\"\n\
-         [outlast]\ngateway = \"hold\"\nmobile = \"hold\"\n[run]\ndeadline = \"30 s\"\n");
+         [outlast]\ngateway = \"hold\"\nmobile = \"hold\"\n[run]\ndeadline = \"2 min\"\n");
     let Some(run) = run else { return };
     assert_sound(&run);
     assert_eq!(run["bytes_received"], 400_000, "{run:#}");
@@ -172,7 +198,7 @@ received = "received"
 gateway = "hold"
 mobile = "hold"
 [run]
-deadline = "30 s"
+deadline = "2 min"
 "#;
 
 /// Whether a program is there; names it if not.
@@ -306,6 +332,18 @@ fn is_used(namespace: &str) -> bool {
         .any(|link| link.to_str() == Some(namespace))
 }
 
+/// Waits until nobody is in, or holds, any of `namespaces`, or what has got its number since: that of
+/// another test, which ends as well.
+#[track_caller]
+fn wait_until_unused(namespaces: &[String]) {
+    let began = outlast_linux::clock::now();
+    while namespaces.iter().any(|namespace| is_used(namespace)) {
+        let waited = outlast_linux::clock::now().since(began);
+        assert!(waited < Duration::from_secs(120), "{namespaces:?} are left");
+        pause();
+    }
+}
+
 #[test]
 fn a_shell_opens_in_either_host_of_a_running_lab() {
     let place = Place::new();
@@ -344,7 +382,7 @@ fn an_interrupted_lab_ends_with_code_1_and_leaves_nothing() {
     assert_eq!(said.code, Some(1), "{said:?}");
     assert!(said.err.contains("cancelled"), "{said:?}");
     assert_eq!(entries(&place), 0);
-    assert!(!hosts.iter().any(|host| is_used(host)));
+    wait_until_unused(&hosts);
 }
 
 #[test]
@@ -358,7 +396,7 @@ fn a_killed_lab_leaves_no_process_and_no_namespace() {
     child.kill().expect("it still runs");
     child.wait().expect("it ends");
     // The kernel takes down what the process held before its parent hears of its end.
-    assert!(!hosts.iter().any(|host| is_used(host)));
+    wait_until_unused(&hosts);
     let said = place.run(["lab", "shell", "--", "true"]);
     said.refuses(2, &["no lab is running"]);
     assert_eq!(
@@ -402,7 +440,7 @@ fn finished_runs_are_shown_when_a_later_one_is_interrupted() {
 #[test]
 fn captures_and_report_are_where_they_were_asked_for() {
     let place = Place::new();
-    let text = bulk("download", "ipv4", "hold").replace("3 s\"\n[work", "100 ms\"\n[work");
+    let text = bulk("download", "ipv4", "hold", "100 ms");
     place.file("tunnel.toml", &text.replace("1 MB", "600 kB"));
     let said = place.run([
         "lab",

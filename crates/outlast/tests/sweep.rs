@@ -7,7 +7,6 @@ use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::fs;
-use std::io::Read;
 use std::process::Child;
 use support::{Place, Said};
 
@@ -61,20 +60,35 @@ fn tables(place: &Place) -> BTreeMap<&'static str, Vec<u8>> {
         .into()
 }
 
-/// Starts a sweep, and waits until `runs` more are in its journal.
+/// Starts a sweep, and waits until `runs` more are in its journal, or all.
 fn under_way(place: &Place, threads: &str, runs: usize) -> Child {
     let directory = place.path().join("outlast-sweep/loss");
     fs::create_dir_all(&directory).expect("the place is ours");
     let changes = inotify::init(CreateFlags::CLOEXEC).expect("inotify");
     let kinds = WatchFlags::CREATE | WatchFlags::MODIFY;
     inotify::add_watch(&changes, &directory, kinds).expect("the directory is there");
-    let enough = journalled(place) + runs;
+    let enough = (journalled(place) + runs).min(RUNS as usize);
     let child = place.start(["sweep", "loss.toml", "--outages", "--threads", threads]);
     let mut events = [0; 4_096];
     while journalled(place) < enough {
         rustix::io::read(&changes, &mut events).expect("an event");
     }
     child
+}
+
+/// Starts sweeps, each in a place of its own, until one is ended by `end` before its own end, after
+/// `runs`; that place, and what it said. A busy machine may come to `end` one too late.
+#[track_caller]
+fn ended_early(threads: &str, runs: usize, end: impl Fn(&mut Child)) -> (Place, Said) {
+    const TRIES: usize = 30;
+    let ended = (0..TRIES).find_map(|_| {
+        let place = place();
+        let mut child = under_way(&place, threads, runs);
+        end(&mut child);
+        let said = Said::of(child.wait_with_output().expect("ends"));
+        (said.code != Some(0)).then_some((place, said))
+    });
+    ended.expect("one that is ended before its end")
 }
 
 /// Finished runs in the journal, below its head.
@@ -102,14 +116,11 @@ fn a_killed_sweep_goes_on_to_the_same_tables() {
     assert_eq!(go_on(&undisturbed), 0);
     let tables_at_once = tables(&undisturbed);
     for (threads, runs) in [("1", 0), ("1", 1), ("2", 16), ("5", 32)] {
-        let place = place();
-        let mut child = under_way(&place, threads, runs);
-        child.kill().expect("it has not been waited for");
-        let said = Said::of(child.wait_with_output().expect("ends"));
+        let kill = |child: &mut Child| child.kill().expect("it has not been waited for");
+        let (place, said) = ended_early(threads, runs, kill);
         assert_eq!(said.code, None, "{said:?}");
         let before = go_on(&place);
         assert!(before >= runs as u64, "{before} after {runs} runs");
-        assert!(before < RUNS, "it was ended before its end");
         assert!(
             tables(&place) == tables_at_once,
             "{threads} threads, {runs} runs"
@@ -127,7 +138,7 @@ fn a_sweep_that_is_killed_again_and_again_comes_to_its_end() {
         let mut child = under_way(&place, "2", 8);
         child.kill().expect("it has not been waited for");
         child.wait().expect("ends");
-        assert!(journalled(&place) >= before + 8);
+        assert!(journalled(&place) >= (before + 8).min(RUNS as usize));
     }
     assert!(go_on(&place) > 0);
     assert!(tables(&place) == tables(&undisturbed));
@@ -135,14 +146,11 @@ fn a_sweep_that_is_killed_again_and_again_comes_to_its_end() {
 
 #[test]
 fn ctrl_c_says_how_to_go_on() {
-    let place = place();
-    let mut child = under_way(&place, "2", 8);
-    let pid = Pid::from_child(&child);
-    kill_process(pid, Signal::INT).expect("it is ours");
-    let mut err = String::new();
-    let mut stderr = child.stderr.take().expect("piped");
-    stderr.read_to_string(&mut err).expect("text");
-    let said = Said::of(child.wait_with_output().expect("ends"));
+    let interrupt = |child: &mut Child| {
+        kill_process(Pid::from_child(child), Signal::INT).expect("it is ours");
+    };
+    let (place, said) = ended_early("2", 8, interrupt);
+    let err = &said.err;
     assert_eq!((said.code, said.out.as_str()), (Some(1), ""), "{err}");
     let last = err.lines().last().expect("a message");
     assert!(last.starts_with("error: interrupted: "), "{err}");
@@ -151,7 +159,7 @@ fn ctrl_c_says_how_to_go_on() {
         "{err}"
     );
     let before = go_on(&place);
-    assert!((8..RUNS).contains(&before), "{before}");
+    assert!((8..=RUNS).contains(&before), "{before}");
 }
 
 #[test]

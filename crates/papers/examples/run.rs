@@ -54,6 +54,7 @@ fn main() -> Result<()> {
         version: env!("CARGO_PKG_VERSION").to_owned(),
         date: String::new(),
         command: format!("outlast papers run {name} --{}", extent.name()),
+        only: Vec::new(),
     };
     let mut before = None;
     let shown = run::run(experiment, &order, &cancel, |progress| {

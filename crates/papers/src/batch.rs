@@ -6,7 +6,9 @@
 //! simulated run waits for nothing: there is one at a time for each core.
 
 use crate::carry_out::{self, CarryOutError, Ran};
+use crate::gateway_matrix::trial::TrialError;
 use crate::job::Job;
+use crate::moments::Moments;
 use crate::record::Record;
 use outlast_core::time::{Duration, Instant};
 use outlast_lab::{Cancel, LabError};
@@ -86,8 +88,8 @@ impl BatchError {
 /// How many runs of 10 Mbit/s a machine with two cores emulates on time.
 pub const CAPACITY: u32 = 12;
 
-/// A run is carried out at most this often.
-const ATTEMPTS: u32 = 3;
+/// A run is carried out at most this often, unless its trial says otherwise.
+pub const ATTEMPTS: u32 = 3;
 /// How often the progress is shown while nothing happens.
 const TICK: Duration = Duration::from_millis(250);
 
@@ -108,6 +110,7 @@ pub fn run(
 ) -> Result<Vec<Gap>, BatchError> {
     let mut batch = Batch::new(jobs, done_before, plan.capacity);
     let (sender, receiver) = mpsc::channel();
+    let moments = Moments::new(batch.cores as usize);
     thread::scope(|scope| {
         loop {
             while let Some(attempt) = batch.next(clock::now()) {
@@ -115,7 +118,11 @@ pub fn run(
                     sender: sender.clone(),
                     number: attempt.number,
                 };
-                let work = move || report.send(carry_out::carry_out(&attempt.job, cancel));
+                let moments = &moments;
+                let work = move || {
+                    let ran = carry_out::carry_out_among(&attempt.job, moments, cancel);
+                    report.send(ran);
+                };
                 let thread = thread::Builder::new().name("run".into());
                 if let Err(source) = thread.spawn_scoped(scope, work) {
                     batch.fail(BatchError::Thread(source), cancel);
@@ -290,7 +297,7 @@ impl Batch {
                 });
             }
             Some(Err(source)) => self.fail(BatchError::Run { cell, source }, cancel),
-            Some(Ok(ran)) if !ran.warnings.is_empty() && run.attempts < ATTEMPTS => {
+            Some(Ok(ran)) if !ran.warnings.is_empty() && run.attempts < run.job.attempts() => {
                 self.counts.repeated += 1;
                 let UnderWay {
                     job,
@@ -329,7 +336,8 @@ impl Batch {
     }
 
     fn progress(&self, now: Instant) -> Progress {
-        let left_of = |run: &UnderWay| run.expected.saturating_sub(now.since(run.since));
+        // A run that has lasted too long is taken to last as long again as it is overdue.
+        let left_of = |run: &UnderWay| now.since(run.since).abs_diff(run.expected);
         let waiting = || {
             self.waiting
                 .iter()
@@ -362,8 +370,11 @@ fn cores() -> u32 {
         .map_or(1, |cores| u32::try_from(cores.get()).unwrap_or(u32::MAX))
 }
 
-/// Whether `error` concerns this run alone, as it asks for what this kernel does not have.
+/// Whether `error` concerns this run alone, as it asks for what this machine does not have.
 fn is_gap(error: &CarryOutError) -> bool {
+    if let CarryOutError::Trial(TrialError::Missing(_) | TrialError::Descriptors { .. }) = error {
+        return true;
+    }
     let CarryOutError::Lab(LabError::Option(error)) = error else {
         return false;
     };
@@ -494,6 +505,8 @@ mod tests {
             (later.running, later.left),
             (1, needed - Duration::from_secs(1))
         );
+        let overdue = batch.progress(Instant::ZERO + needed + Duration::from_secs(7));
+        assert_eq!(overdue.left, Duration::from_secs(7));
         let many = (0..8).map(|_| job("same", 10, 10_000_000)).collect();
         assert_eq!(
             Batch::new(many, 0, 4).progress(Instant::ZERO).left,

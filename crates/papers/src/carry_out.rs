@@ -1,6 +1,10 @@
 //! Carrying one run out, in the world that it asks for.
 
+use crate::gateway_cost::cost::Cost;
+use crate::gateway_matrix::trial::{Observed, TrialError};
 use crate::job::{Job, Watch};
+use crate::live;
+use crate::moments::Moments;
 use crate::record::Variables;
 use outlast_core::time::{Duration, Instant};
 use outlast_lab::{Cancel, Lab, LabError};
@@ -24,6 +28,10 @@ pub struct Ran {
     pub warnings: Vec<String>,
     /// By how much the link was late at worst; in virtual time it never is.
     pub worst_delay: Duration,
+    /// What only real programs show.
+    pub observed: Option<Observed>,
+    /// What was measured, if that is what it was for.
+    pub cost: Option<Cost>,
 }
 
 /// Why a run could not be carried out.
@@ -35,19 +43,46 @@ pub enum CarryOutError {
     /// In the simulator.
     #[error(transparent)]
     Sim(#[from] SimError),
+    /// With real programs.
+    #[error(transparent)]
+    Trial(#[from] TrialError),
 }
 
-/// Carries `job` out.
+/// Carries `job` out, alone.
 ///
 /// # Errors
 /// When the lab fails or is cancelled, or the world has not what the scenario asks for.
 pub fn carry_out(job: &Job, cancel: &Cancel) -> Result<Ran, CarryOutError> {
+    carry_out_among(job, &Moments::new(1), cancel)
+}
+
+/// Carries `job` out among others that have the same `moments`.
+///
+/// # Errors
+/// As [`carry_out`].
+pub fn carry_out_among(
+    job: &Job,
+    moments: &Moments,
+    cancel: &Cancel,
+) -> Result<Ran, CarryOutError> {
     match job.world {
         World::Lab => in_lab(job, cancel),
         // A simulation ends soon of itself: one that has begun is not ended early.
         World::Sim if cancel.is_cancelled() => Err(LabError::Cancelled.into()),
         World::Sim => in_sim(job),
+        World::Live => in_reality(job, moments, cancel),
     }
+}
+
+/// A job in [`World::Live`] is one with a trial, see [`Job::live`].
+fn in_reality(job: &Job, moments: &Moments, cancel: &Cancel) -> Result<Ran, CarryOutError> {
+    let trial = job.trial.as_ref().expect("`Job::live` sets both");
+    let ran = live::carry_out(job, trial, moments, cancel);
+    ran.map_err(|error| match error {
+        // Cancelled is cancelled, wherever it is noticed.
+        TrialError::Site(error) => error.into(),
+        error => error.into(),
+    })
 }
 
 fn in_lab(job: &Job, cancel: &Cancel) -> Result<Ran, CarryOutError> {
@@ -63,6 +98,8 @@ fn in_lab(job: &Job, cancel: &Cancel) -> Result<Ran, CarryOutError> {
         variables: Vec::new(),
         warnings: report.warnings,
         worst_delay: report.effort.worst_delay,
+        observed: None,
+        cost: None,
     })
 }
 
@@ -95,6 +132,8 @@ fn in_sim(job: &Job) -> Result<Ran, CarryOutError> {
         variables,
         warnings: Vec::new(),
         worst_delay: Duration::ZERO,
+        observed: None,
+        cost: None,
     })
 }
 

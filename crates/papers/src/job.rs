@@ -1,5 +1,7 @@
 //! One run of a scenario, before it is carried out.
 
+use crate::batch::ATTEMPTS;
+use crate::live::Trial;
 use crate::setting::{self, Setting};
 use outlast_core::time::Duration;
 use outlast_core::units::BitRate;
@@ -21,6 +23,8 @@ pub struct Job {
     pub world: World,
     /// What is kept of the packets.
     pub watch: Watch,
+    /// What is done in [`World::Live`], where the scenario says only what the link is like.
+    pub trial: Option<Trial>,
 }
 
 /// What is kept of the packets of a run.
@@ -69,7 +73,16 @@ impl Job {
             scenario,
             world: World::Lab,
             watch: Watch::Nothing,
+            trial: None,
         }
+    }
+
+    /// The same run with real programs, as `trial` says.
+    #[must_use]
+    pub fn live(mut self, trial: Trial) -> Self {
+        self.world = World::Live;
+        self.trial = Some(trial);
+        self
     }
 
     /// The same run, carried out in `world`. It is the lab's if nothing is said.
@@ -94,18 +107,28 @@ impl Job {
             index,
             world,
             watch,
+            trial,
             ..
         } = self;
-        let identity = format!("{text}\n{index}\n{world}\n{watch:?}");
+        let mut identity = format!("{text}\n{index}\n{world}\n{watch:?}");
+        if let Some(trial) = trial {
+            identity.push_str(&format!("\n{trial:?}"));
+        }
         blake3::hash(identity.as_bytes()).to_hex()[..16].to_owned()
     }
 
     /// The share of a batch's `capacity` that it takes: in the lab one for each 10 Mbit/s of link,
-    /// at least one; in the simulator what one of this machine's `cores` is worth.
+    /// at least one; in the simulator what one of this machine's `cores` is worth; live what the
+    /// trial says.
     #[must_use]
     pub fn weight(&self, capacity: u32, cores: u32) -> u32 {
-        if self.world == World::Sim {
-            return capacity.div_ceil(cores.max(1)).max(1);
+        match self.world {
+            World::Sim => return capacity.div_ceil(cores.max(1)).max(1),
+            World::Live => {
+                let trial = self.trial.as_ref();
+                return trial.map_or(1, |trial| trial.weight(capacity));
+            }
+            World::Lab => {}
         }
         let link = &self.scenario.link;
         let rates = [link.downlink.rate, link.uplink.rate];
@@ -118,6 +141,12 @@ impl Job {
         u32::try_from(fastest.div_ceil(RATE_OF_ONE))
             .unwrap_or(u32::MAX)
             .max(1)
+    }
+
+    /// How often it is carried out at most, if its numbers are doubtful each time.
+    #[must_use]
+    pub fn attempts(&self) -> u32 {
+        self.trial.as_ref().map_or(ATTEMPTS, Trial::attempts)
     }
 
     /// About how long it will take; for the order of the batch and for the time left, not for any
@@ -143,6 +172,10 @@ impl Job {
         };
         let in_lab = ideal.map_or(run.deadline, |ideal| (ideal * patience).min(run.deadline));
         match self.world {
+            World::Live => {
+                let trial = self.trial.as_ref().and_then(Trial::expected);
+                trial.unwrap_or(in_lab)
+            }
             World::Lab => in_lab,
             World::Sim => in_lab / SPEED_OF_SIM,
         }

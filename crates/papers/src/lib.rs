@@ -16,20 +16,30 @@
 //! | [`caceres_iftode`] | figures of "Improving the Performance of Reliable Transport Protocols in Mobile Computing Environments" |
 //! | [`scott_mapp`] | figures of "Link Layer-Based TCP Optimisation for Disconnecting Networks" |
 //! | [`thesis`] | tables of a thesis on TCP over Mobile IP |
+//! | [`auto_choice`] | what `auto` decides, against `hold` in every cell |
 //! | [`hold_matrix`] | resume time by congestion control, SACK, direction, outage and placement |
+//! | [`gateway_cost`] | what `outlast run` costs while its link is up |
+//! | [`gateway_matrix`] | resume time of real programs, with `outlast run` on the gateway |
+//! | [`gateway_herd`] | 5,000 connections that come back at once, with `outlast run` on the gateway |
 //! | [`hold_channel`] | utilisation of the paper's channel |
 //! | [`lab_vs_sim`] | the simulator beside the kernel |
 #![forbid(unsafe_code)]
 
+pub mod auto_choice;
 pub mod batch;
 pub mod caceres_iftode;
 pub mod carry_out;
 pub mod diagram;
 pub mod experiment;
+pub mod gateway_cost;
+pub mod gateway_herd;
+pub mod gateway_matrix;
 pub mod hold_channel;
 pub mod hold_matrix;
 pub mod job;
 pub mod lab_vs_sim;
+pub mod live;
+pub mod moments;
 pub mod page;
 mod present;
 pub mod record;

@@ -67,6 +67,8 @@ fn method(experiment: &Experiment, meta: &Meta, runs: &Runs) -> Section {
     section = section.paragraph(quality(runs));
     match experiment.jobs(meta.extent).first() {
         None => section,
+        // No scenario file says which programs run.
+        Some(first) if first.world == World::Live => section,
         Some(first) => section
             .paragraph(format!(
                 "Every run is a scenario of `outlast {}`. The first one is:",
@@ -83,12 +85,18 @@ fn quality(runs: &Runs) -> String {
     let doubtful: Vec<&Record> = runs.all().filter(|run| !run.warnings.is_empty()).collect();
     let worst = runs.all().map(|run| run.worst_delay_s).fold(0.0, f64::max);
     let mut text = format!("{total} runs.");
-    if runs.all().any(is_live) {
+    if runs
+        .all()
+        .any(|run| run.result.settings.world != World::Sim)
+    {
         text.push_str(&format!(
             " The emulated link was late by {} at worst.",
             outlast_report::unit::Unit::Seconds.show(worst)
         ));
-    } else {
+    } else if runs
+        .all()
+        .all(|run| run.result.settings.world == World::Sim)
+    {
         text.push_str(" All in virtual time: the same seed gives the same numbers.");
     }
     if repeated > 0 {
@@ -108,14 +116,19 @@ fn quality(runs: &Runs) -> String {
 }
 
 fn at_once(meta: &Meta, runs: &Runs) -> String {
-    if runs.all().any(is_live) {
+    if runs
+        .all()
+        .any(|run| run.result.settings.world == World::Live)
+    {
+        format!("up to {} sites", meta.capacity.div_ceil(2))
+    } else if runs.all().any(is_in_lab) {
         format!("up to {} runs of 10 Mbit/s", meta.capacity)
     } else {
         "a run on each core".to_owned()
     }
 }
 
-fn is_live(run: &Record) -> bool {
+fn is_in_lab(run: &Record) -> bool {
     run.result.settings.world == World::Lab
 }
 

@@ -2,6 +2,8 @@
 
 use crate::carry_out::Ran;
 use crate::diagram::{self, FlowTrace};
+use crate::gateway_cost::cost::Cost;
+use crate::gateway_matrix::trial::Observed;
 use crate::job::{Job, Watch};
 use outlast_core::units::BitRate;
 use outlast_scenario::result::{OutageResult, RunResult};
@@ -34,6 +36,12 @@ pub struct Record {
     pub warnings: Vec<String>,
     /// By how much the emulated link was late at worst.
     pub worst_delay_s: f64,
+    /// What only real programs show.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub observed: Option<Observed>,
+    /// What was measured, if that is what it was for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cost: Option<Cost>,
 }
 
 /// The variables of a sender after an acknowledgement or a timeout.
@@ -116,6 +124,8 @@ impl Record {
             attempts,
             warnings: ran.warnings,
             worst_delay_s: ran.worst_delay.as_secs_f64(),
+            observed: ran.observed,
+            cost: ran.cost,
             result: ran.result,
         }
     }

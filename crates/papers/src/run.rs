@@ -24,6 +24,9 @@ pub struct Order {
     pub date: String,
     /// The command that repeats it.
     pub command: String,
+    /// Only the runs whose cell's name contains each of these, anew; all others stay as they are
+    /// stored. Empty: all runs.
+    pub only: Vec<String>,
 }
 
 /// What an experiment has to show.
@@ -81,16 +84,21 @@ pub fn run(
 ) -> Result<Shown, RunError> {
     let store = Store::new(&order.directory, experiment.name, order.extent);
     let jobs = experiment.jobs(order.extent);
-    let before = unfinished(&store, &order.version)?;
+    let before = match order.only.is_empty() {
+        true => unfinished(&store, &order.version)?,
+        false => order.others(&store)?,
+    };
     let before = Store::belonging(before, &jobs);
     let known: BTreeSet<&str> = before
         .iter()
         .map(|record| record.fingerprint.as_str())
         .collect();
     let left = jobs
-        .into_iter()
-        .filter(|job| !known.contains(job.fingerprint().as_str()));
-    let left = left.collect();
+        .iter()
+        .filter(|job| !known.contains(job.fingerprint().as_str()))
+        .filter(|job| order.is_wanted(&job.cell));
+    let left: Vec<_> = left.cloned().collect();
+    let is_all = before.len() + left.len() == jobs.len();
     let mut meta = Meta {
         experiment: experiment.name.to_owned(),
         extent: order.extent,
@@ -109,7 +117,7 @@ pub fn run(
     };
     let finished = |record: &Record| appending.push(record);
     let gaps = batch::run(left, before.len(), &plan, cancel, finished, progress)?;
-    meta.complete = true;
+    meta.complete = is_all;
     meta.missing = reasons(&gaps);
     store.set_meta(&meta)?;
     report(experiment, order.extent, &order.directory)
@@ -141,6 +149,21 @@ pub fn report(
         page: store.set_page(&html)?,
         meta,
     })
+}
+
+impl Order {
+    /// Whether the runs of this cell are carried out.
+    #[must_use]
+    pub fn is_wanted(&self, cell: &str) -> bool {
+        self.only.iter().all(|text| cell.contains(text))
+    }
+
+    /// The stored runs of the same version that are not to be carried out.
+    fn others(&self, store: &Store) -> Result<Vec<Record>, StoreError> {
+        let mut records = store.records()?;
+        records.retain(|record| record.version == self.version && !self.is_wanted(&record.cell));
+        Ok(records)
+    }
 }
 
 /// The runs of an earlier, interrupted process of the same version.

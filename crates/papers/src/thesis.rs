@@ -137,7 +137,9 @@ fn method_of_help(extent: Extent) -> Vec<String> {
         2,
         "The mechanism stands at the home agent's end of the path and is told of the hand-off's end. \
          The round trips lost are those of the hand-off and from its end to the first new bytes at the \
-         mobile, in hand-offs in which the sender had a timeout or was helped. The thesis reckons its \
+         mobile, in hand-offs in which data was lost. One that falls between two bursts of a window loses \
+         nothing: the sender transmits nothing meanwhile, and acknowledgements on their way arrive. At a \
+         round trip of 1 s that is so of four in ten hand-offs of 550 ms. The thesis reckons its \
          columns with help from the hand-offs of chapter 4; here the mechanisms run."
             .to_owned(),
     );

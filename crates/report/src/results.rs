@@ -2,6 +2,10 @@
 
 use outlast_scenario::result::{OutageResult, RunResult};
 
+mod shared;
+
+pub use shared::{connections, hops, traffic};
+
 use crate::statistics::Sample;
 use crate::table::{Cell, Column, Table, Tone};
 use crate::unit::Unit;

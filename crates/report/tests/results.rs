@@ -1,6 +1,8 @@
 //! Results of lab and simulator in tables.
 
-use outlast_report::results::{Summary, comparison, resume_times, runs};
+use outlast_report::results::{
+    Summary, comparison, connections, hops, resume_times, runs, traffic,
+};
 use outlast_report::table::TextStyle;
 use outlast_scenario::result::{OutageResult, RunResult};
 
@@ -118,4 +120,57 @@ fn a_row_per_run_and_a_note_per_error() {
     8     no         –       30.0 s  24.0 s       10.0 %        1             –         –        14.5 kB        12
     Seed 8: the server ended with status 1
     "#);
+}
+
+#[test]
+fn what_shares_a_link_has_tables_of_its_own() {
+    let alone = run(1, true, vec![]);
+    assert!(connections(&alone).is_none() && traffic(&alone).is_none() && hops(&alone).is_none());
+    let json = serde_json::json!({
+        "flows": [
+            { "completed": true, "intact": true, "begin_s": 0.0, "elapsed_s": 12.75,
+              "resume_s": [0.125, null, 0.5], "timeouts": 3, "retransmitted_bytes": 28_960,
+              "user_timeout_abort": false, "error": null, "bytes_received": 1_000_000,
+              "updates": null, "workload": "bulk", "direction": "upload", "bytes": 1_000_000,
+              "profile": null, "kernel": "6.18.0", "congestion": "reno", "sack": false,
+              "timestamps": false },
+            { "completed": false, "intact": null, "begin_s": 2.5, "elapsed_s": 4.0,
+              "resume_s": [], "timeouts": null, "retransmitted_bytes": null,
+              "user_timeout_abort": true, "error": "connection timed out", "bytes_received": 20_000,
+              "updates": null, "workload": "request-response", "direction": null, "bytes": null,
+              "profile": "linux-6", "kernel": null, "congestion": "cubic", "sack": true,
+              "timestamps": true },
+        ],
+        "traffic": [{ "sent_packets": 2_500, "received_packets": 2_419 }],
+        "hops": [{ "injected_packets": 4, "dropped_packets":
+            { "queue_full": 81, "loss": 2, "link_down": 5, "flushed": 6, "in_flight": 7 } }],
+    });
+    let mut whole = serde_json::to_value(&alone).expect("serialisable");
+    for (name, list) in json.as_object().expect("an object") {
+        whole[name] = list.clone();
+    }
+    let shared: RunResult = serde_json::from_value(whole).expect("the form of a result");
+    let text = |table: Option<outlast_report::table::Table>| {
+        table
+            .expect("there is something to tell")
+            .to_text(&TextStyle::default())
+    };
+    insta::assert_snapshot!(text(connections(&shared)), @r"
+    Connection  Workload          TCP                           Opened  Completed    Time  Received  Worst resume  Timeouts  Retransmitted
+    ──────────  ────────────────  ────────────────────────────  ──────  ─────────  ──────  ────────  ────────────  ────────  ─────────────
+    1           upload            reno, no SACK, no timestamps     0 s  yes        12.8 s   1.00 MB        500 ms         3        29.0 kB
+    2           request-response  cubic, linux-6                2.50 s  no         4.00 s   20.0 kB             –         –              –
+    Connection 2: connection timed out
+    ");
+    let last_words = |table| -> Vec<String> {
+        let text = text(table);
+        let last = text.trim_end().lines().last().expect("a row");
+        last.split_whitespace().map(str::to_owned).collect()
+    };
+    assert_eq!(last_words(traffic(&shared))[0], "1");
+    assert_eq!(
+        last_words(hops(&shared)),
+        ["hop", "1", "4", "81", "2", "18"]
+    );
+    assert!(text(hops(&shared)).contains("the mobile's"));
 }

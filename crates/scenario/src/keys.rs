@@ -8,6 +8,7 @@ pub(crate) mod hops;
 pub(crate) mod link;
 pub(crate) mod outages;
 pub(crate) mod outlast;
+pub(crate) mod roaming;
 pub(crate) mod run;
 pub(crate) mod stack;
 pub(crate) mod top;
@@ -80,6 +81,8 @@ pub enum Kind {
     File,
     /// A text for the shell, or a list of the program and its arguments.
     Command,
+    /// A list of texts.
+    Texts,
     /// A table of its own.
     Table,
     /// Any number of tables of its own.
@@ -102,6 +105,7 @@ impl Kind {
             Self::Choice(_) => "a name",
             Self::File => "a file's path",
             Self::Command => "a command line",
+            Self::Texts => "a list of texts",
             Self::Table => "a table",
             Self::Tables => "a list of tables",
         }
@@ -112,7 +116,7 @@ impl Kind {
     pub fn range(&self) -> String {
         let between = |low: String, high: String| format!("{low} to {high}");
         match self {
-            Self::Text | Self::File | Self::Command => "not empty".to_owned(),
+            Self::Text | Self::File | Self::Command | Self::Texts => "not empty".to_owned(),
             Self::Duration(low, high) | Self::DurationOrOff(low, high) => {
                 between(DURATION.format(*low), DURATION.format(*high))
             }
@@ -188,7 +192,7 @@ const REQUIRED: &str = "required";
 /// Every table and all its keys, in the order of the reference page.
 ///
 /// `[hops.uplink]`, `[hops.downlink]` and `[hops.outages]` take what those of `[link]` do.
-pub static SECTIONS: [&Section; 14] = [
+pub static SECTIONS: [&Section; 17] = [
     &TOP,
     &LINK,
     &UPLINK,
@@ -203,6 +207,9 @@ pub static SECTIONS: [&Section; 14] = [
     &FLOWS,
     &TRAFFIC,
     &HOPS,
+    &HANDOFFS,
+    &AGENTS,
+    &CRASHES,
 ];
 
 pub(crate) static TOP: Section = Section {
@@ -218,6 +225,9 @@ pub(crate) static TOP: Section = Section {
         &top::FLOWS,
         &top::TRAFFIC,
         &top::HOPS,
+        &top::HANDOFFS,
+        &top::AGENTS,
+        &top::CRASHES,
     ],
 };
 pub(crate) static LINK: Section = Section {
@@ -299,6 +309,7 @@ pub(crate) static STACK: Section = Section {
         &stack::SACK,
         &stack::TIMESTAMPS,
         &stack::TIMER_PHASE,
+        &stack::HOST_LATENCY,
         &stack::RECEIVE_BUFFER,
         &stack::IP,
         &stack::MOBILE,
@@ -323,6 +334,8 @@ pub(crate) static OUTLAST: Section = Section {
         &outlast::GATEWAY,
         &outlast::MOBILE,
         &outlast::FIXED,
+        &outlast::HOME_AGENT,
+        &outlast::INDICATORS,
         &outlast::USER_TIMEOUT,
     ],
 };
@@ -387,6 +400,27 @@ pub(crate) static HOPS: Section = Section {
         &hops::DOWNLINK,
         &link::OUTAGES,
     ],
+};
+pub(crate) static HANDOFFS: Section = Section {
+    name: "handoffs",
+    is_list: true,
+    keys: &[
+        &roaming::HANDOFF_AT,
+        &roaming::TO,
+        &roaming::GAP,
+        &roaming::UPDATE,
+        &roaming::FORWARD,
+    ],
+};
+pub(crate) static AGENTS: Section = Section {
+    name: "agents",
+    is_list: false,
+    keys: &[&roaming::DELAY, &roaming::LOST_AFTER],
+};
+pub(crate) static CRASHES: Section = Section {
+    name: "crashes",
+    is_list: true,
+    keys: &[&roaming::CRASH_AT, &roaming::GATEWAY, &roaming::BACK_AFTER],
 };
 pub(crate) static HOP_UPLINK: Section = Section {
     name: "hops.uplink",

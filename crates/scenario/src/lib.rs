@@ -41,6 +41,7 @@ mod quantity;
 mod read;
 mod reader;
 pub mod result;
+mod roaming;
 mod scenario;
 mod topology;
 
@@ -48,8 +49,11 @@ pub use measure::Framing;
 pub use mechanism::Mechanism;
 pub use problem::{Problem, ScenarioError, Source};
 pub use read::document::{Change, Document};
+pub use read::form::{load_file, parse_file};
+pub use reader::Reader;
+pub use roaming::{Agents, Crash, Handoff};
 pub use scenario::{
-    CommandLine, Commands, Compare, Congestion, Direction, HostStack, IpVersion, LinkSettings,
-    Outlast, ProcessKind, Profile, Run, Scenario, Stack, Workload, WorkloadKind,
+    CommandLine, Commands, Compare, Congestion, Direction, HostStack, Indicators, IpVersion,
+    LinkSettings, Outlast, ProcessKind, Profile, Run, Scenario, Stack, Workload, WorkloadKind,
 };
-pub use topology::{Flow, Hop, Pattern, PatternKind, Traffic};
+pub use topology::{Connection, Flow, Hop, Pattern, PatternKind, Traffic};

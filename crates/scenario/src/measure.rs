@@ -68,14 +68,21 @@ impl Scenario {
     /// opens writes at once, whoever is opened to writes when the handshake is over.
     #[must_use]
     pub fn handshake(&self) -> Duration {
-        let [down, up] = self.delays();
         match self.workload {
             Workload::Bulk {
                 direction: Direction::Download,
                 ..
-            } => up + down + up,
-            _ => up + down,
+            } => self.acceptance(),
+            _ => self.delays().into_iter().sum(),
         }
+    }
+
+    /// From the mobile's first segment until the fixed host has accepted the connection, if nothing
+    /// is lost.
+    #[must_use]
+    pub fn acceptance(&self) -> Duration {
+        let [down, up] = self.delays();
+        up + down + up
     }
 
     /// How long a packet takes through all links, to the mobile and to the fixed host, if it takes no

@@ -139,7 +139,8 @@ impl Diagnostic for Problem {
     }
 }
 
-/// A scenario file that cannot be used, with everything that is wrong with it.
+/// A scenario file, or another one that is read in its manner, that cannot be used, with everything
+/// that is wrong with it.
 ///
 /// As a [`Diagnostic`] a single problem stands for itself, and several are the related ones of a
 /// summary. [`render`](Self::render) writes it all in plain text.

@@ -1,4 +1,4 @@
-//! Collects what is wrong with a scenario file while it is read.
+//! Collects what is wrong with a file while it is read.
 
 use crate::problem::{Problem, Source};
 use outlast_link::trace::Trace;
@@ -8,8 +8,13 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+/// What messages call a scenario file.
+pub(crate) const SCENARIO: &str = "scenario file";
+
 /// Collects what is wrong with one file, and with the values that another one puts into it.
 pub(crate) struct Problems {
+    /// What kind of file it is, as in "scenario file".
+    kind: &'static str,
     source: Arc<Source>,
     /// Who puts values into it. Places count through its text first.
     author: Option<Arc<Source>>,
@@ -43,8 +48,9 @@ impl Traces {
 }
 
 impl Problems {
-    pub(crate) fn new(source: Arc<Source>) -> Self {
+    pub(crate) fn new(kind: &'static str, source: Arc<Source>) -> Self {
         Self {
+            kind,
             source,
             author: None,
             traces: Arc::default(),
@@ -59,11 +65,17 @@ impl Problems {
         traces: Arc<Traces>,
     ) -> Self {
         Self {
+            kind: SCENARIO,
             source,
             author: Some(author),
             traces,
             list: RefCell::default(),
         }
+    }
+
+    /// What kind of file it is.
+    pub(crate) const fn kind(&self) -> &'static str {
+        self.kind
     }
 
     pub(crate) fn traces(&self) -> &Traces {

@@ -99,6 +99,7 @@ pub(crate) const SIZE: Units = Units {
         ("KiB", 1 << 10),
         ("MiB", 1 << 20),
         ("GiB", 1 << 30),
+        ("TiB", 1 << 40),
     ],
     aliases: &[
         ("byte", "B"),
@@ -171,24 +172,35 @@ impl Units {
         })
     }
 
-    /// Writes `value` base units in the largest unit that needs no more than three decimals.
+    /// Writes `value` base units in the largest unit that needs no more than three decimals; in
+    /// whole powers of 1024 where that is shorter, as in `2 KiB`.
     pub(crate) fn format(&self, value: u64) -> String {
         if value == 0 {
             return self.zero.to_owned();
         }
-        let decimal_units = self.units.iter().filter(|(name, _)| !name.ends_with("iB"));
+        let decimal_units = self.units.iter().filter(|unit| !is_binary(unit));
         let (name, worth) = decimal_units
             .rev()
             .find(|(_, worth)| value >= *worth && value.is_multiple_of((worth / 1_000).max(1)))
             .unwrap_or(&self.units[0]);
         let (whole, rest) = (value / worth, value % worth);
-        if rest == 0 {
-            return format!("{whole} {name}");
-        }
-        let thousandths = rest / (worth / 1_000);
-        let decimals = format!("{thousandths:03}");
-        format!("{whole}.{} {name}", decimals.trim_end_matches('0'))
+        let decimal = if rest == 0 {
+            format!("{whole} {name}")
+        } else {
+            let thousandths = format!("{:03}", rest / (worth / 1_000));
+            format!("{whole}.{} {name}", thousandths.trim_end_matches('0'))
+        };
+        let mut binary_units = self.units.iter().filter(|unit| is_binary(unit)).rev();
+        let binary = binary_units.find(|(_, worth)| value.is_multiple_of(*worth));
+        let binary = binary.map(|(name, worth)| format!("{} {name}", value / worth));
+        binary
+            .filter(|binary| binary.len() < decimal.len())
+            .unwrap_or(decimal)
     }
+}
+
+fn is_binary((name, _): &(&str, u64)) -> bool {
+    name.ends_with("iB")
 }
 
 /// The digits of `number` without its point, and how many of them stand behind the point.

@@ -11,7 +11,7 @@ use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
 /// One table of the file, which may be absent.
-pub(crate) struct Reader<'d> {
+pub struct Reader<'d> {
     section: &'static Section,
     /// Where the table begins; for an absent one, where its parent does.
     at: Range<usize>,
@@ -33,7 +33,7 @@ impl<'d> Reader<'d> {
     }
 
     /// The table under `key`.
-    pub(crate) fn table(&self, key: &'static Key, section: &'static Section) -> Self {
+    pub fn table(&self, key: &'static Key, section: &'static Section) -> Self {
         let (mut at, mut table) = (self.at.clone(), None);
         if let Some((name, value)) = self.entry(key) {
             at = name.span();
@@ -46,7 +46,7 @@ impl<'d> Reader<'d> {
     }
 
     /// The tables under `key`, in their order.
-    pub(crate) fn tables(&self, key: &'static Key, section: &'static Section) -> Vec<Self> {
+    pub fn tables(&self, key: &'static Key, section: &'static Section) -> Vec<Self> {
         let Some((_, value)) = self.entry(key) else {
             return Vec::new();
         };
@@ -85,27 +85,29 @@ impl<'d> Reader<'d> {
     }
 
     /// Where the table begins.
-    pub(crate) fn span(&self) -> Range<usize> {
+    pub fn span(&self) -> Range<usize> {
         self.at.clone()
     }
 
-    pub(crate) fn is_present(&self) -> bool {
+    /// Whether the table is there.
+    pub fn is_present(&self) -> bool {
         self.table.is_some()
     }
 
-    pub(crate) fn has(&self, key: &Key) -> bool {
+    /// Whether `key` is there.
+    pub fn has(&self, key: &Key) -> bool {
         self.entry(key).is_some()
     }
 
     /// Where the value of `key` stands, if it is there.
-    pub(crate) fn span_of(&self, key: &Key) -> Option<Range<usize>> {
+    pub fn span_of(&self, key: &Key) -> Option<Range<usize>> {
         self.entry(key).map(|(_, value)| value.span())
     }
 
     /// Notes that `key` is not there, though `why` (or, if that is empty, every file) needs it.
     ///
     /// Says nothing where the table itself is missing, or a misspelt key was taken for this one.
-    pub(crate) fn missing(&self, key: &Key, why: &str) {
+    pub fn missing(&self, key: &Key, why: &str) {
         if !self.is_present() || self.guessed.contains(&key.name) {
             return;
         }
@@ -136,7 +138,8 @@ impl<'d> Reader<'d> {
         }
     }
 
-    pub(crate) fn note(
+    /// Notes `message` about the text at `span`: what to write under it, and what to do about it.
+    pub fn note(
         &self,
         span: Range<usize>,
         message: impl Into<String>,
@@ -151,7 +154,8 @@ impl<'d> Reader<'d> {
         self.problems
     }
 
-    pub(crate) fn text(&self, key: &Key) -> Option<String> {
+    /// A text that is not empty.
+    pub fn text(&self, key: &Key) -> Option<String> {
         let value = self.value(key)?;
         let Some(text) = value.get_ref().as_str() else {
             self.wrong_kind(key, value);
@@ -174,7 +178,8 @@ impl<'d> Reader<'d> {
         Some(text.to_owned())
     }
 
-    pub(crate) fn quantity(&self, key: &Key) -> Option<u64> {
+    /// A number with its unit, in base units.
+    pub fn quantity(&self, key: &Key) -> Option<u64> {
         let (units, low, high) = match key.kind {
             Kind::Duration(low, high) | Kind::DurationOrOff(low, high) => (&DURATION, low, high),
             Kind::Rate(low, high) => (&RATE, low, high),
@@ -198,7 +203,8 @@ impl<'d> Reader<'d> {
         None
     }
 
-    pub(crate) fn integer(&self, key: &Key) -> Option<u64> {
+    /// A whole number in the range that `key` allows.
+    pub fn integer(&self, key: &Key) -> Option<u64> {
         let Kind::Integer(low, high) = key.kind else {
             unreachable!("`{}` is not a whole number", key.name)
         };
@@ -235,7 +241,8 @@ impl<'d> Reader<'d> {
         }
     }
 
-    pub(crate) fn switch(&self, key: &Key) -> Option<bool> {
+    /// `true` or `false`.
+    pub fn switch(&self, key: &Key) -> Option<bool> {
         let value = self.value(key)?;
         let switch = value.get_ref().as_bool();
         if switch.is_none() {
@@ -245,7 +252,7 @@ impl<'d> Reader<'d> {
     }
 
     /// One of the names that `key` allows.
-    pub(crate) fn choice(&self, key: &Key) -> Option<&'static str> {
+    pub fn choice(&self, key: &Key) -> Option<&'static str> {
         let Kind::Choice(names) = &key.kind else {
             unreachable!("`{}` is not a choice", key.name)
         };
@@ -310,6 +317,29 @@ impl<'d> Reader<'d> {
         words
     }
 
+    /// A list of texts, each as `parse` takes it.
+    pub fn texts<T>(&self, key: &Key, parse: impl Fn(&str) -> Option<T>) -> Option<Vec<T>> {
+        let value = self.value(key)?;
+        let Some(array) = value.get_ref().as_array() else {
+            self.wrong_kind(key, value);
+            return None;
+        };
+        let mut all = Vec::new();
+        for item in array {
+            let parsed = item.get_ref().as_str().and_then(&parse);
+            if parsed.is_none() {
+                self.note(
+                    item.span(),
+                    format!("this cannot be one of `{}`", key.name),
+                    "not as expected",
+                    format!("write them as in {}", example(key)),
+                );
+            }
+            all.extend(parsed);
+        }
+        Some(all)
+    }
+
     /// Whether `key` holds a list.
     pub(crate) fn is_list(&self, key: &Key) -> bool {
         self.value(key)
@@ -317,7 +347,7 @@ impl<'d> Reader<'d> {
     }
 
     /// Whether `key` holds exactly `text`.
-    pub(crate) fn is_word(&self, key: &Key, text: &str) -> bool {
+    pub fn is_word(&self, key: &Key, text: &str) -> bool {
         self.value(key)
             .is_some_and(|value| value.get_ref().as_str() == Some(text))
     }
@@ -348,7 +378,7 @@ impl<'d> Reader<'d> {
                 continue;
             }
             let (place, allowed) = match self.section.name {
-                "" => ("the top of a scenario file".to_owned(), "there"),
+                "" => (format!("the top of a {}", self.problems.kind()), "there"),
                 _ => (format!("`{}`", self.section.header()), "in this table"),
             };
             let nearest = nearest(written, &known);
@@ -489,7 +519,9 @@ fn right(key: &Key) -> String {
     let example = example(key);
     match key.kind {
         Kind::Switch => format!("`{0} = true` or `{0} = false`", key.name),
-        Kind::Text | Kind::File | Kind::Command | Kind::Table | Kind::Tables => example,
+        Kind::Text | Kind::File | Kind::Command | Kind::Texts | Kind::Table | Kind::Tables => {
+            example
+        }
         Kind::Choice(_) => format!("{example}; values are {}", key.kind.range()),
         _ => format!("{example}; allowed is {}", key.kind.range()),
     }

@@ -5,7 +5,9 @@
 
 use crate::mechanism::Mechanism;
 use crate::names::names;
-use crate::scenario::{Direction, IpVersion, Profile, Scenario, Stack, Workload, WorkloadKind};
+use crate::scenario::{
+    Direction, Indicators, IpVersion, Profile, Scenario, Stack, Workload, WorkloadKind,
+};
 use outlast_core::units::BitRate;
 use outlast_link::Outage;
 use serde::{Deserialize, Serialize};
@@ -17,6 +19,8 @@ names! {
         Lab = "lab",
         /// The TCP model, in virtual time.
         Sim = "sim",
+        /// Real kernels and real programs, with the daemon on a real interface.
+        Live = "live",
     }
 }
 
@@ -53,6 +57,9 @@ pub struct RunResult {
     pub retransmitted_bytes: Option<u64>,
     /// Packets that Outlast put on the path.
     pub injected_packets: u64,
+    /// Bytes of these packets; `None`, and not in JSON, where nobody counts them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub injected_bytes: Option<u64>,
     /// Whether a host gave the connection up.
     pub user_timeout_abort: bool,
     /// Why the run could not be carried out or ended early, in words; `null` if it was.
@@ -117,10 +124,10 @@ pub struct FlowResult {
     /// From each return of `[link]` until its receiver had bytes that it did not have; `null` if it
     /// got none.
     pub resume_s: Vec<Option<f64>>,
-    /// Retransmission timeouts of the payload's sender.
-    pub timeouts: u64,
-    /// Payload bytes that its sender sent more than once.
-    pub retransmitted_bytes: u64,
+    /// Retransmission timeouts of the payload's sender; `null` on a kernel that does not count them.
+    pub timeouts: Option<u64>,
+    /// Payload bytes that its sender sent more than once; likewise.
+    pub retransmitted_bytes: Option<u64>,
     /// Whether a host gave the connection up.
     pub user_timeout_abort: bool,
     /// How it was lost, in words; `null` if it was not.
@@ -202,6 +209,9 @@ pub struct Settings {
     pub mobile: Mechanism,
     /// Mechanism on the fixed host.
     pub fixed: Mechanism,
+    /// How gateways learned of outages.
+    #[serde(default)]
+    pub indicators: Indicators,
     /// User timeout that both ends asked for; `null` if off.
     pub user_timeout_s: Option<f64>,
     /// The TCP that was in force.
@@ -270,6 +280,7 @@ impl Settings {
             gateway: scenario.outlast.gateway,
             mobile: scenario.outlast.mobile,
             fixed: scenario.outlast.fixed,
+            indicators: scenario.outlast.indicators,
             user_timeout_s: scenario
                 .outlast
                 .user_timeout

@@ -2,6 +2,7 @@
 
 use crate::mechanism::Mechanism;
 use crate::names::names;
+use crate::roaming::{Agents, Crash, Handoff};
 use crate::topology::{Flow, Hop, Traffic};
 use outlast_core::time::Duration;
 use outlast_core::units::ByteCount;
@@ -33,6 +34,12 @@ pub struct Scenario {
     pub traffic: Vec<Traffic>,
     /// `[[hops]]`: further links between `[link]` and the fixed host, in this order.
     pub hops: Vec<Hop>,
+    /// `[agents]`: whether and how gateways speak to each other.
+    pub agents: Option<Agents>,
+    /// `[[handoffs]]`: when the mobile goes to another gateway, in this order.
+    pub handoffs: Vec<Handoff>,
+    /// `[[crashes]]`: when gateways' processes die.
+    pub crashes: Vec<Crash>,
 }
 
 /// The disconnecting link between the mobile and the fixed side.
@@ -42,7 +49,7 @@ pub struct LinkSettings {
     pub downlink: PipeConfig,
     /// Mobile to fixed side.
     pub uplink: PipeConfig,
-    /// When it is down.
+    /// When it is down; with hand-offs, when the mobile is at no gateway.
     pub outages: OutageProcess,
     /// What becomes of packets on their way when it goes down.
     pub in_flight: InFlight,
@@ -204,6 +211,8 @@ pub struct Stack {
     /// Where the hosts' timer wheels stand in their turn of [`Self::TIMER_TURN`] when the first
     /// byte of payload is sent.
     pub timer_phase: Option<Duration>,
+    /// What the hosts take for a packet, each way; the simulator only.
+    pub host_latency: Duration,
     /// What a host offers to take before it is read; the simulator only. `None` is the profile's.
     pub receive_buffer: Option<ByteCount>,
     /// Network protocol.
@@ -280,6 +289,18 @@ names! {
     }
 }
 
+names! {
+    /// How gateways learn that the link goes away and comes back.
+    #[derive(Default)]
+    pub enum Indicators {
+        /// The link tells them at once.
+        #[default]
+        Link = "link",
+        /// Nobody tells them: they go by what is not answered, and by the first packet afterwards.
+        Silence = "silence",
+    }
+}
+
 /// What Outlast does, and where.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub struct Outlast {
@@ -289,6 +310,10 @@ pub struct Outlast {
     pub mobile: Mechanism,
     /// On the fixed host.
     pub fixed: Mechanism,
+    /// At the router where the ways to all gateways meet.
+    pub home_agent: Mechanism,
+    /// How gateways learn of outages.
+    pub indicators: Indicators,
     /// User timeout that both ends ask for (RFC 5482): whole seconds up to 32767 s, whole minutes
     /// above. `None` is off.
     pub user_timeout: Option<Duration>,

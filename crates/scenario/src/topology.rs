@@ -7,6 +7,7 @@ use outlast_core::time::Duration;
 use outlast_core::units::{BitRate, ByteCount};
 use outlast_link::LinkConfig;
 use outlast_link::random::derived_seed;
+use outlast_world::{Pattern as When, TrafficSetup};
 
 /// Further connections, all alike.
 #[derive(Clone, Debug, PartialEq)]
@@ -19,6 +20,17 @@ pub struct Flow {
     pub workload: Workload,
     /// The TCP of both hosts for it.
     pub stack: Stack,
+}
+
+/// One connection of a scenario: that of `[workload]`, or one of `[[flows]]`.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Connection<'a> {
+    /// When the mobile opens it, counted from when it opens that of `[workload]`.
+    pub begin: Duration,
+    /// What the hosts do with it.
+    pub workload: &'a Workload,
+    /// The TCP of both hosts for it.
+    pub stack: &'a Stack,
 }
 
 /// A source of datagrams that share a link.
@@ -38,6 +50,24 @@ pub struct Traffic {
     pub begin: Duration,
     /// When it ends, counted likewise; `None` is with the run.
     pub end: Option<Duration>,
+}
+
+impl From<&Traffic> for TrafficSetup {
+    fn from(traffic: &Traffic) -> Self {
+        let rate = traffic.rate;
+        Self {
+            link: traffic.hop,
+            way: traffic.direction.way(),
+            pattern: match traffic.pattern {
+                Pattern::Constant => When::Constant { rate },
+                Pattern::Poisson => When::Poisson { rate },
+                Pattern::OnOff { on, off } => When::OnOff { rate, on, off },
+            },
+            packet: u16::try_from(traffic.packet.0).unwrap_or(u16::MAX),
+            begin: traffic.begin,
+            end: traffic.end,
+        }
+    }
 }
 
 /// When a source sends.
@@ -90,6 +120,24 @@ impl Scenario {
     pub fn hop_config(&self, index: u32, number: usize) -> Option<LinkConfig> {
         let seed = derived_seed(self.run.seed_of(index), &format!("hop.{}", number + 1));
         Some(self.hops.get(number)?.link.config(seed))
+    }
+
+    /// Every connection, that of `[workload]` first, then `[[flows]]` in order.
+    pub fn connections(&self) -> impl Iterator<Item = Connection<'_>> {
+        let further = self.flows.iter().flat_map(|flow| {
+            let connection = Connection {
+                begin: flow.begin,
+                workload: &flow.workload,
+                stack: &flow.stack,
+            };
+            std::iter::repeat_n(connection, flow.count as usize)
+        });
+        let first = Connection {
+            begin: Duration::ZERO,
+            workload: &self.workload,
+            stack: &self.stack,
+        };
+        std::iter::once(first).chain(further)
     }
 
     /// Whether there is more than one link with one connection on it.

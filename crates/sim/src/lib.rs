@@ -35,7 +35,8 @@ mod simulation;
 
 pub use error::SimError;
 pub use outlast_world::{
-    Counts, FlowOutcome, FlowSetup, HopOutcome, HopSetup, IpVersion, Lost, Outcome, Pattern,
-    Progress, Recording, Setup, Side, Stack, TrafficOutcome, TrafficSetup, Workload, World, trace,
+    AgentsSetup, Counts, Crash, FlowOutcome, FlowSetup, Handoff, HopOutcome, HopSetup, Indicators,
+    IpVersion, Lost, Outcome, Pattern, Progress, Recording, RoamingOutcome, RoamingSetup, Setup,
+    Side, Stack, TrafficOutcome, TrafficSetup, Workload, World, trace,
 };
 pub use simulation::{RunReport, Running, Simulation, run};

@@ -8,7 +8,9 @@ use outlast_scenario::result::{
     Drops, FlowResult, HopResult, OutageResult, RunResult, Settings, TcpInForce, TrafficResult,
     World,
 };
-use outlast_scenario::{Congestion as Name, Framing, Scenario, Stack as StackWish, Workload};
+use outlast_scenario::{
+    Congestion as Name, Connection, Framing, Scenario, Stack as StackWish, Workload,
+};
 use outlast_tcp::profile::Congestion;
 use outlast_world::{Counts, FlowOutcome, HopOutcome, Outcome, Side, Stack, TrafficOutcome};
 
@@ -42,13 +44,14 @@ pub(crate) fn result(
         outages: outages(scenario, index, elapsed, flow),
         timeouts: Some(sender.timeouts),
         retransmitted_bytes: Some(sender.retransmitted_bytes),
-        injected_packets: injected(&outcome.counts),
+        injected_packets: counts(outcome).map(injected).sum(),
+        injected_bytes: Some(counts(outcome).map(|counts| counts.injected_bytes).sum()),
         user_timeout_abort: flow.is_given_up(),
         error: flow.lost.map(|lost| lost.to_string()),
         bytes_received: Some(received),
         updates: flow.updates,
         ideal_updates: scenario.ideal_updates(index, framing),
-        dropped_packets: Some(drops(&outcome.link)),
+        dropped_packets: Some(drops(&links(outcome))),
         flows: flows(scenario, stacks, outcome),
         traffic: outcome.traffic.iter().map(traffic).collect(),
         hops: outcome.hops.iter().map(hop).collect(),
@@ -60,7 +63,25 @@ fn injected(counts: &Counts) -> u64 {
     counts.resent + counts.rereceived
 }
 
-fn drops(link: &[Counters; 2]) -> Drops {
+/// What gateways sent on `[link]` and those like it, and where the ways to them meet.
+fn counts(outcome: &Outcome) -> impl Iterator<Item = &Counts> {
+    let roaming = outcome.roaming.as_ref();
+    let cells = roaming.into_iter().flat_map(|roaming| &roaming.cells);
+    let home = roaming.and_then(|roaming| roaming.home_agent.as_ref());
+    std::iter::once(&outcome.counts)
+        .chain(cells.map(|cell| &cell.counts))
+        .chain(home.map(|(_, counts)| counts))
+}
+
+/// What `[link]` and those like it have counted, both ways.
+fn links(outcome: &Outcome) -> Vec<Counters> {
+    let roaming = outcome.roaming.iter();
+    let cells = roaming.flat_map(|roaming| &roaming.cells);
+    let further = cells.flat_map(|cell| cell.link);
+    outcome.link.into_iter().chain(further).collect()
+}
+
+fn drops(link: &[Counters]) -> Drops {
     let of = |reason| link.iter().map(|way| way.dropped(reason)).sum();
     Drops {
         queue_full: of(DropReason::QueueFull),
@@ -90,15 +111,15 @@ fn flows(scenario: &Scenario, stacks: &[[Stack; 2]], outcome: &Outcome) -> Vec<F
     if scenario.flows.is_empty() {
         return Vec::new();
     }
-    let further = scenario.flows.iter().flat_map(|flow| {
-        let each = (&flow.workload, &flow.stack, flow.begin);
-        std::iter::repeat_n(each, flow.count as usize)
-    });
-    let main = (&scenario.workload, &scenario.stack, Duration::ZERO);
-    let all = std::iter::once(main).chain(further).zip(stacks);
+    let all = scenario.connections().zip(stacks);
     let mut begun = outcome.flows.iter().peekable();
     let mut results = Vec::with_capacity(stacks.len());
-    for (number, ((workload, wishes, begin), stacks)) in all.enumerate() {
+    for (number, (connection, stacks)) in all.enumerate() {
+        let Connection {
+            begin,
+            workload,
+            stack: wishes,
+        } = connection;
         let outcome = begun.next_if(|flow| flow.number == number);
         let tcp = in_force(wishes, stacks, sender(workload));
         results.push(flow(workload, begin, tcp, outcome));
@@ -138,8 +159,8 @@ fn flow(
             .iter()
             .map(|after| after.map(|after| after.as_secs_f64()))
             .collect(),
-        timeouts: sender.timeouts,
-        retransmitted_bytes: sender.retransmitted_bytes,
+        timeouts: Some(sender.timeouts),
+        retransmitted_bytes: Some(sender.retransmitted_bytes),
         user_timeout_abort: outcome.is_some_and(FlowOutcome::is_given_up),
         error: error.map(|lost| lost.to_string()),
         bytes_received: received,

@@ -5,32 +5,42 @@ use outlast_core::mechanisms::path::PathMechanismKind;
 use outlast_core::time::Duration;
 use outlast_link::random::Stream;
 use outlast_scenario::{
-    Congestion as Wish, HostStack, IpVersion as ScenarioIp, Mechanism, Outlast, Pattern,
-    Profile as Name, Scenario, Stack as StackWish, Traffic, Workload as Work,
+    Congestion as Wish, Connection, HostStack, Indicators as ScenarioIndicators,
+    IpVersion as ScenarioIp, Mechanism, Outlast, Profile as Name, Scenario, Stack as StackWish,
+    Workload as Work,
 };
 use outlast_tcp::profile::{
     AIX_4_3, BSD_4_3_TAHOE, Congestion, FREEBSD_2_2, LINUX_2_2, LINUX_2_4, LINUX_6, NETBSD_1997,
     Profile, SUNOS_5_6,
 };
 use outlast_world::{
-    FlowSetup, HopSetup, IpVersion, Pattern as When, Setup, Side, Stack, TrafficSetup, Workload,
+    AgentsSetup, Crash, FlowSetup, Handoff, HopSetup, Indicators, IpVersion, RoamingSetup, Setup,
+    Side, Stack, Workload,
 };
 
 /// The world of run `index` of `scenario`, counted from zero.
 pub(crate) fn setup(scenario: &Scenario, index: u32) -> Result<Setup, SimError> {
+    let mut link = scenario.link_config(index);
+    link.to_mobile.delay += scenario.stack.host_latency;
+    link.to_fixed.delay += scenario.stack.host_latency;
     Ok(Setup {
         mechanisms: mechanisms(&scenario.outlast)?,
+        indicators: match scenario.outlast.indicators {
+            ScenarioIndicators::Link => Indicators::Link,
+            ScenarioIndicators::Silence => Indicators::Silence,
+        },
         hops: hops(scenario, index)?,
-        traffic: scenario.traffic.iter().map(source).collect(),
+        roaming: roaming(scenario, index)?,
+        traffic: scenario.traffic.iter().map(Into::into).collect(),
         flows: flows(scenario)?,
         ip: match scenario.stack.ip {
             ScenarioIp::V4 => IpVersion::V4,
             ScenarioIp::V6 => IpVersion::V6,
         },
         mtu: u16::try_from(scenario.link.mtu).unwrap_or(u16::MAX),
-        clock_phases: clock_phases(scenario, scenario.link_config(index).seed),
+        clock_phases: clock_phases(scenario, link.seed),
         deadline: scenario.run.deadline,
-        ..Setup::new(scenario.link_config(index))
+        ..Setup::new(link)
     })
 }
 
@@ -65,6 +75,7 @@ fn stack(
         sack,
         timestamps,
         timer_phase: _,
+        host_latency: _,
         receive_buffer,
         ip: _,
         mobile: _,
@@ -172,20 +183,14 @@ fn at_gateway(mechanism: Mechanism, key: &'static str) -> Result<PathMechanismKi
 /// Every connection, that of `[workload]` first.
 fn flows(scenario: &Scenario) -> Result<Vec<FlowSetup>, SimError> {
     let patience = scenario.outlast.user_timeout;
-    let mut flows = vec![FlowSetup {
-        begin: Duration::ZERO,
-        workload: workload(&scenario.workload)?,
-        stacks: stacks(&scenario.stack, patience)?,
-    }];
-    for flow in &scenario.flows {
-        let setup = FlowSetup {
-            begin: flow.begin,
-            workload: workload(&flow.workload)?,
-            stacks: stacks(&flow.stack, patience)?,
-        };
-        flows.extend(std::iter::repeat_n(setup, flow.count as usize));
-    }
-    Ok(flows)
+    let setup = |connection: Connection<'_>| {
+        Ok(FlowSetup {
+            begin: connection.begin,
+            workload: workload(connection.workload)?,
+            stacks: stacks(connection.stack, patience)?,
+        })
+    };
+    scenario.connections().map(setup).collect()
 }
 
 /// The links behind that of the mobile, in run `index`.
@@ -202,20 +207,40 @@ fn hops(scenario: &Scenario, index: u32) -> Result<Vec<HopSetup>, SimError> {
         .collect()
 }
 
-fn source(traffic: &Traffic) -> TrafficSetup {
-    let rate = traffic.rate;
-    TrafficSetup {
-        link: traffic.hop,
-        way: traffic.direction.way(),
-        pattern: match traffic.pattern {
-            Pattern::Constant => When::Constant { rate },
-            Pattern::Poisson => When::Poisson { rate },
-            Pattern::OnOff { on, off } => When::OnOff { rate, on, off },
-        },
-        packet: u16::try_from(traffic.packet.0).unwrap_or(u16::MAX),
-        begin: traffic.begin,
-        end: traffic.end,
+/// The gateways between which the mobile goes in run `index`, if that is more than one link.
+fn roaming(scenario: &Scenario, index: u32) -> Result<Option<RoamingSetup>, SimError> {
+    let home_agent = at_gateway(scenario.outlast.home_agent, "outlast.home_agent")?;
+    if !scenario.has_roaming() {
+        return Ok(None);
     }
+    let latency = scenario.stack.host_latency;
+    let mut cells = scenario.cell_configs(index);
+    for cell in &mut cells {
+        cell.to_mobile.delay += latency;
+        cell.to_fixed.delay += latency;
+    }
+    let handoffs = scenario.handoffs.iter().map(|handoff| Handoff {
+        at: handoff.at,
+        gap: handoff.gap,
+        to: handoff.to - 1,
+        update: handoff.update,
+        forwards: handoff.forward,
+    });
+    let crashes = scenario.crashes.iter().map(|crash| Crash {
+        at: crash.at,
+        gateway: crash.gateway - 1,
+        back_after: crash.back_after,
+    });
+    Ok(Some(RoamingSetup {
+        cells,
+        home_agent,
+        handoffs: handoffs.collect(),
+        crashes: crashes.collect(),
+        agents: scenario.agents.map(|agents| AgentsSetup {
+            delay: agents.delay,
+            lost_after: agents.lost_after,
+        }),
+    }))
 }
 
 /// Where both hosts' tick counters stand at the beginning, if the scenario says where they stand

@@ -1,6 +1,7 @@
 //! Scenario files, and the results that they give.
 
-use outlast_scenario::Scenario;
+use outlast_scenario::result::RunResult;
+use outlast_scenario::{Indicators, Scenario};
 use outlast_sim::{SimError, run};
 use std::path::Path;
 
@@ -50,6 +51,23 @@ fn hold_resumes_and_the_result_says_so() {
             .is_some_and(|resume| resume <= 0.05)
     );
     assert!(result.injected_packets > 0);
+}
+
+#[test]
+fn hold_resumes_although_nobody_tells_of_the_outage() {
+    let result = |outlast: &str| {
+        let text = format!("{INTERRUPTED}[outlast]\nindicators = \"silence\"\n{outlast}");
+        let report = run(&scenario(&text), 0).expect("it can be simulated");
+        report.result
+    };
+    let resume_s = |result: &RunResult| result.outages[0].resume_s.expect("it goes on");
+    let held = result("gateway = \"hold\"\n");
+    // One round trip, and 50 ms in which a probe finds the link.
+    assert!(resume_s(&held) <= 0.1, "{:?}", held.outages);
+    assert!(held.injected_packets > 0);
+    assert_eq!(held.settings.indicators, Indicators::Silence);
+    let control = result("");
+    assert!(resume_s(&control) > 0.2, "{:?}", control.outages);
 }
 
 #[test]
@@ -143,7 +161,7 @@ fn a_result_has_a_list_for_each_list_of_the_file() {
         panic!("four connections, not {:?}", result.flows)
     };
     assert_eq!(main.bytes_received, result.bytes_received.expect("known"));
-    assert_eq!(Some(main.timeouts), result.timeouts);
+    assert_eq!(main.timeouts, result.timeouts);
     assert_eq!(main.resume_s, [result.outages[0].resume_s]);
     assert_eq!(main.tcp, result.settings.tcp);
     // Its own time counts from its opening, a round trip and a half before the first byte.
@@ -170,11 +188,11 @@ fn a_gateway_of_a_hop_is_asked_for_where_it_stands() {
             CHAIN.replace("delay", &format!("{place} = \"{mechanism}\"\ndelay"))
         )
     };
-    let refused = run(&scenario(&text("mobile_end", "auto")), 0).expect_err("there is none");
+    let refused = run(&scenario(&text("mobile_end", "m-tcp")), 0).expect_err("there is none");
     assert!(
         refused
             .to_string()
-            .contains("\"auto\" at `hops.mobile_end`"),
+            .contains("\"m-tcp\" at `hops.mobile_end`"),
         "{refused}"
     );
     let outages = "[hops.outages]\nprocess = \"single\"\nstart = \"500 ms\"\nlength = \"5 s\"\n";
@@ -199,4 +217,29 @@ fn a_connection_that_its_stack_cannot_have_is_refused() {
         matches!(refused, SimError::NoSuchCongestionControl { .. }),
         "{refused}"
     );
+}
+
+#[test]
+fn hosts_take_their_time_for_each_packet_both_ways() {
+    let elapsed_s = |latency: &str| {
+        let text = format!(
+            "[link]\nrate = \"10 Mbit/s\"\ndelay = \"25 ms\"\n[link.outages]\nprocess = \"always-up\"\n\
+             [workload]\nkind = \"request-response\"\nrequests = 20\nresponse = \"1 kB\"\n{latency}"
+        );
+        let result = run(&scenario(&text), 0)
+            .expect("it can be simulated")
+            .result;
+        assert!(result.completed);
+        // What the hosts take is not the path's.
+        assert!((result.settings.round_trip_s - 0.05).abs() < 1e-9);
+        result.elapsed_s
+    };
+    let control = elapsed_s("");
+    assert!(control > 20.0 * 0.05);
+    for (latency, seconds) in [("150 us", 150e-6), ("5 ms", 5e-3)] {
+        let longer = elapsed_s(&format!("[stack]\nhost_latency = \"{latency}\"\n")) - control;
+        // A request and a response, twenty times.
+        let expected = 20.0 * 2.0 * seconds;
+        assert!((longer - expected).abs() < 1e-6, "{latency}: {longer} s");
+    }
 }

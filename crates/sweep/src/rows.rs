@@ -62,7 +62,7 @@ const fn seconds(name: &'static str, value: fn(&RunResult) -> Datum) -> Measure 
 }
 
 /// Every scalar of a result, and what its outages come to.
-static MEASURES: [Measure; 41] = [
+static MEASURES: [Measure; 43] = [
     count("seed", |run| run.settings.seed.into()),
     flag("completed", |run| run.completed.into()),
     flag("intact", |run| run.intact.into()),
@@ -90,6 +90,9 @@ static MEASURES: [Measure; 41] = [
         run.retransmitted_bytes.into()
     }),
     count("injected_packets", |run| run.injected_packets.into()),
+    whole("injected_bytes", Unit::Bytes, |run| {
+        run.injected_bytes.into()
+    }),
     flag("user_timeout_abort", |run| run.user_timeout_abort.into()),
     text("error", |run| run.error.as_deref().into()),
     whole("bytes_received", Unit::Bytes, |run| {
@@ -126,6 +129,7 @@ static MEASURES: [Measure; 41] = [
     text("gateway", |run| run.settings.gateway.name().into()),
     text("mobile", |run| run.settings.mobile.name().into()),
     text("fixed", |run| run.settings.fixed.name().into()),
+    text("indicators", |run| run.settings.indicators.name().into()),
     seconds("user_timeout_s", |run| run.settings.user_timeout_s.into()),
     text("profile", |run| {
         run.settings.tcp.profile.map(Profile::name).into()

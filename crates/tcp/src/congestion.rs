@@ -48,7 +48,7 @@ impl Window {
     }
 
     /// Whether it is the window that holds the sender back; one that does not may not grow.
-    //= RFC 7661, section 4.1
+    //= RFC 7661, section 4.4
     pub(crate) fn is_limiting(&self) -> bool {
         self.is_limiting || (self.in_slow_start() && self.cwnd < 2 * self.most_outstanding)
     }
@@ -66,6 +66,8 @@ pub(crate) struct Context {
     pub(crate) ticks: u64,
     /// Length of a tick in ns.
     pub(crate) tick: u64,
+    /// Whole ticks in a second.
+    pub(crate) per_second: u64,
     pub(crate) snd_una: SeqNumber,
     pub(crate) snd_nxt: SeqNumber,
 }

@@ -11,20 +11,23 @@ mod icmp;
 pub(crate) mod input;
 mod prediction;
 mod timeouts;
+pub(crate) mod timers;
 
 use crate::config::Config;
 use crate::congestion::Context;
 use crate::options::Negotiated;
+use crate::outbox::Outbox;
 use crate::profile::Profile;
 use crate::receiver::Receiver;
 use crate::sender::{Phase, Sender};
 use crate::timer::Clock;
 use crate::user_timeout::UserTimeouts;
-use alloc::collections::VecDeque;
 use core::fmt;
 pub(crate) use input::Incoming;
-use outlast_core::time::{Duration, Instant, saturating_nanos};
+use outlast_core::time::{Duration, Instant};
 use outlast_wire::{IpHeader, Packet, SeqNumber, TcpFlags};
+use timers::Timers;
+pub(crate) use timers::{NEVER, Xmit};
 
 /// State of a connection (RFC 9293, section 3.3.2).
 #[derive(Clone, Copy, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
@@ -208,37 +211,6 @@ pub struct Trace {
     pub in_flight: u32,
 }
 
-/// What the one transmission timer is set for.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(crate) enum Xmit {
-    Retransmit,
-    LossProbe,
-    Reorder,
-    Persist,
-}
-
-/// The transmission timer. An acknowledgement sets it several times over: when it fires is worked
-/// out for the one that stays.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Alarm {
-    pub(crate) kind: Xmit,
-    set_at: Instant,
-    /// In ns.
-    delay: u64,
-}
-
-/// Deadlines.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Timers {
-    pub(crate) xmit: Option<Alarm>,
-    pub(crate) delayed_ack: Option<Instant>,
-    /// Out-of-order arrivals share an acknowledgement until then.
-    pub(crate) compressed_ack: Option<Instant>,
-    pub(crate) pacing: Option<Instant>,
-    pub(crate) keepalive: Option<Instant>,
-    pub(crate) linger: Option<Instant>,
-}
-
 /// A segment that waits for [`Endpoint::poll_transmit`].
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Out {
@@ -250,6 +222,16 @@ pub(crate) struct Out {
     pub(crate) flags: TcpFlags,
     /// For resets to what is no segment of ours.
     pub(crate) ack: Option<SeqNumber>,
+}
+
+/// SEG.ACK and window of an acknowledgement, in one number.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+struct Told(u64);
+
+impl Told {
+    const fn new(ack: SeqNumber, window: u16) -> Self {
+        Self((ack.0 as u64) << 16 | window as u64)
+    }
 }
 
 /// One end of one connection.
@@ -268,9 +250,14 @@ pub struct Endpoint {
     pub(crate) rcv: Receiver,
     pub(crate) timers: Timers,
     pub(crate) counters: Counters,
-    pub(crate) outbox: VecDeque<Out>,
-    events: VecDeque<Event>,
+    pub(crate) outbox: Outbox<Out>,
+    events: Outbox<Event>,
+    /// Of each packet, but for the identification.
     ip: IpHeader,
+    /// That of the latest packet.
+    identification: u16,
+    /// Own port and the peer's.
+    ports: (u16, u16),
     /// Back-off and count of zero-window probes.
     pub(crate) persist: crate::persist::Probing,
     pub(crate) user_timeouts: UserTimeouts,
@@ -279,8 +266,8 @@ pub struct Endpoint {
     pub(crate) last_heard: Instant,
     /// A `send` found the buffer full.
     pub(crate) wants_room: bool,
-    /// SEG.ACK and window of the latest acknowledgement, as they were written.
-    told: Option<(SeqNumber, u16)>,
+    /// The latest acknowledgement, as it was written.
+    told: Option<Told>,
     /// Since when transmission has stood still at the wish of a mechanism.
     pub(crate) frozen_at: Option<Instant>,
     /// It was opened by [`Endpoint::listen`].
@@ -317,9 +304,11 @@ impl Endpoint {
             rcv: Receiver::new(&config),
             timers: Timers::default(),
             counters: Counters::default(),
-            outbox: VecDeque::new(),
-            events: VecDeque::new(),
+            outbox: Outbox::default(),
+            events: Outbox::default(),
             ip,
+            identification: 0,
+            ports: (config.local.port(), config.remote.port()),
             persist: crate::persist::Probing::default(),
             user_timeouts: UserTimeouts::new(config.user_timeout_option, config.user_timeout),
             keepalive_probes: 0,
@@ -369,10 +358,11 @@ impl Endpoint {
     /// whether there was one.
     #[inline]
     pub fn poll_transmit_into(&mut self, now: Instant, packet: &mut Packet) -> bool {
-        let Some(out) = self.outbox.pop_front() else {
+        let Some(&out) = self.outbox.first() else {
             return false;
         };
-        self.build(now, &out, packet);
+        self.outbox.drop_first();
+        self.build(now, out, packet);
         true
     }
 
@@ -380,45 +370,7 @@ impl Endpoint {
     #[inline]
     #[must_use]
     pub fn poll_event(&mut self) -> Option<Event> {
-        self.events.pop_front()
-    }
-
-    /// When to call [`handle_timeout`](Self::handle_timeout) next, and why.
-    #[inline]
-    #[must_use]
-    pub fn poll_timeout(&self) -> Option<(Instant, Reason)> {
-        let Timers {
-            xmit,
-            delayed_ack,
-            compressed_ack,
-            pacing,
-            keepalive,
-            linger,
-        } = &self.timers;
-        let mut earliest = xmit.map(|alarm| {
-            let reason = match alarm.kind {
-                Xmit::Retransmit => Reason::Retransmission,
-                Xmit::LossProbe => Reason::LossProbe,
-                Xmit::Reorder => Reason::Reordering,
-                Xmit::Persist => Reason::WindowProbe,
-            };
-            (self.fires_at(alarm), reason)
-        });
-        let others = [
-            (*delayed_ack, Reason::DelayedAck),
-            (*compressed_ack, Reason::DelayedAck),
-            (*pacing, Reason::Pacing),
-            (*keepalive, Reason::Keepalive),
-            (*linger, Reason::Linger),
-        ];
-        for (at, reason) in others {
-            if let Some(at) = at
-                && earliest.is_none_or(|(first, _)| at < first)
-            {
-                earliest = Some((at, reason));
-            }
-        }
-        earliest
+        self.events.pop()
     }
 
     /// The application writes `bytes` more bytes of its stream. Returns how many fit in the send
@@ -427,16 +379,18 @@ impl Endpoint {
         if self.is_closed || matches!(self.state, State::Closed | State::TimeWait) {
             return 0;
         }
-        let accepted = self.room_for(bytes);
-        self.snd.written = self.snd.written.saturating_add(accepted);
-        if accepted > 0 && self.state.may_send() {
+        if bytes > 0 && self.state.may_send() {
             self.restart_after_idle(now);
+        }
+        let accepted = self.accept(now, bytes);
+        if accepted > 0 && self.state.may_send() {
             self.push(now);
         }
         accepted
     }
 
     /// The application reads at most `max` bytes. Returns how many there were.
+    #[inline]
     #[must_use]
     pub fn recv(&mut self, now: Instant, max: u64) -> u64 {
         let bytes = self.rcv.read(max);
@@ -505,41 +459,16 @@ impl Endpoint {
     }
 
     pub(crate) fn emit(&mut self, event: Event) {
-        self.events.push_back(event);
+        self.events.push(event);
     }
 
-    /// Sets the transmission timer.
-    pub(crate) fn arm(&mut self, now: Instant, kind: Xmit, delay: Duration) {
-        self.arm_nanos(now, kind, saturating_nanos(delay));
-    }
-
-    /// The same with `delay` in ns.
     #[inline]
-    pub(crate) fn arm_nanos(&mut self, now: Instant, kind: Xmit, delay: u64) {
-        if self.is_frozen() {
-            return;
-        }
-        let delay = delay.min(saturating_nanos(self.snd.rto.max()));
-        self.timers.xmit = Some(Alarm {
-            kind,
-            set_at: now,
-            delay,
-        });
-    }
-
-    pub(crate) fn fires_at(&self, alarm: Alarm) -> Instant {
-        self.clock.fires_after(alarm.set_at, alarm.delay)
-    }
-
-    pub(crate) fn xmit_kind(&self) -> Option<Xmit> {
-        self.timers.xmit.map(|alarm| alarm.kind)
-    }
-
     pub(crate) fn context(&self, now: Instant) -> Context {
         Context {
             now,
             ticks: self.clock.ticks(now),
             tick: self.clock.period(),
+            per_second: self.clock.ticks_per_second(),
             snd_una: self.snd.snd_una,
             snd_nxt: self.snd.snd_nxt,
         }

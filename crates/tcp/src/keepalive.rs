@@ -9,7 +9,7 @@ impl Endpoint {
     pub(crate) fn start_keepalive(&mut self, now: Instant) {
         if self.config.keepalive {
             let idle = self.keepalive_idle();
-            self.timers.keepalive = Some(self.clock.fires_at(now, idle));
+            self.timers.keepalive = self.clock.fires_at(now, idle);
         }
     }
 
@@ -36,13 +36,13 @@ impl Endpoint {
         };
         // With data outstanding, the retransmission timer watches.
         if !self.snd.queue.is_empty() || self.snd.has_unsent() {
-            self.timers.keepalive = Some(self.clock.fires_at(now, limits.idle));
+            self.timers.keepalive = self.clock.fires_at(now, limits.idle);
             return;
         }
         let silent = now.since(self.last_heard);
         if silent < limits.idle {
             self.keepalive_probes = 0;
-            self.timers.keepalive = Some(self.clock.fires_at(now, limits.idle - silent));
+            self.timers.keepalive = self.clock.fires_at(now, limits.idle - silent);
             return;
         }
         let is_over = match self.user_timeout() {
@@ -57,7 +57,7 @@ impl Endpoint {
         self.keepalive_probes += 1;
         self.counters.keepalive_probes += 1;
         self.send_old_ack();
-        self.timers.keepalive = Some(self.clock.fires_at(now, limits.interval));
+        self.timers.keepalive = self.clock.fires_at(now, limits.interval);
     }
 
     /// An acknowledgement with a sequence number that the peer has seen, which it must answer.

@@ -10,9 +10,8 @@
 //!
 //! # What is not modelled
 //!
-//! Segmentation offload: segments leave one by one, not in bursts of what a stack would hand to
-//! the network card. Memory overhead of buffers: receive buffers count payload. ECN, TCP Fast
-//! Open, authentication, path MTU discovery and urgent data. The checksum: a packet that arrives is
+//! Bursts: segments leave one by one, also where a stack would hand them to the network card as one
+//! buffer. Memory overhead of receive buffers: they count payload. ECN, TCP Fast Open, authentication, path MTU discovery and urgent data. The checksum: a packet that arrives is
 //! intact, or is not of the peer's stream.
 //!
 //! # Example
@@ -58,6 +57,7 @@ mod congestion;
 mod endpoint;
 mod keepalive;
 mod options;
+mod outbox;
 mod persist;
 pub mod profile;
 mod receiver;

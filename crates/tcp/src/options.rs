@@ -4,6 +4,7 @@
 //! permitted); RFC 9293, section 3.7.1 (MSS).
 
 use crate::config::Config;
+use crate::timer::Divisor;
 use outlast_core::time::{Duration, Instant, saturating_nanos};
 use outlast_wire::TcpHeader;
 use outlast_wire::tcp::TcpOptions;
@@ -11,9 +12,9 @@ use outlast_wire::tcp::TcpOptions;
 /// Largest shift.
 //= RFC 7323, section 2.3
 const MAX_SHIFT: u8 = 14;
-/// A connection that was idle for longer may have seen the peer's clock wrap.
+/// A connection that was idle for longer, in ns, may have seen the peer's clock wrap.
 //= RFC 7323, section 5.5
-const PAWS_LIFE: Duration = Duration::from_secs(24 * 24 * 3_600);
+const PAWS_LIFE: u64 = 24 * 24 * 3_600 * 1_000_000_000;
 /// MSS of a peer that announces none.
 //= RFC 9293, section 3.7.1
 const DEFAULT_MSS: u16 = 536;
@@ -32,7 +33,7 @@ pub(crate) struct Negotiated {
     pub(crate) peer_mss: u16,
     offset: u32,
     /// Length of a tick of the timestamp clock, in ns.
-    tick: u64,
+    tick: Divisor,
     phase: u64,
     /// TS.Recent, and when it was taken.
     pub(crate) recent: u32,
@@ -53,7 +54,7 @@ impl Negotiated {
             scaled,
             peer_mss: DEFAULT_MSS,
             offset: config.timestamp_offset,
-            tick: saturating_nanos(*config.profile.timestamp_clock).max(1),
+            tick: Divisor::new(saturating_nanos(*config.profile.timestamp_clock).max(1)),
             phase: saturating_nanos(config.clock_phase),
             recent: 0,
             recent_at: Instant::ZERO,
@@ -82,7 +83,9 @@ impl Negotiated {
     /// The timestamp clock, without the offset.
     pub(crate) fn clock(&self, now: Instant) -> u32 {
         // It wraps (RFC 7323, section 5.4).
-        (now.as_nanos().saturating_add(self.phase) / self.tick) as u32
+        self.tick
+            .divide(now.as_nanos().saturating_add(self.phase))
+            .0 as u32
     }
 
     /// What a SYN or SYN-ACK agrees to.
@@ -122,7 +125,7 @@ impl Negotiated {
         };
         let age = self.recent.wrapping_sub(stamps.value).cast_signed();
         //= RFC 7323, section 5.5
-        age > slack && now.since(self.recent_at) < PAWS_LIFE
+        age > slack && now.nanos_since(self.recent_at) < PAWS_LIFE
     }
 
     /// How far the segment's clock lies behind TS.Recent, in ticks of the peer.
@@ -143,12 +146,12 @@ impl Negotiated {
         }
     }
 
-    /// Round trip by an echo, at least a tick.
+    /// Round trip by an echo in ns, at least a tick.
     //= RFC 7323, section 4.1
-    pub(crate) fn rtt(&self, now: Instant, echo: u32) -> Option<Duration> {
+    pub(crate) fn rtt(&self, now: Instant, echo: u32) -> Option<u64> {
         let ticks = self.clock(now).wrapping_sub(echo);
         // An echo of what was never sent.
-        (ticks < u32::MAX / 2).then(|| Duration::from_nanos(u64::from(ticks.max(1)) * self.tick))
+        (ticks < u32::MAX / 2).then(|| u64::from(ticks.max(1)) * self.tick.get())
     }
 
     /// Bytes of options in every segment.
@@ -157,7 +160,8 @@ impl Negotiated {
     }
 }
 
-/// The shift that lets `buffer` bytes be offered.
+/// The shift that lets `buffer` bytes be offered (`tcp_select_initial_window`: the binary logarithm
+/// less 15; the loops of BSD and of Linux before 5.0 come to the same).
 fn shift_for(buffer: u32) -> u8 {
     let bits = 32 - buffer.leading_zeros();
     // At most 16, then 14.
@@ -181,6 +185,7 @@ mod tests {
         assert_eq!(shift_for(65_535), 0);
         assert_eq!(shift_for(65_536), 1);
         assert_eq!(shift_for(16_777_216), 9);
+        assert_eq!(shift_for(33_554_432), 10);
         assert_eq!(shift_for(u32::MAX), 14);
     }
 }

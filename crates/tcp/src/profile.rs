@@ -283,6 +283,20 @@ pub enum SendBuffer {
     },
 }
 
+/// How a large write becomes segments.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Segmentation {
+    /// Each leaves for itself. A part of one is sent if it is at least half the largest window
+    /// (RFC 9293, section 3.8.6.2.1).
+    None,
+    /// They leave as buffers that are cut behind the stack. A part of a segment that the peer's
+    /// window has room for goes along with a full one in the same buffer.
+    Buffers {
+        /// Bytes of payload that a buffer holds at most.
+        most: u32,
+    },
+}
+
 /// How retransmissions are recognised as needless, and undone.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct Undo {
@@ -355,6 +369,8 @@ pub struct Profile {
     pub receive_buffer: Cited<ReceiveBuffer>,
     /// Its send buffer.
     pub send_buffer: Cited<SendBuffer>,
+    /// How it cuts segments.
+    pub segmentation: Cited<Segmentation>,
     /// TIME-WAIT.
     pub time_wait: Cited<Duration>,
     /// How long FIN-WAIT-2 may last once the application has closed.
@@ -392,7 +408,7 @@ impl Profile {
 
     /// What each constant is and where it comes from, for documentation and its test.
     #[must_use]
-    pub fn sources(&self) -> [(&'static str, Source); 31] {
+    pub fn sources(&self) -> [(&'static str, Source); 32] {
         [
             ("timer", self.timer.source),
             ("rtt", self.rtt.source),
@@ -421,6 +437,7 @@ impl Profile {
             ("timestamp clock", self.timestamp_clock.source),
             ("receive buffer", self.receive_buffer.source),
             ("send buffer", self.send_buffer.source),
+            ("segmentation", self.segmentation.source),
             ("TIME-WAIT", self.time_wait.source),
             ("FIN-WAIT-2", self.fin_wait_2.source),
             ("challenge ACK", self.challenge_ack.source),

@@ -11,7 +11,7 @@ pub(crate) use acks::Due;
 
 use crate::config::Config;
 use acks::AckPolicy;
-use outlast_core::time::{Duration, Instant};
+use outlast_core::time::Instant;
 use outlast_wire::SeqNumber;
 use reassembly::Reassembly;
 use window::ReceiveWindow;
@@ -64,12 +64,14 @@ impl Receiver {
     pub(crate) fn start(&mut self, now: Instant, first: SeqNumber, sack: bool) {
         self.rcv_nxt = first;
         self.sack = sack;
+        self.window.reconsider();
         self.acks.start(first);
         self.window.start(now, first);
     }
 
     /// The handshake is done; a full segment of ours takes `advertised` bytes.
     pub(crate) fn establish(&mut self, now: Instant, advertised: u32) {
+        self.window.reconsider();
         self.window.establish(now, advertised);
         self.acks.establish(self.window.receive_mss());
     }
@@ -84,9 +86,11 @@ impl Receiver {
     }
 
     /// The application takes at most `max` bytes.
+    #[inline]
     pub(crate) fn read(&mut self, max: u64) -> u64 {
         let bytes = self.unread().min(max);
         self.read += bytes;
+        self.window.reconsider();
         bytes
     }
 
@@ -96,15 +100,16 @@ impl Receiver {
         self.offset.checked_add_signed(distance)
     }
 
-    /// Takes a segment that begins at `seq`.
+    /// Takes a segment that begins at `seq`; `rto` is in ns.
     pub(crate) fn take(
         &mut self,
         now: Instant,
         seq: SeqNumber,
         payload: u32,
         fin: bool,
-        rto: Duration,
+        rto: u64,
     ) -> Arrival {
+        self.window.reconsider();
         let end = seq + payload;
         if fin {
             self.fin = self.fin.or(Some(end));
@@ -149,13 +154,14 @@ impl Receiver {
 
     /// Takes `payload` bytes at RCV.NXT that are [expected](Self::expects).
     #[inline]
-    pub(crate) fn take_expected(&mut self, now: Instant, payload: u32, rto: Duration) {
+    pub(crate) fn take_expected(&mut self, now: Instant, payload: u32, rto: u64) {
+        self.window.reconsider();
         self.take_new(now, payload, rto);
         self.window.note_in_order(now, self.rcv_nxt);
     }
 
     #[inline]
-    fn take_new(&mut self, now: Instant, bytes: u32, rto: Duration) {
+    fn take_new(&mut self, now: Instant, bytes: u32, rto: u64) {
         self.advance(bytes);
         self.acks.data_arrived(now, bytes, rto, &self.window);
         let held = self.held();
@@ -167,7 +173,7 @@ impl Receiver {
     fn take_out_of_order(&mut self, seq: SeqNumber, end: SeqNumber) {
         let overlap = self.reassembly.insert(seq, end, self.rcv_nxt);
         if let Some((left, right)) = overlap {
-            //= RFC 2883, section 4.1.2
+            //= RFC 2883, section 4.1.3
             self.note_duplicate(left, right);
         }
         if self.sack {
@@ -182,13 +188,7 @@ impl Receiver {
         }
     }
 
-    fn take_in_order(
-        &mut self,
-        now: Instant,
-        seq: SeqNumber,
-        end: SeqNumber,
-        rto: Duration,
-    ) -> Arrival {
+    fn take_in_order(&mut self, now: Instant, seq: SeqNumber, end: SeqNumber, rto: u64) -> Arrival {
         if seq.before(self.rcv_nxt) {
             self.note_duplicate(seq, self.rcv_nxt);
         }
@@ -200,6 +200,7 @@ impl Receiver {
             let before = self.rcv_nxt;
             let (joined, overlap) = self.reassembly.join(self.rcv_nxt);
             if let Some((left, right)) = overlap {
+                //= RFC 2883, section 4.2
                 self.note_duplicate(left, right);
             }
             self.advance(joined.distance_from(before).max(0).unsigned_abs());

@@ -17,13 +17,20 @@ use outlast_wire::SeqNumber;
 const SRTT_SHIFT: u32 = 3;
 const RTTVAR_SHIFT: u32 = 2;
 
+const NANOS_PER_SEC: u64 = 1_000_000_000;
+
 /// The estimate and the timeout that follows from it.
+///
+/// Each acknowledgement asks for it several times over: times are in nanoseconds here.
 #[derive(Clone, Debug)]
 pub(crate) struct Rto {
     model: RttModel,
     back_off: BackOff,
-    min: Duration,
-    max: Duration,
+    min: u64,
+    max: u64,
+    /// Linux: what samples are measured in, and the least deviation, in microseconds.
+    unit_us: u64,
+    floor_us: u32,
     /// Eight times the smoothed round trip, in the model's unit; zero before the first sample.
     srtt: u32,
     /// Four times the mean deviation.
@@ -32,8 +39,8 @@ pub(crate) struct Rto {
     rttvar: u32,
     /// Linux: where the round trip ends that `mdev_max` is of.
     round_end: SeqNumber,
-    initial: Duration,
-    current: Duration,
+    initial: u64,
+    current: u64,
     shift: u8,
 }
 
@@ -41,24 +48,37 @@ impl Rto {
     /// Estimator of `profile`, with `bounds` in place of its least and largest timeout.
     pub(crate) fn new(profile: &Profile, bounds: Option<(Duration, Duration)>) -> Self {
         let (min, max) = bounds.unwrap_or((*profile.min_rto, *profile.max_rto));
+        let (min, max) = (saturating_nanos(min), saturating_nanos(max));
+        let initial = saturating_nanos(*profile.initial_rto);
+        let unit_us = match *profile.rtt {
+            RttModel::Linux { unit } => saturating_nanos(unit) / 1_000,
+            _ => 1,
+        };
         Self {
             model: *profile.rtt,
             back_off: *profile.back_off,
             min,
             max: max.max(min),
+            unit_us: unit_us.max(1),
+            floor_us: u32::try_from(min / 1_000).unwrap_or(u32::MAX / 4),
             srtt: 0,
             mdev: 0,
             mdev_max: 0,
             rttvar: 0,
             round_end: SeqNumber(0),
-            initial: *profile.initial_rto,
-            current: *profile.initial_rto,
+            initial,
+            current: initial,
             shift: 0,
         }
     }
 
     /// The timeout now, backed off if it is.
     pub(crate) fn current(&self) -> Duration {
+        Duration::from_nanos(self.current)
+    }
+
+    /// The same in ns.
+    pub(crate) fn current_nanos(&self) -> u64 {
         self.current
     }
 
@@ -68,10 +88,20 @@ impl Rto {
     }
 
     pub(crate) fn max(&self) -> Duration {
+        Duration::from_nanos(self.max)
+    }
+
+    /// The largest timeout in ns.
+    pub(crate) fn max_nanos(&self) -> u64 {
         self.max
     }
 
     pub(crate) fn min(&self) -> Duration {
+        Duration::from_nanos(self.min)
+    }
+
+    /// The least timeout in ns.
+    pub(crate) fn min_nanos(&self) -> u64 {
         self.min
     }
 
@@ -94,9 +124,10 @@ impl Rto {
         matches!(self.model, RttModel::Beats { .. } | RttModel::Linux22)
     }
 
-    /// Takes a sample. `beats` are the slow heartbeats that passed meanwhile, if they
+    /// Takes a sample of `rtt` ns. `beats` are the slow heartbeats that passed meanwhile, if they
     /// [count](Self::counts_beats).
-    pub(crate) fn sample(&mut self, clock: &Clock, rtt: Duration, beats: u32, round: Round) {
+    #[inline]
+    pub(crate) fn sample(&mut self, clock: &Clock, rtt: u64, beats: u32, round: Round) {
         self.shift = 0;
         match self.model {
             RttModel::Beats {
@@ -104,7 +135,7 @@ impl Rto {
                 fraction,
                 headroom,
             } => self.sample_beats(clock, beats, deviations, fraction, headroom),
-            RttModel::Linux { unit } => self.sample_linux(clock, rtt, unit, round),
+            RttModel::Linux { .. } => self.sample_linux(clock, rtt, round),
             RttModel::Linux22 => self.sample_linux_2_2(clock, beats, round.cwnd),
             RttModel::Solaris { floor } => self.sample_solaris(clock, rtt, floor),
         }
@@ -134,32 +165,31 @@ impl Rto {
             self.rttvar = self.rttvar.saturating_add_signed(error).max(1);
         }
         let estimate = self.beats_estimate(clock, deviations, fraction);
-        let held = headroom.map_or(Duration::ZERO, |headroom| {
-            Duration::from_nanos(clock.period()) * (beats + u32::from(headroom))
+        let held = headroom.map_or(0, |headroom| {
+            clock.period() * u64::from(beats + u32::from(headroom))
         });
         self.current = estimate.max(held).clamp(self.min, self.max);
     }
 
-    fn beats_estimate(&self, clock: &Clock, deviations: u8, fraction: u8) -> Duration {
+    fn beats_estimate(&self, clock: &Clock, deviations: u8, fraction: u8) -> u64 {
         let beats = match deviations {
             2 => ((self.srtt >> 2) + self.rttvar) >> 1,
             _ => (self.srtt >> SRTT_SHIFT) + self.rttvar,
         } >> fraction;
-        (Duration::from_nanos(clock.period()) * beats).max(self.min)
+        (clock.period() * u64::from(beats)).max(self.min)
     }
 
-    fn sample_linux(&mut self, clock: &Clock, rtt: Duration, unit: Duration, round: Round) {
-        let rtt_us = saturating_nanos(rtt) / 1_000;
-        let unit_us = (saturating_nanos(unit) / 1_000).max(1);
+    #[inline]
+    fn sample_linux(&mut self, clock: &Clock, rtt: u64, round: Round) {
+        let rtt_us = rtt / 1_000;
         // Samples in jiffies are whole ones, and at least one.
-        let sample = match unit_us {
+        let sample = match self.unit_us {
             1 => rtt_us.max(1),
-            _ => (rtt_us / unit_us).max(1) * unit_us,
+            unit_us => (rtt_us / unit_us).max(1) * unit_us,
         };
-        let sample = u32::try_from(sample)
-            .unwrap_or(u32::MAX / 16)
-            .min(u32::MAX / 16);
-        let floor = u32::try_from(saturating_nanos(self.min) / 1_000).unwrap_or(u32::MAX / 4);
+        // Less than 2^32.
+        let sample = sample.min(u64::from(u32::MAX / 16)) as u32;
+        let floor = self.floor_us;
         if self.srtt == 0 {
             self.srtt = sample << 3;
             self.mdev = sample << 1;
@@ -186,19 +216,19 @@ impl Rto {
     /// Jacobson's filter with the finer gain for falling round trips that Linux has.
     fn smooth(&mut self, sample: i32) {
         let mut error = sample - (self.srtt >> 3).cast_signed();
-        self.srtt = self.srtt.saturating_add_signed(error).max(1);
+        // Samples are less than 2^28: what is a multiple of them does not overflow.
+        self.srtt = self.srtt.wrapping_add_signed(error).max(1);
         let falling = error < 0;
         error = error.abs() - (self.mdev >> 2).cast_signed();
         if falling && error > 0 {
             error >>= 3;
         }
-        self.mdev = self.mdev.saturating_add_signed(error);
+        self.mdev = self.mdev.wrapping_add_signed(error);
     }
 
-    fn linux_estimate(&self, clock: &Clock) -> Duration {
+    fn linux_estimate(&self, clock: &Clock) -> u64 {
         let us = u64::from(self.srtt >> 3) + u64::from(self.rttvar);
-        let nanos = clock.round_up_nanos(us * 1_000);
-        Duration::from_nanos(nanos).min(self.max)
+        clock.round_up_nanos(us * 1_000).min(self.max)
     }
 
     /// Linux 2.2 (`tcp_rtt_estimator`, `tcp_set_rto`), all of it in whole ticks: a deviation of
@@ -217,12 +247,13 @@ impl Rto {
         let plain = u64::from(self.srtt >> 3) + u64::from(self.mdev);
         let small_window = plain >> cwnd.saturating_sub(1).min(31);
         let ticks = plain + (plain >> 2) + small_window;
-        self.current =
-            Duration::from_nanos(ticks.saturating_mul(clock.period())).clamp(self.min, self.max);
+        self.current = ticks
+            .saturating_mul(clock.period())
+            .clamp(self.min, self.max);
     }
 
-    fn sample_solaris(&mut self, clock: &Clock, rtt: Duration, floor: Duration) {
-        let us = saturating_nanos(rtt) / 1_000;
+    fn sample_solaris(&mut self, clock: &Clock, rtt: u64, floor: Duration) {
+        let us = rtt / 1_000;
         let sample = u32::try_from(us)
             .unwrap_or(u32::MAX)
             .clamp(1, u32::MAX / 16);
@@ -237,15 +268,19 @@ impl Rto {
             self.mdev = self.mdev.saturating_add_signed(error);
         }
         let srtt = u64::from(self.srtt >> 3);
-        let deviation = Duration::from_micros(u64::from(self.mdev)).max(floor);
-        let rto = Duration::from_micros(srtt + srtt / 32) + deviation;
+        let deviation = (u64::from(self.mdev) * 1_000).max(saturating_nanos(floor));
+        let rto = (srtt + srtt / 32) * 1_000 + deviation;
         //= RFC 6298, section 2.4
         //= RFC 6298, section 2.5
-        self.current = clock.round_up(rto).clamp(self.min, self.max);
+        self.current = clock.round_up_nanos(rto).clamp(self.min, self.max);
     }
 
     /// The timeout without back-off.
     pub(crate) fn unbacked(&self, clock: &Clock) -> Duration {
+        Duration::from_nanos(self.unbacked_nanos(clock))
+    }
+
+    fn unbacked_nanos(&self, clock: &Clock) -> u64 {
         if !self.has_sample() {
             return self.current;
         }
@@ -257,8 +292,7 @@ impl Rto {
             } => self.beats_estimate(clock, deviations, fraction),
             RttModel::Linux { .. } => self.linux_estimate(clock),
             RttModel::Linux22 | RttModel::Solaris { .. } => {
-                let shifted = self.current.as_nanos() >> self.shift.min(63);
-                Duration::from_nanos(u64::try_from(shifted).unwrap_or(u64::MAX)).max(self.min)
+                (self.current >> self.shift.min(63)).max(self.min)
             }
         }
     }
@@ -282,8 +316,9 @@ impl Rto {
                     // a SYN goes out again after 6, 24 and 48 s.
                     _ => self.initial * 2,
                 };
-                let beats = clock.to_ticks(base) * u64::from(factor) / 2;
-                Duration::from_nanos(beats.saturating_mul(clock.period()))
+                let beats = clock.nanos_to_ticks(base) * u64::from(factor) / 2;
+                beats
+                    .saturating_mul(clock.period())
                     .max(self.min)
                     .min(self.max)
             }
@@ -295,9 +330,9 @@ impl Rto {
     pub(crate) fn revert(&mut self, clock: &Clock) {
         self.shift = self.shift.saturating_sub(1);
         let unbacked = if self.has_sample() {
-            self.unbacked(clock)
+            self.unbacked_nanos(clock)
         } else {
-            Duration::from_secs(1)
+            NANOS_PER_SEC
         };
         let backed = unbacked.saturating_mul(1 << self.shift.min(31));
         self.current = backed.min(self.max);
@@ -310,7 +345,7 @@ impl Rto {
 
     /// Starts anew at `rto`, as after a SYN was lost.
     pub(crate) fn set(&mut self, rto: Duration) {
-        self.current = rto.clamp(self.min, self.max);
+        self.current = saturating_nanos(rto).clamp(self.min, self.max);
     }
 }
 
@@ -328,6 +363,8 @@ mod tests {
     use super::*;
     use crate::profile::{FREEBSD_2_2, LINUX_2_2, LINUX_6};
 
+    const MS: u64 = 1_000_000;
+
     const ROUND: Round = Round {
         snd_una: SeqNumber(1),
         snd_nxt: SeqNumber(1),
@@ -343,7 +380,7 @@ mod tests {
         let mut rto = Rto::new(&LINUX_6, None);
         let clock = clock(&LINUX_6);
         for _ in 0..100 {
-            rto.sample(&clock, Duration::from_millis(40), 0, ROUND);
+            rto.sample(&clock, 40 * MS, 0, ROUND);
         }
         assert_eq!(rto.current(), Duration::from_millis(240));
     }
@@ -353,7 +390,7 @@ mod tests {
         //= RFC 6298, section 5.5
         let mut rto = Rto::new(&LINUX_6, None);
         let clock = clock(&LINUX_6);
-        rto.sample(&clock, Duration::from_millis(40), 0, ROUND);
+        rto.sample(&clock, 40 * MS, 0, ROUND);
         let first = rto.current();
         rto.back_off(&clock);
         assert_eq!(rto.current(), first * 2);
@@ -361,7 +398,7 @@ mod tests {
             rto.back_off(&clock);
         }
         assert_eq!(rto.current(), Duration::from_secs(120));
-        rto.sample(&clock, Duration::from_millis(40), 0, ROUND);
+        rto.sample(&clock, 40 * MS, 0, ROUND);
         assert!(rto.current() < Duration::from_millis(400));
     }
 
@@ -369,7 +406,7 @@ mod tests {
     fn linux_2_2_counts_in_whole_ticks() {
         let mut rto = Rto::new(&LINUX_2_2, None);
         let clock = clock(&LINUX_2_2);
-        let rtt = Duration::from_secs(1);
+        let rtt = NANOS_PER_SEC;
         // Five round trips, a quarter more, and half of them for a window of two.
         let ms = Duration::from_millis;
         rto.sample(&clock, rtt, 101, Round { cwnd: 2, ..ROUND });
@@ -387,7 +424,7 @@ mod tests {
         //= RFC 6069, section 4.2, step 5
         let mut rto = Rto::new(&LINUX_6, None);
         let clock = clock(&LINUX_6);
-        rto.sample(&clock, Duration::from_millis(40), 0, ROUND);
+        rto.sample(&clock, 40 * MS, 0, ROUND);
         let first = rto.current();
         rto.back_off(&clock);
         rto.back_off(&clock);
@@ -402,7 +439,7 @@ mod tests {
         let mut rto = Rto::new(&FREEBSD_2_2, None);
         let clock = clock(&FREEBSD_2_2);
         for _ in 0..200 {
-            rto.sample(&clock, Duration::from_millis(60), 1, ROUND);
+            rto.sample(&clock, 60 * MS, 1, ROUND);
         }
         assert_eq!(rto.current(), Duration::from_millis(1_500));
         rto.back_off(&clock);

@@ -3,16 +3,19 @@
 //! RFC 9293, sections 3.3.1 (variables) and 3.8 (data communication). The files below it each
 //! hold one step of handling an acknowledgement or of sending.
 
-mod acknowledge;
+pub(crate) mod acknowledge;
 mod alert;
 mod buffer;
+mod burst;
 mod classic;
 mod limits;
 mod loss;
+mod marked;
 pub(crate) mod queue;
 mod rack;
 mod reduction;
 mod sack;
+mod segmentation;
 mod tail_loss;
 mod transmit;
 mod undo;
@@ -20,7 +23,7 @@ mod undo;
 use crate::config::Config;
 use crate::congestion::{Algorithm, Window};
 use crate::rto::Rto;
-use outlast_core::time::{Duration, Instant};
+use outlast_core::time::Instant;
 use outlast_wire::SeqNumber;
 use queue::Queue;
 
@@ -46,8 +49,8 @@ pub(crate) struct Rack {
     pub(crate) sent_at: Instant,
     /// RACK.end_seq.
     pub(crate) end: SeqNumber,
-    /// RACK.rtt.
-    pub(crate) rtt: Duration,
+    /// RACK.rtt, in ns.
+    pub(crate) rtt: u64,
     pub(crate) advanced: bool,
     /// RACK.reo_wnd_mult.
     pub(crate) steps: u32,
@@ -64,8 +67,8 @@ pub(crate) struct Least {
     samples: [(Instant, u32); 3],
 }
 
-/// How long a least round trip is believed.
-const MIN_RTT_LIFE: Duration = Duration::from_secs(300);
+/// How long a least round trip is believed, in ns.
+const MIN_RTT_LIFE: u64 = 300 * 1_000_000_000;
 
 impl Least {
     /// In us.
@@ -73,15 +76,22 @@ impl Least {
         (self.samples[0].1 != 0).then_some(self.samples[0].1)
     }
 
+    #[inline]
     pub(crate) fn update(&mut self, now: Instant, value: u32) {
+        let [first, _, third] = &self.samples;
+        // The first is the oldest, the third the largest.
+        let is_of_use =
+            first.1 == 0 || value <= third.1 || now.nanos_since(first.0) > MIN_RTT_LIFE / 4;
+        if is_of_use {
+            self.take(now, value);
+        }
+    }
+
+    fn take(&mut self, now: Instant, value: u32) {
         let sample = (now, value.max(1));
         let [first, second, third] = self.samples;
-        if first.1 == 0 || sample.1 <= first.1 || now.since(third.0) > MIN_RTT_LIFE {
+        if first.1 == 0 || sample.1 <= first.1 || now.nanos_since(third.0) > MIN_RTT_LIFE {
             self.samples = [sample; 3];
-            return;
-        }
-        // The first is the oldest, the third the largest.
-        if sample.1 > third.1 && now.since(first.0) <= MIN_RTT_LIFE / 4 {
             return;
         }
         if sample.1 <= second.1 {
@@ -89,7 +99,7 @@ impl Least {
         } else if sample.1 <= third.1 {
             self.samples[2] = sample;
         }
-        let age = now.since(first.0);
+        let age = now.nanos_since(first.0);
         if age > MIN_RTT_LIFE {
             self.samples = [self.samples[1], self.samples[2], sample];
         } else if second.0 == first.0 && age > MIN_RTT_LIFE / 4 {
@@ -112,6 +122,8 @@ pub(crate) struct Sender {
     pub(crate) written: u64,
     /// Bytes of memory in the send buffer, where it follows the window.
     pub(crate) buffer: u64,
+    /// What takes that memory.
+    pub(crate) buffers: buffer::Buffers,
     pub(crate) fin_wanted: bool,
     pub(crate) fin_sent: bool,
     /// SND.WND, SND.WL1.
@@ -191,6 +203,7 @@ impl Sender {
             next_offset: 0,
             written: 0,
             buffer: 0,
+            buffers: buffer::Buffers::default(),
             fin_wanted: false,
             fin_sent: false,
             snd_wnd: 0,
@@ -219,7 +232,7 @@ impl Sender {
             rack: Rack {
                 sent_at: Instant::ZERO,
                 end: config.iss,
-                rtt: Duration::ZERO,
+                rtt: 0,
                 advanced: false,
                 steps: 1,
                 persist: 0,

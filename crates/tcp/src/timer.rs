@@ -43,9 +43,43 @@ pub(crate) struct Clock {
     /// Time on this host's tick counter when the driver's clock was zero, in ns.
     phase: u64,
     /// Of the clock that retransmission timers run on, in ns; 1 for an exact clock.
-    period: u64,
-    /// 2^64 / period, rounded down: several times a packet a time becomes ticks.
+    period: Divisor,
+    ticks_per_second: u64,
+}
+
+/// What is divided by again and again: several times a packet a time becomes ticks.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Divisor {
+    value: u64,
+    /// 2^64 / value, rounded down.
     reciprocal: u64,
+}
+
+impl Divisor {
+    /// `value` is not zero.
+    pub(crate) fn new(value: u64) -> Self {
+        let reciprocal = u64::MAX / value;
+        Self { value, reciprocal }
+    }
+
+    #[inline]
+    pub(crate) fn get(self) -> u64 {
+        self.value
+    }
+
+    /// `dividend / value` and what is left.
+    #[inline]
+    pub(crate) fn divide(self, dividend: u64) -> (u64, u64) {
+        let product = u128::from(dividend) * u128::from(self.reciprocal);
+        // The upper half; at most two too small, as the reciprocal is at most one too small.
+        let mut quotient = (product >> 64) as u64;
+        let mut left = dividend - quotient * self.value;
+        while left >= self.value {
+            quotient += 1;
+            left -= self.value;
+        }
+        (quotient, left)
+    }
 }
 
 /// Buckets of a wheel level.
@@ -66,53 +100,42 @@ impl Clock {
         Self {
             model,
             phase: saturating_nanos(phase),
-            period,
-            reciprocal: u64::MAX / period,
+            period: Divisor::new(period),
+            ticks_per_second: 1_000_000_000 / period,
         }
+    }
+
+    /// Whole ticks in a second of the clock that retransmission timers run on.
+    #[inline]
+    pub(crate) fn ticks_per_second(&self) -> u64 {
+        self.ticks_per_second
     }
 
     /// Period of the clock that retransmission timers run on, in ns; 1 for an exact clock.
-    pub(crate) fn period(&self) -> u64 {
-        self.period
-    }
-
-    /// `nanos / period` and what is left.
     #[inline]
-    fn divide(&self, nanos: u64) -> (u64, u64) {
-        let product = u128::from(nanos) * u128::from(self.reciprocal);
-        // The upper half; at most two too small, as the reciprocal is at most one too small.
-        let mut ticks = (product >> 64) as u64;
-        let mut left = nanos - ticks * self.period;
-        while left >= self.period {
-            ticks += 1;
-            left -= self.period;
-        }
-        (ticks, left)
+    pub(crate) fn period(&self) -> u64 {
+        self.period.get()
     }
 
     /// Ticks since the host's start.
+    #[inline]
     pub(crate) fn ticks(&self, now: Instant) -> u64 {
-        self.divide(now.as_nanos().saturating_add(self.phase)).0
+        self.period
+            .divide(now.as_nanos().saturating_add(self.phase))
+            .0
     }
 
-    /// `delay` in ticks, rounded up.
-    pub(crate) fn to_ticks(self, delay: Duration) -> u64 {
-        self.nanos_to_ticks(saturating_nanos(delay))
-    }
-
-    fn nanos_to_ticks(&self, delay: u64) -> u64 {
-        let (ticks, left) = self.divide(delay);
+    /// `delay` ns in ticks, rounded up.
+    #[inline]
+    pub(crate) fn nanos_to_ticks(&self, delay: u64) -> u64 {
+        let (ticks, left) = self.period.divide(delay);
         ticks + u64::from(left > 0)
     }
 
-    /// `delay`, rounded up to whole ticks.
-    pub(crate) fn round_up(&self, delay: Duration) -> Duration {
-        Duration::from_nanos(self.round_up_nanos(saturating_nanos(delay)))
-    }
-
-    /// The same in ns.
+    /// `delay` ns, rounded up to whole ticks.
+    #[inline]
     pub(crate) fn round_up_nanos(&self, delay: u64) -> u64 {
-        self.nanos_to_ticks(delay).saturating_mul(self.period)
+        self.nanos_to_ticks(delay).saturating_mul(self.period())
     }
 
     /// When a slow timer that is set for `delay` from now fires.
@@ -124,7 +147,7 @@ impl Clock {
     /// The same with `delay` in ns.
     pub(crate) fn fires_after(&self, now: Instant, delay: u64) -> Instant {
         match self.model {
-            TimerModel::Exact => now + Duration::from_nanos(delay),
+            TimerModel::Exact => now.after_nanos(delay),
             TimerModel::Heartbeat { .. } | TimerModel::Tick { .. } => {
                 let delay = self.nanos_to_ticks(delay).max(1);
                 self.at_tick(now, self.ticks(now).saturating_add(delay))
@@ -137,8 +160,24 @@ impl Clock {
         }
     }
 
-    /// When a delayed acknowledgement of at most `delay` from now is sent.
-    pub(crate) fn delayed_ack_at(&self, now: Instant, delay: Duration) -> Instant {
+    /// A slow timer that was set at `since` for `delay` ns does not fire before this: at most a tick
+    /// early, or two and an eighth of the delay if it is a wheel's.
+    #[inline]
+    pub(crate) fn not_before(&self, since: Instant, delay: u64) -> Instant {
+        since.after_nanos(delay.saturating_sub(self.period()))
+    }
+
+    /// The same of a delayed acknowledgement.
+    #[inline]
+    pub(crate) fn delayed_ack_not_before(&self, since: Instant, delay: u64) -> Instant {
+        match self.model {
+            TimerModel::Heartbeat { .. } => self.delayed_ack_at(since, delay),
+            _ => self.not_before(since, delay),
+        }
+    }
+
+    /// When a delayed acknowledgement of at most `delay` ns from now is sent.
+    pub(crate) fn delayed_ack_at(&self, now: Instant, delay: u64) -> Instant {
         match self.model {
             TimerModel::Heartbeat { fast, .. } => {
                 let fast = saturating_nanos(fast).max(1);
@@ -146,7 +185,7 @@ impl Clock {
                 let next = (clock / fast + 1).saturating_mul(fast);
                 Instant::from_nanos(next.saturating_sub(self.phase))
             }
-            _ => self.fires_at(now, delay),
+            _ => self.fires_after(now, delay),
         }
     }
 
@@ -183,8 +222,7 @@ mod tests {
     #[test]
     fn division_is_exact() {
         for period in [1, 2, 3, 7, 10_000_000, 4_000_000, 500_000_000, u64::MAX] {
-            let period_ns = Duration::from_nanos(period);
-            let clock = Clock::new(TimerModel::Tick { period: period_ns }, Duration::ZERO);
+            let divisor = Divisor::new(period);
             for nanos in [
                 0,
                 1,
@@ -194,7 +232,7 @@ mod tests {
                 u64::MAX - 1,
                 u64::MAX,
             ] {
-                assert_eq!(clock.divide(nanos), (nanos / period, nanos % period));
+                assert_eq!(divisor.divide(nanos), (nanos / period, nanos % period));
             }
         }
     }
@@ -243,8 +281,40 @@ mod tests {
         // Thesis, figure 3.2: 1100 ms asked for at 150 ms fire at 1500 ms.
         let at = clock.fires_at(Instant::from_millis(150), Duration::from_millis(1_100));
         assert_eq!(at, Instant::from_millis(1_500));
-        let at = clock.delayed_ack_at(Instant::from_millis(150), Duration::from_millis(200));
+        let at = clock.delayed_ack_at(Instant::from_millis(150), 200 * MS);
         assert_eq!(at, Instant::from_millis(200));
+    }
+
+    #[test]
+    fn no_timer_fires_before_the_time_that_is_known_at_once() {
+        let ms = Duration::from_millis;
+        let models = [
+            TimerModel::Exact,
+            TimerModel::Tick { period: ms(10) },
+            TimerModel::Wheel { jiffy: ms(4) },
+            TimerModel::Heartbeat {
+                slow: ms(500),
+                fast: ms(200),
+            },
+        ];
+        for (model, phase) in models
+            .into_iter()
+            .flat_map(|model| [(model, 0), (model, 3)])
+        {
+            let clock = Clock::new(model, ms(phase));
+            for since in [0, 1, 3_999_999, 4_000_001, 777_777_777] {
+                for delay in [0, 1, 4_000_000, 39_999_999, 200_000_001, 90_000_000_000] {
+                    let since = Instant::from_nanos(since);
+                    let slow = clock.fires_after(since, delay);
+                    assert!(clock.not_before(since, delay) <= slow, "{model:?}");
+                    let ack = clock.delayed_ack_at(since, delay);
+                    assert!(
+                        clock.delayed_ack_not_before(since, delay) <= ack,
+                        "{model:?}"
+                    );
+                }
+            }
+        }
     }
 
     #[test]

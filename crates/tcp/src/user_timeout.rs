@@ -58,6 +58,11 @@ impl UserTimeouts {
         }
     }
 
+    /// The peer is to be told.
+    pub(crate) fn is_due(&self) -> bool {
+        self.is_due
+    }
+
     pub(crate) fn is_enabled(&self) -> bool {
         self.option.is_some()
     }
@@ -127,7 +132,7 @@ impl Endpoint {
     pub(crate) fn due_user_timeout(&mut self, out: &Out) -> Option<UserTimeout> {
         //= RFC 9293, section 3.7.1: options count, too
         let fits = out.len + OPTION_LEN <= self.snd.mss;
-        if !self.user_timeouts.is_due || !fits || out.flags.contains(TcpFlags::RST) {
+        if !self.user_timeouts.is_due() || !fits || out.flags.contains(TcpFlags::RST) {
             return None;
         }
         self.user_timeouts.is_due = false;
@@ -140,6 +145,7 @@ impl Endpoint {
 fn to_option(timeout: Duration) -> UserTimeout {
     const MOST: u64 = 0x7fff;
     let part = u64::from(timeout.subsec_nanos() > 0);
+    //= RFC 5482, section 3.4
     let seconds = timeout.as_secs().saturating_add(part).max(1);
     let minutes = seconds > MOST;
     let value = if minutes {
@@ -161,6 +167,7 @@ mod tests {
     #[test]
     fn seconds_up_to_nine_hours_then_minutes() {
         //= RFC 5482, section 3.3
+        //= RFC 5482, section 3.4
         let said = |timeout: Duration| {
             let option = to_option(timeout);
             (option.minutes, option.value)

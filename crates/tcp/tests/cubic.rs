@@ -89,7 +89,8 @@ fn a_loss_takes_three_tenths() {
 #[test]
 fn the_window_comes_back_to_where_it_was_and_stays_near_it() {
     //= RFC 9438, section 4.2
-    //= RFC 9438, section 5
+    //= RFC 9438, section 4.4
+    //= RFC 9438, section 5.1
     let mut rounds = Rounds::new(400);
     while rounds.round() < 50 {}
     let before = rounds.lose();
@@ -114,6 +115,7 @@ fn the_window_comes_back_to_where_it_was_and_stays_near_it() {
 #[test]
 fn beyond_the_old_window_it_probes_faster_and_faster() {
     //= RFC 9438, section 4.2
+    //= RFC 9438, section 4.5
     let mut rounds = Rounds::new(400);
     while rounds.round() < 40 {}
     let before = rounds.lose();
@@ -209,4 +211,32 @@ fn time_without_data_does_not_move_the_curve() {
     };
     let (short, long) = (grown(100), grown(3_000));
     assert!(long <= short + 6, "{short} {long}");
+}
+
+#[test]
+fn a_loss_that_was_none_gives_the_window_back() {
+    //= RFC 9438, section 4.9
+    let mut rounds = Rounds::new(40);
+    while rounds.round() < 40 {}
+    let before = rounds.s.end.trace();
+    let (late, high) = (rounds.acked, rounds.high());
+    rounds.ms += rounds.rtt;
+    let missing = ack(late).sack(&[(late + SEGMENT, high)]).window(60_000);
+    send!(rounds.s, rounds.ms, missing);
+    rounds.drop_sent();
+    let lowered = rounds.s.end.trace();
+    assert_eq!(lowered.ssthresh, Some(before.cwnd * 717 / 1_024));
+    // It was late only: both copies came, and the peer says so.
+    send!(rounds.s, rounds.ms + 5, ack(high).window(60_000));
+    rounds.ms += rounds.rtt;
+    rounds.acked = high;
+    let twice = ack(high).sack(&[(late, late + SEGMENT)]).window(60_000);
+    send!(rounds.s, rounds.ms, twice);
+    rounds.drop_sent();
+    let after = rounds.s.end.trace();
+    assert_eq!(rounds.s.end.counters().undone, 1);
+    assert!(after.cwnd >= before.cwnd, "{before:?} {after:?}");
+    assert_eq!(after.ssthresh, before.ssthresh);
+    // And it goes on growing from there.
+    assert!(rounds.round() >= after.cwnd);
 }

@@ -289,10 +289,31 @@ fn a_duplicate_lets_a_new_segment_out() {
     let high = i64::from(s.end.trace().snd_nxt.0) - 1;
     let cwnd = s.end.trace().cwnd;
     for n in 0..2 {
+        let ms = ms + 2 * n;
         send!(s, ms, ack(una));
-        recv!(s, ms, data(high + n * 1_000, 1_000));
+        recv!(
+            s,
+            ms,
+            data(high + i64::try_from(n).expect("small") * 1_000, 1_000)
+        );
     }
     assert_eq!(s.end.trace().cwnd, cwnd);
+}
+
+#[test]
+fn linux_waits_with_half_a_buffer_where_the_next_acknowledgement_is_near() {
+    // tcp_tso_should_defer: two duplicates within a millisecond let out one segment each, but the
+    // second one waits for the other half of its buffer.
+    let mut s = ten_outstanding(without_sack(&LINUX_6));
+    let (una, ms) = (acked(&s), common::ms(s.now) + 40);
+    let high = i64::from(s.end.trace().snd_nxt.0) - 1;
+    send!(s, ms, ack(una));
+    recv!(s, ms, data(high, 1_000));
+    send!(s, ms, ack(una));
+    recv_nothing!(s, ms);
+    // It does not wait where nothing was sent within a millisecond.
+    send!(s, ms + 2, ack(una + 1_000));
+    recv!(s, ms + 2, data(high + 1_000, 1_000));
 }
 
 #[test]

@@ -420,3 +420,25 @@ fn only_what_was_agreed_on_is_selectively_acknowledged() {
         assert_eq!(blocks, usize::from(agreed));
     }
 }
+
+#[test]
+fn the_shift_is_that_of_the_largest_buffer() {
+    //= RFC 7323, section 2.3
+    // The kernel counts tcp_rmem in memory, 32 MiB, and offers 10: see docs/model-fidelity.md.
+    for (profile, buffer, shift) in [
+        (&LINUX_6, None, 9),
+        (&LINUX_6, Some(65_535), 0),
+        (&LINUX_6, Some(1_000_000), 4),
+        (&LINUX_2_4, None, 0),
+        (&BSD_4_3_TAHOE, None, 0),
+        (&BSD_4_3_TAHOE, Some(100_000), 1),
+    ] {
+        let mut config = script_config(profile);
+        config.window_scale = Some(true);
+        config.receive_buffer = buffer;
+        let mut s = Script::connecting(config);
+        let (_, syn) = s.next(0).expect("a SYN");
+        let offered = syn.tcp().expect("TCP").options.window_scale;
+        assert_eq!(offered, Some(shift), "{} {buffer:?}", profile.name);
+    }
+}

@@ -15,6 +15,12 @@ fn each_source_is_named() {
             if let Source::Standard(text) = source {
                 assert!(text.starts_with("RFC "), "{}: {what}: {text}", profile.name);
             }
+            if let Source::Code(text) = source {
+                let file = [".c", ".h", "rc.conf", "sysctl "]
+                    .iter()
+                    .any(|name| text.contains(name));
+                assert!(file, "{}: {what}: in which file is {text}?", profile.name);
+            }
         }
     }
 }

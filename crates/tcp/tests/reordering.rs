@@ -182,7 +182,7 @@ fn lost_segments_come_before_new_ones() {
 
 #[test]
 fn after_heavy_loss_as_much_is_sent_as_has_arrived() {
-    //= RFC 6937, section 3.1
+    //= RFC 6937, section 3, reduction bound
     let mut s = ten();
     // Seven of ten are lost: one in flight at most, far below the threshold of five.
     send!(s, 140, ack(at(0)).sack(&[(at(7), at(10))]));
@@ -219,7 +219,7 @@ fn a_renege_is_survived() {
 
 #[test]
 fn overlapping_arrivals_are_told_once() {
-    //= RFC 2883, section 4.1.2
+    //= RFC 2883, section 4.2
     //= RFC 2883, section 4
     let mut s = Script::connected(script_config(&LINUX_6), 40);
     send!(s, 50, data(1_000, 1_000).ack(0));

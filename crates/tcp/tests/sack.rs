@@ -6,7 +6,7 @@ mod common;
 use common::script::{Script, ack, data, script_config};
 use outlast_core::time::Duration;
 use outlast_tcp::profile::{Congestion, LINUX_2_4, LINUX_6};
-use outlast_tcp::{Config, Endpoint};
+use outlast_tcp::{Config, Endpoint, Reason};
 
 fn reno() -> Config {
     let mut config = script_config(&LINUX_6);
@@ -49,7 +49,6 @@ fn three_segments_above_mean_a_loss() {
 #[test]
 fn fewer_wait_for_the_reordering_window() {
     //= RFC 8985, section 6.2, step 5
-    //= RFC 8985, section 6.3
     let mut s = ten(reno());
     send!(s, 140, ack(at(0)).sack(&[(at(1), at(2))]));
     // A quarter of the least round trip from when the segment was due: 10 ms.
@@ -266,6 +265,7 @@ fn a_real_timeout_sends_everything_again() {
 fn timestamps_show_a_spurious_recovery() {
     //= RFC 3522, section 3.2
     //= RFC 4015, section 3.2
+    //= RFC 4015, section 3.4
     let mut config = reno();
     config.timestamps = Some(true);
     let mut s = Script::connected(config, 40);
@@ -333,7 +333,7 @@ fn what_comes_twice_is_told() {
     while s.next(50).is_some() {}
     send!(s, 60, data(0, 1_000).ack(0));
     recv!(s, 60, ack(1_000).sack(&[(0, 1_000)]));
-    //= RFC 2883, section 4.1.2
+    //= RFC 2883, section 4.1.3
     send!(s, 70, data(2_000, 1_000).ack(0));
     recv!(s, 70, ack(1_000).sack(&[(2_000, 3_000)]));
     send!(s, 71, data(2_000, 1_000).ack(0));
@@ -408,4 +408,49 @@ fn a_duplicate_after_a_timeout_means_that_it_was_right() {
     recv!(s, 580, data(at(1), 1_000));
     assert!(s.end.is_recovering());
     assert_eq!(s.end.counters().undone, 0);
+}
+
+#[test]
+fn the_least_round_trip_makes_the_reordering_window() {
+    //= RFC 8985, section 6.2, step 1
+    let waited = |least: u64| {
+        let mut s = Script::connected(reno(), 40);
+        s.write(40, 1);
+        recv!(s, 40, data(0, 1));
+        // The least of all round trips, though the latest ones are longer.
+        send!(s, 40 + least, ack(1));
+        for n in 0..3 {
+            let ms = 200 + n * 100;
+            s.write(ms, 1);
+            while s.next(ms).is_some() {}
+            send!(s, ms + 60, ack(2 + n as i64));
+        }
+        s.write(600, 10_000);
+        while s.next(600).is_some() {}
+        send!(s, 660, ack(4).sack(&[(1_004, 2_004)]));
+        s.next_sent().expect("a retransmission").0 - 660
+    };
+    assert_eq!((waited(40), waited(8)), (10, 2), "a quarter");
+}
+
+#[test]
+fn one_timer_serves_reordering_probes_and_timeouts() {
+    //= RFC 8985, section 8
+    let reason = |s: &Script| s.end.poll_timeout().map(|(_, reason)| reason);
+    let mut s = ten(reno());
+    assert_eq!(reason(&s), Some(Reason::LossProbe), "the timeout is later");
+    // One may be lost: its time comes before that of a probe.
+    send!(s, 140, ack(at(0)).sack(&[(at(1), at(2))]));
+    assert_eq!(reason(&s), Some(Reason::Reordering));
+    let _ = s.next_sent().expect("a retransmission");
+    // In recovery nothing is probed.
+    assert_eq!(reason(&s), Some(Reason::Retransmission));
+    send!(s, 190, ack(at(10)));
+    assert_eq!(reason(&s), None, "nothing is outstanding");
+    s.write(200, 2_000);
+    while s.next(200).is_some() {}
+    assert_eq!(reason(&s), Some(Reason::LossProbe));
+    let _ = s.next_sent().expect("a probe");
+    // One probe only.
+    assert_eq!(reason(&s), Some(Reason::Retransmission));
 }

@@ -41,6 +41,14 @@ fn saying(seg: Seg, timeout: Option<UserTimeout>) -> Seg {
     }
 }
 
+/// A segment with the option as these bytes of its value say.
+fn arriving(seg: Seg, [high, low]: [u8; 2]) -> Seg {
+    Seg {
+        options: Some(TcpOptions::parse(&[28, 4, high, low])),
+        ..seg
+    }
+}
+
 fn syn_ack(timeout: Option<UserTimeout>) -> Seg {
     let seg = ack(0).seq(-1).flags("SA").window(60_000);
     Seg {
@@ -250,4 +258,20 @@ fn both_ends_of_each_profile_keep_an_adopted_timeout() {
         assert_eq!(pair.error(), None, "{}", profile.name);
         assert!(pair.server.received() > had, "{}", profile.name);
     }
+}
+
+#[test]
+fn zero_is_passed_over() {
+    //= RFC 5482, section 3.4
+    let mut s = connected(advertising(200), seconds(500));
+    while s.next(40).is_some() {}
+    assert_eq!(s.end.user_timeout(), Some(Duration::from_secs(500)));
+    send!(s, 60, arriving(data(0, 100).ack(0), [0, 0]));
+    assert_eq!(s.end.user_timeout(), Some(Duration::from_secs(500)));
+    // Zero minutes are none either; the segment itself counts.
+    send!(s, 61, arriving(data(100, 100).ack(0), [0x80, 0]));
+    assert_eq!(s.end.user_timeout(), Some(Duration::from_secs(500)));
+    assert_eq!(s.end.received(), 200);
+    send!(s, 62, arriving(data(200, 100).ack(0), [0, 250]));
+    assert_eq!(s.end.user_timeout(), Some(Duration::from_secs(250)));
 }

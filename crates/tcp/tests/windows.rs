@@ -4,7 +4,7 @@ mod common;
 
 use common::script::{Script, ack, data, exact, script_config};
 use outlast_core::time::Duration;
-use outlast_tcp::profile::{AIX_4_3, LINUX_2_2, LINUX_6, Profile, SUNOS_5_6};
+use outlast_tcp::profile::{AIX_4_3, LINUX_2_2, LINUX_2_4, LINUX_6, Profile, SUNOS_5_6};
 use outlast_tcp::{Error, Event};
 
 /// Five segments outstanding at 100 ms, after an exchange that fixed SND.WL1.
@@ -205,6 +205,29 @@ fn a_small_window_is_not_filled_with_small_segments() {
     recv_nothing!(s, 339);
     // The probe timer sends what fits.
     recv!(s, 340, data(1_000, 300));
+}
+
+/// What `profile` sends of 20 segments into a window of `window` bytes.
+fn sent_into(profile: &'static Profile, window: u16) -> Vec<u32> {
+    let mut config = script_config(profile);
+    config.nagle = false;
+    let mut s = Script::connected(config, 40);
+    s.write(40, 1_000);
+    recv!(s, 40, data(0, 1_000));
+    send!(s, 80, ack(1_000).window(window));
+    s.write(80, 20_000);
+    std::iter::from_fn(|| Some(s.next(80)?.1.header().payload_len)).collect()
+}
+
+#[test]
+fn a_part_that_fits_the_window_goes_along_with_a_full_segment() {
+    // tcp_mss_split_point, and tcp_snd_wnd_test for what is less than a segment. A buffer holds two
+    // segments here (tcp_tso_autosize), so that the fifth would begin another one.
+    assert_eq!(sent_into(&LINUX_6, 3_500), [1_000, 1_000, 1_000, 500]);
+    assert_eq!(sent_into(&LINUX_6, 4_500), [1_000; 4]);
+    assert_eq!(sent_into(&LINUX_6, 900), []);
+    // Before there was segmentation offload each segment stood for itself.
+    assert_eq!(sent_into(&LINUX_2_4, 2_500), [1_000; 2]);
 }
 
 #[test]
@@ -434,7 +457,8 @@ fn an_acknowledgement_is_never_later_than_half_a_second() {
 
 #[test]
 fn a_window_that_the_application_does_not_fill_does_not_grow() {
-    //= RFC 7661, section 4.3
+    //= RFC 7661, section 4.2
+    //= RFC 7661, section 4.4
     let mut s = Script::connected(script_config(&LINUX_6), 40);
     let mut acked = 0;
     for n in 0..50 {
@@ -452,4 +476,23 @@ fn a_window_that_the_application_does_not_fill_does_not_grow() {
         send!(s, 3_040, ack(acked + n * 1_000));
     }
     assert_eq!(s.end.trace().cwnd, 20);
+}
+
+#[test]
+fn what_fills_a_gap_is_acknowledged_at_once() {
+    //= RFC 5681, section 4.2
+    for profile in Profile::ALL {
+        let mut s = Script::connected(script_config(profile), 40);
+        // Past the quick mode of Linux.
+        for n in 0..30 {
+            send!(s, 50 + n, data(n as i64 * 1_000, 1_000).ack(0));
+            let _ = s.app(50 + n, |end, now| end.recv(now, u64::MAX));
+            while s.next(50 + n).is_some() {}
+        }
+        while s.next(1_000).is_some() {}
+        send!(s, 1_100, data(31_000, 1_000).ack(0));
+        recv!(s, 1_100, ack(30_000));
+        send!(s, 1_200, data(30_000, 1_000).ack(0));
+        recv!(s, 1_200, ack(32_000));
+    }
 }

@@ -3,8 +3,10 @@
 use crate::checksum::{Sum, pseudo_header};
 use crate::ip::{self, Protocol};
 use crate::packet::{Body, Captured};
+use crate::tcp::Timestamps;
 use crate::{
-    Header, IpHeader, ModelledPayload, Packet, TcpHeader, Transport, UdpHeader, pattern, tcp, udp,
+    Header, IpHeader, ModelledPayload, Packet, SeqNumber, TcpFlags, TcpHeader, Transport,
+    UdpHeader, pattern, tcp, udp,
 };
 use alloc::vec::Vec;
 use bytes::Bytes;
@@ -60,19 +62,39 @@ impl Packet {
         payload_len: u32,
         write: impl FnOnce(&mut TcpHeader),
     ) {
-        let (Transport::Tcp(tcp), Body::Modelled(body)) =
-            (&mut self.header.transport, &mut self.body)
-        else {
-            let mut tcp = TcpHeader::default();
-            write(&mut tcp);
-            *self = Self::modelled_tcp(*ip, tcp, payload, payload_len);
-            return;
-        };
-        *body = payload;
+        self.body = Body::Modelled(payload);
+        let tcp = self.header.transport.become_tcp();
         tcp.options.clear_all();
         write(tcp);
         let transport_len = tcp::HEADER_LEN + tcp.options.fit();
-        self.header.ip = ip::normalised(*ip);
+        self.header.ip = *ip;
+        ip::normalise(&mut self.header.ip);
+        self.header.set_lengths(transport_len, payload_len);
+    }
+
+    /// The same of a segment that has no options but timestamps, in fewer steps, and with
+    /// `identification` in the place of that in `ip`.
+    #[inline]
+    pub fn become_plain_tcp(
+        &mut self,
+        ip: &IpHeader,
+        identification: u16,
+        payload: ModelledPayload,
+        payload_len: u32,
+        plain: PlainTcp,
+    ) {
+        self.body = Body::Modelled(payload);
+        let tcp = self.header.transport.become_tcp();
+        (tcp.source_port, tcp.destination_port) = plain.ports;
+        tcp.seq = plain.seq;
+        tcp.ack = plain.ack;
+        tcp.flags = plain.flags;
+        tcp.window = plain.window;
+        tcp.urgent = 0;
+        let transport_len = tcp::HEADER_LEN + tcp.options.become_timestamps(plain.timestamps);
+        self.header.ip = *ip;
+        self.header.ip.identification = identification;
+        ip::normalise(&mut self.header.ip);
         self.header.set_lengths(transport_len, payload_len);
     }
 
@@ -105,6 +127,24 @@ impl Packet {
     }
 }
 
+/// What the header of a TCP segment says that is like nearly all of a running connection: no options
+/// but timestamps, nothing urgent.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct PlainTcp {
+    /// Source and destination port.
+    pub ports: (u16, u16),
+    /// SEG.SEQ.
+    pub seq: SeqNumber,
+    /// SEG.ACK; meaningful only with [`TcpFlags::ACK`].
+    pub ack: SeqNumber,
+    /// Control bits, without [`TcpFlags::URG`].
+    pub flags: TcpFlags,
+    /// SEG.WND as on the wire, not scaled.
+    pub window: u16,
+    /// Timestamps, if there are any.
+    pub timestamps: Option<Timestamps>,
+}
+
 #[inline]
 pub(crate) fn tcp_header(ip: IpHeader, mut tcp: TcpHeader, payload_len: usize) -> Header {
     let transport_len = tcp::HEADER_LEN + tcp.options.fit();
@@ -113,7 +153,8 @@ pub(crate) fn tcp_header(ip: IpHeader, mut tcp: TcpHeader, payload_len: usize) -
 
 #[inline]
 fn header(ip: IpHeader, transport: Transport, transport_len: usize, payload_len: usize) -> Header {
-    let ip = ip::normalised(ip);
+    let mut ip = ip;
+    ip::normalise(&mut ip);
     let mut header = Header {
         ip,
         transport,
@@ -123,6 +164,20 @@ fn header(ip: IpHeader, transport: Transport, transport_len: usize, payload_len:
     let payload_len = u32::try_from(payload_len).unwrap_or(u32::MAX);
     header.set_lengths(transport_len, payload_len);
     header
+}
+
+impl Transport {
+    /// Becomes that of a TCP segment, if it is not yet.
+    #[inline]
+    fn become_tcp(&mut self) -> &mut TcpHeader {
+        if !matches!(self, Self::Tcp(_)) {
+            *self = Self::Tcp(TcpHeader::default());
+        }
+        match self {
+            Self::Tcp(tcp) => tcp,
+            _ => unreachable!("it has just been made one"),
+        }
+    }
 }
 
 impl Header {

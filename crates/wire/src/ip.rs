@@ -68,13 +68,16 @@ impl Network {
     }
 }
 
-/// The same header with both addresses of one family (IPv4 is mapped into IPv6 if they differ) and
-/// no fields that the family lacks: what a header reads after it was written.
+/// Leaves both addresses of one family (IPv4 is mapped into IPv6 if they differ) and no fields that
+/// the family lacks: what a header reads after it was written.
 #[inline]
-pub(crate) fn normalised(mut ip: IpHeader) -> IpHeader {
-    if let (IpAddr::V4(_), IpAddr::V4(_)) = (ip.source, ip.destination) {
-        return ip;
+pub(crate) fn normalise(ip: &mut IpHeader) {
+    if !(ip.source.is_ipv4() && ip.destination.is_ipv4()) {
+        normalise_v6(ip);
     }
+}
+
+fn normalise_v6(ip: &mut IpHeader) {
     if ip.source.is_ipv4() != ip.destination.is_ipv4() {
         ip.source = IpAddr::V6(mapped(ip.source));
         ip.destination = IpAddr::V6(mapped(ip.destination));
@@ -82,7 +85,6 @@ pub(crate) fn normalised(mut ip: IpHeader) -> IpHeader {
     if ip.source.is_ipv6() {
         ip.identification = 0;
     }
-    ip
 }
 
 fn mapped(address: IpAddr) -> Ipv6Addr {
@@ -101,7 +103,7 @@ pub(crate) fn headers_len(ip: &IpHeader, body_len: usize) -> usize {
     }
 }
 
-/// Writes the IP headers of a packet with `body_len` bytes behind them. `ip` is [`normalised`].
+/// Writes the IP headers of a packet with `body_len` bytes behind them. `ip` is [normalised](normalise).
 pub(crate) fn write(ip: &IpHeader, protocol: Protocol, body_len: usize, out: &mut Vec<u8>) {
     match (ip.source, ip.destination) {
         (IpAddr::V4(source), IpAddr::V4(destination)) => {

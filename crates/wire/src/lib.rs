@@ -41,6 +41,7 @@ mod build;
 mod checksum;
 pub mod edit;
 mod error;
+pub mod fragment;
 mod icmp;
 mod ip;
 mod packet;
@@ -52,6 +53,7 @@ mod seq;
 pub mod tcp;
 mod udp;
 
+pub use build::PlainTcp;
 pub use error::{ParseError, Part};
 pub use icmp::{IcmpError, IcmpExtension, IcmpNotice, IcmpRefusal, QuotedPacket};
 pub use packet::{Header, IpHeader, ModelledPayload, Packet, Transport};

@@ -3,9 +3,10 @@
 mod common;
 
 use common::{both_families, hex, ip, judge, parse};
-use outlast_wire::tcp::{TcpOptions, Timestamps};
+use outlast_wire::tcp::{SackBlock, TcpOptions, Timestamps};
 use outlast_wire::{
-    ModelledPayload, Packet, SeqNumber, TcpFlags, TcpHeader, Transport, UdpHeader, pattern,
+    ModelledPayload, Packet, PlainTcp, SeqNumber, TcpFlags, TcpHeader, Transport, UdpHeader,
+    pattern,
 };
 
 fn tcp() -> TcpHeader {
@@ -143,4 +144,75 @@ fn payload_longer_than_any_packet_is_cut() {
     let packet = Packet::modelled_tcp(ip, tcp(), ModelledPayload::default(), u32::MAX);
     assert_eq!(packet.header().payload_len, u32::MAX - 128);
     assert_eq!(packet.sequence_len(), u32::MAX - 128);
+}
+
+/// Packets of every kind, whose place another may take.
+fn used() -> Vec<Packet> {
+    let ip = both_families()[0];
+    let block = SackBlock {
+        left: SeqNumber(5),
+        right: SeqNumber(9),
+    };
+    let mut busy = tcp();
+    busy.urgent = 7;
+    busy.options = TcpOptions {
+        mss: Some(1_460),
+        window_scale: Some(7),
+        sack_permitted: true,
+        sack: [block; 2].into_iter().collect(),
+        timestamps: None,
+        user_timeout: TcpOptions::parse(&[28, 4, 0x01, 0x2c]).user_timeout,
+        ..TcpOptions::default()
+    };
+    let udp = UdpHeader {
+        source_port: 5353,
+        destination_port: 53,
+    };
+    vec![
+        Packet::default(),
+        Packet::tcp_segment(ip, tcp(), b"bytes"),
+        Packet::modelled_tcp(ip, busy, ModelledPayload::default(), 3),
+        Packet::udp_datagram(ip, udp, b"bytes"),
+    ]
+}
+
+#[test]
+fn a_packet_that_takes_the_place_of_another_is_like_a_new_one() {
+    let payload = ModelledPayload {
+        stream: 3,
+        offset: 1_000,
+    };
+    let with_and_without = [None, tcp().options.timestamps];
+    for (ip, timestamps) in both_families()
+        .into_iter()
+        .flat_map(|ip| with_and_without.map(|timestamps| (ip, timestamps)))
+    {
+        for payload_len in [0, 1_448, 65_535, u32::MAX] {
+            let mut header = tcp();
+            header.options.timestamps = timestamps;
+            let mut numbered = ip;
+            numbered.identification = 4_711;
+            let new = Packet::modelled_tcp(numbered, header.clone(), payload, payload_len);
+            let plain = PlainTcp {
+                ports: (header.source_port, header.destination_port),
+                seq: header.seq,
+                ack: header.ack,
+                flags: header.flags,
+                window: header.window,
+                timestamps,
+            };
+            for mut packet in used() {
+                let mut other = packet.clone();
+                packet.become_plain_tcp(&ip, 4_711, payload, payload_len, plain);
+                assert_eq!(packet, new);
+                other.become_modelled_tcp(&numbered, payload, payload_len, |tcp| {
+                    *tcp = header.clone();
+                });
+                assert_eq!(other, new);
+                if payload_len <= 65_535 {
+                    assert_eq!(packet.to_bytes(), new.to_bytes());
+                }
+            }
+        }
+    }
 }

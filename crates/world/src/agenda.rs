@@ -3,6 +3,9 @@
 //! Setting a deadline costs a comparison for each level up to where nothing changes, asking for
 //! the earliest costs nothing. At one instant machines have their turn in the order of their
 //! numbers.
+//!
+//! A deadline here may be too early: most timers are put off by each packet, and are looked at when
+//! the deadline comes that was noted first.
 
 use alloc::vec;
 use alloc::vec::Vec;
@@ -35,6 +38,14 @@ impl Agenda {
             }
             winner = winner.min(self.tree[node ^ 1]);
             node /= 2;
+        }
+    }
+
+    /// Machine `number` wants to be asked at `at` at the latest.
+    #[inline]
+    pub(crate) fn bring_forward(&mut self, number: usize, at: Instant) {
+        if at < self.tree[self.leaves + number] {
+            self.set(number, Some(at));
         }
     }
 

@@ -9,7 +9,7 @@ use alloc::vec::Vec;
 use core::net::SocketAddr;
 use outlast_core::time::{Duration, Instant};
 use outlast_link::random::Stream;
-use outlast_tcp::{Config, Endpoint, Event, UserTimeoutOption};
+use outlast_tcp::{Config, Endpoint, Error, Event, UserTimeoutOption};
 use outlast_wire::SeqNumber;
 
 /// The port of all servers.
@@ -62,6 +62,8 @@ pub(crate) struct Flow {
     ended: Option<Instant>,
     end_is_taken: bool,
     lost: Option<Lost>,
+    /// By [`Side::index`].
+    failures: [Option<Error>; 2],
     number: usize,
 }
 
@@ -126,6 +128,7 @@ impl Flow {
             ended: None,
             end_is_taken: false,
             lost: None,
+            failures: [None; 2],
             number,
         }
     }
@@ -154,6 +157,9 @@ impl Flow {
 
     /// Lets the application of `side` react to an event of its endpoint.
     pub(crate) fn handle_event(&mut self, now: Instant, side: Side, event: Event) {
+        if let Event::Failed(error) = event {
+            self.failures[side.index()].get_or_insert(error);
+        }
         match event {
             Event::Connected => {
                 let bytes = self.application.connected(now, side);
@@ -178,6 +184,7 @@ impl Flow {
         self.note_completion(now);
     }
 
+    #[inline]
     pub(crate) fn poll_application_timeout(&self) -> Option<Instant> {
         match self.ended {
             Some(_) => None,
@@ -230,6 +237,7 @@ impl Flow {
             began: self.began,
             ended: self.ended.unwrap_or(now),
             lost: self.lost,
+            failures: self.failures,
             receiver: self.receiver,
             received: [0, 1].map(|side: usize| self.ends[side].received),
             resumed: self

@@ -17,7 +17,8 @@
 //!
 //! Hosts have no processing time, no queue of their own and no segmentation offload: what an
 //! endpoint sends is at the link at the same instant. Applications read at once. Links stand in one
-//! chain: there is no second way, and the routers between them take no time. Cross traffic takes its
+//! chain: there is no second way but that of a mobile host that goes from gateway to gateway
+//! ([`RoamingSetup`]), and the routers between them take no time. Cross traffic takes its
 //! share whatever happens to it. What [`outlast_tcp`] does not model is not modelled here either.
 //!
 //! # Example
@@ -63,7 +64,8 @@ mod flow;
 mod outcome;
 pub mod path;
 mod progress;
-mod route;
+mod roaming;
+pub mod route;
 mod setup;
 mod side;
 pub mod trace;
@@ -72,10 +74,13 @@ mod workload;
 mod world;
 
 pub use outcome::{FlowOutcome, HopOutcome, Lost, Outcome};
-pub use path::Counts;
+pub use path::{Counts, Gateways, Indicators};
 pub use progress::Progress;
+pub use roaming::{AgentsSetup, Crash, Handoff, RoamingOutcome, RoamingSetup};
 pub use setup::{FlowSetup, HopSetup, Recording, Setup, Stack};
 pub use side::{IpVersion, Side};
-pub use traffic::{Pattern, TrafficOutcome, TrafficSetup};
+pub use traffic::{
+    CrossTraffic, Datagram, Pattern, TrafficOutcome, TrafficSetup, is_cross_traffic,
+};
 pub use workload::Workload;
 pub use world::World;

@@ -1,6 +1,7 @@
 //! What came of a simulation.
 
 use crate::path::Counts;
+use crate::roaming::RoamingOutcome;
 use crate::side::Side;
 use crate::trace::{Trace, VariableRow};
 use crate::traffic::TrafficOutcome;
@@ -29,6 +30,8 @@ pub struct Outcome {
     pub gateways: [Option<GatewayCounters>; 2],
     /// What came of each further link, as in the setup.
     pub hops: Vec<HopOutcome>,
+    /// What came of further gateways, if the mobile host goes between them.
+    pub roaming: Option<RoamingOutcome>,
     /// What came of each source of cross traffic, as in the setup.
     pub traffic: Vec<TrafficOutcome>,
     /// What happened to each packet on the mobile's link, if asked for.
@@ -67,6 +70,9 @@ pub struct FlowOutcome {
     pub ended: Instant,
     /// How the connection was lost, if it was.
     pub lost: Option<Lost>,
+    /// Why each end's connection failed, by [`Side::index`], as far as it has come to know before the
+    /// run was over.
+    pub failures: [Option<Error>; 2],
     /// The side that gets the payload.
     pub receiver: Side,
     /// Bytes that came to the applications, by [`Side::index`]. Each was checked to be the right

@@ -8,19 +8,22 @@
 mod ledger;
 mod load;
 mod observer;
+mod station;
 
 pub use ledger::Seen;
 pub use load::Load;
 pub use observer::{Counts, Watch};
+pub(crate) use station::tell_update;
 
 use crate::side::Side;
 use crate::trace::Trace;
+use alloc::boxed::Box;
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 use load::Carried;
 use observer::Observer;
 use outlast_core::counters::Counters as GatewayCounters;
-use outlast_core::gateway::{DropCause, Gateway, GatewayConfig};
+use outlast_core::gateway::{DropCause, Gateway, GatewayConfig, SilenceConfig};
 use outlast_core::link::{
     Direction, Indicator, InterfaceId, LinkConfig as GatewayLink, LinkEvent as Notice, LinkId,
     LinkState,
@@ -28,9 +31,39 @@ use outlast_core::link::{
 use outlast_core::mechanisms::path::{PathMechanismKind, Verdict};
 use outlast_core::time::Instant;
 use outlast_link::{Counters as LinkCounters, DropReason, Link, LinkConfig, LinkEvent, Way};
+use station::{Blueprint, Station};
 
 /// What each gateway calls the one link that it has.
-const LINK: LinkId = LinkId::whole(InterfaceId(0));
+pub(crate) const LINK: LinkId = LinkId::whole(InterfaceId(0));
+
+/// The gateways at the two ends of a link.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub struct Gateways {
+    /// What they do, by [`Side::index`].
+    pub mechanisms: [PathMechanismKind; 2],
+    /// How they learn of outages.
+    pub indicators: Indicators,
+}
+
+/// How gateways learn that a link goes away and comes back.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub enum Indicators {
+    /// The link tells them at once, and which packets it dropped at its own end.
+    #[default]
+    Link,
+    /// Nobody tells them: they go by what is not answered, and by the first packet afterwards.
+    Silence,
+}
+
+impl From<[PathMechanismKind; 2]> for Gateways {
+    /// Such as the link tells of its outages.
+    fn from(mechanisms: [PathMechanismKind; 2]) -> Self {
+        Self {
+            mechanisms,
+            indicators: Indicators::Link,
+        }
+    }
+}
 
 /// The path, watched by `W`.
 #[derive(Debug)]
@@ -39,6 +72,11 @@ pub struct Path<W: Watch> {
     /// By [`Side::index`].
     gateways: [Option<Gateway>; 2],
     has_gateways: bool,
+    /// What the gateway at the fixed end is made of, if there is one.
+    blueprint: Option<Box<Blueprint>>,
+    /// What the fixed end has besides, where the mobile host goes from gateway to gateway.
+    station: Option<Box<Station<W::Load>>>,
+    indicators: Indicators,
     /// When the gateways want to be called, by [`Side::index`].
     gateways_due: [Instant; 2],
     steps: VecDeque<Step<W::Load>>,
@@ -77,35 +115,45 @@ enum Step<L> {
 }
 
 impl<W: Watch> Path<W> {
-    /// A path at `now` with `mechanisms` (by [`Side::index`]) at its two ends. What happens goes
-    /// into `trace`, and what is seen to `watch` if `is_captured`.
+    /// A path at `now` with `gateways` at its two ends. What happens goes into `trace`, and what
+    /// is seen to `watch` if `is_captured`.
     pub fn new(
         now: Instant,
         link: LinkConfig,
-        mechanisms: [PathMechanismKind; 2],
+        gateways: impl Into<Gateways>,
         trace: Option<Trace>,
         is_captured: bool,
         watch: W,
     ) -> Self {
-        let gateways = Side::BOTH.map(|side| {
+        let Gateways {
+            mechanisms,
+            indicators,
+        } = gateways.into();
+        let silence = (indicators == Indicators::Silence).then(SilenceConfig::default);
+        let blueprints = Side::BOTH.map(|side| {
             let mechanism = mechanisms[side.index()];
-            (mechanism != PathMechanismKind::None).then(|| {
-                let config = GatewayConfig {
-                    mechanism,
-                    seed: link.seed,
-                    ..GatewayConfig::default()
-                };
-                let mut gateway = Gateway::new(config);
-                let rate = link.pipe(side.outward()).rate;
-                gateway.add_link(now, LINK.interface, GatewayLink { rate });
-                gateway
-            })
+            let config = GatewayConfig {
+                mechanism,
+                seed: link.seed,
+                silence,
+                ..GatewayConfig::default()
+            };
+            let rate = link.pipe(side.outward()).rate;
+            let link = GatewayLink { rate };
+            (mechanism != PathMechanismKind::None).then_some(Blueprint { config, link })
         });
+        let gateways = blueprints
+            .each_ref()
+            .map(|blueprint| blueprint.as_ref().map(|blueprint| blueprint.build(now)));
+        let [at_fixed_end, _] = blueprints;
         Self {
             link: Link::new(link),
             has_gateways: gateways.iter().any(Option::is_some),
+            indicators,
             gateways_due: [&gateways[0], &gateways[1]].map(|gateway| due(gateway.as_ref())),
             gateways,
+            blueprint: at_fixed_end.map(Box::new),
+            station: None,
             steps: VecDeque::new(),
             outbox: VecDeque::new(),
             carrier: VecDeque::new(),
@@ -115,23 +163,31 @@ impl<W: Watch> Path<W> {
 
     /// The outages begin to count: the workload's first byte is there.
     pub fn start(&mut self, now: Instant) {
+        self.observer.watch.started(now);
         self.link.start(now);
         self.drain_link(now);
         self.take_steps(now);
     }
 
     /// A packet comes to the end of the link at `side`, from its host or from the next link.
-    #[inline]
+    #[inline(always)]
     pub fn handle_packet(&mut self, now: Instant, side: Side, load: W::Load) {
         let frame = self.observer.sent(now, side, load);
-        if self.gateways[side.index()].is_some() {
+        if self.has_gateways && (self.gateways[side.index()].is_some() || self.station.is_some()) {
             self.offer(now, side, frame);
-        } else {
-            self.enter(now, side, frame);
-        }
-        if !self.steps.is_empty() {
             self.take_steps(now);
+            return;
         }
+        self.link.handle_packet(now, side.outward(), frame);
+        if self.link.has_news() {
+            self.take_news(now);
+        }
+    }
+
+    #[inline(never)]
+    fn take_news(&mut self, now: Instant) {
+        self.drain_link(now);
+        self.take_steps(now);
     }
 
     /// Time has come to `now`.
@@ -146,6 +202,9 @@ impl<W: Watch> Path<W> {
                 && let Some(gateway) = &mut self.gateways[side.index()]
             {
                 gateway.handle_timeout(now);
+                if side == Side::Fixed && self.station.is_some() {
+                    self.wake_agents(now);
+                }
                 self.drain_gateway(now, side);
                 self.take_steps(now);
             }
@@ -188,7 +247,7 @@ impl<W: Watch> Path<W> {
         let (way, frame) = self.link.take_lone_arrival(now)?;
         let side = Side::reached_by(way);
         self.observer.crossed(now, &frame, side);
-        self.observer.arrived(now, &frame, side);
+        self.observer.arrived(now, &frame);
         Some((side, frame.load))
     }
 
@@ -242,6 +301,7 @@ impl<W: Watch> Path<W> {
         }
     }
 
+    #[inline(never)]
     fn take_steps(&mut self, now: Instant) {
         while let Some(step) = self.steps.pop_front() {
             match step {
@@ -269,6 +329,9 @@ impl<W: Watch> Path<W> {
         for side in Side::BOTH {
             if let Some(gateway) = &mut self.gateways[side.index()] {
                 gateway.handle_link(now, notice);
+                if side == Side::Fixed && state == LinkState::Up {
+                    self.note_arrival(now, false);
+                }
                 self.drain_gateway(now, side);
             }
         }
@@ -276,12 +339,20 @@ impl<W: Watch> Path<W> {
 
     #[inline]
     fn enter(&mut self, now: Instant, side: Side, frame: Carried<W::Load>) {
+        if let Some(station) = &mut self.station
+            && station.forwards
+            && side == Side::Fixed
+        {
+            station.strays.push_back(frame.load);
+            return;
+        }
         self.link.handle_packet(now, side.outward(), frame);
         if self.link.has_news() {
             self.drain_link(now);
         }
     }
 
+    #[inline(never)]
     fn offer(&mut self, now: Instant, side: Side, frame: Carried<W::Load>) {
         match self.ask_gateway(now, side, Direction::ToLink, &frame) {
             Verdict::Pass => self.steps.push_back(Step::Enter(side, frame)),
@@ -291,6 +362,9 @@ impl<W: Watch> Path<W> {
     }
 
     fn leave(&mut self, now: Instant, side: Side, frame: Carried<W::Load>) {
+        if side == Side::Fixed && self.station.is_some() {
+            self.note_arrival(now, true);
+        }
         match self.ask_gateway(now, side, Direction::FromLink, &frame) {
             Verdict::Pass => {
                 self.observer.crossed(now, &frame, side);
@@ -315,11 +389,15 @@ impl<W: Watch> Path<W> {
     }
 
     fn hand_over(&mut self, now: Instant, side: Side, frame: Carried<W::Load>) {
-        self.observer.arrived(now, &frame, side);
+        self.observer.arrived(now, &frame);
         self.outbox.push_back((side, frame.load));
     }
 
     fn drain_gateway(&mut self, now: Instant, side: Side) {
+        let of_agent = match side == Side::Fixed && self.station.is_some() {
+            true => self.attend(now),
+            false => Vec::new(),
+        };
         let Some(gateway) = &mut self.gateways[side.index()] else {
             return;
         };
@@ -342,6 +420,12 @@ impl<W: Watch> Path<W> {
         for frame in handed_over {
             self.hand_over(now, side, frame);
         }
+        if side == Side::Fixed && self.station.is_some() {
+            for packet in of_agent {
+                self.send_of_agent(now, packet);
+            }
+            self.gateways_due[side.index()] = self.fixed_end_due();
+        }
     }
 
     fn drain_link(&mut self, now: Instant) {
@@ -361,7 +445,7 @@ impl<W: Watch> Path<W> {
                 LinkEvent::Down => self.carrier(now, LinkState::Down),
                 LinkEvent::Dropped { way, frame, reason } => {
                     self.observer.dropped(now, way, &frame, reason);
-                    if let Some(cause) = known_at_the_near_end(reason) {
+                    if let Some(cause) = self.indicators.tell_of(reason) {
                         let near_end = Side::reached_by(way).peer();
                         self.steps.push_back(Step::Dropped(near_end, frame, cause));
                     }
@@ -373,7 +457,13 @@ impl<W: Watch> Path<W> {
     fn carrier(&mut self, now: Instant, state: LinkState) {
         self.observer.carrier(now, state == LinkState::Up);
         self.carrier.push_back(state);
-        self.steps.push_back(Step::Carrier(state));
+        if self.is_told_by_link() {
+            self.steps.push_back(Step::Carrier(state));
+        }
+    }
+
+    fn is_told_by_link(&self) -> bool {
+        self.indicators == Indicators::Link
     }
 }
 
@@ -383,12 +473,17 @@ fn due(gateway: Option<&Gateway>) -> Instant {
     timeout.map_or(Instant::FAR_FUTURE, |(at, _)| at)
 }
 
-/// What the link's own end knows of a drop; `None` for what is lost on the way.
-fn known_at_the_near_end(reason: DropReason) -> Option<DropCause> {
-    match reason {
-        DropReason::LinkDown | DropReason::Flushed => Some(DropCause::Outage),
-        DropReason::QueueFull => Some(DropCause::Congestion),
-        DropReason::Loss | DropReason::InFlight => None,
+impl Indicators {
+    /// What the link's own end knows of a drop; `None` for what is lost on the way, and for an
+    /// outage that nobody tells of.
+    fn tell_of(self, reason: DropReason) -> Option<DropCause> {
+        match reason {
+            DropReason::LinkDown | DropReason::Flushed => {
+                (self == Self::Link).then_some(DropCause::Outage)
+            }
+            DropReason::QueueFull => Some(DropCause::Congestion),
+            DropReason::Loss | DropReason::InFlight => None,
+        }
     }
 }
 
@@ -400,7 +495,10 @@ mod tests {
     fn what_is_lost_on_the_way_is_nobodys_to_know() {
         for reason in DropReason::ALL {
             let hidden = matches!(reason, DropReason::Loss | DropReason::InFlight);
-            assert_eq!(known_at_the_near_end(reason).is_none(), hidden, "{reason}");
+            let told = Indicators::Link.tell_of(reason);
+            assert_eq!(told.is_none(), hidden, "{reason}");
+            let silent = Indicators::Silence.tell_of(reason);
+            assert_eq!(silent, told.filter(|cause| *cause == DropCause::Congestion));
         }
     }
 }

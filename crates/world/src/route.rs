@@ -1,97 +1,132 @@
 //! The whole way between the two hosts: the mobile's link, and whatever links lie behind it on the
-//! fixed side, in a chain. Between two links stands a router that takes no time.
+//! fixed side, in a chain. Between two links stands a router that takes no time. Lab and simulator
+//! share it as they share [`Path`].
 //!
 //! Each link is a [`Path`] of its own, with its own outages, queues and gateways; a gateway hears of
 //! its own link only. Datagrams of cross traffic cross one link and end behind it.
 //!
+//! Where the mobile host goes from gateway to gateway, the first link is one of several that meet at
+//! a router (`roaming`).
+//!
 //! After each call of a `handle_*` method the driver drains [`Route::poll_carrier`], then
 //! [`Route::poll_transmit`], then reads [`Route::poll_timeout`].
 
-use crate::capture::Captures;
-use crate::path::Path;
+mod channels;
+mod roaming;
+
+use crate::path::{Load, Path, Watch};
+use crate::roaming::{RoamingOutcome, RoamingSetup};
 use crate::side::Side;
+use crate::traffic::is_cross_traffic;
 use alloc::boxed::Box;
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
+use core::net::IpAddr;
 use outlast_core::link::LinkState;
 use outlast_core::time::Instant;
-use outlast_wire::Packet;
+use outlast_wire::Transport;
+use roaming::Roaming;
 
-/// Empty boxes that are kept.
+/// Empty loads that are kept.
 const MAX_SPARE: usize = 1_024;
 
-/// One link of the simulator's.
-pub(crate) type Hop = Path<Captures>;
-
-/// The chain of links.
+/// The chain of links, watched by a `W` each.
 #[derive(Debug)]
-pub(crate) struct Route {
+pub struct Route<W: Watch> {
     /// The mobile's link.
-    first: Hop,
+    first: Path<W>,
     /// The links behind it, that of the fixed host last.
-    further: Vec<Hop>,
-    /// Boxes of packets that were delivered, for others.
-    #[expect(clippy::vec_box, reason = "the boxes are what is kept")]
-    spare: Vec<Box<Packet>>,
+    further: Vec<Path<W>>,
+    /// The links that the mobile may be on besides the first one.
+    roaming: Option<Box<Roaming<W>>>,
+    /// There is one link, and nothing else.
+    is_lone: bool,
+    /// Loads that were delivered, for others.
+    spare: Vec<W::Load>,
     /// What came out of the chain, if it has more than one link, and cross traffic.
-    outbox: VecDeque<Outcoming>,
+    outbox: VecDeque<(Side, W::Load)>,
     /// When the workload's first byte came to a link.
     started: Option<Instant>,
 }
 
-/// What comes out of a link for good.
+/// What is left of a route.
 #[derive(Debug)]
-pub(crate) enum Outcoming {
-    /// A packet for the host of a side.
-    ToHost(Side, Box<Packet>),
-    /// A datagram of cross traffic.
-    Crossed(Box<Packet>),
+pub struct Links<W: Watch> {
+    /// The mobile's link.
+    pub first: Path<W>,
+    /// The links behind it.
+    pub further: Vec<Path<W>>,
+    /// The links of further gateways, and what else came of them.
+    pub roaming: Option<(RoamingOutcome, Vec<Path<W>>)>,
 }
 
-impl Route {
+impl<W: Watch> Route<W> {
     /// The mobile's link `first`, and the links `further` on towards the fixed host.
-    pub(crate) fn new(first: Hop, further: Vec<Hop>) -> Self {
+    #[must_use]
+    pub fn new(first: Path<W>, further: Vec<Path<W>>) -> Self {
         Self {
+            is_lone: further.is_empty(),
             first,
             further,
+            roaming: None,
             spare: Vec::new(),
             outbox: VecDeque::new(),
             started: None,
         }
     }
 
+    /// The mobile host, whose address is `mobile`, goes from gateway to gateway; `cells` are the links
+    /// of the further ones.
+    pub(crate) fn roam(
+        &mut self,
+        setup: &RoamingSetup,
+        cells: Vec<Path<W>>,
+        mobile: IpAddr,
+        seed: u64,
+    ) {
+        let roaming = Roaming::new(setup, &mut self.first, cells, mobile, seed);
+        self.roaming = Some(Box::new(roaming));
+        self.is_lone = false;
+    }
+
     /// The host of `side` has sent a packet.
     #[inline]
-    pub(crate) fn handle_packet(&mut self, now: Instant, side: Side, packet: Box<Packet>) {
-        // Handshakes carry no payload: the first that does is the workload's first byte.
-        if self.started.is_none() && packet.header().payload_len > 0 {
+    pub fn handle_packet(&mut self, now: Instant, side: Side, load: W::Load) {
+        if self.started.is_none() && has_payload(&load) {
             self.start(now);
         }
-        match (side, self.further.last_mut()) {
-            (Side::Fixed, Some(last)) => last.handle_packet(now, side, packet),
-            _ => self.first.handle_packet(now, side, packet),
+        if self.is_lone {
+            self.first.handle_packet(now, side, load);
+        } else {
+            self.handle_packet_of_chain(now, side, load);
         }
-        self.forward(now);
+    }
+
+    #[inline(never)]
+    fn handle_packet_of_chain(&mut self, now: Instant, side: Side, load: W::Load) {
+        match (side, self.further.last_mut()) {
+            (Side::Fixed, Some(last)) => last.handle_packet(now, side, load),
+            (Side::Fixed, None) => self.handle_packet_at_router(now, load),
+            (Side::Mobile, _) => self.handle_packet_of_mobile(now, load),
+        }
+        self.forward_along(now);
     }
 
     /// A datagram of cross traffic comes to the end at `side` of link `number`, counted from the
-    /// mobile's.
-    pub(crate) fn handle_cross_traffic(
-        &mut self,
-        now: Instant,
-        number: usize,
-        side: Side,
-        packet: Box<Packet>,
-    ) {
+    /// mobile's. One for a link that is not there goes nowhere.
+    pub fn handle_cross_traffic(&mut self, now: Instant, number: usize, side: Side, load: W::Load) {
         if let Some(link) = self.link_mut(number) {
-            link.handle_packet(now, side, packet);
+            link.handle_packet(now, side, load);
         }
         self.forward(now);
     }
 
     /// A packet to be written over.
     #[inline]
-    pub(crate) fn spare(&mut self) -> Box<Packet> {
+    pub(crate) fn spare(&mut self) -> W::Load
+    where
+        W::Load: Default,
+    {
         self.spare.pop().unwrap_or_default()
     }
 
@@ -99,17 +134,19 @@ impl Route {
     /// same as [`Self::handle_timeout`] and then [`Self::poll_transmit`], in fewer steps. Otherwise
     /// nothing has changed.
     #[inline]
-    pub(crate) fn take_lone_arrival(&mut self, now: Instant) -> Option<Outcoming> {
-        if !self.further.is_empty() {
+    pub(crate) fn take_lone_arrival(&mut self, now: Instant) -> Option<(Side, W::Load)> {
+        if !self.is_lone {
             return None;
         }
-        let (side, packet) = self.first.take_lone_arrival(now)?;
-        Some(outcoming(side, packet))
+        self.first.take_lone_arrival(now)
     }
 
     /// Time has come to `now`.
     #[inline]
-    pub(crate) fn handle_timeout(&mut self, now: Instant) {
+    pub fn handle_timeout(&mut self, now: Instant) {
+        if self.roaming.is_some() {
+            self.wake_roaming(now);
+        }
         self.first.handle_timeout(now);
         for link in &mut self.further {
             if link.poll_timeout() <= now {
@@ -122,58 +159,93 @@ impl Route {
     /// Whether [`Self::poll_carrier`] or [`Self::poll_transmit`] has something.
     #[inline]
     pub(crate) fn has_news(&self) -> bool {
-        !self.outbox.is_empty() || self.first.has_news()
+        let of_cells = |roaming: &Roaming<W>| roaming.has_news();
+        !self.outbox.is_empty()
+            || self.first.has_news()
+            || self.roaming.as_deref().is_some_and(of_cells)
     }
 
     /// The mobile's link went up or down.
     #[must_use]
     #[inline]
-    pub(crate) fn poll_carrier(&mut self) -> Option<LinkState> {
-        self.first.poll_carrier()
+    pub fn poll_carrier(&mut self) -> Option<LinkState> {
+        match self.roaming {
+            None => self.first.poll_carrier(),
+            Some(_) => self.poll_carrier_of_cells(),
+        }
     }
 
-    /// What comes out of the route.
+    /// What comes out of the route for good, and at which end: a packet for the host of that side,
+    /// or a datagram of cross traffic.
     #[must_use]
     #[inline]
-    pub(crate) fn poll_transmit(&mut self) -> Option<Outcoming> {
-        if let Some(outcoming) = self.outbox.pop_front() {
-            return Some(outcoming);
-        }
+    pub fn poll_transmit(&mut self) -> Option<(Side, W::Load)> {
         // With one link nothing is ever forwarded, and all that comes out is there.
-        let (side, packet) = self.first.poll_transmit()?;
-        Some(outcoming(side, packet))
+        self.outbox
+            .pop_front()
+            .or_else(|| self.first.poll_transmit())
     }
 
     /// When to call [`Self::handle_timeout`]; [`Instant::FAR_FUTURE`] if nothing is due.
     #[must_use]
     #[inline]
-    pub(crate) fn poll_timeout(&self) -> Instant {
-        let further = self.further.iter().map(Hop::poll_timeout);
-        further.fold(self.first.poll_timeout(), Instant::min)
+    pub fn poll_timeout(&self) -> Instant {
+        let first = self.first.poll_timeout();
+        if self.is_lone {
+            return first;
+        }
+        let roaming = self.roaming.as_ref();
+        let roaming = roaming.map(|roaming| roaming.poll_timeout(self.started));
+        let further = self.further.iter().map(Path::poll_timeout);
+        further.chain(roaming).fold(first, Instant::min)
     }
 
-    /// Takes back the box of a packet from [`Self::poll_transmit`].
+    /// Takes back a load from [`Self::poll_transmit`].
     #[inline]
-    pub(crate) fn take_back(&mut self, packet: Box<Packet>) {
-        // Copies that a link makes bring boxes of their own.
+    pub(crate) fn take_back(&mut self, load: W::Load) {
+        // Copies that a link makes are loads of their own.
         if self.spare.len() < MAX_SPARE {
-            self.spare.push(packet);
+            self.spare.push(load);
         }
     }
 
     /// The mobile's link.
-    pub(crate) fn first(&self) -> &Hop {
+    #[must_use]
+    pub fn first(&self) -> &Path<W> {
         &self.first
     }
 
     /// When the workload's first byte came to a link.
-    pub(crate) fn started(&self) -> Option<Instant> {
+    #[must_use]
+    pub fn started(&self) -> Option<Instant> {
         self.started
     }
 
-    /// The links, that of the mobile first.
-    pub(crate) fn into_links(self) -> (Hop, Vec<Hop>) {
-        (self.first, self.further)
+    /// Whether the link that the mobile is on is up.
+    pub(crate) fn is_up(&self) -> bool {
+        match &self.roaming {
+            None => self.first.is_up(),
+            Some(roaming) => roaming.is_up(&self.first),
+        }
+    }
+
+    /// How often the mobile was cut off so far.
+    pub(crate) fn outages(&self) -> u64 {
+        match &self.roaming {
+            None => self.first.outages(),
+            Some(roaming) => roaming.handoffs_begun,
+        }
+    }
+
+    /// Its links.
+    #[must_use]
+    pub fn into_links(self) -> Links<W> {
+        let roaming = self.roaming.map(|roaming| roaming.finish(&self.first));
+        Links {
+            first: self.first,
+            further: self.further,
+            roaming,
+        }
     }
 
     /// The outages of all links begin to count.
@@ -184,10 +256,13 @@ impl Route {
         for link in &mut self.further {
             link.start(now);
         }
+        if self.roaming.is_some() {
+            self.start_roaming(now);
+        }
         self.forward(now);
     }
 
-    fn link_mut(&mut self, number: usize) -> Option<&mut Hop> {
+    fn link_mut(&mut self, number: usize) -> Option<&mut Path<W>> {
         match number.checked_sub(1) {
             None => Some(&mut self.first),
             Some(further) => self.further.get_mut(further),
@@ -195,9 +270,8 @@ impl Route {
     }
 
     /// Lets what has come out of one link enter the next.
-    #[inline]
     fn forward(&mut self, now: Instant) {
-        if !self.further.is_empty() {
+        if !self.is_lone {
             self.forward_along(now);
         }
     }
@@ -212,38 +286,61 @@ impl Route {
                 while link.poll_carrier().is_some() {}
             }
             for number in 0..=self.further.len() {
-                while let Some((side, packet)) = self.link_mut(number).and_then(Hop::poll_transmit)
-                {
+                while let Some((side, load)) = self.link_mut(number).and_then(Path::poll_transmit) {
                     is_quiet = false;
-                    self.send_on(now, number, side, packet);
+                    self.send_on(now, number, side, load);
                 }
             }
-            if is_quiet {
-                return;
+            if self.roaming.is_some() {
+                is_quiet &= !self.forward_from_cells(now);
             }
+            if is_quiet {
+                break;
+            }
+        }
+        if self.roaming.is_some() {
+            self.send_messages(now);
         }
     }
 
     /// A packet came out of link `number` at `side`.
-    fn send_on(&mut self, now: Instant, number: usize, side: Side, packet: Box<Packet>) {
+    fn send_on(&mut self, now: Instant, number: usize, side: Side, load: W::Load) {
+        let is_at_router = number == 0 && side == Side::Fixed && self.roaming.is_some();
+        if !is_at_router || self.passes_router(now, &load) {
+            self.send_beyond(now, number, side, load);
+        }
+    }
+
+    fn send_beyond(&mut self, now: Instant, number: usize, side: Side, load: W::Load) {
         let next = match side {
             Side::Fixed => Some(number + 1),
             Side::Mobile => number.checked_sub(1),
         };
-        let next = next.filter(|_| packet.tcp().is_some());
+        let next = next.filter(|_| goes_on(&load));
+        if next == Some(0) {
+            self.handle_packet_at_router(now, load);
+            return;
+        }
         match next.and_then(|next| self.link_mut(next)) {
             // It leaves at one end of a link and enters at the facing end of the next.
-            Some(link) => link.handle_packet(now, side.peer(), packet),
-            None => self.outbox.push_back(outcoming(side, packet)),
+            Some(link) => link.handle_packet(now, side.peer(), load),
+            None => self.outbox.push_back((side, load)),
         }
     }
 }
 
-#[inline]
-fn outcoming(side: Side, packet: Box<Packet>) -> Outcoming {
-    if packet.tcp().is_some() {
-        Outcoming::ToHost(side, packet)
-    } else {
-        Outcoming::Crossed(packet)
-    }
+/// Whether it may be the workload's first byte: handshakes carry no payload.
+#[must_use]
+pub fn has_payload(load: &impl Load) -> bool {
+    load.packet().is_some_and(|packet| {
+        let header = packet.header();
+        let transport = matches!(header.transport, Transport::Tcp(_) | Transport::Udp(_));
+        transport && header.payload_len > 0
+    })
+}
+
+/// Whether it is a host's, and goes on to the next link.
+fn goes_on(load: &impl Load) -> bool {
+    let packet = load.packet();
+    packet.is_none_or(|packet| packet.tcp().is_some() || !is_cross_traffic(packet))
 }

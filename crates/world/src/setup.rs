@@ -1,5 +1,7 @@
 //! What is to be simulated.
 
+use crate::path::Indicators;
+use crate::roaming::RoamingSetup;
 use crate::side::IpVersion;
 use crate::traffic::TrafficSetup;
 use crate::workload::Workload;
@@ -16,8 +18,12 @@ pub struct Setup {
     pub link: LinkConfig,
     /// What the gateways at its ends do, by [`Side::index`](crate::Side::index).
     pub mechanisms: [PathMechanismKind; 2],
+    /// How all gateways learn of their links' outages.
+    pub indicators: Indicators,
     /// The links behind it, in a chain, that of the fixed host last. Mostly there are none.
     pub hops: Vec<HopSetup>,
+    /// Further gateways, between which the mobile host goes. Mostly there are none.
+    pub roaming: Option<RoamingSetup>,
     /// Datagrams of others that share a link; at most [`Self::MAX_SOURCES`] sources, further ones
     /// are left out.
     pub traffic: Vec<TrafficSetup>,
@@ -102,7 +108,9 @@ impl Setup {
         Self {
             link,
             mechanisms: [PathMechanismKind::None; 2],
+            indicators: Indicators::Link,
             hops: Vec::new(),
+            roaming: None,
             traffic: Vec::new(),
             flows: Vec::new(),
             ip: IpVersion::V4,

@@ -1,8 +1,11 @@
 //! Cross traffic: datagrams of other hosts that share a link, its queue and its gateways, and care
 //! for nothing. They cross one link and are counted behind it.
 
+use crate::agenda::Agenda;
+use crate::setup::Setup;
 use crate::side::{IpVersion, Side};
 use alloc::format;
+use alloc::vec::Vec;
 use core::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use outlast_core::time::{Duration, Instant};
 use outlast_core::units::{BitRate, ByteCount};
@@ -30,7 +33,8 @@ pub struct TrafficSetup {
     pub pattern: Pattern,
     /// Length of its IP packets in bytes; headers are the least.
     pub packet: u16,
-    /// When it begins, counted from the beginning of the simulation.
+    /// When it begins, counted from when the first connection is opened: in the simulator, from the
+    /// beginning.
     pub begin: Duration,
     /// When it ends; `None` is never.
     pub end: Option<Duration>,
@@ -70,10 +74,102 @@ pub struct TrafficOutcome {
     pub received: u64,
 }
 
+/// All sources of a run, and what comes of their datagrams.
+///
+/// A pure machine: whoever drives it takes what is due with [`CrossTraffic::poll_transmit`], puts it
+/// on its link, and says what came out there.
+#[derive(Debug)]
+pub struct CrossTraffic {
+    sources: Vec<Source>,
+    /// When which source sends.
+    agenda: Agenda,
+}
+
+/// A datagram that is to be put on a link.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Datagram {
+    /// The link: zero is the mobile's.
+    pub link: usize,
+    /// The end at which it comes in.
+    pub side: Side,
+    /// The whole packet.
+    pub packet: Packet,
+}
+
+impl CrossTraffic {
+    /// The sources `traffic` of the run with `seed`, whose times count from `origin`. At most
+    /// [`Setup::MAX_SOURCES`](crate::Setup::MAX_SOURCES), further ones are left out.
+    #[must_use]
+    pub fn new(origin: Instant, traffic: &[TrafficSetup], seed: u64, ip: IpVersion) -> Self {
+        let traffic = traffic.iter().take(Setup::MAX_SOURCES).enumerate();
+        let sources: Vec<_> = traffic
+            .map(|(number, &setup)| Source::new(origin, number, setup, seed, ip))
+            .collect();
+        let mut agenda = Agenda::new(sources.len());
+        for (number, source) in sources.iter().enumerate() {
+            agenda.set(number, source.next);
+        }
+        Self { sources, agenda }
+    }
+
+    /// The next datagram that is due by `now`: one for each call, those of one instant in the order
+    /// of their sources.
+    #[must_use]
+    pub fn poll_transmit(&mut self, now: Instant) -> Option<Datagram> {
+        let number = self.agenda.first_due(now)?;
+        let source = &mut self.sources[number];
+        let packet = source.poll_transmit(now)?;
+        self.agenda.set(number, source.next);
+        Some(Datagram {
+            link: source.setup.link,
+            side: Side::reached_by(source.setup.way).peer(),
+            packet,
+        })
+    }
+
+    /// When [`Self::poll_transmit`] has something; [`Instant::FAR_FUTURE`] if it will never again.
+    #[must_use]
+    pub fn poll_timeout(&self) -> Instant {
+        self.agenda.earliest()
+    }
+
+    /// `packet` came out of its link.
+    pub fn note_arrival(&mut self, packet: &Packet) {
+        let number = number_of(packet);
+        if let Some(source) = number.and_then(|number| self.sources.get_mut(number)) {
+            source.outcome.received += 1;
+        }
+    }
+
+    /// What came of each source so far.
+    #[must_use]
+    pub fn outcomes(&self) -> Vec<TrafficOutcome> {
+        self.sources.iter().map(|source| source.outcome).collect()
+    }
+}
+
+/// Whether `packet` comes from one of the strangers who send cross traffic. It crosses one link.
+#[must_use]
+pub fn is_cross_traffic(packet: &Packet) -> bool {
+    let is_stranger = |address| (1..=2).any(|host| [ipv4(host), ipv6(host)].contains(&address));
+    number_of(packet).is_some() && is_stranger(packet.header().ip.source)
+}
+
+/// The source that sent `packet`, if it is a datagram of cross traffic.
+fn number_of(packet: &Packet) -> Option<usize> {
+    match packet.header().transport {
+        Transport::Udp(udp) if udp.destination_port == DISCARD_PORT => {
+            Some(usize::from(udp.source_port.wrapping_sub(FIRST_PORT)))
+        }
+        _ => None,
+    }
+}
+
 /// A source that is running.
 #[derive(Debug)]
-pub(crate) struct Source {
+struct Source {
     setup: TrafficSetup,
+    end: Option<Instant>,
     /// What it sends, again and again.
     packet: Packet,
     /// Between two packets at its rate.
@@ -83,12 +179,12 @@ pub(crate) struct Source {
     next: Option<Instant>,
     /// When it pauses next.
     on_until: Instant,
-    pub(crate) outcome: TrafficOutcome,
+    outcome: TrafficOutcome,
 }
 
 impl Source {
     /// Source `number` of the run with `seed`.
-    pub(crate) fn new(number: usize, setup: TrafficSetup, seed: u64, ip: IpVersion) -> Self {
+    fn new(origin: Instant, number: usize, setup: TrafficSetup, seed: u64, ip: IpVersion) -> Self {
         let packet = datagram(number, setup.way, setup.packet, ip);
         let rate = match setup.pattern {
             Pattern::Constant { rate }
@@ -98,6 +194,7 @@ impl Source {
         let interval = rate.time_for(ByteCount(packet.total_len().into()));
         let mut source = Self {
             setup,
+            end: setup.end.map(|end| origin + end),
             packet,
             interval,
             random: Stream::new(seed, &format!("traffic.{number}")),
@@ -105,7 +202,7 @@ impl Source {
             on_until: Instant::FAR_FUTURE,
             outcome: TrafficOutcome::default(),
         };
-        let begin = Instant::ZERO + setup.begin;
+        let begin = origin + setup.begin;
         source.next = Some(match setup.pattern {
             Pattern::Constant { .. } => begin + source.phase(),
             Pattern::Poisson { .. } => begin + source.random.exponential(interval),
@@ -115,21 +212,8 @@ impl Source {
         source
     }
 
-    /// The source that sent `packet`, if it is a datagram of cross traffic.
-    pub(crate) fn number_of(packet: &Packet) -> Option<usize> {
-        match packet.header().transport {
-            Transport::Udp(udp) => Some(usize::from(udp.source_port.wrapping_sub(FIRST_PORT))),
-            _ => None,
-        }
-    }
-
-    /// The link that it crosses, and the end at which it comes in.
-    pub(crate) fn entry(&self) -> (usize, Side) {
-        (self.setup.link, Side::reached_by(self.setup.way).peer())
-    }
-
     /// A packet that is due by `now`.
-    pub(crate) fn poll_transmit(&mut self, now: Instant) -> Option<Packet> {
+    fn poll_transmit(&mut self, now: Instant) -> Option<Packet> {
         let at = self.next.filter(|&at| at <= now)?;
         let regular = at + self.interval;
         self.next = Some(match self.setup.pattern {
@@ -143,11 +227,6 @@ impl Source {
         self.end_in_time();
         self.outcome.sent += 1;
         Some(self.packet.clone())
-    }
-
-    /// When the next packet is due.
-    pub(crate) fn poll_timeout(&self) -> Option<Instant> {
-        self.next
     }
 
     /// A random part of the interval.
@@ -164,7 +243,7 @@ impl Source {
     }
 
     fn end_in_time(&mut self) {
-        let end = self.setup.end.map(|end| Instant::ZERO + end);
+        let end = self.end;
         self.next = self.next.filter(|&at| end.is_none_or(|end| at < end));
     }
 }
@@ -225,13 +304,13 @@ mod tests {
             begin: SECOND,
             end: Some(101 * SECOND),
         };
-        Source::new(number, setup, 7, IpVersion::V4)
+        Source::new(Instant::ZERO, number, setup, 7, IpVersion::V4)
     }
 
     /// When a source sends.
-    fn times(mut source: Source) -> alloc::vec::Vec<Instant> {
-        let mut times = alloc::vec::Vec::new();
-        while let Some(at) = source.poll_timeout() {
+    fn times(mut source: Source) -> Vec<Instant> {
+        let mut times = Vec::new();
+        while let Some(at) = source.next {
             let packet = source.poll_transmit(at).expect("it is due");
             assert_eq!(packet.total_len(), 1_000);
             times.push(at);
@@ -284,10 +363,37 @@ mod tests {
     }
 
     #[test]
+    fn times_count_from_the_origin_and_are_the_same_otherwise() {
+        let setup = source(0, Pattern::Poisson { rate: rate(80_000) }).setup;
+        let times = |origin| {
+            let mut traffic = CrossTraffic::new(origin, &[setup; 2], 7, IpVersion::V4);
+            let mut times = Vec::new();
+            while traffic.poll_timeout() < Instant::FAR_FUTURE {
+                let at = traffic.poll_timeout();
+                let datagram = traffic.poll_transmit(at).expect("it is due");
+                assert_eq!((datagram.link, datagram.side), (0, Side::Fixed));
+                traffic.note_arrival(&datagram.packet);
+                times.push(at.since(origin));
+            }
+            let outcomes = traffic.outcomes();
+            let sent: u64 = outcomes.iter().map(|outcome| outcome.sent).sum();
+            assert_eq!(sent, times.len() as u64);
+            assert!(
+                outcomes
+                    .iter()
+                    .all(|outcome| outcome.received == outcome.sent)
+            );
+            times
+        };
+        assert_eq!(times(Instant::ZERO), times(Instant::from_millis(77_777)));
+    }
+
+    #[test]
     fn a_datagram_tells_its_source() {
         for ip in [IpVersion::V4, IpVersion::V6] {
             let packet = datagram(3, Way::ToFixed, 20, ip);
-            assert_eq!(Source::number_of(&packet), Some(3));
+            assert_eq!(number_of(&packet), Some(3));
+            assert!(is_cross_traffic(&packet));
             assert!(packet.total_len() >= 28, "headers are the least");
             assert!(packet.checksums_ok());
         }

@@ -134,6 +134,7 @@ impl Application {
     }
 
     /// `bytes` came to `side`.
+    #[inline]
     pub(crate) fn received(&mut self, now: Instant, side: Side, bytes: u64) -> u64 {
         match self {
             Self::Bulk(bulk) => bulk.received(side, bytes),
@@ -152,6 +153,7 @@ impl Application {
     }
 
     /// When to call [`Self::handle_timeout`].
+    #[inline]
     pub(crate) fn poll_timeout(&self) -> Option<Instant> {
         match self {
             Self::Bulk(_) => None,
@@ -161,6 +163,7 @@ impl Application {
     }
 
     /// Whether the workload has come to its end.
+    #[inline]
     pub(crate) fn is_complete(&self) -> bool {
         match self {
             Self::Bulk(bulk) => bulk.is_complete(),

@@ -4,12 +4,14 @@ use crate::agenda::Agenda;
 use crate::capture::Captures;
 use crate::flow::{Common, Flow};
 use crate::outcome::{HopOutcome, Outcome};
+use crate::path::{Gateways, Indicators, Path};
 use crate::progress::Progress;
-use crate::route::{Hop, Outcoming, Route};
+use crate::roaming::{RoamingOutcome, RoamingSetup};
+use crate::route::Route;
 use crate::setup::{FlowSetup, HopSetup, Recording, Setup};
-use crate::side::{IpVersion, Side};
+use crate::side::Side;
 use crate::trace::{Cause, Trace, VariableRow};
-use crate::traffic::{Source, TrafficSetup};
+use crate::traffic::{CrossTraffic, Datagram};
 use alloc::boxed::Box;
 use alloc::collections::VecDeque;
 use alloc::format;
@@ -18,7 +20,8 @@ use outlast_core::link::LinkState;
 use outlast_core::mechanisms::path::PathMechanismKind;
 use outlast_core::time::{Duration, Instant};
 use outlast_link::LinkConfig;
-use outlast_wire::{Packet, TcpFlags};
+use outlast_tcp::Endpoint;
+use outlast_wire::{Packet, TcpFlags, TcpHeader};
 
 /// The machines' numbers in the agenda: the sources of cross traffic, the clock of the world itself,
 /// and then for each flow its two ends and its applications. The route, whose deadline is another
@@ -35,10 +38,8 @@ const APPLICATION: usize = 2;
 #[derive(Debug)]
 pub struct World {
     now: Instant,
-    route: Route,
-    sources: Vec<Source>,
-    /// When which source sends.
-    sources_agenda: Agenda,
+    route: Route<Captures>,
+    traffic: CrossTraffic,
     flows: Vec<Flow>,
     /// Flows that have not begun, by when they do, each with its place in the setup.
     to_come: VecDeque<(usize, FlowSetup)>,
@@ -62,9 +63,11 @@ impl World {
     #[must_use]
     pub fn new(setup: Setup) -> Self {
         let Setup {
-            link,
-            mechanisms,
+            mut link,
+            mut mechanisms,
+            indicators,
             hops,
+            roaming,
             traffic,
             mut flows,
             ip,
@@ -80,12 +83,26 @@ impl World {
         to_come.sort_by_key(|(_, flow)| flow.begin);
         let seed = link.seed;
         let trace = recording.traced_packets.map(Trace::new);
-        let first = hop("link", link, mechanisms, trace, recording);
+        if let Some(roaming) = &roaming {
+            if !roaming.handoffs.is_empty() {
+                link.outages = roaming.absences(0);
+            }
+            mechanisms[Side::Mobile.index()] = PathMechanismKind::None;
+        }
+        let gateways = Gateways {
+            mechanisms,
+            indicators,
+        };
+        let first = hop("link", link, gateways, trace, recording);
+        let mut route = Route::new(first, further(hops, indicators, recording));
+        if let Some(roaming) = roaming {
+            let cells = cells(&roaming, gateways, recording);
+            route.roam(&roaming, cells, Side::Mobile.address(ip), seed);
+        }
         let mut world = Self {
             now: Instant::ZERO,
-            route: Route::new(first, further(hops, recording)),
-            sources: sources(&traffic, seed, ip),
-            sources_agenda: Agenda::new(traffic.len()),
+            route,
+            traffic: CrossTraffic::new(Instant::ZERO, &traffic, seed, ip),
             flows: Vec::with_capacity(count),
             to_come: to_come.into(),
             places: alloc::vec![usize::MAX; count],
@@ -99,9 +116,7 @@ impl World {
             variables: recording.variables.then(Vec::new),
             events: 0,
         };
-        for number in 0..world.sources.len() {
-            world.set_alarm_of_source(number);
-        }
+        world.set_alarm_of_traffic();
         world.set_own_alarm();
         world
     }
@@ -126,25 +141,62 @@ impl World {
 
     /// Lets the next thing happen, and all that follows from it without delay. Does nothing once
     /// the world is over.
+    #[inline]
     pub fn step(&mut self) {
         if self.is_over() {
             return;
         }
-        let earliest = self.agenda.earliest();
-        let now = earliest.min(self.route_due).max(self.now);
-        self.now = now;
-        if self.route_due <= now {
-            self.events += 1;
-            match self.route.take_lone_arrival(now) {
-                Some(arrival) => self.take_arrival(arrival),
-                None => self.route.handle_timeout(now),
+        loop {
+            let earliest = self.agenda.earliest();
+            let now = earliest.min(self.route_due).max(self.now);
+            if self.route_due <= now {
+                self.now = now;
+                self.step_route();
+                return;
             }
-            self.settle();
-            return;
+            let Some(machine) = self.agenda.first_due(now) else {
+                return;
+            };
+            if !self.put_off(now, machine) {
+                self.now = now;
+                self.wake(machine);
+                return;
+            }
         }
-        let Some(machine) = self.agenda.first_due(now) else {
-            return;
+    }
+
+    #[inline]
+    fn step_route(&mut self) {
+        self.events += 1;
+        match self.route.take_lone_arrival(self.now) {
+            Some(arrival) => self.take_arrival(arrival),
+            None => self.route.handle_timeout(self.now),
+        }
+        self.settle();
+    }
+
+    /// Whether `machine` is an endpoint whose timer was put off after its deadline was noted, or
+    /// fires a little later: then the deadline is noted that it has now.
+    #[inline(never)]
+    fn put_off(&mut self, now: Instant, machine: usize) -> bool {
+        let Some(of_flow) = machine.checked_sub(FIRST_FLOW) else {
+            return false;
         };
+        let (place, part) = (of_flow / MACHINES_OF_FLOW, of_flow % MACHINES_OF_FLOW);
+        if part == APPLICATION {
+            return false;
+        }
+        let timeout = self.flows[place].endpoint(Side::BOTH[part]).poll_timeout();
+        let timeout = timeout.map(|(at, _)| at);
+        let is_due = timeout.is_some_and(|at| at <= now);
+        if !is_due {
+            self.agenda.set(machine, timeout);
+        }
+        !is_due
+    }
+
+    #[inline(never)]
+    fn wake(&mut self, machine: usize) {
         self.events += 1;
         match machine {
             TRAFFIC => self.send_cross_traffic(),
@@ -157,13 +209,12 @@ impl World {
     #[must_use]
     pub fn progress(&self) -> Progress {
         let started = self.route.started();
-        let link = self.route.first();
-        let counts = link.counts();
+        let counts = self.route.first().counts();
         let flow = self.places.first().and_then(|&place| self.flows.get(place));
         Progress {
             elapsed: started.map_or(Duration::ZERO, |started| self.now.since(started)),
-            link_up: link.is_up(),
-            outages: link.outages(),
+            link_up: self.route.is_up(),
+            outages: self.route.outages(),
             received: flow.map_or(0, Flow::received),
             goal: self.goal,
             updates: flow.and_then(Flow::updates).unwrap_or(0).into(),
@@ -190,17 +241,13 @@ impl World {
             .filter_map(|&place| Some(self.flows.get(place)?.outcome(now)))
             .collect();
         let started = self.route.started();
-        let (first, further) = self.route.into_links();
-        let hops = further.into_iter().map(|link| {
-            let link = link.finish();
-            HopOutcome {
-                counts: link.counts,
-                link: link.link,
-                gateways: link.gateways,
-                captures: link.watch.finish(),
-            }
+        let links = self.route.into_links();
+        let hops = links.further.into_iter().map(hop_outcome);
+        let roaming = links.roaming.map(|(outcome, cells)| RoamingOutcome {
+            cells: cells.into_iter().map(hop_outcome).collect(),
+            ..outcome
         });
-        let first = first.finish();
+        let first = links.first.finish();
         Outcome {
             started,
             ended: now,
@@ -209,7 +256,8 @@ impl World {
             link: first.link,
             gateways: first.gateways,
             hops: hops.collect(),
-            traffic: self.sources.iter().map(|source| source.outcome).collect(),
+            roaming,
+            traffic: self.traffic.outcomes(),
             trace: first.trace,
             variables: self.variables,
             captures: first.watch.finish(),
@@ -247,6 +295,7 @@ impl World {
             self.flows
                 .push(Flow::open(now, number, &setup, &self.common));
             self.drain_end(place, Side::Mobile);
+            self.note_application(place);
         }
         self.settle();
         self.is_given_up = self.now >= self.deadline_at();
@@ -260,9 +309,11 @@ impl World {
             self.flows[place].handle_application_timeout(now);
             for side in Side::BOTH {
                 self.drain_end(place, side);
+                self.note_application(place);
             }
         } else {
             let side = Side::BOTH[part];
+            self.agenda.set(FIRST_FLOW + machine, None);
             self.flows[place].endpoint_mut(side).handle_timeout(now);
             self.note_variables(place, side, Cause::Timeout);
             self.drain_end(place, side);
@@ -273,6 +324,14 @@ impl World {
     /// Lets everything happen that takes no time.
     #[inline]
     fn settle(&mut self) {
+        if self.route.has_news() {
+            self.take_news();
+        }
+        self.route_due = self.route.poll_timeout();
+    }
+
+    #[inline(never)]
+    fn take_news(&mut self) {
         while self.route.has_news() {
             while let Some(state) = self.route.poll_carrier() {
                 if state == LinkState::Up {
@@ -281,110 +340,91 @@ impl World {
                     }
                 }
             }
-            if let Some(outcoming) = self.route.poll_transmit() {
-                self.take_arrival(outcoming);
+            if let Some(arrival) = self.route.poll_transmit() {
+                self.take_arrival(arrival);
             }
         }
-        self.route_due = self.route.poll_timeout();
     }
 
-    #[inline]
-    fn take_arrival(&mut self, arrival: Outcoming) {
+    #[inline(always)]
+    fn take_arrival(&mut self, (side, packet): (Side, Box<Packet>)) {
         self.events += 1;
-        let packet = match arrival {
-            Outcoming::ToHost(side, packet) => {
-                self.deliver(side, &packet);
-                packet
-            }
-            Outcoming::Crossed(packet) => {
-                self.count_cross_traffic(&packet);
-                packet
-            }
-        };
+        match packet.tcp() {
+            Some(tcp) => self.deliver(side, &packet, tcp),
+            None => self.traffic.note_arrival(&packet),
+        }
         self.route.take_back(packet);
     }
 
     /// Lets the first source that is due send a packet.
     fn send_cross_traffic(&mut self) {
         let now = self.now;
-        let Some(number) = self.sources_agenda.first_due(now) else {
-            return;
-        };
-        let source = &mut self.sources[number];
-        let (link, side) = source.entry();
-        if let Some(packet) = source.poll_transmit(now) {
+        if let Some(datagram) = self.traffic.poll_transmit(now) {
+            let Datagram { link, side, packet } = datagram;
             self.route
                 .handle_cross_traffic(now, link, side, Box::new(packet));
         }
-        self.set_alarm_of_source(number);
+        self.set_alarm_of_traffic();
         self.settle();
     }
 
-    fn set_alarm_of_source(&mut self, number: usize) {
-        let next = self.sources[number].poll_timeout();
-        self.sources_agenda.set(number, next);
-        self.agenda
-            .set(TRAFFIC, Some(self.sources_agenda.earliest()));
-    }
-
-    fn count_cross_traffic(&mut self, packet: &Packet) {
-        let number = Source::number_of(packet);
-        if let Some(source) = number.and_then(|number| self.sources.get_mut(number)) {
-            source.outcome.received += 1;
-        }
+    fn set_alarm_of_traffic(&mut self) {
+        self.agenda.set(TRAFFIC, Some(self.traffic.poll_timeout()));
     }
 
     #[inline]
-    fn deliver(&mut self, side: Side, packet: &Packet) {
-        let Some(tcp) = packet.tcp() else { return };
+    fn deliver(&mut self, side: Side, packet: &Packet, tcp: &TcpHeader) {
         let number = Flow::number_of((tcp.source_port, tcp.destination_port));
         let Some(place) = self.places.get(number).copied() else {
             return;
         };
-        self.flows[place]
-            .endpoint_mut(side)
-            .handle_packet(self.now, packet);
+        let flow = &mut self.flows[place];
+        flow.endpoint_mut(side).handle_packet(self.now, packet);
         if self.variables.is_some() && tcp.has(TcpFlags::ACK) {
             self.note_variables(place, side, Cause::Ack);
         }
-        self.drain_end(place, side);
+        self.drain(place, side);
     }
 
     /// Drains an endpoint, in the order that it asks for.
-    #[inline]
+    #[inline(never)]
     fn drain_end(&mut self, place: usize, side: Side) {
-        let now = self.now;
-        let flow = &mut self.flows[place];
-        loop {
-            while flow.endpoint(side).has_transmit() {
-                let mut packet = self.route.spare();
-                if flow.endpoint_mut(side).poll_transmit_into(now, &mut packet) {
-                    self.route.handle_packet(now, side, packet);
-                }
-            }
-            let Some(event) = flow.endpoint_mut(side).poll_event() else {
-                break;
-            };
-            flow.handle_event(now, side, event);
-        }
-        let machine = FIRST_FLOW + MACHINES_OF_FLOW * place;
-        let timeout = flow.endpoint(side).poll_timeout().map(|(at, _)| at);
-        self.agenda.set(machine + side.index(), timeout);
-        self.agenda
-            .set(machine + APPLICATION, flow.poll_application_timeout());
-        self.note_end(place);
+        self.drain(place, side);
     }
 
-    /// Takes note if the flow at `place` has ended just now. Unless it was the last one, its
-    /// connection is closed.
-    fn note_end(&mut self, place: usize) {
+    /// The same where it is done for each packet.
+    #[inline(always)]
+    fn drain(&mut self, place: usize, side: Side) {
+        let now = self.now;
         let flow = &mut self.flows[place];
-        if !flow.take_end() {
-            return;
+        send_all(now, side, flow.endpoint_mut(side), &mut self.route);
+        let mut is_application_told = false;
+        while let Some(event) = flow.endpoint_mut(side).poll_event() {
+            is_application_told = true;
+            flow.handle_event(now, side, event);
+            send_all(now, side, flow.endpoint_mut(side), &mut self.route);
         }
+        let machine = FIRST_FLOW + MACHINES_OF_FLOW * place + side.index();
+        let until = flow.endpoint(side).quiet_until();
+        self.agenda.bring_forward(machine, until);
+        if is_application_told && note_application(place, flow, &mut self.agenda) {
+            self.end(place);
+        }
+    }
+
+    /// The application of the flow at `place` may have another deadline, or have come to its end.
+    fn note_application(&mut self, place: usize) {
+        if note_application(place, &mut self.flows[place], &mut self.agenda) {
+            self.end(place);
+        }
+    }
+
+    /// The flow at `place` has ended. Unless it was the last one, its connection is closed.
+    #[inline(never)]
+    fn end(&mut self, place: usize) {
         self.running -= 1;
         if self.running > 0 {
-            flow.close(self.now);
+            self.flows[place].close(self.now);
             for side in Side::BOTH {
                 self.drain_end(place, side);
             }
@@ -408,39 +448,82 @@ impl World {
     }
 }
 
+/// Notes when the application of `flow`, at `place`, wants to be called; tells whether the flow has
+/// ended just now.
+#[inline]
+fn note_application(place: usize, flow: &mut Flow, agenda: &mut Agenda) -> bool {
+    let machine = FIRST_FLOW + MACHINES_OF_FLOW * place + APPLICATION;
+    agenda.set(machine, flow.poll_application_timeout());
+    flow.take_end()
+}
+
+/// Lets `endpoint`, at `side`, send all that it wants to send.
+#[inline]
+fn send_all(now: Instant, side: Side, endpoint: &mut Endpoint, route: &mut Route<Captures>) {
+    while endpoint.has_transmit() {
+        send_one(now, side, endpoint, route);
+    }
+}
+
+fn send_one(now: Instant, side: Side, endpoint: &mut Endpoint, route: &mut Route<Captures>) {
+    let mut packet = route.spare();
+    if endpoint.poll_transmit_into(now, &mut packet) {
+        route.handle_packet(now, side, packet);
+    }
+}
+
 /// The links behind the mobile's.
-fn further(hops: Vec<HopSetup>, recording: Recording) -> Vec<Hop> {
+fn further(
+    hops: Vec<HopSetup>,
+    indicators: Indicators,
+    recording: Recording,
+) -> Vec<Path<Captures>> {
     let hops = hops.into_iter().zip(1..);
     hops.map(|(setup, number)| {
         let HopSetup { link, mechanisms } = setup;
-        hop(&format!("hop {number}"), link, mechanisms, None, recording)
+        let gateways = Gateways {
+            mechanisms,
+            indicators,
+        };
+        hop(&format!("hop {number}"), link, gateways, None, recording)
     })
     .collect()
+}
+
+/// The links of the further gateways between which the mobile host goes.
+fn cells(roaming: &RoamingSetup, gateways: Gateways, recording: Recording) -> Vec<Path<Captures>> {
+    let cells = roaming.cells.iter().zip(1..);
+    cells
+        .map(|(link, number)| {
+            let link = LinkConfig {
+                outages: roaming.absences(number),
+                ..link.clone()
+            };
+            let name = format!("gateway {}", number + 1);
+            hop(&name, link, gateways, None, recording)
+        })
+        .collect()
+}
+
+fn hop_outcome(link: Path<Captures>) -> HopOutcome {
+    let link = link.finish();
+    HopOutcome {
+        counts: link.counts,
+        link: link.link,
+        gateways: link.gateways,
+        captures: link.watch.finish(),
+    }
 }
 
 /// The link that captures call `name`.
 fn hop(
     name: &str,
     link: LinkConfig,
-    mechanisms: [PathMechanismKind; 2],
+    gateways: Gateways,
     trace: Option<Trace>,
     recording: Recording,
-) -> Hop {
+) -> Path<Captures> {
     let captures = Captures::new(name, recording.captures);
     let is_captured = recording.captures;
-    Hop::new(
-        Instant::ZERO,
-        link,
-        mechanisms,
-        trace,
-        is_captured,
-        captures,
-    )
-}
-
-fn sources(traffic: &[TrafficSetup], seed: u64, ip: IpVersion) -> Vec<Source> {
-    let traffic = traffic.iter().take(Setup::MAX_SOURCES).enumerate();
-    traffic
-        .map(|(number, &setup)| Source::new(number, setup, seed, ip))
-        .collect()
+    Path::new(Instant::ZERO, link, gateways, trace, is_captured, captures)
 }

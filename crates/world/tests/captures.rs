@@ -6,13 +6,14 @@ mod support;
 
 use outlast_core::mechanisms::path::PathMechanismKind;
 use outlast_core::time::Duration;
+use outlast_core::units::ByteCount;
 use outlast_link::{Counters, Way};
 use outlast_tcp::profile::Profile;
 use outlast_wire::Packet;
 use outlast_wire::pcapng::{Block, Reader};
 use outlast_wire::tcp::UserTimeout;
 use outlast_world::trace::{Cause, Fate, variables_csv};
-use outlast_world::{IpVersion, Outcome, Recording, Side, Stack, World};
+use outlast_world::{IpVersion, Outcome, Recording, Side, Stack, Workload, World};
 use std::io::ErrorKind;
 use std::process::Command;
 use support::{bulk, flow, link, outage, setup, with};
@@ -235,6 +236,16 @@ fn an_independent_judge_counts_as_many_retransmissions() {
     }
 }
 
+/// Duplicate acknowledgements of `side` by the judge's count, from a capture at its own end.
+fn judged_duplicates(directory: &std::path::Path, outcome: &Outcome, side: Side) -> Option<u64> {
+    let file = directory.join("capture.pcapng");
+    let captures = outcome.captures.as_ref().expect("asked for");
+    std::fs::write(&file, &captures[side.index()]).expect("it can be written");
+    let address = side.address(IpVersion::V4);
+    let filter = format!("ip.src == {address} && tcp.analysis.duplicate_ack");
+    Some(tshark(&file, &filter)?.len() as u64)
+}
+
 /// Wireshark's definition: nothing in it, number and window as in the segment before, window not
 /// zero, none of SYN, FIN and RST.
 #[test]
@@ -251,22 +262,50 @@ fn an_independent_judge_counts_as_many_duplicate_acknowledgements() {
                 },
                 IpVersion::V4,
             );
-            let file = directory.path().join("capture.pcapng");
-            let captures = outcome.captures.as_ref().expect("asked for");
-            std::fs::write(&file, &captures[Side::Mobile.index()]).expect("it can be written");
-            let duplicates = "ip.src == 192.0.2.2 && tcp.analysis.duplicate_ack";
-            let Some(duplicates) = tshark(&file, duplicates) else {
+            let Some(theirs) = judged_duplicates(directory.path(), &outcome, Side::Mobile) else {
                 return;
             };
-            let mobile = outcome.flows[0].endpoints[Side::Mobile.index()];
-            let counted = mobile.duplicate_acks;
-            assert!(counted > 0, "{}: 1 % is lost", profile.name);
-            assert_eq!(
-                duplicates.len() as u64,
-                counted,
-                "{}, SACK {sack}",
-                profile.name
-            );
+            let ours = outcome.flows[0].endpoints[Side::Mobile.index()].duplicate_acks;
+            assert!(ours > 0, "{}: 1 % is lost", profile.name);
+            assert_eq!(theirs, ours, "{}, SACK {sack}", profile.name);
+        }
+    }
+}
+
+/// The same where both hosts send data in turn, and lose some: what a data segment acknowledges counts
+/// as the segment before.
+#[test]
+fn an_independent_judge_counts_as_many_duplicate_acknowledgements_of_both_hosts() {
+    let directory = tempfile::tempdir().expect("a directory");
+    for profile in Profile::ALL {
+        for sack in [true, false] {
+            let mut link = link();
+            link.to_mobile.loss = 0.02;
+            link.to_fixed.loss = 0.02;
+            let workload = Workload::RequestResponse {
+                requests: 12,
+                request: ByteCount(60_000),
+                response: ByteCount(60_000),
+                think: Duration::ZERO,
+            };
+            let mut setup = setup(link, workload);
+            let stack = Stack {
+                profile,
+                sack: Some(sack),
+                ..Stack::default()
+            };
+            setup.flows = vec![flow(workload, stack)];
+            setup.recording.captures = true;
+            let outcome = World::new(setup).run();
+            for side in Side::BOTH {
+                let Some(theirs) = judged_duplicates(directory.path(), &outcome, side) else {
+                    return;
+                };
+                let ours = outcome.flows[0].endpoints[side.index()].duplicate_acks;
+                let what = format!("{}, SACK {sack}, {side:?}", profile.name);
+                assert!(ours > 0, "{what}: 2 % is lost");
+                assert_eq!(theirs, ours, "{what}");
+            }
         }
     }
 }

@@ -1,18 +1,29 @@
 //! Whole sequences of what a gateway may meet: connections and their odd segments, any bytes that
 //! parse, links that go and come, drops, time. After every step it must have kept its word.
 //!
-//! The first three bytes choose mechanism, limits and rate. Each further step is an operation and
-//! three bytes of arguments; some read more. See [`World::step`].
+//! The first three bytes choose mechanism, limits, and rate with silence and damping. Each further
+//! step is an operation and three bytes of arguments; some read more. See [`World::step`] for what
+//! hosts and links do, `driver.rs` for what a driver and other gateways do, and `stranger.rs` for
+//! who is neither.
 #![no_main]
 
 #[path = "../gateway/connection.rs"]
 mod connection;
+#[path = "../gateway/driver.rs"]
+mod driver;
+#[path = "../gateway/stranger.rs"]
+mod stranger;
+#[path = "../gateway/vow.rs"]
+mod vow;
 
 use bytes::Bytes;
 use connection::{Connection, Host, ip};
+use driver::Known;
 use libfuzzer_sys::fuzz_target;
-use outlast_core::flow::FlowKey;
-use outlast_core::gateway::{DropCause, Gateway, GatewayConfig};
+use outlast_core::flow::{FlowKey, FrozenFlow};
+use outlast_core::gateway::{
+    DampingConfig, DropCause, FLAP, Gateway, GatewayConfig, SilenceConfig,
+};
 use outlast_core::limits::Limits;
 use outlast_core::link::Direction::{self, FromLink, ToLink};
 use outlast_core::link::{Indicator, InterfaceId, LinkConfig, LinkEvent, LinkId, LinkState};
@@ -22,8 +33,11 @@ use outlast_core::units::{BitRate, ByteCount};
 use outlast_wire::{Packet, TcpFlags, UdpHeader};
 use std::collections::{BTreeSet, VecDeque};
 use std::net::Ipv4Addr;
+use vow::{Bounds, Shown};
 
 const INTERFACES: u32 = 2;
+/// Whole interfaces, and three peers behind each.
+const LINKS: u8 = 4 * INTERFACES as u8;
 const CONNECTIONS: u8 = 4;
 const ACK: TcpFlags = TcpFlags::ACK;
 
@@ -67,48 +81,34 @@ struct World {
     /// What the gateway took and may still owe; only watched at the end.
     owed: Option<Vec<Packet>>,
     transmitted: u64,
-}
-
-/// What the gateway was shown.
-#[derive(Default)]
-struct Shown {
-    to_link: Vec<Packet>,
-    from_link: Vec<Packet>,
-    flows_to_link: BTreeSet<FlowKey>,
-    flows_from_link: BTreeSet<FlowKey>,
+    bounds: Bounds,
+    /// What flows of now may have been given: the mechanism, and those before it.
+    mechanisms: Vec<PathMechanismKind>,
+    /// Whether links that are silent may be probed, or might have been.
+    may_probe: bool,
+    /// Whether the gateway has followed every connection from its first packet.
+    sees_all: bool,
+    /// What the kernel's tracker would know of each connection.
+    known: Known,
+    /// Frozen connections that another gateway has.
+    exported: Vec<FrozenFlow>,
+    /// Connections that the gateway has told to be frozen.
+    frozen: BTreeSet<FlowKey>,
 }
 
 impl World {
     fn new([mechanism, limits, rate]: [u8; 3]) -> Self {
-        let mechanism = match mechanism % 8 {
-            0 => PathMechanismKind::None,
-            1 => PathMechanismKind::SmartLink(Level::One),
-            2 => PathMechanismKind::SmartLink(Level::Two),
-            3 => PathMechanismKind::SmartLink(Level::Three),
-            4 => PathMechanismKind::SmartLink(Level::Four),
-            5 => PathMechanismKind::RetransmissionCache,
-            _ => PathMechanismKind::Hold,
-        };
-        let tight = limits % 2 == 1;
-        let limits = Limits {
-            flows: if limits & 2 == 0 { 64 } else { 3 },
-            held_per_flow: ByteCount(if tight { 8_000 } else { 200_000 }),
-            held_in_all: ByteCount(if tight { 20_000 } else { 400_000 }),
-            other_packets: if tight { 3 } else { 50 },
-            other_bytes: ByteCount(if tight { 4_000 } else { 60_000 }),
-            peers: if tight { 1 } else { 3 },
-            established_timeout: Duration::from_secs(600),
-            ..Limits::default()
-        };
-        let rate = match rate % 3 {
-            0 => None,
-            1 => BitRate::from_bits_per_second(10_000_000),
-            _ => BitRate::from_bits_per_second(64_000),
-        };
+        let mechanism = mechanism_of(mechanism);
+        let limits = limits_of(limits);
+        let silence = silence_of(rate >> 6);
+        let damping = damping_of(rate >> 4);
+        let rate = rate_of(rate);
         let mut gateway = Gateway::new(GatewayConfig {
             mechanism,
             limits,
             seed: 1,
+            silence,
+            damping,
         });
         for interface in 0..INTERFACES {
             gateway.add_link(Instant::ZERO, InterfaceId(interface), LinkConfig { rate });
@@ -123,13 +123,20 @@ impl World {
             on_link: VecDeque::new(),
             owed: None,
             transmitted: 0,
+            bounds: Bounds::of(&limits),
+            mechanisms: vec![mechanism],
+            may_probe: silence.is_some_and(|silence| silence.probes_per_second > 0),
+            sees_all: mechanism != PathMechanismKind::None,
+            known: Known::default(),
+            exported: Vec::new(),
+            frozen: BTreeSet::new(),
         }
     }
 
     fn step(&mut self, [operation, a, b, c]: [u8; 4], script: &mut Script<'_>) {
         let number = usize::from(a % CONNECTIONS);
         let connection = &mut self.connections[number];
-        match operation % 14 {
+        match operation % 28 {
             // A connection opens, on its old ports if need be.
             0 => self.open(number, b, c),
             // The near host sends data or, from where it has sent before, sends it again.
@@ -204,14 +211,14 @@ impl World {
                     |byte: u8| (i32::from(byte.cast_signed()) << (scale % 25)).cast_unsigned();
                 let packet =
                     connection.spoofed(direction, TcpFlags(b), signed(seq), signed(ack), len);
-                self.show(link, direction, &packet);
+                self.show_stranger(link, direction, &packet);
             }
             11 => {
                 let len = usize::from(b).min(script.0.len());
                 let (bytes, rest) = script.0.split_at(len);
                 script.0 = rest;
                 if let Ok(packet) = Packet::parse(Bytes::copy_from_slice(bytes)) {
-                    self.show(link(a), direction(c), &packet);
+                    self.show_stranger(link(a), direction(c), &packet);
                 }
             }
             12 => {
@@ -221,7 +228,10 @@ impl World {
                     FromLink => connection.far.window = window,
                 }
             }
-            _ => connection.link = link(b),
+            13 => connection.link = link(b),
+            24 => self.indicate(a, b, c),
+            25..=27 => self.meddle(operation % 28, [a, b, c]),
+            other => self.drive(other, [a, b, c]),
         }
     }
 
@@ -251,8 +261,44 @@ impl World {
         }
     }
 
+    /// Any indicator says anything of any link, one that does not exist among them.
+    fn indicate(&mut self, a: u8, b: u8, c: u8) {
+        let indicator = match b % 6 {
+            0 => Indicator::Carrier,
+            1 => Indicator::Address,
+            2 => Indicator::Route,
+            3 => Indicator::Neighbour,
+            4 => Indicator::MobilityUpdate,
+            _ => Indicator::FirstPacket,
+        };
+        let mut link = link(a);
+        if c == u8::MAX {
+            link.interface = InterfaceId(INTERFACES);
+        }
+        let state = match c & 1 {
+            0 => LinkState::Down,
+            _ => LinkState::Up,
+        };
+        let event = LinkEvent {
+            link,
+            state,
+            indicator,
+        };
+        match c & 2 {
+            0 => self.gateway.handle_link(self.now, event),
+            _ => self.gateway.handle_return(self.now, link, indicator),
+        }
+    }
+
     fn show(&mut self, link: LinkId, direction: Direction, packet: &Packet) {
-        self.shown.note(direction, packet);
+        let _ = self.verdict_on(link, direction, packet);
+    }
+
+    fn verdict_on(&mut self, link: LinkId, direction: Direction, packet: &Packet) -> Verdict {
+        self.shown.note(link, direction, packet);
+        if stranger::is_intact(packet) {
+            self.known.note(self.now, direction, packet);
+        }
         let before = self.gateway.held_other();
         let verdict = self
             .gateway
@@ -260,10 +306,15 @@ impl World {
         match (verdict, direction) {
             (Verdict::Pass, ToLink) => self.put_on_link(link, packet.clone()),
             (Verdict::Pass, FromLink) => {}
+            (Verdict::Taken(TakeReason::AnswersProbe), FromLink) => {
+                assert!(self.may_probe, "nobody probes");
+                assert_eq!(packet.sequence_len(), 0, "{packet:?} answers a probe");
+            }
             (Verdict::Taken(_), FromLink) => panic!("what has crossed the link is passed on"),
             (Verdict::Taken(reason), ToLink) => {
                 assert!(self.shown.may_be_sent(packet), "taken of half a connection");
-                assert_eq!(self.mechanism, PathMechanismKind::Hold, "{packet:?} taken");
+                let takes = self.mechanisms.iter().any(|mechanism| takes(*mechanism));
+                assert!(takes, "{packet:?} taken");
                 if let (Some(owed), true) = (&mut self.owed, reason != TakeReason::JustResent) {
                     owed.push(packet.clone());
                 }
@@ -273,6 +324,8 @@ impl World {
             let is_tcp_data = packet.tcp().is_some_and(|tcp| !is_lone(tcp.flags));
             assert!(!is_tcp_data, "kept like a datagram: {packet:?}");
         }
+        self.check();
+        verdict
     }
 
     fn put_on_link(&mut self, link: LinkId, packet: Packet) {
@@ -307,50 +360,23 @@ impl World {
             );
         }
         self.now = until;
-    }
-
-    /// What must hold at all times.
-    fn check(&mut self) {
-        while let Some(transmit) = self.gateway.poll_transmit() {
-            self.transmitted += 1;
-            let packet = &transmit.packet;
-            let shown = match transmit.direction {
-                ToLink => &self.shown.to_link,
-                FromLink => &self.shown.from_link,
-            };
-            assert!(
-                shown.iter().rev().any(|one| one == packet),
-                "never shown: {packet:?}"
-            );
-            assert!(
-                self.shown.may_be_sent(packet),
-                "half a connection: {packet:?}"
-            );
-            if transmit.direction == ToLink {
-                let state = self.gateway.link_state(transmit.link).map(|s| s.state);
-                assert_eq!(state, Some(LinkState::Up), "{transmit:?}");
-            }
-            if let Some(owed) = &mut self.owed {
-                owed.retain(|owed| owed != packet);
-            }
-            if transmit.direction == ToLink {
-                self.put_on_link(transmit.link, transmit.packet);
-            }
-        }
-        while self.gateway.poll_event().is_some() {}
-        let gateway = &self.gateway;
-        assert!(gateway.held() <= self.limits.held_in_all);
-        let others = self.limits.other_bytes.as_u64() * u64::from(INTERFACES);
-        assert!(gateway.held_other() <= ByteCount(others));
-        assert!(gateway.flows() <= self.limits.flows);
+        // What is idle for so long may be forgotten.
+        self.sees_all &= self.now.since(Instant::ZERO) < self.limits.closed_timeout;
     }
 
     /// All links come back: nothing stays behind, and nobody is cut off. Then all fall silent.
     fn end(&mut self) {
-        for number in 0..=u8::MAX {
+        for number in 0..LINKS {
             self.step([6, number, 1, 0], &mut Script(&[]));
         }
+        self.check_reports();
+        // Longer than any indicator is damped.
         self.wait(Duration::from_secs(120));
+        for number in 0..LINKS {
+            let state = self.gateway.link_state(link(number)).map(|link| link.state);
+            assert_eq!(state, Some(LinkState::Up), "the last word");
+        }
+        assert_eq!(self.gateway.damped_links(self.now).count(), 0);
         assert_eq!(self.gateway.held_other(), ByteCount(0), "links are up");
         self.owed = Some(Vec::new());
         for number in 0..CONNECTIONS {
@@ -364,37 +390,106 @@ impl World {
             Some(Vec::new()),
             "taken with the link up, and not sent"
         );
-        self.wait(self.limits.established_timeout);
+        // What is given up meanwhile counts as a sign of life, once.
+        self.wait(self.limits.established_timeout * 2);
         assert_eq!(self.gateway.flows(), 0);
         assert_eq!(self.gateway.held(), ByteCount(0));
         assert_eq!(self.gateway.poll_timeout(), None);
-    }
-}
-
-impl Shown {
-    fn note(&mut self, direction: Direction, packet: &Packet) {
-        let (packets, flows) = match direction {
-            ToLink => (&mut self.to_link, &mut self.flows_to_link),
-            FromLink => (&mut self.from_link, &mut self.flows_from_link),
-        };
-        packets.push(packet.clone());
-        flows.extend(FlowKey::of_tcp(packet.header(), direction));
-    }
-
-    /// Segments may be sent where both hosts were seen; a packet that stands for itself always.
-    fn may_be_sent(&self, packet: &Packet) -> bool {
-        packet.tcp().is_none_or(|tcp| is_lone(tcp.flags))
-            || [ToLink, FromLink].into_iter().any(|direction| {
-                FlowKey::of_tcp(packet.header(), direction).is_some_and(|key| {
-                    self.flows_to_link.contains(&key) && self.flows_from_link.contains(&key)
-                })
-            })
+        assert_eq!(self.gateway.silent_links().count(), 0);
+        for interface in 0..INTERFACES {
+            let at_work = self.gateway.links_at_work(InterfaceId(interface));
+            assert!(at_work.is_empty(), "{at_work:?}");
+        }
+        assert!(self.frozen.is_empty(), "{:?} never thawed", self.frozen);
     }
 }
 
 /// A SYN or a RST: kept as it is, without a connection.
 fn is_lone(flags: TcpFlags) -> bool {
     flags.intersects(TcpFlags::SYN | TcpFlags::RST)
+}
+
+/// Whether packets are taken instead of being lost.
+const fn takes(mechanism: PathMechanismKind) -> bool {
+    matches!(
+        mechanism,
+        PathMechanismKind::Hold | PathMechanismKind::AcknowledgeAhead | PathMechanismKind::Auto
+    )
+}
+
+fn silence_of(byte: u8) -> Option<SilenceConfig> {
+    match byte % 4 {
+        0 => None,
+        // Nobody is probed: the link's return shows when a host sends.
+        1 => Some(SilenceConfig {
+            probes_per_second: 0,
+            ..SilenceConfig::default()
+        }),
+        2 => Some(SilenceConfig::default()),
+        _ => Some(SilenceConfig {
+            shortest: Duration::from_millis(1),
+            probes_per_second: 5,
+            full_pace_for: Duration::from_secs(1),
+            given_up_after: Duration::from_secs(60),
+        }),
+    }
+}
+
+fn damping_of(byte: u8) -> Option<DampingConfig> {
+    match byte % 4 {
+        0 => None,
+        1 => Some(DampingConfig::default()),
+        // At the first flap, and forgotten at once.
+        2 => Some(DampingConfig {
+            half_life: Duration::from_millis(50),
+            cut_off: FLAP,
+            reuse: FLAP / 2,
+            hold_down: Duration::from_millis(300),
+        }),
+        _ => Some(DampingConfig {
+            half_life: Duration::from_secs(30),
+            cut_off: 2 * FLAP,
+            reuse: FLAP,
+            hold_down: Duration::from_secs(60),
+        }),
+    }
+}
+
+const fn mechanism_of(byte: u8) -> PathMechanismKind {
+    match byte % 10 {
+        0 => PathMechanismKind::None,
+        1 => PathMechanismKind::SmartLink(Level::One),
+        2 => PathMechanismKind::SmartLink(Level::Two),
+        3 => PathMechanismKind::SmartLink(Level::Three),
+        4 => PathMechanismKind::SmartLink(Level::Four),
+        5 => PathMechanismKind::RetransmissionCache,
+        6 => PathMechanismKind::ZeroWindowAck,
+        8 => PathMechanismKind::AcknowledgeAhead,
+        9 => PathMechanismKind::Auto,
+        _ => PathMechanismKind::Hold,
+    }
+}
+
+fn limits_of(byte: u8) -> Limits {
+    let tight = byte % 2 == 1;
+    Limits {
+        flows: if byte & 2 == 0 { 64 } else { 3 },
+        held_per_flow: ByteCount(if tight { 8_000 } else { 200_000 }),
+        held_in_all: ByteCount(if tight { 20_000 } else { 400_000 }),
+        other_packets: if tight { 3 } else { 50 },
+        other_bytes: ByteCount(if tight { 4_000 } else { 60_000 }),
+        peers: if tight { 1 } else { 3 },
+        established_timeout: Duration::from_secs(600),
+        ..Limits::default()
+    }
+}
+
+fn rate_of(byte: u8) -> Option<BitRate> {
+    match byte % 3 {
+        0 => None,
+        1 => BitRate::from_bits_per_second(10_000_000),
+        _ => BitRate::from_bits_per_second(64_000),
+    }
 }
 
 /// One of the links: whole interfaces and peers behind them.
@@ -417,7 +512,10 @@ fn datagram(port: u8, len: u16) -> Packet {
         destination_port: 443,
     };
     Packet::udp_datagram(
-        ip([10, 0, 0, 2], [10, 0, 0, 1]),
+        ip(
+            Ipv4Addr::new(10, 0, 0, 2).into(),
+            Ipv4Addr::new(10, 0, 0, 1).into(),
+        ),
         udp,
         &vec![0; usize::from(len)],
     )

@@ -6,6 +6,7 @@ use outlast_core::link::LinkId;
 use outlast_core::time::Instant;
 use outlast_wire::tcp::{SackBlock, TcpOptions, Timestamps};
 use outlast_wire::{IpHeader, ModelledPayload, Packet, SeqNumber, TcpFlags, TcpHeader};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 const ACK: TcpFlags = TcpFlags::ACK;
 
@@ -189,10 +190,16 @@ impl Connection {
         let syn = header.flags.contains(TcpFlags::SYN);
         let options = TcpOptions {
             timestamps,
-            window_scale: syn.then_some(2),
+            sack_permitted: syn && self.port % 4 < 2,
+            window_scale: (syn && self.port % 4 != 3).then_some(2),
             ..header.options
         };
-        let (near, far) = (([10, 0, 0, 2], self.port), ([10, 0, 0, 1], 80));
+        let is_v6 = self.port % 4 == 2;
+        let address = |last| match is_v6 {
+            true => Ipv6Addr::new(0xfd00, 0, 0, 0, 0, 0, 0, last).into(),
+            false => Ipv4Addr::new(10, 0, 0, last.to_be_bytes()[1]).into(),
+        };
+        let (near, far) = ((address(2), self.port), (address(1), 80));
         let (host, source, destination) = match direction {
             ToLink => (self.near, near, far),
             FromLink => (self.far, far, near),
@@ -208,14 +215,19 @@ impl Connection {
             options,
             ..header
         };
-        Packet::modelled_tcp(ip(source.0, destination.0), header, payload, len)
+        let packet = Packet::modelled_tcp(ip(source.0, destination.0), header, payload, len);
+        match is_v6 {
+            // As a live driver has it: a packet of bytes.
+            true => Packet::parse(packet.to_bytes()).expect("what is built is well-formed"),
+            false => packet,
+        }
     }
 }
 
-pub(crate) fn ip(source: [u8; 4], destination: [u8; 4]) -> IpHeader {
+pub(crate) fn ip(source: IpAddr, destination: IpAddr) -> IpHeader {
     IpHeader {
-        source: source.into(),
-        destination: destination.into(),
+        source,
+        destination,
         hop_limit: 64,
         traffic_class: 0,
         identification: 0,

@@ -18,6 +18,7 @@ use core::alloc::{GlobalAlloc, Layout};
 use core::panic::PanicInfo;
 
 // Named so that they are linked, used or not.
+use outlast_agents as _;
 use outlast_core as _;
 use outlast_link as _;
 use outlast_tcp as _;

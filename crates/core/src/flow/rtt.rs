@@ -7,7 +7,7 @@ use outlast_wire::SeqNumber;
 ///
 /// One segment is timed at once and a retransmitted one never (Karn), so a sample costs nothing
 /// per packet beyond a comparison. Smoothing is that of RFC 6298, section 2.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub struct LinkRtt {
     timed: Option<(SeqNumber, Instant)>,
     smoothed: Option<Duration>,
@@ -17,17 +17,43 @@ pub struct LinkRtt {
 impl LinkRtt {
     /// Assumed before the first sample: the upper end of what access links show.
     pub const INITIAL: Duration = Duration::from_millis(200);
+    /// No answer is waited for longer, whatever was measured: an acknowledgement that came late once
+    /// may have been that of an outage (RFC 6298, section 2.5, bounds a timeout by no less).
+    pub const LONGEST_PATIENCE: Duration = Duration::from_secs(60);
 
-    /// The smoothed round-trip time, or [`Self::INITIAL`].
+    /// What whoever tracked the flow before has measured: `timed` is the number behind the segment
+    /// that awaits its acknowledgement, and when it was sent.
     #[must_use]
-    pub fn smoothed(&self) -> Duration {
-        self.smoothed.unwrap_or(Self::INITIAL)
+    pub const fn of_measurements(
+        timed: Option<(SeqNumber, Instant)>,
+        smoothed: Option<Duration>,
+        variation: Duration,
+    ) -> Self {
+        Self {
+            timed,
+            smoothed,
+            variation,
+        }
     }
 
-    /// A time within which an answer should have come: smoothed plus four variations.
+    /// The smoothed round-trip time, or [`Self::INITIAL`]; at most [`Self::LONGEST_PATIENCE`].
+    #[must_use]
+    pub fn smoothed(&self) -> Duration {
+        self.smoothed
+            .map_or(Self::INITIAL, |one| one.min(Self::LONGEST_PATIENCE))
+    }
+
+    /// The smoothed round-trip time, once there was a sample.
+    #[must_use]
+    pub const fn measured(&self) -> Option<Duration> {
+        self.smoothed
+    }
+
+    /// A time within which an answer should have come: smoothed plus four variations, at most
+    /// [`Self::LONGEST_PATIENCE`].
     #[must_use]
     pub fn patience(&self) -> Duration {
-        self.smoothed() + 4 * self.variation
+        (self.smoothed() + 4 * self.variation).min(Self::LONGEST_PATIENCE)
     }
 
     /// New data up to `end` went towards the link.
@@ -78,6 +104,15 @@ mod tests {
         assert_eq!(rtt.smoothed(), LinkRtt::INITIAL);
         rtt.acknowledged(Instant::from_millis(150), SeqNumber(20));
         assert_eq!(rtt.smoothed(), Duration::from_millis(50));
+    }
+
+    #[test]
+    fn patience_ends_however_late_an_acknowledgement_came() {
+        let mut rtt = LinkRtt::default();
+        rtt.sent(Instant::from_millis(100), SeqNumber(10));
+        rtt.acknowledged(Instant::from_millis(98_100), SeqNumber(10));
+        assert_eq!(rtt.measured(), Some(Duration::from_secs(98)));
+        assert_eq!(rtt.patience(), LinkRtt::LONGEST_PATIENCE);
     }
 
     #[test]

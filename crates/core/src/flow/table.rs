@@ -1,10 +1,16 @@
 //! The table of tracked flows: bounded, with the least recently used flow giving way.
 //!
-//! Flows stand on one of three shelves, in the order of their last packet. Each shelf has one
-//! timeout, so the first flow of a shelf is the first to expire: expiry and eviction cost the
+//! Flows stand on one of four shelves, in the order of their last packet. Each shelf has one
+//! timeout, so the first flow of a shelf is the first to expire: expiry, rest and eviction cost the
 //! same however many flows there are.
+//!
+//! An eighth of the places is never given to established flows. So there is room for those that are
+//! opening, however full the table is, and a stranger who completes no handshake only ever
+//! displaces his like.
 
 use super::FlowKey;
+use super::chunks::Chunks;
+use super::key::CompactKey;
 use crate::time::{Duration, Instant};
 use alloc::vec::Vec;
 use core::hash::BuildHasher;
@@ -25,20 +31,32 @@ impl FlowIndex {
 pub(crate) enum Shelf {
     /// Closed: gives way first.
     Closed,
-    /// Not seen in both directions.
+    /// The handshake is not complete.
     Opening,
     /// Alive.
     Established,
+    /// Alive, and something of it is nowhere else any more: never gives way.
+    Pledged,
 }
 
-const SHELVES: usize = 3;
+impl Shelf {
+    const fn is_established(self) -> bool {
+        matches!(self, Self::Established | Self::Pledged)
+    }
+}
+
+const SHELVES: usize = 4;
 const NIL: u32 = u32::MAX;
+/// Established flows leave one place in so many to others.
+const RESERVE: usize = 8;
+/// Flows on these shelves may be told to rest.
+const RESTING: [Shelf; 2] = [Shelf::Closed, Shelf::Established];
 
 #[derive(Debug)]
 pub(crate) struct FlowTable<T> {
     index: HashTable<u32>,
     hasher: FixedState,
-    slots: Vec<Slot<T>>,
+    slots: Chunks<Slot<T>>,
     free: Vec<u32>,
     shelves: [Chain; SHELVES],
     timeouts: [Duration; SHELVES],
@@ -49,7 +67,7 @@ pub(crate) struct FlowTable<T> {
 
 #[derive(Debug)]
 struct Slot<T> {
-    key: FlowKey,
+    key: CompactKey,
     shelf: Shelf,
     last_seen: Instant,
     before: u32,
@@ -61,6 +79,9 @@ struct Slot<T> {
 struct Chain {
     first: u32,
     last: u32,
+    /// The first one that was not told to rest since its last packet.
+    awake: u32,
+    len: usize,
 }
 
 /// What [`FlowTable::admit`] did.
@@ -68,23 +89,22 @@ struct Chain {
 pub(crate) enum Admission<T> {
     /// There was room.
     Admitted(FlowIndex),
-    /// There is room now, in the place of this flow.
-    Displaced(FlowIndex, T),
+    /// There is room now, in the place of this flow, which was there.
+    Displaced(FlowIndex, (FlowIndex, T)),
+    /// Nobody gives way.
+    Refused,
 }
 
 impl<T> FlowTable<T> {
-    /// A table of at most `capacity` flows (at least 1); `timeouts` for closed, opening and
-    /// established flows. The seed keeps a stranger from choosing keys that collide.
+    /// A table of at most `capacity` flows (at least 1); `timeouts` by [`Shelf`]. The seed keeps a
+    /// stranger from choosing keys that collide.
     pub(crate) fn new(capacity: usize, timeouts: [Duration; SHELVES], seed: u64) -> Self {
         Self {
             index: HashTable::new(),
             hasher: FixedState::with_seed(seed),
-            slots: Vec::new(),
+            slots: Chunks::new(),
             free: Vec::new(),
-            shelves: [Chain {
-                first: NIL,
-                last: NIL,
-            }; SHELVES],
+            shelves: [Chain::EMPTY; SHELVES],
             timeouts,
             capacity: capacity.clamp(1, NIL as usize),
             latest: NIL,
@@ -95,40 +115,55 @@ impl<T> FlowTable<T> {
         self.index.len()
     }
 
+    /// Other bounds from now on. Flows above `capacity` stay until they end, but no further one
+    /// comes without another giving way.
+    pub(crate) fn set_bounds(&mut self, capacity: usize, timeouts: [Duration; SHELVES]) {
+        self.capacity = capacity.clamp(1, NIL as usize);
+        self.timeouts = timeouts;
+    }
+
+    /// All flows, each with its key and the time of its last packet, in the order of their places.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (FlowKey, Instant, &T)> {
+        self.slots
+            .iter()
+            .filter_map(|slot| Some((slot.key.whole(), slot.last_seen, slot.flow.as_ref()?)))
+    }
+
     pub(crate) fn find(&self, key: &FlowKey) -> Option<FlowIndex> {
-        let is_latest = |slot: &Slot<T>| slot.key == *key && slot.flow.is_some();
-        if self.slots.get(self.latest as usize).is_some_and(is_latest) {
+        let sought = CompactKey::of(key);
+        let is_latest = |slot: &Slot<T>| slot.key == sought && slot.flow.is_some();
+        if self.slots.entry(self.latest).is_some_and(is_latest) {
             return Some(FlowIndex(self.latest));
         }
         let hash = self.hasher.hash_one(key);
         self.index
-            .find(hash, |&slot| self.slots[slot as usize].key == *key)
+            .find(hash, |&slot| self.slots[slot].key == sought)
             .copied()
             .map(FlowIndex)
     }
 
     pub(crate) fn flow(&self, index: FlowIndex) -> Option<&T> {
-        self.slots.get(index.0 as usize)?.flow.as_ref()
+        self.slots.entry(index.0)?.flow.as_ref()
     }
 
     pub(crate) fn flow_mut(&mut self, index: FlowIndex) -> Option<&mut T> {
-        self.slots.get_mut(index.0 as usize)?.flow.as_mut()
+        self.slots.entry_mut(index.0)?.flow.as_mut()
     }
 
     pub(crate) fn key(&self, index: FlowIndex) -> Option<FlowKey> {
-        let slot = self.slots.get(index.0 as usize)?;
-        slot.flow.is_some().then_some(slot.key)
+        let slot = self.slots.entry(index.0)?;
+        slot.flow.is_some().then(|| slot.key.whole())
     }
 
     /// Enters a flow that is not in the table yet.
     pub(crate) fn admit(&mut self, now: Instant, key: FlowKey, flow: T) -> Admission<T> {
-        let displaced = if self.index.len() >= self.capacity {
-            self.displace()
-        } else {
-            None
-        };
+        let is_full = self.index.len() >= self.capacity;
+        let displaced = if is_full { self.displace() } else { None };
+        if is_full && displaced.is_none() {
+            return Admission::Refused;
+        }
         let slot = Slot {
-            key,
+            key: CompactKey::of(&key),
             shelf: Shelf::Opening,
             last_seen: now,
             before: NIL,
@@ -136,43 +171,55 @@ impl<T> FlowTable<T> {
             flow: Some(flow),
         };
         let place = if let Some(place) = self.free.pop() {
-            self.slots[place as usize] = slot;
+            self.slots[place] = slot;
             place
         } else {
-            self.slots.push(slot);
-            u32::try_from(self.slots.len() - 1).expect("capacity is below 2^32")
+            self.slots.push(slot)
         };
         let (slots, hasher) = (&self.slots, &self.hasher);
         self.index
             .insert_unique(hasher.hash_one(key), place, |&other| {
-                hasher.hash_one(slots[other as usize].key)
+                hasher.hash_one(slots[other].key.whole())
             });
         self.append(place, Shelf::Opening);
         match displaced {
-            Some((_, flow)) => Admission::Displaced(FlowIndex(place), flow),
+            Some(displaced) => Admission::Displaced(FlowIndex(place), displaced),
             None => Admission::Admitted(FlowIndex(place)),
         }
     }
 
-    /// Notes a packet of the flow: it goes to the end of `shelf`.
-    pub(crate) fn touch(&mut self, now: Instant, index: FlowIndex, shelf: Shelf) {
-        if self.flow(index).is_none() {
-            return;
-        }
+    /// Notes a packet of the flow: it goes to the end of `shelf`. Returns the established flow that
+    /// had to give way to it.
+    #[must_use]
+    pub(crate) fn touch(
+        &mut self,
+        now: Instant,
+        index: FlowIndex,
+        shelf: Shelf,
+    ) -> Option<(FlowIndex, T)> {
+        self.flow(index)?;
         let place = index.0;
         self.latest = place;
-        self.slots[place as usize].last_seen = now;
-        let chain = self.shelves[shelf as usize];
-        if chain.last == place && self.slots[place as usize].shelf == shelf {
-            return;
+        self.slots[place].last_seen = now;
+        let was = self.slots[place].shelf;
+        let chain = &mut self.shelves[shelf as usize];
+        if was == shelf && chain.last == place {
+            if chain.awake == NIL {
+                chain.awake = place;
+            }
+            return None;
         }
+        let displaced = (!was.is_established() && shelf.is_established())
+            .then(|| self.displace_established())
+            .flatten();
         self.unlink(place);
         self.append(place, shelf);
+        displaced
     }
 
     pub(crate) fn remove(&mut self, index: FlowIndex) -> Option<(FlowKey, T)> {
-        let flow = self.slots.get_mut(index.0 as usize)?.flow.take()?;
-        let key = self.slots[index.0 as usize].key;
+        let flow = self.slots.entry_mut(index.0)?.flow.take()?;
+        let key = self.slots[index.0].key.whole();
         let hash = self.hasher.hash_one(key);
         if let Ok(entry) = self.index.find_entry(hash, |&slot| slot == index.0) {
             entry.remove();
@@ -194,31 +241,74 @@ impl<T> FlowTable<T> {
         self.remove(index).map(|(_, flow)| (index, flow))
     }
 
+    /// When the next flow has been idle for `pause` and was not told to rest yet.
+    pub(crate) fn next_rest(&self, pause: Duration) -> Option<Instant> {
+        let of = |shelf| Some(self.slots.entry(self.awake_on(shelf))?.last_seen + pause);
+        RESTING.into_iter().filter_map(of).min()
+    }
+
+    /// One flow that has been idle for `pause`: each once after its last packet.
+    pub(crate) fn rest(&mut self, now: Instant, pause: Duration) -> Option<FlowIndex> {
+        for shelf in RESTING {
+            let place = self.awake_on(shelf);
+            if let Some(slot) = self.slots.entry(place)
+                && slot.last_seen + pause <= now
+            {
+                self.shelves[shelf as usize].awake = slot.behind;
+                return Some(FlowIndex(place));
+            }
+        }
+        None
+    }
+
+    const fn awake_on(&self, shelf: Shelf) -> u32 {
+        self.shelves[shelf as usize].awake
+    }
+
     fn expiry_of(&self, shelf: usize) -> Option<Instant> {
-        let first = self.slots.get(self.shelves[shelf].first as usize)?;
+        let first = self.slots.entry(self.shelves[shelf].first)?;
         Some(first.last_seen + self.timeouts[shelf])
     }
 
-    fn displace(&mut self) -> Option<(FlowKey, T)> {
-        let first = self
-            .shelves
-            .iter()
-            .map(|chain| chain.first)
-            .find(|&place| place != NIL)?;
-        self.remove(FlowIndex(first))
+    /// Makes room in a table that is full.
+    fn displace(&mut self) -> Option<(FlowIndex, T)> {
+        [Shelf::Closed, Shelf::Opening, Shelf::Established]
+            .into_iter()
+            .find_map(|shelf| self.displace_from(shelf))
+    }
+
+    /// Makes room for one more established flow in the share that these have.
+    fn displace_established(&mut self) -> Option<(FlowIndex, T)> {
+        let reserve = (self.capacity / RESERVE).max(1);
+        let share = (self.capacity - reserve.min(self.capacity - 1)).max(1);
+        let of = |shelf: Shelf| self.shelves[shelf as usize].len;
+        let is_full = of(Shelf::Established) + of(Shelf::Pledged) >= share;
+        is_full
+            .then(|| self.displace_from(Shelf::Established))
+            .flatten()
+    }
+
+    fn displace_from(&mut self, shelf: Shelf) -> Option<(FlowIndex, T)> {
+        let first = FlowIndex(self.shelves[shelf as usize].first);
+        self.remove(first).map(|(_, flow)| (first, flow))
     }
 
     fn append(&mut self, place: u32, shelf: Shelf) {
         let last = self.shelves[shelf as usize].last;
-        let slot = &mut self.slots[place as usize];
+        let slot = &mut self.slots[place];
         slot.shelf = shelf;
         slot.before = last;
         slot.behind = NIL;
-        match self.slots.get_mut(last as usize) {
+        let chain = &mut self.shelves[shelf as usize];
+        match self.slots.entry_mut(last) {
             Some(previous) => previous.behind = place,
-            None => self.shelves[shelf as usize].first = place,
+            None => chain.first = place,
         }
-        self.shelves[shelf as usize].last = place;
+        chain.last = place;
+        chain.len += 1;
+        if chain.awake == NIL {
+            chain.awake = place;
+        }
     }
 
     fn unlink(&mut self, place: u32) {
@@ -227,16 +317,30 @@ impl<T> FlowTable<T> {
             behind,
             shelf,
             ..
-        } = self.slots[place as usize];
-        match self.slots.get_mut(before as usize) {
+        } = self.slots[place];
+        let chain = &mut self.shelves[shelf as usize];
+        match self.slots.entry_mut(before) {
             Some(slot) => slot.behind = behind,
-            None => self.shelves[shelf as usize].first = behind,
+            None => chain.first = behind,
         }
-        match self.slots.get_mut(behind as usize) {
+        match self.slots.entry_mut(behind) {
             Some(slot) => slot.before = before,
-            None => self.shelves[shelf as usize].last = before,
+            None => chain.last = before,
+        }
+        chain.len -= 1;
+        if chain.awake == place {
+            chain.awake = behind;
         }
     }
+}
+
+impl Chain {
+    const EMPTY: Self = Self {
+        first: NIL,
+        last: NIL,
+        awake: NIL,
+        len: 0,
+    };
 }
 
 #[cfg(test)]
@@ -245,11 +349,13 @@ mod tests {
     use core::net::{Ipv4Addr, SocketAddr};
     use proptest::prelude::*;
 
-    const TIMEOUTS: [Duration; 3] = [
+    const TIMEOUTS: [Duration; SHELVES] = [
         Duration::from_secs(10),
         Duration::from_secs(60),
         Duration::from_secs(7_440),
+        Duration::from_secs(7_440),
     ];
+    const PAUSE: Duration = Duration::from_secs(5);
 
     fn key(port: u16) -> FlowKey {
         let address = |last| Ipv4Addr::new(192, 0, 2, last).into();
@@ -262,8 +368,13 @@ mod tests {
     fn admit(table: &mut FlowTable<u16>, now: Instant, port: u16) -> (FlowIndex, Option<u16>) {
         match table.admit(now, key(port), port) {
             Admission::Admitted(index) => (index, None),
-            Admission::Displaced(index, flow) => (index, Some(flow)),
+            Admission::Displaced(index, (_, flow)) => (index, Some(flow)),
+            Admission::Refused => panic!("{port} was refused"),
         }
+    }
+
+    fn touch(table: &mut FlowTable<u16>, now: Instant, index: FlowIndex, shelf: Shelf) {
+        assert!(table.touch(now, index, shelf).is_none(), "there is room");
     }
 
     #[test]
@@ -271,10 +382,10 @@ mod tests {
         let mut table = FlowTable::new(3, TIMEOUTS, 1);
         let now = Instant::ZERO;
         let (established, _) = admit(&mut table, now, 1);
-        table.touch(now, established, Shelf::Established);
+        touch(&mut table, now, established, Shelf::Established);
         let (_opening, _) = admit(&mut table, now, 2);
         let (closed, _) = admit(&mut table, now, 3);
-        table.touch(now, closed, Shelf::Closed);
+        touch(&mut table, now, closed, Shelf::Closed);
         assert_eq!(admit(&mut table, now, 4).1, Some(3));
         assert_eq!(admit(&mut table, now, 5).1, Some(2));
         assert_eq!(table.len(), 3);
@@ -285,7 +396,7 @@ mod tests {
     fn idle_flows_expire_by_shelf() {
         let mut table = FlowTable::new(8, TIMEOUTS, 1);
         let (established, _) = admit(&mut table, Instant::ZERO, 1);
-        table.touch(Instant::ZERO, established, Shelf::Established);
+        touch(&mut table, Instant::ZERO, established, Shelf::Established);
         admit(&mut table, Instant::from_millis(500), 2);
         assert_eq!(table.next_expiry(), Some(Instant::from_millis(60_500)));
         assert_eq!(table.expire(Instant::from_millis(60_499)), None);
@@ -294,6 +405,59 @@ mod tests {
             Some(2)
         );
         assert_eq!(table.next_expiry(), Some(Instant::from_millis(7_440_000)));
+    }
+
+    #[test]
+    fn established_flows_leave_room_for_those_that_open() {
+        let mut table = FlowTable::new(16, TIMEOUTS, 1);
+        let now = Instant::ZERO;
+        for port in 0..14 {
+            let (index, _) = admit(&mut table, now, port);
+            touch(&mut table, now, index, Shelf::Established);
+        }
+        // However many open, none of the established ones gives way.
+        for port in 100..200 {
+            admit(&mut table, now, port);
+        }
+        assert!((0..14).all(|port| table.find(&key(port)).is_some()));
+        let last = table.find(&key(199)).expect("it came last");
+        let displaced = table.touch(now, last, Shelf::Established);
+        assert_eq!(displaced.map(|(_, flow)| flow), Some(0), "its own like");
+    }
+
+    #[test]
+    fn pledged_flows_never_give_way() {
+        let mut table = FlowTable::new(4, TIMEOUTS, 1);
+        let now = Instant::ZERO;
+        for port in 0..4 {
+            let (index, _) = admit(&mut table, now, port);
+            touch(&mut table, now, index, Shelf::Pledged);
+        }
+        assert!(matches!(table.admit(now, key(9), 9), Admission::Refused));
+        let first = table.find(&key(0)).expect("it stays");
+        touch(&mut table, now, first, Shelf::Established);
+        assert_eq!(admit(&mut table, now, 9).1, Some(0));
+    }
+
+    #[test]
+    fn a_flow_is_told_to_rest_once_after_each_packet() {
+        let mut table = FlowTable::new(8, TIMEOUTS, 1);
+        let at = Instant::from_millis;
+        let [a, b] = [1, 2].map(|port| {
+            let (index, _) = admit(&mut table, Instant::ZERO, port);
+            touch(&mut table, at(port.into()), index, Shelf::Established);
+            index
+        });
+        assert_eq!(table.next_rest(PAUSE), Some(at(5_001)));
+        assert_eq!(table.rest(at(5_000), PAUSE), None);
+        assert_eq!(table.rest(at(5_001), PAUSE), Some(a));
+        assert_eq!(table.rest(at(5_001), PAUSE), None);
+        touch(&mut table, at(5_001), b, Shelf::Established);
+        assert_eq!(table.rest(at(10_000), PAUSE), None);
+        assert_eq!(table.rest(at(10_001), PAUSE), Some(b));
+        assert_eq!(table.next_rest(PAUSE), None);
+        touch(&mut table, at(11_000), b, Shelf::Established);
+        assert_eq!(table.next_rest(PAUSE), Some(at(16_000)));
     }
 
     #[derive(Clone, Debug)]
@@ -329,8 +493,10 @@ mod tests {
                             index
                         });
                         let to = [Shelf::Closed, Shelf::Opening, Shelf::Established][shelf as usize];
-                        table.touch(now, index, to);
-                        model.retain(|(known, ..)| *known != port);
+                        let displaced = table.touch(now, index, to);
+                        let gone = displaced.map(|(_, port)| port);
+                        prop_assert!(gone != Some(port));
+                        model.retain(|(known, ..)| *known != port && Some(*known) != gone);
                         model.push((port, shelf, now));
                     }
                     Op::Remove(port) => {
@@ -340,6 +506,11 @@ mod tests {
                     }
                     Op::Expire(seconds) => {
                         now += Duration::from_secs(seconds);
+                        while let Some(index) = table.rest(now, PAUSE) {
+                            let port = table.flow(index).copied();
+                            let known = model.iter().find(|(known, ..)| Some(*known) == port);
+                            prop_assert!(known.is_some_and(|(.., seen)| *seen + PAUSE <= now));
+                        }
                         while table.expire(now).is_some() {}
                         model.retain(|(_, shelf, seen)| *seen + TIMEOUTS[*shelf as usize] > now);
                     }

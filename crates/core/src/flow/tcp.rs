@@ -111,7 +111,7 @@ pub struct Observation {
 }
 
 /// A TCP connection that passes the gateway.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct TcpFlow {
     /// The host on this side of the link.
     pub near: Half,
@@ -145,15 +145,53 @@ impl TcpFlow {
     }
 
     /// The window that the far host has offered beyond `number`, as it stands in a segment of the
-    /// far host's: scaled down, zero where it has offered none.
+    /// far host's: scaled down, zero where it has offered none, and where nobody knows the scale. To
+    /// take that as large as it may be is to offer more than the far host has.
     #[must_use]
     pub(crate) fn offered_beyond(&self, number: SeqNumber) -> u16 {
         let bytes = self
             .near
             .allowed
             .map_or(0, |end| end.distance_from(number).max(0).unsigned_abs());
-        let scale = self.far.window_scale.unwrap_or(MAX_WINDOW_SCALE);
+        let scale = self.far.window_scale;
+        scale.map_or(0, |scale| u16::try_from(bytes >> scale).unwrap_or(u16::MAX))
+    }
+
+    /// The window that the near host has offered, as it stands in a segment of its own.
+    #[must_use]
+    pub(crate) fn near_window(&self) -> u16 {
+        let bytes = self.far.allowed.map_or(0, |end| {
+            end.distance_from(self.far.acked).max(0).unsigned_abs()
+        });
+        let scale = self.near.window_scale.unwrap_or(MAX_WINDOW_SCALE);
         u16::try_from(bytes >> scale).unwrap_or(u16::MAX)
+    }
+
+    /// Whether a segment of the far host's offers just as much as the far host has offered before.
+    #[must_use]
+    pub(crate) fn offers_what_it_did(&self, tcp: &TcpHeader) -> bool {
+        self.near.allowed == Some(tcp.ack + scaled_window(&self.far, tcp))
+    }
+
+    /// Whether a segment that was taken in says nothing any more: its host has acknowledged more
+    /// since, and has nothing in it that its peer lacks. It was overtaken on its way, or somebody
+    /// has kept it and sends it again.
+    #[must_use]
+    pub(crate) fn has_overtaken(
+        &self,
+        direction: Direction,
+        tcp: &TcpHeader,
+        payload_len: u32,
+    ) -> bool {
+        let (sender, receiver) = match direction {
+            Direction::ToLink => (&self.near, &self.far),
+            Direction::FromLink => (&self.far, &self.near),
+        };
+        let end = tcp.seq + payload_len + tcp.control_len();
+        !tcp.flags.intersects(TcpFlags::SYN | TcpFlags::RST)
+            && tcp.has(TcpFlags::ACK)
+            && tcp.ack.before(receiver.acked)
+            && end.at_or_before(sender.acked)
     }
 
     /// Takes in a segment that crosses in `direction` with `payload_len` bytes of data.

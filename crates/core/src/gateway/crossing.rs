@@ -1,12 +1,17 @@
 //! What happens to a packet that crosses: tracking, the mechanism's verdict, or hold for traffic
 //! that no mechanism knows.
 
-use super::{Gateway, Record};
-use crate::flow::{Admission, FlowIndex, FlowKey, Phase, Shelf, TcpFlow};
+use super::{FlowSilence, Gateway, Record};
+use crate::flow::{Admission, FlowIndex, FlowKey, Observation, Oddity, Phase, Shelf, TcpFlow};
 use crate::link::{Direction, LinkId, LinkState, StateSince};
-use crate::mechanisms::path::{PathMechanismKind, TakeReason, Verdict};
+use crate::mechanisms::path::{PathMechanismKind, Standing, TakeReason, Verdict};
 use crate::time::Instant;
+use crate::units::ByteCount;
+use core::net::IpAddr;
 use outlast_wire::{Packet, TcpFlags, TcpHeader};
+
+/// Nobody is sent smaller segments than this, whatever he offers to take: Linux sends none either.
+const SMALLEST_MSS: u16 = 88;
 
 /// One packet that crosses the gateway.
 #[derive(Clone, Copy, Debug)]
@@ -19,13 +24,32 @@ pub(super) struct Crossing<'a> {
 }
 
 impl Gateway {
+    /// The longest packet, in bytes and with its IP header, that `packet`'s receiver has offered to
+    /// take on that connection; `None` if its SYN was not seen. A super-segment stands for packets
+    /// that are no longer than that.
+    #[must_use]
+    pub fn longest_packet(&self, packet: &Packet, direction: Direction) -> Option<u32> {
+        let key = FlowKey::of_tcp(packet.header(), direction)?;
+        let record = self.flows.flow(self.flows.find(&key)?)?;
+        let receiver = match direction {
+            Direction::ToLink => Direction::FromLink,
+            Direction::FromLink => Direction::ToLink,
+        };
+        let mss = record.mss[receiver as usize]?.max(SMALLEST_MSS);
+        Some(fixed_headers(packet.header().ip.source) + u32::from(mss))
+    }
+
     pub(super) fn handle_tcp(
         &mut self,
         crossing: &Crossing<'_>,
         key: FlowKey,
         tcp: &TcpHeader,
     ) -> Verdict {
-        if self.mechanism == PathMechanismKind::None {
+        if self.is_idle() {
+            return Verdict::Pass;
+        }
+        if is_damaged(crossing.packet) {
+            self.counters.odd_segments += 1;
             return Verdict::Pass;
         }
         let index = self
@@ -37,16 +61,110 @@ impl Gateway {
         };
         let &Crossing {
             now,
+            direction,
+            packet,
+            ..
+        } = crossing;
+        let (was, rtt) = (record.tracked.phase, record.tracked.rtt);
+        let payload_len = packet.header().payload_len;
+        let observation = match record.tracked.observe(now, direction, tcp, payload_len) {
+            Ok(observation) => observation,
+            Err(oddity) => return self.pass_odd(crossing, index, tcp, oddity),
+        };
+        let phase = record.tracked.phase;
+        if tcp.has(TcpFlags::SYN) {
+            if !tcp.has(TcpFlags::ACK) {
+                record.permits_sack = [None; 2];
+                record.mss = [None; 2];
+            }
+            record.permits_sack[direction as usize] = Some(tcp.options.sack_permitted);
+            record.mss[direction as usize] = Some(offered_mss(packet, tcp));
+        }
+        record.is_proven |=
+            phase == Phase::Established && proves(&record.tracked, tcp, observation);
+        if was == Phase::Established && record.tracked.has_overtaken(direction, tcp, payload_len) {
+            // It is no retransmission of what is timed.
+            record.tracked.rtt = rtt;
+            return Verdict::Pass;
+        }
+        self.handle_observed(crossing, index, tcp, (was, observation))
+    }
+
+    /// A segment of which its connection's tracker has said what is new; `was` is the phase before.
+    #[inline]
+    fn handle_observed(
+        &mut self,
+        crossing: &Crossing<'_>,
+        index: FlowIndex,
+        tcp: &TcpHeader,
+        (was, observation): (Phase, Observation),
+    ) -> Verdict {
+        let &Crossing {
+            now,
             link,
             state,
             direction,
             packet,
         } = crossing;
-        let was = record.tracked.phase;
-        let payload_len = packet.header().payload_len;
-        let Ok(observation) = record.tracked.observe(now, direction, tcp, payload_len) else {
-            self.counters.odd_segments += 1;
+        self.follow(crossing, index, was);
+        let Some(record) = self.flows.flow_mut(index) else {
             return Verdict::Pass;
+        };
+        let (phase, is_proven) = (record.tracked.phase, record.is_proven);
+        if direction == Direction::FromLink
+            && let Some(schedule) = self.schedule(link.interface)
+        {
+            schedule.pacer.acknowledged(observation.newly_acked);
+        }
+        let only_answers_probe = self.listen(crossing, index, tcp, observation);
+        let verdict = if is_proven && (was == Phase::Established || phase == Phase::Established) {
+            self.wake_mechanism(index);
+            self.with_mechanism(now, index, state, |mechanism, cx| {
+                mechanism.handle_packet(cx, direction, packet, observation)
+            })
+        } else {
+            None
+        };
+        match verdict {
+            _ if only_answers_probe => Verdict::Taken(TakeReason::AnswersProbe),
+            Some(taken @ Verdict::Taken(reason)) => {
+                if reason == TakeReason::BehindKept
+                    && let Some(record) = self.flows.flow_mut(index)
+                {
+                    // What it waits here is no part of the link's round trip.
+                    record.tracked.rtt.discard();
+                }
+                taken
+            }
+            // Connections that open or abort while the link is down have no data to keep.
+            _ if stands_alone(tcp) => self.handle_other(crossing),
+            _ => Verdict::Pass,
+        }
+    }
+
+    /// A segment that does not belong to its connection as tracked is of no use to a mechanism.
+    fn pass_odd(
+        &mut self,
+        crossing: &Crossing<'_>,
+        index: FlowIndex,
+        tcp: &TcpHeader,
+        oddity: Oddity,
+    ) -> Verdict {
+        self.counters.odd_segments += 1;
+        if crossing.direction == Direction::FromLink && oddity == Oddity::AcknowledgesUnsent {
+            self.note_gone_on(crossing.now, index, tcp);
+        }
+        Verdict::Pass
+    }
+
+    /// The flow is where its packets cross, and in the state of that link; before this packet it
+    /// `was` in another phase perhaps.
+    fn follow(&mut self, crossing: &Crossing<'_>, index: FlowIndex, was: Phase) {
+        let &Crossing {
+            now, link, state, ..
+        } = crossing;
+        let Some(record) = self.flows.flow_mut(index) else {
+            return;
         };
         let phase = record.tracked.phase;
         let is_elsewhere = record.link != link;
@@ -58,30 +176,12 @@ impl Gateway {
             self.move_flow(index, link);
         }
         if was == Phase::Closed && phase == Phase::Opening {
-            self.replace_mechanism(index);
+            self.begin_anew(index);
         }
         if is_news {
             self.change_link_of(now, index, state);
         }
-        self.flows.touch(now, index, shelf(phase));
-        if direction == Direction::FromLink
-            && let Some(schedule) = self.schedule(link.interface)
-        {
-            schedule.pacer.acknowledged(observation.newly_acked);
-        }
-        let verdict = if was == Phase::Established || phase == Phase::Established {
-            self.with_mechanism(now, index, state, |mechanism, cx| {
-                mechanism.handle_packet(cx, direction, packet, observation)
-            })
-        } else {
-            None
-        };
-        match verdict {
-            Some(taken @ Verdict::Taken(_)) => taken,
-            // Connections that open or abort while the link is down have no data to keep.
-            _ if stands_alone(tcp) => self.handle_other(crossing),
-            _ => Verdict::Pass,
-        }
+        self.note_life(now, index);
     }
 
     /// A packet that no mechanism knows how to recover waits while the link is down.
@@ -125,52 +225,129 @@ impl Gateway {
     }
 
     /// A flow begins with a SYN, or with any segment of a connection that is older than the
-    /// gateway. A lone RST begins nothing.
+    /// gateway. A lone RST begins nothing, nor does a segment that no host sends.
     fn admit(
         &mut self,
         crossing: &Crossing<'_>,
         key: FlowKey,
         tcp: &TcpHeader,
     ) -> Option<FlowIndex> {
-        if tcp.has(TcpFlags::RST) {
+        if tcp.has(TcpFlags::RST) || self.mechanism == PathMechanismKind::None {
             return None;
         }
+        let &Crossing {
+            now,
+            link,
+            state,
+            direction,
+            packet,
+        } = crossing;
+        let payload_len = packet.header().payload_len;
+        let first_sight = TcpFlow::new().observe(now, direction, tcp, payload_len);
+        if first_sight.is_err() {
+            self.counters.odd_segments += 1;
+            return None;
+        }
+        self.enter(now, link, state, key, TcpFlow::new())
+    }
+
+    /// Enters a flow that is not in the table yet, if somebody gives way for it.
+    pub(super) fn enter(
+        &mut self,
+        now: Instant,
+        link: LinkId,
+        state: StateSince,
+        key: FlowKey,
+        tracked: TcpFlow,
+    ) -> Option<FlowIndex> {
         let record = Record {
-            tracked: TcpFlow::new(),
-            link: crossing.link,
-            state: crossing.state.state,
-            mechanism: self.mechanism.for_flow(),
+            tracked,
+            link,
+            state: state.state,
+            told: state,
+            silence: FlowSilence::default(),
+            permits_sack: [None; 2],
+            mss: [None; 2],
+            is_proven: tracked.phase != Phase::Opening,
+            is_pledged: false,
+            mechanism: None,
+            standing: Standing::default(),
             deadline: None,
+            held: ByteCount(0),
         };
-        let index = match self.flows.admit(crossing.now, key, record) {
+        let index = match self.flows.admit(now, key, record) {
             Admission::Admitted(index) => index,
-            Admission::Displaced(index, displaced) => {
-                self.counters.flows_displaced += 1;
-                self.release(index, displaced);
+            Admission::Displaced(index, (place, displaced)) => {
+                self.displaced(place, displaced);
                 index
             }
+            Admission::Refused => {
+                self.counters.flows_refused += 1;
+                return None;
+            }
         };
-        self.crossings.insert((crossing.link, index));
+        self.crossings.insert((link, index));
         Some(index)
     }
 
-    /// Whether both hosts of the flow were seen; it may have closed since.
+    /// The flow goes to the end of the shelf on which it stands now.
+    pub(super) fn note_life(&mut self, now: Instant, index: FlowIndex) {
+        let Some(shelf) = self.flows.flow(index).map(Record::shelf) else {
+            return;
+        };
+        if let Some((place, displaced)) = self.flows.touch(now, index, shelf) {
+            self.displaced(place, displaced);
+        }
+    }
+
+    fn displaced(&mut self, index: FlowIndex, record: Record) {
+        self.counters.flows_displaced += 1;
+        self.release(index, record);
+    }
+
+    /// Whether the flow's handshake was seen to be completed; it may have closed since.
     pub(super) fn was_established(&self, index: FlowIndex) -> bool {
         self.flows
             .flow(index)
-            .is_some_and(|record| record.tracked.phase != Phase::Opening)
+            .is_some_and(|record| record.is_proven && record.tracked.phase != Phase::Opening)
     }
 
     /// The same addresses and ports carry another connection now.
-    fn replace_mechanism(&mut self, index: FlowIndex) {
-        let fresh = self.mechanism.for_flow();
+    fn begin_anew(&mut self, index: FlowIndex) {
         let Some(record) = self.flows.flow_mut(index) else {
             return;
         };
-        if let Some(mut old) = core::mem::replace(&mut record.mechanism, fresh) {
+        record.is_proven = false;
+        record.is_pledged = false;
+        if let Some(mut old) = record.mechanism.take() {
+            record.held = ByteCount(0);
             old.release(&mut self.budget);
         }
     }
+}
+
+/// What a SYN says of the segments that its sender takes, or means by saying nothing (RFC 9293,
+/// section 3.7.1).
+fn offered_mss(packet: &Packet, tcp: &TcpHeader) -> u16 {
+    let assumed = match packet.header().ip.source {
+        IpAddr::V4(_) => 536,
+        IpAddr::V6(_) => 1220,
+    };
+    tcp.options.mss.unwrap_or(assumed)
+}
+
+/// What a maximum segment size does not count (RFC 6691, section 2): IP and TCP headers without
+/// options.
+const fn fixed_headers(address: IpAddr) -> u32 {
+    match address {
+        IpAddr::V4(_) => 20 + 20,
+        IpAddr::V6(_) => 40 + 20,
+    }
+}
+
+/// Whether no host will take the segment: its checksum is wrong, and no network card is to fill it in.
+fn is_damaged(packet: &Packet) -> bool {
+    !packet.checksums_ok() && !packet.has_partial_checksum()
 }
 
 /// A SYN or a RST: of use without what the connection has sent before.
@@ -178,10 +355,29 @@ pub(super) const fn stands_alone(tcp: &TcpHeader) -> bool {
     tcp.flags.intersects(TcpFlags::SYN.union(TcpFlags::RST))
 }
 
-const fn shelf(phase: Phase) -> Shelf {
-    match phase {
-        Phase::Opening => Shelf::Opening,
-        Phase::Established => Shelf::Established,
-        Phase::Closed => Shelf::Closed,
+/// Whether a segment of a connection, both hosts of which were seen, shows that they hear each other.
+/// Somebody who writes a false source address draws a SYN-ACK, but cannot acknowledge it: he does not
+/// know its number. Where no SYN was seen, numbers that fit have to do.
+fn proves(flow: &TcpFlow, tcp: &TcpHeader, observation: Observation) -> bool {
+    let began_unseen = flow.near.window_scale.is_none() && flow.far.window_scale.is_none();
+    !tcp.has(TcpFlags::SYN) && (began_unseen || observation.newly_acked > 0)
+}
+
+impl Record {
+    /// Whether both hosts permit SACK; `None` if a SYN was not seen.
+    pub(super) const fn sack(&self) -> Option<bool> {
+        match self.permits_sack {
+            [Some(near), Some(far)] => Some(near && far),
+            _ => None,
+        }
+    }
+
+    const fn shelf(&self) -> Shelf {
+        match self.tracked.phase {
+            Phase::Closed => Shelf::Closed,
+            Phase::Established if self.is_pledged => Shelf::Pledged,
+            Phase::Established if self.is_proven => Shelf::Established,
+            Phase::Opening | Phase::Established => Shelf::Opening,
+        }
     }
 }

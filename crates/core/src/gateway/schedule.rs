@@ -1,18 +1,18 @@
 //! Whose turn it is on one interface: small urgent packets first, then data, flow by flow.
 
 use crate::flow::FlowIndex;
-use crate::link::InterfaceId;
+use crate::link::{Indicator, InterfaceId, LinkId};
 use crate::mechanisms::path::Waiting;
 use crate::others::OtherTraffic;
 use crate::pace::Pacer;
-use crate::time::Instant;
+use crate::time::{Duration, Instant};
 use crate::units::BitRate;
 use alloc::collections::{BTreeSet, VecDeque};
 
 /// Who may send next.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(super) enum Turn {
-    Flow(FlowIndex),
+    Flow(FlowIndex, Waiting),
     Others,
 }
 
@@ -27,7 +27,19 @@ pub(super) struct Schedule {
     /// The flows in these queues: each is there once, whatever becomes of it meanwhile.
     queued: BTreeSet<FlowIndex>,
     others_have_turn: bool,
+    /// Turns of those whose link was away, and of those who stand behind them in line.
+    kept: usize,
+    in_line: usize,
+    /// When the link came back of the first of those who were away.
+    back_since: Instant,
+    /// Once nothing of them waits, nobody gets into the line from then on.
+    line_ends: Instant,
 }
+
+/// The line outlasts what was kept by as long as that took, but no longer than this. What hosts have
+/// held back meanwhile, each its own, would overflow the link's queue at once; for good, it is the link
+/// that is to say when it is too much.
+const LONGEST_TAIL: Duration = Duration::from_secs(2);
 
 impl Schedule {
     pub(super) fn new(interface: InterfaceId, rate: Option<BitRate>) -> Self {
@@ -39,6 +51,10 @@ impl Schedule {
             data: VecDeque::new(),
             queued: BTreeSet::new(),
             others_have_turn: false,
+            kept: 0,
+            in_line: 0,
+            back_since: Instant::ZERO,
+            line_ends: Instant::ZERO,
         }
     }
 
@@ -46,10 +62,36 @@ impl Schedule {
     pub(super) fn give_flow_a_turn(&mut self, index: FlowIndex, waiting: Waiting) {
         if self.queued.insert(index) {
             match waiting {
-                Waiting::Urgent => self.urgent.push_back(Turn::Flow(index)),
-                Waiting::Data => self.data.push_back(Turn::Flow(index)),
+                Waiting::Urgent => self.urgent.push_back(Turn::Flow(index, waiting)),
+                Waiting::Data | Waiting::InLine => {
+                    self.kept += usize::from(waiting == Waiting::Data);
+                    self.in_line += usize::from(waiting == Waiting::InLine);
+                    self.data.push_back(Turn::Flow(index, waiting));
+                }
             }
         }
+    }
+
+    /// `link`, of this interface, came back.
+    pub(super) fn welcome(&mut self, now: Instant, link: LinkId, by: Indicator) {
+        match link.peer {
+            None => {
+                self.pacer.restart(now);
+                if by != Indicator::FirstPacket {
+                    self.pacer.await_sign(now);
+                }
+            }
+            Some(_) => self.pacer.welcome_peer(now),
+        }
+        if self.kept == 0 {
+            self.back_since = now;
+        }
+    }
+
+    /// Whether new data of a flow, whose link is up `since` then, is to wait behind others' that was kept.
+    pub(super) fn has_line(&self, now: Instant, since: Instant) -> bool {
+        let is_open = self.kept > 0 || self.in_line > 0 && now < self.line_ends;
+        is_open && since >= self.back_since
     }
 
     /// Other traffic takes part in the round, as one flow.
@@ -60,12 +102,17 @@ impl Schedule {
         }
     }
 
-    pub(super) fn next_turn(&mut self) -> Option<Turn> {
+    pub(super) fn next_turn(&mut self, now: Instant) -> Option<Turn> {
         let turn = self.urgent.pop_front().or_else(|| self.data.pop_front())?;
         match &turn {
             Turn::Others => self.others_have_turn = false,
-            Turn::Flow(index) => {
+            Turn::Flow(index, waiting) => {
                 self.queued.remove(index);
+                self.in_line -= usize::from(*waiting == Waiting::InLine);
+                if *waiting == Waiting::Data {
+                    self.kept -= 1;
+                    self.line_ends = now + now.since(self.back_since).min(LONGEST_TAIL);
+                }
             }
         }
         Some(turn)

@@ -5,6 +5,7 @@ use super::{Gateway, Transmit};
 use crate::flow::FlowIndex;
 use crate::link::{Direction, LinkId, LinkState};
 use crate::mechanisms::path::{Outgoing, SendReason};
+use crate::pace::INITIAL_BURST;
 use crate::time::Instant;
 
 impl Gateway {
@@ -12,12 +13,12 @@ impl Gateway {
     pub(super) fn send_in_turn(&mut self, now: Instant) {
         for place in 0..self.schedules.len() {
             while self.schedules[place].pacer.allows(now) {
-                let Some(turn) = self.schedules[place].next_turn() else {
+                let Some(turn) = self.schedules[place].next_turn(now) else {
                     break;
                 };
                 match turn {
                     Turn::Others => self.send_other(now, place),
-                    Turn::Flow(index) => self.send_for_flow(now, index, place),
+                    Turn::Flow(index, _) => self.send_for_flow(now, index, place),
                 }
             }
         }
@@ -60,11 +61,29 @@ impl Gateway {
             mechanism.poll_transmit(cx)
         });
         if let Some(outgoing) = outgoing.flatten() {
+            if outgoing.direction == Direction::ToLink && outgoing.packet.sequence_len() > 0 {
+                self.note_repetition(now, link, index);
+            }
+            let len = outgoing.packet.total_len();
             self.transmit(now, link, outgoing);
+            if !self.has_standing_queue(index)
+                && let Some(schedule) = self.schedule(link.interface)
+            {
+                schedule.pacer.charge_rest(len);
+            }
         }
     }
 
-    fn transmit(&mut self, now: Instant, link: LinkId, outgoing: Outgoing) {
+    /// Whether the near host has more under way than a connection begins with (RFC 6928): then it has
+    /// filled the link's queue, and feels from there when it sends too much.
+    fn has_standing_queue(&self, index: FlowIndex) -> bool {
+        self.flows.flow(index).is_some_and(|record| {
+            let near = &record.tracked.near;
+            u64::from(near.next.distance_from(near.acked).unsigned_abs()) > INITIAL_BURST
+        })
+    }
+
+    pub(super) fn transmit(&mut self, now: Instant, link: LinkId, outgoing: Outgoing) {
         let Outgoing {
             direction,
             packet,
@@ -72,6 +91,8 @@ impl Gateway {
         } = outgoing;
         match (direction, reason) {
             (Direction::FromLink, _) => self.counters.rereceived += 1,
+            // Counted where it is sent.
+            (Direction::ToLink, SendReason::Probe) => {}
             (Direction::ToLink, SendReason::NewestAck) => self.counters.acks_resent += 1,
             (Direction::ToLink, _) => self.counters.resent += 1,
         }

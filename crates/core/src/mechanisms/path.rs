@@ -1,6 +1,7 @@
 //! Mechanisms on the path: they see the packets of both directions at one end of a link.
 
 mod acknowledge_ahead;
+mod auto;
 mod far_voice;
 mod hold;
 mod retransmission_cache;
@@ -17,7 +18,9 @@ use core::fmt;
 use core::fmt::Debug;
 use outlast_wire::Packet;
 
+pub(crate) use far_voice::newer as newer_stamp;
 pub use smart_link::Level;
+pub(crate) use zero_window_ack::ZeroWindowAck;
 
 /// A path mechanism, chosen at run time.
 #[derive(Clone, Copy, Debug, Default, Eq, Hash, PartialEq)]
@@ -38,6 +41,8 @@ pub enum PathMechanismKind {
     /// Everything that the link drops is kept and acknowledged for the mobile, with window zero.
     /// Acknowledges what the mobile has not.
     AcknowledgeAhead,
+    /// For each connection the least that works, by what it shows.
+    Auto,
 }
 
 /// What an operator should know of a mechanism before switching it on.
@@ -54,6 +59,20 @@ pub struct Info {
 }
 
 impl PathMechanismKind {
+    /// Every mechanism, from the least to the most that it does.
+    pub const ALL: [Self; 10] = [
+        Self::None,
+        Self::SmartLink(Level::One),
+        Self::SmartLink(Level::Two),
+        Self::SmartLink(Level::Three),
+        Self::SmartLink(Level::Four),
+        Self::RetransmissionCache,
+        Self::Auto,
+        Self::Hold,
+        Self::ZeroWindowAck,
+        Self::AcknowledgeAhead,
+    ];
+
     /// Name, source and promise.
     #[must_use]
     pub const fn info(self) -> Info {
@@ -69,6 +88,7 @@ impl PathMechanismKind {
             Self::RetransmissionCache => retransmission_cache::INFO,
             Self::ZeroWindowAck => zero_window_ack::INFO,
             Self::AcknowledgeAhead => acknowledge_ahead::INFO,
+            Self::Auto => auto::INFO,
         }
     }
 
@@ -76,19 +96,20 @@ impl PathMechanismKind {
     pub(crate) fn for_flow(self) -> Option<Box<dyn PathMechanism>> {
         match self {
             Self::None => None,
-            Self::SmartLink(level) => Some(Box::new(smart_link::SmartLink::new(level))),
+            Self::SmartLink(level) => Some(level.for_flow()),
             Self::Hold => Some(Box::<hold::Hold>::default()),
             Self::RetransmissionCache => {
                 Some(Box::<retransmission_cache::RetransmissionCache>::default())
             }
-            Self::ZeroWindowAck => Some(Box::<zero_window_ack::ZeroWindowAck>::default()),
+            Self::ZeroWindowAck => Some(Box::<ZeroWindowAck>::default()),
             Self::AcknowledgeAhead => Some(Box::<acknowledge_ahead::AcknowledgeAhead>::default()),
+            Self::Auto => Some(Box::<auto::Auto>::default()),
         }
     }
 
     /// Whether datagrams and other traffic are kept while the link is down.
     pub(crate) const fn holds_other_traffic(self) -> bool {
-        matches!(self, Self::Hold | Self::AcknowledgeAhead)
+        matches!(self, Self::Hold | Self::AcknowledgeAhead | Self::Auto)
     }
 }
 
@@ -113,10 +134,12 @@ pub enum Verdict {
 pub enum TakeReason {
     /// The link is down: it is sent at reconnection.
     LinkDown,
-    /// It waits its turn behind what was kept for its flow.
+    /// It waits its turn behind what was kept, for its flow or for others.
     BehindKept,
     /// The same segment was re-sent less than a round-trip time ago.
     JustResent,
+    /// It says nothing but that the gateway's own probe has arrived.
+    AnswersProbe,
 }
 
 /// Why the gateway sends a packet.
@@ -142,6 +165,8 @@ pub enum SendReason {
     Reset,
     /// The last acknowledgement, for a sender to measure its round trip while the link is down.
     Nudge,
+    /// Asks a silent link whether it is back: a keep-alive in the near host's name.
+    Probe,
 }
 
 /// A packet that a mechanism wants sent now.
@@ -152,13 +177,26 @@ pub(crate) struct Outgoing {
     pub(crate) reason: SendReason,
 }
 
+/// What a mechanism says of its part in one flow, for whoever watches.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub struct Account {
+    /// The mechanism that this flow has, where the one that was asked for chose it.
+    pub chosen: Option<&'static str>,
+    /// Why it does what it does; empty where there is nothing to say.
+    pub why: &'static str,
+    /// Whether it has acknowledged something that the far host has not: there is no other copy.
+    pub acknowledged_ahead: bool,
+}
+
 /// What a mechanism has waiting for the link.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum Waiting {
     /// A small packet that goes before all data.
     Urgent,
-    /// Data, in its turn.
+    /// Data of a link that was away, in its turn.
     Data,
+    /// Data that has only others' before it, in its turn.
+    InLine,
 }
 
 /// What a mechanism is told with every call.
@@ -168,6 +206,12 @@ pub(crate) struct Context<'a> {
     /// The connection, as tracked after the packet at hand.
     pub(crate) flow: &'a TcpFlow,
     pub(crate) link: StateSince,
+    /// Nothing comes from the link although it owes an answer; nobody has said that it is down.
+    pub(crate) is_silent: bool,
+    /// The link came back, and what was kept of other flows waits for it.
+    pub(crate) has_line: bool,
+    /// Whether both hosts permit selective acknowledgements; `None` if no SYN was seen.
+    pub(crate) sack: Option<bool>,
     pub(crate) limits: &'a Limits,
     pub(crate) budget: &'a mut Budget,
     pub(crate) counters: &'a mut Counters,
@@ -205,6 +249,43 @@ pub(crate) trait PathMechanism: Debug + Send {
     /// When it wants [`Self::handle_timeout`].
     fn poll_timeout(&self) -> Option<Instant>;
 
+    /// What it does, and why.
+    fn account(&self) -> Account {
+        Account::default()
+    }
+
+    /// Whether a new one in its place would do as well: nothing is kept, owed, or worth remembering.
+    /// Asked when the flow has been quiet for a while and its link is up.
+    fn may_rest(&self, _now: Instant, _flow: &TcpFlow) -> bool {
+        false
+    }
+
+    /// The flow has been quiet for a while, its link is up, and it may not rest altogether: what it
+    /// keeps takes as little memory as it can.
+    fn rest(&mut self, _budget: &mut Budget) {}
+
     /// Gives all memory back: the flow is gone.
     fn release(&mut self, budget: &mut Budget);
+
+    /// Whether the far host was acknowledged for.
+    fn standing(&self) -> Standing {
+        Standing::Running
+    }
+
+    /// The mechanism whose frozen connections another gateway can take over.
+    fn zero_window_ack(&mut self) -> Option<&mut ZeroWindowAck> {
+        None
+    }
+}
+
+/// What a mechanism that acknowledges ahead has made of a connection.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub(crate) enum Standing {
+    /// Only the far host has acknowledged.
+    #[default]
+    Running,
+    /// One segment was acknowledged for the far host, and is kept.
+    Frozen,
+    /// That segment was given up: both hosts are told so.
+    Broken,
 }

@@ -2,10 +2,12 @@
 
 use super::*;
 use crate::status::Status;
-use outlast_core::mechanisms::path::TakeReason;
+use outlast_core::mechanisms::path::{PathMechanismKind, TakeReason};
 use outlast_core::time::Duration;
-use outlast_link::{DropReason, OutageProcess, PipeConfig};
-use outlast_wire::{IpHeader, Packet, SeqNumber, TcpFlags, TcpHeader};
+use outlast_core::units::BitRate;
+use outlast_link::{DropReason, OutageProcess, PipeConfig, Way};
+use outlast_wire::{IpHeader, Packet, SeqNumber, TcpFlags, TcpHeader, UdpHeader};
+use outlast_world::Pattern;
 use outlast_world::trace::{Fate, Origin, Trace};
 use std::sync::Arc;
 
@@ -40,10 +42,23 @@ impl Walk {
             ..LinkConfig::default()
         };
         change(&mut link);
-        let observer = Observer::new(None, Arc::new(Status::default()));
+        let first = EmulatedLink {
+            config: link,
+            gateways: [mechanism; 2].into(),
+            observer: Observer::new(None, Some(Arc::new(Status::default()))),
+        };
+        Self::between(Between {
+            links: vec![first],
+            trace: Some(Trace::new(1_000)),
+            cross_traffic: Vec::new(),
+            ip: IpVersion::V4,
+            seed: 1,
+        })
+    }
+
+    fn between(between: Between) -> Self {
         let now = Instant::from_millis(1_000);
-        let trace = Some(Trace::new(1_000));
-        let path = HostPath::new(now, link, [mechanism; 2], trace, observer);
+        let path = HostPath::new(now, between);
         Self {
             path,
             now,
@@ -94,7 +109,7 @@ impl Walk {
     }
 
     fn fates(&self) -> Vec<(Origin, Fate)> {
-        let trace = self.path.path.trace().expect("asked for");
+        let trace = self.path.route.first().trace().expect("asked for");
         trace
             .packets()
             .iter()
@@ -157,7 +172,7 @@ fn the_outages_count_from_the_first_byte_of_payload() {
     walk.send(&data(500));
     walk.wait(Duration::from_secs(2));
     assert_eq!(walk.path.started(), Some(started));
-    let trace = walk.path.path.trace().expect("asked for");
+    let trace = walk.path.route.first().trace().expect("asked for");
     let changes: Vec<_> = trace
         .carrier()
         .iter()
@@ -210,14 +225,14 @@ fn a_gateway_keeps_what_meets_the_outage_and_sends_it_when_the_link_is_back() {
         .into_iter()
         .find(|(origin, _)| origin.is_injected());
     assert!(matches!(resent, Some((Origin::Resent(_), Fate::Arrived(at))) if at == back + DELAY));
-    assert!(walk.path.path.counts().resent >= 1);
+    assert!(walk.path.counts().resent >= 1);
 }
 
 #[test]
 fn the_gateway_of_the_transmitting_side_hears_of_what_was_flushed() {
     let mut walk = Walk::new(PathMechanismKind::Hold, |link| {
         // 1040 bytes take a second: they are being sent when the link goes down.
-        link.to_mobile.rate = outlast_core::units::BitRate::from_bits_per_second(8_320);
+        link.to_mobile.rate = BitRate::from_bits_per_second(8_320);
     });
     walk.open();
     walk.send(&data(500));
@@ -242,7 +257,7 @@ fn what_is_lost_on_the_way_is_nobodys_to_know() {
     walk.send(&data(500));
     walk.wait(DOWN / 2);
     assert!(walk.received.is_empty());
-    assert_eq!(walk.path.path.counts().resent, 0);
+    assert_eq!(walk.path.counts().resent, 0);
 }
 
 #[test]
@@ -253,7 +268,111 @@ fn what_is_no_ip_packet_crosses_and_is_counted() {
     let due = walk.path.poll_timeout().expect("it is on its way");
     walk.path.handle_timeout(due);
     assert_eq!(walk.path.poll_transmit(), Some((Side::Mobile, odd)));
-    let path = &walk.path.path;
-    assert_eq!(path.watch().counts(path.counts()).opaque, 1);
+    assert_eq!(walk.path.counts().opaque, 1);
     assert_eq!(walk.path.started(), None);
+}
+
+/// A chain of three links of [`DELAY`] that are always up, with cross traffic on the second.
+fn chain(pattern: Pattern) -> Between {
+    let pipe = PipeConfig {
+        delay: DELAY,
+        ..PipeConfig::default()
+    };
+    let link = || EmulatedLink {
+        config: LinkConfig {
+            to_mobile: pipe,
+            to_fixed: pipe,
+            ..LinkConfig::default()
+        },
+        gateways: Gateways::default(),
+        observer: Observer::new(None, None),
+    };
+    let stranger = TrafficSetup {
+        link: 1,
+        way: Way::ToMobile,
+        pattern,
+        packet: 500,
+        begin: Duration::ZERO,
+        end: Some(Duration::from_secs(1)),
+    };
+    Between {
+        links: vec![link(), link(), link()],
+        trace: None,
+        cross_traffic: vec![stranger],
+        ip: IpVersion::V4,
+        seed: 1,
+    }
+}
+
+/// A hundred datagrams of 500 bytes a second.
+fn constant() -> Pattern {
+    let rate = BitRate::from_bits_per_second(400_000).expect("not zero");
+    Pattern::Constant { rate }
+}
+
+#[test]
+fn hosts_packets_cross_all_links_and_strangers_one() {
+    let mut walk = Walk::between(chain(constant()));
+    let sent_at = walk.now;
+    let syn = segment(Side::Mobile, TcpFlags::SYN, 99, 0, 0);
+    let datagram = {
+        let ip = segment(Side::Mobile, TcpFlags::SYN, 0, 0, 0).header().ip;
+        let udp = UdpHeader {
+            source_port: 20_000,
+            destination_port: 9,
+        };
+        Packet::udp_datagram(ip, udp, &[7; 100])
+    };
+    walk.send(&syn);
+    walk.send(&datagram);
+    walk.wait(Duration::from_secs(2));
+    // Even a host's own datagram to the discard port is not taken for a stranger's.
+    let arrived = |packet: Packet| (sent_at + 3 * DELAY, Side::Fixed, packet);
+    assert_eq!(walk.received, [arrived(syn), arrived(datagram)]);
+    let crossed = walk.path.finish();
+    let [traffic] = crossed.cross_traffic[..] else {
+        panic!("one source, not {:?}", crossed.cross_traffic)
+    };
+    assert_eq!((traffic.sent, traffic.received), (100, 100));
+    let sent = |link: &PathOutcome<Observer>| link.counts.sent;
+    assert_eq!(sent(&crossed.first), 2);
+    assert_eq!(
+        crossed.further.iter().map(sent).collect::<Vec<_>>(),
+        [102, 2]
+    );
+}
+
+#[test]
+fn cross_traffic_begins_with_the_first_connection() {
+    let mut walk = Walk::between(chain(constant()));
+    walk.send(&segment(Side::Fixed, TcpFlags::RST, 99, 0, 0));
+    walk.wait(Duration::from_secs(2));
+    assert_eq!(walk.path.opened(), None);
+    let crossed = walk.path.finish();
+    assert_eq!(crossed.cross_traffic, [TrafficOutcome::default()]);
+}
+
+#[test]
+fn datagrams_come_at_their_moment_however_late_the_clock_is_looked_at() {
+    let arrivals = |late: Duration| {
+        let mut between = chain(constant());
+        between.cross_traffic[0].link = 0;
+        between.trace = Some(Trace::new(1_000));
+        let mut walk = Walk::between(between);
+        let opened = walk.now;
+        walk.send(&segment(Side::Mobile, TcpFlags::SYN, 99, 0, 0));
+        while let Some(due) = walk.path.poll_timeout() {
+            walk.now = walk.now.max(due + late);
+            walk.path.handle_timeout(walk.now);
+            walk.collect();
+        }
+        let trace = walk.path.route.first().trace().expect("asked for");
+        let datagrams = trace.packets().iter().filter(|p| p.segment.is_none());
+        datagrams
+            .map(|packet| packet.at.since(opened))
+            .collect::<Vec<_>>()
+    };
+    let punctual = arrivals(Duration::ZERO);
+    assert_eq!(punctual.len(), 100);
+    assert_eq!(punctual, arrivals(Duration::from_millis(35)));
 }

@@ -1,6 +1,6 @@
 //! One side sends a stream of bytes, hashed at both ends.
 
-use super::connection::{self, Connection, Interrupted};
+use super::connection::{self, Connection, Interrupted, Sockets};
 use super::{Context, Outcome, SenderAccount};
 use crate::delivery::DeliveryLog;
 use crate::error::LabError;
@@ -33,10 +33,11 @@ struct Received {
 
 pub(super) fn run(
     cx: &Context<'_>,
+    sockets: Sockets,
     bytes: ByteCount,
     direction: Direction,
 ) -> Result<Outcome, LabError> {
-    let ends = match connection::open(cx)? {
+    let ends = match connection::open(cx, sockets)? {
         Ok(ends) => ends,
         Err(interrupted) => return Ok(Outcome::not_begun(&interrupted)),
     };

@@ -1,9 +1,14 @@
 //! A TCP connection between the two hosts; every wait ends when the run is stopped.
 
-use super::Context;
+use super::{Context, Terms};
 use crate::error::LabError;
 use crate::stop::Stop;
-use outlast_linux::socket::{TcpInfo, set_congestion_control, set_user_timeout};
+use crate::tuning::Options;
+use outlast_core::time::Instant;
+use outlast_linux::clock;
+use outlast_linux::socket::{
+    TcpInfo, congestion_control, set_congestion_control, set_user_timeout,
+};
 use outlast_linux::ticks::TickCounter;
 use outlast_linux::timer::Timer;
 use outlast_scenario::Stack;
@@ -11,8 +16,9 @@ use outlast_world::Side;
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::fd::{AsFd, BorrowedFd};
 use rustix::io::Errno;
-use socket2::Socket;
+use socket2::{SockAddr, Socket};
 use std::io::{self, Read, Write};
+use std::sync::PoisonError;
 
 /// Why an operation on a connection did not come to its end.
 #[derive(Debug)]
@@ -58,63 +64,165 @@ impl From<io::Error> for Interrupted {
     }
 }
 
-/// Opens a connection from the mobile to the fixed host.
+/// What a connection is opened with, ready before its time comes.
+#[derive(Debug)]
+pub(super) struct Sockets {
+    client: Socket,
+    listener: Socket,
+    /// Where it listens.
+    address: SockAddr,
+}
+
+impl Sockets {
+    /// Those of the connection of `cx`.
+    pub(super) fn new(cx: &Context<'_>) -> Result<Self, LabError> {
+        let listener = cx.fixed.tcp_socket(cx.address(Side::Fixed))?;
+        let client = cx.mobile.tcp_socket(cx.address(Side::Fixed))?;
+        for socket in [&listener, &client] {
+            set_congestion_control(socket, cx.congestion())?;
+            if let Some(timeout) = cx.user_timeout() {
+                set_user_timeout(socket, timeout)?;
+            }
+        }
+        let listen = || {
+            listener.bind(&cx.server_address().into())?;
+            listener.listen(1)?;
+            listener.local_addr()
+        };
+        let address = listen().map_err(|source| LabError::Socket {
+            action: "listen",
+            source,
+        })?;
+        Ok(Self {
+            client,
+            listener,
+            address,
+        })
+    }
+}
+
+/// Opens a connection from the mobile to the fixed host, when its time has come.
 ///
 /// The outer error is the lab's, the inner one the connection's.
-pub(super) fn open<'a>(cx: &Context<'a>) -> Result<Result<Ends<'a>, Interrupted>, LabError> {
-    let listener = cx.fixed.tcp_socket(cx.address(Side::Fixed))?;
-    let client = cx.mobile.tcp_socket(cx.address(Side::Fixed))?;
-    for socket in [&listener, &client] {
-        set_congestion_control(socket, cx.tuning.congestion())?;
-        if let Some(timeout) = cx.user_timeout() {
-            set_user_timeout(socket, timeout)?;
-        }
-    }
-    let listen = || {
-        listener.bind(&cx.server_address().into())?;
-        listener.listen(1)?;
-        listener.local_addr()
+pub(super) fn open<'a>(
+    cx: &Context<'a>,
+    sockets: Sockets,
+) -> Result<Result<Ends<'a>, Interrupted>, LabError> {
+    let turn = match cx.number {
+        0 => wait_for_phase(cx)?,
+        _ => wait_to_begin(cx)?,
     };
-    let address = listen().map_err(|source| LabError::Socket {
-        action: "listen",
-        source,
-    })?;
-    if let Err(interrupted) = wait_for_phase(cx)? {
-        return Ok(Err(interrupted));
+    match turn {
+        Ok(()) => establish(cx, sockets),
+        Err(interrupted) => Ok(Err(interrupted)),
     }
-    Ok(establish(cx.stop, client, &listener, &address))
 }
 
 /// Waits until the kernel's timer wheel stands where the scenario wants it, the handshake
 /// considered.
 fn wait_for_phase(cx: &Context<'_>) -> Result<Result<(), Interrupted>, LabError> {
-    let (down, up) = (
-        cx.scenario.link.downlink.delay,
-        cx.scenario.link.uplink.delay,
-    );
     // A workload begins when both ends are there, the accepted one last.
-    let Some(phase) = cx.scenario.timer_phase_before(up + down + up) else {
+    let Some(phase) = cx.scenario.timer_phase_before(cx.scenario.acceptance()) else {
         return Ok(Ok(()));
     };
     let counter = TickCounter::read().map_err(LabError::Ticks)?;
     let opening = counter.next_from_now(Stack::TIMER_TURN, phase);
-    let action = "wait for the timer wheel";
+    wait_until(cx, opening, "wait for the timer wheel")
+}
+
+/// Waits until one of `[[flows]]` is to be opened.
+fn wait_to_begin(cx: &Context<'_>) -> Result<Result<(), Interrupted>, LabError> {
+    if let Err(interrupted) = wait(cx.stop, &[(cx.opening.as_fd(), PollFlags::IN)]) {
+        return Ok(Err(interrupted));
+    }
+    match cx.opening.at() {
+        Some(opening) => wait_until(cx, opening + cx.begin, "wait until a connection begins"),
+        None => Ok(Err(Interrupted::Stopped)),
+    }
+}
+
+fn wait_until(
+    cx: &Context<'_>,
+    at: Instant,
+    action: &'static str,
+) -> Result<Result<(), Interrupted>, LabError> {
+    if at <= clock::now() {
+        return Ok(Ok(()));
+    }
     let failed = |source| LabError::Socket { action, source };
     let mut timer = Timer::new().map_err(failed)?;
-    timer.set(Some(opening)).map_err(failed)?;
+    timer.set(Some(at)).map_err(failed)?;
     Ok(wait_for_timer(cx.stop, &mut timer))
 }
 
 fn establish<'a>(
-    stop: &'a Stop,
-    client: Socket,
-    listener: &Socket,
-    address: &socket2::SockAddr,
-) -> Result<Ends<'a>, Interrupted> {
-    match client.connect(address) {
-        Err(error) if error.raw_os_error() == Some(Errno::INPROGRESS.raw_os_error()) => {}
-        outcome => outcome?,
+    cx: &Context<'a>,
+    sockets: Sockets,
+) -> Result<Result<Ends<'a>, Interrupted>, LabError> {
+    let Sockets {
+        client,
+        listener,
+        address,
+    } = sockets;
+    let connecting = connect(cx, &client, &address)?;
+    let accepted = connecting
+        .map_err(Interrupted::from)
+        .and_then(|()| accept(cx.stop, &client, &listener));
+    let server = match accepted {
+        Ok(server) => server,
+        Err(interrupted) => return Ok(Err(interrupted)),
+    };
+    // The route's own, which a connection has at first, is that of `[workload]`.
+    for socket in [&client, &server] {
+        set_congestion_control(socket, cx.congestion())?;
     }
+    let info = TcpInfo::of(&client)?;
+    cx.note_terms(Terms {
+        congestion: congestion_control(&client)?,
+        options: Options {
+            sack: info.has_sack(),
+            timestamps: info.has_timestamps(),
+        },
+    });
+    let end = |socket| Connection {
+        socket,
+        stop: cx.stop,
+    };
+    Ok(Ok(Ends {
+        mobile: end(client),
+        fixed: end(server),
+    }))
+}
+
+/// Sends the SYN, with the options that the connection is to have.
+fn connect(
+    cx: &Context<'_>,
+    client: &Socket,
+    address: &SockAddr,
+) -> Result<io::Result<()>, LabError> {
+    let (general, own) = (cx.tuning.offered(), Options::of(cx.stack));
+    let connect = || {
+        cx.note_beginning(clock::now());
+        match client.connect(address) {
+            Err(error) if error.raw_os_error() == Some(Errno::INPROGRESS.raw_os_error()) => Ok(()),
+            outcome => outcome,
+        }
+    };
+    // What is offered is a setting of the host: nobody else may open a connection meanwhile.
+    let _turn = cx.turn.lock().unwrap_or_else(PoisonError::into_inner);
+    if general == own {
+        return Ok(connect());
+    }
+    cx.mobile.run(|| {
+        own.apply()?;
+        let outcome = connect();
+        general.apply()?;
+        Ok(outcome)
+    })?
+}
+
+/// Waits for the handshake, and hands out the fixed host's end.
+fn accept(stop: &Stop, client: &Socket, listener: &Socket) -> Result<Socket, Interrupted> {
     wait(stop, &[(client.as_fd(), PollFlags::OUT)])?;
     if let Some(error) = client.take_error()? {
         return Err(error.into());
@@ -123,11 +231,7 @@ fn establish<'a>(
     let (server, _) = listener.accept()?;
     server.set_nonblocking(true)?;
     server.set_tcp_nodelay(true)?;
-    let end = |socket| Connection { socket, stop };
-    Ok(Ends {
-        mobile: end(client),
-        fixed: end(server),
-    })
+    Ok(server)
 }
 
 impl Connection<'_> {
@@ -219,7 +323,12 @@ pub(super) fn wait(stop: &Stop, fds: &[(BorrowedFd<'_>, PollFlags)]) -> Result<u
         .iter()
         .map(|(fd, flags)| PollFd::from_borrowed_fd(*fd, *flags))
         .collect();
-    all.push(PollFd::new(stop, PollFlags::IN));
+    all.extend(
+        [Some(stop), stop.run()]
+            .into_iter()
+            .flatten()
+            .map(|stop| PollFd::new(stop, PollFlags::IN)),
+    );
     loop {
         match poll(&mut all, None) {
             Ok(_) => {}

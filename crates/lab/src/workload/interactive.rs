@@ -2,7 +2,7 @@
 //! often. It sends an update when the display differs from what the mobile has and an update
 //! request is outstanding; the mobile asks for the next update when it has received one.
 
-use super::connection::{self, Connection, Interrupted};
+use super::connection::{self, Connection, Interrupted, Sockets};
 use super::message::{Sizes, Stream};
 use super::request_response::Served;
 use super::{Context, Outcome, SenderAccount};
@@ -16,11 +16,12 @@ use std::thread;
 
 pub(super) fn run(
     cx: &Context<'_>,
+    sockets: Sockets,
     interval: Duration,
     duration: Duration,
     sizes: Sizes,
 ) -> Result<Outcome, LabError> {
-    let ends = match connection::open(cx)? {
+    let ends = match connection::open(cx, sockets)? {
         Ok(ends) => ends,
         Err(interrupted) => return Ok(Outcome::not_begun(&interrupted)),
     };

@@ -3,6 +3,7 @@
 mod bulk;
 mod command;
 mod connection;
+mod flows;
 mod interactive;
 mod message;
 mod request_response;
@@ -10,28 +11,50 @@ mod request_response;
 use crate::delivery::DeliveryLog;
 use crate::error::LabError;
 use crate::host::Host;
+use crate::opening::Opening;
 use crate::status::Status;
 use crate::stop::Stop;
-use crate::tuning::Tuning;
-use connection::Interrupted;
+use crate::tuning::{Options, Tuning, congestion};
+use connection::{Interrupted, Sockets};
 use outlast_core::time::{Duration, Instant};
 use outlast_linux::clock;
 use outlast_linux::socket::TcpInfo;
-use outlast_scenario::{IpVersion, Scenario, Workload};
+use outlast_scenario::{IpVersion, Scenario, Stack, Workload};
 use outlast_world::Side;
 use std::net::{IpAddr, SocketAddr};
+use std::sync::{Mutex, OnceLock};
 
-/// What a workload works with.
+pub(crate) use flows::{FlowOutcome, Run, run_all};
+
+/// What one connection's workload works with.
 #[derive(Debug)]
 pub(crate) struct Context<'a> {
     pub(crate) scenario: &'a Scenario,
     pub(crate) fixed: &'a Host,
     pub(crate) mobile: &'a Host,
     pub(crate) tuning: &'a Tuning,
+    pub(crate) opening: &'a Opening,
+    /// Held by whoever opens a connection.
+    turn: &'a Mutex<()>,
+    /// Zero is the connection of `[workload]`, then [`Scenario::flows`] in order.
+    number: usize,
+    /// When it is opened, counted from `opening`.
+    begin: Duration,
+    workload: &'a Workload,
+    stack: &'a Stack,
     /// Which stream of generated content is sent.
     pub(crate) seed: u64,
     pub(crate) stop: &'a Stop,
     pub(crate) status: &'a Status,
+    began: OnceLock<Instant>,
+    terms: OnceLock<Terms>,
+}
+
+/// What is in force on a connection, as its kernel says.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub(crate) struct Terms {
+    pub(crate) congestion: String,
+    pub(crate) options: Options,
 }
 
 /// What came of a workload.
@@ -62,10 +85,11 @@ pub(crate) struct SenderAccount {
     pub(crate) retransmitted_bytes: Option<u64>,
 }
 
-/// Carries the scenario's workload out, to its end or until the run is stopped.
-pub(crate) fn run(cx: &Context<'_>) -> Result<Outcome, LabError> {
-    match &cx.scenario.workload {
-        Workload::Bulk { bytes, direction } => bulk::run(cx, *bytes, *direction),
+/// Carries a connection's workload out, to its end or until it is stopped.
+fn run(cx: &Context<'_>, sockets: Option<Sockets>) -> Result<Outcome, LabError> {
+    let sockets = || sockets.map_or_else(|| Sockets::new(cx), Ok);
+    match *cx.workload {
+        Workload::Bulk { bytes, direction } => bulk::run(cx, sockets()?, bytes, direction),
         Workload::Interactive {
             interval,
             update,
@@ -76,7 +100,7 @@ pub(crate) fn run(cx: &Context<'_>) -> Result<Outcome, LabError> {
                 request: request.0,
                 response: update.0,
             };
-            interactive::run(cx, *interval, *duration, sizes)
+            interactive::run(cx, sockets()?, interval, duration, sizes)
         }
         Workload::RequestResponse {
             requests,
@@ -88,9 +112,9 @@ pub(crate) fn run(cx: &Context<'_>) -> Result<Outcome, LabError> {
                 request: request.0,
                 response: response.0,
             };
-            request_response::run(cx, *requests, *think, sizes)
+            request_response::run(cx, sockets()?, requests, think, sizes)
         }
-        Workload::Command(commands) => command::run(cx, commands),
+        Workload::Command(ref commands) => command::run(cx, commands),
     }
 }
 
@@ -112,6 +136,22 @@ impl Context<'_> {
             IpVersion::V4 => side.ipv4().into(),
             IpVersion::V6 => side.ipv6().into(),
         }
+    }
+
+    /// The congestion control of both sockets.
+    fn congestion(&self) -> &'static str {
+        congestion(self.stack)
+    }
+
+    /// The mobile opens the connection.
+    fn note_beginning(&self, now: Instant) {
+        // Nobody opens it twice.
+        let _ = self.began.set(now);
+    }
+
+    /// The connection is there, with these.
+    fn note_terms(&self, terms: Terms) {
+        let _ = self.terms.set(terms);
     }
 
     /// The user timeout of every socket.

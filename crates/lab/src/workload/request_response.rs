@@ -1,6 +1,6 @@
 //! The mobile asks, the fixed host answers, one exchange after the other on one connection.
 
-use super::connection::{self, Connection, Interrupted, wait_for_timer};
+use super::connection::{self, Connection, Interrupted, Sockets, wait_for_timer};
 use super::message::{Sizes, Stream};
 use super::{Context, Outcome, SenderAccount};
 use crate::delivery::DeliveryLog;
@@ -13,11 +13,12 @@ use std::thread;
 
 pub(super) fn run(
     cx: &Context<'_>,
+    sockets: Sockets,
     requests: u32,
     think: Duration,
     sizes: Sizes,
 ) -> Result<Outcome, LabError> {
-    let ends = match connection::open(cx)? {
+    let ends = match connection::open(cx, sockets)? {
         Ok(ends) => ends,
         Err(interrupted) => return Ok(Outcome::not_begun(&interrupted)),
     };

@@ -2,8 +2,10 @@
 #![allow(dead_code, reason = "each test program uses a part")]
 #![expect(clippy::print_stderr, reason = "a skipped test names what is missing")]
 
+use outlast_core::time::Duration;
 use outlast_lab::{Cancel, Lab, LabError, RunReport};
 use outlast_scenario::Scenario;
+use outlast_scenario::result::RunResult;
 use std::path::Path;
 
 /// The scenario that `text` describes.
@@ -12,6 +14,16 @@ pub(crate) fn scenario(text: &str) -> Scenario {
         Ok(scenario) => scenario,
         Err(error) => panic!("{}", error.render(100)),
     }
+}
+
+/// The transfer was completed, byte for byte.
+#[track_caller]
+pub(crate) fn assert_done(result: &RunResult) {
+    assert!(
+        result.completed && result.intact == Some(true),
+        "{:?}",
+        result.error
+    );
 }
 
 /// Runs `text`; where this machine lacks what a lab needs, says so and answers `None`: the test
@@ -42,4 +54,16 @@ pub(crate) fn run_lab(lab: &Lab) -> Option<RunReport> {
 /// Says why a test does not run.
 pub(crate) fn skip(error: &LabError) {
     eprintln!("skipped: {error}");
+}
+
+/// The result of `text` in the simulator.
+pub(crate) fn in_sim(text: &str) -> RunResult {
+    let report = outlast_sim::run(&scenario(text), 0).expect("the simulator has it");
+    report.result
+}
+
+/// Whether the machine was so busy during a run that times in it say little: a link that is later
+/// than this may make a sender time out.
+pub(crate) fn was_late(report: &RunReport) -> bool {
+    report.effort.worst_delay > Duration::from_millis(50)
 }

@@ -2,6 +2,7 @@
 
 use super::{ProbeResult, available, missing};
 use crate::sys::bpf;
+use crate::tracker::{Tracker, TrackerConfig, TrackerError};
 use rustix::fd::AsFd;
 
 /// Index of the loopback device in every network namespace.
@@ -18,11 +19,32 @@ pub(super) fn traffic_control() -> ProbeResult {
             return missing(format!("cannot load a program: {error}"), remedy);
         }
     };
-    match bpf::attach_tcx(program.as_fd(), LOOPBACK) {
+    match bpf::attach_tcx(program.as_fd(), LOOPBACK, bpf::Hook::Ingress) {
         Ok(_) => available("loaded a program and attached it (tcx)"),
         Err(error) => missing(
             format!("programs load, but none can be attached: {error}"),
             "Linux 6.6 or newer (tcx)",
         ),
+    }
+}
+
+/// The very programs of the gateway's data path, on the loopback device.
+pub(super) fn tracker() -> ProbeResult {
+    let config = TrackerConfig {
+        flows: 1024,
+        slots: 64,
+        ..TrackerConfig::default()
+    };
+    let attached = || -> Result<(), TrackerError> { Tracker::load(&config)?.attach("lo") };
+    match attached() {
+        Ok(()) => available("`outlast run` leaves passing packets in the kernel"),
+        Err(error) => {
+            let lack = error.lack();
+            let what = format!(
+                "{}; `outlast run` takes every packet to user space",
+                lack.what
+            );
+            missing(what, lack.remedy)
+        }
     }
 }

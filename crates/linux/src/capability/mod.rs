@@ -7,10 +7,12 @@ mod bpf;
 mod kernel;
 mod namespaces;
 mod netfilter;
+mod rights;
 mod sockets;
 mod tcp;
 
 use crate::namespace::Namespace;
+pub use rights::of_this_process;
 
 /// One capability: what it is, what needs it, and whether it is there.
 #[derive(Clone, Debug, Eq, PartialEq)]
@@ -47,7 +49,7 @@ struct Inside {
     attempt: fn() -> ProbeResult,
 }
 
-const INSIDE: [Inside; 11] = [
+const INSIDE: [Inside; 12] = [
     Inside {
         name: "TUN devices",
         needed_for: "demo, lab, live papers",
@@ -82,6 +84,11 @@ const INSIDE: [Inside; 11] = [
         name: "eBPF in traffic control",
         needed_for: "run: the eBPF fast path",
         attempt: bpf::traffic_control,
+    },
+    Inside {
+        name: "eBPF data path",
+        needed_for: "run: the eBPF fast path",
+        attempt: bpf::tracker,
     },
     Inside {
         name: "NFQUEUE",
@@ -175,7 +182,7 @@ mod tests {
     #[test]
     fn every_probe_answers_and_names_a_remedy_for_what_is_missing() {
         let probes = probe_all();
-        assert_eq!(probes.len(), 14);
+        assert_eq!(probes.len(), 15);
         for Probe { name, result, .. } in probes {
             match result {
                 ProbeResult::Available { detail } => assert!(!detail.is_empty(), "{name}"),

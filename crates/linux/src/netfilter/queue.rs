@@ -1,6 +1,7 @@
 //! NFQUEUE: the kernel hands packets to this process and waits for its verdict.
 //!
-//! Super-segments are handed over whole (`NFQA_CFG_F_GSO`). When this process is too slow, packets
+//! Super-segments are handed over whole (`NFQA_CFG_F_GSO`), or cut by the kernel, which knows of how
+//! many packets they are. When this process is too slow, packets
 //! pass without a verdict (`NFQA_CFG_F_FAIL_OPEN`); when it is gone, the rule's bypass flag lets
 //! them pass.
 
@@ -36,6 +37,8 @@ const FAIL_OPEN: u32 = 1;
 const WITH_AGGREGATES: u32 = 4;
 /// In `NFQA_SKB_INFO`: the network card was to fill in the checksum.
 const CHECKSUM_NOT_READY: u32 = 1;
+/// It stands for several.
+const AGGREGATE: u32 = 2;
 
 /// Packets that wait for a verdict at most; more pass without one.
 const WAITING: u32 = 4096;
@@ -70,10 +73,12 @@ pub struct Queued<'a> {
     pub id: PacketId,
     /// Where it was taken.
     pub hook: Hook,
-    /// Its bytes from the IP header on; possibly a super-segment.
+    /// Its bytes from the IP header on; possibly a super-segment ([`Queue::take_aggregates`]).
     pub bytes: &'a [u8],
     /// Whether `bytes` are only the beginning: super-segments above 65,531 bytes.
     pub is_truncated: bool,
+    /// Whether it is a super-segment.
+    pub is_aggregate: bool,
     /// Whether its checksum is still to be filled in.
     pub lacks_checksum: bool,
 }
@@ -114,18 +119,32 @@ impl Queue {
         }
         let mut parameters = 0_u32.to_be_bytes().to_vec(); // 0: as much as fits
         parameters.push(COPY_PACKET);
-        let flags = FAIL_OPEN | WITH_AGGREGATES;
         let rest = queue
             .configuration()
             .with(PARAMETERS, &parameters)
-            .with(MAX_LENGTH, &WAITING.to_be_bytes())
-            .with(MASK, &flags.to_be_bytes())
-            .with(FLAGS, &flags.to_be_bytes());
-        queue
-            .conversation
-            .ask(&rest.finish(), 1, "configure a queue")?;
+            .with(MAX_LENGTH, &WAITING.to_be_bytes());
+        queue.configure(with_flags(
+            rest,
+            FAIL_OPEN | WITH_AGGREGATES,
+            FAIL_OPEN | WITH_AGGREGATES,
+        ))?;
         queue.enlarge().map_err(NetfilterError::Socket)?;
         Ok(queue)
+    }
+
+    /// Whether super-segments are handed over whole from now on, as they are at first. Otherwise each
+    /// of their packets comes by itself, as the link will carry it, with its checksum.
+    ///
+    /// # Errors
+    /// When the kernel is out of memory.
+    pub fn take_aggregates(&self, whole: bool) -> Result<(), NetfilterError> {
+        let flags = if whole { WITH_AGGREGATES } else { 0 };
+        self.configure(with_flags(self.configuration(), flags, WITH_AGGREGATES))
+    }
+
+    fn configure(&self, configuration: Message) -> Result<(), NetfilterError> {
+        self.conversation
+            .ask(&configuration.finish(), 1, "configure a queue")
     }
 
     fn configuration(&self) -> Message {
@@ -179,6 +198,13 @@ impl Queue {
     }
 }
 
+/// Sets those flags of a queue that are in `mask`.
+fn with_flags(configuration: Message, flags: u32, mask: u32) -> Message {
+    configuration
+        .with(MASK, &mask.to_be_bytes())
+        .with(FLAGS, &flags.to_be_bytes())
+}
+
 impl AsFd for Queue {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.conversation.as_fd()
@@ -212,6 +238,7 @@ fn queued<'a>(message: &Received<'a>) -> Option<Queued<'a>> {
         },
         bytes,
         is_truncated: original.is_some_and(|length| length as usize > bytes.len()),
+        is_aggregate: info & AGGREGATE != 0,
         lacks_checksum: info & CHECKSUM_NOT_READY != 0,
     })
 }

@@ -4,8 +4,15 @@
 //! (`NFT_TABLE_F_OWNER`, Linux 5.12): nobody else can change it, and the kernel removes it when
 //! the process ends, however it ends.
 
+mod claim;
+mod ranges;
+
+pub use claim::Claim;
+pub use ranges::AddressRange;
+
 use super::{Conversation, Message, NetfilterError, may_administer};
 use netlink_packet_core::{NLM_F_ACK, NLM_F_APPEND, NLM_F_CREATE, NLM_F_EXCL, NLM_F_REQUEST};
+use ranges::FAMILIES;
 use std::io;
 
 /// `NFNL_SUBSYS_NFTABLES` and the message types of `linux/netfilter/nf_tables.h`.
@@ -62,13 +69,32 @@ pub struct RuleSet<'a> {
     pub queue: u16,
     /// Packets with this mark do not go to the queue: this process has sent them.
     pub mark: u32,
+    /// Which packets go there.
+    pub scope: Scope<'a>,
+}
+
+/// Which of an interface's packets go to the queue.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Scope<'a> {
+    /// All of them.
+    Everything,
+    /// Those to and from these addresses beyond the interface. They may be replaced by others.
+    Ranges(&'a [AddressRange]),
+}
+
+/// What works on this kernel, as found when rules were installed.
+#[derive(Clone, Copy, Debug)]
+pub struct Method {
+    handover: Handover,
+    untrack: bool,
 }
 
 /// Rules in force until the value is dropped, or the process ends.
 #[derive(Debug)]
 pub struct Rules {
-    _owner: Conversation,
-    is_untracked: bool,
+    owner: Conversation,
+    table: String,
+    method: Method,
 }
 
 struct Chain {
@@ -93,68 +119,124 @@ impl Rules {
     /// When there is such a table already, without `CAP_NET_ADMIN`, or when the kernel lacks
     /// nftables or a way to hand packets to a queue.
     pub fn install(set: &RuleSet<'_>) -> Result<Self, NetfilterError> {
-        let mut outcome = Self::attempt(set, Handover::Expression, true);
-        for (handover, untrack) in [
+        let methods = [
+            (Handover::Expression, true),
             (Handover::Target, true),
             (Handover::Expression, false),
             (Handover::Target, false),
-        ] {
+        ];
+        let mut outcome = Err(NetfilterError::Malformed("no method"));
+        for (handover, untrack) in methods {
+            outcome = Self::install_by(set, Method { handover, untrack });
             match &outcome {
-                Err(NetfilterError::Refused { source, .. }) if lacks_expression(source) => {
-                    outcome = Self::attempt(set, handover, untrack);
-                }
+                Err(NetfilterError::Refused { source, .. }) if lacks_expression(source) => {}
                 _ => break,
             }
         }
-        match outcome {
-            Err(NetfilterError::NotPermitted { .. }) if may_administer() => {
-                Err(NetfilterError::TableTaken {
-                    name: set.table.into(),
-                })
-            }
-            outcome => outcome,
+        outcome
+    }
+
+    /// Puts the rules in force in the way that is known to work.
+    ///
+    /// # Errors
+    /// As [`Self::install`].
+    pub fn install_by(set: &RuleSet<'_>, method: Method) -> Result<Self, NetfilterError> {
+        or_taken(set.table, Self::attempt(set, method))
+    }
+
+    /// How these rules were installed.
+    #[must_use]
+    pub const fn method(&self) -> Method {
+        self.method
+    }
+
+    /// Lets the packets of other addresses go to the queue, in one step, where the scope was
+    /// [`Scope::Ranges`].
+    ///
+    /// # Errors
+    /// When the scope was another one, or the kernel is out of memory.
+    pub fn replace(&mut self, ranges: &[AddressRange]) -> Result<(), NetfilterError> {
+        let mut batch = Batch::default();
+        for family in &FAMILIES {
+            batch.flush_set(&self.table, family);
+            batch.add_ranges(&self.table, family, ranges);
         }
+        self.owner
+            .ask(&batch.bytes(), batch.requests, "change rules of nftables")
     }
 
     /// Whether re-sent packets are exempt from connection tracking. Without that, a gateway that
     /// translates addresses may translate them twice.
     #[must_use]
     pub const fn is_untracked(&self) -> bool {
-        self.is_untracked
+        self.method.untrack
     }
 
-    fn attempt(
-        set: &RuleSet<'_>,
-        handover: Handover,
-        untrack: bool,
-    ) -> Result<Self, NetfilterError> {
+    fn attempt(set: &RuleSet<'_>, method: Method) -> Result<Self, NetfilterError> {
         let owner = Conversation::open()?;
+        owner.enlarge().map_err(NetfilterError::Socket)?;
         let mut batch = Batch::default();
         batch.add(NEW_TABLE, NLM_F_CREATE | NLM_F_EXCL, |message| {
             message
                 .with_text(1, set.table)
                 .with(2, &TABLE_OWNER.to_be_bytes())
         });
-        for (chain, key) in [(PRE_ROUTING, META_IN_NAME), (POST_ROUTING, META_OUT_NAME)] {
-            batch.add_chain(set.table, &chain);
-            batch.add_rule(set.table, &chain, |rule| {
-                hand_over(of_others(on_interface(rule, key, set), set), set, handover)
-            });
+        if let Scope::Ranges(ranges) = set.scope {
+            for family in &FAMILIES {
+                batch.add_set(set.table, family);
+                batch.add_ranges(set.table, family, ranges);
+            }
         }
-        if untrack {
+        for (chain, key, end) in [
+            (PRE_ROUTING, META_IN_NAME, End::Source),
+            (POST_ROUTING, META_OUT_NAME, End::Destination),
+        ] {
+            batch.add_chain(set.table, &chain);
+            match set.scope {
+                Scope::Everything => batch.add_rule(set.table, &chain, |rule| {
+                    hand_over(of_others(on_interface(rule, key, set), set), set, method)
+                }),
+                Scope::Ranges(_) => {
+                    for family in &FAMILIES {
+                        batch.add_rule(set.table, &chain, |rule| {
+                            let rule = of_others(on_interface(rule, key, set), set);
+                            hand_over(family.is_in_set(rule, end), set, method)
+                        });
+                    }
+                }
+            }
+        }
+        if method.untrack {
             batch.add_chain(set.table, &LOCAL_OUT);
             batch.add_rule(set.table, &LOCAL_OUT, |rule| {
                 let rule = on_interface(rule, META_OUT_NAME, set);
                 expression(own(rule, set), "notrack", |data| data)
             });
         }
-        let requests = batch.requests;
-        owner.ask(&batch.finish(), requests, "add rules to nftables")?;
+        owner.ask(&batch.bytes(), batch.requests, "add rules to nftables")?;
         Ok(Self {
-            _owner: owner,
-            is_untracked: untrack,
+            owner,
+            table: set.table.into(),
+            method,
         })
     }
+}
+
+/// The kernel says "not permitted" of what is another's, too.
+fn or_taken<T>(table: &str, outcome: Result<T, NetfilterError>) -> Result<T, NetfilterError> {
+    match outcome {
+        Err(NetfilterError::NotPermitted { .. }) if may_administer() => {
+            Err(NetfilterError::TableTaken { name: table.into() })
+        }
+        outcome => outcome,
+    }
+}
+
+/// Which of a packet's addresses is beyond the interface.
+#[derive(Clone, Copy, Debug)]
+enum End {
+    Source,
+    Destination,
 }
 
 fn lacks_expression(error: &io::Error) -> bool {
@@ -167,18 +249,15 @@ fn lacks_expression(error: &io::Error) -> bool {
 /// Requests that take effect together or not at all.
 #[derive(Debug, Default)]
 struct Batch {
-    bytes: Vec<u8>,
+    messages: Vec<u8>,
     requests: usize,
 }
 
 impl Batch {
     fn add(&mut self, kind: u16, flags: u16, fill: impl FnOnce(Message) -> Message) {
-        if self.bytes.is_empty() {
-            self.bytes = bracket(BATCH_BEGIN);
-        }
         self.requests += 1;
         let message = Message::new(kind, NLM_F_REQUEST | NLM_F_ACK | flags, 1, INET, 0);
-        self.bytes.extend(fill(message).finish());
+        self.messages.extend(fill(message).finish());
     }
 
     fn add_chain(&mut self, table: &str, chain: &Chain) {
@@ -203,9 +282,13 @@ impl Batch {
         });
     }
 
-    fn finish(mut self) -> Vec<u8> {
-        self.bytes.extend(bracket(BATCH_END));
-        self.bytes
+    fn bytes(&self) -> Vec<u8> {
+        [
+            bracket(BATCH_BEGIN).as_slice(),
+            &self.messages,
+            &bracket(BATCH_END),
+        ]
+        .concat()
     }
 }
 
@@ -246,8 +329,8 @@ fn own(rule: Message, set: &RuleSet<'_>) -> Message {
     compare(rule, META_MARK, EQUAL, &set.mark.to_ne_bytes())
 }
 
-fn hand_over(rule: Message, set: &RuleSet<'_>, handover: Handover) -> Message {
-    match handover {
+fn hand_over(rule: Message, set: &RuleSet<'_>, method: Method) -> Message {
+    match method.handover {
         Handover::Expression => expression(rule, "queue", |data| {
             data.with(1, &set.queue.to_be_bytes())
                 .with(2, &1_u16.to_be_bytes())

@@ -1,13 +1,25 @@
 //! The `bpf` system call, as far as the capability probe needs it, and for what `aya` lacks.
 
+use outlast_core::time::Duration;
 use rustix::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 use std::io;
 
 const BPF_PROG_LOAD: libc::c_int = 5;
 const BPF_PROG_TEST_RUN: libc::c_int = 10;
+const BPF_OBJ_GET_INFO_BY_FD: libc::c_int = 15;
+const BPF_MAP_LOOKUP_BATCH: libc::c_int = 24;
 const BPF_LINK_CREATE: libc::c_int = 28;
 const BPF_PROG_TYPE_SCHED_CLS: u32 = 3;
-const BPF_TCX_INGRESS: u32 = 46;
+
+/// Where a traffic-control program is attached (tcx, Linux 6.6).
+#[derive(Clone, Copy, Debug)]
+#[repr(u32)]
+pub(crate) enum Hook {
+    /// What an interface receives: `BPF_TCX_INGRESS`.
+    Ingress = 46,
+    /// What it sends: `BPF_TCX_EGRESS`.
+    Egress = 47,
+}
 
 /// `struct bpf_insn`.
 #[repr(C)]
@@ -48,12 +60,79 @@ struct TestRun {
     data_size_out: u32,
     data_in: u64,
     data_out: u64,
+    repeat: u32,
+    duration: u32,
+    ctx_size_in: u32,
+    ctx_size_out: u32,
+    ctx_in: u64,
+    ctx_out: u64,
 }
 
-/// Lets `frame` go through a traffic-control program, which may not change it.
-pub(crate) fn run_once(program: BorrowedFd<'_>, frame: &[u8]) -> io::Result<()> {
+/// `struct __sk_buff` up to `cb`, of which a test run takes some fields.
+#[repr(C)]
+struct SocketBuffer {
+    len: u32,
+    pkt_type: u32,
+    mark: u32,
+    queue_mapping: u32,
+    protocol: u32,
+    vlan_present: u32,
+    vlan_tci: u32,
+    vlan_proto: u32,
+    priority: u32,
+    ingress_ifindex: u32,
+    ifindex: u32,
+    tc_index: u32,
+    cb: [u32; 5],
+}
+
+/// `union bpf_attr` for `BPF_MAP_LOOKUP_BATCH`.
+#[repr(C)]
+struct LookupBatch {
+    in_batch: u64,
+    out_batch: u64,
+    keys: u64,
+    values: u64,
+    count: u32,
+    map_fd: u32,
+    elem_flags: u64,
+    flags: u64,
+}
+
+/// What a packet of a test run has beside its bytes.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Tags {
+    pub(crate) mark: u32,
+    /// Scratch space of whoever handled it before.
+    pub(crate) cb: [u32; 2],
+}
+
+/// Lets `frame` go through a traffic-control program, which may not change it, so many times, but
+/// at least once; how long it took each time, on the average.
+pub(crate) fn run(
+    program: BorrowedFd<'_>,
+    frame: &[u8],
+    tags: Tags,
+    times: u32,
+) -> io::Result<Duration> {
     let data_size_in =
         u32::try_from(frame.len()).map_err(|_| io::Error::from(io::ErrorKind::InvalidInput))?;
+    let [low, high] = tags.cb;
+    let context = SocketBuffer {
+        len: 0,
+        pkt_type: 0,
+        mark: tags.mark,
+        queue_mapping: 0,
+        protocol: 0,
+        vlan_present: 0,
+        vlan_tci: 0,
+        vlan_proto: 0,
+        priority: 0,
+        ingress_ifindex: 0,
+        ifindex: 0,
+        tc_index: 0,
+        cb: [low, high, 0, 0, 0],
+    };
     let mut attributes = TestRun {
         prog_fd: program.as_raw_fd().cast_unsigned(),
         retval: 0,
@@ -61,10 +140,16 @@ pub(crate) fn run_once(program: BorrowedFd<'_>, frame: &[u8]) -> io::Result<()> 
         data_size_out: 0,
         data_in: frame.as_ptr().expose_provenance() as u64,
         data_out: 0,
+        repeat: times,
+        duration: 0,
+        ctx_size_in: size_of::<SocketBuffer>() as u32,
+        ctx_size_out: 0,
+        ctx_in: (&raw const context).expose_provenance() as u64,
+        ctx_out: 0,
     };
     // SAFETY: `attributes` is a prefix of `union bpf_attr` for the command, readable and writable
-    // for the length given; `data_in` is readable for `data_size_in` bytes, and nothing is
-    // written through `data_out`, which is none.
+    // for the length given; `data_in` and `ctx_in` are readable for as many bytes as is said, and
+    // nothing is written through `data_out` and `ctx_out`, which are none.
     let result = unsafe {
         libc::syscall(
             libc::SYS_bpf,
@@ -76,7 +161,128 @@ pub(crate) fn run_once(program: BorrowedFd<'_>, frame: &[u8]) -> io::Result<()> 
     if result < 0 {
         return Err(io::Error::last_os_error());
     }
-    Ok(())
+    Ok(Duration::from_nanos(attributes.duration.into()))
+}
+
+/// `union bpf_attr` for `BPF_OBJ_GET_INFO_BY_FD`.
+#[repr(C)]
+struct ObjectInfo {
+    bpf_fd: u32,
+    info_len: u32,
+    info: u64,
+}
+
+/// `struct bpf_map_info`, its first fields.
+#[repr(C)]
+#[derive(Default)]
+struct MapInfo {
+    kind: u32,
+    id: u32,
+    key_size: u32,
+    value_size: u32,
+}
+
+/// A hash map whose keys and values have these lengths in bytes.
+#[derive(Debug)]
+pub(crate) struct HashOf<'m, const KEY: usize, const VALUE: usize> {
+    map: BorrowedFd<'m>,
+}
+
+/// What [`HashOf::read`] found.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Batch {
+    /// Entries written.
+    pub(crate) entries: usize,
+    /// Where to go on; `None` at the end of the map.
+    pub(crate) next: Option<u32>,
+}
+
+impl<'m, const KEY: usize, const VALUE: usize> HashOf<'m, KEY, VALUE> {
+    /// `map`, if its lengths are these.
+    pub(crate) fn new(map: BorrowedFd<'m>) -> io::Result<Self> {
+        let mut info = MapInfo::default();
+        let mut attributes = ObjectInfo {
+            bpf_fd: map.as_raw_fd().cast_unsigned(),
+            info_len: size_of::<MapInfo>() as u32,
+            info: (&raw mut info).expose_provenance() as u64,
+        };
+        // SAFETY: `attributes` is a prefix of `union bpf_attr` for the command, readable and
+        // writable for the length given; `info` is writable for `info_len` bytes.
+        let result = unsafe {
+            libc::syscall(
+                libc::SYS_bpf,
+                BPF_OBJ_GET_INFO_BY_FD,
+                std::ptr::from_mut(&mut attributes),
+                size_of::<ObjectInfo>(),
+            )
+        };
+        if result < 0 {
+            return Err(io::Error::last_os_error());
+        }
+        if (info.key_size as usize, info.value_size as usize) != (KEY, VALUE) {
+            return Err(io::ErrorKind::InvalidInput.into());
+        }
+        Ok(Self { map })
+    }
+
+    /// Reads entries, from where the last batch ended.
+    pub(crate) fn read(
+        &self,
+        from: Option<u32>,
+        keys: &mut [[u8; KEY]],
+        values: &mut [[u8; VALUE]],
+    ) -> io::Result<Batch> {
+        let room = u32::try_from(keys.len().min(values.len()))
+            .map_err(|_| io::Error::from(io::ErrorKind::InvalidInput))?;
+        let place = from.unwrap_or(0);
+        let mut next = 0_u32;
+        let mut attributes = LookupBatch {
+            in_batch: match from {
+                Some(_) => (&raw const place).expose_provenance() as u64,
+                None => 0,
+            },
+            out_batch: (&raw mut next).expose_provenance() as u64,
+            keys: keys.as_mut_ptr().expose_provenance() as u64,
+            values: values.as_mut_ptr().expose_provenance() as u64,
+            count: room,
+            map_fd: self.map.as_raw_fd().cast_unsigned(),
+            elem_flags: 0,
+            flags: 0,
+        };
+        // SAFETY: `attributes` is a prefix of `union bpf_attr` for the command, readable and
+        // writable for the length given; places in a hash map are numbers of 32 bits; `keys` and
+        // `values` have room for `count` entries of the map's lengths, as `new` has made sure.
+        let result = unsafe {
+            libc::syscall(
+                libc::SYS_bpf,
+                BPF_MAP_LOOKUP_BATCH,
+                std::ptr::from_mut(&mut attributes),
+                size_of::<LookupBatch>(),
+            )
+        };
+        let entries = attributes.count.min(room) as usize;
+        if result >= 0 {
+            let next = Some(next);
+            return Ok(Batch { entries, next });
+        }
+        let error = io::Error::last_os_error();
+        match error.raw_os_error() {
+            Some(libc::ENOENT) => Ok(Batch {
+                entries,
+                next: None,
+            }),
+            _ => Err(error),
+        }
+    }
+}
+
+/// Bytes that the kernel accounts for `map`.
+pub(crate) fn memory_of_map(map: BorrowedFd<'_>) -> io::Result<u64> {
+    let path = format!("/proc/self/fdinfo/{}", map.as_raw_fd());
+    let text = std::fs::read_to_string(path)?;
+    let bytes = text.lines().find_map(|line| line.strip_prefix("memlock:"));
+    let bytes = bytes.and_then(|bytes| bytes.trim().parse().ok());
+    bytes.ok_or_else(|| io::ErrorKind::InvalidData.into())
 }
 
 /// Loads a traffic-control program that passes every packet on.
@@ -105,13 +311,12 @@ pub(crate) fn load_pass_through() -> io::Result<OwnedFd> {
     bpf(BPF_PROG_LOAD, &attributes)
 }
 
-/// Attaches `program` to what interface `index` receives (tcx, Linux 6.6); dropping the
-/// descriptor detaches it.
-pub(crate) fn attach_tcx(program: BorrowedFd<'_>, index: u32) -> io::Result<OwnedFd> {
+/// Attaches `program` to interface `index`; dropping the descriptor detaches it.
+pub(crate) fn attach_tcx(program: BorrowedFd<'_>, index: u32, hook: Hook) -> io::Result<OwnedFd> {
     let attributes = CreateLink {
         prog_fd: program.as_raw_fd().cast_unsigned(),
         target_ifindex: index,
-        attach_type: BPF_TCX_INGRESS,
+        attach_type: hook as u32,
         flags: 0,
         relative_fd: 0,
         padding: 0,

@@ -4,6 +4,9 @@
 
 pub(crate) mod bpf;
 pub(crate) mod child;
+pub(crate) mod ethtool;
+pub(crate) mod map;
+pub(crate) mod peer;
 pub(crate) mod signal;
 pub(crate) mod tcp_info;
 pub(crate) mod thread;

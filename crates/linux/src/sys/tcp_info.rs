@@ -3,6 +3,10 @@
 use rustix::fd::{AsRawFd, BorrowedFd};
 use std::io;
 
+/// `TCPI_OPT_TIMESTAMPS` and `TCPI_OPT_SACK` of `linux/tcp.h`, in [`RawTcpInfo::options`].
+pub(crate) const OPTION_TIMESTAMPS: u8 = 1;
+pub(crate) const OPTION_SACK: u8 = 2;
+
 /// `struct tcp_info` of `linux/tcp.h`, Linux 6.18. New kernels append; no field ever moves.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default)]

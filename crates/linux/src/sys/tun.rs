@@ -1,4 +1,5 @@
-//! `TUNSETIFF`: turning an open `/dev/net/tun` into a network device.
+//! `TUNSETIFF` and `TUNSETCARRIER`: turning an open `/dev/net/tun` into a network device, and
+//! taking the carrier from it.
 
 use rustix::fd::BorrowedFd;
 use rustix::ioctl::{Opcode, Setter, ioctl, opcode};
@@ -6,8 +7,12 @@ use std::io;
 
 /// `TUNSETIFF` of `linux/if_tun.h`.
 const TUNSETIFF: Opcode = opcode::write::<libc::c_int>(b'T', 202);
+/// `TUNSETCARRIER` of the same, since Linux 5.0.
+const TUNSETCARRIER: Opcode = opcode::write::<libc::c_int>(b'T', 226);
 /// Raw IP packets, no link-layer header.
 const IFF_TUN: libc::c_short = 0x0001;
+/// Ethernet frames.
+const IFF_TAP: libc::c_short = 0x0002;
 /// No four bytes of packet information before each packet.
 const IFF_NO_PI: libc::c_short = 0x1000;
 
@@ -26,18 +31,31 @@ struct InterfaceRequest {
 
 const _: () = assert!(size_of::<InterfaceRequest>() == size_of::<libc::ifreq>());
 
-/// Makes `fd`, an open `/dev/net/tun`, the other end of a new layer-3 device `name`.
+/// What a device carries.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) enum Carries {
+    /// IP packets.
+    Packets,
+    /// Ethernet frames.
+    Frames,
+}
+
+/// Makes `fd`, an open `/dev/net/tun`, the other end of a new device `name`.
 ///
 /// # Errors
 /// `InvalidInput` when the name is empty, longer than [`NAME_MAX`] or contains a zero byte;
 /// otherwise what the kernel answers.
-pub(crate) fn attach(fd: BorrowedFd<'_>, name: &str) -> io::Result<()> {
+pub(crate) fn attach(fd: BorrowedFd<'_>, name: &str, carries: Carries) -> io::Result<()> {
     if name.is_empty() || name.len() > NAME_MAX || name.bytes().any(|byte| byte == 0) {
         return Err(io::ErrorKind::InvalidInput.into());
     }
+    let kind = match carries {
+        Carries::Packets => IFF_TUN,
+        Carries::Frames => IFF_TAP,
+    };
     let mut request = InterfaceRequest {
         name: [0; libc::IFNAMSIZ],
-        flags: IFF_TUN | IFF_NO_PI,
+        flags: kind | IFF_NO_PI,
         rest: [0; _],
     };
     request.name[..name.len()].copy_from_slice(name.as_bytes());
@@ -45,5 +63,16 @@ pub(crate) fn attach(fd: BorrowedFd<'_>, name: &str) -> io::Result<()> {
     // size and layout; every byte is initialised and any bytes that come back are valid for it.
     // The kernel's write goes to the setter's own copy, which is dropped.
     unsafe { ioctl(fd, Setter::<TUNSETIFF, InterfaceRequest>::new(request))? };
+    Ok(())
+}
+
+/// Gives the device of `fd` its carrier, or takes it.
+///
+/// # Errors
+/// When the device is switched off, or the kernel is older than 5.0.
+pub(crate) fn set_carrier(fd: BorrowedFd<'_>, is_there: bool) -> io::Result<()> {
+    let carrier = libc::c_int::from(is_there);
+    // SAFETY: TUNSETCARRIER reads one `int` and writes nothing.
+    unsafe { ioctl(fd, Setter::<TUNSETCARRIER, libc::c_int>::new(carrier))? };
     Ok(())
 }

@@ -2,7 +2,7 @@
 
 use crate::failure::Failure;
 use crate::terminal;
-use outlast_linux::capability::{Probe, ProbeResult, probe_all};
+use outlast_linux::capability::{self, Probe, ProbeResult, probe_all};
 use outlast_linux::user_namespace;
 use serde_json::json;
 use std::fmt::Write as _;
@@ -15,11 +15,13 @@ pub(crate) struct Arguments {
 }
 
 pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
+    let rights = capability::of_this_process();
     // Without namespaces the other probes cannot be made; the first ones then say why.
     if let Err(error) = user_namespace::enter() {
         tracing::debug!(%error, "no namespaces");
     }
-    let probes = probe_all();
+    let mut probes = probe_all();
+    probes.push(rights);
     let text = if arguments.json {
         as_json(&probes)
     } else {

@@ -28,7 +28,7 @@ pub(crate) struct Arguments {
     #[arg(long)]
     json: bool,
 
-    /// Capture both ends of the link, as pcapng files in this directory.
+    /// Capture both ends of each link, as pcapng files in this directory.
     #[arg(long, value_name = "DIR")]
     capture: Option<PathBuf>,
 
@@ -165,11 +165,7 @@ fn show(arguments: &Arguments, scenario: &Scenario, reports: &[RunReport]) -> Re
         )?;
         terminal::say(&format!("Report: {}", file.display()));
     }
-    for file in reports
-        .iter()
-        .filter_map(|report| report.captures.as_ref())
-        .flatten()
-    {
+    for file in reports.iter().flat_map(|report| &report.captures) {
         terminal::say(&format!("Capture: {}", file.display()));
     }
     Ok(())

@@ -1,6 +1,6 @@
 //! `outlast notify`: tells a running gateway that its link, or a peer's, is gone or back.
 
-use crate::daemon::config::control_of;
+use crate::daemon::config::{RUNTIME_DIRECTORY, control_of};
 use crate::daemon::control::{Notified, Request, ask};
 use crate::failure::Failure;
 use std::net::IpAddr;
@@ -12,16 +12,24 @@ pub(crate) struct Arguments {
     state: Notified,
 
     /// Of the link to this peer alone: a neighbour's address on the interface.
-    #[arg(long, value_name = "ADDRESS")]
+    #[arg(long, value_name = "ADDRESS", value_parser = peer)]
     peer: Option<IpAddr>,
 
     #[command(flatten)]
     whom: Whom,
 }
 
-/// Which daemon.
+/// An address that a host may have.
+fn peer(text: &str) -> Result<IpAddr, String> {
+    let address: IpAddr = text.parse().map_err(|error| format!("{error}"))?;
+    if address.is_unspecified() || address.is_multicast() || address.is_loopback() {
+        return Err("no neighbour has this address; `ip neigh` shows those that some have".into());
+    }
+    Ok(address)
+}
+
+/// Which daemon; needless where only one runs.
 #[derive(Debug, clap::Args)]
-#[group(required = true, multiple = true)]
 pub(crate) struct Whom {
     /// The daemon of this interface.
     #[arg(short, long, value_name = "NAME")]
@@ -38,7 +46,42 @@ impl Whom {
         match (&self.control, &self.interface) {
             (Some(control), _) => Ok(control.clone()),
             (None, Some(interface)) => Ok(control_of(interface)),
-            (None, None) => Err(Failure::Usage("name a daemon with --interface".into())),
+            (None, None) => only_one(),
+        }
+    }
+}
+
+/// Where the only daemon listens.
+fn only_one() -> Result<PathBuf, Failure> {
+    let entries = match std::fs::read_dir(RUNTIME_DIRECTORY) {
+        Ok(entries) => Some(entries),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => None,
+        Err(error) => {
+            return Err(Failure::Usage(format!(
+                "cannot look for daemons in {RUNTIME_DIRECTORY}: {error}; name one with \
+                 --interface or --control"
+            )));
+        }
+    };
+    let paths = entries.into_iter().flatten().flatten();
+    let mut sockets: Vec<_> = paths
+        .map(|entry| entry.path())
+        .filter(|path| path.extension().is_some_and(|kind| kind == "sock"))
+        .collect();
+    sockets.sort();
+    match &sockets[..] {
+        [only] => Ok(only.clone()),
+        [] => Err(Failure::Usage(format!(
+            "no daemon listens in {RUNTIME_DIRECTORY}: `outlast run --interface NAME` starts one; \
+             name one that listens elsewhere with --control"
+        ))),
+        several => {
+            let names = several.iter().filter_map(|path| path.file_stem());
+            let names: Vec<_> = names.map(|name| name.to_string_lossy()).collect();
+            Err(Failure::Usage(format!(
+                "which daemon? Name one with --interface: there are {}",
+                names.join(", ")
+            )))
         }
     }
 }

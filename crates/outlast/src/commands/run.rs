@@ -1,40 +1,101 @@
 //! `outlast run`: a gateway on a real interface.
 
 use crate::daemon;
-use crate::daemon::config::{File, Given, Mechanism};
+use crate::daemon::config::{DataPathChoice, Given, LogFormat, LogLevel, Mechanism, Settings};
+use crate::daemon::control;
+use crate::daemon::journal::Journal;
+use crate::daemon::path;
 use crate::failure::Failure;
+use crate::terminal;
 use std::path::PathBuf;
 
+/// Keep the connections that cross an interface alive, and resume them when its link is back.
+///
+/// What the command line leaves open is read from a configuration file: the one that --config
+/// names, or else /etc/outlast/INTERFACE.toml, or else /etc/outlast/config.toml, if there is one.
+/// SIGHUP and `outlast reload` make it read that again; SIGTERM ends it.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Arguments {
     /// The interface that leads to the disconnecting link.
     #[arg(short, long, value_name = "NAME")]
     interface: Option<String>,
 
-    /// What to do for the connections that cross: none, smart-link-1 to smart-link-4, or hold.
+    /// What to do for the connections that cross: none, smart-link-1 to smart-link-4, hold, ...
     ///
-    /// Without it, what the configuration file says, or else hold.
+    /// Without it, what the configuration file says, or else hold. outlast.toml(5) names them all.
     #[arg(short, long, value_name = "NAME")]
     mechanism: Option<Mechanism>,
 
-    /// A configuration file (see docs/gateway.md).
+    /// How packets get to the gateway [default: auto, or what the configuration file says].
+    #[arg(long, value_name = "PATH", value_enum)]
+    data_path: Option<DataPathChoice>,
+
+    /// The configuration file (see outlast.toml(5)).
     #[arg(short, long, value_name = "FILE")]
     config: Option<PathBuf>,
+
+    /// Check the configuration, print what would hold, and end.
+    #[arg(long)]
+    check_config: bool,
 
     /// Where to listen for `outlast status` and `outlast notify` [default: /run/outlast/NAME.sock].
     #[arg(long, value_name = "SOCKET")]
     control: Option<PathBuf>,
+
+    /// What to tell on standard error [default: info, or what the configuration file says].
+    #[arg(long, value_name = "LEVEL", value_enum)]
+    log_level: Option<LogLevel>,
+
+    /// In which form [default: text, or what the configuration file says].
+    #[arg(long, value_name = "FORM", value_enum)]
+    log_format: Option<LogFormat>,
 }
 
-pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
-    let file = match &arguments.config {
-        Some(path) => File::load(path)?,
-        None => File::default(),
+/// `verbose` is how often `-v` was given.
+pub(crate) fn run(arguments: &Arguments, verbose: u8) -> Result<(), Failure> {
+    let by_count = match verbose {
+        0 => None,
+        1 => Some(LogLevel::Debug),
+        _ => Some(LogLevel::Trace),
     };
-    let settings = file.complete(Given {
+    let given = Given {
         interface: arguments.interface.clone(),
         mechanism: arguments.mechanism,
+        data_path: arguments.data_path,
         control: arguments.control.clone(),
-    })?;
-    daemon::run(&settings)
+        config: arguments.config.clone(),
+        log_level: arguments.log_level.or(by_count),
+        log_format: arguments.log_format,
+    };
+    let settings = given.settle()?;
+    if arguments.check_config {
+        control::check(&settings.access)?;
+        path::check(&settings)?;
+        if let Some(agents) = &settings.agents {
+            agents.check()?;
+        }
+        return terminal::print(&summary(&given, &settings));
+    }
+    let journal = Journal::begin(settings.log);
+    daemon::run(given, settings, journal)
+}
+
+/// What would hold.
+fn summary(given: &Given, settings: &Settings) -> String {
+    let file = given.file();
+    let file = file.map_or("no configuration file".into(), |file| {
+        file.display().to_string()
+    });
+    let rate = settings
+        .rate
+        .map_or("not known".into(), |rate| rate.to_string());
+    let metrics = settings.metrics.as_ref();
+    let metrics = metrics.map_or("off".into(), ToString::to_string);
+    format!(
+        "{file}: sound\n  interface {}\n  mechanism {}\n  rate      {rate}\n  control   {}\n  \
+         metrics   {metrics}\n",
+        settings.interface,
+        settings.mechanism,
+        settings.control.display(),
+    )
 }

@@ -78,7 +78,13 @@ fn write_files(arguments: &Arguments, stem: &str, outcome: &mut Outcome) -> Resu
         let hops = outcome.hops.iter_mut().zip(1..);
         let hops = hops.map(|(hop, number)| (format!("{stem}.hop{number}"), hop.captures.take()));
         let first = (stem.to_owned(), outcome.captures.take());
-        for (stem, captures) in std::iter::once(first).chain(hops) {
+        let cells = outcome
+            .roaming
+            .iter_mut()
+            .flat_map(|roaming| &mut roaming.cells);
+        let cells = cells.zip(2..);
+        let cells = cells.map(|(cell, n)| (format!("{stem}.gateway{n}"), cell.captures.take()));
+        for (stem, captures) in std::iter::once(first).chain(hops).chain(cells) {
             for (side, capture) in Side::BOTH.into_iter().zip(captures.into_iter().flatten()) {
                 let file = directory.join(format!("{stem}.{side}.pcapng"));
                 write(&file, "--capture", &capture)?;

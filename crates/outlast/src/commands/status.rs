@@ -15,14 +15,36 @@ pub(crate) struct Arguments {
     /// Print one JSON document (see docs/gateway.md).
     #[arg(long)]
     json: bool,
+
+    /// List connections, those of which the most is kept first.
+    #[arg(long)]
+    flows: bool,
+
+    /// How many connections to list: 1 to 1000.
+    #[arg(long, value_name = "NUMBER", default_value_t = 20, requires = "flows",
+          value_parser = clap::value_parser!(u16).range(1..=1000))]
+    limit: u16,
 }
 
 pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
-    let answer = ask(&arguments.whom.control()?, Request::Status)?;
+    let request = match arguments.flows {
+        true => Request::Flows {
+            limit: arguments.limit.into(),
+        },
+        false => Request::Status,
+    };
+    let answer = ask(&arguments.whom.control()?, request)?;
     if arguments.json {
         return terminal::print(&format!("{answer:#}\n"));
     }
     let status: Status =
         serde_json::from_value(answer).context("the daemon is of another version")?;
-    terminal::print(&status.to_text())
+    terminal::print(&status.to_text(terminal::table_width()))?;
+    match status.flow_table() {
+        Some(table) => {
+            terminal::print("\n")?;
+            terminal::print_table(&table)
+        }
+        None => Ok(()),
+    }
 }

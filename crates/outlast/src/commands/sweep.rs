@@ -148,9 +148,11 @@ fn collect(
 ) -> Result<(), Failure> {
     let (before, begun) = (journal.done(), clock::now());
     let mut shown = None;
+    let mut latest = begun;
     loop {
         match workers.next(TICK) {
             Next::Finished(finished) => {
+                latest = clock::now();
                 let stored = journal.append(plan, &finished);
                 stored.map_err(|error| Failure::Run(error.into()))?;
             }
@@ -171,21 +173,27 @@ fn collect(
                 journal.done() - before,
                 plan.runs() - journal.done(),
                 now.since(begun),
+                now.since(latest),
             );
             bar.update(journal.done(), plan.runs(), "", left);
         }
     }
 }
 
-/// How long `left` runs take if `done` took `time`; `None` if that cannot be told yet. The runs come in an order that makes those done
-/// a sample of all.
-fn left(done: u64, left: u64, time: Duration) -> Option<Duration> {
-    if time < FIRST_ESTIMATE {
+/// How long `left` runs take if `done` took `time`; `None` if that cannot be told yet. The runs come
+/// in an order that makes those done a sample of all. What is left at the end is not: the longest
+/// runs. Where none has ended for as long as `waited`, the next one is taken to last as long again.
+fn left(done: u64, left: u64, time: Duration, waited: Duration) -> Option<Duration> {
+    if time < FIRST_ESTIMATE || done == 0 {
         return None;
     }
     #[expect(clippy::cast_precision_loss, reason = "an estimate")]
     let share = left as f64 / done as f64;
-    Duration::try_from_secs_f64(time.as_secs_f64() * share).ok()
+    let expected = Duration::try_from_secs_f64(time.as_secs_f64() * share).ok()?;
+    Some(match left {
+        0 => Duration::ZERO,
+        _ => expected.max(waited),
+    })
 }
 
 fn interrupted(plan: &Plan, journal: &Journal) -> anyhow::Error {
@@ -356,5 +364,26 @@ impl Document {
             }
             outcome => outcome,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_last_runs_are_not_expected_to_end_at_once() {
+        let seconds = Duration::from_secs;
+        // 10,000 runs took 100 s, and two long ones are left.
+        let of_all = left(10_000, 2, seconds(100), Duration::ZERO);
+        assert_eq!(of_all, Some(Duration::from_millis(20)));
+        assert_eq!(
+            left(10_000, 2, seconds(130), seconds(30)),
+            Some(seconds(30))
+        );
+        assert_eq!(left(10_002, 0, seconds(150), seconds(20)), Some(seconds(0)));
+        // While many are left, a pause says nothing.
+        assert_eq!(left(100, 100, seconds(60), seconds(2)), Some(seconds(60)));
+        assert_eq!(left(0, 10, seconds(5), seconds(5)), None);
     }
 }

@@ -1,15 +1,28 @@
 //! What the daemon is to do: the command line, and a file for what it leaves open.
 
+use super::agents::AgentSettings;
+use super::agents::settings::Given as GivenAgents;
+use super::keys;
 use crate::failure::Failure;
+use outlast_core::gateway::{DampingConfig, SilenceConfig};
+use outlast_core::limits::Limits;
 use outlast_core::mechanisms::path::{Level, PathMechanismKind};
-use serde::Deserialize;
+use outlast_core::time::Duration;
+use outlast_core::units::{BitRate, ByteCount};
+use outlast_scenario::keys::Key;
+use outlast_scenario::{Reader, ScenarioError, load_file};
 use std::fmt;
-use std::fs;
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
+/// Where configuration files are, unless somebody says otherwise.
+const DIRECTORY: &str = "/etc/outlast";
+/// The one that is for every interface that has none of its own.
+const COMMON: &str = "config.toml";
+
 /// Where control sockets are, unless somebody says otherwise: one per interface.
-const RUNTIME_DIRECTORY: &str = "/run/outlast";
+pub(crate) const RUNTIME_DIRECTORY: &str = "/run/outlast";
 
 /// The mark of packets that the daemon sends, unless somebody says otherwise: "outl".
 const MARK: u32 = 0x6f75_746c;
@@ -19,20 +32,46 @@ const MARK: u32 = 0x6f75_746c;
 pub(crate) struct Settings {
     pub(crate) interface: String,
     pub(crate) mechanism: Mechanism,
+    pub(crate) data_path: DataPathChoice,
+    /// The link's rate; `None`: not known.
+    pub(crate) rate: Option<BitRate>,
     pub(crate) control: PathBuf,
+    pub(crate) access: Access,
+    /// Where metrics are served, if they are.
+    pub(crate) metrics: Option<Endpoint>,
     /// The NFQUEUE to take; `None`: the first one that is free.
     pub(crate) queue: Option<u16>,
     pub(crate) mark: u32,
+    pub(crate) limits: Limits,
     pub(crate) indicators: Watched,
+    /// Neighbours, and the journal of what is frozen.
+    pub(crate) agents: Option<AgentSettings>,
+    /// When silence is suspicious, if it counts.
+    silence: SilenceConfig,
+    /// How indicators that flap are damped, if they are.
+    pub(crate) damping: Option<DampingConfig>,
+    pub(crate) log: Log,
+}
+
+/// Who may use the control socket.
+#[derive(Clone, Debug, Default, Eq, PartialEq)]
+pub(crate) struct Access {
+    /// A name or a number.
+    pub(crate) owner: Option<String>,
+    /// A name or a number.
+    pub(crate) group: Option<String>,
+    /// Permission bits.
+    pub(crate) mode: Option<u32>,
 }
 
 /// Which indicators tell the link's state. `outlast notify` always does.
-#[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq)]
-#[serde(default, deny_unknown_fields)]
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) struct Watched {
     pub(crate) carrier: bool,
     pub(crate) address: bool,
+    pub(crate) route: bool,
     pub(crate) neighbour: bool,
+    pub(crate) silence: bool,
 }
 
 impl Default for Watched {
@@ -40,31 +79,105 @@ impl Default for Watched {
         Self {
             carrier: true,
             address: true,
+            route: true,
             neighbour: true,
+            silence: true,
         }
     }
 }
 
-/// The configuration file.
-#[derive(Clone, Debug, Default, Deserialize, Eq, PartialEq)]
-#[serde(default, deny_unknown_fields)]
-pub(crate) struct File {
-    interface: Option<String>,
-    mechanism: Option<Mechanism>,
-    control: Option<PathBuf>,
-    queue: Option<u16>,
-    mark: Option<u32>,
-    indicators: Watched,
+/// How indicators that flap are damped; `None`: each is believed at once.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+struct Damping(Option<DampingConfig>);
+
+impl Default for Damping {
+    fn default() -> Self {
+        Self(Some(DampingConfig::default()))
+    }
+}
+
+/// Where somebody listens.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub(crate) enum Endpoint {
+    /// TCP.
+    Tcp(SocketAddr),
+    /// A Unix socket.
+    Unix(PathBuf),
+}
+
+impl FromStr for Endpoint {
+    type Err = ();
+
+    fn from_str(text: &str) -> Result<Self, ()> {
+        match text.strip_prefix("unix:") {
+            Some(path) if path.starts_with('/') => Ok(Self::Unix(path.into())),
+            Some(_) => Err(()),
+            None => text.parse().map(Self::Tcp).map_err(drop),
+        }
+    }
+}
+
+impl fmt::Display for Endpoint {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Tcp(address) => write!(f, "http://{address}/metrics"),
+            Self::Unix(path) => write!(f, "unix:{}", path.display()),
+        }
+    }
+}
+
+/// What is told on standard error.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub(crate) struct Log {
+    pub(crate) level: LogLevel,
+    pub(crate) format: LogFormat,
+}
+
+/// How packets get to the gateway.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq, clap::ValueEnum)]
+pub(crate) enum DataPathChoice {
+    /// By eBPF if that can be had, or else by NFQUEUE.
+    #[default]
+    Auto,
+    /// Only those of a link that is down; the others stay in the kernel.
+    Ebpf,
+    /// All of them.
+    Nfqueue,
+}
+
+/// How much is told.
+#[derive(Clone, Copy, Debug, Default, Eq, Ord, PartialEq, PartialOrd, clap::ValueEnum)]
+pub(crate) enum LogLevel {
+    /// What ends the daemon.
+    Error,
+    /// What an operator should look at.
+    Warn,
+    /// What the link does, too.
+    #[default]
+    Info,
+    /// What connections do, too.
+    Debug,
+    /// Single packets, too.
+    Trace,
+}
+
+/// In which form.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq, clap::ValueEnum)]
+pub(crate) enum LogFormat {
+    /// Lines for people and for the journal.
+    #[default]
+    Text,
+    /// One JSON object a line.
+    Json,
 }
 
 /// A path mechanism by its name.
-#[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq)]
-#[serde(try_from = "String")]
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) struct Mechanism(pub(crate) PathMechanismKind);
 
 impl Mechanism {
     /// All that the daemon offers.
-    const ALL: [PathMechanismKind; 9] = [
+    const ALL: [PathMechanismKind; 10] = [
         PathMechanismKind::None,
         PathMechanismKind::SmartLink(Level::One),
         PathMechanismKind::SmartLink(Level::Two),
@@ -74,6 +187,7 @@ impl Mechanism {
         PathMechanismKind::RetransmissionCache,
         PathMechanismKind::ZeroWindowAck,
         PathMechanismKind::AcknowledgeAhead,
+        PathMechanismKind::Auto,
     ];
 }
 
@@ -92,14 +206,6 @@ impl FromStr for Mechanism {
     }
 }
 
-impl TryFrom<String> for Mechanism {
-    type Error = String;
-
-    fn try_from(name: String) -> Result<Self, String> {
-        name.parse()
-    }
-}
-
 impl fmt::Display for Mechanism {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.0.fmt(f)
@@ -111,42 +217,329 @@ impl fmt::Display for Mechanism {
 pub(crate) struct Given {
     pub(crate) interface: Option<String>,
     pub(crate) mechanism: Option<Mechanism>,
+    pub(crate) data_path: Option<DataPathChoice>,
     pub(crate) control: Option<PathBuf>,
+    /// Which file to read.
+    pub(crate) config: Option<PathBuf>,
+    pub(crate) log_level: Option<LogLevel>,
+    pub(crate) log_format: Option<LogFormat>,
+}
+
+impl Given {
+    /// The file that is read: the one that was named, or else the interface's own, or else the
+    /// common one. `None` if there is none.
+    pub(crate) fn file(&self) -> Option<PathBuf> {
+        if self.config.is_some() {
+            return self.config.clone();
+        }
+        let own = self.interface.as_ref().map(|name| format!("{name}.toml"));
+        let names = own.into_iter().chain([COMMON.to_owned()]);
+        names
+            .map(|name| Path::new(DIRECTORY).join(name))
+            .find(|path| path.exists())
+    }
+
+    /// The settings, from the command line, the file and defaults.
+    pub(crate) fn settle(&self) -> Result<Settings, Failure> {
+        let file = match self.file() {
+            Some(path) => File::load(&path)?,
+            None => File::default(),
+        };
+        file.complete(self)
+    }
+}
+
+/// The configuration file.
+#[derive(Clone, Debug, Default, Eq, PartialEq)]
+pub(crate) struct File {
+    interface: Option<String>,
+    mechanism: Option<Mechanism>,
+    data_path: Option<DataPathChoice>,
+    rate: Option<BitRate>,
+    control: Option<PathBuf>,
+    access: Access,
+    metrics: Option<Endpoint>,
+    queue: Option<u16>,
+    mark: Option<u32>,
+    limits: Limits,
+    indicators: Watched,
+    agents: GivenAgents,
+    silence: SilenceConfig,
+    damping: Damping,
+    log: Log,
 }
 
 impl File {
     /// Reads the file at `path`.
-    pub(crate) fn load(path: &Path) -> Result<Self, Failure> {
-        let text = fs::read_to_string(path)
-            .map_err(|error| Failure::Usage(format!("cannot read {}: {error}", path.display())))?;
-        Self::parse(&text).map_err(|error| Failure::Usage(format!("{}: {error}", path.display())))
+    fn load(path: &Path) -> Result<Self, ScenarioError> {
+        load_file(keys::FILE, &keys::TOP, path, Self::take)
     }
 
-    fn parse(text: &str) -> Result<Self, toml::de::Error> {
-        toml::from_str(text)
+    fn take(top: &Reader<'_>) -> Self {
+        use clap::ValueEnum;
+        let mechanism = top.choice(&keys::MECHANISM);
+        Self {
+            interface: interface(top),
+            mechanism: mechanism.and_then(|name| name.parse().ok()),
+            data_path: top
+                .choice(&keys::DATA_PATH)
+                .and_then(|name| DataPathChoice::from_str(name, false).ok()),
+            rate: top
+                .quantity(&keys::RATE)
+                .and_then(BitRate::from_bits_per_second),
+            control: top.text(&keys::CONTROL).map(PathBuf::from),
+            access: Access {
+                owner: top.text(&keys::CONTROL_OWNER),
+                group: top.text(&keys::CONTROL_GROUP),
+                mode: mode(top),
+            },
+            metrics: endpoint(top, &keys::METRICS),
+            queue: top
+                .integer(&keys::QUEUE)
+                .and_then(|number| u16::try_from(number).ok()),
+            mark: top
+                .integer(&keys::MARK)
+                .and_then(|mark| u32::try_from(mark).ok()),
+            limits: limits(&top.table(&keys::LIMITS_TABLE, &keys::LIMITS)),
+            indicators: watched(&top.table(&keys::INDICATORS_TABLE, &keys::INDICATORS)),
+            agents: GivenAgents::take(top),
+            silence: silence(&top.table(&keys::SILENCE_TABLE, &keys::SILENCES)),
+            damping: damping(&top.table(&keys::DAMPING_TABLE, &keys::DAMPING)),
+            log: log(&top.table(&keys::LOG_TABLE, &keys::LOG)),
+        }
     }
 
     /// The settings, where `given` leaves them open.
-    pub(crate) fn complete(self, given: Given) -> Result<Settings, Failure> {
-        let interface = given.interface.or(self.interface).ok_or_else(|| {
-            Failure::Usage(
-                "which interface leads to the disconnecting link? Name it with --interface, or \
-                 as `interface` in the configuration file"
-                    .into(),
-            )
+    fn complete(self, given: &Given) -> Result<Settings, Failure> {
+        let interface = given.interface.clone().or(self.interface).ok_or_else(|| {
+            Failure::Usage(format!(
+                "which interface leads to the disconnecting link? Name it with --interface, or as \
+                 `interface` in {DIRECTORY}/{COMMON}"
+            ))
         })?;
-        let control = given.control.or(self.control);
+        let control = given.control.clone().or(self.control);
+        let mechanism = given.mechanism.or(self.mechanism);
         Ok(Settings {
-            mechanism: given
-                .mechanism
-                .or(self.mechanism)
-                .unwrap_or(Mechanism(PathMechanismKind::Hold)),
+            mechanism: mechanism.unwrap_or(Mechanism(PathMechanismKind::Hold)),
+            data_path: given.data_path.or(self.data_path).unwrap_or_default(),
+            rate: self.rate,
             control: control.unwrap_or_else(|| control_of(&interface)),
+            access: self.access,
+            metrics: self.metrics,
+            agents: self.agents.complete(&interface),
             interface,
             queue: self.queue,
             mark: self.mark.unwrap_or(MARK),
+            limits: self.limits,
             indicators: self.indicators,
+            silence: self.silence,
+            damping: self.damping.0,
+            log: Log {
+                level: given.log_level.unwrap_or(self.log.level),
+                format: given.log_format.unwrap_or(self.log.format),
+            },
         })
+    }
+}
+
+impl Settings {
+    /// When silence is suspicious; `None` if it does not count.
+    pub(crate) fn silence(&self) -> Option<SilenceConfig> {
+        self.indicators.silence.then_some(self.silence)
+    }
+
+    /// What `next` has otherwise although a running daemon cannot change it.
+    pub(crate) fn fixed_differences(&self, next: &Self) -> Vec<&'static str> {
+        let differences = [
+            (keys::INTERFACE.name, self.interface != next.interface),
+            (keys::DATA_PATH.name, self.data_path != next.data_path),
+            (keys::CONTROL.name, self.control != next.control),
+            (
+                keys::CONTROL_OWNER.name,
+                self.access.owner != next.access.owner,
+            ),
+            (
+                keys::CONTROL_GROUP.name,
+                self.access.group != next.access.group,
+            ),
+            (
+                keys::CONTROL_MODE.name,
+                self.access.mode != next.access.mode,
+            ),
+            (keys::QUEUE.name, self.queue != next.queue),
+            (keys::MARK.name, self.mark != next.mark),
+            ("log.format", self.log.format != next.log.format),
+        ];
+        let of_agents =
+            AgentSettings::fixed_differences(self.agents.as_ref(), next.agents.as_ref());
+        let mut all = named(&differences);
+        all.extend(named(&of_agents));
+        all
+    }
+
+    /// What `next` has otherwise and a running daemon can change.
+    pub(crate) fn free_differences(&self, next: &Self) -> Vec<&'static str> {
+        let differences = [
+            (keys::MECHANISM.name, self.mechanism != next.mechanism),
+            (keys::RATE.name, self.rate != next.rate),
+            (keys::METRICS.name, self.metrics != next.metrics),
+            (keys::LIMITS.name, self.limits != next.limits),
+            (keys::INDICATORS.name, self.indicators != next.indicators),
+            (keys::SILENCES.name, self.silence != next.silence),
+            (keys::DAMPING.name, self.damping != next.damping),
+            ("agents", self.agents != next.agents),
+            ("log.level", self.log.level != next.log.level),
+        ];
+        named(&differences)
+    }
+}
+
+fn named(differences: &[(&'static str, bool)]) -> Vec<&'static str> {
+    let differing = differences.iter().filter(|(_, differs)| *differs);
+    differing.map(|(name, _)| *name).collect()
+}
+
+/// The kernel's rules for a name (`dev_valid_name`), so that a misspelt one is not waited for.
+fn interface(top: &Reader<'_>) -> Option<String> {
+    let name = top.text(&keys::INTERFACE)?;
+    let is_sound = name.len() < 16 && name != "." && name != "..";
+    if is_sound && !name.contains(|c: char| c == '/' || c == ':' || c.is_whitespace()) {
+        return Some(name);
+    }
+    top.note(
+        top.span_of(&keys::INTERFACE).unwrap_or_default(),
+        format!("`{name}` cannot be an interface's name"),
+        "at most 15 bytes, without `/`, `:` and blanks",
+        "write a name as `ip link` shows it",
+    );
+    None
+}
+
+fn mode(top: &Reader<'_>) -> Option<u32> {
+    const READ_AND_WRITE: u32 = 0o666;
+    let text = top.text(&keys::CONTROL_MODE)?;
+    let mode = u32::from_str_radix(&text, 8);
+    if let Ok(mode) = mode
+        && mode & !READ_AND_WRITE == 0
+    {
+        return Some(mode);
+    }
+    top.note(
+        top.span_of(&keys::CONTROL_MODE).unwrap_or_default(),
+        format!("`control_mode = \"{text}\"` is no mode of a socket"),
+        "allowed: 0000 to 0666, octal, without execution",
+        "write `control_mode = \"0660\"` for owner and group, or `\"0666\"` for everybody",
+    );
+    None
+}
+
+fn endpoint(top: &Reader<'_>, key: &'static Key) -> Option<Endpoint> {
+    let text = top.text(key)?;
+    let endpoint = text.parse().ok();
+    if endpoint.is_none() {
+        top.note(
+            top.span_of(key).unwrap_or_default(),
+            format!("`{text}` is no place to listen at"),
+            "expected an IP address with a port, or unix: and an absolute path",
+            format!(
+                "write `{0} = {1}`, `{0} = \"[::1]:9464\"` or `{0} = \"unix:/run/outlast/metrics.sock\"`",
+                key.name, key.example
+            ),
+        );
+    }
+    endpoint
+}
+
+fn limits(table: &Reader<'_>) -> Limits {
+    let plain = Limits::default();
+    let count = |key: &'static Key, default: usize| {
+        let number = table.integer(key);
+        number.map_or(default, |n| usize::try_from(n).unwrap_or(usize::MAX))
+    };
+    let bytes = |key: &'static Key, default| table.quantity(key).map_or(default, ByteCount);
+    let time =
+        |key: &'static Key, default| table.quantity(key).map_or(default, Duration::from_nanos);
+    Limits {
+        flows: count(&keys::FLOWS, plain.flows),
+        held_per_flow: bytes(&keys::HELD_PER_FLOW, plain.held_per_flow),
+        held_in_all: bytes(&keys::HELD_IN_ALL, plain.held_in_all),
+        other_packets: count(&keys::OTHER_PACKETS, plain.other_packets),
+        other_bytes: bytes(&keys::OTHER_BYTES, plain.other_bytes),
+        peers: count(&keys::PEERS, plain.peers),
+        closed_timeout: time(&keys::CLOSED_TIMEOUT, plain.closed_timeout),
+        opening_timeout: time(&keys::OPENING_TIMEOUT, plain.opening_timeout),
+        established_timeout: time(&keys::ESTABLISHED_TIMEOUT, plain.established_timeout),
+    }
+}
+
+fn watched(table: &Reader<'_>) -> Watched {
+    let plain = Watched::default();
+    Watched {
+        carrier: table.switch(&keys::CARRIER).unwrap_or(plain.carrier),
+        address: table.switch(&keys::ADDRESS).unwrap_or(plain.address),
+        route: table.switch(&keys::ROUTE).unwrap_or(plain.route),
+        neighbour: table.switch(&keys::NEIGHBOUR).unwrap_or(plain.neighbour),
+        silence: table.switch(&keys::SILENCE).unwrap_or(plain.silence),
+    }
+}
+
+fn silence(table: &Reader<'_>) -> SilenceConfig {
+    let plain = SilenceConfig::default();
+    let time =
+        |key: &'static Key, default| table.quantity(key).map_or(default, Duration::from_nanos);
+    let probes = table.integer(&keys::PROBES_PER_SECOND);
+    SilenceConfig {
+        shortest: time(&keys::SHORTEST_SILENCE, plain.shortest),
+        probes_per_second: probes.map_or(plain.probes_per_second, |n| {
+            u32::try_from(n).unwrap_or(u32::MAX)
+        }),
+        full_pace_for: time(&keys::FULL_PACE_FOR, plain.full_pace_for),
+        given_up_after: time(&keys::GIVEN_UP_AFTER, plain.given_up_after),
+    }
+}
+
+fn damping(table: &Reader<'_>) -> Damping {
+    let plain = DampingConfig::default();
+    let time =
+        |key: &'static Key, default| table.quantity(key).map_or(default, Duration::from_nanos);
+    let penalty = |key: &'static Key, default| {
+        let number = table.integer(key);
+        number.map_or(default, |n| u32::try_from(n).unwrap_or(u32::MAX))
+    };
+    let config = DampingConfig {
+        half_life: time(&keys::HALF_LIFE, plain.half_life),
+        cut_off: penalty(&keys::CUT_OFF, plain.cut_off),
+        reuse: penalty(&keys::REUSE, plain.reuse),
+        hold_down: time(&keys::HOLD_DOWN, plain.hold_down),
+    };
+    if config.reuse >= config.cut_off {
+        let span = table.span_of(&keys::REUSE);
+        table.note(
+            span.or_else(|| table.span_of(&keys::CUT_OFF))
+                .unwrap_or_default(),
+            format!(
+                "`reuse = {}` is no less than `cut_off = {}`",
+                config.reuse, config.cut_off
+            ),
+            "a penalty could not be forgiven before it counts",
+            "write a `reuse` of half the `cut_off`",
+        );
+    }
+    let is_on = table.switch(&keys::DAMPING_ENABLED).unwrap_or(true);
+    Damping(is_on.then_some(config))
+}
+
+fn log(table: &Reader<'_>) -> Log {
+    use clap::ValueEnum;
+    let level = table.choice(&keys::LOG_LEVEL);
+    let format = table.choice(&keys::LOG_FORMAT);
+    Log {
+        level: level
+            .and_then(|name| LogLevel::from_str(name, false).ok())
+            .unwrap_or_default(),
+        format: format
+            .and_then(|name| LogFormat::from_str(name, false).ok())
+            .unwrap_or_default(),
     }
 }
 
@@ -156,44 +549,4 @@ pub(crate) fn control_of(interface: &str) -> PathBuf {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_command_line_goes_before_the_file_and_the_file_before_defaults() {
-        let file = "interface = \"wwan0\"\nmechanism = \"smart-link-3\"\nqueue = 9\n\
-                    [indicators]\nneighbour = false\n";
-        let file = File::parse(file).expect("a configuration");
-        let given = Given {
-            mechanism: Some("hold".parse().expect("a mechanism")),
-            ..Given::default()
-        };
-        let settings = file.complete(given).expect("complete");
-        assert_eq!(settings.interface, "wwan0");
-        assert_eq!(settings.mechanism, Mechanism(PathMechanismKind::Hold));
-        assert_eq!((settings.queue, settings.mark), (Some(9), MARK));
-        assert_eq!(settings.control, Path::new("/run/outlast/wwan0.sock"));
-        let Watched {
-            carrier,
-            address,
-            neighbour,
-        } = settings.indicators;
-        assert!(carrier && address && !neighbour);
-    }
-
-    #[test]
-    fn mistakes_are_named_with_what_is_allowed() {
-        let unknown = File::parse("mechanism = \"m-tcp\"").expect_err("not offered");
-        let text = unknown.to_string();
-        assert!(
-            text.contains("line 1") && text.contains("smart-link-1, "),
-            "{text}"
-        );
-        let misspelt = File::parse("interfaces = \"a\"").expect_err("no such key");
-        assert!(misspelt.to_string().contains("interface"), "{misspelt}");
-        assert!(matches!(
-            File::default().complete(Given::default()),
-            Err(Failure::Usage(_))
-        ));
-    }
-}
+mod tests;

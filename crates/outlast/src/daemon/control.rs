@@ -1,27 +1,29 @@
-//! The control socket: who may write to it may tell the daemon of the link, and ask how it is.
+//! The control socket: who may connect may ask how the daemon is; its owner and its group may tell
+//! it of the link, and to read its configuration again.
 //!
 //! One JSON document each way, ended by a line feed.
 
+use super::clients::{Clients, Heard, Stream};
+use super::config::Access;
 use crate::failure::Failure;
 use anyhow::{Context, anyhow};
-use outlast_linux::poller::{Interest, Poller, Token};
+use outlast_core::time::Instant;
+use outlast_linux::peer::Credentials;
+use outlast_linux::poller::Poller;
 use rustix::fs::Mode;
-use rustix::process::umask;
+use rustix::process::{geteuid, umask};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use std::collections::BTreeMap;
-use std::fs::{self, DirBuilder};
-use std::io::{self, BufRead, BufReader, Read, Write};
+use std::fs::{self, DirBuilder, Permissions};
+use std::io::{self, BufRead, BufReader, Write};
 use std::net::IpAddr;
-use std::os::unix::fs::DirBuilderExt;
+use std::os::unix::fs::{DirBuilderExt, FileTypeExt, PermissionsExt, chown};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 /// The longest request in bytes.
 const LONGEST: usize = 4096;
-/// Clients at once; more wait.
-const CLIENTS: usize = 16;
 /// How long a client waits for an answer.
 const PATIENCE: Duration = Duration::from_secs(5);
 
@@ -31,6 +33,11 @@ const PATIENCE: Duration = Duration::from_secs(5);
 pub(crate) enum Request {
     /// How it is.
     Status,
+    /// How it is, with the connections that keep the most.
+    Flows {
+        /// How many of them.
+        limit: usize,
+    },
     /// The link, or one peer's, has changed.
     Notify {
         /// Whether it is there.
@@ -38,6 +45,15 @@ pub(crate) enum Request {
         /// Whose; without it, everybody's.
         peer: Option<IpAddr>,
     },
+    /// The configuration file has changed.
+    Reload,
+}
+
+impl Request {
+    /// Whether it changes anything.
+    const fn is_an_order(self) -> bool {
+        matches!(self, Self::Notify { .. } | Self::Reload)
+    }
 }
 
 /// What somebody says of a link.
@@ -65,25 +81,24 @@ pub(crate) enum Answer {
 pub(super) struct ControlSocket {
     listener: UnixListener,
     path: PathBuf,
-    clients: BTreeMap<u64, Client>,
-    next_token: u64,
-}
-
-#[derive(Debug)]
-struct Client {
-    stream: UnixStream,
-    heard: Vec<u8>,
+    /// The user who may give orders.
+    owner: u32,
+    /// The group whose members may.
+    group: u32,
+    /// Whether each may give orders.
+    clients: Clients<bool>,
 }
 
 impl ControlSocket {
     /// Listens at `path`. Clients' tokens begin with `first_token`.
-    pub(super) fn open(path: &Path, first_token: u64) -> Result<Self, Failure> {
+    pub(super) fn open(path: &Path, access: &Access, first_token: u64) -> Result<Self, Failure> {
         let refused = |error: io::Error| {
             Failure::Usage(format!(
                 "cannot listen at {}: {error}; name another place with --control",
                 path.display()
             ))
         };
+        let (owner, group) = (owner(access)?, group(access)?);
         if let Some(directory) = path
             .parent()
             .filter(|parent| !parent.as_os_str().is_empty())
@@ -92,102 +107,109 @@ impl ControlSocket {
             builder.recursive(true).mode(0o755);
             builder.create(directory).map_err(refused)?;
         }
-        if UnixStream::connect(path).is_ok() {
-            let path = path.display();
-            return Err(Failure::Usage(format!(
-                "a daemon listens at {path} already"
-            )));
-        }
-        // One that was killed has left it behind.
-        match fs::remove_file(path) {
-            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(refused(error)),
-            _ => {}
-        }
-        // Nobody else may connect, not even for a moment.
-        let before = umask(Mode::from_raw_mode(0o177));
-        let listener = UnixListener::bind(path);
-        umask(before);
-        let listener = listener.map_err(refused)?;
-        listener.set_nonblocking(true)?;
-        Ok(Self {
+        let listener = listen(path).map_err(|error| match error.kind() {
+            io::ErrorKind::AddrInUse => {
+                Failure::Usage(format!("a daemon listens at {} already", path.display()))
+            }
+            _ => refused(error),
+        })?;
+        let control = Self {
             listener,
             path: path.into(),
-            clients: BTreeMap::new(),
-            next_token: first_token,
-        })
+            owner: owner.unwrap_or_else(|| geteuid().as_raw()),
+            group: group.unwrap_or_else(|| rustix::process::getegid().as_raw()),
+            clients: Clients::new(first_token, LONGEST),
+        };
+        if owner.is_some() || group.is_some() {
+            chown(path, owner, group).map_err(|error| {
+                Failure::Usage(format!(
+                    "cannot give {} to the user or group of the configuration: {error}",
+                    path.display()
+                ))
+            })?;
+        }
+        let usual = if group.is_some() { 0o660 } else { 0o600 };
+        let mode = Permissions::from_mode(access.mode.unwrap_or(usual));
+        fs::set_permissions(path, mode).map_err(refused)?;
+        Ok(control)
     }
 
+    /// What to wait for.
     pub(super) const fn listener(&self) -> &UnixListener {
         &self.listener
     }
 
-    /// Somebody wants to connect.
-    pub(super) fn accept(&mut self, poller: &Poller) -> io::Result<()> {
+    /// Somebody connects.
+    pub(super) fn accept(&mut self, now: Instant, poller: &Poller) -> io::Result<()> {
         let stream = match self.listener.accept() {
             Ok((stream, _)) => stream,
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(()),
             Err(error) => {
-                // As when the process is out of descriptors: the client is told nothing.
+                // Out of descriptors: the client is told nothing.
                 tracing::warn!(%error, "cannot accept a client");
                 return Ok(());
             }
         };
-        if self.clients.len() >= CLIENTS {
-            tracing::warn!("too many clients at the control socket");
-            return Ok(());
-        }
-        stream.set_nonblocking(true)?;
-        let token = self.next_token;
-        self.next_token += 1;
-        poller.add(&stream, Token(token), Interest::Readable)?;
-        let heard = Vec::new();
-        self.clients.insert(token, Client { stream, heard });
-        Ok(())
+        let is_trusted = match Credentials::of(&stream) {
+            Ok(peer) => self.may_give_orders(&peer),
+            Err(error) => {
+                tracing::warn!(%error, "cannot tell who a client is");
+                false
+            }
+        };
+        let stream = Stream::Unix(stream);
+        self.clients
+            .admit(now, stream, is_trusted, poller)
+            .map(drop)
     }
 
-    /// A client has something to say; what it asks for, once it has said all.
-    pub(super) fn hear(&mut self, token: u64) -> Option<Request> {
-        let client = self.clients.get_mut(&token)?;
-        let mut buffer = [0; LONGEST];
-        let outcome = match client.stream.read(&mut buffer) {
-            Ok(0) => Err(String::new()),
-            Ok(length) => {
-                client.heard.extend(&buffer[..length]);
-                match client.heard.iter().position(|&byte| byte == b'\n') {
-                    Some(end) => {
-                        serde_json::from_slice(&client.heard[..end]).map_err(|e| e.to_string())
+    /// The superuser, the socket's owner, and who is in its group.
+    fn may_give_orders(&self, peer: &Credentials) -> bool {
+        peer.user == 0 || peer.user == self.owner || peer.groups.contains(&self.group)
+    }
+
+    /// A client is ready; what it asks for, once it has said all and may ask for it.
+    pub(super) fn serve(&mut self, token: u64, poller: &Poller) -> Option<Request> {
+        let end_of_line = |heard: &[u8]| heard.iter().position(|&byte| byte == b'\n');
+        let why = match self.clients.serve(token, end_of_line) {
+            Heard::Nothing => return None,
+            Heard::Request(line, is_trusted) => match serde_json::from_slice::<Request>(&line) {
+                Ok(request) => {
+                    if is_trusted || !request.is_an_order() {
+                        return Some(request);
                     }
-                    None if client.heard.len() < LONGEST => return None,
-                    None => Err("the request is too long".into()),
+                    format!(
+                        "only the superuser, the owner of {0} and members of its group may do that",
+                        self.path.display()
+                    )
                 }
-            }
-            Err(error) if error.kind() == io::ErrorKind::WouldBlock => return None,
-            Err(error) => Err(error.to_string()),
+                Err(error) => error.to_string(),
+            },
+            Heard::TooMuch => "the request is too long".into(),
         };
-        match outcome {
-            Ok(request) => Some(request),
-            Err(why) => {
-                self.answer(token, &Answer::Refused(why));
-                None
-            }
-        }
+        self.answer(token, &Answer::Refused(why), poller);
+        None
     }
 
     /// Answers a client, and ends the conversation.
-    pub(super) fn answer(&mut self, token: u64, answer: &Answer) {
-        let Some(mut client) = self.clients.remove(&token) else {
-            return;
-        };
-        let told = serde_json::to_vec(answer)
-            .map_err(io::Error::from)
-            .and_then(|mut line| {
+    pub(super) fn answer(&mut self, token: u64, answer: &Answer, poller: &Poller) {
+        match serde_json::to_vec(answer) {
+            Ok(mut line) => {
                 line.push(b'\n');
-                // A socket's buffer has room for an answer; who does not read it is not waited for.
-                client.stream.write_all(&line)
-            });
-        if let Err(error) = told {
-            tracing::debug!(%error, "a client has gone");
+                self.clients.answer(token, line, poller);
+            }
+            Err(error) => tracing::warn!(%error, "cannot write an answer"),
         }
+    }
+
+    /// When [`Self::handle_timeout`] is due.
+    pub(super) fn poll_timeout(&self) -> Option<Instant> {
+        self.clients.poll_timeout()
+    }
+
+    /// Sends away who has taken too long.
+    pub(super) fn handle_timeout(&mut self, now: Instant) {
+        self.clients.handle_timeout(now);
     }
 }
 
@@ -198,6 +220,72 @@ impl Drop for ControlSocket {
     }
 }
 
+/// Listens at `path` for the owner alone; [`io::ErrorKind::AddrInUse`] if somebody else does.
+pub(super) fn listen(path: &Path) -> io::Result<UnixListener> {
+    if UnixStream::connect(path).is_ok() {
+        return Err(io::ErrorKind::AddrInUse.into());
+    }
+    match fs::symlink_metadata(path) {
+        // One that was killed has left it behind.
+        Ok(left) if left.file_type().is_socket() => fs::remove_file(path)?,
+        // Somebody's file, whose name was given by mistake.
+        Ok(_) => return Err(io::Error::other("it is there already, and is no socket")),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+        Err(error) => return Err(error),
+    }
+    // Nobody else may connect, not even for a moment.
+    let before = umask(Mode::from_raw_mode(0o177));
+    let listener = UnixListener::bind(path);
+    umask(before);
+    let listener = listener?;
+    listener.set_nonblocking(true)?;
+    Ok(listener)
+}
+
+/// The user of `control_owner`.
+fn owner(access: &Access) -> Result<Option<u32>, Failure> {
+    let find =
+        |name: &str| nix::unistd::User::from_name(name).map(|user| user.map(|u| u.uid.as_raw()));
+    find_id("control_owner", access.owner.as_deref(), "user", find)
+}
+
+/// The group of `control_group`.
+fn group(access: &Access) -> Result<Option<u32>, Failure> {
+    let find =
+        |name: &str| nix::unistd::Group::from_name(name).map(|group| group.map(|g| g.gid.as_raw()));
+    find_id("control_group", access.group.as_deref(), "group", find)
+}
+
+/// The number of a user or group that is given by name or number.
+fn find_id(
+    key: &str,
+    name: Option<&str>,
+    what: &str,
+    find: impl Fn(&str) -> nix::Result<Option<u32>>,
+) -> Result<Option<u32>, Failure> {
+    let Some(name) = name else {
+        return Ok(None);
+    };
+    if let Ok(number) = name.parse() {
+        return Ok(Some(number));
+    }
+    match find(name) {
+        Ok(Some(number)) => Ok(Some(number)),
+        Ok(None) => Err(Failure::Usage(format!(
+            "`{key} = \"{name}\"`: this machine has no such {what}; `getent` shows those that it has"
+        ))),
+        Err(error) => Err(Failure::Run(
+            anyhow!(error).context(format!("cannot look up the {what} `{name}`")),
+        )),
+    }
+}
+
+/// Checks that the user and the group of the configuration are there.
+pub(crate) fn check(access: &Access) -> Result<(), Failure> {
+    owner(access)?;
+    group(access).map(drop)
+}
+
 /// Asks the daemon that listens at `path`.
 pub(crate) fn ask(path: &Path, request: Request) -> Result<Value, Failure> {
     let mut stream = UnixStream::connect(path).map_err(|error| match error.kind() {
@@ -205,9 +293,11 @@ pub(crate) fn ask(path: &Path, request: Request) -> Result<Value, Failure> {
             "no daemon listens at {}: `outlast run --interface NAME` starts one",
             path.display()
         )),
-        io::ErrorKind::PermissionDenied => {
-            Failure::Usage(format!("not allowed to connect to {}", path.display()))
-        }
+        io::ErrorKind::PermissionDenied => Failure::Usage(format!(
+            "not allowed to connect to {}: `control_group` and `control_mode` in the daemon's \
+             configuration say who is",
+            path.display()
+        )),
         _ => Failure::Run(
             anyhow::Error::from(error).context(format!("cannot connect to {}", path.display())),
         ),
@@ -223,5 +313,26 @@ pub(crate) fn ask(path: &Path, request: Request) -> Result<Value, Failure> {
     match serde_json::from_str(&answer).context("the daemon's answer cannot be understood")? {
         Answer::Done(value) => Ok(value),
         Answer::Refused(why) => Err(Failure::Run(anyhow!("the daemon refuses: {why}"))),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_killed_daemon_left_is_replaced_and_somebodys_file_is_not() {
+        let place = tempfile::tempdir().expect("a place");
+        let socket = place.path().join("control.sock");
+        drop(listen(&socket).expect("free"));
+        assert!(socket.exists(), "closed, and left behind");
+        let _listener = listen(&socket).expect("nobody listens");
+        let taken = listen(&socket).expect_err("somebody listens");
+        assert_eq!(taken.kind(), io::ErrorKind::AddrInUse);
+        let file = place.path().join("config.toml");
+        fs::write(&file, "interface = \"wwan0\"\n").expect("ours");
+        let refused = listen(&file).expect_err("a file");
+        assert!(refused.to_string().contains("no socket"), "{refused}");
+        assert!(file.exists(), "as it was");
     }
 }

@@ -1,26 +1,25 @@
 //! What the indicators say of the link and of the peers behind it.
 //!
 //! The link is down while any of them says so. A pure machine: it hears changes of the network,
-//! what `outlast notify` says, and which peers packets come from; it tells events for the
-//! [`Gateway`](outlast_core::gateway::Gateway), and which neighbours to ask for.
+//! what `outlast notify` says, and which peers packets come from; it tells what the
+//! [`Gateway`](outlast_core::gateway::Gateway) is to hear, and which neighbours to ask for. The
+//! gateway damps what flaps, and knows silence by itself.
+
+mod peers;
+mod routes;
 
 use super::config::Watched;
 use outlast_core::link::{Indicator, InterfaceId, LinkEvent, LinkId, LinkState};
-use outlast_core::time::{Duration, Instant};
+use outlast_core::time::Instant;
 use outlast_linux::monitor::{Change, Standing, Way};
-use outlast_linux::netlink::{InterfaceIndex, Prefix};
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use outlast_linux::netlink::InterfaceIndex;
+use peers::{Peers, Question};
+use routes::{RouteSign, Routes};
+use std::collections::{BTreeSet, VecDeque};
 use std::net::IpAddr;
 
 /// What the gateway calls the interface.
 pub(super) const INTERFACE: InterfaceId = InterfaceId(0);
-
-/// Peers that are asked for at once, at most.
-const ASKED: usize = 1024;
-/// The longest pause between two questions for a peer that does not answer.
-const LONGEST_PAUSE: Duration = Duration::from_secs(15);
-/// After this long nobody asks for a peer any more, and what is sent to it takes its chance.
-const FORGOTTEN_AFTER: Duration = Duration::from_secs(3600);
 
 /// The state of one interface's link, as far as the host can know it.
 #[derive(Debug)]
@@ -32,21 +31,20 @@ pub(super) struct Indicators {
     mtu: u32,
     addresses: BTreeSet<IpAddr>,
     had_address: bool,
-    /// The longest prefix first.
-    ways: Vec<Way>,
+    routes: Routes,
     is_notified_down: bool,
     state: LinkState,
-    /// Peers that are down.
-    absent: BTreeMap<IpAddr, Absent>,
-    events: VecDeque<LinkEvent>,
+    peers: Peers,
+    signs: VecDeque<Sign>,
 }
 
-/// A peer that is down.
-#[derive(Clone, Copy, Debug)]
-struct Absent {
-    since: Instant,
-    /// When the kernel is to ask for it again; `None` if somebody is to say that it is back.
-    ask_at: Option<Instant>,
+/// What the gateway is to hear.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(super) enum Sign {
+    /// A link has changed.
+    Changed(LinkEvent),
+    /// A link is back of which nobody has said that it was away.
+    Returned(LinkId, Indicator),
 }
 
 impl Indicators {
@@ -60,12 +58,29 @@ impl Indicators {
             mtu: 0,
             addresses: BTreeSet::new(),
             had_address: false,
-            ways: Vec::new(),
+            routes: Routes::default(),
             is_notified_down: false,
             state: LinkState::Up,
-            absent: BTreeMap::new(),
-            events: VecDeque::new(),
+            peers: Peers::default(),
+            signs: VecDeque::new(),
         }
+    }
+
+    /// Other indicators count from now on.
+    pub(super) fn set_watched(&mut self, now: Instant, watched: Watched) {
+        self.watched = watched;
+        // Nobody says any more that somebody is away but who still counts.
+        for (indicator, counts) in [
+            (Indicator::Neighbour, watched.neighbour),
+            (Indicator::Route, watched.route),
+        ] {
+            if !counts {
+                for peer in self.peers.said_by(indicator) {
+                    self.find(now, peer, indicator);
+                }
+            }
+        }
+        self.settle(now, Indicator::Carrier);
     }
 
     /// The interface's number, if it is there.
@@ -82,17 +97,25 @@ impl Indicators {
         self.state
     }
 
-    /// Peers that are down, and since when.
-    pub(super) fn absent(&self) -> impl Iterator<Item = (IpAddr, Instant)> {
-        self.absent
-            .iter()
-            .map(|(peer, absent)| (*peer, absent.since))
+    /// Peers that are down: since when, and who says so.
+    pub(super) fn absent(&self) -> impl Iterator<Item = (IpAddr, Instant, Indicator)> {
+        self.peers.absent()
+    }
+
+    /// The interface's addresses that are valid beyond the link.
+    pub(super) fn addresses(&self) -> impl Iterator<Item = IpAddr> {
+        self.addresses.iter().copied()
+    }
+
+    /// Where the interface's routes lead, the longest prefix first.
+    pub(super) fn ways(&self) -> Vec<Way> {
+        self.routes.ways()
     }
 
     /// The link that leads to `far`: an address on the link itself is a peer, any other one is
     /// reached by way of one.
     pub(super) fn link_to(&self, far: IpAddr) -> LinkId {
-        let way = self.ways.iter().find(|way| contains(way.destination, far));
+        let way = self.routes.way_to(far);
         LinkId {
             interface: INTERFACE,
             peer: way.map(|way| way.gateway.unwrap_or(far)),
@@ -104,92 +127,107 @@ impl Indicators {
         self.index = None;
         self.is_running = false;
         self.addresses.clear();
-        self.ways.clear();
+        self.routes.clear();
         for change in all {
             self.take_in(now, change);
         }
-        self.settle(Indicator::Carrier);
+        self.settle(now, Indicator::Carrier);
+        self.settle_routes(now);
     }
 
-    /// Something has changed.
+    /// Something has changed. After the last of some changes call [`Self::settle_routes`].
     pub(super) fn handle_change(&mut self, now: Instant, change: Change) {
         let indicator = match &change {
             Change::Address { .. } => Indicator::Address,
+            Change::Route { .. } => return self.take_in(now, change),
             _ => Indicator::Carrier,
         };
         self.take_in(now, change);
-        self.settle(indicator);
+        self.settle(now, indicator);
+    }
+
+    /// Judges the routes as they are now.
+    pub(super) fn settle_routes(&mut self, now: Instant) {
+        let signs = self.routes.settle();
+        if self.watched.route {
+            self.settle(now, Indicator::Route);
+            for sign in signs {
+                match sign {
+                    RouteSign::Lost(router) => self.lose(now, router, Indicator::Route),
+                    RouteSign::Found(router) => self.find(now, router, Indicator::Route),
+                    RouteSign::Moved(router) if self.state == LinkState::Up => {
+                        self.come_back(router, Indicator::Route);
+                    }
+                    RouteSign::Moved(_) => {}
+                }
+            }
+        }
     }
 
     /// Somebody who knows says so: `outlast notify`.
     pub(super) fn handle_notice(&mut self, now: Instant, peer: Option<IpAddr>, state: LinkState) {
-        let Some(peer) = peer else {
-            let was_up = self.state == LinkState::Up;
-            self.is_notified_down = state == LinkState::Down;
-            if was_up && state == LinkState::Up {
-                // It was away without anybody noticing.
-                self.tell(None, LinkState::Down, Indicator::Notify);
-                self.tell(None, LinkState::Up, Indicator::Notify);
+        const BY: Indicator = Indicator::Notify;
+        match (peer, state) {
+            (None, _) => {
+                let was_up = self.state == LinkState::Up;
+                self.is_notified_down = state == LinkState::Down;
+                if was_up && state == LinkState::Up {
+                    // It was away without anybody noticing.
+                    self.come_back(None, BY);
+                }
+                self.settle(now, BY);
             }
-            self.settle(Indicator::Notify);
-            return;
-        };
-        match state {
-            LinkState::Down => self.lose(now, peer, None, Indicator::Notify),
-            LinkState::Up if self.absent.contains_key(&peer) => {
-                self.find(peer, Indicator::Notify);
+            (Some(peer), LinkState::Down) => self.lose(now, peer, BY),
+            (Some(peer), LinkState::Up) if self.peers.is_absent(peer) => {
+                self.find(now, peer, BY);
             }
-            LinkState::Up => {
-                self.tell(Some(peer), LinkState::Down, Indicator::Notify);
-                self.tell(Some(peer), LinkState::Up, Indicator::Notify);
-            }
+            (Some(peer), LinkState::Up) => self.come_back(Some(peer), BY),
         }
     }
 
     /// A packet came from the link.
-    pub(super) fn handle_arrival(&mut self, link: LinkId) {
+    pub(super) fn handle_arrival(&mut self, now: Instant, link: LinkId) {
         if let Some(peer) = link.peer
-            && self.absent.get(&peer).is_some_and(|a| a.ask_at.is_some())
+            && self.peers.is_only_silent(peer)
         {
-            self.find(peer, Indicator::FirstPacket);
+            self.find(now, peer, Indicator::FirstPacket);
         }
     }
 
-    /// The next event for the gateway.
+    /// The next thing for the gateway to hear.
     #[must_use]
-    pub(super) fn poll_event(&mut self) -> Option<LinkEvent> {
-        self.events.pop_front()
+    pub(super) fn poll_sign(&mut self) -> Option<Sign> {
+        self.signs.pop_front()
     }
 
-    /// A peer to ask for, if the time has come.
+    /// A peer to ask for, if the time has come. `is_missed`: whether somebody has a connection
+    /// behind a link.
     #[must_use]
-    pub(super) fn poll_question(&mut self, now: Instant) -> Option<IpAddr> {
+    pub(super) fn poll_question(
+        &mut self,
+        now: Instant,
+        is_missed: impl Fn(LinkId) -> bool,
+    ) -> Option<IpAddr> {
         if self.state == LinkState::Down {
             return None;
         }
-        let is_due = |absent: &Absent| absent.ask_at.is_some_and(|at| at <= now);
-        let (peer, absent) = self.absent.iter_mut().find(|(_, absent)| is_due(absent))?;
-        let peer = *peer;
-        if now.since(absent.since) >= FORGOTTEN_AFTER {
-            self.find(peer, Indicator::Neighbour);
-            return None;
+        let is_missed = |peer| is_missed(link_of(Some(peer)));
+        match self.peers.poll_question(now, is_missed)? {
+            Question::Ask(peer) => Some(peer),
+            Question::GiveUp(peer) => {
+                self.find(now, peer, Indicator::Neighbour);
+                None
+            }
         }
-        let pause = now.since(absent.since) / 10;
-        let pause = pause.clamp(Duration::from_secs(1), LONGEST_PAUSE);
-        absent.ask_at = Some(now + pause);
-        Some(peer)
     }
 
     /// When to call [`Self::poll_question`].
     #[must_use]
     pub(super) fn poll_timeout(&self) -> Option<Instant> {
-        if self.state == LinkState::Down {
-            return None;
+        match self.state {
+            LinkState::Down => None,
+            LinkState::Up => self.peers.poll_timeout(),
         }
-        self.absent
-            .values()
-            .filter_map(|absent| absent.ask_at)
-            .min()
     }
 
     fn take_in(&mut self, now: Instant, change: Change) {
@@ -197,18 +235,22 @@ impl Indicators {
             Change::Interface {
                 index,
                 name,
+                is_up,
                 is_running,
                 mtu,
             } if name == self.name => {
                 self.index = Some(index);
                 self.is_running = is_running;
                 self.mtu = mtu;
+                if !is_up {
+                    self.routes.switch_off();
+                }
             }
             Change::InterfaceGone { index } if self.index == Some(index) => {
                 self.index = None;
                 self.is_running = false;
                 self.addresses.clear();
-                self.ways.clear();
+                self.routes.switch_off();
             }
             Change::Address {
                 interface,
@@ -226,12 +268,12 @@ impl Indicators {
                 interface,
                 way,
                 is_present,
-            } if self.index == Some(interface) => {
-                self.ways.retain(|known| *known != way);
-                if is_present {
-                    self.ways.push(way);
-                    self.ways
-                        .sort_by_key(|way| std::cmp::Reverse(way.destination.length));
+                replaces,
+            } => {
+                let is_own = self.index == Some(interface);
+                match is_present {
+                    true => self.routes.add(interface, is_own, way, replaces),
+                    false => self.routes.remove(interface, is_own, way),
                 }
             }
             Change::Neighbour {
@@ -239,10 +281,10 @@ impl Indicators {
                 address,
                 standing,
             } if self.index == Some(interface) && self.watched.neighbour => match standing {
-                Standing::Present => self.find(address, Indicator::Neighbour),
+                Standing::Present => self.find(now, address, Indicator::Neighbour),
                 // Without carrier nobody answers, which says nothing of anybody.
                 Standing::Failed if self.state == LinkState::Up => {
-                    self.lose(now, address, Some(now), Indicator::Neighbour);
+                    self.lose(now, address, Indicator::Neighbour);
                 }
                 Standing::Failed | Standing::Unknown => {}
             },
@@ -251,10 +293,11 @@ impl Indicators {
     }
 
     /// Tells the state of the whole link if it is another now.
-    fn settle(&mut self, indicator: Indicator) {
+    fn settle(&mut self, now: Instant, indicator: Indicator) {
         let lacks_carrier = self.watched.carrier && !self.is_running;
         let lacks_address = self.watched.address && self.had_address && self.addresses.is_empty();
-        let state = if lacks_carrier || lacks_address || self.is_notified_down {
+        let lacks_route = self.watched.route && self.routes.is_lacking();
+        let state = if lacks_carrier || lacks_address || lacks_route || self.is_notified_down {
             LinkState::Down
         } else {
             LinkState::Up
@@ -265,60 +308,49 @@ impl Indicators {
         self.state = state;
         if state == LinkState::Up {
             // Whoever did not answer before may have come back with the link.
-            let asked = self
-                .absent
-                .iter()
-                .filter(|(_, absent)| absent.ask_at.is_some());
-            let asked: Vec<_> = asked.map(|(peer, _)| *peer).collect();
-            for peer in asked {
-                self.find(peer, indicator);
+            for peer in self.peers.said_by(Indicator::Neighbour) {
+                self.find_by(now, peer, Indicator::Neighbour, indicator);
             }
         }
         self.tell(None, state, indicator);
     }
 
-    fn lose(&mut self, now: Instant, peer: IpAddr, ask_at: Option<Instant>, by: Indicator) {
-        let is_known = self.absent.contains_key(&peer);
-        if is_known && by != Indicator::Notify || self.absent.len() >= ASKED {
-            return;
-        }
-        self.absent.insert(peer, Absent { since: now, ask_at });
-        if !is_known {
+    fn lose(&mut self, now: Instant, peer: IpAddr, by: Indicator) {
+        if self.peers.lose(now, peer, by) {
             self.tell(Some(peer), LinkState::Down, by);
         }
     }
 
-    fn find(&mut self, peer: IpAddr, by: Indicator) {
-        let Some(absent) = self.absent.get(&peer) else {
-            return;
-        };
-        // Who was said to be away is back when somebody says so.
-        if absent.ask_at.is_some() || by == Indicator::Notify {
-            self.absent.remove(&peer);
-            self.tell(Some(peer), LinkState::Up, by);
+    fn find(&mut self, now: Instant, peer: IpAddr, by: Indicator) {
+        self.find_by(now, peer, by, by);
+    }
+
+    /// `by` says no longer that a peer is down, because of what `indicator` says.
+    fn find_by(&mut self, now: Instant, peer: IpAddr, by: Indicator, indicator: Indicator) {
+        if self.peers.find(now, peer, by) {
+            self.tell(Some(peer), LinkState::Up, indicator);
         }
     }
 
     fn tell(&mut self, peer: Option<IpAddr>, state: LinkState, indicator: Indicator) {
-        let link = LinkId {
-            interface: INTERFACE,
-            peer,
-        };
-        self.events.push_back(LinkEvent {
-            link,
+        self.signs.push_back(Sign::Changed(LinkEvent {
+            link: link_of(peer),
             state,
             indicator,
-        });
+        }));
+    }
+
+    fn come_back(&mut self, peer: Option<IpAddr>, indicator: Indicator) {
+        self.signs
+            .push_back(Sign::Returned(link_of(peer), indicator));
     }
 }
 
-fn contains(prefix: Prefix, address: IpAddr) -> bool {
-    let differs = match (prefix.address, address) {
-        (IpAddr::V4(a), IpAddr::V4(b)) => u128::from(a.to_bits() ^ b.to_bits()) << 96,
-        (IpAddr::V6(a), IpAddr::V6(b)) => a.to_bits() ^ b.to_bits(),
-        _ => return false,
-    };
-    differs.leading_zeros() >= u32::from(prefix.length)
+const fn link_of(peer: Option<IpAddr>) -> LinkId {
+    LinkId {
+        interface: INTERFACE,
+        peer,
+    }
 }
 
 #[cfg(test)]

@@ -1,284 +1,318 @@
-//! The data path through user space: every packet of the interface waits in an NFQUEUE for the
-//! gateway's verdict.
+//! The data path: how packets get to the gateway, and which ones do.
 //!
-//! It fails open: packets pass when this process is too slow or gone. Super-segments come whole
-//! and are cut for the gateway; one that passes goes on whole.
+//! On the eBPF path they stay in the kernel, whose programs track the connections and record what
+//! goes towards the link; only those of a link that is down, silent or not at rest yet go through
+//! user space. Where that cannot be had, or a mechanism must be able to rewrite any packet, all of
+//! them go through an NFQUEUE.
+//!
+//! Both fail open, and end with the process.
 
-use super::config::Settings;
-use bytes::Bytes;
+mod kernel;
+mod queue;
+mod reach;
+mod takeover;
+#[cfg(test)]
+mod tests;
+
+use super::config::{DataPathChoice, Settings};
+use crate::failure::Failure;
+pub(super) use kernel::{KernelPath, Listed};
 use outlast_core::gateway::Transmit;
 use outlast_core::link::Direction;
+use outlast_core::mechanisms::path::PathMechanismKind;
 use outlast_linux::netfilter::NetfilterError;
-use outlast_linux::netfilter::queue::{Hook, PacketId, Queue, Ruling};
-use outlast_linux::netfilter::rules::{RuleSet, Rules};
-use outlast_linux::raw::{RawSender, Sent};
+use outlast_linux::netfilter::rules::Claim;
+use outlast_linux::raw::Sent;
+use outlast_linux::tracker::TrackerError;
 use outlast_wire::Packet;
+use queue::QueuePath;
+pub(super) use queue::{PathCounters, Taken, Waiting};
+pub(super) use reach::Reach;
 use rustix::fd::{AsFd, BorrowedFd};
 use std::io;
-use std::net::IpAddr;
-
-/// Queues are tried from here on, so that several daemons share a host.
-const FIRST_QUEUE: u16 = 20_300;
-const QUEUES: u16 = 64;
-
-/// What every host takes without fragmentation: IPv6's minimum (RFC 8200, section 5).
-const SAFE_MTU: u32 = 1280;
-
-/// What the data path could not do for a packet.
-#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
-pub(super) struct PathCounters {
-    /// Packets that passed unseen: malformed, or longer than the kernel hands over.
-    pub(super) unseen: u64,
-    /// Super-segments that were cut, because only a part of them passed.
-    pub(super) cut: u64,
-    /// Packets of the gateway for which there was no way, or no room.
-    pub(super) unsent: u64,
-}
+pub(super) use takeover::Takeover;
 
 /// The data path of one interface. Dropped, it lets everything pass.
 #[derive(Debug)]
-pub(super) struct QueuePath {
-    queue: Queue,
-    number: u16,
-    /// In force while this lives.
-    rules: Option<Rules>,
-    table: String,
+pub(super) struct DataPath {
+    queue: QueuePath,
+    /// `None`: every packet goes through user space.
+    kernel: Option<KernelPath>,
+    /// Why there is no eBPF path.
+    why: String,
     interface: String,
-    mark: u32,
-    to_link: Option<RawSender>,
-    from_link: RawSender,
-    mtu: u32,
-    pub(super) counters: PathCounters,
+    /// Nobody else looks after the interface.
+    _claim: Claim,
 }
 
-/// A packet that waits for its verdict.
-#[derive(Debug)]
-pub(super) struct Waiting {
-    id: PacketId,
-    pub(super) direction: Direction,
-    /// As the link carries them: a super-segment towards it is several.
-    pub(super) packets: Vec<Packet>,
-}
-
-/// What came out of the queue.
-#[derive(Debug)]
-pub(super) enum Taken {
-    /// Nothing waits.
-    Nothing,
-    /// It was let pass: the gateway has nothing to do with it.
-    Passed,
-    /// The gateway is to say.
-    Waiting(Waiting),
-}
-
-impl QueuePath {
-    /// Takes a queue; nothing is handed to it yet.
-    pub(super) fn open(settings: &Settings) -> Result<Self, NetfilterError> {
-        let (queue, number) = take_queue(settings.queue)?;
-        let from_link = RawSender::open(settings.mark, None).map_err(NetfilterError::Socket)?;
-        Ok(Self {
+impl DataPath {
+    /// Takes what is needed; nothing is done to any packet yet.
+    pub(super) fn open(settings: &Settings) -> Result<Self, Failure> {
+        let queue = QueuePath::open(settings).map_err(|error| missing(&error))?;
+        let claim = claim(&settings.interface)?;
+        let (kernel, why) = match settings.data_path {
+            DataPathChoice::Nfqueue => (None, "as it was asked for".into()),
+            choice => match kernel_path(settings) {
+                Ok(kernel) => (Some(kernel), String::new()),
+                Err(lack) if choice == DataPathChoice::Ebpf => return Err(lack.into_failure()),
+                Err(lack) => (None, format!("because {}", lack.what)),
+            },
+        };
+        let path = Self {
             queue,
-            number,
-            rules: None,
-            table: format!("outlast-{}", settings.interface),
+            kernel,
+            why,
             interface: settings.interface.clone(),
-            mark: settings.mark,
-            to_link: None,
-            from_link,
-            mtu: SAFE_MTU,
-            counters: PathCounters::default(),
-        })
+            _claim: claim,
+        };
+        path.choose_cutter().map_err(|error| missing(&error))?;
+        Ok(path)
     }
 
-    /// From now on packets come.
-    pub(super) fn begin(&mut self) -> Result<(), NetfilterError> {
-        let rules = Rules::install(&RuleSet {
-            table: &self.table,
-            interface: &self.interface,
-            queue: self.number,
-            mark: self.mark,
-        })?;
-        if !rules.is_untracked() {
-            tracing::warn!(
-                "this kernel cannot exempt packets from connection tracking: do not translate \
-                 addresses on {}",
-                self.interface
-            );
-        }
-        self.rules = Some(rules);
-        Ok(())
+    /// Packets that go through user space for an outage only are cut by the kernel, which knows where;
+    /// where all of them do, all the time, that would cost too much.
+    fn choose_cutter(&self) -> Result<(), NetfilterError> {
+        self.queue.take_aggregates(self.kernel.is_none())
     }
 
-    /// The interface is there, perhaps anew, or its MTU is another.
-    pub(super) fn attach(&mut self, mtu: u32, is_new: bool) -> io::Result<()> {
-        self.mtu = mtu;
-        if is_new || self.to_link.is_none() {
-            self.to_link = Some(RawSender::open(self.mark, Some(&self.interface))?);
-        }
-        Ok(())
-    }
-
-    /// The interface is gone.
-    pub(super) fn detach(&mut self) {
-        self.to_link = None;
+    /// From now on the gateway is shown what it has to see.
+    pub(super) fn begin(&mut self) -> Result<(), Failure> {
+        let outcome = match &self.kernel {
+            Some(_) => self.queue.rehearse(),
+            None => self.queue.take_everything(),
+        };
+        outcome.map_err(|error| missing(&error))
     }
 
     /// One line on what is used, and why.
     pub(super) fn describe(&self) -> String {
-        format!(
-            "NFQUEUE {}: every packet through user space, for this version has no eBPF path",
-            self.number
-        )
-    }
-
-    /// The next packet.
-    pub(super) fn take(&mut self) -> io::Result<Taken> {
-        let Some(queued) = self.queue.receive()? else {
-            return Ok(Taken::Nothing);
-        };
-        let (id, lacks_checksum) = (queued.id, queued.lacks_checksum);
-        let direction = match queued.hook {
-            Hook::Sent => Some(Direction::ToLink),
-            Hook::Received => Some(Direction::FromLink),
-            Hook::Other(_) => None,
-        };
-        let packet = if queued.is_truncated {
-            None
-        } else {
-            Packet::parse(Bytes::copy_from_slice(queued.bytes)).ok()
-        };
-        let (Some(direction), Some(packet)) = (direction, packet) else {
-            self.counters.unseen += 1;
-            self.queue.give(id, Ruling::Accept)?;
-            return Ok(Taken::Passed);
-        };
-        if concerns_the_link(&packet) {
-            self.queue.give(id, Ruling::Accept)?;
-            return Ok(Taken::Passed);
+        match &self.kernel {
+            Some(kernel) => kernel.describe(),
+            None => format!(
+                "NFQUEUE {}: every packet through user space, {}",
+                self.queue.number(),
+                self.why
+            ),
         }
-        Ok(Taken::Waiting(Waiting {
-            id,
-            direction,
-            packets: self.as_carried(packet, direction, lacks_checksum),
-        }))
     }
 
-    /// The packets that the link carries for `packet`, with checksums: they may be kept.
-    fn as_carried(
+    /// The part in the kernel, if there is one.
+    pub(super) const fn kernel(&self) -> Option<&KernelPath> {
+        self.kernel.as_ref()
+    }
+
+    pub(super) const fn kernel_mut(&mut self) -> Option<&mut KernelPath> {
+        self.kernel.as_mut()
+    }
+
+    /// The interface is there, perhaps anew, or its MTU is another.
+    pub(super) fn attach(&mut self, mtu: u32, is_new: bool) -> io::Result<()> {
+        self.queue.attach(mtu, is_new)?;
+        if !is_new {
+            return Ok(());
+        }
+        match self.kernel.as_mut().map(|k| k.attach(&self.interface)) {
+            None | Some(Ok(())) => Ok(()),
+            // It is gone again.
+            Some(Err(error @ TrackerError::Interface(_))) => Err(io::Error::other(error)),
+            Some(Err(error)) => self.fall_back(&error),
+        }
+    }
+
+    /// The interface is gone.
+    pub(super) fn detach(&mut self) {
+        self.queue.detach();
+        if let Some(kernel) = &mut self.kernel {
+            kernel.detach();
+        }
+    }
+
+    /// The kernel does not do its part any more: everything goes through user space.
+    fn fall_back(&mut self, error: &TrackerError) -> io::Result<()> {
+        let lack = Lack::of(error);
+        tracing::warn!("no eBPF path on {}: {}", self.interface, lack.what);
+        self.kernel = None;
+        self.why = format!("because {}", lack.what);
+        self.choose_cutter()
+            .and_then(|()| self.queue.take_everything())
+            .map_err(io::Error::other)
+    }
+
+    /// Lets the packets of `reach` go through user space, and no others, on the eBPF path.
+    pub(super) fn divert(
+        &mut self,
+        reach: &Reach,
+        ways: &[outlast_linux::monitor::Way],
+    ) -> Result<(), NetfilterError> {
+        let Some(kernel) = &mut self.kernel else {
+            return Ok(());
+        };
+        let ranges = reach.ranges(ways);
+        if !kernel.is_in_force(&ranges) {
+            self.queue.take_only(&ranges)?;
+            kernel.note_ranges(ranges);
+        }
+        kernel.note_reach(reach.clone());
+        Ok(())
+    }
+
+    /// Nothing goes through user space any more.
+    pub(super) fn end_diversion(&mut self) {
+        if let Some(kernel) = &mut self.kernel {
+            kernel.note_end();
+            self.queue.take_nothing();
+        }
+    }
+
+    /// What the connections behind some links have come to without the gateway.
+    pub(super) fn take_over(
         &self,
-        packet: Packet,
-        direction: Direction,
-        lacks_checksum: bool,
-    ) -> Vec<Packet> {
-        if direction == Direction::ToLink
-            && packet.total_len() > self.mtu
-            && let Ok(segments) = packet.segment_to_mtu(self.mtu)
-        {
-            return segments.collect();
+        now: outlast_core::time::Instant,
+        is_behind: impl Fn(&outlast_core::flow::FlowKey) -> bool,
+    ) -> Result<Takeover, TrackerError> {
+        match &self.kernel {
+            Some(kernel) => Takeover::read(kernel.tracker(), now, self.queue.mtu(), is_behind),
+            None => Ok(Takeover::default()),
         }
-        if lacks_checksum && packet.total_len() <= self.mtu {
-            let mut edit = packet.edit();
-            edit.fill_checksums();
-            return vec![edit.finish()];
-        }
-        vec![packet]
+    }
+
+    /// The next packet. `longest_of` says of one that is to be cut how long its pieces may be, where
+    /// that is less than the MTU.
+    pub(super) fn take(
+        &mut self,
+        longest_of: impl Fn(&Packet, Direction) -> Option<u32>,
+    ) -> io::Result<Taken> {
+        self.queue.take(longest_of)
     }
 
     /// Ends a packet's wait: `passed` are those of its [`Waiting::packets`] that go on.
     pub(super) fn release(&mut self, waiting: &Waiting, passed: &[Packet]) -> io::Result<()> {
-        if passed.len() == waiting.packets.len() {
-            return self.queue.give(waiting.id, Ruling::Accept);
-        }
-        self.queue.give(waiting.id, Ruling::Drop)?;
-        self.counters.cut += u64::from(!passed.is_empty());
-        for packet in passed {
-            if self.send(waiting.direction, packet)? != Sent::Accepted {
-                self.counters.unsent += 1;
-            }
-        }
-        Ok(())
+        self.queue.release(waiting, passed)
     }
 
     /// Sends what the gateway wants sent; whether there was room for it.
     pub(super) fn transmit(&mut self, transmit: &Transmit) -> io::Result<Sent> {
-        let sent = self.send(transmit.direction, &transmit.packet)?;
-        self.counters.unsent += u64::from(sent != Sent::Accepted);
-        Ok(sent)
+        self.queue.transmit(transmit)
     }
 
-    fn send(&self, direction: Direction, packet: &Packet) -> io::Result<Sent> {
-        let sender = match direction {
-            Direction::ToLink => match &self.to_link {
-                Some(sender) => sender,
-                None => return Ok(Sent::Unreachable),
-            },
-            Direction::FromLink => &self.from_link,
-        };
-        // It was kept under another MTU, or the path beyond the link has a smaller one.
-        match send_cut(sender, packet, self.mtu)? {
-            Sent::TooLong => send_cut(sender, packet, SAFE_MTU),
-            sent => Ok(sent),
-        }
+    pub(super) const fn counters(&self) -> PathCounters {
+        self.queue.counters
     }
 }
 
-impl AsFd for QueuePath {
+impl AsFd for DataPath {
+    /// Readable when [`DataPath::take`] has something.
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.queue.as_fd()
     }
 }
 
-/// Sends `packet` in pieces of at most `mtu` bytes; one that cannot be cut goes as it is.
-fn send_cut(sender: &RawSender, packet: &Packet, mtu: u32) -> io::Result<Sent> {
-    let destination = packet.header().ip.destination;
-    let send = |packet: &Packet| sender.send(destination, &packet.to_bytes());
-    let Ok(pieces) = packet.segment_to_mtu(mtu) else {
-        return send(packet);
+/// Why there is no eBPF path, and what would help.
+struct Lack {
+    /// To follow "every packet through user space, because".
+    what: String,
+    remedy: &'static str,
+    is_usage: bool,
+}
+
+impl Lack {
+    fn of(error: &TrackerError) -> Self {
+        let outlast_linux::tracker::Lack { what, remedy } = error.lack();
+        Self {
+            what,
+            remedy,
+            is_usage: false,
+        }
+    }
+
+    fn into_failure(self) -> Failure {
+        let Self {
+            what,
+            remedy,
+            is_usage,
+        } = self;
+        let text = format!("the eBPF data path cannot be had: {what}; {remedy}");
+        match is_usage {
+            true => Failure::Usage(text),
+            false => Failure::Capability(text),
+        }
+    }
+}
+
+fn kernel_path(settings: &Settings) -> Result<KernelPath, Lack> {
+    may_stay_in_the_kernel(settings)?;
+    KernelPath::open(settings).map_err(|error| Lack::of(&error))
+}
+
+fn may_stay_in_the_kernel(settings: &Settings) -> Result<(), Lack> {
+    match must_rewrite(settings.mechanism.0) {
+        false => Ok(()),
+        true => Err(Lack {
+            what: format!("mechanism {} must rewrite packets", settings.mechanism),
+            remedy: "take another mechanism, or `data_path = \"auto\"`",
+            is_usage: true,
+        }),
+    }
+}
+
+/// Checks that the data path and the mechanism of the configuration go together.
+pub(crate) fn check(settings: &Settings) -> Result<(), Failure> {
+    match settings.data_path {
+        DataPathChoice::Ebpf => may_stay_in_the_kernel(settings).map_err(Lack::into_failure),
+        DataPathChoice::Auto | DataPathChoice::Nfqueue => Ok(()),
+    }
+}
+
+/// Whether a mechanism may have to change any packet of its connections, also while the link is up.
+pub(super) const fn must_rewrite(mechanism: PathMechanismKind) -> bool {
+    matches!(
+        mechanism,
+        PathMechanismKind::ZeroWindowAck | PathMechanismKind::AcknowledgeAhead
+    )
+}
+
+/// Of two daemons on one interface each would take the other's packets for the hosts'.
+fn claim(interface: &str) -> Result<Claim, Failure> {
+    // No interface has a slash in its name, so that this is none of the tables with rules.
+    Claim::stake(&format!("outlast/{interface}")).map_err(|error| match error {
+        NetfilterError::TableTaken { .. } => Failure::Usage(format!(
+            "another `outlast run` looks after {interface} already: end that one first, or leave \
+             it at that (`outlast status --interface {interface}` shows it)"
+        )),
+        error => missing(&error),
+    })
+}
+
+/// What this machine lacks for user space's part.
+fn missing(error: &NetfilterError) -> Failure {
+    let text = match std::error::Error::source(error) {
+        Some(cause) => format!("{error}: {cause}"),
+        None => error.to_string(),
     };
-    let mut worst = Sent::Accepted;
-    for piece in pieces {
-        let sent = send(&piece)?;
-        if sent == Sent::TooLong {
-            return Ok(sent);
+    match error {
+        NetfilterError::QueueTaken { .. } | NetfilterError::TableTaken { .. } => {
+            Failure::Usage(text)
         }
-        if sent != Sent::Accepted {
-            worst = sent;
-        }
-    }
-    Ok(worst)
-}
-
-fn take_queue(wanted: Option<u16>) -> Result<(Queue, u16), NetfilterError> {
-    let (first, count) = wanted.map_or((FIRST_QUEUE, QUEUES), |number| (number, 1));
-    let mut number = first;
-    loop {
-        match Queue::take(number) {
-            Ok(queue) => return Ok((queue, number)),
-            Err(NetfilterError::QueueTaken { .. }) if number + 1 < first.saturating_add(count) => {
-                number += 1;
-            }
-            Err(error) => return Err(error),
-        }
+        _ => Failure::Capability(text),
     }
 }
 
-/// Whether a packet is about the link itself: neighbour discovery, address configuration, routing
-/// protocols. It is of use now or not at all, and whether a peer is back is known from it.
-fn concerns_the_link(packet: &Packet) -> bool {
-    let ip = packet.header().ip;
-    is_of_the_link(ip.source) || is_of_the_link(ip.destination)
+/// The packets that the link carries for `packet`, with checksums: they may be kept.
+fn as_carried(packet: Packet, mtu: u32, lacks_checksum: bool) -> Vec<Packet> {
+    if packet.total_len() > mtu
+        && let Ok(segments) = packet.segment_to_mtu(mtu)
+    {
+        return segments.collect();
+    }
+    vec![completed(packet, mtu, lacks_checksum)]
 }
 
-fn is_of_the_link(address: IpAddr) -> bool {
-    match address {
-        IpAddr::V4(address) => {
-            address.is_unspecified()
-                || address.is_broadcast()
-                || address.is_multicast()
-                || address.is_link_local()
-        }
-        IpAddr::V6(address) => {
-            address.is_unspecified() || address.is_multicast() || address.is_unicast_link_local()
-        }
+/// `packet` with its checksum, unless it is longer than a packet can be.
+fn completed(packet: Packet, mtu: u32, lacks_checksum: bool) -> Packet {
+    if !lacks_checksum || packet.total_len() > mtu {
+        return packet;
     }
+    let mut edit = packet.edit();
+    edit.fill_checksums();
+    edit.finish()
 }

@@ -1,15 +1,21 @@
 //! What `outlast status` shows.
 
-use super::config::Settings;
-use super::indicators::{INTERFACE, Indicators};
-use super::path::QueuePath;
+mod flows;
+mod neighbours;
+mod text;
+
+use super::Daemon;
+use super::indicators::INTERFACE;
+use super::path::{DataPath, KernelPath};
+pub(crate) use flows::Flow;
 use outlast_core::flow::FlowKey;
-use outlast_core::gateway::Gateway;
-use outlast_core::link::{LinkId, LinkState};
+use outlast_core::gateway::{DampedLink, Gateway, SilentLink};
+use outlast_core::limits::Limits;
+use outlast_core::link::{Indicator, LinkId, LinkState};
 use outlast_core::time::{Duration, Instant};
+use outlast_core::units::BitRate;
 use serde::{Deserialize, Serialize};
 use std::collections::VecDeque;
-use std::fmt::Write as _;
 use std::net::IpAddr;
 
 /// Resumes that are remembered.
@@ -23,9 +29,21 @@ pub(crate) struct Status {
     /// Whether it may acknowledge what the receiver has not.
     pub(crate) acknowledges_ahead: bool,
     pub(crate) data_path: String,
+    /// What the part in the kernel has done; `None`: there is none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) kernel: Option<Kernel>,
+    /// This gateway's part among its neighbours, if it has one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) agents: Option<neighbours::Agents>,
     pub(crate) running_s: f64,
     pub(crate) link: Link,
     pub(crate) peers_down: Vec<PeerDown>,
+    /// Links that owe an answer.
+    #[serde(default)]
+    pub(crate) silent: Vec<Silent>,
+    /// Links whose indicators are not believed at once.
+    #[serde(default)]
+    pub(crate) damped: Vec<Damped>,
     /// Tracked connections.
     pub(crate) flows: usize,
     /// Kept for TCP connections, with what keeping costs.
@@ -35,6 +53,123 @@ pub(crate) struct Status {
     pub(crate) counters: Counters,
     /// The newest last.
     pub(crate) resumes: Vec<Resume>,
+    /// What may be tracked and kept.
+    pub(crate) limits: Caps,
+    /// The link's rate, if it is known.
+    pub(crate) rate_bits_per_s: Option<u64>,
+    /// Where metrics are served.
+    pub(crate) metrics: Option<String>,
+    /// The configuration file that is in force.
+    pub(crate) config: Option<String>,
+    /// Those that keep the most first; only if they were asked for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) flow_list: Option<Vec<Flow>>,
+}
+
+/// What may be tracked and kept.
+#[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq, Serialize)]
+pub(crate) struct Caps {
+    pub(crate) flows: u64,
+    pub(crate) held_per_flow_bytes: u64,
+    pub(crate) held_in_all_bytes: u64,
+    pub(crate) other_packets: u64,
+    pub(crate) other_bytes: u64,
+    pub(crate) peers: u64,
+}
+
+impl From<&Limits> for Caps {
+    fn from(limits: &Limits) -> Self {
+        Self {
+            flows: limits.flows as u64,
+            held_per_flow_bytes: limits.held_per_flow.0,
+            held_in_all_bytes: limits.held_in_all.0,
+            other_packets: limits.other_packets as u64,
+            other_bytes: limits.other_bytes.0,
+            peers: limits.peers as u64,
+        }
+    }
+}
+
+/// Declares a struct of numbers: the name of each, and what it is.
+macro_rules! numbers {
+    ($(#[$about:meta])* $struct:ident { $($name:ident: $what:literal,)* }) => {
+        $(#[$about])*
+        #[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq, Serialize)]
+        pub(crate) struct $struct {
+            $(#[doc = $what] pub(crate) $name: u64,)*
+        }
+
+        impl $struct {
+            /// Each with its name and what it is.
+            pub(crate) fn each(&self) -> impl Iterator<Item = (&'static str, &'static str, u64)> {
+                [$((stringify!($name), $what, self.$name),)*].into_iter()
+            }
+        }
+    };
+}
+
+numbers! {
+    /// Counts since the daemon began.
+    Counters {
+        packets: "Packets that the gateway was shown",
+        passed_unseen: "Packets that passed because they are malformed, too long, or several in one that only the kernel can cut",
+        super_segments_cut: "Super-segments of which only a part passed",
+        odd_segments: "Segments that do not belong to their connection as tracked",
+        taken: "Packets taken instead of being lost, or that waited behind those",
+        superseded: "Taken packets that a later one made useless",
+        suppressed: "Retransmissions of what had just been re-sent",
+        acks_resent: "Acknowledgements re-sent towards the link",
+        resent: "Packets sent towards the link",
+        rereceived: "Packets handed to this side",
+        unsent: "Packets of the gateway for which there was no way or no room",
+        kicks_repeated: "Second tries to make a connection move",
+        resumes: "Connections that moved again",
+        freezes: "Connections whose window was closed for the receiver",
+        resets: "Connections reset because the receiver never acknowledged",
+        silences: "Times that a link owed an answer for too long",
+        probes: "Probes sent towards links that owed an answer",
+        link_ups_delayed: "Times that a link's return was told late, because its indicators flap",
+        link_downs_ignored: "Changes of a link that were not believed, because its indicators flap",
+        flows_displaced: "Connections that gave way because the table was full",
+        flows_refused: "Connections not tracked, because nobody in the full table may give way",
+        fallbacks: "Connections of which one packet was kept, past a cap",
+        not_kept: "Segments that could not be kept at all, past a cap",
+        others_evicted: "Packets of other traffic dropped oldest-first, past a cap",
+        link_events_refused: "Changes of a link that were ignored, past the cap of peers",
+        links_undamped: "Changes of a link that were not damped, past the cap of links that flap",
+    }
+}
+
+numbers! {
+    /// The part of the data path that is in the kernel.
+    Kernel {
+        flows: "Connections in the kernel's table, some seconds ago at most",
+        tracked: "Segments that belong to their connection, seen in the kernel",
+        odd_segments: "Segments that do not, seen in the kernel",
+        not_tracked: "Packets of TCP that are no whole segments, seen in the kernel",
+        contended: "Segments not looked at, since another processor was at their connection",
+        recorded: "Segments of which a copy was kept in the kernel for a while",
+        thinned: "Segments of which none was, since the link is too fast for that",
+        suspected: "Times that a connection's far host was suspected of being away",
+        diversions: "Times that packets were sent through user space",
+    }
+}
+
+impl Kernel {
+    fn of(path: &KernelPath) -> Option<Self> {
+        let counters = path.counters().ok()?;
+        Some(Self {
+            flows: path.counted() as u64,
+            tracked: counters.tracked,
+            odd_segments: counters.odd,
+            not_tracked: counters.not_tracked,
+            contended: counters.contended,
+            recorded: counters.recorded,
+            thinned: counters.thinned,
+            suspected: counters.suspected,
+            diversions: path.diversions,
+        })
+    }
 }
 
 /// The state of the interface's link.
@@ -44,6 +179,9 @@ pub(crate) struct Link {
     pub(crate) state: String,
     /// For how long.
     pub(crate) for_s: f64,
+    /// Which indicator said so.
+    #[serde(default)]
+    pub(crate) by: String,
 }
 
 /// A peer that is down while others are not.
@@ -51,6 +189,79 @@ pub(crate) struct Link {
 pub(crate) struct PeerDown {
     pub(crate) peer: IpAddr,
     pub(crate) for_s: f64,
+    /// Which indicator says so.
+    #[serde(default)]
+    pub(crate) by: String,
+}
+
+/// A link that owes an answer.
+#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
+pub(crate) struct Silent {
+    /// `null`: that of the whole interface.
+    pub(crate) peer: Option<IpAddr>,
+    /// Since the first thing went towards it that was not answered.
+    pub(crate) for_s: f64,
+}
+
+/// A link whose indicators are not believed at once.
+#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
+pub(crate) struct Damped {
+    /// `null`: that of the whole interface.
+    pub(crate) peer: Option<IpAddr>,
+    /// What they said last: `up` or `down`.
+    pub(crate) said: String,
+    /// What holds instead.
+    pub(crate) told: String,
+    /// 1000 for each change to down; halves in each half-life.
+    pub(crate) penalty: u32,
+    pub(crate) for_s: f64,
+    /// In how many seconds it is looked at again.
+    pub(crate) again_s: f64,
+}
+
+impl Silent {
+    fn of(now: Instant, link: SilentLink) -> Self {
+        Self {
+            peer: link.link.peer,
+            for_s: now.since(link.since).as_secs_f64(),
+        }
+    }
+}
+
+impl Damped {
+    fn of(now: Instant, damped: DampedLink) -> Self {
+        Self {
+            peer: damped.link.peer,
+            said: state(damped.said).into(),
+            told: state(damped.told).into(),
+            penalty: damped.penalty,
+            for_s: now.since(damped.since).as_secs_f64(),
+            again_s: damped.until.since(now).as_secs_f64(),
+        }
+    }
+}
+
+/// A link's state as it is shown.
+pub(super) const fn state(state: LinkState) -> &'static str {
+    match state {
+        LinkState::Up => "up",
+        LinkState::Down => "down",
+    }
+}
+
+/// An indicator's name, as in the configuration file where it is there.
+pub(super) const fn indicator(indicator: Indicator) -> &'static str {
+    match indicator {
+        Indicator::Assumed => "assumed",
+        Indicator::Carrier => "carrier",
+        Indicator::Address => "address",
+        Indicator::Route => "route",
+        Indicator::Neighbour => "neighbour",
+        Indicator::Notify => "notify",
+        Indicator::MobilityUpdate => "mobility-update",
+        Indicator::Silence => "silence",
+        Indicator::FirstPacket => "first-packet",
+    }
 }
 
 /// A connection that moved again after an outage.
@@ -63,30 +274,16 @@ pub(crate) struct Resume {
     pub(crate) ago_s: f64,
 }
 
-/// Counts since the daemon began.
-#[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq, Serialize)]
-pub(crate) struct Counters {
-    pub(crate) packets: u64,
-    pub(crate) passed_unseen: u64,
-    pub(crate) super_segments_cut: u64,
-    pub(crate) odd_segments: u64,
-    pub(crate) taken: u64,
-    pub(crate) superseded: u64,
-    pub(crate) suppressed: u64,
-    pub(crate) acks_resent: u64,
-    pub(crate) resent: u64,
-    pub(crate) rereceived: u64,
-    pub(crate) unsent: u64,
-    pub(crate) kicks_repeated: u64,
-    pub(crate) resumes: u64,
-    pub(crate) freezes: u64,
-    pub(crate) resets: u64,
-    pub(crate) flows_displaced: u64,
-    pub(crate) fallbacks: u64,
-    pub(crate) not_kept: u64,
-    pub(crate) others_evicted: u64,
-    pub(crate) link_events_refused: u64,
-}
+/// The counters of what happens at a cap.
+const CAPS: [&str; 7] = [
+    "flows_displaced",
+    "flows_refused",
+    "fallbacks",
+    "not_kept",
+    "others_evicted",
+    "link_events_refused",
+    "links_undamped",
+];
 
 /// The last connections that moved again.
 #[derive(Debug, Default)]
@@ -104,125 +301,130 @@ impl Resumes {
 }
 
 impl Status {
-    pub(super) fn of(
-        now: Instant,
-        began: Instant,
-        settings: &Settings,
-        gateway: &Gateway,
-        path: &QueuePath,
-        indicators: &Indicators,
-        resumes: &Resumes,
-    ) -> Self {
+    pub(super) fn of(now: Instant, daemon: &Daemon) -> Self {
+        let Daemon {
+            settings,
+            gateway,
+            path,
+            indicators,
+            ..
+        } = daemon;
         let link = gateway.link_state(LinkId::whole(INTERFACE));
-        let peers_down = indicators.absent().map(|(peer, since)| PeerDown {
+        let peers_down = indicators.absent().map(|(peer, since, by)| PeerDown {
             peer,
             for_s: now.since(since).as_secs_f64(),
+            by: indicator(by).into(),
         });
-        let resumes = resumes.last.iter().map(|(at, flow, after)| Resume {
+        let silent = gateway.silent_links().map(|link| Silent::of(now, link));
+        let damped = gateway.damped_links(now).map(|link| Damped::of(now, link));
+        let resumes = daemon.resumes.last.iter().map(|(at, flow, after)| Resume {
             near: flow.near.to_string(),
             far: flow.far.to_string(),
             after_s: after.as_secs_f64(),
             ago_s: now.since(*at).as_secs_f64(),
         });
         let info = settings.mechanism.0.info();
+        let kernel = path.kernel().and_then(Kernel::of);
         Self {
             interface: settings.interface.clone(),
             mechanism: info.name.into(),
             acknowledges_ahead: info.acknowledges_ahead,
             data_path: path.describe(),
-            running_s: now.since(began).as_secs_f64(),
+            kernel,
+            agents: daemon
+                .agents
+                .as_ref()
+                .map(|agents| neighbours::Agents::of(now, agents)),
+            running_s: now.since(daemon.began).as_secs_f64(),
             link: Link {
-                state: match indicators.state() {
-                    LinkState::Up => "up".into(),
-                    LinkState::Down => "down".into(),
-                },
+                state: link.map_or("up", |link| state(link.state)).into(),
+                by: link.map_or("", |link| indicator(link.by)).into(),
                 for_s: link.map_or(0.0, |link| now.since(link.since).as_secs_f64()),
             },
             peers_down: peers_down.collect(),
-            flows: gateway.flows(),
+            silent: silent.collect(),
+            damped: damped.collect(),
+            flows: kernel
+                .map_or(0, |kernel| kernel.flows as usize)
+                .max(gateway.flows()),
             held_bytes: gateway.held().0,
             held_other_bytes: gateway.held_other().0,
             counters: Counters::of(gateway, path),
             resumes: resumes.collect(),
+            limits: Caps::from(&settings.limits),
+            rate_bits_per_s: settings.rate.map(BitRate::bits_per_second),
+            metrics: settings.metrics.as_ref().map(ToString::to_string),
+            config: daemon.file.as_ref().map(|file| file.display().to_string()),
+            flow_list: None,
         }
-    }
-
-    /// For people.
-    pub(crate) fn to_text(&self) -> String {
-        let mut text = String::new();
-        let mut line = |name: &str, value: String| {
-            let _ = writeln!(text, "{name:<12} {value}");
-        };
-        line("interface", self.interface.clone());
-        line("mechanism", self.mechanism.clone());
-        if self.acknowledges_ahead {
-            line("", "acknowledges what the receiver has not".into());
-        }
-        line("data path", self.data_path.clone());
-        line("running", format!("{:.0} s", self.running_s));
-        let Link { state, for_s } = &self.link;
-        line("link", format!("{state} for {for_s:.1} s"));
-        for PeerDown { peer, for_s } in &self.peers_down {
-            line("peer", format!("{peer} down for {for_s:.1} s"));
-        }
-        line("flows", self.flows.to_string());
-        let (tcp, other) = (self.held_bytes, self.held_other_bytes);
-        line("held", format!("{tcp} B for TCP, {other} B of others"));
-        let Counters {
-            packets,
-            taken,
-            resent,
-            acks_resent,
-            resumes,
-            ..
-        } = self.counters;
-        line(
-            "counted",
-            format!(
-                "{packets} packets, {taken} taken, {resent} re-sent, {acks_resent} \
-                 acknowledgements re-sent, {resumes} resumes"
-            ),
-        );
-        for resume in &self.resumes {
-            let Resume {
-                near,
-                far,
-                after_s,
-                ago_s,
-            } = resume;
-            line(
-                "resumed",
-                format!("{near} - {far}, {after_s:.3} s after link-up, {ago_s:.0} s ago"),
-            );
-        }
-        text
     }
 }
 
 impl Counters {
-    fn of(gateway: &Gateway, path: &QueuePath) -> Self {
-        let core = gateway.counters();
+    /// Each cap that was reached: its name, what is counted, and how often it was.
+    pub(crate) fn caps_reached(&self) -> impl Iterator<Item = (&'static str, &'static str, u64)> {
+        let caps = self.each().filter(|(name, _, _)| CAPS.contains(name));
+        caps.filter(|(_, _, count)| *count > 0)
+    }
+
+    fn of(gateway: &Gateway, path: &DataPath) -> Self {
+        // All of them: who adds one is told here that it is to be shown.
+        let outlast_core::counters::Counters {
+            packets,
+            odd_segments,
+            taken,
+            superseded,
+            suppressed,
+            acks_resent,
+            resent,
+            rereceived,
+            kicks_repeated,
+            resumes,
+            freezes,
+            resets,
+            silences,
+            probes,
+            link_ups_delayed,
+            link_downs_ignored,
+            links_undamped,
+            flows_displaced,
+            flows_refused,
+            fallbacks,
+            not_kept,
+            others_evicted,
+            link_events_refused,
+        } = *gateway.counters();
+        let path = path.counters();
         Self {
-            packets: core.packets,
-            passed_unseen: path.counters.unseen,
-            super_segments_cut: path.counters.cut,
-            odd_segments: core.odd_segments,
-            taken: core.taken,
-            superseded: core.superseded,
-            suppressed: core.suppressed,
-            acks_resent: core.acks_resent,
-            resent: core.resent,
-            rereceived: core.rereceived,
-            unsent: path.counters.unsent,
-            kicks_repeated: core.kicks_repeated,
-            resumes: core.resumes,
-            freezes: core.freezes,
-            resets: core.resets,
-            flows_displaced: core.flows_displaced,
-            fallbacks: core.fallbacks,
-            not_kept: core.not_kept,
-            others_evicted: core.others_evicted,
-            link_events_refused: core.link_events_refused,
+            packets,
+            passed_unseen: path.unseen,
+            super_segments_cut: path.cut,
+            odd_segments,
+            taken,
+            superseded,
+            suppressed,
+            acks_resent,
+            resent,
+            rereceived,
+            unsent: path.unsent,
+            kicks_repeated,
+            resumes,
+            freezes,
+            resets,
+            silences,
+            probes,
+            link_ups_delayed,
+            link_downs_ignored,
+            links_undamped,
+            flows_displaced,
+            flows_refused,
+            fallbacks,
+            not_kept,
+            others_evicted,
+            link_events_refused,
         }
     }
 }
+
+#[cfg(test)]
+pub(super) mod tests;

@@ -60,9 +60,10 @@ impl RunBar {
 }
 
 fn minutes(time: Duration) -> String {
-    const HOUR: u64 = 3_600;
-    match time.as_secs() {
-        seconds @ 0..=89 => format!("{seconds} s"),
+    const HOUR: u128 = 3_600;
+    // Only when nothing is left is no time left.
+    match time.as_millis().div_ceil(1_000).max(1) {
+        seconds @ 1..=89 => format!("{seconds} s"),
         seconds @ 90..=5_399 => format!("{} min", seconds.div_ceil(60)),
         seconds => {
             let minutes = seconds % HOUR / 60;

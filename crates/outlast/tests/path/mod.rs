@@ -1,21 +1,25 @@
 //! A fixed host, a gateway and a mobile host in network namespaces of their own; between gateway
 //! and mobile a switch whose ports go up and down.
+#![allow(dead_code, unused_imports, reason = "each test program uses a part")]
 
-use crate::support::{Place, Said};
+mod daemon;
+mod transfer;
+mod trouble;
+pub(crate) mod wire;
+pub(crate) mod wiring;
+
+use aya::programs::{SchedClassifier, TcAttachType};
+pub(crate) use daemon::{Daemon, Over, try_with};
 use outlast_core::time::{Duration, Instant};
 use outlast_linux::clock;
 use outlast_linux::namespace::Namespace;
-use outlast_linux::netlink::{InterfaceSettings, Prefix, Route, RouteSocket};
-use outlast_linux::socket::TcpInfo;
-use outlast_linux::{process, sysctl};
+use outlast_linux::netlink::{Prefix, Route, RouteSocket};
+use outlast_linux::sysctl;
 use rustix::fd::AsFd;
 use serde_json::Value;
-use std::io::{BufRead, BufReader, Read, Write};
-use std::net::{IpAddr, Shutdown, SocketAddr, TcpListener, TcpStream};
-use std::path::PathBuf;
-use std::process::{Child, ChildStderr, Command, Stdio};
-use std::sync::mpsc;
-use std::thread::JoinHandle;
+use std::net::IpAddr;
+pub(crate) use transfer::{Gate, Transfer, acknowledged, is_acknowledged};
+use wiring::{inside, switch};
 
 /// The gateway's interface towards the mobile host, and the mobile host's own.
 pub(crate) const LINK: &str = "link0";
@@ -27,6 +31,8 @@ pub(crate) struct Path {
     /// What is between gateway and mobile host.
     air: Namespace,
     pub(crate) mobile: Namespace,
+    /// The queues of both ends of the link.
+    queues: u32,
 }
 
 /// Addresses of one host.
@@ -44,7 +50,7 @@ const INNER: Addresses = Addresses {
     v4: "192.0.2.1",
     v6: "2001:db8:1::1",
 };
-const OUTER: Addresses = Addresses {
+pub(crate) const OUTER: Addresses = Addresses {
     v4: "198.51.100.1",
     v6: "2001:db8:2::1",
 };
@@ -83,6 +89,38 @@ pub(crate) fn wait(time: Duration) {
     std::thread::sleep(time);
 }
 
+/// By far longer than anything takes, on a machine that has much else to do.
+const PATIENCE: Duration = Duration::from_secs(90);
+/// How often something is looked at of which nobody tells.
+const OFTEN: Duration = Duration::from_millis(20);
+
+/// Whether something of a connection that the daemon's status lists is acknowledged in the mobile's
+/// name.
+pub(crate) fn is_ahead(status: &Value) -> bool {
+    let flows = status["flow_list"].as_array().expect("it was asked for");
+    flows.iter().any(|flow| flow["acknowledged_ahead"] == true)
+}
+
+/// Looks until there is something to be seen, which must come.
+#[track_caller]
+pub(crate) fn seen<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
+    let began = clock::now();
+    loop {
+        if let Some(seen) = look() {
+            return seen;
+        }
+        let waited = clock::now().since(began);
+        assert!(waited < PATIENCE, "{what}: not after {waited:?}");
+        wait(OFTEN);
+    }
+}
+
+/// Waits until it is so, as it must come to be.
+#[track_caller]
+pub(crate) fn until(what: &str, mut is_so: impl FnMut() -> bool) {
+    seen(what, || is_so().then_some(()));
+}
+
 /// A question for a neighbour may be lost while the other end is not quite up yet, and is asked
 /// again after a second. That second would be the kernel's, not the gateway's: here it is a tenth,
 /// and the kernel asks as long as it would have.
@@ -99,55 +137,80 @@ impl Path {
     /// The whole path, all links up; `None`, with the reason, where this machine does not allow
     /// it.
     pub(crate) fn new() -> Option<Self> {
+        Self::with_queues(1)
+    }
+
+    /// The same, with so many queues at both ends of the link.
+    pub(crate) fn with_queues(queues: u32) -> Option<Self> {
         let namespace = || Namespace::new().inspect_err(|error| skip(&error.to_string()));
         let path = Self {
             fixed: namespace().ok()?,
             gateway: namespace().ok()?,
             air: namespace().ok()?,
             mobile: namespace().ok()?,
+            queues,
         };
-        let inside = |namespace: &Namespace, work: &(dyn Fn(&mut RouteSocket) + Sync)| {
-            let work = || work(&mut RouteSocket::open().expect("netlink"));
-            namespace.run(work).expect("enter");
-        };
-        inside(&path.gateway, &|route| {
+        inside(&path.gateway, |route| {
             route
                 .add_veth("fixed0", "eth0", Some(path.fixed.as_fd()))
                 .expect("veth");
-            route
-                .add_veth(LINK, "gateway", Some(path.air.as_fd()))
-                .expect("veth");
             sysctl::write("net.ipv4.ip_forward", "1").expect("sysctl");
             sysctl::write("net.ipv6.conf.all.forwarding", "1").expect("sysctl");
-            ask_again_soon();
+            equip(route, "fixed0", INNER, None);
         });
-        inside(&path.mobile, &|route| {
-            route
-                .add_veth(LINK, "mobile", Some(path.air.as_fd()))
-                .expect("veth");
-            ask_again_soon();
+        inside(&path.fixed, |route| {
+            equip(route, "eth0", FIXED, Some(INNER));
         });
-        inside(&path.air, &|route| {
+        path.join();
+        Some(path)
+    }
+
+    /// Makes the link, and what is between its ends.
+    fn join(&self) {
+        for (namespace, port) in [(&self.gateway, "gateway"), (&self.mobile, "mobile")] {
+            inside(namespace, |route| {
+                route
+                    .add_veth_with_queues(LINK, port, Some(self.air.as_fd()), self.queues)
+                    .expect("veth");
+                ask_again_soon();
+            });
+        }
+        inside(&self.air, |route| {
             route.add_bridge("air").expect("bridge");
             let bridge = route.interface("air").expect("made");
-            switch_on(route, "air");
+            switch(route, "air", true);
             for port in ["gateway", "mobile"] {
                 let index = route.interface(port).expect("made");
                 route.attach(index, bridge).expect("port");
-                switch_on(route, port);
+                switch(route, port, true);
             }
         });
-        inside(&path.gateway, &|route| {
-            equip(route, "fixed0", INNER, None);
-            equip(route, LINK, OUTER, None);
-        });
-        inside(&path.fixed, &|route| {
-            equip(route, "eth0", FIXED, Some(INNER));
-        });
-        inside(&path.mobile, &|route| {
+        inside(&self.gateway, |route| equip(route, LINK, OUTER, None));
+        inside(&self.mobile, |route| {
             equip(route, LINK, MOBILE, Some(OUTER));
         });
-        Some(path)
+    }
+
+    /// Takes the link away, and both hosts' interfaces with it.
+    pub(crate) fn remove_link(&mut self) {
+        self.air = Namespace::new().expect("as before");
+        for namespace in [&self.gateway, &self.mobile] {
+            let is_there = || {
+                RouteSocket::open()
+                    .expect("netlink")
+                    .interface(LINK)
+                    .is_ok()
+            };
+            while namespace.run(is_there).expect("enter") {
+                wait(Duration::from_millis(10));
+            }
+        }
+    }
+
+    /// Makes it anew; when it was there.
+    pub(crate) fn restore_link(&self) -> Instant {
+        self.join();
+        clock::now()
     }
 
     /// Takes the carrier from both ends of the link.
@@ -184,29 +247,45 @@ impl Path {
         self.gateway.run(work).expect("enter");
     }
 
-    fn switch(&self, ports: &[&str], up: bool) -> Instant {
-        let work = || {
-            let mut route = RouteSocket::open().expect("netlink");
-            for port in ports {
-                set(&mut route, port, up);
-            }
+    /// The processes on the gateway, by number and name.
+    pub(crate) fn inhabitants(&self) -> Vec<String> {
+        let place = format!("net:[{}]", self.gateway.id().expect("a namespace").0);
+        let all = std::fs::read_dir("/proc").expect("procfs");
+        let processes = all.filter_map(|entry| Some(entry.ok()?.path()));
+        let here = processes.filter(|process| {
+            // One that has ended meanwhile is nowhere.
+            std::fs::read_link(process.join("ns/net")).is_ok_and(|net| net == *place)
+        });
+        here.map(|process| {
+            let name = std::fs::read_to_string(process.join("comm")).unwrap_or_default();
+            format!("{}: {}", process.display(), name.trim())
+        })
+        .collect()
+    }
+
+    /// How many eBPF programs traffic control has at the gateway's end of the link.
+    pub(crate) fn programs(&self) -> usize {
+        let count = || {
+            [TcAttachType::Ingress, TcAttachType::Egress]
+                .map(|way| match SchedClassifier::query_tcx(LINK, way) {
+                    Ok((_, programs)) => programs.len(),
+                    // Before Linux 6.6 there is nothing of the kind.
+                    Err(_) => 0,
+                })
+                .iter()
+                .sum()
         };
-        self.air.run(work).expect("enter");
+        self.gateway.run(count).expect("enter")
+    }
+
+    fn switch(&self, ports: &[&str], up: bool) -> Instant {
+        inside(&self.air, |route| {
+            for port in ports {
+                switch(route, port, up);
+            }
+        });
         clock::now()
     }
-}
-
-fn set(route: &mut RouteSocket, name: &str, up: bool) {
-    let index = route.interface(name).expect("made");
-    let settings = InterfaceSettings {
-        up: Some(up),
-        ..InterfaceSettings::default()
-    };
-    route.configure(index, &settings).expect("configure");
-}
-
-fn switch_on(route: &mut RouteSocket, name: &str) {
-    set(route, name, true);
 }
 
 /// Gives an interface its addresses, switches it on, and sends all else to `router`.
@@ -217,7 +296,7 @@ fn equip(route: &mut RouteSocket, name: &str, own: Addresses, router: Option<Add
         let prefix = Prefix { address, length };
         route.add_address(interface, prefix).expect("address");
     }
-    switch_on(route, name);
+    switch(route, name, true);
     for version in [Version::V4, Version::V6] {
         let Some(router) = router else { continue };
         let gateway = router.of(version);
@@ -236,209 +315,5 @@ fn equip(route: &mut RouteSocket, name: &str, own: Addresses, router: Option<Add
             congestion_control: None,
         };
         route.add_route(&way).expect("route");
-    }
-}
-
-/// A daemon in a namespace.
-pub(crate) struct Daemon {
-    child: Child,
-    stderr: BufReader<ChildStderr>,
-    pub(crate) introduction: String,
-    control: PathBuf,
-}
-
-impl Daemon {
-    /// `outlast run` with `mechanism` on the link, once packets go through it; `None`, with the
-    /// reason, where this machine lacks something.
-    pub(crate) fn start(place: &Place, namespace: &Namespace, mechanism: &str) -> Option<Self> {
-        let control = place
-            .path()
-            .join(format!("{}.sock", namespace.id().expect("a namespace").0));
-        let mut command = command(place, namespace, &control);
-        command.args(["--mechanism", mechanism]);
-        command.stdout(Stdio::piped()).stderr(Stdio::piped());
-        let mut child = command.spawn().expect("outlast was built");
-        let mut stderr = BufReader::new(child.stderr.take().expect("piped"));
-        let mut introduction = String::new();
-        stderr.read_line(&mut introduction).expect("text");
-        if !introduction.contains(LINK) {
-            let mut rest = String::new();
-            stderr.read_to_string(&mut rest).expect("text");
-            let code = child.wait().expect("it ends").code();
-            assert_eq!(code, Some(3), "{introduction}{rest}");
-            skip(&introduction);
-            return None;
-        }
-        Some(Self {
-            child,
-            stderr,
-            introduction,
-            control,
-        })
-    }
-
-    /// What another one for the same interface says.
-    pub(crate) fn second(&self, place: &Place, namespace: &Namespace) -> Said {
-        let mut command = command(place, namespace, &self.control);
-        Said::of(command.output().expect("outlast was built"))
-    }
-
-    /// What `outlast status --json` says.
-    pub(crate) fn status(&self, place: &Place) -> Value {
-        let said = self.ask(place, &["status", "--json"]);
-        assert_eq!(said.code, Some(0), "{said:?}");
-        serde_json::from_str(&said.out).expect("one JSON document")
-    }
-
-    /// Runs a subcommand that talks to this daemon.
-    pub(crate) fn ask(&self, place: &Place, arguments: &[&str]) -> Said {
-        let mut command = place.command(arguments);
-        command.arg("--control").arg(&self.control);
-        Said::of(command.output().expect("outlast was built"))
-    }
-
-    /// Ends it as the kernel ends what runs amok.
-    pub(crate) fn kill(mut self) {
-        self.child.kill().expect("it still runs");
-        self.child.wait().expect("it ends");
-    }
-
-    /// Asks it to end; what it said since its introduction.
-    pub(crate) fn stop(mut self) -> String {
-        let pid = rustix::process::Pid::from_child(&self.child);
-        rustix::process::kill_process(pid, rustix::process::Signal::TERM).expect("it still runs");
-        let mut said = String::new();
-        self.stderr.read_to_string(&mut said).expect("text");
-        let status = self.child.wait().expect("it ends");
-        assert!(status.success(), "{status}: {said}");
-        assert!(!self.control.exists(), "the socket is left behind");
-        said
-    }
-}
-
-impl Drop for Daemon {
-    /// A test that fails leaves nobody behind.
-    fn drop(&mut self) {
-        if matches!(self.child.try_wait(), Ok(None)) && self.child.kill().is_ok() {
-            drop(self.child.wait());
-        }
-    }
-}
-
-/// `outlast run` on the link, to be run in `namespace`.
-fn command(place: &Place, namespace: &Namespace, control: &std::path::Path) -> Command {
-    let mut command = place.command(["run", "--interface", LINK]);
-    command.arg("--control").arg(control);
-    let network = namespace.as_fd().try_clone_to_owned().expect("descriptor");
-    process::place(&mut command, None, network);
-    command
-}
-
-/// A paced transfer between two hosts.
-pub(crate) struct Transfer {
-    reads: mpsc::Receiver<Arrival>,
-    /// The sending socket.
-    out: TcpStream,
-    sender: JoinHandle<()>,
-    receiver: JoinHandle<Vec<u8>>,
-    length: usize,
-    got: usize,
-}
-
-/// Bytes that the receiving application got.
-#[derive(Clone, Copy, Debug)]
-struct Arrival {
-    at: Instant,
-    bytes: usize,
-}
-
-/// Bytes that the sending application writes at a time, and how often.
-const CHUNK: usize = 32 << 10;
-const PACE: Duration = Duration::from_millis(10);
-
-fn content(length: usize) -> Vec<u8> {
-    (0..length).map(|n| (n / 251 + n) as u8).collect()
-}
-
-impl Transfer {
-    /// From `from` to `to`, `length` bytes at about 3 MB/s.
-    pub(crate) fn start(from: &Namespace, to: &Namespace, address: IpAddr, length: usize) -> Self {
-        let any = SocketAddr::new(address, 0);
-        let listener = to.run(|| TcpListener::bind(any).expect("bind"));
-        let listener = listener.expect("enter");
-        let server = listener.local_addr().expect("bound");
-        let out = from
-            .run(|| TcpStream::connect(server).expect("connect"))
-            .expect("enter");
-        let mut writer = out.try_clone().expect("descriptor");
-        let (mut input, _) = listener.accept().expect("accept");
-        let sender = std::thread::spawn(move || {
-            for chunk in content(length).chunks(CHUNK) {
-                writer.write_all(chunk).expect("write");
-                wait(PACE);
-            }
-            writer.shutdown(Shutdown::Write).expect("still open");
-        });
-        let (arrivals, reads) = mpsc::channel();
-        let receiver = std::thread::spawn(move || {
-            let mut all = Vec::new();
-            let mut buffer = vec![0; 1 << 20];
-            loop {
-                let bytes = input.read(&mut buffer).expect("read");
-                all.extend(&buffer[..bytes]);
-                let at = clock::now();
-                // Nobody counts any more once the test waits for the end.
-                let _ = arrivals.send(Arrival { at, bytes });
-                if bytes == 0 {
-                    return all;
-                }
-            }
-        });
-        Self {
-            reads,
-            out,
-            sender,
-            receiver,
-            length,
-            got: 0,
-        }
-    }
-
-    /// Waits until the receiver has `bytes`.
-    pub(crate) fn wait_for(&mut self, bytes: usize) {
-        while self.got < bytes {
-            let arrival = self.reads.recv().expect("it goes on");
-            assert!(arrival.bytes > 0, "it ended with {} bytes", self.got);
-            self.got += arrival.bytes;
-        }
-    }
-
-    /// Waits until the sender has doubled its timeout so often.
-    pub(crate) fn wait_for_backoff(&self, doublings: u8) {
-        while TcpInfo::of(&self.out).expect("a TCP socket").backoff() < doublings {
-            wait(PACE);
-        }
-    }
-
-    /// The time from `up` until the receiver got something new.
-    pub(crate) fn resumed_after(&mut self, up: Instant) -> Duration {
-        loop {
-            let arrival = self.reads.recv().expect("it goes on");
-            self.got += arrival.bytes;
-            if arrival.at >= up && arrival.bytes > 0 {
-                return arrival.at.since(up);
-            }
-        }
-    }
-
-    /// Waits for its end; everything must have arrived as it was sent.
-    pub(crate) fn finish(self) {
-        self.sender.join().expect("everything was written");
-        let all = self.receiver.join().expect("everything was read");
-        assert_eq!(all.len(), self.length);
-        assert!(
-            all == content(self.length),
-            "what arrived is not what was sent"
-        );
     }
 }

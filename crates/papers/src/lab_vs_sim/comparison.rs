@@ -63,8 +63,7 @@ impl Comparison {
     /// Whether the resume times agree.
     #[must_use]
     pub fn resume_agrees(&self) -> bool {
-        let round_trip = 2.0 * DELAY.as_secs_f64();
-        self.resume.off() <= round_trip.max(RESUME * self.resume.lab)
+        self.resume.off() <= resume_tolerance(self.resume.lab)
     }
 
     /// Whether there were as many timeouts.
@@ -72,6 +71,45 @@ impl Comparison {
     pub fn timeouts_agree(&self) -> bool {
         self.timeouts.off() == 0.0
     }
+
+    /// In what the lab's own runs differ by more than the simulator may from the least of them.
+    #[must_use]
+    pub fn lab_disagrees_in(&self) -> Vec<&'static str> {
+        self.judged(|pair, tolerance| {
+            let (low, high) = pair.lab_spread;
+            low == high || high - low <= tolerance(low)
+        })
+    }
+
+    /// In what the simulator lies outside of the lab's own runs, each with its tolerance.
+    #[must_use]
+    pub fn outside_in(&self) -> Vec<&'static str> {
+        self.judged(|pair, tolerance| {
+            let (low, high) = pair.lab_spread;
+            pair.sim >= low - tolerance(low) && pair.sim <= high + tolerance(high)
+        })
+    }
+
+    /// Names of what does not hold, each by its own tolerance.
+    fn judged(&self, holds: impl Fn(&Pair, Tolerance) -> bool) -> Vec<&'static str> {
+        let all: [(&str, &Pair, Tolerance); 3] = [
+            ("completion", &self.completion, |lab| COMPLETION * lab),
+            ("resumption", &self.resume, resume_tolerance),
+            ("timeouts", &self.timeouts, |_| 0.0),
+        ];
+        let failing = all
+            .into_iter()
+            .filter(|(_, pair, tolerance)| !holds(pair, *tolerance));
+        failing.map(|(what, ..)| what).collect()
+    }
+}
+
+/// How far off a value of the lab may be.
+type Tolerance = fn(f64) -> f64;
+
+/// How far off `lab` seconds until resumption may be.
+fn resume_tolerance(lab: f64) -> f64 {
+    (2.0 * DELAY.as_secs_f64()).max(RESUME * lab)
 }
 
 impl Pair {
@@ -154,5 +192,21 @@ mod tests {
     fn timeouts_must_be_as_many() {
         assert!(comparison(7.0, 7.0).timeouts_agree());
         assert!(!comparison(7.0, 8.0).timeouts_agree());
+    }
+
+    #[test]
+    fn the_lab_is_held_against_itself_and_the_simulator_against_all_of_its_runs() {
+        let mut both = comparison(40.0, 60.0);
+        assert!(both.lab_disagrees_in().is_empty());
+        assert_eq!(both.outside_in(), ["completion", "resumption", "timeouts"]);
+        both.completion.lab_spread = (39.0, 58.0);
+        assert_eq!(both.lab_disagrees_in(), ["completion"]);
+        assert_eq!(both.outside_in(), ["resumption", "timeouts"]);
+        both.timeouts.lab_spread = (40.0, 60.0);
+        assert_eq!(both.lab_disagrees_in(), ["completion", "timeouts"]);
+        assert_eq!(both.outside_in(), ["resumption"]);
+        // A run that never came does not make everything its range.
+        both.resume.lab_spread = (f64::INFINITY, f64::INFINITY);
+        assert!(both.outside_in().contains(&"resumption"));
     }
 }

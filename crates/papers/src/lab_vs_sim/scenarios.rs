@@ -14,6 +14,9 @@ pub const RATE_MBIT_PER_S: u32 = 10;
 pub const DELAY: Duration = Duration::from_millis(20);
 /// Packets that may wait.
 pub const QUEUE: u32 = 75;
+/// What the lab's hosts take for a packet, for the simulator: where `hold` is at both ends, the lab
+/// resumes 0.1 to 0.2 ms later than a simulator whose hosts take no time.
+pub const HOST_LATENCY: Duration = Duration::from_micros(150);
 /// When the outage begins.
 const START: Duration = Duration::from_secs(3);
 /// Almost half of it is left when the outage begins.
@@ -163,7 +166,11 @@ impl Case {
             deadline: START + self.outage * 4 + Duration::from_secs(60),
         };
         let phase = self.timer_phase.as_millis();
-        let (head, tail) = ("[stack]\n", format!("timer_phase = \"{phase} ms\"\n"));
+        let latency = HOST_LATENCY.as_micros();
+        let (head, tail) = (
+            "[stack]\n",
+            format!("timer_phase = \"{phase} ms\"\nhost_latency = \"{latency} us\"\n"),
+        );
         setting
             .to_toml()
             .replacen(head, &format!("{head}{tail}"), 1)

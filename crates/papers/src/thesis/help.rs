@@ -83,10 +83,14 @@ fn tolerance(table: &HandoffTable, row: &Row, with: f64) -> Tolerance {
 
 /// Hand-off and idle time, in round trips; `None` of a trial that lost nothing.
 fn lost(record: &Record, row: &Row) -> Option<f64> {
-    let was_helped = record.result.injected_packets > 0;
-    let has_waited = record.result.timeouts.is_some_and(|timeouts| timeouts > 0);
+    // What is lost is sent again: the segment that is kept by the agent, what else the hand-off took
+    // by the sender. A hand-off between two windows takes nothing, and pauses nothing.
+    let is_lost = record
+        .result
+        .retransmitted_bytes
+        .is_some_and(|bytes| bytes > 0);
     let resumed = record.result.outages.first()?.resume_s;
-    let pause = row.handoff.as_secs_f64() + resumed.filter(|_| was_helped || has_waited)?;
+    let pause = row.handoff.as_secs_f64() + resumed.filter(|_| is_lost)?;
     Some(pause / row.round_trip.as_secs_f64())
 }
 

@@ -15,7 +15,10 @@ pub static TABLE: HelpTable = HelpTable {
         9.16, 2.75, 1.1, 0.55, 17.5, 5.25, 2.1, 1.05, 34.16, 10.25, 4.1, 2.05, 42.5, 12.75, 5.1,
         2.55, 50.83, 15.25, 6.1, 3.05,
     ],
-    departure: "the thesis's sender was forced into persist mode at every hand-off; here the one \
-        segment that is kept must be the oldest one unacknowledged when the hand-off begins (its \
-        figure 5.5), and where it is not, the sender waits for its timeout.",
+    departure: "the thesis's sender was forced into persist mode at every hand-off. Here delayed \
+        acknowledgements leave a window of 13 segments in several bursts of a round trip. Where the \
+        hand-off takes the last segment of one burst, the agent, which has room for one, keeps an \
+        older one that is acknowledged yet, and then the first one of the next burst: that is not the \
+        oldest one lost (its figure 5.5), so that nothing can be acknowledged for the mobile, and \
+        the sender waits for its timeout.",
 };

@@ -42,6 +42,8 @@ pub(crate) fn record(job: &Job) -> Record {
         attempts: 1,
         warnings: Vec::new(),
         worst_delay_s: 0.003,
+        observed: None,
+        cost: None,
         result,
     }
 }
@@ -91,6 +93,7 @@ fn result(scenario: &Scenario, index: u32) -> RunResult {
         timeouts: Some(3),
         retransmitted_bytes: Some(1448),
         injected_packets: 10,
+        injected_bytes: None,
         user_timeout_abort: false,
         error: None,
         bytes_received: Some(1),

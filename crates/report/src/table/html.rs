@@ -3,12 +3,20 @@
 use super::{Table, Tone};
 use crate::markup::literal;
 
+/// Tables with as many columns are set small.
+const WIDE: usize = 9;
+
 impl Table {
     /// The table as an HTML fragment. Its classes are `number` for numeric cells and the tones
-    /// `good`, `warning`, `bad` and `weak`; the notes follow as a list of class `notes`.
+    /// `good`, `warning`, `bad` and `weak`; the whole is of class `scroll`, and `wide` with many
+    /// columns. The notes follow as a list of class `notes`.
     #[must_use]
     pub fn to_html(&self) -> String {
-        let mut html = String::from("<div class=\"scroll\"><table>\n");
+        let class = match self.columns.len() {
+            0..WIDE => "scroll",
+            WIDE.. => "scroll wide",
+        };
+        let mut html = format!("<div class=\"{class}\"><table>\n");
         if let Some(title) = &self.title {
             html.push_str(&format!("<caption>{}</caption>\n", literal(title)));
         }

@@ -2,6 +2,7 @@
 
 use super::{Key, Kind, SECOND};
 use crate::mechanism::Mechanism;
+use crate::scenario::Indicators;
 
 pub(super) static AT_GATEWAY: [&str; Mechanism::AT_GATEWAY.len()] =
     Mechanism::names(Mechanism::AT_GATEWAY);
@@ -13,7 +14,7 @@ pub(crate) static GATEWAY: Key = Key {
     kind: Kind::Choice(&AT_GATEWAY),
     example: "\"hold\"",
     default: "`\"none\"`",
-    meaning: "What a gateway at the fixed side of the link does.",
+    meaning: "What a gateway at the fixed side of the link does; with `[[handoffs]]`, each of them.",
     source: "",
 };
 pub(crate) static MOBILE: Key = Key {
@@ -30,6 +31,25 @@ pub(crate) static FIXED: Key = Key {
     example: "\"retransmission-trigger\"",
     default: "`\"none\"`",
     meaning: "What the fixed host does.",
+    source: "",
+};
+pub(crate) static HOME_AGENT: Key = Key {
+    name: "home_agent",
+    kind: Kind::Choice(&AT_GATEWAY),
+    example: "\"retransmission-cache\"",
+    default: "`\"none\"`",
+    meaning: "What a gateway does where the ways to all gateways of `[[handoffs]]` meet. It hears of \
+              mobility updates alone.",
+    source: "",
+};
+pub(crate) static INDICATORS: Key = Key {
+    name: "indicators",
+    kind: Kind::Choice(Indicators::NAMES),
+    example: "\"silence\"",
+    default: "`\"link\"`",
+    meaning: "How gateways learn of outages. `link`: the link tells them at once. `silence`: nobody \
+              does, and packets vanish; they go by what is not answered, and by the first packet \
+              afterwards.",
     source: "",
 };
 pub(crate) static USER_TIMEOUT: Key = Key {

@@ -55,6 +55,16 @@ pub(crate) static TIMER_PHASE: Key = Key {
               lab waits for it, and must be root.",
     source: "",
 };
+pub(crate) static HOST_LATENCY: Key = Key {
+    name: "host_latency",
+    kind: Kind::Duration(0, 10 * MS),
+    example: "\"150 us\"",
+    default: "none",
+    meaning: "What the hosts take for a packet, from its arrival to what the host sends for it, in \
+              the simulator; it is added to the link's delay, each way. The lab's hosts take what \
+              they take: some 0.1 to 0.3 ms.",
+    source: "",
+};
 pub(crate) static RECEIVE_BUFFER: Key = Key {
     name: "receive_buffer",
     kind: Kind::Size(1_000, 1 << 30),

@@ -22,6 +22,16 @@ pub(crate) static HOPS: Key = tables(
     "hops",
     "Further links between `[link]` and the fixed host, in this order.",
 );
+pub(crate) static HANDOFFS: Key = tables(
+    "handoffs",
+    "When the mobile goes to another gateway, in this order.",
+);
+pub(crate) static AGENTS: Key = table(
+    "agents",
+    "gateways do not",
+    "Gateways tell each other what they have frozen.",
+);
+pub(crate) static CRASHES: Key = tables("crashes", "When gateways' processes die.");
 
 const fn tables(name: &'static str, meaning: &'static str) -> Key {
     Key {

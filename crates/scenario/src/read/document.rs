@@ -3,7 +3,7 @@
 use super::{directory_of, load, scenario, stem_of, syntax};
 use crate::keys;
 use crate::problem::{ScenarioError, Source};
-use crate::problems::{Problems, Traces};
+use crate::problems::{Problems, SCENARIO, Traces};
 use crate::reader::Reader;
 use crate::scenario::Scenario;
 use outlast_link::trace::Trace;
@@ -63,7 +63,7 @@ impl Document {
         let source = Arc::new(source);
         let (_, errors) = DeTable::parse_recoverable(&source.text);
         if !errors.is_empty() {
-            let problems = syntax::explain(&errors, &source, Vec::new());
+            let problems = syntax::explain(SCENARIO, &errors, &source, Vec::new());
             return Err(ScenarioError::new(problems));
         }
         Ok(Self {

@@ -1,8 +1,10 @@
 //! From the text of a scenario file to a [`Scenario`].
 
 pub(crate) mod document;
+pub(crate) mod form;
 mod link;
 mod outages;
+mod roaming;
 mod stack;
 mod syntax;
 mod topology;
@@ -10,7 +12,7 @@ mod workload;
 
 use crate::keys;
 use crate::problem::{Problem, ScenarioError, Source};
-use crate::problems::Problems;
+use crate::problems::SCENARIO;
 use crate::reader::Reader;
 use crate::scenario::{IpVersion, Run, Scenario, Workload};
 use outlast_core::time::Duration;
@@ -73,22 +75,9 @@ fn stem_of(path: &Path) -> String {
 }
 
 fn read(source: Source, directory: &Path, stem: &str) -> Result<Scenario, ScenarioError> {
-    let source = Arc::new(source);
-    let (document, syntax_errors) = toml::de::DeTable::parse_recoverable(&source.text);
-    let problems = Problems::new(source.clone());
-    let scenario = scenario(
-        &Reader::top(&keys::TOP, document.get_ref(), &problems),
-        directory,
-        stem,
-    );
-    let problems = match &syntax_errors[..] {
-        [] => problems.into_list(),
-        errors => syntax::explain(errors, &source, problems.into_list()),
-    };
-    match problems.is_empty() {
-        true => Ok(scenario),
-        false => Err(ScenarioError::new(problems)),
-    }
+    form::read(SCENARIO, &keys::TOP, source, |top| {
+        scenario(top, directory, stem)
+    })
 }
 
 /// Reads every table. Where something is wrong a stand-in is taken, and the problem noted.
@@ -103,7 +92,10 @@ fn scenario(top: &Reader<'_>, directory: &Path, stem: &str) -> Scenario {
     let run = top.table(&keys::top::RUN, &keys::RUN);
     top.missing_table(&keys::top::LINK, "`rate` and `delay`");
     top.missing_table(&keys::top::WORKLOAD, "`kind` and what that needs");
-    let settings = link::link(&link, directory);
+    let mut settings = link::link(&link, directory);
+    let roaming = roaming::roaming(top);
+    let help = stack::outlast(&outlast);
+    roaming::settle(&roaming, &mut settings, &help, (top, &link, &outlast));
     let (mtu, tcp, limits) = (settings.mtu, stack::stack(&stack), read_run(&run));
     let hops = topology::hops(top, mtu, directory);
     let scenario = Scenario {
@@ -112,11 +104,14 @@ fn scenario(top: &Reader<'_>, directory: &Path, stem: &str) -> Scenario {
         link: settings,
         workload: workload::workload(&workload, directory),
         stack: tcp,
-        outlast: stack::outlast(&outlast),
+        outlast: help,
         run: limits,
         flows: topology::flows(top, &tcp, (limits.deadline, &run), directory),
         traffic: topology::traffic(top, mtu, hops.len()),
         hops,
+        agents: roaming.agents,
+        handoffs: roaming.handoffs,
+        crashes: roaming.crashes,
     };
     check_mtu(&scenario, &link, &stack);
     check_duration(&scenario.workload, limits.deadline, &workload, &run);

@@ -6,7 +6,7 @@ use crate::keys::Key;
 use crate::mechanism::Mechanism;
 use crate::quantity::format_duration;
 use crate::reader::Reader;
-use crate::scenario::{Congestion, HostStack, IpVersion, Outlast, Profile, Stack};
+use crate::scenario::{Congestion, HostStack, Indicators, IpVersion, Outlast, Profile, Stack};
 use outlast_core::time::Duration;
 use outlast_core::units::ByteCount;
 
@@ -26,6 +26,7 @@ pub(super) fn stack(stack: &Reader<'_>) -> Stack {
         sack: stack.switch(&keys::stack::SACK),
         timestamps: stack.switch(&keys::stack::TIMESTAMPS),
         timer_phase: duration(stack, &keys::stack::TIMER_PHASE),
+        host_latency: duration(stack, &keys::stack::HOST_LATENCY).unwrap_or_default(),
         receive_buffer: stack.quantity(&keys::stack::RECEIVE_BUFFER).map(ByteCount),
         ip: stack
             .choice(&keys::stack::IP)
@@ -67,6 +68,7 @@ pub(super) fn of_flow(flow: &Reader<'_>, general: &Stack) -> Stack {
         receive_buffer: own.receive_buffer.or(base.receive_buffer),
         profile: base.profile,
         timer_phase: general.timer_phase,
+        host_latency: general.host_latency,
         ip: general.ip,
         mobile: host(base.mobile),
         fixed: host(base.fixed),
@@ -84,6 +86,11 @@ pub(super) fn outlast(outlast: &Reader<'_>) -> Outlast {
         gateway: mechanism(&keys::outlast::GATEWAY),
         mobile: mechanism(&keys::outlast::MOBILE),
         fixed: mechanism(&keys::outlast::FIXED),
+        home_agent: mechanism(&keys::outlast::HOME_AGENT),
+        indicators: outlast
+            .choice(&keys::outlast::INDICATORS)
+            .and_then(Indicators::from_name)
+            .unwrap_or_default(),
         user_timeout: user_timeout(outlast),
     }
 }

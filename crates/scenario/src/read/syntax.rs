@@ -4,11 +4,12 @@ use crate::problem::{Problem, Source};
 use std::ops::Range;
 use std::sync::Arc;
 
-/// The problems of a file that is not TOML.
+/// The problems of a file of some `kind`, such as "scenario file", that is not TOML.
 ///
 /// Of the `others`, found in what could be read, those that may be the fault's own doing are left
 /// out: what else is wrong in a faulty line, and what is missing in its table.
 pub(super) fn explain(
+    kind: &str,
     errors: &[toml::de::Error],
     source: &Arc<Source>,
     others: Vec<Problem>,
@@ -23,6 +24,7 @@ pub(super) fn explain(
             continue;
         }
         problems.push(problem(
+            kind,
             error.message(),
             span,
             &source.text[line.clone()],
@@ -36,7 +38,9 @@ pub(super) fn explain(
             return true;
         };
         !faulty_lines.iter().any(|line| {
-            line.contains(&place.start) || other.is_absence && same_table(text, place, line)
+            // A value that is missing is missed at the line's end.
+            (line.start..=line.end).contains(&place.start)
+                || other.is_absence && same_table(text, place, line)
         })
     });
     problems.extend(independent);
@@ -56,7 +60,13 @@ fn same_table(text: &str, header: &Range<usize>, line: &Range<usize>) -> bool {
         })
 }
 
-fn problem(message: &str, span: Range<usize>, line: &str, source: &Arc<Source>) -> Problem {
+fn problem(
+    kind: &str,
+    message: &str,
+    span: Range<usize>,
+    line: &str,
+    source: &Arc<Source>,
+) -> Problem {
     let (message, label, remedy) = if message.contains("duplicate key") {
         let key = source.text.get(span.clone()).unwrap_or_default();
         (
@@ -66,7 +76,7 @@ fn problem(message: &str, span: Range<usize>, line: &str, source: &Arc<Source>) 
         )
     } else {
         (
-            format!("not a scenario file: {message}"),
+            format!("not a {kind}: {message}"),
             "here",
             remedy(message, line),
         )

@@ -4,8 +4,8 @@ use crate::fixture::{PLAIN, scenario};
 use outlast_core::units::{BitRate, ByteCount};
 use outlast_link::{InFlight, OutageProcess, PipeConfig, Way};
 use outlast_scenario::{
-    CommandLine, Commands, Compare, Congestion, Direction, HostStack, IpVersion, Mechanism,
-    Outlast, Pattern, Profile, Run, Stack, Traffic, Workload,
+    CommandLine, Commands, Compare, Congestion, Direction, HostStack, Indicators, IpVersion,
+    Mechanism, Outlast, Pattern, Profile, Run, Stack, Traffic, Workload,
 };
 use std::path::Path;
 use std::time::Duration;
@@ -48,6 +48,7 @@ fn the_shortest_scenario_takes_every_default() {
             sack: None,
             timestamps: None,
             timer_phase: None,
+            host_latency: Duration::ZERO,
             receive_buffer: None,
             ip: IpVersion::V4,
             mobile: HostStack::default(),
@@ -160,6 +161,15 @@ fn in_flight_packets_may_be_lost() {
     assert_eq!(scenario(&text).link.in_flight, InFlight::Lost);
 }
 
+#[test]
+fn outages_may_be_kept_from_gateways() {
+    assert_eq!(scenario(PLAIN).outlast.indicators, Indicators::Link);
+    for (name, indicators) in [("link", Indicators::Link), ("silence", Indicators::Silence)] {
+        let text = with(&format!("[outlast]\nindicators = \"{name}\""));
+        assert_eq!(scenario(&text).outlast.indicators, indicators);
+    }
+}
+
 /// The plain scenario with another workload.
 fn workload(lines: &str) -> Workload {
     scenario(&PLAIN.replace("kind = \"bulk\"\nbytes = \"1 MB\"", lines)).workload
@@ -244,6 +254,7 @@ fn the_stack_takes_its_keys() {
         sack: Some(false),
         timestamps: Some(false),
         timer_phase: Some(Duration::from_millis(1_500)),
+        host_latency: Duration::ZERO,
         receive_buffer: Some(ByteCount(18_824)),
         ip: IpVersion::V6,
         mobile: HostStack {
@@ -335,6 +346,7 @@ fn further_connections_take_what_they_do_not_say_from_the_stack() {
         timestamps: None,
         receive_buffer: Some(ByteCount(9_000)),
         timer_phase: None,
+        host_latency: Duration::ZERO,
         ip: IpVersion::V6,
         mobile: HostStack::default(),
         fixed: HostStack::default(),

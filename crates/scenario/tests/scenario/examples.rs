@@ -23,14 +23,19 @@ fn every_example_is_sound() {
     read.sort();
     let expected = [
         "backbone chain",
+        "black hole",
         "bus tunnel",
+        "chain",
         "curl download",
         "demo",
+        "hand-over between gateways",
         "interactive desktop",
+        "neighbours",
         "recorded cell",
         "satellite pass",
         "shared link",
         "single outage",
+        "strangers",
         "train ride",
         "web requests",
     ];

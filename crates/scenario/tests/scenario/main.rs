@@ -11,3 +11,4 @@ mod problems;
 mod quantities;
 mod reference_pages;
 mod results;
+mod roaming;

@@ -209,6 +209,25 @@ fn with_example(section: &Section, key: &Key, directory: &Path) -> String {
                 .collect();
             format!("{PLAIN}[[hops]]\n{others}")
         }
+        ("handoffs", name) => {
+            let others = [("at", "\"1 s\""), ("to", "2")];
+            let others = others.iter().filter(|(other, _)| *other != name);
+            let others: String = others
+                .map(|(other, value)| format!("{other} = {value}\n"))
+                .collect();
+            format!("{PLAIN}[[handoffs]]\n{others}")
+        }
+        ("crashes", name) => {
+            let others = [("at", "\"1 s\""), ("gateway", "1")];
+            let others = others.iter().filter(|(other, _)| *other != name);
+            let others: String = others
+                .map(|(other, value)| format!("{other} = {value}\n"))
+                .collect();
+            format!("{PLAIN}[[crashes]]\n{others}")
+        }
+        ("agents", _) => {
+            format!("{PLAIN}[outlast]\ngateway = \"zero-window-ack\"\n[agents]\n")
+        }
         ("", _) => return format!("{line}\n{PLAIN}"),
         ("link", name) => {
             let others: String = PLAIN

@@ -12,7 +12,7 @@ use super::{Context, Window, reno};
 const BETA: u32 = 717;
 const SCALE: u32 = 1024;
 /// C, in 1/1024.
-//= RFC 9438, section 5
+//= RFC 9438, section 5.1
 const C: u64 = 41;
 /// 1024 * C / RTT, for the round trip of 100 ms.
 const C_PER_RTT: u64 = C * 10;
@@ -109,8 +109,7 @@ impl Cubic {
     fn update(&mut self, cwnd: u32, acked: u32, context: &Context) {
         self.acked += acked;
         let since = context.ticks.saturating_sub(self.last_tick);
-        let per_second = 1_000_000_000 / context.tick.max(1);
-        if self.last_cwnd == cwnd && since <= per_second / 32 {
+        if self.last_cwnd == cwnd && since <= context.per_second / 32 {
             return;
         }
         // At most one computation a tick, unless a new epoch begins.
@@ -132,13 +131,15 @@ impl Cubic {
         let tick = context.tick.max(1);
         let min_rtt = (u64::from(self.min_rtt) * 1_000).div_ceil(tick);
         let elapsed = context.ticks.saturating_sub(start) + min_rtt;
-        let t = (elapsed << 10) / (1_000_000_000 / tick).max(1);
+        let t = (elapsed << 10) / context.per_second.max(1);
         let offset = t.abs_diff(self.k).min(1 << 17);
         let delta = (C_PER_RTT * offset * offset * offset) >> 40;
         let delta = u32::try_from(delta).unwrap_or(u32::MAX);
         let target = if t < self.k {
+            //= RFC 9438, section 4.4
             self.origin.saturating_sub(delta)
         } else {
+            //= RFC 9438, section 4.5
             self.origin.saturating_add(delta)
         };
         self.pace = if target > cwnd {
@@ -191,9 +192,8 @@ impl Cubic {
 
     pub(super) fn sample(&mut self, window: &mut Window, rtt_us: u32, context: &Context) {
         // Right after recovery delays say nothing.
-        let per_second = 1_000_000_000 / context.tick.max(1);
         if let Some(start) = self.epoch_start
-            && context.ticks.saturating_sub(start) < per_second
+            && context.ticks.saturating_sub(start) < context.per_second
         {
             return;
         }
@@ -264,6 +264,7 @@ mod tests {
             now: Instant::from_millis(ms),
             ticks: ms / 4,
             tick: 4_000_000,
+            per_second: 250,
             snd_una: SeqNumber(0),
             snd_nxt: SeqNumber(1),
         }

@@ -105,7 +105,7 @@ mod tests {
 
     #[test]
     fn a_window_that_is_not_used_does_not_grow() {
-        //= RFC 7661, section 4.1
+        //= RFC 7661, section 4.4
         let mut window = Window::new(10, Growth::PerSegment);
         window.ssthresh = 5;
         grow(&mut window, 100);

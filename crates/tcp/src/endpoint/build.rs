@@ -1,27 +1,73 @@
 //! Packets from what is to be sent (RFC 9293, section 3.1).
 
-use super::{Endpoint, Out, State};
+use super::{Endpoint, NEVER, Out, State, Told};
 use outlast_core::time::Instant;
 use outlast_wire::tcp::TcpOptions;
-use outlast_wire::{ModelledPayload, Packet, SeqNumber, TcpFlags, TcpHeader};
+use outlast_wire::{IpHeader, ModelledPayload, Packet, PlainTcp, SeqNumber, TcpFlags, TcpHeader};
 
 impl Endpoint {
     /// Makes the segment in the place of `packet`.
     #[inline]
-    pub(super) fn build(&mut self, now: Instant, out: &Out, packet: &mut Packet) {
+    pub(super) fn build(&mut self, now: Instant, out: Out, packet: &mut Packet) {
         self.counters.segments_sent += 1;
-        self.ip.identification = self.ip.identification.wrapping_add(1);
-        let payload = ModelledPayload {
-            stream: self.config.stream_out,
-            offset: out.offset,
+        self.identification = self.identification.wrapping_add(1);
+        if self.is_plain(&out) {
+            let header = self.plain_header(now, &out);
+            let payload = self.payload(&out);
+            packet.become_plain_tcp(&self.ip, self.identification, payload, out.len, header);
+        } else {
+            self.build_any(now, out, packet);
+        }
+    }
+
+    #[inline(never)]
+    fn build_any(&mut self, now: Instant, out: Out, packet: &mut Packet) {
+        let ip = IpHeader {
+            identification: self.identification,
+            ..self.ip
         };
-        let ip = self.ip;
+        let payload = self.payload(&out);
         packet.become_modelled_tcp(&ip, payload, out.len, |header| {
-            self.write_header(now, out, header);
+            self.write_header(now, &out, header);
         });
     }
 
     #[inline]
+    fn payload(&self, out: &Out) -> ModelledPayload {
+        ModelledPayload {
+            stream: self.config.stream_out,
+            offset: out.offset,
+        }
+    }
+
+    /// Whether the segment acknowledges, ends nothing, and has no options but timestamps.
+    #[inline]
+    fn is_plain(&self, out: &Out) -> bool {
+        let flags = out.flags.0 & !TcpFlags::PSH.0;
+        flags == TcpFlags::ACK.0
+            && out.ack.is_none()
+            && !self.user_timeouts.is_due()
+            && !self.rcv.has_sacks()
+    }
+
+    #[inline]
+    fn plain_header(&mut self, now: Instant, out: &Out) -> PlainTcp {
+        let ack = self.rcv.rcv_nxt;
+        let window = (self.rcv.window() >> self.options.receive_shift).min(0xffff) as u16;
+        self.count_told(out, ack, window);
+        PlainTcp {
+            ports: self.ports,
+            seq: out.seq,
+            ack,
+            flags: out.flags,
+            window,
+            timestamps: match self.options.timestamps {
+                true => Some(self.options.stamps(now, true)),
+                false => None,
+            },
+        }
+    }
+
     fn write_header(&mut self, now: Instant, out: &Out, header: &mut TcpHeader) {
         let is_syn = out.flags.contains(TcpFlags::SYN);
         let has_ack = out.flags.contains(TcpFlags::ACK);
@@ -32,8 +78,7 @@ impl Endpoint {
         } else {
             self.options.receive_shift
         };
-        header.source_port = self.config.local.port();
-        header.destination_port = self.config.remote.port();
+        (header.source_port, header.destination_port) = self.ports;
         header.seq = out.seq;
         header.ack = match out.ack {
             Some(ack) => ack,
@@ -52,35 +97,36 @@ impl Endpoint {
         } else {
             self.write_options(now, out, &mut header.options);
         }
-        let telling = (header.ack, header.window);
-        let is_empty = out.len == 0 && out.seq == self.snd.snd_nxt;
-        self.count_told(out.flags, telling, is_empty);
+        self.count_told(out, header.ack, header.window);
     }
 
     /// Counts what an acknowledgement repeats, or closes.
     #[inline]
-    fn count_told(&mut self, flags: TcpFlags, telling: (SeqNumber, u16), is_empty: bool) {
-        if !flags.contains(TcpFlags::ACK) {
+    fn count_told(&mut self, out: &Out, ack: SeqNumber, window: u16) {
+        if !out.flags.contains(TcpFlags::ACK) {
             return;
         }
-        let repeats = self.told.replace(telling) == Some(telling);
-        let special = [TcpFlags::SYN, TcpFlags::FIN, TcpFlags::RST];
-        if special.iter().any(|&flag| flags.contains(flag)) {
+        let telling = Some(Told::new(ack, window));
+        let repeats = self.told == telling;
+        self.told = telling;
+        let special = TcpFlags::SYN | TcpFlags::FIN | TcpFlags::RST;
+        if out.flags.intersects(special) {
             return;
         }
-        if telling.1 == 0 {
+        if window == 0 {
             self.counters.zero_windows += 1;
-        } else if repeats && is_empty {
+        } else if repeats && out.len == 0 && out.seq == self.snd.snd_nxt {
             self.counters.duplicate_acks += 1;
         }
     }
 
-    #[inline]
     fn write_options(&mut self, now: Instant, out: &Out, options: &mut TcpOptions) {
         if self.options.timestamps {
             options.timestamps = Some(self.options.stamps(now, true));
         }
-        options.user_timeout = self.due_user_timeout(out);
+        if self.user_timeouts.is_due() {
+            options.user_timeout = self.due_user_timeout(out);
+        }
         if self.options.sack && !out.flags.contains(TcpFlags::RST) && self.rcv.has_sacks() {
             let others = if options.user_timeout.is_some() { 4 } else { 0 };
             let fixed = self.config.header_len() + self.options.header_overhead() + others;
@@ -110,12 +156,18 @@ impl Endpoint {
     /// Puts a segment out; if it acknowledges, no other acknowledgement is due.
     pub(crate) fn transmit(&mut self, out: Out) {
         if out.flags.contains(TcpFlags::ACK) {
-            let shift = self.options.receive_shift;
-            self.rcv.acknowledgement_sent(shift);
-            self.timers.delayed_ack = None;
-            self.timers.compressed_ack = None;
+            self.told_by(1);
         }
-        self.outbox.push_back(out);
+        self.outbox.push(out);
+    }
+
+    /// So many segments that acknowledge are put out: no other acknowledgement is due.
+    #[inline]
+    pub(crate) fn told_by(&mut self, segments: u32) {
+        let shift = self.options.receive_shift;
+        self.rcv.acknowledgements_sent(shift, segments);
+        self.timers.delayed_ack = None;
+        self.timers.compressed_ack = NEVER;
     }
 
     /// A reset in the place of the next segment.
@@ -127,6 +179,6 @@ impl Endpoint {
             flags: TcpFlags::RST | TcpFlags::ACK,
             ack: None,
         };
-        self.outbox.push_back(out);
+        self.outbox.push(out);
     }
 }

@@ -2,7 +2,7 @@
 //! RFC 1337).
 
 use super::input::Incoming;
-use super::{Endpoint, Error, Event, State};
+use super::{Endpoint, Error, Event, NEVER, State};
 use outlast_core::time::Instant;
 use outlast_wire::TcpFlags;
 
@@ -62,7 +62,7 @@ impl Endpoint {
                 //= RFC 9293, section 3.6, figure 12
                 self.state = State::FinWait2;
                 let limit = *self.profile.fin_wait_2;
-                self.timers.linger = Some(now + limit);
+                self.timers.linger = now + limit;
             }
             State::Closing => self.wait_out(now),
             State::LastAck => {
@@ -99,8 +99,8 @@ impl Endpoint {
     fn wait_out(&mut self, now: Instant) {
         self.state = State::TimeWait;
         self.timers.xmit = None;
-        self.timers.keepalive = None;
-        self.timers.linger = Some(now + *self.profile.time_wait);
+        self.timers.keepalive = NEVER;
+        self.timers.linger = now + *self.profile.time_wait;
         self.emit(Event::Closed);
     }
 
@@ -115,7 +115,7 @@ impl Endpoint {
             self.send_ack();
         }
         if segment.header.has(TcpFlags::FIN) {
-            self.timers.linger = Some(now + *self.profile.time_wait);
+            self.timers.linger = now + *self.profile.time_wait;
         }
     }
 

@@ -1,7 +1,7 @@
 //! What mechanisms beside the stack may do to it (DESIGN, "Grammar"): the core's
 //! [`EndpointControl`], and the same for who has the endpoint at hand.
 
-use super::{Endpoint, State, Xmit};
+use super::{Endpoint, NEVER, State, Xmit};
 use crate::sender::Phase;
 use alloc::vec::Vec;
 use core::net::SocketAddr;
@@ -107,8 +107,8 @@ impl Endpoint {
         }
         self.frozen_at = Some(now);
         self.timers.xmit = None;
-        self.timers.pacing = None;
-        self.timers.keepalive = None;
+        self.timers.pacing = NEVER;
+        self.timers.keepalive = NEVER;
     }
 
     /// Goes on after [`freeze`](Self::freeze), with the congestion window and the timeout as they

@@ -168,7 +168,7 @@ impl Endpoint {
             let echo = self.options.echo(header);
             echo.and_then(|echo| self.options.rtt(now, echo))
         } else {
-            Some(now.since(syn.sent_at))
+            Some(now.nanos_since(syn.sent_at))
         };
         match rtt {
             Some(rtt) => {
@@ -231,6 +231,6 @@ impl Endpoint {
                 ack: Some(header.seq + len + header.control_len()),
             }
         };
-        self.outbox.push_back(out);
+        self.outbox.push(out);
     }
 }

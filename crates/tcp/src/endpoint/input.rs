@@ -26,14 +26,14 @@ impl Incoming<'_> {
 
 impl Endpoint {
     /// A packet has arrived. What is not of this connection is ignored.
+    #[inline]
     pub fn handle_packet(&mut self, now: Instant, packet: &Packet) {
         let tcp = match &packet.header().transport {
             Transport::Tcp(tcp) => tcp,
             Transport::IcmpError(error) => return self.handle_icmp(now, error),
             Transport::Udp(_) | Transport::Other { .. } => return,
         };
-        let is_ours = tcp.source_port == self.config.remote.port()
-            && tcp.destination_port == self.config.local.port()
+        let is_ours = (tcp.destination_port, tcp.source_port) == self.ports
             && packet.header().ip.source == self.ip.destination
             && packet.header().ip.destination == self.ip.source;
         if !is_ours {
@@ -44,7 +44,11 @@ impl Endpoint {
             header: tcp,
             payload: packet.header().payload_len,
         };
-        if !self.take_expected(now, &segment, packet) {
+        let is_expected = match segment.payload {
+            0 => self.take_expected_ack(now, &segment),
+            _ => self.take_expected(now, &segment, packet),
+        };
+        if !is_expected {
             self.handle_segment(now, &segment, packet);
         }
     }
@@ -240,7 +244,7 @@ impl Endpoint {
             return;
         }
         let was_empty = self.rcv.unread() == 0;
-        let rto = self.snd.rto.current();
+        let rto = self.snd.rto.current_nanos();
         let fin = segment.header.has(TcpFlags::FIN);
         let arrival = self
             .rcv

@@ -1,18 +1,23 @@
 //! The segment that was expected, without the questions that it answers by being that.
 //!
 //! Nearly all that a receiver gets is the next data in order, and nothing else: no news of what it
-//! has sent itself, no new window, no options but timestamps. What the general way through
-//! [`super::input`] does with such a segment is done here in fewer steps, and nothing else is: the
-//! tests below compare the two, packet by packet. Stacks do the same (header prediction: *TCP/IP
-//! Illustrated*, volume 2, section 28.4; `tcp_rcv_established` of Linux).
+//! has sent itself, no new window, no options but timestamps. Nearly all that a sender gets is the
+//! acknowledgement of the segments that it sent first, each once and none in doubt. What the
+//! general way through [`super::input`] does with such a segment is done here in fewer steps, and
+//! nothing else is: the tests below compare the two, packet by packet. Stacks do the same (header
+//! prediction: *TCP/IP Illustrated*, volume 2, section 28.4; `tcp_rcv_established` of Linux).
 
 use super::{Endpoint, Incoming, State};
+use crate::congestion::Context;
+use crate::profile::Growth;
+use crate::sender::Phase;
+use crate::sender::acknowledge::micros;
+use crate::sender::queue::Run;
 use outlast_core::time::Instant;
 use outlast_wire::{Packet, TcpFlags};
 
 impl Endpoint {
     /// Takes the segment if it is the next data in order and nothing else; tells whether it is.
-    #[inline]
     pub(super) fn take_expected(
         &mut self,
         now: Instant,
@@ -31,7 +36,7 @@ impl Endpoint {
         self.snd.snd_wl1 = self.snd.snd_wl1.max(header.seq);
         self.offer_room();
         let was_empty = self.rcv.unread() == 0;
-        let rto = self.snd.rto.current();
+        let rto = self.snd.rto.current_nanos();
         self.rcv.take_expected(now, segment.payload, rto);
         self.after_data(now, segment, was_empty);
         self.note_application_limit();
@@ -61,6 +66,119 @@ impl Endpoint {
     }
 }
 
+impl Endpoint {
+    /// Takes the segment if it acknowledges whole segments in their turn and says nothing else;
+    /// tells whether it does.
+    ///
+    /// The steps are those of [`Endpoint::acknowledge`] and what follows it, in their order. What is
+    /// left out would find that nothing is to be done: no segment is marked, so that none can be
+    /// found lost, late or needlessly sent again, and the phase can only stay open.
+    pub(super) fn take_expected_ack(&mut self, now: Instant, segment: &Incoming<'_>) -> bool {
+        if !self.is_plain_ack(segment) {
+            return false;
+        }
+        let header = segment.header;
+        let Some(run) = self.snd.queue.plain_run(header.ack) else {
+            return false;
+        };
+        if header.seq == self.rcv.acknowledged() {
+            //= RFC 7323, section 4.3
+            self.options.remember(now, header);
+        }
+        self.note_sign_of_life(now);
+        let prior_in_flight = self.snd.queue.len();
+        self.snd.timeouts = 0;
+        self.snd.take_window(
+            header.seq,
+            u32::from(header.window) << self.options.send_shift,
+        );
+        let prior_una = self.snd.snd_una;
+        self.snd.acknowledged_to(header.ack);
+        let acked = self.snd.snd_una.distance_from(prior_una).unsigned_abs();
+        self.snd.queue.drop_run(run.count);
+        self.snd.note_delivery(now, &run);
+        let context = self.context(now);
+        self.sample_run(&context, &run, acked);
+        self.snd.forget_needless(run.last.delivered);
+        self.grow_by_run(&context, &run, prior_in_flight);
+        self.go_on_after_run(now);
+        self.offer_room();
+        self.acknowledge_if_due(now);
+        true
+    }
+
+    /// Whether the segment can say nothing but that new data has arrived, and finds no question
+    /// open.
+    #[inline]
+    fn is_plain_ack(&self, segment: &Incoming<'_>) -> bool {
+        let header = segment.header;
+        let flags = header.flags.0 & !TcpFlags::PSH.0;
+        let snd = &self.snd;
+        segment.payload == 0
+            && flags == TcpFlags::ACK.0
+            && self.state == State::Established
+            && header.ack.after(snd.snd_una)
+            && header.seq == self.rcv.rcv_nxt
+            && snd.phase == Phase::Open
+            && snd.tlp_high_seq.is_none()
+            && self.options.sack
+            && !self.is_frozen()
+            && !self.persist.byte_sent
+            && !self.persist.holds
+            && header.options.has_only_timestamps()
+            && self.options.age(header) <= 0
+            && self.profile.recovery.has_scoreboard()
+            && !snd.algorithm.rules_alone()
+            && !snd.rto.counts_beats()
+    }
+
+    /// The round trip of the segments that have left.
+    #[inline]
+    fn sample_run(&mut self, context: &Context, run: &Run, acked: u32) {
+        let now = context.now;
+        let latest = micros(now.nanos_since(run.last.sent_at));
+        let snd = &mut self.snd;
+        // The peer may have waited for a second segment.
+        let may_be_delayed = run.count == 1
+            && acked < snd.mss
+            && run.last.delivered.wrapping_add(1) == snd.delivered;
+        let suspect = may_be_delayed && snd.min_rtt.value().is_some_and(|least| latest > least);
+        if !suspect {
+            snd.min_rtt.update(now, latest);
+        }
+        self.take_sample(now, now.nanos_since(run.first_sent_at), 0);
+        self.snd
+            .algorithm
+            .sample(&mut self.snd.window, latest, context);
+    }
+
+    /// The window grows for the segments that have left.
+    #[inline]
+    fn grow_by_run(&mut self, context: &Context, run: &Run, prior_in_flight: u32) {
+        let may_grow = match *self.profile.growth {
+            Growth::PerAck { .. } => prior_in_flight >= self.snd.window.cwnd,
+            Growth::PerSegment => true,
+        };
+        if may_grow {
+            self.snd
+                .algorithm
+                .grow(&mut self.snd.window, run.count, context);
+            self.snd.validated_at = context.now;
+        }
+    }
+
+    /// Sends what may be sent, and sets the transmission timer.
+    fn go_on_after_run(&mut self, now: Instant) {
+        if !self.may_probe_tail() {
+            self.rearm(now);
+            self.push(now);
+        } else if self.push(now) == 0 {
+            // Otherwise what was sent has set it.
+            self.rearm(now);
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -78,8 +196,9 @@ mod tests {
         ends: [Endpoint; 2],
         on_their_way: BTreeMap<(Instant, u64), (usize, Packet)>,
         sent: u64,
-        /// What was taken as expected.
+        /// Data, and acknowledgements, that were taken as expected.
         expected: u64,
+        plain: u64,
     }
 
     impl Pair {
@@ -94,6 +213,7 @@ mod tests {
                 on_their_way: BTreeMap::new(),
                 sent: 0,
                 expected: 0,
+                plain: 0,
             }
         }
 
@@ -149,6 +269,9 @@ mod tests {
                 payload: packet.header().payload_len,
             };
             self.expected += u64::from(other.is_expected(&segment));
+            self.plain += u64::from(
+                other.is_plain_ack(&segment) && other.snd.queue.plain_run(tcp.ack).is_some(),
+            );
             other.counters.segments_received += 1;
             other.handle_segment(self.now, &segment, packet);
             assert_eq!(format!("{:?}", self.ends[end]), format!("{other:?}"));
@@ -156,7 +279,7 @@ mod tests {
     }
 
     #[test]
-    fn most_data_is_expected() {
+    fn most_segments_are_expected() {
         let mut config = config(0, true);
         config.send_buffer = Some(u64::MAX);
         let mut pair = Pair::new(config);
@@ -168,6 +291,7 @@ mod tests {
         }
         let segments = 500_000 / 1_448;
         assert!(pair.expected > segments * 9 / 10, "{}", pair.expected);
+        assert!(pair.plain > segments * 4 / 10, "{}", pair.plain);
     }
 
     fn config(profile: usize, timestamps: bool) -> Config {

@@ -1,6 +1,6 @@
 //! A deadline has come.
 
-use super::{Endpoint, State, Xmit};
+use super::{Endpoint, NEVER, State, Xmit};
 use outlast_core::time::Instant;
 
 impl Endpoint {
@@ -17,32 +17,35 @@ impl Endpoint {
                 Xmit::Persist => self.on_persist(now),
             }
         }
-        if self.timers.delayed_ack.is_some_and(|at| at <= now) {
+        if let Some(wait) = self.timers.delayed_ack
+            && self.delayed_ack_at(wait) <= now
+        {
             self.timers.delayed_ack = None;
-            if self.rcv.delay_is_over(self.snd.rto.current()) {
+            if self.rcv.delay_is_over(self.snd.rto.current_nanos()) {
                 self.send_ack();
             }
         }
-        if self.timers.compressed_ack.is_some_and(|at| at <= now) {
-            self.timers.compressed_ack = None;
+        if self.timers.compressed_ack <= now {
+            self.timers.compressed_ack = NEVER;
             self.send_ack();
         }
-        if self.timers.pacing.is_some_and(|at| at <= now) {
-            self.timers.pacing = None;
+        if self.timers.pacing <= now {
+            self.timers.pacing = NEVER;
             self.retransmit_lost(now);
             self.push(now);
         }
-        if self.timers.keepalive.is_some_and(|at| at <= now) {
-            self.timers.keepalive = None;
+        if self.timers.keepalive <= now {
+            self.timers.keepalive = NEVER;
             self.on_keepalive(now);
         }
-        if self.timers.linger.is_some_and(|at| at <= now) {
-            self.timers.linger = None;
+        if self.timers.linger <= now {
+            self.timers.linger = NEVER;
             self.on_linger();
         }
     }
 
     /// After the application has read: whether the window must be told.
+    #[inline]
     pub(super) fn after_read(&mut self, now: Instant) {
         let shift = self.options.receive_shift;
         if self.rcv.wants_update(shift) && self.state != State::Closed {
@@ -52,7 +55,15 @@ impl Endpoint {
     }
 
     /// Sends, delays or leaves the acknowledgement of what has arrived.
+    #[inline]
     pub(super) fn acknowledge_if_due(&mut self, now: Instant) {
+        if self.rcv.owes_acknowledgement() {
+            self.acknowledge_data(now);
+        }
+    }
+
+    #[inline]
+    fn acknowledge_data(&mut self, now: Instant) {
         use crate::receiver::Due;
         let srtt_us = self.snd.rto.srtt_us(&self.clock);
         match self
@@ -63,20 +74,9 @@ impl Endpoint {
             Due::Now => self.send_ack(),
             Due::Within(delay) => self.delay_ack(now, delay),
             Due::Compressed(delay) => {
-                let at = now + delay;
-                let first = self.timers.compressed_ack.unwrap_or(at);
-                self.timers.compressed_ack = Some(first.min(at));
+                let at = now.after_nanos(delay);
+                self.timers.compressed_ack = self.timers.compressed_ack.min(at);
             }
-        }
-    }
-
-    fn delay_ack(&mut self, now: Instant, delay: core::time::Duration) {
-        let at = self.clock.delayed_ack_at(now, delay);
-        match self.timers.delayed_ack {
-            // It would be sent soon anyway.
-            Some(set) if set <= now + delay / 4 => self.send_ack(),
-            Some(set) => self.timers.delayed_ack = Some(set.min(at)),
-            None => self.timers.delayed_ack = Some(at),
         }
     }
 }

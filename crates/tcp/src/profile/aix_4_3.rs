@@ -6,8 +6,8 @@
 
 use super::{
     BackOff, Congestion, DelayedAck, GiveUp, Growth, IdleRestart, Keepalive, Offers, Persist,
-    Profile, ReceiveBuffer, Recovery, Reduction, RttModel, SendBuffer, Undo, ZeroWindow, assumed,
-    published,
+    Profile, ReceiveBuffer, Recovery, Reduction, RttModel, Segmentation, SendBuffer, Undo,
+    ZeroWindow, assumed, published,
 };
 use crate::timer::TimerModel;
 use outlast_core::time::Duration;
@@ -129,6 +129,10 @@ pub static AIX_4_3: Profile = Profile {
     send_buffer: published(
         SendBuffer::Fixed(16_384),
         "TCP/IP Illustrated volume 1, appendix E.5 (AIX 3.2.2): tcp_sendspace",
+    ),
+    segmentation: assumed(
+        Segmentation::None,
+        "tcp_output of 4.3BSD, where it comes from",
     ),
     time_wait: assumed(Duration::from_secs(60), "twice TCPTV_MSL of 4.4BSD-Lite"),
     fin_wait_2: assumed(

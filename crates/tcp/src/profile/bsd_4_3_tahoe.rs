@@ -6,8 +6,8 @@
 
 use super::{
     BSD_BACK_OFF, BackOff, Congestion, DelayedAck, GiveUp, Growth, IdleRestart, Keepalive, Offers,
-    Persist, Profile, ReceiveBuffer, Recovery, Reduction, RttModel, SendBuffer, Undo, ZeroWindow,
-    assumed, code, published,
+    Persist, Profile, ReceiveBuffer, Recovery, Reduction, RttModel, Segmentation, SendBuffer, Undo,
+    ZeroWindow, assumed, code, published,
 };
 use crate::timer::TimerModel;
 use outlast_core::time::Duration;
@@ -48,7 +48,7 @@ pub static BSD_4_3_TAHOE: Profile = Profile {
         BackOff::Table {
             halves: BSD_BACK_OFF,
         },
-        "tcp_backoff",
+        "tcp_timer.c: tcp_backoff",
     ),
     give_up: code(
         GiveUp::Retransmissions(12),
@@ -56,20 +56,20 @@ pub static BSD_4_3_TAHOE: Profile = Profile {
     ),
     syn_retries: code(
         12,
-        "TCP_MAXRXTSHIFT; the 75 s connection timer ends it before",
+        "tcp_timer.h: TCP_MAXRXTSHIFT; the 75 s connection timer ends it before",
     ),
-    syn_linear: code(0, "tcp_backoff"),
+    syn_linear: code(0, "tcp_timer.c: tcp_backoff"),
     syn_ack_retries: code(
         12,
-        "TCP_MAXRXTSHIFT; the 75 s connection timer ends it before",
+        "tcp_timer.h: TCP_MAXRXTSHIFT; the 75 s connection timer ends it before",
     ),
     delayed_ack: code(
         DelayedAck::SecondSegment {
             delay: Duration::from_millis(200),
         },
-        "tcp_fasttimo, five times a second",
+        "tcp_timer.c: tcp_fasttimo, five times a second",
     ),
-    initial_window: code(1, "tcp_mss: snd_cwnd = maxseg"),
+    initial_window: code(1, "tcp_input.c: tcp_mss, snd_cwnd = maxseg"),
     recovery: published(
         Recovery::Tahoe,
         "paper 002, section IV: fast retransmission, then slow start",
@@ -125,7 +125,7 @@ pub static BSD_4_3_TAHOE: Profile = Profile {
         },
         "tcp_output.c 7.17: the maximum segment size is the only option",
     ),
-    timestamp_clock: code(Duration::from_millis(500), "tcp_now"),
+    timestamp_clock: assumed(Duration::from_millis(500), "without effect: no timestamps"),
     receive_buffer: assumed(
         ReceiveBuffer {
             initial: 16_384,
@@ -134,6 +134,7 @@ pub static BSD_4_3_TAHOE: Profile = Profile {
         "the paper does not give it; tcp_usrreq.c 7.10 has 4096, which would limit its throughput",
     ),
     send_buffer: assumed(SendBuffer::Fixed(16_384), "as large as the receive buffer"),
+    segmentation: code(Segmentation::None, "tcp_output.c: max_sndwnd / 2"),
     time_wait: code(Duration::from_secs(60), "tcp_timer.h 7.6: twice TCPTV_MSL"),
     fin_wait_2: code(
         Duration::from_secs(675),

@@ -1,11 +1,12 @@
 //! Linux 2.4 (2.4.20), the stack of Schuetz et al. (paper 000).
 //!
-//! What the paper does not give was read in `include/net/tcp.h` and net/ipv4 of 2.4.
+//! What the paper does not give was read in `include/net/tcp.h`, and in `tcp.c`, `tcp_input.c`, `tcp_output.c` and
+//! `tcp_timer.c` of `net/ipv4`, in 2.4.20 to 2.4.27.
 
 use super::{
     BackOff, Congestion, DelayedAck, GiveUp, Growth, IdleRestart, Keepalive, Offers, Persist,
-    Profile, ReceiveBuffer, Recovery, Reduction, RttModel, SendBuffer, Undo, ZeroWindow, assumed,
-    code, published,
+    Profile, ReceiveBuffer, Recovery, Reduction, RttModel, Segmentation, SendBuffer, Undo,
+    ZeroWindow, assumed, code, published,
 };
 use crate::timer::TimerModel;
 use outlast_core::time::Duration;
@@ -23,20 +24,20 @@ pub static LINUX_2_4: Profile = Profile {
         RttModel::Linux {
             unit: Duration::from_millis(10),
         },
-        "tcp_rtt_estimator, tcp_set_rto; jiffies",
+        "tcp_input.c: tcp_rtt_estimator, tcp_set_rto; jiffies",
     ),
     //= RFC 2988, section 2.1
     initial_rto: code(Duration::from_secs(3), "tcp.h: TCP_TIMEOUT_INIT"),
-    min_rto: code(Duration::from_millis(200), "TCP_RTO_MIN"),
+    min_rto: code(Duration::from_millis(200), "tcp.h: TCP_RTO_MIN"),
     max_rto: published(Duration::from_secs(120), "paper 000, section 4: 120 s"),
-    timer_from_head: code(false, "tcp_ack_packets_out: RTO from now"),
-    back_off: code(BackOff::Doubling, "tcp_retransmit_timer"),
+    timer_from_head: code(false, "tcp_input.c: tcp_ack_packets_out, RTO from now"),
+    back_off: code(BackOff::Doubling, "tcp_timer.c: tcp_retransmit_timer"),
     give_up: code(
         GiveUp::Retransmissions(15),
         "tcp.h: TCP_RETR2; the experiments of paper 000 set it to 9",
     ),
     syn_retries: code(5, "tcp.h: TCP_SYN_RETRIES"),
-    syn_linear: code(0, "tcp_retransmit_timer"),
+    syn_linear: code(0, "tcp_timer.c: tcp_retransmit_timer"),
     syn_ack_retries: code(5, "tcp.h: TCP_SYNACK_RETRIES"),
     delayed_ack: code(
         DelayedAck::Linux {
@@ -44,11 +45,17 @@ pub static LINUX_2_4: Profile = Profile {
             max: Duration::from_millis(200),
             compress: false,
         },
-        "TCP_DELACK_MIN, TCP_DELACK_MAX",
+        "tcp.h: TCP_DELACK_MIN, TCP_DELACK_MAX",
     ),
-    initial_window: code(2, "tcp_init_cwnd for an MSS above 1095"),
-    recovery: code(Recovery::Sack, "tcp_update_scoreboard; FACK is left out"),
-    reduction: code(Reduction::RateHalving, "tcp_cwnd_down"),
+    initial_window: code(
+        2,
+        "tcp_input.c: tcp_init_cwnd, where the round trip is above 20 ms",
+    ),
+    recovery: code(
+        Recovery::Sack,
+        "tcp_input.c: tcp_update_scoreboard; FACK is left out",
+    ),
+    reduction: code(Reduction::RateHalving, "tcp_input.c: tcp_cwnd_down"),
     tail_loss_probe: assumed(false, "older than the mechanism"),
     undo: code(
         Undo {
@@ -56,7 +63,7 @@ pub static LINUX_2_4: Profile = Profile {
             dsack: true,
             frto: false,
         },
-        "tcp_may_undo; tcp_frto = 0",
+        "tcp_input.c: tcp_may_undo; sysctl_tcp_frto is 0",
     ),
     congestion: code(Congestion::Reno, "tcp_input.c"),
     congestion_choices: &[Congestion::Reno],
@@ -64,12 +71,12 @@ pub static LINUX_2_4: Profile = Profile {
         Growth::PerAck {
             extra_eighth: false,
         },
-        "tcp_ack: only if prior_in_flight filled the window; tcp_reno_cong_avoid",
+        "tcp_input.c: tcp_ack calls tcp_cong_avoid only if prior_in_flight filled the window",
     ),
-    idle_restart: code(IdleRestart::Decay, "tcp_cwnd_restart"),
+    idle_restart: code(IdleRestart::Decay, "tcp_output.c: tcp_cwnd_restart"),
     zero_window: code(
         ZeroWindow::Ignored,
-        "tcp_retransmit_timer: a window that was shrunk",
+        "tcp_timer.c: tcp_retransmit_timer, a window that was shrunk",
     ),
     persist: code(
         Persist {
@@ -77,7 +84,7 @@ pub static LINUX_2_4: Profile = Profile {
             max: Duration::from_secs(120),
             carries_data: false,
         },
-        "tcp_send_probe0",
+        "tcp_output.c: tcp_send_probe0, tcp_xmit_probe_skb",
     ),
     keepalive: code(
         Keepalive {
@@ -85,7 +92,7 @@ pub static LINUX_2_4: Profile = Profile {
             interval: Duration::from_secs(75),
             count: 9,
         },
-        "tcp_keepalive_time, _intvl, _probes",
+        "tcp_timer.c: sysctl_tcp_keepalive_time, _intvl, _probes",
     ),
     offers: code(
         Offers {
@@ -94,19 +101,26 @@ pub static LINUX_2_4: Profile = Profile {
             sack: true,
             dsack: true,
         },
-        "tcp_timestamps, tcp_window_scaling, tcp_sack, tcp_dsack",
+        "tcp_input.c: sysctl_tcp_timestamps, _window_scaling, _sack, _dsack",
     ),
-    timestamp_clock: code(Duration::from_millis(10), "jiffies"),
+    timestamp_clock: code(
+        Duration::from_millis(10),
+        "tcp.h: tcp_time_stamp is jiffies",
+    ),
     receive_buffer: code(
         ReceiveBuffer {
             initial: 65_535,
             max: 65_535,
         },
-        "tcp.c: sysctl_tcp_rmem, 87380, a quarter of it overhead",
+        "tcp.c: sysctl_tcp_rmem, 87380; tcp.h: tcp_win_from_space takes a quarter for overhead",
     ),
-    send_buffer: code(
+    send_buffer: assumed(
         SendBuffer::Fixed(u64::MAX),
-        "tcp_wmem grows with the window",
+        "tcp_input.c: tcp_new_space makes room for two windows, up to 128 kB (tcp.c: sysctl_tcp_wmem), which a peer that offers 64 kB does not fill",
+    ),
+    segmentation: code(
+        Segmentation::None,
+        "tcp_output.c: tcp_sync_mss, max_window >> 1; tcp.h: tcp_snd_test",
     ),
     time_wait: code(Duration::from_secs(60), "tcp.h: TCP_TIMEWAIT_LEN"),
     fin_wait_2: code(

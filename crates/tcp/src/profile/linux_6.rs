@@ -1,11 +1,11 @@
 //! Linux 6 (6.18), the kernel under test.
 //!
-//! Its defaults, as `sysctl net.ipv4` prints them and as net/ipv4 has them.
+//! Its defaults, as `sysctl net.ipv4` prints them and as `include/net/tcp.h` and `net/ipv4` have them.
 
 use super::{
     BackOff, Congestion, DelayedAck, GiveUp, Growth, IdleRestart, Keepalive, Offers, Persist,
-    Profile, ReceiveBuffer, Recovery, Reduction, RttModel, SendBuffer, Undo, ZeroWindow, code,
-    standard,
+    Profile, ReceiveBuffer, Recovery, Reduction, RttModel, Segmentation, SendBuffer, Undo,
+    ZeroWindow, code, standard,
 };
 use crate::timer::TimerModel;
 use outlast_core::time::Duration;
@@ -17,41 +17,44 @@ pub static LINUX_6: Profile = Profile {
         TimerModel::Wheel {
             jiffy: Duration::from_millis(4),
         },
-        "kernel/time/timer.c; CONFIG_HZ = 250 as most distributions have it",
+        "timer.c: calc_wheel_index; CONFIG_HZ = 250 as most distributions have it",
     ),
     rtt: code(
         RttModel::Linux {
             unit: Duration::from_micros(1),
         },
-        "tcp_rtt_estimator, __tcp_set_rto",
+        "tcp_input.c: tcp_rtt_estimator; tcp.h: __tcp_set_rto",
     ),
     //= RFC 6298, section 2.1
     initial_rto: standard(
         Duration::from_secs(1),
-        "RFC 6298, section 2.1; TCP_TIMEOUT_INIT",
+        "RFC 6298, section 2.1; tcp.h: TCP_TIMEOUT_INIT",
     ),
-    min_rto: code(Duration::from_millis(200), "tcp_rto_min_us"),
-    max_rto: code(Duration::from_secs(120), "tcp_rto_max_ms"),
-    timer_from_head: standard(false, "RFC 6298, section 5.3; tcp_rearm_rto"),
-    back_off: code(BackOff::Doubling, "tcp_retransmit_timer"),
+    min_rto: code(Duration::from_millis(200), "sysctl tcp_rto_min_us"),
+    max_rto: code(Duration::from_secs(120), "sysctl tcp_rto_max_ms"),
+    timer_from_head: standard(false, "RFC 6298, section 5.3; tcp_input.c: tcp_rearm_rto"),
+    back_off: code(BackOff::Doubling, "tcp_timer.c: tcp_retransmit_timer"),
     give_up: code(
         GiveUp::ModelledTime(15),
-        "tcp_retries2, retransmits_timed_out",
+        "sysctl tcp_retries2; tcp_timer.c: retransmits_timed_out",
     ),
-    syn_retries: code(6, "tcp_syn_retries"),
-    syn_linear: code(4, "tcp_syn_linear_timeouts"),
-    syn_ack_retries: code(5, "tcp_synack_retries"),
+    syn_retries: code(6, "sysctl tcp_syn_retries"),
+    syn_linear: code(4, "sysctl tcp_syn_linear_timeouts"),
+    syn_ack_retries: code(5, "sysctl tcp_synack_retries"),
     delayed_ack: code(
         DelayedAck::Linux {
             min: Duration::from_millis(40),
             max: Duration::from_millis(200),
             compress: true,
         },
-        "TCP_DELACK_MIN, TCP_DELACK_MAX, tcp_comp_sack_nr",
+        "tcp.h: TCP_DELACK_MIN, TCP_DELACK_MAX; sysctl tcp_comp_sack_nr",
     ),
-    initial_window: standard(10, "RFC 6928; TCP_INIT_CWND"),
+    initial_window: standard(10, "RFC 6928; tcp.h: TCP_INIT_CWND"),
     recovery: standard(Recovery::Rack, "RFC 8985; tcp_recovery = 1"),
-    reduction: standard(Reduction::Proportional, "RFC 6937; tcp_cwnd_reduction"),
+    reduction: standard(
+        Reduction::Proportional,
+        "RFC 6937; tcp_input.c: tcp_cwnd_reduction",
+    ),
     tail_loss_probe: standard(true, "RFC 8985, section 7; tcp_early_retrans = 3"),
     undo: code(
         Undo {
@@ -59,18 +62,18 @@ pub static LINUX_6: Profile = Profile {
             dsack: true,
             frto: true,
         },
-        "tcp_may_undo; tcp_frto = 2",
+        "tcp_input.c: tcp_may_undo; sysctl tcp_frto = 2",
     ),
-    congestion: code(Congestion::Cubic, "tcp_congestion_control"),
+    congestion: code(Congestion::Cubic, "sysctl tcp_congestion_control"),
     congestion_choices: &[Congestion::Cubic, Congestion::Reno, Congestion::Bbr],
     growth: standard(
         Growth::PerSegment,
         "RFC 3465; tcp_slow_start, tcp_cong_avoid_ai",
     ),
-    idle_restart: code(IdleRestart::Decay, "tcp_cwnd_restart"),
+    idle_restart: code(IdleRestart::Decay, "tcp_output.c: tcp_cwnd_restart"),
     zero_window: code(
         ZeroWindow::Ignored,
-        "tcp_retransmit_timer: a window that was shrunk",
+        "tcp_timer.c: tcp_retransmit_timer, a window that was shrunk",
     ),
     persist: code(
         Persist {
@@ -78,7 +81,7 @@ pub static LINUX_6: Profile = Profile {
             max: Duration::from_secs(120),
             carries_data: false,
         },
-        "tcp_send_probe0",
+        "tcp_output.c: tcp_send_probe0, tcp_xmit_probe_skb",
     ),
     keepalive: code(
         Keepalive {
@@ -86,7 +89,7 @@ pub static LINUX_6: Profile = Profile {
             interval: Duration::from_secs(75),
             count: 9,
         },
-        "tcp_keepalive_time, _intvl, _probes",
+        "sysctl tcp_keepalive_time, _intvl, _probes",
     ),
     offers: code(
         Offers {
@@ -95,15 +98,15 @@ pub static LINUX_6: Profile = Profile {
             sack: true,
             dsack: true,
         },
-        "tcp_timestamps, tcp_window_scaling, tcp_sack, tcp_dsack",
+        "sysctl tcp_timestamps, tcp_window_scaling, tcp_sack, tcp_dsack",
     ),
-    timestamp_clock: code(Duration::from_millis(1), "TCP_TS_HZ"),
+    timestamp_clock: code(Duration::from_millis(1), "tcp.h: TCP_TS_HZ"),
     receive_buffer: code(
         ReceiveBuffer {
             initial: 80_896,
             max: 20_709_376,
         },
-        "tcp_rmem: 131072 and 33554432, of which 158/256 are payload (`scaling_ratio`) at the \
+        "sysctl tcp_rmem: 131072 and 33554432, of which 158/256 are payload (`scaling_ratio`) at the \
          lab's interfaces",
     ),
     send_buffer: code(
@@ -111,13 +114,18 @@ pub static LINUX_6: Profile = Profile {
             segment: 2_304,
             overhead: 832,
         },
-        "tcp_sndbuf_expand; sizes of buffers as `ss --memory` shows them",
+        "tcp_input.c: tcp_sndbuf_expand; sizes of buffers as `ss --memory` shows them",
     ),
-    time_wait: code(Duration::from_secs(60), "TCP_TIMEWAIT_LEN"),
-    fin_wait_2: code(Duration::from_secs(60), "tcp_fin_timeout"),
+    segmentation: code(
+        Segmentation::Buffers { most: 65_216 },
+        "tcp_output.c: tcp_mss_split_point, tcp_tso_autosize; tcp.h: tcp_bound_to_half_wnd; \
+         GSO_LEGACY_MAX_SIZE less MAX_TCP_HEADER",
+    ),
+    time_wait: code(Duration::from_secs(60), "tcp.h: TCP_TIMEWAIT_LEN"),
+    fin_wait_2: code(Duration::from_secs(60), "sysctl tcp_fin_timeout"),
     challenge_ack: standard(
         Some(Duration::from_millis(500)),
-        "RFC 5961; tcp_invalid_ratelimit",
+        "RFC 5961; sysctl tcp_invalid_ratelimit",
     ),
-    icmp_reverts_back_off: standard(true, "RFC 6069; tcp_ld_RTO_revert"),
+    icmp_reverts_back_off: standard(true, "RFC 6069; tcp_ipv4.c: tcp_ld_RTO_revert"),
 };

@@ -5,8 +5,8 @@
 
 use super::{
     BSD_BACK_OFF, BackOff, Congestion, DelayedAck, GiveUp, Growth, IdleRestart, Keepalive, Offers,
-    Persist, Profile, ReceiveBuffer, Recovery, Reduction, RttModel, SendBuffer, Undo, ZeroWindow,
-    assumed, code, published,
+    Persist, Profile, ReceiveBuffer, Recovery, Reduction, RttModel, Segmentation, SendBuffer, Undo,
+    ZeroWindow, assumed, code, published,
 };
 use crate::timer::TimerModel;
 use outlast_core::time::Duration;
@@ -27,7 +27,7 @@ pub static NETBSD_1997: Profile = Profile {
             fraction: 0,
             headroom: Some(2),
         },
-        "tcp_xmit_timer, TCP_REXMTVAL",
+        "tcp_input.c: tcp_xmit_timer; tcp_var.h: TCP_REXMTVAL",
     ),
     initial_rto: published(
         Duration::from_secs(6),
@@ -54,20 +54,20 @@ pub static NETBSD_1997: Profile = Profile {
     ),
     syn_retries: code(
         12,
-        "TCP_MAXRXTSHIFT; the 75 s connection timer ends it before",
+        "tcp_timer.h: TCP_MAXRXTSHIFT; the 75 s connection timer ends it before",
     ),
-    syn_linear: code(0, "tcp_backoff"),
+    syn_linear: code(0, "tcp_timer.c: tcp_backoff"),
     syn_ack_retries: code(
         12,
-        "TCP_MAXRXTSHIFT; the 75 s connection timer ends it before",
+        "tcp_timer.h: TCP_MAXRXTSHIFT; the 75 s connection timer ends it before",
     ),
     delayed_ack: code(
         DelayedAck::SecondSegment {
             delay: Duration::from_millis(200),
         },
-        "tcp_fasttimo",
+        "tcp_timer.c: tcp_fasttimo",
     ),
-    initial_window: code(1, "tcp_mss: snd_cwnd = maxseg"),
+    initial_window: code(1, "tcp_input.c: tcp_mss, snd_cwnd = maxseg"),
     recovery: code(Recovery::Reno, "tcp_input.c, tcprexmtthresh"),
     reduction: assumed(Reduction::Proportional, "without effect: no scoreboard"),
     tail_loss_probe: assumed(false, "older than the mechanism"),
@@ -118,15 +118,19 @@ pub static NETBSD_1997: Profile = Profile {
         },
         "tcp_do_rfc1323 of its 4.4BSD-Lite code; the paper does not say whether it was on",
     ),
-    timestamp_clock: code(Duration::from_millis(500), "tcp_now"),
+    timestamp_clock: code(
+        Duration::from_millis(500),
+        "tcp_timer.c: tcp_slowtimo counts tcp_now",
+    ),
     receive_buffer: code(
         ReceiveBuffer {
             initial: 16_384,
             max: 16_384,
         },
-        "tcp_recvspace",
+        "tcp_usrreq.c: tcp_recvspace",
     ),
-    send_buffer: code(SendBuffer::Fixed(16_384), "tcp_sendspace"),
+    send_buffer: code(SendBuffer::Fixed(16_384), "tcp_usrreq.c: tcp_sendspace"),
+    segmentation: code(Segmentation::None, "tcp_output.c: max_sndwnd / 2"),
     time_wait: code(
         Duration::from_secs(60),
         "tcp_timer.h 8.1 of 4.4BSD-Lite: twice TCPTV_MSL",

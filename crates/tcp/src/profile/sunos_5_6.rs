@@ -6,8 +6,8 @@
 
 use super::{
     BackOff, Congestion, DelayedAck, GiveUp, Growth, IdleRestart, Keepalive, Offers, Persist,
-    Profile, ReceiveBuffer, Recovery, Reduction, RttModel, SendBuffer, Undo, ZeroWindow, assumed,
-    published,
+    Profile, ReceiveBuffer, Recovery, Reduction, RttModel, Segmentation, SendBuffer, Undo,
+    ZeroWindow, assumed, published,
 };
 use crate::timer::TimerModel;
 use outlast_core::time::Duration;
@@ -119,6 +119,7 @@ pub static SUNOS_5_6: Profile = Profile {
         SendBuffer::Fixed(8_192),
         "tcp_xmit_hiwat as tuning guides of the time give it",
     ),
+    segmentation: assumed(Segmentation::None, "RFC 1122, section 4.2.3.4"),
     time_wait: assumed(
         Duration::from_secs(240),
         "tcp.c of OpenSolaris: four minutes by its comment, before they became one",

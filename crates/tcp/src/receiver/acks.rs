@@ -8,7 +8,7 @@ use super::Receiver;
 use super::window::ReceiveWindow;
 use crate::profile::DelayedAck;
 use arrayvec::ArrayVec;
-use outlast_core::time::{Duration, Instant};
+use outlast_core::time::{Instant, saturating_nanos};
 use outlast_wire::SeqNumber;
 use outlast_wire::tcp::SackBlock;
 
@@ -18,34 +18,37 @@ const MAX_QUICK: u32 = 16;
 const UNCOMPRESSED: u8 = 3;
 /// Arrivals that share one acknowledgement at most.
 const COMPRESSED: u8 = 44;
-/// Longest time that they wait for each other.
-const COMPRESSION: Duration = Duration::from_millis(1);
+/// Longest time that they wait for each other, in ns.
+const COMPRESSION: u64 = 1_000_000;
+/// In ns.
+const MICROSECOND: u64 = 1_000;
 
 /// What is to be done about an acknowledgement.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum Due {
     No,
     Now,
-    /// It may be delayed this long.
-    Within(Duration),
-    /// Others may join it for this long.
-    Compressed(Duration),
+    /// It may be delayed this long, in ns.
+    Within(u64),
+    /// Others may join it for this long, in ns.
+    Compressed(u64),
 }
 
 /// State of the policy.
 #[derive(Clone, Debug)]
 pub(crate) struct AckPolicy {
     rule: DelayedAck,
-    /// Half of the least delay.
-    half_least: Duration,
+    /// What the rule says in ns: the least and the longest delay.
+    least: u64,
+    longest: u64,
     scheduled: bool,
     now: bool,
     /// A small segment came; two of them.
     pushed: bool,
     pushed_twice: bool,
     quick: u32,
-    /// Delay now, zero before the first data.
-    delay: Duration,
+    /// Delay now in ns, zero before the first data.
+    delay: u64,
     last_arrival: Instant,
     /// What a full segment of the peer's carries, as far as seen.
     full: u32,
@@ -59,18 +62,20 @@ pub(crate) struct AckPolicy {
 
 impl AckPolicy {
     pub(super) fn new(rule: DelayedAck) -> Self {
+        let (least, longest) = match rule {
+            DelayedAck::Linux { min, max, .. } => (min, max),
+            DelayedAck::SecondSegment { delay } => (delay, delay),
+        };
         Self {
             rule,
-            half_least: match rule {
-                DelayedAck::Linux { min, .. } => min / 2,
-                DelayedAck::SecondSegment { .. } => Duration::ZERO,
-            },
+            least: saturating_nanos(least),
+            longest: saturating_nanos(longest),
             scheduled: false,
             now: false,
             pushed: false,
             pushed_twice: false,
             quick: 0,
-            delay: Duration::ZERO,
+            delay: 0,
             last_arrival: Instant::ZERO,
             full: 536,
             acknowledged: SeqNumber(0),
@@ -102,9 +107,9 @@ impl AckPolicy {
     pub(super) fn out_of_window(&mut self) {
         self.scheduled = true;
         match self.rule {
-            DelayedAck::Linux { min, .. } => {
+            DelayedAck::Linux { .. } => {
                 self.quick = self.quick.max(MAX_QUICK);
-                self.delay = min;
+                self.delay = self.least;
             }
             DelayedAck::SecondSegment { .. } => self.now = true,
         }
@@ -116,13 +121,13 @@ impl AckPolicy {
         self.quick |= 1;
     }
 
-    /// `bytes` new bytes came in order.
+    /// `bytes` new bytes came in order; `rto` is in ns.
     #[inline]
     pub(super) fn data_arrived(
         &mut self,
         now: Instant,
         bytes: u32,
-        rto: Duration,
+        rto: u64,
         window: &ReceiveWindow,
     ) {
         self.scheduled = true;
@@ -132,15 +137,15 @@ impl AckPolicy {
             self.pushed_twice |= self.pushed;
             self.pushed = true;
         }
-        let DelayedAck::Linux { min, .. } = self.rule else {
+        let DelayedAck::Linux { .. } = self.rule else {
             return;
         };
-        let gap = now.since(self.last_arrival);
-        if self.delay.is_zero() {
+        let gap = now.nanos_since(self.last_arrival);
+        if self.delay == 0 {
             self.be_quick(window);
-            self.delay = min;
-        } else if gap <= self.half_least {
-            self.delay = self.delay / 2 + self.half_least;
+            self.delay = self.least;
+        } else if gap <= self.least / 2 {
+            self.delay = self.delay / 2 + self.least / 2;
         } else if gap < self.delay {
             self.delay = (self.delay / 2 + gap).min(rto);
         } else if gap > rto {
@@ -155,39 +160,48 @@ impl AckPolicy {
         self.quick = self.quick.max(limit);
     }
 
-    fn sent(&mut self) {
+    #[inline]
+    fn sent(&mut self, segments: u32) {
         self.scheduled = false;
         self.now = false;
         self.pushed = false;
         self.pushed_twice = false;
         self.compressed = 0;
         if self.quick > 0 {
-            self.quick -= 1;
+            self.quick = self.quick.saturating_sub(segments);
             if self.quick == 0
-                && let DelayedAck::Linux { min, .. } = self.rule
+                && let DelayedAck::Linux { .. } = self.rule
             {
-                self.delay = min;
+                self.delay = self.least;
             }
         }
     }
 
-    fn delay_for(&self, srtt_us: u64) -> Duration {
+    /// In ns.
+    fn delay_for(&self, srtt_us: u64) -> u64 {
         match self.rule {
-            DelayedAck::SecondSegment { delay } => delay,
-            DelayedAck::Linux { min, max, .. } => {
-                let mut most = max;
+            DelayedAck::SecondSegment { .. } => self.longest,
+            DelayedAck::Linux { .. } => {
+                let mut most = self.longest;
                 if srtt_us > 0 {
-                    most = most.min(Duration::from_micros(srtt_us).max(min));
+                    most = most.min((srtt_us * MICROSECOND).max(self.least));
                 }
-                self.delay.max(min).min(most)
+                self.delay.max(self.least).min(most)
             }
         }
     }
 }
 
 impl Receiver {
+    /// Whether what has come is to be acknowledged at all.
+    #[inline]
+    pub(crate) fn owes_acknowledgement(&self) -> bool {
+        self.acks.scheduled
+    }
+
     /// What is to be done after a segment was taken.
     //= RFC 9293, section 3.8.6.3
+    #[inline]
     pub(crate) fn acknowledgement_due(&mut self, shift: u8, srtt_us: u64) -> Due {
         if !self.acks.scheduled {
             return Due::No;
@@ -195,7 +209,7 @@ impl Receiver {
         let new = self.rcv_nxt.distance_from(self.acks.acknowledged);
         let two = new > i32::try_from(self.acks.full).unwrap_or(i32::MAX);
         let many = match self.acks.rule {
-            DelayedAck::Linux { .. } => two && self.window_would_be(shift) >= self.window(),
+            DelayedAck::Linux { .. } => two && self.consider_window(shift) >= self.window(),
             DelayedAck::SecondSegment { .. } => {
                 let twice = self.acks.full.saturating_mul(2);
                 new >= i32::try_from(twice).unwrap_or(i32::MAX)
@@ -211,6 +225,7 @@ impl Receiver {
     }
 
     //= RFC 5681, section 4.2: out-of-order data is acknowledged at once
+    #[inline(never)]
     fn out_of_order_due(&mut self, srtt_us: u64) -> Due {
         let compresses = matches!(self.acks.rule, DelayedAck::Linux { compress: true, .. });
         if !compresses || !self.sack || self.acks.compressed >= COMPRESSED {
@@ -226,9 +241,9 @@ impl Receiver {
         }
         self.acks.compressed += 1;
         let rtt = match self.window.rtt() {
-            Some(rtt) if srtt_us > 0 => rtt.min(Duration::from_micros(srtt_us)),
+            Some(rtt) if srtt_us > 0 => rtt.min(srtt_us * MICROSECOND),
             Some(rtt) => rtt,
-            None => Duration::from_micros(srtt_us),
+            None => srtt_us * MICROSECOND,
         };
         // A twentieth of the round trip.
         Due::Compressed((rtt / 20).min(COMPRESSION))
@@ -238,15 +253,16 @@ impl Receiver {
         self.acks.tell_now();
     }
 
-    /// An acknowledgement leaves.
-    pub(crate) fn acknowledgement_sent(&mut self, shift: u8) {
-        self.acks.sent();
+    /// So many segments that acknowledge leave.
+    #[inline]
+    pub(crate) fn acknowledgements_sent(&mut self, shift: u8, segments: u32) {
+        self.acks.sent(segments);
         self.acks.acknowledged = self.rcv_nxt;
         self.offer_window(shift);
     }
 
-    /// The delay is over; tells whether an acknowledgement is still due.
-    pub(crate) fn delay_is_over(&mut self, rto: Duration) -> bool {
+    /// The delay is over; tells whether an acknowledgement is still due. `rto` is in ns.
+    pub(crate) fn delay_is_over(&mut self, rto: u64) -> bool {
         if self.acks.scheduled {
             // It was waited for in vain: wait longer the next time.
             self.acks.delay = (self.acks.delay * 2).min(rto);
@@ -259,10 +275,14 @@ impl Receiver {
         self.acks.acknowledged
     }
 
-    pub(super) fn read_should_acknowledge(&self, emptied: bool) -> bool {
+    #[inline]
+    pub(super) fn read_should_acknowledge(&self) -> bool {
+        if !self.acks.scheduled {
+            return false;
+        }
         let new = self.rcv_nxt.distance_from(self.acks.acknowledged);
         let two = new > i32::try_from(self.acks.full).unwrap_or(i32::MAX);
-        self.acks.scheduled && (two || (self.acks.pushed && emptied))
+        two || (self.acks.pushed && self.unread() == 0)
     }
 
     pub(crate) fn has_sacks(&self) -> bool {

@@ -8,18 +8,8 @@
 use super::Receiver;
 use crate::config::Config;
 use crate::profile::DelayedAck;
-use outlast_core::time::{Duration, Instant};
+use outlast_core::time::Instant;
 use outlast_wire::SeqNumber;
-
-/// All that the window is chosen by, beside the one that was told before.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-struct Grounds {
-    space: u32,
-    threshold: u32,
-    mss: u32,
-    held: u64,
-    shift: u8,
-}
 
 /// State of the window.
 #[derive(Clone, Debug)]
@@ -30,15 +20,18 @@ pub(crate) struct ReceiveWindow {
     is_linux: bool,
     /// Opens with what arrives.
     threshold: u32,
-    /// What the window was last chosen by.
-    chosen_by: Option<Grounds>,
+    /// It was chosen to be told with this shift, and nothing by which it is chosen has changed
+    /// since.
+    chosen_for: Option<u8>,
+    /// The window that would be told with this shift, if it was worked out on the same grounds.
+    considered: Option<(u8, u32)>,
     /// RCV.WND as told last, and RCV.NXT then.
     offered: u32,
     offered_at: SeqNumber,
     advertised_mss: u32,
     mss: u32,
-    /// Round trip as the receiver sees it.
-    rtt: Option<Duration>,
+    /// Round trip as the receiver sees it, in ns.
+    rtt: Option<u64>,
     last_echo: u32,
     /// Bytes read in the last round trip, and since when and where the next is measured.
     per_rtt: u32,
@@ -67,7 +60,8 @@ impl ReceiveWindow {
             max,
             is_linux: matches!(*config.profile.delayed_ack, DelayedAck::Linux { .. }),
             threshold: offered,
-            chosen_by: None,
+            chosen_for: None,
+            considered: None,
             offered,
             offered_at: SeqNumber(0),
             advertised_mss: mss,
@@ -80,6 +74,13 @@ impl ReceiveWindow {
             round_end: SeqNumber(0),
             round_at: Instant::ZERO,
         }
+    }
+
+    /// What the window is chosen by is about to change.
+    #[inline]
+    pub(super) fn reconsider(&mut self) {
+        self.chosen_for = None;
+        self.considered = None;
     }
 
     pub(super) fn start(&mut self, now: Instant, first: SeqNumber) {
@@ -105,12 +106,14 @@ impl ReceiveWindow {
         self.offered / (2 * self.mss.max(1))
     }
 
-    pub(super) fn rtt(&self) -> Option<Duration> {
+    /// In ns.
+    pub(super) fn rtt(&self) -> Option<u64> {
         self.rtt
     }
 
     /// A segment of `bytes` came; `held` bytes are in the buffer. Tells whether the window may
     /// open for it.
+    #[inline]
     pub(super) fn note_segment(&mut self, bytes: u32, held: u64) -> bool {
         if bytes >= self.mss {
             self.mss = bytes.min(self.advertised_mss);
@@ -126,12 +129,13 @@ impl ReceiveWindow {
     }
 
     /// Without timestamps, measures the round trip by the window.
+    #[inline]
     pub(super) fn note_in_order(&mut self, now: Instant, rcv_nxt: SeqNumber) {
         if self.last_echo != 0 || rcv_nxt.before(self.round_end) {
             return;
         }
         if self.round_end != self.measured_from || self.rtt.is_some() {
-            let sample = now.since(self.round_at).max(Duration::from_micros(1));
+            let sample = now.nanos_since(self.round_at).max(1_000);
             self.rtt = Some(self.rtt.map_or(sample, |rtt| rtt.min(sample)));
         }
         self.round_end = rcv_nxt + self.offered;
@@ -160,6 +164,7 @@ fn round_up(bytes: u32, shift: u8) -> u32 {
 
 impl Receiver {
     /// RCV.WND as told last.
+    #[inline]
     pub(crate) fn window(&self) -> u32 {
         let passed = self.rcv_nxt.distance_from(self.window.offered_at);
         let passed = u32::try_from(passed).unwrap_or(0);
@@ -206,26 +211,34 @@ impl Receiver {
         }
     }
 
+    /// The same, worked out once as long as nothing changes.
+    #[inline]
+    pub(super) fn consider_window(&mut self, shift: u8) -> u32 {
+        if let Some((known_for, window)) = self.window.considered
+            && known_for == shift
+        {
+            return window;
+        }
+        let window = self.window_would_be(shift);
+        // Without scaling it depends on what was told.
+        self.window.considered = (shift > 0).then_some((shift, window));
+        window
+    }
+
     /// Chooses the window for an acknowledgement that leaves now.
     #[inline]
     pub(super) fn offer_window(&mut self, shift: u8) {
-        let grounds = Some(Grounds {
-            space: self.window.space,
-            threshold: self.window.threshold,
-            mss: self.window.mss,
-            held: self.held(),
-            shift,
-        });
         // On the same grounds it is the same again.
-        if self.window.offered_at != self.rcv_nxt || self.window.chosen_by != grounds {
+        if self.window.chosen_for != Some(shift) {
             self.choose_window(shift);
-            self.window.chosen_by = grounds;
+            self.window.chosen_for = Some(shift);
         }
     }
 
+    #[inline]
     fn choose_window(&mut self, shift: u8) {
         let told = self.window();
-        let mut window = self.window_would_be(shift);
+        let mut window = self.consider_window(shift);
         if window < told {
             //= RFC 9293, section 3.8.6: the right edge does not move back
             window = round_up(told, shift);
@@ -235,12 +248,13 @@ impl Receiver {
     }
 
     /// After a read: whether the peer must hear of it.
+    #[inline]
     pub(crate) fn wants_update(&self, shift: u8) -> bool {
-        if self.finished {
-            return self.read_should_acknowledge(self.unread() == 0);
-        }
-        if self.read_should_acknowledge(self.unread() == 0) {
+        if self.read_should_acknowledge() {
             return true;
+        }
+        if self.finished {
+            return false;
         }
         let told = self.window();
         if self.window.is_linux {
@@ -257,13 +271,19 @@ impl Receiver {
     }
 
     /// Lets the buffer follow what is read (dynamic right-sizing).
+    #[inline]
     pub(crate) fn tune(&mut self, now: Instant) {
         let Some(rtt) = self.window.rtt else {
             return;
         };
-        if self.window.space >= self.window.max || now.since(self.window.measured_at) < rtt {
+        if self.window.space >= self.window.max || now.nanos_since(self.window.measured_at) < rtt {
             return;
         }
+        self.measure(now);
+    }
+
+    fn measure(&mut self, now: Instant) {
+        self.window.reconsider();
         // `unread` is beyond what has been read, and less than the sequence space.
         let read_to = self.rcv_nxt - self.unread() as u32;
         let read = read_to.distance_from(self.window.measured_from);
@@ -283,8 +303,9 @@ impl Receiver {
         echo != self.window.last_echo && payload >= self.window.mss
     }
 
-    /// A full segment echoed a timestamp of ours.
-    pub(crate) fn sample_rtt(&mut self, echo: u32, rtt: Duration) {
+    /// A full segment echoed a timestamp of ours, `rtt` ns old.
+    #[inline]
+    pub(crate) fn sample_rtt(&mut self, echo: u32, rtt: u64) {
         self.window.last_echo = echo;
         self.window.rtt = Some(self.window.rtt.map_or(rtt, |known| {
             if rtt < known {

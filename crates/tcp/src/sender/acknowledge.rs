@@ -8,7 +8,7 @@ use crate::profile::{Growth, Recovery};
 use crate::rto::Round;
 use crate::sender::Phase;
 use crate::sender::queue::Marks;
-use outlast_core::time::{Duration, Instant, saturating_nanos};
+use outlast_core::time::{Duration, Instant};
 use outlast_wire::{SeqNumber, TcpHeader};
 
 /// What one acknowledgement has told so far.
@@ -234,14 +234,8 @@ impl Endpoint {
             return;
         }
         state.window_updated = true;
-        self.snd.snd_wl1 = header.seq;
         let window = u32::from(header.window) << self.options.send_shift;
-        if window == self.snd.snd_wnd {
-            return;
-        }
-        self.snd.snd_wnd = window;
-        self.snd.max_window = self.snd.max_window.max(window);
-        if self.snd.has_unsent() {
+        if self.snd.take_window(header.seq, window) && self.snd.has_unsent() {
             self.restart_after_idle(now);
         }
     }
@@ -259,12 +253,12 @@ impl Endpoint {
         if let Some(head) = self.snd.queue.front() {
             state.reneging = head.marks.has(Marks::SACKED) && self.options.sack;
         }
-        let mut sample: Option<Duration> = None;
-        let mut latest: Option<Duration> = None;
+        let mut sample: Option<u64> = None;
+        let mut latest: Option<u64> = None;
         if let Some((first, last)) = gone.sent_once.filter(|_| !state.retransmitted_acked) {
             //= RFC 6298, section 3 (Karn's algorithm)
-            sample = Some(now.since(first));
-            latest = Some(now.since(last));
+            sample = Some(now.nanos_since(first));
+            latest = Some(now.nanos_since(last));
             let lone = gone.count == 1 && gone.whole && prior_sacked == 0;
             let advance = self.snd.snd_una.distance_from(prior_una).unsigned_abs();
             let at_once =
@@ -272,9 +266,9 @@ impl Endpoint {
             state.rate.may_be_delayed =
                 lone && advance < self.snd.mss && at_once && !state.newly_sacked;
         }
-        let sack_sample = state.first_sacked_at.map(|at| now.since(at));
+        let sack_sample = state.first_sacked_at.map(|at| now.nanos_since(at));
         if let Some(at) = state.last_sacked_at {
-            latest = Some(now.since(at));
+            latest = Some(now.nanos_since(at));
         }
         let sampled = self.take_samples(now, sample.or(sack_sample), latest, state);
         if state.acked {
@@ -288,7 +282,7 @@ impl Endpoint {
             (sampled, sack_sample, self.snd.queue.front())
         {
             // The timer may start anew only if what was SACKed was sent before the head.
-            state.rearm |= sack > now.since(head.sent_at);
+            state.rearm |= sack > now.nanos_since(head.sent_at);
         }
         if let Some(rtt) = state.rate.rtt_us {
             let context = self.context(now);
@@ -349,12 +343,12 @@ impl Endpoint {
         gone
     }
 
-    /// Feeds the estimator; tells whether there was a sample.
+    /// Feeds the estimator with samples in ns; tells whether there was one.
     fn take_samples(
         &mut self,
         now: Instant,
-        sample: Option<Duration>,
-        latest: Option<Duration>,
+        sample: Option<u64>,
+        latest: Option<u64>,
         state: &mut Ack,
     ) -> bool {
         let (sample, latest) = match sample {
@@ -374,21 +368,22 @@ impl Endpoint {
         };
         let latest = micros(latest.unwrap_or(sample));
         state.rate.rtt_us = Some(latest);
+        //= RFC 8985, section 6.2, step 1
         let least = self.snd.min_rtt.value();
         let suspect = state.rate.may_be_delayed && least.is_some_and(|least| latest > least);
         if !suspect {
             self.snd.min_rtt.update(now, latest);
         }
         let beats = match self.snd.rto.counts_beats() {
-            true => self.beats_since(now, now - sample),
+            true => self.beats_since(now, now - Duration::from_nanos(sample)),
             false => 0,
         };
         self.take_sample(now, sample, beats);
         true
     }
 
-    /// Gives one sample to the estimator.
-    pub(crate) fn take_sample(&mut self, now: Instant, rtt: Duration, beats: u32) {
+    /// Gives one sample of `rtt` ns to the estimator.
+    pub(crate) fn take_sample(&mut self, now: Instant, rtt: u64, beats: u32) {
         let round = Round {
             snd_una: self.snd.snd_una,
             snd_nxt: self.snd.snd_nxt,
@@ -487,33 +482,42 @@ impl Endpoint {
             return;
         }
         let delay = match self.xmit_kind() {
-            Some(Xmit::Reorder | Xmit::LossProbe) => {
-                self.timeout_left(now).max(Duration::from_micros(1))
-            }
+            Some(Xmit::Reorder | Xmit::LossProbe) => self.timeout_left(now).max(MICROSECOND),
             _ => self.timeout_after_progress(now),
         };
-        self.arm(now, Xmit::Retransmit, delay + self.pacing_delay(now));
+        let delay = delay.saturating_add(self.pacing_delay(now));
+        self.arm_nanos(now, Xmit::Retransmit, delay);
     }
 
-    /// The timeout to set after progress.
-    pub(crate) fn timeout_after_progress(&self, now: Instant) -> Duration {
+    /// The timeout to set after progress, in ns.
+    pub(crate) fn timeout_after_progress(&self, now: Instant) -> u64 {
         if *self.profile.timer_from_head {
-            self.timeout_left(now).max(Duration::from_micros(1))
+            self.timeout_left(now).max(MICROSECOND)
         } else {
-            self.snd.rto.current()
+            self.snd.rto.current_nanos()
         }
     }
 
-    /// What is left of the timeout of the head of the queue.
-    pub(crate) fn timeout_left(&self, now: Instant) -> Duration {
+    /// What is left of the timeout of the head of the queue, in ns.
+    pub(crate) fn timeout_left(&self, now: Instant) -> u64 {
+        let rto = self.snd.rto.current_nanos();
         match self.snd.queue.front() {
-            Some(head) => (head.sent_at + self.snd.rto.current()).since(now),
-            None => self.snd.rto.current(),
+            Some(head) => head.sent_at.after_nanos(rto).nanos_since(now),
+            None => rto,
         }
     }
 }
 
 impl super::Sender {
+    /// A segment that begins at `seq` offers `window` bytes; tells whether that is another window.
+    pub(crate) fn take_window(&mut self, seq: SeqNumber, window: u32) -> bool {
+        self.snd_wl1 = seq;
+        let is_news = window != self.snd_wnd;
+        self.snd_wnd = window;
+        self.max_window = self.max_window.max(window);
+        is_news
+    }
+
     /// SND.UNA is now `ack`.
     pub(crate) fn acknowledged_to(&mut self, ack: SeqNumber) {
         let mut bytes = ack.distance_from(self.snd_una).max(0).unsigned_abs();
@@ -528,12 +532,11 @@ impl super::Sender {
     }
 }
 
-/// Whole microseconds, at most an hour's worth.
-pub(crate) fn micros(duration: Duration) -> u32 {
-    u32::try_from(micros_u64(duration)).unwrap_or(u32::MAX)
-}
+/// In ns.
+pub(crate) const MICROSECOND: u64 = 1_000;
 
-/// Whole microseconds.
-pub(crate) fn micros_u64(duration: Duration) -> u64 {
-    saturating_nanos(duration) / 1_000
+/// Whole microseconds of `nanos`, at most an hour's worth.
+pub(crate) fn micros(nanos: u64) -> u32 {
+    // Less than 2^32.
+    (nanos / MICROSECOND).min(u64::from(u32::MAX)) as u32
 }

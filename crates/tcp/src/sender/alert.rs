@@ -342,6 +342,7 @@ impl Endpoint {
         self.snd.prior_ssthresh = 0;
         self.init_undo();
         if !self.snd.is_reducing() {
+            //= RFC 4015, section 3.2
             self.snd.prior_ssthresh = self.snd.current_ssthresh();
             self.begin_reduction();
         }

@@ -5,10 +5,11 @@
 //! grows (*TCP/IP Illustrated*, volume 2, section 25.11): here, everything outstanding counts as
 //! lost.
 
+use super::acknowledge::MICROSECOND;
 use super::queue::Marks;
 use crate::endpoint::{Endpoint, Incoming, Xmit};
 use crate::profile::Recovery;
-use outlast_core::time::{Duration, Instant};
+use outlast_core::time::Instant;
 use outlast_wire::TcpHeader;
 
 /// Duplicates that mean a loss.
@@ -150,7 +151,7 @@ impl Endpoint {
         } else if !self.persist.holds {
             //= RFC 6298, section 5.3
             let delay = self.timeout_after_progress(now);
-            self.arm(now, Xmit::Retransmit, delay);
+            self.arm_nanos(now, Xmit::Retransmit, delay);
         }
         if !self.any_retransmitted() {
             self.clear_retransmit_stamp();
@@ -207,7 +208,7 @@ impl Endpoint {
         {
             self.snd.timed = None;
             let beats = self.beats_since(now, at);
-            self.take_sample(now, now.since(at).max(Duration::from_micros(1)), beats);
+            self.take_sample(now, now.nanos_since(at).max(MICROSECOND), beats);
         }
     }
 

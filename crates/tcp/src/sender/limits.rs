@@ -6,7 +6,7 @@
 use super::Phase;
 use crate::endpoint::Endpoint;
 use crate::profile::IdleRestart;
-use outlast_core::time::{Duration, Instant};
+use outlast_core::time::Instant;
 
 impl Endpoint {
     /// Before sending after a pause.
@@ -38,7 +38,7 @@ impl Endpoint {
     }
 
     /// After sending: remembers whether the window was what held the sender back.
-    //= RFC 7661, section 4.3
+    //= RFC 7661, section 4.2
     pub(crate) fn validate_window(&mut self, now: Instant, limited: bool) {
         let outstanding = self.snd.queue.len();
         let snd = &mut self.snd;
@@ -58,7 +58,7 @@ impl Endpoint {
         snd.used = snd.used.max(outstanding);
         let decays = *self.profile.idle_restart == IdleRestart::Decay
             && !snd.algorithm.rules_alone()
-            && now.since(snd.validated_at) >= snd.rto.current();
+            && now.nanos_since(snd.validated_at) >= snd.rto.current_nanos();
         if decays {
             self.shrink_unused(now);
         }
@@ -85,21 +85,20 @@ impl Endpoint {
         self.snd.small_end.after(self.snd.snd_una) && !self.snd.small_end.after(self.snd.snd_nxt)
     }
 
-    /// How long the next segment must wait.
-    pub(crate) fn pacing_delay(&self, now: Instant) -> Duration {
-        match self.snd.algorithm.pacing_rate() {
-            Some(_) => self.snd.next_departure.since(now),
-            None => Duration::ZERO,
+    /// How long the next segment must wait, in ns.
+    pub(crate) fn pacing_delay(&self, now: Instant) -> u64 {
+        match self.snd.algorithm.rules_alone() {
+            true => self.snd.next_departure.nanos_since(now),
+            false => 0,
         }
     }
 
     /// Whether the next segment must wait, in which case it is waited for.
     pub(crate) fn is_paced(&mut self, now: Instant) -> bool {
-        let delay = self.pacing_delay(now);
-        if delay.is_zero() {
+        if self.pacing_delay(now) == 0 {
             return false;
         }
-        self.timers.pacing = Some(self.snd.next_departure);
+        self.timers.pacing = self.snd.next_departure;
         true
     }
 
@@ -110,10 +109,9 @@ impl Endpoint {
         };
         let len = u64::from(bytes + self.config.header_len() + self.options.header_overhead());
         let spacing = (len.saturating_mul(1_000_000_000) / rate.max(1)).min(1_000_000_000);
-        let idle = now.since(self.snd.next_departure);
-        let idle = u64::try_from(idle.as_nanos()).unwrap_or(u64::MAX);
+        let idle = now.nanos_since(self.snd.next_departure);
         // Half of it may be caught up if the last departure was late.
         let spacing = spacing - (spacing / 2).min(idle);
-        self.snd.next_departure = self.snd.next_departure.max(now) + Duration::from_nanos(spacing);
+        self.snd.next_departure = self.snd.next_departure.max(now).after_nanos(spacing);
     }
 }

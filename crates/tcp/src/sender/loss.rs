@@ -112,7 +112,9 @@ impl Endpoint {
         let anew = self.snd.phase <= Phase::Disorder
             || !self.snd.high_seq.after(self.snd.snd_una)
             || (self.snd.phase == Phase::Loss && self.snd.timeouts == 0);
+        //= RFC 5681, section 3.1, repeated timeout
         if anew {
+            //= RFC 4015, section 3.2
             self.snd.prior_ssthresh = self.snd.current_ssthresh();
             self.snd.prior_cwnd = self.snd.window.cwnd;
             self.lower_threshold();
@@ -145,6 +147,7 @@ impl Endpoint {
             .is_some_and(|head| head.marks.has(Marks::SACKED));
         if reneging || !self.options.sack {
             self.snd.queue.counts.sacked = 0;
+            self.snd.queue.marked.forget();
         }
         self.snd.is_reneging |= reneging;
         let spare_recent = *self.profile.recovery == Recovery::Rack && self.options.sack;
@@ -156,10 +159,7 @@ impl Endpoint {
                 if let Some(stored) = self.snd.queue.at_mut(index) {
                     stored.marks = stored.marks.without(Marks::SACKED);
                 }
-            } else if spare_recent
-                && index > 0
-                && !self.patience(now, &segment, Duration::ZERO).is_zero()
-            {
+            } else if spare_recent && index > 0 && self.patience(now, &segment, 0) > 0 {
                 //= RFC 8985, section 6.3: what was sent just now may still arrive
                 continue;
             }

@@ -6,6 +6,7 @@
 //! which is what RACK walks. As long as the two orders are the same, which is while nothing is
 //! lost, there is no list to keep.
 
+use super::marked::Marked;
 use alloc::collections::VecDeque;
 use outlast_core::time::Instant;
 use outlast_wire::SeqNumber;
@@ -44,6 +45,11 @@ impl Marks {
         Self(self.0 & !Self::LISTED.0 | other.0 & Self::LISTED.0)
     }
 
+    /// Sent once, in its turn, and no more is known; it is neither SYN nor FIN.
+    pub(crate) const fn is_plain(self) -> bool {
+        self.0 & !(Self::LISTED.0 | Self::APPLICATION_LIMITED.0) == 0
+    }
+
     /// Retransmitted at some time.
     pub(crate) const fn is_retransmission(self) -> bool {
         self.0 & (Self::RETRANSMITTED.0 | Self::EVER_RETRANSMITTED.0) != 0
@@ -73,6 +79,15 @@ impl Segment {
     pub(crate) fn end(&self) -> SeqNumber {
         self.seq + self.len
     }
+}
+
+/// Segments at the front of the queue that were sent once each, in order.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Run {
+    pub(crate) count: u32,
+    /// When the first of them was sent.
+    pub(crate) first_sent_at: Instant,
+    pub(crate) last: Segment,
 }
 
 /// No segment.
@@ -108,6 +123,7 @@ pub(crate) struct Queue {
     oldest: Option<u32>,
     newest: Option<u32>,
     pub(crate) counts: Counts,
+    pub(crate) marked: Marked,
 }
 
 impl Queue {
@@ -168,6 +184,7 @@ impl Queue {
     }
 
     /// Appends a segment that has just been sent.
+    #[inline]
     pub(crate) fn push(&mut self, segment: NewSegment) {
         let NewSegment {
             seq,
@@ -227,6 +244,49 @@ impl Queue {
         Some(segment)
     }
 
+    /// The first segments up to `ack`, if it is the end of one, and nothing is known of any queued
+    /// segment but that it was sent, nor was one of these sent twice.
+    #[inline]
+    pub(crate) fn plain_run(&self, ack: SeqNumber) -> Option<Run> {
+        let Counts {
+            sacked: 0,
+            lost: 0,
+            retransmitted: 0,
+        } = self.counts
+        else {
+            return None;
+        };
+        if self.is_linked {
+            return None;
+        }
+        for (count, index) in (1..).zip(0..self.segments.len()) {
+            let segment = &self.segments[index];
+            if !segment.marks.is_plain() {
+                return None;
+            }
+            let left = ack.distance_from(segment.end());
+            if left <= 0 {
+                let first = self.segments.front()?;
+                let run = Run {
+                    count,
+                    first_sent_at: first.sent_at,
+                    last: *segment,
+                };
+                return (left == 0).then_some(run);
+            }
+        }
+        None
+    }
+
+    /// Takes out a [run](Self::plain_run) of `count` segments.
+    #[inline]
+    pub(crate) fn drop_run(&mut self, count: u32) {
+        for _ in 0..count {
+            self.segments.pop_front();
+        }
+        self.front = self.front.wrapping_add(count) & ID_MASK;
+    }
+
     /// Cuts the first `bytes` of the first segment off.
     pub(crate) fn trim_front(&mut self, bytes: u32) {
         if let Some(first) = self.segments.front_mut() {
@@ -243,6 +303,7 @@ impl Queue {
         if bytes == 0 || bytes >= segment.len {
             return;
         }
+        self.marked.forget();
         let mut tail = *segment;
         tail.seq += bytes;
         tail.len -= bytes;
@@ -385,6 +446,7 @@ impl Queue {
         self.oldest = None;
         self.newest = None;
         self.counts = Counts::default();
+        self.marked.forget();
     }
 
     /// Whether the counters and the list agree with the marks.

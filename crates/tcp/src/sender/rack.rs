@@ -1,10 +1,11 @@
 //! RACK (RFC 8985): a segment is lost if one sent later has arrived a reordering window ago.
 
 use super::Phase;
-use super::acknowledge::{Ack, micros};
-use super::queue::{Marks, Segment};
+use super::acknowledge::{Ack, MICROSECOND, micros};
+use super::queue::{Marks, Run, Segment};
+use super::{Rack, Sender};
 use crate::endpoint::{Endpoint, Xmit};
-use outlast_core::time::{Duration, Instant};
+use outlast_core::time::Instant;
 
 /// Recoveries that a wider reordering window is kept for.
 const PERSIST: u32 = 16;
@@ -22,32 +23,27 @@ impl Endpoint {
     /// A segment has arrived.
     //= RFC 8985, section 6.2, step 2
     pub(crate) fn advance_rack(&mut self, now: Instant, segment: &Segment) {
-        let rtt = now.since(segment.sent_at);
+        let rtt = now.nanos_since(segment.sent_at);
         let least = || self.snd.min_rtt.value().unwrap_or(u32::MAX);
         if segment.marks.is_retransmission() && micros(rtt) < least() {
             // Its first transmission must have drawn this.
             return;
         }
-        let rack = &mut self.snd.rack;
-        rack.advanced = true;
-        rack.rtt = rtt;
-        if sent_after((segment.sent_at, segment.end()), (rack.sent_at, rack.end)) {
-            rack.sent_at = segment.sent_at;
-            rack.end = segment.end();
-        }
+        self.snd.rack.advance(rtt, segment);
     }
 
+    /// In ns.
     //= RFC 8985, section 6.2, step 4
-    fn reordering_window(&self) -> Duration {
+    fn reordering_window(&self) -> u64 {
         if !self.snd.reordering_seen {
             let many = self.snd.queue.counts.sacked >= self.snd.reordering;
             if self.snd.phase >= Phase::Recovery || many {
-                return Duration::ZERO;
+                return 0;
             }
         }
         let quarter = self.snd.min_rtt.value().unwrap_or(0) / 4;
         let window = u64::from(quarter) * u64::from(self.snd.rack.steps);
-        Duration::from_micros(window.min(self.snd.rto.srtt_us(&self.clock)))
+        window.min(self.snd.rto.srtt_us(&self.clock)) * MICROSECOND
     }
 
     /// Marks what is lost by now; tells whether more may be in a while, and sets the timer.
@@ -60,17 +56,17 @@ impl Endpoint {
             return false;
         };
         // Two ticks for the timer's coarseness.
-        let slack = Duration::from_nanos(2 * self.clock.period());
-        let delay = (wait + slack).min(self.snd.rto.current());
-        self.arm(now, Xmit::Reorder, delay);
+        let slack = 2 * self.clock.period();
+        let delay = (wait + slack).min(self.snd.rto.current_nanos());
+        self.arm_nanos(now, Xmit::Reorder, delay);
         true
     }
 
-    /// Marks what is lost; returns how long the rest has to be waited for.
+    /// Marks what is lost; returns how many ns the rest has to be waited for.
     //= RFC 8985, section 6.2, step 5
-    fn detect(&mut self, now: Instant) -> Option<Duration> {
+    fn detect(&mut self, now: Instant) -> Option<u64> {
         let window = self.reordering_window();
-        let mut wait: Option<Duration> = None;
+        let mut wait: Option<u64> = None;
         let mut at = self.snd.queue.oldest();
         while let Some(index) = at {
             at = self.snd.queue.sent_after(index);
@@ -86,7 +82,7 @@ impl Endpoint {
                 break;
             }
             let left = self.patience(now, &segment, window);
-            if left.is_zero() {
+            if left == 0 {
                 self.mark_lost(index);
                 self.snd.queue.unlist(index);
             } else {
@@ -96,15 +92,15 @@ impl Endpoint {
         wait
     }
 
-    /// How long a segment may still be under way, in whole microseconds.
-    pub(crate) fn patience(&self, now: Instant, segment: &Segment, window: Duration) -> Duration {
+    /// How long a segment may still be under way, as whole microseconds in ns; `window` is in ns.
+    pub(crate) fn patience(&self, now: Instant, segment: &Segment, window: u64) -> u64 {
         let due = u64::from(micros(self.snd.rack.rtt)) + u64::from(micros(window));
-        let waited = u64::from(micros(now.since(segment.sent_at)));
-        Duration::from_micros(due.saturating_sub(waited))
+        let waited = u64::from(micros(now.nanos_since(segment.sent_at)));
+        due.saturating_sub(waited) * MICROSECOND
     }
 
     /// The reordering window is over.
-    //= RFC 8985, section 6.3
+    //= RFC 8985, section 6.2, step 5
     pub(crate) fn on_reordering_timeout(&mut self, now: Instant) {
         let before = self.snd.queue.in_flight();
         let lost = self.snd.lost;
@@ -121,9 +117,9 @@ impl Endpoint {
         }
         if self.xmit_kind() != Some(Xmit::Retransmit) {
             // What is left of the timeout, not a whole one.
-            let left = self.timeout_left(now).max(Duration::from_micros(1));
+            let left = self.timeout_left(now).max(MICROSECOND);
             if !self.snd.queue.is_empty() {
-                self.arm(now, Xmit::Retransmit, left);
+                self.arm_nanos(now, Xmit::Retransmit, left);
             }
         }
     }
@@ -134,14 +130,50 @@ impl Endpoint {
         let Some(prior) = state.rate.prior_delivered else {
             return;
         };
-        let rack = &mut self.snd.rack;
+        self.snd.forget_needless(prior);
+    }
+}
+
+impl Rack {
+    /// `segment` has arrived after `rtt` ns.
+    fn advance(&mut self, rtt: u64, segment: &Segment) {
+        self.advanced = true;
+        self.rtt = rtt;
+        if sent_after((segment.sent_at, segment.end()), (self.sent_at, self.end)) {
+            self.sent_at = segment.sent_at;
+            self.end = segment.end();
+        }
+    }
+}
+
+impl Sender {
+    /// What stands for each segment of `run` after the last of them: they were sent in this order.
+    #[inline]
+    pub(crate) fn note_delivery(&mut self, now: Instant, run: &Run) {
+        self.delivered = self.delivered.wrapping_add(run.count);
+        self.rack
+            .advance(now.nanos_since(run.last.sent_at), &run.last);
+        self.first_sent_at = run.last.sent_at;
+        if let Some(limit) = self.application_limited
+            && self.delivered.wrapping_sub(limit).cast_signed() > 0
+        {
+            self.application_limited = None;
+        }
+        self.delivered_at = now;
+    }
+
+    /// A segment that was sent when `prior` were delivered has arrived: the window is widened, or
+    /// in time forgotten.
+    #[inline]
+    pub(crate) fn forget_needless(&mut self, prior: u32) {
+        let rack = &mut self.rack;
         if prior.wrapping_sub(rack.last_delivered).cast_signed() < 0 {
             rack.dsack_seen = false;
         }
         if rack.dsack_seen {
             rack.steps = (rack.steps + 1).min(255);
             rack.dsack_seen = false;
-            rack.last_delivered = self.snd.delivered;
+            rack.last_delivered = self.delivered;
             rack.persist = PERSIST;
         } else if rack.persist == 0 {
             rack.steps = 1;

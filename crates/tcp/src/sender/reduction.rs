@@ -49,7 +49,7 @@ impl Endpoint {
                 .unwrap_or(u32::MAX)
                 .saturating_sub(snd.prr_out)
         } else {
-            //= RFC 6937, section 3.1 (slow start reduction bound)
+            //= RFC 6937, section 3, reduction bound
             let conserved = snd.prr_delivered.saturating_sub(snd.prr_out);
             let extra = u32::from(advanced && lost == 0);
             (conserved.max(delivered) + extra).min(room)

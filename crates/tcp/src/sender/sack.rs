@@ -8,6 +8,7 @@ use super::acknowledge::Ack;
 use super::queue::{Marks, Segment};
 use crate::endpoint::Endpoint;
 use arrayvec::ArrayVec;
+use core::mem;
 use outlast_core::time::Instant;
 use outlast_wire::tcp::SackBlock;
 use outlast_wire::{SeqNumber, TcpHeader};
@@ -26,6 +27,7 @@ impl Endpoint {
         let blocks = &header.options.sack;
         if self.snd.queue.counts.sacked == 0 {
             self.snd.highest_sack = self.snd.snd_una;
+            self.snd.queue.marked.forget();
         }
         let duplicate = self.find_duplicate(header, prior_una, state);
         if self.snd.queue.is_empty() {
@@ -39,8 +41,15 @@ impl Endpoint {
             }
         }
         let mut lowest = self.snd.snd_nxt;
+        let before = mem::take(&mut self.snd.queue.marked);
         for (block, is_duplicate) in valid {
-            self.mark_block(now, block, is_duplicate, &mut lowest, state);
+            if is_duplicate {
+                self.mark_block(now, block, block.left, true, &mut lowest, state);
+            } else {
+                let from = before.end_within(block);
+                self.mark_block(now, block, from, false, &mut lowest, state);
+                self.snd.queue.marked.push(block);
+            }
         }
         if self.snd.phase != Phase::Loss || self.snd.undo_marker.is_some() {
             self.note_reordering(lowest);
@@ -124,15 +133,17 @@ impl Endpoint {
                 && block.left.at_or_after(block.right - self.snd.max_window))
     }
 
+    /// Marks the segments in `block` that begin at `from` or behind it.
     fn mark_block(
         &mut self,
         now: Instant,
         block: SackBlock,
+        from: SeqNumber,
         is_duplicate: bool,
         lowest: &mut SeqNumber,
         state: &mut Ack,
     ) {
-        let mut index = self.snd.queue.search(block.left);
+        let mut index = self.snd.queue.search(from);
         // A block that begins within a segment says nothing of that segment.
         while let Some(segment) = self.snd.queue.at(index) {
             if segment.seq.at_or_after(block.right) {

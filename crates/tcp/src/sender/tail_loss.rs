@@ -1,27 +1,31 @@
 //! Tail loss probe (RFC 8985, section 7).
 
 use super::Phase;
-use super::acknowledge::Ack;
+use super::acknowledge::{Ack, MICROSECOND};
 use crate::endpoint::{Endpoint, Xmit};
-use outlast_core::time::{Duration, Instant, saturating_nanos};
+use outlast_core::time::{Instant, saturating_nanos};
 use outlast_wire::SeqNumber;
 
 impl Endpoint {
+    /// Whether what is outstanding may be probed.
+    pub(crate) fn may_probe_tail(&self) -> bool {
+        *self.profile.tail_loss_probe
+            && self.options.sack
+            && !self.snd.queue.is_empty()
+            && matches!(self.snd.phase, Phase::Open | Phase::Reduced)
+    }
+
     /// Sets the timer for a probe, if one may be sent; `advancing` after progress.
     //= RFC 8985, section 7.2
     pub(crate) fn schedule_loss_probe(&mut self, now: Instant, advancing: bool) -> bool {
-        let may = *self.profile.tail_loss_probe
-            && self.options.sack
-            && !self.snd.queue.is_empty()
-            && matches!(self.snd.phase, Phase::Open | Phase::Reduced);
-        if !may {
+        if !self.may_probe_tail() {
             return false;
         }
         let srtt = self.snd.rto.srtt_us(&self.clock);
         let mut delay = if self.snd.rto.has_sample() {
             let extra = match self.snd.queue.len() {
                 // The peer may delay its acknowledgement.
-                1 => saturating_nanos(self.snd.rto.min()),
+                1 => self.snd.rto.min_nanos(),
                 _ => 2 * self.clock.period(),
             };
             let delay = (2_000 * srtt).saturating_add(extra);
@@ -29,15 +33,15 @@ impl Endpoint {
         } else {
             saturating_nanos(*self.profile.initial_rto)
         };
-        let left = saturating_nanos(match advancing {
-            true => self.snd.rto.current(),
+        let left = match advancing {
+            true => self.snd.rto.current_nanos(),
             false => self.timeout_left(now),
-        });
+        };
         if (1..delay).contains(&left) {
             delay = delay.min(self.clock.round_up_nanos(left));
         }
-        let pause = saturating_nanos(self.pacing_delay(now));
-        self.arm_nanos(now, Xmit::LossProbe, delay.saturating_add(pause));
+        let delay = delay.saturating_add(self.pacing_delay(now));
+        self.arm_nanos(now, Xmit::LossProbe, delay);
         true
     }
 
@@ -51,8 +55,8 @@ impl Endpoint {
             return;
         }
         if !self.snd.queue.is_empty() {
-            let left = self.timeout_left(now).max(Duration::from_micros(1));
-            self.arm(now, Xmit::Retransmit, left);
+            let left = self.timeout_left(now).max(MICROSECOND);
+            self.arm_nanos(now, Xmit::Retransmit, left);
         }
     }
 

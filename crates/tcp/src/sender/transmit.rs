@@ -1,54 +1,137 @@
 //! Sending: new data, and lost segments again (RFC 9293, section 3.8.4; RFC 6675, section 5,
 //! NextSeg).
 
-use super::acknowledge::{Ack, micros_u64};
+use super::acknowledge::{Ack, MICROSECOND};
 use super::queue::{Marks, NewSegment, Segment};
 use crate::endpoint::{Endpoint, Out, State, Xmit};
 use outlast_core::time::Instant;
 use outlast_wire::{SeqNumber, TcpFlags};
 
+/// New data on its way out.
+#[derive(Debug, Default)]
+pub(super) struct Push {
+    /// A part of a buffer may wait for the next acknowledgement; else one buffer is all.
+    patient: bool,
+    /// Full segments of a buffer may be sent in a row.
+    in_a_row: bool,
+    /// Segments sent.
+    sent: u32,
+    /// Those of them that were sent in a row.
+    pub(super) full: u32,
+    /// Bytes left of the buffer that leaves.
+    buffer: u32,
+    /// What may be sent waits until it is more.
+    waits: bool,
+}
+
 impl Endpoint {
-    /// Sends what may be sent.
-    pub(crate) fn push(&mut self, now: Instant) {
-        self.push_new(now, self.config.nagle);
+    /// Sends what may be sent; returns how many segments.
+    pub(crate) fn push(&mut self, now: Instant) -> u32 {
+        self.push_new(now, self.config.nagle, true)
     }
 
     /// The same, small segments included.
     pub(crate) fn push_without_delay(&mut self, now: Instant) {
-        self.push_new(now, false);
+        self.push_new(now, false, true);
     }
 
-    fn push_new(&mut self, now: Instant, nagle: bool) {
+    /// Sends one buffer, without waiting until more of it may be sent.
+    pub(crate) fn push_buffer(&mut self, now: Instant) {
+        self.push_new(now, self.config.nagle, false);
+    }
+
+    fn push_new(&mut self, now: Instant, nagle: bool, patient: bool) -> u32 {
         if !self.state.may_send() || self.is_frozen() || self.persist.holds {
-            return;
+            return 0;
         }
         if !self.snd.has_unsent() {
             self.note_application_limit();
-            return;
+            return 0;
         }
-        let mut sent = 0;
-        while self.snd.has_unsent() {
-            if self.is_paced(now) || self.snd.queue.in_flight() >= self.snd.window.cwnd {
-                break;
-            }
-            let len = self.next_len();
-            if !self.fits_window(len) {
-                break;
-            }
-            let fin_follows = self.snd.fin_wanted && u64::from(len) == self.snd.unsent();
-            if nagle && !fin_follows && self.nagle_holds(len) {
-                break;
-            }
-            if !self.send_new_segment(now, len) {
-                break;
-            }
-            sent += 1;
-        }
-        self.after_push(now, sent);
+        let push = self.push_buffers(now, nagle, patient, true);
+        self.after_push(now, &push);
+        push.sent
     }
 
-    fn after_push(&mut self, now: Instant, sent: u32) {
-        let limited = self.snd.queue.in_flight() >= self.snd.window.cwnd;
+    /// Sends what may be sent, buffer by buffer; each segment for itself unless `in_a_row`.
+    pub(super) fn push_buffers(
+        &mut self,
+        now: Instant,
+        nagle: bool,
+        patient: bool,
+        in_a_row: bool,
+    ) -> Push {
+        let mut push = Push {
+            patient,
+            in_a_row,
+            ..Push::default()
+        };
+        while self.snd.has_unsent() && self.push_segment(now, nagle, &mut push) {}
+        if push.buffer > 0 && push.sent > 0 {
+            self.end_buffer();
+        }
+        push
+    }
+
+    /// Sends the next new segment, if it may be sent, or several in a row.
+    fn push_segment(&mut self, now: Instant, nagle: bool, push: &mut Push) -> bool {
+        if self.is_paced(now) || self.snd.queue.in_flight() >= self.snd.window.cwnd {
+            return false;
+        }
+        if push.buffer == 0 {
+            if push.sent > 0 && !push.patient {
+                return false;
+            }
+            let Some(bytes) = self.next_buffer(now, push.patient) else {
+                push.waits = true;
+                return false;
+            };
+            push.buffer = bytes;
+        }
+        if push.in_a_row && push.buffer > self.snd.mss {
+            let full = self.push_full(now, push.buffer / self.snd.mss);
+            push.sent += full;
+            push.full += full;
+            push.buffer -= full * self.snd.mss;
+            if full > 0 {
+                if push.buffer == 0 {
+                    self.end_buffer();
+                }
+                return true;
+            }
+        }
+        let len = push.buffer.min(self.snd.mss);
+        let fin_follows = self.snd.fin_wanted && u64::from(len) == self.snd.unsent();
+        if !self.fits_window(len) || (nagle && !fin_follows && self.nagle_holds(len)) {
+            return false;
+        }
+        let was_empty = self.snd.queue.is_empty();
+        if !self.send_next(now, len) {
+            return false;
+        }
+        // A probe of the tail, if there is one, takes the timer at the end.
+        if !self.may_probe_tail() {
+            self.watch_new_segment(now, was_empty);
+        }
+        push.buffer -= len;
+        push.sent += 1;
+        if push.buffer == 0 {
+            self.end_buffer();
+        }
+        true
+    }
+
+    /// What was sent until now is a buffer, or several.
+    fn end_buffer(&mut self) {
+        let (end, acknowledged) = (self.snd.next_offset, self.snd.acknowledged);
+        if !self.snd.buffers.is_idle() {
+            self.snd.buffers.cut(end, acknowledged);
+        }
+    }
+
+    fn after_push(&mut self, now: Instant, push: &Push) {
+        let &Push { sent, waits, .. } = push;
+        let limited = waits || self.snd.queue.in_flight() >= self.snd.window.cwnd;
         if sent > 0 || limited {
             self.validate_window(now, limited);
         }
@@ -58,7 +141,7 @@ impl Endpoint {
             }
             let _ = self.schedule_loss_probe(now, false);
             self.note_application_limit();
-        } else {
+        } else if !waits {
             self.probe_if_blocked(now);
         }
     }
@@ -111,8 +194,25 @@ impl Endpoint {
         self.send_new_segment(now, len)
     }
 
-    /// Sends the next new segment, of `len` bytes.
-    pub(crate) fn send_new_segment(&mut self, now: Instant, len: u32) -> bool {
+    /// Sends the next new segment, of `len` bytes, and sets the timer if that is needed.
+    fn send_new_segment(&mut self, now: Instant, len: u32) -> bool {
+        let was_empty = self.snd.queue.is_empty();
+        let is_sent = self.send_next(now, len);
+        if is_sent {
+            self.watch_new_segment(now, was_empty);
+        }
+        is_sent
+    }
+
+    fn watch_new_segment(&mut self, now: Instant, was_empty: bool) {
+        let kind = self.xmit_kind();
+        //= RFC 6298, section 5.1
+        if was_empty || kind == Some(Xmit::LossProbe) || kind == Some(Xmit::Persist) {
+            self.rearm_retransmission(now);
+        }
+    }
+
+    fn send_next(&mut self, now: Instant, len: u32) -> bool {
         let last = u64::from(len) == self.snd.unsent();
         let fin = last && self.snd.fin_wanted && !self.snd.fin_sent;
         if len == 0 && !fin {
@@ -153,11 +253,6 @@ impl Endpoint {
         self.snd.last_sent = now;
         if len > 0 && len < self.snd.mss {
             self.snd.small_end = self.snd.snd_nxt;
-        }
-        let kind = self.xmit_kind();
-        //= RFC 6298, section 5.1
-        if was_empty || kind == Some(Xmit::LossProbe) || kind == Some(Xmit::Persist) {
-            self.rearm_retransmission(now);
         }
         true
     }
@@ -227,6 +322,7 @@ impl Endpoint {
             }
         }
         self.snd.queue.list_last(index);
+        self.snd.buffers.split(offset + u64::from(len));
         // Karn: what is being timed cannot be told from its copy.
         self.snd.timed = None;
         self.send_segment(now, segment.seq, len, offset, fin, true);
@@ -292,8 +388,9 @@ impl Endpoint {
             index += 1;
         }
         if head_sent && self.xmit_kind() != Some(Xmit::Reorder) {
-            let delay = self.snd.rto.current() + self.pacing_delay(now);
-            self.arm(now, Xmit::Retransmit, delay);
+            let rto = self.snd.rto.current_nanos();
+            let delay = rto.saturating_add(self.pacing_delay(now));
+            self.arm_nanos(now, Xmit::Retransmit, delay);
         }
     }
 
@@ -314,8 +411,8 @@ impl Endpoint {
         state.rate.is_application_limited = segment.marks.has(Marks::APPLICATION_LIMITED);
         state.rate.last_end = segment.end();
         self.snd.first_sent_at = segment.sent_at;
-        let sending = segment.sent_at.since(segment.first_sent_at);
-        state.rate.interval_us = micros_u64(sending);
+        let sending = segment.sent_at.nanos_since(segment.first_sent_at);
+        state.rate.interval_us = sending / MICROSECOND;
     }
 
     /// Completes the delivery rate sample.
@@ -334,8 +431,8 @@ impl Endpoint {
             return;
         };
         state.rate.delivered = self.snd.delivered.wrapping_sub(prior);
-        let receiving = now.since(state.rate.prior_delivered_at);
-        state.rate.interval_us = state.rate.interval_us.max(micros_u64(receiving));
+        let receiving = now.nanos_since(state.rate.prior_delivered_at);
+        state.rate.interval_us = state.rate.interval_us.max(receiving / MICROSECOND);
         let least = self.snd.min_rtt.value().unwrap_or(0);
         if state.rate.interval_us < u64::from(least) {
             state.rate.interval_us = 0;

@@ -58,7 +58,8 @@ impl Endpoint {
         self.snd.undo_marker.is_some() && (self.all_shown_needless() || self.was_delayed(state))
     }
 
-    //= RFC 4015, section 3.2
+    //= RFC 4015, section 3.4
+    //= RFC 9438, section 4.9
     fn undo_reduction(&mut self, forget_losses: bool) {
         self.counters.undone += 1;
         if forget_losses {

@@ -76,6 +76,7 @@ pub struct Pair {
     pub sent: Option<Vec<Sent>>,
     pub client_events: Vec<Event>,
     pub server_events: Vec<Event>,
+    failed: Option<Error>,
     /// When the server's application got bytes, and how many in all.
     pub deliveries: Vec<(Instant, u64)>,
     pub reads: bool,
@@ -100,6 +101,7 @@ impl Pair {
             sent: None,
             client_events: Vec::new(),
             server_events: Vec::new(),
+            failed: None,
             deliveries: Vec::new(),
             reads: true,
             unwritten: 0,
@@ -180,9 +182,11 @@ impl Pair {
                     self.unwritten -= self.client.send(self.now, self.unwritten);
                     quiet = false;
                 }
+                self.note_failure(&event);
                 self.client_events.push(event);
             }
             while let Some(event) = self.server.poll_event() {
+                self.note_failure(&event);
                 self.server_events.push(event);
             }
             if quiet {
@@ -265,14 +269,15 @@ impl Pair {
         self.server.received() >= bytes
     }
 
-    pub fn error(&self) -> Option<Error> {
-        self.client_events
-            .iter()
-            .chain(&self.server_events)
-            .find_map(|event| match event {
-                Event::Failed(error) => Some(*error),
-                _ => None,
-            })
+    fn note_failure(&mut self, event: &Event) {
+        if let Event::Failed(error) = event {
+            self.failed.get_or_insert(*error);
+        }
+    }
+
+    /// The first one of either end.
+    pub const fn error(&self) -> Option<Error> {
+        self.failed
     }
 
     /// Times from `start` on at which the client sent the segment that was oldest then, again.

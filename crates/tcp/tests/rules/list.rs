@@ -34,7 +34,8 @@ pub(crate) const RULES: &[Rule] = &[
     ),
     (2883, "4", "a duplicate is told once, in the first block"),
     (2883, "4.1.1", "duplicates below the acknowledgement"),
-    (2883, "4.1.2", "duplicates above it"),
+    (2883, "4.1.3", "duplicates above it"),
+    (2883, "4.2", "only the part of a segment that is one"),
     (2883, "5", "what the sender may conclude from one"),
     (
         2988,
@@ -64,6 +65,11 @@ pub(crate) const RULES: &[Rule] = &[
     (
         4015,
         "3.2",
+        "what the threshold was before a reduction is kept",
+    ),
+    (
+        4015,
+        "3.4",
         "congestion window and threshold go back to what they were",
     ),
     (
@@ -76,10 +82,11 @@ pub(crate) const RULES: &[Rule] = &[
         "3.1",
         "USER_TIMEOUT = min(U_LIMIT, max(ADV_UTO, REMOTE_UTO, L_LIMIT)), unless the application has set it",
     ),
+    (5482, "3.3", "seconds or minutes in fifteen bits"),
     (
         5482,
-        "3.3",
-        "seconds or minutes in fifteen bits; zero is reserved",
+        "3.4",
+        "zero is reserved: never sent, and passed over when it comes",
     ),
     (5482, "4.2", "keepalive waits longer than the user timeout"),
     (5681, "2", "what is a duplicate acknowledgement"),
@@ -98,6 +105,11 @@ pub(crate) const RULES: &[Rule] = &[
         5681,
         "3.1, equation 4",
         "the threshold is half of what is in flight, at least two segments",
+    ),
+    (
+        5681,
+        "3.1, repeated timeout",
+        "another timeout of the same segment leaves the threshold",
     ),
     (5681, "3.2", "three duplicates mean a loss"),
     (
@@ -252,7 +264,7 @@ pub(crate) const RULES: &[Rule] = &[
     ),
     (
         6937,
-        "3.1",
+        "3, reduction bound",
         "and below the threshold as much again (slow start reduction bound)",
     ),
     (
@@ -284,14 +296,11 @@ pub(crate) const RULES: &[Rule] = &[
     (7323, "5.5", "after 24 days of silence they are taken"),
     (
         7661,
-        "4.1",
-        "a window that the application does not fill may not grow",
+        "4.2",
+        "whether the application fills the window is judged once a round trip",
     ),
-    (
-        7661,
-        "4.3",
-        "and whether it was filled is judged once a round trip",
-    ),
+    (7661, "4.4", "a window that it does not fill may not grow"),
+    (8985, "6.2, step 1", "the least round trip"),
     (
         8985,
         "6.2, step 2",
@@ -310,13 +319,9 @@ pub(crate) const RULES: &[Rule] = &[
     (
         8985,
         "6.2, step 5",
-        "a segment is lost when one sent later arrived a reordering window ago, retransmissions too",
+        "a segment is lost when one sent later arrived a reordering window ago, retransmissions too; a timer finds the rest",
     ),
-    (
-        8985,
-        "6.3",
-        "a timer finds the rest, and a timeout spares what was sent just now",
-    ),
+    (8985, "6.3", "a timeout spares what was sent just now"),
     (8985, "7.2", "a probe after two round trips"),
     (
         8985,
@@ -327,6 +332,11 @@ pub(crate) const RULES: &[Rule] = &[
         8985,
         "7.4.2",
         "a loss that the probe repaired reduces the window",
+    ),
+    (
+        8985,
+        "8",
+        "one timer: for the reordering window, else for a probe, else for the timeout",
     ),
     (9293, "3.5, figure 6", "three-way handshake"),
     (9293, "3.5, figure 7", "both ends open at once"),
@@ -428,12 +438,10 @@ pub(crate) const RULES: &[Rule] = &[
         "3.10.8",
         "the user timeout ends a connection in any state",
     ),
-    (
-        9438,
-        "4.2",
-        "the window follows the cubic curve: concave to the last maximum, convex beyond it",
-    ),
+    (9438, "4.2", "the window follows the cubic curve"),
     (9438, "4.3", "and is never behind what Reno would have"),
+    (9438, "4.4", "concave up to the last maximum"),
+    (9438, "4.5", "convex beyond it"),
     (9438, "4.6", "a loss takes three tenths"),
     (
         9438,
@@ -445,6 +453,11 @@ pub(crate) const RULES: &[Rule] = &[
         "4.8",
         "after a timeout: slow start to the lowered threshold",
     ),
-    (9438, "5", "C is 0.4"),
+    (
+        9438,
+        "4.9",
+        "a loss that was none gives back window and threshold",
+    ),
+    (9438, "5.1", "C is 0.4"),
     (9438, "5.8", "time without data does not count"),
 ];

@@ -160,6 +160,14 @@ impl TcpOptions {
         *malformed = false;
     }
 
+    /// Leaves nothing but `timestamps`; returns the length of what [`Self::emit`] writes.
+    #[inline]
+    pub(crate) fn become_timestamps(&mut self, timestamps: Option<Timestamps>) -> usize {
+        self.clear_all();
+        self.timestamps = timestamps;
+        timestamps.map_or(0, |_| TIMESTAMPS_LEN)
+    }
+
     /// The same options without what [`Self::emit`] would not write.
     #[must_use]
     pub fn fitted(mut self) -> Self {

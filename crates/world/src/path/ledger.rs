@@ -186,6 +186,7 @@ fn taken(reason: TakeReason) -> &'static str {
         TakeReason::LinkDown => "the link is down",
         TakeReason::BehindKept => "it waits behind what is kept",
         TakeReason::JustResent => "the same segment has just been re-sent",
+        TakeReason::AnswersProbe => "it only answers the gateway's probe",
     }
 }
 
@@ -200,6 +201,7 @@ fn injected(reason: SendReason) -> &'static str {
         SendReason::WindowOpened => "the far host is back: the window that it had offered is open",
         SendReason::Reset => "the far host never acknowledged what was acknowledged for it",
         SendReason::SmartLink => "the kept packet of the smart link layer",
+        SendReason::Probe => "asks a silent link whether it is back",
         SendReason::Nudge => "lets the sender measure its round trip while the link is down",
     }
 }

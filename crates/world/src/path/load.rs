@@ -2,13 +2,14 @@
 
 use alloc::boxed::Box;
 use bytes::Bytes;
+use core::fmt;
 use outlast_core::units::ByteCount;
 use outlast_link::Frame;
 use outlast_wire::Packet;
 
 /// What crosses a [`Path`](super::Path): a packet, in the form in which its driver has it. What a
 /// gateway sends is made from its packet.
-pub trait Load: Clone + From<Packet> {
+pub trait Load: Clone + fmt::Debug + From<Packet> {
     /// The packet; `None` if it is nothing that can be looked into. That crosses all the same.
     fn packet(&self) -> Option<&Packet>;
 

@@ -13,21 +13,14 @@ pub trait Watch {
     /// What crosses.
     type Load: Load;
 
-    /// A host sent `load`.
-    #[inline]
-    fn sent(&mut self, way: Way, load: &Self::Load) {
-        let _ = (way, load);
+    /// The workload's first byte is there.
+    fn started(&mut self, now: Instant) {
+        let _ = now;
     }
 
     /// A gateway put a packet on the path.
     #[inline]
     fn injected(&mut self) {}
-
-    /// `load` comes to the host at the end of `way`, over the link or from its own gateway.
-    #[inline]
-    fn arrived(&mut self, now: Instant, way: Way, load: &Self::Load) {
-        let _ = (now, way, load);
-    }
 
     /// The link went up or down.
     #[inline]
@@ -49,6 +42,8 @@ pub(super) struct Observer<W> {
     pub(super) outages: u64,
     pub(super) trace: Option<Trace>,
     ledger: Option<Ledger>,
+    /// There is a trace or a ledger.
+    is_recording: bool,
     pub(super) watch: W,
 }
 
@@ -65,6 +60,8 @@ pub struct Counts {
     pub resent: u64,
     /// Packets that gateways handed to their own host.
     pub rereceived: u64,
+    /// Bytes of what gateways sent, either way: of whole IP packets.
+    pub injected_bytes: u64,
 }
 
 impl<W: Watch> Observer<W> {
@@ -73,6 +70,7 @@ impl<W: Watch> Observer<W> {
             next_serial: 0,
             counts: Counts::default(),
             outages: 0,
+            is_recording: trace.is_some() || is_captured,
             trace,
             ledger: is_captured.then(Ledger::default),
             watch,
@@ -83,8 +81,7 @@ impl<W: Watch> Observer<W> {
     #[inline]
     pub(super) fn sent(&mut self, now: Instant, side: Side, load: W::Load) -> Carried<W::Load> {
         self.counts.sent += 1;
-        self.watch.sent(side.outward(), &load);
-        if self.trace.is_none() && self.ledger.is_none() {
+        if !self.is_recording {
             let serial = self.next_serial;
             self.next_serial += 1;
             return Carried { load, serial };
@@ -101,6 +98,7 @@ impl<W: Watch> Observer<W> {
         reason: SendReason,
     ) -> Carried<W::Load> {
         self.counts.resent += 1;
+        self.counts.injected_bytes += u64::from(load.wire_len());
         self.watch.injected();
         self.enter(now, side, side.outward(), Origin::Resent(reason), load)
     }
@@ -114,6 +112,7 @@ impl<W: Watch> Observer<W> {
         reason: SendReason,
     ) -> Carried<W::Load> {
         self.counts.rereceived += 1;
+        self.counts.injected_bytes += u64::from(load.wire_len());
         self.watch.injected();
         let way = side.peer().outward();
         self.enter(now, side, way, Origin::Rereceived(reason), load)
@@ -142,17 +141,21 @@ impl<W: Watch> Observer<W> {
         });
     }
 
-    /// A packet comes to the host of `side`, over the link or from its own gateway.
+    /// A packet leaves the path, over the link or from the gateway of its own side.
     #[inline]
-    pub(super) fn arrived(&mut self, now: Instant, frame: &Carried<W::Load>, side: Side) {
+    pub(super) fn arrived(&mut self, now: Instant, frame: &Carried<W::Load>) {
         self.counts.received += 1;
-        self.watch.arrived(now, side.peer().outward(), &frame.load);
-        self.settle(frame.serial, Fate::Arrived(now));
+        if self.is_recording {
+            self.settle(frame.serial, Fate::Arrived(now));
+        }
     }
 
     /// A packet came out of the link at `side`, and goes on to the host.
     #[inline]
     pub(super) fn crossed(&mut self, now: Instant, frame: &Carried<W::Load>, side: Side) {
+        if !self.is_recording {
+            return;
+        }
         self.note(|ledger| {
             ledger.settle(side.peer(), frame.serial, Mark::Crossed);
             ledger.arrived(now, side, &frame.load, None);
@@ -187,7 +190,7 @@ impl<W: Watch> Observer<W> {
         self.note(Ledger::close);
     }
 
-    #[inline]
+    #[inline(never)]
     fn enter(
         &mut self,
         now: Instant,

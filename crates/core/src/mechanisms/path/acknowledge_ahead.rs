@@ -24,16 +24,20 @@
 //! | the far host acknowledges a part | its window, as far as it now goes beyond the acknowledged |
 //! | the far host acknowledges all of it | the connection is the hosts' own again |
 //!
+//! Where a host's SYN was not seen, nothing is acknowledged before the far host was heard to have
+//! acknowledged all that comes before it; and the window, whose scale is not known, opens with the
+//! far host's own acknowledgement.
+//!
 //! Caps: what does not fit into the flow's memory is neither kept nor acknowledged, and what is
 //! acknowledged is never dropped for it. A timestamp that the far host would reject as too old is
 //! renewed: the sender will not do so any more.
 
 use super::far_voice::FarVoice;
 use super::hold::Hold;
-use super::{Context, Info, Outgoing, PathMechanism, SendReason, Verdict, Waiting};
-use crate::flow::Observation;
+use super::{Account, Context, Info, Outgoing, PathMechanism, SendReason, Verdict, Waiting};
+use crate::flow::{Observation, TcpFlow};
 use crate::limits::Budget;
-use crate::link::{Direction, LinkState};
+use crate::link::{Direction, Indicator, LinkState};
 use crate::time::Instant;
 use outlast_wire::{Packet, SeqNumber, TcpFlags, TcpHeader};
 
@@ -51,6 +55,8 @@ pub(super) struct AcknowledgeAhead {
     far: FarVoice,
     /// Everything before it was acknowledged for the far host, and not yet by it.
     until: Option<SeqNumber>,
+    /// The highest acknowledgement that the far host itself was heard to send.
+    heard: Option<SeqNumber>,
     /// What the near host is to be told now.
     owes: Option<SendReason>,
 }
@@ -88,7 +94,10 @@ impl PathMechanism for AcknowledgeAhead {
 
     fn handle_link(&mut self, cx: &mut Context<'_>) {
         self.hold.handle_link(cx);
+        self.forget_what_is_gone();
         match cx.link.state {
+            // Silence is told of when it is over: nobody needs to be frozen any more.
+            LinkState::Down if cx.link.by == Indicator::Silence => {}
             LinkState::Down => self.acknowledge(cx),
             LinkState::Up => self.owes = self.until.map(|_| SendReason::WindowOpened),
         }
@@ -96,6 +105,7 @@ impl PathMechanism for AcknowledgeAhead {
 
     fn handle_timeout(&mut self, cx: &mut Context<'_>) {
         self.hold.handle_timeout(cx);
+        self.forget_what_is_gone();
     }
 
     fn waiting(&self) -> Option<Waiting> {
@@ -123,6 +133,22 @@ impl PathMechanism for AcknowledgeAhead {
 
     fn poll_timeout(&self) -> Option<Instant> {
         self.hold.poll_timeout()
+    }
+
+    fn account(&self) -> Account {
+        let own = self.hold.account();
+        match self.until {
+            None => own,
+            Some(_) => Account {
+                acknowledged_ahead: true,
+                why: "acknowledged what is kept, for the far host",
+                ..own
+            },
+        }
+    }
+
+    fn may_rest(&self, now: Instant, flow: &TcpFlow) -> bool {
+        self.until.is_none() && self.hold.may_rest(now, flow)
     }
 
     fn release(&mut self, budget: &mut Budget) {
@@ -153,6 +179,12 @@ impl AcknowledgeAhead {
             return;
         }
         let from = self.until.unwrap_or(cx.flow.near.acked);
+        // What the far host had acknowledged before it was first seen here is a guess: it may lack
+        // what came before the first segment that was seen, and nobody here has that.
+        let is_begun_here = cx.flow.near.window_scale.is_some();
+        if !is_begun_here && self.until.is_none() && self.heard.is_none_or(|h| from.after(h)) {
+            return;
+        }
         let last = self.hold.last_in_sequence(from);
         let Some(end) = last.and_then(|last| Some(last.tcp()?.seq + last.sequence_len())) else {
             return;
@@ -166,6 +198,9 @@ impl AcknowledgeAhead {
     /// A segment from the far host.
     fn hear(&mut self, cx: &Context<'_>, tcp: &TcpHeader, newly_acked: u32) {
         self.far.hear(tcp);
+        if tcp.has(TcpFlags::ACK) {
+            self.heard = Some(self.heard.map_or(tcp.ack, |heard| heard.max(tcp.ack)));
+        }
         if self
             .until
             .is_some_and(|until| cx.flow.near.acked.at_or_after(until))
@@ -174,6 +209,15 @@ impl AcknowledgeAhead {
         } else if self.until.is_some() && cx.link.state == LinkState::Up && newly_acked > 0 {
             // To the sender this one is old; that its window goes on it learns only so.
             self.owes = Some(SendReason::WindowOpened);
+        }
+    }
+
+    /// Who tracks the connection elsewhere may know that the far host has it all, or that another
+    /// connection has its ports: then nothing of it is kept, nor anything owed for it.
+    fn forget_what_is_gone(&mut self) {
+        let is_gone = |until| self.hold.ending_at(until).is_none();
+        if self.until.is_some_and(is_gone) {
+            self.forget();
         }
     }
 

@@ -20,6 +20,16 @@ pub(super) struct FarVoice {
 }
 
 impl FarVoice {
+    /// The voice of a host whose newest timestamp another gateway has heard.
+    pub(super) const fn with_clock(clock: Option<u32>) -> Self {
+        Self { clock }
+    }
+
+    /// The far host's newest timestamp.
+    pub(super) const fn clock(self) -> Option<u32> {
+        self.clock
+    }
+
     /// The far host has sent this.
     pub(super) fn hear(&mut self, tcp: &TcpHeader) {
         if let Some(stamps) = tcp.options.timestamps {
@@ -99,6 +109,6 @@ pub(super) fn reset_far(flow: &TcpFlow, segment: &Packet) -> Option<Packet> {
 }
 
 /// The newer of two timestamps, which wrap (RFC 7323, section 5.2).
-fn newer(known: Option<u32>, other: u32) -> u32 {
+pub(crate) fn newer(known: Option<u32>, other: u32) -> u32 {
     known.map_or(other, |known| SeqNumber(known).max(SeqNumber(other)).0)
 }

@@ -18,31 +18,36 @@
 //!   work of the paper's section 8). The repeated kick is the freshest copy: an old timestamp
 //!   would make the sender think that its timeout was spurious, and send on instead of filling
 //!   the hole.
-//! - A fresh segment waits behind what is kept of its flow, and a retransmission of what was
-//!   re-sent less than a round trip ago is not forwarded a second time.
+//! - A fresh segment waits behind what is kept of its flow, and behind what is kept of others whose
+//!   link came back with it; a retransmission of what was re-sent less than a round trip ago is not
+//!   forwarded a second time.
 //!
 //! Needs to see both directions. Past a flow's cap, or when the memory of all flows is used up,
 //! it falls back to the one packet of the smart link layer until that has been recovered from.
 
 mod episode;
+mod kept;
 mod latest;
 mod nudge;
 mod stamp;
 mod window;
 
 use super::smart_link::KeptPacket;
-use super::{Context, Info, Outgoing, PathMechanism, SendReason, TakeReason, Verdict, Waiting};
-use crate::flow::Observation;
+use super::{
+    Account, Context, Info, Outgoing, PathMechanism, SendReason, TakeReason, Verdict, Waiting,
+};
+use crate::flow::{Observation, TcpFlow};
 use crate::limits::Budget;
-use crate::link::{Direction, LinkState};
+use crate::link::{Direction, Indicator, LinkState};
 use crate::time::Instant;
 use alloc::boxed::Box;
 use episode::{Episode, Kick};
+use kept::Kept;
 use latest::Latest;
 use nudge::Nudge;
 use outlast_wire::{Packet, SeqNumber, TcpFlags, TcpHeader};
 use stamp::Stamp;
-use window::{Fate, Full, Window};
+use window::{Copy, Fate, Full};
 
 pub(super) const INFO: Info = Info {
     name: "hold",
@@ -61,28 +66,28 @@ pub(super) struct Hold {
     kept: Kept,
     newest_ack: NewestAck,
     episode: Option<Box<Episode>>,
+    /// Without an episode: what is lost in the window only waits in line, or did.
+    in_line: bool,
     nudge: Nudge,
     /// The newest timestamp that the near host has sent.
     near_clock: Option<Stamp>,
+    scope: Scope,
+    /// The near host is not nudged while the link is down.
+    is_quiet: bool,
+    /// The link was said to be down, by others than its silence, since it was up last: nothing that
+    /// it had been given is on its way.
+    was_away: bool,
 }
 
-/// What is kept of the data sent towards the link.
-#[derive(Debug)]
-enum Kept {
-    /// All that is unacknowledged.
-    Window(Window),
-    /// Past a cap: one packet, until everything up to `until` is acknowledged.
-    One {
-        packet: KeptPacket,
-        until: SeqNumber,
-        pending: bool,
-    },
-}
-
-impl Default for Kept {
-    fn default() -> Self {
-        Self::Window(Window::default())
-    }
+/// How much of what is kept goes out at reconnection.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub(super) enum Scope {
+    /// All that is not acknowledged.
+    #[default]
+    All,
+    /// The oldest segment, twice, and the first that was certainly lost, or the one that the far host
+    /// then lacks; the sender repeats the others.
+    Few,
 }
 
 /// The newest pure acknowledgement that went towards the link.
@@ -111,8 +116,7 @@ impl PathMechanism for Hold {
         }
         match direction {
             Direction::FromLink => {
-                self.nudge
-                    .note(packet, cx.flow.near.has_outstanding(), cx.budget);
+                self.nudge.note(cx, packet);
                 self.hear(cx, tcp, observation);
                 Verdict::Pass
             }
@@ -122,7 +126,7 @@ impl PathMechanism for Hold {
             }
             Direction::ToLink if packet.sequence_len() == 0 => self.send_ack(cx, packet),
             Direction::ToLink => {
-                if observation.repeated && cx.link.state == LinkState::Down {
+                if observation.repeated && cx.link.state == LinkState::Down && !self.is_quiet {
                     self.nudge.sender_timed_out(cx.now);
                 }
                 self.send_data(cx, packet)
@@ -157,8 +161,8 @@ impl PathMechanism for Hold {
         let Some(episode) = &mut self.episode else {
             return;
         };
-        if episode.doubt_is_over(cx.now) {
-            self.kept.settle_doubt(episode.target());
+        if episode.doubt_is_over(cx.now) | episode.aside_is_over(cx.now) {
+            self.kept.settle_doubt(episode.target(), self.scope);
         }
         if episode.kick_is_due(cx.now) {
             self.repeat_kick(cx);
@@ -169,7 +173,9 @@ impl PathMechanism for Hold {
         if self.nudge.is_due() {
             return Some(Waiting::Urgent);
         }
-        self.episode.as_ref()?;
+        if self.episode.is_none() {
+            return self.has_more_in_line().then_some(Waiting::InLine);
+        }
         if self.newest_ack.copies_left > 0 {
             return Some(Waiting::Urgent);
         }
@@ -180,7 +186,9 @@ impl PathMechanism for Hold {
         if self.nudge.is_due() {
             return self.nudge.poll_transmit();
         }
-        let episode = self.episode.as_mut()?;
+        let Some(episode) = self.episode.as_mut() else {
+            return self.send_in_line(cx);
+        };
         let (packet, reason) = if self.newest_ack.copies_left > 0 {
             self.newest_ack.copies_left -= 1;
             self.newest_ack.owed = false;
@@ -191,7 +199,9 @@ impl PathMechanism for Hold {
         } else {
             match &mut self.kept {
                 Kept::Window(window) => {
-                    (window.next_lost(cx.now, episode.copy())?, episode.reason())
+                    let packet = window.next_lost(cx.now, episode.copy())?;
+                    episode.sent_data(&packet);
+                    (packet, episode.reason())
                 }
                 Kept::One {
                     packet, pending, ..
@@ -214,16 +224,56 @@ impl PathMechanism for Hold {
         [kick, self.nudge.deadline()].into_iter().flatten().min()
     }
 
+    fn account(&self) -> Account {
+        let why = match &self.kept {
+            Kept::Window(_) => "",
+            Kept::One { .. } => "a cap was reached: one packet is kept until it is acknowledged",
+        };
+        Account {
+            why,
+            ..Account::default()
+        }
+    }
+
+    fn may_rest(&self, now: Instant, flow: &TcpFlow) -> bool {
+        let may_be_lost = now.since(self.newest_ack.passed_at) < flow.rtt.patience();
+        self.kept.is_empty()
+            && self.episode.is_none()
+            && !self.newest_ack.owed
+            && !may_be_lost
+            && self.nudge.deadline().is_none()
+            && !self.nudge.is_due()
+    }
+
     fn release(&mut self, budget: &mut Budget) {
         self.kept.clear(budget);
         self.newest_ack.packet.clear(budget);
         self.newest_ack = NewestAck::default();
         self.episode = None;
+        self.in_line = false;
         self.nudge.clear(budget);
     }
 }
 
 impl Hold {
+    pub(super) const fn set_scope(&mut self, scope: Scope) {
+        self.scope = scope;
+    }
+
+    pub(super) const fn set_nudging(&mut self, nudges: bool) {
+        self.is_quiet = !nudges;
+    }
+
+    /// Whether data is kept.
+    pub(super) fn has_kept(&self) -> bool {
+        !self.kept.is_empty()
+    }
+
+    /// Whether the link may have dropped the newest acknowledgement.
+    pub(super) fn owes_acknowledgement(&self) -> bool {
+        self.newest_ack.owed && self.newest_ack.packet.packet().is_some()
+    }
+
     /// The last of the kept segments that follow `from` without a gap, a FIN not among them.
     pub(super) fn last_in_sequence(&self, from: SeqNumber) -> Option<&Packet> {
         match &self.kept {
@@ -261,6 +311,7 @@ impl Hold {
                 window.selectively_acknowledge(&tcp.options.sack);
             }
             Kept::One { packet, until, .. } => {
+                packet.forget_acknowledged(cx);
                 if acked.at_or_after(*until) {
                     packet.clear(cx.budget);
                     self.kept = Kept::default();
@@ -272,13 +323,22 @@ impl Hold {
             return;
         }
         let Some(episode) = &mut self.episode else {
+            self.in_line &= !self.kept.is_empty();
             return;
         };
         if cx.link.state == LinkState::Down {
             return;
         }
-        if tcp.has(TcpFlags::ACK) && episode.heard_acknowledgement() {
-            self.kept.settle_doubt(episode.target());
+        let is_pure = !observation.new_data && !observation.repeated;
+        let repeats = is_pure && observation.newly_acked == 0;
+        let patience = cx.flow.rtt.patience();
+        let is_settled =
+            tcp.has(TcpFlags::ACK) && episode.heard_acknowledgement(cx.now, patience, repeats, tcp);
+        if is_settled | (observation.newly_acked > 0 && episode.hole_is_filled()) {
+            self.kept.settle_doubt(episode.target(), self.scope);
+            if self.kept.give_way(episode.near_clock(), acked) {
+                episode.set_aside(cx.now, patience);
+            }
         }
         // Where nothing is kept, whatever the far host sends shows that it is awake.
         let is_awake = observation.new_data || observation.repeated;
@@ -295,7 +355,9 @@ impl Hold {
 
     fn send_ack(&mut self, cx: &mut Context<'_>, packet: &Packet) -> Verdict {
         let superseded = self.newest_ack.owed;
-        self.newest_ack.packet.replace(packet, cx.budget);
+        if !self.newest_ack.packet.replace(packet, cx.budget) {
+            cx.counters.not_kept += 1;
+        }
         self.newest_ack.passed_at = cx.now;
         match cx.link.state {
             LinkState::Up => {
@@ -319,19 +381,37 @@ impl Hold {
         }
         let (verdict, fate) = self.judge_data(cx, packet);
         match self.keep(cx, packet, fate) {
-            Ok(()) => verdict,
+            Ok(()) => {
+                if verdict == Verdict::Taken(TakeReason::BehindKept) {
+                    self.give_way(cx);
+                }
+                verdict
+            }
             // Nothing was kept, so the packet takes its own chance.
             Err(Full) => Verdict::Pass,
         }
     }
 
-    fn judge_data(&self, cx: &mut Context<'_>, packet: &Packet) -> (Verdict, Fate) {
+    /// Little of what is older goes before what the far host lacks next.
+    fn give_way(&mut self, cx: &Context<'_>) {
+        if let Some(episode) = &mut self.episode
+            && self.kept.give_way(episode.near_clock(), cx.flow.near.acked)
+        {
+            episode.set_aside(cx.now, cx.flow.rtt.patience());
+        }
+    }
+
+    fn judge_data(&mut self, cx: &mut Context<'_>, packet: &Packet) -> (Verdict, Fate) {
         if cx.link.state == LinkState::Down {
             return (Verdict::Taken(TakeReason::LinkDown), Fate::Lost);
         }
-        let (Some(_), Kept::Window(window)) = (&self.episode, &self.kept) else {
+        let is_at_work = self.episode.is_some() || self.in_line || cx.has_line;
+        let Kept::Window(window) = &self.kept else {
             return (Verdict::Pass, Fate::Transmitted);
         };
+        if !is_at_work {
+            return (Verdict::Pass, Fate::Transmitted);
+        }
         if let Some(segment) = window.find(packet)
             && let Fate::Resent(at) = segment.fate
             && cx.now.since(at) < cx.flow.rtt.smoothed()
@@ -339,10 +419,27 @@ impl Hold {
             cx.counters.suppressed += 1;
             return (Verdict::Taken(TakeReason::JustResent), segment.fate);
         }
-        if window.has_lost() {
+        if window.has_lost() || cx.has_line {
+            self.in_line = true;
             return (Verdict::Taken(TakeReason::BehindKept), Fate::Lost);
         }
         (Verdict::Pass, Fate::Transmitted)
+    }
+
+    fn has_more_in_line(&self) -> bool {
+        self.in_line && matches!(&self.kept, Kept::Window(window) if window.has_lost())
+    }
+
+    /// What has only others' before it goes out as its sender meant it.
+    fn send_in_line(&mut self, cx: &mut Context<'_>) -> Option<Outgoing> {
+        let (true, Kept::Window(window)) = (self.in_line, &mut self.kept) else {
+            return None;
+        };
+        Some(Outgoing {
+            direction: Direction::ToLink,
+            packet: window.next_lost(cx.now, Copy::Freshest)?,
+            reason: SendReason::Kept,
+        })
     }
 
     fn keep(&mut self, cx: &mut Context<'_>, packet: &Packet, fate: Fate) -> Result<(), Full> {
@@ -352,7 +449,9 @@ impl Hold {
                     return Ok(());
                 }
                 // What nobody else has is not given up for what its sender still has.
-                if !window.is_pledged() {
+                if window.is_pledged() {
+                    cx.counters.not_kept += 1;
+                } else {
                     self.fall_back(cx, packet);
                 }
             }
@@ -391,9 +490,12 @@ impl Hold {
     }
 
     fn suspend(&mut self, cx: &mut Context<'_>) {
+        self.was_away = cx.link.by != Indicator::Silence;
         self.episode = None;
+        self.in_line = false;
         self.newest_ack.copies_left = 0;
-        if cx.now.since(self.newest_ack.passed_at) < cx.flow.rtt.patience() {
+        // Silence is noticed after its beginning.
+        if cx.link.since.since(self.newest_ack.passed_at) < cx.flow.rtt.patience() {
             self.newest_ack.owed |= self.newest_ack.packet.packet().is_some();
         }
         if let Kept::Window(window) = &mut self.kept {
@@ -402,7 +504,13 @@ impl Hold {
     }
 
     fn begin_episode(&mut self, cx: &mut Context<'_>) {
-        let owes_ack = self.newest_ack.owed && self.newest_ack.packet.packet().is_some();
+        let was_away = core::mem::take(&mut self.was_away);
+        // The packet that shows that the link is back may say so.
+        match &mut self.kept {
+            Kept::Window(window) => window.acknowledge(cx.flow.near.acked, cx.budget),
+            Kept::One { packet, .. } => packet.forget_acknowledged(cx),
+        }
+        let owes_ack = self.owes_acknowledgement();
         if !owes_ack && self.kept.is_empty() {
             return;
         }
@@ -411,7 +519,10 @@ impl Hold {
         }
         let target = match &mut self.kept {
             Kept::Window(window) => {
-                window.mark_front_lost();
+                match self.scope {
+                    Scope::All => window.mark_front_lost(),
+                    Scope::Few => cx.counters.superseded += window.lose_only_two(),
+                }
                 window.end()
             }
             Kept::One {
@@ -427,7 +538,10 @@ impl Hold {
             cx.now,
             cx.flow.rtt.patience(),
             target,
+            self.near_clock,
+            was_away || cx.link.by != Indicator::FirstPacket,
         )));
+        self.give_way(cx);
     }
 
     /// The flow does not move: the newest acknowledgement and the freshest copy of the oldest
@@ -452,37 +566,5 @@ impl Hold {
                 }
             }
         }
-    }
-}
-
-impl Kept {
-    fn is_empty(&self) -> bool {
-        match self {
-            Self::Window(window) => window.is_empty(),
-            Self::One { packet, .. } => packet.packet().is_none(),
-        }
-    }
-
-    /// Whether something that has certainly not arrived waits to be re-sent.
-    fn has_lost(&self) -> bool {
-        match self {
-            Self::Window(window) => window.has_lost(),
-            Self::One { pending, .. } => *pending,
-        }
-    }
-
-    /// What was on the link when it went down, and is not acknowledged by now, was lost.
-    fn settle_doubt(&mut self, until: Option<SeqNumber>) {
-        if let (Self::Window(window), Some(until)) = (self, until) {
-            window.mark_transmitted_lost(until);
-        }
-    }
-
-    fn clear(&mut self, budget: &mut Budget) {
-        match self {
-            Self::Window(window) => window.clear(budget),
-            Self::One { packet, .. } => packet.clear(budget),
-        }
-        *self = Self::default();
     }
 }

@@ -31,7 +31,7 @@
 
 use super::smart_link::{KeptPacket, is_useful};
 use super::{Context, Info, Outgoing, PathMechanism, SendReason, Verdict, Waiting};
-use crate::flow::Observation;
+use crate::flow::{Observation, TcpFlow};
 use crate::limits::Budget;
 use crate::link::{Direction, LinkState};
 use crate::time::Instant;
@@ -110,6 +110,10 @@ impl PathMechanism for RetransmissionCache {
 
     fn poll_timeout(&self) -> Option<Instant> {
         None
+    }
+
+    fn may_rest(&self, _now: Instant, _flow: &TcpFlow) -> bool {
+        self.kept.packet().is_none()
     }
 
     fn release(&mut self, budget: &mut Budget) {

@@ -23,13 +23,17 @@
 //! the kept packet is forgotten once it is wholly acknowledged, so that it never stands in the
 //! way of one that is not.
 
-use super::{Context, Info, Outgoing, PathMechanism, SendReason, Verdict, Waiting};
-use crate::flow::{Observation, TcpFlow};
+mod highest;
+mod re_receive;
+mod re_send;
+
+use super::{Context, Info, PathMechanism};
 use crate::limits::Budget;
-use crate::link::{Direction, LinkState};
-use crate::time::Instant;
+use alloc::boxed::Box;
 use core::cmp::Ordering;
-use outlast_wire::{Packet, SeqNumber, TcpFlags, TcpHeader};
+use outlast_wire::{Packet, SeqNumber, TcpHeader};
+use re_receive::ReReceive;
+use re_send::ReSend;
 
 /// A level of the paper's section 5.2; level 0 is [`super::PathMechanismKind::None`].
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
@@ -45,11 +49,11 @@ pub enum Level {
 }
 
 impl Level {
-    /// Where the kept packet goes.
-    const fn inserts(self) -> Direction {
+    /// Its part in one flow.
+    pub(super) fn for_flow(self) -> Box<dyn PathMechanism> {
         match self {
-            Self::One | Self::Two => Direction::FromLink,
-            Self::Three | Self::Four => Direction::ToLink,
+            Self::One | Self::Two => Box::new(ReReceive::new(self.copies())),
+            Self::Three | Self::Four => Box::new(ReSend::new(self.copies())),
         }
     }
 
@@ -127,15 +131,6 @@ impl KeptPacket {
         }
     }
 
-    /// Section 4.2: the highest acknowledgement received; of equal ones the first is kept.
-    fn offer_received(&mut self, packet: &Packet, cx: &mut Context<'_>) {
-        let Some(ack) = ack_of(packet) else { return };
-        let kept = self.packet.as_ref().and_then(ack_of);
-        if kept.is_none_or(|kept| ack.after(kept)) {
-            self.replace(packet, cx);
-        }
-    }
-
     /// Section 4.3: larger acknowledgement, older unacknowledged sequence number, longer,
     /// larger window; in this order.
     pub(super) fn offer_sent(&mut self, packet: &Packet, cx: &mut Context<'_>) {
@@ -158,12 +153,6 @@ impl KeptPacket {
             self.replace(packet, cx);
         }
     }
-}
-
-/// What a segment of the established connection acknowledges; a SYN-ACK would wake nobody.
-fn ack_of(packet: &Packet) -> Option<SeqNumber> {
-    let tcp = packet.tcp()?;
-    (tcp.has(TcpFlags::ACK) && !tcp.has(TcpFlags::SYN)).then_some(tcp.ack)
 }
 
 /// A kept packet whose data is all acknowledged kicks nobody; a pure acknowledgement may.
@@ -204,93 +193,5 @@ fn older_unacked(
         (true, false) => Ordering::Greater,
         (false, true) => Ordering::Less,
         (false, false) => Ordering::Equal,
-    }
-}
-
-/// One connection's part at one end of the link.
-#[derive(Debug)]
-pub(super) struct SmartLink {
-    level: Level,
-    kept: KeptPacket,
-    attempted_while_down: bool,
-    copies_left: u8,
-}
-
-impl SmartLink {
-    pub(super) fn new(level: Level) -> Self {
-        Self {
-            level,
-            kept: KeptPacket::default(),
-            attempted_while_down: false,
-            copies_left: 0,
-        }
-    }
-
-    fn should_kick(&self, flow: &TcpFlow) -> bool {
-        match self.level.inserts() {
-            Direction::FromLink => self.attempted_while_down,
-            Direction::ToLink => flow.near.has_outstanding(),
-        }
-    }
-}
-
-impl PathMechanism for SmartLink {
-    fn handle_packet(
-        &mut self,
-        cx: &mut Context<'_>,
-        direction: Direction,
-        packet: &Packet,
-        _observation: Observation,
-    ) -> Verdict {
-        if direction == Direction::ToLink && cx.link.state == LinkState::Down {
-            self.attempted_while_down = true;
-        }
-        match (self.level.inserts(), direction) {
-            (Direction::FromLink, Direction::FromLink) => self.kept.offer_received(packet, cx),
-            (Direction::ToLink, Direction::ToLink) => self.kept.offer_sent(packet, cx),
-            (Direction::ToLink, Direction::FromLink) => self.kept.forget_acknowledged(cx),
-            (Direction::FromLink, Direction::ToLink) => {}
-        }
-        Verdict::Pass
-    }
-
-    fn handle_drop(&mut self, _cx: &mut Context<'_>, _packet: &Packet) {
-        // The paper's layer keeps what it was handed, whatever became of it.
-    }
-
-    fn handle_link(&mut self, cx: &mut Context<'_>) {
-        self.copies_left = 0;
-        if cx.link.state == LinkState::Up && self.should_kick(cx.flow) {
-            self.copies_left = if self.kept.packet().is_some() {
-                self.level.copies()
-            } else {
-                0
-            };
-        }
-        self.attempted_while_down = false;
-    }
-
-    fn handle_timeout(&mut self, _cx: &mut Context<'_>) {}
-
-    fn waiting(&self) -> Option<Waiting> {
-        (self.copies_left > 0).then_some(Waiting::Data)
-    }
-
-    fn poll_transmit(&mut self, _cx: &mut Context<'_>) -> Option<Outgoing> {
-        self.copies_left = self.copies_left.checked_sub(1)?;
-        let packet = self.kept.packet()?.clone();
-        Some(Outgoing {
-            direction: self.level.inserts(),
-            packet,
-            reason: SendReason::SmartLink,
-        })
-    }
-
-    fn poll_timeout(&self) -> Option<Instant> {
-        None
-    }
-
-    fn release(&mut self, budget: &mut Budget) {
-        self.kept.clear(budget);
     }
 }

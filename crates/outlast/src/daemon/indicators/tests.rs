@@ -1,4 +1,9 @@
+mod lies;
+mod routes;
+
 use super::*;
+use outlast_core::time::Duration;
+use outlast_linux::netlink::Prefix;
 
 const WWAN: InterfaceIndex = InterfaceIndex(5);
 
@@ -13,11 +18,14 @@ fn way(network: &str, length: u8, gateway: Option<&str>) -> Change {
             length,
         },
         gateway: gateway.map(ip),
+        table: Way::MAIN,
+        metric: 0,
     };
     Change::Route {
         interface: WWAN,
         way,
         is_present: true,
+        replaces: false,
     }
 }
 
@@ -25,6 +33,7 @@ fn interface(is_running: bool) -> Change {
     Change::Interface {
         index: WWAN,
         name: "wwan0".into(),
+        is_up: true,
         is_running,
         mtu: 1430,
     }
@@ -60,14 +69,20 @@ fn running(watched: Watched) -> Indicators {
         way("192.0.2.0", 24, None),
     ];
     indicators.handle_snapshot(at(0), all);
-    assert!(indicators.poll_event().is_none());
+    assert!(indicators.poll_sign().is_none());
     indicators
 }
 
+/// What the gateway hears; a return is both changes.
 fn events(indicators: &mut Indicators) -> Vec<(Option<IpAddr>, LinkState, Indicator)> {
-    std::iter::from_fn(|| indicators.poll_event())
-        .map(|event| (event.link.peer, event.state, event.indicator))
-        .collect()
+    let signs = std::iter::from_fn(|| indicators.poll_sign());
+    let changes = signs.flat_map(|sign| match sign {
+        Sign::Changed(event) => vec![(event.link.peer, event.state, event.indicator)],
+        Sign::Returned(link, by) => [LinkState::Down, LinkState::Up]
+            .map(|state| (link.peer, state, by))
+            .into(),
+    });
+    changes.collect()
 }
 
 #[test]
@@ -89,7 +104,9 @@ fn an_indicator_that_is_switched_off_says_nothing() {
     let off = Watched {
         carrier: false,
         address: false,
+        route: false,
         neighbour: false,
+        silence: false,
     };
     let mut indicators = running(off);
     for change in [
@@ -140,8 +157,12 @@ fn a_neighbour_that_does_not_answer_is_asked_for_ever_more_rarely() {
     assert_eq!(events(&mut indicators), [down]);
     let (mut asked, mut now) = (0, at(0));
     while now < at(3500) {
-        assert_eq!(indicators.poll_question(now), peer);
-        assert_eq!(indicators.poll_question(now), None, "once at a time");
+        assert_eq!(indicators.poll_question(now, |_| false), peer);
+        assert_eq!(
+            indicators.poll_question(now, |_| false),
+            None,
+            "once at a time"
+        );
         asked += 1;
         indicators.handle_change(now, neighbour(Standing::Unknown));
         indicators.handle_change(now, neighbour(Standing::Failed));
@@ -150,7 +171,7 @@ fn a_neighbour_that_does_not_answer_is_asked_for_ever_more_rarely() {
     assert!((200..400).contains(&asked), "{asked} times in an hour");
     while indicators.poll_timeout().is_some() {
         now += Duration::from_secs(15);
-        let _ = indicators.poll_question(now);
+        let _ = indicators.poll_question(now, |_| false);
     }
     assert!(now <= at(3630), "forgotten at {now:?}");
     let up = (peer, LinkState::Up, Indicator::Neighbour);
@@ -175,7 +196,7 @@ fn a_packet_from_a_silent_peer_shows_that_it_is_back() {
     let mut indicators = running(Watched::default());
     indicators.handle_change(at(0), neighbour(Standing::Failed));
     events(&mut indicators);
-    indicators.handle_arrival(indicators.link_to(ip("192.0.2.9")));
+    indicators.handle_arrival(at(1), indicators.link_to(ip("192.0.2.9")));
     let up = (Some(ip("192.0.2.9")), LinkState::Up, Indicator::FirstPacket);
     assert_eq!(events(&mut indicators), [up]);
 }
@@ -185,7 +206,7 @@ fn who_is_said_to_be_away_is_away_until_somebody_says_otherwise() {
     let mut indicators = running(Watched::default());
     let peer = ip("192.0.2.9");
     indicators.handle_notice(at(0), Some(peer), LinkState::Down);
-    indicators.handle_arrival(indicators.link_to(peer));
+    indicators.handle_arrival(at(1), indicators.link_to(peer));
     indicators.handle_change(at(1), neighbour(Standing::Present));
     assert_eq!(indicators.poll_timeout(), None);
     let down = (Some(peer), LinkState::Down, Indicator::Notify);
@@ -231,4 +252,59 @@ fn silent_peers_are_given_another_chance_with_the_link() {
             (None, LinkState::Up, Indicator::Carrier)
         ]
     );
+}
+
+#[test]
+fn a_peer_that_somebody_misses_is_asked_for_at_a_probes_pace_and_all_share_it() {
+    let mut indicators = running(Watched::default());
+    for last in 1..=9 {
+        indicators.handle_change(
+            at(0),
+            Change::Neighbour {
+                interface: WWAN,
+                address: IpAddr::from([192, 0, 2, last]),
+                standing: Standing::Failed,
+            },
+        );
+    }
+    let mut asked = [0; 10];
+    let mut now = at(0);
+    while now < at(10) {
+        let is_missed = |link: LinkId| link.peer != Some(ip("192.0.2.9"));
+        if let Some(IpAddr::V4(peer)) = indicators.poll_question(now, is_missed) {
+            asked[usize::from(peer.octets()[3])] += 1;
+        }
+        now = indicators.poll_timeout().expect("it is asked for again");
+    }
+    assert!((3..=10).contains(&asked[9]), "nobody misses it: {asked:?}");
+    let all: u32 = asked.iter().sum();
+    assert!((450..=501).contains(&all), "{all} in ten seconds");
+    assert!(
+        asked[1..9].iter().all(|n| (50..=70).contains(n)),
+        "{asked:?}"
+    );
+    // One alone is asked for more often.
+    for last in 2..=9 {
+        indicators.handle_arrival(now, indicators.link_to(IpAddr::from([192, 0, 2, last])));
+    }
+    let (mut alone, until) = (0, now + Duration::from_secs(10));
+    while now < until {
+        alone += u32::from(indicators.poll_question(now, |_| true).is_some());
+        now = indicators.poll_timeout().expect("it is asked for again");
+    }
+    assert!((195..=201).contains(&alone), "{alone} in ten seconds");
+}
+
+#[test]
+fn who_is_down_for_two_reasons_is_up_when_both_are_gone() {
+    let mut indicators = running(Watched::default());
+    let peer = ip("192.0.2.9");
+    indicators.handle_change(at(0), neighbour(Standing::Failed));
+    indicators.handle_notice(at(0), Some(peer), LinkState::Down);
+    events(&mut indicators);
+    indicators.handle_change(at(1), neighbour(Standing::Present));
+    assert_eq!(events(&mut indicators), []);
+    indicators.handle_notice(at(2), Some(peer), LinkState::Up);
+    let up = (Some(peer), LinkState::Up, Indicator::Notify);
+    assert_eq!(events(&mut indicators), [up]);
 }

@@ -1,9 +1,10 @@
 //! From a reconnection until the flow moves again: whether the kick worked, and when to repeat it.
 
 use super::super::SendReason;
+use super::stamp::Stamp;
 use super::window::Copy;
 use crate::time::{Duration, Instant};
-use outlast_wire::SeqNumber;
+use outlast_wire::{Packet, SeqNumber, TcpHeader};
 
 /// The longest pause between two kicks.
 const LONGEST_PAUSE: Duration = Duration::from_secs(15);
@@ -19,8 +20,17 @@ pub(super) struct Episode {
     began: Instant,
     /// Everything that was kept at link-up ends here; `None` if only an acknowledgement was.
     target: Option<SeqNumber>,
+    /// The newest timestamp that the near host had sent by then.
+    near_clock: Option<Stamp>,
+    /// The sequence numbers of the first data that went out.
+    first_sent: Option<(SeqNumber, SeqNumber)>,
     /// Until then, what was merely transmitted may have arrived; `None` once that is settled.
     in_doubt_until: Option<Instant>,
+    /// Until then, what was set aside waits for the hole to be filled; `None` if nothing was.
+    aside_until: Option<Instant>,
+    /// Whether the link was down for certain. If it was only silent, what it had been given may
+    /// still be on its way, and acknowledgements that go on are its answers.
+    is_certain: bool,
     /// When the flow ought to have moved; `None` until something was sent.
     next_kick: Option<Instant>,
     pause: Duration,
@@ -38,13 +48,23 @@ pub(super) enum Kick {
 }
 
 impl Episode {
-    pub(super) fn new(now: Instant, patience: Duration, target: Option<SeqNumber>) -> Self {
+    pub(super) fn new(
+        now: Instant,
+        patience: Duration,
+        target: Option<SeqNumber>,
+        near_clock: Option<Stamp>,
+        is_certain: bool,
+    ) -> Self {
         Self {
             began: now,
             target,
+            near_clock,
+            first_sent: None,
             in_doubt_until: Some(now + patience),
+            aside_until: None,
+            is_certain,
             next_kick: None,
-            pause: patience.max(SHORTEST_PAUSE),
+            pause: patience.clamp(SHORTEST_PAUSE, LONGEST_PAUSE),
             kicks: 0,
             has_moved: false,
         }
@@ -52,6 +72,11 @@ impl Episode {
 
     pub(super) const fn target(&self) -> Option<SeqNumber> {
         self.target
+    }
+
+    /// The newest timestamp that the near host had sent when the link came back.
+    pub(super) const fn near_clock(&self) -> Option<Stamp> {
+        self.near_clock
     }
 
     /// Which copies go out now.
@@ -79,10 +104,54 @@ impl Episode {
         }
     }
 
+    /// Data goes out. What was on the link before the first of it arrives before it, or never.
+    pub(super) fn sent_data(&mut self, packet: &Packet) {
+        if self.first_sent.is_none() {
+            let len = packet.sequence_len();
+            self.first_sent = packet.tcp().map(|tcp| (tcp.seq, tcp.seq + len));
+        }
+    }
+
     /// The far host's first acknowledgement after link-up settles what had arrived; returns
-    /// whether this is it.
-    pub(super) fn heard_acknowledgement(&mut self) -> bool {
-        self.in_doubt_until.take().is_some()
+    /// whether this is it. After mere silence only one that `repeats` the last does, or one that says
+    /// that what was sent first has come a second time (RFC 2883, section 4).
+    pub(super) fn heard_acknowledgement(
+        &mut self,
+        now: Instant,
+        patience: Duration,
+        repeats: bool,
+        tcp: &TcpHeader,
+    ) -> bool {
+        if self.is_certain || repeats || self.has_come_twice(tcp) {
+            return self.in_doubt_until.take().is_some();
+        }
+        if let Some(until) = &mut self.in_doubt_until {
+            *until = now + patience;
+        }
+        false
+    }
+
+    /// Some of what is kept was set aside, for the far host's sake: for `patience` at most.
+    pub(super) fn set_aside(&mut self, now: Instant, patience: Duration) {
+        self.aside_until = Some(now + patience.max(SHORTEST_PAUSE));
+    }
+
+    /// The far host has moved. Returns whether something was set aside until then.
+    pub(super) fn hole_is_filled(&mut self) -> bool {
+        self.aside_until.take().is_some()
+    }
+
+    /// Whether it has been long enough for what was set aside, just now.
+    pub(super) fn aside_is_over(&mut self, now: Instant) -> bool {
+        self.aside_until.take_if(|until| *until <= now).is_some()
+    }
+
+    fn has_come_twice(&self, tcp: &TcpHeader) -> bool {
+        let duplicate = tcp.options.sack.first().zip(self.first_sent);
+        duplicate.is_some_and(|(block, (seq, end))| {
+            let is_within = seq.at_or_before(block.left) && block.right.at_or_before(end);
+            is_within && block.right.at_or_before(tcp.ack)
+        })
     }
 
     /// Whether the time of doubt has just run out. What then goes out has its own time to work.
@@ -96,7 +165,7 @@ impl Episode {
 
     /// The flow moved. Returns how long after link-up, the first time.
     pub(super) fn moved(&mut self, now: Instant, patience: Duration) -> Option<Duration> {
-        self.pause = patience.max(SHORTEST_PAUSE);
+        self.pause = patience.clamp(SHORTEST_PAUSE, LONGEST_PAUSE);
         self.kicks = 0;
         self.next_kick = Some(now + self.pause);
         let first = !core::mem::replace(&mut self.has_moved, true);
@@ -128,9 +197,7 @@ impl Episode {
     }
 
     pub(super) fn deadline(&self) -> Option<Instant> {
-        match (self.in_doubt_until, self.next_kick) {
-            (Some(doubt), Some(kick)) => Some(doubt.min(kick)),
-            (doubt, kick) => doubt.or(kick),
-        }
+        let all = [self.in_doubt_until, self.aside_until, self.next_kick];
+        all.into_iter().flatten().min()
     }
 }

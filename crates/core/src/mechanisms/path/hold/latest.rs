@@ -12,19 +12,21 @@ pub(super) struct Latest {
 }
 
 impl Latest {
-    /// Keeps `packet` instead of what was kept.
-    pub(super) fn replace(&mut self, packet: &Packet, budget: &mut Budget) {
+    /// Keeps `packet` instead of what was kept; says whether there was room.
+    #[must_use]
+    pub(super) fn replace(&mut self, packet: &Packet, budget: &mut Budget) -> bool {
         let charge = u64::from(packet.total_len()) + size_of::<Packet>() as u64;
         budget.give_back(core::mem::take(&mut self.charged));
         if !budget.take(charge) {
             self.packet = None;
-            return;
+            return false;
         }
         self.charged = charge;
         match &mut self.packet {
             Some(kept) => kept.as_mut().clone_from(packet),
             None => self.packet = Some(Box::new(packet.clone())),
         }
+        true
     }
 
     pub(super) fn packet(&self) -> Option<&Packet> {

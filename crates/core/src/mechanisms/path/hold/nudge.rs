@@ -11,7 +11,7 @@
 //! A sender that is not BBR ignores a duplicate acknowledgement after a timeout. The near side of
 //! the link carries at most [`MOST`] small packets for each outage and flow.
 
-use super::super::{Outgoing, SendReason};
+use super::super::{Context, Outgoing, SendReason};
 use super::latest::Latest;
 use crate::limits::Budget;
 use crate::link::{Direction, LinkState, StateSince};
@@ -35,13 +35,13 @@ pub(super) struct Nudge {
 impl Nudge {
     /// A segment came from the far host. Only pure acknowledgements are of use, and only to a
     /// sender that waits for one.
-    pub(super) fn note(&mut self, packet: &Packet, sender_waits: bool, budget: &mut Budget) {
+    pub(super) fn note(&mut self, cx: &mut Context<'_>, packet: &Packet) {
         let is_pure = packet.sequence_len() == 0
             && packet.tcp().is_some_and(|tcp| tcp.flags == TcpFlags::ACK);
-        if !sender_waits {
-            self.last_heard.clear(budget);
-        } else if is_pure {
-            self.last_heard.replace(packet, budget);
+        if !cx.flow.near.has_outstanding() {
+            self.last_heard.clear(cx.budget);
+        } else if is_pure && !self.last_heard.replace(packet, cx.budget) {
+            cx.counters.not_kept += 1;
         }
     }
 

@@ -80,6 +80,10 @@ impl Segment {
     }
 }
 
+/// As many segments go before the one that the far host lacks next, for their older timestamps: itself,
+/// and the three duplicate acknowledgements that make a sender repeat it (RFC 5681, section 3.2).
+const FEW: usize = 4;
+
 /// A window keeps room for this many segments, however few there are.
 const IDLE_CAPACITY: usize = 16;
 
@@ -95,6 +99,8 @@ pub(super) struct Window {
     echoed: Option<Stamp>,
     /// Everything before it is the gateway's to deliver: its sender will not send it again.
     pledged: Option<SeqNumber>,
+    /// The oldest segment goes out once more than it is lost.
+    front_twice: bool,
 }
 
 /// The window is full: nothing has changed.
@@ -258,6 +264,18 @@ impl Window {
         {
             if let Some(segment) = self.segments.pop_front() {
                 self.forget(&segment, budget);
+                self.front_twice = false;
+            }
+        }
+        // Behind a longer segment that begins earlier there may be short ones that have arrived.
+        let mut place = 1;
+        while let Some(segment) = self.segments.get(place).filter(|s| s.seq.before(ack)) {
+            if segment.end.at_or_before(ack)
+                && let Some(segment) = self.segments.remove(place)
+            {
+                self.forget(&segment, budget);
+            } else {
+                place += 1;
             }
         }
         if self.unordered_until.is_some_and(|end| ack.at_or_after(end)) {
@@ -301,6 +319,37 @@ impl Window {
         }
     }
 
+    /// The segment at `wanted` is the next that the far host lacks. No more than a [few](FEW) with older
+    /// timestamps go before it: behind it the far host rejects them, and whoever waits for the hole
+    /// has nothing of them until it is filled. Of what its sender had sent by `kept_until` the others
+    /// are set aside as merely transmitted; returns whether there are such. If the segment is not
+    /// kept, its sender has to repeat it, with a newer timestamp than all of these.
+    pub(super) fn give_way_to(&mut self, wanted: SeqNumber, kept_until: Stamp) -> bool {
+        let is_last = self.segments.len() == 1;
+        let front = self.front().filter(|front| front.seq.at_or_before(wanted));
+        if front.is_some_and(|front| !front.is_lost()) {
+            // It has gone: the far host will say what it still takes.
+            return false;
+        }
+        let hole = front.map(|front| front.choose(Copy::InOrder, is_last, self.echoed).1);
+        let (mut few, mut is_any_aside) = (FEW, false);
+        for place in 0..self.segments.len() {
+            let segment = &self.segments[place];
+            let own = Stamp::of(segment.freshest());
+            let is_older = hole.is_none_or(|hole| own.is_before(hole));
+            let is_kept = !kept_until.is_before(own) && !segment.is_within(self.pledged);
+            if !(segment.is_lost() && is_older && is_kept) {
+                continue;
+            }
+            if few == 0 {
+                self.set_fate(place, Fate::Transmitted);
+                is_any_aside = true;
+            }
+            few = few.saturating_sub(1);
+        }
+        is_any_aside
+    }
+
     /// The far host says that it has these, too.
     pub(super) fn selectively_acknowledge(&mut self, blocks: &[SackBlock]) {
         for block in blocks {
@@ -339,10 +388,38 @@ impl Window {
 
     /// The link went down: whatever was re-sent may have been on it.
     pub(super) fn mark_resent_as_transmitted(&mut self) {
+        self.front_twice = false;
         for segment in &mut self.segments {
             if matches!(segment.fate, Fate::Resent(_)) {
                 segment.fate = Fate::Transmitted;
             }
+        }
+    }
+
+    /// Only two segments are re-sent, and their sender is to repeat the others: the oldest one, which
+    /// may have arrived, twice, and the first behind it that was certainly lost. Returns how many of
+    /// what was lost are given up.
+    pub(super) fn lose_only_two(&mut self) -> u64 {
+        let before = self.lost;
+        let behind = self.segments.iter().skip(1).position(Segment::is_lost);
+        let kept = behind.map(|place| place + 1);
+        for place in 1..self.segments.len() {
+            if Some(place) != kept && self.segments[place].is_lost() {
+                self.set_fate(place, Fate::Transmitted);
+            }
+        }
+        self.mark_front_lost();
+        self.front_twice = true;
+        before.saturating_sub(self.lost) as u64
+    }
+
+    /// The oldest segment, if it was merely transmitted, has not arrived: the far host has said so.
+    pub(super) fn mark_transmitted_front_lost(&mut self) {
+        if self
+            .front()
+            .is_some_and(|front| front.fate == Fate::Transmitted)
+        {
+            self.set_fate(0, Fate::Lost);
         }
     }
 
@@ -380,7 +457,10 @@ impl Window {
         {
             packet = echoed.renew(packet);
         }
-        self.set_fate(place, Fate::Resent(now));
+        let is_to_follow = place == 0 && core::mem::take(&mut self.front_twice);
+        if !is_to_follow {
+            self.set_fate(place, Fate::Resent(now));
+        }
         Some(packet)
     }
 
@@ -388,6 +468,7 @@ impl Window {
         self.segments = VecDeque::new();
         self.lost = 0;
         self.unordered_until = None;
+        self.front_twice = false;
         budget.give_back(core::mem::take(&mut self.charged));
     }
 

@@ -1,0 +1,187 @@
+//! Agents that crash while connections are frozen, and come back or do not.
+
+mod network;
+
+use network::{Crash, LOST_AFTER, Network};
+use outlast_agents::Event;
+use outlast_core::time::Duration;
+
+const MOMENT: Duration = Duration::from_secs(2);
+const BRIEF: Duration = Duration::from_secs(10);
+
+/// Frozen at 0, and taken over by 1, where the mobile host is no more.
+fn lent() -> Network {
+    let mut network = Network::frozen();
+    network.come(1);
+    network.run(Duration::from_millis(12));
+    network.leave();
+    assert!(network.is_frozen(0) && network.is_frozen(1));
+    network
+}
+
+fn resets(network: &Network) -> usize {
+    let told = network.told.iter();
+    told.filter(|(_, _, event)| matches!(event, Event::Reset { .. }))
+        .count()
+}
+
+#[test]
+fn an_old_agent_that_is_back_in_time_has_kept_its_segment() {
+    let mut network = Network::frozen();
+    network.crash(0);
+    network.hand_over(1);
+    network.run(BRIEF);
+    assert!(!network.is_complete());
+    network.start(0);
+    network.assert_goes_on();
+}
+
+#[test]
+fn an_old_agent_that_crashes_once_its_segment_was_taken_over_is_not_missed() {
+    let mut network = lent();
+    network.crash(0);
+    network.run(LOST_AFTER + MOMENT);
+    network.hand_over(1);
+    network.assert_complete();
+    assert_eq!(resets(&network), 0);
+    // When it is back it hears what has become of it.
+    network.start(0);
+    assert!(network.is_frozen(0));
+    network.assert_goes_on();
+    assert!(network.stations[0].kept().is_empty());
+}
+
+#[test]
+fn an_old_agent_that_comes_back_too_late_hears_that_the_connection_was_reset() {
+    let mut network = Network::frozen();
+    network.crash(0);
+    network.hand_over(1);
+    network.assert_both_are_reset(LOST_AFTER + MOMENT);
+    network.start(0);
+    network.run(MOMENT);
+    assert!(!network.is_frozen(0));
+    assert!(network.stations[0].kept().is_empty());
+}
+
+#[test]
+fn an_old_agent_that_has_lost_its_journal_too_has_its_connections_reset_at_once() {
+    let mut network = Network::frozen();
+    network.crash(0);
+    network.stations[0].journal.clear();
+    network.hand_over(1);
+    network.start(0);
+    network.assert_both_are_reset(MOMENT);
+}
+
+#[test]
+fn a_new_agent_that_crashes_and_is_lost_has_its_loan_reset() {
+    let mut network = lent();
+    network.crash(1);
+    network.assert_far_end_is_unaware(LOST_AFTER - MOMENT);
+    network.hand_over(1);
+    network.assert_both_are_reset(2 * MOMENT);
+}
+
+#[test]
+fn a_new_agent_that_is_back_in_time_delivers_what_it_had_taken_over() {
+    let mut network = lent();
+    network.crash(1);
+    network.run(BRIEF);
+    network.start(1);
+    assert!(network.is_frozen(1));
+    network.hand_over(1);
+    network.assert_goes_on();
+}
+
+#[test]
+fn a_mobile_host_that_comes_back_saves_what_a_lost_agent_had_taken_over() {
+    let mut network = lent();
+    network.crash(1);
+    network.run(BRIEF);
+    network.hand_over(0);
+    network.assert_goes_on();
+}
+
+#[test]
+fn both_may_crash_and_come_back() {
+    for order in [[0, 1], [1, 0]] {
+        let mut network = lent();
+        network.crash(0);
+        network.crash(1);
+        network.run(BRIEF);
+        for agent in order {
+            network.start(agent);
+            network.run(MOMENT);
+        }
+        network.hand_over(1);
+        network.assert_goes_on();
+    }
+}
+
+#[test]
+fn what_was_written_down_and_never_sent_does_no_harm() {
+    let mut network = Network::new(&network::Made::default());
+    network.stations[0].crash = Some(Crash::BeforeSending);
+    network.leave();
+    network.write(20_000);
+    assert!(network.run_until(BRIEF, |n| n.stations[0].agent.is_none()));
+    assert_eq!(network.fixed.acknowledged(), 0, "nobody was told");
+    network.start(0);
+    assert!(network.is_frozen(0));
+    network.run(MOMENT);
+    network.hand_over(1);
+    network.assert_goes_on();
+}
+
+#[test]
+fn what_was_over_and_not_yet_written_down_does_no_harm() {
+    for dies in [0, 1] {
+        let mut network = lent();
+        network.stations[dies].crash = Some(Crash::BeforeRemoval);
+        network.hand_over(1);
+        assert!(network.run_until(BRIEF, |n| n.stations[dies].agent.is_none()));
+        network.run(MOMENT);
+        network.start(dies);
+        network.run(MOMENT);
+        network.write(50_000);
+        network.assert_goes_on();
+        assert!(network.stations[dies].kept().is_empty());
+    }
+}
+
+#[test]
+fn a_channel_that_is_gone_for_a_while_costs_nothing() {
+    let mut network = Network::frozen();
+    network.cut(0, 1);
+    network.hand_over(1);
+    network.run(LOST_AFTER - MOMENT);
+    network.mend(0, 1);
+    network.assert_goes_on();
+}
+
+#[test]
+fn a_channel_that_swallows_everything_is_found_out() {
+    let mut network = Network::frozen();
+    network.mute(0, 1);
+    network.hand_over(1);
+    network.run(2 * BRIEF);
+    assert!(!network.is_open(0, 1));
+    assert!(
+        network
+            .told
+            .iter()
+            .any(|(_, _, event)| matches!(event, Event::Silent { .. }))
+    );
+    network.mend(0, 1);
+    network.assert_goes_on();
+}
+
+#[test]
+fn a_neighbour_that_is_lost_for_good_does_not_touch_what_it_has_no_part_in() {
+    let mut network = Network::frozen();
+    network.crash(1);
+    network.run(2 * LOST_AFTER);
+    network.hand_over(0);
+    network.assert_goes_on();
+    assert_eq!(resets(&network), 0);
+}

@@ -1,0 +1,72 @@
+//! What is kept of the data sent towards the link: all of it, or past a cap one packet.
+
+use super::super::smart_link::KeptPacket;
+use super::Scope;
+use super::stamp::Stamp;
+use super::window::Window;
+use crate::limits::Budget;
+use outlast_wire::SeqNumber;
+
+/// What is kept of the data sent towards the link.
+#[derive(Debug)]
+pub(super) enum Kept {
+    /// All that is unacknowledged.
+    Window(Window),
+    /// Past a cap: one packet, until everything up to `until` is acknowledged.
+    One {
+        packet: KeptPacket,
+        until: SeqNumber,
+        pending: bool,
+    },
+}
+
+impl Default for Kept {
+    fn default() -> Self {
+        Self::Window(Window::default())
+    }
+}
+
+impl Kept {
+    pub(super) fn is_empty(&self) -> bool {
+        match self {
+            Self::Window(window) => window.is_empty(),
+            Self::One { packet, .. } => packet.packet().is_none(),
+        }
+    }
+
+    /// Whether something that has certainly not arrived waits to be re-sent.
+    pub(super) fn has_lost(&self) -> bool {
+        match self {
+            Self::Window(window) => window.has_lost(),
+            Self::One { pending, .. } => *pending,
+        }
+    }
+
+    /// What was merely transmitted when the link came back, and is not acknowledged by now, was lost.
+    pub(super) fn settle_doubt(&mut self, until: Option<SeqNumber>, scope: Scope) {
+        if let (Self::Window(window), Some(until)) = (self, until) {
+            match scope {
+                Scope::All => window.mark_transmitted_lost(until),
+                Scope::Few => window.mark_transmitted_front_lost(),
+            }
+        }
+    }
+
+    /// The receiving application waits for the segment at `acked`, which the far host lacks next, and
+    /// not for what would only go before it for its older timestamp. Returns whether such was set
+    /// aside.
+    pub(super) fn give_way(&mut self, near_clock: Option<Stamp>, acked: SeqNumber) -> bool {
+        match (self, near_clock) {
+            (Self::Window(window), Some(near_clock)) => window.give_way_to(acked, near_clock),
+            _ => false,
+        }
+    }
+
+    pub(super) fn clear(&mut self, budget: &mut Budget) {
+        match self {
+            Self::Window(window) => window.clear(budget),
+            Self::One { packet, .. } => packet.clear(budget),
+        }
+        *self = Self::default();
+    }
+}

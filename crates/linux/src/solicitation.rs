@@ -1,0 +1,229 @@
+//! Asking for IPv6 neighbours in the name of an address that they are to know.
+//!
+//! A kernel that asks for the neighbour of a packet that it forwards, or that it is told to ask
+//! for, asks from its link-local address (RFC 4861, section 7.2.2, leaves the choice). Who is asked
+//! learns by that where the link-local address is, and nothing of the others (section 7.2.3). A
+//! host whose router is one of these then has to ask in turn before it can answer anything: a round
+//! trip more than by ARP, where the question comes from the address that the hosts use.
+
+use crate::netlink::InterfaceIndex;
+use rustix::io::Errno;
+use socket2::{Domain, Protocol, SockAddr, Socket, Type};
+use std::io;
+use std::net::{Ipv6Addr, SocketAddrV6};
+
+/// `ND_NEIGHBOR_SOLICIT` (RFC 4861, section 4.3).
+const SOLICITATION: u8 = 135;
+/// The option that says where the source is (section 4.6.1), and its length in units of 8 bytes.
+const SOURCE_LINK_LAYER_ADDRESS: [u8; 2] = [1, 1];
+/// Whoever hears it knows that no router has forwarded it (section 4.3).
+const HOP_LIMIT: u32 = 255;
+/// Type, code, checksum, four reserved bytes, target, option.
+const LENGTH: usize = 32;
+
+/// Asks on one Ethernet interface.
+#[derive(Clone, Debug)]
+pub struct Solicitor {
+    name: String,
+    index: InterfaceIndex,
+    hardware: [u8; 6],
+    mark: u32,
+}
+
+impl Solicitor {
+    /// One for the interface `name`, which has this number and Ethernet address. Its packets bear
+    /// `mark`.
+    #[must_use]
+    pub fn new(name: &str, index: InterfaceIndex, hardware: [u8; 6], mark: u32) -> Self {
+        Self {
+            name: name.into(),
+            index,
+            hardware,
+            mark,
+        }
+    }
+
+    /// Asks for `neighbour`, once, in the name of `own`, an address of the interface. The answer
+    /// goes to the kernel, as every answer does.
+    ///
+    /// Whether it was asked: not if the interface has no such address, or not yet for good, or is
+    /// down.
+    ///
+    /// # Errors
+    /// Without `CAP_NET_RAW` and `CAP_NET_ADMIN`, or when the process is out of descriptors.
+    pub fn ask(&self, own: Ipv6Addr, neighbour: Ipv6Addr) -> io::Result<bool> {
+        let socket = Socket::new(Domain::IPV6, Type::RAW, Some(Protocol::ICMPV6))?;
+        socket.set_mark(self.mark)?;
+        socket.set_multicast_hops_v6(HOP_LIMIT)?;
+        socket.set_multicast_loop_v6(false)?;
+        // Nothing is read.
+        socket.set_recv_buffer_size(0)?;
+        let asked = socket
+            .bind_device(Some(self.name.as_bytes()))
+            .and_then(|()| socket.bind(&self.address(own)))
+            .and_then(|()| {
+                let to = self.address(solicited_node(neighbour));
+                socket.send_to(&self.question(neighbour), &to)
+            });
+        match asked {
+            Ok(_) => Ok(true),
+            Err(error) => match Errno::from_io_error(&error) {
+                Some(
+                    Errno::ADDRNOTAVAIL
+                    | Errno::NODEV
+                    | Errno::NXIO
+                    | Errno::NETDOWN
+                    | Errno::NETUNREACH
+                    | Errno::NOBUFS
+                    | Errno::AGAIN,
+                ) => Ok(false),
+                _ => Err(error),
+            },
+        }
+    }
+
+    fn address(&self, address: Ipv6Addr) -> SockAddr {
+        SocketAddrV6::new(address, 0, 0, self.index.0).into()
+    }
+
+    /// The kernel fills in the checksum (RFC 3542, section 3.1).
+    fn question(&self, neighbour: Ipv6Addr) -> [u8; LENGTH] {
+        let mut question = [0; LENGTH];
+        question[0] = SOLICITATION;
+        question[8..24].copy_from_slice(&neighbour.octets());
+        question[24..26].copy_from_slice(&SOURCE_LINK_LAYER_ADDRESS);
+        question[26..].copy_from_slice(&self.hardware);
+        question
+    }
+}
+
+/// The group of all who may have this address (RFC 4291, section 2.7.1).
+fn solicited_node(address: Ipv6Addr) -> Ipv6Addr {
+    let [.., a, b, c] = address.octets();
+    Ipv6Addr::new(
+        0xff02,
+        0,
+        0,
+        0,
+        0,
+        1,
+        0xff00 | u16::from(a),
+        u16::from_be_bytes([b, c]),
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::monitor::{Change, RouteMonitor, Standing};
+    use crate::netlink::{InterfaceSettings, Prefix, RouteSocket};
+    use crate::poller::{Interest, Poller, Token};
+    use crate::testing::fresh_namespace;
+    use rustix::fd::AsFd;
+    use std::net::IpAddr;
+
+    const MARK: u32 = 0x6f75;
+    const OWN: Ipv6Addr = address(1);
+    const NEIGHBOUR: Ipv6Addr = address(2);
+
+    const fn address(host: u16) -> Ipv6Addr {
+        Ipv6Addr::new(0x2001, 0xdb8, 2, 0, 0, 0, 0, host)
+    }
+
+    /// In the calling thread's namespace: makes `name` ready, without the search for twins.
+    fn equip(name: &str, own: Ipv6Addr) -> InterfaceIndex {
+        crate::sysctl::write(&format!("net.ipv6.conf.{name}.accept_dad"), "0").expect("sysctl");
+        let mut route = RouteSocket::open().expect("netlink");
+        let index = route.interface(name).expect("made");
+        let up = InterfaceSettings {
+            up: Some(true),
+            ..InterfaceSettings::default()
+        };
+        route.configure(index, &up).expect("up");
+        let prefix = Prefix {
+            address: own.into(),
+            length: 64,
+        };
+        route.add_address(index, prefix).expect("address");
+        index
+    }
+
+    /// Those of whom the neighbour learns where they are, up to the `last` one.
+    fn learnt(monitor: &mut RouteMonitor, last: impl Fn(Ipv6Addr) -> bool) -> Vec<Ipv6Addr> {
+        let mut poller = Poller::new().expect("epoll");
+        poller
+            .add(&*monitor, Token(0), Interest::Readable)
+            .expect("add");
+        let mut learnt = Vec::new();
+        loop {
+            while let Some(change) = monitor.receive().expect("netlink") {
+                if let Change::Neighbour {
+                    address: IpAddr::V6(address),
+                    standing: Standing::Present,
+                    ..
+                } = change
+                {
+                    learnt.push(address);
+                }
+            }
+            if learnt.iter().any(|address| last(*address)) {
+                return learnt;
+            }
+            assert!(poller.wait().expect("epoll").count() > 0);
+        }
+    }
+
+    #[test]
+    fn who_is_asked_learns_where_the_asking_address_is_and_from_the_kernel_alone_does_not() {
+        let (Some(near), Some(far)) = (fresh_namespace(), fresh_namespace()) else {
+            return;
+        };
+        if !std::path::Path::new("/proc/sys/net/ipv6").exists() {
+            eprintln!("skipped: this kernel has no IPv6");
+            return;
+        }
+        let there = || {
+            let mut route = RouteSocket::open().expect("netlink");
+            route
+                .add_veth("near0", "far0", Some(far.as_fd()))
+                .expect("veth");
+        };
+        near.run(there).expect("enter");
+        let mut heard = far
+            .run(|| {
+                equip("far0", NEIGHBOUR);
+                RouteMonitor::open().expect("netlink")
+            })
+            .expect("enter");
+        let by_kernel = || {
+            let index = equip("near0", OWN);
+            let mut route = RouteSocket::open().expect("netlink");
+            route
+                .probe_neighbour_now(index, NEIGHBOUR.into())
+                .expect("ask");
+            index
+        };
+        let index = near.run(by_kernel).expect("enter");
+        let control = learnt(&mut heard, |address| address.is_unicast_link_local());
+        assert!(!control.contains(&OWN), "{control:?}");
+        let ask = || {
+            let mut route = RouteSocket::open().expect("netlink");
+            let hardware = route.hardware_address("near0").expect("ask");
+            let hardware = hardware.expect("veth is an Ethernet");
+            let solicitor = Solicitor::new("near0", index, hardware, MARK);
+            assert!(
+                !solicitor.ask(address(9), NEIGHBOUR).expect("ask"),
+                "nobody's"
+            );
+            assert!(solicitor.ask(OWN, NEIGHBOUR).expect("ask"));
+        };
+        near.run(ask).expect("enter");
+        learnt(&mut heard, |address| address == OWN);
+    }
+
+    #[test]
+    fn the_group_is_made_of_the_last_three_bytes() {
+        let address = "2001:db8::102:f3ff:fe45:6789".parse().expect("literal");
+        assert_eq!(solicited_node(address).to_string(), "ff02::1:ff45:6789");
+    }
+}

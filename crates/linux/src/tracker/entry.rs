@@ -1,0 +1,205 @@
+//! The form of the table's keys and values: `struct key` and `struct entry` of
+//! `bpf/tracker.bpf.c`.
+
+use outlast_core::flow::{Acquaintance, FlowKey, Half, LinkRtt, Phase, TcpFlow};
+use outlast_core::time::{Duration, Instant};
+use outlast_wire::SeqNumber;
+use std::net::{IpAddr, Ipv6Addr, SocketAddr};
+
+/// `struct key`: addresses, then ports in network order.
+pub(super) const KEY: usize = 2 * 16 + 2 * 2;
+/// `struct half`.
+const HALF: usize = 24;
+/// `struct flow`: both halves, what is timed, the phase.
+const TIMED_AT: usize = 2 * HALF;
+const FLOW: usize = TIMED_AT + 16;
+/// `struct acknowledgement`: when, 100 bytes, how many of them.
+const LONGEST_ACK: usize = 100;
+const ACK: usize = 8 + LONGEST_ACK + 4;
+/// `struct entry`.
+const FLOW_AT: usize = 8;
+const HEARD_AT: usize = FLOW_AT + FLOW;
+const OWED_SINCE: usize = HEARD_AT + 8;
+const OPENED_AT: usize = OWED_SINCE + 8;
+const IS_PROVEN_AT: usize = OPENED_AT + 9;
+const BEGUN_AT: usize = OPENED_AT + 12;
+/// `struct details`.
+const DETAILS_AT: usize = BEGUN_AT + 4;
+const RTT_AT: usize = DETAILS_AT + 8;
+const TO_LINK_AT: usize = RTT_AT + 16;
+const FROM_LINK_AT: usize = TO_LINK_AT + ACK;
+const DETAILS_BEGUN_AT: usize = FROM_LINK_AT + ACK + 4;
+pub(super) const ENTRY: usize = DETAILS_BEGUN_AT + 4;
+
+/// Bits of `has` in `struct half`.
+const HAS_ALLOWED: u8 = 1;
+const HAS_WINDOW_SCALE: u8 = 2;
+const HAS_FIN: u8 = 4;
+
+/// The longest time between two of the kernel's ticks, by which some of its times are too early.
+pub const RESOLUTION: Duration = Duration::from_millis(10);
+
+/// What the kernel knows of a connection.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct TrackedFlow {
+    /// The connection as tracked.
+    pub tcp: TcpFlow,
+    /// When it began, or was seen first.
+    pub opened_at: Instant,
+    /// When its far host was heard last, if ever; up to [`RESOLUTION`] before it was.
+    pub heard_at: Option<Instant>,
+    /// When data went towards the far host, which has not been heard since; `None`: it has. Up to
+    /// [`RESOLUTION`] before it did.
+    pub owed_since: Option<Instant>,
+    /// Whether the handshake was seen to be completed, as the gateway understands it.
+    pub is_proven: bool,
+    /// The newest segment without payload that went towards the link, of this connection.
+    pub newest_to_link: Option<Acknowledgement>,
+    /// The newest pure acknowledgement that came from it, likewise.
+    pub newest_from_link: Option<Acknowledgement>,
+}
+
+/// A segment without payload.
+#[derive(Clone, Copy, Eq, PartialEq)]
+pub struct Acknowledgement {
+    /// When it passed, or up to [`RESOLUTION`] before; never before recorded data that it follows
+    /// and that is not acknowledged.
+    pub at: Instant,
+    bytes: [u8; LONGEST_ACK],
+    length: usize,
+}
+
+impl Acknowledgement {
+    /// The packet, from its IP header on; its checksum may still be to be filled in.
+    #[must_use]
+    pub fn bytes(&self) -> &[u8] {
+        &self.bytes[..self.length]
+    }
+}
+
+impl std::fmt::Debug for Acknowledgement {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Acknowledgement")
+            .field("at", &self.at)
+            .field("bytes", &self.bytes())
+            .finish()
+    }
+}
+
+pub(super) fn key_bytes(key: &FlowKey) -> [u8; KEY] {
+    let mut bytes = [0; KEY];
+    bytes[..16].copy_from_slice(&address(key.near));
+    bytes[16..32].copy_from_slice(&address(key.far));
+    bytes[32..34].copy_from_slice(&key.near.port().to_be_bytes());
+    bytes[34..].copy_from_slice(&key.far.port().to_be_bytes());
+    bytes
+}
+
+fn address(socket: SocketAddr) -> [u8; 16] {
+    match socket.ip() {
+        IpAddr::V4(address) => address.to_ipv6_mapped().octets(),
+        IpAddr::V6(address) => address.octets(),
+    }
+}
+
+/// Reads a `struct key`; `None` if it is shorter than one.
+pub(super) fn key(bytes: &[u8]) -> Option<FlowKey> {
+    let socket = |address_at: usize, port_at: usize| {
+        let address = bytes.get(address_at..)?.first_chunk::<16>()?;
+        let port = bytes.get(port_at..)?.first_chunk::<2>()?;
+        let address = Ipv6Addr::from(*address).to_canonical();
+        Some(SocketAddr::new(address, u16::from_be_bytes(*port)))
+    };
+    Some(FlowKey {
+        near: socket(0, 32)?,
+        far: socket(16, 34)?,
+    })
+}
+
+/// Whether nobody wrote while this was read.
+pub(super) fn is_whole(entry: &[u8; ENTRY]) -> bool {
+    let is_same = |one, other| word(entry, one) == word(entry, other);
+    is_same(0, BEGUN_AT) && is_same(DETAILS_AT, DETAILS_BEGUN_AT)
+}
+
+/// Reads a `struct entry`; `None` if it is none that the programs write.
+pub(super) fn tracked(entry: &[u8; ENTRY]) -> Option<TrackedFlow> {
+    let at = |place| long(entry, place).map(Instant::from_nanos);
+    Some(TrackedFlow {
+        tcp: flow(entry.get(FLOW_AT..FLOW_AT + FLOW)?, entry.get(RTT_AT..)?)?,
+        opened_at: at(OPENED_AT)?,
+        heard_at: at(HEARD_AT).filter(|at| *at != Instant::ZERO),
+        owed_since: at(OWED_SINCE).filter(|at| *at != Instant::ZERO),
+        is_proven: *entry.get(IS_PROVEN_AT)? != 0,
+        newest_to_link: acknowledgement(entry.get(TO_LINK_AT..)?),
+        newest_from_link: acknowledgement(entry.get(FROM_LINK_AT..)?),
+    })
+}
+
+/// Reads a `struct flow`, and the `struct rtt` that goes with it.
+fn flow(bytes: &[u8], rtt: &[u8]) -> Option<TcpFlow> {
+    let (near, far) = bytes.get(..2 * HALF)?.split_at(HALF);
+    let timed = bytes.get(TIMED_AT..)?;
+    let (sent_at, end) = (Instant::from_nanos(long(timed, 0)?), word(timed, 8)?);
+    let &[is_timed, has_rtt, phase] = timed.get(12..15)? else {
+        return None;
+    };
+    let nanos = |at| long(rtt, at).map(Duration::from_nanos);
+    Some(TcpFlow {
+        near: half(near)?,
+        far: half(far)?,
+        rtt: LinkRtt::of_measurements(
+            (is_timed != 0).then_some((SeqNumber(end), sent_at)),
+            nanos(0).filter(|_| has_rtt != 0),
+            nanos(8).filter(|_| has_rtt != 0).unwrap_or_default(),
+        ),
+        phase: match phase {
+            0 => Phase::Opening,
+            1 => Phase::Established,
+            2 => Phase::Closed,
+            _ => return None,
+        },
+    })
+}
+
+fn half(bytes: &[u8]) -> Option<Half> {
+    let number = |at| word(bytes, at).map(SeqNumber);
+    let &[window_scale, acquaintance, has, _] = bytes.get(20..24)? else {
+        return None;
+    };
+    Some(Half {
+        next: number(0)?,
+        acked: number(4)?,
+        allowed: number(8).filter(|_| has & HAS_ALLOWED != 0),
+        largest_window: word(bytes, 12)?,
+        fin: number(16).filter(|_| has & HAS_FIN != 0),
+        window_scale: (has & HAS_WINDOW_SCALE != 0).then_some(window_scale),
+        acquaintance: match acquaintance {
+            0 => Acquaintance::None,
+            1 => Acquaintance::ByPeer,
+            2 => Acquaintance::Seen,
+            _ => return None,
+        },
+    })
+}
+
+/// Reads a `struct acknowledgement`; `None` if there was none.
+fn acknowledgement(bytes: &[u8]) -> Option<Acknowledgement> {
+    let length = word(bytes, 8 + LONGEST_ACK)? as usize;
+    let bytes_are_there = (1..=LONGEST_ACK).contains(&length);
+    bytes_are_there.then_some(Acknowledgement {
+        at: Instant::from_nanos(long(bytes, 0)?),
+        bytes: *bytes.get(8..)?.first_chunk()?,
+        length,
+    })
+}
+
+fn word(bytes: &[u8], at: usize) -> Option<u32> {
+    let bytes = bytes.get(at..)?.first_chunk::<4>()?;
+    Some(u32::from_ne_bytes(*bytes))
+}
+
+fn long(bytes: &[u8], at: usize) -> Option<u64> {
+    let bytes = bytes.get(at..)?.first_chunk::<8>()?;
+    Some(u64::from_ne_bytes(*bytes))
+}

@@ -1,0 +1,105 @@
+//! What a machine lacks on which the tracker does not run.
+
+use super::TrackerError;
+use aya::programs::ProgramError;
+use rustix::thread::{CapabilitySet, capabilities};
+use std::error::Error;
+use std::io;
+
+/// Why the tracker does not run here, and what would help.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct Lack {
+    /// A clause: "this kernel has no ...".
+    pub what: String,
+    /// An imperative: "run as ...".
+    pub remedy: &'static str,
+}
+
+const KERNEL: &str = "run Linux 6.6 or newer, built with CONFIG_BPF_SYSCALL, CONFIG_BPF_JIT and \
+                      CONFIG_NET_CLS_ACT";
+
+const MAY_NOT: &str = "this process may not load eBPF programs";
+const PERMISSION: &str = "run as root, or with CAP_BPF, CAP_PERFMON and CAP_NET_ADMIN outside of user \
+                          namespaces";
+
+impl TrackerError {
+    /// What this machine lacks, and what would help.
+    #[must_use]
+    pub fn lack(&self) -> Lack {
+        let errno = errno(self);
+        let (what, remedy) = match (self, errno) {
+            (_, Some(libc::EPERM)) => (MAY_NOT.into(), PERMISSION),
+            // The verifier's word, which takes less from those whom it does not trust.
+            (_, Some(libc::EACCES)) if !is_trusted() => (MAY_NOT.into(), PERMISSION),
+            (_, Some(libc::ENOSYS)) => ("this kernel has no bpf system call".into(), KERNEL),
+            (_, Some(libc::ENOMEM)) => (
+                "there is no memory for the table of connections".into(),
+                "lower `flows` in the configuration file's [limits]",
+            ),
+            (Self::Attach(_), Some(libc::EINVAL | libc::EOPNOTSUPP)) => (
+                "this kernel cannot attach eBPF programs to traffic control by link (tcx)".into(),
+                KERNEL,
+            ),
+            _ => (
+                format!("this kernel does not run its programs: {}", told(self)),
+                KERNEL,
+            ),
+        };
+        Lack { what, remedy }
+    }
+}
+
+/// Whether the verifier lets the process's programs do with pointers what these do.
+fn is_trusted() -> bool {
+    let trusted = CapabilitySet::PERFMON.union(CapabilitySet::SYS_ADMIN);
+    capabilities(None).is_ok_and(|sets| sets.effective.intersects(trusted))
+}
+
+/// The error number of the first cause that has one.
+fn errno(error: &TrackerError) -> Option<i32> {
+    let mut cause = Some(error as &dyn Error);
+    while let Some(error) = cause {
+        let number = match error.downcast_ref() {
+            // It stands for its cause, and shows only the cause of that.
+            Some(ProgramError::IOError(error)) => Some(error),
+            _ => error.downcast_ref::<io::Error>(),
+        };
+        if let Some(number) = number.and_then(io::Error::raw_os_error) {
+            return Some(number);
+        }
+        cause = error.source();
+    }
+    None
+}
+
+/// The error with its causes, in one line, without what the verifier has to say at length.
+fn told(error: &TrackerError) -> String {
+    let mut text = error.to_string();
+    let mut cause = error.source();
+    while let Some(error) = cause {
+        let whole = error.to_string();
+        text.push_str(": ");
+        text.push_str(whole.lines().next().unwrap_or_default());
+        cause = error.source();
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_refusal_says_what_would_help() {
+        let refused = |errno| {
+            let io_error = io::Error::from_raw_os_error(errno);
+            TrackerError::Attach(ProgramError::IOError(io_error)).lack()
+        };
+        let Lack { what, remedy } = refused(libc::EPERM);
+        assert!(what.contains("may not") && remedy.contains("CAP_BPF"));
+        let Lack { what, remedy } = refused(libc::EINVAL);
+        assert!(what.contains("tcx") && remedy.contains("6.6"));
+        let Lack { what, .. } = refused(libc::EIO);
+        assert!(what.contains("does not run its programs"), "{what}");
+    }
+}

@@ -1,0 +1,52 @@
+//! Programs that pass every packet and do nothing else, where the tracker's are: what the place
+//! itself costs.
+
+use super::TrackerError;
+use crate::netlink::RouteSocket;
+use crate::sys::bpf::{self, Hook, Tags};
+use outlast_core::time::Duration;
+use rustix::fd::{AsFd, OwnedFd};
+
+/// A loaded program without effect. It and its attachments are gone when it is dropped.
+#[derive(Debug)]
+pub struct PassThrough {
+    program: OwnedFd,
+    links: Vec<OwnedFd>,
+}
+
+impl PassThrough {
+    /// Loads the program; no packet goes through it yet.
+    ///
+    /// # Errors
+    /// Without `CAP_BPF` and `CAP_NET_ADMIN`, or on a kernel without eBPF.
+    pub fn load() -> Result<Self, TrackerError> {
+        let program = bpf::load_pass_through().map_err(TrackerError::Try)?;
+        let links = Vec::new();
+        Ok(Self { program, links })
+    }
+
+    /// Lets the packets of `interface` go through it in both directions, in the network namespace
+    /// of the calling thread.
+    ///
+    /// # Errors
+    /// When there is no such interface, on a kernel before 6.6 (tcx), or without `CAP_NET_ADMIN`.
+    pub fn attach(&mut self, interface: &str) -> Result<(), TrackerError> {
+        let index = RouteSocket::open()
+            .and_then(|mut route| route.interface(interface))
+            .map_err(TrackerError::Interface)?;
+        for hook in [Hook::Egress, Hook::Ingress] {
+            let link = bpf::attach_tcx(self.program.as_fd(), index.0, hook);
+            self.links.push(link.map_err(TrackerError::Try)?);
+        }
+        Ok(())
+    }
+
+    /// As [`super::Tracker::time`].
+    ///
+    /// # Errors
+    /// When the frame is shorter than an Ethernet header or longer than a page, or without
+    /// `CAP_BPF`.
+    pub fn time(&self, frame: &[u8], times: u32) -> Result<Duration, TrackerError> {
+        bpf::run(self.program.as_fd(), frame, Tags::default(), times).map_err(TrackerError::Try)
+    }
+}

@@ -1,0 +1,128 @@
+//! The kernel's table at its limits: 200,000 connections, and a flood of SYNs.
+
+use outlast_core::flow::{FlowKey, Phase};
+use outlast_core::link::Direction;
+use outlast_core::time::Instant;
+use outlast_linux::tracker::{Tracker, TrackerConfig};
+use outlast_wire::{IpHeader, Packet, SeqNumber, TcpFlags, TcpHeader};
+use std::net::{Ipv4Addr, SocketAddr};
+
+/// As many as are to be tracked at once.
+const CONNECTIONS: u32 = 200_000;
+/// What one that is idle may cost.
+const BYTES_PER_FLOW: u64 = 512;
+
+fn ends(number: u32) -> (SocketAddr, SocketAddr) {
+    let near = Ipv4Addr::from_bits(0x0a00_0000 + number / 50_000);
+    let port = u16::try_from(10_000 + number % 50_000).expect("below 60,000");
+    let far = Ipv4Addr::new(198, 51, 100, 2);
+    ((near, port).into(), (far, 443).into())
+}
+
+struct Room {
+    tracker: Tracker,
+    now: Instant,
+}
+
+impl Room {
+    #[expect(clippy::print_stderr, reason = "a skipped test names what is missing")]
+    fn new() -> Option<Self> {
+        let tracker = Tracker::load_for_trial(&TrackerConfig::default());
+        Some(Self {
+            tracker: tracker
+                .inspect_err(|error| eprintln!("skipped: {}", error.lack().what))
+                .ok()?,
+            now: Instant::from_millis(1_000),
+        })
+    }
+
+    fn cross(&self, direction: Direction, number: u32, flags: TcpFlags, seq: u32, ack: u32) {
+        let (near, far) = ends(number);
+        let (from, to) = match direction {
+            Direction::ToLink => (near, far),
+            Direction::FromLink => (far, near),
+        };
+        let ip = IpHeader {
+            source: from.ip(),
+            destination: to.ip(),
+            hop_limit: 64,
+            traffic_class: 0,
+            identification: 1,
+        };
+        let tcp = TcpHeader {
+            source_port: from.port(),
+            destination_port: to.port(),
+            seq: SeqNumber(seq),
+            ack: SeqNumber(ack),
+            flags,
+            window: 60_000,
+            ..TcpHeader::default()
+        };
+        let packet = Packet::tcp_segment(ip, tcp, &[]).to_bytes();
+        let frame = [&[2; 12][..], &[8, 0], &packet].concat();
+        let ran = self.tracker.try_out(self.now, direction, &frame, 0);
+        ran.expect("it runs");
+    }
+
+    fn syn(&self, number: u32) {
+        self.cross(Direction::ToLink, number, TcpFlags::SYN, number, 0);
+    }
+
+    /// A whole handshake.
+    fn open(&self, number: u32) {
+        let both = TcpFlags::SYN | TcpFlags::ACK;
+        self.syn(number);
+        self.cross(Direction::FromLink, number, both, 7, number.wrapping_add(1));
+        let (seq, ack) = (number.wrapping_add(1), 8);
+        self.cross(Direction::ToLink, number, TcpFlags::ACK, seq, ack);
+    }
+
+    fn is_established(&self, number: u32) -> bool {
+        let (near, far) = ends(number);
+        let flow = self.tracker.flow(&FlowKey { near, far }).expect("readable");
+        flow.is_some_and(|flow| flow.is_proven && flow.tcp.phase == Phase::Established)
+    }
+
+    fn established(&self) -> u32 {
+        let mut count = 0;
+        let counted = self.tracker.flows(|_| true, |_, _| count += 1);
+        counted.expect("readable");
+        count
+    }
+}
+
+#[test]
+fn a_flood_of_syns_displaces_no_connection_and_new_ones_are_tracked() {
+    let Some(room) = Room::new() else { return };
+    (0..CONNECTIONS).for_each(|number| room.open(number));
+    assert_eq!(room.established(), CONNECTIONS);
+    let places = u64::from(TrackerConfig::default().flows);
+    let memory = room.tracker.memory().expect("told").connections;
+    assert!(
+        memory.0 <= places * BYTES_PER_FLOW,
+        "{memory:?} for {places} places"
+    );
+    // More of them than there is room for anybody.
+    (CONNECTIONS..3 * CONNECTIONS).for_each(|number| room.syn(number));
+    assert_eq!(room.established(), CONNECTIONS);
+    assert!(room.is_established(17));
+    for number in 3 * CONNECTIONS..3 * CONNECTIONS + 100 {
+        room.open(number);
+        assert!(room.is_established(number), "{number}");
+    }
+}
+
+#[test]
+fn the_connection_that_was_used_least_recently_gives_way() {
+    let Some(room) = Room::new() else { return };
+    let more = TrackerConfig::default().flows + 50_000;
+    for number in 0..more {
+        room.open(number);
+        // One is used all the time.
+        if number.is_multiple_of(1_000) {
+            room.cross(Direction::ToLink, 0, TcpFlags::ACK, 1, 8);
+        }
+    }
+    assert!(room.is_established(0) && room.is_established(more - 1));
+    assert!(room.established() <= TrackerConfig::default().flows);
+}

@@ -1,0 +1,29 @@
+//! `outlast reload`: makes a running gateway read its configuration again.
+
+use crate::commands::notify::Whom;
+use crate::daemon::control::{Request, ask};
+use crate::failure::Failure;
+use crate::terminal;
+use anyhow::Context;
+use serde::Deserialize;
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct Arguments {
+    #[command(flatten)]
+    whom: Whom,
+}
+
+#[derive(Debug, Deserialize)]
+struct Reloaded {
+    changed: Vec<String>,
+}
+
+pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
+    let answer = ask(&arguments.whom.control()?, Request::Reload)?;
+    let Reloaded { changed } =
+        serde_json::from_value(answer).context("the daemon is of another version")?;
+    match &changed[..] {
+        [] => terminal::print("Nothing has changed.\n"),
+        changed => terminal::print(&format!("Changed: {}.\n", changed.join(", "))),
+    }
+}

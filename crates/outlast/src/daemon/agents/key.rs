@@ -1,0 +1,143 @@
+//! The key that neighbours share: 32 random bytes, written as 64 hexadecimal digits in a file that
+//! nobody but its owner can read.
+
+use crate::failure::Failure;
+use anyhow::Context;
+use rustix::rand::{GetRandomFlags, getrandom};
+use std::fmt;
+use std::fs::{File, OpenOptions};
+use std::io::{self, Read, Write};
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::path::Path;
+
+const LENGTH: usize = 32;
+/// Readable or writable by group or others.
+const OTHERS: u32 = 0o077;
+
+/// A shared key.
+#[derive(Clone)]
+pub(super) struct SharedKey(pub(super) [u8; LENGTH]);
+
+impl fmt::Debug for SharedKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("SharedKey")
+    }
+}
+
+impl SharedKey {
+    /// Reads the file at `path`.
+    pub(super) fn load(path: &Path) -> Result<Self, Failure> {
+        let shown = path.display();
+        let mut file = File::open(path).map_err(|error| match error.kind() {
+            io::ErrorKind::NotFound => Failure::Usage(format!(
+                "there is no key at {shown}: `outlast agents key {shown}` makes one, which all \
+                 neighbours are to have"
+            )),
+            _ => Failure::Usage(format!("cannot read the key at {shown}: {error}")),
+        })?;
+        let mode = file.metadata().context("cannot look at the key")?.mode();
+        if mode & OTHERS != 0 {
+            return Err(Failure::Usage(format!(
+                "the key at {shown} is open to others (mode {:04o}): `chmod 600 {shown}`, and make \
+                 a new one if somebody may have read it",
+                mode & 0o7777
+            )));
+        }
+        let mut text = String::new();
+        // A longer file is none of ours.
+        let limited = Read::by_ref(&mut file).take(256).read_to_string(&mut text);
+        limited
+            .ok()
+            .and_then(|_| decode(text.trim()))
+            .map(Self)
+            .ok_or_else(|| {
+                Failure::Usage(format!(
+                    "{shown} is no key: `outlast agents key` writes {} hexadecimal digits",
+                    2 * LENGTH
+                ))
+            })
+    }
+}
+
+/// Writes a new key to `path`, where nothing is yet.
+pub(crate) fn make(path: &Path) -> Result<(), Failure> {
+    let mut key = [0; LENGTH];
+    let length = getrandom(&mut key, GetRandomFlags::empty()).context("no random numbers")?;
+    debug_assert_eq!(length, LENGTH, "short reads begin at 256 bytes");
+    let text: String = key.iter().map(|byte| format!("{byte:02x}")).collect();
+    let mut options = OpenOptions::new();
+    options.write(true).create_new(true).mode(0o600);
+    let mut file = options.open(path).map_err(|error| match error.kind() {
+        io::ErrorKind::AlreadyExists => Failure::Usage(format!(
+            "{} is there already: remove it first if no neighbour needs it any more",
+            path.display()
+        )),
+        _ => Failure::Usage(format!("cannot write {}: {error}", path.display())),
+    })?;
+    writeln!(file, "{text}").context("cannot write the key")?;
+    Ok(file.sync_all().context("cannot write the key")?)
+}
+
+fn decode(text: &str) -> Option<[u8; LENGTH]> {
+    let mut key = [0; LENGTH];
+    if text.len() != 2 * LENGTH || !text.is_ascii() {
+        return None;
+    }
+    for (byte, digits) in key.iter_mut().zip(text.as_bytes().chunks(2)) {
+        let digits = str::from_utf8(digits).ok()?;
+        if digits.starts_with('+') {
+            return None;
+        }
+        *byte = u8::from_str_radix(digits, 16).ok()?;
+    }
+    Some(key)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::PermissionsExt;
+
+    #[track_caller]
+    fn refused(path: &Path, word: &str) {
+        match SharedKey::load(path) {
+            Err(failure) => assert!(failure.to_line().contains(word), "{}", failure.to_line()),
+            Ok(_) => panic!("it was taken"),
+        }
+    }
+
+    #[test]
+    fn a_key_is_made_once_and_read_by_its_owner_alone() {
+        let place = tempfile::TempDir::new().expect("a directory");
+        let path = place.path().join("agents.key");
+        refused(&path, "outlast agents key");
+        assert!(make(&path).is_ok());
+        let key = SharedKey::load(&path).expect("as it was made");
+        assert_ne!(key.0, [0; LENGTH]);
+        assert!(make(&path).is_err(), "it is not written over");
+        let open = std::fs::Permissions::from_mode(0o640);
+        std::fs::set_permissions(&path, open).expect("ours");
+        refused(&path, "chmod 600");
+    }
+
+    #[test]
+    fn what_is_no_key_is_refused() {
+        let place = tempfile::TempDir::new().expect("a directory");
+        for (index, text) in [
+            "",
+            "abc",
+            &"x".repeat(64),
+            &"0".repeat(65),
+            &"+1".repeat(32),
+        ]
+        .iter()
+        .enumerate()
+        {
+            let path = place.path().join(index.to_string());
+            let mut options = OpenOptions::new();
+            let file = options.write(true).create_new(true).mode(0o600).open(&path);
+            write!(file.expect("new"), "{text}").expect("written");
+            refused(&path, "hexadecimal");
+        }
+    }
+}

@@ -1,0 +1,283 @@
+//! On the eBPF path: when packets begin to go through user space, and when they end to.
+//!
+//! | what happens | what is done, in this order |
+//! |---|---|
+//! | a link is about to be said to be down, or was found silent | its packets go to the queue; what the kernel knows is read and shown to the gateway; the gateway is told |
+//! | a packet comes of a connection that the gateway does not know | what the kernel knows of it is read first |
+//! | nothing is left to do for a link | its packets stay in the kernel; those in the queue are judged; the gateway forgets its connections |
+//!
+//! A packet that crosses while the rules change may be seen by both, as a repetition is, or by the
+//! kernel alone, as one is that was lost on the link: its sender has it.
+
+use super::Daemon;
+use super::indicators::INTERFACE;
+use super::path::{KernelPath, Listed, Reach, Takeover, must_rewrite};
+use outlast_core::flow::FlowKey;
+use outlast_core::gateway::{Activity, FlowReport};
+use outlast_core::link::{Direction, LinkId, LinkState};
+use outlast_core::mechanisms::path::{Account, PathMechanismKind};
+use outlast_core::time::Instant;
+use outlast_core::units::ByteCount;
+use outlast_linux::clock;
+use outlast_linux::tracker::{RESOLUTION, TrackerError};
+use outlast_wire::Packet;
+use std::collections::BTreeMap;
+use std::io;
+
+impl Daemon {
+    /// Shows the gateway what has crossed on `link`, and from now on what does.
+    pub(super) fn divert(&mut self, now: Instant, link: LinkId) {
+        let Some(kernel) = self.path.kernel() else {
+            return;
+        };
+        let before = kernel.reach().clone();
+        if before.covers(link) || self.settings.mechanism.0 == PathMechanismKind::None {
+            return;
+        }
+        if !self.change_reach(&before.clone().with(link)) {
+            return;
+        }
+        let indicators = &self.indicators;
+        let is_behind = |key: &FlowKey| {
+            let own = indicators.link_to(key.far.ip());
+            (link.peer.is_none() || own == link) && !before.covers(own)
+        };
+        let takeover = self.path.take_over(now, is_behind);
+        self.hand_over(now, takeover);
+    }
+
+    /// Shows the gateway what has crossed on `link` and it does not know, although `link` may have
+    /// been diverted before: connections may have come to it since.
+    pub(super) fn catch_up_on(&mut self, now: Instant, link: LinkId) {
+        let Some(kernel) = self.path.kernel() else {
+            return;
+        };
+        let reach = kernel.reach().clone().with(link);
+        if self.settings.mechanism.0 == PathMechanismKind::None || !self.change_reach(&reach) {
+            return;
+        }
+        let (indicators, gateway) = (&self.indicators, &self.gateway);
+        let takeover = self.path.take_over(now, |key| {
+            let own = indicators.link_to(key.far.ip());
+            (link.peer.is_none() || own == link) && !gateway.is_tracked(key)
+        });
+        self.hand_over(now, takeover);
+    }
+
+    /// Gives the gateway what the kernel knew.
+    fn hand_over(&mut self, now: Instant, takeover: Result<Takeover, TrackerError>) {
+        match takeover {
+            Ok(takeover) => {
+                let (flows, packets) = (takeover.flows(), takeover.packets());
+                tracing::debug!(flows, packets, "taken over");
+                let indicators = &self.indicators;
+                takeover.hand_to(now, &mut self.gateway, |far| indicators.link_to(far));
+            }
+            Err(error) => {
+                tracing::warn!(%error, "what was under way cannot be kept");
+            }
+        }
+    }
+
+    /// Whether that was done.
+    fn change_reach(&mut self, reach: &Reach) -> bool {
+        let outcome = self.path.divert(reach, &self.indicators.ways());
+        if let Err(error) = &outcome {
+            let cause = std::error::Error::source(error).map(tracing::field::display);
+            tracing::error!(cause, "cannot take packets to user space: {error}");
+        }
+        outcome.is_ok()
+    }
+
+    /// A packet that is about to be judged: the gateway knows its connection as the kernel does.
+    pub(super) fn introduce(
+        &mut self,
+        now: Instant,
+        link: LinkId,
+        direction: Direction,
+        packet: &Packet,
+    ) {
+        let Some(kernel) = self.path.kernel() else {
+            return;
+        };
+        if let Some(key) = FlowKey::of_tcp(packet.header(), direction)
+            && !self.gateway.is_tracked(&key)
+            && let Some((flow, heard)) = kernel.proven_flow(&key)
+        {
+            self.gateway.adopt(now, link, key, flow);
+            if let Some(heard) = heard {
+                self.gateway.remember(now, &key, &heard);
+            }
+        }
+    }
+
+    /// The links whose packets the gateway has to see.
+    fn wanted_reach(&self) -> Reach {
+        let mechanism = self.settings.mechanism.0;
+        if must_rewrite(mechanism) {
+            return Reach::Everybody;
+        }
+        if mechanism == PathMechanismKind::None {
+            return Reach::Nobody;
+        }
+        let told = self.gateway.link_state(LinkId::whole(INTERFACE));
+        let is_told_down = told.is_some_and(|told| told.state == LinkState::Down);
+        if is_told_down || self.indicators.state() == LinkState::Down {
+            return Reach::Everybody;
+        }
+        let at_work = self.gateway.links_at_work(INTERFACE);
+        let silent = self.gateway.silent_links().map(|silent| silent.link);
+        // What is damped holds other than it was said, or is told later.
+        let damped = self
+            .gateway
+            .damped_links(clock::now())
+            .map(|damped| damped.link);
+        let absent = self.indicators.absent().map(|(peer, ..)| LinkId {
+            peer: Some(peer),
+            ..LinkId::whole(INTERFACE)
+        });
+        at_work
+            .into_iter()
+            .chain(silent)
+            .chain(damped.filter(|link| link.peer.is_some()))
+            .chain(absent)
+            .collect()
+    }
+
+    /// Lets go of the links for which nothing is left to do.
+    pub(super) fn settle_path(&mut self, now: Instant) -> io::Result<()> {
+        let Some(kernel) = self.path.kernel_mut() else {
+            return Ok(());
+        };
+        if kernel.is_time_to_end(now) {
+            self.path.end_diversion();
+            // Somebody's packet may have been on its way to the queue when it was emptied.
+            self.gateway.forget(LinkId::whole(INTERFACE));
+            return self.drain(now);
+        }
+        if !kernel.is_time_to_look(now) {
+            return Ok(());
+        }
+        let wanted = self.wanted_reach();
+        let kernel = self.path.kernel_mut().filter(|k| *k.reach() != wanted);
+        if kernel.is_none() {
+            self.path
+                .kernel_mut()
+                .into_iter()
+                .for_each(|k| k.look_later(now));
+            return Ok(());
+        }
+        if !self.change_reach(&wanted) {
+            return Ok(());
+        }
+        // Those who wait are the last ones.
+        while self.take_burst()? {}
+        let kernel = self.path.kernel();
+        let now = clock::now();
+        if let Some(reach) = kernel.map(|kernel| kernel.reach().clone()) {
+            self.gateway
+                .forget_where(INTERFACE, |link| !reach.covers(link));
+        }
+        self.drain(now)
+    }
+
+    /// The connections that only the kernel knows, as they were listed last: all that is done for
+    /// them is that their packets pass.
+    pub(super) fn passing_flows(&self) -> impl Iterator<Item = FlowReport> {
+        let listed = self.path.kernel().map_or(&[][..], KernelPath::listed);
+        let unknown = listed
+            .iter()
+            .filter(|listed| !self.gateway.is_tracked(&listed.key));
+        unknown.map(
+            |&Listed {
+                 last_packet,
+                 key,
+                 tcp,
+             }| FlowReport {
+                key,
+                link: self.indicators.link_to(key.far.ip()),
+                phase: tcp.phase,
+                held: ByteCount(0),
+                outstanding: tcp
+                    .near
+                    .next
+                    .distance_from(tcp.near.acked)
+                    .max(0)
+                    .cast_unsigned(),
+                rtt: tcp.rtt.measured(),
+                last_packet,
+                activity: Activity::Passing,
+                account: Account::default(),
+            },
+        )
+    }
+
+    /// The interface's routes may be others now: a peer's packets have other addresses.
+    pub(super) fn follow_routes(&mut self) {
+        if let Some(kernel) = self.path.kernel()
+            && let reach @ Reach::Peers(_) = kernel.reach()
+        {
+            let reach = reach.clone();
+            self.change_reach(&reach);
+        }
+    }
+
+    /// The mechanism is another one.
+    pub(super) fn follow_mechanism(&mut self, now: Instant) {
+        if must_rewrite(self.settings.mechanism.0) {
+            self.divert(now, LinkId::whole(INTERFACE));
+        }
+        if let Some(kernel) = self.path.kernel_mut() {
+            kernel.look_soon(now);
+        }
+    }
+
+    /// The kernel has seen hosts repeat what was not answered: where nobody else behind their link
+    /// was heard since, it is silent.
+    pub(super) fn hear_suspicions(&mut self) -> io::Result<()> {
+        let mut suspected = BTreeMap::<LinkId, Instant>::new();
+        let Some(kernel) = self.path.kernel_mut() else {
+            return Ok(());
+        };
+        let indicators = &self.indicators;
+        while let Some((key, since)) = kernel.poll_suspicion() {
+            let link = indicators.link_to(key.far.ip());
+            if !kernel.reach().covers(link) {
+                let earliest = suspected.entry(link).or_insert(since);
+                *earliest = since.min(*earliest);
+            }
+        }
+        if suspected.is_empty() || indicators.state() == LinkState::Down {
+            return Ok(());
+        }
+        let mut heard = BTreeMap::<LinkId, Instant>::new();
+        let link_of = |key: &FlowKey| indicators.link_to(key.far.ip());
+        let searched = kernel.search(
+            |key| suspected.contains_key(&link_of(key)),
+            |key, at| {
+                let latest = heard.entry(link_of(&key)).or_insert(at);
+                *latest = at.max(*latest);
+            },
+        );
+        match searched {
+            Ok(true) => {}
+            // Who is silent raises the suspicion again.
+            Ok(false) => return Ok(()),
+            Err(error) => {
+                tracing::warn!(%error, "cannot look for silent links");
+                return Ok(());
+            }
+        }
+        let now = clock::now();
+        suspected.retain(|link, since| {
+            let until = *since + RESOLUTION;
+            heard.get(link).is_none_or(|at| *at < until)
+        });
+        for (link, since) in suspected {
+            self.divert(now, link);
+            self.gateway.handle_silence(now, link, since);
+            self.drain(now)?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,461 @@
+//! Metrics for Prometheus: what is counted, by HTTP.
+//!
+//! One answer to one request in the daemon's own loop; [`Clients`] bounds what that may cost. The
+//! text is OpenMetrics 1.0.
+
+use super::clients::{Clients, Heard, Stream};
+use super::config::Endpoint;
+use super::control::listen;
+use super::status::{Kernel, Status, indicator, state};
+use anyhow::Context;
+use outlast_core::link::{LinkEvent, LinkState};
+use outlast_core::time::{Duration, Instant};
+use outlast_linux::poller::{Interest, Poller, Token};
+use prometheus_client::encoding::text::encode;
+use prometheus_client::metrics::counter::{ConstCounter, Counter};
+use prometheus_client::metrics::family::Family;
+use prometheus_client::metrics::gauge::{ConstGauge, Gauge};
+use prometheus_client::metrics::histogram::Histogram;
+use prometheus_client::metrics::info::Info;
+use prometheus_client::registry::Registry;
+use std::fs;
+use std::io;
+use std::net::TcpListener;
+use std::os::unix::net::UnixListener;
+use std::path::PathBuf;
+
+/// The longest request in bytes, headers and all.
+const LONGEST: usize = 8192;
+/// What `outlast_resume_seconds` tells apart, in seconds: a round trip on a local link, on the
+/// Internet, on a satellite's; then what a person notices.
+const RESUME_SECONDS: [f64; 12] = [
+    0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 10.0, 60.0,
+];
+const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
+
+type Labels = Vec<(&'static str, String)>;
+
+/// What is counted for the metrics alone.
+#[derive(Debug)]
+pub(super) struct Tally {
+    resumes: Histogram,
+    link_changes: Family<Labels, Counter>,
+    reloads: Family<Labels, Counter>,
+    last_reload_was_good: bool,
+}
+
+impl Tally {
+    pub(super) fn new() -> Self {
+        let tally = Self {
+            resumes: Histogram::new(RESUME_SECONDS),
+            link_changes: Family::default(),
+            reloads: Family::default(),
+            last_reload_was_good: true,
+        };
+        for result in ["success", "failure"] {
+            // A rate can be taken of what begins at zero.
+            let _ = tally
+                .reloads
+                .get_or_create(&vec![("result", result.into())]);
+        }
+        tally
+    }
+
+    pub(super) fn note_resume(&self, after: Duration) {
+        self.resumes.observe(after.as_secs_f64());
+    }
+
+    pub(super) fn note_link(&self, event: &LinkEvent) {
+        let labels = vec![
+            (
+                "scope",
+                if event.link.peer.is_some() {
+                    "peer"
+                } else {
+                    "interface"
+                }
+                .into(),
+            ),
+            ("state", state(event.state).into()),
+            ("indicator", indicator(event.indicator).into()),
+        ];
+        self.link_changes.get_or_create(&labels).inc();
+    }
+
+    pub(super) fn note_reload(&mut self, is_good: bool) {
+        let result = if is_good { "success" } else { "failure" };
+        self.reloads
+            .get_or_create(&vec![("result", result.into())])
+            .inc();
+        self.last_reload_was_good = is_good;
+    }
+}
+
+/// Everything, as text.
+pub(super) fn exposition(status: &Status, tally: &Tally) -> String {
+    let mut registry = Registry::with_prefix("outlast");
+    let data_path = status.kernel.map_or("nfqueue", |_| "ebpf");
+    let info = [
+        ("version", env!("CARGO_PKG_VERSION").to_owned()),
+        ("interface", status.interface.clone()),
+        ("mechanism", status.mechanism.clone()),
+        ("data_path", data_path.to_owned()),
+    ];
+    registry.register("build", "What runs, and where", Info::new(info.to_vec()));
+    for (name, help, value) in gauges(status, tally) {
+        registry.register(name, help, ConstGauge::new(value));
+    }
+    registry.register("held_bytes", "Memory for what is kept", held(status));
+    for (name, help, value) in status.counters.each() {
+        registry.register(name, help, ConstCounter::new(value));
+    }
+    if let Some(agents) = &status.agents {
+        for (name, help, value) in agents.counters() {
+            registry.register(name, help, ConstCounter::new(value));
+        }
+        let up = Family::<Labels, Gauge>::default();
+        for neighbour in &agents.neighbours {
+            let labels = vec![("neighbour", neighbour.address.to_string())];
+            let is_up = neighbour.session == state(LinkState::Up);
+            up.get_or_create(&labels).set(i64::from(is_up));
+        }
+        registry.register(
+            "neighbour_up",
+            "Whether there is a session with a neighbour",
+            up,
+        );
+        let frozen = i64::try_from(agents.frozen).unwrap_or(i64::MAX);
+        registry.register(
+            "frozen",
+            "Connections that are frozen here",
+            ConstGauge::new(frozen),
+        );
+    }
+    for (name, help, value) in status.kernel.iter().flat_map(Kernel::each) {
+        let name = format!("kernel_{name}");
+        if name == "kernel_flows" {
+            registry.register(name, help, ConstGauge::new(value));
+        } else {
+            registry.register(name, help, ConstCounter::new(value));
+        }
+    }
+    registry.register(
+        "link_changes",
+        "Changes of a link's state, and which indicator told them",
+        tally.link_changes.clone(),
+    );
+    registry.register(
+        "reloads",
+        "Times that the configuration was read again",
+        tally.reloads.clone(),
+    );
+    registry.register(
+        "resume_seconds",
+        "Time from link-up until a connection moved again",
+        tally.resumes.clone(),
+    );
+    let mut text = String::new();
+    encode(&mut text, &registry).expect("a string takes everything written to it");
+    text
+}
+
+type Measured = (&'static str, &'static str, f64);
+
+/// What is now, each with its name and what it says.
+fn gauges(status: &Status, tally: &Tally) -> [Measured; 10] {
+    let is = |condition: bool| f64::from(u8::from(condition));
+    let is_up = is(status.link.state == state(LinkState::Up));
+    let is_as_read = is(tally.last_reload_was_good);
+    let peers_down = status.peers_down.len() as f64;
+    let held_limit = status.limits.held_in_all_bytes as f64;
+    [
+        (
+            "up_seconds",
+            "Time since the daemon began",
+            status.running_s,
+        ),
+        ("link_up", "Whether the link of the interface is up", is_up),
+        (
+            "link_state_seconds",
+            "Time since the link's last change",
+            status.link.for_s,
+        ),
+        (
+            "peers_down",
+            "Peers that are down while the link is up",
+            peers_down,
+        ),
+        (
+            "links_silent",
+            "Links that owe an answer",
+            status.silent.len() as f64,
+        ),
+        (
+            "links_damped",
+            "Links whose indicators flap, and are not believed at once",
+            status.damped.len() as f64,
+        ),
+        ("flows", "Connections that are tracked", status.flows as f64),
+        (
+            "flows_limit",
+            "Connections that may be tracked",
+            status.limits.flows as f64,
+        ),
+        (
+            "held_limit_bytes",
+            "Memory that kept TCP segments may take",
+            held_limit,
+        ),
+        (
+            "config_last_reload_successful",
+            "Whether the configuration in force is that of the last reload",
+            is_as_read,
+        ),
+    ]
+}
+
+fn held(status: &Status) -> Family<Labels, Gauge> {
+    let held = Family::<Labels, Gauge>::default();
+    for (kind, bytes) in [
+        ("tcp", status.held_bytes),
+        ("other", status.held_other_bytes),
+    ] {
+        let bytes = i64::try_from(bytes).unwrap_or(i64::MAX);
+        held.get_or_create(&vec![("kind", kind.into())]).set(bytes);
+    }
+    held
+}
+
+/// Where Prometheus asks.
+#[derive(Debug)]
+pub(super) struct MetricsSocket {
+    listener: Listener,
+    clients: Clients<()>,
+}
+
+#[derive(Debug)]
+enum Listener {
+    Tcp(TcpListener),
+    Unix(UnixListener, PathBuf),
+}
+
+/// What a request asks for.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(super) enum Asked {
+    /// The metrics.
+    Metrics,
+    /// How many bytes they have.
+    Length,
+}
+
+impl MetricsSocket {
+    /// Listens; `listening` and clients' tokens from `first_token` on are how `poller` calls them.
+    pub(super) fn open(
+        endpoint: &Endpoint,
+        poller: &Poller,
+        listening: Token,
+        first_token: u64,
+    ) -> Result<Self, anyhow::Error> {
+        let failed = || format!("cannot serve metrics at {endpoint}");
+        let listener = match endpoint {
+            Endpoint::Tcp(address) => {
+                let listener = TcpListener::bind(address).with_context(failed)?;
+                listener.set_nonblocking(true)?;
+                poller.add(&listener, listening, Interest::Readable)?;
+                Listener::Tcp(listener)
+            }
+            Endpoint::Unix(path) => {
+                use std::os::unix::fs::PermissionsExt;
+                let listener = listen(path).with_context(failed)?;
+                // As with an address: whoever reaches it may read.
+                fs::set_permissions(path, fs::Permissions::from_mode(0o666))?;
+                poller.add(&listener, listening, Interest::Readable)?;
+                Listener::Unix(listener, path.clone())
+            }
+        };
+        let clients = Clients::new(first_token, LONGEST);
+        Ok(Self { listener, clients })
+    }
+
+    /// Somebody connects.
+    pub(super) fn accept(&mut self, now: Instant, poller: &Poller) -> io::Result<()> {
+        let accepted = match &self.listener {
+            Listener::Tcp(listener) => listener.accept().map(|(stream, _)| Stream::Tcp(stream)),
+            Listener::Unix(listener, _) => {
+                listener.accept().map(|(stream, _)| Stream::Unix(stream))
+            }
+        };
+        match accepted {
+            Ok(stream) => self.clients.admit(now, stream, (), poller).map(drop),
+            Err(error) => {
+                // It has gone already, or we are out of descriptors.
+                tracing::debug!(%error, "cannot accept a client");
+                Ok(())
+            }
+        }
+    }
+
+    /// A client is ready; what it wants, once that is known and can be had.
+    pub(super) fn serve(&mut self, token: u64, poller: &Poller) -> Option<Asked> {
+        let (status, why) = match self.clients.serve(token, end_of_headers) {
+            Heard::Nothing => return None,
+            Heard::Request(request, ()) => match asked(&request) {
+                Ok(asked) => return Some(asked),
+                Err(refusal) => refusal,
+            },
+            Heard::TooMuch => ("431 Request Header Fields Too Large", "Too long.\n"),
+        };
+        let answer = response(status, "text/plain; charset=utf-8", why);
+        self.clients.answer(token, answer.into_bytes(), poller);
+        None
+    }
+
+    /// Gives a client what it asked for.
+    pub(super) fn answer(&mut self, token: u64, asked: Asked, metrics: &str, poller: &Poller) {
+        let mut answer = response("200 OK", CONTENT_TYPE, metrics);
+        if asked == Asked::Length {
+            answer.truncate(answer.len() - metrics.len());
+        }
+        self.clients.answer(token, answer.into_bytes(), poller);
+    }
+
+    /// When [`Self::handle_timeout`] is due.
+    pub(super) fn poll_timeout(&self) -> Option<Instant> {
+        self.clients.poll_timeout()
+    }
+
+    /// Sends away who has taken too long.
+    pub(super) fn handle_timeout(&mut self, now: Instant) {
+        self.clients.handle_timeout(now);
+    }
+}
+
+impl Drop for MetricsSocket {
+    fn drop(&mut self) {
+        if let Listener::Unix(_, path) = &self.listener {
+            // Whoever comes next removes what is left.
+            let _ = fs::remove_file(path);
+        }
+    }
+}
+
+/// Where the headers end (RFC 9112, section 2.1); a lone line feed is a line's end, too (2.2).
+fn end_of_headers(heard: &[u8]) -> Option<usize> {
+    let ends = |end: &[u8]| heard.windows(end.len()).position(|window| window == end);
+    let places = [ends(b"\r\n\r\n"), ends(b"\n\n")];
+    places.into_iter().flatten().min()
+}
+
+/// What a request asks for, or the status line and text that refuse it.
+fn asked(request: &[u8]) -> Result<Asked, (&'static str, &'static str)> {
+    let line = request.split(|&byte| byte == b'\n').next();
+    let line = line.and_then(|line| std::str::from_utf8(line).ok());
+    let mut words = line.unwrap_or_default().split_ascii_whitespace();
+    let (Some(method), Some(target), Some(version)) = (words.next(), words.next(), words.next())
+    else {
+        return Err(("400 Bad Request", "This is not HTTP.\n"));
+    };
+    if !version.starts_with("HTTP/1.") {
+        return Err(("505 HTTP Version Not Supported", "Ask by HTTP/1.1.\n"));
+    }
+    let path = target.split('?').next().unwrap_or_default();
+    match (method, path) {
+        ("GET", "/metrics") => Ok(Asked::Metrics),
+        ("HEAD", "/metrics") => Ok(Asked::Length),
+        ("GET" | "HEAD", _) => Err(("404 Not Found", "There is /metrics.\n")),
+        _ => Err(("405 Method Not Allowed", "There is GET.\n")),
+    }
+}
+
+fn response(status: &str, content_type: &str, body: &str) -> String {
+    let length = body.len();
+    let allow = if status.starts_with("405") {
+        "Allow: GET, HEAD\r\n"
+    } else {
+        ""
+    };
+    format!(
+        "HTTP/1.1 {status}\r\nContent-Type: {content_type}\r\nContent-Length: {length}\r\n\
+         {allow}Connection: close\r\n\r\n{body}"
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::daemon::page;
+    use crate::daemon::status::tests::sample;
+    use outlast_core::link::{InterfaceId, LinkId};
+
+    #[test]
+    fn a_request_is_understood_or_refused() {
+        for (request, expected) in [
+            ("GET /metrics HTTP/1.1\r\nHost: x", Ok(Asked::Metrics)),
+            ("GET /metrics?name=x HTTP/1.0", Ok(Asked::Metrics)),
+            ("HEAD /metrics HTTP/1.1", Ok(Asked::Length)),
+            ("GET / HTTP/1.1", Err("404")),
+            ("POST /metrics HTTP/1.1", Err("405")),
+            ("GET /metrics HTTP/2", Err("505")),
+            ("GET /metrics", Err("400")),
+            ("\u{0}\u{1}", Err("400")),
+            ("", Err("400")),
+        ] {
+            match (asked(request.as_bytes()), expected) {
+                (Ok(asked), Ok(expected)) => assert_eq!(asked, expected, "{request}"),
+                (Err((status, _)), Err(code)) => assert!(status.starts_with(code), "{request}"),
+                (got, _) => panic!("{request}: {got:?}"),
+            }
+        }
+        assert_eq!(end_of_headers(b"GET / HTTP/1.1\r\n"), None);
+        assert_eq!(end_of_headers(b"a\r\nb\r\n\r\n"), Some(4));
+        assert_eq!(end_of_headers(b"a\n\nb"), Some(1));
+    }
+
+    /// What was counted of a gateway, one of everything.
+    fn tally() -> Tally {
+        let mut tally = Tally::new();
+        tally.note_link(&LinkEvent {
+            link: LinkId::whole(InterfaceId(0)),
+            state: LinkState::Down,
+            indicator: outlast_core::link::Indicator::Carrier,
+        });
+        tally.note_resume(Duration::from_millis(31));
+        tally.note_reload(false);
+        tally
+    }
+
+    #[test]
+    fn every_metric_is_in_the_page() {
+        let text = exposition(&sample(), &tally());
+        let mut table = "\n| metric | kind | meaning |\n|---|---|---|\n".to_owned();
+        for help in text.lines().filter_map(|line| line.strip_prefix("# HELP ")) {
+            let (name, meaning) = help.split_once(' ').expect("a name and a text");
+            let kind = text.lines().find_map(|line| {
+                let kind = line.strip_prefix("# TYPE ")?.strip_prefix(name)?;
+                kind.strip_prefix(' ')
+            });
+            let suffix = match kind.expect("every metric has a kind") {
+                "counter" => "_total",
+                "info" => "_info",
+                _ => "",
+            };
+            let sample = text.lines().find(|line| line.starts_with(name));
+            let labels = sample.map_or("", |line| line.split([' ', '}']).next().unwrap_or(""));
+            let labels = labels.split_once('{').map_or("", |(_, labels)| labels);
+            let labels: Vec<_> = labels
+                .split("\",")
+                .filter_map(|label| Some(label.split_once('=')?.0))
+                .filter(|label| *label != "le")
+                .collect();
+            let labels = match &labels[..] {
+                [] => String::new(),
+                labels => format!("{{{}}}", labels.join(", ")),
+            };
+            let kind = kind.unwrap_or_default();
+            table.push_str(&format!(
+                "| `{name}{suffix}{labels}` | {kind} | {meaning} |\n"
+            ));
+        }
+        page::assert_part("docs/gateway.md", "metrics", &format!("{table}\n"));
+    }
+}

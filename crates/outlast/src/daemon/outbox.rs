@@ -1,0 +1,158 @@
+//! What the gateway and its part among neighbours want sent, told and written down, in the order
+//! that makes a crash harmless: what is frozen is on the disk before anybody is told so.
+
+use super::Daemon;
+use super::agents::{Driver, Place, Tokens};
+use super::config::Settings;
+use super::indicators::INTERFACE;
+use super::path::Waiting;
+use super::{FIRST_NEIGHBOUR, NEIGHBOURS, Token, random};
+use crate::failure::Failure;
+use outlast_core::gateway::{DropCause, Event, Transmit};
+use outlast_core::link::{Direction, LinkId};
+use outlast_core::mechanisms::path::SendReason;
+use outlast_core::time::Instant;
+use outlast_linux::clock;
+use outlast_linux::poller::Poller;
+use outlast_linux::raw::Sent;
+use std::io;
+
+/// This gateway's part among its neighbours, if it is to have one.
+pub(super) fn open_agents(
+    now: Instant,
+    settings: &Settings,
+    poller: &Poller,
+) -> Result<Option<Driver>, Failure> {
+    let Some(agents) = &settings.agents else {
+        return Ok(None);
+    };
+    let tokens = Tokens {
+        listener: NEIGHBOURS,
+        first: FIRST_NEIGHBOUR,
+    };
+    let ours = (settings.mark, random()?);
+    Driver::open(now, agents, ours, poller, tokens).map(Some)
+}
+
+impl Daemon {
+    /// Sends and tells what is to be sent and told.
+    pub(super) fn drain(&mut self, now: Instant) -> io::Result<()> {
+        loop {
+            let mut is_news = self.tell(now);
+            while let Some(transmit) = self.gateway.poll_transmit() {
+                self.send(now, &transmit)?;
+                is_news = true;
+            }
+            while let Some(packet) = self.agents.as_mut().and_then(Driver::poll_packet) {
+                // It goes to wherever its destination is now: perhaps not behind this link.
+                let transmit = Transmit {
+                    link: LinkId::whole(INTERFACE),
+                    direction: Direction::FromLink,
+                    packet,
+                    reason: SendReason::Reset,
+                };
+                self.send(now, &transmit)?;
+            }
+            is_news |= self.with_agents(now, Driver::settle).unwrap_or_default();
+            if !is_news {
+                return Ok(());
+            }
+        }
+    }
+
+    /// Tells what has happened, and writes down what must outlast a crash before anything is sent.
+    /// Whether anything has.
+    pub(super) fn tell(&mut self, now: Instant) -> bool {
+        let mut is_news = false;
+        while let Some(event) = self.gateway.poll_event() {
+            is_news = true;
+            self.with_agents(now, |agents, place| {
+                agents.handle_gateway_event(place, &event);
+            });
+            match event {
+                Event::Link(event) => {
+                    let peer = event.link.peer.map(tracing::field::display);
+                    self.tally.note_link(&event);
+                    tracing::info!(state = ?event.state, by = ?event.indicator, peer, "link");
+                }
+                Event::Silent { link, since } => {
+                    let peer = link.peer.map(tracing::field::display);
+                    tracing::info!(peer, since = ?now.since(since), "silent");
+                }
+                Event::Resumed { flow, after } => {
+                    tracing::debug!(near = %flow.near, far = %flow.far, ?after, "resumed");
+                    self.tally.note_resume(after);
+                    self.resumes.note(now, flow, after);
+                }
+                Event::Frozen { flow } => {
+                    tracing::debug!(near = %flow.near, far = %flow.far, "frozen");
+                }
+                Event::Thawed { flow, is_reset } => {
+                    tracing::debug!(near = %flow.near, far = %flow.far, is_reset, "thawed");
+                }
+            }
+        }
+        if let Some(agents) = &mut self.agents {
+            agents.write_down();
+        }
+        is_news
+    }
+
+    pub(super) fn send(&mut self, now: Instant, transmit: &Transmit) -> io::Result<()> {
+        let sent = self.path.transmit(transmit)?;
+        if sent == Sent::NoRoom && transmit.direction == Direction::ToLink {
+            let (link, packet) = (transmit.link, &transmit.packet);
+            self.gateway
+                .handle_drop(now, link, packet, DropCause::Congestion);
+        }
+        Ok(())
+    }
+
+    /// What an earlier process has left frozen goes on, or is reset.
+    pub(super) fn restore_frozen(&mut self) -> io::Result<()> {
+        let now = clock::now();
+        let restored = self.with_agents(now, Driver::restore).unwrap_or_default();
+        if restored > 0 {
+            tracing::warn!(connections = restored, "frozen when the last daemon ended");
+        }
+        self.drain(now)
+    }
+
+    /// An indicator says that a peer is there: perhaps a mobile host.
+    pub(super) fn note_arrival(&mut self, now: Instant, link: LinkId) {
+        if let Some(peer) = link.peer {
+            self.with_agents(now, |agents, place| agents.handle_arrival(place, peer));
+        }
+    }
+
+    /// A neighbour connects, or says something.
+    pub(super) fn hear_neighbours(&mut self, token: Token) -> io::Result<()> {
+        let now = clock::now();
+        self.with_agents(now, |agents, place| match token {
+            NEIGHBOURS => agents.accept(place),
+            Token(connection) => agents.serve(place, connection),
+        });
+        self.drain(now)
+    }
+
+    /// Whether what waits is the neighbours' own conversation.
+    pub(super) fn is_of_neighbours(&self, waiting: &Waiting) -> bool {
+        let is_own = |agents: &Driver| waiting.packets.iter().all(|packet| agents.is_own(packet));
+        self.agents.as_ref().is_some_and(is_own)
+    }
+
+    pub(super) fn with_agents<T>(
+        &mut self,
+        now: Instant,
+        what: impl FnOnce(&mut Driver, &mut Place<'_>) -> T,
+    ) -> Option<T> {
+        let agents = self.agents.as_mut()?;
+        let mut place = Place {
+            now,
+            gateway: &mut self.gateway,
+            indicators: &self.indicators,
+            poller: &self.poller,
+        };
+        Some(what(agents, &mut place))
+    }
+}

@@ -1,0 +1,323 @@
+//! The part of the data path that is in the kernel: connections are tracked and what goes towards
+//! the link is recorded where the packets pass, in traffic control.
+
+use super::reach::Reach;
+use super::takeover::newest_from_link;
+use crate::daemon::config::Settings;
+use outlast_core::flow::{FlowKey, Phase, TcpFlow};
+use outlast_core::time::{Duration, Instant};
+use outlast_linux::clock;
+use outlast_linux::netfilter::rules::AddressRange;
+use outlast_linux::tracker::{TrackedFlow, Tracker, TrackerConfig, TrackerCounters, TrackerError};
+use outlast_wire::Packet;
+use rustix::fd::{AsFd, BorrowedFd};
+use std::cmp::{Ordering, Reverse};
+use std::collections::BinaryHeap;
+
+/// How soon after a change it is looked whether something is left to do for a link.
+const FIRST_LOOK: Duration = Duration::from_millis(50);
+/// And how seldom as long as nothing changes.
+const LONGEST_PAUSE: Duration = Duration::from_secs(2);
+/// The rules stay so long after nobody's packets are wanted: what was on its way to the queue
+/// arrives there, and a link that flaps finds them in place.
+const GRACE: Duration = Duration::from_secs(1);
+/// Of its time the daemon spends no more than one part in so many on looking for silent links.
+const SHARE: u32 = 10;
+/// How old the count of connections may be, at least; and as many times what counting takes.
+const COUNT_IS_GOOD_FOR: Duration = Duration::from_secs(1);
+const COUNT_SHARE: u32 = 100;
+/// As many connections are listed at most.
+const MOST_LISTED: usize = 1_000;
+
+/// A connection in the kernel's table.
+#[derive(Clone, Copy, Debug)]
+pub(in crate::daemon) struct Listed {
+    /// When a packet of it was noted last: one from its far host, one without payload towards it,
+    /// or the first one towards it that is not answered.
+    pub(in crate::daemon) last_packet: Instant,
+    pub(in crate::daemon) key: FlowKey,
+    pub(in crate::daemon) tcp: TcpFlow,
+}
+
+impl Listed {
+    fn of(key: FlowKey, flow: &TrackedFlow) -> Self {
+        let newest = flow.newest_to_link.map(|newest| newest.at);
+        let noted = [flow.heard_at, flow.owed_since, newest];
+        Self {
+            last_packet: noted.into_iter().flatten().fold(flow.opened_at, Ord::max),
+            key,
+            tcp: flow.tcp,
+        }
+    }
+
+    fn rank(&self) -> (Instant, &FlowKey) {
+        (self.last_packet, &self.key)
+    }
+}
+
+impl PartialEq for Listed {
+    fn eq(&self, other: &Self) -> bool {
+        self.rank() == other.rank()
+    }
+}
+
+impl Eq for Listed {}
+
+impl PartialOrd for Listed {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Ord for Listed {
+    fn cmp(&self, other: &Self) -> Ordering {
+        self.rank().cmp(&other.rank())
+    }
+}
+
+/// The programs in the kernel, and whose packets go through user space meanwhile.
+#[derive(Debug)]
+pub(in crate::daemon) struct KernelPath {
+    tracker: Tracker,
+    reach: Reach,
+    /// As the rules in force say; `None`: there are none.
+    ranges: Option<Vec<AddressRange>>,
+    look_at: Option<Instant>,
+    pause: Duration,
+    /// When the rules, which want nobody's packets, are taken away.
+    end_at: Option<Instant>,
+    /// No earlier than this are silent links looked for again.
+    may_search_at: Instant,
+    counted: usize,
+    recount_at: Instant,
+    listed: Vec<Listed>,
+    relist_at: Instant,
+    pub(in crate::daemon) diversions: u64,
+}
+
+impl KernelPath {
+    /// Loads the programs, and attaches them if the interface is there.
+    pub(super) fn open(settings: &Settings) -> Result<Self, TrackerError> {
+        let flows = u32::try_from(settings.limits.flows).unwrap_or(u32::MAX);
+        let mut tracker = Tracker::load(&TrackerConfig {
+            flows,
+            mark: settings.mark,
+            ..TrackerConfig::default()
+        })?;
+        match tracker.attach(&settings.interface) {
+            // It may come later, as a modem's does.
+            Ok(()) | Err(TrackerError::Interface(_)) => {}
+            Err(error) => return Err(error),
+        }
+        Ok(Self {
+            tracker,
+            reach: Reach::Nobody,
+            ranges: None,
+            look_at: None,
+            pause: FIRST_LOOK,
+            end_at: None,
+            may_search_at: Instant::ZERO,
+            counted: 0,
+            recount_at: Instant::ZERO,
+            listed: Vec::new(),
+            relist_at: Instant::ZERO,
+            diversions: 0,
+        })
+    }
+
+    pub(super) fn describe(&self) -> String {
+        let now = match &self.reach {
+            Reach::Nobody => "packets stay in the kernel".to_owned(),
+            Reach::Peers(peers) if peers.len() == 1 => {
+                "packets of one peer go through user space for now".to_owned()
+            }
+            Reach::Peers(peers) => format!(
+                "packets of {} peers go through user space for now",
+                peers.len()
+            ),
+            Reach::Everybody => "packets go through user space for now".to_owned(),
+        };
+        format!("eBPF: {now}")
+    }
+
+    pub(super) fn attach(&mut self, interface: &str) -> Result<(), TrackerError> {
+        self.tracker.attach(interface)
+    }
+
+    pub(super) fn detach(&mut self) {
+        self.tracker.detach();
+    }
+
+    pub(super) const fn tracker(&self) -> &Tracker {
+        &self.tracker
+    }
+
+    /// Whose packets go through user space.
+    pub(in crate::daemon) const fn reach(&self) -> &Reach {
+        &self.reach
+    }
+
+    pub(super) fn is_in_force(&self, ranges: &[AddressRange]) -> bool {
+        match &self.ranges {
+            Some(now) => now == ranges,
+            None => ranges.is_empty(),
+        }
+    }
+
+    pub(super) fn note_ranges(&mut self, ranges: Vec<AddressRange>) {
+        self.ranges = Some(ranges);
+    }
+
+    pub(super) fn note_reach(&mut self, reach: Reach) {
+        let now = clock::now();
+        self.diversions += u64::from(self.reach == Reach::Nobody && reach != Reach::Nobody);
+        self.end_at = (reach == Reach::Nobody && self.ranges.is_some()).then(|| now + GRACE);
+        self.reach = reach;
+        self.look_soon(now);
+    }
+
+    pub(super) fn note_end(&mut self) {
+        self.ranges = None;
+        self.end_at = None;
+    }
+
+    /// Something has changed: perhaps nothing is left to do.
+    pub(in crate::daemon) fn look_soon(&mut self, now: Instant) {
+        self.pause = FIRST_LOOK;
+        self.look_at = (self.reach != Reach::Nobody).then(|| now + self.pause);
+    }
+
+    /// Nothing has changed.
+    pub(in crate::daemon) fn look_later(&mut self, now: Instant) {
+        self.pause = (2 * self.pause).min(LONGEST_PAUSE);
+        self.look_at = Some(now + self.pause);
+    }
+
+    /// Whether it is time to look whether something is left to do for those whose packets go
+    /// through user space.
+    pub(in crate::daemon) fn is_time_to_look(&self, now: Instant) -> bool {
+        self.look_at.is_some_and(|at| at <= now)
+    }
+
+    /// Whether it is time to take the rules away.
+    pub(in crate::daemon) fn is_time_to_end(&self, now: Instant) -> bool {
+        self.end_at.is_some_and(|at| at <= now)
+    }
+
+    /// When it is time for either.
+    pub(in crate::daemon) fn poll_timeout(&self) -> Option<Instant> {
+        [self.look_at, self.end_at].into_iter().flatten().min()
+    }
+
+    /// A connection as the kernel knows it, if it is more than a beginning, and the last
+    /// acknowledgement of its far host.
+    pub(in crate::daemon) fn proven_flow(
+        &self,
+        key: &FlowKey,
+    ) -> Option<(TcpFlow, Option<Packet>)> {
+        // What cannot be read is a connection that nobody knows.
+        let flow = self.tracker.flow(key).ok().flatten()?;
+        let is_proven = flow.is_proven && flow.tcp.phase == Phase::Established;
+        is_proven.then(|| (flow.tcp, newest_from_link(&flow)))
+    }
+
+    /// The next connection whose far host is suspected of being silent, and since when it owes an
+    /// answer.
+    pub(in crate::daemon) fn poll_suspicion(&mut self) -> Option<(FlowKey, Instant)> {
+        loop {
+            let key = self.tracker.poll_suspicion()?;
+            let flow = self.tracker.flow(&key).ok().flatten();
+            if let Some(since) = flow.and_then(|flow| flow.owed_since) {
+                return Some((key, since));
+            }
+        }
+    }
+
+    /// Shows when the far host of each connection was heard last, unless that was done but now;
+    /// whether it was.
+    pub(in crate::daemon) fn search(
+        &mut self,
+        is_wanted: impl FnMut(&FlowKey) -> bool,
+        mut visit: impl FnMut(FlowKey, Instant),
+    ) -> Result<bool, TrackerError> {
+        let begins = clock::now();
+        if begins < self.may_search_at {
+            return Ok(false);
+        }
+        self.tracker.flows(is_wanted, |key, flow| {
+            if let Some(at) = flow.heard_at {
+                visit(key, at);
+            }
+        })?;
+        let ends = clock::now();
+        self.may_search_at = ends + SHARE * ends.since(begins);
+        Ok(true)
+    }
+
+    /// Counts the connections in the kernel's table, unless that was done but now.
+    pub(in crate::daemon) fn recount(&mut self) {
+        let begins = clock::now();
+        if begins < self.recount_at {
+            return;
+        }
+        let mut count = 0;
+        let count_all = |_: &FlowKey| {
+            count += 1;
+            false
+        };
+        // Where the table cannot be read the former count stands.
+        if self.tracker.flows(count_all, |_, _| {}).is_ok() {
+            self.counted = count;
+        }
+        let ends = clock::now();
+        self.recount_at = ends + COUNT_IS_GOOD_FOR.max(COUNT_SHARE * ends.since(begins));
+    }
+
+    /// Connections in the kernel's table, when they were counted last.
+    pub(in crate::daemon) const fn counted(&self) -> usize {
+        self.counted
+    }
+
+    /// Lists the connections in the kernel's table with the most recent packets, unless that was
+    /// done but now.
+    pub(in crate::daemon) fn list(&mut self) {
+        let begins = clock::now();
+        if begins < self.relist_at {
+            return;
+        }
+        let mut recent = BinaryHeap::with_capacity(MOST_LISTED + 1);
+        let read = self.tracker.flows(
+            |_| true,
+            |key, flow| {
+                recent.push(Reverse(Listed::of(key, &flow)));
+                if recent.len() > MOST_LISTED {
+                    recent.pop();
+                }
+            },
+        );
+        // Where the table cannot be read the former list stands.
+        if read.is_ok() {
+            let sorted = recent.into_sorted_vec();
+            self.listed = sorted.into_iter().map(|Reverse(listed)| listed).collect();
+        }
+        let ends = clock::now();
+        self.relist_at = ends + COUNT_IS_GOOD_FOR.max(COUNT_SHARE * ends.since(begins));
+    }
+
+    /// The connections that were listed last, those with the most recent packets first.
+    pub(in crate::daemon) fn listed(&self) -> &[Listed] {
+        &self.listed
+    }
+
+    /// What the programs have counted.
+    pub(in crate::daemon) fn counters(&self) -> Result<TrackerCounters, TrackerError> {
+        self.tracker.counters()
+    }
+}
+
+impl AsFd for KernelPath {
+    /// Readable when [`Self::poll_suspicion`] has something to say.
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.tracker.as_fd()
+    }
+}

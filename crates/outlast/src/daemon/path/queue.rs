@@ -1,0 +1,417 @@
+//! The way through user space: packets of the interface wait in an NFQUEUE for the gateway's
+//! verdict - all of them, or those of some addresses.
+//!
+//! It fails open: packets pass when this process is too slow or gone. Where all packets come,
+//! super-segments come whole and are cut for the gateway; one that passes goes on whole.
+
+use super::{as_carried, completed};
+use crate::daemon::config::Settings;
+use bytes::Bytes;
+use outlast_core::gateway::Transmit;
+use outlast_core::link::Direction;
+use outlast_linux::netfilter::NetfilterError;
+use outlast_linux::netfilter::queue::{Hook, PacketId, Queue, Ruling};
+use outlast_linux::netfilter::rules::{AddressRange, Method, RuleSet, Rules, Scope};
+use outlast_linux::raw::{RawSender, Sent};
+use outlast_wire::{IcmpNotice, Packet, Transport};
+use rustix::fd::{AsFd, BorrowedFd};
+use std::cell::Cell;
+use std::io;
+use std::net::IpAddr;
+
+/// Queues are tried from here on, so that several daemons share a host.
+const FIRST_QUEUE: u16 = 20_300;
+const QUEUES: u16 = 64;
+
+/// What every host takes without fragmentation: IPv6's minimum (RFC 8200, section 5).
+const SAFE_MTU: u32 = 1280;
+
+/// The protocol of neighbour discovery.
+const ICMPV6: u8 = 58;
+
+/// What the data path could not do for a packet.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub(in crate::daemon) struct PathCounters {
+    /// Packets that passed unseen: malformed, or longer than the kernel hands over.
+    pub(in crate::daemon) unseen: u64,
+    /// Super-segments that were cut, because only a part of them passed.
+    pub(in crate::daemon) cut: u64,
+    /// Packets of the gateway for which there was no way, or no room.
+    pub(in crate::daemon) unsent: u64,
+}
+
+/// The queue of one interface. Dropped, it lets everything pass.
+#[derive(Debug)]
+pub(super) struct QueuePath {
+    queue: Queue,
+    number: u16,
+    /// In force while this lives.
+    rules: Option<Rules>,
+    /// How rules are installed here, once that is known.
+    method: Option<Method>,
+    table: String,
+    interface: String,
+    mark: u32,
+    to_link: Option<RawSender>,
+    from_link: RawSender,
+    mtu: u32,
+    identification: Cell<u16>,
+    pub(super) counters: PathCounters,
+}
+
+/// A packet that waits for its verdict.
+#[derive(Debug)]
+pub(in crate::daemon) struct Waiting {
+    id: PacketId,
+    pub(in crate::daemon) direction: Direction,
+    /// As the link carries them: a super-segment towards it is several.
+    pub(in crate::daemon) packets: Vec<Packet>,
+}
+
+/// What came out of the queue.
+#[derive(Debug)]
+pub(in crate::daemon) enum Taken {
+    /// Nothing waits.
+    Nothing,
+    /// It was let pass: the gateway has nothing to do with it.
+    Passed,
+    /// The gateway is to say.
+    Waiting(Waiting),
+}
+
+impl QueuePath {
+    /// Takes a queue; nothing is handed to it yet.
+    pub(super) fn open(settings: &Settings) -> Result<Self, NetfilterError> {
+        let (queue, number) = take_queue(settings.queue)?;
+        let from_link = RawSender::open(settings.mark, None).map_err(unsendable)?;
+        Ok(Self {
+            queue,
+            number,
+            rules: None,
+            method: None,
+            table: format!("outlast-{}", settings.interface),
+            interface: settings.interface.clone(),
+            mark: settings.mark,
+            to_link: None,
+            from_link,
+            mtu: SAFE_MTU,
+            identification: Cell::new(1),
+            counters: PathCounters::default(),
+        })
+    }
+
+    /// From now on every packet comes.
+    pub(super) fn take_everything(&mut self) -> Result<(), NetfilterError> {
+        self.install(Scope::Everything)
+    }
+
+    /// Finds out whether rules for addresses can be installed, and how.
+    pub(super) fn rehearse(&mut self) -> Result<(), NetfilterError> {
+        self.install(Scope::Ranges(&[]))?;
+        self.rules = None;
+        Ok(())
+    }
+
+    /// From now on the packets of these addresses come, and no others.
+    pub(super) fn take_only(&mut self, ranges: &[AddressRange]) -> Result<(), NetfilterError> {
+        match &mut self.rules {
+            Some(rules) => rules.replace(ranges),
+            None => self.install(Scope::Ranges(ranges)),
+        }
+    }
+
+    /// No packets come any more. Those that wait still are dropped by the kernel.
+    pub(super) fn take_nothing(&mut self) {
+        self.rules = None;
+    }
+
+    /// Whether super-segments come whole from now on.
+    pub(super) fn take_aggregates(&self, whole: bool) -> Result<(), NetfilterError> {
+        self.queue.take_aggregates(whole)
+    }
+
+    fn install(&mut self, scope: Scope<'_>) -> Result<(), NetfilterError> {
+        let set = RuleSet {
+            table: &self.table,
+            interface: &self.interface,
+            queue: self.number,
+            mark: self.mark,
+            scope,
+        };
+        // A table of the same name would be in the way.
+        self.rules = None;
+        let rules = match self.method {
+            Some(method) => Rules::install_by(&set, method)?,
+            None => Rules::install(&set)?,
+        };
+        if !rules.is_untracked() && self.method.is_none() {
+            tracing::warn!(
+                "this kernel cannot exempt packets from connection tracking: do not translate \
+                 addresses on {}",
+                self.interface
+            );
+        }
+        self.method = Some(rules.method());
+        self.rules = Some(rules);
+        Ok(())
+    }
+
+    /// The interface is there, perhaps anew, or its MTU is another.
+    pub(super) fn attach(&mut self, mtu: u32, is_new: bool) -> io::Result<()> {
+        self.mtu = mtu;
+        if is_new || self.to_link.is_none() {
+            self.to_link = Some(RawSender::open(self.mark, Some(&self.interface))?);
+        }
+        Ok(())
+    }
+
+    /// The interface is gone.
+    pub(super) fn detach(&mut self) {
+        self.to_link = None;
+    }
+
+    pub(super) const fn number(&self) -> u16 {
+        self.number
+    }
+
+    /// The longest packet that the interface carries whole.
+    pub(super) const fn mtu(&self) -> u32 {
+        self.mtu
+    }
+
+    /// The next packet. `longest_of` says of one that is to be cut how long its pieces may be, where
+    /// that is less than the MTU.
+    pub(super) fn take(
+        &mut self,
+        longest_of: impl Fn(&Packet, Direction) -> Option<u32>,
+    ) -> io::Result<Taken> {
+        let Some(queued) = self.queue.receive()? else {
+            return Ok(Taken::Nothing);
+        };
+        let (id, lacks_checksum) = (queued.id, queued.lacks_checksum);
+        let is_aggregate = queued.is_aggregate;
+        let direction = match queued.hook {
+            Hook::Sent => Some(Direction::ToLink),
+            Hook::Received => Some(Direction::FromLink),
+            Hook::Other(_) => None,
+        };
+        let packet = if queued.is_truncated {
+            None
+        } else {
+            Packet::parse(Bytes::copy_from_slice(queued.bytes)).ok()
+        };
+        let (Some(direction), Some(packet)) = (direction, packet) else {
+            self.counters.unseen += 1;
+            self.queue.give(id, Ruling::Accept)?;
+            return Ok(Taken::Passed);
+        };
+        // Only the kernel knows of what datagrams an aggregate is made.
+        let is_opaque = is_aggregate && direction == Direction::ToLink && packet.tcp().is_none();
+        self.counters.unseen += u64::from(is_opaque);
+        if is_opaque || concerns_the_link(&packet) {
+            self.queue.give(id, Ruling::Accept)?;
+            return Ok(Taken::Passed);
+        }
+        let packets = match direction {
+            Direction::ToLink => {
+                let longest = longest_of(&packet, direction);
+                let longest = longest.map_or(self.mtu, |longest| longest.min(self.mtu));
+                as_carried(packet, longest, lacks_checksum)
+            }
+            Direction::FromLink => vec![completed(packet, self.mtu, lacks_checksum)],
+        };
+        Ok(Taken::Waiting(Waiting {
+            id,
+            direction,
+            packets,
+        }))
+    }
+
+    /// Ends a packet's wait: `passed` are those of its [`Waiting::packets`] that go on.
+    pub(super) fn release(&mut self, waiting: &Waiting, passed: &[Packet]) -> io::Result<()> {
+        if passed.len() == waiting.packets.len() {
+            return self.queue.give(waiting.id, Ruling::Accept);
+        }
+        self.queue.give(waiting.id, Ruling::Drop)?;
+        self.counters.cut += u64::from(!passed.is_empty());
+        for packet in passed {
+            if self.send(waiting.direction, packet)? != Sent::Accepted {
+                self.counters.unsent += 1;
+            }
+        }
+        Ok(())
+    }
+
+    /// Sends what the gateway wants sent; whether there was room for it.
+    pub(super) fn transmit(&mut self, transmit: &Transmit) -> io::Result<Sent> {
+        let sent = self.send(transmit.direction, &transmit.packet)?;
+        self.counters.unsent += u64::from(sent != Sent::Accepted);
+        Ok(sent)
+    }
+
+    fn send(&self, direction: Direction, packet: &Packet) -> io::Result<Sent> {
+        let sender = match direction {
+            Direction::ToLink => match &self.to_link {
+                Some(sender) => sender,
+                None => return Ok(Sent::Unreachable),
+            },
+            Direction::FromLink => &self.from_link,
+        };
+        // It was kept under another MTU, or the path beyond the link has a smaller one.
+        let sent = match send_cut(sender, packet, self.mtu)? {
+            Sent::TooLong => send_cut(sender, packet, SAFE_MTU)?,
+            sent => sent,
+        };
+        match (sent, direction) {
+            (Sent::TooLong, Direction::ToLink) => self.send_too_long(sender, packet),
+            _ => Ok(sent),
+        }
+    }
+
+    /// What is longer than the interface takes by now, and no stream: goes in fragments where its
+    /// sender allows that; otherwise he is told, as by the kernel if it came now.
+    fn send_too_long(&self, sender: &RawSender, packet: &Packet) -> io::Result<Sent> {
+        if packet.total_len() <= self.mtu {
+            // The kernel has told of a way that takes less.
+            return Ok(Sent::TooLong);
+        }
+        let ip = packet.header().ip;
+        if let Ok(fragments) = packet.fragment(self.mtu, self.identification()) {
+            let mut worst = Sent::Accepted;
+            for fragment in fragments {
+                let sent = sender.send(ip.destination, &fragment.to_bytes())?;
+                if sent != Sent::Accepted {
+                    worst = sent;
+                }
+            }
+            return Ok(worst);
+        }
+        let Some(own) = self.from_link.own_address(ip.source)? else {
+            return Ok(Sent::TooLong);
+        };
+        // Where no error may be sent there is nobody to be told.
+        if let Ok(error) = Packet::icmp_error(own, IcmpNotice::TooBig { mtu: self.mtu }, packet) {
+            // Should it be lost, another packet that is too long draws another one.
+            let _ = self.from_link.send(ip.source, &error.to_bytes())?;
+        }
+        Ok(Sent::TooLong)
+    }
+
+    /// For the fragments of a packet that has none; never zero.
+    fn identification(&self) -> u16 {
+        let next = self.identification.get();
+        self.identification.set(next.checked_add(1).unwrap_or(1));
+        next
+    }
+}
+
+impl AsFd for QueuePath {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.queue.as_fd()
+    }
+}
+
+/// Sends `packet` in pieces of at most `mtu` bytes; one that cannot be cut goes as it is.
+fn send_cut(sender: &RawSender, packet: &Packet, mtu: u32) -> io::Result<Sent> {
+    let destination = packet.header().ip.destination;
+    let send = |packet: &Packet| sender.send(destination, &packet.to_bytes());
+    let Ok(pieces) = packet.segment_to_mtu(mtu) else {
+        return send(packet);
+    };
+    let mut worst = Sent::Accepted;
+    for piece in pieces {
+        let sent = send(&piece)?;
+        if sent == Sent::TooLong {
+            return Ok(sent);
+        }
+        if sent != Sent::Accepted {
+            worst = sent;
+        }
+    }
+    Ok(worst)
+}
+
+/// Why nothing can be sent in hosts' names.
+fn unsendable(error: io::Error) -> NetfilterError {
+    match error.kind() {
+        io::ErrorKind::PermissionDenied => NetfilterError::NotPermitted {
+            request: "open a raw socket",
+            capability: "CAP_NET_RAW",
+        },
+        _ => NetfilterError::Socket(error),
+    }
+}
+
+fn take_queue(wanted: Option<u16>) -> Result<(Queue, u16), NetfilterError> {
+    let (first, count) = wanted.map_or((FIRST_QUEUE, QUEUES), |number| (number, 1));
+    let mut number = first;
+    loop {
+        match Queue::take(number) {
+            Ok(queue) => return Ok((queue, number)),
+            Err(NetfilterError::QueueTaken { .. }) if number + 1 < first.saturating_add(count) => {
+                number += 1;
+            }
+            Err(error) => return Err(error),
+        }
+    }
+}
+
+/// Whether a packet is about the link itself: neighbour discovery, address configuration, routing
+/// protocols. It is of use now or not at all, and whether a peer is back is known from it.
+fn concerns_the_link(packet: &Packet) -> bool {
+    let ip = packet.header().ip;
+    is_of_the_link(ip.source) || is_of_the_link(ip.destination) || is_discovery(packet)
+}
+
+/// Whether it is neighbour discovery (RFC 4861), also between addresses that are valid beyond the link:
+/// the kernel is to learn from an answer that the peer is there, not the gateway from a packet.
+fn is_discovery(packet: &Packet) -> bool {
+    let header = packet.header();
+    let is_icmp = header.transport
+        == Transport::Other {
+            protocol: ICMPV6,
+            fragment: false,
+        };
+    is_icmp
+        && header.ip.hop_limit == u8::MAX
+        && header.ip.source.is_ipv6()
+        && matches!(packet.payload(), Some([133..=137, ..]))
+}
+
+fn is_of_the_link(address: IpAddr) -> bool {
+    match address {
+        IpAddr::V4(address) => {
+            address.is_unspecified()
+                || address.is_broadcast()
+                || address.is_multicast()
+                || address.is_link_local()
+        }
+        IpAddr::V6(address) => {
+            address.is_unspecified() || address.is_multicast() || address.is_unicast_link_local()
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const HOST: [u8; 16] = [0x20, 1, 0xd, 0xb8, 0, 2, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1];
+
+    fn icmp(hop_limit: u8, kind: u8) -> Packet {
+        let mut bytes = vec![0x60, 0, 0, 0, 0, 24, ICMPV6, hop_limit];
+        bytes.extend([HOST, HOST].concat());
+        bytes.extend([kind, 0, 0, 0, 0, 0, 0, 0]);
+        bytes.extend(HOST);
+        Packet::parse(bytes.into()).expect("a packet")
+    }
+
+    #[test]
+    fn the_kernel_hears_who_answers_whatever_addresses_they_use() {
+        assert!(concerns_the_link(&icmp(255, 136)));
+        assert!(concerns_the_link(&icmp(255, 135)));
+        // An echo; and what a router has forwarded, so that it is nobody's on the link.
+        assert!(!concerns_the_link(&icmp(255, 129)));
+        assert!(!concerns_the_link(&icmp(254, 136)));
+    }
+}

@@ -1,0 +1,193 @@
+//! What has crossed without the gateway, for it to stand where it would stand had it seen it all.
+//!
+//! Of the kernel's table those connections are taken at once that have something on its way, or
+//! had a moment ago. All others are taken when their next packet comes: nothing that they have
+//! sent can have been lost.
+
+use super::as_carried;
+use bytes::Bytes;
+use outlast_core::flow::{FlowKey, Phase, TcpFlow};
+use outlast_core::gateway::Gateway;
+use outlast_core::link::{Direction, LinkId};
+use outlast_core::time::{Duration, Instant};
+use outlast_linux::tracker::{Acknowledgement, Recorded, TrackedFlow, Tracker, TrackerError};
+use outlast_wire::Packet;
+use std::collections::BTreeMap;
+use std::net::IpAddr;
+
+/// An acknowledgement that is older than this, and than the connection's patience, has arrived.
+const RECENT: Duration = Duration::from_secs(5);
+
+/// Connections, and their packets that may not have arrived.
+#[derive(Debug, Default)]
+pub(in crate::daemon) struct Takeover {
+    flows: BTreeMap<FlowKey, Taken>,
+    crossed: Vec<Crossed>,
+}
+
+#[derive(Debug)]
+struct Taken {
+    tracked: TrackedFlow,
+    /// As it was before the oldest of its packets.
+    before: TcpFlow,
+}
+
+/// A packet that has crossed.
+#[derive(Debug)]
+struct Crossed {
+    at: Instant,
+    direction: Direction,
+    key: FlowKey,
+    packet: Packet,
+}
+
+impl Takeover {
+    /// What `tracker` knows of those connections for which `is_behind` holds. Their packets do not
+    /// cross without the gateway any more.
+    pub(super) fn read(
+        tracker: &Tracker,
+        now: Instant,
+        mtu: u32,
+        is_behind: impl Fn(&FlowKey) -> bool,
+    ) -> Result<Self, TrackerError> {
+        let mut takeover = Self::default();
+        tracker.flows(is_behind, |key, tracked| {
+            if is_of_use(now, &tracked) {
+                let before = tracked.tcp;
+                takeover.flows.insert(key, Taken { tracked, before });
+            }
+        })?;
+        if !takeover.flows.is_empty() {
+            tracker.recorded(|recorded| takeover.take_data(&recorded, mtu));
+            takeover.take_acknowledgements(mtu);
+            // Stable: what the recorder has is in the order in which it crossed.
+            takeover.crossed.sort_by_key(|crossed| crossed.at);
+        }
+        Ok(takeover)
+    }
+
+    /// Connections taken.
+    pub(in crate::daemon) fn flows(&self) -> usize {
+        self.flows.len()
+    }
+
+    /// Packets taken.
+    pub(in crate::daemon) const fn packets(&self) -> usize {
+        self.crossed.len()
+    }
+
+    fn take_data(&mut self, recorded: &Recorded<'_>, mtu: u32) {
+        let Ok(packet) = Packet::parse(Bytes::copy_from_slice(recorded.bytes)) else {
+            return;
+        };
+        let Some(key) = FlowKey::of_tcp(packet.header(), Direction::ToLink) else {
+            return;
+        };
+        let Some(Taken { tracked, before }) = self.flows.get_mut(&key) else {
+            return;
+        };
+        if recorded.at < tracked.opened_at {
+            return;
+        }
+        for packet in whole(packet, mtu, recorded.segment_size) {
+            let Some(tcp) = packet.tcp() else { continue };
+            let (seq, acked) = (tcp.seq, tracked.tcp.near.acked);
+            if !(seq + packet.sequence_len()).after(acked) {
+                continue;
+            }
+            let seq = if acked.after(seq) { acked } else { seq };
+            let near = &mut before.near;
+            if near.next.after(seq) {
+                near.next = seq;
+                near.fin = near.fin.filter(|fin| !fin.after(seq));
+            }
+            self.crossed.push(Crossed {
+                at: recorded.at,
+                direction: Direction::ToLink,
+                key,
+                packet,
+            });
+        }
+    }
+
+    fn take_acknowledgements(&mut self, mtu: u32) {
+        for (key, Taken { tracked, .. }) in &self.flows {
+            let both = [
+                (Direction::ToLink, tracked.newest_to_link),
+                (Direction::FromLink, tracked.newest_from_link),
+            ];
+            for (direction, newest) in both {
+                let parsed = newest.and_then(|newest| parsed(&newest));
+                let (Some(newest), Some(packet)) = (newest, parsed) else {
+                    continue;
+                };
+                let packets = whole(packet, mtu, 0).into_iter();
+                self.crossed.extend(packets.map(|packet| Crossed {
+                    at: newest.at,
+                    direction,
+                    key: *key,
+                    packet,
+                }));
+            }
+        }
+    }
+
+    /// Shows `gateway` all of it, whose packets cross by `link_to` their far host.
+    pub(in crate::daemon) fn hand_to(
+        self,
+        now: Instant,
+        gateway: &mut Gateway,
+        link_to: impl Fn(IpAddr) -> LinkId,
+    ) {
+        let link_of = |key: &FlowKey| link_to(key.far.ip());
+        for (key, taken) in &self.flows {
+            gateway.adopt(now, link_of(key), *key, taken.before);
+        }
+        for crossed in &self.crossed {
+            let link = link_of(&crossed.key);
+            gateway.recall(crossed.at, link, crossed.direction, &crossed.packet);
+        }
+        for (key, taken) in &self.flows {
+            gateway.adopt(now, link_of(key), *key, taken.tracked.tcp);
+        }
+    }
+}
+
+/// Whether something of the connection may have been lost by now.
+fn is_of_use(now: Instant, flow: &TrackedFlow) -> bool {
+    let tcp = &flow.tcp;
+    let recent = RECENT.max(tcp.rtt.patience());
+    let is_recent = |newest: &Acknowledgement| now.since(newest.at) < recent;
+    flow.is_proven
+        && tcp.phase == Phase::Established
+        && (tcp.near.has_outstanding()
+            || tcp.far.has_outstanding()
+            || flow.newest_to_link.as_ref().is_some_and(is_recent))
+}
+
+/// The newest pure acknowledgement of the far host.
+pub(super) fn newest_from_link(flow: &TrackedFlow) -> Option<Packet> {
+    parsed(flow.newest_from_link.as_ref()?)
+}
+
+fn parsed(newest: &Acknowledgement) -> Option<Packet> {
+    Packet::parse(Bytes::copy_from_slice(newest.bytes())).ok()
+}
+
+/// The packets that the link carries for `packet`, which stands for several of `segment_size` bytes
+/// of payload, or for itself; none for one that was damaged before it came here, which no checksum
+/// of ours is to make good.
+fn whole(packet: Packet, mtu: u32, segment_size: u16) -> Vec<Packet> {
+    let is_partial = packet.has_partial_checksum();
+    if segment_size > 0
+        && packet.header().payload_len > segment_size.into()
+        && let Ok(segments) = packet.segment_by(segment_size)
+    {
+        return segments.collect();
+    }
+    let is_cut = packet.total_len() > mtu;
+    if !is_partial && !is_cut && !packet.checksums_ok() {
+        return Vec::new();
+    }
+    as_carried(packet, mtu, is_partial)
+}

@@ -1,0 +1,81 @@
+//! Reading the configuration again, at SIGHUP or `outlast reload`: all that is new holds at once, or
+//! nothing does. No packet and no connection is lost by it.
+
+use super::config::Settings;
+use super::indicators::INTERFACE;
+use super::metrics::MetricsSocket;
+use super::{Daemon, FIRST_METRICS_CLIENT, METRICS};
+use crate::failure::Failure;
+use outlast_linux::clock;
+
+impl Daemon {
+    /// Puts the configuration file in force as it is now; what has changed.
+    pub(super) fn reload(&mut self) -> Result<Vec<&'static str>, Failure> {
+        self.service.reloading();
+        let outcome = self.try_reload();
+        self.tally.note_reload(outcome.is_ok());
+        match &outcome {
+            Ok(changed) if changed.is_empty() => tracing::info!("configuration read: as before"),
+            Ok(changed) => tracing::info!(changed = changed.join(", "), "configuration read"),
+            Err(failure) => {
+                let why = failure.to_line();
+                tracing::error!("configuration not read, the former one holds: {why}");
+            }
+        }
+        self.service.ready(&self.introduction());
+        outcome
+    }
+
+    fn try_reload(&mut self) -> Result<Vec<&'static str>, Failure> {
+        let file = self.given.file();
+        let next = self.given.settle()?;
+        let fixed = self.settings.fixed_differences(&next);
+        if !fixed.is_empty() {
+            return Err(Failure::Usage(format!(
+                "{} cannot change while the daemon runs: restart it, or take that back",
+                fixed.join(", ")
+            )));
+        }
+        let changed = self.settings.free_differences(&next);
+        // What may fail comes first.
+        let agents = match (&self.agents, &next.agents) {
+            (Some(driver), Some(settings)) => Some(driver.prepare(settings)?),
+            _ => None,
+        };
+        if self.settings.metrics != next.metrics {
+            let open = |at| MetricsSocket::open(at, &self.poller, METRICS, FIRST_METRICS_CLIENT);
+            self.metrics = next.metrics.as_ref().map(open).transpose()?;
+        }
+        if let Some(agents) = agents {
+            self.with_agents(clock::now(), |driver, place| driver.reload(place, agents));
+        }
+        self.put_in_force(&next)?;
+        (self.settings, self.file) = (next, file);
+        self.follow_mechanism(clock::now());
+        Ok(changed)
+    }
+
+    fn put_in_force(&mut self, next: &Settings) -> Result<(), Failure> {
+        let now = clock::now();
+        self.journal.set_level(next.log.level);
+        self.gateway.set_mechanism(next.mechanism.0);
+        if self.settings.limits != next.limits {
+            self.gateway.set_limits(next.limits);
+        }
+        if self.settings.rate != next.rate {
+            self.gateway.set_rate(now, INTERFACE, next.rate);
+        }
+        if self.settings.silence() != next.silence() {
+            self.gateway.set_silence(next.silence());
+        }
+        if self.settings.damping != next.damping {
+            self.gateway.set_damping(now, next.damping);
+        }
+        if self.settings.indicators != next.indicators {
+            self.indicators.set_watched(now, next.indicators);
+            self.take_snapshot(now)?;
+        }
+        self.drain(now)?;
+        Ok(())
+    }
+}

@@ -1,0 +1,548 @@
+//! Running a gateway: its configuration changes while it runs, who may ask it what, what it tells
+//! of itself, and how little it may do.
+//!
+//! Where this machine lacks what that needs, a test says so and ends.
+
+mod path;
+mod support;
+
+use outlast_core::time::Duration;
+use outlast_linux::namespace::Namespace;
+use outlast_linux::process;
+use path::{Daemon, LINK, MOBILE, Path, Transfer, Version, skip, wait};
+use rustix::fd::AsFd;
+use serde_json::Value;
+use std::fs;
+use std::io::{Read, Write};
+use std::net::TcpStream;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::os::unix::net::{UnixDatagram, UnixStream};
+use std::os::unix::process::CommandExt;
+use std::path::PathBuf;
+use std::process::Command;
+use support::{Place, Said};
+
+const BYTES: usize = 6_000_000;
+/// A user and a group that nobody is.
+const STRANGER: u32 = 64_999;
+/// The gateway's end towards the fixed host.
+const METRICS: &str = "192.0.2.1:9464";
+const METRICS_PORT: u16 = 9464;
+
+/// Where the daemon of `place` listens.
+fn socket(place: &Place) -> PathBuf {
+    place.path().join("control.sock")
+}
+
+/// A daemon on the link that reads `gateway.toml`, in which `text` stands.
+fn configured(place: &Place, namespace: &Namespace, text: &str) -> Option<Daemon> {
+    place.file("gateway.toml", text);
+    Daemon::begin(command(place, namespace), socket(place))
+}
+
+fn keeps_something(status: &Value) -> bool {
+    status["held_bytes"].as_u64() > Some(0)
+}
+
+fn command(place: &Place, namespace: &Namespace) -> Command {
+    let mut command = place.command(["run", "--interface", LINK, "--config", "gateway.toml"]);
+    command.arg("--control").arg(socket(place));
+    let network = namespace.as_fd().try_clone_to_owned().expect("descriptor");
+    process::place(&mut command, None, network);
+    command
+}
+
+#[test]
+fn a_reload_changes_what_runs_and_loses_neither_connections_nor_what_is_kept() {
+    let place = Place::new();
+    let Some(path) = Path::new() else { return };
+    let before = "mechanism = \"hold\"\n";
+    let Some(daemon) = configured(&place, &path.gateway, before) else {
+        return;
+    };
+    let mut transfer = Transfer::start(&path.fixed, &path.mobile, MOBILE.of(Version::V4), BYTES);
+    transfer.wait_for(BYTES / 6);
+    path.cut();
+    let by_itself = transfer.wait_for_long_timeout();
+    let status = daemon.status_when(&place, "something that is kept", keeps_something);
+    let kept = status["held_bytes"].as_u64();
+    place.file(
+        "gateway.toml",
+        "mechanism = \"smart-link-4\"\nrate = \"200 Mbit/s\"\n\
+         [limits]\nheld_in_all = \"32 MiB\"\npeers = 7\n[log]\nlevel = \"debug\"\n",
+    );
+    let said = daemon.ask(&place, &["reload"]);
+    assert_eq!(said.code, Some(0), "{said:?}");
+    assert_eq!(said.out, "Changed: mechanism, rate, limits, log.level.\n");
+    let status = daemon.status(&place);
+    assert_eq!(status["mechanism"], "smart-link-4", "{status:#}");
+    assert_eq!(status["rate_bits_per_s"], 200_000_000, "{status:#}");
+    assert_eq!(
+        status["limits"]["held_in_all_bytes"],
+        32 << 20,
+        "{status:#}"
+    );
+    assert_eq!(status["limits"]["peers"], 7, "{status:#}");
+    assert!(status["held_bytes"].as_u64() >= kept, "{status:#}");
+    let up = path.mend();
+    transfer.assert_resumes_before(by_itself, up);
+    transfer.finish();
+    let nothing = daemon.ask(&place, &["reload"]);
+    assert_eq!(nothing.out, "Nothing has changed.\n", "{nothing:?}");
+    let said = daemon.stop();
+    assert!(said.contains("configuration read"), "{said}");
+    assert!(
+        said.contains("resumed"),
+        "at `debug` connections are told: {said}"
+    );
+}
+
+#[test]
+fn a_reload_with_a_mistake_changes_nothing_and_says_where_it_is() {
+    let place = Place::new();
+    let Some(path) = Path::new() else { return };
+    let before = "mechanism = \"hold\"\n[limits]\npeers = 9\n";
+    let Some(mut daemon) = configured(&place, &path.gateway, before) else {
+        return;
+    };
+    place.file(
+        "gateway.toml",
+        "mechanism = \"none\"\n[limits]\npeers = 0\n",
+    );
+    daemon
+        .ask(&place, &["reload"])
+        .refuses(1, &["gateway.toml:3:9", "peers = 0", "1 to 1000000"]);
+    let line = daemon.line();
+    assert!(
+        line.contains("the former one holds") && line.contains("gateway.toml:3:9"),
+        "{line}"
+    );
+    // At a signal it does the same; who sent that is told nothing.
+    daemon.signal(rustix::process::Signal::HUP);
+    assert!(daemon.line().contains("the former one holds"));
+    for (what, name) in [
+        ("queue = 9", "queue"),
+        ("control_mode = \"0666\"", "control_mode"),
+    ] {
+        place.file("gateway.toml", &format!("{what}\nmechanism = \"none\"\n"));
+        daemon
+            .ask(&place, &["reload"])
+            .refuses(1, &[name, "restart it"]);
+    }
+    let status = daemon.status(&place);
+    assert_eq!(status["mechanism"], "hold", "{status:#}");
+    assert_eq!(status["limits"]["peers"], 9, "{status:#}");
+    daemon.stop();
+}
+
+/// The command in a place that everybody may enter, to be run as somebody else.
+fn as_somebody(place: &Place, user: u32, group: u32, arguments: &[&str]) -> Said {
+    let copy = place.path().join("outlast");
+    if !copy.exists() {
+        fs::set_permissions(place.path(), fs::Permissions::from_mode(0o755)).expect("ours");
+        // By another process: what a child of another test has open for writing is "Text file busy".
+        let installed = Command::new("install")
+            .args([std::path::Path::new(env!("CARGO_BIN_EXE_outlast")), &copy])
+            .status()
+            .expect("install");
+        assert!(installed.success(), "{installed}");
+    }
+    let mut command = Command::new(copy);
+    command.args(arguments).arg("--control").arg(socket(place));
+    command.uid(user).gid(group).current_dir("/");
+    Said::of(command.output().expect("a copy of the command"))
+}
+
+fn is_superuser() -> bool {
+    let is_superuser = rustix::process::geteuid().is_root();
+    if !is_superuser {
+        skip("only the superuser can run programs as somebody else");
+    }
+    is_superuser
+}
+
+#[test]
+fn the_control_socket_is_its_owner_s_and_its_group_s() {
+    let place = Place::new();
+    let Some(path) = Path::new() else { return };
+    let Some(daemon) = configured(&place, &path.gateway, "") else {
+        return;
+    };
+    let mode = |place: &Place| fs::metadata(socket(place)).expect("it listens").mode() & 0o777;
+    assert_eq!(mode(&place), 0o600);
+    daemon.stop();
+    if !is_superuser() {
+        return;
+    }
+    let text = format!("control_group = \"{STRANGER}\"\n");
+    let daemon = configured(&place, &path.gateway, &text).expect("as before");
+    assert_eq!(mode(&place), 0o660);
+    assert_eq!(
+        fs::metadata(socket(&place)).expect("it listens").gid(),
+        STRANGER
+    );
+    let member = |arguments: &[&str]| as_somebody(&place, STRANGER, STRANGER, arguments);
+    let stranger = |arguments: &[&str]| as_somebody(&place, STRANGER, STRANGER + 1, arguments);
+    for arguments in [&["status"][..], &["notify", "up"], &["reload"]] {
+        let said = member(arguments);
+        assert_eq!(said.code, Some(0), "{said:?}");
+        stranger(arguments).refuses(2, &["not allowed to connect", "control_group"]);
+    }
+    daemon.stop();
+    let text = format!("control_group = \"{STRANGER}\"\ncontrol_mode = \"0666\"\n");
+    let daemon = configured(&place, &path.gateway, &text).expect("as before");
+    assert_eq!(stranger(&["status"]).code, Some(0));
+    for arguments in [&["notify", "down"][..], &["reload"]] {
+        stranger(arguments).refuses(1, &["only the superuser", "members of its group"]);
+    }
+    assert_eq!(daemon.status(&place)["link"]["state"], "up");
+    daemon.stop();
+}
+
+/// An answer by HTTP: its status line and headers, and its body.
+fn ask(mut stream: impl Read + Write, request: &str) -> (String, String) {
+    stream.write_all(request.as_bytes()).expect("written");
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).expect("text");
+    let (head, body) = answer.split_once("\r\n\r\n").expect("an answer by HTTP");
+    (head.to_owned(), body.to_owned())
+}
+
+/// What the reference parser of OpenMetrics makes of a text: each sample's value; `None`, with the
+/// reason, where it is not there.
+fn judged(place: &Place, text: &str) -> Option<Value> {
+    const JUDGE: &str = "import json, sys\n\
+         from prometheus_client.openmetrics.parser import text_string_to_metric_families\n\
+         families = text_string_to_metric_families(open(sys.argv[1]).read())\n\
+         print(json.dumps({s.name + ''.join(sorted(s.labels.values())): s.value\n\
+         \x20   for f in families for s in f.samples}))\n";
+    let is_there = Command::new("/usr/bin/python3")
+        .args(["-c", "import prometheus_client"])
+        .output();
+    if !is_there.is_ok_and(|output| output.status.success()) {
+        skip("there is no python3-prometheus-client");
+        return None;
+    }
+    let file = place.file("metrics.txt", text);
+    let mut command = Command::new("/usr/bin/python3");
+    let output = command
+        .args(["-c", JUDGE])
+        .arg(file)
+        .output()
+        .expect("Python");
+    assert!(
+        output.status.success(),
+        "{}",
+        String::from_utf8_lossy(&output.stderr)
+    );
+    Some(serde_json::from_slice(&output.stdout).expect("JSON"))
+}
+
+#[test]
+fn metrics_are_what_prometheus_reads_and_what_status_says() {
+    let place = Place::new();
+    let Some(path) = Path::new() else { return };
+    // A machine that is too busy to answer in time would make the link silent, too.
+    let text = format!("metrics = \"{METRICS}\"\n[indicators]\nsilence = false\n");
+    let Some(daemon) = configured(&place, &path.gateway, &text) else {
+        return;
+    };
+    let mut transfer =
+        Transfer::start(&path.fixed, &path.mobile, MOBILE.of(Version::V4), BYTES / 2);
+    transfer.wait_for(BYTES / 6);
+    path.cut();
+    daemon.status_when(&place, "something that is kept", keeps_something);
+    path.mend();
+    transfer.finish();
+    place.file("gateway.toml", "mechanism = 3\n");
+    daemon.ask(&place, &["reload"]).refuses(1, &["mechanism"]);
+    place.file("gateway.toml", &text);
+    let get = |request: &str| {
+        let asked = || ask(TcpStream::connect(METRICS).expect("it listens"), request);
+        path.fixed.run(asked).expect("enter")
+    };
+    // Nothing counts in between, or else both are asked for anew.
+    let (status, (head, body)) = path::seen("counters that stand still", || {
+        let status = daemon.status(&place);
+        let answer = get("GET /metrics HTTP/1.1\r\nHost: gateway\r\n\r\n");
+        let is_so_still = daemon.status(&place)["counters"] == status["counters"];
+        is_so_still.then_some((status, answer))
+    });
+    assert!(head.starts_with("HTTP/1.1 200 OK\r\n"), "{head}");
+    assert!(
+        head.contains(&format!("Content-Length: {}", body.len())),
+        "{head}"
+    );
+    if let Some(samples) = judged(&place, &body) {
+        for name in ["resumes", "taken", "resent", "kicks_repeated", "fallbacks"] {
+            let (sample, told) = (
+                &samples[format!("outlast_{name}_total")],
+                &status["counters"][name],
+            );
+            assert_eq!(sample.as_f64(), told.as_f64(), "{name}: {samples:#}");
+        }
+        let is = |name: &str, value: f64| assert_eq!(samples[name], value, "{name}: {samples:#}");
+        is("outlast_resume_seconds_count", 1.0);
+        is("outlast_link_up", 1.0);
+        is("outlast_config_last_reload_successful", 0.0);
+        is("outlast_reloads_totalfailure", 1.0);
+        is("outlast_link_changes_totalcarrierdowninterface", 1.0);
+    }
+    let (head, body) = get("HEAD /metrics HTTP/1.1\r\nHost: gateway\r\n\r\n");
+    assert!(
+        head.starts_with("HTTP/1.1 200 OK\r\n") && body.is_empty(),
+        "{head}{body}"
+    );
+    assert!(get("GET / HTTP/1.1\r\n\r\n").0.starts_with("HTTP/1.1 404"));
+    assert!(
+        get("POST /metrics HTTP/1.1\r\n\r\n")
+            .0
+            .starts_with("HTTP/1.1 405")
+    );
+    // A reload moves it.
+    let listens = || {
+        let sockets = || fs::read_to_string("/proc/thread-self/net/tcp").expect("the kernel tells");
+        let sockets = path.gateway.run(sockets).expect("enter");
+        sockets.contains(&format!(":{METRICS_PORT:04X} 00000000:0000 0A"))
+    };
+    assert!(listens());
+    let unix = place.path().join("metrics.sock");
+    place.file(
+        "gateway.toml",
+        &text.replace(METRICS, &format!("unix:{}", unix.display())),
+    );
+    let said = daemon.ask(&place, &["reload"]);
+    assert_eq!(said.out, "Changed: metrics.\n", "{said:?}");
+    let stream = UnixStream::connect(&unix).expect("it listens");
+    let (_, body) = ask(stream, "GET /metrics HTTP/1.1\r\n\r\n");
+    assert!(body.ends_with("# EOF\n"), "{body}");
+    assert!(!listens(), "the former place is still served");
+    daemon.stop();
+    assert!(!unix.exists(), "the socket is left behind");
+}
+
+/// How many lines a gateway has said of a transfer of so many segments across an outage, at this
+/// level, and of how many packets.
+fn told(level: &str, segments: usize) -> Option<(usize, u64)> {
+    let place = Place::new();
+    let path = Path::new()?;
+    // All of them come by.
+    let text = format!("data_path = \"nfqueue\"\n[log]\nlevel = \"{level}\"\n");
+    let daemon = configured(&place, &path.gateway, &text)?;
+    let length = segments * 1_448;
+    let mut transfer = Transfer::start(&path.fixed, &path.mobile, MOBILE.of(Version::V4), length);
+    transfer.wait_for(length / 2);
+    path.cut();
+    wait(Duration::from_millis(700));
+    path.mend();
+    transfer.finish();
+    let packets = daemon.status(&place)["counters"]["packets"].as_u64();
+    Some((daemon.stop().lines().count(), packets.expect("a count")))
+}
+
+#[test]
+fn the_log_tells_nothing_of_single_packets_unless_asked() {
+    let Some((lines, packets)) = told("info", 10_000) else {
+        return;
+    };
+    assert!(packets > 10_000, "{packets}");
+    // Down, up, and the end; a little more if the link is silent on a busy machine.
+    assert!(
+        lines >= 3 && (lines as u64) * 100 < packets,
+        "{lines} lines of {packets} packets"
+    );
+    let (lines, packets) = told("trace", 100).expect("as before");
+    assert!(lines as u64 > packets, "{lines} lines of {packets} packets");
+}
+
+/// What a daemon tells the service manager until it says something that begins with `last`.
+fn heard(manager: &UnixDatagram, last: &str) -> Vec<String> {
+    let mut heard = Vec::new();
+    loop {
+        let mut message = [0; 4096];
+        let length = manager.recv(&mut message).expect("it goes on");
+        let message = std::str::from_utf8(&message[..length]).expect("text");
+        heard.push(message.to_owned());
+        if message.starts_with(last) {
+            return heard;
+        }
+    }
+}
+
+#[test]
+fn the_service_manager_is_told_of_everything() {
+    let place = Place::new();
+    let Some(path) = Path::new() else { return };
+    place.file("gateway.toml", "");
+    let told = place.path().join("notify.sock");
+    let manager = UnixDatagram::bind(&told).expect("ours");
+    let mut command = command(&place, &path.gateway);
+    command.env("NOTIFY_SOCKET", &told);
+    // The dog bites after so many microseconds.
+    command.env("WATCHDOG_USEC", "400000");
+    let Some(daemon) = Daemon::begin(command, socket(&place)) else {
+        return;
+    };
+    let ready = heard(&manager, "READY=1").pop().expect("the last one");
+    assert!(ready.contains("STATUS=hold on link0 (link up)"), "{ready}");
+    // Signs of life go on while nothing happens.
+    for _ in 0..3 {
+        heard(&manager, "WATCHDOG=1");
+    }
+    daemon.ask(&place, &["reload"]);
+    let reloading = heard(&manager, "RELOADING=1").pop().expect("the last one");
+    assert!(reloading.contains("MONOTONIC_USEC="), "{reloading}");
+    heard(&manager, "READY=1");
+    daemon.stop();
+    heard(&manager, "STOPPING=1");
+}
+
+#[test]
+fn the_log_can_be_read_by_machines() {
+    let place = Place::new();
+    let Some(path) = Path::new() else { return };
+    let text = "[log]\nformat = \"json\"\n";
+    let Some(daemon) = configured(&place, &path.gateway, text) else {
+        return;
+    };
+    let introduction = daemon.introduction.clone();
+    let peer = MOBILE.of(Version::V4).to_string();
+    daemon.ask(&place, &["notify", "down", "--peer", &peer]);
+    let said = daemon.stop();
+    let lines: Vec<Value> = introduction
+        .lines()
+        .chain(said.lines())
+        .map(|line| serde_json::from_str(line).expect("one JSON object a line"))
+        .collect();
+    assert!(
+        lines.iter().all(|line| line["level"] == "INFO"),
+        "{lines:#?}"
+    );
+    let link = lines.iter().find(|line| line["message"] == "link");
+    let link = link.expect("the link's changes are told");
+    assert_eq!(
+        (&link["peer"], &link["state"]),
+        (&peer.into(), &"Down".into())
+    );
+}
+
+/// A line of a process's status.
+fn status_of(process: u32, name: &str) -> String {
+    let text = fs::read_to_string(format!("/proc/{process}/status")).expect("it runs");
+    let mut lines = text.lines();
+    let line = lines.find_map(|line| line.strip_prefix(name)?.strip_prefix(':'));
+    line.expect("the kernel tells it").trim().to_owned()
+}
+
+/// `CAP_NET_ADMIN` and `CAP_NET_RAW`, as the kernel writes them.
+const NETWORK: &str = "0000000000003000";
+const NONE: &str = "0000000000000000";
+
+#[test]
+fn once_it_runs_it_has_two_capabilities_and_can_gain_none() {
+    let place = Place::new();
+    let Some(path) = Path::new() else { return };
+    let Some(daemon) = configured(&place, &path.gateway, "") else {
+        return;
+    };
+    for (name, expected) in [
+        ("CapEff", NETWORK),
+        ("CapPrm", NETWORK),
+        ("CapInh", NONE),
+        ("CapBnd", NONE),
+        ("CapAmb", NONE),
+        ("NoNewPrivs", "1"),
+    ] {
+        assert_eq!(status_of(daemon.id(), name), expected, "{name}");
+    }
+    daemon.stop();
+}
+
+/// `arguments` to be run as the unit of systemd would in `namespace`, but as a stranger; `None`,
+/// with the reason, where this machine lacks something.
+fn as_unit(place: &Place, namespace: &Namespace, arguments: &[&str]) -> Option<Command> {
+    let packaging = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../packaging");
+    for (program, argument) in [
+        ("setpriv", "--version"),
+        ("unshare", "--version"),
+        ("systemd-analyze", "--version"),
+        ("/usr/bin/python3", "-cimport seccomp"),
+    ] {
+        let output = Command::new(program).arg(argument).output();
+        if !output.is_ok_and(|output| output.status.success()) {
+            skip(&format!("{program} {argument} does not work here"));
+            return None;
+        }
+    }
+    let mut command = Command::new(packaging.join("as-unit"));
+    command
+        .arg(format!("--user={STRANGER}"))
+        .arg("--writable")
+        .arg(place.path());
+    command
+        .arg(packaging.join("systemd/outlast@.service"))
+        .args(arguments);
+    command.current_dir(place.path());
+    let network = namespace.as_fd().try_clone_to_owned().expect("descriptor");
+    process::place(&mut command, None, network);
+    Some(command)
+}
+
+#[test]
+fn what_the_unit_leaves_it_is_all_that_it_needs() {
+    if !is_superuser() {
+        return;
+    }
+    let place = Place::new();
+    let Some(path) = Path::new() else { return };
+    let said = as_somebody(&place, STRANGER, STRANGER, &["status"]);
+    said.refuses(2, &["no daemon"]);
+    std::os::unix::fs::chown(place.path(), Some(STRANGER), Some(STRANGER)).expect("ours");
+    // The sandbox bites: the same command may not do what it need not.
+    let outside = "touch /etc/outlast-test || unshare --net true || setpriv --reuid=0 true";
+    let Some(mut command) = as_unit(&place, &path.gateway, &["sh", "-c", outside]) else {
+        return;
+    };
+    let said = Said::of(command.output().expect("it starts"));
+    assert!(said.code != Some(0), "{said:?}");
+    let text = format!("metrics = \"{METRICS}\"\ncontrol_group = \"{STRANGER}\"\n");
+    place.file("gateway.toml", &text);
+    let socket = socket(&place).display().to_string();
+    let arguments = [
+        "./outlast",
+        "run",
+        "--interface",
+        LINK,
+        "--config",
+        "gateway.toml",
+        "--control",
+        &socket,
+    ];
+    let command = as_unit(&place, &path.gateway, &arguments).expect("as before");
+    let daemon = Daemon::begin(command, socket.into()).expect("it needs no more");
+    assert_eq!(status_of(daemon.id(), "CapEff"), NETWORK);
+    assert_eq!(status_of(daemon.id(), "Seccomp"), "2");
+    let user = status_of(daemon.id(), "Uid");
+    assert!(user.starts_with(&STRANGER.to_string()), "{user}");
+    let mut transfer = Transfer::start(&path.fixed, &path.mobile, MOBILE.of(Version::V6), BYTES);
+    transfer.wait_for(BYTES / 6);
+    path.cut();
+    let by_itself = transfer.wait_for_long_timeout();
+    let up = path.mend();
+    transfer.assert_resumes_before(by_itself, up);
+    transfer.finish();
+    place.file(
+        "gateway.toml",
+        &format!("{text}mechanism = \"smart-link-3\"\n"),
+    );
+    let said = daemon.ask(&place, &["reload"]);
+    assert_eq!(said.out, "Changed: mechanism.\n", "{said:?}");
+    let get = || TcpStream::connect(METRICS).expect("it listens");
+    let stream = path.fixed.run(get).expect("enter");
+    assert!(
+        ask(stream, "GET /metrics HTTP/1.1\r\n\r\n")
+            .1
+            .contains("outlast_resumes_total 1")
+    );
+    daemon.stop();
+}

@@ -1,0 +1,121 @@
+//! What else may happen on the path.
+
+use super::wiring::inside;
+use super::{LINK, Path};
+use outlast_core::time::Instant;
+use outlast_linux::monitor::{Change, RouteMonitor};
+use outlast_linux::netlink::{Prefix, Route, RouteSocket};
+use outlast_linux::{clock, sysctl};
+use rustix::event::{PollFd, PollFlags, poll};
+
+impl Path {
+    /// Loses everything between the two ends of the link. Both keep their carrier.
+    pub(crate) fn black_hole(&self) {
+        inside(&self.air, |route| {
+            let index = route.interface("mobile").expect("made");
+            route.detach(index).expect("it is a port");
+        });
+    }
+
+    /// Loses nothing any more; since when.
+    pub(crate) fn fill_hole(&self) -> Instant {
+        inside(&self.air, |route| {
+            let [index, air] = ["mobile", "air"].map(|name| route.interface(name).expect("made"));
+            route.attach(index, air).expect("a bridge");
+        });
+        clock::now()
+    }
+
+    /// Takes the carrier from both ends of the link and gives it back, so often. Each change has been
+    /// told in the gateway before the next one: on a busy machine the kernel would tell of the last
+    /// one only.
+    pub(crate) fn flap(&self, times: u32) {
+        let monitor = self.gateway.run(RouteMonitor::open).expect("enter");
+        let mut monitor = monitor.expect("netlink");
+        for _ in 0..times {
+            self.cut();
+            wait_for_carrier(&mut monitor, false);
+            self.mend();
+            wait_for_carrier(&mut monitor, true);
+        }
+    }
+
+    /// The mobile host's default route of IPv4 is by way of `router` now, and no longer by any
+    /// other; since when.
+    pub(crate) fn route_by(&self, router: &str) -> Instant {
+        inside(&self.mobile, |route| {
+            let way = default_by(route, router);
+            route.replace_route(&way).expect("route");
+        });
+        clock::now()
+    }
+
+    /// The mobile host has no default route of IPv4, which was by way of `router`.
+    pub(crate) fn unroute(&self, router: &str) {
+        inside(&self.mobile, |route| {
+            let way = default_by(route, router);
+            route.remove_route(&way).expect("it is there");
+        });
+    }
+
+    /// For the mobile host `router` has an Ethernet address that nobody has: what is sent to it is
+    /// lost without a word.
+    pub(crate) fn pin_nobody(&self, router: &str) {
+        inside(&self.mobile, |route| {
+            let (index, nobody) = (route.interface(LINK).expect("made"), [2, 0, 0, 0, 0, 9]);
+            let address = router.parse().expect("literal");
+            route.pin_neighbour(index, address, nobody).expect("pin");
+        });
+    }
+
+    /// How often the mobile host has asked for a neighbour of IPv6.
+    pub(crate) fn questions_of_mobile(&self) -> u64 {
+        let read = || std::fs::read_to_string("/proc/thread-self/net/snmp6").expect("/proc");
+        let counters = self.mobile.run(read).expect("enter");
+        let mut lines = counters.lines().map(str::split_whitespace);
+        let asked = lines.find_map(|mut words| {
+            (words.next() == Some("Icmp6OutNeighborSolicits")).then(|| words.next())
+        });
+        let asked = asked.flatten().expect("a counter of its own");
+        asked.parse().expect("a number")
+    }
+
+    /// Makes the gateway's kernel itself ask for neighbours as seldom as kernels do.
+    pub(crate) fn ask_as_usual(&self) {
+        let work = || {
+            for (what, value) in [("retrans_time_ms", "1000"), ("mcast_solicit", "3")] {
+                let name = format!("net.ipv4.neigh.{LINK}.{what}");
+                sysctl::write(&name, value).expect("sysctl");
+            }
+        };
+        self.gateway.run(work).expect("enter");
+    }
+}
+
+/// Waits until the kernel tells that the link has carrier, or has none.
+fn wait_for_carrier(monitor: &mut RouteMonitor, has: bool) {
+    loop {
+        match monitor.receive().expect("a sound descriptor") {
+            Some(Change::Interface {
+                name, is_running, ..
+            }) if name == LINK && is_running == has => return,
+            Some(_) => {}
+            None => {
+                let mut descriptors = [PollFd::new(monitor, PollFlags::IN)];
+                poll(&mut descriptors, None).expect("poll");
+            }
+        }
+    }
+}
+
+fn default_by(route: &mut RouteSocket, router: &str) -> Route<'static> {
+    Route {
+        destination: Prefix {
+            address: "0.0.0.0".parse().expect("literal"),
+            length: 0,
+        },
+        interface: route.interface(LINK).expect("made"),
+        gateway: Some(router.parse().expect("literal")),
+        congestion_control: None,
+    }
+}

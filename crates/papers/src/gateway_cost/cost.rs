@@ -1,0 +1,152 @@
+//! What is measured of the daemon's cost, as it is in the record.
+
+use crate::carry_out::Ran;
+use crate::job::Job;
+use outlast_core::time::{Duration, Instant};
+use outlast_linux::clock;
+use outlast_scenario::result::{RunResult, Settings, TcpInForce, World};
+use serde::{Deserialize, Serialize};
+use std::io;
+use std::thread;
+
+/// What is in the middle.
+#[derive(Clone, Copy, Debug, Deserialize, Eq, Ord, PartialEq, PartialOrd, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Series {
+    /// Nothing but the kernel.
+    Plain,
+    /// The daemon on the eBPF path.
+    Ebpf,
+    /// A program without effect where the daemon's are: what the place itself costs.
+    Empty,
+    /// The daemon on the NFQUEUE path.
+    Nfqueue,
+}
+
+impl Series {
+    /// What a reader calls it.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Plain => "plain",
+            Self::Ebpf => "eBPF path",
+            Self::Empty => "empty program",
+            Self::Nfqueue => "NFQUEUE path",
+        }
+    }
+}
+
+/// What came of it.
+#[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
+pub struct Cost {
+    /// In the order in which they were measured.
+    pub samples: Vec<Sample>,
+    /// The kernel's release.
+    pub kernel: String,
+    /// The connections' congestion control.
+    pub congestion: String,
+    /// Processors that there are.
+    pub processors: usize,
+    /// Why something was not measured, by its name.
+    pub missing: Vec<(String, String)>,
+    /// What the programs need for a packet.
+    #[serde(default)]
+    pub passes: Vec<Pass>,
+    /// What the tables need.
+    #[serde(default)]
+    pub memory: Option<Memory>,
+}
+
+/// What a packet costs in the programs alone.
+#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
+pub struct Pass {
+    /// Which one.
+    pub packet: String,
+    /// Nanoseconds in the tracker's program, trying included: the median.
+    pub tracker_ns: f64,
+    /// Likewise in a program without effect.
+    pub empty_ns: f64,
+}
+
+/// What the tables of the kernel need, in bytes, and what is in them.
+#[derive(Clone, Copy, Debug, Deserialize, PartialEq, Serialize)]
+pub struct Memory {
+    /// Connections that there is room for.
+    pub places: u32,
+    /// The table of connections with a completed handshake.
+    pub connections: u64,
+    /// That of the others.
+    pub openings: u64,
+    /// The recorder.
+    pub recorder: u64,
+    /// Handshakes that were completed.
+    pub opened: u32,
+    /// Connections in the table then.
+    pub tracked: u32,
+    /// SYNs of other connections that came afterwards.
+    pub syns: u32,
+    /// Of the connections, those in the table then.
+    pub tracked_after: u32,
+}
+
+impl Cost {
+    /// Nothing yet, on this machine.
+    pub(super) fn of_machine() -> io::Result<Self> {
+        Ok(Self {
+            kernel: outlast_linux::kernel_release(),
+            processors: thread::available_parallelism()?.get(),
+            ..Self::default()
+        })
+    }
+
+    /// As what came of `job`, which began then.
+    pub(super) fn into_ran(self, job: &Job, began: Instant) -> Ran {
+        let tcp = TcpInForce {
+            congestion: self.congestion.clone(),
+            ..job.scenario.stack.in_lab(self.kernel.clone())
+        };
+        let result = RunResult {
+            completed: true,
+            intact: None,
+            elapsed_s: clock::now().since(began).as_secs_f64(),
+            ideal_s: None,
+            utilisation: None,
+            outages: Vec::new(),
+            timeouts: None,
+            retransmitted_bytes: None,
+            injected_packets: 0,
+            injected_bytes: None,
+            user_timeout_abort: false,
+            error: None,
+            bytes_received: None,
+            updates: None,
+            ideal_updates: None,
+            dropped_packets: None,
+            flows: Vec::new(),
+            traffic: Vec::new(),
+            hops: Vec::new(),
+            settings: Settings::new(&job.scenario, job.index, World::Live, tcp),
+        };
+        Ran {
+            result,
+            started: None,
+            trace: None,
+            variables: Vec::new(),
+            warnings: Vec::new(),
+            worst_delay: Duration::ZERO,
+            observed: None,
+            cost: Some(self),
+        }
+    }
+}
+
+/// One measurement.
+#[derive(Clone, Copy, Debug, Deserialize, PartialEq, Serialize)]
+pub struct Sample {
+    /// What was in the middle.
+    pub series: Series,
+    /// Payload bits in a second that arrived, or datagrams that were forwarded.
+    pub per_s: f64,
+    /// The mean of plain forwarding just before and just after; `None` of plain forwarding.
+    pub plain_per_s: Option<f64>,
+}

@@ -1,0 +1,108 @@
+//! `outlast run`, as an operator starts it and asks it.
+
+use super::trial::TrialError;
+use outlast_lab::site::LINK;
+use outlast_linux::namespace::Namespace;
+use outlast_linux::process::ContainedProcess;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use std::io::{self, BufRead, BufReader};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+/// What the daemon says of itself.
+#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
+pub struct Noticed {
+    /// Whether it holds the link, or the peer behind it, for down, or suspects it for its silence.
+    pub down: bool,
+    /// Packets that it has taken instead of letting them be lost.
+    pub taken: u64,
+    /// Packets that it has sent.
+    pub injected: u64,
+    /// How packets come to it.
+    pub data_path: String,
+    /// The mechanism.
+    pub mechanism: String,
+}
+
+/// `outlast run` on the link. It ends when this is dropped.
+pub(crate) struct Daemon<'t> {
+    outlast: &'t Path,
+    control: PathBuf,
+    _process: ContainedProcess,
+    /// Closed, the daemon could not log any more.
+    _said: BufReader<io::PipeReader>,
+}
+
+impl<'t> Daemon<'t> {
+    /// `outlast run` with `hold` and these arguments on the link, once packets go through it.
+    pub(crate) fn start(
+        keeper: &Namespace,
+        outlast: &'t Path,
+        control: PathBuf,
+        arguments: &[&str],
+    ) -> Result<Self, TrialError> {
+        let (said, to_us) = io::pipe().map_err(io_error)?;
+        let mut command = Command::new(outlast);
+        command.args(["run", "--interface", LINK, "--mechanism", "hold"]);
+        command.args(arguments);
+        command.arg("--control").arg(&control);
+        command.env("NO_COLOR", "1");
+        command.stdin(Stdio::null()).stdout(Stdio::null());
+        command.stderr(to_us);
+        let process = ContainedProcess::spawn(keeper, command)?;
+        let mut said = BufReader::new(said);
+        let mut introduction = String::new();
+        while !introduction.contains("Control socket") {
+            let length = said.read_line(&mut introduction).map_err(io_error)?;
+            if length == 0 {
+                return Err(TrialError::Daemon(introduction.trim().to_owned()));
+            }
+        }
+        Ok(Self {
+            outlast,
+            control,
+            _process: process,
+            _said: said,
+        })
+    }
+
+    /// What it says now.
+    pub(crate) fn status(&self) -> Result<Noticed, TrialError> {
+        let mut command = Command::new(self.outlast);
+        command.args(["status", "--json", "--control"]);
+        command.arg(&self.control).stdin(Stdio::null());
+        let said = command.output().map_err(io_error)?;
+        let refused = || {
+            let text = String::from_utf8_lossy(&said.stderr);
+            TrialError::Daemon(text.trim().to_owned())
+        };
+        if !said.status.success() {
+            return Err(refused());
+        }
+        let status: Value = serde_json::from_slice(&said.stdout).map_err(|_| refused())?;
+        Ok(Noticed::of(&status))
+    }
+}
+
+impl Noticed {
+    fn of(status: &Value) -> Self {
+        let count = |name: &str| status["counters"][name].as_u64().unwrap_or(0);
+        let text = |name: &str| status[name].as_str().unwrap_or_default().to_owned();
+        let has_some = |name: &str| status[name].as_array().is_some_and(|all| !all.is_empty());
+        Self {
+            down: status["link"]["state"] == "down" || has_some("peers_down") || has_some("silent"),
+            taken: count("taken"),
+            injected: count("resent") + count("acks_resent") + count("rereceived"),
+            data_path: text("data_path"),
+            mechanism: text("mechanism"),
+        }
+    }
+}
+
+fn io_error(source: io::Error) -> TrialError {
+    TrialError::Io {
+        what: "run the daemon",
+        source,
+    }
+}

@@ -1,0 +1,166 @@
+//! `[agents]`, `[[handoffs]]` and `[[crashes]]`.
+
+use super::duration;
+use crate::keys::roaming::{
+    BACK_AFTER, CRASH_AT, DELAY, FORWARD, GAP, GATEWAY, HANDOFF_AT, LOST_AFTER, TO, UPDATE,
+};
+use crate::keys::{self, Key};
+use crate::mechanism::Mechanism;
+use crate::quantity::format_duration;
+use crate::reader::Reader;
+use crate::roaming::{Agents, Crash, Handoff, gaps};
+use crate::scenario::{LinkSettings, Outlast};
+use outlast_core::time::Duration;
+
+const DEFAULT_DELAY: Duration = Duration::from_millis(5);
+const DEFAULT_LOST_AFTER: Duration = Duration::from_secs(30);
+const DEFAULT_GAP: Duration = Duration::from_millis(100);
+
+/// What a file says of several gateways.
+pub(super) struct Roaming {
+    pub(super) agents: Option<Agents>,
+    pub(super) handoffs: Vec<Handoff>,
+    pub(super) crashes: Vec<Crash>,
+}
+
+pub(super) fn roaming(top: &Reader<'_>) -> Roaming {
+    let agents = top.table(&keys::top::AGENTS, &keys::AGENTS);
+    let handoffs = handoffs(top);
+    let gateways = handoffs.iter().map(|handoff| handoff.to).max().unwrap_or(1);
+    let crashes = top.tables(&keys::top::CRASHES, &keys::CRASHES);
+    Roaming {
+        agents: agents.is_present().then(|| Agents {
+            delay: duration(&agents, &DELAY).unwrap_or(DEFAULT_DELAY),
+            lost_after: duration(&agents, &LOST_AFTER).unwrap_or(DEFAULT_LOST_AFTER),
+        }),
+        crashes: crashes
+            .iter()
+            .map(|crash| read_crash(crash, gateways))
+            .collect(),
+        handoffs,
+    }
+}
+
+fn handoffs(top: &Reader<'_>) -> Vec<Handoff> {
+    let (mut is_at, mut free_from) = (1, None);
+    let mut handoffs = Vec::new();
+    for reader in top.tables(&keys::top::HANDOFFS, &keys::HANDOFFS) {
+        require(&reader, &[&HANDOFF_AT, &TO]);
+        let handoff = Handoff {
+            at: duration(&reader, &HANDOFF_AT).unwrap_or_default(),
+            gap: duration(&reader, &GAP).unwrap_or(DEFAULT_GAP),
+            to: number(&reader, &TO),
+            update: duration(&reader, &UPDATE).unwrap_or_default(),
+            forward: reader.switch(&FORWARD).unwrap_or_default(),
+        };
+        check_order(&reader, &handoff, free_from);
+        check_place(&reader, &handoff, is_at);
+        (is_at, free_from) = (handoff.to, Some(handoff.at + handoff.gap));
+        handoffs.push(handoff);
+    }
+    handoffs
+}
+
+/// Notes a hand-off that begins before the one above it is over.
+fn check_order(reader: &Reader<'_>, handoff: &Handoff, free_from: Option<Duration>) {
+    if let (Some(free), Some(span)) = (free_from, reader.span_of(&HANDOFF_AT))
+        && handoff.at <= free
+    {
+        let (at, free) = (format_duration(handoff.at), format_duration(free));
+        reader.note(
+            span,
+            format!("`at = \"{at}\"` is not after the hand-off above"),
+            format!("the mobile is on its way until {free}"),
+            "sort `[[handoffs]]` by their times, and write one that is later",
+        );
+    }
+}
+
+fn check_place(reader: &Reader<'_>, handoff: &Handoff, is_at: usize) {
+    if let Some(span) = reader.span_of(&TO)
+        && handoff.to == is_at
+    {
+        reader.note(
+            span,
+            format!("`to = {is_at}` is the gateway that the mobile is at"),
+            "no hand-off",
+            "write another number; for an outage without a hand-off there is `[link.outages]`",
+        );
+    }
+}
+
+fn read_crash(reader: &Reader<'_>, gateways: usize) -> Crash {
+    require(reader, &[&CRASH_AT, &GATEWAY]);
+    let gateway = number(reader, &GATEWAY);
+    if let Some(span) = reader.span_of(&GATEWAY)
+        && gateway > gateways
+    {
+        reader.note(
+            span,
+            format!("`gateway = {gateway}` is no gateway of this file"),
+            format!("the last one that `[[handoffs]]` name is {gateways}"),
+            format!("write a number from 1 to {gateways}, or add a `[[handoffs]]`"),
+        );
+    }
+    Crash {
+        at: duration(reader, &CRASH_AT).unwrap_or_default(),
+        gateway,
+        back_after: duration(reader, &BACK_AFTER),
+    }
+}
+
+fn require(reader: &Reader<'_>, keys: &[&Key]) {
+    for key in keys {
+        if !reader.has(key) {
+            reader.missing(key, "");
+        }
+    }
+}
+
+/// A gateway's number; where it is faulty, which is noted, the first one's.
+fn number(reader: &Reader<'_>, key: &Key) -> usize {
+    let number = reader.integer(key).unwrap_or(1);
+    usize::try_from(number).expect("the key's range fits")
+}
+
+/// Notes what cannot be beside hand-offs and agents, and gives the link its outages.
+pub(super) fn settle(
+    roaming: &Roaming,
+    settings: &mut LinkSettings,
+    outlast: &Outlast,
+    (top, link, of_outlast): (&Reader<'_>, &Reader<'_>, &Reader<'_>),
+) {
+    if roaming.agents.is_some() && outlast.gateway != Mechanism::ZeroWindowAck {
+        let agents = top.table(&keys::top::AGENTS, &keys::AGENTS);
+        agents.note(
+            agents.span(),
+            "`[agents]` is of no use to this `[outlast] gateway`",
+            "nothing is handed over",
+            "write `gateway = \"zero-window-ack\"`, or remove the table",
+        );
+    }
+    if roaming.handoffs.is_empty() {
+        return;
+    }
+    link.forbid(
+        &keys::link::OUTAGES,
+        "`[[handoffs]]`",
+        "remove it: each gateway's link is up while the mobile is there",
+    );
+    if outlast.mobile != Mechanism::None
+        && let Some(span) = of_outlast.span_of(&keys::outlast::MOBILE)
+    {
+        of_outlast.note(
+            span,
+            format!(
+                "`mobile = \"{}\"` contradicts `[[handoffs]]`",
+                outlast.mobile
+            ),
+            "its gateway would be at several links",
+            "write `mobile = \"none\"`",
+        );
+    }
+    if let Some(process) = gaps(&roaming.handoffs) {
+        settings.outages = process;
+    }
+}

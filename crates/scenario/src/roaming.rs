@@ -1,0 +1,77 @@
+//! A mobile host that goes from gateway to gateway.
+
+use crate::mechanism::Mechanism;
+use crate::scenario::Scenario;
+use outlast_core::time::Duration;
+use outlast_link::random::derived_seed;
+use outlast_link::trace::StateTrace;
+use outlast_link::{LinkConfig, Outage, OutageProcess};
+use std::sync::Arc;
+
+/// The mobile host goes from one gateway to another. Times count from the workload's first byte.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct Handoff {
+    /// When it leaves; later than the hand-off before is over.
+    pub at: Duration,
+    /// How long it is nowhere; more than zero.
+    pub gap: Duration,
+    /// Where it comes to, counted from one, where it begins; never where it is.
+    pub to: usize,
+    /// How long after its arrival packets find it there.
+    pub update: Duration,
+    /// Whether the gateway that it has left is told, too, and sends on what it has for it.
+    pub forward: bool,
+}
+
+/// The process of a gateway dies, and packets cross as if it had never been there.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct Crash {
+    /// When, counted from the workload's first byte.
+    pub at: Duration,
+    /// Which gateway, counted from one.
+    pub gateway: usize,
+    /// How long after that it is started again; `None` is never.
+    pub back_after: Option<Duration>,
+}
+
+/// Gateways tell each other what they have frozen.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct Agents {
+    /// How long a message takes, one way.
+    pub delay: Duration,
+    /// How long a gateway may be away before the connections that depend on it are reset.
+    pub lost_after: Duration,
+}
+
+impl Scenario {
+    /// The most gateways of a file.
+    pub const MAX_GATEWAYS: usize = 32;
+
+    /// Whether more is asked of gateways than to stand at the ends of one link.
+    #[must_use]
+    pub fn has_roaming(&self) -> bool {
+        let is_plain = self.handoffs.is_empty() && self.crashes.is_empty();
+        !is_plain || self.agents.is_some() || self.outlast.home_agent != Mechanism::None
+    }
+
+    /// The links of the gateways behind the first one, in run `index`. Each has chances of its own,
+    /// and otherwise is like `[link]`.
+    #[must_use]
+    pub fn cell_configs(&self, index: u32) -> Vec<LinkConfig> {
+        let named = self.handoffs.iter().map(|handoff| handoff.to);
+        let gateways = named.max().unwrap_or(1);
+        let seed = self.run.seed_of(index);
+        let seeds = (2..=gateways).map(|n| derived_seed(seed, &format!("gateway.{n}")));
+        seeds.map(|seed| self.link.config(seed)).collect()
+    }
+}
+
+/// The outages that `handoffs` mean to the mobile host; `None` if they are not in order and apart.
+pub(crate) fn gaps(handoffs: &[Handoff]) -> Option<OutageProcess> {
+    let gaps = handoffs.iter().map(|handoff| Outage {
+        start: handoff.at,
+        end: Some(handoff.at + handoff.gap),
+    });
+    let trace = StateTrace::of(gaps.collect())?;
+    Some(OutageProcess::States(Arc::new(trace)))
+}

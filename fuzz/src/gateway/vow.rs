@@ -1,0 +1,257 @@
+//! What a gateway may send and keep, whatever it was shown.
+
+use super::{INTERFACES, LINKS, World, is_lone, link};
+use outlast_core::flow::FlowKey;
+use outlast_core::gateway::{Event, Transmit};
+use outlast_core::limits::Limits;
+use outlast_core::link::Direction::{self, FromLink, ToLink};
+use outlast_core::link::{LinkId, LinkState};
+use outlast_core::mechanisms::path::SendReason;
+use outlast_wire::{Packet, TcpFlags};
+use std::collections::BTreeSet;
+
+/// What the gateway was shown.
+#[derive(Default)]
+pub(crate) struct Shown {
+    to_link: Vec<(LinkId, Packet)>,
+    from_link: Vec<(LinkId, Packet)>,
+    flows_to_link: BTreeSet<FlowKey>,
+    flows_from_link: BTreeSet<FlowKey>,
+}
+
+/// Caps as they bind now: what was taken above a lower one stays until it is given back.
+pub(crate) struct Bounds {
+    held: u64,
+    held_other: u64,
+    flows: usize,
+}
+
+impl Bounds {
+    pub(crate) fn of(limits: &Limits) -> Self {
+        Self {
+            held: limits.held_in_all.as_u64(),
+            held_other: limits.other_bytes.as_u64() * u64::from(INTERFACES),
+            flows: limits.flows,
+        }
+    }
+
+    /// Other caps, with so much taken.
+    pub(crate) fn move_to(&mut self, limits: &Limits) {
+        let new = Self::of(limits);
+        self.held = self.held.max(new.held);
+        self.held_other = self.held_other.max(new.held_other);
+        self.flows = self.flows.max(new.flows);
+    }
+
+    /// What is used now is all that may be above a cap from now on.
+    fn shrink_to(&mut self, used: &Self, limits: &Limits) {
+        let caps = Self::of(limits);
+        self.held = self.held.min(used.held).max(caps.held);
+        self.held_other = self.held_other.min(used.held_other).max(caps.held_other);
+        self.flows = self.flows.min(used.flows).max(caps.flows);
+    }
+}
+
+impl World {
+    /// What must hold at all times.
+    pub(crate) fn check(&mut self) {
+        while let Some(transmit) = self.gateway.poll_transmit() {
+            self.transmitted += 1;
+            self.check_transmit(&transmit);
+            if let Some(owed) = &mut self.owed {
+                owed.retain(|owed| *owed != transmit.packet);
+            }
+            if transmit.direction == ToLink {
+                self.put_on_link(transmit.link, transmit.packet);
+            }
+        }
+        while let Some(event) = self.gateway.poll_event() {
+            match event {
+                Event::Frozen { flow } => assert!(self.frozen.insert(flow), "{flow:?} again"),
+                Event::Thawed { flow, .. } => {
+                    assert!(self.frozen.remove(&flow), "{flow:?} was not")
+                }
+                Event::Link(_) | Event::Silent { .. } | Event::Resumed { .. } => {}
+            }
+        }
+        assert!(self.frozen.is_empty() || self.may_acknowledge_ahead());
+        let gateway = &self.gateway;
+        let lost = gateway.counters().flows_displaced + gateway.counters().flows_refused;
+        self.sees_all &= lost == 0;
+        let used = Bounds {
+            held: gateway.held().as_u64(),
+            held_other: gateway.held_other().as_u64(),
+            flows: gateway.flows(),
+        };
+        assert!(used.held <= self.bounds.held, "{} held", used.held);
+        assert!(used.held_other <= self.bounds.held_other);
+        assert!(used.flows <= self.bounds.flows);
+        self.bounds.shrink_to(&used, &self.limits);
+        if !self.may_acknowledge_ahead() {
+            assert_eq!(gateway.counters().freezes, 0);
+        }
+    }
+
+    /// The whole table, once at the end of a sequence: it is long.
+    pub(crate) fn check_reports(&self) {
+        let mut held = 0;
+        for report in self.gateway.flow_reports() {
+            held += report.held.as_u64();
+            let ahead = report.account.acknowledged_ahead;
+            assert!(!ahead || self.may_acknowledge_ahead(), "{report:?}");
+            assert!(!ahead || report.held.as_u64() > 0, "{report:?}");
+            assert!(self.gateway.is_tracked(&report.key));
+        }
+        assert_eq!(
+            held,
+            self.gateway.held().as_u64(),
+            "what flows hold, is held"
+        );
+        for number in 0..LINKS {
+            let link = link(number);
+            let state = self.gateway.link_state(link).map(|link| link.state);
+            let is_down = state == Some(LinkState::Down) && self.gateway.has_flows(link);
+            assert!(!(is_down && self.gateway.is_at_rest(link)), "{link:?}");
+        }
+    }
+
+    pub(crate) fn may_acknowledge_ahead(&self) -> bool {
+        self.mechanisms
+            .iter()
+            .any(|mechanism| mechanism.info().acknowledges_ahead)
+    }
+
+    fn check_transmit(&self, transmit: &Transmit) {
+        let packet = &transmit.packet;
+        assert!(
+            self.shown.may_be_sent(packet) || transmit.reason == SendReason::Reset,
+            "half a connection: {packet:?}"
+        );
+        match transmit.reason {
+            SendReason::WindowClosed | SendReason::WindowOpened => self.check_ahead(transmit),
+            SendReason::Reset => {
+                assert!(self.may_acknowledge_ahead(), "{transmit:?}");
+                assert!(packet.tcp().is_some_and(|tcp| tcp.has(TcpFlags::RST)));
+                // To whom the connection has ended for, whatever the link does.
+                return;
+            }
+            SendReason::Probe => {
+                assert!(self.may_probe, "{transmit:?}");
+                let flags = packet.tcp().map(|tcp| tcp.flags);
+                assert_eq!((flags, packet.sequence_len()), (Some(TcpFlags::ACK), 0));
+                assert_eq!(transmit.direction, ToLink);
+            }
+            _ => self.check_known(transmit),
+        }
+        if transmit.direction == ToLink {
+            let state = self.gateway.link_state(transmit.link).map(|s| s.state);
+            assert_eq!(state, Some(LinkState::Up), "{transmit:?}");
+        }
+    }
+
+    fn check_known(&self, transmit: &Transmit) {
+        let shown = match transmit.direction {
+            ToLink => &self.shown.to_link,
+            FromLink => &self.shown.from_link,
+        };
+        // What is acknowledged ahead may go out with a timestamp that the receiver takes.
+        let may_be_renewed = self.may_acknowledge_ahead();
+        let is_known = |one: &Packet| {
+            *one == transmit.packet || (may_be_renewed && is_same_data(one, &transmit.packet))
+        };
+        let packet = &transmit.packet;
+        if let Some(tcp) = packet.tcp()
+            && transmit.direction == ToLink
+            && packet.sequence_len() > 0
+            && !is_lone(tcp.flags)
+            && let Some(key) = FlowKey::of_tcp(packet.header(), ToLink)
+            && let Some(flow) = self.known.flow(&key).filter(|_| self.sees_all)
+        {
+            let end = tcp.seq + packet.sequence_len();
+            assert!(end.after(flow.near.acked), "{flow:?} has {packet:?}");
+        }
+        assert!(
+            shown.iter().rev().any(|(_, one)| is_known(one)),
+            "never shown: {:?}",
+            transmit.packet
+        );
+    }
+
+    /// The near host is told nothing but what it has sent, and the gateway has it.
+    fn check_ahead(&self, transmit: &Transmit) {
+        assert!(self.may_acknowledge_ahead(), "{transmit:?}");
+        let packet = &transmit.packet;
+        assert_eq!(transmit.direction, FromLink);
+        let (tcp, key) = (packet.tcp(), FlowKey::of_tcp(packet.header(), FromLink));
+        let (Some(tcp), Some(key)) = (tcp, key) else {
+            panic!("{transmit:?} is no acknowledgement");
+        };
+        assert_eq!((tcp.flags, packet.sequence_len()), (TcpFlags::ACK, 0));
+        assert!(transmit.reason == SendReason::WindowOpened || tcp.window == 0);
+        let ends_there = |one: &Packet| {
+            let of_one = FlowKey::of_tcp(one.header(), ToLink) == Some(key);
+            of_one && one.tcp().map(|t| t.seq + one.sequence_len()) == Some(tcp.ack)
+        };
+        let mut shown = self.shown.to_link.iter().rev();
+        assert!(shown.any(|(_, one)| ends_there(one)), "{transmit:?}");
+        let report = self.gateway.flow_reports().find(|report| report.key == key);
+        let report = report.expect("what is acknowledged ahead is tracked");
+        assert!(
+            report.account.acknowledged_ahead,
+            "{report:?}, {transmit:?}"
+        );
+        assert!(report.held.as_u64() > 0, "{report:?}, {transmit:?}");
+        if let Some(flow) = self.known.flow(&key).filter(|_| self.sees_all) {
+            // Nobody else has what the far host has not acknowledged itself.
+            let ahead = tcp.ack.distance_from(flow.near.acked);
+            assert!(ahead > 0, "{report:?}, {transmit:?}");
+            let ahead = u64::from(ahead.unsigned_abs());
+            assert!(report.held.as_u64() >= ahead, "{report:?}, {transmit:?}");
+        }
+    }
+}
+
+impl Shown {
+    pub(crate) fn note(&mut self, link: LinkId, direction: Direction, packet: &Packet) {
+        let (packets, flows) = match direction {
+            ToLink => (&mut self.to_link, &mut self.flows_to_link),
+            FromLink => (&mut self.from_link, &mut self.flows_from_link),
+        };
+        packets.push((link, packet.clone()));
+        flows.extend(FlowKey::of_tcp(packet.header(), direction));
+    }
+
+    /// Another gateway has seen both hosts of this connection, and has this segment of it.
+    pub(crate) fn believe(&mut self, link: LinkId, segment: &Packet) {
+        self.note(link, ToLink, segment);
+        self.flows_from_link
+            .extend(FlowKey::of_tcp(segment.header(), ToLink));
+    }
+
+    /// What has crossed in `direction`, and where.
+    pub(crate) fn seen(&self, direction: Direction) -> &[(LinkId, Packet)] {
+        match direction {
+            ToLink => &self.to_link,
+            FromLink => &self.from_link,
+        }
+    }
+
+    /// Segments may be sent where both hosts were seen; a packet that stands for itself always.
+    pub(crate) fn may_be_sent(&self, packet: &Packet) -> bool {
+        packet.tcp().is_none_or(|tcp| is_lone(tcp.flags))
+            || [ToLink, FromLink].into_iter().any(|direction| {
+                FlowKey::of_tcp(packet.header(), direction).is_some_and(|key| {
+                    self.flows_to_link.contains(&key) && self.flows_from_link.contains(&key)
+                })
+            })
+    }
+}
+
+/// Whether one is the other but for its timestamps.
+fn is_same_data(one: &Packet, other: &Packet) -> bool {
+    let (Some(a), Some(b)) = (one.tcp(), other.tcp()) else {
+        return false;
+    };
+    (a.seq, a.ack, a.flags, one.sequence_len()) == (b.seq, b.ack, b.flags, other.sequence_len())
+        && FlowKey::of_tcp(one.header(), ToLink) == FlowKey::of_tcp(other.header(), ToLink)
+}
