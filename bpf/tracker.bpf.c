@@ -15,11 +15,15 @@
 #include <bpf/bpf_helpers.h>
 
 #include "tracker.h"
+#include "key.h"
 
 /* What most packets need, in one cache line. */
 struct common {
     /* Until then only what is important is recorded. */
     __u64 paused_until;
+    /* The time when the first packet passed since the kernel's last tick, and which tick that was. */
+    __u64 now;
+    __u64 tick;
     /* Bytes in front of the IP header, which the interface's kind decides; set by who attaches this. */
     __u32 link_header;
     __u32 padding;
@@ -48,29 +52,8 @@ enum {
     DESTINATION_OPTIONS = 60,
 };
 
-/* Addresses and ports as seen from this end of the link; an IPv4 address is IPv4-mapped. */
-struct key {
-    __be32 near[4];
-    __be32 far[4];
-    union {
-        struct {
-            __be16 near_port;
-            __be16 far_port;
-        };
-        /* As they are at the beginning of a TCP header towards the link. */
-        __u32 ports;
-    };
-};
-
 /* The longest segment without payload: fixed IPv6 header, TCP header, options. */
 #define LONGEST_ACK (IPV6_HEADER + TCP_HEADER + OPTIONS)
-
-/* A segment without payload, from its IP header on, and when it passed. */
-struct acknowledgement {
-    __u64 at;
-    __u8 bytes[LONGEST_ACK];
-    __u32 len;
-};
 
 /*
  * What segments without payload and round-trip times change: a segment with data, as most are, does
@@ -79,12 +62,18 @@ struct acknowledgement {
  */
 struct details {
     __u32 finished;
+    /* The newest segment without payload in each direction: its length, zero if there was none. */
+    __u16 to_link_len;
+    __u16 from_link_len;
+    struct rtt rtt;
+    /* When it passed. */
+    __u64 to_link_at;
+    __u64 from_link_at;
+    /* What it is, from its IP header on. */
+    __u8 to_link[LONGEST_ACK];
     /* In units of 2^20 ns; zero: never. */
     __u32 suspected_at;
-    struct rtt rtt;
-    struct acknowledgement to_link;
-    struct acknowledgement from_link;
-    __u32 padding;
+    __u8 from_link[LONGEST_ACK];
     __u32 begun;
 };
 
@@ -92,8 +81,8 @@ struct details {
  * A flow, and what a gateway needs of it. Two processors may want to write at once, and user space
  * reads from `finished` to `begun`: where they differ, somebody writes.
  *
- * In the kernel's table an entry has 88 bytes before it, so that all before `details` is in two
- * cache lines, and the whole in seven.
+ * In the kernel's table an entry has 64 bytes before it, so that all before `hosts` is in two cache
+ * lines, and the whole in seven.
  */
 struct entry {
     __u32 finished;
@@ -109,8 +98,12 @@ struct entry {
     __u8 has_recorded;
     /* The handshake was seen to be completed: crates/core/src/gateway/crossing.rs. */
     __u8 is_proven;
-    __u8 padding[2];
+    /* The version of IP; zero: `hosts` is not filled in yet. */
+    __u8 version;
+    __u8 padding;
     __u32 begun;
+    /* Does not change. */
+    struct hosts hosts;
     struct details details;
 };
 
@@ -139,7 +132,7 @@ struct {
 enum count {
     TRACKED,
     ODD,
-    /* TCP, but no whole segment; a RST of no connection. */
+    /* TCP, but no whole segment; a RST of no connection; hosts whose hash is others'. */
     NOT_TRACKED,
     CONTENDED,
     /* Segments recorded, and not recorded because the rate forbade it. */
@@ -201,8 +194,9 @@ inline_always int load(struct __sk_buff *skb, __u32 at, void *to, __u32 len)
     return bpf_skb_load_bytes(skb, COMMON.link_header + at, to, len);
 }
 
-/* Where the transport header begins, and where the packet ends. */
+/* Which version of IP it is, where the transport header begins, and where the packet ends. */
 struct extent {
+    __u32 version;
     __u32 transport_at;
     __u32 end;
 };
@@ -229,6 +223,7 @@ apart int read_v4(struct __sk_buff *skb, const __u8 *fixed, __u8 *source, __u8 *
     source[10] = source[11] = destination[10] = destination[11] = 0xff;
     __builtin_memcpy(source + 12, fixed + 12, 4);
     __builtin_memcpy(destination + 12, fixed + 16, 4);
+    extent->version = 4;
     extent->transport_at = header_len;
     extent->end = total_len;
     return 1;
@@ -304,6 +299,7 @@ inline_always int read_v6(struct __sk_buff *skb, const __u8 *fixed, __u8 *source
     bpf_loop(EXTENSIONS, skip_extension, &walk, 0);
     if (walk.next != IPPROTO_TCP || walk.at > end)
         return 0;
+    extent->version = 6;
     extent->transport_at = walk.at;
     extent->end = end;
     return 1;
@@ -392,17 +388,19 @@ inline_always int read_tcp(struct __sk_buff *skb, struct extent *extent,
 }
 
 /* Reads any whole TCP segment; zero for anything else. */
-apart int read_any(struct __sk_buff *skb, enum direction direction, struct key *key,
+apart int read_any(struct __sk_buff *skb, enum direction direction, struct connection *connection,
            struct segment *tcp, struct extent *extent)
 {
-    __u8 *source = (__u8 *)(direction == TO_LINK ? key->near : key->far);
-    __u8 *destination = (__u8 *)(direction == TO_LINK ? key->far : key->near);
+    struct hosts *hosts = &connection->hosts;
+    struct key *key = &connection->key;
+    __u8 *source = (__u8 *)(direction == TO_LINK ? hosts->near : hosts->far);
+    __u8 *destination = (__u8 *)(direction == TO_LINK ? hosts->far : hosts->near);
     __be16 *source_port = direction == TO_LINK ? &key->near_port : &key->far_port;
     __be16 *destination_port = direction == TO_LINK ? &key->far_port : &key->near_port;
     __u8 fixed[IPV4_HEADER] = {};
     int is_read;
 
-    __builtin_memset(key, 0, sizeof(*key));
+    __builtin_memset(connection, 0, sizeof(*connection));
     __builtin_memset(tcp, 0, sizeof(*tcp));
     if (load(skb, 0, fixed, sizeof(fixed)))
         return 0;
@@ -413,7 +411,15 @@ apart int read_any(struct __sk_buff *skb, enum direction direction, struct key *
         is_read = read_v6(skb, fixed, source, destination, extent);
     else
         return 0;
-    return is_read && read_tcp(skb, extent, tcp, source_port, destination_port);
+    if (!is_read || !read_tcp(skb, extent, tcp, source_port, destination_port))
+        return 0;
+    if (extent->version == 6) {
+        hash_hosts(hosts, key->hosts);
+    } else {
+        key->hosts[0] = hosts->near[3];
+        key->hosts[1] = hosts->far[3];
+    }
+    return 1;
 }
 
 /* In a tag of IEEE 802.1Q: which virtual LAN. */
@@ -454,12 +460,14 @@ inline_always int is_v4_intact(const __u32 *words)
 /*
  * Reads the headers where they lie, if they are as most are: in one piece, without IP options or
  * extension headers, and not those of a SYN. What is not TCP is found out with the fewest looks.
+ * Only of IPv6 are the hosts read.
  */
-inline_always enum look read_usual(struct __sk_buff *skb, enum direction direction, struct key *key,
-                   struct segment *tcp, struct extent *extent)
+inline_always enum look read_usual(struct __sk_buff *skb, enum direction direction,
+                   struct connection *connection, struct segment *tcp,
+                   struct extent *extent)
 {
-    __u32 *source = direction == TO_LINK ? key->near : key->far;
-    __u32 *destination = direction == TO_LINK ? key->far : key->near;
+    struct hosts *hosts = &connection->hosts;
+    struct key *key = &connection->key;
     const __u8 *ip = (const __u8 *)(long)skb->data, *end = (const __u8 *)(long)skb->data_end;
     __u32 link_header = COMMON.link_header, header_len;
     const __u8 *header;
@@ -479,10 +487,9 @@ inline_always enum look read_usual(struct __sk_buff *skb, enum direction directi
             return UNUSUAL;
         if ((*(const __be16 *)(ip + 6) & bpf_htons(0x3fff)) || !is_v4_intact(words))
             return PART;
-        source[0] = source[1] = destination[0] = destination[1] = 0;
-        source[2] = destination[2] = bpf_htonl(0xffff);
-        source[3] = words[3];
-        destination[3] = words[4];
+        key->hosts[0] = words[direction == TO_LINK ? 3 : 4];
+        key->hosts[1] = words[direction == TO_LINK ? 4 : 3];
+        extent->version = 4;
         extent->transport_at = IPV4_HEADER;
         extent->end = bpf_ntohs(*(const __be16 *)(ip + 2));
     } else if (skb->protocol == bpf_htons(ETH_P_IPV6)) {
@@ -496,9 +503,11 @@ inline_always enum look read_usual(struct __sk_buff *skb, enum direction directi
             return UNUSUAL;
 #pragma unroll
         for (int word = 0; word < 4; word++) {
-            source[word] = words[2 + word];
-            destination[word] = words[6 + word];
+            hosts->near[word] = words[(direction == TO_LINK ? 2 : 6) + word];
+            hosts->far[word] = words[(direction == TO_LINK ? 6 : 2) + word];
         }
+        hash_hosts(hosts, key->hosts);
+        extent->version = 6;
         extent->transport_at = IPV6_HEADER;
         extent->end = end_of_v6(skb, ip);
     } else {
@@ -566,12 +575,19 @@ inline_always __u64 present(struct __sk_buff *skb)
     return bpf_ktime_get_ns();
 }
 
-/* The same as of the last tick, for a fraction of the cost. */
+/* The same as of the first packet since the last tick, without a call. */
 inline_always __u64 recent(struct __sk_buff *skb)
 {
+    __u64 tick;
+
     if (IS_TRIAL)
         return skb->cb[0] | (__u64)skb->cb[1] << 32;
-    return bpf_ktime_get_coarse_ns();
+    tick = bpf_jiffies64();
+    if (seldom(COMMON.tick != tick)) {
+        COMMON.now = bpf_ktime_get_ns();
+        COMMON.tick = tick;
+    }
+    return COMMON.now;
 }
 
 /* Copies the first `len` bytes, a multiple of 4, of what is in one piece; whether that could be. */
@@ -605,13 +621,19 @@ inline_always int copy_headers(struct __sk_buff *skb, __u8 *to, __u32 len)
     return len > 0 && len <= LONGEST_ACK && !load(skb, 0, to, len);
 }
 
-apart void keep_acknowledgement(struct __sk_buff *skb, __u64 now, __u32 len,
-                    struct acknowledgement *kept)
+/* The segment without payload that passes is the newest one in its direction. */
+inline_always void keep_acknowledgement(struct __sk_buff *skb, __u64 now, __u32 len, struct details *details,
+                enum direction direction)
 {
     if (len > LONGEST_ACK)
         return;
-    kept->len = copy_headers(skb, kept->bytes, len) ? len : 0;
-    kept->at = now;
+    if (direction == TO_LINK) {
+        details->to_link_len = copy_headers(skb, details->to_link, len) ? len : 0;
+        details->to_link_at = now;
+    } else {
+        details->from_link_len = copy_headers(skb, details->from_link, len) ? len : 0;
+        details->from_link_at = now;
+    }
 }
 
 /* A time within which an answer should have come. */
@@ -646,7 +668,7 @@ inline_always void note(struct entry *entry, __u64 now, const struct segment *tc
     if ((tcp->flags & SYN) || !entry->opened_at)
         entry->opened_at = now;
     if (tcp->flags & SYN)
-        entry->details.to_link.len = entry->details.from_link.len = 0;
+        entry->details.to_link_len = entry->details.from_link_len = 0;
     if (flow->phase == OPENING) {
         /* The same addresses and ports carry another connection now. */
         entry->has_recorded = entry->is_proven = 0;
@@ -679,7 +701,7 @@ inline_always int take_to_link(struct __sk_buff *skb, struct entry *entry, __u64
     if (!(meant & (NEW_DATA | REPEATED))) {
         /* A probe of the gateway's is no host's acknowledgement. */
         if (!is_own || tcp->seq == near->next)
-            keep_acknowledgement(skb, now, len, &entry->details.to_link);
+            keep_acknowledgement(skb, now, len, &entry->details, TO_LINK);
         return 0;
     }
     if (entry->flow.phase == CLOSED)
@@ -703,7 +725,7 @@ inline_always void take_from_link(struct __sk_buff *skb, struct entry *entry, __
     entry->heard_at = now;
     entry->owed_since = 0;
     if (tcp->flags == ACK && tcp->payload_len == 0)
-        keep_acknowledgement(skb, now, len, &entry->details.from_link);
+        keep_acknowledgement(skb, now, len, &entry->details, FROM_LINK);
 }
 
 /* The flow's entry, made if there was none; none for what begins nothing, or without memory. */
@@ -746,9 +768,11 @@ apart int remember(struct __sk_buff *skb, __u64 now, __u32 len, int is_important
     return 1;
 }
 
-apart void tell_of(const struct key *key)
+apart void tell_of(const struct key *key, const struct entry *entry)
 {
-    if (!bpf_ringbuf_output(&SUSPICIONS, (void *)key, sizeof(*key), 0))
+    struct connection connection = { .hosts = entry->hosts, .key = *key };
+
+    if (!bpf_ringbuf_output(&SUSPICIONS, &connection, sizeof(connection), 0))
         count(SUSPECTED);
 }
 
@@ -770,7 +794,7 @@ inline_always void act(struct __sk_buff *skb, const struct key *key, struct entr
         count_both(TRACKED, THINNED);
     }
     if (seldom(to_do & SUSPECT))
-        tell_of(key);
+        tell_of(key, entry);
 }
 
 /* Whether the segment changes what `struct details` has. */
@@ -782,7 +806,7 @@ inline_always int is_detailed(const struct entry *entry, enum direction directio
 }
 
 /*
- * When the segment passes: of the last tick, unless a round-trip time, the beginning of a connection
+ * When the segment passes, to the last tick, unless a round-trip time, the beginning of a connection
  * or its place among recorded segments hangs on it.
  */
 inline_always __u64 time_of(struct __sk_buff *skb, const struct entry *entry,
@@ -806,24 +830,42 @@ inline_always int take(struct __sk_buff *skb, enum direction direction, struct e
     return COUNT;
 }
 
+/*
+ * Whether the entry, which is locked, is that of a connection of these hosts. A new one is from now
+ * on; one of other hosts with the same hash is not.
+ */
+inline_always int is_theirs(struct entry *entry, const struct hosts *hosts, __u32 version)
+{
+    if (!entry->version) {
+        entry->hosts = *hosts;
+        entry->version = version;
+    }
+    return entry->version == version && are_same(&entry->hosts, hosts);
+}
+
 /* Tracks any packet. */
 inline_always int track_any(struct __sk_buff *skb, enum direction direction)
 {
-    struct key key;
+    struct connection connection;
     struct segment tcp;
     struct extent extent;
     struct entry *entry = 0;
     __u64 now;
     int is_opening, has_details, meant, to_do = 0;
 
-    if (!is_of_vlan(skb) && read_any(skb, direction, &key, &tcp, &extent))
-        entry = enter(&key, &tcp, &is_opening);
+    if (!is_of_vlan(skb) && read_any(skb, direction, &connection, &tcp, &extent))
+        entry = enter(&connection.key, &tcp, &is_opening);
     if (!entry) {
         count(NOT_TRACKED);
         return PASS;
     }
     if (!lock(entry)) {
         count(CONTENDED);
+        return PASS;
+    }
+    if (!is_theirs(entry, &connection.hosts, extent.version)) {
+        unlock(entry);
+        count(NOT_TRACKED);
         return PASS;
     }
     has_details = is_detailed(entry, direction, &tcp);
@@ -838,9 +880,9 @@ inline_always int track_any(struct __sk_buff *skb, enum direction direction)
     if (has_details)
         publish(&entry->details.finished, entry->details.begun);
     if (is_opening && entry->is_proven)
-        promote(&key, entry);
+        promote(&connection.key, entry);
     unlock(entry);
-    act(skb, &key, entry, now, &tcp, extent.end, to_do);
+    act(skb, &connection.key, entry, now, &tcp, extent.end, to_do);
     return PASS;
 }
 
@@ -866,14 +908,14 @@ inline_always int track_apart(struct __sk_buff *skb, enum direction direction)
  */
 inline_always int track(struct __sk_buff *skb, enum direction direction)
 {
-    struct key key;
+    struct connection connection;
     struct segment tcp, plain;
     struct extent extent;
     struct entry *entry;
     __u64 now;
     int has_details, meant, to_do = 0;
 
-    switch (read_usual(skb, direction, &key, &tcp, &extent)) {
+    switch (read_usual(skb, direction, &connection, &tcp, &extent)) {
     case OTHER:
         return PASS;
     case WHOLE:
@@ -883,11 +925,13 @@ inline_always int track(struct __sk_buff *skb, enum direction direction)
     }
     if (seldom((tcp.flags & (FIN | SYN | RST | ACK)) != ACK))
         return track_apart(skb, direction);
-    entry = bpf_map_lookup_elem(&FLOWS, &key);
+    entry = bpf_map_lookup_elem(&FLOWS, &connection.key);
     if (seldom(!entry) || seldom(!lock_if_free(entry)))
         return track_apart(skb, direction);
     /* Then both hosts are known, and `note` has nothing to note. */
-    if (seldom(!entry->is_proven || entry->flow.phase != ESTABLISHED)) {
+    if (seldom(!entry->is_proven || entry->flow.phase != ESTABLISHED ||
+           entry->version != extent.version ||
+           (extent.version == 6 && !are_same(&entry->hosts, &connection.hosts)))) {
         unlock(entry);
         return track_apart(skb, direction);
     }
@@ -905,7 +949,7 @@ inline_always int track(struct __sk_buff *skb, enum direction direction)
     if (has_details)
         publish(&entry->details.finished, entry->details.begun);
     unlock(entry);
-    act(skb, &key, entry, now, &plain, extent.end, to_do);
+    act(skb, &connection.key, entry, now, &plain, extent.end, to_do);
     return PASS;
 }
 

@@ -13,6 +13,7 @@
 //! ends.
 
 mod entry;
+mod key;
 mod lack;
 mod pass_through;
 mod recorder;
@@ -29,7 +30,8 @@ use aya::programs::ProgramError;
 use aya::programs::links::LinkOrder;
 use aya::programs::tc::{SchedClassifier, SchedClassifierLinkId, TcAttachOptions, TcAttachType};
 use aya::{Ebpf, EbpfError, EbpfLoader, include_bytes_aligned};
-use entry::{ENTRY, KEY};
+use entry::ENTRY;
+use key::{KEY, Secrets};
 use outlast_core::flow::FlowKey;
 use outlast_core::link::Direction;
 use outlast_core::time::{Duration, Instant};
@@ -50,8 +52,8 @@ const PROGRAMS: [(Direction, &str, TcAttachType); 2] = [
 const TABLES: [&str; 2] = ["FLOWS", "OPENINGS"];
 const LEAST_OPENINGS: u32 = 1024;
 /// `struct common`, and where it has the link header's length.
-const COMMON: usize = 16;
-const LINK_HEADER_AT: usize = 8;
+const COMMON: usize = 32;
+const LINK_HEADER_AT: usize = 24;
 /// `enum count`.
 const COUNTS: usize = 7;
 /// Entries read at a time.
@@ -106,6 +108,9 @@ pub enum TrackerError {
     /// The kernel does not let the recorder or the whole table be read.
     #[error("cannot read what the flow tracker has recorded")]
     Read(#[source] io::Error),
+    /// The kernel has no random numbers.
+    #[error("cannot draw secrets for the flow tracker's table")]
+    Secrets(#[source] io::Error),
     /// The kernel does not run a program for a try.
     #[error("cannot try a program of the flow tracker")]
     Try(#[source] io::Error),
@@ -114,6 +119,7 @@ pub enum TrackerError {
 /// A loaded tracker. Its programs and its maps are gone when it is dropped.
 pub struct Tracker {
     ebpf: Ebpf,
+    secrets: Secrets,
     recorder: Recorder,
     suspicions: RingBuf<MapData>,
     attached: Vec<(&'static str, SchedClassifierLinkId)>,
@@ -126,7 +132,8 @@ pub struct TrackerCounters {
     pub tracked: u64,
     /// Segments that no honest host would have sent then.
     pub odd: u64,
-    /// What has TCP in it but is no whole segment; a RST of no connection. Nothing else is counted.
+    /// What has TCP in it but is no whole segment; a RST of no connection; segments between IPv6 hosts
+    /// whose hash is that of others. Nothing else is counted.
     pub not_tracked: u64,
     /// Segments that were not looked at, because another processor did not let go of the flow.
     pub contended: u64,
@@ -155,7 +162,11 @@ impl Tracker {
     /// # Errors
     /// Without `CAP_BPF`, `CAP_PERFMON` and `CAP_NET_ADMIN`, or on a kernel without what they need.
     pub fn load(config: &TrackerConfig) -> Result<Self, TrackerError> {
-        Self::load_with(config, false)
+        Self::load_with(
+            config,
+            false,
+            Secrets::draw().map_err(TrackerError::Secrets)?,
+        )
     }
 
     /// Loads the programs for [`Self::try_out`] alone: the time is what that says.
@@ -163,10 +174,18 @@ impl Tracker {
     /// # Errors
     /// As [`Self::load`].
     pub fn load_for_trial(config: &TrackerConfig) -> Result<Self, TrackerError> {
-        Self::load_with(config, true)
+        Self::load_with(
+            config,
+            true,
+            Secrets::draw().map_err(TrackerError::Secrets)?,
+        )
     }
 
-    fn load_with(config: &TrackerConfig, is_trial: bool) -> Result<Self, TrackerError> {
+    fn load_with(
+        config: &TrackerConfig,
+        is_trial: bool,
+        secrets: Secrets,
+    ) -> Result<Self, TrackerError> {
         let slots = config.slots.clamp(64, 1 << 24).next_power_of_two();
         let slot_mask = slots - 1;
         let nanos = |bytes| {
@@ -177,6 +196,7 @@ impl Tracker {
         // Half of the ring at once: what is there is not overwritten by what makes debts.
         let burst_nanos = nanos(u64::from(slots) * 1024);
         let mut ebpf = EbpfLoader::new()
+            .override_global("SECRETS", secrets.numbers(), true)
             .override_global("MARK", &config.mark, true)
             .override_global("SLOT_MASK", &slot_mask, true)
             .override_global("NANOS_PER_KIB", &nanos_per_kib, true)
@@ -196,6 +216,7 @@ impl Tracker {
         let suspicions = RingBuf::try_from(suspicions)?;
         Ok(Self {
             ebpf,
+            secrets,
             recorder,
             suspicions,
             attached: Vec::new(),
@@ -292,12 +313,16 @@ impl Tracker {
     /// # Errors
     /// When the kernel does not let the table be read.
     pub fn flow(&self, key: &FlowKey) -> Result<Option<TrackedFlow>, TrackerError> {
+        let (place, hosts) = (self.secrets.key_of(key), key::hosts(key));
         for table in TABLES {
             let map = self.ebpf.map(table).expect("the object has it");
             let flows: HashMap<_, [u8; KEY], [u8; ENTRY]> = HashMap::try_from(map)?;
             for _ in 0..TRIES {
-                match flows.get(&entry::key_bytes(key), 0) {
-                    Ok(entry) if entry::is_whole(&entry) => return Ok(entry::tracked(&entry)),
+                match flows.get(&place, 0) {
+                    Ok(entry) if entry::is_whole(&entry) => {
+                        let is_it = *entry::hosts(&entry) == hosts;
+                        return Ok(entry::tracked(&entry).filter(|_| is_it));
+                    }
                     Ok(_) => {}
                     Err(MapError::KeyNotFound) => break,
                     Err(error) => return Err(error.into()),
@@ -327,9 +352,10 @@ impl Tracker {
                 .read(from, &mut keys, &mut values)
                 .map_err(TrackerError::Read)?;
             for (key, value) in keys.iter().zip(&values).take(entries) {
-                let Some(key) = entry::key(key).filter(&mut is_wanted) else {
+                let key = key::named(entry::hosts(value), key);
+                if !is_wanted(&key) {
                     continue;
-                };
+                }
                 let flow = match entry::is_whole(value) {
                     true => entry::tracked(value),
                     false => self.flow(&key)?,
@@ -355,7 +381,7 @@ impl Tracker {
     pub fn poll_suspicion(&mut self) -> Option<FlowKey> {
         loop {
             let item = self.suspicions.next()?;
-            if let Some(key) = entry::key(&item) {
+            if let Some(key) = key::connection(&item) {
                 return Some(key);
             }
         }
@@ -366,10 +392,11 @@ impl Tracker {
     /// # Errors
     /// When the kernel does not let the table be written.
     pub fn forget(&mut self, key: &FlowKey) -> Result<(), TrackerError> {
+        let place = self.secrets.key_of(key);
         for table in TABLES {
             let map = self.ebpf.map_mut(table).expect("the object has it");
             let mut flows: HashMap<_, [u8; KEY], [u8; ENTRY]> = HashMap::try_from(map)?;
-            match flows.remove(&entry::key_bytes(key)) {
+            match flows.remove(&place) {
                 Ok(()) | Err(MapError::KeyNotFound) => {}
                 Err(MapError::SyscallError(error))
                     if error.io_error.kind() == io::ErrorKind::NotFound => {}
@@ -445,5 +472,67 @@ fn data<'e>(ebpf: &'e Ebpf, name: &str) -> BorrowedFd<'e> {
     match ebpf.map(name).expect("the object has it") {
         Map::LruHashMap(data) | Map::Array(data) => data.fd().as_fd(),
         other => unreachable!("the object has no {other:?} of that name"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use outlast_wire::{IpHeader, Packet, SeqNumber, TcpFlags, TcpHeader};
+
+    const FAR: &str = "[2001:db8::2]:443";
+
+    fn connection(near: &str) -> FlowKey {
+        FlowKey {
+            near: near.parse().expect("literal"),
+            far: FAR.parse().expect("literal"),
+        }
+    }
+
+    /// A segment without payload to the far host.
+    fn send(tracker: &Tracker, connection: &FlowKey, flags: TcpFlags, seq: u32) {
+        let ip = IpHeader {
+            source: connection.near.ip(),
+            destination: connection.far.ip(),
+            hop_limit: 64,
+            traffic_class: 0,
+            identification: 1,
+        };
+        let tcp = TcpHeader {
+            source_port: connection.near.port(),
+            destination_port: connection.far.port(),
+            seq: SeqNumber(seq),
+            flags,
+            window: 1000,
+            ..TcpHeader::default()
+        };
+        let packet = Packet::tcp_segment(ip, tcp, &[]).to_bytes();
+        let frame = [&[2; 12][..], &[0x86, 0xdd], &packet].concat();
+        let now = Instant::from_millis(1000);
+        let ran = tracker.try_out(now, Direction::ToLink, &frame, 0);
+        ran.expect("it runs");
+    }
+
+    #[test]
+    fn a_connection_whose_hash_is_another_one_s_is_not_tracked_and_harms_nothing() {
+        // Without secrets these addresses have the same hash.
+        let tracker = Tracker::load_with(&TrackerConfig::default(), true, Secrets::NONE);
+        let tracker = match tracker {
+            Ok(tracker) => tracker,
+            Err(error) => return eprintln!("skipped: {}", error.lack().what),
+        };
+        let (first, second) = (
+            connection("[2001:db8::1]:4000"),
+            connection("[2001:db8::7]:4000"),
+        );
+        send(&tracker, &first, TcpFlags::SYN, 7);
+        let known = tracker.flow(&first).expect("readable");
+        assert!(known.is_some());
+        send(&tracker, &second, TcpFlags::SYN, 8);
+        send(&tracker, &second, TcpFlags::ACK, 9);
+        assert_eq!(tracker.flow(&second).expect("readable"), None);
+        assert_eq!(tracker.flow(&first).expect("readable"), known);
+        let counters = tracker.counters().expect("readable");
+        assert_eq!((counters.tracked, counters.not_tracked), (1, 2));
     }
 }

@@ -1,21 +1,16 @@
-//! The form of the table's keys and values: `struct key` and `struct entry` of
-//! `bpf/tracker.bpf.c`.
+//! The form of the table's values: `struct entry` of `bpf/tracker.bpf.c`.
 
-use outlast_core::flow::{Acquaintance, FlowKey, Half, LinkRtt, Phase, TcpFlow};
+use super::key::HOSTS;
+use outlast_core::flow::{Acquaintance, Half, LinkRtt, Phase, TcpFlow};
 use outlast_core::time::{Duration, Instant};
 use outlast_wire::SeqNumber;
-use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 
-/// `struct key`: addresses, then ports in network order.
-pub(super) const KEY: usize = 2 * 16 + 2 * 2;
 /// `struct half`.
 const HALF: usize = 24;
 /// `struct flow`: both halves, what is timed, the phase.
 const TIMED_AT: usize = 2 * HALF;
 const FLOW: usize = TIMED_AT + 16;
-/// `struct acknowledgement`: when, 100 bytes, how many of them.
 const LONGEST_ACK: usize = 100;
-const ACK: usize = 8 + LONGEST_ACK + 4;
 /// `struct entry`.
 const FLOW_AT: usize = 8;
 const HEARD_AT: usize = FLOW_AT + FLOW;
@@ -23,13 +18,29 @@ const OWED_SINCE: usize = HEARD_AT + 8;
 const OPENED_AT: usize = OWED_SINCE + 8;
 const IS_PROVEN_AT: usize = OPENED_AT + 9;
 const BEGUN_AT: usize = OPENED_AT + 12;
-/// `struct details`.
-const DETAILS_AT: usize = BEGUN_AT + 4;
+const HOSTS_AT: usize = BEGUN_AT + 4;
+/// `struct details`: lengths, times, and bytes of both acknowledgements.
+const DETAILS_AT: usize = HOSTS_AT + HOSTS;
+const TO_LINK: AckPlaces = AckPlaces {
+    length: DETAILS_AT + 4,
+    at: RTT_AT + 16,
+    bytes: RTT_AT + 32,
+};
+const FROM_LINK: AckPlaces = AckPlaces {
+    length: TO_LINK.length + 2,
+    at: TO_LINK.at + 8,
+    bytes: TO_LINK.bytes + LONGEST_ACK + 4,
+};
 const RTT_AT: usize = DETAILS_AT + 8;
-const TO_LINK_AT: usize = RTT_AT + 16;
-const FROM_LINK_AT: usize = TO_LINK_AT + ACK;
-const DETAILS_BEGUN_AT: usize = FROM_LINK_AT + ACK + 4;
+const DETAILS_BEGUN_AT: usize = FROM_LINK.bytes + LONGEST_ACK;
 pub(super) const ENTRY: usize = DETAILS_BEGUN_AT + 4;
+
+/// Where in an entry a segment without payload is.
+struct AckPlaces {
+    length: usize,
+    at: usize,
+    bytes: usize,
+}
 
 /// Bits of `has` in `struct half`.
 const HAS_ALLOWED: u8 = 1;
@@ -86,34 +97,9 @@ impl std::fmt::Debug for Acknowledgement {
     }
 }
 
-pub(super) fn key_bytes(key: &FlowKey) -> [u8; KEY] {
-    let mut bytes = [0; KEY];
-    bytes[..16].copy_from_slice(&address(key.near));
-    bytes[16..32].copy_from_slice(&address(key.far));
-    bytes[32..34].copy_from_slice(&key.near.port().to_be_bytes());
-    bytes[34..].copy_from_slice(&key.far.port().to_be_bytes());
-    bytes
-}
-
-fn address(socket: SocketAddr) -> [u8; 16] {
-    match socket.ip() {
-        IpAddr::V4(address) => address.to_ipv6_mapped().octets(),
-        IpAddr::V6(address) => address.octets(),
-    }
-}
-
-/// Reads a `struct key`; `None` if it is shorter than one.
-pub(super) fn key(bytes: &[u8]) -> Option<FlowKey> {
-    let socket = |address_at: usize, port_at: usize| {
-        let address = bytes.get(address_at..)?.first_chunk::<16>()?;
-        let port = bytes.get(port_at..)?.first_chunk::<2>()?;
-        let address = Ipv6Addr::from(*address).to_canonical();
-        Some(SocketAddr::new(address, u16::from_be_bytes(*port)))
-    };
-    Some(FlowKey {
-        near: socket(0, 32)?,
-        far: socket(16, 34)?,
-    })
+/// The `struct hosts` of a `struct entry`.
+pub(super) fn hosts(entry: &[u8; ENTRY]) -> &[u8; HOSTS] {
+    entry[HOSTS_AT..].first_chunk().expect("within it")
 }
 
 /// Whether nobody wrote while this was read.
@@ -131,8 +117,8 @@ pub(super) fn tracked(entry: &[u8; ENTRY]) -> Option<TrackedFlow> {
         heard_at: at(HEARD_AT).filter(|at| *at != Instant::ZERO),
         owed_since: at(OWED_SINCE).filter(|at| *at != Instant::ZERO),
         is_proven: *entry.get(IS_PROVEN_AT)? != 0,
-        newest_to_link: acknowledgement(entry.get(TO_LINK_AT..)?),
-        newest_from_link: acknowledgement(entry.get(FROM_LINK_AT..)?),
+        newest_to_link: acknowledgement(entry, &TO_LINK),
+        newest_from_link: acknowledgement(entry, &FROM_LINK),
     })
 }
 
@@ -183,13 +169,14 @@ fn half(bytes: &[u8]) -> Option<Half> {
     })
 }
 
-/// Reads a `struct acknowledgement`; `None` if there was none.
-fn acknowledgement(bytes: &[u8]) -> Option<Acknowledgement> {
-    let length = word(bytes, 8 + LONGEST_ACK)? as usize;
+/// Reads a segment without payload; `None` if there was none.
+fn acknowledgement(entry: &[u8; ENTRY], places: &AckPlaces) -> Option<Acknowledgement> {
+    let length = entry.get(places.length..)?.first_chunk()?;
+    let length = usize::from(u16::from_ne_bytes(*length));
     let bytes_are_there = (1..=LONGEST_ACK).contains(&length);
     bytes_are_there.then_some(Acknowledgement {
-        at: Instant::from_nanos(long(bytes, 0)?),
-        bytes: *bytes.get(8..)?.first_chunk()?,
+        at: Instant::from_nanos(long(entry, places.at)?),
+        bytes: *entry.get(places.bytes..)?.first_chunk()?,
         length,
     })
 }

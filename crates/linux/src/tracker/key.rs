@@ -1,0 +1,157 @@
+//! Under what a connection stands in the tables: `bpf/key.h`.
+
+use outlast_core::flow::FlowKey;
+use rustix::rand::{GetRandomFlags, getrandom};
+use std::io;
+use std::net::{IpAddr, Ipv6Addr, SocketAddr};
+
+/// `struct key`: two numbers that stand for the hosts, then ports in network order.
+pub(super) const KEY: usize = 2 * 4 + PORTS;
+const PORTS: usize = 2 * 2;
+/// `struct hosts`: both addresses.
+pub(super) const HOSTS: usize = 2 * 16;
+/// `struct connection`.
+const CONNECTION: usize = HOSTS + KEY;
+
+/// Words of `struct hosts`.
+const WORDS: usize = HOSTS / 4;
+
+/// What makes the hashes of IPv6 addresses unforeseeable: `SECRETS`.
+#[derive(Clone)]
+pub(super) struct Secrets([[u64; 1 + WORDS]; 2]);
+
+impl Secrets {
+    /// None: many hosts have the same hash.
+    #[cfg(test)]
+    pub(super) const NONE: Self = Self([[0; 1 + WORDS]; 2]);
+
+    /// Secrets that nobody knows.
+    ///
+    /// # Errors
+    /// Where the kernel has no random numbers.
+    pub(super) fn draw() -> io::Result<Self> {
+        let mut secrets = Self([[0; 1 + WORDS]; 2]);
+        for secret in secrets.0.as_flattened_mut() {
+            let mut bytes = [0; 8];
+            // So few are given whole, or not at all.
+            getrandom(&mut bytes, GetRandomFlags::empty())?;
+            *secret = u64::from_ne_bytes(bytes);
+        }
+        Ok(secrets)
+    }
+
+    /// As `SECRETS` is in memory.
+    pub(super) fn numbers(&self) -> &[u64] {
+        self.0.as_flattened()
+    }
+
+    /// The `struct key` of a connection.
+    pub(super) fn key_of(&self, connection: &FlowKey) -> [u8; KEY] {
+        let mut key = [0; KEY];
+        let (near, far) = (connection.near, connection.far);
+        match (near.ip(), far.ip()) {
+            (IpAddr::V4(near), IpAddr::V4(far)) => {
+                key[..4].copy_from_slice(&near.octets());
+                key[4..8].copy_from_slice(&far.octets());
+            }
+            _ => {
+                let [one, two] = self.hash(&hosts(connection));
+                key[..4].copy_from_slice(&one.to_ne_bytes());
+                key[4..8].copy_from_slice(&two.to_ne_bytes());
+            }
+        }
+        key[8..10].copy_from_slice(&near.port().to_be_bytes());
+        key[10..].copy_from_slice(&far.port().to_be_bytes());
+        key
+    }
+
+    /// `hash_hosts`.
+    fn hash(&self, hosts: &[u8; HOSTS]) -> [u32; 2] {
+        let (words, _) = hosts.as_chunks::<4>();
+        let word = |at: usize| u64::from(u32::from_ne_bytes(words[at]));
+        self.0.map(|[start, secrets @ ..]: [u64; 1 + WORDS]| {
+            let term = |at: usize| {
+                let (one, other) = (secrets[at], secrets[at + 1]);
+                let other = other.wrapping_add(word(at + 1));
+                one.wrapping_add(word(at)).wrapping_mul(other)
+            };
+            let terms = (0..WORDS).step_by(2).map(term);
+            (terms.fold(start, u64::wrapping_add) >> 32) as u32
+        })
+    }
+}
+
+/// The `struct hosts` of a connection.
+pub(super) fn hosts(connection: &FlowKey) -> [u8; HOSTS] {
+    let address = |socket: SocketAddr| match socket.ip() {
+        IpAddr::V4(address) => address.to_ipv6_mapped().octets(),
+        IpAddr::V6(address) => address.octets(),
+    };
+    let mut hosts = [0; HOSTS];
+    hosts[..16].copy_from_slice(&address(connection.near));
+    hosts[16..].copy_from_slice(&address(connection.far));
+    hosts
+}
+
+/// Reads a `struct connection`; `None` if it is shorter than one.
+pub(super) fn connection(bytes: &[u8]) -> Option<FlowKey> {
+    let (hosts, key) = bytes.get(..CONNECTION)?.split_first_chunk()?;
+    Some(named(hosts, key.first_chunk()?))
+}
+
+/// The connection of these hosts that has this key.
+pub(super) fn named(hosts: &[u8; HOSTS], key: &[u8; KEY]) -> FlowKey {
+    let [.., near_one, near_two, far_one, far_two] = *key;
+    let socket = |address: &[u8], port| {
+        let mut octets = [0; 16];
+        octets.copy_from_slice(address);
+        let address = Ipv6Addr::from(octets).to_canonical();
+        SocketAddr::new(address, u16::from_be_bytes(port))
+    };
+    FlowKey {
+        near: socket(&hosts[..16], [near_one, near_two]),
+        far: socket(&hosts[16..], [far_one, far_two]),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn key(near: &str, far: &str) -> FlowKey {
+        FlowKey {
+            near: near.parse().expect("literal"),
+            far: far.parse().expect("literal"),
+        }
+    }
+
+    #[test]
+    fn a_connection_is_known_by_its_hosts_and_its_key() {
+        let secrets = Secrets::draw().expect("random numbers");
+        for connection in [
+            key("192.0.2.1:80", "198.51.100.2:4000"),
+            key("[2001:db8::1]:80", "[2001:db8::2]:4000"),
+        ] {
+            let (hosts, key) = (hosts(&connection), secrets.key_of(&connection));
+            assert_eq!(named(&hosts, &key), connection);
+            let bytes = [&hosts[..], &key].concat();
+            assert_eq!(self::connection(&bytes), Some(connection));
+            assert_eq!(self::connection(&bytes[1..]), None);
+        }
+    }
+
+    #[test]
+    fn each_word_of_an_address_tells_in_both_hashes() {
+        let secrets = Secrets::draw().expect("random numbers");
+        let [one, two] = secrets.hash(&[7; HOSTS]);
+        for place in 0..HOSTS {
+            let mut other = [7; HOSTS];
+            other[place] = 8;
+            let [other_one, other_two] = secrets.hash(&other);
+            // Each once in 2^32 draws by chance; both never.
+            assert!(one != other_one || two != other_two, "byte {place}");
+        }
+        let others = Secrets::draw().expect("random numbers");
+        assert_ne!(others.hash(&[7; HOSTS]), [one, two]);
+    }
+}
