@@ -2,8 +2,10 @@
 
 mod path;
 
+use outlast_core::limits::Limits;
 use outlast_core::mechanisms::path::{PathMechanismKind, SendReason, TakeReason};
 use outlast_core::time::Duration;
+use outlast_core::units::BitRate;
 use path::{MSS, Path, Sent};
 
 const TAKEN: Option<TakeReason> = Some(TakeReason::LinkDown);
@@ -497,4 +499,49 @@ fn without_a_hole_all_of_what_is_kept_goes_in_order() {
     path.up();
     path.after_ms(30);
     assert_eq!(bytes_of(&path.sent()), (0..20).collect::<Vec<_>>());
+}
+
+/// Many others keep an acknowledgement waiting for longer than a kick takes. Meanwhile its host has
+/// repeated what had arrived already: when the episode is over, it stands in line with nothing to send,
+/// and a turn for nothing would be followed by another one for ever.
+#[test]
+fn an_acknowledgement_that_waits_long_goes_out_and_an_empty_line_has_no_turn() {
+    let rate = BitRate::from_bits_per_second(64_000);
+    let mut path = Path::with_rate(PathMechanismKind::Hold, Limits::default(), rate);
+    let own = 7_000;
+    for port in (6_000..6_060).chain([own]) {
+        path.use_port(port);
+        path.open();
+    }
+    path.after_ms(1_000);
+    path.data(0, MSS);
+    path.down();
+    for port in 6_000..6_060 {
+        path.use_port(port);
+        path.far_data(0, 100);
+        assert_eq!(path.near_ack(100), TAKEN);
+    }
+    path.use_port(own);
+    path.far_data(0, 100);
+    assert_eq!(path.near_ack(100), TAKEN);
+    path.after_ms(1_000);
+    path.up();
+    path.after_ms(10);
+    assert_eq!(path.data(0, MSS), Some(TakeReason::BehindKept));
+    // It had arrived, and its acknowledgement was under way for long.
+    path.far_ack(MSS);
+    let mut of_own = 0;
+    for _ in 0..100 {
+        path.after_ms(10);
+        for port in path.sent_ports() {
+            of_own += usize::from(port == own);
+            if port != own {
+                path.use_port(port);
+                path.far_data(100, 100);
+            }
+        }
+    }
+    assert_eq!(of_own, 1, "the acknowledgement, once");
+    path.after_ms(600_000);
+    assert_eq!(path.sent(), []);
 }

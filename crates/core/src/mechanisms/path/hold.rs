@@ -551,6 +551,11 @@ impl Hold {
             return;
         };
         let has_data = !self.kept.is_empty();
+        if !has_data && self.newest_ack.copies_left > 0 {
+            // It has not gone out yet: others go before it.
+            episode.postpone_kick();
+            return;
+        }
         match episode.kick(cx.now, has_data) {
             Kick::GiveUp => self.episode = None,
             Kick::Again => {

@@ -176,6 +176,12 @@ impl Episode {
         self.next_kick.is_some_and(|at| at <= now)
     }
 
+    /// What was to make the flow move waits for its turn still. Its time begins when that [was
+    /// sent](Self::sent).
+    pub(super) const fn postpone_kick(&mut self) {
+        self.next_kick = None;
+    }
+
     /// The flow did not move in time.
     pub(super) fn kick(&mut self, now: Instant, has_data: bool) -> Kick {
         self.kicks = self.kicks.saturating_add(1);
