@@ -91,7 +91,8 @@ pub enum Change {
         /// Whether it is there.
         standing: Standing,
     },
-    /// The kernel had more to tell than there was room: take a [`snapshot`].
+    /// The kernel had more to tell than there was room: take a [`snapshot`]. What follows is newer
+    /// than this.
     Missed,
 }
 
@@ -151,13 +152,18 @@ impl RouteMonitor {
     /// # Errors
     /// Only those of a broken descriptor, which this type never holds.
     pub fn receive(&mut self) -> io::Result<Option<Change>> {
+        // What there was no room for came after what waits. After a snapshot, that would undo what
+        // is newer, and nobody would tell it again.
+        let mut has_missed = false;
         while self.heard.is_empty() {
             let received = rustix::net::recv(&self.socket, &mut *self.buffer, RecvFlags::DONTWAIT);
             match received {
+                Ok(_) if has_missed => {}
                 Ok((length, _)) => self.heard.extend(changes(&self.buffer[..length])),
+                Err(Errno::AGAIN) if has_missed => return Ok(Some(Change::Missed)),
                 Err(Errno::AGAIN) => return Ok(None),
                 Err(Errno::INTR) => {}
-                Err(Errno::NOBUFS) => self.heard.push_back(Change::Missed),
+                Err(Errno::NOBUFS) => has_missed = true,
                 Err(errno) => return Err(errno.into()),
             }
         }
@@ -449,6 +455,46 @@ mod tests {
             };
             let now = snapshot().expect("netlink");
             assert!(now.contains(&address) && now.contains(&way), "{now:?}");
+        };
+        namespace.run(work).expect("enter");
+    }
+
+    #[test]
+    fn what_was_told_before_an_overrun_is_not_told_after_it() {
+        let Some(namespace) = fresh_namespace() else {
+            return;
+        };
+        let work = || {
+            const LAST: u32 = 1500;
+            let mut route = RouteSocket::open().expect("netlink");
+            route.add_veth("link0", "far0", None).expect("veth");
+            let link = route.interface("link0").expect("made");
+            let mut monitor = RouteMonitor::open().expect("netlink");
+            for mtu in (600..LAST).chain([LAST]) {
+                let settings = InterfaceSettings {
+                    mtu: Some(mtu),
+                    ..InterfaceSettings::default()
+                };
+                route.configure(link, &settings).expect("an MTU");
+            }
+            let mut known = None;
+            let mut overruns = 0;
+            while let Some(change) = monitor.receive().expect("receive") {
+                let changes = match change {
+                    Change::Missed => snapshot().expect("netlink"),
+                    change => vec![change],
+                };
+                overruns += usize::from(changes.len() > 1);
+                for change in changes {
+                    if let Change::Interface { index, mtu, .. } = change
+                        && index == link
+                    {
+                        known = Some(mtu);
+                    }
+                }
+            }
+            assert_ne!(overruns, 0, "there was room for everything");
+            assert_eq!(known, Some(LAST));
         };
         namespace.run(work).expect("enter");
     }

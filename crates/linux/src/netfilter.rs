@@ -8,7 +8,7 @@ mod message;
 pub mod queue;
 pub mod rules;
 
-use message::Message;
+use message::{Message, Received};
 use netlink_packet_core::NLMSG_ERROR;
 use netlink_sys::{Socket, SocketAddr, protocols::NETLINK_NETFILTER};
 use rustix::fd::{AsFd, BorrowedFd};
@@ -59,6 +59,8 @@ pub enum NetfilterError {
 
 /// Room for the answer to a request.
 const ANSWER: usize = 8192;
+/// The sequence number of requests whose answers are waited for; others have none.
+const ASKED: u32 = 1;
 /// Requests that take effect together are at most so long, in bytes.
 const LONGEST_REQUEST: usize = 1 << 20;
 
@@ -113,15 +115,32 @@ impl Conversation {
         acknowledged: usize,
         request: &'static str,
     ) -> Result<(), NetfilterError> {
-        self.send(bytes).map_err(NetfilterError::Socket)?;
         let mut buffer = vec![0; ANSWER];
+        self.ask_among(&mut buffer, bytes, acknowledged, request, |_| Ok(()))
+    }
+
+    /// The same where other messages than answers may come first, which `other` sees. `buffer` has
+    /// room for the longest.
+    fn ask_among(
+        &self,
+        buffer: &mut [u8],
+        bytes: &[u8],
+        acknowledged: usize,
+        request: &'static str,
+        mut other: impl FnMut(&Received<'_>) -> io::Result<()>,
+    ) -> Result<(), NetfilterError> {
+        self.send(bytes).map_err(NetfilterError::Socket)?;
         let mut missing = acknowledged;
         while missing > 0 {
-            let (length, _) =
-                rustix::net::recv(&self.socket, buffer.as_mut_slice(), RecvFlags::empty())
-                    .map_err(|errno| NetfilterError::Socket(errno.into()))?;
+            let (length, _) = rustix::net::recv(&self.socket, &mut *buffer, RecvFlags::empty())
+                .map_err(|errno| NetfilterError::Socket(errno.into()))?;
             for answer in message::received(&buffer[..length]) {
                 if answer.kind != NLMSG_ERROR {
+                    other(&answer).map_err(NetfilterError::Socket)?;
+                    continue;
+                }
+                if answer.sequence != ASKED {
+                    // Something that nobody waits for was refused.
                     continue;
                 }
                 let errno = answer

@@ -263,6 +263,30 @@ impl RouteSocket {
         self.change(RouteNetlinkMessage::NewRoute(route_message(route)), request)
     }
 
+    /// Adds a route to nowhere: packets to `destination` are dropped.
+    ///
+    /// # Errors
+    /// When there is one to the same destination, or without `CAP_NET_ADMIN`.
+    pub fn add_black_hole(&mut self, destination: Prefix) -> Result<(), NetlinkError> {
+        let mut message = RouteMessage::default();
+        message.header = RouteHeader {
+            address_family: family(destination.address),
+            destination_prefix_length: destination.length,
+            table: RouteHeader::RT_TABLE_MAIN,
+            protocol: RouteProtocol::Static,
+            scope: RouteScope::Universe,
+            kind: RouteType::BlackHole,
+            ..RouteHeader::default()
+        };
+        let address = route_address(destination.address);
+        message
+            .attributes
+            .push(RouteAttribute::Destination(address));
+        let flags = NLM_F_ACK | NLM_F_CREATE | NLM_F_EXCL;
+        let request = Request::new(flags, format!("add a black hole at {destination}"));
+        self.change(RouteNetlinkMessage::NewRoute(message), request)
+    }
+
     /// Removes a route.
     ///
     /// # Errors

@@ -31,7 +31,8 @@ pub enum Sent {
     NoRoom,
     /// It is longer than the MTU of the path to its destination, and may not be fragmented.
     TooLong,
-    /// There is no way to its destination, or the interface is down; it is lost.
+    /// There is no way to its destination, or one that packets are not to go, or the interface is
+    /// down; it is lost.
     Unreachable,
 }
 
@@ -70,7 +71,7 @@ impl RawSender {
     /// Sends `packet`, which begins with its IP header, to `destination`, without waiting.
     ///
     /// # Errors
-    /// When the kernel does not take the packet for one, or is out of memory.
+    /// When the packet is none.
     pub fn send(&self, destination: IpAddr, packet: &[u8]) -> io::Result<Sent> {
         let socket = match destination {
             IpAddr::V4(_) => &self.v4,
@@ -84,7 +85,7 @@ impl RawSender {
         match socket.send_to(packet, &to) {
             Ok(_) => Ok(Sent::Accepted),
             Err(error) => match Errno::from_io_error(&error) {
-                Some(Errno::AGAIN | Errno::NOBUFS) => Ok(Sent::NoRoom),
+                Some(Errno::AGAIN | Errno::NOBUFS | Errno::NOMEM) => Ok(Sent::NoRoom),
                 Some(Errno::MSGSIZE) => Ok(Sent::TooLong),
                 Some(
                     Errno::NETUNREACH
@@ -93,12 +94,27 @@ impl RawSender {
                     | Errno::NODEV
                     | Errno::NXIO
                     | Errno::ADDRNOTAVAIL
+                    | Errno::HOSTDOWN
                     | Errno::PERM
                     | Errno::ACCESS,
                 ) => Ok(Sent::Unreachable),
+                // A policy of IPsec's, for which there are no keys.
+                Some(Errno::NOENT | Errno::SRCH | Errno::REMOTE) => Ok(Sent::Unreachable),
+                // A route that is a black hole; it is also said of what has no header.
+                Some(Errno::INVAL) if has_header(packet) => Ok(Sent::Unreachable),
                 _ => Err(error),
             },
         }
+    }
+}
+
+/// Whether the kernel finds a header to go by.
+fn has_header(packet: &[u8]) -> bool {
+    const V6_HEADER: usize = 40;
+    match packet.first().map(|first| (first >> 4, first & 0xf)) {
+        Some((4, words @ 5..)) => packet.len() >= 4 * usize::from(words),
+        Some((6, _)) => packet.len() >= V6_HEADER,
+        _ => false,
     }
 }
 

@@ -266,3 +266,59 @@ fn only_packets_to_and_from_some_addresses_wait_and_these_change_in_one_step() {
         );
     });
 }
+
+/// Waits until something can be had from the queue.
+fn await_packets(queue: &Queue) {
+    let mut poller = Poller::new().expect("epoll");
+    poller
+        .add(queue, Token(0), Interest::Readable)
+        .expect("add");
+    assert_eq!(poller.wait().expect("wait").count(), 1);
+}
+
+#[test]
+fn packets_that_come_while_the_queue_is_told_something_are_not_forgotten() {
+    inside(|| {
+        let queue = Queue::take(RULES.queue).expect("free");
+        // Taken where it is sent, and not where it is received.
+        let ranges = [range("127.0.0.5", "127.0.0.5")];
+        let set = RuleSet {
+            scope: Scope::Ranges(&ranges),
+            ..RULES
+        };
+        let _rules = match Rules::install(&set) {
+            Ok(rules) => rules,
+            Err(error) => return skip(&error),
+        };
+        let from = UdpSocket::bind("127.0.0.1:0").expect("bind");
+        let to = UdpSocket::bind("127.0.0.5:0").expect("bind");
+        to.set_read_timeout(Some(std::time::Duration::from_secs(30)))
+            .expect("a socket");
+        from.send_to(b"waits", to.local_addr().expect("bound"))
+            .expect("send");
+        await_packets(&queue);
+        // It is in front of the kernel's answer.
+        queue.take_aggregates(false).expect("configured");
+        let mut buffer = [0; 16];
+        assert_eq!(to.recv(&mut buffer).expect("it passes"), 5);
+    });
+}
+
+#[test]
+fn a_verdict_that_came_too_late_is_not_taken_for_a_refusal_of_what_is_asked_next() {
+    inside(|| {
+        let mut queue = Queue::take(RULES.queue).expect("free");
+        let _rules = match Rules::install(&RULES) {
+            Ok(rules) => rules,
+            Err(error) => return skip(&error),
+        };
+        let (one, _two) = sockets();
+        one.send(b"once").expect("send");
+        await_packets(&queue);
+        let id = queue.receive().expect("receive").expect("it waits").id;
+        for _ in 0..2 {
+            queue.give(id, Ruling::Drop).expect("send");
+        }
+        queue.take_aggregates(false).expect("configured");
+    });
+}

@@ -105,3 +105,35 @@ fn what_cannot_be_sent_is_told() {
     assert_eq!(away.send(far, &lost).expect("a packet"), Sent::Unreachable);
     assert!(sender.send(near, b"no packet").is_err());
 }
+
+#[test]
+fn a_way_that_ends_in_a_black_hole_is_none() {
+    let Some([one, _two]) = hosts() else { return };
+    for (from, to, length) in [
+        ("192.0.2.77", "203.0.113.1", 24),
+        ("2001:db8::77", "2001:db8:9::1", 64),
+    ] {
+        let to: IpAddr = to.parse().expect("literal");
+        let lose = || {
+            let mut route = RouteSocket::open().expect("netlink");
+            let destination = Prefix {
+                address: match to {
+                    IpAddr::V4(_) => "203.0.113.0".parse().expect("literal"),
+                    IpAddr::V6(_) => "2001:db8:9::".parse().expect("literal"),
+                },
+                length,
+            };
+            route.add_black_hole(destination).expect("a route");
+        };
+        one.run(lose).expect("enter");
+        for interface in [None, Some("link0")] {
+            let sender = one.run(|| RawSender::open(7, interface)).expect("enter");
+            let sender = sender.expect("privileged");
+            let packet = datagram(from, to, 9, b"x").to_bytes();
+            let sent = sender.send(to, &packet).expect("no reason to give up");
+            if interface.is_none() {
+                assert_eq!(sent, Sent::Unreachable, "{to}");
+            }
+        }
+    }
+}

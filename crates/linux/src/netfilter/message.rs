@@ -80,6 +80,8 @@ impl Message {
 pub(super) struct Received<'a> {
     /// Subsystem and type, or `NLMSG_ERROR` and its like.
     pub(super) kind: u16,
+    /// That of the request that it answers.
+    pub(super) sequence: u32,
     /// What follows the `nlmsghdr`.
     body: &'a [u8],
 }
@@ -105,9 +107,14 @@ pub(super) fn received(mut rest: &[u8]) -> impl Iterator<Item = Received<'_>> {
         let length = u32::from_ne_bytes(*rest.first_chunk::<4>()?) as usize;
         let message = rest.get(..length)?;
         let kind = u16::from_ne_bytes(message.get(4..6)?.try_into().ok()?);
+        let sequence = u32::from_ne_bytes(message.get(8..12)?.try_into().ok()?);
         let body = message.get(HEADER..)?;
         rest = rest.get(length.next_multiple_of(4)..).unwrap_or_default();
-        Some(Received { kind, body })
+        Some(Received {
+            kind,
+            sequence,
+            body,
+        })
     })
 }
 
@@ -145,7 +152,7 @@ mod tests {
         assert_eq!(bytes.len() % 4, 0);
         let mut messages = received(&bytes);
         let message = messages.next().expect("one message");
-        assert_eq!(message.kind, 0x0a06);
+        assert_eq!((message.kind, message.sequence), (0x0a06, 7));
         let attributes: Vec<_> = message.attributes().collect();
         assert_eq!(attributes[0], (1, &b"abc\0"[..]));
         let inner = Attributes {

@@ -6,7 +6,7 @@
 //! them pass.
 
 use super::message::{self, Received};
-use super::{Conversation, Message, NetfilterError, may_administer};
+use super::{ASKED, Conversation, Message, NetfilterError, may_administer};
 use netlink_packet_core::{NLM_F_ACK, NLM_F_REQUEST};
 use rustix::fd::{AsFd, BorrowedFd};
 use rustix::io::Errno;
@@ -133,7 +133,8 @@ impl Queue {
     }
 
     /// Whether super-segments are handed over whole from now on, as they are at first. Otherwise each
-    /// of their packets comes by itself, as the link will carry it, with its checksum.
+    /// of their packets comes by itself, as the link will carry it, with its checksum. Packets that
+    /// wait at this moment pass.
     ///
     /// # Errors
     /// When the kernel is out of memory.
@@ -142,13 +143,20 @@ impl Queue {
         self.configure(with_flags(self.configuration(), flags, WITH_AGGREGATES))
     }
 
+    /// Packets that come before the answer pass: nobody could be told of them.
     fn configure(&self, configuration: Message) -> Result<(), NetfilterError> {
+        let pass = |message: &Received<'_>| match queued(message) {
+            Some(queued) => self.give(queued.id, Ruling::Accept),
+            None => Ok(()),
+        };
+        let (mut buffer, request) = (vec![0; LONGEST], "configure a queue");
         self.conversation
-            .ask(&configuration.finish(), 1, "configure a queue")
+            .ask_among(&mut buffer, &configuration.finish(), 1, request, pass)
     }
 
     fn configuration(&self) -> Message {
-        Message::new(CONFIGURE, NLM_F_REQUEST | NLM_F_ACK, 1, 0, self.number)
+        let flags = NLM_F_REQUEST | NLM_F_ACK;
+        Message::new(CONFIGURE, flags, ASKED, 0, self.number)
     }
 
     fn enlarge(&self) -> io::Result<()> {

@@ -10,7 +10,7 @@ mod ranges;
 pub use claim::Claim;
 pub use ranges::AddressRange;
 
-use super::{Conversation, Message, NetfilterError, may_administer};
+use super::{ASKED, Conversation, Message, NetfilterError, may_administer};
 use netlink_packet_core::{NLM_F_ACK, NLM_F_APPEND, NLM_F_CREATE, NLM_F_EXCL, NLM_F_REQUEST};
 use ranges::FAMILIES;
 use std::io;
@@ -256,7 +256,8 @@ struct Batch {
 impl Batch {
     fn add(&mut self, kind: u16, flags: u16, fill: impl FnOnce(Message) -> Message) {
         self.requests += 1;
-        let message = Message::new(kind, NLM_F_REQUEST | NLM_F_ACK | flags, 1, INET, 0);
+        let flags = NLM_F_REQUEST | NLM_F_ACK | flags;
+        let message = Message::new(kind, flags, ASKED, INET, 0);
         self.messages.extend(fill(message).finish());
     }
 
@@ -293,7 +294,7 @@ impl Batch {
 }
 
 fn bracket(kind: u16) -> Vec<u8> {
-    Message::new(kind, NLM_F_REQUEST, 1, 0, NFTABLES).finish()
+    Message::new(kind, NLM_F_REQUEST, ASKED, 0, NFTABLES).finish()
 }
 
 fn expression(rule: Message, name: &str, fill: impl FnOnce(Message) -> Message) -> Message {

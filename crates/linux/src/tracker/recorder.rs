@@ -121,3 +121,53 @@ impl Recorder {
         })
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rustix::fd::{AsFd, OwnedFd};
+    use rustix::fs::{MemfdFlags, memfd_create};
+
+    /// A map of the kernel's, as far as reading it goes.
+    fn map(bytes: &[u8]) -> OwnedFd {
+        let map = memfd_create("map", MemfdFlags::CLOEXEC).expect("memory");
+        rustix::io::write(&map, bytes).expect("room");
+        map
+    }
+
+    /// A slot with the first ticket, and these numbers of a piece.
+    fn slot(piece: u16, pieces: u16, total_len: u32) -> Vec<u8> {
+        let mut slot = vec![0; SLOT];
+        slot[..8].copy_from_slice(&1_u64.to_ne_bytes());
+        slot[16..20].copy_from_slice(&total_len.to_ne_bytes());
+        slot[20..22].copy_from_slice(&piece.to_ne_bytes());
+        slot[22..24].copy_from_slice(&pieces.to_ne_bytes());
+        slot
+    }
+
+    fn read(slot: &[u8], next: u64) -> usize {
+        let mut position = vec![0; POSITION];
+        position[..8].copy_from_slice(&next.to_ne_bytes());
+        let (slots, position) = (map(slot), map(&position));
+        let recorder = Recorder::of(slots.as_fd(), position.as_fd(), 1).expect("mapped");
+        let mut seen = 0;
+        recorder.read(|_| seen += 1);
+        seen
+    }
+
+    #[test]
+    fn a_slot_that_no_program_writes_shows_nothing() {
+        assert_eq!(read(&slot(0, 1, 40), 1), 1, "as programs write it");
+        for (piece, pieces, total_len) in [
+            (u16::MAX, u16::MAX, 40),
+            (u16::MAX, 0, 40),
+            (0, 0, 0),
+            (0, 1, u32::MAX),
+            (3, 2, 40),
+        ] {
+            let shown = read(&slot(piece, pieces, total_len), 1);
+            assert_eq!(shown, 0, "{piece} of {pieces}, {total_len} bytes");
+        }
+        assert_eq!(read(&slot(0, 1, 40), u64::MAX), 0, "another ticket");
+    }
+}
