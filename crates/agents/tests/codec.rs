@@ -72,13 +72,7 @@ fn segment() -> impl Strategy<Value = Packet> {
     let payload = proptest::collection::vec(any::<u8>(), 0..2_000);
     (key(), any::<(u32, u32, u16)>(), stamps(), payload).prop_map(
         |(key, (seq, ack, window), timestamps, payload)| {
-            let ip = IpHeader {
-                source: key.near.ip(),
-                destination: key.far.ip(),
-                hop_limit: 64,
-                traffic_class: 0,
-                identification: 0,
-            };
+            let ip = IpHeader::new(key.near.ip(), key.far.ip());
             let header = TcpHeader {
                 source_port: key.near.port(),
                 destination_port: key.far.port(),

@@ -1,15 +1,18 @@
 //! Neighbours that have the key, speak the language and make no sense. Found by `fuzz/src/bin/agents.rs`
 //! or made safe before it could find them.
 
+mod frozen;
+
+use frozen::half;
 use outlast_agents::{
     Agents, Config, DecodeError, FreezeId, Limits, Message, Outcome, Session, Site,
 };
-use outlast_core::flow::{Acquaintance, FrozenFlow, Half};
+use outlast_core::flow::FrozenFlow;
 use outlast_core::gateway::{Gateway, GatewayConfig};
 use outlast_core::link::{InterfaceId, LinkConfig, LinkId};
 use outlast_core::mechanisms::path::PathMechanismKind;
 use outlast_core::time::Instant;
-use outlast_wire::{IpHeader, Packet, SeqNumber, TcpFlags, TcpHeader};
+use outlast_wire::{SeqNumber, TcpFlags, TcpHeader};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
 const INTERFACE: InterfaceId = InterfaceId(1);
@@ -33,36 +36,19 @@ fn link_to(far: IpAddr) -> LinkId {
 /// A connection of a mobile's, frozen at its first 500 bytes.
 fn frozen(number: u8) -> FrozenFlow {
     let (seq, far) = (SeqNumber(1_000), SeqNumber(7_000));
-    let ip = IpHeader {
-        source: Ipv4Addr::new(192, 0, 2, 1).into(),
-        destination: mobile(number),
-        hop_limit: 64,
-        traffic_class: 0,
-        identification: 0,
-    };
+    let near = SocketAddr::new(Ipv4Addr::new(192, 0, 2, 1).into(), 5_000);
     let header = TcpHeader {
-        source_port: 5_000,
-        destination_port: 80,
         seq,
         ack: far,
         flags: TcpFlags::ACK,
-        window: 60_000,
         ..TcpHeader::default()
     };
-    let half = |next: SeqNumber, acked: SeqNumber| Half {
-        next,
-        acked,
-        allowed: Some(acked + 60_000),
-        largest_window: 60_000,
-        window_scale: Some(0),
-        acquaintance: Acquaintance::Seen,
-        fin: None,
-    };
+    let way = (near, SocketAddr::new(mobile(number), 80));
     FrozenFlow {
         near: half(seq + 500, seq),
         far: half(far, far),
         clock: None,
-        segment: Packet::tcp_segment(ip, header, &[number; 500]),
+        segment: frozen::segment(way, header, &[number; 500]),
     }
 }
 

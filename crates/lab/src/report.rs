@@ -196,6 +196,7 @@ fn result(
     let received = measured.deliveries.total();
     let framing = scenario.framing();
     let kernel = outlast_linux::kernel_release();
+    let settings = Settings::new(scenario, index, World::Lab, scenario.stack.in_lab(kernel));
     RunResult {
         completed: outcome.completed,
         intact: outcome.intact,
@@ -208,17 +209,13 @@ fn result(
         timeouts: measured.sender.timeouts,
         retransmitted_bytes: measured.sender.retransmitted_bytes,
         injected_packets: measured.injected,
-        injected_bytes: None,
         user_timeout_abort: measured.timed_out,
         error: outcome.failure.clone(),
         bytes_received: Some(received),
         updates: outcome.updates,
         ideal_updates: scenario.ideal_updates(index, framing),
         dropped_packets: Some(measured.drops),
-        flows: Vec::new(),
-        traffic: Vec::new(),
-        hops: Vec::new(),
-        settings: Settings::new(scenario, index, World::Lab, scenario.stack.in_lab(kernel)),
+        ..RunResult::new(settings)
     }
 }
 

@@ -202,13 +202,7 @@ mod tests {
     use outlast_wire::{IpHeader, TcpHeader};
 
     fn segment(seq: u32, flags: TcpFlags, length: usize) -> Packet {
-        let ip = IpHeader {
-            source: [192, 0, 2, 1].into(),
-            destination: [192, 0, 2, 2].into(),
-            hop_limit: 64,
-            traffic_class: 0,
-            identification: 0,
-        };
+        let ip = IpHeader::new([192, 0, 2, 1].into(), [192, 0, 2, 2].into());
         let tcp = TcpHeader {
             seq: SeqNumber(seq),
             flags,

@@ -374,13 +374,7 @@ fn bytes(step: &Step, is_v6: bool, flow: &TcpFlow) -> Vec<u8> {
         },
         ..TcpHeader::default()
     };
-    let ip = IpHeader {
-        source: hosts[from],
-        destination: hosts[to],
-        hop_limit: 64,
-        traffic_class: 0,
-        identification: 1,
-    };
+    let ip = IpHeader::new(hosts[from], hosts[to]);
     let payload = vec![7; step.payload.into()];
     let mut bytes = Packet::tcp_segment(ip, tcp, &payload).to_bytes().to_vec();
     match step.damage {

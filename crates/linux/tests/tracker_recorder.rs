@@ -1,12 +1,14 @@
 //! The flight recorder on a link that is faster than it may be: what it records, pauses and goes on
 //! with.
 
+mod trial;
+
 use outlast_core::link::Direction;
 use outlast_core::time::{Duration, Instant};
 use outlast_core::units::BitRate;
 use outlast_linux::tracker::{Tracker, TrackerConfig};
 use outlast_wire::tcp::TcpOptions;
-use outlast_wire::{IpHeader, Packet, SeqNumber, TcpFlags, TcpHeader};
+use outlast_wire::{SeqNumber, TcpFlags, TcpHeader};
 use std::net::Ipv4Addr;
 
 const SLOTS: u32 = 64;
@@ -63,36 +65,21 @@ impl Stream {
         ack: SeqNumber,
         payload: usize,
     ) {
-        let hosts = [Ipv4Addr::new(192, 0, 2, 1), Ipv4Addr::new(198, 51, 100, 2)];
-        let ports = [40_000, 80];
-        let (from, to) = match direction {
-            Direction::ToLink => (0, 1),
-            Direction::FromLink => (1, 0),
-        };
-        let ip = IpHeader {
-            source: hosts[from].into(),
-            destination: hosts[to].into(),
-            hop_limit: 64,
-            traffic_class: 0,
-            identification: 1,
-        };
-        let tcp = TcpHeader {
-            source_port: ports[from],
-            destination_port: ports[to],
+        let ends = [
+            (Ipv4Addr::new(192, 0, 2, 1), 40_000).into(),
+            (Ipv4Addr::new(198, 51, 100, 2), 80).into(),
+        ];
+        let header = TcpHeader {
             seq,
             ack,
             flags,
-            window: 60_000,
             options: TcpOptions {
                 window_scale: flags.contains(TcpFlags::SYN).then_some(7),
                 ..TcpOptions::default()
             },
             ..TcpHeader::default()
         };
-        let packet = Packet::tcp_segment(ip, tcp, &vec![7; payload]).to_bytes();
-        let frame = [&[2; 12][..], &[8, 0], &packet].concat();
-        let ran = self.tracker.try_out(self.now, direction, &frame, 0);
-        ran.expect("it runs");
+        trial::cross(&self.tracker, self.now, direction, ends, header, payload);
     }
 
     /// Sends segments of a KiB at once; how many of them are recorded.

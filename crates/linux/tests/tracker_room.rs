@@ -1,10 +1,12 @@
 //! The kernel's table at its limits: 200,000 connections, and a flood of SYNs.
 
+mod trial;
+
 use outlast_core::flow::{FlowKey, Phase};
 use outlast_core::link::Direction;
 use outlast_core::time::Instant;
 use outlast_linux::tracker::{Tracker, TrackerConfig};
-use outlast_wire::{IpHeader, Packet, SeqNumber, TcpFlags, TcpHeader};
+use outlast_wire::{SeqNumber, TcpFlags, TcpHeader};
 use std::net::{Ipv4Addr, SocketAddr};
 
 /// As many as are to be tracked at once.
@@ -12,11 +14,11 @@ const CONNECTIONS: u32 = 200_000;
 /// What one that is idle may cost.
 const BYTES_PER_FLOW: u64 = 512;
 
-fn ends(number: u32) -> (SocketAddr, SocketAddr) {
+fn ends(number: u32) -> [SocketAddr; 2] {
     let near = Ipv4Addr::from_bits(0x0a00_0000 + number / 50_000);
     let port = u16::try_from(10_000 + number % 50_000).expect("below 60,000");
     let far = Ipv4Addr::new(198, 51, 100, 2);
-    ((near, port).into(), (far, 443).into())
+    [(near, port).into(), (far, 443).into()]
 }
 
 struct Room {
@@ -37,31 +39,13 @@ impl Room {
     }
 
     fn cross(&self, direction: Direction, number: u32, flags: TcpFlags, seq: u32, ack: u32) {
-        let (near, far) = ends(number);
-        let (from, to) = match direction {
-            Direction::ToLink => (near, far),
-            Direction::FromLink => (far, near),
-        };
-        let ip = IpHeader {
-            source: from.ip(),
-            destination: to.ip(),
-            hop_limit: 64,
-            traffic_class: 0,
-            identification: 1,
-        };
-        let tcp = TcpHeader {
-            source_port: from.port(),
-            destination_port: to.port(),
+        let header = TcpHeader {
             seq: SeqNumber(seq),
             ack: SeqNumber(ack),
             flags,
-            window: 60_000,
             ..TcpHeader::default()
         };
-        let packet = Packet::tcp_segment(ip, tcp, &[]).to_bytes();
-        let frame = [&[2; 12][..], &[8, 0], &packet].concat();
-        let ran = self.tracker.try_out(self.now, direction, &frame, 0);
-        ran.expect("it runs");
+        trial::cross(&self.tracker, self.now, direction, ends(number), header, 0);
     }
 
     fn syn(&self, number: u32) {
@@ -78,7 +62,7 @@ impl Room {
     }
 
     fn is_established(&self, number: u32) -> bool {
-        let (near, far) = ends(number);
+        let [near, far] = ends(number);
         let flow = self.tracker.flow(&FlowKey { near, far }).expect("readable");
         flow.is_some_and(|flow| flow.is_proven && flow.tcp.phase == Phase::Established)
     }

@@ -69,11 +69,8 @@ impl Lodger {
 /// `number` tells the frames apart.
 fn frame(tags: &[[u8; 4]], number: u16) -> Vec<u8> {
     let ip = IpHeader {
-        source: MOBILE.of(Version::V4),
-        destination: FIXED.of(Version::V4),
-        hop_limit: 64,
-        traffic_class: 0,
         identification: number,
+        ..IpHeader::new(MOBILE.of(Version::V4), FIXED.of(Version::V4))
     };
     let syn = TcpHeader {
         source_port: 80,

@@ -34,6 +34,22 @@ pub struct Ran {
     pub cost: Option<Cost>,
 }
 
+impl Ran {
+    /// Nothing but the result.
+    pub(crate) fn new(result: RunResult) -> Self {
+        Self {
+            result,
+            started: None,
+            trace: None,
+            variables: Vec::new(),
+            warnings: Vec::new(),
+            worst_delay: Duration::ZERO,
+            observed: None,
+            cost: None,
+        }
+    }
+}
+
 /// Why a run could not be carried out.
 #[derive(Debug, thiserror::Error)]
 pub enum CarryOutError {
@@ -92,14 +108,11 @@ fn in_lab(job: &Job, cancel: &Cancel) -> Result<Ran, CarryOutError> {
     }
     let report = lab.run(cancel, |_| {})?;
     Ok(Ran {
-        result: report.result,
         started: report.started,
         trace: report.trace,
-        variables: Vec::new(),
         warnings: report.warnings,
         worst_delay: report.effort.worst_delay,
-        observed: None,
-        cost: None,
+        ..Ran::new(report.result)
     })
 }
 
@@ -126,14 +139,10 @@ fn in_sim(job: &Job) -> Result<Ran, CarryOutError> {
         _ => Vec::new(),
     };
     Ok(Ran {
-        result: report.result,
         started,
         trace: outcome.trace,
         variables,
-        warnings: Vec::new(),
-        worst_delay: Duration::ZERO,
-        observed: None,
-        cost: None,
+        ..Ran::new(report.result)
     })
 }
 

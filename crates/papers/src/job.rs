@@ -5,7 +5,7 @@ use crate::live::Trial;
 use crate::setting::{self, Setting};
 use outlast_core::time::Duration;
 use outlast_core::units::BitRate;
-use outlast_scenario::result::World;
+use outlast_scenario::result::{RunResult, Settings, TcpInForce, World};
 use outlast_scenario::{Mechanism, Scenario};
 
 /// One run of a scenario.
@@ -97,6 +97,17 @@ impl Job {
     pub fn watching(mut self, watch: Watch) -> Self {
         self.watch = watch;
         self
+    }
+
+    /// The result of a live run of which nothing is measured yet, whose connections have that
+    /// congestion control.
+    pub(crate) fn live_result(&self, congestion: impl Into<String>) -> RunResult {
+        let kernel = outlast_linux::kernel_release();
+        let tcp = TcpInForce {
+            congestion: congestion.into(),
+            ..self.scenario.stack.in_lab(kernel)
+        };
+        RunResult::new(Settings::new(&self.scenario, self.index, World::Live, tcp))
     }
 
     /// Tells this run from every other: scenario, number, world and what is kept.

@@ -86,6 +86,35 @@ pub struct RunResult {
     pub settings: Settings,
 }
 
+impl RunResult {
+    /// A run that was made with `settings`, and of which nothing is measured or has happened yet.
+    #[must_use]
+    pub fn new(settings: Settings) -> Self {
+        Self {
+            completed: false,
+            intact: None,
+            elapsed_s: 0.0,
+            ideal_s: None,
+            utilisation: None,
+            outages: Vec::new(),
+            timeouts: None,
+            retransmitted_bytes: None,
+            injected_packets: 0,
+            injected_bytes: None,
+            user_timeout_abort: false,
+            error: None,
+            bytes_received: None,
+            updates: None,
+            ideal_updates: None,
+            dropped_packets: None,
+            flows: Vec::new(),
+            traffic: Vec::new(),
+            hops: Vec::new(),
+            settings,
+        }
+    }
+}
+
 /// One outage of a run.
 #[derive(Clone, Copy, Debug, Deserialize, PartialEq, Serialize)]
 pub struct OutageResult {

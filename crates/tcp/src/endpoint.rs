@@ -288,13 +288,7 @@ impl Endpoint {
             Some(bytes) => bytes,
             None => profile.receive_buffer.max,
         };
-        let ip = IpHeader {
-            source: config.local.ip(),
-            destination: config.remote.ip(),
-            hop_limit: 64,
-            traffic_class: 0,
-            identification: 0,
-        };
+        let ip = IpHeader::new(config.local.ip(), config.remote.ip());
         Self {
             profile,
             clock: Clock::new(*profile.timer, config.clock_phase),

@@ -338,13 +338,7 @@ fn data_of_another_stream_ends_it() {
         window: 1_000,
         ..outlast_wire::TcpHeader::default()
     };
-    let ip = outlast_wire::IpHeader {
-        source: [192, 0, 2, 2].into(),
-        destination: [192, 0, 2, 1].into(),
-        hop_limit: 64,
-        traffic_class: 0,
-        identification: 0,
-    };
+    let ip = outlast_wire::IpHeader::new([192, 0, 2, 2].into(), [192, 0, 2, 1].into());
     let packet = outlast_wire::Packet::modelled_tcp(ip, header, payload, 10);
     s.app(60, |end, now| end.handle_packet(now, &packet));
     assert_eq!(s.end.poll_event(), Some(Event::Readable));

@@ -302,13 +302,7 @@ impl Stage {
             urgent: 0,
             options: options.fitted(),
         };
-        let ip = IpHeader {
-            source: self.config.remote.ip(),
-            destination: self.config.local.ip(),
-            hop_limit: 64,
-            traffic_class: 0,
-            identification: 0,
-        };
+        let ip = IpHeader::new(self.config.remote.ip(), self.config.local.ip());
         // Where the number stands in the stream, as the endpoint counts it.
         let summary = self.end.summary();
         let behind = i64::from(seq.distance_from(summary.rcv_nxt));

@@ -113,13 +113,7 @@ impl Sample {
 
 fn ip(source: &str, destination: &str) -> IpHeader {
     let address = |text: &str| text.parse::<IpAddr>().expect("an address");
-    IpHeader {
-        source: address(source),
-        destination: address(destination),
-        hop_limit: 64,
-        traffic_class: 0,
-        identification: 1,
-    }
+    IpHeader::new(address(source), address(destination))
 }
 
 fn tcp() -> TcpHeader {

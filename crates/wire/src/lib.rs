@@ -11,13 +11,7 @@
 //! use outlast_wire::{Packet, SeqNumber};
 //!
 //! # fn receive() -> bytes::Bytes {
-//! #     let ip = outlast_wire::IpHeader {
-//! #         source: [192, 0, 2, 1].into(),
-//! #         destination: [198, 51, 100, 2].into(),
-//! #         hop_limit: 64,
-//! #         traffic_class: 0,
-//! #         identification: 0,
-//! #     };
+//! #     let ip = outlast_wire::IpHeader::new([192, 0, 2, 1].into(), [198, 51, 100, 2].into());
 //! #     let tcp = outlast_wire::TcpHeader { seq: SeqNumber(1000), ..Default::default() };
 //! #     Packet::tcp_segment(ip, tcp, &[7; 4000]).to_bytes()
 //! # }

@@ -73,6 +73,20 @@ pub struct IpHeader {
     pub identification: u16,
 }
 
+impl IpHeader {
+    /// What a host sends with by itself: hop limit 64 (RFC 1700's default), best effort.
+    #[must_use]
+    pub const fn new(source: IpAddr, destination: IpAddr) -> Self {
+        Self {
+            source,
+            destination,
+            hop_limit: 64,
+            traffic_class: 0,
+            identification: 0,
+        }
+    }
+}
+
 /// The transport header of a packet.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub enum Transport {

@@ -259,13 +259,7 @@ fn datagram(number: usize, way: Way, length: u16, ip: IpVersion) -> Packet {
         Way::ToMobile => (fixed, mobile),
         Way::ToFixed => (mobile, fixed),
     };
-    let ip = IpHeader {
-        source,
-        destination,
-        hop_limit: 64,
-        traffic_class: 0,
-        identification: 0,
-    };
+    let ip = IpHeader::new(source, destination);
     let number = u16::try_from(number).unwrap_or(u16::MAX);
     let udp = UdpHeader {
         source_port: FIRST_PORT.wrapping_add(number),

@@ -1,9 +1,10 @@
 //! What neighbours may say of connections: true, outdated or made up, but always well-formed.
 
+use crate::frozen::{self, half};
 use outlast_agents::{FreezeId, Message, Outcome};
-use outlast_core::flow::{Acquaintance, FlowKey, FrozenFlow, FrozenNumbers, Half};
+use outlast_core::flow::{Acquaintance, FlowKey, FrozenFlow, FrozenNumbers};
 use outlast_wire::tcp::TcpOptions;
-use outlast_wire::{IpHeader, Packet, SeqNumber, TcpFlags, TcpHeader};
+use outlast_wire::{Packet, SeqNumber, TcpFlags, TcpHeader};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
 pub(crate) const CONNECTIONS: u8 = 4;
@@ -50,21 +51,8 @@ impl Connection {
         SeqNumber(7_000)
     }
 
-    fn segment(&self, (from, to): (SocketAddr, SocketAddr), header: TcpHeader, len: u32) -> Packet {
-        let ip = IpHeader {
-            source: from.ip(),
-            destination: to.ip(),
-            hop_limit: 64,
-            traffic_class: 0,
-            identification: 0,
-        };
-        let header = TcpHeader {
-            source_port: from.port(),
-            destination_port: to.port(),
-            window: 60_000,
-            ..header
-        };
-        Packet::tcp_segment(ip, header, &vec![self.number; len as usize])
+    fn segment(&self, way: (SocketAddr, SocketAddr), header: TcpHeader, len: u32) -> Packet {
+        frozen::segment(way, header, &vec![self.number; len as usize])
     }
 
     fn ways(&self) -> [(SocketAddr, SocketAddr); 2] {
@@ -147,15 +135,6 @@ impl Connection {
         let at = u32::from(what % 8) * MSS;
         let [out, _] = self.ways();
         let mut segment = self.plain(out, self.near_seq(at), self.far_seq(), MSS);
-        let half = |next, acked| Half {
-            next,
-            acked,
-            allowed: Some(acked + 60_000),
-            largest_window: 60_000,
-            window_scale: Some(0),
-            acquaintance: Acquaintance::Seen,
-            fin: None,
-        };
         let until = self.near_seq(at + MSS);
         let mut near = half(until + u32::from(what >> 4) * MSS, self.near_seq(at));
         let mut far = half(self.far_seq(), self.far_seq());

@@ -6,6 +6,8 @@
 //! [`World::step`] for what happens, and `story.rs` for what is said.
 #![no_main]
 
+#[path = "../../../crates/agents/tests/frozen/mod.rs"]
+mod frozen;
 #[path = "../agents/story.rs"]
 mod story;
 

@@ -17,7 +17,7 @@ mod stranger;
 mod vow;
 
 use bytes::Bytes;
-use connection::{Connection, Host, ip};
+use connection::{Connection, Host};
 use driver::Known;
 use libfuzzer_sys::fuzz_target;
 use outlast_core::flow::{FlowKey, FrozenFlow};
@@ -30,7 +30,7 @@ use outlast_core::link::{Indicator, InterfaceId, LinkConfig, LinkEvent, LinkId, 
 use outlast_core::mechanisms::path::{Level, PathMechanismKind, TakeReason, Verdict};
 use outlast_core::time::{Duration, Instant};
 use outlast_core::units::{BitRate, ByteCount};
-use outlast_wire::{Packet, TcpFlags, UdpHeader};
+use outlast_wire::{IpHeader, Packet, TcpFlags, UdpHeader};
 use std::collections::{BTreeSet, VecDeque};
 use std::net::Ipv4Addr;
 use vow::{Bounds, Shown};
@@ -512,7 +512,7 @@ fn datagram(port: u8, len: u16) -> Packet {
         destination_port: 443,
     };
     Packet::udp_datagram(
-        ip(
+        IpHeader::new(
             Ipv4Addr::new(10, 0, 0, 2).into(),
             Ipv4Addr::new(10, 0, 0, 1).into(),
         ),

@@ -6,7 +6,7 @@ use outlast_core::link::LinkId;
 use outlast_core::time::Instant;
 use outlast_wire::tcp::{SackBlock, TcpOptions, Timestamps};
 use outlast_wire::{IpHeader, ModelledPayload, Packet, SeqNumber, TcpFlags, TcpHeader};
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::net::{Ipv4Addr, Ipv6Addr};
 
 const ACK: TcpFlags = TcpFlags::ACK;
 
@@ -215,21 +215,12 @@ impl Connection {
             options,
             ..header
         };
-        let packet = Packet::modelled_tcp(ip(source.0, destination.0), header, payload, len);
+        let packet =
+            Packet::modelled_tcp(IpHeader::new(source.0, destination.0), header, payload, len);
         match is_v6 {
             // As a live driver has it: a packet of bytes.
             true => Packet::parse(packet.to_bytes()).expect("what is built is well-formed"),
             false => packet,
         }
-    }
-}
-
-pub(crate) fn ip(source: IpAddr, destination: IpAddr) -> IpHeader {
-    IpHeader {
-        source,
-        destination,
-        hop_limit: 64,
-        traffic_class: 0,
-        identification: 0,
     }
 }

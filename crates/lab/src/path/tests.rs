@@ -120,13 +120,7 @@ impl Walk {
 
 /// A segment from the host of `side`.
 fn segment(side: Side, flags: TcpFlags, seq: u32, ack: u32, payload: usize) -> Packet {
-    let ip = IpHeader {
-        source: side.ipv4().into(),
-        destination: side.peer().ipv4().into(),
-        hop_limit: 64,
-        traffic_class: 0,
-        identification: 0,
-    };
+    let ip = IpHeader::new(side.ipv4().into(), side.peer().ipv4().into());
     let (source_port, destination_port) = match side {
         Side::Fixed => (80, 4_000),
         Side::Mobile => (4_000, 80),

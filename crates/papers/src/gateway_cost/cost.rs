@@ -2,9 +2,9 @@
 
 use crate::carry_out::Ran;
 use crate::job::Job;
-use outlast_core::time::{Duration, Instant};
+use outlast_core::time::Instant;
 use outlast_linux::clock;
-use outlast_scenario::result::{RunResult, Settings, TcpInForce, World};
+use outlast_scenario::result::RunResult;
 use serde::{Deserialize, Serialize};
 use std::io;
 use std::thread;
@@ -101,41 +101,14 @@ impl Cost {
 
     /// As what came of `job`, which began then.
     pub(super) fn into_ran(self, job: &Job, began: Instant) -> Ran {
-        let tcp = TcpInForce {
-            congestion: self.congestion.clone(),
-            ..job.scenario.stack.in_lab(self.kernel.clone())
-        };
         let result = RunResult {
             completed: true,
-            intact: None,
             elapsed_s: clock::now().since(began).as_secs_f64(),
-            ideal_s: None,
-            utilisation: None,
-            outages: Vec::new(),
-            timeouts: None,
-            retransmitted_bytes: None,
-            injected_packets: 0,
-            injected_bytes: None,
-            user_timeout_abort: false,
-            error: None,
-            bytes_received: None,
-            updates: None,
-            ideal_updates: None,
-            dropped_packets: None,
-            flows: Vec::new(),
-            traffic: Vec::new(),
-            hops: Vec::new(),
-            settings: Settings::new(&job.scenario, job.index, World::Live, tcp),
+            ..job.live_result(self.congestion.as_str())
         };
         Ran {
-            result,
-            started: None,
-            trace: None,
-            variables: Vec::new(),
-            warnings: Vec::new(),
-            worst_delay: Duration::ZERO,
-            observed: None,
             cost: Some(self),
+            ..Ran::new(result)
         }
     }
 }
@@ -149,4 +122,27 @@ pub struct Sample {
     pub per_s: f64,
     /// The mean of plain forwarding just before and just after; `None` of plain forwarding.
     pub plain_per_s: Option<f64>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::gateway_cost::setting;
+    use outlast_core::time::Duration;
+
+    #[test]
+    fn what_was_not_measured_is_null_in_the_record() {
+        let length = Duration::from_secs(20);
+        let job = Job::new("cell", &setting("cell", length, length), 0);
+        let cost = Cost {
+            kernel: outlast_linux::kernel_release(),
+            congestion: "cubic".to_owned(),
+            ..Cost::default()
+        };
+        let mut result = cost.into_ran(&job, clock::now()).result;
+        result.elapsed_s = 20.5;
+        result.settings.tcp.kernel = Some("6.18.5".to_owned());
+        let json = serde_json::to_string_pretty(&result).expect("results become JSON");
+        insta::assert_snapshot!(json);
+    }
 }

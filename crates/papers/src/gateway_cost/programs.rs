@@ -238,13 +238,7 @@ impl Connection {
             Direction::ToLink => (near, far),
             Direction::FromLink => (far, near),
         };
-        let ip = IpHeader {
-            source: from.0.into(),
-            destination: to.0.into(),
-            hop_limit: 64,
-            traffic_class: 0,
-            identification: 1,
-        };
+        let ip = IpHeader::new(from.0.into(), to.0.into());
         let tcp = TcpHeader {
             source_port: from.1,
             destination_port: to.1,

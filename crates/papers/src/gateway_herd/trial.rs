@@ -13,7 +13,7 @@ use outlast_lab::{Cancel, LabError};
 use outlast_linux::clock;
 use outlast_scenario::Congestion;
 use outlast_scenario::IpVersion;
-use outlast_scenario::result::{OutageResult, RunResult, Settings, TcpInForce, World};
+use outlast_scenario::result::{OutageResult, RunResult};
 use serde::{Deserialize, Serialize};
 use std::io;
 use std::path::Path;
@@ -237,55 +237,32 @@ fn conclude(job: &Job, trial: &HerdTrial, acted: &Acted) -> Ran {
     let herd = Herd::of(trial, acted);
     let is_whole = herd.complete == herd.connections;
     let doubts = trial.daemon.and_then(|_| acted.is_too_busy(&herd));
-    let in_force = job.scenario.stack.in_lab(outlast_linux::kernel_release());
-    let tcp = TcpInForce {
-        congestion: Congestion::Cubic.name().to_owned(),
-        ..in_force
-    };
     let last_read = acted.heard.iter().filter_map(|h| h.reads.last());
     let last_read = last_read.map(|&(at, _)| at).max().unwrap_or(acted.up);
     let result = RunResult {
         completed: is_whole,
         intact: Some(is_whole && herd.damaged == 0),
         elapsed_s: last_read.since(acted.begin).as_secs_f64(),
-        ideal_s: None,
-        utilisation: None,
         outages: vec![OutageResult {
             start_s: acted.cut.since(acted.begin).as_secs_f64(),
             length_s: Some(acted.up.since(acted.cut).as_secs_f64()),
             resume_s: herd.last_s,
         }],
-        timeouts: None,
-        retransmitted_bytes: None,
         injected_packets: acted.injected,
-        injected_bytes: None,
-        user_timeout_abort: false,
-        error: None,
-        bytes_received: None,
-        updates: None,
-        ideal_updates: None,
-        dropped_packets: None,
-        flows: Vec::new(),
-        traffic: Vec::new(),
-        hops: Vec::new(),
-        settings: Settings::new(&job.scenario, job.index, World::Live, tcp),
+        ..job.live_result(Congestion::Cubic.name())
     };
     let sign = acted.since.heard_by_gateway;
     let sign = sign.first_sign(Cut::Carrier, IpVersion::V4);
     Ran {
-        result,
-        started: None,
-        trace: None,
-        variables: Vec::new(),
         warnings: doubts.into_iter().collect(),
         worst_delay: acted.since.worst_delay,
-        cost: None,
         observed: Some(Observed {
             first_sign_s: sign.map(|sign| sign.since(acted.up).as_secs_f64()),
             noticed: acted.noticed.clone(),
             neighbour_timing: Vec::new(),
             herd: Some(herd),
         }),
+        ..Ran::new(result)
     }
 }
 

@@ -18,7 +18,7 @@ use outlast_linux::clock;
 use outlast_linux::process::{ContainedProcess, ProcessError};
 use outlast_linux::socket;
 use outlast_scenario::Direction;
-use outlast_scenario::result::{OutageResult, RunResult, Settings, TcpInForce, World};
+use outlast_scenario::result::{OutageResult, RunResult};
 use serde::{Deserialize, Serialize};
 use std::fs;
 use std::io;
@@ -435,14 +435,10 @@ impl<'t> Scene<'t> {
             )
         });
         Ok(Ran {
-            result,
-            started: None,
-            trace: None,
-            variables: Vec::new(),
             warnings: too_late.into_iter().collect(),
             worst_delay: acted.worst_delay,
-            cost: None,
             observed: Some(observed),
+            ..Ran::new(result)
         })
     }
 }
@@ -456,16 +452,8 @@ impl Acted {
     fn result(&self, job: &Job, began: Instant) -> RunResult {
         let end = self.ended.unwrap_or_else(clock::now);
         let sender = self.after.as_ref().map(|watched| &watched.sender);
-        let tcp = TcpInForce {
-            congestion: self.before.sender.congestion.clone(),
-            ..job.scenario.stack.in_lab(outlast_linux::kernel_release())
-        };
         RunResult {
-            completed: false,
-            intact: None,
             elapsed_s: end.since(began).as_secs_f64(),
-            ideal_s: None,
-            utilisation: None,
             outages: vec![OutageResult {
                 start_s: self.cut.since(began).as_secs_f64(),
                 length_s: Some(self.up.since(self.cut).as_secs_f64()),
@@ -473,18 +461,8 @@ impl Acted {
             }],
             timeouts: sender.and_then(|sender| sender.timeouts).map(u64::from),
             retransmitted_bytes: sender.and_then(|sender| sender.bytes_retransmitted),
-            injected_bytes: None,
-            injected_packets: 0,
-            user_timeout_abort: false,
-            error: None,
             bytes_received: self.after.as_ref().map(|watched| watched.received),
-            updates: None,
-            ideal_updates: None,
-            dropped_packets: None,
-            flows: Vec::new(),
-            traffic: Vec::new(),
-            hops: Vec::new(),
-            settings: Settings::new(&job.scenario, job.index, World::Live, tcp),
+            ..job.live_result(self.before.sender.congestion.as_str())
         }
     }
 }

@@ -93,16 +93,9 @@ fn result(scenario: &Scenario, index: u32) -> RunResult {
         timeouts: Some(3),
         retransmitted_bytes: Some(1448),
         injected_packets: 10,
-        injected_bytes: None,
-        user_timeout_abort: false,
-        error: None,
         bytes_received: Some(1),
         updates: ideal_updates.map(|n| (f64::from(n) / factor.unwrap_or(2.5)) as u32),
         ideal_updates,
-        dropped_packets: None,
-        flows: Vec::new(),
-        traffic: Vec::new(),
-        hops: Vec::new(),
-        settings: Settings::new(scenario, index, World::Lab, kernel),
+        ..RunResult::new(Settings::new(scenario, index, World::Lab, kernel))
     }
 }

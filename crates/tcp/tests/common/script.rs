@@ -252,13 +252,7 @@ impl Script {
             urgent: 0,
             options,
         };
-        let ip = IpHeader {
-            source: self.config.remote.ip(),
-            destination: self.config.local.ip(),
-            hop_limit: 64,
-            traffic_class: 0,
-            identification: 0,
-        };
+        let ip = IpHeader::new(self.config.remote.ip(), self.config.local.ip());
         let payload = ModelledPayload {
             stream: self.config.stream_in,
             offset: u64::try_from(seq.max(0)).expect("not negative"),

@@ -46,13 +46,10 @@ pub fn parse(bytes: &Bytes) -> Packet {
 }
 
 pub fn ip(source: &str, destination: &str) -> IpHeader {
-    IpHeader {
-        source: source.parse().expect("an address"),
-        destination: destination.parse().expect("an address"),
-        hop_limit: 64,
-        traffic_class: 0,
-        identification: 0,
-    }
+    IpHeader::new(
+        source.parse().expect("an address"),
+        destination.parse().expect("an address"),
+    )
 }
 
 /// Two packets, one of each family, for what must hold for both.
