@@ -94,6 +94,7 @@ pub(super) enum Scope {
 #[derive(Debug, Default)]
 struct NewestAck {
     packet: Latest,
+    /// When it went onto the link last, from its host or from here, or was taken.
     passed_at: Instant,
     /// The link may have dropped it.
     owed: bool,
@@ -192,6 +193,7 @@ impl PathMechanism for Hold {
         let (packet, reason) = if self.newest_ack.copies_left > 0 {
             self.newest_ack.copies_left -= 1;
             self.newest_ack.owed = false;
+            self.newest_ack.passed_at = cx.now;
             (
                 self.newest_ack.packet.packet()?.clone(),
                 SendReason::NewestAck,
@@ -455,14 +457,7 @@ impl Hold {
                     self.fall_back(cx, packet);
                 }
             }
-            Kept::One {
-                packet: kept,
-                until,
-                ..
-            } => {
-                kept.offer_sent(packet, cx);
-                *until = cx.flow.near.next;
-            }
+            Kept::One { packet: kept, .. } => kept.offer_sent(packet, cx),
         }
         Err(Full)
     }
