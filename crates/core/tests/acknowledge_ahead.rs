@@ -329,3 +329,25 @@ fn a_window_that_may_not_be_scaled_is_the_far_hosts_to_open() {
     let opened = heard(&mut path);
     assert_eq!(opened, [(OPENED, MSS, false)]);
 }
+
+/// The acknowledgement crosses its repetition, which goes on.
+#[test]
+fn what_was_acknowledged_stays_so_if_a_longer_segment_takes_its_place() {
+    let mut path = path();
+    path.data(0, 200);
+    path.after_ms(10);
+    path.down();
+    assert_eq!(heard(&mut path), [(CLOSED, 200, false)]);
+    path.up();
+    path.after_ms(5);
+    path.data(0, MSS);
+    path.after_ms(500);
+    while path.gateway.poll_transmit().is_some() {}
+    // The far host has heard something newer, and lacks it still.
+    path.data(MSS, MSS);
+    path.far_ack_echoing(0, 515);
+    path.after_ms(60_000);
+    let sent = path.sent();
+    let first = |sent: &Sent| matches!(sent, Sent::Data(0, MSS, stamp) if *stamp >= 515);
+    assert!(sent.iter().any(first), "{sent:?}");
+}

@@ -4,7 +4,7 @@ mod path;
 
 use outlast_core::limits::Limits;
 use outlast_core::mechanisms::path::{PathMechanismKind, TakeReason};
-use outlast_core::units::ByteCount;
+use outlast_core::units::{BitRate, ByteCount};
 use path::{MSS, Path, Sent};
 
 fn limited(limits: Limits) -> Path {
@@ -259,4 +259,40 @@ fn a_repetition_of_what_is_kept_needs_no_room() {
         other => panic!("{other:?} is no data"),
     };
     assert_eq!(path.sent().iter().map(first).collect::<Vec<_>>(), [0, 1, 2]);
+}
+
+/// By the time of its turn, what was kept has arrived, and what is kept then is on its way already.
+#[test]
+fn the_one_packet_that_is_kept_then_has_no_turn_of_the_one_before() {
+    let mut path = Path::with_rate(
+        PathMechanismKind::Hold,
+        Limits {
+            held_per_flow: ByteCount(5_000),
+            ..Limits::default()
+        },
+        BitRate::from_bits_per_second(64_000),
+    );
+    let own = 5_000;
+    for port in (6_000..6_008).chain([own]) {
+        path.use_port(port);
+        path.open();
+    }
+    path.after_ms(1_000);
+    path.down();
+    for n in 0..10 {
+        path.data(n * MSS, MSS);
+    }
+    for port in 6_000..6_008 {
+        path.use_port(port);
+        path.far_data(0, 100);
+        path.near_ack(100);
+    }
+    path.up();
+    // The others go first, and keep it waiting.
+    path.use_port(own);
+    path.far_ack(MSS);
+    assert_eq!(path.data(MSS, 10), None);
+    path.after_ms(100);
+    let of_own = path.sent_ports().into_iter().filter(|port| *port == own);
+    assert_eq!(of_own.count(), 0);
 }

@@ -208,7 +208,9 @@ impl PathMechanism for Hold {
                 Kept::One {
                     packet, pending, ..
                 } => {
-                    *pending = false;
+                    if !core::mem::take(pending) {
+                        return None;
+                    }
                     (packet.packet()?.clone(), episode.reason())
                 }
             }
@@ -292,6 +294,11 @@ impl Hold {
         }
     }
 
+    /// Whether something is kept of what comes right before `until`.
+    pub(super) fn reaches(&self, until: SeqNumber) -> bool {
+        matches!(&self.kept, Kept::Window(window) if window.reaches(until))
+    }
+
     /// Everything before `until` is kept until the far host has acknowledged it, whatever else is
     /// to be kept: its sender will not send it again.
     pub(super) const fn pledge(&mut self, until: Option<SeqNumber>) {
@@ -312,8 +319,13 @@ impl Hold {
                 }
                 window.selectively_acknowledge(&tcp.options.sack);
             }
-            Kept::One { packet, until, .. } => {
+            Kept::One {
+                packet,
+                until,
+                pending,
+            } => {
                 packet.forget_acknowledged(cx);
+                *pending &= packet.packet().is_some();
                 if acked.at_or_after(*until) {
                     packet.clear(cx.budget);
                     self.kept = Kept::default();

@@ -72,7 +72,7 @@ impl Segment {
     }
 
     fn is_within(&self, pledged: Option<SeqNumber>) -> bool {
-        pledged.is_some_and(|until| self.end.at_or_before(until))
+        pledged.is_some_and(|until| self.seq.before(until))
     }
 
     const fn is_lost(&self) -> bool {
@@ -159,7 +159,16 @@ impl Window {
         before.find(|segment| segment.end == end)
     }
 
-    /// What ends no later than `until` is kept until the far host has acknowledged it.
+    /// Whether a kept segment begins before `until` and ends no earlier.
+    pub(super) fn reaches(&self, until: SeqNumber) -> bool {
+        let behind = match self.place(until) {
+            Ok(place) | Err(place) => place,
+        };
+        let mut before = self.segments.range(..behind).rev();
+        before.any(|segment| segment.end.at_or_after(until))
+    }
+
+    /// What begins before `until` is kept until the far host has acknowledged it.
     pub(super) const fn pledge(&mut self, until: Option<SeqNumber>) {
         self.pledged = until;
     }
