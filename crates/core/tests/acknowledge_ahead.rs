@@ -289,3 +289,65 @@ fn a_window_whose_scale_nobody_knows_is_the_far_hosts_to_open() {
     path.far_ack(2 * MSS);
     assert!(path.gateway.held() <= LITTLE);
 }
+
+/// Two small segments, and one of full size that repeats both and goes on, as some hosts retransmit.
+#[test]
+fn a_segment_that_repeats_smaller_ones_and_goes_on_is_acknowledged_and_delivered() {
+    let mut path = path();
+    path.data(0, 100);
+    path.data(100, 100);
+    path.after_ms(10);
+    path.down();
+    assert_eq!(heard(&mut path), [(CLOSED, 200, false)]);
+    path.after_ms(300);
+    path.data(0, MSS);
+    assert_eq!(heard(&mut path), [(CLOSED, MSS, false)]);
+    path.up();
+    assert_eq!(heard(&mut path), [(OPENED, MSS, true)]);
+    // It hears something newer than what is kept, from before; its sender will not repeat that.
+    path.after_ms(5);
+    path.data(MSS, MSS);
+    path.far_ack_echoing(0, 315);
+    path.after_ms(60_000);
+    let sent = path.sent();
+    let first = |sent: &Sent| matches!(sent, Sent::Data(0, MSS, stamp) if *stamp >= 315);
+    assert!(sent.iter().any(first), "{sent:?}");
+}
+
+/// RFC 7323, section 2.2: neither host scales its window if one of them does not offer to.
+#[test]
+fn a_window_that_may_not_be_scaled_is_the_far_hosts_to_open() {
+    let mut path = Path::new(PathMechanismKind::AcknowledgeAhead);
+    path.open_unscaled();
+    path.after_ms(1_000);
+    path.far_ack(0);
+    path.data(0, MSS);
+    path.after_ms(10);
+    path.down();
+    assert_eq!(heard(&mut path), [(CLOSED, MSS, false)]);
+    path.up();
+    let opened = heard(&mut path);
+    assert_eq!(opened, [(OPENED, MSS, false)]);
+}
+
+/// The acknowledgement crosses its repetition, which goes on.
+#[test]
+fn what_was_acknowledged_stays_so_if_a_longer_segment_takes_its_place() {
+    let mut path = path();
+    path.data(0, 200);
+    path.after_ms(10);
+    path.down();
+    assert_eq!(heard(&mut path), [(CLOSED, 200, false)]);
+    path.up();
+    path.after_ms(5);
+    path.data(0, MSS);
+    path.after_ms(500);
+    while path.gateway.poll_transmit().is_some() {}
+    // The far host has heard something newer, and lacks it still.
+    path.data(MSS, MSS);
+    path.far_ack_echoing(0, 515);
+    path.after_ms(60_000);
+    let sent = path.sent();
+    let first = |sent: &Sent| matches!(sent, Sent::Data(0, MSS, stamp) if *stamp >= 515);
+    assert!(sent.iter().any(first), "{sent:?}");
+}

@@ -4,7 +4,7 @@ mod path;
 
 use outlast_core::limits::Limits;
 use outlast_core::mechanisms::path::{PathMechanismKind, TakeReason};
-use outlast_core::units::ByteCount;
+use outlast_core::units::{BitRate, ByteCount};
 use path::{MSS, Path, Sent};
 
 fn limited(limits: Limits) -> Path {
@@ -198,4 +198,101 @@ fn when_many_flows_return_none_waits_for_more_than_its_share() {
         turns.iter().all(|turns| (1..=2).contains(turns)),
         "turns per flow: {turns:?}"
     );
+}
+
+/// A sender in bulk always has something on its way: that is no reason to stay with one packet for good.
+#[test]
+fn who_always_has_something_outstanding_is_back_at_all_of_it_once_the_old_is_recovered() {
+    let mut path = limited(Limits {
+        held_per_flow: ByteCount(20_000),
+        ..Limits::default()
+    });
+    path.open();
+    path.after_ms(1_000);
+    path.down();
+    for n in 0..40 {
+        path.data(n * MSS, MSS);
+    }
+    assert_eq!(path.gateway.counters().fallbacks, 1);
+    path.up();
+    for n in 40..60 {
+        path.after_ms(20);
+        path.data(n * MSS, MSS);
+        path.far_ack((n - 1) * MSS);
+    }
+    path.sent();
+    path.after_ms(10);
+    path.down();
+    for n in 60..64 {
+        assert_eq!(path.data(n * MSS, MSS), Some(TakeReason::LinkDown));
+    }
+}
+
+#[test]
+fn a_repetition_of_what_is_kept_needs_no_room() {
+    let with_three = |limits| {
+        let mut path = limited(limits);
+        path.open();
+        path.after_ms(1_000);
+        path.down();
+        for n in 0..3 {
+            path.data(n * MSS, MSS);
+        }
+        path
+    };
+    // Three segments fit, and a fresher copy of none.
+    let cap = with_three(Limits::default()).gateway.held();
+    let mut path = with_three(Limits {
+        held_per_flow: cap,
+        ..Limits::default()
+    });
+    path.after_ms(300);
+    assert_eq!(path.data(0, MSS), Some(TakeReason::LinkDown));
+    path.after_ms(600);
+    assert_eq!(path.data(0, MSS), Some(TakeReason::LinkDown));
+    assert_eq!(path.gateway.counters().fallbacks, 0);
+    assert!(path.gateway.held() <= cap);
+    path.up();
+    path.after_ms(5);
+    let first = |sent: &Sent| match sent {
+        Sent::Data(first, ..) => *first / MSS,
+        other => panic!("{other:?} is no data"),
+    };
+    assert_eq!(path.sent().iter().map(first).collect::<Vec<_>>(), [0, 1, 2]);
+}
+
+/// By the time of its turn, what was kept has arrived, and what is kept then is on its way already.
+#[test]
+fn the_one_packet_that_is_kept_then_has_no_turn_of_the_one_before() {
+    let mut path = Path::with_rate(
+        PathMechanismKind::Hold,
+        Limits {
+            held_per_flow: ByteCount(5_000),
+            ..Limits::default()
+        },
+        BitRate::from_bits_per_second(64_000),
+    );
+    let own = 5_000;
+    for port in (6_000..6_008).chain([own]) {
+        path.use_port(port);
+        path.open();
+    }
+    path.after_ms(1_000);
+    path.down();
+    for n in 0..10 {
+        path.data(n * MSS, MSS);
+    }
+    for port in 6_000..6_008 {
+        path.use_port(port);
+        path.far_data(0, 100);
+        path.near_ack(100);
+    }
+    path.up();
+    // The others go first, and keep it waiting.
+    path.use_port(own);
+    path.far_ack(MSS);
+    assert_eq!(path.data(MSS, 10), None);
+    path.after_ms(100);
+    let of_own = path.sent_ports().into_iter().filter(|port| *port == own);
+    assert_eq!(of_own.count(), 0);
 }

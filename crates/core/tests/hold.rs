@@ -545,3 +545,20 @@ fn an_acknowledgement_that_waits_long_goes_out_and_an_empty_line_has_no_turn() {
     path.after_ms(600_000);
     assert_eq!(path.sent(), []);
 }
+
+/// Whether it was sent by its host or by the gateway, it is on the link when that goes.
+#[test]
+fn an_acknowledgement_that_the_gateway_had_just_sent_when_the_link_went_is_sent_again() {
+    let mut path = hold();
+    path.far_data(0, MSS);
+    path.down();
+    path.near_ack(MSS);
+    path.after_ms(1_000);
+    path.up();
+    assert_eq!(path.sent(), [Sent::Ack(MSS)]);
+    path.after_ms(5);
+    path.down();
+    path.after_ms(1_000);
+    path.up();
+    assert_eq!(path.sent(), [Sent::Ack(MSS)]);
+}

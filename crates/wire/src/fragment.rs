@@ -12,7 +12,7 @@ use core::net::IpAddr;
 #[derive(Clone, Copy, Debug, Eq, PartialEq, thiserror::Error)]
 pub enum FragmentError {
     /// The sender wants to be told instead: IPv4 with DF, or IPv6 (RFC 8200, section 5). Packets
-    /// without bytes are such, too.
+    /// without bytes are such, too, and fragments of what is longer than a packet can be.
     #[error("the packet may not be fragmented on its way")]
     Forbidden,
     /// No payload fits behind the header.
@@ -52,8 +52,9 @@ impl Packet {
         let header_len = usize::from(bytes[0] & 0xf) * 4;
         let (header, payload) = bytes.split_at(header_len);
         let field = u16::from_be_bytes([header[6], header[7]]);
-        // What is longer than a packet can be stands for several.
-        if field & DONT_FRAGMENT != 0 || bytes.len() > usize::from(u16::MAX) {
+        // What is longer than a packet can be stands for several, and what ends beyond one is of none.
+        let end = header_len + usize::from(field & OFFSET) * UNIT + payload.len();
+        if field & DONT_FRAGMENT != 0 || end > usize::from(u16::MAX) {
             return Err(FragmentError::Forbidden);
         }
         let room = (mtu as usize).saturating_sub(header_len) / UNIT * UNIT;
@@ -209,6 +210,23 @@ mod tests {
         let second = parts[1].fragment(800, 1).expect("it, too");
         parts.splice(1..2, second);
         assert_eq!(assembled(&parts), whole.to_bytes()[FIXED..]);
+    }
+
+    /// Past the largest packet there is, a piece's offset would name the beginning of another one.
+    #[test]
+    fn a_fragment_that_ends_where_no_packet_does_is_not_cut() {
+        let last = altered(&datagram(3000), OFFSET, &[]);
+        assert_eq!(last.fragment(576, 1), Err(FragmentError::Forbidden));
+        let bytes = datagram(1000);
+        // Behind them there is room for a header without options.
+        let field = ((usize::from(u16::MAX) - bytes.len()) / UNIT) as u16;
+        let parts = altered(&bytes, field, &[]).fragment(576, 1);
+        let parts = parts.expect("it ends within");
+        let offset = |part: &Packet| {
+            let bytes = part.to_bytes();
+            u16::from_be_bytes([bytes[6], bytes[7]]) & OFFSET
+        };
+        assert!(parts.iter().map(offset).is_sorted());
     }
 
     #[test]

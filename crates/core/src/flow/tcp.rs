@@ -146,14 +146,18 @@ impl TcpFlow {
 
     /// The window that the far host has offered beyond `number`, as it stands in a segment of the
     /// far host's: scaled down, zero where it has offered none, and where nobody knows the scale. To
-    /// take that as large as it may be is to offer more than the far host has.
+    /// take that as large as it may be is to offer more than the far host has. So it is where the near
+    /// host scales by nothing: it may not have offered to, and then neither scales (RFC 7323, section
+    /// 2.2).
     #[must_use]
     pub(crate) fn offered_beyond(&self, number: SeqNumber) -> u16 {
         let bytes = self
             .near
             .allowed
             .map_or(0, |end| end.distance_from(number).max(0).unsigned_abs());
+        let may_be_unscaled = self.near.window_scale == Some(0);
         let scale = self.far.window_scale;
+        let scale = scale.filter(|scale| *scale == 0 || !may_be_unscaled);
         scale.map_or(0, |scale| u16::try_from(bytes >> scale).unwrap_or(u16::MAX))
     }
 

@@ -131,7 +131,10 @@ fn decayed(penalty: u32, elapsed: Duration, half_life: Duration) -> u32 {
     const EIGHTHS: [u64; 9] = [
         65_536, 60_097, 55_109, 50_535, 46_341, 42_495, 38_968, 35_734, 32_768,
     ];
-    let half_life = half_life.as_nanos().max(1);
+    let half_life = half_life.as_nanos();
+    if half_life == 0 {
+        return 0;
+    }
     let halvings = elapsed.as_nanos() / half_life;
     if halvings >= 32 {
         return 0;
@@ -481,6 +484,29 @@ mod tests {
             assert!(left <= before, "{ms} ms");
             before = left;
         }
+    }
+
+    #[test]
+    fn without_a_half_life_all_is_forgiven_at_once() {
+        let config = DampingConfig {
+            half_life: Duration::ZERO,
+            ..CONFIG
+        };
+        let link = LinkId::whole(crate::link::InterfaceId(1));
+        let mut damping = Damping::new(config);
+        let now = Instant::from_millis(1_000);
+        for _ in 0..10 {
+            for state in [LinkState::Down, LinkState::Up] {
+                let indicator = Indicator::Carrier;
+                let event = LinkEvent {
+                    link,
+                    state,
+                    indicator,
+                };
+                assert_eq!(damping.rule(now, event), Some(Ruling::Tell));
+            }
+        }
+        assert_eq!(damping.take_due(now), None);
     }
 
     #[test]

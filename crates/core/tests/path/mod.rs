@@ -126,10 +126,20 @@ impl Path {
     }
 
     pub(crate) fn open(&mut self) {
-        let syn = TcpHeader {
+        self.open_with(Some(7));
+    }
+
+    /// The near host does not offer to scale windows.
+    pub(crate) fn open_unscaled(&mut self) {
+        self.open_with(None);
+    }
+
+    fn open_with(&mut self, window_scale: Option<u8>) {
+        let mut syn = TcpHeader {
             flags: TcpFlags::SYN,
             ..self.near_header(SeqNumber(NEAR_ISN), 0)
         };
+        syn.options.window_scale = window_scale;
         let syn = TcpHeader {
             ack: SeqNumber(0),
             ..syn

@@ -215,8 +215,7 @@ impl AcknowledgeAhead {
     /// Who tracks the connection elsewhere may know that the far host has it all, or that another
     /// connection has its ports: then nothing of it is kept, nor anything owed for it.
     fn forget_what_is_gone(&mut self) {
-        let is_gone = |until| self.hold.ending_at(until).is_none();
-        if self.until.is_some_and(is_gone) {
+        if self.until.is_some_and(|until| !self.hold.reaches(until)) {
             self.forget();
         }
     }

@@ -94,6 +94,7 @@ pub(super) enum Scope {
 #[derive(Debug, Default)]
 struct NewestAck {
     packet: Latest,
+    /// When it went onto the link last, from its host or from here, or was taken.
     passed_at: Instant,
     /// The link may have dropped it.
     owed: bool,
@@ -192,6 +193,7 @@ impl PathMechanism for Hold {
         let (packet, reason) = if self.newest_ack.copies_left > 0 {
             self.newest_ack.copies_left -= 1;
             self.newest_ack.owed = false;
+            self.newest_ack.passed_at = cx.now;
             (
                 self.newest_ack.packet.packet()?.clone(),
                 SendReason::NewestAck,
@@ -206,7 +208,9 @@ impl PathMechanism for Hold {
                 Kept::One {
                     packet, pending, ..
                 } => {
-                    *pending = false;
+                    if !core::mem::take(pending) {
+                        return None;
+                    }
                     (packet.packet()?.clone(), episode.reason())
                 }
             }
@@ -290,6 +294,11 @@ impl Hold {
         }
     }
 
+    /// Whether something is kept of what comes right before `until`.
+    pub(super) fn reaches(&self, until: SeqNumber) -> bool {
+        matches!(&self.kept, Kept::Window(window) if window.reaches(until))
+    }
+
     /// Everything before `until` is kept until the far host has acknowledged it, whatever else is
     /// to be kept: its sender will not send it again.
     pub(super) const fn pledge(&mut self, until: Option<SeqNumber>) {
@@ -310,8 +319,13 @@ impl Hold {
                 }
                 window.selectively_acknowledge(&tcp.options.sack);
             }
-            Kept::One { packet, until, .. } => {
+            Kept::One {
+                packet,
+                until,
+                pending,
+            } => {
                 packet.forget_acknowledged(cx);
+                *pending &= packet.packet().is_some();
                 if acked.at_or_after(*until) {
                     packet.clear(cx.budget);
                     self.kept = Kept::default();
@@ -455,14 +469,7 @@ impl Hold {
                     self.fall_back(cx, packet);
                 }
             }
-            Kept::One {
-                packet: kept,
-                until,
-                ..
-            } => {
-                kept.offer_sent(packet, cx);
-                *until = cx.flow.near.next;
-            }
+            Kept::One { packet: kept, .. } => kept.offer_sent(packet, cx),
         }
         Err(Full)
     }

@@ -72,7 +72,7 @@ impl Segment {
     }
 
     fn is_within(&self, pledged: Option<SeqNumber>) -> bool {
-        pledged.is_some_and(|until| self.end.at_or_before(until))
+        pledged.is_some_and(|until| self.seq.before(until))
     }
 
     const fn is_lost(&self) -> bool {
@@ -93,6 +93,8 @@ pub(super) struct Window {
     segments: VecDeque<Segment>,
     charged: u64,
     lost: usize,
+    /// None of them is longer, in sequence numbers.
+    longest: u32,
     /// Up to there, timestamps may be in another order than sequence numbers.
     unordered_until: Option<SeqNumber>,
     /// The far host's TS.Recent, as it last echoed it: it rejects anything older.
@@ -129,9 +131,9 @@ impl Window {
     /// The last of the kept segments that follow `from` without a gap; `None` if none does. A FIN
     /// is not among them.
     pub(super) fn last_in_sequence(&self, from: SeqNumber) -> Option<&Segment> {
-        let begin = match self.place(from) {
-            Ok(place) => place,
-            Err(place) => place.checked_sub(1)?,
+        // Before the last one that begins earlier there may be a longer one.
+        let begin = match self.place(from - self.longest) {
+            Ok(place) | Err(place) => place,
         };
         let mut reached = from;
         let mut last = None;
@@ -152,11 +154,21 @@ impl Window {
         let behind = match self.place(end) {
             Ok(place) | Err(place) => place,
         };
-        let segment = self.segments.get(behind.checked_sub(1)?)?;
-        (segment.end == end).then_some(segment)
+        // Short ones that begin later may lie within it.
+        let mut before = self.segments.range(..behind).rev();
+        before.find(|segment| segment.end == end)
     }
 
-    /// What ends no later than `until` is kept until the far host has acknowledged it.
+    /// Whether a kept segment begins before `until` and ends no earlier.
+    pub(super) fn reaches(&self, until: SeqNumber) -> bool {
+        let behind = match self.place(until) {
+            Ok(place) | Err(place) => place,
+        };
+        let mut before = self.segments.range(..behind).rev();
+        before.any(|segment| segment.end.at_or_after(until))
+    }
+
+    /// What begins before `until` is kept until the far host has acknowledged it.
     pub(super) const fn pledge(&mut self, until: Option<SeqNumber>) {
         self.pledged = until;
     }
@@ -190,9 +202,10 @@ impl Window {
         };
         let charge = Segment::charge(packet);
         if self.charged + charge > cx.limits.held_per_flow.0 || !cx.budget.take(charge) {
-            return Err(Full);
+            return self.repeat_in_place(seq, end, packet, fate);
         }
         self.charged += charge;
+        self.longest = self.longest.max(packet.sequence_len());
         match self.place(seq) {
             Ok(place) => self.repeat(place, end, packet, fate, cx.budget),
             Err(place) => {
@@ -253,6 +266,34 @@ impl Window {
         });
         self.charged -= released;
         budget.give_back(released);
+    }
+
+    /// There is no room for one more copy: what is kept of the same data stands for it, if all of it is.
+    fn repeat_in_place(
+        &mut self,
+        seq: SeqNumber,
+        end: SeqNumber,
+        packet: &Packet,
+        fate: Fate,
+    ) -> Result<(), Full> {
+        let place = self.place(seq).map_err(|_| Full)?;
+        if end.after(self.segments[place].end) {
+            return Err(Full);
+        }
+        self.update(place, |segment| {
+            segment.sacked = false;
+            let is_same = end == segment.end;
+            if is_same || fate == Fate::Lost {
+                segment.fate = fate;
+            }
+            let is_as_long = |one: &&mut Packet| one.total_len() == packet.total_len();
+            if let Some(freshest) = segment.freshest.as_mut().filter(is_as_long)
+                && is_same
+            {
+                freshest.clone_from(packet);
+            }
+        });
+        Ok(())
     }
 
     /// Everything before `ack` has arrived.
@@ -467,6 +508,7 @@ impl Window {
     pub(super) fn clear(&mut self, budget: &mut Budget) {
         self.segments = VecDeque::new();
         self.lost = 0;
+        self.longest = 0;
         self.unordered_until = None;
         self.front_twice = false;
         budget.give_back(core::mem::take(&mut self.charged));
