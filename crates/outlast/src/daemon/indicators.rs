@@ -112,6 +112,11 @@ impl Indicators {
         self.routes.ways()
     }
 
+    /// How many routes that is.
+    pub(super) fn count_ways(&self) -> usize {
+        self.routes.count_ways()
+    }
+
     /// The link that leads to `far`: an address on the link itself is a peer, any other one is
     /// reached by way of one.
     pub(super) fn link_to(&self, far: IpAddr) -> LinkId {
