@@ -341,6 +341,10 @@ impl Daemon {
             self.greet_again(now, &change);
             self.indicators.handle_change(now, change);
             self.follow_interface(before)?;
+            if self.indicators.index().is_some() && self.indicators.index() != before.0 {
+                // It may be an old one that has got this name, with addresses and routes.
+                self.take_snapshot(now)?;
+            }
             self.apply_link_events(now)?;
             changed_at = Some(now);
         }
