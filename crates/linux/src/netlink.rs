@@ -211,6 +211,18 @@ impl RouteSocket {
         self.change(RouteNetlinkMessage::SetLink(message), request)
     }
 
+    /// Gives `interface` another name; one that is switched on may need Linux 6.2 for that.
+    ///
+    /// # Errors
+    /// When the name is taken or unusable, or without `CAP_NET_ADMIN`.
+    pub fn rename(&mut self, interface: InterfaceIndex, name: &str) -> Result<(), NetlinkError> {
+        let mut message = LinkMessage::default();
+        message.header.index = interface.0;
+        message.attributes.push(LinkAttribute::IfName(name.into()));
+        let request = Request::new(NLM_F_ACK, format!("name {interface} {name}"));
+        self.change(RouteNetlinkMessage::SetLink(message), request)
+    }
+
     /// Gives `interface` an address, without duplicate address detection. One of IPv6 may be used a
     /// moment later: [`await_address`](Self::await_address).
     ///

@@ -132,8 +132,9 @@ pub struct TrackerCounters {
     pub tracked: u64,
     /// Segments that no honest host would have sent then.
     pub odd: u64,
-    /// What has TCP in it but is no whole segment; a RST of no connection; segments between IPv6 hosts
-    /// whose hash is that of others. Nothing else is counted.
+    /// What is no whole segment and had to be looked at closely to know that, and a RST of no
+    /// connection. UDP, ICMP and whatever else is known at first sight is not counted;
+    /// `docs/gateway.md` has the list.
     pub not_tracked: u64,
     /// Segments that were not looked at, because another processor did not let go of the flow.
     pub contended: u64,

@@ -82,6 +82,9 @@ pub(crate) fn run(given: Given, settings: Settings, journal: Journal) -> Result<
     privilege::keep_network_capabilities().context("cannot drop privileges")?;
     let introduction = daemon.introduction();
     tracing::info!("{introduction}");
+    for warning in daemon.settings.warnings() {
+        tracing::warn!("{warning}");
+    }
     daemon.service.ready(&introduction);
     daemon.restore_frozen()?;
     daemon.serve().context("the gateway cannot go on")?;
@@ -341,6 +344,10 @@ impl Daemon {
             self.greet_again(now, &change);
             self.indicators.handle_change(now, change);
             self.follow_interface(before)?;
+            if self.indicators.index().is_some() && self.indicators.index() != before.0 {
+                // It may be an old one that has got this name, with addresses and routes.
+                self.take_snapshot(now)?;
+            }
             self.apply_link_events(now)?;
             changed_at = Some(now);
         }
@@ -431,7 +438,12 @@ impl Daemon {
             Request::Reload => {
                 let answer = self.reload().map_or_else(
                     |failure| Answer::Refused(failure.to_line()),
-                    |changed| Answer::Done(serde_json::json!({ "changed": changed })),
+                    |changed| {
+                        let warnings = self.settings.warnings();
+                        Answer::Done(
+                            serde_json::json!({ "changed": changed, "warnings": warnings }),
+                        )
+                    },
                 );
                 self.control.answer(client, &answer, &self.poller);
                 return Ok(());

@@ -309,3 +309,36 @@ fn a_check_finds_what_a_start_would_refuse() {
     check("mechanism = \"zero-window-ack\"\ndata_path = \"ebpf\"\n")
         .refuses(2, &["zero-window-ack must rewrite packets", "auto"]);
 }
+
+#[test]
+fn a_check_warns_of_agents_that_the_mechanism_leaves_without_work() {
+    let place = Place::new();
+    let check = |mechanism: &str| {
+        let text = format!(
+            "interface = \"wwan0\"\nmechanism = \"{mechanism}\"\n[agents]\njournal = \"frozen\"\n"
+        );
+        place.file("gateway.toml", &text);
+        place.run(["run", "--check-config", "--config", "gateway.toml"])
+    };
+    let said = check("hold");
+    assert_eq!(said.code, Some(0), "{said:?}");
+    assert!(said.out.contains("sound"), "{said:?}");
+    assert!(said.err.contains("warning: `[agents]`"), "{said:?}");
+    let said = check("zero-window-ack");
+    assert_eq!(
+        (said.code, said.err.as_str()),
+        (Some(0), ""),
+        "nothing to warn of"
+    );
+}
+
+#[test]
+fn a_name_that_no_interface_can_have_is_not_waited_for() {
+    let place = Place::new();
+    for name in ["", "much-longer-than-any", "eth0/", "eth 0", ".."] {
+        let said = place.run(["run", "--interface", name]);
+        said.refuses(2, &["ip link"]);
+        let said = place.run(["status", "--interface", name]);
+        said.refuses(2, &["ip link"]);
+    }
+}

@@ -341,3 +341,33 @@ fn a_hook_that_flaps_is_damped_for_its_peer_and_believed_in_the_end() {
     drop(connection);
     daemon.stop();
 }
+
+#[test]
+fn a_peer_is_not_told_apart_where_too_many_ways_lead_through_the_interface() {
+    const MANY: u32 = 2_100;
+    let place = Place::new();
+    let Some(path) = Path::new() else { return };
+    let over = Over::Ebpf;
+    let Some(daemon) = Daemon::start_over(over, &place, &path.gateway, "hold") else {
+        return;
+    };
+    let peer = MOBILE.of(Version::V4);
+    let diverted = || {
+        let said = daemon.ask(&place, &["notify", "down", "--peer", &peer.to_string()]);
+        assert_eq!(said.code, Some(0), "{said:?}");
+        let is_down = |status: &Value| !is_none(&status["peers_down"]);
+        let status = daemon.status_when(&place, "a peer that is down", is_down);
+        let said = daemon.ask(&place, &["notify", "up", "--peer", &peer.to_string()]);
+        assert_eq!(said.code, Some(0), "{said:?}");
+        let is_calm = |status: &Value| status["data_path"] == "eBPF: packets stay in the kernel";
+        daemon.status_when(&place, "an end of it", is_calm);
+        status["data_path"].as_str().expect("a text").to_owned()
+    };
+    assert_eq!(
+        diverted(),
+        "eBPF: packets of one peer go through user space for now"
+    );
+    path.route_many_by(peer, MANY);
+    assert_eq!(diverted(), "eBPF: packets go through user space for now");
+    daemon.stop();
+}

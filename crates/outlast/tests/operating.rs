@@ -98,6 +98,40 @@ fn a_reload_changes_what_runs_and_loses_neither_connections_nor_what_is_kept() {
 }
 
 #[test]
+fn agents_without_work_are_warned_of_at_the_start_and_at_a_reload() {
+    const WARNING: &str = "`[agents]` has nothing to do with mechanism hold";
+    let place = Place::new();
+    let Some(path) = Path::new() else { return };
+    let with = |mechanism: &str| {
+        format!(
+            "mechanism = \"{mechanism}\"\ndata_path = \"nfqueue\"\n[agents]\njournal = \"frozen\"\n"
+        )
+    };
+    let Some(mut daemon) = configured(&place, &path.gateway, &with("hold")) else {
+        return;
+    };
+    let line = daemon.line();
+    assert!(line.contains("WARN") && line.contains(WARNING), "{line}");
+    let status = daemon.status(&place);
+    let file = place.path().join("gateway.toml");
+    assert_eq!(status["config"].as_str(), file.to_str(), "{status:#}");
+
+    place.file("gateway.toml", &with("zero-window-ack"));
+    let said = daemon.ask(&place, &["reload"]);
+    assert_eq!((said.code, said.err.as_str()), (Some(0), ""), "{said:?}");
+    place.file("gateway.toml", &with("hold"));
+    let said = daemon.ask(&place, &["reload"]);
+    assert_eq!(said.code, Some(0), "{said:?}");
+    assert_eq!(said.out, "Changed: mechanism.\n");
+    assert!(
+        said.err.contains(&format!("warning: {WARNING}")),
+        "{said:?}"
+    );
+    let said = daemon.stop();
+    assert_eq!(said.matches(WARNING).count(), 1, "{said}");
+}
+
+#[test]
 fn a_reload_with_a_mistake_changes_nothing_and_says_where_it_is() {
     let place = Place::new();
     let Some(path) = Path::new() else { return };

@@ -64,19 +64,22 @@ impl Agents {
         }
     }
 
-    /// Takes up what an earlier instance has written down.
+    /// Takes up what an earlier instance has written down. What cannot be kept is over: it would
+    /// be found again at each start, when nobody knows any more what had become of it.
     pub(super) fn take_up(&mut self, site: &mut Site<'_>, kept: Kept) {
         let Kept { id, from, flow } = kept;
         let Ok(numbers) = flow.numbers() else {
             // It was plausible when it was written: no connection of ours.
+            self.removals.push_back(Entry::Removed(id));
             return;
         };
         let key = numbers.flow;
         let link = (site.link_to)(key.far.ip());
         match site.gateway.import_frozen(site.now, link, &flow, false) {
             Ok(Imported::Frozen) => self.own_from_now_on(&numbers, id, from, flow),
-            Ok(Imported::Over) => {}
+            Ok(Imported::Over) => self.removals.push_back(Entry::Removed(id)),
             Err(_) => {
+                self.removals.push_back(Entry::Removed(id));
                 self.counters.reset += 1;
                 self.packets
                     .extend([numbers.reset_near(), numbers.reset_far()]);

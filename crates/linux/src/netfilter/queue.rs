@@ -40,8 +40,6 @@ const CHECKSUM_NOT_READY: u32 = 1;
 /// It stands for several.
 const AGGREGATE: u32 = 2;
 
-/// Packets that wait for a verdict at most; more pass without one.
-const WAITING: u32 = 4096;
 /// Memory for packets on their way to this process, in bytes: what does not fit passes.
 const RECEIVE_BUFFER: usize = 16 << 20;
 /// The longest message: attributes are limited to 65,535 bytes.
@@ -97,6 +95,9 @@ pub enum Ruling {
 }
 
 impl Queue {
+    /// Packets that wait for a verdict at most; more pass without one.
+    pub const CAPACITY: usize = 4096;
+
     /// Takes queue `number` of the calling thread's namespace.
     ///
     /// # Errors
@@ -122,7 +123,7 @@ impl Queue {
         let rest = queue
             .configuration()
             .with(PARAMETERS, &parameters)
-            .with(MAX_LENGTH, &WAITING.to_be_bytes());
+            .with(MAX_LENGTH, &(Self::CAPACITY as u32).to_be_bytes());
         queue.configure(with_flags(
             rest,
             FAIL_OPEN | WITH_AGGREGATES,

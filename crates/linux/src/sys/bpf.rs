@@ -11,6 +11,10 @@ const BPF_MAP_LOOKUP_BATCH: libc::c_int = 24;
 const BPF_LINK_CREATE: libc::c_int = 28;
 const BPF_PROG_TYPE_SCHED_CLS: u32 = 3;
 
+/// `BPF_MAP_TYPE_HASH` and `BPF_MAP_TYPE_LRU_HASH`. Others have places of other kinds, or a value for
+/// each processor.
+const HASH_MAPS: [u32; 2] = [1, 9];
+
 /// Where a traffic-control program is attached (tcx, Linux 6.6).
 #[derive(Clone, Copy, Debug)]
 #[repr(u32)]
@@ -198,7 +202,7 @@ pub(crate) struct Batch {
 }
 
 impl<'m, const KEY: usize, const VALUE: usize> HashOf<'m, KEY, VALUE> {
-    /// `map`, if its lengths are these.
+    /// `map`, if it is one, and its lengths are these.
     pub(crate) fn new(map: BorrowedFd<'m>) -> io::Result<Self> {
         let mut info = MapInfo::default();
         let mut attributes = ObjectInfo {
@@ -219,7 +223,8 @@ impl<'m, const KEY: usize, const VALUE: usize> HashOf<'m, KEY, VALUE> {
         if result < 0 {
             return Err(io::Error::last_os_error());
         }
-        if (info.key_size as usize, info.value_size as usize) != (KEY, VALUE) {
+        let has_lengths = (info.key_size as usize, info.value_size as usize) == (KEY, VALUE);
+        if !has_lengths || !HASH_MAPS.contains(&info.kind) {
             return Err(io::ErrorKind::InvalidInput.into());
         }
         Ok(Self { map })
@@ -250,8 +255,9 @@ impl<'m, const KEY: usize, const VALUE: usize> HashOf<'m, KEY, VALUE> {
             flags: 0,
         };
         // SAFETY: `attributes` is a prefix of `union bpf_attr` for the command, readable and
-        // writable for the length given; places in a hash map are numbers of 32 bits; `keys` and
-        // `values` have room for `count` entries of the map's lengths, as `new` has made sure.
+        // writable for the length given; the map is a hash map, whose places are numbers of 32
+        // bits, and has one value an entry; `keys` and `values` have room for `count` entries of
+        // its lengths: `new` has made sure of all this.
         let result = unsafe {
             libc::syscall(
                 libc::SYS_bpf,
@@ -344,4 +350,53 @@ fn bpf<A>(command: libc::c_int, attributes: &A) -> io::Result<OwnedFd> {
     }
     // SAFETY: the kernel has just made this descriptor for us; nobody else knows it.
     Ok(unsafe { OwnedFd::from_raw_fd(fd) })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rustix::fd::AsFd;
+
+    const BPF_MAP_CREATE: libc::c_int = 0;
+
+    /// `union bpf_attr` for `BPF_MAP_CREATE`, up to the last field that is not zero.
+    #[repr(C)]
+    struct CreateMap {
+        kind: u32,
+        key_size: u32,
+        value_size: u32,
+        max_entries: u32,
+    }
+
+    /// Whether a map of this kind, with keys and values of these lengths, is read as a hash map
+    /// with lengths of four.
+    fn is_taken(kind: u32, lengths: u32) -> io::Result<bool> {
+        let attributes = CreateMap {
+            kind,
+            key_size: lengths,
+            value_size: lengths,
+            max_entries: 4,
+        };
+        let map = bpf(BPF_MAP_CREATE, &attributes)?;
+        Ok(HashOf::<4, 4>::new(map.as_fd()).is_ok())
+    }
+
+    #[test]
+    fn only_what_is_read_as_the_kernel_writes_it_is_read() {
+        const ARRAY: u32 = 2;
+        const PER_PROCESSOR_HASH: u32 = 5;
+        let [hash, lru] = HASH_MAPS;
+        for (kind, lengths, expected) in [
+            (hash, 4, true),
+            (lru, 4, true),
+            (hash, 8, false),
+            (ARRAY, 4, false),
+            (PER_PROCESSOR_HASH, 4, false),
+        ] {
+            match is_taken(kind, lengths) {
+                Ok(is_taken) => assert_eq!(is_taken, expected, "{kind}"),
+                Err(error) => return eprintln!("skipped: cannot make a map: {error}"),
+            }
+        }
+    }
 }

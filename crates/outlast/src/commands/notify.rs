@@ -1,6 +1,6 @@
 //! `outlast notify`: tells a running gateway that its link, or a peer's, is gone or back.
 
-use crate::daemon::config::{RUNTIME_DIRECTORY, control_of};
+use crate::daemon::config::{RUNTIME_DIRECTORY, control_of, interface_name};
 use crate::daemon::control::{Notified, Request, ask};
 use crate::failure::Failure;
 use std::net::IpAddr;
@@ -32,7 +32,7 @@ fn peer(text: &str) -> Result<IpAddr, String> {
 #[derive(Debug, clap::Args)]
 pub(crate) struct Whom {
     /// The daemon of this interface.
-    #[arg(short, long, value_name = "NAME")]
+    #[arg(short, long, value_name = "NAME", value_parser = interface_name)]
     interface: Option<String>,
 
     /// The daemon that listens at this socket.

@@ -1,7 +1,9 @@
 //! `outlast run`: a gateway on a real interface.
 
 use crate::daemon;
-use crate::daemon::config::{DataPathChoice, Given, LogFormat, LogLevel, Mechanism, Settings};
+use crate::daemon::config::{
+    DataPathChoice, Given, LogFormat, LogLevel, Mechanism, Settings, interface_name,
+};
 use crate::daemon::control;
 use crate::daemon::journal::Journal;
 use crate::daemon::path;
@@ -17,7 +19,7 @@ use std::path::PathBuf;
 #[derive(Debug, clap::Args)]
 pub(crate) struct Arguments {
     /// The interface that leads to the disconnecting link.
-    #[arg(short, long, value_name = "NAME")]
+    #[arg(short, long, value_name = "NAME", value_parser = interface_name)]
     interface: Option<String>,
 
     /// What to do for the connections that cross: none, smart-link-1 to smart-link-4, hold, ...
@@ -73,6 +75,9 @@ pub(crate) fn run(arguments: &Arguments, verbose: u8) -> Result<(), Failure> {
         path::check(&settings)?;
         if let Some(agents) = &settings.agents {
             agents.check()?;
+        }
+        for warning in settings.warnings() {
+            terminal::say(&format!("warning: {warning}"));
         }
         return terminal::print(&summary(&given, &settings));
     }

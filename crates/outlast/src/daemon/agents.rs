@@ -31,8 +31,6 @@ use strangers::Strangers;
 /// The first pause before a neighbour is dialled again, and the longest.
 const FIRST_PAUSE: Duration = Duration::from_millis(500);
 const LONGEST_PAUSE: Duration = Duration::from_secs(5);
-/// Connections without a session yet, at most. Past it the oldest goes.
-const MOST_STRANGERS: usize = 16;
 
 /// How the poller calls the listener, and connections from which token on.
 #[derive(Clone, Copy, Debug)]
@@ -252,13 +250,12 @@ impl Driver {
             Ok(connection) => drop(sessions.connections.insert(token, connection)),
             Err(error) => sessions.strangers.tell(from.ip(), &error.to_string()),
         }
-        let strangers = sessions.connections.iter();
-        let strangers: Vec<_> = strangers
-            .filter(|(_, connection)| !connection.is_up())
-            .map(|(token, _)| *token)
-            .collect();
-        if strangers.len() > MOST_STRANGERS {
-            self.close(place, strangers[0], "too many at once");
+        let unknown = sessions.connections.iter().filter(|(_, c)| !c.is_up());
+        let unknown = unknown.map(|(token, connection)| (*token, connection.from()));
+        let neighbours = &sessions.neighbours;
+        let is_neighbour = |from| neighbours.keys().any(|neighbour| neighbour.ip() == from);
+        if let Some(token) = strangers::one_too_many(unknown, is_neighbour) {
+            self.close(place, token, "too many at once");
         }
     }
 

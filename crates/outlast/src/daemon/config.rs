@@ -229,8 +229,9 @@ impl Given {
     /// The file that is read: the one that was named, or else the interface's own, or else the
     /// common one. `None` if there is none.
     pub(crate) fn file(&self) -> Option<PathBuf> {
-        if self.config.is_some() {
-            return self.config.clone();
+        if let Some(config) = &self.config {
+            // Whoever reads of it is elsewhere.
+            return Some(std::path::absolute(config).unwrap_or_else(|_| config.clone()));
         }
         let own = self.interface.as_ref().map(|name| format!("{name}.toml"));
         let names = own.into_iter().chain([COMMON.to_owned()]);
@@ -348,6 +349,23 @@ impl Settings {
         self.indicators.silence.then_some(self.silence)
     }
 
+    /// What holds and has no effect, for who may have meant something else. It is no mistake: a
+    /// reload changes the mechanism and cannot take `[agents]` away, and what an earlier daemon has
+    /// left frozen is ended in order.
+    pub(crate) fn warnings(&self) -> Vec<String> {
+        let freezes = self.mechanism.0 == PathMechanismKind::ZeroWindowAck;
+        let idle = self.agents.is_some() && !freezes;
+        let warning = idle.then(|| {
+            format!(
+                "`[agents]` has nothing to do with mechanism {}: only zero-window-ack freezes \
+                 connections. What neighbours want to hand over is refused, and what an earlier \
+                 daemon has left frozen is reset",
+                self.mechanism
+            )
+        });
+        warning.into_iter().collect()
+    }
+
     /// What `next` has otherwise although a running daemon cannot change it.
     pub(crate) fn fixed_differences(&self, next: &Self) -> Vec<&'static str> {
         let differences = [
@@ -400,16 +418,33 @@ fn named(differences: &[(&'static str, bool)]) -> Vec<&'static str> {
 }
 
 /// The kernel's rules for a name (`dev_valid_name`), so that a misspelt one is not waited for.
+fn is_interface_name(name: &str) -> bool {
+    let is_sound = (1..16).contains(&name.len()) && name != "." && name != "..";
+    is_sound && !name.contains(|c: char| c == '/' || c == ':' || c.is_whitespace())
+}
+
+/// What the names of interfaces are like.
+const INTERFACE_NAMES: &str = "at most 15 bytes, without `/`, `:` and blanks";
+
+/// An interface as the command line names it.
+pub(crate) fn interface_name(text: &str) -> Result<String, String> {
+    match is_interface_name(text) {
+        true => Ok(text.to_owned()),
+        false => Err(format!(
+            "an interface's name has {INTERFACE_NAMES}, as `ip link` shows it"
+        )),
+    }
+}
+
 fn interface(top: &Reader<'_>) -> Option<String> {
     let name = top.text(&keys::INTERFACE)?;
-    let is_sound = name.len() < 16 && name != "." && name != "..";
-    if is_sound && !name.contains(|c: char| c == '/' || c == ':' || c.is_whitespace()) {
+    if is_interface_name(&name) {
         return Some(name);
     }
     top.note(
         top.span_of(&keys::INTERFACE).unwrap_or_default(),
         format!("`{name}` cannot be an interface's name"),
-        "at most 15 bytes, without `/`, `:` and blanks",
+        INTERFACE_NAMES,
         "write a name as `ip link` shows it",
     );
     None

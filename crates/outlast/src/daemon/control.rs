@@ -14,6 +14,7 @@ use rustix::fs::Mode;
 use rustix::process::{geteuid, umask};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+use socket2::{Domain, SockAddr, Socket, Type};
 use std::fs::{self, DirBuilder, Permissions};
 use std::io::{self, BufRead, BufReader, Write};
 use std::net::IpAddr;
@@ -222,12 +223,13 @@ impl Drop for ControlSocket {
 
 /// Listens at `path` for the owner alone; [`io::ErrorKind::AddrInUse`] if somebody else does.
 pub(super) fn listen(path: &Path) -> io::Result<UnixListener> {
-    if UnixStream::connect(path).is_ok() {
-        return Err(io::ErrorKind::AddrInUse.into());
-    }
     match fs::symlink_metadata(path) {
-        // One that was killed has left it behind.
-        Ok(left) if left.file_type().is_socket() => fs::remove_file(path)?,
+        Ok(there) if there.file_type().is_socket() => {
+            if !is_left_behind(path)? {
+                return Err(io::ErrorKind::AddrInUse.into());
+            }
+            fs::remove_file(path)?;
+        }
         // Somebody's file, whose name was given by mistake.
         Ok(_) => return Err(io::Error::other("it is there already, and is no socket")),
         Err(error) if error.kind() == io::ErrorKind::NotFound => {}
@@ -240,6 +242,15 @@ pub(super) fn listen(path: &Path) -> io::Result<UnixListener> {
     let listener = listener?;
     listener.set_nonblocking(true)?;
     Ok(listener)
+}
+
+/// Whether nobody has the socket at `path` any more: one that was killed has left it. Who does not
+/// answer is not waited for.
+fn is_left_behind(path: &Path) -> io::Result<bool> {
+    let socket = Socket::new(Domain::UNIX, Type::STREAM, None)?;
+    socket.set_nonblocking(true)?;
+    let outcome = socket.connect(&SockAddr::unix(path)?);
+    Ok(outcome.is_err_and(|error| error.kind() == io::ErrorKind::ConnectionRefused))
 }
 
 /// The user of `control_owner`.
@@ -334,5 +345,39 @@ mod tests {
         let refused = listen(&file).expect_err("a file");
         assert!(refused.to_string().contains("no socket"), "{refused}");
         assert!(file.exists(), "as it was");
+    }
+
+    /// What comes of listening at `path`, which takes no time.
+    fn tried(path: &Path) -> io::Error {
+        let path = path.to_owned();
+        let (tell, hear) = std::sync::mpsc::channel();
+        std::thread::spawn(move || tell.send(listen(&path).map(drop)));
+        let patience = Duration::from_secs(30);
+        let tried = hear.recv_timeout(patience).expect("nobody is waited for");
+        tried.expect_err("it is taken")
+    }
+
+    #[test]
+    fn who_listens_and_does_not_answer_is_not_waited_for() {
+        let place = tempfile::tempdir().expect("a place");
+        let path = place.path().join("control.sock");
+        let address = SockAddr::unix(&path).expect("short");
+        let stuck = Socket::new(Domain::UNIX, Type::STREAM, None).expect("a socket");
+        stuck.bind(&address).expect("free");
+        stuck.listen(0).expect("bound");
+        let _first = UnixStream::connect(&path).expect("there is room for one");
+        assert_eq!(tried(&path).kind(), io::ErrorKind::AddrInUse);
+        assert!(path.exists());
+    }
+
+    #[test]
+    fn a_socket_of_another_kind_is_somebodys_too() {
+        let place = tempfile::tempdir().expect("a place");
+        let path = place.path().join("notify.sock");
+        let theirs = std::os::unix::net::UnixDatagram::bind(&path).expect("free");
+        tried(&path);
+        let ours = std::os::unix::net::UnixDatagram::unbound().expect("a socket");
+        ours.send_to(b"still there", &path).expect("as before");
+        drop(theirs);
     }
 }

@@ -9,9 +9,9 @@
 //! A packet that crosses while the rules change may be seen by both, as a repetition is, or by the
 //! kernel alone, as one is that was lost on the link: its sender has it.
 
-use super::Daemon;
 use super::indicators::INTERFACE;
 use super::path::{KernelPath, Listed, Reach, Takeover, must_rewrite};
+use super::{BURST, Daemon};
 use outlast_core::flow::FlowKey;
 use outlast_core::gateway::{Activity, FlowReport};
 use outlast_core::link::{Direction, LinkId, LinkState};
@@ -19,10 +19,14 @@ use outlast_core::mechanisms::path::{Account, PathMechanismKind};
 use outlast_core::time::Instant;
 use outlast_core::units::ByteCount;
 use outlast_linux::clock;
+use outlast_linux::netfilter::queue::Queue;
 use outlast_linux::tracker::{RESOLUTION, TrackerError};
 use outlast_wire::Packet;
 use std::collections::BTreeMap;
 use std::io;
+
+/// Ways through the interface, beyond which peers are not told apart.
+const MOST_WAYS: usize = 2_048;
 
 impl Daemon {
     /// Shows the gateway what has crossed on `link`, and from now on what does.
@@ -79,9 +83,23 @@ impl Daemon {
         }
     }
 
+    /// Where so many ways lead through the interface that telling a peer's addresses from others'
+    /// would hold up everybody's packets, all of them are diverted.
+    fn feasible(&self, reach: Reach) -> Reach {
+        match reach {
+            Reach::Peers(_) if self.indicators.count_ways() > MOST_WAYS => Reach::Everybody,
+            reach => reach,
+        }
+    }
+
     /// Whether that was done.
     fn change_reach(&mut self, reach: &Reach) -> bool {
-        let outcome = self.path.divert(reach, &self.indicators.ways());
+        let reach = self.feasible(reach.clone());
+        let ways = match reach {
+            Reach::Peers(_) => self.indicators.ways(),
+            Reach::Nobody | Reach::Everybody => Vec::new(),
+        };
+        let outcome = self.path.divert(&reach, &ways);
         if let Err(error) = &outcome {
             let cause = std::error::Error::source(error).map(tracing::field::display);
             tracing::error!(cause, "cannot take packets to user space: {error}");
@@ -136,12 +154,12 @@ impl Daemon {
             peer: Some(peer),
             ..LinkId::whole(INTERFACE)
         });
-        at_work
+        let links = at_work
             .into_iter()
             .chain(silent)
             .chain(damped.filter(|link| link.peer.is_some()))
-            .chain(absent)
-            .collect()
+            .chain(absent);
+        self.feasible(links.collect())
     }
 
     /// Lets go of the links for which nothing is left to do.
@@ -168,10 +186,18 @@ impl Daemon {
             return Ok(());
         }
         if !self.change_reach(&wanted) {
+            // It was told, and is tried again.
+            if let Some(kernel) = self.path.kernel_mut() {
+                kernel.look_later(now);
+            }
             return Ok(());
         }
-        // Those who wait are the last ones.
-        while self.take_burst()? {}
+        // Those who wait are the last ones of links that are let go; others' may come without end.
+        for _ in 0..=Queue::CAPACITY / BURST {
+            if !self.take_burst()? {
+                break;
+            }
+        }
         let kernel = self.path.kernel();
         let now = clock::now();
         if let Some(reach) = kernel.map(|kernel| kernel.reach().clone()) {

@@ -112,6 +112,11 @@ impl Indicators {
         self.routes.ways()
     }
 
+    /// How many routes that is.
+    pub(super) fn count_ways(&self) -> usize {
+        self.routes.count_ways()
+    }
+
     /// The link that leads to `far`: an address on the link itself is a peer, any other one is
     /// reached by way of one.
     pub(super) fn link_to(&self, far: IpAddr) -> LinkId {
@@ -135,7 +140,9 @@ impl Indicators {
         self.settle_routes(now);
     }
 
-    /// Something has changed. After the last of some changes call [`Self::settle_routes`].
+    /// Something has changed. After the last of some changes call [`Self::settle_routes`]; where
+    /// [`Self::index`] is another one since, everything must be told anew: of what an interface had
+    /// before it got its name, or lost it, nobody tells again.
     pub(super) fn handle_change(&mut self, now: Instant, change: Change) {
         let indicator = match &change {
             Change::Address { .. } => Indicator::Address,
@@ -246,7 +253,10 @@ impl Indicators {
                     self.routes.switch_off();
                 }
             }
-            Change::InterfaceGone { index } if self.index == Some(index) => {
+            // Under another name it is another one: rules and sockets go by the name.
+            Change::Interface { index, .. } | Change::InterfaceGone { index }
+                if self.index == Some(index) =>
+            {
                 self.index = None;
                 self.is_running = false;
                 self.addresses.clear();

@@ -16,7 +16,12 @@ impl Daemon {
         self.tally.note_reload(outcome.is_ok());
         match &outcome {
             Ok(changed) if changed.is_empty() => tracing::info!("configuration read: as before"),
-            Ok(changed) => tracing::info!(changed = changed.join(", "), "configuration read"),
+            Ok(changed) => {
+                tracing::info!(changed = changed.join(", "), "configuration read");
+                for warning in self.settings.warnings() {
+                    tracing::warn!("{warning}");
+                }
+            }
             Err(failure) => {
                 let why = failure.to_line();
                 tracing::error!("configuration not read, the former one holds: {why}");

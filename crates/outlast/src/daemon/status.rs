@@ -146,7 +146,7 @@ numbers! {
         flows: "Connections in the kernel's table, some seconds ago at most",
         tracked: "Segments that belong to their connection, seen in the kernel",
         odd_segments: "Segments that do not, seen in the kernel",
-        not_tracked: "Packets of TCP that are no whole segments, seen in the kernel",
+        not_tracked: "Packets looked at closely that are no whole segments, seen in the kernel",
         contended: "Segments not looked at, since another processor was at their connection",
         recorded: "Segments of which a copy was kept in the kernel for a while",
         thinned: "Segments of which none was, since the link is too fast for that",

@@ -265,9 +265,14 @@ impl Path {
 
     /// How many eBPF programs traffic control has at the gateway's end of the link.
     pub(crate) fn programs(&self) -> usize {
+        self.programs_at(LINK)
+    }
+
+    /// How many it has at another interface of the gateway's.
+    pub(crate) fn programs_at(&self, interface: &str) -> usize {
         let count = || {
             [TcAttachType::Ingress, TcAttachType::Egress]
-                .map(|way| match SchedClassifier::query_tcx(LINK, way) {
+                .map(|way| match SchedClassifier::query_tcx(interface, way) {
                     Ok((_, programs)) => programs.len(),
                     // Before Linux 6.6 there is nothing of the kind.
                     Err(_) => 0,

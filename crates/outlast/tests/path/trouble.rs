@@ -7,6 +7,7 @@ use outlast_linux::monitor::{Change, RouteMonitor};
 use outlast_linux::netlink::{Prefix, Route, RouteSocket};
 use outlast_linux::{clock, sysctl};
 use rustix::event::{PollFd, PollFlags, poll};
+use std::net::{IpAddr, Ipv4Addr};
 
 impl Path {
     /// Loses everything between the two ends of the link. Both keep their carrier.
@@ -48,6 +49,23 @@ impl Path {
             route.replace_route(&way).expect("route");
         });
         clock::now()
+    }
+
+    /// The gateway reaches so many addresses, of which no two are side by side, by way of `router`.
+    pub(crate) fn route_many_by(&self, router: IpAddr, many: u32) {
+        inside(&self.gateway, |route| {
+            let interface = route.interface(LINK).expect("made");
+            for number in 0..many {
+                let address = Ipv4Addr::from_bits(0x0a00_0000 + 2 * number);
+                let way = Route {
+                    destination: Prefix::of_host(address.into()),
+                    interface,
+                    gateway: Some(router),
+                    congestion_control: None,
+                };
+                route.add_route(&way).expect("route");
+            }
+        });
     }
 
     /// The mobile host has no default route of IPv4, which was by way of `router`.

@@ -24,7 +24,8 @@ pub(in crate::daemon) static AGENTS_TABLE: Key = Key {
     example: "",
     default: "no neighbours",
     meaning: "Gateways to and from which frozen connections follow their mobile host. For \
-              `zero-window-ack`. A reload changes `neighbours`, `mobiles` and `lost_after`, and reads \
+              `zero-window-ack`; with another mechanism the daemon warns that it has no effect. A \
+              reload changes `neighbours`, `mobiles` and `lost_after`, and reads \
               the file that `key` names again.",
     source: "",
 };
@@ -125,8 +126,11 @@ impl Given {
         if table.has(&LISTEN) && key.is_none() {
             table.missing(&KEY, "`listen`");
         }
-        if !neighbours.is_empty() && !table.has(&LISTEN) {
-            table.missing(&LISTEN, "`neighbours`");
+        // Each is for neighbours alone.
+        let others = [&NEIGHBOURS, &KEY, &MOBILES, &LOST_AFTER];
+        let needing = others.into_iter().find(|key| table.has(key));
+        if let Some(key) = needing.filter(|_| !table.has(&LISTEN)) {
+            table.missing(&LISTEN, &format!("`{}`", key.name));
         }
         if let (Some(listen), Some(span)) = (listen, table.span_of(&NEIGHBOURS)) {
             let problem = if neighbours.contains(&listen) {

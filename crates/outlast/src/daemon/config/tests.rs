@@ -63,6 +63,9 @@ fn every_mistake_is_named_at_its_place_with_what_is_allowed() {
         ("[damping]\nhalf_life = \"1 ms\"", 2, "100 ms to"),
         ("[damping]\nreuse = 4000", 2, "half the `cut_off`"),
         ("[damping]\ncut_off = 1500", 2, "half the `cut_off`"),
+        ("[agents]\nkey = \"k\"", 1, "listen"),
+        ("[agents]\njournal = \"j\"\nmobiles = []", 1, "listen"),
+        ("[agents]\nlost_after = \"9 s\"", 1, "listen"),
         ("[log]\nlevel = \"loud\"", 2, "error, warn"),
         ("mark = ", 1, "key = value"),
     ];
@@ -217,4 +220,35 @@ fn the_package_s_file_is_sound() {
     });
     let all: String = lines.map(|line| format!("{line}\n")).collect();
     parse(&all).unwrap_or_else(|error| panic!("{}", error.render(100)));
+}
+
+#[test]
+fn agents_that_the_mechanism_leaves_without_work_are_warned_of() {
+    let warnings = |text: &str| {
+        let file = parse(&format!("interface = \"wwan0\"\n{text}")).expect("sound");
+        let settings = file.complete(&Given::default()).expect("complete");
+        settings.warnings()
+    };
+    let journal = "[agents]\njournal = \"/tmp/journal\"\n";
+    for mechanism in ["none", "hold", "acknowledge-ahead", "auto", "smart-link-4"] {
+        let told = warnings(&format!("mechanism = \"{mechanism}\"\n{journal}"));
+        let [warning] = &told[..] else {
+            panic!("{mechanism}: {told:?}");
+        };
+        for word in ["[agents]", mechanism, "zero-window-ack"] {
+            assert!(warning.contains(word), "{warning}");
+        }
+    }
+    let sound = warnings(&format!("mechanism = \"zero-window-ack\"\n{journal}"));
+    assert_eq!((sound, warnings("mechanism = \"hold\"")), (vec![], vec![]));
+}
+
+#[test]
+fn the_file_that_is_read_is_named_whole() {
+    let given = Given {
+        config: Some("gateway.toml".into()),
+        ..Given::default()
+    };
+    let here = std::env::current_dir().expect("a directory");
+    assert_eq!(given.file(), Some(here.join("gateway.toml")));
 }

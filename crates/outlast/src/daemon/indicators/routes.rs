@@ -111,6 +111,11 @@ impl Routes {
         self.own.all().copied().collect()
     }
 
+    /// How many ways that is.
+    pub(super) fn count_ways(&self) -> usize {
+        self.own.all().count()
+    }
+
     /// Whether there is no way through the interface any more, or no default route where one led
     /// to whoever is on the link.
     pub(super) fn is_lacking(&self) -> bool {

@@ -100,6 +100,27 @@ fn lost_carrier_and_lost_addresses_take_the_link_down_until_both_are_back() {
 }
 
 #[test]
+fn an_interface_that_is_given_another_name_is_gone_and_one_that_is_given_this_name_is_there() {
+    let mut indicators = running(Watched::default());
+    let named = |index, name: &str| Change::Interface {
+        index,
+        name: name.into(),
+        is_up: true,
+        is_running: true,
+        mtu: 1430,
+    };
+    indicators.handle_change(at(1), named(InterfaceIndex(9), "eth0"));
+    assert_eq!(events(&mut indicators), [], "somebody else");
+    indicators.handle_change(at(1), named(WWAN, "modem1"));
+    let down = (None, LinkState::Down, Indicator::Carrier);
+    assert_eq!(events(&mut indicators), [down]);
+    assert_eq!(indicators.index(), None);
+    assert_eq!(indicators.ways(), []);
+    indicators.handle_change(at(2), named(InterfaceIndex(9), "wwan0"));
+    assert_eq!(indicators.index(), Some(InterfaceIndex(9)));
+}
+
+#[test]
 fn an_indicator_that_is_switched_off_says_nothing() {
     let off = Watched {
         carrier: false,
