@@ -3,7 +3,7 @@
 mod support;
 
 use outlast_scenario::result::RunResult;
-use support::{assert_done, in_sim, run, was_late};
+use support::{assert_done, example, in_sim, run, was_late};
 
 const LINK: &str = "[link]\nrate = \"8 Mbit/s\"\ndelay = \"10 ms\"\nqueue = 40\n";
 const DEADLINE: &str = "[run]\ndeadline = \"60 s\"\nseed = 7\n";
@@ -87,11 +87,7 @@ fn strangers_who_send_more_than_the_link_carries_lose_packets_and_go_on() {
 
 #[test]
 fn the_example_runs() {
-    let path = concat!(
-        env!("CARGO_MANIFEST_DIR"),
-        "/../../examples/scenarios/strangers.toml"
-    );
-    let text = std::fs::read_to_string(path).expect("the example");
+    let text = example("strangers.toml");
     let Some(report) = run(&text) else { return };
     let (lab, sim) = (&report.result, &in_sim(&text));
     for result in [lab, sim] {

@@ -4,7 +4,7 @@ mod support;
 
 use outlast_lab::{Lab, LabError};
 use outlast_scenario::result::{FlowResult, RunResult};
-use support::{in_sim, run, scenario};
+use support::{example, in_sim, run, scenario};
 
 const LINK: &str = "[link]\nrate = \"10 Mbit/s\"\ndelay = \"10 ms\"\nqueue = 50\n";
 const DEADLINE: &str = "[run]\ndeadline = \"60 s\"\n";
@@ -158,11 +158,7 @@ fn worst_and_stall(held: &str, control: &str) -> Option<(f64, f64)> {
 
 #[test]
 fn the_example_runs() {
-    let path = concat!(
-        env!("CARGO_MANIFEST_DIR"),
-        "/../../examples/scenarios/neighbours.toml"
-    );
-    let text = std::fs::read_to_string(path).expect("the example");
+    let text = example("neighbours.toml");
     let Some(report) = run(&text) else { return };
     let sim = in_sim(&text);
     for result in [&report.result, &sim] {

@@ -3,7 +3,7 @@
 mod support;
 
 use outlast_lab::Lab;
-use support::{assert_done, in_sim, run, run_lab, scenario, was_late};
+use support::{assert_done, example, in_sim, run, run_lab, scenario, was_late};
 
 const DEADLINE: &str = "[run]\ndeadline = \"60 s\"\n";
 
@@ -165,11 +165,7 @@ fn strangers_cross_the_link_that_they_are_on_and_no_other() {
 
 #[test]
 fn the_example_runs() {
-    let path = concat!(
-        env!("CARGO_MANIFEST_DIR"),
-        "/../../examples/scenarios/chain.toml"
-    );
-    let text = std::fs::read_to_string(path).expect("the example");
+    let text = example("chain.toml");
     let Some(report) = run(&text) else { return };
     for result in [&report.result, &in_sim(&text)] {
         assert_done(result);

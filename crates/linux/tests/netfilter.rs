@@ -1,10 +1,11 @@
 //! Packets of an interface are handed to a queue, and pass when nobody is there.
 
+mod loopback;
+
 use outlast_linux::namespace::Namespace;
 use outlast_linux::netfilter::NetfilterError;
 use outlast_linux::netfilter::queue::{Hook, Queue, Ruling};
 use outlast_linux::netfilter::rules::{AddressRange, Claim, RuleSet, Rules, Scope};
-use outlast_linux::netlink::{InterfaceSettings, RouteSocket};
 use outlast_linux::poller::{Interest, Poller, Token};
 use rustix::fd::AsFd;
 use socket2::{Domain, Socket, Type};
@@ -31,13 +32,7 @@ fn inside(test: impl FnOnce() + Send) {
         Err(error) => return skip(&error),
     };
     let run = || {
-        let mut route = RouteSocket::open().expect("netlink");
-        let loopback = route.interface("lo").expect("lo");
-        let up = InterfaceSettings {
-            up: Some(true),
-            ..InterfaceSettings::default()
-        };
-        route.configure(loopback, &up).expect("up");
+        loopback::switch_on();
         test();
     };
     namespace.run(run).expect("enter");

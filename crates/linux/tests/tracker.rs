@@ -1,10 +1,11 @@
 //! The same packets leave the same state in the tracker of the kernel and in that of `core`.
 
+mod loopback;
+
 use outlast_core::flow::{FlowKey, Observation, Phase, TcpFlow};
 use outlast_core::link::Direction;
 use outlast_core::time::{Duration, Instant};
 use outlast_linux::namespace::Namespace;
-use outlast_linux::netlink::{InterfaceSettings, RouteSocket};
 use outlast_linux::tracker::{
     Acknowledgement, Tracker, TrackerConfig, TrackerCounters, TrackerError,
 };
@@ -473,13 +474,7 @@ fn the_connections_of_an_interface_are_tracked_as_they_pass() {
     };
     let Some(mut tracker) = tracker() else { return };
     let run = || {
-        let mut route = RouteSocket::open().expect("netlink");
-        let loopback = route.interface("lo").expect("lo");
-        let up = InterfaceSettings {
-            up: Some(true),
-            ..InterfaceSettings::default()
-        };
-        route.configure(loopback, &up).expect("up");
+        loopback::switch_on();
         tracker.attach("lo").expect("tcx, or clsact");
         let listener = TcpListener::bind("127.0.0.1:0").expect("bind");
         let server = listener.local_addr().expect("bound");

@@ -3,11 +3,11 @@
 
 use crate::experiment::{Experiment, Extent, Figure, Part};
 use crate::job::Job;
-use crate::present::claim;
+use crate::present::own_claim;
 use crate::record::{Record, Runs};
 use crate::setting::quoted;
 use outlast_core::time::Duration;
-use outlast_report::judgement::{Judged, Measured, Published, Tolerance};
+use outlast_report::judgement::{Judged, Measured, Published};
 use outlast_report::table::{Cell as Shown, Column, Table, Tone};
 use outlast_report::unit::Unit;
 use outlast_scenario::result::World;
@@ -283,16 +283,7 @@ fn table(extent: Extent, runs: &Runs) -> Table {
 
 fn claims(extent: Extent, runs: &Runs) -> Vec<Judged> {
     let own = |statement: &'static str, published| {
-        let statement = statement.into();
-        let exact = Tolerance::Exact;
-        claim(
-            "Outlast",
-            "auto-choice",
-            statement,
-            Unit::Share,
-            published,
-            exact,
-        )
+        own_claim("auto-choice", statement, Unit::Share, published)
     };
     let cells = cells(extent);
     let of_cell = |cell: &Cell, mechanism| runs.of(&cell.name(mechanism));
@@ -318,15 +309,12 @@ fn claims(extent: Extent, runs: &Runs) -> Vec<Judged> {
             Published::AtMost(1.0),
         )
         .judge(of_holds(&cells, runs, elapsed)),
-        claim(
-            "Outlast",
+        own_claim(
             "auto-choice",
             "auto's transfers take little longer than the better of hold's and unaided ones (multiple of \
-             it, worst cell)."
-                .into(),
+             it, worst cell).",
             Unit::Factor,
             Published::AtMost(1.25),
-            Tolerance::Exact,
         )
         .judge(worst_beside_the_better(&cells, runs)),
         own(

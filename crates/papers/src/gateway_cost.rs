@@ -11,13 +11,13 @@ pub mod programs;
 use crate::experiment::{Experiment, Extent, Figure, Part};
 use crate::job::Job;
 use crate::live::Trial;
-use crate::present::{claim, median};
+use crate::present::{median, own_claim};
 use crate::record::Runs;
 use crate::setting::{Outages, Setting, Task};
 use bench::{Bench, Load};
 use cost::{Cost, Sample, Series};
 use outlast_core::time::Duration;
-use outlast_report::judgement::{Judged, Measured, Published, Tolerance};
+use outlast_report::judgement::{Judged, Measured, Published};
 use outlast_report::page::Highlight;
 use outlast_report::table::{Cell as Shown, Column, Table, Tone};
 use outlast_report::unit::Unit;
@@ -286,13 +286,11 @@ fn claims(runs: &Runs) -> Vec<Judged> {
              (median).",
             title(load)
         );
-        claim(
-            "Outlast",
+        own_claim(
             "gateway-cost",
-            statement.into(),
+            statement,
             Unit::Share,
             Published::AtLeast(WANTED),
-            Tolerance::Exact,
         )
         .judge(share(runs, load, Series::Ebpf))
     };

@@ -10,11 +10,11 @@ use crate::experiment::{Experiment, Extent, Figure, Part};
 use crate::gateway_matrix::cells::DataPath;
 use crate::job::Job;
 use crate::live::Trial;
-use crate::present::{claim, mean, share};
+use crate::present::{mean, own_claim, share};
 use crate::record::{Record, Runs};
 use crate::setting::{Outages, Setting, Task};
 use outlast_core::time::Duration;
-use outlast_report::judgement::{Judged, Published, Tolerance};
+use outlast_report::judgement::{Judged, Published};
 use outlast_report::table::{Cell as Shown, Column, Table, Tone};
 use outlast_report::unit::Unit;
 use outlast_scenario::{Congestion, IpVersion, Mechanism};
@@ -228,14 +228,7 @@ fn wait((run, herd): (&Record, &Herd)) -> f64 {
 
 fn claims(cells: &[Cell], runs: &Runs) -> Vec<Judged> {
     let own = |statement: &'static str, unit, published| {
-        claim(
-            "Outlast",
-            "gateway-herd",
-            statement.into(),
-            unit,
-            published,
-            Tolerance::Exact,
-        )
+        own_claim("gateway-herd", statement, unit, published)
     };
     let of = |assisted: bool| {
         let those = move |cell: &&Cell| cell.trial.daemon.is_some() == assisted;

@@ -15,12 +15,12 @@ mod witness;
 
 use crate::experiment::{Experiment, Extent, Figure, Part};
 use crate::job::Job;
-use crate::present::{claim, median, share};
+use crate::present::{median, own_claim, share};
 use crate::record::{Record, Runs};
 use cells::{CUTS, Cell, NOTICEABLE, cut_title};
 pub use daemon::Noticed;
 use outlast_lab::site::{Cut, SOON};
-use outlast_report::judgement::{Judged, Measured, Published, Tolerance};
+use outlast_report::judgement::{Judged, Measured, Published};
 use outlast_report::page::Highlight;
 use outlast_report::table::Tone;
 use outlast_report::unit::Unit;
@@ -188,14 +188,7 @@ fn within(cells: &[Cell], runs: &Runs, those: impl Fn(&Cell) -> bool) -> Option<
 
 fn claims(cells: &[Cell], runs: &Runs) -> Vec<Judged> {
     let own = |statement: String, unit, published| {
-        claim(
-            "Outlast",
-            "gateway-matrix",
-            statement.into(),
-            unit,
-            published,
-            Tolerance::Exact,
-        )
+        own_claim("gateway-matrix", statement, unit, published)
     };
     let everywhere = Published::AtLeast(1.0);
     let mut claims: Vec<Judged> = CUTS

@@ -3,14 +3,14 @@
 
 use crate::experiment::{Experiment, Extent, Figure, Part};
 use crate::job::{Job, Watch};
-use crate::present::{claim, mean, share, title};
+use crate::present::{mean, own_claim, share, title};
 use crate::record::{Record, Runs};
 use crate::scott_mapp::channel;
 use crate::scott_mapp::testbed::Testbed;
 use crate::setting::{Setting, Task};
 use outlast_core::time::Duration;
 use outlast_core::units::ByteCount;
-use outlast_report::judgement::{Judged, Published, Tolerance};
+use outlast_report::judgement::{Judged, Published};
 use outlast_report::page::Highlight;
 use outlast_report::plot::{Axis, Limit, Strip, StripRow};
 use outlast_report::table::{Cell as Shown, Column, Table, Tone};
@@ -244,14 +244,7 @@ fn median_resume(records: &[Record]) -> Option<f64> {
 
 fn claims(runs: &Runs) -> Vec<Judged> {
     let own = |statement: &'static str, published| {
-        claim(
-            "Outlast",
-            "hold-channel",
-            statement.into(),
-            Unit::Share,
-            published,
-            Tolerance::Exact,
-        )
+        own_claim("hold-channel", statement, Unit::Share, published)
     };
     let complete = own("hold: every transfer completes.", Published::AtLeast(1.0));
     let used = own(

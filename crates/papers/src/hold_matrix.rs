@@ -9,10 +9,10 @@ mod table;
 
 use crate::experiment::{Experiment, Extent, Figure, Part};
 use crate::job::Job;
-use crate::present::{claim, median, share};
+use crate::present::{median, own_claim, share};
 use crate::record::{Record, Runs};
 use cells::{Cell, Placement};
-use outlast_report::judgement::{Judged, Measured, Published, Tolerance};
+use outlast_report::judgement::{Judged, Measured, Published};
 use outlast_report::page::Highlight;
 use outlast_report::plot::{Axis, Limit, Strip, StripRow};
 use outlast_report::table::Tone;
@@ -165,14 +165,7 @@ fn within_limit(cells: &[Cell], runs: &Runs) -> Option<Measured> {
 
 fn claims(cells: &[Cell], runs: &Runs) -> Vec<Judged> {
     let own = |statement: &'static str, unit, published| {
-        claim(
-            "Outlast",
-            "hold-matrix",
-            statement.into(),
-            unit,
-            published,
-            Tolerance::Exact,
-        )
+        own_claim("hold-matrix", statement, unit, published)
     };
     let within = own(
         "hold at both ends: new bytes within one round trip and 50 ms in every cell that the link \

@@ -8,10 +8,10 @@ pub mod scenarios;
 
 use crate::experiment::{Experiment, Extent, Figure, Part};
 use crate::job::Job;
-use crate::present::claim;
+use crate::present::own_claim;
 use crate::record::Runs;
 use comparison::{COMPLETION, Comparison, RESUME};
-use outlast_report::judgement::{Claim, Judged, Measured, Published, Tolerance};
+use outlast_report::judgement::{Claim, Judged, Measured, Published};
 use outlast_report::page::Highlight;
 use outlast_report::plot::{Axis, Strip, StripRow};
 use outlast_report::table::{Cell, Column, Table, Tone};
@@ -242,14 +242,7 @@ fn claims(known: &[Comparison]) -> Vec<Judged> {
              repair of many losses, and HyStart has two modes: see docs/model-fidelity.md."
                 .into(),
         ),
-        ..claim(
-            "Outlast",
-            "lab-vs-sim",
-            statement.into(),
-            unit,
-            published,
-            Tolerance::Exact,
-        )
+        ..own_claim("lab-vs-sim", statement, unit, published)
     };
     let compared = own(
         "Scenarios are compared, with outages of 0.2 to 90 s.",

@@ -30,6 +30,24 @@ pub(crate) const fn claim(
     }
 }
 
+/// What we state ourselves of what the experiment `place` measures, to be held to the letter.
+pub(crate) fn own_claim(
+    place: &'static str,
+    statement: impl Into<Cow<'static, str>>,
+    unit: Unit,
+    published: Published,
+) -> Claim {
+    let statement = statement.into();
+    claim(
+        "Outlast",
+        place,
+        statement,
+        unit,
+        published,
+        Tolerance::Exact,
+    )
+}
+
 /// The share of `records` for which `holds`; `None` if there are none.
 pub(crate) fn share<'a>(
     records: impl IntoIterator<Item = &'a Record>,

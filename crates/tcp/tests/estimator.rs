@@ -134,24 +134,30 @@ fn the_timer_starts_with_the_first_segment_and_not_with_later_ones() {
     }
 }
 
+/// A sender with eight segments or more in flight.
+fn with_a_window(profile: &'static Profile) -> Script {
+    let mut config = script_config(profile);
+    config.congestion = Some(outlast_tcp::profile::Congestion::Reno);
+    let mut s = Script::connected(config, 40);
+    s.write(100, 1_000_000);
+    let (mut ms, mut acked) = (100, 0);
+    while s.end.trace().in_flight < 8 || acked == 0 {
+        while s.next(ms).is_some() {}
+        let trace = s.end.trace();
+        acked += i64::from(trace.snd_nxt.distance_from(trace.snd_una));
+        ms += 40;
+        send!(s, ms, ack(acked));
+    }
+    while s.next(ms).is_some() {}
+    s
+}
+
 #[test]
 fn a_timeout_means_a_window_of_one_and_half_of_what_was_in_flight() {
     //= RFC 5681, section 3.1, equation 4
     //= RFC 5681, section 3.1
     for profile in Profile::ALL {
-        let mut config = script_config(profile);
-        config.congestion = Some(outlast_tcp::profile::Congestion::Reno);
-        let mut s = Script::connected(config, 40);
-        s.write(100, 1_000_000);
-        let (mut ms, mut acked) = (100, 0);
-        while s.end.trace().in_flight < 8 || acked == 0 {
-            while s.next(ms).is_some() {}
-            let trace = s.end.trace();
-            acked += i64::from(trace.snd_nxt.distance_from(trace.snd_una));
-            ms += 40;
-            send!(s, ms, ack(acked));
-        }
-        while s.next(ms).is_some() {}
+        let mut s = with_a_window(profile);
         let before = s.end.trace().in_flight;
         while s.end.counters().timeouts == 0 {
             let _ = s.next_sent().expect("a timeout");
@@ -172,19 +178,7 @@ fn another_timeout_of_the_same_segment_leaves_the_threshold() {
     //= RFC 5681, section 3.1, repeated timeout
     // The BSD stacks lower it each time (paper 002, section III.E).
     for profile in Profile::ALL {
-        let mut config = script_config(profile);
-        config.congestion = Some(outlast_tcp::profile::Congestion::Reno);
-        let mut s = Script::connected(config, 40);
-        s.write(100, 1_000_000);
-        let (mut ms, mut acked) = (100, 0);
-        while s.end.trace().in_flight < 8 || acked == 0 {
-            while s.next(ms).is_some() {}
-            let trace = s.end.trace();
-            acked += i64::from(trace.snd_nxt.distance_from(trace.snd_una));
-            ms += 40;
-            send!(s, ms, ack(acked));
-        }
-        while s.next(ms).is_some() {}
+        let mut s = with_a_window(profile);
         let mut thresholds = Vec::new();
         for timeouts in 1..=3 {
             while s.end.counters().timeouts < timeouts {

@@ -6,8 +6,8 @@ use outlast_core::mechanisms::path::PathMechanismKind;
 use outlast_core::time::Duration;
 use outlast_link::Way;
 use outlast_tcp::profile::{AIX_4_3, Congestion};
-use outlast_world::{FlowOutcome, Outcome, Stack, World};
-use support::{DELAY, bulk, flow, link, outage, setup, with};
+use outlast_world::{Outcome, Stack, World};
+use support::{DELAY, bulk, flow, interrupted, link, outage, resumed, setup, with};
 
 const START: Duration = Duration::from_secs(2);
 
@@ -17,25 +17,8 @@ fn transfer(
     way: Way,
     length: Duration,
 ) -> Outcome {
-    let mut link = link();
-    link.outages = outage(START, length);
-    let mut setup = with(setup(link, bulk(4_000_000, way)), mechanism);
-    let stack = Stack {
-        congestion: Some(congestion),
-        ..Stack::default()
-    };
-    setup.flows = vec![flow(bulk(4_000_000, way), stack)];
-    World::new(setup).run()
-}
-
-fn resumed(flow: &FlowOutcome) -> Duration {
-    assert!(flow.is_complete, "{:?}", flow.lost);
-    assert_eq!(flow.is_intact(), Some(true));
-    assert_eq!(flow.received[flow.receiver.index()], 4_000_000);
-    let [Some(resumed)] = flow.resumed[..] else {
-        panic!("one outage and one return, not {:?}", flow.resumed)
-    };
-    resumed
+    let setup = interrupted(4_000_000, way, congestion, START, length);
+    World::new(with(setup, mechanism)).run()
 }
 
 #[test]

@@ -6,8 +6,8 @@ use outlast_core::mechanisms::path::{Level, PathMechanismKind};
 use outlast_core::time::Duration;
 use outlast_link::Way;
 use outlast_tcp::profile::Congestion;
-use outlast_world::{FlowOutcome, Indicators, Outcome, Side, Stack, World};
-use support::{DELAY, bulk, flow, link, outage, setup};
+use outlast_world::{Indicators, Outcome, Side, World};
+use support::{DELAY, bulk, interrupted, link, resumed, setup};
 
 const BYTES: u64 = 4_000_000;
 const START: Duration = Duration::from_secs(2);
@@ -22,26 +22,10 @@ fn transfer(
     way: Way,
     length: Duration,
 ) -> Outcome {
-    let mut link = link();
-    link.outages = outage(START, length);
-    let mut setup = setup(link, bulk(BYTES, way));
+    let mut setup = interrupted(BYTES, way, congestion, START, length);
     setup.mechanisms = at;
     setup.indicators = Indicators::Silence;
-    let stack = Stack {
-        congestion: Some(congestion),
-        ..Stack::default()
-    };
-    setup.flows = vec![flow(bulk(BYTES, way), stack)];
     World::new(setup).run()
-}
-
-fn resumed(flow: &FlowOutcome) -> Duration {
-    assert!(flow.is_complete, "{:?}", flow.lost);
-    assert_eq!(flow.is_intact(), Some(true));
-    let [Some(resumed)] = flow.resumed[..] else {
-        panic!("one outage and one return, not {:?}", flow.resumed)
-    };
-    resumed
 }
 
 const NONE: [PathMechanismKind; 2] = [PathMechanismKind::None; 2];

@@ -7,7 +7,11 @@ use std::net::SocketAddr;
 const WINDOW: u16 = 60_000;
 
 /// A segment from one host to the other.
-pub(crate) fn segment((from, to): (SocketAddr, SocketAddr), header: TcpHeader, payload: &[u8]) -> Packet {
+pub(crate) fn segment(
+    (from, to): (SocketAddr, SocketAddr),
+    header: TcpHeader,
+    payload: &[u8],
+) -> Packet {
     let header = TcpHeader {
         source_port: from.port(),
         destination_port: to.port(),

@@ -16,6 +16,12 @@ pub(crate) fn scenario(text: &str) -> Scenario {
     }
 }
 
+/// The text of one of the repository's scenarios.
+pub(crate) fn example(name: &str) -> String {
+    let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/scenarios");
+    std::fs::read_to_string(directory.join(name)).expect("the example")
+}
+
 /// The transfer was completed, byte for byte.
 #[track_caller]
 pub(crate) fn assert_done(result: &RunResult) {

@@ -3,22 +3,21 @@
 
 use super::cost::{Cost, Sample, Series};
 use crate::carry_out::Ran;
+use crate::gateway_matrix::daemon::Daemon;
 use crate::gateway_matrix::trial::TrialError;
 use crate::job::Job;
 use outlast_core::time::Duration;
 use outlast_lab::{Cancel, LabError};
 use outlast_linux::namespace::{Namespace, NamespaceError};
 use outlast_linux::netlink::{InterfaceSettings, NetlinkError, Prefix, Route, RouteSocket};
-use outlast_linux::process::{ContainedProcess, ProcessError};
 use outlast_linux::sysctl::{self, SysctlError};
 use outlast_linux::tracker::{PassThrough, TrackerError};
 use outlast_linux::{clock, offload};
 use rustix::event::{PollFd, PollFlags, Timespec};
 use rustix::fd::AsFd;
-use std::io::{self, BufRead, BufReader, Read, Write};
+use std::io::{self, Read, Write};
 use std::net::{IpAddr, Ipv4Addr, TcpListener, TcpStream, UdpSocket};
 use std::path::Path;
-use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use tempfile::TempDir;
@@ -96,9 +95,6 @@ pub enum BenchError {
     /// The gateway cannot be made one.
     #[error(transparent)]
     Sysctl(#[from] SysctlError),
-    /// The daemon cannot be started.
-    #[error(transparent)]
-    Process(#[from] ProcessError),
     /// A socket or file.
     #[error("the traffic does not flow")]
     Io(#[from] io::Error),
@@ -113,7 +109,6 @@ impl From<BenchError> for TrialError {
             BenchError::Namespace(error) => Self::Site(error.into()),
             BenchError::Netlink(error) => Self::Site(error.into()),
             BenchError::Sysctl(error) => Self::Site(error.into()),
-            BenchError::Process(error) => Self::Process(error),
             BenchError::Io(source) => Self::Io {
                 what: "let the traffic flow",
                 source,
@@ -146,12 +141,11 @@ struct Row {
 }
 
 /// Measures, with the daemon of the program `outlast`.
-fn measure(bench: &Bench, outlast: &Path, cancel: &Cancel) -> Result<Cost, BenchError> {
+fn measure(bench: &Bench, outlast: &Path, cancel: &Cancel) -> Result<Cost, TrialError> {
     let row = Row::new(bench.load)?;
-    let directory = TempDir::new()?;
-    let mut cost = Cost::of_machine()?;
-    let congestion = || sysctl::read("net.ipv4.tcp_congestion_control");
-    cost.congestion = row.fixed.run(congestion)??;
+    let directory = TempDir::new().map_err(BenchError::from)?;
+    let mut cost = Cost::of_machine().map_err(BenchError::from)?;
+    cost.congestion = row.congestion()?;
     let mut before = row.plain(bench, &mut cost, cancel)?;
     for round in 0..bench.rounds {
         for &series in bench.series(round) {
@@ -159,7 +153,7 @@ fn measure(bench: &Bench, outlast: &Path, cancel: &Cancel) -> Result<Cost, Bench
                 continue;
             }
             if cancel.is_cancelled() {
-                return Err(BenchError::Cancelled);
+                return Err(BenchError::Cancelled.into());
             }
             let per_s = match Middle::set_up(series, &row.gateway, outlast, directory.path())? {
                 Ok(middle) => {
@@ -205,6 +199,11 @@ impl Row {
         row.mobile
             .run(|| equip(ETH, MOBILE, Some(MOBILE_ROUTER), load))??;
         Ok(row)
+    }
+
+    fn congestion(&self) -> Result<String, BenchError> {
+        let read = || sysctl::read("net.ipv4.tcp_congestion_control");
+        Ok(self.fixed.run(read)??)
     }
 
     fn plain(&self, bench: &Bench, cost: &mut Cost, cancel: &Cancel) -> Result<f64, BenchError> {
@@ -350,20 +349,20 @@ fn equip(
 
 /// What is in the middle, until this is dropped.
 #[expect(dead_code, reason = "each is there for what its drop ends")]
-enum Middle {
+enum Middle<'t> {
     Nothing,
-    Daemon(Daemon),
+    Daemon(Daemon<'t>),
     Empty(PassThrough),
 }
 
-impl Middle {
+impl<'t> Middle<'t> {
     /// Puts `series` there; why it does not run here, if it does not.
     fn set_up(
         series: Series,
         gateway: &Namespace,
-        outlast: &Path,
+        outlast: &'t Path,
         directory: &Path,
-    ) -> Result<Result<Self, String>, BenchError> {
+    ) -> Result<Result<Self, String>, TrialError> {
         let data_path = match series {
             Series::Ebpf => "ebpf",
             Series::Nfqueue => "nfqueue",
@@ -373,49 +372,16 @@ impl Middle {
                     let mut program = PassThrough::load()?;
                     program.attach(LINK)?;
                     Ok::<_, TrackerError>(program)
-                })?;
+                });
+                let attached = attached.map_err(BenchError::from)?;
                 return Ok(attached.map(Self::Empty).map_err(|error| error.lack().what));
             }
         };
-        let daemon = Daemon::start(gateway, outlast, directory, data_path)?;
-        Ok(daemon.map(Self::Daemon))
-    }
-}
-
-/// The daemon, until this is dropped.
-struct Daemon {
-    _process: ContainedProcess,
-    /// Closed, the daemon could not log any more.
-    _said: BufReader<io::PipeReader>,
-}
-
-impl Daemon {
-    /// Starts it on the link; why it does not run here, if it does not.
-    fn start(
-        gateway: &Namespace,
-        outlast: &Path,
-        directory: &Path,
-        data_path: &str,
-    ) -> Result<Result<Self, String>, BenchError> {
-        let (said, to_us) = io::pipe()?;
-        let mut command = Command::new(outlast);
-        command.args(["run", "--interface", LINK, "--mechanism", "hold"]);
-        command.args(["--data-path", data_path]);
-        command.arg("--control").arg(directory.join("control"));
-        command.env("NO_COLOR", "1");
-        command.stdin(Stdio::null()).stdout(Stdio::null());
-        command.stderr(to_us);
-        let process = ContainedProcess::spawn(gateway, command)?;
-        let mut said = BufReader::new(said);
-        let mut introduction = String::new();
-        while !introduction.contains("Control socket") {
-            if said.read_line(&mut introduction)? == 0 {
-                return Ok(Err(introduction.trim().to_owned()));
-            }
+        let control = directory.join("control");
+        match Daemon::start(gateway, outlast, control, &["--data-path", data_path]) {
+            Ok(daemon) => Ok(Ok(Self::Daemon(daemon))),
+            Err(TrialError::Daemon(why)) => Ok(Err(why)),
+            Err(error) => Err(error),
         }
-        Ok(Ok(Self {
-            _process: process,
-            _said: said,
-        }))
     }
 }

@@ -8,7 +8,7 @@ use crate::experiment::{Extent, Figure, Part};
 use crate::gateway_matrix::trial::TrialError;
 use crate::job::Job;
 use crate::live::Trial;
-use crate::present::{claim, median};
+use crate::present::{median, own_claim};
 use crate::record::Runs;
 use outlast_core::flow::Phase;
 use outlast_core::link::Direction;
@@ -16,7 +16,7 @@ use outlast_core::time::Duration;
 use outlast_lab::{Cancel, LabError};
 use outlast_linux::clock;
 use outlast_linux::tracker::{PassThrough, Tracker, TrackerConfig, TrackerError};
-use outlast_report::judgement::{Judged, Measured, Published, Tolerance};
+use outlast_report::judgement::{Judged, Measured, Published};
 use outlast_report::table::{Cell as Shown, Column, Table};
 use outlast_report::unit::Unit;
 use outlast_wire::tcp::TcpOptions;
@@ -159,15 +159,7 @@ fn memory_table(memory: Option<Memory>) -> Table {
 
 fn claims(memory: Option<Memory>) -> Vec<Judged> {
     let judged = |statement: String, unit, published, value: Option<f64>| {
-        claim(
-            "Outlast",
-            "gateway-cost",
-            statement.into(),
-            unit,
-            published,
-            Tolerance::Exact,
-        )
-        .judge(value.map(|value| Measured {
+        own_claim("gateway-cost", statement, unit, published).judge(value.map(|value| Measured {
             value,
             standard_deviation: None,
             count: 1,

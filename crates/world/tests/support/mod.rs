@@ -11,7 +11,8 @@ use outlast_core::mechanisms::path::PathMechanismKind;
 use outlast_core::time::Duration;
 use outlast_core::units::{BitRate, ByteCount};
 use outlast_link::{LinkConfig, OutageProcess, PipeConfig, Way};
-use outlast_world::{FlowSetup, Setup, Stack, Workload};
+use outlast_tcp::profile::Congestion;
+use outlast_world::{FlowOutcome, FlowSetup, Setup, Stack, Workload};
 
 pub const DELAY: Duration = Duration::from_millis(25);
 
@@ -48,6 +49,38 @@ pub fn flow(workload: Workload, stack: Stack) -> FlowSetup {
         workload,
         stacks: [stack; 2],
     }
+}
+
+/// A transfer of `bytes` that one outage interrupts, as [`outage`] has it.
+pub fn interrupted(
+    bytes: u64,
+    way: Way,
+    congestion: Congestion,
+    start: Duration,
+    length: Duration,
+) -> Setup {
+    let mut link = link();
+    link.outages = outage(start, length);
+    let stack = Stack {
+        congestion: Some(congestion),
+        ..Stack::default()
+    };
+    Setup {
+        flows: vec![flow(bulk(bytes, way), stack)],
+        ..Setup::new(link)
+    }
+}
+
+/// What a transfer came to that one outage interrupted: from link-up until its receiver had something
+/// new.
+#[track_caller]
+pub fn resumed(flow: &FlowOutcome) -> Duration {
+    assert!(flow.is_complete, "{:?}", flow.lost);
+    assert_eq!(flow.is_intact(), Some(true));
+    let [Some(resumed)] = flow.resumed[..] else {
+        panic!("one outage and one return, not {:?}", flow.resumed)
+    };
+    resumed
 }
 
 /// `workload` over `link` with Linux 6 at both ends.
