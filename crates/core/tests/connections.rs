@@ -359,11 +359,11 @@ fn a_connection_that_is_over_is_kicked_once() {
     path.after_ms(40);
     let fin = changed(&path.far_data_packet(0, 0), |tcp| {
         tcp.flags = TcpFlags::FIN | TcpFlags::ACK;
-        tcp.ack = tcp.ack + 1;
+        tcp.ack += 1;
     });
     path.far_sends(&fin);
     path.down();
-    let last = changed(&path.near_ack_packet(1), |tcp| tcp.seq = tcp.seq + 1);
+    let last = changed(&path.near_ack_packet(1), |tcp| tcp.seq += 1);
     assert_eq!(path.near_sends(&last), TAKEN);
     path.up();
     path.after_ms(60_000);
