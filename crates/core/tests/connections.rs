@@ -2,6 +2,7 @@
 
 mod path;
 
+use outlast_core::flow::{FlowKey, TcpFlow};
 use outlast_core::limits::Limits;
 use outlast_core::link::Direction;
 use outlast_core::mechanisms::path::{PathMechanismKind, SendReason, TakeReason};
@@ -315,4 +316,56 @@ fn a_receiver_says_in_its_syn_how_long_packets_may_be() {
     // The near host has offered nothing, which means the same.
     let told = path.gateway.longest_packet(&answer, Direction::FromLink);
     assert_eq!(told, Some(576));
+}
+
+/// Who tracks the connection elsewhere has seen its end, and another begin on its ports.
+#[test]
+fn what_was_kept_is_of_no_use_to_another_connection_that_is_handed_over() {
+    let mut path = hold();
+    path.down();
+    for n in 0..5 {
+        path.data(n * MSS, MSS);
+    }
+    let segment = path.data_packet(0, MSS);
+    let key = FlowKey::of_tcp(segment.header(), Direction::ToLink).expect("TCP");
+    let mut other = TcpFlow::new();
+    let ours = segment.tcp().expect("a segment").clone();
+    // Its numbers are nowhere near.
+    let near = TcpHeader {
+        seq: ours.seq + 2_000_000_000,
+        ..ours
+    };
+    let answer = path.far_packet_acking(0, &[]);
+    let far = TcpHeader {
+        ack: near.seq,
+        ..answer.tcp().expect("a segment").clone()
+    };
+    for (direction, tcp) in [(Direction::ToLink, &near), (Direction::FromLink, &far)] {
+        let seen = other.observe(path.now(), direction, tcp, 0);
+        assert!(seen.is_ok(), "{seen:?}");
+    }
+    path.gateway.adopt(path.now(), path.link, key, other);
+    assert_eq!(path.gateway.held(), ByteCount(0));
+    path.up();
+    path.after_ms(60_000);
+    assert_eq!(path.sent(), []);
+}
+
+/// Nobody waits for the acknowledgement of the last FIN but its sender, who repeats it.
+#[test]
+fn a_connection_that_is_over_is_kicked_once() {
+    let mut path = hold();
+    path.near_sends(&with_fin(&path.data_packet(0, 0)));
+    path.after_ms(40);
+    let fin = changed(&path.far_data_packet(0, 0), |tcp| {
+        tcp.flags = TcpFlags::FIN | TcpFlags::ACK;
+        tcp.ack += 1;
+    });
+    path.far_sends(&fin);
+    path.down();
+    let last = changed(&path.near_ack_packet(1), |tcp| tcp.seq += 1);
+    assert_eq!(path.near_sends(&last), TAKEN);
+    path.up();
+    path.after_ms(60_000);
+    assert_eq!(path.sent(), [Sent::Ack(1)]);
 }

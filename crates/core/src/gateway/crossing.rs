@@ -313,7 +313,7 @@ impl Gateway {
     }
 
     /// The same addresses and ports carry another connection now.
-    fn begin_anew(&mut self, index: FlowIndex) {
+    pub(super) fn begin_anew(&mut self, index: FlowIndex) {
         let Some(record) = self.flows.flow_mut(index) else {
             return;
         };

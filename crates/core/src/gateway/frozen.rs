@@ -40,9 +40,9 @@ pub enum ImportError {
     NoRoom,
 }
 
-/// Numbers of one connection, seen at two gateways, are at most this far apart: the largest window
+/// Numbers of one connection, seen at two places, are at most this far apart: the largest window
 /// there is (RFC 7323, section 2.3).
-const LARGEST_DISTANCE: u32 = 1 << 30;
+pub(super) const LARGEST_DISTANCE: u32 = 1 << 30;
 
 impl Gateway {
     /// The frozen connections behind `link`: those of a peer, or of all peers of an interface.

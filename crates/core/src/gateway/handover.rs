@@ -9,8 +9,9 @@
 
 use super::Gateway;
 use super::crossing::Crossing;
-use crate::flow::{FlowIndex, FlowKey, Observation, Phase, TcpFlow};
-use crate::link::{Direction, InterfaceId, LinkId, LinkState};
+use super::frozen::LARGEST_DISTANCE;
+use crate::flow::{FlowIndex, FlowKey, Half, Observation, Phase, TcpFlow};
+use crate::link::{Direction, InterfaceId, LinkId, LinkState, StateSince};
 use crate::mechanisms::path::PathMechanismKind;
 use crate::time::Instant;
 use alloc::collections::BTreeSet;
@@ -31,6 +32,13 @@ impl Gateway {
         }
         let index = match self.flows.find(&key) {
             Some(index) => {
+                if self
+                    .flows
+                    .flow(index)
+                    .is_some_and(|record| is_another(&record.tracked, &tracked))
+                {
+                    self.end_for_another(now, index, state);
+                }
                 self.move_flow(index, link);
                 let mut is_news = false;
                 if let Some(record) = self.flows.flow_mut(index) {
@@ -49,6 +57,18 @@ impl Gateway {
         };
         if let Some(index) = index {
             self.note_life(now, index);
+        }
+    }
+
+    /// Another connection has the ports of the one at `index`.
+    fn end_for_another(&mut self, now: Instant, index: FlowIndex, state: StateSince) {
+        self.with_mechanism(now, index, state, |mechanism, cx| {
+            mechanism.release(cx.budget);
+        });
+        self.begin_anew(index);
+        if let Some(record) = self.flows.flow_mut(index) {
+            record.permits_sack = [None; 2];
+            record.mss = [None; 2];
         }
     }
 
@@ -166,4 +186,15 @@ impl Gateway {
             }
         }
     }
+}
+
+/// Whether both hosts of `other` were seen, and it cannot be the connection that was `known` so far.
+fn is_another(known: &TcpFlow, other: &TcpFlow) -> bool {
+    let is_far_off = |known: &Half, other: &Half| {
+        let distance = other.next.distance_from(known.next).unsigned_abs();
+        known.is_seen() && distance > LARGEST_DISTANCE
+    };
+    let begins = known.phase == Phase::Closed && other.phase == Phase::Established;
+    other.phase != Phase::Opening
+        && (begins || is_far_off(&known.near, &other.near) || is_far_off(&known.far, &other.far))
 }

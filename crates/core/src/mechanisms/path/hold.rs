@@ -36,7 +36,7 @@ use super::smart_link::KeptPacket;
 use super::{
     Account, Context, Info, Outgoing, PathMechanism, SendReason, TakeReason, Verdict, Waiting,
 };
-use crate::flow::{Observation, TcpFlow};
+use crate::flow::{Observation, Phase, TcpFlow};
 use crate::limits::Budget;
 use crate::link::{Direction, Indicator, LinkState};
 use crate::time::Instant;
@@ -563,7 +563,8 @@ impl Hold {
             episode.postpone_kick();
             return;
         }
-        match episode.kick(cx.now, has_data) {
+        let is_over = cx.flow.phase == Phase::Closed;
+        match episode.kick(cx.now, has_data, is_over) {
             Kick::GiveUp => self.episode = None,
             Kick::Again => {
                 cx.counters.kicks_repeated += 1;

@@ -182,10 +182,12 @@ impl Episode {
         self.next_kick = None;
     }
 
-    /// The flow did not move in time.
-    pub(super) fn kick(&mut self, now: Instant, has_data: bool) -> Kick {
+    /// The flow did not move in time. Whose connection `is_over` waits for nobody's answer: a FIN that
+    /// was not acknowledged comes again.
+    pub(super) fn kick(&mut self, now: Instant, has_data: bool, is_over: bool) -> Kick {
         self.kicks = self.kicks.saturating_add(1);
-        if !has_data && (self.has_moved || self.kicks > KICKS_WITHOUT_DATA) {
+        let most = if is_over { 0 } else { KICKS_WITHOUT_DATA };
+        if !has_data && (self.has_moved || self.kicks > most) {
             return Kick::GiveUp;
         }
         self.pause = (self.pause * 2).min(LONGEST_PAUSE);
