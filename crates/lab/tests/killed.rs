@@ -39,22 +39,40 @@ fn run_for_ever() {
     }
 }
 
+/// A child process that a test that fails does not leave behind.
+struct Mortal(Child);
+
+impl Mortal {
+    fn kill(mut self) {
+        self.0.kill().expect("SIGKILL");
+        self.0.wait().expect("reaped");
+    }
+}
+
+impl Drop for Mortal {
+    fn drop(&mut self) {
+        if matches!(self.0.try_wait(), Ok(None)) && self.0.kill().is_ok() {
+            drop(self.0.wait());
+        }
+    }
+}
+
 /// A child process that runs a lab, in which programs hold `fifo` open for writing.
-fn child_with_lab(place: &Path) -> (Child, File) {
+fn child_with_lab(place: &Path) -> (Mortal, File) {
     let fifo = place.join("fifo");
     let made = Command::new("mkfifo").arg(&fifo).status();
     assert!(made.expect("mkfifo is part of every system").success());
-    let mut child = Command::new(std::env::current_exe().expect("this program"))
+    let child = Command::new(std::env::current_exe().expect("this program"))
         .args(["--ignored", "--exact", "run_for_ever", "--nocapture"])
         .env(PLACE, place)
         .env("XDG_RUNTIME_DIR", place)
         .stdout(Stdio::null())
-        .spawn()
-        .expect("start");
+        .spawn();
+    let mut child = Mortal(child.expect("start"));
     // Without waiting for a writer, which may never come.
     let fifo = rustix::fs::open(fifo, OFlags::RDONLY | OFlags::NONBLOCK, Mode::empty());
     let mut fifo = File::from(fifo.expect("open"));
-    let pid = Pid::from_child(&child);
+    let pid = Pid::from_child(&child.0);
     let ended = pidfd_open(pid, PidfdFlags::empty()).expect("pidfd");
     let mut fds = [
         PollFd::new(&fifo, PollFlags::IN),
@@ -64,7 +82,7 @@ fn child_with_lab(place: &Path) -> (Child, File) {
     assert!(
         !fds[0].revents().is_empty(),
         "ended too early: {:?}",
-        child.wait()
+        child.0.wait()
     );
     let mut word = [0; 3];
     fifo.read_exact(&mut word)
@@ -108,18 +126,17 @@ fn nothing_is_left_of_a_lab_whose_process_was_killed() {
         return skip(&error.into());
     }
     let place = tempfile::tempdir().expect("directory");
-    let (mut child, mut fifo) = child_with_lab(place.path());
+    let (child, mut fifo) = child_with_lab(place.path());
     let labs = registry::running_in(&place.path().join("outlast")).expect("readable");
     let [lab] = &labs[..] else {
         panic!("one lab, not {labs:?}")
     };
-    assert_eq!((lab.scenario(), lab.pid()), ("for-ever", child.id()));
+    assert_eq!((lab.scenario(), lab.pid()), ("for-ever", child.0.id()));
     let namespaces = BTreeSet::from(Side::BOTH.map(|side| namespace_of(lab, side)));
     assert_eq!(namespaces.len(), 2);
     assert!(!users_of(&namespaces).is_empty());
 
-    child.kill().expect("SIGKILL");
-    child.wait().expect("reaped");
+    child.kill();
     // Ends when the last of the lab's programs is gone.
     assert_eq!(fifo.read_to_end(&mut Vec::new()).expect("read"), 0);
     wait_until(|| users_of(&namespaces).is_empty());
@@ -145,7 +162,7 @@ fn a_shell_in_a_host_sees_its_addresses_and_reaches_the_other_host() {
         return skip(&error.into());
     }
     let place = tempfile::tempdir().expect("directory");
-    let (mut child, _fifo) = child_with_lab(place.path());
+    let (child, _fifo) = child_with_lab(place.path());
     let labs = registry::running_in(&place.path().join("outlast")).expect("readable");
     let [lab] = &labs[..] else {
         panic!("one lab, not {labs:?}")
@@ -163,8 +180,7 @@ fn a_shell_in_a_host_sees_its_addresses_and_reaches_the_other_host() {
         let own = format!("|-- {}\n           /32 host LOCAL", side.peer().ipv4());
         assert!(!table.contains(&own), "{side}: {table}");
     }
-    child.kill().expect("SIGKILL");
-    child.wait().expect("reaped");
+    child.kill();
 }
 
 /// Looks every few milliseconds until `condition` holds; a process that was killed ends without

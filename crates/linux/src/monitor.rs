@@ -15,7 +15,7 @@ use netlink_packet_route::{AddressFamily, route::RouteHeader};
 use netlink_sys::{Socket, SocketAddr, protocols::NETLINK_ROUTE};
 use rustix::fd::{AsFd, BorrowedFd};
 use rustix::io::Errno;
-use rustix::net::RecvFlags;
+use rustix::net::{RecvFlags, sockopt};
 use std::collections::VecDeque;
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
@@ -27,6 +27,9 @@ const GROUPS: [u32; 6] = [1, 3, 5, 7, 9, 11];
 /// The table of the host's own addresses (`RT_TABLE_LOCAL`).
 const TABLE_LOCAL: u8 = 255;
 
+/// Memory for changes that nobody has taken yet, in bytes: a snapshot, for which there is none, costs far
+/// more on a router that knows many routes.
+const RECEIVE_BUFFER: usize = 8 << 20;
 /// The longest datagram of the kernel.
 const LONGEST: usize = 64 << 10;
 
@@ -133,6 +136,11 @@ impl RouteMonitor {
     pub fn open() -> Result<Self, NetlinkError> {
         let open = || {
             let mut socket = Socket::new(NETLINK_ROUTE)?;
+            match sockopt::set_socket_recv_buffer_size_force(&socket, RECEIVE_BUFFER) {
+                // Inside a user namespace: as much as everybody may have.
+                Err(Errno::PERM) => sockopt::set_socket_recv_buffer_size(&socket, RECEIVE_BUFFER)?,
+                result => result?,
+            }
             socket.bind_auto()?;
             for group in GROUPS {
                 socket.add_membership(group)?;
@@ -459,6 +467,38 @@ mod tests {
         namespace.run(work).expect("enter");
     }
 
+    /// Gives an interface one MTU after another, up to `last`.
+    fn resize_up_to(route: &mut RouteSocket, link: InterfaceIndex, last: u32) {
+        for mtu in 600..=last {
+            let settings = InterfaceSettings {
+                mtu: Some(mtu),
+                ..InterfaceSettings::default()
+            };
+            route.configure(link, &settings).expect("an MTU");
+        }
+    }
+
+    #[test]
+    fn a_crowd_of_changes_has_room() {
+        let Some(namespace) = fresh_namespace() else {
+            return;
+        };
+        let work = || {
+            let mut route = RouteSocket::open().expect("netlink");
+            route.add_veth("link0", "far0", None).expect("veth");
+            let link = route.interface("link0").expect("made");
+            let mut monitor = RouteMonitor::open().expect("netlink");
+            let room = sockopt::socket_recv_buffer_size(&monitor).expect("a socket");
+            if room < RECEIVE_BUFFER {
+                return eprintln!("skipped: no more room without CAP_NET_ADMIN on the host");
+            }
+            resize_up_to(&mut route, link, 1500);
+            let missed = heard(&mut monitor).contains(&Change::Missed);
+            assert!(!missed, "in {room} bytes");
+        };
+        namespace.run(work).expect("enter");
+    }
+
     #[test]
     fn what_was_told_before_an_overrun_is_not_told_after_it() {
         let Some(namespace) = fresh_namespace() else {
@@ -470,13 +510,9 @@ mod tests {
             route.add_veth("link0", "far0", None).expect("veth");
             let link = route.interface("link0").expect("made");
             let mut monitor = RouteMonitor::open().expect("netlink");
-            for mtu in (600..LAST).chain([LAST]) {
-                let settings = InterfaceSettings {
-                    mtu: Some(mtu),
-                    ..InterfaceSettings::default()
-                };
-                route.configure(link, &settings).expect("an MTU");
-            }
+            // As little as the kernel gives.
+            sockopt::set_socket_recv_buffer_size(&monitor, 0).expect("a socket");
+            resize_up_to(&mut route, link, LAST);
             let mut known = None;
             let mut overruns = 0;
             while let Some(change) = monitor.receive().expect("receive") {

@@ -116,11 +116,12 @@ impl Conversation {
         request: &'static str,
     ) -> Result<(), NetfilterError> {
         let mut buffer = vec![0; ANSWER];
-        self.ask_among(&mut buffer, bytes, acknowledged, request, |_| Ok(()))
+        let outcome = self.ask_among(&mut buffer, bytes, acknowledged, request, |_| Ok(()));
+        outcome?.ok_or(NetfilterError::Malformed("it is missing"))
     }
 
     /// The same where other messages than answers may come first, which `other` sees. `buffer` has
-    /// room for the longest.
+    /// room for the longest. `None`: there was no room for the answers.
     fn ask_among(
         &self,
         buffer: &mut [u8],
@@ -128,12 +129,18 @@ impl Conversation {
         acknowledged: usize,
         request: &'static str,
         mut other: impl FnMut(&Received<'_>) -> io::Result<()>,
-    ) -> Result<(), NetfilterError> {
+    ) -> Result<Option<()>, NetfilterError> {
         self.send(bytes).map_err(NetfilterError::Socket)?;
         let mut missing = acknowledged;
         while missing > 0 {
-            let (length, _) = rustix::net::recv(&self.socket, &mut *buffer, RecvFlags::empty())
-                .map_err(|errno| NetfilterError::Socket(errno.into()))?;
+            // The kernel answers before sending returns: what is not there does not come.
+            let received = rustix::net::recv(&self.socket, &mut *buffer, RecvFlags::DONTWAIT);
+            let length = match received {
+                Ok((length, _)) => length,
+                Err(Errno::INTR) => continue,
+                Err(Errno::AGAIN) => return Ok(None),
+                Err(errno) => return Err(NetfilterError::Socket(errno.into())),
+            };
             for answer in message::received(&buffer[..length]) {
                 if answer.kind != NLMSG_ERROR {
                     other(&answer).map_err(NetfilterError::Socket)?;
@@ -152,7 +159,7 @@ impl Conversation {
                 }
             }
         }
-        Ok(())
+        Ok(Some(()))
     }
 }
 

@@ -96,10 +96,12 @@ impl RawSender {
                     | Errno::ADDRNOTAVAIL
                     | Errno::HOSTDOWN
                     | Errno::PERM
-                    | Errno::ACCESS,
+                    | Errno::ACCESS
+                    // A policy of IPsec's, for which there are no keys.
+                    | Errno::NOENT
+                    | Errno::SRCH
+                    | Errno::REMOTE,
                 ) => Ok(Sent::Unreachable),
-                // A policy of IPsec's, for which there are no keys.
-                Some(Errno::NOENT | Errno::SRCH | Errno::REMOTE) => Ok(Sent::Unreachable),
                 // A route that is a black hole; it is also said of what has no header.
                 Some(Errno::INVAL) if has_header(packet) => Ok(Sent::Unreachable),
                 _ => Err(error),

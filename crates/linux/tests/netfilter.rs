@@ -317,3 +317,46 @@ fn a_verdict_that_came_too_late_is_not_taken_for_a_refusal_of_what_is_asked_next
         queue.take_aggregates(false).expect("configured");
     });
 }
+
+#[test]
+fn a_queue_that_overflows_can_be_told_something() {
+    /// By far more than a queue has room for, and then as many as fit into any room that is left.
+    const PACKETS: [(usize, usize); 2] = [(1_500, 60_000), (1_500, 0)];
+    inside(|| {
+        let queue = Queue::take(RULES.queue).expect("free");
+        // Taken where it is sent, and not where it is received.
+        let ranges = [range("127.0.0.5", "127.0.0.5")];
+        let set = RuleSet {
+            scope: Scope::Ranges(&ranges),
+            ..RULES
+        };
+        let _rules = match Rules::install(&set) {
+            Ok(rules) => rules,
+            Err(error) => return skip(&error),
+        };
+        let from = UdpSocket::bind("127.0.0.1:0").expect("bind");
+        // What waits counts as being sent.
+        let room = rustix::net::sockopt::set_socket_send_buffer_size_force(&from, 1 << 30);
+        if let Err(error) = room {
+            return skip(&error);
+        }
+        let to = UdpSocket::bind("127.0.0.5:0").expect("bind");
+        let address = to.local_addr().expect("bound");
+        for (packets, length) in PACKETS {
+            for _ in 0..packets {
+                from.send_to(&vec![7; length], address).expect("send");
+            }
+        }
+        to.set_nonblocking(true).expect("a socket");
+        to.recv(&mut [0; 8])
+            .expect("those for which there was no room have passed");
+        let (tell, hear) = std::sync::mpsc::channel();
+        // It is left behind if it never comes back.
+        std::thread::spawn(move || tell.send(queue.take_aggregates(false)));
+        let patience = std::time::Duration::from_secs(30);
+        let told = hear
+            .recv_timeout(patience)
+            .expect("an answer, at some time");
+        told.expect("configured");
+    });
+}

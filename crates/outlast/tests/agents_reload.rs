@@ -116,11 +116,11 @@ fn a_neighbour_with_another_key_is_told_of_once_and_counted_and_a_reload_mends_i
     both.kill_old();
     roaming::make_key(&place, "other.key");
     both.start_old_with_key(&place, &roaming, "other.key");
-    until("four tries", || {
-        number(both.newer(), &place, "strangers") >= 4
-    });
-    let neighbour = agents(both.newer(), &place)["neighbours"][0].clone();
-    assert!(neighbour["failures"].as_u64() >= Some(4), "{neighbour}");
+    // Not all strangers are of this session: the first one may have come of a second try.
+    let first = || agents(both.newer(), &place)["neighbours"][0].clone();
+    until("four tries", || first()["failures"].as_u64() >= Some(4));
+    assert!(number(both.newer(), &place, "strangers") >= 4);
+    let neighbour = first();
     let why = neighbour["last_failure"].as_str().unwrap_or_default();
     assert!(why.contains("its key is another one"), "{neighbour}");
 
@@ -134,7 +134,9 @@ fn a_neighbour_with_another_key_is_told_of_once_and_counted_and_a_reload_mends_i
 
     let said = both.stop();
     let times = |what: &str| said.matches(what).count();
-    assert_eq!(times("no session with who has connected"), 1, "{said}");
+    // Once before the first session, if that took more than one try, and once since.
+    let told = times("no session with who has connected:");
+    assert!((1..=2).contains(&told), "{said}");
     // The old one, which dials, tells each reason once.
     assert!(times("no session with a neighbour") <= 2, "{said}");
 }

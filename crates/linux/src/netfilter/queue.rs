@@ -144,15 +144,25 @@ impl Queue {
         self.configure(with_flags(self.configuration(), flags, WITH_AGGREGATES))
     }
 
-    /// Packets that come before the answer pass: nobody could be told of them.
+    /// Packets that come before the answer pass: nobody could be told of them. Where they leave no
+    /// room for the answer there is some afterwards.
     fn configure(&self, configuration: Message) -> Result<(), NetfilterError> {
+        const TRIES: usize = 8;
         let pass = |message: &Received<'_>| match queued(message) {
             Some(queued) => self.give(queued.id, Ruling::Accept),
             None => Ok(()),
         };
         let (mut buffer, request) = (vec![0; LONGEST], "configure a queue");
-        self.conversation
-            .ask_among(&mut buffer, &configuration.finish(), 1, request, pass)
+        let bytes = configuration.finish();
+        for _ in 0..TRIES {
+            let answer = self
+                .conversation
+                .ask_among(&mut buffer, &bytes, 1, request, pass)?;
+            if answer.is_some() {
+                return Ok(());
+            }
+        }
+        Err(NetfilterError::Malformed("packets leave no room for it"))
     }
 
     fn configuration(&self) -> Message {

@@ -12,6 +12,7 @@ use outlast_core::units::{BitRate, ByteCount};
 use outlast_scenario::keys::Key;
 use outlast_scenario::{Reader, ScenarioError, load_file};
 use std::fmt;
+use std::io;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
@@ -237,7 +238,7 @@ impl Given {
         let names = own.into_iter().chain([COMMON.to_owned()]);
         names
             .map(|name| Path::new(DIRECTORY).join(name))
-            .find(|path| path.exists())
+            .find(|path| is_something(path))
     }
 
     /// The settings, from the command line, the file and defaults.
@@ -415,6 +416,14 @@ impl Settings {
 fn named(differences: &[(&'static str, bool)]) -> Vec<&'static str> {
     let differing = differences.iter().filter(|(_, differs)| *differs);
     differing.map(|(name, _)| *name).collect()
+}
+
+/// Whether there is something at `path`, or there may be: what cannot be read is told of, and not taken
+/// for a file that nobody has written.
+fn is_something(path: &Path) -> bool {
+    let absent = io::ErrorKind::NotFound;
+    path.symlink_metadata()
+        .map_or_else(|error| error.kind() != absent, |_| true)
 }
 
 /// The kernel's rules for a name (`dev_valid_name`), so that a misspelt one is not waited for.

@@ -190,10 +190,12 @@ impl Daemon {
         self.said.contains(what)
     }
 
-    /// Ends it as the kernel ends what runs amok.
-    pub(crate) fn kill(mut self) {
+    /// Ends it as the kernel ends what runs amok; what it said since its introduction.
+    pub(crate) fn kill(mut self) -> String {
         self.child.kill().expect("it still runs");
         self.child.wait().expect("it ends");
+        self.said.extend(self.lines.iter());
+        std::mem::take(&mut self.said)
     }
 
     /// Asks it to end; what it said since its introduction.

@@ -252,3 +252,22 @@ fn the_file_that_is_read_is_named_whole() {
     let here = std::env::current_dir().expect("a directory");
     assert_eq!(given.file(), Some(here.join("gateway.toml")));
 }
+
+#[test]
+fn a_file_that_cannot_be_read_is_not_taken_for_none() {
+    let place = tempfile::tempdir().expect("a place");
+    let at = |name: &str| place.path().join(name);
+    assert!(!is_something(&at("absent.toml")));
+    std::fs::write(at("file"), "").expect("ours");
+    std::os::unix::fs::symlink(at("absent.toml"), at("dangling.toml")).expect("ours");
+    std::os::unix::fs::symlink(at("loop"), at("loop")).expect("ours");
+    for name in [
+        "file",
+        "dangling.toml",
+        "loop/wwan0.toml",
+        "file/wwan0.toml",
+    ] {
+        assert!(is_something(&at(name)), "{name}");
+        assert!(name == "file" || File::load(&at(name)).is_err(), "{name}");
+    }
+}
