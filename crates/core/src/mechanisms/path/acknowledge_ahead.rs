@@ -26,7 +26,7 @@
 //!
 //! Where a host's SYN was not seen, nothing is acknowledged before the far host was heard to have
 //! acknowledged all that comes before it; and the window, whose scale is not known, opens with the
-//! far host's own acknowledgement.
+//! far host's own acknowledgement. So it does where the near host may not have offered to scale.
 //!
 //! Caps: what does not fit into the flow's memory is neither kept nor acknowledged, and what is
 //! acknowledged is never dropped for it. A timestamp that the far host would reject as too old is
