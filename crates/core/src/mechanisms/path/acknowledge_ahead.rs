@@ -20,6 +20,7 @@
 //! |---|---|
 //! | the link goes down, or the sender sends while it is | what is kept without a gap is acknowledged, window zero |
 //! | the sender probes the window | the same acknowledgement once more (RFC 9293, MUST-37) |
+//! | the link goes again | the last acknowledgement once more, window zero |
 //! | the link is back | the window that the far host had offered is open, the backlog goes out |
 //! | the far host acknowledges a part | its window, as far as it now goes beyond the acknowledged |
 //! | the far host acknowledges all of it | the connection is the hosts' own again |
@@ -98,7 +99,11 @@ impl PathMechanism for AcknowledgeAhead {
         match cx.link.state {
             // Silence is told of when it is over: nobody needs to be frozen any more.
             LinkState::Down if cx.link.by == Indicator::Silence => {}
-            LinkState::Down => self.acknowledge(cx),
+            LinkState::Down => {
+                // The window is open, or was to be: whoever waits for it waits on.
+                self.owes = self.until.map(|_| SendReason::WindowClosed);
+                self.acknowledge(cx);
+            }
             LinkState::Up => self.owes = self.until.map(|_| SendReason::WindowOpened),
         }
     }
