@@ -6,7 +6,7 @@ use outlast_core::flow::{FlowKey, TcpFlow};
 use outlast_core::limits::Limits;
 use outlast_core::link::Direction;
 use outlast_core::mechanisms::path::{PathMechanismKind, SendReason};
-use outlast_core::units::ByteCount;
+use outlast_core::units::{BitRate, ByteCount};
 use outlast_wire::TcpFlags;
 use path::{LITTLE, MSS, Path, Sent};
 
@@ -350,4 +350,41 @@ fn what_was_acknowledged_stays_so_if_a_longer_segment_takes_its_place() {
     let sent = path.sent();
     let first = |sent: &Sent| matches!(sent, Sent::Data(0, MSS, stamp) if *stamp >= 515);
     assert!(sent.iter().any(first), "{sent:?}");
+}
+
+/// Others go before it, and by the time of its turn the link is gone again.
+#[test]
+fn no_window_opens_while_the_link_is_down() {
+    let rate = BitRate::from_bits_per_second(64_000);
+    let kind = PathMechanismKind::AcknowledgeAhead;
+    let mut path = Path::with_rate(kind, Limits::default(), rate);
+    for port in 6_000..6_009 {
+        path.use_port(port);
+        path.open();
+    }
+    path.after_ms(1_000);
+    path.data(0, MSS);
+    path.down();
+    for port in 6_000..6_008 {
+        path.use_port(port);
+        path.far_data(0, 100);
+        path.near_ack(100);
+    }
+    path.after_ms(1_000);
+    assert_eq!(heard(&mut path), [(CLOSED, MSS, false)]);
+    path.up();
+    path.down();
+    path.after_ms(60_000);
+    assert_eq!(heard(&mut path), [(CLOSED, MSS, false)]);
+}
+
+#[test]
+fn a_window_that_was_opened_closes_when_the_link_goes_again() {
+    let mut path = frozen();
+    path.up();
+    assert_eq!(heard(&mut path), [(OPENED, 10 * MSS, true)]);
+    path.after_ms(5);
+    path.down();
+    path.after_ms(1_000);
+    assert_eq!(heard(&mut path), [(CLOSED, 10 * MSS, false)]);
 }

@@ -2,8 +2,9 @@
 
 mod path;
 
+use outlast_core::limits::Limits;
 use outlast_core::mechanisms::path::{PathMechanismKind, SendReason};
-use outlast_core::units::ByteCount;
+use outlast_core::units::{BitRate, ByteCount};
 use path::{MSS, Path, Sent};
 
 /// A connection with ten segments on the link when it goes down.
@@ -97,4 +98,34 @@ fn nothing_is_kept_for_a_segment_out_of_the_window() {
     assert_eq!(path.sent(), []);
     assert_eq!(path.gateway.held(), ByteCount(0));
     assert_eq!(path.gateway.counters().odd_segments, 1);
+}
+
+/// By the time of its turn it has arrived, and what is kept then has passed already.
+#[test]
+fn a_segment_that_arrived_before_its_turn_leaves_the_turn_to_nobody() {
+    let rate = BitRate::from_bits_per_second(64_000);
+    let mut path = Path::with_rate(
+        PathMechanismKind::RetransmissionCache,
+        Limits::default(),
+        rate,
+    );
+    for port in [6_000, 7_000] {
+        path.use_port(port);
+        path.open();
+    }
+    path.after_ms(1_000);
+    path.down();
+    for port in [6_000, 7_000] {
+        path.use_port(port);
+        path.data(0, MSS);
+        path.data(MSS, 10);
+        path.after_ms(300);
+        path.data(0, MSS);
+    }
+    path.up();
+    assert_eq!(path.sent_ports(), [6_000], "at the link's pace");
+    path.far_ack(MSS);
+    path.data(MSS, 10);
+    path.after_ms(60_000);
+    assert_eq!(path.sent(), []);
 }

@@ -2,8 +2,9 @@
 
 mod path;
 
+use outlast_core::limits::Limits;
 use outlast_core::mechanisms::path::{Level, PathMechanismKind};
-use outlast_core::units::ByteCount;
+use outlast_core::units::{BitRate, ByteCount};
 use outlast_wire::{ModelledPayload, Packet};
 use path::{MSS, Path, Sent};
 
@@ -216,4 +217,23 @@ fn the_highest_acknowledgement_outlasts_a_long_silence_unchanged() {
     path.after_ms(1);
     let sent = path.gateway.poll_transmit().expect("it is inserted");
     assert_eq!(sent.packet, next);
+}
+
+/// What is kept by then is on its way, and nobody sleeps any more.
+#[test]
+fn copies_that_wait_for_their_turn_are_not_sent_once_the_packet_has_arrived() {
+    let rate = BitRate::from_bits_per_second(64_000);
+    let kind = PathMechanismKind::SmartLink(Level::Four);
+    let mut path = Path::with_rate(kind, Limits::default(), rate);
+    path.open();
+    path.after_ms(1_000);
+    path.down();
+    path.data(0, MSS);
+    path.up();
+    path.after_ms(1);
+    assert_eq!(path.sent().len(), 1, "at the link's pace");
+    path.far_ack(MSS);
+    path.data(MSS, 10);
+    path.after_ms(60_000);
+    assert_eq!(path.sent(), []);
 }

@@ -20,13 +20,14 @@
 //! |---|---|
 //! | the link goes down, or the sender sends while it is | what is kept without a gap is acknowledged, window zero |
 //! | the sender probes the window | the same acknowledgement once more (RFC 9293, MUST-37) |
+//! | the link goes again | the last acknowledgement once more, window zero |
 //! | the link is back | the window that the far host had offered is open, the backlog goes out |
 //! | the far host acknowledges a part | its window, as far as it now goes beyond the acknowledged |
 //! | the far host acknowledges all of it | the connection is the hosts' own again |
 //!
 //! Where a host's SYN was not seen, nothing is acknowledged before the far host was heard to have
 //! acknowledged all that comes before it; and the window, whose scale is not known, opens with the
-//! far host's own acknowledgement.
+//! far host's own acknowledgement. So it does where the near host may not have offered to scale.
 //!
 //! Caps: what does not fit into the flow's memory is neither kept nor acknowledged, and what is
 //! acknowledged is never dropped for it. A timestamp that the far host would reject as too old is
@@ -98,7 +99,11 @@ impl PathMechanism for AcknowledgeAhead {
         match cx.link.state {
             // Silence is told of when it is over: nobody needs to be frozen any more.
             LinkState::Down if cx.link.by == Indicator::Silence => {}
-            LinkState::Down => self.acknowledge(cx),
+            LinkState::Down => {
+                // The window is open, or was to be: whoever waits for it waits on.
+                self.owes = self.until.map(|_| SendReason::WindowClosed);
+                self.acknowledge(cx);
+            }
             LinkState::Up => self.owes = self.until.map(|_| SendReason::WindowOpened),
         }
     }

@@ -76,7 +76,10 @@ impl PathMechanism for RetransmissionCache {
             Direction::ToLink if observation.repeated => self.keep(packet, cx),
             Direction::ToLink if observation.new_data => self.clear(cx.budget),
             Direction::ToLink => {}
-            Direction::FromLink => self.kept.forget_acknowledged(cx),
+            Direction::FromLink => {
+                self.kept.forget_acknowledged(cx);
+                self.is_due &= self.kept.packet().is_some();
+            }
         }
         Verdict::Pass
     }

@@ -36,7 +36,12 @@ impl PathMechanism for ReSend {
     ) -> Verdict {
         match direction {
             Direction::ToLink => self.kept.offer_sent(packet, cx),
-            Direction::FromLink => self.kept.forget_acknowledged(cx),
+            Direction::FromLink => {
+                self.kept.forget_acknowledged(cx);
+                if self.kept.packet().is_none() {
+                    self.copies_left = 0;
+                }
+            }
         }
         Verdict::Pass
     }
