@@ -246,7 +246,7 @@ pub(super) fn listen(path: &Path) -> io::Result<UnixListener> {
 
 /// Whether nobody has the socket at `path` any more: one that was killed has left it. Who does not
 /// answer is not waited for.
-fn is_left_behind(path: &Path) -> io::Result<bool> {
+pub(crate) fn is_left_behind(path: &Path) -> io::Result<bool> {
     let socket = Socket::new(Domain::UNIX, Type::STREAM, None)?;
     socket.set_nonblocking(true)?;
     match socket.connect(&SockAddr::unix(path)?) {
