@@ -168,6 +168,26 @@ impl Given {
     }
 }
 
+#[cfg(test)]
+impl AgentSettings {
+    /// Those of the one that listens at `own`, with one neighbour.
+    pub(super) fn between(
+        own: &str,
+        neighbour: &str,
+        key: &std::path::Path,
+        journal: &std::path::Path,
+    ) -> Self {
+        let listen = endpoint(own).expect("an address and a port");
+        Self {
+            listen: Some((listen, key.into())),
+            neighbours: endpoint(neighbour).into_iter().collect(),
+            mobiles: Vec::new(),
+            lost_after: Config::LOST_AFTER,
+            journal: journal.into(),
+        }
+    }
+}
+
 impl AgentSettings {
     /// What differs from `next` that cannot change while the daemon runs.
     pub(in crate::daemon) fn fixed_differences(
