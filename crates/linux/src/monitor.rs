@@ -66,8 +66,9 @@ pub enum Change {
     Address {
         /// Whose.
         interface: InterfaceIndex,
-        /// Which one.
-        address: IpAddr,
+        /// Which one, with the length of its network's prefix: of IPv4 it may have the same with
+        /// another length besides.
+        address: Prefix,
         /// Whether it has it.
         is_present: bool,
     },
@@ -298,7 +299,10 @@ fn address(message: &AddressMessage, is_present: bool) -> Option<Change> {
     })?;
     is_global(address).then_some(Change::Address {
         interface: InterfaceIndex(message.header.index),
-        address,
+        address: Prefix {
+            address,
+            length: message.header.prefix_len,
+        },
         is_present,
     })
 }
@@ -446,7 +450,7 @@ mod tests {
             assert_eq!(running(&snapshot().expect("netlink")), Some(true));
             let address = Change::Address {
                 interface: near,
-                address: prefix.address,
+                address: prefix,
                 is_present: true,
             };
             assert!(alone.contains(&address), "{alone:?}");
