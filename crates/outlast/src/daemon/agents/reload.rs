@@ -132,7 +132,7 @@ mod tests {
     const THEIRS: &str = "127.0.0.2:7348";
 
     fn settings(key: &Path, journal: &Path) -> AgentSettings {
-        AgentSettings::between(OURS, THEIRS, key, journal)
+        AgentSettings::between(OURS, &[THEIRS], key, journal)
     }
 
     /// Whether a neighbour gets a session that has asked for it by a key before a reload, which makes
