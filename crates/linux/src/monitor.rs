@@ -66,8 +66,9 @@ pub enum Change {
     Address {
         /// Whose.
         interface: InterfaceIndex,
-        /// Which one.
-        address: IpAddr,
+        /// Which one, with the length of its network's prefix: of IPv4 it may have the same with
+        /// another length besides.
+        address: Prefix,
         /// Whether it has it.
         is_present: bool,
     },
@@ -234,9 +235,13 @@ fn changes_in(message: RouteNetlinkMessage, replaces: bool) -> Vec<Change> {
 fn change(message: RouteNetlinkMessage) -> Option<Change> {
     match message {
         RouteNetlinkMessage::NewLink(link) => interface(&link),
-        RouteNetlinkMessage::DelLink(link) => Some(Change::InterfaceGone {
-            index: InterfaceIndex(link.header.index),
-        }),
+        // As a bridge tells it, it is a port no longer, and still an interface.
+        RouteNetlinkMessage::DelLink(link) => {
+            let is_port = link.header.interface_family == AddressFamily::Bridge;
+            (!is_port).then_some(Change::InterfaceGone {
+                index: InterfaceIndex(link.header.index),
+            })
+        }
         RouteNetlinkMessage::NewAddress(message) => address(&message, true),
         RouteNetlinkMessage::DelAddress(message) => address(&message, false),
         RouteNetlinkMessage::NewNeighbour(message) => {
@@ -294,7 +299,10 @@ fn address(message: &AddressMessage, is_present: bool) -> Option<Change> {
     })?;
     is_global(address).then_some(Change::Address {
         interface: InterfaceIndex(message.header.index),
-        address,
+        address: Prefix {
+            address,
+            length: message.header.prefix_len,
+        },
         is_present,
     })
 }
@@ -442,7 +450,7 @@ mod tests {
             assert_eq!(running(&snapshot().expect("netlink")), Some(true));
             let address = Change::Address {
                 interface: near,
-                address: prefix.address,
+                address: prefix,
                 is_present: true,
             };
             assert!(alone.contains(&address), "{alone:?}");
@@ -476,6 +484,30 @@ mod tests {
             };
             route.configure(link, &settings).expect("an MTU");
         }
+    }
+
+    #[test]
+    fn an_interface_that_leaves_a_bridge_is_not_gone() {
+        let Some(namespace) = fresh_namespace() else {
+            return;
+        };
+        let work = || {
+            let mut route = RouteSocket::open().expect("netlink");
+            route.add_veth("link0", "far0", None).expect("veth");
+            route.add_bridge("bridge0").expect("bridge");
+            let [link, bridge] =
+                ["link0", "bridge0"].map(|name| route.interface(name).expect("made"));
+            route.attach(link, bridge).expect("a port");
+            let mut monitor = RouteMonitor::open().expect("netlink");
+            route.detach(link).expect("it was a port");
+            let changes = heard(&mut monitor);
+            let gone = Change::InterfaceGone { index: link };
+            assert!(
+                !changes.is_empty() && !changes.contains(&gone),
+                "{changes:?}"
+            );
+        };
+        namespace.run(work).expect("enter");
     }
 
     #[test]

@@ -1,10 +1,11 @@
 //! `outlast notify`: tells a running gateway that its link, or a peer's, is gone or back.
 
 use crate::daemon::config::{RUNTIME_DIRECTORY, control_of, interface_name};
-use crate::daemon::control::{Notified, Request, ask};
+use crate::daemon::control::{Notified, Request, ask, is_left_behind};
 use crate::failure::Failure;
+use std::io;
 use std::net::IpAddr;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Arguments {
@@ -51,24 +52,33 @@ impl Whom {
     }
 }
 
+/// Where daemons listen in `directory`, in the order of their names.
+fn daemons_in(directory: &Path) -> io::Result<Vec<PathBuf>> {
+    let entries = match std::fs::read_dir(directory) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+        entries => entries?,
+    };
+    let mut sockets = Vec::new();
+    for entry in entries {
+        let path = entry?.path();
+        let is_socket = path.extension().is_some_and(|kind| kind == "sock");
+        // One that was killed has left its own; whom one may not ask is there.
+        if is_socket && !is_left_behind(&path).unwrap_or(false) {
+            sockets.push(path);
+        }
+    }
+    sockets.sort();
+    Ok(sockets)
+}
+
 /// Where the only daemon listens.
 fn only_one() -> Result<PathBuf, Failure> {
-    let entries = match std::fs::read_dir(RUNTIME_DIRECTORY) {
-        Ok(entries) => Some(entries),
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => None,
-        Err(error) => {
-            return Err(Failure::Usage(format!(
-                "cannot look for daemons in {RUNTIME_DIRECTORY}: {error}; name one with \
-                 --interface or --control"
-            )));
-        }
-    };
-    let paths = entries.into_iter().flatten().flatten();
-    let mut sockets: Vec<_> = paths
-        .map(|entry| entry.path())
-        .filter(|path| path.extension().is_some_and(|kind| kind == "sock"))
-        .collect();
-    sockets.sort();
+    let sockets = daemons_in(Path::new(RUNTIME_DIRECTORY)).map_err(|error| {
+        Failure::Usage(format!(
+            "cannot look for daemons in {RUNTIME_DIRECTORY}: {error}; name one with --interface or \
+             --control"
+        ))
+    })?;
     match &sockets[..] {
         [only] => Ok(only.clone()),
         [] => Err(Failure::Usage(format!(
@@ -92,4 +102,26 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
         peer: arguments.peer,
     };
     ask(&arguments.whom.control()?, request).map(drop)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::net::UnixListener;
+
+    #[test]
+    fn what_a_killed_daemon_has_left_is_no_daemon() {
+        let place = tempfile::tempdir().expect("a place");
+        let at = |name: &str| place.path().join(name);
+        let daemons = || daemons_in(place.path()).expect("ours");
+        assert!(daemons().is_empty());
+        drop(UnixListener::bind(at("wwan9.sock")).expect("ours"));
+        std::fs::write(at("wireguard-wg7.away"), "").expect("ours");
+        let _wwan = UnixListener::bind(at("wwan0.sock")).expect("ours");
+        assert_eq!(daemons(), [at("wwan0.sock")]);
+        let _wlan = UnixListener::bind(at("wlan0.sock")).expect("ours");
+        assert_eq!(daemons(), [at("wlan0.sock"), at("wwan0.sock")]);
+        assert!(daemons_in(&at("absent")).expect("nothing").is_empty());
+        assert!(daemons_in(&at("wwan0.sock")).is_err(), "no directory");
+    }
 }

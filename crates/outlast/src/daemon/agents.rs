@@ -273,6 +273,12 @@ impl Driver {
         let Some(peer) = connection.peer() else {
             return;
         };
+        if received.is_new
+            && let Some(dialled) = self.dialled_by(token).filter(|dialled| *dialled != peer)
+        {
+            let why = format!("it is not there: {peer} answers at {dialled}");
+            return self.close(place, token, &why);
+        }
         if received.is_new && !self.begin(place, token, peer) {
             let why = format!("{peer} is none of `neighbours`");
             return self.close(place, token, &why);
@@ -393,6 +399,13 @@ impl Driver {
 
     fn connection(&mut self, token: u64) -> Option<&mut Connection> {
         self.sessions.as_mut()?.connections.get_mut(&token)
+    }
+
+    /// Who is dialled by a connection that has no session yet.
+    fn dialled_by(&self, token: u64) -> Option<SocketAddr> {
+        let mut known = self.sessions.as_ref()?.neighbours.iter();
+        let dialled = known.find(|(_, known)| known.dialling == Some(token));
+        dialled.map(|(neighbour, _)| *neighbour)
     }
 
     fn session_of(&self, neighbour: SocketAddr) -> Option<u64> {
@@ -554,3 +567,6 @@ fn tell(event: &Event) {
         Event::Silent { agent } => tracing::warn!(neighbour = %agent, "silent"),
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -29,7 +29,8 @@ pub(super) struct Indicators {
     index: Option<InterfaceIndex>,
     is_running: bool,
     mtu: u32,
-    addresses: BTreeSet<IpAddr>,
+    /// Each with the length of its network's prefix.
+    addresses: BTreeSet<(IpAddr, u8)>,
     had_address: bool,
     routes: Routes,
     is_notified_down: bool,
@@ -104,7 +105,7 @@ impl Indicators {
 
     /// The interface's addresses that are valid beyond the link.
     pub(super) fn addresses(&self) -> impl Iterator<Item = IpAddr> {
-        self.addresses.iter().copied()
+        self.addresses.iter().map(|(address, _)| *address)
     }
 
     /// Where the interface's routes lead, the longest prefix first.
@@ -267,6 +268,7 @@ impl Indicators {
                 address,
                 is_present,
             } if self.index == Some(interface) => {
+                let address = (address.address, address.length);
                 if is_present {
                     self.addresses.insert(address);
                     self.had_address = true;

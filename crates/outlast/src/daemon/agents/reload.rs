@@ -1,8 +1,9 @@
 //! What a reload changes among neighbours.
 
-use super::{AgentSettings, Driver, FIRST_PAUSE, Neighbour, Place, SharedKey};
+use super::{AgentSettings, Driver, FIRST_PAUSE, Neighbour, Place, Sessions, SharedKey};
 use crate::failure::Failure;
 use outlast_agents::Config;
+use outlast_core::time::Instant;
 use std::net::SocketAddr;
 
 /// Settings that can be put in force without fail.
@@ -37,8 +38,10 @@ impl Driver {
             // Without neighbours there is only the patience, which nobody needs.
             return;
         };
-        if let Some(key) = key {
-            sessions.key = key;
+        if let Some(key) = key
+            && key.0 != sessions.key.0
+        {
+            sessions.take_key(key, place.now);
         }
         let serves_others = self.agents.mobiles() != config.mobiles;
         let named = config.neighbours.clone();
@@ -89,5 +92,122 @@ impl Driver {
                 self.close(place, token, "other mobile hosts are served from now on");
             }
         }
+    }
+}
+
+impl Sessions {
+    /// Has another key from now on. Connections that have no session yet have begun with the former
+    /// one, and end; those that this side has made are made anew.
+    fn take_key(&mut self, key: SharedKey, now: Instant) {
+        self.key = key;
+        self.connections.retain(|_, connection| connection.is_up());
+        for known in self.neighbours.values_mut() {
+            if known.dialling.take().is_some() {
+                known.dial_at = Some(now);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::noise::Noise;
+    use super::super::{Driver, Place, Tokens, key};
+    use super::*;
+    use crate::daemon::config::Watched;
+    use crate::daemon::indicators::Indicators;
+    use outlast_core::gateway::{Gateway, GatewayConfig};
+    use outlast_linux::clock;
+    use outlast_linux::namespace::Namespace;
+    use outlast_linux::netlink::{InterfaceSettings, RouteSocket};
+    use outlast_linux::poller::{Poller, Token};
+    use std::io::{Read, Write};
+    use std::net::TcpStream;
+    use std::path::Path;
+
+    const LISTENER: Token = Token(1);
+    const FIRST: u64 = 10;
+
+    const OURS: &str = "127.0.0.1:7348";
+    const THEIRS: &str = "127.0.0.2:7348";
+
+    fn settings(key: &Path, journal: &Path) -> AgentSettings {
+        AgentSettings::between(OURS, &[THEIRS], key, journal)
+    }
+
+    /// Whether a neighbour gets a session that has asked for it by a key before a reload, which makes
+    /// that the former one, or leaves it.
+    fn gets_a_session(is_changed: bool) -> bool {
+        let place = tempfile::tempdir().expect("a place");
+        let [former, next] = ["former.key", "next.key"].map(|name| place.path().join(name));
+        for path in [&former, &next] {
+            assert!(key::make(path).is_ok());
+        }
+        let journal = place.path().join("journal");
+        let (poller, now) = (Poller::new().expect("epoll"), clock::now());
+        let tokens = Tokens {
+            listener: LISTENER,
+            first: FIRST,
+        };
+        let ours = settings(&former, &journal);
+        let Ok(mut driver) = Driver::open(now, &ours, (7, 1), &poller, tokens) else {
+            panic!("it does not open")
+        };
+        let mut gateway = Gateway::new(GatewayConfig::default());
+        let indicators = Indicators::new("wwan0", Watched::default());
+        let mut site = Place {
+            now,
+            gateway: &mut gateway,
+            indicators: &indicators,
+            poller: &poller,
+        };
+        // Who has connected, and whether there is a session.
+        let sessions = |driver: &Driver| {
+            let sessions = driver.sessions.as_ref().expect("it listens");
+            let is_up = sessions.neighbours.values().any(|n| n.session.is_some());
+            (sessions.connections.keys().next().copied(), is_up)
+        };
+        let key = SharedKey::load(&former).expect("made");
+        let mut noise = Noise::dial(&key, THEIRS.parse().expect("literal")).expect("a side");
+        let mut stream = TcpStream::connect(OURS).expect("it listens");
+        stream
+            .write_all(&std::mem::take(&mut noise.out))
+            .expect("room");
+        driver.accept(&mut site);
+        let (token, _) = sessions(&driver);
+        let token = token.expect("it was accepted");
+        driver.serve(&mut site, token);
+        let mut answer = [0; 256];
+        let length = stream.read(&mut answer).expect("it answers");
+        noise.receive(&answer[..length]).expect("it has the key");
+        let named = if is_changed { &next } else { &former };
+        let Ok(prepared) = driver.prepare(&settings(named, &journal)) else {
+            panic!("it is a key")
+        };
+        driver.reload(&mut site, prepared);
+        // With this the session is there, if anybody listens still.
+        drop(stream.write_all(&noise.out));
+        driver.serve(&mut site, token);
+        sessions(&driver).1
+    }
+
+    #[test]
+    fn a_key_that_a_reload_has_replaced_opens_no_session_any_more() {
+        let namespace = match Namespace::new() {
+            Ok(namespace) => namespace,
+            Err(error) => return eprintln!("skipped: {error}"),
+        };
+        let work = || {
+            let mut route = RouteSocket::open().expect("netlink");
+            let loopback = route.interface("lo").expect("lo");
+            let up = InterfaceSettings {
+                up: Some(true),
+                ..InterfaceSettings::default()
+            };
+            route.configure(loopback, &up).expect("up");
+            assert!(gets_a_session(false));
+            assert!(!gets_a_session(true));
+        };
+        namespace.run(work).expect("enter");
     }
 }

@@ -168,6 +168,26 @@ impl Given {
     }
 }
 
+#[cfg(test)]
+impl AgentSettings {
+    /// Those of the one that listens at `own`, with these neighbours.
+    pub(super) fn between(
+        own: &str,
+        neighbours: &[&str],
+        key: &std::path::Path,
+        journal: &std::path::Path,
+    ) -> Self {
+        let listen = endpoint(own).expect("an address and a port");
+        Self {
+            listen: Some((listen, key.into())),
+            neighbours: neighbours.iter().filter_map(|n| endpoint(n)).collect(),
+            mobiles: Vec::new(),
+            lost_after: Config::LOST_AFTER,
+            journal: journal.into(),
+        }
+    }
+}
+
 impl AgentSettings {
     /// What differs from `next` that cannot change while the daemon runs.
     pub(in crate::daemon) fn fixed_differences(

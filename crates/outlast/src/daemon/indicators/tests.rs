@@ -40,9 +40,16 @@ fn interface(is_running: bool) -> Change {
 }
 
 fn address(is_present: bool) -> Change {
+    address_within(24, is_present)
+}
+
+fn address_within(length: u8, is_present: bool) -> Change {
     Change::Address {
         interface: WWAN,
-        address: ip("192.0.2.1"),
+        address: Prefix {
+            address: ip("192.0.2.1"),
+            length,
+        },
         is_present,
     }
 }
@@ -97,6 +104,17 @@ fn lost_carrier_and_lost_addresses_take_the_link_down_until_both_are_back() {
     indicators.handle_change(at(4), address(true));
     let up = events(&mut indicators);
     assert_eq!((up[0].0, up[0].1), (None, LinkState::Up));
+}
+
+#[test]
+fn an_address_whose_network_is_made_larger_or_smaller_is_not_lost() {
+    let mut indicators = running(Watched::default());
+    indicators.handle_change(at(1), address_within(25, true));
+    indicators.handle_change(at(1), address(false));
+    assert_eq!(events(&mut indicators), []);
+    indicators.handle_change(at(2), address_within(25, false));
+    let down = (None, LinkState::Down, Indicator::Address);
+    assert_eq!(events(&mut indicators), [down]);
 }
 
 #[test]

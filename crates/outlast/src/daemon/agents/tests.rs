@@ -1,0 +1,83 @@
+use super::noise::Noise;
+use super::*;
+use crate::daemon::config::Watched;
+use outlast_core::gateway::GatewayConfig;
+use outlast_linux::clock;
+use outlast_linux::namespace::Namespace;
+use outlast_linux::netlink::{InterfaceSettings, RouteSocket};
+use std::io::{Read, Write};
+
+const OWN: &str = "127.0.0.1:7348";
+const DIALLED: &str = "127.0.0.2:7348";
+const ANOTHER: &str = "127.0.0.3:7348";
+
+fn at(text: &str) -> SocketAddr {
+    text.parse().expect("literal")
+}
+
+/// Whom a session is with, and whose connection has failed, once somebody who says to be `name` has
+/// answered where one neighbour was dialled.
+fn answered_by(name: &str) -> (Vec<SocketAddr>, Vec<SocketAddr>) {
+    let place = tempfile::tempdir().expect("a place");
+    let [key, journal] = ["agents.key", "journal"].map(|name| place.path().join(name));
+    assert!(key::make(&key).is_ok());
+    let listener = TcpListener::bind(at(DIALLED)).expect("free");
+    let (poller, now) = (Poller::new().expect("epoll"), clock::now());
+    let tokens = Tokens {
+        listener: Token(1),
+        first: 10,
+    };
+    let settings = AgentSettings::between(OWN, &[DIALLED, ANOTHER], &key, &journal);
+    let Ok(mut driver) = Driver::open(now, &settings, (7, 1), &poller, tokens) else {
+        panic!("it does not open")
+    };
+    let mut gateway = Gateway::new(GatewayConfig::default());
+    let indicators = Indicators::new("wwan0", Watched::default());
+    let mut site = Place {
+        now,
+        gateway: &mut gateway,
+        indicators: &indicators,
+        poller: &poller,
+    };
+    driver.handle_timeout(&mut site);
+    let token = driver.sessions.as_ref().expect("it listens").neighbours[&at(DIALLED)].dialling;
+    let token = token.expect("it was dialled");
+    let (mut stream, _) = listener.accept().expect("somebody dials");
+    driver.serve(&mut site, token);
+    let shared = SharedKey::load(&key).expect("made");
+    let mut noise = Noise::answer(&shared, at(name)).expect("a side");
+    let mut greeting = [0; 256];
+    let length = stream.read(&mut greeting).expect("it greets");
+    noise.receive(&greeting[..length]).expect("it has the key");
+    stream.write_all(&noise.out).expect("room");
+    driver.serve(&mut site, token);
+    let known = &driver.sessions.as_ref().expect("it listens").neighbours;
+    let those = |is_meant: fn(&Neighbour) -> bool| {
+        let meant = known.iter().filter(|(_, known)| is_meant(known));
+        meant.map(|(neighbour, _)| *neighbour).collect()
+    };
+    (
+        those(|known| known.session.is_some()),
+        those(|known| known.failures.count > 0 && known.dial_at.is_some()),
+    )
+}
+
+#[test]
+fn who_answers_for_another_gets_no_session_and_is_dialled_again() {
+    let namespace = match Namespace::new() {
+        Ok(namespace) => namespace,
+        Err(error) => return eprintln!("skipped: {error}"),
+    };
+    let work = || {
+        let mut route = RouteSocket::open().expect("netlink");
+        let loopback = route.interface("lo").expect("lo");
+        let up = InterfaceSettings {
+            up: Some(true),
+            ..InterfaceSettings::default()
+        };
+        route.configure(loopback, &up).expect("up");
+        assert_eq!(answered_by(DIALLED), (vec![at(DIALLED)], vec![]));
+        assert_eq!(answered_by(ANOTHER), (vec![], vec![at(DIALLED)]));
+    };
+    namespace.run(work).expect("enter");
+}
