@@ -19,10 +19,11 @@ pub fn page(experiment: &Experiment, meta: &Meta, runs: &Runs, parts: &[Part]) -
     }
     let claims: Vec<Judged> = parts.iter().flat_map(|part| part.claims.clone()).collect();
     page.highlight(statements(&claims));
-    page.push(method(experiment, meta, runs));
+    page.highlight(measured(meta, runs));
     for part in parts {
         page.push(part.section.clone());
     }
+    page.push(method(experiment, meta, runs));
     page
 }
 
@@ -42,6 +43,21 @@ fn statements(claims: &[Judged]) -> Highlight {
         } else {
             Tone::Plain
         },
+    }
+}
+
+/// Of how much the page speaks.
+fn measured(meta: &Meta, runs: &Runs) -> Highlight {
+    let (note, tone) = match (meta.complete, meta.extent) {
+        (false, _) => ("interrupted: some are missing", Tone::Warning),
+        (true, Extent::Quick) => ("the quick extent: few, and short", Tone::Plain),
+        (true, Extent::Full) => ("the full extent", Tone::Plain),
+    };
+    Highlight {
+        label: "Runs".to_owned(),
+        value: runs.all().count().to_string(),
+        note: note.to_owned(),
+        tone,
     }
 }
 
@@ -69,12 +85,13 @@ fn method(experiment: &Experiment, meta: &Meta, runs: &Runs) -> Section {
         None => section,
         // No scenario file says which programs run.
         Some(first) if first.world == World::Live => section,
-        Some(first) => section
-            .paragraph(format!(
-                "Every run is a scenario of `outlast {}`. The first one is:",
+        Some(first) => section.listing(
+            format!(
+                "Every run is a scenario of `outlast {}`; this is the first one",
                 first.world
-            ))
-            .listing(first.text.trim_end()),
+            ),
+            first.text.trim_end(),
+        ),
     }
 }
 
