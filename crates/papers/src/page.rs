@@ -49,7 +49,7 @@ fn statements(claims: &[Judged]) -> Highlight {
 /// Of how much the page speaks.
 fn measured(meta: &Meta, runs: &Runs) -> Highlight {
     let (note, tone) = match (meta.complete, meta.extent) {
-        (false, _) => ("interrupted: some are missing", Tone::Warning),
+        (false, _) => ("some are missing", Tone::Warning),
         (true, Extent::Quick) => ("the quick extent: few, and short", Tone::Plain),
         (true, Extent::Full) => ("the full extent", Tone::Plain),
     };
@@ -73,8 +73,8 @@ fn method(experiment: &Experiment, meta: &Meta, runs: &Runs) -> Section {
     }
     if !meta.complete {
         section = section.paragraph(
-            "The measurement was interrupted: some runs are missing. The same command goes on \
-             from there.",
+            "Some runs are missing: the measurement was interrupted, or confined to some cells \
+             (`--only`). The same command without that goes on from there.",
         );
     }
     for missing in &meta.missing {
