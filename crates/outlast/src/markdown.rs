@@ -6,7 +6,7 @@ use outlast_report::judgement;
 use outlast_scenario::result::World;
 use std::fmt::Write as _;
 
-/// The page: how it was measured, then every table, then every claim.
+/// The page: how it was measured, then every table, then the claims that no table has.
 pub(crate) fn page(experiment: &Experiment, shown: &Shown) -> String {
     let meta = &shown.meta;
     let mut text = format!("# {}\n\n", experiment.title);
@@ -40,7 +40,7 @@ pub(crate) fn page(experiment: &Experiment, shown: &Shown) -> String {
     let claims: Vec<_> = shown
         .parts
         .iter()
-        .flat_map(|part| part.claims.clone())
+        .flat_map(|part| part.listed.clone())
         .collect();
     if !claims.is_empty() {
         let _ = writeln!(

@@ -6,10 +6,10 @@
 mod path;
 mod support;
 
-use path::{Daemon, FIXED, MOBILE, OUTER, Over, Path, Transfer, Version};
+use path::{Daemon, FIXED, MOBILE, OUTER, Over, Path, Transfer, Version, connected};
 use serde_json::Value;
 use std::io::{Read, Write};
-use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::net::TcpStream;
 use support::Place;
 
 const BYTES: usize = 6_000_000;
@@ -257,13 +257,8 @@ fn a_router_is_down_while_no_route_leads_to_it() {
 
 /// An idle connection from the fixed host to the mobile one, of which a word was said.
 fn idle(path: &Path) -> (TcpStream, TcpStream) {
-    let any = SocketAddr::new(MOBILE.of(Version::V4), 0);
-    let listen = || TcpListener::bind(any).expect("bind");
-    let listener = path.mobile.run(listen).expect("enter");
-    let server = listener.local_addr().expect("bound");
-    let connect = || TcpStream::connect(server).expect("connect");
-    let mut near = path.fixed.run(connect).expect("enter");
-    let (mut far, _) = listener.accept().expect("accept");
+    let to = MOBILE.of(Version::V4);
+    let (mut near, mut far) = connected(&path.fixed, &path.mobile, to);
     near.write_all(b"word").expect("write");
     let mut word = [0; 4];
     far.read_exact(&mut word).expect("read");

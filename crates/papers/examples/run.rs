@@ -84,8 +84,8 @@ fn show(shown: &Shown) {
         for table in &part.tables {
             println!("{}", table.to_text(&style));
         }
-        if !part.claims.is_empty() {
-            println!("{}", judgement::table(&part.claims).to_text(&style));
+        if !part.listed.is_empty() {
+            println!("{}", judgement::table(&part.listed).to_text(&style));
         }
     }
     println!("{}", shown.page.display());

@@ -19,7 +19,7 @@ pub struct Experiment {
     pub source: &'static str,
     /// What it measures, in a line.
     pub measures: &'static str,
-    /// How it measures, in paragraphs, for the head of the report.
+    /// How it measures, in paragraphs.
     pub method: fn(Extent) -> Vec<String>,
     /// The figures, in the order of the report. They may share runs.
     pub figures: &'static [&'static dyn Figure],
@@ -60,6 +60,8 @@ pub struct Part {
     pub tables: Vec<Table>,
     /// Its claims, judged.
     pub claims: Vec<Judged>,
+    /// Those of them that stand in lists of their own, not in its tables.
+    pub listed: Vec<Judged>,
     /// Numbers for the head of the page.
     pub highlights: Vec<Highlight>,
 }
@@ -148,6 +150,7 @@ impl Part {
             section: Section::new(heading),
             tables: Vec::new(),
             claims: Vec::new(),
+            listed: Vec::new(),
             highlights: Vec::new(),
         }
     }
@@ -156,13 +159,6 @@ impl Part {
     #[must_use]
     pub fn paragraph(mut self, text: impl Into<String>) -> Self {
         self.section = self.section.paragraph(text);
-        self
-    }
-
-    /// Adds text that is shown as it is.
-    #[must_use]
-    pub fn listing(mut self, text: impl Into<String>) -> Self {
-        self.section = self.section.listing(text);
         self
     }
 
@@ -181,12 +177,13 @@ impl Part {
         self
     }
 
-    /// Adds claims.
+    /// Adds a list of claims.
     #[must_use]
     pub fn claims(mut self, claims: Vec<Judged>) -> Self {
         if !claims.is_empty() {
             self.section = self.section.claims(claims.clone());
-            self.claims.extend(claims);
+            self.claims.extend(claims.clone());
+            self.listed.extend(claims);
         }
         self
     }

@@ -19,10 +19,11 @@ pub fn page(experiment: &Experiment, meta: &Meta, runs: &Runs, parts: &[Part]) -
     }
     let claims: Vec<Judged> = parts.iter().flat_map(|part| part.claims.clone()).collect();
     page.highlight(statements(&claims));
-    page.push(method(experiment, meta, runs));
+    page.highlight(measured(meta, runs));
     for part in parts {
         page.push(part.section.clone());
     }
+    page.push(method(experiment, meta, runs));
     page
 }
 
@@ -45,6 +46,21 @@ fn statements(claims: &[Judged]) -> Highlight {
     }
 }
 
+/// Of how much the page speaks.
+fn measured(meta: &Meta, runs: &Runs) -> Highlight {
+    let (note, tone) = match (meta.complete, meta.extent) {
+        (false, _) => ("some are missing", Tone::Warning),
+        (true, Extent::Quick) => ("the quick extent: few, and short", Tone::Plain),
+        (true, Extent::Full) => ("the full extent", Tone::Plain),
+    };
+    Highlight {
+        label: "Runs".to_owned(),
+        value: runs.all().count().to_string(),
+        note: note.to_owned(),
+        tone,
+    }
+}
+
 fn method(experiment: &Experiment, meta: &Meta, runs: &Runs) -> Section {
     let mut section = Section::new("What was done");
     for paragraph in (experiment.method)(meta.extent) {
@@ -57,8 +73,8 @@ fn method(experiment: &Experiment, meta: &Meta, runs: &Runs) -> Section {
     }
     if !meta.complete {
         section = section.paragraph(
-            "The measurement was interrupted: some runs are missing. The same command goes on \
-             from there.",
+            "Some runs are missing: the measurement was interrupted, or confined to some cells \
+             (`--only`). The same command without that goes on from there.",
         );
     }
     for missing in &meta.missing {
@@ -69,12 +85,13 @@ fn method(experiment: &Experiment, meta: &Meta, runs: &Runs) -> Section {
         None => section,
         // No scenario file says which programs run.
         Some(first) if first.world == World::Live => section,
-        Some(first) => section
-            .paragraph(format!(
-                "Every run is a scenario of `outlast {}`. The first one is:",
+        Some(first) => section.listing(
+            format!(
+                "Every run is a scenario of `outlast {}`; this is the first one",
                 first.world
-            ))
-            .listing(first.text.trim_end()),
+            ),
+            first.text.trim_end(),
+        ),
     }
 }
 

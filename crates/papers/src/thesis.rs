@@ -119,7 +119,7 @@ fn method_of_handoff(extent: Extent) -> Vec<String> {
         format!("{PROFILES} The mobile is Linux 2.4 with a buffer of 13 segments."),
         PATH.to_owned(),
         format!(
-            "There is no Mobile IP yet: a hand-off is an outage of the listed length at the home agent, \
+            "Mobile IP itself does not run: a hand-off is an outage of the listed length at the home agent, \
              and of the {} ms before it, as what is on its way from there to the mobile is lost as well. \
              It begins after 30 s, {} times for each row, spread over a round trip. The idle time counts \
              from the end of the hand-off to the retransmission that gets through, in hand-offs with \

@@ -24,8 +24,8 @@ fn terminal(experiment: &Experiment, runs: &Runs) -> String {
             text += &table.to_text(&style);
             text.push('\n');
         }
-        if !part.claims.is_empty() {
-            text += &judgement::table(&part.claims).to_text(&style);
+        if !part.listed.is_empty() {
+            text += &judgement::table(&part.listed).to_text(&style);
             text.push('\n');
         }
     }
@@ -116,6 +116,29 @@ fn a_page_says_when_its_measurement_was_interrupted() {
             experiment.name
         );
         assert!(html(true).contains("6.1.0"), "the kernel is named");
+    }
+}
+
+/// What was found comes before how, a scenario is folded, and what is known of differences stands
+/// once in a table's notes.
+#[test]
+fn a_page_begins_with_its_results() {
+    for experiment in ALL {
+        let runs = support::runs(experiment, Extent::Quick);
+        let parts = experiment.present(Extent::Quick, &runs);
+        let meta = meta(experiment, true);
+        let html = page::page(experiment, &meta, &runs, &parts).to_html();
+        let (results, method) = html
+            .split_once("<h2>What was done</h2>")
+            .expect("a page tells how");
+        assert!(results.contains("<table>"), "{}", experiment.name);
+        assert!(!method.contains("<table>"), "{}", experiment.name);
+        assert!(!results.contains("<pre>"), "{}", experiment.name);
+        let folded = html.matches("</summary>\n<pre>").count();
+        assert_eq!(html.matches("<pre>").count(), folded, "{}", experiment.name);
+        let cells = html.lines().filter(|line| line.starts_with("<tr>"));
+        let told = cells.filter(|row| row.contains("nown departure"));
+        assert_eq!(told.count(), 0, "{}", experiment.name);
     }
 }
 

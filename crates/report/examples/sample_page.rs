@@ -123,8 +123,10 @@ fn sections() -> [Section; 4] {
         .figure(resume, "Resume times in each cell of the matrix.");
     let published = Section::new("Published and measured")
         .claims(claims())
-        .paragraph("The scenario, as it was run:")
-        .listing("name = \"bus tunnel\"\n\n[link]\nrate = \"5 Mbit/s\"\ndelay = \"20 ms\"\n");
+        .listing(
+            "The scenario, as it was run",
+            "name = \"bus tunnel\"\n\n[link]\nrate = \"5 Mbit/s\"\ndelay = \"20 ms\"\n",
+        );
     [twice, availability, matrix, published]
 }
 

@@ -281,23 +281,56 @@ impl Judged {
         }
     }
 
+    /// The known departure, where the measurement differs.
+    #[must_use]
+    pub fn departure(&self) -> Option<&str> {
+        let departure = self.claim.departure.as_deref();
+        departure.filter(|_| self.judgement() == Judgement::Differs)
+    }
+
     /// The reason for the judgement, in a sentence; where the measurement differs, the known
     /// departure follows.
     #[must_use]
     pub fn why(&self) -> String {
+        let reason = self.reason();
+        match self.departure() {
+            Some(departure) => format!("{reason} Known departure: {departure}"),
+            None => reason.to_owned(),
+        }
+    }
+
+    fn reason(&self) -> &'static str {
         let (low, high) = self.claim.accepted();
-        let reason = match self.measured.map(|measured| measured.value) {
+        match self.measured.map(|measured| measured.value) {
             None => "No run gave a value.",
             Some(value) if value < low => "Below what is accepted.",
             Some(value) if value > high => "Above what is accepted.",
             Some(value) if value.is_nan() => "Not a number.",
             Some(_) => "Within the tolerance.",
-        };
-        match &self.claim.departure {
-            Some(departure) if self.judgement() == Judgement::Differs => {
-                format!("{reason} Known departure: {departure}")
-            }
-            _ => reason.to_owned(),
+        }
+    }
+}
+
+/// The known departures of a table's claims: each stands once, in a note that the rows refer to.
+#[derive(Clone, Debug, Default)]
+pub struct Departures(Vec<String>);
+
+impl Departures {
+    /// How a row refers to the departure of `judged`; `None` if there is none to tell of.
+    pub fn refer(&mut self, judged: &Judged) -> Option<String> {
+        let departure = judged.departure()?;
+        let known = self.0.iter().position(|known| known == departure);
+        let place = known.unwrap_or_else(|| {
+            self.0.push(departure.to_owned());
+            self.0.len() - 1
+        });
+        Some(format!("departure {}", place + 1))
+    }
+
+    /// Adds the notes to `table`.
+    pub fn note(self, table: &mut Table) {
+        for (place, departure) in self.0.into_iter().enumerate() {
+            table.note(format!("Known departure {}: {departure}", place + 1));
         }
     }
 }
@@ -335,7 +368,8 @@ impl Tally {
     }
 }
 
-/// The claims as a table: what was published beside what was measured.
+/// The claims as a table: what was published beside what was measured. What is known of differences
+/// stands in its notes.
 #[must_use]
 pub fn table(claims: &[Judged]) -> Table {
     let mut table = Table::new([
@@ -348,6 +382,7 @@ pub fn table(claims: &[Judged]) -> Table {
         Column::text("judgement", "Judgement"),
         Column::text("why", "Why"),
     ]);
+    let mut departures = Departures::default();
     for judged in claims {
         let Judged { claim, measured } = judged;
         let judgement = judged.judgement();
@@ -359,9 +394,13 @@ pub fn table(claims: &[Judged]) -> Table {
             Cell::from(measured.map(|measured| measured.show(claim.unit))),
             Cell::from(measured.map_or(0, |measured| measured.count as u64)),
             Cell::from(judgement.word()).tone(judgement.tone()),
-            Cell::from(judged.why()),
+            Cell::from(match departures.refer(judged) {
+                Some(departure) => format!("{} See {departure}.", judged.reason()),
+                None => judged.reason().to_owned(),
+            }),
         ]);
     }
+    departures.note(&mut table);
     table
 }
 
@@ -466,6 +505,28 @@ mod tests {
             differs.why(),
             "Above what is accepted. Known departure: another kernel."
         );
+    }
+
+    #[test]
+    fn a_departure_stands_once_however_many_rows_differ() {
+        let one = claim(Published::AtMost(1.0), Tolerance::Exact);
+        let other = Claim {
+            departure: Some("another channel.".into()),
+            ..one.clone()
+        };
+        let at = |claim: &Claim, value| claim.judge(Some(Measured::single(value)));
+        let claims = [at(&one, 2.0), at(&other, 2.0), at(&one, 0.5), at(&one, 3.0)];
+        let shown = table(&claims).to_markdown();
+        for departure in ["another kernel.", "another channel."] {
+            assert_eq!(shown.matches(departure).count(), 1, "{shown}");
+        }
+        let why: Vec<&str> = shown
+            .lines()
+            .filter(|line| line.contains("A paper"))
+            .filter_map(|line| line.split('|').nth(8).map(str::trim))
+            .collect();
+        let [first, second] = [1, 2].map(|n| format!("Above what is accepted. See departure {n}."));
+        assert_eq!(why, [&*first, &second, "Within the tolerance.", &first]);
     }
 
     #[test]

@@ -83,7 +83,7 @@ fn page(name: &str) -> Page {
             .figure(figure(name), name)
             .figure(figure(name), name),
     );
-    page.push(Section::new(name).claims(claims(name)).listing(name));
+    page.push(Section::new(name).claims(claims(name)).listing(name, name));
     page
 }
 

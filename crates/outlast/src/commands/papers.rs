@@ -53,11 +53,11 @@ struct ReportArguments {
     /// The experiment (see `outlast papers list`).
     name: String,
 
-    /// Minutes: enough to see whether the claims hold (the default).
+    /// The quick extent, of minutes: enough to see whether the claims hold (the default).
     #[arg(long, conflicts_with = "full")]
     quick: bool,
 
-    /// The publication's own parameters: hours.
+    /// The full extent: the parameters that were published, for which the lab needs hours.
     #[arg(long)]
     full: bool,
 
@@ -244,8 +244,8 @@ fn show(what: &ReportArguments, shown: &Shown) -> Result<(), Failure> {
             terminal::print_table(table)?;
             terminal::print("\n")?;
         }
-        if !part.claims.is_empty() {
-            terminal::print_table(&judgement::table(&part.claims))?;
+        if !part.listed.is_empty() {
+            terminal::print_table(&judgement::table(&part.listed))?;
             terminal::print("\n")?;
         }
     }

@@ -18,7 +18,7 @@ use outlast_linux::sysctl;
 use rustix::fd::AsFd;
 use serde_json::Value;
 use std::net::IpAddr;
-pub(crate) use transfer::{Gate, Transfer, acknowledged, is_acknowledged};
+pub(crate) use transfer::{Gate, Transfer, acknowledged, connected, is_acknowledged};
 use wiring::{inside, switch};
 
 /// The gateway's interface towards the mobile host, and the mobile host's own.

@@ -160,18 +160,27 @@ impl Shared {
     }
 }
 
+/// Both ends of a connection that a program at `from` has opened to one at `to`.
+pub(crate) fn connected(
+    from: &Namespace,
+    to: &Namespace,
+    address: IpAddr,
+) -> (TcpStream, TcpStream) {
+    let any = SocketAddr::new(address, 0);
+    let listen = || TcpListener::bind(any).expect("bind");
+    let listener = to.run(listen).expect("enter");
+    let server = listener.local_addr().expect("bound");
+    let connect = || TcpStream::connect(server).expect("connect");
+    let near = from.run(connect).expect("enter");
+    let (far, _) = listener.accept().expect("accept");
+    (near, far)
+}
+
 impl Transfer {
     /// From `from` to `to`, at least `length` bytes at about 3 MB/s.
     pub(crate) fn start(from: &Namespace, to: &Namespace, address: IpAddr, length: usize) -> Self {
-        let any = SocketAddr::new(address, 0);
-        let listener = to.run(|| TcpListener::bind(any).expect("bind"));
-        let listener = listener.expect("enter");
-        let server = listener.local_addr().expect("bound");
-        let out = from
-            .run(|| TcpStream::connect(server).expect("connect"))
-            .expect("enter");
+        let (out, mut input) = connected(from, to, address);
         let mut writer = out.try_clone().expect("descriptor");
-        let (mut input, _) = listener.accept().expect("accept");
         for end in [&out, &input] {
             end.set_read_timeout(Some(PATIENCE)).expect("not zero");
             end.set_write_timeout(Some(PATIENCE)).expect("not zero");

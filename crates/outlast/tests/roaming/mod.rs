@@ -2,7 +2,9 @@
 #![allow(dead_code, reason = "each test program uses a part")]
 
 use crate::path::wiring::{inside, switch};
-use crate::path::{Daemon, Gate, LINK, acknowledged, is_acknowledged, skip, until, wait};
+use crate::path::{
+    Daemon, Gate, LINK, acknowledged, connected, is_acknowledged, skip, until, wait,
+};
 use crate::support::Place;
 use outlast_core::time::Duration;
 use outlast_linux::namespace::Namespace;
@@ -10,7 +12,7 @@ use outlast_linux::netlink::{Prefix, Route, RouteSocket};
 use outlast_linux::sysctl;
 use rustix::fd::AsFd;
 use std::io::{self, Read, Write};
-use std::net::{IpAddr, Shutdown, SocketAddr, TcpListener, TcpStream};
+use std::net::{IpAddr, Shutdown, TcpStream};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread::JoinHandle;
@@ -307,13 +309,8 @@ impl Counts {
 impl Stream {
     /// From the fixed host to the mobile one, at about 1 MB/s.
     pub(crate) fn start(roaming: &Roaming) -> Self {
-        let any = SocketAddr::new(address(MOBILE), 0);
-        let listen = || TcpListener::bind(any).expect("bind");
-        let listener = roaming.mobile.run(listen).expect("enter");
-        let server = listener.local_addr().expect("bound");
-        let connect = || TcpStream::connect(server).expect("connect");
-        let mut out = roaming.fixed.run(connect).expect("enter");
-        let (mut input, _) = listener.accept().expect("accept");
+        let to = address(MOBILE);
+        let (mut out, mut input) = connected(&roaming.fixed, &roaming.mobile, to);
         let ends = [&out, &input].map(|end| end.try_clone().expect("descriptor"));
         let counts = Arc::new(Counts::default());
         let ours = counts.clone();

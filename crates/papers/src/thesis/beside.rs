@@ -1,7 +1,7 @@
 //! Published numbers beside ours.
 
 use crate::experiment::Part;
-use outlast_report::judgement::{Claim, Judged, Judgement, Measured, Published, Tally};
+use outlast_report::judgement::{Claim, Departures, Judged, Judgement, Measured, Published, Tally};
 use outlast_report::statistics::Sample;
 use outlast_report::table::{Cell, Column, Table, Tone};
 
@@ -38,6 +38,7 @@ pub fn beside(
         columns.extend([
             Column::text("least", "Least"),
             Column::text("greatest", "Greatest"),
+            Column::text("runs", "Runs"),
         ]);
     }
     columns.extend([
@@ -47,7 +48,7 @@ pub fn beside(
     ]);
     let mut table = Table::new(columns);
     let mut claims = Vec::new();
-    let mut reasons: Vec<(String, Vec<String>)> = Vec::new();
+    let mut departures = Departures::default();
     for Beside {
         labels,
         claim,
@@ -57,37 +58,17 @@ pub fn beside(
         let judged = claim.judge(ours.map(measured));
         let mut row = labels;
         row.extend(numbers(&claim, ours, is_spread));
-        row.push(word(judged.judgement()));
+        row.push(word(&judged, &mut departures));
         table.push(row);
-        if judged.judgement() == Judgement::Differs
-            && let Some(departure) = &judged.claim().departure
-        {
-            let statement = judged.claim().statement.trim_end_matches('.').to_owned();
-            match reasons.iter_mut().find(|(reason, _)| reason == departure) {
-                Some((_, statements)) => statements.push(statement),
-                None => reasons.push((departure.to_string(), vec![statement])),
-            }
-        }
         claims.push(judged);
     }
-    note(&mut table, &claims, &reasons);
+    let tally = Tally::of(&claims);
+    let (reproduced, all) = (tally.reproduced, tally.all());
+    table.note(format!("{reproduced} of {all} reproduced."));
+    departures.note(&mut table);
     part = part.table(table.titled(title));
     part.claims.extend(claims);
     part
-}
-
-/// How many claims are reproduced, and why others are not.
-fn note(table: &mut Table, claims: &[Judged], reasons: &[(String, Vec<String>)]) {
-    let tally = Tally::of(claims);
-    let (reproduced, all) = (tally.reproduced, tally.all());
-    table.note(format!("{reproduced} of {all} reproduced."));
-    for (reason, statements) in reasons {
-        let mut reason = reason.clone();
-        if let Some(first) = reason.get_mut(..1) {
-            first.make_ascii_uppercase();
-        }
-        table.note(format!("{}. {reason}", statements.join("; ")));
-    }
 }
 
 /// The sample as a measurement. Equal values have a deviation of zero, whatever the rounding of
@@ -125,6 +106,8 @@ fn numbers(claim: &Claim, ours: Option<Sample>, is_spread: bool) -> Vec<Cell> {
     let mut cells = vec![Cell::from(published), of_ours(|ours| ours.mean)];
     if is_spread {
         cells.extend([of_ours(|ours| ours.least), of_ours(|ours| ours.greatest)]);
+        let runs = ours.map_or(0, |ours| ours.count);
+        cells.push(Cell::from(runs.to_string()));
     }
     cells.extend([Cell::from(difference), Cell::from(accepted(claim))]);
     cells
@@ -141,8 +124,13 @@ fn accepted(claim: &Claim) -> String {
     }
 }
 
-fn word(judgement: Judgement) -> Cell {
-    Cell::from(judgement.word()).tone(match judgement {
+fn word(judged: &Judged, departures: &mut Departures) -> Cell {
+    let judgement = judged.judgement();
+    let word = match departures.refer(judged) {
+        Some(departure) => format!("{} ({departure})", judgement.word()),
+        None => judgement.word().to_owned(),
+    };
+    Cell::from(word).tone(match judgement {
         Judgement::Reproduced => Tone::Good,
         Judgement::Differs => Tone::Bad,
         Judgement::NotMeasured => Tone::Warning,

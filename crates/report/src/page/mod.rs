@@ -43,7 +43,7 @@ pub struct Section {
 #[derive(Clone, Debug, PartialEq)]
 enum Block {
     Paragraph(String),
-    Listing(String),
+    Listing { summary: String, text: String },
     Table(Table),
     Figure { figure: Figure, caption: String },
     Claims(Vec<Judged>),
@@ -122,10 +122,14 @@ impl Section {
         self.block(Block::Paragraph(text.into()))
     }
 
-    /// Adds text that is shown as it is, such as a scenario file or a command's output.
+    /// Adds text that is shown as it is, such as a scenario file or a command's output: folded
+    /// behind its `summary`, in which text between backticks is set as code.
     #[must_use]
-    pub fn listing(self, text: impl Into<String>) -> Self {
-        self.block(Block::Listing(text.into()))
+    pub fn listing(self, summary: impl Into<String>, text: impl Into<String>) -> Self {
+        self.block(Block::Listing {
+            summary: summary.into(),
+            text: text.into(),
+        })
     }
 
     /// Adds a table.

@@ -92,7 +92,11 @@ fn contents(html: &mut String, sections: &[Section]) {
 fn write_block(html: &mut String, block: &Block, figures: &mut usize) {
     match block {
         Block::Paragraph(text) => html.push_str(&format!("<p>{}</p>\n", prose(text))),
-        Block::Listing(text) => html.push_str(&format!("<pre>{}</pre>\n", escape(text))),
+        Block::Listing { summary, text } => html.push_str(&format!(
+            "<details>\n<summary>{}</summary>\n<pre>{}</pre>\n</details>\n",
+            prose(summary),
+            escape(text)
+        )),
         Block::Table(table) => html.push_str(&table.to_html()),
         Block::Figure { figure, caption } => {
             *figures += 1;
