@@ -388,3 +388,26 @@ fn a_window_that_was_opened_closes_when_the_link_goes_again() {
     path.after_ms(1_000);
     assert_eq!(heard(&mut path), [(CLOSED, 10 * MSS, false)]);
 }
+
+#[test]
+fn what_the_far_host_has_acknowledged_elsewhere_closes_no_window() {
+    let mut path = frozen();
+    path.up();
+    assert_eq!(heard(&mut path), [(OPENED, 10 * MSS, true)]);
+    let segment = path.data_packet(9 * MSS, MSS);
+    let answer = path.far_packet_acking(10 * MSS, &[]);
+    let mut elsewhere = TcpFlow::new();
+    for (direction, packet) in [
+        (Direction::ToLink, &segment),
+        (Direction::FromLink, &answer),
+    ] {
+        let tcp = packet.tcp().expect("a segment");
+        let len = packet.header().payload_len;
+        let seen = elsewhere.observe(path.now(), direction, tcp, len);
+        assert!(seen.is_ok(), "{seen:?}");
+    }
+    let key = FlowKey::of_tcp(segment.header(), Direction::ToLink).expect("TCP");
+    path.gateway.adopt(path.now(), path.link, key, elsewhere);
+    path.down();
+    assert_eq!(heard(&mut path), []);
+}

@@ -59,7 +59,7 @@ impl World {
             self.transmitted += 1;
             self.check_transmit(&transmit);
             if let Some(owed) = &mut self.owed {
-                owed.retain(|owed| *owed != transmit.packet);
+                owed.retain(|owed| !brings(&transmit.packet, owed));
             }
             if transmit.direction == ToLink {
                 self.put_on_link(transmit.link, transmit.packet);
@@ -254,4 +254,16 @@ fn is_same_data(one: &Packet, other: &Packet) -> bool {
     };
     (a.seq, a.ack, a.flags, one.sequence_len()) == (b.seq, b.ack, b.flags, other.sequence_len())
         && FlowKey::of_tcp(one.header(), ToLink) == FlowKey::of_tcp(other.header(), ToLink)
+}
+
+/// Whether who gets one has all that is in the other.
+fn brings(one: &Packet, other: &Packet) -> bool {
+    let (Some(a), Some(b)) = (one.tcp(), other.tcp()) else {
+        return one == other;
+    };
+    let is_within = a.seq.at_or_before(b.seq)
+        && (b.seq + other.sequence_len()).at_or_before(a.seq + one.sequence_len());
+    let is_of_one_flow =
+        FlowKey::of_tcp(one.header(), ToLink) == FlowKey::of_tcp(other.header(), ToLink);
+    one == other || (is_of_one_flow && is_within && other.sequence_len() > 0)
 }

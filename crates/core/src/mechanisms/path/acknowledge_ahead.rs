@@ -95,7 +95,7 @@ impl PathMechanism for AcknowledgeAhead {
 
     fn handle_link(&mut self, cx: &mut Context<'_>) {
         self.hold.handle_link(cx);
-        self.forget_what_is_gone();
+        self.forget_what_is_gone(cx.flow);
         match cx.link.state {
             // Silence is told of when it is over: nobody needs to be frozen any more.
             LinkState::Down if cx.link.by == Indicator::Silence => {}
@@ -110,7 +110,7 @@ impl PathMechanism for AcknowledgeAhead {
 
     fn handle_timeout(&mut self, cx: &mut Context<'_>) {
         self.hold.handle_timeout(cx);
-        self.forget_what_is_gone();
+        self.forget_what_is_gone(cx.flow);
     }
 
     fn waiting(&self) -> Option<Waiting> {
@@ -219,8 +219,9 @@ impl AcknowledgeAhead {
 
     /// Who tracks the connection elsewhere may know that the far host has it all, or that another
     /// connection has its ports: then nothing of it is kept, nor anything owed for it.
-    fn forget_what_is_gone(&mut self) {
-        if self.until.is_some_and(|until| !self.hold.reaches(until)) {
+    fn forget_what_is_gone(&mut self, flow: &TcpFlow) {
+        let is_gone = |until| flow.near.acked.at_or_after(until) || !self.hold.reaches(until);
+        if self.until.is_some_and(is_gone) {
             self.forget();
         }
     }
