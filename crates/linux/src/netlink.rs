@@ -363,6 +363,46 @@ impl RouteSocket {
         self.probe_neighbour(interface, address)
     }
 
+    /// The Ethernet address at which the kernel reaches a neighbour; `None` while it knows none.
+    ///
+    /// # Errors
+    /// When the kernel does not answer. Needs Linux 5.0.
+    pub fn neighbour_hardware(
+        &mut self,
+        interface: InterfaceIndex,
+        address: IpAddr,
+    ) -> Result<Option<[u8; 6]>, NetlinkError> {
+        let message = neighbour_message(interface, address);
+        let request = Request::new(0, format!("find the neighbour {address}"));
+        let told = match self.exchange(RouteNetlinkMessage::GetNeighbour(message), request) {
+            Ok(Some(RouteNetlinkMessage::NewNeighbour(told))) => told,
+            Ok(answer) => {
+                return Err(NetlinkError::Malformed(format!(
+                    "{answer:?} instead of a neighbour"
+                )));
+            }
+            // It was never asked for.
+            Err(NetlinkError::Refused { source, .. })
+                if source.raw_os_error() == Some(libc::ENOENT) =>
+            {
+                return Ok(None);
+            }
+            Err(error) => return Err(error),
+        };
+        // What it was before it failed says nothing.
+        if matches!(
+            told.header.state,
+            NeighbourState::Failed | NeighbourState::Incomplete | NeighbourState::None
+        ) {
+            return Ok(None);
+        }
+        let mut attributes = told.attributes.iter();
+        Ok(attributes.find_map(|attribute| match attribute {
+            NeighbourAttribute::LinkLayerAddress(address) => address.as_slice().try_into().ok(),
+            _ => None,
+        }))
+    }
+
     /// Says for good which Ethernet address a neighbour has.
     ///
     /// # Errors

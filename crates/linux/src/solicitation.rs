@@ -1,16 +1,21 @@
-//! Asking for IPv6 neighbours in the name of an address that they are to know.
+//! Asking for neighbours in the name of an address that they are to know.
 //!
 //! A kernel that asks for the neighbour of a packet that it forwards, or that it is told to ask
 //! for, asks from its link-local address (RFC 4861, section 7.2.2, leaves the choice). Who is asked
 //! learns by that where the link-local address is, and nothing of the others (section 7.2.3). A
 //! host whose router is one of these then has to ask in turn before it can answer anything: a round
 //! trip more than by ARP, where the question comes from the address that the hosts use.
+//!
+//! One whose Ethernet address is known can be asked there alone (RFC 1122, section 2.3.2.1; RFC 4861,
+//! section 7.3.3), so that nobody else has to listen. A neighbour that has given the asker up knows
+//! by that where it is.
 
 use crate::netlink::InterfaceIndex;
+use crate::sys::ethernet;
 use rustix::io::Errno;
 use socket2::{Domain, Protocol, SockAddr, Socket, Type};
 use std::io;
-use std::net::{Ipv6Addr, SocketAddrV6};
+use std::net::{Ipv4Addr, Ipv6Addr, SocketAddrV6};
 
 /// `ND_NEIGHBOR_SOLICIT` (RFC 4861, section 4.3).
 const SOLICITATION: u8 = 135;
@@ -20,6 +25,13 @@ const SOURCE_LINK_LAYER_ADDRESS: [u8; 2] = [1, 1];
 const HOP_LIMIT: u32 = 255;
 /// Type, code, checksum, four reserved bytes, target, option.
 const LENGTH: usize = 32;
+
+/// The type of an Ethernet frame with ARP in it (RFC 826).
+const ARP: u16 = 0x0806;
+/// Of Ethernet and IPv4, whose addresses have six bytes and four; a request.
+const ARP_REQUEST: [u8; 8] = [0, 1, 0x08, 0x00, 6, 4, 0, 1];
+/// That, and the addresses of both: Ethernet's and IPv4's each.
+const ARP_LENGTH: usize = 28;
 
 /// Asks on one Ethernet interface.
 #[derive(Clone, Debug)]
@@ -43,8 +55,8 @@ impl Solicitor {
         }
     }
 
-    /// Asks for `neighbour`, once, in the name of `own`, an address of the interface. The answer
-    /// goes to the kernel, as every answer does.
+    /// Asks everybody for `neighbour`, once, in the name of `own`, an address of the interface. The
+    /// answer goes to the kernel, as every answer does.
     ///
     /// Whether it was asked: not if the interface has no such address, or not yet for good, or is
     /// down.
@@ -52,34 +64,30 @@ impl Solicitor {
     /// # Errors
     /// Without `CAP_NET_RAW` and `CAP_NET_ADMIN`, or when the process is out of descriptors.
     pub fn ask(&self, own: Ipv6Addr, neighbour: Ipv6Addr) -> io::Result<bool> {
+        self.ask_at(solicited_node(neighbour), own, neighbour)
+    }
+
+    /// The same, but asks only `neighbour` itself, at the Ethernet address that the kernel knows.
+    ///
+    /// # Errors
+    /// As [`Self::ask`].
+    pub fn remind(&self, own: Ipv6Addr, neighbour: Ipv6Addr) -> io::Result<bool> {
+        self.ask_at(neighbour, own, neighbour)
+    }
+
+    fn ask_at(&self, to: Ipv6Addr, own: Ipv6Addr, neighbour: Ipv6Addr) -> io::Result<bool> {
         let socket = Socket::new(Domain::IPV6, Type::RAW, Some(Protocol::ICMPV6))?;
         socket.set_mark(self.mark)?;
         socket.set_multicast_hops_v6(HOP_LIMIT)?;
+        socket.set_unicast_hops_v6(HOP_LIMIT)?;
         socket.set_multicast_loop_v6(false)?;
         // Nothing is read.
         socket.set_recv_buffer_size(0)?;
         let asked = socket
             .bind_device(Some(self.name.as_bytes()))
             .and_then(|()| socket.bind(&self.address(own)))
-            .and_then(|()| {
-                let to = self.address(solicited_node(neighbour));
-                socket.send_to(&self.question(neighbour), &to)
-            });
-        match asked {
-            Ok(_) => Ok(true),
-            Err(error) => match Errno::from_io_error(&error) {
-                Some(
-                    Errno::ADDRNOTAVAIL
-                    | Errno::NODEV
-                    | Errno::NXIO
-                    | Errno::NETDOWN
-                    | Errno::NETUNREACH
-                    | Errno::NOBUFS
-                    | Errno::AGAIN,
-                ) => Ok(false),
-                _ => Err(error),
-            },
-        }
+            .and_then(|()| socket.send_to(&self.question(neighbour), &self.address(to)));
+        was_asked(asked)
     }
 
     fn address(&self, address: Ipv6Addr) -> SockAddr {
@@ -94,6 +102,79 @@ impl Solicitor {
         question[24..26].copy_from_slice(&SOURCE_LINK_LAYER_ADDRESS);
         question[26..].copy_from_slice(&self.hardware);
         question
+    }
+}
+
+/// Asks by ARP, always at the Ethernet address that the kernel knows: where it knows none, its own
+/// question tells the neighbour all that it needs.
+#[derive(Debug)]
+pub struct ArpSolicitor {
+    /// Kept: the kernel takes some milliseconds to close one.
+    socket: Socket,
+}
+
+/// One who speaks ARP.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct ArpParty {
+    /// IP address.
+    pub address: Ipv4Addr,
+    /// Ethernet address.
+    pub hardware: [u8; 6],
+}
+
+impl ArpSolicitor {
+    /// One in the network namespace of the calling thread, whose frames bear `mark`.
+    ///
+    /// # Errors
+    /// Without `CAP_NET_RAW` and `CAP_NET_ADMIN`.
+    pub fn open(mark: u32) -> io::Result<Self> {
+        // Nothing is received: it listens to no protocol.
+        let socket = Socket::new(Domain::PACKET, Type::DGRAM, None)?;
+        socket.set_nonblocking(true)?;
+        socket.set_mark(mark)?;
+        Ok(Self { socket })
+    }
+
+    /// Asks `neighbour` where it is, there and nowhere else, in the name of `own`, an address of the
+    /// interface. The answer goes to the kernel. Whether it was asked: not if the interface is down
+    /// or gone.
+    ///
+    /// # Errors
+    /// What else the system says.
+    pub fn remind(
+        &self,
+        interface: InterfaceIndex,
+        own: ArpParty,
+        neighbour: ArpParty,
+    ) -> io::Result<bool> {
+        let to = ethernet::address(interface, ARP, neighbour.hardware)?;
+        let mut question = [0; ARP_LENGTH];
+        question[..8].copy_from_slice(&ARP_REQUEST);
+        question[8..14].copy_from_slice(&own.hardware);
+        question[14..18].copy_from_slice(&own.address.octets());
+        // Its Ethernet address is what is asked for.
+        question[24..].copy_from_slice(&neighbour.address.octets());
+        was_asked(self.socket.send_to(&question, &to))
+    }
+}
+
+/// Whether it was, as far as that is not the asker's fault.
+fn was_asked(asked: io::Result<usize>) -> io::Result<bool> {
+    match asked {
+        Ok(_) => Ok(true),
+        Err(error) => match Errno::from_io_error(&error) {
+            Some(
+                Errno::ADDRNOTAVAIL
+                | Errno::NODEV
+                | Errno::NXIO
+                | Errno::NETDOWN
+                | Errno::NETUNREACH
+                | Errno::HOSTUNREACH
+                | Errno::NOBUFS
+                | Errno::AGAIN,
+            ) => Ok(false),
+            _ => Err(error),
+        },
     }
 }
 
@@ -149,7 +230,7 @@ mod tests {
     }
 
     /// Those of whom the neighbour learns where they are, up to the `last` one.
-    fn learnt(monitor: &mut RouteMonitor, last: impl Fn(Ipv6Addr) -> bool) -> Vec<Ipv6Addr> {
+    fn learnt(monitor: &mut RouteMonitor, last: impl Fn(IpAddr) -> bool) -> Vec<IpAddr> {
         let mut poller = Poller::new().expect("epoll");
         poller
             .add(&*monitor, Token(0), Interest::Readable)
@@ -158,7 +239,7 @@ mod tests {
         loop {
             while let Some(change) = monitor.receive().expect("netlink") {
                 if let Change::Neighbour {
-                    address: IpAddr::V6(address),
+                    address,
                     standing: Standing::Present,
                     ..
                 } = change
@@ -204,8 +285,10 @@ mod tests {
             index
         };
         let index = near.run(by_kernel).expect("enter");
-        let control = learnt(&mut heard, |address| address.is_unicast_link_local());
-        assert!(!control.contains(&OWN), "{control:?}");
+        let is_link_local =
+            |address| matches!(address, IpAddr::V6(address) if address.is_unicast_link_local());
+        let control = learnt(&mut heard, is_link_local);
+        assert!(!control.contains(&OWN.into()), "{control:?}");
         let ask = || {
             let mut route = RouteSocket::open().expect("netlink");
             let hardware = route.hardware_address("near0").expect("ask");
@@ -218,7 +301,63 @@ mod tests {
             assert!(solicitor.ask(OWN, NEIGHBOUR).expect("ask"));
         };
         near.run(ask).expect("enter");
-        learnt(&mut heard, |address| address == OWN);
+        learnt(&mut heard, |address| address == IpAddr::from(OWN));
+    }
+
+    const OWN_V4: Ipv4Addr = Ipv4Addr::new(192, 0, 2, 1);
+    const NEIGHBOUR_V4: Ipv4Addr = Ipv4Addr::new(192, 0, 2, 2);
+
+    /// In the calling thread's namespace: an end of a cable with an address of IPv4. Its number and its
+    /// Ethernet address.
+    fn equip_v4(name: &str, own: Ipv4Addr) -> (InterfaceIndex, [u8; 6]) {
+        let mut route = RouteSocket::open().expect("netlink");
+        let index = route.interface(name).expect("made");
+        let up = InterfaceSettings {
+            up: Some(true),
+            ..InterfaceSettings::default()
+        };
+        route.configure(index, &up).expect("up");
+        let prefix = Prefix {
+            address: own.into(),
+            length: 24,
+        };
+        route.add_address(index, prefix).expect("address");
+        let hardware = route.hardware_address(name).expect("ask");
+        (index, hardware.expect("veth is an Ethernet"))
+    }
+
+    #[test]
+    fn who_is_reminded_by_arp_learns_where_the_asking_address_is() {
+        let (Some(near), Some(far)) = (fresh_namespace(), fresh_namespace()) else {
+            return;
+        };
+        let there = || {
+            let mut route = RouteSocket::open().expect("netlink");
+            let end = route.add_veth("near0", "far0", Some(far.as_fd()));
+            end.expect("veth");
+        };
+        near.run(there).expect("enter");
+        let at_far = || (equip_v4("far0", NEIGHBOUR_V4), RouteMonitor::open());
+        let ((far_index, far_hardware), heard) = far.run(at_far).expect("enter");
+        let known_at_far = || {
+            let mut route = RouteSocket::open().expect("netlink");
+            let known = route.neighbour_hardware(far_index, OWN_V4.into());
+            known.expect("netlink")
+        };
+        assert_eq!(far.run(known_at_far).expect("enter"), None);
+        let remind = || {
+            let (index, hardware) = equip_v4("near0", OWN_V4);
+            let solicitor = ArpSolicitor::open(MARK).expect("a socket");
+            let party = |address, hardware| ArpParty { address, hardware };
+            let neighbour = party(NEIGHBOUR_V4, far_hardware);
+            let asked = solicitor.remind(index, party(OWN_V4, hardware), neighbour);
+            assert!(asked.expect("ask"));
+            hardware
+        };
+        let hardware = near.run(remind).expect("enter");
+        let mut heard = heard.expect("netlink");
+        learnt(&mut heard, |address| address == IpAddr::from(OWN_V4));
+        assert_eq!(far.run(known_at_far).expect("enter"), Some(hardware));
     }
 
     #[test]

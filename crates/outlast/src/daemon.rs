@@ -44,7 +44,7 @@ use outlast_linux::signal::{Hangup, Termination};
 use outlast_linux::timer::Timer;
 use outlast_linux::waker::Waker;
 use path::{DataPath, KernelPath, Taken, Waiting};
-use peers::Greeting;
+use peers::{Greeting, Reminder};
 use service::Service;
 use status::{Flow, Resumes, Status};
 use std::io;
@@ -124,6 +124,7 @@ struct Daemon {
     wakers: Wakers,
     began: Instant,
     greeting: Greeting,
+    reminder: Reminder,
 }
 
 impl Daemon {
@@ -180,6 +181,7 @@ impl Daemon {
             wakers,
             began,
             greeting: Greeting::default(),
+            reminder: Reminder::open(settings.mark)?,
             settings,
         };
         daemon.take_snapshot(began)?;

@@ -84,6 +84,69 @@ fn an_upload_does_too_when_the_mobile_host_is_its_own_gateway() {
     }
 }
 
+/// The router has given the mobile host up, and would have to ask for it before it forwarded an
+/// answer: here it does not ask, so that it has to be told.
+fn assert_router_is_reminded(over: Over, version: Version) {
+    let place = Place::new();
+    let Some(path) = Path::new() else { return };
+    let Some(daemon) = Daemon::start_over(over, &place, &path.mobile, "hold") else {
+        return;
+    };
+    let to = FIXED.of(version);
+    let mut transfer = Transfer::start(&path.mobile, &path.fixed, to, BYTES);
+    transfer.wait_for(BYTES / 6);
+    path.black_hole();
+    path.give_up_mobile(version);
+    let is_silent = |status: &Value| !is_none(&status["silent"]);
+    daemon.status_when(&place, "silence", is_silent);
+    let by_itself = transfer.wait_for_long_timeout();
+    let back = path.fill_hole();
+    transfer.assert_resumes_before(by_itself, back);
+    path.ask_again();
+    transfer.finish();
+    daemon.stop();
+}
+
+#[test]
+fn a_router_that_has_given_the_mobile_host_up_is_reminded_of_it() {
+    for over in Over::BOTH {
+        assert_router_is_reminded(over, Version::V4);
+    }
+}
+
+#[test]
+fn a_router_of_ipv6_is_too() {
+    assert_router_is_reminded(Over::Nfqueue, Version::V6);
+}
+
+#[test]
+fn a_router_is_reminded_when_somebody_says_that_it_is_back() {
+    let place = Place::new();
+    let Some(path) = Path::new() else { return };
+    // Nobody is probed.
+    let file = "[indicators]\nsilence = false\n";
+    let Some(daemon) = configured(&place, &path.mobile, file) else {
+        return;
+    };
+    let Addressed { router, fixed } = Addressed::new();
+    let notify = |state| {
+        let said = daemon.ask(&place, &["notify", state, "--peer", &router]);
+        assert_eq!(said.code, Some(0), "{said:?}");
+    };
+    let mut transfer = Transfer::start(&path.mobile, &path.fixed, fixed, BYTES);
+    transfer.wait_for(BYTES / 6);
+    path.black_hole();
+    notify("down");
+    path.give_up_mobile(Version::V4);
+    let known = transfer.acknowledged();
+    path.fill_hole();
+    notify("up");
+    path::until("an answer", || transfer.acknowledged() > known);
+    path.ask_again();
+    transfer.finish();
+    daemon.stop();
+}
+
 #[test]
 fn without_a_gateway_and_without_this_indicator_it_stalls() {
     let place = Place::new();

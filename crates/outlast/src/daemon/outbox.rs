@@ -9,7 +9,7 @@ use super::path::Waiting;
 use super::{FIRST_NEIGHBOUR, NEIGHBOURS, Token, random};
 use crate::failure::Failure;
 use outlast_core::gateway::{DropCause, Event, Transmit};
-use outlast_core::link::{Direction, LinkId};
+use outlast_core::link::{Direction, LinkId, LinkState};
 use outlast_core::mechanisms::path::SendReason;
 use outlast_core::time::Instant;
 use outlast_linux::clock;
@@ -74,6 +74,9 @@ impl Daemon {
                     let peer = event.link.peer.map(tracing::field::display);
                     self.tally.note_link(&event);
                     tracing::info!(state = ?event.state, by = ?event.indicator, peer, "link");
+                    if event.state == LinkState::Up {
+                        self.remind(now, event.link);
+                    }
                 }
                 Event::Silent { link, since } => {
                     let peer = link.peer.map(tracing::field::display);
@@ -99,6 +102,9 @@ impl Daemon {
     }
 
     pub(super) fn send(&mut self, now: Instant, transmit: &Transmit) -> io::Result<()> {
+        if transmit.reason == SendReason::Probe {
+            self.remind_with_probe(now, transmit.link);
+        }
         let sent = self.path.transmit(transmit)?;
         if sent == Sent::NoRoom && transmit.direction == Direction::ToLink {
             let (link, packet) = (transmit.link, &transmit.packet);

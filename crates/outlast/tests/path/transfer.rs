@@ -241,6 +241,11 @@ impl Transfer {
         until("an acknowledgement that is not the receiver's", is_told);
     }
 
+    /// Bytes that the sender knows to have arrived.
+    pub(crate) fn acknowledged(&self) -> u64 {
+        acknowledged(&self.out)
+    }
+
     /// Waits until the sender has tried `times` in vain.
     #[track_caller]
     pub(crate) fn wait_for_backoff(&self, times: u8) {

@@ -1,7 +1,7 @@
 //! What else may happen on the path.
 
 use super::wiring::inside;
-use super::{LINK, Path};
+use super::{LINK, MOBILE, Path, Version};
 use outlast_core::time::Instant;
 use outlast_linux::monitor::{Change, RouteMonitor};
 use outlast_linux::netlink::{Prefix, Route, RouteSocket};
@@ -98,6 +98,45 @@ impl Path {
         asked.parse().expect("a number")
     }
 
+    /// The gateway's kernel gives the mobile host up, and does not ask for it by itself; the mobile
+    /// host has no reason to doubt the gateway for the next five minutes.
+    pub(crate) fn give_up_mobile(&self, version: Version) {
+        const LONG: &str = "600000";
+        let protocol = protocol_of(version);
+        let trusts = || {
+            let name = format!("net.{protocol}.neigh.{LINK}.base_reachable_time_ms");
+            sysctl::write(&name, LONG).expect("sysctl");
+        };
+        self.mobile.run(trusts).expect("enter");
+        let asks_nobody = || {
+            for what in ["mcast_solicit", "ucast_solicit"] {
+                let name = format!("net.{protocol}.neigh.{LINK}.{what}");
+                sysctl::write(&name, "0").expect("sysctl");
+            }
+        };
+        self.gateway.run(asks_nobody).expect("enter");
+        inside(&self.gateway, |route| {
+            let index = route.interface(LINK).expect("made");
+            let mobile = MOBILE.of(version);
+            route.probe_neighbour_now(index, mobile).expect("it is up");
+            let known = route.neighbour_hardware(index, mobile).expect("netlink");
+            assert_eq!(known, None, "the gateway still knows where {mobile} is");
+        });
+    }
+
+    /// The gateway's kernel asks for neighbours again.
+    pub(crate) fn ask_again(&self) {
+        let asks = || {
+            for version in [Version::V4, Version::V6] {
+                for what in ["mcast_solicit", "ucast_solicit"] {
+                    let name = format!("net.{}.neigh.{LINK}.{what}", protocol_of(version));
+                    sysctl::write(&name, "30").expect("sysctl");
+                }
+            }
+        };
+        self.gateway.run(asks).expect("enter");
+    }
+
     /// Makes the gateway's kernel itself ask for neighbours as seldom as kernels do.
     pub(crate) fn ask_as_usual(&self) {
         let work = || {
@@ -107,6 +146,13 @@ impl Path {
             }
         };
         self.gateway.run(work).expect("enter");
+    }
+}
+
+const fn protocol_of(version: Version) -> &'static str {
+    match version {
+        Version::V4 => "ipv4",
+        Version::V6 => "ipv6",
     }
 }
 

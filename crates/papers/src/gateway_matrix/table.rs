@@ -108,6 +108,14 @@ pub(super) fn beyond(cells: &[Cell], runs: &Runs) -> Option<Table> {
             ProgramTrial::ATTEMPTS
         ),
     );
+    table.note(
+        "Not known: nothing that the run has recorded tells. Captures of uploads that missed the limit after \
+         an outage of 1 s show two reasons. The router has given the mobile host up, and asks for it \
+         before it forwards an answer: a round trip more; the daemon reminds it, but not with each probe. Or \
+         another connection answers first, the payload's own answer finds it in the midst of filling a \
+         hole, and its sender, having learnt that its timeout was spurious, sends a window of new data \
+         before the hole: 40 to 60 packets' time on the link more.",
+    );
     Some(table)
 }
 

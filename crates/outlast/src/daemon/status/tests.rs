@@ -37,6 +37,18 @@ fn what_people_see_is_in_the_page() {
 }
 
 #[test]
+fn one_of_a_kind_is_told_as_one() {
+    let status = sample_with(|counters| {
+        for counter in ["acks_resent", "kicks_repeated", "resumes"] {
+            counters[counter] = 1.into();
+        }
+    });
+    let text = status.to_text(None);
+    let counted = "571 re-sent, 1 acknowledgement re-sent, 83 probes, 1 kick repeated, 1 resume\n";
+    assert!(text.contains(counted), "{text}");
+}
+
+#[test]
 fn every_cap_is_counted() {
     let counted: Vec<_> = sample().counters.each().map(|(name, _, _)| name).collect();
     assert!(CAPS.iter().all(|cap| counted.contains(cap)));

@@ -114,16 +114,16 @@ impl Status {
 
     fn counted(&self) -> String {
         let counters = &self.counters;
-        format!(
-            "{} packets, {} taken, {} re-sent, {} acknowledgements re-sent, {} kicks repeated, {} \
-             resumes",
-            counters.packets,
-            counters.taken,
-            counters.resent,
-            counters.acks_resent,
-            counters.kicks_repeated,
-            counters.resumes,
-        )
+        let all = [
+            several(counters.packets, "packet"),
+            format!("{} taken", counters.taken),
+            format!("{} re-sent", counters.resent),
+            several(counters.acks_resent, "acknowledgement") + " re-sent",
+            several(counters.probes, "probe"),
+            several(counters.kicks_repeated, "kick") + " repeated",
+            several(counters.resumes, "resume"),
+        ];
+        all.join(", ")
     }
 
     /// The connections, if they were asked for.
@@ -198,10 +198,18 @@ impl Kernel {
             some => format!(", {some} not, for the link is too fast"),
         };
         format!(
-            "{tracked} segments tracked, {odd_segments} odd, {recorded} copied for a while\
-             {not_copied}, {diversions} times through user space"
+            "{} tracked, {odd_segments} odd, {recorded} copied for a while{not_copied}, {} through \
+             user space",
+            several(tracked, "segment"),
+            several(diversions, "time")
         )
     }
+}
+
+/// A number of things that have a regular plural.
+fn several(count: u64, thing: &str) -> String {
+    let ending = if count == 1 { "" } else { "s" };
+    format!("{count} {thing}{ending}")
 }
 
 /// Whose link it is.
