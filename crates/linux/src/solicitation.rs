@@ -123,16 +123,21 @@ pub struct ArpParty {
 }
 
 impl ArpSolicitor {
-    /// One in the network namespace of the calling thread, whose frames bear `mark`.
+    /// One in the network namespace of the calling thread, whose frames bear `mark`; `None` where the
+    /// kernel has no packet sockets.
     ///
     /// # Errors
     /// Without `CAP_NET_RAW` and `CAP_NET_ADMIN`.
-    pub fn open(mark: u32) -> io::Result<Self> {
+    pub fn open(mark: u32) -> io::Result<Option<Self>> {
         // Nothing is received: it listens to no protocol.
-        let socket = Socket::new(Domain::PACKET, Type::DGRAM, None)?;
+        let socket = match Socket::new(Domain::PACKET, Type::DGRAM, None) {
+            Ok(socket) => socket,
+            Err(error) if error.raw_os_error() == Some(libc::EAFNOSUPPORT) => return Ok(None),
+            Err(error) => return Err(error),
+        };
         socket.set_nonblocking(true)?;
         socket.set_mark(mark)?;
-        Ok(Self { socket })
+        Ok(Some(Self { socket }))
     }
 
     /// Asks `neighbour` where it is, there and nowhere else, in the name of `own`, an address of the
@@ -348,6 +353,7 @@ mod tests {
         let remind = || {
             let (index, hardware) = equip_v4("near0", OWN_V4);
             let solicitor = ArpSolicitor::open(MARK).expect("a socket");
+            let solicitor = solicitor.expect("this kernel has packet sockets");
             let party = |address, hardware| ArpParty { address, hardware };
             let neighbour = party(NEIGHBOUR_V4, far_hardware);
             let asked = solicitor.remind(index, party(OWN_V4, hardware), neighbour);

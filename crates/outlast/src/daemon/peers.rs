@@ -46,7 +46,8 @@ pub(super) struct Greeting {
 /// Who reminds peers.
 #[derive(Debug)]
 pub(super) struct Reminder {
-    arp: ArpSolicitor,
+    /// `None` where the kernel cannot: then peers of IPv4 ask for themselves.
+    arp: Option<ArpSolicitor>,
     /// The peer that was reminded last, and when.
     last: Option<(IpAddr, Instant)>,
 }
@@ -144,9 +145,12 @@ impl Daemon {
         for own in own.take(MOST_NAMES) {
             let asked = match (own, peer) {
                 (IpAddr::V4(own), IpAddr::V4(peer)) => {
+                    let Some(arp) = &self.reminder.arp else {
+                        return;
+                    };
                     let party = |address, hardware| ArpParty { address, hardware };
                     let (own, peer) = (party(own, own_hardware), party(peer, hardware));
-                    self.reminder.arp.remind(index, own, peer)
+                    arp.remind(index, own, peer)
                 }
                 (IpAddr::V6(own), IpAddr::V6(peer)) => solicitor.remind(own, peer),
                 _ => continue,
