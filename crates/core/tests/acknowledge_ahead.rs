@@ -352,9 +352,8 @@ fn what_was_acknowledged_stays_so_if_a_longer_segment_takes_its_place() {
     assert!(sent.iter().any(first), "{sent:?}");
 }
 
-/// Others go before it, and by the time of its turn the link is gone again.
-#[test]
-fn no_window_opens_while_the_link_is_down() {
+/// A connection that is frozen, whose link comes and goes again; others go before what it is told.
+fn told_late() -> Path {
     let rate = BitRate::from_bits_per_second(64_000);
     let kind = PathMechanismKind::AcknowledgeAhead;
     let mut path = Path::with_rate(kind, Limits::default(), rate);
@@ -374,8 +373,23 @@ fn no_window_opens_while_the_link_is_down() {
     assert_eq!(heard(&mut path), [(CLOSED, MSS, false)]);
     path.up();
     path.down();
+    path
+}
+
+#[test]
+fn no_window_opens_while_the_link_is_down() {
+    let mut path = told_late();
     path.after_ms(60_000);
     assert_eq!(heard(&mut path), [(CLOSED, MSS, false)]);
+}
+
+#[test]
+fn what_is_acknowledged_elsewhere_before_its_turn_closes_no_window_either() {
+    let mut path = told_late();
+    path.use_port(6_008);
+    acknowledged_elsewhere(&mut path, MSS);
+    path.after_ms(60_000);
+    assert_eq!(heard(&mut path), []);
 }
 
 #[test]
@@ -394,8 +408,15 @@ fn what_the_far_host_has_acknowledged_elsewhere_closes_no_window() {
     let mut path = frozen();
     path.up();
     assert_eq!(heard(&mut path), [(OPENED, 10 * MSS, true)]);
-    let segment = path.data_packet(9 * MSS, MSS);
-    let answer = path.far_packet_acking(10 * MSS, &[]);
+    acknowledged_elsewhere(&mut path, 10 * MSS);
+    path.down();
+    assert_eq!(heard(&mut path), []);
+}
+
+/// Who tracks the connection elsewhere tells that the far host has everything before `end`.
+fn acknowledged_elsewhere(path: &mut Path, end: u32) {
+    let segment = path.data_packet(end - MSS, MSS);
+    let answer = path.far_packet_acking(end, &[]);
     let mut elsewhere = TcpFlow::new();
     for (direction, packet) in [
         (Direction::ToLink, &segment),
@@ -408,6 +429,4 @@ fn what_the_far_host_has_acknowledged_elsewhere_closes_no_window() {
     }
     let key = FlowKey::of_tcp(segment.header(), Direction::ToLink).expect("TCP");
     path.gateway.adopt(path.now(), path.link, key, elsewhere);
-    path.down();
-    assert_eq!(heard(&mut path), []);
 }

@@ -47,7 +47,8 @@ impl Bounds {
     fn shrink_to(&mut self, used: &Self, limits: &Limits) {
         let caps = Self::of(limits);
         self.held = self.held.min(used.held).max(caps.held);
-        self.held_other = self.held_other.min(used.held_other).max(caps.held_other);
+        // Each interface has its own cap: one that is above it stays there, whatever others take.
+        self.held_other = self.held_other.min(used.held_other + caps.held_other);
         self.flows = self.flows.min(used.flows).max(caps.flows);
     }
 }
@@ -62,6 +63,9 @@ impl World {
                 owed.retain(|owed| !brings(&transmit.packet, owed));
             }
             if transmit.direction == ToLink {
+                if transmit.reason == SendReason::Reset {
+                    self.shown.reset(transmit.link, &transmit.packet);
+                }
                 self.put_on_link(transmit.link, transmit.packet);
             }
         }
@@ -84,7 +88,8 @@ impl World {
             flows: gateway.flows(),
         };
         assert!(used.held <= self.bounds.held, "{} held", used.held);
-        assert!(used.held_other <= self.bounds.held_other);
+        let (others, most) = (used.held_other, self.bounds.held_other);
+        assert!(others <= most, "{others} of others held, {most} at most");
         assert!(used.flows <= self.bounds.flows);
         self.bounds.shrink_to(&used, &self.limits);
         if !self.may_acknowledge_ahead() {
@@ -226,6 +231,11 @@ impl Shown {
         self.note(link, ToLink, segment);
         self.flows_from_link
             .extend(FlowKey::of_tcp(segment.header(), ToLink));
+    }
+
+    /// The gateway has reset a connection: if the link drops that, it may come again.
+    fn reset(&mut self, link: LinkId, packet: &Packet) {
+        self.to_link.push((link, packet.clone()));
     }
 
     /// What has crossed in `direction`, and where.

@@ -121,6 +121,9 @@ impl PathMechanism for AcknowledgeAhead {
     }
 
     fn poll_transmit(&mut self, cx: &mut Context<'_>) -> Option<Outgoing> {
+        if self.owes.is_some() {
+            self.forget_what_is_gone(cx.flow);
+        }
         let Some(reason) = self.owes.take() else {
             return self.hold.poll_transmit(cx);
         };
