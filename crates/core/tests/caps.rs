@@ -11,8 +11,8 @@ fn limited(limits: Limits) -> Path {
     Path::with_limits(PathMechanismKind::Hold, limits)
 }
 
-#[test]
-fn past_its_own_cap_a_flow_falls_back_to_the_best_single_packet() {
+/// Forty segments were sent while the link was down, and 20 kB may be kept.
+fn past_its_own_cap() -> Path {
     let mut path = limited(Limits {
         held_per_flow: ByteCount(20_000),
         ..Limits::default()
@@ -24,6 +24,12 @@ fn past_its_own_cap_a_flow_falls_back_to_the_best_single_packet() {
         path.data(n * MSS, MSS);
     }
     assert_eq!(path.gateway.counters().fallbacks, 1);
+    path
+}
+
+#[test]
+fn past_its_own_cap_a_flow_falls_back_to_the_best_single_packet() {
+    let mut path = past_its_own_cap();
     assert!(path.gateway.held() <= ByteCount(20_000));
     path.after_ms(300);
     path.data(0, MSS);
@@ -203,17 +209,7 @@ fn when_many_flows_return_none_waits_for_more_than_its_share() {
 /// A sender in bulk always has something on its way: that is no reason to stay with one packet for good.
 #[test]
 fn who_always_has_something_outstanding_is_back_at_all_of_it_once_the_old_is_recovered() {
-    let mut path = limited(Limits {
-        held_per_flow: ByteCount(20_000),
-        ..Limits::default()
-    });
-    path.open();
-    path.after_ms(1_000);
-    path.down();
-    for n in 0..40 {
-        path.data(n * MSS, MSS);
-    }
-    assert_eq!(path.gateway.counters().fallbacks, 1);
+    let mut path = past_its_own_cap();
     path.up();
     for n in 40..60 {
         path.after_ms(20);

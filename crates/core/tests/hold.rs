@@ -202,12 +202,18 @@ fn a_kick_that_was_lost_is_repeated_with_back_off_until_the_flow_moves() {
     );
 }
 
-#[test]
-fn a_repeated_acknowledgement_comes_with_three_duplicates_and_ends() {
+/// What the far host has sent was acknowledged while the link was down.
+fn acknowledged_while_away() -> Path {
     let mut path = hold();
     path.far_data(0, MSS);
     path.down();
     path.near_ack(MSS);
+    path
+}
+
+#[test]
+fn a_repeated_acknowledgement_comes_with_three_duplicates_and_ends() {
+    let mut path = acknowledged_while_away();
     path.up();
     assert_eq!(path.sent(), [Sent::Ack(MSS)]);
     path.after_ms(1_000);
@@ -221,10 +227,7 @@ fn a_repeated_acknowledgement_comes_with_three_duplicates_and_ends() {
 
 #[test]
 fn new_data_from_the_far_host_ends_the_kicks() {
-    let mut path = hold();
-    path.far_data(0, MSS);
-    path.down();
-    path.near_ack(MSS);
+    let mut path = acknowledged_while_away();
     path.after_ms(1_000);
     path.up();
     path.after_ms(45);
@@ -549,10 +552,7 @@ fn an_acknowledgement_that_waits_long_goes_out_and_an_empty_line_has_no_turn() {
 /// Whether it was sent by its host or by the gateway, it is on the link when that goes.
 #[test]
 fn an_acknowledgement_that_the_gateway_had_just_sent_when_the_link_went_is_sent_again() {
-    let mut path = hold();
-    path.far_data(0, MSS);
-    path.down();
-    path.near_ack(MSS);
+    let mut path = acknowledged_while_away();
     path.after_ms(1_000);
     path.up();
     assert_eq!(path.sent(), [Sent::Ack(MSS)]);

@@ -219,6 +219,11 @@ mod tests {
     /// In the calling thread's namespace: makes `name` ready, without the search for twins.
     fn equip(name: &str, own: Ipv6Addr) -> InterfaceIndex {
         crate::sysctl::write(&format!("net.ipv6.conf.{name}.accept_dad"), "0").expect("sysctl");
+        give(name, own.into(), 64)
+    }
+
+    /// Likewise: switches `name` on, with an address in a network of this prefix length.
+    fn give(name: &str, address: IpAddr, length: u8) -> InterfaceIndex {
         let mut route = RouteSocket::open().expect("netlink");
         let index = route.interface(name).expect("made");
         let up = InterfaceSettings {
@@ -226,10 +231,7 @@ mod tests {
             ..InterfaceSettings::default()
         };
         route.configure(index, &up).expect("up");
-        let prefix = Prefix {
-            address: own.into(),
-            length: 64,
-        };
+        let prefix = Prefix { address, length };
         route.add_address(index, prefix).expect("address");
         index
     }
@@ -315,18 +317,8 @@ mod tests {
     /// In the calling thread's namespace: an end of a cable with an address of IPv4. Its number and its
     /// Ethernet address.
     fn equip_v4(name: &str, own: Ipv4Addr) -> (InterfaceIndex, [u8; 6]) {
+        let index = give(name, own.into(), 24);
         let mut route = RouteSocket::open().expect("netlink");
-        let index = route.interface(name).expect("made");
-        let up = InterfaceSettings {
-            up: Some(true),
-            ..InterfaceSettings::default()
-        };
-        route.configure(index, &up).expect("up");
-        let prefix = Prefix {
-            address: own.into(),
-            length: 24,
-        };
-        route.add_address(index, prefix).expect("address");
         let hardware = route.hardware_address(name).expect("ask");
         (index, hardware.expect("veth is an Ethernet"))
     }

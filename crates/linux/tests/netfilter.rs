@@ -262,6 +262,15 @@ fn only_packets_to_and_from_some_addresses_wait_and_these_change_in_one_step() {
     });
 }
 
+/// What goes to 127.0.0.5 is taken where it is sent, and not where it is received.
+fn taken_where_it_is_sent() -> Result<Rules, NetfilterError> {
+    let ranges = [range("127.0.0.5", "127.0.0.5")];
+    Rules::install(&RuleSet {
+        scope: Scope::Ranges(&ranges),
+        ..RULES
+    })
+}
+
 /// Waits until something can be had from the queue.
 fn await_packets(queue: &Queue) {
     let mut poller = Poller::new().expect("epoll");
@@ -275,13 +284,7 @@ fn await_packets(queue: &Queue) {
 fn packets_that_come_while_the_queue_is_told_something_are_not_forgotten() {
     inside(|| {
         let queue = Queue::take(RULES.queue).expect("free");
-        // Taken where it is sent, and not where it is received.
-        let ranges = [range("127.0.0.5", "127.0.0.5")];
-        let set = RuleSet {
-            scope: Scope::Ranges(&ranges),
-            ..RULES
-        };
-        let _rules = match Rules::install(&set) {
+        let _rules = match taken_where_it_is_sent() {
             Ok(rules) => rules,
             Err(error) => return skip(&error),
         };
@@ -324,13 +327,7 @@ fn a_queue_that_overflows_can_be_told_something() {
     const PACKETS: [(usize, usize); 2] = [(1_500, 60_000), (1_500, 0)];
     inside(|| {
         let queue = Queue::take(RULES.queue).expect("free");
-        // Taken where it is sent, and not where it is received.
-        let ranges = [range("127.0.0.5", "127.0.0.5")];
-        let set = RuleSet {
-            scope: Scope::Ranges(&ranges),
-            ..RULES
-        };
-        let _rules = match Rules::install(&set) {
+        let _rules = match taken_where_it_is_sent() {
             Ok(rules) => rules,
             Err(error) => return skip(&error),
         };

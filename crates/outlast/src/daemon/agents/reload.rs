@@ -112,14 +112,13 @@ impl Sessions {
 #[cfg(test)]
 mod tests {
     use super::super::noise::Noise;
+    use super::super::tests::on_a_loopback;
     use super::super::{Driver, Place, Tokens, key};
     use super::*;
     use crate::daemon::config::Watched;
     use crate::daemon::indicators::Indicators;
     use outlast_core::gateway::{Gateway, GatewayConfig};
     use outlast_linux::clock;
-    use outlast_linux::namespace::Namespace;
-    use outlast_linux::netlink::{InterfaceSettings, RouteSocket};
     use outlast_linux::poller::{Poller, Token};
     use std::io::{Read, Write};
     use std::net::TcpStream;
@@ -193,21 +192,9 @@ mod tests {
 
     #[test]
     fn a_key_that_a_reload_has_replaced_opens_no_session_any_more() {
-        let namespace = match Namespace::new() {
-            Ok(namespace) => namespace,
-            Err(error) => return eprintln!("skipped: {error}"),
-        };
-        let work = || {
-            let mut route = RouteSocket::open().expect("netlink");
-            let loopback = route.interface("lo").expect("lo");
-            let up = InterfaceSettings {
-                up: Some(true),
-                ..InterfaceSettings::default()
-            };
-            route.configure(loopback, &up).expect("up");
+        on_a_loopback(|| {
             assert!(gets_a_session(false));
             assert!(!gets_a_session(true));
-        };
-        namespace.run(work).expect("enter");
+        });
     }
 }

@@ -11,6 +11,25 @@ const OWN: &str = "127.0.0.1:7348";
 const DIALLED: &str = "127.0.0.2:7348";
 const ANOTHER: &str = "127.0.0.3:7348";
 
+/// Does `work` in a namespace that has a loopback; without one, says what is missing.
+pub(super) fn on_a_loopback(work: impl FnOnce() + Send) {
+    let namespace = match Namespace::new() {
+        Ok(namespace) => namespace,
+        Err(error) => return eprintln!("skipped: {error}"),
+    };
+    let within = || {
+        let mut route = RouteSocket::open().expect("netlink");
+        let loopback = route.interface("lo").expect("lo");
+        let up = InterfaceSettings {
+            up: Some(true),
+            ..InterfaceSettings::default()
+        };
+        route.configure(loopback, &up).expect("up");
+        work();
+    };
+    namespace.run(within).expect("enter");
+}
+
 fn at(text: &str) -> SocketAddr {
     text.parse().expect("literal")
 }
@@ -64,20 +83,8 @@ fn answered_by(name: &str) -> (Vec<SocketAddr>, Vec<SocketAddr>) {
 
 #[test]
 fn who_answers_for_another_gets_no_session_and_is_dialled_again() {
-    let namespace = match Namespace::new() {
-        Ok(namespace) => namespace,
-        Err(error) => return eprintln!("skipped: {error}"),
-    };
-    let work = || {
-        let mut route = RouteSocket::open().expect("netlink");
-        let loopback = route.interface("lo").expect("lo");
-        let up = InterfaceSettings {
-            up: Some(true),
-            ..InterfaceSettings::default()
-        };
-        route.configure(loopback, &up).expect("up");
+    on_a_loopback(|| {
         assert_eq!(answered_by(DIALLED), (vec![at(DIALLED)], vec![]));
         assert_eq!(answered_by(ANOTHER), (vec![], vec![at(DIALLED)]));
-    };
-    namespace.run(work).expect("enter");
+    });
 }
