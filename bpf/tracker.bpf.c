@@ -128,11 +128,11 @@ struct {
     __type(value, struct entry);
 } OPENINGS SEC(".maps");
 
-/* Segments by what became of them. Other packets than TCP's are not worth what counting costs. */
+/* Segments by what became of them. Packets that are others at first sight are not worth what counting costs. */
 enum count {
     TRACKED,
     ODD,
-    /* TCP, but no whole segment; a RST of no connection; hosts whose hash is others'. */
+    /* Looked at closely, and no whole segment; a RST of no connection; hosts whose hash is others'. */
     NOT_TRACKED,
     CONTENDED,
     /* Segments recorded, and not recorded because the rate forbade it. */
