@@ -4,7 +4,7 @@ use crate::netlink::{InterfaceIndex, NetlinkError, Prefix, RouteSocket};
 use netlink_packet_core::{NLM_F_REPLACE, NetlinkMessage, NetlinkPayload};
 use netlink_packet_route::RouteNetlinkMessage;
 use netlink_packet_route::address::{AddressAttribute, AddressMessage};
-use netlink_packet_route::link::{LinkAttribute, LinkFlags, LinkMessage};
+use netlink_packet_route::link::{LinkAttribute, LinkFlags, LinkLayerType, LinkMessage};
 use netlink_packet_route::neighbour::{
     NeighbourAddress, NeighbourAttribute, NeighbourMessage, NeighbourState,
 };
@@ -56,6 +56,8 @@ pub enum Change {
         is_running: bool,
         /// Longest IP packet in bytes.
         mtu: u32,
+        /// Its Ethernet address; `None` for one that is no Ethernet.
+        hardware: Option<[u8; 6]>,
     },
     /// An interface is gone.
     InterfaceGone {
@@ -94,6 +96,8 @@ pub enum Change {
         address: IpAddr,
         /// Whether it is there.
         standing: Standing,
+        /// The Ethernet address at which the kernel reaches it; `None` while it knows none.
+        hardware: Option<[u8; 6]>,
     },
     /// The kernel had more to tell than there was room: take a [`snapshot`]. What follows is newer
     /// than this.
@@ -254,9 +258,9 @@ fn change(message: RouteNetlinkMessage) -> Option<Change> {
                 NeighbourState::Failed => Standing::Failed,
                 _ => Standing::Unknown,
             };
-            neighbour(&message, standing)
+            neighbour(&message, standing, hardware_of_neighbour(&message))
         }
-        RouteNetlinkMessage::DelNeighbour(message) => neighbour(&message, Standing::Unknown),
+        RouteNetlinkMessage::DelNeighbour(message) => neighbour(&message, Standing::Unknown, None),
         _ => None,
     }
 }
@@ -281,6 +285,7 @@ fn interface(link: &LinkMessage) -> Option<Change> {
         is_up: link.header.flags.contains(LinkFlags::Up),
         is_running: link.header.flags.contains(needed),
         mtu,
+        hardware: hardware_of_interface(link),
     })
 }
 
@@ -377,7 +382,43 @@ fn ip(address: &RouteAddress) -> Option<IpAddr> {
     }
 }
 
-fn neighbour(message: &NeighbourMessage, standing: Standing) -> Option<Change> {
+/// The Ethernet address of an interface; `None` for one that is no Ethernet.
+pub(crate) fn hardware_of_interface(link: &LinkMessage) -> Option<[u8; 6]> {
+    let mut attributes = link.attributes.iter();
+    let told = attributes.find_map(|attribute| match attribute {
+        LinkAttribute::Address(address) => address.as_slice().try_into().ok(),
+        _ => None,
+    });
+    told.filter(|_| link.header.link_layer_type == LinkLayerType::Ether)
+}
+
+/// Where a neighbour is reached; `None` while that is being asked. What it was before it failed says
+/// nothing.
+pub(crate) fn hardware_of_neighbour(message: &NeighbourMessage) -> Option<[u8; 6]> {
+    let is_known = !matches!(
+        message.header.state,
+        NeighbourState::Failed | NeighbourState::Incomplete | NeighbourState::None
+    );
+    let mut attributes = message.attributes.iter();
+    let told = attributes.find_map(|attribute| match attribute {
+        NeighbourAttribute::LinkLayerAddress(address) => address.as_slice().try_into().ok(),
+        _ => None,
+    });
+    told.filter(|_| is_known)
+}
+
+fn neighbour(
+    message: &NeighbourMessage,
+    standing: Standing,
+    hardware: Option<[u8; 6]>,
+) -> Option<Change> {
+    // What bridges and tunnels tell of their stations has the same form.
+    if !matches!(
+        message.header.family,
+        AddressFamily::Inet | AddressFamily::Inet6
+    ) {
+        return None;
+    }
     let address = message
         .attributes
         .iter()
@@ -394,6 +435,7 @@ fn neighbour(message: &NeighbourMessage, standing: Standing) -> Option<Change> {
         interface: InterfaceIndex(message.header.ifindex),
         address,
         standing,
+        hardware,
     })
 }
 

@@ -5,6 +5,7 @@ mod made;
 mod own;
 mod queues;
 
+use crate::monitor;
 use exchange::Request;
 use netlink_packet_core::{NLM_F_ACK, NLM_F_CREATE, NLM_F_EXCL, NLM_F_REPLACE};
 use netlink_packet_route::address::{AddressAttribute, AddressHeaderFlags, AddressMessage};
@@ -54,6 +55,32 @@ pub struct Prefix {
     pub address: IpAddr,
     /// 0..=32 or 0..=128.
     pub length: u8,
+}
+
+impl Prefix {
+    /// The first address of the network; `None` if no address is as long as the prefix.
+    #[must_use]
+    pub fn network(self) -> Option<IpAddr> {
+        let cut = |bits: u32| bits.checked_sub(u32::from(self.length));
+        Some(match self.address {
+            IpAddr::V4(address) => {
+                let mask = u32::MAX.checked_shl(cut(u32::BITS)?).unwrap_or(0);
+                IpAddr::V4((address.to_bits() & mask).into())
+            }
+            IpAddr::V6(address) => {
+                let mask = u128::MAX.checked_shl(cut(u128::BITS)?).unwrap_or(0);
+                IpAddr::V6((address.to_bits() & mask).into())
+            }
+        })
+    }
+
+    /// Whether `address` is one of the network's.
+    #[must_use]
+    pub fn contains(self, address: IpAddr) -> bool {
+        let network = self.network();
+        let other = Self { address, ..self };
+        network.is_some() && network == other.network()
+    }
 }
 
 /// A way to other hosts.
@@ -166,15 +193,9 @@ impl RouteSocket {
         let mut message = LinkMessage::default();
         message.attributes.push(LinkAttribute::IfName(name.into()));
         let request = Request::new(0, format!("find the interface {name}"));
-        let link = self.link(message, request)?;
-        if link.header.link_layer_type != LinkLayerType::Ether {
-            return Ok(None);
-        }
-        let mut attributes = link.attributes.iter();
-        Ok(attributes.find_map(|attribute| match attribute {
-            LinkAttribute::Address(address) => address.as_slice().try_into().ok(),
-            _ => None,
-        }))
+        Ok(monitor::hardware_of_interface(
+            &self.link(message, request)?,
+        ))
     }
 
     /// Changes `interface` as `settings` say.
@@ -389,18 +410,7 @@ impl RouteSocket {
             }
             Err(error) => return Err(error),
         };
-        // What it was before it failed says nothing.
-        if matches!(
-            told.header.state,
-            NeighbourState::Failed | NeighbourState::Incomplete | NeighbourState::None
-        ) {
-            return Ok(None);
-        }
-        let mut attributes = told.attributes.iter();
-        Ok(attributes.find_map(|attribute| match attribute {
-            NeighbourAttribute::LinkLayerAddress(address) => address.as_slice().try_into().ok(),
-            _ => None,
-        }))
+        Ok(monitor::hardware_of_neighbour(&told))
     }
 
     /// Says for good which Ethernet address a neighbour has.

@@ -6,6 +6,11 @@
 //! host whose router is one of these then has to ask in turn before it can answer anything: a round
 //! trip more than by ARP, where the question comes from the address that the hosts use.
 //!
+//! The kernel asks three times, a second apart each, and cannot be made to ask sooner without being
+//! told first that it has asked in vain; and whoever tells it anything waits for the lock that all share
+//! who change something about any network of the host (`rtnl_mutex`). A question from here waits for
+//! nobody.
+//!
 //! One whose Ethernet address is known can be asked there alone (RFC 1122, section 2.3.2.1; RFC 4861,
 //! section 7.3.3), so that nobody else has to listen. A neighbour that has given the asker up knows
 //! by that where it is.
@@ -105,8 +110,10 @@ impl Solicitor {
     }
 }
 
-/// Asks by ARP, always at the Ethernet address that the kernel knows: where it knows none, its own
-/// question tells the neighbour all that it needs.
+/// Everybody on an Ethernet.
+const BROADCAST: [u8; 6] = [0xff; 6];
+
+/// Asks by ARP.
 #[derive(Debug)]
 pub struct ArpSolicitor {
     /// Kept: the kernel takes some milliseconds to close one.
@@ -140,25 +147,48 @@ impl ArpSolicitor {
         Ok(Some(Self { socket }))
     }
 
-    /// Asks `neighbour` where it is, there and nowhere else, in the name of `own`, an address of the
-    /// interface. The answer goes to the kernel. Whether it was asked: not if the interface is down
-    /// or gone.
+    /// Asks everybody for `neighbour`, once, in the name of `own`, an address of the interface. The
+    /// answer goes to the kernel, which heeds it if it has asked itself, whenever that was. Whether it
+    /// was asked: not if the interface is down or gone.
     ///
     /// # Errors
     /// What else the system says.
+    pub fn ask(
+        &self,
+        interface: InterfaceIndex,
+        own: ArpParty,
+        neighbour: Ipv4Addr,
+    ) -> io::Result<bool> {
+        self.ask_at(BROADCAST, interface, own, neighbour)
+    }
+
+    /// The same, but asks only `neighbour` itself, at the Ethernet address that the kernel knows.
+    ///
+    /// # Errors
+    /// As [`Self::ask`].
     pub fn remind(
         &self,
         interface: InterfaceIndex,
         own: ArpParty,
         neighbour: ArpParty,
     ) -> io::Result<bool> {
-        let to = ethernet::address(interface, ARP, neighbour.hardware)?;
+        self.ask_at(neighbour.hardware, interface, own, neighbour.address)
+    }
+
+    fn ask_at(
+        &self,
+        to: [u8; 6],
+        interface: InterfaceIndex,
+        own: ArpParty,
+        neighbour: Ipv4Addr,
+    ) -> io::Result<bool> {
+        let to = ethernet::address(interface, ARP, to)?;
         let mut question = [0; ARP_LENGTH];
         question[..8].copy_from_slice(&ARP_REQUEST);
         question[8..14].copy_from_slice(&own.hardware);
         question[14..18].copy_from_slice(&own.address.octets());
         // Its Ethernet address is what is asked for.
-        question[24..].copy_from_slice(&neighbour.address.octets());
+        question[24..].copy_from_slice(&neighbour.octets());
         was_asked(self.socket.send_to(&question, &to))
     }
 }
@@ -236,29 +266,37 @@ mod tests {
         index
     }
 
-    /// Those of whom the neighbour learns where they are, up to the `last` one.
-    fn learnt(monitor: &mut RouteMonitor, last: impl Fn(IpAddr) -> bool) -> Vec<IpAddr> {
+    /// Waits for a change of this kind.
+    fn await_change(monitor: &mut RouteMonitor, mut is_awaited: impl FnMut(&Change) -> bool) {
         let mut poller = Poller::new().expect("epoll");
         poller
             .add(&*monitor, Token(0), Interest::Readable)
             .expect("add");
-        let mut learnt = Vec::new();
         loop {
             while let Some(change) = monitor.receive().expect("netlink") {
-                if let Change::Neighbour {
-                    address,
-                    standing: Standing::Present,
-                    ..
-                } = change
-                {
-                    learnt.push(address);
+                if is_awaited(&change) {
+                    return;
                 }
-            }
-            if learnt.iter().any(|address| last(*address)) {
-                return learnt;
             }
             assert!(poller.wait().expect("epoll").count() > 0);
         }
+    }
+
+    /// Those of whom the neighbour learns where they are, up to the `last` one.
+    fn learnt(monitor: &mut RouteMonitor, last: impl Fn(IpAddr) -> bool) -> Vec<IpAddr> {
+        let mut learnt = Vec::new();
+        await_change(monitor, |change| match change {
+            Change::Neighbour {
+                address,
+                standing: Standing::Present,
+                ..
+            } => {
+                learnt.push(*address);
+                last(*address)
+            }
+            _ => false,
+        });
+        learnt
     }
 
     #[test]
@@ -356,6 +394,48 @@ mod tests {
         let mut heard = heard.expect("netlink");
         learnt(&mut heard, |address| address == IpAddr::from(OWN_V4));
         assert_eq!(far.run(known_at_far).expect("enter"), Some(hardware));
+    }
+
+    #[test]
+    fn who_is_asked_for_by_arp_is_known_to_a_kernel_that_has_asked_in_vain() {
+        let (Some(near), Some(far)) = (fresh_namespace(), fresh_namespace()) else {
+            return;
+        };
+        let begin = || {
+            let mut route = RouteSocket::open().expect("netlink");
+            let end = route.add_veth("near0", "far0", Some(far.as_fd()));
+            end.expect("veth");
+            let (index, hardware) = equip_v4("near0", OWN_V4);
+            // It asks once, in vain as there is no carrier yet, and again in ten minutes only.
+            crate::sysctl::write("net.ipv4.neigh.near0.retrans_time_ms", "600000").expect("sysctl");
+            let heard = RouteMonitor::open().expect("netlink");
+            let asked = route.probe_neighbour(index, NEIGHBOUR_V4.into());
+            asked.expect("it is up");
+            (index, hardware, heard)
+        };
+        let (index, hardware, mut heard) = near.run(begin).expect("enter");
+        far.run(|| equip_v4("far0", NEIGHBOUR_V4)).expect("enter");
+        await_change(&mut heard, |change| {
+            matches!(
+                change,
+                Change::Interface {
+                    is_running: true,
+                    ..
+                }
+            )
+        });
+        let ask = || {
+            let solicitor = ArpSolicitor::open(MARK).expect("a socket");
+            let solicitor = solicitor.expect("this kernel has packet sockets");
+            let own = ArpParty {
+                address: OWN_V4,
+                hardware,
+            };
+            let asked = solicitor.ask(index, own, NEIGHBOUR_V4);
+            assert!(asked.expect("ask"));
+        };
+        near.run(ask).expect("enter");
+        learnt(&mut heard, |address| address == IpAddr::from(NEIGHBOUR_V4));
     }
 
     #[test]

@@ -1,7 +1,8 @@
 //! The gateway on a real interface: descriptors, clock and timer around the pure
 //! [`Gateway`].
 //!
-//! One thread. Nobody who asks how it is can hold up the packets. Rules, queue and sockets end with
+//! One thread, and one beside it for what the kernel may take long to answer. Nobody who asks how it is
+//! can hold up the packets. Rules, queue and sockets end with
 //! the process, however it ends; then traffic flows as if it had never been there.
 
 pub(crate) mod agents;
@@ -44,7 +45,7 @@ use outlast_linux::signal::{Hangup, Termination};
 use outlast_linux::timer::Timer;
 use outlast_linux::waker::Waker;
 use path::{DataPath, KernelPath, Taken, Waiting};
-use peers::{Greeting, Reminder};
+use peers::Asker;
 use service::Service;
 use status::{Flow, Resumes, Status};
 use std::io;
@@ -114,7 +115,6 @@ struct Daemon {
     agents: Option<Driver>,
     indicators: Indicators,
     monitor: RouteMonitor,
-    route: RouteSocket,
     control: ControlSocket,
     metrics: Option<MetricsSocket>,
     tally: Tally,
@@ -123,8 +123,7 @@ struct Daemon {
     timer: Timer,
     wakers: Wakers,
     began: Instant,
-    greeting: Greeting,
-    reminder: Reminder,
+    asker: Asker,
 }
 
 impl Daemon {
@@ -171,7 +170,6 @@ impl Daemon {
             agents,
             indicators: Indicators::new(&settings.interface, settings.indicators),
             monitor,
-            route,
             control,
             metrics,
             tally: Tally::new(),
@@ -180,8 +178,7 @@ impl Daemon {
             timer,
             wakers,
             began,
-            greeting: Greeting::default(),
-            reminder: Reminder::open(settings.mark)?,
+            asker: Asker::open(settings.mark)?,
             settings,
         };
         daemon.take_snapshot(began)?;
@@ -254,6 +251,7 @@ impl Daemon {
             self.gateway.poll_timeout().map(|(at, _)| at),
             self.path.kernel().and_then(KernelPath::poll_timeout),
             self.indicators.poll_timeout(),
+            self.asker.poll_timeout(),
             self.agents.as_ref().and_then(Driver::poll_timeout),
             self.service.poll_timeout(),
             self.control.poll_timeout(),

@@ -206,6 +206,39 @@ fn a_black_hole_in_which_the_neighbour_fails_is_left_at_once_too() {
     daemon.stop();
 }
 
+fn assert_question_is_repeated(version: Version) {
+    let place = Place::new();
+    let Some(path) = Path::new() else { return };
+    let Some(daemon) = Daemon::start(&place, &path.gateway, "hold") else {
+        return;
+    };
+    let to = MOBILE.of(version);
+    let mut transfer = Transfer::start(&path.fixed, &path.mobile, to, BYTES);
+    transfer.wait_for(BYTES / 6);
+    path.ask_once();
+    path.cut();
+    let by_itself = transfer.wait_for_long_timeout();
+    // What the kernel asks, and what is sent first, is lost: the other end is not quite there yet.
+    path.black_hole();
+    path.mend();
+    let is_up = |status: &Value| status["link"]["state"] == "up";
+    daemon.status_when(&place, "the link's return", is_up);
+    let back = path.fill_hole();
+    transfer.assert_resumes_before(by_itself, back);
+    transfer.finish();
+    daemon.stop();
+}
+
+#[test]
+fn a_neighbour_is_asked_for_again_soon_where_the_first_question_is_lost() {
+    assert_question_is_repeated(Version::V4);
+}
+
+#[test]
+fn a_neighbour_of_ipv6_is_too() {
+    assert_question_is_repeated(Version::V6);
+}
+
 /// How often the mobile host itself asks for its router until a download over IPv6 goes on that
 /// lost its carrier.
 fn questions_until_resumed(is_aided: bool) -> Option<u64> {

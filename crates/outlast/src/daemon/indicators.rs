@@ -7,14 +7,16 @@
 
 mod peers;
 mod routes;
+mod stations;
 
 use super::config::Watched;
 use outlast_core::link::{Indicator, InterfaceId, LinkEvent, LinkId, LinkState};
 use outlast_core::time::Instant;
 use outlast_linux::monitor::{Change, Standing, Way};
-use outlast_linux::netlink::InterfaceIndex;
+use outlast_linux::netlink::{InterfaceIndex, Prefix};
 use peers::{Peers, Question};
 use routes::{RouteSign, Routes};
+pub(super) use stations::Stations;
 use std::collections::{BTreeSet, VecDeque};
 use std::net::IpAddr;
 
@@ -29,6 +31,7 @@ pub(super) struct Indicators {
     index: Option<InterfaceIndex>,
     is_running: bool,
     mtu: u32,
+    stations: Stations,
     /// Each with the length of its network's prefix.
     addresses: BTreeSet<(IpAddr, u8)>,
     had_address: bool,
@@ -57,6 +60,7 @@ impl Indicators {
             index: None,
             is_running: false,
             mtu: 0,
+            stations: Stations::default(),
             addresses: BTreeSet::new(),
             had_address: false,
             routes: Routes::default(),
@@ -94,6 +98,11 @@ impl Indicators {
         self.mtu
     }
 
+    /// Ethernet addresses on the link.
+    pub(super) const fn stations(&self) -> &Stations {
+        &self.stations
+    }
+
     pub(super) const fn state(&self) -> LinkState {
         self.state
     }
@@ -105,7 +114,13 @@ impl Indicators {
 
     /// The interface's addresses that are valid beyond the link.
     pub(super) fn addresses(&self) -> impl Iterator<Item = IpAddr> {
-        self.addresses.iter().map(|(address, _)| *address)
+        self.prefixes().map(|prefix| prefix.address)
+    }
+
+    /// The same with their networks.
+    pub(super) fn prefixes(&self) -> impl Iterator<Item = Prefix> {
+        let prefix = |&(address, length)| Prefix { address, length };
+        self.addresses.iter().map(prefix)
     }
 
     /// Where the interface's routes lead, the longest prefix first.
@@ -132,6 +147,7 @@ impl Indicators {
     pub(super) fn handle_snapshot(&mut self, now: Instant, all: Vec<Change>) {
         self.index = None;
         self.is_running = false;
+        self.stations = Stations::default();
         self.addresses.clear();
         self.routes.clear();
         for change in all {
@@ -246,7 +262,9 @@ impl Indicators {
                 is_up,
                 is_running,
                 mtu,
+                hardware,
             } if name == self.name => {
+                self.stations.set_own(hardware);
                 self.index = Some(index);
                 self.is_running = is_running;
                 self.mtu = mtu;
@@ -260,6 +278,7 @@ impl Indicators {
             {
                 self.index = None;
                 self.is_running = false;
+                self.stations = Stations::default();
                 self.addresses.clear();
                 self.routes.switch_off();
             }
@@ -292,14 +311,19 @@ impl Indicators {
                 interface,
                 address,
                 standing,
-            } if self.index == Some(interface) && self.watched.neighbour => match standing {
-                Standing::Present => self.find(now, address, Indicator::Neighbour),
-                // Without carrier nobody answers, which says nothing of anybody.
-                Standing::Failed if self.state == LinkState::Up => {
-                    self.lose(now, address, Indicator::Neighbour);
+                hardware,
+            } if self.index == Some(interface) => {
+                self.stations.set(address, hardware);
+                match standing {
+                    _ if !self.watched.neighbour => {}
+                    Standing::Present => self.find(now, address, Indicator::Neighbour),
+                    // Without carrier nobody answers, which says nothing of anybody.
+                    Standing::Failed if self.state == LinkState::Up => {
+                        self.lose(now, address, Indicator::Neighbour);
+                    }
+                    Standing::Failed | Standing::Unknown => {}
                 }
-                Standing::Failed | Standing::Unknown => {}
-            },
+            }
             _ => {}
         }
     }

@@ -1,5 +1,12 @@
 //! Asking for the peers on the link, so that they answer as soon as they can.
 //!
+//! A peer that is down is asked for until it answers. The kernel is told to ask, too, since it heeds
+//! an answer only from whom it knows; but it asks once a second, and is waited for by nobody here
+//! ([`kernel`]).
+//!
+//! When the link is back, the kernel's first question may be lost, if the other end has its carrier a
+//! moment later. So who is awaited is asked for a few times more, until it answers.
+//!
 //! What is re-sent to a peer of IPv6 is answered only once the peer knows where the router of its
 //! answer is. A kernel's own question does not tell it that, unless the router is the interface's
 //! link-local address ([`solicitation`](outlast_linux::solicitation)); so each question is asked in
@@ -10,21 +17,32 @@
 //! silence. It then asks for it before it answers, a round trip more. So it is *reminded*: asked
 //! where it is, there and nowhere else, with the probes and before anything is re-sent.
 
+mod kernel;
+
 use super::Daemon;
 use super::indicators::INTERFACE;
-use outlast_core::link::LinkId;
+use kernel::KernelAsker;
+use outlast_core::link::{LinkId, LinkState};
 use outlast_core::time::{Duration, Instant};
 use outlast_linux::monitor::{Change, Standing};
-use outlast_linux::netlink::InterfaceIndex;
+use outlast_linux::netlink::{InterfaceIndex, Prefix};
 use outlast_linux::solicitation::{ArpParty, ArpSolicitor, Solicitor};
 use std::collections::BTreeSet;
 use std::io;
-use std::net::{IpAddr, Ipv6Addr};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 /// Peers that are greeted when the link is back, at most: all others ask for themselves.
 const MOST_GREETED: usize = 64;
-/// The greeting may be lost where the other end has its carrier a little later: who answers the
-/// kernel within this time is greeted once more.
+/// When those who have not answered yet are asked for again, after the link was back.
+const GREETED_AGAIN_AFTER: [Duration; 6] = [
+    Duration::from_millis(40),
+    Duration::from_millis(120),
+    Duration::from_millis(300),
+    Duration::from_millis(700),
+    Duration::from_millis(1_500),
+    Duration::from_millis(3_000),
+];
+/// Who answers the kernel within this time is greeted once more: the greeting may have been lost.
 const GREETED_AGAIN_WITHIN: Duration = Duration::from_secs(5);
 /// Between two such greetings: a link that flaps is not greeted each time.
 const PAUSE: Duration = Duration::from_millis(500);
@@ -35,68 +53,107 @@ const REMINDED_AGAIN_AFTER: Duration = Duration::from_millis(30);
 /// Addresses in whose name a peer is asked for, at most.
 const MOST_NAMES: usize = 4;
 
+/// Who asks for peers.
+#[derive(Debug)]
+pub(super) struct Asker {
+    /// `None` where the kernel cannot: then the kernel alone asks for peers of IPv4, and they for us.
+    arp: Option<ArpSolicitor>,
+    kernel: KernelAsker,
+    greeting: Greeting,
+    /// The peer that was reminded last, and when.
+    reminded: Option<(IpAddr, Instant)>,
+}
+
 /// The last greeting after the link was back.
 #[derive(Debug, Default)]
-pub(super) struct Greeting {
+struct Greeting {
     at: Option<Instant>,
     /// Those who have not answered since.
     awaited: BTreeSet<IpAddr>,
+    /// How often they were asked for again.
+    repeated: usize,
 }
 
-/// Who reminds peers.
-#[derive(Debug)]
-pub(super) struct Reminder {
-    /// `None` where the kernel cannot: then peers of IPv4 ask for themselves.
-    arp: Option<ArpSolicitor>,
-    /// The peer that was reminded last, and when.
-    last: Option<(IpAddr, Instant)>,
-}
-
-impl Reminder {
+impl Asker {
     pub(super) fn open(mark: u32) -> io::Result<Self> {
         Ok(Self {
             arp: ArpSolicitor::open(mark)?,
-            last: None,
+            kernel: KernelAsker::default(),
+            greeting: Greeting::default(),
+            reminded: None,
         })
+    }
+
+    /// When those who are awaited are to be asked for again.
+    pub(super) fn poll_timeout(&self) -> Option<Instant> {
+        self.greeting.poll_timeout()
+    }
+}
+
+impl Greeting {
+    fn poll_timeout(&self) -> Option<Instant> {
+        let after = *GREETED_AGAIN_AFTER.get(self.repeated)?;
+        self.at
+            .filter(|_| !self.awaited.is_empty())
+            .map(|at| at + after)
     }
 }
 
 impl Daemon {
-    /// Makes the kernel ask for peers that do not answer.
+    /// Asks for peers that do not answer.
     pub(super) fn ask_for_peers(&mut self, now: Instant) -> io::Result<()> {
-        if self.indicators.poll_timeout().is_none_or(|at| at > now) {
+        let questions = self.indicators.poll_timeout();
+        let next = [questions, self.asker.poll_timeout()];
+        if next.into_iter().flatten().min().is_none_or(|at| at > now) {
             return Ok(());
         }
         // Who has answered meanwhile is not asked again.
         self.hear_changes()?;
+        self.repeat_greeting(now);
         loop {
             let is_missed = |link| self.gateway.has_flows(link);
             let peer = self.indicators.poll_question(now, is_missed);
             let (Some(peer), Some(index)) = (peer, self.indicators.index()) else {
                 return Ok(());
             };
-            if let Err(error) = self.route.probe_neighbour_now(index, peer) {
-                tracing::debug!("{error}");
-            }
-            self.introduce_to(&[peer]);
+            self.asker.kernel.ask(index, peer);
+            self.ask_for(peer);
         }
     }
 
     /// The whole link is back, and nothing was sent yet: those who have something to expect learn
     /// where their answers go.
     pub(super) fn greet_peers(&mut self, now: Instant) {
-        if self.greeting.at.is_some_and(|at| now.since(at) < PAUSE) {
+        let greeting = &self.asker.greeting;
+        if greeting.at.is_some_and(|at| now.since(at) < PAUSE) {
             return;
         }
         let at_work = self.gateway.links_at_work(INTERFACE);
         let peers = at_work.into_iter().filter_map(|LinkId { peer, .. }| peer);
-        let peers: Vec<IpAddr> = peers.filter(IpAddr::is_ipv6).take(MOST_GREETED).collect();
-        if !peers.is_empty() {
-            self.introduce_to(&peers);
-            self.greeting = Greeting {
-                at: Some(now),
-                awaited: peers.into_iter().collect(),
-            };
+        let awaited: BTreeSet<IpAddr> = peers.take(MOST_GREETED).collect();
+        // For those of IPv4 the kernel asks as well, with the first packet.
+        for peer in awaited.iter().filter(|peer| peer.is_ipv6()) {
+            self.ask_for(*peer);
+        }
+        self.asker.greeting = Greeting {
+            at: Some(now),
+            awaited,
+            repeated: 0,
+        };
+    }
+
+    fn repeat_greeting(&mut self, now: Instant) {
+        let greeting = &mut self.asker.greeting;
+        if greeting.poll_timeout().is_none_or(|at| at > now) {
+            return;
+        }
+        greeting.repeated += 1;
+        if self.indicators.state() == LinkState::Down {
+            return greeting.awaited.clear();
+        }
+        let awaited: Vec<IpAddr> = greeting.awaited.iter().copied().collect();
+        for peer in awaited {
+            self.ask_for(peer);
         }
     }
 
@@ -110,17 +167,17 @@ impl Daemon {
         else {
             return;
         };
-        let Greeting { at, awaited } = &mut self.greeting;
+        let Greeting { at, awaited, .. } = &mut self.asker.greeting;
         let is_recent = at.is_some_and(|at| now.since(at) < GREETED_AGAIN_WITHIN);
-        if awaited.remove(address) && is_recent {
-            self.introduce_to(&[*address]);
+        if awaited.remove(address) && is_recent && address.is_ipv6() {
+            self.ask_for(*address);
         }
     }
 
     /// A probe is about to be sent to somebody behind `link`, which is silent.
     pub(super) fn remind_with_probe(&mut self, now: Instant, link: LinkId) {
         let is_soon = |(peer, at)| Some(peer) == link.peer && now.since(at) < REMINDED_AGAIN_AFTER;
-        if !self.reminder.last.is_some_and(is_soon) {
+        if !self.asker.reminded.is_some_and(is_soon) {
             self.remind(now, link);
         }
     }
@@ -131,85 +188,101 @@ impl Daemon {
         if !self.gateway.has_flows(link) {
             return;
         }
-        self.reminder.last = Some((peer, now));
+        self.asker.reminded = Some((peer, now));
+        // Where the kernel knows it; else the kernel asks for it, or is not allowed to.
+        if let Some(hardware) = self.indicators.stations().of(peer) {
+            self.ask_at(peer, Some(hardware));
+        }
+    }
+
+    /// Asks everybody for `peer`.
+    fn ask_for(&self, peer: IpAddr) {
+        self.ask_at(peer, None);
+    }
+
+    /// Asks for `peer` in the name of the interface's addresses: there and nowhere else, if it is said
+    /// where, and else everybody.
+    fn ask_at(&self, peer: IpAddr, place: Option<[u8; 6]>) {
         let Some((index, own_hardware)) = self.ethernet() else {
             return;
         };
-        let Some(hardware) = self.hardware_of(peer) else {
-            // The kernel asks for it, or is not allowed to.
-            return;
+        match peer {
+            IpAddr::V4(peer) => self.ask_by_arp(index, own_hardware, peer, place),
+            IpAddr::V6(peer) => self.solicit(index, own_hardware, peer, place.is_some()),
+        }
+    }
+
+    fn ask_by_arp(
+        &self,
+        index: InterfaceIndex,
+        own_hardware: [u8; 6],
+        peer: Ipv4Addr,
+        place: Option<[u8; 6]>,
+    ) {
+        let Some(arp) = &self.asker.arp else { return };
+        let own = self.indicators.prefixes().filter_map(as_ipv4);
+        let names: Vec<Ipv4Addr> = match place {
+            Some(_) => own.map(|(address, _)| address).take(MOST_NAMES).collect(),
+            // All hear it: one name is enough, of the network that both are in.
+            None => own
+                .min_by_key(|(_, prefix)| !prefix.contains(peer.into()))
+                .map(|(address, _)| address)
+                .into_iter()
+                .collect(),
         };
-        let solicitor = self.solicitor(index, own_hardware);
-        let own = self.indicators.addresses();
-        let own = own.filter(|own| own.is_ipv4() == peer.is_ipv4());
-        for own in own.take(MOST_NAMES) {
-            let asked = match (own, peer) {
-                (IpAddr::V4(own), IpAddr::V4(peer)) => {
-                    let Some(arp) = &self.reminder.arp else {
-                        return;
-                    };
-                    let party = |address, hardware| ArpParty { address, hardware };
-                    let (own, peer) = (party(own, own_hardware), party(peer, hardware));
-                    arp.remind(index, own, peer)
-                }
-                (IpAddr::V6(own), IpAddr::V6(peer)) => solicitor.remind(own, peer),
-                _ => continue,
+        let party = |address, hardware| ArpParty { address, hardware };
+        for name in names {
+            let own = party(name, own_hardware);
+            let asked = match place {
+                Some(hardware) => arp.remind(index, own, party(peer, hardware)),
+                None => arp.ask(index, own, peer),
             };
-            if let Err(error) = asked {
-                tracing::debug!(%peer, %own, "cannot remind a neighbour: {error}");
-            }
+            note(peer, name, asked);
         }
     }
 
-    /// Where the kernel reaches a peer, if it knows that.
-    fn hardware_of(&mut self, peer: IpAddr) -> Option<[u8; 6]> {
-        let index = self.indicators.index()?;
-        let known = self.route.neighbour_hardware(index, peer);
-        known.unwrap_or_else(|error| {
-            tracing::debug!("{error}");
-            None
-        })
-    }
-
-    /// Asks for `peers` in the name of each of the interface's addresses.
-    fn introduce_to(&mut self, peers: &[IpAddr]) {
-        let own = self.indicators.addresses();
-        let own = own.filter_map(as_ipv6).take(MOST_NAMES);
-        let names: Vec<Ipv6Addr> = own.collect();
-        let mut peers = peers.iter().copied().filter_map(as_ipv6).peekable();
-        if names.is_empty() || peers.peek().is_none() {
-            return;
-        }
-        let Some((index, hardware)) = self.ethernet() else {
-            return;
-        };
-        let solicitor = self.solicitor(index, hardware);
-        for peer in peers {
-            for own in &names {
-                if let Err(error) = solicitor.ask(*own, peer) {
-                    tracing::debug!(%peer, %own, "cannot ask for a neighbour: {error}");
-                }
-            }
+    fn solicit(
+        &self,
+        index: InterfaceIndex,
+        own_hardware: [u8; 6],
+        peer: Ipv6Addr,
+        is_known: bool,
+    ) {
+        let (name, mark) = (&self.settings.interface, self.settings.mark);
+        let solicitor = Solicitor::new(name, index, own_hardware, mark);
+        for own in self
+            .indicators
+            .addresses()
+            .filter_map(as_ipv6)
+            .take(MOST_NAMES)
+        {
+            let asked = match is_known {
+                true => solicitor.remind(own, peer),
+                false => solicitor.ask(own, peer),
+            };
+            note(peer, own, asked);
         }
     }
 
     /// The interface's number and Ethernet address; `None` where there is no Ethernet, on which nobody
     /// needs to be found.
-    fn ethernet(&mut self) -> Option<(InterfaceIndex, [u8; 6])> {
-        let hardware = match self.route.hardware_address(&self.settings.interface) {
-            Ok(hardware) => hardware?,
-            Err(error) => {
-                // It is gone again, as its next change will tell.
-                tracing::debug!("{error}");
-                return None;
-            }
-        };
-        Some((self.indicators.index()?, hardware))
+    fn ethernet(&self) -> Option<(InterfaceIndex, [u8; 6])> {
+        Some((self.indicators.index()?, self.indicators.stations().own()?))
     }
+}
 
-    fn solicitor(&self, index: InterfaceIndex, hardware: [u8; 6]) -> Solicitor {
-        let name = &self.settings.interface;
-        Solicitor::new(name, index, hardware, self.settings.mark)
+/// It is said where somebody looks for the reason: nothing is lost but time.
+fn note(peer: impl Into<IpAddr>, own: impl Into<IpAddr>, asked: io::Result<bool>) {
+    if let Err(error) = asked {
+        let (peer, own) = (peer.into(), own.into());
+        tracing::debug!(%peer, %own, "cannot ask for a neighbour: {error}");
+    }
+}
+
+fn as_ipv4(prefix: Prefix) -> Option<(Ipv4Addr, Prefix)> {
+    match prefix.address {
+        IpAddr::V4(address) => Some((address, prefix)),
+        IpAddr::V6(_) => None,
     }
 }
 

@@ -139,10 +139,21 @@ impl Path {
 
     /// Makes the gateway's kernel itself ask for neighbours as seldom as kernels do.
     pub(crate) fn ask_as_usual(&self) {
+        self.ask_every("1000", "3");
+    }
+
+    /// Makes the gateway's kernel itself ask for a neighbour once, and again only in ten minutes.
+    pub(crate) fn ask_once(&self) {
+        self.ask_every("600000", "30");
+    }
+
+    fn ask_every(&self, milliseconds: &str, times: &str) {
         let work = || {
-            for (what, value) in [("retrans_time_ms", "1000"), ("mcast_solicit", "3")] {
-                let name = format!("net.ipv4.neigh.{LINK}.{what}");
-                sysctl::write(&name, value).expect("sysctl");
+            for version in [Version::V4, Version::V6] {
+                for (what, value) in [("retrans_time_ms", milliseconds), ("mcast_solicit", times)] {
+                    let name = format!("net.{}.neigh.{LINK}.{what}", protocol_of(version));
+                    sysctl::write(&name, value).expect("sysctl");
+                }
             }
         };
         self.gateway.run(work).expect("enter");

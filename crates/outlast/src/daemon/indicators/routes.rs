@@ -95,8 +95,14 @@ impl Table {
     /// The first way of the longest prefix that contains `address` and is no longer than `longest`.
     fn way_to(&self, address: IpAddr, longest: u8) -> Option<&Way> {
         let wide = self.by_length.range(Reverse(longest)..);
-        wide.filter_map(|(length, networks)| networks.get(&network(address, length.0)?)?.first())
-            .next()
+        let mut ways = wide.filter_map(|(length, networks)| {
+            let prefix = Prefix {
+                address,
+                length: length.0,
+            };
+            networks.get(&prefix.network()?)?.first()
+        });
+        ways.next()
     }
 }
 
@@ -267,19 +273,4 @@ fn is_of_the_link(address: IpAddr) -> bool {
         IpAddr::V4(address) => address.is_multicast() || address.is_link_local(),
         IpAddr::V6(address) => address.is_multicast() || address.is_unicast_link_local(),
     }
-}
-
-/// The network of `address` with a prefix of `length` bits; `None` if there is none so long.
-fn network(address: IpAddr, length: u8) -> Option<IpAddr> {
-    let cut = |bits: u32| bits.checked_sub(u32::from(length));
-    Some(match address {
-        IpAddr::V4(address) => {
-            let mask = u32::MAX.checked_shl(cut(u32::BITS)?).unwrap_or(0);
-            IpAddr::V4((address.to_bits() & mask).into())
-        }
-        IpAddr::V6(address) => {
-            let mask = u128::MAX.checked_shl(cut(u128::BITS)?).unwrap_or(0);
-            IpAddr::V6((address.to_bits() & mask).into())
-        }
-    })
 }

@@ -36,6 +36,7 @@ fn interface(is_running: bool) -> Change {
         is_up: true,
         is_running,
         mtu: 1430,
+        hardware: Some([2, 0, 0, 0, 0, 1]),
     }
 }
 
@@ -59,6 +60,7 @@ fn neighbour(standing: Standing) -> Change {
         interface: WWAN,
         address: ip("192.0.2.9"),
         standing,
+        hardware: None,
     }
 }
 
@@ -126,6 +128,7 @@ fn an_interface_that_is_given_another_name_is_gone_and_one_that_is_given_this_na
         is_up: true,
         is_running: true,
         mtu: 1430,
+        hardware: Some([2, 0, 0, 0, 0, 1]),
     };
     indicators.handle_change(at(1), named(InterfaceIndex(9), "eth0"));
     assert_eq!(events(&mut indicators), [], "somebody else");
@@ -303,6 +306,7 @@ fn a_peer_that_somebody_misses_is_asked_for_at_a_probes_pace_and_all_share_it() 
                 interface: WWAN,
                 address: IpAddr::from([192, 0, 2, last]),
                 standing: Standing::Failed,
+                hardware: None,
             },
         );
     }
