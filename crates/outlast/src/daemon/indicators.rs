@@ -314,17 +314,22 @@ impl Indicators {
                 hardware,
             } if self.index == Some(interface) => {
                 self.stations.set(address, hardware);
-                match standing {
-                    _ if !self.watched.neighbour => {}
-                    Standing::Present => self.find(now, address, Indicator::Neighbour),
-                    // Without carrier nobody answers, which says nothing of anybody.
-                    Standing::Failed if self.state == LinkState::Up => {
-                        self.lose(now, address, Indicator::Neighbour);
-                    }
-                    Standing::Failed | Standing::Unknown => {}
+                if self.watched.neighbour {
+                    self.take_in_neighbour(now, address, standing);
                 }
             }
             _ => {}
+        }
+    }
+
+    fn take_in_neighbour(&mut self, now: Instant, address: IpAddr, standing: Standing) {
+        match standing {
+            Standing::Present => self.find(now, address, Indicator::Neighbour),
+            // Without carrier nobody answers, which says nothing of anybody.
+            Standing::Failed if self.state == LinkState::Up => {
+                self.lose(now, address, Indicator::Neighbour);
+            }
+            Standing::Failed | Standing::Unknown => {}
         }
     }
 
