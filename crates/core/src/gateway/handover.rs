@@ -115,6 +115,7 @@ impl Gateway {
             new_data: false,
             repeated: false,
             newly_acked: 0,
+            begins_anew: false,
         };
         self.wake_mechanism(index);
         // It has passed, whatever would become of it now.
