@@ -274,21 +274,7 @@ impl Gateway {
         key: FlowKey,
         tracked: TcpFlow,
     ) -> Option<FlowIndex> {
-        let record = Record {
-            tracked,
-            link,
-            state: state.state,
-            told: state,
-            silence: FlowSilence::default(),
-            permits_sack: [None; 2],
-            mss: [None; 2],
-            is_proven: tracked.phase != Phase::Opening,
-            is_pledged: false,
-            mechanism: None,
-            standing: Standing::default(),
-            deadline: None,
-            held: ByteCount(0),
-        };
+        let record = Record::new(tracked, link, state);
         let index = match self.flows.admit(now, key, record) {
             Admission::Admitted(index) => index,
             Admission::Displaced(index, (place, displaced)) => {
@@ -378,6 +364,25 @@ fn proves(flow: &TcpFlow, tcp: &TcpHeader, observation: Observation) -> bool {
 }
 
 impl Record {
+    /// A connection that is met on `link`, in the state of that.
+    pub(super) fn new(tracked: TcpFlow, link: LinkId, state: StateSince) -> Self {
+        Self {
+            tracked,
+            link,
+            state: state.state,
+            told: state,
+            silence: FlowSilence::default(),
+            permits_sack: [None; 2],
+            mss: [None; 2],
+            is_proven: tracked.phase != Phase::Opening,
+            is_pledged: false,
+            mechanism: None,
+            standing: Standing::default(),
+            deadline: None,
+            held: ByteCount(0),
+        }
+    }
+
     /// Whether both hosts permit SACK; `None` if a SYN was not seen.
     pub(super) const fn sack(&self) -> Option<bool> {
         match self.permits_sack {
