@@ -390,7 +390,6 @@ fn is_of_the_link(address: IpAddr) -> bool {
 }
 
 #[cfg(test)]
-#[expect(clippy::print_stderr, reason = "a skipped test names what is missing")]
 mod tests {
     use super::*;
     use outlast_linux::namespace::Namespace;
