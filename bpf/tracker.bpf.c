@@ -128,6 +128,14 @@ struct {
     __type(value, struct entry);
 } OPENINGS SEC(".maps");
 
+/* SYNs amid connections that are alive, of each the last one. Whoever guesses addresses displaces others' guesses. */
+struct {
+    __uint(type, BPF_MAP_TYPE_LRU_HASH);
+    __uint(max_entries, 1024);
+    __type(key, struct key);
+    __type(value, struct reopening);
+} REOPENINGS SEC(".maps");
+
 /* Segments by what became of them. Packets that are others at first sight are not worth what counting costs. */
 enum count {
     TRACKED,
@@ -669,7 +677,7 @@ inline_always void note(struct entry *entry, __u64 now, const struct segment *tc
         entry->opened_at = now;
     if (tcp->flags & SYN)
         entry->details.to_link_len = entry->details.from_link_len = 0;
-    if (flow->phase == OPENING) {
+    if (flow->phase == OPENING || (meant & BEGINS_ANEW)) {
         /* The same addresses and ports carry another connection now. */
         entry->has_recorded = entry->is_proven = 0;
         entry->owed_since = 0;
@@ -843,6 +851,26 @@ inline_always int is_theirs(struct entry *entry, const struct hosts *hosts, __u3
     return entry->version == version && are_same(&entry->hosts, hosts);
 }
 
+/* A SYN or a RST that is odd amid a connection: it may open the same ports again, or the answer to one. */
+apart int observe_amid(const struct key *key, struct entry *entry, __u64 now,
+               enum direction direction, const struct segment *tcp)
+{
+    struct reopening *known, reopening = reopening_of(direction, tcp);
+
+    if (entry->flow.phase != ESTABLISHED || !are_flags_honest(tcp))
+        return 0;
+    if ((tcp->flags & SYN) && !(tcp->flags & ACK)) {
+        bpf_map_update_elem(&REOPENINGS, key, &reopening, BPF_ANY);
+        return 0;
+    }
+    known = bpf_map_lookup_elem(&REOPENINGS, key);
+    if (!known || !is_answered(known, direction, tcp))
+        return 0;
+    reopening = *known;
+    bpf_map_delete_elem(&REOPENINGS, key);
+    return observe_answer(&entry->flow, &entry->details.rtt, now, &reopening, tcp);
+}
+
 /* Tracks any packet. */
 inline_always int track_any(struct __sk_buff *skb, enum direction direction)
 {
@@ -872,7 +900,11 @@ inline_always int track_any(struct __sk_buff *skb, enum direction direction)
     now = time_of(skb, entry, direction, &tcp);
     if (has_details)
         publish(&entry->details.begun, entry->details.begun + 1);
+    if ((tcp.flags & SYN) && entry->flow.phase == CLOSED)
+        bpf_map_delete_elem(&REOPENINGS, &connection.key);
     meant = observe(&entry->flow, &entry->details.rtt, now, direction, &tcp);
+    if (!meant && (tcp.flags & (SYN | RST)))
+        meant = observe_amid(&connection.key, entry, now, direction, &tcp);
     if (meant) {
         note(entry, now, &tcp, meant);
         to_do = take(skb, direction, entry, now, meant, &tcp, extent.end);

@@ -123,6 +123,8 @@ enum {
     REPEATED = 4,
     /* Its acknowledgement advanced the other host's. */
     NEWLY_ACKED = 8,
+    /* It answers a reopening: what was alive so far is none of its connection's. */
+    BEGINS_ANEW = 16,
 };
 
 /* Sequence numbers are compared modulo 2^32 (RFC 9293, section 3.4). */
@@ -170,7 +172,7 @@ inline_always int are_flags_honest(const struct segment *tcp)
 
 inline_always int is_finished(const struct half *half)
 {
-    return (half->has & HAS_FIN) && !before(half->acked, half->fin);
+    return (half->has & HAS_FIN) && half->fin == half->next && !before(half->acked, half->fin);
 }
 
 inline_always void forget(struct flow *flow)
@@ -215,6 +217,14 @@ inline_always int restart_if_new(struct flow *flow, const struct half *sender,
     }
 }
 
+/* The shift of the windows that a SYN announces. */
+inline_always __u8 offered_scale(const struct segment *tcp)
+{
+    __u8 scale = tcp->has_window_scale ? tcp->window_scale : 0;
+
+    return scale > MAX_WINDOW_SCALE ? MAX_WINDOW_SCALE : scale;
+}
+
 /*
  * First sight of a host: its numbers are taken from its own segment, and its peer's from its
  * acknowledgement, if there is one.
@@ -222,10 +232,9 @@ inline_always int restart_if_new(struct flow *flow, const struct half *sender,
 inline_always void introduce(struct half *sender, struct half *receiver,
                  const struct segment *tcp, __u32 len)
 {
-    if (tcp->flags & SYN) {
-        __u8 scale = tcp->has_window_scale ? tcp->window_scale : 0;
-
-        sender->window_scale = scale > MAX_WINDOW_SCALE ? MAX_WINDOW_SCALE : scale;
+    /* A SYN-ACK that comes again says nothing new. */
+    if ((tcp->flags & SYN) && (sender->acquaintance != SEEN || receiver->acquaintance != SEEN)) {
+        sender->window_scale = offered_scale(tcp);
         sender->has |= HAS_WINDOW_SCALE;
     }
     if (sender->acquaintance == UNKNOWN) {
@@ -253,6 +262,19 @@ inline_always __u32 scaled_window(const struct half *sender, const struct segmen
     return (__u32)tcp->window << scale;
 }
 
+/*
+ * Whether the receiver may obey a RST: one that has just the number that it expects next, or the first
+ * thing that is heard of a host, which acknowledges what it answers.
+ */
+inline_always int is_expected_reset(const struct half *sender, const struct half *receiver,
+                    const struct segment *tcp)
+{
+    if (sender->acquaintance != UNKNOWN)
+        return tcp->seq == sender->acked || tcp->seq == sender->next;
+    return receiver->acquaintance != SEEN ||
+           ((tcp->flags & ACK) && after(tcp->ack, receiver->acked));
+}
+
 inline_always int is_within_bounds(const struct half *sender, const struct half *receiver,
                    const struct segment *tcp, __u32 len)
 {
@@ -263,8 +285,7 @@ inline_always int is_within_bounds(const struct half *sender, const struct half 
         return 0;
     if (before(tcp->seq + len, sender->next - reach_back))
         return 0;
-    if ((tcp->flags & RST) && sender->acquaintance == SEEN &&
-        (before(tcp->seq, sender->acked) || after(tcp->seq, sender->next)))
+    if ((tcp->flags & RST) && !is_expected_reset(sender, receiver, tcp))
         return 0;
     if (!(tcp->flags & ACK))
         return 1;
@@ -285,7 +306,7 @@ inline_always int advance(struct half *sender, struct half *receiver,
         meant |= first_sight || after(end, sender->next) ? NEW_DATA : REPEATED;
     sender->acquaintance = SEEN;
     sender->next = later(sender->next, end);
-    if (tcp->flags & FIN) {
+    if ((tcp->flags & FIN) && end == sender->next) {
         sender->fin = end;
         sender->has |= HAS_FIN;
     }
@@ -380,6 +401,54 @@ apart int observe_beginning(struct flow *flow, struct rtt *rtt, __u64 now, enum 
     return meant;
 }
 
+/* A SYN amid a connection that is alive: what it begins, if anything, its receiver says. */
+struct reopening {
+    __u32 isn;
+    __u32 next;
+    __u8 window_scale;
+    __u8 direction;
+    __u16 padding;
+};
+
+inline_always struct reopening reopening_of(enum direction direction, const struct segment *tcp)
+{
+    struct reopening reopening = {
+        .isn = tcp->seq,
+        .next = tcp->seq + tcp->payload_len + control_len(tcp),
+        .window_scale = offered_scale(tcp),
+        .direction = direction,
+    };
+
+    return reopening;
+}
+
+/* Whether its receiver answers: it begins another connection, or knows of none. */
+inline_always int is_answered(const struct reopening *reopening, enum direction direction,
+                  const struct segment *tcp)
+{
+    return reopening->direction != direction && (tcp->flags & ACK) && (tcp->flags & (SYN | RST)) &&
+           after(tcp->ack, reopening->isn) && !after(tcp->ack, reopening->next);
+}
+
+/* The connection that a reopening has begun, as its answer leaves it, which cannot be odd. */
+inline_always int observe_answer(struct flow *flow, struct rtt *rtt, __u64 now,
+                 const struct reopening *reopening, const struct segment *tcp)
+{
+    enum direction from = reopening->direction == TO_LINK ? TO_LINK : FROM_LINK;
+    struct half *client = from == TO_LINK ? &flow->near : &flow->far;
+    __u8 has_rtt = flow->has_rtt;
+
+    forget(flow);
+    flow->has_rtt = has_rtt;
+    client->next = reopening->next;
+    client->acked = reopening->isn;
+    client->window_scale = reopening->window_scale;
+    client->has = HAS_WINDOW_SCALE;
+    client->acquaintance = SEEN;
+    return BEGINS_ANEW |
+           observe_beginning(flow, rtt, now, from == TO_LINK ? FROM_LINK : TO_LINK, tcp);
+}
+
 /* `observe` where both hosts are known: there is nothing to take back if the segment is odd. */
 inline_always int observe_known(struct flow *flow, struct rtt *rtt, __u64 now,
                 enum direction direction, const struct segment *tcp)
@@ -399,7 +468,7 @@ inline_always int observe_known(struct flow *flow, struct rtt *rtt, __u64 now,
 
 /*
  * Takes in a segment; what it meant. Zero if no honest host would send it now: then nothing has
- * changed.
+ * changed. A reopening and its answer are odd here.
  */
 inline_always int observe(struct flow *flow, struct rtt *rtt, __u64 now, enum direction direction,
               const struct segment *tcp)
@@ -409,7 +478,7 @@ inline_always int observe(struct flow *flow, struct rtt *rtt, __u64 now, enum di
 
     if (!are_flags_honest(tcp))
         return 0;
-    if ((tcp->flags & SYN) || sender->acquaintance != SEEN || receiver->acquaintance != SEEN)
+    if ((tcp->flags & (SYN | RST)) || sender->acquaintance != SEEN || receiver->acquaintance != SEEN)
         return observe_beginning(flow, rtt, now, direction, tcp);
     return observe_known(flow, rtt, now, direction, tcp);
 }

@@ -11,4 +11,4 @@ pub use frozen::{FrozenFlow, FrozenNumbers, Implausible};
 pub use key::FlowKey;
 pub use rtt::LinkRtt;
 pub(crate) use table::{Admission, FlowIndex, FlowTable, Shelf};
-pub use tcp::{Acquaintance, Half, Observation, Oddity, Phase, TcpFlow};
+pub use tcp::{Acquaintance, Half, Observation, Oddity, Phase, Reopening, TcpFlow};

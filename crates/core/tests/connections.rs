@@ -144,6 +144,113 @@ fn a_forged_rst_frees_nothing() {
     assert!(path.sent().contains(&Sent::Data(0, MSS, 0)));
 }
 
+/// Those within the window, too, that no receiver obeys (RFC 5961, section 3.2).
+#[test]
+fn an_inexact_rst_frees_nothing_and_is_no_more_lost_than_other_packets() {
+    let mut path = hold();
+    path.data(0, 3 * MSS);
+    path.far_ack(MSS);
+    path.down();
+    assert_eq!(path.data(3 * MSS, MSS), TAKEN);
+    let held = path.gateway.held();
+    for at in [0, MSS + 1, 2 * MSS, 3 * MSS] {
+        assert_eq!(path.rst(at), TAKEN);
+    }
+    assert_eq!(path.gateway.held(), held);
+    path.up();
+    path.after_ms(1_000);
+    let sent = path.sent();
+    assert!(sent.contains(&Sent::Data(3 * MSS, MSS, 0)), "{sent:?}");
+    let reset = Sent::Control(TcpFlags::RST | TcpFlags::ACK);
+    assert!(sent.contains(&reset), "{sent:?}");
+}
+
+#[test]
+fn old_fins_end_no_connection() {
+    let mut path = hold();
+    path.data(0, 3 * MSS);
+    path.far_ack(3 * MSS);
+    path.far_data(0, MSS);
+    path.near_ack(MSS);
+    let old = with_fin(&path.data_packet(0, MSS));
+    path.near_sends(&old);
+    let old = changed(&with_fin(&path.far_data_packet(0, MSS / 2)), |tcp| {
+        tcp.ack += 3 * MSS;
+    });
+    path.far_sends(&old);
+    path.down();
+    assert_eq!(path.data(3 * MSS, MSS), TAKEN);
+    path.up();
+    assert!(path.sent().contains(&Sent::Data(3 * MSS, MSS, 0)));
+}
+
+/// A SYN far from the numbers of the connection, in the same direction.
+fn far_off_syn(path: &Path) -> Packet {
+    changed(&path.data_packet(0, 0), |tcp| {
+        tcp.flags = TcpFlags::SYN;
+        tcp.seq += 2_000_000_000;
+        tcp.ack.0 = 0;
+    })
+}
+
+#[test]
+fn a_syn_amid_a_connection_waits_for_the_link_and_harms_nothing() {
+    let mut path = hold();
+    path.down();
+    assert_eq!(path.data(0, MSS), TAKEN);
+    let held = path.gateway.held();
+    let syn = far_off_syn(&path);
+    assert_eq!(path.near_sends(&syn), TAKEN);
+    assert_eq!(path.gateway.held(), held);
+    path.up();
+    path.after_ms(1_000);
+    let sent = path.sent();
+    assert!(sent.contains(&Sent::Data(0, MSS, 0)), "{sent:?}");
+    assert!(sent.contains(&Sent::Control(TcpFlags::SYN)), "{sent:?}");
+    // It was forged: the far host says what it expects, and the connection goes on.
+    path.far_ack(MSS);
+    assert_eq!(path.data(MSS, MSS), None);
+    path.far_ack(2 * MSS);
+    path.down();
+    assert_eq!(path.data(2 * MSS, MSS), TAKEN);
+}
+
+#[test]
+fn a_syn_amid_a_connection_begins_another_with_nothing_once_it_is_answered() {
+    let mut path = hold();
+    path.data(0, MSS);
+    path.down();
+    assert_eq!(path.data(MSS, MSS), TAKEN);
+    let syn = far_off_syn(&path);
+    assert_eq!(path.near_sends(&syn), TAKEN);
+    path.up();
+    path.after_ms(10);
+    path.sent();
+    let isn = syn.tcp().expect("a segment").seq;
+    let answer = changed(&path.far_data_packet(0, 0), |tcp| {
+        tcp.flags = TcpFlags::SYN | TcpFlags::ACK;
+        tcp.seq += 1_000_000_000;
+        tcp.ack = isn + 1;
+    });
+    path.far_sends(&answer);
+    assert!(path.gateway.held() <= LITTLE);
+    let far_isn = answer.tcp().expect("a segment").seq;
+    let segment = |len| {
+        changed(&path.data_packet(0, len), |tcp| {
+            tcp.seq = isn + 1;
+            tcp.ack = far_isn + 1;
+        })
+    };
+    let (last_of_handshake, data) = (segment(0), segment(MSS));
+    assert_eq!(path.near_sends(&last_of_handshake), None);
+    path.after_ms(60_000);
+    assert_eq!(path.sent(), [], "nothing of the first one is left");
+    path.down();
+    assert_eq!(path.near_sends(&data), TAKEN);
+    path.up();
+    assert_eq!(path.sent().len(), 1);
+}
+
 #[test]
 fn data_with_fin_is_held_and_delivered() {
     let mut path = hold();

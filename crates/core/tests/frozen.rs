@@ -8,7 +8,7 @@ use outlast_core::limits::Limits;
 use outlast_core::link::{Direction, LinkId};
 use outlast_core::mechanisms::path::{PathMechanismKind, SendReason};
 use outlast_core::units::ByteCount;
-use outlast_wire::TcpFlags;
+use outlast_wire::{ModelledPayload, Packet, TcpFlags, TcpHeader};
 use path::{LINK, MSS, Path, Sent};
 
 fn path() -> Path {
@@ -451,4 +451,35 @@ fn where_there_is_no_room_nobody_gives_way() {
     let mut new = elsewhere();
     let refused = new.gateway.import_frozen(new.now(), nowhere, &frozen, true);
     assert_eq!(refused, Err(ImportError::UnknownLink));
+}
+
+/// Nobody else has what the gateway has acknowledged; but the hosts need it no more.
+#[test]
+fn a_frozen_connection_that_another_follows_on_its_ports_is_forgotten() {
+    let mut path = frozen();
+    let flow = flow(&path);
+    assert_eq!(standings(&mut path), [Event::Frozen { flow }]);
+    let mut syn = path.data_packet(0, 0).tcp().expect("a segment").clone();
+    syn.flags = TcpFlags::SYN;
+    syn.seq += 2_000_000_000;
+    let isn = syn.seq;
+    path.near_sends(&like(&path.data_packet(0, 0), syn));
+    assert_eq!(standings(&mut path), [], "it may be forged");
+    path.up();
+    let mut answer = path.far_data_packet(0, 0).tcp().expect("a segment").clone();
+    answer.flags = TcpFlags::SYN | TcpFlags::ACK;
+    answer.seq += 1_000_000_000;
+    answer.ack = isn + 1;
+    path.far_sends(&like(&path.far_data_packet(0, 0), answer));
+    let is_reset = false;
+    assert_eq!(standings(&mut path), [Event::Thawed { flow, is_reset }]);
+    assert_eq!(path.gateway.held(), ByteCount(0));
+    path.sent();
+    path.after_ms(60_000);
+    assert_eq!(path.sent(), []);
+}
+
+/// A segment without payload between the same hosts.
+fn like(packet: &Packet, header: TcpHeader) -> Packet {
+    Packet::modelled_tcp(packet.header().ip, header, ModelledPayload::default(), 0)
 }

@@ -1,5 +1,7 @@
 //! What a connection costs in memory, and that many cost no more each than few.
 
+mod counting;
+
 use outlast_core::flow::Phase;
 use outlast_core::gateway::{Gateway, GatewayConfig};
 use outlast_core::link::{
@@ -9,33 +11,8 @@ use outlast_core::mechanisms::path::{Level, PathMechanismKind, TakeReason, Verdi
 use outlast_core::time::{Duration, Instant};
 use outlast_wire::tcp::{TcpOptions, Timestamps};
 use outlast_wire::{IpHeader, Packet, SeqNumber, TcpFlags, TcpHeader};
-use std::alloc::{GlobalAlloc, Layout, System};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::sync::Mutex;
-use std::sync::atomic::{AtomicUsize, Ordering};
-
-/// Knows how much is in use.
-struct Counting;
-
-static IN_USE: AtomicUsize = AtomicUsize::new(0);
-
-// SAFETY: every call goes unchanged to the system's allocator, which keeps the contract.
-unsafe impl GlobalAlloc for Counting {
-    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        IN_USE.fetch_add(layout.size(), Ordering::Relaxed);
-        // SAFETY: the caller keeps `alloc`'s contract, which is the same.
-        unsafe { System.alloc(layout) }
-    }
-
-    unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
-        IN_USE.fetch_sub(layout.size(), Ordering::Relaxed);
-        // SAFETY: as for `alloc`; all pointers come from the system's allocator.
-        unsafe { System.dealloc(pointer, layout) }
-    }
-}
-
-#[global_allocator]
-static ALLOCATOR: Counting = Counting;
 
 /// Tests of this file that measure, one after the other.
 static MEASURING: Mutex<()> = Mutex::new(());
@@ -132,7 +109,7 @@ fn segment(
 
 /// Heap bytes of a gateway with so many connections that have conversed and are idle now.
 fn in_use(mechanism: PathMechanismKind, family: Family, connections: u32) -> usize {
-    let before = IN_USE.load(Ordering::Relaxed);
+    let before = counting::in_use();
     let mut gateway = Gateway::new(GatewayConfig {
         mechanism,
         ..GatewayConfig::default()
@@ -147,7 +124,7 @@ fn in_use(mechanism: PathMechanismKind, family: Family, connections: u32) -> usi
     let idle = now + Duration::from_secs(60);
     advance(&mut gateway, idle);
     assert_eq!(gateway.flows(), connections as usize);
-    IN_USE.load(Ordering::Relaxed).saturating_sub(before)
+    counting::in_use().saturating_sub(before)
 }
 
 /// Meets every deadline until `now`.
@@ -191,7 +168,7 @@ fn two_hundred_thousand_connections_take_no_more_each() {
 fn a_million_false_syns_displace_no_connection_and_keep_nobody_out() {
     const OPEN: u32 = 200_000;
     let _alone = MEASURING.lock();
-    let before = IN_USE.load(Ordering::Relaxed);
+    let before = counting::in_use();
     let config = GatewayConfig {
         mechanism: PathMechanismKind::Hold,
         ..GatewayConfig::default()
@@ -227,7 +204,7 @@ fn a_million_false_syns_displace_no_connection_and_keep_nobody_out() {
             converse(&mut gateway, now, Family::V4, guest + number);
         }
     }
-    let each = IN_USE.load(Ordering::Relaxed).saturating_sub(before) / cap;
+    let each = counting::in_use().saturating_sub(before) / cap;
     println!("{each} bytes for each of {cap} places, under the flood");
     assert!(gateway.flows() <= cap, "{} of {cap}", gateway.flows());
     assert!(each <= MOST, "{each} bytes for each place");

@@ -50,6 +50,8 @@ const PROGRAMS: [(Direction, &str, TcAttachType); 2] = [
 
 /// The connections in their proper table, and those whose handshake was not completed.
 const TABLES: [&str; 2] = ["FLOWS", "OPENINGS"];
+/// `struct reopening`: only the kernel reads it.
+const REOPENING: usize = 12;
 const LEAST_OPENINGS: u32 = 1024;
 /// `struct common`, and where it has the link header's length.
 const COMMON: usize = 32;
@@ -395,16 +397,23 @@ impl Tracker {
     pub fn forget(&mut self, key: &FlowKey) -> Result<(), TrackerError> {
         let place = self.secrets.key_of(key);
         for table in TABLES {
-            let map = self.ebpf.map_mut(table).expect("the object has it");
-            let mut flows: HashMap<_, [u8; KEY], [u8; ENTRY]> = HashMap::try_from(map)?;
-            match flows.remove(&place) {
-                Ok(()) | Err(MapError::KeyNotFound) => {}
-                Err(MapError::SyscallError(error))
-                    if error.io_error.kind() == io::ErrorKind::NotFound => {}
-                Err(error) => return Err(error.into()),
-            }
+            self.remove::<[u8; ENTRY]>(table, place)?;
         }
-        Ok(())
+        self.remove::<[u8; REOPENING]>("REOPENINGS", place)
+    }
+
+    fn remove<V: aya::Pod>(&mut self, table: &str, place: [u8; KEY]) -> Result<(), TrackerError> {
+        let map = self.ebpf.map_mut(table).expect("the object has it");
+        let mut places: HashMap<_, [u8; KEY], V> = HashMap::try_from(map)?;
+        match places.remove(&place) {
+            Ok(()) | Err(MapError::KeyNotFound) => Ok(()),
+            Err(MapError::SyscallError(error))
+                if error.io_error.kind() == io::ErrorKind::NotFound =>
+            {
+                Ok(())
+            }
+            Err(error) => Err(error.into()),
+        }
     }
 
     /// What was counted.

@@ -173,7 +173,14 @@ impl<'t> Both<'t> {
             let kernel = self.kernel.flow(key).expect("readable");
             prop_assert!(kernel.is_some(), "{:?}", key);
             let Some(kernel) = kernel else { continue };
-            prop_assert_eq!(kernel.tcp, known.tcp);
+            let reopening = known.tcp.reopening;
+            prop_assert_eq!(
+                TcpFlow {
+                    reopening,
+                    ..kernel.tcp
+                },
+                known.tcp
+            );
             prop_assert_eq!(kernel.heard_at, known.heard_at);
             prop_assert_eq!(kernel.owed_since, known.owed_since);
             prop_assert_eq!(kernel.is_proven, known.is_proven);
@@ -209,6 +216,10 @@ fn note(known: &mut Known, tcp: &TcpHeader, observed: Observation) {
     let flow = &known.tcp;
     let began_unseen = flow.near.window_scale.is_none() && flow.far.window_scale.is_none();
     match flow.phase {
+        _ if observed.begins_anew => {
+            known.is_proven = false;
+            known.owed_since = None;
+        }
         Phase::Opening => {
             known.is_proven = false;
             known.owed_since = None;
@@ -259,6 +270,8 @@ enum Place {
     Next(i64),
     /// So far from the end of the window that its receiver has offered.
     Allowed(i64),
+    /// So far from what its receiver has acknowledged.
+    Acked(i64),
 }
 
 /// What happens to the bytes on their way.
@@ -290,6 +303,7 @@ fn place() -> impl Strategy<Value = Place> {
     prop_oneof![
         8 => offset().prop_map(Place::Next),
         1 => (-2_i64..4).prop_map(Place::Allowed),
+        1 => (-2_i64..3).prop_map(Place::Acked),
     ]
 }
 
@@ -300,6 +314,7 @@ fn flags() -> impl Strategy<Value = TcpFlags> {
         2 => Just(TcpFlags::SYN | TcpFlags::ACK),
         2 => Just(TcpFlags::FIN | TcpFlags::ACK),
         1 => Just(TcpFlags::RST),
+        1 => Just(TcpFlags::RST | TcpFlags::ACK),
         1 => any::<u8>().prop_map(TcpFlags),
     ]
 }
@@ -356,6 +371,9 @@ fn bytes(step: &Step, is_v6: bool, flow: &TcpFlow) -> Vec<u8> {
         Direction::ToLink => (0, 1, &flow.near, &flow.far),
         Direction::FromLink => (1, 0, &flow.far, &flow.near),
     };
+    // A SYN amid the connection is answered more often than not.
+    let stands_alone = step.flags.intersects(TcpFlags::SYN | TcpFlags::RST);
+    let answers = stands_alone && step.flags.contains(TcpFlags::ACK) && step.payload != 1;
     // Only the low 32 bits of an offset count.
     let shifted = |number: SeqNumber, by: i64| number + by as u32;
     let tcp = TcpHeader {
@@ -364,8 +382,12 @@ fn bytes(step: &Step, is_v6: bool, flow: &TcpFlow) -> Vec<u8> {
         seq: match step.seq {
             Place::Next(by) => shifted(sender.next, by),
             Place::Allowed(by) => shifted(sender.allowed.unwrap_or(sender.next), by),
+            Place::Acked(by) => shifted(sender.acked, by),
         },
-        ack: shifted(receiver.next, step.ack),
+        ack: match flow.reopening.filter(|_| answers) {
+            Some(reopening) => shifted(reopening.next(), step.ack),
+            None => shifted(receiver.next, step.ack),
+        },
         flags: step.flags,
         window: step.window,
         options: TcpOptions {
@@ -464,6 +486,59 @@ fn a_handshake_makes_a_connection_established() {
     assert_eq!(kernel.tcp.near.window_scale, Some(7));
     // The SYN was timed.
     assert_eq!(kernel.tcp.rtt.smoothed(), Duration::from_millis(20));
+}
+
+/// A SYN amid it, numbers that are far off, and what its receiver may answer.
+#[test]
+fn a_syn_amid_a_connection_is_what_its_answer_makes_of_it() {
+    let Some(mut kernel) = tracker() else {
+        return;
+    };
+    let step = |direction, flags, seq| Step {
+        pause: Duration::from_millis(20),
+        direction,
+        flags,
+        seq: Place::Next(seq),
+        ack: 0,
+        window: 60_000,
+        payload: 0,
+        scale: Some(3),
+        damage: Damage::None,
+    };
+    for client in [Direction::ToLink, Direction::FromLink] {
+        let server = match client {
+            Direction::ToLink => Direction::FromLink,
+            Direction::FromLink => Direction::ToLink,
+        };
+        let syn = step(client, TcpFlags::SYN, 1_000_000_000);
+        let begins = [
+            step(server, TcpFlags::SYN | TcpFlags::ACK, 500_000_000),
+            step(client, TcpFlags::ACK, 0),
+            step(server, TcpFlags::ACK, 0),
+        ];
+        let ends = [step(server, TcpFlags::RST | TcpFlags::ACK, 500_000_000)];
+        let goes_on = [step(server, TcpFlags::ACK, 0)];
+        for (answer, phase, scale) in [
+            (&begins[..], Phase::Established, Some(3)),
+            (&ends[..], Phase::Closed, Some(3)),
+            (&goes_on[..], Phase::Established, Some(7)),
+        ] {
+            let mut both = Both::new(&mut kernel, Instant::from_millis(1000));
+            for step in greeting().iter().chain([&syn]).chain(answer) {
+                let flow = both.core.values().next().map(|known| known.tcp);
+                both.now += step.pause;
+                both.see(
+                    step.direction,
+                    &bytes(step, false, &flow.unwrap_or_default()),
+                );
+                both.compare().expect("the same");
+            }
+            let known = both.core.values().next().expect("one connection");
+            let found = (known.tcp.phase, known.tcp.sender(client).window_scale);
+            assert_eq!(found, (phase, scale));
+            assert_eq!(known.is_proven, phase == Phase::Established);
+        }
+    }
 }
 
 #[test]

@@ -14,7 +14,7 @@ use rustix::fd::AsFd;
 use serde_json::Value;
 use std::fs;
 use std::io::{Read, Write};
-use std::net::TcpStream;
+use std::net::{TcpListener, TcpStream};
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::os::unix::net::{UnixDatagram, UnixStream};
 use std::os::unix::process::CommandExt;
@@ -352,6 +352,51 @@ fn metrics_are_what_prometheus_reads_and_what_status_says() {
     assert!(!listens(), "the former place is still served");
     daemon.stop();
     assert!(!unix.exists(), "the socket is left behind");
+}
+
+/// Who listens at all addresses, and who listens at one, keep each other from the port.
+#[test]
+fn a_reload_moves_metrics_between_addresses_of_one_port() {
+    let place = Place::new();
+    let Some(path) = Path::new() else { return };
+    let text = |address: &str| format!("metrics = \"{address}:{METRICS_PORT}\"\n");
+    let Some(daemon) = configured(&place, &path.gateway, &text("192.0.2.1")) else {
+        return;
+    };
+    let move_to = |address: &str| {
+        place.file("gateway.toml", &text(address));
+        daemon.ask(&place, &["reload"])
+    };
+    let connect = |address: &str| {
+        let connect = || TcpStream::connect((address, METRICS_PORT));
+        path.fixed.run(connect).expect("enter")
+    };
+    let is_served = |address: &str| {
+        let stream = connect(address).expect("it listens");
+        let (head, _) = ask(stream, "GET /metrics HTTP/1.1\r\n\r\n");
+        assert!(head.starts_with("HTTP/1.1 200 OK\r\n"), "{head}");
+    };
+    let is_refused = |address: &str| {
+        let refused = connect(address).expect_err("nobody listens");
+        assert_eq!(refused.kind(), std::io::ErrorKind::ConnectionRefused);
+    };
+    let said = move_to("0.0.0.0");
+    assert_eq!(said.out, "Changed: metrics.\n", "{said:?}");
+    is_served("192.0.2.1");
+    is_served("198.51.100.1");
+    let said = move_to("198.51.100.1");
+    assert_eq!(said.out, "Changed: metrics.\n", "{said:?}");
+    is_served("198.51.100.1");
+    is_refused("192.0.2.1");
+    // A stranger has what is asked for: then all stays as it was.
+    let strange = || TcpListener::bind(("192.0.2.1", METRICS_PORT));
+    let stranger = path.gateway.run(strange).expect("enter").expect("bind");
+    move_to("0.0.0.0").refuses(1, &["0.0.0.0:9464", "in use"]);
+    is_served("198.51.100.1");
+    drop(stranger);
+    let said = move_to("0.0.0.0");
+    assert_eq!(said.out, "Changed: metrics.\n", "{said:?}");
+    daemon.stop();
 }
 
 /// How many lines a gateway has said of a transfer of so many segments across an outage, at this

@@ -1,36 +1,13 @@
 //! What a connection costs in memory.
 
+#[path = "../../core/tests/counting/mod.rs"]
+mod counting;
 mod support;
 
 use outlast_core::time::Duration;
 use outlast_core::units::ByteCount;
 use outlast_world::{FlowSetup, Setup, Stack, Workload, World};
-use std::alloc::{GlobalAlloc, Layout, System};
-use std::sync::atomic::{AtomicUsize, Ordering};
 use support::{flow, link};
-
-/// Knows how much is in use.
-struct Counting;
-
-static IN_USE: AtomicUsize = AtomicUsize::new(0);
-
-// SAFETY: every call goes unchanged to the system's allocator, which keeps the contract.
-unsafe impl GlobalAlloc for Counting {
-    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        IN_USE.fetch_add(layout.size(), Ordering::Relaxed);
-        // SAFETY: the caller keeps `alloc`'s contract, which is the same.
-        unsafe { System.alloc(layout) }
-    }
-
-    unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
-        IN_USE.fetch_sub(layout.size(), Ordering::Relaxed);
-        // SAFETY: as for `alloc`; all pointers come from the system's allocator.
-        unsafe { System.dealloc(pointer, layout) }
-    }
-}
-
-#[global_allocator]
-static ALLOCATOR: Counting = Counting;
 
 /// What a world of so many connections, each of which has sent and received, has in use.
 fn in_use(connections: u32) -> usize {
@@ -50,12 +27,12 @@ fn in_use(connections: u32) -> usize {
         flows: flows.collect(),
         ..Setup::new(link)
     };
-    let before = IN_USE.load(Ordering::Relaxed);
+    let before = counting::in_use();
     let mut world = World::new(setup);
     while world.now().as_nanos() < 50_000_000_000 {
         world.step();
     }
-    let used = IN_USE.load(Ordering::Relaxed).saturating_sub(before);
+    let used = counting::in_use().saturating_sub(before);
     assert_eq!(world.finish().flows.len(), connections as usize);
     used
 }

@@ -35,7 +35,8 @@ pub struct Half {
     pub window_scale: Option<u8>,
     /// Where these numbers come from.
     pub acquaintance: Acquaintance,
-    /// The number after its FIN, once it has sent one.
+    /// The number after its FIN, once it has sent one; a host that sends anything behind it has sent
+    /// none.
     pub fin: Option<SeqNumber>,
 }
 
@@ -65,7 +66,8 @@ impl Half {
     }
 
     fn finished(&self) -> bool {
-        self.fin.is_some_and(|fin| self.acked.at_or_after(fin))
+        self.fin
+            .is_some_and(|fin| fin == self.next && self.acked.at_or_after(fin))
     }
 }
 
@@ -78,6 +80,43 @@ pub enum Phase {
     Established,
     /// Both FINs are acknowledged, or a RST went by.
     Closed,
+}
+
+/// A SYN amid a connection. Whoever guesses addresses can send one; what it begins, if anything, its
+/// receiver says (RFC 9293, section 3.10.7.4; RFC 5961, section 4; RFC 6191).
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct Reopening {
+    from: Direction,
+    isn: SeqNumber,
+    next: SeqNumber,
+    window_scale: u8,
+}
+
+impl Reopening {
+    /// The number after it.
+    #[must_use]
+    pub const fn next(&self) -> SeqNumber {
+        self.next
+    }
+
+    fn of(direction: Direction, tcp: &TcpHeader, segment_len: u32) -> Self {
+        Self {
+            from: direction,
+            isn: tcp.seq,
+            next: tcp.seq + segment_len,
+            window_scale: offered_scale(tcp),
+        }
+    }
+
+    /// Whether its receiver answers, with a SYN because it begins, or with a RST because it knows of
+    /// no connection. Neither says so of one that is alive.
+    fn is_answered_by(&self, direction: Direction, tcp: &TcpHeader) -> bool {
+        direction != self.from
+            && tcp.has(TcpFlags::ACK)
+            && tcp.flags.intersects(TcpFlags::SYN | TcpFlags::RST)
+            && tcp.ack.after(self.isn)
+            && tcp.ack.at_or_before(self.next)
+    }
 }
 
 /// Why a segment does not belong to the connection as tracked.
@@ -108,6 +147,8 @@ pub struct Observation {
     pub repeated: bool,
     /// How far its acknowledgement advanced the other host's, in bytes.
     pub newly_acked: u32,
+    /// It answers a [`Reopening`]: what was alive so far is none of its connection's.
+    pub begins_anew: bool,
 }
 
 /// A TCP connection that passes the gateway.
@@ -121,6 +162,8 @@ pub struct TcpFlow {
     pub phase: Phase,
     /// Round-trip time across the link.
     pub rtt: LinkRtt,
+    /// The last SYN amid the connection that did not begin it.
+    pub reopening: Option<Reopening>,
 }
 
 impl TcpFlow {
@@ -132,6 +175,7 @@ impl TcpFlow {
             far: Half::default(),
             phase: Phase::Opening,
             rtt: LinkRtt::default(),
+            reopening: None,
         }
     }
 
@@ -201,7 +245,8 @@ impl TcpFlow {
     /// Takes in a segment that crosses in `direction` with `payload_len` bytes of data.
     ///
     /// # Errors
-    /// [`Oddity`] if no honest host would send it now; then nothing has changed.
+    /// [`Oddity`] if no honest host would send it now; then nothing has changed, but for
+    /// [`Self::reopening`].
     pub fn observe(
         &mut self,
         now: Instant,
@@ -211,12 +256,28 @@ impl TcpFlow {
     ) -> Result<Observation, Oddity> {
         check_flags(tcp, payload_len)?;
         let segment_len = payload_len + tcp.control_len();
-        if !tcp.has(TcpFlags::SYN) && self.near.is_seen() && self.far.is_seen() {
+        let stands_alone = tcp.flags.intersects(TcpFlags::SYN | TcpFlags::RST);
+        if !stands_alone && self.near.is_seen() && self.far.is_seen() {
             // Both hosts are known: there is nothing to take back if the segment is odd.
             let (sender, receiver) = self.halves(direction);
             check_bounds(sender, receiver, tcp, segment_len)?;
             return Ok(self.take_in(now, direction, tcp, segment_len));
         }
+        self.observe_beginning(now, direction, tcp, segment_len)
+            .or_else(|oddity| {
+                self.observe_amid(now, direction, tcp, segment_len)
+                    .ok_or(oddity)
+            })
+    }
+
+    /// Where a host is not known yet, or gives its numbers.
+    fn observe_beginning(
+        &mut self,
+        now: Instant,
+        direction: Direction,
+        tcp: &TcpHeader,
+        segment_len: u32,
+    ) -> Result<Observation, Oddity> {
         let mut next = *self;
         if tcp.has(TcpFlags::SYN) {
             next.restart_if_new(direction, tcp)?;
@@ -227,6 +288,43 @@ impl TcpFlow {
         let observation = next.take_in(now, direction, tcp, segment_len);
         *self = next;
         Ok(observation)
+    }
+
+    /// A SYN or a RST that is odd amid a connection that is alive: it may open the same ports
+    /// again, or is the answer to one that may.
+    fn observe_amid(
+        &mut self,
+        now: Instant,
+        direction: Direction,
+        tcp: &TcpHeader,
+        segment_len: u32,
+    ) -> Option<Observation> {
+        if self.phase != Phase::Established {
+            return None;
+        }
+        if tcp.has(TcpFlags::SYN) && !tcp.has(TcpFlags::ACK) {
+            self.reopening = Some(Reopening::of(direction, tcp, segment_len));
+            return None;
+        }
+        let reopening = self.reopening?;
+        if !reopening.is_answered_by(direction, tcp) {
+            return None;
+        }
+        let mut rtt = self.rtt;
+        rtt.discard();
+        let mut anew = Self { rtt, ..Self::new() };
+        let (client, _) = anew.halves(reopening.from);
+        client.next = reopening.next;
+        client.acked = reopening.isn;
+        client.window_scale = Some(reopening.window_scale);
+        client.acquaintance = Acquaintance::Seen;
+        let observation = anew.observe_beginning(now, direction, tcp, segment_len);
+        let observation = observation.ok()?;
+        *self = anew;
+        Some(Observation {
+            begins_anew: true,
+            ..observation
+        })
     }
 
     /// Takes in a segment that is honest.
@@ -333,12 +431,9 @@ fn check_flags(tcp: &TcpHeader, payload_len: u32) -> Result<(), Oddity> {
 /// First sight of a host: its numbers are taken from its own segment, and its peer's from its
 /// acknowledgement, if there is one.
 fn introduce(sender: &mut Half, receiver: &mut Half, tcp: &TcpHeader, segment_len: u32) {
-    if tcp.has(TcpFlags::SYN) {
-        sender.window_scale = Some(
-            tcp.options
-                .window_scale
-                .map_or(0, |s| s.min(MAX_WINDOW_SCALE)),
-        );
+    // A SYN-ACK that comes again says nothing new.
+    if tcp.has(TcpFlags::SYN) && !(sender.is_seen() && receiver.is_seen()) {
+        sender.window_scale = Some(offered_scale(tcp));
     }
     if sender.acquaintance == Acquaintance::None {
         sender.next = tcp.seq + segment_len;
@@ -373,10 +468,7 @@ fn check_bounds(
     if end.before(sender.next - reach_back) {
         return Err(Oddity::TooOld);
     }
-    // A RST that the receiver does not expect just there is answered with a challenge, and the
-    // sender's next one is exact (RFC 5961, section 3.2).
-    let expected = tcp.seq.at_or_after(sender.acked) && tcp.seq.at_or_before(sender.next);
-    if tcp.has(TcpFlags::RST) && sender.is_seen() && !expected {
+    if tcp.has(TcpFlags::RST) && !is_expected_reset(sender, receiver, tcp) {
         return Err(Oddity::InexactReset);
     }
     if tcp.has(TcpFlags::ACK) {
@@ -392,6 +484,24 @@ fn check_bounds(
     Ok(())
 }
 
+/// Whether the receiver may obey a RST: one that has just the number that it expects next. Any other
+/// within its window it answers with a challenge, to which the sender's next one is exact (RFC 5961,
+/// section 3.2). It expects what it has acknowledged; or what is behind all that was sent, if all
+/// has arrived. In between no host sends a RST: it answers an acknowledgement, or follows the last
+/// byte. The first thing that is heard of a host has to acknowledge what it answers (RFC 9293,
+/// section 3.10.7.3).
+fn is_expected_reset(sender: &Half, receiver: &Half, tcp: &TcpHeader) -> bool {
+    match sender.acquaintance {
+        Acquaintance::None if receiver.is_seen() => {
+            tcp.has(TcpFlags::ACK) && tcp.ack.after(receiver.acked)
+        }
+        Acquaintance::None => true,
+        Acquaintance::ByPeer | Acquaintance::Seen => {
+            tcp.seq == sender.acked || tcp.seq == sender.next
+        }
+    }
+}
+
 fn advance(
     sender: &mut Half,
     receiver: &mut Half,
@@ -404,7 +514,7 @@ fn advance(
     let repeated = segment_len > 0 && !new_data;
     sender.acquaintance = Acquaintance::Seen;
     sender.next = sender.next.max(end);
-    if tcp.has(TcpFlags::FIN) {
+    if tcp.has(TcpFlags::FIN) && end == sender.next {
         sender.fin = Some(end);
     }
     let mut newly_acked = 0;
@@ -420,7 +530,15 @@ fn advance(
         new_data,
         repeated,
         newly_acked,
+        begins_anew: false,
     }
+}
+
+/// The shift of the windows that a SYN announces.
+fn offered_scale(syn: &TcpHeader) -> u8 {
+    syn.options
+        .window_scale
+        .map_or(0, |scale| scale.min(MAX_WINDOW_SCALE))
 }
 
 /// SEG.WND in bytes. The window of a SYN is never scaled (RFC 7323, section 2.2); that of a

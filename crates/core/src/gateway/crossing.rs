@@ -61,6 +61,7 @@ impl Gateway {
         };
         let &Crossing {
             now,
+            state,
             direction,
             packet,
             ..
@@ -70,6 +71,12 @@ impl Gateway {
         let observation = match record.tracked.observe(now, direction, tcp, payload_len) {
             Ok(observation) => observation,
             Err(oddity) => return self.pass_odd(crossing, index, tcp, oddity),
+        };
+        if observation.begins_anew {
+            self.end_for_another(now, index, state);
+        }
+        let Some(record) = self.flows.flow_mut(index) else {
+            return Verdict::Pass;
         };
         let phase = record.tracked.phase;
         if tcp.has(TcpFlags::SYN) {
@@ -142,7 +149,8 @@ impl Gateway {
         }
     }
 
-    /// A segment that does not belong to its connection as tracked is of no use to a mechanism.
+    /// A segment that does not belong to its connection as tracked is of no use to a mechanism. If
+    /// its receiver might open or abort one for it, it waits for the link as such segments do.
     fn pass_odd(
         &mut self,
         crossing: &Crossing<'_>,
@@ -153,6 +161,12 @@ impl Gateway {
         self.counters.odd_segments += 1;
         if crossing.direction == Direction::FromLink && oddity == Oddity::AcknowledgesUnsent {
             self.note_gone_on(crossing.now, index, tcp);
+        }
+        let begins = oddity == Oddity::UnexpectedSyn && !tcp.has(TcpFlags::ACK);
+        // A client that has forgotten the connection begins another; a reset within the window, though
+        // not exact, draws one that is.
+        if begins || oddity == Oddity::InexactReset {
+            return self.handle_other(crossing);
         }
         Verdict::Pass
     }
@@ -260,21 +274,7 @@ impl Gateway {
         key: FlowKey,
         tracked: TcpFlow,
     ) -> Option<FlowIndex> {
-        let record = Record {
-            tracked,
-            link,
-            state: state.state,
-            told: state,
-            silence: FlowSilence::default(),
-            permits_sack: [None; 2],
-            mss: [None; 2],
-            is_proven: tracked.phase != Phase::Opening,
-            is_pledged: false,
-            mechanism: None,
-            standing: Standing::default(),
-            deadline: None,
-            held: ByteCount(0),
-        };
+        let record = Record::new(tracked, link, state);
         let index = match self.flows.admit(now, key, record) {
             Admission::Admitted(index) => index,
             Admission::Displaced(index, (place, displaced)) => {
@@ -364,6 +364,25 @@ fn proves(flow: &TcpFlow, tcp: &TcpHeader, observation: Observation) -> bool {
 }
 
 impl Record {
+    /// A connection that is met on `link`, in the state of that.
+    pub(super) fn new(tracked: TcpFlow, link: LinkId, state: StateSince) -> Self {
+        Self {
+            tracked,
+            link,
+            state: state.state,
+            told: state,
+            silence: FlowSilence::default(),
+            permits_sack: [None; 2],
+            mss: [None; 2],
+            is_proven: tracked.phase != Phase::Opening,
+            is_pledged: false,
+            mechanism: None,
+            standing: Standing::default(),
+            deadline: None,
+            held: ByteCount(0),
+        }
+    }
+
     /// Whether both hosts permit SACK; `None` if a SYN was not seen.
     pub(super) const fn sack(&self) -> Option<bool> {
         match self.permits_sack {

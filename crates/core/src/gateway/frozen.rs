@@ -5,14 +5,13 @@
 //! exception to the rule that nothing is sent for a connection that was not seen in both
 //! directions: the other gateway has seen it.
 
-use super::{Event, FlowSilence, Gateway, Record, Transmit};
+use super::{Event, Gateway, Record, Transmit};
 use crate::flow::{
     Admission, FlowIndex, FlowKey, FrozenFlow, FrozenNumbers, Implausible, Phase, TcpFlow,
 };
 use crate::link::{Direction, LinkId};
 use crate::mechanisms::path::{PathMechanismKind, SendReason, Standing, ZeroWindowAck};
 use crate::time::Instant;
-use crate::units::ByteCount;
 use alloc::vec::Vec;
 use outlast_wire::{Packet, TcpHeader};
 
@@ -239,21 +238,7 @@ impl Gateway {
             phase: Phase::Established,
             ..TcpFlow::new()
         };
-        let record = Record {
-            tracked,
-            link,
-            state: state.state,
-            told: state,
-            silence: FlowSilence::default(),
-            permits_sack: [None; 2],
-            mss: [None; 2],
-            is_proven: true,
-            is_pledged: false,
-            mechanism: None,
-            standing: Standing::default(),
-            deadline: None,
-            held: ByteCount(0),
-        };
+        let record = Record::new(tracked, link, state);
         let Admission::Admitted(index) = self.flows.admit(now, flow, record) else {
             return None;
         };

@@ -61,7 +61,7 @@ impl Gateway {
     }
 
     /// Another connection has the ports of the one at `index`.
-    fn end_for_another(&mut self, now: Instant, index: FlowIndex, state: StateSince) {
+    pub(super) fn end_for_another(&mut self, now: Instant, index: FlowIndex, state: StateSince) {
         self.with_mechanism(now, index, state, |mechanism, cx| {
             mechanism.release(cx.budget);
         });
@@ -115,6 +115,7 @@ impl Gateway {
             new_data: false,
             repeated: false,
             newly_acked: 0,
+            begins_anew: false,
         };
         self.wake_mechanism(index);
         // It has passed, whatever would become of it now.

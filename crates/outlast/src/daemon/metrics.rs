@@ -18,6 +18,7 @@ use prometheus_client::metrics::gauge::{ConstGauge, Gauge};
 use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::metrics::info::Info;
 use prometheus_client::registry::Registry;
+use rustix::net::{Shutdown, listen as listen_again, shutdown};
 use std::fs;
 use std::io;
 use std::net::TcpListener;
@@ -34,6 +35,9 @@ const RESUME_SECONDS: [f64; 12] = [
 const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 
 type Labels = Vec<(&'static str, String)>;
+
+/// Clients that may wait to be accepted.
+const BACKLOG: i32 = 128;
 
 /// What is counted for the metrics alone.
 #[derive(Debug)]
@@ -275,6 +279,48 @@ impl MetricsSocket {
         };
         let clients = Clients::new(first_token, LONGEST);
         Ok(Self { listener, clients })
+    }
+
+    /// Listens there and no longer where `place` does; if that cannot be, all stays as it was.
+    pub(super) fn move_to(
+        place: &mut Option<Self>,
+        endpoint: &Endpoint,
+        poller: &Poller,
+        listening: Token,
+        first_token: u64,
+    ) -> Result<(), anyhow::Error> {
+        let open = || Self::open(endpoint, poller, listening, first_token);
+        let in_the_way = place
+            .as_ref()
+            .and_then(|socket| socket.is_in_the_way_of(endpoint));
+        let Some(former) = in_the_way else {
+            *place = Some(open()?);
+            return Ok(());
+        };
+        // It stops listening, and keeps its place: nobody else can be there meanwhile who does not
+        // expressly share it.
+        shutdown(former, Shutdown::Read)?;
+        match open() {
+            Ok(socket) => *place = Some(socket),
+            Err(error) => {
+                if let Err(lost) = listen_again(former, BACKLOG) {
+                    *place = None;
+                    return Err(error.context(format!("metrics are not served any more: {lost}")));
+                }
+                return Err(error);
+            }
+        }
+        Ok(())
+    }
+
+    /// Who listens at all addresses, and who listens at one of them, keep each other from the port.
+    fn is_in_the_way_of(&self, endpoint: &Endpoint) -> Option<&TcpListener> {
+        let (Listener::Tcp(listener), Endpoint::Tcp(wanted)) = (&self.listener, endpoint) else {
+            return None;
+        };
+        let own = listener.local_addr().ok()?;
+        let is_any = own.ip().is_unspecified() || wanted.ip().is_unspecified();
+        (own.port() == wanted.port() && is_any).then_some(listener)
     }
 
     /// Somebody connects.

@@ -48,8 +48,13 @@ impl Daemon {
             _ => None,
         };
         if self.settings.metrics != next.metrics {
-            let open = |at| MetricsSocket::open(at, &self.poller, METRICS, FIRST_METRICS_CLIENT);
-            self.metrics = next.metrics.as_ref().map(open).transpose()?;
+            let (place, poller) = (&mut self.metrics, &self.poller);
+            match &next.metrics {
+                Some(at) => {
+                    MetricsSocket::move_to(place, at, poller, METRICS, FIRST_METRICS_CLIENT)?;
+                }
+                None => *place = None,
+            }
         }
         if let Some(agents) = agents {
             self.with_agents(clock::now(), |driver, place| driver.reload(place, agents));

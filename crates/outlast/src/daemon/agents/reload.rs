@@ -112,20 +112,12 @@ impl Sessions {
 #[cfg(test)]
 mod tests {
     use super::super::noise::Noise;
-    use super::super::tests::on_a_loopback;
-    use super::super::{Driver, Place, Tokens, key};
+    use super::super::tests::{Surroundings, on_a_loopback};
+    use super::super::{Driver, key};
     use super::*;
-    use crate::daemon::config::Watched;
-    use crate::daemon::indicators::Indicators;
-    use outlast_core::gateway::{Gateway, GatewayConfig};
-    use outlast_linux::clock;
-    use outlast_linux::poller::{Poller, Token};
     use std::io::{Read, Write};
     use std::net::TcpStream;
     use std::path::Path;
-
-    const LISTENER: Token = Token(1);
-    const FIRST: u64 = 10;
 
     const OURS: &str = "127.0.0.1:7348";
     const THEIRS: &str = "127.0.0.2:7348";
@@ -143,23 +135,9 @@ mod tests {
             assert!(key::make(path).is_ok());
         }
         let journal = place.path().join("journal");
-        let (poller, now) = (Poller::new().expect("epoll"), clock::now());
-        let tokens = Tokens {
-            listener: LISTENER,
-            first: FIRST,
-        };
-        let ours = settings(&former, &journal);
-        let Ok(mut driver) = Driver::open(now, &ours, (7, 1), &poller, tokens) else {
-            panic!("it does not open")
-        };
-        let mut gateway = Gateway::new(GatewayConfig::default());
-        let indicators = Indicators::new("wwan0", Watched::default());
-        let mut site = Place {
-            now,
-            gateway: &mut gateway,
-            indicators: &indicators,
-            poller: &poller,
-        };
+        let mut around = Surroundings::new();
+        let mut driver = around.open(&settings(&former, &journal));
+        let mut site = around.place();
         // Who has connected, and whether there is a session.
         let sessions = |driver: &Driver| {
             let sessions = driver.sessions.as_ref().expect("it listens");

@@ -30,6 +30,45 @@ pub(super) fn on_a_loopback(work: impl FnOnce() + Send) {
     namespace.run(within).expect("enter");
 }
 
+/// What a driver needs of its daemon.
+pub(super) struct Surroundings {
+    now: Instant,
+    gateway: Gateway,
+    indicators: Indicators,
+    poller: Poller,
+}
+
+impl Surroundings {
+    pub(super) fn new() -> Self {
+        Self {
+            now: clock::now(),
+            gateway: Gateway::new(GatewayConfig::default()),
+            indicators: Indicators::new("wwan0", Watched::default()),
+            poller: Poller::new().expect("epoll"),
+        }
+    }
+
+    pub(super) fn open(&self, settings: &AgentSettings) -> Driver {
+        let tokens = Tokens {
+            listener: Token(1),
+            first: 10,
+        };
+        let Ok(driver) = Driver::open(self.now, settings, (7, 1), &self.poller, tokens) else {
+            panic!("it does not open")
+        };
+        driver
+    }
+
+    pub(super) fn place(&mut self) -> Place<'_> {
+        Place {
+            now: self.now,
+            gateway: &mut self.gateway,
+            indicators: &self.indicators,
+            poller: &self.poller,
+        }
+    }
+}
+
 fn at(text: &str) -> SocketAddr {
     text.parse().expect("literal")
 }
@@ -41,23 +80,10 @@ fn answered_by(name: &str) -> (Vec<SocketAddr>, Vec<SocketAddr>) {
     let [key, journal] = ["agents.key", "journal"].map(|name| place.path().join(name));
     assert!(key::make(&key).is_ok());
     let listener = TcpListener::bind(at(DIALLED)).expect("free");
-    let (poller, now) = (Poller::new().expect("epoll"), clock::now());
-    let tokens = Tokens {
-        listener: Token(1),
-        first: 10,
-    };
     let settings = AgentSettings::between(OWN, &[DIALLED, ANOTHER], &key, &journal);
-    let Ok(mut driver) = Driver::open(now, &settings, (7, 1), &poller, tokens) else {
-        panic!("it does not open")
-    };
-    let mut gateway = Gateway::new(GatewayConfig::default());
-    let indicators = Indicators::new("wwan0", Watched::default());
-    let mut site = Place {
-        now,
-        gateway: &mut gateway,
-        indicators: &indicators,
-        poller: &poller,
-    };
+    let mut around = Surroundings::new();
+    let mut driver = around.open(&settings);
+    let mut site = around.place();
     driver.handle_timeout(&mut site);
     let token = driver.sessions.as_ref().expect("it listens").neighbours[&at(DIALLED)].dialling;
     let token = token.expect("it was dialled");

@@ -342,18 +342,15 @@ fn unsendable(error: io::Error) -> NetfilterError {
     }
 }
 
+/// The queue that is wanted, or else the first one that is free.
 fn take_queue(wanted: Option<u16>) -> Result<(Queue, u16), NetfilterError> {
-    let (first, count) = wanted.map_or((FIRST_QUEUE, QUEUES), |number| (number, 1));
-    let mut number = first;
-    loop {
-        match Queue::take(number) {
-            Ok(queue) => return Ok((queue, number)),
-            Err(NetfilterError::QueueTaken { .. }) if number + 1 < first.saturating_add(count) => {
-                number += 1;
-            }
-            Err(error) => return Err(error),
-        }
-    }
+    let first = wanted.unwrap_or(FIRST_QUEUE);
+    let more = wanted.map_or(QUEUES - 1, |_| 0);
+    let take = |number| Queue::take(number).map(|queue| (queue, number));
+    (1..=more).fold(take(first), |taken, beyond| match taken {
+        Err(NetfilterError::QueueTaken { .. }) => take(first + beyond),
+        other => other,
+    })
 }
 
 /// Whether a packet is about the link itself: neighbour discovery, address configuration, routing
@@ -395,6 +392,7 @@ fn is_of_the_link(address: IpAddr) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use outlast_linux::namespace::Namespace;
 
     const HOST: [u8; 16] = [0x20, 1, 0xd, 0xb8, 0, 2, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1];
 
@@ -404,6 +402,42 @@ mod tests {
         bytes.extend([kind, 0, 0, 0, 0, 0, 0, 0]);
         bytes.extend(HOST);
         Packet::parse(bytes.into()).expect("a packet")
+    }
+
+    /// The number of a queue that was taken, or of the one that could not be.
+    fn number(wanted: Option<u16>, held: &mut Vec<Queue>) -> Result<u16, NetfilterError> {
+        let (queue, number) = take_queue(wanted)?;
+        held.push(queue);
+        Ok(number)
+    }
+
+    #[test]
+    fn of_queues_that_are_taken_the_next_one_is_taken_but_where_one_was_asked_for() {
+        let namespace = match Namespace::new() {
+            Ok(namespace) => namespace,
+            Err(error) => return eprintln!("skipped: {error}"),
+        };
+        let try_queues = || {
+            let mut held = Vec::new();
+            let highest = Some(u16::MAX);
+            match number(highest, &mut held) {
+                Ok(number) => assert_eq!(number, u16::MAX),
+                Err(error) => return eprintln!("skipped: {error}"),
+            }
+            let again = number(highest, &mut held);
+            let is_told = matches!(again, Err(NetfilterError::QueueTaken { number: u16::MAX }));
+            assert!(is_told, "{again:?}");
+            for expected in FIRST_QUEUE..FIRST_QUEUE + QUEUES {
+                let taken = number(None, &mut held);
+                assert_eq!(taken.expect("one is free"), expected);
+            }
+            let beyond = number(None, &mut held);
+            let last = FIRST_QUEUE + QUEUES - 1;
+            let is_told =
+                matches!(beyond, Err(NetfilterError::QueueTaken { number }) if number == last);
+            assert!(is_told, "{beyond:?}");
+        };
+        namespace.run(try_queues).expect("enter");
     }
 
     #[test]
