@@ -24,6 +24,8 @@ const COMMON: &str = "config.toml";
 
 /// Where control sockets are, unless somebody says otherwise: one per interface.
 pub(crate) const RUNTIME_DIRECTORY: &str = "/run/outlast";
+/// And how their names end.
+pub(crate) const CONTROL_EXTENSION: &str = "sock";
 
 /// The mark of packets that the daemon sends, unless somebody says otherwise: "outl".
 const MARK: u32 = 0x6f75_746c;
@@ -480,18 +482,30 @@ fn mode(top: &Reader<'_>) -> Option<u32> {
 fn endpoint(top: &Reader<'_>, key: &'static Key) -> Option<Endpoint> {
     let text = top.text(key)?;
     let endpoint = text.parse().ok();
-    if endpoint.is_none() {
-        top.note(
-            top.span_of(key).unwrap_or_default(),
+    let mistake = match &endpoint {
+        None => Some((
             format!("`{text}` is no place to listen at"),
             "expected an IP address with a port, or unix: and an absolute path",
-            format!(
-                "write `{0} = {1}`, `{0} = \"[::1]:9464\"` or `{0} = \"unix:/run/outlast/metrics.sock\"`",
-                key.name, key.example
-            ),
-        );
-    }
-    endpoint
+        )),
+        Some(Endpoint::Unix(path)) if may_be_control(path) => Some((
+            format!("`{text}` has the name of a control socket"),
+            "`outlast status` takes what is called so there for another daemon",
+        )),
+        Some(_) => None,
+    };
+    let Some((what, expected)) = mistake else {
+        return endpoint;
+    };
+    top.note(
+        top.span_of(key).unwrap_or_default(),
+        what,
+        expected,
+        format!(
+            "write `{0} = {1}`, `{0} = \"[::1]:9464\"` or `{0} = \"unix:/run/outlast/wwan0.metrics\"`",
+            key.name, key.example
+        ),
+    );
+    None
 }
 
 fn limits(table: &Reader<'_>) -> Limits {
@@ -589,7 +603,15 @@ fn log(table: &Reader<'_>) -> Log {
 
 /// Where the daemon of `interface` listens, unless somebody says otherwise.
 pub(crate) fn control_of(interface: &str) -> PathBuf {
-    Path::new(RUNTIME_DIRECTORY).join(format!("{interface}.sock"))
+    Path::new(RUNTIME_DIRECTORY).join(format!("{interface}.{CONTROL_EXTENSION}"))
+}
+
+/// Whether who looks for daemons would take a socket at `path` for one's control socket.
+pub(crate) fn may_be_control(path: &Path) -> bool {
+    path.parent() == Some(Path::new(RUNTIME_DIRECTORY))
+        && path
+            .extension()
+            .is_some_and(|kind| kind == CONTROL_EXTENSION)
 }
 
 #[cfg(test)]

@@ -183,7 +183,7 @@ pub(super) static METRICS: Key = Key {
     example: "\"127.0.0.1:9464\"",
     default: "off",
     meaning: "Where Prometheus gets its metrics by HTTP: an address with a port, or \
-              `unix:/path/of/a.sock`. Anybody who reaches it may read them.",
+              `unix:/run/outlast/wwan0.metrics`. Anybody who reaches it may read them.",
     source: "",
 };
 pub(super) static QUEUE: Key = Key {
