@@ -168,6 +168,32 @@ fn a_reload_with_a_mistake_changes_nothing_and_says_where_it_is() {
     daemon.stop();
 }
 
+#[test]
+fn a_reload_does_not_promise_places_that_the_kernel_s_table_lacks() {
+    let place = Place::new();
+    let Some(path) = Path::new() else { return };
+    let with = |data_path: &str, flows: u32| {
+        format!("data_path = \"{data_path}\"\n[limits]\nflows = {flows}\n")
+    };
+    if let Some(daemon) = configured(&place, &path.gateway, &with("ebpf", 100)) {
+        place.file("gateway.toml", &with("ebpf", 5000));
+        let said = daemon.ask(&place, &["reload"]);
+        said.refuses(1, &["limits.flows", "restart it"]);
+        let status = daemon.status(&place);
+        assert_eq!(status["limits"]["flows"], 100, "{status:#}");
+        daemon.stop();
+    }
+    let Some(daemon) = configured(&place, &path.gateway, &with("nfqueue", 100)) else {
+        return;
+    };
+    place.file("gateway.toml", &with("nfqueue", 5000));
+    let said = daemon.ask(&place, &["reload"]);
+    assert_eq!(said.out, "Changed: limits.\n", "{said:?}");
+    let status = daemon.status(&place);
+    assert_eq!(status["limits"]["flows"], 5000, "{status:#}");
+    daemon.stop();
+}
+
 /// The command in a place that everybody may enter, to be run as somebody else.
 fn as_somebody(place: &Place, user: u32, group: u32, arguments: &[&str]) -> Said {
     let copy = place.path().join("outlast");
