@@ -29,6 +29,7 @@ pub(super) struct Indicators {
     index: Option<InterfaceIndex>,
     is_running: bool,
     mtu: u32,
+    port_of: Option<InterfaceIndex>,
     /// Each with the length of its network's prefix.
     addresses: BTreeSet<(IpAddr, u8)>,
     had_address: bool,
@@ -57,6 +58,7 @@ impl Indicators {
             index: None,
             is_running: false,
             mtu: 0,
+            port_of: None,
             addresses: BTreeSet::new(),
             had_address: false,
             routes: Routes::default(),
@@ -92,6 +94,11 @@ impl Indicators {
     /// Longest IP packet in bytes.
     pub(super) const fn mtu(&self) -> u32 {
         self.mtu
+    }
+
+    /// The bridge, bond or switch that takes every packet that comes, if there is one.
+    pub(super) const fn port_of(&self) -> Option<InterfaceIndex> {
+        self.port_of
     }
 
     pub(super) const fn state(&self) -> LinkState {
@@ -131,6 +138,7 @@ impl Indicators {
     /// Everything is told anew: forgets what was so.
     pub(super) fn handle_snapshot(&mut self, now: Instant, all: Vec<Change>) {
         self.index = None;
+        self.port_of = None;
         self.is_running = false;
         self.addresses.clear();
         self.routes.clear();
@@ -246,8 +254,10 @@ impl Indicators {
                 is_up,
                 is_running,
                 mtu,
+                port_of,
             } if name == self.name => {
                 self.index = Some(index);
+                self.port_of = port_of;
                 self.is_running = is_running;
                 self.mtu = mtu;
                 if !is_up {
@@ -259,6 +269,7 @@ impl Indicators {
                 if self.index == Some(index) =>
             {
                 self.index = None;
+                self.port_of = None;
                 self.is_running = false;
                 self.addresses.clear();
                 self.routes.switch_off();

@@ -36,6 +36,7 @@ fn interface(is_running: bool) -> Change {
         is_up: true,
         is_running,
         mtu: 1430,
+        port_of: None,
     }
 }
 
@@ -126,6 +127,7 @@ fn an_interface_that_is_given_another_name_is_gone_and_one_that_is_given_this_na
         is_up: true,
         is_running: true,
         mtu: 1430,
+        port_of: None,
     };
     indicators.handle_change(at(1), named(InterfaceIndex(9), "eth0"));
     assert_eq!(events(&mut indicators), [], "somebody else");

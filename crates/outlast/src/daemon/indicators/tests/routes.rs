@@ -183,6 +183,7 @@ fn routes_that_the_kernel_removes_without_a_word_are_missed() {
         is_up: false,
         is_running: false,
         mtu: 1430,
+        port_of: None,
     };
     hear(&mut indicators, [off]);
     events(&mut indicators);
