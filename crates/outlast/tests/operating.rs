@@ -131,6 +131,31 @@ fn agents_without_work_are_warned_of_at_the_start_and_at_a_reload() {
 }
 
 #[test]
+fn the_log_has_the_words_of_the_status_and_none_of_the_libraries() {
+    let place = Place::new();
+    let Some(path) = Path::new() else { return };
+    let text = "[log]\nlevel = \"debug\"\nformat = \"json\"\n";
+    let Some(daemon) = configured(&place, &path.gateway, text) else {
+        return;
+    };
+    path.cut();
+    let is_down = |status: &Value| status["link"]["state"] == "down";
+    let status = daemon.status_when(&place, "a link that is away", is_down);
+    let before = daemon.introduction.clone();
+    let told = before + &daemon.stop();
+    let lines = told.lines().map(|line| {
+        let line: Value = serde_json::from_str(line).expect("one JSON document a line");
+        line
+    });
+    let lines: Vec<Value> = lines.collect();
+    let link = lines.iter().find(|line| line["message"] == "link");
+    let link = link.expect("it tells of the link");
+    assert_eq!(link["state"], "down", "{link}");
+    assert_eq!(link["by"], status["link"]["by"], "{link}");
+    assert!(!told.contains("relocat"), "a loader's own: {told}");
+}
+
+#[test]
 fn a_reload_with_a_mistake_changes_nothing_and_says_where_it_is() {
     let place = Place::new();
     let Some(path) = Path::new() else { return };
