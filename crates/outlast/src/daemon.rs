@@ -205,7 +205,7 @@ impl Daemon {
         };
         format!(
             "{mechanism} on {interface} (link {state}) by {}. Control socket: {}",
-            self.path.describe(),
+            self.path.describe(*mechanism),
             control.display()
         )
     }

@@ -219,6 +219,35 @@ fn a_reload_does_not_promise_places_that_the_kernel_s_table_lacks() {
     daemon.stop();
 }
 
+#[test]
+fn a_reload_refuses_a_mechanism_that_the_named_data_path_cannot_carry() {
+    const WHY: &str = "because mechanism acknowledge-ahead must rewrite packets";
+    let place = Place::new();
+    let Some(path) = Path::new() else { return };
+    let with = |data_path: &str, mechanism: &str| {
+        format!("data_path = \"{data_path}\"\nmechanism = \"{mechanism}\"\n")
+    };
+    let Some(daemon) = configured(&place, &path.gateway, &with("ebpf", "hold")) else {
+        return;
+    };
+    place.file("gateway.toml", &with("ebpf", "acknowledge-ahead"));
+    let said = daemon.ask(&place, &["reload"]);
+    said.refuses(1, &["acknowledge-ahead must rewrite packets", "auto"]);
+    assert_eq!(daemon.status(&place)["mechanism"], "hold");
+    daemon.stop();
+    // Where any will do, all packets go through user space.
+    let daemon = configured(&place, &path.gateway, &with("auto", "hold")).expect("as before");
+    place.file("gateway.toml", &with("auto", "acknowledge-ahead"));
+    assert_eq!(daemon.ask(&place, &["reload"]).code, Some(0));
+    let status = daemon.status(&place);
+    let said = status["data_path"].as_str().expect("a text");
+    assert_eq!(
+        said,
+        format!("eBPF: every packet through user space, {WHY}")
+    );
+    daemon.stop();
+}
+
 /// The command in a place that everybody may enter, to be run as somebody else.
 fn as_somebody(place: &Place, user: u32, group: u32, arguments: &[&str]) -> Said {
     let copy = place.path().join("outlast");

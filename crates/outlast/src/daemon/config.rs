@@ -435,7 +435,7 @@ fn is_interface_name(name: &str) -> bool {
 }
 
 /// What the names of interfaces are like.
-const INTERFACE_NAMES: &str = "at most 15 bytes, without `/`, `:` and blanks";
+const INTERFACE_NAMES: &str = "1 to 15 bytes, without `/`, `:` and blanks, and is no `.` or `..`";
 
 /// An interface as the command line names it.
 pub(crate) fn interface_name(text: &str) -> Result<String, String> {

@@ -75,7 +75,7 @@ impl Daemon {
                     let peer = event.link.peer.map(tracing::field::display);
                     self.tally.note_link(&event);
                     let (state, by) = (state(event.state), indicator(event.indicator));
-                    tracing::info!(state, by, peer, "link");
+                    tracing::info!(%state, %by, peer, "link");
                     if event.state == LinkState::Up {
                         self.remind(now, event.link);
                     }

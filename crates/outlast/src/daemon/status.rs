@@ -333,7 +333,7 @@ impl Status {
             port_of: daemon.port_of.as_ref().map(|(_, of)| of.clone()),
             mechanism: info.name.into(),
             acknowledges_ahead: info.acknowledges_ahead,
-            data_path: path.describe(),
+            data_path: path.describe(settings.mechanism),
             kernel,
             agents: daemon
                 .agents
