@@ -12,6 +12,7 @@ mod divert;
 mod indicators;
 pub(crate) mod journal;
 pub(crate) mod keys;
+mod listening;
 mod metrics;
 mod outbox;
 #[cfg(test)]

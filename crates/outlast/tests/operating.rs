@@ -8,7 +8,9 @@ mod support;
 
 use outlast_core::time::Duration;
 use outlast_linux::namespace::Namespace;
+use outlast_linux::netlink::Prefix;
 use outlast_linux::process;
+use path::wiring::inside;
 use path::{Daemon, LINK, MOBILE, Path, Transfer, Version, skip, wait};
 use rustix::fd::AsFd;
 use serde_json::Value;
@@ -349,6 +351,34 @@ fn judged(place: &Place, text: &str) -> Option<Value> {
         String::from_utf8_lossy(&output.stderr)
     );
     Some(serde_json::from_slice(&output.stdout).expect("JSON"))
+}
+
+#[test]
+fn metrics_are_served_at_an_address_that_comes_later() {
+    const LATER: &str = "192.0.2.99";
+    let place = Place::new();
+    let Some(path) = Path::new() else { return };
+    let at = format!("{LATER}:{METRICS_PORT}");
+    let text = format!("metrics = \"{at}\"\n");
+    let Some(mut daemon) = configured(&place, &path.gateway, &text) else {
+        return;
+    };
+    let told = daemon.introduction.contains(LATER) || daemon.has_said(LATER);
+    assert!(told, "{}", daemon.introduction);
+    inside(&path.gateway, |route| {
+        let interface = route.interface("fixed0").expect("made");
+        let address = LATER.parse().expect("literal");
+        let address = Prefix {
+            address,
+            length: 24,
+        };
+        route.add_address(interface, address).expect("address");
+    });
+    let get = || TcpStream::connect(&at).expect("it listens");
+    let stream = path.fixed.run(get).expect("enter");
+    let (_, body) = ask(stream, "GET /metrics HTTP/1.1\r\n\r\n");
+    assert!(body.contains("outlast_link_up 1"), "{body}");
+    daemon.stop();
 }
 
 #[test]
