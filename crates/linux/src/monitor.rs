@@ -4,7 +4,9 @@ use crate::netlink::{InterfaceIndex, NetlinkError, Prefix, RouteSocket};
 use netlink_packet_core::{NLM_F_REPLACE, NetlinkMessage, NetlinkPayload};
 use netlink_packet_route::RouteNetlinkMessage;
 use netlink_packet_route::address::{AddressAttribute, AddressMessage};
-use netlink_packet_route::link::{LinkAttribute, LinkFlags, LinkLayerType, LinkMessage};
+use netlink_packet_route::link::{
+    InfoPortKind, LinkAttribute, LinkFlags, LinkInfo, LinkLayerType, LinkMessage,
+};
 use netlink_packet_route::neighbour::{
     NeighbourAddress, NeighbourAttribute, NeighbourMessage, NeighbourState,
 };
@@ -58,6 +60,8 @@ pub enum Change {
         mtu: u32,
         /// Its Ethernet address; `None` for one that is no Ethernet.
         hardware: Option<[u8; 6]>,
+        /// The bridge, bond or switch that takes every packet that it receives, if there is one.
+        port_of: Option<InterfaceIndex>,
     },
     /// An interface is gone.
     InterfaceGone {
@@ -286,7 +290,26 @@ fn interface(link: &LinkMessage) -> Option<Change> {
         is_running: link.header.flags.contains(needed),
         mtu,
         hardware: hardware_of_interface(link),
+        port_of: port_of(link),
     })
+}
+
+/// A VRF's members keep their packets; whatever else has members takes them.
+fn port_of(link: &LinkMessage) -> Option<InterfaceIndex> {
+    let is_of_vrf = |infos: &Vec<LinkInfo>| infos.contains(&LinkInfo::PortKind(InfoPortKind::Vrf));
+    let attributes = link.attributes.iter();
+    if attributes
+        .clone()
+        .any(|attribute| matches!(attribute, LinkAttribute::LinkInfo(infos) if is_of_vrf(infos)))
+    {
+        return None;
+    }
+    attributes
+        .filter_map(|attribute| match attribute {
+            LinkAttribute::Controller(index @ 1..) => Some(InterfaceIndex(*index)),
+            _ => None,
+        })
+        .next()
 }
 
 fn address(message: &AddressMessage, is_present: bool) -> Option<Change> {

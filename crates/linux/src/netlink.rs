@@ -169,6 +169,22 @@ impl RouteSocket {
             .map(|link| InterfaceIndex(link.header.index))
     }
 
+    /// The name of an interface.
+    ///
+    /// # Errors
+    /// When it is not there.
+    pub fn name(&mut self, interface: InterfaceIndex) -> Result<String, NetlinkError> {
+        let mut message = LinkMessage::default();
+        message.header.index = interface.0;
+        let link = self.link(message, Request::new(0, format!("find {interface}")))?;
+        let mut attributes = link.attributes.into_iter();
+        let name = attributes.find_map(|attribute| match attribute {
+            LinkAttribute::IfName(name) => Some(name),
+            _ => None,
+        });
+        Ok(name.unwrap_or_default())
+    }
+
     /// Bytes that the packets of the interface `name` have in front of the IP header: 14 on
     /// Ethernet and the loopback device, none on TUN, WireGuard, PPP and whatever else.
     ///

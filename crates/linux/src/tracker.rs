@@ -242,7 +242,8 @@ impl Tracker {
         bytes[LINK_HEADER_AT..][..4].copy_from_slice(&link_header.to_ne_bytes());
         common.set(0, bytes, 0)?;
         for (_, name, kind) in PROGRAMS {
-            let options = TcAttachOptions::TcxOrder(LinkOrder::default());
+            // Others' programs may end the line, and may change what passes; ours do neither.
+            let options = TcAttachOptions::TcxOrder(LinkOrder::first());
             let link = classifier(&mut self.ebpf, name)?;
             let link = link
                 .attach_with_options(interface, kind, options)
@@ -488,7 +489,12 @@ fn data<'e>(ebpf: &'e Ebpf, name: &str) -> BorrowedFd<'e> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::netlink::InterfaceSettings;
+    use crate::sys::bpf::{Hook, Word};
+    use crate::testing::fresh_namespace;
+    use outlast_core::flow::Phase;
     use outlast_wire::{IpHeader, Packet, SeqNumber, TcpFlags, TcpHeader};
+    use std::net::{TcpListener, TcpStream};
 
     const FAR: &str = "[2001:db8::2]:443";
 
@@ -521,6 +527,39 @@ mod tests {
         let now = Instant::from_millis(1000);
         let ran = tracker.try_out(now, Direction::ToLink, &frame, 0);
         ran.expect("it runs");
+    }
+
+    #[test]
+    fn programs_of_others_that_end_the_line_hide_no_packet() {
+        let Some(namespace) = fresh_namespace() else {
+            return;
+        };
+        let mut tracker = match Tracker::load(&TrackerConfig::default()) {
+            Ok(tracker) => tracker,
+            Err(error) => return eprintln!("skipped: {}", error.lack().what),
+        };
+        let work = || {
+            let mut route = RouteSocket::open().expect("netlink");
+            let lo = route.interface("lo").expect("in every namespace");
+            let up = InterfaceSettings {
+                up: Some(true),
+                ..InterfaceSettings::default()
+            };
+            route.configure(lo, &up).expect("up");
+            let theirs = bpf::load_program(Word::Pass).expect("as ours");
+            let _attached = [Hook::Egress, Hook::Ingress]
+                .map(|hook| bpf::attach_tcx(theirs.as_fd(), lo.0, hook).expect("tcx"));
+            tracker.attach("lo").expect("tcx");
+            let listener = TcpListener::bind("127.0.0.1:0").expect("bind");
+            let server = listener.local_addr().expect("bound");
+            let client = TcpStream::connect(server).expect("connect");
+            let near = client.local_addr().expect("bound");
+            let flow = tracker.flow(&FlowKey { near, far: server });
+            let flow = flow.expect("readable").expect("tracked");
+            // Sent and received.
+            assert_eq!(flow.tcp.phase, Phase::Established);
+        };
+        namespace.run(work).expect("enter");
     }
 
     #[test]

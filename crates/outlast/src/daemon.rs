@@ -13,6 +13,7 @@ mod divert;
 mod indicators;
 pub(crate) mod journal;
 pub(crate) mod keys;
+mod listening;
 mod metrics;
 mod outbox;
 #[cfg(test)]
@@ -38,7 +39,7 @@ use outlast_core::mechanisms::path::Verdict;
 use outlast_core::time::Instant;
 use outlast_linux::clock;
 use outlast_linux::monitor::{self, Change, RouteMonitor};
-use outlast_linux::netlink::RouteSocket;
+use outlast_linux::netlink::{InterfaceIndex, RouteSocket};
 use outlast_linux::poller::{Interest, Poller, Ready, Token};
 use outlast_linux::privilege;
 use outlast_linux::signal::{Hangup, Termination};
@@ -86,6 +87,7 @@ pub(crate) fn run(given: Given, settings: Settings, journal: Journal) -> Result<
     for warning in daemon.settings.warnings() {
         tracing::warn!("{warning}");
     }
+    daemon.follow_port();
     daemon.service.ready(&introduction);
     daemon.restore_frozen()?;
     daemon.serve().context("the gateway cannot go on")?;
@@ -114,6 +116,8 @@ struct Daemon {
     /// This gateway's part among its neighbours, if it has one.
     agents: Option<Driver>,
     indicators: Indicators,
+    /// The bridge, bond or switch that takes every packet of the interface, if there is one.
+    port_of: Option<(InterfaceIndex, String)>,
     monitor: RouteMonitor,
     control: ControlSocket,
     metrics: Option<MetricsSocket>,
@@ -169,6 +173,7 @@ impl Daemon {
             path,
             agents,
             indicators: Indicators::new(&settings.interface, settings.indicators),
+            port_of: None,
             monitor,
             control,
             metrics,
@@ -198,7 +203,7 @@ impl Daemon {
         };
         format!(
             "{mechanism} on {interface} (link {state}) by {}. Control socket: {}",
-            self.path.describe(),
+            self.path.describe(*mechanism),
             control.display()
         )
     }
@@ -351,6 +356,7 @@ impl Daemon {
             self.apply_link_events(now)?;
             changed_at = Some(now);
         }
+        self.follow_port();
         // Routes come in crowds, and are judged together.
         if let Some(now) = changed_at {
             self.follow_routes();
@@ -370,10 +376,7 @@ impl Daemon {
     }
 
     /// Keeps the data path on the interface, which may be another one of that name.
-    fn follow_interface(
-        &mut self,
-        (index, mtu): (Option<outlast_linux::netlink::InterfaceIndex>, u32),
-    ) -> io::Result<()> {
+    fn follow_interface(&mut self, (index, mtu): (Option<InterfaceIndex>, u32)) -> io::Result<()> {
         if self.indicators.index() == index && self.indicators.mtu() == mtu {
             return Ok(());
         }
@@ -385,6 +388,26 @@ impl Daemon {
             tracing::warn!(%error, "cannot send on {}", self.settings.interface);
         }
         Ok(())
+    }
+
+    /// Says so where a bridge has the packets that the gateway waits for.
+    fn follow_port(&mut self) {
+        let now = self.indicators.port_of();
+        if now == self.port_of.as_ref().map(|(index, _)| *index) {
+            return;
+        }
+        self.port_of = now.map(|index| {
+            let name = RouteSocket::open().and_then(|mut route| route.name(index));
+            (index, name.unwrap_or_else(|_| index.to_string()))
+        });
+        let interface = &self.settings.interface;
+        match &self.port_of {
+            Some((_, of)) => tracing::warn!(
+                "{interface} is a port of {of}, which takes every packet: nothing can be kept here. \
+                 Run it on {of}"
+            ),
+            None => tracing::info!("{interface} is a port no longer"),
+        }
     }
 
     fn apply_link_events(&mut self, now: Instant) -> io::Result<()> {

@@ -8,7 +8,9 @@ mod support;
 
 use outlast_core::time::Duration;
 use outlast_linux::namespace::Namespace;
+use outlast_linux::netlink::Prefix;
 use outlast_linux::process;
+use path::wiring::inside;
 use path::{Daemon, LINK, MOBILE, Path, Transfer, Version, skip, wait};
 use rustix::fd::AsFd;
 use serde_json::Value;
@@ -131,6 +133,31 @@ fn agents_without_work_are_warned_of_at_the_start_and_at_a_reload() {
 }
 
 #[test]
+fn the_log_has_the_words_of_the_status_and_none_of_the_libraries() {
+    let place = Place::new();
+    let Some(path) = Path::new() else { return };
+    let text = "[log]\nlevel = \"debug\"\nformat = \"json\"\n";
+    let Some(daemon) = configured(&place, &path.gateway, text) else {
+        return;
+    };
+    path.cut();
+    let is_down = |status: &Value| status["link"]["state"] == "down";
+    let status = daemon.status_when(&place, "a link that is away", is_down);
+    let before = daemon.introduction.clone();
+    let told = before + &daemon.stop();
+    let lines = told.lines().map(|line| {
+        let line: Value = serde_json::from_str(line).expect("one JSON document a line");
+        line
+    });
+    let lines: Vec<Value> = lines.collect();
+    let link = lines.iter().find(|line| line["message"] == "link");
+    let link = link.expect("it tells of the link");
+    assert_eq!(link["state"], "down", "{link}");
+    assert_eq!(link["by"], status["link"]["by"], "{link}");
+    assert!(!told.contains("relocat"), "a loader's own: {told}");
+}
+
+#[test]
 fn a_reload_with_a_mistake_changes_nothing_and_says_where_it_is() {
     let place = Place::new();
     let Some(path) = Path::new() else { return };
@@ -165,6 +192,61 @@ fn a_reload_with_a_mistake_changes_nothing_and_says_where_it_is() {
     let status = daemon.status(&place);
     assert_eq!(status["mechanism"], "hold", "{status:#}");
     assert_eq!(status["limits"]["peers"], 9, "{status:#}");
+    daemon.stop();
+}
+
+#[test]
+fn a_reload_does_not_promise_places_that_the_kernel_s_table_lacks() {
+    let place = Place::new();
+    let Some(path) = Path::new() else { return };
+    let with = |data_path: &str, flows: u32| {
+        format!("data_path = \"{data_path}\"\n[limits]\nflows = {flows}\n")
+    };
+    if let Some(daemon) = configured(&place, &path.gateway, &with("ebpf", 100)) {
+        place.file("gateway.toml", &with("ebpf", 5000));
+        let said = daemon.ask(&place, &["reload"]);
+        said.refuses(1, &["limits.flows", "restart it"]);
+        let status = daemon.status(&place);
+        assert_eq!(status["limits"]["flows"], 100, "{status:#}");
+        daemon.stop();
+    }
+    let Some(daemon) = configured(&place, &path.gateway, &with("nfqueue", 100)) else {
+        return;
+    };
+    place.file("gateway.toml", &with("nfqueue", 5000));
+    let said = daemon.ask(&place, &["reload"]);
+    assert_eq!(said.out, "Changed: limits.\n", "{said:?}");
+    let status = daemon.status(&place);
+    assert_eq!(status["limits"]["flows"], 5000, "{status:#}");
+    daemon.stop();
+}
+
+#[test]
+fn a_reload_refuses_a_mechanism_that_the_named_data_path_cannot_carry() {
+    const WHY: &str = "because mechanism acknowledge-ahead must rewrite packets";
+    let place = Place::new();
+    let Some(path) = Path::new() else { return };
+    let with = |data_path: &str, mechanism: &str| {
+        format!("data_path = \"{data_path}\"\nmechanism = \"{mechanism}\"\n")
+    };
+    let Some(daemon) = configured(&place, &path.gateway, &with("ebpf", "hold")) else {
+        return;
+    };
+    place.file("gateway.toml", &with("ebpf", "acknowledge-ahead"));
+    let said = daemon.ask(&place, &["reload"]);
+    said.refuses(1, &["acknowledge-ahead must rewrite packets", "auto"]);
+    assert_eq!(daemon.status(&place)["mechanism"], "hold");
+    daemon.stop();
+    // Where any will do, all packets go through user space.
+    let daemon = configured(&place, &path.gateway, &with("auto", "hold")).expect("as before");
+    place.file("gateway.toml", &with("auto", "acknowledge-ahead"));
+    assert_eq!(daemon.ask(&place, &["reload"]).code, Some(0));
+    let status = daemon.status(&place);
+    let said = status["data_path"].as_str().expect("a text");
+    assert_eq!(
+        said,
+        format!("eBPF: every packet through user space, {WHY}")
+    );
     daemon.stop();
 }
 
@@ -269,6 +351,34 @@ fn judged(place: &Place, text: &str) -> Option<Value> {
         String::from_utf8_lossy(&output.stderr)
     );
     Some(serde_json::from_slice(&output.stdout).expect("JSON"))
+}
+
+#[test]
+fn metrics_are_served_at_an_address_that_comes_later() {
+    const LATER: &str = "192.0.2.99";
+    let place = Place::new();
+    let Some(path) = Path::new() else { return };
+    let at = format!("{LATER}:{METRICS_PORT}");
+    let text = format!("metrics = \"{at}\"\n");
+    let Some(mut daemon) = configured(&place, &path.gateway, &text) else {
+        return;
+    };
+    let told = daemon.introduction.contains(LATER) || daemon.has_said(LATER);
+    assert!(told, "{}", daemon.introduction);
+    inside(&path.gateway, |route| {
+        let interface = route.interface("fixed0").expect("made");
+        let address = LATER.parse().expect("literal");
+        let address = Prefix {
+            address,
+            length: 24,
+        };
+        route.add_address(interface, address).expect("address");
+    });
+    let get = || TcpStream::connect(&at).expect("it listens");
+    let stream = path.fixed.run(get).expect("enter");
+    let (_, body) = ask(stream, "GET /metrics HTTP/1.1\r\n\r\n");
+    assert!(body.contains("outlast_link_up 1"), "{body}");
+    daemon.stop();
 }
 
 #[test]

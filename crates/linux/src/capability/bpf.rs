@@ -9,7 +9,7 @@ use rustix::fd::AsFd;
 const LOOPBACK: u32 = 1;
 
 pub(super) fn traffic_control() -> ProbeResult {
-    let program = match bpf::load_pass_through() {
+    let program = match bpf::load_program(bpf::Word::Next) {
         Ok(program) => program,
         Err(error) => {
             let remedy = match error.raw_os_error() {

@@ -291,15 +291,25 @@ pub(crate) fn memory_of_map(map: BorrowedFd<'_>) -> io::Result<u64> {
     bytes.ok_or_else(|| io::ErrorKind::InvalidData.into())
 }
 
-/// Loads a traffic-control program that passes every packet on.
-pub(crate) fn load_pass_through() -> io::Result<OwnedFd> {
-    // r0 = -1 (TCX_NEXT); exit
+/// What a traffic-control program says of a packet.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) enum Word {
+    /// Whoever is attached behind decides (`TCX_NEXT`).
+    Next = -1,
+    /// It passes, and nobody behind sees it (`TCX_PASS`, `TC_ACT_OK`).
+    #[cfg(test)]
+    Pass = 0,
+}
+
+/// Loads a traffic-control program that says the same of every packet.
+pub(crate) fn load_program(word: Word) -> io::Result<OwnedFd> {
+    // r0 = word; exit
     let program = [
         Instruction {
             code: 0xb7,
             registers: 0,
             offset: 0,
-            immediate: -1,
+            immediate: word as i32,
         },
         Instruction {
             code: 0x95,

@@ -3,7 +3,7 @@
 
 use super::TrackerError;
 use crate::netlink::RouteSocket;
-use crate::sys::bpf::{self, Hook, Tags};
+use crate::sys::bpf::{self, Hook, Tags, Word};
 use outlast_core::time::Duration;
 use rustix::fd::{AsFd, OwnedFd};
 
@@ -20,7 +20,7 @@ impl PassThrough {
     /// # Errors
     /// Without `CAP_BPF` and `CAP_NET_ADMIN`, or on a kernel without eBPF.
     pub fn load() -> Result<Self, TrackerError> {
-        let program = bpf::load_pass_through().map_err(TrackerError::Try)?;
+        let program = bpf::load_program(Word::Next).map_err(TrackerError::Try)?;
         let links = Vec::new();
         Ok(Self { program, links })
     }

@@ -1,6 +1,6 @@
 //! `outlast notify`: tells a running gateway that its link, or a peer's, is gone or back.
 
-use crate::daemon::config::{RUNTIME_DIRECTORY, control_of, interface_name};
+use crate::daemon::config::{CONTROL_EXTENSION, RUNTIME_DIRECTORY, control_of, interface_name};
 use crate::daemon::control::{Notified, Request, ask, is_left_behind};
 use crate::failure::Failure;
 use std::io;
@@ -61,7 +61,9 @@ fn daemons_in(directory: &Path) -> io::Result<Vec<PathBuf>> {
     let mut sockets = Vec::new();
     for entry in entries {
         let path = entry?.path();
-        let is_socket = path.extension().is_some_and(|kind| kind == "sock");
+        let is_socket = path
+            .extension()
+            .is_some_and(|kind| kind == CONTROL_EXTENSION);
         // One that was killed has left its own; whom one may not ask is there.
         if is_socket && !is_left_behind(&path).unwrap_or(false) {
             sockets.push(path);

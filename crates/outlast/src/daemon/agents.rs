@@ -13,6 +13,7 @@ mod store;
 mod strangers;
 
 use super::indicators::Indicators;
+use super::listening;
 use crate::failure::Failure;
 use anyhow::Context;
 use connection::{Connection, Ended};
@@ -103,7 +104,7 @@ impl Driver {
     ) -> Result<Self, Failure> {
         let sessions = settings.listen.as_ref().map(|(own, key)| {
             let key = SharedKey::load(key)?;
-            let listener = connection::listen(*own, mark).map_err(|error| {
+            let listener = listening::listen("neighbours", *own, mark).map_err(|error| {
                 Failure::Usage(format!(
                     "cannot listen for neighbours at {own}: {error}; `listen` in `[agents]` is an \
                      address of this host with a free port"

@@ -1,9 +1,12 @@
 //! What the daemon is to do: the command line, and a file for what it leaves open.
 
+mod endpoint;
+
 use super::agents::AgentSettings;
 use super::agents::settings::Given as GivenAgents;
 use super::keys;
 use crate::failure::Failure;
+pub(crate) use endpoint::Endpoint;
 use outlast_core::gateway::{DampingConfig, SilenceConfig};
 use outlast_core::limits::Limits;
 use outlast_core::mechanisms::path::{Level, PathMechanismKind};
@@ -13,7 +16,6 @@ use outlast_scenario::keys::Key;
 use outlast_scenario::{Reader, ScenarioError, load_file};
 use std::fmt;
 use std::io;
-use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
@@ -24,6 +26,8 @@ const COMMON: &str = "config.toml";
 
 /// Where control sockets are, unless somebody says otherwise: one per interface.
 pub(crate) const RUNTIME_DIRECTORY: &str = "/run/outlast";
+/// And how their names end.
+pub(crate) const CONTROL_EXTENSION: &str = "sock";
 
 /// The mark of packets that the daemon sends, unless somebody says otherwise: "outl".
 const MARK: u32 = 0x6f75_746c;
@@ -94,36 +98,6 @@ struct Damping(Option<DampingConfig>);
 impl Default for Damping {
     fn default() -> Self {
         Self(Some(DampingConfig::default()))
-    }
-}
-
-/// Where somebody listens.
-#[derive(Clone, Debug, Eq, PartialEq)]
-pub(crate) enum Endpoint {
-    /// TCP.
-    Tcp(SocketAddr),
-    /// A Unix socket.
-    Unix(PathBuf),
-}
-
-impl FromStr for Endpoint {
-    type Err = ();
-
-    fn from_str(text: &str) -> Result<Self, ()> {
-        match text.strip_prefix("unix:") {
-            Some(path) if path.starts_with('/') => Ok(Self::Unix(path.into())),
-            Some(_) => Err(()),
-            None => text.parse().map(Self::Tcp).map_err(drop),
-        }
-    }
-}
-
-impl fmt::Display for Endpoint {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Tcp(address) => write!(f, "http://{address}/metrics"),
-            Self::Unix(path) => write!(f, "unix:{}", path.display()),
-        }
     }
 }
 
@@ -295,7 +269,7 @@ impl File {
                 group: top.text(&keys::CONTROL_GROUP),
                 mode: mode(top),
             },
-            metrics: endpoint(top, &keys::METRICS),
+            metrics: Endpoint::read(top, &keys::METRICS),
             queue: top
                 .integer(&keys::QUEUE)
                 .and_then(|number| u16::try_from(number).ok()),
@@ -433,7 +407,7 @@ fn is_interface_name(name: &str) -> bool {
 }
 
 /// What the names of interfaces are like.
-const INTERFACE_NAMES: &str = "at most 15 bytes, without `/`, `:` and blanks";
+const INTERFACE_NAMES: &str = "1 to 15 bytes, without `/`, `:` and blanks, and is no `.` or `..`";
 
 /// An interface as the command line names it.
 pub(crate) fn interface_name(text: &str) -> Result<String, String> {
@@ -475,23 +449,6 @@ fn mode(top: &Reader<'_>) -> Option<u32> {
         "write `control_mode = \"0660\"` for owner and group, or `\"0666\"` for everybody",
     );
     None
-}
-
-fn endpoint(top: &Reader<'_>, key: &'static Key) -> Option<Endpoint> {
-    let text = top.text(key)?;
-    let endpoint = text.parse().ok();
-    if endpoint.is_none() {
-        top.note(
-            top.span_of(key).unwrap_or_default(),
-            format!("`{text}` is no place to listen at"),
-            "expected an IP address with a port, or unix: and an absolute path",
-            format!(
-                "write `{0} = {1}`, `{0} = \"[::1]:9464\"` or `{0} = \"unix:/run/outlast/metrics.sock\"`",
-                key.name, key.example
-            ),
-        );
-    }
-    endpoint
 }
 
 fn limits(table: &Reader<'_>) -> Limits {
@@ -589,7 +546,15 @@ fn log(table: &Reader<'_>) -> Log {
 
 /// Where the daemon of `interface` listens, unless somebody says otherwise.
 pub(crate) fn control_of(interface: &str) -> PathBuf {
-    Path::new(RUNTIME_DIRECTORY).join(format!("{interface}.sock"))
+    Path::new(RUNTIME_DIRECTORY).join(format!("{interface}.{CONTROL_EXTENSION}"))
+}
+
+/// Whether who looks for daemons would take a socket at `path` for one's control socket.
+pub(crate) fn may_be_control(path: &Path) -> bool {
+    path.parent() == Some(Path::new(RUNTIME_DIRECTORY))
+        && path
+            .extension()
+            .is_some_and(|kind| kind == CONTROL_EXTENSION)
 }
 
 #[cfg(test)]

@@ -32,6 +32,7 @@ pub(super) struct Indicators {
     is_running: bool,
     mtu: u32,
     stations: Stations,
+    port_of: Option<InterfaceIndex>,
     /// Each with the length of its network's prefix.
     addresses: BTreeSet<(IpAddr, u8)>,
     had_address: bool,
@@ -61,6 +62,7 @@ impl Indicators {
             is_running: false,
             mtu: 0,
             stations: Stations::default(),
+            port_of: None,
             addresses: BTreeSet::new(),
             had_address: false,
             routes: Routes::default(),
@@ -101,6 +103,11 @@ impl Indicators {
     /// Ethernet addresses on the link.
     pub(super) const fn stations(&self) -> &Stations {
         &self.stations
+    }
+
+    /// The bridge, bond or switch that takes every packet that comes, if there is one.
+    pub(super) const fn port_of(&self) -> Option<InterfaceIndex> {
+        self.port_of
     }
 
     pub(super) const fn state(&self) -> LinkState {
@@ -146,6 +153,7 @@ impl Indicators {
     /// Everything is told anew: forgets what was so.
     pub(super) fn handle_snapshot(&mut self, now: Instant, all: Vec<Change>) {
         self.index = None;
+        self.port_of = None;
         self.is_running = false;
         self.stations = Stations::default();
         self.addresses.clear();
@@ -263,9 +271,11 @@ impl Indicators {
                 is_running,
                 mtu,
                 hardware,
+                port_of,
             } if name == self.name => {
                 self.stations.set_own(hardware);
                 self.index = Some(index);
+                self.port_of = port_of;
                 self.is_running = is_running;
                 self.mtu = mtu;
                 if !is_up {
@@ -277,6 +287,7 @@ impl Indicators {
                 if self.index == Some(index) =>
             {
                 self.index = None;
+                self.port_of = None;
                 self.is_running = false;
                 self.stations = Stations::default();
                 self.addresses.clear();

@@ -4,7 +4,7 @@ use super::config::{Log, LogFormat, LogLevel};
 use std::fmt;
 use std::io;
 use tracing::{Event, Level, Subscriber};
-use tracing_subscriber::filter::LevelFilter;
+use tracing_subscriber::filter::{LevelFilter, Targets};
 use tracing_subscriber::fmt::format::{Compact, Format, Writer};
 use tracing_subscriber::fmt::{FmtContext, FormatEvent, FormatFields};
 use tracing_subscriber::layer::SubscriberExt;
@@ -15,13 +15,13 @@ use tracing_subscriber::util::SubscriberInitExt;
 /// What is told can be changed while the daemon runs.
 #[derive(Debug)]
 pub(crate) struct Journal {
-    filter: reload::Handle<LevelFilter, Registry>,
+    filter: reload::Handle<Targets, Registry>,
 }
 
 impl Journal {
     /// Begins to tell. Called once, before anything is told.
     pub(crate) fn begin(log: Log) -> Self {
-        let (filter, handle) = reload::Layer::new(LevelFilter::from(log.level));
+        let (filter, handle) = reload::Layer::new(filter(log.level));
         let registry = tracing_subscriber::registry().with(filter);
         let lines = tracing_subscriber::fmt::layer().with_writer(io::stderr);
         match log.format {
@@ -46,8 +46,17 @@ impl Journal {
     /// From now on `level` is what is told.
     pub(super) fn set_level(&self, level: LogLevel) {
         // It fails only when nothing is told any more.
-        let _ = self.filter.reload(LevelFilter::from(level));
+        let _ = self.filter.reload(filter(level));
     }
+}
+
+/// What this project's crates tell at `level`. Others tell what somebody should look at, and no more:
+/// the loader of eBPF programs has hundreds of lines to say.
+fn filter(level: LogLevel) -> Targets {
+    let level = LevelFilter::from(level);
+    Targets::new()
+        .with_target("outlast", level)
+        .with_default(level.min(LevelFilter::WARN))
 }
 
 impl From<LogLevel> for LevelFilter {

@@ -183,7 +183,7 @@ pub(super) static METRICS: Key = Key {
     example: "\"127.0.0.1:9464\"",
     default: "off",
     meaning: "Where Prometheus gets its metrics by HTTP: an address with a port, or \
-              `unix:/path/of/a.sock`. Anybody who reaches it may read them.",
+              `unix:/run/outlast/wwan0.metrics`. Anybody who reaches it may read them.",
     source: "",
 };
 pub(super) static QUEUE: Key = Key {
@@ -232,7 +232,8 @@ pub(super) static FLOWS: Key = Key {
     example: "262144",
     default: "`262144`",
     meaning: "Connections that are tracked. When full, the least recently used one gives way: \
-              closed ones first, then those that never opened.",
+              closed ones first, then those that never opened. On the eBPF path the kernel gives \
+              the place away, uncounted, and a reload does not change this.",
     source: "",
 };
 pub(super) static HELD_PER_FLOW: Key = Key {

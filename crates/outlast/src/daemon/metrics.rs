@@ -6,6 +6,7 @@
 use super::clients::{Clients, Heard, Stream};
 use super::config::Endpoint;
 use super::control::listen;
+use super::listening;
 use super::status::{Kernel, Status, indicator, state};
 use anyhow::Context;
 use outlast_core::link::{LinkEvent, LinkState};
@@ -263,8 +264,7 @@ impl MetricsSocket {
         let failed = || format!("cannot serve metrics at {endpoint}");
         let listener = match endpoint {
             Endpoint::Tcp(address) => {
-                let listener = TcpListener::bind(address).with_context(failed)?;
-                listener.set_nonblocking(true)?;
+                let listener = listening::listen("metrics", *address, 0).with_context(failed)?;
                 poller.add(&listener, listening, Interest::Readable)?;
                 Listener::Tcp(listener)
             }

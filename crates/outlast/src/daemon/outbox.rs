@@ -6,6 +6,7 @@ use super::agents::{Driver, Place, Tokens};
 use super::config::Settings;
 use super::indicators::INTERFACE;
 use super::path::Waiting;
+use super::status::{indicator, state};
 use super::{FIRST_NEIGHBOUR, NEIGHBOURS, Token, random};
 use crate::failure::Failure;
 use outlast_core::gateway::{DropCause, Event, Transmit};
@@ -73,17 +74,20 @@ impl Daemon {
                 Event::Link(event) => {
                     let peer = event.link.peer.map(tracing::field::display);
                     self.tally.note_link(&event);
-                    tracing::info!(state = ?event.state, by = ?event.indicator, peer, "link");
+                    let (state, by) = (state(event.state), indicator(event.indicator));
+                    tracing::info!(%state, %by, peer, "link");
                     if event.state == LinkState::Up {
                         self.remind(now, event.link);
                     }
                 }
                 Event::Silent { link, since } => {
                     let peer = link.peer.map(tracing::field::display);
-                    tracing::info!(peer, since = ?now.since(since), "silent");
+                    let for_s = now.since(since).as_secs_f64();
+                    tracing::info!(peer, for_s, "silent");
                 }
                 Event::Resumed { flow, after } => {
-                    tracing::debug!(near = %flow.near, far = %flow.far, ?after, "resumed");
+                    let after_s = after.as_secs_f64();
+                    tracing::debug!(near = %flow.near, far = %flow.far, after_s, "resumed");
                     self.tally.note_resume(after);
                     self.resumes.note(now, flow, after);
                 }

@@ -14,7 +14,7 @@ mod takeover;
 #[cfg(test)]
 mod tests;
 
-use super::config::{DataPathChoice, Settings};
+use super::config::{DataPathChoice, Mechanism, Settings};
 use crate::failure::Failure;
 pub(super) use kernel::{KernelPath, Listed};
 use outlast_core::gateway::Transmit;
@@ -84,9 +84,14 @@ impl DataPath {
         outcome.map_err(|error| missing(&error))
     }
 
-    /// One line on what is used, and why.
-    pub(super) fn describe(&self) -> String {
+    /// One line on what is used for `mechanism`, and why.
+    pub(super) fn describe(&self, mechanism: Mechanism) -> String {
         match &self.kernel {
+            // Begun with another one, before a reload.
+            Some(_) if must_rewrite(mechanism.0) => format!(
+                "eBPF: every packet through user space, because mechanism {mechanism} must rewrite \
+                 packets"
+            ),
             Some(kernel) => kernel.describe(),
             None => format!(
                 "NFQUEUE {}: every packet through user space, {}",

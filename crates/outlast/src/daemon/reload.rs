@@ -4,6 +4,7 @@
 use super::config::Settings;
 use super::indicators::INTERFACE;
 use super::metrics::MetricsSocket;
+use super::path;
 use super::{Daemon, FIRST_METRICS_CLIENT, METRICS};
 use crate::failure::Failure;
 use outlast_linux::clock;
@@ -34,7 +35,12 @@ impl Daemon {
     fn try_reload(&mut self) -> Result<Vec<&'static str>, Failure> {
         let file = self.given.file();
         let next = self.given.settle()?;
-        let fixed = self.settings.fixed_differences(&next);
+        path::check(&next)?;
+        let mut fixed = self.settings.fixed_differences(&next);
+        if self.path.kernel().is_some() && self.settings.limits.flows != next.limits.flows {
+            // The kernel's table has as many places as it was made with.
+            fixed.push("limits.flows");
+        }
         if !fixed.is_empty() {
             return Err(Failure::Usage(format!(
                 "{} cannot change while the daemon runs: restart it, or take that back",

@@ -25,6 +25,9 @@ const REMEMBERED: usize = 16;
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
 pub(crate) struct Status {
     pub(crate) interface: String,
+    /// The bridge, bond or switch that takes every packet of it.
+    #[serde(default)]
+    pub(crate) port_of: Option<String>,
     pub(crate) mechanism: String,
     /// Whether it may acknowledge what the receiver has not.
     pub(crate) acknowledges_ahead: bool,
@@ -327,9 +330,10 @@ impl Status {
         let kernel = path.kernel().and_then(Kernel::of);
         Self {
             interface: settings.interface.clone(),
+            port_of: daemon.port_of.as_ref().map(|(_, of)| of.clone()),
             mechanism: info.name.into(),
             acknowledges_ahead: info.acknowledges_ahead,
-            data_path: path.describe(),
+            data_path: path.describe(settings.mechanism),
             kernel,
             agents: daemon
                 .agents

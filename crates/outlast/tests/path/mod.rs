@@ -5,6 +5,7 @@
 mod daemon;
 mod transfer;
 mod trouble;
+pub(crate) mod tunnel;
 pub(crate) mod wire;
 pub(crate) mod wiring;
 

@@ -81,22 +81,26 @@ impl<'t> Daemon<'t> {
             return Err(refused());
         }
         let status: Value = serde_json::from_slice(&said.stdout).map_err(|_| refused())?;
-        Ok(Noticed::of(&status))
+        Noticed::of(&status).ok_or_else(|| {
+            TrialError::Daemon(format!("its status is of another version: {status}"))
+        })
     }
 }
 
 impl Noticed {
-    fn of(status: &Value) -> Self {
-        let count = |name: &str| status["counters"][name].as_u64().unwrap_or(0);
-        let text = |name: &str| status[name].as_str().unwrap_or_default().to_owned();
-        let has_some = |name: &str| status[name].as_array().is_some_and(|all| !all.is_empty());
-        Self {
-            down: status["link"]["state"] == "down" || has_some("peers_down") || has_some("silent"),
-            taken: count("taken"),
-            injected: count("resent") + count("acks_resent") + count("rereceived"),
-            data_path: text("data_path"),
-            mechanism: text("mechanism"),
-        }
+    /// `None` where the status lacks something of that.
+    fn of(status: &Value) -> Option<Self> {
+        let count = |name: &str| status["counters"][name].as_u64();
+        let text = |name: &str| Some(status[name].as_str()?.to_owned());
+        let has_some = |name: &str| Some(!status[name].as_array()?.is_empty());
+        let link = status["link"]["state"].as_str()?;
+        Some(Self {
+            down: has_some("peers_down")? | has_some("silent")? | (link == "down"),
+            taken: count("taken")?,
+            injected: count("resent")? + count("acks_resent")? + count("rereceived")?,
+            data_path: text("data_path")?,
+            mechanism: text("mechanism")?,
+        })
     }
 }
 
@@ -104,5 +108,25 @@ fn io_error(source: io::Error) -> TrialError {
     TrialError::Io {
         what: "run the daemon",
         source,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn a_status_that_lacks_a_count_is_not_taken_for_none() {
+        let mut status = json!({
+            "link": { "state": "up" }, "peers_down": [], "silent": [{ "peer": null }],
+            "counters": { "taken": 3, "resent": 4, "acks_resent": 5, "rereceived": 6 },
+            "data_path": "eBPF", "mechanism": "hold",
+        });
+        let noticed = Noticed::of(&status).expect("all is there");
+        assert!(noticed.down && noticed.taken == 3 && noticed.injected == 15);
+        let counters = status["counters"].as_object_mut().expect("an object");
+        counters.remove("resent");
+        assert_eq!(Noticed::of(&status), None);
     }
 }

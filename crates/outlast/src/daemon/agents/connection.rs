@@ -6,7 +6,7 @@ use outlast_core::time::{Duration, Instant};
 use outlast_linux::poller::{Interest, Poller, Token};
 use socket2::{Domain, Protocol, SockAddr, Socket, Type};
 use std::io::{self, Read, Write};
-use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream};
+use std::net::{IpAddr, SocketAddr, TcpStream};
 
 /// How long it may take to get a session.
 pub(super) const PATIENCE: Duration = Duration::from_secs(10);
@@ -178,16 +178,6 @@ impl Connection {
         }
         Ok(())
     }
-}
-
-/// Listens at `own`. What is sent to those who connect bears `mark`.
-pub(super) fn listen(own: SocketAddr, mark: u32) -> io::Result<TcpListener> {
-    let socket = socket(own)?;
-    socket.set_mark(mark)?;
-    socket.set_reuse_address(true)?;
-    socket.bind(&SockAddr::from(own))?;
-    socket.listen(128)?;
-    Ok(TcpListener::from(socket))
 }
 
 fn socket(address: SocketAddr) -> io::Result<Socket> {

@@ -55,6 +55,11 @@ fn every_mistake_is_named_at_its_place_with_what_is_allowed() {
         ("control_mode = \"rw\"", 1, "0660"),
         ("metrics = \"9464\"", 1, "127.0.0.1:9464"),
         ("metrics = \"unix:here\"", 1, "unix:/run"),
+        (
+            "metrics = \"unix:/run/outlast/metrics.sock\"",
+            1,
+            "/run/outlast/wwan0.metrics",
+        ),
         ("queue = 65536", 1, "0 to 65535"),
         ("[limits]\nflows = 0", 2, "1 to 16777216"),
         ("[limits]\nheld_in_all = \"1 kB\"", 2, "2 KiB to 1 TiB"),

@@ -37,6 +37,7 @@ fn interface(is_running: bool) -> Change {
         is_running,
         mtu: 1430,
         hardware: Some([2, 0, 0, 0, 0, 1]),
+        port_of: None,
     }
 }
 
@@ -129,6 +130,7 @@ fn an_interface_that_is_given_another_name_is_gone_and_one_that_is_given_this_na
         is_running: true,
         mtu: 1430,
         hardware: Some([2, 0, 0, 0, 0, 1]),
+        port_of: None,
     };
     indicators.handle_change(at(1), named(InterfaceIndex(9), "eth0"));
     assert_eq!(events(&mut indicators), [], "somebody else");

@@ -66,6 +66,29 @@ fn every_cap_that_was_reached_shows() {
     }
 }
 
+#[test]
+fn a_full_table_of_the_kernel_s_shows() {
+    let full = "cap reached   flows: the kernel's table is as good as full";
+    let mut status = sample_with(|_| {});
+    assert!(!status.to_text(None).contains(full));
+    let kernel = status.kernel.as_mut().expect("a part in the kernel");
+    kernel.flows = status.limits.flows - 200;
+    let text = status.to_text(None);
+    assert!(
+        text.contains(full) && !text.contains("caps reached"),
+        "{text}"
+    );
+}
+
+#[test]
+fn a_bridge_that_has_the_packets_shows() {
+    let mut status = sample();
+    assert!(!status.to_text(None).contains("a port of"));
+    status.port_of = Some("br-lan".into());
+    let text = status.to_text(None);
+    assert!(text.contains("a port of br-lan, which takes"), "{text}");
+}
+
 /// The sample without a cap reached, and with these counters changed.
 fn sample_with(change: impl FnOnce(&mut Value)) -> Status {
     let mut value: Value = serde_json::from_str(include_str!("sample.json")).expect("JSON");

@@ -30,6 +30,10 @@ impl Status {
             );
         };
         line("interface", &self.interface);
+        if let Some(of) = &self.port_of {
+            let warning = format!("a port of {of}, which takes every packet: run it on {of}");
+            line("", &warning);
+        }
         line("mechanism", &self.mechanism);
         if self.acknowledges_ahead {
             line("", "acknowledges what the receiver has not");
@@ -57,7 +61,14 @@ impl Status {
             line("in the kernel", &kernel.to_text());
         }
         let mut caps = self.counters.caps_reached().peekable();
-        if caps.peek().is_none() {
+        let is_kernel_full = self.is_kernel_full();
+        if is_kernel_full {
+            line(
+                "cap reached",
+                "flows: the kernel's table is as good as full; who was used least recently gives way",
+            );
+        }
+        if caps.peek().is_none() && !is_kernel_full {
             line("caps reached", "none");
         }
         for (cap, what, count) in caps {
@@ -70,6 +81,13 @@ impl Status {
             line("resumed", &resume.to_text());
         }
         text
+    }
+
+    /// Whether the kernel gives away places in its table, or soon will: it frees some before it
+    /// needs them, and does not count them.
+    fn is_kernel_full(&self) -> bool {
+        let used = self.kernel.map_or(0, |kernel| kernel.flows);
+        used.saturating_mul(100) >= self.limits.flows.saturating_mul(95)
     }
 
     /// Peers, neighbours, and links that are doubted.

@@ -184,6 +184,7 @@ fn routes_that_the_kernel_removes_without_a_word_are_missed() {
         is_running: false,
         mtu: 1430,
         hardware: Some([2, 0, 0, 0, 0, 1]),
+        port_of: None,
     };
     hear(&mut indicators, [off]);
     events(&mut indicators);
