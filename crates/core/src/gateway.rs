@@ -10,6 +10,7 @@ mod crossing;
 mod damping;
 mod frozen;
 mod handover;
+mod opening;
 mod reload;
 mod report;
 mod rest;
@@ -292,8 +293,9 @@ impl Gateway {
                     });
                 }
             }
-            _ if self.mechanism.holds_other_traffic() => self.keep_other(link, state, packet),
-            _ => {}
+            _ if !self.mechanism.holds_other_traffic() => {}
+            _ if self.handle_opening_drop(link, packet) => {}
+            _ => self.keep_other(link, state, packet),
         }
         self.send_in_turn(now);
     }
@@ -315,7 +317,11 @@ impl Gateway {
             schedule.welcome(now, event.link, event.indicator);
             schedule.give_others_a_turn();
         }
-        for (link, index) in self.flows_behind(event.link) {
+        let behind = self.flows_behind(event.link);
+        if event.state == LinkState::Up {
+            self.learn_round_trip(now, event.link, &behind);
+        }
+        for (link, index) in behind {
             let (Some(record), Some(state)) = (self.flows.flow(index), self.links.state(link))
             else {
                 continue;
@@ -356,6 +362,7 @@ impl Gateway {
                 mechanism.handle_timeout(cx);
             });
         }
+        self.repeat_handshakes(now);
         while let Some((index, record)) = self.flows.expire(now) {
             self.release(index, record);
         }
@@ -387,6 +394,9 @@ impl Gateway {
             .filter_map(Schedule::next_chance)
             .min();
         let kick = self.deadlines.first().map(|(at, _)| *at);
+        let handshake = self.schedules.iter();
+        let handshake = handshake.filter_map(|schedule| schedule.handshakes.deadline());
+        let kick = kick.into_iter().chain(handshake).min();
         let probe = self.silence.as_ref().and_then(Silence::next_probe);
         let damping = self.damping.as_ref().and_then(Damping::next);
         let expiry = self.flows.next_expiry();
@@ -422,7 +432,7 @@ impl Gateway {
         ByteCount(
             self.schedules
                 .iter()
-                .map(|schedule| schedule.others.bytes())
+                .map(|schedule| schedule.others.bytes() + schedule.handshakes.bytes())
                 .sum(),
         )
     }
@@ -468,6 +478,7 @@ impl Gateway {
             let before = core::mem::replace(&mut record.link, link);
             self.crossings.remove(&(before, index));
             self.crossings.insert((link, index));
+            self.forget_handshake(before, index);
             self.leave_link(before);
         }
     }
@@ -480,6 +491,7 @@ impl Gateway {
             // What was on its way is answered late, or by what the gateway sends.
             record.tracked.rtt.discard();
         }
+        self.resume_opening(index, state.state);
         self.with_mechanism(now, index, state, |mechanism, cx| mechanism.handle_link(cx));
     }
 
@@ -566,6 +578,7 @@ impl Gateway {
     /// The flow that was at `index` is gone.
     fn release(&mut self, index: FlowIndex, mut record: Record) {
         self.end_frozen(&mut record);
+        self.forget_handshake(record.link, index);
         self.crossings.remove(&(record.link, index));
         self.leave_link(record.link);
         if let Some(at) = record.deadline {

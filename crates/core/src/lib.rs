@@ -48,6 +48,7 @@ extern crate alloc;
 pub mod counters;
 pub mod flow;
 pub mod gateway;
+mod handshakes;
 pub mod limits;
 pub mod link;
 pub mod mechanisms;

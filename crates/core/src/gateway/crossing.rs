@@ -123,6 +123,7 @@ impl Gateway {
         {
             schedule.pacer.acknowledged(observation.newly_acked);
         }
+        self.note_opened(crossing, index, tcp, observation.newly_acked);
         let only_answers_probe = self.listen(crossing, index, tcp, observation);
         let verdict = if is_proven && (was == Phase::Established || phase == Phase::Established) {
             self.wake_mechanism(index);
@@ -144,6 +145,7 @@ impl Gateway {
                 taken
             }
             // Connections that open or abort while the link is down have no data to keep.
+            _ if tcp.has(TcpFlags::SYN) => self.handle_opening(crossing, index),
             _ if stands_alone(tcp) => self.handle_other(crossing),
             _ => Verdict::Pass,
         }
@@ -319,10 +321,12 @@ impl Gateway {
         };
         record.is_proven = false;
         record.is_pledged = false;
+        let link = record.link;
         if let Some(mut old) = record.mechanism.take() {
             record.held = ByteCount(0);
             old.release(&mut self.budget);
         }
+        self.forget_handshake(link, index);
     }
 }
 

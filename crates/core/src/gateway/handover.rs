@@ -136,6 +136,7 @@ impl Gateway {
     #[must_use]
     pub fn links_at_work(&self, interface: InterfaceId) -> BTreeSet<LinkId> {
         let mut at_work = BTreeSet::new();
+        let schedule = self.schedules.iter().find(|s| s.interface == interface);
         let behind = self
             .crossings
             .range((LinkId::whole(interface), FlowIndex::FIRST)..);
@@ -150,13 +151,13 @@ impl Gateway {
             let waits = self.flows.flow(index).is_some_and(|record| {
                 let mechanism = record.mechanism.as_ref();
                 let waits = mechanism.is_some_and(|m| m.waiting().is_some());
-                waits || record.deadline.is_some() || record.is_pledged
+                let opens = schedule.is_some_and(|s| s.handshakes.is_at_work(index));
+                waits || opens || record.deadline.is_some() || record.is_pledged
             });
             if is_down || waits {
                 at_work.insert(link);
             }
         }
-        let schedule = self.schedules.iter().find(|s| s.interface == interface);
         at_work.extend(schedule.into_iter().flat_map(|s| s.others.links()));
         at_work
     }

@@ -1,6 +1,7 @@
 //! Whose turn it is on one interface: small urgent packets first, then data, flow by flow.
 
-use crate::flow::FlowIndex;
+use crate::flow::{FlowIndex, LinkRtt};
+use crate::handshakes::Handshakes;
 use crate::link::{Indicator, InterfaceId, LinkId};
 use crate::mechanisms::path::Waiting;
 use crate::others::OtherTraffic;
@@ -22,6 +23,7 @@ pub(super) struct Schedule {
     pub(super) interface: InterfaceId,
     pub(super) pacer: Pacer,
     pub(super) others: OtherTraffic,
+    pub(super) handshakes: Handshakes,
     urgent: VecDeque<Turn>,
     data: VecDeque<Turn>,
     /// The flows in these queues: each is there once, whatever becomes of it meanwhile.
@@ -34,6 +36,8 @@ pub(super) struct Schedule {
     back_since: Instant,
     /// Once nothing of them waits, nobody gets into the line from then on.
     line_ends: Instant,
+    /// By then what went out first has been answered, and the senders have gone on.
+    first_answers_by: Instant,
 }
 
 /// The line outlasts what was kept by as long as that took, but no longer than this. What hosts have
@@ -47,6 +51,7 @@ impl Schedule {
             interface,
             pacer: Pacer::new(rate),
             others: OtherTraffic::default(),
+            handshakes: Handshakes::default(),
             urgent: VecDeque::new(),
             data: VecDeque::new(),
             queued: BTreeSet::new(),
@@ -55,6 +60,7 @@ impl Schedule {
             in_line: 0,
             back_since: Instant::ZERO,
             line_ends: Instant::ZERO,
+            first_answers_by: Instant::ZERO,
         }
     }
 
@@ -88,10 +94,19 @@ impl Schedule {
         }
     }
 
-    /// Whether new data of a flow, whose link is up `since` then, is to wait behind others' that was kept.
+    /// Whether new data of a flow, whose link is up `since` then, is to wait behind others' that was kept,
+    /// or to go at the pace at which that goes. The first answer opens a whole window to a sender at once.
     pub(super) fn has_line(&self, now: Instant, since: Instant) -> bool {
-        let is_open = self.kept > 0 || self.in_line > 0 && now < self.line_ends;
+        let tail = self.in_line > 0 && now < self.line_ends;
+        let is_open = self.kept > 0 || tail || now < self.first_answers_by;
         is_open && since >= self.back_since
+    }
+
+    /// An answer to what goes out now is there by `longest`, as far as anybody knows.
+    pub(super) fn learn_round_trip(&mut self, now: Instant, longest: Option<Duration>) {
+        self.handshakes.learn_round_trip(longest);
+        let answered_in = longest.unwrap_or(LinkRtt::INITIAL).min(LONGEST_TAIL);
+        self.first_answers_by = self.first_answers_by.max(now + answered_in);
     }
 
     /// Other traffic takes part in the round, as one flow.

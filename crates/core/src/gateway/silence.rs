@@ -436,6 +436,7 @@ impl Gateway {
         if let Some(schedule) = self.schedule(link.interface) {
             schedule.welcome(now, link, by);
         }
+        self.learn_round_trip(now, link, flows);
         for &(own, index) in flows {
             // A peer that is down by itself stays so.
             if self.is_up(own) {

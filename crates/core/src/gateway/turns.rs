@@ -57,6 +57,9 @@ impl Gateway {
         let Some(state) = self.links.state(link) else {
             return;
         };
+        if self.send_handshake(now, link, index) {
+            return;
+        }
         let outgoing = self.with_mechanism(now, index, state, |mechanism, cx| {
             mechanism.poll_transmit(cx)
         });
@@ -72,6 +75,41 @@ impl Gateway {
                 schedule.pacer.charge_rest(len);
             }
         }
+    }
+
+    /// Sends the connection's handshake, if that has its turn; returns whether it had.
+    fn send_handshake(&mut self, now: Instant, link: LinkId, index: FlowIndex) -> bool {
+        let schedule = self.schedule(link.interface);
+        let Some((packet, reason)) = schedule.and_then(|s| s.handshakes.take(now, index)) else {
+            return false;
+        };
+        if let Some(record) = self.flows.flow_mut(index) {
+            // Nobody can tell which copy is answered.
+            record.tracked.rtt.discard();
+        }
+        let len = packet.total_len();
+        self.counters.kicks_repeated += u64::from(reason == SendReason::RepeatedKick);
+        let direction = Direction::ToLink;
+        self.transmit(
+            now,
+            link,
+            Outgoing {
+                direction,
+                packet,
+                reason,
+            },
+        );
+        let waiting = self
+            .flows
+            .flow(index)
+            .and_then(|record| record.mechanism.as_ref()?.waiting());
+        if let Some(schedule) = self.schedule(link.interface) {
+            schedule.pacer.charge_rest(len);
+            if let Some(waiting) = waiting {
+                schedule.give_flow_a_turn(index, waiting);
+            }
+        }
+        true
     }
 
     /// Whether the near host has more under way than a connection begins with (RFC 6928): then it has

@@ -1,0 +1,146 @@
+//! Connections that open around an outage: their handshakes wait for the link, and are repeated until
+//! they are answered.
+
+use super::Gateway;
+use super::crossing::Crossing;
+use crate::flow::{FlowIndex, FlowKey};
+use crate::link::{Direction, LinkId, LinkState};
+use crate::mechanisms::path::{TakeReason, Verdict, Waiting};
+use crate::time::Instant;
+use outlast_wire::{Packet, TcpFlags, TcpHeader};
+
+impl Gateway {
+    /// A SYN or SYN-ACK of a connection that no mechanism serves yet.
+    pub(super) fn handle_opening(&mut self, crossing: &Crossing<'_>, index: FlowIndex) -> Verdict {
+        let &Crossing {
+            now,
+            link,
+            state,
+            direction,
+            packet,
+        } = crossing;
+        if direction == Direction::FromLink || !self.mechanism.holds_other_traffic() {
+            return Verdict::Pass;
+        }
+        if !self.awaits_answer(index) {
+            return self.handle_other(crossing);
+        }
+        let limits = self.limits;
+        let Some(schedule) = self.schedule(link.interface) else {
+            return Verdict::Pass;
+        };
+        let is_down = state.state == LinkState::Down;
+        let evicted = if is_down {
+            schedule.handshakes.keep(index, packet, &limits)
+        } else {
+            let is_urgent = schedule.has_line(now, state.since);
+            let handshakes = &mut schedule.handshakes;
+            handshakes.pass(now, index, packet, is_urgent, &limits)
+        };
+        self.counters.others_evicted += evicted;
+        match is_down {
+            true => Verdict::Taken(TakeReason::LinkDown),
+            false => Verdict::Pass,
+        }
+    }
+
+    /// The link dropped a SYN or SYN-ACK with all that it had been given. Returns whether its
+    /// connection is known, and waits for the answer.
+    pub(super) fn handle_opening_drop(&mut self, link: LinkId, packet: &Packet) -> bool {
+        let is_syn = packet.tcp().is_some_and(|tcp| tcp.has(TcpFlags::SYN));
+        let index = FlowKey::of_tcp(packet.header(), Direction::ToLink)
+            .filter(|_| is_syn)
+            .and_then(|key| self.flows.find(&key))
+            .filter(|index| self.awaits_answer(*index));
+        let own = index.and_then(|index| self.flows.flow(index));
+        let Some((index, own)) = index.zip(own.map(|record| (record.link, record.state))) else {
+            return false;
+        };
+        let limits = self.limits;
+        if own.0.interface != link.interface {
+            return false;
+        }
+        if let Some(schedule) = self.schedule(link.interface) {
+            self.counters.others_evicted += schedule.handshakes.keep(index, packet, &limits);
+        }
+        if own.1 == LinkState::Up {
+            // Told only when the link is back already.
+            self.resume_opening(index, LinkState::Up);
+        }
+        true
+    }
+
+    /// A segment of a connection shows whether its handshake needs no further copies.
+    pub(super) fn note_opened(
+        &mut self,
+        crossing: &Crossing<'_>,
+        index: FlowIndex,
+        tcp: &TcpHeader,
+        newly_acked: u32,
+    ) {
+        let is_answer = crossing.direction == Direction::FromLink && newly_acked > 0;
+        if (is_answer || tcp.has(TcpFlags::RST))
+            && let Some(schedule) = self.schedule(crossing.link.interface)
+        {
+            schedule.handshakes.remove(index);
+        }
+    }
+
+    /// The link of a connection went or came.
+    pub(super) fn resume_opening(&mut self, index: FlowIndex, state: LinkState) {
+        let Some(link) = self.flows.flow(index).map(|record| record.link) else {
+            return;
+        };
+        let Some(schedule) = self.schedule(link.interface) else {
+            return;
+        };
+        match state {
+            LinkState::Down => schedule.handshakes.go_away(index),
+            LinkState::Up => {
+                if schedule.handshakes.come_back(index) {
+                    schedule.give_flow_a_turn(index, Waiting::Urgent);
+                }
+            }
+        }
+    }
+
+    /// What connections behind a link that is back have shown of the round trip over it.
+    pub(super) fn learn_round_trip(
+        &mut self,
+        now: Instant,
+        link: LinkId,
+        flows: &[(LinkId, FlowIndex)],
+    ) {
+        let of_flow = |&(_, index): &(LinkId, FlowIndex)| {
+            let rtt = &self.flows.flow(index)?.tracked.rtt;
+            rtt.measured().map(|_| rtt.patience())
+        };
+        let longest = flows.iter().filter_map(of_flow).max();
+        if let Some(schedule) = self.schedule(link.interface) {
+            schedule.learn_round_trip(now, longest);
+        }
+    }
+
+    /// Handshakes whose answer was not seen in time have their turn again.
+    pub(super) fn repeat_handshakes(&mut self, now: Instant) {
+        for schedule in &mut self.schedules {
+            while let Some(index) = schedule.handshakes.next_due(now) {
+                schedule.give_flow_a_turn(index, Waiting::Urgent);
+            }
+        }
+    }
+
+    /// The connection at `index` is another one from now on, or none, or crosses elsewhere.
+    pub(super) fn forget_handshake(&mut self, link: LinkId, index: FlowIndex) {
+        if let Some(schedule) = self.schedule(link.interface) {
+            schedule.handshakes.remove(index);
+        }
+    }
+
+    /// Whether the far host has not acknowledged what the near host has begun with.
+    fn awaits_answer(&self, index: FlowIndex) -> bool {
+        self.flows
+            .flow(index)
+            .is_some_and(|record| record.tracked.near.has_outstanding())
+    }
+}
