@@ -438,7 +438,7 @@ fn where_nobody_has_seen_a_syn_the_longest_packet_tells_how_long_others_may_be()
     let full = |path: &Path, len| path.data_packet(100, len);
     // The last of what an application has written, and what is no data, tell nothing.
     let last = changed(&full(&path, 1_200), |tcp| {
-        tcp.flags = tcp.flags | TcpFlags::PSH
+        tcp.flags = tcp.flags | TcpFlags::PSH;
     });
     for packet in [&last, &with_fin(&full(&path, 1_200)), &full(&path, 0)] {
         path.gateway.note_length(packet);

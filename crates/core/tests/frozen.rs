@@ -283,7 +283,7 @@ fn what_is_given_up_is_reset_at_both_ends() {
     let mut path = frozen();
     let (flow, now) = (flow(&path), path.now());
     let [near, far] = path.gateway.reset_frozen(now, flow).expect("it is frozen");
-    let seq = |packet: &outlast_wire::Packet| packet.tcp().expect("a segment").seq;
+    let seq = |packet: &Packet| packet.tcp().expect("a segment").seq;
     assert_eq!(seq(&near), path.far_number(0));
     assert_eq!(seq(&far), path.near_number(0));
     assert_eq!(path.gateway.held(), ByteCount(0));
@@ -297,7 +297,7 @@ fn what_is_given_up_is_reset_at_both_ends() {
 fn who_has_the_numbers_alone_can_reset_the_connection() {
     let mut path = frozen();
     let numbers = export(&mut path).numbers().expect("plausible");
-    let seq = |packet: outlast_wire::Packet| {
+    let seq = |packet: Packet| {
         assert!(packet.checksums_ok());
         packet.tcp().expect("a segment").seq
     };
