@@ -269,8 +269,11 @@ inline_always __u32 scaled_window(const struct half *sender, const struct segmen
 inline_always int is_expected_reset(const struct half *sender, const struct half *receiver,
                     const struct segment *tcp)
 {
+    int has_finished = (sender->has & HAS_FIN) && sender->fin == sender->next;
+
     if (sender->acquaintance != UNKNOWN)
-        return tcp->seq == sender->acked || tcp->seq == sender->next;
+        return tcp->seq == sender->acked || tcp->seq == sender->next ||
+               (has_finished && tcp->seq + 1 == sender->next);
     return receiver->acquaintance != SEEN ||
            ((tcp->flags & ACK) && after(tcp->ack, receiver->acked));
 }
