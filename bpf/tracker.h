@@ -269,8 +269,11 @@ inline_always __u32 scaled_window(const struct half *sender, const struct segmen
 inline_always int is_expected_reset(const struct half *sender, const struct half *receiver,
                     const struct segment *tcp)
 {
+    int has_finished = (sender->has & HAS_FIN) && sender->fin == sender->next;
+
     if (sender->acquaintance != UNKNOWN)
-        return tcp->seq == sender->acked || tcp->seq == sender->next;
+        return tcp->seq == sender->acked || tcp->seq == sender->next ||
+               (has_finished && tcp->seq + 1 == sender->next);
     return receiver->acquaintance != SEEN ||
            ((tcp->flags & ACK) && after(tcp->ack, receiver->acked));
 }
@@ -325,11 +328,18 @@ inline_always int advance(struct half *sender, struct half *receiver,
     return meant;
 }
 
+/* Most connections are in their midst, where one look at both halves says so. */
+apart int are_finished(const struct flow *flow)
+{
+    return is_finished(&flow->near) && is_finished(&flow->far);
+}
+
 inline_always void settle_phase(struct flow *flow, const struct segment *tcp)
 {
     int both_seen = flow->near.acquaintance == SEEN && flow->far.acquaintance == SEEN;
+    int have_fins = flow->near.has & flow->far.has & HAS_FIN;
 
-    if ((tcp->flags & RST) || (is_finished(&flow->near) && is_finished(&flow->far)))
+    if ((tcp->flags & RST) || (seldom(have_fins) && are_finished(flow)))
         flow->phase = CLOSED;
     else if (both_seen && flow->phase == OPENING)
         flow->phase = ESTABLISHED;

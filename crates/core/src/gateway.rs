@@ -169,6 +169,8 @@ struct Record {
     permits_sack: [Option<bool>; 2],
     /// The maximum segment size that the SYN of the near and of the far host offers, likewise.
     mss: [Option<u16>; 2],
+    /// The longest packet with data that went to the far host, in bytes; zero: none is known.
+    longest_to_link: u16,
     /// Whether the handshake was seen to be completed: nobody who only guesses gets so far.
     is_proven: bool,
     /// Whether something was acknowledged that nobody else has: then the flow keeps its place in

@@ -425,6 +425,38 @@ fn a_receiver_says_in_its_syn_how_long_packets_may_be() {
     assert_eq!(told, Some(576));
 }
 
+#[test]
+fn where_nobody_has_seen_a_syn_the_longest_packet_tells_how_long_others_may_be() {
+    let mut path = Path::new(PathMechanismKind::Hold);
+    let meet = |path: &mut Path| {
+        assert_eq!(path.data(0, 100), None);
+        path.far_ack(100);
+    };
+    meet(&mut path);
+    let sent = path.data_packet(100, 4 * MSS);
+    let longest = |path: &Path| path.gateway.longest_packet(&sent, Direction::ToLink);
+    let full = |path: &Path, len| path.data_packet(100, len);
+    // The last of what an application has written, and what is no data, tell nothing.
+    let last = changed(&full(&path, 1_200), |tcp| {
+        tcp.flags = tcp.flags | TcpFlags::PSH;
+    });
+    for packet in [&last, &with_fin(&full(&path, 1_200)), &full(&path, 0)] {
+        path.gateway.note_length(packet);
+        assert_eq!(longest(&path), None);
+    }
+    for (len, told) in [(500, 500), (900, 900), (700, 900)] {
+        let packet = full(&path, len);
+        let headers = packet.total_len() - len;
+        path.gateway.note_length(&packet);
+        assert_eq!(longest(&path), Some(told + headers));
+    }
+    path.gateway.note_length(&last);
+    assert_eq!(longest(&path), Some(last.total_len()), "it went as it was");
+    let answer = path.far_data_packet(0, 4 * MSS);
+    let told = path.gateway.longest_packet(&answer, Direction::FromLink);
+    assert_eq!(told, None, "the other way nobody has sent");
+}
+
 /// Who tracks the connection elsewhere has seen its end, and another begin on its ports.
 #[test]
 fn what_was_kept_is_of_no_use_to_another_connection_that_is_handed_over() {

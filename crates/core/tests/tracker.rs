@@ -233,6 +233,23 @@ fn a_rst_that_the_receiver_would_not_obey_closes_nothing() {
     }
 }
 
+/// macOS gives it the number of the FIN that it has sent just before; Linux obeys that
+/// (net/ipv4/tcp_input.c, tcp_reset_check).
+#[test]
+fn a_rst_in_the_place_of_an_acknowledged_fin_closes() {
+    let mut watched = Watched::established();
+    watched.sees(ToLink, FIN_ACK, 1_001, 9_001, 500);
+    watched.sees(FromLink, TcpFlags::ACK, 9_001, 1_502, 0);
+    watched.refuses((ToLink, TcpFlags::RST, 1_500, 0, 0), Oddity::InexactReset);
+    watched.sees(ToLink, TcpFlags::RST, 1_501, 0, 0);
+    assert_eq!(watched.flow.phase, Phase::Closed);
+    // Where there was none, it is just not exact.
+    let mut watched = Watched::established();
+    watched.sees(ToLink, TcpFlags::ACK, 1_001, 9_001, 500);
+    watched.sees(FromLink, TcpFlags::ACK, 9_001, 1_501, 0);
+    watched.refuses((ToLink, TcpFlags::RST, 1_500, 0, 0), Oddity::InexactReset);
+}
+
 #[test]
 fn a_rst_of_a_host_that_was_never_heard_ends_nothing_but_what_it_answers() {
     // As a client, before anybody has answered (RFC 9293, section 3.10.7.3).

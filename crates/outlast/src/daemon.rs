@@ -322,6 +322,9 @@ impl Daemon {
             }
             self.introduce(now, link, direction, packet);
             let verdict = self.gateway.handle_packet(now, link, direction, packet);
+            if direction == Direction::ToLink && !waiting.is_aggregate {
+                self.gateway.note_length(packet);
+            }
             let (from, to, bytes) = (ip.source, ip.destination, packet.total_len());
             tracing::trace!(?direction, %from, %to, bytes, ?verdict, "packet");
             if verdict == Verdict::Pass {

@@ -10,7 +10,7 @@ mod support;
 use outlast_linux::namespace::Namespace;
 use outlast_linux::netlink::RouteSocket;
 use outlast_linux::offload;
-use path::wire::{Log, Way, set_mtu};
+use path::wire::{Log, Way, Wire, set_mtu};
 use path::wiring::inside;
 use path::{Daemon, LINK, MOBILE, Over, Path, Transfer, Version, until};
 use serde_json::Value;
@@ -72,20 +72,33 @@ fn goes_on(over: Over, version: Version, mtu: usize, before: fn(&Path), meanwhil
     let to = MOBILE.of(version);
     let mut transfer = Transfer::start(&path.fixed, &path.mobile, to, BYTES);
     transfer.wait_for(BYTES / 6);
+    outlasts(&path, &wire, &place, daemon, transfer, mtu, meanwhile);
+}
+
+/// The rest of it, for a download that runs behind a daemon.
+fn outlasts(
+    path: &Path,
+    wire: &Wire,
+    place: &Place,
+    daemon: Daemon,
+    mut transfer: Transfer,
+    mtu: usize,
+    meanwhile: fn(&Path),
+) {
     // How many they stand for hangs on how much else the machine does.
     until("super-segments", || {
-        let crossed = sent(&path);
+        let crossed = sent(path);
         wire.log(Way::ToMobile).packets as u64 > crossed + 200
     });
     path.cut();
-    daemon.status_when(&place, "something that is held", keeps_something);
-    meanwhile(&path);
+    daemon.status_when(place, "something that is held", keeps_something);
+    meanwhile(path);
     let by_itself = transfer.wait_for_long_timeout();
     let up = path.mend();
     transfer.assert_resumes_before(by_itself, up);
     transfer.finish();
     wire.assert_within(Way::ToMobile, mtu);
-    let status = daemon.status(&place);
+    let status = daemon.status(place);
     assert_eq!(status["counters"]["unsent"], 0, "{status:#}");
     daemon.stop();
 }
@@ -124,6 +137,39 @@ fn checksums_that_the_interface_does_not_fill_in_any_more_are_right() {
 fn what_a_receiver_of_small_packets_is_sent_stays_small() {
     let before: fn(&Path) = |path| inside(&path.mobile, |route| set_mtu(route, LINK, 1300));
     goes_on_within(1300, before, NOTHING);
+}
+
+/// What its receiver has offered to take nobody has seen who is there by now; how long the packets are
+/// that it is sent, everybody sees.
+#[test]
+fn what_is_sent_on_a_connection_older_than_the_daemon_stays_as_small_as_it_was() {
+    const SMALL: usize = 1300;
+    std::thread::scope(|scope| {
+        let each = |over, version| {
+            let place = Place::new();
+            let Some(path) = Path::new() else { return };
+            inside(&path.mobile, |route| set_mtu(route, LINK, 1300));
+            let Some(wire) = path.tap() else { return };
+            let to = MOBILE.of(version);
+            let mut transfer = Transfer::start(&path.fixed, &path.mobile, to, BYTES);
+            transfer.wait_for(BYTES / 12);
+            transfer.pause();
+            let Some(daemon) = Daemon::start_over(over, &place, &path.gateway, "hold") else {
+                return;
+            };
+            transfer.go_on();
+            transfer.wait_for(BYTES / 6);
+            outlasts(&path, &wire, &place, daemon, transfer, SMALL, NOTHING);
+        };
+        let runs = Over::BOTH.map(|over| {
+            [Version::V4, Version::V6].map(|version| scope.spawn(move || each(over, version)))
+        });
+        for run in runs.into_iter().flatten() {
+            if let Err(failure) = run.join() {
+                std::panic::resume_unwind(failure);
+            }
+        }
+    });
 }
 
 #[test]

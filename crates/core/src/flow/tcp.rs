@@ -488,7 +488,8 @@ fn check_bounds(
 /// within its window it answers with a challenge, to which the sender's next one is exact (RFC 5961,
 /// section 3.2). It expects what it has acknowledged; or what is behind all that was sent, if all
 /// has arrived. In between no host sends a RST: it answers an acknowledgement, or follows the last
-/// byte. The first thing that is heard of a host has to acknowledge what it answers (RFC 9293,
+/// byte; or it has the number of the FIN before it, as macOS writes and Linux accepts
+/// (net/ipv4/tcp_input.c, tcp_reset_check). The first thing that is heard of a host has to acknowledge what it answers (RFC 9293,
 /// section 3.10.7.3).
 fn is_expected_reset(sender: &Half, receiver: &Half, tcp: &TcpHeader) -> bool {
     match sender.acquaintance {
@@ -497,7 +498,8 @@ fn is_expected_reset(sender: &Half, receiver: &Half, tcp: &TcpHeader) -> bool {
         }
         Acquaintance::None => true,
         Acquaintance::ByPeer | Acquaintance::Seen => {
-            tcp.seq == sender.acked || tcp.seq == sender.next
+            let at_fin = sender.fin == Some(sender.next) && tcp.seq + 1 == sender.next;
+            tcp.seq == sender.acked || tcp.seq == sender.next || at_fin
         }
     }
 }

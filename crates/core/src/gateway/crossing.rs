@@ -25,7 +25,8 @@ pub(super) struct Crossing<'a> {
 
 impl Gateway {
     /// The longest packet, in bytes and with its IP header, that `packet`'s receiver has offered to
-    /// take on that connection; `None` if its SYN was not seen. A super-segment stands for packets
+    /// take on that connection. If its SYN was not seen, the longest that went to it
+    /// ([`Self::note_length`]); `None` if that is not known either. A super-segment stands for packets
     /// that are no longer than that.
     #[must_use]
     pub fn longest_packet(&self, packet: &Packet, direction: Direction) -> Option<u32> {
@@ -35,8 +36,33 @@ impl Gateway {
             Direction::ToLink => Direction::FromLink,
             Direction::FromLink => Direction::ToLink,
         };
-        let mss = record.mss[receiver as usize]?.max(SMALLEST_MSS);
-        Some(fixed_headers(packet.header().ip.source) + u32::from(mss))
+        if let Some(mss) = record.mss[receiver as usize] {
+            let mss = mss.max(SMALLEST_MSS);
+            return Some(fixed_headers(packet.header().ip.source) + u32::from(mss));
+        }
+        let seen = (direction == Direction::ToLink).then_some(record.longest_to_link)?;
+        (seen > 0).then_some(seen.into())
+    }
+
+    /// Notes how long a packet is that crosses towards the link just as its sender has cut it, or
+    /// somebody who knew how: not a super-segment, nor what a driver has made of one. The first that
+    /// tells of others is one behind which more data follows: it does not ask to be delivered at once
+    /// (PSH, RFC 9293, section 3.9.1.2), so it has no room for more.
+    pub fn note_length(&mut self, packet: &Packet) {
+        const LAST: TcpFlags = TcpFlags::PSH.union(TcpFlags::FIN);
+        let Some(tcp) = packet.tcp().filter(|_| packet.sequence_len() > 0) else {
+            return;
+        };
+        let key = FlowKey::of_tcp(packet.header(), Direction::ToLink);
+        let index = key.and_then(|key| self.flows.find(&key));
+        if let Some(record) = index.and_then(|index| self.flows.flow_mut(index)) {
+            let known = record.longest_to_link;
+            let is_full = !stands_alone(tcp) && !tcp.flags.intersects(LAST);
+            if is_full || known > 0 {
+                let length = u16::try_from(packet.total_len()).unwrap_or(u16::MAX);
+                record.longest_to_link = known.max(length);
+            }
+        }
     }
 
     pub(super) fn handle_tcp(
@@ -378,6 +404,7 @@ impl Record {
             silence: FlowSilence::default(),
             permits_sack: [None; 2],
             mss: [None; 2],
+            longest_to_link: 0,
             is_proven: tracked.phase != Phase::Opening,
             is_pledged: false,
             mechanism: None,

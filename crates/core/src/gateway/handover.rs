@@ -69,6 +69,7 @@ impl Gateway {
         if let Some(record) = self.flows.flow_mut(index) {
             record.permits_sack = [None; 2];
             record.mss = [None; 2];
+            record.longest_to_link = 0;
         }
     }
 

@@ -109,7 +109,10 @@ impl Daemon {
         if transmit.reason == SendReason::Probe {
             self.remind_with_probe(now, transmit.link);
         }
-        let sent = self.path.transmit(transmit)?;
+        let longest = self
+            .gateway
+            .longest_packet(&transmit.packet, transmit.direction);
+        let sent = self.path.transmit(transmit, longest)?;
         if sent == Sent::NoRoom && transmit.direction == Direction::ToLink {
             let (link, packet) = (transmit.link, &transmit.packet);
             self.gateway

@@ -195,9 +195,14 @@ impl DataPath {
         self.queue.release(waiting, passed)
     }
 
-    /// Sends what the gateway wants sent; whether there was room for it.
-    pub(super) fn transmit(&mut self, transmit: &Transmit) -> io::Result<Sent> {
-        self.queue.transmit(transmit)
+    /// Sends what the gateway wants sent, in pieces of at most `longest` bytes where that is known;
+    /// whether there was room for it.
+    pub(super) fn transmit(
+        &mut self,
+        transmit: &Transmit,
+        longest: Option<u32>,
+    ) -> io::Result<Sent> {
+        self.queue.transmit(transmit, longest)
     }
 
     pub(super) const fn counters(&self) -> PathCounters {

@@ -9,6 +9,8 @@ use crate::daemon::config::Settings;
 use bytes::Bytes;
 use outlast_core::gateway::Transmit;
 use outlast_core::link::Direction;
+use outlast_core::time::{Duration, Instant};
+use outlast_linux::clock;
 use outlast_linux::netfilter::NetfilterError;
 use outlast_linux::netfilter::queue::{Hook, PacketId, Queue, Ruling};
 use outlast_linux::netfilter::rules::{AddressRange, Method, RuleSet, Rules, Scope};
@@ -25,6 +27,10 @@ const QUEUES: u16 = 64;
 
 /// What every host takes without fragmentation: IPv6's minimum (RFC 8200, section 5).
 const SAFE_MTU: u32 = 1280;
+
+/// So long the kernel cuts super-segments once it is not known how: each connection that sends any
+/// shows that meanwhile.
+const LEARNING: Duration = Duration::from_secs(1);
 
 /// The protocol of neighbour discovery.
 const ICMPV6: u8 = 58;
@@ -55,6 +61,8 @@ pub(super) struct QueuePath {
     to_link: Option<RawSender>,
     from_link: RawSender,
     mtu: u32,
+    /// Until then the kernel cuts super-segments.
+    learns_until: Option<Instant>,
     identification: Cell<u16>,
     pub(super) counters: PathCounters,
 }
@@ -66,6 +74,8 @@ pub(in crate::daemon) struct Waiting {
     pub(in crate::daemon) direction: Direction,
     /// As the link carries them: a super-segment towards it is several.
     pub(in crate::daemon) packets: Vec<Packet>,
+    /// Whether it came as one for several, so that their lengths were made up here.
+    pub(in crate::daemon) is_aggregate: bool,
 }
 
 /// What came out of the queue.
@@ -95,6 +105,7 @@ impl QueuePath {
             to_link: None,
             from_link,
             mtu: SAFE_MTU,
+            learns_until: None,
             identification: Cell::new(1),
             counters: PathCounters::default(),
         })
@@ -179,12 +190,16 @@ impl QueuePath {
         self.mtu
     }
 
-    /// The next packet. `longest_of` says of one that is to be cut how long its pieces may be, where
-    /// that is less than the MTU.
+    /// The next packet. `longest_of` says of one that is to be cut how long its pieces may be, as far
+    /// as that is known; the MTU is the most.
     pub(super) fn take(
         &mut self,
         longest_of: impl Fn(&Packet, Direction) -> Option<u32>,
     ) -> io::Result<Taken> {
+        if self.learns_until.is_some_and(|until| clock::now() >= until) {
+            self.learns_until = None;
+            self.take_aggregates(true).map_err(io::Error::other)?;
+        }
         let Some(queued) = self.queue.receive()? else {
             return Ok(Taken::Nothing);
         };
@@ -215,6 +230,10 @@ impl QueuePath {
         let packets = match direction {
             Direction::ToLink => {
                 let longest = longest_of(&packet, direction);
+                if is_aggregate && longest.is_none() && self.learns_until.is_none() {
+                    self.take_aggregates(false).map_err(io::Error::other)?;
+                    self.learns_until = Some(clock::now() + LEARNING);
+                }
                 let longest = longest.map_or(self.mtu, |longest| longest.min(self.mtu));
                 as_carried(packet, longest, lacks_checksum)
             }
@@ -224,6 +243,7 @@ impl QueuePath {
             id,
             direction,
             packets,
+            is_aggregate,
         }))
     }
 
@@ -235,21 +255,31 @@ impl QueuePath {
         self.queue.give(waiting.id, Ruling::Drop)?;
         self.counters.cut += u64::from(!passed.is_empty());
         for packet in passed {
-            if self.send(waiting.direction, packet)? != Sent::Accepted {
+            if self.send(waiting.direction, packet, None)? != Sent::Accepted {
                 self.counters.unsent += 1;
             }
         }
         Ok(())
     }
 
-    /// Sends what the gateway wants sent; whether there was room for it.
-    pub(super) fn transmit(&mut self, transmit: &Transmit) -> io::Result<Sent> {
-        let sent = self.send(transmit.direction, &transmit.packet)?;
+    /// Sends what the gateway wants sent, in pieces of at most `longest` bytes where that is known by
+    /// now; whether there was room for it.
+    pub(super) fn transmit(
+        &mut self,
+        transmit: &Transmit,
+        longest: Option<u32>,
+    ) -> io::Result<Sent> {
+        let sent = self.send(transmit.direction, &transmit.packet, longest)?;
         self.counters.unsent += u64::from(sent != Sent::Accepted);
         Ok(sent)
     }
 
-    fn send(&self, direction: Direction, packet: &Packet) -> io::Result<Sent> {
+    fn send(
+        &self,
+        direction: Direction,
+        packet: &Packet,
+        longest: Option<u32>,
+    ) -> io::Result<Sent> {
         let sender = match direction {
             Direction::ToLink => match &self.to_link {
                 Some(sender) => sender,
@@ -258,7 +288,8 @@ impl QueuePath {
             Direction::FromLink => &self.from_link,
         };
         // It was kept under another MTU, or the path beyond the link has a smaller one.
-        let sent = match send_cut(sender, packet, self.mtu)? {
+        let longest = longest.map_or(self.mtu, |longest| longest.min(self.mtu));
+        let sent = match send_cut(sender, packet, longest)? {
             Sent::TooLong => send_cut(sender, packet, SAFE_MTU)?,
             sent => sent,
         };
