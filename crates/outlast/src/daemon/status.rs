@@ -353,7 +353,7 @@ impl Status {
                 .max(gateway.flows()),
             held_bytes: gateway.held().0,
             held_other_bytes: gateway.held_other().0,
-            counters: Counters::of(gateway, path),
+            counters: Counters::of(gateway, path, indicators.refused()),
             resumes: resumes.collect(),
             limits: Caps::from(&settings.limits),
             rate_bits_per_s: settings.rate.map(BitRate::bits_per_second),
@@ -371,7 +371,7 @@ impl Counters {
         caps.filter(|(_, _, count)| *count > 0)
     }
 
-    fn of(gateway: &Gateway, path: &DataPath) -> Self {
+    fn of(gateway: &Gateway, path: &DataPath, refused: u64) -> Self {
         // All of them: who adds one is told here that it is to be shown.
         let outlast_core::counters::Counters {
             packets,
@@ -425,7 +425,7 @@ impl Counters {
             fallbacks,
             not_kept,
             others_evicted,
-            link_events_refused,
+            link_events_refused: link_events_refused + refused,
         }
     }
 }

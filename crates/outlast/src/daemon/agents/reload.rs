@@ -153,7 +153,7 @@ mod tests {
             panic!("it does not open")
         };
         let mut gateway = Gateway::new(GatewayConfig::default());
-        let indicators = Indicators::new("wwan0", Watched::default());
+        let indicators = Indicators::new("wwan0", Watched::default(), 9);
         let mut site = Place {
             now,
             gateway: &mut gateway,

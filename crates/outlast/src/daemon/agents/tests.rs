@@ -51,7 +51,7 @@ fn answered_by(name: &str) -> (Vec<SocketAddr>, Vec<SocketAddr>) {
         panic!("it does not open")
     };
     let mut gateway = Gateway::new(GatewayConfig::default());
-    let indicators = Indicators::new("wwan0", Watched::default());
+    let indicators = Indicators::new("wwan0", Watched::default(), 9);
     let mut site = Place {
         now,
         gateway: &mut gateway,
