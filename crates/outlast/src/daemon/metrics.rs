@@ -125,6 +125,11 @@ pub(super) fn exposition(status: &Status, tally: &Tally) -> String {
             "Whether there is a session with a neighbour",
             up,
         );
+        registry.register(
+            "journal_sound",
+            "Whether all that is frozen is on the disk",
+            ConstGauge::new(i64::from(agents.is_journal_sound)),
+        );
         let frozen = i64::try_from(agents.frozen).unwrap_or(i64::MAX);
         registry.register(
             "frozen",
@@ -422,6 +427,21 @@ mod tests {
         tally.note_resume(Duration::from_millis(31));
         tally.note_reload(false);
         tally
+    }
+
+    #[test]
+    fn a_journal_that_cannot_be_written_can_be_watched_for() {
+        for is_sound in [true, false] {
+            let agents = serde_json::json!({
+                "neighbours": [], "frozen": 2, "is_journal_sound": is_sound, "lent": 0,
+                "taken_over": 0, "settled": 0, "refused": 0, "reset": 0, "not_noted": 0,
+            });
+            let mut status = sample();
+            status.agents = Some(serde_json::from_value(agents).expect("what agents say"));
+            let text = exposition(&status, &tally());
+            let line = format!("outlast_journal_sound {}\n", u8::from(is_sound));
+            assert!(text.contains(&line), "{text}");
+        }
     }
 
     #[test]
