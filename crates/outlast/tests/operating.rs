@@ -314,6 +314,26 @@ fn the_control_socket_is_its_owner_s_and_its_group_s() {
     daemon.stop();
 }
 
+#[test]
+fn the_umask_of_who_starts_the_daemon_shuts_nobody_out() {
+    let place = Place::new();
+    let Some(path) = Path::new() else { return };
+    let control = place.path().join("run").join("control.sock");
+    let mut command = Command::new("sh");
+    command.args(["-c", "umask 077; exec \"$@\"", "sh"]);
+    command.args([env!("CARGO_BIN_EXE_outlast"), "run", "--interface", LINK]);
+    command.arg("--control").arg(&control);
+    let network = path.gateway.as_fd().try_clone_to_owned();
+    process::place(&mut command, None, network.expect("descriptor"));
+    let Some(daemon) = Daemon::begin(command, control.clone()) else {
+        return;
+    };
+    let mode = |path: &std::path::Path| fs::metadata(path).expect("made").mode() & 0o777;
+    assert_eq!(mode(control.parent().expect("a directory")), 0o755);
+    assert_eq!(mode(&control), 0o600);
+    daemon.stop();
+}
+
 /// An answer by HTTP: its status line and headers, and its body.
 fn ask(mut stream: impl Read + Write, request: &str) -> (String, String) {
     stream.write_all(request.as_bytes()).expect("written");
