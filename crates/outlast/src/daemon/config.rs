@@ -1,9 +1,13 @@
 //! What the daemon is to do: the command line, and a file for what it leaves open.
 
+mod endpoint;
+
 use super::agents::AgentSettings;
 use super::agents::settings::Given as GivenAgents;
 use super::keys;
 use crate::failure::Failure;
+pub(crate) use endpoint::Endpoint;
+use endpoint::endpoint;
 use outlast_core::gateway::{DampingConfig, SilenceConfig};
 use outlast_core::limits::Limits;
 use outlast_core::mechanisms::path::{Level, PathMechanismKind};
@@ -13,7 +17,6 @@ use outlast_scenario::keys::Key;
 use outlast_scenario::{Reader, ScenarioError, load_file};
 use std::fmt;
 use std::io;
-use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
@@ -96,36 +99,6 @@ struct Damping(Option<DampingConfig>);
 impl Default for Damping {
     fn default() -> Self {
         Self(Some(DampingConfig::default()))
-    }
-}
-
-/// Where somebody listens.
-#[derive(Clone, Debug, Eq, PartialEq)]
-pub(crate) enum Endpoint {
-    /// TCP.
-    Tcp(SocketAddr),
-    /// A Unix socket.
-    Unix(PathBuf),
-}
-
-impl FromStr for Endpoint {
-    type Err = ();
-
-    fn from_str(text: &str) -> Result<Self, ()> {
-        match text.strip_prefix("unix:") {
-            Some(path) if path.starts_with('/') => Ok(Self::Unix(path.into())),
-            Some(_) => Err(()),
-            None => text.parse().map(Self::Tcp).map_err(drop),
-        }
-    }
-}
-
-impl fmt::Display for Endpoint {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Tcp(address) => write!(f, "http://{address}/metrics"),
-            Self::Unix(path) => write!(f, "unix:{}", path.display()),
-        }
     }
 }
 
@@ -475,35 +448,6 @@ fn mode(top: &Reader<'_>) -> Option<u32> {
         format!("`control_mode = \"{text}\"` is no mode of a socket"),
         "allowed: 0000 to 0666, octal, without execution",
         "write `control_mode = \"0660\"` for owner and group, or `\"0666\"` for everybody",
-    );
-    None
-}
-
-fn endpoint(top: &Reader<'_>, key: &'static Key) -> Option<Endpoint> {
-    let text = top.text(key)?;
-    let endpoint = text.parse().ok();
-    let mistake = match &endpoint {
-        None => Some((
-            format!("`{text}` is no place to listen at"),
-            "expected an IP address with a port, or unix: and an absolute path",
-        )),
-        Some(Endpoint::Unix(path)) if may_be_control(path) => Some((
-            format!("`{text}` has the name of a control socket"),
-            "`outlast status` takes what is called so there for another daemon",
-        )),
-        Some(_) => None,
-    };
-    let Some((what, expected)) = mistake else {
-        return endpoint;
-    };
-    top.note(
-        top.span_of(key).unwrap_or_default(),
-        what,
-        expected,
-        format!(
-            "write `{0} = {1}`, `{0} = \"[::1]:9464\"` or `{0} = \"unix:/run/outlast/wwan0.metrics\"`",
-            key.name, key.example
-        ),
     );
     None
 }

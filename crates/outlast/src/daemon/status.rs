@@ -8,6 +8,7 @@ use super::Daemon;
 use super::indicators::INTERFACE;
 use super::path::{DataPath, KernelPath};
 pub(crate) use flows::Flow;
+pub(super) use neighbours::Agents;
 use outlast_core::flow::FlowKey;
 use outlast_core::gateway::{DampedLink, Gateway, SilentLink};
 use outlast_core::limits::Limits;
@@ -37,7 +38,7 @@ pub(crate) struct Status {
     pub(crate) kernel: Option<Kernel>,
     /// This gateway's part among its neighbours, if it has one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) agents: Option<neighbours::Agents>,
+    pub(crate) agents: Option<Agents>,
     pub(crate) running_s: f64,
     pub(crate) link: Link,
     pub(crate) peers_down: Vec<PeerDown>,
@@ -335,10 +336,7 @@ impl Status {
             acknowledges_ahead: info.acknowledges_ahead,
             data_path: path.describe(settings.mechanism),
             kernel,
-            agents: daemon
-                .agents
-                .as_ref()
-                .map(|agents| neighbours::Agents::of(now, agents)),
+            agents: daemon.agents.as_ref().map(|agents| Agents::of(now, agents)),
             running_s: now.since(daemon.began).as_secs_f64(),
             link: Link {
                 state: link.map_or("up", |link| state(link.state)).into(),

@@ -1,0 +1,69 @@
+//! Where somebody listens: an address with a port, or a Unix socket.
+
+use super::may_be_control;
+use outlast_scenario::Reader;
+use outlast_scenario::keys::Key;
+use std::fmt;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::str::FromStr;
+
+/// Where somebody listens.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub(crate) enum Endpoint {
+    /// TCP.
+    Tcp(SocketAddr),
+    /// A Unix socket.
+    Unix(PathBuf),
+}
+
+impl FromStr for Endpoint {
+    type Err = ();
+
+    fn from_str(text: &str) -> Result<Self, ()> {
+        match text.strip_prefix("unix:") {
+            Some(path) if path.starts_with('/') => Ok(Self::Unix(path.into())),
+            Some(_) => Err(()),
+            None => text.parse().map(Self::Tcp).map_err(drop),
+        }
+    }
+}
+
+impl fmt::Display for Endpoint {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Tcp(address) => write!(f, "http://{address}/metrics"),
+            Self::Unix(path) => write!(f, "unix:{}", path.display()),
+        }
+    }
+}
+
+/// The endpoint at `key`, if it is there and sound.
+pub(super) fn endpoint(top: &Reader<'_>, key: &'static Key) -> Option<Endpoint> {
+    let text = top.text(key)?;
+    let endpoint = text.parse().ok();
+    let mistake = match &endpoint {
+        None => Some((
+            format!("`{text}` is no place to listen at"),
+            "expected an IP address with a port, or unix: and an absolute path",
+        )),
+        Some(Endpoint::Unix(path)) if may_be_control(path) => Some((
+            format!("`{text}` has the name of a control socket"),
+            "`outlast status` takes what is called so there for another daemon",
+        )),
+        Some(_) => None,
+    };
+    let Some((what, expected)) = mistake else {
+        return endpoint;
+    };
+    top.note(
+        top.span_of(key).unwrap_or_default(),
+        what,
+        expected,
+        format!(
+            "write `{0} = {1}`, `{0} = \"[::1]:9464\"` or `{0} = \"unix:/run/outlast/wwan0.metrics\"`",
+            key.name, key.example
+        ),
+    );
+    None
+}
