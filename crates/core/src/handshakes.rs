@@ -105,7 +105,7 @@ impl Handshakes {
         match self.kept.get(&index).map(|handshake| handshake.stage) {
             Some(Stage::Idle) if !is_urgent => {}
             Some(Stage::Idle | Stage::Due { .. }) => {
-                self.await_answer(now, index, self.first_pause)
+                self.await_answer(now, index, self.first_pause);
             }
             // The host's own copy counts as one of ours: the pause begins anew.
             Some(Stage::Awaiting { .. } | Stage::Spent) => {

@@ -177,12 +177,12 @@ impl RouteSocket {
         let mut message = LinkMessage::default();
         message.header.index = interface.0;
         let link = self.link(message, Request::new(0, format!("find {interface}")))?;
-        let mut attributes = link.attributes.into_iter();
-        let name = attributes.find_map(|attribute| match attribute {
+        let mut names = link.attributes.into_iter();
+        let name = names.find_map(|attribute| match attribute {
             LinkAttribute::IfName(name) => Some(name),
             _ => None,
         });
-        Ok(name.unwrap_or_default())
+        Ok(name.unwrap_or_else(|| interface.to_string()))
     }
 
     /// Bytes that the packets of the interface `name` have in front of the IP header: 14 on

@@ -164,6 +164,8 @@ impl Daemon {
         let began = clock::now();
         let agents = outbox::open_agents(began, &settings, &poller)?;
         let gateway = gateway_of(began, &settings)?;
+        let (name, peers) = (&settings.interface, settings.limits.peers);
+        let indicators = Indicators::new(name, settings.indicators, peers);
         let mut daemon = Self {
             file: given.file(),
             given,
@@ -172,7 +174,7 @@ impl Daemon {
             gateway,
             path,
             agents,
-            indicators: Indicators::new(&settings.interface, settings.indicators),
+            indicators,
             port_of: None,
             monitor,
             control,

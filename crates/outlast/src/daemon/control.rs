@@ -106,7 +106,11 @@ impl ControlSocket {
         {
             let mut builder = DirBuilder::new();
             builder.recursive(true).mode(0o755);
-            builder.create(directory).map_err(refused)?;
+            // The socket says who may connect, not the umask of who has started the daemon.
+            let before = umask(Mode::from_raw_mode(0o022));
+            let created = builder.create(directory);
+            umask(before);
+            created.map_err(refused)?;
         }
         let listener = listen(path).map_err(|error| match error.kind() {
             io::ErrorKind::AddrInUse => {

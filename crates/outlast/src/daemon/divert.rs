@@ -25,7 +25,7 @@ use outlast_wire::Packet;
 use std::collections::BTreeMap;
 use std::io;
 
-/// Ways through the interface, beyond which peers are not told apart.
+/// Ways through the interface, and peers that are away, beyond which peers are not told apart.
 const MOST_WAYS: usize = 2_048;
 
 impl Daemon {
@@ -87,7 +87,9 @@ impl Daemon {
     /// would hold up everybody's packets, all of them are diverted.
     fn feasible(&self, reach: Reach) -> Reach {
         match reach {
-            Reach::Peers(_) if self.indicators.count_ways() > MOST_WAYS => Reach::Everybody,
+            Reach::Peers(peers) if peers.len().max(self.indicators.count_ways()) > MOST_WAYS => {
+                Reach::Everybody
+            }
             reach => reach,
         }
     }

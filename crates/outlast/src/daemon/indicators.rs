@@ -53,8 +53,8 @@ pub(super) enum Sign {
 }
 
 impl Indicators {
-    /// Nothing is known of the interface `name` yet.
-    pub(super) fn new(name: &str, watched: Watched) -> Self {
+    /// Nothing is known of the interface `name` yet; `peers` may be down at once.
+    pub(super) fn new(name: &str, watched: Watched, peers: usize) -> Self {
         Self {
             name: name.into(),
             watched,
@@ -68,7 +68,7 @@ impl Indicators {
             routes: Routes::default(),
             is_notified_down: false,
             state: LinkState::Up,
-            peers: Peers::default(),
+            peers: Peers::new(peers),
             signs: VecDeque::new(),
         }
     }
@@ -112,6 +112,16 @@ impl Indicators {
 
     pub(super) const fn state(&self) -> LinkState {
         self.state
+    }
+
+    /// So many peers may be down at once from now on.
+    pub(super) const fn set_most_peers(&mut self, peers: usize) {
+        self.peers.set_most(peers);
+    }
+
+    /// How often a peer that is down was ignored, past the cap.
+    pub(super) const fn refused(&self) -> u64 {
+        self.peers.refused()
     }
 
     /// Peers that are down: since when, and who says so.

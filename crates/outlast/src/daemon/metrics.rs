@@ -7,7 +7,7 @@ use super::clients::{Clients, Heard, Stream};
 use super::config::Endpoint;
 use super::control::listen;
 use super::listening;
-use super::status::{Kernel, Status, indicator, state};
+use super::status::{Agents, Kernel, Status, indicator, state};
 use anyhow::Context;
 use outlast_core::link::{LinkEvent, LinkState};
 use outlast_core::time::{Duration, Instant};
@@ -115,26 +115,7 @@ pub(super) fn exposition(status: &Status, tally: &Tally) -> String {
         registry.register(name, help, ConstCounter::new(value));
     }
     if let Some(agents) = &status.agents {
-        for (name, help, value) in agents.counters() {
-            registry.register(name, help, ConstCounter::new(value));
-        }
-        let up = Family::<Labels, Gauge>::default();
-        for neighbour in &agents.neighbours {
-            let labels = vec![("neighbour", neighbour.address.to_string())];
-            let is_up = neighbour.session == state(LinkState::Up);
-            up.get_or_create(&labels).set(i64::from(is_up));
-        }
-        registry.register(
-            "neighbour_up",
-            "Whether there is a session with a neighbour",
-            up,
-        );
-        let frozen = i64::try_from(agents.frozen).unwrap_or(i64::MAX);
-        registry.register(
-            "frozen",
-            "Connections that are frozen here",
-            ConstGauge::new(frozen),
-        );
+        register_agents(&mut registry, agents);
     }
     for (name, help, value) in status.kernel.iter().flat_map(Kernel::each) {
         let name = format!("kernel_{name}");
@@ -162,6 +143,35 @@ pub(super) fn exposition(status: &Status, tally: &Tally) -> String {
     let mut text = String::new();
     encode(&mut text, &registry).expect("a string takes everything written to it");
     text
+}
+
+/// What is counted of neighbours, and of what is frozen.
+fn register_agents(registry: &mut Registry, agents: &Agents) {
+    for (name, help, value) in agents.counters() {
+        registry.register(name, help, ConstCounter::new(value));
+    }
+    let up = Family::<Labels, Gauge>::default();
+    for neighbour in &agents.neighbours {
+        let labels = vec![("neighbour", neighbour.address.to_string())];
+        let is_up = neighbour.session == state(LinkState::Up);
+        up.get_or_create(&labels).set(i64::from(is_up));
+    }
+    registry.register(
+        "neighbour_up",
+        "Whether there is a session with a neighbour",
+        up,
+    );
+    registry.register(
+        "journal_sound",
+        "Whether all that is frozen is on the disk",
+        ConstGauge::new(i64::from(agents.is_journal_sound)),
+    );
+    let frozen = i64::try_from(agents.frozen).unwrap_or(i64::MAX);
+    registry.register(
+        "frozen",
+        "Connections that are frozen here",
+        ConstGauge::new(frozen),
+    );
 }
 
 type Measured = (&'static str, &'static str, f64);
@@ -468,6 +478,21 @@ mod tests {
         tally.note_resume(Duration::from_millis(31));
         tally.note_reload(false);
         tally
+    }
+
+    #[test]
+    fn a_journal_that_cannot_be_written_can_be_watched_for() {
+        for is_sound in [true, false] {
+            let agents = serde_json::json!({
+                "neighbours": [], "frozen": 2, "is_journal_sound": is_sound, "lent": 0,
+                "taken_over": 0, "settled": 0, "refused": 0, "reset": 0, "not_noted": 0,
+            });
+            let mut status = sample();
+            status.agents = Some(serde_json::from_value(agents).expect("what agents say"));
+            let text = exposition(&status, &tally());
+            let line = format!("outlast_journal_sound {}\n", u8::from(is_sound));
+            assert!(text.contains(&line), "{text}");
+        }
     }
 
     #[test]

@@ -77,6 +77,7 @@ impl Daemon {
         self.gateway.set_mechanism(next.mechanism.0);
         if self.settings.limits != next.limits {
             self.gateway.set_limits(next.limits);
+            self.indicators.set_most_peers(next.limits.peers);
         }
         if self.settings.rate != next.rate {
             self.gateway.set_rate(now, INTERFACE, next.rate);

@@ -8,6 +8,7 @@ use super::Daemon;
 use super::indicators::INTERFACE;
 use super::path::{DataPath, KernelPath};
 pub(crate) use flows::Flow;
+pub(super) use neighbours::Agents;
 use outlast_core::flow::FlowKey;
 use outlast_core::gateway::{DampedLink, Gateway, SilentLink};
 use outlast_core::limits::Limits;
@@ -37,7 +38,7 @@ pub(crate) struct Status {
     pub(crate) kernel: Option<Kernel>,
     /// This gateway's part among its neighbours, if it has one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) agents: Option<neighbours::Agents>,
+    pub(crate) agents: Option<Agents>,
     pub(crate) running_s: f64,
     pub(crate) link: Link,
     pub(crate) peers_down: Vec<PeerDown>,
@@ -335,10 +336,7 @@ impl Status {
             acknowledges_ahead: info.acknowledges_ahead,
             data_path: path.describe(settings.mechanism),
             kernel,
-            agents: daemon
-                .agents
-                .as_ref()
-                .map(|agents| neighbours::Agents::of(now, agents)),
+            agents: daemon.agents.as_ref().map(|agents| Agents::of(now, agents)),
             running_s: now.since(daemon.began).as_secs_f64(),
             link: Link {
                 state: link.map_or("up", |link| state(link.state)).into(),
@@ -353,7 +351,7 @@ impl Status {
                 .max(gateway.flows()),
             held_bytes: gateway.held().0,
             held_other_bytes: gateway.held_other().0,
-            counters: Counters::of(gateway, path),
+            counters: Counters::of(gateway, path, indicators.refused()),
             resumes: resumes.collect(),
             limits: Caps::from(&settings.limits),
             rate_bits_per_s: settings.rate.map(BitRate::bits_per_second),
@@ -371,7 +369,7 @@ impl Counters {
         caps.filter(|(_, _, count)| *count > 0)
     }
 
-    fn of(gateway: &Gateway, path: &DataPath) -> Self {
+    fn of(gateway: &Gateway, path: &DataPath, refused: u64) -> Self {
         // All of them: who adds one is told here that it is to be shown.
         let outlast_core::counters::Counters {
             packets,
@@ -425,7 +423,7 @@ impl Counters {
             fallbacks,
             not_kept,
             others_evicted,
-            link_events_refused,
+            link_events_refused: link_events_refused + refused,
         }
     }
 }

@@ -43,7 +43,7 @@ impl Surroundings {
         Self {
             now: clock::now(),
             gateway: Gateway::new(GatewayConfig::default()),
-            indicators: Indicators::new("wwan0", Watched::default()),
+            indicators: Indicators::new("wwan0", Watched::default(), 9),
             poller: Poller::new().expect("epoll"),
         }
     }

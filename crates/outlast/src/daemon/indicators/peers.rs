@@ -6,11 +6,9 @@
 
 use outlast_core::link::Indicator;
 use outlast_core::time::{Duration, Instant};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 
-/// Peers that are down at once, at most.
-const MOST: usize = 1024;
 /// The pause between two questions for a peer that is missed.
 const SHORTEST_PAUSE: Duration = Duration::from_millis(50);
 /// The pause between two questions, for whomever: all peers share what may be asked.
@@ -25,9 +23,15 @@ const LEISURE: [Duration; 2] = [Duration::from_secs(1), Duration::from_secs(15)]
 const FORGOTTEN_AFTER: Duration = Duration::from_secs(3600);
 
 /// The peers that are down.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Peers {
+    /// So many at most.
+    most: usize,
     absent: BTreeMap<IpAddr, Absent>,
+    /// When the kernel is to ask for each of those that did not answer it.
+    due: BTreeSet<(Instant, IpAddr)>,
+    /// How often one was not taken note of, past the cap.
+    refused: u64,
     /// No question goes before.
     free_at: Instant,
 }
@@ -98,6 +102,27 @@ impl Absent {
 }
 
 impl Peers {
+    /// Nobody is down yet, and `most` may be.
+    pub(super) const fn new(most: usize) -> Self {
+        Self {
+            most,
+            absent: BTreeMap::new(),
+            due: BTreeSet::new(),
+            refused: 0,
+            free_at: Instant::ZERO,
+        }
+    }
+
+    /// From now on `most` may be down; those who are stay so.
+    pub(super) const fn set_most(&mut self, most: usize) {
+        self.most = most;
+    }
+
+    /// How often one was not taken note of, past the cap.
+    pub(super) const fn refused(&self) -> u64 {
+        self.refused
+    }
+
     /// Everybody who is down: since when, and who says so.
     pub(super) fn absent(&self) -> impl Iterator<Item = (IpAddr, Instant, Indicator)> {
         self.absent
@@ -128,31 +153,41 @@ impl Peers {
 
     /// `by` says that `peer` is down. Whether that is news.
     pub(super) fn lose(&mut self, now: Instant, peer: IpAddr, by: Indicator) -> bool {
-        if let Some(absent) = self.absent.get_mut(&peer) {
-            absent.set(by, true, now);
+        if self.change(peer, |absent| absent.set(by, true, now)) {
             return false;
         }
-        if self.absent.len() >= MOST {
+        if self.absent.len() >= self.most {
+            self.refused += 1;
             return false;
         }
-        let mut absent = Absent {
+        let nobody = Absent {
             since: now,
             ask_at: None,
             is_notified: false,
             is_unrouted: false,
         };
-        absent.set(by, true, now);
-        self.absent.insert(peer, absent);
+        self.absent.insert(peer, nobody);
+        self.change(peer, |absent| absent.set(by, true, now))
+    }
+
+    /// Changes what is known of a peer that is down; whether it is.
+    fn change(&mut self, peer: IpAddr, change: impl FnOnce(&mut Absent)) -> bool {
+        let Some(absent) = self.absent.get_mut(&peer) else {
+            return false;
+        };
+        let before = absent.ask_at;
+        change(absent);
+        if absent.ask_at != before {
+            before.map(|at| self.due.remove(&(at, peer)));
+            absent.ask_at.map(|at| self.due.insert((at, peer)));
+        }
         true
     }
 
     /// `by` says no longer that `peer` is down. Whether it is up by that.
     pub(super) fn find(&mut self, now: Instant, peer: IpAddr, by: Indicator) -> bool {
-        let Some(absent) = self.absent.get_mut(&peer) else {
-            return false;
-        };
-        absent.set(by, false, now);
-        let is_up = !absent.is_down();
+        self.change(peer, |absent| absent.set(by, false, now));
+        let is_up = self.absent.get(&peer).is_some_and(|a| !a.is_down());
         if is_up {
             self.absent.remove(&peer);
         }
@@ -170,24 +205,19 @@ impl Peers {
             return None;
         }
         // Who has waited longest.
-        let due = self.absent.iter_mut();
-        let due = due.filter_map(|(peer, absent)| Some((absent.ask_at?, *peer, absent)));
-        let (_, peer, absent) = due.min_by_key(|(at, ..)| *at)?;
+        let (_, peer) = *self.due.first()?;
+        let absent = self.absent.get(&peer)?;
         if now.since(absent.since) >= FORGOTTEN_AFTER {
             return Some(Question::GiveUp(peer));
         }
-        absent.ask_at = Some(now + absent.pause(now, is_missed(peer)));
+        let next = now + absent.pause(now, is_missed(peer));
+        self.change(peer, |absent| absent.ask_at = Some(next));
         self.free_at = now + GAP;
         Some(Question::Ask(peer))
     }
 
     /// When to call [`Self::poll_question`].
     pub(super) fn poll_timeout(&self) -> Option<Instant> {
-        let next = self
-            .absent
-            .values()
-            .filter_map(|absent| absent.ask_at)
-            .min();
-        next.map(|at| at.max(self.free_at))
+        self.due.first().map(|(at, _)| (*at).max(self.free_at))
     }
 }

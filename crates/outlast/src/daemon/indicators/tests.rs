@@ -6,6 +6,7 @@ use outlast_core::time::Duration;
 use outlast_linux::netlink::Prefix;
 
 const WWAN: InterfaceIndex = InterfaceIndex(5);
+const PEERS: usize = 3_000;
 
 fn ip(text: &str) -> IpAddr {
     text.parse().expect("literal")
@@ -71,7 +72,7 @@ fn at(seconds: u64) -> Instant {
 
 /// An interface that is up and has an address and routes.
 fn running(watched: Watched) -> Indicators {
-    let mut indicators = Indicators::new("wwan0", watched);
+    let mut indicators = Indicators::new("wwan0", watched, PEERS);
     let all = vec![
         interface(true),
         address(true),
@@ -93,6 +94,36 @@ fn events(indicators: &mut Indicators) -> Vec<(Option<IpAddr>, LinkState, Indica
             .into(),
     });
     changes.collect()
+}
+
+#[test]
+fn as_many_peers_may_be_away_as_the_configuration_says_and_others_are_counted() {
+    let peer = |number: usize| Some(IpAddr::V4((0x0a00_0000 + number as u32).into()));
+    let mut indicators = running(Watched::default());
+    for number in 0..PEERS {
+        indicators.handle_notice(at(1), peer(number), LinkState::Down);
+    }
+    assert_eq!(events(&mut indicators).len(), PEERS);
+    assert_eq!(
+        (indicators.absent().count(), indicators.refused()),
+        (PEERS, 0)
+    );
+    indicators.handle_notice(at(2), peer(PEERS), LinkState::Down);
+    // Of who is away already nothing is new.
+    indicators.handle_notice(at(2), peer(0), LinkState::Down);
+    assert_eq!(events(&mut indicators), []);
+    assert_eq!(
+        (indicators.absent().count(), indicators.refused()),
+        (PEERS, 1)
+    );
+    indicators.set_most_peers(PEERS + 1);
+    indicators.handle_notice(at(3), peer(PEERS), LinkState::Down);
+    assert_eq!(events(&mut indicators).len(), 1);
+    for number in 0..=PEERS {
+        indicators.handle_notice(at(4), peer(number), LinkState::Up);
+    }
+    assert_eq!(events(&mut indicators).len(), PEERS + 1);
+    assert_eq!(indicators.absent().count(), 0);
 }
 
 #[test]
@@ -165,7 +196,7 @@ fn an_indicator_that_is_switched_off_says_nothing() {
 
 #[test]
 fn an_interface_that_was_never_given_an_address_needs_none() {
-    let mut indicators = Indicators::new("wwan0", Watched::default());
+    let mut indicators = Indicators::new("wwan0", Watched::default(), PEERS);
     indicators.handle_snapshot(at(0), vec![interface(true)]);
     assert_eq!(events(&mut indicators), []);
     assert_eq!(indicators.state(), LinkState::Up);
@@ -174,7 +205,7 @@ fn an_interface_that_was_never_given_an_address_needs_none() {
 
 #[test]
 fn an_interface_that_is_not_there_is_down() {
-    let mut indicators = Indicators::new("wwan0", Watched::default());
+    let mut indicators = Indicators::new("wwan0", Watched::default(), PEERS);
     indicators.handle_snapshot(at(0), Vec::new());
     assert_eq!(indicators.state(), LinkState::Down);
     indicators.handle_change(at(1), interface(true));

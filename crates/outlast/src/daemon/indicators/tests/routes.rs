@@ -130,7 +130,7 @@ fn an_interface_without_any_route_has_no_link() {
 
 #[test]
 fn a_default_route_without_a_router_is_the_links() {
-    let mut indicators = Indicators::new("wwan0", Watched::default());
+    let mut indicators = Indicators::new("wwan0", Watched::default(), PEERS);
     let modem = || route(WWAN, "0.0.0.0/0", None, 0);
     let peer = route(WWAN, "10.64.64.64/32", None, 0);
     indicators.handle_snapshot(at(0), vec![interface(true), address(true), peer, modem()]);
