@@ -151,9 +151,9 @@ impl Daemon {
         if self.indicators.state() == LinkState::Down {
             return greeting.awaited.clear();
         }
-        let awaited: Vec<IpAddr> = greeting.awaited.iter().copied().collect();
-        for peer in awaited {
-            self.ask_for(peer);
+        let (awaited, stations) = (&self.asker.greeting.awaited, self.indicators.stations());
+        for peer in awaited.iter().filter(|peer| stations.of(**peer).is_none()) {
+            self.ask_for(*peer);
         }
     }
 
