@@ -489,8 +489,8 @@ fn check_bounds(
 /// section 3.2). It expects what it has acknowledged; or what is behind all that was sent, if all
 /// has arrived. In between no host sends a RST: it answers an acknowledgement, or follows the last
 /// byte; or it has the number of the FIN before it, as macOS writes and Linux accepts
-/// (net/ipv4/tcp_input.c, tcp_reset_check). The first thing that is heard of a host has to acknowledge what it answers (RFC 9293,
-/// section 3.10.7.3).
+/// (net/ipv4/tcp_input.c, tcp_reset_check). The first thing that is heard of a host has to
+/// acknowledge what it answers (RFC 9293, section 3.10.7.3).
 fn is_expected_reset(sender: &Half, receiver: &Half, tcp: &TcpHeader) -> bool {
     match sender.acquaintance {
         Acquaintance::None if receiver.is_seen() => {
