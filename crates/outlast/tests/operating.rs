@@ -12,6 +12,7 @@ use outlast_linux::process;
 use path::wiring::inside;
 use path::{Daemon, LINK, MOBILE, Path, Transfer, Version, skip, wait};
 use rustix::fd::AsFd;
+use rustix::process::{Pid, Resource, Rlimit, getrlimit, prlimit};
 use serde_json::Value;
 use std::fs;
 use std::io::{Read, Write};
@@ -160,6 +161,39 @@ fn the_umask_of_who_starts_the_daemon_shuts_nobody_out() {
     assert_eq!(mode(control.parent().expect("a directory")), 0o755);
     assert_eq!(mode(&control), 0o600);
     daemon.stop();
+}
+
+/// Allows a process no descriptors beside those that it has, or as many as before.
+fn limit_descriptors(process: u32, is_limited: bool) {
+    let had = fs::read_dir(format!("/proc/{process}/fd")).expect("it runs");
+    let had: Vec<u64> = had
+        .map(|entry| entry.expect("it runs").file_name())
+        .map(|name| name.to_string_lossy().parse().expect("a number"))
+        .collect();
+    let first_free = (0..).find(|number| !had.contains(number));
+    let process = Pid::from_raw(process.cast_signed());
+    let limits = prlimit(process, Resource::Nofile, getrlimit(Resource::Nofile));
+    let maximum = limits.expect("ours").maximum;
+    let current = if is_limited { first_free } else { maximum };
+    prlimit(process, Resource::Nofile, Rlimit { current, maximum }).expect("ours");
+}
+
+#[test]
+fn who_connects_when_there_are_no_descriptors_is_sent_away() {
+    let place = Place::new();
+    let Some(path) = Path::new() else { return };
+    let Some(daemon) = configured(&place, &path.gateway, "") else {
+        return;
+    };
+    limit_descriptors(daemon.id(), true);
+    for _ in 0..3 {
+        let mut client = UnixStream::connect(socket(&place)).expect("it listens");
+        assert_eq!(client.read(&mut [0]).expect("closed"), 0);
+    }
+    limit_descriptors(daemon.id(), false);
+    assert_eq!(daemon.status(&place)["link"]["state"], "up");
+    let said = daemon.stop();
+    assert_eq!(said.matches("cannot accept a client").count(), 3, "{said}");
 }
 
 /// An answer by HTTP: its status line and headers, and its body.

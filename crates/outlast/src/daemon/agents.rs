@@ -13,7 +13,7 @@ mod store;
 mod strangers;
 
 use super::indicators::Indicators;
-use super::listening;
+use super::listening::{self, Spare};
 use crate::failure::Failure;
 use anyhow::Context;
 use connection::{Connection, Ended};
@@ -56,6 +56,7 @@ struct Sessions {
     key: SharedKey,
     mark: u32,
     listener: TcpListener,
+    spare: Spare,
     /// By token: the oldest has the lowest.
     connections: BTreeMap<u64, Connection>,
     next_token: u64,
@@ -126,6 +127,7 @@ impl Driver {
                 key,
                 mark,
                 listener,
+                spare: Spare::new().context("cannot have a descriptor to spare")?,
                 connections: BTreeMap::new(),
                 next_token: tokens.first,
                 neighbours: neighbours.collect(),
@@ -241,6 +243,8 @@ impl Driver {
             Ok(accepted) => accepted,
             Err(error) => {
                 tracing::debug!(%error, "cannot accept a neighbour");
+                let listener = &sessions.listener;
+                sessions.spare.send_away(&error, || listener.accept());
                 return;
             }
         };

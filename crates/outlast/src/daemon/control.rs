@@ -5,6 +5,7 @@
 
 use super::clients::{Clients, Heard, Stream};
 use super::config::Access;
+use super::listening::Spare;
 use crate::failure::Failure;
 use anyhow::{Context, anyhow};
 use outlast_core::time::Instant;
@@ -81,6 +82,7 @@ pub(crate) enum Answer {
 #[derive(Debug)]
 pub(super) struct ControlSocket {
     listener: UnixListener,
+    spare: Spare,
     path: PathBuf,
     /// The user who may give orders.
     owner: u32,
@@ -120,6 +122,7 @@ impl ControlSocket {
         })?;
         let control = Self {
             listener,
+            spare: Spare::new().context("cannot have a descriptor to spare")?,
             path: path.into(),
             owner: owner.unwrap_or_else(|| geteuid().as_raw()),
             group: group.unwrap_or_else(|| rustix::process::getegid().as_raw()),
@@ -152,6 +155,7 @@ impl ControlSocket {
             Err(error) => {
                 // Out of descriptors: the client is told nothing.
                 tracing::warn!(%error, "cannot accept a client");
+                self.spare.send_away(&error, || self.listener.accept());
                 return Ok(());
             }
         };

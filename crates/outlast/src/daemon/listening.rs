@@ -1,6 +1,10 @@
 //! Listening at addresses of this host, also before it has them: when a machine starts, the daemon
-//! may be there before its addresses are.
+//! may be there before its addresses are. And what becomes of who connects when there are no
+//! descriptors left.
 
+use rustix::event::{EventfdFlags, eventfd};
+use rustix::fd::OwnedFd;
+use rustix::io::Errno;
 use socket2::{Domain, Protocol, SockAddr, Socket, Type};
 use std::io;
 use std::net::{SocketAddr, TcpListener};
@@ -31,6 +35,35 @@ pub(super) fn listen(what: &str, own: SocketAddr, mark: u32) -> io::Result<TcpLi
     }
     socket.listen(BACKLOG)?;
     Ok(TcpListener::from(socket))
+}
+
+/// A descriptor for when there is no other. Who waits and cannot be accepted is announced again and
+/// again; with this it is sent away instead.
+#[derive(Debug)]
+pub(super) struct Spare(Option<OwnedFd>);
+
+impl Spare {
+    pub(super) fn new() -> io::Result<Self> {
+        Ok(Self(Some(eventfd(0, EventfdFlags::CLOEXEC)?)))
+    }
+
+    /// After `error`, with which somebody was not accepted: where descriptors are lacking, `accept`
+    /// takes whoever waits, to close the connection.
+    pub(super) fn send_away<T>(
+        &mut self,
+        error: &io::Error,
+        accept: impl FnOnce() -> io::Result<T>,
+    ) {
+        let errno = Errno::from_io_error(error);
+        if !matches!(errno, Some(Errno::MFILE | Errno::NFILE)) {
+            return;
+        }
+        self.0 = None;
+        // Who has gone meanwhile needs not be sent away.
+        drop(accept());
+        // Where somebody else was faster there is none, and may be the next time.
+        self.0 = eventfd(0, EventfdFlags::CLOEXEC).ok();
+    }
 }
 
 #[cfg(test)]

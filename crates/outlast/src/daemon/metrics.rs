@@ -6,7 +6,7 @@
 use super::clients::{Clients, Heard, Stream};
 use super::config::Endpoint;
 use super::control::listen;
-use super::listening;
+use super::listening::{self, Spare};
 use super::status::{Agents, Kernel, Status, indicator, state};
 use anyhow::Context;
 use outlast_core::link::{LinkEvent, LinkState};
@@ -245,6 +245,7 @@ fn held(status: &Status) -> Family<Labels, Gauge> {
 #[derive(Debug)]
 pub(super) struct MetricsSocket {
     listener: Listener,
+    spare: Spare,
     clients: Clients<()>,
 }
 
@@ -252,6 +253,15 @@ pub(super) struct MetricsSocket {
 enum Listener {
     Tcp(TcpListener),
     Unix(UnixListener, PathBuf),
+}
+
+impl Listener {
+    fn accept(&self) -> io::Result<Stream> {
+        match self {
+            Self::Tcp(listener) => listener.accept().map(|(stream, _)| Stream::Tcp(stream)),
+            Self::Unix(listener, _) => listener.accept().map(|(stream, _)| Stream::Unix(stream)),
+        }
+    }
 }
 
 /// What a request asks for.
@@ -288,7 +298,11 @@ impl MetricsSocket {
             }
         };
         let clients = Clients::new(first_token, LONGEST);
-        Ok(Self { listener, clients })
+        Ok(Self {
+            listener,
+            spare: Spare::new().with_context(failed)?,
+            clients,
+        })
     }
 
     /// Listens there and no longer where `place` does; if that cannot be, all stays as it was.
@@ -335,17 +349,12 @@ impl MetricsSocket {
 
     /// Somebody connects.
     pub(super) fn accept(&mut self, now: Instant, poller: &Poller) -> io::Result<()> {
-        let accepted = match &self.listener {
-            Listener::Tcp(listener) => listener.accept().map(|(stream, _)| Stream::Tcp(stream)),
-            Listener::Unix(listener, _) => {
-                listener.accept().map(|(stream, _)| Stream::Unix(stream))
-            }
-        };
-        match accepted {
+        match self.listener.accept() {
             Ok(stream) => self.clients.admit(now, stream, (), poller).map(drop),
             Err(error) => {
                 // It has gone already, or we are out of descriptors.
                 tracing::debug!(%error, "cannot accept a client");
+                self.spare.send_away(&error, || self.listener.accept());
                 Ok(())
             }
         }
