@@ -514,7 +514,10 @@ impl Gateway {
             .as_ref()
             .is_some_and(|silence| silence.is_suspected(record.link));
         let schedule = schedule_of(&mut self.schedules, record.link.interface);
-        let has_line = schedule.is_some_and(|schedule| schedule.has_line(now, link.since));
+        let (has_line, is_paced) = schedule.map_or((false, false), |schedule| {
+            let since = link.since;
+            (schedule.has_line(now, since), schedule.is_paced(now, since))
+        });
         let sack = record.sack();
         let mechanism = record.mechanism.as_mut()?;
         let mut resumed = None;
@@ -525,6 +528,7 @@ impl Gateway {
             link,
             is_silent,
             has_line,
+            is_paced,
             sack,
             limits: &self.limits,
             budget: &mut self.budget,

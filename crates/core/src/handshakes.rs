@@ -14,7 +14,7 @@ use crate::flow::FlowIndex;
 use crate::limits::Limits;
 use crate::mechanisms::path::SendReason;
 use crate::time::{Duration, Instant};
-use alloc::collections::{BTreeMap, BTreeSet};
+use alloc::collections::{BTreeMap, BTreeSet, VecDeque};
 use outlast_wire::{Packet, TcpFlags};
 
 /// The first pause between two copies, at least and at most.
@@ -33,6 +33,8 @@ pub(crate) struct Handshakes {
     /// The same, the oldest first.
     ages: BTreeSet<(u64, FlowIndex)>,
     next_age: u64,
+    /// Those that have their turn, or had it.
+    due: VecDeque<FlowIndex>,
     deadlines: BTreeSet<(Instant, FlowIndex)>,
     bytes: u64,
     first_pause: Duration,
@@ -69,6 +71,7 @@ impl Default for Handshakes {
             kept: BTreeMap::new(),
             ages: BTreeSet::new(),
             next_age: 0,
+            due: VecDeque::new(),
             deadlines: BTreeSet::new(),
             bytes: 0,
             first_pause: LONGEST_FIRST_PAUSE,
@@ -117,13 +120,12 @@ impl Handshakes {
         evicted
     }
 
-    /// The link is back: what is kept of the connection goes out. Returns whether something does.
-    pub(crate) fn come_back(&mut self, index: FlowIndex) -> bool {
-        let may_go = self.kept.get(&index).is_some_and(|one| one.copies_left > 0);
-        if may_go {
+    /// The link is back: what is kept of the connection goes out, in its turn.
+    pub(crate) fn come_back(&mut self, index: FlowIndex) {
+        if self.kept.get(&index).is_some_and(|one| one.copies_left > 0) {
             self.set_stage(index, Stage::Due { is_first: true });
+            self.due.push_back(index);
         }
-        may_go
     }
 
     /// The link is down: nothing goes out.
@@ -131,32 +133,39 @@ impl Handshakes {
         self.set_stage(index, Stage::Idle);
     }
 
-    /// The next whose pause is over: it has its turn again.
-    pub(crate) fn next_due(&mut self, now: Instant) -> Option<FlowIndex> {
-        let (_, index) = *self.deadlines.first().filter(|(at, _)| *at <= now)?;
-        self.set_stage(index, Stage::Due { is_first: false });
-        Some(index)
+    /// Those whose pause is over have their turn again.
+    pub(crate) fn handle_timeout(&mut self, now: Instant) {
+        while let Some(&(_, index)) = self.deadlines.first().filter(|(at, _)| *at <= now) {
+            self.set_stage(index, Stage::Due { is_first: false });
+            self.due.push_back(index);
+        }
     }
 
-    /// The connection's turn has come: the copy that goes out, if one does.
-    pub(crate) fn take(&mut self, now: Instant, index: FlowIndex) -> Option<(Packet, SendReason)> {
-        let handshake = self.kept.get_mut(&index)?;
-        let Stage::Due { is_first } = handshake.stage else {
-            return None;
-        };
-        handshake.copies_left -= 1;
-        handshake.is_owed = false;
-        let packet = handshake.packet.clone();
-        let pause = match is_first {
-            true => self.first_pause,
-            false => 2 * handshake.pause,
-        };
-        self.await_answer(now, index, pause);
-        let reason = match is_first {
-            true => SendReason::Kept,
-            false => SendReason::RepeatedKick,
-        };
-        Some((packet, reason))
+    /// Whether something has its turn.
+    pub(crate) fn has_waiting(&self) -> bool {
+        !self.due.is_empty()
+    }
+
+    /// The next copy that goes out, of which connection, and why.
+    pub(crate) fn next(&mut self, now: Instant) -> Option<(FlowIndex, Packet, SendReason)> {
+        while let Some(index) = self.due.pop_front() {
+            let Some(handshake) = self.kept.get_mut(&index) else {
+                continue;
+            };
+            let Stage::Due { is_first } = handshake.stage else {
+                continue;
+            };
+            handshake.copies_left -= 1;
+            handshake.is_owed = false;
+            let packet = handshake.packet.clone();
+            let (pause, reason) = match is_first {
+                true => (self.first_pause, SendReason::Kept),
+                false => (2 * handshake.pause, SendReason::RepeatedKick),
+            };
+            self.await_answer(now, index, pause);
+            return Some((index, packet, reason));
+        }
+        None
     }
 
     /// The answer was seen, or none is to come.

@@ -5,7 +5,7 @@ use super::Gateway;
 use super::crossing::Crossing;
 use crate::flow::{FlowIndex, FlowKey};
 use crate::link::{Direction, LinkId, LinkState};
-use crate::mechanisms::path::{TakeReason, Verdict, Waiting};
+use crate::mechanisms::path::{TakeReason, Verdict};
 use crate::time::Instant;
 use outlast_wire::{Packet, TcpFlags, TcpHeader};
 
@@ -97,9 +97,8 @@ impl Gateway {
         match state {
             LinkState::Down => schedule.handshakes.go_away(index),
             LinkState::Up => {
-                if schedule.handshakes.come_back(index) {
-                    schedule.give_flow_a_turn(index, Waiting::Urgent);
-                }
+                schedule.handshakes.come_back(index);
+                schedule.give_handshakes_a_turn();
             }
         }
     }
@@ -124,9 +123,8 @@ impl Gateway {
     /// Handshakes whose answer was not seen in time have their turn again.
     pub(super) fn repeat_handshakes(&mut self, now: Instant) {
         for schedule in &mut self.schedules {
-            while let Some(index) = schedule.handshakes.next_due(now) {
-                schedule.give_flow_a_turn(index, Waiting::Urgent);
-            }
+            schedule.handshakes.handle_timeout(now);
+            schedule.give_handshakes_a_turn();
         }
     }
 
