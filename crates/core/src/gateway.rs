@@ -294,7 +294,7 @@ impl Gateway {
                 }
             }
             _ if !self.mechanism.holds_other_traffic() => {}
-            _ if self.handle_opening_drop(link, packet) => {}
+            _ if self.handle_opening_drop(now, link, packet) => {}
             _ => self.keep_other(link, state, packet),
         }
         self.send_in_turn(now);
@@ -491,7 +491,7 @@ impl Gateway {
             // What was on its way is answered late, or by what the gateway sends.
             record.tracked.rtt.discard();
         }
-        self.resume_opening(index, state.state);
+        self.resume_opening(now, index, state.state);
         self.with_mechanism(now, index, state, |mechanism, cx| mechanism.handle_link(cx));
     }
 

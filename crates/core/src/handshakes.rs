@@ -20,6 +20,8 @@ use outlast_wire::{Packet, TcpFlags};
 /// The first pause between two copies, at least and at most.
 const SHORTEST_PAUSE: Duration = Duration::from_millis(500);
 const LONGEST_FIRST_PAUSE: Duration = Duration::from_secs(1);
+/// What has passed, or went out as often as it may, is forgotten when nobody has spoken of it for as long.
+const REMEMBERED_FOR: Duration = Duration::from_secs(30);
 /// Copies that the gateway sends of a SYN-ACK, however few its host has sent: it is the answer to a
 /// SYN that was seen.
 const OF_SYN_ACK: u8 = 4;
@@ -55,14 +57,27 @@ struct Handshake {
 /// Where a handshake stands.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 enum Stage {
-    /// The link is down, or was not since the packet went out.
-    Idle,
+    /// The link is down.
+    Away,
+    /// It passed, and is remembered for as long.
+    Passed { until: Instant },
     /// It has its turn, for the first time since the link is back or not.
     Due { is_first: bool },
     /// It went out, and goes out again then.
     Awaiting { again_at: Instant },
-    /// It went out as often as it may.
-    Spent,
+    /// It went out as often as it may: nothing more until then.
+    Spent { until: Instant },
+}
+
+impl Stage {
+    const fn deadline(self) -> Option<Instant> {
+        match self {
+            Self::Away | Self::Due { .. } => None,
+            Self::Awaiting { again_at: at }
+            | Self::Passed { until: at }
+            | Self::Spent { until: at } => Some(at),
+        }
+    }
 }
 
 impl Default for Handshakes {
@@ -106,12 +121,15 @@ impl Handshakes {
         }
         let evicted = self.enter(index, packet, limits);
         match self.kept.get(&index).map(|handshake| handshake.stage) {
-            Some(Stage::Idle) if !is_urgent => {}
-            Some(Stage::Idle | Stage::Due { .. }) => {
-                self.await_answer(now, index, self.first_pause)
+            Some(Stage::Away | Stage::Passed { .. }) if !is_urgent => {
+                let until = now + REMEMBERED_FOR;
+                self.set_stage(index, Stage::Passed { until });
+            }
+            Some(Stage::Away | Stage::Passed { .. } | Stage::Due { .. }) => {
+                self.await_answer(now, index, self.first_pause);
             }
             // The host's own copy counts as one of ours: the pause begins anew.
-            Some(Stage::Awaiting { .. } | Stage::Spent) => {
+            Some(Stage::Awaiting { .. } | Stage::Spent { .. }) => {
                 let pause = self.kept[&index].pause;
                 self.await_answer(now, index, pause);
             }
@@ -121,23 +139,32 @@ impl Handshakes {
     }
 
     /// The link is back: what is kept of the connection goes out, in its turn.
-    pub(crate) fn come_back(&mut self, index: FlowIndex) {
-        if self.kept.get(&index).is_some_and(|one| one.copies_left > 0) {
-            self.set_stage(index, Stage::Due { is_first: true });
-            self.due.push_back(index);
+    pub(crate) fn come_back(&mut self, now: Instant, index: FlowIndex) {
+        match self.kept.get(&index).map(|handshake| handshake.copies_left) {
+            Some(1..) => {
+                self.set_stage(index, Stage::Due { is_first: true });
+                self.due.push_back(index);
+            }
+            Some(0) => self.await_answer(now, index, self.first_pause),
+            None => {}
         }
     }
 
     /// The link is down: nothing goes out.
     pub(crate) fn go_away(&mut self, index: FlowIndex) {
-        self.set_stage(index, Stage::Idle);
+        self.set_stage(index, Stage::Away);
     }
 
-    /// Those whose pause is over have their turn again.
+    /// Those whose pause is over have their turn again; what has been remembered for long is forgotten.
     pub(crate) fn handle_timeout(&mut self, now: Instant) {
         while let Some(&(_, index)) = self.deadlines.first().filter(|(at, _)| *at <= now) {
-            self.set_stage(index, Stage::Due { is_first: false });
-            self.due.push_back(index);
+            let stage = self.kept.get(&index).map(|handshake| handshake.stage);
+            if matches!(stage, Some(Stage::Awaiting { .. })) {
+                self.set_stage(index, Stage::Due { is_first: false });
+                self.due.push_back(index);
+            } else {
+                self.remove(index);
+            }
         }
     }
 
@@ -170,7 +197,7 @@ impl Handshakes {
 
     /// The answer was seen, or none is to come.
     pub(crate) fn remove(&mut self, index: FlowIndex) {
-        self.set_stage(index, Stage::Idle);
+        self.set_stage(index, Stage::Away);
         if let Some(handshake) = self.kept.remove(&index) {
             self.ages.remove(&(handshake.age, index));
             self.bytes -= u64::from(handshake.packet.total_len());
@@ -219,7 +246,7 @@ impl Handshakes {
                 is_owed: false,
                 age: self.next_age,
                 copies_left: if is_answer(packet) { OF_SYN_ACK } else { 0 },
-                stage: Stage::Idle,
+                stage: Stage::Away,
                 pause: self.first_pause,
             };
             self.ages.insert((self.next_age, index));
@@ -243,7 +270,9 @@ impl Handshakes {
         };
         handshake.pause = pause;
         let stage = match handshake.copies_left {
-            0 => Stage::Spent,
+            0 => Stage::Spent {
+                until: now + REMEMBERED_FOR,
+            },
             _ => Stage::Awaiting {
                 again_at: now + pause,
             },
@@ -255,11 +284,12 @@ impl Handshakes {
         let Some(handshake) = self.kept.get_mut(&index) else {
             return;
         };
-        if let Stage::Awaiting { again_at } = core::mem::replace(&mut handshake.stage, stage) {
-            self.deadlines.remove(&(again_at, index));
+        let before = core::mem::replace(&mut handshake.stage, stage);
+        if let Some(at) = before.deadline() {
+            self.deadlines.remove(&(at, index));
         }
-        if let Stage::Awaiting { again_at } = stage {
-            self.deadlines.insert((again_at, index));
+        if let Some(at) = stage.deadline() {
+            self.deadlines.insert((at, index));
         }
     }
 }

@@ -85,6 +85,7 @@ fn a_syn_ack_is_repeated_a_few_times() {
     }
     path.after_ms(60_000);
     assert_eq!(path.sent(), []);
+    assert_eq!(path.gateway.held_other(), ByteCount(0));
 }
 
 #[test]
@@ -129,8 +130,10 @@ fn without_an_outage_a_host_repeats_its_handshakes_itself() {
     path.use_port(6_001);
     path.far_syn();
     assert_eq!(path.syn_ack(), None);
+    assert!(path.gateway.held_other() > ByteCount(0), "it is remembered");
     path.after_ms(60_000);
     assert_eq!(path.sent(), []);
+    assert_eq!(path.gateway.held_other(), ByteCount(0));
 }
 
 #[test]

@@ -46,7 +46,12 @@ impl Gateway {
 
     /// The link dropped a SYN or SYN-ACK with all that it had been given. Returns whether its
     /// connection is known, and waits for the answer.
-    pub(super) fn handle_opening_drop(&mut self, link: LinkId, packet: &Packet) -> bool {
+    pub(super) fn handle_opening_drop(
+        &mut self,
+        now: Instant,
+        link: LinkId,
+        packet: &Packet,
+    ) -> bool {
         let is_syn = packet.tcp().is_some_and(|tcp| tcp.has(TcpFlags::SYN));
         let index = FlowKey::of_tcp(packet.header(), Direction::ToLink)
             .filter(|_| is_syn)
@@ -65,7 +70,7 @@ impl Gateway {
         }
         if own.1 == LinkState::Up {
             // Told only when the link is back already.
-            self.resume_opening(index, LinkState::Up);
+            self.resume_opening(now, index, LinkState::Up);
         }
         true
     }
@@ -87,7 +92,7 @@ impl Gateway {
     }
 
     /// The link of a connection went or came.
-    pub(super) fn resume_opening(&mut self, index: FlowIndex, state: LinkState) {
+    pub(super) fn resume_opening(&mut self, now: Instant, index: FlowIndex, state: LinkState) {
         let Some(link) = self.flows.flow(index).map(|record| record.link) else {
             return;
         };
@@ -97,7 +102,7 @@ impl Gateway {
         match state {
             LinkState::Down => schedule.handshakes.go_away(index),
             LinkState::Up => {
-                schedule.handshakes.come_back(index);
+                schedule.handshakes.come_back(now, index);
                 schedule.give_handshakes_a_turn();
             }
         }
