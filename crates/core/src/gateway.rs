@@ -393,9 +393,8 @@ impl Gateway {
             .iter()
             .filter_map(Schedule::next_chance)
             .min();
+        let handshake = self.schedules.iter().filter_map(Schedule::next_handshake);
         let kick = self.deadlines.first().map(|(at, _)| *at);
-        let handshake = self.schedules.iter();
-        let handshake = handshake.filter_map(|schedule| schedule.handshakes.deadline());
         let kick = kick.into_iter().chain(handshake).min();
         let probe = self.silence.as_ref().and_then(Silence::next_probe);
         let damping = self.damping.as_ref().and_then(Damping::next);
@@ -514,10 +513,7 @@ impl Gateway {
             .as_ref()
             .is_some_and(|silence| silence.is_suspected(record.link));
         let schedule = schedule_of(&mut self.schedules, record.link.interface);
-        let (has_line, is_paced) = schedule.map_or((false, false), |schedule| {
-            let since = link.since;
-            (schedule.has_line(now, since), schedule.is_paced(now, since))
-        });
+        let (has_line, is_paced) = schedule.map_or((false, false), |one| one.line(now, link.since));
         let sack = record.sack();
         let mechanism = record.mechanism.as_mut()?;
         let mut resumed = None;

@@ -33,7 +33,7 @@ impl Gateway {
         let evicted = if is_down {
             schedule.handshakes.keep(index, packet, &limits)
         } else {
-            let is_urgent = schedule.has_line(now, state.since);
+            let (is_urgent, _) = schedule.line(now, state.since);
             let handshakes = &mut schedule.handshakes;
             handshakes.pass(now, index, packet, is_urgent, &limits)
         };

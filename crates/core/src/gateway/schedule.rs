@@ -97,16 +97,19 @@ impl Schedule {
         }
     }
 
-    /// Whether what a flow sends, whose link is up `since` then, is to wait behind others' that was kept.
-    pub(super) fn has_line(&self, now: Instant, since: Instant) -> bool {
+    /// Whether what a flow sends, whose link is up `since` then, is to wait behind others' that was kept,
+    /// and whether new data of it goes no faster than that: the first answer opens a whole window to its
+    /// sender at once.
+    pub(super) fn line(&self, now: Instant, since: Instant) -> (bool, bool) {
         let is_open = self.kept > 0 || self.in_line > 0 && now < self.line_ends;
-        is_open && since >= self.back_since
+        let is_paced = now < self.first_answers_by;
+        let was_away = since >= self.back_since;
+        (is_open && was_away, is_paced && was_away)
     }
 
-    /// Whether new data of a flow, whose link is up `since` then, goes no faster than what was kept: the
-    /// first answer opens a whole window to its sender at once.
-    pub(super) fn is_paced(&self, now: Instant, since: Instant) -> bool {
-        now < self.first_answers_by && since >= self.back_since
+    /// When a handshake is due again.
+    pub(super) fn next_handshake(&self) -> Option<Instant> {
+        self.handshakes.deadline()
     }
 
     /// An answer to what goes out now is there by `longest`, as far as anybody knows.
