@@ -296,7 +296,7 @@ impl Gateway {
                 }
             }
             _ if !self.mechanism.holds_other_traffic() => {}
-            _ if self.handle_opening_drop(link, packet) => {}
+            _ if self.handle_opening_drop(now, link, packet) => {}
             _ => self.keep_other(link, state, packet),
         }
         self.send_in_turn(now);
@@ -395,9 +395,8 @@ impl Gateway {
             .iter()
             .filter_map(Schedule::next_chance)
             .min();
+        let handshake = self.schedules.iter().filter_map(Schedule::next_handshake);
         let kick = self.deadlines.first().map(|(at, _)| *at);
-        let handshake = self.schedules.iter();
-        let handshake = handshake.filter_map(|schedule| schedule.handshakes.deadline());
         let kick = kick.into_iter().chain(handshake).min();
         let probe = self.silence.as_ref().and_then(Silence::next_probe);
         let damping = self.damping.as_ref().and_then(Damping::next);
@@ -493,7 +492,7 @@ impl Gateway {
             // What was on its way is answered late, or by what the gateway sends.
             record.tracked.rtt.discard();
         }
-        self.resume_opening(index, state.state);
+        self.resume_opening(now, index, state.state);
         self.with_mechanism(now, index, state, |mechanism, cx| mechanism.handle_link(cx));
     }
 
@@ -516,7 +515,7 @@ impl Gateway {
             .as_ref()
             .is_some_and(|silence| silence.is_suspected(record.link));
         let schedule = schedule_of(&mut self.schedules, record.link.interface);
-        let has_line = schedule.is_some_and(|schedule| schedule.has_line(now, link.since));
+        let (has_line, is_paced) = schedule.map_or((false, false), |one| one.line(now, link.since));
         let sack = record.sack();
         let mechanism = record.mechanism.as_mut()?;
         let mut resumed = None;
@@ -527,6 +526,7 @@ impl Gateway {
             link,
             is_silent,
             has_line,
+            is_paced,
             sack,
             limits: &self.limits,
             budget: &mut self.budget,

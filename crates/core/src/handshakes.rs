@@ -14,12 +14,14 @@ use crate::flow::FlowIndex;
 use crate::limits::Limits;
 use crate::mechanisms::path::SendReason;
 use crate::time::{Duration, Instant};
-use alloc::collections::{BTreeMap, BTreeSet};
+use alloc::collections::{BTreeMap, BTreeSet, VecDeque};
 use outlast_wire::{Packet, TcpFlags};
 
 /// The first pause between two copies, at least and at most.
 const SHORTEST_PAUSE: Duration = Duration::from_millis(500);
 const LONGEST_FIRST_PAUSE: Duration = Duration::from_secs(1);
+/// What has passed, or went out as often as it may, is forgotten when nobody has spoken of it for as long.
+const REMEMBERED_FOR: Duration = Duration::from_secs(30);
 /// Copies that the gateway sends of a SYN-ACK, however few its host has sent: it is the answer to a
 /// SYN that was seen.
 const OF_SYN_ACK: u8 = 4;
@@ -33,6 +35,8 @@ pub(crate) struct Handshakes {
     /// The same, the oldest first.
     ages: BTreeSet<(u64, FlowIndex)>,
     next_age: u64,
+    /// Those that have their turn, or had it.
+    due: VecDeque<FlowIndex>,
     deadlines: BTreeSet<(Instant, FlowIndex)>,
     bytes: u64,
     first_pause: Duration,
@@ -53,14 +57,27 @@ struct Handshake {
 /// Where a handshake stands.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 enum Stage {
-    /// The link is down, or was not since the packet went out.
-    Idle,
+    /// The link is down.
+    Away,
+    /// It passed, and is remembered for as long.
+    Passed { until: Instant },
     /// It has its turn, for the first time since the link is back or not.
     Due { is_first: bool },
     /// It went out, and goes out again then.
     Awaiting { again_at: Instant },
-    /// It went out as often as it may.
-    Spent,
+    /// It went out as often as it may: nothing more until then.
+    Spent { until: Instant },
+}
+
+impl Stage {
+    const fn deadline(self) -> Option<Instant> {
+        match self {
+            Self::Away | Self::Due { .. } => None,
+            Self::Awaiting { again_at: at }
+            | Self::Passed { until: at }
+            | Self::Spent { until: at } => Some(at),
+        }
+    }
 }
 
 impl Default for Handshakes {
@@ -69,6 +86,7 @@ impl Default for Handshakes {
             kept: BTreeMap::new(),
             ages: BTreeSet::new(),
             next_age: 0,
+            due: VecDeque::new(),
             deadlines: BTreeSet::new(),
             bytes: 0,
             first_pause: LONGEST_FIRST_PAUSE,
@@ -103,12 +121,15 @@ impl Handshakes {
         }
         let evicted = self.enter(index, packet, limits);
         match self.kept.get(&index).map(|handshake| handshake.stage) {
-            Some(Stage::Idle) if !is_urgent => {}
-            Some(Stage::Idle | Stage::Due { .. }) => {
+            Some(Stage::Away | Stage::Passed { .. }) if !is_urgent => {
+                let until = now + REMEMBERED_FOR;
+                self.set_stage(index, Stage::Passed { until });
+            }
+            Some(Stage::Away | Stage::Passed { .. } | Stage::Due { .. }) => {
                 self.await_answer(now, index, self.first_pause);
             }
             // The host's own copy counts as one of ours: the pause begins anew.
-            Some(Stage::Awaiting { .. } | Stage::Spent) => {
+            Some(Stage::Awaiting { .. } | Stage::Spent { .. }) => {
                 let pause = self.kept[&index].pause;
                 self.await_answer(now, index, pause);
             }
@@ -117,51 +138,66 @@ impl Handshakes {
         evicted
     }
 
-    /// The link is back: what is kept of the connection goes out. Returns whether something does.
-    pub(crate) fn come_back(&mut self, index: FlowIndex) -> bool {
-        let may_go = self.kept.get(&index).is_some_and(|one| one.copies_left > 0);
-        if may_go {
-            self.set_stage(index, Stage::Due { is_first: true });
+    /// The link is back: what is kept of the connection goes out, in its turn.
+    pub(crate) fn come_back(&mut self, now: Instant, index: FlowIndex) {
+        match self.kept.get(&index).map(|handshake| handshake.copies_left) {
+            Some(1..) => {
+                self.set_stage(index, Stage::Due { is_first: true });
+                self.due.push_back(index);
+            }
+            Some(0) => self.await_answer(now, index, self.first_pause),
+            None => {}
         }
-        may_go
     }
 
     /// The link is down: nothing goes out.
     pub(crate) fn go_away(&mut self, index: FlowIndex) {
-        self.set_stage(index, Stage::Idle);
+        self.set_stage(index, Stage::Away);
     }
 
-    /// The next whose pause is over: it has its turn again.
-    pub(crate) fn next_due(&mut self, now: Instant) -> Option<FlowIndex> {
-        let (_, index) = *self.deadlines.first().filter(|(at, _)| *at <= now)?;
-        self.set_stage(index, Stage::Due { is_first: false });
-        Some(index)
+    /// Those whose pause is over have their turn again; what has been remembered for long is forgotten.
+    pub(crate) fn handle_timeout(&mut self, now: Instant) {
+        while let Some(&(_, index)) = self.deadlines.first().filter(|(at, _)| *at <= now) {
+            let stage = self.kept.get(&index).map(|handshake| handshake.stage);
+            if matches!(stage, Some(Stage::Awaiting { .. })) {
+                self.set_stage(index, Stage::Due { is_first: false });
+                self.due.push_back(index);
+            } else {
+                self.remove(index);
+            }
+        }
     }
 
-    /// The connection's turn has come: the copy that goes out, if one does.
-    pub(crate) fn take(&mut self, now: Instant, index: FlowIndex) -> Option<(Packet, SendReason)> {
-        let handshake = self.kept.get_mut(&index)?;
-        let Stage::Due { is_first } = handshake.stage else {
-            return None;
-        };
-        handshake.copies_left -= 1;
-        handshake.is_owed = false;
-        let packet = handshake.packet.clone();
-        let pause = match is_first {
-            true => self.first_pause,
-            false => 2 * handshake.pause,
-        };
-        self.await_answer(now, index, pause);
-        let reason = match is_first {
-            true => SendReason::Kept,
-            false => SendReason::RepeatedKick,
-        };
-        Some((packet, reason))
+    /// Whether something has its turn.
+    pub(crate) fn has_waiting(&self) -> bool {
+        !self.due.is_empty()
+    }
+
+    /// The next copy that goes out, of which connection, and why.
+    pub(crate) fn next(&mut self, now: Instant) -> Option<(FlowIndex, Packet, SendReason)> {
+        while let Some(index) = self.due.pop_front() {
+            let Some(handshake) = self.kept.get_mut(&index) else {
+                continue;
+            };
+            let Stage::Due { is_first } = handshake.stage else {
+                continue;
+            };
+            handshake.copies_left -= 1;
+            handshake.is_owed = false;
+            let packet = handshake.packet.clone();
+            let (pause, reason) = match is_first {
+                true => (self.first_pause, SendReason::Kept),
+                false => (2 * handshake.pause, SendReason::RepeatedKick),
+            };
+            self.await_answer(now, index, pause);
+            return Some((index, packet, reason));
+        }
+        None
     }
 
     /// The answer was seen, or none is to come.
     pub(crate) fn remove(&mut self, index: FlowIndex) {
-        self.set_stage(index, Stage::Idle);
+        self.set_stage(index, Stage::Away);
         if let Some(handshake) = self.kept.remove(&index) {
             self.ages.remove(&(handshake.age, index));
             self.bytes -= u64::from(handshake.packet.total_len());
@@ -210,7 +246,7 @@ impl Handshakes {
                 is_owed: false,
                 age: self.next_age,
                 copies_left: if is_answer(packet) { OF_SYN_ACK } else { 0 },
-                stage: Stage::Idle,
+                stage: Stage::Away,
                 pause: self.first_pause,
             };
             self.ages.insert((self.next_age, index));
@@ -234,7 +270,9 @@ impl Handshakes {
         };
         handshake.pause = pause;
         let stage = match handshake.copies_left {
-            0 => Stage::Spent,
+            0 => Stage::Spent {
+                until: now + REMEMBERED_FOR,
+            },
             _ => Stage::Awaiting {
                 again_at: now + pause,
             },
@@ -246,11 +284,12 @@ impl Handshakes {
         let Some(handshake) = self.kept.get_mut(&index) else {
             return;
         };
-        if let Stage::Awaiting { again_at } = core::mem::replace(&mut handshake.stage, stage) {
-            self.deadlines.remove(&(again_at, index));
+        let before = core::mem::replace(&mut handshake.stage, stage);
+        if let Some(at) = before.deadline() {
+            self.deadlines.remove(&(at, index));
         }
-        if let Stage::Awaiting { again_at } = stage {
-            self.deadlines.insert((again_at, index));
+        if let Some(at) = stage.deadline() {
+            self.deadlines.insert((at, index));
         }
     }
 }

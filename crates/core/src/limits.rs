@@ -15,9 +15,11 @@ pub struct Limits {
     pub held_per_flow: ByteCount,
     /// Bytes kept for all TCP flows. Past it the flow that wants more falls back to one packet.
     pub held_in_all: ByteCount,
-    /// Packets of UDP and everything else kept for one interface; the oldest is dropped first.
+    /// Packets of UDP and everything else kept for one interface, and as many handshakes; the oldest is
+    /// dropped first.
     pub other_packets: usize,
-    /// Bytes of UDP and everything else kept for one interface; the oldest is dropped first.
+    /// Bytes of UDP and everything else kept for one interface, and of handshakes; the oldest is dropped
+    /// first.
     pub other_bytes: ByteCount,
     /// Peers of one interface that are down at once. Past it another one's indicators are ignored.
     pub peers: usize,

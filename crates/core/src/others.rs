@@ -1,5 +1,4 @@
-//! Hold for everything that is not an established TCP connection: UDP (and so QUIC and most
-//! tunnels), ICMP, ESP, the SYN of a connection that is opened while the link is down.
+//! Hold for everything that is not TCP: UDP (and so QUIC and most tunnels), ICMP, ESP; and for a RST.
 //!
 //! Nothing is known of how these protocols recover, so what the link would have dropped is sent
 //! once, in order, when it is back. Past the caps the oldest goes first: what such protocols

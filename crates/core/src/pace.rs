@@ -194,6 +194,21 @@ impl Pacer {
         }
     }
 
+    /// The packet that was just charged for takes as long as if it were longer by `len` bytes.
+    pub(crate) fn charge_more(&mut self, len: u32) {
+        if let Self::Rate {
+            rate,
+            free_at,
+            turn_at,
+            ..
+        } = self
+        {
+            let time = rate.time_for(ByteCount(u64::from(len)));
+            *free_at += time;
+            *turn_at += time * SHARE;
+        }
+    }
+
     /// A packet of `len` bytes passed, without having waited for its turn.
     pub(crate) fn charge_passing(&mut self, now: Instant, len: u32) {
         match self {

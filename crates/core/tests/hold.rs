@@ -388,7 +388,8 @@ fn a_drop_that_is_told_after_link_up_is_mended_at_once() {
     path.after_ms(1_000);
     path.down();
     path.up();
-    path.data(MSS, MSS);
+    path.after_ms(200);
+    assert_eq!(path.data(MSS, MSS), None);
     path.dropped(MSS, MSS);
     path.after_ms(5);
     assert_eq!(bytes_of(&path.sent()), [1]);

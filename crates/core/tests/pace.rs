@@ -141,7 +141,9 @@ fn new_data_waits_behind_what_was_kept_of_others() {
     // It went out but now: a repetition is of no use. What follows has nobody before it.
     path.after_ms(5);
     assert_eq!(path.data(0, MSS), Some(TakeReason::JustResent));
-    assert_eq!(path.data(2 * MSS, MSS), None);
+    let sent = path.sent().len();
+    assert_eq!(path.data(2 * MSS, MSS), Some(TakeReason::BehindKept));
+    assert_eq!((sent, path.sent().len()), (0, 1), "it goes at once");
     // Its sender is the one to find out whether it has arrived.
     path.far_ack(3 * MSS);
     path.after_ms(10);
@@ -176,4 +178,35 @@ fn a_link_that_says_nothing_yet_gets_little_at_first() {
     path.far_ack(MSS);
     path.after_ms(40);
     assert!(path.sent().len() > 40);
+}
+
+/// The acknowledgements of the last window were lost with the link: the first one afterwards opens all
+/// of it to the sender, which sends as much at once.
+#[test]
+fn what_the_first_answer_opens_goes_at_the_links_pace() {
+    const WINDOW: u32 = 60;
+    let mut path = Path::established(PathMechanismKind::Hold);
+    for n in 0..WINDOW {
+        assert_eq!(path.data(n * MSS, MSS), None);
+    }
+    path.after_ms(200);
+    path.down();
+    path.after_ms(1_000);
+    path.up();
+    path.after_ms(40);
+    path.sent();
+    path.far_ack(WINDOW * MSS);
+    let mut passed = 0;
+    for n in WINDOW..2 * WINDOW {
+        passed += usize::from(path.data(n * MSS, MSS).is_none());
+    }
+    let at_once = passed + path.sent().len();
+    assert!((8..=20).contains(&at_once), "{at_once} at once");
+    // 10 Mbit/s, a quarter faster: 0.67 ms each.
+    path.after_ms(40);
+    assert_eq!(at_once + path.sent().len(), WINDOW as usize);
+    // From then on the sender goes by its acknowledgements.
+    path.far_ack(2 * WINDOW * MSS);
+    path.after_ms(200);
+    assert_eq!(path.data(2 * WINDOW * MSS, MSS), None);
 }

@@ -237,3 +237,19 @@ fn copies_that_wait_for_their_turn_are_not_sent_once_the_packet_has_arrived() {
     path.after_ms(60_000);
     assert_eq!(path.sent(), []);
 }
+
+#[test]
+fn a_connection_that_was_reset_gets_nothing_more() {
+    for end in [Path::far_rst, |path: &mut Path| {
+        assert_eq!(path.rst(MSS), None);
+    }] {
+        let mut path = level(Level::Three);
+        path.data(0, MSS);
+        end(&mut path);
+        path.down();
+        path.up();
+        path.after_ms(1_000);
+        assert_eq!(path.sent(), []);
+        assert_eq!(path.gateway.held(), ByteCount(0));
+    }
+}

@@ -348,11 +348,16 @@ impl Gateway {
         record.is_proven = false;
         record.is_pledged = false;
         let link = record.link;
+        let was = core::mem::take(&mut record.standing);
         if let Some(mut old) = record.mechanism.take() {
             record.held = ByteCount(0);
             old.release(&mut self.budget);
         }
         self.forget_handshake(link, index);
+        if let Some(key) = self.flows.key(index) {
+            // Whoever follows what is frozen hears that the old connection is not.
+            self.tell_standing(key, was, Standing::Running);
+        }
     }
 }
 

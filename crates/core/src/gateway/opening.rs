@@ -5,7 +5,7 @@ use super::Gateway;
 use super::crossing::Crossing;
 use crate::flow::{FlowIndex, FlowKey};
 use crate::link::{Direction, LinkId, LinkState};
-use crate::mechanisms::path::{TakeReason, Verdict, Waiting};
+use crate::mechanisms::path::{TakeReason, Verdict};
 use crate::time::Instant;
 use outlast_wire::{Packet, TcpFlags, TcpHeader};
 
@@ -33,7 +33,7 @@ impl Gateway {
         let evicted = if is_down {
             schedule.handshakes.keep(index, packet, &limits)
         } else {
-            let is_urgent = schedule.has_line(now, state.since);
+            let (is_urgent, _) = schedule.line(now, state.since);
             let handshakes = &mut schedule.handshakes;
             handshakes.pass(now, index, packet, is_urgent, &limits)
         };
@@ -46,7 +46,12 @@ impl Gateway {
 
     /// The link dropped a SYN or SYN-ACK with all that it had been given. Returns whether its
     /// connection is known, and waits for the answer.
-    pub(super) fn handle_opening_drop(&mut self, link: LinkId, packet: &Packet) -> bool {
+    pub(super) fn handle_opening_drop(
+        &mut self,
+        now: Instant,
+        link: LinkId,
+        packet: &Packet,
+    ) -> bool {
         let is_syn = packet.tcp().is_some_and(|tcp| tcp.has(TcpFlags::SYN));
         let index = FlowKey::of_tcp(packet.header(), Direction::ToLink)
             .filter(|_| is_syn)
@@ -65,7 +70,7 @@ impl Gateway {
         }
         if own.1 == LinkState::Up {
             // Told only when the link is back already.
-            self.resume_opening(index, LinkState::Up);
+            self.resume_opening(now, index, LinkState::Up);
         }
         true
     }
@@ -87,7 +92,7 @@ impl Gateway {
     }
 
     /// The link of a connection went or came.
-    pub(super) fn resume_opening(&mut self, index: FlowIndex, state: LinkState) {
+    pub(super) fn resume_opening(&mut self, now: Instant, index: FlowIndex, state: LinkState) {
         let Some(link) = self.flows.flow(index).map(|record| record.link) else {
             return;
         };
@@ -97,9 +102,8 @@ impl Gateway {
         match state {
             LinkState::Down => schedule.handshakes.go_away(index),
             LinkState::Up => {
-                if schedule.handshakes.come_back(index) {
-                    schedule.give_flow_a_turn(index, Waiting::Urgent);
-                }
+                schedule.handshakes.come_back(now, index);
+                schedule.give_handshakes_a_turn();
             }
         }
     }
@@ -124,9 +128,8 @@ impl Gateway {
     /// Handshakes whose answer was not seen in time have their turn again.
     pub(super) fn repeat_handshakes(&mut self, now: Instant) {
         for schedule in &mut self.schedules {
-            while let Some(index) = schedule.handshakes.next_due(now) {
-                schedule.give_flow_a_turn(index, Waiting::Urgent);
-            }
+            schedule.handshakes.handle_timeout(now);
+            schedule.give_handshakes_a_turn();
         }
     }
 

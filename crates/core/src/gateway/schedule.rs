@@ -14,6 +14,7 @@ use alloc::collections::{BTreeSet, VecDeque};
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(super) enum Turn {
     Flow(FlowIndex, Waiting),
+    Handshakes,
     Others,
 }
 
@@ -29,6 +30,7 @@ pub(super) struct Schedule {
     /// The flows in these queues: each is there once, whatever becomes of it meanwhile.
     queued: BTreeSet<FlowIndex>,
     others_have_turn: bool,
+    handshakes_have_turn: bool,
     /// Turns of those whose link was away, and of those who stand behind them in line.
     kept: usize,
     in_line: usize,
@@ -56,6 +58,7 @@ impl Schedule {
             data: VecDeque::new(),
             queued: BTreeSet::new(),
             others_have_turn: false,
+            handshakes_have_turn: false,
             kept: 0,
             in_line: 0,
             back_since: Instant::ZERO,
@@ -94,12 +97,19 @@ impl Schedule {
         }
     }
 
-    /// Whether new data of a flow, whose link is up `since` then, is to wait behind others' that was kept,
-    /// or to go at the pace at which that goes. The first answer opens a whole window to a sender at once.
-    pub(super) fn has_line(&self, now: Instant, since: Instant) -> bool {
-        let tail = self.in_line > 0 && now < self.line_ends;
-        let is_open = self.kept > 0 || tail || now < self.first_answers_by;
-        is_open && since >= self.back_since
+    /// Whether what a flow sends, whose link is up `since` then, is to wait behind others' that was kept,
+    /// and whether new data of it goes no faster than that: the first answer opens a whole window to its
+    /// sender at once.
+    pub(super) fn line(&self, now: Instant, since: Instant) -> (bool, bool) {
+        let is_open = self.kept > 0 || self.in_line > 0 && now < self.line_ends;
+        let is_paced = now < self.first_answers_by;
+        let was_away = since >= self.back_since;
+        (is_open && was_away, is_paced && was_away)
+    }
+
+    /// When a handshake is due again.
+    pub(super) fn next_handshake(&self) -> Option<Instant> {
+        self.handshakes.deadline()
     }
 
     /// An answer to what goes out now is there by `longest`, as far as anybody knows.
@@ -117,10 +127,19 @@ impl Schedule {
         }
     }
 
+    /// Handshakes that are due take part in the round, all of them as one flow.
+    pub(super) fn give_handshakes_a_turn(&mut self) {
+        if self.handshakes.has_waiting() && !self.handshakes_have_turn {
+            self.handshakes_have_turn = true;
+            self.data.push_back(Turn::Handshakes);
+        }
+    }
+
     pub(super) fn next_turn(&mut self, now: Instant) -> Option<Turn> {
         let turn = self.urgent.pop_front().or_else(|| self.data.pop_front())?;
         match &turn {
             Turn::Others => self.others_have_turn = false,
+            Turn::Handshakes => self.handshakes_have_turn = false,
             Turn::Flow(index, waiting) => {
                 self.queued.remove(index);
                 self.in_line -= usize::from(*waiting == Waiting::InLine);

@@ -8,6 +8,11 @@ use crate::mechanisms::path::{Outgoing, SendReason};
 use crate::pace::INITIAL_BURST;
 use crate::time::Instant;
 
+/// A handshake takes as much of the link as this many bytes: what is counted in packets, or answered
+/// by more than it has itself, is not to meet a full queue.
+const HANDSHAKE_ROOM: u32 = 375;
+const HANDSHAKES_IN_A_TURN: usize = 4;
+
 impl Gateway {
     /// Sends what waits, flow by flow, as far as the pace of each link allows.
     pub(super) fn send_in_turn(&mut self, now: Instant) {
@@ -17,6 +22,7 @@ impl Gateway {
                     break;
                 };
                 match turn {
+                    Turn::Handshakes => self.send_handshakes(now, place),
                     Turn::Others => self.send_other(now, place),
                     Turn::Flow(index, _) => self.send_for_flow(now, index, place),
                 }
@@ -57,9 +63,6 @@ impl Gateway {
         let Some(state) = self.links.state(link) else {
             return;
         };
-        if self.send_handshake(now, link, index) {
-            return;
-        }
         let outgoing = self.with_mechanism(now, index, state, |mechanism, cx| {
             mechanism.poll_transmit(cx)
         });
@@ -77,39 +80,37 @@ impl Gateway {
         }
     }
 
-    /// Sends the connection's handshake, if that has its turn; returns whether it had.
-    fn send_handshake(&mut self, now: Instant, link: LinkId, index: FlowIndex) -> bool {
-        let schedule = self.schedule(link.interface);
-        let Some((packet, reason)) = schedule.and_then(|s| s.handshakes.take(now, index)) else {
-            return false;
-        };
-        if let Some(record) = self.flows.flow_mut(index) {
+    /// Sends some of the handshakes that are due: together they take as long as one packet of data.
+    fn send_handshakes(&mut self, now: Instant, place: usize) {
+        for count in 0..HANDSHAKES_IN_A_TURN {
+            if count > 0 && !self.schedules[place].pacer.allows(now) {
+                break;
+            }
+            let Some((index, packet, reason)) = self.schedules[place].handshakes.next(now) else {
+                break;
+            };
+            let Some(record) = self.flows.flow_mut(index) else {
+                continue;
+            };
             // Nobody can tell which copy is answered.
             record.tracked.rtt.discard();
+            let (link, len) = (record.link, packet.total_len());
+            self.counters.kicks_repeated += u64::from(reason == SendReason::RepeatedKick);
+            let direction = Direction::ToLink;
+            self.transmit(
+                now,
+                link,
+                Outgoing {
+                    direction,
+                    packet,
+                    reason,
+                },
+            );
+            let pacer = &mut self.schedules[place].pacer;
+            pacer.charge_more(HANDSHAKE_ROOM.saturating_sub(len));
+            pacer.charge_rest(len.max(HANDSHAKE_ROOM));
         }
-        let len = packet.total_len();
-        self.counters.kicks_repeated += u64::from(reason == SendReason::RepeatedKick);
-        let direction = Direction::ToLink;
-        self.transmit(
-            now,
-            link,
-            Outgoing {
-                direction,
-                packet,
-                reason,
-            },
-        );
-        let waiting = self
-            .flows
-            .flow(index)
-            .and_then(|record| record.mechanism.as_ref()?.waiting());
-        if let Some(schedule) = self.schedule(link.interface) {
-            schedule.pacer.charge_rest(len);
-            if let Some(waiting) = waiting {
-                schedule.give_flow_a_turn(index, waiting);
-            }
-        }
-        true
+        self.schedules[place].give_handshakes_a_turn();
     }
 
     /// Whether the near host has more under way than a connection begins with (RFC 6928): then it has

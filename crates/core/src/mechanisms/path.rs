@@ -210,6 +210,8 @@ pub(crate) struct Context<'a> {
     pub(crate) is_silent: bool,
     /// The link came back, and what was kept of other flows waits for it.
     pub(crate) has_line: bool,
+    /// The link came back, and the first answers come: new data goes no faster than what was kept.
+    pub(crate) is_paced: bool,
     /// Whether both hosts permit selective acknowledgements; `None` if no SYN was seen.
     pub(crate) sack: Option<bool>,
     pub(crate) limits: &'a Limits,

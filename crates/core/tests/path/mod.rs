@@ -293,12 +293,55 @@ impl Path {
     }
 
     pub(crate) fn syn(&mut self) -> Option<TakeReason> {
+        let syn = self.syn_packet();
+        self.near_sends(&syn)
+    }
+
+    pub(crate) fn syn_packet(&self) -> Packet {
         let header = TcpHeader {
             flags: TcpFlags::SYN,
             ack: SeqNumber(0),
             ..self.near_header(SeqNumber(NEAR_ISN), 0)
         };
+        self.near_packet(header, 0)
+    }
+
+    /// The near host's answer to a SYN.
+    pub(crate) fn syn_ack(&mut self) -> Option<TakeReason> {
+        let header = TcpHeader {
+            flags: TcpFlags::SYN | TcpFlags::ACK,
+            ..self.near_header(SeqNumber(NEAR_ISN), 0)
+        };
         self.near_sends(&self.near_packet(header, 0))
+    }
+
+    pub(crate) fn far_syn(&mut self) {
+        let header = TcpHeader {
+            flags: TcpFlags::SYN,
+            seq: SeqNumber(FAR_ISN),
+            ack: SeqNumber(0),
+            ..self.far_header()
+        };
+        self.far_sends(&self.far_packet(header, 0));
+    }
+
+    /// The far host's answer to a SYN.
+    pub(crate) fn far_syn_ack(&mut self) {
+        let header = TcpHeader {
+            flags: TcpFlags::SYN | TcpFlags::ACK,
+            seq: SeqNumber(FAR_ISN),
+            ..self.far_header()
+        };
+        self.far_sends(&self.far_packet(header, 0));
+    }
+
+    /// The far host refuses.
+    pub(crate) fn far_rst(&mut self) {
+        let header = TcpHeader {
+            flags: TcpFlags::RST | TcpFlags::ACK,
+            ..self.far_header()
+        };
+        self.far_sends(&self.far_packet(header, 0));
     }
 
     pub(crate) fn datagram(&mut self, len: u32) -> Option<TakeReason> {

@@ -257,7 +257,7 @@ pub(super) static OTHER_PACKETS: Key = Key {
     kind: Kind::Integer(0, 1_000_000),
     example: "512",
     default: "`512`",
-    meaning: "Packets of UDP and everything else that are kept; the oldest is dropped first.",
+    meaning: "Packets of UDP and everything else that are kept, and as many handshakes; the oldest is dropped first.",
     source: "",
 };
 pub(super) static OTHER_BYTES: Key = Key {

@@ -130,7 +130,7 @@ impl PathMechanism for Hold {
                 if observation.repeated && cx.link.state == LinkState::Down && !self.is_quiet {
                     self.nudge.sender_timed_out(cx.now);
                 }
-                self.send_data(cx, packet)
+                self.send_data(cx, packet, observation)
             }
         }
     }
@@ -387,13 +387,18 @@ impl Hold {
         }
     }
 
-    fn send_data(&mut self, cx: &mut Context<'_>, packet: &Packet) -> Verdict {
+    fn send_data(
+        &mut self,
+        cx: &mut Context<'_>,
+        packet: &Packet,
+        observation: Observation,
+    ) -> Verdict {
         let end = packet.tcp().map(|tcp| tcp.seq + packet.sequence_len());
         if end.is_some_and(|end| end.at_or_before(cx.flow.near.acked)) {
             // The far host has it; the sender has only not heard so yet.
             return Verdict::Pass;
         }
-        let (verdict, fate) = self.judge_data(cx, packet);
+        let (verdict, fate) = self.judge_data(cx, packet, observation);
         match self.keep(cx, packet, fate) {
             Ok(()) => {
                 if verdict == Verdict::Taken(TakeReason::BehindKept) {
@@ -415,11 +420,17 @@ impl Hold {
         }
     }
 
-    fn judge_data(&mut self, cx: &mut Context<'_>, packet: &Packet) -> (Verdict, Fate) {
+    fn judge_data(
+        &mut self,
+        cx: &mut Context<'_>,
+        packet: &Packet,
+        observation: Observation,
+    ) -> (Verdict, Fate) {
         if cx.link.state == LinkState::Down {
             return (Verdict::Taken(TakeReason::LinkDown), Fate::Lost);
         }
-        let is_at_work = self.episode.is_some() || self.in_line || cx.has_line;
+        let has_line = cx.has_line || cx.is_paced && observation.new_data;
+        let is_at_work = self.episode.is_some() || self.in_line || has_line;
         let Kept::Window(window) = &self.kept else {
             return (Verdict::Pass, Fate::Transmitted);
         };
@@ -433,7 +444,7 @@ impl Hold {
             cx.counters.suppressed += 1;
             return (Verdict::Taken(TakeReason::JustResent), segment.fate);
         }
-        if window.has_lost() || cx.has_line {
+        if window.has_lost() || has_line {
             self.in_line = true;
             return (Verdict::Taken(TakeReason::BehindKept), Fate::Lost);
         }

@@ -6,7 +6,7 @@ use crate::limits::Budget;
 use crate::link::{Direction, LinkState};
 use crate::mechanisms::path::{Context, Outgoing, PathMechanism, SendReason, Verdict, Waiting};
 use crate::time::Instant;
-use outlast_wire::Packet;
+use outlast_wire::{Packet, TcpFlags};
 
 /// One connection's part at one end of the link.
 #[derive(Debug)]
@@ -34,6 +34,12 @@ impl PathMechanism for ReSend {
         packet: &Packet,
         _observation: Observation,
     ) -> Verdict {
+        if packet.tcp().is_some_and(|tcp| tcp.has(TcpFlags::RST)) {
+            // The connection is over, and its mechanism is shown nothing more.
+            self.kept.clear(cx.budget);
+            self.copies_left = 0;
+            return Verdict::Pass;
+        }
         match direction {
             Direction::ToLink => self.kept.offer_sent(packet, cx),
             Direction::FromLink => {
