@@ -140,8 +140,8 @@ impl Daemon {
         let path = DataPath::open(&settings)?;
         let netlink = "cannot learn of the network's changes";
         let monitor = RouteMonitor::open().context(netlink)?;
-        let mut route = RouteSocket::open().context(netlink)?;
-        if let Err(error) = route.interface(&settings.interface) {
+        let index = RouteSocket::open().and_then(|mut route| route.interface(&settings.interface));
+        if let Err(error) = index {
             // It may come later, as a modem's does; a misspelt one does not.
             tracing::warn!("{error}; waiting for it");
         }

@@ -188,6 +188,8 @@ fn who_connects_when_there_are_no_descriptors_is_sent_away() {
     limit_descriptors(daemon.id(), true);
     for _ in 0..3 {
         let mut client = UnixStream::connect(socket(&place)).expect("it listens");
+        let patience = Some(Duration::from_secs(30));
+        client.set_read_timeout(patience).expect("a socket");
         assert_eq!(client.read(&mut [0]).expect("closed"), 0);
     }
     limit_descriptors(daemon.id(), false);
