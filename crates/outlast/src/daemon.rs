@@ -334,11 +334,14 @@ impl Daemon {
             }
             transmits.extend(std::iter::from_fn(|| self.gateway.poll_transmit()));
         }
+        // What the far host lacks goes before the near one hears its answer: if that is this very host, it
+        // would fill the link's queue with all that the answer allows.
+        let (first, rest): (Vec<_>, Vec<_>) = transmits.into_iter().partition(|transmit| {
+            direction == Direction::FromLink && transmit.direction == Direction::ToLink
+        });
+        self.tell_and_send(now, &first)?;
         self.path.release(waiting, &passed)?;
-        self.tell(now);
-        for transmit in transmits {
-            self.send(now, &transmit)?;
-        }
+        self.tell_and_send(now, &rest)?;
         self.drain(now)
     }
 

@@ -105,6 +105,17 @@ impl Daemon {
         is_news
     }
 
+    /// Sends these, once what has happened is told.
+    pub(super) fn tell_and_send(&mut self, now: Instant, transmits: &[Transmit]) -> io::Result<()> {
+        if !transmits.is_empty() {
+            self.tell(now);
+        }
+        for transmit in transmits {
+            self.send(now, transmit)?;
+        }
+        Ok(())
+    }
+
     pub(super) fn send(&mut self, now: Instant, transmit: &Transmit) -> io::Result<()> {
         if transmit.reason == SendReason::Probe {
             self.remind_with_probe(now, transmit.link);
