@@ -1,9 +1,9 @@
 //! The gateway on a real interface: descriptors, clock and timer around the pure
 //! [`Gateway`].
 //!
-//! One thread, and one beside it for what the kernel may take long to answer. Nobody who asks how it is
-//! can hold up the packets. Rules, queue and sockets end with
-//! the process, however it ends; then traffic flows as if it had never been there.
+//! One thread, and one beside it for what the kernel may take long to answer. Nobody who asks how it
+//! is can hold up the packets. Rules, queue and sockets end with the process, however it ends; then
+//! traffic flows as if it had never been there.
 
 pub(crate) mod agents;
 mod clients;
