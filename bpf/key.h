@@ -9,6 +9,8 @@
 
 #include <linux/types.h>
 
+#include "tracker.h"
+
 /* Addresses of both hosts as seen from this end of the link; an IPv4 address is IPv4-mapped. */
 struct hosts {
     union {
@@ -42,6 +44,8 @@ struct connection {
 /* Secret numbers, set by who loads this: one to begin with, and one for each word. */
 #define WORDS 8
 const volatile __u64 SECRETS[2][1 + WORDS] = {};
+/* Likewise for the table's index. */
+const volatile __u64 INDEX_SECRETS[4] = {};
 
 inline_always __u32 hash_words(const __u32 *words, const volatile __u64 *secrets)
 {
@@ -62,6 +66,15 @@ inline_always void hash_hosts(const struct hosts *hosts, __u32 *hashes)
 {
     hashes[0] = hash_words(hosts->words, SECRETS[0]);
     hashes[1] = hash_words(hosts->words, SECRETS[1]);
+}
+
+/* Where a connection is in the table's index, which nobody can foresee either: likewise universal. */
+inline_always __u32 hash_key(const struct key *key)
+{
+    __u64 sum = (INDEX_SECRETS[0] + key->hosts[0]) * (INDEX_SECRETS[1] + key->hosts[1]) +
+            (INDEX_SECRETS[2] + key->ports) * INDEX_SECRETS[3];
+
+    return sum >> 32;
 }
 
 inline_always int are_same(const struct hosts *these, const struct hosts *those)

@@ -14,8 +14,9 @@
 #include <bpf/bpf_endian.h>
 #include <bpf/bpf_helpers.h>
 
-#include "tracker.h"
-#include "key.h"
+#include "entry.h"
+#include "counters.h"
+#include "table.h"
 
 /* What most packets need, in one cache line. */
 struct common {
@@ -36,10 +37,6 @@ volatile struct common COMMON SEC(".data") = { .link_header = ETH_HLEN };
 /* TCX_NEXT: whoever is attached behind decides. */
 #define PASS (-1)
 
-#define IPV4_HEADER 20
-#define IPV6_HEADER 40
-#define TCP_HEADER 20
-#define OPTIONS 40
 /* Extension headers that are skipped; who uses more is not tracked. */
 #define EXTENSIONS 6
 
@@ -52,70 +49,8 @@ enum {
     DESTINATION_OPTIONS = 60,
 };
 
-/* The longest segment without payload: fixed IPv6 header, TCP header, options. */
-#define LONGEST_ACK (IPV6_HEADER + TCP_HEADER + OPTIONS)
-
-/*
- * What segments without payload and round-trip times change: a segment with data, as most are, does
- * not touch it. Whoever holds the flow's lock writes it; user space reads from the first field to
- * the last: where the first and the last differ, somebody writes.
- */
-struct details {
-    __u32 finished;
-    /* The newest segment without payload in each direction: its length, zero if there was none. */
-    __u16 to_link_len;
-    __u16 from_link_len;
-    struct rtt rtt;
-    /* When it passed. */
-    __u64 to_link_at;
-    __u64 from_link_at;
-    /* What it is, from its IP header on. */
-    __u8 to_link[LONGEST_ACK];
-    /* In units of 2^20 ns; zero: never. */
-    __u32 suspected_at;
-    __u8 from_link[LONGEST_ACK];
-    __u32 begun;
-};
-
-/*
- * A flow, and what a gateway needs of it. Two processors may want to write at once, and user space
- * reads from `finished` to `begun`: where they differ, somebody writes.
- *
- * In the kernel's table an entry has 64 bytes before it, so that all before `hosts` is in two cache
- * lines, and the whole in seven.
- */
-struct entry {
-    __u32 finished;
-    /* The number behind the segment that was recorded last. */
-    __u32 recorded;
-    struct flow flow;
-    /* When the far host was heard last, as of the kernel's last tick or since. */
-    __u64 heard_at;
-    /* Likewise, when data went towards the far host, which has not been heard since; zero: it has. */
-    __u64 owed_since;
-    /* When the connection began, or was seen first: what was recorded before is another's. */
-    __u64 opened_at;
-    __u8 has_recorded;
-    /* The handshake was seen to be completed: crates/core/src/gateway/crossing.rs. */
-    __u8 is_proven;
-    /* The version of IP; zero: `hosts` is not filled in yet. */
-    __u8 version;
-    __u8 padding;
-    __u32 begun;
-    /* Does not change. */
-    struct hosts hosts;
-    struct details details;
-};
-
 /* Where an entry comes from; it is too long for the stack. */
 static const __u8 EMPTY[sizeof(struct entry)] = {};
-
-struct {
-    __uint(type, BPF_MAP_TYPE_LRU_HASH);
-    __uint(max_entries, 262144);
-    __type(key, struct key);
-    __type(value, struct entry);
-} FLOWS SEC(".maps");
 
 /*
  * Those whose handshake was not seen to be completed: whoever only guesses addresses displaces
@@ -135,49 +70,6 @@ struct {
     __type(key, struct key);
     __type(value, struct reopening);
 } REOPENINGS SEC(".maps");
-
-/* Segments by what became of them. Packets that are others at first sight are not worth what counting costs. */
-enum count {
-    TRACKED,
-    ODD,
-    /* Looked at closely, and no whole segment; a RST of no connection; hosts whose hash is others'. */
-    NOT_TRACKED,
-    CONTENDED,
-    /* Segments recorded, and not recorded because the rate forbade it. */
-    RECORDED,
-    THINNED,
-    /* Connections of which user space was told. */
-    SUSPECTED,
-    COUNTS,
-};
-
-struct counters {
-    __u64 of[COUNTS];
-};
-
-struct {
-    __uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
-    __uint(max_entries, 1);
-    __type(key, __u32);
-    __type(value, struct counters);
-} COUNTERS SEC(".maps");
-
-inline_always void count_both(enum count what, enum count also)
-{
-    __u32 zero = 0;
-    struct counters *counters = bpf_map_lookup_elem(&COUNTERS, &zero);
-
-    if (!counters)
-        return;
-    counters->of[what] += 1;
-    if (also != what)
-        counters->of[also] += 1;
-}
-
-inline_always void count(enum count what)
-{
-    count_both(what, what);
-}
 
 /* Connections whose far host does not answer, for user space to look at. */
 struct {
@@ -538,44 +430,6 @@ inline_always enum look read_usual(struct __sk_buff *skb, enum direction directi
     return WHOLE;
 }
 
-/* How often a lock is tried. */
-#define TRIES 1000
-
-struct attempt {
-    struct entry *entry;
-    __u32 is_taken;
-};
-
-inline_always int lock_if_free(struct entry *entry)
-{
-    __u32 free = *(volatile __u32 *)&entry->finished;
-
-    return __sync_val_compare_and_swap(&entry->begun, free, free + 1) == free;
-}
-
-static long try_lock(__u32 index, struct attempt *attempt)
-{
-    attempt->is_taken = lock_if_free(attempt->entry);
-    return attempt->is_taken;
-}
-
-/*
- * Who holds the lock is on another processor and gives it back within nanoseconds. A spin lock of
- * the kernel's cannot be part of a map that evicts.
- */
-apart int lock(struct entry *entry)
-{
-    struct attempt attempt = { .entry = entry };
-
-    bpf_loop(TRIES, try_lock, &attempt, 0);
-    return attempt.is_taken;
-}
-
-inline_always void unlock(struct entry *entry)
-{
-    publish(&entry->finished, entry->begun);
-}
-
 inline_always __u64 present(struct __sk_buff *skb)
 {
     if (IS_TRIAL)
@@ -739,7 +593,7 @@ inline_always void take_from_link(struct __sk_buff *skb, struct entry *entry, __
 /* The flow's entry, made if there was none; none for what begins nothing, or without memory. */
 inline_always struct entry *enter(const struct key *key, const struct segment *tcp, int *is_opening)
 {
-    struct entry *entry = bpf_map_lookup_elem(&FLOWS, key);
+    struct entry *entry = find(key);
 
     *is_opening = !entry;
     if (entry)
@@ -752,17 +606,15 @@ inline_always struct entry *enter(const struct key *key, const struct segment *t
     return bpf_map_lookup_elem(&OPENINGS, key);
 }
 
-/* Its handshake is completed. Who calls this holds the lock, which the new entry inherits. */
-apart void promote(const struct key *key, const struct entry *entry)
+/*
+ * Its handshake is completed: it gets a place in the table. Who calls this holds the lock. Where
+ * there is no place now, there is one for its next segment.
+ */
+whole int promote(const struct key *key, const struct entry *entry)
 {
-    struct entry *promoted;
-
-    if (!bpf_map_update_elem(&FLOWS, key, entry, BPF_NOEXIST)) {
-        promoted = bpf_map_lookup_elem(&FLOWS, key);
-        if (promoted)
-            unlock(promoted);
-    }
-    bpf_map_delete_elem(&OPENINGS, key);
+    if (key && entry && (slot_of(key) || add(key, entry)))
+        bpf_map_delete_elem(&OPENINGS, key);
+    return 0;
 }
 
 /* Records the segment, of `len` bytes with its headers, if that can be paid for; whether it can. */
@@ -838,17 +690,23 @@ inline_always int take(struct __sk_buff *skb, enum direction direction, struct e
     return COUNT;
 }
 
-/*
- * Whether the entry, which is locked, is that of a connection of these hosts. A new one is from now
- * on; one of other hosts with the same hash is not.
- */
-inline_always int is_theirs(struct entry *entry, const struct hosts *hosts, __u32 version)
+/* Whether the entry, which is locked, is that of the connection, and of no other with the same hash. */
+inline_always int is_of(const struct entry *entry, const struct connection *connection, __u32 version)
 {
-    if (!entry->version) {
-        entry->hosts = *hosts;
+    return entry->version == version && has_key(entry, &connection->key) &&
+           (version == 4 || are_same(&entry->hosts, &connection->hosts));
+}
+
+/* Likewise; a new one is from now on. */
+inline_always int is_theirs(struct entry *entry, const struct connection *connection, __u32 version,
+                int is_opening)
+{
+    if (is_opening && !entry->version) {
+        entry->hosts = connection->hosts;
+        entry->key = connection->key;
         entry->version = version;
     }
-    return entry->version == version && are_same(&entry->hosts, hosts);
+    return is_of(entry, connection, version);
 }
 
 /* A SYN or a RST that is odd amid a connection: it may open the same ports again, or the answer to one. */
@@ -871,18 +729,48 @@ apart int observe_amid(const struct key *key, struct entry *entry, __u64 now,
     return observe_answer(&entry->flow, &entry->details.rtt, now, &reopening, tcp);
 }
 
+/* A segment that passes. */
+struct passing {
+    __u64 now;
+    struct segment tcp;
+    __u32 direction;
+    /* With its headers. */
+    __u32 len;
+};
+
+/* Takes any segment into its flow, which is locked; what is to be done about it. */
+whole int take_in(struct __sk_buff *skb, const struct key *key, struct entry *entry,
+          const struct passing *passing)
+{
+    enum direction direction;
+    int meant;
+
+    if (!key || !entry || !passing)
+        return 0;
+    direction = passing->direction == TO_LINK ? TO_LINK : FROM_LINK;
+    if ((passing->tcp.flags & SYN) && entry->flow.phase == CLOSED)
+        bpf_map_delete_elem(&REOPENINGS, key);
+    meant = observe(&entry->flow, &entry->details.rtt, passing->now, direction, &passing->tcp);
+    if (!meant && (passing->tcp.flags & (SYN | RST)))
+        meant = observe_amid(key, entry, passing->now, direction, &passing->tcp);
+    if (!meant)
+        return 0;
+    note(entry, passing->now, &passing->tcp, meant);
+    return take(skb, direction, entry, passing->now, meant, &passing->tcp, passing->len);
+}
+
 /* Tracks any packet. */
 inline_always int track_any(struct __sk_buff *skb, enum direction direction)
 {
     struct connection connection;
-    struct segment tcp;
+    struct passing passing = { .direction = direction };
+    const struct segment *tcp = &passing.tcp;
     struct extent extent;
     struct entry *entry = 0;
-    __u64 now;
-    int is_opening, has_details, meant, to_do = 0;
+    int is_opening, has_details, to_do;
 
-    if (!is_of_vlan(skb) && read_any(skb, direction, &connection, &tcp, &extent))
-        entry = enter(&connection.key, &tcp, &is_opening);
+    if (!is_of_vlan(skb) && read_any(skb, direction, &connection, &passing.tcp, &extent))
+        entry = enter(&connection.key, tcp, &is_opening);
     if (!entry) {
         count(NOT_TRACKED);
         return PASS;
@@ -891,39 +779,32 @@ inline_always int track_any(struct __sk_buff *skb, enum direction direction)
         count(CONTENDED);
         return PASS;
     }
-    if (!is_theirs(entry, &connection.hosts, extent.version)) {
+    if (!is_theirs(entry, &connection, extent.version, is_opening)) {
         unlock(entry);
         count(NOT_TRACKED);
         return PASS;
     }
-    has_details = is_detailed(entry, direction, &tcp);
-    now = time_of(skb, entry, direction, &tcp);
+    passing.now = time_of(skb, entry, direction, tcp);
+    passing.len = extent.end;
+    has_details = is_detailed(entry, direction, tcp);
     if (has_details)
         publish(&entry->details.begun, entry->details.begun + 1);
-    if ((tcp.flags & SYN) && entry->flow.phase == CLOSED)
-        bpf_map_delete_elem(&REOPENINGS, &connection.key);
-    meant = observe(&entry->flow, &entry->details.rtt, now, direction, &tcp);
-    if (!meant && (tcp.flags & (SYN | RST)))
-        meant = observe_amid(&connection.key, entry, now, direction, &tcp);
-    if (meant) {
-        note(entry, now, &tcp, meant);
-        to_do = take(skb, direction, entry, now, meant, &tcp, extent.end);
-    }
+    to_do = take_in(skb, &connection.key, entry, &passing);
     if (has_details)
         publish(&entry->details.finished, entry->details.begun);
     if (is_opening && entry->is_proven)
         promote(&connection.key, entry);
     unlock(entry);
-    act(skb, &connection.key, entry, now, &tcp, extent.end, to_do);
+    act(skb, &connection.key, entry, passing.now, tcp, extent.end, to_do);
     return PASS;
 }
 
-apart int track_any_to_link(struct __sk_buff *skb)
+whole int track_any_to_link(struct __sk_buff *skb)
 {
     return track_any(skb, TO_LINK);
 }
 
-apart int track_any_from_link(struct __sk_buff *skb)
+whole int track_any_from_link(struct __sk_buff *skb)
 {
     return track_any(skb, FROM_LINK);
 }
@@ -957,13 +838,12 @@ inline_always int track(struct __sk_buff *skb, enum direction direction)
     }
     if (seldom((tcp.flags & (FIN | SYN | RST | ACK)) != ACK))
         return track_apart(skb, direction);
-    entry = bpf_map_lookup_elem(&FLOWS, &connection.key);
+    entry = probable_entry(&connection.key);
     if (seldom(!entry) || seldom(!lock_if_free(entry)))
         return track_apart(skb, direction);
     /* Then both hosts are known, and `note` has nothing to note. */
-    if (seldom(!entry->is_proven || entry->flow.phase != ESTABLISHED ||
-           entry->version != extent.version ||
-           (extent.version == 6 && !are_same(&entry->hosts, &connection.hosts)))) {
+    if (seldom(!is_of(entry, &connection, extent.version) || !entry->is_proven ||
+           entry->flow.phase != ESTABLISHED)) {
         unlock(entry);
         return track_apart(skb, direction);
     }

@@ -16,6 +16,8 @@
 #define inline_always static inline __attribute__((always_inline))
 /* What is seldom needed does not take registers, stack and cache from the rest. */
 #define apart static __attribute__((noinline))
+/* The verifier looks at it once, and not for each caller again, which has to say that pointers are some. */
+#define whole __attribute__((noinline))
 #define seldom(condition) __builtin_expect(!!(condition), 0)
 
 /* This machine's processors see each other's writes in the order in which they are made. */
@@ -389,8 +391,8 @@ inline_always void measure(struct flow *flow, struct rtt *rtt, __u64 now, enum d
 }
 
 /* `observe` where a host is not known yet, or gives its numbers: what is odd must change nothing. */
-apart int observe_beginning(struct flow *flow, struct rtt *rtt, __u64 now, enum direction direction,
-                const struct segment *tcp)
+inline_always int observe_beginning(struct flow *flow, struct rtt *rtt, __u64 now,
+                    enum direction direction, const struct segment *tcp)
 {
     const struct flow before = *flow;
     struct half *sender = direction == TO_LINK ? &flow->near : &flow->far;
@@ -480,14 +482,15 @@ inline_always int observe_known(struct flow *flow, struct rtt *rtt, __u64 now,
  * Takes in a segment; what it meant. Zero if no honest host would send it now: then nothing has
  * changed. A reopening and its answer are odd here.
  */
-inline_always int observe(struct flow *flow, struct rtt *rtt, __u64 now, enum direction direction,
-              const struct segment *tcp)
+whole int observe(struct flow *flow, struct rtt *rtt, __u64 now, enum direction direction,
+          const struct segment *tcp)
 {
-    const struct half *sender = direction == TO_LINK ? &flow->near : &flow->far;
-    const struct half *receiver = direction == TO_LINK ? &flow->far : &flow->near;
+    const struct half *sender, *receiver;
 
-    if (!are_flags_honest(tcp))
+    if (!flow || !rtt || !tcp || !are_flags_honest(tcp))
         return 0;
+    sender = direction == TO_LINK ? &flow->near : &flow->far;
+    receiver = direction == TO_LINK ? &flow->far : &flow->near;
     if ((tcp->flags & (SYN | RST)) || sender->acquaintance != SEEN || receiver->acquaintance != SEEN)
         return observe_beginning(flow, rtt, now, direction, tcp);
     return observe_known(flow, rtt, now, direction, tcp);

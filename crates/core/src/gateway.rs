@@ -86,7 +86,8 @@ pub enum Event {
         /// Since when it owes the answer.
         since: Instant,
     },
-    /// A flow moved again, this long after its link was back.
+    /// A flow moved again, this long after its link was back. What an indicator says of that counts
+    /// also where nothing came then and the link was suspected.
     Resumed {
         /// The flow.
         flow: FlowKey,

@@ -54,5 +54,6 @@ pub mod link;
 pub mod mechanisms;
 mod others;
 mod pace;
+mod standstill;
 pub mod time;
 pub mod units;

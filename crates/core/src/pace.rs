@@ -194,6 +194,16 @@ impl Pacer {
         }
     }
 
+    /// The packet of `len` bytes that was just charged for is nothing that was kept, and has waited for none
+    /// such any more: it takes half the time that the link needs for it. No sender's window grows
+    /// faster than that in slow start, so that what it has too much of comes to the link's queue.
+    pub(crate) fn charge_half(&mut self, len: u32) {
+        if let Self::Rate { rate, free_at, .. } = self {
+            let less = u64::from(len) * (2 * GAIN.1 - GAIN.0) / (2 * GAIN.1);
+            *free_at = *free_at - rate.time_for(ByteCount(less));
+        }
+    }
+
     /// The packet that was just charged for takes as long as if it were longer by `len` bytes.
     pub(crate) fn charge_more(&mut self, len: u32) {
         if let Self::Rate {
@@ -285,19 +295,25 @@ impl Pacer {
 mod tests {
     use super::*;
 
-    #[test]
-    fn a_second_brings_what_the_link_sends_where_nobody_has_built_a_queue() {
-        let rate = BitRate::from_bits_per_second(12_000_000);
-        let mut pacer = Pacer::new(rate);
+    /// Packets of `len` bytes for which there is time in a second at 12 Mbit/s, where each is charged for
+    /// and then for its `special` case.
+    fn sent_in_a_second(len: u32, special: fn(&mut Pacer, u32)) -> u32 {
+        let mut pacer = Pacer::new(BitRate::from_bits_per_second(12_000_000));
         let mut sent = 0;
         for micros in 0..1_000_000 {
             let now = Instant::ZERO + Duration::from_micros(micros);
             while pacer.allows(now) {
-                pacer.charge(now, 300);
-                pacer.charge_rest(300);
+                pacer.charge(now, len);
+                special(&mut pacer, len);
                 sent += 1;
             }
         }
+        sent
+    }
+
+    #[test]
+    fn a_second_brings_what_the_link_sends_where_nobody_has_built_a_queue() {
+        let sent = sent_in_a_second(300, Pacer::charge_rest);
         // 5,000 a second, and those that are ahead of time.
         assert!((5_000..=5_060).contains(&sent), "{sent}");
     }
@@ -318,6 +334,12 @@ mod tests {
         }
         // 12 Mbit/s are 1,000 packets a second, and eight and the one under way may be ahead.
         assert!((1_250..=1_259).contains(&packets), "{packets} packets");
+    }
+
+    #[test]
+    fn a_second_brings_twice_what_the_link_sends_of_what_waits_for_nobody_else() {
+        let sent = sent_in_a_second(1_500, Pacer::charge_half);
+        assert!((2_000..=2_030).contains(&sent), "{sent}");
     }
 
     #[test]

@@ -2,6 +2,7 @@
 
 mod path;
 
+use outlast_core::gateway::SilenceConfig;
 use outlast_core::link::Direction;
 use outlast_core::mechanisms::path::{PathMechanismKind, TakeReason};
 use outlast_wire::{ModelledPayload, Packet, TcpHeader};
@@ -38,6 +39,18 @@ fn plain(path: &mut Path, range: std::ops::Range<u32>) -> Vec<Option<TakeReason>
             path.near_sends(&packet)
         })
         .collect()
+}
+
+/// Fifty segments without timestamps have gone out; the link is down, and its queue held the last ten.
+fn with_ten_dropped() -> Path {
+    let mut path = path();
+    plain(&mut path, 0..50);
+    path.down();
+    for n in 40..50 {
+        let packet = without_timestamps(&path.data_packet(n * MSS, MSS));
+        path.drop_packet(&packet);
+    }
+    path
 }
 
 fn firsts(path: &mut Path) -> Vec<u32> {
@@ -124,14 +137,8 @@ fn a_small_window_arrives_at_once() {
 
 #[test]
 fn a_large_window_without_either_gets_two_segments_and_a_sign_of_what_is_missing() {
-    let mut path = path();
-    plain(&mut path, 0..50);
-    path.down();
-    // The queue held the last ten; the sender repeats the oldest one, twice.
-    for n in 40..50 {
-        let packet = without_timestamps(&path.data_packet(n * MSS, MSS));
-        path.drop_packet(&packet);
-    }
+    let mut path = with_ten_dropped();
+    // The sender repeats the oldest one, twice.
     for _ in 0..2 {
         path.after_ms(2_000);
         assert_eq!(plain(&mut path, 0..1), [Some(TakeReason::LinkDown)]);
@@ -176,8 +183,40 @@ fn where_nothing_was_certainly_lost_the_far_host_says_what_it_lacks() {
     path.after_ms(20);
     path.far_ack(30 * MSS);
     path.far_ack(30 * MSS);
-    path.after_ms(1);
-    assert_eq!(firsts(&mut path), [30]);
+    path.after_ms(3);
+    assert_eq!(
+        firsts(&mut path),
+        [31, 32, 30],
+        "duplicates come first: the sender is not to think that its timeout was spurious"
+    );
+}
+
+#[test]
+fn a_sender_that_has_not_timed_out_gets_all_of_its_window() {
+    let mut path = with_ten_dropped();
+    path.after_ms(100);
+    path.up();
+    assert_eq!(account(&path).0, Some("hold"));
+    path.after_ms(20);
+    let expected: Vec<u32> = core::iter::once(0).chain(40..50).collect();
+    assert_eq!(firsts(&mut path), expected);
+}
+
+/// The far host's answer to a probe tells the sender what is missing before the gateway can.
+#[test]
+fn after_mere_silence_a_duplicate_is_drawn_before_the_oldest_segment_arrives() {
+    let mut path = Path::listening(PathMechanismKind::Auto, SilenceConfig::default());
+    path.open();
+    path.after_ms(1_000);
+    plain(&mut path, 0..90);
+    path.after_ms(2_000);
+    plain(&mut path, 0..1);
+    path.after_ms(1_000);
+    path.sent();
+    path.far_ack(30 * MSS);
+    path.after_ms(10);
+    assert_eq!(account(&path).0, Some("hold-few"));
+    assert_eq!(firsts(&mut path), [31, 30]);
 }
 
 #[test]
@@ -187,6 +226,8 @@ fn where_two_segments_wake_nobody_the_oldest_one_follows() {
     path.down();
     let packet = without_timestamps(&path.data_packet(40 * MSS, MSS));
     path.drop_packet(&packet);
+    path.after_ms(2_000);
+    plain(&mut path, 0..1);
     path.up();
     path.after_ms(20);
     assert_eq!(firsts(&mut path), [0, 0, 40]);

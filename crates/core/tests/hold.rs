@@ -268,6 +268,22 @@ fn a_retransmission_of_what_was_just_resent_is_not_forwarded() {
     assert_eq!(path.data(0, MSS), None);
 }
 
+/// As at a gateway that a mobile host has come to: what is re-sent there may be lost in its queue, and
+/// nobody but the sender repeats it.
+#[test]
+fn a_retransmission_passes_as_long_as_nobody_knows_the_round_trip() {
+    let mut path = Path::new(PathMechanismKind::Hold);
+    path.data(0, MSS);
+    path.far_ack(0);
+    path.down();
+    assert_eq!(path.data(0, MSS), Some(TakeReason::LinkDown));
+    path.after_ms(1_000);
+    path.up();
+    path.after_ms(5);
+    assert!(path.sent().contains(&Sent::Data(0, MSS, 0)));
+    assert_eq!(path.data(0, MSS), None);
+}
+
 #[test]
 fn what_is_sent_keeps_to_the_links_pace() {
     let mut path = hold();

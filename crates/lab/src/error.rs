@@ -46,15 +46,6 @@ pub enum LabError {
         /// The most that the process may have.
         allowed: u64,
     },
-    /// The lab has one gateway at each end of a link, and does not end their process.
-    #[error(
-        "the lab has no `{asked}`: its mobile host stays at one gateway; use `outlast sim`, or \
-         take that out"
-    )]
-    NoRoaming {
-        /// The table or key that asks for more.
-        asked: &'static str,
-    },
     /// A network namespace cannot be had.
     #[error(transparent)]
     Namespace(#[from] NamespaceError),

@@ -6,10 +6,10 @@ use crate::emulator::{Assignment, Crossing, Emulator};
 use crate::error::LabError;
 use crate::host::Host;
 use crate::limits;
-use crate::mechanism::{gateways, gateways_of_hop, refuse_roaming};
+use crate::mechanism::{gateways, gateways_of_hop, home_agent};
 use crate::observer::Observer;
 use crate::opening::Opening;
-use crate::path::{Between, EmulatedLink};
+use crate::path::{Between, EmulatedLink, Roaming};
 use crate::registry::Registration;
 use crate::report::{self, Finished, RunReport};
 use crate::status::Status;
@@ -17,6 +17,7 @@ use crate::stop::{Stop, StopReason};
 use crate::tuning::Tuning;
 use crate::workload::{self, FlowOutcome};
 use outlast_core::time::Duration;
+use outlast_link::LinkConfig;
 use outlast_linux::clock;
 use outlast_linux::poller::{Interest, Poller, Token};
 use outlast_linux::timer::Timer;
@@ -24,7 +25,7 @@ use outlast_linux::tun::Tun;
 use outlast_linux::waker::Waker;
 use outlast_scenario::Scenario;
 use outlast_world::trace::Trace;
-use outlast_world::{Gateways, IpVersion, Progress, Side};
+use outlast_world::{Gateways, IpVersion, Progress, RoamingSetup, Side};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -43,8 +44,11 @@ pub struct Lab {
     index: u32,
     /// Of the mobile's link, then of [`Scenario::hops`] in order.
     gateways: Vec<Gateways>,
+    /// Further gateways, between which the mobile host goes.
+    roaming: Option<RoamingSetup>,
     traced_packets: Option<usize>,
-    /// Files of both ends of each link, if they are asked for.
+    /// Files of both ends of each link, if they are asked for: those of `gateways`, then those of the
+    /// further gateways.
     captures: Vec<[PathBuf; 2]>,
 }
 
@@ -58,16 +62,21 @@ impl Lab {
     /// When the scenario asks for something that the lab does not have.
     pub fn new(scenario: &Scenario, index: u32) -> Result<Self, LabError> {
         limits::check(scenario)?;
-        refuse_roaming(scenario)?;
         let outlast = &scenario.outlast;
+        let roaming = scenario.roaming(index, home_agent(outlast)?);
+        let mut at_first = gateways(outlast)?;
+        if let Some(roaming) = &roaming {
+            at_first = roaming.gateways(at_first);
+        }
         let further = scenario.hops.iter();
         let further = further.map(|hop| gateways_of_hop(outlast, hop));
         Ok(Self {
             scenario: scenario.clone(),
             index,
-            gateways: std::iter::once(gateways(outlast))
+            gateways: std::iter::once(Ok(at_first))
                 .chain(further)
                 .collect::<Result<_, _>>()?,
+            roaming,
             traced_packets: None,
             captures: Vec::new(),
         })
@@ -81,14 +90,17 @@ impl Lab {
     }
 
     /// Captures what the two ends of the link see, into `directory/stem.fixed.pcapng` and
-    /// `directory/stem.mobile.pcapng`, and those of the first link behind it into
-    /// `directory/stem.hop1.fixed.pcapng` and so on.
+    /// `directory/stem.mobile.pcapng`, those of the first link behind it into
+    /// `directory/stem.hop1.fixed.pcapng` and so on, and those of the second gateway's link into
+    /// `directory/stem.gateway2.fixed.pcapng` and so on.
     #[must_use]
     pub fn with_capture(mut self, directory: &Path, stem: &str) -> Self {
-        let stems = (0..self.gateways.len()).map(|number| match number {
-            0 => stem.to_owned(),
-            _ => format!("{stem}.hop{number}"),
-        });
+        let hops = (1..self.gateways.len()).map(|number| format!("{stem}.hop{number}"));
+        let cells = self.roaming.iter().flat_map(|roaming| &roaming.cells);
+        let cells = cells
+            .zip(2..)
+            .map(|(_, number)| format!("{stem}.gateway{number}"));
+        let stems = std::iter::once(stem.to_owned()).chain(hops).chain(cells);
         let files = stems
             .map(|stem| Side::BOTH.map(|side| directory.join(format!("{stem}.{side}.pcapng"))));
         self.captures = files.collect();
@@ -147,7 +159,8 @@ impl Lab {
         let scenario = &self.scenario;
         let assignment = Assignment {
             between: Between {
-                links: self.links(status)?,
+                links: self.links()?,
+                roaming: self.roaming()?,
                 trace: self.traced_packets.map(Trace::new),
                 cross_traffic: scenario.traffic.iter().map(Into::into).collect(),
                 ip: match scenario.stack.ip {
@@ -155,6 +168,7 @@ impl Lab {
                     outlast_scenario::IpVersion::V6 => IpVersion::V6,
                 },
                 seed: scenario.run.seed_of(self.index),
+                status: Arc::clone(status),
             },
             tuns,
             deadline: self.scenario.run.deadline,
@@ -165,26 +179,58 @@ impl Lab {
     }
 
     /// The mobile's link, then those behind it.
-    fn links(&self, status: &Arc<Status>) -> Result<Vec<EmulatedLink>, LabError> {
-        let unix_offset = clock::unix_offset();
-        let first = self.scenario.link_config(self.index);
+    fn links(&self) -> Result<Vec<EmulatedLink>, LabError> {
+        let mut first = self.scenario.link_config(self.index);
+        if let Some(roaming) = &self.roaming {
+            first = roaming.first_link(first);
+        }
         let further = (0..).map_while(|number| self.scenario.hop_config(self.index, number));
         let configs = std::iter::once(first).chain(further);
         let each = configs.zip(&self.gateways).enumerate();
         each.map(|(number, (config, &gateways))| {
-            let (name, status) = match number {
-                0 => ("link".to_owned(), Some(Arc::clone(status))),
-                _ => (format!("hop {number}"), None),
+            let name = match number {
+                0 => "link".to_owned(),
+                _ => format!("hop {number}"),
             };
-            let files = self.captures.get(number);
-            let capture = files.map(|files| Capture::create(&name, files, unix_offset));
-            Ok(EmulatedLink {
-                config,
-                gateways,
-                observer: Observer::new(capture.transpose()?, status),
-            })
+            self.link(&name, number, config, gateways)
         })
         .collect()
+    }
+
+    /// The links of further gateways, each with what stands at the ends of the first one's.
+    fn roaming(&self) -> Result<Option<Roaming>, LabError> {
+        let Some(setup) = &self.roaming else {
+            return Ok(None);
+        };
+        let cells = setup.further_links().enumerate();
+        let cells = cells.map(|(place, config)| {
+            let name = format!("gateway {}", place + 2);
+            let files = self.gateways.len() + place;
+            self.link(&name, files, config, self.gateways[0])
+        });
+        Ok(Some(Roaming {
+            setup: setup.clone(),
+            cells: cells.collect::<Result<_, _>>()?,
+        }))
+    }
+
+    /// A link, captured into pair `files` of the files if they are asked for.
+    fn link(
+        &self,
+        name: &str,
+        files: usize,
+        config: LinkConfig,
+        gateways: Gateways,
+    ) -> Result<EmulatedLink, LabError> {
+        let files = self.captures.get(files);
+        let capture = files.map(|files| Capture::create(name, files, clock::unix_offset()));
+        Ok(EmulatedLink {
+            config,
+            gateways,
+            observer: Observer {
+                capture: capture.transpose()?,
+            },
+        })
     }
 
     fn report(

@@ -2,7 +2,7 @@
 
 use crate::error::LabError;
 use outlast_core::mechanisms::path::PathMechanismKind;
-use outlast_scenario::{Hop, Indicators as Wish, Mechanism, Outlast, Scenario};
+use outlast_scenario::{Hop, Indicators as Wish, Mechanism, Outlast};
 use outlast_world::{Gateways, Indicators};
 
 /// The gateways at the two ends of the mobile's link.
@@ -41,21 +41,9 @@ fn indicators(outlast: &Outlast) -> Indicators {
     }
 }
 
-/// The lab's mobile host stays at one gateway, whose process does not die.
-pub(crate) fn refuse_roaming(scenario: &Scenario) -> Result<(), LabError> {
-    let asks = [
-        ("[[handoffs]]", !scenario.handoffs.is_empty()),
-        ("[[crashes]]", !scenario.crashes.is_empty()),
-        ("[agents]", scenario.agents.is_some()),
-        (
-            "outlast.home_agent",
-            scenario.outlast.home_agent != Mechanism::None,
-        ),
-    ];
-    match asks.iter().find(|(_, is_asked)| *is_asked) {
-        Some(&(asked, _)) => Err(LabError::NoRoaming { asked }),
-        None => Ok(()),
-    }
+/// That where the ways to all gateways meet.
+pub(crate) fn home_agent(outlast: &Outlast) -> Result<PathMechanismKind, LabError> {
+    at_gateway(outlast.home_agent, "outlast.home_agent")
 }
 
 fn at_gateway(mechanism: Mechanism, key: &'static str) -> Result<PathMechanismKind, LabError> {

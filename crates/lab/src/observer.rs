@@ -1,20 +1,14 @@
-//! What the lab watches while packets cross a link: status and capture files.
+//! What the lab watches while packets cross a link: capture files and counts.
 
 use crate::capture::Capture;
 use crate::frame::Content;
-use crate::status::Status;
-use outlast_core::time::Instant;
-use outlast_link::Way;
 use outlast_world::Side;
 use outlast_world::path::{Counts as Crossed, Seen, Watch};
-use std::sync::Arc;
 
-/// Told of what packets do on one link.
+/// Told of what the two ends of one link see.
 #[derive(Debug)]
 pub(crate) struct Observer {
     pub(crate) capture: Option<Capture>,
-    /// Shows the mobile's link; other links are not shown.
-    status: Option<Arc<Status>>,
 }
 
 /// What was counted at the two ends of the mobile's link besides the link's own counters.
@@ -59,39 +53,8 @@ impl Counts {
     }
 }
 
-impl Observer {
-    pub(crate) fn new(capture: Option<Capture>, status: Option<Arc<Status>>) -> Self {
-        Self { capture, status }
-    }
-
-    /// So many bytes of payload have come to the host at the end of `way`.
-    pub(crate) fn show_delivered(&self, way: Way, bytes: u64) {
-        if let Some(status) = &self.status {
-            status.set_delivered(way, bytes);
-        }
-    }
-}
-
 impl Watch for Observer {
     type Load = Content;
-
-    fn started(&mut self, now: Instant) {
-        if let Some(status) = &self.status {
-            status.start(now);
-        }
-    }
-
-    fn injected(&mut self) {
-        if let Some(status) = &self.status {
-            status.count_injected();
-        }
-    }
-
-    fn carrier(&mut self, up: bool) {
-        if let Some(status) = &self.status {
-            status.set_link_up(up);
-        }
-    }
 
     fn captured(&mut self, side: Side, seen: Seen) {
         if let Some(capture) = &mut self.capture {

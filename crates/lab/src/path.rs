@@ -6,6 +6,7 @@
 
 use crate::frame::Content;
 use crate::observer::{Counts, Observer};
+use crate::status::Status;
 use crate::traffic::BothWays;
 use bytes::Bytes;
 use outlast_core::time::Instant;
@@ -15,14 +16,19 @@ use outlast_world::path::{Gateways, Load, Path, PathOutcome};
 use outlast_world::route::{Links, Route, has_payload};
 use outlast_world::trace::Trace;
 use outlast_world::{
-    CrossTraffic, Datagram, IpVersion, Side, TrafficOutcome, TrafficSetup, is_cross_traffic,
+    CrossTraffic, Datagram, HopOutcome, IpVersion, RoamingOutcome, RoamingSetup, Side,
+    TrafficOutcome, TrafficSetup, is_cross_traffic,
 };
+use std::sync::Arc;
 
 /// The route of bytes from and for hosts.
 #[derive(Debug)]
 pub(crate) struct HostPath {
     route: Route<Observer>,
+    /// The mobile host goes from gateway to gateway.
+    is_roaming: bool,
     strangers: Strangers,
+    status: Arc<Status>,
     /// What the hosts' packets tell of their connections.
     tally: BothWays,
     /// Packets from hosts that are no whole IP packets.
@@ -40,12 +46,23 @@ pub(crate) struct HostPath {
 pub(crate) struct Between {
     /// The mobile's link first, that of the fixed host last; never none.
     pub(crate) links: Vec<EmulatedLink>,
+    /// Where else the mobile host may be.
+    pub(crate) roaming: Option<Roaming>,
     /// Where what happens to packets on the mobile's link is kept.
     pub(crate) trace: Option<Trace>,
     pub(crate) cross_traffic: Vec<TrafficSetup>,
     pub(crate) ip: IpVersion,
-    /// Of the cross traffic; links have their own.
+    /// Of the cross traffic and of the home agent; links have their own.
     pub(crate) seed: u64,
+    pub(crate) status: Arc<Status>,
+}
+
+/// Where else than at the first gateway the mobile host may be.
+#[derive(Debug)]
+pub(crate) struct Roaming {
+    pub(crate) setup: RoamingSetup,
+    /// The links of the further gateways.
+    pub(crate) cells: Vec<EmulatedLink>,
 }
 
 /// A link, the gateways at its ends, and who watches.
@@ -65,6 +82,9 @@ pub(crate) struct Crossed {
     pub(crate) first: PathOutcome<Observer>,
     /// The links behind it.
     pub(crate) further: Vec<PathOutcome<Observer>>,
+    /// What came of further gateways; their captures are with those who watched.
+    pub(crate) roaming: Option<RoamingOutcome>,
+    pub(crate) cells: Vec<Observer>,
     /// At the mobile's link, and of the hosts.
     pub(crate) counts: Counts,
     pub(crate) tally: BothWays,
@@ -87,25 +107,27 @@ impl HostPath {
     pub(crate) fn new(now: Instant, between: Between) -> Self {
         let Between {
             links,
-            trace,
+            roaming,
+            mut trace,
             cross_traffic,
             ip,
             seed,
+            status,
         } = between;
-        let mut trace = trace;
-        let mut links = links.into_iter().map(|link| {
-            let is_captured = link.observer.capture.is_some();
-            let EmulatedLink {
-                config,
-                gateways,
-                observer,
-            } = link;
-            // Only the first one takes it.
-            Path::new(now, config, gateways, trace.take(), is_captured, observer)
-        });
+        // Only the first one takes it.
+        let mut links = links.into_iter().map(|link| link.path(now, trace.take()));
         let first = links.next().expect("there is always the mobile's link");
+        let mut route = Route::new(first, links.collect());
+        let is_roaming = roaming.is_some();
+        if let Some(Roaming { setup, cells }) = roaming {
+            let cells = cells.into_iter().map(|cell| cell.path(now, None));
+            let mobile = Side::Mobile.address(ip);
+            route.roam(now, &setup, cells.collect(), mobile, seed);
+        }
         Self {
-            route: Route::new(first, links.collect()),
+            route,
+            is_roaming,
+            status,
             strangers: Strangers::Waiting {
                 setups: cross_traffic,
                 ip,
@@ -131,7 +153,7 @@ impl HostPath {
             None => self.opaque += 1,
         }
         self.route.handle_packet(now, side, content);
-        self.note_carrier();
+        self.show();
     }
 
     /// Time has come to `now`. What was due before happens in the order of time, with cross traffic
@@ -140,21 +162,17 @@ impl HostPath {
         if let Strangers::Sending(traffic) = &mut self.strangers {
             while traffic.poll_timeout() <= now {
                 let due = traffic.poll_timeout().max(self.now);
+                wake(&mut self.route, self.is_roaming, self.now, due);
                 self.now = due;
-                if self.route.poll_timeout() <= due {
-                    self.route.handle_timeout(due);
-                }
                 if let Some(Datagram { link, side, packet }) = traffic.poll_transmit(due) {
                     self.route
                         .handle_cross_traffic(due, link, side, packet.into());
                 }
             }
         }
+        wake(&mut self.route, self.is_roaming, self.now, now);
         self.now = now;
-        if self.route.poll_timeout() <= now {
-            self.route.handle_timeout(now);
-        }
-        self.note_carrier();
+        self.show();
     }
 
     /// A packet for the host of a side.
@@ -173,7 +191,8 @@ impl HostPath {
                     if let Some(packet) = packet {
                         let way = side.peer().outward();
                         self.tally.way_mut(way).arrived(self.now, packet);
-                        self.show_delivered(way);
+                        let bytes = self.tally.way(way).delivered().total();
+                        self.status.set_delivered(way, bytes);
                     }
                     return Some((side, content.to_bytes()));
                 }
@@ -211,11 +230,18 @@ impl HostPath {
     pub(crate) fn finish(self) -> Crossed {
         let counts = self.counts();
         let started = self.route.started();
-        let Links { first, further, .. } = self.route.into_links();
+        let Links {
+            first,
+            further,
+            roaming,
+        } = self.route.into_links();
+        let (roaming, cells) = roaming.map(finish_cells).unzip();
         Crossed {
             started,
             first: first.finish(),
             further: further.into_iter().map(Path::finish).collect(),
+            roaming,
+            cells: cells.unwrap_or_default(),
             counts,
             tally: self.tally,
             cross_traffic: match &self.strangers {
@@ -239,14 +265,58 @@ impl HostPath {
         }
     }
 
-    fn show_delivered(&mut self, way: outlast_link::Way) {
-        let bytes = self.tally.way(way).delivered().total();
-        self.route.first().watch().show_delivered(way, bytes);
-    }
-
-    /// The observer has heard of it.
-    fn note_carrier(&mut self) {
+    /// Shows how things are.
+    fn show(&mut self) {
         while self.route.poll_carrier().is_some() {}
+        if let Some(started) = self.route.started() {
+            self.status.start(started);
+        }
+        self.status
+            .set_link(self.route.is_up(), self.route.outages());
+        self.status.set_injected(self.route.injected());
+    }
+}
+
+/// Time has come from `before` to `now`. Where the mobile host goes from gateway to gateway, all
+/// that was due happens at its very moment, however late the call is: a router must not hear where
+/// the mobile host is before a gateway hears that it has left.
+fn wake(route: &mut Route<Observer>, is_roaming: bool, before: Instant, now: Instant) {
+    while is_roaming && route.poll_timeout() < now {
+        let due = route.poll_timeout().max(before);
+        route.handle_timeout(due);
+    }
+    if route.poll_timeout() <= now {
+        route.handle_timeout(now);
+    }
+}
+
+/// What came of further gateways, and who watched their links.
+fn finish_cells(
+    (outcome, cells): (RoamingOutcome, Vec<Path<Observer>>),
+) -> (RoamingOutcome, Vec<Observer>) {
+    let cells = cells.into_iter().map(|cell| {
+        let cell = cell.finish();
+        let outcome = HopOutcome {
+            counts: cell.counts,
+            link: cell.link,
+            gateways: cell.gateways,
+            captures: None,
+        };
+        (outcome, cell.watch)
+    });
+    let (cells, observers) = cells.unzip();
+    (RoamingOutcome { cells, ..outcome }, observers)
+}
+
+impl EmulatedLink {
+    fn path(self, now: Instant, trace: Option<Trace>) -> Path<Observer> {
+        let is_captured = self.observer.capture.is_some();
+        let Self {
+            config,
+            gateways,
+            observer,
+        } = self;
+        Path::new(now, config, gateways, trace, is_captured, observer)
     }
 }
 

@@ -18,7 +18,7 @@ use outlast_scenario::result::{
 };
 use outlast_world::path::PathOutcome;
 use outlast_world::trace::Trace;
-use outlast_world::{Side, TrafficOutcome};
+use outlast_world::{Counts as PathCounts, RoamingOutcome, Side, TrafficOutcome};
 use std::path::PathBuf;
 
 mod flows;
@@ -40,12 +40,15 @@ pub struct RunReport {
     pub link: [LinkCounters; 2],
     /// What the gateways at the fixed side and at the mobile counted, where there are any.
     pub gateways: [Option<GatewayCounters>; 2],
+    /// What came of further gateways, their agents and the home agent, if there are any; the capture
+    /// files of their links are with the others.
+    pub roaming: Option<RoamingOutcome>,
     /// Kernel settings in force on both hosts, by name; where they differ, the name says at which.
     pub kernel_settings: Vec<(String, String)>,
     /// What the emulation cost.
     pub effort: Effort,
     /// The capture files, if asked for: of the fixed and of the mobile end of the mobile's link, then
-    /// of those behind it.
+    /// of those behind it, then of further gateways' links.
     pub captures: Vec<PathBuf>,
     /// What makes the numbers doubtful.
     pub warnings: Vec<String>,
@@ -80,14 +83,17 @@ pub(crate) fn assemble(run: Finished<'_>) -> Result<RunReport, LabError> {
         started,
         mut first,
         mut further,
+        roaming,
+        mut cells,
         counts,
         tally,
         cross_traffic,
     } = path.finish();
     let mut warnings = faults(hosts, counts, effort)?;
     drop(tuns);
-    for link in std::iter::once(&mut first).chain(&mut further) {
-        warnings.extend(finish_capture(&mut link.watch)?);
+    let chain = std::iter::once(&mut first).chain(&mut further);
+    for watch in chain.map(|link| &mut link.watch).chain(&mut cells) {
+        warnings.extend(finish_capture(watch)?);
     }
     let counters = hosts[0]
         .tcp_counters()
@@ -104,8 +110,8 @@ pub(crate) fn assemble(run: Finished<'_>) -> Result<RunReport, LabError> {
         // A host counts for all its connections.
         timed_out: outcome.timed_out
             || flows.len() == 1 && counters.iter().any(|c| c.aborted_on_timeout > 0),
-        injected: counts.resent + counts.rereceived,
-        drops: drops(&first.link),
+        gateways: at_gateways(&first, roaming.as_ref()),
+        drops: drops(&links(&first, roaming.as_ref())),
     };
     let result = RunResult {
         flows: flows::results(scenario, index, flows, started),
@@ -120,6 +126,7 @@ pub(crate) fn assemble(run: Finished<'_>) -> Result<RunReport, LabError> {
         counts,
         link: first.link,
         gateways: first.gateways,
+        roaming,
         kernel_settings: settings(hosts),
         effort,
         captures: files.concat(),
@@ -147,7 +154,7 @@ fn source(outcome: &TrafficOutcome) -> TrafficResult {
 /// One of the links behind the mobile's.
 fn hop(link: &PathOutcome<Observer>) -> HopResult {
     HopResult {
-        injected_packets: link.counts.resent + link.counts.rereceived,
+        injected_packets: link.counts.injected(),
         dropped_packets: drops(&link.link),
     }
 }
@@ -180,7 +187,8 @@ struct Measured<'a> {
     deliveries: &'a DeliveryLog,
     sender: SenderAccount,
     timed_out: bool,
-    injected: u64,
+    /// Packets wherever gateways look after the mobile's link.
+    gateways: Vec<PathCounts>,
     drops: Drops,
 }
 
@@ -208,7 +216,8 @@ fn result(
         outages: outages(scenario, index, elapsed, outcome.ended, measured),
         timeouts: measured.sender.timeouts,
         retransmitted_bytes: measured.sender.retransmitted_bytes,
-        injected_packets: measured.injected,
+        injected_packets: measured.gateways.iter().map(PathCounts::injected).sum(),
+        injected_bytes: Some(measured.gateways.iter().map(|c| c.injected_bytes).sum()),
         user_timeout_abort: measured.timed_out,
         error: outcome.failure.clone(),
         bytes_received: Some(received),
@@ -252,8 +261,24 @@ fn account_of_host(counters: &TcpCounters, retransmitted_bytes: u64) -> SenderAc
     }
 }
 
-fn drops(link: &[LinkCounters; 2]) -> Drops {
-    let of = |reason| link.iter().map(|way| way.dropped(reason)).sum();
+/// What was counted on the mobile's link, wherever it went, and by the home agent.
+fn at_gateways(first: &PathOutcome<Observer>, roaming: Option<&RoamingOutcome>) -> Vec<PathCounts> {
+    let further = roaming.into_iter().flat_map(RoamingOutcome::counts);
+    std::iter::once(&first.counts)
+        .chain(further)
+        .copied()
+        .collect()
+}
+
+/// The links that the mobile may have been on, each both ways.
+fn links(first: &PathOutcome<Observer>, roaming: Option<&RoamingOutcome>) -> Vec<LinkCounters> {
+    let further = roaming.into_iter().flat_map(RoamingOutcome::links);
+    first.link.iter().chain(further).copied().collect()
+}
+
+/// What the ways of links have dropped.
+fn drops(ways: &[LinkCounters]) -> Drops {
+    let of = |reason| ways.iter().map(|way| way.dropped(reason)).sum();
     Drops {
         queue_full: of(DropReason::QueueFull),
         loss: of(DropReason::Loss),

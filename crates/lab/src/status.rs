@@ -39,15 +39,15 @@ impl Status {
         self.started.store(now.as_nanos().max(1), Relaxed);
     }
 
-    pub(crate) fn set_link_up(&self, up: bool) {
+    /// Whether the mobile's link is up, and how often it was not.
+    pub(crate) fn set_link(&self, up: bool, outages: u64) {
         self.link_up.store(up, Relaxed);
-        if !up {
-            self.outages.fetch_add(1, Relaxed);
-        }
+        self.outages.store(outages, Relaxed);
     }
 
-    pub(crate) fn count_injected(&self) {
-        self.injected.fetch_add(1, Relaxed);
+    /// Gateways put so many packets on the path.
+    pub(crate) fn set_injected(&self, packets: u64) {
+        self.injected.store(packets, Relaxed);
     }
 
     pub(crate) fn set_delivered(&self, way: Way, bytes: u64) {

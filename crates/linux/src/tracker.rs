@@ -2,12 +2,11 @@
 //! watch an interface's TCP connections and pass every packet.
 //!
 //! What they track is what [`outlast_core::flow::TcpFlow`] tracks. The table has a hard cap; when
-//! it is full, the least recently used connection gives way. Connections whose handshake was not
-//! seen to be completed have a table of their own, so that who floods an interface with SYNs
-//! displaces no others. Beside that they keep what a gateway
-//! needs when the link is found to be down: the segments that went towards it last, in a ring
-//! whose oldest is overwritten, and of each connection the newest acknowledgement in both
-//! directions.
+//! it is full, a closed connection gives way, or one that was not used for long. Connections whose
+//! handshake was not seen to be completed have a table of their own, so that who floods an
+//! interface with SYNs displaces no others. Beside that they keep what a gateway needs when the
+//! link is found to be down: the segments that went towards it last, in a ring whose oldest is
+//! overwritten, and of each connection the newest acknowledgement in both directions.
 //!
 //! Nothing is pinned: programs and maps are gone when the [`Tracker`] is dropped, or the process
 //! ends.
@@ -17,6 +16,7 @@ mod key;
 mod lack;
 mod pass_through;
 mod recorder;
+mod table;
 
 pub use entry::{Acknowledgement, RESOLUTION, TrackedFlow};
 pub use lack::Lack;
@@ -24,7 +24,7 @@ pub use pass_through::PassThrough;
 pub use recorder::Recorded;
 
 use crate::netlink::{NetlinkError, RouteSocket};
-use crate::sys::bpf::{self, Batch, HashOf, Tags};
+use crate::sys::bpf::{self, Tags};
 use aya::maps::{Array, HashMap, Map, MapData, MapError, PerCpuArray, RingBuf};
 use aya::programs::ProgramError;
 use aya::programs::links::LinkOrder;
@@ -40,6 +40,7 @@ use recorder::Recorder;
 use rustix::fd::{AsFd, BorrowedFd};
 use std::fmt;
 use std::io;
+use table::{BUCKET, Room, Table};
 
 static OBJECT: &[u8] = include_bytes_aligned!("../../../bpf/tracker.bpf.o");
 
@@ -48,8 +49,6 @@ const PROGRAMS: [(Direction, &str, TcAttachType); 2] = [
     (Direction::FromLink, "from_link", TcAttachType::Ingress),
 ];
 
-/// The connections in their proper table, and those whose handshake was not completed.
-const TABLES: [&str; 2] = ["FLOWS", "OPENINGS"];
 /// `struct reopening`: only the kernel reads it.
 const REOPENING: usize = 12;
 const LEAST_OPENINGS: u32 = 1024;
@@ -57,9 +56,7 @@ const LEAST_OPENINGS: u32 = 1024;
 const COMMON: usize = 32;
 const LINK_HEADER_AT: usize = 24;
 /// `enum count`.
-const COUNTS: usize = 7;
-/// Entries read at a time.
-const BATCH: usize = 2048;
+const COUNTS: usize = 8;
 /// An entry that is being written is read again this often.
 const TRIES: usize = 8;
 
@@ -122,6 +119,7 @@ pub enum TrackerError {
 pub struct Tracker {
     ebpf: Ebpf,
     secrets: Secrets,
+    table: Table,
     recorder: Recorder,
     suspicions: RingBuf<MapData>,
     attached: Vec<(&'static str, SchedClassifierLinkId)>,
@@ -146,6 +144,8 @@ pub struct TrackerCounters {
     pub thinned: u64,
     /// Connections that were suspected of having lost their far host.
     pub suspected: u64,
+    /// Connections that were not closed and had to give way to others, since the table was full.
+    pub evicted: u64,
 }
 
 /// Memory of a tracker's tables, all of it taken when it is loaded.
@@ -198,21 +198,29 @@ impl Tracker {
         let nanos_per_kib = nanos(1024).max(1);
         // Half of the ring at once: what is there is not overwritten by what makes debts.
         let burst_nanos = nanos(u64::from(slots) * 1024);
+        let room = Room::for_flows(config.flows);
         let mut ebpf = EbpfLoader::new()
-            .override_global("SECRETS", secrets.numbers(), true)
+            .override_global("SECRETS", secrets.of_hosts(), true)
+            .override_global("INDEX_SECRETS", &secrets.of_keys()[..], true)
+            .override_global("PLACES", &room.places, true)
+            .override_global("BUCKET_MASK", &room.bucket_mask(), true)
+            .override_global("PLACE_MASK", &room.place_mask(), true)
             .override_global("MARK", &config.mark, true)
             .override_global("SLOT_MASK", &slot_mask, true)
             .override_global("NANOS_PER_KIB", &nanos_per_kib, true)
             .override_global("BURST_NANOS", &burst_nanos, true)
             .override_global("IS_TRIAL", &u8::from(is_trial), true)
             .override_global("IS_ORDERED", &u8::from(cfg!(target_arch = "x86_64")), true)
-            .map_max_entries("FLOWS", config.flows.max(1))
+            .map_max_entries("FLOWS", room.places)
+            .map_max_entries("INDEX", room.buckets)
             .map_max_entries("OPENINGS", Self::openings_for(config.flows))
             .map_max_entries("RECORDER", slots)
             .load(OBJECT)?;
         for (_, name, _) in PROGRAMS {
             classifier(&mut ebpf, name)?.load()?;
         }
+        let [entries, index, hand] = ["FLOWS", "INDEX", "HAND"].map(|name| data(&ebpf, name));
+        let table = Table::of(entries, index, hand, room).map_err(TrackerError::Read)?;
         let recorder = Recorder::of(data(&ebpf, "RECORDER"), data(&ebpf, "POSITION"), slots)
             .map_err(TrackerError::Read)?;
         let suspicions = ebpf.take_map("SUSPICIONS").expect("the object has it");
@@ -220,6 +228,7 @@ impl Tracker {
         Ok(Self {
             ebpf,
             secrets,
+            table,
             recorder,
             suspicions,
             attached: Vec::new(),
@@ -318,19 +327,20 @@ impl Tracker {
     /// When the kernel does not let the table be read.
     pub fn flow(&self, key: &FlowKey) -> Result<Option<TrackedFlow>, TrackerError> {
         let (place, hosts) = (self.secrets.key_of(key), key::hosts(key));
-        for table in TABLES {
-            let map = self.ebpf.map(table).expect("the object has it");
-            let flows: HashMap<_, [u8; KEY], [u8; ENTRY]> = HashMap::try_from(map)?;
-            for _ in 0..TRIES {
-                match flows.get(&place, 0) {
-                    Ok(entry) if entry::is_whole(&entry) => {
-                        let is_it = *entry::hosts(&entry) == hosts;
-                        return Ok(entry::tracked(&entry).filter(|_| is_it));
-                    }
-                    Ok(_) => {}
-                    Err(MapError::KeyNotFound) => break,
-                    Err(error) => return Err(error.into()),
+        if let Some((_, entry)) = self.table.find(&self.secrets, &place, &hosts) {
+            return Ok(entry::tracked(&entry));
+        }
+        let map = self.ebpf.map("OPENINGS").expect("the object has it");
+        let openings: HashMap<_, [u8; KEY], [u8; ENTRY]> = HashMap::try_from(map)?;
+        for _ in 0..TRIES {
+            match openings.get(&place, 0) {
+                Ok(entry) if entry::is_whole(&entry) => {
+                    let is_it = *entry::hosts(&entry) == hosts;
+                    return Ok(entry::tracked(&entry).filter(|_| is_it));
                 }
+                Ok(_) => {}
+                Err(MapError::KeyNotFound) => break,
+                Err(error) => return Err(error.into()),
             }
         }
         Ok(None)
@@ -338,41 +348,20 @@ impl Tracker {
 
     /// Shows every connection with a completed handshake for which `is_wanted` holds, each at least
     /// once; those that come and go meanwhile perhaps.
-    ///
-    /// # Errors
-    /// When the kernel does not let the table be read.
     pub fn flows(
         &self,
         mut is_wanted: impl FnMut(&FlowKey) -> bool,
         mut visit: impl FnMut(FlowKey, TrackedFlow),
-    ) -> Result<(), TrackerError> {
-        let map = data(&self.ebpf, "FLOWS");
-        let map = HashOf::<KEY, ENTRY>::new(map).map_err(TrackerError::Read)?;
-        let mut keys = vec![[0; KEY]; BATCH];
-        let mut values = vec![[0; ENTRY]; BATCH];
-        let mut from = None;
-        loop {
-            let Batch { entries, next } = map
-                .read(from, &mut keys, &mut values)
-                .map_err(TrackerError::Read)?;
-            for (key, value) in keys.iter().zip(&values).take(entries) {
-                let key = key::named(entry::hosts(value), key);
-                if !is_wanted(&key) {
-                    continue;
-                }
-                let flow = match entry::is_whole(value) {
-                    true => entry::tracked(value),
-                    false => self.flow(&key)?,
-                };
-                if let Some(flow) = flow {
-                    visit(key, flow);
-                }
+    ) {
+        self.table.read_all(|entry| {
+            let key = key::named(entry::hosts(entry), entry::key(entry));
+            if !is_wanted(&key) {
+                return;
             }
-            match next {
-                Some(_) => from = next,
-                None => return Ok(()),
+            if let Some(flow) = entry::tracked(entry) {
+                visit(key, flow);
             }
-        }
+        });
     }
 
     /// Shows the segments that are recorded, the oldest first.
@@ -391,15 +380,22 @@ impl Tracker {
         }
     }
 
-    /// Forgets a connection.
+    /// Forgets a connection, while no packet goes through the programs.
     ///
     /// # Errors
     /// When the kernel does not let the table be written.
     pub fn forget(&mut self, key: &FlowKey) -> Result<(), TrackerError> {
-        let place = self.secrets.key_of(key);
-        for table in TABLES {
-            self.remove::<[u8; ENTRY]>(table, place)?;
+        let (place, hosts) = (self.secrets.key_of(key), key::hosts(key));
+        if let Some((found, _)) = self.table.find(&self.secrets, &place, &hosts) {
+            let map = self.ebpf.map_mut("INDEX").expect("the object has it");
+            let mut index: Array<_, [u8; BUCKET]> = Array::try_from(map)?;
+            let mut bucket = index.get(&found.bucket, 0)?;
+            bucket[found.slot..][..4].fill(0);
+            index.set(found.bucket, bucket, 0)?;
+            let map = self.ebpf.map_mut("FLOWS").expect("the object has it");
+            Array::<_, [u8; ENTRY]>::try_from(map)?.set(found.place, [0; ENTRY], 0)?;
         }
+        self.remove::<[u8; ENTRY]>("OPENINGS", place)?;
         self.remove::<[u8; REOPENING]>("REOPENINGS", place)
     }
 
@@ -434,6 +430,7 @@ impl Tracker {
             recorded: count(4),
             thinned: count(5),
             suspected: count(6),
+            evicted: count(7),
         })
     }
 
@@ -448,9 +445,10 @@ impl Tracker {
     /// # Errors
     /// When the kernel does not tell.
     pub fn memory(&self) -> io::Result<TrackerMemory> {
-        let of = |name| bpf::memory_of_map(data(&self.ebpf, name)).map(ByteCount);
+        let bytes = |name| bpf::memory_of_map(data(&self.ebpf, name));
+        let of = |name| bytes(name).map(ByteCount);
         Ok(TrackerMemory {
-            connections: of("FLOWS")?,
+            connections: ByteCount(bytes("FLOWS")? + bytes("INDEX")?),
             openings: of("OPENINGS")?,
             recorder: of("RECORDER")?,
         })

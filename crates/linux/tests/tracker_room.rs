@@ -4,10 +4,11 @@ mod trial;
 
 use outlast_core::flow::{FlowKey, Phase};
 use outlast_core::link::Direction;
-use outlast_core::time::Instant;
+use outlast_core::time::{Duration, Instant};
 use outlast_linux::tracker::{Tracker, TrackerConfig};
 use outlast_wire::{SeqNumber, TcpFlags, TcpHeader};
-use std::net::{Ipv4Addr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::sync::atomic::{AtomicU32, Ordering};
 
 /// As many as are to be tracked at once.
 const CONNECTIONS: u32 = 200_000;
@@ -27,9 +28,16 @@ struct Room {
 }
 
 impl Room {
-    #[expect(clippy::print_stderr, reason = "a skipped test names what is missing")]
     fn new() -> Option<Self> {
-        let tracker = Tracker::load_for_trial(&TrackerConfig::default());
+        Self::for_flows(TrackerConfig::default().flows)
+    }
+
+    #[expect(clippy::print_stderr, reason = "a skipped test names what is missing")]
+    fn for_flows(flows: u32) -> Option<Self> {
+        let tracker = Tracker::load_for_trial(&TrackerConfig {
+            flows,
+            ..TrackerConfig::default()
+        });
         Some(Self {
             tracker: tracker
                 .inspect_err(|error| eprintln!("skipped: {}", error.lack().what))
@@ -69,8 +77,7 @@ impl Room {
 
     fn established(&self) -> u32 {
         let mut count = 0;
-        let counted = self.tracker.flows(|_| true, |_, _| count += 1);
-        counted.expect("readable");
+        self.tracker.flows(|_| true, |_, _| count += 1);
         count
     }
 }
@@ -98,9 +105,10 @@ fn a_flood_of_syns_displaces_no_connection_and_new_ones_are_tracked() {
 
 #[test]
 fn the_connection_that_was_used_least_recently_gives_way() {
-    let Some(room) = Room::new() else { return };
+    let Some(mut room) = Room::new() else { return };
     let more = TrackerConfig::default().flows + 50_000;
     for number in 0..more {
+        room.now += Duration::from_micros(10);
         room.open(number);
         // One is used all the time.
         if number.is_multiple_of(1_000) {
@@ -108,5 +116,80 @@ fn the_connection_that_was_used_least_recently_gives_way() {
         }
     }
     assert!(room.is_established(0) && room.is_established(more - 1));
-    assert!(room.established() <= TrackerConfig::default().flows);
+    assert_eq!(room.established(), TrackerConfig::default().flows);
+    let evicted = room.tracker.counters().expect("readable").evicted;
+    assert_eq!(evicted, 50_000);
+}
+
+#[test]
+fn a_closed_connection_gives_way_first() {
+    let Some(mut room) = Room::new() else { return };
+    let flows = TrackerConfig::default().flows;
+    let is_closed = |number: u32| number.is_multiple_of(16);
+    for number in 0..flows {
+        room.open(number);
+        if is_closed(number) {
+            let (rst, seq) = (TcpFlags::RST, number.wrapping_add(1));
+            room.cross(Direction::ToLink, number, rst, seq, 0);
+        }
+    }
+    room.now += Duration::from_secs(1);
+    for number in flows..flows + flows / 16 {
+        room.open(number);
+        assert!(room.is_established(number), "{number}");
+    }
+    assert_eq!(room.established(), flows);
+    assert_eq!(room.tracker.counters().expect("readable").evicted, 0);
+    assert!((0..flows).all(|number| is_closed(number) != room.is_established(number)));
+}
+
+#[test]
+fn connections_that_two_processors_make_give_way_and_are_read_are_never_mixed() {
+    const FLOWS: u32 = 64;
+    const EACH: u32 = 50_000;
+    let Some(room) = Room::for_flows(FLOWS) else {
+        return;
+    };
+    // A connection's first sequence number tells which it is.
+    let number_of = |key: FlowKey| {
+        let port = u32::from(key.near.port()) - 10_000;
+        let IpAddr::V4(near) = key.near.ip() else {
+            panic!("{key:?}")
+        };
+        (near.to_bits() - 0x0a00_0000) * 50_000 + port
+    };
+    let running = AtomicU32::new(2);
+    let mut read = 0_u64;
+    std::thread::scope(|threads| {
+        for half in 0..2 {
+            let (room, running) = (&room, &running);
+            threads.spawn(move || {
+                (0..EACH).for_each(|number| room.open(2 * number + half));
+                running.fetch_sub(1, Ordering::Release);
+            });
+        }
+        while running.load(Ordering::Acquire) > 0 {
+            room.tracker.flows(
+                |_| true,
+                |key, flow| {
+                    let expected = SeqNumber(number_of(key) + 1);
+                    assert_eq!(flow.tcp.near.next, expected, "{key:?}");
+                    read += 1;
+                },
+            );
+        }
+    });
+    assert!(read > 10_000, "{read}");
+    let mut known = Vec::new();
+    room.tracker.flows(|_| true, |key, _| known.push(key));
+    // One that finds its bucket full, or its place in use, waits for its next segment.
+    let most = FLOWS as usize;
+    assert!(
+        known.len() > most / 2 && known.len() <= most,
+        "{}",
+        known.len()
+    );
+    assert!(known.iter().all(|key| room.is_established(number_of(*key))));
+    let evicted = room.tracker.counters().expect("readable").evicted;
+    assert!(evicted <= u64::from(2 * EACH - FLOWS / 2), "{evicted}");
 }

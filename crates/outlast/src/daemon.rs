@@ -34,7 +34,7 @@ use indicators::{INTERFACE, Indicators, Sign};
 use journal::Journal;
 use metrics::{MetricsSocket, Tally};
 use outlast_core::gateway::{Gateway, GatewayConfig};
-use outlast_core::link::{Direction, Indicator, LinkConfig, LinkState};
+use outlast_core::link::{Direction, Indicator, LinkConfig, LinkId, LinkState};
 use outlast_core::mechanisms::path::Verdict;
 use outlast_core::time::Instant;
 use outlast_linux::clock;
@@ -50,6 +50,7 @@ use peers::Asker;
 use service::Service;
 use status::{Flow, Resumes, Status};
 use std::io;
+use std::net::IpAddr;
 use std::path::PathBuf;
 
 /// Packets taken before timers, the network's changes and clients have their turn.
@@ -145,8 +146,9 @@ impl Daemon {
             // It may come later, as a modem's does; a misspelt one does not.
             tracing::warn!("{error}; waiting for it");
         }
-        let control = ControlSocket::open(&settings.control, &settings.access, FIRST_CLIENT)?;
         let poller = Poller::new()?;
+        let (at, access) = (&settings.control, &settings.access);
+        let control = ControlSocket::open(at, access, &poller, CONTROL, FIRST_CLIENT)?;
         let timer = Timer::new()?;
         poller.add(&path, QUEUE, Interest::Readable)?;
         if let Some(kernel) = path.kernel() {
@@ -156,7 +158,6 @@ impl Daemon {
         poller.add(&timer, TIMER, Interest::Readable)?;
         poller.add(&wakers.end, END, Interest::Readable)?;
         poller.add(&wakers.reload, RELOAD, Interest::Readable)?;
-        poller.add(control.listener(), CONTROL, Interest::Readable)?;
         let metrics = settings.metrics.as_ref();
         let metrics = metrics
             .map(|at| MetricsSocket::open(at, &poller, METRICS, FIRST_METRICS_CLIENT))
@@ -480,12 +481,9 @@ impl Daemon {
                 return Ok(());
             }
             Request::Notify { state, peer } => {
-                let state = match state {
-                    Notified::Up => LinkState::Up,
-                    Notified::Down => LinkState::Down,
-                };
-                self.indicators.handle_notice(now, peer, state);
-                self.apply_link_events(now)?;
+                let answer = self.hear_notice(now, state, peer)?;
+                self.control.answer(client, &answer, &self.poller);
+                return Ok(());
             }
         }
         let mut status = self.status(now);
@@ -496,6 +494,32 @@ impl Daemon {
         };
         self.control.answer(client, &answer, &self.poller);
         Ok(())
+    }
+
+    /// Somebody says what has become of a link. What holds of it then, which may be another thing: other
+    /// indicators say otherwise, or it flaps.
+    fn hear_notice(
+        &mut self,
+        now: Instant,
+        notified: Notified,
+        peer: Option<IpAddr>,
+    ) -> io::Result<Answer> {
+        let said = match notified {
+            Notified::Up => LinkState::Up,
+            Notified::Down => LinkState::Down,
+        };
+        self.indicators.handle_notice(now, peer, said);
+        self.apply_link_events(now)?;
+        let link = LinkId {
+            peer,
+            ..LinkId::whole(INTERFACE)
+        };
+        let holds = self
+            .gateway
+            .link_state(link)
+            .map_or(said, |told| told.state);
+        let holds = status::state(holds);
+        Ok(Answer::Done(serde_json::json!({ "state": holds })))
     }
 
     fn show_metrics(&mut self, client: u64) {
@@ -515,9 +539,9 @@ impl Daemon {
         self.timer.note_expiry();
         let now = clock::now();
         self.service.handle_timeout(now);
-        self.control.handle_timeout(now);
+        self.control.handle_timeout(now, &self.poller);
         if let Some(metrics) = &mut self.metrics {
-            metrics.handle_timeout(now);
+            metrics.handle_timeout(now, &self.poller);
         }
     }
 

@@ -82,9 +82,9 @@ fn run_one(
 
 fn failure(error: LabError) -> Failure {
     match error {
-        LabError::NoSuchMechanism { .. }
-        | LabError::Topology { .. }
-        | LabError::NoRoaming { .. } => Failure::Usage(error.to_string()),
+        LabError::NoSuchMechanism { .. } | LabError::Topology { .. } => {
+            Failure::Usage(error.to_string())
+        }
         error if error.is_missing_capability() => {
             Failure::Capability(format!("{:#}", anyhow::Error::from(error)))
         }

@@ -12,8 +12,7 @@ use outlast_linux::netlink::RouteSocket;
 use outlast_linux::offload;
 use path::wire::{Log, Way, Wire, set_mtu};
 use path::wiring::inside;
-use path::{Daemon, LINK, MOBILE, Over, Path, Transfer, Version, until};
-use serde_json::Value;
+use path::{Daemon, LINK, MOBILE, Over, Path, Transfer, Version, keeps_something, until};
 use support::Place;
 
 const BYTES: usize = 6_000_000;
@@ -27,10 +26,6 @@ fn super_segments(namespace: &Namespace, interface: &str, on: bool) {
 fn checksums(namespace: &Namespace, interface: &str, on: bool) {
     let told = || offload::set_checksums(interface, on);
     namespace.run(told).expect("enter").expect("a veth's");
-}
-
-fn keeps_something(status: &Value) -> bool {
-    status["held_bytes"].as_u64() > Some(0)
 }
 
 /// Packets that the host believes its end of the link to have sent.

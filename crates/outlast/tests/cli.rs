@@ -80,6 +80,7 @@ fn a_mechanism_that_the_lab_has_not_is_refused_before_anything_is_made() {
             "smart-link-1 to smart-link-4, hold, retransmission-cache, zero-window-ack, acknowledge-ahead, auto",
         ),
         ("fixed", "retransmission-trigger", "none"),
+        ("home_agent", "m-tcp", "smart-link-1 to smart-link-4, hold"),
     ] {
         let text = format!("{SOUND}[outlast]\n{key} = \"{value}\"\n");
         place.file("tunnel.toml", &text);

@@ -7,7 +7,7 @@ mod support;
 
 use outlast_core::time::Duration;
 use outlast_linux::clock;
-use path::{Daemon, FIXED, LINK, MOBILE, Over, Path, Transfer, Version, wait};
+use path::{Daemon, FIXED, LINK, MOBILE, Over, Path, Transfer, Version, keeps_something, wait};
 use serde_json::Value;
 use support::Place;
 
@@ -18,10 +18,6 @@ const BYTES: usize = 6_000_000;
 enum Keeper {
     Gateway,
     Mobile,
-}
-
-fn keeps_something(status: &Value) -> bool {
-    status["held_bytes"].as_u64() > Some(0)
 }
 
 /// What the daemon says after a transfer that both ends' loss of carrier has interrupted until the
@@ -39,12 +35,7 @@ fn resume(over: Over, keeper: Keeper, version: Version) -> Option<Value> {
     };
     let mut transfer = Transfer::start(from, to, address.of(version), BYTES);
     transfer.wait_for(BYTES / 6);
-    path.cut();
-    daemon.status_when(&place, "something that is held", keeps_something);
-    let by_itself = transfer.wait_for_long_timeout();
-    let up = path.mend();
-    transfer.assert_resumes_before(by_itself, up);
-    transfer.finish();
+    path.cut_amid(&place, &daemon, transfer);
     let status = daemon.status(&place);
     let said = daemon.stop();
     assert!(said.contains("packets pass"), "{said}");

@@ -8,6 +8,8 @@ mod support;
 use outlast_linux::clock;
 use path::{Daemon, MOBILE, Over, Path, Transfer, Version};
 use serde_json::Value;
+use std::io::Read;
+use std::net::{SocketAddr, TcpListener, TcpStream};
 use support::Place;
 
 const BYTES: usize = 4_000_000;
@@ -16,9 +18,7 @@ const BYTES: usize = 4_000_000;
 /// busy to answer in time a link would be silent, too.
 fn hold(place: &Place, path: &Path) -> Option<Daemon> {
     let text = "mechanism = \"hold\"\ndata_path = \"ebpf\"\n[indicators]\nsilence = false\n";
-    let file = place.file("gateway.toml", text);
-    let file = file.to_str().expect("a path of ours");
-    Daemon::start_with(place, &path.gateway, &["--config", file])
+    Daemon::configured(place, &path.gateway, text)
 }
 
 fn count(status: &Value, names: [&str; 2]) -> u64 {
@@ -238,4 +238,46 @@ fn what_the_path_is_and_why_is_said() {
     let impossible = ["--mechanism", "acknowledge-ahead", "--data-path", "ebpf"];
     let said = path::try_with(&place, &path.gateway, &impossible);
     said.refuses(2, &["eBPF", "acknowledge-ahead", "take another mechanism"]);
+}
+
+/// Those that have ended give way to others unnoticed; where all are alive, some one has to.
+#[test]
+fn connections_that_had_to_give_way_are_told() {
+    const FLOWS: usize = 100;
+    let place = Place::new();
+    let Some(path) = Path::new() else { return };
+    let text =
+        format!("data_path = \"ebpf\"\n[limits]\nflows = {FLOWS}\n[indicators]\nsilence = false\n");
+    let Some(daemon) = Daemon::configured(&place, &path.gateway, &text) else {
+        return;
+    };
+    let to = SocketAddr::new(MOBILE.of(Version::V4), 0);
+    let bound = path.mobile.run(|| TcpListener::bind(to).expect("bind"));
+    let listener = bound.expect("enter");
+    let to = listener.local_addr().expect("bound");
+    let connect = || {
+        let client = TcpStream::connect(to).expect("connect");
+        let (server, _) = listener.accept().expect("accept");
+        (client, server)
+    };
+    let come_and_go = || {
+        for _ in 0..3 * FLOWS {
+            let (mut client, server) = connect();
+            // The server closes first, so that the client's port is free at once.
+            drop(server);
+            assert_eq!(client.read(&mut [0]).expect("closed"), 0);
+        }
+    };
+    path.fixed.run(come_and_go).expect("enter");
+    let status = daemon.status(&place);
+    assert_eq!(count(&status, ["kernel", "evicted"]), 0, "{status:#}");
+    let stay = || (0..FLOWS + 10).map(|_| connect()).collect::<Vec<_>>();
+    let _alive = path.fixed.run(stay).expect("enter");
+    let status = daemon.status_when(&place, "ten that gave way", |status| {
+        count(status, ["kernel", "evicted"]) == 10
+    });
+    assert!(count(&status, ["kernel", "flows"]) <= FLOWS as u64);
+    let said = daemon.ask(&place, &["status"]);
+    assert!(said.out.contains("cap reached   flows 10: "), "{said:?}");
+    daemon.stop();
 }

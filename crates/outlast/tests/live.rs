@@ -142,6 +142,20 @@ fn what_a_hostile_link_delivers_is_intact() {
 }
 
 #[test]
+fn the_example_of_a_handover_is_completed() {
+    let directory = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/scenarios");
+    let text = fs::read_to_string(format!("{directory}/handover.toml")).expect("the example");
+    let Some(run) = run(&text) else { return };
+    assert_sound(&run);
+    assert_eq!(run["outages"].as_array().map(Vec::len), Some(1));
+    assert_eq!(run["outages"][0]["length_s"], 5.0);
+    assert!(run["outages"][0]["resume_s"].is_number(), "{run:#}");
+    // At least the acknowledgements that close the sender's window.
+    assert!(run["injected_packets"].as_u64() > Some(0), "{run:#}");
+    assert!(run["injected_bytes"].as_u64() > Some(0), "{run:#}");
+}
+
+#[test]
 fn an_interactive_session_sees_more_updates_with_hold() {
     let text = |mechanism: &str| {
         format!(

@@ -1,4 +1,5 @@
-//! Running a gateway: who may ask it what, what it tells of itself, and how little it may do.
+//! Running a gateway: who may ask it what, what it tells of itself, and how little it may do. What it
+//! measures is in `metrics.rs`.
 //!
 //! Where this machine lacks what that needs, a test says so and ends.
 
@@ -6,17 +7,17 @@ mod path;
 mod support;
 
 use outlast_core::time::Duration;
+use outlast_linux::clock;
 use outlast_linux::namespace::Namespace;
-use outlast_linux::netlink::Prefix;
 use outlast_linux::process;
-use path::wiring::inside;
+use path::metrics::{METRICS, ask};
 use path::{Daemon, LINK, MOBILE, Path, Transfer, Version, skip, wait};
 use rustix::fd::AsFd;
 use rustix::process::{Pid, Resource, Rlimit, getrlimit, prlimit};
 use serde_json::Value;
 use std::fs;
 use std::io::{Read, Write};
-use std::net::{TcpListener, TcpStream};
+use std::net::TcpStream;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::os::unix::net::{UnixDatagram, UnixStream};
 use std::os::unix::process::CommandExt;
@@ -27,9 +28,6 @@ use support::{Place, Said};
 const BYTES: usize = 6_000_000;
 /// A user and a group that nobody is.
 const STRANGER: u32 = 64_999;
-/// The gateway's end towards the fixed host.
-const METRICS: &str = "192.0.2.1:9464";
-const METRICS_PORT: u16 = 9464;
 
 /// Where the daemon of `place` listens.
 fn socket(place: &Place) -> PathBuf {
@@ -40,10 +38,6 @@ fn socket(place: &Place) -> PathBuf {
 fn configured(place: &Place, namespace: &Namespace, text: &str) -> Option<Daemon> {
     place.file("gateway.toml", text);
     Daemon::begin(command(place, namespace), socket(place))
-}
-
-fn keeps_something(status: &Value) -> bool {
-    status["held_bytes"].as_u64() > Some(0)
 }
 
 fn command(place: &Place, namespace: &Namespace) -> Command {
@@ -163,6 +157,33 @@ fn the_umask_of_who_starts_the_daemon_shuts_nobody_out() {
     daemon.stop();
 }
 
+/// Hooks tell of each station that comes and goes: to count every connection each time would take long.
+#[test]
+fn who_tells_of_a_link_hears_what_holds_of_it_and_no_more() {
+    let place = Place::new();
+    let Some(path) = Path::new() else { return };
+    let Some(daemon) = configured(&place, &path.gateway, "") else {
+        return;
+    };
+    let tell = |state: &str, peer: &str| {
+        let mut client = UnixStream::connect(socket(&place)).expect("it listens");
+        let request = format!("{{\"notify\":{{\"state\":\"{state}\",\"peer\":{peer}}}}}\n");
+        client.write_all(request.as_bytes()).expect("room");
+        let mut answer = String::new();
+        client.read_to_string(&mut answer).expect("text");
+        answer
+    };
+    let down = "{\"done\":{\"state\":\"down\"}}\n";
+    let peer = "\"198.51.100.2\"";
+    assert_eq!(tell("down", peer), down);
+    assert_eq!(tell("up", peer), "{\"done\":{\"state\":\"up\"}}\n");
+    path.cut();
+    let is_down = |status: &Value| status["link"]["state"] == "down";
+    daemon.status_when(&place, "a link that is away", is_down);
+    assert_eq!(tell("up", "null"), down, "there is no carrier");
+    daemon.stop();
+}
+
 /// Allows a process no descriptors beside those that it has, or as many as before.
 fn limit_descriptors(process: u32, is_limited: bool) {
     let had = fs::read_dir(format!("/proc/{process}/fd")).expect("it runs");
@@ -198,199 +219,36 @@ fn who_connects_when_there_are_no_descriptors_is_sent_away() {
     assert_eq!(said.matches("cannot accept a client").count(), 3, "{said}");
 }
 
-/// An answer by HTTP: its status line and headers, and its body.
-fn ask(mut stream: impl Read + Write, request: &str) -> (String, String) {
-    stream.write_all(request.as_bytes()).expect("written");
+/// As on a host whose last descriptor somebody else is faster to take.
+#[test]
+fn who_can_be_neither_let_in_nor_sent_away_waits_and_costs_little() {
+    let place = Place::new();
+    let Some(path) = Path::new() else { return };
+    let Some(mut daemon) = configured(&place, &path.gateway, "") else {
+        return;
+    };
+    let pid = Pid::from_raw(daemon.id().cast_signed());
+    let had = prlimit(pid, Resource::Nofile, getrlimit(Resource::Nofile)).expect("ours");
+    let none = Rlimit {
+        current: Some(0),
+        ..had
+    };
+    prlimit(pid, Resource::Nofile, none).expect("ours");
+    let mut client = UnixStream::connect(socket(&place)).expect("it listens");
+    client.write_all(b"\"status\"\n").expect("room");
+    let began = clock::now();
+    path::until("a client that is not let in", || {
+        daemon.has_said("cannot accept a client")
+    });
+    wait(Duration::from_secs(2));
+    prlimit(pid, Resource::Nofile, had).expect("ours");
+    let seconds = clock::now().since(began).as_secs() as usize;
     let mut answer = String::new();
-    stream.read_to_string(&mut answer).expect("text");
-    let (head, body) = answer.split_once("\r\n\r\n").expect("an answer by HTTP");
-    (head.to_owned(), body.to_owned())
-}
-
-/// What the reference parser of OpenMetrics makes of a text: each sample's value; `None`, with the
-/// reason, where it is not there.
-fn judged(place: &Place, text: &str) -> Option<Value> {
-    const JUDGE: &str = "import json, sys\n\
-         from prometheus_client.openmetrics.parser import text_string_to_metric_families\n\
-         families = text_string_to_metric_families(open(sys.argv[1]).read())\n\
-         print(json.dumps({s.name + ''.join(sorted(s.labels.values())): s.value\n\
-         \x20   for f in families for s in f.samples}))\n";
-    let is_there = Command::new("/usr/bin/python3")
-        .args(["-c", "import prometheus_client"])
-        .output();
-    if !is_there.is_ok_and(|output| output.status.success()) {
-        skip("there is no python3-prometheus-client");
-        return None;
-    }
-    let file = place.file("metrics.txt", text);
-    let mut command = Command::new("/usr/bin/python3");
-    let output = command
-        .args(["-c", JUDGE])
-        .arg(file)
-        .output()
-        .expect("Python");
-    assert!(
-        output.status.success(),
-        "{}",
-        String::from_utf8_lossy(&output.stderr)
-    );
-    Some(serde_json::from_slice(&output.stdout).expect("JSON"))
-}
-
-#[test]
-fn metrics_are_served_at_an_address_that_comes_later() {
-    const LATER: &str = "192.0.2.99";
-    let place = Place::new();
-    let Some(path) = Path::new() else { return };
-    let at = format!("{LATER}:{METRICS_PORT}");
-    let text = format!("metrics = \"{at}\"\n");
-    let Some(mut daemon) = configured(&place, &path.gateway, &text) else {
-        return;
-    };
-    let told = daemon.introduction.contains(LATER) || daemon.has_said(LATER);
-    assert!(told, "{}", daemon.introduction);
-    inside(&path.gateway, |route| {
-        let interface = route.interface("fixed0").expect("made");
-        let address = LATER.parse().expect("literal");
-        let address = Prefix {
-            address,
-            length: 24,
-        };
-        route.add_address(interface, address).expect("address");
-    });
-    let get = || TcpStream::connect(&at).expect("it listens");
-    let stream = path.fixed.run(get).expect("enter");
-    let (_, body) = ask(stream, "GET /metrics HTTP/1.1\r\n\r\n");
-    assert!(body.contains("outlast_link_up 1"), "{body}");
-    daemon.stop();
-}
-
-#[test]
-fn metrics_are_what_prometheus_reads_and_what_status_says() {
-    let place = Place::new();
-    let Some(path) = Path::new() else { return };
-    // A machine that is too busy to answer in time would make the link silent, too.
-    let text = format!("metrics = \"{METRICS}\"\n[indicators]\nsilence = false\n");
-    let Some(daemon) = configured(&place, &path.gateway, &text) else {
-        return;
-    };
-    let mut transfer =
-        Transfer::start(&path.fixed, &path.mobile, MOBILE.of(Version::V4), BYTES / 2);
-    transfer.wait_for(BYTES / 6);
-    path.cut();
-    daemon.status_when(&place, "something that is kept", keeps_something);
-    path.mend();
-    transfer.finish();
-    place.file("gateway.toml", "mechanism = 3\n");
-    daemon.ask(&place, &["reload"]).refuses(1, &["mechanism"]);
-    place.file("gateway.toml", &text);
-    let get = |request: &str| {
-        let asked = || ask(TcpStream::connect(METRICS).expect("it listens"), request);
-        path.fixed.run(asked).expect("enter")
-    };
-    // Nothing counts in between, or else both are asked for anew.
-    let (status, (head, body)) = path::seen("counters that stand still", || {
-        let status = daemon.status(&place);
-        let answer = get("GET /metrics HTTP/1.1\r\nHost: gateway\r\n\r\n");
-        let is_so_still = daemon.status(&place)["counters"] == status["counters"];
-        is_so_still.then_some((status, answer))
-    });
-    assert!(head.starts_with("HTTP/1.1 200 OK\r\n"), "{head}");
-    assert!(
-        head.contains(&format!("Content-Length: {}", body.len())),
-        "{head}"
-    );
-    if let Some(samples) = judged(&place, &body) {
-        for name in ["resumes", "taken", "resent", "kicks_repeated", "fallbacks"] {
-            let (sample, told) = (
-                &samples[format!("outlast_{name}_total")],
-                &status["counters"][name],
-            );
-            assert_eq!(sample.as_f64(), told.as_f64(), "{name}: {samples:#}");
-        }
-        let is = |name: &str, value: f64| assert_eq!(samples[name], value, "{name}: {samples:#}");
-        is("outlast_resume_seconds_count", 1.0);
-        is("outlast_link_up", 1.0);
-        is("outlast_config_last_reload_successful", 0.0);
-        is("outlast_reloads_totalfailure", 1.0);
-        is("outlast_link_changes_totalcarrierdowninterface", 1.0);
-    }
-    let (head, body) = get("HEAD /metrics HTTP/1.1\r\nHost: gateway\r\n\r\n");
-    assert!(
-        head.starts_with("HTTP/1.1 200 OK\r\n") && body.is_empty(),
-        "{head}{body}"
-    );
-    assert!(get("GET / HTTP/1.1\r\n\r\n").0.starts_with("HTTP/1.1 404"));
-    assert!(
-        get("POST /metrics HTTP/1.1\r\n\r\n")
-            .0
-            .starts_with("HTTP/1.1 405")
-    );
-    // A reload moves it.
-    let listens = || {
-        let sockets = || fs::read_to_string("/proc/thread-self/net/tcp").expect("the kernel tells");
-        let sockets = path.gateway.run(sockets).expect("enter");
-        sockets.contains(&format!(":{METRICS_PORT:04X} 00000000:0000 0A"))
-    };
-    assert!(listens());
-    let unix = place.path().join("metrics.sock");
-    place.file(
-        "gateway.toml",
-        &text.replace(METRICS, &format!("unix:{}", unix.display())),
-    );
-    let said = daemon.ask(&place, &["reload"]);
-    assert_eq!(said.out, "Changed: metrics.\n", "{said:?}");
-    let stream = UnixStream::connect(&unix).expect("it listens");
-    let (_, body) = ask(stream, "GET /metrics HTTP/1.1\r\n\r\n");
-    assert!(body.ends_with("# EOF\n"), "{body}");
-    assert!(!listens(), "the former place is still served");
-    daemon.stop();
-    assert!(!unix.exists(), "the socket is left behind");
-}
-
-/// Who listens at all addresses, and who listens at one, keep each other from the port.
-#[test]
-fn a_reload_moves_metrics_between_addresses_of_one_port() {
-    let place = Place::new();
-    let Some(path) = Path::new() else { return };
-    let text = |address: &str| format!("metrics = \"{address}:{METRICS_PORT}\"\n");
-    let Some(daemon) = configured(&place, &path.gateway, &text("192.0.2.1")) else {
-        return;
-    };
-    let move_to = |address: &str| {
-        place.file("gateway.toml", &text(address));
-        daemon.ask(&place, &["reload"])
-    };
-    let connect = |address: &str| {
-        let connect = || TcpStream::connect((address, METRICS_PORT));
-        path.fixed.run(connect).expect("enter")
-    };
-    let is_served = |address: &str| {
-        let stream = connect(address).expect("it listens");
-        let (head, _) = ask(stream, "GET /metrics HTTP/1.1\r\n\r\n");
-        assert!(head.starts_with("HTTP/1.1 200 OK\r\n"), "{head}");
-    };
-    let is_refused = |address: &str| {
-        let refused = connect(address).expect_err("nobody listens");
-        assert_eq!(refused.kind(), std::io::ErrorKind::ConnectionRefused);
-    };
-    let said = move_to("0.0.0.0");
-    assert_eq!(said.out, "Changed: metrics.\n", "{said:?}");
-    is_served("192.0.2.1");
-    is_served("198.51.100.1");
-    let said = move_to("198.51.100.1");
-    assert_eq!(said.out, "Changed: metrics.\n", "{said:?}");
-    is_served("198.51.100.1");
-    is_refused("192.0.2.1");
-    // A stranger has what is asked for: then all stays as it was.
-    let strange = || TcpListener::bind(("192.0.2.1", METRICS_PORT));
-    let stranger = path.gateway.run(strange).expect("enter").expect("bind");
-    move_to("0.0.0.0").refuses(1, &["0.0.0.0:9464", "in use"]);
-    is_served("198.51.100.1");
-    drop(stranger);
-    let said = move_to("0.0.0.0");
-    assert_eq!(said.out, "Changed: metrics.\n", "{said:?}");
-    daemon.stop();
+    client.read_to_string(&mut answer).expect("text");
+    assert!(answer.starts_with("{\"done\":{"), "{answer}");
+    let said = daemon.stop();
+    let times = said.matches("cannot accept a client").count();
+    assert!(times <= seconds + 2, "{times} times in {seconds} s");
 }
 
 /// How many lines a gateway has said of a transfer of so many segments across an outage, at this

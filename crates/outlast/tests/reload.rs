@@ -5,30 +5,17 @@
 mod path;
 mod support;
 
-use outlast_linux::namespace::Namespace;
-use path::{Daemon, MOBILE, Path, Transfer, Version};
-use serde_json::Value;
+use path::{Daemon, MOBILE, Path, Transfer, Version, keeps_something};
 use support::Place;
 
 const BYTES: usize = 6_000_000;
-
-/// A daemon on the link that reads `gateway.toml`, in which `text` stands.
-fn configured(place: &Place, namespace: &Namespace, text: &str) -> Option<Daemon> {
-    let file = place.file("gateway.toml", text);
-    let file = file.to_str().expect("a path of ours");
-    Daemon::start_with(place, namespace, &["--config", file])
-}
-
-fn keeps_something(status: &Value) -> bool {
-    status["held_bytes"].as_u64() > Some(0)
-}
 
 #[test]
 fn a_reload_changes_what_runs_and_loses_neither_connections_nor_what_is_kept() {
     let place = Place::new();
     let Some(path) = Path::new() else { return };
     let before = "mechanism = \"hold\"\n";
-    let Some(daemon) = configured(&place, &path.gateway, before) else {
+    let Some(daemon) = Daemon::configured(&place, &path.gateway, before) else {
         return;
     };
     let mut transfer = Transfer::start(&path.fixed, &path.mobile, MOBILE.of(Version::V4), BYTES);
@@ -78,7 +65,7 @@ fn agents_without_work_are_warned_of_at_the_start_and_at_a_reload() {
             "mechanism = \"{mechanism}\"\ndata_path = \"nfqueue\"\n[agents]\njournal = \"frozen\"\n"
         )
     };
-    let Some(mut daemon) = configured(&place, &path.gateway, &with("hold")) else {
+    let Some(mut daemon) = Daemon::configured(&place, &path.gateway, &with("hold")) else {
         return;
     };
     path::until("a warning", || daemon.has_said(WARNING));
@@ -106,7 +93,7 @@ fn a_reload_with_a_mistake_changes_nothing_and_says_where_it_is() {
     let place = Place::new();
     let Some(path) = Path::new() else { return };
     let before = "mechanism = \"hold\"\n[limits]\npeers = 9\n";
-    let Some(mut daemon) = configured(&place, &path.gateway, before) else {
+    let Some(mut daemon) = Daemon::configured(&place, &path.gateway, before) else {
         return;
     };
     place.file(
@@ -146,7 +133,7 @@ fn a_reload_does_not_promise_places_that_the_kernel_s_table_lacks() {
     let with = |data_path: &str, flows: u32| {
         format!("data_path = \"{data_path}\"\n[limits]\nflows = {flows}\n")
     };
-    if let Some(daemon) = configured(&place, &path.gateway, &with("ebpf", 100)) {
+    if let Some(daemon) = Daemon::configured(&place, &path.gateway, &with("ebpf", 100)) {
         place.file("gateway.toml", &with("ebpf", 5000));
         let said = daemon.ask(&place, &["reload"]);
         said.refuses(1, &["limits.flows", "restart it"]);
@@ -154,7 +141,7 @@ fn a_reload_does_not_promise_places_that_the_kernel_s_table_lacks() {
         assert_eq!(status["limits"]["flows"], 100, "{status:#}");
         daemon.stop();
     }
-    let Some(daemon) = configured(&place, &path.gateway, &with("nfqueue", 100)) else {
+    let Some(daemon) = Daemon::configured(&place, &path.gateway, &with("nfqueue", 100)) else {
         return;
     };
     place.file("gateway.toml", &with("nfqueue", 5000));
@@ -173,7 +160,7 @@ fn a_reload_refuses_a_mechanism_that_the_named_data_path_cannot_carry() {
     let with = |data_path: &str, mechanism: &str| {
         format!("data_path = \"{data_path}\"\nmechanism = \"{mechanism}\"\n")
     };
-    let Some(daemon) = configured(&place, &path.gateway, &with("ebpf", "hold")) else {
+    let Some(daemon) = Daemon::configured(&place, &path.gateway, &with("ebpf", "hold")) else {
         return;
     };
     place.file("gateway.toml", &with("ebpf", "acknowledge-ahead"));
@@ -182,7 +169,8 @@ fn a_reload_refuses_a_mechanism_that_the_named_data_path_cannot_carry() {
     assert_eq!(daemon.status(&place)["mechanism"], "hold");
     daemon.stop();
     // Where any will do, all packets go through user space.
-    let daemon = configured(&place, &path.gateway, &with("auto", "hold")).expect("as before");
+    let daemon =
+        Daemon::configured(&place, &path.gateway, &with("auto", "hold")).expect("as before");
     place.file("gateway.toml", &with("auto", "acknowledge-ahead"));
     assert_eq!(daemon.ask(&place, &["reload"]).code, Some(0));
     let status = daemon.status(&place);

@@ -12,7 +12,9 @@ use outlast_scenario::{
     Congestion as Name, Connection, Framing, Scenario, Stack as StackWish, Workload,
 };
 use outlast_tcp::profile::Congestion;
-use outlast_world::{Counts, FlowOutcome, HopOutcome, Outcome, Side, Stack, TrafficOutcome};
+use outlast_world::{
+    Counts, FlowOutcome, HopOutcome, Outcome, RoamingOutcome, Side, Stack, TrafficOutcome,
+};
 
 /// The result of run `index`, whose connections had `stacks`.
 pub(crate) fn result(
@@ -44,7 +46,7 @@ pub(crate) fn result(
         outages: outages(scenario, index, elapsed, flow),
         timeouts: Some(sender.timeouts),
         retransmitted_bytes: Some(sender.retransmitted_bytes),
-        injected_packets: counts(outcome).map(injected).sum(),
+        injected_packets: counts(outcome).map(Counts::injected).sum(),
         injected_bytes: Some(counts(outcome).map(|counts| counts.injected_bytes).sum()),
         user_timeout_abort: flow.is_given_up(),
         error: flow.lost.map(|lost| lost.to_string()),
@@ -59,26 +61,16 @@ pub(crate) fn result(
     }
 }
 
-fn injected(counts: &Counts) -> u64 {
-    counts.resent + counts.rereceived
-}
-
 /// What gateways sent on `[link]` and those like it, and where the ways to them meet.
 fn counts(outcome: &Outcome) -> impl Iterator<Item = &Counts> {
-    let roaming = outcome.roaming.as_ref();
-    let cells = roaming.into_iter().flat_map(|roaming| &roaming.cells);
-    let home = roaming.and_then(|roaming| roaming.home_agent.as_ref());
-    std::iter::once(&outcome.counts)
-        .chain(cells.map(|cell| &cell.counts))
-        .chain(home.map(|(_, counts)| counts))
+    let roaming = outcome.roaming.iter().flat_map(RoamingOutcome::counts);
+    std::iter::once(&outcome.counts).chain(roaming)
 }
 
 /// What `[link]` and those like it have counted, both ways.
 fn links(outcome: &Outcome) -> Vec<Counters> {
-    let roaming = outcome.roaming.iter();
-    let cells = roaming.flat_map(|roaming| &roaming.cells);
-    let further = cells.flat_map(|cell| cell.link);
-    outcome.link.into_iter().chain(further).collect()
+    let further = outcome.roaming.iter().flat_map(RoamingOutcome::links);
+    outcome.link.iter().chain(further).copied().collect()
 }
 
 fn drops(link: &[Counters]) -> Drops {
@@ -101,7 +93,7 @@ fn traffic(outcome: &TrafficOutcome) -> TrafficResult {
 
 fn hop(outcome: &HopOutcome) -> HopResult {
     HopResult {
-        injected_packets: injected(&outcome.counts),
+        injected_packets: outcome.counts.injected(),
         dropped_packets: drops(&outcome.link),
     }
 }

@@ -14,8 +14,7 @@ use outlast_tcp::profile::{
     Profile, SUNOS_5_6,
 };
 use outlast_world::{
-    AgentsSetup, Crash, FlowSetup, Handoff, HopSetup, Indicators, IpVersion, RoamingSetup, Setup,
-    Side, Stack, Workload,
+    FlowSetup, HopSetup, Indicators, IpVersion, RoamingSetup, Setup, Side, Stack, Workload,
 };
 
 /// The world of run `index` of `scenario`, counted from zero.
@@ -207,40 +206,16 @@ fn hops(scenario: &Scenario, index: u32) -> Result<Vec<HopSetup>, SimError> {
         .collect()
 }
 
-/// The gateways between which the mobile goes in run `index`, if that is more than one link.
+/// The gateways between which the mobile goes in run `index`, if more than one link is asked for.
 fn roaming(scenario: &Scenario, index: u32) -> Result<Option<RoamingSetup>, SimError> {
     let home_agent = at_gateway(scenario.outlast.home_agent, "outlast.home_agent")?;
-    if !scenario.has_roaming() {
-        return Ok(None);
-    }
+    let mut roaming = scenario.roaming(index, home_agent);
     let latency = scenario.stack.host_latency;
-    let mut cells = scenario.cell_configs(index);
-    for cell in &mut cells {
+    for cell in roaming.iter_mut().flat_map(|roaming| &mut roaming.cells) {
         cell.to_mobile.delay += latency;
         cell.to_fixed.delay += latency;
     }
-    let handoffs = scenario.handoffs.iter().map(|handoff| Handoff {
-        at: handoff.at,
-        gap: handoff.gap,
-        to: handoff.to - 1,
-        update: handoff.update,
-        forwards: handoff.forward,
-    });
-    let crashes = scenario.crashes.iter().map(|crash| Crash {
-        at: crash.at,
-        gateway: crash.gateway - 1,
-        back_after: crash.back_after,
-    });
-    Ok(Some(RoamingSetup {
-        cells,
-        home_agent,
-        handoffs: handoffs.collect(),
-        crashes: crashes.collect(),
-        agents: scenario.agents.map(|agents| AgentsSetup {
-            delay: agents.delay,
-            lost_after: agents.lost_after,
-        }),
-    }))
+    Ok(roaming)
 }
 
 /// Where both hosts' tick counters stand at the beginning, if the scenario says where they stand

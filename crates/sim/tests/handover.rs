@@ -90,3 +90,19 @@ fn a_cached_retransmission_is_sent_on_by_the_home_agent_or_the_old_foreign_agent
     assert!(at_foreign < 0.15, "{at_foreign}");
     assert!(untold > 1.0, "{untold}");
 }
+
+#[test]
+fn a_mechanism_of_the_mobile_is_there_where_the_mobile_stays() {
+    let text = "[link]\nrate = \"10 Mbit/s\"\ndelay = \"25 ms\"\n\
+         [link.outages]\nprocess = \"single\"\nstart = \"1 s\"\nlength = \"3 s\"\n\
+         [workload]\nkind = \"bulk\"\nbytes = \"3 MB\"\ndirection = \"upload\"\n\
+         [outlast]\ngateway = \"hold\"\nmobile = \"hold\"\n\
+         [[crashes]]\nat = \"500 ms\"\ngateway = 1\n";
+    let scenario = Scenario::parse(text, "test.toml", Path::new(".")).expect("a sound scenario");
+    let report = run(&scenario, 0).expect("it can be simulated");
+    assert_eq!(report.result.intact, Some(true));
+    let [fixed, mobile] = &report.outcome.gateways;
+    assert!(fixed.is_none() && mobile.is_some(), "only the one has died");
+    let resume = report.result.outages[0].resume_s.expect("it went on");
+    assert!(resume < 0.1, "{resume}");
+}

@@ -163,7 +163,6 @@ impl<W: Watch> Path<W> {
 
     /// The outages begin to count: the workload's first byte is there.
     pub fn start(&mut self, now: Instant) {
-        self.observer.watch.started(now);
         self.link.start(now);
         self.drain_link(now);
         self.take_steps(now);

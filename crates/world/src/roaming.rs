@@ -1,7 +1,8 @@
 //! A mobile host that goes from gateway to gateway: what is to be simulated, and what came of it.
 
 use crate::outcome::HopOutcome;
-use crate::path::Counts;
+use crate::path::{Counts, Gateways};
+use crate::side::Side;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::net::{Ipv4Addr, SocketAddr};
@@ -10,7 +11,7 @@ use outlast_core::counters::Counters as GatewayCounters;
 use outlast_core::mechanisms::path::PathMechanismKind;
 use outlast_core::time::Duration;
 use outlast_link::trace::StateTrace;
-use outlast_link::{LinkConfig, Outage, OutageProcess};
+use outlast_link::{Counters as LinkCounters, LinkConfig, Outage, OutageProcess};
 
 /// Several gateways, each with a link of its own to the mobile host, which is at one of them at a
 /// time. Their ways meet at a router, which sends what is for the mobile host to one of them.
@@ -21,7 +22,7 @@ use outlast_link::{LinkConfig, Outage, OutageProcess};
 /// ```
 ///
 /// Gateways are counted from zero, where the mobile host begins: that one's link is the setup's.
-/// Each has the mechanism of the setup's fixed end; the mobile host itself has none.
+/// Each has the mechanism of the setup's fixed end; a mobile host that leaves one has none itself.
 #[derive(Clone, Debug)]
 pub struct RoamingSetup {
     /// The links of the further gateways. Where there are hand-offs, their outages and those of the
@@ -85,12 +86,55 @@ pub struct RoamingOutcome {
     pub home_agent: Option<(GatewayCounters, Counts)>,
 }
 
+impl RoamingOutcome {
+    /// Packets at the ends of the further gateways' links, and at the gateway at the router.
+    pub fn counts(&self) -> impl Iterator<Item = &Counts> {
+        let cells = self.cells.iter().map(|cell| &cell.counts);
+        cells.chain(self.home_agent.iter().map(|(_, counts)| counts))
+    }
+
+    /// What the further gateways' links counted, each both ways.
+    pub fn links(&self) -> impl Iterator<Item = &LinkCounters> {
+        self.cells.iter().flat_map(|cell| &cell.link)
+    }
+}
+
 impl RoamingSetup {
-    /// When the link of `gateway` is down.
+    /// The first gateway's link, which is `link` but for its outages.
     ///
     /// # Panics
     /// If hand-offs are not in order and apart from each other.
-    pub(crate) fn absences(&self, gateway: usize) -> OutageProcess {
+    #[must_use]
+    pub fn first_link(&self, mut link: LinkConfig) -> LinkConfig {
+        if !self.handoffs.is_empty() {
+            link.outages = self.absences(0);
+        }
+        link
+    }
+
+    /// The links of the further gateways, with their outages.
+    ///
+    /// # Panics
+    /// If hand-offs are not in order and apart from each other.
+    pub fn further_links(&self) -> impl Iterator<Item = LinkConfig> {
+        let cells = self.cells.iter().zip(1..);
+        cells.map(|(link, number)| LinkConfig {
+            outages: self.absences(number),
+            ..link.clone()
+        })
+    }
+
+    /// What stands at the two ends of each of these links where `gateways` are asked for.
+    #[must_use]
+    pub fn gateways(&self, mut gateways: Gateways) -> Gateways {
+        if !self.handoffs.is_empty() {
+            gateways.mechanisms[Side::Mobile.index()] = PathMechanismKind::None;
+        }
+        gateways
+    }
+
+    /// When the link of `gateway` is down.
+    fn absences(&self, gateway: usize) -> OutageProcess {
         let mut outages = Vec::new();
         let mut left = (gateway != 0).then_some(Duration::ZERO);
         let mut at = 0;

@@ -75,16 +75,17 @@ impl<W: Watch> Route<W> {
         }
     }
 
-    /// The mobile host, whose address is `mobile`, goes from gateway to gateway; `cells` are the links
-    /// of the further ones.
-    pub(crate) fn roam(
+    /// The mobile host, whose address is `mobile`, goes from gateway to gateway from `now` on; the first
+    /// link is [`RoamingSetup::first_link`], `cells` are [`RoamingSetup::further_links`].
+    pub fn roam(
         &mut self,
+        now: Instant,
         setup: &RoamingSetup,
         cells: Vec<Path<W>>,
         mobile: IpAddr,
         seed: u64,
     ) {
-        let roaming = Roaming::new(setup, &mut self.first, cells, mobile, seed);
+        let roaming = Roaming::new(now, setup, &mut self.first, cells, mobile, seed);
         self.roaming = Some(Box::new(roaming));
         self.is_lone = false;
     }
@@ -222,7 +223,8 @@ impl<W: Watch> Route<W> {
     }
 
     /// Whether the link that the mobile is on is up.
-    pub(crate) fn is_up(&self) -> bool {
+    #[must_use]
+    pub fn is_up(&self) -> bool {
         match &self.roaming {
             None => self.first.is_up(),
             Some(roaming) => roaming.is_up(&self.first),
@@ -230,11 +232,19 @@ impl<W: Watch> Route<W> {
     }
 
     /// How often the mobile was cut off so far.
-    pub(crate) fn outages(&self) -> u64 {
+    #[must_use]
+    pub fn outages(&self) -> u64 {
         match &self.roaming {
             None => self.first.outages(),
-            Some(roaming) => roaming.handoffs_begun,
+            Some(roaming) => roaming.handoffs_begun.max(self.first.outages()),
         }
+    }
+
+    /// Packets that gateways of the mobile's have put on the path so far.
+    #[must_use]
+    pub fn injected(&self) -> u64 {
+        let roaming = self.roaming.as_ref();
+        self.first.counts().injected() + roaming.map_or(0, |roaming| roaming.injected())
     }
 
     /// Its links.

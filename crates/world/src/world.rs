@@ -17,7 +17,6 @@ use alloc::collections::VecDeque;
 use alloc::format;
 use alloc::vec::Vec;
 use outlast_core::link::LinkState;
-use outlast_core::mechanisms::path::PathMechanismKind;
 use outlast_core::time::{Duration, Instant};
 use outlast_link::LinkConfig;
 use outlast_tcp::Endpoint;
@@ -64,7 +63,7 @@ impl World {
     pub fn new(setup: Setup) -> Self {
         let Setup {
             mut link,
-            mut mechanisms,
+            mechanisms,
             indicators,
             hops,
             roaming,
@@ -83,21 +82,20 @@ impl World {
         to_come.sort_by_key(|(_, flow)| flow.begin);
         let seed = link.seed;
         let trace = recording.traced_packets.map(Trace::new);
-        if let Some(roaming) = &roaming {
-            if !roaming.handoffs.is_empty() {
-                link.outages = roaming.absences(0);
-            }
-            mechanisms[Side::Mobile.index()] = PathMechanismKind::None;
-        }
-        let gateways = Gateways {
+        let mut gateways = Gateways {
             mechanisms,
             indicators,
         };
+        if let Some(roaming) = &roaming {
+            link = roaming.first_link(link);
+            gateways = roaming.gateways(gateways);
+        }
         let first = hop("link", link, gateways, trace, recording);
         let mut route = Route::new(first, further(hops, indicators, recording));
         if let Some(roaming) = roaming {
             let cells = cells(&roaming, gateways, recording);
-            route.roam(&roaming, cells, Side::Mobile.address(ip), seed);
+            let mobile = Side::Mobile.address(ip);
+            route.roam(Instant::ZERO, &roaming, cells, mobile, seed);
         }
         let mut world = Self {
             now: Instant::ZERO,
@@ -209,7 +207,6 @@ impl World {
     #[must_use]
     pub fn progress(&self) -> Progress {
         let started = self.route.started();
-        let counts = self.route.first().counts();
         let flow = self.places.first().and_then(|&place| self.flows.get(place));
         Progress {
             elapsed: started.map_or(Duration::ZERO, |started| self.now.since(started)),
@@ -218,7 +215,7 @@ impl World {
             received: flow.map_or(0, Flow::received),
             goal: self.goal,
             updates: flow.and_then(Flow::updates).unwrap_or(0).into(),
-            injected: counts.resent + counts.rereceived,
+            injected: self.route.injected(),
         }
     }
 
@@ -492,14 +489,10 @@ fn further(
 
 /// The links of the further gateways between which the mobile host goes.
 fn cells(roaming: &RoamingSetup, gateways: Gateways, recording: Recording) -> Vec<Path<Captures>> {
-    let cells = roaming.cells.iter().zip(1..);
+    let cells = roaming.further_links().zip(2..);
     cells
         .map(|(link, number)| {
-            let link = LinkConfig {
-                outages: roaming.absences(number),
-                ..link.clone()
-            };
-            let name = format!("gateway {}", number + 1);
+            let name = format!("gateway {number}");
             hop(&name, link, gateways, None, recording)
         })
         .collect()

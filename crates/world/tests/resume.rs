@@ -4,6 +4,7 @@ mod support;
 
 use outlast_core::mechanisms::path::PathMechanismKind;
 use outlast_core::time::Duration;
+use outlast_core::units::BitRate;
 use outlast_link::Way;
 use outlast_tcp::profile::{AIX_4_3, Congestion};
 use outlast_world::{Outcome, Stack, World};
@@ -60,6 +61,33 @@ fn a_transfer_that_is_not_interrupted_needs_no_help() {
     assert_eq!(plain.ended, held.ended);
     assert_eq!(plain.flows, held.flows);
     assert_eq!((held.counts.resent, held.counts.taken), (0, 0));
+}
+
+/// The link's short queue ends a slow start, and not a long one in the gateway that nobody feels.
+#[test]
+fn a_slow_start_that_goes_on_after_the_outage_fills_the_links_queue() {
+    for start_ms in [2_000, 2_300, 2_800] {
+        for length_ms in [500, 600, 1_300] {
+            let (start, length) = (
+                Duration::from_millis(start_ms),
+                Duration::from_millis(length_ms),
+            );
+            let run = |mechanism| {
+                let way = Way::ToFixed;
+                let mut setup = interrupted(1_000_000, way, Congestion::Reno, start, length);
+                let uplink = &mut setup.link.to_fixed;
+                uplink.rate = BitRate::from_bits_per_second(128_000);
+                uplink.queue = 20;
+                World::new(with(setup, mechanism)).run()
+            };
+            let control = run(PathMechanismKind::None).ended;
+            let held = run(PathMechanismKind::Hold).ended;
+            let case = (start_ms, length_ms);
+            // A minute is what the link needs for it.
+            let bound = control + Duration::from_secs(4);
+            assert!(held < bound, "{case:?}: {held:?}, {control:?}");
+        }
+    }
 }
 
 #[test]

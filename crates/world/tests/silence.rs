@@ -56,6 +56,32 @@ fn a_transfer_resumes_within_a_round_trip_and_the_promise_although_nobody_tells(
     }
 }
 
+/// Nobody tells, and the sender hears of what is missing by the answer to a probe.
+#[test]
+fn a_sender_without_sack_and_timestamps_ends_sooner_than_unaided() {
+    for congestion in [Congestion::Cubic, Congestion::Reno] {
+        for ms in [1_000, 3_000, 7_000, 10_000, 30_000] {
+            let run = |at| {
+                let length = Duration::from_millis(ms);
+                let way = Way::ToMobile;
+                let mut setup = interrupted(BYTES, way, congestion, START, length);
+                for stack in &mut setup.flows[0].stacks {
+                    (stack.sack, stack.timestamps) = (Some(false), Some(false));
+                }
+                setup.mechanisms = at;
+                setup.indicators = Indicators::Silence;
+                World::new(setup).run()
+            };
+            let helped = run(at(Side::Fixed, PathMechanismKind::Auto));
+            let control = run(NONE);
+            let case = (congestion, ms);
+            let (kick, ended) = (resumed(&helped.flows[0]), helped.ended);
+            assert!(kick <= ROUND_TRIP + PROMISE, "{case:?}: {kick:?}");
+            assert!(ended < control.ended, "{case:?}: {ended:?}");
+        }
+    }
+}
+
 #[test]
 fn other_mechanisms_hear_of_it_as_of_any_outage() {
     let total = |mechanism| {

@@ -97,6 +97,12 @@ impl Schedule {
         }
     }
 
+    /// Whether nothing that was kept waits, nor has done for as long as the line outlasts that: who is
+    /// still in line waits only for what was before it of its own.
+    pub(super) fn line_is_over(&self, now: Instant) -> bool {
+        self.kept == 0 && now >= self.line_ends + LONGEST_TAIL
+    }
+
     /// Whether what a flow sends, whose link is up `since` then, is to wait behind others' that was kept,
     /// and whether new data of it goes no faster than that: the first answer opens a whole window to its
     /// sender at once.

@@ -4,7 +4,7 @@ use super::schedule::Turn;
 use super::{Gateway, Transmit};
 use crate::flow::FlowIndex;
 use crate::link::{Direction, LinkId, LinkState};
-use crate::mechanisms::path::{Outgoing, SendReason};
+use crate::mechanisms::path::{Outgoing, SendReason, Waiting};
 use crate::pace::INITIAL_BURST;
 use crate::time::Instant;
 
@@ -24,7 +24,7 @@ impl Gateway {
                 match turn {
                     Turn::Handshakes => self.send_handshakes(now, place),
                     Turn::Others => self.send_other(now, place),
-                    Turn::Flow(index, _) => self.send_for_flow(now, index, place),
+                    Turn::Flow(index, waiting) => self.send_for_flow(now, index, waiting, place),
                 }
             }
         }
@@ -53,7 +53,7 @@ impl Gateway {
     }
 
     /// The flow may be gone by now, or have moved to another interface and have its turn there.
-    fn send_for_flow(&mut self, now: Instant, index: FlowIndex, place: usize) {
+    fn send_for_flow(&mut self, now: Instant, index: FlowIndex, waiting: Waiting, place: usize) {
         let Some(link) = self.flows.flow(index).map(|record| record.link) else {
             return;
         };
@@ -72,10 +72,13 @@ impl Gateway {
             }
             let len = outgoing.packet.total_len();
             self.transmit(now, link, outgoing);
-            if !self.has_standing_queue(index)
-                && let Some(schedule) = self.schedule(link.interface)
-            {
-                schedule.pacer.charge_rest(len);
+            let has_standing_queue = self.has_standing_queue(index);
+            if let Some(schedule) = self.schedule(link.interface) {
+                if waiting == Waiting::InLine && schedule.line_is_over(now) {
+                    schedule.pacer.charge_half(len);
+                } else if !has_standing_queue {
+                    schedule.pacer.charge_rest(len);
+                }
             }
         }
     }

@@ -216,6 +216,16 @@ impl Path {
         self.near_sends(&self.near_ack_packet(ack))
     }
 
+    /// The same, with a SACK block (first byte, byte behind the last).
+    pub(crate) fn near_sack(&mut self, ack: u32, (left, right): (u32, u32)) -> Option<TakeReason> {
+        let mut header = self.near_header(SeqNumber(NEAR_ISN) + 1, ack);
+        header.options.sack.push(SackBlock {
+            left: self.far_number(left),
+            right: self.far_number(right),
+        });
+        self.near_sends(&self.near_packet(header, 0))
+    }
+
     pub(crate) fn near_ack_packet(&self, ack: u32) -> Packet {
         self.near_packet(self.near_header(SeqNumber(NEAR_ISN) + 1, ack), 0)
     }

@@ -1,7 +1,6 @@
 //! The path in virtual time, with segments made by hand.
 
 use super::*;
-use crate::status::Status;
 use outlast_core::mechanisms::path::{PathMechanismKind, TakeReason};
 use outlast_core::time::Duration;
 use outlast_core::units::BitRate;
@@ -9,7 +8,8 @@ use outlast_link::{DropReason, OutageProcess, PipeConfig, Way};
 use outlast_wire::{IpHeader, Packet, SeqNumber, TcpFlags, TcpHeader, UdpHeader};
 use outlast_world::Pattern;
 use outlast_world::trace::{Fate, Origin, Trace};
-use std::sync::Arc;
+
+mod roaming;
 
 /// One way, on both pipes.
 const DELAY: Duration = Duration::from_millis(10);
@@ -45,14 +45,16 @@ impl Walk {
         let first = EmulatedLink {
             config: link,
             gateways: [mechanism; 2].into(),
-            observer: Observer::new(None, Some(Arc::new(Status::default()))),
+            observer: Observer { capture: None },
         };
         Self::between(Between {
             links: vec![first],
+            roaming: None,
             trace: Some(Trace::new(1_000)),
             cross_traffic: Vec::new(),
             ip: IpVersion::V4,
             seed: 1,
+            status: Arc::default(),
         })
     }
 
@@ -279,7 +281,7 @@ fn chain(pattern: Pattern) -> Between {
             ..LinkConfig::default()
         },
         gateways: Gateways::default(),
-        observer: Observer::new(None, None),
+        observer: Observer { capture: None },
     };
     let stranger = TrafficSetup {
         link: 1,
@@ -291,10 +293,12 @@ fn chain(pattern: Pattern) -> Between {
     };
     Between {
         links: vec![link(), link(), link()],
+        roaming: None,
         trace: None,
         cross_traffic: vec![stranger],
         ip: IpVersion::V4,
         seed: 1,
+        status: Arc::default(),
     }
 }
 

@@ -6,14 +6,8 @@ use std::io;
 
 const BPF_PROG_LOAD: libc::c_int = 5;
 const BPF_PROG_TEST_RUN: libc::c_int = 10;
-const BPF_OBJ_GET_INFO_BY_FD: libc::c_int = 15;
-const BPF_MAP_LOOKUP_BATCH: libc::c_int = 24;
 const BPF_LINK_CREATE: libc::c_int = 28;
 const BPF_PROG_TYPE_SCHED_CLS: u32 = 3;
-
-/// `BPF_MAP_TYPE_HASH` and `BPF_MAP_TYPE_LRU_HASH`. Others have places of other kinds, or a value for
-/// each processor.
-const HASH_MAPS: [u32; 2] = [1, 9];
 
 /// Where a traffic-control program is attached (tcx, Linux 6.6).
 #[derive(Clone, Copy, Debug)]
@@ -90,19 +84,6 @@ struct SocketBuffer {
     cb: [u32; 5],
 }
 
-/// `union bpf_attr` for `BPF_MAP_LOOKUP_BATCH`.
-#[repr(C)]
-struct LookupBatch {
-    in_batch: u64,
-    out_batch: u64,
-    keys: u64,
-    values: u64,
-    count: u32,
-    map_fd: u32,
-    elem_flags: u64,
-    flags: u64,
-}
-
 /// What a packet of a test run has beside its bytes.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Tags {
@@ -166,120 +147,6 @@ pub(crate) fn run(
         return Err(io::Error::last_os_error());
     }
     Ok(Duration::from_nanos(attributes.duration.into()))
-}
-
-/// `union bpf_attr` for `BPF_OBJ_GET_INFO_BY_FD`.
-#[repr(C)]
-struct ObjectInfo {
-    bpf_fd: u32,
-    info_len: u32,
-    info: u64,
-}
-
-/// `struct bpf_map_info`, its first fields.
-#[repr(C)]
-#[derive(Default)]
-struct MapInfo {
-    kind: u32,
-    id: u32,
-    key_size: u32,
-    value_size: u32,
-}
-
-/// A hash map whose keys and values have these lengths in bytes.
-#[derive(Debug)]
-pub(crate) struct HashOf<'m, const KEY: usize, const VALUE: usize> {
-    map: BorrowedFd<'m>,
-}
-
-/// What [`HashOf::read`] found.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Batch {
-    /// Entries written.
-    pub(crate) entries: usize,
-    /// Where to go on; `None` at the end of the map.
-    pub(crate) next: Option<u32>,
-}
-
-impl<'m, const KEY: usize, const VALUE: usize> HashOf<'m, KEY, VALUE> {
-    /// `map`, if it is one, and its lengths are these.
-    pub(crate) fn new(map: BorrowedFd<'m>) -> io::Result<Self> {
-        let mut info = MapInfo::default();
-        let mut attributes = ObjectInfo {
-            bpf_fd: map.as_raw_fd().cast_unsigned(),
-            info_len: size_of::<MapInfo>() as u32,
-            info: (&raw mut info).expose_provenance() as u64,
-        };
-        // SAFETY: `attributes` is a prefix of `union bpf_attr` for the command, readable and
-        // writable for the length given; `info` is writable for `info_len` bytes.
-        let result = unsafe {
-            libc::syscall(
-                libc::SYS_bpf,
-                BPF_OBJ_GET_INFO_BY_FD,
-                std::ptr::from_mut(&mut attributes),
-                size_of::<ObjectInfo>(),
-            )
-        };
-        if result < 0 {
-            return Err(io::Error::last_os_error());
-        }
-        let has_lengths = (info.key_size as usize, info.value_size as usize) == (KEY, VALUE);
-        if !has_lengths || !HASH_MAPS.contains(&info.kind) {
-            return Err(io::ErrorKind::InvalidInput.into());
-        }
-        Ok(Self { map })
-    }
-
-    /// Reads entries, from where the last batch ended.
-    pub(crate) fn read(
-        &self,
-        from: Option<u32>,
-        keys: &mut [[u8; KEY]],
-        values: &mut [[u8; VALUE]],
-    ) -> io::Result<Batch> {
-        let room = u32::try_from(keys.len().min(values.len()))
-            .map_err(|_| io::Error::from(io::ErrorKind::InvalidInput))?;
-        let place = from.unwrap_or(0);
-        let mut next = 0_u32;
-        let mut attributes = LookupBatch {
-            in_batch: match from {
-                Some(_) => (&raw const place).expose_provenance() as u64,
-                None => 0,
-            },
-            out_batch: (&raw mut next).expose_provenance() as u64,
-            keys: keys.as_mut_ptr().expose_provenance() as u64,
-            values: values.as_mut_ptr().expose_provenance() as u64,
-            count: room,
-            map_fd: self.map.as_raw_fd().cast_unsigned(),
-            elem_flags: 0,
-            flags: 0,
-        };
-        // SAFETY: `attributes` is a prefix of `union bpf_attr` for the command, readable and
-        // writable for the length given; the map is a hash map, whose places are numbers of 32
-        // bits, and has one value an entry; `keys` and `values` have room for `count` entries of
-        // its lengths: `new` has made sure of all this.
-        let result = unsafe {
-            libc::syscall(
-                libc::SYS_bpf,
-                BPF_MAP_LOOKUP_BATCH,
-                std::ptr::from_mut(&mut attributes),
-                size_of::<LookupBatch>(),
-            )
-        };
-        let entries = attributes.count.min(room) as usize;
-        if result >= 0 {
-            let next = Some(next);
-            return Ok(Batch { entries, next });
-        }
-        let error = io::Error::last_os_error();
-        match error.raw_os_error() {
-            Some(libc::ENOENT) => Ok(Batch {
-                entries,
-                next: None,
-            }),
-            _ => Err(error),
-        }
-    }
 }
 
 /// Bytes that the kernel accounts for `map`.
@@ -360,53 +227,4 @@ fn bpf<A>(command: libc::c_int, attributes: &A) -> io::Result<OwnedFd> {
     }
     // SAFETY: the kernel has just made this descriptor for us; nobody else knows it.
     Ok(unsafe { OwnedFd::from_raw_fd(fd) })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use rustix::fd::AsFd;
-
-    const BPF_MAP_CREATE: libc::c_int = 0;
-
-    /// `union bpf_attr` for `BPF_MAP_CREATE`, up to the last field that is not zero.
-    #[repr(C)]
-    struct CreateMap {
-        kind: u32,
-        key_size: u32,
-        value_size: u32,
-        max_entries: u32,
-    }
-
-    /// Whether a map of this kind, with keys and values of these lengths, is read as a hash map
-    /// with lengths of four.
-    fn is_taken(kind: u32, lengths: u32) -> io::Result<bool> {
-        let attributes = CreateMap {
-            kind,
-            key_size: lengths,
-            value_size: lengths,
-            max_entries: 4,
-        };
-        let map = bpf(BPF_MAP_CREATE, &attributes)?;
-        Ok(HashOf::<4, 4>::new(map.as_fd()).is_ok())
-    }
-
-    #[test]
-    fn only_what_is_read_as_the_kernel_writes_it_is_read() {
-        const ARRAY: u32 = 2;
-        const PER_PROCESSOR_HASH: u32 = 5;
-        let [hash, lru] = HASH_MAPS;
-        for (kind, lengths, expected) in [
-            (hash, 4, true),
-            (lru, 4, true),
-            (hash, 8, false),
-            (ARRAY, 4, false),
-            (PER_PROCESSOR_HASH, 4, false),
-        ] {
-            match is_taken(kind, lengths) {
-                Ok(is_taken) => assert_eq!(is_taken, expected, "{kind}"),
-                Err(error) => return eprintln!("skipped: cannot make a map: {error}"),
-            }
-        }
-    }
 }

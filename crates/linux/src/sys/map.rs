@@ -15,6 +15,8 @@ pub(crate) struct MappedArray {
 
 // SAFETY: the mapping belongs to this value alone, and reading it is not tied to a thread.
 unsafe impl Send for MappedArray {}
+// SAFETY: it is only read, word by word, while programs write it anyway.
+unsafe impl Sync for MappedArray {}
 
 impl MappedArray {
     /// Maps the first `length` bytes of `map`.

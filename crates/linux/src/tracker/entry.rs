@@ -1,6 +1,6 @@
 //! The form of the table's values: `struct entry` of `bpf/tracker.bpf.c`.
 
-use super::key::HOSTS;
+use super::key::{HOSTS, KEY};
 use outlast_core::flow::{Acquaintance, Half, LinkRtt, Phase, TcpFlow};
 use outlast_core::time::{Duration, Instant};
 use outlast_wire::SeqNumber;
@@ -17,8 +17,10 @@ const HEARD_AT: usize = FLOW_AT + FLOW;
 const OWED_SINCE: usize = HEARD_AT + 8;
 const OPENED_AT: usize = OWED_SINCE + 8;
 const IS_PROVEN_AT: usize = OPENED_AT + 9;
-const BEGUN_AT: usize = OPENED_AT + 12;
-const HOSTS_AT: usize = BEGUN_AT + 4;
+const VERSION_AT: usize = OPENED_AT + 10;
+pub(super) const BEGUN_AT: usize = OPENED_AT + 12;
+const KEY_AT: usize = BEGUN_AT + 4;
+const HOSTS_AT: usize = KEY_AT + KEY + 4;
 /// `struct details`: lengths, times, and bytes of both acknowledgements.
 const DETAILS_AT: usize = HOSTS_AT + HOSTS;
 const TO_LINK: AckPlaces = AckPlaces {
@@ -33,7 +35,8 @@ const FROM_LINK: AckPlaces = AckPlaces {
 };
 const RTT_AT: usize = DETAILS_AT + 8;
 const DETAILS_BEGUN_AT: usize = FROM_LINK.bytes + LONGEST_ACK;
-pub(super) const ENTRY: usize = DETAILS_BEGUN_AT + 4;
+/// Whole cache lines.
+pub(super) const ENTRY: usize = (DETAILS_BEGUN_AT + 4).next_multiple_of(64);
 
 /// Where in an entry a segment without payload is.
 struct AckPlaces {
@@ -100,6 +103,21 @@ impl std::fmt::Debug for Acknowledgement {
 /// The `struct hosts` of a `struct entry`.
 pub(super) fn hosts(entry: &[u8; ENTRY]) -> &[u8; HOSTS] {
     entry[HOSTS_AT..].first_chunk().expect("within it")
+}
+
+/// Its `struct key`.
+pub(super) fn key(entry: &[u8; ENTRY]) -> &[u8; KEY] {
+    entry[KEY_AT..].first_chunk().expect("within it")
+}
+
+/// Whether it is that of a connection.
+pub(super) const fn is_one(entry: &[u8; ENTRY]) -> bool {
+    entry[VERSION_AT] != 0
+}
+
+/// Its field `begun`.
+pub(super) fn begun(entry: &[u8; ENTRY]) -> u32 {
+    word(entry, BEGUN_AT).expect("within it")
 }
 
 /// Whether nobody wrote while this was read.

@@ -16,22 +16,34 @@ const CONNECTION: usize = HOSTS + KEY;
 /// Words of `struct hosts`.
 const WORDS: usize = HOSTS / 4;
 
-/// What makes the hashes of IPv6 addresses unforeseeable: `SECRETS`.
+/// What makes hashes unforeseeable.
 #[derive(Clone)]
-pub(super) struct Secrets([[u64; 1 + WORDS]; 2]);
+pub(super) struct Secrets {
+    /// Those of IPv6 addresses: `SECRETS`.
+    of_hosts: [[u64; 1 + WORDS]; 2],
+    /// Those of keys: `INDEX_SECRETS`.
+    of_keys: [u64; 4],
+}
 
 impl Secrets {
     /// None: many hosts have the same hash.
     #[cfg(test)]
-    pub(super) const NONE: Self = Self([[0; 1 + WORDS]; 2]);
+    pub(super) const NONE: Self = Self {
+        of_hosts: [[0; 1 + WORDS]; 2],
+        of_keys: [0; 4],
+    };
 
     /// Secrets that nobody knows.
     ///
     /// # Errors
     /// Where the kernel has no random numbers.
     pub(super) fn draw() -> io::Result<Self> {
-        let mut secrets = Self([[0; 1 + WORDS]; 2]);
-        for secret in secrets.0.as_flattened_mut() {
+        let mut secrets = Self {
+            of_hosts: [[0; 1 + WORDS]; 2],
+            of_keys: [0; 4],
+        };
+        let of_hosts = secrets.of_hosts.as_flattened_mut();
+        for secret in of_hosts.iter_mut().chain(&mut secrets.of_keys) {
             let mut bytes = [0; 8];
             // So few are given whole, or not at all.
             getrandom(&mut bytes, GetRandomFlags::empty())?;
@@ -41,8 +53,13 @@ impl Secrets {
     }
 
     /// As `SECRETS` is in memory.
-    pub(super) fn numbers(&self) -> &[u64] {
-        self.0.as_flattened()
+    pub(super) fn of_hosts(&self) -> &[u64] {
+        self.of_hosts.as_flattened()
+    }
+
+    /// As `INDEX_SECRETS` is in memory.
+    pub(super) const fn of_keys(&self) -> &[u64; 4] {
+        &self.of_keys
     }
 
     /// The `struct key` of a connection.
@@ -69,15 +86,28 @@ impl Secrets {
     fn hash(&self, hosts: &[u8; HOSTS]) -> [u32; 2] {
         let (words, _) = hosts.as_chunks::<4>();
         let word = |at: usize| u64::from(u32::from_ne_bytes(words[at]));
-        self.0.map(|[start, secrets @ ..]: [u64; 1 + WORDS]| {
-            let term = |at: usize| {
-                let (one, other) = (secrets[at], secrets[at + 1]);
-                let other = other.wrapping_add(word(at + 1));
-                one.wrapping_add(word(at)).wrapping_mul(other)
-            };
-            let terms = (0..WORDS).step_by(2).map(term);
-            (terms.fold(start, u64::wrapping_add) >> 32) as u32
-        })
+        self.of_hosts
+            .map(|[start, secrets @ ..]: [u64; 1 + WORDS]| {
+                let term = |at: usize| {
+                    let (one, other) = (secrets[at], secrets[at + 1]);
+                    let other = other.wrapping_add(word(at + 1));
+                    one.wrapping_add(word(at)).wrapping_mul(other)
+                };
+                let terms = (0..WORDS).step_by(2).map(term);
+                (terms.fold(start, u64::wrapping_add) >> 32) as u32
+            })
+    }
+}
+
+impl Secrets {
+    /// `hash_key`.
+    pub(super) fn index_hash(&self, key: &[u8; KEY]) -> u32 {
+        let (words, _) = key.as_chunks::<4>();
+        let [near, far, ports] = [0, 1, 2].map(|at| u64::from(u32::from_ne_bytes(words[at])));
+        let [one, two, three, four] = self.of_keys;
+        let hosts = one.wrapping_add(near).wrapping_mul(two.wrapping_add(far));
+        let ports = three.wrapping_add(ports).wrapping_mul(four);
+        (hosts.wrapping_add(ports) >> 32) as u32
     }
 }
 

@@ -13,7 +13,7 @@ mod store;
 mod strangers;
 
 use super::indicators::Indicators;
-use super::listening::{self, Spare};
+use super::listening::{self, Door};
 use crate::failure::Failure;
 use anyhow::Context;
 use connection::{Connection, Ended};
@@ -21,7 +21,7 @@ use key::SharedKey;
 use outlast_agents::{Agents, Entry, Event, Kept, Session, Site};
 use outlast_core::gateway::{self, Gateway};
 use outlast_core::time::{Duration, Instant};
-use outlast_linux::poller::{Interest, Poller, Token};
+use outlast_linux::poller::{Poller, Token};
 use outlast_wire::Packet;
 pub(crate) use settings::AgentSettings;
 use std::collections::BTreeMap;
@@ -55,8 +55,7 @@ struct Sessions {
     own: SocketAddr,
     key: SharedKey,
     mark: u32,
-    listener: TcpListener,
-    spare: Spare,
+    door: Door<TcpListener>,
     /// By token: the oldest has the lowest.
     connections: BTreeMap<u64, Connection>,
     next_token: u64,
@@ -111,8 +110,7 @@ impl Driver {
                      address of this host with a free port"
                 ))
             })?;
-            poller
-                .add(&listener, tokens.listener, Interest::Readable)
+            let door = Door::open(listener, tokens.listener, poller)
                 .context("cannot wait for neighbours")?;
             let neighbours = settings.neighbours.iter().map(|neighbour| {
                 let known = Neighbour {
@@ -126,8 +124,7 @@ impl Driver {
                 own: *own,
                 key,
                 mark,
-                listener,
-                spare: Spare::new().context("cannot have a descriptor to spare")?,
+                door,
                 connections: BTreeMap::new(),
                 next_token: tokens.first,
                 neighbours: neighbours.collect(),
@@ -212,10 +209,11 @@ impl Driver {
         let dials = sessions
             .clone()
             .flat_map(|s| s.neighbours.values().filter_map(|n| n.dial_at));
+        let doors = sessions.clone().filter_map(|s| s.door.poll_timeout());
         let waiting = sessions.flat_map(|s| s.connections.values());
         let waiting = waiting.filter(|c| !c.is_up()).map(|c| c.until);
         let agents = self.agents.poll_timeout().map(|(at, _)| at);
-        dials.chain(waiting).chain(agents).min()
+        dials.chain(doors).chain(waiting).chain(agents).min()
     }
 
     pub(super) fn handle_timeout(&mut self, place: &mut Place<'_>) {
@@ -226,6 +224,7 @@ impl Driver {
         let Some(sessions) = &mut self.sessions else {
             return;
         };
+        sessions.door.handle_timeout(now, place.poller);
         let is_late = |c: &Connection| !c.is_up() && c.until <= now;
         let late = sessions.connections.iter().filter(|(_, c)| is_late(c));
         for token in late.map(|(token, _)| *token).collect::<Vec<_>>() {
@@ -239,12 +238,11 @@ impl Driver {
         let Some(sessions) = &mut self.sessions else {
             return;
         };
-        let (stream, from) = match sessions.listener.accept() {
-            Ok(accepted) => accepted,
+        let (stream, from) = match sessions.door.accept(place.now, place.poller) {
+            Ok(Some(accepted)) => accepted,
+            Ok(None) => return,
             Err(error) => {
                 tracing::debug!(%error, "cannot accept a neighbour");
-                let listener = &sessions.listener;
-                sessions.spare.send_away(&error, || listener.accept());
                 return;
             }
         };

@@ -5,12 +5,12 @@
 
 use super::clients::{Clients, Heard, Stream};
 use super::config::Access;
-use super::listening::Spare;
+use super::listening::Door;
 use crate::failure::Failure;
 use anyhow::{Context, anyhow};
 use outlast_core::time::Instant;
 use outlast_linux::peer::Credentials;
-use outlast_linux::poller::Poller;
+use outlast_linux::poller::{Poller, Token};
 use rustix::fs::Mode;
 use rustix::process::{geteuid, umask};
 use serde::{Deserialize, Serialize};
@@ -81,8 +81,7 @@ pub(crate) enum Answer {
 /// The daemon's end.
 #[derive(Debug)]
 pub(super) struct ControlSocket {
-    listener: UnixListener,
-    spare: Spare,
+    door: Door<UnixListener>,
     path: PathBuf,
     /// The user who may give orders.
     owner: u32,
@@ -93,8 +92,15 @@ pub(super) struct ControlSocket {
 }
 
 impl ControlSocket {
-    /// Listens at `path`. Clients' tokens begin with `first_token`.
-    pub(super) fn open(path: &Path, access: &Access, first_token: u64) -> Result<Self, Failure> {
+    /// Listens at `path`; `listening` and clients' tokens from `first_token` on are how `poller` calls
+    /// them.
+    pub(super) fn open(
+        path: &Path,
+        access: &Access,
+        poller: &Poller,
+        listening: Token,
+        first_token: u64,
+    ) -> Result<Self, Failure> {
         let refused = |error: io::Error| {
             Failure::Usage(format!(
                 "cannot listen at {}: {error}; name another place with --control",
@@ -121,8 +127,7 @@ impl ControlSocket {
             _ => refused(error),
         })?;
         let control = Self {
-            listener,
-            spare: Spare::new().context("cannot have a descriptor to spare")?,
+            door: Door::open(listener, listening, poller).context("cannot wait for clients")?,
             path: path.into(),
             owner: owner.unwrap_or_else(|| geteuid().as_raw()),
             group: group.unwrap_or_else(|| rustix::process::getegid().as_raw()),
@@ -142,20 +147,14 @@ impl ControlSocket {
         Ok(control)
     }
 
-    /// What to wait for.
-    pub(super) const fn listener(&self) -> &UnixListener {
-        &self.listener
-    }
-
     /// Somebody connects.
     pub(super) fn accept(&mut self, now: Instant, poller: &Poller) -> io::Result<()> {
-        let stream = match self.listener.accept() {
-            Ok((stream, _)) => stream,
-            Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(()),
+        let stream = match self.door.accept(now, poller) {
+            Ok(Some(stream)) => stream,
+            Ok(None) => return Ok(()),
             Err(error) => {
                 // Out of descriptors: the client is told nothing.
                 tracing::warn!(%error, "cannot accept a client");
-                self.spare.send_away(&error, || self.listener.accept());
                 return Ok(());
             }
         };
@@ -213,12 +212,14 @@ impl ControlSocket {
 
     /// When [`Self::handle_timeout`] is due.
     pub(super) fn poll_timeout(&self) -> Option<Instant> {
-        self.clients.poll_timeout()
+        let both = [self.clients.poll_timeout(), self.door.poll_timeout()];
+        both.into_iter().flatten().min()
     }
 
     /// Sends away who has taken too long.
-    pub(super) fn handle_timeout(&mut self, now: Instant) {
+    pub(super) fn handle_timeout(&mut self, now: Instant, poller: &Poller) {
         self.clients.handle_timeout(now);
+        self.door.handle_timeout(now, poller);
     }
 }
 

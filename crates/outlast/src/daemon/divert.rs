@@ -20,7 +20,7 @@ use outlast_core::time::Instant;
 use outlast_core::units::ByteCount;
 use outlast_linux::clock;
 use outlast_linux::netfilter::queue::Queue;
-use outlast_linux::tracker::{RESOLUTION, TrackerError};
+use outlast_linux::tracker::RESOLUTION;
 use outlast_wire::Packet;
 use std::collections::BTreeMap;
 use std::io;
@@ -69,18 +69,11 @@ impl Daemon {
     }
 
     /// Gives the gateway what the kernel knew.
-    fn hand_over(&mut self, now: Instant, takeover: Result<Takeover, TrackerError>) {
-        match takeover {
-            Ok(takeover) => {
-                let (flows, packets) = (takeover.flows(), takeover.packets());
-                tracing::debug!(flows, packets, "taken over");
-                let indicators = &self.indicators;
-                takeover.hand_to(now, &mut self.gateway, |far| indicators.link_to(far));
-            }
-            Err(error) => {
-                tracing::warn!(%error, "what was under way cannot be kept");
-            }
-        }
+    fn hand_over(&mut self, now: Instant, takeover: Takeover) {
+        let (flows, packets) = (takeover.flows(), takeover.packets());
+        tracing::debug!(flows, packets, "taken over");
+        let indicators = &self.indicators;
+        takeover.hand_to(now, &mut self.gateway, |far| indicators.link_to(far));
     }
 
     /// Where so many ways lead through the interface that telling a peer's addresses from others'
@@ -287,14 +280,9 @@ impl Daemon {
                 *latest = at.max(*latest);
             },
         );
-        match searched {
-            Ok(true) => {}
+        if !searched {
             // Who is silent raises the suspicion again.
-            Ok(false) => return Ok(()),
-            Err(error) => {
-                tracing::warn!(%error, "cannot look for silent links");
-                return Ok(());
-            }
+            return Ok(());
         }
         let now = clock::now();
         suspected.retain(|link, since| {

@@ -232,8 +232,8 @@ pub(super) static FLOWS: Key = Key {
     example: "262144",
     default: "`262144`",
     meaning: "Connections that are tracked. When full, the least recently used one gives way: \
-              closed ones first, then those that never opened. On the eBPF path the kernel gives \
-              the place away, uncounted, and a reload does not change this.",
+              closed ones first, then those that never opened. On the eBPF path it is \
+              one of a few that are looked at, and a reload does not change this.",
     source: "",
 };
 pub(super) static HELD_PER_FLOW: Key = Key {

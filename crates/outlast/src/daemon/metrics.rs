@@ -6,12 +6,12 @@
 use super::clients::{Clients, Heard, Stream};
 use super::config::Endpoint;
 use super::control::listen;
-use super::listening::{self, Spare};
+use super::listening::{self, Door};
 use super::status::{Agents, Kernel, Status, indicator, state};
 use anyhow::Context;
 use outlast_core::link::{LinkEvent, LinkState};
 use outlast_core::time::{Duration, Instant};
-use outlast_linux::poller::{Interest, Poller, Token};
+use outlast_linux::poller::{Poller, Token};
 use prometheus_client::encoding::text::encode;
 use prometheus_client::metrics::counter::{ConstCounter, Counter};
 use prometheus_client::metrics::family::Family;
@@ -19,6 +19,7 @@ use prometheus_client::metrics::gauge::{ConstGauge, Gauge};
 use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::metrics::info::Info;
 use prometheus_client::registry::Registry;
+use rustix::fd::{AsFd, BorrowedFd};
 use rustix::net::{Shutdown, listen as listen_again, shutdown};
 use std::fs;
 use std::io;
@@ -244,8 +245,7 @@ fn held(status: &Status) -> Family<Labels, Gauge> {
 /// Where Prometheus asks.
 #[derive(Debug)]
 pub(super) struct MetricsSocket {
-    listener: Listener,
-    spare: Spare,
+    door: Door<Listener>,
     clients: Clients<()>,
 }
 
@@ -255,7 +255,18 @@ enum Listener {
     Unix(UnixListener, PathBuf),
 }
 
-impl Listener {
+impl AsFd for Listener {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        match self {
+            Self::Tcp(listener) => listener.as_fd(),
+            Self::Unix(listener, _) => listener.as_fd(),
+        }
+    }
+}
+
+impl listening::Listener for Listener {
+    type Client = Stream;
+
     fn accept(&self) -> io::Result<Stream> {
         match self {
             Self::Tcp(listener) => listener.accept().map(|(stream, _)| Stream::Tcp(stream)),
@@ -284,23 +295,19 @@ impl MetricsSocket {
         let failed = || format!("cannot serve metrics at {endpoint}");
         let listener = match endpoint {
             Endpoint::Tcp(address) => {
-                let listener = listening::listen("metrics", *address, 0).with_context(failed)?;
-                poller.add(&listener, listening, Interest::Readable)?;
-                Listener::Tcp(listener)
+                Listener::Tcp(listening::listen("metrics", *address, 0).with_context(failed)?)
             }
             Endpoint::Unix(path) => {
                 use std::os::unix::fs::PermissionsExt;
                 let listener = listen(path).with_context(failed)?;
                 // As with an address: whoever reaches it may read.
                 fs::set_permissions(path, fs::Permissions::from_mode(0o666))?;
-                poller.add(&listener, listening, Interest::Readable)?;
                 Listener::Unix(listener, path.clone())
             }
         };
         let clients = Clients::new(first_token, LONGEST);
         Ok(Self {
-            listener,
-            spare: Spare::new().with_context(failed)?,
+            door: Door::open(listener, listening, poller).with_context(failed)?,
             clients,
         })
     }
@@ -339,7 +346,8 @@ impl MetricsSocket {
 
     /// Who listens at all addresses, and who listens at one of them, keep each other from the port.
     fn is_in_the_way_of(&self, endpoint: &Endpoint) -> Option<&TcpListener> {
-        let (Listener::Tcp(listener), Endpoint::Tcp(wanted)) = (&self.listener, endpoint) else {
+        let (Listener::Tcp(listener), Endpoint::Tcp(wanted)) = (self.door.listener(), endpoint)
+        else {
             return None;
         };
         let own = listener.local_addr().ok()?;
@@ -349,12 +357,12 @@ impl MetricsSocket {
 
     /// Somebody connects.
     pub(super) fn accept(&mut self, now: Instant, poller: &Poller) -> io::Result<()> {
-        match self.listener.accept() {
-            Ok(stream) => self.clients.admit(now, stream, (), poller).map(drop),
+        match self.door.accept(now, poller) {
+            Ok(None) => Ok(()),
+            Ok(Some(stream)) => self.clients.admit(now, stream, (), poller).map(drop),
             Err(error) => {
                 // It has gone already, or we are out of descriptors.
                 tracing::debug!(%error, "cannot accept a client");
-                self.spare.send_away(&error, || self.listener.accept());
                 Ok(())
             }
         }
@@ -386,18 +394,20 @@ impl MetricsSocket {
 
     /// When [`Self::handle_timeout`] is due.
     pub(super) fn poll_timeout(&self) -> Option<Instant> {
-        self.clients.poll_timeout()
+        let both = [self.clients.poll_timeout(), self.door.poll_timeout()];
+        both.into_iter().flatten().min()
     }
 
     /// Sends away who has taken too long.
-    pub(super) fn handle_timeout(&mut self, now: Instant) {
+    pub(super) fn handle_timeout(&mut self, now: Instant, poller: &Poller) {
         self.clients.handle_timeout(now);
+        self.door.handle_timeout(now, poller);
     }
 }
 
 impl Drop for MetricsSocket {
     fn drop(&mut self) {
-        if let Listener::Unix(_, path) = &self.listener {
+        if let Listener::Unix(_, path) = self.door.listener() {
             // Whoever comes next removes what is left.
             let _ = fs::remove_file(path);
         }

@@ -94,11 +94,12 @@ impl From<&Limits> for Caps {
     }
 }
 
-/// Declares a struct of numbers: the name of each, and what it is.
+/// Declares a struct of numbers: the name of each, and what it is. An older daemon has fewer.
 macro_rules! numbers {
     ($(#[$about:meta])* $struct:ident { $($name:ident: $what:literal,)* }) => {
         $(#[$about])*
-        #[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq, Serialize)]
+        #[derive(Clone, Copy, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]
+        #[serde(default)]
         pub(crate) struct $struct {
             $(#[doc = $what] pub(crate) $name: u64,)*
         }
@@ -147,13 +148,14 @@ numbers! {
 numbers! {
     /// The part of the data path that is in the kernel.
     Kernel {
-        flows: "Connections in the kernel's table, some seconds ago at most",
+        flows: "Connections in the kernel's table that were not closed, some seconds ago at most",
         tracked: "Segments that belong to their connection, seen in the kernel",
         odd_segments: "Segments that do not, seen in the kernel",
         not_tracked: "Packets looked at closely that are no whole segments, seen in the kernel",
         contended: "Segments not looked at, since another processor was at their connection",
         recorded: "Segments of which a copy was kept in the kernel for a while",
         thinned: "Segments of which none was, since the link is too fast for that",
+        evicted: "Connections that were not closed and gave way to others, since the table was full",
         suspected: "Times that a connection's far host was suspected of being away",
         diversions: "Times that packets were sent through user space",
     }
@@ -170,6 +172,7 @@ impl Kernel {
             contended: counters.contended,
             recorded: counters.recorded,
             thinned: counters.thinned,
+            evicted: counters.evicted,
             suspected: counters.suspected,
             diversions: path.diversions,
         })
@@ -273,7 +276,8 @@ pub(super) const fn indicator(indicator: Indicator) -> &'static str {
 pub(crate) struct Resume {
     pub(crate) near: String,
     pub(crate) far: String,
-    /// From link-up until something new was acknowledged.
+    /// From link-up as it was told, by a silence's first packet if by nobody else, until something new was
+    /// acknowledged.
     pub(crate) after_s: f64,
     pub(crate) ago_s: f64,
 }

@@ -72,6 +72,13 @@ impl Daemon {
         Self::begin(command, control)
     }
 
+    /// The same as `gateway.toml` says, in which `text` stands.
+    pub(crate) fn configured(place: &Place, namespace: &Namespace, text: &str) -> Option<Self> {
+        let file = place.file("gateway.toml", text);
+        let file = file.to_str().expect("a path of ours");
+        Self::start_with(place, namespace, &["--config", file])
+    }
+
     /// The same by a command of one's own, which listens at `control`.
     pub(crate) fn begin(mut command: Command, control: PathBuf) -> Option<Self> {
         command.stdout(Stdio::piped()).stderr(Stdio::piped());

@@ -2,7 +2,9 @@
 //! and mobile a switch whose ports go up and down.
 #![allow(dead_code, unused_imports, reason = "each test program uses a part")]
 
+mod copier;
 mod daemon;
+pub(crate) mod metrics;
 mod transfer;
 mod trouble;
 pub(crate) mod tunnel;
@@ -100,6 +102,11 @@ const OFTEN: Duration = Duration::from_millis(20);
 pub(crate) fn is_ahead(status: &Value) -> bool {
     let flows = status["flow_list"].as_array().expect("it was asked for");
     flows.iter().any(|flow| flow["acknowledged_ahead"] == true)
+}
+
+/// Whether a daemon's status says that something of a connection is kept.
+pub(crate) fn keeps_something(status: &Value) -> bool {
+    status["held_bytes"].as_u64() > Some(0)
 }
 
 /// Looks until there is something to be seen, which must come.

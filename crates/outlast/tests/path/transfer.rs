@@ -179,7 +179,12 @@ pub(crate) fn connected(
 impl Transfer {
     /// From `from` to `to`, at least `length` bytes at about 3 MB/s.
     pub(crate) fn start(from: &Namespace, to: &Namespace, address: IpAddr, length: usize) -> Self {
-        let (out, mut input) = connected(from, to, address);
+        let (out, input) = connected(from, to, address);
+        Self::over(out, input, length)
+    }
+
+    /// The same over a connection that is there, whoever has opened it.
+    pub(crate) fn over(out: TcpStream, mut input: TcpStream, length: usize) -> Self {
         let mut writer = out.try_clone().expect("descriptor");
         for end in [&out, &input] {
             end.set_read_timeout(Some(PATIENCE)).expect("not zero");

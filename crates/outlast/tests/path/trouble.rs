@@ -1,7 +1,8 @@
 //! What else may happen on the path.
 
 use super::wiring::inside;
-use super::{LINK, MOBILE, Path, Version};
+use super::{Daemon, LINK, MOBILE, Path, Transfer, Version, keeps_something};
+use crate::support::Place;
 use outlast_core::time::Instant;
 use outlast_linux::monitor::{Change, RouteMonitor};
 use outlast_linux::netlink::{Prefix, Route, RouteSocket};
@@ -10,6 +11,17 @@ use rustix::event::{PollFd, PollFlags, poll};
 use std::net::{IpAddr, Ipv4Addr};
 
 impl Path {
+    /// Cuts the link amid `transfer` for so long that it would by itself go on late, and mends it: it
+    /// goes on at once, and arrives whole.
+    pub(crate) fn cut_amid(&self, place: &Place, daemon: &Daemon, mut transfer: Transfer) {
+        self.cut();
+        daemon.status_when(place, "something that is held", keeps_something);
+        let by_itself = transfer.wait_for_long_timeout();
+        let up = self.mend();
+        transfer.assert_resumes_before(by_itself, up);
+        transfer.finish();
+    }
+
     /// Loses everything between the two ends of the link. Both keep their carrier.
     pub(crate) fn black_hole(&self) {
         inside(&self.air, |route| {

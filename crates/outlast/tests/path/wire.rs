@@ -1,18 +1,16 @@
 //! A wire in the middle of the link, of which a test reads along what goes through it: as a network
 //! card sends it, which cuts super-segments and fills in checksums.
 
+use super::copier::{Carrier, Copier};
 use super::wiring::{inside, switch};
 use super::{Path, skip};
 use bytes::Bytes;
 use outlast_linux::netlink::{InterfaceSettings, RouteSocket};
-use outlast_linux::poller::{Interest, Poller, Token};
 use outlast_linux::tun::Tun;
-use outlast_linux::waker::Waker;
 use outlast_wire::{Packet, Transport};
 use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::thread::JoinHandle;
 
 /// Which way a frame goes.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -39,7 +37,7 @@ pub(crate) struct Log {
 /// Frames go through it while it lives.
 pub(crate) struct Wire {
     shared: Arc<Shared>,
-    copier: Option<JoinHandle<io::Result<()>>>,
+    _copier: Copier,
 }
 
 struct Shared {
@@ -47,7 +45,6 @@ struct Shared {
     logs: [Mutex<Log>; 2],
     /// Frames go on with a priority of IEEE 802.1Q, in a tag of no virtual LAN.
     gives_priority: AtomicBool,
-    end: Waker,
 }
 
 /// Nothing that goes over the link is too long for the wire.
@@ -89,11 +86,9 @@ impl Path {
             ends: [near, far],
             logs: Default::default(),
             gives_priority: AtomicBool::default(),
-            end: Waker::new().expect("descriptor"),
         });
-        let ours = shared.clone();
-        let copier = Some(std::thread::spawn(move || ours.copy()));
-        Some(Wire { shared, copier })
+        let _copier = Copier::start(shared.clone());
+        Some(Wire { shared, _copier })
     }
 }
 
@@ -146,17 +141,6 @@ impl Wire {
     }
 }
 
-impl Drop for Wire {
-    fn drop(&mut self) {
-        self.shared.end.wake();
-        let copied = self.copier.take().map(JoinHandle::join);
-        if !std::thread::panicking() {
-            let copied = copied.expect("it was started").expect("no panic");
-            copied.expect("both ends are there");
-        }
-    }
-}
-
 impl Shared {
     fn log(&self, way: Way) -> MutexGuard<'_, Log> {
         let log = &self.logs[way as usize];
@@ -171,30 +155,6 @@ impl Shared {
         }
     }
 
-    fn copy(&self) -> io::Result<()> {
-        const WAYS: [Way; 2] = [Way::ToMobile, Way::ToGateway];
-        const END: Token = Token(2);
-        let mut poller = Poller::new()?;
-        for (token, end) in self.ends.iter().enumerate() {
-            poller.add(end, Token(token as u64), Interest::Readable)?;
-        }
-        poller.add(&self.end, END, Interest::Readable)?;
-        let mut buffer = vec![0; 1 << 16];
-        loop {
-            if poller.wait()?.any(|ready| ready.token == END) {
-                return Ok(());
-            }
-            for (end, way) in self.ends.iter().zip(WAYS) {
-                while let Some(frame) = end.read(&mut buffer)? {
-                    self.log(way).note(frame);
-                    let frame = self.as_sent(frame);
-                    // Where there is no room, or the port is down, it is lost, as by wire.
-                    let _ = self.end_of(way).write(&frame)?;
-                }
-            }
-        }
-    }
-
     fn as_sent(&self, frame: &[u8]) -> Vec<u8> {
         let is_given = self.gives_priority.load(Ordering::Acquire);
         match frame.split_at_checked(ADDRESSES) {
@@ -203,6 +163,21 @@ impl Shared {
             }
             _ => frame.to_vec(),
         }
+    }
+}
+
+impl Carrier for Shared {
+    fn ends(&self) -> &[Tun; 2] {
+        &self.ends
+    }
+
+    fn carry(&self, from: usize, frame: &[u8]) -> io::Result<()> {
+        let way = [Way::ToMobile, Way::ToGateway][from];
+        self.log(way).note(frame);
+        let frame = self.as_sent(frame);
+        // Where there is no room, or the port is down, it is lost, as by wire.
+        let _ = self.end_of(way).write(&frame)?;
+        Ok(())
     }
 }
 

@@ -13,21 +13,6 @@ pub trait Watch {
     /// What crosses.
     type Load: Load;
 
-    /// The workload's first byte is there.
-    fn started(&mut self, now: Instant) {
-        let _ = now;
-    }
-
-    /// A gateway put a packet on the path.
-    #[inline]
-    fn injected(&mut self) {}
-
-    /// The link went up or down.
-    #[inline]
-    fn carrier(&mut self, up: bool) {
-        let _ = up;
-    }
-
     /// The end at `side` saw a packet, whose fate is known by now: in the order of time, if
     /// captures are asked for.
     fn captured(&mut self, side: Side, seen: Seen);
@@ -62,6 +47,14 @@ pub struct Counts {
     pub rereceived: u64,
     /// Bytes of what gateways sent, either way: of whole IP packets.
     pub injected_bytes: u64,
+}
+
+impl Counts {
+    /// Packets that gateways put on the path, either way.
+    #[must_use]
+    pub fn injected(&self) -> u64 {
+        self.resent + self.rereceived
+    }
 }
 
 impl<W: Watch> Observer<W> {
@@ -99,7 +92,6 @@ impl<W: Watch> Observer<W> {
     ) -> Carried<W::Load> {
         self.counts.resent += 1;
         self.counts.injected_bytes += u64::from(load.wire_len());
-        self.watch.injected();
         self.enter(now, side, side.outward(), Origin::Resent(reason), load)
     }
 
@@ -113,7 +105,6 @@ impl<W: Watch> Observer<W> {
     ) -> Carried<W::Load> {
         self.counts.rereceived += 1;
         self.counts.injected_bytes += u64::from(load.wire_len());
-        self.watch.injected();
         let way = side.peer().outward();
         self.enter(now, side, way, Origin::Rereceived(reason), load)
     }
@@ -178,7 +169,6 @@ impl<W: Watch> Observer<W> {
     /// The link went up or down.
     pub(super) fn carrier(&mut self, now: Instant, up: bool) {
         self.outages += u64::from(!up);
-        self.watch.carrier(up);
         if let Some(trace) = &mut self.trace {
             trace.carrier_change(now, up);
         }

@@ -62,6 +62,7 @@ impl<W: Watch> Roaming<W> {
     /// `cells` are the links of the further gateways of `setup`, whose mobile host has the address
     /// `mobile`.
     pub(super) fn new(
+        now: Instant,
         setup: &RoamingSetup,
         first: &mut Path<W>,
         mut cells: Vec<Path<W>>,
@@ -87,7 +88,7 @@ impl<W: Watch> Roaming<W> {
         let has_home_agent = setup.home_agent != PathMechanismKind::None;
         Self {
             cells,
-            home_agent: has_home_agent.then(|| HomeAgent::new(setup.home_agent, seed)),
+            home_agent: has_home_agent.then(|| HomeAgent::new(now, setup.home_agent, seed)),
             agenda: agenda(setup),
             at: 0,
             routed: 0,
@@ -100,6 +101,13 @@ impl<W: Watch> Roaming<W> {
     /// Whether a further gateway's link has something to tell.
     pub(super) fn has_news(&self) -> bool {
         self.cells.iter().any(Path::has_news)
+    }
+
+    /// Packets that further gateways and the home agent have put on the path.
+    pub(super) fn injected(&self) -> u64 {
+        let cells = self.cells.iter().map(|cell| cell.counts().injected());
+        let home = self.home_agent.iter().map(|home| home.counts.injected());
+        cells.chain(home).sum()
     }
 
     /// Whether the mobile host's link is up.
@@ -163,13 +171,13 @@ fn agenda(setup: &RoamingSetup) -> VecDeque<(Duration, Happening)> {
 }
 
 impl HomeAgent {
-    fn new(mechanism: PathMechanismKind, seed: u64) -> Self {
+    fn new(now: Instant, mechanism: PathMechanismKind, seed: u64) -> Self {
         let mut gateway = Gateway::new(GatewayConfig {
             mechanism,
             seed,
             ..GatewayConfig::default()
         });
-        gateway.add_link(Instant::ZERO, LINK.interface, GatewayLink::default());
+        gateway.add_link(now, LINK.interface, GatewayLink::default());
         Self {
             gateway,
             counts: Counts::default(),

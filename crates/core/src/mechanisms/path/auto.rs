@@ -9,13 +9,15 @@
 //! | only acknowledgements go towards the link | `hold` | the newest one wakes the sender beyond it |
 //! | data, with timestamps or SACK | `hold` | the sender finds out that its timeout was spurious, if all of its window arrives, and goes on with it |
 //! | data with neither, a small window | `hold` | it arrives in one burst, and nothing is left to repeat |
-//! | data with neither, a large window | `hold-few` | a sender that was given its window back goes on with more than the link holds, and can neither tell what that costs nor time it anew |
+//! | data with neither, a large window, not timed out | `hold` | few segments would make its sender fill one hole in each round trip |
+//! | data with neither, a large window, timed out | `hold-few` | a sender that was given its window back goes on with more than the link holds, and can neither tell what that costs nor time it anew |
 //!
 //! `hold-few` is `hold` without the rest of the window: the newest acknowledgement, the oldest
 //! segment twice, and the first that was certainly lost go out; if none is known to be, the one that
 //! the far host then lacks. What comes twice draws a duplicate acknowledgement, by which the sender
 //! knows that its timeout was not spurious (RFC 5682, section 2.1, step 3a) before the third segment
-//! could make it think so; it repeats the rest, faster with each round trip.
+//! could make it think so; it repeats the rest, faster with each round trip. Where the sender may have
+//! heard already what is missing, others go before that and draw the duplicate.
 //! `docs/auto.md` has the measurements behind the table. Nothing that acknowledges ahead is ever
 //! chosen: that is for the operator to ask for by name.
 //!
@@ -29,7 +31,7 @@ use super::hold::{Hold, Scope};
 use super::{Account, Context, Info, Outgoing, PathMechanism, Verdict, Waiting};
 use crate::flow::{Observation, TcpFlow};
 use crate::limits::Budget;
-use crate::link::{Direction, LinkState};
+use crate::link::{Direction, Indicator, LinkState};
 use crate::time::{Duration, Instant};
 use outlast_wire::Packet;
 
@@ -61,6 +63,8 @@ pub(super) struct Auto {
     back_since: Option<Instant>,
     /// The link was up for a short time only, between two outages.
     flaps: bool,
+    /// The near host has repeated something since the link went.
+    has_timed_out: bool,
 }
 
 /// What is done for the connection, and why.
@@ -73,6 +77,7 @@ enum Choice {
     AllForTimestamps,
     AllForSack,
     AllOfLittle,
+    AllInTime,
     Few,
 }
 
@@ -96,6 +101,10 @@ impl Choice {
             Self::AllOfLittle => (
                 Some("hold"),
                 "neither SACK nor timestamps, but a small window: all of it arrives at once",
+            ),
+            Self::AllInTime => (
+                Some("hold"),
+                "neither SACK nor timestamps, but its sender has not timed out: all of it arrives",
             ),
             Self::Few => (
                 Some("hold-few"),
@@ -128,6 +137,8 @@ impl Auto {
             Choice::AllForSack
         } else if outstanding <= SMALL_WINDOW {
             Choice::AllOfLittle
+        } else if cx.link.state == LinkState::Up && !self.has_timed_out {
+            Choice::AllInTime
         } else {
             Choice::Few
         };
@@ -153,6 +164,7 @@ impl PathMechanism for Auto {
         }
         let verdict = self.hold.handle_packet(cx, direction, packet, observation);
         if cx.link.state == LinkState::Down {
+            self.has_timed_out |= direction == Direction::ToLink && observation.repeated;
             // What is sent meanwhile has a say.
             self.decide(cx);
         }
@@ -167,6 +179,8 @@ impl PathMechanism for Auto {
         match cx.link.state {
             LinkState::Down => {
                 let was_up = self.back_since.map(|since| cx.link.since.since(since));
+                // Whoever noticed the silence has seen repetitions.
+                self.has_timed_out = cx.link.by == Indicator::Silence;
                 self.flaps = was_up.is_some_and(|was_up| was_up < PROBE_RTT_INTERVAL);
                 self.hold.handle_link(cx);
                 self.decide(cx);

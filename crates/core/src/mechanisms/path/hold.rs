@@ -28,6 +28,7 @@
 mod episode;
 mod kept;
 mod latest;
+mod newest_ack;
 mod nudge;
 mod stamp;
 mod window;
@@ -39,11 +40,13 @@ use super::{
 use crate::flow::{Observation, Phase, TcpFlow};
 use crate::limits::Budget;
 use crate::link::{Direction, Indicator, LinkState};
+use crate::standstill::Standstill;
 use crate::time::Instant;
 use alloc::boxed::Box;
 use episode::{Episode, Kick};
 use kept::Kept;
-use latest::Latest;
+pub(super) use kept::Scope;
+use newest_ack::NewestAck;
 use nudge::Nudge;
 use outlast_wire::{Packet, SeqNumber, TcpFlags, TcpHeader};
 use stamp::Stamp;
@@ -66,6 +69,7 @@ pub(super) struct Hold {
     kept: Kept,
     newest_ack: NewestAck,
     episode: Option<Box<Episode>>,
+    standstill: Standstill,
     /// Without an episode: what is lost in the window only waits in line, or did.
     in_line: bool,
     nudge: Nudge,
@@ -77,28 +81,6 @@ pub(super) struct Hold {
     /// The link was said to be down, by others than its silence, since it was up last: nothing that
     /// it had been given is on its way.
     was_away: bool,
-}
-
-/// How much of what is kept goes out at reconnection.
-#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
-pub(super) enum Scope {
-    /// All that is not acknowledged.
-    #[default]
-    All,
-    /// The oldest segment, twice, and the first that was certainly lost, or the one that the far host
-    /// then lacks; the sender repeats the others.
-    Few,
-}
-
-/// The newest pure acknowledgement that went towards the link.
-#[derive(Debug, Default)]
-struct NewestAck {
-    packet: Latest,
-    /// When it went onto the link last, from its host or from here, or was taken.
-    passed_at: Instant,
-    /// The link may have dropped it.
-    owed: bool,
-    copies_left: u8,
 }
 
 impl PathMechanism for Hold {
@@ -174,13 +156,17 @@ impl PathMechanism for Hold {
         if self.nudge.is_due() {
             return Some(Waiting::Urgent);
         }
-        if self.episode.is_none() {
+        let Some(episode) = &self.episode else {
             return self.has_more_in_line().then_some(Waiting::InLine);
-        }
+        };
         if self.newest_ack.copies_left > 0 {
             return Some(Waiting::Urgent);
         }
-        self.kept.has_lost().then_some(Waiting::Data)
+        let waiting = match episode.is_delivered() {
+            true => Waiting::InLine,
+            false => Waiting::Data,
+        };
+        self.kept.has_lost().then_some(waiting)
     }
 
     fn poll_transmit(&mut self, cx: &mut Context<'_>) -> Option<Outgoing> {
@@ -192,12 +178,9 @@ impl PathMechanism for Hold {
         };
         let (packet, reason) = if self.newest_ack.copies_left > 0 {
             self.newest_ack.copies_left -= 1;
-            self.newest_ack.owed = false;
-            self.newest_ack.passed_at = cx.now;
-            (
-                self.newest_ack.packet.packet()?.clone(),
-                SendReason::NewestAck,
-            )
+            let packet = self.newest_ack.packet.packet()?.clone();
+            self.newest_ack.note_passed(cx.now, &packet);
+            (packet, SendReason::NewestAck)
         } else {
             match &mut self.kept {
                 Kept::Window(window) => {
@@ -254,6 +237,7 @@ impl PathMechanism for Hold {
         self.newest_ack.packet.clear(budget);
         self.newest_ack = NewestAck::default();
         self.episode = None;
+        self.standstill.forget();
         self.in_line = false;
         self.nudge.clear(budget);
     }
@@ -336,11 +320,18 @@ impl Hold {
             self.release(cx.budget);
             return;
         }
+        // Where nothing is kept, whatever the far host sends shows that it is awake.
+        let is_awake = observation.new_data || observation.repeated;
+        let moved = observation.newly_acked > 0 || (is_awake && self.kept.is_empty());
+        let is_up = cx.link.state == LinkState::Up;
+        if moved && is_up {
+            self.standstill.end(cx);
+        }
         let Some(episode) = &mut self.episode else {
             self.in_line &= !self.kept.is_empty();
             return;
         };
-        if cx.link.state == LinkState::Down {
+        if !is_up {
             return;
         }
         let is_pure = !observation.new_data && !observation.repeated;
@@ -354,16 +345,15 @@ impl Hold {
                 episode.set_aside(cx.now, patience);
             }
         }
-        // Where nothing is kept, whatever the far host sends shows that it is awake.
-        let is_awake = observation.new_data || observation.repeated;
-        let moved = observation.newly_acked > 0 || (is_awake && self.kept.is_empty());
-        if moved && let Some(after) = episode.moved(cx.now, cx.flow.rtt.patience()) {
-            *cx.resumed = Some(after);
-            cx.counters.resumes += 1;
+        if moved {
+            episode.moved(cx.now, patience);
         }
-        let nothing_waits = self.newest_ack.copies_left == 0 && !self.kept.has_lost();
-        if nothing_waits && episode.is_over(acked, self.kept.is_empty()) {
-            self.episode = None;
+        if self.newest_ack.copies_left == 0 && episode.is_over(acked, self.kept.is_empty()) {
+            // What is still lost came later, and only waits in line.
+            match self.kept.has_lost() {
+                true => episode.note_delivered(),
+                false => self.episode = None,
+            }
         }
     }
 
@@ -375,7 +365,7 @@ impl Hold {
         self.newest_ack.passed_at = cx.now;
         match cx.link.state {
             LinkState::Up => {
-                self.newest_ack.owed = false;
+                self.newest_ack.note_passed(cx.now, packet);
                 self.newest_ack.copies_left = 0;
                 Verdict::Pass
             }
@@ -439,6 +429,8 @@ impl Hold {
         }
         if let Some(segment) = window.find(packet)
             && let Fate::Resent(at) = segment.fate
+            // Where nobody knows the round trip, this may be the only repetition for long.
+            && cx.flow.rtt.measured().is_some()
             && cx.now.since(at) < cx.flow.rtt.smoothed()
         {
             cx.counters.suppressed += 1;
@@ -509,9 +501,11 @@ impl Hold {
 
     fn suspend(&mut self, cx: &mut Context<'_>) {
         self.was_away = cx.link.by != Indicator::Silence;
+        self.standstill.suspend(cx.link.by);
         self.episode = None;
         self.in_line = false;
         self.newest_ack.copies_left = 0;
+        self.newest_ack.go_away();
         // Silence is noticed after its beginning.
         if cx.link.since.since(self.newest_ack.passed_at) < cx.flow.rtt.patience() {
             self.newest_ack.owed |= self.newest_ack.packet.packet().is_some();
@@ -523,22 +517,31 @@ impl Hold {
 
     fn begin_episode(&mut self, cx: &mut Context<'_>) {
         let was_away = core::mem::take(&mut self.was_away);
+        let has_waited = self.has_kept();
         // The packet that shows that the link is back may say so.
         match &mut self.kept {
             Kept::Window(window) => window.acknowledge(cx.flow.near.acked, cx.budget),
             Kept::One { packet, .. } => packet.forget_acknowledged(cx),
         }
+        if self.newest_ack.misleads(cx.now, &cx.flow.rtt) {
+            self.newest_ack.withhold();
+        }
         let owes_ack = self.owes_acknowledgement();
         if !owes_ack && self.kept.is_empty() {
-            return;
+            return self.standstill.forget_unless(has_waited);
         }
+        self.standstill.begin(cx.now, cx.link.by);
         if owes_ack {
             self.newest_ack.copies_left = 1;
         }
+        let was_silent = !was_away && cx.link.by == Indicator::FirstPacket;
         let target = match &mut self.kept {
             Kept::Window(window) => {
                 match self.scope {
                     Scope::All => window.mark_front_lost(),
+                    Scope::Few if was_silent => {
+                        cx.counters.superseded += window.lose_only_front();
+                    }
                     Scope::Few => cx.counters.superseded += window.lose_only_two(),
                 }
                 window.end()
@@ -557,7 +560,7 @@ impl Hold {
             cx.flow.rtt.patience(),
             target,
             self.near_clock,
-            was_away || cx.link.by != Indicator::FirstPacket,
+            !was_silent,
         )));
         self.give_way(cx);
     }
@@ -576,7 +579,10 @@ impl Hold {
         }
         let is_over = cx.flow.phase == Phase::Closed;
         match episode.kick(cx.now, has_data, is_over) {
-            Kick::GiveUp => self.episode = None,
+            Kick::GiveUp => {
+                self.episode = None;
+                self.standstill.forget();
+            }
             Kick::Again => {
                 cx.counters.kicks_repeated += 1;
                 if self.newest_ack.packet.packet().is_some() && !has_data {

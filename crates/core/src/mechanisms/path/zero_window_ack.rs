@@ -51,6 +51,7 @@ use super::{
 use crate::flow::{FrozenFlow, Observation, TcpFlow};
 use crate::limits::Budget;
 use crate::link::{Direction, LinkState};
+use crate::standstill::Standstill;
 use crate::time::{Duration, Instant};
 use outlast_wire::{Packet, SeqNumber, TcpFlags, TcpHeader};
 
@@ -84,8 +85,7 @@ pub(crate) struct ZeroWindowAck {
     /// The highest acknowledgement that the far host itself was heard to send.
     heard: Option<SeqNumber>,
     kept: KeptPacket,
-    /// Since when; `None` of one that came from another gateway, or from an earlier process.
-    kept_since: Option<Instant>,
+    standstill: Standstill,
     /// When the kept segment's acknowledgement is overdue.
     overdue: Option<Instant>,
     state: State,
@@ -174,6 +174,11 @@ impl PathMechanism for ZeroWindowAck {
     }
 
     fn handle_link(&mut self, cx: &mut Context<'_>) {
+        match cx.link.state {
+            LinkState::Down => self.standstill.suspend(cx.link.by),
+            LinkState::Up if self.kept.packet().is_none() => self.standstill.forget(),
+            LinkState::Up => self.standstill.begin(cx.now, cx.link.by),
+        }
         match (cx.link.state, &mut self.state) {
             (LinkState::Down, State::Running) => {
                 // What the mobile has acknowledged by now comes within a round trip.
@@ -346,6 +351,9 @@ impl ZeroWindowAck {
         let mut adopted = Frozen::waiting(end, cx.flow.rtt.patience());
         adopted.is_heard = is_heard;
         adopted.is_due = cx.link.state == LinkState::Up;
+        if adopted.is_due {
+            self.standstill.begin(cx.link.since, cx.link.by);
+        }
         self.state = State::Frozen(adopted);
         true
     }
@@ -408,10 +416,8 @@ impl ZeroWindowAck {
             State::Frozen(frozen) if acked.at_or_after(frozen.until) => {
                 // One that was sent later has not waited for the link's return: its acknowledgement
                 // was late for another reason.
-                let is_older = self.kept_since.is_none_or(|at| at <= cx.link.since);
-                if cx.link.state == LinkState::Up && is_older {
-                    *cx.resumed = Some(cx.now.since(cx.link.since));
-                    cx.counters.resumes += 1;
+                if cx.link.state == LinkState::Up {
+                    self.standstill.end(cx);
                 }
                 self.release(cx.budget);
             }
@@ -459,7 +465,6 @@ impl ZeroWindowAck {
 
     fn keep(&mut self, cx: &mut Context<'_>, packet: &Packet) {
         self.kept.replace(packet, cx);
-        self.kept_since = Some(cx.now);
         // It is on its way to wherever the mobile is now.
         self.forwarding = Forwarding::None;
         let answer_in = match cx.link.state {
@@ -544,7 +549,7 @@ impl ZeroWindowAck {
 
     fn clear(&mut self, budget: &mut Budget) {
         self.kept.clear(budget);
-        self.kept_since = None;
+        self.standstill.forget();
         self.overdue = None;
         self.owes_answer = false;
         self.forwarding = Forwarding::None;

@@ -239,41 +239,37 @@ impl KernelPath {
         &mut self,
         is_wanted: impl FnMut(&FlowKey) -> bool,
         mut visit: impl FnMut(FlowKey, Instant),
-    ) -> Result<bool, TrackerError> {
+    ) -> bool {
         let begins = clock::now();
         if begins < self.may_search_at {
-            return Ok(false);
+            return false;
         }
         self.tracker.flows(is_wanted, |key, flow| {
             if let Some(at) = flow.heard_at {
                 visit(key, at);
             }
-        })?;
+        });
         let ends = clock::now();
         self.may_search_at = ends + SHARE * ends.since(begins);
-        Ok(true)
+        true
     }
 
-    /// Counts the connections in the kernel's table, unless that was done but now.
+    /// Counts the connections in the kernel's table that are not closed, unless that was done but now.
     pub(in crate::daemon) fn recount(&mut self) {
         let begins = clock::now();
         if begins < self.recount_at {
             return;
         }
         let mut count = 0;
-        let count_all = |_: &FlowKey| {
-            count += 1;
-            false
-        };
-        // Where the table cannot be read the former count stands.
-        if self.tracker.flows(count_all, |_, _| {}).is_ok() {
-            self.counted = count;
-        }
+        let count_one =
+            |_, flow: TrackedFlow| count += usize::from(flow.tcp.phase != Phase::Closed);
+        self.tracker.flows(|_| true, count_one);
+        self.counted = count;
         let ends = clock::now();
         self.recount_at = ends + COUNT_IS_GOOD_FOR.max(COUNT_SHARE * ends.since(begins));
     }
 
-    /// Connections in the kernel's table, when they were counted last.
+    /// Connections in the kernel's table that were not closed when they were counted last.
     pub(in crate::daemon) const fn counted(&self) -> usize {
         self.counted
     }
@@ -286,7 +282,7 @@ impl KernelPath {
             return;
         }
         let mut recent = BinaryHeap::with_capacity(MOST_LISTED + 1);
-        let read = self.tracker.flows(
+        self.tracker.flows(
             |_| true,
             |key, flow| {
                 recent.push(Reverse(Listed::of(key, &flow)));
@@ -295,11 +291,8 @@ impl KernelPath {
                 }
             },
         );
-        // Where the table cannot be read the former list stands.
-        if read.is_ok() {
-            let sorted = recent.into_sorted_vec();
-            self.listed = sorted.into_iter().map(|Reverse(listed)| listed).collect();
-        }
+        let sorted = recent.into_sorted_vec();
+        self.listed = sorted.into_iter().map(|Reverse(listed)| listed).collect();
         let ends = clock::now();
         self.relist_at = ends + COUNT_IS_GOOD_FOR.max(COUNT_SHARE * ends.since(begins));
     }

@@ -10,7 +10,7 @@ use outlast_core::flow::{FlowKey, Phase, TcpFlow};
 use outlast_core::gateway::Gateway;
 use outlast_core::link::{Direction, LinkId};
 use outlast_core::time::{Duration, Instant};
-use outlast_linux::tracker::{Acknowledgement, Recorded, TrackedFlow, Tracker, TrackerError};
+use outlast_linux::tracker::{Acknowledgement, Recorded, TrackedFlow, Tracker};
 use outlast_wire::Packet;
 use std::collections::BTreeMap;
 use std::net::IpAddr;
@@ -49,21 +49,21 @@ impl Takeover {
         now: Instant,
         mtu: u32,
         is_behind: impl Fn(&FlowKey) -> bool,
-    ) -> Result<Self, TrackerError> {
+    ) -> Self {
         let mut takeover = Self::default();
         tracker.flows(is_behind, |key, tracked| {
             if is_of_use(now, &tracked) {
                 let before = tracked.tcp;
                 takeover.flows.insert(key, Taken { tracked, before });
             }
-        })?;
+        });
         if !takeover.flows.is_empty() {
             tracker.recorded(|recorded| takeover.take_data(&recorded, mtu));
             takeover.take_acknowledgements(mtu);
             // Stable: what the recorder has is in the order in which it crossed.
             takeover.crossed.sort_by_key(|crossed| crossed.at);
         }
-        Ok(takeover)
+        takeover
     }
 
     /// Connections taken.

@@ -127,9 +127,11 @@ impl Both {
     fn outage(mut self) -> (Vec<Sent>, Vec<Sent>) {
         self.now += Duration::from_millis(5);
         let mut other = gateway(self.now, self.mechanism);
-        Takeover::read(&self.tracker, self.now, MTU, |_| true)
-            .expect("readable")
-            .hand_to(self.now, &mut other, |_| LINK);
+        Takeover::read(&self.tracker, self.now, MTU, |_| true).hand_to(
+            self.now,
+            &mut other,
+            |_| LINK,
+        );
         let key = FlowKey {
             near: SocketAddr::new(address(true), 40_000),
             far: SocketAddr::new(address(false), 443),
@@ -306,7 +308,7 @@ fn a_connection_that_owes_nothing_is_let_be() {
     both.now += Duration::from_millis(40);
     both.far(both.header(false, 0, MSS), 0);
     both.now += Duration::from_secs(20);
-    let takeover = Takeover::read(&both.tracker, both.now, MTU, |_| true).expect("readable");
+    let takeover = Takeover::read(&both.tracker, both.now, MTU, |_| true);
     assert_eq!((takeover.flows(), takeover.packets()), (0, 0));
     let sent = sent(both.control, both.now);
     assert!(sent.is_empty(), "{sent:?}");

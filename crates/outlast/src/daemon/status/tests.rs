@@ -68,11 +68,11 @@ fn every_cap_that_was_reached_shows() {
 
 #[test]
 fn a_full_table_of_the_kernel_s_shows() {
-    let full = "cap reached   flows: the kernel's table is as good as full";
+    let full = "cap reached   flows 3: connections that gave way";
     let mut status = sample_with(|_| {});
     assert!(!status.to_text(None).contains(full));
     let kernel = status.kernel.as_mut().expect("a part in the kernel");
-    kernel.flows = status.limits.flows - 200;
+    kernel.evicted = 3;
     let text = status.to_text(None);
     assert!(
         text.contains(full) && !text.contains("caps reached"),
@@ -87,6 +87,15 @@ fn a_bridge_that_has_the_packets_shows() {
     status.port_of = Some("br-lan".into());
     let text = status.to_text(None);
     assert!(text.contains("a port of br-lan, which takes"), "{text}");
+}
+
+#[test]
+fn an_older_daemon_that_counts_less_is_understood() {
+    let mut value: Value = serde_json::from_str(include_str!("sample.json")).expect("JSON");
+    let kernel = value["kernel"].as_object_mut().expect("numbers");
+    assert!(kernel.remove("evicted").is_some());
+    let status: Status = serde_json::from_value(value).expect("a status");
+    assert_eq!(status.kernel.expect("a part in the kernel").evicted, 0);
 }
 
 /// The sample without a cap reached, and with these counters changed.

@@ -61,14 +61,17 @@ impl Status {
             line("in the kernel", &kernel.to_text());
         }
         let mut caps = self.counters.caps_reached().peekable();
-        let is_kernel_full = self.is_kernel_full();
-        if is_kernel_full {
+        let evicted = self.kernel.map_or(0, |kernel| kernel.evicted);
+        if evicted > 0 {
             line(
                 "cap reached",
-                "flows: the kernel's table is as good as full; who was used least recently gives way",
+                &format!(
+                    "flows {evicted}: connections that gave way to others, since the kernel's table \
+                     was full (limits.flows)"
+                ),
             );
         }
-        if caps.peek().is_none() && !is_kernel_full {
+        if caps.peek().is_none() && evicted == 0 {
             line("caps reached", "none");
         }
         for (cap, what, count) in caps {
@@ -81,13 +84,6 @@ impl Status {
             line("resumed", &resume.to_text());
         }
         text
-    }
-
-    /// Whether the kernel gives away places in its table, or soon will: it frees some before it
-    /// needs them, and does not count them.
-    fn is_kernel_full(&self) -> bool {
-        let used = self.kernel.map_or(0, |kernel| kernel.flows);
-        used.saturating_mul(100) >= self.limits.flows.saturating_mul(95)
     }
 
     /// Peers, neighbours, and links that are doubted.

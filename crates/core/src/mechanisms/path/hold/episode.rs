@@ -17,7 +17,6 @@ const KICKS_WITHOUT_DATA: u8 = 6;
 /// The time after one link-up, for one flow.
 #[derive(Debug)]
 pub(super) struct Episode {
-    began: Instant,
     /// Everything that was kept at link-up ends here; `None` if only an acknowledgement was.
     target: Option<SeqNumber>,
     /// The newest timestamp that the near host had sent by then.
@@ -36,6 +35,8 @@ pub(super) struct Episode {
     pause: Duration,
     kicks: u8,
     has_moved: bool,
+    /// All that was kept at link-up is acknowledged: what still waits came later.
+    is_delivered: bool,
 }
 
 /// What to do when the flow has not moved in time.
@@ -56,7 +57,6 @@ impl Episode {
         is_certain: bool,
     ) -> Self {
         Self {
-            began: now,
             target,
             near_clock,
             first_sent: None,
@@ -67,6 +67,7 @@ impl Episode {
             pause: patience.clamp(SHORTEST_PAUSE, LONGEST_PAUSE),
             kicks: 0,
             has_moved: false,
+            is_delivered: false,
         }
     }
 
@@ -163,13 +164,12 @@ impl Episode {
         is_over
     }
 
-    /// The flow moved. Returns how long after link-up, the first time.
-    pub(super) fn moved(&mut self, now: Instant, patience: Duration) -> Option<Duration> {
+    /// The flow moved.
+    pub(super) fn moved(&mut self, now: Instant, patience: Duration) {
         self.pause = patience.clamp(SHORTEST_PAUSE, LONGEST_PAUSE);
         self.kicks = 0;
         self.next_kick = Some(now + self.pause);
-        let first = !core::mem::replace(&mut self.has_moved, true);
-        first.then(|| now.since(self.began))
+        self.has_moved = true;
     }
 
     pub(super) fn kick_is_due(&self, now: Instant) -> bool {
@@ -202,6 +202,15 @@ impl Episode {
             Some(target) => acked.at_or_after(target),
             None => nothing_kept && self.has_moved,
         }
+    }
+
+    /// It [is over](Self::is_over) but for what came later and waits in line.
+    pub(super) const fn note_delivered(&mut self) {
+        self.is_delivered = true;
+    }
+
+    pub(super) const fn is_delivered(&self) -> bool {
+        self.is_delivered
     }
 
     pub(super) fn deadline(&self) -> Option<Instant> {

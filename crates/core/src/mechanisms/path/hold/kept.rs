@@ -1,7 +1,6 @@
 //! What is kept of the data sent towards the link: all of it, or past a cap one packet.
 
 use super::super::smart_link::KeptPacket;
-use super::Scope;
 use super::stamp::Stamp;
 use super::window::Window;
 use crate::limits::Budget;
@@ -18,6 +17,17 @@ pub(super) enum Kept {
         until: SeqNumber,
         pending: bool,
     },
+}
+
+/// How much of what is kept goes out at reconnection.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub(in crate::mechanisms::path) enum Scope {
+    /// All that is not acknowledged.
+    #[default]
+    All,
+    /// The oldest segment, twice, and the first that was certainly lost, or the one that the far host
+    /// then lacks; the sender repeats the others.
+    Few,
 }
 
 impl Default for Kept {

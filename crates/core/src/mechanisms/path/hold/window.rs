@@ -103,6 +103,8 @@ pub(super) struct Window {
     pledged: Option<SeqNumber>,
     /// The oldest segment goes out once more than it is lost.
     front_twice: bool,
+    /// So many others, which are lost, go out before the oldest one.
+    before_front: usize,
 }
 
 /// The window is full: nothing has changed.
@@ -306,6 +308,7 @@ impl Window {
             if let Some(segment) = self.segments.pop_front() {
                 self.forget(&segment, budget);
                 self.front_twice = false;
+                self.before_front = 0;
             }
         }
         // Behind a longer segment that begins earlier there may be short ones that have arrived.
@@ -430,6 +433,7 @@ impl Window {
     /// The link went down: whatever was re-sent may have been on it.
     pub(super) fn mark_resent_as_transmitted(&mut self) {
         self.front_twice = false;
+        self.before_front = 0;
         for segment in &mut self.segments {
             if matches!(segment.fate, Fate::Resent(_)) {
                 segment.fate = Fate::Transmitted;
@@ -454,6 +458,20 @@ impl Window {
         before.saturating_sub(self.lost) as u64
     }
 
+    /// Only the oldest segment is re-sent, behind one more: see [`Self::lose_front_behind`]. Returns how
+    /// many of what was lost are given up.
+    pub(super) fn lose_only_front(&mut self) -> u64 {
+        let before = self.lost;
+        for place in 1..self.segments.len() {
+            if self.segments[place].is_lost() {
+                self.set_fate(place, Fate::Transmitted);
+            }
+        }
+        self.mark_front_lost();
+        self.lose_front_behind(1);
+        before.saturating_sub(self.lost) as u64
+    }
+
     /// The oldest segment, if it was merely transmitted, has not arrived: the far host has said so.
     pub(super) fn mark_transmitted_front_lost(&mut self) {
         if self
@@ -461,6 +479,23 @@ impl Window {
             .is_some_and(|front| front.fate == Fate::Transmitted)
         {
             self.set_fate(0, Fate::Lost);
+            // The first duplicate may say, too, that the application has read: that does not count.
+            self.lose_front_behind(2);
+        }
+    }
+
+    /// The sender may have heard that the oldest segment, which is lost, is missing: it then sends new
+    /// data, to find out whether its timeout was spurious, and takes it for that if the next it hears
+    /// acknowledges the oldest one (RFC 5682, section 2.1, step 3b). So others go before that, `most` of those
+    /// that follow it: they draw duplicates, by which the sender knows that the timeout was real.
+    fn lose_front_behind(&mut self, most: usize) {
+        let last = self.segments.len().min(1 + most);
+        self.before_front = 0;
+        for place in 1..last {
+            if self.segments[place].fate == Fate::Transmitted {
+                self.set_fate(place, Fate::Lost);
+                self.before_front += 1;
+            }
         }
     }
 
@@ -482,7 +517,10 @@ impl Window {
         }
         let last = self.segments.len() - 1;
         let mut oldest: Option<(usize, &Packet, Stamp)> = None;
-        for (place, segment) in self.segments.iter().enumerate() {
+        let is_behind = self.before_front > 0 && self.segments[0].is_lost();
+        let passed_over = usize::from(is_behind && self.lost > 1);
+        self.before_front = self.before_front.saturating_sub(1);
+        for (place, segment) in self.segments.iter().enumerate().skip(passed_over) {
             if !segment.is_lost() {
                 continue;
             }
@@ -511,6 +549,7 @@ impl Window {
         self.longest = 0;
         self.unordered_until = None;
         self.front_twice = false;
+        self.before_front = 0;
         budget.give_back(core::mem::take(&mut self.charged));
     }
 
