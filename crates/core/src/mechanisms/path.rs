@@ -165,6 +165,8 @@ pub enum SendReason {
     Reset,
     /// The last acknowledgement, for a sender to measure its round trip while the link is down.
     Nudge,
+    /// The last acknowledgement, for a sender to fill the hole of which nobody else has a copy.
+    Duplicate,
     /// Asks a silent link whether it is back: a keep-alive in the near host's name.
     Probe,
 }

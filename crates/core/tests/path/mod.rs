@@ -242,12 +242,17 @@ impl Path {
 
     /// The same, echoing a timestamp of the near host.
     pub(crate) fn far_ack_echoing(&mut self, ack: u32, echo: u32) {
+        self.far_data_echoing(ack, echo, 0);
+    }
+
+    /// The same, with its own first bytes.
+    pub(crate) fn far_data_echoing(&mut self, ack: u32, echo: u32, len: u32) {
         let mut header = TcpHeader {
             ack: near_seq(ack),
             ..self.far_header()
         };
         header.options.timestamps = Some(Timestamps { value: 1, echo });
-        self.far_sends(&self.far_packet(header, 0));
+        self.far_sends(&self.far_packet(header, len));
     }
 
     pub(crate) fn far_packet_acking(&self, ack: u32, blocks: &[(u32, u32)]) -> Packet {

@@ -202,6 +202,7 @@ fn injected(reason: SendReason) -> &'static str {
         SendReason::Reset => "the far host never acknowledged what was acknowledged for it",
         SendReason::SmartLink => "the kept packet of the smart link layer",
         SendReason::Probe => "asks a silent link whether it is back",
+        SendReason::Duplicate => "only the sender can fill the hole before which it stands",
         SendReason::Nudge => "lets the sender measure its round trip while the link is down",
     }
 }

@@ -345,6 +345,10 @@ impl Hold {
                 episode.set_aside(cx.now, patience);
             }
         }
+        let is_answer = is_settled && observation.newly_acked > 0 && !episode.draws_duplicates();
+        if is_answer && self.kept.has_no_copy_of(acked) {
+            self.nudge.duplicate(acked);
+        }
         if moved {
             episode.moved(cx.now, patience);
         }
@@ -588,12 +592,7 @@ impl Hold {
                 if self.newest_ack.packet.packet().is_some() && !has_data {
                     self.newest_ack.copies_left = REPEATED_ACKS;
                 }
-                match &mut self.kept {
-                    Kept::Window(window) => window.mark_front_lost(),
-                    Kept::One {
-                        pending, packet, ..
-                    } => *pending = packet.packet().is_some(),
-                }
+                self.kept.mark_front_lost();
             }
         }
     }

@@ -23,6 +23,8 @@ pub(super) struct Episode {
     near_clock: Option<Stamp>,
     /// The sequence numbers of the first data that went out.
     first_sent: Option<(SeqNumber, SeqNumber)>,
+    /// More data went out behind it.
+    has_sent_more: bool,
     /// Until then, what was merely transmitted may have arrived; `None` once that is settled.
     in_doubt_until: Option<Instant>,
     /// Until then, what was set aside waits for the hole to be filled; `None` if nothing was.
@@ -60,6 +62,7 @@ impl Episode {
             target,
             near_clock,
             first_sent: None,
+            has_sent_more: false,
             in_doubt_until: Some(now + patience),
             aside_until: None,
             is_certain,
@@ -107,10 +110,16 @@ impl Episode {
 
     /// Data goes out. What was on the link before the first of it arrives before it, or never.
     pub(super) fn sent_data(&mut self, packet: &Packet) {
+        self.has_sent_more = self.first_sent.is_some();
         if self.first_sent.is_none() {
             let len = packet.sequence_len();
             self.first_sent = packet.tcp().map(|tcp| (tcp.seq, tcp.seq + len));
         }
+    }
+
+    /// Whether something is on its way that draws a duplicate, if there is a hole before it.
+    pub(super) const fn draws_duplicates(&self) -> bool {
+        self.has_sent_more
     }
 
     /// The far host's first acknowledgement after link-up settles what had arrived; returns

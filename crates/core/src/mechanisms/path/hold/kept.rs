@@ -52,6 +52,24 @@ impl Kept {
         }
     }
 
+    /// Marks the oldest as lost: it is worth sending even if it has arrived.
+    pub(super) fn mark_front_lost(&mut self) {
+        match self {
+            Self::Window(window) => window.mark_front_lost(),
+            Self::One {
+                packet, pending, ..
+            } => *pending = packet.packet().is_some(),
+        }
+    }
+
+    /// Whether only the sender can fill the hole at `acked`.
+    pub(super) fn has_no_copy_of(&self, acked: SeqNumber) -> bool {
+        match self {
+            Self::Window(window) => window.front().is_none_or(|front| front.seq.after(acked)),
+            Self::One { .. } => false,
+        }
+    }
+
     /// What was merely transmitted when the link came back, and is not acknowledged by now, was lost.
     pub(super) fn settle_doubt(&mut self, until: Option<SeqNumber>, scope: Scope) {
         if let (Self::Window(window), Some(until)) = (self, until) {

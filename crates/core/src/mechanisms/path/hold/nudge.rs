@@ -1,22 +1,35 @@
-//! While the link is down: lets a BBR sender measure its round trip then, and not afterwards.
+//! The far host's last acknowledgement once more, for the near host: re-reception, as in the smart
+//! link layer's level 1.
+//!
+//! # While the link is down
+//!
+//! It lets a BBR sender measure its round trip then, and not afterwards.
 //!
 //! BBR drains its pipe to four packets for 200 ms whenever it has not seen its minimal round-trip
 //! time for ten seconds (PROBE_RTT). It notices with the next acknowledgement, and so, after an
 //! outage, in the middle of the time for which the link is up: a link that is up for half a
 //! second in five loses a fifth of it. An acknowledgement during the outage makes it do so while
-//! there is nothing to lose. What is handed to it is the far host's own last acknowledgement once
-//! more, as in the smart link layer's level 1, and only after the sender's first timeout: before
-//! it, duplicates would count as a sign of loss.
+//! there is nothing to lose. It is handed over only after the sender's first timeout: before it,
+//! duplicates would count as a sign of loss.
 //!
 //! A sender that is not BBR ignores a duplicate acknowledgement after a timeout. The near side of
 //! the link carries at most [`MOST`] small packets for each outage and flow.
+//!
+//! # When the link is back
+//!
+//! The first answer may show a hole of which no copy is kept that the far host takes: its sender was
+//! filling holes when the link went. A sender that has timed out answers with new data, and fills the hole
+//! when that draws a duplicate, which shows that its timeout was not spurious (RFC 5682, section 2.1, step
+//! 3a). Where nothing is on its way that draws one, that would be a round trip later. So one is handed over
+//! at once: what it says is true already, for the far host lacks the hole, and nobody but the sender has
+//! it.
 
 use super::super::{Context, Outgoing, SendReason};
 use super::latest::Latest;
 use crate::limits::Budget;
 use crate::link::{Direction, LinkState, StateSince};
 use crate::time::{Duration, Instant};
-use outlast_wire::{Packet, TcpFlags};
+use outlast_wire::{Packet, SeqNumber, TcpFlags};
 
 /// Between two nudges: PROBE_RTT takes 200 ms, so that one is over before the next.
 const PAUSE: Duration = Duration::from_millis(250);
@@ -28,7 +41,8 @@ const MOST: u8 = 42;
 pub(super) struct Nudge {
     last_heard: Latest,
     next: Option<Instant>,
-    is_due: bool,
+    /// Why it is to go out now.
+    due: Option<SendReason>,
     given: u8,
 }
 
@@ -54,23 +68,32 @@ impl Nudge {
 
     pub(super) fn handle_timeout(&mut self, now: Instant, link: StateSince) {
         if self.next.is_some_and(|at| at <= now) {
-            self.is_due = link.state == LinkState::Down;
+            let is_down = link.state == LinkState::Down;
+            self.due = is_down.then_some(SendReason::Nudge);
             self.given += 1;
-            self.next = (self.given < MOST && self.is_due).then(|| now + PAUSE);
+            self.next = (self.given < MOST && is_down).then(|| now + PAUSE);
+        }
+    }
+
+    /// The near host is to fill the hole at `acked`, of which it has just heard.
+    pub(super) fn duplicate(&mut self, acked: SeqNumber) {
+        let last = self.last_heard.packet().and_then(Packet::tcp);
+        if last.is_some_and(|tcp| tcp.ack == acked) {
+            self.due = Some(SendReason::Duplicate);
         }
     }
 
     pub(super) const fn is_due(&self) -> bool {
-        self.is_due
+        self.due.is_some()
     }
 
     pub(super) fn poll_transmit(&mut self) -> Option<Outgoing> {
-        self.is_due = false;
+        let reason = self.due.take()?;
         let packet = self.last_heard.packet()?.clone();
         Some(Outgoing {
             direction: Direction::FromLink,
             packet,
-            reason: SendReason::Nudge,
+            reason,
         })
     }
 
@@ -81,7 +104,7 @@ impl Nudge {
     /// The link is back.
     pub(super) const fn stop(&mut self) {
         self.next = None;
-        self.is_due = false;
+        self.due = None;
         self.given = 0;
     }
 
