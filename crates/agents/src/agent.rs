@@ -361,7 +361,7 @@ impl Agents {
     pub fn poll_transmit(&mut self, site: &mut Site<'_>, agent: SocketAddr) -> Option<Vec<u8>> {
         loop {
             let intent = self.neighbours.get_mut(&agent)?.next(site.now)?;
-            if let Some(message) = self.compose(site.gateway, intent) {
+            if let Some(message) = self.compose(site.gateway, agent, intent) {
                 return Some(message.encode());
             }
         }

@@ -15,21 +15,23 @@ use outlast_core::time::{Duration, Instant};
 const ASKED_AGAIN_AFTER: Duration = Duration::from_secs(1);
 
 impl Agents {
-    /// A channel is there: everything is said that the neighbour may not know.
+    /// A channel is there: everything is said that the neighbour may not know. What is over comes
+    /// first: what it hears nothing of before the list is complete it counts as lost, if this agent
+    /// was started anew.
     pub(super) fn begin_session(&mut self, now: Instant, agent: SocketAddr) {
         let Some(neighbour) = self.neighbours.get_mut(&agent) else {
             return;
         };
         neighbour.begin(now);
         neighbour.say(Intent::Hello);
-        for own in self.own.values() {
-            neighbour.say(Intent::Frozen(own.id));
-        }
-        neighbour.say(Intent::Listed);
         let settled: Vec<_> = neighbour.outcomes.iter().map(|(i, o)| (*i, *o)).collect();
         for (id, outcome) in settled {
             neighbour.say(Intent::Settled(id, outcome));
         }
+        for own in self.own.values() {
+            neighbour.say(Intent::Frozen(own.id));
+        }
+        neighbour.say(Intent::Listed);
         for own in self.own.values().filter(|own| own.is_lent_to(agent)) {
             neighbour.say(Intent::Segment(own.id));
         }

@@ -195,16 +195,25 @@ impl Agents {
     }
 
     /// The message that was meant; `None` if it has become needless.
-    pub(super) fn compose(&self, gateway: &mut Gateway, intent: Intent) -> Option<Message> {
+    pub(super) fn compose(
+        &self,
+        gateway: &mut Gateway,
+        to: SocketAddr,
+        intent: Intent,
+    ) -> Option<Message> {
         let mut export = |id| gateway.export_frozen(*self.ids.get(&id)?);
         Some(match intent {
             Intent::Hello => Message::Hello {
                 instance: self.config.instance,
             },
-            Intent::Frozen(id) => Message::Frozen {
-                id,
-                numbers: export(id)?.numbers().ok()?,
-            },
+            Intent::Frozen(id) => {
+                match export(id).and_then(|frozen| frozen.numbers().ok()) {
+                    Some(numbers) => Message::Frozen { id, numbers },
+                    // It may know it from an earlier session. That it is over comes behind the list of
+                    // this one, in which it would be missing.
+                    None => self.say_over(to, id),
+                }
+            }
             Intent::Listed => Message::Listed,
             Intent::Released(id) => Message::Released { id },
             Intent::Want(id) => Message::Want { id },
@@ -215,5 +224,14 @@ impl Agents {
             Intent::Settled(id, outcome) => Message::Settled { id, outcome },
             Intent::Alive => Message::Alive,
         })
+    }
+
+    fn say_over(&self, to: SocketAddr, id: FreezeId) -> Message {
+        let neighbour = self.neighbours.get(&to);
+        match neighbour.and_then(|neighbour| neighbour.outcomes.get(&id)) {
+            Some(&outcome) => Message::Settled { id, outcome },
+            // It knows: it has said so itself.
+            None => Message::Released { id },
+        }
     }
 }

@@ -8,7 +8,7 @@ use frozen::half;
 use outlast_agents::{Agents, Config, DecodeError, FreezeId, Limits, Message, Session, Site};
 use outlast_core::flow::FrozenFlow;
 use outlast_core::gateway::{Gateway, GatewayConfig};
-use outlast_core::link::{InterfaceId, LinkConfig, LinkId};
+use outlast_core::link::{Direction, InterfaceId, LinkConfig, LinkId};
 use outlast_core::mechanisms::path::PathMechanismKind;
 use outlast_core::time::Instant;
 use outlast_wire::{SeqNumber, TcpFlags, TcpHeader};
@@ -89,6 +89,47 @@ impl There {
     pub(crate) fn hear(&mut self, message: &Message) -> Result<(), DecodeError> {
         let bytes = message.encode();
         self.act(|agents, site| agents.handle_message(site, neighbour(), &bytes))
+    }
+
+    /// A packet of the connection of this mobile's is seen, of which the agent hears what follows.
+    pub(crate) fn show(
+        &mut self,
+        number: u8,
+        direction: Direction,
+        header: TcpHeader,
+        bytes: usize,
+    ) {
+        let near = SocketAddr::new(Ipv4Addr::new(192, 0, 2, 1).into(), 5_000);
+        let far = SocketAddr::new(mobile(number), 80);
+        let way = match direction {
+            Direction::ToLink => (near, far),
+            Direction::FromLink => (far, near),
+        };
+        let packet = frozen::segment(way, header, &vec![number; bytes]);
+        let (now, link) = (Instant::from_millis(10), link_to(mobile(number)));
+        let _ = self.gateway.handle_packet(now, link, direction, &packet);
+        while let Some(event) = self.gateway.poll_event() {
+            self.act(|agents, site| agents.handle_gateway_event(site, &event));
+        }
+    }
+
+    /// The mobile acknowledges what is frozen.
+    pub(crate) fn acknowledge(&mut self, number: u8) {
+        let header = TcpHeader {
+            seq: SeqNumber(7_000),
+            ack: SeqNumber(1_500),
+            flags: TcpFlags::ACK,
+            ..TcpHeader::default()
+        };
+        self.show(number, Direction::FromLink, header, 0);
+    }
+
+    /// The session breaks, and there is another one, in which the neighbour is this instance.
+    pub(crate) fn meet_again(&mut self, instance: u64) {
+        for session in [Session::Down, Session::Up] {
+            self.act(|agents, site| agents.handle_session(site, neighbour(), session));
+        }
+        assert_eq!(self.hear(&Message::Hello { instance }), Ok(()));
     }
 
     pub(crate) fn said(&mut self) -> Vec<Message> {
