@@ -472,6 +472,10 @@ impl Network {
     fn settle_agent(&mut self, agent: usize) -> bool {
         let now = self.now;
         let Some(out) = self.stations[agent].drain(now) else {
+            if self.stations[agent].agent.is_none() {
+                // It may have died on the way.
+                self.bury(agent);
+            }
             return false;
         };
         let is_news = !out.is_empty();
