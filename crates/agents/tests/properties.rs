@@ -138,7 +138,7 @@ fn judge(network: &mut Network, acts: &[Act]) -> Result<bool, TestCaseError> {
         for neighbour in there.agents.neighbours() {
             prop_assert_eq!(neighbour.frozen, 0, "agent {}: {}", index, told());
         }
-        prop_assert!(station.kept().is_empty());
+        prop_assert!(station.has_nothing_left(), "agent {index}: {}", told());
     }
     Ok(is_complete)
 }

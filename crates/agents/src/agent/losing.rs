@@ -41,6 +41,7 @@ impl Agents {
             self.counters.reset += 1;
             self.events.push_back(Event::Reset { flow, lost: agent });
         }
+        self.forget_what_is_known();
     }
 
     /// Resets a connection that a neighbour has frozen, unless its segment is here, too, or with

@@ -81,9 +81,8 @@ impl Agents {
             return;
         };
         neighbour.unlisted.remove(&id);
-        if let Some(outcome) = neighbour.outcomes.get(&id) {
-            let outcome = *outcome;
-            neighbour.say(Intent::Settled(id, outcome));
+        if let Some(outcome) = neighbour.outcomes.get(&id).or(self.over.get(&id)).copied() {
+            neighbour.settle(id, outcome);
             return;
         }
         self.forget_contradiction(agent, id, numbers.flow);
@@ -134,6 +133,7 @@ impl Agents {
         if let Some(neighbour) = self.neighbours.get_mut(&agent) {
             neighbour.outcomes.remove(&id);
         }
+        self.forget_if_known(id);
     }
 
     fn hear_segment(
@@ -143,9 +143,10 @@ impl Agents {
         id: FreezeId,
         flow: &FrozenFlow,
     ) {
-        let outcomes = self.neighbours.get(&agent).map(|n| &n.outcomes);
-        if let Some(outcome) = outcomes.and_then(|outcomes| outcomes.get(&id)).copied() {
-            self.say(agent, Intent::Settled(id, outcome));
+        if let Some(neighbour) = self.neighbours.get_mut(&agent)
+            && let Some(outcome) = neighbour.outcomes.get(&id).or(self.over.get(&id)).copied()
+        {
+            neighbour.settle(id, outcome);
             return;
         }
         let Ok(numbers) = flow.numbers() else {
