@@ -240,6 +240,27 @@ fn a_neighbour_that_is_lost_for_good_is_not_waited_for_to_hear_that_a_freeze_is_
 }
 
 #[test]
+fn an_old_agent_that_dies_for_good_is_not_missed_by_a_third_one_either() {
+    let mut network = Network::new(&Made {
+        agents: 3,
+        ..Made::default()
+    });
+    network.freeze(0);
+    network.come(1);
+    assert!(network.run_until(BRIEF, |n| n.is_frozen(1)));
+    network.leave();
+    network.crash(0);
+    network.hand_over(1);
+    network.assert_complete();
+    network.run(LOST_AFTER + MOMENT);
+    network.write(50_000);
+    network.assert_complete();
+    assert_eq!(resets(&network), 0);
+    network.start(0);
+    network.assert_goes_on();
+}
+
+#[test]
 fn a_channel_that_is_gone_for_a_while_costs_nothing() {
     let mut network = Network::frozen();
     network.cut(0, 1);

@@ -1,6 +1,6 @@
 //! What an agent does when a neighbour says something.
 
-use super::neighbour::{Intent, Notice};
+use super::neighbour::{Intent, Neighbour, Notice};
 use super::owning::Own;
 use super::{Agents, Event, Session, Site};
 use crate::codec::DecodeError;
@@ -235,6 +235,9 @@ impl Agents {
     ) {
         let Some(flow) = self.ids.get(&id).copied() else {
             self.forget_notice(agent, id);
+            if outcome != Outcome::Refused {
+                self.end_others_notices(id, outcome);
+            }
             self.say(agent, Intent::Released(id));
             return;
         };
@@ -324,6 +327,21 @@ impl Agents {
         let mobile = notice.numbers.flow.far.ip();
         self.awaited.remove(&(mobile, agent, id));
         Some(notice)
+    }
+
+    /// A freeze is over, whoever keeps its segment: nobody is to reset the connection for one that does,
+    /// is gone, and has not heard of it.
+    fn end_others_notices(&mut self, id: FreezeId, outcome: Outcome) {
+        let holds =
+            |(_, neighbour): &(&SocketAddr, &Neighbour)| neighbour.notices.contains_key(&id);
+        let holders = self.neighbours.iter().filter(holds);
+        let holders: Vec<_> = holders.map(|(agent, _)| *agent).collect();
+        for agent in holders {
+            self.forget_notice(agent, id);
+            if let Some(neighbour) = self.neighbours.get_mut(&agent) {
+                neighbour.settle(id, outcome);
+            }
+        }
     }
 
     /// A freeze of the connection is over, as every neighbour hears. Nobody is to reset the connection
