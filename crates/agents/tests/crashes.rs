@@ -120,7 +120,7 @@ fn both_may_crash_and_come_back() {
 
 #[test]
 fn what_was_written_down_and_never_sent_does_no_harm() {
-    let mut network = Network::new(&network::Made::default());
+    let mut network = Network::new(&Made::default());
     network.stations[0].crash = Some(Crash::BeforeSending);
     network.leave();
     network.write(20_000);
@@ -146,6 +146,36 @@ fn what_was_over_and_not_yet_written_down_does_no_harm() {
         network.write(50_000);
         network.assert_goes_on();
         assert!(network.stations[dies].has_nothing_left());
+    }
+}
+
+#[test]
+fn what_was_over_long_ago_and_not_written_down_does_no_harm_either() {
+    for is_closed in [false, true] {
+        let mut network = lent();
+        network.stations[0].crash = Some(Crash::BeforeRemoval);
+        network.hand_over(1);
+        assert!(network.run_until(BRIEF, |n| n.stations[0].agent.is_none()));
+        network.write(50_000);
+        network.assert_complete();
+        if is_closed {
+            network.end();
+        }
+        network.run(2 * LOST_AFTER);
+        network.start(0);
+        assert!(network.is_frozen(0), "it cannot know");
+        for _ in 0..6 {
+            network.run(BRIEF);
+            network.be_heard();
+        }
+        network.assert_nothing_is_left();
+        assert!(network.stations[0].has_nothing_left());
+        assert_eq!(network.errors, [None, None]);
+        assert_eq!(resets(&network), 0);
+        if !is_closed {
+            network.write(50_000);
+            network.assert_goes_on();
+        }
     }
 }
 

@@ -168,6 +168,13 @@ impl Network {
         self.settle();
     }
 
+    /// Both hosts' applications have said everything.
+    pub(crate) fn end(&mut self) {
+        self.fixed.close(self.now);
+        self.mobile.close(self.now);
+        self.settle();
+    }
+
     /// The mobile host is out of reach.
     pub(crate) fn leave(&mut self) {
         if let Some(agent) = self.at.take() {
