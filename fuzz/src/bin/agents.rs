@@ -13,7 +13,7 @@ mod story;
 
 use libfuzzer_sys::fuzz_target;
 use outlast_agents::{
-    Agents, Config, Entry, Event, Left, Limits, Message, Prefix, Session, Site,
+    Agents, Config, Entry, Event, Kept, Left, Limits, Message, Prefix, Session, Site,
 };
 use outlast_core::flow::FlowKey;
 use outlast_core::gateway::{Gateway, GatewayConfig};
