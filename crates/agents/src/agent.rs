@@ -11,7 +11,7 @@ mod recent;
 mod reconfigure;
 
 use crate::codec::DecodeError;
-use crate::journal::{Entry, Kept};
+use crate::journal::{Entry, Left};
 use crate::message::{FreezeId, Message, Outcome};
 use crate::prefix::Prefix;
 use alloc::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -198,6 +198,9 @@ pub struct Agents {
     /// What is frozen in the gateway.
     own: BTreeMap<FlowKey, Own>,
     ids: BTreeMap<FreezeId, FlowKey>,
+    /// What was kept here and is over, while a neighbour has not heard of it that is there, or may be
+    /// back in time.
+    over: BTreeMap<FreezeId, Outcome>,
     /// How much of it was taken over.
     copies: usize,
     next_number: u64,
@@ -227,6 +230,7 @@ impl Agents {
             config,
             own: BTreeMap::new(),
             ids: BTreeMap::new(),
+            over: BTreeMap::new(),
             copies: 0,
             next_number: 0,
             awaited: BTreeSet::new(),
@@ -242,9 +246,20 @@ impl Agents {
     }
 
     /// Takes up what an earlier instance of this agent has left in its journal: it is delivered,
-    /// or reset where it cannot be kept. What is kept is recorded anew.
-    pub fn restore(&mut self, site: &mut Site<'_>, left: Vec<Kept>) {
-        for kept in left {
+    /// or reset where it cannot be kept, and neighbours hear what is over. What is kept is recorded
+    /// anew, what is over is not.
+    pub fn restore(&mut self, site: &mut Site<'_>, left: Left) {
+        if !left.kept.is_empty() || !left.over.is_empty() {
+            for neighbour in self.neighbours.values_mut() {
+                // It may know of it.
+                neighbour.expect(site.now, self.config.lost_after);
+            }
+        }
+        for id in left.over {
+            // How is not written down. Who still has it lets go of it either way.
+            self.end(id, Outcome::Acknowledged, None);
+        }
+        for kept in left.kept.into_values() {
             self.take_up(site, kept);
         }
     }
@@ -343,7 +358,8 @@ impl Agents {
         self.records.pop_front()
     }
 
-    /// What is to be written down once everything is sent. If that is lost, nothing is.
+    /// What is to be written down once everything is sent. If that is lost, nothing is: it is found
+    /// again, and found to be over.
     #[must_use]
     pub fn poll_removal(&mut self) -> Option<Entry> {
         self.removals.pop_front()
@@ -361,7 +377,7 @@ impl Agents {
     pub fn poll_transmit(&mut self, site: &mut Site<'_>, agent: SocketAddr) -> Option<Vec<u8>> {
         loop {
             let intent = self.neighbours.get_mut(&agent)?.next(site.now)?;
-            if let Some(message) = self.compose(site.gateway, intent) {
+            if let Some(message) = self.compose(site.gateway, agent, intent) {
                 return Some(message.encode());
             }
         }

@@ -7,7 +7,7 @@
 use crate::codec::{DecodeError, Reader, Writer};
 use crate::message::FreezeId;
 use alloc::boxed::Box;
-use alloc::collections::BTreeMap;
+use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::vec::Vec;
 use core::net::SocketAddr;
 use outlast_core::flow::FrozenFlow;
@@ -28,8 +28,18 @@ pub struct Kept {
 pub enum Entry {
     /// From now on this is kept; in place of what was kept under the same name.
     Kept(Box<Kept>),
-    /// No longer.
+    /// No longer: it is over. It is said once more when every neighbour has heard that, or is lost: an
+    /// agent that is started before that, and keeps nothing of it, would seem to have lost it.
     Removed(FreezeId),
+}
+
+/// What a journal says.
+#[derive(Clone, Debug, Default, Eq, PartialEq)]
+pub struct Left {
+    /// What is kept.
+    pub kept: BTreeMap<FreezeId, Kept>,
+    /// What is over, of which neighbours are still to hear.
+    pub over: BTreeSet<FreezeId>,
 }
 
 const KEPT: u8 = 1;
@@ -81,21 +91,39 @@ impl Entry {
         input.end()?;
         Ok(entry)
     }
+}
 
-    /// What is kept after all of `entries`.
-    #[must_use]
-    pub fn replay(entries: impl IntoIterator<Item = Self>) -> Vec<Kept> {
-        let mut all = BTreeMap::new();
-        for entry in entries {
-            match entry {
-                Self::Kept(kept) => {
-                    all.insert(kept.id, *kept);
-                }
-                Self::Removed(id) => {
-                    all.remove(&id);
+impl Left {
+    /// What it says with one more entry.
+    pub fn apply(&mut self, entry: Entry) {
+        match entry {
+            Entry::Kept(kept) => {
+                self.over.remove(&kept.id);
+                self.kept.insert(kept.id, *kept);
+            }
+            Entry::Removed(id) => {
+                self.kept.remove(&id);
+                if !self.over.remove(&id) {
+                    self.over.insert(id);
                 }
             }
         }
-        all.into_values().collect()
+    }
+
+    /// The entries of a journal that says this.
+    pub fn entries(&self) -> impl Iterator<Item = Entry> {
+        let over = self.over.iter().copied().map(Entry::Removed);
+        let kept = self.kept.values().cloned();
+        over.chain(kept.map(|kept| Entry::Kept(Box::new(kept))))
+    }
+}
+
+impl FromIterator<Entry> for Left {
+    fn from_iter<T: IntoIterator<Item = Entry>>(entries: T) -> Self {
+        let mut left = Self::default();
+        for entry in entries {
+            left.apply(entry);
+        }
+        left
     }
 }

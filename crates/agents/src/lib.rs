@@ -37,6 +37,6 @@ pub use agent::{
     TimeoutReason, UnknownNeighbour, View,
 };
 pub use codec::DecodeError;
-pub use journal::{Entry, Kept};
+pub use journal::{Entry, Kept, Left};
 pub use message::{FreezeId, LONGEST_MESSAGE, Message, Outcome, VERSION};
 pub use prefix::Prefix;

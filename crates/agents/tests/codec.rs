@@ -1,6 +1,6 @@
 //! What agents write they read, and nothing else.
 
-use outlast_agents::{DecodeError, Entry, FreezeId, Kept, LONGEST_MESSAGE, Message, Outcome};
+use outlast_agents::{DecodeError, Entry, FreezeId, Kept, LONGEST_MESSAGE, Left, Message, Outcome};
 use outlast_core::flow::{Acquaintance, FlowKey, FrozenFlow, FrozenNumbers, Half};
 use outlast_wire::tcp::{TcpOptions, Timestamps};
 use outlast_wire::{IpHeader, Packet, SeqNumber, TcpFlags, TcpHeader};
@@ -198,7 +198,7 @@ fn what_no_agent_sends_is_named() {
 }
 
 #[test]
-fn a_journal_ends_with_what_was_not_removed() {
+fn a_journal_ends_with_what_was_not_removed_and_what_is_over() {
     let mut runner = proptest::test_runner::TestRunner::deterministic();
     let mut draw = || {
         let tree = flow().new_tree(&mut runner).expect("no filter");
@@ -215,5 +215,12 @@ fn a_journal_ends_with_what_was_not_removed() {
     let (first, second) = (kept(1), kept(2));
     let put = |kept: &Kept| Entry::Kept(Box::new(kept.clone()));
     let entries = [put(&first), put(&second), Entry::Removed(first.id)];
-    assert_eq!(Entry::replay(entries), [second]);
+    let mut left: Left = entries.into_iter().collect();
+    let is_left = |left: &Left, over: &[FreezeId]| {
+        left.kept.values().eq([&second]) && left.over.iter().eq(over)
+    };
+    assert!(is_left(&left, &[first.id]), "{left:?}");
+    assert_eq!(left.entries().collect::<Left>(), left);
+    left.apply(Entry::Removed(first.id));
+    assert!(is_left(&left, &[]), "{left:?}");
 }

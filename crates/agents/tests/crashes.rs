@@ -2,7 +2,7 @@
 
 mod network;
 
-use network::{Crash, LOST_AFTER, Network};
+use network::{Crash, LOST_AFTER, Made, Network};
 use outlast_agents::Event;
 use outlast_core::time::Duration;
 
@@ -48,7 +48,7 @@ fn an_old_agent_that_crashes_once_its_segment_was_taken_over_is_not_missed() {
     network.start(0);
     assert!(network.is_frozen(0));
     network.assert_goes_on();
-    assert!(network.stations[0].kept().is_empty());
+    assert!(network.stations[0].has_nothing_left());
 }
 
 #[test]
@@ -60,7 +60,7 @@ fn an_old_agent_that_comes_back_too_late_hears_that_the_connection_was_reset() {
     network.start(0);
     network.run(MOMENT);
     assert!(!network.is_frozen(0));
-    assert!(network.stations[0].kept().is_empty());
+    assert!(network.stations[0].has_nothing_left());
 }
 
 #[test]
@@ -120,7 +120,7 @@ fn both_may_crash_and_come_back() {
 
 #[test]
 fn what_was_written_down_and_never_sent_does_no_harm() {
-    let mut network = Network::new(&network::Made::default());
+    let mut network = Network::new(&Made::default());
     network.stations[0].crash = Some(Crash::BeforeSending);
     network.leave();
     network.write(20_000);
@@ -145,8 +145,149 @@ fn what_was_over_and_not_yet_written_down_does_no_harm() {
         network.run(MOMENT);
         network.write(50_000);
         network.assert_goes_on();
-        assert!(network.stations[dies].kept().is_empty());
+        assert!(network.stations[dies].has_nothing_left());
     }
+}
+
+#[test]
+fn what_was_over_long_ago_and_not_written_down_does_no_harm_either() {
+    for is_closed in [false, true] {
+        let mut network = lent();
+        network.stations[0].crash = Some(Crash::BeforeRemoval);
+        network.hand_over(1);
+        assert!(network.run_until(BRIEF, |n| n.stations[0].agent.is_none()));
+        network.write(50_000);
+        network.assert_complete();
+        if is_closed {
+            network.end();
+        }
+        network.run(2 * LOST_AFTER);
+        network.start(0);
+        assert!(network.is_frozen(0), "it cannot know");
+        for _ in 0..6 {
+            network.run(BRIEF);
+            network.be_heard();
+        }
+        network.assert_nothing_is_left();
+        assert!(network.stations[0].has_nothing_left());
+        assert_eq!(network.errors, [None, None]);
+        assert_eq!(resets(&network), 0);
+        if !is_closed {
+            network.write(50_000);
+            network.assert_goes_on();
+        }
+    }
+}
+
+#[test]
+fn who_crashes_before_all_have_heard_that_a_freeze_is_over_says_so_when_it_is_back() {
+    // It was said, and has not arrived; or there was no session to say it in.
+    for is_cut in [false, true] {
+        let mut network = Network::new(&Made {
+            agents: 3,
+            ..Made::default()
+        });
+        network.freeze(0);
+        if is_cut {
+            network.cut(0, 2);
+        }
+        network.hand_over(0);
+        assert!(network.run_until(BRIEF, |n| !n.is_frozen(0)));
+        network.crash(0);
+        network.run(MOMENT);
+        network.mend(0, 2);
+        network.start(0);
+        assert!(!network.is_frozen(0), "what is over is not taken up again");
+        network.run(MOMENT);
+        network.write(50_000);
+        network.assert_goes_on();
+        assert_eq!(resets(&network), 0);
+        assert!(network.stations[0].has_nothing_left(), "everybody knows");
+    }
+}
+
+#[test]
+fn who_has_crashed_twice_before_all_have_heard_that_a_freeze_is_over_says_so_still() {
+    let mut network = Network::new(&Made {
+        agents: 3,
+        ..Made::default()
+    });
+    network.freeze(0);
+    network.cut(0, 2);
+    network.hand_over(0);
+    assert!(network.run_until(BRIEF, |n| !n.is_frozen(0)));
+    for _ in 0..2 {
+        network.crash(0);
+        network.start(0);
+        network.run(MOMENT);
+    }
+    network.mend(0, 2);
+    network.write(50_000);
+    network.assert_goes_on();
+    assert_eq!(resets(&network), 0);
+    assert!(network.stations[0].has_nothing_left(), "everybody knows");
+}
+
+#[test]
+fn who_has_refrozen_a_connection_and_crashes_is_believed_that_the_earlier_freeze_is_over() {
+    let mut network = Network::new(&Made {
+        agents: 3,
+        ..Made::default()
+    });
+    network.freeze(0);
+    network.cut(0, 2);
+    network.hand_over(0);
+    network.assert_complete();
+    network.freeze(0);
+    network.crash(0);
+    network.mend(0, 2);
+    network.start(0);
+    assert!(network.is_frozen(0));
+    network.run(MOMENT);
+    network.hand_over(0);
+    network.assert_goes_on();
+    assert_eq!(resets(&network), 0);
+    assert!(network.stations[0].has_nothing_left(), "everybody knows");
+}
+
+#[test]
+fn a_neighbour_that_is_lost_for_good_is_not_waited_for_to_hear_that_a_freeze_is_over() {
+    let mut network = Network::frozen();
+    network.crash(1);
+    network.hand_over(0);
+    network.assert_complete();
+    assert!(!network.stations[0].has_nothing_left());
+    network.run(LOST_AFTER + MOMENT);
+    assert!(network.stations[0].has_nothing_left());
+    // Nor is one that was not there since the agent itself was started.
+    network.freeze(0);
+    network.crash(0);
+    network.start(0);
+    network.hand_over(0);
+    network.assert_complete();
+    network.run(LOST_AFTER + MOMENT);
+    assert!(network.stations[0].has_nothing_left());
+}
+
+#[test]
+fn an_old_agent_that_dies_for_good_is_not_missed_by_a_third_one_either() {
+    let mut network = Network::new(&Made {
+        agents: 3,
+        ..Made::default()
+    });
+    network.freeze(0);
+    network.come(1);
+    assert!(network.run_until(BRIEF, |n| n.is_frozen(1)));
+    network.leave();
+    network.crash(0);
+    network.hand_over(1);
+    network.assert_complete();
+    network.run(LOST_AFTER + MOMENT);
+    network.write(50_000);
+    network.assert_complete();
+    assert_eq!(resets(&network), 0);
+    network.start(0);
+    network.assert_goes_on();
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! What an earlier process has left in its journal and cannot be kept any more.
 
-use outlast_agents::{Agents, Config, Entry, FreezeId, Kept, Limits, Site};
+use outlast_agents::{Agents, Config, Entry, FreezeId, Kept, Left, Limits, Site};
 use outlast_core::flow::{Acquaintance, FrozenFlow, Half};
 use outlast_core::gateway::{Gateway, GatewayConfig};
 use outlast_core::link::{InterfaceId, LinkConfig, LinkId};
@@ -14,6 +14,9 @@ const ID: FreezeId = FreezeId {
     instance: 7,
     number: 3,
 };
+
+/// It is over, and nobody is to hear of that.
+const GONE: [Entry; 2] = [Entry::Removed(ID), Entry::Removed(ID)];
 
 fn link_to(far: IpAddr) -> LinkId {
     LinkId {
@@ -84,7 +87,11 @@ fn written(mechanism: PathMechanismKind, left: Kept) -> (usize, Vec<Entry>, usiz
         gateway: &mut gateway,
         link_to: &link_to,
     };
-    agents.restore(&mut site, vec![left]);
+    let left = Left {
+        kept: [(left.id, left)].into(),
+        ..Left::default()
+    };
+    agents.restore(&mut site, left);
     let records = std::iter::from_fn(|| agents.poll_record()).count();
     let removals = std::iter::from_fn(|| agents.poll_removal()).collect();
     let packets = std::iter::from_fn(|| agents.poll_packet()).count();
@@ -100,11 +107,11 @@ fn what_is_kept_is_written_down_anew() {
 #[test]
 fn what_is_reset_because_of_another_mechanism_is_not_found_at_the_next_start() {
     let outcome = written(PathMechanismKind::Hold, kept(true));
-    assert_eq!(outcome, (0, vec![Entry::Removed(ID)], 2));
+    assert_eq!(outcome, (0, GONE.to_vec(), 2));
 }
 
 #[test]
 fn what_makes_no_sense_is_not_found_at_the_next_start_either() {
     let outcome = written(PathMechanismKind::ZeroWindowAck, kept(false));
-    assert_eq!(outcome, (0, vec![Entry::Removed(ID)], 0));
+    assert_eq!(outcome, (0, GONE.to_vec(), 0));
 }

@@ -13,7 +13,7 @@ mod story;
 
 use libfuzzer_sys::fuzz_target;
 use outlast_agents::{
-    Agents, Config, Entry, Event, FreezeId, Kept, Limits, Message, Prefix, Session, Site,
+    Agents, Config, Entry, Event, Kept, Left, Limits, Message, Prefix, Session, Site,
 };
 use outlast_core::flow::FlowKey;
 use outlast_core::gateway::{Gateway, GatewayConfig};
@@ -24,7 +24,7 @@ use outlast_core::mechanisms::path::{PathMechanismKind, SendReason};
 use outlast_core::time::{Duration, Instant};
 use outlast_core::units::ByteCount;
 use outlast_wire::Packet;
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::{BTreeSet, VecDeque};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use story::{CONNECTIONS, Connection, mobile};
 
@@ -86,7 +86,7 @@ struct World {
     neighbours: [Neighbour; NEIGHBOURS as usize],
     connections: Vec<Connection>,
     /// What would be found after a crash.
-    journal: BTreeMap<FreezeId, Kept>,
+    journal: Left,
 }
 
 fn remember(said: &mut VecDeque<Vec<u8>>, bytes: Vec<u8>) {
@@ -141,7 +141,7 @@ impl World {
             now,
             neighbours: Default::default(),
             connections: (0..CONNECTIONS).map(Connection::new).collect(),
-            journal: BTreeMap::new(),
+            journal: Left::default(),
         }
     }
 
@@ -291,7 +291,8 @@ impl World {
         self.config.instance += 5;
         self.agents = Agents::new(self.config.clone());
         self.gateway = gateway(self.now, self.limits);
-        let left = std::mem::take(&mut self.journal).into_values().collect();
+        let left = self.journal.clone();
+        self.journal.kept.clear();
         self.act(|agents, site| agents.restore(site, left));
     }
 
@@ -325,16 +326,16 @@ impl World {
 
     fn write_down(&mut self, entry: Entry) {
         let bytes = entry.encode();
-        match Entry::decode(&bytes).expect("it was written by us") {
-            Entry::Kept(kept) => {
-                let before = self.journal.insert(kept.id, *kept);
-                assert!(before.is_none(), "two under one name: {before:?}");
-            }
-            Entry::Removed(id) => {
-                let kept = self.journal.remove(&id);
-                assert!(kept.is_some(), "{id:?} was never written down");
-            }
+        let entry = Entry::decode(&bytes).expect("it was written by us");
+        let is_kept = |id| self.journal.kept.contains_key(id);
+        match &entry {
+            Entry::Kept(kept) => assert!(!is_kept(&kept.id), "two under one name: {kept:?}"),
+            Entry::Removed(id) => assert!(
+                is_kept(id) || self.journal.over.contains(id),
+                "{id:?} was never written down"
+            ),
         }
+        self.journal.apply(entry);
     }
 
     fn send_messages(&mut self, number: usize) {
@@ -350,10 +351,10 @@ impl World {
             match Message::decode(&bytes).expect("it was written by us") {
                 Message::Segment { id, flow } => {
                     let numbers = flow.numbers().expect("it is frozen here");
-                    let kept = self.journal.get(&id).expect("it was written down");
+                    let kept = self.journal.kept.get(&id).expect("it was written down");
                     assert_eq!(kept.flow.segment, flow.segment, "{:?}", numbers.flow);
                 }
-                Message::Frozen { id, .. } => assert!(self.journal.contains_key(&id)),
+                Message::Frozen { id, .. } => assert!(self.journal.kept.contains_key(&id)),
                 _ => {}
             }
             remember(&mut self.neighbours[number].heard, bytes);
@@ -381,7 +382,7 @@ impl World {
                 .numbers()
                 .is_ok_and(|numbers| numbers.flow == flow)
         };
-        self.journal.values().find(is_of)
+        self.journal.kept.values().find(is_of)
     }
 
     /// Time passes; the driver is on time.
@@ -428,10 +429,10 @@ impl World {
             copies <= self.config.limits.copies || left,
             "{copies} copies"
         );
-        let written = self.journal.values().map(|kept| kept.flow.numbers());
+        let written = self.journal.kept.values().map(|kept| kept.flow.numbers());
         let written: BTreeSet<_> = written.map(|of| of.expect("frozen").flow).collect();
         assert_eq!(flows, written, "what is kept is what is written down");
-        assert_eq!(self.journal.len(), written.len(), "once each");
+        assert_eq!(self.journal.kept.len(), written.len(), "once each");
         for connection in &self.connections {
             let is_frozen = self.gateway.export_frozen(connection.key()).is_some();
             assert_eq!(is_frozen, flows.contains(&connection.key()));

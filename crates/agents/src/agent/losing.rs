@@ -41,6 +41,7 @@ impl Agents {
             self.counters.reset += 1;
             self.events.push_back(Event::Reset { flow, lost: agent });
         }
+        self.forget_what_is_known();
     }
 
     /// Resets a connection that a neighbour has frozen, unless its segment is here, too, or with
@@ -50,6 +51,11 @@ impl Agents {
             return;
         };
         let numbers = notice.numbers;
+        let known = self.neighbours.get(&agent).map(|n| &n.outcomes);
+        if known.is_some_and(|outcomes| outcomes.contains_key(&id)) {
+            // It was over before, as the neighbour was told, or would have been.
+            return;
+        }
         let is_kept_elsewhere = self.neighbours.values().any(|neighbour| {
             neighbour.session == Session::Up && neighbour.notices.contains_key(&id)
         });

@@ -1,6 +1,6 @@
 //! What an agent does when a neighbour says something.
 
-use super::neighbour::{Intent, Notice};
+use super::neighbour::{Intent, Neighbour, Notice};
 use super::owning::Own;
 use super::{Agents, Event, Session, Site};
 use crate::codec::DecodeError;
@@ -15,21 +15,23 @@ use outlast_core::time::{Duration, Instant};
 const ASKED_AGAIN_AFTER: Duration = Duration::from_secs(1);
 
 impl Agents {
-    /// A channel is there: everything is said that the neighbour may not know.
+    /// A channel is there: everything is said that the neighbour may not know. What is over comes
+    /// first: what it hears nothing of before the list is complete it counts as lost, if this agent
+    /// was started anew.
     pub(super) fn begin_session(&mut self, now: Instant, agent: SocketAddr) {
         let Some(neighbour) = self.neighbours.get_mut(&agent) else {
             return;
         };
         neighbour.begin(now);
         neighbour.say(Intent::Hello);
-        for own in self.own.values() {
-            neighbour.say(Intent::Frozen(own.id));
-        }
-        neighbour.say(Intent::Listed);
         let settled: Vec<_> = neighbour.outcomes.iter().map(|(i, o)| (*i, *o)).collect();
         for (id, outcome) in settled {
             neighbour.say(Intent::Settled(id, outcome));
         }
+        for own in self.own.values() {
+            neighbour.say(Intent::Frozen(own.id));
+        }
+        neighbour.say(Intent::Listed);
         for own in self.own.values().filter(|own| own.is_lent_to(agent)) {
             neighbour.say(Intent::Segment(own.id));
         }
@@ -79,9 +81,8 @@ impl Agents {
             return;
         };
         neighbour.unlisted.remove(&id);
-        if let Some(outcome) = neighbour.outcomes.get(&id) {
-            let outcome = *outcome;
-            neighbour.say(Intent::Settled(id, outcome));
+        if let Some(outcome) = neighbour.outcomes.get(&id).or(self.over.get(&id)).copied() {
+            neighbour.settle(id, outcome);
             return;
         }
         self.forget_contradiction(agent, id, numbers.flow);
@@ -132,6 +133,7 @@ impl Agents {
         if let Some(neighbour) = self.neighbours.get_mut(&agent) {
             neighbour.outcomes.remove(&id);
         }
+        self.forget_if_known(id);
     }
 
     fn hear_segment(
@@ -141,9 +143,10 @@ impl Agents {
         id: FreezeId,
         flow: &FrozenFlow,
     ) {
-        let outcomes = self.neighbours.get(&agent).map(|n| &n.outcomes);
-        if let Some(outcome) = outcomes.and_then(|outcomes| outcomes.get(&id)).copied() {
-            self.say(agent, Intent::Settled(id, outcome));
+        if let Some(neighbour) = self.neighbours.get_mut(&agent)
+            && let Some(outcome) = neighbour.outcomes.get(&id).or(self.over.get(&id)).copied()
+        {
+            neighbour.settle(id, outcome);
             return;
         }
         let Ok(numbers) = flow.numbers() else {
@@ -232,6 +235,9 @@ impl Agents {
     ) {
         let Some(flow) = self.ids.get(&id).copied() else {
             self.forget_notice(agent, id);
+            if outcome != Outcome::Refused {
+                self.end_others_notices(id, outcome);
+            }
             self.say(agent, Intent::Released(id));
             return;
         };
@@ -321,6 +327,21 @@ impl Agents {
         let mobile = notice.numbers.flow.far.ip();
         self.awaited.remove(&(mobile, agent, id));
         Some(notice)
+    }
+
+    /// A freeze is over, whoever keeps its segment: nobody is to reset the connection for one that does,
+    /// is gone, and has not heard of it.
+    fn end_others_notices(&mut self, id: FreezeId, outcome: Outcome) {
+        let holds =
+            |(_, neighbour): &(&SocketAddr, &Neighbour)| neighbour.notices.contains_key(&id);
+        let holders = self.neighbours.iter().filter(holds);
+        let holders: Vec<_> = holders.map(|(agent, _)| *agent).collect();
+        for agent in holders {
+            self.forget_notice(agent, id);
+            if let Some(neighbour) = self.neighbours.get_mut(&agent) {
+                neighbour.settle(id, outcome);
+            }
+        }
     }
 
     /// A freeze of the connection is over, as every neighbour hears. Nobody is to reset the connection

@@ -118,6 +118,13 @@ impl Neighbour {
         self.say(Intent::Settled(id, outcome));
     }
 
+    /// Whether it is still to say that it knows that this is over. One that is lost has reset what it
+    /// knew of, and does not ask for it any more; so has one that was never there.
+    pub(super) fn is_to_confirm(&self, id: FreezeId) -> bool {
+        let is_expected = self.session == Session::Up || self.lost_at.is_some();
+        is_expected && self.outcomes.contains_key(&id)
+    }
+
     pub(super) fn alive_at(&self) -> Option<Instant> {
         let is_quiet = self.session == Session::Up && self.outbox.is_empty();
         is_quiet.then(|| self.sent_at + ALIVE_AFTER)

@@ -70,16 +70,17 @@ impl Agents {
         let Kept { id, from, flow } = kept;
         let Ok(numbers) = flow.numbers() else {
             // It was plausible when it was written: no connection of ours.
-            self.removals.push_back(Entry::Removed(id));
+            self.removals
+                .extend([Entry::Removed(id), Entry::Removed(id)]);
             return;
         };
         let key = numbers.flow;
         let link = (site.link_to)(key.far.ip());
         match site.gateway.import_frozen(site.now, link, &flow, false) {
             Ok(Imported::Frozen) => self.own_from_now_on(&numbers, id, from, flow),
-            Ok(Imported::Over) => self.removals.push_back(Entry::Removed(id)),
+            Ok(Imported::Over) => self.let_go(id, Outcome::Acknowledged, None),
             Err(_) => {
-                self.removals.push_back(Entry::Removed(id));
+                self.let_go(id, Outcome::Reset, None);
                 self.counters.reset += 1;
                 self.packets
                     .extend([numbers.reset_near(), numbers.reset_far()]);
@@ -184,27 +185,64 @@ impl Agents {
         self.ids.remove(&own.id);
         self.copies -= usize::from(own.from.is_some());
         self.lent.remove(&(key.far.ip(), key));
+        self.let_go(own.id, outcome, said_by);
+        self.end_notices_of(key, &own, outcome);
+    }
+
+    /// It is not kept any more.
+    fn let_go(&mut self, id: FreezeId, outcome: Outcome, said_by: Option<SocketAddr>) {
+        self.removals.push_back(Entry::Removed(id));
+        self.end(id, outcome, said_by);
+    }
+
+    /// It is over, which is remembered until every neighbour knows.
+    pub(super) fn end(&mut self, id: FreezeId, outcome: Outcome, said_by: Option<SocketAddr>) {
         for (agent, neighbour) in &mut self.neighbours {
             match said_by == Some(*agent) {
-                true => neighbour.say(Intent::Released(own.id)),
-                false => neighbour.settle(own.id, outcome),
+                true => neighbour.say(Intent::Released(id)),
+                false => neighbour.settle(id, outcome),
             }
         }
-        self.end_notices_of(key, &own, outcome);
-        self.removals.push_back(Entry::Removed(own.id));
+        self.over.insert(id, outcome);
+        self.forget_if_known(id);
+    }
+
+    /// Every neighbour may have heard by now that it is over.
+    pub(super) fn forget_if_known(&mut self, id: FreezeId) {
+        let is_awaited = self.neighbours.values().any(|n| n.is_to_confirm(id));
+        if !is_awaited && self.over.remove(&id).is_some() {
+            self.removals.push_back(Entry::Removed(id));
+        }
+    }
+
+    /// A neighbour is lost, or is none any more: it is not waited for.
+    pub(super) fn forget_what_is_known(&mut self) {
+        let over: Vec<_> = self.over.keys().copied().collect();
+        for id in over {
+            self.forget_if_known(id);
+        }
     }
 
     /// The message that was meant; `None` if it has become needless.
-    pub(super) fn compose(&self, gateway: &mut Gateway, intent: Intent) -> Option<Message> {
+    pub(super) fn compose(
+        &self,
+        gateway: &mut Gateway,
+        to: SocketAddr,
+        intent: Intent,
+    ) -> Option<Message> {
         let mut export = |id| gateway.export_frozen(*self.ids.get(&id)?);
         Some(match intent {
             Intent::Hello => Message::Hello {
                 instance: self.config.instance,
             },
-            Intent::Frozen(id) => Message::Frozen {
-                id,
-                numbers: export(id)?.numbers().ok()?,
-            },
+            Intent::Frozen(id) => {
+                match export(id).and_then(|frozen| frozen.numbers().ok()) {
+                    Some(numbers) => Message::Frozen { id, numbers },
+                    // It may know it from an earlier session. That it is over comes behind the list of
+                    // this one, in which it would be missing.
+                    None => self.say_over(to, id),
+                }
+            }
             Intent::Listed => Message::Listed,
             Intent::Released(id) => Message::Released { id },
             Intent::Want(id) => Message::Want { id },
@@ -215,5 +253,14 @@ impl Agents {
             Intent::Settled(id, outcome) => Message::Settled { id, outcome },
             Intent::Alive => Message::Alive,
         })
+    }
+
+    fn say_over(&self, to: SocketAddr, id: FreezeId) -> Message {
+        let neighbour = self.neighbours.get(&to);
+        match neighbour.and_then(|neighbour| neighbour.outcomes.get(&id)) {
+            Some(&outcome) => Message::Settled { id, outcome },
+            // It knows: it has said so itself.
+            None => Message::Released { id },
+        }
     }
 }

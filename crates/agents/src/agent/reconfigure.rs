@@ -55,6 +55,7 @@ impl Agents {
             self.awaited.retain(|(_, agent, _)| *agent != gone);
             self.moved.forget_where(|to| to == gone);
         }
+        self.forget_what_is_known();
         for agent in &next.neighbours {
             self.neighbours.entry(*agent).or_default();
         }

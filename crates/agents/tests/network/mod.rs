@@ -168,6 +168,13 @@ impl Network {
         self.settle();
     }
 
+    /// Both hosts' applications have said everything.
+    pub(crate) fn end(&mut self) {
+        self.fixed.close(self.now);
+        self.mobile.close(self.now);
+        self.settle();
+    }
+
     /// The mobile host is out of reach.
     pub(crate) fn leave(&mut self) {
         if let Some(agent) = self.at.take() {
@@ -472,6 +479,10 @@ impl Network {
     fn settle_agent(&mut self, agent: usize) -> bool {
         let now = self.now;
         let Some(out) = self.stations[agent].drain(now) else {
+            if self.stations[agent].agent.is_none() {
+                // It may have died on the way.
+                self.bury(agent);
+            }
             return false;
         };
         let is_news = !out.is_empty();

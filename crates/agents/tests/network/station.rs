@@ -1,6 +1,6 @@
 //! An agent with its gateway and its journal, which may crash and come back.
 
-use outlast_agents::{Agents, Config, Entry, Event, Kept, Site};
+use outlast_agents::{Agents, Config, Entry, Event, Left, Site};
 use outlast_core::gateway::{Gateway, GatewayConfig, Transmit};
 use outlast_core::link::{InterfaceId, LinkConfig, LinkId};
 use outlast_core::mechanisms::path::PathMechanismKind;
@@ -100,17 +100,24 @@ impl Station {
             agents: Agents::new(self.config.clone()),
         };
         if self.speaks {
-            let left = self.kept();
-            self.journal.clear();
+            let left = self.left();
+            let over = left.over.iter().copied().map(Entry::Removed);
+            self.journal = over.map(|entry| entry.encode()).collect();
             agent.act(now, |agents, site| agents.restore(site, left));
         }
         self.agent = Some(agent);
     }
 
     /// What it would find in its journal.
-    pub(crate) fn kept(&self) -> Vec<Kept> {
+    pub(crate) fn left(&self) -> Left {
         let entries = self.journal.iter().map(|bytes| Entry::decode(bytes));
-        Entry::replay(entries.map(|entry| entry.expect("it was written by us")))
+        let entries = entries.map(|entry| entry.expect("it was written by us"));
+        entries.collect()
+    }
+
+    /// Whether it would find nothing there.
+    pub(crate) fn has_nothing_left(&self) -> bool {
+        self.left() == Left::default()
     }
 
     pub(crate) fn next_at(&self) -> Option<Instant> {

@@ -18,7 +18,7 @@ use crate::failure::Failure;
 use anyhow::Context;
 use connection::{Connection, Ended};
 use key::SharedKey;
-use outlast_agents::{Agents, Entry, Event, Kept, Session, Site};
+use outlast_agents::{Agents, Entry, Event, Left, Session, Site};
 use outlast_core::gateway::{self, Gateway};
 use outlast_core::time::{Duration, Instant};
 use outlast_linux::poller::{Poller, Token};
@@ -46,7 +46,7 @@ pub(super) struct Driver {
     agents: Agents,
     store: Store,
     /// What an earlier process has left.
-    left: Vec<Kept>,
+    left: Left,
     sessions: Option<Sessions>,
 }
 
@@ -165,7 +165,7 @@ impl Driver {
     /// Takes up what an earlier process has left, once links are known. How much that was.
     pub(super) fn restore(&mut self, place: &mut Place<'_>) -> usize {
         let left = std::mem::take(&mut self.left);
-        let count = left.len();
+        let count = left.kept.len();
         self.act(place, |agents, site| agents.restore(site, left));
         count
     }

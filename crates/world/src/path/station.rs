@@ -4,12 +4,10 @@
 use super::{LINK, Path, Step, Watch, due};
 use crate::side::Side;
 use alloc::boxed::Box;
-use alloc::collections::{BTreeMap, VecDeque};
+use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 use core::net::{IpAddr, SocketAddr};
-use outlast_agents::{
-    Agents, Config, Counters, DecodeError, Entry, Event, FreezeId, Kept, Session, Site,
-};
+use outlast_agents::{Agents, Config, Counters, DecodeError, Event, Left, Session, Site};
 use outlast_core::gateway::{Gateway, GatewayConfig};
 use outlast_core::link::{Indicator, LinkConfig as GatewayLink, LinkEvent, LinkState};
 use outlast_core::mechanisms::path::SendReason;
@@ -40,7 +38,7 @@ pub(super) struct Station<L> {
     /// `None` while the process is dead, too.
     agents: Option<Agents>,
     /// What is on the disk.
-    journal: BTreeMap<FreezeId, Kept>,
+    journal: Left,
     /// Packets that go to where the mobile host is now.
     pub(super) strays: VecDeque<L>,
     /// The mobile host is known to be elsewhere: what is for it follows it there.
@@ -60,7 +58,7 @@ impl<W: Watch> Path<W> {
             mobile,
             config,
             agents,
-            journal: BTreeMap::new(),
+            journal: Left::default(),
             strays: VecDeque::new(),
             forwards: false,
             is_routed: false,
@@ -94,8 +92,7 @@ impl<W: Watch> Path<W> {
         {
             config.instance = instance;
             station.agents = Some(Agents::new(config.clone()));
-            let left = core::mem::take(&mut station.journal).into_values();
-            let left: Vec<_> = left.collect();
+            let left = station.journal.clone();
             self.with_agents(now, |agents, site| agents.restore(site, left));
         }
         self.drain_gateway(now, Side::Fixed);
@@ -242,10 +239,7 @@ impl<W: Watch> Path<W> {
         let records: Vec<_> = entries.collect();
         let removals = core::iter::from_fn(|| agents.poll_removal());
         for entry in records.into_iter().chain(removals.collect::<Vec<_>>()) {
-            match entry {
-                Entry::Kept(kept) => drop(station.journal.insert(kept.id, *kept)),
-                Entry::Removed(id) => drop(station.journal.remove(&id)),
-            }
+            station.journal.apply(entry);
         }
         while let Some(event) = agents.poll_event() {
             if let Event::Silent { agent } = event {

@@ -6,7 +6,7 @@
 //! on the disk before anything is said of it.
 
 use crate::failure::Failure;
-use outlast_agents::{Entry, FreezeId, Kept};
+use outlast_agents::{Entry, FreezeId, Left};
 use rustix::fs::{FlockOperation, flock};
 use std::collections::BTreeSet;
 use std::fs::{self, DirBuilder, File, OpenOptions};
@@ -26,6 +26,8 @@ pub(super) struct Store {
     path: PathBuf,
     /// What is kept by it.
     live: BTreeSet<FreezeId>,
+    /// What is over, of which neighbours are still to hear.
+    over: BTreeSet<FreezeId>,
     length: u64,
     /// Its length when it was written anew.
     base: u64,
@@ -38,7 +40,7 @@ pub(super) struct Store {
 
 impl Store {
     /// Opens the journal at `path`, and says what an earlier process has left there.
-    pub(super) fn open(path: &Path) -> Result<(Self, Vec<Kept>), Failure> {
+    pub(super) fn open(path: &Path) -> Result<(Self, Left), Failure> {
         let refused = |error: io::Error| {
             Failure::Usage(format!(
                 "cannot keep a journal at {}: {error}; name another place as `journal` in \
@@ -78,12 +80,13 @@ impl Store {
             file,
             path: path.into(),
             live: BTreeSet::new(),
+            over: BTreeSet::new(),
             length: 0,
             base: 0,
             is_torn: false,
             unwritten: BTreeSet::new(),
         };
-        let left = Entry::replay(entries);
+        let left = entries.into_iter().collect();
         store.begin_anew(&left).map_err(refused)?;
         Ok((store, left))
     }
@@ -96,13 +99,11 @@ impl Store {
         let mut bytes = Vec::new();
         for entry in entries {
             write_record(&mut bytes, entry);
-            match entry {
-                Entry::Kept(kept) => self.live.insert(kept.id),
-                Entry::Removed(id) => self.live.remove(id),
-            };
+            self.note(entry);
         }
-        let outcome = match self.live.is_empty() && !is_durable {
-            // Nothing is kept: neither was anything of it.
+        let is_empty = self.live.is_empty() && self.over.is_empty();
+        let outcome = match is_empty && !is_durable {
+            // Nothing is kept, and nobody is to hear of what was.
             true => self.cut_to(HEADER.len() as u64),
             false => self.write(&bytes, is_durable),
         };
@@ -118,6 +119,22 @@ impl Store {
             self.rewrite()?;
         }
         Ok(())
+    }
+
+    /// As [`Left::apply`] does, without the segments.
+    fn note(&mut self, entry: &Entry) {
+        match entry {
+            Entry::Kept(kept) => {
+                self.over.remove(&kept.id);
+                self.live.insert(kept.id);
+            }
+            Entry::Removed(id) => {
+                self.live.remove(id);
+                if !self.over.remove(id) {
+                    self.over.insert(*id);
+                }
+            }
+        }
     }
 
     /// Whether everything that is kept is on the disk, and the last write was, too.
@@ -156,14 +173,14 @@ impl Store {
         self.file.seek(SeekFrom::Start(0))?;
         self.file.read_to_end(&mut bytes)?;
         let (entries, _) = read(&bytes).ok_or(io::ErrorKind::InvalidData)?;
-        self.begin_anew(&Entry::replay(entries))
+        self.begin_anew(&entries.into_iter().collect())
     }
 
-    /// Puts a file in place that has `kept` alone.
-    fn begin_anew(&mut self, kept: &[Kept]) -> io::Result<()> {
+    /// Puts a file in place that says what is `left` alone.
+    fn begin_anew(&mut self, left: &Left) -> io::Result<()> {
         let mut bytes = HEADER.to_vec();
-        for kept in kept {
-            write_record(&mut bytes, &Entry::Kept(Box::new(kept.clone())));
+        for entry in left.entries() {
+            write_record(&mut bytes, &entry);
         }
         let mut beside = self.path.clone().into_os_string();
         beside.push(".new");
@@ -184,7 +201,8 @@ impl Store {
             File::open(directory)?.sync_all()?;
         }
         self.file = file;
-        self.live = kept.iter().map(|kept| kept.id).collect();
+        self.live = left.kept.keys().copied().collect();
+        self.over.clone_from(&left.over);
         self.length = bytes.len() as u64;
         self.base = self.length;
         self.is_torn = false;
@@ -304,14 +322,21 @@ mod tests {
         let place = tempfile::TempDir::new().expect("a directory");
         let path = place.path().join("state/link0.frozen");
         let (mut store, left) = Store::open(&path).expect("a new one");
-        assert!(left.is_empty());
+        assert_eq!(left, Left::default());
         assert!(Store::open(&path).is_err(), "somebody has it");
         store.append(&[removed(1)], true).expect("written");
         let length = fs::metadata(&path).expect("there").len();
         assert!(length > HEADER.len() as u64);
-        store.append(&[removed(2)], false).expect("written");
+        drop(store);
+        let (mut store, left) = Store::open(&path).expect("ours");
+        let over = [FreezeId {
+            instance: 1,
+            number: 1,
+        }];
+        assert!(left.over.iter().eq(&over), "neighbours are to hear of it");
+        store.append(&[removed(1)], false).expect("written");
         let length = fs::metadata(&path).expect("there").len();
-        assert_eq!(length, HEADER.len() as u64, "nothing is kept");
+        assert_eq!(length, HEADER.len() as u64, "nothing is left");
         drop(store);
         assert!(Store::open(&path).is_ok());
         fs::write(&path, "my thesis").expect("ours");
