@@ -19,6 +19,24 @@ fn lent() -> Network {
     network
 }
 
+/// Frozen at 0, the first one of three.
+fn frozen_among_three() -> Network {
+    let mut network = Network::new(&Made {
+        agents: 3,
+        ..Made::default()
+    });
+    network.freeze(0);
+    network
+}
+
+/// The connection goes on, and all neighbours of 0 have heard that what it had frozen is over.
+#[track_caller]
+fn assert_everybody_knows(network: &mut Network) {
+    network.assert_goes_on();
+    assert_eq!(resets(network), 0);
+    assert!(network.stations[0].has_nothing_left());
+}
+
 fn resets(network: &Network) -> usize {
     let told = network.told.iter();
     told.filter(|(_, _, event)| matches!(event, Event::Reset { .. }))
@@ -183,11 +201,7 @@ fn what_was_over_long_ago_and_not_written_down_does_no_harm_either() {
 fn who_crashes_before_all_have_heard_that_a_freeze_is_over_says_so_when_it_is_back() {
     // It was said, and has not arrived; or there was no session to say it in.
     for is_cut in [false, true] {
-        let mut network = Network::new(&Made {
-            agents: 3,
-            ..Made::default()
-        });
-        network.freeze(0);
+        let mut network = frozen_among_three();
         if is_cut {
             network.cut(0, 2);
         }
@@ -200,19 +214,13 @@ fn who_crashes_before_all_have_heard_that_a_freeze_is_over_says_so_when_it_is_ba
         assert!(!network.is_frozen(0), "what is over is not taken up again");
         network.run(MOMENT);
         network.write(50_000);
-        network.assert_goes_on();
-        assert_eq!(resets(&network), 0);
-        assert!(network.stations[0].has_nothing_left(), "everybody knows");
+        assert_everybody_knows(&mut network);
     }
 }
 
 #[test]
 fn who_has_crashed_twice_before_all_have_heard_that_a_freeze_is_over_says_so_still() {
-    let mut network = Network::new(&Made {
-        agents: 3,
-        ..Made::default()
-    });
-    network.freeze(0);
+    let mut network = frozen_among_three();
     network.cut(0, 2);
     network.hand_over(0);
     assert!(network.run_until(BRIEF, |n| !n.is_frozen(0)));
@@ -223,18 +231,12 @@ fn who_has_crashed_twice_before_all_have_heard_that_a_freeze_is_over_says_so_sti
     }
     network.mend(0, 2);
     network.write(50_000);
-    network.assert_goes_on();
-    assert_eq!(resets(&network), 0);
-    assert!(network.stations[0].has_nothing_left(), "everybody knows");
+    assert_everybody_knows(&mut network);
 }
 
 #[test]
 fn who_has_refrozen_a_connection_and_crashes_is_believed_that_the_earlier_freeze_is_over() {
-    let mut network = Network::new(&Made {
-        agents: 3,
-        ..Made::default()
-    });
-    network.freeze(0);
+    let mut network = frozen_among_three();
     network.cut(0, 2);
     network.hand_over(0);
     network.assert_complete();
@@ -245,9 +247,7 @@ fn who_has_refrozen_a_connection_and_crashes_is_believed_that_the_earlier_freeze
     assert!(network.is_frozen(0));
     network.run(MOMENT);
     network.hand_over(0);
-    network.assert_goes_on();
-    assert_eq!(resets(&network), 0);
-    assert!(network.stations[0].has_nothing_left(), "everybody knows");
+    assert_everybody_knows(&mut network);
 }
 
 #[test]
@@ -271,11 +271,7 @@ fn a_neighbour_that_is_lost_for_good_is_not_waited_for_to_hear_that_a_freeze_is_
 
 #[test]
 fn an_old_agent_that_dies_for_good_is_not_missed_by_a_third_one_either() {
-    let mut network = Network::new(&Made {
-        agents: 3,
-        ..Made::default()
-    });
-    network.freeze(0);
+    let mut network = frozen_among_three();
     network.come(1);
     assert!(network.run_until(BRIEF, |n| n.is_frozen(1)));
     network.leave();

@@ -44,7 +44,7 @@ impl Agent {
 pub(crate) enum Crash {
     /// It has written down what it has frozen or taken over, and has sent nothing.
     BeforeSending,
-    /// It has sent everything, and has not written down what is over.
+    /// It has sent its packets, and has neither told its neighbours nor written down what is over.
     BeforeRemoval,
 }
 
