@@ -31,21 +31,45 @@ struct {
     __type(value, struct counters);
 } COUNTERS SEC(".maps");
 
-inline_always void count_both(enum count what, enum count also)
+inline_always void count(enum count what)
+{
+    __u32 zero = 0;
+    struct counters *counters = bpf_map_lookup_elem(&COUNTERS, &zero);
+
+    if (counters)
+        counters->of[what] += 1;
+}
+
+/* Segments of a connection that are not counted yet. */
+struct uncounted {
+    __u8 tracked;
+    __u8 thinned;
+};
+
+inline_always void count_before(struct uncounted before)
 {
     __u32 zero = 0;
     struct counters *counters = bpf_map_lookup_elem(&COUNTERS, &zero);
 
     if (!counters)
         return;
+    counters->of[TRACKED] += before.tracked;
+    counters->of[THINNED] += before.thinned;
+}
+
+/* Counts a segment by both, and those before it. */
+inline_always void count_segment(enum count what, enum count also, struct uncounted before)
+{
+    __u32 zero = 0;
+    struct counters *counters = bpf_map_lookup_elem(&COUNTERS, &zero);
+
+    if (!counters)
+        return;
+    counters->of[TRACKED] += before.tracked;
+    counters->of[THINNED] += before.thinned;
     counters->of[what] += 1;
     if (also != what)
         counters->of[also] += 1;
-}
-
-inline_always void count(enum count what)
-{
-    count_both(what, what);
 }
 
 #endif

@@ -5,6 +5,8 @@
 
 #include "key.h"
 
+#include "counters.h"
+
 #define IPV4_HEADER 20
 #define IPV6_HEADER 40
 #define TCP_HEADER 20
@@ -15,11 +17,12 @@
 
 /*
  * What segments without payload and round-trip times change: a segment with data, as most are, does
- * not touch it. Whoever holds the flow's lock writes it; user space reads from the first field to
- * the last: where the first and the last differ, somebody writes.
+ * not touch it. Its places are chosen so that an acknowledgement with timestamps, over IPv4, fills
+ * one cache line in either direction, beside the one that the other fields share.
  */
 struct details {
-    __u32 finished;
+    /* In units of 2^20 ns; zero: never. */
+    __u32 suspected_at;
     /* The newest segment without payload in each direction: its length, zero if there was none. */
     __u16 to_link_len;
     __u16 from_link_len;
@@ -28,16 +31,15 @@ struct details {
     __u64 to_link_at;
     __u64 from_link_at;
     /* What it is, from its IP header on. */
-    __u8 to_link[LONGEST_ACK];
-    /* In units of 2^20 ns; zero: never. */
-    __u32 suspected_at;
     __u8 from_link[LONGEST_ACK];
-    __u32 begun;
+    __u8 padding[28];
+    __u8 to_link[LONGEST_ACK];
 };
 
 /*
  * A flow, and what a gateway needs of it. Two processors may want to write at once, and user space
- * reads from `finished` to `begun`: where they differ, somebody writes.
+ * reads it meanwhile: where `finished` and `begun` differ, or `begun` is another one afterwards,
+ * somebody writes.
  *
  * All before `hosts` is in two cache lines, and the whole in seven.
  */
@@ -61,7 +63,9 @@ struct entry {
     __u32 begun;
     /* Neither changes while it is the same connection's. */
     struct key key;
-    __u32 more_padding;
+    struct uncounted uncounted;
+    /* When a segment was recorded last in a pause, in units of 2^16 ns. */
+    __u16 recorded_at;
     struct hosts hosts;
     struct details details;
 } __attribute__((aligned(64)));
@@ -97,6 +101,15 @@ apart int lock(struct entry *entry)
 
     bpf_loop(TRIES, try_lock, &attempt, 0);
     return attempt.is_taken;
+}
+
+/* The connection's segments that are not counted yet, which whoever takes them has to count. */
+inline_always struct uncounted take_uncounted(struct entry *entry)
+{
+    struct uncounted uncounted = entry->uncounted;
+
+    entry->uncounted.tracked = entry->uncounted.thinned = 0;
+    return uncounted;
 }
 
 inline_always void unlock(struct entry *entry)

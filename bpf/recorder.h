@@ -4,9 +4,9 @@
  * oldest is overwritten. User space reads it when the link went down.
  *
  * What copying costs is bounded by a rate. A link that is faster for longer than a burst loses
- * segments here: since a few of many are of little use, all of them for a while, but never a
- * flow's first one since the last recorded one was acknowledged, as long as the debt that this
- * makes is no more than a burst.
+ * segments here: since a few of many are of little use, all of them for a while, but not a flow's
+ * first one since the last recorded one was acknowledged, unless that is less than a millisecond
+ * ago, as long as the debt that this makes is no more than a burst.
  */
 #ifndef OUTLAST_RECORDER_H
 #define OUTLAST_RECORDER_H
@@ -15,19 +15,23 @@
 #define SLOT_DATA 2016
 /* As many slots as the longest packet takes. */
 #define MOST_PIECES 33
+/* What a slot can say of it. */
+#define MOST_LEFT_OUT 0xffff
 
 struct slot {
     /* One more than the piece's place in the order of all; zero while it is being written. */
     __u64 ticket;
     __u64 at;
-    /* Length of the whole packet, from its IP header on. */
+    /* Length of what is recorded of the packet, from its IP header on. */
     __u32 total_len;
     /* Which piece of it this is, and of how many. */
     __u16 piece;
     __u16 pieces;
     __u32 is_busy;
     /* Payload of each packet that a super-segment stands for; zero: it stands for itself. */
-    __u32 segment_size;
+    __u16 segment_size;
+    /* Bytes at its end that were not recorded. */
+    __u16 left_out;
     __u8 data[SLOT_DATA];
 };
 
@@ -60,8 +64,11 @@ const volatile __u32 SLOT_MASK = 8191;
 /* What 1,024 bytes cost, and what may be recorded at once, as times; set by who loads this. */
 const volatile __u64 NANOS_PER_KIB = 8192;
 const volatile __u64 BURST_NANOS = 50000000;
-/* A pause is as long as so many bursts: it lowers the rate to that part. */
-#define PAUSE_BURSTS 4
+/* What lies between two segments of a flow that a pause records, in units of 2^16 ns: about a millisecond. */
+#define SHORTEST_GAP 16
+/* A pause is as long as so many bursts at first, and twice the last one if that was too short. */
+#define SHORTEST_PAUSE 4
+#define LONGEST_PAUSE 32
 
 /* A packet on its way into the recorder. */
 struct recording {
@@ -71,7 +78,8 @@ struct recording {
     __u32 from;
     __u32 total_len;
     __u32 pieces;
-    __u32 segment_size;
+    __u16 segment_size;
+    __u16 left_out;
 };
 
 /* Writes one piece. Who is overtaken by a whole round of the ring leaves the slot alone. */
@@ -92,6 +100,7 @@ static long record_piece(__u32 piece, struct recording *recording)
     slot->piece = piece;
     slot->pieces = recording->pieces;
     slot->segment_size = recording->segment_size;
+    slot->left_out = recording->left_out;
     if (len > SLOT_DATA)
         len = SLOT_DATA;
     /* The verifier is to see the bounds that the compiler knows. */
@@ -111,6 +120,20 @@ inline_always int is_paused(__u64 now)
     return now < COMMON.paused_until;
 }
 
+/* From now on, and for a while, only what is important is recorded. */
+inline_always void pause(__u64 now)
+{
+    __u32 bursts = COMMON.pause * 2;
+
+    /* What could be recorded since the last one was over did not last as long as it should have. */
+    if (now >= COMMON.paused_until + BURST_NANOS || bursts < SHORTEST_PAUSE)
+        bursts = SHORTEST_PAUSE;
+    if (bursts > LONGEST_PAUSE)
+        bursts = LONGEST_PAUSE;
+    COMMON.pause = bursts;
+    COMMON.paused_until = now + bursts * BURST_NANOS;
+}
+
 /*
  * Pays for `len` bytes: where the recorder stands if that can be paid for. An important packet may
  * make debts.
@@ -127,7 +150,7 @@ inline_always struct position *pay(__u64 now, __u32 len, int is_important)
     from = paid_at + BURST_NANOS > now ? paid_at : now - BURST_NANOS;
     if (from > now + (is_important ? BURST_NANOS : 0)) {
         if (!is_important)
-            COMMON.paused_until = now + PAUSE_BURSTS * BURST_NANOS;
+            pause(now);
         return 0;
     }
     /* Of two processors at once one pays; the other one's packet is free of charge. */
@@ -136,9 +159,9 @@ inline_always struct position *pay(__u64 now, __u32 len, int is_important)
     return position;
 }
 
-/* Records the packet that begins `from` bytes into `skb`. */
-apart void record(struct __sk_buff *skb, struct position *position, __u64 now, __u32 from,
-          __u32 total_len)
+/* Records `total_len` bytes from `from` on, of a packet that is longer by `left_out`. */
+inline_always void record(struct __sk_buff *skb, struct position *position, __u64 now, __u32 from,
+              __u32 total_len, __u32 left_out)
 {
     struct recording recording = {
         .skb = skb,
@@ -147,6 +170,7 @@ apart void record(struct __sk_buff *skb, struct position *position, __u64 now, _
         .total_len = total_len,
         .pieces = (total_len + SLOT_DATA - 1) / SLOT_DATA,
         .segment_size = skb->gso_size,
+        .left_out = left_out,
     };
 
     recording.ticket = __sync_fetch_and_add(&position->next, recording.pieces);

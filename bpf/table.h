@@ -221,6 +221,7 @@ inline_always void evict(struct entry *entry, __u32 place)
         return;
     exchange(hash, tag_of(hash) + place + 1, 0);
     entry->version = 0;
+    count_before(take_uncounted(entry));
     if (entry->flow.phase != CLOSED)
         count(EVICTED);
 }

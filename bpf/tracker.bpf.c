@@ -27,7 +27,8 @@ struct common {
     __u64 tick;
     /* Bytes in front of the IP header, which the interface's kind decides; set by who attaches this. */
     __u32 link_header;
-    __u32 padding;
+    /* How many bursts the recorder's last pause was long. */
+    __u32 pause;
 };
 
 volatile struct common COMMON SEC(".data") = { .link_header = ETH_HLEN };
@@ -550,6 +551,12 @@ enum {
     SUSPECT = 4,
 };
 
+/* Whether nothing of the flow is recorded that is not acknowledged. */
+inline_always int is_important(const struct entry *entry)
+{
+    return !entry->has_recorded || !after(entry->recorded, entry->flow.near.acked);
+}
+
 /* A segment of the flow that goes towards the link; what is to be done about it. */
 inline_always int take_to_link(struct __sk_buff *skb, struct entry *entry, __u64 now, int meant,
                    const struct segment *tcp, __u32 len)
@@ -572,7 +579,7 @@ inline_always int take_to_link(struct __sk_buff *skb, struct entry *entry, __u64
         entry->owed_since = now;
     if (after(tcp->seq + tcp->payload_len + control_len(tcp), near->acked)) {
         to_do |= RECORD;
-        if (!entry->has_recorded || !after(entry->recorded, near->acked))
+        if (is_important(entry))
             to_do |= IMPORTANT;
     }
     /* What the gateway sends it judges itself. */
@@ -582,11 +589,11 @@ inline_always int take_to_link(struct __sk_buff *skb, struct entry *entry, __u64
 }
 
 inline_always void take_from_link(struct __sk_buff *skb, struct entry *entry, __u64 now,
-                  const struct segment *tcp, __u32 len)
+                  const struct segment *tcp, __u8 flags, __u32 len)
 {
     entry->heard_at = now;
     entry->owed_since = 0;
-    if (tcp->flags == ACK && tcp->payload_len == 0)
+    if (flags == ACK && tcp->payload_len == 0)
         keep_acknowledgement(skb, now, len, &entry->details, FROM_LINK);
 }
 
@@ -617,14 +624,51 @@ whole int promote(const struct key *key, const struct entry *entry)
     return 0;
 }
 
-/* Records the segment, of `len` bytes with its headers, if that can be paid for; whether it can. */
-apart int remember(struct __sk_buff *skb, __u64 now, __u32 len, int is_important)
+/* Whether a segment of the flow was recorded in this pause just now. */
+inline_always int is_recent(const struct entry *entry, __u64 now)
 {
-    struct position *position = pay(now, len, is_important);
+    return entry->has_recorded && (__u16)((__u16)(now >> 16) - entry->recorded_at) < SHORTEST_GAP;
+}
 
+/*
+ * How many bytes at the end of a super-segment are not worth recording: in a pause one packet is as
+ * good as all that it stands for.
+ */
+inline_always __u32 useless_part(struct __sk_buff *skb, __u32 payload_len)
+{
+    __u32 segment_size = skb->gso_size;
+
+    if (!segment_size || payload_len <= segment_size || payload_len - segment_size > MOST_LEFT_OUT)
+        return 0;
+    return payload_len - segment_size;
+}
+
+/*
+ * Records the segment, of `len` bytes with its headers and `end` the number behind it, if that can be
+ * paid for and is worth it; whether it is recorded.
+ */
+apart int record_if_due(struct __sk_buff *skb, struct entry *entry, __u32 end, __u32 len,
+            __u32 payload_len)
+{
+    __u64 now = present(skb);
+    int is_needed = is_important(entry);
+    struct position *position;
+    __u32 left_out = 0;
+
+    if (is_paused(now)) {
+        if (is_recent(entry, now)) {
+            entry->recorded = end;
+            return 0;
+        }
+        left_out = useless_part(skb, payload_len);
+    }
+    position = pay(now, len - left_out, is_needed);
     if (!position)
         return 0;
-    record(skb, position, present(skb), COMMON.link_header, len);
+    record(skb, position, now, COMMON.link_header, len - left_out, left_out);
+    entry->recorded = end - left_out;
+    entry->recorded_at = now >> 16;
+    entry->has_recorded = 1;
     return 1;
 }
 
@@ -636,33 +680,26 @@ apart void tell_of(const struct key *key, const struct entry *entry)
         count(SUSPECTED);
 }
 
-/* Does what is to be done about a segment, `len` bytes long with its headers. */
+/*
+ * Does what is to be done about a segment, `len` bytes long with its headers, and counts it with those
+ * `before` it.
+ */
 inline_always void act(struct __sk_buff *skb, const struct key *key, struct entry *entry, __u64 now,
-               const struct segment *tcp, __u32 len, int to_do)
+               const struct segment *tcp, __u32 len, int to_do, struct uncounted before)
 {
-    int is_important = to_do & IMPORTANT;
-
     if (seldom(!to_do)) {
-        count(ODD);
+        count_segment(ODD, ODD, before);
     } else if (!(to_do & RECORD)) {
-        count(TRACKED);
-    } else if ((is_important || !is_paused(now)) && remember(skb, now, len, is_important)) {
-        entry->recorded = tcp->seq + tcp->payload_len + control_len(tcp);
-        entry->has_recorded = 1;
-        count_both(TRACKED, RECORDED);
+        count_segment(TRACKED, TRACKED, before);
+    } else if (((to_do & IMPORTANT) || !is_paused(now)) &&
+           record_if_due(skb, entry, tcp->seq + tcp->payload_len + control_len(tcp), len,
+                 tcp->payload_len)) {
+        count_segment(TRACKED, RECORDED, before);
     } else {
-        count_both(TRACKED, THINNED);
+        count_segment(TRACKED, THINNED, before);
     }
     if (seldom(to_do & SUSPECT))
         tell_of(key, entry);
-}
-
-/* Whether the segment changes what `struct details` has. */
-inline_always int is_detailed(const struct entry *entry, enum direction direction,
-                  const struct segment *tcp)
-{
-    return tcp->payload_len == 0 || (tcp->flags & SYN) ||
-           is_time_needed(&entry->flow, direction, tcp);
 }
 
 /*
@@ -680,13 +717,16 @@ inline_always __u64 time_of(struct __sk_buff *skb, const struct entry *entry,
     return recent(skb);
 }
 
-/* What an honest segment changes beside the connection's numbers; what is to be done about it. */
+/*
+ * What an honest segment, with these flags on the wire, changes beside the connection's numbers; what
+ * is to be done about it.
+ */
 inline_always int take(struct __sk_buff *skb, enum direction direction, struct entry *entry,
-               __u64 now, int meant, const struct segment *tcp, __u32 len)
+               __u64 now, int meant, const struct segment *tcp, __u32 len, __u8 flags)
 {
     if (direction == TO_LINK)
         return COUNT | take_to_link(skb, entry, now, meant, tcp, len);
-    take_from_link(skb, entry, now, tcp, len);
+    take_from_link(skb, entry, now, tcp, flags, len);
     return COUNT;
 }
 
@@ -756,7 +796,8 @@ whole int take_in(struct __sk_buff *skb, const struct key *key, struct entry *en
     if (!meant)
         return 0;
     note(entry, passing->now, &passing->tcp, meant);
-    return take(skb, direction, entry, passing->now, meant, &passing->tcp, passing->len);
+    return take(skb, direction, entry, passing->now, meant, &passing->tcp, passing->len,
+            passing->tcp.flags);
 }
 
 /* Tracks any packet. */
@@ -767,7 +808,8 @@ inline_always int track_any(struct __sk_buff *skb, enum direction direction)
     const struct segment *tcp = &passing.tcp;
     struct extent extent;
     struct entry *entry = 0;
-    int is_opening, has_details, to_do;
+    struct uncounted before;
+    int is_opening, to_do;
 
     if (!is_of_vlan(skb) && read_any(skb, direction, &connection, &passing.tcp, &extent))
         entry = enter(&connection.key, tcp, &is_opening);
@@ -786,16 +828,12 @@ inline_always int track_any(struct __sk_buff *skb, enum direction direction)
     }
     passing.now = time_of(skb, entry, direction, tcp);
     passing.len = extent.end;
-    has_details = is_detailed(entry, direction, tcp);
-    if (has_details)
-        publish(&entry->details.begun, entry->details.begun + 1);
     to_do = take_in(skb, &connection.key, entry, &passing);
-    if (has_details)
-        publish(&entry->details.finished, entry->details.begun);
+    before = take_uncounted(entry);
     if (is_opening && entry->is_proven)
         promote(&connection.key, entry);
     unlock(entry);
-    act(skb, &connection.key, entry, passing.now, tcp, extent.end, to_do);
+    act(skb, &connection.key, entry, passing.now, tcp, passing.len, to_do, before);
     return PASS;
 }
 
@@ -814,6 +852,44 @@ inline_always int track_apart(struct __sk_buff *skb, enum direction direction)
     return direction == TO_LINK ? track_any_to_link(skb) : track_any_from_link(skb);
 }
 
+/* A connection's segments are counted at the latest when there are so many. */
+#define MOST_UNCOUNTED 64
+
+/*
+ * Takes the segment in if it only continues a stream of data, and is not to be recorded; whether that
+ * is so. Most of what a fast link carries is.
+ */
+inline_always int take_next(struct __sk_buff *skb, struct entry *entry, enum direction direction,
+                const struct segment *tcp)
+{
+    struct flow *flow = &entry->flow;
+    __u32 len = tcp->payload_len;
+    __u64 now;
+
+    if (!continues(flow, direction, tcp) || entry->uncounted.tracked == MOST_UNCOUNTED)
+        return 0;
+    now = time_of(skb, entry, direction, tcp);
+    if (direction == TO_LINK) {
+        if (!is_paused(now))
+            return 0;
+        if (is_important(entry)) {
+            if (flow->is_timed || !is_recent(entry, now))
+                return 0;
+            entry->recorded = tcp->seq + len;
+        }
+        if (!entry->owed_since)
+            entry->owed_since = now;
+        flow->near.next += len;
+        entry->uncounted.thinned += 1;
+    } else {
+        take_from_link(skb, entry, now, tcp, 0, 0);
+        flow->far.next += len;
+    }
+    measure(flow, &entry->details.rtt, now, direction, tcp, len, NEW_DATA);
+    entry->uncounted.tracked += 1;
+    return 1;
+}
+
 /*
  * Tracks what most packets are, segments in the midst of a connection, and leaves all others to
  * `track_any`, which would do the same with these: what costs here is less the work than the code,
@@ -822,11 +898,13 @@ inline_always int track_apart(struct __sk_buff *skb, enum direction direction)
 inline_always int track(struct __sk_buff *skb, enum direction direction)
 {
     struct connection connection;
-    struct segment tcp, plain;
+    struct segment tcp;
+    struct uncounted before;
     struct extent extent;
     struct entry *entry;
     __u64 now;
-    int has_details, meant, to_do = 0;
+    int meant, to_do = 0;
+    __u8 flags;
 
     switch (read_usual(skb, direction, &connection, &tcp, &extent)) {
     case OTHER:
@@ -836,7 +914,8 @@ inline_always int track(struct __sk_buff *skb, enum direction direction)
     default:
         return track_apart(skb, direction);
     }
-    if (seldom((tcp.flags & (FIN | SYN | RST | ACK)) != ACK))
+    flags = tcp.flags;
+    if (seldom((flags & (FIN | SYN | RST | ACK)) != ACK))
         return track_apart(skb, direction);
     entry = probable_entry(&connection.key);
     if (seldom(!entry) || seldom(!lock_if_free(entry)))
@@ -848,20 +927,18 @@ inline_always int track(struct __sk_buff *skb, enum direction direction)
         return track_apart(skb, direction);
     }
     /* No other flags mean anything to the tracker: the compiler is to know. */
-    plain = tcp;
-    plain.flags = ACK;
-    has_details = is_detailed(entry, direction, &plain);
-    now = time_of(skb, entry, direction, &plain);
-    if (has_details)
-        publish(&entry->details.begun, entry->details.begun + 1);
-    meant = observe_known(&entry->flow, &entry->details.rtt, now, direction, &plain);
+    tcp.flags = ACK;
+    if (take_next(skb, entry, direction, &tcp)) {
+        unlock(entry);
+        return PASS;
+    }
+    now = time_of(skb, entry, direction, &tcp);
+    meant = observe_known(&entry->flow, &entry->details.rtt, now, direction, &tcp);
     if (meant)
-        to_do = take(skb, direction, entry, now, meant,
-                 direction == TO_LINK ? &plain : &tcp, extent.end);
-    if (has_details)
-        publish(&entry->details.finished, entry->details.begun);
+        to_do = take(skb, direction, entry, now, meant, &tcp, extent.end, flags);
+    before = take_uncounted(entry);
     unlock(entry);
-    act(skb, &connection.key, entry, now, &plain, extent.end, to_do);
+    act(skb, &connection.key, entry, now, &tcp, extent.end, to_do, before);
     return PASS;
 }
 

@@ -461,6 +461,24 @@ inline_always int observe_answer(struct flow *flow, struct rtt *rtt, __u64 now,
            observe_beginning(flow, rtt, now, from == TO_LINK ? FROM_LINK : TO_LINK, tcp);
 }
 
+/*
+ * Whether the segment is data that follows on what its sender sent last, as most are, and says
+ * nothing else: then `observe_known` would only move the sender's `next` to its end, and measure. A
+ * window that is within what was allowed is no larger than the largest, and what is behind a FIN
+ * does not close.
+ */
+inline_always int continues(const struct flow *flow, enum direction direction,
+                const struct segment *tcp)
+{
+    const struct half *sender = direction == TO_LINK ? &flow->near : &flow->far;
+    const struct half *receiver = direction == TO_LINK ? &flow->far : &flow->near;
+
+    return tcp->seq == sender->next && tcp->ack == receiver->acked && tcp->payload_len &&
+           receiver->next - tcp->ack <= MIN_TOLERANCE && (receiver->has & HAS_ALLOWED) &&
+           (sender->has & HAS_ALLOWED) && !after(tcp->seq, sender->allowed + 1) &&
+           !after(tcp->ack + scaled_window(sender, tcp), receiver->allowed);
+}
+
 /* `observe` where both hosts are known: there is nothing to take back if the segment is odd. */
 inline_always int observe_known(struct flow *flow, struct rtt *rtt, __u64 now,
                 enum direction direction, const struct segment *tcp)

@@ -69,7 +69,7 @@ pub struct TrackerConfig {
     /// Slots of the recorder, of 2,048 bytes each; rounded up to a power of two, at least 64.
     pub slots: u32,
     /// What is recorded at most, in the long run: on a faster link of each connection one segment
-    /// in a round trip is.
+    /// in a round trip is, and one in a millisecond at most; of a super-segment its first packet.
     pub rate: BitRate,
     /// Packets with this mark are this process's own, and not recorded; zero: there are none.
     pub mark: u32,
@@ -128,7 +128,8 @@ pub struct Tracker {
 /// Packets by what became of them.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub struct TrackerCounters {
-    /// Segments that belong to their connection.
+    /// Segments that belong to their connection. While it streams data up to 64 of the last ones are
+    /// counted only with the next segment that says more; so in `thinned`.
     pub tracked: u64,
     /// Segments that no honest host would have sent then.
     pub odd: u64,
@@ -288,6 +289,28 @@ impl Tracker {
         let tags = Tags {
             mark,
             cb: [nanos as u32, (nanos >> 32) as u32],
+            ..Tags::default()
+        };
+        self.run(direction, frame, tags, 1).map(drop)
+    }
+
+    /// As [`Self::try_out`], of a packet that stands for several with `segment_size` bytes of
+    /// payload, not marked.
+    ///
+    /// # Errors
+    /// Likewise.
+    pub fn try_out_super_segment(
+        &self,
+        at: Instant,
+        direction: Direction,
+        frame: &[u8],
+        segment_size: u16,
+    ) -> Result<(), TrackerError> {
+        let nanos = at.as_nanos();
+        let tags = Tags {
+            cb: [nanos as u32, (nanos >> 32) as u32],
+            segment_size: segment_size.into(),
+            ..Tags::default()
         };
         self.run(direction, frame, tags, 1).map(drop)
     }
@@ -332,15 +355,19 @@ impl Tracker {
         }
         let map = self.ebpf.map("OPENINGS").expect("the object has it");
         let openings: HashMap<_, [u8; KEY], [u8; ENTRY]> = HashMap::try_from(map)?;
+        let read = || match openings.get(&place, 0) {
+            Ok(entry) => Ok(Some(entry)),
+            Err(MapError::KeyNotFound) => Ok(None),
+            Err(error) => Err(error),
+        };
         for _ in 0..TRIES {
-            match openings.get(&place, 0) {
-                Ok(entry) if entry::is_whole(&entry) => {
-                    let is_it = *entry::hosts(&entry) == hosts;
-                    return Ok(entry::tracked(&entry).filter(|_| is_it));
-                }
-                Ok(_) => {}
-                Err(MapError::KeyNotFound) => break,
-                Err(error) => return Err(error.into()),
+            let Some(entry) = read()? else { break };
+            // Whoever writes there begins with this.
+            let is_unchanged =
+                read()?.is_some_and(|now| entry::begun(&now) == entry::begun(&entry));
+            if is_unchanged && entry::is_settled(&entry) {
+                let is_it = *entry::hosts(&entry) == hosts;
+                return Ok(entry::tracked(&entry).filter(|_| is_it));
             }
         }
         Ok(None)

@@ -5,6 +5,7 @@ mod loopback;
 use outlast_core::flow::{FlowKey, Observation, Phase, TcpFlow};
 use outlast_core::link::Direction;
 use outlast_core::time::{Duration, Instant};
+use outlast_core::units::BitRate;
 use outlast_linux::namespace::Namespace;
 use outlast_linux::tracker::{
     Acknowledgement, Tracker, TrackerConfig, TrackerCounters, TrackerError,
@@ -29,13 +30,21 @@ fn skip(error: &dyn Error) {
     eprintln!("skipped: {error}");
 }
 
+/// What a connection's segments are behind in the counters at most.
+const LAG: u64 = 64;
+
 /// A tracker; `None`, with the reason, where this machine does not allow one.
 fn tracker() -> Option<Tracker> {
+    tracker_with(TrackerConfig::default().rate)
+}
+
+/// Likewise one that records at most so much.
+fn tracker_with(rate: BitRate) -> Option<Tracker> {
     let config = TrackerConfig {
         flows: FLOWS,
         slots: 256,
         mark: MARK,
-        ..TrackerConfig::default()
+        rate,
     };
     match Tracker::load_for_trial(&config) {
         Ok(tracker) => Some(tracker),
@@ -83,6 +92,24 @@ struct Known {
 /// uses it does so alone.
 static KERNEL: LazyLock<Mutex<Option<(Tracker, Instant)>>> =
     LazyLock::new(|| Mutex::new(tracker().map(|tracker| (tracker, Instant::from_millis(1000)))));
+
+/// Likewise one whose recorder has paused, and does for weeks.
+static PAUSED: LazyLock<Mutex<Option<(Tracker, Instant)>>> = LazyLock::new(|| {
+    let slowest = BitRate::from_bits_per_second(1).expect("not zero");
+    let paused = tracker_with(slowest).map(|mut tracker| {
+        let mut both = Both::new(&mut tracker, Instant::from_millis(1000));
+        let data = |_| Step {
+            payload: 1400,
+            ..step_of(Direction::ToLink, TcpFlags::ACK)
+        };
+        both.converse(false, greeting().into_iter().chain((0..256).map(data)));
+        let now = both.now + Duration::from_secs(1);
+        drop(both);
+        assert!(tracker.counters().expect("readable").thinned > 0);
+        (tracker, now)
+    });
+    Mutex::new(paused)
+});
 
 impl<'t> Both<'t> {
     /// A conversation that begins at `now`, later than what the kernel has seen.
@@ -164,11 +191,37 @@ impl<'t> Both<'t> {
         }
     }
 
-    /// Whether they know the same. Who is suspected is another test's matter.
+    /// The conversation, as it goes on.
+    fn converse(&mut self, is_v6: bool, steps: impl IntoIterator<Item = Step>) {
+        for step in steps {
+            self.take(is_v6, &step);
+        }
+    }
+
+    fn take(&mut self, is_v6: bool, step: &Step) {
+        let known = self.core.get(&conversation(is_v6));
+        let flow = known.map(|known| known.tcp).unwrap_or_default();
+        self.now += step.pause;
+        self.see(step.direction, &bytes(step, is_v6, &flow));
+    }
+
+    /// Whether they know the same. Who is suspected is another test's matter, and so is what is
+    /// recorded in a pause.
     fn compare(&self) -> Result<(), TestCaseError> {
-        let mut counted = self.kernel.counters().expect("readable");
-        counted.suspected = self.counters.suspected;
-        prop_assert_eq!(counted, self.counters);
+        let counted = self.kernel.counters().expect("readable");
+        let behind = self.counters.tracked.checked_sub(counted.tracked);
+        prop_assert!(behind.is_some_and(|behind| behind <= LAG), "{:?}", counted);
+        let to_record = |counters: &TrackerCounters| counters.recorded + counters.thinned;
+        let behind = to_record(&self.counters).checked_sub(to_record(&counted));
+        prop_assert!(behind.is_some_and(|behind| behind <= LAG), "{:?}", counted);
+        let exact = TrackerCounters {
+            tracked: counted.tracked,
+            recorded: counted.recorded,
+            thinned: counted.thinned,
+            suspected: counted.suspected,
+            ..self.counters
+        };
+        prop_assert_eq!(counted, exact);
         for (key, known) in &self.core {
             let kernel = self.kernel.flow(key).expect("readable");
             prop_assert!(kernel.is_some(), "{:?}", key);
@@ -425,31 +478,48 @@ proptest! {
     fn the_same_packets_leave_the_same_state(
         is_v6 in any::<bool>(),
         handshake in any::<bool>(),
+        is_paused in any::<bool>(),
         steps in proptest::collection::vec(step(), 1..60),
     ) {
-        let mut kernel = KERNEL.lock().unwrap_or_else(PoisonError::into_inner);
+        let kernel = if is_paused { &PAUSED } else { &KERNEL };
+        let mut kernel = kernel.lock().unwrap_or_else(PoisonError::into_inner);
         let Some((kernel, began)) = &mut *kernel else { return Ok(()) };
         let mut both = Both::new(kernel, *began);
-        let key = FlowKey {
-            near: (NEAR[usize::from(is_v6)].parse::<IpAddr>().expect("literal"), 40_000).into(),
-            far: (FAR[usize::from(is_v6)].parse::<IpAddr>().expect("literal"), 80).into(),
-        };
         let greeting = handshake.then(greeting).into_iter().flatten();
         for step in greeting.chain(steps) {
-            let flow = both.core.get(&key).map(|known| known.tcp).unwrap_or_default();
-            both.now += step.pause;
             // Another conversation is not to begin before this one has ended, however it ends.
-            *began = both.now + Duration::from_secs(1);
-            both.see(step.direction, &bytes(&step, is_v6, &flow));
+            *began = both.now + step.pause + Duration::from_secs(1);
+            both.take(is_v6, &step);
             both.compare()?;
         }
-        both.compare_recorder()?;
+        if !is_paused {
+            both.compare_recorder()?;
+        }
+    }
+}
+
+/// The connection of a conversation.
+fn conversation(is_v6: bool) -> FlowKey {
+    let version = usize::from(is_v6);
+    let host = |name: &str| name.parse::<IpAddr>().expect("literal");
+    FlowKey {
+        near: (host(NEAR[version]), 40_000).into(),
+        far: (host(FAR[version]), 80).into(),
     }
 }
 
 /// A three-way handshake with window scaling.
 fn greeting() -> [Step; 3] {
-    let step = |direction, flags| Step {
+    [
+        step_of(Direction::ToLink, TcpFlags::SYN),
+        step_of(Direction::FromLink, TcpFlags::SYN | TcpFlags::ACK),
+        step_of(Direction::ToLink, TcpFlags::ACK),
+    ]
+}
+
+/// A segment without payload, with the numbers that are next.
+fn step_of(direction: Direction, flags: TcpFlags) -> Step {
+    Step {
         pause: Duration::from_millis(20),
         direction,
         flags,
@@ -459,12 +529,52 @@ fn greeting() -> [Step; 3] {
         payload: 0,
         scale: Some(7),
         damage: Damage::None,
-    };
-    [
-        step(Direction::ToLink, TcpFlags::SYN),
-        step(Direction::FromLink, TcpFlags::SYN | TcpFlags::ACK),
-        step(Direction::ToLink, TcpFlags::ACK),
-    ]
+    }
+}
+
+/// Segments that a stream consists of are what a short path in the kernel is for, which the trackers
+/// must agree on as well: data in order, both ways, with what interrupts it.
+#[test]
+fn streams_of_data_leave_the_same_state() {
+    for is_paused in [true, false] {
+        let kernel = if is_paused { &PAUSED } else { &KERNEL };
+        let mut kernel = kernel.lock().unwrap_or_else(PoisonError::into_inner);
+        let Some((kernel, began)) = &mut *kernel else {
+            return;
+        };
+        for is_v6 in [false, true] {
+            let mut both = Both::new(kernel, *began);
+            both.converse(is_v6, greeting());
+            for round in 0..6_u16 {
+                for (from, to) in [
+                    (Direction::ToLink, Direction::FromLink),
+                    (Direction::FromLink, Direction::ToLink),
+                ] {
+                    for place in 0..100 {
+                        both.take(
+                            is_v6,
+                            &Step {
+                                pause: Duration::from_millis(1),
+                                payload: 700,
+                                // Neither window grows, nor does that of the other host's last word.
+                                window: 60_000 - 100 * round - place % 2,
+                                ..step_of(from, TcpFlags::ACK)
+                            },
+                        );
+                        both.compare().expect("the same");
+                    }
+                    both.take(is_v6, &step_of(to, TcpFlags::ACK));
+                    both.compare().expect("the same");
+                }
+            }
+            let counted = both.kernel.counters().expect("readable");
+            assert_eq!(
+                counted.tracked, both.counters.tracked,
+                "all are acknowledged"
+            );
+            *began = both.now + Duration::from_secs(1);
+        }
+    }
 }
 
 #[test]

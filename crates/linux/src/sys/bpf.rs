@@ -66,8 +66,9 @@ struct TestRun {
     ctx_out: u64,
 }
 
-/// `struct __sk_buff` up to `cb`, of which a test run takes some fields.
+/// `struct __sk_buff` up to `gso_size`, of which a test run takes some fields.
 #[repr(C)]
+#[derive(Default)]
 struct SocketBuffer {
     len: u32,
     pkt_type: u32,
@@ -82,6 +83,15 @@ struct SocketBuffer {
     ifindex: u32,
     tc_index: u32,
     cb: [u32; 5],
+    /// From `hash` to `data_meta`.
+    addresses: [u32; 19],
+    flow_keys: u64,
+    tstamp: u64,
+    wire_len: u32,
+    gso_segs: u32,
+    sk: u64,
+    gso_size: u32,
+    padding: u32,
 }
 
 /// What a packet of a test run has beside its bytes.
@@ -90,6 +100,8 @@ pub(crate) struct Tags {
     pub(crate) mark: u32,
     /// Scratch space of whoever handled it before.
     pub(crate) cb: [u32; 2],
+    /// Payload of each packet that it stands for; zero: it stands for itself.
+    pub(crate) segment_size: u32,
 }
 
 /// Lets `frame` go through a traffic-control program, which may not change it, so many times, but
@@ -104,19 +116,10 @@ pub(crate) fn run(
         u32::try_from(frame.len()).map_err(|_| io::Error::from(io::ErrorKind::InvalidInput))?;
     let [low, high] = tags.cb;
     let context = SocketBuffer {
-        len: 0,
-        pkt_type: 0,
         mark: tags.mark,
-        queue_mapping: 0,
-        protocol: 0,
-        vlan_present: 0,
-        vlan_tci: 0,
-        vlan_proto: 0,
-        priority: 0,
-        ingress_ifindex: 0,
-        ifindex: 0,
-        tc_index: 0,
         cb: [low, high, 0, 0, 0],
+        gso_size: tags.segment_size,
+        ..SocketBuffer::default()
     };
     let mut attributes = TestRun {
         prog_fd: program.as_raw_fd().cast_unsigned(),

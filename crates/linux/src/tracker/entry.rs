@@ -21,22 +21,22 @@ const VERSION_AT: usize = OPENED_AT + 10;
 pub(super) const BEGUN_AT: usize = OPENED_AT + 12;
 const KEY_AT: usize = BEGUN_AT + 4;
 const HOSTS_AT: usize = KEY_AT + KEY + 4;
-/// `struct details`: lengths, times, and bytes of both acknowledgements.
+/// `struct details`, behind when the connection was suspected: lengths, times, and bytes of both
+/// acknowledgements.
 const DETAILS_AT: usize = HOSTS_AT + HOSTS;
 const TO_LINK: AckPlaces = AckPlaces {
     length: DETAILS_AT + 4,
     at: RTT_AT + 16,
-    bytes: RTT_AT + 32,
+    bytes: (RTT_AT + 32 + LONGEST_ACK).next_multiple_of(64),
 };
 const FROM_LINK: AckPlaces = AckPlaces {
     length: TO_LINK.length + 2,
     at: TO_LINK.at + 8,
-    bytes: TO_LINK.bytes + LONGEST_ACK + 4,
+    bytes: RTT_AT + 32,
 };
 const RTT_AT: usize = DETAILS_AT + 8;
-const DETAILS_BEGUN_AT: usize = FROM_LINK.bytes + LONGEST_ACK;
 /// Whole cache lines.
-pub(super) const ENTRY: usize = (DETAILS_BEGUN_AT + 4).next_multiple_of(64);
+pub(super) const ENTRY: usize = (TO_LINK.bytes + LONGEST_ACK).next_multiple_of(64);
 
 /// Where in an entry a segment without payload is.
 struct AckPlaces {
@@ -120,10 +120,9 @@ pub(super) fn begun(entry: &[u8; ENTRY]) -> u32 {
     word(entry, BEGUN_AT).expect("within it")
 }
 
-/// Whether nobody wrote while this was read.
-pub(super) fn is_whole(entry: &[u8; ENTRY]) -> bool {
-    let is_same = |one, other| word(entry, one) == word(entry, other);
-    is_same(0, BEGUN_AT) && is_same(DETAILS_AT, DETAILS_BEGUN_AT)
+/// Whether nobody wrote when its beginning was read; who began afterwards has changed [`begun`].
+pub(super) fn is_settled(entry: &[u8; ENTRY]) -> bool {
+    word(entry, 0) == word(entry, BEGUN_AT)
 }
 
 /// Reads a `struct entry`; `None` if it is none that the programs write.

@@ -34,6 +34,9 @@ pub struct Recorded<'a> {
     /// Bytes of payload in each packet that a super-segment stands for, as its sender has chosen
     /// them; zero for a packet that stands for itself.
     pub segment_size: u16,
+    /// So many of `bytes`, at their end, were not recorded, and are zeros: of a super-segment more
+    /// than its first packet may not have been worth it.
+    pub left_out: u16,
 }
 
 /// What a slot says of its piece.
@@ -43,6 +46,7 @@ struct Piece {
     piece: u16,
     pieces: u16,
     segment_size: u16,
+    left_out: u16,
 }
 
 impl Recorder {
@@ -81,10 +85,12 @@ impl Recorder {
             packet.extend_from_slice(&slot[HEADER..HEADER + missing.min(DATA)]);
             awaited = piece.piece + 1;
             if awaited == piece.pieces && packet.len() == piece.total_len {
+                packet.resize(packet.len() + usize::from(piece.left_out), 0);
                 visit(Recorded {
                     at: Instant::from_nanos(piece.at),
                     bytes: &packet,
                     segment_size: piece.segment_size,
+                    left_out: piece.left_out,
                 });
                 awaited = 0;
             }
@@ -110,14 +116,15 @@ impl Recorder {
         let total_len = u32::from_ne_bytes(*slot.get(16..)?.first_chunk()?);
         let piece = u16::from_ne_bytes(*slot.get(20..)?.first_chunk()?);
         let pieces = u16::from_ne_bytes(*slot.get(22..)?.first_chunk()?);
-        let segment_size = u32::from_ne_bytes(*slot.get(28..)?.first_chunk()?);
+        let segment_size = u16::from_ne_bytes(*slot.get(28..)?.first_chunk()?);
+        let left_out = u16::from_ne_bytes(*slot.get(30..)?.first_chunk()?);
         Some(Piece {
             at,
             total_len: usize::try_from(total_len).ok().filter(|n| *n <= LONGEST)?,
             piece,
             pieces,
-            // The kernel's own field has 16 bits.
-            segment_size: u16::try_from(segment_size).ok()?,
+            segment_size,
+            left_out,
         })
     }
 }

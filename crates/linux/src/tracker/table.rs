@@ -139,9 +139,9 @@ impl Table {
         let at = place as usize * ENTRY;
         for _ in 0..TRIES {
             self.entries.copy(at, bytes);
-            // Who comes next to this place begins by writing this.
-            let is_still_theirs = self.entries.load_u32(at + BEGUN_AT) == entry::begun(bytes);
-            if is_still_theirs && entry::is_whole(bytes) {
+            // Whoever writes here begins with this.
+            let is_unchanged = self.entries.load_u32(at + BEGUN_AT) == entry::begun(bytes);
+            if is_unchanged && entry::is_settled(bytes) {
                 return entry::is_one(bytes);
             }
         }

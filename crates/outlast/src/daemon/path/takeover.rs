@@ -89,7 +89,11 @@ impl Takeover {
         if recorded.at < tracked.opened_at {
             return;
         }
-        for packet in whole(packet, mtu, recorded.segment_size) {
+        let packets = match recorded.left_out {
+            0 => whole(packet, mtu, recorded.segment_size),
+            left_out => Vec::from_iter(first(packet, recorded.segment_size, left_out)),
+        };
+        for packet in packets {
             let Some(tcp) = packet.tcp() else { continue };
             let (seq, acked) = (tcp.seq, tracked.tcp.near.acked);
             if !(seq + packet.sequence_len()).after(acked) {
@@ -174,6 +178,14 @@ fn parsed(newest: &Acknowledgement) -> Option<Packet> {
     Packet::parse(Bytes::copy_from_slice(newest.bytes())).ok()
 }
 
+/// The first packet of a super-segment whose last `left_out` bytes are not there; none if they are
+/// part of it.
+fn first(packet: Packet, segment_size: u16, left_out: u16) -> Option<Packet> {
+    let there = packet.total_len().checked_sub(left_out.into())?;
+    let first = packet.segment_by(segment_size).ok()?.next()?;
+    (first.total_len() <= there).then_some(first)
+}
+
 /// The packets that the link carries for `packet`, which stands for several of `segment_size` bytes
 /// of payload, or for itself; none for one that was damaged before it came here, which no checksum
 /// of ours is to make good.
@@ -190,4 +202,37 @@ fn whole(packet: Packet, mtu: u32, segment_size: u16) -> Vec<Packet> {
         return Vec::new();
     }
     as_carried(packet, mtu, is_partial)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use outlast_wire::{IpHeader, SeqNumber, TcpHeader};
+    use std::net::Ipv4Addr;
+
+    #[test]
+    fn of_a_super_segment_that_is_not_all_there_the_first_packet_is_taken() {
+        const SIZE: u16 = 1000;
+        let ip = IpHeader::new(
+            Ipv4Addr::new(192, 0, 2, 1).into(),
+            Ipv4Addr::new(198, 51, 100, 2).into(),
+        );
+        let header = TcpHeader {
+            seq: SeqNumber(7),
+            ..TcpHeader::default()
+        };
+        let super_segment = |payload: &[u8]| Packet::tcp_segment(ip, header.clone(), payload);
+        let mut there = vec![5; SIZE.into()];
+        let expected = super_segment(&there).to_bytes();
+        there.resize(2700, 0);
+        let bytes = super_segment(&there).to_bytes();
+        let taken = |left_out| {
+            let packet = Packet::parse(bytes.clone()).expect("sound");
+            first(packet, SIZE, left_out).map(|first| first.to_bytes())
+        };
+        assert_eq!(taken(1700), Some(expected.clone()));
+        assert_eq!(taken(700), Some(expected));
+        assert_eq!(taken(1701), None, "zeros are nobody's data");
+        assert_eq!(taken(u16::MAX), None);
+    }
 }
