@@ -46,15 +46,19 @@ struct uncounted {
     __u8 thinned;
 };
 
+inline_always void add_before(struct counters *counters, struct uncounted before)
+{
+    counters->of[TRACKED] += before.tracked;
+    counters->of[THINNED] += before.thinned;
+}
+
 inline_always void count_before(struct uncounted before)
 {
     __u32 zero = 0;
     struct counters *counters = bpf_map_lookup_elem(&COUNTERS, &zero);
 
-    if (!counters)
-        return;
-    counters->of[TRACKED] += before.tracked;
-    counters->of[THINNED] += before.thinned;
+    if (counters)
+        add_before(counters, before);
 }
 
 /* Counts a segment by both, and those before it. */
@@ -65,8 +69,7 @@ inline_always void count_segment(enum count what, enum count also, struct uncoun
 
     if (!counters)
         return;
-    counters->of[TRACKED] += before.tracked;
-    counters->of[THINNED] += before.thinned;
+    add_before(counters, before);
     counters->of[what] += 1;
     if (also != what)
         counters->of[also] += 1;

@@ -285,11 +285,9 @@ impl Tracker {
         frame: &[u8],
         mark: u32,
     ) -> Result<(), TrackerError> {
-        let nanos = at.as_nanos();
         let tags = Tags {
             mark,
-            cb: [nanos as u32, (nanos >> 32) as u32],
-            ..Tags::default()
+            ..Self::tags_at(at)
         };
         self.run(direction, frame, tags, 1).map(drop)
     }
@@ -306,13 +304,20 @@ impl Tracker {
         frame: &[u8],
         segment_size: u16,
     ) -> Result<(), TrackerError> {
-        let nanos = at.as_nanos();
         let tags = Tags {
-            cb: [nanos as u32, (nanos >> 32) as u32],
             segment_size: segment_size.into(),
-            ..Tags::default()
+            ..Self::tags_at(at)
         };
         self.run(direction, frame, tags, 1).map(drop)
+    }
+
+    /// What tells the programs that it is `at`.
+    fn tags_at(at: Instant) -> Tags {
+        let nanos = at.as_nanos();
+        Tags {
+            cb: [nanos as u32, (nanos >> 32) as u32],
+            ..Tags::default()
+        }
     }
 
     /// Lets the same Ethernet frame go through a program so many times, without a network; how long
