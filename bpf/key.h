@@ -68,13 +68,19 @@ inline_always void hash_hosts(const struct hosts *hosts, __u32 *hashes)
     hashes[1] = hash_words(hosts->words, SECRETS[1]);
 }
 
-/* Where a connection is in the table's index, which nobody can foresee either: likewise universal. */
+/* 2^64 divided by the golden ratio. */
+#define MULTIPLIER 0x9e3779b97f4a7c15ULL
+
+/*
+ * Where a connection is in the table's index, which nobody can foresee either: likewise, and then mixed,
+ * since of ports that follow on one another one secret of forty would put very many in the same buckets.
+ */
 inline_always __u32 hash_key(const struct key *key)
 {
     __u64 sum = (INDEX_SECRETS[0] + key->hosts[0]) * (INDEX_SECRETS[1] + key->hosts[1]) +
             (INDEX_SECRETS[2] + key->ports) * INDEX_SECRETS[3];
 
-    return sum >> 32;
+    return (sum ^ sum >> 32) * MULTIPLIER >> 32;
 }
 
 inline_always int are_same(const struct hosts *these, const struct hosts *those)

@@ -69,6 +69,8 @@ const volatile __u64 BURST_NANOS = 50000000;
 /* A pause is as long as so many bursts at first, and twice the last one if that was too short. */
 #define SHORTEST_PAUSE 4
 #define LONGEST_PAUSE 32
+/* Behind a pause so small a part of a burst says whether the link is still as fast. */
+#define PROBE 4
 
 /* A packet on its way into the recorder. */
 struct recording {
@@ -134,6 +136,12 @@ inline_always void pause(__u64 now)
     COMMON.paused_until = now + bursts * BURST_NANOS;
 }
 
+/* What may be recorded at once, as a time: less than a burst until a link that was too fast is known not to be. */
+inline_always __u64 credit(__u64 now)
+{
+    return now < COMMON.paused_until + BURST_NANOS ? BURST_NANOS / PROBE : BURST_NANOS;
+}
+
 /*
  * Pays for `len` bytes: where the recorder stands if that can be paid for. An important packet may
  * make debts.
@@ -142,12 +150,12 @@ inline_always struct position *pay(__u64 now, __u32 len, int is_important)
 {
     __u32 zero = 0;
     struct position *position = bpf_map_lookup_elem(&POSITION, &zero);
-    __u64 paid_at, from;
+    __u64 paid_at, from, at_once = credit(now);
 
     if (!position || len > MOST_PIECES * SLOT_DATA)
         return 0;
     paid_at = position->paid_at;
-    from = paid_at + BURST_NANOS > now ? paid_at : now - BURST_NANOS;
+    from = paid_at + at_once > now ? paid_at : now - at_once;
     if (from > now + (is_important ? BURST_NANOS : 0)) {
         if (!is_important)
             pause(now);

@@ -347,15 +347,20 @@ enum look {
     OTHER,
 };
 
-/* Whether the one's complement sum of a header without options is right. */
+/* What times 65,535 is one, modulo 2^64. */
+#define INVERSE_OF_65535 0xfffefffefffeffffULL
+
+/*
+ * Whether the one's complement sum of a header without options is right: then the sum of its words is a
+ * multiple of 65,535, and no other number has so small a product with the inverse (Granlund and
+ * Montgomery, Division by invariant integers using multiplication, 1994, section 9). A header is not all
+ * zeros.
+ */
 inline_always int is_v4_intact(const __u32 *words)
 {
     __u64 sum = (__u64)words[0] + words[1] + words[2] + words[3] + words[4];
 
-    sum = (sum & 0xffff) + (sum >> 16);
-    sum = (sum & 0xffff) + (sum >> 16);
-    sum = (sum & 0xffff) + (sum >> 16);
-    return sum == 0xffff;
+    return sum * INVERSE_OF_65535 <= ~0ULL / 65535;
 }
 
 /*
@@ -924,6 +929,7 @@ inline_always int track(struct __sk_buff *skb, enum direction direction)
     if (seldom(!is_of(entry, &connection, extent.version) || !entry->is_proven ||
            entry->flow.phase != ESTABLISHED)) {
         unlock(entry);
+        forget_latest();
         return track_apart(skb, direction);
     }
     /* No other flags mean anything to the tracker: the compiler is to know. */

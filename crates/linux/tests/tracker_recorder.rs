@@ -18,6 +18,8 @@ const RATE_BITS_PER_S: u64 = 1024 * 8 * 1000;
 const BURST: Duration = Duration::from_millis(64);
 /// `SHORTEST_PAUSE` in `bpf/recorder.h`.
 const PAUSE: Duration = Duration::from_millis(4 * 64);
+/// Segments that are recorded at once behind a pause: a part of a burst, by `PROBE` in `bpf/recorder.h`.
+const PROBE: u32 = SLOTS / 4;
 /// Payload of a segment that has one KiB with its headers.
 const PAYLOAD: usize = 1024 - 40;
 
@@ -229,12 +231,14 @@ fn a_link_that_stays_too_fast_is_recorded_ever_more_seldom() {
         stream.wait(BURST * bursts - Duration::from_nanos(1));
         assert_eq!(stream.send(10), 0, "within {bursts} bursts");
         stream.wait(Duration::from_nanos(1));
-        assert!(stream.send(2 * SLOTS) >= u64::from(SLOTS));
+        let recorded = stream.send(2 * SLOTS);
+        assert_eq!(recorded, u64::from(PROBE) + 1, "the last one on credit");
     }
-    // Slow enough for the length of a burst: the next pause is as short as the first.
+    // Slow enough for the length of a burst: there is one again, and the next pause is as short as the
+    // first.
     stream.wait(BURST * 32);
     for _ in 0..2 {
-        assert_eq!(stream.send(SLOTS / 2), u64::from(SLOTS / 2));
+        assert_eq!(stream.send(PROBE), u64::from(PROBE));
         stream.wait(BURST);
     }
     stream.exhaust();

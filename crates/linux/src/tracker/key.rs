@@ -16,6 +16,9 @@ const CONNECTION: usize = HOSTS + KEY;
 /// Words of `struct hosts`.
 const WORDS: usize = HOSTS / 4;
 
+/// By which an index's hash is mixed: 2^64 divided by the golden ratio.
+const MULTIPLIER: u64 = 0x9e37_79b9_7f4a_7c15;
+
 /// What makes hashes unforeseeable.
 #[derive(Clone)]
 pub(super) struct Secrets {
@@ -107,7 +110,8 @@ impl Secrets {
         let [one, two, three, four] = self.of_keys;
         let hosts = one.wrapping_add(near).wrapping_mul(two.wrapping_add(far));
         let ports = three.wrapping_add(ports).wrapping_mul(four);
-        (hosts.wrapping_add(ports) >> 32) as u32
+        let sum = hosts.wrapping_add(ports);
+        ((sum ^ (sum >> 32)).wrapping_mul(MULTIPLIER) >> 32) as u32
     }
 }
 
@@ -183,5 +187,37 @@ mod tests {
         }
         let others = Secrets::draw().expect("random numbers");
         assert_ne!(others.hash(&[7; HOSTS]), [one, two]);
+    }
+
+    #[test]
+    fn ports_that_follow_on_one_another_fill_all_buckets_alike() {
+        const BUCKETS: usize = 1 << 14;
+        const SLOTS: u8 = 16;
+        let mut secret = 1_u64;
+        for round in 0..120 {
+            // Any numbers that are always the same.
+            let of_keys = [(); 4].map(|()| {
+                secret = secret.wrapping_mul(0x5851_f42d_4c95_7f2d).wrapping_add(1);
+                (secret ^ (secret >> 29)).wrapping_mul(0xbf58_476d_1ce4_e5b9)
+            });
+            let secrets = Secrets {
+                of_keys,
+                ..Secrets::NONE
+            };
+            let mut buckets = vec![0; BUCKETS];
+            let mut without_slot = 0;
+            for port in 10_000..60_000_u16 {
+                let near = SocketAddr::from(([192, 0, 2, 1], port));
+                let far = SocketAddr::from(([198, 51, 100, 2], 443));
+                let hash = secrets.index_hash(&secrets.key_of(&FlowKey { near, far }));
+                let taken = &mut buckets[hash as usize % BUCKETS];
+                if *taken == SLOTS {
+                    without_slot += 1;
+                } else {
+                    *taken += 1;
+                }
+            }
+            assert!(without_slot < 5, "{without_slot} in round {round}");
+        }
     }
 }
