@@ -1,12 +1,15 @@
 //! What the gateway daemon costs as long as its link is up.
 //!
-//! Three namespaces in a row, joined by veth pairs: as fast as this machine's processors are. What
-//! goes through is measured with nothing in the middle, with the daemon on the eBPF path, and on
-//! the NFQUEUE path, in turn.
+//! Three namespaces in a row, joined by veth pairs: as fast as this machine's processors are. The
+//! one in the middle has several interfaces side by side: with nothing, with the daemon on the eBPF
+//! path, and with an empty program. What goes through is measured over each in turns of
+//! milliseconds, and over one with the daemon on the NFQUEUE path.
 
 pub mod bench;
 pub mod cost;
 pub mod programs;
+mod row;
+mod turns;
 
 use crate::experiment::{Experiment, Extent, Figure, Part};
 use crate::job::Job;
@@ -21,7 +24,7 @@ use outlast_report::judgement::{Judged, Measured, Published};
 use outlast_report::page::Highlight;
 use outlast_report::table::{Cell as Shown, Column, Table, Tone};
 use outlast_report::unit::Unit;
-use outlast_scenario::{Congestion, IpVersion, Mechanism};
+use outlast_scenario::{IpVersion, Mechanism};
 use std::collections::BTreeSet;
 
 /// The comparison.
@@ -41,42 +44,59 @@ pub const WANTED: f64 = 0.95;
 const LOADS: [Load; 3] = [Load::SuperSegments, Load::Packets, Load::Datagrams];
 
 fn method(extent: Extent) -> Vec<String> {
-    let Bench { rounds, window, .. } = bench(Load::Packets, extent);
     vec![
-        "Three network namespaces in a row - a fixed host, a gateway, a mobile host - joined by veth \
-         pairs, so that nothing but this machine's processors bounds what goes through. The fixed \
-         host sends as much as it can: over one TCP connection with super-segments (GSO), over one \
-         in packets of 1,500 bytes (TSO, GSO and GRO off on all interfaces), and datagrams of 64 \
-         bytes. `outlast run --mechanism hold` runs on the gateway."
-            .to_owned(),
-        format!(
-            "In one run and in turn: plain forwarding, the eBPF path, plain, an empty program, plain, \
-             and so on, {rounds} times each for {} after {} that do not count, and in one round of {} \
-             the NFQUEUE path, of which nothing is claimed. The empty program is attached where the \
-             daemon's are, and passes every packet: what it costs, every eBPF path costs. Each \
-             measurement is divided by the mean of the two of plain forwarding around it; shown are \
-             medians, with the quarter and the three-quarter point of these shares. Bits are those \
-             that the receiving application reads; datagrams those that leave the gateway, which \
-             nobody reads.",
-            Unit::Seconds.show_exact(window.as_secs_f64()),
-            Unit::Seconds.show_exact(0.3),
-            Bench::NFQUEUE_ROUNDS,
-        ),
+        method_of_place(),
+        method_of_rounds(bench(Load::Packets, extent)),
         programs::method(extent),
     ]
 }
 
+fn method_of_place() -> String {
+    format!(
+        "Three network namespaces in a row - a fixed host, a gateway, a mobile host - joined by veth \
+         pairs, so that nothing but this machine's processors bounds what goes through. Between \
+         gateway and mobile host there are three pairs, side by side: on one of the gateway's \
+         interfaces `outlast run --mechanism hold` runs on the eBPF path; an empty program is \
+         attached to another, where the daemon's are, and passes every packet: what it costs, every \
+         eBPF path costs; to the third nothing is attached: plain forwarding. The fixed host sends \
+         as much as it can over one after another, in turns: over a TCP connection with \
+         super-segments (GSO), {} MiB a turn; over one in packets of 1,500 bytes (TSO, GSO and GRO \
+         off on all interfaces), {} MiB; and datagrams of 64 bytes, for {}. Each has as many turns, \
+         and their order goes through all six that there are.",
+        turns::SUPER_SEGMENTS_IN_TURN >> 20,
+        turns::PACKETS_IN_TURN >> 20,
+        Unit::Seconds.show_exact(turns::DATAGRAM_TURN.as_secs_f64()),
+    )
+}
+
+fn method_of_rounds(bench: Bench) -> String {
+    format!(
+        "{} rounds with turns for {}, after {} that do not count; for each, the daemon, the program \
+         and the connections are made anew, and change interfaces. In one round of {} the NFQUEUE \
+         path, of which nothing is claimed, is measured after the others, alone, for a third of that \
+         time. What each carries in the time of its turns is divided by what plain forwarding carries \
+         in that of its own, which gives one share for each round; shown are medians over the rounds, \
+         with the quarter and the three-quarter point of these shares. Bits are those that the \
+         receiving application reads; datagrams those that leave the gateway, which nobody reads.",
+        bench.rounds,
+        Unit::Seconds.show_exact(bench.window.as_secs_f64()),
+        Unit::Seconds.show_exact(bench::WARM_UP.as_secs_f64()),
+        Bench::NFQUEUE_ROUNDS,
+    )
+}
+
+/// As many rounds as let each series have each interface equally often.
 const fn bench(load: Load, extent: Extent) -> Bench {
     match extent {
         Extent::Quick => Bench {
             load,
-            rounds: 15,
-            window: Duration::from_millis(500),
+            rounds: 12,
+            window: Duration::from_millis(2_000),
         },
         Extent::Full => Bench {
             load,
-            rounds: 41,
-            window: Duration::from_millis(1_000),
+            rounds: 42,
+            window: Duration::from_millis(4_500),
         },
     }
 }
@@ -98,10 +118,8 @@ const fn unit(load: Load) -> Unit {
 
 fn job(load: Load, extent: Extent) -> Job {
     let bench = bench(load, extent);
-    // A third of a second before each, and the daemon's beginning.
-    let once = bench.window + Duration::from_millis(500);
-    let duration = once * bench.measurements();
-    Job::new(title(load), &setting(title(load), once, duration), 0).live(Trial::Bench(bench))
+    let setting = setting(title(load), bench.window, bench.duration());
+    Job::new(title(load), &setting, 0).live(Trial::Bench(bench))
 }
 
 /// What the scenario says of a job that takes so long: nothing of it is emulated.
@@ -113,7 +131,7 @@ fn setting(name: &str, interval: Duration, duration: Duration) -> Setting {
         queue: 1_000,
         outages: Outages::None,
         task: Task::Interactive { interval, duration },
-        congestion: Congestion::Cubic,
+        congestion: row::CONGESTION,
         sack: true,
         ip: IpVersion::V4,
         gateway: Mechanism::Hold,
@@ -239,8 +257,9 @@ fn table(runs: &Runs) -> Table {
         ]);
     }
     table.note(
-        "Plain itself: the quarter and the three-quarter point of plain forwarding, over its median: \
-         how far this machine's other work moves the numbers.",
+        "Plain itself: the quarter and the three-quarter point of plain forwarding over the rounds, \
+         over its median: how far this machine's other work moves the numbers from round to round. \
+         It moves what is measured side by side together, and the shares less.",
     );
     for (name, why) in missing(runs) {
         table.note(format!("Not measured, {name}: {why}"));

@@ -120,7 +120,8 @@ pub struct Sample {
     pub series: Series,
     /// Payload bits in a second that arrived, or datagrams that were forwarded.
     pub per_s: f64,
-    /// The mean of plain forwarding just before and just after; `None` of plain forwarding.
+    /// What plain forwarding, in turns with it or just before it, came to in the same round; `None`
+    /// of plain forwarding.
     pub plain_per_s: Option<f64>,
 }
 

@@ -42,9 +42,20 @@ impl<'t> Daemon<'t> {
         control: PathBuf,
         arguments: &[&str],
     ) -> Result<Self, TrialError> {
+        Self::start_on(LINK, keeper, outlast, control, arguments)
+    }
+
+    /// As [`Self::start`], on the interface of this name.
+    pub(crate) fn start_on(
+        interface: &str,
+        keeper: &Namespace,
+        outlast: &'t Path,
+        control: PathBuf,
+        arguments: &[&str],
+    ) -> Result<Self, TrialError> {
         let (said, to_us) = io::pipe().map_err(io_error)?;
         let mut command = Command::new(outlast);
-        command.args(["run", "--interface", LINK, "--mechanism", "hold"]);
+        command.args(["run", "--interface", interface, "--mechanism", "hold"]);
         command.args(arguments);
         command.arg("--control").arg(&control);
         command.env("NO_COLOR", "1");
