@@ -16,7 +16,12 @@
 #ifndef OUTLAST_TABLE_H
 #define OUTLAST_TABLE_H
 
-/* Slots of a bucket, which is a cache line. There is a bucket for four places, so that none is full. */
+/*
+ * Slots of a bucket, which is a cache line. There is a bucket for two places, so that of 100,000 full
+ * tables one has a bucket with a connection too many (a Poisson distribution of mean 2); with one for
+ * four places it would be each thirteenth, whose connection finds no place until another of its
+ * bucket is gone.
+ */
 #define SLOTS 16
 /* Places that are looked at when somebody has to give way. */
 #define WINDOW 32
@@ -35,7 +40,7 @@ struct {
 
 struct {
     __uint(type, BPF_MAP_TYPE_ARRAY);
-    __uint(max_entries, 65536);
+    __uint(max_entries, 131072);
     __uint(map_flags, BPF_F_MMAPABLE);
     __type(key, __u32);
     __type(value, struct bucket);
@@ -52,7 +57,7 @@ struct {
 
 /* How many places and, a power of two, buckets there are; set by who loads this. */
 const volatile __u32 PLACES = 262144;
-const volatile __u32 BUCKET_MASK = 65535;
+const volatile __u32 BUCKET_MASK = 131071;
 /* Bits of a slot that say which place, counted from one; the others are of the key's hash. */
 const volatile __u32 PLACE_MASK = 0x7ffff;
 /* A slot that says something has this bit, so that none does which is zero. */

@@ -7,10 +7,10 @@ use rustix::fd::BorrowedFd;
 use std::io;
 
 /// `struct bucket`.
-const SLOTS: usize = 16;
+pub(super) const SLOTS: usize = 16;
 pub(super) const BUCKET: usize = 4 * SLOTS;
-/// Places for each bucket.
-const SHARE: u32 = 4;
+/// Places for each bucket: few enough that in a full table of any size none has too few slots.
+const SHARE: u32 = 2;
 /// A slot that says something.
 const IS_SLOT: u32 = 1 << 31;
 /// An entry that is being written is read again this often.
