@@ -9,7 +9,7 @@ use std::io;
 /// `struct bucket`.
 pub(super) const SLOTS: usize = 16;
 pub(super) const BUCKET: usize = 4 * SLOTS;
-/// Places for each bucket: few enough that in a full table of any size none has too few slots.
+/// Places for each bucket: few enough that next to no full table has a connection without a slot.
 const SHARE: u32 = 2;
 /// A slot that says something.
 const IS_SLOT: u32 = 1 << 31;
