@@ -47,7 +47,7 @@ pub struct Counters {
     /// Segments that could not be kept at all: there was no memory for a single packet, or only such
     /// is kept of their flow as was acknowledged for the far host.
     pub not_kept: u64,
-    /// Datagrams and other packets dropped oldest-first, past a cap.
+    /// Datagrams and other packets dropped oldest-first, past a cap or too old to be of use.
     pub others_evicted: u64,
     /// Link events that were refused: unknown interface, or too many peers.
     pub link_events_refused: u64,

@@ -9,6 +9,6 @@ mod tcp;
 
 pub use frozen::{FrozenFlow, FrozenNumbers, Implausible};
 pub use key::FlowKey;
-pub use rtt::LinkRtt;
+pub use rtt::{Delivery, LinkRtt, Timed};
 pub(crate) use table::{Admission, FlowIndex, FlowTable, Shelf};
 pub use tcp::{Acquaintance, Half, Observation, Oddity, Phase, Reopening, TcpFlow};

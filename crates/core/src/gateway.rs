@@ -8,13 +8,13 @@
 
 mod crossing;
 mod damping;
+mod evidence;
 mod frozen;
 mod handover;
 mod opening;
 mod reload;
 mod report;
 mod rest;
-mod schedule;
 mod silence;
 mod turns;
 
@@ -26,8 +26,9 @@ use crate::link::{
     StateSince,
 };
 use crate::mechanisms::path::{
-    Context, PathMechanism, PathMechanismKind, SendReason, Standing, TakeReason, Verdict,
+    Context, PathMechanism, PathMechanismKind, SendReason, Standing, Verdict,
 };
+use crate::release::Release;
 use crate::time::{Duration, Instant};
 use crate::units::ByteCount;
 use alloc::boxed::Box;
@@ -40,7 +41,6 @@ pub use frozen::{ImportError, Imported};
 use outlast_wire::Packet;
 pub use report::{Activity, FlowReport};
 use rest::PAUSE_BEFORE_REST;
-use schedule::Schedule;
 use silence::{FlowSilence, Silence};
 pub use silence::{SilenceConfig, SilentLink};
 
@@ -141,7 +141,7 @@ pub struct Gateway {
     mechanism: PathMechanismKind,
     limits: Limits,
     links: LinkTable,
-    schedules: Vec<Schedule>,
+    releases: Vec<Release>,
     flows: FlowTable<Record>,
     /// Where each flow's packets cross, in the order of links: one link's change costs no more
     /// than its own flows.
@@ -153,6 +153,8 @@ pub struct Gateway {
     events: VecDeque<Event>,
     silence: Option<Silence>,
     damping: Option<Damping>,
+    /// Bytes of which the packet at hand has told selectively that they have arrived.
+    arrived: u32,
 }
 
 /// One tracked connection.
@@ -182,6 +184,9 @@ struct Record {
     /// What the mechanism has made of the connection, as far as it was told.
     standing: Standing,
     deadline: Option<Instant>,
+    /// Bytes of data that went towards the link since it is back, and are not known to have arrived.
+    /// Counted only while the link's rate is measured.
+    departed: u32,
     /// What the mechanism keeps, as charged against [`Limits::held_in_all`].
     held: ByteCount,
 }
@@ -195,7 +200,7 @@ impl Gateway {
             mechanism: config.mechanism,
             limits,
             links: LinkTable::default(),
-            schedules: Vec::new(),
+            releases: Vec::new(),
             flows: FlowTable::new(limits.flows, limits.timeouts(), config.seed),
             crossings: BTreeSet::new(),
             deadlines: BTreeSet::new(),
@@ -205,6 +210,7 @@ impl Gateway {
             events: VecDeque::new(),
             silence: config.silence.map(Silence::new),
             damping: config.damping.map(Damping::new),
+            arrived: 0,
         }
     }
 
@@ -212,11 +218,11 @@ impl Gateway {
     pub fn add_link(&mut self, now: Instant, interface: InterfaceId, config: LinkConfig) {
         self.links.add(now, interface);
         if !self
-            .schedules
+            .releases
             .iter()
-            .any(|schedule| schedule.interface == interface)
+            .any(|release| release.interface == interface)
         {
-            self.schedules.push(Schedule::new(interface, config.rate));
+            self.releases.push(Release::new(interface, config.rate));
         }
     }
 
@@ -249,15 +255,12 @@ impl Gateway {
             }
         };
         self.counters.taken += u64::from(verdict != Verdict::Pass);
-        if let Some(schedule) = self.schedule(link.interface) {
+        if let Some(release) = self.release_at(link.interface) {
             match (verdict, direction) {
                 (Verdict::Pass, Direction::ToLink) => {
-                    schedule.pacer.charge_passing(now, packet.total_len());
+                    release.pacer.charge_passing(now, packet.total_len());
                 }
-                (Verdict::Taken(TakeReason::BehindKept), _) => {
-                    schedule.pacer.earn(packet.total_len());
-                }
-                (_, Direction::FromLink) => schedule.pacer.heard(),
+                (_, Direction::FromLink) => release.pacer.heard(),
                 _ => {}
             }
         }
@@ -273,8 +276,8 @@ impl Gateway {
             return;
         };
         if cause == DropCause::Congestion {
-            if let Some(schedule) = self.schedule(link.interface) {
-                schedule.pacer.congested(now);
+            if let Some(release) = self.release_at(link.interface) {
+                release.pacer.congested(now);
             }
             return;
         }
@@ -298,7 +301,7 @@ impl Gateway {
             }
             _ if !self.mechanism.holds_other_traffic() => {}
             _ if self.handle_opening_drop(now, link, packet) => {}
-            _ => self.keep_other(link, state, packet),
+            _ => self.keep_other(now, link, state, packet),
         }
         self.send_in_turn(now);
     }
@@ -314,15 +317,9 @@ impl Gateway {
             Applied::Changed => self.events.push_back(Event::Link(event)),
         }
         self.believe_indicator(event.link);
-        if event.state == LinkState::Up
-            && let Some(schedule) = self.schedule(event.link.interface)
-        {
-            schedule.welcome(now, event.link, event.indicator);
-            schedule.give_others_a_turn();
-        }
         let behind = self.flows_behind(event.link);
         if event.state == LinkState::Up {
-            self.learn_round_trip(now, event.link, &behind);
+            self.welcome(now, event.link, event.indicator, &behind);
         }
         for (link, index) in behind {
             let (Some(record), Some(state)) = (self.flows.flow(index), self.links.state(link))
@@ -391,12 +388,8 @@ impl Gateway {
     /// When to call [`Self::handle_timeout`], and why.
     #[must_use]
     pub fn poll_timeout(&self) -> Option<(Instant, TimeoutReason)> {
-        let pace = self
-            .schedules
-            .iter()
-            .filter_map(Schedule::next_chance)
-            .min();
-        let handshake = self.schedules.iter().filter_map(Schedule::next_handshake);
+        let pace = self.releases.iter().filter_map(Release::next_chance).min();
+        let handshake = self.releases.iter().filter_map(Release::next_handshake);
         let kick = self.deadlines.first().map(|(at, _)| *at);
         let kick = kick.into_iter().chain(handshake).min();
         let probe = self.silence.as_ref().and_then(Silence::next_probe);
@@ -432,9 +425,9 @@ impl Gateway {
     #[must_use]
     pub fn held_other(&self) -> ByteCount {
         ByteCount(
-            self.schedules
+            self.releases
                 .iter()
-                .map(|schedule| schedule.others.bytes() + schedule.handshakes.bytes())
+                .map(|release| release.others.bytes() + release.handshakes.bytes())
                 .sum(),
         )
     }
@@ -456,8 +449,8 @@ impl Gateway {
         self.mechanism == PathMechanismKind::None && self.flows.len() == 0
     }
 
-    fn schedule(&mut self, interface: InterfaceId) -> Option<&mut Schedule> {
-        schedule_of(&mut self.schedules, interface)
+    fn release_at(&mut self, interface: InterfaceId) -> Option<&mut Release> {
+        release_at(&mut self.releases, interface)
     }
 
     /// The flows of a peer, or of all peers of an interface.
@@ -487,9 +480,16 @@ impl Gateway {
 
     /// Tells a flow's mechanism that the flow's link is in another state now.
     fn change_link_of(&mut self, now: Instant, index: FlowIndex, state: StateSince) {
+        let peer = self.flows.key(index).map(|key| key.far.ip());
         if let Some(record) = self.flows.flow_mut(index) {
             record.state = state.state;
             record.told = state;
+            record.departed = 0;
+            if let Some(peer) = peer.filter(|_| state.state == LinkState::Up)
+                && let Some(release) = release_at(&mut self.releases, record.link.interface)
+            {
+                release.expect(peer);
+            }
             // What was on its way is answered late, or by what the gateway sends.
             record.tracked.rtt.discard();
         }
@@ -515,11 +515,12 @@ impl Gateway {
             .silence
             .as_ref()
             .is_some_and(|silence| silence.is_suspected(record.link));
-        let schedule = schedule_of(&mut self.schedules, record.link.interface);
-        let (has_line, is_paced) = schedule.map_or((false, false), |one| one.line(now, link.since));
+        let release = release_at(&mut self.releases, record.link.interface);
+        let (has_line, is_paced) = release.map_or((false, false), |one| one.line(now, link.since));
         let sack = record.sack();
         let mechanism = record.mechanism.as_mut()?;
         let mut resumed = None;
+        let mut arrived = 0;
         let held_before = self.budget.used();
         let mut cx = Context {
             now,
@@ -533,8 +534,10 @@ impl Gateway {
             budget: &mut self.budget,
             counters: &mut self.counters,
             resumed: &mut resumed,
+            arrived: &mut arrived,
         };
         let result = call(mechanism.as_mut(), &mut cx);
+        self.arrived = arrived;
         // Nobody else takes from the budget meanwhile: what is kept of others stays as it was.
         let held = record.held.0 + self.budget.used().0;
         record.held = ByteCount(held.saturating_sub(held_before.0));
@@ -551,9 +554,9 @@ impl Gateway {
         let is_pledged = mechanism.account().acknowledged_ahead;
         let changes_shelf = core::mem::replace(&mut record.is_pledged, is_pledged) != is_pledged;
         if let Some(waiting) = mechanism.waiting()
-            && let Some(schedule) = schedule_of(&mut self.schedules, record.link.interface)
+            && let Some(release) = release_at(&mut self.releases, record.link.interface)
         {
-            schedule.give_flow_a_turn(index, waiting);
+            release.give_flow_a_turn(index, key.far.ip(), waiting);
         }
         let standing = mechanism.standing();
         if record.standing != standing {
@@ -593,8 +596,8 @@ impl Gateway {
     }
 }
 
-fn schedule_of(schedules: &mut [Schedule], interface: InterfaceId) -> Option<&mut Schedule> {
-    schedules
+fn release_at(releases: &mut [Release], interface: InterfaceId) -> Option<&mut Release> {
+    releases
         .iter_mut()
-        .find(|schedule| schedule.interface == interface)
+        .find(|release| release.interface == interface)
 }

@@ -21,6 +21,9 @@ pub struct Limits {
     /// Bytes of UDP and everything else kept for one interface, and of handshakes; the oldest is dropped
     /// first.
     pub other_bytes: ByteCount,
+    /// How old UDP and everything else may be when its link is back: what is older is dropped. Zero keeps
+    /// none. See [`crate::limits::Limits::other_packets`] for what is kept meanwhile.
+    pub other_age: Duration,
     /// Peers of one interface that are down at once. Past it another one's indicators are ignored.
     pub peers: usize,
     /// How long a closed flow is remembered.
@@ -51,6 +54,7 @@ impl Default for Limits {
             held_in_all: ByteCount(256 << 20),
             other_packets: 512,
             other_bytes: ByteCount(512 << 10),
+            other_age: Duration::from_millis(250),
             peers: 65_536,
             closed_timeout: Duration::from_secs(120),
             opening_timeout: Duration::from_secs(240),

@@ -33,6 +33,9 @@ impl fmt::Display for ByteCount {
 pub struct BitRate(core::num::NonZeroU64);
 
 impl BitRate {
+    /// The highest rate.
+    pub const MAX: Self = Self(core::num::NonZeroU64::MAX);
+
     /// A rate of `bits` per second; `None` for zero, which would never deliver anything.
     #[must_use]
     pub const fn from_bits_per_second(bits: u64) -> Option<Self> {

@@ -160,17 +160,56 @@ fn datagrams_are_capped_in_bytes_too() {
 }
 
 #[test]
-fn datagrams_keep_their_order_behind_those_that_were_kept() {
+fn a_fresh_datagram_waits_for_no_old_one() {
     let mut path = limited(Limits::default());
     path.down();
     for _ in 0..30 {
         path.datagram(1_200);
     }
     path.up();
-    assert_eq!(path.datagram(7), Some(TakeReason::BehindKept));
-    path.after_ms(100);
-    assert_eq!(path.sent().last(), Some(&Sent::Datagram(7)));
-    assert_eq!(path.datagram(8), None);
+    assert!(path.sent().len() < 30, "some still wait");
+    assert_eq!(path.datagram(7), None);
+}
+
+#[test]
+fn what_is_too_old_to_be_of_use_is_dropped() {
+    let limits = Limits::default();
+    let mut path = limited(limits);
+    path.down();
+    for len in 0..10 {
+        path.datagram(len);
+        path.after(limits.other_age / 4);
+    }
+    path.up();
+    path.after_ms(10);
+    assert_eq!(path.sent(), [6, 7, 8, 9].map(Sent::Datagram));
+    assert_eq!(path.gateway.counters().others_evicted, 6);
+    assert_eq!(path.gateway.held_other(), ByteCount(0));
+}
+
+/// QUIC discards what is repeated or too old, and answers what is new: its newest packet wakes both ends.
+#[test]
+fn the_newest_packet_of_a_transport_that_numbers_them_waits_for_as_long_as_it_takes() {
+    let quic = |first_byte| {
+        let udp = UdpHeader {
+            source_port: 50_000,
+            destination_port: 443,
+        };
+        let mut payload = vec![7; 1_200];
+        payload[0] = first_byte;
+        Packet::udp_datagram(path::ip(2, 1), udp, &payload)
+    };
+    let mut path = limited(Limits::default());
+    path.down();
+    for first_byte in [0x40, 0x41, 0x42, 0x01] {
+        path.near_sends(&quic(first_byte));
+        path.after_ms(1_000);
+    }
+    path.up();
+    path.after_ms(10);
+    let sent = path.gateway.poll_transmit().expect("one is left");
+    assert_eq!(sent.packet, quic(0x42));
+    assert!(path.gateway.poll_transmit().is_none());
 }
 
 #[test]

@@ -78,6 +78,7 @@ fn another_rate_holds_at_once_and_drops_nothing() {
         path.data(n * MSS, MSS);
     }
     path.up();
+    path.far_ack(0);
     path.after_ms(1_000);
     let slow = path.sent().len();
     assert!(slow < 15, "{slow} at 10 kbit/s");

@@ -399,7 +399,9 @@ impl TcpFlow {
         observation: Observation,
     ) {
         match direction {
-            Direction::ToLink if observation.new_data => self.rtt.sent(now, tcp.seq + segment_len),
+            Direction::ToLink if observation.new_data => {
+                self.rtt.sent(now, tcp.seq + segment_len, self.near.acked);
+            }
             Direction::ToLink if observation.repeated => self.rtt.discard(),
             Direction::FromLink if observation.newly_acked > 0 => {
                 self.rtt.acknowledged(now, tcp.ack);

@@ -144,10 +144,8 @@ impl Gateway {
             return Verdict::Pass;
         };
         let (phase, is_proven) = (record.tracked.phase, record.is_proven);
-        if direction == Direction::FromLink
-            && let Some(schedule) = self.schedule(link.interface)
-        {
-            schedule.pacer.acknowledged(observation.newly_acked);
+        if direction == Direction::FromLink {
+            self.note_answer(link, index);
         }
         self.note_opened(crossing, index, tcp, observation.newly_acked);
         let only_answers_probe = self.listen(crossing, index, tcp, observation);
@@ -159,6 +157,13 @@ impl Gateway {
         } else {
             None
         };
+        match direction {
+            Direction::FromLink => self.note_arrival(now, index, packet, observation),
+            Direction::ToLink if matches!(verdict, None | Some(Verdict::Pass)) => {
+                self.note_departure(now, index, packet);
+            }
+            Direction::ToLink => {}
+        }
         match verdict {
             _ if only_answers_probe => Verdict::Taken(TakeReason::AnswersProbe),
             Some(taken @ Verdict::Taken(reason)) => {
@@ -238,30 +243,28 @@ impl Gateway {
         if direction == Direction::FromLink || !self.mechanism.holds_other_traffic() {
             return Verdict::Pass;
         }
-        let reason = match state.state {
-            LinkState::Down => TakeReason::LinkDown,
-            LinkState::Up if self.others_wait(link) => TakeReason::BehindKept,
-            LinkState::Up => return Verdict::Pass,
-        };
-        self.keep_other(link, state, packet);
-        Verdict::Taken(reason)
+        if state.state == LinkState::Up {
+            // Nothing that is fresh waits behind what is old.
+            return Verdict::Pass;
+        }
+        self.keep_other(crossing.now, link, state, packet);
+        Verdict::Taken(TakeReason::LinkDown)
     }
 
-    fn others_wait(&self, link: LinkId) -> bool {
-        self.schedules
-            .iter()
-            .find(|schedule| schedule.interface == link.interface)
-            .is_some_and(|schedule| schedule.others.wait_for(link))
-    }
-
-    pub(super) fn keep_other(&mut self, link: LinkId, state: StateSince, packet: &Packet) {
+    pub(super) fn keep_other(
+        &mut self,
+        now: Instant,
+        link: LinkId,
+        state: StateSince,
+        packet: &Packet,
+    ) {
         let limits = self.limits;
-        let Some(schedule) = self.schedule(link.interface) else {
+        let Some(release) = self.release_at(link.interface) else {
             return;
         };
-        let evicted = schedule.others.keep(link, packet, &limits);
+        let evicted = release.others.keep(now, link, packet, &limits);
         if state.state == LinkState::Up {
-            schedule.give_others_a_turn();
+            release.give_others_a_turn();
         }
         self.counters.others_evicted += evicted;
     }
@@ -415,6 +418,7 @@ impl Record {
             mechanism: None,
             standing: Standing::default(),
             deadline: None,
+            departed: 0,
             held: ByteCount(0),
         }
     }

@@ -137,7 +137,7 @@ impl Gateway {
     #[must_use]
     pub fn links_at_work(&self, interface: InterfaceId) -> BTreeSet<LinkId> {
         let mut at_work = BTreeSet::new();
-        let schedule = self.schedules.iter().find(|s| s.interface == interface);
+        let release = self.releases.iter().find(|s| s.interface == interface);
         let behind = self
             .crossings
             .range((LinkId::whole(interface), FlowIndex::FIRST)..);
@@ -152,14 +152,14 @@ impl Gateway {
             let waits = self.flows.flow(index).is_some_and(|record| {
                 let mechanism = record.mechanism.as_ref();
                 let waits = mechanism.is_some_and(|m| m.waiting().is_some());
-                let opens = schedule.is_some_and(|s| s.handshakes.is_at_work(index));
+                let opens = release.is_some_and(|s| s.handshakes.is_at_work(index));
                 waits || opens || record.deadline.is_some() || record.is_pledged
             });
             if is_down || waits {
                 at_work.insert(link);
             }
         }
-        at_work.extend(schedule.into_iter().flat_map(|s| s.others.links()));
+        at_work.extend(release.into_iter().flat_map(|s| s.others.links()));
         at_work
     }
 

@@ -26,15 +26,15 @@ impl Gateway {
             return self.handle_other(crossing);
         }
         let limits = self.limits;
-        let Some(schedule) = self.schedule(link.interface) else {
+        let Some(release) = self.release_at(link.interface) else {
             return Verdict::Pass;
         };
         let is_down = state.state == LinkState::Down;
         let evicted = if is_down {
-            schedule.handshakes.keep(index, packet, &limits)
+            release.handshakes.keep(index, packet, &limits)
         } else {
-            let (is_urgent, _) = schedule.line(now, state.since);
-            let handshakes = &mut schedule.handshakes;
+            let (is_urgent, _) = release.line(now, state.since);
+            let handshakes = &mut release.handshakes;
             handshakes.pass(now, index, packet, is_urgent, &limits)
         };
         self.counters.others_evicted += evicted;
@@ -65,8 +65,8 @@ impl Gateway {
         if own.0.interface != link.interface {
             return false;
         }
-        if let Some(schedule) = self.schedule(link.interface) {
-            self.counters.others_evicted += schedule.handshakes.keep(index, packet, &limits);
+        if let Some(release) = self.release_at(link.interface) {
+            self.counters.others_evicted += release.handshakes.keep(index, packet, &limits);
         }
         if own.1 == LinkState::Up {
             // Told only when the link is back already.
@@ -85,9 +85,9 @@ impl Gateway {
     ) {
         let is_answer = crossing.direction == Direction::FromLink && newly_acked > 0;
         if (is_answer || tcp.has(TcpFlags::RST))
-            && let Some(schedule) = self.schedule(crossing.link.interface)
+            && let Some(release) = self.release_at(crossing.link.interface)
         {
-            schedule.handshakes.remove(index);
+            release.handshakes.remove(index);
         }
     }
 
@@ -96,47 +96,30 @@ impl Gateway {
         let Some(link) = self.flows.flow(index).map(|record| record.link) else {
             return;
         };
-        let Some(schedule) = self.schedule(link.interface) else {
+        let Some(release) = self.release_at(link.interface) else {
             return;
         };
         match state {
-            LinkState::Down => schedule.handshakes.go_away(index),
+            LinkState::Down => release.handshakes.go_away(index),
             LinkState::Up => {
-                schedule.handshakes.come_back(now, index);
-                schedule.give_handshakes_a_turn();
+                release.handshakes.come_back(now, index);
+                release.give_handshakes_a_turn();
             }
-        }
-    }
-
-    /// What connections behind a link that is back have shown of the round trip over it.
-    pub(super) fn learn_round_trip(
-        &mut self,
-        now: Instant,
-        link: LinkId,
-        flows: &[(LinkId, FlowIndex)],
-    ) {
-        let of_flow = |&(_, index): &(LinkId, FlowIndex)| {
-            let rtt = &self.flows.flow(index)?.tracked.rtt;
-            rtt.measured().map(|_| rtt.patience())
-        };
-        let longest = flows.iter().filter_map(of_flow).max();
-        if let Some(schedule) = self.schedule(link.interface) {
-            schedule.learn_round_trip(now, longest);
         }
     }
 
     /// Handshakes whose answer was not seen in time have their turn again.
     pub(super) fn repeat_handshakes(&mut self, now: Instant) {
-        for schedule in &mut self.schedules {
-            schedule.handshakes.handle_timeout(now);
-            schedule.give_handshakes_a_turn();
+        for release in &mut self.releases {
+            release.handshakes.handle_timeout(now);
+            release.give_handshakes_a_turn();
         }
     }
 
     /// The connection at `index` is another one from now on, or none, or crosses elsewhere.
     pub(super) fn forget_handshake(&mut self, link: LinkId, index: FlowIndex) {
-        if let Some(schedule) = self.schedule(link.interface) {
-            schedule.handshakes.remove(index);
+        if let Some(release) = self.release_at(link.interface) {
+            release.handshakes.remove(index);
         }
     }
 

@@ -41,8 +41,8 @@ impl Gateway {
     /// Another rate of the link behind `interface`; `None` if it is not known. An interface that
     /// was never added is none of its business.
     pub fn set_rate(&mut self, now: Instant, interface: InterfaceId, rate: Option<BitRate>) {
-        if let Some(schedule) = self.schedule(interface) {
-            schedule.pacer.set_rate(now, rate);
+        if let Some(release) = self.release_at(interface) {
+            release.pacer.set_rate(now, rate);
         }
         self.send_in_turn(now);
     }

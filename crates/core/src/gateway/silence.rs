@@ -433,10 +433,7 @@ impl Gateway {
             }));
         }
         let by = changes[1].by;
-        if let Some(schedule) = self.schedule(link.interface) {
-            schedule.welcome(now, link, by);
-        }
-        self.learn_round_trip(now, link, flows);
+        self.welcome(now, link, by, flows);
         for &(own, index) in flows {
             // A peer that is down by itself stays so.
             if self.is_up(own) {

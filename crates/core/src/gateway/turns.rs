@@ -1,11 +1,10 @@
 //! Sending what waits, in turn and at the link's pace.
 
-use super::schedule::Turn;
 use super::{Gateway, Transmit};
 use crate::flow::FlowIndex;
 use crate::link::{Direction, LinkId, LinkState};
 use crate::mechanisms::path::{Outgoing, SendReason, Waiting};
-use crate::pace::INITIAL_BURST;
+use crate::release::{INITIAL_BURST, Turn};
 use crate::time::Instant;
 
 /// A handshake takes as much of the link as this many bytes: what is counted in packets, or answered
@@ -16,29 +15,30 @@ const HANDSHAKES_IN_A_TURN: usize = 4;
 impl Gateway {
     /// Sends what waits, flow by flow, as far as the pace of each link allows.
     pub(super) fn send_in_turn(&mut self, now: Instant) {
-        for place in 0..self.schedules.len() {
-            while self.schedules[place].pacer.allows(now) {
-                let Some(turn) = self.schedules[place].next_turn(now) else {
-                    break;
-                };
-                match turn {
+        for place in 0..self.releases.len() {
+            while let Some(taken) = self.releases[place].next_turn(now) {
+                let len = match taken.turn {
                     Turn::Handshakes => self.send_handshakes(now, place),
                     Turn::Others => self.send_other(now, place),
                     Turn::Flow(index, waiting) => self.send_for_flow(now, index, waiting, place),
-                }
+                };
+                self.releases[place].charge(now, taken, len);
             }
         }
     }
 
-    fn send_other(&mut self, now: Instant, place: usize) {
+    /// Sends one packet of other traffic; returns its length.
+    fn send_other(&mut self, now: Instant, place: usize) -> u32 {
         let links = &self.links;
         let is_up = |link| links.state(link).is_some_and(|s| s.state == LinkState::Up);
-        let schedule = &mut self.schedules[place];
-        let Some((link, packet)) = schedule.others.next(is_up) else {
-            return;
+        let release = &mut self.releases[place];
+        self.counters.others_evicted += release.others.drop_stale(now, self.limits.other_age);
+        let Some((link, packet)) = release.others.next(is_up) else {
+            return 0;
         };
-        if schedule.others.has_waiting(is_up) {
-            schedule.give_others_a_turn();
+        let len = packet.total_len();
+        if release.others.has_waiting(is_up) {
+            release.give_others_a_turn();
         }
         let direction = Direction::ToLink;
         self.transmit(
@@ -50,46 +50,62 @@ impl Gateway {
                 reason: SendReason::Kept,
             },
         );
+        len
     }
 
-    /// The flow may be gone by now, or have moved to another interface and have its turn there.
-    fn send_for_flow(&mut self, now: Instant, index: FlowIndex, waiting: Waiting, place: usize) {
+    /// Sends one packet of a connection; returns its length. The connection may be gone by now, or have
+    /// moved to another interface and have its turn there.
+    fn send_for_flow(
+        &mut self,
+        now: Instant,
+        index: FlowIndex,
+        waiting: Waiting,
+        place: usize,
+    ) -> u32 {
         let Some(link) = self.flows.flow(index).map(|record| record.link) else {
-            return;
+            return 0;
         };
-        if link.interface != self.schedules[place].interface {
-            return;
+        if link.interface != self.releases[place].interface {
+            return 0;
         }
         let Some(state) = self.links.state(link) else {
-            return;
+            return 0;
         };
         let outgoing = self.with_mechanism(now, index, state, |mechanism, cx| {
             mechanism.poll_transmit(cx)
         });
-        if let Some(outgoing) = outgoing.flatten() {
-            if outgoing.direction == Direction::ToLink && outgoing.packet.sequence_len() > 0 {
+        let Some(outgoing) = outgoing.flatten() else {
+            return 0;
+        };
+        if outgoing.direction == Direction::ToLink {
+            if outgoing.packet.sequence_len() > 0 {
                 self.note_repetition(now, link, index);
             }
-            let len = outgoing.packet.total_len();
-            self.transmit(now, link, outgoing);
-            let has_standing_queue = self.has_standing_queue(index);
-            if let Some(schedule) = self.schedule(link.interface) {
-                if waiting == Waiting::InLine && schedule.line_is_over(now) {
-                    schedule.pacer.charge_half(len);
-                } else if !has_standing_queue {
-                    schedule.pacer.charge_rest(len);
-                }
+            self.note_departure(now, index, &outgoing.packet);
+            self.ask(now, index);
+        }
+        let len = outgoing.packet.total_len();
+        self.transmit(now, link, outgoing);
+        let has_standing_queue = self.has_standing_queue(index);
+        if let Some(release) = self.release_at(link.interface) {
+            if waiting == Waiting::InLine && release.line_is_over(now) {
+                release.pacer.charge_half(len);
+            } else if !has_standing_queue {
+                release.pacer.charge_rest(len);
             }
         }
+        len
     }
 
-    /// Sends some of the handshakes that are due: together they take as long as one packet of data.
-    fn send_handshakes(&mut self, now: Instant, place: usize) {
+    /// Sends some of the handshakes that are due: together they take as long as one packet of data, whose
+    /// length is returned.
+    fn send_handshakes(&mut self, now: Instant, place: usize) -> u32 {
+        let mut sent = 0;
         for count in 0..HANDSHAKES_IN_A_TURN {
-            if count > 0 && !self.schedules[place].pacer.allows(now) {
+            if count > 0 && !self.releases[place].pacer.allows(now) {
                 break;
             }
-            let Some((index, packet, reason)) = self.schedules[place].handshakes.next(now) else {
+            let Some((index, packet, reason)) = self.releases[place].handshakes.next(now) else {
                 break;
             };
             let Some(record) = self.flows.flow_mut(index) else {
@@ -109,11 +125,13 @@ impl Gateway {
                     reason,
                 },
             );
-            let pacer = &mut self.schedules[place].pacer;
+            let pacer = &mut self.releases[place].pacer;
             pacer.charge_more(HANDSHAKE_ROOM.saturating_sub(len));
             pacer.charge_rest(len.max(HANDSHAKE_ROOM));
+            sent += len.max(HANDSHAKE_ROOM);
         }
-        self.schedules[place].give_handshakes_a_turn();
+        self.releases[place].give_handshakes_a_turn();
+        sent
     }
 
     /// Whether the near host has more under way than a connection begins with (RFC 6928): then it has
@@ -139,8 +157,8 @@ impl Gateway {
             (Direction::ToLink, _) => self.counters.resent += 1,
         }
         // What this side is handed is spread as well: the answers go onto the link.
-        if let Some(schedule) = self.schedule(link.interface) {
-            schedule.pacer.charge(now, packet.total_len());
+        if let Some(release) = self.release_at(link.interface) {
+            release.pacer.charge(now, packet.total_len());
         }
         self.outbox.push_back(Transmit {
             link,

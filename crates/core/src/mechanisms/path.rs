@@ -221,6 +221,8 @@ pub(crate) struct Context<'a> {
     pub(crate) counters: &'a mut Counters,
     /// Set to how long after link-up the flow moved again, once it does.
     pub(crate) resumed: &'a mut Option<Duration>,
+    /// Bytes of which the far host now says selectively that they have arrived.
+    pub(crate) arrived: &'a mut u32,
 }
 
 /// A mechanism's part in one flow. Every packet it is shown is plausible and of a connection

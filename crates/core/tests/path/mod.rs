@@ -486,7 +486,7 @@ fn near_seq(byte: u32) -> SeqNumber {
     SeqNumber(NEAR_ISN) + 1 + byte
 }
 
-fn ip(source: u8, destination: u8) -> IpHeader {
+pub(crate) fn ip(source: u8, destination: u8) -> IpHeader {
     IpHeader {
         source: Ipv4Addr::new(10, 0, 0, source).into(),
         destination: Ipv4Addr::new(10, 0, 0, destination).into(),

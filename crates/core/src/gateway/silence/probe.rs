@@ -221,7 +221,11 @@ mod tests {
     #[test]
     fn the_pause_and_one_and_a_half_round_trips_keep_the_promise() {
         let mut rtt = LinkRtt::default();
-        rtt.sent(Instant::ZERO, outlast_wire::SeqNumber(1));
+        rtt.sent(
+            Instant::ZERO,
+            outlast_wire::SeqNumber(1),
+            outlast_wire::SeqNumber(0),
+        );
         rtt.acknowledged(Instant::from_millis(50), outlast_wire::SeqNumber(1));
         assert_eq!(pace(&rtt), Duration::from_millis(25));
         assert_eq!(pace(&LinkRtt::default()), SHORTEST_PAUSE);

@@ -301,7 +301,7 @@ impl Hold {
                 if let Some(echo) = self.near_clock.and_then(|clock| clock.echoed_by(tcp)) {
                     window.hear_echo(echo, cx.budget);
                 }
-                window.selectively_acknowledge(&tcp.options.sack);
+                *cx.arrived += window.selectively_acknowledge(&tcp.options.sack);
             }
             Kept::One {
                 packet,

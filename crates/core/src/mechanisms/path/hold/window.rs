@@ -394,8 +394,9 @@ impl Window {
         is_any_aside
     }
 
-    /// The far host says that it has these, too.
-    pub(super) fn selectively_acknowledge(&mut self, blocks: &[SackBlock]) {
+    /// The far host says that it has these, too. Returns how many bytes of them it has not said so before.
+    pub(super) fn selectively_acknowledge(&mut self, blocks: &[SackBlock]) -> u32 {
+        let mut news = 0;
         for block in blocks {
             let from = self.place(block.left).unwrap_or_else(|place| place);
             for segment in self.segments.range_mut(from..) {
@@ -403,9 +404,13 @@ impl Window {
                     break;
                 }
                 self.lost -= usize::from(segment.is_lost());
+                if !segment.sacked {
+                    news += segment.end.distance_from(segment.seq).unsigned_abs();
+                }
                 segment.sacked = true;
             }
         }
+        news
     }
 
     /// The link dropped this very segment.
