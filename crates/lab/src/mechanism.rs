@@ -20,6 +20,7 @@ pub(crate) fn gateways(outlast: &Outlast) -> Result<Gateways, LabError> {
             at_gateway(outlast.mobile, "outlast.mobile")?,
         ],
         indicators: indicators(outlast),
+        rate: outlast.rate,
     })
 }
 
@@ -31,6 +32,7 @@ pub(crate) fn gateways_of_hop(outlast: &Outlast, hop: &Hop) -> Result<Gateways, 
             at_gateway(hop.mobile_end, "hops.mobile_end")?,
         ],
         indicators: indicators(outlast),
+        rate: outlast.rate,
     })
 }
 

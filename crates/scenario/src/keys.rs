@@ -67,6 +67,8 @@ pub enum Kind {
     DurationOrOff(u64, u64),
     /// A rate in bits per second, or `"unlimited"`.
     Rate(u64, u64),
+    /// A rate in bits per second, or one of some names. A text for sweeps.
+    RateOrChoice(&'static [&'static str], u64, u64),
     /// A size in bytes.
     Size(u64, u64),
     /// A whole number.
@@ -98,6 +100,7 @@ impl Kind {
             Self::Duration(..) => "a duration",
             Self::DurationOrOff(..) => "a duration or \"off\"",
             Self::Rate(..) => "a rate",
+            Self::RateOrChoice(..) => "a rate or a name",
             Self::Size(..) => "a size",
             Self::Integer(..) => "a whole number",
             Self::Probability => "a probability",
@@ -121,6 +124,10 @@ impl Kind {
                 between(DURATION.format(*low), DURATION.format(*high))
             }
             Self::Rate(low, high) => between(RATE.format(*low), RATE.format(*high)),
+            Self::RateOrChoice(names, low, high) => {
+                let rates = between(RATE.format(*low), RATE.format(*high));
+                format!("{}, or {rates}", names.join(", "))
+            }
             Self::Size(low, high) => between(SIZE.format(*low), SIZE.format(*high)),
             Self::Integer(low, high) => between(low.to_string(), high.to_string()),
             Self::Probability => between("0.0".to_owned(), "1.0".to_owned()),
@@ -336,6 +343,7 @@ pub(crate) static OUTLAST: Section = Section {
         &outlast::FIXED,
         &outlast::HOME_AGENT,
         &outlast::INDICATORS,
+        &outlast::RATE,
         &outlast::USER_TIMEOUT,
     ],
 };

@@ -182,7 +182,7 @@ impl<'d> Reader<'d> {
     pub fn quantity(&self, key: &Key) -> Option<u64> {
         let (units, low, high) = match key.kind {
             Kind::Duration(low, high) | Kind::DurationOrOff(low, high) => (&DURATION, low, high),
-            Kind::Rate(low, high) => (&RATE, low, high),
+            Kind::Rate(low, high) | Kind::RateOrChoice(_, low, high) => (&RATE, low, high),
             Kind::Size(low, high) => (&SIZE, low, high),
             _ => unreachable!("`{}` is not a quantity", key.name),
         };

@@ -10,6 +10,7 @@ use crate::scenario::{
 };
 use outlast_core::units::BitRate;
 use outlast_link::Outage;
+use outlast_world::ConfiguredRate;
 use serde::{Deserialize, Serialize};
 
 names! {
@@ -241,11 +242,19 @@ pub struct Settings {
     /// How gateways learned of outages.
     #[serde(default)]
     pub indicators: Indicators,
+    /// What gateways were told of the rates of their links, as `[outlast] rate` says.
+    #[serde(default = "link")]
+    pub configured_rate: String,
     /// User timeout that both ends asked for; `null` if off.
     pub user_timeout_s: Option<f64>,
     /// The TCP that was in force.
     #[serde(flatten)]
     pub tcp: TcpInForce,
+}
+
+/// What gateways were told of rates where a result does not say it.
+fn link() -> String {
+    ConfiguredRate::Link.to_string()
 }
 
 /// The TCP that a run really had, where the scenario leaves a choice.
@@ -310,6 +319,7 @@ impl Settings {
             mobile: scenario.outlast.mobile,
             fixed: scenario.outlast.fixed,
             indicators: scenario.outlast.indicators,
+            configured_rate: scenario.outlast.rate.to_string(),
             user_timeout_s: scenario
                 .outlast
                 .user_timeout

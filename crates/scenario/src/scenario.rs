@@ -7,6 +7,7 @@ use crate::topology::{Flow, Hop, Traffic};
 use outlast_core::time::Duration;
 use outlast_core::units::ByteCount;
 use outlast_link::{InFlight, OutageProcess, PipeConfig, Way};
+use outlast_world::ConfiguredRate;
 use std::path::PathBuf;
 
 /// One experiment: a link, what is done over it, between which stacks, with what help, how often.
@@ -314,6 +315,8 @@ pub struct Outlast {
     pub home_agent: Mechanism,
     /// How gateways learn of outages.
     pub indicators: Indicators,
+    /// What gateways are told of the rates of their links.
+    pub rate: ConfiguredRate,
     /// User timeout that both ends ask for (RFC 5482): whole seconds up to 32767 s, whole minutes
     /// above. `None` is off.
     pub user_timeout: Option<Duration>,

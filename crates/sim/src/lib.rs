@@ -35,8 +35,8 @@ mod simulation;
 
 pub use error::SimError;
 pub use outlast_world::{
-    AgentsSetup, Counts, Crash, FlowOutcome, FlowSetup, Handoff, HopOutcome, HopSetup, Indicators,
-    IpVersion, Lost, Outcome, Pattern, Progress, Recording, RoamingOutcome, RoamingSetup, Setup,
-    Side, Stack, TrafficOutcome, TrafficSetup, Workload, World, trace,
+    AgentsSetup, ConfiguredRate, Counts, Crash, FlowOutcome, FlowSetup, Handoff, HopOutcome,
+    HopSetup, Indicators, IpVersion, Lost, Outcome, Pattern, Progress, Recording, RoamingOutcome,
+    RoamingSetup, Setup, Side, Stack, TrafficOutcome, TrafficSetup, Workload, World, trace,
 };
 pub use simulation::{RunReport, Running, Simulation, run};

@@ -28,6 +28,7 @@ pub(crate) fn setup(scenario: &Scenario, index: u32) -> Result<Setup, SimError> 
             ScenarioIndicators::Link => Indicators::Link,
             ScenarioIndicators::Silence => Indicators::Silence,
         },
+        rate: scenario.outlast.rate,
         hops: hops(scenario, index)?,
         roaming: roaming(scenario, index)?,
         traffic: scenario.traffic.iter().map(Into::into).collect(),

@@ -71,6 +71,25 @@ fn hold_resumes_although_nobody_tells_of_the_outage() {
 }
 
 #[test]
+fn gateways_go_by_the_rate_that_they_are_told() {
+    let elapsed = |rate: &str| {
+        let gateway = "[outlast]\ngateway = \"hold\"\nmobile = \"hold\"\n";
+        let text = format!("{INTERRUPTED}{gateway}rate = \"{rate}\"\n");
+        let result = run(&scenario(&text), 0)
+            .expect("it can be simulated")
+            .result;
+        assert!(result.completed);
+        assert_eq!(result.settings.configured_rate, rate);
+        result.elapsed_s
+    };
+    let link = elapsed("link");
+    assert!(elapsed("10 Mbit/s").to_bits() == link.to_bits());
+    assert!(elapsed("unknown") < 2.0 * link);
+    // A burst of the outage's backlog waits for this rate.
+    assert!(elapsed("200 kbit/s") > link + 0.5);
+}
+
+#[test]
 fn what_an_old_stack_lacks_is_told() {
     let text = format!("{INTERRUPTED}[stack]\nprofile = \"bsd-4.3-tahoe\"\n");
     let result = run(&scenario(&text), 0)

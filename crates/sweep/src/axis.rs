@@ -128,9 +128,10 @@ fn datum(key: &Key, value: &DeValue<'_>) -> Datum {
         (Kind::Integer(..), _) => whole_number(value).into(),
         (Kind::Probability, _) => number(key, value).into(),
         (Kind::Switch, DeValue::Boolean(flag)) => Datum::Flag(*flag),
-        (Kind::Choice(_) | Kind::Text | Kind::File, DeValue::String(text)) => {
-            Datum::Text(text.to_string())
-        }
+        (
+            Kind::Choice(_) | Kind::RateOrChoice(..) | Kind::Text | Kind::File,
+            DeValue::String(text),
+        ) => Datum::Text(text.to_string()),
         _ => Datum::Missing,
     }
 }

@@ -62,7 +62,7 @@ const fn seconds(name: &'static str, value: fn(&RunResult) -> Datum) -> Measure 
 }
 
 /// Every scalar of a result, and what its outages come to.
-static MEASURES: [Measure; 43] = [
+static MEASURES: [Measure; 44] = [
     count("seed", |run| run.settings.seed.into()),
     flag("completed", |run| run.completed.into()),
     flag("intact", |run| run.intact.into()),
@@ -130,6 +130,9 @@ static MEASURES: [Measure; 43] = [
     text("mobile", |run| run.settings.mobile.name().into()),
     text("fixed", |run| run.settings.fixed.name().into()),
     text("indicators", |run| run.settings.indicators.name().into()),
+    text("configured_rate", |run| {
+        run.settings.configured_rate.as_str().into()
+    }),
     seconds("user_timeout_s", |run| run.settings.user_timeout_s.into()),
     text("profile", |run| {
         run.settings.tcp.profile.map(Profile::name).into()

@@ -74,7 +74,7 @@ mod workload;
 mod world;
 
 pub use outcome::{FlowOutcome, HopOutcome, Lost, Outcome};
-pub use path::{Counts, Gateways, Indicators};
+pub use path::{ConfiguredRate, Counts, Gateways, Indicators};
 pub use progress::Progress;
 pub use roaming::{AgentsSetup, Crash, Handoff, RoamingOutcome, RoamingSetup};
 pub use setup::{FlowSetup, HopSetup, Recording, Setup, Stack};

@@ -20,6 +20,7 @@ use crate::trace::Trace;
 use alloc::boxed::Box;
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
+use core::fmt;
 use load::Carried;
 use observer::Observer;
 use outlast_core::counters::Counters as GatewayCounters;
@@ -30,6 +31,7 @@ use outlast_core::link::{
 };
 use outlast_core::mechanisms::path::{PathMechanismKind, Verdict};
 use outlast_core::time::Instant;
+use outlast_core::units::BitRate;
 use outlast_link::{Counters as LinkCounters, DropReason, Link, LinkConfig, LinkEvent, Way};
 use station::{Blueprint, Station};
 
@@ -43,6 +45,43 @@ pub struct Gateways {
     pub mechanisms: [PathMechanismKind; 2],
     /// How they learn of outages.
     pub indicators: Indicators,
+    /// What they are told of the link's rate.
+    pub rate: ConfiguredRate,
+}
+
+/// What gateways are told of the rate of their link, as by `rate` in the daemon's configuration.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub enum ConfiguredRate {
+    /// The link's rate, in the direction that they send.
+    #[default]
+    Link,
+    /// Nothing, as in the daemon's default configuration.
+    Unknown,
+    /// This rate, whatever the link has.
+    Stated(BitRate),
+}
+
+impl ConfiguredRate {
+    /// What a gateway is told that sends into a link of rate `link`.
+    #[must_use]
+    pub fn of(self, link: Option<BitRate>) -> Option<BitRate> {
+        match self {
+            Self::Link => link,
+            Self::Unknown => None,
+            Self::Stated(rate) => Some(rate),
+        }
+    }
+}
+
+impl fmt::Display for ConfiguredRate {
+    /// As in a scenario file.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Link => f.write_str("link"),
+            Self::Unknown => f.write_str("unknown"),
+            Self::Stated(rate) => rate.fmt(f),
+        }
+    }
 }
 
 /// How gateways learn that a link goes away and comes back.
@@ -56,11 +95,11 @@ pub enum Indicators {
 }
 
 impl From<[PathMechanismKind; 2]> for Gateways {
-    /// Such as the link tells of its outages.
+    /// Such as the link tells of its outages and its rate.
     fn from(mechanisms: [PathMechanismKind; 2]) -> Self {
         Self {
             mechanisms,
-            indicators: Indicators::Link,
+            ..Self::default()
         }
     }
 }
@@ -128,6 +167,7 @@ impl<W: Watch> Path<W> {
         let Gateways {
             mechanisms,
             indicators,
+            rate,
         } = gateways.into();
         let silence = (indicators == Indicators::Silence).then(SilenceConfig::default);
         let blueprints = Side::BOTH.map(|side| {
@@ -138,7 +178,7 @@ impl<W: Watch> Path<W> {
                 silence,
                 ..GatewayConfig::default()
             };
-            let rate = link.pipe(side.outward()).rate;
+            let rate = rate.of(link.pipe(side.outward()).rate);
             let link = GatewayLink { rate };
             (mechanism != PathMechanismKind::None).then_some(Blueprint { config, link })
         });

@@ -1,6 +1,6 @@
 //! What is to be simulated.
 
-use crate::path::Indicators;
+use crate::path::{ConfiguredRate, Indicators};
 use crate::roaming::RoamingSetup;
 use crate::side::IpVersion;
 use crate::traffic::TrafficSetup;
@@ -20,6 +20,8 @@ pub struct Setup {
     pub mechanisms: [PathMechanismKind; 2],
     /// How all gateways learn of their links' outages.
     pub indicators: Indicators,
+    /// What all gateways are told of the rates of their links.
+    pub rate: ConfiguredRate,
     /// The links behind it, in a chain, that of the fixed host last. Mostly there are none.
     pub hops: Vec<HopSetup>,
     /// Further gateways, between which the mobile host goes. Mostly there are none.
@@ -109,6 +111,7 @@ impl Setup {
             link,
             mechanisms: [PathMechanismKind::None; 2],
             indicators: Indicators::Link,
+            rate: ConfiguredRate::Link,
             hops: Vec::new(),
             roaming: None,
             traffic: Vec::new(),

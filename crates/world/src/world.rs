@@ -4,7 +4,7 @@ use crate::agenda::Agenda;
 use crate::capture::Captures;
 use crate::flow::{Common, Flow};
 use crate::outcome::{HopOutcome, Outcome};
-use crate::path::{Gateways, Indicators, Path};
+use crate::path::{Gateways, Path};
 use crate::progress::Progress;
 use crate::roaming::{RoamingOutcome, RoamingSetup};
 use crate::route::Route;
@@ -65,6 +65,7 @@ impl World {
             mut link,
             mechanisms,
             indicators,
+            rate,
             hops,
             roaming,
             traffic,
@@ -85,13 +86,14 @@ impl World {
         let mut gateways = Gateways {
             mechanisms,
             indicators,
+            rate,
         };
         if let Some(roaming) = &roaming {
             link = roaming.first_link(link);
             gateways = roaming.gateways(gateways);
         }
         let first = hop("link", link, gateways, trace, recording);
-        let mut route = Route::new(first, further(hops, indicators, recording));
+        let mut route = Route::new(first, further(hops, gateways, recording));
         if let Some(roaming) = roaming {
             let cells = cells(&roaming, gateways, recording);
             let mobile = Side::Mobile.address(ip);
@@ -469,18 +471,14 @@ fn send_one(now: Instant, side: Side, endpoint: &mut Endpoint, route: &mut Route
     }
 }
 
-/// The links behind the mobile's.
-fn further(
-    hops: Vec<HopSetup>,
-    indicators: Indicators,
-    recording: Recording,
-) -> Vec<Path<Captures>> {
+/// The links behind the mobile's. Their gateways know what `gateways` do of their own link.
+fn further(hops: Vec<HopSetup>, gateways: Gateways, recording: Recording) -> Vec<Path<Captures>> {
     let hops = hops.into_iter().zip(1..);
     hops.map(|(setup, number)| {
         let HopSetup { link, mechanisms } = setup;
         let gateways = Gateways {
             mechanisms,
-            indicators,
+            ..gateways
         };
         hop(&format!("hop {number}"), link, gateways, None, recording)
     })

@@ -52,6 +52,16 @@ pub(crate) static INDICATORS: Key = Key {
               afterwards.",
     source: "",
 };
+pub(crate) static RATE: Key = Key {
+    name: "rate",
+    kind: Kind::RateOrChoice(&["link", "unknown"], 1, 1_000_000_000_000),
+    example: "\"unknown\"",
+    default: "`\"link\"`",
+    meaning: "What gateways are told of the rate of their links, as by `rate` in the configuration of \
+              `outlast run`. `link`: the link's own. `unknown`: nothing, as without that key. A rate: \
+              this one, whatever the link has.",
+    source: "",
+};
 pub(crate) static USER_TIMEOUT: Key = Key {
     name: "user_timeout",
     kind: Kind::DurationOrOff(SECOND, 32_767 * 60 * SECOND),

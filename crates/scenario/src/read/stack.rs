@@ -8,7 +8,8 @@ use crate::quantity::format_duration;
 use crate::reader::Reader;
 use crate::scenario::{Congestion, HostStack, Indicators, IpVersion, Outlast, Profile, Stack};
 use outlast_core::time::Duration;
-use outlast_core::units::ByteCount;
+use outlast_core::units::{BitRate, ByteCount};
+use outlast_world::ConfiguredRate;
 
 pub(super) fn stack(stack: &Reader<'_>) -> Stack {
     let retries = stack.integer(&keys::stack::RETRIES);
@@ -91,8 +92,23 @@ pub(super) fn outlast(outlast: &Reader<'_>) -> Outlast {
             .choice(&keys::outlast::INDICATORS)
             .and_then(Indicators::from_name)
             .unwrap_or_default(),
+        rate: configured_rate(outlast),
         user_timeout: user_timeout(outlast),
     }
+}
+
+/// What gateways are told of the rates of their links.
+fn configured_rate(outlast: &Reader<'_>) -> ConfiguredRate {
+    let key = &keys::outlast::RATE;
+    if outlast.is_word(key, "link") {
+        return ConfiguredRate::Link;
+    }
+    if outlast.is_word(key, "unknown") {
+        return ConfiguredRate::Unknown;
+    }
+    let stated = outlast.quantity(key);
+    let stated = stated.and_then(BitRate::from_bits_per_second);
+    stated.map_or_else(ConfiguredRate::default, ConfiguredRate::Stated)
 }
 
 /// The option counts whole seconds in 15 bits, or whole minutes (RFC 5482, section 2).

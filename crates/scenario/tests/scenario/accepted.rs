@@ -7,6 +7,7 @@ use outlast_scenario::{
     CommandLine, Commands, Compare, Congestion, Direction, HostStack, Indicators, IpVersion,
     Mechanism, Outlast, Pattern, Profile, Run, Stack, Traffic, Workload,
 };
+use outlast_world::ConfiguredRate;
 use std::path::Path;
 use std::time::Duration;
 
@@ -167,6 +168,22 @@ fn outages_may_be_kept_from_gateways() {
     for (name, indicators) in [("link", Indicators::Link), ("silence", Indicators::Silence)] {
         let text = with(&format!("[outlast]\nindicators = \"{name}\""));
         assert_eq!(scenario(&text).outlast.indicators, indicators);
+    }
+}
+
+#[test]
+fn gateways_may_be_told_another_rate_than_the_links_or_none() {
+    let rate = |lines: &str| scenario(&with(lines)).outlast.rate;
+    let stated = BitRate::from_bits_per_second(3_000_000).expect("not zero");
+    assert_eq!(scenario(PLAIN).outlast.rate, ConfiguredRate::Link);
+    for (written, expected) in [
+        ("link", ConfiguredRate::Link),
+        ("unknown", ConfiguredRate::Unknown),
+        ("3 Mbit/s", ConfiguredRate::Stated(stated)),
+    ] {
+        let read = rate(&format!("[outlast]\nrate = \"{written}\""));
+        assert_eq!(read, expected);
+        assert_eq!(read.to_string(), written);
     }
 }
 
