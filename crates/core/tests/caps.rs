@@ -5,6 +5,7 @@ mod path;
 use outlast_core::limits::Limits;
 use outlast_core::mechanisms::path::{PathMechanismKind, TakeReason};
 use outlast_core::units::{BitRate, ByteCount};
+use outlast_wire::{Packet, UdpHeader};
 use path::{MSS, Path, Sent};
 
 fn limited(limits: Limits) -> Path {

@@ -1,7 +1,7 @@
 //! The form of the table's values: `struct entry` of `bpf/tracker.bpf.c`.
 
 use super::key::{HOSTS, KEY};
-use outlast_core::flow::{Acquaintance, Half, LinkRtt, Phase, TcpFlow};
+use outlast_core::flow::{Acquaintance, Half, LinkRtt, Phase, TcpFlow, Timed};
 use outlast_core::time::{Duration, Instant};
 use outlast_wire::SeqNumber;
 
@@ -152,9 +152,14 @@ fn flow(bytes: &[u8], rtt: &[u8]) -> Option<TcpFlow> {
         near: half(near)?,
         far: half(far)?,
         rtt: LinkRtt::of_measurements(
-            (is_timed != 0).then_some((SeqNumber(end), sent_at)),
+            (is_timed != 0).then_some(Timed {
+                end: SeqNumber(end),
+                sent_at,
+                acked: half(near)?.acked,
+            }),
             nanos(0).filter(|_| has_rtt != 0),
             nanos(8).filter(|_| has_rtt != 0).unwrap_or_default(),
+            None,
         ),
         phase: match phase {
             0 => Phase::Opening,

@@ -466,6 +466,7 @@ fn limits(table: &Reader<'_>) -> Limits {
         held_in_all: bytes(&keys::HELD_IN_ALL, plain.held_in_all),
         other_packets: count(&keys::OTHER_PACKETS, plain.other_packets),
         other_bytes: bytes(&keys::OTHER_BYTES, plain.other_bytes),
+        other_age: time(&keys::OTHER_AGE, plain.other_age),
         peers: count(&keys::PEERS, plain.peers),
         closed_timeout: time(&keys::CLOSED_TIMEOUT, plain.closed_timeout),
         opening_timeout: time(&keys::OPENING_TIMEOUT, plain.opening_timeout),

@@ -47,6 +47,7 @@ pub(super) static LIMITS: Section = Section {
         &HELD_IN_ALL,
         &OTHER_PACKETS,
         &OTHER_BYTES,
+        &OTHER_AGE,
         &PEERS,
         &CLOSED_TIMEOUT,
         &OPENING_TIMEOUT,
@@ -266,6 +267,15 @@ pub(super) static OTHER_BYTES: Key = Key {
     example: "\"512 KiB\"",
     default: "`\"512 KiB\"`",
     meaning: "Their bytes; the oldest packet is dropped first.",
+    source: "",
+};
+pub(super) static OTHER_AGE: Key = Key {
+    name: "other_age",
+    kind: Kind::Duration(0, DAY),
+    example: "\"250 ms\"",
+    default: "`\"250 ms\"`",
+    meaning: "How old UDP and everything else may be when the link is back; what is older is dropped. \
+              The newest packet of each flow of QUIC, WireGuard, ESP, SCTP and DCCP, and TCP, wait for any time.",
     source: "",
 };
 pub(super) static PEERS: Key = Key {

@@ -126,6 +126,7 @@ fn defaults_are_those_of_the_reference() {
         (&keys::HELD_IN_ALL, limits.held_in_all.0),
         (&keys::OTHER_PACKETS, limits.other_packets as u64),
         (&keys::OTHER_BYTES, limits.other_bytes.0),
+        (&keys::OTHER_AGE, nanos(limits.other_age)),
         (&keys::PEERS, limits.peers as u64),
         (&keys::SHORTEST_SILENCE, nanos(silence.shortest)),
         (&keys::PROBES_PER_SECOND, silence.probes_per_second.into()),
