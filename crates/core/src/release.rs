@@ -20,7 +20,7 @@ use crate::mechanisms::path::Waiting;
 use crate::time::{Duration, Instant};
 use crate::units::BitRate;
 use answers::Answers;
-pub(crate) use bandwidth::{Departure, seen_before};
+pub(crate) use bandwidth::{Departure, Seen, seen_before};
 use core::net::IpAddr;
 pub(crate) use others::OtherTraffic;
 pub(crate) use pace::{INITIAL_BURST, Pacer};
@@ -85,30 +85,30 @@ impl Release {
         round.enter(Party::Peer(peer), Turn::Flow(index, waiting));
     }
 
-    /// `link`, of this interface, came back; its connections have been seen to work at the rate `seen`,
-    /// and to take no longer than `longest` for a round trip.
+    /// `link`, of this interface, came back; its connections have been `seen` to work before, and
+    /// to take no longer than `longest` for a round trip.
     pub(crate) fn welcome(
         &mut self,
         now: Instant,
         link: LinkId,
         by: Indicator,
-        seen: Option<BitRate>,
+        seen: Seen,
         longest: Option<Duration>,
     ) {
+        let answered_in = longest.unwrap_or(LinkRtt::INITIAL).min(LONGEST_TAIL);
         match link.peer {
             None => {
-                self.pacer.restart(now, seen);
+                self.pacer.restart(now, seen, answered_in);
                 if by != Indicator::FirstPacket {
                     self.pacer.await_sign(now);
                 }
             }
-            Some(_) => self.pacer.welcome_peer(now, seen),
+            Some(_) => self.pacer.welcome_peer(now, seen, answered_in),
         }
         if self.data.kept() == 0 {
             self.back_since = now;
         }
         self.handshakes.learn_round_trip(longest);
-        let answered_in = longest.unwrap_or(LinkRtt::INITIAL).min(LONGEST_TAIL);
         self.first_answers_by = self.first_answers_by.max(now + answered_in);
         if self.answers.len() > MANY_PEERS {
             let (urgent, data) = (&self.urgent, &self.data);

@@ -5,7 +5,7 @@ use crate::flow::{FlowIndex, LinkRtt, Observation};
 use crate::link::{Indicator, LinkId};
 use crate::release::{Departure, seen_before};
 use crate::time::Instant;
-use outlast_wire::{Packet, TcpFlags};
+use outlast_wire::{Packet, SeqNumber, TcpFlags};
 
 /// What a duplicate acknowledgement stands for, in bytes: a segment that has arrived.
 const SEGMENT: u32 = 1_460;
@@ -26,7 +26,8 @@ impl Gateway {
             .filter_map(|(_, index)| Some(&flows.flow(*index)?.tracked.rtt));
         let known = round_trips.clone().filter(|rtt| rtt.measured().is_some());
         let longest = known.map(LinkRtt::patience).max();
-        let seen = seen_before(round_trips.filter_map(LinkRtt::delivery));
+        let deliveries = round_trips.filter_map(|rtt| Some((rtt.delivery()?, rtt.smoothed())));
+        let seen = seen_before(deliveries);
         if let Some(release) = self.release_at(link.interface) {
             release.welcome(now, link, by, seen, longest);
             release.give_others_a_turn();
@@ -62,7 +63,7 @@ impl Gateway {
         let Some(record) = self.flows.flow_mut(index) else {
             return;
         };
-        let patience = record.tracked.rtt.patience();
+        let rtt = record.tracked.rtt;
         let Some(release) = self
             .releases
             .iter_mut()
@@ -77,8 +78,10 @@ impl Gateway {
                 peer: key.far.ip(),
                 index,
                 end: tcp.seq + len,
+                data: len,
                 len: packet.total_len(),
-                patience,
+                round_trip: rtt.measured().unwrap_or_default(),
+                patience: rtt.patience(),
             };
             release.pacer.depart(now, departure);
         }
@@ -116,10 +119,14 @@ impl Gateway {
         };
         let arrived = arrived.min(record.departed);
         record.departed -= arrived;
-        let acked = near.acked;
+        let sacked = packet.tcp().map(|tcp| &tcp.options.sack);
+        let sacked = sacked.into_iter().flatten().map(|block| block.right);
+        // What is selectively acknowledged was sent, or says nothing.
+        let sacked = sacked.filter(|right| !right.after(near.next));
+        let reached = sacked.fold(near.acked, SeqNumber::max);
         if let Some(key) = self.flows.key(index) {
             let whose = (key.far.ip(), index);
-            release.pacer.delivered(now, whose, arrived, acked);
+            release.pacer.delivered(now, whose, arrived, reached);
         }
     }
 }

@@ -29,8 +29,11 @@ const SHORTEST_VOTE: u64 = 4 * 1_500;
 const NEARLY_ALL: u64 = 900;
 /// The slowest pace, in bits per second: a packet of 1,500 bytes in 200 ms.
 const SLOWEST: u64 = 60_000;
-/// Periods after link-up that may only raise the rate: the pipe fills, and what had arrived before the
-/// outage is acknowledged.
+/// The pace does not fall below one part in so many of what was seen before: who only answers, and loses
+/// all that he is sent, shows nothing of the link.
+const MOST_SLOWER: u64 = 16;
+/// Periods after link-up in which only loss lowers the rate: the pipe fills, and what had arrived before
+/// the outage is acknowledged.
 const FILLING: u32 = 2;
 
 /// The estimate for one link.
@@ -38,8 +41,12 @@ const FILLING: u32 = 2;
 pub(super) struct Bandwidth {
     /// Whether something is measured.
     is_measuring: bool,
-    /// The rate at the beginning was a guess, and the link has not been full since.
+    /// The rate at which the link worked before; a guess, if it is small.
+    seen: u64,
+    /// That was a guess, and the link has not been full since.
     is_starting: bool,
+    /// Some peer has had something delivered in the last period.
+    delivers: bool,
     periods: u32,
     now: Period,
     before: Option<Period>,
@@ -49,23 +56,36 @@ pub(super) struct Bandwidth {
     delivered: [u64; 2],
 }
 
-/// From one marked packet to the next.
+/// From the answer to one marked packet to the answer to the next.
 #[derive(Clone, Copy, Debug, Default)]
 struct Period {
     began: Instant,
     lasted: Duration,
+    /// When its own packet was marked, and how much later the next one.
+    marked_at: Instant,
+    sending_lasted: Duration,
+    /// Bytes sent from one marked packet to the next.
     sent: u64,
     /// At some time nothing waited.
     ran_dry: bool,
 }
 
-/// What one peer was sent, in bytes.
+/// What one peer was sent, in bytes of data.
 #[derive(Clone, Copy, Debug, Default)]
 struct Account {
     before: u64,
     now: u64,
     delivered: u64,
     has_answered: bool,
+    /// Something of it was delivered in the last period.
+    delivers: bool,
+}
+
+/// How much of what was sent has been delivered, in thousandths: of the rate, and of the bytes.
+#[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
+struct Share {
+    as_rate: u64,
+    as_bytes: u64,
 }
 
 /// A packet whose acknowledgement ends a period.
@@ -73,6 +93,8 @@ struct Account {
 struct Marker {
     index: FlowIndex,
     end: SeqNumber,
+    /// What comes sooner answers something else.
+    earliest: Instant,
     /// Lost, if not acknowledged by then.
     until: Instant,
 }
@@ -84,22 +106,53 @@ pub(crate) struct Departure {
     pub(crate) index: FlowIndex,
     /// The sequence number behind it.
     pub(crate) end: SeqNumber,
-    /// Its length, in bytes.
+    /// Sequence numbers that it occupies.
+    pub(crate) data: u32,
+    /// Its length with its headers, in bytes.
     pub(crate) len: u32,
-    /// How long its acknowledgement may take.
+    /// How long its acknowledgement takes as a rule, and at most.
+    pub(crate) round_trip: Duration,
     pub(crate) patience: Duration,
 }
 
-/// The rate at which `deliveries` show the link to have worked lately; `None` if there are none.
-pub(crate) fn seen_before(deliveries: impl Iterator<Item = Delivery> + Clone) -> Option<BitRate> {
-    let newest = deliveries.clone().map(|one| one.at).max()?;
-    let rates = |one: Delivery| one.bytes_per_second.get().saturating_mul(8);
-    let last = deliveries
-        .clone()
-        .filter(|one| newest.since(one.at) <= SIMULTANEOUS);
-    let together = last.map(rates).fold(0, u64::saturating_add);
-    let largest = deliveries.map(rates).max();
-    BitRate::from_bits_per_second(together.max(largest.unwrap_or(0)))
+/// How a link was seen to work.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Seen {
+    /// What it has delivered lately, in bits per second.
+    pub(crate) rate: u64,
+    /// Bytes that were under way meanwhile.
+    pub(crate) in_flight: u64,
+}
+
+/// How the link worked lately, by the newest timed round trip of each of its connections, and how long
+/// round trips of that connection take.
+pub(crate) fn seen_before(round_trips: impl Iterator<Item = (Delivery, Duration)> + Clone) -> Seen {
+    let Some(newest) = round_trips.clone().map(|(one, _)| one.at).max() else {
+        return Seen::default();
+    };
+    let mut together = Seen::default();
+    let mut largest = Seen::default();
+    for (delivery, took) in round_trips {
+        let bytes_per_second = delivery.bytes_per_second.get();
+        let nanos = u64::try_from(took.as_nanos()).unwrap_or(u64::MAX);
+        let bytes = u128::from(bytes_per_second) * u128::from(nanos) / 1_000_000_000;
+        let one = Seen {
+            rate: bytes_per_second.saturating_mul(8),
+            in_flight: u64::try_from(bytes).unwrap_or(u64::MAX),
+        };
+        if one.rate > largest.rate {
+            largest = one;
+        }
+        if newest.since(delivery.at) <= SIMULTANEOUS {
+            together.rate = together.rate.saturating_add(one.rate);
+            together.in_flight = together.in_flight.saturating_add(one.in_flight);
+        }
+    }
+    if largest.rate > together.rate {
+        largest
+    } else {
+        together
+    }
 }
 
 fn bits_per_second(bytes: u64, over: Duration) -> u64 {
@@ -113,12 +166,12 @@ fn bits_per_second(bytes: u64, over: Duration) -> u64 {
 pub(super) const UNKNOWN: u64 = INITIAL_BURST * 8 * 1_000 / LinkRtt::INITIAL.as_millis() as u64;
 
 impl Bandwidth {
-    /// The link is back: what it delivers is measured from now on. The rate to begin with may be a
-    /// guess.
-    pub(super) fn restart(&mut self, now: Instant, is_guess: bool) {
+    /// The link is back: what it delivers is measured from now on.
+    pub(super) fn restart(&mut self, now: Instant, seen: Seen) {
         *self = Self {
             is_measuring: true,
-            is_starting: is_guess,
+            seen: seen.rate.max(UNKNOWN),
+            is_starting: seen.rate < UNKNOWN,
             now: Period {
                 began: now,
                 ..Period::default()
@@ -143,40 +196,54 @@ impl Bandwidth {
         self.now.ran_dry = true;
     }
 
-    /// A packet goes towards the link.
-    pub(super) fn sent(&mut self, now: Instant, departure: Departure) {
+    /// Whether it is too early to know whether the link is full.
+    pub(super) const fn is_filling(&self) -> bool {
+        self.periods < FILLING
+    }
+
+    /// A packet goes towards the link. Returns another pace if what has come back shows one, for one
+    /// that is `pace` now.
+    pub(super) fn sent(
+        &mut self,
+        now: Instant,
+        departure: Departure,
+        pace: BitRate,
+    ) -> Option<BitRate> {
         if !self.is_measuring {
-            return;
+            return None;
         }
-        let len = u64::from(departure.len);
-        self.now.sent += len;
-        self.peers.entry(departure.peer).or_default().now += len;
-        if let Some(marker) = self.marker
-            && now > marker.until
-        {
-            // What was marked is lost: this period says nothing.
-            self.begin_period(now);
-            self.before = None;
-            self.marker = None;
-        }
-        if self.marker.is_none() {
+        let next = match self.marker {
+            Some(marker) if now > marker.until => self.end_period(now, pace),
+            _ => None,
+        };
+        let account = self.peers.entry(departure.peer).or_default();
+        account.now += u64::from(departure.data);
+        self.now.sent += u64::from(departure.len);
+        // The answer of somebody who loses what he is sent may not come.
+        if self.marker.is_none() && (account.delivers || !self.delivers) {
+            self.now.marked_at = now;
+            if let Some(before) = &mut self.before {
+                before.sending_lasted = now.since(before.marked_at);
+            }
             self.marker = Some(Marker {
                 index: departure.index,
                 end: departure.end,
+                earliest: now + departure.round_trip / 4,
                 until: now + departure.patience,
             });
         }
+        next
     }
 
-    /// A connection's far host has shown that `bytes` of what was sent since link-up have arrived, and
-    /// has acknowledged everything before `acked`. Returns another pace if that shows one, for one that
-    /// is `pace` now.
+    /// A connection's far host has shown that `bytes` of what was sent since link-up have arrived, some
+    /// of them before the number `reached`. Returns another pace if that shows one, for one that is
+    /// `pace` now.
     pub(super) fn delivered(
         &mut self,
         now: Instant,
         (peer, index): (IpAddr, FlowIndex),
         bytes: u32,
-        acked: SeqNumber,
+        reached: SeqNumber,
         pace: BitRate,
     ) -> Option<BitRate> {
         if !self.is_measuring {
@@ -185,15 +252,24 @@ impl Bandwidth {
         let account = self.peers.entry(peer).or_default();
         account.delivered += u64::from(bytes);
         account.has_answered = true;
-        let is_marked =
-            |marker: &mut Marker| marker.index == index && acked.at_or_after(marker.end);
-        self.marker.take_if(is_marked)?;
+        let marker = self.marker?;
+        let is_reached = marker.index == index && reached.at_or_after(marker.end);
+        let is_over = is_reached && now >= marker.earliest;
+        (is_over || now > marker.until)
+            .then(|| self.end_period(now, pace))
+            .flatten()
+    }
+
+    /// What was marked has arrived, or should have.
+    fn end_period(&mut self, now: Instant, pace: BitRate) -> Option<BitRate> {
+        self.marker = None;
         self.now.lasted = now.since(self.now.began);
         let next = self.judge(pace.bits_per_second());
         self.before = Some(self.now);
         self.periods += 1;
         self.begin_period(now);
-        BitRate::from_bits_per_second(next?.max(SLOWEST))
+        let least = (self.seen / MOST_SLOWER).max(SLOWEST);
+        BitRate::from_bits_per_second(next?.max(least))
     }
 
     fn begin_period(&mut self, now: Instant) {
@@ -201,12 +277,15 @@ impl Bandwidth {
             began: now,
             ..Period::default()
         };
+        self.delivers = false;
         self.peers.retain(|_, account| {
             *account = Account {
                 before: account.now,
                 has_answered: account.has_answered,
+                delivers: account.delivered >= SHORTEST_VOTE,
                 ..Account::default()
             };
+            self.delivers |= account.delivers;
             account.before > 0
         });
     }
@@ -218,48 +297,54 @@ impl Bandwidth {
             let sent = bits_per_second(self.now.sent, self.now.lasted);
             return self.is_starting.then(|| pace.max(sent.saturating_mul(2)));
         };
-        let sent = bits_per_second(before.sent, before.lasted);
+        let sent = bits_per_second(before.sent, before.sending_lasted);
         let share = self.share_delivered(&before)?;
-        let delivered = u64::try_from(u128::from(sent) * u128::from(share) / 1_000).ok()?;
+        let delivered = u64::try_from(u128::from(sent) * u128::from(share.as_rate) / 1_000).ok()?;
         self.delivered = [self.delivered[1], delivered];
         let larger = |rate: u64| rate.saturating_mul(GAIN.0) / GAIN.1;
-        if share >= NEARLY_ALL {
+        if share.as_rate >= NEARLY_ALL {
             let grown = match self.is_starting {
-                true => delivered.saturating_mul(2),
+                true => bits_per_second(self.now.sent, self.now.lasted).saturating_mul(2),
                 false => larger(delivered),
             };
             return Some(pace.max(grown));
         }
-        if before.ran_dry || self.periods < FILLING {
+        // An outage is no congestion; nor is a pipe that fills, unless something is lost.
+        if before.ran_dry || share.as_rate == 0 || self.is_filling() && share.as_bytes >= NEARLY_ALL
+        {
             return None;
         }
         self.is_starting = false;
         Some(larger(self.delivered[0].max(self.delivered[1])))
     }
 
-    /// Thousandths of what was sent `before` that have been delivered in the period which is over, as
-    /// rates; the upper median of the peers that answer.
-    fn share_delivered(&self, before: &Period) -> Option<u64> {
+    /// How much of what was sent `before` has been delivered in the period which is over: the upper
+    /// median of the peers that answer.
+    fn share_delivered(&self, before: &Period) -> Option<Share> {
         let share = |account: Account| {
             let delivered = bits_per_second(account.delivered, self.now.lasted);
-            let sent = bits_per_second(account.before, before.lasted);
-            (sent > 0).then(|| (u128::from(delivered) * 1_000 / u128::from(sent)).min(1_000))
+            let sent = bits_per_second(account.before, before.sending_lasted);
+            let thousandths =
+                |part: u64, whole: u64| (part.saturating_mul(1_000) / whole.max(1)).min(1_000);
+            Share {
+                as_rate: thousandths(delivered, sent),
+                as_bytes: thousandths(account.delivered, account.before),
+            }
         };
         let answering = self.peers.values().filter(|account| account.has_answered);
         let voters = answering
             .clone()
             .filter(|account| account.before >= SHORTEST_VOTE);
-        let mut votes: Vec<u128> = voters.filter_map(|account| share(*account)).collect();
+        let mut votes: Vec<Share> = voters.map(|account| share(*account)).collect();
         if votes.is_empty() {
             let all = answering.fold(Account::default(), |sum, one| Account {
                 before: sum.before + one.before,
                 delivered: sum.delivered + one.delivered,
                 ..sum
             });
-            votes.extend((all.before >= SHORTEST_VOTE).then(|| share(all)).flatten());
+            votes.extend((all.before >= SHORTEST_VOTE).then(|| share(all)));
         }
         votes.sort_unstable();
-        let median = votes.get(votes.len() / 2)?;
-        u64::try_from(*median).ok()
+        votes.get(votes.len() / 2).copied()
     }
 }

@@ -5,7 +5,7 @@
 //! what the link has been seen to deliver, before the outage and since ([`Bandwidth`]); of a link of
 //! which nothing is known, by a first burst of ten packets (RFC 6928) and what becomes of it.
 
-use super::bandwidth::{Bandwidth, Departure, UNKNOWN};
+use super::bandwidth::{Bandwidth, Departure, Seen, UNKNOWN};
 use crate::flow::FlowIndex;
 use crate::time::{Duration, Instant};
 use crate::units::{BitRate, ByteCount};
@@ -50,6 +50,7 @@ pub(crate) struct Pacer {
     /// What waits may go then in any case.
     turn_at: Instant,
     unheard: Option<Unheard>,
+    first_flight: Option<FirstFlight>,
     /// Bytes that may go whatever the pace is: the first burst on a link whose rate is not known.
     credit: u64,
     /// How the rate is found out; `None` where it is configured.
@@ -65,6 +66,17 @@ pub(crate) struct Unheard {
     until: Instant,
 }
 
+/// A link may be slower than it was. Until that can be known, no more goes out than what was under way
+/// before, a first burst, and two bytes for each that has arrived; all of it from `until` on.
+#[derive(Clone, Copy, Debug)]
+struct FirstFlight {
+    left: u64,
+    until: Instant,
+}
+
+/// The longest time for which the first flight is bounded.
+const LONGEST_FIRST_FLIGHT: Duration = Duration::from_secs(1);
+
 impl Unheard {
     const fn is_used_up(self) -> bool {
         self.packets == 0 && self.bytes == 0
@@ -79,6 +91,7 @@ impl Pacer {
             free_at: Instant::ZERO,
             turn_at: Instant::ZERO,
             unheard: None,
+            first_flight: None,
             credit: 0,
             bandwidth: rate.is_none().then(Bandwidth::default),
         };
@@ -95,28 +108,31 @@ impl Pacer {
         self.free_at = now;
     }
 
-    /// The whole link is back: nothing is on it. It has been seen to work at the rate `seen`.
-    pub(crate) fn restart(&mut self, now: Instant, seen: Option<BitRate>) {
+    /// The whole link is back: nothing is on it. It has been `seen` to work before.
+    pub(crate) fn restart(&mut self, now: Instant, seen: Seen, longest: Duration) {
         self.free_at = now;
-        self.begin(now, seen, 0);
+        self.begin(now, seen, longest, 0);
     }
 
     /// One of several peers is back. The others' packets are still on the link. Its connections
-    /// have been seen to work at the rate `seen`.
-    pub(crate) fn welcome_peer(&mut self, now: Instant, seen: Option<BitRate>) {
+    /// have been `seen` to work before.
+    pub(crate) fn welcome_peer(&mut self, now: Instant, seen: Seen, longest: Duration) {
         self.free_at = self.free_at.max(now);
-        self.begin(now, seen, self.pace.bits_per_second());
+        self.begin(now, seen, longest, self.pace.bits_per_second());
     }
 
-    fn begin(&mut self, now: Instant, seen: Option<BitRate>, least: u64) {
+    fn begin(&mut self, now: Instant, seen: Seen, longest: Duration, least: u64) {
         let Some(bandwidth) = &mut self.bandwidth else {
             return;
         };
-        let seen = seen.map_or(0, BitRate::bits_per_second);
-        bandwidth.restart(now, seen < UNKNOWN);
-        let pace = seen.max(UNKNOWN).saturating_mul(GAIN.0) / GAIN.1;
+        bandwidth.restart(now, seen);
+        let pace = seen.rate.max(UNKNOWN).saturating_mul(GAIN.0) / GAIN.1;
         self.set_pace(pace.max(least));
         self.restart_credit();
+        self.first_flight = Some(FirstFlight {
+            left: seen.in_flight + INITIAL_BURST,
+            until: now + longest.clamp(UNHEARD_FOR, LONGEST_FIRST_FLIGHT),
+        });
     }
 
     const fn restart_credit(&mut self) {
@@ -153,22 +169,34 @@ impl Pacer {
 
     /// A packet with data goes towards the link.
     pub(crate) fn depart(&mut self, now: Instant, departure: Departure) {
-        if let Some(bandwidth) = &mut self.bandwidth {
-            bandwidth.sent(now, departure);
+        if let Some(flight) = &mut self.first_flight {
+            flight.left = flight.left.saturating_sub(u64::from(departure.len));
+        }
+        if let Some(bandwidth) = &mut self.bandwidth
+            && let Some(pace) = bandwidth.sent(now, departure, self.pace)
+        {
+            self.set_pace(pace.bits_per_second());
         }
     }
 
-    /// `bytes` of what has gone out since the link is back have arrived, and everything before `acked`.
+    /// `bytes` of what has gone out since the link is back have arrived, the last of them before
+    /// `reached`.
     pub(crate) fn delivered(
         &mut self,
         now: Instant,
         whose: (IpAddr, FlowIndex),
         bytes: u32,
-        acked: SeqNumber,
+        reached: SeqNumber,
     ) {
-        if let Some(bandwidth) = &mut self.bandwidth
-            && let Some(pace) = bandwidth.delivered(now, whose, bytes, acked, self.pace)
-        {
+        let Some(bandwidth) = &mut self.bandwidth else {
+            return;
+        };
+        let pace = bandwidth.delivered(now, whose, bytes, reached, self.pace);
+        match &mut self.first_flight {
+            Some(flight) if bandwidth.is_filling() => flight.left += 2 * u64::from(bytes),
+            flight => *flight = None,
+        }
+        if let Some(pace) = pace {
             self.set_pace(pace.bits_per_second());
         }
     }
@@ -195,10 +223,16 @@ impl Pacer {
 
     /// Whether a packet may go now.
     pub(crate) fn allows(&self, now: Instant) -> bool {
-        match self.unheard {
-            Some(unheard) if unheard.is_used_up() && now < unheard.until => false,
-            _ => self.credit > 0 || self.free_at <= now + self.ahead || self.turn_at <= now,
-        }
+        let has_turn = self.credit > 0 || self.free_at <= now + self.ahead || self.turn_at <= now;
+        has_turn && self.barred_until().is_none_or(|until| until <= now)
+    }
+
+    /// Until when nothing more may go unless an answer comes.
+    fn barred_until(&self) -> Option<Instant> {
+        let unheard = self.unheard.filter(|unheard| unheard.is_used_up());
+        let flight = self.first_flight.filter(|flight| flight.left == 0);
+        let until = [unheard.map(|one| one.until), flight.map(|one| one.until)];
+        until.into_iter().flatten().max()
     }
 
     /// The gateway sent a packet of `len` bytes.
@@ -261,10 +295,7 @@ impl Pacer {
             0 => (self.free_at - self.ahead).min(self.turn_at),
             _ => Instant::ZERO,
         };
-        match self.unheard {
-            Some(unheard) if unheard.is_used_up() => turn.max(unheard.until),
-            _ => turn,
-        }
+        self.barred_until().map_or(turn, |until| turn.max(until))
     }
 }
 
@@ -300,7 +331,7 @@ mod tests {
         let rate = BitRate::from_bits_per_second(12_000_000);
         let mut pacer = Pacer::new(rate);
         let mut now = Instant::from_millis(1_000);
-        pacer.restart(now, None);
+        pacer.restart(now, Seen::default(), Duration::ZERO);
         let mut packets = 0;
         while now < Instant::from_millis(2_000) {
             while pacer.allows(now) {
@@ -324,7 +355,7 @@ mod tests {
         let sent_in = |rate, len, ms, hears_at: Option<u64>| {
             let mut pacer = Pacer::new(BitRate::from_bits_per_second(rate));
             let begin = Instant::from_millis(1_000);
-            pacer.restart(begin, None);
+            pacer.restart(begin, Seen::default(), Duration::ZERO);
             pacer.await_sign(begin);
             let (mut now, mut sent) = (begin, 0);
             while now < begin + Duration::from_millis(ms) {
@@ -383,7 +414,7 @@ mod tests {
     fn a_full_queue_ends_the_burst() {
         let mut pacer = Pacer::new(None);
         let now = Instant::ZERO + Duration::from_secs(1);
-        pacer.restart(now, None);
+        pacer.restart(now, Seen::default(), Duration::ZERO);
         pacer.charge(now, 1_500);
         pacer.congested(now);
         assert!(!pacer.allows(now));

@@ -47,6 +47,8 @@ pub(crate) struct Path {
     pub(crate) link: LinkId,
     now: Instant,
     port: u16,
+    /// Last byte of the far host's address.
+    far: u8,
     /// TSval of what the near host sends, in milliseconds of virtual time.
     clock: u32,
 }
@@ -108,6 +110,7 @@ impl Path {
             link: LINK,
             now: Instant::ZERO,
             port: 5_000,
+            far: 1,
             clock: 0,
         }
     }
@@ -160,6 +163,18 @@ impl Path {
     /// The other tests' connection is another one from now on.
     pub(crate) fn use_port(&mut self, port: u16) {
         self.port = port;
+    }
+
+    /// The other tests' far host is another one from now on.
+    pub(crate) fn use_far_host(&mut self, last: u8) {
+        self.far = last;
+    }
+
+    /// Time passes up to `until`, and nothing is due before.
+    pub(crate) fn at(&mut self, until: Instant) {
+        let passed = until.since(self.now);
+        self.after(passed);
+        self.clock += u32::try_from(passed.as_millis()).expect("tests are short");
     }
 
     pub(crate) fn now(&self) -> Instant {
@@ -369,7 +384,7 @@ impl Path {
             source_port: 9,
             destination_port: 443,
         };
-        Packet::udp_datagram(ip(2, 1), udp, &payload)
+        Packet::udp_datagram(ip(2, self.far), udp, &payload)
     }
 
     /// The link reports that it dropped these bytes, which had been put on it.
@@ -474,11 +489,21 @@ impl Path {
     }
 
     fn near_packet(&self, header: TcpHeader, payload_len: u32) -> Packet {
-        Packet::modelled_tcp(ip(2, 1), header, ModelledPayload::default(), payload_len)
+        Packet::modelled_tcp(
+            ip(2, self.far),
+            header,
+            ModelledPayload::default(),
+            payload_len,
+        )
     }
 
     fn far_packet(&self, header: TcpHeader, payload_len: u32) -> Packet {
-        Packet::modelled_tcp(ip(1, 2), header, ModelledPayload::default(), payload_len)
+        Packet::modelled_tcp(
+            ip(self.far, 2),
+            header,
+            ModelledPayload::default(),
+            payload_len,
+        )
     }
 }
 
