@@ -10,5 +10,5 @@ mod tcp;
 pub use frozen::{FrozenFlow, FrozenNumbers, Implausible};
 pub use key::FlowKey;
 pub use rtt::{Delivery, LinkRtt, Timed};
-pub(crate) use table::{Admission, FlowIndex, FlowTable, Shelf};
+pub(crate) use table::{Admission, FlowIndex, FlowTable, Removed, Shelf};
 pub use tcp::{Acquaintance, Half, Observation, Oddity, Phase, Reopening, TcpFlow};

@@ -19,8 +19,8 @@ mod silence;
 mod turns;
 
 use crate::counters::Counters;
-use crate::flow::{FlowIndex, FlowKey, FlowTable, TcpFlow};
-use crate::limits::{Budget, Limits};
+use crate::flow::{FlowIndex, FlowKey, FlowTable, Removed, TcpFlow};
+use crate::limits::{Budget, Limits, Shares};
 use crate::link::{
     Applied, Direction, InterfaceId, LinkConfig, LinkEvent, LinkId, LinkState, LinkTable,
     StateSince,
@@ -148,6 +148,7 @@ pub struct Gateway {
     crossings: BTreeSet<(LinkId, FlowIndex)>,
     deadlines: BTreeSet<(Instant, FlowIndex)>,
     budget: Budget,
+    shares: Shares,
     counters: Counters,
     outbox: VecDeque<Transmit>,
     events: VecDeque<Event>,
@@ -205,6 +206,7 @@ impl Gateway {
             crossings: BTreeSet::new(),
             deadlines: BTreeSet::new(),
             budget: Budget::new(limits.held_in_all),
+            shares: Shares::default(),
             counters: Counters::default(),
             outbox: VecDeque::new(),
             events: VecDeque::new(),
@@ -363,8 +365,8 @@ impl Gateway {
             });
         }
         self.repeat_handshakes(now);
-        while let Some((index, record)) = self.flows.expire(now) {
-            self.release(index, record);
+        while let Some(expired) = self.flows.expire(now) {
+            self.release(expired);
         }
         while let Some(index) = self.flows.rest(now, PAUSE_BEFORE_REST) {
             self.rest(now, index);
@@ -506,6 +508,13 @@ impl Gateway {
         call: impl FnOnce(&mut dyn PathMechanism, &mut Context<'_>) -> R,
     ) -> Option<R> {
         let key = self.flows.key(index)?;
+        if self.shares.become_scarce(&self.budget) {
+            let flows = self.flows.iter();
+            self.shares
+                .count(flows.map(|(key, _, record)| (key.far.ip(), record.held.0)));
+        }
+        let room = self.shares.room(key.far.ip(), &self.budget);
+        self.budget.allot(room);
         let record = self.flows.flow_mut(index)?;
         let link = match link.state == record.state {
             true => record.told,
@@ -540,7 +549,9 @@ impl Gateway {
         self.arrived = arrived;
         // Nobody else takes from the budget meanwhile: what is kept of others stays as it was.
         let held = record.held.0 + self.budget.used().0;
-        record.held = ByteCount(held.saturating_sub(held_before.0));
+        let held = held.saturating_sub(held_before.0);
+        self.shares.change(key.far.ip(), record.held.0, held);
+        record.held = ByteCount(held);
         let deadline = mechanism.poll_timeout();
         if record.deadline != deadline {
             if let Some(at) = record.deadline {
@@ -581,8 +592,13 @@ impl Gateway {
         }
     }
 
-    /// The flow that was at `index` is gone.
-    fn release(&mut self, index: FlowIndex, mut record: Record) {
+    /// A flow is gone.
+    fn release(&mut self, removed: Removed<Record>) {
+        let Removed {
+            index,
+            key,
+            flow: mut record,
+        } = removed;
         self.end_frozen(&mut record);
         self.forget_handshake(record.link, index);
         self.crossings.remove(&(record.link, index));
@@ -593,6 +609,7 @@ impl Gateway {
         if let Some(mechanism) = &mut record.mechanism {
             mechanism.release(&mut self.budget);
         }
+        self.shares.change(key.far.ip(), record.held.0, 0);
     }
 }
 

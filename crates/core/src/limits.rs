@@ -1,7 +1,10 @@
 //! Hard caps: every table and buffer has one, a defined action when full, and a counter.
 
+mod shares;
+
 use crate::time::Duration;
 use crate::units::ByteCount;
+pub(crate) use shares::Shares;
 
 /// The caps of one gateway.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -13,7 +16,9 @@ pub struct Limits {
     pub flows: usize,
     /// Bytes kept for one flow. Past it the flow falls back to one kept packet.
     pub held_per_flow: ByteCount,
-    /// Bytes kept for all TCP flows. Past it the flow that wants more falls back to one packet.
+    /// Bytes kept for all TCP flows. Past it, or past its peer's share once half of it is used, the flow
+    /// that wants more falls back to one packet: the flows with one far host keep no more than four
+    /// times what is left.
     pub held_in_all: ByteCount,
     /// Packets of UDP and everything else kept for one interface, and as many handshakes; the oldest is
     /// dropped first.
@@ -68,6 +73,8 @@ impl Default for Limits {
 pub struct Budget {
     used: u64,
     cap: u64,
+    /// What whoever is served now may take.
+    room: u64,
 }
 
 impl Budget {
@@ -77,6 +84,7 @@ impl Budget {
         Self {
             used: 0,
             cap: cap.0,
+            room: cap.0,
         }
     }
 
@@ -91,12 +99,18 @@ impl Budget {
         self.cap = cap.0;
     }
 
+    /// Whoever is served from now on may take `room` bytes, if so many are left.
+    pub(crate) const fn allot(&mut self, room: u64) {
+        self.room = room;
+    }
+
     /// Takes `bytes`, or nothing and says false.
     #[must_use]
     pub(crate) const fn take(&mut self, bytes: u64) -> bool {
-        let fits = bytes <= self.cap.saturating_sub(self.used);
+        let fits = bytes <= self.cap.saturating_sub(self.used) && bytes <= self.room;
         if fits {
             self.used += bytes;
+            self.room -= bytes;
         }
         fits
     }
@@ -104,5 +118,6 @@ impl Budget {
     pub(crate) const fn give_back(&mut self, bytes: u64) {
         debug_assert!(bytes <= self.used, "more given back than taken");
         self.used = self.used.saturating_sub(bytes);
+        self.room = self.room.saturating_add(bytes);
     }
 }

@@ -246,6 +246,42 @@ fn when_many_flows_return_none_waits_for_more_than_its_share() {
     );
 }
 
+/// One far host has as much to be kept as there is room for, and more: another one finds room for some.
+#[test]
+fn one_peer_does_not_have_all_the_memory() {
+    const ROOM: u64 = 1_000_000;
+    let mut path = limited(Limits {
+        held_in_all: ByteCount(ROOM),
+        ..Limits::default()
+    });
+    for (far, ports) in [(1, 0..40), (3, 0..4)] {
+        path.use_far_host(far);
+        for port in ports {
+            path.use_port(10_000 + port);
+            path.open();
+        }
+    }
+    path.after_ms(1_000);
+    path.down();
+    let mut kept = [0, 0];
+    for (far, ports, count) in [(1, 0..40, 60), (3, 0..4, 25)] {
+        path.use_far_host(far);
+        let before = path.gateway.held().0;
+        for port in ports {
+            path.use_port(10_000 + port);
+            for n in 0..count {
+                path.data(n * MSS, MSS);
+            }
+        }
+        kept[usize::from(far > 1)] = path.gateway.held().0 - before;
+    }
+    assert!(
+        (ROOM * 7 / 10..=ROOM * 4 / 5).contains(&kept[0]),
+        "{kept:?}"
+    );
+    assert!(kept[1] > 100_000, "{kept:?}");
+}
+
 /// A sender in bulk always has something on its way: that is no reason to stay with one packet for good.
 #[test]
 fn who_always_has_something_outstanding_is_back_at_all_of_it_once_the_old_is_recovered() {

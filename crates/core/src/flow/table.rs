@@ -84,13 +84,22 @@ struct Chain {
     len: usize,
 }
 
+/// A flow that has left the table.
+#[derive(Debug)]
+pub(crate) struct Removed<T> {
+    /// Where it was.
+    pub(crate) index: FlowIndex,
+    pub(crate) key: FlowKey,
+    pub(crate) flow: T,
+}
+
 /// What [`FlowTable::admit`] did.
 #[derive(Debug)]
 pub(crate) enum Admission<T> {
     /// There was room.
     Admitted(FlowIndex),
     /// There is room now, in the place of this flow, which was there.
-    Displaced(FlowIndex, (FlowIndex, T)),
+    Displaced(FlowIndex, Removed<T>),
     /// Nobody gives way.
     Refused,
 }
@@ -196,7 +205,7 @@ impl<T> FlowTable<T> {
         now: Instant,
         index: FlowIndex,
         shelf: Shelf,
-    ) -> Option<(FlowIndex, T)> {
+    ) -> Option<Removed<T>> {
         self.flow(index)?;
         let place = index.0;
         self.latest = place;
@@ -217,7 +226,7 @@ impl<T> FlowTable<T> {
         displaced
     }
 
-    pub(crate) fn remove(&mut self, index: FlowIndex) -> Option<(FlowKey, T)> {
+    pub(crate) fn remove(&mut self, index: FlowIndex) -> Option<Removed<T>> {
         let flow = self.slots.entry_mut(index.0)?.flow.take()?;
         let key = self.slots[index.0].key.whole();
         let hash = self.hasher.hash_one(key);
@@ -226,7 +235,7 @@ impl<T> FlowTable<T> {
         }
         self.unlink(index.0);
         self.free.push(index.0);
-        Some((key, flow))
+        Some(Removed { index, key, flow })
     }
 
     /// When the next flow has been idle for too long.
@@ -235,10 +244,9 @@ impl<T> FlowTable<T> {
     }
 
     /// Removes one flow that has been idle for too long.
-    pub(crate) fn expire(&mut self, now: Instant) -> Option<(FlowIndex, T)> {
+    pub(crate) fn expire(&mut self, now: Instant) -> Option<Removed<T>> {
         let shelf = (0..SHELVES).find(|&s| self.expiry_of(s).is_some_and(|at| at <= now))?;
-        let index = FlowIndex(self.shelves[shelf].first);
-        self.remove(index).map(|(_, flow)| (index, flow))
+        self.remove(FlowIndex(self.shelves[shelf].first))
     }
 
     /// When the next flow has been idle for `pause` and was not told to rest yet.
@@ -271,14 +279,14 @@ impl<T> FlowTable<T> {
     }
 
     /// Makes room in a table that is full.
-    fn displace(&mut self) -> Option<(FlowIndex, T)> {
+    fn displace(&mut self) -> Option<Removed<T>> {
         [Shelf::Closed, Shelf::Opening, Shelf::Established]
             .into_iter()
             .find_map(|shelf| self.displace_from(shelf))
     }
 
     /// Makes room for one more established flow in the share that these have.
-    fn displace_established(&mut self) -> Option<(FlowIndex, T)> {
+    fn displace_established(&mut self) -> Option<Removed<T>> {
         let reserve = (self.capacity / RESERVE).max(1);
         let share = (self.capacity - reserve.min(self.capacity - 1)).max(1);
         let of = |shelf: Shelf| self.shelves[shelf as usize].len;
@@ -288,9 +296,9 @@ impl<T> FlowTable<T> {
             .flatten()
     }
 
-    fn displace_from(&mut self, shelf: Shelf) -> Option<(FlowIndex, T)> {
+    fn displace_from(&mut self, shelf: Shelf) -> Option<Removed<T>> {
         let first = FlowIndex(self.shelves[shelf as usize].first);
-        self.remove(first).map(|(_, flow)| (first, flow))
+        self.remove(first)
     }
 
     fn append(&mut self, place: u32, shelf: Shelf) {
@@ -368,7 +376,7 @@ mod tests {
     fn admit(table: &mut FlowTable<u16>, now: Instant, port: u16) -> (FlowIndex, Option<u16>) {
         match table.admit(now, key(port), port) {
             Admission::Admitted(index) => (index, None),
-            Admission::Displaced(index, (_, flow)) => (index, Some(flow)),
+            Admission::Displaced(index, displaced) => (index, Some(displaced.flow)),
             Admission::Refused => panic!("{port} was refused"),
         }
     }
@@ -399,9 +407,11 @@ mod tests {
         touch(&mut table, Instant::ZERO, established, Shelf::Established);
         admit(&mut table, Instant::from_millis(500), 2);
         assert_eq!(table.next_expiry(), Some(Instant::from_millis(60_500)));
-        assert_eq!(table.expire(Instant::from_millis(60_499)), None);
+        assert!(table.expire(Instant::from_millis(60_499)).is_none());
         assert_eq!(
-            table.expire(Instant::from_millis(60_500)).map(|(_, f)| f),
+            table
+                .expire(Instant::from_millis(60_500))
+                .map(|expired| expired.flow),
             Some(2)
         );
         assert_eq!(table.next_expiry(), Some(Instant::from_millis(7_440_000)));
@@ -422,7 +432,11 @@ mod tests {
         assert!((0..14).all(|port| table.find(&key(port)).is_some()));
         let last = table.find(&key(199)).expect("it came last");
         let displaced = table.touch(now, last, Shelf::Established);
-        assert_eq!(displaced.map(|(_, flow)| flow), Some(0), "its own like");
+        assert_eq!(
+            displaced.map(|displaced| displaced.flow),
+            Some(0),
+            "its own like"
+        );
     }
 
     #[test]
@@ -494,7 +508,7 @@ mod tests {
                         });
                         let to = [Shelf::Closed, Shelf::Opening, Shelf::Established][shelf as usize];
                         let displaced = table.touch(now, index, to);
-                        let gone = displaced.map(|(_, port)| port);
+                        let gone = displaced.map(|displaced| displaced.flow);
                         prop_assert!(gone != Some(port));
                         model.retain(|(known, ..)| *known != port && Some(*known) != gone);
                         model.push((port, shelf, now));

@@ -2,7 +2,9 @@
 //! that no mechanism knows.
 
 use super::{FlowSilence, Gateway, Record};
-use crate::flow::{Admission, FlowIndex, FlowKey, Observation, Oddity, Phase, Shelf, TcpFlow};
+use crate::flow::{
+    Admission, FlowIndex, FlowKey, Observation, Oddity, Phase, Removed, Shelf, TcpFlow,
+};
 use crate::link::{Direction, LinkId, LinkState, StateSince};
 use crate::mechanisms::path::{PathMechanismKind, Standing, TakeReason, Verdict};
 use crate::time::Instant;
@@ -144,7 +146,7 @@ impl Gateway {
             return Verdict::Pass;
         };
         let (phase, is_proven) = (record.tracked.phase, record.is_proven);
-        if direction == Direction::FromLink {
+        if direction == Direction::FromLink && is_proven && was == Phase::Established {
             self.note_answer(link, index);
         }
         self.note_opened(crossing, index, tcp, observation.newly_acked);
@@ -308,8 +310,8 @@ impl Gateway {
         let record = Record::new(tracked, link, state);
         let index = match self.flows.admit(now, key, record) {
             Admission::Admitted(index) => index,
-            Admission::Displaced(index, (place, displaced)) => {
-                self.displaced(place, displaced);
+            Admission::Displaced(index, displaced) => {
+                self.displaced(displaced);
                 index
             }
             Admission::Refused => {
@@ -326,14 +328,14 @@ impl Gateway {
         let Some(shelf) = self.flows.flow(index).map(Record::shelf) else {
             return;
         };
-        if let Some((place, displaced)) = self.flows.touch(now, index, shelf) {
-            self.displaced(place, displaced);
+        if let Some(displaced) = self.flows.touch(now, index, shelf) {
+            self.displaced(displaced);
         }
     }
 
-    fn displaced(&mut self, index: FlowIndex, record: Record) {
+    fn displaced(&mut self, displaced: Removed<Record>) {
         self.counters.flows_displaced += 1;
-        self.release(index, record);
+        self.release(displaced);
     }
 
     /// Whether the flow's handshake was seen to be completed; it may have closed since.
@@ -353,8 +355,11 @@ impl Gateway {
         let link = record.link;
         let was = core::mem::take(&mut record.standing);
         if let Some(mut old) = record.mechanism.take() {
-            record.held = ByteCount(0);
+            let held = core::mem::replace(&mut record.held, ByteCount(0));
             old.release(&mut self.budget);
+            if let Some(key) = self.flows.key(index) {
+                self.shares.change(key.far.ip(), held.0, 0);
+            }
         }
         self.forget_handshake(link, index);
         if let Some(key) = self.flows.key(index) {

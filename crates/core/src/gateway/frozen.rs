@@ -182,8 +182,8 @@ impl Gateway {
         if let Some(flow) = self.flows.key(index) {
             self.release_frozen(now, flow);
         }
-        if let Some((_, record)) = self.flows.remove(index) {
-            self.release(index, record);
+        if let Some(removed) = self.flows.remove(index) {
+            self.release(removed);
         }
     }
 

@@ -184,8 +184,8 @@ impl Gateway {
         let mut behind = self.flows_behind(LinkId::whole(interface));
         behind.retain(|(link, _)| goes(*link));
         for (_, index) in behind {
-            if let Some((_, record)) = self.flows.remove(index) {
-                self.release(index, record);
+            if let Some(removed) = self.flows.remove(index) {
+                self.release(removed);
             }
         }
     }

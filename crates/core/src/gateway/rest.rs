@@ -28,9 +28,14 @@ impl Gateway {
             false => mechanism.rest(&mut self.budget),
         }
         let given_back = before - self.budget.used().0;
-        record.held = ByteCount(record.held.0.saturating_sub(given_back));
+        let held = record.held;
+        record.held = ByteCount(held.0.saturating_sub(given_back));
         if rests {
             record.mechanism = None;
+        }
+        let now_held = record.held;
+        if let Some(key) = self.flows.key(index) {
+            self.shares.change(key.far.ip(), held.0, now_held.0);
         }
     }
 }
