@@ -458,6 +458,8 @@ impl Acted {
                 start_s: self.cut.since(began).as_secs_f64(),
                 length_s: Some(self.up.since(self.cut).as_secs_f64()),
                 resume_s: self.resumed.map(|at| self.since_up(at)),
+                half_second_s: None,
+                first_five_seconds_share: None,
             }],
             timeouts: sender.and_then(|sender| sender.timeouts).map(u64::from),
             retransmitted_bytes: sender.and_then(|sender| sender.bytes_retransmitted),
