@@ -60,7 +60,7 @@ fn method(extent: Extent, world: World) -> Vec<String> {
             ROUND_TRIP.as_millis(),
             cells::repeats(extent, world),
         ),
-        "A download or an upload has more to send than fits into the run. Requests are of 200 bytes, \
+        "A download or an upload has as much to send as fills the link until five seconds after link-up. Requests are of 200 bytes, \
          answered by 1 kB, 50 ms after the last answer. A session shows something new every 200 ms. Half a \
          second: the time from link-up until as much new payload has come as the link carries in half a \
          second. Five seconds: the share of the link that the first five seconds after link-up used."

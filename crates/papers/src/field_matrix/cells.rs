@@ -13,8 +13,13 @@ pub(super) const ROUND_TRIP: Duration = Duration::from_millis(40);
 const START: Duration = Duration::from_secs(3);
 /// Over which the outages of a cell's runs begin: other moments of the congestion control's cycle.
 const SPREAD: Duration = Duration::from_secs(1);
+/// The connected time after link-up that a transfer fills.
+const MEASURED: Duration = Duration::from_secs(5);
 /// From link-up to the end of a run: the five seconds that are measured, and a little more.
 const AFTER: Duration = Duration::from_millis(5_500);
+
+/// A request, its answer and the pause behind it, at the lowest rate.
+const EXCHANGE: Duration = Duration::from_millis(110);
 
 /// What crosses the link.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -68,16 +73,22 @@ impl Task {
         }
     }
 
-    /// The scenario's `[workload]`, in a run that ends after `whole`.
-    fn to_toml(self, whole: Duration) -> String {
+    /// The scenario's `[workload]`: as much as fills the link for `connected`, in a run that ends after
+    /// `whole`.
+    fn to_toml(self, rate_mbit_per_s: u32, connected: Duration, whole: Duration) -> String {
         match self {
             Self::Bulk(direction) => {
-                format!("kind = \"bulk\"\nbytes = \"1 TB\"\ndirection = \"{direction}\"\n")
+                // A segment of 1500 bytes has 1448 of payload.
+                let millis = u64::try_from(connected.as_millis()).unwrap_or(u64::MAX);
+                let bytes = u64::from(rate_mbit_per_s) * 125 * millis * 1_448 / 1_500;
+                format!("kind = \"bulk\"\nbytes = \"{bytes} B\"\ndirection = \"{direction}\"\n")
             }
             Self::Requests => {
-                "kind = \"request-response\"\nrequests = 100000\nrequest = \"200 B\"\n\
-                               response = \"1 kB\"\nthink = \"50 ms\"\n"
-                    .to_owned()
+                let requests = connected.as_millis() / EXCHANGE.as_millis();
+                format!(
+                    "kind = \"request-response\"\nrequests = {requests}\nrequest = \"200 B\"\n\
+                     response = \"1 kB\"\nthink = \"50 ms\"\n"
+                )
             }
             Self::Session => format!("kind = \"interactive\"\nduration = {}\n", quoted(whole)),
         }
@@ -201,7 +212,9 @@ impl Cell {
             delay = quoted(ROUND_TRIP / 2),
             start = quoted(start),
             length = quoted(length),
-            task = self.task.to_toml(whole),
+            task = self
+                .task
+                .to_toml(self.rate_mbit_per_s, start + MEASURED, whole),
             congestion = self.congestion,
             gateway = at(Placement::Fixed),
             mobile = at(Placement::Mobile),
