@@ -171,3 +171,57 @@ fn what_comes_with_data_is_not_said_twice() {
     path.after_ms(1_000);
     assert_eq!(duplicates(&mut path), []);
 }
+
+/// A window of `kept` segments that were certainly lost, and are re-sent at link-up.
+fn resent(kept: u32) -> Path {
+    let mut path = hold();
+    path.down();
+    for n in 0..kept {
+        path.data(n * MSS, MSS);
+    }
+    path.after_ms(1_000);
+    path.up();
+    path.after_ms(40);
+    assert_eq!(segments(&path.sent()), (0..kept).collect::<Vec<_>>());
+    path
+}
+
+#[test]
+fn what_a_full_queue_dropped_of_the_window_goes_out_again_at_once() {
+    let mut path = resent(30);
+    path.far_ack(10 * MSS);
+    // One that has overtaken the hole may be a matter of order, three are not.
+    path.far_sack(10 * MSS, &[(20 * MSS, 21 * MSS)]);
+    path.far_sack(10 * MSS, &[(20 * MSS, 22 * MSS)]);
+    path.after_ms(1);
+    assert_eq!(segments(&path.sent()), (10..19).collect::<Vec<_>>());
+    path.far_sack(10 * MSS, &[(20 * MSS, 30 * MSS)]);
+    path.after_ms(20);
+    assert_eq!(segments(&path.sent()), [19]);
+    // Nothing has overtaken those yet.
+    path.far_sack(10 * MSS, &[(20 * MSS, 30 * MSS)]);
+    path.after_ms(10);
+    assert_eq!(segments(&path.sent()), []);
+    // The first four of them are lost once more.
+    path.after_ms(10);
+    path.far_sack(10 * MSS, &[(14 * MSS, 30 * MSS)]);
+    path.after_ms(10);
+    assert_eq!(segments(&path.sent()), [10, 11, 12, 13]);
+    path.after_ms(30);
+    path.far_ack(30 * MSS);
+    path.after_ms(2_000);
+    assert_eq!(segments(&path.sent()), []);
+}
+
+#[test]
+fn what_came_after_link_up_is_left_to_its_sender() {
+    let mut path = resent(4);
+    for n in 4..20 {
+        path.data(n * MSS, MSS);
+    }
+    path.after_ms(40);
+    path.sent();
+    path.far_sack(4 * MSS, &[(10 * MSS, 20 * MSS)]);
+    path.after_ms(10);
+    assert_eq!(segments(&path.sent()), []);
+}

@@ -20,6 +20,8 @@ pub(crate) struct DeliveryLog {
 struct Span {
     first: Instant,
     last: Instant,
+    /// All new bytes up to its last arrival.
+    total: u64,
 }
 
 impl DeliveryLog {
@@ -30,10 +32,14 @@ impl DeliveryLog {
         }
         self.total += bytes;
         match self.spans.last_mut() {
-            Some(span) if now.since(span.first) < GRAIN => span.last = now,
+            Some(span) if now.since(span.first) < GRAIN => {
+                span.last = now;
+                span.total = self.total;
+            }
             _ => self.spans.push(Span {
                 first: now,
                 last: now,
+                total: self.total,
             }),
         }
     }
@@ -48,6 +54,19 @@ impl DeliveryLog {
         } else {
             span.last
         })
+    }
+
+    /// New bytes until `moment`, to the grain.
+    pub(crate) fn total_at(&self, moment: Instant) -> u64 {
+        let index = self.spans.partition_point(|span| span.last <= moment);
+        let before = index.checked_sub(1).and_then(|index| self.spans.get(index));
+        before.map_or(0, |span| span.total)
+    }
+
+    /// When there were `total` new bytes, to the grain.
+    pub(crate) fn when(&self, total: u64) -> Option<Instant> {
+        let index = self.spans.partition_point(|span| span.total < total);
+        Some(self.spans.get(index)?.last)
     }
 
     /// New bytes in all.
@@ -93,6 +112,13 @@ mod tests {
         assert_eq!(log.first_since(at(9_000)), Some(at(9_000)));
         assert_eq!(log.first_since(at(9_001)), None);
         assert_eq!(log.last(), Some(at(9_000)), "nothing new came later");
+        assert_eq!(log.total_at(at(99)), 0);
+        assert_eq!(log.total_at(at(900)), 3);
+        assert_eq!(log.total_at(at(8_999)), 4);
+        assert_eq!(log.when(3), Some(at(900)));
+        assert_eq!(log.when(4), Some(at(1_200)));
+        assert_eq!(log.when(9), Some(at(9_000)));
+        assert_eq!(log.when(10), None);
     }
 
     #[test]

@@ -19,9 +19,11 @@ use outlast_scenario::result::{
 use outlast_world::path::PathOutcome;
 use outlast_world::trace::Trace;
 use outlast_world::{Counts as PathCounts, RoamingOutcome, Side, TrafficOutcome};
+use returns::Measure;
 use std::path::PathBuf;
 
 mod flows;
+mod returns;
 
 /// What came of a run: the result, and what only the lab can tell.
 #[derive(Clone, Debug)]
@@ -228,7 +230,7 @@ fn result(
     }
 }
 
-/// The outages that began during the run, and how long after each the receiver had new bytes.
+/// The outages that began during the run, and what came after each.
 fn outages(
     scenario: &Scenario,
     index: u32,
@@ -239,18 +241,23 @@ fn outages(
     let Some(started) = measured.started else {
         return Vec::new();
     };
-    let mut results = Vec::new();
-    for outage in scenario.link_config(index).outages_until(elapsed) {
-        let mut result = OutageResult::new(&outage);
-        if let Some(end) = outage.end {
-            let back = started + end;
-            let resumed = measured.deliveries.first_since(back);
-            let in_time = resumed.filter(|&at| at <= ended);
-            result.resume_s = in_time.map(|at| at.since(back).as_secs_f64());
-        }
-        results.push(result);
-    }
-    results
+    let measure = Measure {
+        scenario,
+        index,
+        framing: scenario.framing(),
+        started,
+        ended,
+        workload: &scenario.workload,
+        deliveries: measured.deliveries,
+    };
+    let outages = scenario.link_config(index).outages_until(elapsed);
+    outages
+        .iter()
+        .map(|outage| {
+            let after = outage.end.map(|end| measure.after(started + end));
+            OutageResult::followed_by(outage, after.unwrap_or_default())
+        })
+        .collect()
 }
 
 /// What a host's TCP and the link tell of a sender whose socket is not at hand.

@@ -3,7 +3,7 @@
 
 use crate::experiment::{Experiment, Extent, Figure, Part};
 use crate::job::Job;
-use crate::present::own_claim;
+use crate::present::{five_seconds, half_second, own_claim};
 use crate::record::{Record, Runs};
 use crate::setting::quoted;
 use outlast_core::time::Duration;
@@ -245,6 +245,16 @@ fn table(extent: Extent, runs: &Runs) -> Table {
             "ends",
             Unit::Seconds,
         ));
+        columns.push(Column::quantity(
+            format!("{mechanism}_half_second_s"),
+            "half a second",
+            Unit::Seconds,
+        ));
+        columns.push(Column::quantity(
+            format!("{mechanism}_five_seconds"),
+            "five seconds",
+            Unit::Share,
+        ));
     }
     columns.push(Column::fixed("hold_kilobytes", "hold: kB", 1));
     columns.push(Column::fixed("auto_kilobytes", "auto: kB", 1));
@@ -262,6 +272,8 @@ fn table(extent: Extent, runs: &Runs) -> Table {
             let resume = worst_resume(records).filter(|worst| worst.is_finite());
             row.push(Shown::from(resume));
             row.push(Shown::from(mean_elapsed(records)));
+            row.push(Shown::from(half_second(records)));
+            row.push(Shown::from(five_seconds(records)));
         }
         for mechanism in [Mechanism::Hold, Mechanism::Auto] {
             let records = runs.of(&cell.name(mechanism));
@@ -276,7 +288,7 @@ fn table(extent: Extent, runs: &Runs) -> Table {
         table.push(row);
     }
     table.note(
-        "Resumes: the worst run. Ends: the mean of all runs. kB: sent by the gateway, per run.",
+        "Resumes: the worst run. Ends: the mean of all runs. Half a second: the median time from link-up until          as much had come as the link carries in half a second. Five seconds: the median share of the link          that the first five seconds used, or those until the transfer ended. kB: sent by the gateway, per run.",
     );
     table
 }

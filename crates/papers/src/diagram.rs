@@ -348,6 +348,8 @@ mod tests {
             start_s,
             length_s: Some(length_s),
             resume_s,
+            half_second_s: None,
+            first_five_seconds_share: None,
         }
     }
 

@@ -74,6 +74,8 @@ pub const ALL: &[&Experiment] = &[
     &crate::hold_matrix::EXPERIMENT,
     &crate::hold_channel::EXPERIMENT,
     &crate::auto_choice::EXPERIMENT,
+    &crate::field_matrix::IN_SIM,
+    &crate::field_matrix::IN_LAB,
     &crate::gateway_cost::EXPERIMENT,
     &crate::gateway_matrix::EXPERIMENT,
     &crate::gateway_herd::EXPERIMENT,

@@ -10,6 +10,7 @@ pub(crate) mod daemon;
 pub mod programs;
 mod table;
 pub mod trial;
+mod uptake;
 mod vigil;
 mod witness;
 

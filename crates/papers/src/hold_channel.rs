@@ -15,6 +15,7 @@ use outlast_report::page::Highlight;
 use outlast_report::plot::{Axis, Limit, Strip, StripRow};
 use outlast_report::table::{Cell as Shown, Column, Table, Tone};
 use outlast_report::unit::Unit;
+use outlast_scenario::result::OutageResult;
 use outlast_scenario::{Congestion, Direction, Mechanism};
 
 /// The channel of the paper, at rates and round trips of today.
@@ -181,6 +182,16 @@ fn table(runs: &Runs) -> Table {
         "resumes after",
         Unit::Seconds,
     ));
+    columns.push(Column::quantity(
+        "hold_half_second_s",
+        "half a second",
+        Unit::Seconds,
+    ));
+    columns.push(Column::quantity(
+        "hold_five_seconds",
+        "five seconds",
+        Unit::Share,
+    ));
     let mut table = Table::new(columns)
         .titled("Transfers that completed, and the share of the connected time that was used");
     for cell in cells() {
@@ -193,14 +204,17 @@ fn table(runs: &Runs) -> Table {
             let records = runs.of(&cell.name(mechanism));
             row.extend([completed(records), utilisation(records, mechanism)]);
         }
-        row.push(Shown::from(median_resume(
-            runs.of(&cell.name(Mechanism::Hold)),
-        )));
+        let held = runs.of(&cell.name(Mechanism::Hold));
+        row.push(Shown::from(median_resume(held)));
+        row.push(Shown::from(middle(held, |outage| outage.half_second_s)));
+        row.push(Shown::from(middle(held, |outage| {
+            outage.first_five_seconds_share
+        })));
         table.push(row);
     }
     table.note(
         "Used: the mean, which counts the transfers that were given up with what they had brought. \
-         Resumes after: the median time from link-up to new bytes, with hold.",
+         Resumes after: the median time from link-up to new bytes, with hold. Half a second: the median time          until as much had come as the link carries in half a second, further outages in between counted.          Five seconds: the median share of what the link could carry in the five seconds after link-up.",
     );
     table
 }
@@ -240,6 +254,13 @@ fn median_resume(records: &[Record]) -> Option<f64> {
     let outages = records.iter().flat_map(Record::outages);
     let median = crate::present::median(outages.map(|(outage, _)| outage.resume_s))?;
     median.value.is_finite().then_some(median.value)
+}
+
+/// The median of `measure` over those outages that have it.
+fn middle(records: &[Record], measure: fn(&OutageResult) -> Option<f64>) -> Option<f64> {
+    let outages = records.iter().flat_map(Record::outages);
+    let measured = outages.filter_map(|(outage, _)| measure(outage));
+    Some(crate::present::median(measured.map(Some))?.value)
 }
 
 fn claims(runs: &Runs) -> Vec<Judged> {

@@ -17,6 +17,7 @@
 //! | [`scott_mapp`] | figures of "Link Layer-Based TCP Optimisation for Disconnecting Networks" |
 //! | [`thesis`] | tables of a thesis on TCP over Mobile IP |
 //! | [`auto_choice`] | what `auto` decides, against `hold` in every cell |
+//! | [`field_matrix`] | what follows an outage at 1 to 400 Mbit/s with the default configuration |
 //! | [`hold_matrix`] | resume time by congestion control, SACK, direction, outage and placement |
 //! | [`gateway_cost`] | what `outlast run` costs while its link is up |
 //! | [`gateway_matrix`] | resume time of real programs, with `outlast run` on the gateway |
@@ -31,6 +32,7 @@ pub mod caceres_iftode;
 pub mod carry_out;
 pub mod diagram;
 pub mod experiment;
+pub mod field_matrix;
 pub mod gateway_cost;
 pub mod gateway_herd;
 pub mod gateway_matrix;

@@ -92,6 +92,21 @@ pub(crate) fn median(times: impl IntoIterator<Item = Option<f64>>) -> Option<Mea
     })
 }
 
+/// The median time after a run's first outage until half a second's worth of data had come, in seconds;
+/// `None` where none was measured, or that is what the middle is.
+pub(crate) fn half_second(records: &[Record]) -> Option<f64> {
+    let outages = records.iter().filter_map(|run| run.result.outages.first());
+    let middle = median(outages.map(|outage| outage.half_second_s))?;
+    Some(middle.value).filter(|value| value.is_finite())
+}
+
+/// The median share of the link that the five seconds after a run's first outage used.
+pub(crate) fn five_seconds(records: &[Record]) -> Option<f64> {
+    let outages = records.iter().filter_map(|run| run.result.outages.first());
+    let shares = outages.filter_map(|outage| outage.first_five_seconds_share);
+    Some(median(shares.map(Some))?.value)
+}
+
 /// What readers call a mechanism: the paper's level and what it does.
 pub(crate) const fn title(mechanism: Mechanism) -> &'static str {
     match mechanism {

@@ -30,6 +30,8 @@ fn outage(start_s: f64, length_s: Option<f64>, resume_s: Option<f64>) -> OutageR
         start_s,
         length_s,
         resume_s,
+        half_second_s: None,
+        first_five_seconds_share: None,
     }
 }
 

@@ -4,6 +4,7 @@ use crate::scenario::{Direction, IpVersion, LinkSettings, Scenario, Stack, Workl
 use outlast_core::time::Duration;
 use outlast_core::units::ByteCount;
 use outlast_link::{Ideal, LinkConfig, OutageProcess, Way};
+use outlast_world::{FIRST_SECONDS, HALF_SECOND};
 
 /// How far beyond the deadline the ideal time is looked for, as a multiple of it.
 const IDEAL_LIMIT: u32 = 10;
@@ -240,13 +241,54 @@ impl Scenario {
         };
         let capacity = self.path_config(index)?;
         let capacity = capacity.capacity(direction.way(), elapsed)?;
-        #[expect(
-            clippy::cast_precision_loss,
-            reason = "a ratio of sizes below 2^53 bytes"
-        )]
-        let ratio = framing.wire_bytes(payload).as_u64() as f64 / capacity.as_u64() as f64;
-        ratio.is_finite().then_some(ratio)
+        ratio(framing.wire_bytes(payload), capacity)
     }
+
+    /// How many payload bytes the chain of links carries `way` in half a second of run `index`: the
+    /// yardstick for an outage's `half_second_s`. `None` at an unlimited rate, and if one of `[[hops]]`
+    /// goes away itself.
+    #[must_use]
+    pub fn half_second(&self, index: u32, way: Way) -> Option<ByteCount> {
+        Some(
+            self.path_config(index)?
+                .pipe(way)
+                .rate?
+                .bytes_in(HALF_SECOND),
+        )
+    }
+
+    /// How much of what run `index`'s link could bring `way` from `back` until five seconds later went
+    /// into `payload`: the result's `first_five_seconds_share`. All times count from the workload's first
+    /// byte; a run that ended sooner counts to its end.
+    ///
+    /// What is to arrive by the end has left the link a propagation delay before. `None` at an
+    /// unlimited rate, and if nothing could be brought.
+    #[must_use]
+    pub fn share_after(
+        &self,
+        index: u32,
+        framing: Framing,
+        way: Way,
+        back: Duration,
+        ended: Duration,
+        payload: ByteCount,
+    ) -> Option<f64> {
+        let path = self.path_config(index)?;
+        let until = ended.min(back + FIRST_SECONDS);
+        let last = until.saturating_sub(path.pipe(way).delay).max(back);
+        let capacity = path.capacity(way, last)?.as_u64() - path.capacity(way, back)?.as_u64();
+        ratio(framing.wire_bytes(payload), ByteCount(capacity))
+    }
+}
+
+/// The share of `whole` that `part` is; `None` if there is no whole.
+fn ratio(part: ByteCount, whole: ByteCount) -> Option<f64> {
+    #[expect(
+        clippy::cast_precision_loss,
+        reason = "a ratio of sizes below 2^53 bytes"
+    )]
+    let ratio = part.as_u64() as f64 / whole.as_u64() as f64;
+    ratio.is_finite().then_some(ratio)
 }
 
 /// When `payload`, sent `way` at `now`, has come to the far end at best.

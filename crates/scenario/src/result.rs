@@ -126,6 +126,13 @@ pub struct OutageResult {
     /// From link-up until the receiving application first got bytes that it did not have; `null`
     /// if it got none before the end of the run. Further outages in between count.
     pub resume_s: Option<f64>,
+    /// Bulk: from link-up until as many new bytes had come as the link carries in half a second;
+    /// `null` if fewer came. Further outages in between count.
+    #[serde(default)]
+    pub half_second_s: Option<f64>,
+    /// Bulk: see [`Scenario::share_after`].
+    #[serde(default)]
+    pub first_five_seconds_share: Option<f64>,
 }
 
 impl OutageResult {
@@ -136,6 +143,32 @@ impl OutageResult {
             start_s: outage.start.as_secs_f64(),
             length_s: outage.length().map(|length| length.as_secs_f64()),
             resume_s: None,
+            half_second_s: None,
+            first_five_seconds_share: None,
+        }
+    }
+}
+
+/// What a receiver got after one return of the link, as [`OutageResult`] has it.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Return {
+    /// See [`OutageResult::resume_s`].
+    pub resume_s: Option<f64>,
+    /// See [`OutageResult::half_second_s`].
+    pub half_second_s: Option<f64>,
+    /// See [`OutageResult::first_five_seconds_share`].
+    pub first_five_seconds_share: Option<f64>,
+}
+
+impl OutageResult {
+    /// An outage, and what came after it.
+    #[must_use]
+    pub fn followed_by(outage: &Outage, after: Return) -> Self {
+        Self {
+            resume_s: after.resume_s,
+            half_second_s: after.half_second_s,
+            first_five_seconds_share: after.first_five_seconds_share,
+            ..Self::new(outage)
         }
     }
 }
@@ -154,6 +187,13 @@ pub struct FlowResult {
     /// From each return of `[link]` until its receiver had bytes that it did not have; `null` if it
     /// got none.
     pub resume_s: Vec<Option<f64>>,
+    /// For each of these returns, as [`OutageResult::half_second_s`].
+    #[serde(default)]
+    pub half_second_s: Vec<Option<f64>>,
+    /// For each of these returns, as [`OutageResult::first_five_seconds_share`]: the share that this
+    /// connection used.
+    #[serde(default)]
+    pub first_five_seconds_share: Vec<Option<f64>>,
     /// Retransmission timeouts of the payload's sender; `null` on a kernel that does not count them.
     pub timeouts: Option<u64>,
     /// Payload bytes that its sender sent more than once; likewise.

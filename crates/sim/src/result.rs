@@ -1,19 +1,19 @@
 //! From what came of a world to the result of a run.
 
 use crate::setup::profile;
-use outlast_core::time::Duration;
+use outlast_core::time::{Duration, Instant};
 use outlast_core::units::ByteCount;
 use outlast_link::{Counters, DropReason};
 use outlast_scenario::result::{
-    Drops, FlowResult, HopResult, OutageResult, RunResult, Settings, TcpInForce, TrafficResult,
-    World,
+    Drops, FlowResult, HopResult, OutageResult, Return, RunResult, Settings, TcpInForce,
+    TrafficResult, World,
 };
 use outlast_scenario::{
-    Congestion as Name, Connection, Framing, Scenario, Stack as StackWish, Workload,
+    Congestion as Name, Connection, Direction, Framing, Scenario, Stack as StackWish, Workload,
 };
 use outlast_tcp::profile::Congestion;
 use outlast_world::{
-    Counts, FlowOutcome, HopOutcome, Outcome, RoamingOutcome, Side, Stack, TrafficOutcome,
+    Counts, FlowOutcome, HopOutcome, Outcome, Recovery, RoamingOutcome, Side, Stack, TrafficOutcome,
 };
 
 /// The result of run `index`, whose connections had `stacks`.
@@ -35,6 +35,13 @@ pub(crate) fn result(
         ..scenario.framing()
     };
     let sender = flow.sender();
+    let measure = Measure {
+        scenario,
+        index,
+        framing,
+        started: outcome.started,
+        workload: &scenario.workload,
+    };
     RunResult {
         completed: flow.is_complete,
         intact: flow.is_intact(),
@@ -43,7 +50,7 @@ pub(crate) fn result(
             .ideal_time(index, framing)
             .map(|ideal| ideal.as_secs_f64()),
         utilisation: scenario.utilisation(index, framing, ByteCount(received), elapsed),
-        outages: outages(scenario, index, elapsed, flow),
+        outages: outages(scenario, index, elapsed, measure.returns(flow)),
         timeouts: Some(sender.timeouts),
         retransmitted_bytes: Some(sender.retransmitted_bytes),
         injected_packets: counts(outcome).map(Counts::injected).sum(),
@@ -54,7 +61,7 @@ pub(crate) fn result(
         updates: flow.updates,
         ideal_updates: scenario.ideal_updates(index, framing),
         dropped_packets: Some(drops(&links(outcome))),
-        flows: flows(scenario, stacks, outcome),
+        flows: flows(scenario, index, stacks, outcome),
         traffic: outcome.traffic.iter().map(traffic).collect(),
         hops: outcome.hops.iter().map(hop).collect(),
         settings: Settings::new(scenario, index, World::Sim, tcp),
@@ -99,11 +106,17 @@ fn hop(outcome: &HopOutcome) -> HopResult {
 }
 
 /// Every connection, if there is more than one.
-fn flows(scenario: &Scenario, stacks: &[[Stack; 2]], outcome: &Outcome) -> Vec<FlowResult> {
+fn flows(
+    scenario: &Scenario,
+    index: u32,
+    stacks: &[[Stack; 2]],
+    outcome: &Outcome,
+) -> Vec<FlowResult> {
     if scenario.flows.is_empty() {
         return Vec::new();
     }
     let all = scenario.connections().zip(stacks);
+    let started = outcome.started;
     let mut begun = outcome.flows.iter().peekable();
     let mut results = Vec::with_capacity(stacks.len());
     for (number, (connection, stacks)) in all.enumerate() {
@@ -114,7 +127,17 @@ fn flows(scenario: &Scenario, stacks: &[[Stack; 2]], outcome: &Outcome) -> Vec<F
         } = connection;
         let outcome = begun.next_if(|flow| flow.number == number);
         let tcp = in_force(wishes, stacks, sender(workload));
-        results.push(flow(workload, begin, tcp, outcome));
+        let measure = Measure {
+            scenario,
+            index,
+            framing: Framing {
+                timestamps: tcp.timestamps,
+                ..scenario.framing()
+            },
+            started,
+            workload,
+        };
+        results.push(flow(&measure, begin, tcp, outcome));
     }
     results
 }
@@ -131,25 +154,27 @@ fn sender(workload: &Workload) -> Side {
 
 /// A connection that was to begin at `begin`; without an outcome, the run ended before.
 fn flow(
-    workload: &Workload,
+    measure: &Measure<'_>,
     begin: Duration,
     tcp: TcpInForce,
     outcome: Option<&FlowOutcome>,
 ) -> FlowResult {
+    let workload = measure.workload;
     let (direction, bytes) = workload.transfer();
     let sender = outcome.map(|flow| *flow.sender()).unwrap_or_default();
     let elapsed = outcome.map_or(Duration::ZERO, |flow| flow.ended.since(flow.began));
     let received = outcome.map_or(0, |flow| flow.received[flow.receiver.index()]);
-    let resumed = outcome.map_or(&[][..], |flow| &flow.resumed);
+    let returns = || outcome.into_iter().flat_map(|flow| measure.returns(flow));
     let error = outcome.and_then(|flow| flow.lost);
     FlowResult {
         completed: outcome.is_some_and(|flow| flow.is_complete),
         intact: outcome.and_then(FlowOutcome::is_intact),
         begin_s: begin.as_secs_f64(),
         elapsed_s: elapsed.as_secs_f64(),
-        resume_s: resumed
-            .iter()
-            .map(|after| after.map(|after| after.as_secs_f64()))
+        resume_s: returns().map(|back| back.resume_s).collect(),
+        half_second_s: returns().map(|back| back.half_second_s).collect(),
+        first_five_seconds_share: returns()
+            .map(|back| back.first_five_seconds_share)
             .collect(),
         timeouts: Some(sender.timeouts),
         retransmitted_bytes: Some(sender.retransmitted_bytes),
@@ -164,22 +189,60 @@ fn flow(
     }
 }
 
-/// The outages that began during the run, and how long after each the receiver had new bytes.
+/// What a connection's returns are measured by.
+struct Measure<'a> {
+    scenario: &'a Scenario,
+    index: u32,
+    framing: Framing,
+    /// When the run's first byte of payload came to a link.
+    started: Option<Instant>,
+    workload: &'a Workload,
+}
+
+impl Measure<'_> {
+    /// What came to the receiver of `flow` after each return of the link.
+    fn returns(&self, flow: &FlowOutcome) -> impl Iterator<Item = Return> {
+        let ended = flow.ended;
+        flow.recoveries
+            .iter()
+            .map(move |back| self.return_of(back, ended))
+    }
+
+    fn return_of(&self, recovery: &Recovery, ended: Instant) -> Return {
+        let Self {
+            scenario,
+            index,
+            framing,
+            ..
+        } = *self;
+        let seconds = |after: Option<Duration>| after.map(|after| after.as_secs_f64());
+        let way = self.workload.transfer().0.map(Direction::way);
+        let way = way.filter(|&way| scenario.half_second(index, way).is_some());
+        Return {
+            resume_s: seconds(recovery.first),
+            half_second_s: way.and_then(|_| seconds(recovery.half_second)),
+            first_five_seconds_share: way.zip(self.started).and_then(|(way, started)| {
+                let [back, ended] = [recovery.back, ended].map(|at| at.since(started));
+                let payload = ByteCount(recovery.five_seconds);
+                scenario.share_after(index, framing, way, back, ended, payload)
+            }),
+        }
+    }
+}
+
+/// The outages that began during the run, and what came after each.
 fn outages(
     scenario: &Scenario,
     index: u32,
     elapsed: Duration,
-    flow: &FlowOutcome,
+    returns: impl Iterator<Item = Return>,
 ) -> Vec<OutageResult> {
-    let resumed = flow.resumed.iter().copied().chain(std::iter::repeat(None));
+    let returns = returns.chain(std::iter::repeat(Return::default()));
     let outages = scenario.link_config(index).outages_until(elapsed);
     outages
         .iter()
-        .zip(resumed)
-        .map(|(outage, resumed)| OutageResult {
-            resume_s: resumed.map(|after| after.as_secs_f64()),
-            ..OutageResult::new(outage)
-        })
+        .zip(returns)
+        .map(|(outage, after)| OutageResult::followed_by(outage, after))
         .collect()
 }
 

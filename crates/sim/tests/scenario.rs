@@ -71,6 +71,30 @@ fn hold_resumes_although_nobody_tells_of_the_outage() {
 }
 
 #[test]
+fn what_follows_the_first_new_byte_is_measured() {
+    let outage = |outlast: &str| {
+        let text = INTERRUPTED.replace("2 MB", "12 MB");
+        let report = run(&scenario(&format!("{text}{outlast}")), 0).expect("it can be simulated");
+        report.result.outages[0]
+    };
+    let held = outage("[outlast]\ngateway = \"hold\"\nmobile = \"hold\"\n");
+    let [half, share] = [held.half_second_s, held.first_five_seconds_share];
+    // Payload is 1448 of 1500 bytes, and the first of it is on its way for 25 ms.
+    assert!(half.is_some_and(|half| (0.54..0.65).contains(&half)));
+    assert!(share.is_some_and(|share| (0.95..1.01).contains(&share)));
+    let control = outage("");
+    let wait = control.resume_s.expect("it goes on");
+    assert!(wait > 0.5 && control.half_second_s.is_some_and(|half| half > wait + 0.5));
+    // What it waits for, it does not use.
+    let most = 1.0 - (wait - 0.025) / 4.975;
+    assert!(
+        control
+            .first_five_seconds_share
+            .is_some_and(|share| share < most + 0.01)
+    );
+}
+
+#[test]
 fn gateways_go_by_the_rate_that_they_are_told() {
     let elapsed = |rate: &str| {
         let gateway = "[outlast]\ngateway = \"hold\"\nmobile = \"hold\"\n";

@@ -62,7 +62,7 @@ const fn seconds(name: &'static str, value: fn(&RunResult) -> Datum) -> Measure 
 }
 
 /// Every scalar of a result, and what its outages come to.
-static MEASURES: [Measure; 44] = [
+static MEASURES: [Measure; 46] = [
     count("seed", |run| run.settings.seed.into()),
     flag("completed", |run| run.completed.into()),
     flag("intact", |run| run.intact.into()),
@@ -85,6 +85,15 @@ static MEASURES: [Measure; 44] = [
         resumes(run).map(|sample| sample.greatest).into()
     }),
     count("never_resumed", |run| never_resumed(run).into()),
+    seconds("half_second_median_s", |run| {
+        median(run, |outage| outage.half_second_s).into()
+    }),
+    Measure {
+        name: "first_five_seconds_median_share",
+        kind: Kind::Number,
+        unit: Unit::Share,
+        value: |run| median(run, |outage| outage.first_five_seconds_share).into(),
+    },
     count("timeouts", |run| run.timeouts.into()),
     whole("retransmitted_bytes", Unit::Bytes, |run| {
         run.retransmitted_bytes.into()
@@ -158,14 +167,22 @@ pub(crate) fn run_row(run: Run, parameters: &[Datum], result: &RunResult) -> Vec
     place(run, parameters).into_iter().chain(measures).collect()
 }
 
+/// The median over those outages of a run that have a measure.
+fn median(run: &RunResult, measure: fn(&OutageResult) -> Option<f64>) -> Option<f64> {
+    let measured = run.outages.iter().filter_map(measure);
+    Sample::of(measured).map(|sample| sample.median)
+}
+
 /// The columns of the table of outages.
 pub(crate) fn outage_columns(plan: &Plan) -> Vec<Column> {
     let mut columns = place_columns(plan);
     columns.push(Column::new("seed", Kind::Integer));
     columns.push(Column::quantity("outage", Kind::Integer, Unit::Count));
-    for name in ["start_s", "length_s", "resume_s"] {
+    for name in ["start_s", "length_s", "resume_s", "half_second_s"] {
         columns.push(Column::quantity(name, Kind::Number, Unit::Seconds));
     }
+    let share = "first_five_seconds_share";
+    columns.push(Column::quantity(share, Kind::Number, Unit::Share));
     columns
 }
 
@@ -183,6 +200,8 @@ pub(crate) fn outage_rows(
             outage.start_s.into(),
             outage.length_s.into(),
             outage.resume_s.into(),
+            outage.half_second_s.into(),
+            outage.first_five_seconds_share.into(),
         ]);
         row
     };

@@ -1,11 +1,11 @@
 //! One connection: an endpoint on either host, and their applications.
 
 use crate::outcome::{FlowOutcome, Lost};
+use crate::recovery::Returns;
 use crate::setup::{FlowSetup, Stack};
 use crate::side::{IpVersion, Side};
 use crate::workload::Application;
 use alloc::format;
-use alloc::vec::Vec;
 use core::net::SocketAddr;
 use outlast_core::time::{Duration, Instant};
 use outlast_link::random::Stream;
@@ -28,6 +28,8 @@ pub(crate) struct Common {
     pub(crate) mtu: u16,
     /// By [`Side::index`].
     pub(crate) clock_phases: [Duration; 2],
+    /// Bytes that the links carry in half a second to each [`Side`]; `None` without a rate.
+    pub(crate) half_second: [Option<u64>; 2],
 }
 
 impl Common {
@@ -36,6 +38,7 @@ impl Common {
         ip: IpVersion,
         mtu: u16,
         clock_phases: Option<[Duration; 2]>,
+        half_second: [Option<u64>; 2],
     ) -> Self {
         let mut random = Stream::new(seed, "sim.clocks");
         let mut phase = || Duration::from_nanos(random.next_u64() % CLOCK_PHASES);
@@ -46,6 +49,7 @@ impl Common {
             ip,
             mtu,
             clock_phases,
+            half_second,
         }
     }
 }
@@ -75,35 +79,6 @@ struct End {
     received: u64,
 }
 
-/// When the receiver got new bytes after each return of the link.
-#[derive(Clone, Debug, Default)]
-struct Returns {
-    /// When the link came back, and how long after it there were new bytes.
-    returns: Vec<(Instant, Option<Duration>)>,
-    /// As many of them are answered.
-    answered: usize,
-    last_delivery: Option<Instant>,
-}
-
-impl Returns {
-    fn link_up(&mut self, now: Instant) {
-        self.returns.push((now, None));
-        // At one instant the link comes up before frames arrive.
-        if self.last_delivery == Some(now) {
-            self.delivered(now);
-        }
-    }
-
-    #[inline]
-    fn delivered(&mut self, now: Instant) {
-        self.last_delivery = Some(now);
-        for (back, after) in &mut self.returns[self.answered..] {
-            *after = Some(now.since(*back));
-        }
-        self.answered = self.returns.len();
-    }
-}
-
 impl Flow {
     /// Flow `number`: the fixed host listens, the mobile opens at `now`.
     pub(crate) fn open(now: Instant, number: usize, setup: &FlowSetup, common: &Common) -> Self {
@@ -123,7 +98,7 @@ impl Flow {
             ],
             application: setup.workload.application(),
             receiver: setup.workload.receiver(),
-            returns: Returns::default(),
+            returns: Returns::new(common.half_second[setup.workload.receiver().index()]),
             began: now,
             ended: None,
             end_is_taken: false,
@@ -231,6 +206,7 @@ impl Flow {
 
     pub(crate) fn outcome(&self, now: Instant) -> FlowOutcome {
         let is_complete = self.ended.is_some() && self.lost.is_none();
+        let recoveries = self.returns.recoveries();
         FlowOutcome {
             number: self.number,
             is_complete,
@@ -240,12 +216,8 @@ impl Flow {
             failures: self.failures,
             receiver: self.receiver,
             received: [0, 1].map(|side: usize| self.ends[side].received),
-            resumed: self
-                .returns
-                .returns
-                .iter()
-                .map(|(_, after)| *after)
-                .collect(),
+            resumed: recoveries.iter().map(|back| back.first).collect(),
+            recoveries,
             endpoints: [0, 1].map(|side: usize| *self.ends[side].endpoint.counters()),
             updates: self.application.updates(),
         }
@@ -260,7 +232,7 @@ impl Flow {
         }
         end.received += bytes;
         if side == self.receiver {
-            self.returns.delivered(now);
+            self.returns.delivered(now, bytes);
         }
         let answer = self.application.received(now, side, bytes);
         self.write(now, side, answer);
@@ -341,21 +313,5 @@ mod tests {
     #[test]
     fn a_connection_takes_less_than_ten_kilobytes_besides_its_buffers() {
         assert!(size_of::<Flow>() < 10_000, "{}", size_of::<Flow>());
-    }
-
-    #[test]
-    fn a_return_is_answered_by_the_first_delivery_at_or_after_it() {
-        let at = Instant::from_millis;
-        let mut returns = Returns::default();
-        returns.delivered(at(1));
-        returns.link_up(at(5));
-        // The link is away again before anything comes: both wait for the same bytes.
-        returns.link_up(at(9));
-        returns.delivered(at(12));
-        returns.delivered(at(13));
-        returns.link_up(at(13));
-        let after: Vec<_> = returns.returns.iter().map(|(_, after)| *after).collect();
-        let ms = |millis| Some(Duration::from_millis(millis));
-        assert_eq!(after, [ms(7), ms(3), ms(0)]);
     }
 }

@@ -1,6 +1,7 @@
 //! What came of a simulation.
 
 use crate::path::Counts;
+use crate::recovery::Recovery;
 use crate::roaming::RoamingOutcome;
 use crate::side::Side;
 use crate::trace::{Trace, VariableRow};
@@ -81,6 +82,8 @@ pub struct FlowOutcome {
     /// For each return of the link while there was the flow, the time until the payload's receiver
     /// got bytes that it did not have; `None` if it got none.
     pub resumed: Vec<Option<Duration>>,
+    /// For each of these returns, what came after it.
+    pub recoveries: Vec<Recovery>,
     /// What the endpoints counted, by [`Side::index`].
     pub endpoints: [TcpCounters; 2],
     /// Updates that the mobile saw; `None` unless interactive.

@@ -6,6 +6,7 @@ use crate::flow::{Common, Flow};
 use crate::outcome::{HopOutcome, Outcome};
 use crate::path::{Gateways, Path};
 use crate::progress::Progress;
+use crate::recovery::HALF_SECOND;
 use crate::roaming::{RoamingOutcome, RoamingSetup};
 use crate::route::Route;
 use crate::setup::{FlowSetup, HopSetup, Recording, Setup};
@@ -82,6 +83,7 @@ impl World {
         let mut to_come: Vec<_> = flows.into_iter().enumerate().collect();
         to_come.sort_by_key(|(_, flow)| flow.begin);
         let seed = link.seed;
+        let half_second = half_second(&link, &hops);
         let trace = recording.traced_packets.map(Trace::new);
         let mut gateways = Gateways {
             mechanisms,
@@ -109,7 +111,7 @@ impl World {
             goal,
             running: count,
             is_given_up: false,
-            common: Common::new(seed, ip, mtu, clock_phases),
+            common: Common::new(seed, ip, mtu, clock_phases, half_second),
             agenda: Agenda::new(FIRST_FLOW + MACHINES_OF_FLOW * count),
             route_due: Instant::FAR_FUTURE,
             deadline,
@@ -469,6 +471,16 @@ fn send_one(now: Instant, side: Side, endpoint: &mut Endpoint, route: &mut Route
     if endpoint.poll_transmit_into(now, &mut packet) {
         route.handle_packet(now, side, packet);
     }
+}
+
+/// Bytes that the chain of links carries in half a second to each side; `None` if no link has a rate.
+fn half_second(link: &LinkConfig, hops: &[HopSetup]) -> [Option<u64>; 2] {
+    Side::BOTH.map(|side| {
+        let links = core::iter::once(link).chain(hops.iter().map(|hop| &hop.link));
+        let way = side.peer().outward();
+        let slowest = links.filter_map(|link| link.pipe(way).rate).min()?;
+        Some(slowest.bytes_in(HALF_SECOND).as_u64())
+    })
 }
 
 /// The links behind the mobile's. Their gateways know what `gateways` do of their own link.

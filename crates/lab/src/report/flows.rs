@@ -1,10 +1,11 @@
 //! What came of each connection, where there are several.
 
+use super::returns::Measure;
 use crate::delivery::DeliveryLog;
 use crate::workload::FlowOutcome;
 use outlast_core::time::{Duration, Instant};
-use outlast_scenario::result::{FlowResult, TcpInForce};
-use outlast_scenario::{Connection, Scenario};
+use outlast_scenario::result::{FlowResult, Return, TcpInForce};
+use outlast_scenario::{Connection, Framing, Scenario, Workload};
 
 /// Every connection of run `index` whose workload's first byte came at `started`, that of
 /// `[workload]` first; none if it is the only one.
@@ -23,8 +24,18 @@ pub(super) fn results(
         _ => Vec::new(),
     };
     let each = scenario.connections().zip(flows);
-    each.map(|(connection, flow)| result(connection, flow, &returns))
-        .collect()
+    each.map(|(connection, flow)| {
+        let after = after_returns(
+            scenario,
+            index,
+            connection.workload,
+            flow,
+            &returns,
+            started,
+        );
+        result(connection, flow, &after)
+    })
+    .collect()
 }
 
 /// When the link came back, while anything went on.
@@ -39,7 +50,7 @@ fn returns(scenario: &Scenario, index: u32, started: Instant, ended: Instant) ->
         .collect()
 }
 
-fn result(connection: Connection<'_>, flow: &FlowOutcome, returns: &[Instant]) -> FlowResult {
+fn result(connection: Connection<'_>, flow: &FlowOutcome, after: &[Return]) -> FlowResult {
     let Connection {
         begin,
         workload,
@@ -56,7 +67,12 @@ fn result(connection: Connection<'_>, flow: &FlowOutcome, returns: &[Instant]) -
         intact: outcome.intact,
         begin_s: begin.as_secs_f64(),
         elapsed_s: elapsed.as_secs_f64(),
-        resume_s: resumes(flow, returns),
+        resume_s: after.iter().map(|back| back.resume_s).collect(),
+        half_second_s: after.iter().map(|back| back.half_second_s).collect(),
+        first_five_seconds_share: after
+            .iter()
+            .map(|back| back.first_five_seconds_share)
+            .collect(),
         timeouts: outcome.sender.and_then(|sender| sender.timeouts),
         retransmitted_bytes: outcome.sender.and_then(|sender| sender.retransmitted_bytes),
         user_timeout_abort: outcome.timed_out,
@@ -78,21 +94,41 @@ fn result(connection: Connection<'_>, flow: &FlowOutcome, returns: &[Instant]) -
     }
 }
 
-/// For each return of the link while there was the connection, the time until its receiver had new
-/// bytes, in seconds.
-fn resumes(flow: &FlowOutcome, returns: &[Instant]) -> Vec<Option<f64>> {
-    let Some(began) = flow.began else {
+/// What came to its receiver after each return of the link while there was the connection.
+fn after_returns(
+    scenario: &Scenario,
+    index: u32,
+    workload: &Workload,
+    flow: &FlowOutcome,
+    returns: &[Instant],
+    started: Option<Instant>,
+) -> Vec<Return> {
+    let (Some(began), Some(started)) = (flow.began, started) else {
         return Vec::new();
     };
     let ended = flow.outcome.ended;
+    let timestamps = flow.terms.as_ref().map(|terms| terms.options.timestamps);
+    let framing = scenario.framing();
+    let framing = Framing {
+        timestamps: timestamps.unwrap_or(framing.timestamps),
+        ..framing
+    };
     let there = returns
         .iter()
         .filter(|&&back| began <= back && back <= ended);
     there
         .map(|&back| {
-            let deliveries = flow.outcome.deliveries.as_ref()?;
-            let resumed = deliveries.first_since(back).filter(|&at| at <= ended)?;
-            Some(resumed.since(back).as_secs_f64())
+            let deliveries = flow.outcome.deliveries.as_ref();
+            let measure = deliveries.map(|deliveries| Measure {
+                scenario,
+                index,
+                framing,
+                started,
+                ended,
+                workload,
+                deliveries,
+            });
+            measure.map_or(Return::default(), |measure| measure.after(back))
         })
         .collect()
 }

@@ -247,6 +247,8 @@ fn conclude(job: &Job, trial: &HerdTrial, acted: &Acted) -> Ran {
             start_s: acted.cut.since(acted.begin).as_secs_f64(),
             length_s: Some(acted.up.since(acted.cut).as_secs_f64()),
             resume_s: herd.last_s,
+            half_second_s: None,
+            first_five_seconds_share: None,
         }],
         injected_packets: acted.injected,
         ..job.live_result(Congestion::Cubic.name())

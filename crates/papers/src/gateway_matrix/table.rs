@@ -19,10 +19,14 @@ pub(super) fn matrix(cells: &[Cell], runs: &Runs) -> Table {
         Column::text("direction", "Direction"),
         Column::text("stack", "Stack"),
         Column::quantity("control_s", "Control", Unit::Seconds),
+        Column::quantity("control_half_second_s", "half a second", Unit::Seconds),
+        Column::quantity("control_five_seconds", "five seconds", Unit::Share),
         Column::quantity("control_timeouts", "its timeouts", Unit::Count),
         Column::text("data_path", "Data path"),
         Column::text("noticed", "Noticed"),
         Column::quantity("daemon_s", "Daemon", Unit::Seconds),
+        Column::quantity("daemon_half_second_s", "half a second", Unit::Seconds),
+        Column::quantity("daemon_five_seconds", "five seconds", Unit::Share),
         Column::quantity("first_sign_s", "first sign", Unit::Seconds),
         Column::quantity("from_first_chance_s", "from first chance", Unit::Seconds),
         Column::text("limit_kept", "Limit kept"),
@@ -43,10 +47,14 @@ pub(super) fn matrix(cells: &[Cell], runs: &Runs) -> Table {
             Shown::from(cell.program.direction().name()),
             Shown::from(cell.stack.to_string()),
             control.map_or(Shown::missing(), |run| time(resume(run))),
+            Shown::from(control.and_then(half_second)),
+            Shown::from(control.and_then(five_seconds)),
             Shown::from(control.and_then(|run| run.result.timeouts)),
             daemon.map_or(Shown::missing(), |run| Shown::from(data_path(run))),
             daemon.map_or(Shown::missing(), noticed),
             daemon.map_or(Shown::missing(), |run| time(resume(run))),
+            Shown::from(daemon.and_then(half_second)),
+            Shown::from(daemon.and_then(five_seconds)),
             Shown::from(daemon.and_then(|run| run.observed.as_ref()?.first_sign_s)),
             daemon.map_or(Shown::missing(), |run| time(from_first_chance(run))),
             daemon.map_or_else(|| skipped(cell), limit),
@@ -178,6 +186,14 @@ fn of_cut<'r>(
 fn each_once(values: impl Iterator<Item = String>) -> String {
     let values: BTreeSet<String> = values.collect();
     values.into_iter().collect::<Vec<_>>().join("; ")
+}
+
+fn half_second(run: &Record) -> Option<f64> {
+    run.result.outages.first()?.half_second_s
+}
+
+fn five_seconds(run: &Record) -> Option<f64> {
+    run.result.outages.first()?.first_five_seconds_share
 }
 
 fn time(time: Option<f64>) -> Shown {

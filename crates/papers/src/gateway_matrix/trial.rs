@@ -4,6 +4,7 @@ use super::cells::{Cell, Stack};
 use super::daemon::Noticed;
 use super::has_kept_limit;
 use super::programs::{Missing, Stage};
+use super::uptake::Uptake;
 use super::vigil::Vigil;
 use super::witness::{Watched, Witness};
 use crate::carry_out::Ran;
@@ -212,6 +213,7 @@ struct Acted {
     up: Instant,
     noticed: Option<Noticed>,
     resumed: Option<Instant>,
+    uptake: Uptake,
     before: Watched,
     after: Option<Watched>,
     sign: Option<Instant>,
@@ -283,6 +285,7 @@ impl<'t> Scene<'t> {
         let worst_delay = self.since()?.worst_delay.max(late);
         // The sender's own counts, and the first sign of life, which may come a little later.
         let after = self.witness.watched()?;
+        let uptake = self.watch_uptake(up, &before)?;
         let ended = self.wait_for_end()?;
         let since = self.since()?;
         let Cell {
@@ -301,6 +304,7 @@ impl<'t> Scene<'t> {
             up,
             noticed,
             resumed,
+            uptake,
             before,
             after,
             sign,
@@ -370,6 +374,22 @@ impl<'t> Scene<'t> {
             late = late.max(vigil.end()?);
         }
         Ok((resumed, late))
+    }
+
+    /// What is read until five seconds after link-up, or the client's end.
+    fn watch_uptake(&self, up: Instant, before: &Watched) -> Result<Uptake, TrialError> {
+        let mut uptake = Uptake::new(up, before.received);
+        loop {
+            let watched = self.witness.connection(before)?;
+            let now = clock::now();
+            if let Some(watched) = watched {
+                uptake.note(now, watched.read.max(before.received));
+            }
+            let is_late = now > self.given_up();
+            if is_late || uptake.is_over(now) || self.client_has_ended(LOOK)? {
+                return Ok(uptake);
+            }
+        }
     }
 
     fn wait_for_end(&self) -> Result<Option<Instant>, TrialError> {
@@ -452,12 +472,17 @@ impl Acted {
     fn result(&self, job: &Job, began: Instant) -> RunResult {
         let end = self.ended.unwrap_or_else(clock::now);
         let sender = self.after.as_ref().map(|watched| &watched.sender);
+        let is_bulk = job.scenario.workload.transfer().0.is_some();
         RunResult {
             elapsed_s: end.since(began).as_secs_f64(),
             outages: vec![OutageResult {
                 start_s: self.cut.since(began).as_secs_f64(),
                 length_s: Some(self.up.since(self.cut).as_secs_f64()),
                 resume_s: self.resumed.map(|at| self.since_up(at)),
+                half_second_s: is_bulk.then(|| self.uptake.half_second_s()).flatten(),
+                first_five_seconds_share: is_bulk
+                    .then(|| self.uptake.share(job.scenario.framing()))
+                    .flatten(),
             }],
             timeouts: sender.and_then(|sender| sender.timeouts).map(u64::from),
             retransmitted_bytes: sender.and_then(|sender| sender.bytes_retransmitted),

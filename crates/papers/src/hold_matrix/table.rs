@@ -3,9 +3,13 @@
 use super::cells::{self, Cell, Placement, on_or_off};
 use super::{LIMIT_S, is_link_limited, is_within, resume};
 use crate::experiment::Extent;
+use crate::present::{five_seconds, half_second};
 use crate::record::{Record, Runs};
 use outlast_report::table::{Cell as Shown, Column, Table, Tone};
 use outlast_report::unit::Unit;
+
+/// What is shown of more than the first new bytes.
+const BESIDE: [Placement; 2] = [Placement::None, Placement::Both];
 
 /// One row per cell, one column per placement: the worst resume time.
 pub(super) fn matrix(extent: Extent, cells: &[Cell], runs: &Runs) -> Table {
@@ -23,6 +27,19 @@ pub(super) fn matrix(extent: Extent, cells: &[Cell], runs: &Runs) -> Table {
             .map(|placement| Column::quantity(placement.key(), placement.short(), Unit::Seconds)),
     );
     columns.push(Column::text("both_within", "Limit kept"));
+    for placement in BESIDE {
+        let (key, short) = (placement.key(), placement.short());
+        columns.push(Column::quantity(
+            format!("{key}_half_second_s"),
+            format!("{short}: half a second"),
+            Unit::Seconds,
+        ));
+        columns.push(Column::quantity(
+            format!("{key}_five_seconds"),
+            "five seconds",
+            Unit::Share,
+        ));
+    }
     let mut table =
         Table::new(columns).titled("Resume time, the worst run of each cell, by where hold is");
     for cell in cells {
@@ -37,6 +54,11 @@ pub(super) fn matrix(extent: Extent, cells: &[Cell], runs: &Runs) -> Table {
             row.push(worst(placement, runs.of(&cell.name(placement))));
         }
         row.push(verdict(runs.of(&cell.name(Placement::Both))));
+        for placement in BESIDE {
+            let records = runs.of(&cell.name(placement));
+            row.push(Shown::from(half_second(records)));
+            row.push(Shown::from(five_seconds(records)));
+        }
         table.push(row);
     }
     table.note(format!(
@@ -44,6 +66,9 @@ pub(super) fn matrix(extent: Extent, cells: &[Cell], runs: &Runs) -> Table {
          the outage and more after link-up.",
         Unit::Seconds.show_exact(LIMIT_S)
     ));
+    table.note(
+        "Half a second: the median time from link-up until as much had come as the link carries in half a          second. Five seconds: the median share of the link that the first five seconds used, or those          until the transfer ended.",
+    );
     table
 }
 

@@ -29,6 +29,8 @@ fn shared(alone: &RunResult) -> RunResult {
         begin_s: 0.0,
         elapsed_s: 12.75,
         resume_s: vec![Some(0.125)],
+        half_second_s: vec![Some(0.75)],
+        first_five_seconds_share: vec![Some(0.5)],
         timeouts: Some(3),
         retransmitted_bytes: Some(28_960),
         user_timeout_abort: false,
@@ -43,6 +45,8 @@ fn shared(alone: &RunResult) -> RunResult {
     let exchange = FlowResult {
         begin_s: 2.5,
         resume_s: vec![None],
+        half_second_s: vec![None],
+        first_five_seconds_share: vec![None],
         bytes_received: 20_000,
         workload: WorkloadKind::RequestResponse,
         direction: None,
@@ -78,6 +82,8 @@ pub(crate) fn results() -> [ScenarioResult; 3] {
         utilisation: Some(0.96875),
         outages: vec![OutageResult {
             resume_s: Some(0.125),
+            half_second_s: Some(0.625),
+            first_five_seconds_share: Some(0.9375),
             ..outage(2, Some(6))
         }],
         timeouts: Some(3),

@@ -18,6 +18,7 @@
 //!   work of the paper's section 8). The repeated kick is the freshest copy: an old timestamp
 //!   would make the sender think that its timeout was spurious, and send on instead of filling
 //!   the hole.
+//! - *What it re-sent and a full queue dropped, it re-sends* once later segments have arrived.
 //! - A fresh segment waits behind what is kept of its flow, and behind what is kept of others whose
 //!   link came back with it; a retransmission of what was re-sent less than a round trip ago is not
 //!   forwarded a second time.
@@ -30,10 +31,11 @@ mod kept;
 mod latest;
 mod newest_ack;
 mod nudge;
+mod order;
+mod segment;
 mod stamp;
 mod window;
 
-use super::smart_link::KeptPacket;
 use super::{
     Account, Context, Info, Outgoing, PathMechanism, SendReason, TakeReason, Verdict, Waiting,
 };
@@ -49,8 +51,9 @@ pub(super) use kept::Scope;
 use newest_ack::NewestAck;
 use nudge::Nudge;
 use outlast_wire::{Packet, SeqNumber, TcpFlags, TcpHeader};
+use segment::{Copy, Fate, Segment};
 use stamp::Stamp;
-use window::{Copy, Fate, Full};
+use window::Full;
 
 pub(super) const INFO: Info = Info {
     name: "hold",
@@ -265,7 +268,7 @@ impl Hold {
     /// The last of the kept segments that follow `from` without a gap, a FIN not among them.
     pub(super) fn last_in_sequence(&self, from: SeqNumber) -> Option<&Packet> {
         match &self.kept {
-            Kept::Window(window) => window.last_in_sequence(from).map(window::Segment::freshest),
+            Kept::Window(window) => window.last_in_sequence(from).map(Segment::freshest),
             Kept::One { .. } => None,
         }
     }
@@ -273,7 +276,7 @@ impl Hold {
     /// The kept segment that ends at `end`.
     pub(super) fn ending_at(&self, end: SeqNumber) -> Option<&Packet> {
         match &self.kept {
-            Kept::Window(window) => window.ending_at(end).map(window::Segment::freshest),
+            Kept::Window(window) => window.ending_at(end).map(Segment::freshest),
             Kept::One { .. } => None,
         }
     }
@@ -334,6 +337,7 @@ impl Hold {
         if !is_up {
             return;
         }
+        self.kept.lose_overtaken(episode.target(), cx);
         let is_pure = !observation.new_data && !observation.repeated;
         let repeats = is_pure && observation.newly_acked == 0;
         let patience = cx.flow.rtt.patience();
@@ -473,34 +477,12 @@ impl Hold {
                 if window.is_pledged() {
                     cx.counters.not_kept += 1;
                 } else {
-                    self.fall_back(cx, packet);
+                    self.kept.fall_back(cx, packet);
                 }
             }
             Kept::One { packet: kept, .. } => kept.offer_sent(packet, cx),
         }
         Err(Full)
-    }
-
-    /// Past a cap: the freshest copy of the oldest segment is all that stays. Before the link
-    /// went down nothing is lost by that; while it is down the sender's own retransmission of
-    /// the rest is needed.
-    fn fall_back(&mut self, cx: &mut Context<'_>, packet: &Packet) {
-        cx.counters.fallbacks += 1;
-        let oldest = match &mut self.kept {
-            Kept::Window(window) => {
-                let oldest = window.front().map(|segment| segment.freshest().clone());
-                window.clear(cx.budget);
-                oldest
-            }
-            Kept::One { .. } => None,
-        };
-        let mut one = KeptPacket::default();
-        one.offer_sent(oldest.as_ref().unwrap_or(packet), cx);
-        self.kept = Kept::One {
-            packet: one,
-            until: cx.flow.near.next,
-            pending: false,
-        };
     }
 
     fn suspend(&mut self, cx: &mut Context<'_>) {

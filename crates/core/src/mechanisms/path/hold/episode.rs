@@ -1,8 +1,8 @@
 //! From a reconnection until the flow moves again: whether the kick worked, and when to repeat it.
 
 use super::super::SendReason;
+use super::segment::Copy;
 use super::stamp::Stamp;
-use super::window::Copy;
 use crate::time::{Duration, Instant};
 use outlast_wire::{Packet, SeqNumber, TcpHeader};
 

@@ -1,10 +1,11 @@
 //! What is kept of the data sent towards the link: all of it, or past a cap one packet.
 
+use super::super::Context;
 use super::super::smart_link::KeptPacket;
 use super::stamp::Stamp;
 use super::window::Window;
 use crate::limits::Budget;
-use outlast_wire::SeqNumber;
+use outlast_wire::{Packet, SeqNumber};
 
 /// What is kept of the data sent towards the link.
 #[derive(Debug)]
@@ -80,6 +81,16 @@ impl Kept {
         }
     }
 
+    /// What was kept at link-up, until `target`, and was lost again behind the gateway goes out again.
+    /// What came later is the sender's affair: it has not taken back that loss.
+    pub(super) fn lose_overtaken(&mut self, target: Option<SeqNumber>, cx: &Context<'_>) {
+        if let (Self::Window(window), Some(target)) = (self, target) {
+            // An answer that comes sooner is not that to what was re-sent.
+            let sent_by = cx.now - cx.flow.rtt.smoothed() / 2;
+            window.mark_overtaken_lost(target, sent_by);
+        }
+    }
+
     /// The receiving application waits for the segment at `acked`, which the far host lacks next, and
     /// not for what would only go before it for its older timestamp. Returns whether such was set
     /// aside.
@@ -88,6 +99,28 @@ impl Kept {
             (Self::Window(window), Some(near_clock)) => window.give_way_to(acked, near_clock),
             _ => false,
         }
+    }
+
+    /// Past a cap: the freshest copy of the oldest segment is all that stays. Before the link
+    /// went down nothing is lost by that; while it is down the sender's own retransmission of
+    /// the rest is needed.
+    pub(super) fn fall_back(&mut self, cx: &mut Context<'_>, packet: &Packet) {
+        cx.counters.fallbacks += 1;
+        let oldest = match self {
+            Self::Window(window) => {
+                let oldest = window.front().map(|segment| segment.freshest().clone());
+                window.clear(cx.budget);
+                oldest
+            }
+            Self::One { .. } => None,
+        };
+        let mut one = KeptPacket::default();
+        one.offer_sent(oldest.as_ref().unwrap_or(packet), cx);
+        *self = Self::One {
+            packet: one,
+            until: cx.flow.near.next,
+            pending: false,
+        };
     }
 
     pub(super) fn clear(&mut self, budget: &mut Budget) {

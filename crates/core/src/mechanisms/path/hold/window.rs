@@ -1,84 +1,14 @@
 //! The segments of one flow that went towards the link and are not acknowledged yet.
 
 use super::super::Context;
+use super::order::Order;
+use super::segment::{Copy, Fate, Segment, range};
 use super::stamp::Stamp;
 use crate::limits::Budget;
 use crate::time::Instant;
 use alloc::collections::VecDeque;
 use outlast_wire::tcp::SackBlock;
-use outlast_wire::{Packet, SeqNumber, TcpFlags};
-
-/// What became of a kept segment.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(super) enum Fate {
-    /// It went onto the link while that was up; it may have arrived.
-    Transmitted,
-    /// It has certainly not arrived: the link dropped it, or it was never put there.
-    Lost,
-    /// The gateway has re-sent it.
-    Resent(Instant),
-}
-
-/// Which copy of a retransmitted segment goes out.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(super) enum Copy {
-    /// As they first went, as long as the receiver takes that, and all but the last.
-    InOrder,
-    /// The latest retransmission.
-    Freshest,
-}
-
-/// One kept segment: `end` is the number behind its last.
-#[derive(Debug)]
-pub(super) struct Segment {
-    pub(super) seq: SeqNumber,
-    pub(super) end: SeqNumber,
-    pub(super) fate: Fate,
-    sacked: bool,
-    first: Packet,
-    /// The latest retransmission, if there was one.
-    freshest: Option<Packet>,
-}
-
-impl Segment {
-    /// Memory charged for a copy of `packet`.
-    const fn charge(packet: &Packet) -> u64 {
-        packet.total_len() as u64 + size_of::<Self>() as u64
-    }
-
-    fn total_charge(&self) -> u64 {
-        Self::charge(&self.first) + self.freshest.as_ref().map_or(0, Self::charge)
-    }
-
-    pub(super) fn freshest(&self) -> &Packet {
-        self.freshest.as_ref().unwrap_or(&self.first)
-    }
-
-    /// The copy that goes out, and its timestamp.
-    ///
-    /// The first one leaves the timestamps behind it valid: a receiver that has taken a
-    /// retransmission's fresh timestamp rejects older ones (PAWS, RFC 7323, section 5.3).
-    fn choose(&self, copy: Copy, is_last: bool, echoed: Option<Stamp>) -> (&Packet, Stamp) {
-        let first = Stamp::of(&self.first);
-        let is_valid = echoed.is_none_or(|echoed| !first.is_before(echoed));
-        if copy == Copy::InOrder && !is_last && is_valid {
-            return (&self.first, first);
-        }
-        (self.freshest(), Stamp::of(self.freshest()))
-    }
-
-    fn has_fin(&self) -> bool {
-        self.first.tcp().is_some_and(|tcp| tcp.has(TcpFlags::FIN))
-    }
-
-    fn is_within(&self, pledged: Option<SeqNumber>) -> bool {
-        pledged.is_some_and(|until| self.seq.before(until))
-    }
-
-    const fn is_lost(&self) -> bool {
-        matches!(self.fate, Fate::Lost) && !self.sacked
-    }
-}
+use outlast_wire::{Packet, SeqNumber};
 
 /// As many segments go before the one that the far host lacks next, for their older timestamps: itself,
 /// and the three duplicate acknowledgements that make a sender repeat it (RFC 5681, section 3.2).
@@ -105,6 +35,7 @@ pub(super) struct Window {
     front_twice: bool,
     /// So many others, which are lost, go out before the oldest one.
     before_front: usize,
+    order: Order,
 }
 
 /// The window is full: nothing has changed.
@@ -206,10 +137,16 @@ impl Window {
         if self.charged + charge > cx.limits.held_per_flow.0 || !cx.budget.take(charge) {
             return self.repeat_in_place(seq, end, packet, fate);
         }
+        let turn = self.turn(fate);
         self.charged += charge;
         self.longest = self.longest.max(packet.sequence_len());
         match self.place(seq) {
-            Ok(place) => self.repeat(place, end, packet, fate, cx.budget),
+            Ok(place) => {
+                self.repeat(place, end, packet, fate, cx.budget);
+                if let Some(turn) = turn {
+                    self.segments[place].go(turn);
+                }
+            }
             Err(place) => {
                 let is_newest = self.segments.back().is_none_or(|last| {
                     seq.after(last.seq) && !Stamp::of(packet).is_before(Stamp::of(last.freshest()))
@@ -219,6 +156,8 @@ impl Window {
                     seq,
                     end,
                     fate,
+                    turn: turn.unwrap_or_default(),
+                    went_again: false,
                     sacked: false,
                     first,
                     freshest: None,
@@ -231,6 +170,11 @@ impl Window {
             }
         }
         Ok(())
+    }
+
+    /// The turn of a segment that passes; `None` if it does not go out now.
+    fn turn(&mut self, fate: Fate) -> Option<u64> {
+        (fate == Fate::Transmitted).then(|| self.order.take_turn())
     }
 
     /// A segment that begins where the one at `place` does; it is charged for already.
@@ -306,6 +250,7 @@ impl Window {
             .is_some_and(|segment| segment.end.at_or_before(ack))
         {
             if let Some(segment) = self.segments.pop_front() {
+                self.order.note_acknowledgement(&segment);
                 self.forget(&segment, budget);
                 self.front_twice = false;
                 self.before_front = 0;
@@ -317,6 +262,7 @@ impl Window {
             if segment.end.at_or_before(ack)
                 && let Some(segment) = self.segments.remove(place)
             {
+                self.order.note_acknowledgement(&segment);
                 self.forget(&segment, budget);
             } else {
                 place += 1;
@@ -406,6 +352,7 @@ impl Window {
                 self.lost -= usize::from(segment.is_lost());
                 if !segment.sacked {
                     news += segment.end.distance_from(segment.seq).unsigned_abs();
+                    self.order.note_arrival(segment.turn);
                 }
                 segment.sacked = true;
             }
@@ -430,6 +377,21 @@ impl Window {
         for place in 0..self.segments.len() {
             let segment = &self.segments[place];
             if segment.fate == Fate::Transmitted && segment.end.at_or_before(until) {
+                self.set_fate(place, Fate::Lost);
+            }
+        }
+    }
+
+    /// What was re-sent by `sent_by` and ends no later than `until` was lost on the way, if enough of
+    /// what went out later has arrived.
+    pub(super) fn mark_overtaken_lost(&mut self, until: SeqNumber, sent_by: Instant) {
+        for place in 0..self.segments.len() {
+            let segment = &self.segments[place];
+            if segment.end.after(until) {
+                break;
+            }
+            let is_old = matches!(segment.fate, Fate::Resent(at) if at <= sent_by);
+            if is_old && !segment.sacked && self.order.has_overtaken(segment.turn) {
                 self.set_fate(place, Fate::Lost);
             }
         }
@@ -542,6 +504,7 @@ impl Window {
             packet = echoed.renew(packet);
         }
         let is_to_follow = place == 0 && core::mem::take(&mut self.front_twice);
+        self.segments[place].go(self.order.take_turn());
         if !is_to_follow {
             self.set_fate(place, Fate::Resent(now));
         }
@@ -587,11 +550,4 @@ impl Window {
                 .binary_search_by(|segment| segment.seq.compare(seq)),
         }
     }
-}
-
-/// The sequence numbers that a segment occupies; `None` if it occupies none.
-fn range(packet: &Packet) -> Option<(SeqNumber, SeqNumber)> {
-    let tcp = packet.tcp()?;
-    let len = packet.sequence_len();
-    (len > 0).then(|| (tcp.seq, tcp.seq + len))
 }

@@ -1,0 +1,47 @@
+//! In which order segments went onto the link, and which of them were overtaken there.
+//!
+//! A gateway that re-sends a window may overfill the queue in front of the link. The sender does not
+//! mend that: the copies that arrive carry their first timestamps, by which it takes its timeout for
+//! spurious; what it then takes for under way it repeats only after another timeout, which it counts
+//! from a round trip that includes the outage. So the gateway looks for such losses itself, by the
+//! order of transmissions (after RFC 9002, section 6.1.1, and RFC 8985).
+
+use super::segment::Segment;
+
+/// So many transmissions later, an arrival shows that a segment was lost: the field's threshold for
+/// reordering (RFC 9002, section 6.1.1).
+const THRESHOLD: u64 = 3;
+
+/// The order of a flow's transmissions, each of which has a turn of its own; zero is none.
+#[derive(Debug, Default)]
+pub(super) struct Order {
+    last: u64,
+    /// The latest turn that has arrived.
+    arrived: u64,
+}
+
+impl Order {
+    /// The turn of what goes out now.
+    pub(super) const fn take_turn(&mut self) -> u64 {
+        self.last += 1;
+        self.last
+    }
+
+    /// What went out at `turn` has arrived.
+    pub(super) fn note_arrival(&mut self, turn: u64) {
+        self.arrived = self.arrived.max(turn);
+    }
+
+    /// The far host has acknowledged `segment` with all before it: if that went out twice, the first
+    /// copy may have come before the link went down.
+    pub(super) fn note_acknowledgement(&mut self, segment: &Segment) {
+        if !segment.went_again {
+            self.note_arrival(segment.turn);
+        }
+    }
+
+    /// Whether later transmissions have arrived so that one of `turn` would have, too.
+    pub(super) const fn has_overtaken(&self, turn: u64) -> bool {
+        self.arrived >= turn + THRESHOLD
+    }
+}
