@@ -118,6 +118,15 @@ pub enum BackOff {
     },
 }
 
+/// Retransmission timeout after a handshake that gave no sample.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum HandshakeRto {
+    /// This, whatever the handshake's back-off was.
+    Exactly(Duration),
+    /// What the handshake's back-off has left, and no less than this.
+    AtLeast(Duration),
+}
+
 /// When a connection is given up.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum GiveUp {
@@ -379,6 +388,8 @@ pub struct Profile {
     pub challenge_ack: Cited<Option<Duration>>,
     /// An ICMP unreachable reverts one back-off (RFC 6069).
     pub icmp_reverts_back_off: Cited<bool>,
+    /// Timeout after a handshake that gave no sample.
+    pub handshake_rto: Cited<HandshakeRto>,
 }
 
 impl fmt::Debug for Profile {
@@ -408,7 +419,7 @@ impl Profile {
 
     /// What each constant is and where it comes from, for documentation and its test.
     #[must_use]
-    pub fn sources(&self) -> [(&'static str, Source); 32] {
+    pub fn sources(&self) -> [(&'static str, Source); 33] {
         [
             ("timer", self.timer.source),
             ("rtt", self.rtt.source),
@@ -442,6 +453,7 @@ impl Profile {
             ("FIN-WAIT-2", self.fin_wait_2.source),
             ("challenge ACK", self.challenge_ack.source),
             ("ICMP", self.icmp_reverts_back_off.source),
+            ("RTO after the handshake", self.handshake_rto.source),
         ]
     }
 }

@@ -2,13 +2,10 @@
 
 use super::{Endpoint, Error, Event, Out, State, Xmit};
 use crate::congestion::Algorithm;
+use crate::profile::HandshakeRto;
 use crate::sender::queue::{Marks, NewSegment};
 use outlast_core::time::{Duration, Instant};
 use outlast_wire::{SeqNumber, TcpFlags, TcpHeader};
-
-/// RTO after a handshake that gave no sample.
-//= RFC 6298, section 5.7
-const FALLBACK_RTO: Duration = Duration::from_secs(3);
 
 impl Endpoint {
     /// Queues and sends the SYN, or in SYN-RECEIVED the SYN-ACK.
@@ -175,8 +172,7 @@ impl Endpoint {
                 let beats = self.beats_since(now, syn.sent_at);
                 self.take_sample(now, rtt, beats);
             }
-            //= RFC 6298, section 5.7
-            None => self.snd.rto.set(FALLBACK_RTO.max(self.snd.rto.current())),
+            None => self.snd.rto.set(self.rto_without_sample()),
         }
         if again > 1 {
             //= RFC 6928, section 2: a lost SYN means an initial window of one segment
@@ -199,6 +195,14 @@ impl Endpoint {
         self.rcv.establish(now, advertised);
         self.start_keepalive(now);
         self.emit(Event::Connected);
+    }
+
+    //= RFC 6298, section 5.7
+    fn rto_without_sample(&self) -> Duration {
+        match *self.profile.handshake_rto {
+            HandshakeRto::Exactly(rto) => rto,
+            HandshakeRto::AtLeast(least) => least.max(self.snd.rto.current()),
+        }
     }
 
     fn start_algorithm(&mut self, now: Instant) {

@@ -5,8 +5,8 @@
 //! tables look like: 4.4BSD-Lite, whose source was read (`tcp_timer.h` 8.1 and its neighbours).
 
 use super::{
-    BackOff, Congestion, DelayedAck, GiveUp, Growth, IdleRestart, Keepalive, Offers, Persist,
-    Profile, ReceiveBuffer, Recovery, Reduction, RttModel, Segmentation, SendBuffer, Undo,
+    BackOff, Congestion, DelayedAck, GiveUp, Growth, HandshakeRto, IdleRestart, Keepalive, Offers,
+    Persist, Profile, ReceiveBuffer, Recovery, Reduction, RttModel, Segmentation, SendBuffer, Undo,
     ZeroWindow, assumed, published,
 };
 use crate::timer::TimerModel;
@@ -141,4 +141,8 @@ pub static AIX_4_3: Profile = Profile {
     ),
     challenge_ack: assumed(None, "older than RFC 5961"),
     icmp_reverts_back_off: assumed(false, "older than RFC 6069"),
+    handshake_rto: assumed(
+        HandshakeRto::AtLeast(Duration::from_secs(3)),
+        "older than RFC 6298, section 5.7: the back-off of the SYN stays until a sample",
+    ),
 };

@@ -5,9 +5,9 @@
 //! `tcp_subr.c` 7.14, `tcp_usrreq.c` 7.10 and `tcp_input.c` 7.19.
 
 use super::{
-    BSD_BACK_OFF, BackOff, Congestion, DelayedAck, GiveUp, Growth, IdleRestart, Keepalive, Offers,
-    Persist, Profile, ReceiveBuffer, Recovery, Reduction, RttModel, Segmentation, SendBuffer, Undo,
-    ZeroWindow, assumed, code, published,
+    BSD_BACK_OFF, BackOff, Congestion, DelayedAck, GiveUp, Growth, HandshakeRto, IdleRestart,
+    Keepalive, Offers, Persist, Profile, ReceiveBuffer, Recovery, Reduction, RttModel,
+    Segmentation, SendBuffer, Undo, ZeroWindow, assumed, code, published,
 };
 use crate::timer::TimerModel;
 use outlast_core::time::Duration;
@@ -142,4 +142,8 @@ pub static BSD_4_3_TAHOE: Profile = Profile {
     ),
     challenge_ack: assumed(None, "older than RFC 5961"),
     icmp_reverts_back_off: assumed(false, "older than RFC 6069"),
+    handshake_rto: assumed(
+        HandshakeRto::AtLeast(Duration::from_secs(3)),
+        "older than RFC 6298, section 5.7: the back-off of the SYN stays until a sample",
+    ),
 };

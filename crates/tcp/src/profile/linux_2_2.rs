@@ -6,8 +6,8 @@
 //! as assumed.
 
 use super::{
-    BackOff, Congestion, DelayedAck, GiveUp, Growth, IdleRestart, Keepalive, Offers, Persist,
-    Profile, ReceiveBuffer, Recovery, Reduction, RttModel, Segmentation, SendBuffer, Undo,
+    BackOff, Congestion, DelayedAck, GiveUp, Growth, HandshakeRto, IdleRestart, Keepalive, Offers,
+    Persist, Profile, ReceiveBuffer, Recovery, Reduction, RttModel, Segmentation, SendBuffer, Undo,
     ZeroWindow, assumed, code, published,
 };
 use crate::timer::TimerModel;
@@ -140,4 +140,8 @@ pub static LINUX_2_2: Profile = Profile {
     fin_wait_2: code(Duration::from_secs(180), "tcp.h: TCP_FIN_TIMEOUT"),
     challenge_ack: assumed(None, "older than RFC 5961"),
     icmp_reverts_back_off: assumed(false, "older than RFC 6069"),
+    handshake_rto: assumed(
+        HandshakeRto::AtLeast(Duration::from_secs(3)),
+        "older than RFC 6298, section 5.7: the back-off of the SYN stays until a sample",
+    ),
 };

@@ -4,8 +4,8 @@
 //! `tcp_timer.c` of `net/ipv4`, in 2.4.20 to 2.4.27.
 
 use super::{
-    BackOff, Congestion, DelayedAck, GiveUp, Growth, IdleRestart, Keepalive, Offers, Persist,
-    Profile, ReceiveBuffer, Recovery, Reduction, RttModel, Segmentation, SendBuffer, Undo,
+    BackOff, Congestion, DelayedAck, GiveUp, Growth, HandshakeRto, IdleRestart, Keepalive, Offers,
+    Persist, Profile, ReceiveBuffer, Recovery, Reduction, RttModel, Segmentation, SendBuffer, Undo,
     ZeroWindow, assumed, code, published,
 };
 use crate::timer::TimerModel;
@@ -129,4 +129,8 @@ pub static LINUX_2_4: Profile = Profile {
     ),
     challenge_ack: assumed(None, "older than RFC 5961"),
     icmp_reverts_back_off: assumed(false, "older than RFC 6069"),
+    handshake_rto: code(
+        HandshakeRto::AtLeast(Duration::from_secs(3)),
+        "tcp_input.c: tcp_init_metrics resets only what a sample has made",
+    ),
 };

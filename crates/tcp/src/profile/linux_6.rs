@@ -3,8 +3,8 @@
 //! Its defaults, as `sysctl net.ipv4` prints them and as `include/net/tcp.h` and `net/ipv4` have them.
 
 use super::{
-    BackOff, Congestion, DelayedAck, GiveUp, Growth, IdleRestart, Keepalive, Offers, Persist,
-    Profile, ReceiveBuffer, Recovery, Reduction, RttModel, Segmentation, SendBuffer, Undo,
+    BackOff, Congestion, DelayedAck, GiveUp, Growth, HandshakeRto, IdleRestart, Keepalive, Offers,
+    Persist, Profile, ReceiveBuffer, Recovery, Reduction, RttModel, Segmentation, SendBuffer, Undo,
     ZeroWindow, code, standard,
 };
 use crate::timer::TimerModel;
@@ -128,4 +128,8 @@ pub static LINUX_6: Profile = Profile {
         "RFC 5961; sysctl tcp_invalid_ratelimit",
     ),
     icmp_reverts_back_off: standard(true, "RFC 6069; tcp_ipv4.c: tcp_ld_RTO_revert"),
+    handshake_rto: standard(
+        HandshakeRto::Exactly(Duration::from_secs(3)),
+        "RFC 6298, section 5.7; tcp_metrics.c: tcp_init_metrics, TCP_TIMEOUT_FALLBACK",
+    ),
 };

@@ -4,9 +4,9 @@
 //! retransmissions are TCP_MAXRXTSHIFT of its 4.4BSD-Lite code, as issue 3 gives them.
 
 use super::{
-    BSD_BACK_OFF, BackOff, Congestion, DelayedAck, GiveUp, Growth, IdleRestart, Keepalive, Offers,
-    Persist, Profile, ReceiveBuffer, Recovery, Reduction, RttModel, Segmentation, SendBuffer, Undo,
-    ZeroWindow, assumed, code, published,
+    BSD_BACK_OFF, BackOff, Congestion, DelayedAck, GiveUp, Growth, HandshakeRto, IdleRestart,
+    Keepalive, Offers, Persist, Profile, ReceiveBuffer, Recovery, Reduction, RttModel,
+    Segmentation, SendBuffer, Undo, ZeroWindow, assumed, code, published,
 };
 use crate::timer::TimerModel;
 use outlast_core::time::Duration;
@@ -141,4 +141,8 @@ pub static NETBSD_1997: Profile = Profile {
     ),
     challenge_ack: assumed(None, "older than RFC 5961"),
     icmp_reverts_back_off: assumed(false, "older than RFC 6069"),
+    handshake_rto: assumed(
+        HandshakeRto::AtLeast(Duration::from_secs(3)),
+        "older than RFC 6298, section 5.7: the back-off of the SYN stays until a sample",
+    ),
 };

@@ -5,8 +5,8 @@
 //! the thesis does not say otherwise. That they were the same in 2.6 is then an assumption.
 
 use super::{
-    BackOff, Congestion, DelayedAck, GiveUp, Growth, IdleRestart, Keepalive, Offers, Persist,
-    Profile, ReceiveBuffer, Recovery, Reduction, RttModel, Segmentation, SendBuffer, Undo,
+    BackOff, Congestion, DelayedAck, GiveUp, Growth, HandshakeRto, IdleRestart, Keepalive, Offers,
+    Persist, Profile, ReceiveBuffer, Recovery, Reduction, RttModel, Segmentation, SendBuffer, Undo,
     ZeroWindow, assumed, published,
 };
 use crate::timer::TimerModel;
@@ -130,4 +130,8 @@ pub static SUNOS_5_6: Profile = Profile {
     ),
     challenge_ack: assumed(None, "older than RFC 5961"),
     icmp_reverts_back_off: assumed(false, "older than RFC 6069"),
+    handshake_rto: assumed(
+        HandshakeRto::AtLeast(Duration::from_secs(3)),
+        "older than RFC 6298, section 5.7: the back-off of the SYN stays until a sample",
+    ),
 };
