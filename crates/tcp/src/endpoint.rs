@@ -86,6 +86,8 @@ pub enum Error {
     KeepaliveTimeout,
     /// The peer answered the SYN with a reset.
     Refused,
+    /// An ICMP error answered the SYN.
+    Unreachable,
     /// The peer reset the connection.
     Reset,
     /// This side aborted it.
@@ -104,6 +106,7 @@ impl fmt::Display for Error {
             Self::UserTimeout => f.write_str("the user timeout ran out"),
             Self::KeepaliveTimeout => f.write_str("keepalive probes went unanswered"),
             Self::Refused => f.write_str("connection refused"),
+            Self::Unreachable => f.write_str("an ICMP error answered the SYN"),
             Self::Reset => f.write_str("connection reset by peer"),
             Self::Aborted => f.write_str("connection aborted"),
             Self::WrongData { offset } => {
@@ -222,6 +225,14 @@ pub(crate) struct Out {
     pub(crate) flags: TcpFlags,
     /// For resets to what is no segment of ours.
     pub(crate) ack: Option<SeqNumber>,
+}
+
+impl Out {
+    /// A reset that answers a segment of no connection (RFC 9293, section 3.10.7.1).
+    pub(crate) fn is_reset_reply(&self) -> bool {
+        self.flags.contains(TcpFlags::RST)
+            && (self.ack.is_some() || !self.flags.contains(TcpFlags::ACK))
+    }
 }
 
 /// SEG.ACK and window of an acknowledgement, in one number.

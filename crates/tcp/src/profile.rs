@@ -127,6 +127,20 @@ pub enum HandshakeRto {
     AtLeast(Duration),
 }
 
+/// What ICMP errors do to a handshake.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum HandshakeErrors {
+    /// It goes on.
+    Tolerated,
+    /// The active side fails at once; the passive side forgets the request, silently.
+    Fatal {
+        /// Only what the path says ends a request (IPv4: network or host unreachable, time
+        /// exceeded, parameter problem), not a port, a protocol or a filter; with IPv6 it is the
+        /// other way round.
+        spares_requests: bool,
+    },
+}
+
 /// When a connection is given up.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum GiveUp {
@@ -390,6 +404,11 @@ pub struct Profile {
     pub icmp_reverts_back_off: Cited<bool>,
     /// Timeout after a handshake that gave no sample.
     pub handshake_rto: Cited<HandshakeRto>,
+    /// Time until a SYN that nothing but a wrong acknowledgement answered, which was reset, is sent
+    /// again for the first time; `None` leaves it to its timeout.
+    pub syn_after_reset: Cited<Option<Duration>>,
+    /// What ICMP errors do to a handshake.
+    pub icmp_in_handshake: Cited<HandshakeErrors>,
 }
 
 impl fmt::Debug for Profile {
@@ -419,7 +438,7 @@ impl Profile {
 
     /// What each constant is and where it comes from, for documentation and its test.
     #[must_use]
-    pub fn sources(&self) -> [(&'static str, Source); 33] {
+    pub fn sources(&self) -> [(&'static str, Source); 35] {
         [
             ("timer", self.timer.source),
             ("rtt", self.rtt.source),
@@ -454,6 +473,8 @@ impl Profile {
             ("challenge ACK", self.challenge_ack.source),
             ("ICMP", self.icmp_reverts_back_off.source),
             ("RTO after the handshake", self.handshake_rto.source),
+            ("SYN after a reset", self.syn_after_reset.source),
+            ("ICMP in the handshake", self.icmp_in_handshake.source),
         ]
     }
 }

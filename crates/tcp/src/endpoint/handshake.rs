@@ -81,6 +81,7 @@ impl Endpoint {
         if header.has(TcpFlags::ACK) && !acceptable {
             if !header.has(TcpFlags::RST) {
                 self.reset_reply(header, 0);
+                self.repeat_syn_soon(now);
             }
             return;
         }
@@ -104,6 +105,16 @@ impl Endpoint {
             //= RFC 9293, section 3.5, figure 7
             self.state = State::SynReceived;
             self.transmit_syn();
+        }
+    }
+
+    /// The peer may have a connection left from earlier, which the reset has ended: the first SYN
+    /// that it did not answer is sent again soon.
+    fn repeat_syn_soon(&mut self, now: Instant) {
+        if self.snd.timeouts == 0
+            && let Some(delay) = *self.profile.syn_after_reset
+        {
+            self.arm(now, Xmit::Retransmit, delay);
         }
     }
 

@@ -5,9 +5,9 @@
 //! tables look like: 4.4BSD-Lite, whose source was read (`tcp_timer.h` 8.1 and its neighbours).
 
 use super::{
-    BackOff, Congestion, DelayedAck, GiveUp, Growth, HandshakeRto, IdleRestart, Keepalive, Offers,
-    Persist, Profile, ReceiveBuffer, Recovery, Reduction, RttModel, Segmentation, SendBuffer, Undo,
-    ZeroWindow, assumed, published,
+    BackOff, Congestion, DelayedAck, GiveUp, Growth, HandshakeErrors, HandshakeRto, IdleRestart,
+    Keepalive, Offers, Persist, Profile, ReceiveBuffer, Recovery, Reduction, RttModel,
+    Segmentation, SendBuffer, Undo, ZeroWindow, assumed, published,
 };
 use crate::timer::TimerModel;
 use outlast_core::time::Duration;
@@ -144,5 +144,10 @@ pub static AIX_4_3: Profile = Profile {
     handshake_rto: assumed(
         HandshakeRto::AtLeast(Duration::from_secs(3)),
         "older than RFC 6298, section 5.7: the back-off of the SYN stays until a sample",
+    ),
+    syn_after_reset: assumed(None, "older than the rule, which came with Linux 4.20"),
+    icmp_in_handshake: assumed(
+        HandshakeErrors::Tolerated,
+        "tcp_subr.c of 4.4BSD-Lite: tcp_notify, only a second error after four retransmissions",
     ),
 };

@@ -5,8 +5,8 @@
 //! `tcp_subr.c` 7.14, `tcp_usrreq.c` 7.10 and `tcp_input.c` 7.19.
 
 use super::{
-    BSD_BACK_OFF, BackOff, Congestion, DelayedAck, GiveUp, Growth, HandshakeRto, IdleRestart,
-    Keepalive, Offers, Persist, Profile, ReceiveBuffer, Recovery, Reduction, RttModel,
+    BSD_BACK_OFF, BackOff, Congestion, DelayedAck, GiveUp, Growth, HandshakeErrors, HandshakeRto,
+    IdleRestart, Keepalive, Offers, Persist, Profile, ReceiveBuffer, Recovery, Reduction, RttModel,
     Segmentation, SendBuffer, Undo, ZeroWindow, assumed, code, published,
 };
 use crate::timer::TimerModel;
@@ -145,5 +145,10 @@ pub static BSD_4_3_TAHOE: Profile = Profile {
     handshake_rto: assumed(
         HandshakeRto::AtLeast(Duration::from_secs(3)),
         "older than RFC 6298, section 5.7: the back-off of the SYN stays until a sample",
+    ),
+    syn_after_reset: assumed(None, "older than the rule, which came with Linux 4.20"),
+    icmp_in_handshake: assumed(
+        HandshakeErrors::Tolerated,
+        "tcp_subr.c: tcp_notify wakes the application only",
     ),
 };

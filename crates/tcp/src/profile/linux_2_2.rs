@@ -6,9 +6,9 @@
 //! as assumed.
 
 use super::{
-    BackOff, Congestion, DelayedAck, GiveUp, Growth, HandshakeRto, IdleRestart, Keepalive, Offers,
-    Persist, Profile, ReceiveBuffer, Recovery, Reduction, RttModel, Segmentation, SendBuffer, Undo,
-    ZeroWindow, assumed, code, published,
+    BackOff, Congestion, DelayedAck, GiveUp, Growth, HandshakeErrors, HandshakeRto, IdleRestart,
+    Keepalive, Offers, Persist, Profile, ReceiveBuffer, Recovery, Reduction, RttModel,
+    Segmentation, SendBuffer, Undo, ZeroWindow, assumed, code, published,
 };
 use crate::timer::TimerModel;
 use outlast_core::time::Duration;
@@ -143,5 +143,12 @@ pub static LINUX_2_2: Profile = Profile {
     handshake_rto: assumed(
         HandshakeRto::AtLeast(Duration::from_secs(3)),
         "older than RFC 6298, section 5.7: the back-off of the SYN stays until a sample",
+    ),
+    syn_after_reset: assumed(None, "older than the rule, which came with Linux 4.20"),
+    icmp_in_handshake: code(
+        HandshakeErrors::Fatal {
+            spares_requests: false,
+        },
+        "tcp_ipv4.c: tcp_v4_err",
     ),
 };

@@ -4,9 +4,9 @@
 //! `tcp_timer.c` of `net/ipv4`, in 2.4.20 to 2.4.27.
 
 use super::{
-    BackOff, Congestion, DelayedAck, GiveUp, Growth, HandshakeRto, IdleRestart, Keepalive, Offers,
-    Persist, Profile, ReceiveBuffer, Recovery, Reduction, RttModel, Segmentation, SendBuffer, Undo,
-    ZeroWindow, assumed, code, published,
+    BackOff, Congestion, DelayedAck, GiveUp, Growth, HandshakeErrors, HandshakeRto, IdleRestart,
+    Keepalive, Offers, Persist, Profile, ReceiveBuffer, Recovery, Reduction, RttModel,
+    Segmentation, SendBuffer, Undo, ZeroWindow, assumed, code, published,
 };
 use crate::timer::TimerModel;
 use outlast_core::time::Duration;
@@ -132,5 +132,12 @@ pub static LINUX_2_4: Profile = Profile {
     handshake_rto: code(
         HandshakeRto::AtLeast(Duration::from_secs(3)),
         "tcp_input.c: tcp_init_metrics resets only what a sample has made",
+    ),
+    syn_after_reset: code(None, "tcp_input.c: tcp_rcv_synsent_state_process"),
+    icmp_in_handshake: code(
+        HandshakeErrors::Fatal {
+            spares_requests: false,
+        },
+        "tcp_ipv4.c: tcp_v4_err",
     ),
 };

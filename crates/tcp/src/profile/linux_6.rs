@@ -3,9 +3,9 @@
 //! Its defaults, as `sysctl net.ipv4` prints them and as `include/net/tcp.h` and `net/ipv4` have them.
 
 use super::{
-    BackOff, Congestion, DelayedAck, GiveUp, Growth, HandshakeRto, IdleRestart, Keepalive, Offers,
-    Persist, Profile, ReceiveBuffer, Recovery, Reduction, RttModel, Segmentation, SendBuffer, Undo,
-    ZeroWindow, code, standard,
+    BackOff, Congestion, DelayedAck, GiveUp, Growth, HandshakeErrors, HandshakeRto, IdleRestart,
+    Keepalive, Offers, Persist, Profile, ReceiveBuffer, Recovery, Reduction, RttModel,
+    Segmentation, SendBuffer, Undo, ZeroWindow, code, standard,
 };
 use crate::timer::TimerModel;
 use outlast_core::time::Duration;
@@ -131,5 +131,15 @@ pub static LINUX_6: Profile = Profile {
     handshake_rto: standard(
         HandshakeRto::Exactly(Duration::from_secs(3)),
         "RFC 6298, section 5.7; tcp_metrics.c: tcp_init_metrics, TCP_TIMEOUT_FALLBACK",
+    ),
+    syn_after_reset: code(
+        Some(Duration::from_millis(8)),
+        "tcp_input.c: tcp_rcv_synsent_state_process; tcp.h: TCP_TIMEOUT_MIN, two jiffies",
+    ),
+    icmp_in_handshake: code(
+        HandshakeErrors::Fatal {
+            spares_requests: true,
+        },
+        "tcp_ipv4.c: tcp_v4_err, tcp_req_err; icmp.c (IPv6): icmpv6_err_convert",
     ),
 };

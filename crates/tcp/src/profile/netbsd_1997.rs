@@ -4,8 +4,8 @@
 //! retransmissions are TCP_MAXRXTSHIFT of its 4.4BSD-Lite code, as issue 3 gives them.
 
 use super::{
-    BSD_BACK_OFF, BackOff, Congestion, DelayedAck, GiveUp, Growth, HandshakeRto, IdleRestart,
-    Keepalive, Offers, Persist, Profile, ReceiveBuffer, Recovery, Reduction, RttModel,
+    BSD_BACK_OFF, BackOff, Congestion, DelayedAck, GiveUp, Growth, HandshakeErrors, HandshakeRto,
+    IdleRestart, Keepalive, Offers, Persist, Profile, ReceiveBuffer, Recovery, Reduction, RttModel,
     Segmentation, SendBuffer, Undo, ZeroWindow, assumed, code, published,
 };
 use crate::timer::TimerModel;
@@ -144,5 +144,10 @@ pub static NETBSD_1997: Profile = Profile {
     handshake_rto: assumed(
         HandshakeRto::AtLeast(Duration::from_secs(3)),
         "older than RFC 6298, section 5.7: the back-off of the SYN stays until a sample",
+    ),
+    syn_after_reset: assumed(None, "older than the rule, which came with Linux 4.20"),
+    icmp_in_handshake: assumed(
+        HandshakeErrors::Tolerated,
+        "tcp_subr.c of 4.4BSD-Lite: tcp_notify, only a second error after four retransmissions",
     ),
 };

@@ -5,9 +5,9 @@
 //! the thesis does not say otherwise. That they were the same in 2.6 is then an assumption.
 
 use super::{
-    BackOff, Congestion, DelayedAck, GiveUp, Growth, HandshakeRto, IdleRestart, Keepalive, Offers,
-    Persist, Profile, ReceiveBuffer, Recovery, Reduction, RttModel, Segmentation, SendBuffer, Undo,
-    ZeroWindow, assumed, published,
+    BackOff, Congestion, DelayedAck, GiveUp, Growth, HandshakeErrors, HandshakeRto, IdleRestart,
+    Keepalive, Offers, Persist, Profile, ReceiveBuffer, Recovery, Reduction, RttModel,
+    Segmentation, SendBuffer, Undo, ZeroWindow, assumed, published,
 };
 use crate::timer::TimerModel;
 use outlast_core::time::Duration;
@@ -134,4 +134,6 @@ pub static SUNOS_5_6: Profile = Profile {
         HandshakeRto::AtLeast(Duration::from_secs(3)),
         "older than RFC 6298, section 5.7: the back-off of the SYN stays until a sample",
     ),
+    syn_after_reset: assumed(None, "older than the rule, which came with Linux 4.20"),
+    icmp_in_handshake: assumed(HandshakeErrors::Tolerated, "RFC 1122, section 4.2.3.9"),
 };
