@@ -141,6 +141,16 @@ pub enum HandshakeErrors {
     },
 }
 
+/// What a receiver reports as duplicate (RFC 2883) of a segment in order that covers stretches which
+/// had come out of order.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum DuplicateReach {
+    /// The first of them, and those that follow it without a gap.
+    FirstStretch,
+    /// All from the first of them to the segment's end, gaps included.
+    ToTheEnd,
+}
+
 /// When a connection is given up.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum GiveUp {
@@ -409,6 +419,10 @@ pub struct Profile {
     pub syn_after_reset: Cited<Option<Duration>>,
     /// What ICMP errors do to a handshake.
     pub icmp_in_handshake: Cited<HandshakeErrors>,
+    /// What is added to the time after which a tail is probed, or what may be reordered is judged.
+    pub early_timer_slack: Cited<Duration>,
+    /// What is told of a segment in order that covers stretches which had come before.
+    pub duplicate_reach: Cited<DuplicateReach>,
 }
 
 impl fmt::Debug for Profile {
@@ -438,7 +452,7 @@ impl Profile {
 
     /// What each constant is and where it comes from, for documentation and its test.
     #[must_use]
-    pub fn sources(&self) -> [(&'static str, Source); 35] {
+    pub fn sources(&self) -> [(&'static str, Source); 37] {
         [
             ("timer", self.timer.source),
             ("rtt", self.rtt.source),
@@ -475,6 +489,8 @@ impl Profile {
             ("RTO after the handshake", self.handshake_rto.source),
             ("SYN after a reset", self.syn_after_reset.source),
             ("ICMP in the handshake", self.icmp_in_handshake.source),
+            ("slack of early timers", self.early_timer_slack.source),
+            ("reach of duplicates", self.duplicate_reach.source),
         ]
     }
 }

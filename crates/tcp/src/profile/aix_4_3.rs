@@ -5,8 +5,8 @@
 //! tables look like: 4.4BSD-Lite, whose source was read (`tcp_timer.h` 8.1 and its neighbours).
 
 use super::{
-    BackOff, Congestion, DelayedAck, GiveUp, Growth, HandshakeErrors, HandshakeRto, IdleRestart,
-    Keepalive, Offers, Persist, Profile, ReceiveBuffer, Recovery, Reduction, RttModel,
+    BackOff, Congestion, DelayedAck, DuplicateReach, GiveUp, Growth, HandshakeErrors, HandshakeRto,
+    IdleRestart, Keepalive, Offers, Persist, Profile, ReceiveBuffer, Recovery, Reduction, RttModel,
     Segmentation, SendBuffer, Undo, ZeroWindow, assumed, published,
 };
 use crate::timer::TimerModel;
@@ -149,5 +149,10 @@ pub static AIX_4_3: Profile = Profile {
     icmp_in_handshake: assumed(
         HandshakeErrors::Tolerated,
         "tcp_subr.c of 4.4BSD-Lite: tcp_notify, only a second error after four retransmissions",
+    ),
+    early_timer_slack: assumed(Duration::ZERO, "without effect: no such timers"),
+    duplicate_reach: assumed(
+        DuplicateReach::FirstStretch,
+        "without effect: no duplicates are told",
     ),
 };

@@ -5,9 +5,9 @@
 //! `tcp_subr.c` 7.14, `tcp_usrreq.c` 7.10 and `tcp_input.c` 7.19.
 
 use super::{
-    BSD_BACK_OFF, BackOff, Congestion, DelayedAck, GiveUp, Growth, HandshakeErrors, HandshakeRto,
-    IdleRestart, Keepalive, Offers, Persist, Profile, ReceiveBuffer, Recovery, Reduction, RttModel,
-    Segmentation, SendBuffer, Undo, ZeroWindow, assumed, code, published,
+    BSD_BACK_OFF, BackOff, Congestion, DelayedAck, DuplicateReach, GiveUp, Growth, HandshakeErrors,
+    HandshakeRto, IdleRestart, Keepalive, Offers, Persist, Profile, ReceiveBuffer, Recovery,
+    Reduction, RttModel, Segmentation, SendBuffer, Undo, ZeroWindow, assumed, code, published,
 };
 use crate::timer::TimerModel;
 use outlast_core::time::Duration;
@@ -150,5 +150,10 @@ pub static BSD_4_3_TAHOE: Profile = Profile {
     icmp_in_handshake: assumed(
         HandshakeErrors::Tolerated,
         "tcp_subr.c: tcp_notify wakes the application only",
+    ),
+    early_timer_slack: assumed(Duration::ZERO, "without effect: no such timers"),
+    duplicate_reach: assumed(
+        DuplicateReach::FirstStretch,
+        "without effect: no duplicates are told",
     ),
 };

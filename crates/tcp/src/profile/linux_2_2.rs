@@ -6,8 +6,8 @@
 //! as assumed.
 
 use super::{
-    BackOff, Congestion, DelayedAck, GiveUp, Growth, HandshakeErrors, HandshakeRto, IdleRestart,
-    Keepalive, Offers, Persist, Profile, ReceiveBuffer, Recovery, Reduction, RttModel,
+    BackOff, Congestion, DelayedAck, DuplicateReach, GiveUp, Growth, HandshakeErrors, HandshakeRto,
+    IdleRestart, Keepalive, Offers, Persist, Profile, ReceiveBuffer, Recovery, Reduction, RttModel,
     Segmentation, SendBuffer, Undo, ZeroWindow, assumed, code, published,
 };
 use crate::timer::TimerModel;
@@ -150,5 +150,10 @@ pub static LINUX_2_2: Profile = Profile {
             spares_requests: false,
         },
         "tcp_ipv4.c: tcp_v4_err",
+    ),
+    early_timer_slack: assumed(Duration::ZERO, "without effect: no such timers"),
+    duplicate_reach: assumed(
+        DuplicateReach::FirstStretch,
+        "without effect: no duplicates are told",
     ),
 };

@@ -4,8 +4,8 @@
 //! `tcp_timer.c` of `net/ipv4`, in 2.4.20 to 2.4.27.
 
 use super::{
-    BackOff, Congestion, DelayedAck, GiveUp, Growth, HandshakeErrors, HandshakeRto, IdleRestart,
-    Keepalive, Offers, Persist, Profile, ReceiveBuffer, Recovery, Reduction, RttModel,
+    BackOff, Congestion, DelayedAck, DuplicateReach, GiveUp, Growth, HandshakeErrors, HandshakeRto,
+    IdleRestart, Keepalive, Offers, Persist, Profile, ReceiveBuffer, Recovery, Reduction, RttModel,
     Segmentation, SendBuffer, Undo, ZeroWindow, assumed, code, published,
 };
 use crate::timer::TimerModel;
@@ -139,5 +139,10 @@ pub static LINUX_2_4: Profile = Profile {
             spares_requests: false,
         },
         "tcp_ipv4.c: tcp_v4_err",
+    ),
+    early_timer_slack: assumed(Duration::ZERO, "without effect: no such timers"),
+    duplicate_reach: code(
+        DuplicateReach::ToTheEnd,
+        "tcp_input.c: tcp_ofo_queue, as it was until 6.15",
     ),
 };

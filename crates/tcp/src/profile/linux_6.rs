@@ -3,8 +3,8 @@
 //! Its defaults, as `sysctl net.ipv4` prints them and as `include/net/tcp.h` and `net/ipv4` have them.
 
 use super::{
-    BackOff, Congestion, DelayedAck, GiveUp, Growth, HandshakeErrors, HandshakeRto, IdleRestart,
-    Keepalive, Offers, Persist, Profile, ReceiveBuffer, Recovery, Reduction, RttModel,
+    BackOff, Congestion, DelayedAck, DuplicateReach, GiveUp, Growth, HandshakeErrors, HandshakeRto,
+    IdleRestart, Keepalive, Offers, Persist, Profile, ReceiveBuffer, Recovery, Reduction, RttModel,
     Segmentation, SendBuffer, Undo, ZeroWindow, code, standard,
 };
 use crate::timer::TimerModel;
@@ -142,4 +142,6 @@ pub static LINUX_6: Profile = Profile {
         },
         "tcp_ipv4.c: tcp_v4_err, tcp_req_err; icmp.c (IPv6): icmpv6_err_convert",
     ),
+    early_timer_slack: code(Duration::from_millis(2), "tcp.h: TCP_TIMEOUT_MIN_US"),
+    duplicate_reach: code(DuplicateReach::FirstStretch, "tcp_input.c: tcp_ofo_queue"),
 };

@@ -4,9 +4,9 @@
 //! retransmissions are TCP_MAXRXTSHIFT of its 4.4BSD-Lite code, as issue 3 gives them.
 
 use super::{
-    BSD_BACK_OFF, BackOff, Congestion, DelayedAck, GiveUp, Growth, HandshakeErrors, HandshakeRto,
-    IdleRestart, Keepalive, Offers, Persist, Profile, ReceiveBuffer, Recovery, Reduction, RttModel,
-    Segmentation, SendBuffer, Undo, ZeroWindow, assumed, code, published,
+    BSD_BACK_OFF, BackOff, Congestion, DelayedAck, DuplicateReach, GiveUp, Growth, HandshakeErrors,
+    HandshakeRto, IdleRestart, Keepalive, Offers, Persist, Profile, ReceiveBuffer, Recovery,
+    Reduction, RttModel, Segmentation, SendBuffer, Undo, ZeroWindow, assumed, code, published,
 };
 use crate::timer::TimerModel;
 use outlast_core::time::Duration;
@@ -149,5 +149,10 @@ pub static NETBSD_1997: Profile = Profile {
     icmp_in_handshake: assumed(
         HandshakeErrors::Tolerated,
         "tcp_subr.c of 4.4BSD-Lite: tcp_notify, only a second error after four retransmissions",
+    ),
+    early_timer_slack: assumed(Duration::ZERO, "without effect: no such timers"),
+    duplicate_reach: assumed(
+        DuplicateReach::FirstStretch,
+        "without effect: no duplicates are told",
     ),
 };

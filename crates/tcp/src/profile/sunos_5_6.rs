@@ -5,8 +5,8 @@
 //! the thesis does not say otherwise. That they were the same in 2.6 is then an assumption.
 
 use super::{
-    BackOff, Congestion, DelayedAck, GiveUp, Growth, HandshakeErrors, HandshakeRto, IdleRestart,
-    Keepalive, Offers, Persist, Profile, ReceiveBuffer, Recovery, Reduction, RttModel,
+    BackOff, Congestion, DelayedAck, DuplicateReach, GiveUp, Growth, HandshakeErrors, HandshakeRto,
+    IdleRestart, Keepalive, Offers, Persist, Profile, ReceiveBuffer, Recovery, Reduction, RttModel,
     Segmentation, SendBuffer, Undo, ZeroWindow, assumed, published,
 };
 use crate::timer::TimerModel;
@@ -136,4 +136,9 @@ pub static SUNOS_5_6: Profile = Profile {
     ),
     syn_after_reset: assumed(None, "older than the rule, which came with Linux 4.20"),
     icmp_in_handshake: assumed(HandshakeErrors::Tolerated, "RFC 1122, section 4.2.3.9"),
+    early_timer_slack: assumed(Duration::ZERO, "without effect: no such timers"),
+    duplicate_reach: assumed(
+        DuplicateReach::FirstStretch,
+        "without effect: no duplicates are told",
+    ),
 };
