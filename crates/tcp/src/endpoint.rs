@@ -90,7 +90,7 @@ pub enum Error {
     Unreachable,
     /// The peer reset the connection.
     Reset,
-    /// This side aborted it.
+    /// This side aborted it, or closed it with data unread or still to come.
     Aborted,
     /// What arrived is not the stretch of the peer's stream that was due.
     WrongData {
@@ -283,7 +283,9 @@ pub struct Endpoint {
     pub(crate) frozen_at: Option<Instant>,
     /// It was opened by [`Endpoint::listen`].
     is_passive: bool,
-    /// The application has closed or gone.
+    /// The application has nothing more to send.
+    pub(crate) is_shut: bool,
+    /// The application has gone: nobody reads any more.
     pub(crate) is_closed: bool,
     last_challenge: Option<Instant>,
     /// Last answer to a segment out of the window.
@@ -322,6 +324,7 @@ impl Endpoint {
             told: None,
             frozen_at: None,
             is_passive: state == State::Listen,
+            is_shut: false,
             is_closed: false,
             last_challenge: None,
             last_rejection: None,
@@ -379,9 +382,9 @@ impl Endpoint {
     }
 
     /// The application writes `bytes` more bytes of its stream. Returns how many fit in the send
-    /// buffer; none after [`close`](Self::close).
+    /// buffer; none after [`shutdown`](Self::shutdown) or [`close`](Self::close).
     pub fn send(&mut self, now: Instant, bytes: u64) -> u64 {
-        if self.is_closed || matches!(self.state, State::Closed | State::TimeWait) {
+        if self.is_shut || matches!(self.state, State::Closed | State::TimeWait) {
             return 0;
         }
         if bytes > 0 && self.state.may_send() {

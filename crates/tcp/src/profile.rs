@@ -423,6 +423,8 @@ pub struct Profile {
     pub early_timer_slack: Cited<Duration>,
     /// What is told of a segment in order that covers stretches which had come before.
     pub duplicate_reach: Cited<DuplicateReach>,
+    /// A close with data that nobody has read resets the connection.
+    pub unread_resets: Cited<bool>,
 }
 
 impl fmt::Debug for Profile {
@@ -452,7 +454,7 @@ impl Profile {
 
     /// What each constant is and where it comes from, for documentation and its test.
     #[must_use]
-    pub fn sources(&self) -> [(&'static str, Source); 37] {
+    pub fn sources(&self) -> [(&'static str, Source); 38] {
         [
             ("timer", self.timer.source),
             ("rtt", self.rtt.source),
@@ -491,6 +493,7 @@ impl Profile {
             ("ICMP in the handshake", self.icmp_in_handshake.source),
             ("slack of early timers", self.early_timer_slack.source),
             ("reach of duplicates", self.duplicate_reach.source),
+            ("close with unread data", self.unread_resets.source),
         ]
     }
 }

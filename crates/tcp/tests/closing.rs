@@ -351,7 +351,7 @@ fn data_of_another_stream_ends_it() {
 fn one_side_may_have_closed_and_still_receive() {
     //= RFC 9293, section 3.6
     let mut s = connected();
-    s.app(50, Endpoint::close);
+    s.app(50, Endpoint::shutdown);
     recv!(s, 50, fin(0, 0));
     send!(s, 90, ack(1));
     assert_eq!(s.app(95, |end, now| end.send(now, 100)), 0);

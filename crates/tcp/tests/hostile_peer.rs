@@ -50,6 +50,7 @@ enum Step {
     Fire,
     Write(u32),
     Read(u32),
+    Shutdown,
     Close,
     Retransmit,
     FastRetransmit,
@@ -132,6 +133,7 @@ fn step() -> impl Strategy<Value = Step> {
         5 => Just(Step::Fire),
         5 => (1_u32..100_000).prop_map(Step::Write),
         3 => (0_u32..100_000).prop_map(Step::Read),
+        1 => Just(Step::Shutdown),
         1 => Just(Step::Close),
         1 => Just(Step::Retransmit),
         1 => Just(Step::FastRetransmit),
@@ -421,6 +423,7 @@ impl Stage {
             Step::Read(bytes) => {
                 let _ = self.end.recv(now, u64::from(*bytes));
             }
+            Step::Shutdown => self.end.shutdown(now),
             Step::Close => self.end.close(now),
             Step::Retransmit => {
                 let _ = self.end.retransmit_now(now);

@@ -140,7 +140,7 @@ impl Endpoint {
     /// A reset before the handshake is done.
     //= RFC 9293, section 3.10.7.4, second check
     pub(super) fn on_refusal(&mut self) {
-        if !self.is_passive || self.is_closed {
+        if !self.is_passive || self.is_shut {
             self.fail(Error::Refused);
             return;
         }

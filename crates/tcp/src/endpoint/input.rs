@@ -227,6 +227,9 @@ impl Endpoint {
 
     /// Data or a FIN.
     fn take_data(&mut self, now: Instant, segment: &Incoming<'_>, packet: &Packet) {
+        if self.refuses_data(segment) {
+            return;
+        }
         if matches!(
             self.state,
             State::CloseWait | State::Closing | State::LastAck | State::TimeWait

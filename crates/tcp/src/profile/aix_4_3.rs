@@ -155,4 +155,8 @@ pub static AIX_4_3: Profile = Profile {
         DuplicateReach::FirstStretch,
         "without effect: no duplicates are told",
     ),
+    unread_resets: assumed(
+        false,
+        "tcp_usrreq.c of 4.4BSD-Lite: tcp_disconnect flushes the buffer and sends a FIN",
+    ),
 };

@@ -156,4 +156,8 @@ pub static BSD_4_3_TAHOE: Profile = Profile {
         DuplicateReach::FirstStretch,
         "without effect: no duplicates are told",
     ),
+    unread_resets: assumed(
+        false,
+        "tcp_usrreq.c of 4.4BSD-Lite: tcp_disconnect flushes the buffer and sends a FIN",
+    ),
 };

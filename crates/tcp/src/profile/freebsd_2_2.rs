@@ -162,4 +162,8 @@ pub static FREEBSD_2_2: Profile = Profile {
         DuplicateReach::FirstStretch,
         "without effect: no duplicates are told",
     ),
+    unread_resets: assumed(
+        false,
+        "tcp_usrreq.c of 4.4BSD-Lite: tcp_disconnect flushes the buffer and sends a FIN",
+    ),
 };

@@ -156,4 +156,5 @@ pub static LINUX_2_2: Profile = Profile {
         DuplicateReach::FirstStretch,
         "without effect: no duplicates are told",
     ),
+    unread_resets: code(true, "tcp.c: tcp_close, data_was_unread"),
 };

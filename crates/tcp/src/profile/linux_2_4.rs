@@ -145,4 +145,5 @@ pub static LINUX_2_4: Profile = Profile {
         DuplicateReach::ToTheEnd,
         "tcp_input.c: tcp_ofo_queue, as it was until 6.15",
     ),
+    unread_resets: code(true, "tcp.c: tcp_close, data_was_unread"),
 };

@@ -144,4 +144,5 @@ pub static LINUX_6: Profile = Profile {
     ),
     early_timer_slack: code(Duration::from_millis(2), "tcp.h: TCP_TIMEOUT_MIN_US"),
     duplicate_reach: code(DuplicateReach::FirstStretch, "tcp_input.c: tcp_ofo_queue"),
+    unread_resets: code(true, "tcp.c: __tcp_close, data_was_unread"),
 };

@@ -141,4 +141,5 @@ pub static SUNOS_5_6: Profile = Profile {
         DuplicateReach::FirstStretch,
         "without effect: no duplicates are told",
     ),
+    unread_resets: assumed(false, "RFC 9293, section 3.6 leaves it open (SHLD-3)"),
 };

@@ -82,6 +82,11 @@ impl Seg {
         self
     }
 
+    pub fn with_len(mut self, len: u32) -> Self {
+        self.len = len;
+        self
+    }
+
     pub fn flags(mut self, flags: &'static str) -> Self {
         self.flags = flags;
         self
