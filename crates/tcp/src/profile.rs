@@ -180,6 +180,9 @@ pub enum DelayedAck {
         max: Duration,
         /// Out-of-order arrivals share acknowledgements after the first three (since 4.18).
         compress: bool,
+        /// Who answers within the delay is taken to go on doing so: acknowledgements wait for the
+        /// next answer (pingpong mode), and that of a FIN does.
+        waits_for_answers: bool,
     },
 }
 

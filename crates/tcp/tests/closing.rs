@@ -372,7 +372,7 @@ fn nothing_comes_after_a_fin() {
     let mut s = connected();
     send!(s, 50, data(0, 500).ack(0));
     send!(s, 51, fin(500, 0));
-    while s.next(60).is_some() {}
+    while s.next(99).is_some() {}
     send!(s, 100, data(501, 500).ack(0));
     assert_eq!(s.end.received(), 500);
     assert_eq!(s.end.state(), State::CloseWait);

@@ -120,14 +120,15 @@ impl Endpoint {
     /// The peer's FIN has come in order.
     //= RFC 9293, section 3.10.7.4, eighth check
     pub(super) fn on_fin(&mut self, now: Instant) {
-        self.rcv.schedule_ack_now();
         match self.state {
             State::SynReceived | State::Established => {
+                self.rcv.fin_arrived();
                 self.state = State::CloseWait;
                 self.emit(Event::PeerClosed);
             }
             State::FinWait1 => {
                 //= RFC 9293, section 3.6, figure 13
+                self.rcv.schedule_ack_now();
                 self.state = State::Closing;
                 self.emit(Event::PeerClosed);
             }

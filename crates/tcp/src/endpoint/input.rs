@@ -237,6 +237,7 @@ impl Endpoint {
             //= RFC 9293, section 3.10.7.4, seventh check
             // Only what was received before can come.
             if segment.end().at_or_before(self.rcv.rcv_nxt) {
+                self.rcv.note_duplicate(segment.header.seq, segment.end());
                 self.rcv.schedule_ack_now();
             }
             return;

@@ -55,6 +55,7 @@ pub static LINUX_2_2: Profile = Profile {
             min: Duration::from_millis(40),
             max: Duration::from_millis(200),
             compress: false,
+            waits_for_answers: false,
         },
         "as 2.4; tcp_input.c of 2.2.1 is quick for one segment only (tcp_delack_estimator) and waits for half a second at most (__tcp_ack_snd_check), with which tables 3.3, 3.4 and 3.6 of paper 003 come out worse",
     ),

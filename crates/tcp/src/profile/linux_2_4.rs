@@ -44,6 +44,7 @@ pub static LINUX_2_4: Profile = Profile {
             min: Duration::from_millis(40),
             max: Duration::from_millis(200),
             compress: false,
+            waits_for_answers: true,
         },
         "tcp.h: TCP_DELACK_MIN, TCP_DELACK_MAX",
     ),

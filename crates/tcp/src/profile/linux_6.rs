@@ -46,6 +46,7 @@ pub static LINUX_6: Profile = Profile {
             min: Duration::from_millis(40),
             max: Duration::from_millis(200),
             compress: true,
+            waits_for_answers: true,
         },
         "tcp.h: TCP_DELACK_MIN, TCP_DELACK_MAX; sysctl tcp_comp_sack_nr",
     ),

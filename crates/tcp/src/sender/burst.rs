@@ -61,6 +61,7 @@ impl Endpoint {
         if sent > 0 {
             snd.last_sent = now;
             self.told_by(sent);
+            self.rcv.data_sent(now);
         }
         sent
     }

@@ -281,6 +281,9 @@ impl Endpoint {
             flags,
             ack: None,
         });
+        if len > 0 {
+            self.rcv.data_sent(now);
+        }
     }
 
     /// Sends the segment at `index` again, cut to the peer's window; tells whether it went out.
