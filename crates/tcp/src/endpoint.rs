@@ -19,7 +19,7 @@ use crate::options::Negotiated;
 use crate::outbox::Outbox;
 use crate::profile::Profile;
 use crate::receiver::Receiver;
-use crate::sender::{Phase, Sender};
+use crate::sender::{Phase, Sender, WriteFlags};
 use crate::timer::Clock;
 use crate::user_timeout::UserTimeouts;
 use core::fmt;
@@ -384,17 +384,12 @@ impl Endpoint {
     /// The application writes `bytes` more bytes of its stream. Returns how many fit in the send
     /// buffer; none after [`shutdown`](Self::shutdown) or [`close`](Self::close).
     pub fn send(&mut self, now: Instant, bytes: u64) -> u64 {
-        if self.is_shut || matches!(self.state, State::Closed | State::TimeWait) {
-            return 0;
-        }
-        if bytes > 0 && self.state.may_send() {
-            self.restart_after_idle(now);
-        }
-        let accepted = self.accept(now, bytes);
-        if accepted > 0 && self.state.may_send() {
-            self.push(now);
-        }
-        accepted
+        self.send_with(now, bytes, WriteFlags::default())
+    }
+
+    /// Whether the application may still write.
+    pub(crate) fn may_write(&self) -> bool {
+        !self.is_shut && !matches!(self.state, State::Closed | State::TimeWait)
     }
 
     /// The application reads at most `max` bytes. Returns how many there were.

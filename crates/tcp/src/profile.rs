@@ -151,6 +151,31 @@ pub enum DuplicateReach {
     ToTheEnd,
 }
 
+/// What applications can say of their writes.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct WriteControl {
+    /// Small segments can be corked (`TCP_CORK`).
+    pub cork: bool,
+    /// A write can announce another one (`MSG_MORE`).
+    pub more: bool,
+    /// A write can end a record (`MSG_EOR`).
+    pub records: bool,
+    /// `TCP_NODELAY` sends what waits.
+    pub no_delay_pushes: bool,
+}
+
+/// Which segments carry PSH (RFC 9293, section 3.9.1.2).
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Push {
+    /// Those that end what has been written, whenever they are sent.
+    EndOfWritten,
+    /// Those that end a write, also when they are sent again and more was written.
+    OfSegment {
+        /// The last one of each buffer of several segments, too.
+        on_buffers: bool,
+    },
+}
+
 /// When a connection is given up.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum GiveUp {
@@ -316,6 +341,10 @@ pub enum SendBuffer {
         segment: u32,
         /// Bytes of memory that a buffer takes besides its payload.
         overhead: u32,
+        /// Least memory, whatever the application asks for.
+        least: u64,
+        /// Most that the application can ask for; it is given twice that.
+        most: u64,
     },
 }
 
@@ -428,6 +457,10 @@ pub struct Profile {
     pub duplicate_reach: Cited<DuplicateReach>,
     /// A close with data that nobody has read resets the connection.
     pub unread_resets: Cited<bool>,
+    /// What applications can say of their writes.
+    pub write_control: Cited<WriteControl>,
+    /// Which segments carry PSH.
+    pub push: Cited<Push>,
 }
 
 impl fmt::Debug for Profile {
@@ -457,7 +490,7 @@ impl Profile {
 
     /// What each constant is and where it comes from, for documentation and its test.
     #[must_use]
-    pub fn sources(&self) -> [(&'static str, Source); 38] {
+    pub fn sources(&self) -> [(&'static str, Source); 40] {
         [
             ("timer", self.timer.source),
             ("rtt", self.rtt.source),
@@ -497,6 +530,8 @@ impl Profile {
             ("slack of early timers", self.early_timer_slack.source),
             ("reach of duplicates", self.duplicate_reach.source),
             ("close with unread data", self.unread_resets.source),
+            ("control of writes", self.write_control.source),
+            ("PSH", self.push.source),
         ]
     }
 }

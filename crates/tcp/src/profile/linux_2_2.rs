@@ -7,8 +7,8 @@
 
 use super::{
     BackOff, Congestion, DelayedAck, DuplicateReach, GiveUp, Growth, HandshakeErrors, HandshakeRto,
-    IdleRestart, Keepalive, Offers, Persist, Profile, ReceiveBuffer, Recovery, Reduction, RttModel,
-    Segmentation, SendBuffer, Undo, ZeroWindow, assumed, code, published,
+    IdleRestart, Keepalive, Offers, Persist, Profile, Push, ReceiveBuffer, Recovery, Reduction,
+    RttModel, Segmentation, SendBuffer, Undo, WriteControl, ZeroWindow, assumed, code, published,
 };
 use crate::timer::TimerModel;
 use outlast_core::time::Duration;
@@ -158,4 +158,17 @@ pub static LINUX_2_2: Profile = Profile {
         "without effect: no duplicates are told",
     ),
     unread_resets: code(true, "tcp.c: tcp_close, data_was_unread"),
+    write_control: assumed(
+        WriteControl {
+            cork: true,
+            more: false,
+            records: false,
+            no_delay_pushes: false,
+        },
+        "tcp.c: tcp_setsockopt; MSG_MORE came with 2.4",
+    ),
+    push: code(
+        Push::OfSegment { on_buffers: false },
+        "tcp.c: tcp_do_sendmsg; tcp_output.c: tcp_fragment",
+    ),
 };

@@ -5,8 +5,8 @@
 
 use super::{
     BackOff, Congestion, DelayedAck, DuplicateReach, GiveUp, Growth, HandshakeErrors, HandshakeRto,
-    IdleRestart, Keepalive, Offers, Persist, Profile, ReceiveBuffer, Recovery, Reduction, RttModel,
-    Segmentation, SendBuffer, Undo, ZeroWindow, assumed, code, published,
+    IdleRestart, Keepalive, Offers, Persist, Profile, Push, ReceiveBuffer, Recovery, Reduction,
+    RttModel, Segmentation, SendBuffer, Undo, WriteControl, ZeroWindow, assumed, code, published,
 };
 use crate::timer::TimerModel;
 use outlast_core::time::Duration;
@@ -147,4 +147,17 @@ pub static LINUX_2_4: Profile = Profile {
         "tcp_input.c: tcp_ofo_queue, as it was until 6.15",
     ),
     unread_resets: code(true, "tcp.c: tcp_close, data_was_unread"),
+    write_control: code(
+        WriteControl {
+            cork: true,
+            more: true,
+            records: false,
+            no_delay_pushes: true,
+        },
+        "tcp.c: tcp_sendmsg, tcp_setsockopt",
+    ),
+    push: code(
+        Push::OfSegment { on_buffers: false },
+        "tcp.c: tcp_sendmsg; tcp_output.c: tcp_fragment",
+    ),
 };

@@ -4,8 +4,8 @@
 
 use super::{
     BackOff, Congestion, DelayedAck, DuplicateReach, GiveUp, Growth, HandshakeErrors, HandshakeRto,
-    IdleRestart, Keepalive, Offers, Persist, Profile, ReceiveBuffer, Recovery, Reduction, RttModel,
-    Segmentation, SendBuffer, Undo, ZeroWindow, code, standard,
+    IdleRestart, Keepalive, Offers, Persist, Profile, Push, ReceiveBuffer, Recovery, Reduction,
+    RttModel, Segmentation, SendBuffer, Undo, WriteControl, ZeroWindow, code, standard,
 };
 use crate::timer::TimerModel;
 use outlast_core::time::Duration;
@@ -114,8 +114,11 @@ pub static LINUX_6: Profile = Profile {
         SendBuffer::FollowsWindow {
             segment: 2_304,
             overhead: 832,
+            least: 4_608,
+            most: 4_194_304,
         },
-        "tcp_input.c: tcp_sndbuf_expand; sizes of buffers as `ss --memory` shows them",
+        "tcp_input.c: tcp_sndbuf_expand; sizes of buffers as `ss --memory` shows them; sock.h: \
+         SOCK_MIN_SNDBUF; sysctl net.core.wmem_max",
     ),
     segmentation: code(
         Segmentation::Buffers { most: 65_216 },
@@ -146,4 +149,17 @@ pub static LINUX_6: Profile = Profile {
     early_timer_slack: code(Duration::from_millis(2), "tcp.h: TCP_TIMEOUT_MIN_US"),
     duplicate_reach: code(DuplicateReach::FirstStretch, "tcp_input.c: tcp_ofo_queue"),
     unread_resets: code(true, "tcp.c: __tcp_close, data_was_unread"),
+    write_control: code(
+        WriteControl {
+            cork: true,
+            more: true,
+            records: true,
+            no_delay_pushes: true,
+        },
+        "tcp.c: tcp_sendmsg_locked, tcp_push, __tcp_sock_set_cork, __tcp_sock_set_nodelay",
+    ),
+    push: code(
+        Push::OfSegment { on_buffers: true },
+        "tcp.c: tcp_mark_push; tcp_output.c: __tcp_transmit_skb, tcp_fragment",
+    ),
 };

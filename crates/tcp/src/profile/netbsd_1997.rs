@@ -5,8 +5,9 @@
 
 use super::{
     BSD_BACK_OFF, BackOff, Congestion, DelayedAck, DuplicateReach, GiveUp, Growth, HandshakeErrors,
-    HandshakeRto, IdleRestart, Keepalive, Offers, Persist, Profile, ReceiveBuffer, Recovery,
-    Reduction, RttModel, Segmentation, SendBuffer, Undo, ZeroWindow, assumed, code, published,
+    HandshakeRto, IdleRestart, Keepalive, Offers, Persist, Profile, Push, ReceiveBuffer, Recovery,
+    Reduction, RttModel, Segmentation, SendBuffer, Undo, WriteControl, ZeroWindow, assumed, code,
+    published,
 };
 use crate::timer::TimerModel;
 use outlast_core::time::Duration;
@@ -158,5 +159,18 @@ pub static NETBSD_1997: Profile = Profile {
     unread_resets: assumed(
         false,
         "tcp_usrreq.c of 4.4BSD-Lite: tcp_disconnect flushes the buffer and sends a FIN",
+    ),
+    write_control: assumed(
+        WriteControl {
+            cork: false,
+            more: false,
+            records: false,
+            no_delay_pushes: false,
+        },
+        "tcp_usrreq.c of 4.4BSD-Lite: TCP_NODELAY is a flag, and records are not kept",
+    ),
+    push: assumed(
+        Push::EndOfWritten,
+        "tcp_output.c of 4.4BSD-Lite: all there is to be sent",
     ),
 };

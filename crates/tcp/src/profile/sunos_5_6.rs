@@ -6,8 +6,8 @@
 
 use super::{
     BackOff, Congestion, DelayedAck, DuplicateReach, GiveUp, Growth, HandshakeErrors, HandshakeRto,
-    IdleRestart, Keepalive, Offers, Persist, Profile, ReceiveBuffer, Recovery, Reduction, RttModel,
-    Segmentation, SendBuffer, Undo, ZeroWindow, assumed, published,
+    IdleRestart, Keepalive, Offers, Persist, Profile, Push, ReceiveBuffer, Recovery, Reduction,
+    RttModel, Segmentation, SendBuffer, Undo, WriteControl, ZeroWindow, assumed, published,
 };
 use crate::timer::TimerModel;
 use outlast_core::time::Duration;
@@ -142,4 +142,17 @@ pub static SUNOS_5_6: Profile = Profile {
         "without effect: no duplicates are told",
     ),
     unread_resets: assumed(false, "RFC 9293, section 3.6 leaves it open (SHLD-3)"),
+    write_control: assumed(
+        WriteControl {
+            cork: false,
+            more: false,
+            records: false,
+            no_delay_pushes: false,
+        },
+        "tcp_usrreq.c of 4.4BSD-Lite: TCP_NODELAY is a flag, and records are not kept",
+    ),
+    push: assumed(
+        Push::EndOfWritten,
+        "tcp_output.c of 4.4BSD-Lite: all there is to be sent",
+    ),
 };

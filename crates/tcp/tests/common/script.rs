@@ -273,6 +273,24 @@ impl Script {
             .map(|(at, packet)| (super::ms(at), packet))
     }
 
+    /// What is sent up to `ms`: number, length and flags of each segment.
+    pub fn sent_to(&mut self, ms: u64) -> Vec<(i64, u32, String)> {
+        let mut sent = Vec::new();
+        while let Some((_, packet)) = self.next(ms) {
+            let tcp = packet.tcp().expect("TCP");
+            let seq = i64::from(tcp.seq.distance_from(self.our_seq(0)));
+            let letters = [
+                ('F', TcpFlags::FIN),
+                ('P', TcpFlags::PSH),
+                ('A', TcpFlags::ACK),
+            ];
+            let flags = letters.iter().filter(|(_, flag)| tcp.has(*flag));
+            let flags = flags.map(|(letter, _)| *letter).collect();
+            sent.push((seq, packet.header().payload_len, flags));
+        }
+        sent
+    }
+
     /// Lets time go on until something is sent.
     pub fn next_sent(&mut self) -> Option<(u64, Packet)> {
         while self.out.is_empty() {

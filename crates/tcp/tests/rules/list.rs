@@ -392,6 +392,7 @@ pub(crate) const RULES: &[Rule] = &[
         "3.9.1.2",
         "the user timeout may be changed at any time",
     ),
+    (9293, "3.9.1.2, PUSH", "PSH is on segments that end a write"),
     (
         9293,
         "3.9.2.2",
