@@ -6,6 +6,9 @@ use core::net::SocketAddr;
 use outlast_core::time::Duration;
 use outlast_wire::SeqNumber;
 
+/// Least segment that may be asked for (Linux: `TCP_MIN_MSS`).
+const LEAST_MSS: u16 = 88;
+
 /// Settings of one endpoint. `None` leaves to the profile what the profile knows.
 #[derive(Clone, Debug)]
 pub struct Config {
@@ -23,6 +26,9 @@ pub struct Config {
     pub iss: SeqNumber,
     /// Largest packet in bytes, IP header included; at least 576.
     pub mtu: u16,
+    /// Payload of a segment at most, options included (`TCP_MAXSEG`); it is announced, too. Linux
+    /// heeds it only before the handshake, and takes no less than 88.
+    pub max_segment: Option<u16>,
     /// Congestion control; one that the profile has not is replaced by its own.
     pub congestion: Option<Congestion>,
     /// Whether SACK is offered and accepted.
@@ -66,6 +72,7 @@ impl Config {
             stream_in: 2,
             iss: SeqNumber(1_000),
             mtu: 1_500,
+            max_segment: None,
             congestion: None,
             sack: None,
             timestamps: None,
@@ -112,6 +119,8 @@ impl Config {
     pub(crate) fn announced_mss(&self) -> u16 {
         let mss = u32::from(self.mtu.max(576)) - self.header_len();
         // Below the MTU, hence sixteen bits.
-        mss as u16
+        let mss = mss as u16;
+        self.max_segment
+            .map_or(mss, |most| mss.min(most.max(LEAST_MSS)))
     }
 }

@@ -19,7 +19,7 @@ use crate::options::Negotiated;
 use crate::outbox::Outbox;
 use crate::profile::Profile;
 use crate::receiver::Receiver;
-use crate::sender::{Phase, Sender};
+use crate::sender::{Phase, Sender, WriteFlags};
 use crate::timer::Clock;
 use crate::user_timeout::UserTimeouts;
 use core::fmt;
@@ -86,9 +86,11 @@ pub enum Error {
     KeepaliveTimeout,
     /// The peer answered the SYN with a reset.
     Refused,
+    /// An ICMP error answered the SYN.
+    Unreachable,
     /// The peer reset the connection.
     Reset,
-    /// This side aborted it.
+    /// This side aborted it, or closed it with data unread or still to come.
     Aborted,
     /// What arrived is not the stretch of the peer's stream that was due.
     WrongData {
@@ -104,6 +106,7 @@ impl fmt::Display for Error {
             Self::UserTimeout => f.write_str("the user timeout ran out"),
             Self::KeepaliveTimeout => f.write_str("keepalive probes went unanswered"),
             Self::Refused => f.write_str("connection refused"),
+            Self::Unreachable => f.write_str("an ICMP error answered the SYN"),
             Self::Reset => f.write_str("connection reset by peer"),
             Self::Aborted => f.write_str("connection aborted"),
             Self::WrongData { offset } => {
@@ -224,6 +227,14 @@ pub(crate) struct Out {
     pub(crate) ack: Option<SeqNumber>,
 }
 
+impl Out {
+    /// A reset that answers a segment of no connection (RFC 9293, section 3.10.7.1).
+    pub(crate) fn is_reset_reply(&self) -> bool {
+        self.flags.contains(TcpFlags::RST)
+            && (self.ack.is_some() || !self.flags.contains(TcpFlags::ACK))
+    }
+}
+
 /// SEG.ACK and window of an acknowledgement, in one number.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 struct Told(u64);
@@ -272,7 +283,9 @@ pub struct Endpoint {
     pub(crate) frozen_at: Option<Instant>,
     /// It was opened by [`Endpoint::listen`].
     is_passive: bool,
-    /// The application has closed or gone.
+    /// The application has nothing more to send.
+    pub(crate) is_shut: bool,
+    /// The application has gone: nobody reads any more.
     pub(crate) is_closed: bool,
     last_challenge: Option<Instant>,
     /// Last answer to a segment out of the window.
@@ -311,6 +324,7 @@ impl Endpoint {
             told: None,
             frozen_at: None,
             is_passive: state == State::Listen,
+            is_shut: false,
             is_closed: false,
             last_challenge: None,
             last_rejection: None,
@@ -368,19 +382,14 @@ impl Endpoint {
     }
 
     /// The application writes `bytes` more bytes of its stream. Returns how many fit in the send
-    /// buffer; none after [`close`](Self::close).
+    /// buffer; none after [`shutdown`](Self::shutdown) or [`close`](Self::close).
     pub fn send(&mut self, now: Instant, bytes: u64) -> u64 {
-        if self.is_closed || matches!(self.state, State::Closed | State::TimeWait) {
-            return 0;
-        }
-        if bytes > 0 && self.state.may_send() {
-            self.restart_after_idle(now);
-        }
-        let accepted = self.accept(now, bytes);
-        if accepted > 0 && self.state.may_send() {
-            self.push(now);
-        }
-        accepted
+        self.send_with(now, bytes, WriteFlags::default())
+    }
+
+    /// Whether the application may still write.
+    pub(crate) fn may_write(&self) -> bool {
+        !self.is_shut && !matches!(self.state, State::Closed | State::TimeWait)
     }
 
     /// The application reads at most `max` bytes. Returns how many there were.

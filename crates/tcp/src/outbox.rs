@@ -31,6 +31,12 @@ impl<T: Copy> Outbox<T> {
         self.items.push(item);
     }
 
+    /// The one that came last.
+    #[inline]
+    pub(crate) fn last_mut(&mut self) -> Option<&mut T> {
+        self.items.last_mut()
+    }
+
     /// The one that leaves next.
     #[inline]
     pub(crate) fn first(&self) -> Option<&T> {

@@ -91,7 +91,7 @@ impl Endpoint {
         let next = self
             .snd
             .mss
-            .min(u32::try_from(self.snd.unsent()).unwrap_or(u32::MAX));
+            .min(u32::try_from(self.snd.unsent_of_record()).unwrap_or(u32::MAX));
         if !(self.snd.snd_nxt + next).after(self.snd.window_end()) {
             self.snd.rto.reset_back_off();
             self.persist = Probing::default();
@@ -156,8 +156,10 @@ impl Endpoint {
             return;
         }
         if self.snd.snd_nxt.before(self.snd.window_end()) && self.snd.unsent() > 0 {
-            // Not zero, only too small for a full segment.
-            self.send_new_probe(now);
+            // Not zero, only too small for a full segment; or the application holds it back.
+            if self.send_new_probe(now) {
+                self.push_last();
+            }
             return;
         }
         self.counters.window_probes += 1;

@@ -118,6 +118,64 @@ pub enum BackOff {
     },
 }
 
+/// Retransmission timeout after a handshake that gave no sample.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum HandshakeRto {
+    /// This, whatever the handshake's back-off was.
+    Exactly(Duration),
+    /// What the handshake's back-off has left, and no less than this.
+    AtLeast(Duration),
+}
+
+/// What ICMP errors do to a handshake.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum HandshakeErrors {
+    /// It goes on.
+    Tolerated,
+    /// The active side fails at once; the passive side forgets the request, silently.
+    Fatal {
+        /// Only what the path says ends a request (IPv4: network or host unreachable, time
+        /// exceeded, parameter problem), not a port, a protocol or a filter; with IPv6 it is the
+        /// other way round.
+        spares_requests: bool,
+    },
+}
+
+/// What a receiver reports as duplicate (RFC 2883) of a segment in order that covers stretches which
+/// had come out of order.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum DuplicateReach {
+    /// The first of them, and those that follow it without a gap.
+    FirstStretch,
+    /// All from the first of them to the segment's end, gaps included.
+    ToTheEnd,
+}
+
+/// What applications can say of their writes.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct WriteControl {
+    /// Small segments can be corked (`TCP_CORK`).
+    pub cork: bool,
+    /// A write can announce another one (`MSG_MORE`).
+    pub more: bool,
+    /// A write can end a record (`MSG_EOR`).
+    pub records: bool,
+    /// `TCP_NODELAY` sends what waits.
+    pub no_delay_pushes: bool,
+}
+
+/// Which segments carry PSH (RFC 9293, section 3.9.1.2).
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Push {
+    /// Those that end what has been written, whenever they are sent.
+    EndOfWritten,
+    /// Those that end a write, also when they are sent again and more was written.
+    OfSegment {
+        /// The last one of each buffer of several segments, too.
+        on_buffers: bool,
+    },
+}
+
 /// When a connection is given up.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum GiveUp {
@@ -147,6 +205,9 @@ pub enum DelayedAck {
         max: Duration,
         /// Out-of-order arrivals share acknowledgements after the first three (since 4.18).
         compress: bool,
+        /// Who answers within the delay is taken to go on doing so: acknowledgements wait for the
+        /// next answer (pingpong mode), and that of a FIN does.
+        waits_for_answers: bool,
     },
 }
 
@@ -280,6 +341,10 @@ pub enum SendBuffer {
         segment: u32,
         /// Bytes of memory that a buffer takes besides its payload.
         overhead: u32,
+        /// Least memory, whatever the application asks for.
+        least: u64,
+        /// Most that the application can ask for; it is given twice that.
+        most: u64,
     },
 }
 
@@ -379,6 +444,23 @@ pub struct Profile {
     pub challenge_ack: Cited<Option<Duration>>,
     /// An ICMP unreachable reverts one back-off (RFC 6069).
     pub icmp_reverts_back_off: Cited<bool>,
+    /// Timeout after a handshake that gave no sample.
+    pub handshake_rto: Cited<HandshakeRto>,
+    /// Time until a SYN that nothing but a wrong acknowledgement answered, which was reset, is sent
+    /// again for the first time; `None` leaves it to its timeout.
+    pub syn_after_reset: Cited<Option<Duration>>,
+    /// What ICMP errors do to a handshake.
+    pub icmp_in_handshake: Cited<HandshakeErrors>,
+    /// What is added to the time after which a tail is probed, or what may be reordered is judged.
+    pub early_timer_slack: Cited<Duration>,
+    /// What is told of a segment in order that covers stretches which had come before.
+    pub duplicate_reach: Cited<DuplicateReach>,
+    /// A close with data that nobody has read resets the connection.
+    pub unread_resets: Cited<bool>,
+    /// What applications can say of their writes.
+    pub write_control: Cited<WriteControl>,
+    /// Which segments carry PSH.
+    pub push: Cited<Push>,
 }
 
 impl fmt::Debug for Profile {
@@ -408,7 +490,7 @@ impl Profile {
 
     /// What each constant is and where it comes from, for documentation and its test.
     #[must_use]
-    pub fn sources(&self) -> [(&'static str, Source); 32] {
+    pub fn sources(&self) -> [(&'static str, Source); 40] {
         [
             ("timer", self.timer.source),
             ("rtt", self.rtt.source),
@@ -442,6 +524,14 @@ impl Profile {
             ("FIN-WAIT-2", self.fin_wait_2.source),
             ("challenge ACK", self.challenge_ack.source),
             ("ICMP", self.icmp_reverts_back_off.source),
+            ("RTO after the handshake", self.handshake_rto.source),
+            ("SYN after a reset", self.syn_after_reset.source),
+            ("ICMP in the handshake", self.icmp_in_handshake.source),
+            ("slack of early timers", self.early_timer_slack.source),
+            ("reach of duplicates", self.duplicate_reach.source),
+            ("close with unread data", self.unread_resets.source),
+            ("control of writes", self.write_control.source),
+            ("PSH", self.push.source),
         ]
     }
 }

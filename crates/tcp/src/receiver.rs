@@ -10,6 +10,7 @@ mod window;
 pub(crate) use acks::Due;
 
 use crate::config::Config;
+use crate::profile::DuplicateReach;
 use acks::AckPolicy;
 use outlast_core::time::Instant;
 use outlast_wire::SeqNumber;
@@ -38,6 +39,7 @@ pub(crate) struct Receiver {
     finished: bool,
     sack: bool,
     dsack: bool,
+    duplicate_reach: DuplicateReach,
     reassembly: Reassembly,
     acks: AckPolicy,
     window: ReceiveWindow,
@@ -54,6 +56,7 @@ impl Receiver {
             finished: false,
             sack: false,
             dsack: profile.offers.dsack,
+            duplicate_reach: *profile.duplicate_reach,
             reassembly: Reassembly::default(),
             acks: AckPolicy::new(*profile.delayed_ack),
             window: ReceiveWindow::new(config),
@@ -198,10 +201,10 @@ impl Receiver {
         }
         if !self.reassembly.is_empty() {
             let before = self.rcv_nxt;
-            let (joined, overlap) = self.reassembly.join(self.rcv_nxt);
+            let (joined, overlap) = self.reassembly.join(self.rcv_nxt, self.duplicate_reach);
             if let Some((left, right)) = overlap {
                 //= RFC 2883, section 4.2
-                self.note_duplicate(left, right);
+                self.extend_duplicate(left, right);
             }
             self.advance(joined.distance_from(before).max(0).unsigned_abs());
             if self.reassembly.is_empty() {
@@ -233,6 +236,13 @@ impl Receiver {
     pub(crate) fn note_duplicate(&mut self, left: SeqNumber, right: SeqNumber) {
         if self.sack && self.dsack {
             self.reassembly.note_duplicate(left, right);
+        }
+    }
+
+    /// The same of one that came along with another one, in the same segment.
+    fn extend_duplicate(&mut self, left: SeqNumber, right: SeqNumber) {
+        if self.sack && self.dsack {
+            self.reassembly.extend_duplicate(left, right);
         }
     }
 }

@@ -11,6 +11,7 @@ mod classic;
 mod limits;
 mod loss;
 mod marked;
+mod marks;
 pub(crate) mod queue;
 mod rack;
 mod reduction;
@@ -19,6 +20,7 @@ mod segmentation;
 mod tail_loss;
 mod transmit;
 mod undo;
+mod writes;
 
 use crate::config::Config;
 use crate::congestion::{Algorithm, Window};
@@ -26,6 +28,8 @@ use crate::rto::Rto;
 use outlast_core::time::Instant;
 use outlast_wire::SeqNumber;
 use queue::Queue;
+pub use writes::WriteFlags;
+use writes::Writes;
 
 /// State of congestion control, in the words of Linux.
 #[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
@@ -120,6 +124,8 @@ pub(crate) struct Sender {
     pub(crate) next_offset: u64,
     /// Bytes that the application has written.
     pub(crate) written: u64,
+    /// What the application has said of its writes.
+    pub(crate) writes: Writes,
     /// Bytes of memory in the send buffer, where it follows the window.
     pub(crate) buffer: u64,
     /// What takes that memory.
@@ -202,6 +208,7 @@ impl Sender {
             snd_nxt: config.iss,
             next_offset: 0,
             written: 0,
+            writes: Writes::new(config.nagle),
             buffer: 0,
             buffers: buffer::Buffers::default(),
             fin_wanted: false,
@@ -267,6 +274,12 @@ impl Sender {
     /// Bytes written and not yet sent.
     pub(crate) fn unsent(&self) -> u64 {
         self.written - self.next_offset
+    }
+
+    /// Those of them that may share a segment: up to the end of the record.
+    #[inline]
+    pub(crate) fn unsent_of_record(&self) -> u64 {
+        self.written.min(self.writes.record_end) - self.next_offset
     }
 
     /// Whether bytes or a FIN wait to be sent for the first time.

@@ -351,7 +351,7 @@ fn data_of_another_stream_ends_it() {
 fn one_side_may_have_closed_and_still_receive() {
     //= RFC 9293, section 3.6
     let mut s = connected();
-    s.app(50, Endpoint::close);
+    s.app(50, Endpoint::shutdown);
     recv!(s, 50, fin(0, 0));
     send!(s, 90, ack(1));
     assert_eq!(s.app(95, |end, now| end.send(now, 100)), 0);
@@ -372,7 +372,7 @@ fn nothing_comes_after_a_fin() {
     let mut s = connected();
     send!(s, 50, data(0, 500).ack(0));
     send!(s, 51, fin(500, 0));
-    while s.next(60).is_some() {}
+    while s.next(99).is_some() {}
     send!(s, 100, data(501, 500).ack(0));
     assert_eq!(s.end.received(), 500);
     assert_eq!(s.end.state(), State::CloseWait);

@@ -242,6 +242,45 @@ fn a_lost_syn_means_a_small_initial_window_and_a_long_timeout() {
 }
 
 #[test]
+fn the_timeout_after_a_handshake_without_sample_is_three_seconds_on_linux_6() {
+    //= RFC 6298, section 5.7
+    // Linux 6.18: SYNs at 0, 1, 2, 3, 4, 5 and 7 s, a SYN-ACK at 8 s, then data that nobody
+    // acknowledges: a probe after a second, the timeout 3 s behind it, and the next at twice that.
+    let mut s = Script::connecting(script_config(&LINUX_6));
+    s.go_to(8_000);
+    let syns: Vec<_> = core::iter::from_fn(|| s.next(8_000))
+        .map(|(at, _)| at)
+        .collect();
+    assert_eq!(syns, [0, 1_000, 2_000, 3_000, 4_000, 5_000, 7_000]);
+    let mut answer = syn_ack(0);
+    let options = answer.options.get_or_insert_with(Default::default);
+    options.sack_permitted = true;
+    send!(s, 8_000, answer);
+    recv!(s, 8_000, ack(0));
+    s.write(8_010, 100);
+    recv!(s, 8_010, data(0, 100));
+    recv!(s, 9_010, data(0, 100));
+    recv!(s, 12_010, data(0, 100));
+    recv!(s, 18_010, data(0, 100));
+    // The passive side of Linux begins there, too.
+    let mut s = Script::listening(script_config(&LINUX_6));
+    send!(s, 0, syn());
+    s.go_to(3_300);
+    let syn_acks: Vec<_> = core::iter::from_fn(|| s.next(3_300))
+        .map(|(at, _)| at)
+        .collect();
+    assert_eq!(syn_acks, [0, 1_000, 3_000]);
+    send!(s, 3_300, ack(0).seq(0));
+    assert_eq!(s.end.trace().rto.as_millis(), 3_000);
+    // Linux 2.4 keeps what the SYNs have made of it.
+    let mut s = Script::connecting(script_config(&LINUX_2_4));
+    s.go_to(10_000);
+    while s.next(10_000).is_some() {}
+    send!(s, 10_000, syn_ack(0));
+    assert_eq!(s.end.trace().rto.as_millis(), 12_000);
+}
+
+#[test]
 fn a_duplicate_syn_draws_the_syn_ack_again() {
     //= RFC 9293, section 3.10.7.4, fourth check
     let mut s = Script::listening(script_config(&LINUX_6));

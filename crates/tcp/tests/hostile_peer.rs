@@ -8,7 +8,7 @@ mod common;
 use common::config;
 use outlast_core::time::{Duration, Instant};
 use outlast_tcp::profile::{Congestion, Profile};
-use outlast_tcp::{Config, Endpoint, Error, Event, State, UserTimeoutOption};
+use outlast_tcp::{Config, Endpoint, Error, Event, State, UserTimeoutOption, WriteFlags};
 use outlast_wire::tcp::{SackBlock, TcpOptions, Timestamps, UserTimeout};
 use outlast_wire::{IpHeader, ModelledPayload, Packet, SeqNumber, TcpFlags, TcpHeader};
 use proptest::prelude::*;
@@ -41,15 +41,21 @@ struct Forged {
 #[derive(Clone, Debug)]
 enum Step {
     Segment(Forged),
-    Unreachable {
+    IcmpError {
         seq: Near,
+        kind: u8,
         code: u8,
     },
     Wait(u64),
     /// Goes to the next timer.
     Fire,
     Write(u32),
+    WriteWith(u32, WriteFlags),
+    Cork(bool),
+    NoDelay(bool),
+    SendBuffer(u64),
     Read(u32),
+    Shutdown,
     Close,
     Retransmit,
     FastRetransmit,
@@ -126,12 +132,20 @@ fn segment() -> impl Strategy<Value = Step> {
 fn step() -> impl Strategy<Value = Step> {
     prop_oneof![
         20 => segment(),
-        2 => (near(), 0..16_u8).prop_map(|(seq, code)| Step::Unreachable { seq, code }),
+        2 => (near(), prop_oneof![3 => Just(3_u8), 1 => 3..13_u8], 0..16_u8)
+            .prop_map(|(seq, kind, code)| Step::IcmpError { seq, kind, code }),
         3 => (0_u64..3_000).prop_map(Step::Wait),
         1 => (0_u64..400_000).prop_map(Step::Wait),
         5 => Just(Step::Fire),
         5 => (1_u32..100_000).prop_map(Step::Write),
+        3 => (1_u32..9_000, any::<bool>(), any::<bool>()).prop_map(|(bytes, more, end_of_record)| {
+            Step::WriteWith(bytes, WriteFlags { more, end_of_record })
+        }),
+        1 => any::<bool>().prop_map(Step::Cork),
+        1 => any::<bool>().prop_map(Step::NoDelay),
+        1 => (0_u64..200_000).prop_map(Step::SendBuffer),
         3 => (0_u32..100_000).prop_map(Step::Read),
+        1 => Just(Step::Shutdown),
         1 => Just(Step::Close),
         1 => Just(Step::Retransmit),
         1 => Just(Step::FastRetransmit),
@@ -355,9 +369,9 @@ impl Stage {
         }
     }
 
-    fn unreachable(&mut self, seq: Near, code: u8) {
+    fn icmp_error(&mut self, seq: Near, kind: u8, code: u8) {
         let seq = self.number(seq);
-        let packet = common::unreachable(&self.config, seq, code);
+        let packet = common::icmp_error(&self.config, seq, kind, code);
         self.end.handle_packet(self.now, &packet);
     }
 
@@ -408,7 +422,7 @@ impl Stage {
         let now = self.now;
         match step {
             Step::Segment(forged) => self.forge(forged),
-            Step::Unreachable { seq, code } => self.unreachable(*seq, *code),
+            Step::IcmpError { seq, kind, code } => self.icmp_error(*seq, *kind, *code),
             Step::Wait(ms) => self.wait(now + Duration::from_millis(*ms)),
             Step::Fire => {
                 if let Some((at, _)) = self.end.poll_timeout() {
@@ -418,9 +432,16 @@ impl Stage {
             Step::Write(bytes) => {
                 let _ = self.end.send(now, u64::from(*bytes));
             }
+            Step::WriteWith(bytes, flags) => {
+                let _ = self.end.send_with(now, u64::from(*bytes), *flags);
+            }
+            Step::Cork(on) => self.end.set_cork(now, *on),
+            Step::NoDelay(on) => self.end.set_no_delay(now, *on),
+            Step::SendBuffer(bytes) => self.end.set_send_buffer(now, *bytes),
             Step::Read(bytes) => {
                 let _ = self.end.recv(now, u64::from(*bytes));
             }
+            Step::Shutdown => self.end.shutdown(now),
             Step::Close => self.end.close(now),
             Step::Retransmit => {
                 let _ = self.end.retransmit_now(now);

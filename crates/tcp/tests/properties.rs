@@ -24,7 +24,7 @@ struct Scenario {
     /// The server's application reads this much, this often.
     read: u64,
     pause: Duration,
-    /// Each side closes when it has written all.
+    /// Each side shuts down when it has written all, and the client closes when it has read all.
     closes: bool,
     meddling: Option<Meddling>,
 }
@@ -370,12 +370,16 @@ fn check(scenario: &Scenario) {
         }
         if scenario.closes {
             if pair.client.written() == scenario.upload {
-                pair.client.close(pair.now);
+                pair.client.shutdown(pair.now);
+                // It reads at once.
+                if pair.client.received() == scenario.download {
+                    pair.client.close(pair.now);
+                }
             }
             if pair.server.written() == scenario.download
                 && pair.server.received() == scenario.upload
             {
-                pair.server.close(pair.now);
+                pair.server.shutdown(pair.now);
             }
         }
         if let Some(meddling) = scenario.meddling {

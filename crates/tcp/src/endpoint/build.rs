@@ -121,6 +121,10 @@ impl Endpoint {
     }
 
     fn write_options(&mut self, now: Instant, out: &Out, options: &mut TcpOptions) {
+        if out.is_reset_reply() {
+            // It stands for no connection, and so for nothing that was negotiated.
+            return;
+        }
         if self.options.timestamps {
             options.timestamps = Some(self.options.stamps(now, true));
         }

@@ -2,13 +2,10 @@
 
 use super::{Endpoint, Error, Event, Out, State, Xmit};
 use crate::congestion::Algorithm;
+use crate::profile::HandshakeRto;
 use crate::sender::queue::{Marks, NewSegment};
 use outlast_core::time::{Duration, Instant};
 use outlast_wire::{SeqNumber, TcpFlags, TcpHeader};
-
-/// RTO after a handshake that gave no sample.
-//= RFC 6298, section 5.7
-const FALLBACK_RTO: Duration = Duration::from_secs(3);
 
 impl Endpoint {
     /// Queues and sends the SYN, or in SYN-RECEIVED the SYN-ACK.
@@ -84,6 +81,7 @@ impl Endpoint {
         if header.has(TcpFlags::ACK) && !acceptable {
             if !header.has(TcpFlags::RST) {
                 self.reset_reply(header, 0);
+                self.repeat_syn_soon(now);
             }
             return;
         }
@@ -110,6 +108,16 @@ impl Endpoint {
         }
     }
 
+    /// The peer may have a connection left from earlier, which the reset has ended: the first SYN
+    /// that it did not answer is sent again soon.
+    fn repeat_syn_soon(&mut self, now: Instant) {
+        if self.snd.timeouts == 0
+            && let Some(delay) = *self.profile.syn_after_reset
+        {
+            self.arm(now, Xmit::Retransmit, delay);
+        }
+    }
+
     /// An acknowledgement in SYN-RECEIVED; tells whether it was the one that was due.
     pub(super) fn on_syn_received(&mut self, now: Instant, header: &TcpHeader) -> bool {
         //= RFC 9293, section 3.10.7.4, fifth check
@@ -132,7 +140,7 @@ impl Endpoint {
     /// A reset before the handshake is done.
     //= RFC 9293, section 3.10.7.4, second check
     pub(super) fn on_refusal(&mut self) {
-        if !self.is_passive || self.is_closed {
+        if !self.is_passive || self.is_shut {
             self.fail(Error::Refused);
             return;
         }
@@ -175,8 +183,7 @@ impl Endpoint {
                 let beats = self.beats_since(now, syn.sent_at);
                 self.take_sample(now, rtt, beats);
             }
-            //= RFC 6298, section 5.7
-            None => self.snd.rto.set(FALLBACK_RTO.max(self.snd.rto.current())),
+            None => self.snd.rto.set(self.rto_without_sample()),
         }
         if again > 1 {
             //= RFC 6928, section 2: a lost SYN means an initial window of one segment
@@ -199,6 +206,14 @@ impl Endpoint {
         self.rcv.establish(now, advertised);
         self.start_keepalive(now);
         self.emit(Event::Connected);
+    }
+
+    //= RFC 6298, section 5.7
+    fn rto_without_sample(&self) -> Duration {
+        match *self.profile.handshake_rto {
+            HandshakeRto::Exactly(rto) => rto,
+            HandshakeRto::AtLeast(least) => least.max(self.snd.rto.current()),
+        }
     }
 
     fn start_algorithm(&mut self, now: Instant) {

@@ -1,8 +1,9 @@
-//! ICMP destination unreachable (RFC 9293, section 3.9.2.2; RFC 5461; RFC 6069).
+//! ICMP errors (RFC 9293, section 3.9.2.2; RFC 5461; RFC 6069).
 
-use super::{Endpoint, State, Xmit};
+use super::{Endpoint, Error, State, Xmit};
+use crate::profile::HandshakeErrors;
 use outlast_core::time::Instant;
-use outlast_wire::IcmpError;
+use outlast_wire::{IcmpError, SeqNumber};
 
 impl Endpoint {
     pub(super) fn handle_icmp(&mut self, now: Instant, error: &IcmpError) {
@@ -20,6 +21,14 @@ impl Endpoint {
         if seq.before(self.snd.snd_una) || seq.after(self.snd.snd_nxt) {
             return;
         }
+        if self.ends_handshake(error, seq) {
+            // A request is dropped as by a reset: no application has heard of it yet.
+            match self.state {
+                State::SynReceived if self.is_passive => self.on_refusal(),
+                _ => self.fail(Error::Unreachable),
+            }
+            return;
+        }
         let is_v4 = self.config.local.is_ipv4();
         // Network or host unreachable; no route.
         let is_unreachable = match (is_v4, error.kind, error.code) {
@@ -35,6 +44,34 @@ impl Endpoint {
         //= RFC 6069, section 4.2, step 3
         if *self.profile.icmp_reverts_back_off && seq == self.snd.snd_una {
             self.revert_back_off(now);
+        }
+    }
+
+    /// Whether `error`, about the segment at `seq`, is the end of a handshake.
+    fn ends_handshake(&self, error: &IcmpError, seq: SeqNumber) -> bool {
+        let HandshakeErrors::Fatal { spares_requests } = *self.profile.icmp_in_handshake else {
+            return false;
+        };
+        let is_v4 = self.config.local.is_ipv4();
+        let (kind, code) = (error.kind, error.code);
+        // What is too big is sent in smaller packets, and redirects and source quenches are no
+        // errors.
+        let is_error = match is_v4 {
+            true => matches!((kind, code), (3, 0..=3 | 5..=15) | (11 | 12, _)),
+            false => matches!(kind, 1 | 3 | 4),
+        };
+        match self.state {
+            State::SynSent => is_error,
+            State::SynReceived if !self.is_passive => is_error,
+            State::SynReceived if spares_requests => {
+                let ends_request = match is_v4 {
+                    true => matches!((kind, code), (3, 0 | 1) | (11 | 12, _)),
+                    false => matches!((kind, code), (1, 1 | 4..) | (4, _)),
+                };
+                ends_request && seq == self.snd.iss
+            }
+            State::SynReceived => is_error && seq == self.snd.iss,
+            _ => false,
         }
     }
 

@@ -227,6 +227,9 @@ impl Endpoint {
 
     /// Data or a FIN.
     fn take_data(&mut self, now: Instant, segment: &Incoming<'_>, packet: &Packet) {
+        if self.refuses_data(segment) {
+            return;
+        }
         if matches!(
             self.state,
             State::CloseWait | State::Closing | State::LastAck | State::TimeWait
@@ -234,6 +237,7 @@ impl Endpoint {
             //= RFC 9293, section 3.10.7.4, seventh check
             // Only what was received before can come.
             if segment.end().at_or_before(self.rcv.rcv_nxt) {
+                self.rcv.note_duplicate(segment.header.seq, segment.end());
                 self.rcv.schedule_ack_now();
             }
             return;

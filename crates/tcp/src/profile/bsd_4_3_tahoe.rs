@@ -5,9 +5,10 @@
 //! `tcp_subr.c` 7.14, `tcp_usrreq.c` 7.10 and `tcp_input.c` 7.19.
 
 use super::{
-    BSD_BACK_OFF, BackOff, Congestion, DelayedAck, GiveUp, Growth, IdleRestart, Keepalive, Offers,
-    Persist, Profile, ReceiveBuffer, Recovery, Reduction, RttModel, Segmentation, SendBuffer, Undo,
-    ZeroWindow, assumed, code, published,
+    BSD_BACK_OFF, BackOff, Congestion, DelayedAck, DuplicateReach, GiveUp, Growth, HandshakeErrors,
+    HandshakeRto, IdleRestart, Keepalive, Offers, Persist, Profile, Push, ReceiveBuffer, Recovery,
+    Reduction, RttModel, Segmentation, SendBuffer, Undo, WriteControl, ZeroWindow, assumed, code,
+    published,
 };
 use crate::timer::TimerModel;
 use outlast_core::time::Duration;
@@ -142,4 +143,35 @@ pub static BSD_4_3_TAHOE: Profile = Profile {
     ),
     challenge_ack: assumed(None, "older than RFC 5961"),
     icmp_reverts_back_off: assumed(false, "older than RFC 6069"),
+    handshake_rto: assumed(
+        HandshakeRto::AtLeast(Duration::from_secs(3)),
+        "older than RFC 6298, section 5.7: the back-off of the SYN stays until a sample",
+    ),
+    syn_after_reset: assumed(None, "older than the rule, which came with Linux 4.20"),
+    icmp_in_handshake: assumed(
+        HandshakeErrors::Tolerated,
+        "tcp_subr.c: tcp_notify wakes the application only",
+    ),
+    early_timer_slack: assumed(Duration::ZERO, "without effect: no such timers"),
+    duplicate_reach: assumed(
+        DuplicateReach::FirstStretch,
+        "without effect: no duplicates are told",
+    ),
+    unread_resets: assumed(
+        false,
+        "tcp_usrreq.c of 4.4BSD-Lite: tcp_disconnect flushes the buffer and sends a FIN",
+    ),
+    write_control: assumed(
+        WriteControl {
+            cork: false,
+            more: false,
+            records: false,
+            no_delay_pushes: false,
+        },
+        "tcp_usrreq.c of 4.4BSD-Lite: TCP_NODELAY is a flag, and records are not kept",
+    ),
+    push: assumed(
+        Push::EndOfWritten,
+        "tcp_output.c of 4.4BSD-Lite: all there is to be sent",
+    ),
 };

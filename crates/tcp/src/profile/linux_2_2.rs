@@ -6,9 +6,9 @@
 //! as assumed.
 
 use super::{
-    BackOff, Congestion, DelayedAck, GiveUp, Growth, IdleRestart, Keepalive, Offers, Persist,
-    Profile, ReceiveBuffer, Recovery, Reduction, RttModel, Segmentation, SendBuffer, Undo,
-    ZeroWindow, assumed, code, published,
+    BackOff, Congestion, DelayedAck, DuplicateReach, GiveUp, Growth, HandshakeErrors, HandshakeRto,
+    IdleRestart, Keepalive, Offers, Persist, Profile, Push, ReceiveBuffer, Recovery, Reduction,
+    RttModel, Segmentation, SendBuffer, Undo, WriteControl, ZeroWindow, assumed, code, published,
 };
 use crate::timer::TimerModel;
 use outlast_core::time::Duration;
@@ -55,6 +55,7 @@ pub static LINUX_2_2: Profile = Profile {
             min: Duration::from_millis(40),
             max: Duration::from_millis(200),
             compress: false,
+            waits_for_answers: false,
         },
         "as 2.4; tcp_input.c of 2.2.1 is quick for one segment only (tcp_delack_estimator) and waits for half a second at most (__tcp_ack_snd_check), with which tables 3.3, 3.4 and 3.6 of paper 003 come out worse",
     ),
@@ -140,4 +141,34 @@ pub static LINUX_2_2: Profile = Profile {
     fin_wait_2: code(Duration::from_secs(180), "tcp.h: TCP_FIN_TIMEOUT"),
     challenge_ack: assumed(None, "older than RFC 5961"),
     icmp_reverts_back_off: assumed(false, "older than RFC 6069"),
+    handshake_rto: assumed(
+        HandshakeRto::AtLeast(Duration::from_secs(3)),
+        "older than RFC 6298, section 5.7: the back-off of the SYN stays until a sample",
+    ),
+    syn_after_reset: assumed(None, "older than the rule, which came with Linux 4.20"),
+    icmp_in_handshake: code(
+        HandshakeErrors::Fatal {
+            spares_requests: false,
+        },
+        "tcp_ipv4.c: tcp_v4_err",
+    ),
+    early_timer_slack: assumed(Duration::ZERO, "without effect: no such timers"),
+    duplicate_reach: assumed(
+        DuplicateReach::FirstStretch,
+        "without effect: no duplicates are told",
+    ),
+    unread_resets: code(true, "tcp.c: tcp_close, data_was_unread"),
+    write_control: assumed(
+        WriteControl {
+            cork: true,
+            more: false,
+            records: false,
+            no_delay_pushes: false,
+        },
+        "tcp.c: tcp_setsockopt; MSG_MORE came with 2.4",
+    ),
+    push: code(
+        Push::OfSegment { on_buffers: false },
+        "tcp.c: tcp_do_sendmsg; tcp_output.c: tcp_fragment",
+    ),
 };

@@ -4,9 +4,9 @@
 //! `tcp_timer.c` of `net/ipv4`, in 2.4.20 to 2.4.27.
 
 use super::{
-    BackOff, Congestion, DelayedAck, GiveUp, Growth, IdleRestart, Keepalive, Offers, Persist,
-    Profile, ReceiveBuffer, Recovery, Reduction, RttModel, Segmentation, SendBuffer, Undo,
-    ZeroWindow, assumed, code, published,
+    BackOff, Congestion, DelayedAck, DuplicateReach, GiveUp, Growth, HandshakeErrors, HandshakeRto,
+    IdleRestart, Keepalive, Offers, Persist, Profile, Push, ReceiveBuffer, Recovery, Reduction,
+    RttModel, Segmentation, SendBuffer, Undo, WriteControl, ZeroWindow, assumed, code, published,
 };
 use crate::timer::TimerModel;
 use outlast_core::time::Duration;
@@ -44,6 +44,7 @@ pub static LINUX_2_4: Profile = Profile {
             min: Duration::from_millis(40),
             max: Duration::from_millis(200),
             compress: false,
+            waits_for_answers: true,
         },
         "tcp.h: TCP_DELACK_MIN, TCP_DELACK_MAX",
     ),
@@ -129,4 +130,34 @@ pub static LINUX_2_4: Profile = Profile {
     ),
     challenge_ack: assumed(None, "older than RFC 5961"),
     icmp_reverts_back_off: assumed(false, "older than RFC 6069"),
+    handshake_rto: code(
+        HandshakeRto::AtLeast(Duration::from_secs(3)),
+        "tcp_input.c: tcp_init_metrics resets only what a sample has made",
+    ),
+    syn_after_reset: code(None, "tcp_input.c: tcp_rcv_synsent_state_process"),
+    icmp_in_handshake: code(
+        HandshakeErrors::Fatal {
+            spares_requests: false,
+        },
+        "tcp_ipv4.c: tcp_v4_err",
+    ),
+    early_timer_slack: assumed(Duration::ZERO, "without effect: no such timers"),
+    duplicate_reach: code(
+        DuplicateReach::ToTheEnd,
+        "tcp_input.c: tcp_ofo_queue, as it was until 6.15",
+    ),
+    unread_resets: code(true, "tcp.c: tcp_close, data_was_unread"),
+    write_control: code(
+        WriteControl {
+            cork: true,
+            more: true,
+            records: false,
+            no_delay_pushes: true,
+        },
+        "tcp.c: tcp_sendmsg, tcp_setsockopt",
+    ),
+    push: code(
+        Push::OfSegment { on_buffers: false },
+        "tcp.c: tcp_sendmsg; tcp_output.c: tcp_fragment",
+    ),
 };

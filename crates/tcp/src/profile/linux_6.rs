@@ -3,9 +3,9 @@
 //! Its defaults, as `sysctl net.ipv4` prints them and as `include/net/tcp.h` and `net/ipv4` have them.
 
 use super::{
-    BackOff, Congestion, DelayedAck, GiveUp, Growth, IdleRestart, Keepalive, Offers, Persist,
-    Profile, ReceiveBuffer, Recovery, Reduction, RttModel, Segmentation, SendBuffer, Undo,
-    ZeroWindow, code, standard,
+    BackOff, Congestion, DelayedAck, DuplicateReach, GiveUp, Growth, HandshakeErrors, HandshakeRto,
+    IdleRestart, Keepalive, Offers, Persist, Profile, Push, ReceiveBuffer, Recovery, Reduction,
+    RttModel, Segmentation, SendBuffer, Undo, WriteControl, ZeroWindow, code, standard,
 };
 use crate::timer::TimerModel;
 use outlast_core::time::Duration;
@@ -46,6 +46,7 @@ pub static LINUX_6: Profile = Profile {
             min: Duration::from_millis(40),
             max: Duration::from_millis(200),
             compress: true,
+            waits_for_answers: true,
         },
         "tcp.h: TCP_DELACK_MIN, TCP_DELACK_MAX; sysctl tcp_comp_sack_nr",
     ),
@@ -113,8 +114,11 @@ pub static LINUX_6: Profile = Profile {
         SendBuffer::FollowsWindow {
             segment: 2_304,
             overhead: 832,
+            least: 4_608,
+            most: 4_194_304,
         },
-        "tcp_input.c: tcp_sndbuf_expand; sizes of buffers as `ss --memory` shows them",
+        "tcp_input.c: tcp_sndbuf_expand; sizes of buffers as `ss --memory` shows them; sock.h: \
+         SOCK_MIN_SNDBUF; sysctl net.core.wmem_max",
     ),
     segmentation: code(
         Segmentation::Buffers { most: 65_216 },
@@ -128,4 +132,34 @@ pub static LINUX_6: Profile = Profile {
         "RFC 5961; sysctl tcp_invalid_ratelimit",
     ),
     icmp_reverts_back_off: standard(true, "RFC 6069; tcp_ipv4.c: tcp_ld_RTO_revert"),
+    handshake_rto: standard(
+        HandshakeRto::Exactly(Duration::from_secs(3)),
+        "RFC 6298, section 5.7; tcp_metrics.c: tcp_init_metrics, TCP_TIMEOUT_FALLBACK",
+    ),
+    syn_after_reset: code(
+        Some(Duration::from_millis(8)),
+        "tcp_input.c: tcp_rcv_synsent_state_process; tcp.h: TCP_TIMEOUT_MIN, two jiffies",
+    ),
+    icmp_in_handshake: code(
+        HandshakeErrors::Fatal {
+            spares_requests: true,
+        },
+        "tcp_ipv4.c: tcp_v4_err, tcp_req_err; icmp.c (IPv6): icmpv6_err_convert",
+    ),
+    early_timer_slack: code(Duration::from_millis(2), "tcp.h: TCP_TIMEOUT_MIN_US"),
+    duplicate_reach: code(DuplicateReach::FirstStretch, "tcp_input.c: tcp_ofo_queue"),
+    unread_resets: code(true, "tcp.c: __tcp_close, data_was_unread"),
+    write_control: code(
+        WriteControl {
+            cork: true,
+            more: true,
+            records: true,
+            no_delay_pushes: true,
+        },
+        "tcp.c: tcp_sendmsg_locked, tcp_push, __tcp_sock_set_cork, __tcp_sock_set_nodelay",
+    ),
+    push: code(
+        Push::OfSegment { on_buffers: true },
+        "tcp.c: tcp_mark_push; tcp_output.c: __tcp_transmit_skb, tcp_fragment",
+    ),
 };

@@ -1,8 +1,8 @@
 //! When what has arrived is acknowledged.
 //!
 //! RFC 9293, section 3.8.6.3, and RFC 5681, section 4.2 (every second segment, at most half a
-//! second, at once when out of order); the quick mode, the adaptive delay and the compression of
-//! acknowledgements of Linux.
+//! second, at once when out of order); the quick mode, the adaptive delay, the wait for an answer and
+//! the compression of acknowledgements of Linux.
 
 use super::Receiver;
 use super::window::ReceiveWindow;
@@ -47,6 +47,10 @@ pub(crate) struct AckPolicy {
     pushed: bool,
     pushed_twice: bool,
     quick: u32,
+    /// The rule waits for answers, and one is awaited: the application has answered within the delay
+    /// (pingpong mode).
+    waits_for_answers: bool,
+    awaits_answer: bool,
     /// Delay now in ns, zero before the first data.
     delay: u64,
     last_arrival: Instant,
@@ -62,9 +66,14 @@ pub(crate) struct AckPolicy {
 
 impl AckPolicy {
     pub(super) fn new(rule: DelayedAck) -> Self {
-        let (least, longest) = match rule {
-            DelayedAck::Linux { min, max, .. } => (min, max),
-            DelayedAck::SecondSegment { delay } => (delay, delay),
+        let (least, longest, waits_for_answers) = match rule {
+            DelayedAck::Linux {
+                min,
+                max,
+                waits_for_answers,
+                ..
+            } => (min, max, waits_for_answers),
+            DelayedAck::SecondSegment { delay } => (delay, delay, false),
         };
         Self {
             rule,
@@ -75,6 +84,8 @@ impl AckPolicy {
             pushed: false,
             pushed_twice: false,
             quick: 0,
+            waits_for_answers,
+            awaits_answer: false,
             delay: 0,
             last_arrival: Instant::ZERO,
             full: 536,
@@ -109,9 +120,26 @@ impl AckPolicy {
         match self.rule {
             DelayedAck::Linux { .. } => {
                 self.quick = self.quick.max(MAX_QUICK);
+                self.awaits_answer = false;
                 self.delay = self.least;
             }
             DelayedAck::SecondSegment { .. } => self.now = true,
+        }
+    }
+
+    /// The peer has sent all that it had: its FIN is acknowledged with an answer, if one comes within
+    /// the delay (`tcp_fin`).
+    pub(super) fn fin_arrived(&mut self) {
+        self.scheduled = true;
+        self.awaits_answer = self.waits_for_answers;
+        self.now |= !self.waits_for_answers;
+    }
+
+    /// Data leaves, which may be the answer to what came (`tcp_event_data_sent`).
+    #[inline]
+    fn data_sent(&mut self, now: Instant) {
+        if self.delay > 0 && self.waits_for_answers {
+            self.awaits_answer |= now.nanos_since(self.last_arrival) < self.delay;
         }
     }
 
@@ -181,6 +209,8 @@ impl AckPolicy {
     fn delay_for(&self, srtt_us: u64) -> u64 {
         match self.rule {
             DelayedAck::SecondSegment { .. } => self.longest,
+            // A FIN came before any data: at the next tick.
+            DelayedAck::Linux { .. } if self.delay == 0 => 0,
             DelayedAck::Linux { .. } => {
                 let mut most = self.longest;
                 if srtt_us > 0 {
@@ -215,7 +245,8 @@ impl Receiver {
                 new >= i32::try_from(twice).unwrap_or(i32::MAX)
             }
         };
-        if many || self.acks.quick > 0 || self.acks.now {
+        let is_quick = self.acks.quick > 0 && !self.acks.awaits_answer;
+        if many || is_quick || self.acks.now {
             return Due::Now;
         }
         if self.reassembly.is_empty() {
@@ -249,6 +280,17 @@ impl Receiver {
         Due::Compressed((rtt / 20).min(COMPRESSION))
     }
 
+    /// The peer's FIN has come in order, and the application may still answer.
+    pub(crate) fn fin_arrived(&mut self) {
+        self.acks.fin_arrived();
+    }
+
+    /// A segment with data leaves.
+    #[inline]
+    pub(crate) fn data_sent(&mut self, now: Instant) {
+        self.acks.data_sent(now);
+    }
+
     pub(crate) fn schedule_ack_now(&mut self) {
         self.acks.tell_now();
     }
@@ -263,11 +305,16 @@ impl Receiver {
 
     /// The delay is over; tells whether an acknowledgement is still due. `rto` is in ns.
     pub(crate) fn delay_is_over(&mut self, rto: u64) -> bool {
-        if self.acks.scheduled {
+        let acks = &mut self.acks;
+        if acks.scheduled && acks.awaits_answer {
+            // There is no answer: do without the next ones.
+            acks.awaits_answer = false;
+            acks.delay = acks.least;
+        } else if acks.scheduled {
             // It was waited for in vain: wait longer the next time.
-            self.acks.delay = (self.acks.delay * 2).min(rto);
+            acks.delay = (acks.delay * 2).min(rto);
         }
-        self.acks.scheduled
+        acks.scheduled
     }
 
     /// RCV.NXT as the peer knows it.
@@ -282,7 +329,8 @@ impl Receiver {
         }
         let new = self.rcv_nxt.distance_from(self.acks.acknowledged);
         let two = new > i32::try_from(self.acks.full).unwrap_or(i32::MAX);
-        two || (self.acks.pushed && self.unread() == 0)
+        let pushed = self.acks.pushed && !self.acks.awaits_answer;
+        two || ((pushed || self.acks.pushed_twice) && self.unread() == 0)
     }
 
     pub(crate) fn has_sacks(&self) -> bool {

@@ -2,6 +2,7 @@
 //!
 //! RFC 2018, section 4 (which blocks, in which order) and RFC 2883 (duplicates).
 
+use crate::profile::DuplicateReach;
 use alloc::vec::Vec;
 use arrayvec::ArrayVec;
 use outlast_wire::SeqNumber;
@@ -24,6 +25,20 @@ pub(crate) struct Reassembly {
     tell_early: bool,
 }
 
+/// `known` and `other`, if they touch; otherwise `known`, as one block cannot tell of both.
+fn extended(
+    known: Option<(SeqNumber, SeqNumber)>,
+    other: (SeqNumber, SeqNumber),
+) -> (SeqNumber, SeqNumber) {
+    match known {
+        None => other,
+        Some((left, right)) if !other.0.after(right) && !left.after(other.1) => {
+            (left.min(other.0), right.max(other.1))
+        }
+        Some(known) => known,
+    }
+}
+
 impl Reassembly {
     pub(crate) fn is_empty(&self) -> bool {
         self.stretches.is_empty()
@@ -38,7 +53,8 @@ impl Reassembly {
         *self = Self::default();
     }
 
-    /// Adds `left..right`, which begins behind `rcv_nxt`. Returns what of it was there already.
+    /// Adds `left..right`, which begins behind `rcv_nxt`. Returns what of it was there already, up to
+    /// the first gap.
     pub(crate) fn insert(
         &mut self,
         left: SeqNumber,
@@ -58,8 +74,7 @@ impl Reassembly {
             }
             let (common_left, common_right) = (start.max(left), end.min(right));
             if common_left.before(common_right) {
-                let known = overlap.unwrap_or((common_left, common_right));
-                overlap = Some((known.0.min(common_left), known.1.max(common_right)));
+                overlap = Some(extended(overlap, (common_left, common_right)));
             }
             from = from.min(start);
             to = to.max(end);
@@ -102,10 +117,11 @@ impl Reassembly {
     }
 
     /// Takes out what has become in order at `rcv_nxt`. Returns the new RCV.NXT and what had
-    /// come twice.
+    /// come twice, as far as `reach` says.
     pub(crate) fn join(
         &mut self,
         rcv_nxt: SeqNumber,
+        reach: DuplicateReach,
     ) -> (SeqNumber, Option<(SeqNumber, SeqNumber)>) {
         let mut next = rcv_nxt;
         let mut overlap: Option<(SeqNumber, SeqNumber)> = None;
@@ -115,8 +131,10 @@ impl Reassembly {
                 break;
             }
             if start.before(rcv_nxt) {
-                let known = overlap.unwrap_or((start, end.min(rcv_nxt)));
-                overlap = Some((known.0.min(start), known.1.max(end.min(rcv_nxt))));
+                overlap = Some(match reach {
+                    DuplicateReach::FirstStretch => extended(overlap, (start, end.min(rcv_nxt))),
+                    DuplicateReach::ToTheEnd => overlap.unwrap_or((start, rcv_nxt)),
+                });
             }
             next = next.max(end);
             self.bytes -= end.distance_from(start).unsigned_abs();
@@ -129,6 +147,13 @@ impl Reassembly {
             self.recent.retain(|block| block.left.after(next));
         }
         (next, overlap)
+    }
+
+    /// Extends the duplicate to be told by one that came along with it, if they touch.
+    pub(crate) fn extend_duplicate(&mut self, left: SeqNumber, right: SeqNumber) {
+        let known = self.duplicate.map(|known| (known.left, known.right));
+        let (left, right) = extended(known, (left, right));
+        self.duplicate = Some(SackBlock { left, right });
     }
 
     //= RFC 2883, section 4
@@ -170,6 +195,7 @@ impl Reassembly {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use DuplicateReach::FirstStretch;
 
     fn seq(n: u32) -> SeqNumber {
         SeqNumber(n)
@@ -190,7 +216,7 @@ mod tests {
         assert_eq!(reassembly.insert(seq(300), seq(350), seq(0)), None);
         assert_eq!(blocks(&mut reassembly), [(200, 350), (400, 500)]);
         assert_eq!(reassembly.bytes(), 250);
-        assert_eq!(reassembly.join(seq(200)), (seq(350), None));
+        assert_eq!(reassembly.join(seq(200), FirstStretch), (seq(350), None));
         assert_eq!(blocks(&mut reassembly), [(400, 500)]);
     }
 
@@ -223,7 +249,7 @@ mod tests {
         reassembly.insert(seq(50), seq(60), rcv_nxt);
         reassembly.insert(seq(u32::MAX - 50), seq(10), rcv_nxt);
         assert_eq!(reassembly.bytes(), 10 + 61);
-        assert_eq!(reassembly.join(seq(u32::MAX - 50)).0, seq(10));
+        assert_eq!(reassembly.join(seq(u32::MAX - 50), FirstStretch).0, seq(10));
         assert_eq!(reassembly.highest(), Some(seq(60)));
     }
 }

@@ -82,8 +82,12 @@ impl Buffers {
 impl Endpoint {
     /// Takes of `bytes` that the application has as many as there is room for; returns how many.
     pub(crate) fn accept(&mut self, now: Instant, bytes: u64) -> u64 {
-        if let (None, SendBuffer::FollowsWindow { segment, overhead }) =
-            (self.config.send_buffer, *self.profile.send_buffer)
+        if let (
+            None,
+            SendBuffer::FollowsWindow {
+                segment, overhead, ..
+            },
+        ) = (self.config.send_buffer, *self.profile.send_buffer)
         {
             if self.snd.buffer == 0 {
                 self.fit_send_buffer(segment);
@@ -109,7 +113,10 @@ impl Endpoint {
         while accepted < bytes {
             let left = bytes - accepted;
             let next = self.snd.next_offset;
-            let room = self.snd.buffers.room_in_last(next, chunk).min(left);
+            let room = match self.snd.writes.parts_at(self.snd.written) {
+                true => 0,
+                false => self.snd.buffers.room_in_last(next, chunk).min(left),
+            };
             let more = match room {
                 0 if self.memory(overhead) >= self.snd.buffer => break,
                 0 => chunk.min(left),
@@ -151,6 +158,9 @@ impl Endpoint {
 
     /// The buffer takes two congestion windows; it never shrinks.
     fn fit_send_buffer(&mut self, segment: u32) {
+        if self.snd.writes.buffer_is_set {
+            return;
+        }
         let segments = self.snd.window.cwnd.max(*self.profile.initial_window);
         let wanted = 2 * u64::from(segments) * u64::from(segment);
         self.snd.buffer = self.snd.buffer.max(wanted);
@@ -166,7 +176,9 @@ impl Endpoint {
 
     fn offer_if_enough(&mut self) {
         if self.config.send_buffer.is_none()
-            && let SendBuffer::FollowsWindow { segment, overhead } = *self.profile.send_buffer
+            && let SendBuffer::FollowsWindow {
+                segment, overhead, ..
+            } = *self.profile.send_buffer
         {
             if self.snd.queue.in_flight() < self.snd.window.cwnd {
                 // It is the buffer that holds the window back.
@@ -175,6 +187,11 @@ impl Endpoint {
             if self.memory(overhead) * 3 > self.snd.buffer * 2 {
                 return;
             }
+        }
+        if let Some(limit) = self.config.send_buffer
+            && self.snd.written - self.snd.acknowledged >= limit
+        {
+            return;
         }
         self.wants_room = false;
         self.emit(Event::Writable);

@@ -14,8 +14,9 @@ impl Endpoint {
     /// Sends up to `limit` full segments of new data, all but the last, as long as the congestion
     /// window has room; returns how many. None where a segment is more than that: the first of a
     /// flight, one that is paced, one that the transmission timer is set for, or one that the
-    /// peer's window may cut.
-    pub(super) fn push_full(&mut self, now: Instant, limit: u32) -> u32 {
+    /// peer's window may cut. They are of one buffer, and `joined` to the segment before if that is
+    /// of it, too.
+    pub(super) fn push_full(&mut self, now: Instant, limit: u32, joined: bool) -> u32 {
         let in_flight = self.snd.queue.in_flight();
         if in_flight == 0 || self.snd.algorithm.rules_alone() || !self.may_probe_tail() {
             return 0;
@@ -28,11 +29,14 @@ impl Endpoint {
         if room < u64::from(most) * u64::from(mss) {
             return 0;
         }
-        let mut unsent = snd.unsent();
-        let marks = match snd.application_limited {
+        let mut unsent = snd.unsent_of_record();
+        let mut marks = match snd.application_limited {
             Some(_) => Marks::APPLICATION_LIMITED,
             None => Marks::default(),
         };
+        if joined {
+            marks = marks.with(Marks::JOINED);
+        }
         let mut sent = 0;
         while sent < most && unsent > u64::from(mss) {
             let seq = snd.snd_nxt;
@@ -45,6 +49,7 @@ impl Endpoint {
                 first_sent_at: snd.first_sent_at,
                 marks,
             });
+            marks = marks.with(Marks::JOINED);
             self.outbox.push(Out {
                 seq,
                 len: mss,
@@ -61,6 +66,7 @@ impl Endpoint {
         if sent > 0 {
             snd.last_sent = now;
             self.told_by(sent);
+            self.rcv.data_sent(now);
         }
         sent
     }
@@ -71,6 +77,7 @@ mod tests {
     use crate::config::Config;
     use crate::endpoint::Endpoint;
     use crate::profile::{Congestion, LINUX_2_4, LINUX_6};
+    use crate::sender::writes::Small;
     use alloc::format;
     use alloc::vec::Vec;
     use outlast_core::time::{Duration, Instant};
@@ -104,8 +111,8 @@ mod tests {
                 // What an application writes is pushed at once otherwise.
                 client.snd.written += 4_500;
                 let mut other = client.clone();
-                let _ = other.push_buffers(now, false, true, false);
-                in_a_row += client.push_buffers(now, false, true, true).full;
+                let _ = other.push_buffers(now, Small::Free, true, false);
+                in_a_row += client.push_buffers(now, Small::Free, true, true).full;
                 assert_eq!(format!("{client:?}"), format!("{other:?}"), "round {round}");
                 if round % 3 != 0 {
                     continue;

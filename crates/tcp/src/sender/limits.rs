@@ -4,6 +4,7 @@
 //! 3.8.6.2.1 (sender's silly window avoidance).
 
 use super::Phase;
+use super::writes::Small;
 use crate::endpoint::Endpoint;
 use crate::profile::IdleRestart;
 use outlast_core::time::Instant;
@@ -75,14 +76,28 @@ impl Endpoint {
         self.snd.validated_at = now;
     }
 
-    /// Whether a segment of `len` bytes, less than a full one, must wait.
+    /// Whether a segment of `len` bytes must wait because it is small.
     //= RFC 9293, section 3.7.4
-    pub(crate) fn nagle_holds(&self, len: u32) -> bool {
-        if !self.config.nagle || len >= self.snd.mss || self.snd.queue.is_empty() {
+    pub(crate) fn holds_small(&self, len: u32, small: Small) -> bool {
+        let snd = &self.snd;
+        if len >= snd.mss {
             return false;
         }
-        // Minshall: only one small segment at a time.
-        self.snd.small_end.after(self.snd.snd_una) && !self.snd.small_end.after(self.snd.snd_nxt)
+        // The end of a record with data behind it cannot grow.
+        let end = snd.next_offset + u64::from(len);
+        if end == snd.writes.record_end && end < snd.written {
+            return false;
+        }
+        match small {
+            Small::Free => false,
+            Small::Corked => true,
+            // Minshall: only one small segment at a time.
+            Small::Nagle => {
+                !snd.queue.is_empty()
+                    && snd.small_end.after(snd.snd_una)
+                    && !snd.small_end.after(snd.snd_nxt)
+            }
+        }
     }
 
     /// How long the next segment must wait, in ns.

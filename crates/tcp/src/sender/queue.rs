@@ -7,54 +7,10 @@
 //! lost, there is no list to keep.
 
 use super::marked::Marked;
+pub(crate) use super::marks::Marks;
 use alloc::collections::VecDeque;
 use outlast_core::time::Instant;
 use outlast_wire::SeqNumber;
-
-/// Marks of a segment.
-#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
-pub(crate) struct Marks(u8);
-
-impl Marks {
-    pub(crate) const SACKED: Self = Self(1);
-    pub(crate) const LOST: Self = Self(2);
-    /// A retransmission of it is in flight.
-    pub(crate) const RETRANSMITTED: Self = Self(4);
-    pub(crate) const EVER_RETRANSMITTED: Self = Self(8);
-    pub(crate) const SYN: Self = Self(16);
-    pub(crate) const FIN: Self = Self(32);
-    /// There was nothing more to send when it was sent.
-    pub(crate) const APPLICATION_LIMITED: Self = Self(64);
-    /// It stands in the list of transmissions.
-    const LISTED: Self = Self(128);
-
-    pub(crate) const fn has(self, mark: Self) -> bool {
-        self.0 & mark.0 != 0
-    }
-
-    pub(crate) const fn with(self, mark: Self) -> Self {
-        Self(self.0 | mark.0)
-    }
-
-    pub(crate) const fn without(self, mark: Self) -> Self {
-        Self(self.0 & !mark.0)
-    }
-
-    /// These marks, in the list of transmissions only if `other` is.
-    pub(crate) const fn listed_as(self, other: Self) -> Self {
-        Self(self.0 & !Self::LISTED.0 | other.0 & Self::LISTED.0)
-    }
-
-    /// Sent once, in its turn, and no more is known; it is neither SYN nor FIN.
-    pub(crate) const fn is_plain(self) -> bool {
-        self.0 & !(Self::LISTED.0 | Self::APPLICATION_LIMITED.0) == 0
-    }
-
-    /// Retransmitted at some time.
-    pub(crate) const fn is_retransmission(self) -> bool {
-        self.0 & (Self::RETRANSMITTED.0 | Self::EVER_RETRANSMITTED.0) != 0
-    }
-}
 
 /// A segment in the queue.
 #[derive(Clone, Copy, Debug)]
@@ -308,8 +264,8 @@ impl Queue {
         tail.seq += bytes;
         tail.len -= bytes;
         segment.len = bytes;
-        segment.marks = segment.marks.without(Marks::FIN);
-        tail.marks = tail.marks.without(Marks::SYN);
+        segment.marks = segment.marks.without(Marks::FIN).without(Marks::PUSHED);
+        tail.marks = tail.marks.without(Marks::SYN).without(Marks::JOINED);
         if !self.is_linked {
             self.segments.insert(index + 1, tail);
             self.count_again();
@@ -340,6 +296,20 @@ impl Queue {
             self.list_after(index, index + 1);
         }
         self.count_again();
+    }
+
+    /// The segment at `index` is in one buffer with the one before it.
+    pub(crate) fn join(&mut self, index: usize) {
+        if let Some(segment) = self.segments.get_mut(index) {
+            segment.marks = segment.marks.with(Marks::JOINED);
+        }
+    }
+
+    /// The segment at `index` begins a buffer of its own.
+    pub(crate) fn part(&mut self, index: usize) {
+        if let Some(segment) = self.segments.get_mut(index) {
+            segment.marks = segment.marks.without(Marks::JOINED);
+        }
     }
 
     fn list_after(&mut self, before: usize, index: usize) {

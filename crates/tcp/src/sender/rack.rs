@@ -5,7 +5,7 @@ use super::acknowledge::{Ack, MICROSECOND, micros};
 use super::queue::{Marks, Run, Segment};
 use super::{Rack, Sender};
 use crate::endpoint::{Endpoint, Xmit};
-use outlast_core::time::Instant;
+use outlast_core::time::{Instant, saturating_nanos};
 
 /// Recoveries that a wider reordering window is kept for.
 const PERSIST: u32 = 16;
@@ -55,9 +55,8 @@ impl Endpoint {
         let Some(wait) = self.detect(now) else {
             return false;
         };
-        // Two ticks for the timer's coarseness.
-        let slack = 2 * self.clock.period();
-        let delay = (wait + slack).min(self.snd.rto.current_nanos());
+        let slack = saturating_nanos(*self.profile.early_timer_slack);
+        let delay = wait.saturating_add(slack).min(self.snd.rto.current_nanos());
         self.arm_nanos(now, Xmit::Reorder, delay);
         true
     }

@@ -34,7 +34,7 @@ impl Endpoint {
         let cwnd = self.snd.window.cwnd;
         let free = cwnd.saturating_sub(self.snd.queue.in_flight());
         let segments = self.buffer_segments(most);
-        let unsent = u32::try_from(self.snd.unsent()).unwrap_or(u32::MAX);
+        let unsent = u32::try_from(self.snd.unsent_of_record()).unwrap_or(u32::MAX);
         let limit = room.min(free.saturating_mul(mss));
         if patient && limit < segments * mss && unsent > mss && self.is_worth_waiting(now, limit) {
             return None;

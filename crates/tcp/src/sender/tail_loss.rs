@@ -26,7 +26,7 @@ impl Endpoint {
             let extra = match self.snd.queue.len() {
                 // The peer may delay its acknowledgement.
                 1 => self.snd.rto.min_nanos(),
-                _ => 2 * self.clock.period(),
+                _ => saturating_nanos(*self.profile.early_timer_slack),
             };
             let delay = (2_000 * srtt).saturating_add(extra);
             self.clock.round_up_nanos(delay)

@@ -3,7 +3,9 @@
 
 use super::acknowledge::{Ack, MICROSECOND};
 use super::queue::{Marks, NewSegment, Segment};
+use super::writes::Small;
 use crate::endpoint::{Endpoint, Out, State, Xmit};
+use crate::profile;
 use outlast_core::time::Instant;
 use outlast_wire::{SeqNumber, TcpFlags};
 
@@ -20,6 +22,8 @@ pub(super) struct Push {
     pub(super) full: u32,
     /// Bytes left of the buffer that leaves.
     buffer: u32,
+    /// Segments of it that were sent.
+    of_buffer: u32,
     /// What may be sent waits until it is more.
     waits: bool,
 }
@@ -27,20 +31,29 @@ pub(super) struct Push {
 impl Endpoint {
     /// Sends what may be sent; returns how many segments.
     pub(crate) fn push(&mut self, now: Instant) -> u32 {
-        self.push_new(now, self.config.nagle, true)
+        self.push_new(now, self.snd.writes.small(), true)
+    }
+
+    /// The same right after a write, which others may follow soon.
+    pub(crate) fn push_written(&mut self, now: Instant, more: bool) {
+        let small = match more {
+            true => Small::Corked,
+            false => self.snd.writes.small(),
+        };
+        self.push_new(now, small, true);
     }
 
     /// The same, small segments included.
     pub(crate) fn push_without_delay(&mut self, now: Instant) {
-        self.push_new(now, false, true);
+        self.push_new(now, Small::Free, true);
     }
 
     /// Sends one buffer, without waiting until more of it may be sent.
     pub(crate) fn push_buffer(&mut self, now: Instant) {
-        self.push_new(now, self.config.nagle, false);
+        self.push_new(now, self.snd.writes.small(), false);
     }
 
-    fn push_new(&mut self, now: Instant, nagle: bool, patient: bool) -> u32 {
+    fn push_new(&mut self, now: Instant, small: Small, patient: bool) -> u32 {
         if !self.state.may_send() || self.is_frozen() || self.persist.holds {
             return 0;
         }
@@ -48,7 +61,7 @@ impl Endpoint {
             self.note_application_limit();
             return 0;
         }
-        let push = self.push_buffers(now, nagle, patient, true);
+        let push = self.push_buffers(now, small, patient, true);
         self.after_push(now, &push);
         push.sent
     }
@@ -57,7 +70,7 @@ impl Endpoint {
     pub(super) fn push_buffers(
         &mut self,
         now: Instant,
-        nagle: bool,
+        small: Small,
         patient: bool,
         in_a_row: bool,
     ) -> Push {
@@ -66,15 +79,15 @@ impl Endpoint {
             in_a_row,
             ..Push::default()
         };
-        while self.snd.has_unsent() && self.push_segment(now, nagle, &mut push) {}
+        while self.snd.has_unsent() && self.push_segment(now, small, &mut push) {}
         if push.buffer > 0 && push.sent > 0 {
-            self.end_buffer();
+            self.end_buffer(push.of_buffer);
         }
         push
     }
 
     /// Sends the next new segment, if it may be sent, or several in a row.
-    fn push_segment(&mut self, now: Instant, nagle: bool, push: &mut Push) -> bool {
+    fn push_segment(&mut self, now: Instant, small: Small, push: &mut Push) -> bool {
         if self.is_paced(now) || self.snd.queue.in_flight() >= self.snd.window.cwnd {
             return false;
         }
@@ -87,26 +100,28 @@ impl Endpoint {
                 return false;
             };
             push.buffer = bytes;
+            push.of_buffer = 0;
         }
         if push.in_a_row && push.buffer > self.snd.mss {
-            let full = self.push_full(now, push.buffer / self.snd.mss);
+            let full = self.push_full(now, push.buffer / self.snd.mss, push.of_buffer > 0);
             push.sent += full;
             push.full += full;
+            push.of_buffer += full;
             push.buffer -= full * self.snd.mss;
             if full > 0 {
                 if push.buffer == 0 {
-                    self.end_buffer();
+                    self.end_buffer(push.of_buffer);
                 }
                 return true;
             }
         }
         let len = push.buffer.min(self.snd.mss);
         let fin_follows = self.snd.fin_wanted && u64::from(len) == self.snd.unsent();
-        if !self.fits_window(len) || (nagle && !fin_follows && self.nagle_holds(len)) {
+        if !self.fits_window(len) || (!fin_follows && self.holds_small(len, small)) {
             return false;
         }
         let was_empty = self.snd.queue.is_empty();
-        if !self.send_next(now, len) {
+        if !self.send_next(now, len, push.of_buffer > 0) {
             return false;
         }
         // A probe of the tail, if there is one, takes the timer at the end.
@@ -115,17 +130,32 @@ impl Endpoint {
         }
         push.buffer -= len;
         push.sent += 1;
+        push.of_buffer += 1;
         if push.buffer == 0 {
-            self.end_buffer();
+            self.end_buffer(push.of_buffer);
         }
         true
     }
 
-    /// What was sent until now is a buffer, or several.
-    fn end_buffer(&mut self) {
+    /// What was sent until now is a buffer, or several, the last one of `segments`.
+    fn end_buffer(&mut self, segments: u32) {
+        self.push_buffer_end(segments);
         let (end, acknowledged) = (self.snd.next_offset, self.snd.acknowledged);
         if !self.snd.buffers.is_idle() {
             self.snd.buffers.cut(end, acknowledged);
+        }
+    }
+
+    /// The last of several segments that leave as one buffer carries PSH, where the stack does that.
+    fn push_buffer_end(&mut self, segments: u32) {
+        if segments > 1
+            && matches!(
+                *self.profile.push,
+                profile::Push::OfSegment { on_buffers: true }
+            )
+            && let Some(last) = self.outbox.last_mut()
+        {
+            last.flags = last.flags | TcpFlags::PSH;
         }
     }
 
@@ -162,7 +192,7 @@ impl Endpoint {
 
     /// Payload of the next new segment.
     pub(crate) fn next_len(&self) -> u32 {
-        let unsent = self.snd.unsent().min(u64::from(self.snd.mss)) as u32;
+        let unsent = self.snd.unsent_of_record().min(u64::from(self.snd.mss)) as u32;
         let room = self.snd.window_end().distance_from(self.snd.snd_nxt);
         let room = u32::try_from(room).unwrap_or(0);
         if unsent <= room {
@@ -194,10 +224,24 @@ impl Endpoint {
         self.send_new_segment(now, len)
     }
 
+    /// The segment that was sent last carries PSH, from now on if it is one of the segment.
+    pub(crate) fn push_last(&mut self) {
+        if *self.profile.push == profile::Push::EndOfWritten {
+            return;
+        }
+        let last = (self.snd.queue.len() as usize).checked_sub(1);
+        if let Some(segment) = last.and_then(|last| self.snd.queue.at_mut(last)) {
+            segment.marks = segment.marks.with(Marks::PUSHED);
+        }
+        if let Some(out) = self.outbox.last_mut() {
+            out.flags = out.flags | TcpFlags::PSH;
+        }
+    }
+
     /// Sends the next new segment, of `len` bytes, and sets the timer if that is needed.
     fn send_new_segment(&mut self, now: Instant, len: u32) -> bool {
         let was_empty = self.snd.queue.is_empty();
-        let is_sent = self.send_next(now, len);
+        let is_sent = self.send_next(now, len, false);
         if is_sent {
             self.watch_new_segment(now, was_empty);
         }
@@ -212,7 +256,8 @@ impl Endpoint {
         }
     }
 
-    fn send_next(&mut self, now: Instant, len: u32) -> bool {
+    /// Sends it; `joined` to the segment before, in one buffer.
+    fn send_next(&mut self, now: Instant, len: u32, joined: bool) -> bool {
         let last = u64::from(len) == self.snd.unsent();
         let fin = last && self.snd.fin_wanted && !self.snd.fin_sent;
         if len == 0 && !fin {
@@ -229,11 +274,23 @@ impl Endpoint {
             self.snd.delivered_at = now;
         }
         let seq = self.snd.snd_nxt;
-        let marks = if fin { Marks::FIN } else { Marks::default() };
-        let marks = match self.snd.application_limited {
-            Some(_) => marks.with(Marks::APPLICATION_LIMITED),
-            None => marks,
-        };
+        let end = self.snd.next_offset + u64::from(len);
+        //= RFC 9293, section 3.9.1.2, PUSH
+        let push = len > 0 && self.snd.writes.is_pushed(end);
+        let mut marks = Marks::default();
+        for (applies, mark) in [
+            (fin, Marks::FIN),
+            (joined, Marks::JOINED),
+            (push, Marks::PUSHED),
+            (
+                self.snd.application_limited.is_some(),
+                Marks::APPLICATION_LIMITED,
+            ),
+        ] {
+            if applies {
+                marks = marks.with(mark);
+            }
+        }
         self.snd.queue.push(NewSegment {
             seq,
             len: len + u32::from(fin),
@@ -246,9 +303,10 @@ impl Endpoint {
         if self.snd.timed.is_none() {
             self.snd.timed = Some((seq, now));
         }
-        self.send_segment(now, seq, len, self.snd.next_offset, fin, last);
+        self.send_segment(now, seq, len, self.snd.next_offset, fin, push);
         self.snd.snd_nxt = seq + len + u32::from(fin);
-        self.snd.next_offset += u64::from(len);
+        self.snd.next_offset = end;
+        self.snd.writes.sent_to(end);
         self.snd.fin_sent |= fin;
         self.snd.last_sent = now;
         if len > 0 && len < self.snd.mss {
@@ -270,7 +328,7 @@ impl Endpoint {
         if fin {
             flags = flags | TcpFlags::FIN;
         }
-        if push && len > 0 {
+        if push {
             flags = flags | TcpFlags::PSH;
         }
         self.note_departure(now, len);
@@ -281,6 +339,9 @@ impl Endpoint {
             flags,
             ack: None,
         });
+        if len > 0 {
+            self.rcv.data_sent(now);
+        }
     }
 
     /// Sends the segment at `index` again, cut to the peer's window; tells whether it went out.
@@ -325,7 +386,15 @@ impl Endpoint {
         self.snd.buffers.split(offset + u64::from(len));
         // Karn: what is being timed cannot be told from its copy.
         self.snd.timed = None;
-        self.send_segment(now, segment.seq, len, offset, fin, true);
+        let push = len > 0
+            && match *self.profile.push {
+                profile::Push::EndOfWritten => offset + u64::from(len) == self.snd.written,
+                profile::Push::OfSegment { .. } => segment.marks.has(Marks::PUSHED),
+            };
+        // It leaves alone, out of its buffer.
+        self.snd.queue.part(index);
+        self.snd.queue.part(index + 1);
+        self.send_segment(now, segment.seq, len, offset, fin, push);
         true
     }
 
@@ -357,6 +426,9 @@ impl Endpoint {
         let mut index = hint.unwrap_or(0);
         let mut head_sent = false;
         let mut hole = false;
+        // Segments of one buffer that leave together again, and whether the next one is of it.
+        let mut together = 0;
+        let mut is_joined = false;
         while index < self.snd.queue.len() as usize {
             if self.is_paced(now) {
                 break;
@@ -372,13 +444,24 @@ impl Endpoint {
             let Some(marks) = self.snd.queue.at(index).map(|segment| segment.marks) else {
                 break;
             };
+            if !is_joined {
+                self.push_buffer_end(together);
+                together = 0;
+            }
             //= RFC 2018, section 5
             if !marks.has(Marks::LOST) {
                 hole |= !marks.has(Marks::RETRANSMITTED) && !marks.has(Marks::SACKED);
+                is_joined = false;
             } else if !marks.has(Marks::RETRANSMITTED) {
+                let next = self.snd.queue.at(index + 1).map(|next| next.marks);
                 if !self.send_again(now, index) {
                     break;
                 }
+                if is_joined {
+                    self.snd.queue.join(index);
+                }
+                together += 1;
+                is_joined = next.is_some_and(|next| next.has(Marks::JOINED));
                 self.count_retransmission(index);
                 if self.snd.is_reducing() {
                     self.snd.prr_out += 1;
@@ -387,6 +470,7 @@ impl Endpoint {
             }
             index += 1;
         }
+        self.push_buffer_end(together);
         if head_sent && self.xmit_kind() != Some(Xmit::Reorder) {
             let rto = self.snd.rto.current_nanos();
             let delay = rto.saturating_add(self.pacing_delay(now));

@@ -308,6 +308,11 @@ pub fn ms(at: Instant) -> u64 {
 /// An ICMP destination unreachable from a router about the segment at `seq` of the endpoint of
 /// `config`, over IPv4; written by hand, as errors have no modelled form.
 pub fn unreachable(config: &Config, seq: SeqNumber, code: u8) -> Packet {
+    icmp_error(config, seq, 3, code)
+}
+
+/// An ICMP error of any type, likewise.
+pub fn icmp_error(config: &Config, seq: SeqNumber, kind: u8, code: u8) -> Packet {
     let octets = |address| match address {
         IpAddr::V4(address) => address.octets(),
         IpAddr::V6(_) => panic!("IPv4 only"),
@@ -315,7 +320,7 @@ pub fn unreachable(config: &Config, seq: SeqNumber, code: u8) -> Packet {
     let local = octets(config.local.ip());
     let mut bytes = vec![0x45, 0, 0, 56, 0, 0, 0, 0, 64, 1, 0, 0, 192, 0, 2, 9];
     bytes.extend(local);
-    bytes.extend([3, code, 0, 0, 0, 0, 0, 0]);
+    bytes.extend([kind, code, 0, 0, 0, 0, 0, 0]);
     // The quoted IP header, ports and number.
     bytes.extend([0x45, 0, 4, 16, 0, 0, 0x40, 0, 64, 6, 0, 0]);
     bytes.extend(local);

@@ -82,6 +82,11 @@ impl Seg {
         self
     }
 
+    pub fn with_len(mut self, len: u32) -> Self {
+        self.len = len;
+        self
+    }
+
     pub fn flags(mut self, flags: &'static str) -> Self {
         self.flags = flags;
         self
@@ -266,6 +271,24 @@ impl Script {
         self.out
             .pop_front()
             .map(|(at, packet)| (super::ms(at), packet))
+    }
+
+    /// What is sent up to `ms`: number, length and flags of each segment.
+    pub fn sent_to(&mut self, ms: u64) -> Vec<(i64, u32, String)> {
+        let mut sent = Vec::new();
+        while let Some((_, packet)) = self.next(ms) {
+            let tcp = packet.tcp().expect("TCP");
+            let seq = i64::from(tcp.seq.distance_from(self.our_seq(0)));
+            let letters = [
+                ('F', TcpFlags::FIN),
+                ('P', TcpFlags::PSH),
+                ('A', TcpFlags::ACK),
+            ];
+            let flags = letters.iter().filter(|(_, flag)| tcp.has(*flag));
+            let flags = flags.map(|(letter, _)| *letter).collect();
+            sent.push((seq, packet.header().payload_len, flags));
+        }
+        sent
     }
 
     /// Lets time go on until something is sent.

@@ -392,7 +392,12 @@ pub(crate) const RULES: &[Rule] = &[
         "3.9.1.2",
         "the user timeout may be changed at any time",
     ),
-    (9293, "3.9.2.2", "ICMP unreachables do not end a connection"),
+    (9293, "3.9.1.2, PUSH", "PSH is on segments that end a write"),
+    (
+        9293,
+        "3.9.2.2",
+        "ICMP unreachables do not end an open connection",
+    ),
     (9293, "3.10.4", "CLOSE: everything written is sent first"),
     (9293, "3.10.5", "ABORT resets"),
     (9293, "3.10.7.1", "CLOSED answers with a reset"),
