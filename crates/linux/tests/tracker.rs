@@ -217,7 +217,9 @@ impl<'t> Both<'t> {
             && let Some(tcp) = packet.tcp()
         {
             let payload_len = packet.header().payload_len;
-            let seen = self.foreign.observe(self.now, step.direction, tcp, payload_len);
+            let seen = self
+                .foreign
+                .observe(self.now, step.direction, tcp, payload_len);
             if seen.is_err() || self.foreign.phase == Phase::Closed {
                 self.foreign = foreign();
             }
@@ -473,7 +475,11 @@ fn a_foreign_handshake_has_a_connections_place_no_longer_than_that_is_silent() {
             for step in steps {
                 both.take_foreign(false, step);
                 both.compare().expect("the same");
-                assert_eq!(both.core[&conversation(false)].tcp, mine, "nothing has changed");
+                assert_eq!(
+                    both.core[&conversation(false)].tcp,
+                    mine,
+                    "nothing has changed"
+                );
             }
             // They go on, and the connection does not, for long.
             for _ in 0..4 {
@@ -506,7 +512,13 @@ fn an_older_connection_becomes_known_whatever_was_said_first() {
         return;
     };
     let (to, from) = (Direction::ToLink, Direction::FromLink);
-    for forged in [&[to][..], &[from], &[to, to, from], &[from, to], &[to, from, to]] {
+    for forged in [
+        &[to][..],
+        &[from],
+        &[to, to, from],
+        &[from, to],
+        &[to, from, to],
+    ] {
         let mut both = Both::new(&mut kernel, Instant::from_millis(1000));
         for direction in forged {
             both.take_foreign(
@@ -544,7 +556,10 @@ fn an_older_connection_becomes_known_whatever_was_said_first() {
         }
         let both_names = forged.contains(&to) && forged.contains(&from);
         let most = if both_names { 17 } else { 3 };
-        assert!(known_after.is_some_and(|n| n <= most), "{forged:?}: {known_after:?}");
+        assert!(
+            known_after.is_some_and(|n| n <= most),
+            "{forged:?}: {known_after:?}"
+        );
     }
 }
 

@@ -61,7 +61,26 @@ pub enum Heard {
 impl Contest {
     /// A segment crosses with the addresses and ports of `flow`. Of what is none of its own, `contest`
     /// remembers what it must.
+    #[inline]
     pub fn observe(
+        contest: &mut Option<Box<Self>>,
+        flow: &mut TcpFlow,
+        now: Instant,
+        direction: Direction,
+        tcp: &TcpHeader,
+        payload_len: u32,
+    ) -> Heard {
+        if contest.is_none()
+            && let Ok(observation) = flow.observe(now, direction, tcp, payload_len)
+        {
+            return Heard::Honest(observation);
+        }
+        Self::observe_contested(contest, flow, now, direction, tcp, payload_len)
+    }
+
+    /// A segment of a connection that is contested, or will be: it is odd.
+    #[cold]
+    fn observe_contested(
         contest: &mut Option<Box<Self>>,
         flow: &mut TcpFlow,
         now: Instant,
@@ -196,7 +215,8 @@ impl Rival {
             self.has_met = matches!(met, Ok(Met::Both(_)));
             return true;
         }
-        let is_own = !tcp.has(TcpFlags::SYN) && check_bounds(sender, receiver, tcp, segment_len).is_ok();
+        let is_own =
+            !tcp.has(TcpFlags::SYN) && check_bounds(sender, receiver, tcp, segment_len).is_ok();
         if is_own {
             advance(sender, receiver, tcp, segment_len);
         }

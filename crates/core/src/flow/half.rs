@@ -62,12 +62,14 @@ impl Half {
         self.acquaintance == Acquaintance::Seen
     }
 
+    #[inline]
     pub(super) fn finished(&self) -> bool {
         self.fin
             .is_some_and(|fin| fin == self.next && self.acked.at_or_after(fin))
     }
 
     /// How far a segment of its peer may reach beyond, or lag behind, what the peer has sent.
+    #[inline]
     pub(super) fn reach(&self) -> u32 {
         self.largest_window.max(MIN_TOLERANCE)
     }
@@ -87,6 +89,7 @@ impl Half {
 }
 
 /// Whether an honest host that both halves describe could send the segment now.
+#[inline]
 pub(super) fn check_bounds(
     sender: &Half,
     receiver: &Half,
@@ -126,6 +129,7 @@ fn is_expected_reset(sender: &Half, tcp: &TcpHeader) -> bool {
 }
 
 /// Takes in a segment that is within bounds.
+#[inline]
 pub(super) fn advance(
     sender: &mut Half,
     receiver: &mut Half,
@@ -141,16 +145,16 @@ pub(super) fn advance(
     }
     let mut newly_acked = 0;
     if tcp.has(TcpFlags::ACK) {
-        let mut window = scaled_window(sender, tcp);
+        let window = scaled_window(sender, tcp);
+        let offered = tcp.ack + window;
         newly_acked = tcp.ack.distance_from(receiver.acked).max(0).unsigned_abs();
+        sender.largest_window = sender.largest_window.max(window);
         if sender.window_scale.is_none() && newly_acked > 0 {
             // All of it was in flight: the sender of this had offered as much.
             let in_flight = receiver.next.distance_from(receiver.acked).unsigned_abs();
-            window = window.max(in_flight.saturating_add(MIN_TOLERANCE).min(LARGEST_WINDOW));
+            sender.largest_window = demonstrated(sender, in_flight);
         }
-        sender.largest_window = sender.largest_window.max(window);
         receiver.acked = receiver.acked.max(tcp.ack);
-        let offered = tcp.ack + scaled_window(sender, tcp);
         receiver.allowed = Some(receiver.allowed.map_or(offered, |end| end.max(offered)));
     }
     Observation {
@@ -162,7 +166,13 @@ pub(super) fn advance(
 }
 
 /// No window is larger (RFC 7323, section 2.3).
-pub(super) const LARGEST_WINDOW: u32 = 1 << 30;
+const LARGEST_WINDOW: u32 = 1 << 30;
+
+/// The largest window of a host that lets its peer have so much in flight.
+pub(super) fn demonstrated(host: &Half, in_flight: u32) -> u32 {
+    let window = in_flight.saturating_add(MIN_TOLERANCE).min(LARGEST_WINDOW);
+    host.largest_window.max(window)
+}
 
 /// The shift of the windows that a SYN announces.
 pub(super) fn offered_scale(syn: &TcpHeader) -> u8 {
@@ -173,6 +183,7 @@ pub(super) fn offered_scale(syn: &TcpHeader) -> u8 {
 
 /// SEG.WND in bytes. The window of a SYN is never scaled (RFC 7323, section 2.2); that of a host whose
 /// SYN was not seen is at least as large as it stands there.
+#[inline]
 pub(super) fn scaled_window(sender: &Half, tcp: &TcpHeader) -> u32 {
     let scale = match sender.window_scale {
         Some(scale) if !tcp.has(TcpFlags::SYN) => scale,

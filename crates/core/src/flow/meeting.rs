@@ -6,7 +6,7 @@
 //! not fit replaces its own host's, and nothing else.
 
 use super::half::{
-    Acquaintance, Half, LARGEST_WINDOW, MIN_TOLERANCE, advance, offered_scale, scaled_window,
+    Acquaintance, Half, MIN_TOLERANCE, advance, demonstrated, offered_scale, scaled_window,
 };
 use super::tcp::{Observation, Oddity};
 use outlast_wire::{SeqNumber, TcpFlags, TcpHeader};
@@ -69,12 +69,6 @@ pub(super) fn meet(
     Ok(Met::Both(observation))
 }
 
-/// The largest window of a host that lets its peer have so much in flight.
-fn demonstrated(host: &Half, in_flight: u32) -> u32 {
-    let window = in_flight.saturating_add(MIN_TOLERANCE).min(LARGEST_WINDOW);
-    host.largest_window.max(window)
-}
-
 /// Whether the segment acknowledges what its receiver was seen to send, and begins where the receiver
 /// has acknowledged, as far as these may differ.
 fn fits(sender: &Half, receiver: &Half, tcp: &TcpHeader) -> bool {
@@ -110,12 +104,7 @@ fn is_refusal(sender: &Half, receiver: &Half, tcp: &TcpHeader) -> bool {
 }
 
 /// Notes what a host says that nobody else has said yet.
-fn note(
-    sender: &mut Half,
-    receiver: &mut Half,
-    tcp: &TcpHeader,
-    segment_len: u32,
-) -> Observation {
+fn note(sender: &mut Half, receiver: &mut Half, tcp: &TcpHeader, segment_len: u32) -> Observation {
     let is_known = keep_or_replace(sender, tcp, segment_len);
     let end = tcp.seq + segment_len;
     let new_data = segment_len > 0 && (!is_known || end.after(sender.next));
@@ -142,7 +131,8 @@ fn note(
 /// Keeps what is known of a host's own numbers if the segment goes on from there; or else only the
 /// segment counts. Says which.
 fn keep_or_replace(sender: &mut Half, tcp: &TcpHeader, segment_len: u32) -> bool {
-    let is_near = |number: SeqNumber| number.distance_from(sender.next).unsigned_abs() <= MIN_TOLERANCE;
+    let is_near =
+        |number: SeqNumber| number.distance_from(sender.next).unsigned_abs() <= MIN_TOLERANCE;
     let is_known = sender.is_seen()
         && match tcp.has(TcpFlags::SYN) {
             true => sender.window_scale.is_some() && tcp.seq == sender.acked,

@@ -177,6 +177,7 @@ impl TcpFlow {
     }
 
     /// Where the hosts were not seen to fit each other yet.
+    #[cold]
     fn observe_meeting(
         &mut self,
         now: Instant,
@@ -230,6 +231,7 @@ impl TcpFlow {
 
     /// A SYN begins a connection where none is alive; where one is, only a SYN-ACK that comes again is
     /// honest.
+    #[cold]
     fn check_syn(&mut self, direction: Direction, tcp: &TcpHeader) -> Result<(), Oddity> {
         let is_answer = tcp.has(TcpFlags::ACK);
         match self.phase {

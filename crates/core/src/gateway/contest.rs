@@ -9,6 +9,7 @@ use crate::time::Instant;
 
 impl Gateway {
     /// Another connection has the place of the one at `index`, if nothing is lost by that.
+    #[cold]
     pub(super) fn give_place_to_rival(&mut self, crossing: &Crossing<'_>, index: FlowIndex) {
         let &Crossing { now, state, .. } = crossing;
         if !self.may_yield(now, index) {
@@ -23,6 +24,7 @@ impl Gateway {
     }
 
     /// The connection that had the place first has it again.
+    #[cold]
     pub(super) fn take_place_back(&mut self, crossing: &Crossing<'_>, index: FlowIndex) {
         self.end_for_another(crossing.now, index, crossing.state);
         if let Some(record) = self.flows.flow_mut(index) {
@@ -47,6 +49,7 @@ impl Gateway {
 
     /// What was acknowledged ahead of a connection is to be given up, and the far host may lack it:
     /// both hosts hear that the connection is over.
+    #[cold]
     pub(super) fn end_pledged(&mut self, index: FlowIndex) {
         let record = self.flows.flow_mut(index).filter(|one| one.is_pledged);
         let words = record.and_then(|record| Some((record.link, LastWords::of(record)?)));

@@ -98,15 +98,15 @@ impl Gateway {
         let Record {
             tracked, contest, ..
         } = record;
-        let observation =
-            match Contest::observe(contest, tracked, now, direction, tcp, payload_len) {
-                Heard::Honest(observation) => observation,
-                Heard::Odd(oddity) => return self.pass_odd(crossing, index, tcp, oddity),
-                Heard::Ripe(oddity) => {
-                    self.give_place_to_rival(crossing, index);
-                    return self.pass_odd(crossing, index, tcp, oddity);
-                }
-            };
+        let observation = match Contest::observe(contest, tracked, now, direction, tcp, payload_len)
+        {
+            Heard::Honest(observation) => observation,
+            Heard::Odd(oddity) => return self.pass_odd(crossing, index, tcp, oddity),
+            Heard::Ripe(oddity) => {
+                self.give_place_to_rival(crossing, index);
+                return self.pass_odd(crossing, index, tcp, oddity);
+            }
+        };
         if observation.begins_anew {
             self.take_place_back(crossing, index);
         }
@@ -215,14 +215,20 @@ impl Gateway {
     /// `was` in another phase perhaps.
     fn follow(&mut self, crossing: &Crossing<'_>, index: FlowIndex, was: Phase) {
         let &Crossing {
-            now, link, state, ..
+            now,
+            link,
+            state,
+            direction,
+            ..
         } = crossing;
         let Some(record) = self.flows.flow_mut(index) else {
             return;
         };
         let phase = record.tracked.phase;
-        let is_elsewhere = record.link != link;
-        let is_news = record.state != state.state;
+        // What comes from a link before both hosts are known may come from anybody.
+        let is_followed = phase != Phase::Opening || direction == Direction::ToLink;
+        let is_elsewhere = is_followed && record.link != link;
+        let is_news = is_followed && record.state != state.state;
         if state.state == LinkState::Down {
             record.tracked.rtt.discard();
         }
