@@ -14,6 +14,7 @@
 #include <bpf/bpf_endian.h>
 #include <bpf/bpf_helpers.h>
 
+#include "contest.h"
 #include "entry.h"
 #include "counters.h"
 #include "table.h"
@@ -50,7 +51,7 @@ enum {
     DESTINATION_OPTIONS = 60,
 };
 
-/* Where an entry comes from; it is too long for the stack. */
+/* Where an entry comes from, and a contest; they are too long for the stack. */
 static const __u8 EMPTY[sizeof(struct entry)] = {};
 
 /*
@@ -64,13 +65,13 @@ struct {
     __type(value, struct entry);
 } OPENINGS SEC(".maps");
 
-/* SYNs amid connections that are alive, of each the last one. Whoever guesses addresses displaces others' guesses. */
+/* What does not belong to connections whose addresses and ports it has. Whoever guesses displaces others' guesses. */
 struct {
     __uint(type, BPF_MAP_TYPE_LRU_HASH);
     __uint(max_entries, 1024);
     __type(key, struct key);
-    __type(value, struct reopening);
-} REOPENINGS SEC(".maps");
+    __type(value, struct contest);
+} CONTESTS SEC(".maps");
 
 /* Connections whose far host does not answer, for user space to look at. */
 struct {
@@ -532,14 +533,17 @@ inline_always void note(struct entry *entry, __u64 now, const struct segment *tc
 {
     const struct flow *flow = &entry->flow;
     int began_unseen = !(flow->near.has & HAS_WINDOW_SCALE) && !(flow->far.has & HAS_WINDOW_SCALE);
+    int is_another = meant & (BEGINS_ANEW | YIELDED);
 
-    if ((tcp->flags & SYN) || !entry->opened_at)
+    if ((tcp->flags & SYN) || is_another || !entry->opened_at)
         entry->opened_at = now;
-    if (tcp->flags & SYN)
+    if ((tcp->flags & SYN) || is_another)
         entry->details.to_link_len = entry->details.from_link_len = 0;
-    if (flow->phase == OPENING || (meant & BEGINS_ANEW)) {
+    if (flow->phase == OPENING || is_another) {
         /* The same addresses and ports carry another connection now. */
-        entry->has_recorded = entry->is_proven = 0;
+        entry->has_recorded = 0;
+        /* One that had its place before was proven then. */
+        entry->is_proven = !!(meant & BEGINS_ANEW);
         entry->owed_since = 0;
     } else if (flow->phase == ESTABLISHED && !(tcp->flags & SYN) &&
            (began_unseen || (meant & NEWLY_ACKED))) {
@@ -754,24 +758,56 @@ inline_always int is_theirs(struct entry *entry, const struct connection *connec
     return is_of(entry, connection, version);
 }
 
-/* A SYN or a RST that is odd amid a connection: it may open the same ports again, or the answer to one. */
-apart int observe_amid(const struct key *key, struct entry *entry, __u64 now,
-               enum direction direction, const struct segment *tcp)
+/* Whether a segment is of the connection that had the place first, and has it again; what it meant. */
+apart int come_back(const struct key *key, struct entry *entry, __u64 now, enum direction direction,
+            const struct segment *tcp)
 {
-    struct reopening *known, reopening = reopening_of(direction, tcp);
+    struct contest *contest = bpf_map_lookup_elem(&CONTESTS, key);
+    int meant;
 
-    if (entry->flow.phase != ESTABLISHED || !are_flags_honest(tcp))
+    if (!contest || !are_flags_honest(tcp))
         return 0;
-    if ((tcp->flags & SYN) && !(tcp->flags & ACK)) {
-        bpf_map_update_elem(&REOPENINGS, key, &reopening, BPF_ANY);
-        return 0;
+    meant = give_back(contest, &entry->flow, &entry->details.rtt, now, direction, tcp);
+    if (meant) {
+        entry->flow.is_contested = 0;
+        bpf_map_delete_elem(&CONTESTS, key);
     }
-    known = bpf_map_lookup_elem(&REOPENINGS, key);
-    if (!known || !is_answered(known, direction, tcp))
+    return meant;
+}
+
+/* A segment that does not belong to the connection whose addresses and ports it has; what it meant. */
+apart int contest(const struct key *key, struct entry *entry, __u64 now, enum direction direction,
+          const struct segment *tcp)
+{
+    struct contest *contest = bpf_map_lookup_elem(&CONTESTS, key);
+    struct flow *flow = &entry->flow;
+    int meant;
+
+    if (!are_flags_honest(tcp))
         return 0;
-    reopening = *known;
-    bpf_map_delete_elem(&REOPENINGS, key);
-    return observe_answer(&entry->flow, &entry->details.rtt, now, &reopening, tcp);
+    if (!contest) {
+        bpf_map_update_elem(&CONTESTS, key, EMPTY, BPF_NOEXIST);
+        contest = bpf_map_lookup_elem(&CONTESTS, key);
+        if (!contest)
+            return 0;
+    }
+    flow->is_contested = 1;
+    meant = come_back(key, entry, now, direction, tcp);
+    return meant ? meant : hear(contest, flow, now, direction, tcp);
+}
+
+/* A segment of a connection was seen: whatever else has its addresses and ports has not its place. */
+apart void settle(const struct key *key, struct flow *flow)
+{
+    struct contest *contest = bpf_map_lookup_elem(&CONTESTS, key);
+
+    if (contest && contest->has_first) {
+        contest->has_rival = 0;
+        return;
+    }
+    flow->is_contested = 0;
+    if (contest)
+        bpf_map_delete_elem(&CONTESTS, key);
 }
 
 /* A segment that passes. */
@@ -788,19 +824,30 @@ whole int take_in(struct __sk_buff *skb, const struct key *key, struct entry *en
           const struct passing *passing)
 {
     enum direction direction;
-    int meant;
+    __u8 is_contested;
+    int meant = 0;
 
     if (!key || !entry || !passing)
         return 0;
     direction = passing->direction == TO_LINK ? TO_LINK : FROM_LINK;
-    if ((passing->tcp.flags & SYN) && entry->flow.phase == CLOSED)
-        bpf_map_delete_elem(&REOPENINGS, key);
+    is_contested = entry->flow.is_contested;
+    /* Of a connection that is not alive, more would be believed than of the first one. */
+    if (is_contested && entry->flow.phase != ESTABLISHED)
+        meant = come_back(key, entry, passing->now, direction, &passing->tcp);
+    if (meant)
+        goto observed;
     meant = observe(&entry->flow, &entry->details.rtt, passing->now, direction, &passing->tcp);
-    if (!meant && (passing->tcp.flags & (SYN | RST)))
-        meant = observe_amid(key, entry, passing->now, direction, &passing->tcp);
+    entry->flow.is_contested = is_contested;
+    if (meant && is_contested)
+        settle(key, &entry->flow);
+    else if (!meant)
+        meant = contest(key, entry, passing->now, direction, &passing->tcp);
     if (!meant)
         return 0;
+observed:
     note(entry, passing->now, &passing->tcp, meant);
+    if (meant & YIELDED)
+        return 0;
     return take(skb, direction, entry, passing->now, meant, &passing->tcp, passing->len,
             passing->tcp.flags);
 }
@@ -908,7 +955,7 @@ inline_always int track(struct __sk_buff *skb, enum direction direction)
     struct extent extent;
     struct entry *entry;
     __u64 now;
-    int meant, to_do = 0;
+    int meant, to_do;
     __u8 flags;
 
     switch (read_usual(skb, direction, &connection, &tcp, &extent)) {
@@ -927,7 +974,7 @@ inline_always int track(struct __sk_buff *skb, enum direction direction)
         return track_apart(skb, direction);
     /* Then both hosts are known, and `note` has nothing to note. */
     if (seldom(!is_of(entry, &connection, extent.version) || !entry->is_proven ||
-           entry->flow.phase != ESTABLISHED)) {
+           entry->flow.phase != ESTABLISHED || entry->flow.is_contested)) {
         unlock(entry);
         forget_latest();
         return track_apart(skb, direction);
@@ -940,8 +987,12 @@ inline_always int track(struct __sk_buff *skb, enum direction direction)
     }
     now = time_of(skb, entry, direction, &tcp);
     meant = observe_known(&entry->flow, &entry->details.rtt, now, direction, &tcp);
-    if (meant)
-        to_do = take(skb, direction, entry, now, meant, &tcp, extent.end, flags);
+    if (seldom(!meant)) {
+        /* It may be another connection's. */
+        unlock(entry);
+        return track_apart(skb, direction);
+    }
+    to_do = take(skb, direction, entry, now, meant, &tcp, extent.end, flags);
     before = take_uncounted(entry);
     unlock(entry);
     act(skb, &connection.key, entry, now, &tcp, extent.end, to_do, before);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR MIT */
 /*
- * Tracking of TCP connections, the same as crates/core/src/flow/tcp.rs: which sequence and
- * acknowledgement numbers an honest segment can carry, from what both hosts have shown so far,
- * and the round-trip time across the link (crates/core/src/flow/rtt.rs). The same packets leave
- * the same state in both; crates/linux/tests/tracker.rs feeds them.
+ * Tracking of TCP connections, the same as crates/core/src/flow/ (half.rs, meeting.rs, tcp.rs): which
+ * sequence and acknowledgement numbers an honest segment can carry, from what both hosts have shown so
+ * far, and the round-trip time across the link (rtt.rs). The same packets leave the same state in
+ * both; crates/linux/tests/tracker.rs feeds them.
  *
  * Function by function in the order of the Rust source. What only user space needs (the reason
  * why a segment is odd) is left out.
@@ -42,10 +42,13 @@ enum {
     ACK = 0x10,
 };
 
-/* The largest shift of RFC 7323, section 2.3; assumed where the SYN was not seen. */
+/* The largest shift of RFC 7323, section 2.3, and the largest window. */
 #define MAX_WINDOW_SCALE 14
+#define LARGEST_WINDOW (1U << 30)
 /* A segment may lag this far behind the newest one whatever the window is. */
 #define MIN_TOLERANCE 66000
+/* What two hosts that were not seen to begin may have in flight one way. */
+#define MOST_IN_FLIGHT (1U << 24)
 
 /* Where the numbers of a half come from. */
 enum acquaintance {
@@ -67,7 +70,7 @@ enum {
     HAS_FIN = 4,
 };
 
-/* One host's side of a connection. */
+/* One host's side of a connection; until both were seen to fit each other, the newest word of each. */
 struct half {
     __u32 next;
     __u32 acked;
@@ -96,7 +99,8 @@ struct flow {
     /* Whether `struct rtt` means something. */
     __u8 has_rtt;
     __u8 phase;
-    __u8 padding;
+    /* There is a `struct contest` of it. */
+    __u8 is_contested;
 };
 
 /* What a segment says. */
@@ -125,8 +129,10 @@ enum {
     REPEATED = 4,
     /* Its acknowledgement advanced the other host's. */
     NEWLY_ACKED = 8,
-    /* It answers a reopening: what was alive so far is none of its connection's. */
+    /* It is of the connection that had the addresses and ports before, which goes on. */
     BEGINS_ANEW = 16,
+    /* The connection has given its place to another one; the segment itself is odd. */
+    YIELDED = 32,
 };
 
 /* Sequence numbers are compared modulo 2^32 (RFC 9293, section 3.4). */
@@ -182,12 +188,8 @@ inline_always void forget(struct flow *flow)
     __builtin_memset(flow, 0, sizeof(*flow));
 }
 
-/*
- * A SYN begins a connection where none is alive; where one is, only its own retransmission or
- * answer is honest.
- */
-inline_always int restart_if_new(struct flow *flow, const struct half *sender,
-                 const struct segment *tcp)
+/* A SYN begins a connection where none is alive; where one is, only a SYN-ACK that comes again is honest. */
+inline_always int is_syn_honest(struct flow *flow, const struct half *sender, const struct segment *tcp)
 {
     int is_answer = !!(tcp->flags & ACK);
     __u64 sent_at;
@@ -213,8 +215,6 @@ inline_always int restart_if_new(struct flow *flow, const struct half *sender,
         return is_answer && before(tcp->seq, sender->next) &&
                !after(tcp->seq, sender->acked);
     default:
-        if (!is_answer && sender->acquaintance == SEEN && tcp->seq != sender->acked)
-            forget(flow);
         return 1;
     }
 }
@@ -228,88 +228,74 @@ inline_always __u8 offered_scale(const struct segment *tcp)
 }
 
 /*
- * First sight of a host: its numbers are taken from its own segment, and its peer's from its
- * acknowledgement, if there is one.
+ * SEG.WND in bytes; that of a SYN is never scaled (RFC 7323, section 2.2), and that of a host whose SYN
+ * was not seen is at least as large as it stands there.
  */
-inline_always void introduce(struct half *sender, struct half *receiver,
-                 const struct segment *tcp, __u32 len)
-{
-    /* A SYN-ACK that comes again says nothing new. */
-    if ((tcp->flags & SYN) && (sender->acquaintance != SEEN || receiver->acquaintance != SEEN)) {
-        sender->window_scale = offered_scale(tcp);
-        sender->has |= HAS_WINDOW_SCALE;
-    }
-    if (sender->acquaintance == UNKNOWN) {
-        sender->next = tcp->seq + len;
-        sender->acked = tcp->seq;
-    }
-    if (receiver->acquaintance != SEEN && (tcp->flags & ACK)) {
-        if (receiver->acquaintance == UNKNOWN || after(tcp->ack, receiver->next)) {
-            receiver->acquaintance = BY_PEER;
-            receiver->next = tcp->ack;
-            receiver->acked = tcp->ack;
-        }
-    }
-}
-
-/* SEG.WND in bytes; that of a SYN is never scaled (RFC 7323, section 2.2). */
 inline_always __u32 scaled_window(const struct half *sender, const struct segment *tcp)
 {
-    __u32 scale = MAX_WINDOW_SCALE;
+    __u32 scale = 0;
 
-    if (tcp->flags & SYN)
-        scale = 0;
-    else if (sender->has & HAS_WINDOW_SCALE)
+    if (!(tcp->flags & SYN) && (sender->has & HAS_WINDOW_SCALE))
         scale = sender->window_scale & 15;
     return (__u32)tcp->window << scale;
 }
 
-/*
- * Whether the receiver may obey a RST: one that has just the number that it expects next, or the first
- * thing that is heard of a host, which acknowledges what it answers.
- */
-inline_always int is_expected_reset(const struct half *sender, const struct half *receiver,
-                    const struct segment *tcp)
+/* How far a segment of its peer may reach beyond, or lag behind, what the peer has sent. */
+inline_always __u32 reach(const struct half *half)
+{
+    return larger(half->largest_window, MIN_TOLERANCE);
+}
+
+/* Whether a segment of the sender's may begin there. */
+inline_always int is_beyond_window(const struct half *sender, const struct half *receiver, __u32 seq)
+{
+    /* A zero-window probe carries one byte beyond a closed window. */
+    int is_beyond = !(sender->has & HAS_ALLOWED) || after(seq, sender->allowed + 1);
+
+    if ((sender->has & HAS_ALLOWED) && (receiver->has & HAS_WINDOW_SCALE))
+        return is_beyond;
+    return is_beyond && after(seq, sender->next + reach(receiver));
+}
+
+/* Whether the receiver may obey a RST: one that has just the number that it expects next. */
+inline_always int is_expected_reset(const struct half *sender, const struct segment *tcp)
 {
     int has_finished = (sender->has & HAS_FIN) && sender->fin == sender->next;
 
-    if (sender->acquaintance != UNKNOWN)
-        return tcp->seq == sender->acked || tcp->seq == sender->next ||
-               (has_finished && tcp->seq + 1 == sender->next);
-    return receiver->acquaintance != SEEN ||
-           ((tcp->flags & ACK) && after(tcp->ack, receiver->acked));
+    return tcp->seq == sender->acked || tcp->seq == sender->next ||
+           (has_finished && tcp->seq + 1 == sender->next);
 }
 
 inline_always int is_within_bounds(const struct half *sender, const struct half *receiver,
                    const struct segment *tcp, __u32 len)
 {
-    __u32 reach_back = larger(receiver->largest_window, MIN_TOLERANCE);
-
-    /* A zero-window probe carries one byte beyond a closed window. */
-    if ((sender->has & HAS_ALLOWED) && after(tcp->seq, sender->allowed + 1))
+    if (is_beyond_window(sender, receiver, tcp->seq))
         return 0;
-    if (before(tcp->seq + len, sender->next - reach_back))
+    if (before(tcp->seq + len, sender->next - reach(receiver)))
         return 0;
-    if ((tcp->flags & RST) && !is_expected_reset(sender, receiver, tcp))
+    if ((tcp->flags & RST) && !is_expected_reset(sender, tcp))
         return 0;
     if (!(tcp->flags & ACK))
         return 1;
-    if (after(tcp->ack, receiver->next))
-        return 0;
-    reach_back = larger(sender->largest_window, scaled_window(sender, tcp));
-    return !before(tcp->ack, receiver->next - larger(reach_back, MIN_TOLERANCE));
+    return !after(tcp->ack, receiver->next) && !before(tcp->ack, receiver->acked - MIN_TOLERANCE);
+}
+
+/* The window of a host that lets its peer have so much in flight. */
+inline_always __u32 demonstrated(const struct half *half, __u32 in_flight)
+{
+    __u32 window = in_flight < LARGEST_WINDOW - MIN_TOLERANCE ? in_flight + MIN_TOLERANCE : LARGEST_WINDOW;
+
+    return larger(half->largest_window, window);
 }
 
 inline_always int advance(struct half *sender, struct half *receiver,
               const struct segment *tcp, __u32 len)
 {
     __u32 end = tcp->seq + len;
-    int first_sight = sender->acquaintance != SEEN;
     int meant = HONEST;
 
     if (len)
-        meant |= first_sight || after(end, sender->next) ? NEW_DATA : REPEATED;
-    sender->acquaintance = SEEN;
+        meant |= after(end, sender->next) ? NEW_DATA : REPEATED;
     sender->next = later(sender->next, end);
     if ((tcp->flags & FIN) && end == sender->next) {
         sender->fin = end;
@@ -320,8 +306,12 @@ inline_always int advance(struct half *sender, struct half *receiver,
         __u32 offered = tcp->ack + window;
 
         sender->largest_window = larger(sender->largest_window, window);
-        if (after(tcp->ack, receiver->acked))
+        if (after(tcp->ack, receiver->acked)) {
             meant |= NEWLY_ACKED;
+            /* All of it was in flight: the sender of this had offered as much. */
+            if (!(sender->has & HAS_WINDOW_SCALE))
+                sender->largest_window = demonstrated(sender, receiver->next - receiver->acked);
+        }
         receiver->acked = later(receiver->acked, tcp->ack);
         receiver->allowed = receiver->has & HAS_ALLOWED ?
                         later(receiver->allowed, offered) : offered;
@@ -338,13 +328,10 @@ apart int are_finished(const struct flow *flow)
 
 inline_always void settle_phase(struct flow *flow, const struct segment *tcp)
 {
-    int both_seen = flow->near.acquaintance == SEEN && flow->far.acquaintance == SEEN;
     int have_fins = flow->near.has & flow->far.has & HAS_FIN;
 
     if ((tcp->flags & RST) || (seldom(have_fins) && are_finished(flow)))
         flow->phase = CLOSED;
-    else if (both_seen && flow->phase == OPENING)
-        flow->phase = ESTABLISHED;
 }
 
 /* Whether the segment may be timed, or acknowledges one that is: then `observe` must know the time. */
@@ -352,7 +339,7 @@ inline_always int is_time_needed(const struct flow *flow, enum direction directi
                  const struct segment *tcp)
 {
     if (direction == TO_LINK)
-        return !flow->is_timed && (tcp->payload_len || control_len(tcp));
+        return (!flow->is_timed || flow->phase == OPENING) && (tcp->payload_len || control_len(tcp));
     return flow->is_timed && !before(tcp->ack, flow->timed_end);
 }
 
@@ -390,75 +377,161 @@ inline_always void measure(struct flow *flow, struct rtt *rtt, __u64 now, enum d
     }
 }
 
-/* `observe` where a host is not known yet, or gives its numbers: what is odd must change nothing. */
-inline_always int observe_beginning(struct flow *flow, struct rtt *rtt, __u64 now,
-                    enum direction direction, const struct segment *tcp)
+/*
+ * Keeps what is known of a host's own numbers if the segment goes on from there; or else only the
+ * segment counts. Says which.
+ */
+inline_always int keep_or_replace(struct half *sender, const struct segment *tcp, __u32 len)
 {
-    const struct flow before = *flow;
-    struct half *sender = direction == TO_LINK ? &flow->near : &flow->far;
-    struct half *receiver = direction == TO_LINK ? &flow->far : &flow->near;
-    __u32 len = tcp->payload_len + control_len(tcp);
-    int meant;
+    __u32 apart_by = tcp->seq - sender->next;
+    int is_known = sender->acquaintance == SEEN;
 
-    if ((tcp->flags & SYN) && !restart_if_new(flow, sender, tcp))
-        return 0;
-    introduce(sender, receiver, tcp, len);
-    if (!is_within_bounds(sender, receiver, tcp, len)) {
-        *flow = before;
-        return 0;
+    if (tcp->flags & SYN)
+        is_known = is_known && (sender->has & HAS_WINDOW_SCALE) && tcp->seq == sender->acked;
+    else
+        is_known = is_known && apart_by + MIN_TOLERANCE <= 2 * MIN_TOLERANCE;
+    if (!is_known) {
+        sender->next = tcp->seq + len;
+        sender->acked = tcp->seq;
+        sender->largest_window = 0;
+        sender->fin = 0;
+        sender->window_scale = 0;
+        sender->acquaintance = SEEN;
+        sender->has &= HAS_ALLOWED;
     }
-    meant = advance(sender, receiver, tcp, len);
-    settle_phase(flow, tcp);
-    measure(flow, rtt, now, direction, tcp, len, meant);
+    if (tcp->flags & SYN) {
+        sender->window_scale = offered_scale(tcp);
+        sender->has |= HAS_WINDOW_SCALE;
+    }
+    return is_known;
+}
+
+/* Whether a segment that begins there follows on what was acknowledged, give or take `most`. */
+inline_always int begins_there(__s32 ahead, __u32 most)
+{
+    return ahead < 0 ? (__u32)-ahead <= MIN_TOLERANCE : (__u32)ahead <= most;
+}
+
+/*
+ * Whether the segment acknowledges what its receiver was seen to send, and begins where the receiver
+ * has acknowledged, as far as these may differ.
+ */
+inline_always int fits(const struct half *sender, const struct half *receiver, const struct segment *tcp)
+{
+    int has_claim = sender->has & HAS_ALLOWED;
+    __s32 ahead = has_claim ? distance(tcp->seq, sender->allowed) : 0;
+    __u32 lag = receiver->next - tcp->ack;
+
+    if (receiver->acquaintance != SEEN || !(tcp->flags & ACK) || after(tcp->ack, receiver->next))
+        return 0;
+    /* Nobody but who has seen the SYN knows its number. */
+    if (receiver->has & HAS_WINDOW_SCALE)
+        return after(tcp->ack, receiver->acked) && begins_there(ahead, MIN_TOLERANCE);
+    return has_claim && ((lag <= MIN_TOLERANCE && begins_there(ahead, MOST_IN_FLIGHT)) ||
+                 (lag <= MOST_IN_FLIGHT && begins_there(ahead, MIN_TOLERANCE)));
+}
+
+/* Notes what a host says that nobody else has said yet. */
+inline_always int note_word(struct half *sender, struct half *receiver, const struct segment *tcp, __u32 len)
+{
+    __u32 end = tcp->seq + len;
+    int is_known = keep_or_replace(sender, tcp, len);
+    int meant = HONEST;
+
+    if (len)
+        meant |= !is_known || after(end, sender->next) ? NEW_DATA : REPEATED;
+    sender->next = later(sender->next, end);
+    if ((tcp->flags & FIN) && end == sender->next) {
+        sender->fin = end;
+        sender->has |= HAS_FIN;
+    }
+    sender->largest_window = larger(sender->largest_window, scaled_window(sender, tcp));
+    if (!(tcp->flags & ACK)) {
+        receiver->allowed = 0;
+        receiver->has &= ~HAS_ALLOWED;
+        return meant;
+    }
+    receiver->allowed = tcp->ack;
+    receiver->has |= HAS_ALLOWED;
+    if (receiver->acquaintance != SEEN) {
+        receiver->acquaintance = BY_PEER;
+        receiver->next = receiver->acked = tcp->ack;
+    }
     return meant;
 }
 
-/* A SYN amid a connection that is alive: what it begins, if anything, its receiver says. */
-struct reopening {
-    __u32 isn;
-    __u32 next;
-    __u8 window_scale;
-    __u8 direction;
-    __u16 padding;
+/* It fits what its peer has said: both are known. */
+inline_always int introduce(struct half *sender, struct half *receiver, const struct segment *tcp, __u32 len)
+{
+    __s32 lead;
+
+    keep_or_replace(sender, tcp, len);
+    if (sender->has & HAS_ALLOWED) {
+        lead = distance(tcp->seq + len, sender->allowed);
+        if (!(receiver->has & HAS_WINDOW_SCALE))
+            receiver->largest_window = demonstrated(receiver, lead > 0 ? lead : 0);
+        sender->acked = sender->allowed;
+        sender->next = later(sender->next, sender->allowed);
+        sender->has &= ~HAS_ALLOWED;
+    }
+    if (!(sender->has & HAS_WINDOW_SCALE))
+        sender->largest_window = demonstrated(sender, receiver->next - tcp->ack);
+    if (!(receiver->has & HAS_WINDOW_SCALE) || before(tcp->ack, receiver->acked))
+        receiver->acked = tcp->ack;
+    receiver->has &= ~HAS_ALLOWED;
+    /* Nobody has seen what it might repeat. */
+    return (advance(sender, receiver, tcp, len) & ~(NEW_DATA | REPEATED)) | (len ? NEW_DATA : 0);
+}
+
+/* Whether a RST is what its receiver expects, of whom nothing is certain yet. */
+inline_always int is_refusal(const struct half *sender, const struct half *receiver,
+                 const struct segment *tcp)
+{
+    int answers_syn = (receiver->has & HAS_WINDOW_SCALE) && (tcp->flags & ACK) &&
+              after(tcp->ack, receiver->acked) && !after(tcp->ack, receiver->next);
+
+    return receiver->acquaintance == SEEN &&
+           (answers_syn || ((sender->has & HAS_ALLOWED) && sender->allowed == tcp->seq));
+}
+
+/* What comes of a segment of hosts that were not seen to fit each other yet. */
+enum {
+    REFUSED = 64,
+    MET = 128,
 };
 
-inline_always struct reopening reopening_of(enum direction direction, const struct segment *tcp)
+inline_always int meet(struct half *sender, struct half *receiver, const struct segment *tcp, __u32 len)
 {
-    struct reopening reopening = {
-        .isn = tcp->seq,
-        .next = tcp->seq + tcp->payload_len + control_len(tcp),
-        .window_scale = offered_scale(tcp),
-        .direction = direction,
-    };
-
-    return reopening;
+    if (tcp->flags & RST)
+        return is_refusal(sender, receiver, tcp) ? HONEST | REFUSED : 0;
+    if (fits(sender, receiver, tcp))
+        return introduce(sender, receiver, tcp, len) | MET;
+    return note_word(sender, receiver, tcp, len);
 }
 
-/* Whether its receiver answers: it begins another connection, or knows of none. */
-inline_always int is_answered(const struct reopening *reopening, enum direction direction,
-                  const struct segment *tcp)
+/* `observe` where the hosts were not seen to fit each other yet. */
+inline_always int observe_meeting(struct flow *flow, struct rtt *rtt, __u64 now,
+                  enum direction direction, const struct segment *tcp)
 {
-    return reopening->direction != direction && (tcp->flags & ACK) && (tcp->flags & (SYN | RST)) &&
-           after(tcp->ack, reopening->isn) && !after(tcp->ack, reopening->next);
-}
+    struct half *sender = direction == TO_LINK ? &flow->near : &flow->far;
+    struct half *receiver = direction == TO_LINK ? &flow->far : &flow->near;
+    __u32 len = tcp->payload_len + control_len(tcp);
+    int meant = meet(sender, receiver, tcp, len);
 
-/* The connection that a reopening has begun, as its answer leaves it, which cannot be odd. */
-inline_always int observe_answer(struct flow *flow, struct rtt *rtt, __u64 now,
-                 const struct reopening *reopening, const struct segment *tcp)
-{
-    enum direction from = reopening->direction == TO_LINK ? TO_LINK : FROM_LINK;
-    struct half *client = from == TO_LINK ? &flow->near : &flow->far;
-    __u8 has_rtt = flow->has_rtt;
-
-    forget(flow);
-    flow->has_rtt = has_rtt;
-    client->next = reopening->next;
-    client->acked = reopening->isn;
-    client->window_scale = reopening->window_scale;
-    client->has = HAS_WINDOW_SCALE;
-    client->acquaintance = SEEN;
-    return BEGINS_ANEW |
-           observe_beginning(flow, rtt, now, from == TO_LINK ? FROM_LINK : TO_LINK, tcp);
+    if (!meant)
+        return 0;
+    if (meant & REFUSED) {
+        flow->phase = CLOSED;
+        return HONEST;
+    }
+    if (meant & MET)
+        flow->phase = ESTABLISHED;
+    else if (direction == TO_LINK)
+        /* What was timed before may be somebody else's. */
+        flow->is_timed = 0;
+    meant &= ~MET;
+    measure(flow, rtt, now, direction, tcp, len, meant);
+    return meant;
 }
 
 /*
@@ -474,8 +547,8 @@ inline_always int continues(const struct flow *flow, enum direction direction,
     const struct half *receiver = direction == TO_LINK ? &flow->far : &flow->near;
 
     return tcp->seq == sender->next && tcp->ack == receiver->acked && tcp->payload_len &&
-           receiver->next - tcp->ack <= MIN_TOLERANCE && (receiver->has & HAS_ALLOWED) &&
-           (sender->has & HAS_ALLOWED) && !after(tcp->seq, sender->allowed + 1) &&
+           (receiver->has & HAS_ALLOWED) && (sender->has & HAS_ALLOWED) &&
+           (!after(tcp->seq, sender->allowed + 1) || !(receiver->has & HAS_WINDOW_SCALE)) &&
            !after(tcp->ack + scaled_window(sender, tcp), receiver->allowed);
 }
 
@@ -496,21 +569,17 @@ inline_always int observe_known(struct flow *flow, struct rtt *rtt, __u64 now,
     return meant;
 }
 
-/*
- * Takes in a segment; what it meant. Zero if no honest host would send it now: then nothing has
- * changed. A reopening and its answer are odd here.
- */
+/* Takes in a segment; what it meant. Zero if no honest host would send it now: then nothing has changed. */
 whole int observe(struct flow *flow, struct rtt *rtt, __u64 now, enum direction direction,
           const struct segment *tcp)
 {
-    const struct half *sender, *receiver;
-
     if (!flow || !rtt || !tcp || !are_flags_honest(tcp))
         return 0;
-    sender = direction == TO_LINK ? &flow->near : &flow->far;
-    receiver = direction == TO_LINK ? &flow->far : &flow->near;
-    if ((tcp->flags & (SYN | RST)) || sender->acquaintance != SEEN || receiver->acquaintance != SEEN)
-        return observe_beginning(flow, rtt, now, direction, tcp);
+    if ((tcp->flags & SYN) &&
+        !is_syn_honest(flow, direction == TO_LINK ? &flow->near : &flow->far, tcp))
+        return 0;
+    if (flow->phase == OPENING)
+        return observe_meeting(flow, rtt, now, direction, tcp);
     return observe_known(flow, rtt, now, direction, tcp);
 }
 

@@ -6,6 +6,7 @@
 //! [`Gateway::poll_timeout`] and calls [`Gateway::handle_timeout`] no later than that. Time never
 //! goes back.
 
+mod contest;
 mod crossing;
 mod damping;
 mod evidence;
@@ -19,7 +20,7 @@ mod silence;
 mod turns;
 
 use crate::counters::Counters;
-use crate::flow::{FlowIndex, FlowKey, FlowTable, Removed, TcpFlow};
+use crate::flow::{Contest, FlowIndex, FlowKey, FlowTable, Removed, TcpFlow};
 use crate::limits::{Budget, Limits, Shares};
 use crate::link::{
     Applied, Direction, InterfaceId, LinkConfig, LinkEvent, LinkId, LinkState, LinkTable,
@@ -37,6 +38,7 @@ use alloc::vec::Vec;
 use crossing::{Crossing, stands_alone};
 use damping::Damping;
 pub use damping::{DampedLink, DampingConfig, FLAP};
+use frozen::LastWords;
 pub use frozen::{ImportError, Imported};
 use outlast_wire::Packet;
 pub use report::{Activity, FlowReport};
@@ -162,6 +164,8 @@ pub struct Gateway {
 #[derive(Debug)]
 struct Record {
     tracked: TcpFlow,
+    /// What crosses on its addresses and ports and is none of its own; `None` while there is nothing.
+    contest: Option<Box<Contest>>,
     link: LinkId,
     /// What the mechanism was last told.
     state: LinkState,
@@ -599,7 +603,9 @@ impl Gateway {
             key,
             flow: mut record,
         } = removed;
-        self.end_frozen(&mut record);
+        if let Some(words) = LastWords::of(&mut record) {
+            self.say_last_words(record.link, words);
+        }
         self.forget_handshake(record.link, index);
         self.crossings.remove(&(record.link, index));
         self.leave_link(record.link);

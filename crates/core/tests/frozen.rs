@@ -149,17 +149,21 @@ fn a_gateway_that_saw_only_the_probe_loop_does_not_freeze_the_connection_itself(
 }
 
 #[test]
-fn a_guess_of_what_the_far_host_has_freezes_nothing() {
+fn what_the_far_host_has_is_what_it_says_and_not_where_the_near_host_goes_on() {
     let mut new = elsewhere();
     // What was first seen is no segment, but the number of the next one.
     new.data(9 * MSS, 0);
     new.after_ms(10);
     new.far_ack(0);
-    new.data(0, MSS);
+    // Not the oldest.
+    new.data(MSS, MSS);
     new.down();
     new.after_ms(5_000);
-    // It would be let go at the far host's next word, whatever that says.
     assert_eq!((standings(&mut new), new.sent()), (vec![], vec![]));
+    new.data(0, MSS);
+    new.after_ms(5_000);
+    let flow = flow(&new);
+    assert_eq!(standings(&mut new), [Event::Frozen { flow }]);
 }
 
 #[test]
@@ -453,9 +457,10 @@ fn where_there_is_no_room_nobody_gives_way() {
     assert_eq!(refused, Err(ImportError::UnknownLink));
 }
 
-/// Nobody else has what the gateway has acknowledged; but the hosts need it no more.
+/// Nobody else has what the gateway has acknowledged, and whoever knows addresses and ports can make up
+/// a handshake.
 #[test]
-fn a_frozen_connection_that_another_follows_on_its_ports_is_forgotten() {
+fn a_frozen_connection_is_not_given_up_for_another_on_its_ports() {
     let mut path = frozen();
     let flow = flow(&path);
     assert_eq!(standings(&mut path), [Event::Frozen { flow }]);
@@ -471,12 +476,13 @@ fn a_frozen_connection_that_another_follows_on_its_ports_is_forgotten() {
     answer.seq += 1_000_000_000;
     answer.ack = isn + 1;
     path.far_sends(&like(&path.far_data_packet(0, 0), answer));
+    path.after_ms(60_000);
+    assert_eq!(standings(&mut path), []);
+    assert!(path.sent().contains(&Sent::Data(0, MSS, 0)));
+    path.far_ack(MSS);
     let is_reset = false;
     assert_eq!(standings(&mut path), [Event::Thawed { flow, is_reset }]);
     assert_eq!(path.gateway.held(), ByteCount(0));
-    path.sent();
-    path.after_ms(60_000);
-    assert_eq!(path.sent(), []);
 }
 
 /// A segment without payload between the same hosts.

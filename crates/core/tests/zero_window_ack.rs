@@ -281,6 +281,9 @@ fn a_reset_ends_it() {
     let mut path = frozen();
     path.rst(9 * MSS);
     assert_eq!(path.gateway.held(), ByteCount(0));
+    // What was acknowledged is lost: both hosts hear it.
+    let reset = Sent::Control(TcpFlags::RST | TcpFlags::ACK);
+    assert_eq!(path.sent(), [reset, reset]);
     path.up();
     assert_eq!(path.sent(), []);
 }

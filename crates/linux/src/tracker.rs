@@ -49,8 +49,8 @@ const PROGRAMS: [(Direction, &str, TcAttachType); 2] = [
     (Direction::FromLink, "from_link", TcAttachType::Ingress),
 ];
 
-/// `struct reopening`: only the kernel reads it.
-const REOPENING: usize = 12;
+/// `struct contest`: only the kernel reads it.
+const CONTEST: usize = 120;
 const LEAST_OPENINGS: u32 = 1024;
 /// `struct common`, and where it has the link header's length.
 const COMMON: usize = 32;
@@ -428,7 +428,7 @@ impl Tracker {
             Array::<_, [u8; ENTRY]>::try_from(map)?.set(found.place, [0; ENTRY], 0)?;
         }
         self.remove::<[u8; ENTRY]>("OPENINGS", place)?;
-        self.remove::<[u8; REOPENING]>("REOPENINGS", place)
+        self.remove::<[u8; CONTEST]>("CONTESTS", place)
     }
 
     fn remove<V: aya::Pod>(&mut self, table: &str, place: [u8; KEY]) -> Result<(), TrackerError> {

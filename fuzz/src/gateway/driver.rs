@@ -2,7 +2,7 @@
 //! connections over and takes them back, gateways elsewhere, an operator who changes the settings.
 
 use super::{World, damping_of, limits_of, link, mechanism_of, rate_of, silence_of};
-use outlast_core::flow::{FlowKey, FrozenFlow, TcpFlow};
+use outlast_core::flow::{Contest, FlowKey, FrozenFlow, Heard, TcpFlow};
 use outlast_core::link::{Direction, InterfaceId};
 use outlast_core::time::{Duration, Instant};
 use outlast_wire::{Packet, TcpFlags};
@@ -18,14 +18,36 @@ pub(crate) struct Known(BTreeMap<FlowKey, Elsewhere>);
 #[derive(Default)]
 struct Elsewhere {
     /// As it was before the first of `recent`.
-    before: TcpFlow,
-    now: TcpFlow,
+    before: Seen,
+    now: Seen,
     recent: Vec<(Instant, Direction, Packet)>,
+}
+
+/// A connection as the kernel's tracker sees it, which keeps nothing of it.
+#[derive(Default)]
+struct Seen {
+    flow: TcpFlow,
+    contest: Option<Box<Contest>>,
+}
+
+impl Seen {
+    fn note(&mut self, now: Instant, direction: Direction, packet: &Packet) {
+        let Some(tcp) = packet.tcp() else {
+            return;
+        };
+        let len = packet.header().payload_len;
+        let (contest, flow) = (&mut self.contest, &mut self.flow);
+        if let Heard::Ripe(_) = Contest::observe(contest, flow, now, direction, tcp, len)
+            && let Some(contest) = contest
+        {
+            contest.yield_to_rival(flow);
+        }
+    }
 }
 
 impl Known {
     pub(crate) fn flow(&self, key: &FlowKey) -> Option<&TcpFlow> {
-        self.0.get(key).map(|known| &known.now)
+        self.0.get(key).map(|known| &known.now.flow)
     }
 
     pub(crate) fn note(&mut self, now: Instant, direction: Direction, packet: &Packet) {
@@ -42,13 +64,10 @@ impl Known {
         let known = self.0.entry(key).or_default();
         if known.recent.len() == RECENT {
             let (at, direction, oldest) = known.recent.remove(0);
-            if let Some(tcp) = oldest.tcp() {
-                let len = oldest.header().payload_len;
-                let _ = known.before.observe(at, direction, tcp, len);
-            }
+            known.before.note(at, direction, &oldest);
         }
         known.recent.push((now, direction, packet.clone()));
-        let _ = known.now.observe(now, direction, tcp, len);
+        known.now.note(now, direction, packet);
     }
 }
 
@@ -105,7 +124,7 @@ impl World {
         };
         let link = link(b);
         let known = &self.known.0[&key];
-        let (before, as_it_is) = (known.before, known.now);
+        let (before, as_it_is) = (known.before.flow, known.now.flow);
         let recent = known.recent.clone();
         if steps & 1 == 0 {
             self.gateway.adopt(self.now, link, key, before);

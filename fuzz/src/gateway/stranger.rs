@@ -1,7 +1,7 @@
 //! Who is neither host: guesses, sends again what it has seen, and breaks what crosses.
 
 use super::{World, direction, is_lone, link};
-use outlast_core::flow::{FlowKey, TcpFlow};
+use outlast_core::flow::{FlowKey, PATIENCE, Phase, TcpFlow};
 use outlast_core::gateway::FlowReport;
 use outlast_core::link::Direction::{self, FromLink, ToLink};
 use outlast_core::link::LinkId;
@@ -87,7 +87,8 @@ impl World {
         // One thing is made of a segment that does not fit: whoever acknowledges what was never sent
         // here has gone on elsewhere.
         let is_excepted = self.may_acknowledge_ahead() && way == FromLink;
-        if (is_odd && !is_excepted) || is_stale {
+        let is_nothing = (is_odd && !is_excepted) || is_stale;
+        if is_nothing && !self.may_give_place(&before, way, packet) {
             let after = self.affairs();
             if way == ToLink && may_draw_an_answer(packet) {
                 assert_eq!(
@@ -100,6 +101,16 @@ impl World {
                 assert_eq!(after, before, "{packet:?}");
             }
         }
+    }
+
+    /// Whether the connection whose addresses and ports the packet has may give its place to another: it
+    /// has ended, or nothing was seen of it for long.
+    fn may_give_place(&self, before: &Affairs, way: Direction, packet: &Packet) -> bool {
+        let key = FlowKey::of_tcp(packet.header(), way);
+        let flow = before.flows.iter().find(|flow| Some(flow.key) == key);
+        flow.is_some_and(|flow| {
+            flow.phase == Phase::Closed || self.now.since(flow.last_packet) >= PATIENCE
+        })
     }
 
     pub(crate) fn affairs(&self) -> Affairs {

@@ -161,10 +161,15 @@ impl World {
         };
         // What is acknowledged ahead may go out with a timestamp that the receiver takes.
         let may_be_renewed = self.may_acknowledge_ahead();
+        // A reset of the gateway's own waits for the link as a host's does.
+        let packet = &transmit.packet;
+        let is_reset = packet.tcp().is_some_and(|tcp| tcp.has(TcpFlags::RST));
+        if is_reset && may_be_renewed && transmit.direction == ToLink {
+            return;
+        }
         let is_known = |one: &Packet| {
             *one == transmit.packet || (may_be_renewed && is_same_data(one, &transmit.packet))
         };
-        let packet = &transmit.packet;
         if let Some(tcp) = packet.tcp()
             && transmit.direction == ToLink
             && packet.sequence_len() > 0

@@ -3,7 +3,8 @@
 
 use super::{FlowSilence, Gateway, Record};
 use crate::flow::{
-    Admission, FlowIndex, FlowKey, Observation, Oddity, Phase, Removed, Shelf, TcpFlow,
+    Admission, Contest, FlowIndex, FlowKey, Heard, Observation, Oddity, Phase, Removed, Shelf,
+    TcpFlow,
 };
 use crate::link::{Direction, LinkId, LinkState, StateSince};
 use crate::mechanisms::path::{PathMechanismKind, Standing, TakeReason, Verdict};
@@ -89,19 +90,29 @@ impl Gateway {
         };
         let &Crossing {
             now,
-            state,
             direction,
             packet,
             ..
         } = crossing;
         let (was, rtt) = (record.tracked.phase, record.tracked.rtt);
         let payload_len = packet.header().payload_len;
-        let observation = match record.tracked.observe(now, direction, tcp, payload_len) {
-            Ok(observation) => observation,
-            Err(oddity) => return self.pass_odd(crossing, index, tcp, oddity),
+        let Record {
+            tracked, contest, ..
+        } = record;
+        let observation = match Contest::observe(contest, tracked, now, direction, tcp, payload_len)
+        {
+            Heard::Honest(observation) => observation,
+            Heard::Odd(oddity) => return self.pass_odd(crossing, index, tcp, oddity),
+            Heard::Ripe(oddity) => {
+                self.give_place_to_rival(crossing, index);
+                return self.pass_odd(crossing, index, tcp, oddity);
+            }
         };
         if observation.begins_anew {
-            self.end_for_another(now, index, state);
+            self.take_place_back(crossing, index);
+        }
+        if tcp.has(TcpFlags::RST) {
+            self.end_pledged(index);
         }
         let Some(record) = self.flows.flow_mut(index) else {
             return Verdict::Pass;
@@ -210,14 +221,20 @@ impl Gateway {
     /// `was` in another phase perhaps.
     fn follow(&mut self, crossing: &Crossing<'_>, index: FlowIndex, was: Phase) {
         let &Crossing {
-            now, link, state, ..
+            now,
+            link,
+            state,
+            direction,
+            ..
         } = crossing;
         let Some(record) = self.flows.flow_mut(index) else {
             return;
         };
         let phase = record.tracked.phase;
-        let is_elsewhere = record.link != link;
-        let is_news = record.state != state.state;
+        // What comes from a link before both hosts are known may come from anybody.
+        let is_followed = phase != Phase::Opening || direction == Direction::ToLink;
+        let is_elsewhere = is_followed && record.link != link;
+        let is_news = is_followed && record.state != state.state;
         if state.state == LinkState::Down {
             record.tracked.rtt.discard();
         }
@@ -347,6 +364,7 @@ impl Gateway {
 
     /// The same addresses and ports carry another connection now.
     pub(super) fn begin_anew(&mut self, index: FlowIndex) {
+        self.end_pledged(index);
         let Some(record) = self.flows.flow_mut(index) else {
             return;
         };
@@ -411,6 +429,7 @@ impl Record {
     pub(super) fn new(tracked: TcpFlow, link: LinkId, state: StateSince) -> Self {
         Self {
             tracked,
+            contest: None,
             link,
             state: state.state,
             told: state,

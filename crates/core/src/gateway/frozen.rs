@@ -9,7 +9,7 @@ use super::{Event, Gateway, Record, Transmit};
 use crate::flow::{
     Admission, FlowIndex, FlowKey, FrozenFlow, FrozenNumbers, Implausible, Phase, TcpFlow,
 };
-use crate::link::{Direction, LinkId};
+use crate::link::{Direction, LinkId, LinkState};
 use crate::mechanisms::path::{PathMechanismKind, SendReason, Standing, ZeroWindowAck};
 use crate::time::Instant;
 use alloc::vec::Vec;
@@ -258,35 +258,71 @@ impl Gateway {
         }
     }
 
-    /// A connection leaves the table. If the gateway has the only copy of what it has
-    /// acknowledged, the connection cannot go on.
-    pub(super) fn end_frozen(&mut self, record: &mut Record) {
-        let Some(frozen) = export(record) else {
-            return;
-        };
-        let numbers = frozen.numbers().ok();
-        if let Some(numbers) = numbers {
-            self.counters.resets += 1;
-            let to_both = [
-                (Direction::FromLink, numbers.reset_near()),
-                (Direction::ToLink, numbers.reset_far()),
-            ];
-            for (direction, packet) in to_both {
-                self.outbox.push_back(Transmit {
-                    link: record.link,
+    /// A connection leaves the table, or its place. If the gateway has the only copy of what it has
+    /// acknowledged, the connection cannot go on: both hosts are told.
+    pub(super) fn say_last_words(&mut self, link: LinkId, words: LastWords) {
+        self.counters.resets += u64::from(words.resets.is_some());
+        for (direction, packet) in DIRECTIONS.into_iter().zip(words.resets.iter().flatten()) {
+            let state = self.links.state(link);
+            let is_away = state.filter(|state| state.state == LinkState::Down);
+            match is_away.filter(|_| self.mechanism.holds_other_traffic()) {
+                Some(state) if direction == Direction::ToLink => {
+                    // A segment of TCP is kept however old it is.
+                    self.keep_other(Instant::ZERO, link, state, packet);
+                }
+                _ => self.outbox.push_back(Transmit {
+                    link,
                     direction,
-                    packet,
+                    packet: packet.clone(),
                     reason: SendReason::Reset,
-                });
+                }),
             }
         }
         // Whoever corrected the connection meanwhile may know that the segment is not needed: then
         // nobody is reset, but it is frozen no longer.
-        if let Some(flow) = FlowKey::of_tcp(frozen.segment.header(), Direction::ToLink) {
+        if let Some(flow) = words.frozen {
             self.events.push_back(Event::Thawed {
                 flow,
-                is_reset: numbers.is_some(),
+                is_reset: words.resets.is_some(),
             });
+        }
+    }
+}
+
+/// Where the resets of [`LastWords`] go.
+const DIRECTIONS: [Direction; 2] = [Direction::FromLink, Direction::ToLink];
+
+/// What is left to say of a connection that ends with something acknowledged that nobody else has.
+pub(super) struct LastWords {
+    /// A reset for the near and for the far host; `None` if the far host has it all.
+    resets: Option<[Packet; 2]>,
+    /// The connection, if it was [frozen](Standing::Frozen): it is no longer.
+    frozen: Option<FlowKey>,
+}
+
+impl LastWords {
+    /// Those of a connection; `None` if there are none. They are not said twice.
+    pub(super) fn of(record: &mut Record) -> Option<Self> {
+        let frozen = export(record);
+        record.standing = match record.standing {
+            Standing::Frozen => Standing::Running,
+            standing => standing,
+        };
+        match frozen {
+            Some(frozen) => {
+                let numbers = frozen.numbers().ok();
+                Some(Self {
+                    resets: numbers.map(|numbers| [numbers.reset_near(), numbers.reset_far()]),
+                    frozen: FlowKey::of_tcp(frozen.segment.header(), Direction::ToLink),
+                })
+            }
+            None => {
+                let resets = record.mechanism.as_ref()?.resets(&record.tracked)?;
+                Some(Self {
+                    resets: Some(resets),
+                    frozen: None,
+                })
+            }
         }
     }
 }

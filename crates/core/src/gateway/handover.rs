@@ -11,7 +11,7 @@ use super::Gateway;
 use super::crossing::Crossing;
 use super::frozen::LARGEST_DISTANCE;
 use crate::flow::{FlowIndex, FlowKey, Half, Observation, Phase, TcpFlow};
-use crate::link::{Direction, InterfaceId, LinkId, LinkState, StateSince};
+use crate::link::{Direction, InterfaceId, LinkId, LinkState};
 use crate::mechanisms::path::PathMechanismKind;
 use crate::time::Instant;
 use alloc::collections::BTreeSet;
@@ -57,19 +57,6 @@ impl Gateway {
         };
         if let Some(index) = index {
             self.note_life(now, index);
-        }
-    }
-
-    /// Another connection has the ports of the one at `index`.
-    pub(super) fn end_for_another(&mut self, now: Instant, index: FlowIndex, state: StateSince) {
-        self.with_mechanism(now, index, state, |mechanism, cx| {
-            mechanism.release(cx.budget);
-        });
-        self.begin_anew(index);
-        if let Some(record) = self.flows.flow_mut(index) {
-            record.permits_sack = [None; 2];
-            record.mss = [None; 2];
-            record.longest_to_link = 0;
         }
     }
 

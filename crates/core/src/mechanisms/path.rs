@@ -278,6 +278,12 @@ pub(crate) trait PathMechanism: Debug + Send {
         Standing::Running
     }
 
+    /// A reset for the near and for the far host, of a connection that ends here with something
+    /// acknowledged that the far host lacks; `None` if it lacks nothing that was.
+    fn resets(&self, _flow: &TcpFlow) -> Option<[Packet; 2]> {
+        None
+    }
+
     /// The mechanism whose frozen connections another gateway can take over.
     fn zero_window_ack(&mut self) -> Option<&mut ZeroWindowAck> {
         None

@@ -167,8 +167,6 @@ fn flow(bytes: &[u8], rtt: &[u8]) -> Option<TcpFlow> {
             2 => Phase::Closed,
             _ => return None,
         },
-        // The kernel's own matter.
-        reopening: None,
     })
 }
 

@@ -132,9 +132,6 @@ pub(crate) fn bytes(step: &Step, is_v6: bool, flow: &TcpFlow) -> Vec<u8> {
         Direction::ToLink => (0, 1, &flow.near, &flow.far),
         Direction::FromLink => (1, 0, &flow.far, &flow.near),
     };
-    // A SYN amid the connection is answered more often than not.
-    let stands_alone = step.flags.intersects(TcpFlags::SYN | TcpFlags::RST);
-    let answers = stands_alone && step.flags.contains(TcpFlags::ACK) && step.payload != 1;
     // Only the low 32 bits of an offset count.
     let shifted = |number: SeqNumber, by: i64| number + by as u32;
     let tcp = TcpHeader {
@@ -145,10 +142,7 @@ pub(crate) fn bytes(step: &Step, is_v6: bool, flow: &TcpFlow) -> Vec<u8> {
             Place::Allowed(by) => shifted(sender.allowed.unwrap_or(sender.next), by),
             Place::Acked(by) => shifted(sender.acked, by),
         },
-        ack: match flow.reopening.filter(|_| answers) {
-            Some(reopening) => shifted(reopening.next(), step.ack),
-            None => shifted(receiver.next, step.ack),
-        },
+        ack: shifted(receiver.next, step.ack),
         flags: step.flags,
         window: step.window,
         options: TcpOptions {

@@ -24,6 +24,7 @@
 //! | the link is back | the window that the far host had offered is open, the backlog goes out |
 //! | the far host acknowledges a part | its window, as far as it now goes beyond the acknowledged |
 //! | the far host acknowledges all of it | the connection is the hosts' own again |
+//! | the connection ends before that, however it does | both hosts are sent a reset |
 //!
 //! Where a host's SYN was not seen, nothing is acknowledged before the far host was heard to have
 //! acknowledged all that comes before it; and the window, whose scale is not known, opens with the
@@ -33,7 +34,7 @@
 //! acknowledged is never dropped for it. A timestamp that the far host would reject as too old is
 //! renewed: the sender will not do so any more.
 
-use super::far_voice::FarVoice;
+use super::far_voice::{self, FarVoice};
 use super::hold::Hold;
 use super::{Account, Context, Info, Outgoing, PathMechanism, SendReason, Verdict, Waiting};
 use crate::flow::{Observation, TcpFlow};
@@ -157,6 +158,13 @@ impl PathMechanism for AcknowledgeAhead {
 
     fn may_rest(&self, now: Instant, flow: &TcpFlow) -> bool {
         self.until.is_none() && self.hold.may_rest(now, flow)
+    }
+
+    fn resets(&self, flow: &TcpFlow) -> Option<[Packet; 2]> {
+        let until = self.until.filter(|until| flow.near.acked.before(*until))?;
+        let segment = self.hold.ending_at(until)?;
+        let near = self.far.reset_near(flow, segment)?;
+        Some([near, far_voice::reset_far(flow, segment)?])
     }
 
     fn release(&mut self, budget: &mut Budget) {
