@@ -91,7 +91,7 @@ fn scale(greatest: u64) -> (f64, &'static str, usize) {
 /// The last progress of a run, put right by its result: it may be a moment old.
 fn at_the_end(latest: Progress, run: &RunResult) -> Progress {
     Progress {
-        received: run.bytes_received.unwrap_or(latest.received),
+        received: run.received_in_all().unwrap_or(latest.received),
         updates: run.updates.map_or(latest.updates, u64::from),
         ..latest
     }
@@ -99,11 +99,11 @@ fn at_the_end(latest: Progress, run: &RunResult) -> Progress {
 
 /// How a run ended.
 fn verdict(run: &RunResult) -> String {
-    if run.completed {
-        format!("done in {}", Unit::Seconds.show(run.elapsed_s))
+    if run.is_complete() {
+        format!("done in {}", Unit::Seconds.show(run.ended_s()))
     } else if run.error.is_some() {
         "failed".to_owned()
-    } else if run.bytes_received == Some(0) {
+    } else if run.received_in_all() == Some(0) {
         "nothing arrived in time".to_owned()
     } else {
         "not done in time".to_owned()

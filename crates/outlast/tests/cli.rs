@@ -277,3 +277,34 @@ fn a_simulation_is_captured_and_reported_at_every_link() {
     assert_eq!(page.matches("<figure").count(), 2, "a diagram for each run");
     assert!(page.contains("simulated in virtual time"));
 }
+
+#[test]
+fn a_control_is_run_beside_and_only_where_there_is_something_to_leave_out() {
+    let place = Place::new();
+    let outage = "[link.outages]\nprocess = \"single\"\nstart = \"10 ms\"\nlength = \"2 s\"\n";
+    let with = format!("{SOUND}{outage}[outlast]\ngateway = \"hold\"\n[run]\nrepeat = 2\n");
+    place.file("tunnel.toml", &with);
+    let said = place.run(["sim", "tunnel.toml", "--control", "--json"]);
+    assert_eq!(said.code, Some(0), "{said:?}");
+    let json: Value = serde_json::from_str(&said.out).expect("one document");
+    for (list, gateway) in [("runs", "hold"), ("control", "none")] {
+        let runs = json[list].as_array().expect("a list");
+        let seeds: Vec<_> = runs.iter().map(|run| run["seed"].as_u64()).collect();
+        assert_eq!(seeds, [Some(1), Some(2)], "{list}");
+        assert!(runs.iter().all(|run| run["gateway"] == gateway), "{list}");
+    }
+    let resume = |list: &str| json[list][0]["outages"][0]["resume_s"].as_f64().expect("it resumed");
+    assert!(resume("runs") * 2.0 < resume("control"), "{json:#}");
+    let said = place.run(["sim", "tunnel.toml", "--control"]);
+    for words in ["seed 1, control", "with Outlast", "control"] {
+        assert!(said.out.contains(words), "{words}: {}", said.out);
+    }
+    place.file("plain.toml", SOUND);
+    for command in ["sim", "lab"] {
+        let said = place.run([command, "plain.toml", "--control"]);
+        said.refuses(2, &["plain.toml", "--control", "[outlast]"]);
+    }
+    let said = place.run(["sim", "plain.toml", "--json"]);
+    let json: Value = serde_json::from_str(&said.out).expect("one document");
+    assert!(json.get("control").is_none(), "{json:#}");
+}

@@ -233,6 +233,7 @@ impl Flow {
         let is_complete = self.ended.is_some() && self.lost.is_none();
         FlowOutcome {
             number: self.number,
+            client_port: client_port(self.number),
             is_complete,
             began: self.began,
             ended: self.ended.unwrap_or(now),
@@ -283,6 +284,11 @@ impl Flow {
     }
 }
 
+/// The mobile's port of flow `number`.
+fn client_port(number: usize) -> u16 {
+    FIRST_CLIENT_PORT + u16::try_from(number).unwrap_or(0)
+}
+
 /// The endpoint of `side`, with numbers of its own from `random`.
 fn config(
     random: &mut Stream,
@@ -291,11 +297,10 @@ fn config(
     setup: &FlowSetup,
     common: &Common,
 ) -> Config {
-    let client_port = FIRST_CLIENT_PORT + u16::try_from(number).unwrap_or(0);
     let address = |side: Side| {
         let port = match side {
             Side::Fixed => SERVER_PORT,
-            Side::Mobile => client_port,
+            Side::Mobile => client_port(number),
         };
         SocketAddr::new(side.address(common.ip), port)
     };
