@@ -22,10 +22,9 @@ pub(crate) struct Arguments {
     #[arg(short, long, value_name = "NAME", value_parser = interface_name)]
     interface: Option<String>,
 
-    /// What to do for the connections that cross: none, smart-link-1 to smart-link-4, hold, ...
-    ///
-    /// Without it, what the configuration file says, or else hold. outlast.toml(5) names them all.
-    #[arg(short, long, value_name = "NAME")]
+    /// What to do for the connections that cross [default: hold, or what the configuration file
+    /// says].
+    #[arg(short, long, value_name = "NAME", value_parser = Mechanism::parser())]
     mechanism: Option<Mechanism>,
 
     /// How packets get to the gateway [default: auto, or what the configuration file says].

@@ -6,6 +6,7 @@ use super::agents::AgentSettings;
 use super::agents::settings::Given as GivenAgents;
 use super::keys;
 use crate::failure::Failure;
+use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 pub(crate) use endpoint::Endpoint;
 use outlast_core::gateway::{DampingConfig, SilenceConfig};
 use outlast_core::limits::Limits;
@@ -164,6 +165,15 @@ impl Mechanism {
         PathMechanismKind::AcknowledgeAhead,
         PathMechanismKind::Auto,
     ];
+
+    /// Takes one from the command line, and tells what there are.
+    pub(crate) fn parser() -> impl TypedValueParser<Value = Self> {
+        let value = |kind: PathMechanismKind| {
+            let info = kind.info();
+            PossibleValue::new(info.name).help(info.summary)
+        };
+        PossibleValuesParser::new(Self::ALL.map(value)).try_map(|name| name.parse::<Self>())
+    }
 }
 
 impl FromStr for Mechanism {
