@@ -250,8 +250,21 @@ fn the_help_of_run_names_every_mechanism() {
 fn the_doctor_tells_the_same_in_words_and_in_json() {
     let place = Place::new();
     let (words, json) = (place.run(["doctor"]), place.run(["doctor", "--json"]));
-    assert_eq!((words.code, json.code), (Some(0), Some(0)));
+    assert_eq!(words.code, json.code);
     let json: Value = serde_json::from_str(&json.out).expect("one document");
+    let ready = |command: &str| json["ready"][command] == true;
+    let code = |all: bool| Some(if all { 0 } else { 3 });
+    assert_eq!(words.code, code(ready("lab") && ready("run")), "{words:?}");
+    for command in ["lab", "run"] {
+        assert_eq!(
+            place.run(["doctor", command]).code,
+            code(ready(command)),
+            "{command}"
+        );
+    }
+    place
+        .run(["doctor", "sim"])
+        .refuses(2, &["'sim'", "lab, run"]);
     let probes = json["probes"].as_array().expect("a list");
     assert!(probes.len() > 5, "{json:#}");
     for probe in probes {
