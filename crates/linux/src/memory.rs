@@ -2,39 +2,43 @@
 
 use outlast_core::units::ByteCount;
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
-/// Where the unified hierarchy of control groups is.
+/// Where the hierarchies of control groups are.
 const GROUPS: &str = "/sys/fs/cgroup";
 
 /// The machine's memory, or less where a control group of this process is limited to less.
 #[must_use]
 pub fn of_this_process() -> ByteCount {
     let machine = rustix::system::sysinfo();
-    // `as`: the kernel's numbers are as wide as the machine's addresses.
+    // `as`: the kernel's number is as wide as the machine's addresses.
     let machine = (machine.totalram as u64).saturating_mul(u64::from(machine.mem_unit).max(1));
     let membership = fs::read_to_string("/proc/self/cgroup").unwrap_or_default();
-    let limits = group(&membership).map(|group| limits(Path::new(GROUPS), &group));
-    let least = limits.into_iter().flatten().min();
+    let limits = membership.lines();
+    let least = limits
+        .flat_map(|line| limits_by(Path::new(GROUPS), line))
+        .min();
     ByteCount(least.map_or(machine, |limit| limit.min(machine)))
 }
 
-/// The process's group in the unified hierarchy, by its `/proc/self/cgroup`.
-fn group(membership: &str) -> Option<PathBuf> {
-    let line = membership
-        .lines()
-        .find_map(|line| line.strip_prefix("0::/"))?;
-    Some(PathBuf::from(line))
-}
-
-/// `memory.max` of a group and of those that it is in, where they have one.
-fn limits(root: &Path, group: &Path) -> Vec<u64> {
+/// The limits of a group and of those that it is in, by a line of `/proc/self/cgroup`:
+/// `NUMBER:CONTROLLERS:/GROUP`, without controllers in the unified hierarchy (cgroups(7)).
+fn limits_by(groups: &Path, line: &str) -> Vec<u64> {
+    let mut parts = line.splitn(3, ':').skip(1);
+    let (root, file) = match parts.next() {
+        Some("") => (groups.to_owned(), "memory.max"),
+        Some(names) if names.split(',').any(|name| name == "memory") => {
+            (groups.join("memory"), "memory.limit_in_bytes")
+        }
+        _ => return Vec::new(),
+    };
+    let group = parts.next().unwrap_or_default().trim_start_matches('/');
     let limit = |group: &Path| {
-        let text = fs::read_to_string(root.join(group).join("memory.max")).ok()?;
+        let text = fs::read_to_string(root.join(group).join(file)).ok()?;
         // "max" is no limit.
         text.trim().parse().ok()
     };
-    group.ancestors().filter_map(limit).collect()
+    Path::new(group).ancestors().filter_map(limit).collect()
 }
 
 #[cfg(test)]
@@ -47,16 +51,19 @@ mod tests {
     }
 
     #[test]
-    fn every_group_above_counts() {
+    fn every_group_above_counts_in_either_hierarchy() {
         let root = tempfile::tempdir().expect("a directory");
-        let inner = root.path().join("system.slice/outlast@wwan0.service");
-        fs::create_dir_all(&inner).expect("below ours");
-        fs::write(inner.join("memory.max"), "max\n").expect("a file");
-        fs::write(root.path().join("system.slice/memory.max"), "33554432\n").expect("a file");
-        let group = group("1:name=x:/\n0::/system.slice/outlast@wwan0.service\n");
-        let group = group.expect("the unified hierarchy's line");
-        assert_eq!(limits(root.path(), &group), [33_554_432]);
-        assert!(limits(root.path(), Path::new("")).is_empty());
-        assert_eq!(super::group("2:cpu:/a\n"), None);
+        let slice = "system.slice/outlast@wwan0.service";
+        for (place, name) in [("", "memory.max"), ("memory", "memory.limit_in_bytes")] {
+            let place = root.path().join(place);
+            fs::create_dir_all(place.join(slice)).expect("below ours");
+            fs::write(place.join(slice).join(name), "max\n").expect("a file");
+            fs::write(place.join("system.slice").join(name), "33554432\n").expect("a file");
+        }
+        let limits = |line: &str| limits_by(root.path(), line);
+        assert_eq!(limits(&format!("0::/{slice}")), [33_554_432]);
+        assert_eq!(limits(&format!("4:cpu,memory:/{slice}")), [33_554_432]);
+        assert!(limits(&format!("5:cpu:/{slice}")).is_empty());
+        assert!(limits("0::/").is_empty() && limits("").is_empty());
     }
 }
