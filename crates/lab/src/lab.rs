@@ -296,7 +296,7 @@ fn show_progress(
     const OVER: Token = Token(0);
     const CANCEL: Token = Token(1);
     const TICK: Token = Token(2);
-    let goal = workload::goal(&context.scenario.workload);
+    let goal = workload::goal(context.scenario);
     let mut poller = Poller::new()?;
     let mut tick = Timer::new()?;
     poller.add(over, OVER, Interest::Readable)?;

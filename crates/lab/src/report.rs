@@ -36,6 +36,9 @@ pub struct RunReport {
     pub started: Option<Instant>,
     /// What happened to each packet, if asked for.
     pub trace: Option<Trace>,
+    /// The port at which the fixed host listened for each connection, that of `[workload]` first;
+    /// `None` of one that was not established, and of programs'.
+    pub server_ports: Vec<Option<u16>>,
     /// Packets at the two ends of the link.
     pub counts: Counts,
     /// What the link counted, to the mobile and to the fixed side.
@@ -125,6 +128,10 @@ pub(crate) fn assemble(run: Finished<'_>) -> Result<RunReport, LabError> {
         result,
         started,
         trace: first.trace,
+        server_ports: flows
+            .iter()
+            .map(|flow| Some(flow.terms.as_ref()?.server_port))
+            .collect(),
         counts,
         link: first.link,
         gateways: first.gateways,

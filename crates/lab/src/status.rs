@@ -54,9 +54,9 @@ impl Status {
         self.delivered[usize::from(way == Way::ToFixed)].store(bytes, Relaxed);
     }
 
-    /// The receiving application has `bytes` in all.
-    pub(crate) fn set_received(&self, bytes: u64) {
-        self.received.store(bytes, Relaxed);
+    /// A receiving application has so many `bytes` more.
+    pub(crate) fn add_received(&self, bytes: u64) {
+        self.received.fetch_add(bytes, Relaxed);
     }
 
     pub(crate) fn count_update(&self) {

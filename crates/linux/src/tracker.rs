@@ -161,6 +161,9 @@ pub struct TrackerMemory {
 }
 
 impl Tracker {
+    /// Size of a slot of the recorder.
+    pub const SLOT: ByteCount = ByteCount(2048);
+
     /// Loads the programs; no packet goes through them yet.
     ///
     /// # Errors

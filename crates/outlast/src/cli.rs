@@ -47,7 +47,6 @@ pub(crate) enum Command {
     Reload(reload::Arguments),
     /// Make the key of gateways that hand frozen connections to each other.
     Agents(agents::Arguments),
-    /// Show what this machine offers, and what is missing for which part of Outlast.
     Doctor(doctor::Arguments),
     /// Print the completion script of a shell.
     Completions(completions::Arguments),

@@ -15,6 +15,8 @@ pub(crate) enum Failure {
     Usage(String),
     /// This machine lacks something: exit code 3.
     Capability(String),
+    /// Likewise, and the user has been shown all about it.
+    Shown(String),
 }
 
 impl Failure {
@@ -31,7 +33,9 @@ impl Failure {
                     .collect();
                 lines.join("; ")
             }
-            Self::Usage(message) | Self::Capability(message) => message.clone(),
+            Self::Usage(message) | Self::Capability(message) | Self::Shown(message) => {
+                message.clone()
+            }
         }
     }
 
@@ -41,6 +45,7 @@ impl Failure {
             Self::Run(error) => (format!("error: {error:#}"), 1),
             Self::Scenario(error) => (render(error), 2),
             Self::Usage(message) => (format!("error: {message}"), 2),
+            Self::Shown(message) => (format!("error: {message}"), 3),
             Self::Capability(message) => {
                 let advice = "`outlast doctor` shows everything that this machine offers";
                 (format!("error: {message}\n{advice}"), 3)

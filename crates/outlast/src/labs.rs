@@ -27,8 +27,8 @@ pub(crate) fn interruptible() -> Result<(Cancel, Termination), Failure> {
 /// What came of labs that were carried out at once.
 #[derive(Debug)]
 pub(crate) struct Outcome {
-    /// Of those that came to an end.
-    pub(crate) reports: Vec<RunReport>,
+    /// Of each lab, if it came to an end.
+    pub(crate) reports: Vec<Option<RunReport>>,
     /// Why the others did not.
     pub(crate) failure: Option<Failure>,
 }
@@ -54,11 +54,15 @@ pub(crate) fn run_at_once(labs: &[Lab], cancel: &Cancel, display: &Display) -> O
     let mut first = None;
     for outcome in outcomes {
         match (outcome, &first) {
-            (Ok(report), _) => reports.push(report),
+            (Ok(report), _) => {
+                reports.push(Some(report));
+                continue;
+            }
             // The error that ended the others says more than that they were ended.
             (Err(error), None | Some(LabError::Cancelled)) => first = Some(error),
             (Err(_), Some(_)) => {}
         }
+        reports.push(None);
     }
     Outcome {
         reports,

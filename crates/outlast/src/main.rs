@@ -8,6 +8,7 @@ mod labs;
 mod markdown;
 mod page;
 mod progress;
+mod shown;
 mod terminal;
 mod virtual_time;
 

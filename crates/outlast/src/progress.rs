@@ -7,6 +7,7 @@ mod runs;
 pub(crate) use runs::RunBar;
 
 use crate::terminal::{self, Style};
+use outlast_core::time::Duration;
 use outlast_lab::Progress;
 use outlast_report::unit::Unit;
 use outlast_scenario::result::RunResult;
@@ -67,13 +68,50 @@ fn amount(progress: &Progress) -> String {
     match progress.goal {
         Some(goal) => {
             let (divisor, unit, decimals) = scale(goal);
-            let scaled = |bytes: u64| format!("{:.decimals$}", bytes as f64 / divisor);
-            format!("{} of {} {unit}", scaled(progress.received), scaled(goal))
+            let scaled = |amount: f64| format!("{amount:.decimals$}");
+            // Rounded down: all of it is there only when it is.
+            let steps = 10_f64.powi(i32::try_from(decimals).unwrap_or(0));
+            let received = (progress.received as f64 / divisor * steps).floor() / steps;
+            let goal = scaled(goal as f64 / divisor);
+            format!("{} of {goal} {unit}", scaled(received))
         }
         None if progress.updates > 0 => format!("{} updates", progress.updates),
         None => {
             let (divisor, unit, decimals) = scale(progress.received);
             format!("{:.decimals$} {unit}", progress.received as f64 / divisor)
+        }
+    }
+}
+
+/// What there is to say of a run that has got nothing for `silent`.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+enum Standstill {
+    /// All has come: only the end of the connections is missing.
+    Ending,
+    /// The link is up, and nothing comes.
+    Stalled,
+    /// The link is down.
+    Waiting,
+}
+
+impl Standstill {
+    /// A run that gets nothing for so long stands still.
+    const AFTER: Duration = Duration::from_millis(1_500);
+
+    fn of(progress: &Progress, silent: Duration) -> Option<Self> {
+        let is_all_there = progress.goal.is_some_and(|goal| progress.received >= goal);
+        (silent > Self::AFTER).then_some(match (is_all_there, progress.link_up) {
+            (true, _) => Self::Ending,
+            (false, true) => Self::Stalled,
+            (false, false) => Self::Waiting,
+        })
+    }
+
+    const fn name(self) -> &'static str {
+        match self {
+            Self::Ending => "ending",
+            Self::Stalled => "stalled",
+            Self::Waiting => "waiting",
         }
     }
 }
@@ -91,7 +129,7 @@ fn scale(greatest: u64) -> (f64, &'static str, usize) {
 /// The last progress of a run, put right by its result: it may be a moment old.
 fn at_the_end(latest: Progress, run: &RunResult) -> Progress {
     Progress {
-        received: run.bytes_received.unwrap_or(latest.received),
+        received: run.received_in_all().unwrap_or(latest.received),
         updates: run.updates.map_or(latest.updates, u64::from),
         ..latest
     }
@@ -99,13 +137,49 @@ fn at_the_end(latest: Progress, run: &RunResult) -> Progress {
 
 /// How a run ended.
 fn verdict(run: &RunResult) -> String {
-    if run.completed {
-        format!("done in {}", Unit::Seconds.show(run.elapsed_s))
+    if run.is_complete() {
+        format!("done in {}", Unit::Seconds.show(run.ended_s()))
     } else if run.error.is_some() {
         "failed".to_owned()
-    } else if run.bytes_received == Some(0) {
+    } else if run.received_in_all() == Some(0) {
         "nothing arrived in time".to_owned()
     } else {
         "not done in time".to_owned()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn progress(received: u64, link_up: bool) -> Progress {
+        Progress {
+            elapsed: Duration::from_secs(60),
+            link_up,
+            outages: 1,
+            received,
+            goal: Some(20_000_000),
+            updates: 0,
+            injected: 0,
+        }
+    }
+
+    #[test]
+    fn all_of_it_is_there_only_when_it_is() {
+        assert_eq!(amount(&progress(19_999_999, true)), "19.9 of 20.0 MB");
+        assert_eq!(amount(&progress(20_000_000, true)), "20.0 of 20.0 MB");
+        assert_eq!(amount(&progress(300_000, true)), "0.3 of 20.0 MB");
+    }
+
+    #[test]
+    fn what_has_all_is_not_stalled() {
+        let of = |received, link_up, seconds| {
+            let silent = Duration::from_secs(seconds);
+            Standstill::of(&progress(received, link_up), silent)
+        };
+        assert_eq!(of(20_000_000, true, 46), Some(Standstill::Ending));
+        assert_eq!(of(19_999_999, true, 46), Some(Standstill::Stalled));
+        assert_eq!(of(19_999_999, false, 46), Some(Standstill::Waiting));
+        assert_eq!(of(5, true, 1), None);
     }
 }

@@ -180,12 +180,91 @@ fn completions_are_understood_by_their_shells() {
         .refuses(2, &["csh", "bash"]);
 }
 
+/// What bash offers for the last of `words`.
+fn bash_offers(place: &Place, words: &[&str]) -> Option<Vec<String>> {
+    let script = place.file("script", &place.run(["completions", "bash"]).out);
+    let last = words.len() - 1;
+    let driver = format!(
+        "source {}; COMP_WORDS=({}); COMP_CWORD={last}; _outlast outlast '{}' '{}'; \
+         printf '%s\\n' \"${{COMPREPLY[@]}}\"",
+        script.display(),
+        words
+            .iter()
+            .map(|word| format!("'{word}'"))
+            .collect::<Vec<_>>()
+            .join(" "),
+        words[last],
+        words[last - 1],
+    );
+    let mut bash = Command::new("bash");
+    let output = bash
+        .args(["--norc", "-c", &driver])
+        .current_dir(place.path());
+    let output = output
+        .output()
+        .inspect_err(|error| skip(&format!("bash: {error}")))
+        .ok()?;
+    let text = String::from_utf8_lossy(&output.stdout);
+    Some(text.lines().map(str::to_owned).collect())
+}
+
+#[test]
+fn bash_offers_mechanisms_interfaces_and_no_files_for_numbers() {
+    let place = Place::new();
+    place.file("a-file", "");
+    let Some(mechanisms) = bash_offers(&place, &["outlast", "run", "--mechanism", ""]) else {
+        return;
+    };
+    assert!(mechanisms.contains(&"auto".to_owned()), "{mechanisms:?}");
+    assert_eq!(mechanisms.len(), 10);
+    for command in ["run", "status", "notify", "reload"] {
+        let interfaces = bash_offers(&place, &["outlast", command, "-i", ""]).expect("as above");
+        assert!(
+            interfaces.contains(&"lo".to_owned()),
+            "{command}: {interfaces:?}"
+        );
+        assert!(!interfaces.contains(&"a-file".to_owned()), "{interfaces:?}");
+    }
+    let numbers = bash_offers(&place, &["outlast", "lab", "--jobs", ""]).expect("as above");
+    assert_eq!(numbers, [""]);
+    let files = bash_offers(&place, &["outlast", "run", "--config", ""]).expect("as above");
+    assert!(files.contains(&"a-file".to_owned()), "{files:?}");
+}
+
+#[test]
+fn the_help_of_run_names_every_mechanism() {
+    let said = Place::new().run(["run", "--help"]);
+    for name in ["none", "smart-link-4", "hold", "auto", "acknowledge-ahead"] {
+        let line = format!("- {name}: ");
+        assert!(
+            said.out.contains(&line) || said.out.contains(&format!("- {name}:")),
+            "{name}: {}",
+            said.out
+        );
+    }
+    let said = Place::new().run(["run", "--mechanism", "hld"]);
+    said.refuses(2, &["'hld'", "auto", "a similar value exists: 'hold'"]);
+}
+
 #[test]
 fn the_doctor_tells_the_same_in_words_and_in_json() {
     let place = Place::new();
     let (words, json) = (place.run(["doctor"]), place.run(["doctor", "--json"]));
-    assert_eq!((words.code, json.code), (Some(0), Some(0)));
+    assert_eq!(words.code, json.code);
     let json: Value = serde_json::from_str(&json.out).expect("one document");
+    let ready = |command: &str| json["ready"][command] == true;
+    let code = |all: bool| Some(if all { 0 } else { 3 });
+    assert_eq!(words.code, code(ready("lab") && ready("run")), "{words:?}");
+    for command in ["lab", "run"] {
+        assert_eq!(
+            place.run(["doctor", command]).code,
+            code(ready(command)),
+            "{command}"
+        );
+    }
+    place
+        .run(["doctor", "sim"])
+        .refuses(2, &["'sim'", "lab, run"]);
     let probes = json["probes"].as_array().expect("a list");
     assert!(probes.len() > 5, "{json:#}");
     for probe in probes {
@@ -276,4 +355,39 @@ fn a_simulation_is_captured_and_reported_at_every_link() {
     let page = std::fs::read_to_string(place.path().join("c/page.html")).expect("the page");
     assert_eq!(page.matches("<figure").count(), 2, "a diagram for each run");
     assert!(page.contains("simulated in virtual time"));
+}
+
+#[test]
+fn a_control_is_run_beside_and_only_where_there_is_something_to_leave_out() {
+    let place = Place::new();
+    let outage = "[link.outages]\nprocess = \"single\"\nstart = \"3 ms\"\nlength = \"2 s\"\n";
+    let with = format!("{SOUND}{outage}[outlast]\ngateway = \"hold\"\n[run]\nrepeat = 2\n");
+    place.file("tunnel.toml", &with);
+    let said = place.run(["sim", "tunnel.toml", "--control", "--json"]);
+    assert_eq!(said.code, Some(0), "{said:?}");
+    let json: Value = serde_json::from_str(&said.out).expect("one document");
+    for (list, gateway) in [("runs", "hold"), ("control", "none")] {
+        let runs = json[list].as_array().expect("a list");
+        let seeds: Vec<_> = runs.iter().map(|run| run["seed"].as_u64()).collect();
+        assert_eq!(seeds, [Some(1), Some(2)], "{list}");
+        assert!(runs.iter().all(|run| run["gateway"] == gateway), "{list}");
+    }
+    let resume = |list: &str| {
+        json[list][0]["outages"][0]["resume_s"]
+            .as_f64()
+            .expect("it resumed")
+    };
+    assert!(resume("runs") * 2.0 < resume("control"), "{json:#}");
+    let said = place.run(["sim", "tunnel.toml", "--control"]);
+    for words in ["seed 1, control", "with Outlast", "control"] {
+        assert!(said.out.contains(words), "{words}: {}", said.out);
+    }
+    place.file("plain.toml", SOUND);
+    for command in ["sim", "lab"] {
+        let said = place.run([command, "plain.toml", "--control"]);
+        said.refuses(2, &["plain.toml", "--control", "[outlast]"]);
+    }
+    let said = place.run(["sim", "plain.toml", "--json"]);
+    let json: Value = serde_json::from_str(&said.out).expect("one document");
+    assert!(json.get("control").is_none(), "{json:#}");
 }

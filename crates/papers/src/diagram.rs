@@ -84,6 +84,42 @@ impl From<Segment> for Row {
     }
 }
 
+/// The two ends of a connection, whoever sends.
+#[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
+pub struct Ends([SocketAddr; 2]);
+
+impl Ends {
+    /// The connections with payload in `trace`, in the order in which they were opened.
+    #[must_use]
+    pub fn in_trace(trace: &Trace) -> Vec<Self> {
+        let mut payloads: BTreeMap<Self, (usize, u64)> = BTreeMap::new();
+        let segments = trace.packets().iter().filter_map(|packet| packet.segment);
+        for segment in segments {
+            let place = payloads.len();
+            let (_, bytes) = payloads.entry(Self::of(&segment)).or_insert((place, 0));
+            *bytes += u64::from(segment.payload_len);
+        }
+        let with_payload = payloads.into_iter().filter(|(_, (_, bytes))| *bytes > 0);
+        let mut found: Vec<_> = with_payload
+            .map(|(ends, (place, _))| (place, ends))
+            .collect();
+        found.sort_unstable();
+        found.into_iter().map(|(_, ends)| ends).collect()
+    }
+
+    fn of(segment: &TracedSegment) -> Self {
+        let mut ends = [segment.source, segment.destination];
+        ends.sort_unstable();
+        Self(ends)
+    }
+
+    /// Whether one of them has this port.
+    #[must_use]
+    pub fn have_port(&self, port: u16) -> bool {
+        self.0.iter().any(|end| end.port() == port)
+    }
+}
+
 impl FlowTrace {
     /// The flow with the most payload in `trace`, with times counted from `started`; `None` if no
     /// packet has payload.
@@ -92,15 +128,10 @@ impl FlowTrace {
         Self::among(trace, started, |_| true)
     }
 
-    /// The same, of the connection that was opened first: the workload's own, where there are
-    /// others.
+    /// The same, of the connection between `ends`.
     #[must_use]
-    pub fn of_first(trace: &Trace, started: Instant) -> Option<Self> {
-        let first = trace.packets().iter().find_map(|packet| packet.segment)?;
-        let ends = [first.source, first.destination];
-        Self::among(trace, started, |segment| {
-            ends.contains(&segment.source) && ends.contains(&segment.destination)
-        })
+    pub fn between(trace: &Trace, started: Instant, ends: Ends) -> Option<Self> {
+        Self::among(trace, started, |segment| Ends::of(segment) == ends)
     }
 
     fn among(
@@ -135,6 +166,30 @@ impl FlowTrace {
             outages: outages(trace, started),
             omitted: trace.omitted(),
         })
+    }
+
+    /// How much of the stream had crossed the link without a gap, and when: each change.
+    #[must_use]
+    pub fn deliveries(&self) -> Vec<(f64, u64)> {
+        let arrived = |segment: &Segment| Some((segment.arrival_s?, *segment));
+        let mut arrivals: Vec<_> = self.data.iter().filter_map(arrived).collect();
+        arrivals.sort_by(|(a, _), (b, _)| a.total_cmp(b));
+        let (mut in_order, mut deliveries) = (0, Vec::new());
+        // Behind a gap: first byte to the byte behind the last.
+        let mut ahead: BTreeMap<u64, u64> = BTreeMap::new();
+        for (time, segment) in arrivals {
+            let before = in_order;
+            let end = segment.number + u64::from(segment.payload_len);
+            let known = ahead.entry(segment.number).or_insert(end);
+            *known = end.max(*known);
+            while let Some(next) = ahead.first_entry().filter(|next| *next.key() <= in_order) {
+                in_order = next.remove().max(in_order);
+            }
+            if in_order > before {
+                deliveries.push((time, in_order));
+            }
+        }
+        deliveries
     }
 
     /// The diagram of the time from `from_s` to `to_s`, with numbers counted from the lowest that
@@ -451,6 +506,28 @@ mod tests {
             .collect();
         assert_eq!(drawn, [0, 0, 1_000]);
         assert_eq!(diagram.acknowledgements[0].number, 500);
+    }
+
+    #[test]
+    fn deliveries_are_what_has_no_gap_before_it() {
+        let at = |arrival: Option<f64>, number| Segment {
+            number,
+            payload_len: 100,
+            ..segment(0.0, arrival, false)
+        };
+        let trace = FlowTrace {
+            data: vec![
+                at(Some(1.0), 0),
+                at(None, 100),
+                at(Some(1.2), 200),
+                at(Some(1.3), 300),
+                at(Some(2.0), 100),
+                at(Some(2.1), 0),
+                at(Some(2.2), 400),
+            ],
+            ..FlowTrace::default()
+        };
+        assert_eq!(trace.deliveries(), [(1.0, 100), (2.0, 400), (2.2, 500)]);
     }
 
     #[test]

@@ -26,6 +26,8 @@ pub mod markup;
 pub mod page;
 pub mod plot;
 pub mod results;
+pub mod settings;
 pub mod statistics;
 pub mod table;
 pub mod unit;
+pub mod words;

@@ -1,7 +1,7 @@
 //! Results of lab and simulator in tables.
 
 use outlast_report::results::{
-    Summary, comparison, connections, hops, resume_times, runs, traffic,
+    Summary, comparison, connections, hops, resume_times, resumes_of, runs, traffic, worst_first,
 };
 use outlast_report::table::TextStyle;
 use outlast_scenario::result::{OutageResult, RunResult};
@@ -111,23 +111,23 @@ fn a_row_per_run_and_a_note_per_error() {
     let mut failed = run(8, false, vec![outage(1.0, Some(2.0), None)]);
     failed.error = Some("the server ended with status 1".to_owned());
     failed.timeouts = None;
-    let table = runs(&[
-        run(7, true, vec![outage(1.0, Some(2.0), Some(0.05))]),
-        failed,
-    ]);
-    insta::assert_snapshot!(table.to_text(&TextStyle::default()), @r#"
-    Seed  Completed  Intact    Time   Ideal  Utilisation  Outages  Worst resume  Timeouts  Retransmitted  Injected
-    ────  ─────────  ──────  ──────  ──────  ───────────  ───────  ────────────  ────────  ─────────────  ────────
-    7     yes        yes     30.0 s  24.0 s       80.0 %        1       50.0 ms         3        14.5 kB        12
-    8     no         –       30.0 s  24.0 s       10.0 %        1             –         –        14.5 kB        12
+    let sound = run(7, true, vec![outage(1.0, Some(2.0), Some(0.05))]);
+    let table = runs([("seed 7", &sound), ("seed 8", &failed)]);
+    insta::assert_snapshot!(table.to_text(&TextStyle::default()), @r"
+    Run     Completed  Intact    Time   Ideal  Utilisation  Outages  Worst resume  Timeouts  Retransmitted  Injected
+    ──────  ─────────  ──────  ──────  ──────  ───────────  ───────  ────────────  ────────  ─────────────  ────────
+    seed 7  yes        yes     30.0 s  24.0 s       80.0 %        1       50.0 ms         3        14.5 kB        12
+    seed 8  no         –       30.0 s  24.0 s       10.0 %        1         never         –        14.5 kB        12
     Seed 8: the server ended with status 1
-    "#);
+    ");
 }
 
 #[test]
 fn what_shares_a_link_has_tables_of_its_own() {
     let alone = run(1, true, vec![]);
-    assert!(connections(&alone).is_none() && traffic(&alone).is_none() && hops(&alone).is_none());
+    assert!(
+        connections(&alone, 9).is_none() && traffic(&alone).is_none() && hops(&alone).is_none()
+    );
     let json = serde_json::json!({
         "flows": [
             { "completed": true, "intact": true, "begin_s": 0.0, "elapsed_s": 12.75,
@@ -157,11 +157,11 @@ fn what_shares_a_link_has_tables_of_its_own() {
             .expect("there is something to tell")
             .to_text(&TextStyle::default())
     };
-    insta::assert_snapshot!(text(connections(&shared)), @r"
+    insta::assert_snapshot!(text(connections(&shared, 9)), @r"
     Connection  Workload          TCP                           Opened  Completed    Time  Received  Worst resume  Timeouts  Retransmitted
     ──────────  ────────────────  ────────────────────────────  ──────  ─────────  ──────  ────────  ────────────  ────────  ─────────────
-    1           upload            reno, no SACK, no timestamps     0 s  yes        12.8 s   1.00 MB        500 ms         3        29.0 kB
     2           request-response  cubic, linux-6                2.50 s  no         4.00 s   20.0 kB             –         –              –
+    1           upload            reno, no SACK, no timestamps     0 s  yes        12.8 s   1.00 MB         never         3        29.0 kB
     Connection 2: connection timed out
     ");
     let last_words = |table| -> Vec<String> {
@@ -175,4 +175,91 @@ fn what_shares_a_link_has_tables_of_its_own() {
         ["hop", "1", "4", "81", "2", "18"]
     );
     assert!(text(hops(&shared)).contains("the mobile's"));
+}
+
+/// A run of 30 s with connections that resumed so after its outages.
+fn with_flows(outages: Vec<OutageResult>, resumes: &[&[Option<f64>]]) -> RunResult {
+    let flow = |resume_s: &&[Option<f64>]| {
+        serde_json::json!({
+            "completed": true, "intact": true, "begin_s": 0.0, "elapsed_s": 30.0,
+            "resume_s": resume_s, "timeouts": 2, "retransmitted_bytes": 1_000,
+            "user_timeout_abort": false, "error": null, "bytes_received": 1_000_000,
+            "updates": null, "workload": "bulk", "direction": "upload", "bytes": 1_000_000,
+            "profile": null, "kernel": "6.18.0", "congestion": "cubic", "sack": true,
+            "timestamps": true,
+        })
+    };
+    let flows: Vec<_> = resumes.iter().map(flow).collect();
+    let mut whole = serde_json::to_value(run(1, true, outages)).expect("serialisable");
+    whole["flows"] = flows.into();
+    serde_json::from_value(whole).expect("the form of a result")
+}
+
+#[test]
+fn the_worst_connection_is_not_hidden_behind_the_first() {
+    let outages = vec![outage(5.0, Some(0.08), Some(0.0949))];
+    let hidden = with_flows(outages, &[&[Some(0.0949)], &[Some(0.05)], &[Some(6.34)]]);
+    let text = |table: outlast_report::table::Table| table.to_text(&TextStyle::default());
+    insta::assert_snapshot!(text(runs([("seed 1", &hidden)])), @r"
+    Run     Completed  Intact    Time  Outages  Worst resume  Timeouts  Retransmitted  Injected
+    ──────  ─────────  ──────  ──────  ───────  ────────────  ────────  ─────────────  ────────
+    seed 1  yes        yes     30.0 s        1        6.34 s         6        3.00 kB        12
+    Over all 3 connections.
+    ");
+    let summed = text(comparison([(
+        "with Outlast",
+        std::slice::from_ref(&hidden),
+    )]));
+    assert!(summed.contains("6.34 s"), "{summed}");
+    assert_eq!(worst_first(&hidden), [2, 0, 1]);
+    insta::assert_snapshot!(text(connections(&hidden, 2).expect("three")), @r"
+    Connection  Workload  TCP    Opened  Completed    Time  Received  Worst resume  Timeouts  Retransmitted
+    ──────────  ────────  ─────  ──────  ─────────  ──────  ────────  ────────────  ────────  ─────────────
+    3           upload    cubic     0 s  yes        30.0 s   1.00 MB        6.34 s         2        1.00 kB
+    1           upload    cubic     0 s  yes        30.0 s   1.00 MB       94.9 ms         2        1.00 kB
+    One more, no worse than these, is in the JSON document.
+    ");
+}
+
+#[test]
+fn a_connection_that_stays_behind_counts_against_the_run() {
+    let mut run = with_flows(Vec::new(), &[&[], &[]]);
+    run.flows[1].completed = false;
+    run.flows[1].elapsed_s = 40.0;
+    let summary = Summary::of(std::slice::from_ref(&run));
+    assert_eq!((summary.completed, summary.elapsed_s), (0, None));
+    run.flows[1].completed = true;
+    let summary = Summary::of(std::slice::from_ref(&run));
+    assert_eq!(summary.completed, 1);
+    assert_eq!(summary.elapsed_s.map(|sample| sample.mean), Some(40.0));
+    run.flows[1].intact = Some(false);
+    assert_eq!(Summary::of(&[run]).corrupt, 1);
+}
+
+#[test]
+fn what_never_resumed_goes_before_any_time() {
+    let outages = || {
+        vec![
+            outage(5.0, Some(1.0), Some(0.05)),
+            outage(10.0, Some(1.0), Some(0.05)),
+        ]
+    };
+    let run = with_flows(outages(), &[&[Some(9.0), Some(0.1)], &[None, Some(0.1)]]);
+    assert_eq!(worst_first(&run), [1, 0]);
+    assert_eq!(resumes_of(&run, &run.flows[1]), [None, Some(0.1)]);
+    let text = runs([("seed 1", &run)]).to_text(&TextStyle::default());
+    assert!(text.contains("never"), "{text}");
+    // Nothing could come in less than a round trip before the end, and what came is told.
+    let late = vec![
+        outage(5.0, Some(1.0), Some(0.05)),
+        outage(29.0, Some(0.99), None),
+    ];
+    let run = with_flows(late, &[&[Some(0.1), None]]);
+    assert_eq!(resumes_of(&run, &run.flows[0]), [Some(0.1)]);
+    // More returns than the run's own list knows: the first connection had ended before them.
+    let run = with_flows(
+        vec![outage(5.0, Some(1.0), Some(0.05))],
+        &[&[Some(0.1), Some(7.0), None]],
+    );
+    assert_eq!(resumes_of(&run, &run.flows[0]), [Some(0.1), Some(7.0)]);
 }

@@ -31,6 +31,7 @@
 //! ```
 #![forbid(unsafe_code)]
 
+mod control;
 pub mod keys;
 mod measure;
 mod mechanism;

@@ -34,6 +34,10 @@ pub struct ScenarioResult {
     pub world: World,
     /// The runs, in order.
     pub runs: Vec<RunResult>,
+    /// The same runs without Outlast, in the same order; empty, and not in JSON, if nobody asked for
+    /// them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub control: Vec<RunResult>,
 }
 
 /// One run.
@@ -112,6 +116,28 @@ impl RunResult {
             traffic: Vec::new(),
             hops: Vec::new(),
             settings,
+        }
+    }
+
+    /// When the last connection ended, from the workload's first byte.
+    #[must_use]
+    pub fn ended_s(&self) -> f64 {
+        let flows = self.flows.iter().map(|flow| flow.begin_s + flow.elapsed_s);
+        flows.fold(self.elapsed_s, f64::max)
+    }
+
+    /// Whether every connection came to its end before the deadline.
+    #[must_use]
+    pub fn is_complete(&self) -> bool {
+        self.completed && self.flows.iter().all(|flow| flow.completed)
+    }
+
+    /// Payload bytes that came to the receiving applications of all connections.
+    #[must_use]
+    pub fn received_in_all(&self) -> Option<u64> {
+        match self.flows[..] {
+            [] => self.bytes_received,
+            _ => Some(self.flows.iter().map(|flow| flow.bytes_received).sum()),
         }
     }
 }

@@ -209,6 +209,7 @@ impl Flow {
         let recoveries = self.returns.recoveries();
         FlowOutcome {
             number: self.number,
+            client_port: client_port(self.number),
             is_complete,
             began: self.began,
             ended: self.ended.unwrap_or(now),
@@ -255,6 +256,11 @@ impl Flow {
     }
 }
 
+/// The mobile's port of flow `number`.
+fn client_port(number: usize) -> u16 {
+    FIRST_CLIENT_PORT + u16::try_from(number).unwrap_or(0)
+}
+
 /// The endpoint of `side`, with numbers of its own from `random`.
 fn config(
     random: &mut Stream,
@@ -263,11 +269,10 @@ fn config(
     setup: &FlowSetup,
     common: &Common,
 ) -> Config {
-    let client_port = FIRST_CLIENT_PORT + u16::try_from(number).unwrap_or(0);
     let address = |side: Side| {
         let port = match side {
             Side::Fixed => SERVER_PORT,
-            Side::Mobile => client_port,
+            Side::Mobile => client_port(number),
         };
         SocketAddr::new(side.address(common.ip), port)
     };

@@ -63,6 +63,8 @@ pub struct HopOutcome {
 pub struct FlowOutcome {
     /// Its place in the setup.
     pub number: usize,
+    /// The mobile's port, which no other flow has.
+    pub client_port: u16,
     /// Whether its workload came to its end.
     pub is_complete: bool,
     /// When the mobile opened it.

@@ -11,12 +11,12 @@ pub struct Progress {
     pub link_up: bool,
     /// How often it went down.
     pub outages: u64,
-    /// Payload bytes that the receiving application has; for commands, those that came out of
-    /// the link, the busier way.
+    /// Payload bytes that the receiving applications of all connections have; for commands, those
+    /// that came out of the link, the busier way.
     pub received: u64,
-    /// Payload bytes that it is to have; `None` if nobody knows.
+    /// Payload bytes that they are to have; `None` if nobody knows.
     pub goal: Option<u64>,
-    /// Updates that the mobile saw; zero unless interactive.
+    /// Updates that the mobile saw on the first connection; zero unless interactive.
     pub updates: u64,
     /// Packets that Outlast put on the path.
     pub injected: u64,

@@ -45,7 +45,7 @@ pub struct World {
     to_come: VecDeque<(usize, FlowSetup)>,
     /// The place in `flows` of each flow of the setup that has begun.
     places: Vec<usize>,
-    /// Payload bytes that the first flow is to deliver.
+    /// Payload bytes that all flows are to deliver.
     goal: Option<u64>,
     running: usize,
     is_given_up: bool,
@@ -79,7 +79,7 @@ impl World {
         } = setup;
         flows.truncate(Setup::MAX_FLOWS);
         let count = flows.len();
-        let goal = flows.first().and_then(|flow| flow.workload.goal());
+        let goal = flows.iter().map(|flow| flow.workload.goal()).sum();
         let mut to_come: Vec<_> = flows.into_iter().enumerate().collect();
         to_come.sort_by_key(|(_, flow)| flow.begin);
         let seed = link.seed;
@@ -207,7 +207,7 @@ impl World {
         }
     }
 
-    /// How it is getting on: the payload is that of the first flow of the setup.
+    /// How it is getting on: the payload is that of all flows, the updates are the first one's.
     #[must_use]
     pub fn progress(&self) -> Progress {
         let started = self.route.started();
@@ -216,7 +216,7 @@ impl World {
             elapsed: started.map_or(Duration::ZERO, |started| self.now.since(started)),
             link_up: self.route.is_up(),
             outages: self.route.outages(),
-            received: flow.map_or(0, Flow::received),
+            received: self.flows.iter().map(Flow::received).sum(),
             goal: self.goal,
             updates: flow.and_then(Flow::updates).unwrap_or(0).into(),
             injected: self.route.injected(),

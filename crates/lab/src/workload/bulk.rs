@@ -128,7 +128,7 @@ fn receive(cx: &Context<'_>, mut connection: Connection<'_>, bytes: u64) -> Rece
             Ok(length) => {
                 deliveries.record(clock::now(), length as u64);
                 hasher.update(&buffer[..length]);
-                cx.status.set_received(deliveries.total());
+                cx.note_received(deliveries.total());
             }
             Err(error) => interrupted = Some(error),
         }

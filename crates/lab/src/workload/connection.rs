@@ -178,6 +178,7 @@ fn establish<'a>(
     }
     let info = TcpInfo::of(&client)?;
     cx.note_terms(Terms {
+        server_port: address.as_socket().map_or(0, |address| address.port()),
         congestion: congestion_control(&client)?,
         options: Options {
             sack: info.has_sack(),

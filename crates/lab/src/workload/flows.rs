@@ -12,6 +12,7 @@ use outlast_core::time::Instant;
 use outlast_link::random::derived_seed;
 use outlast_scenario::Scenario;
 use std::io;
+use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Mutex, OnceLock};
 use std::thread;
 
@@ -26,7 +27,6 @@ pub(crate) struct Run<'a> {
     /// Which stream of generated content the connection of `[workload]` sends.
     pub(crate) seed: u64,
     pub(crate) stop: &'a Arc<Stop>,
-    /// Shows the connection of `[workload]`.
     pub(crate) status: &'a Status,
 }
 
@@ -50,8 +50,7 @@ pub(crate) fn run_all(cx: &Run<'_>) -> Result<Vec<FlowOutcome>, LabError> {
         .map(|_| Stop::within(cx.stop))
         .collect::<io::Result<Vec<_>>>()
         .map_err(failed("make an event"))?;
-    // What is shown is how the workload gets on.
-    let (turn, unseen) = (Mutex::default(), Status::default());
+    let turn = Mutex::default();
     let connections = cx.scenario.connections().zip(&stops).enumerate();
     let contexts: Vec<_> = connections
         .map(|(number, (connection, stop))| Context {
@@ -70,7 +69,8 @@ pub(crate) fn run_all(cx: &Run<'_>) -> Result<Vec<FlowOutcome>, LabError> {
                 _ => derived_seed(cx.seed, &format!("lab.flow.{number}")),
             },
             stop,
-            status: if number == 0 { cx.status } else { &unseen },
+            status: cx.status,
+            received: AtomicU64::new(0),
             began: OnceLock::new(),
             terms: OnceLock::new(),
         })

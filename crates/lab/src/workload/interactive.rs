@@ -118,8 +118,8 @@ impl<'a> Viewer<'a> {
                 missing -= self.deliveries.total() - before;
             }
             self.updates += 1;
-            cx.status.set_received(self.deliveries.total());
-            cx.status.count_update();
+            cx.note_received(self.deliveries.total());
+            cx.note_update();
         }
     }
 }

@@ -22,6 +22,7 @@ use outlast_linux::socket::TcpInfo;
 use outlast_scenario::{IpVersion, Scenario, Stack, Workload};
 use outlast_world::Side;
 use std::net::{IpAddr, SocketAddr};
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Mutex, OnceLock};
 
 pub(crate) use flows::{FlowOutcome, Run, run_all};
@@ -45,7 +46,9 @@ pub(crate) struct Context<'a> {
     /// Which stream of generated content is sent.
     pub(crate) seed: u64,
     pub(crate) stop: &'a Stop,
-    pub(crate) status: &'a Status,
+    status: &'a Status,
+    /// What its receiving application has, as `status` knows it.
+    received: AtomicU64,
     began: OnceLock<Instant>,
     terms: OnceLock<Terms>,
 }
@@ -53,6 +56,8 @@ pub(crate) struct Context<'a> {
 /// What is in force on a connection, as its kernel says.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub(crate) struct Terms {
+    /// Where the fixed host listens for it, and for no other.
+    pub(crate) server_port: u16,
     pub(crate) congestion: String,
     pub(crate) options: Options,
 }
@@ -118,8 +123,16 @@ fn run(cx: &Context<'_>, sockets: Option<Sockets>) -> Result<Outcome, LabError> 
     }
 }
 
-/// Payload bytes that the receiving application is to get; `None` if nobody knows beforehand.
-pub(crate) fn goal(workload: &Workload) -> Option<u64> {
+/// Payload bytes that the receiving applications of all connections are to get; `None` if nobody
+/// knows beforehand.
+pub(crate) fn goal(scenario: &Scenario) -> Option<u64> {
+    let connections = scenario.connections();
+    connections
+        .map(|connection| goal_of(connection.workload))
+        .sum()
+}
+
+fn goal_of(workload: &Workload) -> Option<u64> {
     match workload {
         Workload::Bulk { bytes, .. } => Some(bytes.0),
         Workload::RequestResponse {
@@ -147,6 +160,19 @@ impl Context<'_> {
     fn note_beginning(&self, now: Instant) {
         // Nobody opens it twice.
         let _ = self.began.set(now);
+    }
+
+    /// Its receiving application has `bytes` in all.
+    fn note_received(&self, bytes: u64) {
+        let before = self.received.swap(bytes, Relaxed);
+        self.status.add_received(bytes.saturating_sub(before));
+    }
+
+    /// The mobile has seen an update. What is shown are those of `[workload]`.
+    fn note_update(&self) {
+        if self.number == 0 {
+            self.status.count_update();
+        }
     }
 
     /// The connection is there, with these.

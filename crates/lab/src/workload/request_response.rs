@@ -96,7 +96,7 @@ impl Client<'_> {
             self.intact &= self
                 .hearing
                 .receive(&mut self.connection, sizes.response, log)?;
-            cx.status.set_received(self.deliveries.total());
+            cx.note_received(self.deliveries.total());
         }
         Ok(())
     }

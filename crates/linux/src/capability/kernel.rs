@@ -25,6 +25,7 @@ pub(super) fn version() -> Probe {
     Probe {
         name: "kernel version",
         needed_for: "everything",
+        required_by: super::EVERYBODY,
         result,
     }
 }

@@ -21,9 +21,40 @@ pub struct Probe {
     pub name: &'static str,
     /// Which parts of Outlast need it.
     pub needed_for: &'static str,
+    /// Which commands cannot do without it.
+    pub required_by: &'static [MainCommand],
     /// Whether it is there.
     pub result: ProbeResult,
 }
+
+/// A command that this machine may lack something for. The others need nothing of it.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum MainCommand {
+    /// `outlast lab`, and whatever else runs on this machine's kernel in namespaces.
+    Lab,
+    /// `outlast run`.
+    Run,
+}
+
+impl MainCommand {
+    /// All that there are.
+    pub const ALL: [Self; 2] = [Self::Lab, Self::Run];
+
+    /// As it is called.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Lab => "lab",
+            Self::Run => "run",
+        }
+    }
+}
+
+const LAB: &[MainCommand] = &[MainCommand::Lab];
+const RUN: &[MainCommand] = &[MainCommand::Run];
+const EVERYBODY: &[MainCommand] = &MainCommand::ALL;
+/// Something else does instead, or only what a user asks for by name needs it.
+const NOBODY: &[MainCommand] = &[];
 
 /// Whether a capability is there.
 #[derive(Clone, Debug, Eq, PartialEq)]
@@ -46,6 +77,7 @@ pub enum ProbeResult {
 struct Inside {
     name: &'static str,
     needed_for: &'static str,
+    required_by: &'static [MainCommand],
     attempt: fn() -> ProbeResult,
 }
 
@@ -53,61 +85,73 @@ const INSIDE: [Inside; 12] = [
     Inside {
         name: "TUN devices",
         needed_for: "demo, lab, live papers",
+        required_by: LAB,
         attempt: namespaces::tun,
     },
     Inside {
         name: "congestion control cubic",
         needed_for: "demo, lab, live papers",
+        required_by: LAB,
         attempt: || tcp::congestion_control("cubic"),
     },
     Inside {
         name: "congestion control reno",
         needed_for: "lab with congestion = \"reno\"",
+        required_by: NOBODY,
         attempt: || tcp::congestion_control("reno"),
     },
     Inside {
         name: "congestion control bbr",
         needed_for: "lab with congestion = \"bbr\"",
+        required_by: NOBODY,
         attempt: || tcp::congestion_control("bbr"),
     },
     Inside {
         name: "sysctl tcp_rto_max_ms",
         needed_for: "comparison with a shorter maximal timeout",
+        required_by: NOBODY,
         attempt: tcp::rto_max,
     },
     Inside {
         name: "kernel types (BTF)",
         needed_for: "run: the eBPF fast path",
+        required_by: NOBODY,
         attempt: kernel::types,
     },
     Inside {
         name: "eBPF in traffic control",
         needed_for: "run: the eBPF fast path",
+        required_by: NOBODY,
         attempt: bpf::traffic_control,
     },
     Inside {
         name: "eBPF data path",
         needed_for: "run: the eBPF fast path",
+        required_by: NOBODY,
         attempt: bpf::tracker,
     },
     Inside {
         name: "NFQUEUE",
         needed_for: "run: gateways without eBPF",
+        required_by: RUN,
         attempt: netfilter::queue,
     },
     Inside {
         name: "packet sockets",
         needed_for: "run: gateways on a bridge",
+        required_by: NOBODY,
         attempt: sockets::packet,
     },
     Inside {
         name: "AF_XDP",
         needed_for: "run: gateways at high rates",
+        required_by: NOBODY,
         attempt: sockets::xdp,
     },
     Inside {
         name: "transparent sockets (TPROXY)",
         needed_for: "run: m-tcp and acknowledge-ahead",
+        required_by: NOBODY,
         attempt: sockets::transparent,
     },
 ];
@@ -124,6 +168,7 @@ pub fn probe_all() -> Vec<Probe> {
     for Inside {
         name,
         needed_for,
+        required_by,
         attempt,
     } in INSIDE
     {
@@ -136,6 +181,7 @@ pub fn probe_all() -> Vec<Probe> {
         probes.push(Probe {
             name,
             needed_for,
+            required_by,
             result,
         });
     }

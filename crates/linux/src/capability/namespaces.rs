@@ -13,6 +13,7 @@ pub(super) fn user() -> Probe {
     Probe {
         name: "user namespaces",
         needed_for: "demo, lab and live papers as an ordinary user",
+        required_by: super::NOBODY,
         result,
     }
 }
@@ -29,6 +30,7 @@ pub(super) fn network(outcome: Result<(), &NamespaceError>) -> Probe {
     Probe {
         name: "network namespaces",
         needed_for: "demo, lab, live papers",
+        required_by: super::LAB,
         result,
     }
 }

@@ -21,6 +21,7 @@ pub fn of_this_process() -> Probe {
     Probe {
         name: "rights of this process",
         needed_for: "run: a gateway on a real interface",
+        required_by: super::RUN,
         result,
     }
 }

@@ -7,6 +7,7 @@ use crate::page;
 use crate::progress::Display;
 use crate::terminal;
 use crate::virtual_time::Watch;
+use anyhow::anyhow;
 use outlast_lab::Lab;
 use outlast_report::results;
 use outlast_scenario::result::{ScenarioResult, World};
@@ -63,12 +64,15 @@ fn in_lab(arguments: &Arguments, scenarios: [&Scenario; 2]) -> Result<(), Failur
     if let Some(failure) = failure {
         return Err(failure);
     }
-    let runs: Vec<_> = NAMES
-        .iter()
-        .zip(&reports)
-        .map(|(name, report)| page::Run::in_lab(name, report))
-        .collect();
-    show(arguments, World::Lab, &runs)
+    let reports: Vec<_> = reports.into_iter().flatten().collect();
+    let [plain, helped] = &reports[..] else {
+        return Err(anyhow!("a run of the demo has no report").into());
+    };
+    let runs = [
+        page::Run::in_lab(NAMES[0], plain).as_control(),
+        page::Run::in_lab(NAMES[1], helped),
+    ];
+    show(arguments, scenarios[1], World::Lab, &runs)
 }
 
 /// In virtual time, because this machine has no lab: `missing` says why.
@@ -87,28 +91,31 @@ fn in_sim(arguments: &Arguments, scenarios: [&Scenario; 2], missing: &str) -> Re
         ..Recording::default()
     };
     let mut watch = Watch::new(2);
-    let reports = scenarios
-        .into_iter()
-        .map(|scenario| {
-            let simulation = Simulation::new(scenario, 0).map_err(anyhow::Error::from)?;
-            Ok(watch.run(simulation.with_recording(recording)))
-        })
-        .collect::<Result<Vec<_>, Failure>>()?;
+    let [plain, helped] = scenarios.map(|scenario| {
+        let simulation = Simulation::new(scenario, 0).map_err(anyhow::Error::from)?;
+        Ok::<_, Failure>(watch.run(simulation.with_recording(recording)))
+    });
     watch.clear();
-    let runs: Vec<_> = NAMES
-        .iter()
-        .zip(&reports)
-        .map(|(name, report)| page::Run::in_sim(name, report))
-        .collect();
-    show(arguments, World::Sim, &runs)
+    let (plain, helped) = (plain?, helped?);
+    let runs = [
+        page::Run::in_sim(NAMES[0], &plain).as_control(),
+        page::Run::in_sim(NAMES[1], &helped),
+    ];
+    show(arguments, scenarios[1], World::Sim, &runs)
 }
 
-fn show(arguments: &Arguments, world: World, runs: &[page::Run<'_>]) -> Result<(), Failure> {
+fn show(
+    arguments: &Arguments,
+    scenario: &Scenario,
+    world: World,
+    runs: &[page::Run<'_>],
+) -> Result<(), Failure> {
     if arguments.json {
         let as_result = |run: &page::Run<'_>| ScenarioResult {
             scenario: run.name.to_owned(),
             world,
             runs: vec![run.result.clone()],
+            control: Vec::new(),
         };
         let both: Vec<_> = runs.iter().map(as_result).collect();
         terminal::print(&format!("{:#}\n", json!({ "demo": both })))?;
@@ -118,7 +125,13 @@ fn show(arguments: &Arguments, world: World, runs: &[page::Run<'_>]) -> Result<(
             .map(|run| (run.name, std::slice::from_ref(run.result)));
         terminal::print_table(&results::comparison(rows))?;
     }
-    page::write(&arguments.report, "Outlast demo", "outlast demo", runs)?;
+    let about = page::About {
+        title: "Outlast demo",
+        command: "outlast demo",
+        scenario,
+        source: Some(SCENARIO),
+    };
+    page::write(&arguments.report, &about, runs)?;
     if !arguments.json {
         let report = std::path::absolute(&arguments.report)?;
         terminal::print(&format!(

@@ -5,14 +5,12 @@ use crate::failure::Failure;
 use crate::labs;
 use crate::page;
 use crate::progress::Display;
+use crate::shown::{self, Wish};
 use crate::terminal;
-use anyhow::anyhow;
 use outlast_lab::{Lab, LabError, RunReport};
-use outlast_report::results;
-use outlast_report::table::Table;
 use outlast_scenario::Scenario;
-use outlast_scenario::result::{RunResult, ScenarioResult, World};
-use std::path::{Path, PathBuf};
+use outlast_scenario::result::World;
+use std::path::PathBuf;
 
 #[derive(Debug, clap::Args)]
 #[command(args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
@@ -36,7 +34,11 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "FILE")]
     report: Option<PathBuf>,
 
-    /// Runs at once. More than one is faster, and less precise on a busy machine.
+    /// Run the same without Outlast, too, at the same time, and show both side by side.
+    #[arg(long)]
+    control: bool,
+
+    /// Runs at once, each with its control. More than one is faster, and less precise on a busy machine.
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=64))]
     jobs: u32,
 }
@@ -56,62 +58,89 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
     // Asked for first: whether the lab has what the scenario wants does not depend on the run.
     Lab::new(&scenario, 0)
         .map_err(|error| Failure::Usage(format!("{}: {error}", file.display())))?;
+    if arguments.control {
+        shown::check_control(file, &scenario)?;
+    }
     if let Some(report) = &arguments.report {
         labs::check_writable(report, "--report")?;
     }
     if let Some(directory) = &arguments.capture {
         labs::make_directory(directory, "--capture")?;
     }
+    let wish = Wish {
+        scenario: &scenario,
+        file,
+        world: World::Lab,
+        control: arguments.control,
+        json: arguments.json,
+        report: arguments.report.as_deref(),
+    };
+    let control = arguments.control.then(|| scenario.without_outlast());
+    let kinds: Vec<_> = std::iter::once((&scenario, false))
+        .chain(control.as_ref().map(|control| (control, true)))
+        .collect();
     let (cancel, _termination) = labs::prepare()?;
     let mut reports = Vec::new();
     let all: Vec<u32> = (0..scenario.run.repeat).collect();
     for indices in all.chunks(arguments.jobs as usize) {
-        let labs = indices
-            .iter()
-            .map(|&index| prepare(arguments, &scenario, index))
+        let each = indices.iter().flat_map(|&index| {
+            let kinds = kinds.iter();
+            kinds.map(move |&(scenario, is_control)| (index, scenario, is_control))
+        });
+        let labs = each
+            .clone()
+            .map(|(index, scenario, is_control)| prepare(arguments, scenario, index, is_control))
             .collect::<Result<Vec<_>, _>>()
             .map_err(anyhow::Error::from)?;
-        let names: Vec<String> = indices
-            .iter()
-            .map(|index| format!("run {}", index + 1))
-            .collect();
-        let names: Vec<&str> = names.iter().map(String::as_str).collect();
-        let display = Display::new(&names);
+        let lanes = each.clone().map(|(index, _, is_control)| {
+            let control = if is_control { " control" } else { "" };
+            format!("run {}{control}", index + 1)
+        });
+        let lanes: Vec<String> = lanes.collect();
+        let lanes: Vec<&str> = lanes.iter().map(String::as_str).collect();
+        let display = Display::new(&lanes);
         let outcome = labs::run_at_once(&labs, &cancel, &display);
         display.clear();
-        reports.extend(outcome.reports);
+        let named = each.zip(outcome.reports);
+        reports.extend(named.filter_map(|((index, _, is_control), report)| {
+            Some((wish.name(index, is_control), is_control, report?))
+        }));
         if let Some(failure) = outcome.failure {
-            return Err(given_up(arguments, &scenario, &reports, failure)?);
+            return Err(given_up(&wish, &reports, failure)?);
         }
     }
-    show(arguments, &scenario, &reports)?;
-    judge(&reports)
+    show(&wish, &reports)?;
+    shown::judge(&named(&reports))
 }
 
+/// A run's name, whether it is a control, and what came of it.
+type Named = (String, bool, RunReport);
+
 /// Shows what has been measured before something went wrong, and says how much that is.
-fn given_up(
-    arguments: &Arguments,
-    scenario: &Scenario,
-    reports: &[RunReport],
-    failure: Failure,
-) -> Result<Failure, Failure> {
+fn given_up(wish: &Wish<'_>, reports: &[Named], failure: Failure) -> Result<Failure, Failure> {
     if reports.is_empty() {
         return Ok(failure);
     }
-    show(arguments, scenario, reports)?;
+    show(wish, reports)?;
     Ok(match failure {
         Failure::Run(error) => {
-            let (done, all) = (reports.len(), scenario.run.repeat);
+            let kinds = if wish.control { 2 } else { 1 };
+            let (done, all) = (reports.len(), wish.scenario.run.repeat * kinds);
             Failure::Run(error.context(format!("only {done} of {all} runs were made")))
         }
         other => other,
     })
 }
 
-fn prepare(arguments: &Arguments, scenario: &Scenario, index: u32) -> Result<Lab, LabError> {
+fn prepare(
+    arguments: &Arguments,
+    scenario: &Scenario,
+    index: u32,
+    is_control: bool,
+) -> Result<Lab, LabError> {
     let mut lab = Lab::new(scenario, index)?;
     if let Some(directory) = &arguments.capture {
-        lab = lab.with_capture(directory, &format!("{}-{}", stem(scenario), index + 1));
+        lab = lab.with_capture(directory, &stem_of_run(scenario, index, is_control));
     }
     if arguments.report.is_some() {
         lab = lab.with_trace(Lab::TRACED_PACKETS);
@@ -119,8 +148,14 @@ fn prepare(arguments: &Arguments, scenario: &Scenario, index: u32) -> Result<Lab
     Ok(lab)
 }
 
+/// What the files of a run begin with.
+pub(crate) fn stem_of_run(scenario: &Scenario, index: u32, is_control: bool) -> String {
+    let control = if is_control { "-control" } else { "" };
+    format!("{}-{}{control}", stem(scenario), index + 1)
+}
+
 /// The scenario's name as a file name.
-pub(crate) fn stem(scenario: &Scenario) -> String {
+fn stem(scenario: &Scenario) -> String {
     let keep = |c: char| {
         if c.is_alphanumeric() || "-_.".contains(c) {
             c
@@ -131,67 +166,24 @@ pub(crate) fn stem(scenario: &Scenario) -> String {
     scenario.name.chars().map(keep).collect()
 }
 
-fn show(arguments: &Arguments, scenario: &Scenario, reports: &[RunReport]) -> Result<(), Failure> {
-    for report in reports {
+fn named(reports: &[Named]) -> Vec<page::Run<'_>> {
+    let mut runs = Vec::with_capacity(reports.len());
+    for (name, is_control, report) in reports {
+        let run = page::Run::in_lab(name, report);
+        runs.push(if *is_control { run.as_control() } else { run });
+    }
+    runs
+}
+
+fn show(wish: &Wish<'_>, reports: &[Named]) -> Result<(), Failure> {
+    for (name, _, report) in reports {
         for warning in &report.warnings {
-            tracing::warn!("seed {}: {warning}", report.result.settings.seed);
+            tracing::warn!("{name}: {warning}");
         }
     }
-    let runs: Vec<_> = reports.iter().map(|report| report.result.clone()).collect();
-    if arguments.json {
-        let result = ScenarioResult {
-            scenario: scenario.name.clone(),
-            world: World::Lab,
-            runs: runs.clone(),
-        };
-        let json = serde_json::to_string_pretty(&result).map_err(anyhow::Error::from)?;
-        terminal::print(&(json + "\n"))?;
-    } else {
-        terminal::print_table(&table(&runs))?;
-    }
-    if let Some(file) = &arguments.report {
-        let names = page::names(&scenario.name, &runs);
-        let named: Vec<_> = names
-            .iter()
-            .zip(reports)
-            .map(|(name, report)| page::Run::in_lab(name, report))
-            .collect();
-        let scenario_file = arguments.file.as_deref().unwrap_or(Path::new("FILE"));
-        page::write(
-            file,
-            &format!("Lab: {}", scenario.name),
-            &format!("outlast lab {}", scenario_file.display()),
-            &named,
-        )?;
-        terminal::say(&format!("Report: {}", file.display()));
-    }
-    for file in reports.iter().flat_map(|report| &report.captures) {
+    wish.show(&named(reports))?;
+    for file in reports.iter().flat_map(|(_, _, report)| &report.captures) {
         terminal::say(&format!("Capture: {}", file.display()));
     }
     Ok(())
-}
-
-/// Whether every run was sound; one that did not complete in time is.
-fn judge(reports: &[RunReport]) -> Result<(), Failure> {
-    let runs = || reports.iter().map(|report| &report.result);
-    if runs().any(|run| run.intact == Some(false)) {
-        return Err(Failure::Run(anyhow!("what arrived is not what was sent")));
-    }
-    match runs().find_map(|run| run.error.clone()) {
-        Some(error) => Err(Failure::Run(anyhow!(error))),
-        None => Ok(()),
-    }
-}
-
-/// All that is known of each run, or what fits a narrow terminal.
-fn table(runs: &[RunResult]) -> Table {
-    const ALL_COLUMNS: usize = 112;
-    if terminal::table_width().is_none_or(|width| width >= ALL_COLUMNS) {
-        return results::runs(runs);
-    }
-    let names: Vec<String> = runs
-        .iter()
-        .map(|run| format!("seed {}", run.settings.seed))
-        .collect();
-    results::comparison(names.iter().map(String::as_str).zip(runs.chunks(1)))
 }

@@ -7,7 +7,7 @@ use crate::failure::Failure;
 use anyhow::Context;
 use clap::CommandFactory;
 use clap_mangen::Man;
-use clap_mangen::roff::{Roff, bold, roman};
+use clap_mangen::roff::{Inline, Roff, bold, italic, roman};
 use std::fs;
 use std::io;
 use std::path::PathBuf;
@@ -47,13 +47,92 @@ fn add(command: &clap::Command, pages: &mut Vec<(String, Vec<u8>)>) -> io::Resul
         .source(reference::VERSION)
         .manual("Outlast");
     let mut page = Vec::new();
-    manual.render(&mut page)?;
+    manual.render_title(&mut page)?;
+    manual.render_name_section(&mut page)?;
+    synopsis(command).to_writer(&mut page)?;
+    manual.render_description_section(&mut page)?;
+    manual.render_options_section(&mut page)?;
+    if visible(command).next().is_some() {
+        manual.render_subcommands_section(&mut page)?;
+    }
+    manual.render_extra_section(&mut page)?;
     ending(command).to_writer(&mut page)?;
     pages.push((manual.get_filename(), page));
     for below in visible(command) {
         add(below, pages)?;
     }
     Ok(())
+}
+
+/// How the command is written: each option with what it takes, then the arguments, and in further
+/// lines the commands below it.
+fn synopsis(command: &clap::Command) -> Roff {
+    let mut roff = Roff::new();
+    roff.control("SH", ["SYNOPSIS"]);
+    let name = page_of(command).replace('-', " ");
+    let arguments = || {
+        command
+            .get_arguments()
+            .filter(|argument| !argument.is_hide_set())
+    };
+    let below: Vec<_> = visible(command).collect();
+    let mut is_begun = false;
+    if below.is_empty() || arguments().any(clap::Arg::is_positional) {
+        is_begun = true;
+        let mut line = vec![bold(name.clone())];
+        let options = arguments().filter(|argument| !argument.is_positional());
+        let places = arguments().filter(|argument| argument.is_positional());
+        for argument in options.chain(places) {
+            line.push(roman(" "));
+            line.extend(written(argument));
+        }
+        roff.text(line);
+    }
+    for command in below {
+        if is_begun {
+            roff.control("br", []);
+        }
+        is_begun = true;
+        let mut line = vec![bold(page_of(command).replace('-', " "))];
+        let required = command
+            .get_positionals()
+            .filter(|argument| argument.is_required_set());
+        for argument in required {
+            line.push(roman(" "));
+            line.extend(written(argument));
+        }
+        line.push(roman(" ..."));
+        roff.text(line);
+    }
+    roff
+}
+
+/// `[-i NAME]`, `[--json]`, `FILE` or `[FILE]...`.
+fn written(argument: &clap::Arg) -> Vec<Inline> {
+    let flag = match (argument.get_short(), argument.get_long()) {
+        (Some(short), _) => Some(format!("-{short}")),
+        (None, Some(long)) => Some(format!("--{long}")),
+        (None, None) => None,
+    };
+    let takes = argument.get_action().takes_values();
+    let names = argument.get_value_names().unwrap_or_default().iter();
+    let names: Vec<_> = names.map(ToString::to_string).collect();
+    let value = match names.is_empty() {
+        true => argument.get_id().as_str().to_uppercase(),
+        false => names.join(" "),
+    };
+    let mut inline = Vec::new();
+    inline.extend((!argument.is_required_set()).then(|| roman("[")));
+    let is_option = flag.is_some();
+    inline.extend(flag.map(bold));
+    inline.extend((is_option && takes).then(|| roman(" ")));
+    inline.extend((takes || !is_option).then(|| italic(value)));
+    inline.extend((!argument.is_required_set()).then(|| roman("]")));
+    let many = argument
+        .get_num_args()
+        .is_some_and(|number| number.max_values() > 1);
+    inline.extend(many.then(|| roman("...")));
+    inline
 }
 
 fn visible(command: &clap::Command) -> impl Iterator<Item = &clap::Command> {
@@ -162,6 +241,37 @@ mod tests {
             );
             assert_complete(below, pages);
         }
+    }
+
+    /// The text of the section SYNOPSIS, without its markup.
+    fn synopsis_of(name: &str) -> String {
+        let pages = pages().expect("written to memory");
+        let page = pages.iter().find(|(file, _)| file == name).expect("a page");
+        let page = String::from_utf8_lossy(&page.1).into_owned();
+        let (_, after) = page.split_once(".SH SYNOPSIS\n").expect("a synopsis");
+        // What the next section begins with.
+        let (section, _) = after.split_once(".ie ").expect("more follows");
+        let plain = ["\\fB", "\\fI", "\\fR"].iter();
+        let plain = plain.fold(section.to_owned(), |text, font| text.replace(font, ""));
+        plain.replace("\\-", "-")
+    }
+
+    #[test]
+    fn a_synopsis_says_what_options_take() {
+        insta::assert_snapshot!(synopsis_of("outlast-run.1"), @"outlast run [-i NAME] [-m NAME] [--data-path PATH] [-c FILE] [--check-config] [--control SOCKET] [--log-level LEVEL] [--log-format FORM] [-v] [-h]");
+        insta::assert_snapshot!(synopsis_of("outlast-lab.1"), @r"
+        outlast lab [--json] [--capture DIR] [--report FILE] [--control] [--jobs N] [-v] [-h] FILE
+        .br
+        outlast lab shell ...
+        ");
+        insta::assert_snapshot!(synopsis_of("outlast-notify.1"), @"outlast notify [--peer ADDRESS] [-i NAME] [--control SOCKET] [-v] [-h] STATE");
+        insta::assert_snapshot!(synopsis_of("outlast-papers.1"), @r"
+        outlast papers list ...
+        .br
+        outlast papers run NAME ...
+        .br
+        outlast papers report NAME ...
+        ");
     }
 
     #[test]

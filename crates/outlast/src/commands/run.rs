@@ -9,6 +9,7 @@ use crate::daemon::journal::Journal;
 use crate::daemon::path;
 use crate::failure::Failure;
 use crate::terminal;
+use outlast_report::unit::Unit;
 use std::path::PathBuf;
 
 /// Keep the connections that cross an interface alive, and resume them when its link is back.
@@ -22,10 +23,9 @@ pub(crate) struct Arguments {
     #[arg(short, long, value_name = "NAME", value_parser = interface_name)]
     interface: Option<String>,
 
-    /// What to do for the connections that cross: none, smart-link-1 to smart-link-4, hold, ...
-    ///
-    /// Without it, what the configuration file says, or else hold. outlast.toml(5) names them all.
-    #[arg(short, long, value_name = "NAME")]
+    /// What to do for the connections that cross [default: hold, or what the configuration file
+    /// says].
+    #[arg(short, long, value_name = "NAME", value_parser = Mechanism::parser())]
     mechanism: Option<Mechanism>,
 
     /// How packets get to the gateway [default: auto, or what the configuration file says].
@@ -98,9 +98,11 @@ fn summary(given: &Given, settings: &Settings) -> String {
     let metrics = metrics.map_or("off".into(), ToString::to_string);
     format!(
         "{file}: sound\n  interface {}\n  mechanism {}\n  rate      {rate}\n  control   {}\n  \
-         metrics   {metrics}\n",
+         metrics   {metrics}\n  flows     up to {}, and up to {} kept for them\n",
         settings.interface,
         settings.mechanism,
         settings.control.display(),
+        settings.limits.flows,
+        Unit::Bytes.show(settings.limits.held_in_all.0 as f64),
     )
 }

@@ -4,15 +4,14 @@ use crate::commands::lab;
 use crate::failure::Failure;
 use crate::labs;
 use crate::page;
-use crate::terminal;
+use crate::shown::{self, Wish};
 use crate::virtual_time::Watch;
-use anyhow::{Context, anyhow};
+use anyhow::Context;
 use outlast_lab::Lab;
-use outlast_report::results;
 use outlast_scenario::Scenario;
-use outlast_scenario::result::{ScenarioResult, World};
+use outlast_scenario::result::World;
 use outlast_sim::trace::variables_csv;
-use outlast_sim::{Outcome, Recording, RunReport, Side, Simulation};
+use outlast_sim::{Outcome, Recording, Side, Simulation};
 use std::path::{Path, PathBuf};
 
 #[derive(Debug, clap::Args)]
@@ -33,6 +32,10 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "FILE")]
     report: Option<PathBuf>,
 
+    /// Run the same without Outlast, too, and show both side by side.
+    #[arg(long)]
+    control: bool,
+
     /// Write the senders' variables at each acknowledgement, as CSV files in this directory.
     #[arg(long, value_name = "DIR")]
     trace: Option<PathBuf>,
@@ -42,6 +45,9 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
     let scenario = Scenario::load(&arguments.file)?;
     // Asked for first: whether the simulator has what the scenario wants does not depend on the run.
     prepare(&scenario, 0, Recording::default())?;
+    if arguments.control {
+        shown::check_control(&arguments.file, &scenario)?;
+    }
     if let Some(report) = &arguments.report {
         labs::check_writable(report, "--report")?;
     }
@@ -50,16 +56,36 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
         variables: arguments.trace.is_some(),
         traced_packets: arguments.report.is_some().then_some(Lab::TRACED_PACKETS),
     };
-    let mut watch = Watch::new(scenario.run.repeat);
+    let wish = Wish {
+        scenario: &scenario,
+        file: &arguments.file,
+        world: World::Sim,
+        control: arguments.control,
+        json: arguments.json,
+        report: arguments.report.as_deref(),
+    };
+    let control = scenario.without_outlast();
+    let kinds = [(&scenario, false), (&control, true)];
+    let kinds = &kinds[..if arguments.control { 2 } else { 1 }];
+    let count = scenario.run.repeat.saturating_mul(kinds.len() as u32);
+    let mut watch = Watch::new(count);
     let mut reports = Vec::new();
     for index in 0..scenario.run.repeat {
-        let mut report = watch.run(prepare(&scenario, index, recording)?);
-        let stem = format!("{}-{}", lab::stem(&scenario), index + 1);
-        write_files(arguments, &stem, &mut report.outcome)?;
-        reports.push(report);
+        for &(scenario, is_control) in kinds {
+            let mut report = watch.run(prepare(scenario, index, recording)?);
+            let stem = lab::stem_of_run(scenario, index, is_control);
+            write_files(arguments, &stem, &mut report.outcome)?;
+            reports.push((wish.name(index, is_control), is_control, report));
+        }
     }
     watch.clear();
-    show(arguments, &scenario, &reports)
+    let named = reports.iter().map(|(name, is_control, report)| {
+        let run = page::Run::in_sim(name, report);
+        if *is_control { run.as_control() } else { run }
+    });
+    let runs: Vec<_> = named.collect();
+    wish.show(&runs)?;
+    shown::judge(&runs)
 }
 
 fn prepare(
@@ -103,37 +129,4 @@ fn write(file: &Path, option: &str, bytes: &[u8]) -> Result<(), Failure> {
     labs::make_parent(file, option)?;
     std::fs::write(file, bytes).with_context(|| format!("cannot write {}", file.display()))?;
     Ok(())
-}
-
-fn show(arguments: &Arguments, scenario: &Scenario, reports: &[RunReport]) -> Result<(), Failure> {
-    let runs: Vec<_> = reports.iter().map(|report| report.result.clone()).collect();
-    let is_corrupt = runs.iter().any(|run| run.intact == Some(false));
-    let error = runs.iter().find_map(|run| run.error.clone());
-    if arguments.json {
-        let result = ScenarioResult {
-            scenario: scenario.name.clone(),
-            world: World::Sim,
-            runs: runs.clone(),
-        };
-        let json = serde_json::to_string_pretty(&result).map_err(anyhow::Error::from)?;
-        terminal::print(&(json + "\n"))?;
-    } else {
-        terminal::print_table(&results::runs(&runs))?;
-    }
-    if let Some(file) = &arguments.report {
-        let names = page::names(&scenario.name, &runs);
-        let runs = names.iter().zip(reports);
-        let runs: Vec<_> = runs
-            .map(|(name, report)| page::Run::in_sim(name, report))
-            .collect();
-        let title = format!("Simulation: {}", scenario.name);
-        let command = format!("outlast sim {}", arguments.file.display());
-        page::write(file, &title, &command, &runs)?;
-        terminal::say(&format!("Report: {}", file.display()));
-    }
-    match (is_corrupt, error) {
-        (true, _) => Err(Failure::Run(anyhow!("what arrived is not what was sent"))),
-        (false, Some(error)) => Err(Failure::Run(anyhow!(error))),
-        (false, None) => Ok(()),
-    }
 }

@@ -1,12 +1,15 @@
 //! What the daemon is to do: the command line, and a file for what it leaves open.
 
 mod endpoint;
+mod memory;
 
 use super::agents::AgentSettings;
 use super::agents::settings::Given as GivenAgents;
 use super::keys;
 use crate::failure::Failure;
+use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 pub(crate) use endpoint::Endpoint;
+use memory::Sizes;
 use outlast_core::gateway::{DampingConfig, SilenceConfig};
 use outlast_core::limits::Limits;
 use outlast_core::mechanisms::path::{Level, PathMechanismKind};
@@ -48,6 +51,8 @@ pub(crate) struct Settings {
     pub(crate) queue: Option<u16>,
     pub(crate) mark: u32,
     pub(crate) limits: Limits,
+    /// What the kernel's part keeps copies in of what went towards the link last.
+    pub(crate) recorder: ByteCount,
     pub(crate) indicators: Watched,
     /// Neighbours, and the journal of what is frozen.
     pub(crate) agents: Option<AgentSettings>,
@@ -98,6 +103,16 @@ struct Damping(Option<DampingConfig>);
 impl Default for Damping {
     fn default() -> Self {
         Self(Some(DampingConfig::default()))
+    }
+}
+
+/// Hard caps; by default those for this machine's memory.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+struct Caps(Limits);
+
+impl Default for Caps {
+    fn default() -> Self {
+        Self(Sizes::of_this_machine().limits)
     }
 }
 
@@ -164,6 +179,15 @@ impl Mechanism {
         PathMechanismKind::AcknowledgeAhead,
         PathMechanismKind::Auto,
     ];
+
+    /// Takes one from the command line, and tells what there are.
+    pub(crate) fn parser() -> impl TypedValueParser<Value = Self> {
+        let value = |kind: PathMechanismKind| {
+            let info = kind.info();
+            PossibleValue::new(info.name).help(info.summary)
+        };
+        PossibleValuesParser::new(Self::ALL.map(value)).try_map(|name| name.parse::<Self>())
+    }
 }
 
 impl FromStr for Mechanism {
@@ -237,7 +261,7 @@ pub(crate) struct File {
     metrics: Option<Endpoint>,
     queue: Option<u16>,
     mark: Option<u32>,
-    limits: Limits,
+    limits: Caps,
     indicators: Watched,
     agents: GivenAgents,
     silence: SilenceConfig,
@@ -306,7 +330,8 @@ impl File {
             interface,
             queue: self.queue,
             mark: self.mark.unwrap_or(MARK),
-            limits: self.limits,
+            limits: self.limits.0,
+            recorder: Sizes::of_this_machine().recorder,
             indicators: self.indicators,
             silence: self.silence,
             damping: self.damping.0,
@@ -451,8 +476,8 @@ fn mode(top: &Reader<'_>) -> Option<u32> {
     None
 }
 
-fn limits(table: &Reader<'_>) -> Limits {
-    let plain = Limits::default();
+fn limits(table: &Reader<'_>) -> Caps {
+    let Caps(plain) = Caps::default();
     let count = |key: &'static Key, default: usize| {
         let number = table.integer(key);
         number.map_or(default, |n| usize::try_from(n).unwrap_or(usize::MAX))
@@ -460,7 +485,7 @@ fn limits(table: &Reader<'_>) -> Limits {
     let bytes = |key: &'static Key, default| table.quantity(key).map_or(default, ByteCount);
     let time =
         |key: &'static Key, default| table.quantity(key).map_or(default, Duration::from_nanos);
-    Limits {
+    Caps(Limits {
         flows: count(&keys::FLOWS, plain.flows),
         held_per_flow: bytes(&keys::HELD_PER_FLOW, plain.held_per_flow),
         held_in_all: bytes(&keys::HELD_IN_ALL, plain.held_in_all),
@@ -471,7 +496,7 @@ fn limits(table: &Reader<'_>) -> Limits {
         closed_timeout: time(&keys::CLOSED_TIMEOUT, plain.closed_timeout),
         opening_timeout: time(&keys::OPENING_TIMEOUT, plain.opening_timeout),
         established_timeout: time(&keys::ESTABLISHED_TIMEOUT, plain.established_timeout),
-    }
+    })
 }
 
 fn watched(table: &Reader<'_>) -> Watched {

@@ -231,7 +231,7 @@ pub(super) static FLOWS: Key = Key {
     name: "flows",
     kind: Kind::Integer(1, 16_777_216),
     example: "262144",
-    default: "`262144`",
+    default: "`262144`, less with less than 4 GiB of memory",
     meaning: "Connections that are tracked. When full, the least recently used one gives way: \
               closed ones first, then those that never opened. On the eBPF path it is \
               one of a few that are looked at, and a reload does not change this.",
@@ -241,7 +241,7 @@ pub(super) static HELD_PER_FLOW: Key = Key {
     name: "held_per_flow",
     kind: Kind::Size(2 * KIB, GIB),
     example: "\"4 MiB\"",
-    default: "`\"4 MiB\"`",
+    default: "`\"4 MiB\"`, less with less than 128 MiB of memory",
     meaning: "Memory for what is kept of one connection. Past it, one packet is kept instead.",
     source: "",
 };
@@ -249,7 +249,7 @@ pub(super) static HELD_IN_ALL: Key = Key {
     name: "held_in_all",
     kind: Kind::Size(2 * KIB, 1024 * GIB),
     example: "\"256 MiB\"",
-    default: "`\"256 MiB\"`",
+    default: "`\"256 MiB\"`, less with less than 2 GiB of memory",
     meaning: "The same for all connections together.",
     source: "",
 };
@@ -282,7 +282,7 @@ pub(super) static PEERS: Key = Key {
     name: "peers",
     kind: Kind::Integer(1, 1_000_000),
     example: "65536",
-    default: "`65536`",
+    default: "`65536`, less with less than 4 GiB of memory",
     meaning: "Peers that are down at once. Past it, what is said of another one is ignored.",
     source: "",
 };

@@ -15,6 +15,7 @@ use outlast_core::limits::Limits;
 use outlast_core::link::{Indicator, LinkId, LinkState};
 use outlast_core::time::{Duration, Instant};
 use outlast_core::units::BitRate;
+use outlast_linux::tracker::TrackerMemory;
 use serde::{Deserialize, Serialize};
 use std::collections::VecDeque;
 use std::net::IpAddr;
@@ -36,6 +37,9 @@ pub(crate) struct Status {
     /// What the part in the kernel has done; `None`: there is none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) kernel: Option<Kernel>,
+    /// Memory of the tables in the kernel; `None`: there are none, or the kernel does not tell.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) tables: Option<Tables>,
     /// This gateway's part among its neighbours, if it has one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) agents: Option<Agents>,
@@ -68,6 +72,27 @@ pub(crate) struct Status {
     /// Those that keep the most first; only if they were asked for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) flow_list: Option<Vec<Flow>>,
+}
+
+/// Memory of the tables in the kernel, all of it taken when the daemon begins.
+#[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq, Serialize)]
+pub(crate) struct Tables {
+    /// For connections, as many as there is room for.
+    pub(crate) connections_bytes: u64,
+    /// For handshakes.
+    pub(crate) openings_bytes: u64,
+    /// For copies of what went towards the link last.
+    pub(crate) recorder_bytes: u64,
+}
+
+impl From<TrackerMemory> for Tables {
+    fn from(memory: TrackerMemory) -> Self {
+        Self {
+            connections_bytes: memory.connections.0,
+            openings_bytes: memory.openings.0,
+            recorder_bytes: memory.recorder.0,
+        }
+    }
 }
 
 /// What may be tracked and kept.
@@ -340,6 +365,9 @@ impl Status {
             acknowledges_ahead: info.acknowledges_ahead,
             data_path: path.describe(settings.mechanism),
             kernel,
+            tables: path
+                .kernel()
+                .and_then(|kernel| kernel.memory.map(Tables::from)),
             agents: daemon.agents.as_ref().map(|agents| Agents::of(now, agents)),
             running_s: now.since(daemon.began).as_secs_f64(),
             link: Link {

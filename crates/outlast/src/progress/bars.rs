@@ -1,6 +1,6 @@
 //! Progress in an ordinary terminal: a bar for each run, the link's last seconds above them.
 
-use super::{amount, at_the_end, verdict};
+use super::{Standstill, amount, at_the_end, verdict};
 use crate::terminal;
 use indicatif::{ProgressBar, ProgressStyle};
 use outlast_core::time::Duration;
@@ -14,8 +14,6 @@ const COLUMN: Duration = Duration::from_millis(500);
 const COLUMNS: usize = 40;
 /// What stands behind a bar: "960.3 of 1000.0 MB  waiting 12.3 s" and the spaces around it.
 const NOTES: usize = 38;
-/// A run that gets nothing for so long is said to be stalled.
-const STALLED: Duration = Duration::from_millis(1_500);
 
 #[derive(Debug)]
 pub(super) struct Bars {
@@ -116,11 +114,14 @@ impl Bars {
         lane.bar.set_length(progress.goal.unwrap_or(1).max(1));
         lane.bar.set_position(progress.received);
         let silent = progress.elapsed.saturating_sub(lane.since);
-        let note = match (silent > STALLED, progress.link_up) {
-            (true, true) => console::style(format!("stalled {:.1} s", silent.as_secs_f64())).red(),
-            (true, false) => console::style(format!("waiting {:.1} s", silent.as_secs_f64())).dim(),
-            (false, _) => console::style(String::new()),
-        };
+        let note = Standstill::of(progress, silent).map_or_else(String::new, |standstill| {
+            let words = format!("{} {:.1} s", standstill.name(), silent.as_secs_f64());
+            let words = console::style(words);
+            match standstill {
+                Standstill::Stalled => words.red().to_string(),
+                Standstill::Ending | Standstill::Waiting => words.dim().to_string(),
+            }
+        });
         lane.latest = Some(*progress);
         lane.bar
             .set_message(format!(" {:<14}  {note}", amount(progress)));
@@ -138,7 +139,7 @@ impl Bars {
         let latest = at_the_end(*latest, run);
         bar.set_position(latest.received);
         let words = console::style(verdict(run));
-        let words = if run.completed {
+        let words = if run.is_complete() {
             words.green()
         } else {
             words.red()

@@ -37,18 +37,15 @@ impl RunBar {
     pub(crate) fn update(&mut self, done: u64, total: u64, notes: &str, left: Option<Duration>) {
         self.bar.set_length(total);
         self.bar.set_position(done);
-        let estimate = left.map_or_else(
-            || "estimating the time left".to_owned(),
-            |left| format!("about {} left", minutes(left)),
-        );
-        let message = format!("{notes}{estimate}");
+        let message = message(done, total, notes, left);
         let tenths = (done * 10).checked_div(total).unwrap_or(0);
         let is_news = tenths > *self.tenths.get_or_insert(tenths);
         let is_first = !self.is_begun && left.is_some();
         if terminal::style() == Style::Lines && (is_news || is_first) {
             self.tenths = Some(tenths);
             self.is_begun = true;
-            terminal::say(&format!("{done} of {total} runs done, {message}"));
+            let separator = if message.is_empty() { "" } else { ", " };
+            terminal::say(&format!("{done} of {total} runs done{separator}{message}"));
         }
         self.bar.set_message(message);
     }
@@ -56,6 +53,15 @@ impl RunBar {
     /// Takes the bar away.
     pub(crate) fn clear(&self) {
         self.bar.finish_and_clear();
+    }
+}
+
+/// What stands beside the number of runs that are done.
+fn message(done: u64, total: u64, notes: &str, left: Option<Duration>) -> String {
+    match left {
+        _ if done >= total => notes.trim_end_matches(", ").to_owned(),
+        None => format!("{notes}estimating the time left"),
+        Some(left) => format!("{notes}about {} left", minutes(left)),
     }
 }
 
@@ -69,5 +75,19 @@ fn minutes(time: Duration) -> String {
             let minutes = seconds % HOUR / 60;
             format!("{} h {minutes:02} min", seconds / HOUR)
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn where_no_run_is_left_no_time_is() {
+        let seconds = |n| Some(Duration::from_secs(n));
+        assert_eq!(message(360, 360, "", seconds(0)), "");
+        assert_eq!(message(360, 360, "2 failed, ", None), "2 failed");
+        assert_eq!(message(359, 360, "", seconds(0)), "about 1 s left");
+        assert_eq!(message(0, 360, "", None), "estimating the time left");
     }
 }

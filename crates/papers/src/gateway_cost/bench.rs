@@ -13,6 +13,7 @@ use outlast_lab::{Cancel, LabError};
 use outlast_linux::clock;
 use outlast_linux::namespace::NamespaceError;
 use outlast_linux::netlink::NetlinkError;
+use outlast_linux::socket::SocketError;
 use outlast_linux::sysctl::SysctlError;
 use outlast_linux::tracker::{PassThrough, TrackerError};
 use std::io;
@@ -89,6 +90,9 @@ pub enum BenchError {
     /// The gateway cannot be made one.
     #[error(transparent)]
     Sysctl(#[from] SysctlError),
+    /// A socket does not say what it has.
+    #[error(transparent)]
+    Socket(#[from] SocketError),
     /// A socket or file.
     #[error("the traffic does not flow")]
     Io(#[from] io::Error),
@@ -103,6 +107,7 @@ impl From<BenchError> for TrialError {
             BenchError::Namespace(error) => Self::Site(error.into()),
             BenchError::Netlink(error) => Self::Site(error.into()),
             BenchError::Sysctl(error) => Self::Site(error.into()),
+            BenchError::Socket(error) => Self::Site(error.into()),
             BenchError::Io(source) => Self::Io {
                 what: "let the traffic flow",
                 source,

@@ -4,7 +4,7 @@ use super::bench::{BenchError, Load};
 use outlast_core::time::Duration;
 use outlast_linux::namespace::Namespace;
 use outlast_linux::netlink::{InterfaceIndex, InterfaceSettings, Prefix, Route, RouteSocket};
-use outlast_linux::{offload, sysctl};
+use outlast_linux::{offload, socket, sysctl};
 use outlast_scenario::Congestion;
 use rustix::fd::{AsFd, OwnedFd};
 use rustix::net::sockopt::{Timeout, set_socket_timeout};
@@ -22,7 +22,6 @@ const ETH: &str = "eth0";
 const FIXED_ROUTER: Ipv4Addr = Ipv4Addr::new(192, 0, 2, 1);
 /// How long a connection may carry nothing that it is given before it is held for broken.
 const STALLED: Duration = Duration::from_secs(10);
-const CONGESTION_SETTING: &str = "net.ipv4.tcp_congestion_control";
 
 /// A way from the fixed host to the mobile host: with interfaces of its own on the gateway and the
 /// mobile host, and with addresses of its own, by which answers go back the same way.
@@ -119,9 +118,10 @@ impl Row {
         &self.gateway
     }
 
-    /// The congestion control that the fixed host has.
+    /// The congestion control that connections of the fixed host have, by its kernel.
     pub(super) fn congestion(&self) -> Result<String, BenchError> {
-        Ok(self.fixed.run(|| sysctl::read(CONGESTION_SETTING))??)
+        let connection = self.connect(Lane::ALL[0])?;
+        Ok(socket::congestion_control(&connection.fixed)?)
     }
 
     /// A new TCP connection over `lane`, either end of which fails when it has stalled.
@@ -151,6 +151,8 @@ impl Row {
     }
 }
 
+/// The route sets the congestion control: a namespace may not have a default that the host reserves
+/// for root.
 fn set_up_fixed(load: Load) -> Result<(), BenchError> {
     let mut route = RouteSocket::open()?;
     let interface = equip(&mut route, ETH, &Lane::ALL.map(Lane::fixed), load)?;
@@ -161,7 +163,7 @@ fn set_up_fixed(load: Load) -> Result<(), BenchError> {
         },
         interface,
         gateway: Some(FIXED_ROUTER.into()),
-        congestion_control: None,
+        congestion_control: Some(CONGESTION.name()),
     })?;
     set_up_tcp()
 }
@@ -174,7 +176,7 @@ fn set_up_mobile(load: Load) -> Result<(), BenchError> {
             destination: Prefix::of_host(lane.fixed().into()),
             interface,
             gateway: Some(lane.router().into()),
-            congestion_control: None,
+            congestion_control: Some(CONGESTION.name()),
         })?;
     }
     set_up_tcp()
@@ -182,7 +184,6 @@ fn set_up_mobile(load: Load) -> Result<(), BenchError> {
 
 /// Makes TCP go on after a pause as it was before it: between its turns, a connection has one.
 fn set_up_tcp() -> Result<(), BenchError> {
-    sysctl::write(CONGESTION_SETTING, CONGESTION.name())?;
     Ok(sysctl::write("net.ipv4.tcp_slow_start_after_idle", "0")?)
 }
 

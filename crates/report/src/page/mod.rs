@@ -42,6 +42,7 @@ pub struct Section {
 
 #[derive(Clone, Debug, PartialEq)]
 enum Block {
+    Subheading(String),
     Paragraph(String),
     Listing { summary: String, text: String },
     Table(Table),
@@ -114,6 +115,12 @@ impl Section {
             heading: heading.into(),
             blocks: Vec::new(),
         }
+    }
+
+    /// Begins a part of the section, under its own heading.
+    #[must_use]
+    pub fn subheading(self, text: impl Into<String>) -> Self {
+        self.block(Block::Subheading(text.into()))
     }
 
     /// Adds a paragraph; text between backticks is set as code.

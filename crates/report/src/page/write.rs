@@ -74,12 +74,20 @@ fn highlights(html: &mut String, highlights: &[Highlight]) {
     html.push_str("</ul>\n");
 }
 
+/// A list of more sections is set in columns.
+const LONG: usize = 8;
+
 /// A list of the sections, where there are enough of them to get lost in.
 fn contents(html: &mut String, sections: &[Section]) {
     if sections.len() < 3 {
         return;
     }
-    html.push_str("<nav aria-label=\"Contents\">\n<ol>\n");
+    let class = if sections.len() > LONG {
+        " class=\"long\""
+    } else {
+        ""
+    };
+    html.push_str(&format!("<nav aria-label=\"Contents\"{class}>\n<ol>\n"));
     for (i, section) in sections.iter().enumerate() {
         let (number, heading) = (i + 1, prose(&section.heading));
         html.push_str(&format!(
@@ -91,6 +99,7 @@ fn contents(html: &mut String, sections: &[Section]) {
 
 fn write_block(html: &mut String, block: &Block, figures: &mut usize) {
     match block {
+        Block::Subheading(text) => html.push_str(&format!("<h3>{}</h3>\n", prose(text))),
         Block::Paragraph(text) => html.push_str(&format!("<p>{}</p>\n", prose(text))),
         Block::Listing { summary, text } => html.push_str(&format!(
             "<details>\n<summary>{}</summary>\n<pre>{}</pre>\n</details>\n",

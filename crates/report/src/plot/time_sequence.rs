@@ -85,7 +85,36 @@ impl Outage {
         let clipped = outages.iter().map(clip);
         clipped.filter(|(start, end)| start < end)
     }
+
+    /// Shades each of `outages` in the frame. One that would be too narrow to be seen is drawn wider,
+    /// by no more than half of the time until the next, and darker unless the next is close.
+    pub(super) fn shade(outages: &[Self], frame: &Frame, canvas: &mut Canvas) {
+        let mut bands: Vec<(f64, f64)> = Self::within(outages, &frame.x)
+            .map(|(start, end)| (frame.x(start), frame.x(end)))
+            .collect();
+        bands.sort_by(|(a, _), (b, _)| a.total_cmp(b));
+        let next = bands.iter().skip(1).map(|(left, _)| *left);
+        let ends: Vec<f64> = next.chain([frame.area.right]).collect();
+        for ((left, right), end) in bands.into_iter().zip(ends) {
+            let visible = (left + VISIBLE).min(f64::midpoint(left, end));
+            let is_lost = right < visible && end - left > ALONE;
+            let class = if is_lost { "slit" } else { "band" };
+            canvas.rect(
+                class,
+                Area {
+                    left,
+                    right: right.max(visible),
+                    ..frame.area
+                },
+            );
+        }
+    }
 }
+
+/// An outage that is narrower than this many pixels is easily overlooked,
+const VISIBLE: f64 = 3.0;
+/// if there is none within so many pixels behind it.
+const ALONE: f64 = 24.0;
 
 const HEIGHT: f64 = 440.0;
 /// Room for signs at the ends of the axes.
@@ -122,19 +151,7 @@ impl TimeSequence {
         let kinds = self.kinds(&frame);
 
         let mut canvas = Canvas::default();
-        for (start, end) in self.outages_in(&frame.x) {
-            let Area { top, bottom, .. } = frame.area;
-            let (left, right) = (frame.x(start), frame.x(end));
-            canvas.rect(
-                "band",
-                Area {
-                    left,
-                    top,
-                    right,
-                    bottom,
-                },
-            );
-        }
+        Outage::shade(&self.outages, &frame, &mut canvas);
         frame.draw_grid(&mut canvas);
         kinds.draw(&mut canvas);
         frame.draw_axes(&mut canvas, &keys);

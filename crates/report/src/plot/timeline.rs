@@ -2,7 +2,7 @@
 //! in the manner of Caceres and Iftode's figure 4.
 
 use super::axis::{Axis, FittedAxis};
-use super::canvas::{Area, Canvas, Path};
+use super::canvas::{Canvas, Path};
 use super::frame::{Frame, WIDTH, X_TICKS, Y_TICKS};
 use super::legend::{Key, Swatch};
 use super::marks::Look;
@@ -53,17 +53,7 @@ impl Timeline {
         let frame = Frame::new(x, y, &keys, HEIGHT);
 
         let mut canvas = Canvas::default();
-        for (start, end) in Outage::within(&self.outages, &frame.x) {
-            let (left, right) = (frame.x(start), frame.x(end));
-            canvas.rect(
-                "band",
-                Area {
-                    left,
-                    right,
-                    ..frame.area
-                },
-            );
-        }
+        Outage::shade(&self.outages, &frame, &mut canvas);
         frame.draw_grid(&mut canvas);
         for (line, look) in self.lines.iter().zip(&looks) {
             let class = format!("line {} {}", look.colour, look.dash);

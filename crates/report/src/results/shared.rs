@@ -1,13 +1,33 @@
 //! What came of several connections, of cross traffic, and of several links.
 
-use crate::statistics::Sample;
+use super::{resumes_of, worst_resume};
 use crate::table::{Cell, Column, Table, Tone};
 use crate::unit::Unit;
 use outlast_scenario::result::{FlowResult, RunResult};
 
-/// The connections of a run, a row for each; `None` if there is only that of `[workload]`.
+/// The connections of a run by their places in [`RunResult::flows`]: first those that were given up
+/// or never got new data after a return of the link, then by the longest time from link-up to new
+/// data.
 #[must_use]
-pub fn connections(run: &RunResult) -> Option<Table> {
+pub fn worst_first(run: &RunResult) -> Vec<usize> {
+    let badness = |flow: &FlowResult| {
+        let resumes = resumes_of(run, flow);
+        let never = resumes.iter().filter(|resume| resume.is_none()).count();
+        let worst = resumes.into_iter().flatten().fold(0.0, f64::max);
+        (!flow.completed, never, worst)
+    };
+    let mut places: Vec<_> = run.flows.iter().map(badness).enumerate().collect();
+    places.sort_by(|(_, a), (_, b)| {
+        let stalls = (b.0, b.1).cmp(&(a.0, a.1));
+        stalls.then(b.2.total_cmp(&a.2))
+    });
+    places.into_iter().map(|(place, _)| place).collect()
+}
+
+/// The connections of a run, a row for each, the worst first, and of the others only how many there
+/// are if there are more than `most`; `None` if there is only that of `[workload]`.
+#[must_use]
+pub fn connections(run: &RunResult, most: usize) -> Option<Table> {
     if run.flows.is_empty() {
         return None;
     }
@@ -23,8 +43,9 @@ pub fn connections(run: &RunResult) -> Option<Table> {
         Column::quantity("timeouts", "Timeouts", Unit::Count),
         Column::quantity("retransmitted_bytes", "Retransmitted", Unit::Bytes),
     ]);
-    for (number, flow) in (1_u64..).zip(&run.flows) {
-        let resume = Sample::of(flow.resume_s.iter().copied().flatten());
+    for place in worst_first(run).into_iter().take(most) {
+        let flow = &run.flows[place];
+        let number = place + 1;
         let done = flow.completed && flow.intact != Some(false);
         let words = match (done, flow.completed) {
             (true, _) => "yes",
@@ -39,13 +60,20 @@ pub fn connections(run: &RunResult) -> Option<Table> {
             Cell::from(words).tone(if done { Tone::Good } else { Tone::Bad }),
             Cell::from(flow.elapsed_s),
             Cell::from(flow.bytes_received),
-            Cell::from(resume.map(|sample| sample.greatest)),
+            worst_resume(&resumes_of(run, flow)),
             Cell::from(flow.timeouts),
             Cell::from(flow.retransmitted_bytes),
         ]);
         if let Some(error) = &flow.error {
             table.note(format!("Connection {number}: {error}"));
         }
+    }
+    match run.flows.len().saturating_sub(most) {
+        0 => {}
+        1 => table.note("One more, no worse than these, is in the JSON document."),
+        more => table.note(format!(
+            "{more} more, none worse than these, are in the JSON document."
+        )),
     }
     Some(table)
 }

@@ -256,6 +256,27 @@ impl Table {
         self.notes.push(note.into());
     }
 
+    /// The table without those of the columns `keys` that have no value in any row.
+    #[must_use]
+    pub(crate) fn without_empty(mut self, keys: &[&str]) -> Self {
+        let is_empty = |place: usize| {
+            let mut cells = self.rows.iter().map(|row| &row[place].value);
+            !self.rows.is_empty() && cells.all(|value| *value == Value::Missing)
+        };
+        let places = 0..self.columns.len();
+        let goes = |place: &usize| keys.contains(&self.columns[*place].key.as_str());
+        let gone: Vec<usize> = places
+            .filter(|place| goes(place) && is_empty(*place))
+            .collect();
+        for place in gone.into_iter().rev() {
+            self.columns.remove(place);
+            for row in &mut self.rows {
+                row.remove(place);
+            }
+        }
+        self
+    }
+
     /// The title, if it has one.
     #[must_use]
     pub fn title(&self) -> Option<&str> {

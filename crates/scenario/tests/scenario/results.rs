@@ -131,6 +131,7 @@ pub(crate) fn results() -> [ScenarioResult; 3] {
         scenario: "bus tunnel".to_owned(),
         world,
         runs: vec![run],
+        control: Vec::new(),
     };
     [
         result(World::Lab, completed),

@@ -8,7 +8,9 @@ use outlast_core::flow::{FlowKey, Phase, TcpFlow};
 use outlast_core::time::{Duration, Instant};
 use outlast_linux::clock;
 use outlast_linux::netfilter::rules::AddressRange;
-use outlast_linux::tracker::{TrackedFlow, Tracker, TrackerConfig, TrackerCounters, TrackerError};
+use outlast_linux::tracker::{
+    TrackedFlow, Tracker, TrackerConfig, TrackerCounters, TrackerError, TrackerMemory,
+};
 use outlast_wire::Packet;
 use rustix::fd::{AsFd, BorrowedFd};
 use std::cmp::{Ordering, Reverse};
@@ -79,6 +81,8 @@ impl Ord for Listed {
 #[derive(Debug)]
 pub(in crate::daemon) struct KernelPath {
     tracker: Tracker,
+    /// What its tables take.
+    pub(in crate::daemon) memory: Option<TrackerMemory>,
     reach: Reach,
     /// As the rules in force say; `None`: there are none.
     ranges: Option<Vec<AddressRange>>,
@@ -99,8 +103,10 @@ impl KernelPath {
     /// Loads the programs, and attaches them if the interface is there.
     pub(super) fn open(settings: &Settings) -> Result<Self, TrackerError> {
         let flows = u32::try_from(settings.limits.flows).unwrap_or(u32::MAX);
+        let slots = settings.recorder.0 / Tracker::SLOT.0;
         let mut tracker = Tracker::load(&TrackerConfig {
             flows,
+            slots: u32::try_from(slots).unwrap_or(u32::MAX),
             mark: settings.mark,
             ..TrackerConfig::default()
         })?;
@@ -109,8 +115,11 @@ impl KernelPath {
             Ok(()) | Err(TrackerError::Interface(_)) => {}
             Err(error) => return Err(error),
         }
+        // A kernel that does not tell is no reason to do without it.
+        let memory = tracker.memory().ok();
         Ok(Self {
             tracker,
+            memory,
             reach: Reach::Nobody,
             ranges: None,
             look_at: None,

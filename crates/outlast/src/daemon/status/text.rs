@@ -1,6 +1,6 @@
 //! What `outlast status` shows to people.
 
-use super::{Damped, Flow, Kernel, Link, PeerDown, Resume, Silent, Status};
+use super::{Damped, Flow, Kernel, Link, PeerDown, Resume, Silent, Status, Tables};
 use outlast_core::units::BitRate;
 use outlast_report::table::{Cell, Column, Table, Tone};
 use outlast_report::unit::Unit;
@@ -56,6 +56,9 @@ impl Status {
         self.tell_links(&mut line);
         line("flows", &format!("{} of {}", self.flows, self.limits.flows));
         line("held", &self.held());
+        if let Some(tables) = &self.tables {
+            line("tables", &tables.to_text());
+        }
         line("counted", &self.counted());
         if let Some(kernel) = &self.kernel {
             line("in the kernel", &kernel.to_text());
@@ -235,6 +238,23 @@ impl Silent {
     fn to_text(&self) -> String {
         let (whose, owed) = (whose(self.peer), time(self.for_s));
         format!("{whose} has not answered for {owed}; packets pass")
+    }
+}
+
+impl Tables {
+    fn to_text(self) -> String {
+        let Self {
+            connections_bytes,
+            openings_bytes,
+            recorder_bytes,
+        } = self;
+        let show = |bytes: u64| Unit::Bytes.show(bytes as f64);
+        format!(
+            "{} for connections, {} for handshakes, {} for copies, in the kernel",
+            show(connections_bytes),
+            show(openings_bytes),
+            show(recorder_bytes)
+        )
     }
 }
 
