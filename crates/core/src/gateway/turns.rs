@@ -70,6 +70,11 @@ impl Gateway {
             if outgoing.direction == Direction::ToLink && outgoing.packet.sequence_len() > 0 {
                 self.note_repetition(now, link, index);
             }
+            if outgoing.reason == SendReason::Question
+                && let Some(record) = self.flows.flow_mut(index)
+            {
+                record.silence.note_probe(now);
+            }
             let len = outgoing.packet.total_len();
             self.transmit(now, link, outgoing);
             let has_standing_queue = self.has_standing_queue(index);
@@ -132,6 +137,8 @@ impl Gateway {
             reason,
         } = outgoing;
         match (direction, reason) {
+            (_, SendReason::Unreachable) => self.counters.wakes += 1,
+            (_, SendReason::Question) => self.counters.questions += 1,
             (Direction::FromLink, _) => self.counters.rereceived += 1,
             // Counted where it is sent.
             (Direction::ToLink, SendReason::Probe) => {}

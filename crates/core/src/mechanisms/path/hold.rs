@@ -31,6 +31,7 @@ mod latest;
 mod newest_ack;
 mod nudge;
 mod stamp;
+mod wake;
 mod window;
 
 use super::smart_link::KeptPacket;
@@ -50,6 +51,7 @@ use newest_ack::NewestAck;
 use nudge::Nudge;
 use outlast_wire::{Packet, SeqNumber, TcpFlags, TcpHeader};
 use stamp::Stamp;
+use wake::Wake;
 use window::{Copy, Fate, Full};
 
 pub(super) const INFO: Info = Info {
@@ -76,6 +78,9 @@ pub(super) struct Hold {
     /// The newest timestamp that the near host has sent.
     near_clock: Option<Stamp>,
     scope: Scope,
+    /// When the link went away, after which no sender was seen to be awake yet.
+    away_since: Option<Instant>,
+    wake: Option<Box<Wake>>,
     /// The near host is not nudged while the link is down.
     is_quiet: bool,
     /// The link was said to be down, by others than its silence, since it was up last: nothing that
@@ -135,12 +140,17 @@ impl PathMechanism for Hold {
             LinkState::Up => {
                 self.nudge.stop();
                 self.begin_episode(cx);
+                self.look_for_sleepers(cx);
             }
         }
     }
 
     fn handle_timeout(&mut self, cx: &mut Context<'_>) {
         self.nudge.handle_timeout(cx.now, cx.link);
+        if let Some(wake) = &mut self.wake {
+            wake.handle_timeout(cx.now);
+        }
+        self.note_wakeful();
         let Some(episode) = &mut self.episode else {
             return;
         };
@@ -156,12 +166,15 @@ impl PathMechanism for Hold {
         if self.nudge.is_due() {
             return Some(Waiting::Urgent);
         }
+        if self.episode.is_some() && self.newest_ack.copies_left > 0 {
+            return Some(Waiting::Urgent);
+        }
+        if self.wake.as_ref().is_some_and(|wake| wake.is_due()) {
+            return Some(Waiting::Data);
+        }
         let Some(episode) = &self.episode else {
             return self.has_more_in_line().then_some(Waiting::InLine);
         };
-        if self.newest_ack.copies_left > 0 {
-            return Some(Waiting::Urgent);
-        }
         let waiting = match episode.is_delivered() {
             true => Waiting::InLine,
             false => Waiting::Data,
@@ -172,6 +185,10 @@ impl PathMechanism for Hold {
     fn poll_transmit(&mut self, cx: &mut Context<'_>) -> Option<Outgoing> {
         if self.nudge.is_due() {
             return self.nudge.poll_transmit();
+        }
+        let owes_ack = self.episode.is_some() && self.newest_ack.copies_left > 0;
+        if let Some(wake) = self.wake.as_mut().filter(|wake| !owes_ack && wake.is_due()) {
+            return wake.poll_transmit(cx);
         }
         let Some(episode) = self.episode.as_mut() else {
             return self.send_in_line(cx);
@@ -208,11 +225,15 @@ impl PathMechanism for Hold {
 
     fn poll_timeout(&self) -> Option<Instant> {
         let kick = self.episode.as_ref().and_then(|episode| episode.deadline());
-        [kick, self.nudge.deadline()].into_iter().flatten().min()
+        let wake = self.wake.as_ref().and_then(|wake| wake.deadline());
+        let all = [kick, self.nudge.deadline(), wake];
+        all.into_iter().flatten().min()
     }
 
     fn account(&self) -> Account {
+        let is_waking = self.wake.as_ref().is_some_and(|wake| wake.is_waking());
         let why = match &self.kept {
+            _ if is_waking => "a sender waits for its timeout: ICMP takes its back-offs back",
             Kept::Window(_) => "",
             Kept::One { .. } => "a cap was reached: one packet is kept until it is acknowledged",
         };
@@ -226,6 +247,7 @@ impl PathMechanism for Hold {
         let may_be_lost = now.since(self.newest_ack.passed_at) < flow.rtt.patience();
         self.kept.is_empty()
             && self.episode.is_none()
+            && self.wake.is_none()
             && !self.newest_ack.owed
             && !may_be_lost
             && self.nudge.deadline().is_none()
@@ -237,6 +259,8 @@ impl PathMechanism for Hold {
         self.newest_ack.packet.clear(budget);
         self.newest_ack = NewestAck::default();
         self.episode = None;
+        self.wake = None;
+        self.away_since = None;
         self.standstill.forget();
         self.in_line = false;
         self.nudge.clear(budget);
@@ -327,6 +351,9 @@ impl Hold {
         if moved && is_up {
             self.standstill.end(cx);
         }
+        if is_up {
+            self.note_signs(cx, is_awake, observation.newly_acked > 0);
+        }
         let Some(episode) = &mut self.episode else {
             self.in_line &= !self.kept.is_empty();
             return;
@@ -393,6 +420,12 @@ impl Hold {
             return Verdict::Pass;
         }
         let (verdict, fate) = self.judge_data(cx, packet, observation);
+        if cx.link.state == LinkState::Up
+            && let Some(wake) = &mut self.wake
+        {
+            wake.near_is_awake();
+            self.note_wakeful();
+        }
         match self.keep(cx, packet, fate) {
             Ok(()) => {
                 if verdict == Verdict::Taken(TakeReason::BehindKept) {
@@ -506,6 +539,8 @@ impl Hold {
     fn suspend(&mut self, cx: &mut Context<'_>) {
         self.was_away = cx.link.by != Indicator::Silence;
         self.standstill.suspend(cx.link.by);
+        self.away_since.get_or_insert(cx.link.since);
+        self.wake = None;
         self.episode = None;
         self.in_line = false;
         self.newest_ack.copies_left = 0;
@@ -567,6 +602,39 @@ impl Hold {
             !was_silent,
         )));
         self.give_way(cx);
+    }
+
+    /// The link is back: a sender may wait for its timeout.
+    fn look_for_sleepers(&mut self, cx: &Context<'_>) {
+        let is_open = cx.flow.phase == Phase::Established;
+        let since = self.away_since.filter(|_| is_open);
+        let wake = since.and_then(|since| Wake::begin(cx, since, self.has_kept()));
+        self.wake = wake.map(Box::new);
+    }
+
+    /// The far host sends something while the link is up.
+    fn note_signs(&mut self, cx: &Context<'_>, has_data: bool, is_acknowledged: bool) {
+        let Some(wake) = &mut self.wake else {
+            if has_data || is_acknowledged {
+                self.away_since = None;
+            }
+            return;
+        };
+        if is_acknowledged {
+            wake.near_is_awake();
+        }
+        match has_data {
+            true => wake.far_is_awake(),
+            false => wake.far_acknowledges(cx.flow.far.has_outstanding()),
+        }
+        self.note_wakeful();
+    }
+
+    /// Once no sender waits, the outage is over for the connection.
+    fn note_wakeful(&mut self) {
+        if self.wake.take_if(|wake| wake.is_over()).is_some() {
+            self.away_since = None;
+        }
     }
 
     /// The flow does not move: the newest acknowledgement and the freshest copy of the oldest
