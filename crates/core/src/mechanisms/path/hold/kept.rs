@@ -1,10 +1,11 @@
 //! What is kept of the data sent towards the link: all of it, or past a cap one packet.
 
+use super::super::Context;
 use super::super::smart_link::KeptPacket;
 use super::stamp::Stamp;
-use super::window::Window;
+use super::window::{Fate, Full, Window};
 use crate::limits::Budget;
-use outlast_wire::SeqNumber;
+use outlast_wire::{Packet, SeqNumber};
 
 /// What is kept of the data sent towards the link.
 #[derive(Debug)]
@@ -88,6 +89,52 @@ impl Kept {
             (Self::Window(window), Some(near_clock)) => window.give_way_to(acked, near_clock),
             _ => false,
         }
+    }
+
+    /// Keeps a segment that goes towards the link, or is taken; past a cap one packet of all.
+    pub(super) fn keep(
+        &mut self,
+        cx: &mut Context<'_>,
+        packet: &Packet,
+        fate: Fate,
+    ) -> Result<(), Full> {
+        match self {
+            Self::Window(window) => {
+                if window.keep(packet, fate, cx).is_ok() {
+                    return Ok(());
+                }
+                // What nobody else has is not given up for what its sender still has.
+                if window.is_pledged() {
+                    cx.counters.not_kept += 1;
+                } else {
+                    self.fall_back(cx, packet);
+                }
+            }
+            Self::One { packet: kept, .. } => kept.offer_sent(packet, cx),
+        }
+        Err(Full)
+    }
+
+    /// Past a cap: the freshest copy of the oldest segment is all that stays. Before the link
+    /// went down nothing is lost by that; while it is down the sender's own retransmission of
+    /// the rest is needed.
+    fn fall_back(&mut self, cx: &mut Context<'_>, packet: &Packet) {
+        cx.counters.fallbacks += 1;
+        let oldest = match self {
+            Self::Window(window) => {
+                let oldest = window.front().map(|segment| segment.freshest().clone());
+                window.clear(cx.budget);
+                oldest
+            }
+            Self::One { .. } => None,
+        };
+        let mut one = KeptPacket::default();
+        one.offer_sent(oldest.as_ref().unwrap_or(packet), cx);
+        *self = Self::One {
+            packet: one,
+            until: cx.flow.near.next,
+            pending: false,
+        };
     }
 
     pub(super) fn clear(&mut self, budget: &mut Budget) {

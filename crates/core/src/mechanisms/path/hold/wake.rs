@@ -19,8 +19,10 @@
 
 use super::super::unreachable::unreachable;
 use super::super::{Context, Outgoing, SendReason};
-use crate::link::Direction;
+use crate::flow::Phase;
+use crate::link::{Direction, Indicator};
 use crate::time::{Duration, Instant};
+use alloc::boxed::Box;
 
 /// Shorter outages leave timers that run out soon.
 const SHORTEST_OUTAGE: Duration = Duration::from_secs(1);
@@ -33,9 +35,19 @@ const ROUNDS: u8 = 3;
 /// Linux answers a question twice a second at most (`tcp_invalid_ratelimit`).
 const SHORTEST_PAUSE: Duration = Duration::from_millis(500);
 
+/// Whether a sender of the connection waits for a timeout.
+#[derive(Debug, Default)]
+pub(super) struct Sleepers {
+    /// When the link went away, after which no sender was seen to be awake yet.
+    away_since: Option<Instant>,
+    wake: Option<Box<Wake>>,
+}
+
 /// Both senders of one connection, from their link's return until they are awake.
 #[derive(Debug)]
-pub(super) struct Wake {
+struct Wake {
+    /// When the link came back, and who said so.
+    back: (Instant, Indicator),
     /// Back-offs that the outage may have made.
     back_offs: u8,
     far: Sleeper,
@@ -121,81 +133,99 @@ impl Sleeper {
     }
 }
 
-impl Wake {
-    /// The link is back, which went away at `since`. Data that goes out, if it `has_kept` some, draws
-    /// the far host's acknowledgement. `None` after a short outage.
-    pub(super) fn begin(cx: &Context<'_>, since: Instant, has_kept: bool) -> Option<Self> {
-        let away = cx.now.since(since);
-        if away < SHORTEST_OUTAGE {
-            return None;
+impl Sleepers {
+    /// The link went away at `since`.
+    pub(super) fn suspend(&mut self, since: Instant) {
+        self.away_since.get_or_insert(since);
+        self.wake = None;
+    }
+
+    /// The link is back. Data that goes out, if it `has_kept` some, draws the far host's
+    /// acknowledgement.
+    pub(super) fn begin(&mut self, cx: &Context<'_>, has_kept: bool) {
+        let is_open = cx.flow.phase == Phase::Established;
+        let away = self.away_since.filter(|_| is_open);
+        let away = away.map(|since| cx.now.since(since));
+        let long = away.filter(|away| *away >= SHORTEST_OUTAGE);
+        self.wake = long.map(|away| Box::new(Wake::new(cx, away, has_kept)));
+    }
+
+    /// The near host has sent data while the link is up.
+    pub(super) fn hear_near(&mut self) {
+        if let Some(wake) = &mut self.wake {
+            wake.near = Sleeper::Awake;
+            self.settle();
         }
-        let back_offs = back_offs(away);
-        let far = if cx.flow.far.has_outstanding() {
-            Sleeper::Asleep(Rounds::of(back_offs))
-        } else if has_kept {
-            Sleeper::Unknown
-        } else {
-            Sleeper::Asked(Rounds::of(1))
-        };
-        let near = match cx.flow.near.has_outstanding() && !has_kept {
-            true => Sleeper::Asleep(Rounds::of(back_offs)),
-            false => Sleeper::Awake,
-        };
-        Some(Self {
-            back_offs,
-            far,
-            near,
-        })
     }
 
-    /// The far host has sent data, for the first time or again.
-    pub(super) fn far_is_awake(&mut self) {
-        self.far = Sleeper::Awake;
-    }
-
-    /// The near host has, or what it had sent is acknowledged.
-    pub(super) fn near_is_awake(&mut self) {
-        self.near = Sleeper::Awake;
-    }
-
-    /// The far host acknowledges, and sends nothing: the near host `lacks` some of what it has sent.
-    pub(super) fn far_acknowledges(&mut self, lacks: bool) {
-        match (&self.far, lacks) {
-            (Sleeper::Unknown | Sleeper::Asked(_), true) => {
-                self.far = Sleeper::Asleep(Rounds::of(self.back_offs));
+    /// The far host sends something while the link is up: it `has_data`, for the first time or again, or
+    /// new bytes of the near host's have arrived. Says since when it waits for its timeout, once that
+    /// is known.
+    pub(super) fn hear_far(
+        &mut self,
+        cx: &Context<'_>,
+        has_data: bool,
+        is_acknowledged: bool,
+    ) -> Option<(Instant, Indicator)> {
+        let Some(wake) = &mut self.wake else {
+            if has_data || is_acknowledged {
+                self.away_since = None;
             }
-            (Sleeper::Asleep(_), true) | (Sleeper::Awake, _) => {}
-            (_, false) => self.far = Sleeper::Awake,
+            return None;
+        };
+        if is_acknowledged {
+            wake.near = Sleeper::Awake;
         }
+        let lacks = cx.flow.far.has_outstanding();
+        match (&wake.far, lacks) {
+            _ if has_data => wake.far = Sleeper::Awake,
+            (Sleeper::Unknown | Sleeper::Asked(_), true) => {
+                wake.far = Sleeper::Asleep(Rounds::of(wake.back_offs));
+            }
+            (Sleeper::Asleep(_), true) => {}
+            (_, true) | (_, false) => wake.far = Sleeper::Awake,
+        }
+        let is_asleep = matches!(wake.far, Sleeper::Asleep(_));
+        let back = is_asleep.then_some(wake.back);
+        self.settle();
+        back
     }
 
-    /// Whether nobody waits any more, or all was in vain.
-    pub(super) const fn is_over(&self) -> bool {
-        matches!((&self.far, &self.near), (Sleeper::Awake, Sleeper::Awake))
+    /// Whether a sender may wait.
+    pub(super) const fn are_watched(&self) -> bool {
+        self.wake.is_some()
     }
 
     /// Whether a sender is known to wait.
-    pub(super) const fn is_waking(&self) -> bool {
-        matches!(self.far, Sleeper::Asleep(_)) || matches!(self.near, Sleeper::Asleep(_))
+    pub(super) fn are_being_woken(&self) -> bool {
+        let is_asleep = |sleeper: &Sleeper| matches!(sleeper, Sleeper::Asleep(_));
+        let wake = self.wake.as_ref();
+        wake.is_some_and(|wake| is_asleep(&wake.far) || is_asleep(&wake.near))
     }
 
     pub(super) fn is_due(&self) -> bool {
-        self.far.is_due() || self.near.is_due()
+        let wake = self.wake.as_ref();
+        wake.is_some_and(|wake| wake.far.is_due() || wake.near.is_due())
     }
 
     pub(super) fn deadline(&self) -> Option<Instant> {
+        let wake = self.wake.as_ref()?;
         let of = |sleeper: &Sleeper| sleeper.rounds().and_then(|rounds| rounds.again);
-        of(&self.far).into_iter().chain(of(&self.near)).min()
+        of(&wake.far).into_iter().chain(of(&wake.near)).min()
     }
 
     pub(super) fn handle_timeout(&mut self, now: Instant) {
-        self.far.handle_timeout(now, self.back_offs);
-        self.near.handle_timeout(now, self.back_offs);
+        if let Some(wake) = &mut self.wake {
+            wake.far.handle_timeout(now, wake.back_offs);
+            wake.near.handle_timeout(now, wake.back_offs);
+            self.settle();
+        }
     }
 
     pub(super) fn poll_transmit(&mut self, cx: &Context<'_>) -> Option<Outgoing> {
+        let wake = self.wake.as_mut()?;
         let patience = cx.flow.rtt.patience();
-        let (direction, packet, reason) = match (&mut self.near, &mut self.far) {
+        let (direction, packet, reason) = match (&mut wake.near, &mut wake.far) {
             (Sleeper::Asleep(rounds), _) if rounds.due > 0 => {
                 rounds.sent(cx.now, patience);
                 let error = unreachable(cx.key, cx.flow, Direction::ToLink)?;
@@ -218,6 +248,40 @@ impl Wake {
             packet,
             reason,
         })
+    }
+
+    /// Once no sender waits, or all was in vain, the outage is over for the connection.
+    fn settle(&mut self) {
+        let is_over = |wake: &mut Box<Wake>| {
+            matches!((&wake.far, &wake.near), (Sleeper::Awake, Sleeper::Awake))
+        };
+        if self.wake.take_if(is_over).is_some() {
+            self.away_since = None;
+        }
+    }
+}
+
+impl Wake {
+    fn new(cx: &Context<'_>, away: Duration, has_kept: bool) -> Self {
+        let back_offs = back_offs(away);
+        let asleep = || Sleeper::Asleep(Rounds::of(back_offs));
+        let far = if cx.flow.far.has_outstanding() {
+            asleep()
+        } else if has_kept {
+            Sleeper::Unknown
+        } else {
+            Sleeper::Asked(Rounds::of(1))
+        };
+        let near = match cx.flow.near.has_outstanding() && !has_kept {
+            true => asleep(),
+            false => Sleeper::Awake,
+        };
+        Self {
+            back: (cx.now, cx.link.by),
+            back_offs,
+            far,
+            near,
+        }
     }
 }
 
