@@ -252,6 +252,7 @@ impl World {
             counts: first.counts,
             link: first.link,
             gateways: first.gateways,
+            resumes: first.resumes,
             hops: hops.collect(),
             roaming,
             traffic: self.traffic.outcomes(),
