@@ -22,6 +22,10 @@ pub struct Counters {
     pub rereceived: u64,
     /// Kicks repeated since the first one did not restart the flow.
     pub kicks_repeated: u64,
+    /// Far hosts asked whether they have sent what is lost.
+    pub questions: u64,
+    /// ICMP errors sent to senders that wait for a timeout.
+    pub wakes: u64,
     /// Flows that moved again after a reconnection.
     pub resumes: u64,
     /// Flows frozen by an acknowledgement with window zero.

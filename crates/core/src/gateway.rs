@@ -537,11 +537,13 @@ impl Gateway {
         let held_before = self.budget.used();
         let mut cx = Context {
             now,
+            key: &key,
             flow: &record.tracked,
             link,
             is_silent,
             has_line,
             is_paced,
+            near_voice: record.silence.voice,
             sack,
             limits: &self.limits,
             budget: &mut self.budget,

@@ -17,6 +17,8 @@ struct Return {
     at: Instant,
     /// By a packet from the link.
     is_shown: bool,
+    /// A host is known to wait for its timeout.
+    is_certain: bool,
 }
 
 impl Standstill {
@@ -32,8 +34,20 @@ impl Standstill {
     /// `by` says that the link is up, behind which something of the connection waits.
     pub(crate) fn begin(&mut self, at: Instant, by: Indicator) {
         let is_shown = by == Indicator::FirstPacket;
-        let back = self.0.get_or_insert(Return { at, is_shown });
+        let back = self.0.get_or_insert(Return {
+            at,
+            is_shown,
+            is_certain: false,
+        });
         back.is_shown |= is_shown;
+    }
+
+    /// Behind the link that is back since `at`, as `by` has said, a host is known to wait.
+    pub(crate) fn begin_certain(&mut self, at: Instant, by: Indicator) {
+        self.begin(at, by);
+        if let Some(back) = &mut self.0 {
+            back.is_certain = true;
+        }
     }
 
     /// The connection moves while its link is up: if it has waited, that is told.
@@ -51,9 +65,9 @@ impl Standstill {
 
     /// Nothing waits now; what `has_waited` until then may have moved the connection, as is still to
     /// be heard.
-    pub(crate) const fn forget_unless(&mut self, has_waited: bool) {
+    pub(crate) fn forget_unless(&mut self, has_waited: bool) {
         if !has_waited {
-            self.forget();
+            self.0.take_if(|back| !back.is_certain);
         }
     }
 }

@@ -12,7 +12,7 @@ use outlast_core::link::Direction;
 use outlast_core::mechanisms::path::{Level, PathMechanismKind, SendReason, TakeReason};
 use outlast_core::time::{Duration, Instant};
 use outlast_core::units::ByteCount;
-use outlast_wire::{Packet, TcpFlags};
+use outlast_wire::{Packet, TcpFlags, Transport};
 use path::{LITTLE, MSS, Path};
 use proptest::prelude::*;
 
@@ -79,6 +79,9 @@ struct Model {
     highest: u32,
     acked: u32,
     probes: u32,
+    /// Questions and ICMP errors since the link came back last.
+    questions: u32,
+    wakes: u32,
 }
 
 impl Model {
@@ -105,6 +108,8 @@ impl Model {
             highest: 0,
             acked: 0,
             probes: 0,
+            questions: 0,
+            wakes: 0,
         };
         // An established connection has a handshake acknowledgement that may be sent again.
         let ack = model.path.near_ack_packet(0);
@@ -163,6 +168,7 @@ impl Model {
             Op::Up => {
                 self.path.up();
                 self.is_down = false;
+                (self.questions, self.wakes) = (0, 0);
             }
             Op::Dropped(n) => self.path.dropped(n * MSS, MSS),
             Op::WaitMs(ms) => self.path.after_ms(ms),
@@ -185,17 +191,49 @@ impl Model {
         }
     }
 
+    /// An ICMP error quotes what its receiver has sent and its peer has not acknowledged.
+    fn check_wake(&mut self, to: Direction, packet: &Packet) -> Result<(), TestCaseError> {
+        let Transport::IcmpError(error) = &packet.header().transport else {
+            return Err(TestCaseError::fail("no error"));
+        };
+        let quoted = error.quoted.as_ref().expect("a segment");
+        prop_assert_eq!(quoted.source, packet.header().ip.destination);
+        let seq = quoted.seq.expect("a segment");
+        match to {
+            Direction::FromLink => prop_assert_eq!(seq, self.path.near_number(self.acked)),
+            Direction::ToLink => {
+                let mut acks = self.shown_to_link.iter().filter_map(Packet::tcp);
+                prop_assert!(
+                    acks.any(|tcp| tcp.ack == seq),
+                    "never acknowledged: {seq:?}"
+                );
+            }
+        }
+        self.wakes += 1;
+        prop_assert!(self.wakes <= 2 * 3 * 15, "too many after one return");
+        Ok(())
+    }
+
     /// Everything that the gateway sends now was shown to it, and makes sense.
     fn check_sent(&mut self) -> Result<(), TestCaseError> {
         while let Some(transmit) = self.path.gateway.poll_transmit() {
             let onto_link = transmit.direction == Direction::ToLink;
             prop_assert!(!(self.is_down && onto_link), "sent while the link is down");
-            if transmit.reason == SendReason::Probe {
+            if transmit.reason == SendReason::Unreachable {
+                self.check_wake(transmit.direction, &transmit.packet)?;
+                continue;
+            }
+            if matches!(transmit.reason, SendReason::Probe | SendReason::Question) {
                 let tcp = transmit.packet.tcp().expect("a keep-alive");
                 prop_assert_eq!(tcp.flags, TcpFlags::ACK);
                 prop_assert_eq!(transmit.packet.sequence_len(), 0);
                 prop_assert_eq!(tcp.seq + 1, self.path.near_number(self.acked));
-                self.probes += 1;
+                if transmit.reason == SendReason::Probe {
+                    self.probes += 1;
+                    continue;
+                }
+                self.questions += 1;
+                prop_assert!(self.questions <= 3, "asked too often after one return");
                 continue;
             }
             let shown = match transmit.direction {

@@ -63,3 +63,53 @@ fn who_has_nothing_that_waits_has_not_waited() {
     path.far_data(MSS, MSS);
     assert_eq!(path.resumed_after(), None);
 }
+
+/// A near host that has acknowledged two segments is away for `away_ms`; its last acknowledgement was
+/// lost with the link.
+fn receiver(away_ms: u64) -> Path {
+    let mut path = Path::established(PathMechanismKind::Hold);
+    path.far_data(0, MSS);
+    path.far_data(MSS, MSS);
+    path.near_ack(2 * MSS);
+    path.down();
+    path.after_ms(away_ms);
+    path.up();
+    path
+}
+
+/// Seen from the receiver's side: its application reads what comes next in order, and nothing else.
+#[test]
+fn a_receiver_has_resumed_when_the_next_that_it_lacks_crosses() {
+    for away_ms in [500, 20_000] {
+        let mut path = receiver(away_ms);
+        path.after_ms(60);
+        // A stale repetition of what has arrived, as a router's queue may keep it.
+        path.far_data(MSS, MSS);
+        assert_eq!(path.resumed_after(), None);
+        path.after_ms(1_000);
+        // Behind a hole.
+        path.far_data(3 * MSS, MSS);
+        assert_eq!(path.resumed_after(), None);
+        path.after_ms(1_000);
+        path.far_data(2 * MSS, MSS);
+        let after = Duration::from_millis(2_060);
+        assert_eq!(path.resumed_after(), Some(after), "{away_ms} ms");
+    }
+}
+
+/// The near host's own data is acknowledged, and what it waits for has not come.
+#[test]
+fn who_waits_for_the_far_hosts_data_has_not_resumed_when_his_own_arrives() {
+    let mut path = Path::established(PathMechanismKind::Hold);
+    path.data(0, MSS);
+    path.down();
+    path.after_ms(20_000);
+    path.up();
+    path.after_ms(40);
+    // It says, too, that it has sent 64 bytes.
+    path.far_ack_after(64, MSS);
+    assert_eq!(path.resumed_after(), None);
+    path.after_ms(40);
+    path.far_data(0, 64);
+    assert_eq!(path.resumed_after(), Some(Duration::from_millis(80)));
+}

@@ -29,6 +29,9 @@ pub struct Outcome {
     pub link: [LinkCounters; 2],
     /// What the gateways at its ends counted, by [`Side::index`], where there are any.
     pub gateways: [Option<GatewayCounters>; 2],
+    /// How long after its link was back each connection resumed, as those gateways told, by
+    /// [`Side::index`].
+    pub resumes: [Vec<Duration>; 2],
     /// What came of each further link, as in the setup.
     pub hops: Vec<HopOutcome>,
     /// What came of further gateways, if the mobile host goes between them.

@@ -24,13 +24,13 @@ use core::fmt;
 use load::Carried;
 use observer::Observer;
 use outlast_core::counters::Counters as GatewayCounters;
-use outlast_core::gateway::{DropCause, Gateway, GatewayConfig, SilenceConfig};
+use outlast_core::gateway::{DropCause, Event, Gateway, GatewayConfig, SilenceConfig};
 use outlast_core::link::{
     Direction, Indicator, InterfaceId, LinkConfig as GatewayLink, LinkEvent as Notice, LinkId,
     LinkState,
 };
 use outlast_core::mechanisms::path::{PathMechanismKind, Verdict};
-use outlast_core::time::Instant;
+use outlast_core::time::{Duration, Instant};
 use outlast_core::units::BitRate;
 use outlast_link::{Counters as LinkCounters, DropReason, Link, LinkConfig, LinkEvent, Way};
 use station::{Blueprint, Station};
@@ -121,6 +121,8 @@ pub struct Path<W: Watch> {
     steps: VecDeque<Step<W::Load>>,
     outbox: VecDeque<(Side, W::Load)>,
     carrier: VecDeque<LinkState>,
+    /// What the gateways have told of connections that moved again, by [`Side::index`].
+    resumes: [Vec<Duration>; 2],
     observer: Observer<W>,
 }
 
@@ -133,6 +135,9 @@ pub struct PathOutcome<W> {
     pub link: [LinkCounters; 2],
     /// What the gateways counted, by [`Side::index`], where there are any.
     pub gateways: [Option<GatewayCounters>; 2],
+    /// How long after its link was back each connection resumed, as the gateways told, by
+    /// [`Side::index`].
+    pub resumes: [Vec<Duration>; 2],
     /// What happened to each packet, if that was asked for.
     pub trace: Option<Trace>,
     /// The one who watched.
@@ -197,6 +202,7 @@ impl<W: Watch> Path<W> {
             steps: VecDeque::new(),
             outbox: VecDeque::new(),
             carrier: VecDeque::new(),
+            resumes: [Vec::new(), Vec::new()],
             observer: Observer::new(trace, is_captured, watch),
         }
     }
@@ -335,6 +341,7 @@ impl<W: Watch> Path<W> {
             counts: self.observer.counts,
             link: Way::BOTH.map(|way| *self.link.counters(way)),
             gateways: gateways.map(|gateway| gateway.as_ref().map(|gateway| *gateway.counters())),
+            resumes: self.resumes,
             trace: self.observer.trace,
             watch: self.observer.watch,
         }
@@ -453,8 +460,12 @@ impl<W: Watch> Path<W> {
                 }
             }
         }
-        // The counters say as much at the end of a run.
-        while gateway.poll_event().is_some() {}
+        // Of all else the counters say as much at the end of a run.
+        while let Some(event) = gateway.poll_event() {
+            if let Event::Resumed { after, .. } = event {
+                self.resumes[side.index()].push(after);
+            }
+        }
         self.gateways_due[side.index()] = due(Some(gateway));
         for frame in handed_over {
             self.hand_over(now, side, frame);

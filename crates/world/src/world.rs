@@ -21,7 +21,7 @@ use outlast_core::link::LinkState;
 use outlast_core::time::{Duration, Instant};
 use outlast_link::LinkConfig;
 use outlast_tcp::Endpoint;
-use outlast_wire::{Packet, TcpFlags, TcpHeader};
+use outlast_wire::{IcmpError, Packet, TcpFlags, TcpHeader, Transport};
 
 /// The machines' numbers in the agenda: the sources of cross traffic, the clock of the world itself,
 /// and then for each flow its two ends and its applications. The route, whose deadline is another
@@ -256,6 +256,7 @@ impl World {
             counts: first.counts,
             link: first.link,
             gateways: first.gateways,
+            resumes: first.resumes,
             hops: hops.collect(),
             roaming,
             traffic: self.traffic.outcomes(),
@@ -350,9 +351,10 @@ impl World {
     #[inline(always)]
     fn take_arrival(&mut self, (side, packet): (Side, Box<Packet>)) {
         self.events += 1;
-        match packet.tcp() {
-            Some(tcp) => self.deliver(side, &packet, tcp),
-            None => self.traffic.note_arrival(&packet),
+        match &packet.header().transport {
+            Transport::Tcp(tcp) => self.deliver(side, &packet, tcp),
+            Transport::IcmpError(error) => self.deliver_error(side, &packet, error),
+            _ => self.traffic.note_arrival(&packet),
         }
         self.route.take_back(packet);
     }
@@ -385,6 +387,21 @@ impl World {
             self.note_variables(place, side, Cause::Ack);
         }
         self.drain(place, side);
+    }
+
+    /// An ICMP error goes to the endpoint whose packet it quotes.
+    #[inline(never)]
+    fn deliver_error(&mut self, side: Side, packet: &Packet, error: &IcmpError) {
+        let ports = error.quoted.as_ref().and_then(|quoted| quoted.ports);
+        let Some(number) = ports.map(Flow::number_of) else {
+            return;
+        };
+        if let Some(&place) = self.places.get(number)
+            && let Some(flow) = self.flows.get_mut(place)
+        {
+            flow.endpoint_mut(side).handle_packet(self.now, packet);
+            self.drain_end(place, side);
+        }
     }
 
     /// Drains an endpoint, in the order that it asks for.

@@ -28,11 +28,11 @@ use super::crossing::Crossing;
 use super::{Event, Gateway};
 use crate::flow::{FlowIndex, Observation};
 use crate::link::{Direction, Indicator, InterfaceId, LinkEvent, LinkId, LinkState, StateSince};
+use crate::mechanisms::path::NearVoice;
 use crate::time::{Duration, Instant};
 use agenda::Agenda;
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
-use outlast_wire::tcp::Timestamps;
 use outlast_wire::{TcpFlags, TcpHeader};
 
 /// When silence is suspicious, and what finding out about it may cost.
@@ -102,17 +102,22 @@ struct Suspicion {
 /// What a flow contributes.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct FlowSilence {
-    /// The newest timestamps that the near host has sent.
-    stamps: Option<Timestamps>,
-    /// The newest window that it has offered, as on the wire: also right where its SYN was not seen,
-    /// and so nobody knows how many bytes that are.
-    window: Option<u16>,
-    /// Probes that are not answered yet.
+    /// What the near host has said last.
+    pub(super) voice: NearVoice,
+    /// Probes, and questions like them, that are not answered yet.
     probes: u16,
     /// When the last one was sent.
     probed_at: Instant,
     /// Its suspicion was refuted, and it was not heard since.
     is_distrusted: bool,
+}
+
+impl FlowSilence {
+    /// Something goes to the far host whose answer is not for the near host.
+    pub(super) const fn note_probe(&mut self, now: Instant) {
+        self.probes = self.probes.saturating_add(1);
+        self.probed_at = now;
+    }
 }
 
 impl Silence {
@@ -218,7 +223,7 @@ impl Gateway {
         tcp: &TcpHeader,
         observation: Observation,
     ) -> bool {
-        if self.silence.is_none() || !self.was_established(index) {
+        if !self.was_established(index) {
             return false;
         }
         match crossing.direction {
@@ -276,9 +281,7 @@ impl Gateway {
     ) {
         let &Crossing { now, link, .. } = crossing;
         if let Some(record) = self.flows.flow_mut(index) {
-            record.silence.stamps = tcp.options.timestamps;
-            // That of a SYN counts in other units (RFC 7323, section 2.2).
-            record.silence.window = (!tcp.has(TcpFlags::SYN)).then_some(tcp.window);
+            record.silence.voice.hear(tcp);
         }
         if crossing.state.state == LinkState::Down {
             return;
@@ -454,9 +457,8 @@ impl Gateway {
         observation: Observation,
     ) -> bool {
         let is_silent = self.is_silent(crossing.link);
-        let Some(config) = self.silence.as_ref().map(|silence| silence.config) else {
-            return false;
-        };
+        let config = self.silence.as_ref().map(|silence| silence.config);
+        let shortest = config.unwrap_or_default().shortest;
         let Some(record) = self.flows.flow_mut(index) else {
             return false;
         };
@@ -465,7 +467,7 @@ impl Gateway {
             return false;
         }
         // Afterwards only those come that were on their way.
-        let patience = 2 * flow.rtt.patience().max(config.shortest);
+        let patience = 2 * flow.rtt.patience().max(shortest);
         if !is_silent && crossing.now.since(silence.probed_at) > patience {
             silence.probes = 0;
             return false;

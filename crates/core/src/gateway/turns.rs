@@ -84,6 +84,11 @@ impl Gateway {
             self.note_departure(now, index, &outgoing.packet);
             self.ask(now, index);
         }
+        if outgoing.reason == SendReason::Question
+            && let Some(record) = self.flows.flow_mut(index)
+        {
+            record.silence.note_probe(now);
+        }
         let len = outgoing.packet.total_len();
         self.transmit(now, link, outgoing);
         let has_standing_queue = self.has_standing_queue(index);
@@ -150,6 +155,8 @@ impl Gateway {
             reason,
         } = outgoing;
         match (direction, reason) {
+            (_, SendReason::Unreachable) => self.counters.wakes += 1,
+            (_, SendReason::Question) => self.counters.questions += 1,
             (Direction::FromLink, _) => self.counters.rereceived += 1,
             // Counted where it is sent.
             (Direction::ToLink, SendReason::Probe) => {}

@@ -4,12 +4,14 @@ mod acknowledge_ahead;
 mod auto;
 mod far_voice;
 mod hold;
+mod near_voice;
 mod retransmission_cache;
 mod smart_link;
+mod unreachable;
 mod zero_window_ack;
 
 use crate::counters::Counters;
-use crate::flow::{Observation, TcpFlow};
+use crate::flow::{FlowKey, Observation, TcpFlow};
 use crate::limits::{Budget, Limits};
 use crate::link::{Direction, StateSince};
 use crate::time::{Duration, Instant};
@@ -19,6 +21,7 @@ use core::fmt::Debug;
 use outlast_wire::Packet;
 
 pub(crate) use far_voice::newer as newer_stamp;
+pub(crate) use near_voice::NearVoice;
 pub use smart_link::Level;
 pub(crate) use zero_window_ack::ZeroWindowAck;
 
@@ -169,6 +172,10 @@ pub enum SendReason {
     Duplicate,
     /// Asks a silent link whether it is back: a keep-alive in the near host's name.
     Probe,
+    /// Asks the far host whether it has sent what is lost: such a keep-alive, too.
+    Question,
+    /// An ICMP error to a sender that waits for its timeout: it takes a back-off back (RFC 6069).
+    Unreachable,
 }
 
 /// A packet that a mechanism wants sent now.
@@ -205,6 +212,8 @@ pub(crate) enum Waiting {
 #[derive(Debug)]
 pub(crate) struct Context<'a> {
     pub(crate) now: Instant,
+    /// The connection's addresses and ports.
+    pub(crate) key: &'a FlowKey,
     /// The connection, as tracked after the packet at hand.
     pub(crate) flow: &'a TcpFlow,
     pub(crate) link: StateSince,
@@ -214,6 +223,8 @@ pub(crate) struct Context<'a> {
     pub(crate) has_line: bool,
     /// The link came back, and the first answers come: new data goes no faster than what was kept.
     pub(crate) is_paced: bool,
+    /// What the near host has said last.
+    pub(crate) near_voice: NearVoice,
     /// Whether both hosts permit selective acknowledgements; `None` if no SYN was seen.
     pub(crate) sack: Option<bool>,
     pub(crate) limits: &'a Limits,

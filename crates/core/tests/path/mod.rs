@@ -15,7 +15,9 @@ use outlast_core::mechanisms::path::{PathMechanismKind, SendReason, TakeReason, 
 use outlast_core::time::{Duration, Instant};
 use outlast_core::units::{BitRate, ByteCount};
 use outlast_wire::tcp::{SackBlock, TcpOptions, Timestamps};
-use outlast_wire::{IpHeader, ModelledPayload, Packet, SeqNumber, TcpFlags, TcpHeader, UdpHeader};
+use outlast_wire::{
+    IpHeader, ModelledPayload, Packet, SeqNumber, TcpFlags, TcpHeader, Transport, UdpHeader,
+};
 use std::net::Ipv4Addr;
 
 pub(crate) const LINK: LinkId = LinkId::whole(InterfaceId(1));
@@ -32,6 +34,12 @@ pub(crate) enum Sent {
     Ack(u32),
     /// An acknowledgement handed to the near host.
     Rereceived(u32),
+    /// A question to the far host.
+    Question,
+    /// An ICMP error that quotes this byte of the near host's.
+    WakesNear(u32),
+    /// An ICMP error that quotes this byte of the far host's.
+    WakesFar(u32),
     /// A datagram with this payload length.
     Datagram(u32),
     /// A SYN or RST towards the link.
@@ -255,6 +263,16 @@ impl Path {
         self.far_sends(&self.far_packet_acking(ack, blocks));
     }
 
+    /// The far host acknowledges all before `ack`; it has sent `sent` bytes itself.
+    pub(crate) fn far_ack_after(&mut self, sent: u32, ack: u32) {
+        let header = TcpHeader {
+            seq: SeqNumber(FAR_ISN) + 1 + sent,
+            ack: near_seq(ack),
+            ..self.far_header()
+        };
+        self.far_sends(&self.far_packet(header, 0));
+    }
+
     /// The same, echoing a timestamp of the near host.
     pub(crate) fn far_ack_echoing(&mut self, ack: u32, echo: u32) {
         self.far_data_echoing(ack, echo, 0);
@@ -420,8 +438,14 @@ impl Path {
         );
     }
 
-    /// Everything that the gateway has sent since the last call.
+    /// Everything that the gateway has sent since the last call, but for questions.
     pub(crate) fn sent(&mut self) -> Vec<Sent> {
+        let all = self.sent_with_questions().into_iter();
+        all.filter(|sent| *sent != Sent::Question).collect()
+    }
+
+    /// Everything that the gateway has sent since the last call.
+    pub(crate) fn sent_with_questions(&mut self) -> Vec<Sent> {
         self.sent_with_reasons()
             .into_iter()
             .map(|(sent, _)| sent)
@@ -431,6 +455,7 @@ impl Path {
     /// The near host's ports of all segments that the gateway has sent since the last call.
     pub(crate) fn sent_ports(&mut self) -> Vec<u16> {
         std::iter::from_fn(|| self.gateway.poll_transmit())
+            .filter(|transmit| transmit.reason != SendReason::Question)
             .filter_map(|transmit| transmit.packet.tcp().map(|tcp| tcp.source_port))
             .collect()
     }
@@ -438,7 +463,10 @@ impl Path {
     pub(crate) fn sent_with_reasons(&mut self) -> Vec<(Sent, SendReason)> {
         std::iter::from_fn(|| self.gateway.poll_transmit())
             .map(|transmit| {
-                let sent = read(&transmit.packet, transmit.direction);
+                let sent = match transmit.reason {
+                    SendReason::Question => Sent::Question,
+                    _ => read(&transmit.packet, transmit.direction),
+                };
                 (sent, transmit.reason)
             })
             .collect()
@@ -522,6 +550,16 @@ pub(crate) fn ip(source: u8, destination: u8) -> IpHeader {
 }
 
 fn read(packet: &Packet, direction: Direction) -> Sent {
+    if let Transport::IcmpError(error) = &packet.header().transport {
+        let seq = error
+            .quoted
+            .and_then(|quoted| quoted.seq)
+            .expect("a segment");
+        return match direction {
+            Direction::FromLink => Sent::WakesNear((seq - NEAR_ISN - 1).0),
+            Direction::ToLink => Sent::WakesFar((seq - FAR_ISN - 1).0),
+        };
+    }
     let Some(tcp) = packet.tcp() else {
         return Sent::Datagram(packet.header().payload_len);
     };

@@ -202,6 +202,8 @@ fn injected(reason: SendReason) -> &'static str {
         SendReason::Reset => "the far host never acknowledged what was acknowledged for it",
         SendReason::SmartLink => "the kept packet of the smart link layer",
         SendReason::Probe => "asks a silent link whether it is back",
+        SendReason::Question => "asks the far host whether it has sent what is lost",
+        SendReason::Unreachable => "takes back a back-off of a sender that waits for its timeout",
         SendReason::Duplicate => "only the sender can fill the hole before which it stands",
         SendReason::Nudge => "lets the sender measure its round trip while the link is down",
     }

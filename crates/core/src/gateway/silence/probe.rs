@@ -1,23 +1,15 @@
 //! Asking a silent link whether it is back.
 //!
-//! A probe is what a host's own keep-alive is (RFC 1122, section 4.2.3.6): a bare acknowledgement
-//! in the near host's name whose sequence number is one before what the far host expects. It
-//! carries no data and acknowledges what the near host has acknowledged, with its newest
-//! timestamps and window. Every TCP answers a segment that is outside its window with an acknowledgement
-//! (RFC 9293, section 3.10.7.4). Without the garbage octet: that would be answered with a DSACK, by
-//! which the sender would take what it has repeated for spurious. Linux answers bare ones twice a
-//! second and connection, the first one at once.
+//! A probe is what a host's own keep-alive is, in the near host's name.
 //!
 //! A link is probed, not its connections: every other probe is for the connection that has shown
 //! the silence last, the others in turn for all, so that a far host that is dead hides nobody.
 
-use super::{FlowSilence, Gateway, Suspicion};
-use crate::flow::{FlowIndex, FlowKey, LinkRtt, Phase, TcpFlow};
+use super::{Gateway, Suspicion};
+use crate::flow::{FlowIndex, LinkRtt, Phase};
 use crate::link::{Direction, LinkId};
 use crate::mechanisms::path::{Outgoing, SendReason};
 use crate::time::{Duration, Instant};
-use outlast_wire::tcp::TcpOptions;
-use outlast_wire::{IpHeader, Packet, TcpFlags, TcpHeader};
 
 /// Until the probe's answer has come and what was kept has crossed the link, one and a half round
 /// trips pass. With the pause before the probe they make one round trip and this.
@@ -30,8 +22,6 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(15);
 const SLOWING: u32 = 200;
 /// Connections of a link that are looked at for one that can be probed.
 const LOOKED_AT: usize = 16;
-/// What packets of our own carry (RFC 1700's default).
-const HOP_LIMIT: u8 = 64;
 
 /// The pause between two probes of a link whose round trips are these.
 pub(super) fn pace(rtt: &LinkRtt) -> Duration {
@@ -148,9 +138,8 @@ impl Gateway {
         let (Some(key), Some(record)) = (self.flows.key(index), self.flows.flow_mut(index)) else {
             return;
         };
-        let packet = keep_alive(&key, &record.tracked, &record.silence);
-        record.silence.probes = record.silence.probes.saturating_add(1);
-        record.silence.probed_at = now;
+        let packet = record.silence.voice.keep_alive(&key, &record.tracked);
+        record.silence.note_probe(now);
         self.counters.probes += 1;
         self.transmit(
             now,
@@ -162,31 +151,6 @@ impl Gateway {
             },
         );
     }
-}
-
-/// A keep-alive of a connection, in the near host's name.
-fn keep_alive(key: &FlowKey, flow: &TcpFlow, said: &FlowSilence) -> Packet {
-    let ip = IpHeader {
-        source: key.near.ip(),
-        destination: key.far.ip(),
-        hop_limit: HOP_LIMIT,
-        traffic_class: 0,
-        identification: 0,
-    };
-    let header = TcpHeader {
-        source_port: key.near.port(),
-        destination_port: key.far.port(),
-        seq: flow.near.acked - 1,
-        ack: flow.far.acked,
-        flags: TcpFlags::ACK,
-        window: said.window.unwrap_or_else(|| flow.near_window()),
-        options: TcpOptions {
-            timestamps: said.stamps,
-            ..TcpOptions::default()
-        },
-        ..TcpHeader::default()
-    };
-    Packet::tcp_segment(ip, header, &[])
 }
 
 #[cfg(test)]

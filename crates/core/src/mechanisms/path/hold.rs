@@ -26,6 +26,7 @@
 //! Needs to see both directions. Past a flow's cap, or when the memory of all flows is used up,
 //! it falls back to the one packet of the smart link layer until that has been recovered from.
 
+mod composed;
 mod episode;
 mod kept;
 mod latest;
@@ -34,6 +35,7 @@ mod nudge;
 mod order;
 mod segment;
 mod stamp;
+mod wake;
 mod window;
 
 use super::{
@@ -51,8 +53,9 @@ pub(super) use kept::Scope;
 use newest_ack::NewestAck;
 use nudge::Nudge;
 use outlast_wire::{Packet, SeqNumber, TcpFlags, TcpHeader};
-use segment::{Copy, Fate, Segment};
+use segment::{Copy, Fate};
 use stamp::Stamp;
+use wake::Sleepers;
 use window::Full;
 
 pub(super) const INFO: Info = Info {
@@ -79,6 +82,7 @@ pub(super) struct Hold {
     /// The newest timestamp that the near host has sent.
     near_clock: Option<Stamp>,
     scope: Scope,
+    sleepers: Sleepers,
     /// The near host is not nudged while the link is down.
     is_quiet: bool,
     /// The link was said to be down, by others than its silence, since it was up last: nothing that
@@ -103,7 +107,7 @@ impl PathMechanism for Hold {
         match direction {
             Direction::FromLink => {
                 self.nudge.note(cx, packet);
-                self.hear(cx, tcp, observation);
+                self.hear(cx, packet, tcp, observation);
                 Verdict::Pass
             }
             Direction::ToLink if tcp.has(TcpFlags::RST) => {
@@ -138,12 +142,14 @@ impl PathMechanism for Hold {
             LinkState::Up => {
                 self.nudge.stop();
                 self.begin_episode(cx);
+                self.sleepers.begin(cx, !self.kept.is_empty());
             }
         }
     }
 
     fn handle_timeout(&mut self, cx: &mut Context<'_>) {
         self.nudge.handle_timeout(cx.now, cx.link);
+        self.sleepers.handle_timeout(cx.now);
         let Some(episode) = &mut self.episode else {
             return;
         };
@@ -159,12 +165,15 @@ impl PathMechanism for Hold {
         if self.nudge.is_due() {
             return Some(Waiting::Urgent);
         }
+        if self.episode.is_some() && self.newest_ack.copies_left > 0 {
+            return Some(Waiting::Urgent);
+        }
+        if self.sleepers.is_due() {
+            return Some(Waiting::Data);
+        }
         let Some(episode) = &self.episode else {
             return self.has_more_in_line().then_some(Waiting::InLine);
         };
-        if self.newest_ack.copies_left > 0 {
-            return Some(Waiting::Urgent);
-        }
         let waiting = match episode.is_delivered() {
             true => Waiting::InLine,
             false => Waiting::Data,
@@ -175,6 +184,10 @@ impl PathMechanism for Hold {
     fn poll_transmit(&mut self, cx: &mut Context<'_>) -> Option<Outgoing> {
         if self.nudge.is_due() {
             return self.nudge.poll_transmit();
+        }
+        let owes_ack = self.episode.is_some() && self.newest_ack.copies_left > 0;
+        if !owes_ack && self.sleepers.is_due() {
+            return self.sleepers.poll_transmit(cx);
         }
         let Some(episode) = self.episode.as_mut() else {
             return self.send_in_line(cx);
@@ -211,11 +224,15 @@ impl PathMechanism for Hold {
 
     fn poll_timeout(&self) -> Option<Instant> {
         let kick = self.episode.as_ref().and_then(|episode| episode.deadline());
-        [kick, self.nudge.deadline()].into_iter().flatten().min()
+        let all = [kick, self.nudge.deadline(), self.sleepers.deadline()];
+        all.into_iter().flatten().min()
     }
 
     fn account(&self) -> Account {
         let why = match &self.kept {
+            _ if self.sleepers.are_being_woken() => {
+                "a sender waits for its timeout: ICMP takes its back-offs back"
+            }
             Kept::Window(_) => "",
             Kept::One { .. } => "a cap was reached: one packet is kept until it is acknowledged",
         };
@@ -229,6 +246,7 @@ impl PathMechanism for Hold {
         let may_be_lost = now.since(self.newest_ack.passed_at) < flow.rtt.patience();
         self.kept.is_empty()
             && self.episode.is_none()
+            && !self.sleepers.are_watched()
             && !self.newest_ack.owed
             && !may_be_lost
             && self.nudge.deadline().is_none()
@@ -240,6 +258,7 @@ impl PathMechanism for Hold {
         self.newest_ack.packet.clear(budget);
         self.newest_ack = NewestAck::default();
         self.episode = None;
+        self.sleepers = Sleepers::default();
         self.standstill.forget();
         self.in_line = false;
         self.nudge.clear(budget);
@@ -247,56 +266,16 @@ impl PathMechanism for Hold {
 }
 
 impl Hold {
-    pub(super) const fn set_scope(&mut self, scope: Scope) {
-        self.scope = scope;
-    }
-
-    pub(super) const fn set_nudging(&mut self, nudges: bool) {
-        self.is_quiet = !nudges;
-    }
-
-    /// Whether data is kept.
-    pub(super) fn has_kept(&self) -> bool {
-        !self.kept.is_empty()
-    }
-
-    /// Whether the link may have dropped the newest acknowledgement.
-    pub(super) fn owes_acknowledgement(&self) -> bool {
-        self.newest_ack.owed && self.newest_ack.packet.packet().is_some()
-    }
-
-    /// The last of the kept segments that follow `from` without a gap, a FIN not among them.
-    pub(super) fn last_in_sequence(&self, from: SeqNumber) -> Option<&Packet> {
-        match &self.kept {
-            Kept::Window(window) => window.last_in_sequence(from).map(Segment::freshest),
-            Kept::One { .. } => None,
-        }
-    }
-
-    /// The kept segment that ends at `end`.
-    pub(super) fn ending_at(&self, end: SeqNumber) -> Option<&Packet> {
-        match &self.kept {
-            Kept::Window(window) => window.ending_at(end).map(Segment::freshest),
-            Kept::One { .. } => None,
-        }
-    }
-
-    /// Whether something is kept of what comes right before `until`.
-    pub(super) fn reaches(&self, until: SeqNumber) -> bool {
-        matches!(&self.kept, Kept::Window(window) if window.reaches(until))
-    }
-
-    /// Everything before `until` is kept until the far host has acknowledged it, whatever else is
-    /// to be kept: its sender will not send it again.
-    pub(super) const fn pledge(&mut self, until: Option<SeqNumber>) {
-        if let Kept::Window(window) = &mut self.kept {
-            window.pledge(until);
-        }
-    }
-
     /// A segment from the far host: what it acknowledges need not be kept, and whether it
     /// moves says whether the kick worked.
-    fn hear(&mut self, cx: &mut Context<'_>, tcp: &TcpHeader, observation: Observation) {
+    fn hear(
+        &mut self,
+        cx: &mut Context<'_>,
+        packet: &Packet,
+        tcp: &TcpHeader,
+        observation: Observation,
+    ) {
+        let end = tcp.seq + packet.sequence_len();
         let acked = cx.flow.near.acked;
         match &mut self.kept {
             Kept::Window(window) => {
@@ -327,8 +306,8 @@ impl Hold {
         let is_awake = observation.new_data || observation.repeated;
         let moved = observation.newly_acked > 0 || (is_awake && self.kept.is_empty());
         let is_up = cx.link.state == LinkState::Up;
-        if moved && is_up {
-            self.standstill.end(cx);
+        if is_up {
+            self.note_progress(cx, tcp, end, observation);
         }
         let Some(episode) = &mut self.episode else {
             self.in_line &= !self.kept.is_empty();
@@ -365,6 +344,27 @@ impl Hold {
         }
     }
 
+    /// What the far host sends while the link is up, up to `end`, may say that the connection has
+    /// resumed: that it has new bytes of the near host, or sends the near host the next that it lacks.
+    fn note_progress(
+        &mut self,
+        cx: &mut Context<'_>,
+        tcp: &TcpHeader,
+        end: SeqNumber,
+        observation: Observation,
+    ) {
+        let lacks = cx.flow.far.acked;
+        let is_next = tcp.seq.at_or_before(lacks) && end.after(lacks);
+        let is_acknowledged = observation.newly_acked > 0;
+        let has_data = observation.new_data || observation.repeated;
+        if let Some((at, by)) = self.sleepers.hear_far(cx, has_data, is_acknowledged) {
+            // The near host waits for the far host's data still.
+            self.standstill.begin_certain(at, by);
+        } else if is_acknowledged || (is_next && self.kept.is_empty()) {
+            self.standstill.end(cx);
+        }
+    }
+
     fn send_ack(&mut self, cx: &mut Context<'_>, packet: &Packet) -> Verdict {
         let superseded = self.newest_ack.owed;
         if !self.newest_ack.packet.replace(packet, cx.budget) {
@@ -397,7 +397,10 @@ impl Hold {
             return Verdict::Pass;
         }
         let (verdict, fate) = self.judge_data(cx, packet, observation);
-        match self.keep(cx, packet, fate) {
+        if cx.link.state == LinkState::Up {
+            self.sleepers.hear_near();
+        }
+        match self.kept.keep(cx, packet, fate) {
             Ok(()) => {
                 if verdict == Verdict::Taken(TakeReason::BehindKept) {
                     self.give_way(cx);
@@ -467,27 +470,10 @@ impl Hold {
         })
     }
 
-    fn keep(&mut self, cx: &mut Context<'_>, packet: &Packet, fate: Fate) -> Result<(), Full> {
-        match &mut self.kept {
-            Kept::Window(window) => {
-                if window.keep(packet, fate, cx).is_ok() {
-                    return Ok(());
-                }
-                // What nobody else has is not given up for what its sender still has.
-                if window.is_pledged() {
-                    cx.counters.not_kept += 1;
-                } else {
-                    self.kept.fall_back(cx, packet);
-                }
-            }
-            Kept::One { packet: kept, .. } => kept.offer_sent(packet, cx),
-        }
-        Err(Full)
-    }
-
     fn suspend(&mut self, cx: &mut Context<'_>) {
         self.was_away = cx.link.by != Indicator::Silence;
         self.standstill.suspend(cx.link.by);
+        self.sleepers.suspend(cx.link.since);
         self.episode = None;
         self.in_line = false;
         self.newest_ack.copies_left = 0;
@@ -567,7 +553,7 @@ impl Hold {
         match episode.kick(cx.now, has_data, is_over) {
             Kick::GiveUp => {
                 self.episode = None;
-                self.standstill.forget();
+                self.standstill.forget_unless(false);
             }
             Kick::Again => {
                 cx.counters.kicks_repeated += 1;

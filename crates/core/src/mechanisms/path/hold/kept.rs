@@ -2,8 +2,9 @@
 
 use super::super::Context;
 use super::super::smart_link::KeptPacket;
+use super::segment::Fate;
 use super::stamp::Stamp;
-use super::window::Window;
+use super::window::{Full, Window};
 use crate::limits::Budget;
 use outlast_wire::{Packet, SeqNumber};
 
@@ -101,10 +102,34 @@ impl Kept {
         }
     }
 
+    /// Keeps a segment that goes towards the link, or is taken; past a cap one packet of all.
+    pub(super) fn keep(
+        &mut self,
+        cx: &mut Context<'_>,
+        packet: &Packet,
+        fate: Fate,
+    ) -> Result<(), Full> {
+        match self {
+            Self::Window(window) => {
+                if window.keep(packet, fate, cx).is_ok() {
+                    return Ok(());
+                }
+                // What nobody else has is not given up for what its sender still has.
+                if window.is_pledged() {
+                    cx.counters.not_kept += 1;
+                } else {
+                    self.fall_back(cx, packet);
+                }
+            }
+            Self::One { packet: kept, .. } => kept.offer_sent(packet, cx),
+        }
+        Err(Full)
+    }
+
     /// Past a cap: the freshest copy of the oldest segment is all that stays. Before the link
     /// went down nothing is lost by that; while it is down the sender's own retransmission of
     /// the rest is needed.
-    pub(super) fn fall_back(&mut self, cx: &mut Context<'_>, packet: &Packet) {
+    fn fall_back(&mut self, cx: &mut Context<'_>, packet: &Packet) {
         cx.counters.fallbacks += 1;
         let oldest = match self {
             Self::Window(window) => {

@@ -1,0 +1,60 @@
+//! Speaking to the far host on the near host's behalf: asking whether it is there, and what it has sent.
+//!
+//! What is asked is what a host's own keep-alive asks (RFC 1122, section 4.2.3.6): a bare
+//! acknowledgement whose sequence number is one before what the far host expects. It carries no data
+//! and acknowledges what the near host has acknowledged, with its newest timestamps and window. Every
+//! TCP answers a segment that is outside its window with an acknowledgement (RFC 9293, section
+//! 3.10.7.4), whose own sequence number is the one behind all that the far host has sent. Without the
+//! garbage octet: that would be answered with a DSACK, by which the sender would take what it has
+//! repeated for spurious. Linux answers bare ones twice a second and connection, the first one at once.
+
+use crate::flow::{FlowKey, TcpFlow};
+use outlast_wire::tcp::{TcpOptions, Timestamps};
+use outlast_wire::{IpHeader, Packet, TcpFlags, TcpHeader};
+
+/// What packets of our own carry (RFC 1700's default).
+const HOP_LIMIT: u8 = 64;
+
+/// What the near host has said last.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct NearVoice {
+    /// Its newest timestamps.
+    stamps: Option<Timestamps>,
+    /// Its newest window, as on the wire: also right where its SYN was not seen, and so nobody knows
+    /// how many bytes that are.
+    window: Option<u16>,
+}
+
+impl NearVoice {
+    /// The near host has sent this.
+    pub(crate) fn hear(&mut self, tcp: &TcpHeader) {
+        self.stamps = tcp.options.timestamps;
+        // That of a SYN counts in other units (RFC 7323, section 2.2).
+        self.window = (!tcp.has(TcpFlags::SYN)).then_some(tcp.window);
+    }
+
+    /// A keep-alive of a connection, in the near host's name.
+    pub(crate) fn keep_alive(self, key: &FlowKey, flow: &TcpFlow) -> Packet {
+        let ip = IpHeader {
+            source: key.near.ip(),
+            destination: key.far.ip(),
+            hop_limit: HOP_LIMIT,
+            traffic_class: 0,
+            identification: 0,
+        };
+        let header = TcpHeader {
+            source_port: key.near.port(),
+            destination_port: key.far.port(),
+            seq: flow.near.acked - 1,
+            ack: flow.far.acked,
+            flags: TcpFlags::ACK,
+            window: self.window.unwrap_or_else(|| flow.near_window()),
+            options: TcpOptions {
+                timestamps: self.stamps,
+                ..TcpOptions::default()
+            },
+            ..TcpHeader::default()
+        };
+        Packet::tcp_segment(ip, header, &[])
+    }
+}

@@ -1,0 +1,45 @@
+//! ICMP errors by which a sender takes back the back-off of its retransmission timer (RFC 6069).
+//!
+//! A sender that has timed out in vain waits twice as long each time. An ICMP error that says that no
+//! route was there, about the segment that it repeats, shows that the loss was none of congestion: it
+//! takes one doubling back, and repeats the segment at once if the shorter time is over already. Such
+//! errors are what routers send that find a destination away. Which segment it is, its sequence number
+//! says: that of the oldest byte that is not acknowledged (SND.UNA).
+//!
+//! The error comes in the name of the host that could not be reached, so that it passes every filter
+//! and translator that the connection's own packets pass: whoever tracks connections knows it by what
+//! it quotes (RFC 5508, section 4). IPv4: network unreachable, IPv6: no route; those are the ones that
+//! RFC 6069, section 3, knows for both.
+
+use crate::flow::{FlowKey, TcpFlow};
+use crate::link::Direction;
+use outlast_wire::{IcmpNotice, IpHeader, Packet, TcpFlags, TcpHeader};
+
+/// What packets of hosts carry mostly; nobody looks at that of a packet that is quoted.
+const HOP_LIMIT: u8 = 64;
+
+/// The error for the host that sends in `direction`, about the oldest segment that its peer has not
+/// acknowledged; `None` where the addresses are such that no error may be sent.
+pub(super) fn unreachable(key: &FlowKey, flow: &TcpFlow, direction: Direction) -> Option<Packet> {
+    let (from, to, sender, receiver) = match direction {
+        Direction::ToLink => (key.near, key.far, &flow.near, &flow.far),
+        Direction::FromLink => (key.far, key.near, &flow.far, &flow.near),
+    };
+    let ip = IpHeader {
+        source: from.ip(),
+        destination: to.ip(),
+        hop_limit: HOP_LIMIT,
+        traffic_class: 0,
+        identification: 0,
+    };
+    let header = TcpHeader {
+        source_port: from.port(),
+        destination_port: to.port(),
+        seq: sender.acked,
+        ack: receiver.acked,
+        flags: TcpFlags::ACK,
+        ..TcpHeader::default()
+    };
+    let about = Packet::tcp_segment(ip, header, &[]);
+    Packet::icmp_error(to.ip(), IcmpNotice::NetworkUnreachable, &about).ok()
+}
