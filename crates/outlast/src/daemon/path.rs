@@ -58,7 +58,7 @@ impl DataPath {
                 Err(lack) => (None, format!("because {}", lack.what)),
             },
         };
-        let path = Self {
+        let mut path = Self {
             queue,
             kernel,
             why,
@@ -66,6 +66,9 @@ impl DataPath {
             _claim: claim,
         };
         path.choose_cutter().map_err(|error| missing(&error))?;
+        if path.kernel.is_some() {
+            path.queue.rehearse().map_err(|error| missing(&error))?;
+        }
         Ok(path)
     }
 
@@ -75,13 +78,16 @@ impl DataPath {
         self.queue.take_aggregates(self.kernel.is_none())
     }
 
-    /// From now on the gateway is shown what it has to see.
+    /// From now on the gateway is shown what it has to see. On the eBPF path it is so where something
+    /// was [diverted](Self::divert) before: the link may be down when the daemon starts.
     pub(super) fn begin(&mut self) -> Result<(), Failure> {
-        let outcome = match &self.kernel {
-            Some(_) => self.queue.rehearse(),
-            None => self.queue.take_everything(),
-        };
-        outcome.map_err(|error| missing(&error))
+        match &self.kernel {
+            Some(_) => Ok(()),
+            None => self
+                .queue
+                .take_everything()
+                .map_err(|error| missing(&error)),
+        }
     }
 
     /// One line on what is used for `mechanism`, and why.
@@ -177,6 +183,15 @@ impl DataPath {
     ) -> Takeover {
         match &self.kernel {
             Some(kernel) => Takeover::read(kernel.tracker(), now, self.queue.mtu(), is_behind),
+            None => Takeover::default(),
+        }
+    }
+
+    /// What those of these connections have come to without the gateway of which only the near host was
+    /// heard.
+    pub(super) fn take_over_one_sided(&self, keys: &[outlast_core::flow::FlowKey]) -> Takeover {
+        match &self.kernel {
+            Some(kernel) => Takeover::read_one_sided(kernel.tracker(), self.queue.mtu(), keys),
             None => Takeover::default(),
         }
     }
