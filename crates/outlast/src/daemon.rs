@@ -2,7 +2,7 @@
 //! [`Gateway`].
 //!
 //! One thread, and one beside it for what the kernel may take long to answer. Nobody who asks how it
-//! is can hold up the packets. Rules, queue and sockets end with the process, however it ends; then
+//! is can hold up the packets. A second process lets packets pass while this one is stopped. Rules, queue and sockets end with the process, however it ends; then
 //! traffic flows as if it had never been there.
 
 pub(crate) mod agents;
@@ -23,6 +23,7 @@ mod peers;
 pub(crate) mod reference;
 mod reload;
 mod service;
+mod stall;
 pub(crate) mod status;
 
 use crate::failure::Failure;
@@ -65,6 +66,7 @@ const RELOAD: Token = Token(5);
 const METRICS: Token = Token(6);
 const SUSPICIONS: Token = Token(7);
 const NEIGHBOURS: Token = Token(8);
+const GUARDIAN: Token = Token(9);
 /// Clients of the control socket have tokens from here on.
 const FIRST_CLIENT: u64 = 1 << 32;
 /// And those who ask for metrics from here on.
@@ -151,6 +153,7 @@ impl Daemon {
         let control = ControlSocket::open(at, access, &poller, CONTROL, FIRST_CLIENT)?;
         let timer = Timer::new()?;
         poller.add(&path, QUEUE, Interest::Readable)?;
+        poller.add(path.guardian(), GUARDIAN, Interest::Readable)?;
         if let Some(kernel) = path.kernel() {
             poller.add(kernel, SUSPICIONS, Interest::Readable)?;
         }
@@ -213,6 +216,7 @@ impl Daemon {
 
     fn serve(&mut self) -> io::Result<()> {
         loop {
+            self.notice_stall()?;
             self.catch_up(clock::now())?;
             self.settle_path(clock::now())?;
             self.timer.set(self.next_deadline())?;
@@ -227,6 +231,7 @@ impl Daemon {
                         self.take_burst()?;
                     }
                     SUSPICIONS => self.hear_suspicions()?,
+                    GUARDIAN => self.renew_guardian()?,
                     MONITOR => {}
                     TIMER => self.expire(),
                     END => {
@@ -290,6 +295,10 @@ impl Daemon {
     /// Judges packets that wait; whether more may.
     fn take_burst(&mut self) -> io::Result<bool> {
         for _ in 0..BURST {
+            self.path.pulse().beat();
+            if self.path.pulse().is_stalled() {
+                return Ok(true);
+            }
             let longest_of = |packet: &outlast_wire::Packet, direction| {
                 self.gateway.longest_packet(packet, direction)
             };

@@ -5,7 +5,8 @@
 //! user space. Where that cannot be had, or a mechanism must be able to rewrite any packet, all of
 //! them go through an NFQUEUE.
 //!
-//! Both fail open, and end with the process.
+//! Both fail open, and end with the process. So that they do while it is stopped, a [`Guardian`] lives
+//! beside it.
 
 mod kernel;
 mod queue;
@@ -20,6 +21,7 @@ pub(super) use kernel::{KernelPath, Listed};
 use outlast_core::gateway::Transmit;
 use outlast_core::link::Direction;
 use outlast_core::mechanisms::path::PathMechanismKind;
+use outlast_linux::guardian::{Guardian, Pulse};
 use outlast_linux::netfilter::NetfilterError;
 use outlast_linux::netfilter::rules::Claim;
 use outlast_linux::raw::Sent;
@@ -218,6 +220,21 @@ impl DataPath {
         longest: Option<u32>,
     ) -> io::Result<Sent> {
         self.queue.transmit(transmit, longest)
+    }
+
+    /// What the process beside this one goes by that lets packets pass.
+    pub(super) const fn pulse(&self) -> &Pulse {
+        self.queue.pulse()
+    }
+
+    /// That process: readable once somebody has ended it.
+    pub(super) const fn guardian(&self) -> &Guardian {
+        self.queue.guardian()
+    }
+
+    /// Makes another one.
+    pub(super) fn renew_guardian(&mut self) -> io::Result<()> {
+        self.queue.renew_guardian()
     }
 
     pub(super) const fn counters(&self) -> PathCounters {
