@@ -36,7 +36,7 @@ use alloc::vec::Vec;
 use crossing::{Crossing, stands_alone};
 use damping::Damping;
 pub use damping::{DampedLink, DampingConfig, FLAP};
-pub use frozen::{ImportError, Imported};
+pub use frozen::{ImportError, Imported, Pledge, reset_of_unknown};
 use outlast_wire::Packet;
 pub use report::{Activity, FlowReport};
 use rest::PAUSE_BEFORE_REST;

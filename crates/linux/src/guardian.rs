@@ -111,6 +111,7 @@ impl Pulse {
 pub struct Guardian {
     pid: Pid,
     process: OwnedFd,
+    is_left: bool,
 }
 
 /// Standard error.
@@ -141,7 +142,11 @@ impl Guardian {
             afterwards(&Aftermath { forked });
         })?;
         match pidfd_open(pid, PidfdFlags::empty()) {
-            Ok(process) => Ok(Self { pid, process }),
+            Ok(process) => Ok(Self {
+                pid,
+                process,
+                is_left: false,
+            }),
             Err(errno) => {
                 let _ = kill_process(pid, Signal::KILL);
                 let _ = waitpid(Some(pid), WaitOptions::empty());
@@ -152,13 +157,13 @@ impl Guardian {
 
     /// Its process.
     #[must_use]
-    pub fn id(&self) -> u32 {
+    pub const fn id(&self) -> u32 {
         self.pid.as_raw_nonzero().get().unsigned_abs()
     }
 
-    /// Lets it live on until what it has to do after the daemon's end is done.
-    pub fn leave(self) {
-        std::mem::forget(self);
+    /// Lets it live on after this value, until what it has to do after the daemon's end is done.
+    pub const fn leave(&mut self) {
+        self.is_left = true;
     }
 }
 
@@ -171,6 +176,9 @@ impl AsFd for Guardian {
 
 impl Drop for Guardian {
     fn drop(&mut self) {
+        if self.is_left {
+            return;
+        }
         // It may have ended; in any case it is to be waited for.
         let _ = pidfd_send_signal(&self.process, Signal::KILL);
         while matches!(

@@ -15,11 +15,13 @@ pub(crate) mod journal;
 pub(crate) mod keys;
 mod listening;
 mod metrics;
+mod orphans;
 mod outbox;
 #[cfg(test)]
 mod page;
 pub(crate) mod path;
 mod peers;
+mod pledges;
 pub(crate) mod reference;
 mod reload;
 mod service;
@@ -34,6 +36,7 @@ use control::{Answer, ControlSocket, Notified, Request};
 use indicators::{INTERFACE, Indicators, Sign};
 use journal::Journal;
 use metrics::{MetricsSocket, Tally};
+use orphans::Orphans;
 use outlast_core::gateway::{Gateway, GatewayConfig};
 use outlast_core::link::{Direction, Indicator, LinkConfig, LinkId, LinkState};
 use outlast_core::mechanisms::path::Verdict;
@@ -48,6 +51,7 @@ use outlast_linux::timer::Timer;
 use outlast_linux::waker::Waker;
 use path::{DataPath, KernelPath, Taken, Waiting};
 use peers::Asker;
+use pledges::Pledges;
 use service::Service;
 use status::{Flow, Resumes, Status};
 use std::io;
@@ -93,8 +97,10 @@ pub(crate) fn run(given: Given, settings: Settings, journal: Journal) -> Result<
     daemon.follow_port();
     daemon.service.ready(&introduction);
     daemon.restore_frozen()?;
+    daemon.tell_of_orphans();
     daemon.serve().context("the gateway cannot go on")?;
     daemon.service.stopping();
+    daemon.leave_pledges();
     tracing::info!("Stopped: packets pass as if the gateway had not been there.");
     Ok(())
 }
@@ -118,6 +124,9 @@ struct Daemon {
     path: DataPath,
     /// This gateway's part among its neighbours, if it has one.
     agents: Option<Driver>,
+    /// What is to be ended if this process is killed, and what an earlier one has left.
+    pledges: Pledges,
+    orphans: Orphans,
     indicators: Indicators,
     /// The bridge, bond or switch that takes every packet of the interface, if there is one.
     port_of: Option<(InterfaceIndex, String)>,
@@ -166,6 +175,7 @@ impl Daemon {
             .map(|at| MetricsSocket::open(at, &poller, METRICS, FIRST_METRICS_CLIENT))
             .transpose()?;
         let began = clock::now();
+        let (pledges, left) = Pledges::begin(&settings);
         let agents = outbox::open_agents(began, &settings, &poller)?;
         let gateway = gateway_of(began, &settings)?;
         let (name, peers) = (&settings.interface, settings.limits.peers);
@@ -178,6 +188,8 @@ impl Daemon {
             gateway,
             path,
             agents,
+            pledges,
+            orphans: Orphans::new(began, left),
             indicators,
             port_of: None,
             monitor,
@@ -266,6 +278,7 @@ impl Daemon {
             self.indicators.poll_timeout(),
             self.asker.poll_timeout(),
             self.agents.as_ref().and_then(Driver::poll_timeout),
+            self.orphans.poll_timeout(),
             self.service.poll_timeout(),
             self.control.poll_timeout(),
             self.metrics.as_ref().and_then(MetricsSocket::poll_timeout),
@@ -288,6 +301,7 @@ impl Daemon {
             self.with_agents(now, Driver::handle_timeout);
             self.drain(now)?;
         }
+        self.ask_for_orphans(now)?;
         self.ask_for_peers(now)?;
         self.apply_link_events(now)
     }
@@ -319,6 +333,9 @@ impl Daemon {
         if self.is_of_neighbours(waiting) {
             return self.path.release(waiting, &waiting.packets);
         }
+        if self.ends_orphan(now, waiting)? {
+            return Ok(());
+        }
         let (mut passed, mut transmits) = (Vec::new(), Vec::new());
         for packet in &waiting.packets {
             let ip = packet.header().ip;
@@ -339,6 +356,7 @@ impl Daemon {
             }
             let (from, to, bytes) = (ip.source, ip.destination, packet.total_len());
             tracing::trace!(?direction, %from, %to, bytes, ?verdict, "packet");
+            self.follow_pledge(packet, direction);
             if verdict == Verdict::Pass {
                 passed.push(packet.clone());
             }
@@ -439,6 +457,9 @@ impl Daemon {
                         self.catch_up_on(now, event.link);
                     } else if let Some(kernel) = self.path.kernel_mut() {
                         kernel.look_soon(now);
+                    }
+                    if event.state == LinkState::Up {
+                        self.orphans.hurry(now);
                     }
                     if event.state == LinkState::Up && event.link.peer.is_none() {
                         self.greet_peers(now);

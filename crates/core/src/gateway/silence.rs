@@ -121,6 +121,12 @@ pub(super) struct FlowSilence {
     is_distrusted: bool,
 }
 
+impl FlowSilence {
+    pub(super) const fn stamps(&self) -> Option<Timestamps> {
+        self.stamps
+    }
+}
+
 impl Silence {
     pub(super) const fn new(config: SilenceConfig) -> Self {
         Self {

@@ -1,12 +1,11 @@
 //! Memory that processes share, word by word.
 
-use rustix::fd::BorrowedFd;
-use rustix::mm::{MapFlags, ProtFlags, mmap, mmap_anonymous, munmap};
+use rustix::mm::{MapFlags, ProtFlags, mmap_anonymous, munmap};
 use std::io;
 use std::ptr::{self, NonNull};
 use std::sync::atomic::AtomicU32;
 
-/// Words that this process shares with those that it forks, or that map the same file.
+/// Words that this process shares with those that it forks.
 #[derive(Debug)]
 pub(crate) struct SharedWords {
     base: NonNull<u8>,
@@ -27,22 +26,9 @@ impl SharedWords {
         Self::at(base, words)
     }
 
-    /// The first `words` of a file that is as long at least, and of no less as long as this lives.
-    pub(crate) fn of_file(file: BorrowedFd<'_>, words: usize) -> io::Result<Self> {
-        let (protection, flags) = (ProtFlags::READ | ProtFlags::WRITE, MapFlags::SHARED);
-        // SAFETY: no address is asked for, so that no other mapping is touched.
-        let base = unsafe { mmap(ptr::null_mut(), 4 * words, protection, flags, file, 0)? };
-        Self::at(base, words)
-    }
-
     fn at(base: *mut std::ffi::c_void, words: usize) -> io::Result<Self> {
         let base = NonNull::new(base.cast()).ok_or(io::ErrorKind::OutOfMemory)?;
         Ok(Self { base, words })
-    }
-
-    /// How many there are.
-    pub(crate) const fn len(&self) -> usize {
-        self.words
     }
 
     /// The word at `place`.

@@ -232,6 +232,11 @@ impl DataPath {
         self.queue.guardian()
     }
 
+    /// Lets it live on after this process until it has done what is to be done then.
+    pub(super) fn leave_guardian(&mut self) {
+        self.queue.leave_guardian();
+    }
+
     /// Makes another one.
     pub(super) fn renew_guardian(&mut self) -> io::Result<()> {
         self.queue.renew_guardian()

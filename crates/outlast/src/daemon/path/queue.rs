@@ -6,6 +6,7 @@
 
 use super::{as_carried, completed};
 use crate::daemon::config::Settings;
+use crate::daemon::pledges;
 use bytes::Bytes;
 use outlast_core::gateway::Transmit;
 use outlast_core::link::Direction;
@@ -21,6 +22,7 @@ use rustix::fd::{AsFd, BorrowedFd};
 use std::cell::Cell;
 use std::io;
 use std::net::IpAddr;
+use std::path::{Path, PathBuf};
 
 /// Queues are tried from here on, so that several daemons share a host.
 const FIRST_QUEUE: u16 = 20_300;
@@ -52,6 +54,8 @@ pub(in crate::daemon) struct PathCounters {
 pub(super) struct QueuePath {
     /// Lets the packets pass that this process does not take. It goes first.
     guardian: Guardian,
+    /// Where what it has to end is written down.
+    pledges: PathBuf,
     /// What the guardian goes by.
     pulse: Pulse,
     queue: Queue,
@@ -98,11 +102,14 @@ impl QueuePath {
     /// Takes a queue; nothing is handed to it yet.
     pub(super) fn open(settings: &Settings) -> Result<Self, NetfilterError> {
         let (mut queue, number) = take_queue(settings.queue)?;
+        let pledges = pledges::file_of(settings);
         let pulse = Pulse::new().map_err(NetfilterError::Socket)?;
-        let guardian = guardian_of(&pulse, &mut queue).map_err(NetfilterError::Socket)?;
+        let guardian = guardian_of(&pulse, &mut queue, &pledges, settings.mark)
+            .map_err(NetfilterError::Socket)?;
         let from_link = RawSender::open(settings.mark, None).map_err(unsendable)?;
         Ok(Self {
             guardian,
+            pledges,
             pulse,
             queue,
             number,
@@ -128,9 +135,14 @@ impl QueuePath {
         &self.guardian
     }
 
+    pub(super) const fn leave_guardian(&mut self) {
+        self.guardian.leave();
+    }
+
     /// Somebody has killed the guardian: there is another one.
     pub(super) fn renew_guardian(&mut self) -> io::Result<()> {
-        self.guardian = guardian_of(&self.pulse, &mut self.queue)?;
+        let Self { pulse, queue, .. } = self;
+        self.guardian = guardian_of(pulse, queue, &self.pledges, self.mark)?;
         Ok(())
     }
 
@@ -385,8 +397,15 @@ fn send_cut(sender: &RawSender, packet: &Packet, mtu: u32) -> io::Result<Sent> {
     Ok(worst)
 }
 
-fn guardian_of(pulse: &Pulse, queue: &mut Queue) -> io::Result<Guardian> {
-    Guardian::fork(pulse, queue, |_| {})
+fn guardian_of(
+    pulse: &Pulse,
+    queue: &mut Queue,
+    pledges: &Path,
+    mark: u32,
+) -> io::Result<Guardian> {
+    Guardian::fork(pulse, queue, |aftermath| {
+        pledges::settle(pledges, mark, aftermath);
+    })
 }
 
 /// Why nothing can be sent in hosts' names.
