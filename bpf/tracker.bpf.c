@@ -514,14 +514,28 @@ inline_always __u64 patience(const struct entry *entry)
     return time > SHORTEST_SILENCE ? time : SHORTEST_SILENCE;
 }
 
-/* The near host sends again what was not answered: whether the far host has been silent too long. */
-apart int is_suspicious(struct entry *entry, __u64 now)
+/* Whether no SYN of the connection was seen. */
+inline_always int began_unseen(const struct flow *flow)
+{
+    return !(flow->near.has & HAS_WINDOW_SCALE) && !(flow->far.has & HAS_WINDOW_SCALE);
+}
+
+/*
+ * The near host sends data, which `meant` something: whether it repeats what the far host has been silent
+ * about for too long. Where only the near host was heard, and no beginning, user space is to see whether
+ * it is answered.
+ */
+apart int is_suspicious(struct entry *entry, __u64 now, int meant)
 {
     __u32 tick = now >> 20;
 
-    if (!entry->is_proven || entry->flow.phase != ESTABLISHED || !entry->owed_since ||
-        now < entry->owed_since + patience(entry))
+    if (entry->flow.phase == OPENING) {
+        if (!began_unseen(&entry->flow))
+            return 0;
+    } else if (!(meant & REPEATED) || !entry->is_proven || entry->flow.phase != ESTABLISHED ||
+           !entry->owed_since || now < entry->owed_since + patience(entry)) {
         return 0;
+    }
     if (entry->details.suspected_at && tick - entry->details.suspected_at < SUSPICION_PAUSE >> 20)
         return 0;
     entry->details.suspected_at = tick ? tick : 1;
@@ -532,7 +546,6 @@ apart int is_suspicious(struct entry *entry, __u64 now)
 inline_always void note(struct entry *entry, __u64 now, const struct segment *tcp, int meant)
 {
     const struct flow *flow = &entry->flow;
-    int began_unseen = !(flow->near.has & HAS_WINDOW_SCALE) && !(flow->far.has & HAS_WINDOW_SCALE);
     int is_another = meant & (BEGINS_ANEW | YIELDED);
 
     if ((tcp->flags & SYN) || is_another || !entry->opened_at)
@@ -546,7 +559,7 @@ inline_always void note(struct entry *entry, __u64 now, const struct segment *tc
         entry->is_proven = !!(meant & BEGINS_ANEW);
         entry->owed_since = 0;
     } else if (flow->phase == ESTABLISHED && !(tcp->flags & SYN) &&
-           (began_unseen || (meant & NEWLY_ACKED))) {
+           (began_unseen(flow) || (meant & NEWLY_ACKED))) {
         entry->is_proven = 1;
     }
 }
@@ -592,7 +605,8 @@ inline_always int take_to_link(struct __sk_buff *skb, struct entry *entry, __u64
             to_do |= IMPORTANT;
     }
     /* What the gateway sends it judges itself. */
-    if ((meant & REPEATED) && !is_own && is_suspicious(entry, now))
+    if (((meant & REPEATED) || entry->flow.phase == OPENING) && !is_own &&
+        is_suspicious(entry, now, meant))
         to_do |= SUSPECT;
     return to_do;
 }

@@ -39,7 +39,7 @@ use crossing::{Crossing, stands_alone};
 use damping::Damping;
 pub use damping::{DampedLink, DampingConfig, FLAP};
 use frozen::LastWords;
-pub use frozen::{ImportError, Imported};
+pub use frozen::{ImportError, Imported, Pledge, reset_of_unknown};
 use outlast_wire::Packet;
 pub use report::{Activity, FlowReport};
 use rest::PAUSE_BEFORE_REST;

@@ -338,9 +338,9 @@ fn the_last_acknowledgement_of_all_is_not_lost_with_the_link() {
 #[test]
 fn what_the_link_drops_of_half_a_connection_is_not_kept() {
     let mut path = Path::new(PathMechanismKind::Hold);
+    assert_eq!(path.data(0, MSS), None);
     path.down();
     for n in 0..5 {
-        assert_eq!(path.data(n * MSS, MSS), None);
         path.dropped(n * MSS, MSS);
     }
     let gateway = &path.gateway;

@@ -348,12 +348,16 @@ fn an_hour_of_silence_costs_a_bounded_number_of_small_packets() {
     assert_eq!(others, []);
     assert!((3_000..6_500).contains(&probes), "{probes} probes");
     assert_eq!(path.gateway.silent_links().count(), 0, "given up");
-    // Its sender tries again; nobody believes it.
+    // Its sender tries again: to who has forgotten it, it is one-sided. Nobody takes the link for silent
+    // because of it, but its own far host is asked for a while.
     path.data(0, MSS);
     path.after_ms(1_000);
     path.data(0, MSS);
-    path.after_ms(1_000);
-    assert_eq!(sent(&mut path), (vec![], 0));
+    path.after_ms(3_600_000);
+    let (others, probes) = sent(&mut path);
+    assert_eq!(others, []);
+    assert!((500..1_000).contains(&probes), "{probes} probes");
+    assert_eq!(path.gateway.silent_links().count(), 0);
 }
 
 #[test]

@@ -2,7 +2,7 @@
 //! [`Gateway`].
 //!
 //! One thread, and one beside it for what the kernel may take long to answer. Nobody who asks how it
-//! is can hold up the packets. Rules, queue and sockets end with the process, however it ends; then
+//! is can hold up the packets. A second process lets packets pass while this one is stopped. Rules, queue and sockets end with the process, however it ends; then
 //! traffic flows as if it had never been there.
 
 pub(crate) mod agents;
@@ -15,14 +15,17 @@ pub(crate) mod journal;
 pub(crate) mod keys;
 mod listening;
 mod metrics;
+mod orphans;
 mod outbox;
 #[cfg(test)]
 mod page;
 pub(crate) mod path;
 mod peers;
+mod pledges;
 pub(crate) mod reference;
 mod reload;
 mod service;
+mod stall;
 pub(crate) mod status;
 
 use crate::failure::Failure;
@@ -33,6 +36,7 @@ use control::{Answer, ControlSocket, Notified, Request};
 use indicators::{INTERFACE, Indicators, Sign};
 use journal::Journal;
 use metrics::{MetricsSocket, Tally};
+use orphans::Orphans;
 use outlast_core::gateway::{Gateway, GatewayConfig};
 use outlast_core::link::{Direction, Indicator, LinkConfig, LinkId, LinkState};
 use outlast_core::mechanisms::path::Verdict;
@@ -47,6 +51,7 @@ use outlast_linux::timer::Timer;
 use outlast_linux::waker::Waker;
 use path::{DataPath, KernelPath, Taken, Waiting};
 use peers::Asker;
+use pledges::Pledges;
 use service::Service;
 use status::{Flow, Resumes, Status};
 use std::io;
@@ -65,6 +70,7 @@ const RELOAD: Token = Token(5);
 const METRICS: Token = Token(6);
 const SUSPICIONS: Token = Token(7);
 const NEIGHBOURS: Token = Token(8);
+const GUARDIAN: Token = Token(9);
 /// Clients of the control socket have tokens from here on.
 const FIRST_CLIENT: u64 = 1 << 32;
 /// And those who ask for metrics from here on.
@@ -91,8 +97,10 @@ pub(crate) fn run(given: Given, settings: Settings, journal: Journal) -> Result<
     daemon.follow_port();
     daemon.service.ready(&introduction);
     daemon.restore_frozen()?;
+    daemon.tell_of_orphans();
     daemon.serve().context("the gateway cannot go on")?;
     daemon.service.stopping();
+    daemon.leave_pledges();
     tracing::info!("Stopped: packets pass as if the gateway had not been there.");
     Ok(())
 }
@@ -116,6 +124,9 @@ struct Daemon {
     path: DataPath,
     /// This gateway's part among its neighbours, if it has one.
     agents: Option<Driver>,
+    /// What is to be ended if this process is killed, and what an earlier one has left.
+    pledges: Pledges,
+    orphans: Orphans,
     indicators: Indicators,
     /// The bridge, bond or switch that takes every packet of the interface, if there is one.
     port_of: Option<(InterfaceIndex, String)>,
@@ -151,6 +162,7 @@ impl Daemon {
         let control = ControlSocket::open(at, access, &poller, CONTROL, FIRST_CLIENT)?;
         let timer = Timer::new()?;
         poller.add(&path, QUEUE, Interest::Readable)?;
+        poller.add(path.guardian(), GUARDIAN, Interest::Readable)?;
         if let Some(kernel) = path.kernel() {
             poller.add(kernel, SUSPICIONS, Interest::Readable)?;
         }
@@ -163,6 +175,7 @@ impl Daemon {
             .map(|at| MetricsSocket::open(at, &poller, METRICS, FIRST_METRICS_CLIENT))
             .transpose()?;
         let began = clock::now();
+        let (pledges, left) = Pledges::begin(&settings);
         let agents = outbox::open_agents(began, &settings, &poller)?;
         let gateway = gateway_of(began, &settings)?;
         let (name, peers) = (&settings.interface, settings.limits.peers);
@@ -175,6 +188,8 @@ impl Daemon {
             gateway,
             path,
             agents,
+            pledges,
+            orphans: Orphans::new(began, left),
             indicators,
             port_of: None,
             monitor,
@@ -213,6 +228,7 @@ impl Daemon {
 
     fn serve(&mut self) -> io::Result<()> {
         loop {
+            self.notice_stall()?;
             self.catch_up(clock::now())?;
             self.settle_path(clock::now())?;
             self.timer.set(self.next_deadline())?;
@@ -227,6 +243,7 @@ impl Daemon {
                         self.take_burst()?;
                     }
                     SUSPICIONS => self.hear_suspicions()?,
+                    GUARDIAN => self.renew_guardian()?,
                     MONITOR => {}
                     TIMER => self.expire(),
                     END => {
@@ -261,6 +278,7 @@ impl Daemon {
             self.indicators.poll_timeout(),
             self.asker.poll_timeout(),
             self.agents.as_ref().and_then(Driver::poll_timeout),
+            self.orphans.poll_timeout(),
             self.service.poll_timeout(),
             self.control.poll_timeout(),
             self.metrics.as_ref().and_then(MetricsSocket::poll_timeout),
@@ -283,6 +301,7 @@ impl Daemon {
             self.with_agents(now, Driver::handle_timeout);
             self.drain(now)?;
         }
+        self.ask_for_orphans(now)?;
         self.ask_for_peers(now)?;
         self.apply_link_events(now)
     }
@@ -290,6 +309,10 @@ impl Daemon {
     /// Judges packets that wait; whether more may.
     fn take_burst(&mut self) -> io::Result<bool> {
         for _ in 0..BURST {
+            self.path.pulse().beat();
+            if self.path.pulse().is_stalled() {
+                return Ok(true);
+            }
             let longest_of = |packet: &outlast_wire::Packet, direction| {
                 self.gateway.longest_packet(packet, direction)
             };
@@ -309,6 +332,9 @@ impl Daemon {
         let direction = waiting.direction;
         if self.is_of_neighbours(waiting) {
             return self.path.release(waiting, &waiting.packets);
+        }
+        if self.ends_orphan(now, waiting)? {
+            return Ok(());
         }
         let (mut passed, mut transmits) = (Vec::new(), Vec::new());
         for packet in &waiting.packets {
@@ -330,6 +356,7 @@ impl Daemon {
             }
             let (from, to, bytes) = (ip.source, ip.destination, packet.total_len());
             tracing::trace!(?direction, %from, %to, bytes, ?verdict, "packet");
+            self.follow_pledge(packet, direction);
             if verdict == Verdict::Pass {
                 passed.push(packet.clone());
             }
@@ -430,6 +457,9 @@ impl Daemon {
                         self.catch_up_on(now, event.link);
                     } else if let Some(kernel) = self.path.kernel_mut() {
                         kernel.look_soon(now);
+                    }
+                    if event.state == LinkState::Up {
+                        self.orphans.hurry(now);
                     }
                     if event.state == LinkState::Up && event.link.peer.is_none() {
                         self.greet_peers(now);

@@ -8,14 +8,16 @@
 //! Two mechanisms acknowledge what the mobile host has not, and say so: of what they have
 //! acknowledged they have the only copy. So their connections survive a kill where nothing is
 //! acknowledged ahead - payload of the mobile host, and anybody's once the mobile has acknowledged it
-//! itself - and the last test shows, as the others' control, that they do not where something is.
+//! itself - and the last tests show that they end with an error at both hosts where something is.
 
 mod path;
 mod support;
 
 use outlast_core::time::Duration;
-use path::{Daemon, FIXED, MOBILE, Over, Path, Transfer, Version, is_ahead, wait};
+use outlast_linux::clock;
+use path::{Daemon, FIXED, MOBILE, Over, Path, Transfer, Version, is_ahead, until, wait};
 use serde_json::Value;
+use std::io::ErrorKind;
 use support::Place;
 
 /// Of each transfer, at about 3 MB/s while nothing is in its way.
@@ -31,6 +33,9 @@ const REPETITIONS: u8 = 2;
 /// What is held goes out at this pace, so that there is time to kill in the middle of it: a window of
 /// 100 kB takes a tenth of a second.
 const RATE: &str = "rate = \"8 Mbit/s\"\n";
+
+/// Who is told at once is told within this, however busy the machine.
+const AT_ONCE: Duration = Duration::from_secs(1);
 
 /// When the daemon is killed.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -214,6 +219,15 @@ impl Scene {
         !matches!(self.mechanism, "zero-window-ack" | "acknowledge-ahead")
     }
 
+    /// Files in which connections are written down.
+    fn pledges(&self) -> usize {
+        let files = std::fs::read_dir(self.place.path()).expect("a directory");
+        let is_one = |name: &std::ffi::OsStr| name.to_string_lossy().ends_with(".pledges");
+        files
+            .filter(|file| file.as_ref().is_ok_and(|file| is_one(&file.file_name())))
+            .count()
+    }
+
     /// Neither a process, nor an eBPF program at the interface, nor a mount; and another daemon finds
     /// table, queue and socket free, and works.
     fn expect_nothing_left(&self) {
@@ -314,13 +328,13 @@ fn what_the_mobile_sends_survives_the_end_of_acknowledge_ahead() {
     );
 }
 
-/// An outage that freezes a download, the daemon killed while it is frozen or after it has thawed.
+/// An outage that freezes a download, the daemon killed after it has thawed.
 /// `None`, with the reason, where this machine lacks something.
 ///
 /// When the daemon is killed the sender has nothing on its way but what is frozen. So the mobile
 /// host has certainly not got that, as it may have got a segment whose acknowledgement was lost; and
 /// nothing freezes anew, as it would if an acknowledgement were late on a busy machine.
-fn frozen_download(mechanism: &'static str, kill_frozen: bool) -> Option<(Scene, Transfer)> {
+fn thawed_download(mechanism: &'static str) -> Option<(Scene, Transfer)> {
     let scene = Scene::new(mechanism, Over::Nfqueue)?;
     let daemon = scene.daemon()?;
     let mut transfer = scene.transfer(From::Fixed, Version::V4);
@@ -336,23 +350,18 @@ fn frozen_download(mechanism: &'static str, kill_frozen: bool) -> Option<(Scene,
     daemon.status_when(&scene.place, "the outage", is_down);
     transfer.go_on_in_vain();
     wait(OUTAGE);
-    if !kill_frozen {
-        let up = scene.path.mend();
-        transfer.resumed(up);
-        rest(&transfer);
-    }
+    let up = scene.path.mend();
+    transfer.resumed(up);
+    rest(&transfer);
     daemon.kill();
-    match kill_frozen {
-        true => drop(scene.path.mend()),
-        false => transfer.go_on(),
-    }
+    transfer.go_on();
     Some((scene, transfer))
 }
 
 #[test]
 fn a_frozen_transfer_survives_the_end_of_the_daemon_once_the_mobile_has_acknowledged() {
     for mechanism in ["zero-window-ack", "acknowledge-ahead"] {
-        let Some((scene, transfer)) = frozen_download(mechanism, false) else {
+        let Some((scene, transfer)) = thawed_download(mechanism) else {
             return;
         };
         transfer.finish();
@@ -360,13 +369,98 @@ fn a_frozen_transfer_survives_the_end_of_the_daemon_once_the_mobile_has_acknowle
     }
 }
 
+/// What both ends are told of a connection of which only the daemon had something.
+const BROKEN: [Result<(), ErrorKind>; 2] = [Err(ErrorKind::ConnectionReset); 2];
+
+/// The daemon is killed while something is acknowledged ahead. The sender is told at once, though the link
+/// is away; the receiver once the link is back. `then`: whether another daemon is started before.
+fn breaks(then: Option<&'static str>) -> Option<()> {
+    let mut scene = Scene::new("acknowledge-ahead", Over::Nfqueue)?;
+    let daemon = scene.daemon()?;
+    let mut transfer = scene.transfer(From::Fixed, Version::V4);
+    transfer.wait_for(BEFORE);
+    scene.path.cut();
+    daemon.flows_when(&scene.place, "a frozen connection", is_ahead);
+    wait(OUTAGE);
+    daemon.kill();
+    let killed = clock::now();
+    until("an error at the sender", || transfer.is_broken());
+    let told = clock::now().since(killed);
+    assert!(told < AT_ONCE, "the sender is told after {told:?}");
+    if let Some(mechanism) = then {
+        scene.mechanism = mechanism;
+        let another = scene.daemon()?;
+        wait(OUTAGE);
+        scene.path.mend();
+        assert_eq!(transfer.outcome(), BROKEN);
+        until("no file", || scene.pledges() == 0);
+        another.stop();
+    } else {
+        wait(OUTAGE);
+        scene.path.mend();
+        assert_eq!(transfer.outcome(), BROKEN);
+        // It does not know that they were, and waits for the next daemon, or for a quarter of an hour.
+        let another = scene.daemon()?;
+        until("the end of the guardian", || {
+            scene.path.inhabitants().len() == 2
+        });
+        until("no file", || scene.pledges() == 0);
+        another.stop();
+    }
+    assert_eq!(scene.path.inhabitants(), Vec::<String>::new());
+    Some(())
+}
+
 #[test]
-fn what_was_acknowledged_ahead_dies_with_the_daemon() {
-    let Some((_scene, transfer)) = frozen_download("acknowledge-ahead", true) else {
-        return;
-    };
-    let up = outlast_linux::clock::now();
-    // The sender repeats nothing: it believes that all of that has arrived.
-    let came = transfer.bytes_since(up, Duration::from_secs(4));
-    assert_eq!(came, 0, "the control has lost nothing");
+fn what_was_acknowledged_ahead_ends_with_an_error_at_both_hosts_when_the_daemon_is_killed() {
+    std::thread::scope(|scope| {
+        for then in [None, Some("acknowledge-ahead"), Some("hold")] {
+            scope.spawn(move || breaks(then));
+        }
+    });
+}
+
+/// Whenever the daemon is killed, a download comes to its end, or both hosts are told that it does not.
+#[test]
+fn no_connection_hangs_that_was_acknowledged_ahead() {
+    let mut random = Random::new("no hang");
+    for moment in (0..rounds()).flat_map(|_| MOMENTS) {
+        let Some(scene) = Scene::new("acknowledge-ahead", Over::Nfqueue) else {
+            return;
+        };
+        let Some(daemon) = scene.daemon() else { return };
+        let versions = [Version::V4, Version::V6, Version::V4];
+        let mut all = versions.map(|version| scene.transfer(From::Fixed, version));
+        for transfer in &mut all {
+            transfer.wait_for(BEFORE);
+        }
+        match moment {
+            Moment::Holding | Moment::Bursting => {
+                scene.path.cut();
+                daemon.flows_when(&scene.place, "a frozen connection", is_ahead);
+                wait(random.below(REST));
+                if moment == Moment::Holding {
+                    daemon.kill();
+                    scene.path.mend();
+                } else {
+                    let up = scene.path.mend();
+                    all[0].resumed(up);
+                    daemon.kill();
+                }
+            }
+            Moment::Passing | Moment::Away => scene.kill(daemon, moment, &mut all, &mut random),
+        }
+        for transfer in all {
+            let outcome = transfer.outcome();
+            assert!(
+                outcome == BROKEN || outcome == [Ok(()); 2],
+                "{moment:?}: {outcome:?}"
+            );
+        }
+        let another = scene.daemon().expect("as before");
+        until("no file", || scene.pledges() == 0);
+        another.stop();
+        until("nobody", || scene.path.inhabitants().is_empty());
+        scene.expect_nothing_left();
+    }
 }

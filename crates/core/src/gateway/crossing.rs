@@ -191,6 +191,7 @@ impl Gateway {
             // Connections that open or abort while the link is down have no data to keep.
             _ if tcp.has(TcpFlags::SYN) => self.handle_opening(crossing, index),
             _ if stands_alone(tcp) => self.handle_other(crossing),
+            _ if !is_proven => self.handle_one_sided(crossing, index),
             _ => Verdict::Pass,
         }
     }

@@ -5,6 +5,10 @@
 //! exception to the rule that nothing is sent for a connection that was not seen in both
 //! directions: the other gateway has seen it.
 
+mod pledge;
+
+pub use pledge::{Pledge, reset_of_unknown};
+
 use super::{Event, Gateway, Record, Transmit};
 use crate::flow::{
     Admission, FlowIndex, FlowKey, FrozenFlow, FrozenNumbers, Implausible, Phase, TcpFlow,

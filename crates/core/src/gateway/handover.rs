@@ -15,6 +15,7 @@ use crate::link::{Direction, InterfaceId, LinkId, LinkState};
 use crate::mechanisms::path::PathMechanismKind;
 use crate::time::Instant;
 use alloc::collections::BTreeSet;
+use alloc::vec::Vec;
 use outlast_wire::Packet;
 
 impl Gateway {
@@ -175,6 +176,28 @@ impl Gateway {
                 self.release(removed);
             }
         }
+    }
+
+    /// Packets have crossed unseen since then. Lets go of the connections that may have gone on: those
+    /// whose link was not down all the time, and that are met anew with their next packet. Returns how
+    /// many. One that the gateway has acknowledged ahead stays: nobody else has what is kept of it.
+    pub fn forget_unseen_since(&mut self, since: Instant) -> usize {
+        let interfaces: Vec<_> = self.releases.iter().map(|s| s.interface).collect();
+        let mut forgotten = 0;
+        for interface in interfaces {
+            for (_, index) in self.flows_behind(LinkId::whole(interface)) {
+                let goes = self.flows.flow(index).is_some_and(|record| {
+                    let was_down =
+                        record.told.state == LinkState::Down && record.told.since <= since;
+                    !was_down && !record.is_pledged
+                });
+                if goes && let Some(removed) = self.flows.remove(index) {
+                    self.release(removed);
+                    forgotten += 1;
+                }
+            }
+        }
+        forgotten
     }
 }
 

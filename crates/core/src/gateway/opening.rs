@@ -3,10 +3,11 @@
 
 use super::Gateway;
 use super::crossing::Crossing;
-use crate::flow::{FlowIndex, FlowKey};
+use crate::flow::{FlowIndex, FlowKey, Phase, TcpFlow};
 use crate::link::{Direction, LinkId, LinkState};
 use crate::mechanisms::path::{TakeReason, Verdict};
 use crate::time::Instant;
+use alloc::vec::Vec;
 use outlast_wire::{Packet, TcpFlags, TcpHeader};
 
 impl Gateway {
@@ -42,6 +43,60 @@ impl Gateway {
             true => Verdict::Taken(TakeReason::LinkDown),
             false => Verdict::Pass,
         }
+    }
+
+    /// A segment with data of a connection whose far host was not heard. If its beginning was not seen
+    /// either, it waits for the link, or is remembered in case that the link is silent; and nothing but
+    /// that is done for the connection.
+    pub(super) fn handle_one_sided(
+        &mut self,
+        crossing: &Crossing<'_>,
+        index: FlowIndex,
+    ) -> Verdict {
+        let &Crossing {
+            now,
+            link,
+            state,
+            direction,
+            packet,
+        } = crossing;
+        let is_data = direction == Direction::ToLink && packet.sequence_len() > 0;
+        if !is_data || !self.mechanism.holds_other_traffic() || !self.is_one_sided(index) {
+            return Verdict::Pass;
+        }
+        let (limits, listens) = (self.limits, self.silence.is_some());
+        if let Some(tcp) = packet.tcp() {
+            self.note_one_sided(link, index, tcp);
+        }
+        let Some(release) = self.release_at(link.interface) else {
+            return Verdict::Pass;
+        };
+        let (evicted, verdict) = match state.state {
+            LinkState::Down => (
+                release.handshakes.keep(index, packet, &limits),
+                Verdict::Taken(TakeReason::LinkDown),
+            ),
+            LinkState::Up if listens => (
+                release
+                    .handshakes
+                    .pass_one_sided(now, index, packet, &limits),
+                Verdict::Pass,
+            ),
+            LinkState::Up => (0, Verdict::Pass),
+        };
+        self.counters.others_evicted += evicted;
+        verdict
+    }
+
+    /// Whether the connection is older than the gateway, and its far host was not heard yet.
+    pub(super) fn is_one_sided(&self, index: FlowIndex) -> bool {
+        self.flows.flow(index).is_some_and(|record| {
+            let TcpFlow { near, far, .. } = &record.tracked;
+            record.tracked.phase == Phase::Opening
+                && near.is_seen()
+                && near.window_scale.is_none()
+                && far.window_scale.is_none()
+        })
     }
 
     /// The link dropped a SYN or SYN-ACK with all that it had been given. Returns whether its
@@ -108,12 +163,47 @@ impl Gateway {
         }
     }
 
-    /// Handshakes whose answer was not seen in time have their turn again.
+    /// Handshakes whose answer was not seen in time have their turn again; so has the question for the far
+    /// host of a one-sided connection.
     pub(super) fn repeat_handshakes(&mut self, now: Instant) {
-        for release in &mut self.releases {
+        for place in 0..self.releases.len() {
+            let release = &mut self.releases[place];
             release.handshakes.handle_timeout(now);
             release.give_handshakes_a_turn();
+            while let Some((index, asked_at)) = self.releases[place].handshakes.next_unanswered() {
+                let link = self.flows.flow(index).map(|record| record.link);
+                if link.is_some_and(|link| self.is_quiet(link, asked_at)) {
+                    self.releases[place].handshakes.begin_to_probe(now, index);
+                }
+            }
+            let Some(gap) = self.probe_gap() else {
+                continue;
+            };
+            while let Some(index) = self.releases[place].handshakes.next_to_probe(now, gap) {
+                if let Some(link) = self.flows.flow(index).map(|record| record.link) {
+                    self.probe(now, link, index);
+                }
+            }
         }
+    }
+
+    /// Somebody behind `link` was heard: it is back for one-sided connections whose far hosts are asked.
+    pub(super) fn welcome_one_sided(&mut self, now: Instant, link: LinkId) {
+        let flows = &self.flows;
+        let place = self
+            .releases
+            .iter()
+            .position(|s| s.interface == link.interface);
+        let Some(release) = place.map(|place| &mut self.releases[place]) else {
+            return;
+        };
+        let is_behind =
+            |index: &FlowIndex| flows.flow(*index).is_some_and(|record| record.link == link);
+        let behind: Vec<_> = release.handshakes.probed().filter(is_behind).collect();
+        for index in behind {
+            release.handshakes.come_back(now, index);
+        }
+        release.give_handshakes_a_turn();
     }
 
     /// The connection at `index` is another one from now on, or none, or crosses elsewhere.

@@ -18,6 +18,10 @@
 //! suspicion another connection's answer has refuted does not raise another before it is heard
 //! itself. So a far host that is dead costs the others behind the same router one false alarm.
 //!
+//! A one-sided connection (`handshakes.rs`) makes no link suspected: who only guesses addresses can make
+//! one. Where it is not answered and nobody behind its link is heard meanwhile, its own far host is asked
+//! by the numbers of the near host's segments, and nothing follows for the others.
+//!
 //! Left out: silence where nobody sends data towards the link. A gateway on the far side of an
 //! upload sees nothing that is owed an answer; the sender's side is the place for it.
 
@@ -77,6 +81,8 @@ pub(super) struct Silence {
     voices: BTreeMap<LinkId, Voice>,
     suspected: usize,
     agendas: Vec<(InterfaceId, Agenda)>,
+    /// When somebody behind a link was heard last, since a one-sided connection wants to know.
+    heard: BTreeMap<LinkId, Option<Instant>>,
 }
 
 /// One link, as long as there are connections behind it.
@@ -127,6 +133,7 @@ impl Silence {
             voices: BTreeMap::new(),
             suspected: 0,
             agendas: Vec::new(),
+            heard: BTreeMap::new(),
         }
     }
 
@@ -140,6 +147,7 @@ impl Silence {
 
     /// The link has nobody behind it any more, or somebody knows better: what was owed is not.
     pub(super) fn forget(&mut self, link: LinkId) {
+        self.heard.remove(&link);
         if let Some(voice) = self.voices.remove(&link)
             && voice.suspicion.is_some()
         {
@@ -160,6 +168,12 @@ impl Silence {
             .collect();
         for link in behind {
             self.forget(link);
+        }
+    }
+
+    fn note_heard(&mut self, now: Instant, link: LinkId) {
+        if let Some(heard) = self.heard.get_mut(&link) {
+            *heard = Some(now);
         }
     }
 
@@ -245,6 +259,7 @@ impl Gateway {
         let Some(silence) = &mut self.silence else {
             return;
         };
+        silence.note_heard(now, link);
         if !silence.is_suspected(link) {
             if let Some(voice) = silence.voices.get_mut(&link) {
                 voice.unanswered_since = None;
@@ -270,6 +285,23 @@ impl Gateway {
         if next.is_none_or(|(other, _)| *other != link) {
             silence.forget(link);
         }
+    }
+
+    /// Data of a one-sided connection crosses, towards the link.
+    pub(super) fn note_one_sided(&mut self, link: LinkId, index: FlowIndex, tcp: &TcpHeader) {
+        if let Some(silence) = &mut self.silence {
+            silence.heard.entry(link).or_default();
+        }
+        if let Some(record) = self.flows.flow_mut(index) {
+            record.silence.voice.hear(tcp);
+        }
+    }
+
+    /// Whether nobody behind `link` was heard since then.
+    pub(super) fn is_quiet(&self, link: LinkId, since: Instant) -> bool {
+        let silence = self.silence.as_ref();
+        let heard = silence.and_then(|silence| *silence.heard.get(&link)?);
+        heard.is_none_or(|heard| heard < since) && self.is_up(link)
     }
 
     fn note_asking(
@@ -374,6 +406,10 @@ impl Gateway {
     fn note_voice(&mut self, now: Instant, link: LinkId, index: FlowIndex) {
         if let Some(record) = self.flows.flow_mut(index) {
             record.silence.is_distrusted = false;
+        }
+        if let Some(silence) = self.silence.as_mut().filter(|s| !s.heard.is_empty()) {
+            silence.note_heard(now, link);
+            self.welcome_one_sided(now, link);
         }
         let Some(voice) = self.silence.as_mut().and_then(|s| s.voices.get_mut(&link)) else {
             return;

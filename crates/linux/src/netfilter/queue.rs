@@ -17,6 +17,7 @@ use std::io;
 const SUBSYSTEM: u16 = 3 << 8;
 const PACKET: u16 = SUBSYSTEM;
 const VERDICT: u16 = SUBSYSTEM | 1;
+const BATCH_VERDICT: u16 = SUBSYSTEM | 3;
 const CONFIGURE: u16 = SUBSYSTEM | 2;
 /// Attributes of packets and verdicts (`NFQA_*`).
 const PACKET_HEADER: u16 = 1;
@@ -204,6 +205,18 @@ impl Queue {
     /// # Errors
     /// When the kernel is out of memory.
     pub fn give(&self, id: PacketId, ruling: Ruling) -> io::Result<()> {
+        self.rule(VERDICT, id, ruling)
+    }
+
+    /// Gives a verdict on a packet, and on all that wait since before it came.
+    ///
+    /// # Errors
+    /// When the kernel is out of memory.
+    pub fn give_until(&self, id: PacketId, ruling: Ruling) -> io::Result<()> {
+        self.rule(BATCH_VERDICT, id, ruling)
+    }
+
+    fn rule(&self, kind: u16, id: PacketId, ruling: Ruling) -> io::Result<()> {
         let code: u32 = match ruling {
             Ruling::Drop => 0,
             Ruling::Accept => 1,
@@ -211,7 +224,7 @@ impl Queue {
         let mut header = [0; 8];
         header[..4].copy_from_slice(&code.to_be_bytes());
         header[4..].copy_from_slice(&id.0.to_be_bytes());
-        let message = Message::new(VERDICT, NLM_F_REQUEST, 0, 0, self.number);
+        let message = Message::new(kind, NLM_F_REQUEST, 0, 0, self.number);
         self.conversation
             .send(&message.with(VERDICT_HEADER, &header).finish())
     }

@@ -1,10 +1,11 @@
-//! What runs between `fork` and `exec`. Only async-signal-safe calls are made there, because the
+//! What runs between `fork` and `exec`, and processes that are forked for good. Only async-signal-safe calls are made there, because the
 //! forking process has several threads.
 
+use outlast_core::time::Duration;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::fd::{AsFd, OwnedFd};
+use rustix::fd::{AsFd, OwnedFd, RawFd};
 use rustix::io::Errno;
-use rustix::process::{Signal, set_parent_process_death_signal};
+use rustix::process::{Pid, Signal, set_parent_process_death_signal};
 use std::io;
 use std::os::unix::process::CommandExt;
 use std::process::Command;
@@ -47,6 +48,94 @@ pub(crate) fn attempt(
         }
         Err(error) if error.raw_os_error() == Some(SUCCEEDED.raw_os_error()) => Ok(()),
         Err(error) => Err(error),
+    }
+}
+
+/// Forks a process that runs `work` and ends: it hears no signal but those that nobody can block, and has
+/// no descriptor but those of `keep`.
+///
+/// It goes on with a copy of this process's memory, and nothing of it is dropped. Where other threads
+/// run, what they had locked stays locked there, but for the allocator of glibc and of musl: `work` asks
+/// nothing else that locks.
+pub(crate) fn fork(keep: &[RawFd], work: impl FnOnce(&Forked)) -> io::Result<Pid> {
+    // SAFETY: both sets are plain data, which the calls initialise.
+    let mut before: libc::sigset_t = unsafe { std::mem::zeroed() };
+    // SAFETY: as above; the thread's mask is put back below.
+    unsafe {
+        let mut every_signal = std::mem::zeroed();
+        libc::sigfillset(&raw mut every_signal);
+        libc::pthread_sigmask(libc::SIG_SETMASK, &raw const every_signal, &raw mut before);
+    }
+    // SAFETY: the child makes system calls and allocates, as documented above, and never returns from here.
+    let forked = unsafe { libc::fork() };
+    if forked == 0 {
+        let forked = Forked { _private: () };
+        forked.keep_only(keep);
+        // What panics says nothing of use to anybody: the process ends either way.
+        let ended = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| work(&forked)));
+        // SAFETY: ends the process without running anything of what it has inherited.
+        unsafe { libc::_exit(i32::from(ended.is_err())) }
+    }
+    let outcome = match forked {
+        -1 => Err(io::Error::last_os_error()),
+        pid => Pid::from_raw(pid).ok_or_else(|| io::Error::other("no process")),
+    };
+    // SAFETY: `before` was filled in above.
+    unsafe {
+        libc::pthread_sigmask(libc::SIG_SETMASK, &raw const before, std::ptr::null_mut());
+    }
+    outcome
+}
+
+/// A process that was forked, in which nothing is dropped.
+#[derive(Debug)]
+pub(crate) struct Forked {
+    _private: (),
+}
+
+impl Forked {
+    /// Closes every other descriptor. Who uses one of these afterwards gets an error, or what was opened
+    /// since.
+    pub(crate) fn keep_only(&self, kept: &[RawFd]) {
+        let mut kept = kept.to_vec();
+        kept.sort_unstable();
+        let mut first = 0;
+        for last in kept.iter().map(|fd| fd - 1).chain([RawFd::MAX]) {
+            if last >= first {
+                close_range(first, last);
+            }
+            first = last.saturating_add(2);
+        }
+    }
+}
+
+/// Waits for so long where all signals are blocked; whether one comes meanwhile that asks to end.
+pub(crate) fn wait_for_end(pause: Duration) -> bool {
+    let pause = libc::timespec {
+        tv_sec: libc::time_t::try_from(pause.as_secs()).unwrap_or(libc::time_t::MAX),
+        tv_nsec: pause.subsec_nanos().into(),
+    };
+    // SAFETY: the set is plain data, which the calls initialise; nothing is written elsewhere.
+    unsafe {
+        let mut set = std::mem::zeroed();
+        libc::sigemptyset(&raw mut set);
+        libc::sigaddset(&raw mut set, libc::SIGTERM);
+        libc::sigaddset(&raw mut set, libc::SIGINT);
+        libc::sigtimedwait(&raw const set, std::ptr::null_mut(), &raw const pause) > 0
+    }
+}
+
+fn close_range(first: RawFd, last: RawFd) {
+    // SAFETY: only a forked process comes here, in which nothing uses another descriptor than those that
+    // are kept.
+    unsafe {
+        if libc::syscall(libc::SYS_close_range, first, last, 0_u32) != 0 {
+            // Linux before 5.9.
+            let end = libc::sysconf(libc::_SC_OPEN_MAX).clamp(256, 65_536);
+            for fd in first..=last.min(i32::try_from(end).unwrap_or(i32::MAX)) {
+                libc::close(fd);
+            }
+        }
     }
 }
 

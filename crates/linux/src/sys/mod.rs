@@ -8,6 +8,7 @@ pub(crate) mod ethernet;
 pub(crate) mod ethtool;
 pub(crate) mod map;
 pub(crate) mod peer;
+pub(crate) mod shared;
 pub(crate) mod signal;
 pub(crate) mod tcp_info;
 pub(crate) mod thread;

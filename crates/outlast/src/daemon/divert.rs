@@ -159,6 +159,7 @@ impl Daemon {
 
     /// Lets go of the links for which nothing is left to do.
     pub(super) fn settle_path(&mut self, now: Instant) -> io::Result<()> {
+        self.hear_one_sided(now)?;
         let Some(kernel) = self.path.kernel_mut() else {
             return Ok(());
         };
@@ -268,30 +269,76 @@ impl Daemon {
                 *earliest = since.min(*earliest);
             }
         }
-        if suspected.is_empty() || indicators.state() == LinkState::Down {
+        let Some(suspected) = self.still_unheard(suspected) else {
+            // Who is silent raises the suspicion again.
             return Ok(());
+        };
+        let now = clock::now();
+        for (link, since) in suspected {
+            self.divert(now, link);
+            self.gateway.handle_silence(now, link, since);
+            self.drain(now)?;
+        }
+        Ok(())
+    }
+
+    /// Those of the links on which something has been unanswered since then behind which nobody else was
+    /// heard; `None` where that was looked for but now.
+    fn still_unheard(
+        &mut self,
+        mut suspected: BTreeMap<LinkId, Instant>,
+    ) -> Option<BTreeMap<LinkId, Instant>> {
+        let indicators = &self.indicators;
+        if suspected.is_empty() || indicators.state() == LinkState::Down {
+            return Some(BTreeMap::new());
         }
         let mut heard = BTreeMap::<LinkId, Instant>::new();
         let link_of = |key: &FlowKey| indicators.link_to(key.far.ip());
-        let searched = kernel.search(
+        let searched = self.path.kernel_mut()?.search(
             |key| suspected.contains_key(&link_of(key)),
             |key, at| {
                 let latest = heard.entry(link_of(&key)).or_insert(at);
                 *latest = at.max(*latest);
             },
         );
-        if !searched {
-            // Who is silent raises the suspicion again.
-            return Ok(());
-        }
-        let now = clock::now();
         suspected.retain(|link, since| {
             let until = *since + RESOLUTION;
             heard.get(link).is_none_or(|at| *at < until)
         });
-        for (link, since) in suspected {
+        searched.then_some(suspected)
+    }
+
+    /// Data of connections that are older than the daemon was not answered: where nobody else behind
+    /// their link was heard since, the gateway asks for their far hosts.
+    fn hear_one_sided(&mut self, now: Instant) -> io::Result<()> {
+        let mut asking = BTreeMap::<LinkId, Vec<(FlowKey, Instant)>>::new();
+        let Some(kernel) = self.path.kernel_mut() else {
+            return Ok(());
+        };
+        while let Some((key, since)) = kernel.poll_one_sided(now) {
+            let link = self.indicators.link_to(key.far.ip());
+            if !kernel.reach().covers(link) {
+                asking.entry(link).or_default().push((key, since));
+            }
+        }
+        let earliest =
+            |flows: &Vec<(FlowKey, Instant)>| flows.iter().map(|(_, since)| *since).min();
+        let suspected = asking
+            .iter()
+            .filter_map(|(link, flows)| Some((*link, earliest(flows)?)));
+        let Some(suspected) = self.still_unheard(suspected.collect()) else {
+            if let Some(kernel) = self.path.kernel_mut() {
+                for (key, since) in asking.into_values().flatten() {
+                    kernel.ask_later(now, key, since);
+                }
+            }
+            return Ok(());
+        };
+        for link in suspected.into_keys() {
             self.divert(now, link);
-            self.gateway.handle_silence(now, link, since);
+            let keys: Vec<_> = asking[&link].iter().map(|(key, _)| *key).collect();
+            let takeover = self.path.take_over_one_sided(&keys);
+            self.hand_over(now, takeover);
             self.drain(now)?;
         }
         Ok(())

@@ -9,6 +9,7 @@ use super::path::Waiting;
 use super::status::{indicator, state};
 use super::{FIRST_NEIGHBOUR, NEIGHBOURS, Token, random};
 use crate::failure::Failure;
+use outlast_core::flow::FlowKey;
 use outlast_core::gateway::{DropCause, Event, Transmit};
 use outlast_core::link::{Direction, LinkId, LinkState};
 use outlast_core::mechanisms::path::SendReason;
@@ -16,6 +17,7 @@ use outlast_core::time::Instant;
 use outlast_linux::clock;
 use outlast_linux::poller::Poller;
 use outlast_linux::raw::Sent;
+use outlast_wire::Packet;
 use std::io;
 
 /// This gateway's part among its neighbours, if it is to have one.
@@ -117,6 +119,11 @@ impl Daemon {
     }
 
     pub(super) fn send(&mut self, now: Instant, transmit: &Transmit) -> io::Result<()> {
+        let reason = transmit.reason;
+        if matches!(reason, SendReason::WindowClosed | SendReason::WindowOpened) {
+            // Before anybody hears it.
+            self.write_pledge(&transmit.packet, transmit.direction);
+        }
         if transmit.reason == SendReason::Probe {
             self.remind_with_probe(now, transmit.link);
         }
@@ -130,6 +137,46 @@ impl Daemon {
                 .handle_drop(now, link, packet, DropCause::Congestion);
         }
         Ok(())
+    }
+
+    /// Writes down what a packet makes of its connection, whose only copy may be here. What is frozen and
+    /// shared with neighbours is written down elsewhere.
+    fn write_pledge(&mut self, packet: &Packet, direction: Direction) {
+        if self.agents.is_none()
+            && let Some(key) = FlowKey::of_tcp(packet.header(), direction)
+        {
+            self.pledges.note(key, self.gateway.pledge(&key));
+        }
+    }
+
+    /// Writes down what a packet that crosses has made of its connection, if that is written down.
+    pub(super) fn follow_pledge(&mut self, packet: &Packet, direction: Direction) {
+        if !self.pledges.is_empty()
+            && FlowKey::of_tcp(packet.header(), direction).is_some_and(|key| self.pledges.has(&key))
+        {
+            self.write_pledge(packet, direction);
+        }
+    }
+
+    /// The daemon ends: what is acknowledged ahead is left to the guardian, which ends it.
+    pub(super) fn leave_pledges(&mut self) {
+        let keys: Vec<_> = self.pledges.keys().copied().collect();
+        for key in keys.into_iter().filter(|key| !self.orphans.has(key)) {
+            self.pledges.note(key, self.gateway.pledge(&key));
+        }
+        if !self.pledges.is_empty() {
+            self.path.leave_guardian();
+        }
+    }
+
+    pub(super) fn tell_of_orphans(&self) {
+        let connections = self.orphans.len();
+        if connections > 0 {
+            tracing::warn!(
+                connections,
+                "acknowledged ahead when the last daemon ended: they are reset"
+            );
+        }
     }
 
     /// What an earlier process has left frozen goes on, or is reset.

@@ -5,7 +5,8 @@
 //! user space. Where that cannot be had, or a mechanism must be able to rewrite any packet, all of
 //! them go through an NFQUEUE.
 //!
-//! Both fail open, and end with the process.
+//! Both fail open, and end with the process. So that they do while it is stopped, a [`Guardian`] lives
+//! beside it.
 
 mod kernel;
 mod queue;
@@ -20,6 +21,7 @@ pub(super) use kernel::{KernelPath, Listed};
 use outlast_core::gateway::Transmit;
 use outlast_core::link::Direction;
 use outlast_core::mechanisms::path::PathMechanismKind;
+use outlast_linux::guardian::{Guardian, Pulse};
 use outlast_linux::netfilter::NetfilterError;
 use outlast_linux::netfilter::rules::Claim;
 use outlast_linux::raw::Sent;
@@ -58,7 +60,7 @@ impl DataPath {
                 Err(lack) => (None, format!("because {}", lack.what)),
             },
         };
-        let path = Self {
+        let mut path = Self {
             queue,
             kernel,
             why,
@@ -66,6 +68,9 @@ impl DataPath {
             _claim: claim,
         };
         path.choose_cutter().map_err(|error| missing(&error))?;
+        if path.kernel.is_some() {
+            path.queue.rehearse().map_err(|error| missing(&error))?;
+        }
         Ok(path)
     }
 
@@ -75,13 +80,16 @@ impl DataPath {
         self.queue.take_aggregates(self.kernel.is_none())
     }
 
-    /// From now on the gateway is shown what it has to see.
+    /// From now on the gateway is shown what it has to see. On the eBPF path it is so where something
+    /// was [diverted](Self::divert) before: the link may be down when the daemon starts.
     pub(super) fn begin(&mut self) -> Result<(), Failure> {
-        let outcome = match &self.kernel {
-            Some(_) => self.queue.rehearse(),
-            None => self.queue.take_everything(),
-        };
-        outcome.map_err(|error| missing(&error))
+        match &self.kernel {
+            Some(_) => Ok(()),
+            None => self
+                .queue
+                .take_everything()
+                .map_err(|error| missing(&error)),
+        }
     }
 
     /// One line on what is used for `mechanism`, and why.
@@ -181,6 +189,15 @@ impl DataPath {
         }
     }
 
+    /// What those of these connections have come to without the gateway of which only the near host was
+    /// heard.
+    pub(super) fn take_over_one_sided(&self, keys: &[outlast_core::flow::FlowKey]) -> Takeover {
+        match &self.kernel {
+            Some(kernel) => Takeover::read_one_sided(kernel.tracker(), self.queue.mtu(), keys),
+            None => Takeover::default(),
+        }
+    }
+
     /// The next packet. `longest_of` says of one that is to be cut how long its pieces may be, where
     /// that is less than the MTU.
     pub(super) fn take(
@@ -203,6 +220,26 @@ impl DataPath {
         longest: Option<u32>,
     ) -> io::Result<Sent> {
         self.queue.transmit(transmit, longest)
+    }
+
+    /// What the process beside this one goes by that lets packets pass.
+    pub(super) const fn pulse(&self) -> &Pulse {
+        self.queue.pulse()
+    }
+
+    /// That process: readable once somebody has ended it.
+    pub(super) const fn guardian(&self) -> &Guardian {
+        self.queue.guardian()
+    }
+
+    /// Lets it live on after this process until it has done what is to be done then.
+    pub(super) fn leave_guardian(&mut self) {
+        self.queue.leave_guardian();
+    }
+
+    /// Makes another one.
+    pub(super) fn renew_guardian(&mut self) -> io::Result<()> {
+        self.queue.renew_guardian()
     }
 
     pub(super) const fn counters(&self) -> PathCounters {

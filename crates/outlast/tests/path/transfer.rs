@@ -246,6 +246,11 @@ impl Transfer {
         until("an acknowledgement that is not the receiver's", is_told);
     }
 
+    /// Whether the sender was told of an error.
+    pub(crate) fn is_broken(&self) -> bool {
+        self.sender.is_finished()
+    }
+
     /// Bytes that the sender knows to have arrived.
     pub(crate) fn acknowledged(&self) -> u64 {
         acknowledged(&self.out)
@@ -319,6 +324,19 @@ impl Transfer {
             bytes += if arrival.at >= up { arrival.bytes } else { 0 };
         }
         bytes
+    }
+
+    /// Lets it come to its end, and waits for that: what the sender and the receiver are told, who both
+    /// get an error or none. Whoever gets none has sent or received everything.
+    #[track_caller]
+    pub(crate) fn outcome(self) -> [Result<(), io::ErrorKind>; 2] {
+        self.shared.is_enough.store(true, Ordering::Release);
+        self.go_on();
+        let ends = [self.sender, self.receiver];
+        ends.map(|end| {
+            let outcome = end.join().expect("no panic");
+            outcome.map_err(|error| error.kind())
+        })
     }
 
     /// Lets it come to its end, and waits for that; everything must have arrived as it was sent.

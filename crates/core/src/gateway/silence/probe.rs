@@ -128,13 +128,20 @@ impl Gateway {
             .find(|index| self.can_be_probed(link, *index))
     }
 
+    /// The pause between two probes for one-sided connections; `None` if there are none.
+    pub(in super::super) fn probe_gap(&self) -> Option<Duration> {
+        let per_second = self.silence.as_ref()?.config.probes_per_second;
+        let gap = Duration::from_secs(1).checked_div(per_second);
+        gap.map(|gap| gap.max(SHORTEST_PAUSE))
+    }
+
     fn can_be_probed(&self, link: LinkId, index: FlowIndex) -> bool {
         self.flows
             .flow(index)
             .is_some_and(|record| record.link == link && record.tracked.phase == Phase::Established)
     }
 
-    fn probe(&mut self, now: Instant, link: LinkId, index: FlowIndex) {
+    pub(in super::super) fn probe(&mut self, now: Instant, link: LinkId, index: FlowIndex) {
         let (Some(key), Some(record)) = (self.flows.key(index), self.flows.flow_mut(index)) else {
             return;
         };

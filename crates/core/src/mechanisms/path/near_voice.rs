@@ -33,6 +33,11 @@ impl NearVoice {
         self.window = (!tcp.has(TcpFlags::SYN)).then_some(tcp.window);
     }
 
+    /// Its newest timestamps.
+    pub(crate) const fn stamps(self) -> Option<Timestamps> {
+        self.stamps
+    }
+
     /// A keep-alive of a connection, in the near host's name.
     pub(crate) fn keep_alive(self, key: &FlowKey, flow: &TcpFlow) -> Packet {
         let ip = IpHeader {

@@ -14,7 +14,7 @@ use outlast_linux::tracker::{
 use outlast_wire::Packet;
 use rustix::fd::{AsFd, BorrowedFd};
 use std::cmp::{Ordering, Reverse};
-use std::collections::BinaryHeap;
+use std::collections::{BinaryHeap, VecDeque};
 
 /// How soon after a change it is looked whether something is left to do for a link.
 const FIRST_LOOK: Duration = Duration::from_millis(50);
@@ -28,6 +28,11 @@ const SHARE: u32 = 10;
 /// How old the count of connections may be, at least; and as many times what counting takes.
 const COUNT_IS_GOOD_FOR: Duration = Duration::from_secs(1);
 const COUNT_SHARE: u32 = 100;
+/// Data of a connection that began unseen, and of which only the near host was heard, is answered within
+/// this, or it is looked whether its link is silent.
+const ANSWERED_WITHIN: Duration = Duration::from_millis(500);
+/// As many such connections wait for that look at most: others are suspected anew.
+const MOST_ONE_SIDED: usize = 1_024;
 /// As many connections are listed at most.
 const MOST_LISTED: usize = 1_000;
 
@@ -92,6 +97,9 @@ pub(in crate::daemon) struct KernelPath {
     end_at: Option<Instant>,
     /// No earlier than this are silent links looked for again.
     may_search_at: Instant,
+    /// Connections of which only the near host was heard, when their data passed, and when to look
+    /// whether it was answered: the earliest first.
+    one_sided: VecDeque<(Instant, Instant, FlowKey)>,
     counted: usize,
     recount_at: Instant,
     listed: Vec<Listed>,
@@ -126,6 +134,7 @@ impl KernelPath {
             pause: FIRST_LOOK,
             end_at: None,
             may_search_at: Instant::ZERO,
+            one_sided: VecDeque::new(),
             counted: 0,
             recount_at: Instant::ZERO,
             listed: Vec::new(),
@@ -215,7 +224,9 @@ impl KernelPath {
 
     /// When it is time for either.
     pub(in crate::daemon) fn poll_timeout(&self) -> Option<Instant> {
-        [self.look_at, self.end_at].into_iter().flatten().min()
+        let one_sided = self.one_sided.front().map(|(at, ..)| *at);
+        let next = [self.look_at, self.end_at, one_sided];
+        next.into_iter().flatten().min()
     }
 
     /// A connection as the kernel knows it, if it is more than a beginning, and the last
@@ -236,10 +247,35 @@ impl KernelPath {
         loop {
             let key = self.tracker.poll_suspicion()?;
             let flow = self.tracker.flow(&key).ok().flatten();
-            if let Some(since) = flow.and_then(|flow| flow.owed_since) {
+            let Some((since, flow)) = flow.and_then(|flow| Some((flow.owed_since?, flow))) else {
+                continue;
+            };
+            if flow.is_proven {
+                return Some((key, since));
+            }
+            self.ask_later(clock::now(), key, since);
+        }
+    }
+
+    /// Whether the data of a one-sided connection, which passed at `since`, was answered is looked later.
+    pub(in crate::daemon) fn ask_later(&mut self, now: Instant, key: FlowKey, since: Instant) {
+        if self.one_sided.len() < MOST_ONE_SIDED {
+            self.one_sided
+                .push_back((now + ANSWERED_WITHIN, since, key));
+        }
+    }
+
+    /// The next connection whose data, which passed then, was not answered in time: only its near host
+    /// was heard.
+    pub(in crate::daemon) fn poll_one_sided(&mut self, now: Instant) -> Option<(FlowKey, Instant)> {
+        while self.one_sided.front().is_some_and(|(at, ..)| *at <= now) {
+            let (_, since, key) = self.one_sided.pop_front()?;
+            let flow = self.tracker.flow(&key).ok().flatten();
+            if flow.is_some_and(|flow| is_one_sided(&flow)) {
                 return Some((key, since));
             }
         }
+        None
     }
 
     /// Shows when the far host of each connection was heard last, unless that was done but now;
@@ -315,6 +351,13 @@ impl KernelPath {
     pub(in crate::daemon) fn counters(&self) -> Result<TrackerCounters, TrackerError> {
         self.tracker.counters()
     }
+}
+
+/// Whether only the near host was heard, and no beginning.
+pub(super) fn is_one_sided(flow: &TrackedFlow) -> bool {
+    let tcp = &flow.tcp;
+    let began_unseen = tcp.near.window_scale.is_none() && tcp.far.window_scale.is_none();
+    tcp.phase == Phase::Opening && tcp.near.is_seen() && !tcp.far.is_seen() && began_unseen
 }
 
 impl AsFd for KernelPath {

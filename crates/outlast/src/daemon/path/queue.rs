@@ -1,16 +1,18 @@
 //! The way through user space: packets of the interface wait in an NFQUEUE for the gateway's
 //! verdict - all of them, or those of some addresses.
 //!
-//! It fails open: packets pass when this process is too slow or gone. Where all packets come,
+//! It fails open: packets pass when this process is too slow, stopped or gone. Where all packets come,
 //! super-segments come whole and are cut for the gateway; one that passes goes on whole.
 
 use super::{as_carried, completed};
 use crate::daemon::config::Settings;
+use crate::daemon::pledges;
 use bytes::Bytes;
 use outlast_core::gateway::Transmit;
 use outlast_core::link::Direction;
 use outlast_core::time::{Duration, Instant};
 use outlast_linux::clock;
+use outlast_linux::guardian::{Guardian, Pulse};
 use outlast_linux::netfilter::NetfilterError;
 use outlast_linux::netfilter::queue::{Hook, PacketId, Queue, Ruling};
 use outlast_linux::netfilter::rules::{AddressRange, Method, RuleSet, Rules, Scope};
@@ -20,6 +22,7 @@ use rustix::fd::{AsFd, BorrowedFd};
 use std::cell::Cell;
 use std::io;
 use std::net::IpAddr;
+use std::path::{Path, PathBuf};
 
 /// Queues are tried from here on, so that several daemons share a host.
 const FIRST_QUEUE: u16 = 20_300;
@@ -49,6 +52,12 @@ pub(in crate::daemon) struct PathCounters {
 /// The queue of one interface. Dropped, it lets everything pass.
 #[derive(Debug)]
 pub(super) struct QueuePath {
+    /// Lets the packets pass that this process does not take. It goes first.
+    guardian: Guardian,
+    /// Where what it has to end is written down.
+    pledges: PathBuf,
+    /// What the guardian goes by.
+    pulse: Pulse,
     queue: Queue,
     number: u16,
     /// In force while this lives.
@@ -92,9 +101,16 @@ pub(in crate::daemon) enum Taken {
 impl QueuePath {
     /// Takes a queue; nothing is handed to it yet.
     pub(super) fn open(settings: &Settings) -> Result<Self, NetfilterError> {
-        let (queue, number) = take_queue(settings.queue)?;
+        let (mut queue, number) = take_queue(settings.queue)?;
+        let pledges = pledges::file_of(settings);
+        let pulse = Pulse::new().map_err(NetfilterError::Socket)?;
+        let guardian = guardian_of(&pulse, &mut queue, &pledges, settings.mark)
+            .map_err(NetfilterError::Socket)?;
         let from_link = RawSender::open(settings.mark, None).map_err(unsendable)?;
         Ok(Self {
+            guardian,
+            pledges,
+            pulse,
             queue,
             number,
             rules: None,
@@ -109,6 +125,25 @@ impl QueuePath {
             identification: Cell::new(1),
             counters: PathCounters::default(),
         })
+    }
+
+    pub(super) const fn pulse(&self) -> &Pulse {
+        &self.pulse
+    }
+
+    pub(super) const fn guardian(&self) -> &Guardian {
+        &self.guardian
+    }
+
+    pub(super) const fn leave_guardian(&mut self) {
+        self.guardian.leave();
+    }
+
+    /// Somebody has killed the guardian: there is another one.
+    pub(super) fn renew_guardian(&mut self) -> io::Result<()> {
+        let Self { pulse, queue, .. } = self;
+        self.guardian = guardian_of(pulse, queue, &self.pledges, self.mark)?;
+        Ok(())
     }
 
     /// From now on every packet comes.
@@ -360,6 +395,17 @@ fn send_cut(sender: &RawSender, packet: &Packet, mtu: u32) -> io::Result<Sent> {
         }
     }
     Ok(worst)
+}
+
+fn guardian_of(
+    pulse: &Pulse,
+    queue: &mut Queue,
+    pledges: &Path,
+    mark: u32,
+) -> io::Result<Guardian> {
+    Guardian::fork(pulse, queue, |aftermath| {
+        pledges::settle(pledges, mark, aftermath);
+    })
 }
 
 /// Why nothing can be sent in hosts' names.

@@ -5,6 +5,7 @@
 //! sent can have been lost.
 
 use super::as_carried;
+use super::kernel::is_one_sided;
 use bytes::Bytes;
 use outlast_core::flow::{FlowKey, Phase, TcpFlow};
 use outlast_core::gateway::Gateway;
@@ -57,13 +58,35 @@ impl Takeover {
                 takeover.flows.insert(key, Taken { tracked, before });
             }
         });
-        if !takeover.flows.is_empty() {
-            tracker.recorded(|recorded| takeover.take_data(&recorded, mtu));
-            takeover.take_acknowledgements(mtu);
-            // Stable: what the recorder has is in the order in which it crossed.
-            takeover.crossed.sort_by_key(|crossed| crossed.at);
-        }
+        takeover.take_packets(tracker, mtu);
         takeover
+    }
+
+    /// What `tracker` knows of those of these connections of which only the near host was heard.
+    pub(super) fn read_one_sided<'k>(
+        tracker: &Tracker,
+        mtu: u32,
+        keys: impl IntoIterator<Item = &'k FlowKey>,
+    ) -> Self {
+        let mut takeover = Self::default();
+        for key in keys {
+            let flow = tracker.flow(key).ok().flatten();
+            if let Some(tracked) = flow.filter(is_one_sided) {
+                let before = tracked.tcp;
+                takeover.flows.insert(*key, Taken { tracked, before });
+            }
+        }
+        takeover.take_packets(tracker, mtu);
+        takeover
+    }
+
+    fn take_packets(&mut self, tracker: &Tracker, mtu: u32) {
+        if !self.flows.is_empty() {
+            tracker.recorded(|recorded| self.take_data(&recorded, mtu));
+            self.take_acknowledgements(mtu);
+            // Stable: what the recorder has is in the order in which it crossed.
+            self.crossed.sort_by_key(|crossed| crossed.at);
+        }
     }
 
     /// Connections taken.

@@ -1,0 +1,37 @@
+//! What the daemon does when it finds that it was stopped, and that its guardian has let packets pass.
+
+use super::{Daemon, GUARDIAN, Interest};
+use outlast_linux::clock;
+use std::io;
+
+impl Daemon {
+    /// The loop begins a turn. If the guardian has taken its packets, it was stopped, or held up: what
+    /// has happened meanwhile is taken in, and the packets are its own again.
+    pub(super) fn notice_stall(&mut self) -> io::Result<()> {
+        self.path.pulse().beat();
+        let Some(since) = self.path.pulse().stalled_since() else {
+            return Ok(());
+        };
+        // First what the network has come to: a link that was down all the time has let nothing pass.
+        self.hear_changes()?;
+        let now = clock::now();
+        let forgotten = self.gateway.forget_unseen_since(since);
+        self.drain(now)?;
+        self.path.pulse().take_back();
+        let for_s = now.since(since).as_secs_f64();
+        tracing::warn!(
+            for_s,
+            forgotten,
+            "was stopped or held up: packets have passed unseen"
+        );
+        Ok(())
+    }
+
+    /// Somebody has killed the guardian.
+    pub(super) fn renew_guardian(&mut self) -> io::Result<()> {
+        tracing::warn!("the process that lets packets pass while this one is stopped was killed");
+        self.path.renew_guardian()?;
+        let guardian = self.path.guardian();
+        self.poller.add(guardian, GUARDIAN, Interest::Readable)
+    }
+}
