@@ -32,7 +32,12 @@ struct details {
     __u64 from_link_at;
     /* What it is, from its IP header on. */
     __u8 from_link[LONGEST_ACK];
-    __u8 padding[28];
+    /* What the far host had acknowledged when the segment that is timed was sent. */
+    __u32 timed_acked;
+    /* What the last timed round trip has delivered, in bytes per second, and when it ended. */
+    __u64 delivery_rate;
+    __u64 delivery_at;
+    __u8 padding[8];
     __u8 to_link[LONGEST_ACK];
 };
 

@@ -542,6 +542,47 @@ apart int is_suspicious(struct entry *entry, __u64 now, int meant)
     return 1;
 }
 
+/* What was timed of a flow before a segment. */
+struct timing {
+    __u8 is_timed;
+    __u8 has_rtt;
+};
+
+inline_always struct timing timing_of(const struct flow *flow)
+{
+    return (struct timing){ flow->is_timed, flow->has_rtt };
+}
+
+/*
+ * The delivery rate that goes with a round-trip time: what was acknowledged while a segment was timed,
+ * as `LinkRtt` of crates/core/src/flow/rtt.rs has it.
+ */
+inline_always void rate(struct entry *entry, __u64 now, enum direction direction,
+            const struct segment *tcp, int meant, struct timing was)
+{
+    struct details *details = &entry->details;
+    const struct flow *flow = &entry->flow;
+    __u64 sample, rate;
+
+    if (direction == TO_LINK) {
+        /* Nothing else ends where new data does. */
+        if (flow->is_timed && (meant & NEW_DATA) &&
+            flow->timed_end == tcp->seq + tcp->payload_len + control_len(tcp))
+            details->timed_acked = flow->near.acked;
+        return;
+    }
+    if (!was.is_timed || flow->is_timed || !flow->has_rtt || !(meant & NEWLY_ACKED))
+        return;
+    sample = now > flow->sent_at ? now - flow->sent_at : 1;
+    rate = after(tcp->ack, details->timed_acked)
+               ? (__u64)distance(tcp->ack, details->timed_acked) * 1000000000ULL / sample
+               : 0;
+    if (rate || !was.has_rtt) {
+        details->delivery_rate = rate;
+        details->delivery_at = now;
+    }
+}
+
 /* Notes what the segment says of the connection as a whole. */
 inline_always void note(struct entry *entry, __u64 now, const struct segment *tcp, int meant)
 {
@@ -838,6 +879,7 @@ whole int take_in(struct __sk_buff *skb, const struct key *key, struct entry *en
           const struct passing *passing)
 {
     enum direction direction;
+    struct timing was;
     __u8 is_contested;
     int meant = 0;
 
@@ -850,7 +892,9 @@ whole int take_in(struct __sk_buff *skb, const struct key *key, struct entry *en
         meant = come_back(key, entry, passing->now, direction, &passing->tcp);
     if (meant)
         goto observed;
+    was = timing_of(&entry->flow);
     meant = observe(&entry->flow, &entry->details.rtt, passing->now, direction, &passing->tcp);
+    rate(entry, passing->now, direction, &passing->tcp, meant, was);
     entry->flow.is_contested = is_contested;
     if (meant && is_contested)
         settle(key, &entry->flow);
@@ -930,6 +974,7 @@ inline_always int take_next(struct __sk_buff *skb, struct entry *entry, enum dir
 {
     struct flow *flow = &entry->flow;
     __u32 len = tcp->payload_len;
+    struct timing was;
     __u64 now;
 
     if (!continues(flow, direction, tcp) || entry->uncounted.tracked == MOST_UNCOUNTED)
@@ -951,7 +996,9 @@ inline_always int take_next(struct __sk_buff *skb, struct entry *entry, enum dir
         take_from_link(skb, entry, now, tcp, 0, 0);
         flow->far.next += len;
     }
+    was = timing_of(flow);
     measure(flow, &entry->details.rtt, now, direction, tcp, len, NEW_DATA);
+    rate(entry, now, direction, tcp, NEW_DATA, was);
     entry->uncounted.tracked += 1;
     return 1;
 }
@@ -970,6 +1017,7 @@ inline_always int track(struct __sk_buff *skb, enum direction direction)
     struct entry *entry;
     __u64 now;
     int meant, to_do;
+    struct timing was;
     __u8 flags;
 
     switch (read_usual(skb, direction, &connection, &tcp, &extent)) {
@@ -1000,7 +1048,9 @@ inline_always int track(struct __sk_buff *skb, enum direction direction)
         return PASS;
     }
     now = time_of(skb, entry, direction, &tcp);
+    was = timing_of(&entry->flow);
     meant = observe_known(&entry->flow, &entry->details.rtt, now, direction, &tcp);
+    rate(entry, now, direction, &tcp, meant, was);
     if (seldom(!meant)) {
         /* It may be another connection's. */
         unlock(entry);

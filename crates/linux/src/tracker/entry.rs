@@ -1,9 +1,10 @@
 //! The form of the table's values: `struct entry` of `bpf/tracker.bpf.c`.
 
 use super::key::{HOSTS, KEY};
-use outlast_core::flow::{Acquaintance, Half, LinkRtt, Phase, TcpFlow, Timed};
+use outlast_core::flow::{Acquaintance, Delivery, Half, LinkRtt, Phase, TcpFlow, Timed};
 use outlast_core::time::{Duration, Instant};
 use outlast_wire::SeqNumber;
+use std::num::NonZeroU64;
 
 /// `struct half`.
 const HALF: usize = 24;
@@ -35,6 +36,9 @@ const FROM_LINK: AckPlaces = AckPlaces {
     bytes: RTT_AT + 32,
 };
 const RTT_AT: usize = DETAILS_AT + 8;
+/// Behind the acknowledgement from the link, counted from `struct rtt`: what goes with its round trips.
+const TIMED_ACKED: usize = 32 + LONGEST_ACK;
+const DELIVERY_RATE: usize = TIMED_ACKED + 4;
 /// Whole cache lines.
 pub(super) const ENTRY: usize = (TO_LINK.bytes + LONGEST_ACK).next_multiple_of(64);
 
@@ -139,7 +143,7 @@ pub(super) fn tracked(entry: &[u8; ENTRY]) -> Option<TrackedFlow> {
     })
 }
 
-/// Reads a `struct flow`, and the `struct rtt` that goes with it.
+/// Reads a `struct flow`, and what `struct details` has of its round trips, from `struct rtt` on.
 fn flow(bytes: &[u8], rtt: &[u8]) -> Option<TcpFlow> {
     let (near, far) = bytes.get(..2 * HALF)?.split_at(HALF);
     let timed = bytes.get(TIMED_AT..)?;
@@ -148,6 +152,12 @@ fn flow(bytes: &[u8], rtt: &[u8]) -> Option<TcpFlow> {
         return None;
     };
     let nanos = |at| long(rtt, at).map(Duration::from_nanos);
+    let rate = NonZeroU64::new(long(rtt, DELIVERY_RATE)?).filter(|_| has_rtt != 0);
+    let at = Instant::from_nanos(long(rtt, DELIVERY_RATE + 8)?);
+    let delivery = rate.map(|bytes_per_second| Delivery {
+        bytes_per_second,
+        at,
+    });
     Some(TcpFlow {
         near: half(near)?,
         far: half(far)?,
@@ -155,11 +165,11 @@ fn flow(bytes: &[u8], rtt: &[u8]) -> Option<TcpFlow> {
             (is_timed != 0).then_some(Timed {
                 end: SeqNumber(end),
                 sent_at,
-                acked: half(near)?.acked,
+                acked: SeqNumber(word(rtt, TIMED_ACKED)?),
             }),
             nanos(0).filter(|_| has_rtt != 0),
             nanos(8).filter(|_| has_rtt != 0).unwrap_or_default(),
-            None,
+            delivery,
         ),
         phase: match phase {
             0 => Phase::Opening,
