@@ -37,7 +37,6 @@ use alloc::vec::Vec;
 use crossing::{Crossing, stands_alone};
 use damping::Damping;
 pub use damping::{DampedLink, DampingConfig, FLAP};
-use frozen::LastWords;
 pub use frozen::{ImportError, Imported};
 use outlast_wire::Packet;
 pub use report::{Activity, FlowReport};
@@ -579,22 +578,6 @@ impl Gateway {
             && record.mechanism.is_none()
         {
             record.mechanism = self.mechanism.for_flow();
-        }
-    }
-
-    /// The flow that was at `index` is gone.
-    fn release(&mut self, index: FlowIndex, mut record: Record) {
-        if let Some(words) = LastWords::of(&mut record) {
-            self.say_last_words(record.link, words);
-        }
-        self.forget_handshake(record.link, index);
-        self.crossings.remove(&(record.link, index));
-        self.leave_link(record.link);
-        if let Some(at) = record.deadline {
-            self.deadlines.remove(&(at, index));
-        }
-        if let Some(mechanism) = &mut record.mechanism {
-            mechanism.release(&mut self.budget);
         }
     }
 }

@@ -1,8 +1,9 @@
-//! Who has a connection's place: what may be given up for what only looks like another connection.
+//! Who has a connection's place, and how one that loses it ends: what may be given up for what only
+//! looks like another connection.
 
-use super::Gateway;
 use super::crossing::Crossing;
 use super::frozen::LastWords;
+use super::{Gateway, Record};
 use crate::flow::{FlowIndex, PATIENCE, Phase};
 use crate::link::{LinkState, StateSince};
 use crate::time::Instant;
@@ -69,6 +70,22 @@ impl Gateway {
             record.permits_sack = [None; 2];
             record.mss = [None; 2];
             record.longest_to_link = 0;
+        }
+    }
+
+    /// The flow that was at `index` is gone.
+    pub(super) fn release(&mut self, index: FlowIndex, mut record: Record) {
+        if let Some(words) = LastWords::of(&mut record) {
+            self.say_last_words(record.link, words);
+        }
+        self.forget_handshake(record.link, index);
+        self.crossings.remove(&(record.link, index));
+        self.leave_link(record.link);
+        if let Some(at) = record.deadline {
+            self.deadlines.remove(&(at, index));
+        }
+        if let Some(mechanism) = &mut record.mechanism {
+            mechanism.release(&mut self.budget);
         }
     }
 }
