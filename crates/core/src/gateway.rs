@@ -20,7 +20,7 @@ mod silence;
 mod turns;
 
 use crate::counters::Counters;
-use crate::flow::{Contest, FlowIndex, FlowKey, FlowTable, Removed, TcpFlow};
+use crate::flow::{Contest, FlowIndex, FlowKey, FlowTable, TcpFlow};
 use crate::limits::{Budget, Limits, Shares};
 use crate::link::{
     Applied, Direction, InterfaceId, LinkConfig, LinkEvent, LinkId, LinkState, LinkTable,
@@ -38,7 +38,6 @@ use alloc::vec::Vec;
 use crossing::{Crossing, stands_alone};
 use damping::Damping;
 pub use damping::{DampedLink, DampingConfig, FLAP};
-use frozen::LastWords;
 pub use frozen::{ImportError, Imported, Pledge, reset_of_unknown};
 use outlast_wire::Packet;
 pub use report::{Activity, FlowReport};
@@ -596,28 +595,6 @@ impl Gateway {
         {
             record.mechanism = self.mechanism.for_flow();
         }
-    }
-
-    /// A flow is gone.
-    fn release(&mut self, removed: Removed<Record>) {
-        let Removed {
-            index,
-            key,
-            flow: mut record,
-        } = removed;
-        if let Some(words) = LastWords::of(&mut record) {
-            self.say_last_words(record.link, words);
-        }
-        self.forget_handshake(record.link, index);
-        self.crossings.remove(&(record.link, index));
-        self.leave_link(record.link);
-        if let Some(at) = record.deadline {
-            self.deadlines.remove(&(at, index));
-        }
-        if let Some(mechanism) = &mut record.mechanism {
-            mechanism.release(&mut self.budget);
-        }
-        self.shares.change(key.far.ip(), record.held.0, 0);
     }
 }
 

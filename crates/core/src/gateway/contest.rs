@@ -1,9 +1,10 @@
-//! Who has a connection's place: what may be given up for what only looks like another connection.
+//! Who has a connection's place, and how one that loses it ends: what may be given up for what only
+//! looks like another connection.
 
-use super::Gateway;
 use super::crossing::Crossing;
 use super::frozen::LastWords;
-use crate::flow::{FlowIndex, PATIENCE, Phase};
+use super::{Gateway, Record};
+use crate::flow::{FlowIndex, PATIENCE, Phase, Removed};
 use crate::link::{LinkState, StateSince};
 use crate::time::Instant;
 
@@ -70,5 +71,27 @@ impl Gateway {
             record.mss = [None; 2];
             record.longest_to_link = 0;
         }
+    }
+
+    /// A flow is gone.
+    pub(super) fn release(&mut self, removed: Removed<Record>) {
+        let Removed {
+            index,
+            key,
+            flow: mut record,
+        } = removed;
+        if let Some(words) = LastWords::of(&mut record) {
+            self.say_last_words(record.link, words);
+        }
+        self.forget_handshake(record.link, index);
+        self.crossings.remove(&(record.link, index));
+        self.leave_link(record.link);
+        if let Some(at) = record.deadline {
+            self.deadlines.remove(&(at, index));
+        }
+        if let Some(mechanism) = &mut record.mechanism {
+            mechanism.release(&mut self.budget);
+        }
+        self.shares.change(key.far.ip(), record.held.0, 0);
     }
 }
