@@ -238,6 +238,12 @@ impl Handshakes {
         None
     }
 
+    /// No far host is asked any more.
+    pub(crate) fn stop_probing(&mut self) {
+        self.probed.clear();
+        self.probe_at = None;
+    }
+
     /// One-sided connections whose far hosts are asked.
     pub(crate) fn probed(&self) -> impl Iterator<Item = FlowIndex> {
         let probed = self.probed.iter().copied();

@@ -78,7 +78,6 @@ fn download(outage: Outage, life: Life, over: Over, version: Version) -> Option<
     }
     let resumed = transfer.resumed(up);
     let after = resumed.since(up);
-    println!("{outage:?} {life:?} {over:?} {version:?}: {after:?}");
     assert!(
         resumed < by_itself && after < AT_ONCE,
         "{outage:?} {life:?} {over:?}: {after:?}"

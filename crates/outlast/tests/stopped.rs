@@ -84,7 +84,6 @@ fn stopped_while_up(over: Over, mechanism: &str, version: Version) -> Option<()>
     let mut transfer = scene.transfer(version);
     let stopped = scene.stop();
     let pause = longest_pause(&mut transfer, stopped, Duration::from_secs(4));
-    println!("{over:?} {mechanism} {version:?}, stopped while up: {pause:?}");
     assert!(pause < MOST, "{over:?} {mechanism}: {pause:?}");
     let continued = scene.resume();
     let pause = longest_pause(&mut transfer, continued, Duration::from_secs(1));
@@ -128,7 +127,6 @@ fn stopped_while_down(over: Over, mechanism: &str, version: Version) -> Option<(
     near.write_all(b"there").expect("room");
     far.read_exact(&mut [0; 5]).expect("it comes");
     let pause = clock::now().since(stopped);
-    println!("{over:?} {mechanism} {version:?}, stopped while down: {pause:?}");
     assert!(pause < MOST, "{over:?} {mechanism}: {pause:?}");
     let continued = scene.resume();
     transfer.assert_resumes_before(by_itself, continued);

@@ -177,6 +177,8 @@ impl Gateway {
                 }
             }
             let Some(gap) = self.probe_gap() else {
+                // Nobody is asked any more, or was ever.
+                self.schedules[place].handshakes.stop_probing();
                 continue;
             };
             while let Some(index) = self.releases[place].handshakes.next_to_probe(now, gap) {
