@@ -25,7 +25,7 @@ fn what_makes_the_package_is_looked_for_before_anything_is_compiled() {
     let compiled = place.path().join("compiled");
     let compile = format!("touch {}; exit 1", compiled.display());
     let without = format!("[ \"$1\" = deb ] && exit 101; {compile}");
-    let old = format!("[ \"$1\" = deb ] && echo 2.9.1 && exit 0; {compile}");
+    let old = format!("[ \"$1\" = deb ] && echo cargo-deb 2.9.1 && exit 0; {compile}");
     for (cargo, words) in [(without, "there is no cargo-deb"), (old, "version 2.9.1")] {
         let output = build_with(&place, &cargo);
         let said = String::from_utf8_lossy(&output.stderr);
@@ -36,7 +36,10 @@ fn what_makes_the_package_is_looked_for_before_anything_is_compiled() {
         );
         assert!(!compiled.exists(), "{said}");
     }
-    let right = format!("[ \"$1\" = deb ] && echo 3.8.0 && exit 0; {compile}");
-    assert_eq!(build_with(&place, &right).status.code(), Some(1));
-    assert!(compiled.exists(), "with cargo-deb it goes on to compile");
+    for version in ["3.8.0", "cargo-deb 3.8.0"] {
+        let right = format!("[ \"$1\" = deb ] && echo {version} && exit 0; {compile}");
+        assert_eq!(build_with(&place, &right).status.code(), Some(1), "{version}");
+        assert!(compiled.exists(), "with cargo-deb it goes on to compile");
+        fs::remove_file(&compiled).expect("it is there");
+    }
 }

@@ -218,3 +218,30 @@ fn connected(from: Ipv4Addr, to: SocketAddr) -> io::Result<OwnedFd> {
     connect(&socket, &to)?;
     Ok(socket)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Also where CUBIC is neither the host's default nor allowed to everybody.
+    #[test]
+    fn connections_over_every_lane_have_cubic() {
+        let row = match Row::new(Load::Packets) {
+            Err(BenchError::Namespace(error)) => return skip(&error.to_string()),
+            row => row.expect("three hosts in a row"),
+        };
+        assert_eq!(row.congestion().expect("a connection"), "cubic");
+        for lane in Lane::ALL {
+            let connection = row.connect(lane).expect("a connection");
+            for end in [&connection.fixed, &connection.mobile] {
+                let congestion = socket::congestion_control(end).expect("a TCP socket");
+                assert_eq!(congestion, CONGESTION.name(), "{lane:?}");
+            }
+        }
+    }
+
+    #[expect(clippy::print_stderr, reason = "a skipped test names what is missing")]
+    fn skip(what: &str) {
+        eprintln!("skipped: {what}");
+    }
+}
