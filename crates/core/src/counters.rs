@@ -26,7 +26,7 @@ pub struct Counters {
     pub questions: u64,
     /// ICMP errors sent to senders that wait for a timeout.
     pub wakes: u64,
-    /// Flows that moved again after a reconnection.
+    /// Flows that resumed after a reconnection: new bytes were acknowledged, or crossed in order.
     pub resumes: u64,
     /// Flows frozen by an acknowledgement with window zero.
     pub freezes: u64,

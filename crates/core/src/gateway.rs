@@ -87,8 +87,9 @@ pub enum Event {
         /// Since when it owes the answer.
         since: Instant,
     },
-    /// A flow moved again, this long after its link was back. What an indicator says of that counts
-    /// also where nothing came then and the link was suspected.
+    /// A flow resumed, this long after its link was back: the far host has acknowledged new bytes of the
+    /// near host's, or the next that the near host lacks has crossed towards it. What an indicator says
+    /// of the return counts also where nothing came then and the link was suspected.
     Resumed {
         /// The flow.
         flow: FlowKey,

@@ -134,3 +134,39 @@ fn a_transfer_over_many_outages_completes_when_held() {
     );
     assert!(result.outages.len() >= 3, "{:?}", result.outages);
 }
+
+/// Small requests of the mobile, with a gateway at the fixed end alone: what the link drops is lost beyond
+/// the gateway, and the mobile waits for its timeout. Think time and round trip are such that the link
+/// mostly goes while the mobile thinks; else the last acknowledgement may be lost with it, which is not
+/// helped.
+#[test]
+fn a_client_that_waits_for_its_timeout_is_woken_from_the_far_end() {
+    let requests = |gateway: &str| {
+        let scenario = scenario(&format!(
+            "[link]\nrate = \"10 Mbit/s\"\ndelay = \"10 ms\"\n\
+             [link.outages]\nprocess = \"single\"\nstart = \"690 ms\"\nlength = \"4200 ms\"\n\
+             [workload]\nkind = \"request-response\"\nrequests = 12\nrequest = \"200 B\"\n\
+             response = \"600 B\"\nthink = \"200 ms\"\n\
+             [outlast]\ngateway = \"{gateway}\"\n[run]\ndeadline = \"2 min\"\n"
+        ));
+        run_lab(&Lab::new(&scenario, 0).expect("the lab has it"))
+    };
+    for attempt in 1.. {
+        let (unaided, woken) = std::thread::scope(|scope| {
+            let unaided = scope.spawn(|| requests("none"));
+            let woken = scope.spawn(|| requests("hold"));
+            let unaided = unaided.join().expect("no panic");
+            (unaided, woken.join().expect("no panic"))
+        });
+        let (Some(unaided), Some(woken)) = (unaided, woken) else {
+            return;
+        };
+        let first = |report: &RunReport| report.result.outages[0].resume_s.expect("it goes on");
+        let (stall, resume) = (first(&unaided), first(&woken));
+        // The fifth repetition comes 6.8 s after the first loss at the earliest.
+        if stall > 1.0 && resume < 0.25 * stall {
+            return;
+        }
+        assert!(attempt < 4, "{stall} s unaided, {resume} s woken");
+    }
+}

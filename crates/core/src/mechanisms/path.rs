@@ -230,7 +230,7 @@ pub(crate) struct Context<'a> {
     pub(crate) limits: &'a Limits,
     pub(crate) budget: &'a mut Budget,
     pub(crate) counters: &'a mut Counters,
-    /// Set to how long after link-up the flow moved again, once it does.
+    /// Set to how long after link-up the flow resumed, once it has.
     pub(crate) resumed: &'a mut Option<Duration>,
     /// Bytes of which the far host now says selectively that they have arrived.
     pub(crate) arrived: &'a mut u32,

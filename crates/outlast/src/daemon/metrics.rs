@@ -138,7 +138,7 @@ pub(super) fn exposition(status: &Status, tally: &Tally) -> String {
     );
     registry.register(
         "resume_seconds",
-        "Time from link-up until a connection moved again",
+        "Time from link-up until the data's receiver acknowledged new bytes, or the next that it lacked crossed towards it",
         tally.resumes.clone(),
     );
     let mut text = String::new();

@@ -153,7 +153,7 @@ numbers! {
         rereceived: "Packets handed to this side",
         unsent: "Packets of the gateway for which there was no way or no room",
         kicks_repeated: "Second tries to make a connection move",
-        resumes: "Connections that moved again",
+        resumes: "Connections that resumed: new bytes were acknowledged, or the next that was lacking came",
         freezes: "Connections whose window was closed for the receiver",
         resets: "Connections reset because the receiver never acknowledged",
         silences: "Times that a link owed an answer for too long",
