@@ -178,7 +178,7 @@ impl Gateway {
             }
             let Some(gap) = self.probe_gap() else {
                 // Nobody is asked any more, or was ever.
-                self.schedules[place].handshakes.stop_probing();
+                self.releases[place].handshakes.stop_probing();
                 continue;
             };
             while let Some(index) = self.releases[place].handshakes.next_to_probe(now, gap) {

@@ -262,6 +262,7 @@ fn conclude(job: &Job, trial: &HerdTrial, acted: &Acted) -> Ran {
             first_sign_s: sign.map(|sign| sign.since(acted.up).as_secs_f64()),
             noticed: acted.noticed.clone(),
             neighbour_timing: Vec::new(),
+            datagram_age_s: None,
             herd: Some(herd),
         }),
         ..Ran::new(result)

@@ -114,7 +114,7 @@ pub fn cells(extent: Extent) -> Vec<Cell> {
     let mut cells = Vec::new();
     for cut in CUTS {
         for &seconds in lengths(extent, cut) {
-            for (program, stack, path) in series(extent) {
+            for (program, stack, path) in series(extent, cut, seconds) {
                 cells.push(Cell {
                     program,
                     stack,
@@ -137,13 +137,21 @@ const fn lengths(extent: Extent, cut: Cut) -> &'static [u64] {
     }
 }
 
-fn series(extent: Extent) -> Vec<(Program, Stack, DataPath)> {
+fn series(extent: Extent, cut: Cut, seconds: u64) -> Vec<(Program, Stack, DataPath)> {
     let with = |stack, path| move |program| (program, stack, path);
     let usual = with(Stack::USUAL, DataPath::Auto);
     match extent {
         Extent::Quick => {
             let few = [Program::Curl, Program::RsyncUp, Program::WebSocket];
-            few.map(usual).to_vec()
+            let once = [
+                Program::ContainedScp,
+                Program::Redis,
+                Program::Ssh,
+                Program::Datagrams,
+            ];
+            let is_once = cut == Cut::Carrier && seconds == 6;
+            let once = once.into_iter().filter(|_| is_once);
+            few.into_iter().chain(once).map(usual).collect()
         }
         Extent::Full => {
             let sample = [Program::Curl, Program::IperfUp];

@@ -1,6 +1,7 @@
 //! The programs that make the traffic, and how they are started.
 
 use super::cells::Cell;
+use outlast_core::time::Instant;
 use outlast_lab::site::Place;
 use outlast_scenario::Direction;
 use std::fmt;
@@ -25,6 +26,14 @@ pub enum Program {
     IperfUp,
     /// A server says something new every 50 ms over a WebSocket.
     WebSocket,
+    /// `scp` brings a file out of a container on the mobile host.
+    ContainedScp,
+    /// A client writes to `redis-server` every 50 ms after the last answer.
+    Redis,
+    /// Somebody types a line every 50 ms after the last over `ssh`.
+    Ssh,
+    /// 64 kbit/s of UDP, as of a telephone call.
+    Datagrams,
 }
 
 /// A program that is not installed.
@@ -48,29 +57,48 @@ impl fmt::Display for Missing {
 
 /// Where everybody's programs are, beside what `PATH` says: servers are not on it for everybody.
 const PLACES: [&str; 3] = ["/usr/sbin", "/usr/bin", "/usr/local/sbin"];
+/// What every ssh is told.
+const SSH_OPTIONS: [&str; 4] = [
+    "BatchMode=yes",
+    "StrictHostKeyChecking=no",
+    "UserKnownHostsFile=/dev/null",
+    "LogLevel=ERROR",
+];
 /// The port of whichever server it is.
 const PORT: u16 = 8_022;
 /// How often the session says something, in milliseconds.
 pub const TICK_MS: u64 = 50;
 const SESSION: &str = include_str!("session.py");
+const REQUESTS: &str = include_str!("requests.py");
+const ECHO: &str = include_str!("echo.py");
+const DATAGRAMS: &str = include_str!("datagrams.py");
 
 impl Program {
     /// Every one.
-    pub const ALL: [Self; 6] = [
+    pub const ALL: [Self; 10] = [
         Self::Curl,
         Self::RsyncDown,
         Self::RsyncUp,
         Self::IperfDown,
         Self::IperfUp,
         Self::WebSocket,
+        Self::ContainedScp,
+        Self::Redis,
+        Self::Ssh,
+        Self::Datagrams,
     ];
 
     /// Which way the payload goes.
     #[must_use]
     pub const fn direction(self) -> Direction {
         match self {
-            Self::RsyncUp | Self::IperfUp => Direction::Upload,
-            Self::Curl | Self::RsyncDown | Self::IperfDown | Self::WebSocket => Direction::Download,
+            Self::RsyncUp | Self::IperfUp | Self::ContainedScp | Self::Redis => Direction::Upload,
+            Self::Curl
+            | Self::RsyncDown
+            | Self::IperfDown
+            | Self::WebSocket
+            | Self::Ssh
+            | Self::Datagrams => Direction::Download,
         }
     }
 
@@ -82,19 +110,54 @@ impl Program {
             Self::RsyncDown | Self::RsyncUp => "rsync over ssh",
             Self::IperfDown | Self::IperfUp => "iperf3",
             Self::WebSocket => "WebSocket session",
+            Self::ContainedScp => "scp in a container",
+            Self::Redis => "requests to redis",
+            Self::Ssh => "ssh",
+            Self::Datagrams => "UDP stream",
         }
     }
 
-    /// Whether it is a transfer, which ends when all has come; the session ends in time.
+    /// Whether it is a transfer, which ends when all has come; a session ends in time.
     #[must_use]
-    pub fn is_transfer(self) -> bool {
-        self != Self::WebSocket
+    pub const fn is_transfer(self) -> bool {
+        match self {
+            Self::WebSocket | Self::Redis | Self::Ssh | Self::Datagrams => false,
+            Self::Curl
+            | Self::RsyncDown
+            | Self::RsyncUp
+            | Self::IperfDown
+            | Self::IperfUp
+            | Self::ContainedScp => true,
+        }
+    }
+
+    /// Whether its client is in a container on the mobile host.
+    #[must_use]
+    pub const fn is_contained(self) -> bool {
+        matches!(self, Self::ContainedScp)
+    }
+
+    /// How many bytes are read before the outage begins: what the connection needs for itself, and a
+    /// little of the session, or about a second and a half of a transfer.
+    #[must_use]
+    pub const fn bytes_before(self) -> u64 {
+        match self {
+            Self::WebSocket | Self::Datagrams => 2_000,
+            Self::Redis | Self::Ssh => 8_000,
+            _ => 1_800_000,
+        }
     }
 
     /// Whether hashes of what was sent and of what came can be compared.
     #[must_use]
     pub const fn leaves_files(self) -> bool {
-        !matches!(self, Self::IperfDown | Self::IperfUp)
+        match self {
+            Self::Curl | Self::RsyncDown | Self::RsyncUp | Self::WebSocket | Self::ContainedScp => {
+                true
+            }
+            // Redis and ssh say themselves that an answer is not right.
+            Self::IperfDown | Self::IperfUp | Self::Redis | Self::Ssh | Self::Datagrams => false,
+        }
     }
 }
 
@@ -142,9 +205,15 @@ impl Stage {
             fs::write(stage.sent(), payload)?;
         }
         match program {
-            Program::RsyncDown | Program::RsyncUp => stage.make_keys()?,
+            Program::RsyncDown | Program::RsyncUp | Program::ContainedScp => stage.make_keys()?,
             Program::WebSocket => fs::write(stage.path("session.py"), SESSION)?,
-            _ => {}
+            Program::Redis => fs::write(stage.path("requests.py"), REQUESTS)?,
+            Program::Ssh => {
+                stage.make_keys()?;
+                fs::write(stage.path("echo.py"), ECHO)?;
+            }
+            Program::Datagrams => fs::write(stage.path("datagrams.py"), DATAGRAMS)?,
+            Program::Curl | Program::IperfDown | Program::IperfUp => {}
         }
         Ok(Ok(stage))
     }
@@ -177,8 +246,16 @@ impl Stage {
                 command.args(["-m", "http.server", "--bind", &address, "--directory"]);
                 command.arg(self.path("sent")).arg(PORT.to_string());
             }
-            Program::RsyncDown | Program::RsyncUp => {
+            Program::RsyncDown | Program::RsyncUp | Program::ContainedScp | Program::Ssh => {
                 command.args(["-D", "-e", "-f"]).arg(self.path("sshd"));
+            }
+            Program::Redis => {
+                command.args(["--port", &PORT.to_string(), "--bind", &address]);
+                command.args(["--save", "", "--appendonly", "no", "--protected-mode", "no"]);
+            }
+            Program::Datagrams => {
+                command.arg(self.path("datagrams.py"));
+                command.args(["send", &address, &PORT.to_string()]);
             }
             Program::IperfDown | Program::IperfUp => {
                 command.args(["--server", "--one-off", "--bind", &address]);
@@ -231,6 +308,30 @@ impl Stage {
                 command.args(["follow", &bracketed, &PORT.to_string()]);
                 command.arg(self.got());
             }
+            Program::ContainedScp => {
+                command.args(["-q", "-F", "none", "-P", &PORT.to_string(), "-i"]);
+                command.arg(self.path("key"));
+                for option in SSH_OPTIONS {
+                    command.args(["-o", option]);
+                }
+                command.arg(self.sent());
+                command.arg(format!("{bracketed}:{}", self.got().display()));
+            }
+            Program::Redis => {
+                command.arg(self.path("requests.py"));
+                command.args([&address, &PORT.to_string(), &self.seconds().to_string()]);
+            }
+            Program::Ssh => {
+                command
+                    .arg(self.path("echo.py"))
+                    .arg(self.seconds().to_string());
+                command.args(self.ssh().split(' ')).args([&address, "cat"]);
+            }
+            Program::Datagrams => {
+                command.arg(self.path("datagrams.py"));
+                command.args(["receive", &address, &PORT.to_string()]);
+                command.arg(self.seconds().to_string()).arg(self.got());
+            }
         }
         self.finish(command)
     }
@@ -241,7 +342,7 @@ impl Stage {
     /// # Errors
     /// When there is no report.
     pub fn refusal(&self) -> io::Result<Option<String>> {
-        if self.program.leaves_files() {
+        if !matches!(self.program, Program::IperfDown | Program::IperfUp) {
             return Ok(None);
         }
         let text = fs::read_to_string(self.report())?;
@@ -294,7 +395,7 @@ impl Stage {
         let config = format!(
             "ListenAddress {}\nPort {PORT}\nHostKey {}\nAuthorizedKeysFile {}\nPidFile none\n\
              StrictModes no\nUsePAM no\nPermitRootLogin prohibit-password\n\
-             PasswordAuthentication no\n",
+             PasswordAuthentication no\nSubsystem sftp internal-sftp\n",
             self.address,
             self.path("host").display(),
             self.path("key.pub").display(),
@@ -303,12 +404,36 @@ impl Stage {
     }
 
     fn ssh(&self) -> String {
+        let options: Vec<_> = SSH_OPTIONS
+            .iter()
+            .map(|option| format!("-o {option}"))
+            .collect();
         format!(
-            "{} -F none -p {PORT} -i {} -o BatchMode=yes -o StrictHostKeyChecking=no \
-             -o UserKnownHostsFile=/dev/null -o LogLevel=ERROR",
+            "{} -F none -p {PORT} -i {} {}",
             self.tools[3].display(),
             self.path("key").display(),
+            options.join(" "),
         )
+    }
+
+    /// How long a session takes.
+    fn seconds(&self) -> u64 {
+        self.ticks * TICK_MS / 1_000
+    }
+
+    /// The datagrams that have come so far: when each was sent, and when it came.
+    ///
+    /// # Errors
+    /// When the receiver's notes cannot be read.
+    pub fn datagrams(&self) -> io::Result<Vec<(Instant, Instant)>> {
+        let text = fs::read_to_string(self.got())?;
+        let at = |text: &str| text.parse().ok().map(Instant::from_nanos);
+        let both = |line: &str| {
+            let (sent, came) = line.split_once(' ')?;
+            Some((at(sent)?, at(came)?))
+        };
+        // The last line may be half written.
+        Ok(text.lines().filter_map(both).collect())
     }
 
     fn path(&self, name: &str) -> PathBuf {
@@ -342,10 +467,29 @@ fn find_all(program: Program) -> Result<Vec<PathBuf>, Missing> {
         ]),
         Program::IperfDown | Program::IperfUp => Ok(vec![find("iperf3", "iperf3")?]),
         Program::WebSocket => Ok(vec![python("websockets", "python3-websockets")?]),
+        Program::ContainedScp => match super::container::missing() {
+            Some(missing) => Err(missing),
+            None => Ok(vec![
+                find("sshd", "openssh-server")?,
+                find("scp", "openssh-client")?,
+                find("ssh-keygen", "openssh-client")?,
+            ]),
+        },
+        Program::Redis => Ok(vec![
+            find("redis-server", "redis-server")?,
+            python("", "python3")?,
+        ]),
+        Program::Ssh => Ok(vec![
+            find("sshd", "openssh-server")?,
+            python("", "python3")?,
+            find("ssh-keygen", "openssh-client")?,
+            find("ssh", "openssh-client")?,
+        ]),
+        Program::Datagrams => Ok(vec![python("", "python3")?]),
     }
 }
 
-fn find(program: &'static str, package: &'static str) -> Result<PathBuf, Missing> {
+pub(super) fn find(program: &'static str, package: &'static str) -> Result<PathBuf, Missing> {
     candidates(program)
         .find(|path| path.is_file())
         .ok_or(Missing { program, package })

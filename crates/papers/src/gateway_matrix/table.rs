@@ -3,16 +3,15 @@
 use super::cells::{CUTS, Cell, cut_title};
 use super::programs;
 use super::trial::{ProgramTrial, TOLERABLE_DELAY};
-use super::{LIMIT_S, from_first_chance, is_within, resume};
+use super::{LIMIT_S, datagram_age, from_first_chance, is_within, resume};
 use crate::record::{Record, Runs};
 use outlast_lab::site::Cut;
 use outlast_report::table::{Cell as Shown, Column, Table, Tone};
 use outlast_report::unit::Unit;
 use std::collections::BTreeSet;
 
-/// One row per cell.
-pub(super) fn matrix(cells: &[Cell], runs: &Runs) -> Table {
-    let mut table = Table::new([
+fn columns() -> [Column; 20] {
+    [
         Column::text("cut", "Outage by"),
         Column::quantity("outage_s", "Length", Unit::Seconds),
         Column::text("program", "Program"),
@@ -30,9 +29,20 @@ pub(super) fn matrix(cells: &[Cell], runs: &Runs) -> Table {
         Column::quantity("first_sign_s", "first sign", Unit::Seconds),
         Column::quantity("from_first_chance_s", "from first chance", Unit::Seconds),
         Column::text("limit_kept", "Limit kept"),
+        Column::quantity(
+            "control_datagram_age_s",
+            "Datagrams late: control",
+            Unit::Seconds,
+        ),
+        Column::quantity("daemon_datagram_age_s", "daemon", Unit::Seconds),
         Column::text("intact", "Intact"),
-    ])
-    .titled("Time from link-up until the receiving application has read something new");
+    ]
+}
+
+/// One row per cell.
+pub(super) fn matrix(cells: &[Cell], runs: &Runs) -> Table {
+    let mut table = Table::new(columns())
+        .titled("Time from link-up until the receiving application has read something new");
     for cell in cells {
         let control = runs.of(&cell.name(false)).first();
         let daemon = runs.of(&cell.name(true)).first();
@@ -58,6 +68,8 @@ pub(super) fn matrix(cells: &[Cell], runs: &Runs) -> Table {
             Shown::from(daemon.and_then(|run| run.observed.as_ref()?.first_sign_s)),
             daemon.map_or(Shown::missing(), |run| time(from_first_chance(run))),
             daemon.map_or_else(|| skipped(cell), limit),
+            Shown::from(control.and_then(datagram_age)),
+            Shown::from(daemon.and_then(datagram_age)),
             Shown::from(intact(control, daemon)),
         ]);
     }

@@ -1,9 +1,10 @@
 //! One run: real programs, the daemon as it is installed, and one outage.
 
 use super::cells::{Cell, Stack};
+use super::container;
 use super::daemon::Noticed;
 use super::has_kept_limit;
-use super::programs::{Missing, Stage};
+use super::programs::{Missing, Program, Stage};
 use super::uptake::Uptake;
 use super::vigil::Vigil;
 use super::witness::{Watched, Witness};
@@ -16,6 +17,7 @@ use outlast_core::units::BitRate;
 use outlast_lab::site::{self, Cut, Neighbours, Since, Site, SiteConfig};
 use outlast_lab::{Cancel, LabError};
 use outlast_linux::clock;
+use outlast_linux::namespace::Namespace;
 use outlast_linux::process::{ContainedProcess, ProcessError};
 use outlast_linux::socket;
 use outlast_scenario::Direction;
@@ -46,6 +48,9 @@ pub struct Observed {
     pub noticed: Option<Noticed>,
     /// When the kernel doubts its neighbours, in milliseconds or seconds as it has them.
     pub neighbour_timing: Vec<(String, String)>,
+    /// By how much the latest datagram that was sent after link-up was late, where there are some.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub datagram_age_s: Option<f64>,
     /// Of thousands of connections, in the experiment that has them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub herd: Option<Herd>,
@@ -59,10 +64,6 @@ pub const DELAY: Duration = Duration::from_millis(20);
 pub const QUEUE: u32 = 75;
 /// Payload of a transfer: about five seconds of the link.
 pub const BYTES: u64 = 6_000_000;
-/// The outage begins once so much has come: about a second and a half after the beginning.
-const BEFORE: u64 = 1_800_000;
-/// The same for the session, which says 70 bytes at a time.
-const BEFORE_IN_SESSION: u64 = 2_000;
 /// How long the session goes on after the outage.
 const AFTER: Duration = Duration::from_secs(5);
 /// How long a server may take to listen, and a client to get going.
@@ -152,7 +153,10 @@ impl ProgramTrial {
     /// How many things the session says.
     #[must_use]
     pub fn ticks(&self) -> u64 {
-        let session = self.cell.outage + AFTER + Duration::from_secs(2);
+        // Datagrams that were held back come late for long.
+        let is_long = self.cell.program == Program::Datagrams;
+        let after = if is_long { 2 * AFTER } else { AFTER };
+        let session = self.cell.outage + after + Duration::from_secs(2);
         saturating_nanos(session) / 1_000_000 / super::programs::TICK_MS
     }
 
@@ -203,6 +207,7 @@ struct Scene<'t> {
     client: ContainedProcess,
     began: Instant,
     stage: Stage,
+    _container: Option<Namespace>,
     site: Site,
     _directory: TempDir,
 }
@@ -249,12 +254,17 @@ impl<'t> Scene<'t> {
             Direction::Upload => &site.mobile,
         };
         let control = directory.path().join("control");
-        let witness = Witness::new(trial, &site, keeper, outlast, control)?;
+        let container = match trial.cell.program.is_contained() {
+            true => Some(container::on_mobile(&site, trial.config().congestion)?),
+            false => None,
+        };
+        let place = container.as_ref().unwrap_or(&site.mobile);
+        let witness = Witness::new(trial, &site, place, keeper, outlast, control)?;
         drop(work);
         let lead = LEAD + trial.cell.outage - QUIET[0];
         let moment = moments.moment(lead, QUIET[0] + UNCERTAIN + QUIET[1], cancel)?;
         let began = clock::now();
-        let client = ContainedProcess::spawn(&site.mobile, stage.client(BYTES))?;
+        let client = ContainedProcess::spawn(place, stage.client(BYTES))?;
         let scene = Self {
             trial,
             cancel,
@@ -263,6 +273,7 @@ impl<'t> Scene<'t> {
             client,
             began,
             stage,
+            _container: container,
             site,
             _directory: directory,
         };
@@ -277,14 +288,14 @@ impl<'t> Scene<'t> {
         moment.move_to(back - QUIET[0], QUIET[0] + QUIET[1]);
         pause_until(self.cancel, back)?;
         let noticed = self.witness.noticed()?;
-        let before = self.witness.watched()?.unwrap_or_default();
+        let before = self.watched()?.unwrap_or_default();
         let vigil = Vigil::begin()?;
         let up = self.site.mend()?;
         let (resumed, late) = self.wait_for_more(up, &before, vigil)?;
         drop(moment);
         let worst_delay = self.since()?.worst_delay.max(late);
         // The sender's own counts, and the first sign of life, which may come a little later.
-        let after = self.witness.watched()?;
+        let after = self.watched()?;
         let uptake = self.watch_uptake(up, &before)?;
         let ended = self.wait_for_end()?;
         let since = self.since()?;
@@ -313,20 +324,53 @@ impl<'t> Scene<'t> {
         })
     }
 
+    /// What has come, in the connection over which most has.
+    fn watched(&self) -> Result<Option<Watched>, TrialError> {
+        match self.trial.cell.program {
+            Program::Datagrams => self.datagrams().map(Some),
+            _ => self.witness.watched(),
+        }
+    }
+
+    /// The same of the connection that it was `before`.
+    fn connection(&self, before: &Watched) -> Result<Option<Watched>, TrialError> {
+        if self.trial.cell.program == Program::Datagrams {
+            return self.datagrams().map(Some);
+        }
+        self.witness.connection(before)
+    }
+
+    fn datagrams(&self) -> Result<Watched, TrialError> {
+        match self.stage.datagrams() {
+            Ok(all) => Ok(Watched::of_datagrams(all.len())),
+            // The receiver has only begun.
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Watched::default()),
+            Err(error) => Err(io_error("read what came")(error)),
+        }
+    }
+
+    /// By how much the latest of the datagrams that were sent after link-up was late; `None` if it is
+    /// another program.
+    fn datagram_age(&self, up: Instant) -> Result<Option<f64>, TrialError> {
+        if self.trial.cell.program != Program::Datagrams {
+            return Ok(None);
+        }
+        let all = self.stage.datagrams().map_err(io_error("read what came"))?;
+        let fresh = all.iter().filter(|(sent, _)| *sent >= up);
+        let ages = fresh.map(|(sent, came)| came.since(*sent).as_secs_f64());
+        Ok(ages.reduce(f64::max))
+    }
+
     fn since(&self) -> Result<Since, TrialError> {
         let since = self.site.air.since();
         since.map_err(|error| TrialError::Site(LabError::Emulator(error)))
     }
 
     fn wait_for_traffic(&self) -> Result<(), TrialError> {
-        let wanted = if self.trial.cell.program.is_transfer() {
-            BEFORE
-        } else {
-            BEFORE_IN_SESSION
-        };
+        let wanted = self.trial.cell.program.bytes_before();
         let given_up = self.began + PATIENCE;
         loop {
-            if let Some(watched) = self.witness.watched()?
+            if let Some(watched) = self.watched()?
                 && watched.read >= wanted
             {
                 return Ok(());
@@ -354,7 +398,7 @@ impl<'t> Scene<'t> {
         let mut late = Duration::ZERO;
         let mut looked = up;
         let resumed = loop {
-            let watched = self.witness.connection(before)?;
+            let watched = self.connection(before)?;
             let now = clock::now();
             if now < soon {
                 late = late.max(now.since(looked).saturating_sub(GLANCE));
@@ -380,7 +424,7 @@ impl<'t> Scene<'t> {
     fn watch_uptake(&self, up: Instant, before: &Watched) -> Result<Uptake, TrialError> {
         let mut uptake = Uptake::new(up, before.received);
         loop {
-            let watched = self.witness.connection(before)?;
+            let watched = self.connection(before)?;
             let now = clock::now();
             if let Some(watched) = watched {
                 uptake.note(now, watched.read.max(before.received));
@@ -416,6 +460,7 @@ impl<'t> Scene<'t> {
         let injected = self.witness.noticed()?.map_or(0, |word| word.injected);
         let timing = || site::neighbour_timing(self.trial.cell.stack.ip);
         let timing = self.witness.keeper().run(timing).map_err(LabError::from)?;
+        let datagram_age_s = self.datagram_age(acted.up)?;
         let (began, said) = (self.began, self.stage.said());
         let error = match acted.ended {
             None => Some("given up at the deadline".to_owned()),
@@ -444,6 +489,7 @@ impl<'t> Scene<'t> {
             noticed: acted.noticed.clone(),
             neighbour_timing: timing.map_err(LabError::from)?,
             herd: None,
+            datagram_age_s,
         };
         // A control keeps no limit, and what was kept in spite of that was kept.
         let is_late = acted.worst_delay > TOLERABLE_DELAY;

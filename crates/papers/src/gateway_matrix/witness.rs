@@ -16,6 +16,18 @@ use std::io;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
+impl Watched {
+    /// What has come of a stream of datagrams, of which the kernel keeps no account.
+    pub(super) fn of_datagrams(count: usize) -> Self {
+        let read = 160 * count as u64;
+        Self {
+            received: read,
+            read,
+            ..Self::default()
+        }
+    }
+}
+
 /// The payload's connection, as the kernels of both ends have it.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Watched {
@@ -48,6 +60,7 @@ impl<'t> Witness<'t> {
     pub(super) fn new(
         trial: &ProgramTrial,
         site: &Site,
+        client: &Namespace,
         keeper: &Namespace,
         outlast: &'t Path,
         control: PathBuf,
@@ -59,7 +72,7 @@ impl<'t> Witness<'t> {
             .then(|| Daemon::start(keeper, outlast, control, &["--data-path", path.name()]));
         let (to, from) = match trial.cell.program.direction() {
             Direction::Download => (&site.mobile, &site.fixed),
-            Direction::Upload => (&site.fixed, &site.mobile),
+            Direction::Upload => (&site.fixed, client),
         };
         let open = |place: &Namespace| {
             let diag = place.run(TcpDiag::open).map_err(LabError::from)?;
@@ -93,7 +106,9 @@ impl<'t> Witness<'t> {
         };
         let others = self.sender.borrow_mut().connections();
         let others = others.map_err(io_error)?;
-        let sender = others.iter().find(|c| c.local == most.remote);
+        // Address translation shows another address, and the same port.
+        let port = most.remote.port();
+        let sender = others.iter().find(|c| c.local.port() == port);
         let sender = sender.map(|c| Sender {
             congestion: c.congestion.clone(),
             timeouts: c.timeouts,
