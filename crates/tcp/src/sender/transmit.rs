@@ -277,19 +277,18 @@ impl Endpoint {
         let end = self.snd.next_offset + u64::from(len);
         //= RFC 9293, section 3.9.1.2, PUSH
         let push = len > 0 && self.snd.writes.is_pushed(end);
-        let mut marks = Marks::default();
-        for (applies, mark) in [
-            (fin, Marks::FIN),
-            (joined, Marks::JOINED),
-            (push, Marks::PUSHED),
-            (
-                self.snd.application_limited.is_some(),
-                Marks::APPLICATION_LIMITED,
-            ),
-        ] {
-            if applies {
-                marks = marks.with(mark);
-            }
+        let mut marks = match self.snd.application_limited {
+            Some(_) => Marks::APPLICATION_LIMITED,
+            None => Marks::default(),
+        };
+        if joined {
+            marks = marks.with(Marks::JOINED);
+        }
+        if push {
+            marks = marks.with(Marks::PUSHED);
+        }
+        if fin {
+            marks = marks.with(Marks::FIN);
         }
         self.snd.queue.push(NewSegment {
             seq,
