@@ -55,7 +55,7 @@ impl Default for Limits {
     fn default() -> Self {
         Self {
             flows: 262_144,
-            held_per_flow: ByteCount(4 << 20),
+            held_per_flow: ByteCount(16 << 20),
             held_in_all: ByteCount(256 << 20),
             other_packets: 512,
             other_bytes: ByteCount(512 << 10),

@@ -240,8 +240,8 @@ pub(super) static FLOWS: Key = Key {
 pub(super) static HELD_PER_FLOW: Key = Key {
     name: "held_per_flow",
     kind: Kind::Size(2 * KIB, GIB),
-    example: "\"4 MiB\"",
-    default: "`\"4 MiB\"`, less with less than 128 MiB of memory",
+    example: "\"16 MiB\"",
+    default: "`\"16 MiB\"`, less with less than 512 MiB of memory",
     meaning: "Memory for what is kept of one connection. Past it, one packet is kept instead.",
     source: "",
 };

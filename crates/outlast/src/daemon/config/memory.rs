@@ -29,7 +29,7 @@ impl Sizes {
         Self {
             limits: Limits {
                 flows: count(part(16 * KIB, 1024, 262_144)),
-                held_per_flow: ByteCount((held_in_all / 4).min(4 * MIB)),
+                held_per_flow: ByteCount((held_in_all / 4).min(16 * MIB)),
                 held_in_all: ByteCount(held_in_all),
                 peers: count(part(64 * KIB, 1024, 65_536)),
                 ..Limits::default()
