@@ -25,6 +25,8 @@ pub struct Cell {
     pub cut: Cut,
     /// For how long.
     pub outage: Duration,
+    /// The daemon starts a second after the link went away, as one that is restarted.
+    pub starts_late: bool,
 }
 
 /// How packets get to the daemon.
@@ -121,10 +123,21 @@ pub fn cells(extent: Extent) -> Vec<Cell> {
                     path,
                     cut,
                     outage: Duration::from_secs(seconds),
+                    starts_late: false,
                 });
             }
         }
     }
+    let is_sample = |cell: &&Cell| {
+        let is_long = cell.outage.as_secs() == extent.choose(6, 10);
+        let is_usual = (cell.stack, cell.cut) == (Stack::USUAL, Cut::Carrier);
+        is_long && is_usual && [Program::Curl, Program::RsyncUp].contains(&cell.program)
+    };
+    let late: Vec<Cell> = cells.iter().filter(is_sample).copied().collect();
+    cells.extend(late.into_iter().map(|cell| Cell {
+        starts_late: true,
+        ..cell
+    }));
     cells
 }
 
@@ -171,7 +184,8 @@ pub fn jobs(extent: Extent) -> Vec<Job> {
         .iter()
         .flat_map(|cell| {
             // Where there is no daemon, packets take no path to it.
-            let control = (cell.path == DataPath::Auto).then(|| cell.job(false));
+            let is_usual = cell.path == DataPath::Auto && !cell.starts_late;
+            let control = is_usual.then(|| cell.job(false));
             control.into_iter().chain([cell.job(true)])
         })
         .collect()
@@ -194,7 +208,11 @@ impl Cell {
             (true, DataPath::Auto) => "daemon",
             (true, DataPath::Nfqueue) => "daemon by nfqueue",
         };
-        format!("{title}, {direction}, {stack}, {by}, {seconds} s, {who}")
+        let when = match assisted && self.starts_late {
+            true => " that starts in the outage",
+            false => "",
+        };
+        format!("{title}, {direction}, {stack}, {by}, {seconds} s, {who}{when}")
     }
 
     fn job(&self, assisted: bool) -> Job {

@@ -3,7 +3,7 @@
 use super::cells::{CUTS, Cell, cut_title};
 use super::programs;
 use super::trial::{ProgramTrial, TOLERABLE_DELAY};
-use super::{LIMIT_S, datagram_age, from_first_chance, is_within, resume};
+use super::{LIMIT_S, datagram_age, five_seconds, from_first_chance, is_within, resume};
 use crate::record::{Record, Runs};
 use outlast_lab::site::Cut;
 use outlast_report::table::{Cell as Shown, Column, Table, Tone};
@@ -60,7 +60,7 @@ pub(super) fn matrix(cells: &[Cell], runs: &Runs) -> Table {
             Shown::from(control.and_then(half_second)),
             Shown::from(control.and_then(five_seconds)),
             Shown::from(control.and_then(|run| run.result.timeouts)),
-            daemon.map_or(Shown::missing(), |run| Shown::from(data_path(run))),
+            daemon.map_or(Shown::missing(), |run| Shown::from(way(cell, run))),
             daemon.map_or(Shown::missing(), noticed),
             daemon.map_or(Shown::missing(), |run| time(resume(run))),
             Shown::from(daemon.and_then(half_second)),
@@ -204,10 +204,6 @@ fn half_second(run: &Record) -> Option<f64> {
     run.result.outages.first()?.half_second_s
 }
 
-fn five_seconds(run: &Record) -> Option<f64> {
-    run.result.outages.first()?.first_five_seconds_share
-}
-
 fn time(time: Option<f64>) -> Shown {
     time.map_or(Shown::from("never").tone(Tone::Bad), Shown::from)
 }
@@ -217,6 +213,15 @@ fn noticed(run: &Record) -> Shown {
         true => Shown::from("yes"),
         false => Shown::from("no").tone(Tone::Warning),
     }
+}
+
+/// How packets came to the daemon, and whether it was there from the beginning.
+fn way(cell: &Cell, run: &Record) -> String {
+    let late = match cell.starts_late {
+        true => ", started in the outage",
+        false => "",
+    };
+    data_path(run) + late
 }
 
 /// Its name alone; what it is doing at the moment follows a colon.

@@ -4,6 +4,7 @@ use super::cells::{Cell, Stack};
 use super::container;
 use super::daemon::Noticed;
 use super::has_kept_limit;
+use super::payload::{is_same, payload};
 use super::programs::{Missing, Program, Stage};
 use super::uptake::Uptake;
 use super::vigil::Vigil;
@@ -23,7 +24,6 @@ use outlast_linux::socket;
 use outlast_scenario::Direction;
 use outlast_scenario::result::{OutageResult, RunResult};
 use serde::{Deserialize, Serialize};
-use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 use tempfile::TempDir;
@@ -192,7 +192,7 @@ pub fn carry_out(
     moments: &Moments,
     cancel: &Cancel,
 ) -> Result<Ran, TrialError> {
-    let (scene, moment) = Scene::set(job, trial, outlast, moments, cancel)?;
+    let (mut scene, moment) = Scene::set(job, trial, outlast, moments, cancel)?;
     let acted = scene.act(moment)?;
     let _work = moments.work(TAKE_DOWN, cancel)?;
     scene.conclude(job, &acted)
@@ -281,10 +281,14 @@ impl<'t> Scene<'t> {
     }
 
     /// The outage, and what follows until the client has ended or is given up.
-    fn act(&self, mut moment: Booking<'_>) -> Result<Acted, TrialError> {
+    fn act(&mut self, mut moment: Booking<'_>) -> Result<Acted, TrialError> {
         self.wait_for_traffic()?;
         let cut = self.site.cut(self.trial.cell.cut)?;
         let back = cut + self.trial.cell.outage;
+        if self.trial.assisted && self.trial.cell.starts_late {
+            pause_until(self.cancel, cut + Duration::from_secs(1))?;
+            self.witness.start_daemon()?;
+        }
         moment.move_to(back - QUIET[0], QUIET[0] + QUIET[1]);
         pause_until(self.cancel, back)?;
         let noticed = self.witness.noticed()?;
@@ -565,28 +569,6 @@ pub(crate) fn pause_until(cancel: &Cancel, then: Instant) -> Result<(), TrialErr
             return Ok(());
         }
         super::witness::wait(cancel, None, then.since(now))?;
-    }
-}
-
-/// Bytes that no program can make fewer (a linear congruential generator of Knuth's constants).
-fn payload(seed: u64, length: u64) -> Vec<u8> {
-    let mut state = seed;
-    (0..length)
-        .map(|_| {
-            state = state
-                .wrapping_mul(6_364_136_223_846_793_005)
-                .wrapping_add(1_442_695_040_888_963_407);
-            (state >> 56) as u8
-        })
-        .collect()
-}
-
-fn is_same(sent: &Path, got: &Path) -> io::Result<bool> {
-    let hash = |path: &Path| Ok::<_, io::Error>(blake3::hash(&fs::read(path)?));
-    match (hash(sent)?, hash(got)) {
-        (sent, Ok(got)) => Ok(sent == got),
-        (_, Err(error)) if error.kind() == io::ErrorKind::NotFound => Ok(false),
-        (_, Err(error)) => Err(error),
     }
 }
 

@@ -1,5 +1,6 @@
 //! Who looks on: the daemon's own word, and the kernel's about the connections.
 
+use super::cells::DataPath;
 use super::daemon::{Daemon, Noticed};
 use super::trial::{ProgramTrial, TrialError};
 use outlast_core::time::Duration;
@@ -50,13 +51,16 @@ pub(super) struct Sender {
 /// Looks on, and has the daemon, if there is one.
 pub(super) struct Witness<'t> {
     keeper: Namespace,
+    outlast: &'t Path,
+    control: PathBuf,
+    path: DataPath,
     daemon: Option<Daemon<'t>>,
     receiver: RefCell<TcpDiag>,
     sender: RefCell<TcpDiag>,
 }
 
 impl<'t> Witness<'t> {
-    /// Starts the daemon, if the trial has one, in `keeper`.
+    /// Starts the daemon in `keeper`, if the trial has one from the beginning.
     pub(super) fn new(
         trial: &ProgramTrial,
         site: &Site,
@@ -66,10 +70,6 @@ impl<'t> Witness<'t> {
         control: PathBuf,
     ) -> Result<Self, TrialError> {
         let descriptor = keeper.as_fd().try_clone_to_owned();
-        let path = trial.cell.path;
-        let daemon = trial
-            .assisted
-            .then(|| Daemon::start(keeper, outlast, control, &["--data-path", path.name()]));
         let (to, from) = match trial.cell.program.direction() {
             Direction::Download => (&site.mobile, &site.fixed),
             Direction::Upload => (&site.fixed, client),
@@ -78,12 +78,32 @@ impl<'t> Witness<'t> {
             let diag = place.run(TcpDiag::open).map_err(LabError::from)?;
             Ok::<_, TrialError>(RefCell::new(diag.map_err(io_error)?))
         };
-        Ok(Self {
+        let mut witness = Self {
             keeper: descriptor.map_err(io_error)?.into(),
-            daemon: daemon.transpose()?,
+            outlast,
+            control,
+            path: trial.cell.path,
+            daemon: None,
             receiver: open(to)?,
             sender: open(from)?,
-        })
+        };
+        if trial.assisted && !trial.cell.starts_late {
+            witness.start_daemon()?;
+        }
+        Ok(witness)
+    }
+
+    /// Starts the daemon.
+    pub(super) fn start_daemon(&mut self) -> Result<(), TrialError> {
+        let arguments = ["--data-path", self.path.name()];
+        let control = self.control.clone();
+        self.daemon = Some(Daemon::start(
+            &self.keeper,
+            self.outlast,
+            control,
+            &arguments,
+        )?);
+        Ok(())
     }
 
     /// Where the daemon is, or would be.
