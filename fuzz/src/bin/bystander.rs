@@ -53,7 +53,10 @@ fuzz_target!(|data: &[u8]| {
                 let took = |deliveries: &Deliveries| deliveries.last().expect("complete").0;
                 let most = took(alone) + took(alone).since(outlast_core::time::Instant::ZERO);
                 let took = took(attacked);
-                assert!(took <= most + UNKNOWN_FOR, "{took} instead of {most} at most");
+                assert!(
+                    took <= most + UNKNOWN_FOR,
+                    "{took} instead of {most} at most"
+                );
             }
         }
     }
@@ -144,6 +147,9 @@ fn compare(alone: &Deliveries, attacked: &Deliveries) {
             known = later.next();
         }
         let there = known.expect("all bytes are there").0;
-        assert!(there <= at + TOLERANCE, "byte {bytes} at {there} instead of {at}");
+        assert!(
+            there <= at + TOLERANCE,
+            "byte {bytes} at {there} instead of {at}"
+        );
     }
 }

@@ -70,7 +70,11 @@ impl Attacker {
                 false => SeqNumber(0),
             },
             flags,
-            window: if kind & 8 == 0 { u16::MAX } else { u16::from(c) },
+            window: if kind & 8 == 0 {
+                u16::MAX
+            } else {
+                u16::from(c)
+            },
             options: TcpOptions {
                 window_scale: flags.contains(TcpFlags::SYN).then_some(kind >> 4),
                 timestamps: (kind & 16 != 0).then_some(Timestamps {

@@ -158,7 +158,8 @@ impl Transfer {
 
     fn put_on_link(&mut self, direction: Direction, packet: Packet) {
         if self.is_up {
-            self.on_link.push_back((self.now + DELAY, direction, packet));
+            self.on_link
+                .push_back((self.now + DELAY, direction, packet));
         } else if direction == ToLink && self.is_seen {
             // What the gateway passes in an outage is lost.
             self.gateway
