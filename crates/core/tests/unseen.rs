@@ -13,7 +13,7 @@ fn a_connection_that_may_have_gone_on_is_met_anew() {
     path.data(0, MSS);
     let since = path.now();
     path.after_ms(5_000);
-    assert_eq!(path.gateway.forget_unseen_since(since), 1);
+    assert_eq!(path.gateway.doubt_since(since), 1);
     // Far beyond what the gateway would have believed before.
     assert_eq!(path.data(60_000_000, MSS), None);
     path.after_ms(40);
@@ -33,7 +33,7 @@ fn what_is_kept_for_a_link_that_was_down_all_the_time_is_still_kept() {
     path.after_ms(1_000);
     let since = path.now();
     path.after_ms(5_000);
-    assert_eq!(path.gateway.forget_unseen_since(since), 0);
+    assert_eq!(path.gateway.doubt_since(since), 0);
     path.up();
     assert_eq!(path.sent(), [Sent::Data(0, MSS, 0)]);
 }
@@ -46,6 +46,25 @@ fn what_was_acknowledged_ahead_is_not_forgotten() {
     path.after_ms(1_000);
     let since = path.now();
     path.up();
-    assert_eq!(path.gateway.forget_unseen_since(since), 0);
+    assert_eq!(path.gateway.doubt_since(since), 1);
+    assert_eq!(path.data(60_000_000, MSS), None);
     assert!(path.sent().contains(&Sent::Data(0, MSS, 0)));
+    let is_ahead = |report: outlast_core::gateway::FlowReport| report.account.acknowledged_ahead;
+    assert!(path.gateway.flow_reports().any(is_ahead));
+}
+
+#[test]
+fn a_connection_that_has_not_gone_on_keeps_what_is_kept() {
+    let mut path = Path::established(PathMechanismKind::Hold);
+    path.down();
+    let since = path.now();
+    assert_eq!(path.data(0, MSS), TAKEN);
+    path.after_ms(1_000);
+    path.up();
+    assert_eq!(path.gateway.doubt_since(since), 1);
+    path.after_ms(40);
+    path.far_ack(0);
+    path.after_ms(1_000);
+    let copies = path.sent().len();
+    assert!(copies >= 2, "the delivery, and a second try: {copies}");
 }

@@ -138,6 +138,19 @@ pub enum Oddity {
     BadFlags,
 }
 
+impl Oddity {
+    /// Whether a segment may be odd only because others before it were not seen.
+    pub(crate) const fn is_of_numbers(self) -> bool {
+        matches!(
+            self,
+            Self::BeyondWindow
+                | Self::TooOld
+                | Self::AcknowledgesUnsent
+                | Self::StaleAcknowledgement
+        )
+    }
+}
+
 /// What an honest segment meant.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct Observation {
