@@ -172,8 +172,7 @@ struct Record {
     /// When and by whom that was said.
     told: StateSince,
     silence: FlowSilence,
-    /// Whether the SYN of the near and of the far host permits SACK, by [`Direction`]; `None` if it
-    /// was not seen.
+    /// Whether each host's SYN permits SACK, by [`Direction`]; `None`: it was not seen.
     permits_sack: [Option<bool>; 2],
     /// The maximum segment size that the SYN of the near and of the far host offers, likewise.
     mss: [Option<u16>; 2],
@@ -181,8 +180,9 @@ struct Record {
     longest_to_link: u16,
     /// Whether the handshake was seen to be completed: nobody who only guesses gets so far.
     is_proven: bool,
-    /// Whether something was acknowledged that nobody else has: then the flow keeps its place in
-    /// the table.
+    /// Whether segments may have crossed unseen since the last one, by [`Direction`].
+    is_doubtful: [bool; 2],
+    /// Whether something was acknowledged that nobody else has: then the flow keeps its place.
     is_pledged: bool,
     /// `None` while there is nothing for it to remember.
     mechanism: Option<Box<dyn PathMechanism>>,

@@ -130,6 +130,7 @@ fn stopped_while_down(over: Over, mechanism: &str, version: Version) -> Option<(
     assert!(pause < MOST, "{over:?} {mechanism}: {pause:?}");
     let continued = scene.resume();
     transfer.assert_resumes_before(by_itself, continued);
+    longest_pause(&mut transfer, clock::now(), Duration::from_secs(1));
     path.cut_amid(place, daemon, transfer);
     let Scene { path, daemon, .. } = scene;
     daemon.stop();

@@ -49,6 +49,19 @@ pub enum Oddity {
     BadFlags,
 }
 
+impl Oddity {
+    /// Whether a segment may be odd only because others before it were not seen.
+    pub(crate) const fn is_of_numbers(self) -> bool {
+        matches!(
+            self,
+            Self::BeyondWindow
+                | Self::TooOld
+                | Self::AcknowledgesUnsent
+                | Self::StaleAcknowledgement
+        )
+    }
+}
+
 /// What an honest segment meant.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub struct Observation {

@@ -96,12 +96,18 @@ impl Gateway {
         } = crossing;
         let (was, rtt) = (record.tracked.phase, record.tracked.rtt);
         let payload_len = packet.header().payload_len;
+        let is_doubtful = record.is_doubtful[direction as usize] && !record.is_pledged;
         let Record {
             tracked, contest, ..
         } = record;
         let observation = match Contest::observe(contest, tracked, now, direction, tcp, payload_len)
         {
             Heard::Honest(observation) => observation,
+            Heard::Odd(oddity) | Heard::Ripe(oddity)
+                if is_doubtful && oddity.is_of_numbers() =>
+            {
+                return self.meet_anew(crossing, index, key, tcp);
+            }
             Heard::Odd(oddity) => return self.pass_odd(crossing, index, tcp, oddity),
             Heard::Ripe(oddity) => {
                 self.give_place_to_rival(crossing, index);
@@ -117,6 +123,7 @@ impl Gateway {
         let Some(record) = self.flows.flow_mut(index) else {
             return Verdict::Pass;
         };
+        record.is_doubtful[direction as usize] = false;
         let phase = record.tracked.phase;
         if tcp.has(TcpFlags::SYN) {
             if !tcp.has(TcpFlags::ACK) {
@@ -439,6 +446,7 @@ impl Record {
             mss: [None; 2],
             longest_to_link: 0,
             is_proven: tracked.phase != Phase::Opening,
+            is_doubtful: [false; 2],
             is_pledged: false,
             mechanism: None,
             standing: Standing::default(),

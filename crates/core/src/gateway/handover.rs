@@ -12,11 +12,11 @@ use super::crossing::Crossing;
 use super::frozen::LARGEST_DISTANCE;
 use crate::flow::{FlowIndex, FlowKey, Half, Observation, Phase, TcpFlow};
 use crate::link::{Direction, InterfaceId, LinkId, LinkState};
-use crate::mechanisms::path::PathMechanismKind;
+use crate::mechanisms::path::{PathMechanismKind, Verdict};
 use crate::time::Instant;
 use alloc::collections::BTreeSet;
 use alloc::vec::Vec;
-use outlast_wire::Packet;
+use outlast_wire::{Packet, TcpHeader};
 
 impl Gateway {
     /// Takes over a connection that somebody else has tracked so far, or corrects one that is
@@ -178,26 +178,37 @@ impl Gateway {
         }
     }
 
-    /// Packets have crossed unseen since then. Lets go of the connections that may have gone on: those
-    /// whose link was not down all the time, and that are met anew with their next packet. Returns how
-    /// many. One that the gateway has acknowledged ahead stays: nobody else has what is kept of it.
-    pub fn forget_unseen_since(&mut self, since: Instant) -> usize {
+    /// Packets have crossed unseen since then. Connections whose link was not down all the time may have
+    /// gone on: one of which the next segment either way does not fit is met anew. One that the gateway has
+    /// acknowledged ahead is not: nobody else has what is kept of it. Returns how many are in doubt.
+    pub fn doubt_since(&mut self, since: Instant) -> usize {
         let interfaces: Vec<_> = self.releases.iter().map(|s| s.interface).collect();
-        let mut forgotten = 0;
+        let mut doubtful = 0;
         for interface in interfaces {
             for (_, index) in self.flows_behind(LinkId::whole(interface)) {
-                let goes = self.flows.flow(index).is_some_and(|record| {
-                    let was_down =
-                        record.told.state == LinkState::Down && record.told.since <= since;
-                    !was_down && !record.is_pledged
-                });
-                if goes && let Some(removed) = self.flows.remove(index) {
-                    self.release(removed);
-                    forgotten += 1;
+                if let Some(record) = self.flows.flow_mut(index) {
+                    let told = record.told;
+                    let was_down = told.state == LinkState::Down && told.since <= since;
+                    record.is_doubtful = [!was_down; 2];
+                    doubtful += usize::from(!was_down);
                 }
             }
         }
-        forgotten
+        doubtful
+    }
+
+    /// A segment shows that a connection has gone on unseen: nothing is known of it but this.
+    pub(super) fn meet_anew(
+        &mut self,
+        crossing: &Crossing<'_>,
+        index: FlowIndex,
+        key: FlowKey,
+        tcp: &TcpHeader,
+    ) -> Verdict {
+        if let Some(removed) = self.flows.remove(index) {
+            self.release(removed);
+        }
+        self.handle_tcp(crossing, key, tcp)
     }
 }
 

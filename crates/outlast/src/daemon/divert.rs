@@ -124,6 +124,24 @@ impl Daemon {
         }
     }
 
+    /// The gateway knows the connections that it has as the kernel does, which has seen every packet.
+    pub(super) fn correct_by_kernel(&mut self, now: Instant) {
+        let Some(kernel) = self.path.kernel() else {
+            return;
+        };
+        let known: Vec<_> = self
+            .gateway
+            .flow_reports()
+            .map(|report| report.key)
+            .collect();
+        for key in known {
+            if let Some((flow, _)) = kernel.proven_flow(&key) {
+                let link = self.indicators.link_to(key.far.ip());
+                self.gateway.adopt(now, link, key, flow);
+            }
+        }
+    }
+
     /// The links whose packets the gateway has to see.
     fn wanted_reach(&self) -> Reach {
         let mechanism = self.settings.mechanism.0;

@@ -15,13 +15,14 @@ impl Daemon {
         // First what the network has come to: a link that was down all the time has let nothing pass.
         self.hear_changes()?;
         let now = clock::now();
-        let forgotten = self.gateway.forget_unseen_since(since);
+        let doubtful = self.gateway.doubt_since(since);
+        self.correct_by_kernel(now);
         self.drain(now)?;
         self.path.pulse().take_back();
         let for_s = now.since(since).as_secs_f64();
         tracing::warn!(
             for_s,
-            forgotten,
+            doubtful,
             "was stopped or held up: packets have passed unseen"
         );
         Ok(())
