@@ -84,7 +84,7 @@ impl<'a> Run<'a> {
     }
 
     /// The same, made without Outlast.
-    pub(crate) fn as_control(self) -> Self {
+    pub(crate) fn into_control(self) -> Self {
         Self {
             is_control: true,
             ..self

@@ -38,7 +38,11 @@ fn what_makes_the_package_is_looked_for_before_anything_is_compiled() {
     }
     for version in ["3.8.0", "cargo-deb 3.8.0"] {
         let right = format!("[ \"$1\" = deb ] && echo {version} && exit 0; {compile}");
-        assert_eq!(build_with(&place, &right).status.code(), Some(1), "{version}");
+        assert_eq!(
+            build_with(&place, &right).status.code(),
+            Some(1),
+            "{version}"
+        );
         assert!(compiled.exists(), "with cargo-deb it goes on to compile");
         fs::remove_file(&compiled).expect("it is there");
     }

@@ -10,7 +10,7 @@ impl Scenario {
     ///
     /// ```
     /// # use outlast_scenario::{Mechanism, Scenario};
-    /// # let text = "[link]\ndelay = \"5 ms\"\n[workload]\nkind = \"bulk\"\nbytes = \"1 MB\"\n[outlast]\ngateway = \"hold\"";
+    /// # let text = "[link]\nrate = \"1 Mbit/s\"\ndelay = \"5 ms\"\n[workload]\nkind = \"bulk\"\nbytes = \"1 MB\"\n[outlast]\ngateway = \"hold\"";
     /// # let scenario = Scenario::parse(text, "a.toml", std::path::Path::new("."))?;
     /// let control = scenario.without_outlast();
     /// assert_eq!(control.outlast.gateway, Mechanism::None);

@@ -69,7 +69,7 @@ fn in_lab(arguments: &Arguments, scenarios: [&Scenario; 2]) -> Result<(), Failur
         return Err(anyhow!("a run of the demo has no report").into());
     };
     let runs = [
-        page::Run::in_lab(NAMES[0], plain).as_control(),
+        page::Run::in_lab(NAMES[0], plain).into_control(),
         page::Run::in_lab(NAMES[1], helped),
     ];
     show(arguments, scenarios[1], World::Lab, &runs)
@@ -98,7 +98,7 @@ fn in_sim(arguments: &Arguments, scenarios: [&Scenario; 2], missing: &str) -> Re
     watch.clear();
     let (plain, helped) = (plain?, helped?);
     let runs = [
-        page::Run::in_sim(NAMES[0], &plain).as_control(),
+        page::Run::in_sim(NAMES[0], &plain).into_control(),
         page::Run::in_sim(NAMES[1], &helped),
     ];
     show(arguments, scenarios[1], World::Sim, &runs)

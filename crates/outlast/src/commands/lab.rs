@@ -170,7 +170,7 @@ fn named(reports: &[Named]) -> Vec<page::Run<'_>> {
     let mut runs = Vec::with_capacity(reports.len());
     for (name, is_control, report) in reports {
         let run = page::Run::in_lab(name, report);
-        runs.push(if *is_control { run.as_control() } else { run });
+        runs.push(if *is_control { run.into_control() } else { run });
     }
     runs
 }

@@ -81,7 +81,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
     watch.clear();
     let named = reports.iter().map(|(name, is_control, report)| {
         let run = page::Run::in_sim(name, report);
-        if *is_control { run.as_control() } else { run }
+        if *is_control { run.into_control() } else { run }
     });
     let runs: Vec<_> = named.collect();
     wish.show(&runs)?;

@@ -40,6 +40,8 @@ impl Share {
 
 /// A connection that is drawn.
 struct Drawn {
+    /// Where it stands in the scenario, or in the order of opening.
+    place: usize,
     name: String,
     flow: FlowTrace,
     deliveries: Vec<(f64, u64)>,
@@ -84,20 +86,22 @@ fn drawn(run: &Run<'_>, share: Share) -> Option<(Vec<Drawn>, usize)> {
             1 => "the connection".to_owned(),
             _ => format!("connection {number}"),
         });
-        all.extend(found.iter().copied().zip(names));
+        let each = found.iter().copied().zip(names).enumerate();
+        all.extend(each.map(|(place, (ends, name))| (place, ends, name)));
     }
     for place in known {
         let port = run.ports.get(place).copied().flatten();
         let ends = port.and_then(|port| found.iter().find(|ends| ends.have_port(port)));
         let name = named(place, &run.result.flows[place]);
-        all.extend(ends.map(|ends| (*ends, name)));
+        all.extend(ends.map(|ends| (place, *ends, name)));
     }
     let hidden = all.len().saturating_sub(share.flows());
     let shown = all.into_iter().take(share.flows());
-    let drawn = shown.filter_map(|(ends, name)| {
+    let drawn = shown.filter_map(|(place, ends, name)| {
         let flow = FlowTrace::between(trace, started, ends)?;
         let deliveries = flow.deliveries();
         Some(Drawn {
+            place,
             name,
             outages: met(&flow, &deliveries),
             flow,
@@ -214,9 +218,12 @@ fn progress(drawn: &[Drawn], until: f64) -> Timeline {
         }
     };
     let outages = drawn.first().map(|connection| &connection.flow.outages);
+    // In the order of the scenario, so that each looks alike in every run.
+    let mut in_order: Vec<&Drawn> = drawn.iter().collect();
+    in_order.sort_by_key(|connection| connection.place);
     Timeline {
         y: Axis::new("Delivered", Unit::Bytes),
-        lines: drawn.iter().map(line).collect(),
+        lines: in_order.into_iter().map(line).collect(),
         outages: outages
             .into_iter()
             .flatten()

@@ -105,7 +105,7 @@ fn a_control_stands_beside_the_run() {
     assert_eq!(without.result.injected_packets, 0);
     let runs = [
         Run::in_sim("with Outlast", &with),
-        Run::in_sim("control", &without).as_control(),
+        Run::in_sim("control", &without).into_control(),
     ];
     let both = html(&scenario, &runs);
     assert!(both.contains("<h2>With Outlast</h2>") && both.contains("<h2>Control</h2>"));

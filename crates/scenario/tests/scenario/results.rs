@@ -133,8 +133,12 @@ pub(crate) fn results() -> [ScenarioResult; 3] {
         runs: vec![run],
         control: Vec::new(),
     };
+    let compared = ScenarioResult {
+        control: vec![aborted.clone()],
+        ..result(World::Lab, completed)
+    };
     [
-        result(World::Lab, completed),
+        compared,
         result(World::Sim, aborted),
         result(World::Sim, shared),
     ]
