@@ -87,9 +87,8 @@ pub enum Event {
         /// Since when it owes the answer.
         since: Instant,
     },
-    /// A flow resumed, this long after its link was back: the far host has acknowledged new bytes of the
-    /// near host's, or the next that the near host lacks has crossed towards it. What an indicator says
-    /// of the return counts also where nothing came then and the link was suspected.
+    /// A flow resumed, this long after its link was back: the far host acknowledges new bytes, or the next
+    /// that the near host lacks crosses. An indicator's word counts also where silence followed it.
     Resumed {
         /// The flow.
         flow: FlowKey,
@@ -524,10 +523,8 @@ impl Gateway {
             true => record.told,
             false => link,
         };
-        let is_silent = self
-            .silence
-            .as_ref()
-            .is_some_and(|silence| silence.is_suspected(record.link));
+        let silence = self.silence.as_ref();
+        let is_silent = silence.is_some_and(|silence| silence.is_suspected(record.link));
         let release = release_at(&mut self.releases, record.link.interface);
         let (has_line, is_paced) = release.map_or((false, false), |one| one.line(now, link.since));
         let sack = record.sack();

@@ -103,9 +103,7 @@ impl Gateway {
         let observation = match Contest::observe(contest, tracked, now, direction, tcp, payload_len)
         {
             Heard::Honest(observation) => observation,
-            Heard::Odd(oddity) | Heard::Ripe(oddity)
-                if is_doubtful && oddity.is_of_numbers() =>
-            {
+            Heard::Odd(oddity) | Heard::Ripe(oddity) if is_doubtful && oddity.is_of_numbers() => {
                 return self.meet_anew(crossing, index, key, tcp);
             }
             Heard::Odd(oddity) => return self.pass_odd(crossing, index, tcp, oddity),

@@ -152,6 +152,7 @@ pub fn udp_datagram() -> impl Strategy<Value = Packet> {
 pub fn icmp_error() -> impl Strategy<Value = Packet> {
     let notice = prop_oneof![
         Just(IcmpNotice::HostUnreachable),
+        Just(IcmpNotice::NetworkUnreachable),
         Just(IcmpNotice::HopLimitExceeded),
         any::<u16>().prop_map(|mtu| IcmpNotice::TooBig { mtu: mtu.into() }),
     ];

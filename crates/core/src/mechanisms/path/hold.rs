@@ -277,27 +277,7 @@ impl Hold {
     ) {
         let end = tcp.seq + packet.sequence_len();
         let acked = cx.flow.near.acked;
-        match &mut self.kept {
-            Kept::Window(window) => {
-                window.acknowledge(acked, cx.budget);
-                if let Some(echo) = self.near_clock.and_then(|clock| clock.echoed_by(tcp)) {
-                    window.hear_echo(echo, cx.budget);
-                }
-                *cx.arrived += window.selectively_acknowledge(&tcp.options.sack);
-            }
-            Kept::One {
-                packet,
-                until,
-                pending,
-            } => {
-                packet.forget_acknowledged(cx);
-                *pending &= packet.packet().is_some();
-                if acked.at_or_after(*until) {
-                    packet.clear(cx.budget);
-                    self.kept = Kept::default();
-                }
-            }
-        }
+        self.kept.hear(cx, tcp, self.near_clock);
         if tcp.has(TcpFlags::RST) {
             self.release(cx.budget);
             return;

@@ -6,7 +6,7 @@ use super::segment::Fate;
 use super::stamp::Stamp;
 use super::window::{Full, Window};
 use crate::limits::Budget;
-use outlast_wire::{Packet, SeqNumber};
+use outlast_wire::{Packet, SeqNumber, TcpHeader};
 
 /// What is kept of the data sent towards the link.
 #[derive(Debug)]
@@ -99,6 +99,37 @@ impl Kept {
         match (self, near_clock) {
             (Self::Window(window), Some(near_clock)) => window.give_way_to(acked, near_clock),
             _ => false,
+        }
+    }
+
+    /// The far host says what has arrived, echoing what the near host has sent.
+    pub(super) fn hear(
+        &mut self,
+        cx: &mut Context<'_>,
+        tcp: &TcpHeader,
+        near_clock: Option<Stamp>,
+    ) {
+        let acked = cx.flow.near.acked;
+        match self {
+            Self::Window(window) => {
+                window.acknowledge(acked, cx.budget);
+                if let Some(echo) = near_clock.and_then(|clock| clock.echoed_by(tcp)) {
+                    window.hear_echo(echo, cx.budget);
+                }
+                *cx.arrived += window.selectively_acknowledge(&tcp.options.sack);
+            }
+            Self::One {
+                packet,
+                until,
+                pending,
+            } => {
+                packet.forget_acknowledged(cx);
+                *pending &= packet.packet().is_some();
+                if acked.at_or_after(*until) {
+                    packet.clear(cx.budget);
+                    *self = Self::default();
+                }
+            }
         }
     }
 

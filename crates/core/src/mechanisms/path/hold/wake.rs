@@ -93,7 +93,7 @@ impl Rounds {
         if self.due == 0 {
             self.left -= 1;
             self.again = Some(now + self.pause.max(patience));
-            self.pause = self.pause * 2;
+            self.pause *= 2;
         }
     }
 
