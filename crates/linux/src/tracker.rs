@@ -80,7 +80,7 @@ impl Default for TrackerConfig {
         Self {
             flows: 262_144,
             slots: 8192,
-            rate: BitRate::from_bits_per_second(250_000_000).expect("not zero"),
+            rate: BitRate::from_bits_per_second(1_000_000_000).expect("not zero"),
             mark: 0,
         }
     }

@@ -140,7 +140,7 @@ pub(super) static RATE: Key = Key {
     example: "\"10 Mbit/s\"",
     default: "not known",
     meaning: "Rate of the link, towards it: what is kept goes out at this pace. Without it, at \
-              that of the acknowledgements.",
+              what the link is seen to deliver.",
     source: "",
 };
 pub(super) static CONTROL: Key = Key {
