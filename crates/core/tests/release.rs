@@ -88,7 +88,9 @@ impl Network {
     fn carry(&mut self, connection: Connection, first: u32, len: u32) {
         let now = self.path.now();
         let arrived = self.arrived.entry(connection).or_default();
-        arrived.left_at.entry(first).or_insert(now);
+        if len > 0 {
+            arrived.left_at.entry(first).or_insert(now);
+        }
         self.free_at = self.free_at.max(now);
         if self.free_at.since(now) > self.longest_wait {
             self.dropped += 1;
@@ -111,9 +113,7 @@ impl Network {
                     continue;
                 };
                 let port = transmit.packet.tcp().expect("only TCP").source_port;
-                if len > 0 {
-                    self.carry((far.octets()[3], port), first, len);
-                }
+                self.carry((far.octets()[3], port), first, len);
             }
             let arrival = self.under_way.peek().map(|Reverse((at, ..))| *at);
             let due = self.path.gateway.poll_timeout().map(|(at, _)| at);
@@ -123,17 +123,23 @@ impl Network {
             }
             self.path.at(next.max(self.path.now()));
             if arrival == Some(next)
-                && let Some(Reverse((_, connection, first, _))) = self.under_way.pop()
+                && let Some(Reverse((_, connection, first, len))) = self.under_way.pop()
             {
-                self.arrive(connection, first);
+                self.arrive(connection, first, len);
             }
         }
         self.path.at(until);
     }
 
-    fn arrive(&mut self, connection: Connection, first: u32) {
+    fn arrive(&mut self, connection: Connection, first: u32, len: u32) {
         let now = self.path.now();
         let arrived = self.arrived.entry(connection).or_default();
+        if len == 0 {
+            // Whatever is asked, the answer is what has arrived.
+            let next = arrived.next;
+            self.turn_to(connection);
+            return self.path.far_ack(next);
+        }
         arrived.segments.insert(first);
         while arrived.segments.remove(&arrived.next) {
             arrived.next += MSS;

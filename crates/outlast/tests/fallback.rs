@@ -82,7 +82,7 @@ fn the_demo_runs_in_the_simulator_where_there_is_no_lab() {
         let report = place.path().join("outlast-report/demo.html");
         let page = std::fs::read_to_string(report).expect("the report page");
         assert!(page.contains("simulated in virtual time"));
-        assert_eq!(page.matches("<figure").count(), 2, "a diagram for each");
+        assert!(page.matches("<figure").count() >= 2, "a diagram for each");
     }
 }
 
