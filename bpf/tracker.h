@@ -271,7 +271,8 @@ inline_always int is_within_bounds(const struct half *sender, const struct half 
 {
     if (is_beyond_window(sender, receiver, tcp->seq))
         return 0;
-    if (before(tcp->seq + len, sender->next - reach(receiver)))
+    /* What is not acknowledged may come again, however much that is. */
+    if (before(tcp->seq + len, sender->next - reach(receiver)) && before(tcp->seq + len, sender->acked))
         return 0;
     if ((tcp->flags & RST) && !is_expected_reset(sender, tcp))
         return 0;

@@ -526,3 +526,20 @@ fn a_connection_that_is_over_is_kicked_once() {
     path.after_ms(60_000);
     assert_eq!(path.sent(), [Sent::Ack(1)]);
 }
+
+/// A sender in slow start has twice as much on its way as was ever acknowledged within one round trip.
+#[test]
+fn what_is_not_acknowledged_may_come_again_however_much_that_is() {
+    let mut path = Path::new(PathMechanismKind::Hold);
+    // Nobody has seen the connection begin.
+    path.near_ack(0);
+    path.far_ack(0);
+    path.data(0, MSS);
+    path.far_ack(MSS);
+    path.after_ms(1_000);
+    for n in 1..300 {
+        assert_eq!(path.data(n * MSS, MSS), None);
+    }
+    path.down();
+    assert_eq!(path.data(MSS, MSS), Some(TakeReason::LinkDown));
+}

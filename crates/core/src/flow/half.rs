@@ -100,7 +100,9 @@ pub(super) fn check_bounds(
     if tcp.seq.after(sender.limit(receiver)) {
         return Err(Oddity::BeyondWindow);
     }
-    if end.before(sender.next - receiver.reach()) {
+    // What is not acknowledged may come again, however much that is.
+    let oldest = (sender.next - receiver.reach()).min(sender.acked);
+    if end.before(oldest) {
         return Err(Oddity::TooOld);
     }
     if tcp.has(TcpFlags::RST) && !is_expected_reset(sender, tcp) {
