@@ -6,6 +6,7 @@
 //! [`Gateway::poll_timeout`] and calls [`Gateway::handle_timeout`] no later than that. Time never
 //! goes back.
 
+mod consult;
 mod contest;
 mod crossing;
 mod damping;
@@ -26,9 +27,7 @@ use crate::link::{
     Applied, Direction, InterfaceId, LinkConfig, LinkEvent, LinkId, LinkState, LinkTable,
     StateSince,
 };
-use crate::mechanisms::path::{
-    Context, PathMechanism, PathMechanismKind, SendReason, Standing, Verdict,
-};
+use crate::mechanisms::path::{PathMechanism, PathMechanismKind, SendReason, Standing, Verdict};
 use crate::release::Release;
 use crate::time::{Duration, Instant};
 use crate::units::ByteCount;
@@ -500,99 +499,6 @@ impl Gateway {
         }
         self.resume_opening(now, index, state.state);
         self.with_mechanism(now, index, state, |mechanism, cx| mechanism.handle_link(cx));
-    }
-
-    /// Calls a flow's mechanism, then takes note of its deadline and of what it wants sent.
-    fn with_mechanism<R>(
-        &mut self,
-        now: Instant,
-        index: FlowIndex,
-        link: StateSince,
-        call: impl FnOnce(&mut dyn PathMechanism, &mut Context<'_>) -> R,
-    ) -> Option<R> {
-        let key = self.flows.key(index)?;
-        if self.shares.become_scarce(&self.budget) {
-            let flows = self.flows.iter();
-            self.shares
-                .count(flows.map(|(key, _, record)| (key.far.ip(), record.held.0)));
-        }
-        let room = self.shares.room(key.far.ip(), &self.budget);
-        self.budget.allot(room);
-        let record = self.flows.flow_mut(index)?;
-        let link = match link.state == record.state {
-            true => record.told,
-            false => link,
-        };
-        let silence = self.silence.as_ref();
-        let is_silent = silence.is_some_and(|silence| silence.is_suspected(record.link));
-        let release = release_at(&mut self.releases, record.link.interface);
-        let (has_line, is_paced) = release.map_or((false, false), |one| one.line(now, link.since));
-        let sack = record.sack();
-        let mechanism = record.mechanism.as_mut()?;
-        let mut resumed = None;
-        let mut arrived = 0;
-        let held_before = self.budget.used();
-        let mut cx = Context {
-            now,
-            key: &key,
-            flow: &record.tracked,
-            link,
-            is_silent,
-            has_line,
-            is_paced,
-            near_voice: record.silence.voice,
-            sack,
-            limits: &self.limits,
-            budget: &mut self.budget,
-            counters: &mut self.counters,
-            resumed: &mut resumed,
-            arrived: &mut arrived,
-        };
-        let result = call(mechanism.as_mut(), &mut cx);
-        self.arrived = arrived;
-        // Nobody else takes from the budget meanwhile: what is kept of others stays as it was.
-        let held = record.held.0 + self.budget.used().0;
-        let held = held.saturating_sub(held_before.0);
-        self.shares.change(key.far.ip(), record.held.0, held);
-        record.held = ByteCount(held);
-        let deadline = mechanism.poll_timeout();
-        if record.deadline != deadline {
-            if let Some(at) = record.deadline {
-                self.deadlines.remove(&(at, index));
-            }
-            if let Some(at) = deadline {
-                self.deadlines.insert((at, index));
-            }
-            record.deadline = deadline;
-        }
-        let is_pledged = mechanism.account().acknowledged_ahead;
-        let changes_shelf = core::mem::replace(&mut record.is_pledged, is_pledged) != is_pledged;
-        if let Some(waiting) = mechanism.waiting()
-            && let Some(release) = release_at(&mut self.releases, record.link.interface)
-        {
-            release.give_flow_a_turn(index, key.far.ip(), waiting);
-        }
-        let standing = mechanism.standing();
-        if record.standing != standing {
-            let was = core::mem::replace(&mut record.standing, standing);
-            self.tell_standing(key, was, standing);
-        }
-        if let Some(after) = resumed {
-            self.events.push_back(Event::Resumed { flow: key, after });
-        }
-        if changes_shelf {
-            self.note_life(now, index);
-        }
-        Some(result)
-    }
-
-    /// The flow is about to meet something that its mechanism must know.
-    fn wake_mechanism(&mut self, index: FlowIndex) {
-        if let Some(record) = self.flows.flow_mut(index)
-            && record.mechanism.is_none()
-        {
-            record.mechanism = self.mechanism.for_flow();
-        }
     }
 }
 

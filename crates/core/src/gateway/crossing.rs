@@ -123,14 +123,7 @@ impl Gateway {
         };
         record.is_doubtful[direction as usize] = false;
         let phase = record.tracked.phase;
-        if tcp.has(TcpFlags::SYN) {
-            if !tcp.has(TcpFlags::ACK) {
-                record.permits_sack = [None; 2];
-                record.mss = [None; 2];
-            }
-            record.permits_sack[direction as usize] = Some(tcp.options.sack_permitted);
-            record.mss[direction as usize] = Some(offered_mss(packet, tcp));
-        }
+        record.note_syn(direction, packet, tcp);
         record.is_proven |=
             phase == Phase::Established && proves(&record.tracked, tcp, observation);
         if was == Phase::Established && record.tracked.has_overtaken(direction, tcp, payload_len) {
@@ -452,6 +445,19 @@ impl Record {
             departed: 0,
             held: ByteCount(0),
         }
+    }
+
+    /// Notes what a SYN offers; any other segment offers nothing.
+    fn note_syn(&mut self, direction: Direction, packet: &Packet, tcp: &TcpHeader) {
+        if !tcp.has(TcpFlags::SYN) {
+            return;
+        }
+        if !tcp.has(TcpFlags::ACK) {
+            self.permits_sack = [None; 2];
+            self.mss = [None; 2];
+        }
+        self.permits_sack[direction as usize] = Some(tcp.options.sack_permitted);
+        self.mss[direction as usize] = Some(offered_mss(packet, tcp));
     }
 
     /// Whether both hosts permit SACK; `None` if a SYN was not seen.
