@@ -7,7 +7,7 @@
 mod attacker;
 mod daemon;
 mod random;
-mod transfers;
+pub mod transfers;
 pub mod trial;
 
 use crate::experiment::{Experiment, Extent, Figure, Part};
@@ -22,7 +22,7 @@ use outlast_report::table::{Cell as Shown, Column, Table};
 use outlast_report::unit::Unit;
 use outlast_scenario::{Congestion, IpVersion, Mechanism};
 use std::collections::BTreeSet;
-pub use transfers::{Outcome, Transferred};
+use transfers::{Outcome, Transferred};
 use trial::{Besieged, DELAY, QUEUE, RATE_MBIT_PER_S, Round, Siege, SiegePath, SiegeTrial};
 
 /// The siege.
@@ -63,7 +63,7 @@ fn method(extent: Extent) -> Vec<String> {
          same attacker where there is one), with the daemon and nothing done to it, and with the daemon \
          besieged. A transfer's slowdown is its time over that of the last transfer of its direction in \
          the control: transfers that share a link may end in either order. A transfer is lost if an end \
-         hears nothing for a minute, if other bytes come than were sent, or if one end alone is told of \
+         hears nothing for a minute, if it takes two, if other bytes come than were sent, or if one end alone is told of \
          an error."
             .to_owned(),
         "Kills: in each round the daemon is ended by SIGKILL at a random moment between the round's begin \
@@ -107,8 +107,8 @@ fn kills(extent: Extent) -> Vec<Cell> {
     vec![
         cell(SiegePath::Ebpf, false, 7),
         cell(SiegePath::Nfqueue, false, 7),
-        cell(SiegePath::Ebpf, true, 3),
-        cell(SiegePath::Nfqueue, true, 3),
+        // It rewrites packets, which eBPF programs do not.
+        cell(SiegePath::Nfqueue, true, 6),
     ]
 }
 

@@ -23,7 +23,7 @@ pub enum Outcome {
     Broken,
     /// One end was told by an error, and the other one believes that all is well.
     HalfBroken,
-    /// An end heard nothing for [`STALLED`].
+    /// An end heard nothing for [`STALLED`], or the receiver had not all of it after [`LONGEST`].
     Hung,
     /// The receiver has something else than was sent.
     Damaged,
@@ -43,6 +43,8 @@ pub struct Transferred {
 /// An end that nothing comes to or leaves for so long is given up: several times the longest timeout
 /// that an outage of seconds brings about.
 pub const STALLED: Duration = Duration::from_secs(60);
+/// A transfer that goes on for longer is given up: a hundred times what it takes of the link.
+pub const LONGEST: Duration = Duration::from_secs(120);
 /// How long a connection may take to open.
 const PATIENCE: Duration = Duration::from_secs(20);
 
@@ -139,11 +141,16 @@ impl Open {
         })
     }
 
+    /// Its two sockets, to [end](end) it by.
+    pub(super) fn sockets(&self) -> io::Result<[TcpStream; 2]> {
+        Ok([self.sender.try_clone()?, self.receiver.try_clone()?])
+    }
+
     /// Sends `payload` from `begin` on, and sees it come to its end.
     fn carry(mut self, payload: &[u8], begin: Instant) -> Transferred {
         let (sent, (received, read)) = thread::scope(|scope| {
             let receiver = &mut self.receiver;
-            let receiving = scope.spawn(move || receive(receiver));
+            let receiving = scope.spawn(move || receive(receiver, begin + LONGEST));
             let sent = send(&mut self.sender, payload);
             let received = receiving
                 .join()
@@ -175,6 +182,14 @@ pub(super) fn carry(all: Vec<Open>, payload: &[u8], begin: Instant) -> Vec<Trans
     })
 }
 
+/// Ends transfers early, whose outcome nobody wants any more.
+pub(super) fn end(sockets: &[[TcpStream; 2]]) {
+    for socket in sockets.iter().flatten() {
+        // It has ended by itself otherwise.
+        let _ = socket.shutdown(Shutdown::Both);
+    }
+}
+
 /// What a receiver has read.
 struct HashedRead {
     hash: blake3::Hash,
@@ -190,12 +205,14 @@ fn send(stream: &mut TcpStream, payload: &[u8]) -> io::Result<()> {
     }
 }
 
-fn receive(stream: &mut TcpStream) -> (io::Result<()>, HashedRead) {
+fn receive(stream: &mut TcpStream, given_up: Instant) -> (io::Result<()>, HashedRead) {
     let mut hasher = blake3::Hasher::new();
     let mut buffer = vec![0; 1 << 16];
     let result = loop {
         match stream.read(&mut buffer) {
             Ok(0) => break stream.shutdown(Shutdown::Write),
+            // As a read that has waited for too long.
+            Ok(_) if clock::now() > given_up => break Err(ErrorKind::WouldBlock.into()),
             Ok(length) => {
                 hasher.update(&buffer[..length]);
             }

@@ -248,6 +248,7 @@ pub fn carry_out(
             .map_err(LabError::from)?;
     }
     let seed = seed()?;
+    announce(job, seed);
     let mut scene = Scene {
         site: &site,
         start: Start {
@@ -285,6 +286,15 @@ pub fn carry_out(
         }),
         ..Ran::new(result)
     })
+}
+
+/// Says the seed before anything can go wrong.
+#[expect(
+    clippy::print_stderr,
+    reason = "who wants to see a run again that does not end needs its seed"
+)]
+fn announce(job: &Job, seed: u64) {
+    eprintln!("{}, {}: OUTLAST_SEED={seed}", job.cell, job.index);
 }
 
 impl<'t> Scene<'t> {
@@ -366,6 +376,9 @@ impl<'t> Scene<'t> {
     ) -> Result<Vec<Transferred>, TrialError> {
         let all = transfers::open(self.site).map_err(io_error("open the connections"))?;
         let ends: Vec<Ends> = all.iter().map(|open| open.ends).collect();
+        let sockets = all.iter().map(transfers::Open::sockets);
+        let sockets: io::Result<Vec<_>> = sockets.collect();
+        let sockets = sockets.map_err(io_error("open the connections"))?;
         let payload = std::mem::take(&mut self.payload);
         let orders = Orders::default();
         let cancel = self.cancel;
@@ -375,6 +388,9 @@ impl<'t> Scene<'t> {
             let attacking =
                 attacker.map(|attacker| scope.spawn(|| attacker.attack(&ends, &orders, cancel)));
             let acted = self.act(schedule, begin, &orders);
+            if acted.is_err() {
+                transfers::end(&sockets);
+            }
             let carried = carrying
                 .join()
                 .unwrap_or_else(|panic| std::panic::resume_unwind(panic));
