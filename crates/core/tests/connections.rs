@@ -543,3 +543,22 @@ fn what_is_not_acknowledged_may_come_again_however_much_that_is() {
     path.down();
     assert_eq!(path.data(MSS, MSS), Some(TakeReason::LinkDown));
 }
+
+/// Somebody off the path knows addresses and ports: his slivers tell nothing.
+#[test]
+fn a_segment_that_does_not_fit_its_connection_does_not_tell_how_long_others_may_be() {
+    let mut path = Path::new(PathMechanismKind::Hold);
+    assert_eq!(path.data(0, 100), None);
+    path.far_ack(100);
+    let sent = path.data_packet(100, 4 * MSS);
+    for first in [200_000, 2_000_000_000] {
+        let forged = path.data_packet(first, 1);
+        path.near_sends(&forged);
+        path.gateway.note_length(&forged);
+        assert_eq!(path.gateway.longest_packet(&sent, Direction::ToLink), None);
+    }
+    let honest = path.data_packet(100, 500);
+    path.gateway.note_length(&honest);
+    let told = path.gateway.longest_packet(&sent, Direction::ToLink);
+    assert_eq!(told, Some(honest.total_len()));
+}

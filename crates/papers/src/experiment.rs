@@ -79,6 +79,7 @@ pub const ALL: &[&Experiment] = &[
     &crate::gateway_cost::EXPERIMENT,
     &crate::gateway_matrix::EXPERIMENT,
     &crate::gateway_herd::EXPERIMENT,
+    &crate::gateway_siege::EXPERIMENT,
     &crate::lab_vs_sim::EXPERIMENT,
     &crate::thesis::TIMEOUTS,
     &crate::thesis::HANDOFF,

@@ -8,7 +8,7 @@
 pub mod cells;
 mod container;
 pub(crate) mod daemon;
-mod payload;
+pub(crate) mod payload;
 pub mod programs;
 mod table;
 pub mod trial;

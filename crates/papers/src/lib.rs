@@ -22,6 +22,7 @@
 //! | [`gateway_cost`] | what `outlast run` costs while its link is up |
 //! | [`gateway_matrix`] | resume time of real programs, with `outlast run` on the gateway |
 //! | [`gateway_herd`] | 5,000 connections that come back at once, with `outlast run` on the gateway |
+//! | [`gateway_siege`] | honest transfers while the daemon is killed, and amid hostile packets |
 //! | [`hold_channel`] | utilisation of the paper's channel |
 //! | [`lab_vs_sim`] | the simulator beside the kernel |
 #![forbid(unsafe_code)]
@@ -36,6 +37,7 @@ pub mod field_matrix;
 pub mod gateway_cost;
 pub mod gateway_herd;
 pub mod gateway_matrix;
+pub mod gateway_siege;
 pub mod hold_channel;
 pub mod hold_matrix;
 pub mod job;

@@ -5,6 +5,7 @@ use crate::gateway_cost::bench::{self, Bench};
 use crate::gateway_cost::programs::{self, Passes};
 use crate::gateway_herd::trial::{self as herd, HerdTrial};
 use crate::gateway_matrix::trial::{self as matrix, ProgramTrial, TrialError};
+use crate::gateway_siege::trial::{self as siege, SiegeTrial};
 use crate::job::Job;
 use crate::moments::Moments;
 use outlast_core::time::Duration;
@@ -17,6 +18,8 @@ pub enum Trial {
     Programs(ProgramTrial),
     /// Thousands of connections, one outage.
     Herd(HerdTrial),
+    /// Honest transfers through outages, the daemon besieged.
+    Siege(SiegeTrial),
     /// No outage: how much goes through.
     Bench(Bench),
     /// No link: what the programs in the kernel need.
@@ -25,11 +28,13 @@ pub enum Trial {
 
 impl Trial {
     /// The share of a batch's `capacity` that it takes: programs and daemon mostly wait, and have
-    /// their moment to themselves; the herd takes all of it, and what measures the machine, too.
+    /// their moment to themselves; four sieges go on at once; the herd takes all of it, and what
+    /// measures the machine, too.
     #[must_use]
     pub fn weight(&self, capacity: u32) -> u32 {
         match self {
             Self::Programs(_) => 1,
+            Self::Siege(_) => (capacity / 4).max(1),
             Self::Herd(_) | Self::Bench(_) | Self::Passes(_) => capacity.max(1),
         }
     }
@@ -39,6 +44,7 @@ impl Trial {
     pub fn expected(&self) -> Option<Duration> {
         match self {
             Self::Programs(trial) => Some(trial.expected()),
+            Self::Siege(trial) => Some(trial.expected()),
             Self::Herd(_) | Self::Bench(_) | Self::Passes(_) => None,
         }
     }
@@ -48,7 +54,9 @@ impl Trial {
     pub const fn attempts(&self) -> u32 {
         match self {
             Self::Programs(_) => ProgramTrial::ATTEMPTS,
-            Self::Herd(_) | Self::Bench(_) | Self::Passes(_) => crate::batch::ATTEMPTS,
+            Self::Herd(_) | Self::Siege(_) | Self::Bench(_) | Self::Passes(_) => {
+                crate::batch::ATTEMPTS
+            }
         }
     }
 }
@@ -67,6 +75,7 @@ pub fn carry_out(
     match trial {
         Trial::Programs(trial) => matrix::carry_out(job, trial, &outlast, moments, cancel),
         Trial::Herd(trial) => herd::carry_out(job, trial, &outlast, cancel),
+        Trial::Siege(trial) => siege::carry_out(job, trial, &outlast, cancel),
         Trial::Bench(bench) => bench::carry_out(job, bench, &outlast, cancel),
         Trial::Passes(passes) => programs::carry_out(job, passes, cancel),
     }

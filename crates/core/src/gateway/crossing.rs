@@ -61,7 +61,11 @@ impl Gateway {
         if let Some(record) = index.and_then(|index| self.flows.flow_mut(index)) {
             let known = record.longest_to_link;
             let is_full = !stands_alone(tcp) && !tcp.flags.intersects(LAST);
-            if is_full || known > 0 {
+            // Somebody off the path does not know where the connection is, and would have what its
+            // hosts send cut into slivers.
+            let next = record.tracked.near.next;
+            let belongs = tcp.seq == next || tcp.seq + packet.sequence_len() == next;
+            if belongs && (is_full || known > 0) {
                 let length = u16::try_from(packet.total_len()).unwrap_or(u16::MAX);
                 record.longest_to_link = known.max(length);
             }

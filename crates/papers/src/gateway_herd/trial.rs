@@ -264,6 +264,7 @@ fn conclude(job: &Job, trial: &HerdTrial, acted: &Acted) -> Ran {
             neighbour_timing: Vec::new(),
             datagram_age_s: None,
             herd: Some(herd),
+            siege: None,
         }),
         ..Ran::new(result)
     }

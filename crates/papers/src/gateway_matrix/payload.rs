@@ -5,7 +5,7 @@ use std::io;
 use std::path::Path;
 
 /// Bytes that no program can make fewer (a linear congruential generator of Knuth's constants).
-pub(super) fn payload(seed: u64, length: u64) -> Vec<u8> {
+pub(crate) fn payload(seed: u64, length: u64) -> Vec<u8> {
     let mut state = seed;
     (0..length)
         .map(|_| {

@@ -11,6 +11,7 @@ use super::vigil::Vigil;
 use super::witness::{Watched, Witness};
 use crate::carry_out::Ran;
 use crate::gateway_herd::trial::Herd;
+use crate::gateway_siege::trial::Besieged;
 use crate::job::Job;
 use crate::moments::{Booking, Moments};
 use outlast_core::time::{Duration, Instant, saturating_nanos};
@@ -54,6 +55,9 @@ pub struct Observed {
     /// Of thousands of connections, in the experiment that has them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub herd: Option<Herd>,
+    /// Of a daemon under siege, in the experiment that has one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub siege: Option<Besieged>,
 }
 
 /// Rate of the link each way.
@@ -493,6 +497,7 @@ impl<'t> Scene<'t> {
             noticed: acted.noticed.clone(),
             neighbour_timing: timing.map_err(LabError::from)?,
             herd: None,
+            siege: None,
             datagram_age_s,
         };
         // A control keeps no limit, and what was kept in spite of that was kept.
