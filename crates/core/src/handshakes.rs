@@ -24,7 +24,7 @@ use crate::limits::Limits;
 use crate::mechanisms::path::SendReason;
 use crate::time::{Duration, Instant};
 use alloc::collections::{BTreeMap, BTreeSet, VecDeque};
-use outlast_wire::{Packet, TcpFlags, TcpHeader};
+use outlast_wire::{Packet, SeqNumber, TcpFlags, TcpHeader};
 
 /// The first pause between two copies, at least and at most.
 const SHORTEST_PAUSE: Duration = Duration::from_millis(500);
@@ -41,6 +41,8 @@ const SHARE_OF_ONE_SIDED: u64 = 16;
 /// Copies that the gateway sends of a SYN-ACK, however few its host has sent: it is the answer to a
 /// SYN that was seen.
 const OF_SYN_ACK: u8 = 4;
+/// A far host has no more behind the segment that is kept of a one-sided connection, in bytes.
+const MOST_BEYOND: i32 = 1 << 24;
 /// Copies that go out, at most, before the host has sent another.
 const MOST: u8 = 5;
 
@@ -318,6 +320,17 @@ impl Handshakes {
             return Some((index, packet, reason));
         }
         None
+    }
+
+    /// Whether `ack` acknowledges the data of a one-sided connection that is kept.
+    pub(crate) fn is_acknowledged(&self, index: FlowIndex, ack: SeqNumber) -> bool {
+        let packet = self.kept.get(&index).map(|one| &one.packet);
+        packet.is_some_and(|packet| {
+            let end = packet.tcp().map(|tcp| tcp.seq + packet.sequence_len());
+            let beyond = end.map(|end| ack.distance_from(end));
+            packet.header().payload_len > 0
+                && beyond.is_some_and(|beyond| (0..MOST_BEYOND).contains(&beyond))
+        })
     }
 
     /// The answer was seen, or none is to come.

@@ -138,10 +138,15 @@ impl Gateway {
         tcp: &TcpHeader,
         newly_acked: u32,
     ) {
-        let is_answer = crossing.direction == Direction::FromLink && newly_acked > 0;
-        if (is_answer || tcp.has(TcpFlags::RST))
-            && let Some(release) = self.release_at(crossing.link.interface)
-        {
+        let is_from_link = crossing.direction == Direction::FromLink;
+        let Some(release) = self.release_at(crossing.link.interface) else {
+            return;
+        };
+        // Of a one-sided connection nobody knows what was acknowledged before.
+        let is_answer = is_from_link
+            && (newly_acked > 0
+                || tcp.has(TcpFlags::ACK) && release.handshakes.is_acknowledged(index, tcp.ack));
+        if is_answer || tcp.has(TcpFlags::RST) {
             release.handshakes.remove(index);
         }
     }
