@@ -322,6 +322,12 @@ impl Handshakes {
         None
     }
 
+    /// Whether data is kept, of a connection of which only one host was heard.
+    pub(crate) fn is_one_sided(&self, index: FlowIndex) -> bool {
+        let kept = self.kept.get(&index);
+        kept.is_some_and(|one| !one.packet.tcp().is_some_and(|tcp| tcp.has(TcpFlags::SYN)))
+    }
+
     /// Whether `ack` acknowledges the data of a one-sided connection that is kept.
     pub(crate) fn is_acknowledged(&self, index: FlowIndex, ack: SeqNumber) -> bool {
         let packet = self.kept.get(&index).map(|one| &one.packet);

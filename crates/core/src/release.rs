@@ -174,12 +174,25 @@ impl Release {
         if !self.pacer.allows(now) {
             return None;
         }
-        if let Some(taken) = self.probe(now) {
-            return Some(taken);
+        let taken = self.probe(now).or_else(|| self.take_urgent());
+        let taken = taken.or_else(|| self.take_data(now));
+        // Whoever was found to be silent just now is probed at once.
+        let taken = taken.or_else(|| self.probe(now));
+        if taken.is_none() {
+            self.pacer.ran_dry();
+            if now >= self.line_ends + LONGEST_TAIL && now >= self.first_answers_by {
+                self.pacer.stop_measuring();
+            }
         }
-        if let Some(party) = self.urgent.head() {
-            return self.urgent.take(party);
-        }
+        taken
+    }
+
+    fn take_urgent(&mut self) -> Option<Taken> {
+        let party = self.urgent.head()?;
+        self.urgent.take(party)
+    }
+
+    fn take_data(&mut self, now: Instant) -> Option<Taken> {
         while let Some(party) = self.data.head() {
             if let Party::Peer(peer) = party
                 && self.answers.is_silent(now, peer)
@@ -194,10 +207,6 @@ impl Release {
                 self.line_ends = now + took;
             }
             return Some(taken);
-        }
-        self.pacer.ran_dry();
-        if now >= self.line_ends + LONGEST_TAIL && now >= self.first_answers_by {
-            self.pacer.stop_measuring();
         }
         None
     }

@@ -1,14 +1,15 @@
 //! What a gateway may send and keep, whatever it was shown.
 
 use super::{INTERFACES, LINKS, World, is_lone, link};
-use outlast_core::flow::FlowKey;
+use outlast_core::flow::{FlowKey, Phase};
 use outlast_core::gateway::{Event, Transmit};
 use outlast_core::limits::Limits;
 use outlast_core::link::Direction::{self, FromLink, ToLink};
 use outlast_core::link::{LinkId, LinkState};
 use outlast_core::mechanisms::path::SendReason;
-use outlast_wire::{Packet, TcpFlags};
+use outlast_wire::{Packet, TcpFlags, Transport};
 use std::collections::BTreeSet;
+use std::net::SocketAddr;
 
 /// What the gateway was shown.
 #[derive(Default)]
@@ -145,8 +146,10 @@ impl World {
                 // To whom the connection has ended for, whatever the link does.
                 return;
             }
-            SendReason::Probe => {
-                assert!(self.may_probe, "{transmit:?}");
+            SendReason::Unreachable => self.check_unreachable(transmit),
+            SendReason::Probe | SendReason::Question => {
+                let is_probe = transmit.reason == SendReason::Probe;
+                assert!(self.may_probe || !is_probe, "{transmit:?}");
                 let flags = packet.tcp().map(|tcp| tcp.flags);
                 assert_eq!((flags, packet.sequence_len()), (Some(TcpFlags::ACK), 0));
                 assert_eq!(transmit.direction, ToLink);
@@ -181,14 +184,44 @@ impl World {
             && !is_lone(tcp.flags)
             && let Some(key) = FlowKey::of_tcp(packet.header(), ToLink)
             && let Some(flow) = self.known.flow(&key).filter(|_| self.sees_all)
+            // Before its hosts have met, nobody knows what is acknowledged.
+            && flow.phase != Phase::Opening
         {
             let end = tcp.seq + packet.sequence_len();
             assert!(end.after(flow.near.acked), "{flow:?} has {packet:?}");
         }
+        let is_shown = shown.iter().rev().any(|(_, one)| is_known(one));
+        if !is_shown && matches!(packet.header().transport, Transport::IcmpError(_)) {
+            // The link dropped one of the gateway's own, which then waits like any other packet.
+            return self.check_unreachable(transmit);
+        }
+        assert!(is_shown, "never shown: {packet:?}");
+    }
+
+    /// Only a host of a connection that was seen from both sides gets an error, about its own segment.
+    fn check_unreachable(&self, transmit: &Transmit) {
+        let Transport::IcmpError(error) = &transmit.packet.header().transport else {
+            panic!("{transmit:?} is no error");
+        };
         assert!(
-            shown.iter().rev().any(|(_, one)| is_known(one)),
-            "never shown: {:?}",
-            transmit.packet
+            matches!((error.kind, error.code), (3, 0) | (1, 0)),
+            "{transmit:?}"
+        );
+        let quoted = error.quoted.expect("it quotes what it is about");
+        let (source_port, destination_port) = quoted.ports.expect("a segment");
+        let [from, to] = [
+            SocketAddr::new(quoted.source, source_port),
+            SocketAddr::new(quoted.destination, destination_port),
+        ];
+        let (near, far) = match transmit.direction {
+            FromLink => (from, to),
+            ToLink => (to, from),
+        };
+        let key = FlowKey { near, far };
+        let [to_link, from_link] = [&self.shown.flows_to_link, &self.shown.flows_from_link];
+        assert!(
+            to_link.contains(&key) && from_link.contains(&key),
+            "{transmit:?}"
         );
     }
 

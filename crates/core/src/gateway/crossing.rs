@@ -162,7 +162,8 @@ impl Gateway {
         if direction == Direction::FromLink && is_proven && was == Phase::Established {
             self.note_answer(link, index);
         }
-        self.note_opened(crossing, index, tcp, observation.newly_acked);
+        let has_met = was == Phase::Opening && phase == Phase::Established;
+        self.note_opened(crossing, index, tcp, observation.newly_acked, has_met);
         let only_answers_probe = self.listen(crossing, index, tcp, observation);
         let verdict = if is_proven && (was == Phase::Established || phase == Phase::Established) {
             self.wake_mechanism(index);

@@ -130,13 +130,15 @@ impl Gateway {
         true
     }
 
-    /// A segment of a connection shows whether its handshake needs no further copies.
+    /// A segment of a connection shows whether its handshake needs no further copies; with it the hosts may
+    /// have met of whom only one was heard.
     pub(super) fn note_opened(
         &mut self,
         crossing: &Crossing<'_>,
         index: FlowIndex,
         tcp: &TcpHeader,
         newly_acked: u32,
+        has_met: bool,
     ) {
         let is_from_link = crossing.direction == Direction::FromLink;
         let Some(release) = self.release_at(crossing.link.interface) else {
@@ -146,7 +148,9 @@ impl Gateway {
         let is_answer = is_from_link
             && (newly_acked > 0
                 || tcp.has(TcpFlags::ACK) && release.handshakes.is_acknowledged(index, tcp.ack));
-        if is_answer || tcp.has(TcpFlags::RST) {
+        // A connection whose hosts have met is like any other: its mechanism keeps what it needs.
+        let is_past = has_met && release.handshakes.is_one_sided(index);
+        if is_answer || is_past || tcp.has(TcpFlags::RST) {
             release.handshakes.remove(index);
         }
     }
