@@ -269,8 +269,7 @@ fn claims(cells: &[Cell], runs: &Runs) -> Vec<Judged> {
                 cut_title(cut)
             );
             // One that starts in the outage keeps only what it hears then: it is held against the control alone.
-            let those =
-                |cell: &Cell| cell.cut == cut && cell.outage >= least && !cell.starts_late;
+            let those = |cell: &Cell| cell.cut == cut && cell.outage >= least && !cell.starts_late;
             own(statement, Unit::Share, everywhere).judge(within(cells, runs, those))
         })
         .collect();

@@ -200,18 +200,7 @@ impl Attacker {
                 segment = segment.answered(TcpFlags::RST | TcpFlags::ACK, ack);
                 self.send(ends, answerer.unwrap_or(name), segment)
             }
-            Attack::Conversation => {
-                segment.flags = TcpFlags::SYN;
-                self.send(ends, name, segment)?;
-                let answer = segment.answered(TcpFlags::SYN | TcpFlags::ACK, ack);
-                self.send(ends, answerer.unwrap_or(name), answer)?;
-                for turn in 0..4 {
-                    let mut data = answer.answered(TcpFlags::ACK, seq.wrapping_add(1 + turn));
-                    data.length = 1;
-                    self.send(ends, name, data)?;
-                }
-                Ok(())
-            }
+            Attack::Conversation => self.converse(ends, [name, answerer.unwrap_or(name)], segment),
             Attack::Sweep => {
                 self.swept = self.swept.wrapping_add(STRIDE);
                 segment.seq = self.swept;
@@ -243,32 +232,58 @@ impl Attacker {
                 segment.flags = TcpFlags::FIN | TcpFlags::ACK;
                 self.send(ends, name, segment)
             }
-            Attack::Damaged => {
-                let whole = segment
-                    .packet(source(ends, name), target(ends, name))
-                    .to_bytes();
-                let mut bytes = whole.to_vec();
-                match self.random.below(2) {
-                    // Somewhere in the TCP header, behind the ports.
-                    0 => {
-                        let place = bytes.len() - 1 - self.random.below(16) as usize;
-                        bytes[place] ^= 1 + self.random.below(255) as u8;
-                    }
-                    _ => bytes.truncate(whole.len() - 1 - self.random.below(18) as usize),
-                }
-                self.transmit(name, target(ends, name).ip(), &bytes)
-            }
-            Attack::Datagram => {
-                let (from, to) = (source(ends, name), target(ends, name));
-                let header = UdpHeader {
-                    source_port: self.random.word() as u16,
-                    destination_port: to.port(),
-                };
-                let ip = IpHeader::new(from.ip(), to.ip());
-                let packet = Packet::udp_datagram(ip, header, &[0; 16]);
-                self.transmit(name, to.ip(), &packet.to_bytes())
-            }
+            Attack::Damaged => self.damaged(ends, name, segment),
+            Attack::Datagram => self.datagram(ends, name),
         }
+    }
+
+    /// A connection that is made up altogether, with the client's data.
+    fn converse(
+        &mut self,
+        ends: &Ends,
+        [client, server]: [Name; 2],
+        mut segment: Segment,
+    ) -> Result<(), TrialError> {
+        let (seq, ack) = (segment.seq, segment.ack);
+        segment.flags = TcpFlags::SYN;
+        self.send(ends, client, segment)?;
+        let answer = segment.answered(TcpFlags::SYN | TcpFlags::ACK, ack);
+        self.send(ends, server, answer)?;
+        for turn in 0..4 {
+            let mut data = answer.answered(TcpFlags::ACK, seq.wrapping_add(1 + turn));
+            data.length = 1;
+            self.send(ends, client, data)?;
+        }
+        Ok(())
+    }
+
+    /// A segment with a wrong byte in its header, or cut short.
+    fn damaged(&mut self, ends: &Ends, name: Name, segment: Segment) -> Result<(), TrialError> {
+        let whole = segment
+            .packet(source(ends, name), target(ends, name))
+            .to_bytes();
+        let mut bytes = whole.to_vec();
+        match self.random.below(2) {
+            // Somewhere in the TCP header, behind the ports.
+            0 => {
+                let place = bytes.len() - 1 - self.random.below(16) as usize;
+                bytes[place] ^= 1 + self.random.below(255) as u8;
+            }
+            _ => bytes.truncate(whole.len() - 1 - self.random.below(18) as usize),
+        }
+        self.transmit(name, target(ends, name).ip(), &bytes)
+    }
+
+    /// A datagram to the port of the connection.
+    fn datagram(&mut self, ends: &Ends, name: Name) -> Result<(), TrialError> {
+        let (from, to) = (source(ends, name), target(ends, name));
+        let header = UdpHeader {
+            source_port: self.random.word() as u16,
+            destination_port: to.port(),
+        };
+        let ip = IpHeader::new(from.ip(), to.ip());
+        let packet = Packet::udp_datagram(ip, header, &[0; 16]);
+        self.transmit(name, to.ip(), &packet.to_bytes())
     }
 
     /// A SYN from a port that nobody has; off the path from an address that nobody has, too.
