@@ -322,10 +322,13 @@ impl Handshakes {
         None
     }
 
-    /// Whether data is kept, of a connection of which only one host was heard.
-    pub(crate) fn is_one_sided(&self, index: FlowIndex) -> bool {
-        let kept = self.kept.get(&index);
-        kept.is_some_and(|one| !one.packet.tcp().is_some_and(|tcp| tcp.has(TcpFlags::SYN)))
+    /// Whether what is kept of a connection ends behind `acked`, and not behind `next`.
+    pub(crate) fn is_lacking(&self, index: FlowIndex, acked: SeqNumber, next: SeqNumber) -> bool {
+        let packet = self.kept.get(&index).map(|one| &one.packet);
+        packet.is_some_and(|packet| {
+            let end = packet.tcp().map(|tcp| tcp.seq + packet.sequence_len());
+            end.is_some_and(|end| end.after(acked) && end.at_or_before(next))
+        })
     }
 
     /// Whether `ack` acknowledges the data of a one-sided connection that is kept.

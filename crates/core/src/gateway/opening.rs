@@ -141,6 +141,9 @@ impl Gateway {
         has_met: bool,
     ) {
         let is_from_link = crossing.direction == Direction::FromLink;
+        let Some(near) = self.flows.flow(index).map(|record| record.tracked.near) else {
+            return;
+        };
         let Some(release) = self.release_at(crossing.link.interface) else {
             return;
         };
@@ -148,8 +151,8 @@ impl Gateway {
         let is_answer = is_from_link
             && (newly_acked > 0
                 || tcp.has(TcpFlags::ACK) && release.handshakes.is_acknowledged(index, tcp.ack));
-        // A connection whose hosts have met is like any other: its mechanism keeps what it needs.
-        let is_past = has_met && release.handshakes.is_one_sided(index);
+        // Once the hosts have met, it is known whether the far host lacks what is kept.
+        let is_past = has_met && !release.handshakes.is_lacking(index, near.acked, near.next);
         if is_answer || is_past || tcp.has(TcpFlags::RST) {
             release.handshakes.remove(index);
         }
