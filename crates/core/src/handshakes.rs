@@ -50,7 +50,7 @@ const MOST: u8 = 5;
 #[derive(Debug)]
 pub(crate) struct Handshakes {
     kept: BTreeMap<FlowIndex, Handshake>,
-    /// The same, the oldest first: handshakes, and one-sided connections.
+    /// Places in `kept`, the oldest first: handshakes, and one-sided connections.
     ages: [BTreeSet<(u64, FlowIndex)>; 2],
     next_age: u64,
     /// Those that have their turn, or had it.

@@ -15,7 +15,7 @@ pub(crate) enum Failure {
     Usage(String),
     /// This machine lacks something: exit code 3.
     Capability(String),
-    /// Likewise, and the user has been shown all about it.
+    /// This machine lacks something that the user has been shown: exit code 3.
     Shown(String),
 }
 

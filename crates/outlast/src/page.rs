@@ -83,7 +83,7 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// The same, made without Outlast.
+    /// Marks the run as the control, made without Outlast.
     pub(crate) fn into_control(self) -> Self {
         Self {
             is_control: true,

@@ -128,7 +128,7 @@ impl FlowTrace {
         Self::among(trace, started, |_| true)
     }
 
-    /// The same, of the connection between `ends`.
+    /// The diagram of the connection between `ends`.
     #[must_use]
     pub fn between(trace: &Trace, started: Instant, ends: Ends) -> Option<Self> {
         Self::among(trace, started, |segment| Ends::of(segment) == ends)

@@ -239,7 +239,7 @@ impl Receiver {
         }
     }
 
-    /// The same of one that came along with another one, in the same segment.
+    /// Notes a duplicate that came along with another one, in the same segment.
     fn extend_duplicate(&mut self, left: SeqNumber, right: SeqNumber) {
         if self.sack && self.dsack {
             self.reassembly.extend_duplicate(left, right);

@@ -53,7 +53,7 @@ pub enum Heard {
     Honest(Observation),
     /// It does not.
     Odd(Oddity),
-    /// Likewise, and the rival to which it belongs [has the place](Contest::yield_to_rival) from now
+    /// It does not, and the rival to which it belongs [has the place](Contest::yield_to_rival) from now
     /// on, if whoever keeps something of the connection agrees.
     Ripe(Oddity),
 }

@@ -340,7 +340,7 @@ impl<'t> Scene<'t> {
         }
     }
 
-    /// The same of the connection that it was `before`.
+    /// What is watched now of the connection that was watched `before`.
     fn connection(&self, before: &Watched) -> Result<Option<Watched>, TrialError> {
         if self.trial.cell.program == Program::Datagrams {
             return self.datagrams().map(Some);

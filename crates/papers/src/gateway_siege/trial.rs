@@ -80,7 +80,7 @@ pub struct Besieged {
     pub left: Vec<String>,
 }
 
-/// The same outage three times.
+/// One outage, met three times: plain, with the daemon, and besieged.
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
 pub struct Round {
     /// How the link goes away.

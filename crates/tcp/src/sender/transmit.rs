@@ -34,7 +34,7 @@ impl Endpoint {
         self.push_new(now, self.snd.writes.small(), true)
     }
 
-    /// The same right after a write, which others may follow soon.
+    /// Sends what may be sent right after a write, which others may follow soon.
     pub(crate) fn push_written(&mut self, now: Instant, more: bool) {
         let small = match more {
             true => Small::Corked,

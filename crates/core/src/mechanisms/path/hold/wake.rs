@@ -61,7 +61,7 @@ enum Sleeper {
     Awake,
     /// The next acknowledgement says whether it waits; something is on its way that draws it.
     Unknown,
-    /// The same, and a question draws it.
+    /// The next acknowledgement says whether it waits; a question draws it.
     Asked(Rounds),
     /// It waits for its timeout.
     Asleep(Rounds),
