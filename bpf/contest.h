@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR MIT */
 /*
  * Whether the addresses and ports of a tracked connection have got another one, the same as
- * crates/core/src/flow/contest.rs.
+ * crates/gateway/src/flow/contest.rs.
  */
 #ifndef OUTLAST_CONTEST_H
 #define OUTLAST_CONTEST_H

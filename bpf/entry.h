@@ -60,7 +60,7 @@ struct entry {
     /* When the connection began, or was seen first: what was recorded before is another's. */
     __u64 opened_at;
     __u8 has_recorded;
-    /* The handshake was seen to be completed: crates/core/src/gateway/crossing.rs. */
+    /* The handshake was seen to be completed: crates/gateway/src/gateway/crossing.rs. */
     __u8 is_proven;
     /* The version of IP; zero: `hosts` is not filled in yet. */
     __u8 version;

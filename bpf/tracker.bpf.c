@@ -555,7 +555,7 @@ inline_always struct timing timing_of(const struct flow *flow)
 
 /*
  * The delivery rate that goes with a round-trip time: what was acknowledged while a segment was timed,
- * as `LinkRtt` of crates/core/src/flow/rtt.rs has it.
+ * as `LinkRtt` of crates/gateway/src/flow/rtt.rs has it.
  */
 inline_always void rate(struct entry *entry, __u64 now, enum direction direction,
             const struct segment *tcp, int meant, struct timing was)

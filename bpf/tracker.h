@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR MIT */
 /*
- * Tracking of TCP connections, the same as crates/core/src/flow/ (half.rs, meeting.rs, tcp.rs): which
+ * Tracking of TCP connections, the same as crates/gateway/src/flow/ (half.rs, meeting.rs, tcp.rs): which
  * sequence and acknowledgement numbers an honest segment can carry, from what both hosts have shown so
  * far, and the round-trip time across the link (rtt.rs). The same packets leave the same state in
  * both; crates/linux/tests/tracker.rs feeds them.

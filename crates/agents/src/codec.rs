@@ -5,7 +5,7 @@ use crate::message::FreezeId;
 use alloc::vec::Vec;
 use bytes::Bytes;
 use core::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
-use outlast_core::flow::{Acquaintance, FlowKey, FrozenFlow, FrozenNumbers, Half};
+use outlast_gateway::flow::{Acquaintance, FlowKey, FrozenFlow, FrozenNumbers, Half};
 use outlast_wire::tcp::Timestamps;
 use outlast_wire::{Packet, SeqNumber};
 

@@ -10,7 +10,7 @@ use alloc::boxed::Box;
 use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::vec::Vec;
 use core::net::SocketAddr;
-use outlast_core::flow::FrozenFlow;
+use outlast_gateway::flow::FrozenFlow;
 
 /// A frozen connection.
 #[derive(Clone, Debug, Eq, PartialEq)]

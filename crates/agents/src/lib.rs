@@ -10,7 +10,7 @@
 //!
 //! An [`Agents`] is one gateway's part. It does no I/O, reads no clock and knows nothing of keys:
 //! its driver carries messages over a channel that is ordered, reliable and authenticated, and says
-//! when there is one and when it is gone. It acts on a [`Gateway`](outlast_core::gateway::Gateway)
+//! when there is one and when it is gone. It acts on a [`Gateway`](outlast_gateway::gateway::Gateway)
 //! that the driver lends it with every call. After each `handle_*` call the driver
 //!
 //! 1. hands the gateway's events to [`Agents::handle_gateway_event`],

@@ -3,7 +3,7 @@
 use crate::codec::{DecodeError, Reader, Writer};
 use alloc::boxed::Box;
 use alloc::vec::Vec;
-use outlast_core::flow::{FrozenFlow, FrozenNumbers};
+use outlast_gateway::flow::{FrozenFlow, FrozenNumbers};
 
 /// The version of the protocol that is spoken here.
 pub const VERSION: u8 = 1;

@@ -1,7 +1,7 @@
 //! What agents write they read, and nothing else.
 
 use outlast_agents::{DecodeError, Entry, FreezeId, Kept, LONGEST_MESSAGE, Left, Message, Outcome};
-use outlast_core::flow::{Acquaintance, FlowKey, FrozenFlow, FrozenNumbers, Half};
+use outlast_gateway::flow::{Acquaintance, FlowKey, FrozenFlow, FrozenNumbers, Half};
 use outlast_wire::tcp::{TcpOptions, Timestamps};
 use outlast_wire::{IpHeader, Packet, SeqNumber, TcpFlags, TcpHeader};
 use proptest::prelude::*;

@@ -4,7 +4,7 @@ mod network;
 
 use network::{Crash, LOST_AFTER, Made, Network};
 use outlast_agents::Event;
-use outlast_core::time::Duration;
+use outlast_base::time::Duration;
 
 const MOMENT: Duration = Duration::from_secs(2);
 const BRIEF: Duration = Duration::from_secs(10);

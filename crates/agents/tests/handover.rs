@@ -4,7 +4,7 @@ mod network;
 
 use network::{LOST_AFTER, Made, Network, address, mobile};
 use outlast_agents::{Event, Limits, Outcome, Prefix};
-use outlast_core::time::Duration;
+use outlast_base::time::Duration;
 use outlast_tcp::profile::LINUX_6;
 
 const MINUTE: Duration = Duration::from_secs(60);

@@ -4,7 +4,7 @@
 mod network;
 
 use network::{Crash, LOST_AFTER, Made, Network};
-use outlast_core::time::Duration;
+use outlast_base::time::Duration;
 use outlast_tcp::Error;
 use outlast_tcp::profile::{AIX_4_3, LINUX_6, Profile, SUNOS_5_6};
 use proptest::prelude::*;

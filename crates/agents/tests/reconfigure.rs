@@ -5,7 +5,7 @@ mod network;
 
 use network::{LOST_AFTER, Made, Network, address};
 use outlast_agents::{Config, Limits, Prefix, StillNeeded};
-use outlast_core::time::Duration;
+use outlast_base::time::Duration;
 
 const MOMENT: Duration = Duration::from_secs(2);
 

@@ -1,11 +1,11 @@
 //! What an earlier process has left in its journal and cannot be kept any more.
 
 use outlast_agents::{Agents, Config, Entry, FreezeId, Kept, Left, Limits, Site};
-use outlast_core::flow::{Acquaintance, FrozenFlow, Half};
-use outlast_core::gateway::{Gateway, GatewayConfig};
-use outlast_core::link::{InterfaceId, LinkConfig, LinkId};
-use outlast_core::mechanisms::path::PathMechanismKind;
-use outlast_core::time::Instant;
+use outlast_base::time::Instant;
+use outlast_gateway::flow::{Acquaintance, FrozenFlow, Half};
+use outlast_gateway::gateway::{Gateway, GatewayConfig};
+use outlast_gateway::link::{InterfaceId, LinkConfig, LinkId};
+use outlast_gateway::mechanisms::path::PathMechanismKind;
 use outlast_wire::{IpHeader, Packet, SeqNumber, TcpFlags, TcpHeader};
 use std::net::{IpAddr, Ipv4Addr};
 

@@ -5,7 +5,7 @@
 mod there;
 
 use outlast_agents::{FreezeId, Limits, Message, Outcome};
-use outlast_core::link::Direction;
+use outlast_gateway::link::Direction;
 use outlast_wire::{SeqNumber, TcpFlags, TcpHeader};
 use there::{OWN_INSTANCE, There, id, segment};
 

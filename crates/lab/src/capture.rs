@@ -1,7 +1,7 @@
 //! Capture files of both ends of the link, on a thread of their own.
 
 use crate::error::LabError;
-use outlast_core::time::Duration;
+use outlast_base::time::Duration;
 use outlast_wire::pcapng::{Encoder, EnhancedPacket, InterfaceId, Section};
 use outlast_world::Side;
 use outlast_world::path::Seen;

@@ -1,6 +1,6 @@
 //! When bytes arrived that were not there before.
 
-use outlast_core::time::{Duration, Instant};
+use outlast_base::time::{Duration, Instant};
 
 /// Arrivals closer than this are one entry of a log; what [`DeliveryLog::first_since`] answers
 /// is late by no more.

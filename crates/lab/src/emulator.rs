@@ -5,7 +5,7 @@ use crate::opening::Opening;
 use crate::path::{Between, HostPath};
 use crate::stop::{Stop, StopReason};
 use bytes::Bytes;
-use outlast_core::time::{Duration, Instant};
+use outlast_base::time::{Duration, Instant};
 use outlast_linux::clock;
 use outlast_linux::poller::{Interest, Poller, Token};
 use outlast_linux::priority::{Priority, raise_current_thread};

@@ -16,7 +16,7 @@ use crate::status::Status;
 use crate::stop::{Stop, StopReason};
 use crate::tuning::Tuning;
 use crate::workload::{self, FlowOutcome};
-use outlast_core::time::Duration;
+use outlast_base::time::Duration;
 use outlast_link::LinkConfig;
 use outlast_linux::clock;
 use outlast_linux::poller::{Interest, Poller, Token};

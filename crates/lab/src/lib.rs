@@ -1,7 +1,7 @@
 //! The lab: two hosts in network namespaces, joined by links that go away and come back.
 //!
 //! The hosts are this machine's kernel, with its real TCP; the link, or the chain of links, is
-//! emulated in user space between two TUN devices, with a gateway of `outlast-core` at either or
+//! emulated in user space between two TUN devices, with a gateway of `outlast-gateway` at either or
 //! both ends of each, and so are further gateways that the mobile host goes to, with the agents and
 //! the home agent that help it. So is cross traffic, which no kernel sees: the simulator's generator
 //! puts it on the emulated link. Nothing in here touches the host's own network, and nothing is left

@@ -1,7 +1,7 @@
 //! Which of the scenario's mechanisms the lab has, and where.
 
 use crate::error::LabError;
-use outlast_core::mechanisms::path::PathMechanismKind;
+use outlast_gateway::mechanisms::path::PathMechanismKind;
 use outlast_scenario::{Hop, Indicators as Wish, Mechanism, Outlast};
 use outlast_world::{Gateways, Indicators};
 

@@ -1,7 +1,7 @@
 //! When the mobile opens the connection of `[workload]`: the other connections and the cross
 //! traffic of a run count from then.
 
-use outlast_core::time::Instant;
+use outlast_base::time::Instant;
 use outlast_linux::waker::Waker;
 use rustix::fd::{AsFd, BorrowedFd};
 use std::io;

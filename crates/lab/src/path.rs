@@ -9,7 +9,7 @@ use crate::observer::{Counts, Observer};
 use crate::status::Status;
 use crate::traffic::BothWays;
 use bytes::Bytes;
-use outlast_core::time::Instant;
+use outlast_base::time::Instant;
 use outlast_link::LinkConfig;
 use outlast_wire::{Packet, TcpFlags};
 use outlast_world::path::{Gateways, Load, Path, PathOutcome};

@@ -98,7 +98,7 @@ impl RunningLab {
     /// For how long it has been running.
     #[must_use]
     pub fn age(&self) -> Duration {
-        clock::now().since(outlast_core::time::Instant::from_nanos(self.entry.began_ns))
+        clock::now().since(outlast_base::time::Instant::from_nanos(self.entry.began_ns))
     }
 
     /// A command that will run `program` inside the host of `side`, with the powers to look at

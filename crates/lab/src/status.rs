@@ -1,7 +1,7 @@
 //! What a running lab shows of itself: written by the emulator and the workload, read by whoever
 //! draws the progress.
 
-use outlast_core::time::{Duration, Instant};
+use outlast_base::time::{Duration, Instant};
 use outlast_link::Way;
 use outlast_world::Progress;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};

@@ -1,7 +1,7 @@
 //! What the link tells of connections: bytes sent again, and bytes delivered for the first time.
 
 use crate::delivery::DeliveryLog;
-use outlast_core::time::Instant;
+use outlast_base::time::Instant;
 use outlast_link::Way;
 use outlast_wire::{Packet, SeqNumber, TcpFlags, Transport};
 use std::collections::BTreeMap;

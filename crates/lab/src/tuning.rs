@@ -2,7 +2,7 @@
 //! earlier connections from having a say.
 
 use crate::error::LabError;
-use outlast_core::units::ByteCount;
+use outlast_base::units::ByteCount;
 use outlast_link::PipeConfig;
 use outlast_linux::socket::set_congestion_control;
 use outlast_linux::sysctl;

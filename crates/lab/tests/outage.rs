@@ -2,7 +2,7 @@
 
 mod support;
 
-use outlast_core::time::Duration;
+use outlast_base::time::Duration;
 use outlast_lab::trace::Fate;
 use outlast_lab::{Lab, RunReport};
 use support::{run, run_lab, scenario};

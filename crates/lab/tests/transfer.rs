@@ -2,7 +2,7 @@
 
 mod support;
 
-use outlast_core::time::Duration;
+use outlast_base::time::Duration;
 use outlast_lab::RunReport;
 use support::run;
 

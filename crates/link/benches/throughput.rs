@@ -2,8 +2,8 @@
 
 use divan::counter::ItemsCount;
 use divan::{Bencher, black_box};
-use outlast_core::time::{Duration, Instant};
-use outlast_core::units::{BitRate, ByteCount};
+use outlast_base::time::{Duration, Instant};
+use outlast_base::units::{BitRate, ByteCount};
 use outlast_link::{Frame, Link, LinkConfig, PipeConfig, Way};
 use std::collections::VecDeque;
 

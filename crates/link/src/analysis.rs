@@ -4,8 +4,8 @@ use crate::config::{LinkConfig, Way};
 use crate::outage::{Outage, OutageProcess, Schedule};
 use crate::trace::OPPORTUNITY;
 use alloc::vec::Vec;
-use outlast_core::time::Duration;
-use outlast_core::units::ByteCount;
+use outlast_base::time::Duration;
+use outlast_base::units::ByteCount;
 
 impl LinkConfig {
     /// The outages that begin before `until`.

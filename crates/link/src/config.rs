@@ -1,10 +1,10 @@
 //! What a link is like.
 
 use crate::outage::{OutageProcess, Schedule};
-use crate::random::Stream;
 use core::fmt;
-use outlast_core::time::Duration;
-use outlast_core::units::{BitRate, ByteCount};
+use outlast_base::random::Stream;
+use outlast_base::time::Duration;
+use outlast_base::units::{BitRate, ByteCount};
 
 /// What travels over a link.
 ///
@@ -118,7 +118,7 @@ pub struct LinkConfig {
     pub outages: OutageProcess,
     /// What becomes of frames on the way when it goes down.
     pub in_flight: InFlight,
-    /// Seed of all the link's random streams; see [`crate::random`].
+    /// Seed of all the link's random streams; see [`outlast_base::random`].
     pub seed: u64,
 }
 

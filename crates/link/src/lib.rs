@@ -17,8 +17,8 @@
 //! # Example
 //!
 //! ```
-//! use outlast_core::time::{Duration, Instant};
-//! use outlast_core::units::{BitRate, ByteCount};
+//! use outlast_base::time::{Duration, Instant};
+//! use outlast_base::units::{BitRate, ByteCount};
 //! use outlast_link::{Frame, Link, LinkConfig, PipeConfig, Way};
 //!
 //! #[derive(Clone)]
@@ -53,7 +53,6 @@ mod config;
 mod link;
 mod outage;
 mod pipe;
-pub mod random;
 pub mod trace;
 mod transmitter;
 

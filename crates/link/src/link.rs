@@ -5,7 +5,7 @@ use crate::outage::{Outage, OutageProcess, Schedule};
 use crate::pipe::{Counters, Outlet, Pipe};
 use alloc::collections::VecDeque;
 use core::fmt;
-use outlast_core::time::Instant;
+use outlast_base::time::Instant;
 
 /// A link that goes away and comes back.
 ///

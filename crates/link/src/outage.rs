@@ -1,9 +1,9 @@
 //! When a link is down.
 
-use crate::random::Stream;
 use crate::trace::{DeliveryGaps, DeliveryTrace, StateTrace};
 use alloc::sync::Arc;
-use outlast_core::time::Duration;
+use outlast_base::random::Stream;
+use outlast_base::time::Duration;
 
 /// The shortest period that is drawn: one shorter cannot be told from none, and a period of no
 /// length would let an unbounded number of outages happen at one instant.

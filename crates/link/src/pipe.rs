@@ -6,12 +6,12 @@
 
 use crate::config::{Frame, InFlight, PipeConfig, Way};
 use crate::link::DropReason;
-use crate::random::Stream;
 use crate::transmitter::Transmitter;
 use alloc::collections::VecDeque;
 use alloc::format;
-use outlast_core::time::{Duration, Instant, saturating_nanos};
-use outlast_core::units::ByteCount;
+use outlast_base::random::Stream;
+use outlast_base::time::{Duration, Instant, saturating_nanos};
+use outlast_base::units::ByteCount;
 
 /// How many later frames overtake one that is held back, if so many come in time.
 pub const REORDER_DEPTH: u8 = 3;

@@ -15,8 +15,8 @@ use alloc::string::{String, ToString};
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::ops::Range;
-use outlast_core::time::{Duration, saturating_nanos};
-use outlast_core::units::{BitRate, ByteCount};
+use outlast_base::time::{Duration, saturating_nanos};
+use outlast_base::units::{BitRate, ByteCount};
 
 /// How much passes at one delivery opportunity.
 pub const OPPORTUNITY: ByteCount = ByteCount(1_504);

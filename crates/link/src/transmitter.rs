@@ -2,8 +2,8 @@
 
 use crate::trace::{DeliveryTrace, OPPORTUNITY};
 use alloc::sync::Arc;
-use outlast_core::time::{Duration, Instant, saturating_nanos};
-use outlast_core::units::{BitRate, ByteCount};
+use outlast_base::time::{Duration, Instant, saturating_nanos};
+use outlast_base::units::{BitRate, ByteCount};
 
 /// The part of a pipe that takes time per byte. It serves one frame at a time, in order.
 #[derive(Clone, Debug)]

@@ -1,7 +1,7 @@
 //! In steady state a packet costs no allocation.
 
-use outlast_core::time::{Duration, Instant};
-use outlast_core::units::{BitRate, ByteCount};
+use outlast_base::time::{Duration, Instant};
+use outlast_base::units::{BitRate, ByteCount};
 use outlast_link::{Frame, Link, LinkConfig, OutageProcess, PipeConfig, Way};
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::sync::atomic::{AtomicUsize, Ordering};

@@ -1,6 +1,6 @@
 //! The clock: the only place that reads one.
 
-use outlast_core::time::{Duration, Instant};
+use outlast_base::time::{Duration, Instant};
 use rustix::time::{ClockId, Timespec, clock_gettime};
 
 /// The present on the monotonic clock (`CLOCK_MONOTONIC`, which does not count suspension).

@@ -19,7 +19,7 @@ use crate::netfilter::queue::{Queue, Ruling};
 use crate::privilege;
 use crate::sys::child::{Forked, fork, wait_for_end};
 use crate::sys::shared::SharedWords;
-use outlast_core::time::{Duration, Instant};
+use outlast_base::time::{Duration, Instant};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
 use rustix::io::Errno;

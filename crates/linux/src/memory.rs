@@ -1,6 +1,6 @@
 //! How much memory this process may use.
 
-use outlast_core::units::ByteCount;
+use outlast_base::units::ByteCount;
 use std::fs;
 use std::path::Path;
 

@@ -2,7 +2,7 @@
 
 use crate::sys::tcp_info::{self, RawTcpInfo};
 use crate::sysctl;
-use outlast_core::time::Duration;
+use outlast_base::time::Duration;
 use rustix::fd::AsFd;
 use rustix::io::Errno;
 use rustix::net::sockopt;

@@ -5,7 +5,7 @@
 //! Who compares runs must know where the wheel stood.
 
 use crate::clock;
-use outlast_core::time::{Duration, Instant};
+use outlast_base::time::{Duration, Instant};
 use rustix::time::{ClockId, clock_getres};
 use std::fs;
 use std::io;

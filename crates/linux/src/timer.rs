@@ -1,6 +1,6 @@
 //! A timer as a file descriptor: absolute deadlines with nanosecond precision.
 
-use outlast_core::time::Instant;
+use outlast_base::time::Instant;
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::io::Errno;
 use rustix::time::{
@@ -107,7 +107,7 @@ impl AsFd for Timer {
 mod tests {
     use super::*;
     use crate::clock;
-    use outlast_core::time::Duration;
+    use outlast_base::time::Duration;
     use rustix::event::{PollFd, PollFlags, poll};
 
     fn wait_readable(timer: &Timer) {

@@ -1,7 +1,7 @@
 //! The kernel's part of the gateway: two programs in traffic control (`bpf/tracker.bpf.c`) that
 //! watch an interface's TCP connections and pass every packet.
 //!
-//! What they track is what [`outlast_core::flow::TcpFlow`] tracks. The table has a hard cap; when
+//! What they track is what [`outlast_gateway::flow::TcpFlow`] tracks. The table has a hard cap; when
 //! it is full, a closed connection gives way, or one that was not used for long. Connections whose
 //! handshake was not seen to be completed have a table of their own, so that who floods an
 //! interface with SYNs displaces no others. Beside that they keep what a gateway needs when the
@@ -32,10 +32,10 @@ use aya::programs::tc::{SchedClassifier, SchedClassifierLinkId, TcAttachOptions,
 use aya::{Ebpf, EbpfError, EbpfLoader, include_bytes_aligned};
 use entry::ENTRY;
 use key::{KEY, Secrets};
-use outlast_core::flow::FlowKey;
-use outlast_core::link::Direction;
-use outlast_core::time::{Duration, Instant};
-use outlast_core::units::{BitRate, ByteCount};
+use outlast_base::time::{Duration, Instant};
+use outlast_base::units::{BitRate, ByteCount};
+use outlast_gateway::flow::FlowKey;
+use outlast_gateway::link::Direction;
 use recorder::Recorder;
 use rustix::fd::{AsFd, BorrowedFd};
 use std::fmt;
@@ -525,7 +525,7 @@ mod tests {
     use crate::netlink::InterfaceSettings;
     use crate::sys::bpf::{Hook, Word};
     use crate::testing::fresh_namespace;
-    use outlast_core::flow::Phase;
+    use outlast_gateway::flow::Phase;
     use outlast_wire::{IpHeader, Packet, SeqNumber, TcpFlags, TcpHeader};
     use std::net::{TcpListener, TcpStream};
 

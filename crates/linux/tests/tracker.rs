@@ -1,13 +1,13 @@
-//! The same packets leave the same state in the tracker of the kernel and in that of `core`.
+//! The same packets leave the same state in the tracker of the kernel and in that of `gateway`.
 
 mod conversation;
 mod loopback;
 
 use conversation::{Step, bytes, conversation, greeting, step, step_of};
-use outlast_core::flow::{Contest, FlowKey, Heard, Observation, PATIENCE, Phase, TcpFlow};
-use outlast_core::link::Direction;
-use outlast_core::time::{Duration, Instant};
-use outlast_core::units::BitRate;
+use outlast_base::time::{Duration, Instant};
+use outlast_base::units::BitRate;
+use outlast_gateway::flow::{Contest, FlowKey, Heard, Observation, PATIENCE, Phase, TcpFlow};
+use outlast_gateway::link::Direction;
 use outlast_linux::namespace::Namespace;
 use outlast_linux::tracker::{
     Acknowledgement, Tracker, TrackerConfig, TrackerCounters, TrackerError,

@@ -2,9 +2,9 @@
 
 mod trial;
 
-use outlast_core::flow::{FlowKey, Phase};
-use outlast_core::link::Direction;
-use outlast_core::time::{Duration, Instant};
+use outlast_base::time::{Duration, Instant};
+use outlast_gateway::flow::{FlowKey, Phase};
+use outlast_gateway::link::Direction;
 use outlast_linux::tracker::{Tracker, TrackerConfig};
 use outlast_wire::{SeqNumber, TcpFlags, TcpHeader};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};

@@ -6,7 +6,7 @@ mod window;
 
 use crate::failure::Failure;
 use anyhow::Context;
-use outlast_core::time::Instant;
+use outlast_base::time::Instant;
 use outlast_report::page::{Highlight, Page, Provenance, Section};
 use outlast_report::plot::{Axis, Limit, Strip, StripRow};
 use outlast_report::results::{self, Summary};

@@ -7,7 +7,7 @@ mod runs;
 pub(crate) use runs::RunBar;
 
 use crate::terminal::{self, Style};
-use outlast_core::time::Duration;
+use outlast_base::time::Duration;
 use outlast_lab::Progress;
 use outlast_report::unit::Unit;
 use outlast_scenario::result::RunResult;

@@ -2,7 +2,7 @@
 
 use crate::terminal::{self, Style};
 use indicatif::{ProgressBar, ProgressStyle};
-use outlast_core::time::{Duration, Instant};
+use outlast_base::time::{Duration, Instant};
 use outlast_linux::clock;
 use outlast_sim::{Progress, RunReport, Simulation};
 

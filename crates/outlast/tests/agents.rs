@@ -10,7 +10,7 @@ mod path;
 mod roaming;
 mod support;
 
-use outlast_core::time::Duration;
+use outlast_base::time::Duration;
 use path::{is_ahead, until, wait};
 use roaming::{Agents, Neighbours, Roaming, Stream};
 use serde_json::Value;

@@ -6,7 +6,7 @@
 mod path;
 mod support;
 
-use outlast_core::time::{Duration, Instant};
+use outlast_base::time::{Duration, Instant};
 use path::{Daemon, MOBILE, Over, Path, Transfer, Version};
 use serde_json::Value;
 use support::Place;

@@ -8,7 +8,7 @@ mod support;
 
 use nix::sys::socket::setsockopt;
 use nix::sys::socket::sockopt::TcpRepair;
-use outlast_core::time::Duration;
+use outlast_base::time::Duration;
 use outlast_linux::namespace::Namespace;
 use path::{Daemon, FIXED, MOBILE, Over, Path, Transfer, Version, keeps_something, until};
 use serde_json::Value;

@@ -5,7 +5,7 @@
 mod path;
 mod support;
 
-use outlast_core::time::Duration;
+use outlast_base::time::Duration;
 use outlast_linux::clock;
 use path::{Daemon, FIXED, LINK, MOBILE, Over, Path, Transfer, Version, keeps_something, wait};
 use serde_json::Value;

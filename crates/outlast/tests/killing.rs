@@ -13,7 +13,7 @@
 mod path;
 mod support;
 
-use outlast_core::time::Duration;
+use outlast_base::time::Duration;
 use outlast_linux::clock;
 use path::{Daemon, FIXED, MOBILE, Over, Path, Transfer, Version, is_ahead, until, wait};
 use serde_json::Value;

@@ -6,7 +6,7 @@
 mod path;
 mod support;
 
-use outlast_core::time::Duration;
+use outlast_base::time::Duration;
 use outlast_linux::process;
 use path::{
     Daemon, FIXED, LINK, MOBILE, OUTER, Over, Path, Transfer, Version, connected, skip, wait,

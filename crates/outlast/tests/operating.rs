@@ -6,7 +6,7 @@
 mod path;
 mod support;
 
-use outlast_core::time::Duration;
+use outlast_base::time::Duration;
 use outlast_linux::clock;
 use outlast_linux::namespace::Namespace;
 use outlast_linux::process;

@@ -7,7 +7,7 @@
 mod path;
 mod support;
 
-use outlast_core::time::{Duration, Instant};
+use outlast_base::time::{Duration, Instant};
 use outlast_linux::clock;
 use path::{
     Daemon, MOBILE, Over, Path, Transfer, Version, connected, is_ahead, keeps_something, until,

@@ -6,7 +6,7 @@ use crate::job::Job;
 use crate::present::{five_seconds, half_second, own_claim};
 use crate::record::{Record, Runs};
 use crate::setting::quoted;
-use outlast_core::time::Duration;
+use outlast_base::time::Duration;
 use outlast_report::judgement::{Judged, Measured, Published};
 use outlast_report::table::{Cell as Shown, Column, Table, Tone};
 use outlast_report::unit::Unit;

@@ -10,7 +10,7 @@ use crate::gateway_matrix::trial::TrialError;
 use crate::job::Job;
 use crate::moments::Moments;
 use crate::record::Record;
-use outlast_core::time::{Duration, Instant};
+use outlast_base::time::{Duration, Instant};
 use outlast_lab::{Cancel, LabError};
 use outlast_linux::clock;
 use outlast_linux::socket::SocketError;
@@ -389,7 +389,7 @@ fn is_gap(error: &CarryOutError) -> bool {
 mod tests {
     use super::*;
     use crate::setting::{Outages, Setting, Task};
-    use outlast_core::units::ByteCount;
+    use outlast_base::units::ByteCount;
     use outlast_scenario::result::World;
     use outlast_scenario::{Congestion, Direction, IpVersion, Mechanism};
 

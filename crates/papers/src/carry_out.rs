@@ -6,7 +6,7 @@ use crate::job::{Job, Watch};
 use crate::live;
 use crate::moments::Moments;
 use crate::record::Variables;
-use outlast_core::time::{Duration, Instant};
+use outlast_base::time::{Duration, Instant};
 use outlast_lab::{Cancel, Lab, LabError};
 use outlast_scenario::result::{RunResult, World};
 use outlast_sim::trace::{Cause, Trace, VariableRow};

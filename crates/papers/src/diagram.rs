@@ -2,7 +2,7 @@
 //! reconnection.
 
 use crate::record::{Again, Reconnection};
-use outlast_core::time::Instant;
+use outlast_base::time::Instant;
 use outlast_report::plot::{Acknowledgement, DataSegment, Fate as Drawn, Outage, TimeSequence};
 use outlast_scenario::result::OutageResult;
 use outlast_sim::trace::{Fate, Trace, TracedPacket, TracedSegment};

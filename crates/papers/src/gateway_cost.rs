@@ -19,7 +19,7 @@ use crate::record::Runs;
 use crate::setting::{Outages, Setting, Task};
 use bench::{Bench, Load};
 use cost::{Cost, Sample, Series};
-use outlast_core::time::Duration;
+use outlast_base::time::Duration;
 use outlast_report::judgement::{Judged, Measured, Published};
 use outlast_report::page::Highlight;
 use outlast_report::table::{Cell as Shown, Column, Table, Tone};

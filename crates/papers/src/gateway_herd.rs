@@ -13,7 +13,7 @@ use crate::live::Trial;
 use crate::present::{mean, own_claim, share};
 use crate::record::{Record, Runs};
 use crate::setting::{Outages, Setting, Task};
-use outlast_core::time::Duration;
+use outlast_base::time::Duration;
 use outlast_report::judgement::{Judged, Published};
 use outlast_report::table::{Cell as Shown, Column, Table, Tone};
 use outlast_report::unit::Unit;

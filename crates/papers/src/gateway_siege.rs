@@ -16,7 +16,7 @@ use crate::live::Trial;
 use crate::present::{mean, own_claim};
 use crate::record::Runs;
 use crate::setting::{Outages, Setting, Task};
-use outlast_core::time::Duration;
+use outlast_base::time::Duration;
 use outlast_report::judgement::{Claim, Judged, Measured, Published};
 use outlast_report::table::{Cell as Shown, Column, Table};
 use outlast_report::unit::Unit;

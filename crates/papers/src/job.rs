@@ -3,8 +3,8 @@
 use crate::batch::ATTEMPTS;
 use crate::live::Trial;
 use crate::setting::{self, Setting};
-use outlast_core::time::Duration;
-use outlast_core::units::BitRate;
+use outlast_base::time::Duration;
+use outlast_base::units::BitRate;
 use outlast_scenario::result::{RunResult, Settings, TcpInForce, World};
 use outlast_scenario::{Mechanism, Scenario};
 

@@ -8,7 +8,7 @@ use crate::gateway_matrix::trial::{self as matrix, ProgramTrial, TrialError};
 use crate::gateway_siege::trial::{self as siege, SiegeTrial};
 use crate::job::Job;
 use crate::moments::Moments;
-use outlast_core::time::Duration;
+use outlast_base::time::Duration;
 use outlast_lab::Cancel;
 
 /// What is done.

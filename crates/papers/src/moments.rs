@@ -6,7 +6,7 @@
 //! down. No moment overlaps another booking, and no more work goes on at once than is allowed.
 //! Whatever else a run does - a transfer at the link's rate, waiting - is booked by nobody.
 
-use outlast_core::time::{Duration, Instant};
+use outlast_base::time::{Duration, Instant};
 use outlast_lab::{Cancel, LabError};
 use outlast_linux::clock;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};

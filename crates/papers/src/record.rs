@@ -5,7 +5,7 @@ use crate::diagram::{self, FlowTrace};
 use crate::gateway_cost::cost::Cost;
 use crate::gateway_matrix::trial::Observed;
 use crate::job::{Job, Watch};
-use outlast_core::units::BitRate;
+use outlast_base::units::BitRate;
 use outlast_scenario::result::{OutageResult, RunResult};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;

@@ -3,8 +3,8 @@
 //! An experiment states its runs in the same language as a user does, so that every run of a report
 //! can be repeated alone with `outlast lab` or `outlast sim`.
 
-use outlast_core::time::Duration;
-use outlast_core::units::ByteCount;
+use outlast_base::time::Duration;
+use outlast_base::units::ByteCount;
 use outlast_scenario::{
     Congestion, Direction, IpVersion, Mechanism, Profile, Scenario, ScenarioError,
 };

@@ -1,7 +1,7 @@
 //! One small batch on the live lab, where this machine has what it needs.
 
-use outlast_core::time::Duration;
-use outlast_core::units::ByteCount;
+use outlast_base::time::Duration;
+use outlast_base::units::ByteCount;
 use outlast_lab::Cancel;
 use outlast_papers::batch::{self, Plan};
 use outlast_papers::job::{Job, Watch};

@@ -17,8 +17,8 @@
 use crate::table::{Cell, Column, Table};
 use crate::unit::Unit;
 use crate::words::capitalised;
-use outlast_core::time::Duration;
-use outlast_core::units::{BitRate, ByteCount};
+use outlast_base::time::Duration;
+use outlast_base::units::{BitRate, ByteCount};
 use outlast_link::{InFlight, OutageProcess, PipeConfig};
 use outlast_scenario::{
     Direction, Hop, Indicators, LinkSettings, Mechanism, Pattern, Scenario, Stack, Traffic,

@@ -1,8 +1,8 @@
 //! What a scenario asks of its link, and what a run made of it.
 
 use crate::scenario::{Direction, IpVersion, LinkSettings, Scenario, Stack, Workload};
-use outlast_core::time::Duration;
-use outlast_core::units::ByteCount;
+use outlast_base::time::Duration;
+use outlast_base::units::ByteCount;
 use outlast_link::{Ideal, LinkConfig, OutageProcess, Way};
 use outlast_world::{FIRST_SECONDS, HALF_SECOND};
 

@@ -1,7 +1,7 @@
 //! The names of the recovery mechanisms, and where each may be asked for.
 
 use crate::names::names;
-use outlast_core::mechanisms::path::{Level, PathMechanismKind};
+use outlast_gateway::mechanisms::path::{Level, PathMechanismKind};
 
 names! {
     /// What Outlast does at one place of the path.

@@ -1,6 +1,6 @@
 //! Numbers with a unit, as people write them.
 
-use outlast_core::time::Duration;
+use outlast_base::time::Duration;
 
 /// Why a text is not a quantity.
 #[derive(Clone, Debug, Eq, PartialEq)]
@@ -216,5 +216,5 @@ fn decimal(number: &str) -> Option<(u128, u32)> {
 
 /// Writes a duration with its unit.
 pub(crate) fn format_duration(duration: Duration) -> String {
-    DURATION.format(outlast_core::time::saturating_nanos(duration))
+    DURATION.format(outlast_base::time::saturating_nanos(duration))
 }

@@ -8,7 +8,7 @@ use crate::names::names;
 use crate::scenario::{
     Direction, Indicators, IpVersion, Profile, Scenario, Stack, Workload, WorkloadKind,
 };
-use outlast_core::units::BitRate;
+use outlast_base::units::BitRate;
 use outlast_link::Outage;
 use outlast_world::ConfiguredRate;
 use serde::{Deserialize, Serialize};

@@ -2,9 +2,9 @@
 
 use crate::mechanism::Mechanism;
 use crate::scenario::Scenario;
-use outlast_core::mechanisms::path::PathMechanismKind;
-use outlast_core::time::Duration;
-use outlast_link::random::derived_seed;
+use outlast_base::random::derived_seed;
+use outlast_base::time::Duration;
+use outlast_gateway::mechanisms::path::PathMechanismKind;
 use outlast_link::trace::StateTrace;
 use outlast_link::{LinkConfig, Outage, OutageProcess};
 use outlast_world::{self as world, AgentsSetup, RoamingSetup};

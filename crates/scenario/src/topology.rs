@@ -3,10 +3,10 @@
 use crate::mechanism::Mechanism;
 use crate::names::names;
 use crate::scenario::{Direction, LinkSettings, Scenario, Stack, Workload};
-use outlast_core::time::Duration;
-use outlast_core::units::{BitRate, ByteCount};
+use outlast_base::random::derived_seed;
+use outlast_base::time::Duration;
+use outlast_base::units::{BitRate, ByteCount};
 use outlast_link::LinkConfig;
-use outlast_link::random::derived_seed;
 use outlast_world::{Pattern as When, TrafficSetup};
 
 /// Further connections, all alike.

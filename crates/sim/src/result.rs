@@ -1,8 +1,8 @@
 //! From what came of a world to the result of a run.
 
 use crate::setup::profile;
-use outlast_core::time::{Duration, Instant};
-use outlast_core::units::ByteCount;
+use outlast_base::time::{Duration, Instant};
+use outlast_base::units::ByteCount;
 use outlast_link::{Counters, DropReason};
 use outlast_scenario::result::{
     Drops, FlowResult, HopResult, OutageResult, Return, RunResult, Settings, TcpInForce,

@@ -1,9 +1,9 @@
 //! From a scenario to a world.
 
 use crate::error::SimError;
-use outlast_core::mechanisms::path::PathMechanismKind;
-use outlast_core::time::Duration;
-use outlast_link::random::Stream;
+use outlast_base::random::Stream;
+use outlast_base::time::Duration;
+use outlast_gateway::mechanisms::path::PathMechanismKind;
 use outlast_scenario::{
     Congestion as Wish, Connection, HostStack, Indicators as ScenarioIndicators,
     IpVersion as ScenarioIp, Mechanism, Outlast, Profile as Name, Scenario, Stack as StackWish,

@@ -3,7 +3,7 @@
 use crate::axis::{Axis, Value, bounds, number};
 use crate::file::{Sheet, Table};
 use crate::range::{ends, in_bounds};
-use outlast_link::random::Stream;
+use outlast_base::random::Stream;
 use std::f64::consts::TAU;
 use std::ops::Range;
 

@@ -2,7 +2,7 @@
 //! a round trip later. Run with `cargo bench -p outlast-tcp`.
 
 use divan::counter::ItemsCount;
-use outlast_core::time::{Duration, Instant};
+use outlast_base::time::{Duration, Instant};
 use outlast_tcp::profile::{Congestion, LINUX_6};
 use outlast_tcp::{Config, Endpoint};
 use outlast_wire::Packet;

@@ -3,7 +3,7 @@
 use crate::profile::{Congestion, LINUX_6, Profile};
 use crate::user_timeout::UserTimeoutOption;
 use core::net::SocketAddr;
-use outlast_core::time::Duration;
+use outlast_base::time::Duration;
 use outlast_wire::SeqNumber;
 
 /// Least segment that may be asked for (Linux: `TCP_MIN_MSS`).

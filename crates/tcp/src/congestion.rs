@@ -11,7 +11,7 @@ pub(crate) use bbr::{Bbr, RateSample, Standing};
 pub(crate) use cubic::Cubic;
 
 use crate::profile::{Congestion, Growth};
-use outlast_core::time::Instant;
+use outlast_base::time::Instant;
 use outlast_wire::SeqNumber;
 
 /// No threshold yet.

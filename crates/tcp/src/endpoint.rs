@@ -24,7 +24,7 @@ use crate::timer::Clock;
 use crate::user_timeout::UserTimeouts;
 use core::fmt;
 pub(crate) use input::Incoming;
-use outlast_core::time::{Duration, Instant};
+use outlast_base::time::{Duration, Instant};
 use outlast_wire::{IpHeader, Packet, SeqNumber, TcpFlags};
 use timers::Timers;
 pub(crate) use timers::{NEVER, Xmit};

@@ -2,7 +2,7 @@
 
 use crate::endpoint::{Endpoint, Error, Out, State};
 use crate::profile::Keepalive;
-use outlast_core::time::{Duration, Instant};
+use outlast_base::time::{Duration, Instant};
 use outlast_wire::TcpFlags;
 
 impl Endpoint {

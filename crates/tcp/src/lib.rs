@@ -17,7 +17,7 @@
 //! # Example
 //!
 //! ```
-//! use outlast_core::time::Instant;
+//! use outlast_base::time::Instant;
 //! use outlast_tcp::{Config, Endpoint, Event};
 //!
 //! let client = Config::new(([192, 0, 2, 1], 40_000).into(), ([192, 0, 2, 2], 80).into());

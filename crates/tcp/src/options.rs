@@ -5,7 +5,7 @@
 
 use crate::config::Config;
 use crate::timer::Divisor;
-use outlast_core::time::{Duration, Instant, saturating_nanos};
+use outlast_base::time::{Duration, Instant, saturating_nanos};
 use outlast_wire::TcpHeader;
 use outlast_wire::tcp::TcpOptions;
 

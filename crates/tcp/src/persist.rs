@@ -8,7 +8,7 @@
 use crate::endpoint::{Endpoint, Error, Out, Xmit};
 use crate::profile::{GiveUp, ZeroWindow};
 use crate::sender::queue::Marks;
-use outlast_core::time::{Duration, Instant};
+use outlast_base::time::{Duration, Instant};
 use outlast_wire::TcpFlags;
 
 /// How far probing has come.

@@ -25,7 +25,7 @@ pub use sunos_5_6::SUNOS_5_6;
 use crate::timer::TimerModel;
 use core::fmt;
 use core::ops::Deref;
-use outlast_core::time::Duration;
+use outlast_base::time::Duration;
 
 /// Where a constant comes from.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]

@@ -12,7 +12,7 @@ pub(crate) use acks::Due;
 use crate::config::Config;
 use crate::profile::DuplicateReach;
 use acks::AckPolicy;
-use outlast_core::time::Instant;
+use outlast_base::time::Instant;
 use outlast_wire::SeqNumber;
 use reassembly::Reassembly;
 use window::ReceiveWindow;

@@ -10,7 +10,7 @@
 
 use crate::profile::{BackOff, Profile, RttModel};
 use crate::timer::Clock;
-use outlast_core::time::{Duration, saturating_nanos};
+use outlast_base::time::{Duration, saturating_nanos};
 use outlast_wire::SeqNumber;
 
 /// Fraction bits of BSD's smoothed round trip and of its deviation.

@@ -25,7 +25,7 @@ mod writes;
 use crate::config::Config;
 use crate::congestion::{Algorithm, Window};
 use crate::rto::Rto;
-use outlast_core::time::Instant;
+use outlast_base::time::Instant;
 use outlast_wire::SeqNumber;
 use queue::Queue;
 pub use writes::WriteFlags;

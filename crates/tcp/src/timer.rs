@@ -8,7 +8,7 @@
 //! section 3.2, figure 3.2; `kernel/time/timer.c` of Linux 6.18 (timer wheel of 64 buckets a
 //! level, each level eight times coarser than the one below, always rounded up).
 
-use outlast_core::time::{Duration, Instant, saturating_nanos};
+use outlast_base::time::{Duration, Instant, saturating_nanos};
 
 /// How a stack's clock drives its timers.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]

@@ -5,7 +5,7 @@
 //! unless the application sets one.
 
 use crate::endpoint::{Endpoint, Out};
-use outlast_core::time::Duration;
+use outlast_base::time::Duration;
 use outlast_wire::tcp::UserTimeout;
 use outlast_wire::{TcpFlags, TcpHeader};
 

@@ -4,7 +4,7 @@
 mod common;
 
 use common::script::{Script, Seg, ack, data, script_config};
-use outlast_core::time::Duration;
+use outlast_base::time::Duration;
 use outlast_tcp::profile::{FREEBSD_2_2, LINUX_6};
 use outlast_tcp::{Endpoint, Error, Event, State};
 

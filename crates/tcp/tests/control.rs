@@ -5,10 +5,10 @@ mod common;
 
 use common::script::{Script, ack, data, script_config};
 use common::{Pair, config, link, ms, outage};
-use outlast_core::mechanisms::endpoint::{
+use outlast_base::time::{Duration, Instant};
+use outlast_gateway::mechanisms::endpoint::{
     Connection, ConnectionId, ControlError, EndpointControl, Needless, Outcome, Stage,
 };
-use outlast_core::time::{Duration, Instant};
 use outlast_link::InFlight;
 use outlast_tcp::profile::{
     AIX_4_3, BSD_4_3_TAHOE, FREEBSD_2_2, LINUX_2_2, LINUX_2_4, LINUX_6, NETBSD_1997, Profile,

@@ -31,7 +31,7 @@ fn read(script: &mut Script, ms: u64) -> u64 {
 }
 
 /// An endpoint that has said FIN by `end_it` at 50 ms and is in FIN-WAIT-2 from 90 ms on.
-fn fin_wait_2(end_it: fn(&mut Endpoint, outlast_core::time::Instant)) -> Script {
+fn fin_wait_2(end_it: fn(&mut Endpoint, outlast_base::time::Instant)) -> Script {
     let mut s = connected();
     s.app(50, end_it);
     recv!(s, 50, fin(0, 0));
@@ -165,7 +165,7 @@ fn only_an_orphan_is_given_up_early() {
     //= RFC 9293, section 3.8.3
     // Data and FIN that nobody acknowledges: after a shutdown for tcp_retries2, 924 s; after a close
     // for what eight retransmissions take.
-    let lasts = |end_it: fn(&mut Endpoint, outlast_core::time::Instant)| {
+    let lasts = |end_it: fn(&mut Endpoint, outlast_base::time::Instant)| {
         let mut s = connected();
         s.write(50, 100);
         s.app(51, end_it);

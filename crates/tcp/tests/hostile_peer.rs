@@ -6,7 +6,7 @@
 mod common;
 
 use common::config;
-use outlast_core::time::{Duration, Instant};
+use outlast_base::time::{Duration, Instant};
 use outlast_tcp::profile::{Congestion, Profile};
 use outlast_tcp::{Config, Endpoint, Error, Event, State, UserTimeoutOption, WriteFlags};
 use outlast_wire::tcp::{SackBlock, TcpOptions, Timestamps, UserTimeout};

@@ -10,8 +10,8 @@ extern crate std;
 mod common;
 
 use common::{Pair, config};
-use outlast_core::time::Duration;
-use outlast_core::units::BitRate;
+use outlast_base::time::Duration;
+use outlast_base::units::BitRate;
 use outlast_link::{LinkConfig, PipeConfig};
 use outlast_tcp::profile::Profile;
 use outlast_wire::pcapng::{Encoder, EnhancedPacket, Section};

@@ -4,9 +4,9 @@
 mod common;
 
 use common::{Meddler, Pair, config};
-use outlast_core::mechanisms::endpoint::EndpointControl;
-use outlast_core::time::{Duration, Instant};
-use outlast_core::units::BitRate;
+use outlast_base::time::{Duration, Instant};
+use outlast_base::units::BitRate;
+use outlast_gateway::mechanisms::endpoint::EndpointControl;
 use outlast_link::{InFlight, LinkConfig, OutageProcess, PipeConfig, Way};
 use outlast_tcp::profile::{Congestion, Profile};
 use outlast_tcp::{Config, State, UserTimeoutOption};

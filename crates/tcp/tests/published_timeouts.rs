@@ -10,8 +10,8 @@
 mod common;
 
 use common::{Pair, config, outage};
-use outlast_core::time::{Duration, Instant};
-use outlast_core::units::BitRate;
+use outlast_base::time::{Duration, Instant};
+use outlast_base::units::BitRate;
 use outlast_link::{InFlight, LinkConfig, PipeConfig};
 use outlast_tcp::profile::measured::{self, Timeouts};
 use outlast_tcp::profile::{AIX_4_3, FREEBSD_2_2, LINUX_2_2, Profile, SUNOS_5_6};

@@ -4,7 +4,7 @@
 mod common;
 
 use common::script::{Script, ack, data, script_config};
-use outlast_core::time::Duration;
+use outlast_base::time::Duration;
 use outlast_tcp::profile::{Congestion, LINUX_2_4, LINUX_6};
 use outlast_tcp::{Config, Endpoint, Reason};
 

@@ -3,7 +3,7 @@
 mod common;
 
 use common::script::{Script, ack, data, script_config};
-use outlast_core::time::Duration;
+use outlast_base::time::Duration;
 use outlast_tcp::profile::{BSD_4_3_TAHOE, FREEBSD_2_2, LINUX_2_4, LINUX_6};
 use outlast_tcp::{Endpoint, Error, Event};
 use outlast_wire::{Packet, SeqNumber};

@@ -3,7 +3,7 @@
 mod common;
 
 use common::{Pair, config, link, ms, outage};
-use outlast_core::time::{Duration, Instant};
+use outlast_base::time::{Duration, Instant};
 use outlast_tcp::profile::{Congestion, LINUX_6, Profile};
 use outlast_tcp::{Config, Error, State};
 

@@ -4,7 +4,7 @@ mod common;
 
 use common::script::{Script, Seg, ack, data, script_config};
 use common::{Pair, config, link, ms};
-use outlast_core::time::{Duration, Instant};
+use outlast_base::time::{Duration, Instant};
 use outlast_tcp::profile::{LINUX_6, Profile};
 use outlast_tcp::{Config, Endpoint, Error, Event, UserTimeoutOption};
 use outlast_wire::Packet;

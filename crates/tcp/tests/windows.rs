@@ -3,7 +3,7 @@
 mod common;
 
 use common::script::{Script, ack, data, exact, script_config};
-use outlast_core::time::Duration;
+use outlast_base::time::Duration;
 use outlast_tcp::profile::{AIX_4_3, LINUX_2_2, LINUX_2_4, LINUX_6, Profile, SUNOS_5_6};
 use outlast_tcp::{Error, Event};
 

@@ -5,7 +5,7 @@
 mod common;
 
 use common::script::{Script, ack, data, script_config};
-use outlast_core::time::Instant;
+use outlast_base::time::Instant;
 use outlast_tcp::profile::{FREEBSD_2_2, LINUX_2_4, LINUX_6, Profile};
 use outlast_tcp::{Config, Endpoint, Event, WriteFlags};
 

@@ -9,11 +9,11 @@ use crate::{Offences, Repository};
 /// The crates from top to bottom: arrows only point down.
 pub const ORDER: [&str; 15] = [
     "outlast", "papers", "sweep", "report", "lab", "linux", "sim", "scenario", "world", "link",
-    "agents", "mobility", "tcp", "core", "wire",
+    "agents", "tcp", "gateway", "wire", "base",
 ];
 
 /// The crates that do no I/O, read no clock and know no `unsafe`.
-pub const PURE: [&str; 7] = ["world", "link", "agents", "mobility", "tcp", "core", "wire"];
+pub const PURE: [&str; 7] = ["world", "link", "agents", "tcp", "gateway", "wire", "base"];
 
 /// Crates that hold no part of the product and stand outside the order.
 const OUTSIDE: [&str; 1] = ["tidy"];
@@ -220,8 +220,8 @@ mod tests {
     #[test]
     fn arrows_up_and_strangers_are_found() {
         let crates = [
-            a_crate("wire", &["core"]),
-            a_crate("core", &["wire"]),
+            a_crate("wire", &["gateway"]),
+            a_crate("gateway", &["wire"]),
             a_crate("link", &["link"]),
             a_crate("gadget", &[]),
             a_crate("tidy", &["wire"]),
@@ -229,7 +229,7 @@ mod tests {
         assert_eq!(
             arrows_point_down(&crates).list(),
             [
-                "crates/wire: uses core, which is not below it",
+                "crates/wire: uses gateway, which is not below it",
                 "crates/link: uses link, which is not below it",
                 "crates/gadget: has no place in the order",
                 "crates/tidy: uses wire, but stands outside the product",
@@ -245,17 +245,17 @@ mod tests {
                 "#![no_std]\n#![forbid(unsafe_code)]\n",
             ),
             (
-                "crates/core/src/lib.rs",
+                "crates/gateway/src/lib.rs",
                 "#![cfg_attr(not(test), no_std)]\n#![deny(unsafe_code)]\n",
             ),
             ("crates/lab/src/lib.rs", ""),
         ]);
-        let crates = ["wire", "core", "link", "lab"].map(|name| a_crate(name, &[]));
+        let crates = ["wire", "gateway", "link", "lab"].map(|name| a_crate(name, &[]));
         assert_eq!(
             pure_crates_are_marked(&repository, &crates).list(),
             [
-                "crates/core/src/lib.rs: no #![no_std]",
-                "crates/core/src/lib.rs: no #![forbid(unsafe_code)]",
+                "crates/gateway/src/lib.rs: no #![no_std]",
+                "crates/gateway/src/lib.rs: no #![forbid(unsafe_code)]",
                 "crates/link/src/lib.rs: is missing or cannot be parsed",
             ]
         );
@@ -270,24 +270,25 @@ mod tests {
             ),
             (
                 "proofs/no-std/src/lib.rs",
-                "// use outlast_wire as _;\nuse outlast_core as _;\n",
+                "// use outlast_wire as _;\nuse outlast_gateway as _;\n",
             ),
         ]);
-        let crates = ["wire", "core", "lab"].map(|name| a_crate(name, &[]));
+        let crates = ["wire", "gateway", "lab"].map(|name| a_crate(name, &[]));
         assert_eq!(
             pure_crates_are_proven(&repository, &crates).list(),
             [
                 "proofs/no-std/src/lib.rs: does not name outlast_wire",
-                "proofs/no-std/Cargo.toml: does not depend on outlast-core",
+                "proofs/no-std/Cargo.toml: does not depend on outlast-gateway",
             ]
         );
     }
 
     #[test]
     fn the_architecture_page_knows_no_more_and_no_less() {
-        let page = "| `crates/wire` | formats |\nsee crates/wired/src and `crates/core/src/x.rs`\n";
+        let page =
+            "| `crates/wire` | formats |\nsee crates/wired/src and `crates/gateway/src/x.rs`\n";
         let repository = Repository::of(&[("ARCHITECTURE.md", page)]);
-        let crates = ["wire", "core", "link"].map(|name| a_crate(name, &[]));
+        let crates = ["wire", "gateway", "link"].map(|name| a_crate(name, &[]));
         assert_eq!(
             architecture_names_every_crate(&repository, &crates).list(),
             [
@@ -308,10 +309,10 @@ mod tests {
             .find(|known| known.name == "tidy")
             .expect("this crate");
         assert_eq!(tidy.needs, Vec::<String>::new());
-        let core = crates
+        let gateway = crates
             .iter()
-            .find(|known| known.name == "core")
-            .expect("the core");
-        assert_eq!(core.needs, ["wire"]);
+            .find(|known| known.name == "gateway")
+            .expect("the gateway");
+        assert_eq!(gateway.needs, ["base", "wire"]);
     }
 }

@@ -229,7 +229,7 @@ pub fn headers(repository: &Repository) -> Offences {
          it needs to see, what breaks it, what it leaves out.",
     );
     let is_ours = |path: &str| {
-        path.starts_with("crates/core/src/mechanisms/") || path.starts_with("crates/papers/src/")
+        path.starts_with("crates/gateway/src/mechanisms/") || path.starts_with("crates/papers/src/")
     };
     for (path, text) in repository.texts(".rs").filter(|(path, _)| is_ours(path)) {
         if is_test_file(path) {
@@ -257,7 +257,7 @@ pub fn headers(repository: &Repository) -> Offences {
 
 /// Whether the module is a mechanism itself (`mechanisms/KIND/NAME`), not a part of one or a list.
 fn is_published(path: &str) -> bool {
-    let Some(rest) = path.strip_prefix("crates/core/src/mechanisms/") else {
+    let Some(rest) = path.strip_prefix("crates/gateway/src/mechanisms/") else {
         return false;
     };
     match rest.split('/').collect::<Vec<_>>()[..] {
@@ -423,7 +423,7 @@ mod tests {
         let tests = format!("#[cfg(test)]\nmod tests {{\n{}}}\n", filler(500));
         // An early `#[cfg(test)]` on something small does not hide what follows it.
         let early = "#[cfg(test)]\nextern crate std;\n";
-        let path = "crates/core/src/a.rs";
+        let path = "crates/gateway/src/a.rs";
         let none: [&str; 0] = [];
         assert_eq!(
             on(file_length, path, &format!("{}{tests}", filler(600))),
@@ -431,14 +431,14 @@ mod tests {
         );
         assert_eq!(
             on(file_length, path, &format!("{early}{}{tests}", filler(599))),
-            ["crates/core/src/a.rs: 601 lines"]
+            ["crates/gateway/src/a.rs: 601 lines"]
         );
         let two = on(file_length, path, &filler(901));
         assert_eq!(
             two,
-            ["crates/core/src/a.rs : 901 lines, which no reason excuses"]
+            ["crates/gateway/src/a.rs : 901 lines, which no reason excuses"]
         );
-        let tests_only = "crates/core/tests/a.rs";
+        let tests_only = "crates/gateway/tests/a.rs";
         assert_eq!(on(file_length, tests_only, &filler(899)), none);
         assert_eq!(on(file_length, tests_only, &filler(901)).len(), 1);
     }
@@ -482,12 +482,12 @@ mod tests {
     fn unsafe_is_found_as_a_word_of_the_language_only() {
         let text = "#![forbid(unsafe_code)]\n// unsafe\nfn f() { \"unsafe\"; g!(unsafe { h() }) }\n\
                     #[unsafe(no_mangle)]\nfn i() {}\n";
-        let found = on(unsafe_code, "crates/core/src/a.rs", text);
+        let found = on(unsafe_code, "crates/gateway/src/a.rs", text);
         assert_eq!(
             found,
             [
-                "crates/core/src/a.rs: unsafe in line 3",
-                "crates/core/src/a.rs: unsafe in line 4"
+                "crates/gateway/src/a.rs: unsafe in line 3",
+                "crates/gateway/src/a.rs: unsafe in line 4"
             ]
         );
         assert_eq!(
@@ -519,35 +519,35 @@ mod tests {
     fn modules_without_a_header_or_a_source_are_found() {
         let repository = Repository::of(&[
             (
-                "crates/core/src/mechanisms/path/hold.rs",
+                "crates/gateway/src/mechanisms/path/hold.rs",
                 "//! Holds packets.\n",
             ),
             (
-                "crates/core/src/mechanisms/path/smart_link.rs",
+                "crates/gateway/src/mechanisms/path/smart_link.rs",
                 "//! Paper 004, section 4.\n",
             ),
             (
-                "crates/core/src/mechanisms/path/hold/queue.rs",
+                "crates/gateway/src/mechanisms/path/hold/queue.rs",
                 "//! The queue.\n",
             ),
             (
-                "crates/core/src/mechanisms/path/mod.rs",
+                "crates/gateway/src/mechanisms/path/mod.rs",
                 "//! Path mechanisms.\n",
             ),
             (
-                "crates/core/src/mechanisms/path/hold/tests.rs",
+                "crates/gateway/src/mechanisms/path/hold/tests.rs",
                 "use super::*;\n",
             ),
             (
                 "crates/papers/src/scott_mapp/figure_5.rs",
                 "use x;\n//! Late.\n",
             ),
-            ("crates/core/src/flow.rs", ""),
+            ("crates/gateway/src/flow.rs", ""),
         ]);
         assert_eq!(
             headers(&repository).list(),
             [
-                "crates/core/src/mechanisms/path/hold.rs: its header does not say where it is \
+                "crates/gateway/src/mechanisms/path/hold.rs: its header does not say where it is \
                  published",
                 "crates/papers/src/scott_mapp/figure_5.rs: has no header",
             ]

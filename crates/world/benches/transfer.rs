@@ -10,9 +10,9 @@
 
 use divan::counter::ItemsCount;
 use divan::{Bencher, black_box};
-use outlast_core::mechanisms::path::PathMechanismKind;
-use outlast_core::time::Duration;
-use outlast_core::units::{BitRate, ByteCount};
+use outlast_base::time::Duration;
+use outlast_base::units::{BitRate, ByteCount};
+use outlast_gateway::mechanisms::path::PathMechanismKind;
 use outlast_link::{LinkConfig, OutageProcess, PipeConfig, Way};
 use outlast_wire::Packet;
 use outlast_world::{FlowSetup, Outcome, Recording, Setup, Stack, Workload, World};

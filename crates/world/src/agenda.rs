@@ -9,7 +9,7 @@
 
 use alloc::vec;
 use alloc::vec::Vec;
-use outlast_core::time::Instant;
+use outlast_base::time::Instant;
 
 /// The deadlines of machines that are numbered from zero.
 #[derive(Clone, Debug)]
@@ -73,7 +73,7 @@ impl Agenda {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use outlast_link::random::Stream;
+    use outlast_base::random::Stream;
 
     #[test]
     fn the_earliest_is_that_of_a_linear_search() {

@@ -5,7 +5,7 @@ use crate::side::Side;
 use alloc::boxed::Box;
 use alloc::format;
 use alloc::vec::Vec;
-use outlast_core::time::Duration;
+use outlast_base::time::Duration;
 use outlast_wire::Packet;
 use outlast_wire::pcapng::{Encoder, EnhancedPacket, InterfaceId, Section};
 

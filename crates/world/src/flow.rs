@@ -7,8 +7,8 @@ use crate::side::{IpVersion, Side};
 use crate::workload::Application;
 use alloc::format;
 use core::net::SocketAddr;
-use outlast_core::time::{Duration, Instant};
-use outlast_link::random::Stream;
+use outlast_base::random::Stream;
+use outlast_base::time::{Duration, Instant};
 use outlast_tcp::{Config, Endpoint, Error, Event, UserTimeoutOption};
 use outlast_wire::SeqNumber;
 

@@ -2,7 +2,7 @@
 //!
 //! A [`World`] is a loop around machines that know nothing of it: the links are the lab's
 //! ([`outlast_link`]), the gateways at their ends are the ones that run on real interfaces
-//! ([`outlast_core`]), and the hosts are [`outlast_tcp`]'s endpoints instead of kernels. Each
+//! ([`outlast_gateway`]), and the hosts are [`outlast_tcp`]'s endpoints instead of kernels. Each
 //! packet is there with all its headers; its payload is known by its place in a stream, and gets
 //! bytes only in captures. The receiving endpoint checks that each stretch is the one that was due.
 //!
@@ -24,9 +24,9 @@
 //! # Example
 //!
 //! ```
-//! use outlast_core::mechanisms::path::PathMechanismKind;
-//! use outlast_core::time::Duration;
-//! use outlast_core::units::{BitRate, ByteCount};
+//! use outlast_gateway::mechanisms::path::PathMechanismKind;
+//! use outlast_base::time::Duration;
+//! use outlast_base::units::{BitRate, ByteCount};
 //! use outlast_link::{LinkConfig, OutageProcess, PipeConfig, Way};
 //! use outlast_world::{FlowSetup, Setup, Stack, Workload, World};
 //!

@@ -8,8 +8,8 @@ use crate::trace::{Trace, VariableRow};
 use crate::traffic::TrafficOutcome;
 use alloc::vec::Vec;
 use core::fmt;
-use outlast_core::counters::Counters as GatewayCounters;
-use outlast_core::time::{Duration, Instant};
+use outlast_base::time::{Duration, Instant};
+use outlast_gateway::counters::Counters as GatewayCounters;
 use outlast_link::Counters as LinkCounters;
 use outlast_tcp::{Counters as TcpCounters, Error};
 

@@ -23,15 +23,15 @@ use alloc::vec::Vec;
 use core::fmt;
 use load::Carried;
 use observer::Observer;
-use outlast_core::counters::Counters as GatewayCounters;
-use outlast_core::gateway::{DropCause, Event, Gateway, GatewayConfig, SilenceConfig};
-use outlast_core::link::{
+use outlast_base::time::{Duration, Instant};
+use outlast_base::units::BitRate;
+use outlast_gateway::counters::Counters as GatewayCounters;
+use outlast_gateway::gateway::{DropCause, Event, Gateway, GatewayConfig, SilenceConfig};
+use outlast_gateway::link::{
     Direction, Indicator, InterfaceId, LinkConfig as GatewayLink, LinkEvent as Notice, LinkId,
     LinkState,
 };
-use outlast_core::mechanisms::path::{PathMechanismKind, Verdict};
-use outlast_core::time::{Duration, Instant};
-use outlast_core::units::BitRate;
+use outlast_gateway::mechanisms::path::{PathMechanismKind, Verdict};
 use outlast_link::{Counters as LinkCounters, DropReason, Link, LinkConfig, LinkEvent, Way};
 use station::{Blueprint, Station};
 

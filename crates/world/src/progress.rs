@@ -1,6 +1,6 @@
 //! How a run is getting on.
 
-use outlast_core::time::Duration;
+use outlast_base::time::Duration;
 
 /// How a run is getting on, in either time.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]

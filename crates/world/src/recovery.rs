@@ -1,7 +1,7 @@
 //! What a receiver gets after each return of the link.
 
 use alloc::vec::Vec;
-use outlast_core::time::{Duration, Instant};
+use outlast_base::time::{Duration, Instant};
 
 /// The time whose worth of data [`Recovery::half_second`] waits for.
 pub const HALF_SECOND: Duration = Duration::from_millis(500);

@@ -7,9 +7,9 @@ use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::net::{Ipv4Addr, SocketAddr};
 use outlast_agents::Counters as AgentCounters;
-use outlast_core::counters::Counters as GatewayCounters;
-use outlast_core::mechanisms::path::PathMechanismKind;
-use outlast_core::time::Duration;
+use outlast_base::time::Duration;
+use outlast_gateway::counters::Counters as GatewayCounters;
+use outlast_gateway::mechanisms::path::PathMechanismKind;
 use outlast_link::trace::StateTrace;
 use outlast_link::{Counters as LinkCounters, LinkConfig, Outage, OutageProcess};
 

@@ -22,8 +22,8 @@ use alloc::boxed::Box;
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 use core::net::IpAddr;
-use outlast_core::link::LinkState;
-use outlast_core::time::Instant;
+use outlast_base::time::Instant;
+use outlast_gateway::link::LinkState;
 use outlast_wire::Transport;
 use roaming::Roaming;
 

@@ -6,8 +6,8 @@ use crate::side::IpVersion;
 use crate::traffic::TrafficSetup;
 use crate::workload::Workload;
 use alloc::vec::Vec;
-use outlast_core::mechanisms::path::PathMechanismKind;
-use outlast_core::time::Duration;
+use outlast_base::time::Duration;
+use outlast_gateway::mechanisms::path::PathMechanismKind;
 use outlast_link::LinkConfig;
 use outlast_tcp::profile::{Congestion, LINUX_6, Profile};
 
@@ -49,7 +49,7 @@ pub struct Setup {
 #[derive(Clone, Debug)]
 pub struct HopSetup {
     /// The link. Its outages count from the workload's first byte, wherever that is sent. Links of
-    /// the same seed have the same chances: see [`outlast_link::random::derived_seed`].
+    /// the same seed have the same chances: see [`outlast_base::random::derived_seed`].
     pub link: LinkConfig,
     /// What the gateways do, by [`Side::index`](crate::Side::index).
     pub mechanisms: [PathMechanismKind; 2],

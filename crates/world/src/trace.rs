@@ -6,8 +6,8 @@ use alloc::string::String;
 use alloc::vec::Vec;
 use core::fmt::Write;
 use core::net::SocketAddr;
-use outlast_core::mechanisms::path::{SendReason, TakeReason};
-use outlast_core::time::Instant;
+use outlast_base::time::Instant;
+use outlast_gateway::mechanisms::path::{SendReason, TakeReason};
 use outlast_link::{DropReason, Way};
 use outlast_wire::{Packet, SeqNumber, TcpFlags};
 

@@ -7,10 +7,10 @@ use crate::side::{IpVersion, Side};
 use alloc::format;
 use alloc::vec::Vec;
 use core::net::{IpAddr, Ipv4Addr, Ipv6Addr};
-use outlast_core::time::{Duration, Instant};
-use outlast_core::units::{BitRate, ByteCount};
+use outlast_base::random::Stream;
+use outlast_base::time::{Duration, Instant};
+use outlast_base::units::{BitRate, ByteCount};
 use outlast_link::Way;
-use outlast_link::random::Stream;
 use outlast_wire::{IpHeader, Packet, Transport, UdpHeader};
 
 /// Where the datagrams go: the discard service (RFC 863).

@@ -10,8 +10,8 @@ mod request_response;
 use crate::side::Side;
 use bulk::Bulk;
 use interactive::Interactive;
-use outlast_core::time::{Duration, Instant};
-use outlast_core::units::ByteCount;
+use outlast_base::time::{Duration, Instant};
+use outlast_base::units::ByteCount;
 use outlast_link::Way;
 use request_response::RequestResponse;
 

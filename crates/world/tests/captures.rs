@@ -4,9 +4,9 @@
 
 mod support;
 
-use outlast_core::mechanisms::path::PathMechanismKind;
-use outlast_core::time::Duration;
-use outlast_core::units::ByteCount;
+use outlast_base::time::Duration;
+use outlast_base::units::ByteCount;
+use outlast_gateway::mechanisms::path::PathMechanismKind;
 use outlast_link::{Counters, Way};
 use outlast_tcp::profile::Profile;
 use outlast_wire::Packet;

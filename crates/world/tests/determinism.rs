@@ -2,8 +2,8 @@
 
 mod support;
 
-use outlast_core::mechanisms::path::PathMechanismKind;
-use outlast_core::time::Duration;
+use outlast_base::time::Duration;
+use outlast_gateway::mechanisms::path::PathMechanismKind;
 use outlast_link::{OutageProcess, Way};
 use outlast_world::{Outcome, Recording, Setup, World};
 use std::thread;

@@ -2,7 +2,7 @@
 
 mod support;
 
-use outlast_core::time::Duration;
+use outlast_base::time::Duration;
 use outlast_link::Way;
 use outlast_world::{FlowSetup, Setup, Stack, World};
 use support::{bulk, flow, link, outage};

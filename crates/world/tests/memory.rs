@@ -1,11 +1,11 @@
 //! What a connection costs in memory.
 
-#[path = "../../core/tests/counting/mod.rs"]
+#[path = "../../gateway/tests/counting/mod.rs"]
 mod counting;
 mod support;
 
-use outlast_core::time::Duration;
-use outlast_core::units::ByteCount;
+use outlast_base::time::Duration;
+use outlast_base::units::ByteCount;
 use outlast_world::{FlowSetup, Setup, Stack, Workload, World};
 use support::{flow, link};
 

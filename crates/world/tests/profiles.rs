@@ -2,8 +2,8 @@
 
 mod support;
 
-use outlast_core::time::Duration;
-use outlast_core::units::ByteCount;
+use outlast_base::time::Duration;
+use outlast_base::units::ByteCount;
 use outlast_link::Way;
 use outlast_tcp::Error;
 use outlast_tcp::profile::Profile;

@@ -3,9 +3,9 @@
 
 mod support;
 
-use outlast_core::mechanisms::path::{Level, PathMechanismKind};
-use outlast_core::time::{Duration, Instant};
-use outlast_core::units::{BitRate, ByteCount};
+use outlast_base::time::{Duration, Instant};
+use outlast_base::units::{BitRate, ByteCount};
+use outlast_gateway::mechanisms::path::{Level, PathMechanismKind};
 use outlast_link::{InFlight, LinkConfig, OutageProcess, PipeConfig, Way};
 use outlast_tcp::Error;
 use outlast_tcp::profile::{Congestion, Profile};

@@ -2,9 +2,9 @@
 
 mod support;
 
-use outlast_core::mechanisms::path::PathMechanismKind;
-use outlast_core::time::Duration;
-use outlast_core::units::BitRate;
+use outlast_base::time::Duration;
+use outlast_base::units::BitRate;
+use outlast_gateway::mechanisms::path::PathMechanismKind;
 use outlast_link::Way;
 use outlast_tcp::profile::{AIX_4_3, Congestion};
 use outlast_world::{Outcome, Stack, World};

@@ -8,9 +8,9 @@
 
 mod support;
 
-use outlast_core::mechanisms::path::PathMechanismKind;
-use outlast_core::time::Duration;
-use outlast_core::units::{BitRate, ByteCount};
+use outlast_base::time::Duration;
+use outlast_base::units::{BitRate, ByteCount};
+use outlast_gateway::mechanisms::path::PathMechanismKind;
 use outlast_link::{DropReason, LinkConfig, PipeConfig, Way};
 use outlast_world::trace::{Origin, TracedPacket};
 use outlast_world::{FlowSetup, Outcome, Recording, Setup, Stack, Workload, World};

@@ -2,10 +2,10 @@
 
 mod support;
 
-use outlast_core::mechanisms::path::PathMechanismKind;
-use outlast_core::time::Duration;
+use outlast_base::random::derived_seed;
+use outlast_base::time::Duration;
+use outlast_gateway::mechanisms::path::PathMechanismKind;
 use outlast_link::Way;
-use outlast_link::random::derived_seed;
 use outlast_tcp::Error;
 use outlast_tcp::profile::{AIX_4_3, LINUX_6, Profile};
 use outlast_world::{
@@ -59,8 +59,8 @@ fn download(profile: &'static Profile, roaming: RoamingSetup) -> Setup {
 fn with_a_bystander(mut setup: Setup) -> Setup {
     let workload = Workload::Interactive {
         interval: SECOND,
-        update: outlast_core::units::ByteCount(64),
-        request: outlast_core::units::ByteCount(10),
+        update: outlast_base::units::ByteCount(64),
+        request: outlast_base::units::ByteCount(10),
         duration: 120 * SECOND,
     };
     setup.flows.push(outlast_world::FlowSetup {

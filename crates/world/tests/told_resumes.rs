@@ -2,8 +2,8 @@
 
 mod support;
 
-use outlast_core::mechanisms::path::PathMechanismKind;
-use outlast_core::time::Duration;
+use outlast_base::time::Duration;
+use outlast_gateway::mechanisms::path::PathMechanismKind;
 use outlast_link::Way;
 use outlast_tcp::profile::Congestion;
 use outlast_world::{Side, World};

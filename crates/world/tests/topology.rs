@@ -2,10 +2,10 @@
 
 mod support;
 
-use outlast_core::mechanisms::path::PathMechanismKind;
-use outlast_core::time::Duration;
-use outlast_core::units::{BitRate, ByteCount};
-use outlast_link::random::derived_seed;
+use outlast_base::random::derived_seed;
+use outlast_base::time::Duration;
+use outlast_base::units::{BitRate, ByteCount};
+use outlast_gateway::mechanisms::path::PathMechanismKind;
 use outlast_link::{DropReason, LinkConfig, OutageProcess, PipeConfig, Way};
 use outlast_tcp::profile::Congestion;
 use outlast_wire::Transport;

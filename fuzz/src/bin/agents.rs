@@ -15,14 +15,14 @@ use libfuzzer_sys::fuzz_target;
 use outlast_agents::{
     Agents, Config, Entry, Event, Kept, Left, Limits, Message, Prefix, Session, Site,
 };
-use outlast_core::flow::FlowKey;
-use outlast_core::gateway::{Gateway, GatewayConfig};
-use outlast_core::limits::Limits as GatewayLimits;
-use outlast_core::link::Direction::{self, FromLink, ToLink};
-use outlast_core::link::{Indicator, InterfaceId, LinkConfig, LinkEvent, LinkId, LinkState};
-use outlast_core::mechanisms::path::{PathMechanismKind, SendReason};
-use outlast_core::time::{Duration, Instant};
-use outlast_core::units::ByteCount;
+use outlast_base::time::{Duration, Instant};
+use outlast_base::units::ByteCount;
+use outlast_gateway::flow::FlowKey;
+use outlast_gateway::gateway::{Gateway, GatewayConfig};
+use outlast_gateway::limits::Limits as GatewayLimits;
+use outlast_gateway::link::Direction::{self, FromLink, ToLink};
+use outlast_gateway::link::{Indicator, InterfaceId, LinkConfig, LinkEvent, LinkId, LinkState};
+use outlast_gateway::mechanisms::path::{PathMechanismKind, SendReason};
 use outlast_wire::Packet;
 use std::collections::{BTreeSet, VecDeque};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};

@@ -15,11 +15,11 @@ mod transfer;
 
 use attacker::Attacker;
 use libfuzzer_sys::fuzz_target;
-use outlast_core::gateway::{GatewayConfig, SilenceConfig};
-use outlast_core::link::Direction::ToLink;
-use outlast_core::link::LinkState;
-use outlast_core::mechanisms::path::PathMechanismKind;
-use outlast_core::time::Duration;
+use outlast_base::time::Duration;
+use outlast_gateway::gateway::{GatewayConfig, SilenceConfig};
+use outlast_gateway::link::Direction::ToLink;
+use outlast_gateway::link::LinkState;
+use outlast_gateway::mechanisms::path::PathMechanismKind;
 use transfer::{Deliveries, Transfer};
 
 /// What he sends is nobody's, but a datagram or a SYN that waits for the link has its turn there as any
@@ -51,7 +51,7 @@ fuzz_target!(|data: &[u8]| {
             Since::Established => compare(alone, attacked),
             Since::Older | Since::Beginning => {
                 let took = |deliveries: &Deliveries| deliveries.last().expect("complete").0;
-                let most = took(alone) + took(alone).since(outlast_core::time::Instant::ZERO);
+                let most = took(alone) + took(alone).since(outlast_base::time::Instant::ZERO);
                 let took = took(attacked);
                 assert!(
                     took <= most + UNKNOWN_FOR,

@@ -20,16 +20,16 @@ use bytes::Bytes;
 use connection::{Connection, Host};
 use driver::Known;
 use libfuzzer_sys::fuzz_target;
-use outlast_core::flow::{FlowKey, FrozenFlow};
-use outlast_core::gateway::{
+use outlast_base::time::{Duration, Instant};
+use outlast_base::units::{BitRate, ByteCount};
+use outlast_gateway::flow::{FlowKey, FrozenFlow};
+use outlast_gateway::gateway::{
     DampingConfig, DropCause, FLAP, Gateway, GatewayConfig, SilenceConfig,
 };
-use outlast_core::limits::Limits;
-use outlast_core::link::Direction::{self, FromLink, ToLink};
-use outlast_core::link::{Indicator, InterfaceId, LinkConfig, LinkEvent, LinkId, LinkState};
-use outlast_core::mechanisms::path::{Level, PathMechanismKind, TakeReason, Verdict};
-use outlast_core::time::{Duration, Instant};
-use outlast_core::units::{BitRate, ByteCount};
+use outlast_gateway::limits::Limits;
+use outlast_gateway::link::Direction::{self, FromLink, ToLink};
+use outlast_gateway::link::{Indicator, InterfaceId, LinkConfig, LinkEvent, LinkId, LinkState};
+use outlast_gateway::mechanisms::path::{Level, PathMechanismKind, TakeReason, Verdict};
 use outlast_wire::{IpHeader, Packet, TcpFlags, UdpHeader};
 use std::collections::{BTreeSet, VecDeque};
 use std::net::Ipv4Addr;

@@ -1,11 +1,11 @@
 //! An honest transfer over a link with a gateway at its near end, in virtual time.
 
-use outlast_core::gateway::{DropCause, Gateway, GatewayConfig};
-use outlast_core::link::Direction::{self, FromLink, ToLink};
-use outlast_core::link::{Indicator, InterfaceId, LinkConfig, LinkEvent, LinkId, LinkState};
-use outlast_core::mechanisms::path::Verdict;
-use outlast_core::time::{Duration, Instant};
-use outlast_core::units::BitRate;
+use outlast_base::time::{Duration, Instant};
+use outlast_base::units::BitRate;
+use outlast_gateway::gateway::{DropCause, Gateway, GatewayConfig};
+use outlast_gateway::link::Direction::{self, FromLink, ToLink};
+use outlast_gateway::link::{Indicator, InterfaceId, LinkConfig, LinkEvent, LinkId, LinkState};
+use outlast_gateway::mechanisms::path::Verdict;
 use outlast_tcp::{Config, Endpoint, Event, profile};
 use outlast_wire::{Packet, SeqNumber};
 use std::collections::VecDeque;

@@ -1,9 +1,9 @@
 //! The two hosts of a connection, as honest as the script lets them be.
 
 use super::link;
-use outlast_core::link::Direction::{self, FromLink, ToLink};
-use outlast_core::link::LinkId;
-use outlast_core::time::Instant;
+use outlast_base::time::Instant;
+use outlast_gateway::link::Direction::{self, FromLink, ToLink};
+use outlast_gateway::link::LinkId;
 use outlast_wire::tcp::{SackBlock, TcpOptions, Timestamps};
 use outlast_wire::{IpHeader, ModelledPayload, Packet, SeqNumber, TcpFlags, TcpHeader};
 use std::net::{Ipv4Addr, Ipv6Addr};

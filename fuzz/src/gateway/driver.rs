@@ -2,9 +2,9 @@
 //! connections over and takes them back, gateways elsewhere, an operator who changes the settings.
 
 use super::{World, damping_of, limits_of, link, mechanism_of, rate_of, silence_of};
-use outlast_core::flow::{Contest, FlowKey, FrozenFlow, Heard, TcpFlow};
-use outlast_core::link::{Direction, InterfaceId};
-use outlast_core::time::{Duration, Instant};
+use outlast_base::time::{Duration, Instant};
+use outlast_gateway::flow::{Contest, FlowKey, FrozenFlow, Heard, TcpFlow};
+use outlast_gateway::link::{Direction, InterfaceId};
 use outlast_wire::{Packet, TcpFlags};
 use std::collections::BTreeMap;
 

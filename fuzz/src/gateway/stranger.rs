@@ -1,13 +1,13 @@
 //! Who is neither host: guesses, sends again what it has seen, and breaks what crosses.
 
 use super::{World, direction, is_lone, link};
-use outlast_core::flow::{FlowKey, PATIENCE, Phase, TcpFlow};
-use outlast_core::gateway::FlowReport;
-use outlast_core::link::Direction::{self, FromLink, ToLink};
-use outlast_core::link::LinkId;
-use outlast_core::mechanisms::path::Verdict;
-use outlast_core::time::Duration;
-use outlast_core::units::ByteCount;
+use outlast_base::time::Duration;
+use outlast_base::units::ByteCount;
+use outlast_gateway::flow::{FlowKey, PATIENCE, Phase, TcpFlow};
+use outlast_gateway::gateway::FlowReport;
+use outlast_gateway::link::Direction::{self, FromLink, ToLink};
+use outlast_gateway::link::LinkId;
+use outlast_gateway::mechanisms::path::Verdict;
 use outlast_wire::{Packet, TcpFlags, TcpHeader};
 
 /// What no packet of a stranger's changes.
@@ -146,7 +146,7 @@ fn is_behind(flow: &TcpFlow, way: Direction, tcp: &TcpHeader, sequence_len: u32)
         ToLink => (&flow.near, &flow.far),
         FromLink => (&flow.far, &flow.near),
     };
-    flow.phase == outlast_core::flow::Phase::Established
+    flow.phase == outlast_gateway::flow::Phase::Established
         && tcp.has(TcpFlags::ACK)
         && !tcp.flags.intersects(TcpFlags::SYN | TcpFlags::RST)
         && tcp.ack.before(receiver.acked)

@@ -1,12 +1,12 @@
 //! What a gateway may send and keep, whatever it was shown.
 
 use super::{INTERFACES, LINKS, World, is_lone, link};
-use outlast_core::flow::{FlowKey, Phase};
-use outlast_core::gateway::{Event, Transmit};
-use outlast_core::limits::Limits;
-use outlast_core::link::Direction::{self, FromLink, ToLink};
-use outlast_core::link::{LinkId, LinkState};
-use outlast_core::mechanisms::path::SendReason;
+use outlast_gateway::flow::{FlowKey, Phase};
+use outlast_gateway::gateway::{Event, Transmit};
+use outlast_gateway::limits::Limits;
+use outlast_gateway::link::Direction::{self, FromLink, ToLink};
+use outlast_gateway::link::{LinkId, LinkState};
+use outlast_gateway::mechanisms::path::SendReason;
 use outlast_wire::{Packet, TcpFlags, Transport};
 use std::collections::BTreeSet;
 use std::net::SocketAddr;

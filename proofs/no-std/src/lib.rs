@@ -19,7 +19,8 @@ use core::panic::PanicInfo;
 
 // Named so that they are linked, used or not.
 use outlast_agents as _;
-use outlast_core as _;
+use outlast_base as _;
+use outlast_gateway as _;
 use outlast_link as _;
 use outlast_tcp as _;
 use outlast_wire as _;

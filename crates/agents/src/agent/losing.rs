@@ -4,7 +4,7 @@ use super::{Agents, Event, Session, Site};
 use crate::message::{FreezeId, Outcome};
 use alloc::vec::Vec;
 use core::net::SocketAddr;
-use outlast_core::time::Instant;
+use outlast_base::time::Instant;
 
 impl Agents {
     pub(super) fn end_session(&mut self, now: Instant, agent: SocketAddr) {

@@ -3,8 +3,8 @@
 use super::Session;
 use crate::message::{FreezeId, Outcome};
 use alloc::collections::{BTreeMap, BTreeSet, VecDeque};
-use outlast_core::flow::FrozenNumbers;
-use outlast_core::time::{Duration, Instant};
+use outlast_base::time::{Duration, Instant};
+use outlast_gateway::flow::FrozenNumbers;
 
 /// After this long without a message a neighbour says that it is there.
 const ALIVE_AFTER: Duration = Duration::from_secs(5);

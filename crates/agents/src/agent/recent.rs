@@ -2,7 +2,7 @@
 
 use alloc::collections::VecDeque;
 use core::net::IpAddr;
-use outlast_core::time::{Duration, Instant};
+use outlast_base::time::{Duration, Instant};
 
 /// As long as a freeze may come after the mobile has gone: a timeout of an old stack's, and a
 /// delayed acknowledgement.

@@ -2,7 +2,7 @@
 
 use super::{Network, address};
 use outlast_agents::Session;
-use outlast_core::time::{Duration, Instant};
+use outlast_base::time::{Duration, Instant};
 use std::collections::{BTreeMap, VecDeque};
 use std::net::SocketAddr;
 

@@ -15,10 +15,10 @@ mod station;
 
 use channel::Channels;
 use outlast_agents::{Agents, Config, Event as Told, Limits, Site};
-use outlast_core::gateway::Transmit;
-use outlast_core::link::{Direction, Indicator, LinkEvent, LinkState};
-use outlast_core::mechanisms::path::Verdict;
-use outlast_core::time::{Duration, Instant};
+use outlast_base::time::{Duration, Instant};
+use outlast_gateway::gateway::Transmit;
+use outlast_gateway::link::{Direction, Indicator, LinkEvent, LinkState};
+use outlast_gateway::mechanisms::path::Verdict;
 use outlast_tcp::profile::{AIX_4_3, Profile};
 use outlast_tcp::{Endpoint, Error, Event};
 use outlast_wire::Packet;

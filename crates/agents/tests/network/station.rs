@@ -1,10 +1,10 @@
 //! An agent with its gateway and its journal, which may crash and come back.
 
 use outlast_agents::{Agents, Config, Entry, Event, Left, Site};
-use outlast_core::gateway::{Gateway, GatewayConfig, Transmit};
-use outlast_core::link::{InterfaceId, LinkConfig, LinkId};
-use outlast_core::mechanisms::path::PathMechanismKind;
-use outlast_core::time::Instant;
+use outlast_base::time::Instant;
+use outlast_gateway::gateway::{Gateway, GatewayConfig, Transmit};
+use outlast_gateway::link::{InterfaceId, LinkConfig, LinkId};
+use outlast_gateway::mechanisms::path::PathMechanismKind;
 use outlast_wire::Packet;
 use std::net::IpAddr;
 

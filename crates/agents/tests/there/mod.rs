@@ -6,11 +6,11 @@ mod frozen;
 
 use frozen::half;
 use outlast_agents::{Agents, Config, DecodeError, FreezeId, Limits, Message, Session, Site};
-use outlast_core::flow::FrozenFlow;
-use outlast_core::gateway::{Gateway, GatewayConfig};
-use outlast_core::link::{Direction, InterfaceId, LinkConfig, LinkId};
-use outlast_core::mechanisms::path::PathMechanismKind;
-use outlast_core::time::Instant;
+use outlast_base::time::Instant;
+use outlast_gateway::flow::FrozenFlow;
+use outlast_gateway::gateway::{Gateway, GatewayConfig};
+use outlast_gateway::link::{Direction, InterfaceId, LinkConfig, LinkId};
+use outlast_gateway::mechanisms::path::PathMechanismKind;
 use outlast_wire::{SeqNumber, TcpFlags, TcpHeader};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 

@@ -1,9 +1,9 @@
 //! The path in virtual time, with segments made by hand.
 
 use super::*;
-use outlast_core::mechanisms::path::{PathMechanismKind, TakeReason};
-use outlast_core::time::Duration;
-use outlast_core::units::BitRate;
+use outlast_base::time::Duration;
+use outlast_base::units::BitRate;
+use outlast_gateway::mechanisms::path::{PathMechanismKind, TakeReason};
 use outlast_link::{DropReason, OutageProcess, PipeConfig, Way};
 use outlast_wire::{IpHeader, Packet, SeqNumber, TcpFlags, TcpHeader, UdpHeader};
 use outlast_world::Pattern;

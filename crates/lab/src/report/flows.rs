@@ -3,7 +3,7 @@
 use super::returns::Measure;
 use crate::delivery::DeliveryLog;
 use crate::workload::FlowOutcome;
-use outlast_core::time::{Duration, Instant};
+use outlast_base::time::{Duration, Instant};
 use outlast_scenario::result::{FlowResult, Return, TcpInForce};
 use outlast_scenario::{Connection, Framing, Scenario, Workload};
 

@@ -1,8 +1,8 @@
 //! What receivers got after the link came back.
 
 use crate::delivery::DeliveryLog;
-use outlast_core::time::Instant;
-use outlast_core::units::ByteCount;
+use outlast_base::time::Instant;
+use outlast_base::units::ByteCount;
 use outlast_link::Way;
 use outlast_scenario::result::Return;
 use outlast_scenario::{Direction, Framing, Scenario, Workload};

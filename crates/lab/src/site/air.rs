@@ -3,8 +3,8 @@
 use super::AirBroken;
 use super::sight::{Heard, Sight};
 use bytes::Bytes;
-use outlast_core::time::{Duration, Instant};
-use outlast_core::units::ByteCount;
+use outlast_base::time::{Duration, Instant};
+use outlast_base::units::ByteCount;
 use outlast_link::{Frame, Link, LinkConfig, LinkEvent, Way};
 use outlast_linux::clock;
 use outlast_linux::poller::{Interest, Poller, Token};

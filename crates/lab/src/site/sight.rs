@@ -1,7 +1,7 @@
 //! What a frame that comes out of the link tells the host that hears it.
 
 use super::Cut;
-use outlast_core::time::Instant;
+use outlast_base::time::Instant;
 use outlast_scenario::IpVersion;
 
 /// What a frame is, as far as it is a sign of life.

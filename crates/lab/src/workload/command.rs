@@ -4,7 +4,7 @@ use super::connection::{Interrupted, wait, wait_for_timer};
 use super::{Context, Outcome};
 use crate::error::LabError;
 use crate::stop::StopReason;
-use outlast_core::time::Duration;
+use outlast_base::time::Duration;
 use outlast_linux::clock;
 use outlast_linux::process::ContainedProcess;
 use outlast_linux::socket::is_listening;

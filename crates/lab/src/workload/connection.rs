@@ -4,7 +4,7 @@ use super::{Context, Terms};
 use crate::error::LabError;
 use crate::stop::Stop;
 use crate::tuning::Options;
-use outlast_core::time::Instant;
+use outlast_base::time::Instant;
 use outlast_linux::clock;
 use outlast_linux::socket::{
     TcpInfo, congestion_control, set_congestion_control, set_user_timeout,

@@ -9,7 +9,7 @@ use super::{Context, Outcome, SenderAccount};
 use crate::delivery::DeliveryLog;
 use crate::error::LabError;
 use crate::stop::StopReason;
-use outlast_core::time::{Duration, Instant};
+use outlast_base::time::{Duration, Instant};
 use outlast_linux::clock;
 use outlast_linux::timer::Timer;
 use std::thread;

@@ -16,7 +16,7 @@ use crate::status::Status;
 use crate::stop::Stop;
 use crate::tuning::{Options, Tuning, congestion};
 use connection::{Interrupted, Sockets};
-use outlast_core::time::{Duration, Instant};
+use outlast_base::time::{Duration, Instant};
 use outlast_linux::clock;
 use outlast_linux::socket::TcpInfo;
 use outlast_scenario::{IpVersion, Scenario, Stack, Workload};

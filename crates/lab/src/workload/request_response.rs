@@ -6,7 +6,7 @@ use super::{Context, Outcome, SenderAccount};
 use crate::delivery::DeliveryLog;
 use crate::error::LabError;
 use crate::stop::StopReason;
-use outlast_core::time::Duration;
+use outlast_base::time::Duration;
 use outlast_linux::clock;
 use outlast_linux::timer::Timer;
 use std::thread;

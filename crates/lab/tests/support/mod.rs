@@ -2,7 +2,7 @@
 #![allow(dead_code, reason = "each test program uses a part")]
 #![expect(clippy::print_stderr, reason = "a skipped test names what is missing")]
 
-use outlast_core::time::Duration;
+use outlast_base::time::Duration;
 use outlast_lab::{Cancel, Lab, LabError, RunReport};
 use outlast_scenario::Scenario;
 use outlast_scenario::result::RunResult;

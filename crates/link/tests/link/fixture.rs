@@ -1,7 +1,7 @@
 //! Drives a link in virtual time and writes down what it does.
 
-use outlast_core::time::{Duration, Instant};
-use outlast_core::units::{BitRate, ByteCount};
+use outlast_base::time::{Duration, Instant};
+use outlast_base::units::{BitRate, ByteCount};
 use outlast_link::trace::{DeliveryTrace, Trace};
 use outlast_link::{
     DropReason, Frame, InFlight, Link, LinkConfig, LinkEvent, OutageProcess, PipeConfig, Way,

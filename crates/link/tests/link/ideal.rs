@@ -1,8 +1,8 @@
 //! The best that a link can do.
 
 use crate::fixture::{Arrival, deliveries, millisecond_pipe, ms, plain, play, with_outage};
-use outlast_core::time::Duration;
-use outlast_core::units::ByteCount;
+use outlast_base::time::Duration;
+use outlast_base::units::ByteCount;
 use outlast_link::{Ideal, LinkConfig, OutageProcess, PipeConfig, Way};
 use proptest::prelude::*;
 

@@ -1,7 +1,7 @@
 //! What going down and coming up do to frames.
 
 use crate::fixture::{Driven, Record, millisecond_pipe, ms, plain, with_outage};
-use outlast_core::time::{Duration, Instant};
+use outlast_base::time::{Duration, Instant};
 use outlast_link::{DropReason, InFlight, LinkConfig, OutageProcess, Reason, Way};
 
 #[test]

@@ -3,8 +3,8 @@
 use crate::fixture::{
     Arrival, Driven, Record, any_arrivals, any_clean_pipe, millisecond_pipe, ms, plain, play,
 };
-use outlast_core::time::Duration;
-use outlast_core::units::ByteCount;
+use outlast_base::time::Duration;
+use outlast_base::units::ByteCount;
 use outlast_link::{DropReason, LinkConfig, PipeConfig, Way};
 use proptest::prelude::*;
 use std::collections::VecDeque;
@@ -17,7 +17,7 @@ fn the_frame_being_sent_does_not_count() {
         .collect();
     let link = &driven.link;
     assert_eq!(
-        link.queued(outlast_core::time::Instant::ZERO, Way::ToMobile),
+        link.queued(outlast_base::time::Instant::ZERO, Way::ToMobile),
         5
     );
     // One is being sent, five wait, two find no room.

@@ -4,7 +4,7 @@ use crate::fixture::{
     Driven, Record, any_arrivals, any_clean_pipe, deliveries, link_of, millisecond_pipe, ms, plain,
     play,
 };
-use outlast_core::time::Duration;
+use outlast_base::time::Duration;
 use outlast_link::trace::OPPORTUNITY;
 use outlast_link::{LinkConfig, OutageProcess, PipeConfig, Way};
 use proptest::prelude::*;
@@ -24,7 +24,7 @@ proptest! {
                 let (true, true, Some(rate)) = (out == way, by_rate, config.pipe(way).rate) else {
                     continue;
                 };
-                let needed = rate.time_for(outlast_core::units::ByteCount(arrivals[id].len));
+                let needed = rate.time_for(outlast_base::units::ByteCount(arrivals[id].len));
                 let earliest = before.unwrap_or(arrivals[id].at + config.pipe(way).delay) + needed;
                 prop_assert!(at >= earliest, "frame {} at {:?}, not {:?}", id, at, earliest);
                 before = Some(at);
@@ -61,7 +61,7 @@ proptest! {
         }
         driven.run_until(ms(60_000));
         let rate = pipe.rate.expect("the fixture's pipe has a rate");
-        let each = rate.time_for(outlast_core::units::ByteCount(len));
+        let each = rate.time_for(outlast_base::units::ByteCount(len));
         let expected = each * u32::try_from(frames).expect("a few hundred") + pipe.delay;
         prop_assert_eq!(driven.came_out(frames - 1), expected);
     }
@@ -138,7 +138,7 @@ fn before_the_start_a_trace_is_not_followed() {
     assert_eq!(driven.came_out(before), ms(11));
     driven
         .link
-        .start(outlast_core::time::Instant::from_millis(50));
+        .start(outlast_base::time::Instant::from_millis(50));
     let after = driven.send(ms(60), Way::ToMobile, 1_500);
     driven.run_until(ms(1_000));
     assert_eq!(driven.came_out(after), ms(50 + 400 + 10));

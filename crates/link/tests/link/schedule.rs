@@ -1,7 +1,7 @@
 //! The schedule that a configuration foretells is what a link does, and has the law asked for.
 
 use crate::fixture::{Driven, Record, any_outages, any_pipe, link_of, ms};
-use outlast_core::time::Duration;
+use outlast_base::time::Duration;
 use outlast_link::{LinkConfig, Outage, OutageProcess};
 use proptest::prelude::*;
 

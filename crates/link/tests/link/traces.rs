@@ -1,8 +1,8 @@
 //! Recorded links.
 
 use crate::fixture::{Driven, Record, deliveries, millisecond_pipe, ms, plain};
-use outlast_core::time::Duration;
-use outlast_core::units::BitRate;
+use outlast_base::time::Duration;
+use outlast_base::units::BitRate;
 use outlast_link::trace::{Trace, TraceError, TraceProblem};
 use outlast_link::{DropReason, LinkConfig, Outage, OutageProcess, Way};
 

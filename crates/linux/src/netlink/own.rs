@@ -5,7 +5,7 @@ use crate::clock;
 use crate::timer::Timer;
 use netlink_packet_route::RouteNetlinkMessage;
 use netlink_packet_route::route::{RouteAttribute, RouteMessage, RouteType};
-use outlast_core::time::Duration;
+use outlast_base::time::Duration;
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::io::Errno;
 use std::io;

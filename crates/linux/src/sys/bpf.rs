@@ -1,6 +1,6 @@
 //! The `bpf` system call, as far as the capability probe needs it, and for what `aya` lacks.
 
-use outlast_core::time::Duration;
+use outlast_base::time::Duration;
 use rustix::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 use std::io;
 

@@ -1,7 +1,7 @@
 //! What runs between `fork` and `exec`, and processes that are forked for good. Only async-signal-safe calls are made there, because the
 //! forking process has several threads.
 
-use outlast_core::time::Duration;
+use outlast_base::time::Duration;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fd::{AsFd, OwnedFd, RawFd};
 use rustix::io::Errno;

@@ -1,8 +1,8 @@
 //! The form of the table's values: `struct entry` of `bpf/tracker.bpf.c`.
 
 use super::key::{HOSTS, KEY};
-use outlast_core::flow::{Acquaintance, Delivery, Half, LinkRtt, Phase, TcpFlow, Timed};
-use outlast_core::time::{Duration, Instant};
+use outlast_base::time::{Duration, Instant};
+use outlast_gateway::flow::{Acquaintance, Delivery, Half, LinkRtt, Phase, TcpFlow, Timed};
 use outlast_wire::SeqNumber;
 use std::num::NonZeroU64;
 

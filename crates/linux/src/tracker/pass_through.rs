@@ -4,7 +4,7 @@
 use super::TrackerError;
 use crate::netlink::RouteSocket;
 use crate::sys::bpf::{self, Hook, Tags, Word};
-use outlast_core::time::Duration;
+use outlast_base::time::Duration;
 use rustix::fd::{AsFd, OwnedFd};
 
 /// A loaded program without effect. It and its attachments are gone when it is dropped.

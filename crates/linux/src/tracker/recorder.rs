@@ -1,7 +1,7 @@
 //! Reading the flight recorder (`bpf/recorder.h`) while the programs go on writing it.
 
 use crate::sys::map::MappedArray;
-use outlast_core::time::Instant;
+use outlast_base::time::Instant;
 use rustix::fd::BorrowedFd;
 use std::io;
 

@@ -4,7 +4,7 @@
 //! seconds for all that it wants, what it may say is bounded, and when there are too many, the
 //! oldest goes.
 
-use outlast_core::time::{Duration, Instant};
+use outlast_base::time::{Duration, Instant};
 use outlast_linux::poller::{Interest, Poller, Token};
 use rustix::fd::{AsFd, BorrowedFd};
 use std::collections::BTreeMap;

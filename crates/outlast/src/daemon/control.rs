@@ -8,7 +8,7 @@ use super::config::Access;
 use super::listening::Door;
 use crate::failure::Failure;
 use anyhow::{Context, anyhow};
-use outlast_core::time::Instant;
+use outlast_base::time::Instant;
 use outlast_linux::peer::Credentials;
 use outlast_linux::poller::{Poller, Token};
 use rustix::fs::Mode;

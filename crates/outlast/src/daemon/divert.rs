@@ -12,12 +12,12 @@
 use super::indicators::INTERFACE;
 use super::path::{KernelPath, Listed, Reach, Takeover, must_rewrite};
 use super::{BURST, Daemon};
-use outlast_core::flow::FlowKey;
-use outlast_core::gateway::{Activity, FlowReport};
-use outlast_core::link::{Direction, LinkId, LinkState};
-use outlast_core::mechanisms::path::{Account, PathMechanismKind};
-use outlast_core::time::Instant;
-use outlast_core::units::ByteCount;
+use outlast_base::time::Instant;
+use outlast_base::units::ByteCount;
+use outlast_gateway::flow::FlowKey;
+use outlast_gateway::gateway::{Activity, FlowReport};
+use outlast_gateway::link::{Direction, LinkId, LinkState};
+use outlast_gateway::mechanisms::path::{Account, PathMechanismKind};
 use outlast_linux::clock;
 use outlast_linux::netfilter::queue::Queue;
 use outlast_linux::tracker::RESOLUTION;

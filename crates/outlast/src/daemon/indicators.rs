@@ -2,7 +2,7 @@
 //!
 //! The link is down while any of them says so. A pure machine: it hears changes of the network,
 //! what `outlast notify` says, and which peers packets come from; it tells what the
-//! [`Gateway`](outlast_core::gateway::Gateway) is to hear, and which neighbours to ask for. The
+//! [`Gateway`](outlast_gateway::gateway::Gateway) is to hear, and which neighbours to ask for. The
 //! gateway damps what flaps, and knows silence by itself.
 
 mod peers;
@@ -10,8 +10,8 @@ mod routes;
 mod stations;
 
 use super::config::Watched;
-use outlast_core::link::{Indicator, InterfaceId, LinkEvent, LinkId, LinkState};
-use outlast_core::time::Instant;
+use outlast_base::time::Instant;
+use outlast_gateway::link::{Indicator, InterfaceId, LinkEvent, LinkId, LinkState};
 use outlast_linux::monitor::{Change, Standing, Way};
 use outlast_linux::netlink::{InterfaceIndex, Prefix};
 use peers::{Peers, Question};

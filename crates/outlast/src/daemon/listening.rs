@@ -2,7 +2,7 @@
 //! may be there before its addresses are. And what becomes of who connects when there are no
 //! descriptors left.
 
-use outlast_core::time::{Duration, Instant};
+use outlast_base::time::{Duration, Instant};
 use outlast_linux::poller::{Interest, Poller, Token};
 use rustix::event::{EventfdFlags, eventfd};
 use rustix::fd::{AsFd, OwnedFd};

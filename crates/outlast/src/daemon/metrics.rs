@@ -9,8 +9,8 @@ use super::control::listen;
 use super::listening::{self, Door};
 use super::status::{Agents, Kernel, Status, indicator, state};
 use anyhow::Context;
-use outlast_core::link::{LinkEvent, LinkState};
-use outlast_core::time::{Duration, Instant};
+use outlast_base::time::{Duration, Instant};
+use outlast_gateway::link::{LinkEvent, LinkState};
 use outlast_linux::poller::{Poller, Token};
 use prometheus_client::encoding::text::encode;
 use prometheus_client::metrics::counter::{ConstCounter, Counter};
@@ -460,7 +460,7 @@ mod tests {
     use super::*;
     use crate::daemon::page;
     use crate::daemon::status::tests::sample;
-    use outlast_core::link::{InterfaceId, LinkId};
+    use outlast_gateway::link::{InterfaceId, LinkId};
 
     #[test]
     fn a_request_is_understood_or_refused() {
@@ -492,7 +492,7 @@ mod tests {
         tally.note_link(&LinkEvent {
             link: LinkId::whole(InterfaceId(0)),
             state: LinkState::Down,
-            indicator: outlast_core::link::Indicator::Carrier,
+            indicator: outlast_gateway::link::Indicator::Carrier,
         });
         tally.note_resume(Duration::from_millis(31));
         tally.note_reload(false);

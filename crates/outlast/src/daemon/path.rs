@@ -18,9 +18,9 @@ mod tests;
 use super::config::{DataPathChoice, Mechanism, Settings};
 use crate::failure::Failure;
 pub(super) use kernel::{KernelPath, Listed};
-use outlast_core::gateway::Transmit;
-use outlast_core::link::Direction;
-use outlast_core::mechanisms::path::PathMechanismKind;
+use outlast_gateway::gateway::Transmit;
+use outlast_gateway::link::Direction;
+use outlast_gateway::mechanisms::path::PathMechanismKind;
 use outlast_linux::guardian::{Guardian, Pulse};
 use outlast_linux::netfilter::NetfilterError;
 use outlast_linux::netfilter::rules::Claim;
@@ -180,8 +180,8 @@ impl DataPath {
     /// What the connections behind some links have come to without the gateway.
     pub(super) fn take_over(
         &self,
-        now: outlast_core::time::Instant,
-        is_behind: impl Fn(&outlast_core::flow::FlowKey) -> bool,
+        now: outlast_base::time::Instant,
+        is_behind: impl Fn(&outlast_gateway::flow::FlowKey) -> bool,
     ) -> Takeover {
         match &self.kernel {
             Some(kernel) => Takeover::read(kernel.tracker(), now, self.queue.mtu(), is_behind),
@@ -191,7 +191,7 @@ impl DataPath {
 
     /// What those of these connections have come to without the gateway of which only the near host was
     /// heard.
-    pub(super) fn take_over_one_sided(&self, keys: &[outlast_core::flow::FlowKey]) -> Takeover {
+    pub(super) fn take_over_one_sided(&self, keys: &[outlast_gateway::flow::FlowKey]) -> Takeover {
         match &self.kernel {
             Some(kernel) => Takeover::read_one_sided(kernel.tracker(), self.queue.mtu(), keys),
             None => Takeover::default(),

@@ -6,9 +6,9 @@
 //! machine.
 
 use super::config::Settings;
-use outlast_core::flow::{FlowKey, FrozenNumbers};
-use outlast_core::gateway::Pledge;
-use outlast_core::time::Duration;
+use outlast_base::time::Duration;
+use outlast_gateway::flow::{FlowKey, FrozenNumbers};
+use outlast_gateway::gateway::Pledge;
 use outlast_linux::guardian::Aftermath;
 use outlast_linux::raw::RawSender;
 use outlast_wire::tcp::Timestamps;

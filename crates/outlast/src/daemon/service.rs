@@ -1,7 +1,7 @@
 //! What the service manager is told (sd_notify(3)), if one started us: the protocol of
 //! `Type=notify-reload`, and a sign of life where it watches.
 
-use outlast_core::time::{Duration, Instant};
+use outlast_base::time::{Duration, Instant};
 use sd_notify::NotifyState;
 
 /// What is told to the service manager.

@@ -9,12 +9,12 @@ use super::indicators::INTERFACE;
 use super::path::{DataPath, KernelPath};
 pub(crate) use flows::Flow;
 pub(super) use neighbours::Agents;
-use outlast_core::flow::FlowKey;
-use outlast_core::gateway::{DampedLink, Gateway, SilentLink};
-use outlast_core::limits::Limits;
-use outlast_core::link::{Indicator, LinkId, LinkState};
-use outlast_core::time::{Duration, Instant};
-use outlast_core::units::BitRate;
+use outlast_base::time::{Duration, Instant};
+use outlast_base::units::BitRate;
+use outlast_gateway::flow::FlowKey;
+use outlast_gateway::gateway::{DampedLink, Gateway, SilentLink};
+use outlast_gateway::limits::Limits;
+use outlast_gateway::link::{Indicator, LinkId, LinkState};
 use outlast_linux::tracker::TrackerMemory;
 use serde::{Deserialize, Serialize};
 use std::collections::VecDeque;
@@ -405,7 +405,7 @@ impl Counters {
 
     fn of(gateway: &Gateway, path: &DataPath, refused: u64) -> Self {
         // All of them: who adds one is told here that it is to be shown.
-        let outlast_core::counters::Counters {
+        let outlast_gateway::counters::Counters {
             packets,
             odd_segments,
             taken,

@@ -3,7 +3,7 @@
 use super::{Standstill, amount, at_the_end, verdict};
 use crate::terminal;
 use indicatif::{ProgressBar, ProgressStyle};
-use outlast_core::time::Duration;
+use outlast_base::time::Duration;
 use outlast_lab::Progress;
 use outlast_scenario::result::RunResult;
 use std::collections::VecDeque;

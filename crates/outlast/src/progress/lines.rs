@@ -2,7 +2,7 @@
 
 use super::{amount, at_the_end, verdict};
 use crate::terminal::say;
-use outlast_core::time::Duration;
+use outlast_base::time::Duration;
 use outlast_lab::Progress;
 use outlast_scenario::result::RunResult;
 

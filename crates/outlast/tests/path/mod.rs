@@ -13,7 +13,7 @@ pub(crate) mod wiring;
 
 use aya::programs::{SchedClassifier, TcAttachType};
 pub(crate) use daemon::{Daemon, Over, try_with};
-use outlast_core::time::{Duration, Instant};
+use outlast_base::time::{Duration, Instant};
 use outlast_linux::clock;
 use outlast_linux::namespace::Namespace;
 use outlast_linux::netlink::{Prefix, Route, RouteSocket};

@@ -1,7 +1,7 @@
 //! Something to interrupt.
 
 use super::{seen, until, wait};
-use outlast_core::time::{Duration, Instant};
+use outlast_base::time::{Duration, Instant};
 use outlast_linux::clock;
 use outlast_linux::namespace::Namespace;
 use outlast_linux::socket::TcpInfo;

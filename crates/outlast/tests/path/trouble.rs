@@ -3,7 +3,7 @@
 use super::wiring::inside;
 use super::{Daemon, LINK, MOBILE, Path, Transfer, Version, keeps_something};
 use crate::support::Place;
-use outlast_core::time::Instant;
+use outlast_base::time::Instant;
 use outlast_linux::monitor::{Change, RouteMonitor};
 use outlast_linux::netlink::{Prefix, Route, RouteSocket};
 use outlast_linux::{clock, sysctl};

@@ -53,7 +53,7 @@ impl Tunnel {
     }
 
     /// Everything does again that goes in from now on; since when.
-    pub(crate) fn lose_nothing(&self) -> outlast_core::time::Instant {
+    pub(crate) fn lose_nothing(&self) -> outlast_base::time::Instant {
         // What a sender has just repeated may wait for the copier still, and would come through.
         let mut lost = vec![0; MAX_PACKET];
         for end in &self.shared.ends {

@@ -6,7 +6,7 @@ use crate::path::{
     Daemon, Gate, LINK, acknowledged, connected, is_acknowledged, skip, until, wait,
 };
 use crate::support::Place;
-use outlast_core::time::Duration;
+use outlast_base::time::Duration;
 use outlast_linux::namespace::Namespace;
 use outlast_linux::netlink::{Prefix, Route, RouteSocket};
 use outlast_linux::sysctl;

@@ -6,7 +6,7 @@ use super::testbed::{A_SECOND, AT_ONCE};
 use crate::experiment::{Extent, Figure, Part};
 use crate::job::Job;
 use crate::record::Runs;
-use outlast_core::time::Duration;
+use outlast_base::time::Duration;
 use outlast_report::judgement::{Measured, Published};
 use outlast_report::plot::{Axis, Strip, StripRow};
 use outlast_report::table::{Cell, Column, Table};

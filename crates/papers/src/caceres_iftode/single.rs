@@ -8,7 +8,7 @@ use crate::experiment::{Extent, Part};
 use crate::job::{Job, Watch};
 use crate::present::{mean, share};
 use crate::record::{Record, Runs};
-use outlast_core::time::Duration;
+use outlast_base::time::Duration;
 use outlast_report::judgement::{Claim, Measured, Published, Tolerance};
 use outlast_report::statistics::Sample;
 use outlast_report::table::{Cell, Column, Table};

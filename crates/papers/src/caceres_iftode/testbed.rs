@@ -17,7 +17,7 @@
 //!   8 s gives three of them both in 24 s and in 29 s, as the paper has it, and this is the middle.
 
 use crate::job::Job;
-use outlast_core::time::Duration;
+use outlast_base::time::Duration;
 use outlast_scenario::Direction;
 use outlast_scenario::result::World;
 

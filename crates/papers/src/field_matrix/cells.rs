@@ -3,7 +3,7 @@
 use crate::experiment::Extent;
 use crate::job::Job;
 use crate::setting::quoted;
-use outlast_core::time::Duration;
+use outlast_base::time::Duration;
 use outlast_scenario::result::World;
 use outlast_scenario::{Congestion, Direction, Indicators, Mechanism};
 

@@ -8,7 +8,7 @@ use crate::carry_out::Ran;
 use crate::gateway_matrix::daemon::Daemon;
 use crate::gateway_matrix::trial::TrialError;
 use crate::job::Job;
-use outlast_core::time::Duration;
+use outlast_base::time::Duration;
 use outlast_lab::{Cancel, LabError};
 use outlast_linux::clock;
 use outlast_linux::namespace::NamespaceError;

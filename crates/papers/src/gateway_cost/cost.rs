@@ -2,7 +2,7 @@
 
 use crate::carry_out::Ran;
 use crate::job::Job;
-use outlast_core::time::Instant;
+use outlast_base::time::Instant;
 use outlast_linux::clock;
 use outlast_scenario::result::RunResult;
 use serde::{Deserialize, Serialize};
@@ -129,7 +129,7 @@ pub struct Sample {
 mod tests {
     use super::*;
     use crate::gateway_cost::setting;
-    use outlast_core::time::Duration;
+    use outlast_base::time::Duration;
 
     #[test]
     fn what_was_not_measured_is_null_in_the_record() {

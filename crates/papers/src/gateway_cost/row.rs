@@ -1,7 +1,7 @@
 //! Three hosts in a row, with several lanes side by side from the first to the last.
 
 use super::bench::{BenchError, Load};
-use outlast_core::time::Duration;
+use outlast_base::time::Duration;
 use outlast_linux::namespace::Namespace;
 use outlast_linux::netlink::{InterfaceIndex, InterfaceSettings, Prefix, Route, RouteSocket};
 use outlast_linux::{offload, socket, sysctl};

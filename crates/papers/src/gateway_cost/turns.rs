@@ -6,7 +6,7 @@
 
 use super::bench::{BenchError, Load};
 use super::row::{Connection, DatagramSockets, Lane, Row};
-use outlast_core::time::{Duration, Instant};
+use outlast_base::time::{Duration, Instant};
 use outlast_lab::Cancel;
 use outlast_linux::clock;
 use outlast_linux::netlink::{InterfaceIndex, RouteSocket};

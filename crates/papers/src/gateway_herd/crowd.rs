@@ -3,7 +3,7 @@
 //! On each of them the fixed host says something small again and again. What it says is a function of
 //! the connection's number and of the byte's place, so that the mobile host can check every byte.
 
-use outlast_core::time::{Duration, Instant};
+use outlast_base::time::{Duration, Instant};
 use outlast_lab::Cancel;
 use outlast_lab::site::{Place, Site};
 use outlast_linux::clock;

@@ -1,7 +1,7 @@
 //! The programs that make the traffic, and how they are started.
 
 use super::cells::Cell;
-use outlast_core::time::Instant;
+use outlast_base::time::Instant;
 use outlast_lab::site::Place;
 use outlast_scenario::Direction;
 use std::fmt;

@@ -1,8 +1,8 @@
 //! How much the receiving application reads after the link is back.
 
 use super::trial::{BYTES, DELAY, RATE_MBIT_PER_S};
-use outlast_core::time::{Duration, Instant};
-use outlast_core::units::{BitRate, ByteCount};
+use outlast_base::time::{Duration, Instant};
+use outlast_base::units::{BitRate, ByteCount};
 use outlast_scenario::Framing;
 
 /// How long it is watched after link-up, at most.

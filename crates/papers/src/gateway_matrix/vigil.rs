@@ -4,7 +4,7 @@
 //! them up held these up as well.
 
 use super::trial::TrialError;
-use outlast_core::time::Duration;
+use outlast_base::time::Duration;
 use outlast_linux::clock;
 use outlast_linux::poller::{Interest, Poller, Ready, Token};
 use outlast_linux::timer::Timer;

@@ -3,7 +3,7 @@
 use super::cells::DataPath;
 use super::daemon::{Daemon, Noticed};
 use super::trial::{ProgramTrial, TrialError};
-use outlast_core::time::Duration;
+use outlast_base::time::Duration;
 use outlast_lab::site::Site;
 use outlast_lab::{Cancel, LabError};
 use outlast_linux::diag::{TcpConnection, TcpDiag};

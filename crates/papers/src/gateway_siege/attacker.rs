@@ -6,7 +6,7 @@
 use super::random::Random;
 use super::transfers::Ends;
 use crate::gateway_matrix::trial::{TrialError, pause_until};
-use outlast_core::time::Duration;
+use outlast_base::time::Duration;
 use outlast_lab::site::{Place, Site};
 use outlast_lab::{Cancel, LabError};
 use outlast_linux::clock;

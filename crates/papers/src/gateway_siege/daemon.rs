@@ -3,7 +3,7 @@
 //! Its process is in no container: what it leaves beside itself is to outlive it, as on a real gateway.
 
 use crate::gateway_matrix::trial::{TrialError, pause_until};
-use outlast_core::time::Duration;
+use outlast_base::time::Duration;
 use outlast_lab::Cancel;
 use outlast_lab::site::LINK;
 use outlast_linux::clock;

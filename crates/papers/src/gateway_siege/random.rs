@@ -1,7 +1,7 @@
 //! Random numbers that a printed seed gives again.
 
 use crate::gateway_matrix::trial::TrialError;
-use outlast_core::time::{Duration, saturating_nanos};
+use outlast_base::time::{Duration, saturating_nanos};
 use std::io;
 
 /// The environment variable that takes a printed seed back.

@@ -3,7 +3,7 @@
 //! A host sends a payload and says that it was all; its peer reads until then, compares what it read, and
 //! closes, which the sender waits for. So both ends know that the transfer was whole, or have an error.
 
-use outlast_core::time::{Duration, Instant};
+use outlast_base::time::{Duration, Instant};
 use outlast_lab::site::{Place, Site};
 use outlast_linux::clock;
 use outlast_linux::namespace::Namespace;

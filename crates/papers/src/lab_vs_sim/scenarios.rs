@@ -3,8 +3,8 @@
 use crate::experiment::Extent;
 use crate::job::Job;
 use crate::setting::{Outages, Setting, Task};
-use outlast_core::time::Duration;
-use outlast_core::units::ByteCount;
+use outlast_base::time::Duration;
+use outlast_base::units::ByteCount;
 use outlast_scenario::result::World;
 use outlast_scenario::{Congestion, Direction, IpVersion, Mechanism, Stack};
 

@@ -9,7 +9,7 @@
 use super::testbed::Testbed;
 use crate::experiment::Extent;
 use crate::setting::{Outages, Setting, Task};
-use outlast_core::time::Duration;
+use outlast_base::time::Duration;
 use outlast_scenario::{Congestion, Direction, IpVersion, Mechanism};
 
 /// Rate of the link.

@@ -12,7 +12,7 @@ use crate::experiment::Extent;
 use crate::job::Job;
 use crate::record::{Record, Runs};
 use crate::setting::{Outages, Setting, Task};
-use outlast_core::time::Duration;
+use outlast_base::time::Duration;
 use outlast_report::statistics::Sample;
 use outlast_scenario::Mechanism;
 

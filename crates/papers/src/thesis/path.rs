@@ -15,7 +15,7 @@
 
 use crate::job::{Job, Watch};
 use crate::setting;
-use outlast_core::time::Duration;
+use outlast_base::time::Duration;
 use outlast_scenario::result::World;
 use outlast_scenario::{Mechanism, Profile};
 

@@ -3,7 +3,7 @@
 use super::path::Path;
 use crate::job::{Job, Watch};
 use crate::record::{Record, Variables};
-use outlast_core::time::Duration;
+use outlast_base::time::Duration;
 use outlast_report::plot::{Axis, Curves, Point, Series};
 use outlast_report::unit::Unit;
 use outlast_scenario::Profile;

@@ -1,7 +1,7 @@
 //! Table 3.3: first and second timeout of AIX 4.3.
 
 use super::timeouts::{HEARTBEAT_SLACK, STRADDLED, TimeoutTable};
-use outlast_core::time::Duration;
+use outlast_base::time::Duration;
 use outlast_scenario::Profile;
 use outlast_tcp::profile::measured;
 

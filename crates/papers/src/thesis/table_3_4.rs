@@ -1,7 +1,7 @@
 //! Table 3.4: first and second timeout of FreeBSD 2.2.7.
 
 use super::timeouts::{HEARTBEAT_SLACK, STRADDLED, TimeoutTable};
-use outlast_core::time::Duration;
+use outlast_base::time::Duration;
 use outlast_scenario::Profile;
 use outlast_tcp::profile::measured;
 

@@ -6,7 +6,7 @@ use super::table_4_1::{Switching, times};
 use crate::experiment::{Extent, Figure, Part};
 use crate::job::Job;
 use crate::record::Runs;
-use outlast_core::time::Duration;
+use outlast_base::time::Duration;
 use outlast_report::judgement::{Claim, Published, Tolerance};
 use outlast_report::statistics::Sample;
 use outlast_report::table::{Cell, Column};

@@ -2,7 +2,7 @@
 
 use super::handoff::{HandoffTable, row};
 use super::timeouts::TICK_SLACK;
-use outlast_core::time::Duration;
+use outlast_base::time::Duration;
 use outlast_scenario::Profile;
 
 /// Why a retransmission may be one timeout earlier or later.

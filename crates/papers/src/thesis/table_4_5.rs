@@ -6,7 +6,7 @@
 
 use super::handoff::{HandoffTable, row};
 use super::timeouts::HEARTBEAT_SLACK;
-use outlast_core::time::Duration;
+use outlast_base::time::Duration;
 use outlast_scenario::Profile;
 
 /// Why AIX may come back sooner or later.

@@ -7,7 +7,7 @@ use super::path::Path;
 use crate::experiment::{Extent, Figure, Part};
 use crate::job::{Job, Watch};
 use crate::record::{Record, Runs};
-use outlast_core::time::Duration;
+use outlast_base::time::Duration;
 use outlast_report::judgement::{Claim, Published, Tolerance};
 use outlast_report::plot::{Axis, Curves, Point, Series};
 use outlast_report::statistics::Sample;

@@ -7,8 +7,8 @@ use crate::mechanism::Mechanism;
 use crate::reader::Reader;
 use crate::scenario::LinkSettings;
 use crate::topology::Hop;
-use outlast_core::time::Duration;
-use outlast_core::units::BitRate;
+use outlast_base::time::Duration;
+use outlast_base::units::BitRate;
 use outlast_link::{InFlight, OutageProcess, PipeConfig};
 use std::path::Path;
 

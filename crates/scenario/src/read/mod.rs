@@ -15,7 +15,7 @@ use crate::problem::{Problem, ScenarioError, Source};
 use crate::problems::SCENARIO;
 use crate::reader::Reader;
 use crate::scenario::{IpVersion, Run, Scenario, Workload};
-use outlast_core::time::Duration;
+use outlast_base::time::Duration;
 use std::fs;
 use std::io::{self, Read};
 use std::path::Path;

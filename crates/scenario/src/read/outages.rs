@@ -6,7 +6,7 @@ use crate::keys::{self, Key};
 use crate::problem::{Problem, Source};
 use crate::reader::Reader;
 use crate::scenario::ProcessKind;
-use outlast_core::time::Duration;
+use outlast_base::time::Duration;
 use outlast_link::OutageProcess;
 use outlast_link::trace::{Trace, TraceError, TraceProblem};
 use std::path::Path;

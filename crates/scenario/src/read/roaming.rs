@@ -10,7 +10,7 @@ use crate::quantity::format_duration;
 use crate::reader::Reader;
 use crate::roaming::{Agents, Crash, Handoff, gaps};
 use crate::scenario::{LinkSettings, Outlast};
-use outlast_core::time::Duration;
+use outlast_base::time::Duration;
 
 const DEFAULT_DELAY: Duration = Duration::from_millis(5);
 const DEFAULT_LOST_AFTER: Duration = Duration::from_secs(30);

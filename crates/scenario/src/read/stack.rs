@@ -7,8 +7,8 @@ use crate::mechanism::Mechanism;
 use crate::quantity::format_duration;
 use crate::reader::Reader;
 use crate::scenario::{Congestion, HostStack, Indicators, IpVersion, Outlast, Profile, Stack};
-use outlast_core::time::Duration;
-use outlast_core::units::{BitRate, ByteCount};
+use outlast_base::time::Duration;
+use outlast_base::units::{BitRate, ByteCount};
 use outlast_world::ConfiguredRate;
 
 pub(super) fn stack(stack: &Reader<'_>) -> Stack {

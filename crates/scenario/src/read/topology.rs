@@ -7,8 +7,8 @@ use crate::quantity::format_duration;
 use crate::reader::Reader;
 use crate::scenario::{Direction, Scenario, Stack};
 use crate::topology::{Flow, Hop, Pattern, PatternKind, Traffic};
-use outlast_core::time::Duration;
-use outlast_core::units::{BitRate, ByteCount};
+use outlast_base::time::Duration;
+use outlast_base::units::{BitRate, ByteCount};
 use std::path::Path;
 
 /// `[[hops]]`.

@@ -9,8 +9,8 @@ use crate::keys::{self, Key};
 use crate::quantity::format_duration;
 use crate::reader::Reader;
 use crate::scenario::{CommandLine, Commands, Compare, Direction, Workload, WorkloadKind};
-use outlast_core::time::Duration;
-use outlast_core::units::ByteCount;
+use outlast_base::time::Duration;
+use outlast_base::units::ByteCount;
 use std::path::Path;
 
 /// What to go on with where the workload cannot be told.

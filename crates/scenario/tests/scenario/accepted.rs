@@ -1,7 +1,7 @@
 //! What sound scenario files come to.
 
 use crate::fixture::{PLAIN, scenario};
-use outlast_core::units::{BitRate, ByteCount};
+use outlast_base::units::{BitRate, ByteCount};
 use outlast_link::{InFlight, OutageProcess, PipeConfig, Way};
 use outlast_scenario::{
     CommandLine, Commands, Compare, Congestion, Direction, HostStack, Indicators, IpVersion,

@@ -1,7 +1,7 @@
 //! Ideal time, ideal updates and utilisation.
 
 use crate::fixture::{PLAIN, scenario};
-use outlast_core::units::ByteCount;
+use outlast_base::units::ByteCount;
 use outlast_scenario::{Framing, IpVersion, Scenario};
 use std::time::Duration;
 

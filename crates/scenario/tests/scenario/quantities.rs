@@ -1,7 +1,7 @@
 //! Numbers with a unit.
 
 use crate::fixture::{PLAIN, scenario};
-use outlast_core::units::{BitRate, ByteCount};
+use outlast_base::units::{BitRate, ByteCount};
 use outlast_scenario::{Scenario, Workload};
 use proptest::prelude::*;
 use std::path::Path;

@@ -2,8 +2,8 @@
 
 use crate::fixture::{PLAIN, problems, scenario};
 use insta::assert_snapshot;
-use outlast_core::mechanisms::path::PathMechanismKind;
-use outlast_core::time::Duration;
+use outlast_base::time::Duration;
+use outlast_gateway::mechanisms::path::PathMechanismKind;
 use outlast_scenario::{Agents, Crash, Handoff, Mechanism};
 
 const SECOND: Duration = Duration::from_secs(1);

@@ -5,7 +5,7 @@
 //! loss. The random start of the gain cycle comes from a generator of its own.
 
 use super::Window;
-use outlast_core::time::{Duration, Instant};
+use outlast_base::time::{Duration, Instant};
 use outlast_wire::SeqNumber;
 
 /// Segments a microsecond are counted in this fraction.

@@ -82,7 +82,7 @@ impl Cubic {
 
     /// The application was idle: the curve goes on from where it stood.
     //= RFC 9438, section 5.8
-    pub(super) fn restarted(&mut self, last_sent: outlast_core::time::Instant, context: &Context) {
+    pub(super) fn restarted(&mut self, last_sent: outlast_base::time::Instant, context: &Context) {
         let idle = (context.now - last_sent).as_nanos() as u64 / context.tick.max(1);
         if let Some(start) = &mut self.epoch_start
             && idle > 0
@@ -256,7 +256,7 @@ fn cube_root(value: u64) -> u64 {
 mod tests {
     use super::*;
     use crate::profile::Growth;
-    use outlast_core::time::Instant;
+    use outlast_base::time::Instant;
     use outlast_wire::SeqNumber;
 
     fn context(ms: u64) -> Context {

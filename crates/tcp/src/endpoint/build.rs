@@ -1,7 +1,7 @@
 //! Packets from what is to be sent (RFC 9293, section 3.1).
 
 use super::{Endpoint, NEVER, Out, State, Told};
-use outlast_core::time::Instant;
+use outlast_base::time::Instant;
 use outlast_wire::tcp::TcpOptions;
 use outlast_wire::{IpHeader, ModelledPayload, Packet, PlainTcp, SeqNumber, TcpFlags, TcpHeader};
 

@@ -3,7 +3,7 @@
 
 use super::input::Incoming;
 use super::{Endpoint, Error, Event, NEVER, State};
-use outlast_core::time::Instant;
+use outlast_base::time::Instant;
 use outlast_wire::TcpFlags;
 
 impl Endpoint {

@@ -5,10 +5,10 @@ use super::{Endpoint, NEVER, State, Xmit};
 use crate::sender::Phase;
 use alloc::vec::Vec;
 use core::net::SocketAddr;
-use outlast_core::mechanisms::endpoint::{
+use outlast_base::time::{Duration, Instant};
+use outlast_gateway::mechanisms::endpoint::{
     Connection, ConnectionId, ControlError, EndpointControl, Needless, Outcome, Stage,
 };
-use outlast_core::time::{Duration, Instant};
 use outlast_wire::SeqNumber;
 
 /// A connection in brief.

@@ -4,7 +4,7 @@ use super::{Endpoint, Error, Event, Out, State, Xmit};
 use crate::congestion::Algorithm;
 use crate::profile::HandshakeRto;
 use crate::sender::queue::{Marks, NewSegment};
-use outlast_core::time::{Duration, Instant};
+use outlast_base::time::{Duration, Instant};
 use outlast_wire::{SeqNumber, TcpFlags, TcpHeader};
 
 impl Endpoint {

@@ -2,7 +2,7 @@
 
 use super::{Endpoint, Error, State, Xmit};
 use crate::profile::HandshakeErrors;
-use outlast_core::time::Instant;
+use outlast_base::time::Instant;
 use outlast_wire::{IcmpError, SeqNumber};
 
 impl Endpoint {

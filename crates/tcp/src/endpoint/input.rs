@@ -4,7 +4,7 @@
 use super::{Endpoint, Error, Event, State};
 use crate::options::replay_slack;
 use crate::receiver::Arrival;
-use outlast_core::time::{Duration, Instant};
+use outlast_base::time::{Duration, Instant};
 use outlast_wire::{Packet, SeqNumber, TcpFlags, TcpHeader, Transport, pattern};
 
 /// Least time between two answers to segments out of the window, where the profile has none.

@@ -13,7 +13,7 @@ use crate::profile::Growth;
 use crate::sender::Phase;
 use crate::sender::acknowledge::micros;
 use crate::sender::queue::Run;
-use outlast_core::time::Instant;
+use outlast_base::time::Instant;
 use outlast_wire::{Packet, TcpFlags};
 
 impl Endpoint {
@@ -187,7 +187,7 @@ mod tests {
     use alloc::collections::BTreeMap;
     use alloc::format;
     use alloc::vec::Vec;
-    use outlast_core::time::Duration;
+    use outlast_base::time::Duration;
     use proptest::prelude::*;
 
     /// A connection whose packets arrive late, and in another order, or not at all.

@@ -1,7 +1,7 @@
 //! A deadline has come.
 
 use super::{Endpoint, NEVER, State, Xmit};
-use outlast_core::time::Instant;
+use outlast_base::time::Instant;
 
 impl Endpoint {
     /// Time has come to `now`.

@@ -5,7 +5,7 @@
 //! when it matters.
 
 use super::{Endpoint, Reason};
-use outlast_core::time::{Duration, Instant, saturating_nanos};
+use outlast_base::time::{Duration, Instant, saturating_nanos};
 
 /// What the one transmission timer is set for.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]

@@ -10,7 +10,7 @@ use super::{
     RttModel, Segmentation, SendBuffer, Undo, WriteControl, ZeroWindow, assumed, published,
 };
 use crate::timer::TimerModel;
-use outlast_core::time::Duration;
+use outlast_base::time::Duration;
 
 /// AIX 4.3 (1997), table 3.3 of the thesis (paper 003).
 pub static AIX_4_3: Profile = Profile {

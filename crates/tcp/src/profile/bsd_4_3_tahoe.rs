@@ -11,7 +11,7 @@ use super::{
     published,
 };
 use crate::timer::TimerModel;
-use outlast_core::time::Duration;
+use outlast_base::time::Duration;
 
 /// 4.3BSD-Tahoe (1988), the stack of Caceres and Iftode (paper 002).
 pub static BSD_4_3_TAHOE: Profile = Profile {

@@ -11,7 +11,7 @@ use super::{
     published,
 };
 use crate::timer::TimerModel;
-use outlast_core::time::Duration;
+use outlast_base::time::Duration;
 
 /// FreeBSD 2.2.7 (1998), table 3.4 of the thesis (paper 003).
 pub static FREEBSD_2_2: Profile = Profile {

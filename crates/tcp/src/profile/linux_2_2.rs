@@ -11,7 +11,7 @@ use super::{
     RttModel, Segmentation, SendBuffer, Undo, WriteControl, ZeroWindow, assumed, code, published,
 };
 use crate::timer::TimerModel;
-use outlast_core::time::Duration;
+use outlast_base::time::Duration;
 
 /// Linux 2.2 (1999), table 3.2 and sections 3.3.1, 5.4.3 of the thesis (paper 003).
 pub static LINUX_2_2: Profile = Profile {

@@ -9,7 +9,7 @@ use super::{
     RttModel, Segmentation, SendBuffer, Undo, WriteControl, ZeroWindow, assumed, code, published,
 };
 use crate::timer::TimerModel;
-use outlast_core::time::Duration;
+use outlast_base::time::Duration;
 
 /// Linux 2.4 (2.4.20), the stack of Schuetz et al. (paper 000).
 pub static LINUX_2_4: Profile = Profile {

@@ -8,7 +8,7 @@ use super::{
     RttModel, Segmentation, SendBuffer, Undo, WriteControl, ZeroWindow, code, standard,
 };
 use crate::timer::TimerModel;
-use outlast_core::time::Duration;
+use outlast_base::time::Duration;
 
 /// Linux 6 (6.18), the kernel under test.
 pub static LINUX_6: Profile = Profile {

@@ -2,7 +2,7 @@
 //!
 //! Nothing here shapes a profile: its constants come from where they say.
 
-use outlast_core::time::Duration;
+use outlast_base::time::Duration;
 
 /// How long a stack waits when its peer has gone away, for one round trip of the path.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]

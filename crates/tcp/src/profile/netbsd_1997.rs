@@ -10,7 +10,7 @@ use super::{
     published,
 };
 use crate::timer::TimerModel;
-use outlast_core::time::Duration;
+use outlast_base::time::Duration;
 
 /// NetBSD of 1997 (1.2), the stack under M-TCP (paper 001).
 pub static NETBSD_1997: Profile = Profile {

@@ -10,7 +10,7 @@ use super::{
     RttModel, Segmentation, SendBuffer, Undo, WriteControl, ZeroWindow, assumed, published,
 };
 use crate::timer::TimerModel;
-use outlast_core::time::Duration;
+use outlast_base::time::Duration;
 
 /// SunOS 5.6 (Solaris 2.6, 1997), table 3.5 of the thesis (paper 003).
 pub static SUNOS_5_6: Profile = Profile {

@@ -8,7 +8,7 @@ use super::Receiver;
 use super::window::ReceiveWindow;
 use crate::profile::DelayedAck;
 use arrayvec::ArrayVec;
-use outlast_core::time::{Instant, saturating_nanos};
+use outlast_base::time::{Instant, saturating_nanos};
 use outlast_wire::SeqNumber;
 use outlast_wire::tcp::SackBlock;
 

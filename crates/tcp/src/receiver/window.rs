@@ -8,7 +8,7 @@
 use super::Receiver;
 use crate::config::Config;
 use crate::profile::DelayedAck;
-use outlast_core::time::Instant;
+use outlast_base::time::Instant;
 use outlast_wire::SeqNumber;
 
 /// State of the window.

@@ -8,7 +8,7 @@ use crate::profile::{Growth, Recovery};
 use crate::rto::Round;
 use crate::sender::Phase;
 use crate::sender::queue::Marks;
-use outlast_core::time::{Duration, Instant};
+use outlast_base::time::{Duration, Instant};
 use outlast_wire::{SeqNumber, TcpHeader};
 
 /// What one acknowledgement has told so far.

@@ -10,7 +10,7 @@ use super::queue::Marks;
 use crate::endpoint::{Endpoint, Xmit};
 use crate::profile::Recovery;
 use core::time::Duration;
-use outlast_core::time::Instant;
+use outlast_base::time::Instant;
 use outlast_wire::SeqNumber;
 
 /// Least patience with a peer that seems to have dropped what it SACKed.

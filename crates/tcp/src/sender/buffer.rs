@@ -10,7 +10,7 @@
 use crate::endpoint::{Endpoint, Event};
 use crate::profile::{Segmentation, SendBuffer};
 use alloc::collections::VecDeque;
-use outlast_core::time::Instant;
+use outlast_base::time::Instant;
 
 /// The buffers that hold the stream from the first byte that is not acknowledged on: where each
 /// ends, as offset in the stream.

@@ -7,7 +7,7 @@
 
 use super::queue::{Marks, NewSegment};
 use crate::endpoint::{Endpoint, Out};
-use outlast_core::time::Instant;
+use outlast_base::time::Instant;
 use outlast_wire::TcpFlags;
 
 impl Endpoint {
@@ -80,7 +80,7 @@ mod tests {
     use crate::sender::writes::Small;
     use alloc::format;
     use alloc::vec::Vec;
-    use outlast_core::time::{Duration, Instant};
+    use outlast_base::time::{Duration, Instant};
     use outlast_wire::Packet;
 
     /// Packets that `end` sends.

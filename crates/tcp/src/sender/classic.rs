@@ -9,7 +9,7 @@ use super::acknowledge::MICROSECOND;
 use super::queue::Marks;
 use crate::endpoint::{Endpoint, Incoming, Xmit};
 use crate::profile::Recovery;
-use outlast_core::time::Instant;
+use outlast_base::time::Instant;
 use outlast_wire::TcpHeader;
 
 /// Duplicates that mean a loss.

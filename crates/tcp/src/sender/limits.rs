@@ -7,7 +7,7 @@ use super::Phase;
 use super::writes::Small;
 use crate::endpoint::Endpoint;
 use crate::profile::IdleRestart;
-use outlast_core::time::Instant;
+use outlast_base::time::Instant;
 
 impl Endpoint {
     /// Before sending after a pause.

@@ -5,7 +5,7 @@ use super::Phase;
 use super::queue::Marks;
 use crate::endpoint::{Endpoint, Error, State, Xmit};
 use crate::profile::{GiveUp, Recovery};
-use outlast_core::time::{Duration, Instant};
+use outlast_base::time::{Duration, Instant};
 
 /// Largest retransmission timeout after which a closed application's connection counts as alive.
 const ORPHAN_RETRIES: u8 = 8;

@@ -9,7 +9,7 @@
 use super::marked::Marked;
 pub(crate) use super::marks::Marks;
 use alloc::collections::VecDeque;
-use outlast_core::time::Instant;
+use outlast_base::time::Instant;
 use outlast_wire::SeqNumber;
 
 /// A segment in the queue.

@@ -5,7 +5,7 @@ use super::acknowledge::{Ack, MICROSECOND, micros};
 use super::queue::{Marks, Run, Segment};
 use super::{Rack, Sender};
 use crate::endpoint::{Endpoint, Xmit};
-use outlast_core::time::{Instant, saturating_nanos};
+use outlast_base::time::{Instant, saturating_nanos};
 
 /// Recoveries that a wider reordering window is kept for.
 const PERSIST: u32 = 16;

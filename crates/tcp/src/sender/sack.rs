@@ -9,7 +9,7 @@ use super::queue::{Marks, Segment};
 use crate::endpoint::Endpoint;
 use arrayvec::ArrayVec;
 use core::mem;
-use outlast_core::time::Instant;
+use outlast_base::time::Instant;
 use outlast_wire::tcp::SackBlock;
 use outlast_wire::{SeqNumber, TcpHeader};
 

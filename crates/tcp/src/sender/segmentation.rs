@@ -10,7 +10,7 @@
 use super::Phase;
 use crate::endpoint::Endpoint;
 use crate::profile::Segmentation;
-use outlast_core::time::Instant;
+use outlast_base::time::Instant;
 
 /// Who has sent nothing for so long does not wait, nor for an acknowledgement that is further away.
 const RECENT: u64 = 1_000_000;

@@ -3,7 +3,7 @@
 use super::Phase;
 use super::acknowledge::{Ack, MICROSECOND};
 use crate::endpoint::{Endpoint, Xmit};
-use outlast_core::time::{Instant, saturating_nanos};
+use outlast_base::time::{Instant, saturating_nanos};
 use outlast_wire::SeqNumber;
 
 impl Endpoint {

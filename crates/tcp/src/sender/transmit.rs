@@ -6,7 +6,7 @@ use super::queue::{Marks, NewSegment, Segment};
 use super::writes::Small;
 use crate::endpoint::{Endpoint, Out, State, Xmit};
 use crate::profile;
-use outlast_core::time::Instant;
+use outlast_base::time::Instant;
 use outlast_wire::{SeqNumber, TcpFlags};
 
 /// New data on its way out.

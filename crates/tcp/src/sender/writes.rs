@@ -8,7 +8,7 @@
 use crate::endpoint::Endpoint;
 use crate::profile::SendBuffer;
 use alloc::collections::VecDeque;
-use outlast_core::time::Instant;
+use outlast_base::time::Instant;
 
 /// What is said of one write.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]

@@ -7,8 +7,8 @@
     reason = "each test binary uses a part of the fixture"
 )]
 
-use outlast_core::time::{Duration, Instant};
-use outlast_core::units::{BitRate, ByteCount};
+use outlast_base::time::{Duration, Instant};
+use outlast_base::units::{BitRate, ByteCount};
 use outlast_link::{Frame, Link, LinkConfig, LinkEvent, OutageProcess, PipeConfig, Way};
 use outlast_tcp::profile::Profile;
 use outlast_tcp::{Config, Endpoint, Error, Event};

@@ -5,7 +5,7 @@
 //! first byte of the stream on either side: a SYN has number -1.
 
 use super::config;
-use outlast_core::time::{Duration, Instant};
+use outlast_base::time::{Duration, Instant};
 use outlast_tcp::profile::{Cited, Profile};
 use outlast_tcp::{Config, Endpoint, Event, TimerModel};
 use outlast_wire::tcp::{SackBlock, TcpOptions, Timestamps};

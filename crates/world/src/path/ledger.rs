@@ -11,8 +11,8 @@ use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
 use bytes::Bytes;
-use outlast_core::mechanisms::path::{SendReason, TakeReason};
-use outlast_core::time::Instant;
+use outlast_base::time::Instant;
+use outlast_gateway::mechanisms::path::{SendReason, TakeReason};
 use outlast_link::DropReason;
 use outlast_wire::pcapng::Direction;
 

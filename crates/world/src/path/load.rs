@@ -3,7 +3,7 @@
 use alloc::boxed::Box;
 use bytes::Bytes;
 use core::fmt;
-use outlast_core::units::ByteCount;
+use outlast_base::units::ByteCount;
 use outlast_link::Frame;
 use outlast_wire::Packet;
 

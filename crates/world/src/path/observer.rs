@@ -4,8 +4,8 @@ use super::ledger::{Ledger, Mark, Seen};
 use super::load::{Carried, Load};
 use crate::side::Side;
 use crate::trace::{Fate, Origin, Trace, TracedPacket, TracedSegment};
-use outlast_core::mechanisms::path::{SendReason, TakeReason};
-use outlast_core::time::Instant;
+use outlast_base::time::Instant;
+use outlast_gateway::mechanisms::path::{SendReason, TakeReason};
 use outlast_link::{DropReason, Way};
 
 /// What a driver wants to be told besides, and where captured packets go.

@@ -8,10 +8,10 @@ use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 use core::net::{IpAddr, SocketAddr};
 use outlast_agents::{Agents, Config, Counters, DecodeError, Event, Left, Session, Site};
-use outlast_core::gateway::{Gateway, GatewayConfig};
-use outlast_core::link::{Indicator, LinkConfig as GatewayLink, LinkEvent, LinkState};
-use outlast_core::mechanisms::path::SendReason;
-use outlast_core::time::Instant;
+use outlast_base::time::Instant;
+use outlast_gateway::gateway::{Gateway, GatewayConfig};
+use outlast_gateway::link::{Indicator, LinkConfig as GatewayLink, LinkEvent, LinkState};
+use outlast_gateway::mechanisms::path::SendReason;
 use outlast_wire::Packet;
 
 /// What a gateway is made of.

@@ -7,7 +7,7 @@ use alloc::collections::{BTreeMap, VecDeque};
 use alloc::vec;
 use alloc::vec::Vec;
 use outlast_agents::Session;
-use outlast_core::time::{Duration, Instant};
+use outlast_base::time::{Duration, Instant};
 
 /// Messages, each with when it arrives.
 type Messages = VecDeque<(Instant, Vec<u8>)>;

@@ -11,10 +11,10 @@ use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 use core::net::IpAddr;
 use outlast_agents::{Config, Limits};
-use outlast_core::gateway::{Gateway, GatewayConfig};
-use outlast_core::link::{Direction, LinkConfig as GatewayLink, LinkState};
-use outlast_core::mechanisms::path::{PathMechanismKind, Verdict};
-use outlast_core::time::{Duration, Instant};
+use outlast_base::time::{Duration, Instant};
+use outlast_gateway::gateway::{Gateway, GatewayConfig};
+use outlast_gateway::link::{Direction, LinkConfig as GatewayLink, LinkState};
+use outlast_gateway::mechanisms::path::{PathMechanismKind, Verdict};
 use outlast_wire::Packet;
 
 /// The further gateways' links, and who is where.

@@ -4,7 +4,7 @@
 
 use super::Sizes;
 use crate::side::Side;
-use outlast_core::time::{Duration, Instant};
+use outlast_base::time::{Duration, Instant};
 
 #[derive(Clone, Debug)]
 pub(crate) struct Interactive {

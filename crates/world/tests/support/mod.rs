@@ -7,9 +7,9 @@
     reason = "each test binary uses a part of the fixture"
 )]
 
-use outlast_core::mechanisms::path::PathMechanismKind;
-use outlast_core::time::Duration;
-use outlast_core::units::{BitRate, ByteCount};
+use outlast_base::time::Duration;
+use outlast_base::units::{BitRate, ByteCount};
+use outlast_gateway::mechanisms::path::PathMechanismKind;
 use outlast_link::{LinkConfig, OutageProcess, PipeConfig, Way};
 use outlast_tcp::profile::Congestion;
 use outlast_world::{FlowOutcome, FlowSetup, Setup, Stack, Workload};

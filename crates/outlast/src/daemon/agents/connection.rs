@@ -2,7 +2,7 @@
 
 use super::key::SharedKey;
 use super::noise::{Noise, Received, Wrong};
-use outlast_core::time::{Duration, Instant};
+use outlast_base::time::{Duration, Instant};
 use outlast_linux::poller::{Interest, Poller, Token};
 use socket2::{Domain, Protocol, SockAddr, Socket, Type};
 use std::io::{self, Read, Write};

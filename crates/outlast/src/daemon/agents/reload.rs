@@ -3,7 +3,7 @@
 use super::{AgentSettings, Driver, FIRST_PAUSE, Neighbour, Place, Sessions, SharedKey};
 use crate::failure::Failure;
 use outlast_agents::Config;
-use outlast_core::time::Instant;
+use outlast_base::time::Instant;
 use std::net::SocketAddr;
 
 /// Settings that can be put in force without fail.

@@ -3,7 +3,7 @@
 use super::key::SharedKey;
 use crate::failure::Failure;
 use outlast_agents::{Config, Limits, Prefix};
-use outlast_core::time::Duration;
+use outlast_base::time::Duration;
 use outlast_scenario::Reader;
 use outlast_scenario::keys::{Key, Kind, Section};
 use std::net::{IpAddr, SocketAddr};

@@ -1,7 +1,7 @@
 use super::noise::Noise;
 use super::*;
 use crate::daemon::config::Watched;
-use outlast_core::gateway::GatewayConfig;
+use outlast_gateway::gateway::GatewayConfig;
 use outlast_linux::clock;
 use outlast_linux::namespace::Namespace;
 use outlast_linux::netlink::{InterfaceSettings, RouteSocket};

@@ -1,8 +1,8 @@
 //! How much memory the gateway takes where the configuration file does not say: a share of the
 //! machine's, so that a small router has some left.
 
-use outlast_core::limits::Limits;
-use outlast_core::units::ByteCount;
+use outlast_base::units::ByteCount;
+use outlast_gateway::limits::Limits;
 
 const KIB: u64 = 1 << 10;
 const MIB: u64 = 1 << 20;

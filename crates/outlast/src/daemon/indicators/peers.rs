@@ -4,8 +4,8 @@
 //! probed, and for the same reason: the longest pause is what its return may go unnoticed. Others
 //! are asked for at leisure.
 
-use outlast_core::link::Indicator;
-use outlast_core::time::{Duration, Instant};
+use outlast_base::time::{Duration, Instant};
+use outlast_gateway::link::Indicator;
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 

@@ -2,7 +2,7 @@ mod lies;
 mod routes;
 
 use super::*;
-use outlast_core::time::Duration;
+use outlast_base::time::Duration;
 use outlast_linux::netlink::Prefix;
 
 const WWAN: InterfaceIndex = InterfaceIndex(5);

@@ -4,8 +4,8 @@
 use super::reach::Reach;
 use super::takeover::newest_from_link;
 use crate::daemon::config::Settings;
-use outlast_core::flow::{FlowKey, Phase, TcpFlow};
-use outlast_core::time::{Duration, Instant};
+use outlast_base::time::{Duration, Instant};
+use outlast_gateway::flow::{FlowKey, Phase, TcpFlow};
 use outlast_linux::clock;
 use outlast_linux::netfilter::rules::AddressRange;
 use outlast_linux::tracker::{

@@ -7,10 +7,10 @@
 use super::as_carried;
 use super::kernel::is_one_sided;
 use bytes::Bytes;
-use outlast_core::flow::{FlowKey, Phase, TcpFlow};
-use outlast_core::gateway::Gateway;
-use outlast_core::link::{Direction, LinkId};
-use outlast_core::time::{Duration, Instant};
+use outlast_base::time::{Duration, Instant};
+use outlast_gateway::flow::{FlowKey, Phase, TcpFlow};
+use outlast_gateway::gateway::Gateway;
+use outlast_gateway::link::{Direction, LinkId};
 use outlast_linux::tracker::{Acknowledgement, Recorded, TrackedFlow, Tracker};
 use outlast_wire::Packet;
 use std::collections::BTreeMap;

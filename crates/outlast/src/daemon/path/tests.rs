@@ -4,14 +4,14 @@
 use super::as_carried;
 use super::takeover::Takeover;
 use bytes::Bytes;
-use outlast_core::flow::FlowKey;
-use outlast_core::gateway::{Gateway, GatewayConfig};
-use outlast_core::link::{
+use outlast_base::time::{Duration, Instant};
+use outlast_base::units::BitRate;
+use outlast_gateway::flow::FlowKey;
+use outlast_gateway::gateway::{Gateway, GatewayConfig};
+use outlast_gateway::link::{
     Direction, Indicator, InterfaceId, LinkConfig, LinkEvent, LinkId, LinkState,
 };
-use outlast_core::mechanisms::path::{Level, PathMechanismKind, SendReason};
-use outlast_core::time::{Duration, Instant};
-use outlast_core::units::BitRate;
+use outlast_gateway::mechanisms::path::{Level, PathMechanismKind, SendReason};
 use outlast_linux::tracker::{Tracker, TrackerConfig};
 use outlast_wire::tcp::{TcpOptions, Timestamps};
 use outlast_wire::{IpHeader, Packet, SeqNumber, TcpFlags, TcpHeader};

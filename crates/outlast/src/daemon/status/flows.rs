@@ -1,9 +1,9 @@
 //! The connections that keep the most.
 
-use outlast_core::flow::Phase;
-use outlast_core::gateway::{Activity, FlowReport, Gateway};
-use outlast_core::link::LinkState;
-use outlast_core::time::Instant;
+use outlast_base::time::Instant;
+use outlast_gateway::flow::Phase;
+use outlast_gateway::gateway::{Activity, FlowReport, Gateway};
+use outlast_gateway::link::LinkState;
 use serde::{Deserialize, Serialize};
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;

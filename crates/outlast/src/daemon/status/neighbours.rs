@@ -2,7 +2,7 @@
 
 use crate::daemon::agents::Driver;
 use outlast_agents::Session;
-use outlast_core::time::Instant;
+use outlast_base::time::Instant;
 use serde::{Deserialize, Serialize};
 use std::net::SocketAddr;
 

@@ -1,7 +1,7 @@
 //! What `outlast status` shows to people.
 
 use super::{Damped, Flow, Kernel, Link, PeerDown, Resume, Silent, Status, Tables};
-use outlast_core::units::BitRate;
+use outlast_base::units::BitRate;
 use outlast_report::table::{Cell, Column, Table, Tone};
 use outlast_report::unit::Unit;
 use outlast_scenario::keys::Kind;

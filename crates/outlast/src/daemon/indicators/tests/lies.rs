@@ -2,9 +2,9 @@
 //! a link that is up all the time. Silence is off: its probes have a budget of their own.
 
 use super::*;
-use outlast_core::gateway::{DampingConfig, Gateway, GatewayConfig};
-use outlast_core::link::{Direction, LinkConfig};
-use outlast_core::mechanisms::path::PathMechanismKind;
+use outlast_gateway::gateway::{DampingConfig, Gateway, GatewayConfig};
+use outlast_gateway::link::{Direction, LinkConfig};
+use outlast_gateway::mechanisms::path::PathMechanismKind;
 use outlast_wire::{IpHeader, Packet, SeqNumber, TcpFlags, TcpHeader};
 
 const NEAR: &str = "198.51.100.7";

@@ -1,0 +1,272 @@
+//! What a mechanism beside a TCP stack may do to it.
+//!
+//! Endpoint mechanisms - the retransmission trigger and the user timeout of paper 000, fast
+//! retransmission after a hand-off of paper 002, the sender of paper 001 that freezes - never touch
+//! a stack but through [`EndpointControl`]. Our endpoint model implements it as its own methods,
+//! a running kernel by what it offers from outside; which of the two it acts on, a mechanism cannot
+//! tell, except by [`ControlError::NotSupported`].
+
+use alloc::vec::Vec;
+use core::net::SocketAddr;
+use outlast_base::time::{Duration, Instant};
+use outlast_wire::SeqNumber;
+use thiserror::Error;
+
+/// What tells one connection of a host from another.
+#[derive(Clone, Copy, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
+pub struct ConnectionId {
+    /// Address and port at this host.
+    pub local: SocketAddr,
+    /// The peer's.
+    pub remote: SocketAddr,
+}
+
+/// How far a connection has come (RFC 9293, section 3.3.2).
+#[derive(Clone, Copy, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
+pub enum Stage {
+    /// A SYN is out: SYN-SENT or SYN-RECEIVED.
+    Opening,
+    /// Data may go both ways, or still from here: ESTABLISHED or CLOSE-WAIT.
+    Open,
+    /// This host has nothing new to send: FIN-WAIT-1, FIN-WAIT-2, CLOSING or LAST-ACK.
+    Closing,
+}
+
+/// A connection, as far as a mechanism needs to know it.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct Connection {
+    /// Which one it is.
+    pub id: ConnectionId,
+    /// How far it has come.
+    pub stage: Stage,
+    /// Oldest sequence number that is not acknowledged.
+    pub snd_una: SeqNumber,
+    /// Next sequence number to be sent; equal to `snd_una` if nothing is outstanding.
+    pub snd_nxt: SeqNumber,
+    /// Next sequence number that is expected.
+    pub rcv_nxt: SeqNumber,
+    /// Retransmission timeouts since the last progress.
+    pub timeouts: u32,
+    /// When the peer was last heard of.
+    pub heard_at: Instant,
+    /// User timeout in force; `None` where the stack's own limits hold.
+    pub user_timeout: Option<Duration>,
+    /// [`EndpointControl::freeze`] is in force.
+    pub is_frozen: bool,
+}
+
+impl Connection {
+    /// Whether something was sent that is not acknowledged.
+    #[must_use]
+    pub fn is_outstanding(&self) -> bool {
+        self.snd_una != self.snd_nxt
+    }
+}
+
+/// One of the things that [`EndpointControl`] does.
+#[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
+pub enum Action {
+    /// [`EndpointControl::connections`].
+    List,
+    /// [`EndpointControl::retransmit_now`].
+    Retransmit,
+    /// [`EndpointControl::fast_retransmit`].
+    FastRetransmit,
+    /// [`EndpointControl::send_duplicate_acks`].
+    DuplicateAcks,
+    /// [`EndpointControl::set_user_timeout`].
+    UserTimeout,
+    /// [`EndpointControl::freeze`].
+    Freeze,
+    /// [`EndpointControl::thaw`].
+    Thaw,
+}
+
+/// What came of an action.
+#[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
+pub enum Outcome {
+    /// The stack has done it.
+    Done,
+    /// There was nothing to do.
+    Needless(Needless),
+}
+
+/// Why there was nothing to do.
+#[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
+pub enum Needless {
+    /// Nothing was sent that is not acknowledged.
+    NothingOutstanding,
+    /// The stack is already recovering.
+    Recovering,
+    /// The connection is frozen.
+    Frozen,
+    /// It was so before.
+    Already,
+}
+
+/// Why an action failed.
+#[derive(Clone, Copy, Debug, Eq, Error, PartialEq)]
+pub enum ControlError {
+    /// The host has no such connection, or no longer.
+    #[error("there is no connection from {} to {}", .0.local, .0.remote)]
+    Unknown(ConnectionId),
+    /// The connection has not come far enough, or too far.
+    #[error("the connection to {} is not open", .0.remote)]
+    NotOpen(ConnectionId),
+    /// This stack cannot be made to do it from outside.
+    #[error("this stack cannot do {0:?}")]
+    NotSupported(Action),
+    /// The operating system refused.
+    #[error("the system refused {action:?} with error {code}")]
+    Refused {
+        /// What was tried.
+        action: Action,
+        /// The system's error number.
+        code: i32,
+    },
+}
+
+/// A host's TCP stack, as endpoint mechanisms act on it.
+///
+/// The caller bounds how often it acts (paper 000, section 3.3.2, end: a trigger may be flooded).
+/// After any action the driver drains the stack as after an arrival.
+pub trait EndpointControl {
+    /// Appends the connections that may be acted on, in an order that is the same in each run.
+    /// Those that listen, have ended or only wait out TIME-WAIT are none.
+    ///
+    /// # Errors
+    ///
+    /// [`ControlError::NotSupported`] or [`ControlError::Refused`]; then nothing was appended.
+    fn connections(&mut self, found: &mut Vec<Connection>) -> Result<(), ControlError>;
+
+    /// Does what the stack does when its retransmission timer fires, as if it had fired just now
+    /// (paper 000, section 3.3.2): it goes back to slow start and sends the oldest segment - or,
+    /// where it is the peer's closed window that it waits for, a window probe. That a mechanism
+    /// asked is no sign of congestion and no failed attempt: a back-off that is in force does not
+    /// grow, and the connection comes no closer to being given up.
+    ///
+    /// # Errors
+    ///
+    /// Any of [`ControlError`]'s.
+    fn retransmit_now(&mut self, now: Instant, id: ConnectionId) -> Result<Outcome, ControlError>;
+
+    /// Does what the stack does at the third duplicate acknowledgement (paper 002, section IV: the
+    /// mobile is the sender, and no round trip must pass before the peer's duplicates come).
+    ///
+    /// # Errors
+    ///
+    /// Any of [`ControlError`]'s.
+    fn fast_retransmit(&mut self, now: Instant, id: ConnectionId) -> Result<Outcome, ControlError>;
+
+    /// Sends `count` acknowledgements of what has arrived (paper 002, section IV: the peer is the
+    /// sender and knows nothing of the hand-off). Three make a peer without SACK retransmit if it
+    /// has seen the same acknowledgement before; one more if it has not.
+    ///
+    /// # Errors
+    ///
+    /// Any of [`ControlError`]'s; [`ControlError::NotOpen`] before the handshake is done.
+    fn send_duplicate_acks(
+        &mut self,
+        now: Instant,
+        id: ConnectionId,
+        count: u8,
+    ) -> Result<Outcome, ControlError>;
+
+    /// Sets how long sent data may stay unacknowledged (RFC 9293, section 3.9.1.2) from now on;
+    /// `None` leaves it to the stack's own limits. A stack with the user timeout option tells its
+    /// peer (RFC 5482).
+    ///
+    /// # Errors
+    ///
+    /// Any of [`ControlError`]'s.
+    fn set_user_timeout(
+        &mut self,
+        now: Instant,
+        id: ConnectionId,
+        timeout: Option<Duration>,
+    ) -> Result<Outcome, ControlError>;
+
+    /// Stops sending and every timer that could send or give up, until [`thaw`](Self::thaw); what
+    /// arrives is still taken and acknowledged (paper 001, section 4).
+    ///
+    /// # Errors
+    ///
+    /// Any of [`ControlError`]'s.
+    fn freeze(&mut self, now: Instant, id: ConnectionId) -> Result<Outcome, ControlError>;
+
+    /// Goes on after [`freeze`](Self::freeze) with congestion window and timeout as they were: what
+    /// was outstanding must have been lost and is sent again, then new data (paper 001, section 4).
+    /// The time in between counts for nothing: neither for the user timeout nor for any other limit.
+    ///
+    /// # Errors
+    ///
+    /// Any of [`ControlError`]'s.
+    fn thaw(&mut self, now: Instant, id: ConnectionId) -> Result<Outcome, ControlError>;
+}
+
+/// Several stacks, or the endpoints of one, as one host: each action goes to the first that knows
+/// the connection.
+impl<C: EndpointControl> EndpointControl for [C] {
+    fn connections(&mut self, found: &mut Vec<Connection>) -> Result<(), ControlError> {
+        let before = found.len();
+        for control in self {
+            if let Err(error) = control.connections(found) {
+                found.truncate(before);
+                return Err(error);
+            }
+        }
+        Ok(())
+    }
+
+    fn retransmit_now(&mut self, now: Instant, id: ConnectionId) -> Result<Outcome, ControlError> {
+        first(self, id, |control| control.retransmit_now(now, id))
+    }
+
+    fn fast_retransmit(&mut self, now: Instant, id: ConnectionId) -> Result<Outcome, ControlError> {
+        first(self, id, |control| control.fast_retransmit(now, id))
+    }
+
+    fn send_duplicate_acks(
+        &mut self,
+        now: Instant,
+        id: ConnectionId,
+        count: u8,
+    ) -> Result<Outcome, ControlError> {
+        first(self, id, |control| {
+            control.send_duplicate_acks(now, id, count)
+        })
+    }
+
+    fn set_user_timeout(
+        &mut self,
+        now: Instant,
+        id: ConnectionId,
+        timeout: Option<Duration>,
+    ) -> Result<Outcome, ControlError> {
+        first(self, id, |control| {
+            control.set_user_timeout(now, id, timeout)
+        })
+    }
+
+    fn freeze(&mut self, now: Instant, id: ConnectionId) -> Result<Outcome, ControlError> {
+        first(self, id, |control| control.freeze(now, id))
+    }
+
+    fn thaw(&mut self, now: Instant, id: ConnectionId) -> Result<Outcome, ControlError> {
+        first(self, id, |control| control.thaw(now, id))
+    }
+}
+
+fn first<C>(
+    controls: &mut [C],
+    id: ConnectionId,
+    mut act: impl FnMut(&mut C) -> Result<Outcome, ControlError>,
+) -> Result<Outcome, ControlError> {
+    for control in controls {
+        match act(control) {
+            Err(ControlError::Unknown(_)) => {}
+            result => return result,
+        }
+    }
+    Err(ControlError::Unknown(id))
+}

@@ -1,0 +1,547 @@
+//! `hold`: what modern stacks need beyond the smart link layer's one packet.
+//!
+//! Keeps every distinct segment that the link dropped or would have dropped, and at
+//! reconnection delivers it: the newest acknowledgement first, then the data in order and at the
+//! link's pace. It never acknowledges, invents or alters data.
+//!
+//! What is new against Scott and Mapp, and why (measured on Linux; `docs/hold.md`):
+//!
+//! - *All segments, not one.* A sender whose window was lost recovers one round trip and one
+//!   doubling at a time; BBR waits for whole inflated timeouts. If all of the window arrives, the
+//!   sender finds its timeout spurious (RFC 3522, RFC 5682) and goes on as if nothing had been.
+//! - *Acknowledgement first.* Where acknowledgements were lost, data re-sent draws duplicate
+//!   acknowledgements, the sender undoes its retransmission and waits once more.
+//! - *What certainly was lost, first.* A segment that was on the link when it went down may have
+//!   arrived. At reconnection only the oldest of these is re-sent at once; the others wait until
+//!   the far host has said what it lacks, or a round-trip time is over.
+//! - *A kick that does not work is repeated*, with back-off, until new data flows (the future
+//!   work of the paper's section 8). The repeated kick is the freshest copy: an old timestamp
+//!   would make the sender think that its timeout was spurious, and send on instead of filling
+//!   the hole.
+//! - *What it re-sent and a full queue dropped, it re-sends* once later segments have arrived.
+//! - A fresh segment waits behind what is kept of its flow, and behind what is kept of others whose
+//!   link came back with it; a retransmission of what was re-sent less than a round trip ago is not
+//!   forwarded a second time.
+//!
+//! Needs to see both directions. Past a flow's cap, or when the memory of all flows is used up,
+//! it falls back to the one packet of the smart link layer until that has been recovered from.
+
+mod composed;
+mod episode;
+mod kept;
+mod latest;
+mod newest_ack;
+mod nudge;
+mod order;
+mod segment;
+mod stamp;
+mod wake;
+mod window;
+
+use super::{
+    Account, Context, Info, Outgoing, PathMechanism, SendReason, TakeReason, Verdict, Waiting,
+};
+use crate::flow::{Observation, Phase, TcpFlow};
+use crate::limits::Budget;
+use crate::link::{Direction, Indicator, LinkState};
+use crate::standstill::Standstill;
+use alloc::boxed::Box;
+use episode::{Episode, Kick};
+use kept::Kept;
+pub(super) use kept::Scope;
+use newest_ack::NewestAck;
+use nudge::Nudge;
+use outlast_base::time::Instant;
+use outlast_wire::{Packet, SeqNumber, TcpFlags, TcpHeader};
+use segment::{Copy, Fate};
+use stamp::Stamp;
+use wake::Sleepers;
+use window::Full;
+
+pub(super) const INFO: Info = Info {
+    name: "hold",
+    source: "after Scott and Mapp 2003, section 8",
+    summary: "keeps all that the link drops and delivers it in order at reconnection",
+    acknowledges_ahead: false,
+};
+
+/// Copies of the newest acknowledgement in a repeated kick: one, and the three duplicates that
+/// make a sender retransmit (RFC 5681, section 3.2).
+const REPEATED_ACKS: u8 = 4;
+
+/// One connection's part at one end of the link.
+#[derive(Debug, Default)]
+pub(super) struct Hold {
+    kept: Kept,
+    newest_ack: NewestAck,
+    episode: Option<Box<Episode>>,
+    standstill: Standstill,
+    /// Without an episode: what is lost in the window only waits in line, or did.
+    in_line: bool,
+    nudge: Nudge,
+    /// The newest timestamp that the near host has sent.
+    near_clock: Option<Stamp>,
+    scope: Scope,
+    sleepers: Sleepers,
+    /// The near host is not nudged while the link is down.
+    is_quiet: bool,
+    /// The link was said to be down, by others than its silence, since it was up last: nothing that
+    /// it had been given is on its way.
+    was_away: bool,
+}
+
+impl PathMechanism for Hold {
+    fn handle_packet(
+        &mut self,
+        cx: &mut Context<'_>,
+        direction: Direction,
+        packet: &Packet,
+        observation: Observation,
+    ) -> Verdict {
+        let Some(tcp) = packet.tcp() else {
+            return Verdict::Pass;
+        };
+        if direction == Direction::ToLink {
+            self.near_clock = Stamp::newest(self.near_clock, tcp);
+        }
+        match direction {
+            Direction::FromLink => {
+                self.nudge.note(cx, packet);
+                self.hear(cx, packet, tcp, observation);
+                Verdict::Pass
+            }
+            Direction::ToLink if tcp.has(TcpFlags::RST) => {
+                self.release(cx.budget);
+                Verdict::Pass
+            }
+            Direction::ToLink if packet.sequence_len() == 0 => self.send_ack(cx, packet),
+            Direction::ToLink => {
+                if observation.repeated && cx.link.state == LinkState::Down && !self.is_quiet {
+                    self.nudge.sender_timed_out(cx.now);
+                }
+                self.send_data(cx, packet, observation)
+            }
+        }
+    }
+
+    fn handle_drop(&mut self, cx: &mut Context<'_>, packet: &Packet) {
+        if packet.sequence_len() == 0 {
+            self.newest_ack.owed = true;
+        } else if let Kept::Window(window) = &mut self.kept {
+            window.mark_dropped(packet);
+        }
+        // Told only when the link is back already: what was kept is not to wait for the next time.
+        if cx.link.state == LinkState::Up && self.episode.is_none() {
+            self.begin_episode(cx);
+        }
+    }
+
+    fn handle_link(&mut self, cx: &mut Context<'_>) {
+        match cx.link.state {
+            LinkState::Down => self.suspend(cx),
+            LinkState::Up => {
+                self.nudge.stop();
+                self.begin_episode(cx);
+                self.sleepers.begin(cx, !self.kept.is_empty());
+            }
+        }
+    }
+
+    fn handle_timeout(&mut self, cx: &mut Context<'_>) {
+        self.nudge.handle_timeout(cx.now, cx.link);
+        self.sleepers.handle_timeout(cx.now);
+        let Some(episode) = &mut self.episode else {
+            return;
+        };
+        if episode.doubt_is_over(cx.now) | episode.aside_is_over(cx.now) {
+            self.kept.settle_doubt(episode.target(), self.scope);
+        }
+        if episode.kick_is_due(cx.now) {
+            self.repeat_kick(cx);
+        }
+    }
+
+    fn waiting(&self) -> Option<Waiting> {
+        if self.nudge.is_due() {
+            return Some(Waiting::Urgent);
+        }
+        if self.episode.is_some() && self.newest_ack.copies_left > 0 {
+            return Some(Waiting::Urgent);
+        }
+        if self.sleepers.is_due() {
+            return Some(Waiting::Data);
+        }
+        let Some(episode) = &self.episode else {
+            return self.has_more_in_line().then_some(Waiting::InLine);
+        };
+        let waiting = match episode.is_delivered() {
+            true => Waiting::InLine,
+            false => Waiting::Data,
+        };
+        self.kept.has_lost().then_some(waiting)
+    }
+
+    fn poll_transmit(&mut self, cx: &mut Context<'_>) -> Option<Outgoing> {
+        if self.nudge.is_due() {
+            return self.nudge.poll_transmit();
+        }
+        let owes_ack = self.episode.is_some() && self.newest_ack.copies_left > 0;
+        if !owes_ack && self.sleepers.is_due() {
+            return self.sleepers.poll_transmit(cx);
+        }
+        let Some(episode) = self.episode.as_mut() else {
+            return self.send_in_line(cx);
+        };
+        let (packet, reason) = if self.newest_ack.copies_left > 0 {
+            self.newest_ack.copies_left -= 1;
+            let packet = self.newest_ack.packet.packet()?.clone();
+            self.newest_ack.note_passed(cx.now, &packet);
+            (packet, SendReason::NewestAck)
+        } else {
+            match &mut self.kept {
+                Kept::Window(window) => {
+                    let packet = window.next_lost(cx.now, episode.copy())?;
+                    episode.sent_data(&packet);
+                    (packet, episode.reason())
+                }
+                Kept::One {
+                    packet, pending, ..
+                } => {
+                    if !core::mem::take(pending) {
+                        return None;
+                    }
+                    (packet.packet()?.clone(), episode.reason())
+                }
+            }
+        };
+        episode.sent(cx.now, cx.flow.rtt.patience());
+        Some(Outgoing {
+            direction: Direction::ToLink,
+            packet,
+            reason,
+        })
+    }
+
+    fn poll_timeout(&self) -> Option<Instant> {
+        let kick = self.episode.as_ref().and_then(|episode| episode.deadline());
+        let all = [kick, self.nudge.deadline(), self.sleepers.deadline()];
+        all.into_iter().flatten().min()
+    }
+
+    fn account(&self) -> Account {
+        let why = match &self.kept {
+            _ if self.sleepers.are_being_woken() => {
+                "a sender waits for its timeout: ICMP takes its back-offs back"
+            }
+            Kept::Window(_) => "",
+            Kept::One { .. } => "a cap was reached: one packet is kept until it is acknowledged",
+        };
+        Account {
+            why,
+            ..Account::default()
+        }
+    }
+
+    fn may_rest(&self, now: Instant, flow: &TcpFlow) -> bool {
+        let may_be_lost = now.since(self.newest_ack.passed_at) < flow.rtt.patience();
+        self.kept.is_empty()
+            && self.episode.is_none()
+            && !self.sleepers.are_watched()
+            && !self.newest_ack.owed
+            && !may_be_lost
+            && self.nudge.deadline().is_none()
+            && !self.nudge.is_due()
+    }
+
+    fn release(&mut self, budget: &mut Budget) {
+        self.kept.clear(budget);
+        self.newest_ack.packet.clear(budget);
+        self.newest_ack = NewestAck::default();
+        self.episode = None;
+        self.sleepers = Sleepers::default();
+        self.standstill.forget();
+        self.in_line = false;
+        self.nudge.clear(budget);
+    }
+}
+
+impl Hold {
+    /// A segment from the far host: what it acknowledges need not be kept, and whether it
+    /// moves says whether the kick worked.
+    fn hear(
+        &mut self,
+        cx: &mut Context<'_>,
+        packet: &Packet,
+        tcp: &TcpHeader,
+        observation: Observation,
+    ) {
+        let end = tcp.seq + packet.sequence_len();
+        let acked = cx.flow.near.acked;
+        self.kept.hear(cx, tcp, self.near_clock);
+        if tcp.has(TcpFlags::RST) {
+            self.release(cx.budget);
+            return;
+        }
+        // Where nothing is kept, whatever the far host sends shows that it is awake.
+        let is_awake = observation.new_data || observation.repeated;
+        let moved = observation.newly_acked > 0 || (is_awake && self.kept.is_empty());
+        let is_up = cx.link.state == LinkState::Up;
+        if is_up {
+            self.note_progress(cx, tcp, end, observation);
+        }
+        let Some(episode) = &mut self.episode else {
+            self.in_line &= !self.kept.is_empty();
+            return;
+        };
+        if !is_up {
+            return;
+        }
+        self.kept.lose_overtaken(episode.target(), cx);
+        let is_pure = !observation.new_data && !observation.repeated;
+        let repeats = is_pure && observation.newly_acked == 0;
+        let patience = cx.flow.rtt.patience();
+        let is_settled =
+            tcp.has(TcpFlags::ACK) && episode.heard_acknowledgement(cx.now, patience, repeats, tcp);
+        if is_settled | (observation.newly_acked > 0 && episode.hole_is_filled()) {
+            self.kept.settle_doubt(episode.target(), self.scope);
+            if self.kept.give_way(episode.near_clock(), acked) {
+                episode.set_aside(cx.now, patience);
+            }
+        }
+        let is_answer = is_settled && observation.newly_acked > 0 && !episode.draws_duplicates();
+        if is_answer && self.kept.has_no_copy_of(acked) {
+            self.nudge.duplicate(acked);
+        }
+        if moved {
+            episode.moved(cx.now, patience);
+        }
+        if self.newest_ack.copies_left == 0 && episode.is_over(acked, self.kept.is_empty()) {
+            // What is still lost came later, and only waits in line.
+            match self.kept.has_lost() {
+                true => episode.note_delivered(),
+                false => self.episode = None,
+            }
+        }
+    }
+
+    /// What the far host sends while the link is up, up to `end`, may say that the connection has
+    /// resumed: that it has new bytes of the near host, or sends the near host the next that it lacks.
+    fn note_progress(
+        &mut self,
+        cx: &mut Context<'_>,
+        tcp: &TcpHeader,
+        end: SeqNumber,
+        observation: Observation,
+    ) {
+        let lacks = cx.flow.far.acked;
+        let is_next = tcp.seq.at_or_before(lacks) && end.after(lacks);
+        let is_acknowledged = observation.newly_acked > 0;
+        let has_data = observation.new_data || observation.repeated;
+        if let Some((at, by)) = self.sleepers.hear_far(cx, has_data, is_acknowledged) {
+            // The near host waits for the far host's data still.
+            self.standstill.begin_certain(at, by);
+        } else if is_acknowledged || (is_next && self.kept.is_empty()) {
+            self.standstill.end(cx);
+        }
+    }
+
+    fn send_ack(&mut self, cx: &mut Context<'_>, packet: &Packet) -> Verdict {
+        let superseded = self.newest_ack.owed;
+        if !self.newest_ack.packet.replace(packet, cx.budget) {
+            cx.counters.not_kept += 1;
+        }
+        self.newest_ack.passed_at = cx.now;
+        match cx.link.state {
+            LinkState::Up => {
+                self.newest_ack.note_passed(cx.now, packet);
+                self.newest_ack.copies_left = 0;
+                Verdict::Pass
+            }
+            LinkState::Down => {
+                cx.counters.superseded += u64::from(superseded);
+                self.newest_ack.owed = true;
+                Verdict::Taken(TakeReason::LinkDown)
+            }
+        }
+    }
+
+    fn send_data(
+        &mut self,
+        cx: &mut Context<'_>,
+        packet: &Packet,
+        observation: Observation,
+    ) -> Verdict {
+        let end = packet.tcp().map(|tcp| tcp.seq + packet.sequence_len());
+        if end.is_some_and(|end| end.at_or_before(cx.flow.near.acked)) {
+            // The far host has it; the sender has only not heard so yet.
+            return Verdict::Pass;
+        }
+        let (verdict, fate) = self.judge_data(cx, packet, observation);
+        if cx.link.state == LinkState::Up {
+            self.sleepers.hear_near();
+        }
+        match self.kept.keep(cx, packet, fate) {
+            Ok(()) => {
+                if verdict == Verdict::Taken(TakeReason::BehindKept) {
+                    self.give_way(cx);
+                }
+                verdict
+            }
+            // Nothing was kept, so the packet takes its own chance.
+            Err(Full) => Verdict::Pass,
+        }
+    }
+
+    /// Little of what is older goes before what the far host lacks next.
+    fn give_way(&mut self, cx: &Context<'_>) {
+        if let Some(episode) = &mut self.episode
+            && self.kept.give_way(episode.near_clock(), cx.flow.near.acked)
+        {
+            episode.set_aside(cx.now, cx.flow.rtt.patience());
+        }
+    }
+
+    fn judge_data(
+        &mut self,
+        cx: &mut Context<'_>,
+        packet: &Packet,
+        observation: Observation,
+    ) -> (Verdict, Fate) {
+        if cx.link.state == LinkState::Down {
+            return (Verdict::Taken(TakeReason::LinkDown), Fate::Lost);
+        }
+        let has_line = cx.has_line || cx.is_paced && observation.new_data;
+        let is_at_work = self.episode.is_some() || self.in_line || has_line;
+        let Kept::Window(window) = &self.kept else {
+            return (Verdict::Pass, Fate::Transmitted);
+        };
+        if !is_at_work {
+            return (Verdict::Pass, Fate::Transmitted);
+        }
+        if let Some(segment) = window.find(packet)
+            && let Fate::Resent(at) = segment.fate
+            // Where nobody knows the round trip, this may be the only repetition for long.
+            && cx.flow.rtt.measured().is_some()
+            && cx.now.since(at) < cx.flow.rtt.smoothed()
+        {
+            cx.counters.suppressed += 1;
+            return (Verdict::Taken(TakeReason::JustResent), segment.fate);
+        }
+        if window.has_lost() || has_line {
+            self.in_line = true;
+            return (Verdict::Taken(TakeReason::BehindKept), Fate::Lost);
+        }
+        (Verdict::Pass, Fate::Transmitted)
+    }
+
+    fn has_more_in_line(&self) -> bool {
+        self.in_line && matches!(&self.kept, Kept::Window(window) if window.has_lost())
+    }
+
+    /// What has only others' before it goes out as its sender meant it.
+    fn send_in_line(&mut self, cx: &mut Context<'_>) -> Option<Outgoing> {
+        let (true, Kept::Window(window)) = (self.in_line, &mut self.kept) else {
+            return None;
+        };
+        Some(Outgoing {
+            direction: Direction::ToLink,
+            packet: window.next_lost(cx.now, Copy::Freshest)?,
+            reason: SendReason::Kept,
+        })
+    }
+
+    fn suspend(&mut self, cx: &mut Context<'_>) {
+        self.was_away = cx.link.by != Indicator::Silence;
+        self.standstill.suspend(cx.link.by);
+        self.sleepers.suspend(cx.link.since);
+        self.episode = None;
+        self.in_line = false;
+        self.newest_ack.copies_left = 0;
+        self.newest_ack.go_away();
+        // Silence is noticed after its beginning.
+        if cx.link.since.since(self.newest_ack.passed_at) < cx.flow.rtt.patience() {
+            self.newest_ack.owed |= self.newest_ack.packet.packet().is_some();
+        }
+        if let Kept::Window(window) = &mut self.kept {
+            window.mark_resent_as_transmitted();
+        }
+    }
+
+    fn begin_episode(&mut self, cx: &mut Context<'_>) {
+        let was_away = core::mem::take(&mut self.was_away);
+        let has_waited = self.has_kept();
+        // The packet that shows that the link is back may say so.
+        match &mut self.kept {
+            Kept::Window(window) => window.acknowledge(cx.flow.near.acked, cx.budget),
+            Kept::One { packet, .. } => packet.forget_acknowledged(cx),
+        }
+        if self.newest_ack.misleads(cx.now, &cx.flow.rtt) {
+            self.newest_ack.withhold();
+        }
+        let owes_ack = self.owes_acknowledgement();
+        if !owes_ack && self.kept.is_empty() {
+            return self.standstill.forget_unless(has_waited);
+        }
+        self.standstill.begin(cx.now, cx.link.by);
+        if owes_ack {
+            self.newest_ack.copies_left = 1;
+        }
+        let was_silent = !was_away && cx.link.by == Indicator::FirstPacket;
+        let target = match &mut self.kept {
+            Kept::Window(window) => {
+                match self.scope {
+                    Scope::All => window.mark_front_lost(),
+                    Scope::Few if was_silent => {
+                        cx.counters.superseded += window.lose_only_front();
+                    }
+                    Scope::Few => cx.counters.superseded += window.lose_only_two(),
+                }
+                window.end()
+            }
+            Kept::One {
+                until,
+                pending,
+                packet,
+            } => {
+                *pending = packet.packet().is_some();
+                Some(*until)
+            }
+        };
+        self.episode = Some(Box::new(Episode::new(
+            cx.now,
+            cx.flow.rtt.patience(),
+            target,
+            self.near_clock,
+            !was_silent,
+        )));
+        self.give_way(cx);
+    }
+
+    /// The flow does not move: the newest acknowledgement and the freshest copy of the oldest
+    /// segment go out again, unless enough has been tried.
+    fn repeat_kick(&mut self, cx: &mut Context<'_>) {
+        let Some(episode) = &mut self.episode else {
+            return;
+        };
+        let has_data = !self.kept.is_empty();
+        if !has_data && self.newest_ack.copies_left > 0 {
+            // It has not gone out yet: others go before it.
+            episode.postpone_kick();
+            return;
+        }
+        let is_over = cx.flow.phase == Phase::Closed;
+        match episode.kick(cx.now, has_data, is_over) {
+            Kick::GiveUp => {
+                self.episode = None;
+                self.standstill.forget_unless(false);
+            }
+            Kick::Again => {
+                cx.counters.kicks_repeated += 1;
+                if self.newest_ack.packet.packet().is_some() && !has_data {
+                    self.newest_ack.copies_left = REPEATED_ACKS;
+                }
+                self.kept.mark_front_lost();
+            }
+        }
+    }
+}

@@ -1,0 +1,229 @@
+//! From a reconnection until the flow moves again: whether the kick worked, and when to repeat it.
+
+use super::super::SendReason;
+use super::segment::Copy;
+use super::stamp::Stamp;
+use outlast_base::time::{Duration, Instant};
+use outlast_wire::{Packet, SeqNumber, TcpHeader};
+
+/// The longest pause between two kicks.
+const LONGEST_PAUSE: Duration = Duration::from_secs(15);
+/// The shortest: below it, an answer may be late for reasons of scheduling alone.
+const SHORTEST_PAUSE: Duration = Duration::from_millis(50);
+/// A flow whose far host owes no answer (only acknowledgements went its way) is kicked this
+/// often at most.
+const KICKS_WITHOUT_DATA: u8 = 6;
+
+/// The time after one link-up, for one flow.
+#[derive(Debug)]
+pub(super) struct Episode {
+    /// Everything that was kept at link-up ends here; `None` if only an acknowledgement was.
+    target: Option<SeqNumber>,
+    /// The newest timestamp that the near host had sent by then.
+    near_clock: Option<Stamp>,
+    /// The sequence numbers of the first data that went out.
+    first_sent: Option<(SeqNumber, SeqNumber)>,
+    /// More data went out behind it.
+    has_sent_more: bool,
+    /// Until then, what was merely transmitted may have arrived; `None` once that is settled.
+    in_doubt_until: Option<Instant>,
+    /// Until then, what was set aside waits for the hole to be filled; `None` if nothing was.
+    aside_until: Option<Instant>,
+    /// Whether the link was down for certain. If it was only silent, what it had been given may
+    /// still be on its way, and acknowledgements that go on are its answers.
+    is_certain: bool,
+    /// When the flow ought to have moved; `None` until something was sent.
+    next_kick: Option<Instant>,
+    pause: Duration,
+    kicks: u8,
+    has_moved: bool,
+    /// All that was kept at link-up is acknowledged: what still waits came later.
+    is_delivered: bool,
+}
+
+/// What to do when the flow has not moved in time.
+#[derive(Debug, Eq, PartialEq)]
+pub(super) enum Kick {
+    /// Kick again.
+    Again,
+    /// Nobody owes an answer.
+    GiveUp,
+}
+
+impl Episode {
+    pub(super) fn new(
+        now: Instant,
+        patience: Duration,
+        target: Option<SeqNumber>,
+        near_clock: Option<Stamp>,
+        is_certain: bool,
+    ) -> Self {
+        Self {
+            target,
+            near_clock,
+            first_sent: None,
+            has_sent_more: false,
+            in_doubt_until: Some(now + patience),
+            aside_until: None,
+            is_certain,
+            next_kick: None,
+            pause: patience.clamp(SHORTEST_PAUSE, LONGEST_PAUSE),
+            kicks: 0,
+            has_moved: false,
+            is_delivered: false,
+        }
+    }
+
+    pub(super) const fn target(&self) -> Option<SeqNumber> {
+        self.target
+    }
+
+    /// The newest timestamp that the near host had sent when the link came back.
+    pub(super) const fn near_clock(&self) -> Option<Stamp> {
+        self.near_clock
+    }
+
+    /// Which copies go out now.
+    pub(super) const fn copy(&self) -> Copy {
+        if self.kicks == 0 {
+            Copy::InOrder
+        } else {
+            Copy::Freshest
+        }
+    }
+
+    /// Why data goes out now.
+    pub(super) const fn reason(&self) -> SendReason {
+        match (self.kicks, self.in_doubt_until) {
+            (0, Some(_)) => SendReason::Kept,
+            (0, None) => SendReason::Unacknowledged,
+            _ => SendReason::RepeatedKick,
+        }
+    }
+
+    /// Something went out: an answer is due within `patience`.
+    pub(super) fn sent(&mut self, now: Instant, patience: Duration) {
+        if self.next_kick.is_none() {
+            self.next_kick = Some(now + self.pause.max(patience));
+        }
+    }
+
+    /// Data goes out. What was on the link before the first of it arrives before it, or never.
+    pub(super) fn sent_data(&mut self, packet: &Packet) {
+        self.has_sent_more = self.first_sent.is_some();
+        if self.first_sent.is_none() {
+            let len = packet.sequence_len();
+            self.first_sent = packet.tcp().map(|tcp| (tcp.seq, tcp.seq + len));
+        }
+    }
+
+    /// Whether something is on its way that draws a duplicate, if there is a hole before it.
+    pub(super) const fn draws_duplicates(&self) -> bool {
+        self.has_sent_more
+    }
+
+    /// The far host's first acknowledgement after link-up settles what had arrived; returns
+    /// whether this is it. After mere silence only one that `repeats` the last does, or one that says
+    /// that what was sent first has come a second time (RFC 2883, section 4).
+    pub(super) fn heard_acknowledgement(
+        &mut self,
+        now: Instant,
+        patience: Duration,
+        repeats: bool,
+        tcp: &TcpHeader,
+    ) -> bool {
+        if self.is_certain || repeats || self.has_come_twice(tcp) {
+            return self.in_doubt_until.take().is_some();
+        }
+        if let Some(until) = &mut self.in_doubt_until {
+            *until = now + patience;
+        }
+        false
+    }
+
+    /// Some of what is kept was set aside, for the far host's sake: for `patience` at most.
+    pub(super) fn set_aside(&mut self, now: Instant, patience: Duration) {
+        self.aside_until = Some(now + patience.max(SHORTEST_PAUSE));
+    }
+
+    /// The far host has moved. Returns whether something was set aside until then.
+    pub(super) fn hole_is_filled(&mut self) -> bool {
+        self.aside_until.take().is_some()
+    }
+
+    /// Whether it has been long enough for what was set aside, just now.
+    pub(super) fn aside_is_over(&mut self, now: Instant) -> bool {
+        self.aside_until.take_if(|until| *until <= now).is_some()
+    }
+
+    fn has_come_twice(&self, tcp: &TcpHeader) -> bool {
+        let duplicate = tcp.options.sack.first().zip(self.first_sent);
+        duplicate.is_some_and(|(block, (seq, end))| {
+            let is_within = seq.at_or_before(block.left) && block.right.at_or_before(end);
+            is_within && block.right.at_or_before(tcp.ack)
+        })
+    }
+
+    /// Whether the time of doubt has just run out. What then goes out has its own time to work.
+    pub(super) fn doubt_is_over(&mut self, now: Instant) -> bool {
+        let is_over = self.in_doubt_until.take_if(|until| *until <= now).is_some();
+        if is_over {
+            self.next_kick = self.next_kick.map(|_| now + self.pause);
+        }
+        is_over
+    }
+
+    /// The flow moved.
+    pub(super) fn moved(&mut self, now: Instant, patience: Duration) {
+        self.pause = patience.clamp(SHORTEST_PAUSE, LONGEST_PAUSE);
+        self.kicks = 0;
+        self.next_kick = Some(now + self.pause);
+        self.has_moved = true;
+    }
+
+    pub(super) fn kick_is_due(&self, now: Instant) -> bool {
+        self.next_kick.is_some_and(|at| at <= now)
+    }
+
+    /// What was to make the flow move waits for its turn still. Its time begins when that [was
+    /// sent](Self::sent).
+    pub(super) const fn postpone_kick(&mut self) {
+        self.next_kick = None;
+    }
+
+    /// The flow did not move in time. Whose connection `is_over` waits for nobody's answer: a FIN that
+    /// was not acknowledged comes again.
+    pub(super) fn kick(&mut self, now: Instant, has_data: bool, is_over: bool) -> Kick {
+        self.kicks = self.kicks.saturating_add(1);
+        let most = if is_over { 0 } else { KICKS_WITHOUT_DATA };
+        if !has_data && (self.has_moved || self.kicks > most) {
+            return Kick::GiveUp;
+        }
+        self.pause = (self.pause * 2).min(LONGEST_PAUSE);
+        self.next_kick = Some(now + self.pause);
+        Kick::Again
+    }
+
+    /// Whether all that was kept at link-up is acknowledged, or the far host has moved where
+    /// nothing was kept.
+    pub(super) fn is_over(&self, acked: SeqNumber, nothing_kept: bool) -> bool {
+        match self.target {
+            Some(target) => acked.at_or_after(target),
+            None => nothing_kept && self.has_moved,
+        }
+    }
+
+    /// It [is over](Self::is_over) but for what came later and waits in line.
+    pub(super) const fn note_delivered(&mut self) {
+        self.is_delivered = true;
+    }
+
+    pub(super) const fn is_delivered(&self) -> bool {
+        self.is_delivered
+    }
+
+    pub(super) fn deadline(&self) -> Option<Instant> {
+        let all = [self.in_doubt_until, self.aside_until, self.next_kick];
+        all.into_iter().flatten().min()
+    }
+}

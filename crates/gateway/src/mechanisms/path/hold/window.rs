@@ -1,0 +1,553 @@
+//! The segments of one flow that went towards the link and are not acknowledged yet.
+
+use super::super::Context;
+use super::order::Order;
+use super::segment::{Copy, Fate, Segment, range};
+use super::stamp::Stamp;
+use crate::limits::Budget;
+use alloc::collections::VecDeque;
+use outlast_base::time::Instant;
+use outlast_wire::tcp::SackBlock;
+use outlast_wire::{Packet, SeqNumber};
+
+/// As many segments go before the one that the far host lacks next, for their older timestamps: itself,
+/// and the three duplicate acknowledgements that make a sender repeat it (RFC 5681, section 3.2).
+const FEW: usize = 4;
+
+/// A window keeps room for this many segments, however few there are.
+const IDLE_CAPACITY: usize = 16;
+
+/// Unacknowledged segments in sequence order, bounded.
+#[derive(Debug, Default)]
+pub(super) struct Window {
+    segments: VecDeque<Segment>,
+    charged: u64,
+    lost: usize,
+    /// None of them is longer, in sequence numbers.
+    longest: u32,
+    /// Up to there, timestamps may be in another order than sequence numbers.
+    unordered_until: Option<SeqNumber>,
+    /// The far host's TS.Recent, as it last echoed it: it rejects anything older.
+    echoed: Option<Stamp>,
+    /// Everything before it is the gateway's to deliver: its sender will not send it again.
+    pledged: Option<SeqNumber>,
+    /// The oldest segment goes out once more than it is lost.
+    front_twice: bool,
+    /// So many others, which are lost, go out before the oldest one.
+    before_front: usize,
+    order: Order,
+}
+
+/// The window is full: nothing has changed.
+#[derive(Debug, Eq, PartialEq)]
+pub(super) struct Full;
+
+impl Window {
+    pub(super) fn is_empty(&self) -> bool {
+        self.segments.is_empty()
+    }
+
+    /// Whether a segment that has certainly not arrived waits to be re-sent.
+    pub(super) const fn has_lost(&self) -> bool {
+        self.lost > 0
+    }
+
+    pub(super) fn front(&self) -> Option<&Segment> {
+        self.segments.front()
+    }
+
+    /// The number behind the last kept one.
+    pub(super) fn end(&self) -> Option<SeqNumber> {
+        self.segments.back().map(|segment| segment.end)
+    }
+
+    /// The last of the kept segments that follow `from` without a gap; `None` if none does. A FIN
+    /// is not among them.
+    pub(super) fn last_in_sequence(&self, from: SeqNumber) -> Option<&Segment> {
+        // Before the last one that begins earlier there may be a longer one.
+        let begin = match self.place(from - self.longest) {
+            Ok(place) | Err(place) => place,
+        };
+        let mut reached = from;
+        let mut last = None;
+        for segment in self.segments.range(begin..) {
+            if segment.seq.after(reached) || segment.has_fin() {
+                break;
+            }
+            if segment.end.after(reached) {
+                reached = segment.end;
+                last = Some(segment);
+            }
+        }
+        last
+    }
+
+    /// The kept segment that ends at `end`.
+    pub(super) fn ending_at(&self, end: SeqNumber) -> Option<&Segment> {
+        let behind = match self.place(end) {
+            Ok(place) | Err(place) => place,
+        };
+        // Short ones that begin later may lie within it.
+        let mut before = self.segments.range(..behind).rev();
+        before.find(|segment| segment.end == end)
+    }
+
+    /// Whether a kept segment begins before `until` and ends no earlier.
+    pub(super) fn reaches(&self, until: SeqNumber) -> bool {
+        let behind = match self.place(until) {
+            Ok(place) | Err(place) => place,
+        };
+        let mut before = self.segments.range(..behind).rev();
+        before.any(|segment| segment.end.at_or_after(until))
+    }
+
+    /// What begins before `until` is kept until the far host has acknowledged it.
+    pub(super) const fn pledge(&mut self, until: Option<SeqNumber>) {
+        self.pledged = until;
+    }
+
+    /// Whether something is kept that its sender will not send again.
+    pub(super) fn is_pledged(&self) -> bool {
+        self.pledged
+            .zip(self.segments.front())
+            .is_some_and(|(until, first)| first.seq.before(until))
+    }
+
+    /// The kept segment that `packet` is, or is a retransmission of.
+    pub(super) fn find(&self, packet: &Packet) -> Option<&Segment> {
+        let (seq, end) = range(packet)?;
+        let place = self.place(seq).ok()?;
+        self.segments
+            .get(place)
+            .filter(|segment| segment.end == end)
+    }
+
+    /// Keeps `packet`. The freshest copy of equal sequence is kept beside the first one; of two
+    /// segments that begin alike the longer one stays.
+    pub(super) fn keep(
+        &mut self,
+        packet: &Packet,
+        fate: Fate,
+        cx: &mut Context<'_>,
+    ) -> Result<(), Full> {
+        let Some((seq, end)) = range(packet) else {
+            return Ok(());
+        };
+        let charge = Segment::charge(packet);
+        if self.charged + charge > cx.limits.held_per_flow.0 || !cx.budget.take(charge) {
+            return self.repeat_in_place(seq, end, packet, fate);
+        }
+        let turn = self.turn(fate);
+        self.charged += charge;
+        self.longest = self.longest.max(packet.sequence_len());
+        match self.place(seq) {
+            Ok(place) => {
+                self.repeat(place, end, packet, fate, cx.budget);
+                if let Some(turn) = turn {
+                    self.segments[place].go(turn);
+                }
+            }
+            Err(place) => {
+                let is_newest = self.segments.back().is_none_or(|last| {
+                    seq.after(last.seq) && !Stamp::of(packet).is_before(Stamp::of(last.freshest()))
+                });
+                let first = packet.clone();
+                let new = Segment {
+                    seq,
+                    end,
+                    fate,
+                    turn: turn.unwrap_or_default(),
+                    went_again: false,
+                    sacked: false,
+                    first,
+                    freshest: None,
+                };
+                self.lost += usize::from(new.is_lost());
+                self.segments.insert(place, new);
+                if !is_newest {
+                    self.unordered_until = self.end();
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// The turn of a segment that passes; `None` if it does not go out now.
+    fn turn(&mut self, fate: Fate) -> Option<u64> {
+        (fate == Fate::Transmitted).then(|| self.order.take_turn())
+    }
+
+    /// A segment that begins where the one at `place` does; it is charged for already.
+    fn repeat(
+        &mut self,
+        place: usize,
+        end: SeqNumber,
+        packet: &Packet,
+        fate: Fate,
+        budget: &mut Budget,
+    ) {
+        let mut released = Segment::charge(packet);
+        self.unordered_until = self.end();
+        self.update(place, |segment| {
+            // Whoever sends it again does not rely on the SACK (RFC 2018, section 8).
+            segment.sacked = false;
+            if end.before(segment.end) {
+                // The longer one that is kept stands for it.
+                if fate == Fate::Lost {
+                    segment.fate = fate;
+                }
+                return;
+            }
+            if end.after(segment.end) {
+                // A longer one: the old copies say nothing that this one does not.
+                released = segment.total_charge();
+                segment.first = packet.clone();
+                segment.freshest = None;
+                segment.end = end;
+            } else {
+                released = segment.freshest.as_ref().map_or(0, Segment::charge);
+                segment.freshest = Some(packet.clone());
+            }
+            segment.fate = fate;
+        });
+        self.charged -= released;
+        budget.give_back(released);
+    }
+
+    /// There is no room for one more copy: what is kept of the same data stands for it, if all of it is.
+    fn repeat_in_place(
+        &mut self,
+        seq: SeqNumber,
+        end: SeqNumber,
+        packet: &Packet,
+        fate: Fate,
+    ) -> Result<(), Full> {
+        let place = self.place(seq).map_err(|_| Full)?;
+        if end.after(self.segments[place].end) {
+            return Err(Full);
+        }
+        self.update(place, |segment| {
+            segment.sacked = false;
+            let is_same = end == segment.end;
+            if is_same || fate == Fate::Lost {
+                segment.fate = fate;
+            }
+            let is_as_long = |one: &&mut Packet| one.total_len() == packet.total_len();
+            if let Some(freshest) = segment.freshest.as_mut().filter(is_as_long)
+                && is_same
+            {
+                freshest.clone_from(packet);
+            }
+        });
+        Ok(())
+    }
+
+    /// Everything before `ack` has arrived.
+    pub(super) fn acknowledge(&mut self, ack: SeqNumber, budget: &mut Budget) {
+        while self
+            .segments
+            .front()
+            .is_some_and(|segment| segment.end.at_or_before(ack))
+        {
+            if let Some(segment) = self.segments.pop_front() {
+                self.order.note_acknowledgement(&segment);
+                self.forget(&segment, budget);
+                self.front_twice = false;
+                self.before_front = 0;
+            }
+        }
+        // Behind a longer segment that begins earlier there may be short ones that have arrived.
+        let mut place = 1;
+        while let Some(segment) = self.segments.get(place).filter(|s| s.seq.before(ack)) {
+            if segment.end.at_or_before(ack)
+                && let Some(segment) = self.segments.remove(place)
+            {
+                self.order.note_acknowledgement(&segment);
+                self.forget(&segment, budget);
+            } else {
+                place += 1;
+            }
+        }
+        if self.unordered_until.is_some_and(|end| ack.at_or_after(end)) {
+            self.unordered_until = None;
+        }
+        self.shrink();
+    }
+
+    /// Memory that a burst has taken is not kept for good.
+    fn shrink(&mut self) {
+        if self.segments.capacity() > IDLE_CAPACITY.max(4 * self.segments.len()) {
+            self.segments.shrink_to(2 * self.segments.len());
+        }
+    }
+
+    /// The far host echoes `echo`: what only exists with older timestamps is of no use any more,
+    /// and its sender has to send it again.
+    pub(super) fn hear_echo(&mut self, echo: Stamp, budget: &mut Budget) {
+        let is_news = self.echoed.is_none_or(|echoed| echoed.is_before(echo));
+        if !is_news {
+            return;
+        }
+        self.echoed = Some(echo);
+        let pledged = self.pledged;
+        let is_stale = |segment: &Segment| {
+            !segment.is_within(pledged) && Stamp::of(segment.freshest()).is_before(echo)
+        };
+        // In the order of their sending, the old ones are in front but for retransmissions.
+        let is_ordered = self.unordered_until.is_none() && pledged.is_none();
+        loop {
+            let place = match is_ordered {
+                true => self.segments.front().is_some_and(is_stale).then_some(0),
+                false => self.segments.iter().position(is_stale),
+            };
+            let Some(place) = place else {
+                break;
+            };
+            if let Some(segment) = self.segments.remove(place) {
+                self.forget(&segment, budget);
+            }
+        }
+    }
+
+    /// The segment at `wanted` is the next that the far host lacks. No more than a [few](FEW) with older
+    /// timestamps go before it: behind it the far host rejects them, and whoever waits for the hole
+    /// has nothing of them until it is filled. Of what its sender had sent by `kept_until` the others
+    /// are set aside as merely transmitted; returns whether there are such. If the segment is not
+    /// kept, its sender has to repeat it, with a newer timestamp than all of these.
+    pub(super) fn give_way_to(&mut self, wanted: SeqNumber, kept_until: Stamp) -> bool {
+        let is_last = self.segments.len() == 1;
+        let front = self.front().filter(|front| front.seq.at_or_before(wanted));
+        if front.is_some_and(|front| !front.is_lost()) {
+            // It has gone: the far host will say what it still takes.
+            return false;
+        }
+        let hole = front.map(|front| front.choose(Copy::InOrder, is_last, self.echoed).1);
+        let (mut few, mut is_any_aside) = (FEW, false);
+        for place in 0..self.segments.len() {
+            let segment = &self.segments[place];
+            let own = Stamp::of(segment.freshest());
+            let is_older = hole.is_none_or(|hole| own.is_before(hole));
+            let is_kept = !kept_until.is_before(own) && !segment.is_within(self.pledged);
+            if !(segment.is_lost() && is_older && is_kept) {
+                continue;
+            }
+            if few == 0 {
+                self.set_fate(place, Fate::Transmitted);
+                is_any_aside = true;
+            }
+            few = few.saturating_sub(1);
+        }
+        is_any_aside
+    }
+
+    /// The far host says that it has these, too. Returns how many bytes of them it has not said so before.
+    pub(super) fn selectively_acknowledge(&mut self, blocks: &[SackBlock]) -> u32 {
+        let mut news = 0;
+        for block in blocks {
+            let from = self.place(block.left).unwrap_or_else(|place| place);
+            for segment in self.segments.range_mut(from..) {
+                if segment.end.after(block.right) {
+                    break;
+                }
+                self.lost -= usize::from(segment.is_lost());
+                if !segment.sacked {
+                    news += segment.end.distance_from(segment.seq).unsigned_abs();
+                    self.order.note_arrival(segment.turn);
+                }
+                segment.sacked = true;
+            }
+        }
+        news
+    }
+
+    /// The link dropped this very segment.
+    pub(super) fn mark_dropped(&mut self, packet: &Packet) {
+        let Some((seq, end)) = range(packet) else {
+            return;
+        };
+        if let Ok(place) = self.place(seq)
+            && self.segments[place].end == end
+        {
+            self.set_fate(place, Fate::Lost);
+        }
+    }
+
+    /// What was merely transmitted, and ends no later than `until`, has not arrived.
+    pub(super) fn mark_transmitted_lost(&mut self, until: SeqNumber) {
+        for place in 0..self.segments.len() {
+            let segment = &self.segments[place];
+            if segment.fate == Fate::Transmitted && segment.end.at_or_before(until) {
+                self.set_fate(place, Fate::Lost);
+            }
+        }
+    }
+
+    /// What was re-sent by `sent_by` and ends no later than `until` was lost on the way, if enough of
+    /// what went out later has arrived.
+    pub(super) fn mark_overtaken_lost(&mut self, until: SeqNumber, sent_by: Instant) {
+        for place in 0..self.segments.len() {
+            let segment = &self.segments[place];
+            if segment.end.after(until) {
+                break;
+            }
+            let is_old = matches!(segment.fate, Fate::Resent(at) if at <= sent_by);
+            if is_old && !segment.sacked && self.order.has_overtaken(segment.turn) {
+                self.set_fate(place, Fate::Lost);
+            }
+        }
+    }
+
+    /// The link went down: whatever was re-sent may have been on it.
+    pub(super) fn mark_resent_as_transmitted(&mut self) {
+        self.front_twice = false;
+        self.before_front = 0;
+        for segment in &mut self.segments {
+            if matches!(segment.fate, Fate::Resent(_)) {
+                segment.fate = Fate::Transmitted;
+            }
+        }
+    }
+
+    /// Only two segments are re-sent, and their sender is to repeat the others: the oldest one, which
+    /// may have arrived, twice, and the first behind it that was certainly lost. Returns how many of
+    /// what was lost are given up.
+    pub(super) fn lose_only_two(&mut self) -> u64 {
+        let before = self.lost;
+        let behind = self.segments.iter().skip(1).position(Segment::is_lost);
+        let kept = behind.map(|place| place + 1);
+        for place in 1..self.segments.len() {
+            if Some(place) != kept && self.segments[place].is_lost() {
+                self.set_fate(place, Fate::Transmitted);
+            }
+        }
+        self.mark_front_lost();
+        self.front_twice = true;
+        before.saturating_sub(self.lost) as u64
+    }
+
+    /// Only the oldest segment is re-sent, behind one more: see [`Self::lose_front_behind`]. Returns how
+    /// many of what was lost are given up.
+    pub(super) fn lose_only_front(&mut self) -> u64 {
+        let before = self.lost;
+        for place in 1..self.segments.len() {
+            if self.segments[place].is_lost() {
+                self.set_fate(place, Fate::Transmitted);
+            }
+        }
+        self.mark_front_lost();
+        self.lose_front_behind(1);
+        before.saturating_sub(self.lost) as u64
+    }
+
+    /// The oldest segment, if it was merely transmitted, has not arrived: the far host has said so.
+    pub(super) fn mark_transmitted_front_lost(&mut self) {
+        if self
+            .front()
+            .is_some_and(|front| front.fate == Fate::Transmitted)
+        {
+            self.set_fate(0, Fate::Lost);
+            // The first duplicate may say, too, that the application has read: that does not count.
+            self.lose_front_behind(2);
+        }
+    }
+
+    /// The sender may have heard that the oldest segment, which is lost, is missing: it then sends new
+    /// data, to find out whether its timeout was spurious, and takes it for that if the next it hears
+    /// acknowledges the oldest one (RFC 5682, section 2.1, step 3b). So others go before that, `most` of those
+    /// that follow it: they draw duplicates, by which the sender knows that the timeout was real.
+    fn lose_front_behind(&mut self, most: usize) {
+        let last = self.segments.len().min(1 + most);
+        self.before_front = 0;
+        for place in 1..last {
+            if self.segments[place].fate == Fate::Transmitted {
+                self.set_fate(place, Fate::Lost);
+                self.before_front += 1;
+            }
+        }
+    }
+
+    /// Marks the oldest segment as lost: the one that is worth sending even if it has arrived.
+    pub(super) fn mark_front_lost(&mut self) {
+        if !self.segments.is_empty() {
+            self.update(0, |oldest| {
+                oldest.sacked = false;
+                oldest.fate = Fate::Lost;
+            });
+        }
+    }
+
+    /// The next segment to re-send, now marked as re-sent: the oldest timestamp first, for what
+    /// is fresher must not come before it; of equal ones in sequence order.
+    pub(super) fn next_lost(&mut self, now: Instant, copy: Copy) -> Option<Packet> {
+        if self.lost == 0 {
+            return None;
+        }
+        let last = self.segments.len() - 1;
+        let mut oldest: Option<(usize, &Packet, Stamp)> = None;
+        let is_behind = self.before_front > 0 && self.segments[0].is_lost();
+        let passed_over = usize::from(is_behind && self.lost > 1);
+        self.before_front = self.before_front.saturating_sub(1);
+        for (place, segment) in self.segments.iter().enumerate().skip(passed_over) {
+            if !segment.is_lost() {
+                continue;
+            }
+            let (packet, stamp) = segment.choose(copy, place == last, self.echoed);
+            if oldest.is_none_or(|(.., before)| stamp.is_before(before)) {
+                oldest = Some((place, packet, stamp));
+            }
+        }
+        let (place, packet, _) = oldest?;
+        let mut packet = packet.clone();
+        if let Some(echoed) = self.echoed
+            && self.segments[place].is_within(self.pledged)
+        {
+            packet = echoed.renew(packet);
+        }
+        let is_to_follow = place == 0 && core::mem::take(&mut self.front_twice);
+        self.segments[place].go(self.order.take_turn());
+        if !is_to_follow {
+            self.set_fate(place, Fate::Resent(now));
+        }
+        Some(packet)
+    }
+
+    pub(super) fn clear(&mut self, budget: &mut Budget) {
+        self.segments = VecDeque::new();
+        self.lost = 0;
+        self.longest = 0;
+        self.unordered_until = None;
+        self.front_twice = false;
+        self.before_front = 0;
+        budget.give_back(core::mem::take(&mut self.charged));
+    }
+
+    /// Changes a segment and keeps count of the lost ones.
+    fn update(&mut self, place: usize, change: impl FnOnce(&mut Segment)) {
+        let segment = &mut self.segments[place];
+        let was_lost = segment.is_lost();
+        change(segment);
+        self.lost = self.lost + usize::from(segment.is_lost()) - usize::from(was_lost);
+    }
+
+    fn set_fate(&mut self, place: usize, fate: Fate) {
+        self.update(place, |segment| segment.fate = fate);
+    }
+
+    fn forget(&mut self, segment: &Segment, budget: &mut Budget) {
+        self.lost -= usize::from(segment.is_lost());
+        self.charged -= segment.total_charge();
+        budget.give_back(segment.total_charge());
+    }
+
+    /// Where the segment that begins at `seq` is, or would go.
+    fn place(&self, seq: SeqNumber) -> Result<usize, usize> {
+        match self.segments.back() {
+            // By far the most frequent: new data at the end.
+            Some(last) if seq.after(last.seq) => Err(self.segments.len()),
+            None => Err(0),
+            _ => self
+                .segments
+                .binary_search_by(|segment| segment.seq.compare(seq)),
+        }
+    }
+}

@@ -1,0 +1,370 @@
+//! Every table and buffer has a hard cap, a defined action when full, and a counter.
+
+mod path;
+
+use outlast_base::units::{BitRate, ByteCount};
+use outlast_gateway::limits::Limits;
+use outlast_gateway::mechanisms::path::{PathMechanismKind, TakeReason};
+use outlast_wire::{Packet, UdpHeader};
+use path::{MSS, Path, Sent};
+
+fn limited(limits: Limits) -> Path {
+    Path::with_limits(PathMechanismKind::Hold, limits)
+}
+
+/// Forty segments were sent while the link was down, and 20 kB may be kept.
+fn past_its_own_cap() -> Path {
+    let mut path = limited(Limits {
+        held_per_flow: ByteCount(20_000),
+        ..Limits::default()
+    });
+    path.open();
+    path.after_ms(1_000);
+    path.down();
+    for n in 0..40 {
+        path.data(n * MSS, MSS);
+    }
+    assert_eq!(path.gateway.counters().fallbacks, 1);
+    path
+}
+
+#[test]
+fn past_its_own_cap_a_flow_falls_back_to_the_best_single_packet() {
+    let mut path = past_its_own_cap();
+    assert!(path.gateway.held() <= ByteCount(20_000));
+    path.after_ms(300);
+    path.data(0, MSS);
+    path.up();
+    path.after_ms(5);
+    assert_eq!(
+        path.sent().len(),
+        1,
+        "one packet, as in the smart link layer"
+    );
+    // Once that has been recovered from, everything is kept again.
+    path.far_ack(40 * MSS);
+    path.data(40 * MSS, MSS);
+    path.down();
+    assert_eq!(path.data(41 * MSS, MSS), Some(TakeReason::LinkDown));
+}
+
+#[test]
+fn the_one_packet_that_is_kept_is_not_sent_once_it_is_acknowledged() {
+    let mut path = limited(Limits {
+        held_per_flow: ByteCount(5_000),
+        ..Limits::default()
+    });
+    path.open();
+    path.after_ms(1_000);
+    path.down();
+    for n in 0..10 {
+        path.data(n * MSS, MSS);
+    }
+    path.data(0, MSS);
+    assert_eq!(path.gateway.counters().fallbacks, 1);
+    // Not all of what made the flow fall back is acknowledged, but that packet is.
+    path.far_ack(9 * MSS);
+    path.up();
+    path.after_ms(60_000);
+    let sent = path.sent();
+    let first = |sent: &Sent| matches!(sent, Sent::Data(first, ..) if *first < 9 * MSS);
+    assert!(!sent.iter().any(first), "{sent:?}");
+}
+
+#[test]
+fn the_cap_of_all_flows_holds_under_a_flood_of_them() {
+    let cap = ByteCount(200_000);
+    let mut path = limited(Limits {
+        held_in_all: cap,
+        flows: 100,
+        ..Limits::default()
+    });
+    for port in 0..500 {
+        path.use_port(10_000 + port);
+        path.open();
+        for n in 0..5 {
+            path.data(n * MSS, MSS);
+        }
+        assert!(path.gateway.held() <= cap);
+        assert!(path.gateway.flows() <= 100);
+    }
+    path.down();
+    for port in 0..500 {
+        path.use_port(10_000 + port);
+        for n in 0..5 {
+            path.data(n * MSS, MSS);
+        }
+        assert!(path.gateway.held() <= cap);
+    }
+    let counters = path.gateway.counters();
+    assert!(counters.flows_displaced >= 400, "{counters:?}");
+    assert!(counters.fallbacks > 0, "{counters:?}");
+    path.up();
+    // When all flows are gone, so is all that was kept for them.
+    path.after_ms(10_000_000);
+    assert_eq!(
+        (path.gateway.flows(), path.gateway.held()),
+        (0, ByteCount(0))
+    );
+}
+
+#[test]
+fn a_flood_of_syns_leaves_established_connections_alone() {
+    let mut path = limited(Limits {
+        flows: 50,
+        ..Limits::default()
+    });
+    path.open();
+    for port in 0..1_000 {
+        path.use_port(20_000 + port);
+        path.syn();
+    }
+    path.use_port(5_000);
+    path.data(0, MSS);
+    path.down();
+    path.dropped(0, MSS);
+    path.up();
+    path.after_ms(1);
+    assert!(path.sent().contains(&Sent::Data(0, MSS, 40_040 - 40_000)));
+}
+
+#[test]
+fn datagrams_give_way_oldest_first() {
+    let mut path = limited(Limits {
+        other_packets: 3,
+        ..Limits::default()
+    });
+    path.down();
+    for len in 1..=5 {
+        assert_eq!(path.datagram(len), Some(TakeReason::LinkDown));
+    }
+    path.up();
+    path.after_ms(10);
+    assert_eq!(path.sent(), [3, 4, 5].map(Sent::Datagram));
+    assert_eq!(path.gateway.counters().others_evicted, 2);
+}
+
+#[test]
+fn datagrams_are_capped_in_bytes_too() {
+    let mut path = limited(Limits {
+        other_bytes: ByteCount(3_000),
+        ..Limits::default()
+    });
+    path.down();
+    for _ in 0..5 {
+        path.datagram(1_200);
+    }
+    assert!(path.gateway.held_other() <= ByteCount(3_000));
+    path.up();
+    path.after_ms(10);
+    assert_eq!(path.sent(), [Sent::Datagram(1_200); 2]);
+}
+
+#[test]
+fn a_fresh_datagram_waits_for_no_old_one() {
+    let mut path = limited(Limits::default());
+    path.down();
+    for _ in 0..30 {
+        path.datagram(1_200);
+    }
+    path.up();
+    assert!(path.sent().len() < 30, "some still wait");
+    assert_eq!(path.datagram(7), None);
+}
+
+#[test]
+fn what_is_too_old_to_be_of_use_is_dropped() {
+    let limits = Limits::default();
+    let mut path = limited(limits);
+    path.down();
+    for len in 0..10 {
+        path.datagram(len);
+        path.after(limits.other_age / 4);
+    }
+    path.up();
+    path.after_ms(10);
+    assert_eq!(path.sent(), [6, 7, 8, 9].map(Sent::Datagram));
+    assert_eq!(path.gateway.counters().others_evicted, 6);
+    assert_eq!(path.gateway.held_other(), ByteCount(0));
+}
+
+/// QUIC discards what is repeated or too old, and answers what is new: its newest packet wakes both ends.
+#[test]
+fn the_newest_packet_of_a_transport_that_numbers_them_waits_for_as_long_as_it_takes() {
+    let quic = |first_byte| {
+        let udp = UdpHeader {
+            source_port: 50_000,
+            destination_port: 443,
+        };
+        let mut payload = vec![7; 1_200];
+        payload[0] = first_byte;
+        Packet::udp_datagram(path::ip(2, 1), udp, &payload)
+    };
+    let mut path = limited(Limits::default());
+    path.down();
+    for first_byte in [0x40, 0x41, 0x42, 0x01] {
+        path.near_sends(&quic(first_byte));
+        path.after_ms(1_000);
+    }
+    path.up();
+    path.after_ms(10);
+    let sent = path.gateway.poll_transmit().expect("one is left");
+    assert_eq!(sent.packet, quic(0x42));
+    assert!(path.gateway.poll_transmit().is_none());
+}
+
+#[test]
+fn when_many_flows_return_none_waits_for_more_than_its_share() {
+    const FLOWS: u16 = 1_000;
+    let mut path = limited(Limits::default());
+    for port in 0..FLOWS {
+        path.use_port(10_000 + port);
+        path.open();
+    }
+    path.after_ms(1_000);
+    path.down();
+    for port in 0..FLOWS {
+        path.use_port(10_000 + port);
+        for n in 0..5 {
+            path.data(n * MSS, MSS);
+        }
+    }
+    path.up();
+    path.after_ms(40);
+    // The link is heard.
+    path.far_ack(0);
+    // A round of 1,000 packets of 1,052 bytes takes 842 ms at 10 Mbit/s; after a bit more every
+    // flow has sent its first one, and nobody more than its second.
+    path.after_ms(820);
+    let mut turns = vec![0; usize::from(FLOWS)];
+    for port in path.sent_ports() {
+        turns[usize::from(port - 10_000)] += 1;
+    }
+    assert!(
+        turns.iter().all(|turns| (1..=2).contains(turns)),
+        "turns per flow: {turns:?}"
+    );
+}
+
+/// One far host has as much to be kept as there is room for, and more: another one finds room for some.
+#[test]
+fn one_peer_does_not_have_all_the_memory() {
+    const ROOM: u64 = 1_000_000;
+    let mut path = limited(Limits {
+        held_in_all: ByteCount(ROOM),
+        ..Limits::default()
+    });
+    for (far, ports) in [(1, 0..40), (3, 0..4)] {
+        path.use_far_host(far);
+        for port in ports {
+            path.use_port(10_000 + port);
+            path.open();
+        }
+    }
+    path.after_ms(1_000);
+    path.down();
+    let mut kept = [0, 0];
+    for (far, ports, count) in [(1, 0..40, 60), (3, 0..4, 25)] {
+        path.use_far_host(far);
+        let before = path.gateway.held().0;
+        for port in ports {
+            path.use_port(10_000 + port);
+            for n in 0..count {
+                path.data(n * MSS, MSS);
+            }
+        }
+        kept[usize::from(far > 1)] = path.gateway.held().0 - before;
+    }
+    assert!(
+        (ROOM * 7 / 10..=ROOM * 4 / 5).contains(&kept[0]),
+        "{kept:?}"
+    );
+    assert!(kept[1] > 100_000, "{kept:?}");
+}
+
+/// A sender in bulk always has something on its way: that is no reason to stay with one packet for good.
+#[test]
+fn who_always_has_something_outstanding_is_back_at_all_of_it_once_the_old_is_recovered() {
+    let mut path = past_its_own_cap();
+    path.up();
+    for n in 40..60 {
+        path.after_ms(20);
+        path.data(n * MSS, MSS);
+        path.far_ack((n - 1) * MSS);
+    }
+    path.sent();
+    path.after_ms(10);
+    path.down();
+    for n in 60..64 {
+        assert_eq!(path.data(n * MSS, MSS), Some(TakeReason::LinkDown));
+    }
+}
+
+#[test]
+fn a_repetition_of_what_is_kept_needs_no_room() {
+    let with_three = |limits| {
+        let mut path = limited(limits);
+        path.open();
+        path.after_ms(1_000);
+        path.down();
+        for n in 0..3 {
+            path.data(n * MSS, MSS);
+        }
+        path
+    };
+    // Three segments fit, and a fresher copy of none.
+    let cap = with_three(Limits::default()).gateway.held();
+    let mut path = with_three(Limits {
+        held_per_flow: cap,
+        ..Limits::default()
+    });
+    path.after_ms(300);
+    assert_eq!(path.data(0, MSS), Some(TakeReason::LinkDown));
+    path.after_ms(600);
+    assert_eq!(path.data(0, MSS), Some(TakeReason::LinkDown));
+    assert_eq!(path.gateway.counters().fallbacks, 0);
+    assert!(path.gateway.held() <= cap);
+    path.up();
+    path.after_ms(5);
+    let first = |sent: &Sent| match sent {
+        Sent::Data(first, ..) => *first / MSS,
+        other => panic!("{other:?} is no data"),
+    };
+    assert_eq!(path.sent().iter().map(first).collect::<Vec<_>>(), [0, 1, 2]);
+}
+
+/// By the time of its turn, what was kept has arrived, and what is kept then is on its way already.
+#[test]
+fn the_one_packet_that_is_kept_then_has_no_turn_of_the_one_before() {
+    let mut path = Path::with_rate(
+        PathMechanismKind::Hold,
+        Limits {
+            held_per_flow: ByteCount(5_000),
+            ..Limits::default()
+        },
+        BitRate::from_bits_per_second(64_000),
+    );
+    let own = 5_000;
+    for port in (6_000..6_008).chain([own]) {
+        path.use_port(port);
+        path.open();
+    }
+    path.after_ms(1_000);
+    path.down();
+    for n in 0..10 {
+        path.data(n * MSS, MSS);
+    }
+    for port in 6_000..6_008 {
+        path.use_port(port);
+        path.far_data(0, 100);
+        path.near_ack(100);
+    }
+    path.up();
+    // The others go first, and keep it waiting.
+    path.use_port(own);
+    path.far_ack(MSS);
+    assert_eq!(path.data(MSS, 10), None);
+    path.after_ms(100);
+    let of_own = path.sent_ports().into_iter().filter(|port| *port == own);
+    assert_eq!(of_own.count(), 0);
+}
