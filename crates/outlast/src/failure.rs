@@ -1,5 +1,6 @@
 //! How the command ends when it does not succeed.
 
+use outlast_daemon::failure::Failure as DaemonFailure;
 use outlast_linux::user_namespace::UserNamespaceError;
 use outlast_scenario::ScenarioError;
 use std::process::ExitCode;
@@ -20,25 +21,6 @@ pub(crate) enum Failure {
 }
 
 impl Failure {
-    /// Everything that is wrong in one line, for a log.
-    pub(crate) fn to_line(&self) -> String {
-        match self {
-            Self::Run(error) => format!("{error:#}"),
-            Self::Scenario(error) => {
-                let problems = error.problems().iter();
-                let lines: Vec<_> = problems
-                    .map(|problem| {
-                        format!("{}: {problem}: {}", problem.location(), problem.remedy())
-                    })
-                    .collect();
-                lines.join("; ")
-            }
-            Self::Usage(message) | Self::Capability(message) | Self::Shown(message) => {
-                message.clone()
-            }
-        }
-    }
-
     /// Tells the user on standard error; the exit code.
     pub(crate) fn report(&self) -> ExitCode {
         let (message, code) = match self {
@@ -83,5 +65,16 @@ impl From<ScenarioError> for Failure {
 impl From<UserNamespaceError> for Failure {
     fn from(error: UserNamespaceError) -> Self {
         Self::Capability(error.to_string())
+    }
+}
+
+impl From<DaemonFailure> for Failure {
+    fn from(failure: DaemonFailure) -> Self {
+        match failure {
+            DaemonFailure::Run(error) => Self::Run(error),
+            DaemonFailure::File(error) => Self::Scenario(error),
+            DaemonFailure::Usage(message) => Self::Usage(message),
+            DaemonFailure::Capability(message) => Self::Capability(message),
+        }
     }
 }

@@ -2,7 +2,6 @@
 
 mod cli;
 mod commands;
-mod daemon;
 mod failure;
 mod labs;
 mod markdown;

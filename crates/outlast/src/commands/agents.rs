@@ -1,7 +1,7 @@
 //! `outlast agents`: what gateways that hand frozen connections to each other need.
 
-use crate::daemon::agents::key;
 use crate::failure::Failure;
+use outlast_daemon::agents::key;
 use std::path::PathBuf;
 
 #[derive(Debug, clap::Args)]
@@ -25,6 +25,6 @@ enum Command {
 
 pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
     match &arguments.command {
-        Command::Key { path } => key::make(path),
+        Command::Key { path } => Ok(key::make(path)?),
     }
 }

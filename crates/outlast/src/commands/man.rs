@@ -2,12 +2,12 @@
 //! packages.
 
 use crate::cli::Cli;
-use crate::daemon::reference;
 use crate::failure::Failure;
 use anyhow::Context;
 use clap::CommandFactory;
 use clap_mangen::Man;
 use clap_mangen::roff::{Inline, Roff, bold, italic, roman};
+use outlast_daemon::reference;
 use std::fs;
 use std::io;
 use std::path::PathBuf;

@@ -1,8 +1,8 @@
 //! `outlast notify`: tells a running gateway that its link, or a peer's, is gone or back.
 
-use crate::daemon::config::{CONTROL_EXTENSION, RUNTIME_DIRECTORY, control_of, interface_name};
-use crate::daemon::control::{Notified, Request, ask, is_left_behind};
 use crate::failure::Failure;
+use outlast_daemon::config::{CONTROL_EXTENSION, RUNTIME_DIRECTORY, control_of, interface_name};
+use outlast_daemon::control::{Notified, Request, ask, is_left_behind};
 use std::io;
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
@@ -103,7 +103,8 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
         state: arguments.state,
         peer: arguments.peer,
     };
-    ask(&arguments.whom.control()?, request).map(drop)
+    ask(&arguments.whom.control()?, request)?;
+    Ok(())
 }
 
 #[cfg(test)]

@@ -1,10 +1,10 @@
 //! `outlast reload`: makes a running gateway read its configuration again.
 
 use crate::commands::notify::Whom;
-use crate::daemon::control::{Request, ask};
 use crate::failure::Failure;
 use crate::terminal;
 use anyhow::Context;
+use outlast_daemon::control::{Request, ask};
 use serde::Deserialize;
 
 #[derive(Debug, clap::Args)]

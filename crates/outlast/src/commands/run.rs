@@ -1,14 +1,11 @@
 //! `outlast run`: a gateway on a real interface.
 
-use crate::daemon;
-use crate::daemon::config::{
-    DataPathChoice, Given, LogFormat, LogLevel, Mechanism, Settings, interface_name,
-};
-use crate::daemon::control;
-use crate::daemon::journal::Journal;
-use crate::daemon::path;
 use crate::failure::Failure;
 use crate::terminal;
+use outlast_daemon::config::{
+    DataPathChoice, Given, LogFormat, LogLevel, Mechanism, Settings, interface_name,
+};
+use outlast_daemon::journal::Journal;
 use outlast_report::unit::Unit;
 use std::path::PathBuf;
 
@@ -71,18 +68,14 @@ pub(crate) fn run(arguments: &Arguments, verbose: u8) -> Result<(), Failure> {
     };
     let settings = given.settle()?;
     if arguments.check_config {
-        control::check(&settings.access)?;
-        path::check(&settings)?;
-        if let Some(agents) = &settings.agents {
-            agents.check()?;
-        }
+        settings.check()?;
         for warning in settings.warnings() {
             terminal::say(&format!("warning: {warning}"));
         }
         return terminal::print(&summary(&given, &settings));
     }
     let journal = Journal::begin(settings.log);
-    daemon::run(given, settings, journal)
+    Ok(outlast_daemon::run(given, settings, journal)?)
 }
 
 /// What would hold.

@@ -1,11 +1,11 @@
 //! `outlast status`: how a running gateway is.
 
 use crate::commands::notify::Whom;
-use crate::daemon::control::{Request, ask};
-use crate::daemon::status::Status;
 use crate::failure::Failure;
 use crate::terminal;
 use anyhow::Context;
+use outlast_daemon::control::{Request, ask};
+use outlast_daemon::status::Status;
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Arguments {

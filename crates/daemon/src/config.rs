@@ -8,7 +8,7 @@ use super::agents::settings::Given as GivenAgents;
 use super::keys;
 use crate::failure::Failure;
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
-pub(crate) use endpoint::Endpoint;
+pub use endpoint::Endpoint;
 use memory::Sizes;
 use outlast_base::time::Duration;
 use outlast_base::units::{BitRate, ByteCount};
@@ -28,29 +28,33 @@ const DIRECTORY: &str = "/etc/outlast";
 const COMMON: &str = "config.toml";
 
 /// Where control sockets are, unless somebody says otherwise: one per interface.
-pub(crate) const RUNTIME_DIRECTORY: &str = "/run/outlast";
+pub const RUNTIME_DIRECTORY: &str = "/run/outlast";
 /// And how their names end.
-pub(crate) const CONTROL_EXTENSION: &str = "sock";
+pub const CONTROL_EXTENSION: &str = "sock";
 
 /// The mark of packets that the daemon sends, unless somebody says otherwise: "outl".
 const MARK: u32 = 0x6f75_746c;
 
 /// Everything that is decided before the daemon begins.
 #[derive(Clone, Debug, Eq, PartialEq)]
-pub(crate) struct Settings {
-    pub(crate) interface: String,
-    pub(crate) mechanism: Mechanism,
+pub struct Settings {
+    /// The interface that leads to the disconnecting link.
+    pub interface: String,
+    /// What is done for the connections that cross.
+    pub mechanism: Mechanism,
     pub(crate) data_path: DataPathChoice,
     /// The link's rate; `None`: not known.
-    pub(crate) rate: Option<BitRate>,
-    pub(crate) control: PathBuf,
+    pub rate: Option<BitRate>,
+    /// Where the control socket listens.
+    pub control: PathBuf,
     pub(crate) access: Access,
     /// Where metrics are served, if they are.
-    pub(crate) metrics: Option<Endpoint>,
+    pub metrics: Option<Endpoint>,
     /// The NFQUEUE to take; `None`: the first one that is free.
     pub(crate) queue: Option<u16>,
     pub(crate) mark: u32,
-    pub(crate) limits: Limits,
+    /// Hard caps on tables and buffers.
+    pub limits: Limits,
     /// What the kernel's part keeps copies in of what went towards the link last.
     pub(crate) recorder: ByteCount,
     pub(crate) indicators: Watched,
@@ -60,12 +64,13 @@ pub(crate) struct Settings {
     silence: SilenceConfig,
     /// How indicators that flap are damped, if they are.
     pub(crate) damping: Option<DampingConfig>,
-    pub(crate) log: Log,
+    /// What is told on standard error, and how.
+    pub log: Log,
 }
 
 /// Who may use the control socket.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
-pub(crate) struct Access {
+pub struct Access {
     /// A name or a number.
     pub(crate) owner: Option<String>,
     /// A name or a number.
@@ -76,7 +81,7 @@ pub(crate) struct Access {
 
 /// Which indicators tell the link's state. `outlast notify` always does.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(crate) struct Watched {
+pub struct Watched {
     pub(crate) carrier: bool,
     pub(crate) address: bool,
     pub(crate) route: bool,
@@ -118,14 +123,14 @@ impl Default for Caps {
 
 /// What is told on standard error.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
-pub(crate) struct Log {
+pub struct Log {
     pub(crate) level: LogLevel,
     pub(crate) format: LogFormat,
 }
 
 /// How packets get to the gateway.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq, clap::ValueEnum)]
-pub(crate) enum DataPathChoice {
+pub enum DataPathChoice {
     /// By eBPF if that can be had, or else by NFQUEUE.
     #[default]
     Auto,
@@ -137,7 +142,7 @@ pub(crate) enum DataPathChoice {
 
 /// How much is told.
 #[derive(Clone, Copy, Debug, Default, Eq, Ord, PartialEq, PartialOrd, clap::ValueEnum)]
-pub(crate) enum LogLevel {
+pub enum LogLevel {
     /// What ends the daemon.
     Error,
     /// What an operator should look at.
@@ -153,7 +158,7 @@ pub(crate) enum LogLevel {
 
 /// In which form.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq, clap::ValueEnum)]
-pub(crate) enum LogFormat {
+pub enum LogFormat {
     /// Lines for people and for the journal.
     #[default]
     Text,
@@ -163,7 +168,7 @@ pub(crate) enum LogFormat {
 
 /// A path mechanism by its name.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(crate) struct Mechanism(pub(crate) PathMechanismKind);
+pub struct Mechanism(pub(crate) PathMechanismKind);
 
 impl Mechanism {
     /// All that the daemon offers.
@@ -181,7 +186,7 @@ impl Mechanism {
     ];
 
     /// Takes one from the command line, and tells what there are.
-    pub(crate) fn parser() -> impl TypedValueParser<Value = Self> {
+    pub fn parser() -> impl TypedValueParser<Value = Self> {
         let value = |kind: PathMechanismKind| {
             let info = kind.info();
             PossibleValue::new(info.name).help(info.summary)
@@ -213,21 +218,27 @@ impl fmt::Display for Mechanism {
 
 /// What the command line says; it goes before the file.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Given {
-    pub(crate) interface: Option<String>,
-    pub(crate) mechanism: Option<Mechanism>,
-    pub(crate) data_path: Option<DataPathChoice>,
-    pub(crate) control: Option<PathBuf>,
+pub struct Given {
+    /// The interface that leads to the disconnecting link.
+    pub interface: Option<String>,
+    /// What to do for the connections that cross.
+    pub mechanism: Option<Mechanism>,
+    /// How packets get to the gateway.
+    pub data_path: Option<DataPathChoice>,
+    /// Where the control socket is to listen.
+    pub control: Option<PathBuf>,
     /// Which file to read.
-    pub(crate) config: Option<PathBuf>,
-    pub(crate) log_level: Option<LogLevel>,
-    pub(crate) log_format: Option<LogFormat>,
+    pub config: Option<PathBuf>,
+    /// How much to tell on standard error.
+    pub log_level: Option<LogLevel>,
+    /// In which form.
+    pub log_format: Option<LogFormat>,
 }
 
 impl Given {
     /// The file that is read: the one that was named, or else the interface's own, or else the
     /// common one. `None` if there is none.
-    pub(crate) fn file(&self) -> Option<PathBuf> {
+    pub fn file(&self) -> Option<PathBuf> {
         if let Some(config) = &self.config {
             // Whoever reads of it is elsewhere.
             return Some(std::path::absolute(config).unwrap_or_else(|_| config.clone()));
@@ -240,7 +251,7 @@ impl Given {
     }
 
     /// The settings, from the command line, the file and defaults.
-    pub(crate) fn settle(&self) -> Result<Settings, Failure> {
+    pub fn settle(&self) -> Result<Settings, Failure> {
         let file = match self.file() {
             Some(path) => File::load(&path)?,
             None => File::default(),
@@ -344,6 +355,18 @@ impl File {
 }
 
 impl Settings {
+    /// Checks what the daemon would need of this machine, without taking any of it.
+    ///
+    /// # Errors
+    ///
+    /// If the control socket's owner is unknown, if the data path and the mechanism do not go
+    /// together, or if the neighbours' key or journal cannot be used.
+    pub fn check(&self) -> Result<(), Failure> {
+        super::control::check(&self.access)?;
+        super::path::check(self)?;
+        self.agents.as_ref().map_or(Ok(()), AgentSettings::check)
+    }
+
     /// When silence is suspicious; `None` if it does not count.
     pub(crate) fn silence(&self) -> Option<SilenceConfig> {
         self.indicators.silence.then_some(self.silence)
@@ -352,7 +375,7 @@ impl Settings {
     /// What holds and has no effect, for who may have meant something else. It is no mistake: a
     /// reload changes the mechanism and cannot take `[agents]` away, and what an earlier daemon has
     /// left frozen is ended in order.
-    pub(crate) fn warnings(&self) -> Vec<String> {
+    pub fn warnings(&self) -> Vec<String> {
         let freezes = self.mechanism.0 == PathMechanismKind::ZeroWindowAck;
         let idle = self.agents.is_some() && !freezes;
         let warning = idle.then(|| {
@@ -435,7 +458,7 @@ fn is_interface_name(name: &str) -> bool {
 const INTERFACE_NAMES: &str = "1 to 15 bytes, without `/`, `:` and blanks, and is no `.` or `..`";
 
 /// An interface as the command line names it.
-pub(crate) fn interface_name(text: &str) -> Result<String, String> {
+pub fn interface_name(text: &str) -> Result<String, String> {
     match is_interface_name(text) {
         true => Ok(text.to_owned()),
         false => Err(format!(
@@ -571,7 +594,7 @@ fn log(table: &Reader<'_>) -> Log {
 }
 
 /// Where the daemon of `interface` listens, unless somebody says otherwise.
-pub(crate) fn control_of(interface: &str) -> PathBuf {
+pub fn control_of(interface: &str) -> PathBuf {
     Path::new(RUNTIME_DIRECTORY).join(format!("{interface}.{CONTROL_EXTENSION}"))
 }
 

@@ -60,7 +60,7 @@ impl SharedKey {
 }
 
 /// Writes a new key to `path`, where nothing is yet.
-pub(crate) fn make(path: &Path) -> Result<(), Failure> {
+pub fn make(path: &Path) -> Result<(), Failure> {
     let mut key = [0; LENGTH];
     let length = getrandom(&mut key, GetRandomFlags::empty()).context("no random numbers")?;
     debug_assert_eq!(length, LENGTH, "short reads begin at 256 bytes");
@@ -101,7 +101,7 @@ mod tests {
     #[track_caller]
     fn refused(path: &Path, word: &str) {
         match SharedKey::load(path) {
-            Err(failure) => assert!(failure.to_line().contains(word), "{}", failure.to_line()),
+            Err(failure) => assert!(failure.to_string().contains(word), "{failure}"),
             Ok(_) => panic!("it was taken"),
         }
     }

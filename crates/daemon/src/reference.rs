@@ -21,12 +21,12 @@ const DESCRIPTION: [&str; 4] = [
 ];
 
 /// What manual pages are about.
-pub(crate) const VERSION: &str = concat!("outlast ", env!("CARGO_PKG_VERSION"));
+pub const VERSION: &str = concat!("outlast ", env!("CARGO_PKG_VERSION"));
 /// The package's changes, the newest first.
-const CHANGES: &str = include_str!("../../../../packaging/debian/changelog");
+const CHANGES: &str = include_str!("../../../packaging/debian/changelog");
 
 /// The date of this version, as manual pages have it: that of the package's last change.
-pub(crate) fn date() -> String {
+pub fn date() -> String {
     let signed = CHANGES.lines().find_map(|line| line.strip_prefix(" -- "));
     let date = signed
         .and_then(|line| line.rsplit_once("  "))
@@ -52,7 +52,7 @@ level = \"warn\"
 ";
 
 /// outlast.toml(5), as roff.
-pub(crate) fn manual_page() -> String {
+pub fn manual_page() -> String {
     let mut page = Roff::new();
     page.control("TH", ["outlast.toml", "5", &date(), VERSION, "Outlast"]);
     page.control("SH", ["NAME"]);

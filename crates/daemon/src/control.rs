@@ -32,7 +32,7 @@ const PATIENCE: Duration = Duration::from_secs(5);
 /// What a client asks for.
 #[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq, Serialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
-pub(crate) enum Request {
+pub enum Request {
     /// How it is.
     Status,
     /// How it is, with the connections that keep the most.
@@ -61,7 +61,7 @@ impl Request {
 /// What somebody says of a link.
 #[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq, Serialize, clap::ValueEnum)]
 #[serde(rename_all = "kebab-case")]
-pub(crate) enum Notified {
+pub enum Notified {
     /// It is back.
     Up,
     /// It is gone.
@@ -255,7 +255,7 @@ pub(super) fn listen(path: &Path) -> io::Result<UnixListener> {
 
 /// Whether nobody has the socket at `path` any more: one that was killed has left it. Who does not
 /// answer is not waited for.
-pub(crate) fn is_left_behind(path: &Path) -> io::Result<bool> {
+pub fn is_left_behind(path: &Path) -> io::Result<bool> {
     let socket = Socket::new(Domain::UNIX, Type::STREAM, None)?;
     socket.set_nonblocking(true)?;
     match socket.connect(&SockAddr::unix(path)?) {
@@ -315,7 +315,7 @@ pub(crate) fn check(access: &Access) -> Result<(), Failure> {
 }
 
 /// Asks the daemon that listens at `path`.
-pub(crate) fn ask(path: &Path, request: Request) -> Result<Value, Failure> {
+pub fn ask(path: &Path, request: Request) -> Result<Value, Failure> {
     let mut stream = UnixStream::connect(path).map_err(|error| match error.kind() {
         io::ErrorKind::NotFound | io::ErrorKind::ConnectionRefused => Failure::Usage(format!(
             "no daemon listens at {}: `outlast run --interface NAME` starts one",

@@ -3,7 +3,7 @@
 
 use super::reach::Reach;
 use super::takeover::newest_from_link;
-use crate::daemon::config::Settings;
+use crate::config::Settings;
 use outlast_base::time::{Duration, Instant};
 use outlast_gateway::flow::{FlowKey, Phase, TcpFlow};
 use outlast_linux::clock;
@@ -38,12 +38,12 @@ const MOST_LISTED: usize = 1_000;
 
 /// A connection in the kernel's table.
 #[derive(Clone, Copy, Debug)]
-pub(in crate::daemon) struct Listed {
+pub(crate) struct Listed {
     /// When a packet of it was noted last: one from its far host, one without payload towards it,
     /// or the first one towards it that is not answered.
-    pub(in crate::daemon) last_packet: Instant,
-    pub(in crate::daemon) key: FlowKey,
-    pub(in crate::daemon) tcp: TcpFlow,
+    pub(crate) last_packet: Instant,
+    pub(crate) key: FlowKey,
+    pub(crate) tcp: TcpFlow,
 }
 
 impl Listed {
@@ -84,10 +84,10 @@ impl Ord for Listed {
 
 /// The programs in the kernel, and whose packets go through user space meanwhile.
 #[derive(Debug)]
-pub(in crate::daemon) struct KernelPath {
+pub(crate) struct KernelPath {
     tracker: Tracker,
     /// What its tables take.
-    pub(in crate::daemon) memory: Option<TrackerMemory>,
+    pub(crate) memory: Option<TrackerMemory>,
     reach: Reach,
     /// As the rules in force say; `None`: there are none.
     ranges: Option<Vec<AddressRange>>,
@@ -104,7 +104,7 @@ pub(in crate::daemon) struct KernelPath {
     recount_at: Instant,
     listed: Vec<Listed>,
     relist_at: Instant,
-    pub(in crate::daemon) diversions: u64,
+    pub(crate) diversions: u64,
 }
 
 impl KernelPath {
@@ -171,7 +171,7 @@ impl KernelPath {
     }
 
     /// Whose packets go through user space.
-    pub(in crate::daemon) const fn reach(&self) -> &Reach {
+    pub(crate) const fn reach(&self) -> &Reach {
         &self.reach
     }
 
@@ -200,30 +200,30 @@ impl KernelPath {
     }
 
     /// Something has changed: perhaps nothing is left to do.
-    pub(in crate::daemon) fn look_soon(&mut self, now: Instant) {
+    pub(crate) fn look_soon(&mut self, now: Instant) {
         self.pause = FIRST_LOOK;
         self.look_at = (self.reach != Reach::Nobody).then(|| now + self.pause);
     }
 
     /// Nothing has changed.
-    pub(in crate::daemon) fn look_later(&mut self, now: Instant) {
+    pub(crate) fn look_later(&mut self, now: Instant) {
         self.pause = (2 * self.pause).min(LONGEST_PAUSE);
         self.look_at = Some(now + self.pause);
     }
 
     /// Whether it is time to look whether something is left to do for those whose packets go
     /// through user space.
-    pub(in crate::daemon) fn is_time_to_look(&self, now: Instant) -> bool {
+    pub(crate) fn is_time_to_look(&self, now: Instant) -> bool {
         self.look_at.is_some_and(|at| at <= now)
     }
 
     /// Whether it is time to take the rules away.
-    pub(in crate::daemon) fn is_time_to_end(&self, now: Instant) -> bool {
+    pub(crate) fn is_time_to_end(&self, now: Instant) -> bool {
         self.end_at.is_some_and(|at| at <= now)
     }
 
     /// When it is time for either.
-    pub(in crate::daemon) fn poll_timeout(&self) -> Option<Instant> {
+    pub(crate) fn poll_timeout(&self) -> Option<Instant> {
         let one_sided = self.one_sided.front().map(|(at, ..)| *at);
         let next = [self.look_at, self.end_at, one_sided];
         next.into_iter().flatten().min()
@@ -231,10 +231,7 @@ impl KernelPath {
 
     /// A connection as the kernel knows it, if it is more than a beginning, and the last
     /// acknowledgement of its far host.
-    pub(in crate::daemon) fn proven_flow(
-        &self,
-        key: &FlowKey,
-    ) -> Option<(TcpFlow, Option<Packet>)> {
+    pub(crate) fn proven_flow(&self, key: &FlowKey) -> Option<(TcpFlow, Option<Packet>)> {
         // What cannot be read is a connection that nobody knows.
         let flow = self.tracker.flow(key).ok().flatten()?;
         let is_proven = flow.is_proven && flow.tcp.phase == Phase::Established;
@@ -243,7 +240,7 @@ impl KernelPath {
 
     /// The next connection whose far host is suspected of being silent, and since when it owes an
     /// answer.
-    pub(in crate::daemon) fn poll_suspicion(&mut self) -> Option<(FlowKey, Instant)> {
+    pub(crate) fn poll_suspicion(&mut self) -> Option<(FlowKey, Instant)> {
         loop {
             let key = self.tracker.poll_suspicion()?;
             let flow = self.tracker.flow(&key).ok().flatten();
@@ -258,7 +255,7 @@ impl KernelPath {
     }
 
     /// Whether the data of a one-sided connection, which passed at `since`, was answered is looked later.
-    pub(in crate::daemon) fn ask_later(&mut self, now: Instant, key: FlowKey, since: Instant) {
+    pub(crate) fn ask_later(&mut self, now: Instant, key: FlowKey, since: Instant) {
         if self.one_sided.len() < MOST_ONE_SIDED {
             self.one_sided
                 .push_back((now + ANSWERED_WITHIN, since, key));
@@ -267,7 +264,7 @@ impl KernelPath {
 
     /// The next connection whose data, which passed then, was not answered in time: only its near host
     /// was heard.
-    pub(in crate::daemon) fn poll_one_sided(&mut self, now: Instant) -> Option<(FlowKey, Instant)> {
+    pub(crate) fn poll_one_sided(&mut self, now: Instant) -> Option<(FlowKey, Instant)> {
         while self.one_sided.front().is_some_and(|(at, ..)| *at <= now) {
             let (_, since, key) = self.one_sided.pop_front()?;
             let flow = self.tracker.flow(&key).ok().flatten();
@@ -280,7 +277,7 @@ impl KernelPath {
 
     /// Shows when the far host of each connection was heard last, unless that was done but now;
     /// whether it was.
-    pub(in crate::daemon) fn search(
+    pub(crate) fn search(
         &mut self,
         is_wanted: impl FnMut(&FlowKey) -> bool,
         mut visit: impl FnMut(FlowKey, Instant),
@@ -300,7 +297,7 @@ impl KernelPath {
     }
 
     /// Counts the connections in the kernel's table that are not closed, unless that was done but now.
-    pub(in crate::daemon) fn recount(&mut self) {
+    pub(crate) fn recount(&mut self) {
         let begins = clock::now();
         if begins < self.recount_at {
             return;
@@ -315,13 +312,13 @@ impl KernelPath {
     }
 
     /// Connections in the kernel's table that were not closed when they were counted last.
-    pub(in crate::daemon) const fn counted(&self) -> usize {
+    pub(crate) const fn counted(&self) -> usize {
         self.counted
     }
 
     /// Lists the connections in the kernel's table with the most recent packets, unless that was
     /// done but now.
-    pub(in crate::daemon) fn list(&mut self) {
+    pub(crate) fn list(&mut self) {
         let begins = clock::now();
         if begins < self.relist_at {
             return;
@@ -343,12 +340,12 @@ impl KernelPath {
     }
 
     /// The connections that were listed last, those with the most recent packets first.
-    pub(in crate::daemon) fn listed(&self) -> &[Listed] {
+    pub(crate) fn listed(&self) -> &[Listed] {
         &self.listed
     }
 
     /// What the programs have counted.
-    pub(in crate::daemon) fn counters(&self) -> Result<TrackerCounters, TrackerError> {
+    pub(crate) fn counters(&self) -> Result<TrackerCounters, TrackerError> {
         self.tracker.counters()
     }
 }

@@ -180,7 +180,7 @@ fn a_change_is_one_that_can_be_made_or_one_that_cannot() {
 
 /// The files that are shown in a page.
 fn files_in(page: &str) -> Vec<String> {
-    let text = crate::daemon::page::text(page);
+    let text = crate::page::text(page);
     let blocks = text.split("```toml\n").skip(1);
     let files = blocks.filter_map(|rest| rest.split_once("```"));
     files.map(|(file, _)| file.to_owned()).collect()
@@ -208,7 +208,7 @@ fn files_in_the_pages_are_sound_and_complete() {
 /// nothing.
 #[test]
 fn the_package_s_file_is_sound() {
-    let file = crate::daemon::page::text("packaging/config.toml");
+    let file = crate::page::text("packaging/config.toml");
     assert_eq!(parse(&file).expect("sound"), File::default());
     let is_example = |line: &&str| line.starts_with('#') && !line.starts_with("# ") && *line != "#";
     let examples = file.lines().filter(is_example).count();

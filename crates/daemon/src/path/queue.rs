@@ -5,8 +5,8 @@
 //! super-segments come whole and are cut for the gateway; one that passes goes on whole.
 
 use super::{as_carried, completed};
-use crate::daemon::config::Settings;
-use crate::daemon::pledges;
+use crate::config::Settings;
+use crate::pledges;
 use bytes::Bytes;
 use outlast_base::time::{Duration, Instant};
 use outlast_gateway::gateway::Transmit;
@@ -40,13 +40,13 @@ const ICMPV6: u8 = 58;
 
 /// What the data path could not do for a packet.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
-pub(in crate::daemon) struct PathCounters {
+pub(crate) struct PathCounters {
     /// Packets that passed unseen: malformed, or longer than the kernel hands over.
-    pub(in crate::daemon) unseen: u64,
+    pub(crate) unseen: u64,
     /// Super-segments that were cut, because only a part of them passed.
-    pub(in crate::daemon) cut: u64,
+    pub(crate) cut: u64,
     /// Packets of the gateway for which there was no way, or no room.
-    pub(in crate::daemon) unsent: u64,
+    pub(crate) unsent: u64,
 }
 
 /// The queue of one interface. Dropped, it lets everything pass.
@@ -78,18 +78,18 @@ pub(super) struct QueuePath {
 
 /// A packet that waits for its verdict.
 #[derive(Debug)]
-pub(in crate::daemon) struct Waiting {
+pub(crate) struct Waiting {
     id: PacketId,
-    pub(in crate::daemon) direction: Direction,
+    pub(crate) direction: Direction,
     /// As the link carries them: a super-segment towards it is several.
-    pub(in crate::daemon) packets: Vec<Packet>,
+    pub(crate) packets: Vec<Packet>,
     /// Whether it came as one for several, so that their lengths were made up here.
-    pub(in crate::daemon) is_aggregate: bool,
+    pub(crate) is_aggregate: bool,
 }
 
 /// What came out of the queue.
 #[derive(Debug)]
-pub(in crate::daemon) enum Taken {
+pub(crate) enum Taken {
     /// Nothing waits.
     Nothing,
     /// It was let pass: the gateway has nothing to do with it.

@@ -9,7 +9,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 /// Links of one interface.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
-pub(in crate::daemon) enum Reach {
+pub(crate) enum Reach {
     /// None.
     #[default]
     Nobody,
@@ -20,7 +20,7 @@ pub(in crate::daemon) enum Reach {
 }
 
 impl Reach {
-    pub(in crate::daemon) fn covers(&self, link: LinkId) -> bool {
+    pub(crate) fn covers(&self, link: LinkId) -> bool {
         match (self, link.peer) {
             (Self::Nobody, _) | (Self::Peers(_), None) => false,
             (Self::Peers(peers), Some(peer)) => peers.contains(&peer),
@@ -29,7 +29,7 @@ impl Reach {
     }
 
     /// This, and `link`; one that is not a peer's is all of them.
-    pub(in crate::daemon) fn with(self, link: LinkId) -> Self {
+    pub(crate) fn with(self, link: LinkId) -> Self {
         match (self, link.peer) {
             (Self::Everybody, _) | (_, None) => Self::Everybody,
             (Self::Nobody, Some(peer)) => Self::Peers([peer].into()),
@@ -42,7 +42,7 @@ impl Reach {
 
     /// The addresses beyond the interface to which `ways` lead over these links; `ways` with the
     /// longest prefix first.
-    pub(in crate::daemon) fn ranges(&self, ways: &[Way]) -> Vec<AddressRange> {
+    pub(crate) fn ranges(&self, ways: &[Way]) -> Vec<AddressRange> {
         let peers = match self {
             Self::Nobody => return Vec::new(),
             Self::Everybody => return AddressRange::EVERYTHING.to_vec(),

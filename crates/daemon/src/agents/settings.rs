@@ -13,12 +13,12 @@ const SECOND: u64 = 1_000_000_000;
 /// Where journals are, unless somebody says otherwise.
 const STATE_DIRECTORY: &str = "/var/lib/outlast";
 
-pub(in crate::daemon) static AGENTS: Section = Section {
+pub(crate) static AGENTS: Section = Section {
     name: "agents",
     is_list: false,
     keys: &[&LISTEN, &KEY, &NEIGHBOURS, &MOBILES, &LOST_AFTER, &JOURNAL],
 };
-pub(in crate::daemon) static AGENTS_TABLE: Key = Key {
+pub(crate) static AGENTS_TABLE: Key = Key {
     name: "agents",
     kind: Kind::Table,
     example: "",
@@ -86,7 +86,7 @@ static JOURNAL: Key = Key {
 
 /// What the file says of neighbours.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
-pub(in crate::daemon) struct Given {
+pub(crate) struct Given {
     listen: Option<SocketAddr>,
     key: Option<PathBuf>,
     neighbours: Vec<SocketAddr>,
@@ -97,7 +97,7 @@ pub(in crate::daemon) struct Given {
 
 /// What holds.
 #[derive(Clone, Debug, Eq, PartialEq)]
-pub(crate) struct AgentSettings {
+pub struct AgentSettings {
     /// Where neighbours reach this gateway, and the file of the key that they share; `None`: there
     /// are no neighbours.
     pub(super) listen: Option<(SocketAddr, PathBuf)>,
@@ -118,7 +118,7 @@ impl AgentSettings {
 }
 
 impl Given {
-    pub(in crate::daemon) fn take(top: &Reader<'_>) -> Self {
+    pub(crate) fn take(top: &Reader<'_>) -> Self {
         let table = top.table(&AGENTS_TABLE, &AGENTS);
         let listen = listen(&table);
         let key = table.text(&KEY).map(PathBuf::from);
@@ -155,7 +155,7 @@ impl Given {
     }
 
     /// The settings of the gateway on `interface`, if it is to write down what it freezes.
-    pub(in crate::daemon) fn complete(self, interface: &str) -> Option<AgentSettings> {
+    pub(crate) fn complete(self, interface: &str) -> Option<AgentSettings> {
         let journal = || PathBuf::from(STATE_DIRECTORY).join(format!("{interface}.frozen"));
         let is_wanted = self.listen.is_some() || self.journal.is_some();
         is_wanted.then(|| AgentSettings {
@@ -190,7 +190,7 @@ impl AgentSettings {
 
 impl AgentSettings {
     /// What differs from `next` that cannot change while the daemon runs.
-    pub(in crate::daemon) fn fixed_differences(
+    pub(crate) fn fixed_differences(
         one: Option<&Self>,
         next: Option<&Self>,
     ) -> [(&'static str, bool); 2] {

@@ -18,7 +18,7 @@ const RESUMES: usize = 5;
 impl Status {
     /// Everything but the connections, in so many columns; in as many as it takes if there is no
     /// end to them.
-    pub(crate) fn to_text(&self, columns: Option<usize>) -> String {
+    pub fn to_text(&self, columns: Option<usize>) -> String {
         let mut text = String::new();
         let folded =
             textwrap::Options::new(columns.unwrap_or(usize::MAX)).subsequent_indent(INDENT);
@@ -144,7 +144,7 @@ impl Status {
     }
 
     /// The connections, if they were asked for.
-    pub(crate) fn flow_table(&self) -> Option<Table> {
+    pub fn flow_table(&self) -> Option<Table> {
         let flows = self.flow_list.as_ref()?;
         // What all have in common stands above.
         let names_mechanism = flows.iter().any(|flow| flow.mechanism != self.mechanism);

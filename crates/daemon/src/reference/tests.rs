@@ -1,6 +1,6 @@
 use super::*;
-use crate::daemon::keys::TOP;
-use crate::daemon::page;
+use crate::keys::TOP;
+use crate::page;
 use outlast_scenario::keys::Section;
 use std::fmt::Write as _;
 

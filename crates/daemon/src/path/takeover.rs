@@ -21,7 +21,7 @@ const RECENT: Duration = Duration::from_secs(5);
 
 /// Connections, and their packets that may not have arrived.
 #[derive(Debug, Default)]
-pub(in crate::daemon) struct Takeover {
+pub(crate) struct Takeover {
     flows: BTreeMap<FlowKey, Taken>,
     crossed: Vec<Crossed>,
 }
@@ -90,12 +90,12 @@ impl Takeover {
     }
 
     /// Connections taken.
-    pub(in crate::daemon) fn flows(&self) -> usize {
+    pub(crate) fn flows(&self) -> usize {
         self.flows.len()
     }
 
     /// Packets taken.
-    pub(in crate::daemon) const fn packets(&self) -> usize {
+    pub(crate) const fn packets(&self) -> usize {
         self.crossed.len()
     }
 
@@ -160,7 +160,7 @@ impl Takeover {
     }
 
     /// Shows `gateway` all of it, whose packets cross by `link_to` their far host.
-    pub(in crate::daemon) fn hand_to(
+    pub(crate) fn hand_to(
         self,
         now: Instant,
         gateway: &mut Gateway,

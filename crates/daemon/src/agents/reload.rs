@@ -8,14 +8,14 @@ use std::net::SocketAddr;
 
 /// Settings that can be put in force without fail.
 #[derive(Debug)]
-pub(in crate::daemon) struct Prepared {
+pub(crate) struct Prepared {
     config: Config,
     key: Option<SharedKey>,
 }
 
 impl Driver {
     /// Reads what `next` names, and looks whether it can hold now.
-    pub(in crate::daemon) fn prepare(&self, next: &AgentSettings) -> Result<Prepared, Failure> {
+    pub(crate) fn prepare(&self, next: &AgentSettings) -> Result<Prepared, Failure> {
         let config = next.config(0);
         self.agents.can_reconfigure(&config).map_err(|needed| {
             Failure::Usage(format!(
@@ -32,7 +32,7 @@ impl Driver {
 
     /// Puts it in force. Sessions with neighbours that stay go on, unless other mobiles are served:
     /// then they begin anew, for that is when neighbours tell what they have frozen.
-    pub(in crate::daemon) fn reload(&mut self, place: &mut Place<'_>, prepared: Prepared) {
+    pub(crate) fn reload(&mut self, place: &mut Place<'_>, prepared: Prepared) {
         let Prepared { config, key } = prepared;
         let Some(sessions) = &mut self.sessions else {
             // Without neighbours there is only the patience, which nobody needs.

@@ -10,7 +10,7 @@ use std::str::FromStr;
 
 /// Where somebody listens.
 #[derive(Clone, Debug, Eq, PartialEq)]
-pub(crate) enum Endpoint {
+pub enum Endpoint {
     /// TCP.
     Tcp(SocketAddr),
     /// A Unix socket.

@@ -5,7 +5,7 @@
 //! has the key, replaces the session that this neighbour had: it would not have begun another.
 
 mod connection;
-pub(crate) mod key;
+pub mod key;
 mod noise;
 mod reload;
 pub(crate) mod settings;
@@ -23,7 +23,7 @@ use outlast_base::time::{Duration, Instant};
 use outlast_gateway::gateway::{self, Gateway};
 use outlast_linux::poller::{Poller, Token};
 use outlast_wire::Packet;
-pub(crate) use settings::AgentSettings;
+pub use settings::AgentSettings;
 use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr, TcpListener};
 use store::Store;

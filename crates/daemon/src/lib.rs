@@ -5,29 +5,30 @@
 //! is can hold up the packets. A second process lets packets pass while this one is stopped. Rules, queue and sockets end with the process, however it ends; then
 //! traffic flows as if it had never been there.
 
-pub(crate) mod agents;
+pub mod agents;
 mod clients;
-pub(crate) mod config;
-pub(crate) mod control;
+pub mod config;
+pub mod control;
 mod divert;
+pub mod failure;
 mod indicators;
-pub(crate) mod journal;
-pub(crate) mod keys;
+pub mod journal;
+mod keys;
 mod listening;
 mod metrics;
 mod orphans;
 mod outbox;
 #[cfg(test)]
 mod page;
-pub(crate) mod path;
+mod path;
 mod peers;
 mod pledges;
 mod port;
-pub(crate) mod reference;
+pub mod reference;
 mod reload;
 mod service;
 mod stall;
-pub(crate) mod status;
+pub mod status;
 
 use crate::failure::Failure;
 use agents::Driver;
@@ -80,7 +81,7 @@ const FIRST_METRICS_CLIENT: u64 = 1 << 48;
 const FIRST_NEIGHBOUR: u64 = 1 << 56;
 
 /// Runs the gateway until the process is asked to stop.
-pub(crate) fn run(given: Given, settings: Settings, journal: Journal) -> Result<(), Failure> {
+pub fn run(given: Given, settings: Settings, journal: Journal) -> Result<(), Failure> {
     let wakers = Wakers {
         end: Waker::new()?,
         reload: Waker::new()?,
@@ -480,7 +481,7 @@ impl Daemon {
             }
             Request::Reload => {
                 let answer = self.reload().map_or_else(
-                    |failure| Answer::Refused(failure.to_line()),
+                    |failure| Answer::Refused(failure.to_string()),
                     |changed| {
                         let warnings = self.settings.warnings();
                         Answer::Done(

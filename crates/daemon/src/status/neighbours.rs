@@ -1,6 +1,6 @@
 //! What `outlast status` shows of neighbours and of what is frozen.
 
-use crate::daemon::agents::Driver;
+use crate::agents::Driver;
 use outlast_agents::Session;
 use outlast_base::time::Instant;
 use serde::{Deserialize, Serialize};

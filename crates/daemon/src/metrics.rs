@@ -458,8 +458,8 @@ fn response(status: &str, content_type: &str, body: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::daemon::page;
-    use crate::daemon::status::tests::sample;
+    use crate::page;
+    use crate::status::tests::sample;
     use outlast_gateway::link::{InterfaceId, LinkId};
 
     #[test]

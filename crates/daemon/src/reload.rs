@@ -24,7 +24,7 @@ impl Daemon {
                 }
             }
             Err(failure) => {
-                let why = failure.to_line();
+                let why = failure.to_string();
                 tracing::error!("configuration not read, the former one holds: {why}");
             }
         }

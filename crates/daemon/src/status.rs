@@ -25,7 +25,7 @@ const REMEMBERED: usize = 16;
 
 /// How a daemon is. The form only grows.
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
-pub(crate) struct Status {
+pub struct Status {
     pub(crate) interface: String,
     /// The bridge, bond or switch that takes every packet of it.
     #[serde(default)]

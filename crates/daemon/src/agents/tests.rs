@@ -1,6 +1,6 @@
 use super::noise::Noise;
 use super::*;
-use crate::daemon::config::Watched;
+use crate::config::Watched;
 use outlast_gateway::gateway::GatewayConfig;
 use outlast_linux::clock;
 use outlast_linux::namespace::Namespace;

@@ -42,7 +42,7 @@ impl Sizes {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::daemon::page;
+    use crate::page;
 
     #[test]
     fn a_large_machine_has_the_plain_limits() {

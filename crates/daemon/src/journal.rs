@@ -14,13 +14,13 @@ use tracing_subscriber::util::SubscriberInitExt;
 
 /// What is told can be changed while the daemon runs.
 #[derive(Debug)]
-pub(crate) struct Journal {
+pub struct Journal {
     filter: reload::Handle<Targets, Registry>,
 }
 
 impl Journal {
     /// Begins to tell. Called once, before anything is told.
-    pub(crate) fn begin(log: Log) -> Self {
+    pub fn begin(log: Log) -> Self {
         let (filter, handle) = reload::Layer::new(filter(log.level));
         let registry = tracing_subscriber::registry().with(filter);
         let lines = tracing_subscriber::fmt::layer().with_writer(io::stderr);

@@ -1,11 +1,11 @@
 use super::*;
-use crate::daemon::page;
+use crate::page;
 use outlast_report::table::{Charset, TextStyle};
 use serde_json::Value;
 use std::collections::BTreeSet;
 
 /// A gateway of an access point, one of whose stations is away.
-pub(in crate::daemon) fn sample() -> Status {
+pub(crate) fn sample() -> Status {
     serde_json::from_str(include_str!("sample.json")).expect("a status")
 }
 
