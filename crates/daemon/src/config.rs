@@ -1,6 +1,7 @@
 //! What the daemon is to do: the command line, and a file for what it leaves open.
 
 mod endpoint;
+mod log;
 mod memory;
 
 use super::agents::AgentSettings;
@@ -9,6 +10,7 @@ use super::keys;
 use crate::failure::Failure;
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 pub use endpoint::Endpoint;
+pub use log::{Log, LogFormat, LogLevel};
 use memory::Sizes;
 use outlast_base::time::Duration;
 use outlast_base::units::{BitRate, ByteCount};
@@ -121,13 +123,6 @@ impl Default for Caps {
     }
 }
 
-/// What is told on standard error.
-#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
-pub struct Log {
-    pub(crate) level: LogLevel,
-    pub(crate) format: LogFormat,
-}
-
 /// How packets get to the gateway.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq, clap::ValueEnum)]
 pub enum DataPathChoice {
@@ -138,32 +133,6 @@ pub enum DataPathChoice {
     Ebpf,
     /// All of them.
     Nfqueue,
-}
-
-/// How much is told.
-#[derive(Clone, Copy, Debug, Default, Eq, Ord, PartialEq, PartialOrd, clap::ValueEnum)]
-pub enum LogLevel {
-    /// What ends the daemon.
-    Error,
-    /// What an operator should look at.
-    Warn,
-    /// What the link does, too.
-    #[default]
-    Info,
-    /// What connections do, too.
-    Debug,
-    /// Single packets, too.
-    Trace,
-}
-
-/// In which form.
-#[derive(Clone, Copy, Debug, Default, Eq, PartialEq, clap::ValueEnum)]
-pub enum LogFormat {
-    /// Lines for people and for the journal.
-    #[default]
-    Text,
-    /// One JSON object a line.
-    Json,
 }
 
 /// A path mechanism by its name.
@@ -316,7 +285,7 @@ impl File {
             agents: GivenAgents::take(top),
             silence: silence(&top.table(&keys::SILENCE_TABLE, &keys::SILENCES)),
             damping: damping(&top.table(&keys::DAMPING_TABLE, &keys::DAMPING)),
-            log: log(&top.table(&keys::LOG_TABLE, &keys::LOG)),
+            log: Log::read(&top.table(&keys::LOG_TABLE, &keys::LOG)),
         }
     }
 
@@ -577,20 +546,6 @@ fn damping(table: &Reader<'_>) -> Damping {
     }
     let is_on = table.switch(&keys::DAMPING_ENABLED).unwrap_or(true);
     Damping(is_on.then_some(config))
-}
-
-fn log(table: &Reader<'_>) -> Log {
-    use clap::ValueEnum;
-    let level = table.choice(&keys::LOG_LEVEL);
-    let format = table.choice(&keys::LOG_FORMAT);
-    Log {
-        level: level
-            .and_then(|name| LogLevel::from_str(name, false).ok())
-            .unwrap_or_default(),
-        format: format
-            .and_then(|name| LogFormat::from_str(name, false).ok())
-            .unwrap_or_default(),
-    }
 }
 
 /// Where the daemon of `interface` listens, unless somebody says otherwise.
