@@ -1,0 +1,37 @@
+//! The command as users run it: each module is about one side of it.
+//!
+//! They are one program, so that what waits for outages and timers of the kernel waits together.
+
+mod path;
+mod roaming;
+mod support;
+
+mod agents;
+mod agents_reload;
+mod aggregates;
+mod amid;
+mod cli;
+mod containers;
+mod crashing;
+mod fallback;
+mod gateway;
+mod gateway_ebpf;
+mod hooks;
+mod indicators;
+mod killing;
+mod live;
+mod manual;
+mod memory;
+mod metrics;
+mod nat;
+mod operating;
+mod packaging;
+mod ports;
+mod queues;
+mod reload;
+mod renaming;
+mod resizing;
+mod stopped;
+mod sweep;
+mod tagged;
+mod tunnels;

@@ -1,0 +1,177 @@
+//! `outlast run` that is stopped (SIGSTOP), as by a debugger or a fault in it: its packets go on within two
+//! seconds, and when it continues it protects connections as before. So it does when somebody has killed
+//! its guardian, the process that lets the packets pass.
+//!
+//! Where this machine lacks what that needs, a test says so and ends.
+
+use crate::path::{
+    Daemon, MOBILE, Over, Path, Transfer, Version, connected, is_ahead, keeps_something, until,
+};
+use crate::support::Place;
+use outlast_base::time::{Duration, Instant};
+use outlast_linux::clock;
+use rustix::process::{Pid, Signal, kill_process};
+use std::io::{Read, Write};
+
+const BYTES: usize = 6_000_000;
+/// No longer than this is anything held up.
+const MOST: Duration = Duration::from_secs(2);
+
+struct Scene {
+    place: Place,
+    path: Path,
+    daemon: Daemon,
+}
+
+impl Scene {
+    /// `None`, with the reason, where this machine lacks something.
+    fn new(over: Over, mechanism: &str) -> Option<Self> {
+        let (place, path) = (Place::new(), Path::new()?);
+        let daemon = Daemon::start_over(over, &place, &path.gateway, mechanism)?;
+        Some(Self {
+            place,
+            path,
+            daemon,
+        })
+    }
+
+    fn transfer(&self, version: Version) -> Transfer {
+        let Path { fixed, mobile, .. } = &self.path;
+        let mut transfer = Transfer::start(fixed, mobile, MOBILE.of(version), BYTES);
+        transfer.wait_for(BYTES / 6);
+        transfer
+    }
+
+    fn stop(&self) -> Instant {
+        self.daemon.signal(Signal::STOP);
+        clock::now()
+    }
+
+    fn resume(&self) -> Instant {
+        self.daemon.signal(Signal::CONT);
+        clock::now()
+    }
+
+    /// The daemon's guardian: the other process on the gateway.
+    fn guardian(&self) -> Pid {
+        let children = format!("/proc/{0}/task/{0}/children", self.daemon.id());
+        let find = || {
+            let children = std::fs::read_to_string(&children).expect("procfs");
+            let child = children.split_whitespace().next()?;
+            Pid::from_raw(child.parse().expect("a number"))
+        };
+        crate::path::seen("a guardian", find)
+    }
+}
+
+/// The longest pause in a transfer from `start` on, looked at for `time`.
+fn longest_pause(transfer: &mut Transfer, start: Instant, time: Duration) -> Duration {
+    let (mut last, mut longest) = (start, Duration::ZERO);
+    while last < start + time {
+        let next = transfer.resumed(last);
+        longest = longest.max(next.since(last));
+        last = next;
+    }
+    longest
+}
+
+/// A transfer goes on while the daemon is stopped.
+fn stopped_while_up(over: Over, mechanism: &str, version: Version) -> Option<()> {
+    let scene = Scene::new(over, mechanism)?;
+    let mut transfer = scene.transfer(version);
+    let stopped = scene.stop();
+    let pause = longest_pause(&mut transfer, stopped, Duration::from_secs(4));
+    assert!(pause < MOST, "{over:?} {mechanism}: {pause:?}");
+    let continued = scene.resume();
+    let pause = longest_pause(&mut transfer, continued, Duration::from_secs(1));
+    assert!(pause < MOST, "{over:?} {mechanism}, afterwards: {pause:?}");
+    let Scene {
+        place,
+        path,
+        daemon,
+    } = scene;
+    if mechanism == "hold" {
+        path.cut_amid(&place, &daemon, transfer);
+    } else {
+        // Its sender has no timer that runs.
+        path.cut();
+        daemon.flows_when(&place, "a frozen connection", is_ahead);
+        let up = path.mend();
+        assert!(transfer.resumed(up).since(up) < MOST);
+        transfer.finish();
+    }
+    daemon.stop();
+    assert_eq!(path.inhabitants(), Vec::<String>::new());
+    Some(())
+}
+
+/// While the link is down the daemon is stopped. The link is back: new connections open, and the old one
+/// goes on when the daemon continues.
+fn stopped_while_down(over: Over, mechanism: &str, version: Version) -> Option<()> {
+    let scene = Scene::new(over, mechanism)?;
+    let Scene {
+        place,
+        path,
+        daemon,
+    } = &scene;
+    let mut transfer = scene.transfer(version);
+    path.cut();
+    daemon.status_when(place, "something that is held", keeps_something);
+    let by_itself = transfer.wait_for_long_timeout();
+    let stopped = scene.stop();
+    path.mend();
+    let (mut near, mut far) = connected(&path.mobile, &path.fixed, crate::path::FIXED.of(version));
+    near.write_all(b"there").expect("room");
+    far.read_exact(&mut [0; 5]).expect("it comes");
+    let pause = clock::now().since(stopped);
+    assert!(pause < MOST, "{over:?} {mechanism}: {pause:?}");
+    let continued = scene.resume();
+    transfer.assert_resumes_before(by_itself, continued);
+    longest_pause(&mut transfer, clock::now(), Duration::from_secs(1));
+    path.cut_amid(place, daemon, transfer);
+    let Scene { path, daemon, .. } = scene;
+    daemon.stop();
+    assert_eq!(path.inhabitants(), Vec::<String>::new());
+    Some(())
+}
+
+#[test]
+fn packets_go_on_while_the_daemon_is_stopped_and_afterwards_it_protects_them_again() {
+    use Version::{V4, V6};
+    std::thread::scope(|scope| {
+        scope.spawn(|| stopped_while_up(Over::Ebpf, "hold", V4));
+        scope.spawn(|| stopped_while_up(Over::Nfqueue, "hold", V4));
+        scope.spawn(|| stopped_while_up(Over::Nfqueue, "acknowledge-ahead", V6));
+        scope.spawn(|| stopped_while_down(Over::Ebpf, "hold", V6));
+        scope.spawn(|| stopped_while_down(Over::Nfqueue, "hold", V4));
+    });
+}
+
+#[test]
+fn a_guardian_that_is_killed_is_followed_by_another() {
+    let Some(scene) = Scene::new(Over::Nfqueue, "hold") else {
+        return;
+    };
+    let mut transfer = scene.transfer(Version::V4);
+    let first = scene.guardian();
+    kill_process(first, Signal::KILL).expect("it runs");
+    until("another guardian", || scene.guardian() != first);
+    let stopped = scene.stop();
+    let pause = longest_pause(&mut transfer, stopped, Duration::from_secs(3));
+    assert!(pause < MOST, "{pause:?}");
+    scene.resume();
+    transfer.finish();
+    // Both killed at once.
+    let second = scene.guardian();
+    kill_process(second, Signal::KILL).expect("it runs");
+    let Scene { path, daemon, .. } = scene;
+    daemon.kill();
+    until("nobody", || path.inhabitants().is_empty());
+    let (mut near, mut far) = connected(
+        &path.mobile,
+        &path.fixed,
+        crate::path::FIXED.of(Version::V4),
+    );
+    near.write_all(b"there").expect("room");
+    far.read_exact(&mut [0; 5]).expect("it comes");
+}
