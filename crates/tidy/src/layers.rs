@@ -7,7 +7,7 @@ use serde_json::Value;
 use crate::{Offences, Repository};
 
 /// The crates from top to bottom: arrows only point down.
-pub const ORDER: [&str; 18] = [
+pub const ORDER: [&str; 19] = [
     "outlast",
     "papers",
     "trials",
@@ -15,6 +15,7 @@ pub const ORDER: [&str; 18] = [
     "sweep",
     "daemon",
     "report",
+    "testbed",
     "lab",
     "linux",
     "sim",

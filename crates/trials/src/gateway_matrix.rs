@@ -22,12 +22,12 @@ use outlast_experiments::experiment::{Experiment, Extent, Figure, Part};
 use outlast_experiments::job::Job;
 use outlast_experiments::present::{median, own_claim, share};
 use outlast_experiments::record::{Record, Runs};
-use outlast_lab::site::{Cut, SOON};
 use outlast_report::judgement::{Judged, Measured, Published};
 use outlast_report::page::Highlight;
 use outlast_report::table::Tone;
 use outlast_report::unit::Unit;
 use outlast_scenario::result::RunResult;
+use outlast_testbed::site::{Cut, SOON};
 use trial::Observed;
 
 /// The matrix.

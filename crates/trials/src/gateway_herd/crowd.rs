@@ -5,11 +5,11 @@
 
 use outlast_base::time::{Duration, Instant};
 use outlast_lab::Cancel;
-use outlast_lab::site::{Place, Site};
 use outlast_linux::clock;
 use outlast_linux::namespace::Namespace;
 use outlast_linux::poller::{Interest, Poller, Token};
 use outlast_linux::timer::Timer;
+use outlast_testbed::site::{Place, Site};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use std::collections::BTreeMap;
 use std::io::{self, ErrorKind, Read, Write};

@@ -8,8 +8,8 @@ use outlast_base::units::ByteCount;
 use outlast_experiments::experiment::Extent;
 use outlast_experiments::job::Job;
 use outlast_experiments::setting::{Outages, Setting, Task};
-use outlast_lab::site::Cut;
 use outlast_scenario::{Congestion, Direction, IpVersion, Mechanism};
+use outlast_testbed::site::Cut;
 use std::fmt;
 
 /// What the runs have in common that are compared with each other.

@@ -4,11 +4,11 @@
 use super::programs::{Missing, find};
 use super::trial::TrialError;
 use outlast_lab::LabError;
-use outlast_lab::site::{LINK, Site};
 use outlast_linux::namespace::Namespace;
 use outlast_linux::netlink::{InterfaceSettings, NetlinkError, Prefix, Route, RouteSocket};
 use outlast_linux::process;
 use outlast_linux::sysctl;
+use outlast_testbed::site::{LINK, Site};
 use rustix::fd::AsFd;
 use std::io;
 use std::net::{IpAddr, Ipv4Addr};

@@ -1,9 +1,9 @@
 //! `outlast run`, as an operator starts it and asks it.
 
 use super::trial::TrialError;
-use outlast_lab::site::LINK;
 use outlast_linux::namespace::Namespace;
 use outlast_linux::process::ContainedProcess;
+use outlast_testbed::site::LINK;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::io::{self, BufRead, BufReader};

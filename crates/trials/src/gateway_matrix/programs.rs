@@ -2,8 +2,8 @@
 
 use super::cells::Cell;
 use outlast_base::time::Instant;
-use outlast_lab::site::Place;
 use outlast_scenario::Direction;
+use outlast_testbed::site::Place;
 use std::fmt;
 use std::fs;
 use std::io;

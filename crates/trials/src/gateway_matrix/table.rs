@@ -5,9 +5,9 @@ use super::programs;
 use super::trial::{Observed, ProgramTrial, TOLERABLE_DELAY};
 use super::{LIMIT_S, datagram_age, five_seconds, from_first_chance, is_within, resume};
 use outlast_experiments::record::{Record, Runs};
-use outlast_lab::site::Cut;
 use outlast_report::table::{Cell as Shown, Column, Table, Tone};
 use outlast_report::unit::Unit;
+use outlast_testbed::site::Cut;
 use std::collections::BTreeSet;
 
 fn columns() -> [Column; 20] {

@@ -5,10 +5,10 @@
 use crate::gateway_matrix::trial::{TrialError, pause_until};
 use outlast_base::time::Duration;
 use outlast_lab::Cancel;
-use outlast_lab::site::LINK;
 use outlast_linux::clock;
 use outlast_linux::namespace::Namespace;
 use outlast_linux::process;
+use outlast_testbed::site::LINK;
 use rustix::fd::AsFd;
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;

@@ -4,10 +4,10 @@
 //! closes, which the sender waits for. So both ends know that the transfer was whole, or have an error.
 
 use outlast_base::time::{Duration, Instant};
-use outlast_lab::site::{Place, Site};
 use outlast_linux::clock;
 use outlast_linux::namespace::Namespace;
 use outlast_scenario::{Direction, IpVersion};
+use outlast_testbed::site::{Place, Site};
 use serde::{Deserialize, Serialize};
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};

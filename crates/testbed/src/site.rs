@@ -11,9 +11,9 @@ mod sight;
 pub use air::{Air, Cut, Offered, Since, WINDOW};
 pub use sight::Heard;
 
-use crate::error::LabError;
 use outlast_base::time::{Duration, Instant};
 use outlast_base::units::BitRate;
+use outlast_lab::LabError;
 use outlast_link::{LinkConfig, PipeConfig};
 use outlast_linux::namespace::Namespace;
 use outlast_linux::netlink::{InterfaceSettings, Prefix, Route, RouteSocket};
