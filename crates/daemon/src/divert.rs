@@ -18,7 +18,6 @@ use outlast_gateway::flow::FlowKey;
 use outlast_gateway::gateway::{Activity, FlowReport};
 use outlast_gateway::link::{Direction, LinkId, LinkState};
 use outlast_gateway::mechanisms::path::{Account, PathMechanismKind};
-use outlast_linux::clock;
 use outlast_linux::netfilter::queue::Queue;
 use outlast_linux::tracker::RESOLUTION;
 use outlast_wire::Packet;
@@ -38,7 +37,7 @@ impl Daemon {
         if before.covers(link) || self.settings.mechanism.0 == PathMechanismKind::None {
             return;
         }
-        if !self.change_reach(&before.clone().with(link)) {
+        if !self.change_reach(now, &before.clone().with(link)) {
             return;
         }
         let indicators = &self.indicators;
@@ -57,7 +56,7 @@ impl Daemon {
             return;
         };
         let reach = kernel.reach().clone().with(link);
-        if self.settings.mechanism.0 == PathMechanismKind::None || !self.change_reach(&reach) {
+        if self.settings.mechanism.0 == PathMechanismKind::None || !self.change_reach(now, &reach) {
             return;
         }
         let (indicators, gateway) = (&self.indicators, &self.gateway);
@@ -88,13 +87,13 @@ impl Daemon {
     }
 
     /// Whether that was done.
-    fn change_reach(&mut self, reach: &Reach) -> bool {
+    fn change_reach(&mut self, now: Instant, reach: &Reach) -> bool {
         let reach = self.feasible(reach.clone());
         let ways = match reach {
             Reach::Peers(_) => self.indicators.ways(),
             Reach::Nobody | Reach::Everybody => Vec::new(),
         };
-        let outcome = self.path.divert(&reach, &ways);
+        let outcome = self.path.divert(now, &reach, &ways);
         if let Err(error) = &outcome {
             let cause = std::error::Error::source(error).map(tracing::field::display);
             tracing::error!(cause, "cannot take packets to user space: {error}");
@@ -143,7 +142,7 @@ impl Daemon {
     }
 
     /// The links whose packets the gateway has to see.
-    fn wanted_reach(&self) -> Reach {
+    fn wanted_reach(&self, now: Instant) -> Reach {
         let mechanism = self.settings.mechanism.0;
         if must_rewrite(mechanism) {
             return Reach::Everybody;
@@ -159,10 +158,7 @@ impl Daemon {
         let at_work = self.gateway.links_at_work(INTERFACE);
         let silent = self.gateway.silent_links().map(|silent| silent.link);
         // What is damped holds other than it was said, or is told later.
-        let damped = self
-            .gateway
-            .damped_links(clock::now())
-            .map(|damped| damped.link);
+        let damped = self.gateway.damped_links(now).map(|damped| damped.link);
         let absent = self.indicators.absent().map(|(peer, ..)| LinkId {
             peer: Some(peer),
             ..LinkId::whole(INTERFACE)
@@ -190,7 +186,7 @@ impl Daemon {
         if !kernel.is_time_to_look(now) {
             return Ok(());
         }
-        let wanted = self.wanted_reach();
+        let wanted = self.wanted_reach(now);
         let kernel = self.path.kernel_mut().filter(|k| *k.reach() != wanted);
         if kernel.is_none() {
             self.path
@@ -199,7 +195,7 @@ impl Daemon {
                 .for_each(|k| k.look_later(now));
             return Ok(());
         }
-        if !self.change_reach(&wanted) {
+        if !self.change_reach(now, &wanted) {
             // It was told, and is tried again.
             if let Some(kernel) = self.path.kernel_mut() {
                 kernel.look_later(now);
@@ -208,12 +204,11 @@ impl Daemon {
         }
         // Those who wait are the last ones of links that are let go; others' may come without end.
         for _ in 0..=Queue::CAPACITY / BURST {
-            if !self.take_burst()? {
+            if !self.take_burst(now)? {
                 break;
             }
         }
         let kernel = self.path.kernel();
-        let now = clock::now();
         if let Some(reach) = kernel.map(|kernel| kernel.reach().clone()) {
             self.gateway
                 .forget_where(INTERFACE, |link| !reach.covers(link));
@@ -253,12 +248,12 @@ impl Daemon {
     }
 
     /// The interface's routes may be others now: a peer's packets have other addresses.
-    pub(super) fn follow_routes(&mut self) {
+    pub(super) fn follow_routes(&mut self, now: Instant) {
         if let Some(kernel) = self.path.kernel()
             && let reach @ Reach::Peers(_) = kernel.reach()
         {
             let reach = reach.clone();
-            self.change_reach(&reach);
+            self.change_reach(now, &reach);
         }
     }
 
@@ -274,24 +269,23 @@ impl Daemon {
 
     /// The kernel has seen hosts repeat what was not answered: where nobody else behind their link
     /// was heard since, it is silent.
-    pub(super) fn hear_suspicions(&mut self) -> io::Result<()> {
+    pub(super) fn hear_suspicions(&mut self, now: Instant) -> io::Result<()> {
         let mut suspected = BTreeMap::<LinkId, Instant>::new();
         let Some(kernel) = self.path.kernel_mut() else {
             return Ok(());
         };
         let indicators = &self.indicators;
-        while let Some((key, since)) = kernel.poll_suspicion() {
+        while let Some((key, since)) = kernel.poll_suspicion(now) {
             let link = indicators.link_to(key.far.ip());
             if !kernel.reach().covers(link) {
                 let earliest = suspected.entry(link).or_insert(since);
                 *earliest = since.min(*earliest);
             }
         }
-        let Some(suspected) = self.still_unheard(suspected) else {
+        let Some(suspected) = self.still_unheard(now, suspected) else {
             // Who is silent raises the suspicion again.
             return Ok(());
         };
-        let now = clock::now();
         for (link, since) in suspected {
             self.divert(now, link);
             self.gateway.handle_silence(now, link, since);
@@ -304,6 +298,7 @@ impl Daemon {
     /// heard; `None` where that was looked for but now.
     fn still_unheard(
         &mut self,
+        now: Instant,
         mut suspected: BTreeMap<LinkId, Instant>,
     ) -> Option<BTreeMap<LinkId, Instant>> {
         let indicators = &self.indicators;
@@ -313,6 +308,7 @@ impl Daemon {
         let mut heard = BTreeMap::<LinkId, Instant>::new();
         let link_of = |key: &FlowKey| indicators.link_to(key.far.ip());
         let searched = self.path.kernel_mut()?.search(
+            now,
             |key| suspected.contains_key(&link_of(key)),
             |key, at| {
                 let latest = heard.entry(link_of(&key)).or_insert(at);
@@ -344,7 +340,7 @@ impl Daemon {
         let suspected = asking
             .iter()
             .filter_map(|(link, flows)| Some((*link, earliest(flows)?)));
-        let Some(suspected) = self.still_unheard(suspected.collect()) else {
+        let Some(suspected) = self.still_unheard(now, suspected.collect()) else {
             if let Some(kernel) = self.path.kernel_mut() {
                 for (key, since) in asking.into_values().flatten() {
                     kernel.ask_later(now, key, since);

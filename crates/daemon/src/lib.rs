@@ -98,7 +98,7 @@ pub fn run(given: Given, settings: Settings, journal: Journal) -> Result<(), Fai
     }
     daemon.follow_port();
     daemon.service.ready(&introduction);
-    daemon.restore_frozen()?;
+    daemon.restore_frozen(daemon.began)?;
     daemon.tell_of_orphans();
     daemon.serve().context("the gateway cannot go on")?;
     daemon.service.stopping();
@@ -228,26 +228,32 @@ impl Daemon {
         )
     }
 
+    /// Serves whoever is ready, until the process is asked to stop.
+    ///
+    /// The clock is read once a wake-up: everything that one wake-up does happens at that moment. A
+    /// deadline that passes meanwhile wakes the loop again at once.
     fn serve(&mut self) -> io::Result<()> {
+        let mut now = clock::now();
         loop {
-            self.notice_stall()?;
-            self.catch_up(clock::now())?;
-            self.settle_path(clock::now())?;
+            now = self.notice_stall(now)?;
+            self.catch_up(now)?;
+            self.settle_path(now)?;
             self.timer.set(self.next_deadline())?;
             let ready: Vec<Ready> = self.poller.wait()?.collect();
+            now = clock::now();
             // The network's changes first: packets that came after them are judged by them.
             if ready.iter().any(|ready| ready.token == MONITOR) {
-                self.hear_changes()?;
+                self.hear_changes(now)?;
             }
             for Ready { token, .. } in ready {
                 match token {
                     QUEUE => {
-                        self.take_burst()?;
+                        self.take_burst(now)?;
                     }
-                    SUSPICIONS => self.hear_suspicions()?,
+                    SUSPICIONS => self.hear_suspicions(now)?,
                     GUARDIAN => self.renew_guardian()?,
                     MONITOR => {}
-                    TIMER => self.expire(),
+                    TIMER => self.expire(now),
                     END => {
                         if self.wakers.end.reset()? {
                             return Ok(());
@@ -256,17 +262,17 @@ impl Daemon {
                     RELOAD => {
                         self.wakers.reload.reset()?;
                         // Told in the log; there is nobody else to tell.
-                        let _ = self.reload();
+                        let _ = self.reload(now);
                     }
-                    CONTROL => self.control.accept(clock::now(), &self.poller)?,
+                    CONTROL => self.control.accept(now, &self.poller)?,
                     METRICS => {
                         if let Some(metrics) = &mut self.metrics {
-                            metrics.accept(clock::now(), &self.poller)?;
+                            metrics.accept(now, &self.poller)?;
                         }
                     }
-                    NEIGHBOURS | Token(FIRST_NEIGHBOUR..) => self.hear_neighbours(token)?,
-                    Token(client @ FIRST_METRICS_CLIENT..) => self.show_metrics(client),
-                    Token(client) => self.hear_client(client)?,
+                    NEIGHBOURS | Token(FIRST_NEIGHBOUR..) => self.hear_neighbours(now, token)?,
+                    Token(client @ FIRST_METRICS_CLIENT..) => self.show_metrics(now, client),
+                    Token(client) => self.hear_client(now, client)?,
                 }
             }
         }
@@ -309,7 +315,7 @@ impl Daemon {
     }
 
     /// Judges packets that wait; whether more may.
-    fn take_burst(&mut self) -> io::Result<bool> {
+    fn take_burst(&mut self, now: Instant) -> io::Result<bool> {
         for _ in 0..BURST {
             self.path.pulse().beat();
             if self.path.pulse().is_stalled() {
@@ -318,18 +324,17 @@ impl Daemon {
             let longest_of = |packet: &outlast_wire::Packet, direction| {
                 self.gateway.longest_packet(packet, direction)
             };
-            match self.path.take(longest_of)? {
+            match self.path.take(now, longest_of)? {
                 Taken::Nothing => return Ok(false),
                 Taken::Passed => {}
-                Taken::Waiting(waiting) => self.judge(&waiting)?,
+                Taken::Waiting(waiting) => self.judge(now, &waiting)?,
             }
         }
         Ok(true)
     }
 
     /// Asks the gateway what becomes of a packet that waits.
-    fn judge(&mut self, waiting: &Waiting) -> io::Result<()> {
-        let now = clock::now();
+    fn judge(&mut self, now: Instant, waiting: &Waiting) -> io::Result<()> {
         self.catch_up(now)?;
         let direction = waiting.direction;
         if self.is_of_neighbours(waiting) {
@@ -375,10 +380,9 @@ impl Daemon {
         self.drain(now)
     }
 
-    fn hear_changes(&mut self) -> io::Result<()> {
-        let mut changed_at = None;
+    fn hear_changes(&mut self, now: Instant) -> io::Result<()> {
+        let mut has_changed = false;
         while let Some(change) = self.monitor.receive()? {
-            let now = clock::now();
             if change == Change::Missed {
                 self.take_snapshot(now)?;
                 continue;
@@ -392,12 +396,12 @@ impl Daemon {
                 self.take_snapshot(now)?;
             }
             self.apply_link_events(now)?;
-            changed_at = Some(now);
+            has_changed = true;
         }
         self.follow_port();
         // Routes come in crowds, and are judged together.
-        if let Some(now) = changed_at {
-            self.follow_routes();
+        if has_changed {
+            self.follow_routes(now);
             self.indicators.settle_routes(now);
             self.apply_link_events(now)?;
         }
@@ -409,7 +413,7 @@ impl Daemon {
         let all = monitor::snapshot().map_err(io::Error::other)?;
         self.indicators.handle_snapshot(now, all);
         self.follow_interface(before)?;
-        self.follow_routes();
+        self.follow_routes(now);
         self.apply_link_events(now)
     }
 
@@ -462,17 +466,16 @@ impl Daemon {
         Ok(())
     }
 
-    fn hear_client(&mut self, client: u64) -> io::Result<()> {
+    fn hear_client(&mut self, now: Instant, client: u64) -> io::Result<()> {
         let Some(request) = self.control.serve(client, &self.poller) else {
             return Ok(());
         };
-        let now = clock::now();
         let mut flows = None;
         match request {
             Request::Status => {}
             Request::Flows { limit } => {
                 if let Some(kernel) = self.path.kernel_mut() {
-                    kernel.list();
+                    kernel.list(now);
                 }
                 let mechanism = self.settings.mechanism.0.info().name;
                 let passing = self.passing_flows();
@@ -480,7 +483,7 @@ impl Daemon {
                 flows = Some(told);
             }
             Request::Reload => {
-                let answer = self.reload().map_or_else(
+                let answer = self.reload(now).map_or_else(
                     |failure| Answer::Refused(failure.to_string()),
                     |changed| {
                         let warnings = self.settings.warnings();
@@ -534,12 +537,12 @@ impl Daemon {
         Ok(Answer::Done(serde_json::json!({ "state": holds })))
     }
 
-    fn show_metrics(&mut self, client: u64) {
+    fn show_metrics(&mut self, now: Instant, client: u64) {
         let Some(mut metrics) = self.metrics.take() else {
             return;
         };
         if let Some(asked) = metrics.serve(client, &self.poller) {
-            let status = self.status(clock::now());
+            let status = self.status(now);
             let text = metrics::exposition(&status, &self.tally);
             metrics.answer(client, asked, &text, &self.poller);
         }
@@ -547,9 +550,8 @@ impl Daemon {
     }
 
     /// A deadline has come, perhaps of those who are not about packets.
-    fn expire(&mut self) {
+    fn expire(&mut self, now: Instant) {
         self.timer.note_expiry();
-        let now = clock::now();
         self.service.handle_timeout(now);
         self.control.handle_timeout(now, &self.poller);
         if let Some(metrics) = &mut self.metrics {
@@ -559,7 +561,7 @@ impl Daemon {
 
     fn status(&mut self, now: Instant) -> Status {
         if let Some(kernel) = self.path.kernel_mut() {
-            kernel.recount();
+            kernel.recount(now);
         }
         Status::of(now, self)
     }

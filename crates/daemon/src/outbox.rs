@@ -14,7 +14,6 @@ use outlast_gateway::flow::FlowKey;
 use outlast_gateway::gateway::{DropCause, Event, Transmit};
 use outlast_gateway::link::{Direction, LinkId, LinkState};
 use outlast_gateway::mechanisms::path::SendReason;
-use outlast_linux::clock;
 use outlast_linux::poller::Poller;
 use outlast_linux::raw::Sent;
 use outlast_wire::Packet;
@@ -180,8 +179,7 @@ impl Daemon {
     }
 
     /// What an earlier process has left frozen goes on, or is reset.
-    pub(super) fn restore_frozen(&mut self) -> io::Result<()> {
-        let now = clock::now();
+    pub(super) fn restore_frozen(&mut self, now: Instant) -> io::Result<()> {
         let restored = self.with_agents(now, Driver::restore).unwrap_or_default();
         if restored > 0 {
             tracing::warn!(connections = restored, "frozen when the last daemon ended");
@@ -197,8 +195,7 @@ impl Daemon {
     }
 
     /// A neighbour connects, or says something.
-    pub(super) fn hear_neighbours(&mut self, token: Token) -> io::Result<()> {
-        let now = clock::now();
+    pub(super) fn hear_neighbours(&mut self, now: Instant, token: Token) -> io::Result<()> {
         self.with_agents(now, |agents, place| match token {
             NEIGHBOURS => agents.accept(place),
             Token(connection) => agents.serve(place, connection),

@@ -18,6 +18,7 @@ mod tests;
 use super::config::{DataPathChoice, Mechanism, Settings};
 use crate::failure::Failure;
 pub(super) use kernel::{KernelPath, Listed};
+use outlast_base::time::Instant;
 use outlast_gateway::gateway::Transmit;
 use outlast_gateway::link::Direction;
 use outlast_gateway::mechanisms::path::PathMechanismKind;
@@ -154,6 +155,7 @@ impl DataPath {
     /// Lets the packets of `reach` go through user space, and no others, on the eBPF path.
     pub(super) fn divert(
         &mut self,
+        now: Instant,
         reach: &Reach,
         ways: &[outlast_linux::monitor::Way],
     ) -> Result<(), NetfilterError> {
@@ -165,7 +167,7 @@ impl DataPath {
             self.queue.take_only(&ranges)?;
             kernel.note_ranges(ranges);
         }
-        kernel.note_reach(reach.clone());
+        kernel.note_reach(now, reach.clone());
         Ok(())
     }
 
@@ -180,7 +182,7 @@ impl DataPath {
     /// What the connections behind some links have come to without the gateway.
     pub(super) fn take_over(
         &self,
-        now: outlast_base::time::Instant,
+        now: Instant,
         is_behind: impl Fn(&outlast_gateway::flow::FlowKey) -> bool,
     ) -> Takeover {
         match &self.kernel {
@@ -202,9 +204,10 @@ impl DataPath {
     /// that is less than the MTU.
     pub(super) fn take(
         &mut self,
+        now: Instant,
         longest_of: impl Fn(&Packet, Direction) -> Option<u32>,
     ) -> io::Result<Taken> {
-        self.queue.take(longest_of)
+        self.queue.take(now, longest_of)
     }
 
     /// Ends a packet's wait: `passed` are those of its [`Waiting::packets`] that go on.

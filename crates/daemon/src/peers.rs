@@ -108,7 +108,7 @@ impl Daemon {
             return Ok(());
         }
         // Who has answered meanwhile is not asked again.
-        self.hear_changes()?;
+        self.hear_changes(now)?;
         self.repeat_greeting(now);
         loop {
             let is_missed = |link| self.gateway.has_flows(link);

@@ -7,13 +7,13 @@ use super::metrics::MetricsSocket;
 use super::path;
 use super::{Daemon, FIRST_METRICS_CLIENT, METRICS};
 use crate::failure::Failure;
-use outlast_linux::clock;
+use outlast_base::time::Instant;
 
 impl Daemon {
     /// Puts the configuration file in force as it is now; what has changed.
-    pub(super) fn reload(&mut self) -> Result<Vec<&'static str>, Failure> {
+    pub(super) fn reload(&mut self, now: Instant) -> Result<Vec<&'static str>, Failure> {
         self.service.reloading();
-        let outcome = self.try_reload();
+        let outcome = self.try_reload(now);
         self.tally.note_reload(outcome.is_ok());
         match &outcome {
             Ok(changed) if changed.is_empty() => tracing::info!("configuration read: as before"),
@@ -32,7 +32,7 @@ impl Daemon {
         outcome
     }
 
-    fn try_reload(&mut self) -> Result<Vec<&'static str>, Failure> {
+    fn try_reload(&mut self, now: Instant) -> Result<Vec<&'static str>, Failure> {
         let file = self.given.file();
         let next = self.given.settle()?;
         path::check(&next)?;
@@ -63,16 +63,15 @@ impl Daemon {
             }
         }
         if let Some(agents) = agents {
-            self.with_agents(clock::now(), |driver, place| driver.reload(place, agents));
+            self.with_agents(now, |driver, place| driver.reload(place, agents));
         }
-        self.put_in_force(&next)?;
+        self.put_in_force(now, &next)?;
         (self.settings, self.file) = (next, file);
-        self.follow_mechanism(clock::now());
+        self.follow_mechanism(now);
         Ok(changed)
     }
 
-    fn put_in_force(&mut self, next: &Settings) -> Result<(), Failure> {
-        let now = clock::now();
+    fn put_in_force(&mut self, now: Instant, next: &Settings) -> Result<(), Failure> {
         self.journal.set_level(next.log.level);
         self.gateway.set_mechanism(next.mechanism.0);
         if self.settings.limits != next.limits {

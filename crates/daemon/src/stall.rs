@@ -1,20 +1,23 @@
 //! What the daemon does when it finds that it was stopped, and that its guardian has let packets pass.
 
 use super::{Daemon, GUARDIAN, Interest};
+use outlast_base::time::Instant;
 use outlast_linux::clock;
 use std::io;
 
 impl Daemon {
-    /// The loop begins a turn. If the guardian has taken its packets, it was stopped, or held up: what
-    /// has happened meanwhile is taken in, and the packets are its own again.
-    pub(super) fn notice_stall(&mut self) -> io::Result<()> {
+    /// Takes the packets back from the guardian if the loop was stopped or held up since `now`.
+    ///
+    /// What has happened meanwhile is taken in first. Returns when the loop goes on: a stall makes
+    /// `now` old.
+    pub(super) fn notice_stall(&mut self, now: Instant) -> io::Result<Instant> {
         self.path.pulse().beat();
         let Some(since) = self.path.pulse().stalled_since() else {
-            return Ok(());
+            return Ok(now);
         };
-        // First what the network has come to: a link that was down all the time has let nothing pass.
-        self.hear_changes()?;
         let now = clock::now();
+        // First what the network has come to: a link that was down all the time has let nothing pass.
+        self.hear_changes(now)?;
         let doubtful = self.gateway.doubt_since(since);
         self.correct_by_kernel(now);
         self.drain(now)?;
@@ -25,7 +28,7 @@ impl Daemon {
             doubtful,
             "was stopped or held up: packets have passed unseen"
         );
-        Ok(())
+        Ok(now)
     }
 
     /// Somebody has killed the guardian.

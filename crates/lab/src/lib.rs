@@ -36,7 +36,6 @@ mod opening;
 mod path;
 pub mod registry;
 mod report;
-pub mod site;
 mod status;
 mod stop;
 mod traffic;

@@ -24,6 +24,24 @@ pub fn unix_offset() -> Duration {
     Duration::from_nanos(nanos(unix).saturating_sub(nanos(monotonic)))
 }
 
+/// Measures how long a piece of work takes. It tells no time of day or of events.
+#[derive(Debug)]
+pub struct Stopwatch(Instant);
+
+impl Stopwatch {
+    /// The work begins.
+    #[must_use]
+    pub fn start() -> Self {
+        Self(now())
+    }
+
+    /// How long the work has taken so far.
+    #[must_use]
+    pub fn elapsed(&self) -> Duration {
+        now().since(self.0)
+    }
+}
+
 /// CPU time that the calling thread has used.
 #[must_use]
 pub fn thread_cpu_time() -> Duration {

@@ -2,6 +2,7 @@
 
 use crate::commands::{
     agents, completions, demo, doctor, lab, man, notify, papers, reload, run, sim, status, sweep,
+    trials,
 };
 use clap::{Parser, Subcommand};
 
@@ -37,6 +38,8 @@ pub(crate) enum Command {
     Sweep(sweep::Arguments),
     /// Run published experiments and judge their claims.
     Papers(papers::Arguments),
+    /// Run Outlast's own experiments: resume times, cost, crowds, sieges.
+    Trials(trials::Arguments),
     /// Keep the connections that cross an interface alive, and resume them when its link is back.
     Run(run::Arguments),
     /// Show how a running gateway is.

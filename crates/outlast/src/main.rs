@@ -34,6 +34,7 @@ fn dispatch(cli: Cli) -> Result<(), Failure> {
         Command::Sim(arguments) => commands::sim::run(&arguments),
         Command::Sweep(arguments) => commands::sweep::run(&arguments),
         Command::Papers(arguments) => commands::papers::run(&arguments),
+        Command::Trials(arguments) => commands::trials::run(&arguments),
         Command::Run(arguments) => commands::run::run(&arguments, cli.verbose),
         Command::Status(arguments) => commands::status::run(&arguments),
         Command::Reload(arguments) => commands::reload::run(&arguments),

@@ -1,7 +1,7 @@
 //! An experiment's tables and claims as Markdown, for a repository.
 
-use outlast_papers::Experiment;
-use outlast_papers::run::Shown;
+use outlast_experiments::experiment::Experiment;
+use outlast_experiments::run::Shown;
 use outlast_report::judgement;
 use outlast_scenario::result::World;
 use std::fmt::Write as _;

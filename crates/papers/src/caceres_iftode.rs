@@ -15,8 +15,8 @@ pub mod single;
 pub mod testbed;
 pub mod transfer;
 
-use crate::experiment::{Experiment, Extent};
-use crate::present;
+use outlast_experiments::experiment::{Experiment, Extent};
+use outlast_experiments::present;
 use outlast_report::judgement::{Claim, Published, Tolerance};
 use outlast_report::unit::Unit;
 use std::borrow::Cow;

@@ -29,8 +29,8 @@ pub mod table_5_1;
 pub mod table_5_2;
 pub mod timeouts;
 
-use crate::experiment::{Experiment, Extent};
-use crate::present;
+use outlast_experiments::experiment::{Experiment, Extent};
+use outlast_experiments::present;
 use outlast_report::judgement::{Claim, Published, Tolerance};
 use outlast_report::unit::Unit;
 use std::borrow::Cow;

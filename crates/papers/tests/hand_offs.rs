@@ -1,14 +1,14 @@
 //! The hand-offs of Cáceres and Iftode, carried out: they are in virtual time, and short.
 
+use outlast_experiments::carry_out::carry_out;
+use outlast_experiments::experiment::{Extent, Figure};
+use outlast_experiments::record::{Record, Runs};
 use outlast_lab::Cancel;
 use outlast_papers::caceres_iftode::figure_04::Figure04;
 use outlast_papers::caceres_iftode::figure_05::Figure05;
 use outlast_papers::caceres_iftode::figure_06::Figure06;
 use outlast_papers::caceres_iftode::testbed::{A_SECOND, AT_ONCE};
 use outlast_papers::caceres_iftode::{figure_02::Figure02, single};
-use outlast_papers::carry_out::carry_out;
-use outlast_papers::experiment::{Extent, Figure};
-use outlast_papers::record::{Record, Runs};
 use outlast_report::judgement::{Judged, Judgement};
 use outlast_scenario::Direction;
 

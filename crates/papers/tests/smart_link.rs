@@ -1,9 +1,9 @@
 //! The transfers of Scott and Mapp at the ends of their figure 5, carried out in virtual time.
 
+use outlast_experiments::carry_out::carry_out;
+use outlast_experiments::experiment::Extent;
+use outlast_experiments::record::Record;
 use outlast_lab::Cancel;
-use outlast_papers::carry_out::carry_out;
-use outlast_papers::experiment::Extent;
-use outlast_papers::record::Record;
 use outlast_papers::scott_mapp::sweep;
 use outlast_papers::scott_mapp::testbed::Testbed;
 use outlast_scenario::Mechanism;

@@ -1,11 +1,11 @@
 //! Tables of the thesis, simulated: what comes out is what was published.
 
+use outlast_experiments::carry_out;
+use outlast_experiments::experiment::{Extent, Figure};
+use outlast_experiments::job::Job;
+use outlast_experiments::record::{Record, Runs};
 use outlast_lab::Cancel;
-use outlast_papers::carry_out;
-use outlast_papers::job::Job;
-use outlast_papers::record::{Record, Runs};
 use outlast_papers::thesis::{figure_3_7, table_3_2, table_3_5, table_4_4};
-use outlast_papers::{Extent, Figure};
 use outlast_report::judgement::Judgement;
 
 /// The runs of `figure` that are `wanted`.

@@ -7,9 +7,26 @@ use serde_json::Value;
 use crate::{Offences, Repository};
 
 /// The crates from top to bottom: arrows only point down.
-pub const ORDER: [&str; 16] = [
-    "outlast", "papers", "sweep", "daemon", "report", "lab", "linux", "sim", "scenario", "world",
-    "link", "agents", "tcp", "gateway", "wire", "base",
+pub const ORDER: [&str; 19] = [
+    "outlast",
+    "papers",
+    "trials",
+    "experiments",
+    "sweep",
+    "daemon",
+    "report",
+    "testbed",
+    "lab",
+    "linux",
+    "sim",
+    "scenario",
+    "world",
+    "link",
+    "agents",
+    "tcp",
+    "gateway",
+    "wire",
+    "base",
 ];
 
 /// The crates that do no I/O, read no clock and know no `unsafe`.

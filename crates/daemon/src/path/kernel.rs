@@ -6,7 +6,7 @@ use super::takeover::newest_from_link;
 use crate::config::Settings;
 use outlast_base::time::{Duration, Instant};
 use outlast_gateway::flow::{FlowKey, Phase, TcpFlow};
-use outlast_linux::clock;
+use outlast_linux::clock::Stopwatch;
 use outlast_linux::netfilter::rules::AddressRange;
 use outlast_linux::tracker::{
     TrackedFlow, Tracker, TrackerConfig, TrackerCounters, TrackerError, TrackerMemory,
@@ -186,8 +186,7 @@ impl KernelPath {
         self.ranges = Some(ranges);
     }
 
-    pub(super) fn note_reach(&mut self, reach: Reach) {
-        let now = clock::now();
+    pub(super) fn note_reach(&mut self, now: Instant, reach: Reach) {
         self.diversions += u64::from(self.reach == Reach::Nobody && reach != Reach::Nobody);
         self.end_at = (reach == Reach::Nobody && self.ranges.is_some()).then(|| now + GRACE);
         self.reach = reach;
@@ -240,7 +239,7 @@ impl KernelPath {
 
     /// The next connection whose far host is suspected of being silent, and since when it owes an
     /// answer.
-    pub(crate) fn poll_suspicion(&mut self) -> Option<(FlowKey, Instant)> {
+    pub(crate) fn poll_suspicion(&mut self, now: Instant) -> Option<(FlowKey, Instant)> {
         loop {
             let key = self.tracker.poll_suspicion()?;
             let flow = self.tracker.flow(&key).ok().flatten();
@@ -250,7 +249,7 @@ impl KernelPath {
             if flow.is_proven {
                 return Some((key, since));
             }
-            self.ask_later(clock::now(), key, since);
+            self.ask_later(now, key, since);
         }
     }
 
@@ -279,36 +278,37 @@ impl KernelPath {
     /// whether it was.
     pub(crate) fn search(
         &mut self,
+        now: Instant,
         is_wanted: impl FnMut(&FlowKey) -> bool,
         mut visit: impl FnMut(FlowKey, Instant),
     ) -> bool {
-        let begins = clock::now();
-        if begins < self.may_search_at {
+        if now < self.may_search_at {
             return false;
         }
+        let work = Stopwatch::start();
         self.tracker.flows(is_wanted, |key, flow| {
             if let Some(at) = flow.heard_at {
                 visit(key, at);
             }
         });
-        let ends = clock::now();
-        self.may_search_at = ends + SHARE * ends.since(begins);
+        let took = work.elapsed();
+        self.may_search_at = now + took + SHARE * took;
         true
     }
 
     /// Counts the connections in the kernel's table that are not closed, unless that was done but now.
-    pub(crate) fn recount(&mut self) {
-        let begins = clock::now();
-        if begins < self.recount_at {
+    pub(crate) fn recount(&mut self, now: Instant) {
+        if now < self.recount_at {
             return;
         }
+        let work = Stopwatch::start();
         let mut count = 0;
         let count_one =
             |_, flow: TrackedFlow| count += usize::from(flow.tcp.phase != Phase::Closed);
         self.tracker.flows(|_| true, count_one);
         self.counted = count;
-        let ends = clock::now();
-        self.recount_at = ends + COUNT_IS_GOOD_FOR.max(COUNT_SHARE * ends.since(begins));
+        let took = work.elapsed();
+        self.recount_at = now + took + COUNT_IS_GOOD_FOR.max(COUNT_SHARE * took);
     }
 
     /// Connections in the kernel's table that were not closed when they were counted last.
@@ -318,11 +318,11 @@ impl KernelPath {
 
     /// Lists the connections in the kernel's table with the most recent packets, unless that was
     /// done but now.
-    pub(crate) fn list(&mut self) {
-        let begins = clock::now();
-        if begins < self.relist_at {
+    pub(crate) fn list(&mut self, now: Instant) {
+        if now < self.relist_at {
             return;
         }
+        let work = Stopwatch::start();
         let mut recent = BinaryHeap::with_capacity(MOST_LISTED + 1);
         self.tracker.flows(
             |_| true,
@@ -335,8 +335,8 @@ impl KernelPath {
         );
         let sorted = recent.into_sorted_vec();
         self.listed = sorted.into_iter().map(|Reverse(listed)| listed).collect();
-        let ends = clock::now();
-        self.relist_at = ends + COUNT_IS_GOOD_FOR.max(COUNT_SHARE * ends.since(begins));
+        let took = work.elapsed();
+        self.relist_at = now + took + COUNT_IS_GOOD_FOR.max(COUNT_SHARE * took);
     }
 
     /// The connections that were listed last, those with the most recent packets first.

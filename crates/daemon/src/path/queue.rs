@@ -11,7 +11,6 @@ use bytes::Bytes;
 use outlast_base::time::{Duration, Instant};
 use outlast_gateway::gateway::Transmit;
 use outlast_gateway::link::Direction;
-use outlast_linux::clock;
 use outlast_linux::guardian::{Guardian, Pulse};
 use outlast_linux::netfilter::NetfilterError;
 use outlast_linux::netfilter::queue::{Hook, PacketId, Queue, Ruling};
@@ -229,9 +228,10 @@ impl QueuePath {
     /// as that is known; the MTU is the most.
     pub(super) fn take(
         &mut self,
+        now: Instant,
         longest_of: impl Fn(&Packet, Direction) -> Option<u32>,
     ) -> io::Result<Taken> {
-        if self.learns_until.is_some_and(|until| clock::now() >= until) {
+        if self.learns_until.is_some_and(|until| now >= until) {
             self.learns_until = None;
             self.take_aggregates(true).map_err(io::Error::other)?;
         }
@@ -267,7 +267,7 @@ impl QueuePath {
                 let longest = longest_of(&packet, direction);
                 if is_aggregate && longest.is_none() && self.learns_until.is_none() {
                     self.take_aggregates(false).map_err(io::Error::other)?;
-                    self.learns_until = Some(clock::now() + LEARNING);
+                    self.learns_until = Some(now + LEARNING);
                 }
                 let longest = longest.map_or(self.mtu, |longest| longest.min(self.mtu));
                 as_carried(packet, longest, lacks_checksum)

@@ -3,7 +3,7 @@
 
 use super::window::{self, Outage};
 use super::{Run, show};
-use outlast_papers::diagram::{Ends, FlowTrace};
+use outlast_experiments::diagram::{Ends, FlowTrace};
 use outlast_report::page::Section;
 use outlast_report::plot::{self, Axis, Line, Timeline};
 use outlast_report::results;

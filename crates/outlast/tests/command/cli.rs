@@ -138,19 +138,20 @@ fn a_registry_that_others_may_write_to_is_not_trusted() {
 #[test]
 fn an_unknown_experiment_is_refused_with_those_that_there_are() {
     let known = ["scott-mapp", "hold-matrix", "hold-channel"];
+    let listed = [("papers", &known[..1]), ("trials", &known[1..])];
     let place = Place::new();
     for action in ["run", "report"] {
         place
             .run(["papers", action, "hold-chanel"])
             .refuses(2, &known);
     }
-    let list = place.run(["papers", "list"]);
-    assert_eq!(list.code, Some(0), "{list:?}");
-    for name in known {
-        assert!(
-            list.out.lines().any(|line| line.starts_with(name)),
-            "{list:?}"
-        );
+    for (command, names) in listed {
+        let list = place.run([command, "list"]);
+        assert_eq!(list.code, Some(0), "{list:?}");
+        for name in known {
+            let is_listed = list.out.lines().any(|line| line.starts_with(name));
+            assert_eq!(is_listed, names.contains(&name), "{list:?}");
+        }
     }
 }
 

@@ -2,9 +2,9 @@
 
 use super::testbed::{A_SECOND, AT_ONCE, Motion};
 use super::{claim, transfer};
-use crate::experiment::{Extent, Figure, Part};
-use crate::job::Job;
-use crate::record::Runs;
+use outlast_experiments::experiment::{Extent, Figure, Part};
+use outlast_experiments::job::Job;
+use outlast_experiments::record::Runs;
 use outlast_report::judgement::{Claim, Judged, Measured, Published, Tolerance};
 use outlast_report::page::Highlight;
 use outlast_report::plot::{Axis, Strip, StripRow};
@@ -108,7 +108,7 @@ fn table(runs: &Runs) -> Table {
 }
 
 fn strip(runs: &Runs) -> Strip {
-    let rate = |record: &crate::record::Record| {
+    let rate = |record: &outlast_experiments::record::Record| {
         let bytes = record.result.settings.bytes?;
         record
             .succeeded()

@@ -2,10 +2,10 @@
 
 use super::testbed::{A_SECOND, AT_ONCE, Motion};
 use super::{claim, transfer};
-use crate::experiment::{Extent, Figure, Part};
-use crate::job::Job;
-use crate::present::median;
-use crate::record::Runs;
+use outlast_experiments::experiment::{Extent, Figure, Part};
+use outlast_experiments::job::Job;
+use outlast_experiments::present::median;
+use outlast_experiments::record::Runs;
 use outlast_report::judgement::{Judged, Published, Tolerance};
 use outlast_report::statistics::Sample;
 use outlast_report::table::{Cell, Column, Table};

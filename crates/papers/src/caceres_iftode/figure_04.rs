@@ -2,10 +2,10 @@
 
 use super::claim;
 use super::testbed::{self, A_SECOND, Crossings, Motion};
-use crate::experiment::{Extent, Figure, Part};
-use crate::job::{Job, Watch};
-use crate::present::{mean, median};
-use crate::record::{Reconnection, Record, Runs, Variables};
+use outlast_experiments::experiment::{Extent, Figure, Part};
+use outlast_experiments::job::{Job, Watch};
+use outlast_experiments::present::{mean, median};
+use outlast_experiments::record::{Reconnection, Record, Runs, Variables};
 use outlast_report::judgement::{Judged, Published, Tolerance};
 use outlast_report::plot::{Axis, Line, Outage, Timeline};
 use outlast_report::table::{Cell, Column, Table};

@@ -2,9 +2,9 @@
 
 use super::single::{self, Numbers};
 use super::testbed::AT_ONCE;
-use crate::experiment::{Extent, Figure, Part};
-use crate::job::Job;
-use crate::record::Runs;
+use outlast_experiments::experiment::{Extent, Figure, Part};
+use outlast_experiments::job::Job;
+use outlast_experiments::record::Runs;
 use outlast_scenario::Direction;
 
 /// Figure 5.

@@ -3,10 +3,10 @@
 use super::claim;
 use super::single::{self, HALF_A_BEAT};
 use super::testbed::{A_SECOND, AT_ONCE};
-use crate::experiment::{Extent, Figure, Part};
-use crate::job::Job;
-use crate::record::Runs;
 use outlast_base::time::Duration;
+use outlast_experiments::experiment::{Extent, Figure, Part};
+use outlast_experiments::job::Job;
+use outlast_experiments::record::Runs;
 use outlast_report::judgement::{Measured, Published};
 use outlast_report::plot::{Axis, Strip, StripRow};
 use outlast_report::table::{Cell, Column, Table};

@@ -4,11 +4,11 @@
 use super::claim;
 use super::testbed::{self, Crossings, Motion};
 use super::transfer::pauses;
-use crate::experiment::{Extent, Part};
-use crate::job::{Job, Watch};
-use crate::present::{mean, share};
-use crate::record::{Record, Runs};
 use outlast_base::time::Duration;
+use outlast_experiments::experiment::{Extent, Part};
+use outlast_experiments::job::{Job, Watch};
+use outlast_experiments::present::{mean, share};
+use outlast_experiments::record::{Record, Runs};
 use outlast_report::judgement::{Claim, Measured, Published, Tolerance};
 use outlast_report::statistics::Sample;
 use outlast_report::table::{Cell, Column, Table};

@@ -16,8 +16,8 @@
 //!   The crossings come every 8 s. The first is 6.5 s after the first byte: only one between 5 s and
 //!   8 s gives three of them both in 24 s and in 29 s, as the paper has it, and this is the middle.
 
-use crate::job::Job;
 use outlast_base::time::Duration;
+use outlast_experiments::job::Job;
 use outlast_scenario::Direction;
 use outlast_scenario::result::World;
 

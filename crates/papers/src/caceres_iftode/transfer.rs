@@ -1,10 +1,10 @@
 //! Transfers of 4 Mbyte by a mobile that moves every 8 s: the runs of figures 2, 3 and 4.
 
 use super::testbed::{self, Crossings, Motion};
-use crate::experiment::Extent;
-use crate::job::{Job, Watch};
-use crate::present::mean;
-use crate::record::{Record, Runs};
+use outlast_experiments::experiment::Extent;
+use outlast_experiments::job::{Job, Watch};
+use outlast_experiments::present::mean;
+use outlast_experiments::record::{Record, Runs};
 use outlast_report::judgement::Measured;
 use outlast_report::statistics::Sample;
 use outlast_scenario::Direction;

@@ -7,9 +7,9 @@
 //! outage.
 
 use super::testbed::Testbed;
-use crate::experiment::Extent;
-use crate::setting::{Outages, Setting, Task};
 use outlast_base::time::Duration;
+use outlast_experiments::experiment::Extent;
+use outlast_experiments::setting::{Outages, Setting, Task};
 use outlast_scenario::{Congestion, Direction, IpVersion, Mechanism};
 
 /// Rate of the link.

@@ -3,10 +3,10 @@
 use super::claim;
 use super::sweep::{self, SERIES};
 use super::testbed::Testbed;
-use crate::experiment::{Extent, Figure, Part};
-use crate::job::Job;
-use crate::present::{mean, title};
-use crate::record::{Record, Runs};
+use outlast_experiments::experiment::{Extent, Figure, Part};
+use outlast_experiments::job::Job;
+use outlast_experiments::present::{mean, title};
+use outlast_experiments::record::{Record, Runs};
 use outlast_report::judgement::{Claim, Judged, Measured, Published, Tolerance};
 use outlast_report::page::Highlight;
 use outlast_report::plot::{Axis, Point};

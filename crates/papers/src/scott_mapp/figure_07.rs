@@ -3,10 +3,10 @@
 use super::claim;
 use super::sweep::{self, SERIES};
 use super::testbed::Testbed;
-use crate::experiment::{Extent, Figure, Part};
-use crate::job::Job;
-use crate::present::mean;
-use crate::record::{Record, Runs};
+use outlast_experiments::experiment::{Extent, Figure, Part};
+use outlast_experiments::job::Job;
+use outlast_experiments::present::mean;
+use outlast_experiments::record::{Record, Runs};
 use outlast_report::judgement::{Claim, Judged, Measured, Published, Tolerance};
 use outlast_report::plot::{Axis, Point};
 use outlast_report::table::{Cell, Column, Table};
@@ -75,7 +75,7 @@ fn table(bed: Testbed, extent: Extent, runs: &Runs) -> Table {
     ];
     for mechanism in SELECTED {
         let key = mechanism.name().replace('-', "_");
-        let title = crate::present::title(mechanism);
+        let title = outlast_experiments::present::title(mechanism);
         columns.push(Column::quantity(format!("{key}_s"), title, Unit::Seconds));
         columns.push(Column::quantity(
             format!("{key}_deviation_s"),

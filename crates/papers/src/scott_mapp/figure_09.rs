@@ -2,9 +2,9 @@
 
 use super::testbed::Testbed;
 use super::{claim, traces};
-use crate::experiment::{Extent, Figure, Part};
-use crate::job::Job;
-use crate::record::Runs;
+use outlast_experiments::experiment::{Extent, Figure, Part};
+use outlast_experiments::job::Job;
+use outlast_experiments::record::Runs;
 use outlast_report::judgement::{Published, Tolerance};
 use outlast_report::unit::Unit;
 use outlast_scenario::Mechanism;

@@ -3,10 +3,10 @@
 use super::claim;
 use super::interactive::{self, SERIES};
 use super::testbed::Testbed;
-use crate::experiment::{Extent, Figure, Part};
-use crate::job::Job;
-use crate::present::title;
-use crate::record::Runs;
+use outlast_experiments::experiment::{Extent, Figure, Part};
+use outlast_experiments::job::Job;
+use outlast_experiments::present::title;
+use outlast_experiments::record::Runs;
 use outlast_report::judgement::{Judged, Measured, Published, Tolerance};
 use outlast_report::plot::{Axis, Curves, Point, Series};
 use outlast_report::table::{Cell, Column, Table};

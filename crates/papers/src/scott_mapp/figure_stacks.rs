@@ -3,10 +3,10 @@
 use super::sweep;
 use super::testbed::Testbed;
 use super::{figure_05, figure_06, figure_07};
-use crate::experiment::{Extent, Figure, Part};
-use crate::job::Job;
-use crate::present::{mean, share, title};
-use crate::record::{Record, Runs};
+use outlast_experiments::experiment::{Extent, Figure, Part};
+use outlast_experiments::job::Job;
+use outlast_experiments::present::{mean, share, title};
+use outlast_experiments::record::{Record, Runs};
 use outlast_report::judgement::{Claim, Judged, Measured};
 use outlast_report::plot::{Axis, Curves, Point, Series};
 use outlast_report::table::{Cell, Column, Table, Tone};

@@ -8,11 +8,11 @@
 
 use super::channel;
 use super::testbed::Testbed;
-use crate::experiment::Extent;
-use crate::job::Job;
-use crate::record::{Record, Runs};
-use crate::setting::{Outages, Setting, Task};
 use outlast_base::time::Duration;
+use outlast_experiments::experiment::Extent;
+use outlast_experiments::job::Job;
+use outlast_experiments::record::{Record, Runs};
+use outlast_experiments::setting::{Outages, Setting, Task};
 use outlast_report::statistics::Sample;
 use outlast_scenario::Mechanism;
 

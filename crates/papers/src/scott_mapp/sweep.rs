@@ -2,10 +2,10 @@
 
 use super::channel;
 use super::testbed::Testbed;
-use crate::experiment::Extent;
-use crate::job::Job;
-use crate::present::title;
-use crate::record::{Record, Runs};
+use outlast_experiments::experiment::Extent;
+use outlast_experiments::job::Job;
+use outlast_experiments::present::title;
+use outlast_experiments::record::{Record, Runs};
 use outlast_report::plot::{Axis, Curves, Point, Series};
 use outlast_report::statistics::Sample;
 use outlast_report::table::{Cell, Column, Table};

@@ -6,11 +6,11 @@
 //! paper's stack. [`Profile::Linux24`] and [`Profile::Linux6`] stand beside it.
 
 use super::channel;
-use crate::experiment::Extent;
-use crate::job::Job;
-use crate::setting::Setting;
 use outlast_base::time::Duration;
 use outlast_base::units::ByteCount;
+use outlast_experiments::experiment::Extent;
+use outlast_experiments::job::Job;
+use outlast_experiments::setting::Setting;
 use outlast_report::judgement::Claim;
 use outlast_report::plot::Axis;
 use outlast_scenario::Profile;

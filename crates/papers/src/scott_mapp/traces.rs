@@ -7,14 +7,14 @@
 
 use super::channel;
 use super::testbed::Testbed;
-use crate::diagram::FlowTrace;
-use crate::experiment::{Extent, Part};
-use crate::job::{Job, Watch};
-use crate::present::median;
-use crate::record::{Record, Runs};
-use crate::setting::{Outages, Setting, Task};
 use outlast_base::time::Duration;
 use outlast_base::units::ByteCount;
+use outlast_experiments::diagram::FlowTrace;
+use outlast_experiments::experiment::{Extent, Part};
+use outlast_experiments::job::{Job, Watch};
+use outlast_experiments::present::median;
+use outlast_experiments::record::{Record, Runs};
+use outlast_experiments::setting::{Outages, Setting, Task};
 use outlast_report::judgement::Measured;
 use outlast_report::table::{Cell, Column, Table, Tone};
 use outlast_report::unit::Unit;

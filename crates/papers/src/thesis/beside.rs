@@ -1,6 +1,6 @@
 //! Published numbers beside ours.
 
-use crate::experiment::Part;
+use outlast_experiments::experiment::Part;
 use outlast_report::judgement::{Claim, Departures, Judged, Judgement, Measured, Published, Tally};
 use outlast_report::statistics::Sample;
 use outlast_report::table::{Cell, Column, Table, Tone};

@@ -7,9 +7,9 @@
 use super::beside::{Beside, beside};
 use super::claim;
 use super::handoff::{HandoffTable, Row};
-use crate::experiment::{Extent, Figure, Part};
-use crate::job::Job;
-use crate::record::{Record, Runs};
+use outlast_experiments::experiment::{Extent, Figure, Part};
+use outlast_experiments::job::Job;
+use outlast_experiments::record::{Record, Runs};
 use outlast_report::judgement::{Claim, Published, Tolerance};
 use outlast_report::statistics::Sample;
 use outlast_report::table::{Cell, Column};

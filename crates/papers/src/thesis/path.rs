@@ -13,9 +13,9 @@
 //! delaying host adds of jitter is not told either; here there is none. Send buffers are those of
 //! the profiles, as the thesis sets the receiver's alone.
 
-use crate::job::{Job, Watch};
-use crate::setting;
 use outlast_base::time::Duration;
+use outlast_experiments::job::{Job, Watch};
+use outlast_experiments::setting;
 use outlast_scenario::result::World;
 use outlast_scenario::{Mechanism, Profile};
 

@@ -1,9 +1,9 @@
 //! How a sender's window recovers after a whole window was lost: what section 3.3 looks at.
 
 use super::path::Path;
-use crate::job::{Job, Watch};
-use crate::record::{Record, Variables};
 use outlast_base::time::Duration;
+use outlast_experiments::job::{Job, Watch};
+use outlast_experiments::record::{Record, Variables};
 use outlast_report::plot::{Axis, Curves, Point, Series};
 use outlast_report::unit::Unit;
 use outlast_scenario::Profile;

@@ -7,9 +7,9 @@ use super::table_3_6::{
     HALF_A_ROUND_TRIP, ONE_ROUND_TRIP, ONE_SEGMENT, ONE_STEP, TIMEOUT, TRANSMITTED, labels, paced,
     single,
 };
-use crate::experiment::{Extent, Figure, Part};
-use crate::job::Job;
-use crate::record::Runs;
+use outlast_experiments::experiment::{Extent, Figure, Part};
+use outlast_experiments::job::Job;
+use outlast_experiments::record::Runs;
 use outlast_report::judgement::{Claim, Published, Tolerance};
 use outlast_report::unit::Unit;
 

@@ -3,10 +3,10 @@
 use super::beside::{Beside, beside};
 use super::claim;
 use super::table_4_1::{Switching, times};
-use crate::experiment::{Extent, Figure, Part};
-use crate::job::Job;
-use crate::record::Runs;
 use outlast_base::time::Duration;
+use outlast_experiments::experiment::{Extent, Figure, Part};
+use outlast_experiments::job::Job;
+use outlast_experiments::record::Runs;
 use outlast_report::judgement::{Claim, Published, Tolerance};
 use outlast_report::statistics::Sample;
 use outlast_report::table::{Cell, Column};

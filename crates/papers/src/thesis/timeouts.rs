@@ -4,10 +4,10 @@
 use super::beside::{Beside, beside};
 use super::claim;
 use super::path::Path;
-use crate::experiment::{Extent, Figure, Part};
-use crate::job::{Job, Watch};
-use crate::record::{Record, Runs};
 use outlast_base::time::Duration;
+use outlast_experiments::experiment::{Extent, Figure, Part};
+use outlast_experiments::job::{Job, Watch};
+use outlast_experiments::record::{Record, Runs};
 use outlast_report::judgement::{Claim, Published, Tolerance};
 use outlast_report::plot::{Axis, Curves, Point, Series};
 use outlast_report::statistics::Sample;

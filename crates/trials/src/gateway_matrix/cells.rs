@@ -1,0 +1,275 @@
+//! The cells of the matrix, and the runs of each.
+
+use super::programs::{Program, TICK_MS};
+use super::trial::{BYTES, DELAY, ProgramTrial, QUEUE, RATE_MBIT_PER_S};
+use crate::live::Trial;
+use outlast_base::time::Duration;
+use outlast_base::units::ByteCount;
+use outlast_experiments::experiment::Extent;
+use outlast_experiments::job::Job;
+use outlast_experiments::setting::{Outages, Setting, Task};
+use outlast_scenario::{Congestion, Direction, IpVersion, Mechanism};
+use outlast_testbed::site::Cut;
+use std::fmt;
+
+/// What the runs have in common that are compared with each other.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct Cell {
+    /// What crosses the link.
+    pub program: Program,
+    /// How it crosses.
+    pub stack: Stack,
+    /// How packets get to the daemon.
+    pub path: DataPath,
+    /// How the link goes away.
+    pub cut: Cut,
+    /// For how long.
+    pub outage: Duration,
+    /// The daemon starts a second after the link went away, as one that is restarted.
+    pub starts_late: bool,
+}
+
+/// How packets get to the daemon.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum DataPath {
+    /// As the daemon sees fit: by eBPF where that can be had.
+    Auto,
+    /// All of them through user space.
+    Nfqueue,
+}
+
+impl DataPath {
+    /// As `outlast run --data-path` has it.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Auto => "auto",
+            Self::Nfqueue => "nfqueue",
+        }
+    }
+}
+
+/// How the hosts' TCP is set.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct Stack {
+    /// Congestion control.
+    pub congestion: Congestion,
+    /// Network protocol.
+    pub ip: IpVersion,
+    /// Selective acknowledgements.
+    pub sack: bool,
+}
+
+impl Stack {
+    /// As most hosts have it.
+    pub const USUAL: Self = Self {
+        congestion: Congestion::Cubic,
+        ip: IpVersion::V4,
+        sack: true,
+    };
+    /// The others of which a sample is measured.
+    pub const OTHERS: [Self; 3] = [
+        Self {
+            congestion: Congestion::Bbr,
+            ..Self::USUAL
+        },
+        Self {
+            ip: IpVersion::V6,
+            ..Self::USUAL
+        },
+        Self {
+            sack: false,
+            ..Self::USUAL
+        },
+    ];
+}
+
+impl fmt::Display for Stack {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self {
+            congestion,
+            ip,
+            sack,
+        } = self;
+        let version = match ip {
+            IpVersion::V4 => "IPv4",
+            IpVersion::V6 => "IPv6",
+        };
+        write!(f, "{version}, {congestion}")?;
+        if *sack {
+            Ok(())
+        } else {
+            write!(f, ", no SACK")
+        }
+    }
+}
+
+/// Every way to go away.
+pub const CUTS: [Cut; 3] = [Cut::Carrier, Cut::Neighbour, Cut::BlackHole];
+
+/// From this length on an outage is long enough to be noticed without carrier loss.
+pub const NOTICEABLE: Duration = Duration::from_secs(5);
+
+/// The cells, in the order of the table.
+#[must_use]
+pub fn cells(extent: Extent) -> Vec<Cell> {
+    let mut cells = Vec::new();
+    for cut in CUTS {
+        for &seconds in lengths(extent, cut) {
+            for (program, stack, path) in series(extent, cut, seconds) {
+                cells.push(Cell {
+                    program,
+                    stack,
+                    path,
+                    cut,
+                    outage: Duration::from_secs(seconds),
+                    starts_late: false,
+                });
+            }
+        }
+    }
+    let is_sample = |cell: &&Cell| {
+        let is_long = cell.outage.as_secs() == extent.choose(6, 10);
+        let is_usual = (cell.stack, cell.cut) == (Stack::USUAL, Cut::Carrier);
+        is_long && is_usual && [Program::Curl, Program::RsyncUp].contains(&cell.program)
+    };
+    let late: Vec<Cell> = cells.iter().filter(is_sample).copied().collect();
+    cells.extend(late.into_iter().map(|cell| Cell {
+        starts_late: true,
+        ..cell
+    }));
+    cells
+}
+
+/// Lengths of outages in seconds.
+const fn lengths(extent: Extent, cut: Cut) -> &'static [u64] {
+    match (extent, cut) {
+        (Extent::Full, _) => &[1, 10, 60],
+        (Extent::Quick, Cut::Carrier) => &[1, 6],
+        (Extent::Quick, Cut::Neighbour | Cut::BlackHole) => &[6],
+    }
+}
+
+fn series(extent: Extent, cut: Cut, seconds: u64) -> Vec<(Program, Stack, DataPath)> {
+    let with = |stack, path| move |program| (program, stack, path);
+    let usual = with(Stack::USUAL, DataPath::Auto);
+    match extent {
+        Extent::Quick => {
+            let few = [Program::Curl, Program::RsyncUp, Program::WebSocket];
+            let once = [
+                Program::ContainedScp,
+                Program::Redis,
+                Program::Ssh,
+                Program::Datagrams,
+            ];
+            let is_once = cut == Cut::Carrier && seconds == 6;
+            let once = once.into_iter().filter(|_| is_once);
+            few.into_iter().chain(once).map(usual).collect()
+        }
+        Extent::Full => {
+            let sample = [Program::Curl, Program::IperfUp];
+            let others = Stack::OTHERS.map(|stack| sample.map(with(stack, DataPath::Auto)));
+            let all = Program::ALL.map(usual).into_iter();
+            all.chain(others.into_iter().flatten())
+                .chain(sample.map(with(Stack::USUAL, DataPath::Nfqueue)))
+                .collect()
+        }
+    }
+}
+
+/// The runs.
+#[must_use]
+pub fn jobs(extent: Extent) -> Vec<Job> {
+    cells(extent)
+        .iter()
+        .flat_map(|cell| {
+            // Where there is no daemon, packets take no path to it.
+            let is_usual = cell.path == DataPath::Auto && !cell.starts_late;
+            let control = is_usual.then(|| cell.job(false));
+            control.into_iter().chain([cell.job(true)])
+        })
+        .collect()
+}
+
+impl Cell {
+    /// Its name with or without the daemon. The control is the same for every data path.
+    #[must_use]
+    pub fn name(&self, assisted: bool) -> String {
+        let Self {
+            program,
+            stack,
+            outage,
+            ..
+        } = self;
+        let (title, direction, seconds) = (program.title(), program.direction(), outage.as_secs());
+        let by = cut_title(self.cut);
+        let who = match (assisted, self.path) {
+            (false, _) => "control",
+            (true, DataPath::Auto) => "daemon",
+            (true, DataPath::Nfqueue) => "daemon by nfqueue",
+        };
+        let when = match assisted && self.starts_late {
+            true => " that starts in the outage",
+            false => "",
+        };
+        format!("{title}, {direction}, {stack}, {by}, {seconds} s, {who}{when}")
+    }
+
+    fn job(&self, assisted: bool) -> Job {
+        let trial = ProgramTrial {
+            cell: *self,
+            assisted,
+        };
+        Job::new(self.name(assisted), &self.setting(&trial), 0).live(Trial::Programs(trial))
+    }
+
+    /// The link, the outage and the payload as a scenario has them; which programs run is beyond it.
+    fn setting(&self, trial: &ProgramTrial) -> Setting {
+        let direction = self.program.direction();
+        let task = if self.program.is_transfer() {
+            Task::Bulk {
+                bytes: ByteCount(BYTES),
+                direction,
+            }
+        } else {
+            let interval = Duration::from_millis(TICK_MS);
+            let times = u32::try_from(trial.ticks()).unwrap_or(u32::MAX);
+            Task::Interactive {
+                interval,
+                duration: interval * times,
+            }
+        };
+        let at = |here| match here == direction && trial.assisted {
+            true => Mechanism::Hold,
+            false => Mechanism::None,
+        };
+        Setting {
+            name: self.name(trial.assisted),
+            rate_mbit_per_s: RATE_MBIT_PER_S,
+            delay: DELAY,
+            queue: QUEUE,
+            outages: Outages::Single {
+                start: Duration::from_secs(2),
+                length: self.outage,
+            },
+            task,
+            congestion: self.stack.congestion,
+            sack: self.stack.sack,
+            ip: self.stack.ip,
+            gateway: at(Direction::Download),
+            mobile: at(Direction::Upload),
+            seed: 1,
+            deadline: trial.deadline(),
+        }
+    }
+}
+
+/// What readers call it.
+#[must_use]
+pub const fn cut_title(cut: Cut) -> &'static str {
+    match cut {
+        Cut::Carrier => "carrier",
+        Cut::Neighbour => "neighbour",
+        Cut::BlackHole => "black hole",
+    }
+}

@@ -1,0 +1,143 @@
+//! `outlast run`, as an operator starts it and asks it.
+
+use super::trial::TrialError;
+use outlast_linux::namespace::Namespace;
+use outlast_linux::process::ContainedProcess;
+use outlast_testbed::site::LINK;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use std::io::{self, BufRead, BufReader};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+/// What the daemon says of itself.
+#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
+pub struct Noticed {
+    /// Whether it holds the link, or the peer behind it, for down, or suspects it for its silence.
+    pub down: bool,
+    /// Packets that it has taken instead of letting them be lost.
+    pub taken: u64,
+    /// Packets that it has sent.
+    pub injected: u64,
+    /// How packets come to it.
+    pub data_path: String,
+    /// The mechanism.
+    pub mechanism: String,
+}
+
+/// `outlast run` on the link. It ends when this is dropped.
+pub(crate) struct Daemon<'t> {
+    outlast: &'t Path,
+    control: PathBuf,
+    _process: ContainedProcess,
+    /// Closed, the daemon could not log any more.
+    _said: BufReader<io::PipeReader>,
+}
+
+impl<'t> Daemon<'t> {
+    /// `outlast run` with `hold` and these arguments on the link, once packets go through it.
+    pub(crate) fn start(
+        keeper: &Namespace,
+        outlast: &'t Path,
+        control: PathBuf,
+        arguments: &[&str],
+    ) -> Result<Self, TrialError> {
+        Self::start_on(LINK, keeper, outlast, control, arguments)
+    }
+
+    /// As [`Self::start`], on the interface of this name.
+    pub(crate) fn start_on(
+        interface: &str,
+        keeper: &Namespace,
+        outlast: &'t Path,
+        control: PathBuf,
+        arguments: &[&str],
+    ) -> Result<Self, TrialError> {
+        let (said, to_us) = io::pipe().map_err(io_error)?;
+        let mut command = Command::new(outlast);
+        command.args(["run", "--interface", interface, "--mechanism", "hold"]);
+        command.args(arguments);
+        command.arg("--control").arg(&control);
+        command.env("NO_COLOR", "1");
+        command.stdin(Stdio::null()).stdout(Stdio::null());
+        command.stderr(to_us);
+        let process = ContainedProcess::spawn(keeper, command)?;
+        let mut said = BufReader::new(said);
+        let mut introduction = String::new();
+        while !introduction.contains("Control socket") {
+            let length = said.read_line(&mut introduction).map_err(io_error)?;
+            if length == 0 {
+                return Err(TrialError::Daemon(introduction.trim().to_owned()));
+            }
+        }
+        Ok(Self {
+            outlast,
+            control,
+            _process: process,
+            _said: said,
+        })
+    }
+
+    /// What it says now.
+    pub(crate) fn status(&self) -> Result<Noticed, TrialError> {
+        let mut command = Command::new(self.outlast);
+        command.args(["status", "--json", "--control"]);
+        command.arg(&self.control).stdin(Stdio::null());
+        let said = command.output().map_err(io_error)?;
+        let refused = || {
+            let text = String::from_utf8_lossy(&said.stderr);
+            TrialError::Daemon(text.trim().to_owned())
+        };
+        if !said.status.success() {
+            return Err(refused());
+        }
+        let status: Value = serde_json::from_slice(&said.stdout).map_err(|_| refused())?;
+        Noticed::of(&status).ok_or_else(|| {
+            TrialError::Daemon(format!("its status is of another version: {status}"))
+        })
+    }
+}
+
+impl Noticed {
+    /// `None` where the status lacks something of that.
+    fn of(status: &Value) -> Option<Self> {
+        let count = |name: &str| status["counters"][name].as_u64();
+        let text = |name: &str| Some(status[name].as_str()?.to_owned());
+        let has_some = |name: &str| Some(!status[name].as_array()?.is_empty());
+        let link = status["link"]["state"].as_str()?;
+        Some(Self {
+            down: has_some("peers_down")? | has_some("silent")? | (link == "down"),
+            taken: count("taken")?,
+            injected: count("resent")? + count("acks_resent")? + count("rereceived")?,
+            data_path: text("data_path")?,
+            mechanism: text("mechanism")?,
+        })
+    }
+}
+
+fn io_error(source: io::Error) -> TrialError {
+    TrialError::Io {
+        what: "run the daemon",
+        source,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn a_status_that_lacks_a_count_is_not_taken_for_none() {
+        let mut status = json!({
+            "link": { "state": "up" }, "peers_down": [], "silent": [{ "peer": null }],
+            "counters": { "taken": 3, "resent": 4, "acks_resent": 5, "rereceived": 6 },
+            "data_path": "eBPF", "mechanism": "hold",
+        });
+        let noticed = Noticed::of(&status).expect("all is there");
+        assert!(noticed.down && noticed.taken == 3 && noticed.injected == 15);
+        let counters = status["counters"].as_object_mut().expect("an object");
+        counters.remove("resent");
+        assert_eq!(Noticed::of(&status), None);
+    }
+}

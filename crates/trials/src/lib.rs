@@ -1,0 +1,42 @@
+//! Outlast's own experiments: how soon connections resume, what that costs, and what it withstands.
+//!
+//! | module | what lives there |
+//! |---|---|
+//! | [`auto_choice`] | what `auto` decides, against `hold` in every cell |
+//! | [`field_matrix`] | what follows an outage at 1 to 400 Mbit/s with the default configuration |
+//! | [`gateway_cost`] | what `outlast run` costs while its link is up |
+//! | [`gateway_herd`] | 5,000 connections that come back at once, with `outlast run` on the gateway |
+//! | [`gateway_matrix`] | resume time of real programs, with `outlast run` on the gateway |
+//! | [`gateway_siege`] | honest transfers while the daemon is killed, and amid hostile packets |
+//! | [`hold_channel`] | utilisation of a channel that is up a tenth of the time |
+//! | [`hold_matrix`] | resume time by congestion control, SACK, direction, outage and placement |
+//! | [`lab_vs_sim`] | the simulator beside the kernel |
+//! | [`live`] | what is done in a live run |
+#![forbid(unsafe_code)]
+
+pub mod auto_choice;
+pub mod field_matrix;
+pub mod gateway_cost;
+pub mod gateway_herd;
+pub mod gateway_matrix;
+pub mod gateway_siege;
+pub mod hold_channel;
+pub mod hold_matrix;
+pub mod lab_vs_sim;
+pub mod live;
+
+use outlast_experiments::experiment::Experiment;
+
+/// Every trial.
+pub const ALL: &[&Experiment] = &[
+    &hold_matrix::EXPERIMENT,
+    &hold_channel::EXPERIMENT,
+    &auto_choice::EXPERIMENT,
+    &field_matrix::IN_SIM,
+    &field_matrix::IN_LAB,
+    &gateway_cost::EXPERIMENT,
+    &gateway_matrix::EXPERIMENT,
+    &gateway_herd::EXPERIMENT,
+    &gateway_siege::EXPERIMENT,
+    &lab_vs_sim::EXPERIMENT,
+];

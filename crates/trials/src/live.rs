@@ -1,0 +1,67 @@
+//! What is done in a run in the real world, where a scenario says only what the link is like.
+
+use crate::gateway_cost::bench::{self, Bench};
+use crate::gateway_cost::programs::{self, Passes};
+use crate::gateway_herd::trial::{self as herd, HerdTrial};
+use crate::gateway_matrix::trial::{self as matrix, ProgramTrial};
+use crate::gateway_siege::trial::{self as siege, SiegeTrial};
+use outlast_base::time::Duration;
+use outlast_experiments::batch::ATTEMPTS;
+use outlast_experiments::carry_out::Ran;
+use outlast_experiments::job::Job;
+use outlast_experiments::moments::Moments;
+use outlast_experiments::trial::{Trial as Live, TrialError};
+use outlast_lab::Cancel;
+
+/// What is done.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Trial {
+    /// Real programs, one outage.
+    Programs(ProgramTrial),
+    /// Thousands of connections, one outage.
+    Herd(HerdTrial),
+    /// Honest transfers through outages, the daemon besieged.
+    Siege(SiegeTrial),
+    /// No outage: how much goes through.
+    Bench(Bench),
+    /// No link: what the programs in the kernel need.
+    Passes(Passes),
+}
+
+impl Live for Trial {
+    /// Programs and daemon mostly wait, and have their moment to themselves; four sieges go on at
+    /// once; the herd takes all of the capacity, and what measures the machine, too.
+    fn weight(&self, capacity: u32) -> u32 {
+        match self {
+            Self::Programs(_) => 1,
+            Self::Siege(_) => (capacity / 4).max(1),
+            Self::Herd(_) | Self::Bench(_) | Self::Passes(_) => capacity.max(1),
+        }
+    }
+
+    fn expected(&self) -> Option<Duration> {
+        match self {
+            Self::Programs(trial) => Some(trial.expected()),
+            Self::Siege(trial) => Some(trial.expected()),
+            Self::Herd(_) | Self::Bench(_) | Self::Passes(_) => None,
+        }
+    }
+
+    fn attempts(&self) -> u32 {
+        match self {
+            Self::Programs(_) => ProgramTrial::ATTEMPTS,
+            Self::Herd(_) | Self::Siege(_) | Self::Bench(_) | Self::Passes(_) => ATTEMPTS,
+        }
+    }
+
+    fn carry_out(&self, job: &Job, moments: &Moments, cancel: &Cancel) -> Result<Ran, TrialError> {
+        let outlast = matrix::this_program()?;
+        Ok(match self {
+            Self::Programs(trial) => matrix::carry_out(job, trial, &outlast, moments, cancel)?,
+            Self::Herd(trial) => herd::carry_out(job, trial, &outlast, cancel)?,
+            Self::Siege(trial) => siege::carry_out(job, trial, &outlast, cancel)?,
+            Self::Bench(bench) => bench::carry_out(job, bench, &outlast, cancel)?,
+            Self::Passes(passes) => programs::carry_out(job, passes, cancel)?,
+        })
+    }
+}
