@@ -21,14 +21,14 @@ mod silence;
 mod turns;
 
 use crate::counters::Counters;
-use crate::flow::{Contest, FlowIndex, FlowKey, FlowTable, TcpFlow};
 use crate::limits::{Budget, Limits, Shares};
-use crate::link::{
+use crate::links::{
     Applied, Direction, InterfaceId, LinkConfig, LinkEvent, LinkId, LinkState, LinkTable,
     StateSince,
 };
 use crate::mechanisms::path::{PathMechanism, PathMechanismKind, SendReason, Standing, Verdict};
 use crate::release::Release;
+use crate::tracking::{Contest, FlowIndex, FlowKey, FlowTable, TcpFlow};
 use alloc::boxed::Box;
 use alloc::collections::{BTreeSet, VecDeque};
 use alloc::vec::Vec;

@@ -46,11 +46,12 @@
 extern crate alloc;
 
 pub mod counters;
-pub mod flow;
 pub mod gateway;
-mod handshakes;
 pub mod limits;
-pub mod link;
+pub mod links;
 pub mod mechanisms;
 mod release;
-mod standstill;
+pub mod tracking;
+// The names under which other crates know them.
+pub use links as link;
+pub use tracking as flow;

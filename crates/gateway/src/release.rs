@@ -8,18 +8,19 @@
 
 mod answers;
 mod bandwidth;
+mod handshakes;
 mod lifetime;
 mod others;
 mod pace;
 mod round;
 
-use crate::flow::{FlowIndex, LinkRtt};
-use crate::handshakes::Handshakes;
-use crate::link::{Indicator, InterfaceId, LinkId};
+use crate::links::{Indicator, InterfaceId, LinkId};
 use crate::mechanisms::path::Waiting;
+use crate::tracking::{FlowIndex, LinkRtt};
 use answers::Answers;
 pub(crate) use bandwidth::{Departure, Seen, seen_before};
 use core::net::IpAddr;
+use handshakes::Handshakes;
 pub(crate) use others::OtherTraffic;
 use outlast_base::time::{Duration, Instant};
 use outlast_base::units::BitRate;

@@ -1,9 +1,9 @@
 //! Calling a connection's mechanism, and taking note of what it wants.
 
 use super::{Event, Gateway, release_at};
-use crate::flow::{FlowIndex, FlowKey};
-use crate::link::StateSince;
+use crate::links::StateSince;
 use crate::mechanisms::path::{Context, PathMechanism};
+use crate::tracking::{FlowIndex, FlowKey};
 use outlast_base::time::Instant;
 use outlast_base::units::ByteCount;
 

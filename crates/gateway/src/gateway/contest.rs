@@ -4,8 +4,8 @@
 use super::crossing::Crossing;
 use super::frozen::LastWords;
 use super::{Gateway, Record};
-use crate::flow::{FlowIndex, PATIENCE, Phase, Removed};
-use crate::link::{LinkState, StateSince};
+use crate::links::{LinkState, StateSince};
+use crate::tracking::{FlowIndex, PATIENCE, Phase, Removed};
 use outlast_base::time::Instant;
 
 impl Gateway {

@@ -2,12 +2,12 @@
 //! that no mechanism knows.
 
 use super::{FlowSilence, Gateway, Record};
-use crate::flow::{
+use crate::links::{Direction, LinkId, LinkState, StateSince};
+use crate::mechanisms::path::{PathMechanismKind, Standing, TakeReason, Verdict};
+use crate::tracking::{
     Admission, Contest, FlowIndex, FlowKey, Heard, Observation, Oddity, Phase, Removed, Shelf,
     TcpFlow,
 };
-use crate::link::{Direction, LinkId, LinkState, StateSince};
-use crate::mechanisms::path::{PathMechanismKind, Standing, TakeReason, Verdict};
 use core::net::IpAddr;
 use outlast_base::time::Instant;
 use outlast_base::units::ByteCount;

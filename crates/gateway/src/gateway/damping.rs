@@ -18,7 +18,7 @@
 //! packets pass.
 
 use super::Gateway;
-use crate::link::{Indicator, LinkEvent, LinkId, LinkState, StateSince};
+use crate::links::{Indicator, LinkEvent, LinkId, LinkState, StateSince};
 use alloc::collections::BTreeMap;
 use outlast_base::time::{Duration, Instant};
 
@@ -492,7 +492,7 @@ mod tests {
             half_life: Duration::ZERO,
             ..CONFIG
         };
-        let link = LinkId::whole(crate::link::InterfaceId(1));
+        let link = LinkId::whole(crate::links::InterfaceId(1));
         let mut damping = Damping::new(config);
         let now = Instant::from_millis(1_000);
         for _ in 0..10 {

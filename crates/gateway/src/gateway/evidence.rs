@@ -1,9 +1,9 @@
 //! What passing packets show of a link that is back: how fast it is, and who answers.
 
 use super::Gateway;
-use crate::flow::{FlowIndex, LinkRtt, Observation};
-use crate::link::{Indicator, LinkId};
+use crate::links::{Indicator, LinkId};
 use crate::release::{Departure, seen_before};
+use crate::tracking::{FlowIndex, LinkRtt, Observation};
 use outlast_base::time::Instant;
 use outlast_wire::{Packet, SeqNumber, TcpFlags};
 

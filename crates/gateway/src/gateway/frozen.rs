@@ -10,11 +10,11 @@ mod pledge;
 pub use pledge::{Pledge, reset_of_unknown};
 
 use super::{Event, Gateway, Record, Transmit};
-use crate::flow::{
+use crate::links::{Direction, LinkId, LinkState};
+use crate::mechanisms::path::{PathMechanismKind, SendReason, Standing, ZeroWindowAck};
+use crate::tracking::{
     Admission, FlowIndex, FlowKey, FrozenFlow, FrozenNumbers, Implausible, Phase, TcpFlow,
 };
-use crate::link::{Direction, LinkId, LinkState};
-use crate::mechanisms::path::{PathMechanismKind, SendReason, Standing, ZeroWindowAck};
 use alloc::vec::Vec;
 use outlast_base::time::Instant;
 use outlast_wire::{Packet, TcpHeader};

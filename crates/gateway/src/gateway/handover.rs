@@ -10,9 +10,9 @@
 use super::Gateway;
 use super::crossing::Crossing;
 use super::frozen::LARGEST_DISTANCE;
-use crate::flow::{FlowIndex, FlowKey, Half, Observation, Phase, TcpFlow};
-use crate::link::{Direction, InterfaceId, LinkId, LinkState};
+use crate::links::{Direction, InterfaceId, LinkId, LinkState};
 use crate::mechanisms::path::{PathMechanismKind, Verdict};
+use crate::tracking::{FlowIndex, FlowKey, Half, Observation, Phase, TcpFlow};
 use alloc::collections::BTreeSet;
 use alloc::vec::Vec;
 use outlast_base::time::Instant;

@@ -3,9 +3,9 @@
 
 use super::Gateway;
 use super::crossing::Crossing;
-use crate::flow::{FlowIndex, FlowKey, Phase, TcpFlow};
-use crate::link::{Direction, LinkId, LinkState};
+use crate::links::{Direction, LinkId, LinkState};
 use crate::mechanisms::path::{TakeReason, Verdict};
+use crate::tracking::{FlowIndex, FlowKey, Phase, TcpFlow};
 use alloc::vec::Vec;
 use outlast_base::time::Instant;
 use outlast_wire::{Packet, TcpFlags, TcpHeader};

@@ -4,7 +4,7 @@ use super::Gateway;
 use super::damping::{Damping, DampingConfig};
 use super::silence::{Silence, SilenceConfig};
 use crate::limits::Limits;
-use crate::link::InterfaceId;
+use crate::links::InterfaceId;
 use crate::mechanisms::path::PathMechanismKind;
 use outlast_base::time::Instant;
 use outlast_base::units::BitRate;

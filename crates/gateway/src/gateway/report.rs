@@ -1,9 +1,9 @@
 //! What a gateway tells of each connection, for status pages.
 
 use super::{Gateway, Record};
-use crate::flow::{FlowIndex, FlowKey, Phase};
-use crate::link::{LinkId, LinkState};
+use crate::links::{LinkId, LinkState};
 use crate::mechanisms::path::{Account, PathMechanism};
+use crate::tracking::{FlowIndex, FlowKey, Phase};
 use outlast_base::time::{Duration, Instant};
 use outlast_base::units::ByteCount;
 

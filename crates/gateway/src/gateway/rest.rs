@@ -1,8 +1,8 @@
 //! Flows that are idle: they give back the memory that they can do without.
 
 use super::Gateway;
-use crate::flow::FlowIndex;
-use crate::link::LinkState;
+use crate::links::LinkState;
+use crate::tracking::FlowIndex;
 use outlast_base::time::{Duration, Instant};
 use outlast_base::units::ByteCount;
 

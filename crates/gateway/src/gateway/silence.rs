@@ -18,7 +18,7 @@
 //! suspicion another connection's answer has refuted does not raise another before it is heard
 //! itself. So a far host that is dead costs the others behind the same router one false alarm.
 //!
-//! A one-sided connection (`handshakes.rs`) makes no link suspected: who only guesses addresses can make
+//! A one-sided connection (`release/handshakes.rs`) makes no link suspected: who only guesses addresses can make
 //! one. Where it is not answered and nobody behind its link is heard meanwhile, its own far host is asked
 //! by the numbers of the near host's segments, and nothing follows for the others.
 //!
@@ -30,9 +30,9 @@ mod probe;
 
 use super::crossing::Crossing;
 use super::{Event, Gateway};
-use crate::flow::{FlowIndex, Observation};
-use crate::link::{Direction, Indicator, InterfaceId, LinkEvent, LinkId, LinkState, StateSince};
+use crate::links::{Direction, Indicator, InterfaceId, LinkEvent, LinkId, LinkState, StateSince};
 use crate::mechanisms::path::NearVoice;
+use crate::tracking::{FlowIndex, Observation};
 use agenda::Agenda;
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;

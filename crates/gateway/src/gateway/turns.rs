@@ -1,10 +1,10 @@
 //! Sending what waits, in turn and at the link's pace.
 
 use super::{Gateway, Transmit};
-use crate::flow::FlowIndex;
-use crate::link::{Direction, LinkId, LinkState};
+use crate::links::{Direction, LinkId, LinkState};
 use crate::mechanisms::path::{Outgoing, SendReason, Waiting};
 use crate::release::{INITIAL_BURST, Turn};
+use crate::tracking::FlowIndex;
 use outlast_base::time::Instant;
 
 /// A handshake takes as much of the link as this many bytes: what is counted in packets, or answered

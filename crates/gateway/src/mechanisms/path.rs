@@ -5,15 +5,16 @@ mod auto;
 mod far_voice;
 mod hold;
 mod near_voice;
+mod resume_timer;
 mod retransmission_cache;
 mod smart_link;
 mod unreachable;
 mod zero_window_ack;
 
 use crate::counters::Counters;
-use crate::flow::{FlowKey, Observation, TcpFlow};
 use crate::limits::{Budget, Limits};
-use crate::link::{Direction, StateSince};
+use crate::links::{Direction, StateSince};
+use crate::tracking::{FlowKey, Observation, TcpFlow};
 use alloc::boxed::Box;
 use core::fmt;
 use core::fmt::Debug;

@@ -6,9 +6,9 @@
 //! acknowledgement with a number before the expected one is answered by whoever knows the connection with
 //! the numbers that are right now (RFC 9293, section 3.10.7.4), and by who does not with a reset.
 
-use crate::flow::{FlowKey, FrozenNumbers, Phase};
 use crate::gateway::Gateway;
-use crate::link::Direction;
+use crate::links::Direction;
+use crate::tracking::{FlowKey, FrozenNumbers, Phase};
 use outlast_wire::tcp::{TcpOptions, Timestamps};
 use outlast_wire::{IpHeader, Packet, TcpFlags, TcpHeader};
 

@@ -6,9 +6,9 @@
 //! the silence last, the others in turn for all, so that a far host that is dead hides nobody.
 
 use super::{Gateway, Suspicion};
-use crate::flow::{FlowIndex, LinkRtt, Phase};
-use crate::link::{Direction, LinkId};
+use crate::links::{Direction, LinkId};
 use crate::mechanisms::path::{Outgoing, SendReason};
+use crate::tracking::{FlowIndex, LinkRtt, Phase};
 use outlast_base::time::{Duration, Instant};
 
 /// Until the probe's answer has come and what was kept has crossed the link, one and a half round
