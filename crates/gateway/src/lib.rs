@@ -45,13 +45,19 @@
 
 extern crate alloc;
 
+mod connections;
 pub mod counters;
+mod custody;
+mod event;
 pub mod gateway;
 pub mod limits;
 pub mod links;
 pub mod mechanisms;
 mod release;
+mod report;
+mod timers;
 pub mod tracking;
+
 // The names under which other crates know them.
 pub use links as link;
 pub use tracking as flow;

@@ -5,7 +5,6 @@ mod auto;
 mod far_voice;
 mod hold;
 mod near_voice;
-mod resume_timer;
 mod retransmission_cache;
 mod smart_link;
 mod unreachable;

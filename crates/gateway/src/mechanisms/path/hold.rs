@@ -38,12 +38,12 @@ mod stamp;
 mod wake;
 mod window;
 
-use super::resume_timer::ResumeTimer;
 use super::{
     Account, Context, Info, Outgoing, PathMechanism, SendReason, TakeReason, Verdict, Waiting,
 };
 use crate::limits::Budget;
 use crate::links::{Direction, Indicator, LinkState};
+use crate::mechanisms::resume_timer::ResumeTimer;
 use crate::tracking::{Observation, Phase, TcpFlow};
 use alloc::boxed::Box;
 use episode::{Episode, Kick};

@@ -44,13 +44,13 @@
 //! frozen connection: probes are answered, and the segment waits for the link's first packet.
 
 use super::far_voice::{self, FarVoice};
-use super::resume_timer::ResumeTimer;
 use super::smart_link::KeptPacket;
 use super::{
     Account, Context, Info, Outgoing, PathMechanism, SendReason, Standing, Verdict, Waiting,
 };
 use crate::limits::Budget;
 use crate::links::{Direction, LinkState};
+use crate::mechanisms::resume_timer::ResumeTimer;
 use crate::tracking::{FrozenFlow, Observation, TcpFlow};
 use outlast_base::time::{Duration, Instant};
 use outlast_wire::{Packet, SeqNumber, TcpFlags, TcpHeader};

@@ -6,10 +6,9 @@
 //! behaviour leaves every line as it is:
 //!
 //! ```text
-//! export BYTE_EQUALITY_TABLE=/tmp/before.txt
-//! cargo test --release -p outlast-world --test byte_equality -- --ignored   # writes the table
-//! ...                                                                       # change the code
-//! cargo test --release -p outlast-world --test byte_equality -- --ignored   # compares with it
+//! cargo run --release -p outlast-world --example byte_equality -- before.txt   # writes the table
+//! ...                                                                          # change the code
+//! cargo run --release -p outlast-world --example byte_equality -- before.txt   # compares with it
 //! ```
 
 use core::fmt::Debug;
@@ -27,6 +26,8 @@ use outlast_world::{
     Outcome, Pattern, Recording, RoamingSetup, Setup, Stack, TrafficSetup, Workload, World,
 };
 use std::fs;
+use std::io::{self, Write};
+use std::process::ExitCode;
 
 const WORLDS: u64 = 400;
 
@@ -348,34 +349,34 @@ fn table() -> String {
     lines.collect()
 }
 
-#[test]
-#[ignore = "compares two states of the code: see the head of this file"]
-fn every_world_comes_to_what_it_came_to_before() {
-    let path = std::env::var("BYTE_EQUALITY_TABLE").expect("BYTE_EQUALITY_TABLE names the table");
-    let now = table();
-    let Ok(before) = fs::read_to_string(&path) else {
-        fs::write(&path, now).expect("the table can be written");
-        return;
-    };
+/// Says which worlds have come to something else than in `before`; returns whether there is one.
+fn compare(before: &str, now: &str) -> io::Result<bool> {
     let differing: Vec<_> = before
         .lines()
         .zip(now.lines())
         .filter(|(before, now)| before != now)
         .collect();
+    let mut out = io::stdout().lock();
     for (before, now) in &differing {
-        println!("before {before}\nnow    {now}");
+        writeln!(out, "before {before}\nnow    {now}")?;
     }
-    assert!(differing.is_empty(), "{} worlds differ", differing.len());
-    assert_eq!(before.lines().count(), now.lines().count());
+    let is_same = before.lines().count() == now.lines().count() && differing.is_empty();
+    writeln!(out, "{} of {WORLDS} worlds differ", differing.len())?;
+    Ok(is_same)
 }
 
-/// The table can show a difference, and a world is the same each time.
-#[test]
-fn lines_tell_worlds_from_each_other_and_from_nothing_else() {
-    let of = |number| {
-        let setup = Draw(Stream::new(number, "byte equality")).setup();
-        line(number, World::new(setup).run())
+fn main() -> io::Result<ExitCode> {
+    let Some(path) = std::env::args().nth(1) else {
+        writeln!(io::stderr(), "usage: byte_equality TABLE")?;
+        return Ok(ExitCode::from(2));
     };
-    assert_eq!(of(3), of(3));
-    assert_ne!(of(3)[2..], of(4)[2..]);
+    let now = table();
+    if !fs::exists(&path)? {
+        fs::write(path, now)?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    match compare(&fs::read_to_string(path)?, &now)? {
+        true => Ok(ExitCode::SUCCESS),
+        false => Ok(ExitCode::FAILURE),
+    }
 }
