@@ -5,44 +5,52 @@
 //! drains [`Gateway::poll_transmit`], then [`Gateway::poll_event`], then reads
 //! [`Gateway::poll_timeout`] and calls [`Gateway::handle_timeout`] no later than that. Time never
 //! goes back.
+//!
+//! This file only wires parts that do not know of each other: [connections](crate::tracking), their
+//! [links](crate::links), the [mechanisms](crate::mechanisms), what goes out when (`release`), what the gateway
+//! answers for (`custody`). A packet's way: link state, connection, tracking, links, mechanism, release.
+//!
+//! # Connections that somebody else tracks
+//!
+//! A kernel's fast path tracks connections as long as nothing is to be done for them. When their link goes down
+//! the gateway takes them over, in three steps while the link is still up in the gateway's eyes: first
+//! [`Gateway::adopt`] with the connection as it was before the oldest packet that is known, then
+//! [`Gateway::recall`] with each such packet in order, then [`Gateway::adopt`] with the connection as it is.
+//! After that the gateway stands where it would stand if the packets had crossed it. When nothing is left to do
+//! it lets go of them ([`Gateway::forget`]).
 
-mod consult;
-mod contest;
-mod crossing;
-mod damping;
-mod evidence;
-mod frozen;
-mod handover;
-mod opening;
-mod reload;
-mod report;
-mod rest;
-mod silence;
-mod turns;
-
+use crate::connections::{Connection, Connections, stands_alone};
 use crate::counters::Counters;
-use crate::flow::{Contest, FlowIndex, FlowKey, FlowTable, TcpFlow};
-use crate::limits::{Budget, Limits, Shares};
-use crate::link::{
-    Applied, Direction, InterfaceId, LinkConfig, LinkEvent, LinkId, LinkState, LinkTable,
-    StateSince,
+use crate::custody::{self, DIRECTIONS, LastWords, Meeting};
+pub use crate::custody::{ImportError, Imported, Pledge, reset_of_unknown};
+pub use crate::event::{DropCause, Event, Transmit};
+use crate::limits::{Limits, Memory};
+use crate::links::{
+    Answer, Direction, Indicator, InterfaceId, LinkConfig, LinkEvent, LinkId, LinkState, Links,
+    Sign, StateSince,
 };
-use crate::mechanisms::path::{PathMechanism, PathMechanismKind, SendReason, Standing, Verdict};
-use crate::release::Release;
-use alloc::boxed::Box;
+pub use crate::links::{DampedLink, DampingConfig, FLAP, SilenceConfig, SilentLink};
+use crate::mechanisms::path::{
+    Context, Outgoing, PathMechanism, PathMechanismKind, SendReason, Standing, TakeReason, Verdict,
+    Waiting,
+};
+use crate::release::{self, INITIAL_BURST, Release, Turn};
+pub use crate::report::{Activity, FlowReport};
+pub use crate::timers::TimeoutReason;
+use crate::timers::{self, Timers};
+use crate::tracking::{
+    Admission, Contest, FlowIndex, FlowKey, FrozenFlow, Heard, Observation, Oddity, PATIENCE,
+    Phase, Removed, TcpFlow,
+};
 use alloc::collections::{BTreeSet, VecDeque};
 use alloc::vec::Vec;
-use crossing::{Crossing, stands_alone};
-use damping::Damping;
-pub use damping::{DampedLink, DampingConfig, FLAP};
-pub use frozen::{ImportError, Imported, Pledge, reset_of_unknown};
-use outlast_base::time::{Duration, Instant};
-use outlast_base::units::ByteCount;
-use outlast_wire::Packet;
-pub use report::{Activity, FlowReport};
-use rest::PAUSE_BEFORE_REST;
-use silence::{FlowSilence, Silence};
-pub use silence::{SilenceConfig, SilentLink};
+use core::net::IpAddr;
+use outlast_base::time::Instant;
+use outlast_base::units::{BitRate, ByteCount};
+use outlast_wire::{Packet, TcpFlags, TcpHeader};
+
+/// Handshakes that go out in one turn, at most.
+const HANDSHAKES_IN_A_TURN: usize = 4;
 
 /// What a gateway is made with.
 #[derive(Clone, Debug, Default)]
@@ -60,138 +68,30 @@ pub struct GatewayConfig {
     pub damping: Option<DampingConfig>,
 }
 
-/// A packet to send.
-#[derive(Clone, Debug)]
-pub struct Transmit {
-    /// Where.
-    pub link: LinkId,
-    /// [`Direction::ToLink`]: into the link's queue. [`Direction::FromLink`]: to this side, as
-    /// if it had come from the link.
-    pub direction: Direction,
-    /// What.
-    pub packet: Packet,
-    /// Why.
-    pub reason: SendReason,
-}
-
-/// Something a status page or a log tells.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub enum Event {
-    /// A link changed its state.
-    Link(LinkEvent),
-    /// A link owes an answer: it may be away. Nothing is withheld from it.
-    Silent {
-        /// Which one.
-        link: LinkId,
-        /// Since when it owes the answer.
-        since: Instant,
-    },
-    /// A flow resumed, this long after its link was back: the far host acknowledges new bytes, or the next
-    /// that the near host lacks crosses. An indicator's word counts also where silence followed it.
-    Resumed {
-        /// The flow.
-        flow: FlowKey,
-        /// Time since link-up.
-        after: Duration,
-    },
-    /// A segment was acknowledged for the flow's far host: the gateway has the only copy. Whoever
-    /// makes that known, or writes it down, does so before the packets that the gateway wants sent.
-    Frozen {
-        /// The flow.
-        flow: FlowKey,
-    },
-    /// That is over: the far host has acknowledged, or the connection has ended.
-    Thawed {
-        /// The flow.
-        flow: FlowKey,
-        /// The gateway has ended it: a reset to each host is among the packets to send.
-        is_reset: bool,
-    },
-}
-
-/// Why the gateway wants to be called.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub enum TimeoutReason {
-    /// A packet's turn comes.
-    Pace,
-    /// A flow ought to have moved by then.
-    Kick,
-    /// A silent link is asked whether it is back.
-    Probe,
-    /// What an indicator has said is believed from now on.
-    Damping,
-    /// A flow has been idle for too long.
-    Expiry,
-    /// A flow has been idle for a while: what it does not need is given back.
-    Rest,
-}
-
-/// Why the link dropped a packet that it had been given.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub enum DropCause {
-    /// It was down, or went down with the packet in its queue.
-    Outage,
-    /// Its queue was full: a sign of congestion, for the sender to see.
-    Congestion,
-}
-
 /// A gateway at one end of disconnecting links.
 #[derive(Debug)]
 pub struct Gateway {
     mechanism: PathMechanismKind,
     limits: Limits,
-    links: LinkTable,
+    connections: Connections,
+    links: Links,
+    /// What waits for each interface.
     releases: Vec<Release>,
-    flows: FlowTable<Record>,
-    /// Where each flow's packets cross, in the order of links: one link's change costs no more
-    /// than its own flows.
-    crossings: BTreeSet<(LinkId, FlowIndex)>,
-    deadlines: BTreeSet<(Instant, FlowIndex)>,
-    budget: Budget,
-    shares: Shares,
+    memory: Memory,
+    timers: Timers,
     counters: Counters,
     outbox: VecDeque<Transmit>,
     events: VecDeque<Event>,
-    silence: Option<Silence>,
-    damping: Option<Damping>,
-    /// Bytes of which the packet at hand has told selectively that they have arrived.
-    arrived: u32,
 }
 
-/// One tracked connection.
-#[derive(Debug)]
-struct Record {
-    tracked: TcpFlow,
-    /// What crosses on its addresses and ports and is none of its own; `None` while there is nothing.
-    contest: Option<Box<Contest>>,
+/// A packet that crosses the gateway, with what is known of its link.
+#[derive(Clone, Copy, Debug)]
+struct PassingPacket<'a> {
+    now: Instant,
     link: LinkId,
-    /// What the mechanism was last told.
-    state: LinkState,
-    /// When and by whom that was said.
-    told: StateSince,
-    silence: FlowSilence,
-    /// Whether each host's SYN permits SACK, by [`Direction`]; `None`: it was not seen.
-    permits_sack: [Option<bool>; 2],
-    /// The maximum segment size that the SYN of the near and of the far host offers, likewise.
-    mss: [Option<u16>; 2],
-    /// The longest packet with data that went to the far host, in bytes; zero: none is known.
-    longest_to_link: u16,
-    /// Whether the handshake was seen to be completed: nobody who only guesses gets so far.
-    is_proven: bool,
-    /// Whether segments may have crossed unseen since the last one, by [`Direction`].
-    is_doubtful: [bool; 2],
-    /// Whether something was acknowledged that nobody else has: then the flow keeps its place.
-    is_pledged: bool,
-    /// `None` while there is nothing for it to remember.
-    mechanism: Option<Box<dyn PathMechanism>>,
-    /// What the mechanism has made of the connection, as far as it was told.
-    standing: Standing,
-    deadline: Option<Instant>,
-    /// Bytes of data that went towards the link since it is back, and are not known to have arrived.
-    /// Counted only while the link's rate is measured.
-    departed: u32,
-    /// What the mechanism keeps, as charged against [`Limits::held_in_all`].
-    held: ByteCount,
+    state: StateSince,
+    direction: Direction,
+    packet: &'a Packet,
 }
 
 impl Gateway {
@@ -202,30 +102,21 @@ impl Gateway {
         Self {
             mechanism: config.mechanism,
             limits,
-            links: LinkTable::default(),
+            connections: Connections::new(&limits, config.seed),
+            links: Links::new(config.silence, config.damping),
             releases: Vec::new(),
-            flows: FlowTable::new(limits.flows, limits.timeouts(), config.seed),
-            crossings: BTreeSet::new(),
-            deadlines: BTreeSet::new(),
-            budget: Budget::new(limits.held_in_all),
-            shares: Shares::default(),
+            memory: Memory::new(limits.held_in_all),
+            timers: Timers::default(),
             counters: Counters::default(),
             outbox: VecDeque::new(),
             events: VecDeque::new(),
-            silence: config.silence.map(Silence::new),
-            damping: config.damping.map(Damping::new),
-            arrived: 0,
         }
     }
 
     /// Adds an interface with a disconnecting link behind it, which is up.
     pub fn add_link(&mut self, now: Instant, interface: InterfaceId, config: LinkConfig) {
         self.links.add(now, interface);
-        if !self
-            .releases
-            .iter()
-            .any(|release| release.interface == interface)
-        {
+        if self.release_at(interface).is_none() {
             self.releases.push(Release::new(interface, config.rate));
         }
     }
@@ -242,7 +133,7 @@ impl Gateway {
         let Some(state) = self.links.state(link) else {
             return Verdict::Pass;
         };
-        let crossing = Crossing {
+        let passing = PassingPacket {
             now,
             link,
             state,
@@ -250,12 +141,12 @@ impl Gateway {
             packet,
         };
         let verdict = match (FlowKey::of_tcp(packet.header(), direction), packet.tcp()) {
-            (Some(key), Some(tcp)) => self.handle_tcp(&crossing, key, tcp),
+            (Some(key), Some(tcp)) => self.handle_tcp(&passing, key, tcp),
             _ => {
                 if direction == Direction::FromLink {
-                    self.overhear(now, link);
+                    self.links.overhear(now, link);
                 }
-                self.handle_other(&crossing)
+                self.handle_other(&passing)
             }
         };
         self.counters.taken += u64::from(verdict != Verdict::Pass);
@@ -289,59 +180,61 @@ impl Gateway {
             return;
         }
         match packet.tcp() {
-            Some(tcp) if !stands_alone(tcp) => {
-                let index = FlowKey::of_tcp(packet.header(), Direction::ToLink)
-                    .and_then(|key| self.flows.find(&key))
-                    .filter(|index| self.was_established(*index));
-                // The flow may have moved to another link since.
-                let own = index.and_then(|index| self.flows.flow(index));
-                let own = own.and_then(|record| self.links.state(record.link));
-                if let (Some(index), Some(own)) = (index, own) {
-                    self.wake_mechanism(index);
-                    self.with_mechanism(now, index, own, |mechanism, cx| {
-                        mechanism.handle_drop(cx, packet);
-                    });
-                }
-            }
+            Some(tcp) if !stands_alone(tcp) => self.handle_segment_drop(now, packet),
             _ if !self.mechanism.holds_other_traffic() => {}
             _ if self.handle_opening_drop(now, link, packet) => {}
-            _ => self.keep_other(now, link, state, packet),
+            _ => self.keep_other(now, link, state.state, packet),
         }
         self.send_in_turn(now);
     }
 
-    /// A link went or came.
-    fn change_link(&mut self, now: Instant, event: LinkEvent) {
-        match self.links.apply(now, event, self.limits.peers) {
-            Applied::Unchanged => return,
-            Applied::Refused => {
-                self.counters.link_events_refused += 1;
-                return;
-            }
-            Applied::Changed => self.events.push_back(Event::Link(event)),
+    /// An indicator says that a link went or came. It is told so at once, unless it has said too
+    /// much of late: see [`DampingConfig`].
+    pub fn handle_link(&mut self, now: Instant, event: LinkEvent) {
+        let peers = self.limits.peers;
+        let sign = self
+            .links
+            .handle_event(now, event, peers, &mut self.counters);
+        if let Some(sign) = sign {
+            self.change_link(now, sign);
         }
-        self.believe_indicator(event.link);
-        let behind = self.flows_behind(event.link);
-        if event.state == LinkState::Up {
-            self.welcome(now, event.link, event.indicator, &behind);
-        }
-        for (link, index) in behind {
-            let (Some(record), Some(state)) = (self.flows.flow(index), self.links.state(link))
-            else {
-                continue;
-            };
-            if record.state != state.state {
-                let by = event.indicator;
-                self.change_link_of(
-                    now,
-                    index,
-                    StateSince {
-                        since: now,
-                        by,
-                        ..state
-                    },
-                );
+    }
+
+    /// Somebody says that a link is back of which nobody has said that it was away: every
+    /// connection behind it is made to move. A link that is down is up.
+    pub fn handle_return(&mut self, now: Instant, link: LinkId, indicator: Indicator) {
+        let up = LinkEvent {
+            link,
+            state: LinkState::Up,
+            indicator,
+        };
+        match self.links.state(link).map(|state| state.state) {
+            None => self.counters.link_events_refused += 1,
+            Some(LinkState::Down) => self.handle_link(now, up),
+            Some(LinkState::Up) => {
+                if let Some(signs) = self.links.handle_return(now, up, &mut self.counters) {
+                    let behind = self.connections.behind(link);
+                    self.return_of(now, &behind, signs);
+                    self.send_in_turn(now);
+                }
             }
+        }
+    }
+
+    /// Somebody who sees the packets in the gateway's stead has found `link` silent: it has owed
+    /// an answer since `since`. Does nothing where no connection is tracked behind it.
+    pub fn handle_silence(&mut self, now: Instant, link: LinkId, since: Instant) {
+        let Some((_, index)) = self.connections.on(link).next() else {
+            return;
+        };
+        if let Some(connection) = self.connections.at_mut(index) {
+            let Connection {
+                tracked, silence, ..
+            } = connection;
+            let silent = self
+                .links
+                .handle_silence(now, (link, index), since, (tracked, silence));
+            self.tell_silent(silent);
         }
         self.send_in_turn(now);
     }
@@ -349,17 +242,18 @@ impl Gateway {
     /// The time that [`Self::poll_timeout`] gave has come.
     pub fn handle_timeout(&mut self, now: Instant) {
         // First, for a link's return may be followed by something that is due at once.
-        self.tell_damped(now);
-        while let Some(&(at, index)) = self.deadlines.first() {
-            if at > now {
-                break;
-            }
-            self.deadlines.pop_first();
-            let Some(record) = self.flows.flow_mut(index) else {
+        while let Some(sign) = self
+            .links
+            .poll_damped(now, self.limits.peers, &mut self.counters)
+        {
+            self.change_link(now, sign);
+        }
+        while let Some(index) = self.timers.take_due(now) {
+            let Some(connection) = self.connections.at_mut(index) else {
                 continue;
             };
-            record.deadline = None;
-            let Some(state) = self.links.state(record.link) else {
+            connection.deadline = None;
+            let Some(state) = self.links.state(connection.link) else {
                 continue;
             };
             self.with_mechanism(now, index, state, |mechanism, cx| {
@@ -367,13 +261,18 @@ impl Gateway {
             });
         }
         self.repeat_handshakes(now);
-        while let Some(expired) = self.flows.expire(now) {
+        while let Some(expired) = self.connections.expire(now) {
             self.release(expired);
         }
-        while let Some(index) = self.flows.rest(now, PAUSE_BEFORE_REST) {
+        while let Some(index) = self.connections.rest(now) {
             self.rest(now, index);
         }
-        self.send_probes(now);
+        while let Some((link, index)) = self.links.poll_probe(now, &self.connections) {
+            self.probe(now, link, index);
+            if let Some(raiser) = self.links.plan_probe(now, link) {
+                self.distrust(raiser);
+            }
+        }
         self.send_in_turn(now);
     }
 
@@ -392,25 +291,17 @@ impl Gateway {
     /// When to call [`Self::handle_timeout`], and why.
     #[must_use]
     pub fn poll_timeout(&self) -> Option<(Instant, TimeoutReason)> {
-        let pace = self.releases.iter().filter_map(Release::next_chance).min();
+        let pace = self.releases.iter().filter_map(Release::next_chance);
         let handshake = self.releases.iter().filter_map(Release::next_handshake);
-        let kick = self.deadlines.first().map(|(at, _)| *at);
-        let kick = kick.into_iter().chain(handshake).min();
-        let probe = self.silence.as_ref().and_then(Silence::next_probe);
-        let damping = self.damping.as_ref().and_then(Damping::next);
-        let expiry = self.flows.next_expiry();
-        let rest = self.flows.next_rest(PAUSE_BEFORE_REST);
-        [
-            (pace, TimeoutReason::Pace),
-            (kick, TimeoutReason::Kick),
-            (probe, TimeoutReason::Probe),
-            (damping, TimeoutReason::Damping),
-            (expiry, TimeoutReason::Expiry),
-            (rest, TimeoutReason::Rest),
-        ]
-        .into_iter()
-        .filter_map(|(at, reason)| at.map(|at| (at, reason)))
-        .min_by_key(|(at, _)| *at)
+        timers::first([
+            (TimeoutReason::Pace, pace.min()),
+            (TimeoutReason::Kick, self.timers.next()),
+            (TimeoutReason::Handshake, handshake.min()),
+            (TimeoutReason::Probe, self.links.next_probe()),
+            (TimeoutReason::Damping, self.links.next_damped()),
+            (TimeoutReason::Expiry, self.connections.next_expiry()),
+            (TimeoutReason::Rest, self.connections.next_rest()),
+        ])
     }
 
     /// What was counted so far.
@@ -422,24 +313,34 @@ impl Gateway {
     /// Bytes kept for TCP flows, as charged against [`Limits::held_in_all`].
     #[must_use]
     pub const fn held(&self) -> ByteCount {
-        self.budget.used()
+        self.memory.budget.used()
     }
 
     /// Bytes of UDP and everything else kept, on all interfaces.
     #[must_use]
     pub fn held_other(&self) -> ByteCount {
-        ByteCount(
-            self.releases
-                .iter()
-                .map(|release| release.others.bytes() + release.handshakes.bytes())
-                .sum(),
-        )
+        let of = |release: &Release| release.others.bytes() + release.handshakes.bytes();
+        ByteCount(self.releases.iter().map(of).sum())
     }
 
     /// Tracked flows.
     #[must_use]
     pub fn flows(&self) -> usize {
-        self.flows.len()
+        self.connections.len()
+    }
+
+    /// Every tracked connection, in an order that only depends on what the gateway was shown. A
+    /// look at each takes a while when there are many.
+    pub fn flow_reports(&self) -> impl Iterator<Item = FlowReport> {
+        self.connections
+            .iter()
+            .map(|(key, last_packet, connection)| FlowReport::of(key, last_packet, connection))
+    }
+
+    /// Whether a connection is tracked behind `link`, or behind any peer of an interface.
+    #[must_use]
+    pub fn has_flows(&self, link: LinkId) -> bool {
+        self.connections.iter_behind(link).next().is_some()
     }
 
     /// The state of `link`; `None` for an interface that was never added.
@@ -448,62 +349,1548 @@ impl Gateway {
         self.links.state(link)
     }
 
-    /// Whether nothing is tracked, and nothing is to be.
-    fn is_idle(&self) -> bool {
-        self.mechanism == PathMechanismKind::None && self.flows.len() == 0
+    /// The links whose indicators are not believed at once.
+    pub fn damped_links(&self, now: Instant) -> impl Iterator<Item = DampedLink> {
+        self.links.damped(now)
     }
 
-    fn release_at(&mut self, interface: InterfaceId) -> Option<&mut Release> {
-        release_at(&mut self.releases, interface)
+    /// The links that are silent although they owe an answer.
+    pub fn silent_links(&self) -> impl Iterator<Item = SilentLink> {
+        self.links.silent()
     }
 
-    /// The flows of a peer, or of all peers of an interface.
-    fn flows_behind(&self, link: LinkId) -> Vec<(LinkId, FlowIndex)> {
-        let behind = self.crossings.range((link, FlowIndex::FIRST)..);
-        behind
-            .copied()
-            .take_while(|(other, _)| match link.peer {
-                None => other.interface == link.interface,
-                Some(_) => *other == link,
-            })
+    /// The longest packet, in bytes and with its IP header, that `packet`'s receiver has offered to
+    /// take on that connection. If its SYN was not seen, the longest that went to it
+    /// ([`Self::note_length`]); `None` if that is not known either. A super-segment stands for packets
+    /// that are no longer than that.
+    #[must_use]
+    pub fn longest_packet(&self, packet: &Packet, direction: Direction) -> Option<u32> {
+        let key = FlowKey::of_tcp(packet.header(), direction)?;
+        let connection = self.connections.at(self.connections.find(&key)?)?;
+        connection.longest_packet(packet, direction)
+    }
+
+    /// Notes how long a packet is that crosses towards the link just as its sender has cut it, or
+    /// somebody who knew how: not a super-segment, nor what a driver has made of one.
+    pub fn note_length(&mut self, packet: &Packet) {
+        let Some(tcp) = packet.tcp().filter(|_| packet.sequence_len() > 0) else {
+            return;
+        };
+        let key = FlowKey::of_tcp(packet.header(), Direction::ToLink);
+        let index = key.and_then(|key| self.connections.find(&key));
+        if let Some(connection) = index.and_then(|index| self.connections.at_mut(index)) {
+            connection.note_length(packet, tcp);
+        }
+    }
+
+    /// What it does for connections that begin from now on; those that are tracked keep theirs.
+    pub const fn set_mechanism(&mut self, mechanism: PathMechanismKind) {
+        self.mechanism = mechanism;
+    }
+
+    /// Other caps from now on. What is kept or tracked above a lower one stays, but no more is
+    /// taken; of other traffic the oldest goes first, once more of it comes.
+    pub fn set_limits(&mut self, limits: Limits) {
+        self.limits = limits;
+        self.connections.set_bounds(&limits);
+        self.memory.set_cap(limits.held_in_all);
+    }
+
+    /// Silence tells from now on, otherwise or not at all. What is suspected is forgotten; it shows
+    /// again.
+    pub fn set_silence(&mut self, silence: Option<SilenceConfig>) {
+        self.links.set_silence(silence);
+    }
+
+    /// Indicators that flap are damped from now on, otherwise or not at all. What was said last of
+    /// a damped link holds at once, and all penalties are forgiven.
+    pub fn set_damping(&mut self, now: Instant, damping: Option<DampingConfig>) {
+        for event in self.links.set_damping(damping) {
+            self.handle_link(now, event);
+        }
+    }
+
+    /// Another rate of the link behind `interface`; `None` if it is not known. An interface that
+    /// was never added is none of its business.
+    pub fn set_rate(&mut self, now: Instant, interface: InterfaceId, rate: Option<BitRate>) {
+        if let Some(release) = self.release_at(interface) {
+            release.pacer.set_rate(now, rate);
+        }
+        self.send_in_turn(now);
+    }
+
+    /// Takes over a connection that somebody else has tracked so far, or corrects one that is
+    /// known already. Its packets cross on `link`.
+    ///
+    /// Who has not seen both hosts corrects nothing of a connection that the gateway has acknowledged
+    /// ahead: what was acknowledged is nowhere else, and the far host's numbers are needed to send it.
+    pub fn adopt(&mut self, now: Instant, link: LinkId, key: FlowKey, tracked: TcpFlow) {
+        let Some(state) = self.links.state(link) else {
+            return;
+        };
+        if self.mechanism == PathMechanismKind::None {
+            return;
+        }
+        let index = match self.connections.find(&key) {
+            Some(index) => {
+                self.correct(now, link, state, index, tracked);
+                Some(index)
+            }
+            None => self.enter(now, link, state, key, tracked),
+        };
+        if let Some(index) = index {
+            self.note_life(now, index);
+        }
+    }
+
+    /// Shows a packet that has crossed already, of a connection that was [adopted](Self::adopt):
+    /// nothing can be done about it any more, and it is not counted.
+    pub fn recall(&mut self, now: Instant, link: LinkId, direction: Direction, packet: &Packet) {
+        let Some(state) = self.links.state(link) else {
+            return;
+        };
+        let key = FlowKey::of_tcp(packet.header(), direction);
+        let known = key.filter(|key| self.is_tracked(key));
+        if let (Some(key), Some(tcp)) = (known, packet.tcp()) {
+            let passing = PassingPacket {
+                now,
+                link,
+                state,
+                direction,
+                packet,
+            };
+            // It has passed, whatever would become of it now.
+            let _ = self.handle_tcp(&passing, key, tcp);
+        }
+    }
+
+    /// Shows the last acknowledgement that the far host of a connection has sent before it was
+    /// [adopted](Self::adopt): it says nothing new, and its sender was not heard now, but the
+    /// connection's mechanism may want it again.
+    pub fn remember(&mut self, now: Instant, key: &FlowKey, acknowledgement: &Packet) {
+        let Some(index) = self.connections.find(key) else {
+            return;
+        };
+        let Some(connection) = self.connections.at(index) else {
+            return;
+        };
+        let (state, phase) = (connection.told, connection.tracked.phase);
+        let near = &connection.tracked.near;
+        let is_last = acknowledgement
+            .tcp()
+            .is_some_and(|tcp| !tcp.ack.after(near.next) && acknowledgement.sequence_len() == 0);
+        if phase != Phase::Established || !connection.is_proven || !is_last {
+            return;
+        }
+        let says_nothing = Observation {
+            new_data: false,
+            repeated: false,
+            newly_acked: 0,
+            begins_anew: false,
+        };
+        self.wake_mechanism(index);
+        // It has passed, whatever would become of it now.
+        let _ = self.with_mechanism(now, index, state, |mechanism, cx| {
+            mechanism.handle_packet(cx, Direction::FromLink, acknowledgement, says_nothing)
+        });
+    }
+
+    /// Whether the connection is in the gateway's table.
+    #[must_use]
+    pub fn is_tracked(&self, key: &FlowKey) -> bool {
+        self.connections.find(key).is_some()
+    }
+
+    /// Links of `interface` for which the gateway has something to do: they are down, or something
+    /// waits for its turn or its time, or something of a connection is nowhere else. All others are
+    /// at rest, and [`Self::forget`] loses nothing that only the gateway knows.
+    #[must_use]
+    pub fn links_at_work(&self, interface: InterfaceId) -> BTreeSet<LinkId> {
+        let mut at_work = BTreeSet::new();
+        let release = self.releases.iter().find(|s| s.interface == interface);
+        for (link, index) in self.connections.iter_behind(LinkId::whole(interface)) {
+            if at_work.contains(&link) {
+                continue;
+            }
+            let state = self.links.state(link);
+            let is_down = state.is_some_and(|link| link.state == LinkState::Down);
+            let waits = self.connections.at(index).is_some_and(|connection| {
+                let mechanism = connection.mechanism.as_ref();
+                let waits = mechanism.is_some_and(|m| m.waiting().is_some());
+                let opens = release.is_some_and(|s| s.handshakes.is_at_work(index));
+                waits || opens || connection.deadline.is_some() || connection.is_pledged
+            });
+            if is_down || waits {
+                at_work.insert(link);
+            }
+        }
+        at_work.extend(release.into_iter().flat_map(|s| s.others.links()));
+        at_work
+    }
+
+    /// Whether the gateway has nothing to do for `link`, or for any peer of an interface.
+    #[must_use]
+    pub fn is_at_rest(&self, link: LinkId) -> bool {
+        let at_work = self.links_at_work(link.interface);
+        match link.peer {
+            None => at_work.is_empty(),
+            Some(_) => !at_work.contains(&link),
+        }
+    }
+
+    /// Lets go of the connections that cross on `link`, or behind any peer of an interface: from
+    /// now on somebody else tracks them.
+    pub fn forget(&mut self, link: LinkId) {
+        self.forget_where(link.interface, |other| link.peer.is_none() || other == link);
+    }
+
+    /// Lets go of the connections of `interface` that cross on links for which `goes` holds.
+    pub fn forget_where(&mut self, interface: InterfaceId, goes: impl Fn(LinkId) -> bool) {
+        let mut behind = self.connections.behind(LinkId::whole(interface));
+        behind.retain(|(link, _)| goes(*link));
+        for (_, index) in behind {
+            self.remove(index);
+        }
+    }
+
+    /// Packets have crossed unseen since then. Connections whose link was not down all the time may have
+    /// gone on: one of which the next segment either way does not fit is met anew. One that the gateway has
+    /// acknowledged ahead is not: nobody else has what is kept of it. Returns how many are in doubt.
+    pub fn doubt_since(&mut self, since: Instant) -> usize {
+        let mut doubtful = 0;
+        for release in &self.releases {
+            for (_, index) in self.connections.behind(LinkId::whole(release.interface)) {
+                if let Some(connection) = self.connections.at_mut(index) {
+                    let told = connection.told;
+                    let was_down = told.state == LinkState::Down && told.since <= since;
+                    connection.is_doubtful = [!was_down; 2];
+                    doubtful += usize::from(!was_down);
+                }
+            }
+        }
+        doubtful
+    }
+
+    /// The connection's numbers if something of it was acknowledged that nobody else has.
+    #[must_use]
+    pub fn pledge(&self, flow: &FlowKey) -> Option<Pledge> {
+        let index = self.connections.find(flow)?;
+        Pledge::of(*flow, self.connections.at(index)?)
+    }
+
+    /// The frozen connections behind `link`: those of a peer, or of all peers of an interface.
+    #[must_use]
+    pub fn frozen_behind(&self, link: LinkId) -> Vec<FlowKey> {
+        let frozen = |index: &FlowIndex| {
+            let connection = self.connections.at(*index);
+            connection.is_some_and(|connection| connection.standing == Standing::Frozen)
+        };
+        let behind = self.connections.iter_behind(link);
+        let frozen = behind.map(|(_, index)| index).filter(frozen);
+        frozen
+            .filter_map(|index| self.connections.key(index))
             .collect()
     }
 
-    /// A flow's packets cross on `link` from now on.
-    fn move_flow(&mut self, index: FlowIndex, link: LinkId) {
-        if let Some(record) = self.flows.flow_mut(index)
-            && record.link != link
+    /// A frozen connection, for another gateway to take over; `None` if it is not frozen. It stays
+    /// here until [`Self::release_frozen`].
+    #[must_use]
+    pub fn export_frozen(&mut self, flow: FlowKey) -> Option<FrozenFlow> {
+        let index = self.connections.find(&flow)?;
+        // Whoever corrected the connection meanwhile may know that the segment is not needed.
+        custody::export(self.connections.at_mut(index)?).filter(|frozen| frozen.numbers().is_ok())
+    }
+
+    /// Takes a connection over that another gateway, or this one before it was started anew, has
+    /// frozen. Its segment is sent on `link` while that is up, until the far host acknowledges it;
+    /// deliveries without an answer count at once if the far host `is_heard` there, or else from
+    /// its first sign of life on.
+    ///
+    /// # Errors
+    /// [`ImportError`] if it can be of no connection here, or there is no room; nothing is kept
+    /// then, and no connection gives way for it.
+    pub fn import_frozen(
+        &mut self,
+        now: Instant,
+        link: LinkId,
+        frozen: &FrozenFlow,
+        is_heard: bool,
+    ) -> Result<Imported, ImportError> {
+        if self.mechanism != PathMechanismKind::ZeroWindowAck {
+            return Err(ImportError::WrongMechanism);
+        }
+        let state = self.links.state(link).ok_or(ImportError::UnknownLink)?;
+        let numbers = frozen.numbers().map_err(ImportError::Implausible)?;
+        let index = match self.connections.find(&numbers.flow) {
+            Some(index) => {
+                let known = self.connections.at_mut(index).ok_or(ImportError::NoRoom)?;
+                match custody::merge(known, frozen, &numbers)? {
+                    Meeting::Over => return Ok(Imported::Over),
+                    Meeting::Here => return Ok(Imported::Frozen),
+                    Meeting::Merged => index,
+                }
+            }
+            None => self
+                .admit_frozen(now, (link, state), frozen, numbers.flow)
+                .ok_or(ImportError::NoRoom)?,
+        };
+        self.move_flow(index, link);
+        if let Some(connection) = self.connections.at_mut(index) {
+            connection.state = state.state;
+            connection.told = state;
+            connection.is_proven = true;
+        }
+        self.wake_mechanism(index);
+        self.note_life(now, index);
+        let adopted = self.with_mechanism(now, index, state, |mechanism, cx| {
+            mechanism
+                .zero_window_ack()
+                .is_some_and(|mechanism| mechanism.adopt(cx, frozen, is_heard))
+        });
+        if adopted != Some(true) {
+            return Err(ImportError::NoRoom);
+        }
+        self.send_in_turn(now);
+        Ok(Imported::Frozen)
+    }
+
+    /// Another gateway delivers the segment from now on, or does so no longer. While it does, this
+    /// one keeps the segment and answers the near host's probes.
+    pub fn lend_frozen(&mut self, now: Instant, flow: FlowKey, is_lent: bool) {
+        if let Some(index) = self.connections.find(&flow)
+            && let Some(connection) = self.connections.at(index)
+            && let Some(state) = self.links.state(connection.link)
         {
-            let before = core::mem::replace(&mut record.link, link);
-            self.crossings.remove(&(before, index));
-            self.crossings.insert((link, index));
-            self.forget_handshake(before, index);
-            self.leave_link(before);
+            self.with_mechanism(now, index, state, |mechanism, cx| {
+                if let Some(mechanism) = mechanism.zero_window_ack() {
+                    mechanism.lend(cx, is_lent);
+                }
+            });
+            self.send_in_turn(now);
+        }
+    }
+
+    /// The far host has acknowledged the segment where this gateway does not see it: the
+    /// connection is the hosts' own again.
+    pub fn release_frozen(&mut self, now: Instant, flow: FlowKey) {
+        if let Some(index) = self.connections.find(&flow)
+            && let Some(connection) = self.connections.at(index)
+            && connection.standing == Standing::Frozen
+            && let Some(state) = self.links.state(connection.link)
+        {
+            self.with_mechanism(now, index, state, |mechanism, cx| {
+                mechanism.release(cx.budget);
+            });
+        }
+    }
+
+    /// Gives a frozen connection up: a reset for each host, the near one's first, which the caller
+    /// sends to wherever the hosts are now; `None` if it is not frozen.
+    #[must_use]
+    pub fn reset_frozen(&mut self, now: Instant, flow: FlowKey) -> Option<[Packet; 2]> {
+        let numbers = self.export_frozen(flow)?.numbers().ok()?;
+        self.release_frozen(now, flow);
+        self.counters.resets += 1;
+        Some([numbers.reset_near(), numbers.reset_far()])
+    }
+
+    // A packet's way.
+
+    fn handle_tcp(
+        &mut self,
+        passing: &PassingPacket<'_>,
+        key: FlowKey,
+        tcp: &TcpHeader,
+    ) -> Verdict {
+        if self.is_idle() {
+            return Verdict::Pass;
+        }
+        if is_damaged(passing.packet) {
+            self.counters.odd_segments += 1;
+            return Verdict::Pass;
+        }
+        let index = self
+            .connections
+            .find(&key)
+            .or_else(|| self.admit(passing, key, tcp));
+        let Some((index, connection)) = index.and_then(|i| Some((i, self.connections.at_mut(i)?)))
+        else {
+            return Verdict::Pass;
+        };
+        let &PassingPacket {
+            now,
+            direction,
+            packet,
+            ..
+        } = passing;
+        let (was, rtt) = (connection.tracked.phase, connection.tracked.rtt);
+        let payload_len = packet.header().payload_len;
+        let is_doubtful = connection.is_doubtful[direction as usize] && !connection.is_pledged;
+        let Connection {
+            tracked, contest, ..
+        } = connection;
+        let observation = match Contest::observe(contest, tracked, now, direction, tcp, payload_len)
+        {
+            Heard::Honest(observation) => observation,
+            Heard::Odd(oddity) | Heard::Ripe(oddity) if is_doubtful && oddity.is_of_numbers() => {
+                // It has gone on unseen: nothing is known of it but this segment.
+                self.remove(index);
+                return self.handle_tcp(passing, key, tcp);
+            }
+            Heard::Odd(oddity) => return self.pass_odd(passing, index, tcp, oddity),
+            Heard::Ripe(oddity) => {
+                self.give_place_to_rival(passing, index);
+                return self.pass_odd(passing, index, tcp, oddity);
+            }
+        };
+        if observation.begins_anew {
+            self.take_place_back(passing, index);
+        }
+        if tcp.has(TcpFlags::RST) {
+            self.end_pledged(index);
+        }
+        let Some(connection) = self.connections.at_mut(index) else {
+            return Verdict::Pass;
+        };
+        connection.is_doubtful[direction as usize] = false;
+        connection.note_syn(direction, packet, tcp);
+        connection.is_proven |= connection.is_proven_by(tcp, observation);
+        if was == Phase::Established
+            && connection
+                .tracked
+                .has_overtaken(direction, tcp, payload_len)
+        {
+            // It is no retransmission of what is timed.
+            connection.tracked.rtt = rtt;
+            return Verdict::Pass;
+        }
+        self.handle_observed(passing, (index, key), tcp, (was, observation))
+    }
+
+    /// A segment of which its connection's tracker has said what is new; `was` is the phase before.
+    #[inline]
+    fn handle_observed(
+        &mut self,
+        passing: &PassingPacket<'_>,
+        (index, key): (FlowIndex, FlowKey),
+        tcp: &TcpHeader,
+        (was, observation): (Phase, Observation),
+    ) -> Verdict {
+        let &PassingPacket {
+            now,
+            link,
+            direction,
+            packet,
+            ..
+        } = passing;
+        self.follow(passing, index, was);
+        let Some(connection) = self.connections.at_mut(index) else {
+            return Verdict::Pass;
+        };
+        let (phase, is_proven) = (connection.tracked.phase, connection.is_proven);
+        if let Some(release) = release::at(&mut self.releases, link.interface) {
+            let is_from_link = direction == Direction::FromLink;
+            if is_from_link && is_proven && was == Phase::Established {
+                release.hear(key.far.ip());
+            }
+            let has_met = was == Phase::Opening && phase == Phase::Established;
+            let news = (is_from_link, observation.newly_acked, has_met);
+            release.note_opened(index, &connection.tracked.near, tcp, news);
+        }
+        let only_answers_probe =
+            connection.was_established() && self.listen(passing, index, tcp, observation);
+        let is_served = is_proven && (was == Phase::Established || phase == Phase::Established);
+        let (verdict, arrived) = match is_served {
+            true => self.ask_mechanism(passing, index, observation),
+            false => (None, 0),
+        };
+        match direction {
+            Direction::FromLink => {
+                let news = (observation.newly_acked, arrived);
+                self.note_arrival(now, (key.far.ip(), index), packet, news);
+            }
+            Direction::ToLink if matches!(verdict, None | Some(Verdict::Pass)) => {
+                self.note_departure(now, (key.far.ip(), index), packet);
+            }
+            Direction::ToLink => {}
+        }
+        match verdict {
+            _ if only_answers_probe => Verdict::Taken(TakeReason::AnswersProbe),
+            Some(taken @ Verdict::Taken(reason)) => {
+                if reason == TakeReason::BehindKept
+                    && let Some(connection) = self.connections.at_mut(index)
+                {
+                    // What it waits here is no part of the link's round trip.
+                    connection.tracked.rtt.discard();
+                }
+                taken
+            }
+            // Connections that open or abort while the link is down have no data to keep.
+            _ if tcp.has(TcpFlags::SYN) => self.handle_opening(passing, index),
+            _ if stands_alone(tcp) => self.handle_other(passing),
+            _ if !is_proven => self.handle_one_sided(passing, index),
+            _ => Verdict::Pass,
+        }
+    }
+
+    /// Asks the connection's mechanism what becomes of the packet; the number of bytes says what has arrived
+    /// selectively.
+    #[inline]
+    fn ask_mechanism(
+        &mut self,
+        passing: &PassingPacket<'_>,
+        index: FlowIndex,
+        observation: Observation,
+    ) -> (Option<Verdict>, u32) {
+        let &PassingPacket {
+            now,
+            state,
+            direction,
+            packet,
+            ..
+        } = passing;
+        self.wake_mechanism(index);
+        let asked = self.with_mechanism(now, index, state, |mechanism, cx| {
+            let verdict = mechanism.handle_packet(cx, direction, packet, observation);
+            (verdict, *cx.arrived)
+        });
+        asked.map_or((None, 0), |(verdict, arrived)| (Some(verdict), arrived))
+    }
+
+    /// A segment that does not belong to its connection as tracked is of no use to a mechanism. If
+    /// its receiver might open or abort one for it, it waits for the link as such segments do.
+    fn pass_odd(
+        &mut self,
+        passing: &PassingPacket<'_>,
+        index: FlowIndex,
+        tcp: &TcpHeader,
+        oddity: Oddity,
+    ) -> Verdict {
+        self.counters.odd_segments += 1;
+        if passing.direction == Direction::FromLink && oddity == Oddity::AcknowledgesUnsent {
+            self.note_gone_on(passing.now, index, tcp);
+        }
+        let begins = oddity == Oddity::UnexpectedSyn && !tcp.has(TcpFlags::ACK);
+        // A client that has forgotten the connection begins another; a reset within the window, though
+        // not exact, draws one that is.
+        if begins || oddity == Oddity::InexactReset {
+            return self.handle_other(passing);
+        }
+        Verdict::Pass
+    }
+
+    /// The flow is where its packets cross, and in the state of that link; before this packet it
+    /// `was` in another phase perhaps.
+    fn follow(&mut self, passing: &PassingPacket<'_>, index: FlowIndex, was: Phase) {
+        let &PassingPacket {
+            now,
+            link,
+            state,
+            direction,
+            ..
+        } = passing;
+        let Some(connection) = self.connections.at_mut(index) else {
+            return;
+        };
+        let phase = connection.tracked.phase;
+        // What comes from a link before both hosts are known may come from anybody.
+        let is_followed = phase != Phase::Opening || direction == Direction::ToLink;
+        let is_elsewhere = is_followed && connection.link != link;
+        let is_news = is_followed && connection.state != state.state;
+        if state.state == LinkState::Down {
+            connection.tracked.rtt.discard();
+        }
+        if is_elsewhere {
+            self.move_flow(index, link);
+        }
+        if was == Phase::Closed && phase == Phase::Opening {
+            self.begin_anew(index);
+        }
+        if is_news {
+            self.change_link_of(now, index, state);
+        }
+        self.note_life(now, index);
+    }
+
+    /// What the segment shows of its link. Returns whether it only answers a probe.
+    #[inline]
+    fn listen(
+        &mut self,
+        passing: &PassingPacket<'_>,
+        index: FlowIndex,
+        tcp: &TcpHeader,
+        observation: Observation,
+    ) -> bool {
+        let &PassingPacket {
+            now, link, packet, ..
+        } = passing;
+        let Some(connection) = self.connections.at_mut(index) else {
+            return false;
+        };
+        let Connection {
+            tracked, silence, ..
+        } = connection;
+        if passing.direction == Direction::ToLink {
+            silence.voice.hear(tcp);
+            if passing.state.state == LinkState::Up {
+                let silent =
+                    self.links
+                        .hear_near(now, (link, index), (tracked, silence), observation);
+                self.tell_silent(silent);
+            }
+            return false;
+        }
+        let newly_acked = observation.newly_acked;
+        let answer = self.links.hear_far(
+            now,
+            (link, index),
+            (tracked, silence),
+            (packet, tcp),
+            newly_acked,
+        );
+        let Answer {
+            is_to_probe,
+            is_awaited,
+            signs,
+            refuted,
+        } = answer;
+        if is_awaited {
+            self.welcome_one_sided(now, link);
+        }
+        if let Some(raiser) = refuted {
+            self.distrust(raiser);
+        }
+        if let Some(signs) = signs {
+            // What waits has its turn once the packet that has come is taken in: it may say that some
+            // of it has arrived.
+            let flows: Vec<_> = self.connections.on(link).collect();
+            self.return_of(now, &flows, signs);
+        }
+        is_to_probe
+    }
+
+    /// A packet that no mechanism knows how to recover waits while the link is down.
+    fn handle_other(&mut self, passing: &PassingPacket<'_>) -> Verdict {
+        let &PassingPacket {
+            now,
+            link,
+            state,
+            direction,
+            packet,
+        } = passing;
+        if direction == Direction::FromLink || !self.mechanism.holds_other_traffic() {
+            return Verdict::Pass;
+        }
+        if state.state == LinkState::Up {
+            // Nothing that is fresh waits behind what is old.
+            return Verdict::Pass;
+        }
+        self.keep_other(now, link, state.state, packet);
+        Verdict::Taken(TakeReason::LinkDown)
+    }
+
+    fn keep_other(&mut self, now: Instant, link: LinkId, state: LinkState, packet: &Packet) {
+        let Some(release) = release::at(&mut self.releases, link.interface) else {
+            return;
+        };
+        let evicted = release.others.keep(now, link, packet, &self.limits);
+        if state == LinkState::Up {
+            release.give_others_a_turn();
+        }
+        self.counters.others_evicted += evicted;
+    }
+
+    fn handle_segment_drop(&mut self, now: Instant, packet: &Packet) {
+        let index = FlowKey::of_tcp(packet.header(), Direction::ToLink)
+            .and_then(|key| self.connections.find(&key));
+        let Some((index, connection)) = index.and_then(|i| Some((i, self.connections.at(i)?)))
+        else {
+            return;
+        };
+        // The flow may have moved to another link since.
+        let state = self.links.state(connection.link);
+        if let Some(state) = state.filter(|_| connection.was_established()) {
+            self.wake_mechanism(index);
+            self.with_mechanism(now, index, state, |mechanism, cx| {
+                mechanism.handle_drop(cx, packet);
+            });
+        }
+    }
+
+    // Connections that open, or of which only one host was heard.
+
+    /// A SYN or SYN-ACK of a connection that no mechanism serves yet.
+    fn handle_opening(&mut self, passing: &PassingPacket<'_>, index: FlowIndex) -> Verdict {
+        let &PassingPacket {
+            now,
+            link,
+            state,
+            direction,
+            packet,
+        } = passing;
+        if direction == Direction::FromLink || !self.mechanism.holds_other_traffic() {
+            return Verdict::Pass;
+        }
+        if !self.awaits_answer(index) {
+            return self.handle_other(passing);
+        }
+        let Some(release) = release::at(&mut self.releases, link.interface) else {
+            return Verdict::Pass;
+        };
+        self.counters.others_evicted +=
+            release.pass_handshake(now, index, packet, state, &self.limits);
+        match state.state {
+            LinkState::Down => Verdict::Taken(TakeReason::LinkDown),
+            LinkState::Up => Verdict::Pass,
+        }
+    }
+
+    /// A segment with data of a connection whose far host was not heard. If its beginning was not seen
+    /// either, it waits for the link, or is remembered in case that the link is silent; and nothing but
+    /// that is done for the connection.
+    fn handle_one_sided(&mut self, passing: &PassingPacket<'_>, index: FlowIndex) -> Verdict {
+        let &PassingPacket {
+            now,
+            link,
+            state,
+            direction,
+            packet,
+        } = passing;
+        let is_data = direction == Direction::ToLink && packet.sequence_len() > 0;
+        let Some(connection) = self.connections.at_mut(index) else {
+            return Verdict::Pass;
+        };
+        if !is_data || !self.mechanism.holds_other_traffic() || !connection.is_one_sided() {
+            return Verdict::Pass;
+        }
+        if let Some(tcp) = packet.tcp() {
+            self.links.watch(link);
+            connection.silence.voice.hear(tcp);
+        }
+        let Some(release) = release::at(&mut self.releases, link.interface) else {
+            return Verdict::Pass;
+        };
+        let handshakes = &mut release.handshakes;
+        let (evicted, verdict) = match state.state {
+            LinkState::Down => (
+                handshakes.keep(index, packet, &self.limits),
+                Verdict::Taken(TakeReason::LinkDown),
+            ),
+            LinkState::Up if self.links.listens() => (
+                handshakes.pass_one_sided(now, index, packet, &self.limits),
+                Verdict::Pass,
+            ),
+            LinkState::Up => (0, Verdict::Pass),
+        };
+        self.counters.others_evicted += evicted;
+        verdict
+    }
+
+    /// The link dropped a SYN or SYN-ACK with all that it had been given. Returns whether its
+    /// connection is known, and waits for the answer.
+    fn handle_opening_drop(&mut self, now: Instant, link: LinkId, packet: &Packet) -> bool {
+        let is_syn = packet.tcp().is_some_and(|tcp| tcp.has(TcpFlags::SYN));
+        let index = FlowKey::of_tcp(packet.header(), Direction::ToLink)
+            .filter(|_| is_syn)
+            .and_then(|key| self.connections.find(&key))
+            .filter(|index| self.awaits_answer(*index));
+        let Some((index, connection)) = index.and_then(|i| Some((i, self.connections.at(i)?)))
+        else {
+            return false;
+        };
+        if connection.link.interface != link.interface {
+            return false;
+        }
+        if let Some(release) = release::at(&mut self.releases, link.interface) {
+            let evicted = release.handshakes.keep(index, packet, &self.limits);
+            self.counters.others_evicted += evicted;
+            if connection.state == LinkState::Up {
+                // Told only when the link is back already.
+                release.change_link(now, index, LinkState::Up);
+            }
+        }
+        true
+    }
+
+    /// Handshakes whose answer was not seen in time have their turn again; so has the question for the far
+    /// host of a one-sided connection.
+    fn repeat_handshakes(&mut self, now: Instant) {
+        for place in 0..self.releases.len() {
+            let release = &mut self.releases[place];
+            release.handshakes.handle_timeout(now);
+            release.give_handshakes_a_turn();
+            while let Some((index, asked_at)) = release.handshakes.next_unanswered() {
+                let connection = self.connections.at(index);
+                if connection.is_some_and(|one| self.links.is_quiet(one.link, asked_at)) {
+                    release.handshakes.begin_to_probe(now, index);
+                }
+            }
+            let Some(gap) = self.links.probe_gap() else {
+                // Nobody is asked any more, or was ever.
+                release.handshakes.stop_probing();
+                continue;
+            };
+            while let Some(index) = self.releases[place].handshakes.next_to_probe(now, gap) {
+                if let Some(link) = self.connections.at(index).map(|one| one.link) {
+                    self.probe(now, link, index);
+                }
+            }
+        }
+    }
+
+    /// Somebody behind `link` was heard: it is back for one-sided connections whose far hosts are asked.
+    fn welcome_one_sided(&mut self, now: Instant, link: LinkId) {
+        let Some(release) = release::at(&mut self.releases, link.interface) else {
+            return;
+        };
+        let connections = &self.connections;
+        let is_behind = |index: &FlowIndex| {
+            let connection = connections.at(*index);
+            connection.is_some_and(|connection| connection.link == link)
+        };
+        let behind: Vec<_> = release.handshakes.probed().filter(is_behind).collect();
+        for index in behind {
+            release.handshakes.come_back(now, index);
+        }
+        release.give_handshakes_a_turn();
+    }
+
+    /// The connection at `index` is another one from now on, or none, or crosses elsewhere.
+    fn forget_handshake(&mut self, link: LinkId, index: FlowIndex) {
+        if let Some(release) = self.release_at(link.interface) {
+            release.handshakes.remove(index);
+        }
+    }
+
+    /// Whether the far host has not acknowledged what the near host has begun with.
+    fn awaits_answer(&self, index: FlowIndex) -> bool {
+        let connection = self.connections.at(index);
+        connection.is_some_and(|connection| connection.tracked.near.has_outstanding())
+    }
+
+    // A link's way.
+
+    /// A link went or came.
+    fn change_link(&mut self, now: Instant, sign: Sign) {
+        self.events.push_back(Event::Link(sign.event()));
+        let behind = self.connections.behind(sign.link);
+        if sign.state == LinkState::Up {
+            self.welcome(now, sign.link, sign.why, &behind);
+        }
+        for (link, index) in behind {
+            let (Some(connection), Some(state)) =
+                (self.connections.at(index), self.links.state(link))
+            else {
+                continue;
+            };
+            if connection.state != state.state {
+                let (since, by) = (sign.since, sign.why);
+                self.change_link_of(now, index, StateSince { since, by, ..state });
+            }
+        }
+        self.send_in_turn(now);
+    }
+
+    /// A link was down and is up, without anybody having said so meanwhile: the mechanisms of
+    /// `flows` are told both changes.
+    fn return_of(&mut self, now: Instant, flows: &[(LinkId, FlowIndex)], signs: [Sign; 2]) {
+        for sign in signs {
+            self.events.push_back(Event::Link(sign.event()));
+        }
+        let [_, up] = signs;
+        self.welcome(now, up.link, up.why, flows);
+        for &(own, index) in flows {
+            // A peer that is down by itself stays so.
+            if self.links.is_up(own) {
+                for sign in signs {
+                    self.change_link_of(now, index, sign.state());
+                }
+            }
+        }
+    }
+
+    /// `link` is back, and `behind` are the connections that cross it.
+    fn welcome(
+        &mut self,
+        now: Instant,
+        link: LinkId,
+        by: Indicator,
+        behind: &[(LinkId, FlowIndex)],
+    ) {
+        let connections = &self.connections;
+        let round_trips = behind
+            .iter()
+            .filter_map(|(_, index)| Some(&connections.at(*index)?.tracked.rtt));
+        if let Some(release) = release::at(&mut self.releases, link.interface) {
+            release.welcome(now, link, by, round_trips);
         }
     }
 
     /// Tells a flow's mechanism that the flow's link is in another state now.
     fn change_link_of(&mut self, now: Instant, index: FlowIndex, state: StateSince) {
-        let peer = self.flows.key(index).map(|key| key.far.ip());
-        if let Some(record) = self.flows.flow_mut(index) {
-            record.state = state.state;
-            record.told = state;
-            record.departed = 0;
-            if let Some(peer) = peer.filter(|_| state.state == LinkState::Up)
-                && let Some(release) = release_at(&mut self.releases, record.link.interface)
-            {
-                release.expect(peer);
-            }
+        let peer = self.connections.key(index).map(|key| key.far.ip());
+        if let Some((peer, connection)) = peer.zip(self.connections.at_mut(index)) {
+            connection.state = state.state;
+            connection.told = state;
+            connection.departed = 0;
             // What was on its way is answered late, or by what the gateway sends.
-            record.tracked.rtt.discard();
+            connection.tracked.rtt.discard();
+            if let Some(release) = release::at(&mut self.releases, connection.link.interface) {
+                if state.state == LinkState::Up {
+                    release.expect(peer);
+                }
+                release.change_link(now, index, state.state);
+            }
         }
-        self.resume_opening(now, index, state.state);
         self.with_mechanism(now, index, state, |mechanism, cx| mechanism.handle_link(cx));
+    }
+
+    /// A flow's packets cross on `link` from now on.
+    fn move_flow(&mut self, index: FlowIndex, link: LinkId) {
+        if let Some(before) = self.connections.move_to(index, link) {
+            self.forget_handshake(before, index);
+            self.leave_link(before);
+        }
+    }
+
+    /// A flow behind `link` is gone from there.
+    fn leave_link(&mut self, link: LinkId) {
+        if self.links.listens() && self.connections.on(link).next().is_none() {
+            self.links.leave(link);
+        }
+    }
+
+    fn tell_silent(&mut self, silent: Option<SilentLink>) {
+        if let Some(SilentLink { link, since }) = silent {
+            self.counters.silences += 1;
+            self.events.push_back(Event::Silent { link, since });
+        }
+    }
+
+    fn distrust(&mut self, raiser: FlowIndex) {
+        if let Some(raiser) = self.connections.at_mut(raiser) {
+            raiser.silence.distrust();
+        }
+    }
+
+    fn probe(&mut self, now: Instant, link: LinkId, index: FlowIndex) {
+        let key = self.connections.key(index);
+        let Some((key, connection)) = key.zip(self.connections.at_mut(index)) else {
+            return;
+        };
+        let voice = connection.silence.voice;
+        let packet = voice.keep_alive(&key, &connection.tracked);
+        connection.silence.note_probe(now);
+        self.counters.probes += 1;
+        let reason = SendReason::Probe;
+        self.transmit_to_link(now, link, packet, reason);
+    }
+
+    // Mechanisms.
+
+    /// Calls a flow's mechanism, then takes note of its deadline and of what it wants sent.
+    fn with_mechanism<R>(
+        &mut self,
+        now: Instant,
+        index: FlowIndex,
+        link: StateSince,
+        call: impl FnOnce(&mut dyn PathMechanism, &mut Context<'_>) -> R,
+    ) -> Option<R> {
+        let key = self.connections.key(index)?;
+        let peer = key.far.ip();
+        let all = self.connections.iter();
+        self.memory.allot(peer, || {
+            all.map(|(key, _, connection)| (key.far.ip(), connection.held.0))
+        });
+        let connection = self.connections.at_mut(index)?;
+        let link = match link.state == connection.state {
+            true => connection.told,
+            false => link,
+        };
+        let is_silent = self.links.is_silent(connection.link);
+        let release = release::at(&mut self.releases, connection.link.interface);
+        let (has_line, is_paced) = release.map_or((false, false), |one| one.line(now, link.since));
+        let sack = connection.sack();
+        let mechanism = connection.mechanism.as_mut()?;
+        let (mut resumed, mut arrived) = (None, 0);
+        let used = self.memory.budget.used();
+        let mut cx = Context {
+            now,
+            key: &key,
+            flow: &connection.tracked,
+            link,
+            is_silent,
+            has_line,
+            is_paced,
+            near_voice: connection.silence.voice,
+            sack,
+            limits: &self.limits,
+            budget: &mut self.memory.budget,
+            counters: &mut self.counters,
+            resumed: &mut resumed,
+            arrived: &mut arrived,
+        };
+        let result = call(mechanism.as_mut(), &mut cx);
+        self.memory.note_served(peer, &mut connection.held, used);
+        if let Some(after) = resumed {
+            self.events.push_back(Event::Resumed { flow: key, after });
+        }
+        self.note_wishes(now, index, key);
+        Some(result)
+    }
+
+    /// Takes note of what a flow's mechanism wants now: to be called, to send, to keep its place.
+    fn note_wishes(&mut self, now: Instant, index: FlowIndex, key: FlowKey) {
+        let Some(connection) = self.connections.at_mut(index) else {
+            return;
+        };
+        let Some(mechanism) = &connection.mechanism else {
+            return;
+        };
+        let wanted = mechanism.poll_timeout();
+        self.timers.set(index, &mut connection.deadline, wanted);
+        let is_pledged = mechanism.account().acknowledged_ahead;
+        let changes_shelf =
+            core::mem::replace(&mut connection.is_pledged, is_pledged) != is_pledged;
+        if let Some(waiting) = mechanism.waiting()
+            && let Some(release) = release::at(&mut self.releases, connection.link.interface)
+        {
+            release.give_flow_a_turn(index, key.far.ip(), waiting);
+        }
+        let standing = mechanism.standing();
+        let was = core::mem::replace(&mut connection.standing, standing);
+        if was != standing {
+            self.events.extend(Event::of_standing(key, was, standing));
+        }
+        if changes_shelf {
+            self.note_life(now, index);
+        }
+    }
+
+    /// The flow is about to meet something that its mechanism must know.
+    fn wake_mechanism(&mut self, index: FlowIndex) {
+        if let Some(connection) = self.connections.at_mut(index)
+            && connection.mechanism.is_none()
+        {
+            connection.mechanism = self.mechanism.for_flow();
+        }
+    }
+
+    /// A flow is idle. A mechanism that a new one can stand in for is given up until the flow's next packet;
+    /// any other takes less memory.
+    fn rest(&mut self, now: Instant, index: FlowIndex) {
+        let key = self.connections.key(index);
+        let Some((key, connection)) = key.zip(self.connections.at_mut(index)) else {
+            return;
+        };
+        let is_up = connection.state == LinkState::Up && connection.deadline.is_none();
+        let Some(mechanism) = connection.mechanism.as_mut().filter(|_| is_up) else {
+            return;
+        };
+        let used = self.memory.budget.used();
+        let rests = mechanism.may_rest(now, &connection.tracked);
+        match rests {
+            true => mechanism.release(&mut self.memory.budget),
+            false => mechanism.rest(&mut self.memory.budget),
+        }
+        self.memory
+            .note_served(key.far.ip(), &mut connection.held, used);
+        if rests {
+            connection.mechanism = None;
+        }
+    }
+
+    // Who is in the table.
+
+    /// A flow begins with a SYN, or with any segment of a connection that is older than the
+    /// gateway. A lone RST begins nothing, nor does a segment that no host sends.
+    fn admit(
+        &mut self,
+        passing: &PassingPacket<'_>,
+        key: FlowKey,
+        tcp: &TcpHeader,
+    ) -> Option<FlowIndex> {
+        if tcp.has(TcpFlags::RST) || self.mechanism == PathMechanismKind::None {
+            return None;
+        }
+        let &PassingPacket {
+            now,
+            link,
+            state,
+            direction,
+            packet,
+        } = passing;
+        let payload_len = packet.header().payload_len;
+        let first_sight = TcpFlow::new().observe(now, direction, tcp, payload_len);
+        if first_sight.is_err() {
+            self.counters.odd_segments += 1;
+            return None;
+        }
+        self.enter(now, link, state, key, TcpFlow::new())
+    }
+
+    /// Enters a flow that is not in the table yet, if somebody gives way for it.
+    fn enter(
+        &mut self,
+        now: Instant,
+        link: LinkId,
+        state: StateSince,
+        key: FlowKey,
+        tracked: TcpFlow,
+    ) -> Option<FlowIndex> {
+        let connection = Connection::new(tracked, link, state);
+        let index = match self.connections.admit(now, key, connection) {
+            Admission::Admitted(index) => index,
+            Admission::Displaced(index, displaced) => {
+                self.displaced(displaced);
+                index
+            }
+            Admission::Refused => {
+                self.counters.flows_refused += 1;
+                return None;
+            }
+        };
+        self.connections.note_link(link, index);
+        Some(index)
+    }
+
+    /// Enters a connection that another gateway hands over. Nobody gives way for it.
+    fn admit_frozen(
+        &mut self,
+        now: Instant,
+        (link, state): (LinkId, StateSince),
+        frozen: &FrozenFlow,
+        flow: FlowKey,
+    ) -> Option<FlowIndex> {
+        if self.connections.len() >= self.limits.flows {
+            self.counters.flows_refused += 1;
+            return None;
+        }
+        let tracked = TcpFlow {
+            near: frozen.near,
+            far: frozen.far,
+            phase: Phase::Established,
+            ..TcpFlow::new()
+        };
+        let connection = Connection::new(tracked, link, state);
+        let Admission::Admitted(index) = self.connections.admit(now, flow, connection) else {
+            return None;
+        };
+        self.connections.note_link(link, index);
+        Some(index)
+    }
+
+    /// Somebody who has tracked a connection meanwhile knows how it is, and that it crosses on `link`.
+    fn correct(
+        &mut self,
+        now: Instant,
+        link: LinkId,
+        state: StateSince,
+        index: FlowIndex,
+        tracked: TcpFlow,
+    ) {
+        let known = self.connections.at(index);
+        if known.is_some_and(|known| custody::is_another(&known.tracked, &tracked)) {
+            self.end_for_another(now, index, state);
+        }
+        self.move_flow(index, link);
+        let Some(connection) = self.connections.at_mut(index) else {
+            return;
+        };
+        if !connection.is_pledged || tracked.phase != Phase::Opening {
+            connection.tracked = tracked;
+        }
+        connection.is_proven |= tracked.phase != Phase::Opening;
+        if connection.state != state.state {
+            self.change_link_of(now, index, state);
+        }
+    }
+
+    /// The flow goes to the end of the shelf on which it stands now.
+    fn note_life(&mut self, now: Instant, index: FlowIndex) {
+        if let Some(displaced) = self.connections.touch(now, index) {
+            self.displaced(displaced);
+        }
+    }
+
+    fn displaced(&mut self, displaced: Removed<Connection>) {
+        self.counters.flows_displaced += 1;
+        self.release(displaced);
+    }
+
+    fn remove(&mut self, index: FlowIndex) {
+        if let Some(removed) = self.connections.remove(index) {
+            self.release(removed);
+        }
+    }
+
+    /// A flow is gone.
+    fn release(&mut self, removed: Removed<Connection>) {
+        let Removed {
+            index,
+            key,
+            flow: mut connection,
+        } = removed;
+        if let Some(words) = LastWords::of(&mut connection) {
+            self.say_last_words(connection.link, words);
+        }
+        self.forget_handshake(connection.link, index);
+        self.leave_link(connection.link);
+        self.timers.set(index, &mut connection.deadline, None);
+        if let Some(mechanism) = &mut connection.mechanism {
+            mechanism.release(&mut self.memory.budget);
+        }
+        self.memory.note_gone(key.far.ip(), &mut connection.held);
+    }
+
+    // Who has a connection's place, and how one that loses it ends.
+
+    /// Another connection has the place of the one at `index`, if nothing is lost by that.
+    #[cold]
+    fn give_place_to_rival(&mut self, passing: &PassingPacket<'_>, index: FlowIndex) {
+        let &PassingPacket { now, state, .. } = passing;
+        if !self.may_yield(now, index) {
+            return;
+        }
+        self.end_for_another(now, index, state);
+        if let Some(connection) = self.connections.at_mut(index)
+            && let Some(contest) = &mut connection.contest
+        {
+            contest.yield_to_rival(&mut connection.tracked);
+        }
+    }
+
+    /// The connection that had the place first has it again.
+    #[cold]
+    fn take_place_back(&mut self, passing: &PassingPacket<'_>, index: FlowIndex) {
+        self.end_for_another(passing.now, index, passing.state);
+        if let Some(connection) = self.connections.at_mut(index) {
+            connection.is_proven = true;
+        }
+    }
+
+    /// Whether a connection of which nothing was seen for [`PATIENCE`] gives its place to another. One of
+    /// which something is kept does so only if its far host could have answered all that time.
+    fn may_yield(&self, now: Instant, index: FlowIndex) -> bool {
+        let Some(connection) = self.connections.at(index) else {
+            return false;
+        };
+        let could_answer = || {
+            let told = connection.told;
+            let is_up = connection.state == LinkState::Up && now.since(told.since) >= PATIENCE;
+            is_up && !self.links.is_silent(connection.link)
+        };
+        let is_kept = connection.held.0 > 0 || connection.is_pledged;
+        connection.tracked.phase == Phase::Closed || !is_kept || could_answer()
+    }
+
+    /// What was acknowledged ahead of a connection is to be given up, and the far host may lack it:
+    /// both hosts hear that the connection is over.
+    #[cold]
+    fn end_pledged(&mut self, index: FlowIndex) {
+        let connection = self.connections.at_mut(index).filter(|one| one.is_pledged);
+        let words = connection.and_then(|one| Some((one.link, LastWords::of(one)?)));
+        if let Some((link, words)) = words {
+            self.say_last_words(link, words);
+        }
+    }
+
+    /// Another connection has the ports of the one at `index`.
+    fn end_for_another(&mut self, now: Instant, index: FlowIndex, state: StateSince) {
+        self.end_pledged(index);
+        self.with_mechanism(now, index, state, |mechanism, cx| {
+            mechanism.release(cx.budget);
+        });
+        self.begin_anew(index);
+        if let Some(connection) = self.connections.at_mut(index) {
+            connection.forget_offers();
+        }
+    }
+
+    /// The same addresses and ports carry another connection now.
+    fn begin_anew(&mut self, index: FlowIndex) {
+        self.end_pledged(index);
+        let key = self.connections.key(index);
+        let Some((key, connection)) = key.zip(self.connections.at_mut(index)) else {
+            return;
+        };
+        connection.is_proven = false;
+        connection.is_pledged = false;
+        let link = connection.link;
+        let was = core::mem::take(&mut connection.standing);
+        if let Some(mut old) = connection.mechanism.take() {
+            old.release(&mut self.memory.budget);
+            self.memory.note_gone(key.far.ip(), &mut connection.held);
+        }
+        self.forget_handshake(link, index);
+        // Whoever follows what is frozen hears that the old connection is not.
+        self.events
+            .extend(Event::of_standing(key, was, Standing::Running));
+    }
+
+    /// The far host acknowledges what was never seen here. If the connection is frozen here, it has
+    /// gone on elsewhere, or while nobody ran here: it is the hosts' own again, and is met anew. The far host
+    /// is believed only when it was given the segment and had time to acknowledge that.
+    fn note_gone_on(&mut self, now: Instant, index: FlowIndex, tcp: &TcpHeader) {
+        let Some(connection) = self.connections.at(index) else {
+            return;
+        };
+        if !custody::may_have_gone_on(connection, tcp) {
+            return;
+        }
+        let Some(state) = self.links.state(connection.link) else {
+            return;
+        };
+        let is_believed = self.with_mechanism(now, index, state, |mechanism, cx| {
+            let mechanism = mechanism.zero_window_ack();
+            mechanism.is_some_and(|mechanism| mechanism.doubt(cx))
+        });
+        if is_believed != Some(true) {
+            return;
+        }
+        if let Some(flow) = self.connections.key(index) {
+            self.release_frozen(now, flow);
+        }
+        self.remove(index);
+    }
+
+    /// A connection leaves the table, or its place. If the gateway has the only copy of what it has
+    /// acknowledged, the connection cannot go on: both hosts are told.
+    fn say_last_words(&mut self, link: LinkId, words: LastWords) {
+        self.counters.resets += u64::from(words.resets.is_some());
+        let is_down = self.links.state(link).map(|state| state.state) == Some(LinkState::Down);
+        let is_kept = is_down && self.mechanism.holds_other_traffic();
+        for (direction, packet) in DIRECTIONS.into_iter().zip(words.resets.iter().flatten()) {
+            if is_kept && direction == Direction::ToLink {
+                // A segment of TCP is kept however old it is.
+                self.keep_other(Instant::ZERO, link, LinkState::Down, packet);
+            } else {
+                self.outbox.push_back(Transmit {
+                    link,
+                    direction,
+                    packet: packet.clone(),
+                    reason: SendReason::Reset,
+                });
+            }
+        }
+        // Whoever corrected the connection meanwhile may know that the segment is not needed: then
+        // nobody is reset, but it is frozen no longer.
+        if let Some(flow) = words.frozen {
+            let is_reset = words.resets.is_some();
+            self.events.push_back(Event::Thawed { flow, is_reset });
+        }
+    }
+
+    // What goes out.
+
+    /// Sends what waits, flow by flow, as far as the pace of each link allows.
+    fn send_in_turn(&mut self, now: Instant) {
+        for place in 0..self.releases.len() {
+            while let Some(taken) = self.releases[place].next_turn(now) {
+                let len = match taken.turn {
+                    Turn::Handshakes => self.send_handshakes(now, place),
+                    Turn::Others => self.send_other(now, place),
+                    Turn::Flow(index, waiting) => self.send_for_flow(now, index, waiting, place),
+                };
+                self.releases[place].charge(now, taken, len);
+            }
+        }
+    }
+
+    /// Sends one packet of other traffic; returns its length.
+    fn send_other(&mut self, now: Instant, place: usize) -> u32 {
+        let links = &self.links;
+        let is_up = |link| links.is_up(link);
+        let age = self.limits.other_age;
+        let (next, dropped) = self.releases[place].next_other(now, age, is_up);
+        self.counters.others_evicted += dropped;
+        let Some((link, packet)) = next else {
+            return 0;
+        };
+        let len = packet.total_len();
+        self.transmit_to_link(now, link, packet, SendReason::Kept);
+        len
+    }
+
+    /// Sends one packet of a connection; returns its length. The connection may be gone by now, or have
+    /// moved to another interface and have its turn there.
+    fn send_for_flow(
+        &mut self,
+        now: Instant,
+        index: FlowIndex,
+        waiting: Waiting,
+        place: usize,
+    ) -> u32 {
+        let Some(link) = self.connections.at(index).map(|one| one.link) else {
+            return 0;
+        };
+        if link.interface != self.releases[place].interface {
+            return 0;
+        }
+        let Some(state) = self.links.state(link) else {
+            return 0;
+        };
+        let outgoing = self.with_mechanism(now, index, state, |mechanism, cx| {
+            mechanism.poll_transmit(cx)
+        });
+        let Some(outgoing) = outgoing.flatten() else {
+            return 0;
+        };
+        if outgoing.direction == Direction::ToLink {
+            self.note_sent(now, (link, index), &outgoing.packet);
+        }
+        let connection = self.connections.at_mut(index);
+        // Who has filled the link's queue has more under way than a connection begins with (RFC 6928).
+        let has_standing_queue = connection.is_some_and(|connection| {
+            if outgoing.reason == SendReason::Question {
+                connection.silence.note_probe(now);
+            }
+            let near = &connection.tracked.near;
+            u64::from(near.next.distance_from(near.acked).unsigned_abs()) > INITIAL_BURST
+        });
+        let len = outgoing.packet.total_len();
+        self.transmit(now, link, outgoing);
+        if let Some(release) = self.release_at(link.interface) {
+            release.charge_connection(now, waiting, len, has_standing_queue);
+        }
+        len
+    }
+
+    /// A connection's mechanism sends `packet` towards the link.
+    fn note_sent(&mut self, now: Instant, (link, index): (LinkId, FlowIndex), packet: &Packet) {
+        if packet.sequence_len() > 0
+            && let Some(connection) = self.connections.at_mut(index)
+        {
+            let parts = (&connection.tracked, &mut connection.silence);
+            let silent = self.links.note_repetition(now, (link, index), parts);
+            self.tell_silent(silent);
+        }
+        let Some(peer) = self.connections.key(index).map(|key| key.far.ip()) else {
+            return;
+        };
+        self.note_departure(now, (peer, index), packet);
+        let patience = self
+            .connections
+            .at(index)
+            .map(|one| one.tracked.rtt.patience());
+        if let Some((patience, release)) = patience.zip(self.release_at(link.interface)) {
+            release.ask(now, peer, patience);
+        }
+    }
+
+    /// A packet of a connection with `peer` goes onto the link.
+    fn note_departure(
+        &mut self,
+        now: Instant,
+        (peer, index): (IpAddr, FlowIndex),
+        packet: &Packet,
+    ) {
+        if packet.sequence_len() == 0 {
+            return;
+        }
+        let Some(connection) = self.connections.at_mut(index) else {
+            return;
+        };
+        let release = release::at(&mut self.releases, connection.link.interface);
+        if let Some(release) = release.filter(|release| release.pacer.is_measuring()) {
+            let (rtt, departed) = (&connection.tracked.rtt, &mut connection.departed);
+            release.note_departure(now, (peer, index), rtt, departed, packet);
+        }
+    }
+
+    /// A segment of a connection came from its far host: it may show that some of what went out has
+    /// arrived, as it acknowledges newly, or selectively, in so many bytes.
+    fn note_arrival(
+        &mut self,
+        now: Instant,
+        (peer, index): (IpAddr, FlowIndex),
+        packet: &Packet,
+        (newly_acked, selectively): (u32, u32),
+    ) {
+        let Some(connection) = self.connections.at_mut(index) else {
+            return;
+        };
+        let release = release::at(&mut self.releases, connection.link.interface);
+        if let Some(release) = release.filter(|release| release.pacer.is_measuring()) {
+            let (near, departed) = (&connection.tracked.near, &mut connection.departed);
+            let news = (packet, newly_acked, selectively);
+            release.note_arrival(now, (peer, index), near, departed, news);
+        }
+    }
+
+    /// Sends some of the handshakes that are due: together they take as long as one packet of data, whose
+    /// length is returned.
+    fn send_handshakes(&mut self, now: Instant, place: usize) -> u32 {
+        let mut sent = 0;
+        for count in 0..HANDSHAKES_IN_A_TURN {
+            if count > 0 && !self.releases[place].pacer.allows(now) {
+                break;
+            }
+            let Some((index, packet, reason)) = self.releases[place].handshakes.next(now) else {
+                break;
+            };
+            let Some(connection) = self.connections.at_mut(index) else {
+                continue;
+            };
+            // Nobody can tell which copy is answered.
+            connection.tracked.rtt.discard();
+            let (link, len) = (connection.link, packet.total_len());
+            self.counters.kicks_repeated += u64::from(reason == SendReason::RepeatedKick);
+            self.transmit_to_link(now, link, packet, reason);
+            sent += self.releases[place].charge_handshake(len);
+        }
+        self.releases[place].give_handshakes_a_turn();
+        sent
+    }
+
+    fn transmit_to_link(&mut self, now: Instant, link: LinkId, packet: Packet, reason: SendReason) {
+        let direction = Direction::ToLink;
+        let outgoing = Outgoing {
+            direction,
+            packet,
+            reason,
+        };
+        self.transmit(now, link, outgoing);
+    }
+
+    fn transmit(&mut self, now: Instant, link: LinkId, outgoing: Outgoing) {
+        let Outgoing {
+            direction,
+            packet,
+            reason,
+        } = outgoing;
+        match (direction, reason) {
+            (_, SendReason::Unreachable) => self.counters.wakes += 1,
+            (_, SendReason::Question) => self.counters.questions += 1,
+            (Direction::FromLink, _) => self.counters.rereceived += 1,
+            // Counted where it is sent.
+            (Direction::ToLink, SendReason::Probe) => {}
+            (Direction::ToLink, SendReason::NewestAck) => self.counters.acks_resent += 1,
+            (Direction::ToLink, _) => self.counters.resent += 1,
+        }
+        // What this side is handed is spread as well: the answers go onto the link.
+        if let Some(release) = self.release_at(link.interface) {
+            release.pacer.charge(now, packet.total_len());
+        }
+        self.outbox.push_back(Transmit {
+            link,
+            direction,
+            packet,
+            reason,
+        });
+    }
+
+    /// Whether nothing is tracked, and nothing is to be.
+    fn is_idle(&self) -> bool {
+        self.mechanism == PathMechanismKind::None && self.connections.len() == 0
+    }
+
+    fn release_at(&mut self, interface: InterfaceId) -> Option<&mut Release> {
+        release::at(&mut self.releases, interface)
     }
 }
 
-fn release_at(releases: &mut [Release], interface: InterfaceId) -> Option<&mut Release> {
-    releases
-        .iter_mut()
-        .find(|release| release.interface == interface)
+/// Whether no host will take the segment: its checksum is wrong, and no network card is to fill it in.
+fn is_damaged(packet: &Packet) -> bool {
+    !packet.checksums_ok() && !packet.has_partial_checksum()
 }

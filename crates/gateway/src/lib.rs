@@ -45,12 +45,19 @@
 
 extern crate alloc;
 
+mod connections;
 pub mod counters;
-pub mod flow;
+mod custody;
+mod event;
 pub mod gateway;
-mod handshakes;
 pub mod limits;
-pub mod link;
+pub mod links;
 pub mod mechanisms;
 mod release;
-mod standstill;
+mod report;
+mod timers;
+pub mod tracking;
+
+// The names under which other crates know them.
+pub use links as link;
+pub use tracking as flow;

@@ -1,10 +1,12 @@
 //! Hard caps: every table and buffer has one, a defined action when full, and a counter.
 
+mod memory;
 mod shares;
 
+pub(crate) use memory::Memory;
 use outlast_base::time::Duration;
 use outlast_base::units::ByteCount;
-pub(crate) use shares::Shares;
+use shares::Shares;
 
 /// The caps of one gateway.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]

@@ -2,3 +2,4 @@
 
 pub mod endpoint;
 pub mod path;
+mod resume_timer;

@@ -8,21 +8,24 @@
 
 mod answers;
 mod bandwidth;
+mod handshakes;
 mod lifetime;
 mod others;
 mod pace;
 mod round;
 
-use crate::flow::{FlowIndex, LinkRtt};
-use crate::handshakes::Handshakes;
-use crate::link::{Indicator, InterfaceId, LinkId};
+use crate::limits::Limits;
+use crate::links::{Indicator, InterfaceId, LinkId, LinkState, StateSince};
 use crate::mechanisms::path::Waiting;
+use crate::tracking::{FlowIndex, Half, LinkRtt};
 use answers::Answers;
-pub(crate) use bandwidth::{Departure, Seen, seen_before};
+use bandwidth::{Departure, Seen, seen_before};
 use core::net::IpAddr;
+use handshakes::Handshakes;
 pub(crate) use others::OtherTraffic;
 use outlast_base::time::{Duration, Instant};
 use outlast_base::units::BitRate;
+use outlast_wire::{Packet, SeqNumber, TcpFlags, TcpHeader};
 pub(crate) use pace::{INITIAL_BURST, Pacer};
 use round::{Party, Round};
 pub(crate) use round::{Taken, Turn};
@@ -33,8 +36,19 @@ pub(crate) use round::{Taken, Turn};
 const LONGEST_TAIL: Duration = Duration::from_secs(2);
 /// Silent peers get one part in so many of the pace, all together.
 const PROBE_SHARE: u32 = 8;
+/// What a duplicate acknowledgement stands for, in bytes: a segment that has arrived.
+const SEGMENT: u32 = 1_460;
+/// A handshake takes as much of the link as this many bytes.
+const HANDSHAKE_ROOM: u32 = 375;
 /// Above so many awaited peers, those for which nothing waits are forgotten.
 const MANY_PEERS: usize = 1_024;
+
+/// The release of `interface` among all.
+pub(crate) fn at(releases: &mut [Release], interface: InterfaceId) -> Option<&mut Release> {
+    releases
+        .iter_mut()
+        .find(|release| release.interface == interface)
+}
 
 /// What waits for one interface.
 #[derive(Debug)]
@@ -85,9 +99,25 @@ impl Release {
         round.enter(Party::Peer(peer), Turn::Flow(index, waiting));
     }
 
-    /// `link`, of this interface, came back; its connections have been `seen` to work before, and
-    /// to take no longer than `longest` for a round trip.
-    pub(crate) fn welcome(
+    /// `link`, of this interface, came back, as `by` has said: how its connections have worked before, by
+    /// their `round_trips`, is where its pace begins.
+    pub(crate) fn welcome<'a>(
+        &mut self,
+        now: Instant,
+        link: LinkId,
+        by: Indicator,
+        round_trips: impl Iterator<Item = &'a LinkRtt> + Clone,
+    ) {
+        let known = round_trips.clone().filter(|rtt| rtt.measured().is_some());
+        let longest = known.map(LinkRtt::patience).max();
+        let deliveries = round_trips.filter_map(|rtt| Some((rtt.delivery()?, rtt.smoothed())));
+        self.restart(now, link, by, seen_before(deliveries), longest);
+        self.give_others_a_turn();
+    }
+
+    /// The pace begins anew with what was `seen` of the link before; a round trip takes no longer than
+    /// `longest`.
+    fn restart(
         &mut self,
         now: Instant,
         link: LinkId,
@@ -150,6 +180,148 @@ impl Release {
         let is_paced = now < self.first_answers_by;
         let was_away = since >= self.back_since;
         (is_open && was_away, is_paced && was_away)
+    }
+
+    /// A packet of the connection at `index` with `peer`, whose round trips are `rtt`, goes onto the link while
+    /// the link's rate is measured; `departed` counts its data.
+    pub(crate) fn note_departure(
+        &mut self,
+        now: Instant,
+        (peer, index): (IpAddr, FlowIndex),
+        rtt: &LinkRtt,
+        departed: &mut u32,
+        packet: &Packet,
+    ) {
+        let len = packet.sequence_len();
+        let Some(tcp) = packet.tcp() else {
+            return;
+        };
+        *departed = departed.saturating_add(len);
+        let departure = Departure {
+            peer,
+            index,
+            end: tcp.seq + len,
+            data: len,
+            len: packet.total_len(),
+            round_trip: rtt.measured().unwrap_or_default(),
+            patience: rtt.patience(),
+        };
+        self.pacer.depart(now, departure);
+    }
+
+    /// A segment of the connection at `index` has come from `peer` while the link's rate is measured: of what
+    /// has `departed` some has arrived, as it acknowledges, or says `selectively` in so many bytes.
+    pub(crate) fn note_arrival(
+        &mut self,
+        now: Instant,
+        (peer, index): (IpAddr, FlowIndex),
+        near: &Half,
+        departed: &mut u32,
+        (packet, newly_acked, selectively): (&Packet, u32, u32),
+    ) {
+        let repeats = packet.sequence_len() == 0
+            && packet.tcp().is_some_and(|tcp| {
+                tcp.flags == TcpFlags::ACK && tcp.ack == near.acked && tcp.options.sack.is_empty()
+            });
+        let arrived = match newly_acked {
+            0 if repeats && near.has_outstanding() => SEGMENT,
+            newly_acked => newly_acked.saturating_add(selectively),
+        };
+        let arrived = arrived.min(*departed);
+        *departed -= arrived;
+        let sacked = packet.tcp().map(|tcp| &tcp.options.sack);
+        let sacked = sacked.into_iter().flatten().map(|block| block.right);
+        // What is selectively acknowledged was sent, or says nothing.
+        let sacked = sacked.filter(|right| !right.after(near.next));
+        let reached = sacked.fold(near.acked, SeqNumber::max);
+        self.pacer.delivered(now, (peer, index), arrived, reached);
+    }
+
+    /// A SYN or SYN-ACK that waits for its answer crosses towards the link, which is in `state`. Returns how
+    /// many older handshakes had to go for it.
+    pub(crate) fn pass_handshake(
+        &mut self,
+        now: Instant,
+        index: FlowIndex,
+        packet: &Packet,
+        state: StateSince,
+        limits: &Limits,
+    ) -> u64 {
+        if state.state == LinkState::Down {
+            return self.handshakes.keep(index, packet, limits);
+        }
+        let (is_urgent, _) = self.line(now, state.since);
+        self.handshakes.pass(now, index, packet, is_urgent, limits)
+    }
+
+    /// A segment shows whether a connection's handshake, or its one-sided data, needs no further copies.
+    pub(crate) fn note_opened(
+        &mut self,
+        index: FlowIndex,
+        near: &Half,
+        tcp: &TcpHeader,
+        (is_from_link, newly_acked, has_met): (bool, u32, bool),
+    ) {
+        // Of a one-sided connection nobody knows what was acknowledged before.
+        let is_answer = is_from_link
+            && (newly_acked > 0
+                || tcp.has(TcpFlags::ACK) && self.handshakes.is_acknowledged(index, tcp.ack));
+        // Once the hosts have met, it is known whether the far host lacks what is kept.
+        let is_past = has_met && !self.handshakes.is_lacking(index, near.acked, near.next);
+        if is_answer || is_past || tcp.has(TcpFlags::RST) {
+            self.handshakes.remove(index);
+        }
+    }
+
+    /// The link of a connection went or came.
+    pub(crate) fn change_link(&mut self, now: Instant, index: FlowIndex, state: LinkState) {
+        match state {
+            LinkState::Down => self.handshakes.go_away(index),
+            LinkState::Up => {
+                self.handshakes.come_back(now, index);
+                self.give_handshakes_a_turn();
+            }
+        }
+    }
+
+    /// One packet of other traffic whose link `is_up`, and how many were dropped because they are older than
+    /// `age`.
+    pub(crate) fn next_other(
+        &mut self,
+        now: Instant,
+        age: Duration,
+        is_up: impl Fn(LinkId) -> bool,
+    ) -> (Option<(LinkId, Packet)>, u64) {
+        let dropped = self.others.drop_stale(now, age);
+        let next = self.others.next(&is_up);
+        if next.is_some() && self.others.has_waiting(is_up) {
+            self.give_others_a_turn();
+        }
+        (next, dropped)
+    }
+
+    /// Packets of a connection have gone out, `len` bytes, in its turn for what was `waiting`. One with a
+    /// `standing_queue` feels from there when it sends too much.
+    pub(crate) fn charge_connection(
+        &mut self,
+        now: Instant,
+        waiting: Waiting,
+        len: u32,
+        has_standing_queue: bool,
+    ) {
+        if waiting == Waiting::InLine && self.line_is_over(now) {
+            self.pacer.charge_half(len);
+        } else if !has_standing_queue {
+            self.pacer.charge_rest(len);
+        }
+    }
+
+    /// A handshake of `len` bytes has gone out. Returns what it counts as: what is counted in packets, or
+    /// answered by more than it has itself, is not to meet a full queue.
+    pub(crate) fn charge_handshake(&mut self, len: u32) -> u32 {
+        self.pacer.charge_more(HANDSHAKE_ROOM.saturating_sub(len));
+        self.pacer.charge_rest(len.max(HANDSHAKE_ROOM));
+        len.max(HANDSHAKE_ROOM)
     }
 
     /// When a handshake is due again.

@@ -6,10 +6,6 @@ use syn::visit::{self, Visit};
 
 use crate::{Offences, Repository};
 
-/// Beyond this many lines without its tests, a file needs a reason.
-const FILE_WANTS_TO_BE_TWO: usize = 600;
-/// Beyond this many there is no reason.
-const FILE_IS_TWO: usize = 900;
 /// A function is a screen.
 const FUNCTION: usize = 70;
 /// A test tells a story from its beginning to its end.
@@ -21,7 +17,6 @@ const UNSAFE_PLACE: &str = "crates/linux/src/sys/";
 /// A source, parsed.
 struct Source<'a> {
     path: &'a str,
-    text: &'a str,
     syntax: syn::File,
 }
 
@@ -42,7 +37,7 @@ fn sources<'a>(repository: &'a Repository, offences: &mut Offences) -> Vec<Sourc
     let mut sources = Vec::new();
     for (path, text) in repository.texts(".rs") {
         match syn::parse_file(text) {
-            Ok(syntax) => sources.push(Source { path, text, syntax }),
+            Ok(syntax) => sources.push(Source { path, syntax }),
             Err(error) => offences.add(format!("{path}: cannot be parsed: {error}")),
         }
     }
@@ -78,31 +73,6 @@ fn is_for_tests(attributes: &[syn::Attribute]) -> bool {
         let list = attribute.meta.require_list();
         attribute.path().is_ident("cfg") && list.is_ok_and(|list| list.tokens.to_string() == "test")
     })
-}
-
-/// No source is longer than one reads in one go; test modules inside it are not counted.
-#[must_use]
-pub fn file_length(repository: &Repository) -> Offences {
-    let mut offences = Offences::new(
-        "A file over 600 lines without its tests wants to be two, over 900 it is two: split it, \
-         or (up to 900) give it an exception with a reason in crates/tidy/tests/rust.rs.",
-    );
-    for source in sources(repository, &mut offences) {
-        let Source { path, text, syntax } = &source;
-        let tests = syntax.items.iter().filter_map(|item| match item {
-            syn::Item::Mod(module) if is_for_tests(&module.attrs) => Some(lines(module.span())),
-            _ => None,
-        });
-        let length = text.lines().count() - tests.sum::<usize>();
-        let wants_to_be_two = length > FILE_WANTS_TO_BE_TWO && !is_test_file(path);
-        if length > FILE_IS_TWO {
-            // Not at the place of an exception, which therefore cannot excuse it.
-            offences.add(format!("{path} : {length} lines, which no reason excuses"));
-        } else if wants_to_be_two {
-            offences.add(format!("{path}: {length} lines"));
-        }
-    }
-    offences
 }
 
 /// No function is longer than a screen.
@@ -412,35 +382,6 @@ mod tests {
 
     fn on(rule: fn(&Repository) -> Offences, path: &str, text: &str) -> Vec<String> {
         rule(&Repository::of(&[(path, text)])).list().to_vec()
-    }
-
-    fn filler(lines: usize) -> String {
-        "const _: () = ();\n".repeat(lines)
-    }
-
-    #[test]
-    fn long_files_are_found_and_their_tests_are_not_counted() {
-        let tests = format!("#[cfg(test)]\nmod tests {{\n{}}}\n", filler(500));
-        // An early `#[cfg(test)]` on something small does not hide what follows it.
-        let early = "#[cfg(test)]\nextern crate std;\n";
-        let path = "crates/gateway/src/a.rs";
-        let none: [&str; 0] = [];
-        assert_eq!(
-            on(file_length, path, &format!("{}{tests}", filler(600))),
-            none
-        );
-        assert_eq!(
-            on(file_length, path, &format!("{early}{}{tests}", filler(599))),
-            ["crates/gateway/src/a.rs: 601 lines"]
-        );
-        let two = on(file_length, path, &filler(901));
-        assert_eq!(
-            two,
-            ["crates/gateway/src/a.rs : 901 lines, which no reason excuses"]
-        );
-        let tests_only = "crates/gateway/tests/a.rs";
-        assert_eq!(on(file_length, tests_only, &filler(899)), none);
-        assert_eq!(on(file_length, tests_only, &filler(901)).len(), 1);
     }
 
     #[test]

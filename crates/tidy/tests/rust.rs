@@ -2,9 +2,6 @@
 
 use outlast_tidy::{Exception, Repository, rust};
 
-/// Files between 600 and 900 lines that are one thing all the same.
-const LONG_FILES: [Exception; 0] = [];
-
 /// Functions longer than a screen that would not be clearer in parts.
 const LONG_FUNCTIONS: [Exception; 0] = [];
 
@@ -27,13 +24,6 @@ const UNSAFE: [Exception; 4] = [
         reason: "a global allocator in place of the standard library's",
     },
 ];
-
-#[test]
-fn files_can_be_read_in_one_go() {
-    rust::file_length(&Repository::open())
-        .except(&LONG_FILES)
-        .assert_none();
-}
 
 #[test]
 fn functions_fit_a_screen() {

@@ -11,9 +11,9 @@ mod unreachable;
 mod zero_window_ack;
 
 use crate::counters::Counters;
-use crate::flow::{FlowKey, Observation, TcpFlow};
 use crate::limits::{Budget, Limits};
-use crate::link::{Direction, StateSince};
+use crate::links::{Direction, StateSince};
+use crate::tracking::{FlowKey, Observation, TcpFlow};
 use alloc::boxed::Box;
 use core::fmt;
 use core::fmt::Debug;

@@ -5,7 +5,7 @@
 //! time, with pauses that double. So a peer that never answers costs the others no more than what fits
 //! into one round trip at its share of the link.
 
-use crate::flow::LinkRtt;
+use crate::tracking::LinkRtt;
 use alloc::collections::{BTreeMap, BTreeSet};
 use core::net::IpAddr;
 use outlast_base::time::{Duration, Instant};

@@ -1,7 +1,7 @@
 //! The link's rate where nobody has configured it: from what the link is seen to deliver.
 //!
 //! Before the outage, every connection has timed round trips and what each of them delivered
-//! ([`LinkRtt::delivery`](crate::flow::LinkRtt::delivery)); the newest of these together are the rate to begin with. After it, samples are taken as BBR
+//! ([`LinkRtt::delivery`](crate::tracking::LinkRtt::delivery)); the newest of these together are the rate to begin with. After it, samples are taken as BBR
 //! takes them (draft-ietf-ccwg-bbr, section 4.1; draft-cheng-iccrg-delivery-rate-estimation): one packet
 //! is marked, and when it is acknowledged, what was delivered meanwhile is compared with what had been
 //! sent in the period before. If nearly all of it was, the rate grows by a quarter, or doubles, as in
@@ -13,7 +13,7 @@
 //! limit, so it lowers no rate.
 
 use super::pace::{GAIN, INITIAL_BURST};
-use crate::flow::{Delivery, FlowIndex, LinkRtt};
+use crate::tracking::{Delivery, FlowIndex, LinkRtt};
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 use core::net::IpAddr;

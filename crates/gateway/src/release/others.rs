@@ -14,7 +14,7 @@
 
 use super::lifetime::Lifetime;
 use crate::limits::Limits;
-use crate::link::LinkId;
+use crate::links::LinkId;
 use alloc::collections::{BTreeMap, VecDeque};
 use outlast_base::time::{Duration, Instant};
 use outlast_wire::Packet;

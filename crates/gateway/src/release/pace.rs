@@ -6,7 +6,7 @@
 //! which nothing is known, by a first burst of ten packets (RFC 6928) and what becomes of it.
 
 use super::bandwidth::{Bandwidth, Departure, Seen, UNKNOWN};
-use crate::flow::FlowIndex;
+use crate::tracking::FlowIndex;
 use core::net::IpAddr;
 use outlast_base::time::{Duration, Instant};
 use outlast_base::units::{BitRate, ByteCount};

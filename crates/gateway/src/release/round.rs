@@ -6,8 +6,8 @@
 //! that nobody needs to know a packet's length before it is taken. A peer that does not answer is
 //! [set aside](Round::set_aside): its backlog delays nobody else.
 
-use crate::flow::FlowIndex;
 use crate::mechanisms::path::Waiting;
+use crate::tracking::FlowIndex;
 use alloc::collections::{BTreeMap, BTreeSet, VecDeque};
 use core::net::IpAddr;
 

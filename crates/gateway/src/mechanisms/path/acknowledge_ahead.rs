@@ -37,9 +37,9 @@
 use super::far_voice::{self, FarVoice};
 use super::hold::Hold;
 use super::{Account, Context, Info, Outgoing, PathMechanism, SendReason, Verdict, Waiting};
-use crate::flow::{Observation, TcpFlow};
 use crate::limits::Budget;
-use crate::link::{Direction, Indicator, LinkState};
+use crate::links::{Direction, Indicator, LinkState};
+use crate::tracking::{Observation, TcpFlow};
 use outlast_base::time::Instant;
 use outlast_wire::{Packet, SeqNumber, TcpFlags, TcpHeader};
 

@@ -29,9 +29,9 @@
 
 use super::hold::{Hold, Scope};
 use super::{Account, Context, Info, Outgoing, PathMechanism, Verdict, Waiting};
-use crate::flow::{Observation, TcpFlow};
 use crate::limits::Budget;
-use crate::link::{Direction, Indicator, LinkState};
+use crate::links::{Direction, Indicator, LinkState};
+use crate::tracking::{Observation, TcpFlow};
 use outlast_base::time::{Duration, Instant};
 use outlast_wire::Packet;
 

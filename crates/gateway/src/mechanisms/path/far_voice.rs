@@ -5,7 +5,7 @@
 //! section 5). It echoes the timestamp of the segment that it acknowledges, so that the near host
 //! measures no round trip that was none.
 
-use crate::flow::TcpFlow;
+use crate::tracking::TcpFlow;
 use outlast_wire::tcp::{TcpOptions, Timestamps};
 use outlast_wire::{IpHeader, Packet, SeqNumber, TcpFlags, TcpHeader};
 

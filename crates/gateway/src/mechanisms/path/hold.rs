@@ -41,10 +41,10 @@ mod window;
 use super::{
     Account, Context, Info, Outgoing, PathMechanism, SendReason, TakeReason, Verdict, Waiting,
 };
-use crate::flow::{Observation, Phase, TcpFlow};
 use crate::limits::Budget;
-use crate::link::{Direction, Indicator, LinkState};
-use crate::standstill::Standstill;
+use crate::links::{Direction, Indicator, LinkState};
+use crate::mechanisms::resume_timer::ResumeTimer;
+use crate::tracking::{Observation, Phase, TcpFlow};
 use alloc::boxed::Box;
 use episode::{Episode, Kick};
 use kept::Kept;
@@ -75,7 +75,7 @@ pub(super) struct Hold {
     kept: Kept,
     newest_ack: NewestAck,
     episode: Option<Box<Episode>>,
-    standstill: Standstill,
+    resume_timer: ResumeTimer,
     /// Without an episode: what is lost in the window only waits in line, or did.
     in_line: bool,
     nudge: Nudge,
@@ -259,7 +259,7 @@ impl PathMechanism for Hold {
         self.newest_ack = NewestAck::default();
         self.episode = None;
         self.sleepers = Sleepers::default();
-        self.standstill.forget();
+        self.resume_timer.forget();
         self.in_line = false;
         self.nudge.clear(budget);
     }
@@ -339,9 +339,9 @@ impl Hold {
         let has_data = observation.new_data || observation.repeated;
         if let Some((at, by)) = self.sleepers.hear_far(cx, has_data, is_acknowledged) {
             // The near host waits for the far host's data still.
-            self.standstill.begin_certain(at, by);
+            self.resume_timer.begin_certain(at, by);
         } else if is_acknowledged || (is_next && self.kept.is_empty()) {
-            self.standstill.end(cx);
+            self.resume_timer.end(cx);
         }
     }
 
@@ -452,7 +452,7 @@ impl Hold {
 
     fn suspend(&mut self, cx: &mut Context<'_>) {
         self.was_away = cx.link.by != Indicator::Silence;
-        self.standstill.suspend(cx.link.by);
+        self.resume_timer.suspend(cx.link.by);
         self.sleepers.suspend(cx.link.since);
         self.episode = None;
         self.in_line = false;
@@ -480,9 +480,9 @@ impl Hold {
         }
         let owes_ack = self.owes_acknowledgement();
         if !owes_ack && self.kept.is_empty() {
-            return self.standstill.forget_unless(has_waited);
+            return self.resume_timer.forget_unless(has_waited);
         }
-        self.standstill.begin(cx.now, cx.link.by);
+        self.resume_timer.begin(cx.now, cx.link.by);
         if owes_ack {
             self.newest_ack.copies_left = 1;
         }
@@ -533,7 +533,7 @@ impl Hold {
         match episode.kick(cx.now, has_data, is_over) {
             Kick::GiveUp => {
                 self.episode = None;
-                self.standstill.forget_unless(false);
+                self.resume_timer.forget_unless(false);
             }
             Kick::Again => {
                 cx.counters.kicks_repeated += 1;

@@ -8,7 +8,7 @@
 //! garbage octet: that would be answered with a DSACK, by which the sender would take what it has
 //! repeated for spurious. Linux answers bare ones twice a second and connection, the first one at once.
 
-use crate::flow::{FlowKey, TcpFlow};
+use crate::tracking::{FlowKey, TcpFlow};
 use outlast_wire::tcp::{TcpOptions, Timestamps};
 use outlast_wire::{IpHeader, Packet, TcpFlags, TcpHeader};
 

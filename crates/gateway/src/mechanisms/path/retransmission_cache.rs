@@ -15,7 +15,7 @@
 //! | the mobile can be reached | the sender sleeps | is forwarded, once |
 //!
 //! Home agents and foreign agents do the same (section 5.3.2); for the gateway the mobility
-//! update is a link-up of the mobile's [`LinkId`](crate::link::LinkId).
+//! update is a link-up of the mobile's [`LinkId`](crate::links::LinkId).
 //!
 //! # Limits
 //!
@@ -31,9 +31,9 @@
 
 use super::smart_link::{KeptPacket, is_useful};
 use super::{Context, Info, Outgoing, PathMechanism, SendReason, Verdict, Waiting};
-use crate::flow::{Observation, TcpFlow};
 use crate::limits::Budget;
-use crate::link::{Direction, LinkState};
+use crate::links::{Direction, LinkState};
+use crate::tracking::{Observation, TcpFlow};
 use outlast_base::time::Instant;
 use outlast_wire::Packet;
 

@@ -11,8 +11,8 @@
 //! it quotes (RFC 5508, section 4). IPv4: network unreachable, IPv6: no route; those are the ones that
 //! RFC 6069, section 3, knows for both.
 
-use crate::flow::{FlowKey, TcpFlow};
-use crate::link::Direction;
+use crate::links::Direction;
+use crate::tracking::{FlowKey, TcpFlow};
 use outlast_wire::{IcmpNotice, IpHeader, Packet, TcpFlags, TcpHeader};
 
 /// What packets of hosts carry mostly; nobody looks at that of a packet that is quoted.

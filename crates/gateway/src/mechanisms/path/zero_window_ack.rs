@@ -48,10 +48,10 @@ use super::smart_link::KeptPacket;
 use super::{
     Account, Context, Info, Outgoing, PathMechanism, SendReason, Standing, Verdict, Waiting,
 };
-use crate::flow::{FrozenFlow, Observation, TcpFlow};
 use crate::limits::Budget;
-use crate::link::{Direction, LinkState};
-use crate::standstill::Standstill;
+use crate::links::{Direction, LinkState};
+use crate::mechanisms::resume_timer::ResumeTimer;
+use crate::tracking::{FrozenFlow, Observation, TcpFlow};
 use outlast_base::time::{Duration, Instant};
 use outlast_wire::{Packet, SeqNumber, TcpFlags, TcpHeader};
 
@@ -85,7 +85,7 @@ pub(crate) struct ZeroWindowAck {
     /// The highest acknowledgement that the far host itself was heard to send.
     heard: Option<SeqNumber>,
     kept: KeptPacket,
-    standstill: Standstill,
+    resume_timer: ResumeTimer,
     /// When the kept segment's acknowledgement is overdue.
     overdue: Option<Instant>,
     state: State,
@@ -175,9 +175,9 @@ impl PathMechanism for ZeroWindowAck {
 
     fn handle_link(&mut self, cx: &mut Context<'_>) {
         match cx.link.state {
-            LinkState::Down => self.standstill.suspend(cx.link.by),
-            LinkState::Up if self.kept.packet().is_none() => self.standstill.forget(),
-            LinkState::Up => self.standstill.begin(cx.now, cx.link.by),
+            LinkState::Down => self.resume_timer.suspend(cx.link.by),
+            LinkState::Up if self.kept.packet().is_none() => self.resume_timer.forget(),
+            LinkState::Up => self.resume_timer.begin(cx.now, cx.link.by),
         }
         match (cx.link.state, &mut self.state) {
             (LinkState::Down, State::Running) => {
@@ -352,7 +352,7 @@ impl ZeroWindowAck {
         adopted.is_heard = is_heard;
         adopted.is_due = cx.link.state == LinkState::Up;
         if adopted.is_due {
-            self.standstill.begin(cx.link.since, cx.link.by);
+            self.resume_timer.begin(cx.link.since, cx.link.by);
         }
         self.state = State::Frozen(adopted);
         true
@@ -417,7 +417,7 @@ impl ZeroWindowAck {
                 // One that was sent later has not waited for the link's return: its acknowledgement
                 // was late for another reason.
                 if cx.link.state == LinkState::Up {
-                    self.standstill.end(cx);
+                    self.resume_timer.end(cx);
                 }
                 self.release(cx.budget);
             }
@@ -549,7 +549,7 @@ impl ZeroWindowAck {
 
     fn clear(&mut self, budget: &mut Budget) {
         self.kept.clear(budget);
-        self.standstill.forget();
+        self.resume_timer.forget();
         self.overdue = None;
         self.owes_answer = false;
         self.forwarding = Forwarding::None;

@@ -1,7 +1,7 @@
 //! The newest pure acknowledgement that went towards the link, and whether it does any good there.
 
 use super::latest::Latest;
-use crate::flow::LinkRtt;
+use crate::tracking::LinkRtt;
 use outlast_base::time::{Duration, Instant};
 use outlast_wire::{Packet, SeqNumber};
 

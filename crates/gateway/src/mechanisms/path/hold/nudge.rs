@@ -27,7 +27,7 @@
 use super::super::{Context, Outgoing, SendReason};
 use super::latest::Latest;
 use crate::limits::Budget;
-use crate::link::{Direction, LinkState, StateSince};
+use crate::links::{Direction, LinkState, StateSince};
 use outlast_base::time::{Duration, Instant};
 use outlast_wire::{Packet, SeqNumber, TcpFlags};
 

@@ -19,8 +19,8 @@
 
 use super::super::unreachable::unreachable;
 use super::super::{Context, Outgoing, SendReason};
-use crate::flow::Phase;
-use crate::link::{Direction, Indicator};
+use crate::links::{Direction, Indicator};
+use crate::tracking::Phase;
 use alloc::boxed::Box;
 use outlast_base::time::{Duration, Instant};
 

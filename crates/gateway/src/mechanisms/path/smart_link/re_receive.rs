@@ -1,10 +1,10 @@
 //! Levels 1 and 2: the highest acknowledgement, handed to this side once more.
 
 use super::highest::HighestAck;
-use crate::flow::{Observation, TcpFlow};
 use crate::limits::Budget;
-use crate::link::{Direction, Indicator, LinkState};
+use crate::links::{Direction, Indicator, LinkState};
 use crate::mechanisms::path::{Context, Outgoing, PathMechanism, SendReason, Verdict, Waiting};
+use crate::tracking::{Observation, TcpFlow};
 use outlast_base::time::Instant;
 use outlast_wire::Packet;
 

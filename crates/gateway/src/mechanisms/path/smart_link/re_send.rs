@@ -1,10 +1,10 @@
 //! Levels 3 and 4: the best packet that was sent towards the link, sent once more.
 
 use super::KeptPacket;
-use crate::flow::{Observation, TcpFlow};
 use crate::limits::Budget;
-use crate::link::{Direction, LinkState};
+use crate::links::{Direction, LinkState};
 use crate::mechanisms::path::{Context, Outgoing, PathMechanism, SendReason, Verdict, Waiting};
+use crate::tracking::{Observation, TcpFlow};
 use outlast_base::time::Instant;
 use outlast_wire::{Packet, TcpFlags};
 

@@ -6,9 +6,9 @@
 //! acknowledgement with a number before the expected one is answered by whoever knows the connection with
 //! the numbers that are right now (RFC 9293, section 3.10.7.4), and by who does not with a reset.
 
-use crate::flow::{FlowKey, FrozenNumbers, Phase};
-use crate::gateway::Gateway;
-use crate::link::Direction;
+use crate::connections::Connection;
+use crate::links::Direction;
+use crate::tracking::{FlowKey, FrozenNumbers, Phase};
 use outlast_wire::tcp::{TcpOptions, Timestamps};
 use outlast_wire::{IpHeader, Packet, TcpFlags, TcpHeader};
 
@@ -25,6 +25,22 @@ pub struct Pledge {
 }
 
 impl Pledge {
+    /// What a gateway answers for of a connection; `None` if nothing of it was acknowledged ahead.
+    pub(crate) fn of(flow: FlowKey, connection: &Connection) -> Option<Self> {
+        let tracked = &connection.tracked;
+        let is_alive = connection.is_pledged && tracked.phase == Phase::Established;
+        is_alive.then(|| Self {
+            numbers: FrozenNumbers {
+                flow,
+                acked: tracked.near.acked,
+                until: tracked.near.next,
+                far_next: tracked.far.next,
+                stamps: None,
+            },
+            stamps: connection.silence.voice.stamps(),
+        })
+    }
+
     /// A segment that its far host answers.
     #[must_use]
     pub fn ask_far(&self) -> Packet {
@@ -95,26 +111,6 @@ pub fn reset_of_unknown(packet: &Packet) -> Option<Packet> {
         identification: 0,
     };
     Some(Packet::tcp_segment(back, header, &[]))
-}
-
-impl Gateway {
-    /// The connection's numbers if something of it was acknowledged that nobody else has.
-    #[must_use]
-    pub fn pledge(&self, flow: &FlowKey) -> Option<Pledge> {
-        let record = self.flows.flow(self.flows.find(flow)?)?;
-        let tracked = &record.tracked;
-        let is_alive = record.is_pledged && tracked.phase == Phase::Established;
-        is_alive.then(|| Pledge {
-            numbers: FrozenNumbers {
-                flow: *flow,
-                acked: tracked.near.acked,
-                until: tracked.near.next,
-                far_next: tracked.far.next,
-                stamps: None,
-            },
-            stamps: record.silence.voice.stamps(),
-        })
-    }
 }
 
 fn between(flow: &FlowKey, direction: Direction) -> IpHeader {

@@ -16,7 +16,7 @@
 use super::half::{Half, advance, check_bounds};
 use super::meeting::{Met, meet};
 use super::tcp::{Observation, Oddity, Phase, TcpFlow, check_flags};
-use crate::link::Direction;
+use crate::links::Direction;
 use alloc::boxed::Box;
 use outlast_base::time::{Duration, Instant};
 use outlast_wire::{TcpFlags, TcpHeader};

@@ -1,9 +1,9 @@
 //! What a gateway tells of each connection, for status pages.
 
-use super::{Gateway, Record};
-use crate::flow::{FlowIndex, FlowKey, Phase};
-use crate::link::{LinkId, LinkState};
+use crate::connections::Connection;
+use crate::links::{LinkId, LinkState};
 use crate::mechanisms::path::{Account, PathMechanism};
+use crate::tracking::{FlowKey, Phase};
 use outlast_base::time::{Duration, Instant};
 use outlast_base::units::ByteCount;
 
@@ -45,54 +45,36 @@ pub enum Activity {
     Awaiting,
 }
 
-impl Gateway {
-    /// Every tracked connection, in an order that only depends on what the gateway was shown. A
-    /// look at each takes a while when there are many.
-    pub fn flow_reports(&self) -> impl Iterator<Item = FlowReport> {
-        self.flows
-            .iter()
-            .map(|(key, last_packet, record)| record.report(key, last_packet))
-    }
-
-    /// Whether a connection is tracked behind `link`, or behind any peer of an interface.
-    #[must_use]
-    pub fn has_flows(&self, link: LinkId) -> bool {
-        let first = self.crossings.range((link, FlowIndex::FIRST)..).next();
-        first.is_some_and(|(other, _)| match link.peer {
-            None => other.interface == link.interface,
-            Some(_) => *other == link,
-        })
-    }
-}
-
-impl Record {
-    fn report(&self, key: FlowKey, last_packet: Instant) -> FlowReport {
-        let near = &self.tracked.near;
+impl FlowReport {
+    pub(crate) fn of(key: FlowKey, last_packet: Instant, connection: &Connection) -> Self {
+        let near = &connection.tracked.near;
         let outstanding = near.next.distance_from(near.acked).max(0).unsigned_abs();
-        let mechanism = self.mechanism.as_deref();
-        FlowReport {
+        let mechanism = connection.mechanism.as_deref();
+        Self {
             key,
-            link: self.link,
-            phase: self.tracked.phase,
-            held: self.held,
+            link: connection.link,
+            phase: connection.tracked.phase,
+            held: connection.held,
             outstanding,
-            rtt: self.tracked.rtt.measured(),
+            rtt: connection.tracked.rtt.measured(),
             last_packet,
-            activity: self.activity(),
+            activity: Activity::of(connection),
             account: mechanism.map_or_else(Account::default, PathMechanism::account),
         }
     }
+}
 
-    fn activity(&self) -> Activity {
+impl Activity {
+    fn of(connection: &Connection) -> Self {
         let waits = |mechanism: &dyn PathMechanism| {
             (mechanism.waiting().is_some(), mechanism.poll_timeout())
         };
-        match (self.state, self.mechanism.as_deref().map(waits)) {
-            (LinkState::Down, _) if self.held.0 > 0 => Activity::Holding,
-            (LinkState::Down, _) => Activity::Away,
-            (LinkState::Up, Some((true, _))) => Activity::Delivering,
-            (LinkState::Up, Some((false, Some(_)))) => Activity::Awaiting,
-            (LinkState::Up, _) => Activity::Passing,
+        match (connection.state, connection.mechanism.as_deref().map(waits)) {
+            (LinkState::Down, _) if connection.held.0 > 0 => Self::Holding,
+            (LinkState::Down, _) => Self::Away,
+            (LinkState::Up, Some((true, _))) => Self::Delivering,
+            (LinkState::Up, Some((false, Some(_)))) => Self::Awaiting,
+            (LinkState::Up, _) => Self::Passing,
         }
     }
 }

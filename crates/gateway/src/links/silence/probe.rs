@@ -1,14 +1,13 @@
-//! Asking a silent link whether it is back.
+//! When a silent link is asked whether it is back, and who behind it.
 //!
 //! A probe is what a host's own keep-alive is, in the near host's name.
 //!
 //! A link is probed, not its connections: every other probe is for the connection that has shown
 //! the silence last, the others in turn for all, so that a far host that is dead hides nobody.
 
-use super::{Gateway, Suspicion};
-use crate::flow::{FlowIndex, LinkRtt, Phase};
-use crate::link::{Direction, LinkId};
-use crate::mechanisms::path::{Outgoing, SendReason};
+use super::{Silence, Suspicion};
+use crate::links::LinkId;
+use crate::tracking::{FlowIndex, LinkRtt};
 use outlast_base::time::{Duration, Instant};
 
 /// Until the probe's answer has come and what was kept has crossed the link, one and a half round
@@ -22,6 +21,15 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(15);
 const SLOWING: u32 = 200;
 /// Connections of a link that are looked at for one that can be probed.
 const LOOKED_AT: usize = 16;
+
+/// The connections of one link, for whoever looks for one to probe.
+pub(crate) trait Candidates {
+    /// Those behind `link`: first those whose place is `from` or later, then those before it and it.
+    fn in_turn(&self, link: LinkId, from: FlowIndex) -> impl Iterator<Item = FlowIndex>;
+
+    /// Whether a keep-alive of the connection can be made, and crosses `link`.
+    fn can_be_probed(&self, link: LinkId, index: FlowIndex) -> bool;
+}
 
 /// The pause between two probes of a link whose round trips are these.
 pub(super) fn pace(rtt: &LinkRtt) -> Duration {
@@ -38,70 +46,57 @@ impl Suspicion {
     }
 }
 
-impl Gateway {
-    /// Probes those whose time has come.
-    pub(in super::super) fn send_probes(&mut self, now: Instant) {
-        let Some(silence) = &mut self.silence else {
-            return;
-        };
-        let per_second = silence.config.probes_per_second.max(1);
-        let gap = Duration::from_secs(1) / per_second;
-        for place in 0..silence.agendas.len() {
-            while let Some(link) = self
-                .silence
-                .as_mut()
-                .and_then(|silence| silence.agendas[place].1.take(now, gap))
-            {
-                if let Some(index) = self.next_to_probe(link) {
-                    self.probe(now, link, index);
-                    self.plan_probe(now, link);
-                }
-            }
-        }
+impl Silence {
+    /// The next suspected link whose time has come. It is planned no more.
+    pub(in crate::links) fn take_probe(&mut self, now: Instant) -> Option<LinkId> {
+        let gap = Duration::from_secs(1) / self.config.probes_per_second.max(1);
+        self.agendas
+            .iter_mut()
+            .find_map(|(_, agenda)| agenda.take(now, gap))
     }
 
-    /// Plans the next probe of a suspected link.
-    pub(super) fn plan_probe(&mut self, now: Instant, link: LinkId) {
-        let Some(silence) = &mut self.silence else {
-            return;
-        };
-        let config = silence.config;
-        let Some(voice) = silence.voices.get_mut(&link) else {
-            return;
-        };
-        let Some(suspicion) = &voice.suspicion else {
-            return;
-        };
+    /// Plans the next probe of a suspected link. Returns the connection that has shown the silence, if the
+    /// suspicion is given up instead.
+    #[must_use]
+    pub(in crate::links) fn plan_probe(&mut self, now: Instant, link: LinkId) -> Option<FlowIndex> {
+        let config = self.config;
+        let voice = self.voices.get_mut(&link)?;
+        let suspicion = voice.suspicion.as_ref()?;
         match suspicion.pause(now, config.full_pace_for, config.given_up_after) {
             Some(pause) if config.probes_per_second > 0 => {
-                silence.agenda(link.interface).set(link, now + pause);
+                self.agenda(link.interface).set(link, now + pause);
+                None
             }
-            Some(_) => {}
+            Some(_) => None,
             None => {
                 let raiser = suspicion.raiser;
                 voice.suspicion = None;
                 voice.unanswered_since = None;
                 self.end_suspicion(link);
-                self.distrust(raiser);
+                Some(raiser)
             }
         }
     }
 
     /// The connection of a suspected link whose turn it is; `None` if there is none to ask.
-    fn next_to_probe(&mut self, link: LinkId) -> Option<FlowIndex> {
-        let silence = self.silence.as_mut()?;
-        let suspicion = silence.voices.get_mut(&link)?.suspicion.as_mut()?;
+    pub(in crate::links) fn next_to_probe(
+        &mut self,
+        link: LinkId,
+        candidates: &impl Candidates,
+    ) -> Option<FlowIndex> {
+        let suspicion = self.voices.get_mut(&link)?.suspicion.as_mut()?;
         let raiser = suspicion.raiser;
         let is_round = core::mem::replace(&mut suspicion.round_is_next, true);
         let cursor = suspicion.cursor;
-        let of_round = || self.next_in_round(link, cursor);
-        let of_raiser = || self.can_be_probed(link, raiser).then_some(raiser);
+        let of_round = || {
+            let mut others = candidates.in_turn(link, cursor).take(LOOKED_AT);
+            others.find(|index| candidates.can_be_probed(link, *index))
+        };
+        let of_raiser = || candidates.can_be_probed(link, raiser).then_some(raiser);
         let next = match is_round {
             true => of_round().or_else(of_raiser),
             false => of_raiser().or_else(of_round),
         }?;
-        let suspicion = self.silence.as_mut()?.voices.get_mut(&link)?;
-        let suspicion = suspicion.suspicion.as_mut()?;
         if next == raiser {
             suspicion.round_is_next = true;
         } else {
@@ -111,52 +106,10 @@ impl Gateway {
         Some(next)
     }
 
-    /// The next connection of the link after `cursor`, the first one after the last.
-    fn next_in_round(&self, link: LinkId, cursor: FlowIndex) -> Option<FlowIndex> {
-        let behind = self
-            .crossings
-            .range((link, cursor)..)
-            .skip_while(|at| at.1 == cursor);
-        let before = self
-            .crossings
-            .range((link, FlowIndex::FIRST)..=(link, cursor));
-        behind
-            .take_while(|(other, _)| *other == link)
-            .chain(before)
-            .take(LOOKED_AT)
-            .map(|(_, index)| *index)
-            .find(|index| self.can_be_probed(link, *index))
-    }
-
     /// The pause between two probes for one-sided connections; `None` if there are none.
-    pub(in super::super) fn probe_gap(&self) -> Option<Duration> {
-        let per_second = self.silence.as_ref()?.config.probes_per_second;
-        let gap = Duration::from_secs(1).checked_div(per_second);
+    pub(in crate::links) fn probe_gap(&self) -> Option<Duration> {
+        let gap = Duration::from_secs(1).checked_div(self.config.probes_per_second);
         gap.map(|gap| gap.max(SHORTEST_PAUSE))
-    }
-
-    fn can_be_probed(&self, link: LinkId, index: FlowIndex) -> bool {
-        self.flows
-            .flow(index)
-            .is_some_and(|record| record.link == link && record.tracked.phase == Phase::Established)
-    }
-
-    pub(in super::super) fn probe(&mut self, now: Instant, link: LinkId, index: FlowIndex) {
-        let (Some(key), Some(record)) = (self.flows.key(index), self.flows.flow_mut(index)) else {
-            return;
-        };
-        let packet = record.silence.voice.keep_alive(&key, &record.tracked);
-        record.silence.note_probe(now);
-        self.counters.probes += 1;
-        self.transmit(
-            now,
-            link,
-            Outgoing {
-                direction: Direction::ToLink,
-                packet,
-                reason: SendReason::Probe,
-            },
-        );
     }
 }
 

@@ -4,13 +4,13 @@
 //! silence follows such a word, a connection that has not moved still waits since then. Once a packet
 //! has come, the link was back, and a silence after it is another outage.
 
-use crate::link::Indicator;
+use crate::links::Indicator;
 use crate::mechanisms::path::Context;
 use outlast_base::time::Instant;
 
 /// Since when a connection might have moved, and did not.
 #[derive(Debug, Default)]
-pub(crate) struct Standstill(Option<Return>);
+pub(crate) struct ResumeTimer(Option<Return>);
 
 #[derive(Debug)]
 struct Return {
@@ -21,7 +21,7 @@ struct Return {
     is_certain: bool,
 }
 
-impl Standstill {
+impl ResumeTimer {
     /// `by` says that the link is down.
     pub(crate) fn suspend(&mut self, by: Indicator) {
         if by == Indicator::Silence {

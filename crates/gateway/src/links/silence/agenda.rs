@@ -1,6 +1,6 @@
 //! When each suspected link of one interface is probed next, within what all of them may cost.
 
-use crate::link::LinkId;
+use crate::links::LinkId;
 use alloc::collections::{BTreeMap, BTreeSet};
 use outlast_base::time::{Duration, Instant};
 
@@ -56,7 +56,7 @@ impl Agenda {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::link::InterfaceId;
+    use crate::links::InterfaceId;
     use core::net::Ipv4Addr;
 
     const GAP: Duration = Duration::from_millis(20);

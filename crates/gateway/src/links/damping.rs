@@ -17,8 +17,7 @@
 //! A departure: RFC 2439 withholds a route for as long as it flaps. Here the last word is that
 //! packets pass.
 
-use super::Gateway;
-use crate::link::{Indicator, LinkEvent, LinkId, LinkState, StateSince};
+use super::{Indicator, LinkEvent, LinkId, LinkState};
 use alloc::collections::BTreeMap;
 use outlast_base::time::{Duration, Instant};
 
@@ -116,7 +115,7 @@ enum Phase {
 
 /// What becomes of something that an indicator says.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-enum Ruling {
+pub(super) enum Ruling {
     /// It is told.
     Tell,
     /// Up, but not yet.
@@ -282,13 +281,31 @@ impl Damping {
         })
     }
 
+    /// The links whose indicators are not believed at once.
+    pub(super) fn damped(&self, now: Instant) -> impl Iterator<Item = DampedLink> {
+        let config = self.config;
+        self.dampers.iter().filter_map(move |(&link, damper)| {
+            let (Phase::Damped { since } | Phase::Distrusted { since }) = damper.phase else {
+                return None;
+            };
+            Some(DampedLink {
+                link,
+                said: damper.said,
+                told: damper.told,
+                penalty: decayed(damper.penalty, now.since(damper.at), config.half_life),
+                since,
+                until: damper.due(&config).unwrap_or(now),
+            })
+        })
+    }
+
     fn plan(&mut self) {
         let due = self.dampers.values().filter_map(|d| d.due(&self.config));
         self.next = due.min();
     }
 
     /// What becomes of `event`; `None` if there is no room for its link.
-    fn rule(&mut self, now: Instant, event: LinkEvent) -> Option<Ruling> {
+    pub(super) fn rule(&mut self, now: Instant, event: LinkEvent) -> Option<Ruling> {
         let config = self.config;
         let damper = match self.dampers.get_mut(&event.link) {
             Some(damper) => damper,
@@ -309,7 +326,7 @@ impl Damping {
     }
 
     /// Whether somebody is believed who says that a link was away and is back.
-    fn rule_return(&mut self, now: Instant, event: LinkEvent) -> Option<Ruling> {
+    pub(super) fn rule_return(&mut self, now: Instant, event: LinkEvent) -> Option<Ruling> {
         let config = self.config;
         let damper = match self.dampers.get_mut(&event.link) {
             Some(damper) => damper,
@@ -341,7 +358,7 @@ impl Damping {
     }
 
     /// A link whose time has come, with what is to be told of it.
-    fn take_due(&mut self, now: Instant) -> Option<Option<LinkEvent>> {
+    pub(super) fn take_due(&mut self, now: Instant) -> Option<Option<LinkEvent>> {
         if self.next? > now {
             return None;
         }
@@ -362,95 +379,6 @@ impl Damping {
         });
         self.plan();
         Some(told)
-    }
-}
-
-impl Gateway {
-    /// The links whose indicators are not believed at once.
-    pub fn damped_links(&self, now: Instant) -> impl Iterator<Item = DampedLink> {
-        let damping = self.damping.iter();
-        damping.flat_map(move |damping| {
-            let config = damping.config;
-            damping.dampers.iter().filter_map(move |(&link, damper)| {
-                let (Phase::Damped { since } | Phase::Distrusted { since }) = damper.phase else {
-                    return None;
-                };
-                Some(DampedLink {
-                    link,
-                    said: damper.said,
-                    told: damper.told,
-                    penalty: decayed(damper.penalty, now.since(damper.at), config.half_life),
-                    since,
-                    until: damper.due(&config).unwrap_or(now),
-                })
-            })
-        })
-    }
-
-    /// An indicator says that a link went or came. It is told so at once, unless it has said too
-    /// much of late: see [`DampingConfig`].
-    pub fn handle_link(&mut self, now: Instant, event: LinkEvent) {
-        let ruling = match &mut self.damping {
-            Some(damping) if self.links.state(event.link).is_some() => damping.rule(now, event),
-            _ => Some(Ruling::Tell),
-        };
-        match ruling {
-            Some(Ruling::Tell) => self.change_link(now, event),
-            Some(Ruling::Later) => self.counters.link_ups_delayed += 1,
-            Some(Ruling::Ignore) => self.counters.link_downs_ignored += 1,
-            None => {
-                self.counters.links_undamped += 1;
-                self.change_link(now, event);
-            }
-        }
-    }
-
-    /// Somebody says that a link is back of which nobody has said that it was away: every
-    /// connection behind it is made to move. A link that is down is up.
-    pub fn handle_return(&mut self, now: Instant, link: LinkId, indicator: Indicator) {
-        let up = LinkEvent {
-            link,
-            state: LinkState::Up,
-            indicator,
-        };
-        let Some(state) = self.links.state(link) else {
-            self.counters.link_events_refused += 1;
-            return;
-        };
-        if state.state == LinkState::Down {
-            self.handle_link(now, up);
-            return;
-        }
-        let ruling = self
-            .damping
-            .as_mut()
-            .map_or(Some(Ruling::Tell), |damping| damping.rule_return(now, up));
-        if ruling.is_none() {
-            self.counters.links_undamped += 1;
-        }
-        match ruling {
-            None | Some(Ruling::Tell) => {
-                let [down, up] = [LinkState::Down, LinkState::Up].map(|state| StateSince {
-                    state,
-                    since: now,
-                    by: indicator,
-                });
-                self.believe_indicator(link);
-                let flows = self.flows_behind(link);
-                self.return_of(now, link, &flows, [down, up]);
-                self.send_in_turn(now);
-            }
-            Some(_) => self.counters.link_downs_ignored += 1,
-        }
-    }
-
-    /// Tells what has waited long enough.
-    pub(super) fn tell_damped(&mut self, now: Instant) {
-        while let Some(told) = self.damping.as_mut().and_then(|d| d.take_due(now)) {
-            if let Some(event) = told {
-                self.change_link(now, event);
-            }
-        }
     }
 }
 
@@ -492,7 +420,7 @@ mod tests {
             half_life: Duration::ZERO,
             ..CONFIG
         };
-        let link = LinkId::whole(crate::link::InterfaceId(1));
+        let link = LinkId::whole(crate::links::InterfaceId(1));
         let mut damping = Damping::new(config);
         let now = Instant::from_millis(1_000);
         for _ in 0..10 {

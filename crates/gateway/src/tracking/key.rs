@@ -1,6 +1,6 @@
 //! What tells one flow from another.
 
-use crate::link::Direction;
+use crate::links::Direction;
 use core::net::{IpAddr, SocketAddr};
 use outlast_wire::{Header, Transport};
 

@@ -6,7 +6,7 @@
 //! [`FrozenNumbers`] can at least reset the connection at both ends.
 
 use super::{FlowKey, Half, TcpFlow};
-use crate::link::Direction;
+use crate::links::Direction;
 use crate::mechanisms::path::newer_stamp;
 use core::net::{IpAddr, SocketAddr};
 use outlast_wire::tcp::{TcpOptions, Timestamps};

@@ -19,9 +19,9 @@
 //! retransmission of what the far host lacks first; the answer makes the connection one like any other.
 //! One-sided connections have a cap of their own, the [`SHARE_OF_ONE_SIDED`]th part of what may be kept for all.
 
-use crate::flow::FlowIndex;
 use crate::limits::Limits;
 use crate::mechanisms::path::SendReason;
+use crate::tracking::FlowIndex;
 use alloc::collections::{BTreeMap, BTreeSet, VecDeque};
 use outlast_base::time::{Duration, Instant};
 use outlast_wire::{Packet, SeqNumber, TcpFlags, TcpHeader};

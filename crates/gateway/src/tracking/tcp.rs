@@ -15,7 +15,7 @@
 use super::LinkRtt;
 use super::half::{Half, advance, check_bounds, scaled_window};
 use super::meeting::{Met, meet};
-use crate::link::Direction;
+use crate::links::Direction;
 use outlast_base::time::Instant;
 use outlast_wire::{SeqNumber, TcpFlags, TcpHeader};
 

@@ -1,0 +1,366 @@
+//! The connections that a gateway tracks, and by which link each crosses.
+
+use crate::limits::Limits;
+use crate::links::{Candidates, Direction, FlowSilence, LinkId, LinkState, StateSince};
+use crate::mechanisms::path::{PathMechanism, Standing};
+use crate::tracking::{
+    Admission, Contest, FlowIndex, FlowKey, FlowTable, Observation, Phase, Removed, Shelf, TcpFlow,
+};
+use alloc::boxed::Box;
+use alloc::collections::BTreeSet;
+use alloc::vec::Vec;
+use core::net::IpAddr;
+use outlast_base::time::{Duration, Instant};
+use outlast_base::units::ByteCount;
+use outlast_wire::{Packet, TcpFlags, TcpHeader};
+
+/// Nobody is sent smaller segments than this, whatever he offers to take: Linux sends none either.
+const SMALLEST_MSS: u16 = 88;
+
+/// A flow without packets for so long gives back what it does not need. A pause that is shorter
+/// than what people make between two actions would take and give back the same memory all the time.
+const PAUSE_BEFORE_REST: Duration = Duration::from_secs(5);
+
+/// One tracked connection: what each part of the gateway knows of it.
+#[derive(Debug)]
+pub(crate) struct Connection {
+    pub(crate) tracked: TcpFlow,
+    /// What crosses on its addresses and ports and is none of its own; `None` while there is nothing.
+    pub(crate) contest: Option<Box<Contest>>,
+    pub(crate) link: LinkId,
+    /// What the mechanism was last told.
+    pub(crate) state: LinkState,
+    /// When and by whom that was said.
+    pub(crate) told: StateSince,
+    pub(crate) silence: FlowSilence,
+    /// Whether each host's SYN permits SACK, by [`Direction`]; `None`: it was not seen.
+    permits_sack: [Option<bool>; 2],
+    /// The maximum segment size that the SYN of the near and of the far host offers; `None`: it was not seen.
+    mss: [Option<u16>; 2],
+    /// The longest packet with data that went to the far host, in bytes; zero: none is known.
+    longest_to_link: u16,
+    /// Whether the handshake was seen to be completed: nobody who only guesses gets so far.
+    pub(crate) is_proven: bool,
+    /// Whether segments may have crossed unseen since the last one, by [`Direction`].
+    pub(crate) is_doubtful: [bool; 2],
+    /// Whether something was acknowledged that nobody else has: then the flow keeps its place.
+    pub(crate) is_pledged: bool,
+    /// `None` while there is nothing for it to remember.
+    pub(crate) mechanism: Option<Box<dyn PathMechanism>>,
+    /// What the mechanism has made of the connection, as far as it was told.
+    pub(crate) standing: Standing,
+    pub(crate) deadline: Option<Instant>,
+    /// Bytes of data that went towards the link since it is back, and are not known to have arrived.
+    /// Counted only while the link's rate is measured.
+    pub(crate) departed: u32,
+    /// What the mechanism keeps, as charged against [`Limits::held_in_all`].
+    pub(crate) held: ByteCount,
+}
+
+impl Connection {
+    /// A connection that is met on `link`, in the state of that.
+    pub(crate) fn new(tracked: TcpFlow, link: LinkId, state: StateSince) -> Self {
+        Self {
+            tracked,
+            contest: None,
+            link,
+            state: state.state,
+            told: state,
+            silence: FlowSilence::default(),
+            permits_sack: [None; 2],
+            mss: [None; 2],
+            longest_to_link: 0,
+            is_proven: tracked.phase != Phase::Opening,
+            is_doubtful: [false; 2],
+            is_pledged: false,
+            mechanism: None,
+            standing: Standing::default(),
+            deadline: None,
+            departed: 0,
+            held: ByteCount(0),
+        }
+    }
+
+    /// Notes what a SYN offers; any other segment offers nothing.
+    pub(crate) fn note_syn(&mut self, direction: Direction, packet: &Packet, tcp: &TcpHeader) {
+        if !tcp.has(TcpFlags::SYN) {
+            return;
+        }
+        if !tcp.has(TcpFlags::ACK) {
+            self.permits_sack = [None; 2];
+            self.mss = [None; 2];
+        }
+        self.permits_sack[direction as usize] = Some(tcp.options.sack_permitted);
+        self.mss[direction as usize] = Some(offered_mss(packet, tcp));
+    }
+
+    /// Another connection has its addresses and ports: what its SYNs have offered does not count.
+    pub(crate) const fn forget_offers(&mut self) {
+        self.permits_sack = [None; 2];
+        self.mss = [None; 2];
+        self.longest_to_link = 0;
+    }
+
+    /// Whether both hosts permit SACK; `None` if a SYN was not seen.
+    pub(crate) const fn sack(&self) -> Option<bool> {
+        match self.permits_sack {
+            [Some(near), Some(far)] => Some(near && far),
+            _ => None,
+        }
+    }
+
+    /// Whether its handshake was seen to be completed; it may have closed since.
+    pub(crate) fn was_established(&self) -> bool {
+        self.is_proven && self.tracked.phase != Phase::Opening
+    }
+
+    /// Whether it is older than the gateway, and its far host was not heard yet.
+    pub(crate) fn is_one_sided(&self) -> bool {
+        let TcpFlow { near, far, .. } = &self.tracked;
+        self.tracked.phase == Phase::Opening
+            && near.is_seen()
+            && near.window_scale.is_none()
+            && far.window_scale.is_none()
+    }
+
+    /// Whether `segment`, of which tracking has made `observation`, shows that both hosts hear each other.
+    /// Somebody who writes a false source address draws a SYN-ACK, but cannot acknowledge it: he does not
+    /// know its number. Where no SYN was seen, numbers that fit have to do.
+    pub(crate) fn is_proven_by(&self, segment: &TcpHeader, observation: Observation) -> bool {
+        let TcpFlow { near, far, .. } = &self.tracked;
+        let began_unseen = near.window_scale.is_none() && far.window_scale.is_none();
+        self.tracked.phase == Phase::Established
+            && !segment.has(TcpFlags::SYN)
+            && (began_unseen || observation.newly_acked > 0)
+    }
+
+    /// The longest packet, in bytes and with its IP header, that `packet`'s receiver has offered to take. If
+    /// its SYN was not seen, the longest that went to it; `None` if that is not known either.
+    pub(crate) fn longest_packet(&self, packet: &Packet, direction: Direction) -> Option<u32> {
+        let receiver = match direction {
+            Direction::ToLink => Direction::FromLink,
+            Direction::FromLink => Direction::ToLink,
+        };
+        if let Some(mss) = self.mss[receiver as usize] {
+            let mss = mss.max(SMALLEST_MSS);
+            return Some(fixed_headers(packet.header().ip.source) + u32::from(mss));
+        }
+        let seen = (direction == Direction::ToLink).then_some(self.longest_to_link)?;
+        (seen > 0).then_some(seen.into())
+    }
+
+    /// Notes the length of a packet that crosses towards the link as its sender has cut it. The first that
+    /// tells of others is one behind which more data follows: it does not ask to be delivered at once
+    /// (PSH, RFC 9293, section 3.9.1.2), so it has no room for more.
+    pub(crate) fn note_length(&mut self, packet: &Packet, tcp: &TcpHeader) {
+        const LAST: TcpFlags = TcpFlags::PSH.union(TcpFlags::FIN);
+        let known = self.longest_to_link;
+        let is_full = !stands_alone(tcp) && !tcp.flags.intersects(LAST);
+        // Somebody off the path does not know where the connection is, and would have what its
+        // hosts send cut into slivers.
+        let next = self.tracked.near.next;
+        let belongs = tcp.seq == next || tcp.seq + packet.sequence_len() == next;
+        if belongs && (is_full || known > 0) {
+            let length = u16::try_from(packet.total_len()).unwrap_or(u16::MAX);
+            self.longest_to_link = known.max(length);
+        }
+    }
+
+    const fn shelf(&self) -> Shelf {
+        match self.tracked.phase {
+            Phase::Closed => Shelf::Closed,
+            Phase::Established if self.is_pledged => Shelf::Pledged,
+            Phase::Established if self.is_proven => Shelf::Established,
+            Phase::Opening | Phase::Established => Shelf::Opening,
+        }
+    }
+}
+
+/// A SYN or a RST: of use without what the connection has sent before.
+pub(crate) const fn stands_alone(tcp: &TcpHeader) -> bool {
+    tcp.flags.intersects(TcpFlags::SYN.union(TcpFlags::RST))
+}
+
+/// What a SYN says of the segments that its sender takes, or means by saying nothing (RFC 9293,
+/// section 3.7.1).
+fn offered_mss(packet: &Packet, tcp: &TcpHeader) -> u16 {
+    let assumed = match packet.header().ip.source {
+        IpAddr::V4(_) => 536,
+        IpAddr::V6(_) => 1220,
+    };
+    tcp.options.mss.unwrap_or(assumed)
+}
+
+/// What a maximum segment size does not count (RFC 6691, section 2): IP and TCP headers without
+/// options.
+const fn fixed_headers(address: IpAddr) -> u32 {
+    match address {
+        IpAddr::V4(_) => 20 + 20,
+        IpAddr::V6(_) => 40 + 20,
+    }
+}
+
+/// All tracked connections.
+#[derive(Debug)]
+pub(crate) struct Connections {
+    table: FlowTable<Connection>,
+    /// Where the packets of each cross, in the order of links: one link's change costs no more than its
+    /// own connections.
+    by_link: BTreeSet<(LinkId, FlowIndex)>,
+}
+
+impl Connections {
+    pub(crate) fn new(limits: &Limits, seed: u64) -> Self {
+        Self {
+            table: FlowTable::new(limits.flows, limits.timeouts(), seed),
+            by_link: BTreeSet::new(),
+        }
+    }
+
+    /// Other bounds from now on; what is tracked above lower ones stays.
+    pub(crate) fn set_bounds(&mut self, limits: &Limits) {
+        self.table.set_bounds(limits.flows, limits.timeouts());
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.table.len()
+    }
+
+    pub(crate) fn find(&self, key: &FlowKey) -> Option<FlowIndex> {
+        self.table.find(key)
+    }
+
+    #[inline]
+    pub(crate) fn at(&self, index: FlowIndex) -> Option<&Connection> {
+        self.table.flow(index)
+    }
+
+    #[inline]
+    pub(crate) fn at_mut(&mut self, index: FlowIndex) -> Option<&mut Connection> {
+        self.table.flow_mut(index)
+    }
+
+    #[inline]
+    pub(crate) fn key(&self, index: FlowIndex) -> Option<FlowKey> {
+        self.table.key(index)
+    }
+
+    /// Each connection with when its last packet crossed, in an order that only depends on what the gateway
+    /// was shown.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (FlowKey, Instant, &Connection)> {
+        self.table.iter()
+    }
+
+    /// The connections of a peer, or of all peers of an interface.
+    pub(crate) fn behind(&self, link: LinkId) -> Vec<(LinkId, FlowIndex)> {
+        self.iter_behind(link).collect()
+    }
+
+    /// The connections of a peer, or of all peers of an interface, one by one.
+    pub(crate) fn iter_behind(&self, link: LinkId) -> impl Iterator<Item = (LinkId, FlowIndex)> {
+        let behind = self.by_link.range((link, FlowIndex::FIRST)..).copied();
+        behind.take_while(move |(other, _)| match link.peer {
+            None => other.interface == link.interface,
+            Some(_) => *other == link,
+        })
+    }
+
+    /// The connections that cross on `link` itself, and not behind a peer of it.
+    pub(crate) fn on(&self, link: LinkId) -> impl Iterator<Item = (LinkId, FlowIndex)> {
+        let on = self.by_link.range((link, FlowIndex::FIRST)..).copied();
+        on.take_while(move |(other, _)| *other == link)
+    }
+
+    /// Enters a connection that is not in the table yet, if there is room or another gives way. Its link
+    /// is to be [noted](Self::note_link) once the displaced one has been seen off.
+    pub(crate) fn admit(
+        &mut self,
+        now: Instant,
+        key: FlowKey,
+        connection: Connection,
+    ) -> Admission<Connection> {
+        let admission = self.table.admit(now, key, connection);
+        if let Admission::Displaced(_, displaced) = &admission {
+            self.forget_link(displaced);
+        }
+        admission
+    }
+
+    /// A connection that was admitted is found by its link from now on.
+    pub(crate) fn note_link(&mut self, link: LinkId, index: FlowIndex) {
+        self.by_link.insert((link, index));
+    }
+
+    /// A connection's packets cross on `link` from now on. Returns where they did, if that was elsewhere.
+    pub(crate) fn move_to(&mut self, index: FlowIndex, link: LinkId) -> Option<LinkId> {
+        let connection = self.table.flow_mut(index)?;
+        if connection.link == link {
+            return None;
+        }
+        let before = core::mem::replace(&mut connection.link, link);
+        self.by_link.remove(&(before, index));
+        self.by_link.insert((link, index));
+        Some(before)
+    }
+
+    /// The connection goes to the end of the shelf on which it stands now. Returns the one that gives way
+    /// to it.
+    #[must_use]
+    pub(crate) fn touch(&mut self, now: Instant, index: FlowIndex) -> Option<Removed<Connection>> {
+        let shelf = self.table.flow(index)?.shelf();
+        let displaced = self.table.touch(now, index, shelf)?;
+        self.forget_link(&displaced);
+        Some(displaced)
+    }
+
+    pub(crate) fn remove(&mut self, index: FlowIndex) -> Option<Removed<Connection>> {
+        let removed = self.table.remove(index)?;
+        self.forget_link(&removed);
+        Some(removed)
+    }
+
+    /// Removes one connection that has been idle for too long.
+    pub(crate) fn expire(&mut self, now: Instant) -> Option<Removed<Connection>> {
+        let expired = self.table.expire(now)?;
+        self.forget_link(&expired);
+        Some(expired)
+    }
+
+    /// When the next connection has been idle for too long.
+    pub(crate) fn next_expiry(&self) -> Option<Instant> {
+        self.table.next_expiry()
+    }
+
+    /// When the next connection has been idle for long enough to give memory back.
+    pub(crate) fn next_rest(&self) -> Option<Instant> {
+        self.table.next_rest(PAUSE_BEFORE_REST)
+    }
+
+    /// One connection that has been idle for long enough to give memory back: each once after its last
+    /// packet.
+    pub(crate) fn rest(&mut self, now: Instant) -> Option<FlowIndex> {
+        self.table.rest(now, PAUSE_BEFORE_REST)
+    }
+
+    fn forget_link(&mut self, removed: &Removed<Connection>) {
+        self.by_link.remove(&(removed.flow.link, removed.index));
+    }
+}
+
+impl Candidates for Connections {
+    fn in_turn(&self, link: LinkId, from: FlowIndex) -> impl Iterator<Item = FlowIndex> {
+        let behind = self.by_link.range((link, from)..);
+        let behind = behind.skip_while(move |at| at.1 == from);
+        let before = self.by_link.range((link, FlowIndex::FIRST)..=(link, from));
+        behind
+            .take_while(move |(other, _)| *other == link)
+            .chain(before)
+            .map(|(_, index)| *index)
+    }
+
+    fn can_be_probed(&self, link: LinkId, index: FlowIndex) -> bool {
+        self.at(index).is_some_and(|connection| {
+            connection.link == link && connection.tracked.phase == Phase::Established
+        })
+    }
+}

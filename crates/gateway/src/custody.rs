@@ -1,0 +1,155 @@
+//! Custody: what a gateway answers for because nobody else has it, and how another gateway takes it over.
+//!
+//! A mechanism that acknowledges ahead leaves its gateway with the only copy of what it has acknowledged.
+//! `zero-window-ack` exports such a connection as a [`FrozenFlow`] and imports one: for a gateway that is
+//! started anew, and for the one to which the far host has gone. Of any other a [`Pledge`] is what it takes
+//! to end the connection at both hosts if the gateway is gone. A connection that leaves the table before
+//! its far host has acknowledged ends with [`LastWords`].
+//!
+//! What comes from another gateway is believed as far as it is plausible; that this other gateway
+//! is one that may tell such things is the driver's to make sure. An imported connection is the one
+//! exception to the rule that nothing is sent for a connection that was not seen in both
+//! directions: the other gateway has seen it.
+
+mod pledge;
+
+pub use pledge::{Pledge, reset_of_unknown};
+
+use crate::connections::Connection;
+use crate::links::Direction;
+use crate::mechanisms::path::{Standing, ZeroWindowAck};
+use crate::tracking::{FlowKey, FrozenFlow, FrozenNumbers, Half, Implausible, Phase, TcpFlow};
+use outlast_wire::{Packet, TcpHeader};
+
+/// What became of a connection that another gateway has handed over.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Imported {
+    /// Its segment is delivered from here.
+    Frozen,
+    /// The far host has acknowledged the segment already, or the connection has ended.
+    Over,
+}
+
+/// Why a connection cannot be taken over.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum ImportError {
+    /// The gateway's mechanism is another one.
+    WrongMechanism,
+    /// No such interface.
+    UnknownLink,
+    /// What is told of it contradicts itself.
+    Implausible(Implausible),
+    /// What is told of it contradicts what was seen here.
+    Contradiction,
+    /// The flow table is full, or the memory for what is kept.
+    NoRoom,
+}
+
+/// Numbers of one connection, seen at two places, are at most this far apart: the largest window
+/// there is (RFC 7323, section 2.3).
+const LARGEST_DISTANCE: u32 = 1 << 30;
+
+/// Where the resets of [`LastWords`] go.
+pub(crate) const DIRECTIONS: [Direction; 2] = [Direction::FromLink, Direction::ToLink];
+
+/// What is left to say of a connection that ends with something acknowledged that nobody else has.
+pub(crate) struct LastWords {
+    /// A reset for the near and for the far host; `None` if the far host has it all.
+    pub(crate) resets: Option<[Packet; 2]>,
+    /// The connection, if it was [frozen](Standing::Frozen): it is no longer.
+    pub(crate) frozen: Option<FlowKey>,
+}
+
+impl LastWords {
+    /// Those of a connection; `None` if there are none. They are not said twice.
+    pub(crate) fn of(connection: &mut Connection) -> Option<Self> {
+        let frozen = export(connection);
+        connection.standing = match connection.standing {
+            Standing::Frozen => Standing::Running,
+            standing => standing,
+        };
+        match frozen {
+            Some(frozen) => {
+                let numbers = frozen.numbers().ok();
+                Some(Self {
+                    resets: numbers.map(|numbers| [numbers.reset_near(), numbers.reset_far()]),
+                    frozen: FlowKey::of_tcp(frozen.segment.header(), Direction::ToLink),
+                })
+            }
+            None => {
+                let resets = connection.mechanism.as_ref()?.resets(&connection.tracked)?;
+                Some(Self {
+                    resets: Some(resets),
+                    frozen: None,
+                })
+            }
+        }
+    }
+}
+
+/// What is known here of a connection that is handed over.
+pub(crate) enum Meeting {
+    /// It needs nobody any more.
+    Over,
+    /// It is frozen here, too.
+    Here,
+    /// Both views of it are one now.
+    Merged,
+}
+
+/// A frozen connection, for another gateway to take over; `None` if it is not frozen.
+pub(crate) fn export(connection: &mut Connection) -> Option<FrozenFlow> {
+    let mechanism: &ZeroWindowAck = connection.mechanism.as_mut()?.zero_window_ack()?;
+    mechanism.export(&connection.tracked)
+}
+
+/// A connection is tracked here already that another gateway hands over: both views of it become one, if they
+/// can be of the same connection.
+pub(crate) fn merge(
+    connection: &mut Connection,
+    frozen: &FrozenFlow,
+    numbers: &FrozenNumbers,
+) -> Result<Meeting, ImportError> {
+    if connection.tracked.phase == Phase::Closed {
+        return Ok(Meeting::Over);
+    }
+    let seen = connection.tracked.near;
+    if seen.is_seen() {
+        let distance = seen.acked.distance_from(numbers.acked).unsigned_abs();
+        if distance > LARGEST_DISTANCE {
+            return Err(ImportError::Contradiction);
+        }
+        if seen.window_scale.is_some() && seen.acked.at_or_after(numbers.until) {
+            return Ok(Meeting::Over);
+        }
+    }
+    if connection.standing == Standing::Frozen {
+        return Ok(Meeting::Here);
+    }
+    let (near, far) = frozen.merged_into(&connection.tracked);
+    connection.tracked.near = near;
+    connection.tracked.far = far;
+    connection.tracked.phase = Phase::Established;
+    Ok(Meeting::Merged)
+}
+
+/// Whether `tcp`, by which the far host acknowledges what was never seen here, may show that a frozen
+/// connection has gone on elsewhere, or while nobody ran here. Only the far host, and who reads what it
+/// sends, knows the exact number that is asked for.
+pub(crate) fn may_have_gone_on(connection: &Connection, tcp: &TcpHeader) -> bool {
+    let TcpFlow { near, far, .. } = &connection.tracked;
+    let beyond = tcp.ack.distance_from(near.next).unsigned_abs();
+    let is_frozen = connection.standing == Standing::Frozen;
+    is_frozen && tcp.seq == far.next && beyond <= LARGEST_DISTANCE
+}
+
+/// Whether both hosts of `other` were seen, and it cannot be the connection that was `known` so far.
+pub(crate) fn is_another(known: &TcpFlow, other: &TcpFlow) -> bool {
+    let is_far_off = |known: &Half, other: &Half| {
+        let distance = other.next.distance_from(known.next).unsigned_abs();
+        known.is_seen() && distance > LARGEST_DISTANCE
+    };
+    let begins = known.phase == Phase::Closed && other.phase == Phase::Established;
+    other.phase != Phase::Opening
+        && (begins || is_far_off(&known.near, &other.near) || is_far_off(&known.far, &other.far))
+}

@@ -1,0 +1,79 @@
+//! What a gateway wants sent, and what it tells.
+
+use crate::links::{Direction, LinkEvent, LinkId};
+use crate::mechanisms::path::{SendReason, Standing};
+use crate::tracking::FlowKey;
+use outlast_base::time::{Duration, Instant};
+use outlast_wire::Packet;
+
+/// A packet to send.
+#[derive(Clone, Debug)]
+pub struct Transmit {
+    /// Where.
+    pub link: LinkId,
+    /// [`Direction::ToLink`]: into the link's queue. [`Direction::FromLink`]: to this side, as
+    /// if it had come from the link.
+    pub direction: Direction,
+    /// What.
+    pub packet: Packet,
+    /// Why.
+    pub reason: SendReason,
+}
+
+/// Something a status page or a log tells.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Event {
+    /// A link changed its state.
+    Link(LinkEvent),
+    /// A link owes an answer: it may be away. Nothing is withheld from it.
+    Silent {
+        /// Which one.
+        link: LinkId,
+        /// Since when it owes the answer.
+        since: Instant,
+    },
+    /// A flow resumed, this long after its link was back: the far host acknowledges new bytes, or the next
+    /// that the near host lacks crosses. An indicator's word counts also where silence followed it.
+    Resumed {
+        /// The flow.
+        flow: FlowKey,
+        /// Time since link-up.
+        after: Duration,
+    },
+    /// A segment was acknowledged for the flow's far host: the gateway has the only copy. Whoever
+    /// makes that known, or writes it down, does so before the packets that the gateway wants sent.
+    Frozen {
+        /// The flow.
+        flow: FlowKey,
+    },
+    /// That is over: the far host has acknowledged, or the connection has ended.
+    Thawed {
+        /// The flow.
+        flow: FlowKey,
+        /// The gateway has ended it: a reset to each host is among the packets to send.
+        is_reset: bool,
+    },
+}
+
+/// Why the link dropped a packet that it had been given.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum DropCause {
+    /// It was down, or went down with the packet in its queue.
+    Outage,
+    /// Its queue was full: a sign of congestion, for the sender to see.
+    Congestion,
+}
+
+impl Event {
+    /// What is told when a connection has come from one standing to another.
+    pub(crate) const fn of_standing(flow: FlowKey, was: Standing, is: Standing) -> Option<Self> {
+        match (was, is) {
+            (_, Standing::Frozen) => Some(Self::Frozen { flow }),
+            (Standing::Frozen, _) => Some(Self::Thawed {
+                flow,
+                is_reset: matches!(is, Standing::Broken),
+            }),
+            _ => None,
+        }
+    }
+}

@@ -1,0 +1,415 @@
+//! What is known of disconnecting links: their state, and who is believed that tells it.
+//!
+//! Indicators speak of links ([`LinkEvent`]), damping ([`DampingConfig`]) says whether they are believed, and
+//! silence ([`SilenceConfig`]) finds out where nobody speaks. What comes of it are signs: a link is up or
+//! down from now on, since when, and by whose word. This part knows connections by their places alone.
+
+mod damping;
+mod link;
+mod silence;
+
+use crate::counters::Counters;
+use crate::tracking::{FlowIndex, Observation, TcpFlow};
+pub use damping::{DampedLink, DampingConfig, FLAP};
+use damping::{Damping, Ruling};
+use link::{Applied, LinkTable};
+pub use link::{
+    Direction, Indicator, InterfaceId, LinkConfig, LinkEvent, LinkId, LinkState, StateSince,
+};
+use outlast_base::time::{Duration, Instant};
+use outlast_wire::{Packet, TcpHeader};
+use silence::Silence;
+pub(crate) use silence::{Candidates, FlowSilence};
+pub use silence::{SilenceConfig, SilentLink};
+
+/// A link's state is another from now on.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) struct Sign {
+    /// The link: a peer, or an interface with all peers that are not down by themselves.
+    pub(crate) link: LinkId,
+    pub(crate) state: LinkState,
+    /// Since when; for a silence that has been noticed afterwards, since its beginning.
+    pub(crate) since: Instant,
+    /// By whose word.
+    pub(crate) why: Indicator,
+}
+
+impl Sign {
+    /// What a status page or a log is told.
+    pub(crate) const fn event(&self) -> LinkEvent {
+        LinkEvent {
+            link: self.link,
+            state: self.state,
+            indicator: self.why,
+        }
+    }
+
+    /// The state as mechanisms are told it.
+    pub(crate) const fn state(&self) -> StateSince {
+        StateSince {
+            state: self.state,
+            since: self.since,
+            by: self.why,
+        }
+    }
+}
+
+/// What a segment from the link has shown of it.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub(crate) struct Answer {
+    /// The segment says nothing but that a probe has arrived: it is not for the near host.
+    pub(crate) is_to_probe: bool,
+    /// One-sided connections behind the link wait for a sign of life.
+    pub(crate) is_awaited: bool,
+    /// The link was silent, and is back: it was down, and is up.
+    pub(crate) signs: Option<[Sign; 2]>,
+    /// The connection that has wrongly shown the silence, if it is another one.
+    pub(crate) refuted: Option<FlowIndex>,
+}
+
+/// All links of a gateway.
+#[derive(Debug)]
+pub(crate) struct Links {
+    table: LinkTable,
+    damping: Option<Damping>,
+    silence: Option<Silence>,
+}
+
+impl Links {
+    /// No links yet; silence tells, and indicators are damped, where that is configured.
+    pub(crate) fn new(silence: Option<SilenceConfig>, damping: Option<DampingConfig>) -> Self {
+        Self {
+            table: LinkTable::default(),
+            damping: damping.map(Damping::new),
+            silence: silence.map(Silence::new),
+        }
+    }
+
+    pub(crate) fn add(&mut self, now: Instant, interface: InterfaceId) {
+        self.table.add(now, interface);
+    }
+
+    /// The state of `link`; `None` for an interface that was never added.
+    pub(crate) fn state(&self, link: LinkId) -> Option<StateSince> {
+        self.table.state(link)
+    }
+
+    pub(crate) fn is_up(&self, link: LinkId) -> bool {
+        self.state(link)
+            .is_some_and(|state| state.state == LinkState::Up)
+    }
+
+    /// An indicator says that a link went or came. Returns what holds from now on by that; at most
+    /// `max_peers` peers of an interface are down.
+    pub(crate) fn handle_event(
+        &mut self,
+        now: Instant,
+        event: LinkEvent,
+        max_peers: usize,
+        counters: &mut Counters,
+    ) -> Option<Sign> {
+        let ruling = match &mut self.damping {
+            Some(damping) if self.table.state(event.link).is_some() => damping.rule(now, event),
+            _ => Some(Ruling::Tell),
+        };
+        match ruling {
+            Some(Ruling::Tell) => self.apply(now, event, max_peers, counters),
+            Some(Ruling::Later) => {
+                counters.link_ups_delayed += 1;
+                None
+            }
+            Some(Ruling::Ignore) => {
+                counters.link_downs_ignored += 1;
+                None
+            }
+            None => {
+                counters.links_undamped += 1;
+                self.apply(now, event, max_peers, counters)
+            }
+        }
+    }
+
+    /// Somebody says that `link`, which is up, was away and is back. Returns both changes if that is
+    /// believed.
+    pub(crate) fn handle_return(
+        &mut self,
+        now: Instant,
+        event: LinkEvent,
+        counters: &mut Counters,
+    ) -> Option<[Sign; 2]> {
+        let ruling = match &mut self.damping {
+            Some(damping) => damping.rule_return(now, event),
+            None => Some(Ruling::Tell),
+        };
+        match ruling {
+            Some(Ruling::Tell) => {}
+            Some(Ruling::Later | Ruling::Ignore) => {
+                counters.link_downs_ignored += 1;
+                return None;
+            }
+            None => counters.links_undamped += 1,
+        }
+        self.believe_indicator(event.link);
+        let change = |state| Sign {
+            link: event.link,
+            state,
+            since: now,
+            why: event.indicator,
+        };
+        Some([LinkState::Down, LinkState::Up].map(change))
+    }
+
+    /// What damping has withheld for long enough.
+    pub(crate) fn poll_damped(
+        &mut self,
+        now: Instant,
+        max_peers: usize,
+        counters: &mut Counters,
+    ) -> Option<Sign> {
+        loop {
+            let due = self.damping.as_mut()?.take_due(now)?;
+            if let Some(event) = due
+                && let Some(sign) = self.apply(now, event, max_peers, counters)
+            {
+                return Some(sign);
+            }
+        }
+    }
+
+    /// When damping has something to say next.
+    pub(crate) fn next_damped(&self) -> Option<Instant> {
+        self.damping.as_ref()?.next()
+    }
+
+    /// Other damping from now on. Returns what was said last of links that were damped: it holds.
+    pub(crate) fn set_damping(
+        &mut self,
+        damping: Option<DampingConfig>,
+    ) -> impl Iterator<Item = LinkEvent> + use<> {
+        let before = core::mem::replace(&mut self.damping, damping.map(Damping::new));
+        let events: alloc::vec::Vec<_> = before.iter().flat_map(Damping::untold).collect();
+        events.into_iter()
+    }
+
+    /// The links whose indicators are not believed at once.
+    pub(crate) fn damped(&self, now: Instant) -> impl Iterator<Item = DampedLink> {
+        let damping = self.damping.iter();
+        damping.flat_map(move |damping| damping.damped(now))
+    }
+
+    fn apply(
+        &mut self,
+        now: Instant,
+        event: LinkEvent,
+        max_peers: usize,
+        counters: &mut Counters,
+    ) -> Option<Sign> {
+        match self.table.apply(now, event, max_peers) {
+            Applied::Unchanged => return None,
+            Applied::Refused => {
+                counters.link_events_refused += 1;
+                return None;
+            }
+            Applied::Changed => {}
+        }
+        self.believe_indicator(event.link);
+        Some(Sign {
+            link: event.link,
+            state: event.state,
+            since: now,
+            why: event.indicator,
+        })
+    }
+
+    /// An indicator has spoken of `link`: it knows better than silence.
+    fn believe_indicator(&mut self, link: LinkId) {
+        if let Some(silence) = &mut self.silence {
+            silence.forget_behind(link);
+        }
+    }
+
+    /// Silence tells from now on, otherwise or not at all. What is suspected is forgotten.
+    pub(crate) fn set_silence(&mut self, silence: Option<SilenceConfig>) {
+        self.silence = silence.map(Silence::new);
+    }
+
+    /// Whether silence tells.
+    pub(crate) const fn listens(&self) -> bool {
+        self.silence.is_some()
+    }
+
+    /// The links that are silent although they owe an answer.
+    pub(crate) fn silent(&self) -> impl Iterator<Item = SilentLink> {
+        self.silence.iter().flat_map(Silence::silent)
+    }
+
+    /// Whether `link` owes an answer, and is suspected for that.
+    pub(crate) fn is_silent(&self, link: LinkId) -> bool {
+        self.silence
+            .as_ref()
+            .is_some_and(|silence| silence.is_suspected(link))
+    }
+
+    /// Somebody who sees the packets in the gateway's stead has found that `link` has owed an answer since
+    /// then. Returns the link if it was not suspected before.
+    pub(crate) fn handle_silence(
+        &mut self,
+        now: Instant,
+        (link, index): (LinkId, FlowIndex),
+        since: Instant,
+        (flow, own): (&TcpFlow, &mut FlowSilence),
+    ) -> Option<SilentLink> {
+        if !self.is_up(link) {
+            return None;
+        }
+        let silence = self.silence.as_mut()?;
+        silence.note_owed_since(link, since);
+        silence.suspect(now, (link, index), flow, own)
+    }
+
+    /// A segment of an established connection crosses towards the link. Returns the link if that makes it
+    /// suspected.
+    pub(crate) fn hear_near(
+        &mut self,
+        now: Instant,
+        (link, index): (LinkId, FlowIndex),
+        (flow, own): (&TcpFlow, &mut FlowSilence),
+        observation: Observation,
+    ) -> Option<SilentLink> {
+        match (&mut self.silence, observation) {
+            (Some(silence), Observation { new_data: true, .. }) => {
+                silence.note_new_data(now, link, own);
+                None
+            }
+            (None, Observation { new_data: true, .. }) => {
+                own.expect_duplicates();
+                None
+            }
+            (_, Observation { repeated: true, .. }) => {
+                self.note_repetition(now, (link, index), (flow, own))
+            }
+            _ => None,
+        }
+    }
+
+    /// Data of a connection goes towards the link once more, from its host or from the gateway. Returns
+    /// the link if that makes it suspected.
+    pub(crate) fn note_repetition(
+        &mut self,
+        now: Instant,
+        (link, index): (LinkId, FlowIndex),
+        (flow, own): (&TcpFlow, &mut FlowSilence),
+    ) -> Option<SilentLink> {
+        let silence = self.silence.as_mut()?;
+        let is_up = self
+            .table
+            .state(link)
+            .is_some_and(|state| state.state == LinkState::Up);
+        match is_up {
+            true => silence.note_repetition(now, (link, index), flow, own),
+            false => None,
+        }
+    }
+
+    /// A segment of an established connection has come from the link.
+    pub(crate) fn hear_far(
+        &mut self,
+        now: Instant,
+        (link, index): (LinkId, FlowIndex),
+        (flow, own): (&TcpFlow, &mut FlowSilence),
+        (packet, tcp): (&Packet, &TcpHeader),
+        newly_acked: u32,
+    ) -> Answer {
+        let shortest = self.silence.as_ref().map(Silence::shortest);
+        let shortest = shortest.unwrap_or_else(|| SilenceConfig::default().shortest);
+        let expected = (self.is_silent(link), shortest);
+        let is_to_probe = own.take_answer(now, flow, (packet, tcp), newly_acked, expected);
+        own.trust();
+        let Some(silence) = &mut self.silence else {
+            return Answer {
+                is_to_probe,
+                ..Answer::default()
+            };
+        };
+        let is_awaited = silence.note_for_one_sided(now, link);
+        let over = silence.hear(link, index);
+        let sign = |(state, since, why)| Sign {
+            link,
+            state,
+            since,
+            why,
+        };
+        Answer {
+            is_to_probe,
+            is_awaited,
+            signs: over.map(|(since, _)| {
+                [
+                    (LinkState::Down, since, Indicator::Silence),
+                    (LinkState::Up, now, Indicator::FirstPacket),
+                ]
+                .map(sign)
+            }),
+            refuted: over.and_then(|(_, refuted)| refuted),
+        }
+    }
+
+    /// Something else than TCP came from the link.
+    pub(crate) fn overhear(&mut self, now: Instant, link: LinkId) {
+        if let Some(silence) = &mut self.silence {
+            silence.overhear(now, link);
+        }
+    }
+
+    /// Nobody is behind `link` any more.
+    pub(crate) fn leave(&mut self, link: LinkId) {
+        if let Some(silence) = &mut self.silence {
+            silence.forget(link);
+        }
+    }
+
+    /// Data of a one-sided connection crosses towards `link`: it is noted when somebody behind that is
+    /// heard.
+    pub(crate) fn watch(&mut self, link: LinkId) {
+        if let Some(silence) = &mut self.silence {
+            silence.watch(link);
+        }
+    }
+
+    /// Whether `link` is up, and nobody behind it was heard since then.
+    pub(crate) fn is_quiet(&self, link: LinkId, since: Instant) -> bool {
+        let silence = self.silence.as_ref();
+        silence.is_none_or(|silence| silence.is_quiet(link, since)) && self.is_up(link)
+    }
+
+    /// The connection to probe now, and its link.
+    pub(crate) fn poll_probe(
+        &mut self,
+        now: Instant,
+        candidates: &impl Candidates,
+    ) -> Option<(LinkId, FlowIndex)> {
+        let silence = self.silence.as_mut()?;
+        loop {
+            let link = silence.take_probe(now)?;
+            if let Some(index) = silence.next_to_probe(link, candidates) {
+                return Some((link, index));
+            }
+        }
+    }
+
+    /// A probe has gone towards `link`: plans the next. Returns the connection that has shown the silence, if
+    /// the suspicion is given up instead.
+    #[must_use]
+    pub(crate) fn plan_probe(&mut self, now: Instant, link: LinkId) -> Option<FlowIndex> {
+        self.silence.as_mut()?.plan_probe(now, link)
+    }
+
+    /// When a silent link is asked next.
+    pub(crate) fn next_probe(&self) -> Option<Instant> {
+        self.silence.as_ref()?.next_probe()
+    }
+
+    /// The pause between two probes for one-sided connections; `None` if there are none.
+    pub(crate) fn probe_gap(&self) -> Option<Duration> {
+        self.silence.as_ref()?.probe_gap()
+    }
+}

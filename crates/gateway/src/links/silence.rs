@@ -1,0 +1,382 @@
+//! Silence: a link that went away without anybody saying so.
+//!
+//! | what happens | what is done |
+//! |---|---|
+//! | a host sends data towards the link | from now on the link owes an answer, if it did not yet |
+//! | a segment of any tracked connection comes from the link | it owes none |
+//! | data is repeated, and an answer is owed for longer than the connection's patience | the link is *suspected* |
+//! | the link is suspected | packets pass as before; small probes ask whether it is back |
+//! | a segment comes from a suspected link | it was down and is up: the mechanisms are told both, at once |
+//!
+//! The senders' own repetitions show the silence (a tail loss probe, RFC 8985; a retransmission
+//! timeout, RFC 6298), so that nothing is polled. Nothing is withheld on a suspicion: a false one
+//! costs probes, and what a mechanism sends when a link is back. Only a segment that an honest
+//! host would send now ends a suspicion, so that nobody who guesses addresses can have anything
+//! sent.
+//!
+//! Of the connections of a link only those that have shown the silence are believed: one whose
+//! suspicion another connection's answer has refuted does not raise another before it is heard
+//! itself. So a far host that is dead costs the others behind the same router one false alarm.
+//!
+//! A one-sided connection (`release/handshakes.rs`) makes no link suspected: who only guesses addresses can make
+//! one. Where it is not answered and nobody behind its link is heard meanwhile, its own far host is asked
+//! by the numbers of the near host's segments, and nothing follows for the others.
+//!
+//! Left out: silence where nobody sends data towards the link. A gateway on the far side of an
+//! upload sees nothing that is owed an answer; the sender's side is the place for it.
+
+mod agenda;
+mod probe;
+
+use super::{InterfaceId, LinkId};
+use crate::mechanisms::path::NearVoice;
+use crate::tracking::{FlowIndex, TcpFlow};
+use agenda::Agenda;
+use alloc::collections::BTreeMap;
+use alloc::vec::Vec;
+use outlast_base::time::{Duration, Instant};
+use outlast_wire::{Packet, TcpFlags, TcpHeader};
+pub(crate) use probe::Candidates;
+
+/// When silence is suspicious, and what finding out about it may cost.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct SilenceConfig {
+    /// No shorter silence raises a suspicion, however short the round trip is: a receiver may
+    /// delay what it owes (RFC 9293, section 3.8.6.3; hosts do by 200 ms at most).
+    pub shortest: Duration,
+    /// Probes in one second towards one interface, whatever the number of suspected links
+    /// behind it. Zero: nobody is probed, and a link's return shows when a host sends.
+    pub probes_per_second: u32,
+    /// How long a link is probed at full pace: about every 20 to 50 ms. Then ever more seldom.
+    pub full_pace_for: Duration,
+    /// A suspicion older than this is given up: the link is as good as any other.
+    pub given_up_after: Duration,
+}
+
+impl Default for SilenceConfig {
+    fn default() -> Self {
+        Self {
+            shortest: Duration::from_millis(200),
+            probes_per_second: 50,
+            full_pace_for: Duration::from_secs(120),
+            given_up_after: Duration::from_secs(3_600),
+        }
+    }
+}
+
+/// A link that is suspected, for status pages.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct SilentLink {
+    /// Which one.
+    pub link: LinkId,
+    /// The first thing that was not answered went towards it then.
+    pub since: Instant,
+}
+
+/// What is known of the voices behind all links.
+#[derive(Debug)]
+pub(super) struct Silence {
+    config: SilenceConfig,
+    voices: BTreeMap<LinkId, Voice>,
+    suspected: usize,
+    agendas: Vec<(InterfaceId, Agenda)>,
+    /// When somebody behind a link was heard last, since a one-sided connection wants to know.
+    heard: BTreeMap<LinkId, Option<Instant>>,
+}
+
+/// One link, as long as there are connections behind it.
+#[derive(Debug, Default)]
+struct Voice {
+    /// When data went towards the link, and nothing has come from it since.
+    unanswered_since: Option<Instant>,
+    suspicion: Option<Suspicion>,
+}
+
+#[derive(Debug)]
+struct Suspicion {
+    since: Instant,
+    /// The connection that has shown the silence last.
+    raiser: FlowIndex,
+    /// The connection that was probed last in the round of all others.
+    cursor: FlowIndex,
+    /// Whether the next probe is the round's.
+    round_is_next: bool,
+    pace: Duration,
+}
+
+/// What a connection contributes: what its near host has said, and which probes wait for an answer.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct FlowSilence {
+    /// What the near host has said last.
+    pub(crate) voice: NearVoice,
+    /// Probes, and questions like them, that are not answered yet.
+    probes: u16,
+    /// When the last one was sent.
+    probed_at: Instant,
+    /// Its suspicion was refuted, and it was not heard since.
+    is_distrusted: bool,
+}
+
+impl FlowSilence {
+    /// Something goes to the far host whose answer is not for the near host.
+    pub(crate) const fn note_probe(&mut self, now: Instant) {
+        self.probes = self.probes.saturating_add(1);
+        self.probed_at = now;
+    }
+
+    /// The connection itself was heard: its suspicions count again.
+    pub(super) const fn trust(&mut self) {
+        self.is_distrusted = false;
+    }
+
+    /// New data goes out: a duplicate acknowledgement may answer that, and its sender has to count it.
+    pub(super) const fn expect_duplicates(&mut self) {
+        self.probes = 0;
+    }
+
+    /// Another connection's answer has refuted this one's suspicion.
+    pub(crate) const fn distrust(&mut self) {
+        self.is_distrusted = true;
+    }
+
+    /// Whether a segment from the link, `packet` with its header `tcp`, says nothing but that a probe has
+    /// arrived. The near host has not asked, and without SACK would count it as a duplicate (RFC 5681,
+    /// section 2).
+    pub(super) fn take_answer(
+        &mut self,
+        now: Instant,
+        flow: &TcpFlow,
+        (packet, tcp): (&Packet, &TcpHeader),
+        newly_acked: u32,
+        (is_silent, shortest): (bool, Duration),
+    ) -> bool {
+        if self.probes == 0 {
+            return false;
+        }
+        // Afterwards only those come that were on their way.
+        let patience = 2 * flow.rtt.patience().max(shortest);
+        if !is_silent && now.since(self.probed_at) > patience {
+            self.probes = 0;
+            return false;
+        }
+        let says_nothing = tcp.flags == TcpFlags::ACK
+            && packet.sequence_len() == 0
+            && newly_acked == 0
+            && tcp.ack == flow.near.acked
+            && tcp.options.sack.is_empty()
+            && flow.offers_what_it_did(tcp);
+        self.probes -= u16::from(says_nothing);
+        says_nothing
+    }
+}
+
+impl Silence {
+    pub(super) const fn new(config: SilenceConfig) -> Self {
+        Self {
+            config,
+            voices: BTreeMap::new(),
+            suspected: 0,
+            agendas: Vec::new(),
+            heard: BTreeMap::new(),
+        }
+    }
+
+    pub(super) fn is_suspected(&self, link: LinkId) -> bool {
+        self.suspected > 0
+            && self
+                .voices
+                .get(&link)
+                .is_some_and(|voice| voice.suspicion.is_some())
+    }
+
+    /// The link has nobody behind it any more, or somebody knows better: what was owed is not.
+    pub(super) fn forget(&mut self, link: LinkId) {
+        self.heard.remove(&link);
+        if let Some(voice) = self.voices.remove(&link)
+            && voice.suspicion.is_some()
+        {
+            self.suspected -= 1;
+            self.agenda(link.interface).remove(link);
+        }
+    }
+
+    /// What was owed behind `event`, a peer or all peers of an interface, is not owed any more.
+    pub(super) fn forget_behind(&mut self, event: LinkId) {
+        if event.peer.is_some() {
+            self.forget(event);
+            return;
+        }
+        let behind = self.voices.range(event..).map(|(link, _)| *link);
+        let behind: Vec<_> = behind
+            .take_while(|link| link.interface == event.interface)
+            .collect();
+        for link in behind {
+            self.forget(link);
+        }
+    }
+
+    /// No shorter silence raises a suspicion.
+    pub(super) const fn shortest(&self) -> Duration {
+        self.config.shortest
+    }
+
+    /// The links that are silent although they owe an answer.
+    pub(super) fn silent(&self) -> impl Iterator<Item = SilentLink> {
+        self.voices.iter().filter_map(|(&link, voice)| {
+            let since = voice.suspicion.as_ref()?.since;
+            Some(SilentLink { link, since })
+        })
+    }
+
+    /// Something else than TCP came from the link. Nobody can say whether it is honest, so that it
+    /// makes a suspected link be asked, and no more.
+    pub(super) fn overhear(&mut self, now: Instant, link: LinkId) {
+        self.note_heard(now, link);
+        if !self.is_suspected(link) {
+            if let Some(voice) = self.voices.get_mut(&link) {
+                voice.unanswered_since = None;
+            }
+        } else if self.config.probes_per_second > 0 {
+            self.agenda(link.interface).set(link, now);
+        }
+    }
+
+    /// New data of a connection crosses towards the link: the link owes an answer.
+    pub(super) fn note_new_data(&mut self, now: Instant, link: LinkId, own: &mut FlowSilence) {
+        if !self.is_suspected(link) {
+            own.expect_duplicates();
+        }
+        self.note_owed(now, link);
+    }
+
+    /// Somebody behind a one-sided connection's `link` is to be noted when heard.
+    pub(super) fn watch(&mut self, link: LinkId) {
+        self.heard.entry(link).or_default();
+    }
+
+    /// Whether nobody behind `link` was heard since then.
+    pub(super) fn is_quiet(&self, link: LinkId, since: Instant) -> bool {
+        let heard = self.heard.get(&link).copied().flatten();
+        heard.is_none_or(|heard| heard < since)
+    }
+
+    /// The link owes an answer.
+    fn note_owed(&mut self, now: Instant, link: LinkId) {
+        let voice = self.voices.entry(link).or_default();
+        voice.unanswered_since.get_or_insert(now);
+    }
+
+    /// Data of a flow goes towards the link once more, from its host or from the gateway: raises a
+    /// suspicion if the link has owed an answer for too long.
+    pub(super) fn note_repetition(
+        &mut self,
+        now: Instant,
+        (link, index): (LinkId, FlowIndex),
+        flow: &TcpFlow,
+        own: &mut FlowSilence,
+    ) -> Option<SilentLink> {
+        self.note_owed(now, link);
+        let is_believed = flow.near.has_outstanding() && !own.is_distrusted;
+        let since = self.voices.get(&link)?.unanswered_since?;
+        let patience = flow.rtt.patience().max(self.config.shortest);
+        let is_too_long = now.since(since) >= patience;
+        if !(is_believed && is_too_long) {
+            return None;
+        }
+        self.suspect(now, (link, index), flow, own)
+    }
+
+    /// Somebody else has found that the link has owed an answer `since` then.
+    pub(super) fn note_owed_since(&mut self, link: LinkId, since: Instant) {
+        let voice = self.voices.entry(link).or_default();
+        let owed = voice.unanswered_since.get_or_insert(since);
+        *owed = since.min(*owed);
+    }
+
+    /// The link is suspected from now on, and this flow has shown it. Returns the link unless it was
+    /// suspected before.
+    pub(super) fn suspect(
+        &mut self,
+        now: Instant,
+        (link, raiser): (LinkId, FlowIndex),
+        flow: &TcpFlow,
+        own: &mut FlowSilence,
+    ) -> Option<SilentLink> {
+        let pace = probe::pace(&flow.rtt);
+        let voice = self.voices.get_mut(&link)?;
+        let since = voice.unanswered_since?;
+        let is_new = voice.suspicion.is_none();
+        if let Some(suspicion) = &mut voice.suspicion {
+            suspicion.raiser = raiser;
+        } else {
+            voice.suspicion = Some(Suspicion {
+                since,
+                raiser,
+                cursor: raiser,
+                round_is_next: false,
+                pace,
+            });
+            self.suspected += 1;
+        }
+        // One that is known already and has no probe planned had nobody behind it to be asked.
+        if (is_new || !self.agenda(link.interface).has(link))
+            && self.plan_probe(now, link).is_some()
+        {
+            own.distrust();
+        }
+        is_new.then_some(SilentLink { link, since })
+    }
+
+    /// A segment of the connection at `index` has come from `link`. Returns the suspicion that is over by
+    /// that: since when the link was silent, and the connection whose word is not taken again, if it is
+    /// another one.
+    pub(super) fn hear(
+        &mut self,
+        link: LinkId,
+        index: FlowIndex,
+    ) -> Option<(Instant, Option<FlowIndex>)> {
+        let voice = self.voices.get_mut(&link)?;
+        voice.unanswered_since = None;
+        let suspicion = voice.suspicion.take()?;
+        self.end_suspicion(link);
+        let raiser = suspicion.raiser;
+        Some((suspicion.since, (raiser != index).then_some(raiser)))
+    }
+
+    /// Notes when somebody was heard, if a one-sided connection wants to know. Returns whether one does.
+    pub(super) fn note_for_one_sided(&mut self, now: Instant, link: LinkId) -> bool {
+        let is_wanted = !self.heard.is_empty();
+        if is_wanted {
+            self.note_heard(now, link);
+        }
+        is_wanted
+    }
+
+    fn end_suspicion(&mut self, link: LinkId) {
+        self.suspected -= 1;
+        self.agenda(link.interface).remove(link);
+    }
+
+    fn note_heard(&mut self, now: Instant, link: LinkId) {
+        if let Some(heard) = self.heard.get_mut(&link) {
+            *heard = Some(now);
+        }
+    }
+
+    /// When the next probe may go.
+    pub(super) fn next_probe(&self) -> Option<Instant> {
+        self.agendas
+            .iter()
+            .filter_map(|(_, agenda)| agenda.next())
+            .min()
+    }
+
+    fn agenda(&mut self, interface: InterfaceId) -> &mut Agenda {
+        let place = self.agendas.iter().position(|(id, _)| *id == interface);
+        let place = place.unwrap_or_else(|| {
+            self.agendas.push((interface, Agenda::default()));
+            self.agendas.len() - 1
+        });
+        &mut self.agendas[place].1
+    }
+}
