@@ -82,7 +82,7 @@ impl Mechanism {
 
     /// The names for which [`Self::on_path`] has an answer, for messages.
     pub const ON_PATH: &'static str = "none, smart-link-1 to smart-link-4, hold, retransmission-cache, \
-         zero-window-ack, acknowledge-ahead, auto";
+         zero-window-ack, acknowledge-ahead, m-tcp, auto";
 
     /// What a gateway does under this name; `None` if it is a mechanism of end hosts, or one that
     /// the installed version does not have.
@@ -99,7 +99,8 @@ impl Mechanism {
             Self::ZeroWindowAck => PathMechanismKind::ZeroWindowAck,
             Self::AcknowledgeAhead => PathMechanismKind::AcknowledgeAhead,
             Self::Auto => PathMechanismKind::Auto,
-            Self::MTcp | Self::RetransmissionTrigger | Self::FastRetransmit => {
+            Self::MTcp => PathMechanismKind::MTcp,
+            Self::RetransmissionTrigger | Self::FastRetransmit => {
                 return None;
             }
         })

@@ -1,9 +1,9 @@
 //! Calling a connection's mechanism, and taking note of what it wants.
 
-use super::{Event, Gateway, release_at};
+use super::{Event, Gateway, Transmit, release_at};
 use crate::flow::{FlowIndex, FlowKey};
-use crate::link::StateSince;
-use crate::mechanisms::path::{Context, PathMechanism};
+use crate::link::{Direction, StateSince};
+use crate::mechanisms::path::{Context, PathMechanism, SendReason};
 use outlast_base::time::Instant;
 use outlast_base::units::ByteCount;
 
@@ -29,7 +29,8 @@ impl Gateway {
         let (has_line, is_paced) = release.map_or((false, false), |one| one.line(now, link.since));
         let sack = record.sack();
         let mechanism = record.mechanism.as_mut()?;
-        let (mut resumed, mut arrived) = (None, 0);
+        let (mut resumed, mut arrived, mut rewritten) = (None, 0, None);
+        let at = record.link;
         let held_before = self.budget.used();
         let mut cx = Context {
             now,
@@ -46,6 +47,7 @@ impl Gateway {
             counters: &mut self.counters,
             resumed: &mut resumed,
             arrived: &mut arrived,
+            rewritten: &mut rewritten,
         };
         let result = call(mechanism.as_mut(), &mut cx);
         self.arrived = arrived;
@@ -56,6 +58,15 @@ impl Gateway {
         record.held = ByteCount(held);
         if let Some(after) = resumed {
             self.events.push_back(Event::Resumed { flow: key, after });
+        }
+        if let Some(packet) = rewritten {
+            // In its place among what comes from the link, so that no turn is waited for.
+            self.outbox.push_back(Transmit {
+                link: at,
+                direction: Direction::FromLink,
+                packet,
+                reason: SendReason::Supervised,
+            });
         }
         self.note_wishes(now, index, key);
         Some(result)
