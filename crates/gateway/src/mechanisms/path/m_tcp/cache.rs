@@ -1,9 +1,10 @@
 //! The segments that the mobile has not acknowledged, in the order of their numbers.
 
-use super::super::Context;
+use super::super::{Context, newer_stamp};
 use crate::limits::Budget;
 use alloc::collections::VecDeque;
 use outlast_base::time::{Duration, Instant};
+use outlast_wire::tcp::Timestamps;
 use outlast_wire::{Packet, SeqNumber};
 
 /// One segment.
@@ -17,6 +18,10 @@ struct Kept {
 }
 
 impl Kept {
+    fn stamps(&self) -> Option<Timestamps> {
+        self.packet.tcp()?.options.timestamps
+    }
+
     fn charge(packet: &Packet) -> u64 {
         u64::from(packet.total_len()) + size_of::<Self>() as u64
     }
@@ -31,6 +36,8 @@ pub(super) struct Cache {
     charged: u64,
     /// The number behind what has come without a gap, and behind the last; `None` while it is empty.
     reach: Option<Reach>,
+    /// The newest timestamp of what the mobile has acknowledged.
+    floor: Option<u32>,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -140,11 +147,13 @@ impl Cache {
             segments,
             waiting,
             charged,
+            floor,
             ..
         } = self;
         segments.retain(|kept| {
             let stays = kept.end.after(acked);
             if !stays {
+                *floor = newest(*floor, kept.stamps());
                 let charge = Kept::charge(&kept.packet);
                 *waiting -= usize::from(kept.sent_at.is_none());
                 *charged -= charge;
@@ -156,6 +165,7 @@ impl Cache {
 
     fn drop_front(&mut self, budget: &mut Budget) {
         if let Some(front) = self.segments.pop_front() {
+            self.floor = newest(self.floor, front.stamps());
             let charge = Kept::charge(&front.packet);
             self.waiting -= usize::from(front.sent_at.is_none());
             self.charged -= charge;
@@ -218,17 +228,21 @@ impl Cache {
 
     /// Takes the next segment that is to be sent.
     pub(super) fn next_waiting(&mut self, now: Instant) -> Option<Packet> {
-        let next = self
-            .segments
-            .iter_mut()
-            .find(|kept| kept.sent_at.is_none())?;
-        next.sent_at = Some(now);
-        self.waiting -= 1;
-        Some(next.packet.clone())
+        let mut floor = self.floor;
+        for kept in &mut self.segments {
+            floor = newest(floor, kept.stamps());
+            if kept.sent_at.is_none() {
+                kept.sent_at = Some(now);
+                self.waiting -= 1;
+                return Some(renewed(kept, floor));
+            }
+        }
+        None
     }
 
     pub(super) fn oldest(&self) -> Option<Packet> {
-        self.segments.front().map(|kept| kept.packet.clone())
+        let front = self.segments.front()?;
+        Some(renewed(front, newest(self.floor, front.stamps())))
     }
 }
 
@@ -242,4 +256,27 @@ fn covered(segments: &VecDeque<Kept>, from: SeqNumber) -> SeqNumber {
         end = end.max(kept.end);
     }
     end
+}
+
+fn newest(floor: Option<u32>, stamps: Option<Timestamps>) -> Option<u32> {
+    stamps.map_or(floor, |stamps| Some(newer_stamp(floor, stamps.value)))
+}
+
+/// The segment with a timestamp that is not older than that of what comes before it: a sender that is
+/// thawed sends a part of it again, and the mobile drops what is older than that (PAWS, RFC 7323,
+/// section 5).
+fn renewed(kept: &Kept, floor: Option<u32>) -> Packet {
+    let packet = kept.packet.clone();
+    let (Some(own), Some(value)) = (kept.stamps(), floor) else {
+        return packet;
+    };
+    if value == own.value {
+        return packet;
+    }
+    let mut edit = packet.edit();
+    match edit.set_timestamps(Timestamps { value, ..own }) {
+        Ok(_) => edit.finish(),
+        // Its headers are protected.
+        Err(_) => kept.packet.clone(),
+    }
 }

@@ -316,23 +316,23 @@ impl Wireless {
             self.leave();
             return None;
         }
-        match self.state {
+        let (packet, reason) = match self.state {
+            State::NoFreeze { .. } if core::mem::take(&mut self.owes_ack) => {
+                (self.newest_ack.packet()?.clone(), SendReason::NewestAck)
+            }
             State::NoFreeze { .. } => {
-                if core::mem::take(&mut self.owes_ack) {
-                    let packet = self.newest_ack.packet()?.clone();
-                    return Some((packet, SendReason::NewestAck));
-                }
                 let packet = self.cache.next_waiting(cx.now)?;
                 self.start_timer(cx);
-                Some((packet, SendReason::Kept))
+                (packet, SendReason::Kept)
             }
             State::Frozen { persist: Some(_) } if core::mem::take(&mut self.probes) => {
                 let packet = self.cache.oldest()?;
                 self.probed = packet.tcp().map(|tcp| tcp.seq + packet.sequence_len());
-                Some((packet, SendReason::RepeatedKick))
+                (packet, SendReason::RepeatedKick)
             }
-            State::Frozen { .. } => None,
-        }
+            State::Frozen { .. } => return None,
+        };
+        Some((packet, reason))
     }
 
     pub(super) fn release(&mut self, budget: &mut Budget) {
