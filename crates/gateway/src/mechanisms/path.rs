@@ -48,6 +48,8 @@ pub enum PathMechanismKind {
     /// M-TCP's supervisor host: a byte of each acknowledgement is withheld, and closes the sender's
     /// window in an outage (Brown and Singh).
     MTcp,
+    /// The same, but for senders that show that a window which shrinks does not stop them.
+    MTcpAdaptive,
     /// For each connection the least that works, by what it shows.
     Auto,
 }
@@ -67,7 +69,7 @@ pub struct Info {
 
 impl PathMechanismKind {
     /// Every mechanism, from the least to the most that it does.
-    pub const ALL: [Self; 11] = [
+    pub const ALL: [Self; 12] = [
         Self::None,
         Self::SmartLink(Level::One),
         Self::SmartLink(Level::Two),
@@ -77,6 +79,7 @@ impl PathMechanismKind {
         Self::Auto,
         Self::Hold,
         Self::MTcp,
+        Self::MTcpAdaptive,
         Self::ZeroWindowAck,
         Self::AcknowledgeAhead,
     ];
@@ -97,6 +100,7 @@ impl PathMechanismKind {
             Self::ZeroWindowAck => zero_window_ack::INFO,
             Self::AcknowledgeAhead => acknowledge_ahead::INFO,
             Self::MTcp => m_tcp::INFO,
+            Self::MTcpAdaptive => m_tcp::BY_EVIDENCE,
             Self::Auto => auto::INFO,
         }
     }
@@ -113,13 +117,21 @@ impl PathMechanismKind {
             Self::ZeroWindowAck => Some(Box::<ZeroWindowAck>::default()),
             Self::AcknowledgeAhead => Some(Box::<acknowledge_ahead::AcknowledgeAhead>::default()),
             Self::MTcp => Some(Box::<m_tcp::MTcp>::default()),
+            Self::MTcpAdaptive => Some(Box::new(m_tcp::MTcp::by_evidence())),
             Self::Auto => Some(Box::<auto::Auto>::default()),
         }
     }
 
     /// Whether datagrams and other traffic are kept while the link is down.
     pub(crate) const fn holds_other_traffic(self) -> bool {
-        matches!(self, Self::Hold | Self::AcknowledgeAhead | Self::MTcp | Self::Auto)
+        matches!(
+            self,
+            Self::Hold
+                | Self::AcknowledgeAhead
+                | Self::MTcp
+                | Self::MTcpAdaptive
+                | Self::Auto
+        )
     }
 }
 

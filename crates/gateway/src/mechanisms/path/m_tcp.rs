@@ -50,13 +50,20 @@ use crate::link::{Direction, LinkState};
 use crate::standstill::Standstill;
 use outlast_base::time::{Duration, Instant};
 use outlast_wire::{Packet, TcpFlags, TcpHeader};
-use sh_tcp::{FixedWindow, ShTcp};
+use sh_tcp::{FixedWindow, Obedience, ShTcp};
 use wireless::{Arrival, Wireless};
 
 pub(super) const INFO: Info = Info {
     name: "m-tcp",
     source: "Brown and Singh 1997, sections 4 and 5",
     summary: "withholds a byte of each acknowledgement, and closes the window with it in an outage",
+    acknowledges_ahead: false,
+};
+
+pub(super) const BY_EVIDENCE: Info = Info {
+    name: "m-tcp-adaptive",
+    source: "after Brown and Singh 1997, for senders of today",
+    summary: "m-tcp, but for senders that show that a window which shrinks does not stop them",
     acknowledges_ahead: false,
 };
 
@@ -78,6 +85,17 @@ pub(super) struct MTcp {
     /// The timestamp that the mobile's newest acknowledgement echoes.
     echo: u32,
     standstill: Standstill,
+}
+
+impl MTcp {
+    /// A supervisor that leaves the window of a sender alone which shows that it does not obey.
+    pub(super) fn by_evidence() -> Self {
+        Self {
+            fixed: ShTcp::with(Obedience::Assumed),
+            wireless: Wireless::of_outages_alone(),
+            ..Self::default()
+        }
+    }
 }
 
 impl PathMechanism for MTcp {
@@ -134,7 +152,7 @@ impl PathMechanism for MTcp {
 
     fn handle_timeout(&mut self, cx: &mut Context<'_>) {
         if self.wireless.handle_timeout(cx.now) {
-            self.fixed.shrink(cx.flow);
+            self.fixed.shrink(cx.now, cx.flow);
         }
         self.fixed.handle_timeout(cx.now, cx.flow);
     }
@@ -150,7 +168,7 @@ impl PathMechanism for MTcp {
         if self.fixed.poll_owed() {
             let ack = self.fixed.told()?;
             let window = match self.fixed.window() {
-                FixedWindow::Shrunk => 0,
+                FixedWindow::Shrunk { .. } => 0,
                 FixedWindow::NoShrink | FixedWindow::Recovering { .. } => {
                     cx.flow.offered_beyond(ack)
                 }
@@ -180,8 +198,11 @@ impl PathMechanism for MTcp {
 
     fn account(&self) -> Account {
         let why = match self.fixed.window() {
+            FixedWindow::NoShrink if self.fixed.is_refuted() => {
+                "the sender does not freeze: its window is left alone"
+            }
             FixedWindow::NoShrink => "",
-            FixedWindow::Shrunk => "the fixed host's window is shrunk to zero",
+            FixedWindow::Shrunk { .. } => "the fixed host's window is shrunk to zero",
             FixedWindow::Recovering { .. } => {
                 "the fixed host's window is open; it is told what it has sent again"
             }
@@ -198,7 +219,7 @@ impl PathMechanism for MTcp {
 
     fn release(&mut self, budget: &mut Budget) {
         self.wireless.release(budget);
-        self.fixed = ShTcp::default();
+        self.fixed.forget();
         self.standstill.forget();
     }
 }
@@ -243,7 +264,7 @@ impl MTcp {
         };
         let ack = tcp.ack.min(told);
         let window = match self.fixed.window() {
-            FixedWindow::Shrunk => 0,
+            FixedWindow::Shrunk { .. } => 0,
             FixedWindow::Recovering { .. } => cx.flow.offered_beyond(ack).max(tcp.window),
             FixedWindow::NoShrink => tcp.window,
         };
@@ -267,14 +288,14 @@ impl MTcp {
     fn hear_fixed(&mut self, cx: &mut Context<'_>, packet: &Packet, tcp: &TcpHeader) -> Verdict {
         if packet.sequence_len() == 0 {
             let is_probe = tcp.seq.before(cx.flow.near.next);
-            if is_probe && self.fixed.window() == FixedWindow::Shrunk {
+            if is_probe && self.fixed.is_shrunk() {
                 self.fixed.owe();
             }
             return self.wireless.pass_acknowledgement(cx, packet);
         }
         let end = tcp.seq + packet.sequence_len();
         self.fixed.begin(cx.flow.near.acked);
-        if self.fixed.window() == FixedWindow::Shrunk && packet.sequence_len() == 1 {
+        if self.fixed.is_shrunk() && packet.sequence_len() == 1 {
             // A probe; byte by byte its data would creep past the closed window.
             self.fixed.owe();
             return Verdict::Taken(TakeReason::Supervised);
@@ -299,9 +320,7 @@ impl MTcp {
                 })
             }
             Arrival::Known => {
-                if self.fixed.window() == FixedWindow::Shrunk {
-                    self.fixed.owe();
-                }
+                self.fixed.hear_repetition(cx.now, cx.flow);
                 Verdict::Taken(TakeReason::JustResent)
             }
             Arrival::Acknowledged => {
@@ -311,7 +330,7 @@ impl MTcp {
                 self.fixed.owe();
                 Verdict::Taken(TakeReason::Supervised)
             }
-            Arrival::NoRoom => Verdict::Pass,
+            Arrival::Again | Arrival::NoRoom => Verdict::Pass,
         }
     }
 }

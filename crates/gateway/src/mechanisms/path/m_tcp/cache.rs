@@ -15,6 +15,8 @@ struct Kept {
     end: SeqNumber,
     /// When it went to the mobile last; `None`: it is to be sent.
     sent_at: Option<Instant>,
+    /// It was last sent from here, not by its host.
+    is_own: bool,
 }
 
 impl Kept {
@@ -107,6 +109,7 @@ impl Cache {
             seq,
             end,
             sent_at,
+            is_own: false,
         };
         self.segments.insert(behind.map_or(0, |at| at + 1), kept);
         let acked = cx.flow.near.acked;
@@ -208,6 +211,19 @@ impl Cache {
         });
     }
 
+    /// Whether a part of `seq` to `end` is about to be sent, or was sent from here in the last `age`.
+    pub(super) fn is_in_hand(
+        &self,
+        (seq, end): (SeqNumber, SeqNumber),
+        now: Instant,
+        age: Duration,
+    ) -> bool {
+        self.segments.iter().any(|kept| {
+            let is_new = |at: Instant| kept.is_own && now.since(at) < age;
+            kept.seq.before(end) && kept.end.after(seq) && kept.sent_at.is_none_or(is_new)
+        })
+    }
+
     /// The link has dropped this segment.
     pub(super) fn lose(&mut self, packet: &Packet) {
         let Some(tcp) = packet.tcp() else {
@@ -233,6 +249,7 @@ impl Cache {
             floor = newest(floor, kept.stamps());
             if kept.sent_at.is_none() {
                 kept.sent_at = Some(now);
+                kept.is_own = true;
                 self.waiting -= 1;
                 return Some(renewed(kept, floor));
             }

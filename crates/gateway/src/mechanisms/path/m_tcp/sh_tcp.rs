@@ -24,7 +24,10 @@ pub(super) enum FixedWindow {
     #[default]
     NoShrink,
     /// Closed: the fixed host waits in persist mode.
-    Shrunk,
+    Shrunk {
+        /// When it was closed.
+        since: Instant,
+    },
     /// Open again.
     Recovering {
         /// The number behind all that was sent when the window was shrunk.
@@ -32,6 +35,18 @@ pub(super) enum FixedWindow {
         /// The number behind what was sent since the window is open.
         sent_since: SeqNumber,
     },
+}
+
+/// What is known of the sender's obedience to a window that shrinks over data in flight.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub(super) enum Obedience {
+    /// It obeys, as is published, whatever it shows.
+    #[default]
+    Published,
+    /// It obeys until it shows that it does not.
+    Assumed,
+    /// It does not: nothing is withheld, and its window stays the mobile's.
+    Refuted,
 }
 
 /// The supervisor host's half towards the fixed host.
@@ -44,9 +59,34 @@ pub(super) struct ShTcp {
     wintimer: Option<Instant>,
     /// The fixed host is to be told the same once more, or what it may be told by now.
     owes: bool,
+    obedience: Obedience,
 }
 
 impl ShTcp {
+    pub(super) fn with(obedience: Obedience) -> Self {
+        Self {
+            obedience,
+            ..Self::default()
+        }
+    }
+
+    /// As it was before the connection.
+    pub(super) fn forget(&mut self) {
+        *self = Self::with(match self.obedience {
+            Obedience::Published => Obedience::Published,
+            Obedience::Assumed | Obedience::Refuted => Obedience::Assumed,
+        });
+    }
+
+    pub(super) const fn is_shrunk(&self) -> bool {
+        matches!(self.window, FixedWindow::Shrunk { .. })
+    }
+
+    /// Whether the sender has shown that it does not freeze.
+    pub(super) fn is_refuted(&self) -> bool {
+        self.obedience == Obedience::Refuted
+    }
+
     pub(super) const fn window(&self) -> FixedWindow {
         self.window
     }
@@ -99,7 +139,7 @@ impl ShTcp {
         self.thaw(flow);
         self.owes = false;
         let acked = flow.near.acked;
-        let is_whole = flow.near.fin == Some(acked) || tcp.window == 0;
+        let is_whole = flow.near.fin == Some(acked) || tcp.window == 0 || self.is_refuted();
         self.raise(match self.window {
             FixedWindow::NoShrink if is_whole => acked,
             _ => self.ackable(acked) - 1,
@@ -130,7 +170,7 @@ impl ShTcp {
 
     /// The window opens: the mobile is back, or it was only slow.
     pub(super) fn thaw(&mut self, flow: &TcpFlow) {
-        if self.window != FixedWindow::Shrunk {
+        if !self.is_shrunk() {
             return;
         }
         let Some(told) = self.told else {
@@ -145,14 +185,43 @@ impl ShTcp {
 
     /// The wintimer expires if it is time.
     pub(super) fn handle_timeout(&mut self, now: Instant, flow: &TcpFlow) {
-        if self.wintimer.take_if(|at| *at <= now).is_some() {
-            self.shrink(flow);
+        if self.wintimer.take_if(|at| *at <= now).is_none() {
+            return;
+        }
+        match self.window {
+            // It was thawed, and has sent nothing since: it had not obeyed.
+            FixedWindow::Recovering { sent_since, .. } if self.told == Some(sent_since) => {
+                self.refute(flow);
+            }
+            _ => {}
+        }
+        self.shrink(now, flow);
+    }
+
+    /// The sender repeats data over its closed window, where one that obeys only probes.
+    pub(super) fn hear_repetition(&mut self, now: Instant, flow: &TcpFlow) {
+        if let FixedWindow::Shrunk { since } = self.window {
+            self.owes = true;
+            // One on its way may have crossed the window update.
+            if now.since(since) > flow.rtt.patience() {
+                self.refute(flow);
+            }
+        }
+    }
+
+    /// The sender does not obey: it is told everything, and the window is the mobile's again.
+    fn refute(&mut self, flow: &TcpFlow) {
+        if self.obedience == Obedience::Assumed {
+            self.obedience = Obedience::Refuted;
+            self.window = FixedWindow::NoShrink;
+            self.raise(flow.near.acked);
+            self.owes = true;
         }
     }
 
     /// The sender is about to time out: its window shrinks, if that is of use (section 5).
-    pub(super) fn shrink(&mut self, flow: &TcpFlow) {
-        let Some(told) = self.told.filter(|_| self.window != FixedWindow::Shrunk) else {
+    pub(super) fn shrink(&mut self, now: Instant, flow: &TcpFlow) {
+        let Some(told) = self.told.filter(|_| !self.is_shrunk()) else {
             return;
         };
         self.wintimer = None;
@@ -162,7 +231,7 @@ impl ShTcp {
             return;
         }
         if acked.before(flow.near.next) {
-            self.window = FixedWindow::Shrunk;
+            self.window = FixedWindow::Shrunk { since: now };
         }
         self.told = Some(ackable);
         self.owes = true;
@@ -180,7 +249,7 @@ impl ShTcp {
     fn ackable(&self, acked: SeqNumber) -> SeqNumber {
         match (self.window, self.told) {
             (FixedWindow::NoShrink, _) | (_, None) => acked,
-            (FixedWindow::Shrunk, Some(told)) => told,
+            (FixedWindow::Shrunk { .. }, Some(told)) => told,
             (FixedWindow::Recovering { sent_since, .. }, Some(_)) => acked.min(sent_since),
         }
     }

@@ -50,6 +50,8 @@ pub(super) enum Arrival {
     New,
     /// It waits for the mobile, or behind what waits.
     Queued,
+    /// Its sender repeats it, and it goes to the mobile again.
+    Again,
     /// All of it is here already, on its way or to be sent.
     Known,
     /// The mobile has it.
@@ -79,9 +81,19 @@ pub(super) struct Wireless {
     recover: Option<SeqNumber>,
     /// A segment has passed for which there was no memory, and may be unacknowledged.
     has_passed_unkept: bool,
+    /// What is lost without an outage is the sender's to repeat, as it sees fit.
+    sender_recovers: bool,
 }
 
 impl Wireless {
+    /// A half that leaves losses other than by outages to the sender.
+    pub(super) fn of_outages_alone() -> Self {
+        Self {
+            sender_recovers: true,
+            ..Self::default()
+        }
+    }
+
     pub(super) fn has_kept(&self) -> bool {
         !self.cache.is_empty() || self.owes_ack
     }
@@ -183,6 +195,9 @@ impl Wireless {
             self.resume(cx, true);
             return true;
         }
+        if self.sender_recovers {
+            return false;
+        }
         self.duplicates = self.duplicates.saturating_add(1);
         let is_echo = self.recover.is_some_and(|recover| acked.before(recover));
         if self.duplicates == DUPLICATES && !is_echo {
@@ -194,7 +209,8 @@ impl Wireless {
 
     /// The mobile acknowledges something new.
     fn hear_new(&mut self, cx: &Context<'_>, acked: SeqNumber) {
-        if self
+        if !self.sender_recovers
+            && self
             .recover
             .take_if(|recover| acked.at_or_after(*recover))
             .is_none()
@@ -235,7 +251,8 @@ impl Wireless {
 
     fn rearm(&mut self, cx: &Context<'_>) {
         if let State::NoFreeze { rexmt } = &mut self.state {
-            *rexmt = (!self.cache.is_empty()).then(|| cx.now + timeout(cx.flow));
+            let is_timed = !self.cache.is_empty() && !self.sender_recovers;
+            *rexmt = is_timed.then(|| cx.now + timeout(cx.flow));
         }
     }
 
@@ -261,8 +278,16 @@ impl Wireless {
             return Arrival::Acknowledged;
         }
         if self.cache.has_all(tcp.seq.max(acked), end) {
+            let span = (tcp.seq.max(acked), end);
+            let may_pass = self.sender_recovers
+                && matches!(self.state, State::NoFreeze { .. })
+                && cx.link.state == LinkState::Up;
+            let patience = cx.flow.rtt.patience();
+            if may_pass && !self.cache.is_in_hand(span, cx.now, patience) {
+                return Arrival::Again;
+            }
             self.cache
-                .send_again_if_older((tcp.seq.max(acked), end), cx.now, timeout(cx.flow));
+                .send_again_if_older(span, cx.now, timeout(cx.flow));
             return Arrival::Known;
         }
         let may_go = matches!(self.state, State::NoFreeze { .. })
@@ -281,7 +306,11 @@ impl Wireless {
     }
 
     fn start_timer(&mut self, cx: &Context<'_>) {
-        if let State::NoFreeze { rexmt } = &mut self.state {
+        // A sender that recovers itself does so by its own timer: nothing freezes here without a word
+        // of the link.
+        if let State::NoFreeze { rexmt } = &mut self.state
+            && !self.sender_recovers
+        {
             rexmt.get_or_insert(cx.now + timeout(cx.flow));
         }
     }
@@ -338,6 +367,9 @@ impl Wireless {
     pub(super) fn release(&mut self, budget: &mut Budget) {
         self.cache.clear(budget);
         self.newest_ack.clear(budget);
-        *self = Self::default();
+        *self = Self {
+            sender_recovers: self.sender_recovers,
+            ..Self::default()
+        };
     }
 }
