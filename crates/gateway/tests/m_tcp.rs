@@ -127,10 +127,7 @@ fn the_mobiles_return_opens_the_window_and_sends_everything_again() {
     path.up();
     path.after_ms(10);
     let all = said(&mut path);
-    assert!(
-        matches!(all[0], Ack(MSS, window) if window > 0),
-        "{all:?}"
-    );
+    assert!(matches!(all[0], Ack(MSS, window) if window > 0), "{all:?}");
     assert_eq!(all[1..], [Data(MSS, MSS), Data(2 * MSS, MSS)]);
 }
 
@@ -148,24 +145,40 @@ fn a_sender_that_has_set_back_its_highest_number_is_told_no_more_than_it_has_sen
     assert!(matches!(told[..], [Ack(MSS, _)]), "{told:?}");
     assert_eq!(path.data(MSS, MSS), Some(TakeReason::Supervised));
     let told = said(&mut path);
-    assert!(matches!(told[..], [Ack(ack, _)] if ack == 2 * MSS - 1), "{told:?}");
+    assert!(
+        matches!(told[..], [Ack(ack, _)] if ack == 2 * MSS - 1),
+        "{told:?}"
+    );
     // With the last of them both views are one again.
     path.data(2 * MSS, MSS);
     let told = said(&mut path);
-    assert!(matches!(told[..], [Ack(ack, _)] if ack == 3 * MSS - 1), "{told:?}");
+    assert!(
+        matches!(told[..], [Ack(ack, _)] if ack == 3 * MSS - 1),
+        "{told:?}"
+    );
     path.after_ms(1_000);
     let told = said(&mut path);
-    assert!(matches!(told[..], [Ack(ack, _)] if ack == 3 * MSS), "{told:?}");
+    assert!(
+        matches!(told[..], [Ack(ack, _)] if ack == 3 * MSS),
+        "{told:?}"
+    );
 }
 
 #[test]
 fn a_mobile_that_was_only_slow_gets_nothing_again() {
     let mut path = one_of_three_acknowledged();
     path.after_ms(1_000);
-    assert_eq!(said(&mut path), [Ack(MSS, 0)], "no answer: the window is shrunk");
+    assert_eq!(
+        said(&mut path),
+        [Ack(MSS, 0)],
+        "no answer: the window is shrunk"
+    );
     path.far_ack(3 * MSS);
     let told = said(&mut path);
-    assert!(matches!(told[..], [Ack(MSS, window)] if window > 0), "{told:?}");
+    assert!(
+        matches!(told[..], [Ack(MSS, window)] if window > 0),
+        "{told:?}"
+    );
     path.after_ms(4_000);
     assert!(
         said(&mut path).iter().all(|said| matches!(said, Ack(..))),
@@ -227,7 +240,11 @@ fn a_local_loss_is_repaired_without_the_sender() {
     for _ in 0..3 {
         path.far_ack(MSS);
     }
-    assert_eq!(said(&mut path), [Data(MSS, MSS)], "and no duplicate goes on");
+    assert_eq!(
+        said(&mut path),
+        [Data(MSS, MSS)],
+        "and no duplicate goes on"
+    );
 }
 
 #[test]
@@ -243,7 +260,10 @@ fn a_loss_in_the_wired_half_is_told_to_the_sender_at_once() {
     }
     let told = said(&mut path);
     assert_eq!(told.len(), 3, "{told:?}");
-    assert!(told.iter().all(|said| matches!(said, Ack(ack, _) if *ack == MSS - 1)));
+    assert!(
+        told.iter()
+            .all(|said| matches!(said, Ack(ack, _) if *ack == MSS - 1))
+    );
 }
 
 #[test]
@@ -267,6 +287,71 @@ fn a_window_that_the_mobile_closes_itself_is_its_own() {
     edit.set_window(0).expect("a segment");
     path.far_sends(&edit.finish());
     assert_eq!(said(&mut path), [], "it passes as it is, with every byte");
+}
+
+/// As [`one_of_three_acknowledged`], for a sender that may not obey.
+fn adaptive() -> Path {
+    let mut path = Path::established(PathMechanismKind::MTcpAdaptive);
+    for n in 0..3 {
+        assert_eq!(path.data(n * MSS, MSS), None);
+    }
+    path.after_ms(40);
+    path.far_ack(MSS);
+    assert_eq!(said(&mut path), [Ack(MSS - 1, OPEN)]);
+    path
+}
+
+#[test]
+fn a_sender_that_repeats_data_over_its_closed_window_is_told_everything() {
+    let mut path = adaptive();
+    path.down();
+    path.after_ms(600);
+    assert_eq!(said(&mut path), [Ack(MSS, 0)]);
+    path.after_ms(1_000);
+    assert_eq!(path.data(MSS, MSS), Some(TakeReason::JustResent));
+    let told = said(&mut path);
+    assert!(
+        matches!(told[..], [Ack(MSS, window)] if window > 0),
+        "{told:?}"
+    );
+    path.up();
+    path.after_ms(10);
+    assert_eq!(said(&mut path), [Data(MSS, MSS), Data(2 * MSS, MSS)]);
+    path.far_ack(3 * MSS);
+    assert_eq!(said(&mut path), [], "it passes as it is, with every byte");
+}
+
+#[test]
+fn a_sender_that_sends_nothing_once_its_window_is_open_again_is_told_everything() {
+    let mut path = adaptive();
+    path.down();
+    path.after_ms(600);
+    path.up();
+    path.after_ms(10);
+    said(&mut path);
+    path.far_ack(3 * MSS);
+    assert_eq!(said(&mut path).len(), 1);
+    path.after_ms(2_000);
+    let told = said(&mut path);
+    assert!(
+        matches!(told[..], [Ack(ack, _)] if ack == 3 * MSS),
+        "{told:?}"
+    );
+}
+
+#[test]
+fn what_is_lost_without_an_outage_is_left_to_a_sender_of_today() {
+    let mut path = adaptive();
+    for _ in 0..3 {
+        path.far_ack(MSS);
+    }
+    let told = said(&mut path);
+    assert!(
+        told.iter().all(|said| *said == Ack(MSS - 1, OPEN)),
+        "{told:?}"
+    );
+    assert_eq!(told.len(), 3, "every duplicate goes on");
+    assert_eq!(path.data(MSS, MSS), None, "and the repetition crosses");
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -381,13 +466,17 @@ proptest! {
     #[test]
     fn no_byte_is_acknowledged_before_the_mobile_has_acknowledged_it(
         ops in proptest::collection::vec(op(), 1..150),
+        mechanism in prop_oneof![
+            Just(PathMechanismKind::MTcp),
+            Just(PathMechanismKind::MTcpAdaptive),
+        ],
         held_per_flow in prop_oneof![Just(None), (500u64..20_000).prop_map(Some)],
     ) {
         let limits = Limits {
             held_per_flow: held_per_flow.map_or(Limits::default().held_per_flow, ByteCount),
             ..Limits::default()
         };
-        let mut path = Path::with_limits(PathMechanismKind::MTcp, limits);
+        let mut path = Path::with_limits(mechanism, limits);
         path.open();
         path.after_ms(1_000);
         let mut observer = Observer {

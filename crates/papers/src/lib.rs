@@ -15,6 +15,7 @@
 //! | [`page`] | the report |
 //! | [`caceres_iftode`] | figures of "Improving the Performance of Reliable Transport Protocols in Mobile Computing Environments" |
 //! | [`scott_mapp`] | figures of "Link Layer-Based TCP Optimisation for Disconnecting Networks" |
+//! | [`m_tcp`] | figures of "M-TCP: TCP for Mobile Cellular Networks" |
 //! | [`thesis`] | tables of a thesis on TCP over Mobile IP |
 //! | [`auto_choice`] | what `auto` decides, against `hold` in every cell |
 //! | [`field_matrix`] | what follows an outage at 1 to 400 Mbit/s with the default configuration |
@@ -43,6 +44,7 @@ pub mod hold_matrix;
 pub mod job;
 pub mod lab_vs_sim;
 pub mod live;
+pub mod m_tcp;
 pub mod moments;
 pub mod page;
 mod present;

@@ -126,11 +126,7 @@ impl PathMechanismKind {
     pub(crate) const fn holds_other_traffic(self) -> bool {
         matches!(
             self,
-            Self::Hold
-                | Self::AcknowledgeAhead
-                | Self::MTcp
-                | Self::MTcpAdaptive
-                | Self::Auto
+            Self::Hold | Self::AcknowledgeAhead | Self::MTcp | Self::MTcpAdaptive | Self::Auto
         )
     }
 }

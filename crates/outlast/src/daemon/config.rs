@@ -167,7 +167,7 @@ pub(crate) struct Mechanism(pub(crate) PathMechanismKind);
 
 impl Mechanism {
     /// All that the daemon offers.
-    const ALL: [PathMechanismKind; 10] = [
+    const ALL: [PathMechanismKind; 12] = [
         PathMechanismKind::None,
         PathMechanismKind::SmartLink(Level::One),
         PathMechanismKind::SmartLink(Level::Two),
@@ -177,6 +177,8 @@ impl Mechanism {
         PathMechanismKind::RetransmissionCache,
         PathMechanismKind::ZeroWindowAck,
         PathMechanismKind::AcknowledgeAhead,
+        PathMechanismKind::MTcp,
+        PathMechanismKind::MTcpAdaptive,
         PathMechanismKind::Auto,
     ];
 

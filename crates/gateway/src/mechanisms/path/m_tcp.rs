@@ -248,7 +248,8 @@ impl MTcp {
         }
         if newly_acked > 0 {
             self.fixed.hear_acknowledgement(cx.flow, tcp);
-            let is_outstanding = cx.flow.near.has_outstanding() || !self.fixed.has_told_all(cx.flow);
+            let is_outstanding =
+                cx.flow.near.has_outstanding() || !self.fixed.has_told_all(cx.flow);
             self.fixed
                 .rearm(is_outstanding.then(|| cx.now + timeout(cx.flow)));
         } else if is_local {

@@ -137,7 +137,11 @@ impl Cache {
             self.drop_front(budget);
         }
         // Segments that overlap may end in another order than they begin.
-        if self.segments.front().is_some_and(|front| front.seq.before(acked)) {
+        if self
+            .segments
+            .front()
+            .is_some_and(|front| front.seq.before(acked))
+        {
             self.drop_overlapped(acked, budget);
         }
         if self.segments.is_empty() {
@@ -194,7 +198,12 @@ impl Cache {
     }
 
     /// The same, if it was sent longer than `age` ago.
-    pub(super) fn send_front_again_if_older(&mut self, number: SeqNumber, now: Instant, age: Duration) {
+    pub(super) fn send_front_again_if_older(
+        &mut self,
+        number: SeqNumber,
+        now: Instant,
+        age: Duration,
+    ) {
         self.send_again_if_older((number, number + 1), now, age);
     }
 

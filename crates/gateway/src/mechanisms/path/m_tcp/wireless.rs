@@ -211,15 +211,16 @@ impl Wireless {
     fn hear_new(&mut self, cx: &Context<'_>, acked: SeqNumber) {
         if !self.sender_recovers
             && self
-            .recover
-            .take_if(|recover| acked.at_or_after(*recover))
-            .is_none()
+                .recover
+                .take_if(|recover| acked.at_or_after(*recover))
+                .is_none()
             && self.recover.is_some()
             && matches!(self.state, State::NoFreeze { .. })
         {
             // A part of what was outstanding when a loss was seen: the next hole (RFC 6582).
             let patience = cx.flow.rtt.patience();
-            self.cache.send_front_again_if_older(acked, cx.now, patience);
+            self.cache
+                .send_front_again_if_older(acked, cx.now, patience);
         }
         match self.state {
             State::NoFreeze { .. } => self.rearm(cx),
@@ -316,7 +317,11 @@ impl Wireless {
     }
 
     /// A bare acknowledgement for the mobile.
-    pub(super) fn pass_acknowledgement(&mut self, cx: &mut Context<'_>, packet: &Packet) -> Verdict {
+    pub(super) fn pass_acknowledgement(
+        &mut self,
+        cx: &mut Context<'_>,
+        packet: &Packet,
+    ) -> Verdict {
         self.newest_ack.replace(packet, cx);
         match cx.link.state {
             LinkState::Up => {
