@@ -141,7 +141,7 @@ pub struct Mechanism(pub(crate) PathMechanismKind);
 
 impl Mechanism {
     /// All that the daemon offers.
-    const ALL: [PathMechanismKind; 10] = [
+    const ALL: [PathMechanismKind; 12] = [
         PathMechanismKind::None,
         PathMechanismKind::SmartLink(Level::One),
         PathMechanismKind::SmartLink(Level::Two),
@@ -151,6 +151,8 @@ impl Mechanism {
         PathMechanismKind::RetransmissionCache,
         PathMechanismKind::ZeroWindowAck,
         PathMechanismKind::AcknowledgeAhead,
+        PathMechanismKind::MTcp,
+        PathMechanismKind::MTcpAdaptive,
         PathMechanismKind::Auto,
     ];
 

@@ -102,6 +102,8 @@ pub(super) const MECHANISMS: &[&str] = &[
     "retransmission-cache",
     "zero-window-ack",
     "acknowledge-ahead",
+    "m-tcp",
+    "m-tcp-adaptive",
     "auto",
 ];
 

@@ -317,7 +317,10 @@ pub(crate) fn check(settings: &Settings) -> Result<(), Failure> {
 pub(super) const fn must_rewrite(mechanism: PathMechanismKind) -> bool {
     matches!(
         mechanism,
-        PathMechanismKind::ZeroWindowAck | PathMechanismKind::AcknowledgeAhead
+        PathMechanismKind::ZeroWindowAck
+            | PathMechanismKind::AcknowledgeAhead
+            | PathMechanismKind::MTcp
+            | PathMechanismKind::MTcpAdaptive
     )
 }
 

@@ -1312,7 +1312,8 @@ impl Gateway {
         let (has_line, is_paced) = release.map_or((false, false), |one| one.line(now, link.since));
         let sack = connection.sack();
         let mechanism = connection.mechanism.as_mut()?;
-        let (mut resumed, mut arrived) = (None, 0);
+        let (mut resumed, mut arrived, mut rewritten) = (None, 0, None);
+        let at = connection.link;
         let used = self.memory.budget.used();
         let mut cx = Context {
             now,
@@ -1329,11 +1330,21 @@ impl Gateway {
             counters: &mut self.counters,
             resumed: &mut resumed,
             arrived: &mut arrived,
+            rewritten: &mut rewritten,
         };
         let result = call(mechanism.as_mut(), &mut cx);
         self.memory.note_served(peer, &mut connection.held, used);
         if let Some(after) = resumed {
             self.events.push_back(Event::Resumed { flow: key, after });
+        }
+        if let Some(packet) = rewritten {
+            // In its place among what comes from the link, so that no turn is waited for.
+            self.outbox.push_back(Transmit {
+                link: at,
+                direction: Direction::FromLink,
+                packet,
+                reason: SendReason::Supervised,
+            });
         }
         self.note_wishes(now, index, key);
         Some(result)

@@ -187,7 +187,9 @@ impl Model {
         match self.show(&packet) {
             Some(TakeReason::LinkDown | TakeReason::BehindKept) => self.owed.push((first, len)),
             Some(TakeReason::JustResent) | None => {}
-            Some(TakeReason::AnswersProbe) => panic!("the near host answers nobody's probe"),
+            Some(TakeReason::AnswersProbe | TakeReason::Supervised) => {
+                panic!("the near host answers nobody's probe")
+            }
         }
     }
 

@@ -97,7 +97,7 @@ fn a_mechanism_that_the_lab_does_not_have_is_named() {
     assert_eq!(
         error.to_string(),
         "the lab has no mechanism \"fast-retransmit\" at `outlast.mobile` (it has: none, \
-         smart-link-1 to smart-link-4, hold, retransmission-cache, zero-window-ack, acknowledge-ahead, auto)"
+         smart-link-1 to smart-link-4, hold, retransmission-cache, zero-window-ack, acknowledge-ahead, m-tcp, m-tcp-adaptive, auto)"
     );
 }
 
@@ -113,20 +113,5 @@ fn cross_traffic_that_real_time_does_not_allow_is_refused() {
         refused.to_string(),
         "the lab cannot run these `[[traffic]]`: 101000 datagrams a second are more than the 100000 \
          that it sends in real time; use `outlast sim`, or write lower `rate`s or a larger `packet`"
-    );
-}
-
-#[test]
-fn a_mechanism_that_a_hop_has_not_is_refused() {
-    let refused = scenario(
-        "[link]\nrate = \"1 Mbit/s\"\ndelay = \"5 ms\"\n[workload]\nkind = \"bulk\"\nbytes = \"1 kB\"\n\
-         [[hops]]\nrate = \"1 Mbit/s\"\ndelay = \"5 ms\"\nmobile_end = \"m-tcp\"\n",
-    );
-    let refused = Lab::new(&refused, 0)
-        .expect_err("it cannot be done")
-        .to_string();
-    assert!(
-        refused.contains("\"m-tcp\" at `hops.mobile_end`"),
-        "{refused}"
     );
 }

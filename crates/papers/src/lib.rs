@@ -4,10 +4,12 @@
 //! |---|---|
 //! | [`caceres_iftode`] | figures of "Improving the Performance of Reliable Transport Protocols in Mobile Computing Environments" |
 //! | [`scott_mapp`] | figures of "Link Layer-Based TCP Optimisation for Disconnecting Networks" |
+//! | [`m_tcp`] | figures of "M-TCP: TCP for Mobile Cellular Networks" |
 //! | [`thesis`] | tables of a thesis on TCP over Mobile IP |
 #![forbid(unsafe_code)]
 
 pub mod caceres_iftode;
+pub mod m_tcp;
 pub mod scott_mapp;
 pub mod thesis;
 
@@ -18,6 +20,7 @@ pub const ALL: &[&Experiment] = &[
     &scott_mapp::EXPERIMENT,
     &scott_mapp::IN_SIM,
     &caceres_iftode::EXPERIMENT,
+    &m_tcp::EXPERIMENT,
     &thesis::TIMEOUTS,
     &thesis::HANDOFF,
     &thesis::HELP,

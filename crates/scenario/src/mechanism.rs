@@ -31,6 +31,8 @@ names! {
         AcknowledgeAhead = "acknowledge-ahead",
         /// M-TCP's supervisor host (Brown and Singh).
         MTcp = "m-tcp",
+        /// The same, but for senders that a window which shrinks does not stop.
+        MTcpAdaptive = "m-tcp-adaptive",
         /// Whichever path mechanism suits the flow.
         Auto = "auto",
         /// TCP retransmission trigger of an end host (Schuetz and others).
@@ -42,7 +44,7 @@ names! {
 
 impl Mechanism {
     /// What a gateway on the path can do: `[outlast] gateway`.
-    pub const AT_GATEWAY: [Self; 11] = [
+    pub const AT_GATEWAY: [Self; 12] = [
         Self::None,
         Self::SmartLink1,
         Self::SmartLink2,
@@ -53,11 +55,12 @@ impl Mechanism {
         Self::ZeroWindowAck,
         Self::AcknowledgeAhead,
         Self::MTcp,
+        Self::MTcpAdaptive,
         Self::Auto,
     ];
 
     /// What the mobile can do, path and endpoint mechanisms: `[outlast] mobile`.
-    pub const AT_MOBILE: [Self; 13] = [
+    pub const AT_MOBILE: [Self; 14] = [
         Self::None,
         Self::SmartLink1,
         Self::SmartLink2,
@@ -68,6 +71,7 @@ impl Mechanism {
         Self::ZeroWindowAck,
         Self::AcknowledgeAhead,
         Self::MTcp,
+        Self::MTcpAdaptive,
         Self::Auto,
         Self::RetransmissionTrigger,
         Self::FastRetransmit,
@@ -82,7 +86,7 @@ impl Mechanism {
 
     /// The names for which [`Self::on_path`] has an answer, for messages.
     pub const ON_PATH: &'static str = "none, smart-link-1 to smart-link-4, hold, retransmission-cache, \
-         zero-window-ack, acknowledge-ahead, auto";
+         zero-window-ack, acknowledge-ahead, m-tcp, m-tcp-adaptive, auto";
 
     /// What a gateway does under this name; `None` if it is a mechanism of end hosts, or one that
     /// the installed version does not have.
@@ -99,7 +103,9 @@ impl Mechanism {
             Self::ZeroWindowAck => PathMechanismKind::ZeroWindowAck,
             Self::AcknowledgeAhead => PathMechanismKind::AcknowledgeAhead,
             Self::Auto => PathMechanismKind::Auto,
-            Self::MTcp | Self::RetransmissionTrigger | Self::FastRetransmit => {
+            Self::MTcp => PathMechanismKind::MTcp,
+            Self::MTcpAdaptive => PathMechanismKind::MTcpAdaptive,
+            Self::RetransmissionTrigger | Self::FastRetransmit => {
                 return None;
             }
         })

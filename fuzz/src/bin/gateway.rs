@@ -315,6 +315,11 @@ impl World {
                 assert!(self.may_probe || may_ask, "nobody probes or asks");
                 assert_eq!(packet.sequence_len(), 0, "{packet:?} answers a probe");
             }
+            // It goes on with another acknowledgement, or is none of the near host's business.
+            (Verdict::Taken(TakeReason::Supervised), FromLink) => {
+                assert!(self.mechanisms.iter().any(|one| supervises(*one)));
+                assert!(packet.tcp().is_some_and(|tcp| !is_lone(tcp.flags)));
+            }
             (Verdict::Taken(_), FromLink) => panic!("what has crossed the link is passed on"),
             (Verdict::Taken(reason), ToLink) => {
                 // A connection may be older than the gateway: data of its near host waits for the link.
@@ -325,7 +330,7 @@ impl World {
                 );
                 let takes = self.mechanisms.iter().any(|mechanism| takes(*mechanism));
                 assert!(takes, "{packet:?} taken");
-                if let (Some(owed), true) = (&mut self.owed, reason != TakeReason::JustResent) {
+                if let (Some(owed), true) = (&mut self.owed, !is_answered(reason)) {
                     owed.push(packet.clone());
                 }
             }
@@ -420,11 +425,28 @@ fn is_lone(flags: TcpFlags) -> bool {
     flags.intersects(TcpFlags::SYN | TcpFlags::RST)
 }
 
+/// Whether what was taken need not go out: another copy does, or its receiver has it.
+const fn is_answered(reason: TakeReason) -> bool {
+    matches!(reason, TakeReason::JustResent | TakeReason::Supervised)
+}
+
+/// Whether acknowledgements are passed on with other numbers.
+pub(crate) const fn supervises(mechanism: PathMechanismKind) -> bool {
+    matches!(
+        mechanism,
+        PathMechanismKind::MTcp | PathMechanismKind::MTcpAdaptive
+    )
+}
+
 /// Whether packets are taken instead of being lost.
 const fn takes(mechanism: PathMechanismKind) -> bool {
     matches!(
         mechanism,
-        PathMechanismKind::Hold | PathMechanismKind::AcknowledgeAhead | PathMechanismKind::Auto
+        PathMechanismKind::Hold
+            | PathMechanismKind::AcknowledgeAhead
+            | PathMechanismKind::MTcp
+            | PathMechanismKind::MTcpAdaptive
+            | PathMechanismKind::Auto
     )
 }
 
@@ -467,7 +489,7 @@ fn damping_of(byte: u8) -> Option<DampingConfig> {
 }
 
 const fn mechanism_of(byte: u8) -> PathMechanismKind {
-    match byte % 10 {
+    match byte % 12 {
         0 => PathMechanismKind::None,
         1 => PathMechanismKind::SmartLink(Level::One),
         2 => PathMechanismKind::SmartLink(Level::Two),
@@ -477,6 +499,8 @@ const fn mechanism_of(byte: u8) -> PathMechanismKind {
         6 => PathMechanismKind::ZeroWindowAck,
         8 => PathMechanismKind::AcknowledgeAhead,
         9 => PathMechanismKind::Auto,
+        10 => PathMechanismKind::MTcp,
+        11 => PathMechanismKind::MTcpAdaptive,
         _ => PathMechanismKind::Hold,
     }
 }

@@ -1,6 +1,6 @@
 //! What a gateway may send and keep, whatever it was shown.
 
-use super::{INTERFACES, LINKS, World, is_lone, link};
+use super::{INTERFACES, LINKS, World, is_lone, link, supervises};
 use outlast_gateway::flow::{FlowKey, Phase};
 use outlast_gateway::gateway::{Event, Transmit};
 use outlast_gateway::limits::Limits;
@@ -140,6 +140,7 @@ impl World {
         );
         match transmit.reason {
             SendReason::WindowClosed | SendReason::WindowOpened => self.check_ahead(transmit),
+            SendReason::Supervised => self.check_supervised(transmit),
             SendReason::Reset => {
                 assert!(self.may_acknowledge_ahead(), "{transmit:?}");
                 assert!(packet.tcp().is_some_and(|tcp| tcp.has(TcpFlags::RST)));
@@ -167,8 +168,10 @@ impl World {
             ToLink => &self.shown.to_link,
             FromLink => &self.shown.from_link,
         };
-        // What is acknowledged ahead may go out with a timestamp that the receiver takes.
-        let may_be_renewed = self.may_acknowledge_ahead();
+        // What is acknowledged ahead, or kept by a supervisor host, may go out with a timestamp that the
+        // receiver takes.
+        let supervised = self.mechanisms.iter().any(|one| supervises(*one));
+        let may_be_renewed = self.may_acknowledge_ahead() || supervised;
         // A reset of the gateway's own waits for the link as a host's does.
         let packet = &transmit.packet;
         let is_reset = packet.tcp().is_some_and(|tcp| tcp.has(TcpFlags::RST));
@@ -223,6 +226,22 @@ impl World {
             to_link.contains(&key) && from_link.contains(&key),
             "{transmit:?}"
         );
+    }
+
+    /// A supervisor host tells the near host nothing that the far host has not acknowledged.
+    fn check_supervised(&self, transmit: &Transmit) {
+        let packet = &transmit.packet;
+        assert_eq!(transmit.direction, FromLink, "{transmit:?}");
+        assert!(self.mechanisms.iter().any(|one| supervises(*one)));
+        let key = FlowKey::of_tcp(packet.header(), FromLink);
+        let (Some(tcp), Some(key)) = (packet.tcp(), key) else {
+            panic!("{transmit:?} is no acknowledgement");
+        };
+        assert!(!is_lone(tcp.flags) && tcp.has(TcpFlags::ACK), "{transmit:?}");
+        if let Some(flow) = self.known.flow(&key).filter(|_| self.sees_all) {
+            let acked = flow.near.acked;
+            assert!(tcp.ack.at_or_before(acked), "{flow:?}, {transmit:?}");
+        }
     }
 
     /// The near host is told nothing but what it has sent, and the gateway has it.

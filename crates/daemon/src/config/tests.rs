@@ -47,7 +47,7 @@ fn the_command_line_goes_before_the_file_and_the_file_before_defaults() {
 #[test]
 fn every_mistake_is_named_at_its_place_with_what_is_allowed() {
     let mistakes = [
-        ("mechanism = \"m-tcp\"", 1, "smart-link-1, "),
+        ("mechanism = \"hold-all\"", 1, "smart-link-1, "),
         ("interfaces = \"a\"", 1, "interface, mechanism"),
         ("interface = \"a/b\"", 1, "ip link"),
         ("\nrate = 10", 2, "Mbit/s"),

@@ -4,6 +4,7 @@ mod acknowledge_ahead;
 mod auto;
 mod far_voice;
 mod hold;
+mod m_tcp;
 mod near_voice;
 mod retransmission_cache;
 mod smart_link;
@@ -44,6 +45,11 @@ pub enum PathMechanismKind {
     /// Everything that the link drops is kept and acknowledged for the mobile, with window zero.
     /// Acknowledges what the mobile has not.
     AcknowledgeAhead,
+    /// M-TCP's supervisor host: a byte of each acknowledgement is withheld, and closes the sender's
+    /// window in an outage (Brown and Singh).
+    MTcp,
+    /// The same, but for senders that show that a window which shrinks does not stop them.
+    MTcpAdaptive,
     /// For each connection the least that works, by what it shows.
     Auto,
 }
@@ -63,7 +69,7 @@ pub struct Info {
 
 impl PathMechanismKind {
     /// Every mechanism, from the least to the most that it does.
-    pub const ALL: [Self; 10] = [
+    pub const ALL: [Self; 12] = [
         Self::None,
         Self::SmartLink(Level::One),
         Self::SmartLink(Level::Two),
@@ -72,6 +78,8 @@ impl PathMechanismKind {
         Self::RetransmissionCache,
         Self::Auto,
         Self::Hold,
+        Self::MTcp,
+        Self::MTcpAdaptive,
         Self::ZeroWindowAck,
         Self::AcknowledgeAhead,
     ];
@@ -91,6 +99,8 @@ impl PathMechanismKind {
             Self::RetransmissionCache => retransmission_cache::INFO,
             Self::ZeroWindowAck => zero_window_ack::INFO,
             Self::AcknowledgeAhead => acknowledge_ahead::INFO,
+            Self::MTcp => m_tcp::INFO,
+            Self::MTcpAdaptive => m_tcp::BY_EVIDENCE,
             Self::Auto => auto::INFO,
         }
     }
@@ -106,13 +116,18 @@ impl PathMechanismKind {
             }
             Self::ZeroWindowAck => Some(Box::<ZeroWindowAck>::default()),
             Self::AcknowledgeAhead => Some(Box::<acknowledge_ahead::AcknowledgeAhead>::default()),
+            Self::MTcp => Some(Box::<m_tcp::MTcp>::default()),
+            Self::MTcpAdaptive => Some(Box::new(m_tcp::MTcp::by_evidence())),
             Self::Auto => Some(Box::<auto::Auto>::default()),
         }
     }
 
     /// Whether datagrams and other traffic are kept while the link is down.
     pub(crate) const fn holds_other_traffic(self) -> bool {
-        matches!(self, Self::Hold | Self::AcknowledgeAhead | Self::Auto)
+        matches!(
+            self,
+            Self::Hold | Self::AcknowledgeAhead | Self::MTcp | Self::MTcpAdaptive | Self::Auto
+        )
     }
 }
 
@@ -143,6 +158,8 @@ pub enum TakeReason {
     JustResent,
     /// It says nothing but that the gateway's own probe has arrived.
     AnswersProbe,
+    /// A supervisor host answers it, or passes it on with another acknowledgement.
+    Supervised,
 }
 
 /// Why the gateway sends a packet.
@@ -176,6 +193,8 @@ pub enum SendReason {
     Question,
     /// An ICMP error to a sender that waits for its timeout: it takes a back-off back (RFC 6069).
     Unreachable,
+    /// An acknowledgement of the far host's, as far and with the window as a supervisor host passes it on.
+    Supervised,
 }
 
 /// A packet that a mechanism wants sent now.
@@ -234,6 +253,8 @@ pub(crate) struct Context<'a> {
     pub(crate) resumed: &'a mut Option<Duration>,
     /// Bytes of which the far host now says selectively that they have arrived.
     pub(crate) arrived: &'a mut u32,
+    /// Set to what the near host is to get at once instead of the packet that was taken.
+    pub(crate) rewritten: &'a mut Option<Packet>,
 }
 
 /// A mechanism's part in one flow. Every packet it is shown is plausible and of a connection

@@ -431,7 +431,11 @@ impl Path {
         let verdict = self
             .gateway
             .handle_packet(self.now, self.link, Direction::FromLink, packet);
-        let is_own_answer = verdict == Verdict::Taken(TakeReason::AnswersProbe);
+        // Or goes on with another acknowledgement.
+        let is_own_answer = matches!(
+            verdict,
+            Verdict::Taken(TakeReason::AnswersProbe | TakeReason::Supervised)
+        );
         assert!(
             verdict == Verdict::Pass || is_own_answer,
             "what has crossed the link is passed on but for answers to probes"

@@ -68,17 +68,11 @@ fn a_mechanism_that_the_lab_has_not_is_refused_before_anything_is_made() {
     let place = Place::new();
     for (key, value, available) in [
         (
-            "gateway",
-            "m-tcp",
-            "smart-link-1 to smart-link-4, hold, retransmission-cache, zero-window-ack, acknowledge-ahead, auto",
-        ),
-        (
             "mobile",
             "fast-retransmit",
-            "smart-link-1 to smart-link-4, hold, retransmission-cache, zero-window-ack, acknowledge-ahead, auto",
+            "smart-link-1 to smart-link-4, hold, retransmission-cache, zero-window-ack, acknowledge-ahead, m-tcp, m-tcp-adaptive, auto",
         ),
         ("fixed", "retransmission-trigger", "none"),
-        ("home_agent", "m-tcp", "smart-link-1 to smart-link-4, hold"),
     ] {
         let text = format!("{SOUND}[outlast]\n{key} = \"{value}\"\n");
         place.file("tunnel.toml", &text);

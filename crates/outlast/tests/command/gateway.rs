@@ -273,10 +273,10 @@ fn mistakes_in_the_configuration_are_shown_at_their_place() {
     let place = Place::new();
     place.file(
         "gateway.toml",
-        "interface = \"wwan0\"\nmechanism = \"m-tcp\"\n",
+        "interface = \"wwan0\"\nmechanism = \"hold-all\"\n",
     );
     let said = place.run(["run", "--config", "gateway.toml"]);
-    said.refuses(2, &["gateway.toml:2:13", "m-tcp", "smart-link-1"]);
+    said.refuses(2, &["gateway.toml:2:13", "hold-all", "smart-link-1"]);
     let said = place.run(["run"]);
     said.refuses(2, &["--interface"]);
     let said = place.run(["run", "--config", "absent.toml"]);

@@ -187,6 +187,7 @@ fn taken(reason: TakeReason) -> &'static str {
         TakeReason::BehindKept => "it waits behind what is kept",
         TakeReason::JustResent => "the same segment has just been re-sent",
         TakeReason::AnswersProbe => "it only answers the gateway's probe",
+        TakeReason::Supervised => "the supervisor host answers it, or passes it on changed",
     }
 }
 
@@ -205,6 +206,9 @@ fn injected(reason: SendReason) -> &'static str {
         SendReason::Question => "asks the far host whether it has sent what is lost",
         SendReason::Unreachable => "takes back a back-off of a sender that waits for its timeout",
         SendReason::Duplicate => "only the sender can fill the hole before which it stands",
+        SendReason::Supervised => {
+            "the mobile's acknowledgement, as the supervisor host passes it on"
+        }
         SendReason::Nudge => "lets the sender measure its round trip while the link is down",
     }
 }

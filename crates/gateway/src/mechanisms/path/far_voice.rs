@@ -5,7 +5,7 @@
 //! section 5). It echoes the timestamp of the segment that it acknowledges, so that the near host
 //! measures no round trip that was none.
 
-use crate::tracking::TcpFlow;
+use crate::tracking::{FlowKey, TcpFlow};
 use outlast_wire::tcp::{TcpOptions, Timestamps};
 use outlast_wire::{IpHeader, Packet, SeqNumber, TcpFlags, TcpHeader};
 
@@ -53,6 +53,39 @@ impl FarVoice {
     /// of it has arrived. Its sequence number is the one expected next (RFC 5961, section 3.2).
     pub(super) fn reset_near(self, flow: &TcpFlow, segment: &Packet) -> Option<Packet> {
         self.speak(flow, segment, TcpFlags::RST | TcpFlags::ACK, 0)
+    }
+
+    /// An acknowledgement of everything before a number, with a window as it stands in the header;
+    /// it echoes `echo` if the far host uses timestamps.
+    pub(super) fn acknowledge(
+        self,
+        key: &FlowKey,
+        flow: &TcpFlow,
+        (ack, window): (SeqNumber, u16),
+        echo: u32,
+    ) -> Packet {
+        let ip = IpHeader {
+            source: key.far.ip(),
+            destination: key.near.ip(),
+            hop_limit: HOP_LIMIT,
+            traffic_class: 0,
+            identification: 0,
+        };
+        let timestamps = self.clock.map(|value| Timestamps { value, echo });
+        let header = TcpHeader {
+            source_port: key.far.port(),
+            destination_port: key.near.port(),
+            seq: flow.far.next,
+            ack,
+            flags: TcpFlags::ACK,
+            window,
+            options: TcpOptions {
+                timestamps,
+                ..TcpOptions::default()
+            },
+            ..TcpHeader::default()
+        };
+        Packet::tcp_segment(ip, header, &[])
     }
 
     fn speak(

@@ -1,0 +1,308 @@
+//! The segments that the mobile has not acknowledged, in the order of their numbers.
+
+use super::super::{Context, newer_stamp};
+use crate::limits::Budget;
+use alloc::collections::VecDeque;
+use outlast_base::time::{Duration, Instant};
+use outlast_wire::tcp::Timestamps;
+use outlast_wire::{Packet, SeqNumber};
+
+/// One segment.
+#[derive(Debug)]
+struct Kept {
+    packet: Packet,
+    seq: SeqNumber,
+    end: SeqNumber,
+    /// When it went to the mobile last; `None`: it is to be sent.
+    sent_at: Option<Instant>,
+    /// It was last sent from here, not by its host.
+    is_own: bool,
+}
+
+impl Kept {
+    fn stamps(&self) -> Option<Timestamps> {
+        self.packet.tcp()?.options.timestamps
+    }
+
+    fn charge(packet: &Packet) -> u64 {
+        u64::from(packet.total_len()) + size_of::<Self>() as u64
+    }
+}
+
+/// What is unacknowledged.
+#[derive(Debug, Default)]
+pub(super) struct Cache {
+    segments: VecDeque<Kept>,
+    /// How many of them are to be sent.
+    waiting: usize,
+    charged: u64,
+    /// The number behind what has come without a gap, and behind the last; `None` while it is empty.
+    reach: Option<Reach>,
+    /// The newest timestamp of what the mobile has acknowledged.
+    floor: Option<u32>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Reach {
+    received: SeqNumber,
+    highest: SeqNumber,
+}
+
+impl Cache {
+    pub(super) fn is_empty(&self) -> bool {
+        self.segments.is_empty()
+    }
+
+    pub(super) const fn has_waiting(&self) -> bool {
+        self.waiting > 0
+    }
+
+    /// The number behind the last segment.
+    pub(super) fn end(&self) -> Option<SeqNumber> {
+        self.reach.map(|reach| reach.highest)
+    }
+
+    /// Whether the byte at `number` is here.
+    pub(super) fn has(&self, number: SeqNumber) -> bool {
+        let holds = |kept: &Kept| kept.seq.at_or_before(number) && kept.end.after(number);
+        // Those that are asked for are at the front.
+        self.segments.iter().any(holds)
+    }
+
+    /// The number behind what has come without a gap, where the mobile has everything before `acked`.
+    pub(super) fn received(&self, acked: SeqNumber) -> SeqNumber {
+        self.reach.map_or(acked, |reach| reach.received.max(acked))
+    }
+
+    /// Whether everything from `seq` to `end` is here.
+    pub(super) fn has_all(&self, seq: SeqNumber, end: SeqNumber) -> bool {
+        if self.reach.is_none_or(|reach| end.after(reach.highest)) {
+            return false;
+        }
+        covered(&self.segments, seq).at_or_after(end)
+    }
+
+    /// Keeps `packet`, sent at `sent_at` or to be sent; says whether there was room.
+    pub(super) fn keep(
+        &mut self,
+        cx: &mut Context<'_>,
+        packet: &Packet,
+        sent_at: Option<Instant>,
+    ) -> bool {
+        let Some(tcp) = packet.tcp() else {
+            return false;
+        };
+        let charge = Kept::charge(packet);
+        if self.charged + charge > cx.limits.held_per_flow.0 || !cx.budget.take(charge) {
+            cx.counters.not_kept += 1;
+            return false;
+        }
+        self.charged += charge;
+        self.waiting += usize::from(sent_at.is_none());
+        let (seq, end) = (tcp.seq, tcp.seq + packet.sequence_len());
+        let behind = self
+            .segments
+            .iter()
+            .rposition(|kept| kept.seq.at_or_before(seq));
+        let kept = Kept {
+            packet: packet.clone(),
+            seq,
+            end,
+            sent_at,
+            is_own: false,
+        };
+        self.segments.insert(behind.map_or(0, |at| at + 1), kept);
+        let acked = cx.flow.near.acked;
+        let mut reach = self.reach.unwrap_or(Reach {
+            received: acked,
+            highest: end,
+        });
+        reach.highest = reach.highest.max(end);
+        reach.received = reach.received.max(acked);
+        if seq.at_or_before(reach.received) {
+            reach.received = reach.received.max(end);
+            if reach.highest.after(reach.received) {
+                reach.received = covered(&self.segments, reach.received);
+            }
+        }
+        self.reach = Some(reach);
+        true
+    }
+
+    /// The mobile has everything before `acked`.
+    pub(super) fn acknowledge(&mut self, acked: SeqNumber, budget: &mut Budget) {
+        while let Some(front) = self.segments.front()
+            && front.end.at_or_before(acked)
+        {
+            self.drop_front(budget);
+        }
+        // Segments that overlap may end in another order than they begin.
+        if self
+            .segments
+            .front()
+            .is_some_and(|front| front.seq.before(acked))
+        {
+            self.drop_overlapped(acked, budget);
+        }
+        if self.segments.is_empty() {
+            self.reach = None;
+        }
+    }
+
+    fn drop_overlapped(&mut self, acked: SeqNumber, budget: &mut Budget) {
+        let Self {
+            segments,
+            waiting,
+            charged,
+            floor,
+            ..
+        } = self;
+        segments.retain(|kept| {
+            let stays = kept.end.after(acked);
+            if !stays {
+                *floor = newest(*floor, kept.stamps());
+                let charge = Kept::charge(&kept.packet);
+                *waiting -= usize::from(kept.sent_at.is_none());
+                *charged -= charge;
+                budget.give_back(charge);
+            }
+            stays
+        });
+    }
+
+    fn drop_front(&mut self, budget: &mut Budget) {
+        if let Some(front) = self.segments.pop_front() {
+            self.floor = newest(self.floor, front.stamps());
+            let charge = Kept::charge(&front.packet);
+            self.waiting -= usize::from(front.sent_at.is_none());
+            self.charged -= charge;
+            budget.give_back(charge);
+        }
+    }
+
+    pub(super) fn clear(&mut self, budget: &mut Budget) {
+        budget.give_back(self.charged);
+        *self = Self::default();
+    }
+
+    pub(super) fn send_all_again(&mut self) {
+        for kept in &mut self.segments {
+            kept.sent_at = None;
+        }
+        self.waiting = self.segments.len();
+    }
+
+    /// Sends the segment with the byte at `number` again.
+    pub(super) fn send_front_again(&mut self, number: SeqNumber) {
+        self.send_again_if(|kept| kept.seq.at_or_before(number) && kept.end.after(number));
+    }
+
+    /// The same, if it was sent longer than `age` ago.
+    pub(super) fn send_front_again_if_older(
+        &mut self,
+        number: SeqNumber,
+        now: Instant,
+        age: Duration,
+    ) {
+        self.send_again_if_older((number, number + 1), now, age);
+    }
+
+    /// Sends what overlaps `seq` to `end` again, if it was sent longer than `age` ago.
+    pub(super) fn send_again_if_older(
+        &mut self,
+        (seq, end): (SeqNumber, SeqNumber),
+        now: Instant,
+        age: Duration,
+    ) {
+        self.send_again_if(|kept| {
+            let is_old = kept.sent_at.is_some_and(|at| now.since(at) > age);
+            is_old && kept.seq.before(end) && kept.end.after(seq)
+        });
+    }
+
+    /// Whether a part of `seq` to `end` is about to be sent, or was sent from here in the last `age`.
+    pub(super) fn is_in_hand(
+        &self,
+        (seq, end): (SeqNumber, SeqNumber),
+        now: Instant,
+        age: Duration,
+    ) -> bool {
+        self.segments.iter().any(|kept| {
+            let is_new = |at: Instant| kept.is_own && now.since(at) < age;
+            kept.seq.before(end) && kept.end.after(seq) && kept.sent_at.is_none_or(is_new)
+        })
+    }
+
+    /// The link has dropped this segment.
+    pub(super) fn lose(&mut self, packet: &Packet) {
+        let Some(tcp) = packet.tcp() else {
+            return;
+        };
+        let (seq, end) = (tcp.seq, tcp.seq + packet.sequence_len());
+        self.send_again_if(|kept| kept.seq == seq && kept.end == end);
+    }
+
+    fn send_again_if(&mut self, is_meant: impl Fn(&Kept) -> bool) {
+        for kept in &mut self.segments {
+            if kept.sent_at.is_some() && is_meant(kept) {
+                kept.sent_at = None;
+                self.waiting += 1;
+            }
+        }
+    }
+
+    /// Takes the next segment that is to be sent.
+    pub(super) fn next_waiting(&mut self, now: Instant) -> Option<Packet> {
+        let mut floor = self.floor;
+        for kept in &mut self.segments {
+            floor = newest(floor, kept.stamps());
+            if kept.sent_at.is_none() {
+                kept.sent_at = Some(now);
+                kept.is_own = true;
+                self.waiting -= 1;
+                return Some(renewed(kept, floor));
+            }
+        }
+        None
+    }
+
+    pub(super) fn oldest(&self) -> Option<Packet> {
+        let front = self.segments.front()?;
+        Some(renewed(front, newest(self.floor, front.stamps())))
+    }
+}
+
+/// The number behind what the segments hold without a gap from `from` on.
+fn covered(segments: &VecDeque<Kept>, from: SeqNumber) -> SeqNumber {
+    let mut end = from;
+    for kept in segments {
+        if kept.seq.after(end) {
+            break;
+        }
+        end = end.max(kept.end);
+    }
+    end
+}
+
+fn newest(floor: Option<u32>, stamps: Option<Timestamps>) -> Option<u32> {
+    stamps.map_or(floor, |stamps| Some(newer_stamp(floor, stamps.value)))
+}
+
+/// The segment with a timestamp that is not older than that of what comes before it: a sender that is
+/// thawed sends a part of it again, and the mobile drops what is older than that (PAWS, RFC 7323,
+/// section 5).
+fn renewed(kept: &Kept, floor: Option<u32>) -> Packet {
+    let packet = kept.packet.clone();
+    let (Some(own), Some(value)) = (kept.stamps(), floor) else {
+        return packet;
+    };
+    if value == own.value {
+        return packet;
+    }
+    let mut edit = packet.edit();
+    match edit.set_timestamps(Timestamps { value, ..own }) {
+        Ok(_) => edit.finish(),
+        // Its headers are protected.
+        Err(_) => kept.packet.clone(),
+    }
+}

@@ -1,0 +1,260 @@
+//! SH-TCP: what the fixed host is told, and when its window shrinks (section 4.1, figure 4).
+//!
+//! | state | event | what is done |
+//! |---|---|---|
+//! | no shrink | the mobile acknowledges `x` | the fixed host is told `x - 1` |
+//! | no shrink | wintimer, and nothing is withheld | nothing: a window that shrinks without a new acknowledgement is ignored |
+//! | no shrink | wintimer, and the withheld byte is the last | it is told, the window stays |
+//! | no shrink | wintimer | shrunk: the withheld byte is told with window zero |
+//! | shrunk | a probe | the same once more |
+//! | shrunk | the mobile acknowledges, or is back | recovering: the window is open |
+//! | recovering | the fixed host has sent again all that was sent before | no shrink |
+//!
+//! While recovering the fixed host is told no number beyond what it has sent since: some stacks set
+//! back `snd_max` when they leave persist mode, and take more for an acknowledgement of unsent data.
+
+use crate::tracking::TcpFlow;
+use outlast_base::time::Instant;
+use outlast_wire::{SeqNumber, TcpHeader};
+
+/// The fixed host's window, as the supervisor host has left it (figure 4).
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub(super) enum FixedWindow {
+    /// The mobile's own.
+    #[default]
+    NoShrink,
+    /// Closed: the fixed host waits in persist mode.
+    Shrunk {
+        /// When it was closed.
+        since: Instant,
+    },
+    /// Open again.
+    Recovering {
+        /// The number behind all that was sent when the window was shrunk.
+        sent_before: SeqNumber,
+        /// The number behind what was sent since the window is open.
+        sent_since: SeqNumber,
+    },
+}
+
+/// What is known of the sender's obedience to a window that shrinks over data in flight.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub(super) enum Obedience {
+    /// It obeys, as is published, whatever it shows.
+    #[default]
+    Published,
+    /// It obeys until it shows that it does not.
+    Assumed,
+    /// It does not: nothing is withheld, and its window stays the mobile's.
+    Refuted,
+}
+
+/// The supervisor host's half towards the fixed host.
+#[derive(Debug, Default)]
+pub(super) struct ShTcp {
+    window: FixedWindow,
+    /// The highest acknowledgement that the fixed host was told; `None` before the first.
+    told: Option<SeqNumber>,
+    /// When a sender without an acknowledgement is about to time out.
+    wintimer: Option<Instant>,
+    /// The fixed host is to be told the same once more, or what it may be told by now.
+    owes: bool,
+    obedience: Obedience,
+}
+
+impl ShTcp {
+    pub(super) fn with(obedience: Obedience) -> Self {
+        Self {
+            obedience,
+            ..Self::default()
+        }
+    }
+
+    /// As it was before the connection.
+    pub(super) fn forget(&mut self) {
+        *self = Self::with(match self.obedience {
+            Obedience::Published => Obedience::Published,
+            Obedience::Assumed | Obedience::Refuted => Obedience::Assumed,
+        });
+    }
+
+    pub(super) const fn is_shrunk(&self) -> bool {
+        matches!(self.window, FixedWindow::Shrunk { .. })
+    }
+
+    /// Whether the sender has shown that it does not freeze.
+    pub(super) fn is_refuted(&self) -> bool {
+        self.obedience == Obedience::Refuted
+    }
+
+    pub(super) const fn window(&self) -> FixedWindow {
+        self.window
+    }
+
+    pub(super) const fn told(&self) -> Option<SeqNumber> {
+        self.told
+    }
+
+    pub(super) const fn owes(&self) -> bool {
+        self.owes
+    }
+
+    pub(super) const fn owe(&mut self) {
+        self.owes = true;
+    }
+
+    /// Whether an acknowledgement was owed, which is none any more.
+    pub(super) const fn poll_owed(&mut self) -> bool {
+        core::mem::replace(&mut self.owes, false)
+    }
+
+    pub(super) const fn deadline(&self) -> Option<Instant> {
+        self.wintimer
+    }
+
+    /// The fixed host had been told `acked` by the mobile itself when the connection was first seen.
+    pub(super) fn begin(&mut self, acked: SeqNumber) {
+        self.told.get_or_insert(acked);
+    }
+
+    /// Whether nothing that the mobile has acknowledged is withheld.
+    pub(super) fn has_told_all(&self, flow: &TcpFlow) -> bool {
+        self.told
+            .is_none_or(|told| told.at_or_after(flow.near.acked))
+            && self.window == FixedWindow::NoShrink
+    }
+
+    /// A new segment has come: its sender times out if nothing is heard by `at`.
+    pub(super) const fn await_timeout(&mut self, at: Instant) {
+        self.wintimer = Some(at);
+    }
+
+    /// A new acknowledgement goes on: the sender's timer starts anew, if something is outstanding.
+    pub(super) const fn rearm(&mut self, at: Option<Instant>) {
+        self.wintimer = at;
+    }
+
+    /// The mobile has acknowledged something new.
+    pub(super) fn hear_acknowledgement(&mut self, flow: &TcpFlow, tcp: &TcpHeader) {
+        self.thaw(flow);
+        self.owes = false;
+        let acked = flow.near.acked;
+        let is_whole = flow.near.fin == Some(acked) || tcp.window == 0 || self.is_refuted();
+        self.raise(match self.window {
+            FixedWindow::NoShrink if is_whole => acked,
+            _ => self.ackable(acked) - 1,
+        });
+    }
+
+    /// The fixed host has sent something up to `end`.
+    pub(super) fn hear_data(&mut self, flow: &TcpFlow, end: SeqNumber) {
+        let FixedWindow::Recovering {
+            sent_before,
+            sent_since,
+        } = self.window
+        else {
+            return;
+        };
+        let sent_since = sent_since.max(end);
+        self.window = match sent_since.at_or_after(sent_before) {
+            true => FixedWindow::NoShrink,
+            false => FixedWindow::Recovering {
+                sent_before,
+                sent_since,
+            },
+        };
+        let before = self.told;
+        self.raise(self.ackable(flow.near.acked) - 1);
+        self.owes |= self.told != before;
+    }
+
+    /// The window opens: the mobile is back, or it was only slow.
+    pub(super) fn thaw(&mut self, flow: &TcpFlow) {
+        if !self.is_shrunk() {
+            return;
+        }
+        let Some(told) = self.told else {
+            return;
+        };
+        self.window = FixedWindow::Recovering {
+            sent_before: flow.near.next,
+            sent_since: told,
+        };
+        self.owes = true;
+    }
+
+    /// The wintimer expires if it is time.
+    pub(super) fn handle_timeout(&mut self, now: Instant, flow: &TcpFlow) {
+        if self.wintimer.take_if(|at| *at <= now).is_none() {
+            return;
+        }
+        match self.window {
+            // It was thawed, and has sent nothing since: it had not obeyed.
+            FixedWindow::Recovering { sent_since, .. } if self.told == Some(sent_since) => {
+                self.refute(flow);
+            }
+            _ => {}
+        }
+        self.shrink(now, flow);
+    }
+
+    /// The sender repeats data over its closed window, where one that obeys only probes.
+    pub(super) fn hear_repetition(&mut self, now: Instant, flow: &TcpFlow) {
+        if let FixedWindow::Shrunk { since } = self.window {
+            self.owes = true;
+            // One on its way may have crossed the window update.
+            if now.since(since) > flow.rtt.patience() {
+                self.refute(flow);
+            }
+        }
+    }
+
+    /// The sender does not obey: it is told everything, and the window is the mobile's again.
+    fn refute(&mut self, flow: &TcpFlow) {
+        if self.obedience == Obedience::Assumed {
+            self.obedience = Obedience::Refuted;
+            self.window = FixedWindow::NoShrink;
+            self.raise(flow.near.acked);
+            self.owes = true;
+        }
+    }
+
+    /// The sender is about to time out: its window shrinks, if that is of use (section 5).
+    pub(super) fn shrink(&mut self, now: Instant, flow: &TcpFlow) {
+        let Some(told) = self.told.filter(|_| !self.is_shrunk()) else {
+            return;
+        };
+        self.wintimer = None;
+        let acked = flow.near.acked;
+        let ackable = self.ackable(acked);
+        if !ackable.after(told) {
+            return;
+        }
+        if acked.before(flow.near.next) {
+            self.window = FixedWindow::Shrunk { since: now };
+        }
+        self.told = Some(ackable);
+        self.owes = true;
+    }
+
+    /// The sender has sent again what the mobile has acknowledged, with its window open: it has timed
+    /// out for want of the withheld byte.
+    pub(super) fn answer_timeout(&mut self, flow: &TcpFlow) {
+        if !flow.near.has_outstanding() {
+            self.raise(flow.near.acked);
+        }
+    }
+
+    /// The highest number that the fixed host may be told.
+    fn ackable(&self, acked: SeqNumber) -> SeqNumber {
+        match (self.window, self.told) {
+            (FixedWindow::NoShrink, _) | (_, None) => acked,
+            (FixedWindow::Shrunk { .. }, Some(told)) => told,
+            (FixedWindow::Recovering { sent_since, .. }, Some(_)) => acked.min(sent_since),
+        }
+    }
+
+    fn raise(&mut self, to: SeqNumber) {
+        self.told = Some(self.told.map_or(to, |told| told.max(to)));
+    }
+}

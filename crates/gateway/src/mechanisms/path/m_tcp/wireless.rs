@@ -1,0 +1,380 @@
+//! M-TCP: the supervisor host's half towards the mobile (section 4.2, figure 5).
+//!
+//! A timeout freezes this half: nothing is sent but persist packets, from five seconds to a minute
+//! apart. The mobile's return sends everything again that is unacknowledged; an acknowledgement of a
+//! mobile that was only slow sends nothing again.
+
+use super::super::smart_link::KeptPacket;
+use super::super::{Context, SendReason, TakeReason, Verdict, Waiting};
+use super::cache::Cache;
+use super::timeout;
+use crate::limits::Budget;
+use crate::links::LinkState;
+use crate::tracking::TcpFlow;
+use outlast_base::time::{Duration, Instant};
+use outlast_wire::{Packet, SeqNumber, TcpHeader};
+
+/// The first pause between two persist packets (section 4.2).
+const FIRST_PAUSE: Duration = Duration::from_secs(5);
+/// The longest one.
+const LONGEST_PAUSE: Duration = Duration::from_secs(60);
+/// Duplicate acknowledgements that show a loss (RFC 5681, section 3.2).
+const DUPLICATES: u8 = 3;
+
+/// The state of figure 5.
+#[derive(Debug)]
+enum State {
+    /// Segments go out as they come.
+    NoFreeze {
+        /// The retransmission timer, while something is unacknowledged.
+        rexmt: Option<Instant>,
+    },
+    /// The mobile does not answer.
+    Frozen {
+        /// When the next persist packet goes out, and the pause after it; `None` while the link is
+        /// known to be down.
+        persist: Option<(Instant, Duration)>,
+    },
+}
+
+impl Default for State {
+    fn default() -> Self {
+        Self::NoFreeze { rexmt: None }
+    }
+}
+
+/// What became of a segment of the fixed host's.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(super) enum Arrival {
+    /// It goes to the mobile at once.
+    New,
+    /// It waits for the mobile, or behind what waits.
+    Queued,
+    /// Its sender repeats it, and it goes to the mobile again.
+    Again,
+    /// All of it is here already, on its way or to be sent.
+    Known,
+    /// The mobile has it.
+    Acknowledged,
+    /// There is no memory for it.
+    NoRoom,
+}
+
+/// The supervisor host's half towards the mobile.
+#[derive(Debug, Default)]
+pub(super) struct Wireless {
+    state: State,
+    cache: Cache,
+    /// A persist packet is due.
+    probes: bool,
+    /// What the last persist packet has carried, up to this number, while its answer is awaited.
+    probed: Option<SeqNumber>,
+    /// The last freeze was loss, not an outage: the next persist packet comes after a timeout.
+    is_lossy: bool,
+    /// The newest acknowledgement for the mobile, and whether the link may have dropped it.
+    newest_ack: KeptPacket,
+    owes_ack: bool,
+    /// The acknowledgement and window field that the mobile has sent last, and how often again.
+    heard: Option<(SeqNumber, u16)>,
+    duplicates: u8,
+    /// Duplicates up to this number are echoes of what was sent again at the mobile's return.
+    recover: Option<SeqNumber>,
+    /// A segment has passed for which there was no memory, and may be unacknowledged.
+    has_passed_unkept: bool,
+    /// What is lost without an outage is the sender's to repeat, as it sees fit.
+    sender_recovers: bool,
+}
+
+impl Wireless {
+    /// A half that leaves losses other than by outages to the sender.
+    pub(super) fn of_outages_alone() -> Self {
+        Self {
+            sender_recovers: true,
+            ..Self::default()
+        }
+    }
+
+    pub(super) fn has_kept(&self) -> bool {
+        !self.cache.is_empty() || self.owes_ack
+    }
+
+    pub(super) fn acknowledge(&mut self, flow: &TcpFlow, budget: &mut Budget) {
+        self.cache.acknowledge(flow.near.acked, budget);
+    }
+
+    /// The link has dropped `packet`.
+    pub(super) fn lose(&mut self, packet: &Packet) {
+        match packet.sequence_len() {
+            0 => self.owes_ack |= self.newest_ack.packet().is_some(),
+            _ => self.cache.lose(packet),
+        }
+    }
+
+    /// The link is known to be down.
+    pub(super) fn leave(&mut self) {
+        self.state = State::Frozen { persist: None };
+        self.probes = false;
+        self.probed = None;
+    }
+
+    /// The mobile is back: everything is sent again (section 4.2).
+    pub(super) fn come_back(&mut self) {
+        self.state = State::default();
+        self.probes = false;
+        self.probed = None;
+        self.is_lossy = false;
+        self.send_all_again();
+    }
+
+    /// Says whether the half has frozen just now.
+    pub(super) fn handle_timeout(&mut self, now: Instant) -> bool {
+        match &mut self.state {
+            State::NoFreeze { rexmt } => {
+                let has_expired = rexmt.take_if(|at| *at <= now).is_some();
+                if !has_expired || self.cache.is_empty() {
+                    return false;
+                }
+                let pause = match self.is_lossy {
+                    true => Duration::ZERO,
+                    false => FIRST_PAUSE,
+                };
+                self.state = State::Frozen {
+                    persist: Some((now + pause, FIRST_PAUSE * 2)),
+                };
+                true
+            }
+            State::Frozen { persist } => {
+                if let Some((_, pause)) = persist.filter(|(at, _)| *at <= now) {
+                    *persist = Some((now + pause, (pause * 2).min(LONGEST_PAUSE)));
+                    self.probes = true;
+                }
+                false
+            }
+        }
+    }
+
+    pub(super) const fn deadline(&self) -> Option<Instant> {
+        match self.state {
+            State::NoFreeze { rexmt } => rexmt,
+            State::Frozen {
+                persist: Some((at, _)),
+            } => Some(at),
+            State::Frozen { persist: None } => None,
+        }
+    }
+
+    /// A segment of the mobile's; says whether it is a duplicate acknowledgement that is this half's
+    /// own affair.
+    pub(super) fn hear(
+        &mut self,
+        cx: &mut Context<'_>,
+        packet: &Packet,
+        tcp: &TcpHeader,
+        newly_acked: u32,
+    ) -> bool {
+        let acked = cx.flow.near.acked;
+        self.cache.acknowledge(acked, cx.budget);
+        self.has_passed_unkept &= cx.flow.near.has_outstanding();
+        if newly_acked > 0 {
+            self.duplicates = 0;
+            self.heard = Some((tcp.ack, tcp.window));
+            self.hear_new(cx, acked);
+            return false;
+        }
+        let is_same = self.heard.replace((tcp.ack, tcp.window)) == Some((tcp.ack, tcp.window));
+        let is_duplicate = is_same
+            && packet.sequence_len() == 0
+            && tcp.ack == acked
+            && tcp.window > 0
+            && self.cache.has(acked);
+        if !is_duplicate {
+            return false;
+        }
+        if matches!(self.state, State::Frozen { persist: Some(_) }) {
+            // It answers, so it is there: only what it has not got was lost.
+            self.resume(cx, true);
+            return true;
+        }
+        if self.sender_recovers {
+            return false;
+        }
+        self.duplicates = self.duplicates.saturating_add(1);
+        let is_echo = self.recover.is_some_and(|recover| acked.before(recover));
+        if self.duplicates == DUPLICATES && !is_echo {
+            self.recover = self.cache.end();
+            self.cache.send_front_again(acked);
+        }
+        true
+    }
+
+    /// The mobile acknowledges something new.
+    fn hear_new(&mut self, cx: &Context<'_>, acked: SeqNumber) {
+        if !self.sender_recovers
+            && self
+                .recover
+                .take_if(|recover| acked.at_or_after(*recover))
+                .is_none()
+            && self.recover.is_some()
+            && matches!(self.state, State::NoFreeze { .. })
+        {
+            // A part of what was outstanding when a loss was seen: the next hole (RFC 6582).
+            let patience = cx.flow.rtt.patience();
+            self.cache
+                .send_front_again_if_older(acked, cx.now, patience);
+        }
+        match self.state {
+            State::NoFreeze { .. } => self.rearm(cx),
+            State::Frozen { persist: None } => {}
+            State::Frozen { persist: Some(_) } => {
+                // If the answer covers the persist packet alone, all behind it is lost.
+                let is_loss = self.probed.is_some_and(|probed| acked.at_or_before(probed));
+                self.resume(cx, is_loss);
+            }
+        }
+    }
+
+    fn resume(&mut self, cx: &Context<'_>, is_loss: bool) {
+        self.state = State::default();
+        self.probes = false;
+        self.probed = None;
+        self.is_lossy = is_loss;
+        if is_loss {
+            self.send_all_again();
+        }
+        self.rearm(cx);
+    }
+
+    fn send_all_again(&mut self) {
+        self.duplicates = 0;
+        self.recover = self.cache.end();
+        self.cache.send_all_again();
+    }
+
+    fn rearm(&mut self, cx: &Context<'_>) {
+        if let State::NoFreeze { rexmt } = &mut self.state {
+            let is_timed = !self.cache.is_empty() && !self.sender_recovers;
+            *rexmt = is_timed.then(|| cx.now + timeout(cx.flow));
+        }
+    }
+
+    /// Whether the segment shows that the wired half has lost something before it.
+    pub(super) fn has_hole_before(&self, flow: &TcpFlow, seq: SeqNumber, end: SeqNumber) -> bool {
+        let received = self.cache.received(flow.near.acked);
+        // What the mobile had acknowledged before it was first seen here is a guess; and what did not
+        // fit is no hole.
+        let is_known = flow.near.window_scale.is_some() && !self.has_passed_unkept;
+        is_known && end == flow.near.next && seq.after(received)
+    }
+
+    /// A segment with data from the fixed host.
+    pub(super) fn take(
+        &mut self,
+        cx: &mut Context<'_>,
+        packet: &Packet,
+        tcp: &TcpHeader,
+        end: SeqNumber,
+    ) -> Arrival {
+        let acked = cx.flow.near.acked;
+        if end.at_or_before(acked) {
+            return Arrival::Acknowledged;
+        }
+        if self.cache.has_all(tcp.seq.max(acked), end) {
+            let span = (tcp.seq.max(acked), end);
+            let may_pass = self.sender_recovers
+                && matches!(self.state, State::NoFreeze { .. })
+                && cx.link.state == LinkState::Up;
+            let patience = cx.flow.rtt.patience();
+            if may_pass && !self.cache.is_in_hand(span, cx.now, patience) {
+                return Arrival::Again;
+            }
+            self.cache
+                .send_again_if_older(span, cx.now, timeout(cx.flow));
+            return Arrival::Known;
+        }
+        let may_go = matches!(self.state, State::NoFreeze { .. })
+            && cx.link.state == LinkState::Up
+            && !self.cache.has_waiting();
+        let sent_at = may_go.then_some(cx.now);
+        if !self.cache.keep(cx, packet, sent_at) {
+            self.has_passed_unkept = true;
+            return Arrival::NoRoom;
+        }
+        if !may_go {
+            return Arrival::Queued;
+        }
+        self.start_timer(cx);
+        Arrival::New
+    }
+
+    fn start_timer(&mut self, cx: &Context<'_>) {
+        // A sender that recovers itself does so by its own timer: nothing freezes here without a word
+        // of the link.
+        if let State::NoFreeze { rexmt } = &mut self.state
+            && !self.sender_recovers
+        {
+            rexmt.get_or_insert(cx.now + timeout(cx.flow));
+        }
+    }
+
+    /// A bare acknowledgement for the mobile.
+    pub(super) fn pass_acknowledgement(
+        &mut self,
+        cx: &mut Context<'_>,
+        packet: &Packet,
+    ) -> Verdict {
+        self.newest_ack.replace(packet, cx);
+        match cx.link.state {
+            LinkState::Up => {
+                self.owes_ack = false;
+                Verdict::Pass
+            }
+            LinkState::Down if self.newest_ack.packet().is_none() => Verdict::Pass,
+            LinkState::Down => {
+                self.owes_ack = true;
+                Verdict::Taken(TakeReason::LinkDown)
+            }
+        }
+    }
+
+    pub(super) const fn waiting(&self) -> Option<Waiting> {
+        match self.state {
+            State::NoFreeze { .. } if self.owes_ack => Some(Waiting::Urgent),
+            State::NoFreeze { .. } if self.cache.has_waiting() => Some(Waiting::Data),
+            State::Frozen { persist: Some(_) } if self.probes => Some(Waiting::Data),
+            _ => None,
+        }
+    }
+
+    pub(super) fn poll_transmit(&mut self, cx: &mut Context<'_>) -> Option<(Packet, SendReason)> {
+        if cx.link.state == LinkState::Down {
+            self.leave();
+            return None;
+        }
+        let (packet, reason) = match self.state {
+            State::NoFreeze { .. } if core::mem::take(&mut self.owes_ack) => {
+                (self.newest_ack.packet()?.clone(), SendReason::NewestAck)
+            }
+            State::NoFreeze { .. } => {
+                let packet = self.cache.next_waiting(cx.now)?;
+                self.start_timer(cx);
+                (packet, SendReason::Kept)
+            }
+            State::Frozen { persist: Some(_) } if core::mem::take(&mut self.probes) => {
+                let packet = self.cache.oldest()?;
+                self.probed = packet.tcp().map(|tcp| tcp.seq + packet.sequence_len());
+                (packet, SendReason::RepeatedKick)
+            }
+            State::Frozen { .. } => return None,
+        };
+        Some((packet, reason))
+    }
+
+    pub(super) fn release(&mut self, budget: &mut Budget) {
+        self.cache.clear(budget);
+        self.newest_ack.clear(budget);
+        *self = Self {
+            sender_recovers: self.sender_recovers,
+            ..Self::default()
+        };
+    }
+}

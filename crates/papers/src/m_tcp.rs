@@ -1,0 +1,67 @@
+//! K. Brown and S. Singh, "M-TCP: TCP for Mobile Cellular Networks", 1997: figures 7 to 12 and
+//! table 1, in virtual time.
+//!
+//! The figures of the paper are drawings without numbers; what its text says of them is held against
+//! ours. Figures 13 to 18 are not here. What differs from the paper's testbed is said in [`testbed`].
+
+pub mod behaviour;
+pub mod modern;
+pub mod near_sender;
+pub mod testbed;
+pub mod transfers;
+
+use outlast_experiments::experiment::{Experiment, Extent};
+use outlast_experiments::present;
+use outlast_report::judgement::{Claim, Published, Tolerance};
+use outlast_report::unit::Unit;
+use std::borrow::Cow;
+
+/// The figures of the paper.
+pub static EXPERIMENT: Experiment = Experiment {
+    name: "m-tcp",
+    title: "M-TCP: the figures of Brown and Singh",
+    source: "K. Brown, S. Singh: M-TCP: TCP for Mobile Cellular Networks, 1997",
+    measures: "What a supervisor host that closes the sender's window makes of transfers to a mobile",
+    method,
+    figures: &[
+        &near_sender::NearSender,
+        &transfers::FAR_SENDER,
+        &transfers::LONG_CELLS,
+        &behaviour::Table1,
+        &modern::Modern,
+    ],
+};
+
+fn method(extent: Extent) -> Vec<String> {
+    vec![
+        testbed::METHOD.to_owned(),
+        format!(
+            "{} transfers for each cell, with other outages each; the paper has 10. The 95 % intervals \
+             are those of Student's t. Transfers that did not complete are counted and left out of the \
+             means, as in the paper.",
+            testbed::trials(extent)
+        ),
+        "The optimum is the paper's: the wireless link is the bottleneck, and every connected moment is \
+         used. Here it counts whole packets with their headers, one behind the other over the outages \
+         of the very same run: a packet that an outage cuts is sent again."
+            .to_owned(),
+    ]
+}
+
+/// A statement of the paper.
+fn claim(
+    place: &'static str,
+    statement: impl Into<Cow<'static, str>>,
+    unit: Unit,
+    published: Published,
+    tolerance: Tolerance,
+) -> Claim {
+    present::claim(
+        "Brown and Singh 1997",
+        place,
+        statement.into(),
+        unit,
+        published,
+        tolerance,
+    )
+}

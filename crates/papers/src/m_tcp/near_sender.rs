@@ -1,0 +1,103 @@
+//! Figures 7 to 9: transfers from five hops away, with and without M-TCP, beside the optimum.
+
+use super::claim;
+use super::testbed::{DISCONNECTIONS, PROCESSES, Sender, Transfer, trials};
+use super::transfers::table;
+use outlast_experiments::experiment::{Extent, Figure, Part};
+use outlast_experiments::job::Job;
+use outlast_experiments::present::{mean, own_claim};
+use outlast_experiments::record::Runs;
+use outlast_report::judgement::{Judged, Measured, Published, Tolerance};
+use outlast_report::unit::Unit;
+use outlast_scenario::Mechanism;
+
+/// Figures 7 to 9.
+#[derive(Debug)]
+pub struct NearSender;
+
+const KILOBYTES: [u32; 3] = [100, 500, 1_000];
+
+/// The paper's third is a reading of the whole of two figures; a half counts as the same statement.
+const A_HALF: Tolerance = Tolerance::Absolute(1.0 / 6.0);
+
+fn transfers(gateway: Mechanism) -> Vec<Transfer> {
+    let mut all = Vec::new();
+    for process in PROCESSES {
+        for kilobytes in KILOBYTES {
+            for down_ms in DISCONNECTIONS {
+                all.push(Transfer {
+                    sender: Sender::Near,
+                    kilobytes,
+                    process,
+                    up_ms: 5_000,
+                    down_ms,
+                    gateway,
+                });
+            }
+        }
+    }
+    all
+}
+
+impl Figure for NearSender {
+    fn name(&self) -> &'static str {
+        "figures-7-to-9"
+    }
+
+    fn title(&self) -> &'static str {
+        "Transfers from five hops away, with M-TCP, with plain TCP, and at best"
+    }
+
+    fn jobs(&self, extent: Extent) -> Vec<Job> {
+        [Mechanism::None, Mechanism::MTcp]
+            .into_iter()
+            .flat_map(transfers)
+            .flat_map(|transfer| transfer.jobs(trials(extent)))
+            .collect()
+    }
+
+    fn present(&self, _extent: Extent, runs: &Runs) -> Part {
+        let title = "Figures 7 to 9: transfers from five hops away";
+        Part::new(title)
+            .table(table(runs, &transfers(Mechanism::MTcp), true).titled(title))
+            .claims(claims(runs))
+    }
+}
+
+fn claims(runs: &Runs) -> Vec<Judged> {
+    let all = transfers(Mechanism::MTcp);
+    let over = all
+        .iter()
+        .filter_map(|one| Some(one.over_optimum(runs)?.mean));
+    let worst = over.reduce(f64::max).map(|worst| Measured {
+        value: worst - 1.0,
+        standard_deviation: None,
+        count: all.len(),
+    });
+    // Of 100 kB some transfers meet no disconnection at all.
+    let ratio = |large: &&Transfer| large.kilobytes >= 500;
+    let shares = all.iter().filter(ratio).filter_map(|one| {
+        let plain = Transfer {
+            gateway: Mechanism::None,
+            ..*one
+        };
+        Some(one.times(runs)?.mean / plain.times(runs)?.mean)
+    });
+    vec![
+        own_claim(
+            "m-tcp",
+            "M-TCP over five hops: the most by which a mean transfer time exceeds the optimum.",
+            Unit::Share,
+            Published::AtMost(0.03),
+        )
+        .judge(worst),
+        claim(
+            "section 6.5",
+            "M-TCP over five hops: transfer time as a share of plain TCP's, mean over 500 kB and 1 MB.",
+            Unit::Share,
+            Published::AtMost(1.0 / 3.0),
+            A_HALF,
+        )
+        .judge(mean(shares)),
+    ]
+}

@@ -1,0 +1,67 @@
+//! `m-tcp` and `m-tcp-adaptive` against plain TCP and the ideal, in virtual time.
+
+use outlast_scenario::Scenario;
+use outlast_scenario::result::RunResult;
+use outlast_sim::run;
+use std::path::Path;
+
+fn result(text: &str, index: u32) -> RunResult {
+    let scenario = Scenario::parse(text, "m-tcp.toml", Path::new(".")).expect("a sound scenario");
+    run(&scenario, index).expect("it can be simulated").result
+}
+
+/// The paper's link with disconnections of 2.5 s between cells of 5 s.
+fn cells(gateway: &str, index: u32) -> RunResult {
+    let text = format!(
+        "[link]\ndelay = \"2 ms\"\nqueue = 1000\n\
+         [link.downlink]\nrate = \"32 kbit/s\"\n[link.uplink]\nrate = \"8 kbit/s\"\n\
+         [link.outages]\nprocess = \"normal\"\nup = \"5 s\"\ndown = \"2.5 s\"\n\
+         [[hops]]\nrate = \"10 Mbit/s\"\ndelay = \"2 ms\"\n\
+         [workload]\nkind = \"bulk\"\nbytes = \"500 kB\"\n\
+         [stack]\nprofile = \"netbsd-1997\"\n\
+         [outlast]\ngateway = \"{gateway}\"\n[run]\ndeadline = \"1 h\"\n"
+    );
+    result(&text, index)
+}
+
+/// A link of today with one outage of 10 s.
+fn one_outage(gateway: &str, congestion: &str) -> RunResult {
+    let text = format!(
+        "[link]\nrate = \"4 Mbit/s\"\ndelay = \"20 ms\"\nqueue = 150\n\
+         [link.outages]\nprocess = \"single\"\nstart = \"5 s\"\nlength = \"10 s\"\n\
+         [workload]\nkind = \"bulk\"\nbytes = \"8 MB\"\n\
+         [stack]\ncongestion = \"{congestion}\"\n\
+         [outlast]\ngateway = \"{gateway}\"\n[run]\ndeadline = \"100 s\"\n"
+    );
+    result(&text, 0)
+}
+
+#[test]
+fn the_published_scheme_keeps_the_sender_of_its_time_from_timing_out() {
+    for index in 0..3 {
+        let [plain, helped] = ["none", "m-tcp"].map(|gateway| cells(gateway, index));
+        assert!(
+            helped.completed && helped.intact == Some(true),
+            "{helped:?}"
+        );
+        let ideal = helped.ideal_s.expect("a transfer has one");
+        // Headers, and a packet of 375 ms that each outage cuts.
+        assert!(helped.elapsed_s < 1.1 * ideal, "{helped:?}");
+        assert!(plain.elapsed_s > 2.0 * helped.elapsed_s, "{plain:?}");
+        assert!(helped.timeouts < Some(5) && plain.timeouts > Some(20));
+    }
+}
+
+#[test]
+fn the_published_scheme_stalls_a_sender_of_today_and_the_adaptive_one_does_not() {
+    let published = one_outage("m-tcp", "cubic");
+    assert!(!published.completed, "{published:?}");
+    for congestion in ["cubic", "bbr"] {
+        let adaptive = one_outage("m-tcp-adaptive", congestion);
+        assert!(adaptive.completed && adaptive.intact == Some(true));
+        let ideal = adaptive.ideal_s.expect("a transfer has one");
+        assert!(adaptive.elapsed_s < 1.05 * ideal, "{adaptive:?}");
+        let plain = one_outage("none", congestion);
+        assert!(plain.elapsed_s > 1.2 * ideal, "{plain:?}");
+    }
+}
