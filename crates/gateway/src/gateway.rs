@@ -18,6 +18,7 @@ mod reload;
 mod report;
 mod rest;
 mod silence;
+mod stale_echo;
 mod turns;
 
 use crate::counters::Counters;

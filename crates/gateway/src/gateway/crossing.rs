@@ -162,6 +162,9 @@ impl Gateway {
         if direction == Direction::FromLink && is_proven && was == Phase::Established {
             self.note_answer(link, index);
         }
+        if let Some(verdict) = self.handle_stale_echo(crossing, index, tcp) {
+            return verdict;
+        }
         let has_met = was == Phase::Opening && phase == Phase::Established;
         self.note_opened(crossing, index, tcp, observation.newly_acked, has_met);
         let only_answers_probe = self.listen(crossing, index, tcp, observation);
