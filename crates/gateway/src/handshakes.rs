@@ -299,14 +299,24 @@ impl Handshakes {
         let (of_kept, of_answer) = (kept.options.timestamps?, tcp.options.timestamps?);
         let is_stale = SeqNumber(of_answer.echo).before(SeqNumber(of_kept.value));
         // What has arrived behind a hole shows the near host by itself what was lost.
-        let shows_hole = tcp.options.sack.iter().any(|block| block.right.after(tcp.ack));
+        let shows_hole = tcp
+            .options
+            .sack
+            .iter()
+            .any(|block| block.right.after(tcp.ack));
         if one.was_stale || !is_asked || !is_stale || shows_hole || tcp.flags != TcpFlags::ACK {
             return None;
         }
         let begins = kept.seq;
         one.was_stale = true;
         let until = now + REPEATED_WITHIN;
-        self.set_stage(index, Stage::Stale { acked: tcp.ack, until });
+        self.set_stage(
+            index,
+            Stage::Stale {
+                acked: tcp.ack,
+                until,
+            },
+        );
         Some(begins)
     }
 

@@ -257,7 +257,11 @@ fn the_kept_copy_goes_out_again_if_the_near_host_repeats_nothing() {
     assert_eq!(path.sent(), [Sent::Data(BEFORE, MSS, 14_000)]);
     path.after_ms(40);
     path.far_ack_echoing(BEFORE + 21 * MSS, 9_900);
-    assert_eq!(path.taken(), [TakeReason::AnswersProbe], "one answer is withheld");
+    assert_eq!(
+        path.taken(),
+        [TakeReason::AnswersProbe],
+        "one answer is withheld"
+    );
 }
 
 #[test]
