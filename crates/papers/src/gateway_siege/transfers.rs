@@ -172,8 +172,8 @@ fn connect(at: SocketAddr) -> io::Result<TcpStream> {
     let given_up = clock::now() + PATIENCE;
     loop {
         match TcpStream::connect_timeout(&at, PATIENCE) {
-            Err(error)
-                if error.kind() == ErrorKind::HostUnreachable && clock::now() < given_up => {}
+            Err(error) if error.kind() == ErrorKind::HostUnreachable && clock::now() < given_up => {
+            }
             ended => return ended,
         }
     }
