@@ -50,7 +50,8 @@ impl Gateway {
     /// Notes how long a packet is that crosses towards the link just as its sender has cut it, or
     /// somebody who knew how: not a super-segment, nor what a driver has made of one. The first that
     /// tells of others is one behind which more data follows: it does not ask to be delivered at once
-    /// (PSH, RFC 9293, section 3.9.1.2), so it has no room for more.
+    /// (PSH, RFC 9293, section 3.9.1.2), so it has no room for more. It is at least as long as a host takes
+    /// that has said nothing.
     pub fn note_length(&mut self, packet: &Packet) {
         const LAST: TcpFlags = TcpFlags::PSH.union(TcpFlags::FIN);
         let Some(tcp) = packet.tcp().filter(|_| packet.sequence_len() > 0) else {
@@ -62,9 +63,13 @@ impl Gateway {
             let known = record.longest_to_link;
             let is_full = !stands_alone(tcp) && !tcp.flags.intersects(LAST);
             // Somebody off the path does not know where the connection is, and would have what its
-            // hosts send cut into slivers.
+            // hosts send cut into slivers. He may guess a number within the window: then his segment is at
+            // least as long as every host takes.
             let next = record.tracked.near.next;
             let belongs = tcp.seq == next || tcp.seq + packet.sequence_len() == next;
+            let source = packet.header().ip.source;
+            let shortest = fixed_headers(source) + u32::from(assumed_mss(source));
+            let is_full = is_full && packet.total_len() >= shortest;
             if belongs && (is_full || known > 0) {
                 let length = u16::try_from(packet.total_len()).unwrap_or(u16::MAX);
                 record.longest_to_link = known.max(length);
@@ -394,14 +399,18 @@ impl Gateway {
     }
 }
 
-/// What a SYN says of the segments that its sender takes, or means by saying nothing (RFC 9293,
-/// section 3.7.1).
+/// What a SYN says of the segments that its sender takes, or means by saying nothing.
 fn offered_mss(packet: &Packet, tcp: &TcpHeader) -> u16 {
-    let assumed = match packet.header().ip.source {
+    let assumed = assumed_mss(packet.header().ip.source);
+    tcp.options.mss.unwrap_or(assumed)
+}
+
+/// The maximum segment size of a host that has said nothing of it (RFC 9293, section 3.7.1).
+const fn assumed_mss(address: IpAddr) -> u16 {
+    match address {
         IpAddr::V4(_) => 536,
         IpAddr::V6(_) => 1220,
-    };
-    tcp.options.mss.unwrap_or(assumed)
+    }
 }
 
 /// What a maximum segment size does not count (RFC 6691, section 2): IP and TCP headers without
