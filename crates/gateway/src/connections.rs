@@ -151,13 +151,18 @@ impl Connection {
 
     /// Notes the length of a packet that crosses towards the link as its sender has cut it. The first that
     /// tells of others is one behind which more data follows: it does not ask to be delivered at once
-    /// (PSH, RFC 9293, section 3.9.1.2), so it has no room for more.
+    /// (PSH, RFC 9293, section 3.9.1.2), so it has no room for more. It is at least as long as a host takes that
+    /// has said nothing.
     pub(crate) fn note_length(&mut self, packet: &Packet, tcp: &TcpHeader) {
         const LAST: TcpFlags = TcpFlags::PSH.union(TcpFlags::FIN);
         let known = self.longest_to_link;
         let is_full = !stands_alone(tcp) && !tcp.flags.intersects(LAST);
         // Somebody off the path does not know where the connection is, and would have what its
-        // hosts send cut into slivers.
+        // hosts send cut into slivers. He may guess a number within the window: then his segment is at
+        // least as long as every host takes.
+        let source = packet.header().ip.source;
+        let shortest = fixed_headers(source) + u32::from(assumed_mss(source));
+        let is_full = is_full && packet.total_len() >= shortest;
         let next = self.tracked.near.next;
         let belongs = tcp.seq == next || tcp.seq + packet.sequence_len() == next;
         if belongs && (is_full || known > 0) {
@@ -181,14 +186,18 @@ pub(crate) const fn stands_alone(tcp: &TcpHeader) -> bool {
     tcp.flags.intersects(TcpFlags::SYN.union(TcpFlags::RST))
 }
 
-/// What a SYN says of the segments that its sender takes, or means by saying nothing (RFC 9293,
-/// section 3.7.1).
+/// What a SYN says of the segments that its sender takes, or means by saying nothing.
 fn offered_mss(packet: &Packet, tcp: &TcpHeader) -> u16 {
-    let assumed = match packet.header().ip.source {
+    let assumed = assumed_mss(packet.header().ip.source);
+    tcp.options.mss.unwrap_or(assumed)
+}
+
+/// The maximum segment size of a host that has said nothing of it (RFC 9293, section 3.7.1).
+const fn assumed_mss(address: IpAddr) -> u16 {
+    match address {
         IpAddr::V4(_) => 536,
         IpAddr::V6(_) => 1220,
-    };
-    tcp.options.mss.unwrap_or(assumed)
+    }
 }
 
 /// What a maximum segment size does not count (RFC 6691, section 2): IP and TCP headers without

@@ -32,7 +32,7 @@ use crate::links::{
 pub use crate::links::{DampedLink, DampingConfig, FLAP, SilenceConfig, SilentLink};
 use crate::mechanisms::path::{
     Context, Outgoing, PathMechanism, PathMechanismKind, SendReason, Standing, TakeReason, Verdict,
-    Waiting,
+    Waiting, unreachable_from,
 };
 use crate::release::{self, INITIAL_BURST, Release, Turn};
 pub use crate::report::{Activity, FlowReport};
@@ -47,10 +47,13 @@ use alloc::vec::Vec;
 use core::net::IpAddr;
 use outlast_base::time::Instant;
 use outlast_base::units::{BitRate, ByteCount};
-use outlast_wire::{Packet, TcpFlags, TcpHeader};
+use outlast_wire::{Packet, SeqNumber, TcpFlags, TcpHeader};
 
 /// Handshakes that go out in one turn, at most.
 const HANDSHAKES_IN_A_TURN: usize = 4;
+/// ICMP errors for one near host that is to repeat a segment: as many as a stack makes back-offs in 50
+/// seconds. The gateway does not know how long the outage was; those that are too many do nothing.
+const BACK_OFFS_REVERSED: u8 = 8;
 
 /// What a gateway is made with.
 #[derive(Clone, Debug, Default)]
@@ -793,6 +796,15 @@ impl Gateway {
             if is_from_link && is_proven && was == Phase::Established {
                 release.hear(key.far.ip());
             }
+        }
+        if let Some(verdict) = self.handle_stale_echo(passing, index, tcp) {
+            return verdict;
+        }
+        let Some(connection) = self.connections.at(index) else {
+            return Verdict::Pass;
+        };
+        if let Some(release) = release::at(&mut self.releases, link.interface) {
+            let is_from_link = direction == Direction::FromLink;
             let has_met = was == Phase::Opening && phase == Phase::Established;
             let news = (is_from_link, observation.newly_acked, has_met);
             release.note_opened(index, &connection.tracked.near, tcp, news);
@@ -1153,6 +1165,86 @@ impl Gateway {
             release.handshakes.come_back(now, index);
         }
         release.give_handshakes_a_turn();
+    }
+
+    /// Withholds a far host's answer to a one-sided connection that echoes a timestamp from before the outage,
+    /// or what its near host repeats for it; `None` for every other segment. `release/handshakes.rs` says why.
+    fn handle_stale_echo(
+        &mut self,
+        passing: &PassingPacket<'_>,
+        index: FlowIndex,
+        tcp: &TcpHeader,
+    ) -> Option<Verdict> {
+        let &PassingPacket {
+            now,
+            link,
+            state,
+            direction,
+            packet,
+            ..
+        } = passing;
+        let release = release::at(&mut self.releases, link.interface)?;
+        if release.handshakes.is_empty() || state.state == LinkState::Down {
+            return None;
+        }
+        match direction {
+            Direction::FromLink if packet.sequence_len() > 0 => None,
+            Direction::FromLink => {
+                let begins = release.handshakes.withhold_stale(now, index, tcp)?;
+                self.make_near_host_repeat(now, link, index, begins);
+                Some(Verdict::Taken(TakeReason::AnswersProbe))
+            }
+            Direction::ToLink => {
+                let expected = release.handshakes.renew(index, packet, &self.limits)?;
+                release.give_handshakes_a_turn();
+                self.renew_timestamp(now, link, index, tcp, expected);
+                Some(Verdict::Taken(TakeReason::BehindKept))
+            }
+        }
+    }
+
+    /// Makes the near host repeat the segment that begins with `begins`.
+    fn make_near_host_repeat(
+        &mut self,
+        now: Instant,
+        link: LinkId,
+        index: FlowIndex,
+        begins: SeqNumber,
+    ) {
+        let Some((key, connection)) = self.connections.key(index).zip(self.connections.at(index))
+        else {
+            return;
+        };
+        let flow = connection.tracked;
+        for _ in 0..BACK_OFFS_REVERSED {
+            if let Some(packet) = unreachable_from(&key, &flow, Direction::ToLink, begins) {
+                let outgoing = Outgoing {
+                    direction: Direction::FromLink,
+                    packet,
+                    reason: SendReason::Unreachable,
+                };
+                self.transmit(now, link, outgoing);
+            }
+        }
+    }
+
+    /// Gives the far host, which expects `expected` next, the timestamp of what the near host repeats.
+    fn renew_timestamp(
+        &mut self,
+        now: Instant,
+        link: LinkId,
+        index: FlowIndex,
+        tcp: &TcpHeader,
+        expected: SeqNumber,
+    ) {
+        let key = self.connections.key(index);
+        let Some((key, connection)) = key.zip(self.connections.at_mut(index)) else {
+            return;
+        };
+        let voice = &mut connection.silence.voice;
+        voice.hear(tcp);
+        let packet = voice.acknowledge(&key, &connection.tracked, expected);
+        self.transmit_to_link(now, link, packet, SendReason::NewestAck);
     }
 
     /// The connection at `index` is another one from now on, or none, or crosses elsewhere.

@@ -210,3 +210,77 @@ fn no_data_is_made_up_for_one_whose_far_host_answers_nothing() {
     let data = sent.iter().filter(|sent| matches!(sent, Sent::Data(..)));
     assert_eq!(data.count(), 1, "its host has sent one");
 }
+
+/// A gateway that meets a connection amid an outage whose far host had the repeated segment all along, and
+/// `more` behind it.
+fn stale(more: u32) -> Path {
+    let mut path = hold();
+    path.after_ms(10_000);
+    path.down();
+    path.data(BEFORE, MSS);
+    path.after_ms(4_000);
+    path.data(BEFORE, MSS);
+    path.after_ms(500);
+    path.up();
+    assert_eq!(path.sent(), [Sent::Data(BEFORE, MSS, 14_000)]);
+    path.after_ms(40);
+    path.far_ack_echoing(BEFORE + MSS + more, 9_900);
+    path
+}
+
+#[test]
+fn an_answer_with_an_echo_from_before_the_outage_waits_for_a_fresh_timestamp() {
+    for more in [0, 20 * MSS] {
+        let mut path = stale(more);
+        assert_eq!(path.taken(), [TakeReason::AnswersProbe]);
+        assert_eq!(path.sent(), [Sent::WakesNear(BEFORE); 8]);
+        path.after_ms(1);
+        assert_eq!(path.data(BEFORE, MSS), Some(TakeReason::BehindKept));
+        let fresh = [Sent::Ack(0), Sent::Data(BEFORE, MSS, 14_541)];
+        assert_eq!(path.sent(), fresh, "the timestamp goes before the data");
+        path.after_ms(40);
+        path.far_ack_echoing(BEFORE + MSS + more, 14_541);
+        assert_eq!(path.taken(), [], "the near host gets the answer");
+        assert_eq!(path.gateway.held_other(), ByteCount(0));
+        path.after_ms(60_000);
+        assert_eq!(path.sent(), []);
+    }
+}
+
+#[test]
+fn the_kept_copy_goes_out_again_if_the_near_host_repeats_nothing() {
+    let mut path = stale(20 * MSS);
+    assert_eq!(path.sent(), [Sent::WakesNear(BEFORE); 8]);
+    path.after_ms(199);
+    assert_eq!(path.sent(), []);
+    path.after_ms(1);
+    assert_eq!(path.sent(), [Sent::Data(BEFORE, MSS, 14_000)]);
+    path.after_ms(40);
+    path.far_ack_echoing(BEFORE + 21 * MSS, 9_900);
+    assert_eq!(
+        path.taken(),
+        [TakeReason::AnswersProbe],
+        "one answer is withheld"
+    );
+}
+
+#[test]
+fn an_answer_that_echoes_the_copy_or_shows_a_hole_is_not_withheld() {
+    for is_hole in [false, true] {
+        let mut path = hold();
+        path.after_ms(10_000);
+        path.down();
+        path.data(BEFORE, MSS);
+        path.after_ms(500);
+        path.up();
+        path.sent();
+        path.after_ms(40);
+        match is_hole {
+            false => path.far_ack_echoing(BEFORE + 2 * MSS, 10_000),
+            true => path.far_sack(BEFORE + 2 * MSS, &[(BEFORE + 3 * MSS, BEFORE + 4 * MSS)]),
+        }
+        assert_eq!(path.taken(), []);
+        path.after_ms(60_000);
+        assert_eq!(path.sent(), []);
+    }
+}

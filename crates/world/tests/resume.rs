@@ -66,6 +66,7 @@ fn a_transfer_that_is_not_interrupted_needs_no_help() {
 /// The link's short queue ends a slow start, and not a long one in the gateway that nobody feels.
 #[test]
 fn a_slow_start_that_goes_on_after_the_outage_fills_the_links_queue() {
+    let mut later_s = Vec::new();
     for start_ms in [2_000, 2_300, 2_800] {
         for length_ms in [500, 600, 1_300] {
             let (start, length) = (
@@ -83,12 +84,17 @@ fn a_slow_start_that_goes_on_after_the_outage_fills_the_links_queue() {
             let control = run(PathMechanismKind::None).ended;
             let held = run(PathMechanismKind::Hold).ended;
             let case = (start_ms, length_ms);
-            // A minute is what the link needs for it. What the losses of a slow start cost hangs on
-            // where the outage falls into it: 3.4 s less to 5.3 s more over 110 starts and lengths.
+            // A minute is what the link needs for it. A slow start overshoots the queue in either run, but
+            // at another segment: whether the sender then fills its holes in one recovery or runs into a
+            // timeout hangs on a single drop. Over 110 starts and lengths that is 3.4 s less to 5.3 s more.
             let bound = control + Duration::from_secs(6);
             assert!(held < bound, "{case:?}: {held:?}, {control:?}");
+            later_s.push(held.as_secs_f64() - control.as_secs_f64());
         }
     }
+    // No single drop moves the median.
+    later_s.sort_by(f64::total_cmp);
+    assert!(later_s[later_s.len() / 2] < 0.5, "{later_s:?}");
 }
 
 #[test]

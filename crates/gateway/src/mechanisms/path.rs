@@ -24,6 +24,7 @@ use outlast_wire::Packet;
 pub(crate) use far_voice::newer as newer_stamp;
 pub(crate) use near_voice::NearVoice;
 pub use smart_link::Level;
+pub(crate) use unreachable::unreachable_from;
 pub(crate) use zero_window_ack::ZeroWindowAck;
 
 /// A path mechanism, chosen at run time.

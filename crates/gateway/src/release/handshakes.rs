@@ -17,6 +17,13 @@
 //! link is back, as a SYN is and no more often than its host has sent some. Where nobody says that the link
 //! is away, data that is not answered while nobody else is heard has the far host asked. During an outage that is the
 //! retransmission of what the far host lacks first; the answer makes the connection one like any other.
+//!
+//! The far host may have had that segment all along: the outage took its acknowledgement. Then its answer
+//! echoes a timestamp from before the outage (RFC 7323, section 4.3). The near host would measure a round
+//! trip as long as the outage, take its timeouts for spurious, and wait for a tail loss probe of twice that
+//! round trip (RFC 8985, section 7). So the near host does not get that answer: an ICMP error makes it
+//! repeat its segment at once (RFC 6069), its new timestamp reaches the far host by a bare acknowledgement,
+//! and the far host's answer to the repeated segment echoes that.
 //! One-sided connections have a cap of their own, the [`SHARE_OF_ONE_SIDED`]th part of what may be kept for all.
 
 use crate::limits::Limits;
@@ -43,6 +50,8 @@ const SHARE_OF_ONE_SIDED: u64 = 16;
 const OF_SYN_ACK: u8 = 4;
 /// A far host has no more behind the segment that is kept of a one-sided connection, in bytes.
 const MOST_BEYOND: i32 = 1 << 24;
+/// A near host repeats its segment within this of the ICMP error, or the kept copy goes out again.
+const REPEATED_WITHIN: Duration = Duration::from_millis(200);
 /// Copies that go out, at most, before the host has sent another.
 const MOST: u8 = 5;
 
@@ -76,6 +85,8 @@ struct Handshake {
     copies_left: u8,
     stage: Stage,
     pause: Duration,
+    /// The far host has shown that it had the copy before the link went away; that answer was withheld.
+    was_stale: bool,
 }
 
 /// Where a handshake stands.
@@ -91,8 +102,11 @@ enum Stage {
     Probed { since: Instant, until: Instant },
     /// It has its turn, for the first time since the link is back or not.
     Due { is_first: bool },
-    /// It went out, and goes out again then.
+    /// It went out; then it goes out again, if it may.
     Awaiting { again_at: Instant },
+    /// The far host has it, and `acked` in all, by an answer that was withheld: the near host is to repeat
+    /// it until then.
+    Stale { acked: SeqNumber, until: Instant },
     /// It went out as often as it may: nothing more until then.
     Spent { until: Instant },
 }
@@ -101,7 +115,11 @@ impl Stage {
     const fn is_at_work(self) -> bool {
         matches!(
             self,
-            Self::Due { .. } | Self::Awaiting { .. } | Self::Asked { .. } | Self::Probed { .. }
+            Self::Due { .. }
+                | Self::Awaiting { .. }
+                | Self::Asked { .. }
+                | Self::Probed { .. }
+                | Self::Stale { .. }
         )
     }
 
@@ -111,6 +129,7 @@ impl Stage {
             Self::Awaiting { again_at: at }
             | Self::Asked { until: at, .. }
             | Self::Probed { until: at, .. }
+            | Self::Stale { until: at, .. }
             | Self::Passed { until: at }
             | Self::Spent { until: at } => Some(at),
         }
@@ -173,7 +192,7 @@ impl Handshakes {
                 let pause = self.kept[&index].pause;
                 self.await_answer(now, index, pause);
             }
-            Some(Stage::Asked { .. } | Stage::Probed { .. }) | None => {}
+            Some(Stage::Asked { .. } | Stage::Probed { .. } | Stage::Stale { .. }) | None => {}
         }
         evicted
     }
@@ -195,7 +214,7 @@ impl Handshakes {
         match stage {
             // The host's own copy counts as one of ours: the pause begins anew.
             Stage::Due { .. } | Stage::Awaiting { .. } => self.await_answer(now, index, pause),
-            Stage::Asked { .. } => {}
+            Stage::Asked { .. } | Stage::Stale { .. } => {}
             Stage::Probed { since, .. } => {
                 one.copies_left = (one.copies_left + 1).min(MOST);
                 let until = now + ONE_SIDED_REMEMBERED_FOR;
@@ -259,6 +278,82 @@ impl Handshakes {
         }
     }
 
+    /// Whether a far host's bare acknowledgement is to be withheld, and its near host to be made to repeat
+    /// what is kept: the far host had that before, and echoes an older timestamp. Returns where what is kept
+    /// begins.
+    pub(crate) fn withhold_stale(
+        &mut self,
+        now: Instant,
+        index: FlowIndex,
+        tcp: &TcpHeader,
+    ) -> Option<SeqNumber> {
+        if !self.is_acknowledged(index, tcp.ack) {
+            return None;
+        }
+        let one = self.kept.get_mut(&index)?;
+        let is_asked = matches!(
+            one.stage,
+            Stage::Due { .. } | Stage::Awaiting { .. } | Stage::Probed { .. }
+        );
+        let kept = one.packet.tcp()?;
+        let (of_kept, of_answer) = (kept.options.timestamps?, tcp.options.timestamps?);
+        let is_stale = SeqNumber(of_answer.echo).before(SeqNumber(of_kept.value));
+        // What has arrived behind a hole shows the near host by itself what was lost.
+        let shows_hole = tcp
+            .options
+            .sack
+            .iter()
+            .any(|block| block.right.after(tcp.ack));
+        if one.was_stale || !is_asked || !is_stale || shows_hole || tcp.flags != TcpFlags::ACK {
+            return None;
+        }
+        let begins = kept.seq;
+        one.was_stale = true;
+        let until = now + REPEATED_WITHIN;
+        self.set_stage(
+            index,
+            Stage::Stale {
+                acked: tcp.ack,
+                until,
+            },
+        );
+        Some(begins)
+    }
+
+    /// The near host repeats what the far host has by an answer that was withheld: the copy goes out in its
+    /// turn. Returns all that the far host has.
+    pub(crate) fn renew(
+        &mut self,
+        index: FlowIndex,
+        packet: &Packet,
+        limits: &Limits,
+    ) -> Option<SeqNumber> {
+        let Stage::Stale { acked, .. } = self.kept.get(&index)?.stage else {
+            return None;
+        };
+        let end = packet.tcp()?.seq + packet.sequence_len();
+        if packet.sequence_len() == 0 || end.after(acked) {
+            return None;
+        }
+        self.enter(index, packet, limits);
+        self.send_again(index);
+        Some(acked)
+    }
+
+    /// One more copy of what is kept goes out, in its turn.
+    fn send_again(&mut self, index: FlowIndex) {
+        if let Some(one) = self.kept.get_mut(&index) {
+            one.copies_left = one.copies_left.max(1);
+            self.set_stage(index, Stage::Due { is_first: true });
+            self.due.push_back(index);
+        }
+    }
+
+    /// Whether nothing is kept.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.kept.is_empty()
+    }
+
     /// The link is back: what is kept of the connection goes out, in its turn.
     pub(crate) fn come_back(&mut self, now: Instant, index: FlowIndex) {
         match self.kept.get(&index).map(|handshake| handshake.copies_left) {
@@ -273,6 +368,9 @@ impl Handshakes {
 
     /// The link is down: nothing goes out.
     pub(crate) fn go_away(&mut self, index: FlowIndex) {
+        if let Some(one) = self.kept.get_mut(&index) {
+            one.was_stale = false;
+        }
         self.set_stage(index, Stage::Away);
     }
 
@@ -280,6 +378,10 @@ impl Handshakes {
     pub(crate) fn handle_timeout(&mut self, now: Instant) {
         while let Some(&(_, index)) = self.deadlines.first().filter(|(at, _)| *at <= now) {
             match self.kept.get(&index).map(|handshake| handshake.stage) {
+                Some(Stage::Awaiting { .. }) if self.kept[&index].copies_left == 0 => {
+                    let until = now + REMEMBERED_FOR;
+                    self.set_stage(index, Stage::Spent { until });
+                }
                 Some(Stage::Awaiting { .. }) => {
                     self.set_stage(index, Stage::Due { is_first: false });
                     self.due.push_back(index);
@@ -289,6 +391,7 @@ impl Handshakes {
                     self.set_stage(index, Stage::Passed { until });
                     self.unanswered.push_back((index, at));
                 }
+                Some(Stage::Stale { .. }) => self.send_again(index),
                 _ => self.remove(index),
             }
         }
@@ -402,6 +505,7 @@ impl Handshakes {
                 copies_left: if is_answer(packet) { OF_SYN_ACK } else { 0 },
                 stage: Stage::Away,
                 pause: self.first_pause,
+                was_stale: false,
             };
             ages.insert((self.next_age, index));
             self.next_age += 1;
@@ -427,13 +531,8 @@ impl Handshakes {
             return;
         };
         handshake.pause = pause;
-        let stage = match handshake.copies_left {
-            0 => Stage::Spent {
-                until: now + REMEMBERED_FOR,
-            },
-            _ => Stage::Awaiting {
-                again_at: now + pause,
-            },
+        let stage = Stage::Awaiting {
+            again_at: now + pause,
         };
         self.set_stage(index, stage);
     }

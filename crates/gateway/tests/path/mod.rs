@@ -59,6 +59,8 @@ pub(crate) struct Path {
     far: u8,
     /// TSval of what the near host sends, in milliseconds of virtual time.
     clock: u32,
+    /// Why segments of the far host were taken since the last look.
+    taken: Vec<TakeReason>,
 }
 
 impl Path {
@@ -120,6 +122,7 @@ impl Path {
             port: 5_000,
             far: 1,
             clock: 0,
+            taken: Vec::new(),
         }
     }
 
@@ -431,6 +434,9 @@ impl Path {
         let verdict = self
             .gateway
             .handle_packet(self.now, self.link, Direction::FromLink, packet);
+        if let Verdict::Taken(reason) = verdict {
+            self.taken.push(reason);
+        }
         // Or goes on with another acknowledgement.
         let is_own_answer = matches!(
             verdict,
@@ -440,6 +446,11 @@ impl Path {
             verdict == Verdict::Pass || is_own_answer,
             "what has crossed the link is passed on but for answers to probes"
         );
+    }
+
+    /// Why segments of the far host were taken since the last call.
+    pub(crate) fn taken(&mut self) -> Vec<TakeReason> {
+        std::mem::take(&mut self.taken)
     }
 
     /// Everything that the gateway has sent since the last call, but for questions.

@@ -185,10 +185,18 @@ pub fn jobs(extent: Extent) -> Vec<Job> {
         .flat_map(|cell| {
             // Where there is no daemon, packets take no path to it.
             let is_usual = cell.path == DataPath::Auto && !cell.starts_late;
-            let control = is_usual.then(|| cell.job(false));
-            control.into_iter().chain([cell.job(true)])
+            (0..repetitions(extent)).flat_map(move |index| {
+                let control = is_usual.then(|| cell.job(false, index));
+                control.into_iter().chain([cell.job(true, index)])
+            })
         })
         .collect()
+}
+
+/// Runs of each cell, of which medians are compared.
+#[must_use]
+pub fn repetitions(extent: Extent) -> u32 {
+    extent.choose(1, 3)
 }
 
 impl Cell {
@@ -215,12 +223,12 @@ impl Cell {
         format!("{title}, {direction}, {stack}, {by}, {seconds} s, {who}{when}")
     }
 
-    fn job(&self, assisted: bool) -> Job {
+    fn job(&self, assisted: bool, index: u32) -> Job {
         let trial = ProgramTrial {
             cell: *self,
             assisted,
         };
-        Job::new(self.name(assisted), &self.setting(&trial), 0).live(Trial::Programs(trial))
+        Job::new(self.name(assisted), &self.setting(&trial), index).live(Trial::Programs(trial))
     }
 
     /// The link, the outage and the payload as a scenario has them; which programs run is beyond it.

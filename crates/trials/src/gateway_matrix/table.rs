@@ -3,7 +3,9 @@
 use super::cells::{CUTS, Cell, cut_title};
 use super::programs;
 use super::trial::{Observed, ProgramTrial, TOLERABLE_DELAY};
-use super::{LIMIT_S, datagram_age, five_seconds, from_first_chance, is_within, resume};
+use super::{
+    LIMIT_S, datagram_age, five_seconds, from_first_chance, is_judged, is_within, middle, resume,
+};
 use outlast_experiments::record::{Record, Runs};
 use outlast_report::table::{Cell as Shown, Column, Table, Tone};
 use outlast_report::unit::Unit;
@@ -44,33 +46,35 @@ pub(super) fn matrix(cells: &[Cell], runs: &Runs) -> Table {
     let mut table = Table::new(columns())
         .titled("Time from link-up until the receiving application has read something new");
     for cell in cells {
-        let control = runs.of(&cell.name(false)).first();
-        let daemon = runs.of(&cell.name(true)).first();
+        let [controls, daemons] = [false, true].map(|who| runs.of(&cell.name(who)));
+        let (control, daemon) = (controls.first(), daemons.first());
         if control.or(daemon).is_none() && programs::missing(cell.program).is_none() {
             // It was not carried out yet.
             continue;
         }
+        let first_sign = |run: &Record| run.observed::<Observed>()?.first_sign_s;
+        let timeouts = |run: &Record| run.result.timeouts.map(|count| count as f64);
         table.push([
             Shown::from(cut_title(cell.cut)),
             Shown::from(cell.outage.as_secs_f64()),
             Shown::from(cell.program.title()),
             Shown::from(cell.program.direction().name()),
             Shown::from(cell.stack.to_string()),
-            control.map_or(Shown::missing(), |run| time(resume(run))),
-            Shown::from(control.and_then(half_second)),
-            Shown::from(control.and_then(five_seconds)),
-            Shown::from(control.and_then(|run| run.result.timeouts)),
+            time(controls, resume),
+            Shown::from(middle(controls.iter(), half_second)),
+            Shown::from(middle(controls.iter(), five_seconds)),
+            Shown::from(middle(controls.iter(), timeouts)),
             daemon.map_or(Shown::missing(), |run| Shown::from(way(cell, run))),
             daemon.map_or(Shown::missing(), noticed),
-            daemon.map_or(Shown::missing(), |run| time(resume(run))),
-            Shown::from(daemon.and_then(half_second)),
-            Shown::from(daemon.and_then(five_seconds)),
-            Shown::from(daemon.and_then(|run| run.observed::<Observed>()?.first_sign_s)),
-            daemon.map_or(Shown::missing(), |run| time(from_first_chance(run))),
-            daemon.map_or_else(|| skipped(cell), limit),
-            Shown::from(control.and_then(datagram_age)),
-            Shown::from(daemon.and_then(datagram_age)),
-            Shown::from(intact(control, daemon)),
+            time(daemons, resume),
+            Shown::from(middle(daemons.iter(), half_second)),
+            Shown::from(middle(daemons.iter(), five_seconds)),
+            Shown::from(middle(daemons.iter(), first_sign)),
+            time(daemons, from_first_chance),
+            daemon.map_or_else(|| skipped(cell), |_| limit(daemons)),
+            Shown::from(middle(controls.iter(), datagram_age)),
+            Shown::from(middle(daemons.iter(), datagram_age)),
+            Shown::from(intact(controls, daemons)),
         ]);
     }
     table.note(format!(
@@ -111,7 +115,7 @@ pub(super) fn beyond(cells: &[Cell], runs: &Runs) -> Option<Table> {
     for run in missed {
         table.push([
             Shown::from(run.cell.clone()),
-            time(from_first_chance(run)),
+            time(std::slice::from_ref(run), from_first_chance),
             noticed(run),
             Shown::from(run.worst_delay_s),
             Shown::from(u64::from(run.attempts)),
@@ -141,7 +145,7 @@ pub(super) fn beyond(cells: &[Cell], runs: &Runs) -> Option<Table> {
 
 /// What is known of the reason.
 fn why(run: &Record) -> &'static str {
-    match (super::is_judged(run), super::noticed(run)) {
+    match (is_judged(run), super::noticed(run)) {
         (false, _) => "not judged: the machine was late each time",
         (true, false) => "the daemon did not know of the outage",
         (true, true) => "not known",
@@ -207,8 +211,14 @@ fn half_second(run: &Record) -> Option<f64> {
     run.result.outages.first()?.half_second_s
 }
 
-fn time(time: Option<f64>) -> Shown {
-    time.map_or(Shown::from("never").tone(Tone::Bad), Shown::from)
+/// The median of the runs' times; missing where there are no runs.
+fn time(runs: &[Record], time: fn(&Record) -> Option<f64>) -> Shown {
+    let times = |run: &Record| Some(time(run).unwrap_or(f64::INFINITY));
+    match middle(runs.iter(), times) {
+        None => Shown::missing(),
+        Some(time) if time.is_finite() => Shown::from(time),
+        Some(_) => Shown::from("never").tone(Tone::Bad),
+    }
 }
 
 fn noticed(run: &Record) -> Shown {
@@ -236,11 +246,18 @@ fn data_path(run: &Record) -> String {
     path.split(':').next().unwrap_or(path).to_owned()
 }
 
-fn limit(run: &Record) -> Shown {
-    match (is_within(run), super::is_judged(run)) {
-        (true, _) => Shown::from("yes").tone(Tone::Good),
-        (false, true) => Shown::from("no").tone(Tone::Bad),
-        (false, false) => Shown::from("not judged").tone(Tone::Warning),
+/// Whether each of the runs that can be judged kept the limit.
+fn limit(runs: &[Record]) -> Shown {
+    let judged = || runs.iter().filter(|run| is_judged(run) || is_within(run));
+    let (all, kept) = (
+        judged().count(),
+        judged().filter(|run| is_within(run)).count(),
+    );
+    match all - kept {
+        _ if all == 0 => Shown::from("not judged").tone(Tone::Warning),
+        0 => Shown::from("yes").tone(Tone::Good),
+        _ if all == 1 => Shown::from("no").tone(Tone::Bad),
+        _ => Shown::from(format!("{kept} of {all}")).tone(Tone::Bad),
     }
 }
 
@@ -252,18 +269,19 @@ fn skipped(cell: &Cell) -> Shown {
     }
 }
 
-fn intact(control: Option<&Record>, daemon: Option<&Record>) -> String {
-    let word = |run: Option<&Record>| match run.map(|run| &run.result) {
-        None => "–",
-        Some(result) if !result.completed => "incomplete",
-        Some(result) => match result.intact {
-            None => "done",
-            Some(true) => "yes",
-            Some(false) => "NO",
-        },
+fn intact(controls: &[Record], daemons: &[Record]) -> String {
+    let word = |run: &Record| match (run.result.completed, run.result.intact) {
+        (false, _) => "incomplete",
+        (true, None) => "done",
+        (true, Some(true)) => "yes",
+        (true, Some(false)) => "NO",
     };
-    match (word(control), word(daemon)) {
-        (one, other) if one == other => one.to_owned(),
+    let words = |runs: &[Record]| match runs.is_empty() {
+        true => "–".to_owned(),
+        false => each_once(runs.iter().map(|run| word(run).to_owned())),
+    };
+    match (words(controls), words(daemons)) {
+        (one, other) if one == other => one,
         (one, other) => format!("{one}, {other}"),
     }
 }

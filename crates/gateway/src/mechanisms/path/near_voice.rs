@@ -10,7 +10,7 @@
 
 use crate::tracking::{FlowKey, TcpFlow};
 use outlast_wire::tcp::{TcpOptions, Timestamps};
-use outlast_wire::{IpHeader, Packet, TcpFlags, TcpHeader};
+use outlast_wire::{IpHeader, Packet, SeqNumber, TcpFlags, TcpHeader};
 
 /// What packets of our own carry (RFC 1700's default).
 const HOP_LIMIT: u8 = 64;
@@ -40,6 +40,16 @@ impl NearVoice {
 
     /// A keep-alive of a connection, in the near host's name.
     pub(crate) fn keep_alive(self, key: &FlowKey, flow: &TcpFlow) -> Packet {
+        self.speak(key, flow, flow.near.acked - 1)
+    }
+
+    /// A bare acknowledgement, in the near host's name, to a far host that expects `seq` next: the far host
+    /// takes the near host's newest timestamp from it (RFC 7323, section 4.3).
+    pub(crate) fn acknowledge(self, key: &FlowKey, flow: &TcpFlow, seq: SeqNumber) -> Packet {
+        self.speak(key, flow, seq)
+    }
+
+    fn speak(self, key: &FlowKey, flow: &TcpFlow, seq: SeqNumber) -> Packet {
         let ip = IpHeader {
             source: key.near.ip(),
             destination: key.far.ip(),
@@ -50,7 +60,7 @@ impl NearVoice {
         let header = TcpHeader {
             source_port: key.near.port(),
             destination_port: key.far.port(),
-            seq: flow.near.acked - 1,
+            seq,
             ack: flow.far.acked,
             flags: TcpFlags::ACK,
             window: self.window.unwrap_or_else(|| flow.near_window()),

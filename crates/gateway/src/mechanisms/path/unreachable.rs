@@ -13,7 +13,7 @@
 
 use crate::links::Direction;
 use crate::tracking::{FlowKey, TcpFlow};
-use outlast_wire::{IcmpNotice, IpHeader, Packet, TcpFlags, TcpHeader};
+use outlast_wire::{IcmpNotice, IpHeader, Packet, SeqNumber, TcpFlags, TcpHeader};
 
 /// What packets of hosts carry mostly; nobody looks at that of a packet that is quoted.
 const HOP_LIMIT: u8 = 64;
@@ -21,9 +21,24 @@ const HOP_LIMIT: u8 = 64;
 /// The error for the host that sends in `direction`, about the oldest segment that its peer has not
 /// acknowledged; `None` where the addresses are such that no error may be sent.
 pub(super) fn unreachable(key: &FlowKey, flow: &TcpFlow, direction: Direction) -> Option<Packet> {
-    let (from, to, sender, receiver) = match direction {
-        Direction::ToLink => (key.near, key.far, &flow.near, &flow.far),
-        Direction::FromLink => (key.far, key.near, &flow.far, &flow.near),
+    let sender = match direction {
+        Direction::ToLink => &flow.near,
+        Direction::FromLink => &flow.far,
+    };
+    unreachable_from(key, flow, direction, sender.acked)
+}
+
+/// The error for the host that sends in `direction`, about the segment that begins with `seq`; `None` where
+/// the addresses are such that no error may be sent.
+pub(crate) fn unreachable_from(
+    key: &FlowKey,
+    flow: &TcpFlow,
+    direction: Direction,
+    seq: SeqNumber,
+) -> Option<Packet> {
+    let (from, to, receiver) = match direction {
+        Direction::ToLink => (key.near, key.far, &flow.far),
+        Direction::FromLink => (key.far, key.near, &flow.near),
     };
     let ip = IpHeader {
         source: from.ip(),
@@ -35,7 +50,7 @@ pub(super) fn unreachable(key: &FlowKey, flow: &TcpFlow, direction: Direction) -
     let header = TcpHeader {
         source_port: from.port(),
         destination_port: to.port(),
-        seq: sender.acked,
+        seq,
         ack: receiver.acked,
         flags: TcpFlags::ACK,
         ..TcpHeader::default()
