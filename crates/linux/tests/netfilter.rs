@@ -7,6 +7,7 @@ use outlast_linux::netfilter::NetfilterError;
 use outlast_linux::netfilter::queue::{Hook, Queue, Ruling};
 use outlast_linux::netfilter::rules::{AddressRange, Claim, RuleSet, Rules, Scope};
 use outlast_linux::poller::{Interest, Poller, Token};
+use outlast_skip::skip;
 use rustix::fd::AsFd;
 use socket2::{Domain, Socket, Type};
 use std::net::{SocketAddr, UdpSocket};
@@ -18,12 +19,6 @@ const RULES: RuleSet<'static> = RuleSet {
     mark: 77,
     scope: Scope::Everything,
 };
-
-/// Says why a test does not run.
-#[expect(clippy::print_stderr, reason = "a skipped test names what is missing")]
-fn skip(error: &dyn std::error::Error) {
-    eprintln!("skipped: {error}");
-}
 
 /// Runs `test` in a namespace with a loopback device that is up.
 fn inside(test: impl FnOnce() + Send) {

@@ -12,6 +12,7 @@ use outlast_linux::namespace::Namespace;
 use outlast_linux::tracker::{
     Acknowledgement, Tracker, TrackerConfig, TrackerCounters, TrackerError,
 };
+use outlast_skip::skip;
 use outlast_wire::{Packet, TcpFlags, TcpHeader};
 use proptest::prelude::*;
 use std::collections::BTreeMap;
@@ -24,12 +25,6 @@ use std::sync::{LazyLock, Mutex, PoisonError};
 const FLOWS: u32 = 4096;
 /// The mark of the gateway's own packets.
 const MARK: u32 = 7;
-
-/// Says why a test does not run.
-#[expect(clippy::print_stderr, reason = "a skipped test names what is missing")]
-fn skip(error: &dyn Error) {
-    eprintln!("skipped: {error}");
-}
 
 /// What a connection's segments are behind in the counters at most.
 const LAG: u64 = 64;

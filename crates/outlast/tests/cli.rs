@@ -2,6 +2,7 @@
 
 mod support;
 
+use outlast_skip::skip;
 use serde_json::Value;
 use std::io::Read;
 use std::process::Command;
@@ -316,11 +317,6 @@ fn help_says_what_exit_codes_mean() {
     let said = Place::new().run(["--help"]);
     assert_eq!(said.code, Some(0));
     insta::assert_snapshot!(said.out);
-}
-
-#[expect(clippy::print_stderr, reason = "a skipped test names what is missing")]
-fn skip(what: &str) {
-    eprintln!("skipped: {what}");
 }
 
 #[test]

@@ -4,6 +4,7 @@
 
 mod support;
 
+use outlast_skip::skip;
 use serde_json::Value;
 use std::process::Command;
 use support::{Place, Said};
@@ -47,11 +48,6 @@ fn restricted(place: &Place, restrict: &str, arguments: &[&str]) -> Option<Said>
         };
     }
     Some(Said::of(command.output().expect("unshare was there")))
-}
-
-#[expect(clippy::print_stderr, reason = "a skipped test names what is missing")]
-fn skip(what: &str) {
-    eprintln!("skipped: {what}");
 }
 
 #[test]

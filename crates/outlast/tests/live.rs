@@ -4,6 +4,7 @@
 
 mod support;
 
+use outlast_skip::skip;
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 use std::fs;
@@ -40,11 +41,6 @@ fn result(said: &Said) -> Option<Value> {
 fn assert_sound(run: &Value) {
     let (completed, intact) = (&run["completed"], &run["intact"]);
     assert!(completed == true && intact == true, "{run:#}");
-}
-
-#[expect(clippy::print_stderr, reason = "a skipped test names what is missing")]
-fn skip(what: &str) {
-    eprintln!("skipped: {}", what.trim());
 }
 
 /// A bulk transfer of 2 s over a link that is down from 1 s on.

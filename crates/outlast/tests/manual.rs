@@ -2,6 +2,7 @@
 
 mod support;
 
+use outlast_skip::skip;
 use std::fs;
 use std::process::Command;
 use support::Place;
@@ -70,9 +71,4 @@ fn what_is_in_the_way_is_named() {
     place
         .run(["man", "pages"])
         .refuses(1, &["cannot write manual pages into pages"]);
-}
-
-#[expect(clippy::print_stderr, reason = "a skipped test names what is missing")]
-fn skip(what: &str) {
-    eprintln!("skipped: {what}");
 }

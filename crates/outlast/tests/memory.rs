@@ -2,6 +2,7 @@
 
 mod support;
 
+use outlast_skip::skip;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -55,9 +56,4 @@ fn in_64_mib_the_tables_are_small_and_without_a_limit_they_are_not() {
     assert!(small.contains("up to 4096, "), "{small}");
     let whole = checked("");
     assert!(!whole.contains("up to 4096, "), "{whole}");
-}
-
-#[expect(clippy::print_stderr, reason = "a skipped test names what is missing")]
-fn skip(what: &str) {
-    eprintln!("skipped: {what}");
 }

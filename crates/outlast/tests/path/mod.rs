@@ -18,6 +18,7 @@ use outlast_linux::clock;
 use outlast_linux::namespace::Namespace;
 use outlast_linux::netlink::{Prefix, Route, RouteSocket};
 use outlast_linux::sysctl;
+pub(crate) use outlast_skip::skip;
 use rustix::fd::AsFd;
 use serde_json::Value;
 use std::net::IpAddr;
@@ -77,11 +78,6 @@ impl Addresses {
         };
         text.parse().expect("literal")
     }
-}
-
-#[expect(clippy::print_stderr, reason = "a skipped test names what is missing")]
-pub(crate) fn skip(what: &str) {
-    eprintln!("skipped: {}", what.trim());
 }
 
 #[expect(

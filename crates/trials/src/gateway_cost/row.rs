@@ -222,6 +222,7 @@ fn connected(from: Ipv4Addr, to: SocketAddr) -> io::Result<OwnedFd> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use outlast_skip::skip;
 
     /// Also where CUBIC is neither the host's default nor allowed to everybody.
     #[test]
@@ -238,9 +239,5 @@ mod tests {
                 assert_eq!(congestion, CONGESTION.name(), "{lane:?}");
             }
         }
-    }
-
-    fn skip(what: &str) {
-        eprintln!("skipped: {what}");
     }
 }
