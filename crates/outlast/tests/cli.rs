@@ -174,7 +174,7 @@ fn completions_are_understood_by_their_shells() {
         let script = place.file(shell, &said.out);
         match Command::new(shell).arg(check).arg(script).output() {
             Ok(output) => assert!(output.status.success(), "{shell}: {output:?}"),
-            Err(error) => skip(&format!("{shell}: {error}")),
+            Err(error) => skip(format!("{shell}: {error}")),
         }
     }
     place
@@ -204,7 +204,7 @@ fn bash_offers(place: &Place, words: &[&str]) -> Option<Vec<String>> {
         .current_dir(place.path());
     let output = output
         .output()
-        .inspect_err(|error| skip(&format!("bash: {error}")))
+        .inspect_err(|error| skip(format!("bash: {error}")))
         .ok()?;
     let text = String::from_utf8_lossy(&output.stdout);
     Some(text.lines().map(str::to_owned).collect())

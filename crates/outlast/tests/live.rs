@@ -216,7 +216,7 @@ fn is_there(program: &str) -> bool {
     let found = Command::new(program).arg("--version").output();
     let there = found.is_ok_and(|output| output.status.success());
     if !there {
-        skip(&format!("there is no {program}"));
+        skip(format!("there is no {program}"));
     }
     there
 }

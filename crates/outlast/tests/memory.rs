@@ -39,7 +39,7 @@ impl Drop for Group {
 fn in_64_mib_the_tables_are_small_and_without_a_limit_they_are_not() {
     let group = match Group::limited_to(64 << 20) {
         Ok(group) => group,
-        Err(error) => return skip(&format!("no group with a limit of memory: {error}")),
+        Err(error) => return skip(format!("no group with a limit of memory: {error}")),
     };
     let place = Place::new();
     let config = place.file("gateway.toml", "interface = \"lo\"\n");

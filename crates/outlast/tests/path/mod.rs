@@ -146,7 +146,7 @@ impl Path {
 
     /// The same, with so many queues at both ends of the link.
     pub(crate) fn with_queues(queues: u32) -> Option<Self> {
-        let namespace = || Namespace::new().inspect_err(|error| skip(&error.to_string()));
+        let namespace = || Namespace::new().inspect_err(|error| skip(error));
         let path = Self {
             fixed: namespace().ok()?,
             gateway: namespace().ok()?,

@@ -228,7 +228,7 @@ mod tests {
     #[test]
     fn connections_over_every_lane_have_cubic() {
         let row = match Row::new(Load::Packets) {
-            Err(BenchError::Namespace(error)) => return skip(&error.to_string()),
+            Err(BenchError::Namespace(error)) => return skip(error),
             row => row.expect("three hosts in a row"),
         };
         assert_eq!(row.congestion().expect("a connection"), "cubic");
