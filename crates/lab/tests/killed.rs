@@ -34,7 +34,7 @@ fn run_for_ever() {
     let scenario = scenario.unwrap_or_else(|error| panic!("{}", error.render(100)));
     let lab = Lab::new(&scenario, 0).expect("the lab has it");
     match lab.run(&Cancel::new().expect("eventfd"), |_| {}) {
-        Err(error) if error.is_missing_capability() => skip(&error),
+        Err(error) if error.is_missing_capability() => skip(error),
         outcome => panic!("{outcome:?}"),
     }
 }

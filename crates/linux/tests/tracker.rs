@@ -50,7 +50,7 @@ fn tracker_with(rate: BitRate) -> Option<Tracker> {
                 "{}",
                 error.source().expect("what the verifier says")
             );
-            skip(&error);
+            skip(error);
             None
         }
     }
@@ -562,7 +562,7 @@ fn an_older_connection_becomes_known_whatever_was_said_first() {
 fn the_connections_of_an_interface_are_tracked_as_they_pass() {
     let namespace = match Namespace::new() {
         Ok(namespace) => namespace,
-        Err(error) => return skip(&error),
+        Err(error) => return skip(error),
     };
     let Some(mut tracker) = tracker() else { return };
     let run = || {

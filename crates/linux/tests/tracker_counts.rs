@@ -73,7 +73,7 @@ fn what_is_not_tracked_is_counted_where_it_had_to_be_looked_at_closely() {
     };
     let tracker = match Tracker::load_for_trial(&config) {
         Ok(tracker) => tracker,
-        Err(error) => return skip(&error),
+        Err(error) => return skip(error),
     };
     let (udp, icmpv6, hop_by_hop, fragment, esp) = (17, 58, 0, 44, 50);
     let damaged = |at: usize, to: u8| {

@@ -51,7 +51,7 @@ pub(crate) fn run_lab(lab: &Lab) -> Option<RunReport> {
             Some(report)
         }
         Err(error) if error.is_missing_capability() => {
-            skip(&error);
+            skip(error);
             None
         }
         Err(error) => panic!("{error}: {error:?}"),
