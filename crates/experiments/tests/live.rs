@@ -46,7 +46,7 @@ fn a_batch_gives_a_record_with_its_trace_for_every_job() {
     };
     match batch::run(jobs, 3, &plan, &cancel, store, |progress| last = *progress) {
         Err(error) if error.is_missing_capability() => {
-            eprintln!("skipped: {error}: {:?}", std::error::Error::source(&error));
+            outlast_skip::skip(format!("{error}: {:?}", std::error::Error::source(&error)));
             return;
         }
         outcome => assert_eq!(outcome.expect("both runs succeed"), []),
@@ -93,7 +93,7 @@ fn a_cancelled_batch_ends_and_says_so() {
         |_| {},
     ) {
         Err(batch::BatchError::Cancelled) => {}
-        Err(error) if error.is_missing_capability() => eprintln!("skipped: {error}"),
+        Err(error) if error.is_missing_capability() => outlast_skip::skip(error),
         other => panic!("{other:?}"),
     }
 }

@@ -24,6 +24,7 @@ use outlast_linux::timer::Timer;
 use outlast_linux::tun::Tun;
 use outlast_linux::waker::Waker;
 use outlast_scenario::Scenario;
+use outlast_sim::topology;
 use outlast_world::trace::Trace;
 use outlast_world::{Gateways, IpVersion, Progress, RoamingSetup, Side};
 use std::io;
@@ -63,7 +64,7 @@ impl Lab {
     pub fn new(scenario: &Scenario, index: u32) -> Result<Self, LabError> {
         limits::check(scenario)?;
         let outlast = &scenario.outlast;
-        let roaming = scenario.roaming(index, home_agent(outlast)?);
+        let roaming = topology::roaming(scenario, index, home_agent(outlast)?);
         let mut at_first = gateways(outlast)?;
         if let Some(roaming) = &roaming {
             at_first = roaming.gateways(at_first);
@@ -162,7 +163,7 @@ impl Lab {
                 links: self.links()?,
                 roaming: self.roaming()?,
                 trace: self.traced_packets.map(Trace::new),
-                cross_traffic: scenario.traffic.iter().map(Into::into).collect(),
+                cross_traffic: topology::cross_traffic(scenario),
                 ip: match scenario.stack.ip {
                     outlast_scenario::IpVersion::V4 => IpVersion::V4,
                     outlast_scenario::IpVersion::V6 => IpVersion::V6,

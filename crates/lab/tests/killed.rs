@@ -34,7 +34,7 @@ fn run_for_ever() {
     let scenario = scenario.unwrap_or_else(|error| panic!("{}", error.render(100)));
     let lab = Lab::new(&scenario, 0).expect("the lab has it");
     match lab.run(&Cancel::new().expect("eventfd"), |_| {}) {
-        Err(error) if error.is_missing_capability() => skip(&error),
+        Err(error) if error.is_missing_capability() => skip(error),
         outcome => panic!("{outcome:?}"),
     }
 }
@@ -123,7 +123,7 @@ fn users_of(namespaces: &BTreeSet<String>) -> BTreeSet<PathBuf> {
 #[test]
 fn nothing_is_left_of_a_lab_whose_process_was_killed() {
     if let Err(error) = outlast_linux::namespace::Namespace::new() {
-        return skip(&error.into());
+        return skip(error);
     }
     let place = tempfile::tempdir().expect("directory");
     let (child, mut fifo) = child_with_lab(place.path());
@@ -159,7 +159,7 @@ fn nothing_is_left_of_a_lab_whose_process_was_killed() {
 #[test]
 fn a_shell_in_a_host_sees_its_addresses_and_reaches_the_other_host() {
     if let Err(error) = outlast_linux::namespace::Namespace::new() {
-        return skip(&error.into());
+        return skip(error);
     }
     let place = tempfile::tempdir().expect("directory");
     let (child, _fifo) = child_with_lab(place.path());

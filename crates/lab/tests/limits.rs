@@ -81,7 +81,7 @@ fn cancelling_ends_a_run_and_those_that_come_later() {
     });
     match outcome {
         Err(LabError::Cancelled) => assert!(seen > Duration::ZERO),
-        Err(error) if error.is_missing_capability() => return skip(&error),
+        Err(error) if error.is_missing_capability() => return skip(error),
         outcome => panic!("{outcome:?}"),
     }
     assert!(matches!(lab.run(&cancel, |_| {}), Err(LabError::Cancelled)));

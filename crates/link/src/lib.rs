@@ -50,14 +50,18 @@ extern crate alloc;
 
 mod analysis;
 mod config;
+mod configured_rate;
 mod link;
 mod outage;
 mod pipe;
+mod recovery;
 pub mod trace;
 mod transmitter;
 
 pub use analysis::Ideal;
 pub use config::{Frame, InFlight, LinkConfig, PipeConfig, Way};
+pub use configured_rate::ConfiguredRate;
 pub use link::{DropReason, Link, LinkEvent, Reason};
 pub use outage::{Outage, OutageProcess, Schedule};
 pub use pipe::{Counters, MAX_FRAMES, REORDER_DEPTH, REORDER_HOLD};
+pub use recovery::{FIRST_SECONDS, HALF_SECOND};

@@ -587,7 +587,7 @@ mod tests {
             let mut monitor = RouteMonitor::open().expect("netlink");
             let room = sockopt::socket_recv_buffer_size(&monitor).expect("a socket");
             if room < RECEIVE_BUFFER {
-                return eprintln!("skipped: no more room without CAP_NET_ADMIN on the host");
+                return outlast_skip::skip("no more room without CAP_NET_ADMIN on the host");
             }
             resize_up_to(&mut route, link, 1500);
             let missed = heard(&mut monitor).contains(&Change::Missed);

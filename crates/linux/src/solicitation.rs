@@ -305,7 +305,7 @@ mod tests {
             return;
         };
         if !std::path::Path::new("/proc/sys/net/ipv6").exists() {
-            eprintln!("skipped: this kernel has no IPv6");
+            outlast_skip::skip("this kernel has no IPv6");
             return;
         }
         let there = || {

@@ -120,7 +120,7 @@ mod tests {
                 }
                 (Err(error), _) | (_, Err(error)) => {
                     assert_eq!(error.kind(), io::ErrorKind::PermissionDenied);
-                    eprintln!("skipped: {FILE} is for root");
+                    outlast_skip::skip(format!("{FILE} is for root"));
                     return;
                 }
             }

@@ -569,7 +569,7 @@ mod tests {
         };
         let mut tracker = match Tracker::load(&TrackerConfig::default()) {
             Ok(tracker) => tracker,
-            Err(error) => return eprintln!("skipped: {}", error.lack().what),
+            Err(error) => return outlast_skip::skip(error.lack().what),
         };
         let work = || {
             let mut route = RouteSocket::open().expect("netlink");
@@ -601,7 +601,7 @@ mod tests {
         let tracker = Tracker::load_with(&TrackerConfig::default(), true, Secrets::NONE);
         let tracker = match tracker {
             Ok(tracker) => tracker,
-            Err(error) => return eprintln!("skipped: {}", error.lack().what),
+            Err(error) => return outlast_skip::skip(error.lack().what),
         };
         let (first, second) = (
             connection("[2001:db8::1]:4000"),

@@ -7,6 +7,7 @@ use outlast_linux::netfilter::NetfilterError;
 use outlast_linux::netfilter::queue::{Hook, Queue, Ruling};
 use outlast_linux::netfilter::rules::{AddressRange, Claim, RuleSet, Rules, Scope};
 use outlast_linux::poller::{Interest, Poller, Token};
+use outlast_skip::skip;
 use rustix::fd::AsFd;
 use socket2::{Domain, Socket, Type};
 use std::net::{SocketAddr, UdpSocket};
@@ -19,17 +20,11 @@ const RULES: RuleSet<'static> = RuleSet {
     scope: Scope::Everything,
 };
 
-/// Says why a test does not run.
-#[expect(clippy::print_stderr, reason = "a skipped test names what is missing")]
-fn skip(error: &dyn std::error::Error) {
-    eprintln!("skipped: {error}");
-}
-
 /// Runs `test` in a namespace with a loopback device that is up.
 fn inside(test: impl FnOnce() + Send) {
     let namespace = match Namespace::new() {
         Ok(namespace) => namespace,
-        Err(error) => return skip(&error),
+        Err(error) => return skip(error),
     };
     let run = || {
         loopback::switch_on();
@@ -66,7 +61,7 @@ fn packets_wait_for_a_verdict_where_they_are_sent_and_where_they_are_received() 
         let mut queue = Queue::take(RULES.queue).expect("free");
         let rules = match Rules::install(&RULES) {
             Ok(rules) => rules,
-            Err(error) => return skip(&error),
+            Err(error) => return skip(error),
         };
         let mut poller = Poller::new().expect("epoll");
         poller
@@ -102,7 +97,7 @@ fn marked_packets_pass_and_all_do_when_nobody_has_the_queue() {
         let queue = Queue::take(RULES.queue).expect("free");
         let _rules = match Rules::install(&RULES) {
             Ok(rules) => rules,
-            Err(error) => return skip(&error),
+            Err(error) => return skip(error),
         };
         let (one, two) = sockets();
         let marked = Socket::new(Domain::IPV4, Type::DGRAM, None).expect("socket");
@@ -126,7 +121,7 @@ fn a_queue_has_one_owner_and_a_table_too() {
         assert_eq!(error.to_string(), "queue 7 is taken by another program");
         let _rules = match Rules::install(&RULES) {
             Ok(rules) => rules,
-            Err(error) => return skip(&error),
+            Err(error) => return skip(error),
         };
         let error = Rules::install(&RULES).expect_err("there already");
         let taken = "the nftables table \"outlast-test\" belongs to another program";
@@ -139,7 +134,7 @@ fn a_claim_is_one_owners_until_it_is_dropped_and_no_packet_sees_it() {
     inside(|| {
         let claim = match Claim::stake("outlast/test") {
             Ok(claim) => claim,
-            Err(error) => return skip(&error),
+            Err(error) => return skip(error),
         };
         let error = Claim::stake("outlast/test").expect_err("there already");
         assert!(
@@ -209,7 +204,7 @@ fn only_packets_to_and_from_some_addresses_wait_and_these_change_in_one_step() {
         };
         let mut rules = match Rules::install(&set) {
             Ok(rules) => rules,
-            Err(error) => return skip(&error),
+            Err(error) => return skip(error),
         };
         let mut taken = |rules: &mut Rules, ranges: Option<&[AddressRange]>| {
             if let Some(ranges) = ranges {
@@ -286,7 +281,7 @@ fn packets_that_come_while_the_queue_is_told_something_are_not_forgotten() {
         let queue = Queue::take(RULES.queue).expect("free");
         let _rules = match taken_where_it_is_sent() {
             Ok(rules) => rules,
-            Err(error) => return skip(&error),
+            Err(error) => return skip(error),
         };
         let from = UdpSocket::bind("127.0.0.1:0").expect("bind");
         let to = UdpSocket::bind("127.0.0.5:0").expect("bind");
@@ -308,7 +303,7 @@ fn a_verdict_that_came_too_late_is_not_taken_for_a_refusal_of_what_is_asked_next
         let mut queue = Queue::take(RULES.queue).expect("free");
         let _rules = match Rules::install(&RULES) {
             Ok(rules) => rules,
-            Err(error) => return skip(&error),
+            Err(error) => return skip(error),
         };
         let (one, _two) = sockets();
         one.send(b"once").expect("send");
@@ -329,13 +324,13 @@ fn a_queue_that_overflows_can_be_told_something() {
         let queue = Queue::take(RULES.queue).expect("free");
         let _rules = match taken_where_it_is_sent() {
             Ok(rules) => rules,
-            Err(error) => return skip(&error),
+            Err(error) => return skip(error),
         };
         let from = UdpSocket::bind("127.0.0.1:0").expect("bind");
         // What waits counts as being sent.
         let room = rustix::net::sockopt::set_socket_send_buffer_size_force(&from, 1 << 30);
         if let Err(error) = room {
-            return skip(&error);
+            return skip(error);
         }
         let to = UdpSocket::bind("127.0.0.5:0").expect("bind");
         let address = to.local_addr().expect("bound");

@@ -3,15 +3,10 @@
 use outlast_linux::namespace::Namespace;
 use outlast_linux::netlink::{InterfaceSettings, Prefix, RouteSocket};
 use outlast_linux::raw::{RawSender, Sent};
+use outlast_skip::skip;
 use outlast_wire::{IpHeader, Packet, UdpHeader};
 use rustix::fd::AsFd;
 use std::net::{IpAddr, SocketAddr, UdpSocket};
-
-/// Says why a test does not run.
-#[expect(clippy::print_stderr, reason = "a skipped test names what is missing")]
-fn skip(error: &dyn std::error::Error) {
-    eprintln!("skipped: {error}");
-}
 
 /// Two hosts, `192.0.2.1` and `192.0.2.2` (and their IPv6 likes), on `link0`.
 fn hosts() -> Option<[Namespace; 2]> {

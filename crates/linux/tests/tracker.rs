@@ -12,6 +12,7 @@ use outlast_linux::namespace::Namespace;
 use outlast_linux::tracker::{
     Acknowledgement, Tracker, TrackerConfig, TrackerCounters, TrackerError,
 };
+use outlast_skip::skip;
 use outlast_wire::{Packet, TcpFlags, TcpHeader};
 use proptest::prelude::*;
 use std::collections::BTreeMap;
@@ -24,12 +25,6 @@ use std::sync::{LazyLock, Mutex, PoisonError};
 const FLOWS: u32 = 4096;
 /// The mark of the gateway's own packets.
 const MARK: u32 = 7;
-
-/// Says why a test does not run.
-#[expect(clippy::print_stderr, reason = "a skipped test names what is missing")]
-fn skip(error: &dyn Error) {
-    eprintln!("skipped: {error}");
-}
 
 /// What a connection's segments are behind in the counters at most.
 const LAG: u64 = 64;
@@ -55,7 +50,7 @@ fn tracker_with(rate: BitRate) -> Option<Tracker> {
                 "{}",
                 error.source().expect("what the verifier says")
             );
-            skip(&error);
+            skip(error);
             None
         }
     }
@@ -567,7 +562,7 @@ fn an_older_connection_becomes_known_whatever_was_said_first() {
 fn the_connections_of_an_interface_are_tracked_as_they_pass() {
     let namespace = match Namespace::new() {
         Ok(namespace) => namespace,
-        Err(error) => return skip(&error),
+        Err(error) => return skip(error),
     };
     let Some(mut tracker) = tracker() else { return };
     let run = || {

@@ -3,18 +3,13 @@
 use outlast_base::time::Instant;
 use outlast_gateway::link::Direction;
 use outlast_linux::tracker::{Tracker, TrackerConfig, TrackerCounters};
+use outlast_skip::skip;
 use outlast_wire::{IpHeader, Packet, SeqNumber, TcpFlags, TcpHeader, UdpHeader};
 use std::net::IpAddr;
 
 const V4: u16 = 0x0800;
 const V6: u16 = 0x86dd;
 const ARP: u16 = 0x0806;
-
-/// Says why a test does not run.
-#[expect(clippy::print_stderr, reason = "a skipped test names what is missing")]
-fn skip(error: &dyn std::error::Error) {
-    eprintln!("skipped: {error}");
-}
 
 fn frame(kind: u16, bytes: &[u8]) -> Vec<u8> {
     let mut frame = vec![2; 12];
@@ -78,7 +73,7 @@ fn what_is_not_tracked_is_counted_where_it_had_to_be_looked_at_closely() {
     };
     let tracker = match Tracker::load_for_trial(&config) {
         Ok(tracker) => tracker,
-        Err(error) => return skip(&error),
+        Err(error) => return skip(error),
     };
     let (udp, icmpv6, hop_by_hop, fragment, esp) = (17, 58, 0, 44, 50);
     let damaged = |at: usize, to: u8| {

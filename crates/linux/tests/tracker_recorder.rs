@@ -35,7 +35,6 @@ struct Stream {
 
 impl Stream {
     /// An established connection, of which nothing is recorded yet.
-    #[expect(clippy::print_stderr, reason = "a skipped test names what is missing")]
     fn new() -> Option<Self> {
         let config = TrackerConfig {
             flows: 1024,
@@ -44,7 +43,7 @@ impl Stream {
             mark: 0,
         };
         let tracker = Tracker::load_for_trial(&config)
-            .inspect_err(|error| eprintln!("skipped: {}", error.lack().what))
+            .inspect_err(|error| outlast_skip::skip(error.lack().what))
             .ok()?;
         let mut stream = Self {
             tracker,

@@ -32,7 +32,6 @@ impl Room {
         Self::for_flows(TrackerConfig::default().flows)
     }
 
-    #[expect(clippy::print_stderr, reason = "a skipped test names what is missing")]
     fn for_flows(flows: u32) -> Option<Self> {
         let tracker = Tracker::load_for_trial(&TrackerConfig {
             flows,
@@ -40,7 +39,7 @@ impl Room {
         });
         Some(Self {
             tracker: tracker
-                .inspect_err(|error| eprintln!("skipped: {}", error.lack().what))
+                .inspect_err(|error| outlast_skip::skip(error.lack().what))
                 .ok()?,
             now: Instant::from_millis(1_000),
         })

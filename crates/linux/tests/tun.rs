@@ -6,6 +6,7 @@ use outlast_linux::poller::{Interest, Poller, Token};
 use outlast_linux::socket::congestion_control as congestion_control_of;
 use outlast_linux::sysctl;
 use outlast_linux::tun::{MAX_PACKET, Tun, Written};
+use outlast_skip::skip;
 use rustix::io::Errno;
 use socket2::{Domain, Socket, Type};
 use std::net::{IpAddr, SocketAddr, UdpSocket};
@@ -44,12 +45,6 @@ fn host(number: usize) -> Option<Host> {
     };
     namespace.run(set_up).expect("enter");
     Some(Host { namespace, tun })
-}
-
-/// Says why a test does not run.
-#[expect(clippy::print_stderr, reason = "a skipped test names what is missing")]
-fn skip(error: &dyn std::error::Error) {
-    eprintln!("skipped: {error}");
 }
 
 impl Host {

@@ -3,12 +3,14 @@
 //! | module | what lives there |
 //! |---|---|
 //! | [`caceres_iftode`] | figures of "Improving the Performance of Reliable Transport Protocols in Mobile Computing Environments" |
+//! | [`catalogue`] | every figure, table and claim of the works, with what reproduces each |
 //! | [`scott_mapp`] | figures of "Link Layer-Based TCP Optimisation for Disconnecting Networks" |
 //! | [`m_tcp`] | figures of "M-TCP: TCP for Mobile Cellular Networks" |
 //! | [`thesis`] | tables of a thesis on TCP over Mobile IP |
 #![forbid(unsafe_code)]
 
 pub mod caceres_iftode;
+pub mod catalogue;
 pub mod m_tcp;
 pub mod scott_mapp;
 pub mod thesis;

@@ -3,8 +3,8 @@
 use crate::scenario::{Direction, IpVersion, LinkSettings, Scenario, Stack, Workload};
 use outlast_base::time::Duration;
 use outlast_base::units::ByteCount;
+use outlast_link::{FIRST_SECONDS, HALF_SECOND};
 use outlast_link::{Ideal, LinkConfig, OutageProcess, Way};
-use outlast_world::{FIRST_SECONDS, HALF_SECOND};
 
 /// How far beyond the deadline the ideal time is looked for, as a multiple of it.
 const IDEAL_LIMIT: u32 = 10;

@@ -9,8 +9,8 @@ use crate::scenario::{
     Direction, Indicators, IpVersion, Profile, Scenario, Stack, Workload, WorkloadKind,
 };
 use outlast_base::units::BitRate;
+use outlast_link::ConfiguredRate;
 use outlast_link::Outage;
-use outlast_world::ConfiguredRate;
 use serde::{Deserialize, Serialize};
 
 names! {

@@ -4,10 +4,8 @@ use crate::mechanism::Mechanism;
 use crate::scenario::Scenario;
 use outlast_base::random::derived_seed;
 use outlast_base::time::Duration;
-use outlast_gateway::mechanisms::path::PathMechanismKind;
 use outlast_link::trace::StateTrace;
 use outlast_link::{LinkConfig, Outage, OutageProcess};
-use outlast_world::{self as world, AgentsSetup, RoamingSetup};
 use std::sync::Arc;
 
 /// The mobile host goes from one gateway to another. Times count from the workload's first byte.
@@ -56,54 +54,15 @@ impl Scenario {
         !is_plain || self.agents.is_some() || self.outlast.home_agent != Mechanism::None
     }
 
-    /// The gateways between which the mobile goes in run `index`, where `home_agent` stands in for
-    /// `[outlast] home_agent`; `None` if it stays at one, of which nothing else is asked.
-    #[must_use]
-    pub fn roaming(&self, index: u32, home_agent: PathMechanismKind) -> Option<RoamingSetup> {
-        let roaming = RoamingSetup {
-            cells: self.cell_configs(index),
-            home_agent,
-            handoffs: self.handoffs.iter().map(Into::into).collect(),
-            crashes: self.crashes.iter().map(Into::into).collect(),
-            agents: self.agents.map(|agents| AgentsSetup {
-                delay: agents.delay,
-                lost_after: agents.lost_after,
-            }),
-        };
-        self.has_roaming().then_some(roaming)
-    }
-
     /// The links of the gateways behind the first one, in run `index`. Each has chances of its own,
     /// and otherwise is like `[link]`.
-    fn cell_configs(&self, index: u32) -> Vec<LinkConfig> {
+    #[must_use]
+    pub fn cell_configs(&self, index: u32) -> Vec<LinkConfig> {
         let named = self.handoffs.iter().map(|handoff| handoff.to);
         let gateways = named.max().unwrap_or(1);
         let seed = self.run.seed_of(index);
         let seeds = (2..=gateways).map(|n| derived_seed(seed, &format!("gateway.{n}")));
         seeds.map(|seed| self.link.config(seed)).collect()
-    }
-}
-
-impl From<&Handoff> for world::Handoff {
-    /// There, gateways are counted from zero.
-    fn from(handoff: &Handoff) -> Self {
-        Self {
-            at: handoff.at,
-            gap: handoff.gap,
-            to: handoff.to - 1,
-            update: handoff.update,
-            forwards: handoff.forward,
-        }
-    }
-}
-
-impl From<&Crash> for world::Crash {
-    fn from(crash: &Crash) -> Self {
-        Self {
-            at: crash.at,
-            gateway: crash.gateway - 1,
-            back_after: crash.back_after,
-        }
     }
 }
 

@@ -6,8 +6,8 @@ use crate::roaming::{Agents, Crash, Handoff};
 use crate::topology::{Flow, Hop, Traffic};
 use outlast_base::time::Duration;
 use outlast_base::units::ByteCount;
+use outlast_link::ConfiguredRate;
 use outlast_link::{InFlight, OutageProcess, PipeConfig, Way};
-use outlast_world::ConfiguredRate;
 use std::path::PathBuf;
 
 /// One experiment: a link, what is done over it, between which stacks, with what help, how often.

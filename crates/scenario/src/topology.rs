@@ -7,7 +7,6 @@ use outlast_base::random::derived_seed;
 use outlast_base::time::Duration;
 use outlast_base::units::{BitRate, ByteCount};
 use outlast_link::LinkConfig;
-use outlast_world::{Pattern as When, TrafficSetup};
 
 /// Further connections, all alike.
 #[derive(Clone, Debug, PartialEq)]
@@ -50,24 +49,6 @@ pub struct Traffic {
     pub begin: Duration,
     /// When it ends, counted likewise; `None` is with the run.
     pub end: Option<Duration>,
-}
-
-impl From<&Traffic> for TrafficSetup {
-    fn from(traffic: &Traffic) -> Self {
-        let rate = traffic.rate;
-        Self {
-            link: traffic.hop,
-            way: traffic.direction.way(),
-            pattern: match traffic.pattern {
-                Pattern::Constant => When::Constant { rate },
-                Pattern::Poisson => When::Poisson { rate },
-                Pattern::OnOff { on, off } => When::OnOff { rate, on, off },
-            },
-            packet: u16::try_from(traffic.packet.0).unwrap_or(u16::MAX),
-            begin: traffic.begin,
-            end: traffic.end,
-        }
-    }
 }
 
 /// When a source sends.

@@ -32,11 +32,13 @@ mod error;
 mod result;
 mod setup;
 mod simulation;
+pub mod topology;
 
 pub use error::SimError;
+pub use outlast_link::ConfiguredRate;
 pub use outlast_world::{
-    AgentsSetup, ConfiguredRate, Counts, Crash, FlowOutcome, FlowSetup, Handoff, HopOutcome,
-    HopSetup, Indicators, IpVersion, Lost, Outcome, Pattern, Progress, Recording, RoamingOutcome,
-    RoamingSetup, Setup, Side, Stack, TrafficOutcome, TrafficSetup, Workload, World, trace,
+    AgentsSetup, Counts, Crash, FlowOutcome, FlowSetup, Handoff, HopOutcome, HopSetup, Indicators,
+    IpVersion, Lost, Outcome, Pattern, Progress, Recording, RoamingOutcome, RoamingSetup, Setup,
+    Side, Stack, TrafficOutcome, TrafficSetup, Workload, World, trace,
 };
 pub use simulation::{RunReport, Running, Simulation, run};

@@ -1,6 +1,7 @@
 //! From a scenario to a world.
 
 use crate::error::SimError;
+use crate::topology;
 use outlast_base::random::Stream;
 use outlast_base::time::Duration;
 use outlast_gateway::mechanisms::path::PathMechanismKind;
@@ -31,7 +32,7 @@ pub(crate) fn setup(scenario: &Scenario, index: u32) -> Result<Setup, SimError> 
         rate: scenario.outlast.rate,
         hops: hops(scenario, index)?,
         roaming: roaming(scenario, index)?,
-        traffic: scenario.traffic.iter().map(Into::into).collect(),
+        traffic: topology::cross_traffic(scenario),
         flows: flows(scenario)?,
         ip: match scenario.stack.ip {
             ScenarioIp::V4 => IpVersion::V4,
@@ -210,7 +211,7 @@ fn hops(scenario: &Scenario, index: u32) -> Result<Vec<HopSetup>, SimError> {
 /// The gateways between which the mobile goes in run `index`, if more than one link is asked for.
 fn roaming(scenario: &Scenario, index: u32) -> Result<Option<RoamingSetup>, SimError> {
     let home_agent = at_gateway(scenario.outlast.home_agent, "outlast.home_agent")?;
-    let mut roaming = scenario.roaming(index, home_agent);
+    let mut roaming = topology::roaming(scenario, index, home_agent);
     let latency = scenario.stack.host_latency;
     for cell in roaming.iter_mut().flat_map(|roaming| &mut roaming.cells) {
         cell.to_mobile.delay += latency;

@@ -3,8 +3,6 @@
 //! The receiver's application does not read for a while, so that the window closes, is probed, and
 //! opens again. The sender's end is captured; the way back takes no time.
 
-#![expect(clippy::print_stderr, reason = "a skipped test names what is missing")]
-
 extern crate std;
 
 mod common;
@@ -87,7 +85,7 @@ fn tshark(file: &Path, filter: &str) -> Option<u64> {
         .output();
     let output = match output {
         Err(error) if error.kind() == ErrorKind::NotFound => {
-            eprintln!("skipped: tshark is not installed");
+            outlast_skip::skip("tshark is not installed");
             return None;
         }
         output => output.expect("tshark can be started"),

@@ -33,7 +33,7 @@ pub const ORDER: [&str; 19] = [
 pub const PURE: [&str; 7] = ["world", "link", "agents", "tcp", "gateway", "wire", "base"];
 
 /// Crates that hold no part of the product and stand outside the order.
-const OUTSIDE: [&str; 1] = ["tidy"];
+const OUTSIDE: [&str; 2] = ["skip", "tidy"];
 
 /// A crate and what it needs.
 #[derive(Clone, Debug, Eq, PartialEq)]

@@ -229,11 +229,11 @@ impl Tally {
     }
 
     fn most(&self, value: impl Fn(&Besieged) -> f64) -> Option<f64> {
-        self.runs.iter().map(|run| value(run)).reduce(f64::max)
+        self.runs.iter().map(value).reduce(f64::max)
     }
 
     fn sum(&self, value: impl Fn(&Besieged) -> u64) -> u64 {
-        self.runs.iter().map(|run| value(run)).sum()
+        self.runs.iter().map(value).sum()
     }
 
     fn left(&self) -> usize {

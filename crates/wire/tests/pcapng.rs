@@ -185,7 +185,7 @@ fn wireshark_sees_the_same() {
     let mut tshark = match tshark {
         Ok(tshark) => tshark,
         Err(error) => {
-            println!("skipped: tshark cannot be run ({error})");
+            outlast_skip::skip(format!("tshark cannot be run ({error})"));
             return;
         }
     };

@@ -75,9 +75,9 @@ mod workload;
 mod world;
 
 pub use outcome::{FlowOutcome, HopOutcome, Lost, Outcome};
-pub use path::{ConfiguredRate, Counts, Gateways, Indicators};
+pub use path::{Counts, Gateways, Indicators};
 pub use progress::Progress;
-pub use recovery::{FIRST_SECONDS, HALF_SECOND, Recovery};
+pub use recovery::Recovery;
 pub use roaming::{AgentsSetup, Crash, Handoff, RoamingOutcome, RoamingSetup};
 pub use setup::{FlowSetup, HopSetup, Recording, Setup, Stack};
 pub use side::{IpVersion, Side};

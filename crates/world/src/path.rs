@@ -20,11 +20,9 @@ use crate::trace::Trace;
 use alloc::boxed::Box;
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
-use core::fmt;
 use load::Carried;
 use observer::Observer;
 use outlast_base::time::{Duration, Instant};
-use outlast_base::units::BitRate;
 use outlast_gateway::counters::Counters as GatewayCounters;
 use outlast_gateway::gateway::{DropCause, Event, Gateway, GatewayConfig, SilenceConfig};
 use outlast_gateway::link::{
@@ -32,7 +30,9 @@ use outlast_gateway::link::{
     LinkState,
 };
 use outlast_gateway::mechanisms::path::{PathMechanismKind, Verdict};
-use outlast_link::{Counters as LinkCounters, DropReason, Link, LinkConfig, LinkEvent, Way};
+use outlast_link::{
+    ConfiguredRate, Counters as LinkCounters, DropReason, Link, LinkConfig, LinkEvent, Way,
+};
 use station::{Blueprint, Station};
 
 /// What each gateway calls the one link that it has.
@@ -47,41 +47,6 @@ pub struct Gateways {
     pub indicators: Indicators,
     /// What they are told of the link's rate.
     pub rate: ConfiguredRate,
-}
-
-/// What gateways are told of the rate of their link, as by `rate` in the daemon's configuration.
-#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
-pub enum ConfiguredRate {
-    /// The link's rate, in the direction that they send.
-    #[default]
-    Link,
-    /// Nothing, as in the daemon's default configuration.
-    Unknown,
-    /// This rate, whatever the link has.
-    Stated(BitRate),
-}
-
-impl ConfiguredRate {
-    /// What a gateway is told that sends into a link of rate `link`.
-    #[must_use]
-    pub fn of(self, link: Option<BitRate>) -> Option<BitRate> {
-        match self {
-            Self::Link => link,
-            Self::Unknown => None,
-            Self::Stated(rate) => Some(rate),
-        }
-    }
-}
-
-impl fmt::Display for ConfiguredRate {
-    /// As in a scenario file.
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Link => f.write_str("link"),
-            Self::Unknown => f.write_str("unknown"),
-            Self::Stated(rate) => rate.fmt(f),
-        }
-    }
 }
 
 /// How gateways learn that a link goes away and comes back.

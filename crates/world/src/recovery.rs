@@ -2,12 +2,7 @@
 
 use alloc::vec::Vec;
 use outlast_base::time::{Duration, Instant};
-
-/// The time whose worth of data [`Recovery::half_second`] waits for.
-pub const HALF_SECOND: Duration = Duration::from_millis(500);
-
-/// How long after a return [`Recovery::five_seconds`] counts.
-pub const FIRST_SECONDS: Duration = Duration::from_secs(5);
+use outlast_link::FIRST_SECONDS;
 
 /// What the payload's receiver got after one return of the link.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -16,7 +11,7 @@ pub struct Recovery {
     pub back: Instant,
     /// From then until the first new byte; `None` if none came.
     pub first: Option<Duration>,
-    /// From then until as many new bytes as the link carries in [`HALF_SECOND`]; `None` if fewer
+    /// From then until as many new bytes as the link carries in [`HALF_SECOND`](outlast_link::HALF_SECOND); `None` if fewer
     /// came, or the link has no rate.
     pub half_second: Option<Duration>,
     /// New bytes in the [`FIRST_SECONDS`] after the return.

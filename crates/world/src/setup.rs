@@ -1,6 +1,6 @@
 //! What is to be simulated.
 
-use crate::path::{ConfiguredRate, Indicators};
+use crate::path::Indicators;
 use crate::roaming::RoamingSetup;
 use crate::side::IpVersion;
 use crate::traffic::TrafficSetup;
@@ -8,7 +8,7 @@ use crate::workload::Workload;
 use alloc::vec::Vec;
 use outlast_base::time::Duration;
 use outlast_gateway::mechanisms::path::PathMechanismKind;
-use outlast_link::LinkConfig;
+use outlast_link::{ConfiguredRate, LinkConfig};
 use outlast_tcp::profile::{Congestion, LINUX_6, Profile};
 
 /// A world: two hosts, the links between them, gateways at their ends, and what the hosts do.

@@ -6,7 +6,6 @@ use crate::flow::{Common, Flow};
 use crate::outcome::{HopOutcome, Outcome};
 use crate::path::{Gateways, Path};
 use crate::progress::Progress;
-use crate::recovery::HALF_SECOND;
 use crate::roaming::{RoamingOutcome, RoamingSetup};
 use crate::route::Route;
 use crate::setup::{FlowSetup, HopSetup, Recording, Setup};
@@ -19,7 +18,7 @@ use alloc::format;
 use alloc::vec::Vec;
 use outlast_base::time::{Duration, Instant};
 use outlast_gateway::link::LinkState;
-use outlast_link::LinkConfig;
+use outlast_link::{HALF_SECOND, LinkConfig};
 use outlast_tcp::Endpoint;
 use outlast_wire::{IcmpError, Packet, TcpFlags, TcpHeader, Transport};
 

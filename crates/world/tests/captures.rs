@@ -1,7 +1,5 @@
 //! What is written down of a run, and what others make of it.
 
-#![expect(clippy::print_stderr, reason = "a skipped test names what is missing")]
-
 mod support;
 
 use outlast_base::time::Duration;
@@ -176,7 +174,7 @@ fn tshark(file: &std::path::Path, filter: &str) -> Option<Vec<String>> {
         .output();
     let output = match output {
         Err(error) if error.kind() == ErrorKind::NotFound => {
-            eprintln!("skipped: tshark is not installed");
+            outlast_skip::skip("tshark is not installed");
             return None;
         }
         output => output.expect("tshark can be started"),

@@ -15,7 +15,7 @@ const ANOTHER: &str = "127.0.0.3:7348";
 pub(super) fn on_a_loopback(work: impl FnOnce() + Send) {
     let namespace = match Namespace::new() {
         Ok(namespace) => namespace,
-        Err(error) => return eprintln!("skipped: {error}"),
+        Err(error) => return outlast_skip::skip(error),
     };
     let within = || {
         let mut route = RouteSocket::open().expect("netlink");

@@ -43,7 +43,7 @@ impl Both {
             ..TrackerConfig::default()
         };
         let tracker = Tracker::load_for_trial(&config)
-            .inspect_err(|error| eprintln!("skipped: {}", error.lack().what))
+            .inspect_err(|error| outlast_skip::skip(error.lack().what))
             .ok()?;
         let now = Instant::from_millis(1_000);
         Some(Self {

@@ -3,10 +3,10 @@
 use crate::delivery::DeliveryLog;
 use outlast_base::time::Instant;
 use outlast_base::units::ByteCount;
+use outlast_link::FIRST_SECONDS;
 use outlast_link::Way;
 use outlast_scenario::result::Return;
 use outlast_scenario::{Direction, Framing, Scenario, Workload};
-use outlast_world::FIRST_SECONDS;
 
 /// What a connection's returns are measured by.
 #[derive(Clone, Copy)]

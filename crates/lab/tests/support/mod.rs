@@ -1,11 +1,12 @@
 //! What the tests of the lab share.
 #![allow(dead_code, reason = "each test program uses a part")]
-#![expect(clippy::print_stderr, reason = "a skipped test names what is missing")]
+#![expect(clippy::print_stderr, reason = "a run that was disturbed says so")]
 
 use outlast_base::time::Duration;
-use outlast_lab::{Cancel, Lab, LabError, RunReport};
+use outlast_lab::{Cancel, Lab, RunReport};
 use outlast_scenario::Scenario;
 use outlast_scenario::result::RunResult;
+pub(crate) use outlast_skip::skip;
 use std::path::Path;
 
 /// The scenario that `text` describes.
@@ -50,16 +51,11 @@ pub(crate) fn run_lab(lab: &Lab) -> Option<RunReport> {
             Some(report)
         }
         Err(error) if error.is_missing_capability() => {
-            skip(&error);
+            skip(error);
             None
         }
         Err(error) => panic!("{error}: {error:?}"),
     }
-}
-
-/// Says why a test does not run.
-pub(crate) fn skip(error: &LabError) {
-    eprintln!("skipped: {error}");
 }
 
 /// The result of `text` in the simulator.

@@ -1,6 +1,7 @@
 //! What the command says and how it ends, as far as that needs no namespaces.
 
 use crate::support::{Place, Said};
+use outlast_skip::skip;
 use serde_json::Value;
 use std::io::Read;
 use std::process::Command;
@@ -165,7 +166,7 @@ fn completions_are_understood_by_their_shells() {
         let script = place.file(shell, &said.out);
         match Command::new(shell).arg(check).arg(script).output() {
             Ok(output) => assert!(output.status.success(), "{shell}: {output:?}"),
-            Err(error) => skip(&format!("{shell}: {error}")),
+            Err(error) => skip(format!("{shell}: {error}")),
         }
     }
     place
@@ -195,7 +196,7 @@ fn bash_offers(place: &Place, words: &[&str]) -> Option<Vec<String>> {
         .current_dir(place.path());
     let output = output
         .output()
-        .inspect_err(|error| skip(&format!("bash: {error}")))
+        .inspect_err(|error| skip(format!("bash: {error}")))
         .ok()?;
     let text = String::from_utf8_lossy(&output.stdout);
     Some(text.lines().map(str::to_owned).collect())
@@ -308,11 +309,6 @@ fn help_says_what_exit_codes_mean() {
     let said = Place::new().run(["--help"]);
     assert_eq!(said.code, Some(0));
     insta::assert_snapshot!(said.out);
-}
-
-#[expect(clippy::print_stderr, reason = "a skipped test names what is missing")]
-fn skip(what: &str) {
-    eprintln!("skipped: {what}");
 }
 
 #[test]

@@ -3,6 +3,7 @@
 //! The machine's lack is real: the command runs where the kernel refuses what a lab needs.
 
 use crate::support::{Place, Said};
+use outlast_skip::skip;
 use serde_json::Value;
 use std::process::Command;
 
@@ -45,11 +46,6 @@ fn restricted(place: &Place, restrict: &str, arguments: &[&str]) -> Option<Said>
         };
     }
     Some(Said::of(command.output().expect("unshare was there")))
-}
-
-#[expect(clippy::print_stderr, reason = "a skipped test names what is missing")]
-fn skip(what: &str) {
-    eprintln!("skipped: {what}");
 }
 
 #[test]

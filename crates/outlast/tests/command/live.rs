@@ -3,6 +3,7 @@
 //! Where the command says that this machine lacks what a lab needs, a test says so and ends.
 
 use crate::support::{Place, Said};
+use outlast_skip::skip;
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 use std::fs;
@@ -38,11 +39,6 @@ fn result(said: &Said) -> Option<Value> {
 fn assert_sound(run: &Value) {
     let (completed, intact) = (&run["completed"], &run["intact"]);
     assert!(completed == true && intact == true, "{run:#}");
-}
-
-#[expect(clippy::print_stderr, reason = "a skipped test names what is missing")]
-fn skip(what: &str) {
-    eprintln!("skipped: {}", what.trim());
 }
 
 /// A bulk transfer of 2 s over a link that is down from 1 s on.
@@ -218,7 +214,7 @@ fn is_there(program: &str) -> bool {
     let found = Command::new(program).arg("--version").output();
     let there = found.is_ok_and(|output| output.status.success());
     if !there {
-        skip(&format!("there is no {program}"));
+        skip(format!("there is no {program}"));
     }
     there
 }

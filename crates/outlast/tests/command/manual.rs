@@ -1,6 +1,7 @@
 //! The manual pages, as `outlast man` writes them for a package.
 
 use crate::support::Place;
+use outlast_skip::skip;
 use std::fs;
 use std::process::Command;
 
@@ -68,9 +69,4 @@ fn what_is_in_the_way_is_named() {
     place
         .run(["man", "pages"])
         .refuses(1, &["cannot write manual pages into pages"]);
-}
-
-#[expect(clippy::print_stderr, reason = "a skipped test names what is missing")]
-fn skip(what: &str) {
-    eprintln!("skipped: {what}");
 }

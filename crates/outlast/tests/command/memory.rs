@@ -1,6 +1,7 @@
 //! What the gateway takes of a small machine's memory: here, of a control group with a limit.
 
 use crate::support::Place;
+use outlast_skip::skip;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -36,7 +37,7 @@ impl Drop for Group {
 fn in_64_mib_the_tables_are_small_and_without_a_limit_they_are_not() {
     let group = match Group::limited_to(64 << 20) {
         Ok(group) => group,
-        Err(error) => return skip(&format!("no group with a limit of memory: {error}")),
+        Err(error) => return skip(format!("no group with a limit of memory: {error}")),
     };
     let place = Place::new();
     let config = place.file("gateway.toml", "interface = \"lo\"\n");
@@ -53,9 +54,4 @@ fn in_64_mib_the_tables_are_small_and_without_a_limit_they_are_not() {
     assert!(small.contains("up to 4096, "), "{small}");
     let whole = checked("");
     assert!(!whole.contains("up to 4096, "), "{whole}");
-}
-
-#[expect(clippy::print_stderr, reason = "a skipped test names what is missing")]
-fn skip(what: &str) {
-    eprintln!("skipped: {what}");
 }

@@ -66,7 +66,7 @@ fn masquerade(path: &Path, interface: &str) -> Option<()> {
     match command.output() {
         Ok(output) if output.status.success() => Some(()),
         Ok(output) => {
-            skip(&String::from_utf8_lossy(&output.stderr));
+            skip(String::from_utf8_lossy(&output.stderr));
             None
         }
         Err(error) if error.kind() == io::ErrorKind::NotFound => {

@@ -397,7 +397,7 @@ fn as_unit(place: &Place, namespace: &Namespace, arguments: &[&str]) -> Option<C
     ] {
         let output = Command::new(program).arg(argument).output();
         if !output.is_ok_and(|output| output.status.success()) {
-            skip(&format!("{program} {argument} does not work here"));
+            skip(format!("{program} {argument} does not work here"));
             return None;
         }
     }

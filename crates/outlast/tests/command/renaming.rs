@@ -19,7 +19,7 @@ fn rename(path: &Path, from: &str, to: &str) -> bool {
     };
     let renamed = path.gateway.run(work).expect("enter");
     if let Err(error) = &renamed {
-        skip(&error.to_string());
+        skip(error);
     }
     renamed.is_ok()
 }

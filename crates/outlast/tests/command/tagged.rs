@@ -28,13 +28,11 @@ impl Lodger {
             route.add_macvlan("lodging", link)
         });
         if let Err(error) = made.expect("enter") {
-            skip(&format!("{error}: no macvlan"));
+            skip(format!("{error}: no macvlan"));
             return None;
         }
         let tap = path.gateway.run(|| Tun::create_ethernet("lodger"));
-        let tap = tap
-            .expect("enter")
-            .inspect_err(|error| skip(&error.to_string()));
+        let tap = tap.expect("enter").inspect_err(|error| skip(error));
         let tap = tap.ok()?;
         inside(&path.gateway, |route| {
             route.add_bridge("hall").expect("bridge");

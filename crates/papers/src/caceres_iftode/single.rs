@@ -7,7 +7,7 @@ use super::transfer::pauses;
 use outlast_base::time::Duration;
 use outlast_experiments::experiment::{Extent, Part};
 use outlast_experiments::job::{Job, Watch};
-use outlast_experiments::present::{mean, share};
+use outlast_experiments::present::{mean, own_claim, share};
 use outlast_experiments::record::{Record, Runs};
 use outlast_report::judgement::{Claim, Measured, Published, Tolerance};
 use outlast_report::statistics::Sample;
@@ -174,19 +174,17 @@ impl Numbers {
                 Published::AtLeast(0.5),
                 Tolerance::Exact,
             ),
-            of(
-                "section III.C",
-                "At most a full window of 16 KiB is lost (mean).".to_owned(),
+            own_claim(
+                "the profile's window",
+                "At most a full window of 16 KiB is lost (mean).",
                 Unit::Bytes,
                 Published::AtMost(WINDOW),
-                Tolerance::Exact,
             ),
-            of(
-                "section III.C",
-                "It is up to the full window: more than half of it is lost (mean).".to_owned(),
+            own_claim(
+                "the profile's window",
+                "It is up to the full window: more than half of it is lost (mean).",
                 Unit::Bytes,
                 Published::AtLeast(WINDOW / 2.0),
-                Tolerance::Exact,
             ),
         ]
     }

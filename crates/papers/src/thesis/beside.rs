@@ -20,8 +20,46 @@ pub struct Beside {
 /// has all that a list of claims has, in the order of the publication.
 #[must_use]
 pub fn beside(
+    part: Part,
+    title: impl Into<String>,
+    labels: Vec<Column>,
+    rows: Vec<Beside>,
+) -> Part {
+    beside_reference(part, title, "Published", labels, rows)
+}
+
+/// `part` with a table that says what `rows` work out to, and judges nothing.
+///
+/// For numbers that a formula gives on both sides: no run can make them differ.
+#[must_use]
+pub fn arithmetic(
+    part: Part,
+    title: impl Into<String>,
+    labels: Vec<Column>,
+    rows: Vec<Beside>,
+) -> Part {
+    let mut columns = labels;
+    columns.extend([
+        Column::text("stated", "Stated"),
+        Column::text("ours", "Ours"),
+        Column::text("difference", "Difference"),
+    ]);
+    let mut table = Table::new(columns);
+    for row in rows {
+        let mut cells = row.labels;
+        cells.extend(numbers(&row.claim, row.ours, false).into_iter().take(3));
+        table.push(cells);
+    }
+    table.note("Arithmetic: nothing is measured, and nothing is judged.");
+    part.table(table.titled(title))
+}
+
+/// `part` with the table of `rows` beside a `reference`, such as "Model".
+#[must_use]
+pub fn beside_reference(
     mut part: Part,
     title: impl Into<String>,
+    reference: &str,
     labels: Vec<Column>,
     rows: Vec<Beside>,
 ) -> Part {
@@ -31,7 +69,7 @@ pub fn beside(
         .iter()
         .any(|row| row.ours.is_some_and(|ours| ours.count > 1));
     columns.extend([
-        Column::text("published", "Published"),
+        Column::text(reference.to_lowercase(), reference),
         Column::text("ours", "Ours"),
     ]);
     if is_spread {

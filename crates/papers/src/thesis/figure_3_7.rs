@@ -2,7 +2,7 @@
 //! 3.3.2 and a simulated sender.
 
 use super::added_round_trips::{After, SEGMENT_BYTES, added, stated, tolerance_of_simulation};
-use super::beside::{Beside, beside};
+use super::beside::{Beside, arithmetic, beside_reference};
 use super::claim;
 use super::recovery::{self, Recovery};
 use super::table_3_6::paced;
@@ -67,14 +67,14 @@ impl Figure for Figure37 {
                  slow start goes one power of two too far; without that power it gives every number \
                  of the text and of table 4.6.",
             );
-        let part = beside(
+        let part = arithmetic(
             part,
             "What is stated of the model",
             labels(),
             modelled(runs),
         );
         let title = "The model's numbers, and a sender in its place";
-        beside(part, title, labels(), simulated(extent, runs)).figure(
+        beside_reference(part, title, "Model", labels(), simulated(extent, runs)).figure(
             plot(extent, runs).draw(),
             "Round trips that a connection lasts longer after a needless timeout. Compare \
                  figure 3.7.",
@@ -96,7 +96,7 @@ fn modelled(runs: &Runs) -> Vec<Beside> {
         .collect()
 }
 
-/// The model as the published number, and our sender.
+/// Our sender beside the model. Only the numbers of table 4.6 are published.
 fn simulated(extent: Extent, runs: &Runs) -> Vec<Beside> {
     let row = |&kilobytes: &u32| {
         // To the decimals that the thesis prints of it.

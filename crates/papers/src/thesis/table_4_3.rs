@@ -1,6 +1,6 @@
 //! Table 4.3: the times of the hand-offs in the experiments.
 
-use super::beside::{Beside, beside};
+use super::beside::{Beside, arithmetic};
 use super::claim;
 use super::table_4_1::{Switching, times};
 use outlast_base::time::Duration;
@@ -84,7 +84,7 @@ impl Figure for Table43 {
         let labels = vec![Column::text("what", "What")];
         let rows: Vec<Beside> = rows.collect();
         let part = Part::new("Table 4.3: the hand-offs of the experiments");
-        beside(
+        arithmetic(
             part,
             "Table 4.3: the hand-offs of the experiments",
             labels,

@@ -9,7 +9,7 @@ use crate::reader::Reader;
 use crate::scenario::{Congestion, HostStack, Indicators, IpVersion, Outlast, Profile, Stack};
 use outlast_base::time::Duration;
 use outlast_base::units::{BitRate, ByteCount};
-use outlast_world::ConfiguredRate;
+use outlast_link::ConfiguredRate;
 
 pub(super) fn stack(stack: &Reader<'_>) -> Stack {
     let retries = stack.integer(&keys::stack::RETRIES);

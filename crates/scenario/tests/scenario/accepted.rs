@@ -2,12 +2,12 @@
 
 use crate::fixture::{PLAIN, scenario};
 use outlast_base::units::{BitRate, ByteCount};
+use outlast_link::ConfiguredRate;
 use outlast_link::{InFlight, OutageProcess, PipeConfig, Way};
 use outlast_scenario::{
     CommandLine, Commands, Compare, Congestion, Direction, HostStack, Indicators, IpVersion,
     Mechanism, Outlast, Pattern, Profile, Run, Stack, Traffic, Workload,
 };
-use outlast_world::ConfiguredRate;
 use std::path::Path;
 use std::time::Duration;
 

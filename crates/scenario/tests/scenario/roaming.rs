@@ -3,7 +3,6 @@
 use crate::fixture::{PLAIN, problems, scenario};
 use insta::assert_snapshot;
 use outlast_base::time::Duration;
-use outlast_gateway::mechanisms::path::PathMechanismKind;
 use outlast_scenario::{Agents, Crash, Handoff, Mechanism};
 
 const SECOND: Duration = Duration::from_secs(1);
@@ -44,9 +43,7 @@ fn gateways_are_as_many_as_are_named_and_their_links_have_chances_of_their_own()
         back_after: Some(SECOND),
     };
     assert_eq!(scenario.crashes, [crash]);
-    let roaming = scenario.roaming(0, PathMechanismKind::RetransmissionCache);
-    let roaming = roaming.expect("it goes from gateway to gateway");
-    let cells = roaming.cells;
+    let cells = scenario.cell_configs(0);
     assert_eq!(cells.len(), 2);
     let first = scenario.link_config(0);
     assert!(cells[0].seed != cells[1].seed && cells[0].seed != first.seed);

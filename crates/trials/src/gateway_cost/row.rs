@@ -222,12 +222,13 @@ fn connected(from: Ipv4Addr, to: SocketAddr) -> io::Result<OwnedFd> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use outlast_skip::skip;
 
     /// Also where CUBIC is neither the host's default nor allowed to everybody.
     #[test]
     fn connections_over_every_lane_have_cubic() {
         let row = match Row::new(Load::Packets) {
-            Err(BenchError::Namespace(error)) => return skip(&error.to_string()),
+            Err(BenchError::Namespace(error)) => return skip(error),
             row => row.expect("three hosts in a row"),
         };
         assert_eq!(row.congestion().expect("a connection"), "cubic");
@@ -238,9 +239,5 @@ mod tests {
                 assert_eq!(congestion, CONGESTION.name(), "{lane:?}");
             }
         }
-    }
-
-    fn skip(what: &str) {
-        eprintln!("skipped: {what}");
     }
 }

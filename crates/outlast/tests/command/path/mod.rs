@@ -17,6 +17,7 @@ use outlast_linux::clock;
 use outlast_linux::namespace::Namespace;
 use outlast_linux::netlink::{Prefix, Route, RouteSocket};
 use outlast_linux::sysctl;
+pub(crate) use outlast_skip::skip;
 use rustix::fd::AsFd;
 use serde_json::Value;
 use std::net::IpAddr;
@@ -76,11 +77,6 @@ impl Addresses {
         };
         text.parse().expect("literal")
     }
-}
-
-#[expect(clippy::print_stderr, reason = "a skipped test names what is missing")]
-pub(crate) fn skip(what: &str) {
-    eprintln!("skipped: {}", what.trim());
 }
 
 #[expect(
@@ -149,7 +145,7 @@ impl Path {
 
     /// The same, with so many queues at both ends of the link.
     pub(crate) fn with_queues(queues: u32) -> Option<Self> {
-        let namespace = || Namespace::new().inspect_err(|error| skip(&error.to_string()));
+        let namespace = || Namespace::new().inspect_err(|error| skip(error));
         let path = Self {
             fixed: namespace().ok()?,
             gateway: namespace().ok()?,

@@ -30,7 +30,7 @@ impl Path {
         self.remove_link();
         let make = |namespace: &Namespace| {
             let made = namespace.run(|| Tun::create(LINK)).expect("enter");
-            made.inspect_err(|error| skip(&error.to_string())).ok()
+            made.inspect_err(|error| skip(error)).ok()
         };
         let ends = [make(&self.gateway)?, make(&self.mobile)?];
         inside(&self.gateway, |route| equip(route, LINK, OUTER, None));

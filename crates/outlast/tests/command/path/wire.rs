@@ -63,8 +63,7 @@ impl Path {
     pub(crate) fn tap(&self) -> Option<Wire> {
         let names = ["near", "far"];
         let make = |name| self.air.run(|| Tun::create_ethernet(name)).expect("enter");
-        let [near, far] =
-            names.map(|name| make(name).inspect_err(|error| skip(&error.to_string())));
+        let [near, far] = names.map(|name| make(name).inspect_err(|error| skip(error)));
         let (near, far) = (near.ok()?, far.ok()?);
         inside(&self.air, |route| {
             route.add_bridge("beyond").expect("bridge");

@@ -74,7 +74,7 @@ impl Roaming {
     /// All links up, and the mobile host at the old gateway; `None`, with the reason, where this
     /// machine does not allow it.
     pub(crate) fn new() -> Option<Self> {
-        let namespace = || Namespace::new().inspect_err(|error| skip(&error.to_string()));
+        let namespace = || Namespace::new().inspect_err(|error| skip(error));
         let all = Self {
             fixed: namespace().ok()?,
             core: namespace().ok()?,

@@ -1,0 +1,69 @@
+//! From a scenario's gateways and cross traffic to those of a world; the lab has the same ones.
+
+use outlast_gateway::mechanisms::path::PathMechanismKind;
+use outlast_scenario::{Crash, Handoff, Pattern, Scenario, Traffic};
+use outlast_world::{self as world, AgentsSetup, Pattern as When, RoamingSetup, TrafficSetup};
+
+/// The gateways between which the mobile goes in run `index`.
+///
+/// `home_agent` stands in for `[outlast] home_agent`. `None` if the mobile stays at one gateway, of
+/// which nothing else is asked.
+#[must_use]
+pub fn roaming(
+    scenario: &Scenario,
+    index: u32,
+    home_agent: PathMechanismKind,
+) -> Option<RoamingSetup> {
+    let roaming = RoamingSetup {
+        cells: scenario.cell_configs(index),
+        home_agent,
+        handoffs: scenario.handoffs.iter().map(handoff).collect(),
+        crashes: scenario.crashes.iter().map(crash).collect(),
+        agents: scenario.agents.map(|agents| AgentsSetup {
+            delay: agents.delay,
+            lost_after: agents.lost_after,
+        }),
+    };
+    scenario.has_roaming().then_some(roaming)
+}
+
+/// The cross traffic of `scenario`.
+#[must_use]
+pub fn cross_traffic(scenario: &Scenario) -> Vec<TrafficSetup> {
+    scenario.traffic.iter().map(traffic).collect()
+}
+
+fn traffic(traffic: &Traffic) -> TrafficSetup {
+    let rate = traffic.rate;
+    TrafficSetup {
+        link: traffic.hop,
+        way: traffic.direction.way(),
+        pattern: match traffic.pattern {
+            Pattern::Constant => When::Constant { rate },
+            Pattern::Poisson => When::Poisson { rate },
+            Pattern::OnOff { on, off } => When::OnOff { rate, on, off },
+        },
+        packet: u16::try_from(traffic.packet.0).unwrap_or(u16::MAX),
+        begin: traffic.begin,
+        end: traffic.end,
+    }
+}
+
+/// A world counts gateways from zero.
+const fn handoff(handoff: &Handoff) -> world::Handoff {
+    world::Handoff {
+        at: handoff.at,
+        gap: handoff.gap,
+        to: handoff.to - 1,
+        update: handoff.update,
+        forwards: handoff.forward,
+    }
+}
+
+const fn crash(crash: &Crash) -> world::Crash {
+    world::Crash {
+        at: crash.at,
+        gateway: crash.gateway - 1,
+        back_after: crash.back_after,
+    }
+}
