@@ -31,8 +31,8 @@ use crate::links::{
 };
 pub use crate::links::{DampedLink, DampingConfig, FLAP, SilenceConfig, SilentLink};
 use crate::mechanisms::path::{
-    Context, Outgoing, PathMechanism, PathMechanismKind, SendReason, Standing, TakeReason, Verdict,
-    Waiting,
+    Context, HoldRule, HoldRules, Outgoing, PathMechanism, PathMechanismKind, SendReason, Standing,
+    TakeReason, Verdict, Waiting,
 };
 use crate::release::{self, INITIAL_BURST, Release, Turn};
 pub use crate::report::{Activity, FlowReport};
@@ -62,6 +62,8 @@ pub struct GatewayConfig {
     /// Seed of the flow table's hash; a live driver draws it at random, so that nobody can
     /// choose addresses that collide.
     pub seed: u64,
+    /// Which rules `hold`, and what is made of it, obeys: all, but where one is tried without another.
+    pub rules: HoldRules,
     /// Whether, and how, silence tells that a link is away; `None`: only others tell.
     pub silence: Option<SilenceConfig>,
     /// Whether, and how, indicators that flap are damped; `None`: each is believed at once.
@@ -72,6 +74,7 @@ pub struct GatewayConfig {
 #[derive(Debug)]
 pub struct Gateway {
     mechanism: PathMechanismKind,
+    rules: HoldRules,
     limits: Limits,
     connections: Connections,
     links: Links,
@@ -101,6 +104,7 @@ impl Gateway {
         let limits = config.limits;
         Self {
             mechanism: config.mechanism,
+            rules: config.rules,
             limits,
             connections: Connections::new(&limits, config.seed),
             links: Links::new(config.silence, config.damping),
@@ -1165,7 +1169,8 @@ impl Gateway {
     /// Whether the far host has not acknowledged what the near host has begun with.
     fn awaits_answer(&self, index: FlowIndex) -> bool {
         let connection = self.connections.at(index);
-        connection.is_some_and(|connection| connection.tracked.near.has_outstanding())
+        self.rules.has(HoldRule::Handshakes)
+            && connection.is_some_and(|connection| connection.tracked.near.has_outstanding())
     }
 
     // A link's way.
@@ -1324,6 +1329,7 @@ impl Gateway {
             is_paced,
             near_voice: connection.silence.voice,
             sack,
+            rules: self.rules,
             limits: &self.limits,
             budget: &mut self.memory.budget,
             counters: &mut self.counters,

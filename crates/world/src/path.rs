@@ -31,7 +31,7 @@ use outlast_gateway::link::{
     Direction, Indicator, InterfaceId, LinkConfig as GatewayLink, LinkEvent as Notice, LinkId,
     LinkState,
 };
-use outlast_gateway::mechanisms::path::{PathMechanismKind, Verdict};
+use outlast_gateway::mechanisms::path::{HoldRules, PathMechanismKind, Verdict};
 use outlast_link::{Counters as LinkCounters, DropReason, Link, LinkConfig, LinkEvent, Way};
 use station::{Blueprint, Station};
 
@@ -47,6 +47,8 @@ pub struct Gateways {
     pub indicators: Indicators,
     /// What they are told of the link's rate.
     pub rate: ConfiguredRate,
+    /// Which rules of `hold` they obey.
+    pub rules: HoldRules,
 }
 
 /// What gateways are told of the rate of their link, as by `rate` in the daemon's configuration.
@@ -173,12 +175,14 @@ impl<W: Watch> Path<W> {
             mechanisms,
             indicators,
             rate,
+            rules,
         } = gateways.into();
         let silence = (indicators == Indicators::Silence).then(SilenceConfig::default);
         let blueprints = Side::BOTH.map(|side| {
             let mechanism = mechanisms[side.index()];
             let config = GatewayConfig {
                 mechanism,
+                rules,
                 seed: link.seed,
                 silence,
                 ..GatewayConfig::default()

@@ -67,6 +67,7 @@ impl World {
             mechanisms,
             indicators,
             rate,
+            rules,
             hops,
             roaming,
             traffic,
@@ -89,6 +90,7 @@ impl World {
             mechanisms,
             indicators,
             rate,
+            rules,
         };
         if let Some(roaming) = &roaming {
             link = roaming.first_link(link);

@@ -21,6 +21,7 @@ use outlast_base::time::{Duration, Instant};
 use outlast_wire::Packet;
 
 pub(crate) use far_voice::newer as newer_stamp;
+pub use hold::{HoldRule, HoldRules};
 pub(crate) use near_voice::NearVoice;
 pub use smart_link::Level;
 pub(crate) use zero_window_ack::ZeroWindowAck;
@@ -227,6 +228,8 @@ pub(crate) struct Context<'a> {
     pub(crate) near_voice: NearVoice,
     /// Whether both hosts permit selective acknowledgements; `None` if no SYN was seen.
     pub(crate) sack: Option<bool>,
+    /// Which rules `hold` obeys.
+    pub(crate) rules: HoldRules,
     pub(crate) limits: &'a Limits,
     pub(crate) budget: &'a mut Budget,
     pub(crate) counters: &'a mut Counters,
