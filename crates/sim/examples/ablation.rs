@@ -1,29 +1,27 @@
 //! What each rule of `hold` is worth: the same worlds with all rules, and with all but one.
 //!
 //! ```text
-//! cargo run --release -p outlast-sweep --example ablation            # the table of docs/hold.md
-//! cargo run --release -p outlast-sweep --example ablation -- 4 wake  # four times the worlds, some rules
+//! cargo run --release -p outlast-sim --example ablation            # the table of docs/hold.md
+//! cargo run --release -p outlast-sim --example ablation -- 4 wake  # four times the worlds, some rules
 //! ```
 //!
-//! Five settings in virtual time: the crowd and the uploads with one gateway of `examples/sweeps`, the cells of
-//! the matrix of resume times, links that flap, and connections that open around an outage. For each: the
+//! Five settings in virtual time: the crowd and the uploads with one gateway of `examples/sweeps`, with outages
+//! drawn as there, the cells of the matrix of resume times, links that flap, and connections that open around an outage. For each: the
 //! share of returns of the link after which a connection had new bytes within a round trip and 50 ms, the
 //! time until then that 99 of 100 keep, and the bytes on the link for each byte of payload that arrived.
-//! The last rows are `auto` and no gateway.
+//! The first rows are without a gateway, with all rules, and with `auto`.
 
 use outlast_base::random::Stream;
 use outlast_base::time::Duration;
 use outlast_base::units::{BitRate, ByteCount};
 use outlast_gateway::mechanisms::path::{HoldRule, HoldRules, PathMechanismKind};
 use outlast_link::{LinkConfig, OutageProcess, PipeConfig, Way};
+use outlast_scenario::Scenario;
 use outlast_sim::{FlowSetup, Indicators, Outcome, Setup, Simulation, Stack, Workload, World};
-use outlast_sweep::Plan;
 use outlast_tcp::profile::Congestion;
 use std::error::Error;
 use std::io::{self, Write};
-use std::path::Path;
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::thread;
+use std::path::{Path, PathBuf};
 
 type Failure = Box<dyn Error + Send + Sync>;
 
@@ -130,23 +128,90 @@ impl Score {
     }
 }
 
-/// The runs of a sweep whose gateways hold.
-fn sweep(name: &'static str, file: &str, repeat: u64) -> Result<Setting, Failure> {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/sweeps");
-    let plan = Plan::load(&path.join(file)).map_err(|error| error.render(100))?;
+/// A sweep of `examples/sweeps` at one point of its grid: the scenario before `[sweep]`, with what the sweep
+/// sets and draws.
+struct Sweep {
+    text: String,
+    name: &'static str,
+    /// When the outage begins, and how long it lasts, in seconds: evenly, and evenly by its logarithm.
+    start: [f64; 2],
+    length: [f64; 2],
+}
+
+impl Sweep {
+    fn load(name: &'static str, start: [f64; 2], length: [f64; 2]) -> Result<Self, Failure> {
+        let path = directory().join(name);
+        let text = std::fs::read_to_string(path)?;
+        let (text, _) = text.split_once("[sweep]").ok_or("no [sweep]")?;
+        Ok(Self {
+            text: text.to_owned(),
+            name,
+            start,
+            length,
+        })
+    }
+
+    /// One world: `keys` go into `[link]`, `tables` before it.
+    fn world(&self, seed: u64, keys: &str, tables: &str) -> Result<Setup, Failure> {
+        let mut stream = Stream::new(seed, "ablation.sweep");
+        let between = |[least, most]: [f64; 2], share: f64| least + (most - least) * share;
+        let start = between(self.start, stream.unit());
+        let length = between(self.length.map(f64::ln), stream.unit()).exp();
+        let outage =
+            format!("process = \"single\"\nstart = \"{start:.3} s\"\nlength = \"{length:.3} s\"");
+        let text = self.text.replace("process = \"single\"", &outage);
+        let text = text.replacen("[link]\n", &format!("{tables}\n[link]\n{keys}\n"), 1);
+        let scenario = Scenario::parse(&text, self.name, &directory());
+        let mut scenario = scenario.map_err(|error| error.render(100))?;
+        scenario.run.seed = seed;
+        Ok(Simulation::new(&scenario, 0)?.setup().clone())
+    }
+}
+
+fn directory() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/sweeps")
+}
+
+/// Three downloads and two uploads that share a link: `crowd.toml`, with a gateway at both ends.
+fn crowd(repeat: u64) -> Result<Setting, Failure> {
+    let sweep = Sweep::load("crowd.toml", [0.5, 10.0], [0.2, 40.0])?;
     let mut worlds = Vec::new();
-    for turn in 0..plan.runs() {
-        let run = plan.turn(turn);
-        if run.repetition >= repeat {
-            continue;
-        }
-        let scenario = plan.scenario(run).map_err(|error| error.render(100))?;
-        let setup = Simulation::new(&scenario, 0)?.setup().clone();
-        if setup.mechanisms.contains(&HOLD) {
-            worlds.push(setup);
+    for congestion in ["cubic", "reno"] {
+        for queue in [20, 50, 100] {
+            for seed in 0..2 * repeat {
+                let keys = format!("queue = {queue}");
+                let tables = format!(
+                    "[outlast]\ngateway = \"hold\"\nmobile = \"hold\"\n[stack]\ncongestion = \"{congestion}\""
+                );
+                worlds.push(sweep.world(seed, &keys, &tables)?);
+            }
         }
     }
-    Ok(Setting { name, worlds })
+    Ok(Setting {
+        name: "crowd",
+        worlds,
+    })
+}
+
+/// Uploads past a gateway that has only acknowledgements to give: `one-end.toml`.
+fn one_end(repeat: u64) -> Result<Setting, Failure> {
+    let sweep = Sweep::load("one-end.toml", [0.5, 8.0], [0.2, 20.0])?;
+    let mut worlds = Vec::new();
+    for congestion in ["cubic", "reno", "bbr"] {
+        for loss in ["0.0", "0.001", "0.01"] {
+            for seed in 0..3 * repeat {
+                let keys = format!("loss = {loss}");
+                let tables = format!(
+                    "[outlast]\ngateway = \"hold\"\n[stack]\ncongestion = \"{congestion}\""
+                );
+                worlds.push(sweep.world(seed, &keys, &tables)?);
+            }
+        }
+    }
+    Ok(Setting {
+        name: "one end",
+        worlds,
+    })
 }
 
 fn link(rate: u64, queue: usize, outages: OutageProcess, seed: u64) -> LinkConfig {
@@ -195,7 +260,7 @@ fn matrix(repeat: u64) -> Setting {
             .into_iter()
             .flat_map(|s| Way::BOTH.map(|w| (s, w)))
         {
-            for (seconds, mechanisms) in [1, 3, 10, 30]
+            for (seconds, mechanisms) in [1, 10, 30]
                 .into_iter()
                 .flat_map(|s| placements.map(|p| (s, p)))
             {
@@ -321,51 +386,29 @@ fn main() -> Result<(), Failure> {
     let repeat = arguments.next().map_or(Ok(1), |text| text.parse())?;
     let wanted: Vec<String> = arguments.map(|name| name.to_lowercase()).collect();
     let settings = [
-        sweep("crowd", "crowd.toml", 3 * repeat)?,
-        sweep("one end", "one-end.toml", 6 * repeat)?,
+        crowd(repeat)?,
+        one_end(repeat)?,
         matrix(repeat),
         flaps(repeat),
         handshakes(repeat),
     ];
-    let mut trials = vec![Trial::All];
+    let mut trials = vec![Trial::Nobody, Trial::All, Trial::Auto];
     trials.extend(HoldRule::ALL.map(Trial::Without));
-    trials.extend([Trial::Auto, Trial::Nobody]);
     trials.retain(|trial| {
         let name = trial.name().to_lowercase();
         wanted.is_empty() || wanted.iter().any(|wanted| name.contains(wanted))
     });
-    let next = AtomicUsize::new(0);
-    let work = || {
-        let mut done = Vec::new();
-        loop {
-            let number = next.fetch_add(1, Ordering::Relaxed);
-            let (place, setting) = (number / settings.len(), number % settings.len());
-            let Some(trial) = trials.get(place) else {
-                return done;
-            };
-            let cell = score(&settings[setting], *trial).show();
-            done.push((place, setting, cell));
-        }
-    };
-    let threads = thread::available_parallelism()?.get();
-    let mut cells: Vec<_> = thread::scope(|scope| {
-        let workers: Vec<_> = (0..threads).map(|_| scope.spawn(work)).collect();
-        let joined = workers
-            .into_iter()
-            .map(|worker| worker.join().expect("no panic"));
-        joined.flatten().collect()
-    });
-    cells.sort();
     let mut out = io::stdout().lock();
     write!(out, "| |")?;
     for setting in &settings {
         write!(out, " {} ({} runs) |", setting.name, setting.worlds.len())?;
     }
     writeln!(out, "\n|---|{}", "---|".repeat(settings.len()))?;
-    for (place, trial) in trials.iter().enumerate() {
+    for trial in &trials {
         write!(out, "| {} |", trial.name())?;
-        for (_, _, cell) in cells.iter().filter(|(own, ..)| *own == place) {
-            write!(out, " {cell} |")?;
+        for setting in &settings {
+            write!(out, " {} |", score(setting, *trial).show())?;
+            out.flush()?;
         }
         writeln!(out)?;
     }
