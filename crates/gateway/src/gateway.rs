@@ -62,8 +62,6 @@ pub struct GatewayConfig {
     /// Seed of the flow table's hash; a live driver draws it at random, so that nobody can
     /// choose addresses that collide.
     pub seed: u64,
-    /// Which rules `hold`, and what is made of it, obeys: all, but where one is tried without another.
-    pub rules: HoldRules,
     /// Whether, and how, silence tells that a link is away; `None`: only others tell.
     pub silence: Option<SilenceConfig>,
     /// Whether, and how, indicators that flap are damped; `None`: each is believed at once.
@@ -104,7 +102,7 @@ impl Gateway {
         let limits = config.limits;
         Self {
             mechanism: config.mechanism,
-            rules: config.rules,
+            rules: HoldRules::default(),
             limits,
             connections: Connections::new(&limits, config.seed),
             links: Links::new(config.silence, config.damping),
@@ -390,6 +388,11 @@ impl Gateway {
     /// What it does for connections that begin from now on; those that are tracked keep theirs.
     pub const fn set_mechanism(&mut self, mechanism: PathMechanismKind) {
         self.mechanism = mechanism;
+    }
+
+    /// Which rules `hold`, and what is made of it, obeys from now on: all, but where it is tried without one.
+    pub const fn set_rules(&mut self, rules: HoldRules) {
+        self.rules = rules;
     }
 
     /// Other caps from now on. What is kept or tracked above a lower one stays, but no more is

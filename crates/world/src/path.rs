@@ -182,14 +182,17 @@ impl<W: Watch> Path<W> {
             let mechanism = mechanisms[side.index()];
             let config = GatewayConfig {
                 mechanism,
-                rules,
                 seed: link.seed,
                 silence,
                 ..GatewayConfig::default()
             };
             let rate = rate.of(link.pipe(side.outward()).rate);
             let link = GatewayLink { rate };
-            (mechanism != PathMechanismKind::None).then_some(Blueprint { config, link })
+            (mechanism != PathMechanismKind::None).then_some(Blueprint {
+                config,
+                link,
+                rules,
+            })
         });
         let gateways = blueprints
             .each_ref()
