@@ -31,8 +31,8 @@ use crate::links::{
 };
 pub use crate::links::{DampedLink, DampingConfig, FLAP, SilenceConfig, SilentLink};
 use crate::mechanisms::path::{
-    Context, Outgoing, PathMechanism, PathMechanismKind, SendReason, Standing, TakeReason, Verdict,
-    Waiting, unreachable_from,
+    Context, HoldRule, HoldRules, Outgoing, PathMechanism, PathMechanismKind, SendReason, Standing,
+    TakeReason, Verdict, Waiting, unreachable_from,
 };
 use crate::release::{self, INITIAL_BURST, Release, Turn};
 pub use crate::report::{Activity, FlowReport};
@@ -75,6 +75,7 @@ pub struct GatewayConfig {
 #[derive(Debug)]
 pub struct Gateway {
     mechanism: PathMechanismKind,
+    rules: HoldRules,
     limits: Limits,
     connections: Connections,
     links: Links,
@@ -104,6 +105,7 @@ impl Gateway {
         let limits = config.limits;
         Self {
             mechanism: config.mechanism,
+            rules: HoldRules::default(),
             limits,
             connections: Connections::new(&limits, config.seed),
             links: Links::new(config.silence, config.damping),
@@ -389,6 +391,11 @@ impl Gateway {
     /// What it does for connections that begin from now on; those that are tracked keep theirs.
     pub const fn set_mechanism(&mut self, mechanism: PathMechanismKind) {
         self.mechanism = mechanism;
+    }
+
+    /// Which rules `hold`, and what is made of it, obeys from now on: all, but where it is tried without one.
+    pub const fn set_rules(&mut self, rules: HoldRules) {
+        self.rules = rules;
     }
 
     /// Other caps from now on. What is kept or tracked above a lower one stays, but no more is
@@ -1257,7 +1264,8 @@ impl Gateway {
     /// Whether the far host has not acknowledged what the near host has begun with.
     fn awaits_answer(&self, index: FlowIndex) -> bool {
         let connection = self.connections.at(index);
-        connection.is_some_and(|connection| connection.tracked.near.has_outstanding())
+        self.rules.has(HoldRule::Handshakes)
+            && connection.is_some_and(|connection| connection.tracked.near.has_outstanding())
     }
 
     // A link's way.
@@ -1417,6 +1425,7 @@ impl Gateway {
             is_paced,
             near_voice: connection.silence.voice,
             sack,
+            rules: self.rules,
             limits: &self.limits,
             budget: &mut self.memory.budget,
             counters: &mut self.counters,

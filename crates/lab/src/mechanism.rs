@@ -21,6 +21,7 @@ pub(crate) fn gateways(outlast: &Outlast) -> Result<Gateways, LabError> {
         ],
         indicators: indicators(outlast),
         rate: outlast.rate,
+        ..Gateways::default()
     })
 }
 
@@ -33,6 +34,7 @@ pub(crate) fn gateways_of_hop(outlast: &Outlast, hop: &Hop) -> Result<Gateways, 
         ],
         indicators: indicators(outlast),
         rate: outlast.rate,
+        ..Gateways::default()
     })
 }
 

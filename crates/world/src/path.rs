@@ -29,7 +29,7 @@ use outlast_gateway::link::{
     Direction, Indicator, InterfaceId, LinkConfig as GatewayLink, LinkEvent as Notice, LinkId,
     LinkState,
 };
-use outlast_gateway::mechanisms::path::{PathMechanismKind, Verdict};
+use outlast_gateway::mechanisms::path::{HoldRules, PathMechanismKind, Verdict};
 use outlast_link::{
     ConfiguredRate, Counters as LinkCounters, DropReason, Link, LinkConfig, LinkEvent, Way,
 };
@@ -47,6 +47,8 @@ pub struct Gateways {
     pub indicators: Indicators,
     /// What they are told of the link's rate.
     pub rate: ConfiguredRate,
+    /// Which rules of `hold` they obey.
+    pub rules: HoldRules,
 }
 
 /// How gateways learn that a link goes away and comes back.
@@ -138,6 +140,7 @@ impl<W: Watch> Path<W> {
             mechanisms,
             indicators,
             rate,
+            rules,
         } = gateways.into();
         let silence = (indicators == Indicators::Silence).then(SilenceConfig::default);
         let blueprints = Side::BOTH.map(|side| {
@@ -150,7 +153,11 @@ impl<W: Watch> Path<W> {
             };
             let rate = rate.of(link.pipe(side.outward()).rate);
             let link = GatewayLink { rate };
-            (mechanism != PathMechanismKind::None).then_some(Blueprint { config, link })
+            (mechanism != PathMechanismKind::None).then_some(Blueprint {
+                config,
+                link,
+                rules,
+            })
         });
         let gateways = blueprints
             .each_ref()

@@ -7,7 +7,7 @@ use crate::traffic::TrafficSetup;
 use crate::workload::Workload;
 use alloc::vec::Vec;
 use outlast_base::time::Duration;
-use outlast_gateway::mechanisms::path::PathMechanismKind;
+use outlast_gateway::mechanisms::path::{HoldRules, PathMechanismKind};
 use outlast_link::{ConfiguredRate, LinkConfig};
 use outlast_tcp::profile::{Congestion, LINUX_6, Profile};
 
@@ -22,6 +22,8 @@ pub struct Setup {
     pub indicators: Indicators,
     /// What all gateways are told of the rates of their links.
     pub rate: ConfiguredRate,
+    /// Which rules of `hold` they obey: all, but where it is tried without one.
+    pub rules: HoldRules,
     /// The links behind it, in a chain, that of the fixed host last. Mostly there are none.
     pub hops: Vec<HopSetup>,
     /// Further gateways, between which the mobile host goes. Mostly there are none.
@@ -112,6 +114,7 @@ impl Setup {
             mechanisms: [PathMechanismKind::None; 2],
             indicators: Indicators::Link,
             rate: ConfiguredRate::Link,
+            rules: HoldRules::default(),
             hops: Vec::new(),
             roaming: None,
             traffic: Vec::new(),

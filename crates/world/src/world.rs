@@ -66,6 +66,7 @@ impl World {
             mechanisms,
             indicators,
             rate,
+            rules,
             hops,
             roaming,
             traffic,
@@ -88,6 +89,7 @@ impl World {
             mechanisms,
             indicators,
             rate,
+            rules,
         };
         if let Some(roaming) = &roaming {
             link = roaming.first_link(link);

@@ -22,6 +22,7 @@ use outlast_base::time::{Duration, Instant};
 use outlast_wire::Packet;
 
 pub(crate) use far_voice::newer as newer_stamp;
+pub use hold::{HoldRule, HoldRules};
 pub(crate) use near_voice::NearVoice;
 pub use smart_link::Level;
 pub(crate) use unreachable::unreachable_from;
@@ -247,6 +248,8 @@ pub(crate) struct Context<'a> {
     pub(crate) near_voice: NearVoice,
     /// Whether both hosts permit selective acknowledgements; `None` if no SYN was seen.
     pub(crate) sack: Option<bool>,
+    /// Which rules `hold` obeys.
+    pub(crate) rules: HoldRules,
     pub(crate) limits: &'a Limits,
     pub(crate) budget: &'a mut Budget,
     pub(crate) counters: &'a mut Counters,

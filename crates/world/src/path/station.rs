@@ -11,6 +11,7 @@ use outlast_agents::{Agents, Config, Counters, DecodeError, Event, Left, Session
 use outlast_base::time::Instant;
 use outlast_gateway::gateway::{Gateway, GatewayConfig};
 use outlast_gateway::link::{Indicator, LinkConfig as GatewayLink, LinkEvent, LinkState};
+use outlast_gateway::mechanisms::path::HoldRules;
 use outlast_gateway::mechanisms::path::SendReason;
 use outlast_wire::Packet;
 
@@ -19,12 +20,14 @@ use outlast_wire::Packet;
 pub(super) struct Blueprint {
     pub(super) config: GatewayConfig,
     pub(super) link: GatewayLink,
+    pub(super) rules: HoldRules,
 }
 
 impl Blueprint {
     pub(super) fn build(&self, now: Instant) -> Gateway {
         let mut gateway = Gateway::new(self.config.clone());
         gateway.add_link(now, LINK.interface, self.link);
+        gateway.set_rules(self.rules);
         gateway
     }
 }

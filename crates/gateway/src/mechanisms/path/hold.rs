@@ -33,7 +33,9 @@ mod latest;
 mod newest_ack;
 mod nudge;
 mod order;
+mod rules;
 mod segment;
+mod stage;
 mod stamp;
 mod wake;
 mod window;
@@ -45,7 +47,6 @@ use crate::limits::Budget;
 use crate::links::{Direction, Indicator, LinkState};
 use crate::mechanisms::resume_timer::ResumeTimer;
 use crate::tracking::{Observation, Phase, TcpFlow};
-use alloc::boxed::Box;
 use episode::{Episode, Kick};
 use kept::Kept;
 pub(super) use kept::Scope;
@@ -53,7 +54,9 @@ use newest_ack::NewestAck;
 use nudge::Nudge;
 use outlast_base::time::Instant;
 use outlast_wire::{Packet, SeqNumber, TcpFlags, TcpHeader};
+pub use rules::{HoldRule, HoldRules};
 use segment::{Copy, Fate};
+use stage::Stage;
 use stamp::Stamp;
 use wake::Sleepers;
 use window::Full;
@@ -72,12 +75,10 @@ const REPEATED_ACKS: u8 = 4;
 /// One connection's part at one end of the link.
 #[derive(Debug, Default)]
 pub(super) struct Hold {
+    stage: Stage,
     kept: Kept,
     newest_ack: NewestAck,
-    episode: Option<Box<Episode>>,
     resume_timer: ResumeTimer,
-    /// Without an episode: what is lost in the window only waits in line, or did.
-    in_line: bool,
     nudge: Nudge,
     /// The newest timestamp that the near host has sent.
     near_clock: Option<Stamp>,
@@ -85,9 +86,6 @@ pub(super) struct Hold {
     sleepers: Sleepers,
     /// The near host is not nudged while the link is down.
     is_quiet: bool,
-    /// The link was said to be down, by others than its silence, since it was up last: nothing that
-    /// it had been given is on its way.
-    was_away: bool,
 }
 
 impl PathMechanism for Hold {
@@ -116,7 +114,8 @@ impl PathMechanism for Hold {
             }
             Direction::ToLink if packet.sequence_len() == 0 => self.send_ack(cx, packet),
             Direction::ToLink => {
-                if observation.repeated && cx.link.state == LinkState::Down && !self.is_quiet {
+                let is_nudged = cx.rules.has(HoldRule::Nudge) && !self.is_quiet;
+                if observation.repeated && cx.link.state == LinkState::Down && is_nudged {
                     self.nudge.sender_timed_out(cx.now);
                 }
                 self.send_data(cx, packet, observation)
@@ -131,7 +130,7 @@ impl PathMechanism for Hold {
             window.mark_dropped(packet);
         }
         // Told only when the link is back already: what was kept is not to wait for the next time.
-        if cx.link.state == LinkState::Up && self.episode.is_none() {
+        if cx.link.state == LinkState::Up && self.stage.episode().is_none() {
             self.begin_episode(cx);
         }
     }
@@ -150,7 +149,7 @@ impl PathMechanism for Hold {
     fn handle_timeout(&mut self, cx: &mut Context<'_>) {
         self.nudge.handle_timeout(cx.now, cx.link);
         self.sleepers.handle_timeout(cx.now);
-        let Some(episode) = &mut self.episode else {
+        let Some(episode) = self.stage.episode_mut() else {
             return;
         };
         if episode.doubt_is_over(cx.now) | episode.aside_is_over(cx.now) {
@@ -165,13 +164,13 @@ impl PathMechanism for Hold {
         if self.nudge.is_due() {
             return Some(Waiting::Urgent);
         }
-        if self.episode.is_some() && self.newest_ack.copies_left > 0 {
+        if self.stage.episode().is_some() && self.newest_ack.copies_left > 0 {
             return Some(Waiting::Urgent);
         }
         if self.sleepers.is_due() {
             return Some(Waiting::Data);
         }
-        let Some(episode) = &self.episode else {
+        let Some(episode) = self.stage.episode() else {
             return self.has_more_in_line().then_some(Waiting::InLine);
         };
         let waiting = match episode.is_delivered() {
@@ -185,11 +184,11 @@ impl PathMechanism for Hold {
         if self.nudge.is_due() {
             return self.nudge.poll_transmit();
         }
-        let owes_ack = self.episode.is_some() && self.newest_ack.copies_left > 0;
+        let owes_ack = self.stage.episode().is_some() && self.newest_ack.copies_left > 0;
         if !owes_ack && self.sleepers.is_due() {
             return self.sleepers.poll_transmit(cx);
         }
-        let Some(episode) = self.episode.as_mut() else {
+        let Some(episode) = self.stage.episode_mut() else {
             return self.send_in_line(cx);
         };
         let (packet, reason) = if self.newest_ack.copies_left > 0 {
@@ -200,7 +199,7 @@ impl PathMechanism for Hold {
         } else {
             match &mut self.kept {
                 Kept::Window(window) => {
-                    let packet = window.next_lost(cx.now, episode.copy())?;
+                    let packet = window.next_lost(cx.now, episode.copy(cx.rules), cx.rules)?;
                     episode.sent_data(&packet);
                     (packet, episode.reason())
                 }
@@ -223,7 +222,7 @@ impl PathMechanism for Hold {
     }
 
     fn poll_timeout(&self) -> Option<Instant> {
-        let kick = self.episode.as_ref().and_then(|episode| episode.deadline());
+        let kick = self.stage.episode().and_then(Episode::deadline);
         let all = [kick, self.nudge.deadline(), self.sleepers.deadline()];
         all.into_iter().flatten().min()
     }
@@ -245,7 +244,7 @@ impl PathMechanism for Hold {
     fn may_rest(&self, now: Instant, flow: &TcpFlow) -> bool {
         let may_be_lost = now.since(self.newest_ack.passed_at) < flow.rtt.patience();
         self.kept.is_empty()
-            && self.episode.is_none()
+            && self.stage.episode().is_none()
             && !self.sleepers.are_watched()
             && !self.newest_ack.owed
             && !may_be_lost
@@ -257,10 +256,11 @@ impl PathMechanism for Hold {
         self.kept.clear(budget);
         self.newest_ack.packet.clear(budget);
         self.newest_ack = NewestAck::default();
-        self.episode = None;
+        if self.stage.is_at_work() {
+            self.stage = Stage::Passing;
+        }
         self.sleepers = Sleepers::default();
         self.resume_timer.forget();
-        self.in_line = false;
         self.nudge.clear(budget);
     }
 }
@@ -289,14 +289,18 @@ impl Hold {
         if is_up {
             self.note_progress(cx, tcp, end, observation);
         }
-        let Some(episode) = &mut self.episode else {
-            self.in_line &= !self.kept.is_empty();
+        let Some(episode) = self.stage.episode_mut() else {
+            if self.kept.is_empty() {
+                self.stage.leave_line();
+            }
             return;
         };
         if !is_up {
             return;
         }
-        self.kept.lose_overtaken(episode.target(), cx);
+        if cx.rules.has(HoldRule::ResendOvertaken) {
+            self.kept.lose_overtaken(episode.target(), cx);
+        }
         let is_pure = !observation.new_data && !observation.repeated;
         let repeats = is_pure && observation.newly_acked == 0;
         let patience = cx.flow.rtt.patience();
@@ -304,12 +308,14 @@ impl Hold {
             tcp.has(TcpFlags::ACK) && episode.heard_acknowledgement(cx.now, patience, repeats, tcp);
         if is_settled | (observation.newly_acked > 0 && episode.hole_is_filled()) {
             self.kept.settle_doubt(episode.target(), self.scope);
-            if self.kept.give_way(episode.near_clock(), acked) {
+            let gives_way = cx.rules.has(HoldRule::FewBeforeWanted);
+            if gives_way && self.kept.give_way(episode.near_clock(), acked) {
                 episode.set_aside(cx.now, patience);
             }
         }
         let is_answer = is_settled && observation.newly_acked > 0 && !episode.draws_duplicates();
-        if is_answer && self.kept.has_no_copy_of(acked) {
+        let is_told = cx.rules.has(HoldRule::DuplicateForHole);
+        if is_answer && is_told && self.kept.has_no_copy_of(acked) {
             self.nudge.duplicate(acked);
         }
         if moved {
@@ -319,7 +325,7 @@ impl Hold {
             // What is still lost came later, and only waits in line.
             match self.kept.has_lost() {
                 true => episode.note_delivered(),
-                false => self.episode = None,
+                false => self.stage.end_episode(),
             }
         }
     }
@@ -394,7 +400,8 @@ impl Hold {
 
     /// Little of what is older goes before what the far host lacks next.
     fn give_way(&mut self, cx: &Context<'_>) {
-        if let Some(episode) = &mut self.episode
+        if cx.rules.has(HoldRule::FewBeforeWanted)
+            && let Some(episode) = self.stage.episode_mut()
             && self.kept.give_way(episode.near_clock(), cx.flow.near.acked)
         {
             episode.set_aside(cx.now, cx.flow.rtt.patience());
@@ -410,8 +417,10 @@ impl Hold {
         if cx.link.state == LinkState::Down {
             return (Verdict::Taken(TakeReason::LinkDown), Fate::Lost);
         }
-        let has_line = cx.has_line || cx.is_paced && observation.new_data;
-        let is_at_work = self.episode.is_some() || self.in_line || has_line;
+        let rules = cx.rules;
+        let has_line = cx.has_line && rules.has(HoldRule::WaitBehindOthers)
+            || cx.is_paced && observation.new_data && rules.has(HoldRule::PaceNewData);
+        let is_at_work = self.stage.is_at_work() || has_line;
         let Kept::Window(window) = &self.kept else {
             return (Verdict::Pass, Fate::Transmitted);
         };
@@ -423,39 +432,41 @@ impl Hold {
             // Where nobody knows the round trip, this may be the only repetition for long.
             && cx.flow.rtt.measured().is_some()
             && cx.now.since(at) < cx.flow.rtt.smoothed()
+            && rules.has(HoldRule::SuppressRepetition)
         {
             cx.counters.suppressed += 1;
             return (Verdict::Taken(TakeReason::JustResent), segment.fate);
         }
-        if window.has_lost() || has_line {
-            self.in_line = true;
+        if window.has_lost() && rules.has(HoldRule::WaitBehindOwn) || has_line {
+            self.stage.wait_in_line();
             return (Verdict::Taken(TakeReason::BehindKept), Fate::Lost);
         }
         (Verdict::Pass, Fate::Transmitted)
     }
 
     fn has_more_in_line(&self) -> bool {
-        self.in_line && matches!(&self.kept, Kept::Window(window) if window.has_lost())
+        let is_lost = matches!(&self.kept, Kept::Window(window) if window.has_lost());
+        is_lost && matches!(self.stage, Stage::InLine)
     }
 
     /// What has only others' before it goes out as its sender meant it.
     fn send_in_line(&mut self, cx: &mut Context<'_>) -> Option<Outgoing> {
-        let (true, Kept::Window(window)) = (self.in_line, &mut self.kept) else {
+        let (Stage::InLine, Kept::Window(window)) = (&self.stage, &mut self.kept) else {
             return None;
         };
         Some(Outgoing {
             direction: Direction::ToLink,
-            packet: window.next_lost(cx.now, Copy::Freshest)?,
+            packet: window.next_lost(cx.now, Copy::Freshest, cx.rules)?,
             reason: SendReason::Kept,
         })
     }
 
     fn suspend(&mut self, cx: &mut Context<'_>) {
-        self.was_away = cx.link.by != Indicator::Silence;
+        self.stage = Stage::Down {
+            is_certain: cx.link.by != Indicator::Silence,
+        };
         self.resume_timer.suspend(cx.link.by);
         self.sleepers.suspend(cx.link.since);
-        self.episode = None;
-        self.in_line = false;
         self.newest_ack.copies_left = 0;
         self.newest_ack.go_away();
         // Silence is noticed after its beginning.
@@ -468,17 +479,18 @@ impl Hold {
     }
 
     fn begin_episode(&mut self, cx: &mut Context<'_>) {
-        let was_away = core::mem::take(&mut self.was_away);
+        let was_away = self.stage.come_back();
         let has_waited = self.has_kept();
         // The packet that shows that the link is back may say so.
         match &mut self.kept {
             Kept::Window(window) => window.acknowledge(cx.flow.near.acked, cx.budget),
             Kept::One { packet, .. } => packet.forget_acknowledged(cx),
         }
-        if self.newest_ack.misleads(cx.now, &cx.flow.rtt) {
+        let is_withheld = cx.rules.has(HoldRule::WithholdMisleading);
+        if is_withheld && self.newest_ack.misleads(cx.now, &cx.flow.rtt) {
             self.newest_ack.withhold();
         }
-        let owes_ack = self.owes_acknowledgement();
+        let owes_ack = self.owes_acknowledgement() && cx.rules.has(HoldRule::NewestAck);
         if !owes_ack && self.kept.is_empty() {
             return self.resume_timer.forget_unless(has_waited);
         }
@@ -490,7 +502,8 @@ impl Hold {
         let target = match &mut self.kept {
             Kept::Window(window) => {
                 match self.scope {
-                    Scope::All => window.mark_front_lost(),
+                    Scope::All if cx.rules.has(HoldRule::OldestAtOnce) => window.mark_front_lost(),
+                    Scope::All => {}
                     Scope::Few if was_silent => {
                         cx.counters.superseded += window.lose_only_front();
                     }
@@ -507,20 +520,23 @@ impl Hold {
                 Some(*until)
             }
         };
-        self.episode = Some(Box::new(Episode::new(
+        self.stage.recover(Episode::new(
             cx.now,
             cx.flow.rtt.patience(),
             target,
             self.near_clock,
-            !was_silent,
-        )));
+            !was_silent || !cx.rules.has(HoldRule::DoubtAfterSilence),
+        ));
+        if !cx.rules.has(HoldRule::DoubtTransmitted) {
+            self.kept.settle_doubt(target, self.scope);
+        }
         self.give_way(cx);
     }
 
     /// The flow does not move: the newest acknowledgement and the freshest copy of the oldest
     /// segment go out again, unless enough has been tried.
     fn repeat_kick(&mut self, cx: &mut Context<'_>) {
-        let Some(episode) = &mut self.episode else {
+        let Some(episode) = self.stage.episode_mut() else {
             return;
         };
         let has_data = !self.kept.is_empty();
@@ -530,9 +546,13 @@ impl Hold {
             return;
         }
         let is_over = cx.flow.phase == Phase::Closed;
+        if !cx.rules.has(HoldRule::RepeatKick) {
+            self.stage.end_episode();
+            return;
+        }
         match episode.kick(cx.now, has_data, is_over) {
             Kick::GiveUp => {
-                self.episode = None;
+                self.stage.end_episode();
                 self.resume_timer.forget_unless(false);
             }
             Kick::Again => {

@@ -1,6 +1,7 @@
 //! From a reconnection until the flow moves again: whether the kick worked, and when to repeat it.
 
 use super::super::SendReason;
+use super::rules::{HoldRule, HoldRules};
 use super::segment::Copy;
 use super::stamp::Stamp;
 use outlast_base::time::{Duration, Instant};
@@ -84,8 +85,8 @@ impl Episode {
     }
 
     /// Which copies go out now.
-    pub(super) const fn copy(&self) -> Copy {
-        if self.kicks == 0 {
+    pub(super) const fn copy(&self, rules: HoldRules) -> Copy {
+        if (self.kicks == 0 || !rules.has(HoldRule::FreshKick)) && rules.has(HoldRule::FirstCopy) {
             Copy::InOrder
         } else {
             Copy::Freshest

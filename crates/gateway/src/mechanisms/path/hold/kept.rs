@@ -2,6 +2,7 @@
 
 use super::super::Context;
 use super::super::smart_link::KeptPacket;
+use super::rules::HoldRule;
 use super::segment::Fate;
 use super::stamp::Stamp;
 use super::window::{Full, Window};
@@ -113,7 +114,8 @@ impl Kept {
         match self {
             Self::Window(window) => {
                 window.acknowledge(acked, cx.budget);
-                if let Some(echo) = near_clock.and_then(|clock| clock.echoed_by(tcp)) {
+                let echo = near_clock.and_then(|clock| clock.echoed_by(tcp));
+                if let Some(echo) = echo.filter(|_| cx.rules.has(HoldRule::GiveUpStale)) {
                     window.hear_echo(echo, cx.budget);
                 }
                 *cx.arrived += window.selectively_acknowledge(&tcp.options.sack);

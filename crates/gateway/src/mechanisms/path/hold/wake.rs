@@ -19,6 +19,7 @@
 
 use super::super::unreachable::unreachable;
 use super::super::{Context, Outgoing, SendReason};
+use super::rules::HoldRule;
 use crate::links::{Direction, Indicator};
 use crate::tracking::Phase;
 use alloc::boxed::Box;
@@ -179,7 +180,7 @@ impl Sleepers {
         let lacks = cx.flow.far.has_outstanding();
         match (&wake.far, lacks) {
             _ if has_data => wake.far = Sleeper::Awake,
-            (Sleeper::Unknown | Sleeper::Asked(_), true) => {
+            (Sleeper::Unknown | Sleeper::Asked(_), true) if cx.rules.has(HoldRule::WakeFar) => {
                 wake.far = Sleeper::Asleep(Rounds::of(wake.back_offs));
             }
             (Sleeper::Asleep(_), true) => {}
@@ -265,6 +266,7 @@ impl Wake {
     fn new(cx: &Context<'_>, away: Duration, has_kept: bool) -> Self {
         let back_offs = back_offs(away);
         let asleep = || Sleeper::Asleep(Rounds::of(back_offs));
+        let rules = cx.rules;
         let far = if cx.flow.far.has_outstanding() {
             asleep()
         } else if has_kept {
@@ -272,7 +274,13 @@ impl Wake {
         } else {
             Sleeper::Asked(Rounds::of(1))
         };
-        let near = match cx.flow.near.has_outstanding() && !has_kept {
+        let far = match far {
+            Sleeper::Asleep(_) if !rules.has(HoldRule::WakeFar) => Sleeper::Awake,
+            Sleeper::Asked(_) if !rules.has(HoldRule::AskFar) => Sleeper::Awake,
+            far => far,
+        };
+        let wakes_near = rules.has(HoldRule::WakeNear);
+        let near = match cx.flow.near.has_outstanding() && !has_kept && wakes_near {
             true => asleep(),
             false => Sleeper::Awake,
         };

@@ -2,6 +2,7 @@
 
 use super::super::Context;
 use super::order::Order;
+use super::rules::{HoldRule, HoldRules};
 use super::segment::{Copy, Fate, Segment, range};
 use super::stamp::Stamp;
 use crate::limits::Budget;
@@ -478,7 +479,12 @@ impl Window {
 
     /// The next segment to re-send, now marked as re-sent: the oldest timestamp first, for what
     /// is fresher must not come before it; of equal ones in sequence order.
-    pub(super) fn next_lost(&mut self, now: Instant, copy: Copy) -> Option<Packet> {
+    pub(super) fn next_lost(
+        &mut self,
+        now: Instant,
+        copy: Copy,
+        rules: HoldRules,
+    ) -> Option<Packet> {
         if self.lost == 0 {
             return None;
         }
@@ -492,7 +498,8 @@ impl Window {
                 continue;
             }
             let (packet, stamp) = segment.choose(copy, place == last, self.echoed);
-            if oldest.is_none_or(|(.., before)| stamp.is_before(before)) {
+            let is_ordered = rules.has(HoldRule::OldestStampFirst);
+            if oldest.is_none_or(|(.., before)| is_ordered && stamp.is_before(before)) {
                 oldest = Some((place, packet, stamp));
             }
         }

@@ -1,0 +1,105 @@
+//! Where a connection stands with `hold`: what its link is known to do, and what is done for it.
+//!
+//! | stage | what crosses towards the link | it ends with |
+//! |---|---|---|
+//! | `Passing` | passes, and a copy is kept | the link's going; others' backlog, behind which it waits; a late drop |
+//! | `InLine` | waits its turn where anything waits before it | the acknowledgement of all that is kept; the link's going |
+//! | `Down` | is taken and kept | the link's return |
+//! | `Recovering` | waits behind what is kept, or is a repetition that is not needed | the acknowledgement of all that was kept at the return; in vain, the last kick; the link's going |
+//!
+//! `docs/hold.md` has the drawing.
+
+use super::episode::Episode;
+use alloc::boxed::Box;
+
+/// Where one connection stands.
+#[derive(Debug, Default)]
+pub(super) enum Stage {
+    /// The link is up, and nothing waits.
+    #[default]
+    Passing,
+    /// The link is up. What is lost in the window only waits behind what is kept of others, or did.
+    InLine,
+    /// The link is down.
+    Down {
+        /// Somebody has said so, and not only its silence: nothing that the link had been given is on its
+        /// way.
+        is_certain: bool,
+    },
+    /// The link is back, and the connection is to move again.
+    Recovering {
+        episode: Box<Episode>,
+        /// Something has waited in line behind others meanwhile: that goes on when the episode is over.
+        has_line: bool,
+    },
+}
+
+impl Stage {
+    /// The episode, while the connection is to move again.
+    pub(super) fn episode(&self) -> Option<&Episode> {
+        match self {
+            Self::Recovering { episode, .. } => Some(episode),
+            Self::Passing | Self::InLine | Self::Down { .. } => None,
+        }
+    }
+
+    /// The episode, while the connection is to move again.
+    pub(super) fn episode_mut(&mut self) -> Option<&mut Episode> {
+        match self {
+            Self::Recovering { episode, .. } => Some(episode),
+            Self::Passing | Self::InLine | Self::Down { .. } => None,
+        }
+    }
+
+    /// Whether a segment that crosses may have to wait, or be a repetition of what was re-sent.
+    pub(super) const fn is_at_work(&self) -> bool {
+        matches!(self, Self::InLine | Self::Recovering { .. })
+    }
+
+    /// The connection moves, or nobody waits for that any more.
+    pub(super) fn end_episode(&mut self) {
+        if let Self::Recovering { has_line, .. } = self {
+            *self = match has_line {
+                true => Self::InLine,
+                false => Self::Passing,
+            };
+        }
+    }
+
+    /// A segment waits in line.
+    pub(super) fn wait_in_line(&mut self) {
+        match self {
+            Self::Passing => *self = Self::InLine,
+            Self::Recovering { has_line, .. } => *has_line = true,
+            Self::InLine | Self::Down { .. } => {}
+        }
+    }
+
+    /// Nothing is kept of the connection: there is no line for it, unless an episode goes on.
+    pub(super) fn leave_line(&mut self) {
+        if matches!(self, Self::InLine) {
+            *self = Self::Passing;
+        }
+    }
+
+    /// The link is back, and the connection waits for `episode`'s outcome; without one nobody waits.
+    /// Returns whether somebody has said that the link was down, and not only its silence.
+    pub(super) fn come_back(&mut self) -> bool {
+        let was_certain = matches!(self, Self::Down { is_certain: true });
+        if matches!(self, Self::Down { .. }) {
+            *self = Self::Passing;
+        }
+        was_certain
+    }
+
+    /// The connection is to move again.
+    pub(super) fn recover(&mut self, episode: Episode) {
+        let has_line = match self {
+            Self::InLine => true,
+            Self::Recovering { has_line, .. } => *has_line,
+            Self::Passing | Self::Down { .. } => false,
+        };
+        let episode = Box::new(episode);
+        *self = Self::Recovering { episode, has_line };
+    }
+}

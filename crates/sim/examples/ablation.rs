@@ -1,0 +1,416 @@
+//! What each rule of `hold` is worth: the same worlds with all rules, and with all but one.
+//!
+//! ```text
+//! cargo run --release -p outlast-sim --example ablation            # the table of docs/hold.md
+//! cargo run --release -p outlast-sim --example ablation -- 4 wake  # four times the worlds, some rules
+//! ```
+//!
+//! Five settings in virtual time: the crowd and the uploads with one gateway of `examples/sweeps`, with outages
+//! drawn as there, the cells of the matrix of resume times, links that flap, and connections that open around an outage. For each: the
+//! share of returns of the link after which a connection had new bytes within a round trip and 50 ms, the
+//! time until then that 99 of 100 keep, and the bytes on the link for each byte of payload that arrived.
+//! The first rows are without a gateway, with all rules, and with `auto`.
+
+use outlast_base::random::Stream;
+use outlast_base::time::Duration;
+use outlast_base::units::{BitRate, ByteCount};
+use outlast_gateway::mechanisms::path::{HoldRule, HoldRules, PathMechanismKind};
+use outlast_link::{LinkConfig, OutageProcess, PipeConfig, Way};
+use outlast_scenario::Scenario;
+use outlast_sim::{FlowSetup, Indicators, Outcome, Setup, Simulation, Stack, Workload, World};
+use outlast_tcp::profile::Congestion;
+use std::error::Error;
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+
+type Failure = Box<dyn Error + Send + Sync>;
+
+const HOLD: PathMechanismKind = PathMechanismKind::Hold;
+const NONE: PathMechanismKind = PathMechanismKind::None;
+const CONGESTIONS: [Congestion; 3] = [Congestion::Cubic, Congestion::Reno, Congestion::Bbr];
+/// Beyond a round trip, what a connection may take to have new bytes.
+const PROMISE: Duration = Duration::from_millis(50);
+
+/// Worlds of one kind.
+struct Setting {
+    name: &'static str,
+    worlds: Vec<Setup>,
+}
+
+/// Who is tried.
+#[derive(Clone, Copy)]
+enum Trial {
+    All,
+    Without(HoldRule),
+    Auto,
+    Nobody,
+}
+
+/// What came of one trial in one setting.
+#[derive(Default)]
+struct Score {
+    /// Times from the link's return until new bytes, in order; what never had any counts until the run's end.
+    times: Vec<Duration>,
+    within: usize,
+    link_bytes: u64,
+    payload_bytes: u64,
+}
+
+impl Trial {
+    fn name(self) -> String {
+        match self {
+            Self::All => "all rules".to_owned(),
+            Self::Without(rule) => format!("`{rule:?}` off"),
+            Self::Auto => "`auto`".to_owned(),
+            Self::Nobody => "no gateway".to_owned(),
+        }
+    }
+
+    /// `setup` as this trial has it, whose gateways hold.
+    fn apply(self, setup: &Setup) -> Setup {
+        let mut setup = setup.clone();
+        match self {
+            Self::All => {}
+            Self::Without(rule) => setup.rules = HoldRules::default().without(rule),
+            Self::Auto | Self::Nobody => {
+                let mechanism = match self {
+                    Self::Auto => PathMechanismKind::Auto,
+                    _ => NONE,
+                };
+                for own in &mut setup.mechanisms {
+                    if *own == HOLD {
+                        *own = mechanism;
+                    }
+                }
+            }
+        }
+        setup
+    }
+}
+
+impl Score {
+    fn add(&mut self, setup: &Setup, outcome: &Outcome) {
+        let round_trip = setup.link.to_mobile.delay + setup.link.to_fixed.delay;
+        for flow in &outcome.flows {
+            for recovery in &flow.recoveries {
+                let waited = outcome.ended.since(recovery.back);
+                let time = recovery.first.unwrap_or(waited);
+                // Whoever ends in that time leaves nothing to judge.
+                if recovery.first.is_none() && waited <= round_trip + PROMISE {
+                    continue;
+                }
+                self.within +=
+                    usize::from(recovery.first.is_some() && time <= round_trip + PROMISE);
+                self.times.push(time);
+            }
+            self.payload_bytes += flow.received[flow.receiver.index()];
+        }
+        let carried = outcome.link.iter().map(|way| way.delivered_bytes.0);
+        self.link_bytes += carried.sum::<u64>();
+    }
+
+    fn show(&mut self) -> String {
+        self.times.sort();
+        let count = self.times.len();
+        let Some(slow) = self
+            .times
+            .get((count * 99 / 100).min(count.saturating_sub(1)))
+        else {
+            return "–".to_owned();
+        };
+        #[expect(clippy::cast_precision_loss, reason = "counts of a trial")]
+        let [share, bytes] = [
+            self.within as f64 / count as f64,
+            self.link_bytes as f64 / self.payload_bytes.max(1) as f64,
+        ];
+        let (share, slow) = (100.0 * share, slow.as_secs_f64());
+        format!("{share:.1} %, {slow:.2} s, {bytes:.4}")
+    }
+}
+
+/// A sweep of `examples/sweeps` at one point of its grid: the scenario before `[sweep]`, with what the sweep
+/// sets and draws.
+struct Sweep {
+    text: String,
+    name: &'static str,
+    /// When the outage begins, and how long it lasts, in seconds: evenly, and evenly by its logarithm.
+    start: [f64; 2],
+    length: [f64; 2],
+}
+
+impl Sweep {
+    fn load(name: &'static str, start: [f64; 2], length: [f64; 2]) -> Result<Self, Failure> {
+        let path = directory().join(name);
+        let text = std::fs::read_to_string(path)?;
+        let (text, _) = text.split_once("[sweep]").ok_or("no [sweep]")?;
+        Ok(Self {
+            text: text.to_owned(),
+            name,
+            start,
+            length,
+        })
+    }
+
+    /// One world: `keys` go into `[link]`, `tables` before it.
+    fn world(&self, seed: u64, keys: &str, tables: &str) -> Result<Setup, Failure> {
+        let mut stream = Stream::new(seed, "ablation.sweep");
+        let between = |[least, most]: [f64; 2], share: f64| least + (most - least) * share;
+        let start = between(self.start, stream.unit());
+        let length = between(self.length.map(f64::ln), stream.unit()).exp();
+        let outage =
+            format!("process = \"single\"\nstart = \"{start:.3} s\"\nlength = \"{length:.3} s\"");
+        let text = self.text.replace("process = \"single\"", &outage);
+        let text = text.replacen("[link]\n", &format!("{tables}\n[link]\n{keys}\n"), 1);
+        let scenario = Scenario::parse(&text, self.name, &directory());
+        let mut scenario = scenario.map_err(|error| error.render(100))?;
+        scenario.run.seed = seed;
+        Ok(Simulation::new(&scenario, 0)?.setup().clone())
+    }
+}
+
+fn directory() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/sweeps")
+}
+
+/// Three downloads and two uploads that share a link: `crowd.toml`, with a gateway at both ends.
+fn crowd(repeat: u64) -> Result<Setting, Failure> {
+    let sweep = Sweep::load("crowd.toml", [0.5, 10.0], [0.2, 40.0])?;
+    let mut worlds = Vec::new();
+    for congestion in ["cubic", "reno"] {
+        for queue in [20, 50, 100] {
+            for seed in 0..2 * repeat {
+                let keys = format!("queue = {queue}");
+                let tables = format!(
+                    "[outlast]\ngateway = \"hold\"\nmobile = \"hold\"\n[stack]\ncongestion = \"{congestion}\""
+                );
+                worlds.push(sweep.world(seed, &keys, &tables)?);
+            }
+        }
+    }
+    Ok(Setting {
+        name: "crowd",
+        worlds,
+    })
+}
+
+/// Uploads past a gateway that has only acknowledgements to give: `one-end.toml`.
+fn one_end(repeat: u64) -> Result<Setting, Failure> {
+    let sweep = Sweep::load("one-end.toml", [0.5, 8.0], [0.2, 20.0])?;
+    let mut worlds = Vec::new();
+    for congestion in ["cubic", "reno", "bbr"] {
+        for loss in ["0.0", "0.001", "0.01"] {
+            for seed in 0..3 * repeat {
+                let keys = format!("loss = {loss}");
+                let tables = format!(
+                    "[outlast]\ngateway = \"hold\"\n[stack]\ncongestion = \"{congestion}\""
+                );
+                worlds.push(sweep.world(seed, &keys, &tables)?);
+            }
+        }
+    }
+    Ok(Setting {
+        name: "one end",
+        worlds,
+    })
+}
+
+fn link(rate: u64, queue: usize, outages: OutageProcess, seed: u64) -> LinkConfig {
+    let pipe = PipeConfig {
+        rate: BitRate::from_bits_per_second(rate),
+        delay: Duration::from_millis(20),
+        queue,
+        ..PipeConfig::default()
+    };
+    LinkConfig {
+        to_mobile: pipe,
+        to_fixed: pipe,
+        outages,
+        seed,
+        ..LinkConfig::default()
+    }
+}
+
+fn flow(begin: Duration, workload: Workload, congestion: Congestion, sack: bool) -> FlowSetup {
+    let stack = Stack {
+        congestion: Some(congestion),
+        sack: Some(sack),
+        ..Stack::default()
+    };
+    FlowSetup {
+        begin,
+        workload,
+        stacks: [stack; 2],
+    }
+}
+
+fn bulk(bytes: u64, way: Way) -> Workload {
+    Workload::Bulk {
+        bytes: ByteCount(bytes),
+        way,
+    }
+}
+
+/// The cells of the matrix of resume times, with both kinds of indicators.
+fn matrix(repeat: u64) -> Setting {
+    let mut worlds = Vec::new();
+    let placements = [[HOLD; 2], [HOLD, NONE], [NONE, HOLD]];
+    let indicators = [Indicators::Link, Indicators::Silence];
+    for congestion in CONGESTIONS {
+        for (sack, way) in [true, false]
+            .into_iter()
+            .flat_map(|s| Way::BOTH.map(|w| (s, w)))
+        {
+            for (seconds, mechanisms) in [1, 10, 30]
+                .into_iter()
+                .flat_map(|s| placements.map(|p| (s, p)))
+            {
+                for (indicators, later) in indicators
+                    .into_iter()
+                    .flat_map(|i| (0..repeat).map(move |r| (i, r)))
+                {
+                    let start = Duration::from_millis(3_000 + 370 * later);
+                    let length = Duration::from_secs(seconds);
+                    let outages = OutageProcess::Single { start, length };
+                    worlds.push(Setup {
+                        mechanisms,
+                        indicators,
+                        flows: vec![flow(Duration::ZERO, bulk(8_000_000, way), congestion, sack)],
+                        deadline: start + length * 4 + Duration::from_secs(20),
+                        ..Setup::new(link(10_000_000, 75, outages, later))
+                    });
+                }
+            }
+        }
+    }
+    Setting {
+        name: "matrix",
+        worlds,
+    }
+}
+
+/// Links that are up for half a second to three, and down for a tenth to a half.
+fn flaps(repeat: u64) -> Setting {
+    let mut worlds = Vec::new();
+    for congestion in CONGESTIONS {
+        for (way, seed) in Way::BOTH
+            .into_iter()
+            .flat_map(|w| (0..4 * repeat).map(move |s| (w, s)))
+        {
+            let mut stream = Stream::new(seed, "ablation.flaps");
+            let outages = OutageProcess::Uniform {
+                up: stream.uniform(Duration::from_millis(1_500)),
+                down: stream.uniform(Duration::from_millis(300)),
+            };
+            let flows = [way, way.reverse()].map(|way| {
+                flow(
+                    Duration::ZERO,
+                    bulk(3_000_000, way),
+                    congestion,
+                    seed % 2 == 0,
+                )
+            });
+            worlds.push(Setup {
+                mechanisms: [HOLD; 2],
+                flows: flows.into(),
+                deadline: Duration::from_secs(60),
+                ..Setup::new(link(10_000_000, 75, outages, seed))
+            });
+        }
+    }
+    Setting {
+        name: "flaps",
+        worlds,
+    }
+}
+
+/// Sixty connections that open in the ten seconds around an outage of four, beside two downloads.
+fn handshakes(repeat: u64) -> Setting {
+    let mut worlds = Vec::new();
+    for (congestion, seed) in CONGESTIONS
+        .into_iter()
+        .flat_map(|c| (0..2 * repeat).map(move |s| (c, s)))
+    {
+        let mut stream = Stream::new(seed, "ablation.handshakes");
+        let outages = OutageProcess::Single {
+            start: Duration::from_secs(4),
+            length: stream.uniform(Duration::from_secs(4)),
+        };
+        let mut flows = vec![
+            flow(
+                Duration::ZERO,
+                bulk(20_000_000, Way::ToMobile),
+                congestion,
+                true,
+            ),
+            flow(
+                Duration::ZERO,
+                bulk(20_000_000, Way::ToFixed),
+                congestion,
+                true,
+            ),
+        ];
+        for number in 0..60 {
+            let workload = Workload::RequestResponse {
+                requests: 3,
+                request: ByteCount(300),
+                response: ByteCount(8_000),
+                think: Duration::from_millis(200),
+            };
+            let begin = Duration::from_millis(1_000 + 140 * number);
+            flows.push(flow(begin, workload, congestion, true));
+        }
+        worlds.push(Setup {
+            mechanisms: [HOLD; 2],
+            flows,
+            deadline: Duration::from_secs(30),
+            ..Setup::new(link(10_000_000, 30, outages, seed))
+        });
+    }
+    Setting {
+        name: "handshakes",
+        worlds,
+    }
+}
+
+fn score(setting: &Setting, trial: Trial) -> Score {
+    let mut score = Score::default();
+    for setup in &setting.worlds {
+        let outcome = World::new(trial.apply(setup)).run();
+        score.add(setup, &outcome);
+    }
+    score
+}
+
+fn main() -> Result<(), Failure> {
+    let mut arguments = std::env::args().skip(1);
+    let repeat = arguments.next().map_or(Ok(1), |text| text.parse())?;
+    let wanted: Vec<String> = arguments.map(|name| name.to_lowercase()).collect();
+    let settings = [
+        crowd(repeat)?,
+        one_end(repeat)?,
+        matrix(repeat),
+        flaps(repeat),
+        handshakes(repeat),
+    ];
+    let mut trials = vec![Trial::Nobody, Trial::All, Trial::Auto];
+    trials.extend(HoldRule::ALL.map(Trial::Without));
+    trials.retain(|trial| {
+        let name = trial.name().to_lowercase();
+        wanted.is_empty() || wanted.iter().any(|wanted| name.contains(wanted))
+    });
+    let mut out = io::stdout().lock();
+    write!(out, "| |")?;
+    for setting in &settings {
+        write!(out, " {} ({} runs) |", setting.name, setting.worlds.len())?;
+    }
+    writeln!(out, "\n|---|{}", "---|".repeat(settings.len()))?;
+    for trial in &trials {
+        write!(out, "| {} |", trial.name())?;
+        for setting in &settings {
+            write!(out, " {} |", score(setting, *trial).show())?;
+            out.flush()?;
+        }
+        writeln!(out)?;
+    }
+    Ok(())
+}
