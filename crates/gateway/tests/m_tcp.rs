@@ -163,6 +163,14 @@ fn a_mobile_that_does_not_say_what_it_has_is_sent_everything() {
 }
 
 #[test]
+fn a_sender_that_has_timed_out_for_the_withheld_byte_is_told_it() {
+    let mut path = one_of_three_acknowledged();
+    path.data(0, MSS);
+    let told = said(&mut path);
+    assert!(matches!(told[..], [Ack(MSS, window)] if window > 0), "{told:?}");
+}
+
+#[test]
 fn a_hole_that_only_the_sender_can_fill_does_not_freeze_it() {
     let mut path = one_of_three_acknowledged();
     path.far_ack(3 * MSS);

@@ -174,7 +174,7 @@ impl PathMechanism for MTcp {
     }
 
     fn handle_timeout(&mut self, cx: &mut Context<'_>) {
-        let has_frozen = self.wireless.handle_timeout(cx.now);
+        let has_frozen = self.wireless.handle_timeout(cx.now, cx.flow);
         let expiry = self.expiry(cx);
         if has_frozen {
             self.fixed.expire(cx.now, cx.flow, expiry);

@@ -254,9 +254,7 @@ impl ShTcp {
     /// The sender has sent again what the mobile has acknowledged, with its window open: it has timed
     /// out for want of the withheld byte.
     pub(super) fn answer_timeout(&mut self, flow: &TcpFlow) {
-        if !flow.near.has_outstanding() {
-            self.raise(flow.near.acked);
-        }
+        self.raise(flow.near.acked);
     }
 
     /// The highest number that the fixed host may be told.

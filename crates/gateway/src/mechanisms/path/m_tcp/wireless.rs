@@ -161,15 +161,16 @@ impl Wireless {
         }
     }
 
-    /// Says whether the half has frozen just now.
-    pub(super) fn handle_timeout(&mut self, now: Instant) -> bool {
+    /// Says whether the half has frozen just now. It does not where the mobile waits for what the wired
+    /// half has lost: then it is not the mobile that owes an answer.
+    pub(super) fn handle_timeout(&mut self, now: Instant, flow: &TcpFlow) -> bool {
         if self.question.is_some_and(|question| question.until <= now) {
             self.settle_question();
         }
         match &mut self.state {
             State::NoFreeze { rexmt } => {
                 let has_expired = rexmt.take_if(|at| *at <= now).is_some();
-                if !has_expired || self.cache.is_empty() {
+                if !has_expired || !self.cache.has(flow.near.acked) {
                     return false;
                 }
                 let pause = match self.is_lossy {
@@ -334,6 +335,10 @@ impl Wireless {
             self.cache
                 .send_again_if_older(span, cx.now, timeout(cx.flow));
             return Arrival::Known;
+        }
+        if matches!(self.state, State::Frozen { persist: Some(_) }) && tcp.seq.at_or_before(acked) {
+            // What the mobile lacks next is here at last.
+            self.resume(cx, false);
         }
         let may_go = matches!(self.state, State::NoFreeze { .. })
             && cx.link.state == LinkState::Up
