@@ -167,7 +167,10 @@ fn a_sender_that_has_timed_out_for_the_withheld_byte_is_told_it() {
     let mut path = one_of_three_acknowledged();
     path.data(0, MSS);
     let told = said(&mut path);
-    assert!(matches!(told[..], [Ack(MSS, window)] if window > 0), "{told:?}");
+    assert!(
+        matches!(told[..], [Ack(MSS, window)] if window > 0),
+        "{told:?}"
+    );
 }
 
 #[test]
