@@ -50,7 +50,7 @@ use crate::mechanisms::resume_timer::ResumeTimer;
 use crate::tracking::{Observation, TcpFlow};
 use outlast_base::time::{Duration, Instant};
 use outlast_wire::{Packet, TcpFlags, TcpHeader};
-use sh_tcp::{FixedWindow, Obedience, ShTcp};
+use sh_tcp::{Expiry, FixedWindow, Obedience, ShTcp};
 use wireless::{Arrival, Wireless};
 
 pub(super) const INFO: Info = Info {
@@ -98,6 +98,25 @@ impl MTcp {
     }
 }
 
+impl MTcp {
+    /// What the end of the wintimer may do now.
+    fn expiry(&self, cx: &Context<'_>) -> Expiry {
+        let near = &cx.flow.near;
+        if !near.has_outstanding() {
+            return Expiry::Acknowledge;
+        }
+        if !self.fixed.is_published() && cx.link.state == LinkState::Up {
+            // Only the sender repeats what is lost without an outage, and a frozen one does not.
+            return Expiry::Keep;
+        }
+        match self.wireless.has(near.acked) {
+            true => Expiry::Shrink,
+            // The wired half has lost what the mobile lacks next.
+            false => Expiry::Acknowledge,
+        }
+    }
+}
+
 impl PathMechanism for MTcp {
     fn handle_packet(
         &mut self,
@@ -135,6 +154,10 @@ impl PathMechanism for MTcp {
             LinkState::Down => {
                 self.resume_timer.suspend(cx.link.by);
                 self.wireless.leave();
+                if !self.fixed.is_published() && !self.fixed.is_shrunk() {
+                    // What the mobile has acknowledged by now comes within a round trip.
+                    self.fixed.rearm(Some(cx.now + cx.flow.rtt.smoothed()));
+                }
             }
             LinkState::Up => {
                 // The packet that shows the return may acknowledge some of it.
@@ -143,7 +166,7 @@ impl PathMechanism for MTcp {
                     true => self.resume_timer.begin(cx.now, cx.link.by),
                     false => self.resume_timer.forget(),
                 }
-                self.wireless.come_back();
+                self.wireless.come_back(cx.now, cx.flow);
                 self.fixed.thaw(cx.flow);
                 self.fixed.await_timeout(cx.now + timeout(cx.flow));
             }
@@ -151,10 +174,12 @@ impl PathMechanism for MTcp {
     }
 
     fn handle_timeout(&mut self, cx: &mut Context<'_>) {
-        if self.wireless.handle_timeout(cx.now) {
-            self.fixed.shrink(cx.now, cx.flow);
+        let has_frozen = self.wireless.handle_timeout(cx.now, cx.flow);
+        let expiry = self.expiry(cx);
+        if has_frozen {
+            self.fixed.expire(cx.now, cx.flow, expiry);
         }
-        self.fixed.handle_timeout(cx.now, cx.flow);
+        self.fixed.handle_timeout(cx.now, cx.flow, expiry);
     }
 
     fn waiting(&self) -> Option<Waiting> {

@@ -57,6 +57,11 @@ impl Cache {
         self.waiting > 0
     }
 
+    /// Whether something was sent, and is not to be sent again.
+    pub(super) fn has_sent(&self) -> bool {
+        self.waiting < self.segments.len()
+    }
+
     /// The number behind the last segment.
     pub(super) fn end(&self) -> Option<SeqNumber> {
         self.reach.map(|reach| reach.highest)
@@ -231,6 +236,21 @@ impl Cache {
             let is_new = |at: Instant| kept.is_own && now.since(at) < age;
             kept.seq.before(end) && kept.end.after(seq) && kept.sent_at.is_none_or(is_new)
         })
+    }
+
+    /// Its host sends `seq` to `end` again.
+    pub(super) fn note_passed(&mut self, (seq, end): (SeqNumber, SeqNumber), now: Instant) {
+        for kept in &mut self.segments {
+            if kept.seq.before(end) && kept.end.after(seq) && kept.sent_at.is_some() {
+                kept.sent_at = Some(now);
+                kept.is_own = false;
+            }
+        }
+    }
+
+    /// Sends everything again that was sent before `time`.
+    pub(super) fn send_older_again(&mut self, time: Instant) {
+        self.send_again_if(|kept| kept.sent_at.is_some_and(|at| at < time));
     }
 
     /// The link has dropped this segment.

@@ -49,6 +49,17 @@ pub(super) enum Obedience {
     Refuted,
 }
 
+/// What the end of the wintimer may do (section 5).
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(super) enum Expiry {
+    /// The withheld byte closes the window.
+    Shrink,
+    /// The withheld byte is told: there is nothing more for the mobile, or only the sender has it.
+    Acknowledge,
+    /// The withheld byte is kept.
+    Keep,
+}
+
 /// The supervisor host's half towards the fixed host.
 #[derive(Debug, Default)]
 pub(super) struct ShTcp {
@@ -184,7 +195,7 @@ impl ShTcp {
     }
 
     /// The wintimer expires if it is time.
-    pub(super) fn handle_timeout(&mut self, now: Instant, flow: &TcpFlow) {
+    pub(super) fn handle_timeout(&mut self, now: Instant, flow: &TcpFlow, expiry: Expiry) {
         if self.wintimer.take_if(|at| *at <= now).is_none() {
             return;
         }
@@ -195,7 +206,7 @@ impl ShTcp {
             }
             _ => {}
         }
-        self.shrink(now, flow);
+        self.expire(now, flow, expiry);
     }
 
     /// The sender repeats data over its closed window, where one that obeys only probes.
@@ -219,30 +230,31 @@ impl ShTcp {
         }
     }
 
-    /// The sender is about to time out: its window shrinks, if that is of use (section 5).
-    pub(super) fn shrink(&mut self, now: Instant, flow: &TcpFlow) {
+    /// The sender is about to time out.
+    pub(super) fn expire(&mut self, now: Instant, flow: &TcpFlow, expiry: Expiry) {
         let Some(told) = self.told.filter(|_| !self.is_shrunk()) else {
             return;
         };
         self.wintimer = None;
-        let acked = flow.near.acked;
-        let ackable = self.ackable(acked);
-        if !ackable.after(told) {
+        let ackable = self.ackable(flow.near.acked);
+        if !ackable.after(told) || expiry == Expiry::Keep {
             return;
         }
-        if acked.before(flow.near.next) {
+        if expiry == Expiry::Shrink {
             self.window = FixedWindow::Shrunk { since: now };
         }
         self.told = Some(ackable);
         self.owes = true;
     }
 
+    pub(super) fn is_published(&self) -> bool {
+        self.obedience == Obedience::Published
+    }
+
     /// The sender has sent again what the mobile has acknowledged, with its window open: it has timed
     /// out for want of the withheld byte.
     pub(super) fn answer_timeout(&mut self, flow: &TcpFlow) {
-        if !flow.near.has_outstanding() {
-            self.raise(flow.near.acked);
-        }
+        self.raise(flow.near.acked);
     }
 
     /// The highest number that the fixed host may be told.

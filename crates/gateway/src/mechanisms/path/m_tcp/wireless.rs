@@ -83,6 +83,19 @@ pub(super) struct Wireless {
     has_passed_unkept: bool,
     /// What is lost without an outage is the sender's to repeat, as it sees fit.
     sender_recovers: bool,
+    /// The mobile is back, and was asked, or is to be, what it has.
+    question: Option<Question>,
+}
+
+/// What of that which was sent before an outage has arrived?
+#[derive(Clone, Copy, Debug)]
+struct Question {
+    /// It is to be asked.
+    is_due: bool,
+    /// When the mobile came back.
+    since: Instant,
+    /// When no answer is expected any more.
+    until: Instant,
 }
 
 impl Wireless {
@@ -113,25 +126,51 @@ impl Wireless {
     /// The link is known to be down.
     pub(super) fn leave(&mut self) {
         self.state = State::Frozen { persist: None };
+        self.question = None;
         self.probes = false;
         self.probed = None;
     }
 
-    /// The mobile is back: everything is sent again (section 4.2).
-    pub(super) fn come_back(&mut self) {
+    /// Whether the byte at `number` is kept.
+    pub(super) fn has(&self, number: SeqNumber) -> bool {
+        self.cache.has(number)
+    }
+
+    /// The mobile is back: everything is sent again that it has not acknowledged (section 4.2). What the
+    /// link has dropped goes out at once; of the rest the mobile is asked first, in place of its marked
+    /// acknowledgement.
+    pub(super) fn come_back(&mut self, now: Instant, flow: &TcpFlow) {
         self.state = State::default();
         self.probes = false;
         self.probed = None;
         self.is_lossy = false;
-        self.send_all_again();
+        self.duplicates = 0;
+        self.recover = self.cache.end();
+        self.question = self.cache.has_sent().then(|| Question {
+            is_due: true,
+            since: now,
+            until: now + timeout(flow),
+        });
     }
 
-    /// Says whether the half has frozen just now.
-    pub(super) fn handle_timeout(&mut self, now: Instant) -> bool {
+    /// The mobile has said what it has, or says nothing: the rest of what was sent before its outage is
+    /// lost.
+    fn settle_question(&mut self) {
+        if let Some(question) = self.question.take() {
+            self.cache.send_older_again(question.since);
+        }
+    }
+
+    /// Says whether the half has frozen just now. It does not where the mobile waits for what the wired
+    /// half has lost: then it is not the mobile that owes an answer.
+    pub(super) fn handle_timeout(&mut self, now: Instant, flow: &TcpFlow) -> bool {
+        if self.question.is_some_and(|question| question.until <= now) {
+            self.settle_question();
+        }
         match &mut self.state {
             State::NoFreeze { rexmt } => {
                 let has_expired = rexmt.take_if(|at| *at <= now).is_some();
-                if !has_expired || self.cache.is_empty() {
+                if !has_expired || !self.cache.has(flow.near.acked) {
                     return false;
                 }
                 let pause = match self.is_lossy {
@@ -153,14 +192,16 @@ impl Wireless {
         }
     }
 
-    pub(super) const fn deadline(&self) -> Option<Instant> {
-        match self.state {
+    pub(super) fn deadline(&self) -> Option<Instant> {
+        let question = self.question.map(|question| question.until);
+        let timer = match self.state {
             State::NoFreeze { rexmt } => rexmt,
             State::Frozen {
                 persist: Some((at, _)),
             } => Some(at),
             State::Frozen { persist: None } => None,
-        }
+        };
+        [question, timer].into_iter().flatten().min()
     }
 
     /// A segment of the mobile's; says whether it is a duplicate acknowledgement that is this half's
@@ -175,6 +216,9 @@ impl Wireless {
         let acked = cx.flow.near.acked;
         self.cache.acknowledge(acked, cx.budget);
         self.has_passed_unkept &= cx.flow.near.has_outstanding();
+        if self.question.is_some_and(|question| !question.is_due) {
+            self.settle_question();
+        }
         if newly_acked > 0 {
             self.duplicates = 0;
             self.heard = Some((tcp.ack, tcp.window));
@@ -285,11 +329,16 @@ impl Wireless {
                 && cx.link.state == LinkState::Up;
             let patience = cx.flow.rtt.patience();
             if may_pass && !self.cache.is_in_hand(span, cx.now, patience) {
+                self.cache.note_passed(span, cx.now);
                 return Arrival::Again;
             }
             self.cache
                 .send_again_if_older(span, cx.now, timeout(cx.flow));
             return Arrival::Known;
+        }
+        if matches!(self.state, State::Frozen { persist: Some(_) }) && tcp.seq.at_or_before(acked) {
+            // What the mobile lacks next is here at last.
+            self.resume(cx, false);
         }
         let may_go = matches!(self.state, State::NoFreeze { .. })
             && cx.link.state == LinkState::Up
@@ -336,8 +385,10 @@ impl Wireless {
         }
     }
 
-    pub(super) const fn waiting(&self) -> Option<Waiting> {
+    pub(super) fn waiting(&self) -> Option<Waiting> {
+        let asks = self.question.is_some_and(|question| question.is_due);
         match self.state {
+            State::NoFreeze { .. } if asks => Some(Waiting::Urgent),
             State::NoFreeze { .. } if self.owes_ack => Some(Waiting::Urgent),
             State::NoFreeze { .. } if self.cache.has_waiting() => Some(Waiting::Data),
             State::Frozen { persist: Some(_) } if self.probes => Some(Waiting::Data),
@@ -351,6 +402,13 @@ impl Wireless {
             return None;
         }
         let (packet, reason) = match self.state {
+            State::NoFreeze { .. } if self.question.is_some_and(|question| question.is_due) => {
+                if let Some(question) = &mut self.question {
+                    question.is_due = false;
+                }
+                let packet = cx.near_voice.keep_alive(cx.key, cx.flow);
+                (packet, SendReason::Question)
+            }
             State::NoFreeze { .. } if core::mem::take(&mut self.owes_ack) => {
                 (self.newest_ack.packet()?.clone(), SendReason::NewestAck)
             }
