@@ -16,14 +16,14 @@ use outlast_base::random::Stream;
 use outlast_base::time::Duration;
 use outlast_base::units::{BitRate, ByteCount};
 use outlast_gateway::mechanisms::path::PathMechanismKind;
-use outlast_link::{InFlight, LinkConfig, OutageProcess, PipeConfig, Way};
+use outlast_link::{ConfiguredRate, InFlight, LinkConfig, OutageProcess, PipeConfig, Way};
 use outlast_tcp::profile::{
     AIX_4_3, BSD_4_3_TAHOE, Congestion, FREEBSD_2_2, LINUX_2_2, LINUX_2_4, LINUX_6, NETBSD_1997,
     Profile, SUNOS_5_6,
 };
 use outlast_world::{
-    AgentsSetup, ConfiguredRate, Crash, FlowSetup, Handoff, HopSetup, Indicators, IpVersion,
-    Outcome, Pattern, Recording, RoamingSetup, Setup, Stack, TrafficSetup, Workload, World,
+    AgentsSetup, Crash, FlowSetup, Handoff, HopSetup, Indicators, IpVersion, Outcome, Pattern,
+    Recording, RoamingSetup, Setup, Stack, TrafficSetup, Workload, World,
 };
 use std::fs;
 use std::io::{self, Write};
