@@ -1,4 +1,3 @@
 //! What recovers connections.
 
-pub mod endpoint;
 pub mod path;
