@@ -256,7 +256,7 @@ proptest! {
                 }
                 Step::Progress(number) => {
                     for c in stack.connections.iter_mut().filter(|c| c.id.local.port() == number) {
-                        c.snd_una = c.snd_una + 100;
+                        c.snd_una += 100;
                         c.snd_nxt = c.snd_una + 100;
                     }
                 }
