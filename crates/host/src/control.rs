@@ -59,8 +59,9 @@ pub struct Connection {
     pub rcv_nxt: SeqNumber,
     /// Retransmission timeouts since the last progress.
     pub timeouts: u32,
-    /// Smoothed round-trip time; zero before the first sample.
-    pub srtt: Duration,
+    /// Least round-trip time of late, or the smoothed one where the stack keeps no least; zero before
+    /// the first sample.
+    pub min_rtt: Duration,
     /// When the peer was last heard of.
     pub heard_at: Instant,
     /// User timeout in force; `None` where the stack's own limits hold.

@@ -4,7 +4,8 @@
 //! |---|---|
 //! | a link is restored | one pass: each connection over it that has data outstanding, or whose peer may have, joins the queue |
 //! | the queue has an entry and the budget a token | one connection is restarted, as [`Mechanism`] says |
-//! | a restarted connection has made no progress after [`Limits::retry`] | it is restarted again, at most [`Limits::attempts`] times, the wait doubling |
+//! | a restarted connection has made no progress for a round trip or [`Limits::retry`] | it is restarted again, at most [`Limits::attempts`] times in all, the wait doubling |
+//! | it has made progress | it is looked at once more: a sender that takes its timeout for spurious stops again |
 //! | a link is restored again within [`Limits::interval`] | the next pass waits until the interval is over |
 //! | a silent peer is heard again | as an indicator for the link that is this peer |
 //!
@@ -64,8 +65,8 @@ pub struct Limits {
     pub interval: Duration,
     /// Restarts of one connection after one return of its link.
     pub attempts: u8,
-    /// Time until the second restart, and no less than two round trips; it doubles with each
-    /// further one.
+    /// Least time until the second restart; it is longer where the round trip is, and doubles with
+    /// each further restart.
     pub retry: Duration,
     /// Connections in the queue; further ones of a pass are left to their own timers.
     pub connections: usize,
@@ -80,8 +81,8 @@ impl Default for Limits {
             per_second: 16_384,
             burst: 256,
             interval: Duration::from_millis(500),
-            attempts: 3,
-            retry: Duration::from_millis(500),
+            attempts: 4,
+            retry: Duration::from_millis(50),
             connections: 65_536,
             links: 4_096,
         }
@@ -142,6 +143,9 @@ pub enum Event {
     ListFailed(ControlError),
 }
 
+/// Advances of `snd_una` after which a restarted connection counts as running.
+const ADVANCES: u8 = 3;
+
 /// Events that are kept until they are polled; the oldest goes first.
 const EVENTS: usize = 64;
 
@@ -191,9 +195,11 @@ struct Entry {
     id: ConnectionId,
     task: Task,
     snd_una: SeqNumber,
-    srtt: Duration,
+    min_rtt: Duration,
     /// Restarts so far.
     attempts: u8,
+    /// Times that it was found to have made progress.
+    advances: u8,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -239,23 +245,29 @@ impl Host {
         self.act(now, stack);
     }
 
-    /// The peer of `connection` is heard, and the stack has taken the packet. If the connection still
-    /// waits for a retransmission timeout, the packet shows that it need not.
+    /// The peer is heard: a connection was as `before`, the stack has taken a packet, and now it is
+    /// as `after`. A connection that waited for a retransmission timeout need not wait any longer;
+    /// one whose data was acknowledged is looked at a round trip later.
     pub fn handle_packet(
         &mut self,
         now: Instant,
-        connection: &Connection,
+        before: &Connection,
+        after: &Connection,
         stack: &mut (impl EndpointControl + ?Sized),
     ) {
-        if connection.timeouts == 0 || !connection.is_outstanding() {
+        if before.timeouts == 0 || !after.is_outstanding() {
             return;
         }
-        let Some(interface) = connection.via.map(|via| via.interface) else {
+        let Some(interface) = after.via.map(|via| via.interface) else {
             return;
         };
+        if before.snd_una != after.snd_una {
+            self.supervise(now, after);
+            return;
+        }
         let link = LinkId {
             interface,
-            peer: Some(connection.id.remote.ip()),
+            peer: Some(after.id.remote.ip()),
         };
         let event = LinkEvent {
             link,
@@ -265,14 +277,36 @@ impl Host {
         self.handle_link(now, event, stack);
     }
 
+    /// Has a connection looked at that moves by itself so far.
+    fn supervise(&mut self, now: Instant, connection: &Connection) {
+        if self.queued.contains(&connection.id) || connection.is_frozen {
+            return;
+        }
+        if self.queued.len() >= self.config.limits.connections {
+            self.counters.connections_left_out += 1;
+            return;
+        }
+        self.queued.insert(connection.id);
+        self.wait(
+            now,
+            Entry {
+                id: connection.id,
+                task: Task {
+                    restarts: true,
+                    wakes_peer: false,
+                    slow_start: false,
+                },
+                snd_una: connection.snd_una,
+                min_rtt: connection.min_rtt,
+                attempts: 0,
+                advances: 0,
+            },
+        );
+    }
+
     /// Time has come to `now`.
     pub fn handle_timeout(&mut self, now: Instant, stack: &mut (impl EndpointControl + ?Sized)) {
-        while let Some(entry) = self.waiting.first_entry() {
-            if entry.key().0 > now {
-                break;
-            }
-            self.queue.push_back(entry.remove());
-        }
+        self.look(now, stack);
         let over: Vec<LinkId> = self
             .recent
             .iter()
@@ -417,17 +451,15 @@ impl Host {
             id: connection.id,
             task,
             snd_una: connection.snd_una,
-            srtt: connection.srtt,
+            min_rtt: connection.min_rtt,
             attempts: 0,
+            advances: 0,
         });
         true
     }
 
     /// Restarts connections as long as the budget lasts.
     fn act(&mut self, now: Instant, stack: &mut (impl EndpointControl + ?Sized)) {
-        if self.queue.iter().any(|entry| entry.attempts > 0) {
-            self.forget_restarted(stack);
-        }
         while !self.queue.is_empty() && self.budget.take(now) {
             if let Some(entry) = self.queue.pop_front() {
                 self.restart(now, entry, stack);
@@ -435,28 +467,57 @@ impl Host {
         }
     }
 
-    /// Drops those from the queue that have made progress since they were restarted.
-    fn forget_restarted(&mut self, stack: &mut (impl EndpointControl + ?Sized)) {
+    /// Looks at the restarted connections that are due: who has made no progress is restarted again.
+    fn look(&mut self, now: Instant, stack: &mut (impl EndpointControl + ?Sized)) {
+        let is_due = |key: &(Instant, ConnectionId)| key.0 <= now;
+        if !self.waiting.keys().next().is_some_and(is_due) {
+            return;
+        }
         let mut found = core::mem::take(&mut self.found);
         found.clear();
         if let Err(error) = stack.connections(&mut found) {
             self.counters.errors += 1;
             self.tell(Event::ListFailed(error));
         }
-        let stuck: BTreeSet<(ConnectionId, u32)> = found
+        let outstanding = found
             .iter()
-            .filter(|connection| connection.is_outstanding())
-            .map(|connection| (connection.id, connection.snd_una.0))
+            .filter(|connection| connection.is_outstanding());
+        let at: BTreeMap<ConnectionId, SeqNumber> = outstanding
+            .map(|connection| (connection.id, connection.snd_una))
             .collect();
         self.found = found;
-        let queued = &mut self.queued;
-        self.queue.retain(|entry| {
-            let keeps = entry.attempts == 0 || stuck.contains(&(entry.id, entry.snd_una.0));
-            if !keeps {
-                queued.remove(&entry.id);
+        while let Some(first) = self
+            .waiting
+            .first_entry()
+            .filter(|first| is_due(first.key()))
+        {
+            let mut entry = first.remove();
+            match at.get(&entry.id) {
+                None => {
+                    self.queued.remove(&entry.id);
+                }
+                Some(&snd_una) if snd_una == entry.snd_una => self.queue.push_back(entry),
+                Some(&snd_una) => {
+                    entry.snd_una = snd_una;
+                    entry.advances += 1;
+                    self.wait(now, entry);
+                }
             }
-            keeps
-        });
+        }
+    }
+
+    /// Looks at a restarted connection later, if it may be restarted again.
+    fn wait(&mut self, now: Instant, entry: Entry) {
+        let most = self.config.limits.attempts;
+        if entry.attempts >= most || entry.advances >= ADVANCES {
+            self.queued.remove(&entry.id);
+            return;
+        }
+        // The queues have emptied.
+        let round_trip = entry.min_rtt + entry.min_rtt / 4;
+        let doublings = entry.attempts.saturating_sub(1).min(16);
+        let wait = self.config.limits.retry.max(round_trip) * (1 << doublings);
+        self.waiting.insert((now + wait, entry.id), entry);
     }
 
     fn restart(
@@ -495,13 +556,10 @@ impl Host {
             self.counters.retransmissions += 1;
         }
         entry.attempts += 1;
-        let is_known = !matches!(result, Err(ControlError::Unknown(_)));
-        if is_known && entry.attempts < self.config.limits.attempts {
-            let wait =
-                self.config.limits.retry.max(entry.srtt * 2) * (1 << (entry.attempts - 1).min(16));
-            self.waiting.insert((now + wait, id), entry);
-        } else {
+        if matches!(result, Err(ControlError::Unknown(_))) {
             self.queued.remove(&id);
+        } else {
+            self.wait(now, entry);
         }
     }
 

@@ -67,22 +67,19 @@ impl Agents {
         });
     }
 
-    /// The endpoint at `side` of the flow at `place` has taken a packet.
+    /// The endpoint at `side` of the flow at `place` has taken a packet, before which it was as
+    /// `before`.
     pub(crate) fn handle_packet(
         &mut self,
         now: Instant,
         side: Side,
         place: usize,
+        before: &Connection,
         flows: Flows<'_>,
     ) {
-        let mut found = Vec::new();
-        let listed = flows.flows[place]
-            .endpoint_mut(side)
-            .connections(&mut found);
-        if let (Ok(()), [connection]) = (listed, &found[..]) {
-            let connection = with_way(*connection);
+        if let Some(after) = waiting(flows.flows[place].endpoint_mut(side)) {
             self.act(flows, side, |host, stack| {
-                host.handle_packet(now, &connection, stack);
+                host.handle_packet(now, before, &after, stack);
             });
         }
     }
@@ -135,6 +132,14 @@ impl Stack<'_> {
         self.touched.push(place);
         Ok(flow.endpoint_mut(self.side))
     }
+}
+
+/// The connection of `endpoint`, if it has data outstanding.
+pub(crate) fn waiting(endpoint: &mut Endpoint) -> Option<Connection> {
+    let mut found = Vec::new();
+    endpoint.connections(&mut found).ok()?;
+    let connection = found.pop().filter(Connection::is_outstanding)?;
+    Some(with_way(connection))
 }
 
 /// Every connection leaves by the one link that there is.

@@ -1,7 +1,7 @@
 //! The event loop.
 
 use crate::agenda::Agenda;
-use crate::agent::{Agents, Flows};
+use crate::agent::{self, Agents, Flows};
 use crate::capture::Captures;
 use crate::flow::{Common, Flow};
 use crate::outcome::{HopOutcome, Outcome};
@@ -395,22 +395,19 @@ impl World {
             return;
         };
         let flow = &mut self.flows[place];
+        let waited = if self.agents.has(side) && flow.endpoint(side).summary().timeouts > 0 {
+            agent::waiting(flow.endpoint_mut(side))
+        } else {
+            None
+        };
         flow.endpoint_mut(side).handle_packet(self.now, packet);
         if self.variables.is_some() && tcp.has(TcpFlags::ACK) {
             self.note_variables(place, side, Cause::Ack);
         }
         self.drain(place, side);
-        if self.agents.has(side) {
-            self.tell_agent(place, side);
-        }
-    }
-
-    /// The agent at `side` may make something of a packet, if the sender there waits for a timeout.
-    #[inline(never)]
-    fn tell_agent(&mut self, place: usize, side: Side) {
-        if self.flows[place].endpoint(side).summary().timeouts > 0 {
+        if let Some(waited) = waited {
             let (now, flows) = (self.now, flows_of(&mut self.flows, &self.places));
-            self.agents.handle_packet(now, side, place, flows);
+            self.agents.handle_packet(now, side, place, &waited, flows);
             self.drain_touched(side);
         }
     }

@@ -36,7 +36,7 @@ pub(crate) fn connection(number: u16, interface: u32) -> Connection {
         snd_nxt: SeqNumber(2_000),
         rcv_nxt: SeqNumber(1),
         timeouts: 3,
-        srtt: Duration::from_millis(40),
+        min_rtt: Duration::from_millis(40),
         heard_at: Instant::ZERO,
         user_timeout: None,
         is_frozen: false,

@@ -186,6 +186,11 @@ impl Endpoint {
         self.frozen_at.is_some()
     }
 
+    fn min_rtt_us(&self) -> u64 {
+        let least = self.snd.min_rtt.value().map(u64::from);
+        least.unwrap_or_else(|| self.snd.rto.srtt_us(&self.clock))
+    }
+
     fn id(&self) -> ConnectionId {
         ConnectionId {
             local: self.config.local,
@@ -224,7 +229,7 @@ impl EndpointControl for Endpoint {
                 snd_nxt: self.snd.snd_nxt,
                 rcv_nxt: self.rcv.rcv_nxt,
                 timeouts: self.snd.timeouts,
-                srtt: Duration::from_micros(self.snd.rto.srtt_us(&self.clock)),
+                min_rtt: Duration::from_micros(self.min_rtt_us()),
                 heard_at: self.last_heard,
                 user_timeout: self.user_timeout(),
                 is_frozen: self.is_frozen(),
