@@ -71,6 +71,7 @@ pub const ALL: &[&Experiment] = &[
     &crate::scott_mapp::EXPERIMENT,
     &crate::scott_mapp::IN_SIM,
     &crate::caceres_iftode::EXPERIMENT,
+    &crate::schuetz::EXPERIMENT,
     &crate::hold_matrix::EXPERIMENT,
     &crate::hold_channel::EXPERIMENT,
     &crate::auto_choice::EXPERIMENT,

@@ -14,6 +14,7 @@
 //! | [`store`] | the files that hold the runs |
 //! | [`page`] | the report |
 //! | [`caceres_iftode`] | figures of "Improving the Performance of Reliable Transport Protocols in Mobile Computing Environments" |
+//! | [`schuetz`] | figures of "Protocol Enhancements for Intermittently Connected Hosts" |
 //! | [`scott_mapp`] | figures of "Link Layer-Based TCP Optimisation for Disconnecting Networks" |
 //! | [`thesis`] | tables of a thesis on TCP over Mobile IP |
 //! | [`auto_choice`] | what `auto` decides, against `hold` in every cell |
@@ -48,6 +49,7 @@ pub mod page;
 mod present;
 pub mod record;
 pub mod run;
+pub mod schuetz;
 pub mod scott_mapp;
 pub mod setting;
 pub mod store;
