@@ -1,15 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-only OR MIT
 /*
- * Iterators over the TCP sockets of a network namespace. Each writes one record for each connection;
- * `rescue` and `restore` change its congestion control besides. Nothing runs between passes.
+ * An iterator over the TCP sockets of a network namespace, which writes one record for each
+ * connection. Nothing runs between passes.
  */
 #include <linux/bpf.h>
 #include <bpf/bpf_helpers.h>
 
 #define AF_INET6 10
-#define SOL_TCP 6
-#define TCP_CONGESTION 13
-#define NAME 16
 
 #pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)
 struct seq_file;
@@ -57,13 +54,8 @@ struct inet_sock {
     struct sock sk;
 };
 
-struct tcp_congestion_ops {
-    char name[NAME];
-};
-
 struct inet_connection_sock {
     struct inet_sock icsk_inet;
-    const struct tcp_congestion_ops *icsk_ca_ops;
     __u8 icsk_retransmits;
     __u8 icsk_backoff;
     __u32 icsk_user_timeout;
@@ -78,7 +70,7 @@ struct tcp_sock {
 };
 #pragma clang attribute pop
 
-/* What user space reads of each connection; in the order of `record.rs`. */
+/* What user space reads of each connection; in the order of `stack/record.rs`. */
 struct record {
     __u32 local[4];
     __u32 remote[4];
@@ -96,15 +88,6 @@ struct record {
     __u8 backoff;
     __u8 padding[3];
 };
-
-/* Sockets whose congestion control was changed, by cookie, and what it was. */
-struct {
-    __uint(type, BPF_MAP_TYPE_HASH);
-    __uint(max_entries, 16384);
-    __uint(map_flags, BPF_F_NO_PREALLOC);
-    __type(key, __u64);
-    __type(value, char[NAME]);
-} CHANGED SEC(".maps");
 
 static __always_inline struct tcp_sock *connection_of(struct bpf_iter__tcp *ctx)
 {
@@ -125,6 +108,8 @@ static __always_inline void write(struct bpf_iter__tcp *ctx, struct tcp_sock *tc
     struct sock_common *common = ctx->sk_common;
     struct record record = {};
 
+    if (!common)
+        return;
     record.family = common->skc_family;
     if (record.family == AF_INET6) {
         for (int word = 0; word < 4; word++) {
@@ -157,49 +142,6 @@ int list(struct bpf_iter__tcp *ctx)
     struct tcp_sock *tcp = connection_of(ctx);
     if (tcp)
         write(ctx, tcp);
-    return 0;
-}
-
-/*
- * A BBR sender that takes its timeout for spurious keeps a window of next to nothing, so that no new
- * data can show what is missing: it waits for another timeout. Under Reno it gets its window back.
- */
-SEC("iter/tcp")
-int rescue(struct bpf_iter__tcp *ctx)
-{
-    struct tcp_sock *tcp = connection_of(ctx);
-    if (!tcp)
-        return 0;
-    if (tcp->inet_conn.icsk_retransmits && tcp->snd_una != tcp->snd_nxt) {
-        char name[NAME] = {};
-        char reno[] = "reno";
-        bpf_probe_read_kernel(name, sizeof(name), tcp->inet_conn.icsk_ca_ops->name);
-        if (name[0] == 'b' && name[1] == 'b' && name[2] == 'r') {
-            __u64 cookie = bpf_get_socket_cookie(tcp);
-            if (!bpf_map_update_elem(&CHANGED, &cookie, name, BPF_ANY))
-                bpf_setsockopt(tcp, SOL_TCP, TCP_CONGESTION, reno, sizeof(reno));
-        }
-    }
-    write(ctx, tcp);
-    return 0;
-}
-
-/* Gives a sender that runs again its own congestion control back. */
-SEC("iter/tcp")
-int restore(struct bpf_iter__tcp *ctx)
-{
-    struct tcp_sock *tcp = connection_of(ctx);
-    if (!tcp)
-        return 0;
-    __u64 cookie = bpf_get_socket_cookie(tcp);
-    char *name = bpf_map_lookup_elem(&CHANGED, &cookie);
-    if (name) {
-        char own[NAME];
-        __builtin_memcpy(own, name, sizeof(own));
-        bpf_setsockopt(tcp, SOL_TCP, TCP_CONGESTION, own, sizeof(own));
-        bpf_map_delete_elem(&CHANGED, &cookie);
-    }
-    write(ctx, tcp);
     return 0;
 }
 

@@ -62,7 +62,7 @@ pub struct Connection {
     /// Least round-trip time of late, or the smoothed one where the stack keeps no least; zero before
     /// the first sample.
     pub min_rtt: Duration,
-    /// When the peer was last heard of.
+    /// When the peer was last heard of; zero where the stack does not tell.
     pub heard_at: Instant,
     /// User timeout in force; `None` where the stack's own limits hold.
     pub user_timeout: Option<Duration>,
@@ -128,6 +128,8 @@ pub enum Needless {
     Recovering,
     /// The connection is frozen.
     Frozen,
+    /// The stack's own timer has not backed off yet, and fires within one timeout.
+    NotBackedOff,
     /// It was so before.
     Already,
 }
