@@ -74,11 +74,8 @@ pub fn of(runs: &Runs, variant: Variant, readdressing: Duration, up: u32, down: 
 #[must_use]
 pub fn net_s(record: &Record, up: u32, down: u32) -> Option<f64> {
     let elapsed = record.result.elapsed_s;
-    let away = if elapsed > f64::from(up) {
-        f64::from(down)
-    } else {
-        0.0
-    };
+    // The transfer may end in the middle of the disconnection.
+    let away = (elapsed - f64::from(up)).clamp(0.0, f64::from(down));
     record.succeeded().then_some(elapsed - away)
 }
 
