@@ -82,7 +82,7 @@ impl Agent {
             action: "start the host agent",
             source,
         };
-        let stack = TcpStack::open(0).map_err(LabError::Stack)?;
+        let stack = TcpStack::open(0).map_err(refused)?;
         let interface = RouteSocket::open()?.interface(INTERFACE)?;
         let poller = Poller::new().map_err(failed)?;
         let timer = Timer::new().map_err(failed)?;
@@ -125,12 +125,12 @@ impl Agent {
             self.listener.waker.reset().map_err(failed)?;
             loop {
                 match self.listener.receiver.try_recv() {
-                    Ok(state) => self.hear(clock::now(), state).map_err(LabError::Stack)?,
+                    Ok(state) => self.hear(clock::now(), state).map_err(refused)?,
                     Err(TryRecvError::Empty) => break,
                     Err(TryRecvError::Disconnected) => return Ok(()),
                 }
             }
-            self.catch_up(clock::now()).map_err(LabError::Stack)?;
+            self.catch_up(clock::now()).map_err(refused)?;
         }
     }
 
@@ -159,4 +159,8 @@ impl Agent {
         }
         Ok(())
     }
+}
+
+fn refused(error: StackError) -> LabError {
+    LabError::Stack(Box::new(error))
 }

@@ -97,7 +97,7 @@ pub enum LabError {
     },
     /// The host agent cannot act on the kernel's TCP.
     #[error("the host agent cannot run")]
-    Stack(#[source] StackError),
+    Stack(#[source] Box<StackError>),
     /// The user asked for an end.
     #[error("cancelled")]
     Cancelled,

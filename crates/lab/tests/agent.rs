@@ -1,5 +1,10 @@
 //! The host agent beside the mobile's kernel: an upload resumes at once; without it, it stalls.
 
+#![expect(
+    clippy::print_stderr,
+    reason = "a skipped test says which capability is missing"
+)]
+
 use outlast_lab::{Cancel, Lab, LabError};
 use outlast_scenario::Scenario;
 use std::path::Path;
