@@ -4,6 +4,7 @@ use outlast_linux::namespace::NamespaceError;
 use outlast_linux::netlink::NetlinkError;
 use outlast_linux::process::ProcessError;
 use outlast_linux::socket::SocketError;
+use outlast_linux::stack::StackError;
 use outlast_linux::sysctl::SysctlError;
 use outlast_linux::tun::TunError;
 use outlast_scenario::Mechanism;
@@ -94,6 +95,9 @@ pub enum LabError {
         #[source]
         source: io::Error,
     },
+    /// The host agent cannot act on the kernel's TCP.
+    #[error("the host agent cannot run")]
+    Stack(#[source] Box<StackError>),
     /// The user asked for an end.
     #[error("cancelled")]
     Cancelled,
@@ -109,6 +113,7 @@ impl LabError {
             Self::Namespace(_)
                 | Self::Tun(_)
                 | Self::Ticks(_)
+                | Self::Stack(_)
                 | Self::Descriptors { .. }
                 | Self::Option(
                     SocketError::NoSuchCongestionControl { .. }

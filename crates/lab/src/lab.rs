@@ -1,12 +1,13 @@
 //! One run of a scenario: two hosts, the link between them, and what they do.
 
+use crate::agent::{Agent, Teller, line};
 use crate::cancel::Cancel;
 use crate::capture::Capture;
 use crate::emulator::{Assignment, Crossing, Emulator};
 use crate::error::LabError;
 use crate::host::Host;
 use crate::limits;
-use crate::mechanism::{gateways, gateways_of_hop, home_agent};
+use crate::mechanism::{agent, gateways, gateways_of_hop, home_agent};
 use crate::observer::Observer;
 use crate::opening::Opening;
 use crate::path::{Between, EmulatedLink, Roaming};
@@ -130,7 +131,9 @@ impl Lab {
         let stop = Arc::new(Stop::new().map_err(failed("make an event"))?);
         let opening = Arc::new(Opening::new().map_err(failed("make an event"))?);
         let status = Arc::new(Status::default());
-        let emulator = self.emulator([fixed_tun, mobile_tun], &stop, &status, &opening)?;
+        let (teller, agent) = self.agent(&mobile)?.unzip();
+        let tuns = [fixed_tun, mobile_tun];
+        let emulator = self.emulator(tuns, &stop, &status, &opening, teller)?;
         let link = self.scenario.link_config(self.index);
         let context = workload::Run {
             scenario: &self.scenario,
@@ -142,12 +145,35 @@ impl Lab {
             stop: &stop,
             status: &status,
         };
-        let outcomes = supervise(&context, cancel, &mut progress);
-        let crossing = emulator.finish().map_err(LabError::Emulator)?;
+        let (outcomes, crossing) = thread::scope(|scope| {
+            let serve = |agent: Agent| scope.spawn(|| mobile.run(|| agent.run()));
+            let agent = agent.map(serve);
+            let outcomes = supervise(&context, cancel, &mut progress);
+            // Then the agent has nobody left to hear of, and ends.
+            let crossing = emulator.finish().map_err(LabError::Emulator);
+            if let Some(agent) = agent {
+                let ended = agent.join();
+                ended.unwrap_or_else(|panic| std::panic::resume_unwind(panic))??;
+            }
+            Ok::<_, LabError>((outcomes, crossing?))
+        })?;
         if stop.reason() == Some(StopReason::Cancelled) {
             return Err(LabError::Cancelled);
         }
         self.report(&outcomes?, crossing, [&fixed, &mobile])
+    }
+
+    /// The agent beside the mobile's TCP, and who tells it of the link.
+    fn agent(&self, mobile: &Host) -> Result<Option<(Teller, Agent)>, LabError> {
+        let Some(mechanism) = agent(&self.scenario.outlast)? else {
+            return Ok(None);
+        };
+        let (teller, listener) = line().map_err(|source| LabError::Socket {
+            action: "make an event",
+            source,
+        })?;
+        let agent = mobile.run(|| Agent::new(mechanism, listener))??;
+        Ok(Some((teller, agent)))
     }
 
     fn emulator(
@@ -156,6 +182,7 @@ impl Lab {
         stop: &Arc<Stop>,
         status: &Arc<Status>,
         opening: &Arc<Opening>,
+        agent: Option<Teller>,
     ) -> Result<Emulator, LabError> {
         let scenario = &self.scenario;
         let assignment = Assignment {
@@ -170,6 +197,7 @@ impl Lab {
                 },
                 seed: scenario.run.seed_of(self.index),
                 status: Arc::clone(status),
+                agent,
             },
             tuns,
             deadline: self.scenario.run.deadline,

@@ -21,6 +21,7 @@
 //! ```
 #![forbid(unsafe_code)]
 
+mod agent;
 mod cancel;
 mod capture;
 mod delivery;

@@ -2,8 +2,13 @@
 
 use crate::error::LabError;
 use outlast_gateway::mechanisms::path::PathMechanismKind;
+use outlast_host::Mechanism as HostMechanism;
 use outlast_scenario::{Hop, Indicators as Wish, Mechanism, Outlast};
 use outlast_world::{Gateways, Indicators};
+
+/// What the lab has at the mobile, for messages.
+const AT_MOBILE: &str = "none, smart-link-1 to smart-link-4, hold, retransmission-cache, \
+     zero-window-ack, acknowledge-ahead, auto, retransmission-trigger";
 
 /// The gateways at the two ends of the mobile's link.
 pub(crate) fn gateways(outlast: &Outlast) -> Result<Gateways, LabError> {
@@ -14,15 +19,32 @@ pub(crate) fn gateways(outlast: &Outlast) -> Result<Gateways, LabError> {
             available: "none",
         });
     }
+    let mobile = match agent(outlast)? {
+        Some(_) => Mechanism::None,
+        None => outlast.mobile,
+    };
     Ok(Gateways {
         mechanisms: [
             at_gateway(outlast.gateway, "outlast.gateway")?,
-            at_gateway(outlast.mobile, "outlast.mobile")?,
+            at_gateway(mobile, "outlast.mobile")?,
         ],
         indicators: indicators(outlast),
         rate: outlast.rate,
         ..Gateways::default()
     })
+}
+
+/// The agent beside the mobile's TCP.
+pub(crate) fn agent(outlast: &Outlast) -> Result<Option<HostMechanism>, LabError> {
+    match outlast.mobile.on_host() {
+        // The kernel has no way to be made to retransmit fast.
+        Some(HostMechanism::FastRetransmit) => Err(LabError::NoSuchMechanism {
+            mechanism: outlast.mobile,
+            key: "outlast.mobile",
+            available: AT_MOBILE,
+        }),
+        agent => Ok(agent),
+    }
 }
 
 /// Those at the two ends of `hop`.

@@ -4,6 +4,7 @@
 //! After each call of a `handle_*` method the emulator drains [`HostPath::poll_transmit`] and arms
 //! a timer for [`HostPath::poll_timeout`].
 
+use crate::agent::Teller;
 use crate::frame::Content;
 use crate::observer::{Counts, Observer};
 use crate::status::Status;
@@ -29,6 +30,7 @@ pub(crate) struct HostPath {
     is_roaming: bool,
     strangers: Strangers,
     status: Arc<Status>,
+    agent: Option<Teller>,
     /// What the hosts' packets tell of their connections.
     tally: BothWays,
     /// Packets from hosts that are no whole IP packets.
@@ -55,6 +57,8 @@ pub(crate) struct Between {
     /// Of the cross traffic and of the home agent; links have their own.
     pub(crate) seed: u64,
     pub(crate) status: Arc<Status>,
+    /// Who hears of the mobile's link.
+    pub(crate) agent: Option<Teller>,
 }
 
 /// Where else than at the first gateway the mobile host may be.
@@ -113,6 +117,7 @@ impl HostPath {
             ip,
             seed,
             status,
+            agent,
         } = between;
         // Only the first one takes it.
         let mut links = links.into_iter().map(|link| link.path(now, trace.take()));
@@ -128,6 +133,7 @@ impl HostPath {
             route,
             is_roaming,
             status,
+            agent,
             strangers: Strangers::Waiting {
                 setups: cross_traffic,
                 ip,
@@ -139,6 +145,11 @@ impl HostPath {
             now,
             opened: None,
         }
+    }
+
+    /// Tells the mobile's agent that nothing more is to come.
+    pub(crate) fn dismiss_agent(&mut self) {
+        self.agent = None;
     }
 
     /// The host of `side` has sent a packet.
@@ -267,7 +278,11 @@ impl HostPath {
 
     /// Shows how things are.
     fn show(&mut self) {
-        while self.route.poll_carrier().is_some() {}
+        while let Some(state) = self.route.poll_carrier() {
+            if let Some(agent) = &self.agent {
+                agent.tell(state);
+            }
+        }
         if let Some(started) = self.route.started() {
             self.status.start(started);
         }

@@ -97,7 +97,7 @@ fn a_mechanism_that_the_lab_does_not_have_is_named() {
     assert_eq!(
         error.to_string(),
         "the lab has no mechanism \"fast-retransmit\" at `outlast.mobile` (it has: none, \
-         smart-link-1 to smart-link-4, hold, retransmission-cache, zero-window-ack, acknowledge-ahead, m-tcp, m-tcp-adaptive, auto)"
+         smart-link-1 to smart-link-4, hold, retransmission-cache, zero-window-ack, acknowledge-ahead, m-tcp, m-tcp-adaptive, auto, retransmission-trigger)"
     );
 }
 

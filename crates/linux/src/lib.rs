@@ -28,6 +28,7 @@ pub mod raw;
 pub mod signal;
 pub mod socket;
 pub mod solicitation;
+pub mod stack;
 #[expect(
     unsafe_code,
     reason = "the one place that speaks to the kernel past rustix and std"

@@ -4,6 +4,7 @@
 //! |---|---|
 //! | [`caceres_iftode`] | figures of "Improving the Performance of Reliable Transport Protocols in Mobile Computing Environments" |
 //! | [`catalogue`] | every figure, table and claim of the works, with what reproduces each |
+//! | [`schuetz`] | figures of "Protocol Enhancements for Intermittently Connected Hosts" |
 //! | [`scott_mapp`] | figures of "Link Layer-Based TCP Optimisation for Disconnecting Networks" |
 //! | [`m_tcp`] | figures of "M-TCP: TCP for Mobile Cellular Networks" |
 //! | [`thesis`] | tables of a thesis on TCP over Mobile IP |
@@ -12,6 +13,7 @@
 pub mod caceres_iftode;
 pub mod catalogue;
 pub mod m_tcp;
+pub mod schuetz;
 pub mod scott_mapp;
 pub mod thesis;
 
@@ -23,6 +25,7 @@ pub const ALL: &[&Experiment] = &[
     &scott_mapp::IN_SIM,
     &caceres_iftode::EXPERIMENT,
     &m_tcp::EXPERIMENT,
+    &schuetz::EXPERIMENT,
     &thesis::TIMEOUTS,
     &thesis::HANDOFF,
     &thesis::HELP,

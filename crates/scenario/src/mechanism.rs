@@ -2,6 +2,7 @@
 
 use crate::names::names;
 use outlast_gateway::mechanisms::path::{Level, PathMechanismKind};
+use outlast_host::Mechanism as HostMechanism;
 
 names! {
     /// What Outlast does at one place of the path.
@@ -87,6 +88,20 @@ impl Mechanism {
     /// The names for which [`Self::on_path`] has an answer, for messages.
     pub const ON_PATH: &'static str = "none, smart-link-1 to smart-link-4, hold, retransmission-cache, \
          zero-window-ack, acknowledge-ahead, m-tcp, m-tcp-adaptive, auto";
+
+    /// What the agent beside a host's TCP does under this name; `None` if it is no mechanism of end
+    /// hosts.
+    #[must_use]
+    pub const fn on_host(self) -> Option<HostMechanism> {
+        match self {
+            Self::RetransmissionTrigger => Some(HostMechanism::RetransmissionTrigger),
+            Self::FastRetransmit => Some(HostMechanism::FastRetransmit),
+            _ => None,
+        }
+    }
+
+    /// The names for which [`Self::on_host`] has an answer, for messages.
+    pub const ON_HOST: &'static str = "none, retransmission-trigger, fast-retransmit";
 
     /// What a gateway does under this name; `None` if it is a mechanism of end hosts, or one that
     /// the installed version does not have.

@@ -5,6 +5,7 @@ use crate::topology;
 use outlast_base::random::Stream;
 use outlast_base::time::Duration;
 use outlast_gateway::mechanisms::path::PathMechanismKind;
+use outlast_host::Mechanism as HostMechanism;
 use outlast_scenario::{
     Congestion as Wish, Connection, HostStack, Indicators as ScenarioIndicators,
     IpVersion as ScenarioIp, Mechanism, Outlast, Profile as Name, Scenario, Stack as StackWish,
@@ -25,6 +26,7 @@ pub(crate) fn setup(scenario: &Scenario, index: u32) -> Result<Setup, SimError> 
     link.to_fixed.delay += scenario.stack.host_latency;
     Ok(Setup {
         mechanisms: mechanisms(&scenario.outlast)?,
+        agents: agents(&scenario.outlast)?,
         indicators: match scenario.outlast.indicators {
             ScenarioIndicators::Link => Indicators::Link,
             ScenarioIndicators::Silence => Indicators::Silence,
@@ -160,17 +162,27 @@ fn workload(workload: &Work) -> Result<Workload, SimError> {
 
 /// What the gateways at the two ends of the mobile's link do, by [`Side::index`].
 fn mechanisms(outlast: &Outlast) -> Result<[PathMechanismKind; 2], SimError> {
-    if outlast.fixed != Mechanism::None {
+    let mobile = match outlast.mobile.on_host() {
+        Some(_) => Mechanism::None,
+        None => outlast.mobile,
+    };
+    Ok([
+        at_gateway(outlast.gateway, "outlast.gateway")?,
+        at_gateway(mobile, "outlast.mobile")?,
+    ])
+}
+
+/// The agents beside the hosts' TCP, by [`Side::index`].
+fn agents(outlast: &Outlast) -> Result<[Option<HostMechanism>; 2], SimError> {
+    let fixed = outlast.fixed.on_host();
+    if fixed.is_none() && outlast.fixed != Mechanism::None {
         return Err(SimError::NoSuchMechanism {
             mechanism: outlast.fixed,
             key: "outlast.fixed",
-            available: "none",
+            available: Mechanism::ON_HOST,
         });
     }
-    Ok([
-        at_gateway(outlast.gateway, "outlast.gateway")?,
-        at_gateway(outlast.mobile, "outlast.mobile")?,
-    ])
+    Ok([fixed, outlast.mobile.on_host()])
 }
 
 fn at_gateway(mechanism: Mechanism, key: &'static str) -> Result<PathMechanismKind, SimError> {

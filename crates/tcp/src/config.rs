@@ -1,9 +1,9 @@
 //! What one endpoint is to be.
 
 use crate::profile::{Congestion, LINUX_6, Profile};
-use crate::user_timeout::UserTimeoutOption;
 use core::net::SocketAddr;
 use outlast_base::time::Duration;
+use outlast_host::user_timeout::UserTimeoutOption;
 use outlast_wire::SeqNumber;
 
 /// Least segment that may be asked for (Linux: `TCP_MIN_MSS`).

@@ -96,6 +96,15 @@ impl Algorithm {
         }
     }
 
+    /// Forgets what was learned about the path.
+    pub(crate) fn forget(&mut self) {
+        *self = match self {
+            Self::Reno => Self::Reno,
+            Self::Cubic(_) => Self::Cubic(Cubic::default()),
+            Self::Bbr(_) => Self::Bbr(Bbr::default()),
+        };
+    }
+
     /// Whether it sets the window itself, in every state.
     pub(crate) fn rules_alone(&self) -> bool {
         matches!(self, Self::Bbr(_))

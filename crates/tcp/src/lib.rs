@@ -69,6 +69,6 @@ mod user_timeout;
 pub use config::Config;
 pub use endpoint::control::Summary;
 pub use endpoint::{Counters, Endpoint, Error, Event, Reason, State, Trace};
+pub use outlast_host::user_timeout::UserTimeoutOption;
 pub use sender::WriteFlags;
 pub use timer::TimerModel;
-pub use user_timeout::UserTimeoutOption;

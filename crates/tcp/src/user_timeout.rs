@@ -6,35 +6,12 @@
 
 use crate::endpoint::{Endpoint, Out};
 use outlast_base::time::Duration;
+use outlast_host::user_timeout::UserTimeoutOption;
 use outlast_wire::tcp::UserTimeout;
 use outlast_wire::{TcpFlags, TcpHeader};
 
 /// Bytes of the option.
 const OPTION_LEN: u32 = 4;
-
-/// The user timeout option, where it is enabled (RFC 5482, section 3.1, `ENABLED`).
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub struct UserTimeoutOption {
-    /// What the peer is told (`ADV_UTO`); at least a second, and rounded up to what the option can
-    /// say: whole seconds up to nine hours, then whole minutes.
-    pub advertise: Duration,
-    /// No less is adopted (`L_LIMIT`), whatever the peer says; nor less than the current RTO.
-    pub at_least: Duration,
-    /// No more is adopted (`U_LIMIT`): a connection that cannot end holds memory.
-    pub at_most: Duration,
-}
-
-impl Default for UserTimeoutOption {
-    /// Five minutes (RFC 9293, section 3.9.1.1), adopted between 100 s (RFC 5482, section 3.1) and
-    /// a day, which is ours.
-    fn default() -> Self {
-        Self {
-            advertise: Duration::from_secs(300),
-            at_least: Duration::from_secs(100),
-            at_most: Duration::from_secs(24 * 3_600),
-        }
-    }
-}
 
 /// State of the user timeout.
 #[derive(Clone, Copy, Debug)]
@@ -87,8 +64,7 @@ impl UserTimeouts {
             return self.own;
         }
         let (option, remote) = (self.option?, self.remote?);
-        let timeout = option.advertise.max(remote).max(option.at_least).max(rto);
-        Some(timeout.min(option.at_most))
+        Some(option.adopt(remote, rto))
     }
 
     /// What a SYN tells.

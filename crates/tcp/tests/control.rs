@@ -6,7 +6,7 @@ mod common;
 use common::script::{Script, ack, data, script_config};
 use common::{Pair, config, link, ms, outage};
 use outlast_base::time::{Duration, Instant};
-use outlast_gateway::mechanisms::endpoint::{
+use outlast_host::control::{
     Connection, ConnectionId, ControlError, EndpointControl, Needless, Outcome, Stage,
 };
 use outlast_link::InFlight;

@@ -6,7 +6,7 @@ mod common;
 use common::{Meddler, Pair, config};
 use outlast_base::time::{Duration, Instant};
 use outlast_base::units::BitRate;
-use outlast_gateway::mechanisms::endpoint::EndpointControl;
+use outlast_host::control::EndpointControl;
 use outlast_link::{InFlight, LinkConfig, OutageProcess, PipeConfig, Way};
 use outlast_tcp::profile::{Congestion, Profile};
 use outlast_tcp::{Config, State, UserTimeoutOption};

@@ -7,7 +7,7 @@ use serde_json::Value;
 use crate::{Offences, Repository};
 
 /// The crates from top to bottom: arrows only point down.
-pub const ORDER: [&str; 19] = [
+pub const ORDER: [&str; 20] = [
     "outlast",
     "papers",
     "trials",
@@ -24,13 +24,16 @@ pub const ORDER: [&str; 19] = [
     "link",
     "agents",
     "tcp",
+    "host",
     "gateway",
     "wire",
     "base",
 ];
 
 /// The crates that do no I/O, read no clock and know no `unsafe`.
-pub const PURE: [&str; 7] = ["world", "link", "agents", "tcp", "gateway", "wire", "base"];
+pub const PURE: [&str; 8] = [
+    "world", "link", "agents", "tcp", "host", "gateway", "wire", "base",
+];
 
 /// Crates that hold no part of the product and stand outside the order.
 const OUTSIDE: [&str; 2] = ["skip", "tidy"];

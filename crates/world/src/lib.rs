@@ -59,6 +59,7 @@
 extern crate alloc;
 
 mod agenda;
+mod agent;
 mod capture;
 mod flow;
 mod outcome;

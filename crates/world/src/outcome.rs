@@ -10,6 +10,7 @@ use alloc::vec::Vec;
 use core::fmt;
 use outlast_base::time::{Duration, Instant};
 use outlast_gateway::counters::Counters as GatewayCounters;
+use outlast_host::Counters as AgentCounters;
 use outlast_link::Counters as LinkCounters;
 use outlast_tcp::{Counters as TcpCounters, Error};
 
@@ -32,6 +33,8 @@ pub struct Outcome {
     /// How long after its link was back each connection resumed, as those gateways told, by
     /// [`Side::index`].
     pub resumes: [Vec<Duration>; 2],
+    /// What the hosts' agents counted, by [`Side::index`], where there are any.
+    pub agents: [Option<AgentCounters>; 2],
     /// What came of each further link, as in the setup.
     pub hops: Vec<HopOutcome>,
     /// What came of further gateways, if the mobile host goes between them.

@@ -8,6 +8,7 @@ use crate::workload::Workload;
 use alloc::vec::Vec;
 use outlast_base::time::Duration;
 use outlast_gateway::mechanisms::path::{HoldRules, PathMechanismKind};
+use outlast_host::Mechanism as HostMechanism;
 use outlast_link::{ConfiguredRate, LinkConfig};
 use outlast_tcp::profile::{Congestion, LINUX_6, Profile};
 
@@ -18,6 +19,8 @@ pub struct Setup {
     pub link: LinkConfig,
     /// What the gateways at its ends do, by [`Side::index`](crate::Side::index).
     pub mechanisms: [PathMechanismKind; 2],
+    /// The agent beside each host's TCP, by [`Side::index`](crate::Side::index).
+    pub agents: [Option<HostMechanism>; 2],
     /// How all gateways learn of their links' outages.
     pub indicators: Indicators,
     /// What all gateways are told of the rates of their links.
@@ -112,6 +115,7 @@ impl Setup {
         Self {
             link,
             mechanisms: [PathMechanismKind::None; 2],
+            agents: [None; 2],
             indicators: Indicators::Link,
             rate: ConfiguredRate::Link,
             rules: HoldRules::default(),

@@ -1,6 +1,7 @@
 //! The event loop.
 
 use crate::agenda::Agenda;
+use crate::agent::{self, Agents, Flows};
 use crate::capture::Captures;
 use crate::flow::{Common, Flow};
 use crate::outcome::{HopOutcome, Outcome};
@@ -23,11 +24,12 @@ use outlast_tcp::Endpoint;
 use outlast_wire::{IcmpError, Packet, TcpFlags, TcpHeader, Transport};
 
 /// The machines' numbers in the agenda: the sources of cross traffic, the clock of the world itself,
-/// and then for each flow its two ends and its applications. The route, whose deadline is another
+/// the hosts' agents, and then for each flow its two ends and its applications. The route, whose deadline is another
 /// after each packet, comes before them all.
 const TRAFFIC: usize = 0;
 const WORLD: usize = 1;
-const FIRST_FLOW: usize = 2;
+const FIRST_AGENT: usize = 2;
+const FIRST_FLOW: usize = 4;
 const MACHINES_OF_FLOW: usize = 3;
 const APPLICATION: usize = 2;
 
@@ -39,6 +41,7 @@ pub struct World {
     now: Instant,
     route: Route<Captures>,
     traffic: CrossTraffic,
+    agents: Agents,
     flows: Vec<Flow>,
     /// Flows that have not begun, by when they do, each with its place in the setup.
     to_come: VecDeque<(usize, FlowSetup)>,
@@ -64,6 +67,7 @@ impl World {
         let Setup {
             mut link,
             mechanisms,
+            agents,
             indicators,
             rate,
             rules,
@@ -95,6 +99,7 @@ impl World {
             link = roaming.first_link(link);
             gateways = roaming.gateways(gateways);
         }
+        let agents = Agents::new(Instant::ZERO, agents, roaming.is_some());
         let first = hop("link", link, gateways, trace, recording);
         let mut route = Route::new(first, further(hops, gateways, recording));
         if let Some(roaming) = roaming {
@@ -106,6 +111,7 @@ impl World {
             now: Instant::ZERO,
             route,
             traffic: CrossTraffic::new(Instant::ZERO, &traffic, seed, ip),
+            agents,
             flows: Vec::with_capacity(count),
             to_come: to_come.into(),
             places: alloc::vec![usize::MAX; count],
@@ -204,6 +210,7 @@ impl World {
         match machine {
             TRAFFIC => self.send_cross_traffic(),
             WORLD => self.look_at_the_clock(),
+            FIRST_AGENT..FIRST_FLOW => self.wake_agent(Side::BOTH[machine - FIRST_AGENT]),
             _ => self.wake_flow(machine - FIRST_FLOW),
         }
     }
@@ -258,6 +265,7 @@ impl World {
             link: first.link,
             gateways: first.gateways,
             resumes: first.resumes,
+            agents: self.agents.counters(),
             hops: hops.collect(),
             roaming,
             traffic: self.traffic.outcomes(),
@@ -342,6 +350,11 @@ impl World {
                         flow.link_up(self.now);
                     }
                 }
+                if self.agents.has(Side::Mobile) {
+                    let (now, flows) = (self.now, flows_of(&mut self.flows, &self.places));
+                    self.agents.handle_carrier(now, state, flows);
+                    self.drain_touched(Side::Mobile);
+                }
             }
             if let Some(arrival) = self.route.poll_transmit() {
                 self.take_arrival(arrival);
@@ -383,11 +396,37 @@ impl World {
             return;
         };
         let flow = &mut self.flows[place];
+        let waited = if self.agents.has(side) && flow.endpoint(side).summary().timeouts > 0 {
+            agent::waiting(flow.endpoint_mut(side))
+        } else {
+            None
+        };
         flow.endpoint_mut(side).handle_packet(self.now, packet);
         if self.variables.is_some() && tcp.has(TcpFlags::ACK) {
             self.note_variables(place, side, Cause::Ack);
         }
         self.drain(place, side);
+        if let Some(waited) = waited {
+            let (now, flows) = (self.now, flows_of(&mut self.flows, &self.places));
+            self.agents.handle_packet(now, side, place, &waited, flows);
+            self.drain_touched(side);
+        }
+    }
+
+    fn wake_agent(&mut self, side: Side) {
+        let (now, flows) = (self.now, flows_of(&mut self.flows, &self.places));
+        self.agents.handle_timeout(now, side, flows);
+        self.drain_touched(side);
+        self.settle();
+    }
+
+    /// Drains the connections that the agent at `side` has acted on.
+    fn drain_touched(&mut self, side: Side) {
+        while let Some(place) = self.agents.poll_touched() {
+            self.drain_end(place, side);
+        }
+        let timeout = self.agents.poll_timeout(side);
+        self.agenda.set(FIRST_AGENT + side.index(), timeout);
     }
 
     /// An ICMP error goes to the endpoint whose packet it quotes.
@@ -465,6 +504,10 @@ impl World {
             });
         }
     }
+}
+
+fn flows_of<'a>(flows: &'a mut [Flow], places: &'a [usize]) -> Flows<'a> {
+    Flows { flows, places }
 }
 
 /// Notes when the application of `flow`, at `place`, wants to be called; tells whether the flow has

@@ -55,6 +55,7 @@ impl Walk {
             ip: IpVersion::V4,
             seed: 1,
             status: Arc::default(),
+            agent: None,
         })
     }
 
@@ -299,6 +300,7 @@ fn chain(pattern: Pattern) -> Between {
         ip: IpVersion::V4,
         seed: 1,
         status: Arc::default(),
+        agent: None,
     }
 }
 

@@ -114,6 +114,30 @@ pub fn job(
     direction: Direction,
     index: u32,
 ) -> Job {
+    job_with(cell, motion, crossings, direction, index, "")
+}
+
+/// The same run with the remedy: an agent at the mobile.
+#[must_use]
+pub fn helped_job(
+    cell: String,
+    motion: Motion,
+    crossings: Crossings,
+    direction: Direction,
+    index: u32,
+) -> Job {
+    let outlast = "[outlast]\nmobile = \"fast-retransmit\"\n\n";
+    job_with(cell, motion, crossings, direction, index, outlast)
+}
+
+fn job_with(
+    cell: String,
+    motion: Motion,
+    crossings: Crossings,
+    direction: Direction,
+    index: u32,
+    outlast: &str,
+) -> Job {
     let outages = match (motion.interruption(), crossings) {
         (None, _) => String::new(),
         (Some(down), Crossings::EveryEightSeconds) => format!(
@@ -138,7 +162,7 @@ pub fn job(
          [link]\nrate = \"{RATE_KBIT_PER_S} kbit/s\"\ndelay = \"{} us\"\nqueue = {QUEUE}\n\
          in_flight = \"lost\"\n{outages}\n\
          [workload]\nkind = \"bulk\"\nbytes = \"{bytes} B\"\ndirection = \"{direction}\"\n\n\
-         [stack]\nprofile = \"bsd-4.3-tahoe\"\n\n\
+         [stack]\nprofile = \"bsd-4.3-tahoe\"\n\n{outlast}\
          [run]\nseed = 1\ndeadline = \"300 s\"\n",
         motion.name(),
         DELAY.as_micros()

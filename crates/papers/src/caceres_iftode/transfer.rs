@@ -45,6 +45,12 @@ pub fn of(runs: &Runs, motion: Motion) -> &[Record] {
 /// Payload per second of each transfer that succeeded, in bit/s.
 #[must_use]
 pub fn throughput(runs: &Runs, motion: Motion) -> Option<Sample> {
+    throughput_of(of(runs, motion))
+}
+
+/// Payload per second of each of `records` that succeeded, in bit/s.
+#[must_use]
+pub fn throughput_of(records: &[Record]) -> Option<Sample> {
     let rate = |record: &Record| {
         let bytes = record
             .result
@@ -53,7 +59,7 @@ pub fn throughput(runs: &Runs, motion: Motion) -> Option<Sample> {
             .filter(|_| record.succeeded())?;
         Some(bytes as f64 * 8.0 / record.result.elapsed_s)
     };
-    Sample::of(of(runs, motion).iter().filter_map(rate))
+    Sample::of(records.iter().filter_map(rate))
 }
 
 /// How long the transfers took.

@@ -1,4 +1,4 @@
-//! What mechanisms beside the stack may do to it (DESIGN, "Grammar"): the core's
+//! What mechanisms beside the stack may do to it (DESIGN, "Grammar"): the host agent's
 //! [`EndpointControl`], and the same for who has the endpoint at hand.
 
 use super::{Endpoint, NEVER, State, Xmit};
@@ -6,7 +6,7 @@ use crate::sender::Phase;
 use alloc::vec::Vec;
 use core::net::SocketAddr;
 use outlast_base::time::{Duration, Instant};
-use outlast_gateway::mechanisms::endpoint::{
+use outlast_host::control::{
     Connection, ConnectionId, ControlError, EndpointControl, Needless, Outcome, Stage,
 };
 use outlast_wire::SeqNumber;
@@ -99,6 +99,15 @@ impl Endpoint {
         }
     }
 
+    /// Begins slow start anew, with the initial window: the path is another one. The threshold
+    /// stays, as after idle time.
+    //= RFC 5681, section 4.1
+    pub fn slow_start(&mut self) {
+        let initial = self.profile.initial_window.min(self.snd.window.cwnd);
+        self.snd.window.set(initial);
+        self.snd.algorithm.forget();
+    }
+
     /// Stops all transmission of data and every timer that could send or give up, as if the window
     /// had closed (paper 001, section 4). Acknowledgements still go out.
     pub fn freeze(&mut self, now: Instant) {
@@ -177,6 +186,11 @@ impl Endpoint {
         self.frozen_at.is_some()
     }
 
+    fn min_rtt_us(&self) -> u64 {
+        let least = self.snd.min_rtt.value().map(u64::from);
+        least.unwrap_or_else(|| self.snd.rto.srtt_us(&self.clock))
+    }
+
     fn id(&self) -> ConnectionId {
         ConnectionId {
             local: self.config.local,
@@ -209,11 +223,13 @@ impl EndpointControl for Endpoint {
         if let Some(stage) = self.stage() {
             found.push(Connection {
                 id: self.id(),
+                via: None,
                 stage,
                 snd_una: self.snd.snd_una,
                 snd_nxt: self.snd.snd_nxt,
                 rcv_nxt: self.rcv.rcv_nxt,
                 timeouts: self.snd.timeouts,
+                min_rtt: Duration::from_micros(self.min_rtt_us()),
                 heard_at: self.last_heard,
                 user_timeout: self.user_timeout(),
                 is_frozen: self.is_frozen(),
@@ -245,6 +261,16 @@ impl EndpointControl for Endpoint {
         }
         Self::send_duplicate_acks(self, now, count);
         Ok(Outcome::Done)
+    }
+
+    fn slow_start(&mut self, _now: Instant, id: ConnectionId) -> Result<Outcome, ControlError> {
+        match self.known(id)? {
+            Stage::Opening => Err(ControlError::NotOpen(id)),
+            Stage::Open | Stage::Closing => {
+                Self::slow_start(self);
+                Ok(Outcome::Done)
+            }
+        }
     }
 
     fn set_user_timeout(

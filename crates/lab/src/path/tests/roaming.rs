@@ -47,6 +47,7 @@ fn moving() -> Between {
         ip: IpVersion::V4,
         seed: 1,
         status: Arc::default(),
+        agent: None,
     }
 }
 

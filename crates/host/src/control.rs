@@ -1,14 +1,15 @@
 //! What a mechanism beside a TCP stack may do to it.
 //!
 //! Endpoint mechanisms - the retransmission trigger and the user timeout of paper 000, fast
-//! retransmission after a hand-off of paper 002, the sender of paper 001 that freezes - never touch
-//! a stack but through [`EndpointControl`]. Our endpoint model implements it as its own methods,
-//! a running kernel by what it offers from outside; which of the two it acts on, a mechanism cannot
-//! tell, except by [`ControlError::NotSupported`].
+//! retransmission after a hand-off of paper 002, the sender of paper 001 that freezes - act on a
+//! stack only through [`EndpointControl`]. The endpoint model implements it by its own methods, a
+//! running kernel by what it offers from outside. A mechanism cannot tell which of the two it acts
+//! on, except by [`ControlError::NotSupported`].
 
 use alloc::vec::Vec;
-use core::net::SocketAddr;
+use core::net::{IpAddr, SocketAddr};
 use outlast_base::time::{Duration, Instant};
+use outlast_gateway::link::{InterfaceId, LinkId};
 use outlast_wire::SeqNumber;
 use thiserror::Error;
 
@@ -19,6 +20,15 @@ pub struct ConnectionId {
     pub local: SocketAddr,
     /// The peer's.
     pub remote: SocketAddr,
+}
+
+/// The interface and next hop that a connection's packets leave by.
+#[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
+pub struct Via {
+    /// The interface.
+    pub interface: InterfaceId,
+    /// The router; `None` where the peer itself is the next hop, or nobody knows.
+    pub next_hop: Option<IpAddr>,
 }
 
 /// How far a connection has come (RFC 9293, section 3.3.2).
@@ -37,6 +47,8 @@ pub enum Stage {
 pub struct Connection {
     /// Which one it is.
     pub id: ConnectionId,
+    /// Which way its packets leave the host; `None` on a host that has one way.
+    pub via: Option<Via>,
     /// How far it has come.
     pub stage: Stage,
     /// Oldest sequence number that is not acknowledged.
@@ -47,7 +59,10 @@ pub struct Connection {
     pub rcv_nxt: SeqNumber,
     /// Retransmission timeouts since the last progress.
     pub timeouts: u32,
-    /// When the peer was last heard of.
+    /// Least round-trip time of late, or the smoothed one where the stack keeps no least; zero before
+    /// the first sample.
+    pub min_rtt: Duration,
+    /// When the peer was last heard of; zero where the stack does not tell.
     pub heard_at: Instant,
     /// User timeout in force; `None` where the stack's own limits hold.
     pub user_timeout: Option<Duration>,
@@ -60,6 +75,17 @@ impl Connection {
     #[must_use]
     pub fn is_outstanding(&self) -> bool {
         self.snd_una != self.snd_nxt
+    }
+
+    /// Whether the connection's packets cross `link`.
+    #[must_use]
+    pub fn crosses(&self, link: LinkId) -> bool {
+        let interface = self.via.is_none_or(|via| via.interface == link.interface);
+        let next_hop = self.via.and_then(|via| via.next_hop);
+        let peer = link
+            .peer
+            .is_none_or(|peer| peer == self.id.remote.ip() || Some(peer) == next_hop);
+        interface && peer
     }
 }
 
@@ -74,6 +100,8 @@ pub enum Action {
     FastRetransmit,
     /// [`EndpointControl::send_duplicate_acks`].
     DuplicateAcks,
+    /// [`EndpointControl::slow_start`].
+    SlowStart,
     /// [`EndpointControl::set_user_timeout`].
     UserTimeout,
     /// [`EndpointControl::freeze`].
@@ -100,6 +128,8 @@ pub enum Needless {
     Recovering,
     /// The connection is frozen.
     Frozen,
+    /// The stack's own timer has not backed off yet, and fires within one timeout.
+    NotBackedOff,
     /// It was so before.
     Already,
 }
@@ -172,6 +202,14 @@ pub trait EndpointControl {
         count: u8,
     ) -> Result<Outcome, ControlError>;
 
+    /// Forgets what was learned about the old path's capacity: the next data goes out in slow
+    /// start, from the initial window (paper 000, section 3.3.2, on outages shorter than the RTO).
+    ///
+    /// # Errors
+    ///
+    /// Any of [`ControlError`]'s.
+    fn slow_start(&mut self, now: Instant, id: ConnectionId) -> Result<Outcome, ControlError>;
+
     /// Sets how long sent data may stay unacknowledged (RFC 9293, section 3.9.1.2) from now on;
     /// `None` leaves it to the stack's own limits. A stack with the user timeout option tells its
     /// peer (RFC 5482).
@@ -235,6 +273,10 @@ impl<C: EndpointControl> EndpointControl for [C] {
         first(self, id, |control| {
             control.send_duplicate_acks(now, id, count)
         })
+    }
+
+    fn slow_start(&mut self, now: Instant, id: ConnectionId) -> Result<Outcome, ControlError> {
+        first(self, id, |control| control.slow_start(now, id))
     }
 
     fn set_user_timeout(

@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: GPL-2.0-only OR MIT
+/*
+ * An iterator over the TCP sockets of a network namespace, which writes one record for each
+ * connection. Nothing runs between passes.
+ */
+#include <linux/bpf.h>
+#include <bpf/bpf_helpers.h>
+
+#define AF_INET6 10
+
+#pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)
+struct seq_file;
+
+struct bpf_iter_meta {
+    struct seq_file *seq;
+};
+
+struct in6_addr {
+    union {
+        __u32 u6_addr32[4];
+    } in6_u;
+};
+
+struct sock_common {
+    __be32 skc_daddr;
+    __be32 skc_rcv_saddr;
+    __be16 skc_dport;
+    __u16 skc_num;
+    unsigned short skc_family;
+    volatile unsigned char skc_state;
+    struct in6_addr skc_v6_daddr;
+    struct in6_addr skc_v6_rcv_saddr;
+};
+
+struct bpf_iter__tcp {
+    struct bpf_iter_meta *meta;
+    struct sock_common *sk_common;
+};
+
+struct net_device {
+    int ifindex;
+};
+
+struct dst_entry {
+    struct net_device *dev;
+};
+
+struct sock {
+    struct sock_common __sk_common;
+    struct dst_entry *sk_dst_cache;
+};
+
+struct inet_sock {
+    struct sock sk;
+};
+
+struct inet_connection_sock {
+    struct inet_sock icsk_inet;
+    __u8 icsk_retransmits;
+    __u8 icsk_backoff;
+    __u32 icsk_user_timeout;
+};
+
+struct tcp_sock {
+    struct inet_connection_sock inet_conn;
+    __u32 snd_una;
+    __u32 snd_nxt;
+    __u32 rcv_nxt;
+    __u32 srtt_us;
+};
+#pragma clang attribute pop
+
+/* What user space reads of each connection; in the order of `stack/record.rs`. */
+struct record {
+    __u32 local[4];
+    __u32 remote[4];
+    __u16 local_port;
+    __u16 remote_port;
+    __u16 family;
+    __u8 state;
+    __u8 retransmits;
+    __u32 ifindex;
+    __u32 snd_una;
+    __u32 snd_nxt;
+    __u32 rcv_nxt;
+    __u32 srtt_us;
+    __u32 user_timeout_ms;
+    __u8 backoff;
+    __u8 padding[3];
+};
+
+static __always_inline struct tcp_sock *connection_of(struct bpf_iter__tcp *ctx)
+{
+    struct sock_common *common = ctx->sk_common;
+    if (!common)
+        return 0;
+    /* TCP_ESTABLISHED to TCP_CLOSING without those that wait or listen. */
+    switch (common->skc_state) {
+    case 1: case 2: case 3: case 4: case 5: case 8: case 9: case 11:
+        return bpf_skc_to_tcp_sock(common);
+    default:
+        return 0;
+    }
+}
+
+static __always_inline void write(struct bpf_iter__tcp *ctx, struct tcp_sock *tcp)
+{
+    struct sock_common *common = ctx->sk_common;
+    struct record record = {};
+
+    if (!common)
+        return;
+    record.family = common->skc_family;
+    if (record.family == AF_INET6) {
+        for (int word = 0; word < 4; word++) {
+            record.local[word] = common->skc_v6_rcv_saddr.in6_u.u6_addr32[word];
+            record.remote[word] = common->skc_v6_daddr.in6_u.u6_addr32[word];
+        }
+    } else {
+        record.local[0] = common->skc_rcv_saddr;
+        record.remote[0] = common->skc_daddr;
+    }
+    record.local_port = common->skc_num;
+    record.remote_port = __builtin_bswap16(common->skc_dport);
+    record.state = common->skc_state;
+    record.retransmits = tcp->inet_conn.icsk_retransmits;
+    record.backoff = tcp->inet_conn.icsk_backoff;
+    record.user_timeout_ms = tcp->inet_conn.icsk_user_timeout;
+    record.snd_una = tcp->snd_una;
+    record.snd_nxt = tcp->snd_nxt;
+    record.rcv_nxt = tcp->rcv_nxt;
+    record.srtt_us = tcp->srtt_us >> 3;
+    struct dst_entry *route = tcp->inet_conn.icsk_inet.sk.sk_dst_cache;
+    if (route && route->dev)
+        record.ifindex = route->dev->ifindex;
+    bpf_seq_write(ctx->meta->seq, &record, sizeof(record));
+}
+
+SEC("iter/tcp")
+int list(struct bpf_iter__tcp *ctx)
+{
+    struct tcp_sock *tcp = connection_of(ctx);
+    if (tcp)
+        write(ctx, tcp);
+    return 0;
+}
+
+char LICENSE[] SEC("license") = "Dual MIT/GPL";

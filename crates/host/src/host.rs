@@ -1,0 +1,585 @@
+//! The machine: indicators in, actions on the TCP stack out.
+//!
+//! | what happens | what is done |
+//! |---|---|
+//! | a link is restored | one pass: each connection over it that has data outstanding, or whose peer may have, joins the queue |
+//! | the queue has an entry and the budget a token | one connection is restarted, as [`Mechanism`] says |
+//! | a restarted connection has made no progress for a round trip or [`Limits::retry`] | it is restarted again, at most [`Limits::attempts`] times in all, the wait doubling |
+//! | it has made progress | it is looked at once more: a sender that takes its timeout for spurious stops again |
+//! | a link is restored again within [`Limits::interval`] | the next pass waits until the interval is over |
+//! | a silent peer is heard again | as an indicator for the link that is this peer |
+//!
+//! Models: paper 000, section 3.3.2 (retransmission trigger, rate limit, bursts, forced slow start);
+//! paper 002, section IV (fast retransmission). The peer of an *asymmetric* indicator is woken by
+//! gratuitous duplicate acknowledgements, the second of the two ways of paper 000. The first one, the
+//! Immediate Retransmission Option, is left out.
+//!
+//! What breaks it: an indicator that comes before packets pass. The attempts that follow bound the
+//! damage, as section 3.3.3 of paper 000 describes the race for HIP.
+
+use crate::budget::Budget;
+use crate::control::{
+    Action, Connection, ConnectionId, ControlError, EndpointControl, Outcome, Stage,
+};
+use crate::indicator::{Heard, Kind, Links, Restored};
+use alloc::collections::{BTreeMap, BTreeSet, VecDeque};
+use alloc::vec::Vec;
+use outlast_base::time::{Duration, Instant};
+use outlast_gateway::link::{Indicator, LinkEvent, LinkId, LinkState};
+use outlast_wire::SeqNumber;
+
+/// Acknowledgements alike that make a peer without SACK retransmit: one that it may have missed
+/// before, and three duplicates (RFC 5681, section 3.2).
+pub const DUPLICATE_ACKS: u8 = 4;
+
+/// What restarts a connection.
+#[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
+pub enum Mechanism {
+    /// Retransmission as if the retransmission timer had expired (paper 000, section 3.3.2).
+    RetransmissionTrigger,
+    /// Fast retransmission as at the third duplicate acknowledgement (paper 002, section IV).
+    FastRetransmit,
+}
+
+/// What the agent does, and how often.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct HostConfig {
+    /// What restarts a connection.
+    pub mechanism: Mechanism,
+    /// Wake the peer of an asymmetric indicator by duplicate acknowledgements.
+    pub wakes_peer: bool,
+    /// Start a connection slowly on a new path even if it was away for less than its timeout.
+    pub forces_slow_start: bool,
+    /// Hard limits.
+    pub limits: Limits,
+}
+
+/// Hard limits of the agent.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct Limits {
+    /// Connections restarted in a second.
+    pub per_second: u32,
+    /// Connections restarted at once.
+    pub burst: u32,
+    /// Least time between two passes over the connections of one link.
+    pub interval: Duration,
+    /// Restarts of one connection after one return of its link.
+    pub attempts: u8,
+    /// Least time until the second restart; it is longer where the round trip is, and doubles with
+    /// each further restart.
+    pub retry: Duration,
+    /// Connections in the queue; further ones of a pass are left to their own timers.
+    pub connections: usize,
+    /// Links remembered; further ones are not heard.
+    pub links: usize,
+}
+
+impl Default for Limits {
+    /// Ten thousand connections take less than a second.
+    fn default() -> Self {
+        Self {
+            per_second: 16_384,
+            burst: 256,
+            interval: Duration::from_millis(500),
+            attempts: 4,
+            retry: Duration::from_millis(50),
+            connections: 65_536,
+            links: 4_096,
+        }
+    }
+}
+
+impl HostConfig {
+    /// `mechanism` with the default limits; wakes peers and forces slow start.
+    #[must_use]
+    pub fn new(mechanism: Mechanism) -> Self {
+        Self {
+            mechanism,
+            wakes_peer: true,
+            forces_slow_start: true,
+            limits: Limits::default(),
+        }
+    }
+}
+
+/// Counts since the agent began; each only grows.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub struct Counters {
+    /// Returns of links.
+    pub restored: u64,
+    /// Passes over the connections.
+    pub passes: u64,
+    /// Returns that had to wait because of a pass shortly before, or were taken for one with it.
+    pub passes_delayed: u64,
+    /// Connections whose retransmission was brought forward.
+    pub retransmissions: u64,
+    /// Connections restarted again for want of progress.
+    pub retries: u64,
+    /// Duplicate acknowledgements sent.
+    pub duplicate_acks: u64,
+    /// Connections put back into slow start on a new path.
+    pub slow_starts: u64,
+    /// Connections left to their timers because the queue was full.
+    pub connections_left_out: u64,
+    /// Events of links that found no room.
+    pub links_refused: u64,
+    /// Actions that the stack refused or cannot do.
+    pub errors: u64,
+}
+
+/// Something that the driver may tell.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Event {
+    /// Connections were looked through.
+    Pass {
+        /// Why.
+        restored: Restored,
+        /// Connections over the link.
+        connections: u32,
+        /// Those of them that are to be restarted.
+        stalled: u32,
+    },
+    /// The stack could not list its connections.
+    ListFailed(ControlError),
+}
+
+/// Advances of `snd_una` after which a restarted connection counts as running.
+const ADVANCES: u8 = 3;
+
+/// Events that are kept until they are polled; the oldest goes first.
+const EVENTS: usize = 64;
+
+/// Why the agent wants to be called.
+#[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
+pub enum Reason {
+    /// The budget has a token again.
+    Budget,
+    /// A connection may have made no progress.
+    Retry,
+    /// A link was restored shortly after a pass.
+    Interval,
+}
+
+/// The agent beside a host's TCP stack.
+///
+/// After each `handle_*` call the driver drains the stack, then [`Host::poll_event`], then reads
+/// [`Host::poll_timeout`].
+#[derive(Debug)]
+pub struct Host {
+    config: HostConfig,
+    links: Links,
+    budget: Budget,
+    /// Links with a pass within the last [`Limits::interval`], and whether another is due after it.
+    recent: BTreeMap<LinkId, Recent>,
+    queue: VecDeque<Entry>,
+    /// The connections of `queue` and `waiting`.
+    queued: BTreeSet<ConnectionId>,
+    /// Restarted connections by when their progress is looked at.
+    waiting: BTreeMap<(Instant, ConnectionId), Entry>,
+    events: VecDeque<Event>,
+    counters: Counters,
+    /// Reused by each pass.
+    found: Vec<Connection>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Recent {
+    /// When the next pass may be.
+    until: Instant,
+    due: Option<Restored>,
+}
+
+/// A connection to be restarted.
+#[derive(Clone, Copy, Debug)]
+struct Entry {
+    id: ConnectionId,
+    task: Task,
+    snd_una: SeqNumber,
+    min_rtt: Duration,
+    /// Restarts so far.
+    attempts: u8,
+    /// Times that it was found to have made progress.
+    advances: u8,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Task {
+    /// Its own data is outstanding.
+    restarts: bool,
+    /// Its peer is to be woken.
+    wakes_peer: bool,
+    /// It goes on in slow start.
+    slow_start: bool,
+}
+
+impl Host {
+    /// An agent that has heard nothing.
+    #[must_use]
+    pub fn new(now: Instant, config: HostConfig) -> Self {
+        Self {
+            links: Links::new(config.limits.links),
+            budget: Budget::new(now, config.limits.per_second, config.limits.burst),
+            config,
+            recent: BTreeMap::new(),
+            queue: VecDeque::new(),
+            queued: BTreeSet::new(),
+            waiting: BTreeMap::new(),
+            events: VecDeque::new(),
+            counters: Counters::default(),
+            found: Vec::new(),
+        }
+    }
+
+    /// An indicator has spoken of a link.
+    pub fn handle_link(
+        &mut self,
+        now: Instant,
+        event: LinkEvent,
+        stack: &mut (impl EndpointControl + ?Sized),
+    ) {
+        match self.links.handle(now, event) {
+            Heard::Restored(restored) => self.restore(now, restored, stack),
+            Heard::Noted => {}
+            Heard::Refused => self.counters.links_refused += 1,
+        }
+        self.act(now, stack);
+    }
+
+    /// The peer is heard: a connection was as `before`, the stack has taken a packet, and now it is
+    /// as `after`. A connection that waited for a retransmission timeout need not wait any longer;
+    /// one whose data was acknowledged is looked at a round trip later.
+    pub fn handle_packet(
+        &mut self,
+        now: Instant,
+        before: &Connection,
+        after: &Connection,
+        stack: &mut (impl EndpointControl + ?Sized),
+    ) {
+        if before.timeouts == 0 || !after.is_outstanding() {
+            return;
+        }
+        let Some(interface) = after.via.map(|via| via.interface) else {
+            return;
+        };
+        if before.snd_una != after.snd_una {
+            self.supervise(now, after);
+            return;
+        }
+        let link = LinkId {
+            interface,
+            peer: Some(after.id.remote.ip()),
+        };
+        let event = LinkEvent {
+            link,
+            state: LinkState::Up,
+            indicator: Indicator::FirstPacket,
+        };
+        self.handle_link(now, event, stack);
+    }
+
+    /// Has a connection looked at that moves by itself so far.
+    fn supervise(&mut self, now: Instant, connection: &Connection) {
+        if self.queued.contains(&connection.id) || connection.is_frozen {
+            return;
+        }
+        if self.queued.len() >= self.config.limits.connections {
+            self.counters.connections_left_out += 1;
+            return;
+        }
+        self.queued.insert(connection.id);
+        self.wait(
+            now,
+            Entry {
+                id: connection.id,
+                task: Task {
+                    restarts: true,
+                    wakes_peer: false,
+                    slow_start: false,
+                },
+                snd_una: connection.snd_una,
+                min_rtt: connection.min_rtt,
+                attempts: 0,
+                advances: 0,
+            },
+        );
+    }
+
+    /// Time has come to `now`.
+    pub fn handle_timeout(&mut self, now: Instant, stack: &mut (impl EndpointControl + ?Sized)) {
+        self.look(now, stack);
+        let over: Vec<LinkId> = self
+            .recent
+            .iter()
+            .filter(|(_, recent)| recent.until <= now)
+            .map(|(&link, _)| link)
+            .collect();
+        for link in over {
+            if let Some(Recent {
+                due: Some(restored),
+                ..
+            }) = self.recent.remove(&link)
+            {
+                self.pass(now, restored, stack);
+            }
+        }
+        self.act(now, stack);
+    }
+
+    /// Something to tell.
+    #[must_use]
+    pub fn poll_event(&mut self) -> Option<Event> {
+        self.events.pop_front()
+    }
+
+    /// When to call [`Host::handle_timeout`], and why.
+    #[must_use]
+    pub fn poll_timeout(&self) -> Option<(Instant, Reason)> {
+        let budget = self.budget.next().filter(|_| !self.queue.is_empty());
+        let budget = budget.map(|at| (at, Reason::Budget));
+        let retry = self
+            .waiting
+            .keys()
+            .next()
+            .map(|&(at, _)| (at, Reason::Retry));
+        let due = self.recent.values().filter(|recent| recent.due.is_some());
+        let interval = due.map(|recent| recent.until).min();
+        let interval = interval.map(|at| (at, Reason::Interval));
+        let all = [budget, retry, interval].into_iter().flatten();
+        all.min_by_key(|&(at, _)| at)
+    }
+
+    /// Counts so far.
+    #[must_use]
+    pub fn counters(&self) -> &Counters {
+        &self.counters
+    }
+
+    /// Whether an indicator has said that `link` is away.
+    #[must_use]
+    pub fn is_away(&self, link: LinkId) -> bool {
+        self.links.is_away(link)
+    }
+
+    /// Looks through the connections now, or as soon as the last pass is long enough ago.
+    fn restore(
+        &mut self,
+        now: Instant,
+        restored: Restored,
+        stack: &mut (impl EndpointControl + ?Sized),
+    ) {
+        self.counters.restored += 1;
+        if let Some(recent) = self.recent.get_mut(&restored.link)
+            && recent.until > now
+        {
+            recent.due = Some(restored);
+            self.counters.passes_delayed += 1;
+            return;
+        }
+        self.recent
+            .retain(|_, recent| recent.until > now || recent.due.is_some());
+        if self.recent.len() >= self.config.limits.links {
+            self.counters.links_refused += 1;
+            return;
+        }
+        self.pass(now, restored, stack);
+    }
+
+    /// Puts the connections over the link into the queue.
+    fn pass(
+        &mut self,
+        now: Instant,
+        restored: Restored,
+        stack: &mut (impl EndpointControl + ?Sized),
+    ) {
+        self.counters.passes += 1;
+        let recent = Recent {
+            until: now + self.config.limits.interval,
+            due: None,
+        };
+        self.recent.insert(restored.link, recent);
+        let mut found = core::mem::take(&mut self.found);
+        found.clear();
+        let event = match stack.connections(&mut found) {
+            Err(error) => {
+                self.counters.errors += 1;
+                Event::ListFailed(error)
+            }
+            Ok(()) => {
+                found.retain(|connection| connection.crosses(restored.link));
+                let mut stalled = 0;
+                for connection in &found {
+                    stalled += u32::from(self.enqueue(connection, &restored));
+                }
+                Event::Pass {
+                    restored,
+                    connections: u32::try_from(found.len()).unwrap_or(u32::MAX),
+                    stalled,
+                }
+            }
+        };
+        self.found = found;
+        self.tell(event);
+    }
+
+    /// Puts a connection into the queue if something is to be done for it.
+    fn enqueue(&mut self, connection: &Connection, restored: &Restored) -> bool {
+        let is_open = connection.stage == Stage::Open;
+        let task = Task {
+            restarts: connection.is_outstanding(),
+            // A peer that was heard just now needs no waking.
+            wakes_peer: self.config.wakes_peer
+                && is_open
+                && restored.kind == Kind::Asymmetric
+                && restored.by != Indicator::FirstPacket,
+            slow_start: self.config.forces_slow_start
+                && connection.stage != Stage::Opening
+                && restored.is_path_new
+                && connection.timeouts == 0,
+        };
+        if !(task.restarts || task.wakes_peer || task.slow_start) || connection.is_frozen {
+            return false;
+        }
+        if self.queued.contains(&connection.id) {
+            return true;
+        }
+        if self.queued.len() >= self.config.limits.connections {
+            self.counters.connections_left_out += 1;
+            return false;
+        }
+        self.queued.insert(connection.id);
+        self.queue.push_back(Entry {
+            id: connection.id,
+            task,
+            snd_una: connection.snd_una,
+            min_rtt: connection.min_rtt,
+            attempts: 0,
+            advances: 0,
+        });
+        true
+    }
+
+    /// Restarts connections as long as the budget lasts.
+    fn act(&mut self, now: Instant, stack: &mut (impl EndpointControl + ?Sized)) {
+        while !self.queue.is_empty() && self.budget.take(now) {
+            if let Some(entry) = self.queue.pop_front() {
+                self.restart(now, entry, stack);
+            }
+        }
+    }
+
+    /// Looks at the restarted connections that are due: who has made no progress is restarted again.
+    fn look(&mut self, now: Instant, stack: &mut (impl EndpointControl + ?Sized)) {
+        let is_due = |key: &(Instant, ConnectionId)| key.0 <= now;
+        if !self.waiting.keys().next().is_some_and(is_due) {
+            return;
+        }
+        let mut found = core::mem::take(&mut self.found);
+        found.clear();
+        if let Err(error) = stack.connections(&mut found) {
+            self.counters.errors += 1;
+            self.tell(Event::ListFailed(error));
+        }
+        let outstanding = found
+            .iter()
+            .filter(|connection| connection.is_outstanding());
+        let at: BTreeMap<ConnectionId, SeqNumber> = outstanding
+            .map(|connection| (connection.id, connection.snd_una))
+            .collect();
+        self.found = found;
+        while let Some(first) = self
+            .waiting
+            .first_entry()
+            .filter(|first| is_due(first.key()))
+        {
+            let mut entry = first.remove();
+            match at.get(&entry.id) {
+                None => {
+                    self.queued.remove(&entry.id);
+                }
+                Some(&snd_una) if snd_una == entry.snd_una => self.queue.push_back(entry),
+                Some(&snd_una) => {
+                    entry.snd_una = snd_una;
+                    entry.advances += 1;
+                    self.wait(now, entry);
+                }
+            }
+        }
+    }
+
+    /// Looks at a restarted connection later, if it may be restarted again.
+    fn wait(&mut self, now: Instant, entry: Entry) {
+        let most = self.config.limits.attempts;
+        if entry.attempts >= most || entry.advances >= ADVANCES {
+            self.queued.remove(&entry.id);
+            return;
+        }
+        // The queues have emptied.
+        let round_trip = entry.min_rtt + entry.min_rtt / 4;
+        let doublings = entry.attempts.saturating_sub(1).min(16);
+        let wait = self.config.limits.retry.max(round_trip) * (1 << doublings);
+        self.waiting.insert((now + wait, entry.id), entry);
+    }
+
+    fn restart(
+        &mut self,
+        now: Instant,
+        mut entry: Entry,
+        stack: &mut (impl EndpointControl + ?Sized),
+    ) {
+        let Entry { id, task, .. } = entry;
+        if entry.attempts > 0 {
+            self.counters.retries += 1;
+        }
+        if task.slow_start && entry.attempts == 0 && self.note(stack.slow_start(now, id)) {
+            self.counters.slow_starts += 1;
+        }
+        if task.wakes_peer
+            && entry.attempts == 0
+            && self.note(stack.send_duplicate_acks(now, id, DUPLICATE_ACKS))
+        {
+            self.counters.duplicate_acks += u64::from(DUPLICATE_ACKS);
+        }
+        if !task.restarts {
+            self.queued.remove(&id);
+            return;
+        }
+        let result = match self.config.mechanism {
+            // A connection that was forced into slow start goes back as after a timeout.
+            Mechanism::FastRetransmit if entry.attempts == 0 && !task.slow_start => {
+                stack.fast_retransmit(now, id)
+            }
+            Mechanism::FastRetransmit | Mechanism::RetransmissionTrigger => {
+                stack.retransmit_now(now, id)
+            }
+        };
+        if self.note(result) {
+            self.counters.retransmissions += 1;
+        }
+        entry.attempts += 1;
+        if matches!(result, Err(ControlError::Unknown(_))) {
+            self.queued.remove(&id);
+        } else {
+            self.wait(now, entry);
+        }
+    }
+
+    /// Whether the stack has done it; what it refused is counted.
+    fn note(&mut self, result: Result<Outcome, ControlError>) -> bool {
+        match result {
+            Ok(outcome) => outcome == Outcome::Done,
+            // It has ended since the pass.
+            Err(ControlError::Unknown(_) | ControlError::NotSupported(Action::SlowStart)) => false,
+            Err(_) => {
+                self.counters.errors += 1;
+                false
+            }
+        }
+    }
+
+    fn tell(&mut self, event: Event) {
+        if self.events.len() >= EVENTS {
+            self.events.pop_front();
+        }
+        self.events.push_back(event);
+    }
+}

@@ -1,0 +1,5 @@
+//! The host agent beside a stack that notes what is done to it.
+
+mod stack;
+mod trigger;
+mod user_timeout;

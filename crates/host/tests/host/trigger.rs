@@ -1,0 +1,294 @@
+//! What the agent does when a link is restored, and that nobody makes it do more.
+
+use crate::stack::{ROUTER, Stack, connection};
+use outlast_base::time::{Duration, Instant};
+use outlast_gateway::link::{Indicator, InterfaceId, LinkEvent, LinkId, LinkState};
+use outlast_host::control::Action;
+use outlast_host::{Event, Host, HostConfig, Limits, Mechanism};
+use proptest::prelude::*;
+use std::collections::BTreeMap;
+
+const LINK: LinkId = LinkId::whole(InterfaceId(0));
+
+fn agent(mechanism: Mechanism) -> Host {
+    Host::new(Instant::ZERO, HostConfig::new(mechanism))
+}
+
+fn at(millis: u64) -> Instant {
+    Instant::from_millis(millis)
+}
+
+fn event(link: LinkId, state: LinkState, indicator: Indicator) -> LinkEvent {
+    LinkEvent {
+        link,
+        state,
+        indicator,
+    }
+}
+
+/// The link is away from 1 s on, and back at 11 s.
+fn outage(host: &mut Host, stack: &mut Stack, indicator: Indicator) {
+    host.handle_link(at(1_000), event(LINK, LinkState::Down, indicator), stack);
+    assert_eq!(stack.log.len(), 0, "nothing is done while it is away");
+    host.handle_link(at(11_000), event(LINK, LinkState::Up, indicator), stack);
+}
+
+/// Calls the agent whenever it wants to be called, up to `until`.
+fn run(host: &mut Host, stack: &mut Stack, until: Instant) -> u32 {
+    let mut calls = 0;
+    while let Some((due, _)) = host.poll_timeout().filter(|&(due, _)| due <= until) {
+        host.handle_timeout(due, stack);
+        calls += 1;
+        assert!(calls < 100_000, "it wants to be called all the time");
+    }
+    calls
+}
+
+#[test]
+fn every_stalled_connection_is_restarted_at_once() {
+    let mut stack = Stack::of(3);
+    stack.connections[1].snd_nxt = stack.connections[1].snd_una;
+    let mut host = agent(Mechanism::RetransmissionTrigger);
+    outage(&mut host, &mut stack, Indicator::Carrier);
+    let restarted: Vec<_> = stack
+        .log
+        .iter()
+        .filter(|entry| entry.2 == Action::Retransmit)
+        .map(|entry| (entry.0, entry.1.local.port()))
+        .collect();
+    assert_eq!(restarted, [(at(11_000), 0), (at(11_000), 2)]);
+    // The peers cannot know: they are woken, also that of the connection with nothing outstanding.
+    assert_eq!(stack.count(Action::DuplicateAcks), 3);
+    let Some(Event::Pass {
+        connections,
+        restored,
+        ..
+    }) = host.poll_event()
+    else {
+        panic!("a pass is told");
+    };
+    assert_eq!(
+        (connections, restored.outage),
+        (3, Some(Duration::from_secs(10)))
+    );
+}
+
+#[test]
+fn a_symmetric_indicator_needs_no_duplicate_acknowledgements() {
+    let mut stack = Stack::of(2);
+    let mut host = agent(Mechanism::RetransmissionTrigger);
+    outage(&mut host, &mut stack, Indicator::MobilityUpdate);
+    assert_eq!(stack.count(Action::Retransmit), 2);
+    assert_eq!(stack.count(Action::DuplicateAcks), 0);
+}
+
+#[test]
+fn a_short_outage_forces_slow_start_only_on_a_new_path() {
+    for (indicator, expected) in [(Indicator::Carrier, 0), (Indicator::Address, 2)] {
+        let mut stack = Stack::of(3);
+        for connection in &mut stack.connections[..2] {
+            connection.timeouts = 0;
+        }
+        let mut host = agent(Mechanism::FastRetransmit);
+        outage(&mut host, &mut stack, indicator);
+        assert_eq!(stack.count(Action::SlowStart), expected, "{indicator:?}");
+        // Who starts slowly does so with a retransmission as after a timeout.
+        assert_eq!(stack.count(Action::Retransmit), expected);
+        assert_eq!(stack.count(Action::FastRetransmit), 3 - expected);
+    }
+}
+
+#[test]
+fn only_connections_over_the_link_are_restarted() {
+    let mut stack = Stack::of(2);
+    stack.connections.push(connection(7, 1));
+    let mut host = agent(Mechanism::RetransmissionTrigger);
+    outage(&mut host, &mut stack, Indicator::Carrier);
+    assert_eq!(stack.count(Action::Retransmit), 2);
+    let behind_router = LinkId {
+        interface: InterfaceId(1),
+        peer: Some(ROUTER),
+    };
+    for state in [LinkState::Down, LinkState::Up] {
+        let event = event(behind_router, state, Indicator::Neighbour);
+        host.handle_link(at(12_000), event, &mut stack);
+    }
+    let last = stack
+        .log
+        .iter()
+        .rfind(|entry| entry.2 == Action::Retransmit);
+    assert_eq!(last.map(|entry| entry.1.local.port()), Some(7));
+}
+
+#[test]
+fn a_connection_without_progress_is_restarted_a_few_times() {
+    let mut stack = Stack::of(2);
+    let mut host = agent(Mechanism::RetransmissionTrigger);
+    outage(&mut host, &mut stack, Indicator::Carrier);
+    // The first one's retransmission was acknowledged, the second one's was lost.
+    stack.connections[0].snd_una = stack.connections[0].snd_nxt;
+    run(&mut host, &mut stack, at(100_000));
+    let of = |port| {
+        let of_port = stack
+            .log
+            .iter()
+            .filter(|entry| entry.2 == Action::Retransmit && entry.1.local.port() == port);
+        of_port.map(|entry| entry.0).collect::<Vec<_>>()
+    };
+    assert_eq!(of(0), [at(11_000)]);
+    assert_eq!(of(1), [at(11_000), at(11_050), at(11_150), at(11_350)]);
+    assert_eq!(host.counters().retries, 3);
+    assert_eq!(host.poll_timeout(), None);
+}
+
+#[test]
+fn ten_thousand_connections_take_less_than_a_second() {
+    let mut stack = Stack::of(10_000);
+    let mut config = HostConfig::new(Mechanism::RetransmissionTrigger);
+    config.limits.attempts = 1;
+    let mut host = Host::new(Instant::ZERO, config);
+    outage(&mut host, &mut stack, Indicator::Carrier);
+    assert_eq!(
+        stack.count(Action::Retransmit),
+        config.limits.burst as usize,
+        "a burst first"
+    );
+    run(&mut host, &mut stack, at(12_000));
+    assert_eq!(stack.count(Action::Retransmit), 10_000);
+    assert_eq!(host.poll_timeout(), None);
+}
+
+#[test]
+fn a_flood_of_triggers_is_one_pass_an_interval() {
+    let mut stack = Stack::of(1);
+    let mut host = agent(Mechanism::RetransmissionTrigger);
+    for millis in 0..10_000 {
+        run(&mut host, &mut stack, at(millis));
+        let up = event(LINK, LinkState::Up, Indicator::Notify);
+        host.handle_link(at(millis), up, &mut stack);
+    }
+    run(&mut host, &mut stack, at(20_000));
+    let least = usize::try_from(10_000 / Limits::default().interval.as_millis()).unwrap_or(0);
+    let restarts = stack.count(Action::Retransmit) - host.counters().retries as usize;
+    assert!((least / 4..=least + 1).contains(&restarts), "{restarts}");
+}
+
+#[test]
+fn a_peer_that_is_heard_after_timeouts_is_sent_to_at_once() {
+    let mut stack = Stack::of(1);
+    let mut host = agent(Mechanism::RetransmissionTrigger);
+    let waiting = stack.connections[0];
+    let mut running = waiting;
+    running.timeouts = 0;
+    host.handle_packet(at(50), &running, &running, &mut stack);
+    assert_eq!(stack.log.len(), 0, "control: nothing waits");
+    host.handle_packet(at(60), &waiting, &waiting, &mut stack);
+    assert_eq!(stack.log[..], [(at(60), waiting.id, Action::Retransmit)]);
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Step {
+    Link(u32, bool, usize, Option<u8>),
+    Packet(u16, u32),
+    Progress(u16),
+    Close(u16),
+    Wait(u64),
+}
+
+fn step() -> impl Strategy<Value = Step> {
+    prop_oneof![
+        (
+            0u32..4,
+            any::<bool>(),
+            0usize..8,
+            proptest::option::of(0u8..40)
+        )
+            .prop_map(|(interface, up, by, peer)| Step::Link(interface, up, by, peer)),
+        (0u16..40, 0u32..100).prop_map(|(number, bytes)| Step::Packet(number, bytes)),
+        (0u16..40).prop_map(Step::Progress),
+        (0u16..40).prop_map(Step::Close),
+        (0u64..700).prop_map(Step::Wait),
+    ]
+}
+
+const INDICATORS: [Indicator; 8] = [
+    Indicator::Carrier,
+    Indicator::Address,
+    Indicator::Route,
+    Indicator::Neighbour,
+    Indicator::Notify,
+    Indicator::MobilityUpdate,
+    Indicator::Silence,
+    Indicator::FirstPacket,
+];
+
+proptest! {
+    /// Whatever the indicators say and the peers send, no second has more restarts than the limits
+    /// allow, no table grows beyond them, and the agent comes to rest.
+    #[test]
+    fn nobody_makes_it_send_more_than_its_limits(
+        steps in proptest::collection::vec(step(), 1..300),
+        per_second in 1u32..50,
+        burst in 1u32..10,
+        connections in 1usize..50,
+        links in 1usize..8,
+    ) {
+        let limits = Limits { per_second, burst, connections, links, ..Limits::default() };
+        let config = HostConfig { limits, ..HostConfig::new(Mechanism::RetransmissionTrigger) };
+        let mut stack = Stack::of(0);
+        stack.connections = (0..40).map(|number| connection(number, u32::from(number % 3))).collect();
+        let mut host = Host::new(Instant::ZERO, config);
+        let mut now = Instant::ZERO;
+        for step in steps {
+            match step {
+                Step::Link(interface, up, by, peer) => {
+                    let peer = peer.map(|number| std::net::IpAddr::from([192, 0, 2, number]));
+                    let link = LinkId { interface: InterfaceId(interface), peer };
+                    let state = if up { LinkState::Up } else { LinkState::Down };
+                    host.handle_link(now, event(link, state, INDICATORS[by]), &mut stack);
+                }
+                Step::Packet(number, bytes) => {
+                    let of = stack.connections.iter().find(|c| c.id.local.port() == number);
+                    if let Some(connection) = of.copied() {
+                        let mut after = connection;
+                        after.snd_una += bytes;
+                        host.handle_packet(now, &connection, &after, &mut stack);
+                    }
+                }
+                Step::Progress(number) => {
+                    for c in stack.connections.iter_mut().filter(|c| c.id.local.port() == number) {
+                        c.snd_una += 100;
+                        c.snd_nxt = c.snd_una + 100;
+                    }
+                }
+                Step::Close(number) => stack.connections.retain(|c| c.id.local.port() != number),
+                Step::Wait(millis) => {
+                    now += Duration::from_millis(millis);
+                    run(&mut host, &mut stack, now);
+                }
+            }
+            while host.poll_event().is_some() {}
+        }
+        run(&mut host, &mut stack, now + Duration::from_secs(3_600));
+        prop_assert_eq!(host.poll_timeout(), None, "it comes to rest");
+
+        let times: Vec<Instant> = stack.log.iter()
+            .filter(|entry| entry.2 == Action::Retransmit).map(|entry| entry.0).collect();
+        let most = (per_second + burst + 1) as usize;
+        for (index, &start) in times.iter().enumerate() {
+            let within = times[index..].iter().filter(|&&at| at.since(start) < Duration::from_secs(1));
+            prop_assert!(within.count() <= most, "more than {} in a second", most);
+        }
+        // A connection is restarted by the links that it crosses: its interface, its peer, its router.
+        let mut of: BTreeMap<u16, Vec<Instant>> = BTreeMap::new();
+        for entry in stack.log.iter().filter(|entry| entry.2 == Action::Retransmit) {
+            of.entry(entry.1.local.port()).or_default().push(entry.0);
+        }
+        for times in of.values() {
+            for (index, &start) in times.iter().enumerate() {
+                let within = times[index..].iter().filter(|&&at| at.since(start) < limits.interval);
+                prop_assert!(within.count() <= 3 * usize::from(limits.attempts));
+            }
+        }
+    }
+}

@@ -1,0 +1,166 @@
+//! The host agent beside the mobile's kernel TCP, on a thread inside the mobile's namespace.
+//!
+//! The emulator tells it of the mobile's link, as an indicator of a real host would.
+
+use crate::error::LabError;
+use outlast_base::time::Instant;
+use outlast_gateway::link::{Indicator, InterfaceId, LinkEvent, LinkId, LinkState};
+use outlast_host::{Host, HostConfig, Mechanism};
+use outlast_linux::clock;
+use outlast_linux::netlink::RouteSocket;
+use outlast_linux::poller::{Interest, Poller, Token};
+use outlast_linux::stack::{StackError, TcpStack};
+use outlast_linux::timer::Timer;
+use outlast_linux::waker::Waker;
+use std::io;
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, Sender, TryRecvError, channel};
+
+use crate::host::INTERFACE;
+
+/// The emulator's end of the line to the agent. The agent ends when it is dropped.
+#[derive(Debug)]
+pub(crate) struct Teller {
+    sender: Option<Sender<LinkState>>,
+    waker: Arc<Waker>,
+}
+
+/// The agent's end.
+#[derive(Debug)]
+pub(crate) struct Listener {
+    receiver: Receiver<LinkState>,
+    waker: Arc<Waker>,
+}
+
+/// Both ends of a line.
+pub(crate) fn line() -> io::Result<(Teller, Listener)> {
+    let waker = Arc::new(Waker::new()?);
+    let (sender, receiver) = channel();
+    let teller = Teller {
+        sender: Some(sender),
+        waker: Arc::clone(&waker),
+    };
+    Ok((teller, Listener { receiver, waker }))
+}
+
+impl Teller {
+    /// The mobile's link has changed.
+    pub(crate) fn tell(&self, state: LinkState) {
+        if let Some(sender) = &self.sender {
+            // An agent that has failed hears nothing; its error ends the run.
+            let _ = sender.send(state);
+            self.waker.wake();
+        }
+    }
+}
+
+impl Drop for Teller {
+    fn drop(&mut self) {
+        self.sender = None;
+        self.waker.wake();
+    }
+}
+
+/// An agent that is ready.
+#[derive(Debug)]
+pub(crate) struct Agent {
+    host: Host,
+    stack: TcpStack,
+    link: LinkId,
+    listener: Listener,
+    poller: Poller,
+    timer: Timer,
+}
+
+const NEWS: Token = Token(0);
+const TIMER: Token = Token(1);
+
+impl Agent {
+    /// An agent for the namespace of the calling thread.
+    pub(crate) fn new(mechanism: Mechanism, listener: Listener) -> Result<Self, LabError> {
+        let failed = |source| LabError::Socket {
+            action: "start the host agent",
+            source,
+        };
+        let stack = TcpStack::open(0).map_err(refused)?;
+        let interface = RouteSocket::open()?.interface(INTERFACE)?;
+        let poller = Poller::new().map_err(failed)?;
+        let timer = Timer::new().map_err(failed)?;
+        poller
+            .add(&*listener.waker, NEWS, Interest::Readable)
+            .map_err(failed)?;
+        poller
+            .add(&timer, TIMER, Interest::Readable)
+            .map_err(failed)?;
+        let config = HostConfig {
+            // The kernel does neither.
+            wakes_peer: false,
+            forces_slow_start: false,
+            ..HostConfig::new(mechanism)
+        };
+        Ok(Self {
+            host: Host::new(clock::now(), config),
+            stack,
+            link: LinkId::whole(InterfaceId(interface.0)),
+            listener,
+            poller,
+            timer,
+        })
+    }
+
+    /// Serves until the emulator has ended.
+    pub(crate) fn run(mut self) -> Result<(), LabError> {
+        let failed = |source| LabError::Socket {
+            action: "run the host agent",
+            source,
+        };
+        loop {
+            let due = self.host.poll_timeout().map(|(at, _)| at);
+            self.timer.set(due).map_err(failed)?;
+            for ready in self.poller.wait().map_err(failed)? {
+                if ready.token == TIMER {
+                    self.timer.note_expiry();
+                }
+            }
+            self.listener.waker.reset().map_err(failed)?;
+            loop {
+                match self.listener.receiver.try_recv() {
+                    Ok(state) => self.hear(clock::now(), state).map_err(refused)?,
+                    Err(TryRecvError::Empty) => break,
+                    Err(TryRecvError::Disconnected) => return Ok(()),
+                }
+            }
+            self.catch_up(clock::now()).map_err(refused)?;
+        }
+    }
+
+    fn hear(&mut self, now: Instant, state: LinkState) -> Result<(), StackError> {
+        let event = LinkEvent {
+            link: self.link,
+            state,
+            indicator: Indicator::Carrier,
+        };
+        self.host.handle_link(now, event, &mut self.stack);
+        self.drain()
+    }
+
+    fn catch_up(&mut self, now: Instant) -> Result<(), StackError> {
+        if self.host.poll_timeout().is_some_and(|(at, _)| at <= now) {
+            self.host.handle_timeout(now, &mut self.stack);
+            self.drain()?;
+        }
+        Ok(())
+    }
+
+    fn drain(&mut self) -> Result<(), StackError> {
+        self.stack.flush()?;
+        while let Some(event) = self.host.poll_event() {
+            tracing::debug!(?event, "host agent");
+        }
+        Ok(())
+    }
+}
+
+fn refused(error: StackError) -> LabError {
+    LabError::Stack(Box::new(error))
+}

@@ -1,0 +1,276 @@
+//! The running kernel's TCP as endpoint mechanisms act on it: [`EndpointControl`] for its sockets.
+//!
+//! One pass of a BPF iterator (`bpf/sockets.bpf.c`) lists the connections of the calling thread's
+//! network namespace; between passes nothing runs, and no packet costs anything. No call makes
+//! Linux retransmit. An ICMP error that says that the network is unreachable and quotes the oldest
+//! unacknowledged byte does, once a retransmission timeout has backed off (RFC 6069): it comes from
+//! this host over the loopback interface. Each one takes one doubling back.
+//!
+//! What breaks it: before the first timeout there is no back-off, and the kernel's own timer comes
+//! within one timeout. A socket bound to an interface does not hear an error from loopback. An
+//! application that has set `IP_RECVERR` sees the error.
+//!
+//! A BBR sender whose acknowledgement alone was lost learns from the retransmission that its timeout
+//! was spurious, keeps a window of next to nothing, and waits for another timeout. A sender without
+//! SACK may have more than one segment to wait for. Neither is mended here.
+
+mod record;
+
+use aya::programs::links::LinkError;
+use aya::programs::{Iter, Program, ProgramError};
+use aya::{Btf, BtfError, Ebpf, EbpfError, include_bytes_aligned};
+use outlast_base::time::{Duration, Instant};
+use outlast_host::control::{
+    Action, Connection, ConnectionId, ControlError, EndpointControl, Needless, Outcome, Stage,
+};
+use outlast_wire::{IcmpNotice, IpHeader, Packet, SeqNumber, TcpFlags, TcpHeader};
+use record::Record;
+use std::collections::BTreeMap;
+use std::io::{self, Read};
+
+use crate::raw::{RawSender, Sent};
+
+static OBJECT: &[u8] = include_bytes_aligned!("../../../bpf/sockets.bpf.o");
+
+/// The program of the object.
+const LIST: &str = "list";
+
+/// Doublings that Linux counts at most: its timer is at its longest before.
+const MOST_DOUBLINGS: u8 = 16;
+
+/// Why the kernel's TCP cannot be acted on.
+#[derive(Debug, thiserror::Error)]
+pub enum StackError {
+    /// The kernel does not describe its types.
+    #[error("the kernel has no BTF")]
+    Types(#[from] BtfError),
+    /// The kernel does not take the object.
+    #[error("cannot load the socket iterator")]
+    Object(#[from] EbpfError),
+    /// The kernel does not take a program.
+    #[error("cannot load a program of the socket iterator")]
+    Program(#[from] ProgramError),
+    /// The kernel does not let a program be read.
+    #[error("cannot start a pass over the sockets")]
+    Attach(#[from] LinkError),
+    /// A pass fails.
+    #[error("cannot read the sockets")]
+    Read(#[source] io::Error),
+    /// Raw packets cannot be sent.
+    #[error("cannot send ICMP errors")]
+    Send(#[source] io::Error),
+}
+
+/// Counts since the stack was opened; each only grows.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub struct StackCounters {
+    /// Passes over the sockets.
+    pub passes: u64,
+    /// ICMP errors sent to this host's own sockets.
+    pub icmp_errors: u64,
+    /// ICMP errors that the kernel did not take.
+    pub icmp_errors_refused: u64,
+}
+
+/// The TCP of the network namespace of the thread that opened it.
+///
+/// After each call of an [`EndpointControl`] method the driver calls [`TcpStack::flush`].
+#[derive(Debug)]
+pub struct TcpStack {
+    ebpf: Ebpf,
+    sender: RawSender,
+    /// As the last pass found them.
+    known: BTreeMap<ConnectionId, Known>,
+    /// To be kicked by the next [`TcpStack::flush`].
+    kicks: Vec<ConnectionId>,
+    counters: StackCounters,
+    buffer: Vec<u8>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Known {
+    snd_una: SeqNumber,
+    rcv_nxt: SeqNumber,
+    retransmits: u8,
+    backoff: u8,
+}
+
+impl TcpStack {
+    /// Loads the program. Raw packets bear `mark`.
+    ///
+    /// # Errors
+    /// Without root, or on a kernel before 5.18 or without BTF.
+    pub fn open(mark: u32) -> Result<Self, StackError> {
+        let types = Btf::from_sys_fs()?;
+        let mut ebpf = Ebpf::load(OBJECT)?;
+        iterator(&mut ebpf)?.load("tcp", &types)?;
+        Ok(Self {
+            ebpf,
+            sender: RawSender::open(mark, None).map_err(StackError::Send)?,
+            known: BTreeMap::new(),
+            kicks: Vec::new(),
+            counters: StackCounters::default(),
+            buffer: Vec::new(),
+        })
+    }
+
+    /// Counts so far.
+    #[must_use]
+    pub fn counters(&self) -> &StackCounters {
+        &self.counters
+    }
+
+    /// Does what was asked for since the last call.
+    ///
+    /// # Errors
+    /// When raw packets can no longer be sent.
+    pub fn flush(&mut self) -> Result<(), StackError> {
+        for id in std::mem::take(&mut self.kicks) {
+            if let Some(known) = self.known.get(&id).copied() {
+                self.kick(id, known)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Takes the whole back-off of a connection back.
+    fn kick(&mut self, id: ConnectionId, known: Known) -> Result<(), StackError> {
+        let Some(error) = unreachable(id, known) else {
+            return Ok(());
+        };
+        let packet = error.to_bytes();
+        for _ in 0..known.backoff.min(MOST_DOUBLINGS) {
+            match self.sender.send(id.local.ip(), &packet) {
+                Ok(Sent::Accepted) => self.counters.icmp_errors += 1,
+                Ok(_) => self.counters.icmp_errors_refused += 1,
+                Err(error) => return Err(StackError::Send(error)),
+            }
+        }
+        Ok(())
+    }
+
+    /// One pass over all sockets.
+    fn pass(&mut self) -> Result<(), StackError> {
+        self.counters.passes += 1;
+        let program = iterator(&mut self.ebpf)?;
+        let link = program.attach()?;
+        let mut file = program.take_link(link)?.into_file()?;
+        self.buffer.clear();
+        file.read_to_end(&mut self.buffer)
+            .map_err(StackError::Read)?;
+        Ok(())
+    }
+}
+
+fn iterator(ebpf: &mut Ebpf) -> Result<&mut Iter, ProgramError> {
+    let program: &mut Program = ebpf.program_mut(LIST).expect("the object has it");
+    program.try_into()
+}
+
+/// The error about the oldest byte that the peer has not acknowledged.
+fn unreachable(id: ConnectionId, known: Known) -> Option<Packet> {
+    let ip = IpHeader {
+        source: id.local.ip(),
+        destination: id.remote.ip(),
+        hop_limit: 64,
+        traffic_class: 0,
+        identification: 0,
+    };
+    let header = TcpHeader {
+        source_port: id.local.port(),
+        destination_port: id.remote.port(),
+        seq: known.snd_una,
+        ack: known.rcv_nxt,
+        flags: TcpFlags::ACK,
+        ..TcpHeader::default()
+    };
+    let about = Packet::tcp_segment(ip, header, &[]);
+    Packet::icmp_error(id.local.ip(), IcmpNotice::NetworkUnreachable, &about).ok()
+}
+
+impl EndpointControl for TcpStack {
+    fn connections(&mut self, found: &mut Vec<Connection>) -> Result<(), ControlError> {
+        let refused = |error| match error {
+            StackError::Read(error) => ControlError::Refused {
+                action: Action::List,
+                code: error.raw_os_error().unwrap_or(0),
+            },
+            _ => ControlError::NotSupported(Action::List),
+        };
+        self.pass().map_err(refused)?;
+        self.known.clear();
+        for record in self
+            .buffer
+            .chunks_exact(Record::SIZE)
+            .filter_map(Record::read)
+        {
+            let connection = record.connection();
+            let known = Known {
+                snd_una: connection.snd_una,
+                rcv_nxt: connection.rcv_nxt,
+                retransmits: record.retransmits,
+                backoff: record.backoff,
+            };
+            self.known.insert(connection.id, known);
+            found.push(connection);
+        }
+        Ok(())
+    }
+
+    fn retransmit_now(&mut self, _now: Instant, id: ConnectionId) -> Result<Outcome, ControlError> {
+        let known = self.known.get(&id).ok_or(ControlError::Unknown(id))?;
+        if known.retransmits == 0 || known.backoff == 0 {
+            return Ok(Outcome::Needless(Needless::NotBackedOff));
+        }
+        self.kicks.push(id);
+        Ok(Outcome::Done)
+    }
+
+    fn fast_retransmit(
+        &mut self,
+        _now: Instant,
+        _id: ConnectionId,
+    ) -> Result<Outcome, ControlError> {
+        Err(ControlError::NotSupported(Action::FastRetransmit))
+    }
+
+    fn send_duplicate_acks(
+        &mut self,
+        _now: Instant,
+        _id: ConnectionId,
+        _count: u8,
+    ) -> Result<Outcome, ControlError> {
+        Err(ControlError::NotSupported(Action::DuplicateAcks))
+    }
+
+    fn slow_start(&mut self, _now: Instant, _id: ConnectionId) -> Result<Outcome, ControlError> {
+        Err(ControlError::NotSupported(Action::SlowStart))
+    }
+
+    fn set_user_timeout(
+        &mut self,
+        _now: Instant,
+        _id: ConnectionId,
+        _timeout: Option<Duration>,
+    ) -> Result<Outcome, ControlError> {
+        Err(ControlError::NotSupported(Action::UserTimeout))
+    }
+
+    fn freeze(&mut self, _now: Instant, _id: ConnectionId) -> Result<Outcome, ControlError> {
+        Err(ControlError::NotSupported(Action::Freeze))
+    }
+
+    fn thaw(&mut self, _now: Instant, _id: ConnectionId) -> Result<Outcome, ControlError> {
+        Err(ControlError::NotSupported(Action::Thaw))
+    }
+}
+
+/// How far a connection has come, by Linux's number of its state.
+fn stage(state: u8) -> Option<Stage> {
+    match state {
+        1 | 8 => Some(Stage::Open),
+        2 | 3 => Some(Stage::Opening),
+        4 | 5 | 9 | 11 => Some(Stage::Closing),
+        _ => None,
+    }
+}

@@ -1,0 +1,85 @@
+//! What the iterator writes of each connection: `struct record` of `bpf/sockets.bpf.c`.
+
+use super::stage;
+use outlast_base::time::{Duration, Instant};
+use outlast_gateway::link::InterfaceId;
+use outlast_host::control::{Connection, ConnectionId, Stage, Via};
+use outlast_wire::SeqNumber;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+
+/// One connection.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Record {
+    local: SocketAddr,
+    remote: SocketAddr,
+    stage: Stage,
+    pub(super) retransmits: u8,
+    pub(super) backoff: u8,
+    interface: u32,
+    snd_una: u32,
+    snd_nxt: u32,
+    rcv_nxt: u32,
+    srtt_us: u32,
+    user_timeout_ms: u32,
+}
+
+impl Record {
+    /// Bytes of one on the wire between the kernel and this process.
+    pub(super) const SIZE: usize = 68;
+
+    /// The record in `bytes`, of [`Self::SIZE`]; `None` for a state or family that is none.
+    pub(super) fn read(bytes: &[u8]) -> Option<Self> {
+        let word = |at: usize| Some(u32::from_ne_bytes(bytes.get(at..at + 4)?.try_into().ok()?));
+        let half = |at: usize| Some(u16::from_ne_bytes(bytes.get(at..at + 2)?.try_into().ok()?));
+        let family = half(36)?;
+        let address = |at: usize| -> Option<IpAddr> {
+            let octets: [u8; 16] = bytes.get(at..at + 16)?.try_into().ok()?;
+            match i32::from(family) {
+                libc::AF_INET => {
+                    let [a, b, c, d, ..] = octets;
+                    Some(Ipv4Addr::new(a, b, c, d).into())
+                }
+                // IPv4 over a socket of IPv6 is IPv4 on the wire.
+                libc::AF_INET6 => Some(Ipv6Addr::from(octets).to_canonical()),
+                _ => None,
+            }
+        };
+        Some(Self {
+            local: SocketAddr::new(address(0)?, half(32)?),
+            remote: SocketAddr::new(address(16)?, half(34)?),
+            stage: stage(*bytes.get(38)?)?,
+            retransmits: *bytes.get(39)?,
+            interface: word(40)?,
+            snd_una: word(44)?,
+            snd_nxt: word(48)?,
+            rcv_nxt: word(52)?,
+            srtt_us: word(56)?,
+            user_timeout_ms: word(60)?,
+            backoff: *bytes.get(64)?,
+        })
+    }
+
+    pub(super) fn connection(&self) -> Connection {
+        let user_timeout = Duration::from_millis(self.user_timeout_ms.into());
+        Connection {
+            id: ConnectionId {
+                local: self.local,
+                remote: self.remote,
+            },
+            // A socket whose route is gone may leave by any interface.
+            via: (self.interface != 0).then_some(Via {
+                interface: InterfaceId(self.interface),
+                next_hop: None,
+            }),
+            stage: self.stage,
+            snd_una: SeqNumber(self.snd_una),
+            snd_nxt: SeqNumber(self.snd_nxt),
+            rcv_nxt: SeqNumber(self.rcv_nxt),
+            timeouts: self.retransmits.into(),
+            min_rtt: Duration::from_micros(self.srtt_us.into()),
+            heard_at: Instant::ZERO,
+            user_timeout: (!user_timeout.is_zero()).then_some(user_timeout),
+            is_frozen: false,
+        }
+    }
+}

@@ -1,0 +1,66 @@
+//! S. Schütz, L. Eggert, S. Schmid, M. Brunner, "Protocol Enhancements for Intermittently Connected
+//! Hosts", ACM SIGCOMM Computer Communication Review 35(3), 2005: figures 10 to 13, in virtual time.
+//!
+//! The Host Identity Protocol is not modelled: its readdressing is a parameter, see [`testbed`].
+
+pub mod figure_13;
+pub mod single;
+pub mod surface;
+pub mod testbed;
+
+use outlast_experiments::experiment::{Experiment, Extent};
+use outlast_experiments::present;
+use outlast_report::judgement::{Claim, Published, Tolerance};
+use outlast_report::unit::Unit;
+use std::borrow::Cow;
+
+/// The figures of the paper.
+pub static EXPERIMENT: Experiment = Experiment {
+    name: "schuetz",
+    title: "Intermittently connected hosts: the figures of Schütz and others",
+    source: "S. Schütz, L. Eggert, S. Schmid, M. Brunner: Protocol Enhancements for Intermittently \
+             Connected Hosts, 2005",
+    measures: "What user timeouts and retransmission triggers make of disconnections up to 208 s",
+    method,
+    figures: &[
+        &surface::FIGURE_10,
+        &surface::FIGURE_11,
+        &surface::FIGURE_12,
+        &surface::FIGURE_12_EXPECTED,
+        &figure_13::Figure13,
+    ],
+};
+
+fn method(extent: Extent) -> Vec<String> {
+    vec![
+        testbed::method(),
+        format!(
+            "Figures 10 to 12 have {} lengths of the connected period, {} of the disconnected one, \
+             and {} transfers of each pair; the phase of the hosts' timers is drawn for each.",
+            single::connected(extent).len(),
+            single::disconnected(extent).len(),
+            single::transfers(extent),
+        ),
+        "Tolerances were set before anything was measured: 10 % for times that the paper reads off \
+         its figures, none for shares and orders."
+            .to_owned(),
+    ]
+}
+
+/// A statement of the paper.
+fn claim(
+    place: &'static str,
+    statement: impl Into<Cow<'static, str>>,
+    unit: Unit,
+    published: Published,
+    tolerance: Tolerance,
+) -> Claim {
+    present::claim(
+        "Schütz and others 2005",
+        place,
+        statement.into(),
+        unit,
+        published,
+        tolerance,
+    )
+}

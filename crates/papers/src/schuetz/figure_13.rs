@@ -1,0 +1,246 @@
+//! Figure 13: transfers of 600 MB over periodic disconnections.
+
+use super::claim;
+use super::testbed::{self, PROTOTYPE, Variant};
+use outlast_experiments::experiment::{Extent, Figure, Part};
+use outlast_experiments::job::Job;
+use outlast_experiments::present::{median, share};
+use outlast_experiments::record::{Record, Runs};
+use outlast_report::judgement::{Claim, Judged, Published, Tolerance};
+use outlast_report::plot::{Axis, Strip, StripRow};
+use outlast_report::table::{Cell, Column, Table};
+use outlast_report::unit::Unit;
+
+/// Figure 13.
+#[derive(Debug)]
+pub struct Figure13;
+
+const MEGABYTES: u32 = 600;
+
+/// A pair of bars: connected and disconnected seconds, and the published net times; `None` is an
+/// aborted connection.
+#[derive(Clone, Copy, Debug)]
+struct Pair {
+    up: u32,
+    down: u32,
+    tcp: Option<Published>,
+    trigger: Published,
+}
+
+const PAIRS: [Pair; 6] = [
+    Pair {
+        up: 17,
+        down: 37,
+        tcp: None,
+        trigger: Published::Between(640.0, 650.0),
+    },
+    Pair {
+        up: 17,
+        down: 67,
+        tcp: None,
+        trigger: Published::Between(640.0, 650.0),
+    },
+    Pair {
+        up: 37,
+        down: 37,
+        tcp: Some(Published::About(680.0)),
+        trigger: Published::About(585.0),
+    },
+    Pair {
+        up: 37,
+        down: 67,
+        tcp: Some(Published::AtLeast(1_200.0)),
+        trigger: Published::About(590.0),
+    },
+    Pair {
+        up: 67,
+        down: 37,
+        tcp: Some(Published::About(595.0)),
+        trigger: Published::About(558.0),
+    },
+    Pair {
+        up: 67,
+        down: 67,
+        tcp: Some(Published::About(765.0)),
+        trigger: Published::About(560.0),
+    },
+];
+
+const VARIANTS: [Variant; 2] = [Variant::Tcp, Variant::Trigger];
+const READ_OFF: Tolerance = Tolerance::Relative(0.1);
+
+impl Figure for Figure13 {
+    fn name(&self) -> &'static str {
+        "figure-13"
+    }
+
+    fn title(&self) -> &'static str {
+        "Net transmission time over periodic disconnections"
+    }
+
+    fn jobs(&self, extent: Extent) -> Vec<Job> {
+        let mut jobs = Vec::new();
+        for pair in PAIRS {
+            for variant in VARIANTS {
+                let runs = 0..extent.choose(2, 10);
+                jobs.extend(runs.map(|run| {
+                    let cell = cell(variant, pair);
+                    testbed::job(cell, variant, MEGABYTES, &outages(pair), run)
+                }));
+            }
+        }
+        jobs
+    }
+
+    fn present(&self, _extent: Extent, runs: &Runs) -> Part {
+        Part::new("Figure 13 of the paper: periodic disconnections")
+            .table(table(runs))
+            .figure(
+                strip(runs).draw(),
+                "Net transmission time of 600 MB by connected and disconnected period. Compare \
+                 figure 13 of the paper.",
+            )
+            .claims(claims(runs))
+    }
+}
+
+/// Readdressing takes place while the mobile is connected.
+fn outages(pair: Pair) -> String {
+    let Pair { up, down, .. } = pair;
+    let readdressing = PROTOTYPE.as_millis();
+    format!(
+        "process = \"periodic\"\nstart = \"{up} s\"\nup = \"{} ms\"\ndown = \"{} ms\"",
+        u128::from(up) * 1_000 - readdressing,
+        u128::from(down) * 1_000 + readdressing
+    )
+}
+
+fn cell(variant: Variant, pair: Pair) -> String {
+    format!(
+        "{}, periodic, connected {} s, disconnected {} s",
+        variant.name(),
+        pair.up,
+        pair.down
+    )
+}
+
+/// Total time less all disconnected time.
+fn net_s(record: &Record) -> Option<f64> {
+    let elapsed = record.result.elapsed_s;
+    let readdressing = PROTOTYPE.as_secs_f64();
+    let away = record.result.outages.iter().map(|outage| {
+        let length = outage.length_s.unwrap_or(f64::INFINITY) - readdressing;
+        length.min(elapsed - outage.start_s)
+    });
+    record.succeeded().then(|| elapsed - away.sum::<f64>())
+}
+
+fn nets(runs: &Runs, variant: Variant, pair: Pair) -> impl Iterator<Item = Option<f64>> {
+    runs.of(&cell(variant, pair)).iter().map(net_s)
+}
+
+fn label(pair: Pair) -> String {
+    format!("{} s, {} s", pair.up, pair.down)
+}
+
+fn shown(published: Published) -> f64 {
+    match published {
+        Published::About(value) | Published::AtLeast(value) | Published::AtMost(value) => value,
+        Published::Between(low, high) => f64::midpoint(low, high),
+    }
+}
+
+fn table(runs: &Runs) -> Table {
+    let mut table = Table::new([
+        Column::text("periods", "Connected, disconnected"),
+        Column::quantity("published_tcp_s", "TCP, published", Unit::Seconds),
+        Column::quantity("tcp_s", "TCP", Unit::Seconds),
+        Column::quantity("published_trigger_s", "Trigger, published", Unit::Seconds),
+        Column::quantity("trigger_s", "Trigger", Unit::Seconds),
+        Column::quantity("gain", "Trigger takes less by", Unit::Share),
+    ]);
+    for pair in PAIRS {
+        let of = |variant| {
+            let middle = median(nets(runs, variant, pair))?;
+            Some(middle.value)
+        };
+        let show = |value: Option<f64>| match value {
+            Some(value) if !value.is_finite() => Cell::from("aborted"),
+            value => Cell::from(value),
+        };
+        let (tcp, trigger) = (of(Variant::Tcp), of(Variant::Trigger));
+        let gain = tcp.zip(trigger).map(|(tcp, trigger)| 1.0 - trigger / tcp);
+        let gain = gain.filter(|_| tcp.is_some_and(f64::is_finite));
+        table.push([
+            Cell::from(label(pair)),
+            pair.tcp
+                .map_or(Cell::from("aborted"), |tcp| Cell::from(shown(tcp))),
+            show(tcp),
+            Cell::from(shown(pair.trigger)),
+            show(trigger),
+            Cell::from(gain),
+        ]);
+    }
+    table.titled("Median net transmission time of 600 MB")
+}
+
+fn strip(runs: &Runs) -> Strip {
+    let row = |(pair, variant): (Pair, Variant)| StripRow {
+        group: Some(label(pair)),
+        label: variant.name().to_owned(),
+        samples: vec![
+            vec![match variant {
+                Variant::Trigger => Some(shown(pair.trigger)),
+                _ => pair.tcp.map(shown),
+            }],
+            nets(runs, variant, pair).collect(),
+        ],
+    };
+    let rows = PAIRS
+        .into_iter()
+        .flat_map(|pair| VARIANTS.map(|variant| row((pair, variant))));
+    Strip {
+        axis: Axis::new("Net transmission time", Unit::Seconds).range(400.0, 1_400.0),
+        variants: vec![("published".to_owned(), true), ("ours".to_owned(), false)],
+        rows: rows.collect(),
+        limit: None,
+    }
+}
+
+fn claims(runs: &Runs) -> Vec<Judged> {
+    let mut claims = Vec::new();
+    for pair in PAIRS {
+        let name = format!("{} s connected and {} s disconnected", pair.up, pair.down);
+        let time = |statement: String, published| -> Claim {
+            claim(
+                "section 4.2, figure 13",
+                statement,
+                Unit::Seconds,
+                published,
+                READ_OFF,
+            )
+        };
+        claims.push(match pair.tcp {
+            None => claim(
+                "section 4.2",
+                format!("With {name}, standard TCP is aborted (share)."),
+                Unit::Share,
+                Published::AtLeast(1.0),
+                Tolerance::Exact,
+            )
+            .judge(share(runs.of(&cell(Variant::Tcp, pair)), |record| {
+                !record.succeeded()
+            })),
+            Some(published) => time(format!("With {name}, standard TCP takes this."), published)
+                .judge(median(nets(runs, Variant::Tcp, pair))),
+        });
+        claims.push(
+            time(
+                format!("With {name} and the trigger the transfer takes this."),
+                pair.trigger,
+            )
+            .judge(median(nets(runs, Variant::Trigger, pair))),
+        );
+    }
+    claims
+}

@@ -1,0 +1,418 @@
+//! Figures 10 to 12: net transmission time by length of the connected and the disconnected period.
+//!
+//! The paper draws surfaces. Here is a table of the medians, and curves against the length of the
+//! disconnected period with the quartiles of all transfers that it interrupts.
+
+use super::claim;
+use super::single::{self, connected, disconnected};
+use super::testbed::{EXPECTED, PROTOTYPE, Variant};
+use outlast_base::time::Duration;
+use outlast_experiments::experiment::{Extent, Figure, Part};
+use outlast_experiments::job::Job;
+use outlast_experiments::present::{own_claim, share};
+use outlast_experiments::record::{Record, Runs};
+use outlast_report::judgement::{Judged, Measured, Published, Tolerance};
+use outlast_report::page::Highlight;
+use outlast_report::plot::{Axis, Curves, Point, Series};
+use outlast_report::table::{Cell, Column, Table, Tone};
+use outlast_report::unit::Unit;
+
+/// One of the figures.
+#[derive(Debug)]
+pub struct Surface {
+    name: &'static str,
+    title: &'static str,
+    heading: &'static str,
+    variant: Variant,
+    readdressing: Duration,
+    claims: fn(&Surface, Extent, &Runs) -> Vec<Judged>,
+}
+
+/// Figure 10.
+pub static FIGURE_10: Surface = Surface {
+    name: "figure-10",
+    title: "Net transmission time of standard TCP",
+    heading: "Figure 10 of the paper: standard TCP",
+    variant: Variant::Tcp,
+    readdressing: PROTOTYPE,
+    claims: of_tcp,
+};
+
+/// Figure 11.
+pub static FIGURE_11: Surface = Surface {
+    name: "figure-11",
+    title: "Net transmission time with the user timeout option",
+    heading: "Figure 11 of the paper: with the user timeout option",
+    variant: Variant::UserTimeout,
+    readdressing: PROTOTYPE,
+    claims: of_user_timeout,
+};
+
+/// Figure 12.
+pub static FIGURE_12: Surface = Surface {
+    name: "figure-12",
+    title: "Net transmission time with the retransmission trigger",
+    heading: "Figure 12 of the paper: with the retransmission trigger as well",
+    variant: Variant::Trigger,
+    readdressing: PROTOTYPE,
+    claims: of_trigger,
+};
+
+/// Figure 12 as the paper expects it of a better implementation of HIP.
+pub static FIGURE_12_EXPECTED: Surface = Surface {
+    name: "figure-12-expected",
+    title: "The same with the readdressing time that the paper expects",
+    heading: "Figure 12 with the readdressing time that the paper expects",
+    variant: Variant::Trigger,
+    readdressing: EXPECTED,
+    claims: of_expected_trigger,
+};
+
+/// Connected periods after which every transfer still runs: it takes 21 s at best.
+const INTERRUPTED: u32 = 20;
+/// Connected periods from which on every transfer is over.
+const OVER: u32 = 24;
+/// Time of a transfer without disconnection, as the paper has it without and with HIP.
+const BEST_S: f64 = 21.0;
+const READ_OFF: Tolerance = Tolerance::Relative(0.1);
+
+impl Figure for Surface {
+    fn name(&self) -> &'static str {
+        self.name
+    }
+
+    fn title(&self) -> &'static str {
+        self.title
+    }
+
+    fn jobs(&self, extent: Extent) -> Vec<Job> {
+        single::jobs(extent, self.variant, self.readdressing)
+    }
+
+    fn present(&self, extent: Extent, runs: &Runs) -> Part {
+        let part = Part::new(self.heading)
+            .table(self.table(extent, runs))
+            .figure(
+                self.curves(extent, runs).draw(),
+                format!(
+                    "Median net transmission time by length of the disconnected period, over all \
+                     connected periods up to {INTERRUPTED} s, with quartiles; where it is missing \
+                     the transfers were aborted. Compare {}.",
+                    self.heading
+                ),
+            )
+            .claims((self.claims)(self, extent, runs));
+        if self.variant != Variant::Trigger {
+            return part;
+        }
+        let worst = self.worst_ratio(extent, runs);
+        part.highlight(Highlight {
+            label: format!(
+                "Trigger, readdressing {} s",
+                self.readdressing.as_secs_f64()
+            ),
+            value: worst.map_or("–".to_owned(), |worst| Unit::Share.show(worst.value)),
+            note: "of constant connectivity plus readdressing, in the worst cell".to_owned(),
+            tone: worst.map_or(Tone::Plain, |worst| match worst.value <= 1.02 {
+                true => Tone::Good,
+                false => Tone::Bad,
+            }),
+        })
+    }
+}
+
+impl Surface {
+    fn of<'a>(&self, runs: &'a Runs, up: u32, down: u32) -> &'a [Record] {
+        single::of(runs, self.variant, self.readdressing, up, down)
+    }
+
+    /// The median of a pair of lengths.
+    fn median(&self, runs: &Runs, up: u32, down: u32) -> Option<f64> {
+        single::quartiles(self.of(runs, up, down), up, down).map(|[_, median, _]| median)
+    }
+
+    /// The medians of all pairs whose disconnection interrupts, with the pair.
+    fn medians(&self, extent: Extent, runs: &Runs, downs: impl Fn(u32) -> bool) -> Vec<f64> {
+        let pairs = interrupted(extent)
+            .flat_map(|up| disconnected(extent).iter().map(move |&down| (up, down)));
+        let pairs = pairs.filter(|&(_, down)| downs(down));
+        pairs
+            .filter_map(|(up, down)| self.median(runs, up, down))
+            .collect()
+    }
+
+    /// Net times of all interrupted transfers with one length of the disconnected period.
+    fn quartiles(&self, extent: Extent, runs: &Runs, down: u32) -> Option<[f64; 3]> {
+        let all: Vec<Record> = interrupted(extent)
+            .flat_map(|up| self.of(runs, up, down).to_vec())
+            .collect();
+        single::quartiles(&all, 0, down)
+    }
+
+    /// The time of a transfer that no disconnection interrupts.
+    fn undisturbed(&self, extent: Extent, runs: &Runs) -> Option<f64> {
+        let over = connected(extent).iter().rfind(|&&up| up >= OVER)?;
+        self.median(runs, *over, 0)
+    }
+
+    /// The largest median, as a share of the undisturbed time and the readdressing.
+    fn worst_ratio(&self, extent: Extent, runs: &Runs) -> Option<Measured> {
+        let best = self.undisturbed(extent, runs)? + self.readdressing.as_secs_f64();
+        extreme(&self.medians(extent, runs, |_| true), f64::max).map(|worst| Measured {
+            value: worst.value / best,
+            ..worst
+        })
+    }
+
+    fn aborted(
+        &self,
+        extent: Extent,
+        runs: &Runs,
+        downs: impl Fn(u32) -> bool + Copy,
+    ) -> Option<Measured> {
+        let pairs = interrupted(extent)
+            .flat_map(|up| disconnected(extent).iter().map(move |&down| (up, down)));
+        let pairs = pairs.filter(|&(_, down)| downs(down));
+        share(
+            pairs.flat_map(|(up, down)| self.of(runs, up, down)),
+            |record| !record.succeeded(),
+        )
+    }
+
+    fn table(&self, extent: Extent, runs: &Runs) -> Table {
+        let mut columns = vec![Column::quantity(
+            "disconnected_s",
+            "Disconnected",
+            Unit::Seconds,
+        )];
+        columns.extend(connected(extent).iter().map(|up| {
+            Column::quantity(
+                format!("net_after_{up}_s"),
+                format!("after {up} s"),
+                Unit::Seconds,
+            )
+        }));
+        columns.push(Column::quantity(
+            "interquartile_s",
+            "Quartiles apart",
+            Unit::Seconds,
+        ));
+        let mut table = Table::new(columns);
+        for &down in disconnected(extent) {
+            let mut row = vec![Cell::from(f64::from(down))];
+            row.extend(connected(extent).iter().map(|&up| {
+                let median = self.median(runs, up, down);
+                median.map_or(Cell::missing(), |median| match median.is_finite() {
+                    true => Cell::from(median),
+                    false => Cell::from("aborted").tone(Tone::Bad),
+                })
+            }));
+            let spread = self
+                .quartiles(extent, runs, down)
+                .map(|[low, _, high]| high - low);
+            row.push(Cell::from(spread.filter(|spread| spread.is_finite())));
+            table.push(row);
+        }
+        table.note(format!(
+            "The last column is of all transfers with a connected period up to {INTERRUPTED} s."
+        ));
+        table.titled("Median net transmission time by connected and disconnected period")
+    }
+
+    fn curves(&self, extent: Extent, runs: &Runs) -> Curves {
+        let points = disconnected(extent).iter().filter_map(|&down| {
+            let [low, median, high] = self.quartiles(extent, runs, down)?;
+            let point = Point::new(f64::from(down), median);
+            Some(match high.is_finite() {
+                true => point.between(low, high),
+                false => point,
+            })
+        });
+        Curves {
+            x: Axis::new("Disconnected", Unit::Seconds).range(0.0, 208.0),
+            y: Axis::new("Net transmission time", Unit::Seconds).range(0.0, 150.0),
+            series: vec![Series {
+                name: self.variant.name().to_owned(),
+                is_control: self.variant == Variant::Tcp,
+                points: points.collect(),
+            }],
+            optimum: Some((
+                "best case of the paper".to_owned(),
+                vec![(0.0, BEST_S), (208.0, BEST_S)],
+            )),
+        }
+    }
+}
+
+/// The connected periods after which every transfer still runs.
+fn interrupted(extent: Extent) -> impl Iterator<Item = u32> {
+    connected(extent)
+        .iter()
+        .copied()
+        .filter(|&up| up <= INTERRUPTED)
+}
+
+fn extreme(values: &[f64], of: fn(f64, f64) -> f64) -> Option<Measured> {
+    let value = values.iter().copied().reduce(of)?;
+    Some(Measured {
+        value,
+        standard_deviation: None,
+        count: values.len(),
+    })
+}
+
+fn of_tcp(figure: &Surface, extent: Extent, runs: &Runs) -> Vec<Judged> {
+    let at = |down| {
+        figure
+            .quartiles(extent, runs, down)
+            .map(|[_, median, _]| median)
+    };
+    let mut claims = vec![
+        claim(
+            "section 4.1.1",
+            "Up to 130 s of disconnection no connection aborts (share that does).",
+            Unit::Share,
+            Published::AtMost(0.0),
+            Tolerance::Exact,
+        )
+        .judge(figure.aborted(extent, runs, |down| down <= 130)),
+        claim(
+            "section 4.1.1",
+            "Beyond 143 s all connections abort.",
+            Unit::Share,
+            Published::AtLeast(1.0),
+            Tolerance::Exact,
+        )
+        .judge(figure.aborted(extent, runs, |down| down > 143)),
+        claim(
+            "section 4.1.1",
+            "In the worst case the net transmission time exceeds 100 s.",
+            Unit::Seconds,
+            Published::AtLeast(100.0),
+            READ_OFF,
+        )
+        .judge({
+            let medians = figure.medians(extent, runs, |down| down <= 130);
+            let finite: Vec<f64> = medians.into_iter().filter(|m| m.is_finite()).collect();
+            extreme(&finite, f64::max)
+        }),
+        claim(
+            "section 4.1.1",
+            "With a connected period from 24 s the transfer is over before the disconnection.",
+            Unit::Seconds,
+            Published::About(22.0),
+            READ_OFF,
+        )
+        .judge(figure.undisturbed(extent, runs).map(|value| Measured {
+            value,
+            standard_deviation: None,
+            count: 1,
+        })),
+    ];
+    for (peak, dip) in [(26, 39), (52, 39), (52, 78), (91, 78)] {
+        let difference = at(peak).zip(at(dip)).map(|(peak, dip)| Measured {
+            value: peak - dip,
+            standard_deviation: None,
+            count: 2,
+        });
+        claims.push(
+            claim(
+                "section 4.1.1",
+                format!(
+                    "There is a peak at {peak} s and a dip at {dip} s of disconnection: the median \
+                     at the peak is longer."
+                ),
+                Unit::Seconds,
+                Published::AtLeast(0.0),
+                Tolerance::Exact,
+            )
+            .judge(difference),
+        );
+    }
+    claims
+}
+
+fn of_user_timeout(figure: &Surface, extent: Extent, runs: &Runs) -> Vec<Judged> {
+    let long = figure.medians(extent, runs, |down| down > 143);
+    let middle =
+        |values: &[f64]| outlast_experiments::present::median(values.iter().copied().map(Some));
+    vec![
+        claim(
+            "section 4.1.2",
+            "No connection aborts (share that does).",
+            Unit::Share,
+            Published::AtMost(0.0),
+            Tolerance::Exact,
+        )
+        .judge(figure.aborted(extent, runs, |_| true)),
+        claim(
+            "section 4.1.2",
+            "After long disconnections, beyond 143 s, most connections take 105 to 140 s (median).",
+            Unit::Seconds,
+            Published::Between(105.0, 140.0),
+            READ_OFF,
+        )
+        .judge(middle(&long)),
+    ]
+}
+
+fn of_trigger(figure: &Surface, extent: Extent, runs: &Runs) -> Vec<Judged> {
+    let all = figure.medians(extent, runs, |_| true);
+    let efficiency: Vec<f64> = all.iter().map(|net| BEST_S / net).collect();
+    let mut claims = vec![
+        claim(
+            "section 4.1.3",
+            "The net transmission time is at least 24 s in every cell (least median).",
+            Unit::Seconds,
+            Published::Between(24.0, 27.0),
+            READ_OFF,
+        )
+        .judge(extreme(&all, f64::min)),
+        claim(
+            "section 4.1.3",
+            "The net transmission time is at most 27 s in every cell (greatest median).",
+            Unit::Seconds,
+            Published::Between(24.0, 27.0),
+            READ_OFF,
+        )
+        .judge(extreme(&all, f64::max)),
+        claim(
+            "section 4.1.4",
+            "Performance is within 72 to 86 % of the best case of 21 s (worst cell).",
+            Unit::Share,
+            Published::Between(0.72, 0.86),
+            Tolerance::Absolute(0.02),
+        )
+        .judge(extreme(&efficiency, f64::min)),
+    ];
+    claims.push(own(figure, extent, runs));
+    claims
+}
+
+fn of_expected_trigger(figure: &Surface, extent: Extent, runs: &Runs) -> Vec<Judged> {
+    let all = figure.medians(extent, runs, |_| true);
+    let efficiency: Vec<f64> = all.iter().map(|net| BEST_S / net).collect();
+    vec![
+        claim(
+            "section 4.1.4",
+            "With better implementations of HIP, 86 to 96 % of the best case are expected (worst \
+             cell).",
+            Unit::Share,
+            Published::Between(0.86, 0.96),
+            Tolerance::Absolute(0.02),
+        )
+        .judge(extreme(&efficiency, f64::min)),
+        own(figure, extent, runs),
+    ]
+}
+
+fn own(figure: &Surface, extent: Extent, runs: &Runs) -> Judged {
+    own_claim(
+        figure.name,
+        "With the trigger the median of every cell is within 2 % of constant connectivity plus \
+         readdressing (worst cell).",
+        Unit::Share,
+        Published::AtMost(1.02),
+    )
+    .judge(figure.worst_ratio(extent, runs))
+}
