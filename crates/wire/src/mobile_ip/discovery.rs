@@ -1,11 +1,16 @@
 //! Agent advertisements and solicitations (RFC 5944, section 2; RFC 1256).
 
 use super::{Lifetime, MessageError, split};
+use crate::build::emit_ip;
 use crate::checksum::Sum;
+use crate::ip::Protocol;
+use crate::packet::Body;
+use crate::{Header, IpHeader, Packet, Transport};
 use alloc::vec::Vec;
 use core::net::Ipv4Addr;
 use core::ops::BitOr;
 
+const ECHO_REQUEST: u8 = 8;
 const ADVERTISEMENT: u8 = 9;
 const SOLICITATION: u8 = 10;
 /// Addresses of routers with a preference are two words long.
@@ -229,12 +234,12 @@ fn routers(rest: &[u8], count: u8, words: u8) -> Result<(Vec<RouterAddress>, &[u
             needed,
             available: rest.len(),
         })?;
-    let router = |entry: &[u8]| match entry.first_chunk::<8>() {
-        Some(&[a, b, c, d, p0, p1, p2, p3]) => Some(RouterAddress {
+    let router = |entry: &[u8]| {
+        let &[a, b, c, d, p0, p1, p2, p3] = entry.first_chunk::<8>()?;
+        Some(RouterAddress {
             address: Ipv4Addr::new(a, b, c, d),
             preference: Preference(i32::from_be_bytes([p0, p1, p2, p3])),
-        }),
-        None => None,
+        })
     };
     let routers = entries.chunks_exact(each.max(1)).filter_map(router);
     Ok((routers.collect(), rest))
@@ -254,4 +259,46 @@ pub fn solicitation() -> Vec<u8> {
 pub fn solicitation_is_valid(message: &[u8]) -> bool {
     matches!(message, [SOLICITATION, 0, _, _, _, _, _, _, ..])
         && Sum::default().bytes(message).is_intact()
+}
+
+impl Packet {
+    /// An IPv4 packet with an ICMP message of agent discovery. Its TTL is 1 (RFC 5944, section 2.1).
+    #[must_use]
+    pub fn agent_discovery(source: Ipv4Addr, destination: Ipv4Addr, message: &[u8]) -> Self {
+        let ip = IpHeader {
+            hop_limit: 1,
+            ..IpHeader::new(source.into(), destination.into())
+        };
+        icmp(ip, message)
+    }
+
+    /// The ICMP echo request by which a mobile node keeps a translator's mapping alive
+    /// (RFC 3519, section 4.9).
+    #[must_use]
+    pub fn keep_alive(source: Ipv4Addr, destination: Ipv4Addr, sequence: u16) -> Self {
+        let [s0, s1] = sequence.to_be_bytes();
+        let mut message = [ECHO_REQUEST, 0, 0, 0, 0, 0, s0, s1];
+        let checksum = Sum::default().bytes(&message).checksum();
+        message[2..4].copy_from_slice(&checksum);
+        icmp(IpHeader::new(source.into(), destination.into()), &message)
+    }
+}
+
+fn icmp(ip: IpHeader, message: &[u8]) -> Packet {
+    let captured = emit_ip(&ip, Protocol::ICMP, message.len(), None, |out| {
+        out.extend_from_slice(message);
+    });
+    let transport = Transport::Other {
+        protocol: Protocol::ICMP.0,
+        fragment: false,
+    };
+    Packet {
+        header: Header {
+            ip,
+            transport,
+            total_len: u32::try_from(captured.bytes.len()).unwrap_or(u32::MAX),
+            payload_len: u32::try_from(message.len()).unwrap_or(u32::MAX),
+        },
+        body: Body::Captured(captured),
+    }
 }
