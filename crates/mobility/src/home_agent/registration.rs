@@ -162,9 +162,16 @@ impl HomeAgent {
 
     /// The association by which the request is the mobile node's own; `None` if none says so.
     fn association(&self, asked: &Asked<'_>) -> Option<&SecurityAssociation> {
+        let extension = asked.extensions.authentication(SecuredPair::MobileHome)?;
+        let named = self.named_association(asked)?;
+        named.verify(&extension).then_some(named)
+    }
+
+    /// The association that the request names, whether or not it is authentic.
+    fn named_association(&self, asked: &Asked<'_>) -> Option<&SecurityAssociation> {
         let associations = self.config.mobiles.get(&asked.request.home_address)?;
         let extension = asked.extensions.authentication(SecuredPair::MobileHome)?;
-        associations.iter().find(|one| one.verify(&extension))
+        associations.iter().find(|one| one.spi() == extension.spi)
     }
 
     /// What surrounds packets in the tunnel (RFC 3519, section 4.4): UDP where an address translator
@@ -340,7 +347,7 @@ impl HomeAgent {
 
     /// Sends a reply to where the request came from.
     fn answer(&mut self, asked: &Asked<'_>, reply: MessageBuilder, is_authenticated: bool) {
-        let reply = match self.association(asked) {
+        let reply = match self.named_association(asked) {
             Some(association) if is_authenticated => {
                 association.sign(SecuredPair::MobileHome, reply)
             }

@@ -30,7 +30,7 @@ pub(super) struct Registration {
     /// When that comes to its end.
     until: Option<Instant>,
     clock: NtpClock,
-    last_identification: u64,
+    last_identification: Option<u64>,
     round_trip: Duration,
     /// A foreign agent said that it grants no more.
     longest: Lifetime,
@@ -104,7 +104,7 @@ impl Registration {
             last_place: Attachment::Nowhere,
             until: None,
             clock,
-            last_identification: 0,
+            last_identification: None,
             round_trip: Duration::ZERO,
             longest: Lifetime::INFINITE,
             budget: Budget {
@@ -193,17 +193,18 @@ impl Registration {
     /// A number that no request had before: the time, if that goes forward.
     fn identify(&mut self, now: Instant) -> u64 {
         let clock = self.clock.at(now);
-        self.last_identification = match is_after(clock, self.last_identification) {
-            true => clock,
-            false => self.last_identification.wrapping_add(1),
-        };
-        self.last_identification
+        let last = self
+            .last_identification
+            .filter(|last| !is_after(clock, *last));
+        let next = last.map_or(clock, |last| last.wrapping_add(1));
+        self.last_identification = Some(next);
+        next
     }
 
     /// The home agent's clock says `seconds`; what was said before counts no more (section 5.7.1).
     fn resynchronise(&mut self, now: Instant, seconds: u64) {
         self.clock.set(now, seconds << 32);
-        self.last_identification = self.clock.at(now).wrapping_sub(1);
+        self.last_identification = None;
     }
 
     /// Asks again at once, or after `wait`.

@@ -127,6 +127,7 @@ pub struct Network {
     /// Every packet that goes to the home agent from the backbone is written down.
     pub recorded: Vec<Packet>,
     pub advertisements_pass: bool,
+    pub is_home_cut_off: bool,
 }
 
 impl Network {
@@ -167,6 +168,7 @@ impl Network {
             from_mobiles: 0,
             recorded: Vec::new(),
             advertisements_pass: true,
+            is_home_cut_off: false,
             setup,
         };
         for number in 0..network.setup.mobiles {
@@ -209,6 +211,13 @@ impl Network {
             change(&mut mobile.config);
             mobile.node = MobileNode::new(self.now, mobile.config.clone());
         }
+        self
+    }
+
+    pub fn with_home(mut self, change: impl Fn(&mut HomeAgentConfig)) -> Self {
+        change(&mut self.home_config);
+        self.home = HomeAgent::new(self.now, self.home_config.clone());
+        self.drain(Node::Home);
         self
     }
 
@@ -337,6 +346,7 @@ impl Network {
     fn arrive(&mut self, to: Node, arrival: Arrival, packet: Packet) {
         let now = self.now;
         match to {
+            Node::Home if self.is_home_cut_off => {}
             Node::Home => {
                 if arrival.link != LinkId(0) {
                     self.recorded.push(packet.clone());
