@@ -1,6 +1,5 @@
 //! Registration messages as UDP datagrams, and what an IPv4 packet is to an agent.
 
-use alloc::vec::Vec;
 use core::net::{IpAddr, Ipv4Addr, SocketAddrV4};
 use outlast_wire::mobile_ip::PORT;
 use outlast_wire::{IpHeader, Packet, Transport, UdpHeader};
@@ -74,7 +73,7 @@ pub(crate) fn message(
     source: SocketAddrV4,
     destination: SocketAddrV4,
     ttl: Option<u8>,
-    payload: &Vec<u8>,
+    payload: &[u8],
 ) -> Packet {
     let ip = IpHeader {
         hop_limit: ttl.unwrap_or(DEFAULT_TTL),

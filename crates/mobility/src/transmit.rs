@@ -22,6 +22,10 @@ pub struct Arrival {
 
 /// What is to be done next; the order of outputs is the order in which they have to happen.
 #[derive(Clone, Debug, Eq, PartialEq)]
+#[expect(
+    clippy::large_enum_variant,
+    reason = "nearly all of them are packets, which a box would allocate for"
+)]
 pub enum Transmit {
     /// Send a packet.
     Packet {

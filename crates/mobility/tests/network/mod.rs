@@ -383,7 +383,7 @@ impl Network {
     fn deliver_at_home(&mut self, destination: IpAddr, packet: Packet) {
         let of = (0..self.mobiles.len()).find(|n| IpAddr::V4(home_address(*n)) == destination);
         match of {
-            Some(number) => self.to_mobile(number, HOME, packet),
+            Some(number) => self.post_to_mobile(number, HOME, packet),
             None => self.route(packet),
         }
     }
@@ -442,15 +442,15 @@ impl Network {
             (Node::Mobile(number), Via::Local) => self.mobiles[number].take(&packet),
             (_, Via::Local) => {}
             (Node::Mobile(number), Via::Link(link) | Via::Neighbour(link, _)) => {
-                self.to_agent(number, link.0 as usize, packet);
+                self.post_to_agent(number, link.0 as usize, packet);
             }
             (Node::Home, Via::Link(_)) => self.broadcast(HOME, &packet),
             (Node::Foreign(cell), Via::Link(_)) => self.broadcast(cell, &packet),
             (Node::Home, Via::Neighbour(link, node)) => {
                 assert_eq!(link, LinkId(0));
-                self.to_node(HOME, node, packet);
+                self.post_to_node(HOME, node, packet);
             }
-            (Node::Foreign(cell), Via::Neighbour(_, node)) => self.to_node(cell, node, packet),
+            (Node::Foreign(cell), Via::Neighbour(_, node)) => self.post_to_node(cell, node, packet),
         }
     }
 
@@ -470,12 +470,12 @@ impl Network {
         } else {
             let cells: Vec<_> = self.mobiles[number].cells.iter().copied().collect();
             for cell in cells {
-                self.to_agent(number, cell, packet.clone());
+                self.post_to_agent(number, cell, packet.clone());
             }
         }
     }
 
-    fn to_agent(&mut self, number: usize, cell: usize, packet: Packet) {
+    fn post_to_agent(&mut self, number: usize, cell: usize, packet: Packet) {
         if !self.mobiles[number].cells.contains(&cell) {
             return;
         }
@@ -491,13 +491,13 @@ impl Network {
         self.post(to, arrival, packet, AIR);
     }
 
-    fn to_node(&mut self, cell: usize, node: LinkAddress, packet: Packet) {
+    fn post_to_node(&mut self, cell: usize, node: LinkAddress, packet: Packet) {
         let [_, _, _, a, b, c] = node.0;
         let number = usize::from(a) << 16 | usize::from(b) << 8 | usize::from(c);
-        self.to_mobile(number, cell, packet);
+        self.post_to_mobile(number, cell, packet);
     }
 
-    fn to_mobile(&mut self, number: usize, cell: usize, packet: Packet) {
+    fn post_to_mobile(&mut self, number: usize, cell: usize, packet: Packet) {
         let arrival = Arrival {
             link: LinkId(cell as u32),
             from: agent_node(cell),
@@ -511,7 +511,7 @@ impl Network {
         }
         let there = (0..self.mobiles.len()).filter(|n| self.mobiles[*n].cells.contains(&cell));
         for number in there.collect::<Vec<_>>() {
-            self.to_mobile(number, cell, packet.clone());
+            self.post_to_mobile(number, cell, packet.clone());
         }
     }
 
@@ -537,12 +537,12 @@ impl Network {
         }
         let is_own = |mobile: &Mobile| mobile.own.is_some_and(|(own, _)| own == to);
         match self.mobiles.iter().position(is_own) {
-            Some(number) => self.to_own(number, packet),
+            Some(number) => self.post_to_own(number, packet),
             None => self.post(Node::Home, arrival, packet, delay),
         }
     }
 
-    fn to_own(&mut self, number: usize, packet: Packet) {
+    fn post_to_own(&mut self, number: usize, packet: Packet) {
         let arrival = Arrival {
             link: LinkId(50),
             from: agent_node(50),
@@ -559,7 +559,7 @@ impl Network {
             let mut edit = packet.edit();
             edit.set_destination(own.into()).expect("known");
             edit.set_destination_port(434).expect("known");
-            self.to_own(number, edit.finish());
+            self.post_to_own(number, edit.finish());
         }
     }
 
