@@ -1,13 +1,16 @@
 //! A mobile host that goes from gateway to gateway.
 
 use crate::mechanism::Mechanism;
+use crate::names::names;
 use crate::scenario::Scenario;
 use outlast_base::random::derived_seed;
 use outlast_base::time::Duration;
+use outlast_base::units::BitRate;
 use outlast_gateway::mechanisms::path::PathMechanismKind;
 use outlast_link::trace::StateTrace;
 use outlast_link::{LinkConfig, Outage, OutageProcess};
-use outlast_world::{self as world, AgentsSetup, RoamingSetup};
+use outlast_mobility as mobility;
+use outlast_world::{self as world, AgentsSetup, MobileIpSetup, RoamingSetup};
 use std::sync::Arc;
 
 /// The mobile host goes from one gateway to another. Times count from the workload's first byte.
@@ -45,6 +48,48 @@ pub struct Agents {
     pub lost_after: Duration,
 }
 
+names! {
+    /// When a mobile node believes that it has moved.
+    pub enum Detection {
+        /// Eager cell switching: as soon as a new agent is heard.
+        Eager = "eager",
+        /// Lazy cell switching: when the current agent is no longer heard.
+        Lazy = "lazy",
+        /// Prefix matching: as lazy, and at renewals.
+        Prefix = "prefix",
+        /// When the link layer says that the link has come up.
+        Link = "link",
+    }
+}
+
+impl From<Detection> for mobility::Detection {
+    fn from(detection: Detection) -> Self {
+        match detection {
+            Detection::Eager => Self::Eager,
+            Detection::Lazy => Self::Lazy,
+            Detection::Prefix => Self::Prefix,
+            Detection::Link => Self::Link,
+        }
+    }
+}
+
+/// Mobile IP with a home agent at the router and a foreign agent at each gateway.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct MobileIp {
+    /// When the mobile believes that it has moved.
+    pub detection: Detection,
+    /// The mean time between two advertisements.
+    pub advertisements: Duration,
+    /// What the mobile sends goes through the tunnel, too.
+    pub reverse_tunnel: bool,
+    /// How long a packet takes between home agent and foreign agent, one way.
+    pub delay: Duration,
+    /// The rate of the link between them.
+    pub rate: BitRate,
+    /// The probability that a packet between them is lost.
+    pub loss: f64,
+}
+
 impl Scenario {
     /// The most gateways of a file.
     pub const MAX_GATEWAYS: usize = 32;
@@ -69,6 +114,7 @@ impl Scenario {
                 delay: agents.delay,
                 lost_after: agents.lost_after,
             }),
+            mobile_ip: self.mobile_ip.map(Into::into),
         };
         self.has_roaming().then_some(roaming)
     }
@@ -93,6 +139,19 @@ impl From<&Handoff> for world::Handoff {
             to: handoff.to - 1,
             update: handoff.update,
             forwards: handoff.forward,
+        }
+    }
+}
+
+impl From<MobileIp> for MobileIpSetup {
+    fn from(mobile_ip: MobileIp) -> Self {
+        Self {
+            detection: mobile_ip.detection.into(),
+            advertisements: mobile_ip.advertisements,
+            reverse_tunnel: mobile_ip.reverse_tunnel,
+            delay: mobile_ip.delay,
+            rate: mobile_ip.rate,
+            loss: mobile_ip.loss,
         }
     }
 }

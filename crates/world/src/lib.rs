@@ -61,6 +61,7 @@ extern crate alloc;
 mod agenda;
 mod capture;
 mod flow;
+mod mobile_ip;
 mod outcome;
 pub mod path;
 mod progress;
@@ -74,6 +75,7 @@ mod traffic;
 mod workload;
 mod world;
 
+pub use mobile_ip::{MobileIpOutcome, MobileIpSetup};
 pub use outcome::{FlowOutcome, HopOutcome, Lost, Outcome};
 pub use path::{ConfiguredRate, Counts, Gateways, Indicators};
 pub use progress::Progress;

@@ -126,6 +126,8 @@ pub struct Network {
     pub from_mobiles: u64,
     /// Every packet that goes to the home agent from the backbone is written down.
     pub recorded: Vec<Packet>,
+    /// Every packet that was sent.
+    pub posted: Vec<(Instant, Packet)>,
     pub advertisements_pass: bool,
     pub is_home_cut_off: bool,
 }
@@ -167,6 +169,7 @@ impl Network {
             arps: Vec::new(),
             from_mobiles: 0,
             recorded: Vec::new(),
+            posted: Vec::new(),
             advertisements_pass: true,
             is_home_cut_off: false,
             setup,
@@ -564,6 +567,9 @@ impl Network {
     }
 
     fn post(&mut self, to: Node, arrival: Arrival, packet: Packet, delay: Duration) {
+        if self.setup.mobiles == 1 {
+            self.posted.push((self.now, packet.clone()));
+        }
         let copies = 1 + u32::from(self.stream.chance(self.faults.repetition));
         for _ in 0..copies {
             if self.stream.chance(self.faults.loss) {
