@@ -68,12 +68,14 @@ fn handoff_times_are_those_of_the_table_and_the_link_layer_is_faster() {
         (&prefix, ms(2_000) + transit, ms(3_000) + transit, ms(2_550)),
     ] {
         assert_eq!(times.len(), 100);
+        println!("{:?}, {:?}, {:?}", times[0], mean(times), times[99]);
         assert!(times[0] + spread >= least, "{:?}", times[0]);
         assert!(times[99] <= most + spread, "{:?}", times[99]);
         let mean = mean(times);
         assert!(mean.abs_diff(average) < ms(100), "{mean:?}");
     }
     assert!(lazy[0] > eager[0] && mean(&lazy) > mean(&eager) + ms(1_500));
+    println!("{:?}, {:?}, {:?}", link[0], mean(&link), link[99]);
     // A solicitation and its answer cross the air.
     assert_eq!(link[0], SWITCH + transit + AIR * 2);
     assert!(link[99] < ms(100), "{:?}", link[99]);
@@ -95,6 +97,7 @@ fn lost_and_late_advertisements_cost_every_way_but_end() {
             faulty.len()
         );
         let (clean, faulty) = (mean(&clean), mean(&faulty));
+        println!("{way:?}: {clean:?}, with faults {faulty:?}");
         assert!(faulty > clean, "{way:?}: {clean:?}, {faulty:?}");
     }
 }
@@ -151,8 +154,9 @@ fn ping_pong(way: Detection, stay: Duration) -> (u64, u64) {
 }
 
 #[test]
-fn a_ping_pong_costs_the_eager_most_and_serves_them_best_without_the_link_layer() {
+fn a_ping_pong_serves_the_lazy_worst_and_nobody_asks_more_than_once_a_second() {
     let [eager, lazy, _, link] = WAYS.map(|way| ping_pong(way, ms(4_000)));
+    println!("requests, packets that arrived: {eager:?}, {lazy:?}, {link:?}");
     assert!(eager.0 > 20 && link.0 > 20, "{eager:?} {link:?}");
     assert!(eager.1 > lazy.1, "reached more often: {eager:?}, {lazy:?}");
     assert!(link.1 > eager.1, "reached more often: {link:?}, {eager:?}");

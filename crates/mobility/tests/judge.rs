@@ -80,15 +80,14 @@ fn tshark(file: &Path, filter: &str) -> Option<usize> {
 }
 
 fn payloads(packets: &[(Instant, Packet)]) -> impl Iterator<Item = &[u8]> {
-    let payloads = packets.iter().filter_map(|(_, packet)| {
+    packets.iter().filter_map(|(_, packet)| {
         let outlast_wire::Transport::Udp(udp) = packet.header().transport else {
             return None;
         };
         [udp.source_port, udp.destination_port]
             .contains(&PORT)
             .then(|| packet.payload())?
-    });
-    payloads
+    })
 }
 
 #[test]

@@ -59,7 +59,7 @@ impl<L: Load> Frame for Tunnelled<L> {
 #[derive(Debug)]
 pub(super) enum Action<L> {
     /// Put a message on a gateway's link, from the end at that side.
-    Say(usize, Side, Packet),
+    Say(usize, Side, L),
     /// A packet of the mobile host's has come to the router.
     Up(L),
     /// A packet for the mobile host has come to a gateway.
@@ -407,7 +407,7 @@ impl<L: Load> MobileIp<L> {
                 via: Via::Route,
             } => self.cross(now, gateway, Way::ToFixed, packet.into(), 0),
             Transmit::Packet { packet, .. } => {
-                let say = Action::Say(gateway, Side::Fixed, packet);
+                let say = Action::Say(gateway, Side::Fixed, packet.into());
                 self.actions.push_back(say);
             }
             // Links between two ends have no ARP.
@@ -419,7 +419,7 @@ impl<L: Load> MobileIp<L> {
         if let Transmit::Packet { packet, .. } = transmit
             && let Some(gateway) = self.at
         {
-            let say = Action::Say(gateway, Side::Mobile, packet);
+            let say = Action::Say(gateway, Side::Mobile, packet.into());
             self.actions.push_back(say);
         }
     }
@@ -455,9 +455,9 @@ impl<W: Watch> Route<W> {
     pub(super) fn act_for_mobile_ip(&mut self, now: Instant) {
         while let Some(action) = self.mobile_ip().and_then(MobileIp::poll_action) {
             match action {
-                Action::Say(gateway, side, packet) => {
+                Action::Say(gateway, side, message) => {
                     if let Some(cell) = self.cell_mut(gateway) {
-                        cell.send_past_gateway(now, side, packet.into());
+                        cell.send_past_gateway(now, side, message);
                     }
                 }
                 Action::Up(load) => self.send_on(now, 0, Side::Fixed, load),
