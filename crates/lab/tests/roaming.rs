@@ -203,3 +203,46 @@ fn a_mobile_may_go_on_and_come_back_and_each_link_is_captured() {
         }
     }
 }
+
+/// The agents' messages cross the emulated links, and the home agent releases what it holds when the
+/// registration is complete.
+#[test]
+fn mobile_ip_finds_the_mobile_and_the_home_agent_resumes_it() {
+    let text = |home_agent: &str| {
+        format!(
+            "[link]\nrate = \"10 Mbit/s\"\ndelay = \"5 ms\"\nqueue = 8\n\
+             [workload]\nkind = \"bulk\"\nbytes = \"1 MB\"\n[outlast]\n{home_agent}\n\
+             [mobile_ip]\ndetection = \"link\"\ndelay = \"10 ms\"\n\
+             [[handoffs]]\nat = \"500 ms\"\ngap = \"5500 ms\"\nto = 2\n[run]\ndeadline = \"60 s\"\n"
+        )
+    };
+    let (plain, held) = (text(""), text("home_agent = \"hold\""));
+    let Some([plain, held]) = run_at_once([&plain, &held]) else {
+        return;
+    };
+    for twice in [&plain, &held] {
+        assert_done(&twice.lab.result);
+        assert_done(&twice.sim.result);
+        for roaming in [&twice.lab.roaming, &twice.sim.outcome.roaming] {
+            let roaming = roaming.as_ref().expect("there are two gateways");
+            let mobile_ip = roaming.mobile_ip.as_ref().expect("it runs");
+            let [handoff] = mobile_ip.handoffs[..] else {
+                panic!("one hand-off, not {mobile_ip:?}");
+            };
+            // A solicitation and its answer, and a request that crosses both links.
+            let took = handoff.as_secs_f64() - 5.5;
+            assert!(
+                (0.02..0.2).contains(&took) || was_late(&twice.lab),
+                "{took} s"
+            );
+        }
+    }
+    for resume in plain.resumes() {
+        let stall = resume.expect("TCP does not give up so soon");
+        assert!(stall > 1.0 || was_late(&plain.lab), "{stall} s");
+    }
+    for resume in held.resumes() {
+        let resume = resume.expect("it went on");
+        assert!(resume < 0.2 || was_late(&held.lab), "{resume} s");
+    }
+}

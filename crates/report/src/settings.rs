@@ -130,6 +130,11 @@ pub fn table(scenario: &Scenario) -> Table {
         let delay = time(agents.delay);
         rows.push("Between gateways", format!("messages take {delay} one way"));
     }
+    if let Some(mobile_ip) = scenario.mobile_ip {
+        let (detection, delay) = (mobile_ip.detection, time(mobile_ip.delay));
+        let text = format!("detection {detection}, {delay} between the agents");
+        rows.push("Mobile IP", text);
+    }
     if !scenario.handoffs.is_empty() {
         rows.push("Hand-offs", scenario.handoffs.len().to_string());
     }

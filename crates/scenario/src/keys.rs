@@ -199,7 +199,7 @@ const REQUIRED: &str = "required";
 /// Every table and all its keys, in the order of the reference page.
 ///
 /// `[hops.uplink]`, `[hops.downlink]` and `[hops.outages]` take what those of `[link]` do.
-pub static SECTIONS: [&Section; 17] = [
+pub static SECTIONS: [&Section; 18] = [
     &TOP,
     &LINK,
     &UPLINK,
@@ -215,6 +215,7 @@ pub static SECTIONS: [&Section; 17] = [
     &TRAFFIC,
     &HOPS,
     &HANDOFFS,
+    &MOBILE_IP,
     &AGENTS,
     &CRASHES,
 ];
@@ -233,6 +234,7 @@ pub(crate) static TOP: Section = Section {
         &top::TRAFFIC,
         &top::HOPS,
         &top::HANDOFFS,
+        &top::MOBILE_IP,
         &top::AGENTS,
         &top::CRASHES,
     ],
@@ -418,6 +420,18 @@ pub(crate) static HANDOFFS: Section = Section {
         &roaming::GAP,
         &roaming::UPDATE,
         &roaming::FORWARD,
+    ],
+};
+pub(crate) static MOBILE_IP: Section = Section {
+    name: "mobile_ip",
+    is_list: false,
+    keys: &[
+        &roaming::DETECTION,
+        &roaming::ADVERTISEMENTS,
+        &roaming::REVERSE_TUNNEL,
+        &roaming::BACKBONE_DELAY,
+        &roaming::BACKBONE_RATE,
+        &roaming::BACKBONE_LOSS,
     ],
 };
 pub(crate) static AGENTS: Section = Section {

@@ -52,7 +52,7 @@ pub use problem::{Problem, ScenarioError, Source};
 pub use read::document::{Change, Document};
 pub use read::form::{load_file, parse_file};
 pub use reader::Reader;
-pub use roaming::{Agents, Crash, Handoff};
+pub use roaming::{Agents, Crash, Detection, Handoff, MobileIp};
 pub use scenario::{
     CommandLine, Commands, Compare, Congestion, Direction, HostStack, Indicators, IpVersion,
     LinkSettings, Outlast, ProcessKind, Profile, Run, Scenario, Stack, Workload, WorkloadKind,

@@ -1,11 +1,14 @@
 //! A mobile host that goes from gateway to gateway.
 
 use crate::mechanism::Mechanism;
+use crate::names::names;
 use crate::scenario::Scenario;
 use outlast_base::random::derived_seed;
 use outlast_base::time::Duration;
+use outlast_base::units::BitRate;
 use outlast_link::trace::StateTrace;
 use outlast_link::{LinkConfig, Outage, OutageProcess};
+use outlast_mobility as mobility;
 use std::sync::Arc;
 
 /// The mobile host goes from one gateway to another. Times count from the workload's first byte.
@@ -41,6 +44,48 @@ pub struct Agents {
     pub delay: Duration,
     /// How long a gateway may be away before the connections that depend on it are reset.
     pub lost_after: Duration,
+}
+
+names! {
+    /// When a mobile node believes that it has moved.
+    pub enum Detection {
+        /// Eager cell switching: as soon as a new agent is heard.
+        Eager = "eager",
+        /// Lazy cell switching: when the current agent is no longer heard.
+        Lazy = "lazy",
+        /// Prefix matching: as lazy, and at renewals.
+        Prefix = "prefix",
+        /// When the link layer says that the link has come up.
+        Link = "link",
+    }
+}
+
+impl From<Detection> for mobility::Detection {
+    fn from(detection: Detection) -> Self {
+        match detection {
+            Detection::Eager => Self::Eager,
+            Detection::Lazy => Self::Lazy,
+            Detection::Prefix => Self::Prefix,
+            Detection::Link => Self::Link,
+        }
+    }
+}
+
+/// Mobile IP with a home agent at the router and a foreign agent at each gateway.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct MobileIp {
+    /// When the mobile believes that it has moved.
+    pub detection: Detection,
+    /// The mean time between two advertisements.
+    pub advertisements: Duration,
+    /// What the mobile sends goes through the tunnel, too.
+    pub reverse_tunnel: bool,
+    /// How long a packet takes between home agent and foreign agent, one way.
+    pub delay: Duration,
+    /// The rate of the link between them.
+    pub rate: BitRate,
+    /// The probability that a packet between them is lost.
+    pub loss: f64,
 }
 
 impl Scenario {

@@ -2,7 +2,7 @@
 
 use crate::mechanism::Mechanism;
 use crate::names::names;
-use crate::roaming::{Agents, Crash, Handoff};
+use crate::roaming::{Agents, Crash, Handoff, MobileIp};
 use crate::topology::{Flow, Hop, Traffic};
 use outlast_base::time::Duration;
 use outlast_base::units::ByteCount;
@@ -37,6 +37,8 @@ pub struct Scenario {
     pub hops: Vec<Hop>,
     /// `[agents]`: whether and how gateways speak to each other.
     pub agents: Option<Agents>,
+    /// `[mobile_ip]`: how the mobile is found after a hand-off.
+    pub mobile_ip: Option<MobileIp>,
     /// `[[handoffs]]`: when the mobile goes to another gateway, in this order.
     pub handoffs: Vec<Handoff>,
     /// `[[crashes]]`: when gateways' processes die.

@@ -1,8 +1,10 @@
 //! From a scenario's gateways and cross traffic to those of a world; the lab has the same ones.
 
 use outlast_gateway::mechanisms::path::PathMechanismKind;
-use outlast_scenario::{Crash, Handoff, Pattern, Scenario, Traffic};
-use outlast_world::{self as world, AgentsSetup, Pattern as When, RoamingSetup, TrafficSetup};
+use outlast_scenario::{Crash, Handoff, MobileIp, Pattern, Scenario, Traffic};
+use outlast_world::{
+    self as world, AgentsSetup, MobileIpSetup, Pattern as When, RoamingSetup, TrafficSetup,
+};
 
 /// The gateways between which the mobile goes in run `index`.
 ///
@@ -23,6 +25,7 @@ pub fn roaming(
             delay: agents.delay,
             lost_after: agents.lost_after,
         }),
+        mobile_ip: scenario.mobile_ip.map(mobile_ip),
     };
     scenario.has_roaming().then_some(roaming)
 }
@@ -65,5 +68,16 @@ const fn crash(crash: &Crash) -> world::Crash {
         at: crash.at,
         gateway: crash.gateway - 1,
         back_after: crash.back_after,
+    }
+}
+
+fn mobile_ip(mobile_ip: MobileIp) -> MobileIpSetup {
+    MobileIpSetup {
+        detection: mobile_ip.detection.into(),
+        advertisements: mobile_ip.advertisements,
+        reverse_tunnel: mobile_ip.reverse_tunnel,
+        delay: mobile_ip.delay,
+        rate: mobile_ip.rate,
+        loss: mobile_ip.loss,
     }
 }

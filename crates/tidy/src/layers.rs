@@ -7,7 +7,7 @@ use serde_json::Value;
 use crate::{Offences, Repository};
 
 /// The crates from top to bottom: arrows only point down.
-pub const ORDER: [&str; 20] = [
+pub const ORDER: [&str; 21] = [
     "outlast",
     "papers",
     "trials",
@@ -26,13 +26,14 @@ pub const ORDER: [&str; 20] = [
     "tcp",
     "host",
     "gateway",
+    "mobility",
     "wire",
     "base",
 ];
 
 /// The crates that do no I/O, read no clock and know no `unsafe`.
-pub const PURE: [&str; 8] = [
-    "world", "link", "agents", "tcp", "host", "gateway", "wire", "base",
+pub const PURE: [&str; 9] = [
+    "world", "link", "agents", "tcp", "host", "gateway", "mobility", "wire", "base",
 ];
 
 /// Crates that hold no part of the product and stand outside the order.

@@ -38,6 +38,7 @@ mod error;
 pub mod fragment;
 mod icmp;
 mod ip;
+pub mod mobile_ip;
 mod packet;
 mod parse;
 pub mod pattern;

@@ -252,6 +252,7 @@ impl Draw {
             cells: vec![self.link()],
             home_agent: PathMechanismKind::None,
             handoffs,
+            mobile_ip: None,
             crashes: if self.one_in(3) {
                 vec![crash]
             } else {

@@ -62,6 +62,7 @@ mod agenda;
 mod agent;
 mod capture;
 mod flow;
+mod mobile_ip;
 mod outcome;
 pub mod path;
 mod progress;
@@ -75,6 +76,7 @@ mod traffic;
 mod workload;
 mod world;
 
+pub use mobile_ip::{MobileIpOutcome, MobileIpSetup};
 pub use outcome::{FlowOutcome, HopOutcome, Lost, Outcome};
 pub use path::{Counts, Gateways, Indicators};
 pub use progress::Progress;

@@ -1,5 +1,6 @@
 //! A mobile host that goes from gateway to gateway: what is to be simulated, and what came of it.
 
+use crate::mobile_ip::{MobileIpOutcome, MobileIpSetup};
 use crate::outcome::HopOutcome;
 use crate::path::{Counts, Gateways};
 use crate::side::Side;
@@ -37,6 +38,8 @@ pub struct RoamingSetup {
     pub crashes: Vec<Crash>,
     /// How gateways speak to each other; `None`: they do not.
     pub agents: Option<AgentsSetup>,
+    /// How Mobile IP tells the router where the mobile host is; `None`: by [`Handoff::update`].
+    pub mobile_ip: Option<MobileIpSetup>,
 }
 
 /// The mobile host goes from one gateway to another. Times count from the workload's first byte.
@@ -84,6 +87,8 @@ pub struct RoamingOutcome {
     pub agents: Vec<Option<AgentCounters>>,
     /// What the gateway at the router counted, and what it sent, if there is one.
     pub home_agent: Option<(GatewayCounters, Counts)>,
+    /// What came of Mobile IP, if that runs.
+    pub mobile_ip: Option<MobileIpOutcome>,
 }
 
 impl RoamingOutcome {

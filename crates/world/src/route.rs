@@ -12,6 +12,7 @@
 //! [`Route::poll_transmit`], then reads [`Route::poll_timeout`].
 
 mod channels;
+mod mobile_ip;
 mod roaming;
 
 use crate::path::{Load, Path, Watch};
@@ -298,7 +299,7 @@ impl<W: Watch> Route<W> {
             for number in 0..=self.further.len() {
                 while let Some((side, load)) = self.link_mut(number).and_then(Path::poll_transmit) {
                     is_quiet = false;
-                    self.send_on(now, number, side, load);
+                    self.leave_link(now, number, side, load);
                 }
             }
             if self.roaming.is_some() {
@@ -313,7 +314,18 @@ impl<W: Watch> Route<W> {
         }
     }
 
-    /// A packet came out of link `number` at `side`.
+    /// A packet came out of link `number`; the first one may be the link of a gateway with an agent.
+    fn leave_link(&mut self, now: Instant, number: usize, side: Side, load: W::Load) {
+        let load = match number == 0 && self.roaming.is_some() {
+            true => self.leave_cell(now, 0, side, load),
+            false => Some(load),
+        };
+        if let Some(load) = load {
+            self.send_on(now, number, side, load);
+        }
+    }
+
+    /// A packet from link `number` goes on at `side`.
     fn send_on(&mut self, now: Instant, number: usize, side: Side, load: W::Load) {
         let is_at_router = number == 0 && side == Side::Fixed && self.roaming.is_some();
         if !is_at_router || self.passes_router(now, &load) {

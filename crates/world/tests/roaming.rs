@@ -35,6 +35,7 @@ fn roaming() -> RoamingSetup {
         home_agent: PathMechanismKind::None,
         handoffs: vec![handoff()],
         crashes: Vec::new(),
+        mobile_ip: None,
         agents: Some(AgentsSetup {
             delay: Duration::from_millis(5),
             lost_after: LOST_AFTER,

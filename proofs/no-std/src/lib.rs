@@ -23,6 +23,7 @@ use outlast_base as _;
 use outlast_gateway as _;
 use outlast_host as _;
 use outlast_link as _;
+use outlast_mobility as _;
 use outlast_tcp as _;
 use outlast_wire as _;
 use outlast_world as _;

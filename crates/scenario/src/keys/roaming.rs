@@ -1,6 +1,7 @@
-//! `[agents]`, `[[handoffs]]` and `[[crashes]]`.
+//! `[agents]`, `[mobile_ip]`, `[[handoffs]]` and `[[crashes]]`.
 
 use super::{DAY, HOUR, Key, Kind, MS, REQUIRED, SECOND};
+use crate::roaming::Detection;
 use crate::scenario::Scenario;
 
 pub(crate) static DELAY: Key = Key {
@@ -84,5 +85,54 @@ pub(crate) static BACK_AFTER: Key = Key {
     default: "never",
     meaning: "How long after that it is started again; with `[agents]`, it knows from its journal what \
               it had frozen.",
+    source: "",
+};
+pub(crate) static DETECTION: Key = Key {
+    name: "detection",
+    kind: Kind::Choice(Detection::NAMES),
+    example: "\"eager\"",
+    default: "`\"lazy\"`",
+    meaning: "When the mobile believes that it has moved, see above.",
+    source: "RFC 5944, section 2.4.2.1",
+};
+pub(crate) static ADVERTISEMENTS: Key = Key {
+    name: "advertisements",
+    kind: Kind::Duration(50 * MS, 60 * SECOND),
+    example: "\"500 ms\"",
+    default: "`\"1 s\"`",
+    meaning: "Mean time between two advertisements of a foreign agent. Each is true for three times as \
+              long, in whole seconds.",
+    source: "the thesis, section 4.2",
+};
+pub(crate) static REVERSE_TUNNEL: Key = Key {
+    name: "reverse_tunnel",
+    kind: Kind::Switch,
+    example: "false",
+    default: "`true`",
+    meaning: "Whether what the mobile sends goes through the tunnel, too.",
+    source: "the thesis, section 4.3",
+};
+pub(crate) static BACKBONE_DELAY: Key = Key {
+    name: "delay",
+    kind: Kind::Duration(0, 60 * SECOND),
+    example: "\"20 ms\"",
+    default: "`\"30 ms\"`",
+    meaning: "How long a packet takes between home agent and foreign agent, one way.",
+    source: "the thesis, section 4.3",
+};
+pub(crate) static BACKBONE_RATE: Key = Key {
+    name: "rate",
+    kind: Kind::Rate(1, 1_000_000_000_000),
+    example: "\"10 Mbit/s\"",
+    default: "`\"100 Mbit/s\"`",
+    meaning: "The rate between them, each way.",
+    source: "assumed",
+};
+pub(crate) static BACKBONE_LOSS: Key = Key {
+    name: "loss",
+    kind: Kind::Probability,
+    example: "0.01",
+    default: "`0.0`",
+    meaning: "Probability that a packet between them is lost.",
     source: "",
 };

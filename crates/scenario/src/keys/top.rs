@@ -31,6 +31,11 @@ pub(crate) static AGENTS: Key = table(
     "gateways do not",
     "Gateways tell each other what they have frozen.",
 );
+pub(crate) static MOBILE_IP: Key = table(
+    "mobile_ip",
+    "`update` says when it is found",
+    "Mobile IP finds the mobile after each hand-off.",
+);
 pub(crate) static CRASHES: Key = tables("crashes", "When gateways' processes die.");
 
 const fn tables(name: &'static str, meaning: &'static str) -> Key {

@@ -110,6 +110,7 @@ fn scenario(top: &Reader<'_>, directory: &Path, stem: &str) -> Scenario {
         traffic: topology::traffic(top, mtu, hops.len()),
         hops,
         agents: roaming.agents,
+        mobile_ip: roaming.mobile_ip,
         handoffs: roaming.handoffs,
         crashes: roaming.crashes,
     };

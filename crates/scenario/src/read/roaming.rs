@@ -1,24 +1,30 @@
-//! `[agents]`, `[[handoffs]]` and `[[crashes]]`.
+//! `[agents]`, `[mobile_ip]`, `[[handoffs]]` and `[[crashes]]`.
 
 use super::duration;
 use crate::keys::roaming::{
-    BACK_AFTER, CRASH_AT, DELAY, FORWARD, GAP, GATEWAY, HANDOFF_AT, LOST_AFTER, TO, UPDATE,
+    ADVERTISEMENTS, BACK_AFTER, BACKBONE_DELAY, BACKBONE_LOSS, BACKBONE_RATE, CRASH_AT, DELAY,
+    DETECTION, FORWARD, GAP, GATEWAY, HANDOFF_AT, LOST_AFTER, REVERSE_TUNNEL, TO, UPDATE,
 };
 use crate::keys::{self, Key};
 use crate::mechanism::Mechanism;
 use crate::quantity::format_duration;
 use crate::reader::Reader;
-use crate::roaming::{Agents, Crash, Handoff, gaps};
+use crate::roaming::{Agents, Crash, Detection, Handoff, MobileIp, gaps};
 use crate::scenario::{LinkSettings, Outlast};
 use outlast_base::time::Duration;
+use outlast_base::units::BitRate;
 
 const DEFAULT_DELAY: Duration = Duration::from_millis(5);
 const DEFAULT_LOST_AFTER: Duration = Duration::from_secs(30);
 const DEFAULT_GAP: Duration = Duration::from_millis(100);
+const DEFAULT_ADVERTISEMENTS: Duration = Duration::from_secs(1);
+const DEFAULT_BACKBONE_DELAY: Duration = Duration::from_millis(30);
+const DEFAULT_BACKBONE_RATE: u64 = 100_000_000;
 
 /// What a file says of several gateways.
 pub(super) struct Roaming {
     pub(super) agents: Option<Agents>,
+    pub(super) mobile_ip: Option<MobileIp>,
     pub(super) handoffs: Vec<Handoff>,
     pub(super) crashes: Vec<Crash>,
 }
@@ -33,6 +39,7 @@ pub(super) fn roaming(top: &Reader<'_>) -> Roaming {
             delay: duration(&agents, &DELAY).unwrap_or(DEFAULT_DELAY),
             lost_after: duration(&agents, &LOST_AFTER).unwrap_or(DEFAULT_LOST_AFTER),
         }),
+        mobile_ip: mobile_ip(top),
         crashes: crashes
             .iter()
             .map(|crash| read_crash(crash, gateways))
@@ -41,7 +48,26 @@ pub(super) fn roaming(top: &Reader<'_>) -> Roaming {
     }
 }
 
+fn mobile_ip(top: &Reader<'_>) -> Option<MobileIp> {
+    let reader = top.table(&keys::top::MOBILE_IP, &keys::MOBILE_IP);
+    let detection = reader.choice(&DETECTION).and_then(Detection::from_name);
+    let rate = reader
+        .quantity(&BACKBONE_RATE)
+        .unwrap_or(DEFAULT_BACKBONE_RATE);
+    let mobile_ip = MobileIp {
+        detection: detection.unwrap_or(Detection::Lazy),
+        advertisements: duration(&reader, &ADVERTISEMENTS).unwrap_or(DEFAULT_ADVERTISEMENTS),
+        reverse_tunnel: reader.switch(&REVERSE_TUNNEL).unwrap_or(true),
+        delay: duration(&reader, &BACKBONE_DELAY).unwrap_or(DEFAULT_BACKBONE_DELAY),
+        // A stand-in where the rate is faulty, which is noted.
+        rate: BitRate::from_bits_per_second(rate).unwrap_or(BitRate::MAX),
+        loss: reader.probability(&BACKBONE_LOSS).unwrap_or(0.0),
+    };
+    reader.is_present().then_some(mobile_ip)
+}
+
 fn handoffs(top: &Reader<'_>) -> Vec<Handoff> {
+    let has_mobile_ip = top.has(&keys::top::MOBILE_IP);
     let (mut is_at, mut free_from) = (1, None);
     let mut handoffs = Vec::new();
     for reader in top.tables(&keys::top::HANDOFFS, &keys::HANDOFFS) {
@@ -53,6 +79,12 @@ fn handoffs(top: &Reader<'_>) -> Vec<Handoff> {
             update: duration(&reader, &UPDATE).unwrap_or_default(),
             forward: reader.switch(&FORWARD).unwrap_or_default(),
         };
+        if has_mobile_ip {
+            for key in [&UPDATE, &FORWARD] {
+                let remedy = "remove it: the registration says where the mobile is";
+                reader.forbid(key, "`[mobile_ip]`", remedy);
+            }
+        }
         check_order(&reader, &handoff, free_from);
         check_place(&reader, &handoff, is_at);
         (is_at, free_from) = (handoff.to, Some(handoff.at + handoff.gap));
@@ -140,6 +172,14 @@ pub(super) fn settle(
         );
     }
     if roaming.handoffs.is_empty() {
+        if let Some(span) = top.span_of(&keys::top::MOBILE_IP) {
+            top.note(
+                span,
+                "`[mobile_ip]` is of no use without `[[handoffs]]`",
+                "the mobile stays where it is",
+                "add a `[[handoffs]]`, or remove the table",
+            );
+        }
         return;
     }
     link.forbid(

@@ -36,6 +36,7 @@ fn every_example_is_sound() {
         "shared link",
         "single outage",
         "strangers",
+        "train between cells",
         "train ride",
         "web requests",
     ];

@@ -225,6 +225,9 @@ fn with_example(section: &Section, key: &Key, directory: &Path) -> String {
                 .collect();
             format!("{PLAIN}[[crashes]]\n{others}")
         }
+        ("mobile_ip", _) => {
+            format!("{PLAIN}[[handoffs]]\nat = \"1 s\"\nto = 2\n[mobile_ip]\n")
+        }
         ("agents", _) => {
             format!("{PLAIN}[outlast]\ngateway = \"zero-window-ack\"\n[agents]\n")
         }

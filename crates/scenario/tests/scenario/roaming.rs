@@ -3,7 +3,7 @@
 use crate::fixture::{PLAIN, problems, scenario};
 use insta::assert_snapshot;
 use outlast_base::time::Duration;
-use outlast_scenario::{Agents, Crash, Handoff, Mechanism};
+use outlast_scenario::{Agents, Crash, Detection, Handoff, Mechanism};
 
 const SECOND: Duration = Duration::from_secs(1);
 
@@ -66,4 +66,36 @@ fn what_contradicts_a_handoff_is_said_at_once() {
         [[crashes]]\nat = \"4 s\"\ngateway = 3\n\
         [[crashes]]\ngateway = 1\n";
     assert_snapshot!(problems(&format!("{PLAIN}{text}")));
+}
+
+#[test]
+fn mobile_ip_is_there_when_its_table_is_and_has_defaults() {
+    let handoff = "[[handoffs]]\nat = \"1 s\"\nto = 2\n";
+    assert_eq!(scenario(&format!("{PLAIN}{handoff}")).mobile_ip, None);
+    let usual = scenario(&format!("{PLAIN}[mobile_ip]\n{handoff}")).mobile_ip;
+    let usual = usual.expect("an empty table is enough");
+    assert_eq!(usual.detection, Detection::Lazy);
+    assert_eq!(usual.advertisements, SECOND);
+    assert_eq!(usual.delay, Duration::from_millis(30));
+    assert!(usual.reverse_tunnel && usual.loss == 0.0);
+    let eager = format!("{PLAIN}[mobile_ip]\ndetection = \"eager\"\nloss = 0.5\n{handoff}");
+    let eager = scenario(&eager).mobile_ip.expect("it is there");
+    assert_eq!((eager.detection, eager.loss), (Detection::Eager, 0.5));
+}
+
+#[test]
+fn what_contradicts_mobile_ip_is_said() {
+    let alone = problems(&format!("{PLAIN}[mobile_ip]\n"));
+    assert!(
+        alone.contains("of no use without `[[handoffs]]`"),
+        "{alone}"
+    );
+    for key in ["update = \"1 s\"", "forward = true"] {
+        let text = format!("{PLAIN}[mobile_ip]\n[[handoffs]]\nat = \"1 s\"\nto = 2\n{key}\n");
+        let both = problems(&text);
+        assert!(
+            both.contains("the registration says where the mobile is"),
+            "{both}"
+        );
+    }
 }

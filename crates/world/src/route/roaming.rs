@@ -4,9 +4,11 @@
 
 use super::Route;
 use super::channels::Channels;
+use super::mobile_ip::MobileIp;
 use crate::path::{Counts, LINK, Load, Path, Watch, tell_update};
 use crate::roaming::{RoamingOutcome, RoamingSetup, agent_at};
 use crate::side::Side;
+use alloc::boxed::Box;
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 use core::net::IpAddr;
@@ -22,13 +24,14 @@ use outlast_wire::Packet;
 pub(super) struct Roaming<W: Watch> {
     /// Those of the further gateways; the first one's is the route's.
     cells: Vec<Path<W>>,
-    home_agent: Option<HomeAgent>,
+    pub(super) home_agent: Option<HomeAgent>,
+    pub(super) mobile_ip: Option<Box<MobileIp<W::Load>>>,
     /// What is to happen, and when, counted from the workload's first byte.
     agenda: VecDeque<(Duration, Happening)>,
     /// Where the mobile host is, or was last.
     at: usize,
     /// Where the router sends what is for it, and by which of the hand-offs.
-    routed: usize,
+    pub(super) routed: usize,
     updates: usize,
     pub(super) channels: Option<Channels>,
     pub(super) handoffs_begun: u64,
@@ -53,8 +56,8 @@ enum Happening {
 
 /// A gateway at the router, whose link is the whole way to the mobile host.
 #[derive(Debug)]
-struct HomeAgent {
-    gateway: Gateway,
+pub(super) struct HomeAgent {
+    pub(super) gateway: Gateway,
     counts: Counts,
 }
 
@@ -86,8 +89,11 @@ impl<W: Watch> Roaming<W> {
             .agents
             .map(|agents| Channels::new(count, agents.delay));
         let has_home_agent = setup.home_agent != PathMechanismKind::None;
+        let mobile_ip = setup.mobile_ip.as_ref();
+        let mobile_ip = mobile_ip.map(|setup| Box::new(MobileIp::new(now, setup, count, seed)));
         Self {
             cells,
+            mobile_ip,
             home_agent: has_home_agent.then(|| HomeAgent::new(now, setup.home_agent, seed)),
             agenda: agenda(setup),
             at: 0,
@@ -127,7 +133,9 @@ impl<W: Watch> Roaming<W> {
         let home = home.map_or(Instant::FAR_FUTURE, |(at, _)| at);
         let channels = self.channels.as_ref().map(Channels::next_at);
         let cells = self.cells.iter().map(Path::poll_timeout);
-        cells.chain(channels).fold(next.min(home), Instant::min)
+        let mobile_ip = self.mobile_ip.as_deref().map(MobileIp::poll_timeout);
+        let others = channels.into_iter().chain(mobile_ip);
+        cells.chain(others).fold(next.min(home), Instant::min)
     }
 
     pub(super) fn finish(self, first: &Path<W>) -> (RoamingOutcome, Vec<Path<W>>) {
@@ -138,6 +146,7 @@ impl<W: Watch> Roaming<W> {
             home_agent: self
                 .home_agent
                 .map(|home| (*home.gateway.counters(), home.counts)),
+            mobile_ip: self.mobile_ip.map(|mobile_ip| mobile_ip.finish()),
         };
         (outcome, self.cells)
     }
@@ -157,7 +166,10 @@ fn agenda(setup: &RoamingSetup) -> VecDeque<(Duration, Happening)> {
             to: handoff.to,
             forwards: handoff.forwards,
         };
-        agenda.push((arrival + handoff.update, update));
+        // With Mobile IP the registration says so.
+        if setup.mobile_ip.is_none() {
+            agenda.push((arrival + handoff.update, update));
+        }
         from = handoff.to;
     }
     for crash in &setup.crashes {
@@ -219,6 +231,12 @@ impl<W: Watch> Route<W> {
             self.forward_along(now);
         }
         self.deliver_messages(now);
+        if let Some(mobile_ip) = self.mobile_ip()
+            && mobile_ip.poll_timeout() <= now
+        {
+            mobile_ip.handle_timeout(now);
+        }
+        self.act_for_mobile_ip(now);
         let Some(roaming) = &mut self.roaming else {
             return;
         };
@@ -247,12 +265,21 @@ impl<W: Watch> Route<W> {
             return;
         };
         match happening {
-            Happening::Departure => roaming.handoffs_begun += 1,
+            Happening::Departure => {
+                roaming.handoffs_begun += 1;
+                if let Some(mobile_ip) = self.mobile_ip() {
+                    mobile_ip.leave(now);
+                }
+            }
             Happening::Arrival(gateway) => {
                 roaming.at = gateway;
                 if let Some(cell) = self.cell_mut(gateway) {
                     cell.welcome();
                 }
+                if let Some(mobile_ip) = self.mobile_ip() {
+                    mobile_ip.arrive(now, gateway);
+                }
+                self.act_for_mobile_ip(now);
             }
             Happening::Update {
                 number,
@@ -320,6 +347,9 @@ impl<W: Watch> Route<W> {
     /// The mobile host has sent a packet.
     pub(super) fn handle_packet_of_mobile(&mut self, now: Instant, load: W::Load) {
         let at = self.roaming.as_ref().map_or(0, |roaming| roaming.at);
+        if self.mobile_ip().is_some_and(|one| !one.hears(at)) {
+            return;
+        }
         if let Some(cell) = self.cell_mut(at) {
             cell.handle_packet(now, Side::Mobile, load);
         }
@@ -352,7 +382,7 @@ impl<W: Watch> Route<W> {
         }
     }
 
-    fn send_of_home_agent(&mut self, now: Instant) {
+    pub(super) fn send_of_home_agent(&mut self, now: Instant) {
         let roaming = self.roaming.as_mut();
         let home = roaming.and_then(|roaming| roaming.home_agent.as_mut());
         let sent = home.map(HomeAgent::drain).unwrap_or_default();
@@ -366,6 +396,10 @@ impl<W: Watch> Route<W> {
 
     fn send_to_mobile(&mut self, now: Instant, load: W::Load) {
         let routed = self.roaming.as_ref().map_or(0, |roaming| roaming.routed);
+        if let Some(mobile_ip) = self.mobile_ip() {
+            mobile_ip.send_down(now, routed, load);
+            return self.act_for_mobile_ip(now);
+        }
         if let Some(cell) = self.cell_mut(routed) {
             cell.handle_packet(now, Side::Fixed, load);
         }
@@ -378,7 +412,9 @@ impl<W: Watch> Route<W> {
             while let Some((side, packet)) = self.cell_mut(gateway).and_then(Path::poll_transmit) {
                 is_any = true;
                 // All of them stand where the first link does.
-                self.send_on(now, 0, side, packet);
+                if let Some(packet) = self.leave_cell(now, gateway, side, packet) {
+                    self.send_on(now, 0, side, packet);
+                }
             }
         }
         is_any

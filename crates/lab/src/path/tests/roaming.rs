@@ -30,6 +30,7 @@ fn moving() -> Between {
         }],
         crashes: Vec::new(),
         agents: None,
+        mobile_ip: None,
     };
     let link = |config| EmulatedLink {
         config,

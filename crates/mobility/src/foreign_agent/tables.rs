@@ -1,0 +1,203 @@
+//! Who visits a foreign agent, and whose requests wait for their home agents.
+
+use super::ForeignLimits;
+use crate::transmit::LinkAddress;
+use crate::tunnel::{Outside, Tunnel};
+use alloc::collections::{BTreeMap, BTreeSet};
+use alloc::vec::Vec;
+use core::net::{IpAddr, Ipv4Addr, SocketAddrV4};
+use outlast_base::time::Instant;
+use outlast_wire::mobile_ip::RegistrationRequest;
+
+/// A request that waits for its home agent.
+#[derive(Clone, Debug)]
+pub(super) struct Waiting {
+    pub(super) request: RegistrationRequest,
+    pub(super) node: LinkAddress,
+    /// Where the reply goes.
+    pub(super) socket: SocketAddrV4,
+    pub(super) since: Instant,
+}
+
+/// Home address and the low half of the identification: what a reply repeats.
+type Key = (Ipv4Addr, u32);
+
+/// Requests that wait.
+#[derive(Clone, Debug)]
+pub(super) struct Pending {
+    limits: ForeignLimits,
+    waiting: BTreeMap<Key, (Instant, Waiting)>,
+    dues: BTreeSet<(Instant, Key)>,
+    per_node: BTreeMap<LinkAddress, usize>,
+}
+
+pub(super) const fn key(request: &RegistrationRequest) -> Key {
+    // The low half.
+    (request.home_address, request.identification as u32)
+}
+
+impl Pending {
+    pub(super) const fn new(limits: ForeignLimits) -> Self {
+        Self {
+            limits,
+            waiting: BTreeMap::new(),
+            dues: BTreeSet::new(),
+            per_node: BTreeMap::new(),
+        }
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.waiting.len()
+    }
+
+    /// Adds a request that waits until `due`. Returns false if there is no room for it.
+    pub(super) fn add(&mut self, due: Instant, waiting: Waiting, is_visitors: bool) -> bool {
+        let key = key(&waiting.request);
+        self.take(key);
+        let most = match is_visitors {
+            true => self.limits.pending,
+            false => self.limits.pending - self.limits.pending / 4,
+        };
+        let of_node = self.per_node.get(&waiting.node).copied().unwrap_or(0);
+        if self.waiting.len() >= most || of_node >= self.limits.pending_per_node {
+            return false;
+        }
+        *self.per_node.entry(waiting.node).or_default() += 1;
+        self.dues.insert((due, key));
+        self.waiting.insert(key, (due, waiting));
+        true
+    }
+
+    pub(super) fn take(&mut self, key: Key) -> Option<Waiting> {
+        let (due, waiting) = self.waiting.remove(&key)?;
+        self.dues.remove(&(due, key));
+        if let Some(count) = self.per_node.get_mut(&waiting.node) {
+            *count -= 1;
+            if *count == 0 {
+                self.per_node.remove(&waiting.node);
+            }
+        }
+        Some(waiting)
+    }
+
+    /// The next request that has waited too long.
+    pub(super) fn expire(&mut self, now: Instant) -> Option<Waiting> {
+        let (at, key) = *self.dues.first()?;
+        match at <= now {
+            true => self.take(key),
+            false => None,
+        }
+    }
+
+    pub(super) fn first_due(&self) -> Option<Instant> {
+        self.dues.first().map(|(at, _)| *at)
+    }
+
+    /// The requests that wait for `home_agent`.
+    pub(super) fn keys_of(&self, home_agent: Ipv4Addr) -> Vec<Key> {
+        let of = |(_, (_, waiting)): &(&Key, &(Instant, Waiting))| {
+            waiting.request.home_agent == home_agent
+        };
+        self.waiting
+            .iter()
+            .filter(of)
+            .map(|(key, _)| *key)
+            .collect()
+    }
+}
+
+/// A registered visitor.
+#[derive(Clone, Debug)]
+pub(super) struct Visitor {
+    pub(super) node: LinkAddress,
+    /// Its reverse tunnel, if it has one.
+    pub(super) tunnel: Option<Tunnel>,
+    /// `None` if the registration has no end.
+    pub(super) expires_at: Option<Instant>,
+}
+
+/// Registered visitors, by home address.
+#[derive(Clone, Debug)]
+pub(super) struct Visitors {
+    most: usize,
+    of: BTreeMap<Ipv4Addr, Visitor>,
+    expiries: BTreeSet<(Instant, Ipv4Addr)>,
+}
+
+impl Visitors {
+    pub(super) const fn new(most: usize) -> Self {
+        Self {
+            most,
+            of: BTreeMap::new(),
+            expiries: BTreeSet::new(),
+        }
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.of.len()
+    }
+
+    pub(super) fn is_full(&self) -> bool {
+        self.of.len() >= self.most
+    }
+
+    pub(super) fn has(&self, home_address: Ipv4Addr) -> bool {
+        self.of.contains_key(&home_address)
+    }
+
+    pub(super) fn node(&self, home_address: Ipv4Addr) -> Option<LinkAddress> {
+        self.of.get(&home_address).map(|visitor| visitor.node)
+    }
+
+    /// Whether a visitor was heard at a link-layer address.
+    pub(super) fn is_at(&self, home_address: Ipv4Addr, node: LinkAddress) -> bool {
+        self.node(home_address) == Some(node)
+    }
+
+    pub(super) fn tunnel(&mut self, home_address: Ipv4Addr) -> Option<&mut Tunnel> {
+        self.of.get_mut(&home_address)?.tunnel.as_mut()
+    }
+
+    /// The reverse tunnels that end at `end`.
+    pub(super) fn tunnels_to(&mut self, end: IpAddr) -> impl Iterator<Item = &mut Tunnel> {
+        let tunnels = self.of.values_mut();
+        let tunnels = tunnels.filter_map(|visitor| visitor.tunnel.as_mut());
+        tunnels.filter(move |tunnel| match tunnel.outside() {
+            Outside::Ip(address) => IpAddr::V4(address) == end,
+            Outside::Udp(_) => false,
+        })
+    }
+
+    /// Adds a visitor, or renews its registration. Returns false if there is no room for it.
+    pub(super) fn add(&mut self, home_address: Ipv4Addr, visitor: Visitor) -> bool {
+        if self.is_full() && !self.has(home_address) {
+            return false;
+        }
+        self.remove(home_address);
+        if let Some(at) = visitor.expires_at {
+            self.expiries.insert((at, home_address));
+        }
+        self.of.insert(home_address, visitor);
+        true
+    }
+
+    pub(super) fn remove(&mut self, home_address: Ipv4Addr) -> bool {
+        let Some(visitor) = self.of.remove(&home_address) else {
+            return false;
+        };
+        if let Some(at) = visitor.expires_at {
+            self.expiries.remove(&(at, home_address));
+        }
+        true
+    }
+
+    /// Removes the next visitor whose registration has come to its end.
+    pub(super) fn expire(&mut self, now: Instant) -> Option<Ipv4Addr> {
+        let (at, home_address) = *self.expiries.first()?;
+        (at <= now && self.remove(home_address)).then_some(home_address)
+    }
+
+    pub(super) fn first_expiry(&self) -> Option<Instant> {
+        self.expiries.first().map(|(at, _)| *at)
+    }
+}

@@ -1,0 +1,183 @@
+//! IP in IP (RFC 2003), and errors that come out of a tunnel.
+
+use crate::checksum::Sum;
+use crate::edit::EditError;
+use crate::icmp::Version;
+use crate::packet::Body;
+use crate::{IcmpError, Packet, ParseError, Transport};
+use alloc::vec::Vec;
+use bytes::Bytes;
+use core::net::{IpAddr, Ipv4Addr};
+
+/// The protocol number of IPv4 in IP.
+const IPV4_IN_IP: u8 = 4;
+const HEADER_LEN: usize = 20;
+const DONT_FRAGMENT: u8 = 0x40;
+/// An IP header without options, and the eight bytes that every error quotes behind it.
+const LEAST_QUOTE: usize = HEADER_LEN + 8;
+
+/// What the outer header of an encapsulated packet says.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct OuterHeader {
+    /// The encapsulator.
+    pub source: Ipv4Addr,
+    /// The decapsulator.
+    pub destination: Ipv4Addr,
+    /// TTL: enough to reach the decapsulator.
+    pub ttl: u8,
+    /// Tells fragments of outer packets apart.
+    pub identification: u16,
+}
+
+/// Why a packet is not encapsulated or decapsulated.
+#[derive(Clone, Copy, Debug, Eq, PartialEq, thiserror::Error)]
+pub enum EncapsulationError {
+    /// It is no IPv4 packet.
+    #[error("the packet is not IPv4")]
+    Family,
+    /// Its TTL has run out (RFC 2003, section 3.1).
+    #[error("the inner TTL has run out")]
+    Ttl,
+    /// It would be longer than 65535 bytes.
+    #[error("the packet would be too long")]
+    TooLong,
+    /// It comes from the encapsulator itself, or is for the tunnel's end: a loop
+    /// (RFC 2003, section 3.2).
+    #[error("the packet would loop in the tunnel")]
+    Loop,
+    /// It is a fragment, or of another protocol.
+    #[error("the packet carries no whole IPv4 packet")]
+    NotEncapsulated,
+    /// What it carries is no packet.
+    #[error("what is inside is no packet: {0}")]
+    Inner(#[from] ParseError),
+}
+
+/// Puts `inner` in a tunnel: its TTL goes down by one, DF and TOS are copied outward
+/// (RFC 2003, section 3.1).
+///
+/// # Errors
+///
+/// [`EncapsulationError`] if the packet cannot go through a tunnel.
+pub fn encapsulate(inner: Packet, outer: OuterHeader) -> Result<Packet, EncapsulationError> {
+    let (IpAddr::V4(source), IpAddr::V4(destination)) =
+        (inner.header.ip.source, inner.header.ip.destination)
+    else {
+        return Err(EncapsulationError::Family);
+    };
+    if source == outer.source || destination == outer.destination {
+        return Err(EncapsulationError::Loop);
+    }
+    let mut edit = inner.edit();
+    match edit.decrement_hop_limit() {
+        Ok(_) => {}
+        Err(EditError::HopLimit) => return Err(EncapsulationError::Ttl),
+        Err(_) => return Err(EncapsulationError::Family),
+    }
+    let inner = edit.finish().to_bytes();
+    let total_len = u16::try_from(HEADER_LEN + inner.len());
+    let total_len = total_len.map_err(|_| EncapsulationError::TooLong)?;
+    let (&[_, tos, _, _, _, _, fragment, ..], _) = inner
+        .split_first_chunk::<HEADER_LEN>()
+        .ok_or(EncapsulationError::Family)?;
+    let mut header = [0; HEADER_LEN];
+    header[0] = 0x45;
+    header[1] = tos;
+    header[2..4].copy_from_slice(&total_len.to_be_bytes());
+    header[4..6].copy_from_slice(&outer.identification.to_be_bytes());
+    header[6] = fragment & DONT_FRAGMENT;
+    header[8] = outer.ttl;
+    header[9] = IPV4_IN_IP;
+    header[12..16].copy_from_slice(&outer.source.octets());
+    header[16..20].copy_from_slice(&outer.destination.octets());
+    let checksum = Sum::default().bytes(&header).checksum();
+    header[10..12].copy_from_slice(&checksum);
+    let mut out = Vec::with_capacity(HEADER_LEN + inner.len());
+    out.extend_from_slice(&header);
+    out.extend_from_slice(&inner);
+    Ok(Packet::parse(Bytes::from(out))?)
+}
+
+/// Takes the inner packet out of `outer`. Its TTL stays as it is.
+///
+/// # Errors
+///
+/// [`EncapsulationError`] if there is none.
+pub fn decapsulate(outer: &Packet) -> Result<Packet, EncapsulationError> {
+    let carries_ip = matches!(
+        outer.header.transport,
+        Transport::Other {
+            protocol: IPV4_IN_IP,
+            fragment: false,
+        }
+    );
+    let Body::Captured(captured) = &outer.body else {
+        return Err(EncapsulationError::NotEncapsulated);
+    };
+    if !carries_ip || !outer.header.ip.source.is_ipv4() {
+        return Err(EncapsulationError::NotEncapsulated);
+    }
+    let inner = captured.bytes.slice(captured.transport_at as usize..);
+    let inner = Packet::parse(inner)?;
+    match inner.header.ip.source.is_ipv4() {
+        true => Ok(inner),
+        false => Err(EncapsulationError::Family),
+    }
+}
+
+/// Turns an error about a tunnel's outer packet into one for the sender of the inner packet, if it
+/// quotes enough of that (RFC 2003, section 4). `router` is the encapsulator.
+///
+/// A "too big" tells the tunnel's MTU less the outer header. "Unreachable" and "TTL exceeded" inside
+/// the tunnel become "host unreachable" (RFC 2003, sections 4.1 and 4.4).
+#[must_use]
+pub fn relay_error(error: &Packet, router: Ipv4Addr) -> Option<Packet> {
+    let Transport::IcmpError(about) = &error.header.transport else {
+        return None;
+    };
+    let quoted = about.quoted.as_ref()?;
+    if quoted.protocol != IPV4_IN_IP {
+        return None;
+    }
+    let quote = error.payload()?;
+    let outer_len = usize::from(quote.first()? & 0x0f) * 4;
+    let inner = quote.get(outer_len..)?;
+    let (&fixed, _) = inner.split_first_chunk::<LEAST_QUOTE>()?;
+    if fixed[0] >> 4 != 4 {
+        return None;
+    }
+    let sender = Ipv4Addr::new(fixed[12], fixed[13], fixed[14], fixed[15]);
+    if sender.is_unspecified() || sender.is_multicast() || sender.is_broadcast() {
+        return None;
+    }
+    let (code, word) = match (about.kind, about.code) {
+        (3, 4) => {
+            let mtu = about.mtu?.checked_sub(HEADER_LEN as u32)?;
+            (4, mtu.min(0xffff))
+        }
+        (3 | 11, _) => (1, 0),
+        _ => return None,
+    };
+    let mut message = alloc::vec![3_u8, code, 0, 0];
+    message.extend_from_slice(&word.to_be_bytes());
+    message.extend_from_slice(inner);
+    let ip = crate::IpHeader::new(router.into(), sender.into());
+    let captured = crate::build::emit_ip(
+        &ip,
+        crate::ip::Protocol::ICMP,
+        message.len(),
+        Some(crate::icmp::CHECKSUM_AT),
+        |out| out.extend_from_slice(&message),
+    );
+    let parsed = IcmpError::parse(Version::V4, &message).ok().flatten()?;
+    Some(Packet {
+        header: crate::Header {
+            ip,
+            transport: Transport::IcmpError(parsed),
+            // A quotation is shorter than the error that it came in.
+            total_len: captured.bytes.len() as u32,
+            payload_len: (message.len() - crate::icmp::HEADER_LEN) as u32,
+        },
+        body: Body::Captured(captured),
+    })
+}

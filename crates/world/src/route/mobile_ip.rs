@@ -1,0 +1,515 @@
+//! Mobile IP in the near part of the route: the agents, the mobile node, and the links between them.
+//!
+//! The home agent stands at the router, a foreign agent at each gateway. Their messages are packets
+//! like any other: they cross the mobile host's link and the link between home agent and foreign agent,
+//! take their time and their share of the rate, and are lost as others are. A packet in the tunnel is as
+//! much longer as its outer header; that header is counted and not written, so that gateways see the
+//! inner packet, as they do behind a tunnel's end.
+//!
+//! Until the first registration is complete, the first gateway serves the mobile host without one.
+
+use super::Route;
+use crate::mobile_ip::{MobileIpOutcome, MobileIpSetup};
+use crate::path::{Load, Watch, tell_update};
+use crate::side::Side;
+use alloc::collections::{BTreeMap, VecDeque};
+use alloc::vec::Vec;
+use alloc::{format, vec};
+use core::net::{IpAddr, Ipv4Addr};
+use outlast_base::random::derived_seed;
+use outlast_base::time::{Duration, Instant};
+use outlast_base::units::ByteCount;
+use outlast_link::{Frame, Link, LinkConfig, PipeConfig, Way};
+use outlast_mobility::{
+    Advertising, Algorithm, Arrival, Attachment, ForeignAgent, ForeignAgentConfig, ForeignLimits,
+    HomeAgent, HomeAgentConfig, HomeEvent, HomeLimits, LinkAddress, LinkId, MobileNode,
+    MobileNodeConfig, NtpClock, ReverseTunnels, SecurityAssociation, Transmit, Verdict, Via,
+};
+use outlast_wire::mobile_ip::{Lifetime, PORT};
+use outlast_wire::{Packet, Transport};
+
+const HOME_AGENT: Ipv4Addr = Ipv4Addr::new(10, 255, 0, 1);
+/// The hosts' own addresses are the workload's; this one is for registrations alone.
+const HOME_ADDRESS: Ipv4Addr = Ipv4Addr::new(10, 255, 0, 5);
+const TUNNEL_OVERHEAD: u32 = 20;
+/// The queue between home agent and foreign agents, in packets.
+const QUEUE: usize = 1_000;
+const LIFETIME: Lifetime = Lifetime(300);
+/// The link between a foreign agent and the home agent, as the foreign agent numbers it.
+const BACKBONE: LinkId = LinkId(1);
+const VISITORS: LinkId = LinkId(0);
+const MOBILE: LinkAddress = LinkAddress([4; 6]);
+const AGENT: LinkAddress = LinkAddress([2; 6]);
+const ICMP: u8 = 1;
+
+/// A packet between home agent and foreign agent.
+#[derive(Clone, Debug)]
+struct Tunnelled<L> {
+    load: L,
+    overhead: u32,
+}
+
+impl<L: Load> Frame for Tunnelled<L> {
+    fn wire_len(&self) -> ByteCount {
+        ByteCount(u64::from(self.load.wire_len()) + u64::from(self.overhead))
+    }
+}
+
+/// What the route has to do.
+#[derive(Debug)]
+pub(super) enum Action<L> {
+    /// Put a message on a gateway's link, from the end at that side.
+    Say(usize, Side, L),
+    /// A packet of the mobile host's has come to the router.
+    Up(L),
+    /// A packet for the mobile host has come to a gateway.
+    Down(usize, L),
+    /// The home agent has registered the mobile host at a gateway.
+    Bound(usize),
+}
+
+/// The agents, the mobile node and the links between them.
+#[derive(Debug)]
+pub(super) struct MobileIp<L> {
+    home: HomeAgent,
+    /// By gateway.
+    foreign: Vec<ForeignAgent>,
+    backbone: Vec<Link<Tunnelled<L>>>,
+    node: MobileNode,
+    /// Where the mobile host is; `None` on its way.
+    at: Option<usize>,
+    left_at: Option<Instant>,
+    was_bound: bool,
+    is_reverse: bool,
+    handoffs: Vec<Duration>,
+    strayed: u64,
+    actions: VecDeque<Action<L>>,
+}
+
+fn care_of_address(gateway: usize) -> Ipv4Addr {
+    // At most 32 gateways.
+    Ipv4Addr::new(10, gateway as u8, 0, 1)
+}
+
+fn gateway_of(care_of_address: Ipv4Addr) -> usize {
+    usize::from(care_of_address.octets()[1])
+}
+
+/// Whether a packet is one of Mobile IP's own.
+fn is_message(packet: &Packet) -> bool {
+    match packet.header().transport {
+        Transport::Udp(udp) => udp.source_port == PORT && udp.destination_port == PORT,
+        Transport::Other {
+            protocol: ICMP,
+            fragment: false,
+        } => packet
+            .payload()
+            .is_some_and(|message| matches!(message.first(), Some(9 | 10))),
+        _ => false,
+    }
+}
+
+fn foreign_agent(now: Instant, setup: &MobileIpSetup, gateway: usize, seed: u64) -> ForeignAgent {
+    let address = care_of_address(gateway);
+    let lifetime = setup.advertisements.as_secs_f64() * 3.0;
+    let config = ForeignAgentConfig {
+        care_of_address: address,
+        link: VISITORS,
+        advertising: Advertising {
+            address,
+            interval: setup.advertisements,
+            // The cast saturates.
+            lifetime_s: (lifetime + 0.999) as u16,
+            prefix_length: Some(24),
+        },
+        longest_lifetime: LIFETIME,
+        demands_registration: false,
+        reverse_tunnels: ReverseTunnels::Offered,
+        mobiles: BTreeMap::new(),
+        home_agents: BTreeMap::new(),
+        request_timeout: Duration::from_secs(7),
+        limits: ForeignLimits::default(),
+        seed: derived_seed(seed, &format!("foreign agent.{gateway}")),
+    };
+    ForeignAgent::new(now, config)
+}
+
+impl<L: Load> MobileIp<L> {
+    /// Agents at so many gateways; the mobile host is at the first.
+    pub(super) fn new(now: Instant, setup: &MobileIpSetup, gateways: usize, seed: u64) -> Self {
+        let key = derived_seed(seed, "key").to_be_bytes();
+        let association = SecurityAssociation::new(256, Algorithm::HmacMd5, &key);
+        let association = association.expect("256 is the first free index");
+        let clock = NtpClock::new(now, 0);
+        let pipe = PipeConfig {
+            rate: Some(setup.rate),
+            delay: setup.delay,
+            queue: QUEUE,
+            loss: setup.loss,
+            ..PipeConfig::default()
+        };
+        let backbone = (0..gateways).map(|gateway| {
+            Link::new(LinkConfig {
+                to_mobile: pipe,
+                to_fixed: pipe,
+                seed: derived_seed(seed, &format!("backbone.{gateway}")),
+                ..LinkConfig::default()
+            })
+        });
+        let home = HomeAgentConfig {
+            address: HOME_AGENT,
+            link: LinkId(0),
+            mobiles: BTreeMap::from([(HOME_ADDRESS, vec![association.clone()])]),
+            foreign_agents: BTreeMap::new(),
+            longest_lifetime: LIFETIME,
+            replay_tolerance: Duration::from_secs(7),
+            reverse_tunnels: ReverseTunnels::Offered,
+            udp_tunnels: None,
+            advertising: None,
+            limits: HomeLimits::default(),
+            clock,
+            seed,
+        };
+        let node = MobileNodeConfig {
+            home_address: HOME_ADDRESS,
+            home_agent: HOME_AGENT,
+            home: association,
+            foreign: None,
+            detection: setup.detection,
+            lifetime: LIFETIME,
+            reverse_tunnel: setup.reverse_tunnel,
+            simultaneous_bindings: false,
+            udp_tunnel: false,
+            clock,
+            seed,
+        };
+        let foreign = (0..gateways).map(|gateway| foreign_agent(now, setup, gateway, seed));
+        let mut mobile_ip = Self {
+            home: HomeAgent::new(now, home),
+            foreign: foreign.collect(),
+            backbone: backbone.collect(),
+            node: MobileNode::new(now, node),
+            at: Some(0),
+            left_at: None,
+            was_bound: false,
+            is_reverse: setup.reverse_tunnel,
+            handoffs: Vec::new(),
+            strayed: 0,
+            actions: VecDeque::new(),
+        };
+        mobile_ip.node.handle_link(now, LinkId(0), true);
+        mobile_ip.drain(now);
+        mobile_ip
+    }
+
+    pub(super) fn poll_timeout(&self) -> Instant {
+        let foreign = self.foreign.iter().filter_map(ForeignAgent::poll_timeout);
+        let foreign = foreign.map(|(at, _)| at);
+        let home = self.home.poll_timeout().map(|(at, _)| at);
+        let node = self.node.poll_timeout().map(|(at, _)| at);
+        let links = self.backbone.iter().filter_map(Link::poll_timeout);
+        let links = links.map(|(at, _)| at);
+        let all = foreign.chain(home).chain(node).chain(links);
+        all.fold(Instant::FAR_FUTURE, Instant::min)
+    }
+
+    pub(super) fn handle_timeout(&mut self, now: Instant) {
+        for link in &mut self.backbone {
+            if link.poll_timeout().is_some_and(|(at, _)| at <= now) {
+                link.handle_timeout(now);
+            }
+        }
+        if self.home.poll_timeout().is_some_and(|(at, _)| at <= now) {
+            self.home.handle_timeout(now);
+        }
+        for agent in &mut self.foreign {
+            if agent.poll_timeout().is_some_and(|(at, _)| at <= now) {
+                agent.handle_timeout(now);
+            }
+        }
+        if self.node.poll_timeout().is_some_and(|(at, _)| at <= now) {
+            self.node.handle_timeout(now);
+        }
+        self.drain(now);
+    }
+
+    pub(super) fn poll_action(&mut self) -> Option<Action<L>> {
+        self.actions.pop_front()
+    }
+
+    /// The mobile host leaves where it is.
+    pub(super) fn leave(&mut self, now: Instant) {
+        self.left_at = Some(now);
+        if let Some(gateway) = self.at.take() {
+            self.node.handle_link(now, link_of(gateway), false);
+        }
+        self.drain(now);
+    }
+
+    /// The mobile host has come to a gateway.
+    pub(super) fn arrive(&mut self, now: Instant, gateway: usize) {
+        self.at = Some(gateway);
+        self.node.handle_link(now, link_of(gateway), true);
+        self.drain(now);
+    }
+
+    /// A packet for the mobile host goes from the router to a gateway.
+    pub(super) fn send_down(&mut self, now: Instant, gateway: usize, load: L) {
+        self.cross(now, gateway, Way::ToMobile, load, TUNNEL_OVERHEAD);
+        self.drain(now);
+    }
+
+    /// A packet of the mobile host's has come to a gateway.
+    pub(super) fn send_up(&mut self, now: Instant, gateway: usize, load: L) {
+        let is_tunnelled = self.is_reverse && self.is_visitor(gateway);
+        let overhead = if is_tunnelled { TUNNEL_OVERHEAD } else { 0 };
+        self.cross(now, gateway, Way::ToFixed, load, overhead);
+        self.drain(now);
+    }
+
+    /// Whether a packet of the mobile host's is heard at a gateway: it is sent to the agent that the
+    /// mobile node believes to be there.
+    pub(super) fn hears(&mut self, gateway: usize) -> bool {
+        let is_heard = match self.node.attachment() {
+            Attachment::Foreign {
+                care_of_address, ..
+            } => gateway_of(care_of_address) == gateway,
+            _ => !self.was_bound,
+        };
+        self.strayed += u64::from(!is_heard);
+        is_heard
+    }
+
+    /// A message has crossed a gateway's link, and comes out at `side`. Returns false if the packet is
+    /// no message.
+    pub(super) fn take(&mut self, now: Instant, gateway: usize, side: Side, load: &L) -> bool {
+        let Some(packet) = load.packet().filter(|packet| is_message(packet)) else {
+            return false;
+        };
+        match side {
+            Side::Mobile if self.at == Some(gateway) => {
+                let arrival = Arrival {
+                    link: link_of(gateway),
+                    from: AGENT,
+                };
+                // What it makes nothing of is nobody's.
+                let (Verdict::Taken | Verdict::Pass) =
+                    self.node.handle_packet(now, arrival, packet);
+            }
+            Side::Mobile => {}
+            Side::Fixed => {
+                let arrival = Arrival {
+                    link: VISITORS,
+                    from: MOBILE,
+                };
+                self.give_foreign(now, gateway, arrival, packet.clone());
+            }
+        }
+        self.drain(now);
+        true
+    }
+
+    pub(super) fn finish(self) -> MobileIpOutcome {
+        MobileIpOutcome {
+            handoffs: self.handoffs,
+            home_agent: *self.home.counters(),
+            mobile_node: *self.node.counters(),
+            strayed: self.strayed,
+        }
+    }
+
+    fn is_visitor(&self, gateway: usize) -> bool {
+        let agent = self.foreign.get(gateway);
+        agent.is_some_and(|agent| agent.visitor(HOME_ADDRESS).is_some())
+    }
+
+    fn give_foreign(&mut self, now: Instant, gateway: usize, arrival: Arrival, packet: Packet) {
+        if let Some(agent) = self.foreign.get_mut(gateway) {
+            let (Verdict::Taken | Verdict::Pass) = agent.handle_packet(now, arrival, packet);
+        }
+    }
+
+    fn cross(&mut self, now: Instant, gateway: usize, way: Way, load: L, overhead: u32) {
+        if let Some(link) = self.backbone.get_mut(gateway) {
+            link.handle_packet(now, way, Tunnelled { load, overhead });
+        }
+    }
+
+    /// Lets everything happen that takes no time.
+    fn drain(&mut self, now: Instant) {
+        loop {
+            let mut is_quiet = true;
+            for gateway in 0..self.backbone.len() {
+                while let Some((way, frame)) = self.backbone[gateway].poll_transmit() {
+                    is_quiet = false;
+                    self.leave_backbone(now, gateway, way, frame.load);
+                }
+                // What the link drops is lost, and nobody hears of it.
+                while self.backbone[gateway].poll_event().is_some() {}
+            }
+            while let Some(transmit) = self.home.poll_transmit() {
+                is_quiet = false;
+                self.send_of_home(now, transmit);
+            }
+            for gateway in 0..self.foreign.len() {
+                while let Some(transmit) = self.foreign[gateway].poll_transmit() {
+                    is_quiet = false;
+                    self.send_of_foreign(now, gateway, transmit);
+                }
+                while self.foreign[gateway].poll_event().is_some() {}
+            }
+            while let Some(transmit) = self.node.poll_transmit() {
+                is_quiet = false;
+                self.send_of_node(transmit);
+            }
+            while self.node.poll_event().is_some() {}
+            while let Some(event) = self.home.poll_event() {
+                self.note(now, event);
+            }
+            if is_quiet {
+                return;
+            }
+        }
+    }
+
+    fn leave_backbone(&mut self, now: Instant, gateway: usize, way: Way, load: L) {
+        let message = load.packet().filter(|packet| is_message(packet)).cloned();
+        let arrival = Arrival {
+            link: BACKBONE,
+            from: AGENT,
+        };
+        match (way, message) {
+            (Way::ToFixed, Some(packet)) => {
+                let (Verdict::Taken | Verdict::Pass) =
+                    self.home.handle_packet(now, arrival, packet);
+            }
+            (Way::ToMobile, Some(packet)) => self.give_foreign(now, gateway, arrival, packet),
+            (Way::ToFixed, None) => self.actions.push_back(Action::Up(load)),
+            (Way::ToMobile, None) if self.is_visitor(gateway) || !self.was_bound => {
+                self.actions.push_back(Action::Down(gateway, load));
+            }
+            (Way::ToMobile, None) => self.strayed += 1,
+        }
+    }
+
+    fn send_of_home(&mut self, now: Instant, transmit: Transmit) {
+        if let Transmit::Packet { packet, .. } = transmit
+            && let IpAddr::V4(to) = packet.header().ip.destination
+        {
+            self.cross(now, gateway_of(to), Way::ToMobile, packet.into(), 0);
+        }
+    }
+
+    fn send_of_foreign(&mut self, now: Instant, gateway: usize, transmit: Transmit) {
+        match transmit {
+            Transmit::Packet {
+                packet,
+                via: Via::Route,
+            } => self.cross(now, gateway, Way::ToFixed, packet.into(), 0),
+            Transmit::Packet { packet, .. } => {
+                let say = Action::Say(gateway, Side::Fixed, packet.into());
+                self.actions.push_back(say);
+            }
+            // Links between two ends have no ARP.
+            Transmit::Arp(_) => {}
+        }
+    }
+
+    fn send_of_node(&mut self, transmit: Transmit) {
+        if let Transmit::Packet { packet, .. } = transmit
+            && let Some(gateway) = self.at
+        {
+            let say = Action::Say(gateway, Side::Mobile, packet.into());
+            self.actions.push_back(say);
+        }
+    }
+
+    fn note(&mut self, now: Instant, event: HomeEvent) {
+        if let HomeEvent::Bound {
+            care_of_address,
+            has_moved: true,
+            ..
+        } = event
+        {
+            self.was_bound = true;
+            let left_at = self.left_at.take();
+            self.handoffs
+                .extend(left_at.map(|left_at| now.since(left_at)));
+            let gateway = gateway_of(care_of_address);
+            self.actions.push_back(Action::Bound(gateway));
+        }
+    }
+}
+
+/// The link of a gateway, as the mobile node numbers it. At most 32 gateways.
+const fn link_of(gateway: usize) -> LinkId {
+    LinkId(gateway as u32)
+}
+
+impl<W: Watch> Route<W> {
+    pub(super) fn mobile_ip(&mut self) -> Option<&mut MobileIp<W::Load>> {
+        self.roaming.as_mut()?.mobile_ip.as_deref_mut()
+    }
+
+    /// Does what the agents and the mobile node ask for.
+    pub(super) fn act_for_mobile_ip(&mut self, now: Instant) {
+        while let Some(action) = self.mobile_ip().and_then(MobileIp::poll_action) {
+            match action {
+                Action::Say(gateway, side, message) => {
+                    if let Some(cell) = self.cell_mut(gateway) {
+                        cell.send_past_gateway(now, side, message);
+                    }
+                }
+                Action::Up(load) => self.send_on(now, 0, Side::Fixed, load),
+                Action::Down(gateway, load) => {
+                    if let Some(cell) = self.cell_mut(gateway) {
+                        cell.handle_packet(now, Side::Fixed, load);
+                    }
+                }
+                Action::Bound(gateway) => self.bind(now, gateway),
+            }
+        }
+    }
+
+    /// A packet comes out of a gateway's link. Returns it if it goes on by itself.
+    pub(super) fn leave_cell(
+        &mut self,
+        now: Instant,
+        gateway: usize,
+        side: Side,
+        load: W::Load,
+    ) -> Option<W::Load> {
+        let Some(mobile_ip) = self.mobile_ip() else {
+            return Some(load);
+        };
+        let is_taken = mobile_ip.take(now, gateway, side, &load);
+        let left = match (is_taken, side) {
+            (true, _) => None,
+            (false, Side::Mobile) => Some(load),
+            (false, Side::Fixed) => {
+                mobile_ip.send_up(now, gateway, load);
+                None
+            }
+        };
+        self.act_for_mobile_ip(now);
+        left
+    }
+
+    /// A completed registration: the router sends packets there, and the gateway at the router hears
+    /// that its link is up.
+    fn bind(&mut self, now: Instant, gateway: usize) {
+        let Some(roaming) = &mut self.roaming else {
+            return;
+        };
+        let before = core::mem::replace(&mut roaming.routed, gateway);
+        if let Some(home) = &mut roaming.home_agent {
+            tell_update(now, &mut home.gateway);
+        }
+        for (number, is_routed) in [(before, false), (gateway, true)] {
+            if let Some(cell) = self.cell_mut(number) {
+                cell.set_routed(is_routed);
+            }
+        }
+        self.send_of_home_agent(now);
+    }
+}
