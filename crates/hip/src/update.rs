@@ -84,6 +84,9 @@ pub(crate) struct Updates {
     next_id: u32,
     pending: Vec<Pending>,
     seen: Option<Seen>,
+    /// The new keys that this host has offered, until the peer's offer is there, too: the peer may
+    /// acknowledge the one before the other arrives.
+    offer: Option<EspInfo>,
 }
 
 impl Updates {
@@ -95,16 +98,13 @@ impl Updates {
 
     /// The SPI that is offered with new keys.
     pub(crate) fn offered_spi(&self) -> Option<u32> {
-        self.offer().map(|info| info.new_spi)
+        self.offer.map(|info| info.new_spi)
     }
 
-    fn offer(&self) -> Option<EspInfo> {
-        self.pending
-            .iter()
-            .find_map(|pending| match pending.purpose {
-                Purpose::Rekey(info) => Some(info),
-                _ => None,
-            })
+    /// Whether the peer may not have this host's offer of new keys.
+    fn has_untold_offer(&self) -> bool {
+        let mut pending = self.pending.iter();
+        pending.any(|pending| matches!(pending.purpose, Purpose::Rekey(_)))
     }
 
     /// Makes everything that waits due at once.
@@ -163,7 +163,7 @@ impl Session {
 
     /// Offers the peer new keys for data.
     pub(crate) fn rekey(&mut self, context: &mut Context<'_>) {
-        if self.updates.offer().is_some() {
+        if self.updates.offer.is_some() || self.updates.has_untold_offer() {
             return;
         }
         let info = EspInfo {
@@ -171,6 +171,7 @@ impl Session {
             old_spi: self.inbound.spi,
             new_spi: context.new_spi(),
         };
+        self.updates.offer = Some(info);
         self.start(context, Purpose::Rekey(info), &[]);
     }
 
@@ -307,7 +308,7 @@ impl Session {
             (Some(id), _) => self.hear_news(context, message, id, &mut outcome)?,
             (None, _) => {}
         }
-        if self.updates.offer().is_none() {
+        if !self.updates.has_untold_offer() {
             self.promote(context);
         }
         self.tell(context, message, &outcome);
@@ -453,7 +454,7 @@ impl Session {
         {
             return Err(Refusal::Choice);
         }
-        let own_offer = self.updates.offer();
+        let own_offer = self.updates.offer;
         let least = self.keying.next_index();
         let own_index = own_offer.map_or(least, |offer| offer.keymat_index);
         let index = own_index.max(info.keymat_index);
@@ -478,6 +479,7 @@ impl Session {
                 (answer.new_spi, Some(id))
             }
         };
+        self.updates.offer = None;
         let suite = self.keying.suite;
         let inbound = Inbound::new(spi, suite, keys.peer);
         let outbound = Outbound::new(info.new_spi, suite, keys.own);
