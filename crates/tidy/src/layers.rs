@@ -7,13 +7,15 @@ use serde_json::Value;
 use crate::{Offences, Repository};
 
 /// The crates from top to bottom: arrows only point down.
-pub const ORDER: [&str; 15] = [
+pub const ORDER: [&str; 16] = [
     "outlast", "papers", "sweep", "report", "lab", "linux", "sim", "scenario", "world", "link",
-    "agents", "tcp", "gateway", "wire", "base",
+    "hip", "agents", "tcp", "gateway", "wire", "base",
 ];
 
 /// The crates that do no I/O, read no clock and know no `unsafe`.
-pub const PURE: [&str; 7] = ["world", "link", "agents", "tcp", "gateway", "wire", "base"];
+pub const PURE: [&str; 8] = [
+    "world", "link", "hip", "agents", "tcp", "gateway", "wire", "base",
+];
 
 /// Crates that hold no part of the product and stand outside the order.
 const OUTSIDE: [&str; 1] = ["tidy"];

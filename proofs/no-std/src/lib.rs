@@ -21,6 +21,7 @@ use core::panic::PanicInfo;
 use outlast_agents as _;
 use outlast_base as _;
 use outlast_gateway as _;
+use outlast_hip as _;
 use outlast_link as _;
 use outlast_tcp as _;
 use outlast_wire as _;

@@ -254,6 +254,13 @@ impl Network {
         delivered.map(|(_, packet)| packet[40..].to_vec()).collect()
     }
 
+    /// Opens an association and asserts that data flows.
+    pub fn assert_data_flows_after_meeting(&mut self, a: usize, b: usize) {
+        self.connect(a, b);
+        self.run(Duration::from_secs(2));
+        self.assert_data_flows(a, b);
+    }
+
     /// Sends one packet each way and asserts that both arrive.
     pub fn assert_data_flows(&mut self, a: usize, b: usize) {
         let (before_a, before_b) = (self.nodes[a].delivered.len(), self.nodes[b].delivered.len());
