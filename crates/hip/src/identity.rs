@@ -6,12 +6,13 @@
 use crate::rhash::Rhash;
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
+use chacha20::ChaCha20Rng;
 use core::fmt;
 use outlast_wire::hip::Hit;
 use p256::ecdsa::signature::hazmat::{PrehashSigner, PrehashVerifier};
 use p256::elliptic_curve::Generate;
 use p256::pkcs8::{DecodePrivateKey, EncodePrivateKey, LineEnding};
-use rand_core::CryptoRng;
+use rand_core::{CryptoRng, SeedableRng};
 use rsa::traits::PublicKeyParts;
 use rsa::{BoxedUint, PrivateKey as RsaPrivateKey, PublicKey as RsaPublicKey};
 use sha2::Sha256;
@@ -296,6 +297,14 @@ impl Identity {
             }
         };
         Ok(Self::of(key))
+    }
+
+    /// Makes a new identity from 32 bytes drawn at random.
+    ///
+    /// # Errors
+    /// [`IdentityError::Failed`] if no key comes about.
+    pub fn from_seed(algorithm: Algorithm, seed: [u8; 32]) -> Result<Self, IdentityError> {
+        Self::generate(algorithm, &mut ChaCha20Rng::from_seed(seed))
     }
 
     fn of(key: PrivateKey) -> Self {

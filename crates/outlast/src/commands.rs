@@ -4,6 +4,7 @@ pub(crate) mod agents;
 pub(crate) mod completions;
 pub(crate) mod demo;
 pub(crate) mod doctor;
+pub(crate) mod hip;
 pub(crate) mod lab;
 pub(crate) mod lab_shell;
 pub(crate) mod man;

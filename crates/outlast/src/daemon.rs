@@ -10,6 +10,7 @@ mod clients;
 pub(crate) mod config;
 pub(crate) mod control;
 mod divert;
+pub(crate) mod hip;
 mod indicators;
 pub(crate) mod journal;
 pub(crate) mod keys;
