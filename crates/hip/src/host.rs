@@ -409,9 +409,9 @@ impl Host {
         let (State::R2Sent { session, .. } | State::Established { session }) = state else {
             return;
         };
-        while let Some((next, payload)) = waiting.pop_front() {
-            if !session.send_data(&mut context, next, &payload) {
-                waiting.push_front((next, payload));
+        while let Some(data) = waiting.pop_front() {
+            if let Err(data) = session.send_data(&mut context, data) {
+                waiting.push_front(data);
                 break;
             }
         }

@@ -32,6 +32,7 @@ pub mod identity;
 mod initiator;
 pub mod keymat;
 pub mod puzzle;
+mod recent;
 mod rendezvous;
 mod responder;
 pub mod rhash;

@@ -1,11 +1,13 @@
 //! What both hosts hold once a base exchange is done: keys, security associations, addresses.
 
 use crate::addresses::{Path, PeerAddresses};
+use crate::association::Data;
 use crate::cipher::HipCipher;
 use crate::context::{Context, verify_mac, verify_signature};
 use crate::event::{Event, Protocol, Refusal, Transmit};
 use crate::identity::PublicIdentity;
 use crate::keymat::{EspKeys, HipKeys, Keymat, Pair};
+use crate::recent::{Recent, TCP};
 use crate::rhash::Rhash;
 use crate::sa::{Inbound, Outbound};
 use crate::suite::EspSuite;
@@ -93,6 +95,8 @@ pub(crate) struct Session {
     pub(crate) answered: Option<Answered>,
     /// When data was last sent or received.
     pub(crate) last_used: Instant,
+    /// The last segments of TCP connections.
+    pub(crate) recent: Recent,
     /// When this host's registration with the peer is to be renewed.
     pub(crate) renewal: Option<Instant>,
 }
@@ -116,6 +120,7 @@ impl Session {
             updates: Updates::default(),
             answered: None,
             last_used: now,
+            recent: Recent::default(),
             renewal: None,
         }
     }
@@ -180,18 +185,17 @@ impl Session {
         may_go.then_some(path)
     }
 
-    /// Seals and sends data; false if it has to wait.
+    /// Seals and sends data; gives it back if it has to wait.
     pub(crate) fn send_data(
         &mut self,
         context: &mut Context<'_>,
-        next: u8,
-        payload: &[u8],
-    ) -> bool {
+        (next, payload): Data,
+    ) -> Result<(), Data> {
         let Some(path) = self.path(context, payload.len()) else {
-            return false;
+            return Err((next, payload));
         };
         self.last_used = context.now;
-        match self.outbound.seal(next, payload, context.random) {
+        match self.outbound.seal(next, &payload, context.random) {
             Some(packet) => {
                 context.outbox.counters.sealed += 1;
                 context.outbox.transmits.push_back(Transmit {
@@ -203,7 +207,16 @@ impl Session {
             }
             None => context.outbox.refuse(Refusal::Limit),
         }
-        true
+        self.recent.note(context.now, next, payload);
+        Ok(())
+    }
+
+    /// Sends the last segment of each TCP connection again.
+    pub(crate) fn repeat_recent(&mut self, context: &mut Context<'_>) {
+        for payload in self.recent.take() {
+            // What may not go now is lost, as any packet may be.
+            let _ = self.send_data(context, (TCP, payload));
+        }
     }
 
     /// Whether the keys for data have served their time.

@@ -508,6 +508,9 @@ impl Session {
                 address: path.remote,
                 took: context.now.since(begun),
             });
+            if context.config.repeats_segments {
+                self.repeat_recent(context);
+            }
         }
     }
 }

@@ -358,3 +358,50 @@ fn a_forged_from_is_refused() {
     network.run(Duration::from_secs(1));
     assert_eq!(network.state(0, 1), Some(StateName::Established));
 }
+
+/// Hands a TCP segment of the ports `ports` to a node's application side.
+fn send_segment(network: &mut Network, from: usize, to: usize, ports: [u8; 4], mark: u8) {
+    let mut segment = ports.to_vec();
+    segment.extend_from_slice(&[mark; 16]);
+    let mut packet = common::inner(network.hit(from), network.hit(to), &segment);
+    packet[6] = 6;
+    let now = network.now;
+    network.nodes[from].host.handle_data(now, &packet);
+    network.drain(from);
+}
+
+#[test]
+fn the_last_segment_of_each_connection_is_repeated_after_a_move() {
+    for repeats_segments in [true, false] {
+        let config = || Config {
+            repeats_segments,
+            ..Config::default()
+        };
+        let mut network = Network::pair_of(1, [identity(1), identity(2)], [config(), config()]);
+        network.connect(0, 1);
+        network.run(Duration::from_secs(1));
+        network.move_to(0, &[]);
+        // The fixed host does not know; two connections retransmit into the void.
+        for (ports, mark) in [([0, 80, 4, 0], 1), ([0, 22, 4, 1], 2), ([0, 80, 4, 0], 3)] {
+            send_segment(&mut network, 1, 0, ports, mark);
+        }
+        network.send(1, 0, b"no segment");
+        network.run(Duration::from_secs(30));
+        let back = network.now;
+        network.move_to(0, &[address("203.0.113.5")]);
+        network.run(Duration::from_secs(10));
+        let mut marks: Vec<u8> = network
+            .received(0)
+            .iter()
+            .map(|segment| segment[19])
+            .collect();
+        marks.sort_unstable();
+        if repeats_segments {
+            assert_eq!(marks, [2, 3]);
+            let last = network.nodes[0].delivered.last().unwrap();
+            assert!(last.0 - back <= ROUND_TRIP * 2);
+        } else {
+            assert!(marks.is_empty(), "the control: nothing comes by itself");
+        }
+    }
+}

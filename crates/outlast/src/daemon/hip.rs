@@ -2,8 +2,8 @@
 //! [`Host`](outlast_hip::Host).
 //!
 //! Applications speak through a TUN device that bears the host's tag as its address; HIP and ESP go
-//! through raw sockets, one pair for each address of the host. The kernel says which addresses
-//! those are: the ones from which it would speak to the peers.
+//! through raw sockets, one pair for each address of the host. The address from which the kernel
+//! would speak to the peers is the preferred one.
 
 pub(crate) mod key;
 mod places;
@@ -14,7 +14,7 @@ use anyhow::Context;
 use outlast_base::time::Instant;
 use outlast_hip::{Event, Host, Protocol};
 use outlast_linux::clock;
-use outlast_linux::monitor::{Change, RouteMonitor};
+use outlast_linux::monitor::{self, Change, RouteMonitor};
 use outlast_linux::netlink::{InterfaceSettings, Prefix, RouteSocket};
 use outlast_linux::poller::{Interest, Poller, Ready, Token};
 use outlast_linux::protocol::ip_packet;
@@ -219,21 +219,12 @@ impl Daemon {
         Ok(())
     }
 
-    /// Asks the kernel from which addresses it would speak to the peers; whether they have changed.
+    /// Looks which addresses this host has now, and tells the host; whether they have changed.
     fn relocate(&mut self, now: Instant) -> anyhow::Result<bool> {
-        let mut own: Vec<IpAddr> = Vec::new();
-        let known: Vec<IpAddr> = self
-            .host
-            .views()
-            .flat_map(|view| view.addresses)
-            .map(|known| known.address)
-            .collect();
-        for &other in self.destinations.iter().chain(&known) {
-            let source = self.sender.own_address(other)?;
-            // A tag is no place.
-            let source = source.filter(|source| !is_tag(*source) && !own.contains(source));
-            own.extend(source);
-        }
+        let views = self.host.views().flat_map(|view| view.addresses);
+        let known: Vec<IpAddr> = views.map(|known| known.address).collect();
+        let others = self.destinations.iter().chain(&known).copied();
+        let own = own_addresses(&self.sender, others)?;
         if !self.places.settle(&own, &self.poller, FIRST_RECEIVER)? {
             return Ok(false);
         }
@@ -298,6 +289,40 @@ impl Daemon {
         tracing::info!("HIP ends");
         Ok(())
     }
+}
+
+/// This host's addresses: first those from which the kernel would speak to `others`, then the
+/// rest, but for those of a family in which it reaches none of them.
+fn own_addresses(
+    sender: &RawSender,
+    others: impl Iterator<Item = IpAddr>,
+) -> anyhow::Result<Vec<IpAddr>> {
+    let mut own: Vec<IpAddr> = Vec::new();
+    let (mut wanted, mut reached) = ([false; 2], [false; 2]);
+    for other in others {
+        let family = usize::from(other.is_ipv6());
+        wanted[family] = true;
+        // A tag is no place.
+        let source = sender.own_address(other)?.filter(|source| !is_tag(*source));
+        reached[family] |= source.is_some();
+        own.extend(source.filter(|source| !own.contains(source)));
+    }
+    for change in monitor::snapshot()? {
+        if let Change::Address {
+            address,
+            is_present: true,
+            ..
+        } = change
+        {
+            let address = address.address;
+            let family = usize::from(address.is_ipv6());
+            let is_usable = reached[family] || !wanted[family];
+            if is_usable && !is_tag(address) && !own.contains(&address) {
+                own.push(address);
+            }
+        }
+    }
+    Ok(own)
 }
 
 /// Whether an address is a tag.
