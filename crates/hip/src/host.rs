@@ -5,7 +5,7 @@ mod exchange;
 mod relay;
 mod timers;
 
-use crate::addresses::{AddressState, Path, PeerAddress};
+use crate::addresses::{Path, PeerAddress};
 use crate::association::{Association, Data, State, StateName};
 use crate::beet::Inner;
 use crate::config::{Admission, Config, Peer};
@@ -456,18 +456,5 @@ impl Host {
             };
             self.associations.insert(peer, association);
         }
-    }
-
-    /// Whether a peer is at one of its verified addresses.
-    #[must_use]
-    pub fn is_reachable(&self, peer: Hit) -> bool {
-        let session = self
-            .associations
-            .get(&peer)
-            .and_then(Association::any_session);
-        session.is_some_and(|session| {
-            let mut known = session.addresses.known.iter();
-            known.any(|known| known.state == AddressState::Active)
-        })
     }
 }

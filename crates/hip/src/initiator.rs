@@ -193,6 +193,38 @@ pub(crate) struct Draft {
     pub(crate) counter: Option<Vec<u8>>,
 }
 
+/// Appends what answers the R1, up to the cipher.
+fn push_answer(
+    builder: &mut Builder,
+    offer: &Offer,
+    solution: &[u8],
+    (keymat_index, new_spi): (u16, u32),
+    public: &[u8],
+) {
+    let info = EspInfo {
+        keymat_index,
+        old_spi: 0,
+        new_spi,
+    };
+    builder.push_with(kind::ESP_INFO, |out| info.write(out));
+    if let Some(counter) = &offer.counter {
+        builder.push(kind::R1_COUNTER, counter);
+    }
+    let solved = Solution {
+        difficulty: offer.difficulty,
+        opaque: offer.opaque,
+        i: &offer.i,
+        j: solution,
+    };
+    builder.push_with(kind::SOLUTION, |out| solved.write(out));
+    let value = DiffieHellman {
+        group: offer.group.number(),
+        value: public,
+    };
+    builder.push_with(kind::DIFFIE_HELLMAN, |out| value.write(out));
+    builder.push(kind::HIP_CIPHER, &offer.cipher.number().to_be_bytes());
+}
+
 /// Makes the I2 of a solved puzzle.
 pub(crate) fn i2(
     context: &mut Context<'_>,
@@ -209,28 +241,13 @@ pub(crate) fn i2(
     let keying = Keying::new(keymat, rhash, (offer.cipher, offer.suite), hosts).ok_or(no_group)?;
     let spi = context.new_spi();
     let mut builder = Builder::new(PacketType::I2, own, offer.peer.hit());
-    let info = EspInfo {
-        keymat_index: keying.esp_index,
-        old_spi: 0,
-        new_spi: spi,
-    };
-    builder.push_with(kind::ESP_INFO, |out| info.write(out));
-    if let Some(counter) = &offer.counter {
-        builder.push(kind::R1_COUNTER, counter);
-    }
-    let solved = Solution {
-        difficulty: offer.difficulty,
-        opaque: offer.opaque,
-        i: &offer.i,
-        j: solution,
-    };
-    builder.push_with(kind::SOLUTION, |out| solved.write(out));
-    let value = DiffieHellman {
-        group: offer.group.number(),
-        value: keys.public(),
-    };
-    builder.push_with(kind::DIFFIE_HELLMAN, |out| value.write(out));
-    builder.push(kind::HIP_CIPHER, &offer.cipher.number().to_be_bytes());
+    push_answer(
+        &mut builder,
+        &offer,
+        solution,
+        (keying.esp_index, spi),
+        keys.public(),
+    );
     let mut inside = Vec::new();
     append_parameter(&mut inside, kind::HOST_ID, |out| {
         write_host_id(out, context.identity.public());

@@ -20,7 +20,7 @@ struct Place {
 pub(super) struct Places {
     places: Vec<Place>,
     next: u64,
-    running: BTreeMap<InterfaceIndex, bool>,
+    running: BTreeMap<u32, bool>,
 }
 
 impl Places {
@@ -81,7 +81,7 @@ impl Places {
 
     /// Notes an interface; whether it carries packets again that did not.
     pub(super) fn note_interface(&mut self, interface: InterfaceIndex, is_running: bool) -> bool {
-        let was_running = self.running.insert(interface, is_running);
+        let was_running = self.running.insert(interface.0, is_running);
         is_running && was_running == Some(false)
     }
 }
