@@ -210,7 +210,8 @@ impl PeerAddresses {
 /// Whether a host can be at this address.
 fn is_unicast(address: IpAddr) -> bool {
     let is_broadcast = matches!(address, IpAddr::V4(address) if address.is_broadcast());
-    !address.is_unspecified() && !address.is_multicast() && !is_broadcast
+    let is_elsewhere = !address.is_unspecified() && !address.is_loopback();
+    is_elsewhere && !address.is_multicast() && !is_broadcast
 }
 
 #[cfg(test)]

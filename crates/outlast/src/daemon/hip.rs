@@ -316,7 +316,7 @@ fn own_addresses(
         {
             let address = address.address;
             let family = usize::from(address.is_ipv6());
-            let is_usable = reached[family] || !wanted[family];
+            let is_usable = (reached[family] || !wanted[family]) && !address.is_loopback();
             if is_usable && !is_tag(address) && !own.contains(&address) {
                 own.push(address);
             }
