@@ -51,7 +51,7 @@ impl Credit {
     fn age(&mut self, now: Instant) {
         while self.bytes > 0 && now.since(self.aged) >= CREDIT_AGING {
             self.bytes = self.bytes - self.bytes.div_ceil(8);
-            self.aged = self.aged + CREDIT_AGING;
+            self.aged += CREDIT_AGING;
         }
         if self.bytes == 0 {
             self.aged = now;

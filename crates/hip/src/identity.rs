@@ -129,8 +129,8 @@ impl PublicKey {
                 out.extend_from_slice(&key.n_bytes());
                 out
             }
-            Self::P256(key) => [&curve::P256, &*key.to_sec1_point(false).as_bytes()].concat(),
-            Self::P384(key) => [&curve::P384, &*key.to_sec1_point(false).as_bytes()].concat(),
+            Self::P256(key) => [&curve::P256[..], key.to_sec1_point(false).as_bytes()].concat(),
+            Self::P384(key) => [&curve::P384[..], key.to_sec1_point(false).as_bytes()].concat(),
         }
     }
 

@@ -21,6 +21,7 @@ use crate::rhash::Rhash;
 use crate::sa::{Inbound, Outbound};
 use crate::session::{Answered, Keying, Session};
 use crate::suite::EspSuite;
+use alloc::collections::btree_map::Entry;
 use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::vec::Vec;
 use core::net::IpAddr;
@@ -228,12 +229,13 @@ impl Responder {
         let generation = &mut self.current;
         let keys = generation.keys.entry(group);
         let keys = keys.or_insert_with(|| KeyPair::new(group, context.random));
-        if !generation.templates.contains_key(&(group, difficulty)) {
-            let template = template(context, keys, difficulty).ok_or(Refusal::Limit)?;
-            generation.templates.insert((group, difficulty), template);
-        }
-        let template = generation.templates.get(&(group, difficulty));
-        let template = template.ok_or(Refusal::Limit)?;
+        let template = match generation.templates.entry((group, difficulty)) {
+            Entry::Occupied(made) => made.into_mut(),
+            Entry::Vacant(place) => {
+                let made = template(context, keys, difficulty).ok_or(Refusal::Limit)?;
+                place.insert(made)
+            }
+        };
         let mut packet = template.packet.clone();
         let puzzle = Puzzle {
             difficulty,
