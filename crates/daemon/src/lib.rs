@@ -11,6 +11,7 @@ pub mod config;
 pub mod control;
 mod divert;
 pub mod failure;
+pub mod hip;
 mod indicators;
 pub mod journal;
 mod keys;

@@ -24,6 +24,7 @@ pub mod poller;
 pub mod priority;
 pub mod privilege;
 pub mod process;
+pub mod protocol;
 pub mod raw;
 pub mod signal;
 pub mod socket;

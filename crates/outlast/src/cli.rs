@@ -1,8 +1,8 @@
 //! The command line.
 
 use crate::commands::{
-    agents, completions, demo, doctor, lab, man, notify, papers, reload, run, sim, status, sweep,
-    trials,
+    agents, completions, demo, doctor, hip, lab, man, notify, papers, reload, run, sim, status,
+    sweep, trials,
 };
 use clap::{Parser, Subcommand};
 
@@ -50,6 +50,8 @@ pub(crate) enum Command {
     Reload(reload::Arguments),
     /// Make the key of gateways that hand frozen connections to each other.
     Agents(agents::Arguments),
+    /// Make the identity of a host that speaks HIP, or show its tag.
+    Hip(hip::Arguments),
     Doctor(doctor::Arguments),
     /// Print the completion script of a shell.
     Completions(completions::Arguments),

@@ -5,6 +5,7 @@ pub(crate) mod completions;
 pub(crate) mod demo;
 pub(crate) mod doctor;
 mod experiments;
+pub(crate) mod hip;
 pub(crate) mod lab;
 pub(crate) mod lab_shell;
 pub(crate) mod man;

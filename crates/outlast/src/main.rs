@@ -39,6 +39,7 @@ fn dispatch(cli: Cli) -> Result<(), Failure> {
         Command::Status(arguments) => commands::status::run(&arguments),
         Command::Reload(arguments) => commands::reload::run(&arguments),
         Command::Agents(arguments) => commands::agents::run(&arguments),
+        Command::Hip(arguments) => commands::hip::run(&arguments),
         Command::Notify(arguments) => commands::notify::run(&arguments),
         Command::Doctor(arguments) => commands::doctor::run(&arguments),
         Command::Completions(arguments) => commands::completions::run(&arguments),

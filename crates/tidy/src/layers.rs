@@ -7,7 +7,7 @@ use serde_json::Value;
 use crate::{Offences, Repository};
 
 /// The crates from top to bottom: arrows only point down.
-pub const ORDER: [&str; 21] = [
+pub const ORDER: [&str; 22] = [
     "outlast",
     "papers",
     "trials",
@@ -27,13 +27,14 @@ pub const ORDER: [&str; 21] = [
     "host",
     "gateway",
     "mobility",
+    "hip",
     "wire",
     "base",
 ];
 
 /// The crates that do no I/O, read no clock and know no `unsafe`.
-pub const PURE: [&str; 9] = [
-    "world", "link", "agents", "tcp", "host", "gateway", "mobility", "wire", "base",
+pub const PURE: [&str; 10] = [
+    "world", "link", "agents", "tcp", "host", "gateway", "mobility", "hip", "wire", "base",
 ];
 
 /// Crates that hold no part of the product and stand outside the order.

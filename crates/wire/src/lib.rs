@@ -36,6 +36,7 @@ mod checksum;
 pub mod edit;
 mod error;
 pub mod fragment;
+pub mod hip;
 mod icmp;
 mod ip;
 pub mod mobile_ip;

@@ -22,6 +22,7 @@ use outlast_agents as _;
 use outlast_base as _;
 use outlast_gateway as _;
 use outlast_host as _;
+use outlast_hip as _;
 use outlast_link as _;
 use outlast_mobility as _;
 use outlast_tcp as _;

@@ -7,8 +7,8 @@ use outlast_scenario::Reader;
 /// What is told on standard error.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub struct Log {
-    pub(crate) level: LogLevel,
-    pub(crate) format: LogFormat,
+    pub level: LogLevel,
+    pub format: LogFormat,
 }
 
 /// How much is told.

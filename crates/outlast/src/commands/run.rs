@@ -3,8 +3,9 @@
 use crate::failure::Failure;
 use crate::terminal;
 use outlast_daemon::config::{
-    DataPathChoice, Given, LogFormat, LogLevel, Mechanism, Settings, interface_name,
+    DataPathChoice, Given, Log, LogFormat, LogLevel, Mechanism, Settings, interface_name,
 };
+use outlast_daemon::hip;
 use outlast_daemon::journal::Journal;
 use outlast_report::unit::Unit;
 use std::path::PathBuf;
@@ -16,6 +17,10 @@ use std::path::PathBuf;
 /// SIGHUP and `outlast reload` make it read that again; SIGTERM ends it.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Arguments {
+    /// What this daemon is.
+    #[arg(long, value_name = "ROLE", value_enum, default_value_t = Role::Gateway)]
+    role: Role,
+
     /// The interface that leads to the disconnecting link.
     #[arg(short, long, value_name = "NAME", value_parser = interface_name)]
     interface: Option<String>,
@@ -50,6 +55,39 @@ pub(crate) struct Arguments {
     log_format: Option<LogFormat>,
 }
 
+/// What a daemon is.
+#[derive(Clone, Copy, Debug, Eq, PartialEq, clap::ValueEnum)]
+enum Role {
+    /// A gateway on an interface.
+    Gateway,
+    /// A host that speaks HIP; takes --config, whose table is `[hip]`.
+    Hip,
+    /// A rendezvous server for hosts that speak HIP; takes the same.
+    Rendezvous,
+}
+
+/// Runs a role that speaks HIP, or checks its configuration.
+fn run_hip(kind: hip::Kind, arguments: &Arguments, log: Log) -> Result<(), Failure> {
+    let is_for_gateways = arguments.interface.is_some()
+        || arguments.mechanism.is_some()
+        || arguments.data_path.is_some()
+        || arguments.control.is_some();
+    if is_for_gateways {
+        let message = "--interface, --mechanism, --data-path and --control are for gateways";
+        return Err(Failure::Usage(message.into()));
+    }
+    let Some(config) = &arguments.config else {
+        return Err(Failure::Usage(
+            "this role needs --config FILE with a table [hip]".into(),
+        ));
+    };
+    if arguments.check_config {
+        return terminal::print(&hip::check(config)?);
+    }
+    let _journal = Journal::begin(log);
+    Ok(hip::run(kind, config)?)
+}
+
 /// `verbose` is how often `-v` was given.
 pub(crate) fn run(arguments: &Arguments, verbose: u8) -> Result<(), Failure> {
     let by_count = match verbose {
@@ -57,6 +95,18 @@ pub(crate) fn run(arguments: &Arguments, verbose: u8) -> Result<(), Failure> {
         1 => Some(LogLevel::Debug),
         _ => Some(LogLevel::Trace),
     };
+    let kind = match arguments.role {
+        Role::Gateway => None,
+        Role::Hip => Some(hip::Kind::Host),
+        Role::Rendezvous => Some(hip::Kind::Rendezvous),
+    };
+    if let Some(kind) = kind {
+        let log = Log {
+            level: arguments.log_level.or(by_count).unwrap_or_default(),
+            format: arguments.log_format.unwrap_or_default(),
+        };
+        return run_hip(kind, arguments, log);
+    }
     let given = Given {
         interface: arguments.interface.clone(),
         mechanism: arguments.mechanism,

@@ -16,6 +16,7 @@ mod crashing;
 mod fallback;
 mod gateway;
 mod gateway_ebpf;
+mod hip;
 mod hooks;
 mod indicators;
 mod killing;

@@ -1,0 +1,368 @@
+//! The roles `hip` and `rendezvous`: descriptors, clock and timer around the pure
+//! [`Host`](outlast_hip::Host).
+//!
+//! Applications speak through a TUN device that bears the host's tag as its address; HIP and ESP go
+//! through raw sockets, one pair for each address of the host. The address from which the kernel
+//! would speak to the peers is the preferred one.
+
+pub mod key;
+mod places;
+mod settings;
+
+use crate::failure::Failure;
+use anyhow::Context;
+use outlast_base::time::Instant;
+use outlast_hip::{Event, Host, Protocol};
+use outlast_linux::clock;
+use outlast_linux::monitor::{self, Change, RouteMonitor};
+use outlast_linux::netlink::{InterfaceSettings, Prefix, RouteSocket};
+use outlast_linux::poller::{Interest, Poller, Ready, Token};
+use outlast_linux::protocol::ip_packet;
+use outlast_linux::raw::{RawSender, Sent};
+use outlast_linux::signal::{Hangup, Termination};
+use outlast_linux::timer::Timer;
+use outlast_linux::tun::{MAX_PACKET, Tun, Written};
+use outlast_linux::waker::Waker;
+use outlast_wire::hip::{ESP_PROTOCOL, HIP_PROTOCOL, Hit};
+use places::Places;
+use rustix::rand::{GetRandomFlags, getrandom};
+use settings::Settings;
+use std::io;
+use std::net::IpAddr;
+use std::path::Path;
+
+/// Packets taken from one descriptor before the others have their turn.
+const BURST: usize = 64;
+
+/// The tags' prefix on the TUN device: `2001:20::/28`.
+const TAG_PREFIX: u8 = 28;
+
+const TUN: Token = Token(0);
+const MONITOR: Token = Token(1);
+const TIMER: Token = Token(2);
+const END: Token = Token(3);
+const RELOAD: Token = Token(4);
+/// Receivers have tokens from here on.
+const FIRST_RECEIVER: u64 = 16;
+
+/// What a role with HIP is.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Kind {
+    /// A host that speaks with others.
+    Host,
+    /// A host that forwards for others, too.
+    Rendezvous,
+}
+
+/// Runs the role until it is asked to end.
+pub fn run(kind: Kind, config: &Path) -> Result<(), Failure> {
+    let settings = Settings::load(config)?;
+    let mut daemon = Daemon::start(kind, settings)?;
+    daemon.run(config).map_err(Failure::Run)
+}
+
+/// Reads the configuration and says what would hold.
+pub fn check(config: &Path) -> Result<String, Failure> {
+    let settings = Settings::load(config)?;
+    let hit = settings.identity()?.hit();
+    Ok(format!(
+        "{}: sound\n  tag    {hit}\n  device {}\n  peers  {}\n",
+        config.display(),
+        settings.device,
+        settings.peers.len()
+    ))
+}
+
+struct Daemon {
+    host: Host,
+    tun: Tun,
+    sender: RawSender,
+    places: Places,
+    /// Addresses of peers: the kernel is asked from where it would speak to them.
+    destinations: Vec<IpAddr>,
+    monitor: RouteMonitor,
+    timer: Timer,
+    poller: Poller,
+    waker: Waker,
+    hangup: Waker,
+    buffer: Box<[u8]>,
+    _termination: Termination,
+    _reload: Hangup,
+}
+
+impl Daemon {
+    fn start(kind: Kind, settings: Settings) -> Result<Self, Failure> {
+        let identity = settings.identity()?;
+        let mut seed = [0; 32];
+        getrandom(&mut seed, GetRandomFlags::empty())
+            .map_err(|errno| Failure::Run(anyhow::Error::new(errno).context("no randomness")))?;
+        let config = settings.host(kind == Kind::Rendezvous, clock::unix_offset());
+        let now = clock::now();
+        let mut host = Host::new(now, config, identity, seed);
+        host.set_peers(settings.peers());
+        let tun = Tun::create(&settings.device)
+            .map_err(|error| Failure::Capability(error.to_string()))?;
+        prepare(&settings, host.hit()).map_err(Failure::Run)?;
+        let started = Self::equip(host, tun, &settings);
+        let mut daemon = started.map_err(Failure::Run)?;
+        daemon.relocate(now).map_err(Failure::Run)?;
+        for (peer, known) in settings.peers() {
+            if known.registers {
+                daemon.host.connect(now, peer);
+            }
+        }
+        daemon.drain(now).map_err(Failure::Run)?;
+        Ok(daemon)
+    }
+
+    fn equip(host: Host, tun: Tun, settings: &Settings) -> anyhow::Result<Self> {
+        let sender = RawSender::open(0, None).context("cannot send HIP and ESP")?;
+        let monitor = RouteMonitor::open().context("cannot hear of addresses")?;
+        let (timer, waker, hangup) = (Timer::new()?, Waker::new()?, Waker::new()?);
+        let (termination, reload) = (Termination::wake_daemon(&waker)?, Hangup::wake(&hangup)?);
+        let poller = Poller::new()?;
+        poller.add(&tun, TUN, Interest::Readable)?;
+        poller.add(&monitor, MONITOR, Interest::Readable)?;
+        poller.add(&timer, TIMER, Interest::Readable)?;
+        poller.add(&waker, END, Interest::Readable)?;
+        poller.add(&hangup, RELOAD, Interest::Readable)?;
+        tracing::info!(tag = %host.hit(), device = settings.device, "HIP begins");
+        Ok(Self {
+            destinations: settings.destinations(),
+            host,
+            tun,
+            sender,
+            places: Places::default(),
+            monitor,
+            timer,
+            poller,
+            waker,
+            hangup,
+            buffer: vec![0; MAX_PACKET].into_boxed_slice(),
+            _termination: termination,
+            _reload: reload,
+        })
+    }
+
+    fn run(&mut self, config: &Path) -> anyhow::Result<()> {
+        loop {
+            let ready: Vec<Ready> = self.poller.wait()?.collect();
+            let now = clock::now();
+            for Ready { token, .. } in ready {
+                match token {
+                    TUN => self.take_data(now)?,
+                    MONITOR => self.take_changes(now)?,
+                    TIMER => self.timer.note_expiry(),
+                    END if self.waker.reset()? => return self.end(now),
+                    RELOAD if self.hangup.reset()? => self.reload(config, now)?,
+                    Token(number) => self.take_packets(now, number)?,
+                }
+            }
+            self.host.handle_timeout(now);
+            self.drain(now)?;
+        }
+    }
+
+    /// Packets of applications.
+    fn take_data(&mut self, now: Instant) -> io::Result<()> {
+        for _ in 0..BURST {
+            match self.tun.read(&mut self.buffer)? {
+                Some(packet) => self.host.handle_data(now, packet),
+                None => break,
+            }
+        }
+        Ok(())
+    }
+
+    /// Packets of other hosts.
+    fn take_packets(&mut self, now: Instant, number: u64) -> io::Result<()> {
+        let Some((protocol, receiver)) = number
+            .checked_sub(FIRST_RECEIVER)
+            .and_then(|number| self.places.receiver(number))
+        else {
+            return Ok(());
+        };
+        for _ in 0..BURST {
+            let Some(received) = receiver.receive(&mut self.buffer)? else {
+                break;
+            };
+            let path = (received.source, received.destination);
+            self.host
+                .handle_packet(now, path, protocol, received.payload);
+        }
+        Ok(())
+    }
+
+    /// Addresses, routes and interfaces have changed.
+    fn take_changes(&mut self, now: Instant) -> anyhow::Result<()> {
+        let mut concerns = false;
+        let mut is_back = false;
+        while let Some(change) = self.monitor.receive()? {
+            match change {
+                Change::Neighbour { .. } => {}
+                Change::Interface {
+                    index, is_running, ..
+                } => {
+                    concerns = true;
+                    is_back |= self.places.note_interface(index, is_running);
+                }
+                Change::InterfaceGone { .. }
+                | Change::Address { .. }
+                | Change::Route { .. }
+                | Change::Missed => concerns = true,
+            }
+        }
+        if concerns && !self.relocate(now)? && is_back {
+            tracing::info!("the link is back");
+            self.host.handle_link(now);
+        }
+        Ok(())
+    }
+
+    /// Looks which addresses this host has now, and tells the host; whether they have changed.
+    fn relocate(&mut self, now: Instant) -> anyhow::Result<bool> {
+        let views = self.host.views().flat_map(|view| view.addresses);
+        let known: Vec<IpAddr> = views.map(|known| known.address).collect();
+        let others = self.destinations.iter().chain(&known).copied();
+        let own = own_addresses(&self.sender, others)?;
+        if !self.places.settle(&own, &self.poller, FIRST_RECEIVER)? {
+            return Ok(false);
+        }
+        tracing::info!(addresses = ?self.places.addresses(), "this host is elsewhere");
+        self.host.handle_addresses(now, &self.places.addresses());
+        Ok(true)
+    }
+
+    fn reload(&mut self, config: &Path, now: Instant) -> anyhow::Result<()> {
+        match Settings::load(config) {
+            Ok(settings) => {
+                self.host.set_peers(settings.peers());
+                self.destinations = settings.destinations();
+                self.relocate(now)?;
+                tracing::info!(
+                    peers = settings.peers.len(),
+                    "the configuration was read again"
+                );
+            }
+            Err(failure) => tracing::error!("nothing has changed: {}", failure),
+        }
+        Ok(())
+    }
+
+    /// Sends, delivers and tells all that the host has, and arms the timer.
+    fn drain(&mut self, now: Instant) -> anyhow::Result<()> {
+        while let Some(packet) = self.host.poll_transmit() {
+            let protocol = match packet.protocol {
+                Protocol::Hip => HIP_PROTOCOL,
+                Protocol::Esp => ESP_PROTOCOL,
+            };
+            let (source, destination) = (packet.source, packet.destination);
+            let Some(bytes) = ip_packet(source, destination, protocol, &packet.payload) else {
+                continue;
+            };
+            // What is lost here is lost as on any link: both protocols repeat.
+            match self.sender.send(destination, &bytes)? {
+                Sent::Accepted | Sent::NoRoom => {}
+                sent => tracing::debug!(%destination, ?sent, "a packet was not sent"),
+            }
+        }
+        while let Some(packet) = self.host.poll_delivery() {
+            match self.tun.write(&packet)? {
+                Written::Delivered | Written::NoRoom => {}
+                Written::Down => tracing::debug!("the device is down"),
+            }
+        }
+        while let Some(event) = self.host.poll_event() {
+            tell(&event);
+        }
+        let next = self.host.poll_timeout().map(|(at, _)| at.max(now));
+        Ok(self.timer.set(next)?)
+    }
+
+    /// Tells the peers that this host goes.
+    fn end(&mut self, now: Instant) -> anyhow::Result<()> {
+        let peers: Vec<Hit> = self.host.views().map(|view| view.peer).collect();
+        for peer in peers {
+            self.host.close(now, peer);
+        }
+        self.drain(now)?;
+        tracing::info!("HIP ends");
+        Ok(())
+    }
+}
+
+/// This host's addresses: first those from which the kernel would speak to `others`, then the
+/// rest, but for those of a family in which it reaches none of them.
+fn own_addresses(
+    sender: &RawSender,
+    others: impl Iterator<Item = IpAddr>,
+) -> anyhow::Result<Vec<IpAddr>> {
+    let mut own: Vec<IpAddr> = Vec::new();
+    let (mut wanted, mut reached) = ([false; 2], [false; 2]);
+    for other in others {
+        let family = usize::from(other.is_ipv6());
+        wanted[family] = true;
+        // A tag is no place.
+        let source = sender.own_address(other)?.filter(|source| !is_tag(*source));
+        reached[family] |= source.is_some();
+        own.extend(source.filter(|source| !own.contains(source)));
+    }
+    for change in monitor::snapshot()? {
+        if let Change::Address {
+            address,
+            is_present: true,
+            ..
+        } = change
+        {
+            let address = address.address;
+            let family = usize::from(address.is_ipv6());
+            let is_usable = (reached[family] || !wanted[family]) && !address.is_loopback();
+            if is_usable && !is_tag(address) && !own.contains(&address) {
+                own.push(address);
+            }
+        }
+    }
+    Ok(own)
+}
+
+/// Whether an address is a tag.
+fn is_tag(address: IpAddr) -> bool {
+    matches!(address, IpAddr::V6(address) if Hit::from(address).suite().is_some())
+}
+
+/// Gives the TUN device its address and switches it on.
+fn prepare(settings: &Settings, hit: Hit) -> anyhow::Result<()> {
+    let mut routes = RouteSocket::open()?;
+    let device = routes.interface(&settings.device)?;
+    let up = InterfaceSettings {
+        up: Some(true),
+        multicast: Some(false),
+        mtu: Some(settings.mtu),
+        ..InterfaceSettings::default()
+    };
+    routes.configure(device, &up)?;
+    let prefix = Prefix {
+        address: hit.address().into(),
+        length: TAG_PREFIX,
+    };
+    routes.add_address(device, prefix)?;
+    Ok(())
+}
+
+fn tell(event: &Event) {
+    match event {
+        Event::Established { peer } => tracing::info!(%peer, "association established"),
+        Event::Failed { peer, failure } => tracing::warn!(%peer, "no association: {failure}"),
+        Event::Readdressed {
+            peer,
+            address,
+            took,
+        } => {
+            let took_ms = took.as_secs_f64() * 1e3;
+            tracing::info!(%peer, %address, took_ms, "readdressed");
+        }
+        Event::Rekeyed { peer } => tracing::info!(%peer, "new keys for data"),
+        Event::Closed { peer } => tracing::info!(%peer, "association closed"),
+        Event::Registered { server } => tracing::info!(%server, "registered"),
+    }
+}

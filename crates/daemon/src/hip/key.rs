@@ -1,0 +1,64 @@
+//! Host identities in files: private keys in PKCS #8, readable by their owner alone.
+
+use crate::failure::Failure;
+use anyhow::{Context, anyhow};
+use outlast_hip::identity::{Algorithm, Identity};
+use rustix::rand::{GetRandomFlags, getrandom};
+use std::fs::{File, OpenOptions};
+use std::io::{Read, Write};
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::path::Path;
+
+/// Readable or writable by group or others.
+const OTHERS: u32 = 0o077;
+
+/// Longer than any key.
+const LONGEST: u64 = 16 << 10;
+
+/// Makes an identity and writes it to `path`; gives its tag.
+pub fn make(path: &Path, algorithm: Algorithm) -> Result<String, Failure> {
+    let shown = path.display();
+    let mut seed = [0; 32];
+    getrandom(&mut seed, GetRandomFlags::empty())
+        .map_err(|errno| Failure::Run(anyhow!(errno).context("no randomness")))?;
+    let made = Identity::from_seed(algorithm, seed).map_err(|error| Failure::Run(anyhow!(error)));
+    let identity = made?;
+    let pem = identity
+        .to_pem()
+        .map_err(|error| Failure::Run(anyhow!(error)))?;
+    let mut file = OpenOptions::new()
+        .write(true)
+        .create_new(true)
+        .mode(0o600)
+        .open(path)
+        .map_err(|error| Failure::Usage(format!("cannot make {shown}: {error}")))?;
+    file.write_all(pem.as_bytes())
+        .and_then(|()| file.sync_all())
+        .with_context(|| format!("cannot write {shown}"))
+        .map_err(Failure::Run)?;
+    Ok(identity.hit().to_string())
+}
+
+/// Reads an identity.
+pub fn load(path: &Path) -> Result<Identity, Failure> {
+    let shown = path.display();
+    let refuse = |what: String| Failure::Usage(format!("the key at {shown}: {what}"));
+    let mut file = File::open(path).map_err(|error| refuse(error.to_string()))?;
+    let mode = file
+        .metadata()
+        .map_err(|error| refuse(error.to_string()))?
+        .mode();
+    if mode & OTHERS != 0 {
+        let mode = mode & 0o7777;
+        return Err(refuse(format!(
+            "is open to others (mode {mode:04o}): `chmod 600 {shown}`"
+        )));
+    }
+    let mut pem = String::new();
+    let read = Read::by_ref(&mut file)
+        .take(LONGEST)
+        .read_to_string(&mut pem);
+    read.map_err(|error| refuse(error.to_string()))?;
+    let identity = Identity::from_pem(&pem);
+    identity.map_err(|error| refuse(format!("{error}; `outlast hip key` makes one")))
+}

@@ -1,0 +1,170 @@
+//! The table `[hip]` of the configuration file.
+
+use super::key;
+use crate::failure::Failure;
+use outlast_base::time::Duration;
+use outlast_hip::identity::Identity;
+use outlast_hip::{Admission, Config, Peer};
+use outlast_wire::hip::Hit;
+use serde::Deserialize;
+use std::net::{IpAddr, Ipv6Addr};
+use std::path::{Path, PathBuf};
+
+/// IPv6's smallest MTU, and what fits an outer packet of 1500 bytes of either family.
+const MTU_RANGE: std::ops::RangeInclusive<u32> = 1280..=9000;
+const DEFAULT_MTU: u32 = 1440;
+
+/// The longest name of an interface.
+const LONGEST_NAME: usize = 15;
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct File {
+    hip: Settings,
+}
+
+/// Who may open an association.
+#[derive(Clone, Copy, Debug, Default, Deserialize, Eq, PartialEq)]
+#[serde(rename_all = "kebab-case")]
+enum Admits {
+    /// The peers of the configuration.
+    #[default]
+    Peers,
+    /// Every host.
+    Anyone,
+}
+
+/// What `[hip]` says.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Settings {
+    /// The file with the host's identity.
+    key: PathBuf,
+    /// The TUN device that is made.
+    #[serde(default = "default_device")]
+    pub(super) device: String,
+    /// Its MTU in bytes.
+    #[serde(default = "default_mtu")]
+    pub(super) mtu: u32,
+    /// Who may open an association.
+    #[serde(default)]
+    admits: Admits,
+    /// Whether data goes to an unverified address, as much as came from the peer.
+    #[serde(default = "yes")]
+    credit: bool,
+    /// Known hosts.
+    #[serde(default)]
+    pub(super) peers: Vec<PeerSettings>,
+}
+
+/// What `[[hip.peers]]` says.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct PeerSettings {
+    /// The tag.
+    tag: Ipv6Addr,
+    /// Where the peer is, as far as is known.
+    #[serde(default)]
+    addresses: Vec<IpAddr>,
+    /// Its rendezvous servers.
+    #[serde(default)]
+    rendezvous: Vec<IpAddr>,
+    /// Whether it is this host's rendezvous server.
+    #[serde(default)]
+    registers: bool,
+}
+
+fn default_device() -> String {
+    "hip0".into()
+}
+
+const fn default_mtu() -> u32 {
+    DEFAULT_MTU
+}
+
+const fn yes() -> bool {
+    true
+}
+
+impl Settings {
+    /// Reads and checks the file.
+    pub(super) fn load(path: &Path) -> Result<Self, Failure> {
+        let shown = path.display();
+        let text = std::fs::read_to_string(path)
+            .map_err(|error| Failure::Usage(format!("cannot read {shown}: {error}")))?;
+        let file: File =
+            toml::from_str(&text).map_err(|error| Failure::Usage(format!("{shown}: {error}")))?;
+        let problem = file.hip.problem();
+        match problem {
+            Some(problem) => Err(Failure::Usage(format!("{shown}: {problem}"))),
+            None => Ok(file.hip),
+        }
+    }
+
+    /// What is wrong, if anything is.
+    fn problem(&self) -> Option<String> {
+        if !MTU_RANGE.contains(&self.mtu) {
+            return Some(format!("mtu = {}: {MTU_RANGE:?} are allowed", self.mtu));
+        }
+        if self.device.is_empty() || self.device.len() > LONGEST_NAME {
+            let device = &self.device;
+            return Some(format!(
+                "device = {device:?}: 1 to {LONGEST_NAME} bytes are allowed"
+            ));
+        }
+        for peer in &self.peers {
+            let tag = peer.tag;
+            if !matches!(Hit::from(tag).suite(), Some(1 | 2)) {
+                return Some(format!(
+                    "tag = \"{tag}\": no host identity tag; they begin with 2001:21: or 2001:22:"
+                ));
+            }
+            if peer.registers && peer.addresses.is_empty() {
+                return Some(format!("the rendezvous server {tag} needs addresses"));
+            }
+        }
+        None
+    }
+
+    /// The host's identity.
+    pub(super) fn identity(&self) -> Result<Identity, Failure> {
+        key::load(&self.key)
+    }
+
+    /// The known hosts.
+    pub(super) fn peers(&self) -> Vec<(Hit, Peer)> {
+        let peers = self.peers.iter().map(|peer| {
+            let known = Peer {
+                addresses: peer.addresses.clone(),
+                rendezvous: peer.rendezvous.clone(),
+                registers: peer.registers,
+            };
+            (Hit::from(peer.tag), known)
+        });
+        peers.collect()
+    }
+
+    /// Where packets may go to.
+    pub(super) fn destinations(&self) -> Vec<IpAddr> {
+        let peers = self.peers.iter();
+        let all = peers.flat_map(|peer| peer.addresses.iter().chain(&peer.rendezvous));
+        let mut all: Vec<IpAddr> = all.copied().collect();
+        all.dedup();
+        all
+    }
+
+    /// What the host is made with.
+    pub(super) fn host(&self, is_rendezvous_server: bool, since_epoch: Duration) -> Config {
+        Config {
+            admission: match self.admits {
+                Admits::Peers => Admission::Peers,
+                Admits::Anyone => Admission::Anyone,
+            },
+            has_credit: self.credit,
+            is_rendezvous_server,
+            // Greater with each start.
+            r1_counter: since_epoch.as_secs(),
+            ..Config::default()
+        }
+    }
+}

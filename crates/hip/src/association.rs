@@ -1,0 +1,168 @@
+//! One association: its state (RFC 7401, section 4.4) and the data that waits for it.
+
+use crate::backoff::Backoff;
+use crate::event::{Failure, Reason};
+use crate::initiator::{Draft, Offer};
+use crate::session::Session;
+use alloc::boxed::Box;
+use alloc::collections::VecDeque;
+use alloc::vec::Vec;
+use outlast_base::time::{Duration, Instant};
+
+/// The longest time that a packet stays in the network (RFC 7401, section 4.4.2).
+pub(crate) const MAXIMUM_SEGMENT_LIFETIME: Duration = Duration::from_secs(120);
+
+/// The states of RFC 7401, section 4.4.2; UNASSOCIATED is no entry in the host's table.
+#[derive(Debug)]
+pub(crate) enum State {
+    /// An I1 was sent; its R1's puzzle may be in work.
+    I1Sent {
+        backoff: Backoff,
+        offer: Option<Box<Offer>>,
+    },
+    /// An I2 was sent.
+    I2Sent {
+        backoff: Backoff,
+        draft: Box<Draft>,
+        packet: Vec<u8>,
+    },
+    /// An R2 was sent; the peer may not have it yet.
+    R2Sent {
+        session: Box<Session>,
+        until: Instant,
+    },
+    /// Both have keys.
+    Established { session: Box<Session> },
+    /// A CLOSE was sent.
+    Closing {
+        session: Box<Session>,
+        backoff: Backoff,
+        nonce: Vec<u8>,
+        until: Instant,
+    },
+    /// The peer's CLOSE was acknowledged.
+    Closed {
+        session: Box<Session>,
+        until: Instant,
+    },
+    /// An exchange failed.
+    Failed { failure: Failure, until: Instant },
+}
+
+/// The name of a state, for a status page.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+#[allow(
+    missing_docs,
+    reason = "the names are those of RFC 7401, section 4.4.2"
+)]
+pub enum StateName {
+    I1Sent,
+    I2Sent,
+    R2Sent,
+    Established,
+    Closing,
+    Closed,
+    Failed,
+}
+
+/// A packet of an application: the inner protocol and its payload.
+pub(crate) type Data = (u8, Vec<u8>);
+
+/// One association.
+#[derive(Debug)]
+pub(crate) struct Association {
+    pub(crate) state: State,
+    pub(crate) waiting: VecDeque<Data>,
+    /// When the host's agenda has it.
+    pub(crate) armed: Option<(Instant, Reason)>,
+    /// The SPIs by which the host finds it.
+    pub(crate) spis: Vec<u32>,
+}
+
+impl Association {
+    pub(crate) const fn new(state: State) -> Self {
+        Self {
+            state,
+            waiting: VecDeque::new(),
+            armed: None,
+            spis: Vec::new(),
+        }
+    }
+
+    /// The session in states that send and receive data.
+    pub(crate) fn session(&mut self) -> Option<&mut Session> {
+        match &mut self.state {
+            State::R2Sent { session, .. } | State::Established { session } => Some(session),
+            _ => None,
+        }
+    }
+
+    /// The session in every state that has one.
+    pub(crate) fn any_session(&self) -> Option<&Session> {
+        match &self.state {
+            State::R2Sent { session, .. }
+            | State::Established { session }
+            | State::Closing { session, .. }
+            | State::Closed { session, .. } => Some(session),
+            _ => None,
+        }
+    }
+
+    /// The name of the state.
+    pub(crate) const fn name(&self) -> StateName {
+        match self.state {
+            State::I1Sent { .. } => StateName::I1Sent,
+            State::I2Sent { .. } => StateName::I2Sent,
+            State::R2Sent { .. } => StateName::R2Sent,
+            State::Established { .. } => StateName::Established,
+            State::Closing { .. } => StateName::Closing,
+            State::Closed { .. } => StateName::Closed,
+            State::Failed { .. } => StateName::Failed,
+        }
+    }
+
+    /// The SPIs that packets for it carry.
+    pub(crate) fn current_spis(&self) -> Vec<u32> {
+        match &self.state {
+            State::I2Sent { draft, .. } => alloc::vec![draft.spi()],
+            State::R2Sent { session, .. } | State::Established { session } => {
+                session.spis().collect()
+            }
+            _ => Vec::new(),
+        }
+    }
+
+    /// When it wants to be called, and why.
+    pub(crate) fn deadline(
+        &self,
+        now: Instant,
+        unused_after: Duration,
+    ) -> Option<(Instant, Reason)> {
+        let retransmission = |backoff: &Backoff| (backoff.due, Reason::Retransmission);
+        let lifetime = |until: &Instant| (*until, Reason::Lifetime);
+        match &self.state {
+            State::I1Sent { offer: Some(_), .. } => Some((now, Reason::Puzzle)),
+            State::I1Sent { backoff, .. } | State::I2Sent { backoff, .. } => {
+                Some(retransmission(backoff))
+            }
+            State::R2Sent { session, until } => Some(lifetime(until))
+                .into_iter()
+                .chain(session.updates.deadline())
+                .min(),
+            State::Established { session } => {
+                let unused = session.last_used + unused_after;
+                let previous = session.previous.as_ref().map(|(_, until)| lifetime(until));
+                let renewal = session.renewal.map(|at| (at, Reason::Registration));
+                let all = [Some((unused, Reason::Lifetime)), previous, renewal];
+                all.into_iter()
+                    .flatten()
+                    .chain(session.updates.deadline())
+                    .min()
+            }
+            State::Closing { backoff, until, .. } => {
+                Some(retransmission(backoff).min(lifetime(until)))
+            }
+            State::Closed { until, .. } | State::Failed { until, .. } => Some(lifetime(until)),
+        }
+    }
+}

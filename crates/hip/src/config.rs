@@ -1,0 +1,128 @@
+//! What a host is made with: policy, limits, times.
+
+use alloc::collections::BTreeSet;
+use alloc::vec::Vec;
+use core::net::IpAddr;
+use outlast_base::time::Duration;
+use outlast_wire::hip::Hit;
+
+/// Who may open an association with this host.
+#[derive(Clone, Debug, Default, Eq, PartialEq)]
+pub enum Admission {
+    /// The configured peers.
+    #[default]
+    Peers,
+    /// The configured peers and these hosts.
+    Listed(BTreeSet<Hit>),
+    /// Every host.
+    Anyone,
+}
+
+/// How a peer is reached.
+#[derive(Clone, Debug, Default, Eq, PartialEq)]
+pub struct Peer {
+    /// Its addresses, the preferred one first.
+    pub addresses: Vec<IpAddr>,
+    /// Addresses of its rendezvous servers (RFC 8004).
+    pub rendezvous: Vec<IpAddr>,
+    /// Whether this host registers there as with a rendezvous server.
+    pub registers: bool,
+}
+
+/// When packets are sent again.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct Retransmission {
+    /// Time before the first repetition.
+    pub initial: Duration,
+    /// Longest time between two repetitions.
+    pub longest: Duration,
+    /// Transmissions of I1, and of I2, before an exchange fails.
+    pub exchange_attempts: u32,
+}
+
+/// Hard caps; each has a counter.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct Limits {
+    /// Associations at once.
+    pub associations: usize,
+    /// Packets of applications that wait for one association's path.
+    pub waiting: usize,
+    /// Registered clients of a rendezvous server.
+    pub registrations: usize,
+    /// R1 packets in one second.
+    pub r1_per_second: u32,
+    /// I1 packets in one second above which the puzzle gets harder.
+    pub easy_i1_per_second: u32,
+    /// Bits of the hardest puzzle that this host solves.
+    pub hardest_solved: u8,
+    /// Bits of the hardest puzzle that this host poses.
+    pub hardest_posed: u8,
+    /// Addresses of one peer.
+    pub addresses: usize,
+}
+
+/// When the keys of a security association are replaced.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct Rekeying {
+    /// Packets sent under one key.
+    pub packets: u64,
+    /// Bytes sent under one key.
+    pub bytes: u64,
+}
+
+/// What a host is made with.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct Config {
+    /// Who may open an association.
+    pub admission: Admission,
+    /// When packets are sent again.
+    pub retransmission: Retransmission,
+    /// Hard caps.
+    pub limits: Limits,
+    /// When keys are replaced.
+    pub rekeying: Rekeying,
+    /// Unused association lifetime: one without data for so long is closed.
+    pub unused_after: Duration,
+    /// Credit-based authorization (RFC 8046, section 5.6): data to an unverified address, as much
+    /// as came from the peer. Without it nothing goes there.
+    pub has_credit: bool,
+    /// Whether the last segment of each TCP connection is sent again when a readdressing is
+    /// complete.
+    pub repeats_segments: bool,
+    /// Whether the host forwards I1 and UPDATE packets to hosts that register (RFC 8004).
+    pub is_rendezvous_server: bool,
+    /// Where the R1 generation counter starts: greater with each start of the host.
+    pub r1_counter: u64,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Self {
+            admission: Admission::default(),
+            retransmission: Retransmission {
+                initial: Duration::from_millis(500),
+                longest: Duration::from_secs(8),
+                exchange_attempts: 6,
+            },
+            limits: Limits {
+                associations: 4096,
+                waiting: 64,
+                registrations: 4096,
+                r1_per_second: 2000,
+                easy_i1_per_second: 50,
+                hardest_solved: 24,
+                hardest_posed: 20,
+                addresses: 8,
+            },
+            rekeying: Rekeying {
+                packets: 1 << 32,
+                bytes: 1 << 40,
+            },
+            unused_after: Duration::from_secs(15 * 60),
+            has_credit: true,
+            repeats_segments: true,
+            is_rendezvous_server: false,
+            r1_counter: 0,
+        }
+    }
+}

@@ -1,0 +1,460 @@
+//! A host: its associations, and what a driver sees of them.
+
+mod closing;
+mod exchange;
+mod relay;
+mod timers;
+
+use crate::addresses::{Path, PeerAddress};
+use crate::association::{Association, Data, State, StateName};
+use crate::beet::Inner;
+use crate::config::{Admission, Config, Peer};
+use crate::context::Context;
+use crate::event::{Counters, Event, Failure, Outbox, Protocol, Reason, Refusal, Transmit};
+use crate::identity::Identity;
+use crate::responder::{Origin, Responder};
+use alloc::collections::{BTreeMap, BTreeSet};
+use alloc::vec::Vec;
+use chacha20::ChaCha20Rng;
+use core::net::IpAddr;
+use outlast_base::time::{Duration, Instant};
+use outlast_wire::hip::{EspHeader, Hit, Message, PacketType, kind};
+use rand_core::SeedableRng;
+
+/// An association, for a status page.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct View {
+    /// The peer.
+    pub peer: Hit,
+    /// The state.
+    pub state: StateName,
+    /// Why the last exchange failed.
+    pub failure: Option<Failure>,
+    /// The peer's addresses, the preferred one first.
+    pub addresses: Vec<PeerAddress>,
+    /// The SPI that this host receives under, and the one that it sends under.
+    pub spis: Option<(u32, u32)>,
+    /// Packets that wait for a path.
+    pub waiting: usize,
+}
+
+/// A host that speaks HIP.
+#[derive(Debug)]
+pub struct Host {
+    config: Config,
+    identity: Identity,
+    random: ChaCha20Rng,
+    peers: BTreeMap<Hit, Peer>,
+    locals: Vec<IpAddr>,
+    responder: Responder,
+    associations: BTreeMap<Hit, Association>,
+    spis: BTreeMap<u32, Hit>,
+    /// The clients of a rendezvous server, and when their registration ends.
+    clients: BTreeMap<Hit, Instant>,
+    agenda: BTreeSet<(Instant, Reason, Hit)>,
+    outbox: Outbox,
+}
+
+impl Host {
+    /// A host without associations. The seed is drawn at random for each start, and is never used
+    /// again.
+    #[must_use]
+    pub fn new(now: Instant, config: Config, identity: Identity, seed: [u8; 32]) -> Self {
+        let mut random = ChaCha20Rng::from_seed(seed);
+        Self {
+            responder: Responder::new(now, &mut random),
+            config,
+            identity,
+            random,
+            peers: BTreeMap::new(),
+            locals: Vec::new(),
+            associations: BTreeMap::new(),
+            spis: BTreeMap::new(),
+            clients: BTreeMap::new(),
+            agenda: BTreeSet::new(),
+            outbox: Outbox::default(),
+        }
+    }
+
+    /// This host's tag.
+    #[must_use]
+    pub const fn hit(&self) -> Hit {
+        self.identity.hit()
+    }
+
+    /// Replaces the peers that this host knows.
+    pub fn set_peers(&mut self, peers: impl IntoIterator<Item = (Hit, Peer)>) {
+        self.peers = peers.into_iter().collect();
+    }
+
+    /// Counts since the start.
+    #[must_use]
+    pub const fn counters(&self) -> &Counters {
+        &self.outbox.counters
+    }
+
+    /// All associations, by the peer's tag.
+    pub fn views(&self) -> impl Iterator<Item = View> {
+        self.associations.iter().map(|(&peer, association)| {
+            let session = association.any_session();
+            View {
+                peer,
+                state: association.name(),
+                failure: match association.state {
+                    State::Failed { failure, .. } => Some(failure),
+                    _ => None,
+                },
+                addresses: session
+                    .map(|s| s.addresses.known.clone())
+                    .unwrap_or_default(),
+                spis: session.map(|s| (s.inbound.spi, s.outbound.spi)),
+                waiting: association.waiting.len(),
+            }
+        })
+    }
+
+    /// Hosts that are registered here.
+    #[must_use]
+    pub fn registered(&self) -> usize {
+        self.clients.len()
+    }
+
+    /// The next packet to send.
+    #[must_use]
+    pub fn poll_transmit(&mut self) -> Option<Transmit> {
+        self.outbox.transmits.pop_front()
+    }
+
+    /// The next IPv6 packet between HITs for this host's applications.
+    #[must_use]
+    pub fn poll_delivery(&mut self) -> Option<Vec<u8>> {
+        self.outbox.deliveries.pop_front()
+    }
+
+    /// The next event.
+    #[must_use]
+    pub fn poll_event(&mut self) -> Option<Event> {
+        self.outbox.events.pop_front()
+    }
+
+    /// When this host wants to be called, and why.
+    #[must_use]
+    pub fn poll_timeout(&self) -> Option<(Instant, Reason)> {
+        self.agenda.first().map(|&(at, reason, _)| (at, reason))
+    }
+
+    /// This host's addresses have changed; the preferred one is first.
+    pub fn handle_addresses(&mut self, now: Instant, addresses: &[IpAddr]) {
+        let has_changed = self.locals != addresses;
+        self.locals = addresses.to_vec();
+        self.locals.truncate(self.config.limits.addresses);
+        if !self.locals.is_empty() && has_changed {
+            self.announce(now);
+        }
+    }
+
+    /// The link is back: what waits is sent at once, and peers hear where this host is.
+    pub fn handle_link(&mut self, now: Instant) {
+        if !self.locals.is_empty() {
+            self.announce(now);
+        }
+    }
+
+    /// Opens an association, unless there is one.
+    pub fn connect(&mut self, now: Instant, peer: Hit) {
+        if !self.associations.contains_key(&peer) {
+            self.begin(now, peer, None);
+        }
+    }
+
+    /// A packet of this host's applications: IPv6 between HITs.
+    pub fn handle_data(&mut self, now: Instant, packet: &[u8]) {
+        let Some(inner) = Inner::parse(packet) else {
+            return self.outbox.refuse(Refusal::Malformed);
+        };
+        let peer = inner.destination;
+        if inner.source != self.hit() || peer == self.hit() {
+            return self.outbox.refuse(Refusal::NotForUs);
+        }
+        let data = (inner.next, inner.payload.to_vec());
+        match self
+            .associations
+            .get_mut(&peer)
+            .map(|found| &mut found.state)
+        {
+            None | Some(State::Closed { .. }) => self.begin(now, peer, Some(data)),
+            Some(State::Failed { .. }) => self.outbox.refuse(Refusal::NoPath),
+            Some(_) => {
+                self.enqueue(peer, data);
+                self.settle(now, peer);
+            }
+        }
+    }
+
+    fn enqueue(&mut self, peer: Hit, data: Data) {
+        let Some(association) = self.associations.get_mut(&peer) else {
+            return;
+        };
+        association.waiting.push_back(data);
+        if association.waiting.len() > self.config.limits.waiting {
+            association.waiting.pop_front();
+            self.outbox.refuse(Refusal::Overflow);
+        }
+    }
+
+    /// A packet of the protocol 139 or 50 has arrived.
+    pub fn handle_packet(
+        &mut self,
+        now: Instant,
+        (source, destination): (IpAddr, IpAddr),
+        protocol: Protocol,
+        payload: &[u8],
+    ) {
+        let handled = match protocol {
+            Protocol::Hip => self.handle_hip(now, (source, destination), payload),
+            Protocol::Esp => self.handle_esp(now, payload),
+        };
+        if let Err(refusal) = handled {
+            self.outbox.refuse(refusal);
+        }
+    }
+
+    fn handle_esp(&mut self, now: Instant, payload: &[u8]) -> Result<(), Refusal> {
+        let (header, _) = EspHeader::parse(payload).map_err(|_| Refusal::Malformed)?;
+        let peer = *self.spis.get(&header.spi).ok_or(Refusal::UnknownSpi)?;
+        let own = self.hit();
+        let (association, mut context) = self.lend(now, peer).ok_or(Refusal::UnknownSpi)?;
+        let session = association.session().ok_or(Refusal::State)?;
+        let (next, payload) = session.open(&mut context, payload)?;
+        let inner = Inner {
+            source: peer,
+            destination: own,
+            next,
+            payload: &payload,
+        };
+        let packet = inner.emit().ok_or(Refusal::Malformed)?;
+        context.outbox.counters.opened += 1;
+        context.outbox.deliveries.push_back(packet);
+        self.confirm(peer);
+        self.settle(now, peer);
+        Ok(())
+    }
+
+    fn handle_hip(
+        &mut self,
+        now: Instant,
+        (source, destination): (IpAddr, IpAddr),
+        payload: &[u8],
+    ) -> Result<(), Refusal> {
+        let message = Message::parse(payload).map_err(|_| Refusal::Malformed)?;
+        if !message.checksum_ok(source, destination) {
+            return Err(Refusal::Checksum);
+        }
+        let path = Path {
+            local: destination,
+            remote: source,
+            is_verified: false,
+        };
+        if message.receiver() != self.hit() {
+            return self.relay(now, &message, path);
+        }
+        if message.sender() == self.hit() {
+            return Err(Refusal::NotForUs);
+        }
+        let is_unknown = |kind: u16| kind & 1 == 1 && !kind::CRITICAL.contains(&kind);
+        if message
+            .parameters()
+            .any(|parameter| is_unknown(parameter.kind))
+        {
+            return Err(Refusal::Parameter);
+        }
+        let peer = message.sender();
+        let handled = match message.kind() {
+            PacketType::I1 => self.handle_i1(now, &message, path),
+            PacketType::R1 => self.handle_r1(now, &message, path),
+            PacketType::I2 => self.handle_i2(now, &message, path),
+            PacketType::R2 => self.handle_r2(now, &message),
+            PacketType::Update => self.handle_update(now, &message),
+            PacketType::Notify => self.handle_notify(now, &message),
+            PacketType::Close => self.handle_close(now, &message, path),
+            PacketType::CloseAck => self.handle_close_ack(&message),
+        };
+        self.settle(now, peer);
+        handled
+    }
+
+    fn handle_update(&mut self, now: Instant, message: &Message<'_>) -> Result<(), Refusal> {
+        if message.find(kind::FROM).is_some() {
+            self.origin(message, None)?;
+        }
+        let peer = message.sender();
+        let (association, mut context) = self.lend(now, peer).ok_or(Refusal::State)?;
+        let session = association.session().ok_or(Refusal::State)?;
+        let aftermath = session.handle_update(&mut context, message)?;
+        // An UPDATE shows as well as data that the peer has the R2.
+        self.confirm(peer);
+        if aftermath.registers {
+            self.register(now, peer);
+        }
+        Ok(())
+    }
+
+    /// Tells every peer where this host is, at once.
+    fn announce(&mut self, now: Instant) {
+        let peers: Vec<Hit> = self.associations.keys().copied().collect();
+        for peer in peers {
+            let relays = self.relays(peer);
+            let Some((association, mut context)) = self.lend(now, peer) else {
+                continue;
+            };
+            let times = context.config.retransmission;
+            match &mut association.state {
+                State::R2Sent { session, .. } | State::Established { session } => {
+                    session.updates.hurry(&context);
+                    session.readdress(&mut context, &relays);
+                }
+                State::I1Sent { backoff, .. } => backoff.hurry(now, &times),
+                // The puzzle was for another address, perhaps.
+                State::I2Sent { backoff, .. } | State::Closing { backoff, .. } => {
+                    backoff.hurry(now, &times);
+                }
+                State::Closed { .. } | State::Failed { .. } => {}
+            }
+            self.settle(now, peer);
+        }
+    }
+
+    /// The rendezvous servers of a peer.
+    fn relays(&self, peer: Hit) -> Vec<IpAddr> {
+        self.peers
+            .get(&peer)
+            .map(|peer| peer.rendezvous.clone())
+            .unwrap_or_default()
+    }
+
+    /// An association, and what it needs to act.
+    fn lend(&mut self, now: Instant, peer: Hit) -> Option<(&mut Association, Context<'_>)> {
+        let (_, associations, context) = self.parts(now);
+        Some((associations.get_mut(&peer)?, context))
+    }
+
+    /// The Responder, the table, and what both need to act.
+    fn parts(
+        &mut self,
+        now: Instant,
+    ) -> (&mut Responder, &mut BTreeMap<Hit, Association>, Context<'_>) {
+        let context = Context {
+            now,
+            identity: &self.identity,
+            config: &self.config,
+            random: &mut self.random,
+            locals: &self.locals,
+            spis: &self.spis,
+            outbox: &mut self.outbox,
+        };
+        (&mut self.responder, &mut self.associations, context)
+    }
+
+    /// Whether the policy lets this peer open an association.
+    fn admits(&self, peer: Hit) -> bool {
+        match &self.config.admission {
+            Admission::Anyone => true,
+            Admission::Peers => self.peers.contains_key(&peer),
+            Admission::Listed(listed) => listed.contains(&peer) || self.peers.contains_key(&peer),
+        }
+    }
+
+    /// Sends what waits, and brings table, SPIs and agenda in line with an association.
+    fn settle(&mut self, now: Instant, peer: Hit) {
+        self.flush(now, peer);
+        let unused_after = self.unused_after(peer);
+        let Some(association) = self.associations.get_mut(&peer) else {
+            return;
+        };
+        let spis = association.current_spis();
+        if spis != association.spis {
+            for old in association.spis.iter().filter(|old| !spis.contains(old)) {
+                self.spis.remove(old);
+            }
+            self.spis.extend(spis.iter().map(|&spi| (spi, peer)));
+            association.spis = spis;
+        }
+        let deadline = association.deadline(now, unused_after);
+        if deadline != association.armed {
+            if let Some((at, reason)) = association.armed {
+                self.agenda.remove(&(at, reason, peer));
+            }
+            self.agenda
+                .extend(deadline.map(|(at, reason)| (at, reason, peer)));
+            association.armed = deadline;
+        }
+    }
+
+    /// Registrations need their association, however little it is used.
+    fn unused_after(&self, peer: Hit) -> Duration {
+        let is_client = self.clients.contains_key(&peer);
+        let is_server = self.peers.get(&peer).is_some_and(|peer| peer.registers);
+        if is_client || is_server {
+            Duration::MAX
+        } else {
+            self.config.unused_after
+        }
+    }
+
+    fn flush(&mut self, now: Instant, peer: Hit) {
+        let Some((association, mut context)) = self.lend(now, peer) else {
+            return;
+        };
+        let Association { state, waiting, .. } = association;
+        let (State::R2Sent { session, .. } | State::Established { session }) = state else {
+            return;
+        };
+        while let Some(data) = waiting.pop_front() {
+            if let Err(data) = session.send_data(&mut context, data) {
+                waiting.push_front(data);
+                break;
+            }
+        }
+        if session.needs_new_keys(&context) {
+            session.rekey(&mut context);
+        }
+    }
+
+    /// Forgets an association.
+    fn forget(&mut self, peer: Hit) {
+        if let Some(association) = self.associations.remove(&peer) {
+            for spi in &association.spis {
+                self.spis.remove(spi);
+            }
+            if let Some((at, reason)) = association.armed {
+                self.agenda.remove(&(at, reason, peer));
+            }
+        }
+    }
+
+    /// Puts an association into another state; what waits stays.
+    fn set_state(&mut self, peer: Hit, state: State) {
+        match self.associations.get_mut(&peer) {
+            Some(association) => association.state = state,
+            None => {
+                self.associations.insert(peer, Association::new(state));
+            }
+        }
+    }
+
+    /// The peer is known to have the R2: the association is established.
+    fn confirm(&mut self, peer: Hit) {
+        if let Some(association) = self.associations.remove(&peer) {
+            let Association { state, .. } = association;
+            let state = match state {
+                State::R2Sent { session, .. } => State::Established { session },
+                other => other,
+            };
+            let association = Association {
+                state,
+                ..association
+            };
+            self.associations.insert(peer, association);
+        }
+    }
+}

@@ -1,0 +1,378 @@
+//! The base exchange on a host's table of associations (RFC 7401, sections 4.4.4 and 6.6 to 6.10).
+
+use super::{Association, Data, Host, Path, State};
+use crate::addresses::local_for;
+use crate::backoff::Backoff;
+use crate::context::verify_mac;
+use crate::event::{Event, Failure, Refusal};
+use crate::initiator::{self, Unusable};
+use crate::responder::Rejection;
+use alloc::boxed::Box;
+use alloc::vec::Vec;
+use core::net::IpAddr;
+use outlast_base::time::{Duration, Instant};
+use outlast_wire::hip::{Builder, Hit, Message, Notification, PacketType, kind};
+
+/// Addresses that the first I1 goes to at once (RFC 7401, section 6.6.1).
+const PARALLEL_I1: usize = 3;
+
+/// How long R2-SENT lasts without data: longer than the peer repeats its I2.
+const R2_SENT: Duration = Duration::from_secs(30);
+
+/// How long a failed exchange is not tried again.
+const FAILED: Duration = Duration::from_secs(5);
+
+/// Attempts at the puzzle in one call.
+const ATTEMPTS: u32 = 4096;
+
+/// BLOCKED_BY_POLICY and RESPONDER_BUSY_PLEASE_RETRY (RFC 7401, section 5.2.19).
+const BLOCKED_BY_POLICY: u16 = 42;
+const BUSY: u16 = 44;
+
+/// The first notification type that is no error.
+const FIRST_STATUS: u16 = 16384;
+
+impl Host {
+    /// Begins a base exchange, with data that waits for its end.
+    pub(super) fn begin(&mut self, now: Instant, peer: Hit, data: Option<Data>) {
+        if !self.peers.contains_key(&peer) {
+            return self.outbox.refuse(Refusal::NoPath);
+        }
+        let is_known = self.associations.contains_key(&peer);
+        if !is_known && self.associations.len() >= self.config.limits.associations {
+            return self.outbox.refuse(Refusal::Limit);
+        }
+        let state = State::I1Sent {
+            backoff: Backoff::new(now, &self.config.retransmission),
+            offer: None,
+        };
+        self.set_state(peer, state);
+        if let Some(data) = data {
+            self.enqueue(peer, data);
+        }
+        self.send_i1(peer, 0);
+        self.settle(now, peer);
+    }
+
+    /// Sends an I1 to some addresses of the peer: first to several, later to one at a time.
+    pub(super) fn send_i1(&mut self, peer: Hit, turn: usize) {
+        let Some(known) = self.peers.get(&peer) else {
+            return;
+        };
+        let Some(packet) = initiator::i1(self.identity.hit(), peer) else {
+            return;
+        };
+        let all = known.addresses.iter().chain(&known.rendezvous);
+        let paths = all.filter_map(|&to| Some((local_for(&self.locals, to)?, to)));
+        let paths: Vec<(IpAddr, IpAddr)> = paths.collect();
+        let chosen: Vec<_> = if turn == 0 {
+            paths.into_iter().take(PARALLEL_I1).collect()
+        } else {
+            let count = paths.len().max(1);
+            paths.into_iter().skip(turn % count).take(1).collect()
+        };
+        for path in chosen {
+            self.outbox.hip(path, &packet);
+        }
+    }
+
+    pub(super) fn handle_i1(
+        &mut self,
+        now: Instant,
+        message: &Message<'_>,
+        path: Path,
+    ) -> Result<(), Refusal> {
+        let peer = message.sender();
+        if !self.admits(peer) {
+            return Err(Refusal::Policy);
+        }
+        // Of two exchanges that cross, the one begun by the host with the lower tag goes on.
+        let crosses = self.associations.get(&peer).is_some_and(|association| {
+            matches!(
+                association.state,
+                State::I1Sent { .. } | State::I2Sent { .. }
+            )
+        });
+        if crosses && self.hit() < peer {
+            return Err(Refusal::State);
+        }
+        let origin = self.origin(message, Some(path))?;
+        let (responder, _, mut context) = self.parts(now);
+        responder.answer_i1(&mut context, message, origin)
+    }
+
+    pub(super) fn handle_r1(
+        &mut self,
+        now: Instant,
+        message: &Message<'_>,
+        path: Path,
+    ) -> Result<(), Refusal> {
+        let peer = message.sender();
+        let (association, mut context) = self.lend(now, peer).ok_or(Refusal::State)?;
+        let counter = message.find(kind::R1_COUNTER).map(|found| found.contents);
+        match &association.state {
+            State::I1Sent { offer: None, .. } => {}
+            // A Responder that has begun anew counts on (section 6.8).
+            State::I2Sent { draft, .. } if counter > draft.counter.as_deref() => {}
+            _ => return Err(Refusal::State),
+        }
+        match initiator::read_r1(&mut context, message, path) {
+            Ok(offer) => {
+                association.state = State::I1Sent {
+                    backoff: Backoff::new(now, &context.config.retransmission),
+                    offer: Some(Box::new(offer)),
+                };
+                Ok(())
+            }
+            Err(Unusable::Refused(refusal)) => Err(refusal),
+            Err(Unusable::Failed(failure)) => {
+                self.fail(now, peer, failure);
+                Ok(())
+            }
+        }
+    }
+
+    /// Goes on with the puzzle, and sends the I2 once it is solved.
+    pub(super) fn solve(&mut self, now: Instant, peer: Hit) {
+        let registers = self.peers.get(&peer).is_some_and(|peer| peer.registers);
+        let Some((association, mut context)) = self.lend(now, peer) else {
+            return;
+        };
+        let State::I1Sent { backoff, offer } = &mut association.state else {
+            return;
+        };
+        let Some(mut solving) = offer.take() else {
+            return;
+        };
+        if solving.ends <= now {
+            // Another puzzle is asked for.
+            backoff.hurry(now, &context.config.retransmission);
+            return;
+        }
+        let Some(solution) = solving.solver.solve(ATTEMPTS) else {
+            *offer = Some(solving);
+            return;
+        };
+        match initiator::i2(&mut context, *solving, &solution, registers) {
+            Ok((draft, packet)) => {
+                let path = draft.path;
+                context.send(&path, &packet);
+                association.state = State::I2Sent {
+                    backoff: Backoff::new(now, &context.config.retransmission),
+                    draft: Box::new(draft),
+                    packet,
+                };
+            }
+            Err(failure) => self.fail(now, peer, failure),
+        }
+    }
+
+    pub(super) fn handle_i2(
+        &mut self,
+        now: Instant,
+        message: &Message<'_>,
+        path: Path,
+    ) -> Result<(), Refusal> {
+        let peer = message.sender();
+        let known = self.associations.get(&peer);
+        // Of two exchanges that cross, that of the host with the lower tag goes on.
+        let crosses = known.is_some_and(|known| matches!(known.state, State::I2Sent { .. }));
+        if crosses && self.hit() < peer {
+            return Err(Refusal::State);
+        }
+        let is_full = known.is_none() && self.associations.len() >= self.config.limits.associations;
+        let is_admitted = self.admits(peer);
+        let configured = self.peers.get(&peer).map(|peer| peer.addresses.clone());
+        let configured = configured.unwrap_or_default();
+        let (responder, _, mut context) = self.parts(now);
+        let accepted = match responder.accept_i2(&mut context, message, (&path, &configured)) {
+            Ok(accepted) => accepted,
+            Err(Rejection::Refused(refusal)) => return Err(refusal),
+            Err(Rejection::Solved(mark)) => return self.repeat_r2(message, &mark, path),
+        };
+        if !is_admitted || is_full {
+            let notice = if is_full { BUSY } else { BLOCKED_BY_POLICY };
+            self.notify(now, peer, notice, path);
+            return Err(if is_full {
+                Refusal::Limit
+            } else {
+                Refusal::Policy
+            });
+        }
+        if let Some(answered) = &accepted.session.answered {
+            self.outbox.hip((path.local, path.remote), &answered.packet);
+        }
+        let state = State::R2Sent {
+            session: Box::new(accepted.session),
+            until: now + R2_SENT,
+        };
+        self.set_state(peer, state);
+        self.outbox.events.push_back(Event::Established { peer });
+        if accepted.registers {
+            self.register(now, peer);
+        }
+        Ok(())
+    }
+
+    /// The peer repeats an I2 whose R2 was lost.
+    fn repeat_r2(&mut self, message: &Message<'_>, mark: &[u8], path: Path) -> Result<(), Refusal> {
+        let association = self
+            .associations
+            .get(&message.sender())
+            .ok_or(Refusal::Replay)?;
+        let session = association.any_session().ok_or(Refusal::Replay)?;
+        let answered = session
+            .answered
+            .as_ref()
+            .filter(|answered| answered.mark == mark);
+        let answered = answered.ok_or(Refusal::Replay)?;
+        verify_mac(message, session.keying.rhash, &session.keying.keys.peer)?;
+        self.outbox.hip((path.local, path.remote), &answered.packet);
+        Ok(())
+    }
+
+    pub(super) fn handle_r2(&mut self, now: Instant, message: &Message<'_>) -> Result<(), Refusal> {
+        let peer = message.sender();
+        let State::I2Sent { draft, .. } =
+            &self.associations.get(&peer).ok_or(Refusal::State)?.state
+        else {
+            return Err(Refusal::State);
+        };
+        let info = draft.check_r2(message)?;
+        let configured = self.peers.get(&peer).map(|peer| peer.addresses.clone());
+        let Some(association) = self.associations.remove(&peer) else {
+            return Err(Refusal::State);
+        };
+        let Association {
+            state: State::I2Sent { draft, .. },
+            waiting,
+            armed,
+            spis,
+        } = association
+        else {
+            return Err(Refusal::State);
+        };
+        let (_, _, context) = self.parts(now);
+        let session = draft.complete(&context, info, &configured.unwrap_or_default());
+        let mut session = session.ok_or(Refusal::Choice)?;
+        if let Some(lifetime) = crate::rendezvous::granted(message) {
+            session.renewal = Some(now + lifetime / 2);
+            self.outbox
+                .events
+                .push_back(Event::Registered { server: peer });
+        }
+        let state = State::Established {
+            session: Box::new(session),
+        };
+        let association = Association {
+            state,
+            waiting,
+            armed,
+            spis,
+        };
+        self.associations.insert(peer, association);
+        self.outbox.events.push_back(Event::Established { peer });
+        if self.locals.len() > 1 {
+            self.announce_to(now, peer);
+        }
+        Ok(())
+    }
+
+    /// Tells one peer all addresses of this host.
+    fn announce_to(&mut self, now: Instant, peer: Hit) {
+        if let Some((association, mut context)) = self.lend(now, peer)
+            && let Some(session) = association.session()
+        {
+            session.readdress(&mut context, &[]);
+        }
+    }
+
+    /// An exchange is over; it may be tried again a little later.
+    pub(super) fn fail(&mut self, now: Instant, peer: Hit, failure: Failure) {
+        let until = now + FAILED;
+        self.set_state(peer, State::Failed { failure, until });
+        if let Some(association) = self.associations.get_mut(&peer) {
+            association.waiting.clear();
+        }
+        self.outbox
+            .events
+            .push_back(Event::Failed { peer, failure });
+    }
+
+    /// Says why an I2 makes no association.
+    fn notify(&mut self, now: Instant, peer: Hit, notice: u16, path: Path) {
+        let mut builder = Builder::new(PacketType::Notify, self.identity.hit(), peer);
+        let parameter = Notification { notice, data: &[] };
+        builder.push_with(kind::NOTIFICATION, |out| parameter.write(out));
+        let (_, _, mut context) = self.parts(now);
+        if context.sign(&mut builder, kind::HIP_SIGNATURE).is_some()
+            && let Some(packet) = builder.finish()
+        {
+            context.send(&path, &packet);
+        }
+    }
+
+    /// A signed error ends an exchange that waits for its R2; everything else is only counted.
+    pub(super) fn handle_notify(
+        &mut self,
+        now: Instant,
+        message: &Message<'_>,
+    ) -> Result<(), Refusal> {
+        let peer = message.sender();
+        let State::I2Sent { draft, .. } =
+            &self.associations.get(&peer).ok_or(Refusal::State)?.state
+        else {
+            return Err(Refusal::State);
+        };
+        if !draft.is_signed(message) {
+            return Err(Refusal::Signature);
+        }
+        let parameter = message.find(kind::NOTIFICATION).ok_or(Refusal::Parameter)?;
+        let parsed = Notification::parse(parameter.contents).map_err(|_| Refusal::Malformed)?;
+        if parsed.notice < FIRST_STATUS {
+            self.fail(now, peer, Failure::Notified(parsed.notice));
+        }
+        Ok(())
+    }
+
+    /// Sends I1 or I2 again, or gives up.
+    pub(super) fn retransmit_exchange(&mut self, now: Instant, peer: Hit) {
+        let times = self.config.retransmission;
+        let Some(association) = self.associations.get_mut(&peer) else {
+            return;
+        };
+        match &mut association.state {
+            State::I1Sent {
+                backoff,
+                offer: None,
+            } => {
+                if backoff.attempts >= times.exchange_attempts {
+                    return self.fail(now, peer, Failure::NoAnswer);
+                }
+                let turn = backoff.attempts as usize;
+                backoff.again(now, &times);
+                self.send_i1(peer, turn);
+            }
+            State::I2Sent {
+                backoff,
+                draft,
+                packet,
+            } => {
+                let has_moved = !self.locals.contains(&draft.path.local);
+                if backoff.attempts >= times.exchange_attempts || has_moved {
+                    // The puzzle may be out of date, or was for another address.
+                    let is_over = backoff.attempts >= times.exchange_attempts;
+                    return if is_over {
+                        self.fail(now, peer, Failure::NoAnswer);
+                    } else {
+                        self.begin(now, peer, None);
+                    };
+                }
+                backoff.again(now, &times);
+                let path = (draft.path.local, draft.path.remote);
+                self.outbox.hip(path, packet);
+            }
+            _ => {}
+        }
+    }
+}

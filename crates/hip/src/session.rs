@@ -1,0 +1,228 @@
+//! What both hosts hold once a base exchange is done: keys, security associations, addresses.
+
+use crate::addresses::{Path, PeerAddresses};
+use crate::association::Data;
+use crate::cipher::HipCipher;
+use crate::context::{Context, verify_mac, verify_signature};
+use crate::event::{Event, Protocol, Refusal, Transmit};
+use crate::identity::PublicIdentity;
+use crate::keymat::{EspKeys, HipKeys, Keymat, Pair};
+use crate::recent::{Recent, TCP};
+use crate::rhash::Rhash;
+use crate::sa::{Inbound, Outbound};
+use crate::suite::EspSuite;
+use crate::update::Updates;
+use alloc::vec::Vec;
+use outlast_base::time::{Duration, Instant};
+use outlast_wire::hip::{EspHeader, Hit, Message};
+
+/// How long packets under replaced keys are still opened.
+const OLD_KEYS: Duration = Duration::from_secs(60);
+
+/// Bytes that ESP adds at most to a payload, for the credit.
+const ESP_OVERHEAD: usize = 64;
+
+/// Keys, and where more come from.
+#[derive(Debug)]
+pub(crate) struct Keying {
+    keymat: Keymat,
+    pub(crate) rhash: Rhash,
+    pub(crate) cipher: HipCipher,
+    pub(crate) suite: EspSuite,
+    pub(crate) keys: Pair<HipKeys>,
+    /// Where the keys of the newest security associations begin.
+    pub(crate) esp_index: u16,
+    own: Hit,
+    peer: Hit,
+}
+
+impl Keying {
+    /// Draws the keys for HIP packets of the first of `hosts`.
+    pub(crate) fn new(
+        keymat: Keymat,
+        rhash: Rhash,
+        (cipher, suite): (HipCipher, EspSuite),
+        [own, peer]: [Hit; 2],
+    ) -> Option<Self> {
+        Some(Self {
+            keys: keymat.hip_keys(cipher, own, peer)?,
+            esp_index: keymat.esp_index(cipher),
+            keymat,
+            rhash,
+            cipher,
+            suite,
+            own,
+            peer,
+        })
+    }
+
+    /// The keys for data at the present index.
+    pub(crate) fn esp_keys(&self) -> Option<Pair<EspKeys>> {
+        self.keymat
+            .esp_keys(self.suite, self.esp_index, self.own, self.peer)
+    }
+
+    /// Where the keys of the next security associations begin.
+    pub(crate) const fn next_index(&self) -> u16 {
+        let (encryption, authentication) = self.suite.key_lens();
+        self.esp_index
+            .saturating_add(2 * (encryption + authentication) as u16)
+    }
+}
+
+/// The answer to an I2, for repetitions.
+#[derive(Debug)]
+pub(crate) struct Answered {
+    /// The mark of its solution.
+    pub(crate) mark: Vec<u8>,
+    /// The R2.
+    pub(crate) packet: Vec<u8>,
+}
+
+/// An association with keys.
+#[derive(Debug)]
+pub(crate) struct Session {
+    pub(crate) peer: PublicIdentity,
+    pub(crate) keying: Keying,
+    pub(crate) inbound: Inbound,
+    /// The replaced association, and its end.
+    pub(crate) previous: Option<(Inbound, Instant)>,
+    pub(crate) outbound: Outbound,
+    /// The replacement, until the peer is known to have it.
+    pub(crate) next_outbound: Option<Outbound>,
+    pub(crate) addresses: PeerAddresses,
+    pub(crate) updates: Updates,
+    pub(crate) answered: Option<Answered>,
+    /// When data was last sent or received.
+    pub(crate) last_used: Instant,
+    /// The last segments of TCP connections.
+    pub(crate) recent: Recent,
+    /// When this host's registration with the peer is to be renewed.
+    pub(crate) renewal: Option<Instant>,
+}
+
+impl Session {
+    pub(crate) fn new(
+        now: Instant,
+        peer: PublicIdentity,
+        keying: Keying,
+        (inbound, outbound): (Inbound, Outbound),
+        addresses: PeerAddresses,
+    ) -> Self {
+        Self {
+            peer,
+            keying,
+            inbound,
+            previous: None,
+            outbound,
+            next_outbound: None,
+            addresses,
+            updates: Updates::default(),
+            answered: None,
+            last_used: now,
+            recent: Recent::default(),
+            renewal: None,
+        }
+    }
+
+    /// Checks MAC and signature of a message of the peer.
+    pub(crate) fn verify(&self, message: &Message<'_>) -> Result<(), Refusal> {
+        verify_mac(message, self.keying.rhash, &self.keying.keys.peer)?;
+        verify_signature(message, &self.peer)
+    }
+
+    /// The SPIs that this host receives under.
+    pub(crate) fn spis(&self) -> impl Iterator<Item = u32> {
+        let previous = self.previous.iter().map(|(inbound, _)| inbound.spi);
+        core::iter::once(self.inbound.spi)
+            .chain(previous)
+            .chain(self.updates.offered_spi())
+    }
+
+    /// Opens an ESP packet of the peer.
+    pub(crate) fn open(
+        &mut self,
+        context: &mut Context<'_>,
+        packet: &[u8],
+    ) -> Result<(u8, Vec<u8>), Refusal> {
+        let (header, _) = EspHeader::parse(packet).map_err(|_| Refusal::Malformed)?;
+        let opened = match &mut self.previous {
+            Some((previous, _)) if previous.spi == header.spi => previous.open(packet)?,
+            _ if self.inbound.spi == header.spi => {
+                let opened = self.inbound.open(packet)?;
+                // The peer sends under the new keys, so it has them.
+                self.promote(context);
+                opened
+            }
+            _ => return Err(Refusal::UnknownSpi),
+        };
+        self.last_used = context.now;
+        self.addresses.earn(context.now, packet.len());
+        Ok(opened)
+    }
+
+    /// Sends under the replacement from now on, if there is one.
+    pub(crate) fn promote(&mut self, context: &mut Context<'_>) {
+        if let Some(next) = self.next_outbound.take() {
+            self.outbound = next;
+            let peer = self.peer.hit();
+            context.outbox.events.push_back(Event::Rekeyed { peer });
+        }
+    }
+
+    /// Installs new security associations under new keys.
+    pub(crate) fn replace(&mut self, now: Instant, inbound: Inbound, outbound: Outbound) {
+        let old = core::mem::replace(&mut self.inbound, inbound);
+        self.previous = Some((old, now + OLD_KEYS));
+        self.next_outbound = Some(outbound);
+    }
+
+    /// The path that data may take now; nothing if it has to wait.
+    fn path(&mut self, context: &Context<'_>, bytes: usize) -> Option<Path> {
+        let path = self.addresses.path(context.now, context.locals)?;
+        let may_go = path.is_verified
+            || context.config.has_credit && self.addresses.spend(context.now, bytes + ESP_OVERHEAD);
+        may_go.then_some(path)
+    }
+
+    /// Seals and sends data; gives it back if it has to wait.
+    pub(crate) fn send_data(
+        &mut self,
+        context: &mut Context<'_>,
+        (next, payload): Data,
+    ) -> Result<(), Data> {
+        let Some(path) = self.path(context, payload.len()) else {
+            return Err((next, payload));
+        };
+        self.last_used = context.now;
+        match self.outbound.seal(next, &payload, context.random) {
+            Some(packet) => {
+                context.outbox.counters.sealed += 1;
+                context.outbox.transmits.push_back(Transmit {
+                    source: path.local,
+                    destination: path.remote,
+                    protocol: Protocol::Esp,
+                    payload: packet,
+                });
+            }
+            None => context.outbox.refuse(Refusal::Limit),
+        }
+        self.recent.note(context.now, next, payload);
+        Ok(())
+    }
+
+    /// Sends the last segment of each TCP connection again.
+    pub(crate) fn repeat_recent(&mut self, context: &mut Context<'_>) {
+        for payload in self.recent.take() {
+            // What may not go now is lost, as any packet may be.
+            let _ = self.send_data(context, (TCP, payload));
+        }
+    }
+
+    /// Whether the keys for data have served their time.
+    pub(crate) fn needs_new_keys(&self, context: &Context<'_>) -> bool {
+        let limits = &context.config.rekeying;
+        self.next_outbound.is_none()
+            && (self.outbound.sequence >= limits.packets || self.outbound.bytes >= limits.bytes)
+    }
+}

@@ -1,0 +1,538 @@
+//! UPDATE: readdressing, verification of addresses, new keys, registration
+//! (RFC 7401, sections 5.3.5, 6.11 and 6.12; RFC 8046, section 3.2; RFC 7402, sections 6.8 to 6.10).
+//!
+//! At most one UPDATE of each purpose waits for its acknowledgement. One that is sent again keeps
+//! its number, but may go to another address of the peer, with a nonce for that address.
+
+use crate::addresses::Path;
+use crate::backoff::Backoff;
+use crate::context::Context;
+use crate::event::{Event, Reason, Refusal};
+use crate::rendezvous;
+use crate::sa::{Inbound, Outbound};
+use crate::session::Session;
+use alloc::vec::Vec;
+use core::net::IpAddr;
+use outlast_base::time::Instant;
+use outlast_wire::hip::{
+    Builder, EspInfo, Locator, LocatorSet, Message, PacketType, Traffic, kind, u32_list,
+    write_from_address,
+};
+use subtle::ConstantTimeEq;
+
+/// Bytes of a nonce that shows that the peer is at an address.
+const NONCE: usize = 16;
+
+/// What an UPDATE of ours is for.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) enum Purpose {
+    /// Tells the peer this host's addresses.
+    Readdress,
+    /// Tests whether the peer is at an address.
+    Verify(IpAddr),
+    /// Offers keys for data.
+    Rekey(EspInfo),
+    /// Renews a registration.
+    Register,
+}
+
+impl Purpose {
+    /// Whether one of them takes the place of the other.
+    const fn is_like(&self, other: &Self) -> bool {
+        matches!(
+            (self, other),
+            (Self::Readdress, Self::Readdress)
+                | (Self::Verify(_), Self::Verify(_))
+                | (Self::Rekey(_), Self::Rekey(_))
+                | (Self::Register, Self::Register)
+        )
+    }
+}
+
+/// An UPDATE that waits for its acknowledgement.
+#[derive(Clone, Debug)]
+struct Pending {
+    id: u32,
+    purpose: Purpose,
+    backoff: Backoff,
+    begun: Instant,
+    /// What nonces are made from.
+    secret: Vec<u8>,
+}
+
+impl Pending {
+    /// The nonce that only a host at `address` sees.
+    fn nonce(&self, session: &Session, address: IpAddr) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        write_from_address(&mut bytes, address);
+        let mut nonce = session.keying.rhash.mac(&self.secret, &[&bytes]);
+        nonce.truncate(NONCE);
+        nonce
+    }
+}
+
+/// The newest UPDATE of the peer, and what it was answered with.
+#[derive(Clone, Debug)]
+struct Seen {
+    id: u32,
+    reply: Vec<u8>,
+}
+
+/// The UPDATE packets of one association.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Updates {
+    next_id: u32,
+    pending: Vec<Pending>,
+    seen: Option<Seen>,
+    /// The new keys that this host has offered, until the peer's offer is there, too: the peer may
+    /// acknowledge the one before the other arrives.
+    offer: Option<EspInfo>,
+}
+
+impl Updates {
+    /// When something is sent again.
+    pub(crate) fn deadline(&self) -> Option<(Instant, Reason)> {
+        let due = self.pending.iter().map(|pending| pending.backoff.due).min();
+        due.map(|due| (due, Reason::Retransmission))
+    }
+
+    /// The SPI that is offered with new keys.
+    pub(crate) fn offered_spi(&self) -> Option<u32> {
+        self.offer.map(|info| info.new_spi)
+    }
+
+    /// Whether the peer may not have this host's offer of new keys.
+    fn has_untold_offer(&self) -> bool {
+        let mut pending = self.pending.iter();
+        pending.any(|pending| matches!(pending.purpose, Purpose::Rekey(_)))
+    }
+
+    /// Makes everything that waits due at once.
+    pub(crate) fn hurry(&mut self, context: &Context<'_>) {
+        for pending in &mut self.pending {
+            pending
+                .backoff
+                .hurry(context.now, &context.config.retransmission);
+        }
+    }
+
+    /// Begins an UPDATE, in place of one that is like it.
+    fn begin(&mut self, context: &mut Context<'_>, purpose: Purpose) -> u32 {
+        self.pending
+            .retain(|pending| !pending.purpose.is_like(&purpose));
+        let id = self.next_id;
+        self.next_id = self.next_id.wrapping_add(1);
+        self.pending.push(Pending {
+            id,
+            purpose,
+            backoff: Backoff::new(context.now, &context.config.retransmission),
+            begun: context.now,
+            secret: context.bytes(32),
+        });
+        id
+    }
+}
+
+/// What comes of an UPDATE of the peer.
+#[derive(Default)]
+struct Outcome {
+    /// The peer has acknowledged our addresses, which it was first told then.
+    told: Option<Instant>,
+    /// The peer has shown that it is at this address, as was first asked then.
+    verified: Option<(IpAddr, Instant)>,
+    /// The peer has named its addresses anew.
+    is_renamed: bool,
+    /// The address that needs a test.
+    to_verify: Option<IpAddr>,
+    /// The peer wants to register.
+    registers: bool,
+}
+
+/// What a host has to do after an UPDATE of a peer.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Aftermath {
+    /// The peer wants to register.
+    pub(crate) registers: bool,
+}
+
+impl Session {
+    /// Tells the peer where this host is.
+    pub(crate) fn readdress(&mut self, context: &mut Context<'_>, relays: &[IpAddr]) {
+        self.start(context, Purpose::Readdress, relays);
+    }
+
+    /// Offers the peer new keys for data.
+    pub(crate) fn rekey(&mut self, context: &mut Context<'_>) {
+        if self.updates.offer.is_some() || self.updates.has_untold_offer() {
+            return;
+        }
+        let info = EspInfo {
+            keymat_index: self.keying.next_index(),
+            old_spi: self.inbound.spi,
+            new_spi: context.new_spi(),
+        };
+        self.updates.offer = Some(info);
+        self.start(context, Purpose::Rekey(info), &[]);
+    }
+
+    /// Renews the registration with the peer.
+    pub(crate) fn renew_registration(&mut self, context: &mut Context<'_>) {
+        self.renewal = None;
+        self.start(context, Purpose::Register, &[]);
+    }
+
+    fn start(&mut self, context: &mut Context<'_>, purpose: Purpose, relays: &[IpAddr]) {
+        let id = self.updates.begin(context, purpose);
+        self.transmit(context, id, relays);
+    }
+
+    /// Sends again what is due.
+    pub(crate) fn retransmit_updates(&mut self, context: &mut Context<'_>, relays: &[IpAddr]) {
+        let is_due = |pending: &&mut Pending| pending.backoff.due <= context.now;
+        let mut due = Vec::new();
+        for pending in self.updates.pending.iter_mut().filter(is_due) {
+            pending
+                .backoff
+                .again(context.now, &context.config.retransmission);
+            due.push(pending.id);
+        }
+        for id in due {
+            self.transmit(context, id, relays);
+        }
+    }
+
+    /// Sends the UPDATE `id` on the next path; one that tells addresses and went unanswered also
+    /// goes by the peer's rendezvous servers.
+    fn transmit(&mut self, context: &mut Context<'_>, id: u32, relays: &[IpAddr]) {
+        let pending = self.updates.pending.iter().find(|pending| pending.id == id);
+        let Some(pending) = pending.cloned() else {
+            return;
+        };
+        let candidates = match pending.purpose {
+            Purpose::Verify(address) => path_to(context.locals, address).into_iter().collect(),
+            _ => self.addresses.candidates(context.now, context.locals),
+        };
+        let turn = pending.backoff.attempts.saturating_sub(1) as usize;
+        let path = candidates.get(turn % candidates.len().max(1)).copied();
+        if let Some(path) = path
+            && let Some(packet) = self.build(context, None, &[], Some(&pending), path.remote)
+        {
+            context.send(&path, &packet);
+        }
+        if pending.purpose == Purpose::Readdress && (turn > 0 || path.is_none()) {
+            for path in relays
+                .iter()
+                .filter_map(|&relay| path_to(context.locals, relay))
+            {
+                // The nonce is for nobody: the server stands between.
+                if let Some(packet) = self.build(context, None, &[], Some(&pending), path.remote) {
+                    context.send(&path, &packet);
+                }
+            }
+        }
+    }
+
+    /// Makes an UPDATE that acknowledges `ack`, echoes `echo`, and carries what is pending.
+    fn build(
+        &self,
+        context: &mut Context<'_>,
+        ack: Option<u32>,
+        echo: &[&[u8]],
+        pending: Option<&Pending>,
+        to: IpAddr,
+    ) -> Option<Vec<u8>> {
+        let (own, peer) = (context.identity.hit(), self.peer.hit());
+        let mut builder = Builder::new(PacketType::Update, own, peer);
+        if let Some(pending) = pending {
+            let unchanged = EspInfo {
+                keymat_index: 0,
+                old_spi: self.inbound.spi,
+                new_spi: self.inbound.spi,
+            };
+            match pending.purpose {
+                Purpose::Readdress => {
+                    builder.push_with(kind::ESP_INFO, |out| unchanged.write(out));
+                    let set = locator_set(context.locals, self.inbound.spi);
+                    builder.push_with(kind::LOCATOR_SET, |out| set.write(out));
+                }
+                Purpose::Verify(_) => {
+                    builder.push_with(kind::ESP_INFO, |out| unchanged.write(out));
+                }
+                Purpose::Rekey(info) => {
+                    builder.push_with(kind::ESP_INFO, |out| info.write(out));
+                }
+                Purpose::Register => {}
+            }
+            builder.push(kind::SEQ, &pending.id.to_be_bytes());
+        }
+        if let Some(ack) = ack.or(self.updates.seen.as_ref().map(|seen| seen.id)) {
+            builder.push(kind::ACK, &ack.to_be_bytes());
+        }
+        if let Some(pending) = pending {
+            match pending.purpose {
+                Purpose::Readdress | Purpose::Verify(_) => {
+                    builder.push(kind::ECHO_REQUEST_SIGNED, &pending.nonce(self, to));
+                }
+                Purpose::Register => rendezvous::push_request(&mut builder),
+                Purpose::Rekey(_) => {}
+            }
+        }
+        for nonce in echo {
+            builder.push(kind::ECHO_RESPONSE_SIGNED, nonce);
+        }
+        let keying = &self.keying;
+        context.authenticate(builder, keying.rhash, &keying.keys.own)
+    }
+
+    /// Acts on an UPDATE of the peer.
+    pub(crate) fn handle_update(
+        &mut self,
+        context: &mut Context<'_>,
+        message: &Message<'_>,
+    ) -> Result<Aftermath, Refusal> {
+        self.verify(message)?;
+        let numbers = |kind| match message.find(kind) {
+            Some(found) => u32_list(found.contents).ok_or(Refusal::Malformed),
+            None => Ok(Vec::new()),
+        };
+        let (seq, acks) = (numbers(kind::SEQ)?, numbers(kind::ACK)?);
+        if seq.len() > 1 || seq.is_empty() && acks.is_empty() {
+            return Err(Refusal::Parameter);
+        }
+        let mut outcome = Outcome::default();
+        self.hear_echo(message, &mut outcome);
+        self.hear_acks(&acks, &mut outcome);
+        match (seq.first().copied(), &self.updates.seen) {
+            (Some(id), Some(seen)) if id == seen.id => self.repeat_reply(context),
+            (Some(id), Some(seen)) if id < seen.id => return Err(Refusal::Replay),
+            (Some(id), _) => self.hear_news(context, message, id, &mut outcome)?,
+            (None, _) => {}
+        }
+        if !self.updates.has_untold_offer() {
+            self.promote(context);
+        }
+        self.tell(context, message, &outcome);
+        Ok(Aftermath {
+            registers: outcome.registers,
+        })
+    }
+
+    /// A nonce has come back: the peer is at the address that it was sent to.
+    fn hear_echo(&mut self, message: &Message<'_>, outcome: &mut Outcome) {
+        let Some(echo) = message.find(kind::ECHO_RESPONSE_SIGNED) else {
+            return;
+        };
+        for pending in &self.updates.pending {
+            let asked: Vec<IpAddr> = match pending.purpose {
+                Purpose::Verify(address) => alloc::vec![address],
+                Purpose::Readdress => {
+                    let known = self.addresses.known.iter();
+                    known.map(|known| known.address).collect()
+                }
+                _ => continue,
+            };
+            let found = asked
+                .into_iter()
+                .find(|&address| pending.nonce(self, address).ct_eq(echo.contents).into());
+            if let Some(address) = found {
+                self.addresses.verify(address);
+                if let Purpose::Verify(_) = pending.purpose {
+                    outcome.verified = Some((address, pending.begun));
+                }
+                break;
+            }
+        }
+    }
+
+    fn hear_acks(&mut self, acks: &[u32], outcome: &mut Outcome) {
+        self.updates.pending.retain(|pending| {
+            let is_acknowledged = acks.contains(&pending.id);
+            if is_acknowledged && pending.purpose == Purpose::Readdress {
+                outcome.told = Some(pending.begun);
+            }
+            !is_acknowledged
+        });
+    }
+
+    /// A repetition is answered as before, and no more is done.
+    fn repeat_reply(&mut self, context: &mut Context<'_>) {
+        let verified = self
+            .updates
+            .pending
+            .iter()
+            .find_map(|pending| match pending.purpose {
+                Purpose::Verify(address) => path_to(context.locals, address),
+                _ => None,
+            });
+        let path = verified.or_else(|| {
+            let candidates = self.addresses.candidates(context.now, context.locals);
+            candidates.first().copied()
+        });
+        if let (Some(path), Some(seen)) = (path, &self.updates.seen) {
+            context.send(&path, &seen.reply);
+        }
+    }
+
+    /// A new UPDATE: acts on its parameters in the order that the RFCs give, and answers.
+    fn hear_news(
+        &mut self,
+        context: &mut Context<'_>,
+        message: &Message<'_>,
+        id: u32,
+        outcome: &mut Outcome,
+    ) -> Result<(), Refusal> {
+        let locators = match message.find(kind::LOCATOR_SET) {
+            Some(set) => Some(LocatorSet::parse(set.contents).map_err(|_| Refusal::Malformed)?),
+            None => None,
+        };
+        let rekey_id = match message.find(kind::ESP_INFO) {
+            Some(info) => {
+                let info = EspInfo::parse(info.contents).map_err(|_| Refusal::Malformed)?;
+                self.hear_esp_info(context, info)?
+            }
+            None => None,
+        };
+        if let Some(set) = locators {
+            outcome.is_renamed = true;
+            let cap = context.config.limits.addresses;
+            outcome.to_verify = self.addresses.replace(context.now, &set, cap);
+        }
+        outcome.registers = rendezvous::wants_registration(message);
+        let verify_id = outcome
+            .to_verify
+            .map(|address| self.updates.begin(context, Purpose::Verify(address)));
+        let pending = self.updates.pending.iter();
+        let mut pending = pending.filter(|pending| Some(pending.id) == verify_id.or(rekey_id));
+        let pending = pending.next().cloned();
+        let echo = message
+            .find(kind::ECHO_REQUEST_SIGNED)
+            .map(|echo| echo.contents);
+        let path = match outcome.to_verify {
+            Some(address) => path_to(context.locals, address),
+            None => self
+                .addresses
+                .candidates(context.now, context.locals)
+                .first()
+                .copied(),
+        };
+        let to = path.map_or_else(|| self.peer.hit().address().into(), |path| path.remote);
+        let echo: Vec<&[u8]> = echo.into_iter().collect();
+        let reply = if outcome.registers {
+            self.registration_reply(context, id)
+        } else {
+            self.build(context, Some(id), &echo, pending.as_ref(), to)
+        };
+        let reply = reply.ok_or(Refusal::Limit)?;
+        if let Some(path) = path {
+            context.send(&path, &reply);
+        }
+        self.updates.seen = Some(Seen { id, reply });
+        Ok(())
+    }
+
+    /// Acknowledges a request for registration, and grants or refuses it.
+    fn registration_reply(&self, context: &mut Context<'_>, id: u32) -> Option<Vec<u8>> {
+        let (own, peer) = (context.identity.hit(), self.peer.hit());
+        let mut builder = Builder::new(PacketType::Update, own, peer);
+        builder.push(kind::ACK, &id.to_be_bytes());
+        rendezvous::push_response(&mut builder, context.config.is_rendezvous_server);
+        context.authenticate(builder, self.keying.rhash, &self.keying.keys.own)
+    }
+
+    /// The peer offers, or answers with, new keys; gives the number of our own offer if it goes
+    /// with the answer.
+    fn hear_esp_info(
+        &mut self,
+        context: &mut Context<'_>,
+        info: EspInfo,
+    ) -> Result<Option<u32>, Refusal> {
+        let is_rekeying = info.old_spi != info.new_spi && info.old_spi != 0 && info.new_spi != 0;
+        if !is_rekeying {
+            return Ok(None);
+        }
+        if info.old_spi != self.outbound.spi || self.next_outbound.is_some() || info.new_spi <= 255
+        {
+            return Err(Refusal::Choice);
+        }
+        let own_offer = self.updates.offer;
+        let least = self.keying.next_index();
+        let own_index = own_offer.map_or(least, |offer| offer.keymat_index);
+        let index = own_index.max(info.keymat_index);
+        // A peer cannot use up the material at one stroke.
+        if info.keymat_index < least || info.keymat_index > least.saturating_add(1024) {
+            return Err(Refusal::Choice);
+        }
+        let before = core::mem::replace(&mut self.keying.esp_index, index);
+        let Some(keys) = self.keying.esp_keys() else {
+            self.keying.esp_index = before;
+            return Err(Refusal::Limit);
+        };
+        let (spi, answer) = match own_offer {
+            Some(offer) => (offer.new_spi, None),
+            None => {
+                let answer = EspInfo {
+                    keymat_index: index,
+                    old_spi: self.inbound.spi,
+                    new_spi: context.new_spi(),
+                };
+                let id = self.updates.begin(context, Purpose::Rekey(answer));
+                (answer.new_spi, Some(id))
+            }
+        };
+        self.updates.offer = None;
+        let suite = self.keying.suite;
+        let inbound = Inbound::new(spi, suite, keys.peer);
+        let outbound = Outbound::new(info.new_spi, suite, keys.own);
+        self.replace(context.now, inbound, outbound);
+        Ok(answer)
+    }
+
+    /// Tells the driver what has come of an UPDATE.
+    fn tell(&mut self, context: &mut Context<'_>, message: &Message<'_>, outcome: &Outcome) {
+        let peer = self.peer.hit();
+        if let Some(lifetime) = rendezvous::granted(message) {
+            self.renewal = Some(context.now + lifetime / 2);
+            context
+                .outbox
+                .events
+                .push_back(Event::Registered { server: peer });
+        }
+        let begun = match (outcome.told, outcome.verified) {
+            (Some(begun), _) | (None, Some((_, begun))) => begun,
+            (None, None) if outcome.is_renamed && outcome.to_verify.is_none() => context.now,
+            (None, None) => return,
+        };
+        if let Some(path) = self.addresses.path(context.now, context.locals) {
+            context.outbox.events.push_back(Event::Readdressed {
+                peer,
+                address: path.remote,
+                took: context.now.since(begun),
+            });
+            if context.config.repeats_segments {
+                self.repeat_recent(context);
+            }
+        }
+    }
+}
+
+/// The path to one address.
+fn path_to(locals: &[IpAddr], remote: IpAddr) -> Option<Path> {
+    let local = crate::addresses::local_for(locals, remote)?;
+    Some(Path {
+        local,
+        remote,
+        is_verified: false,
+    })
+}
+
+/// This host's addresses, the first one preferred.
+fn locator_set(locals: &[IpAddr], spi: u32) -> LocatorSet {
+    let locators = locals.iter().enumerate().map(|(at, &address)| Locator {
+        traffic: Traffic::Both,
+        is_preferred: at == 0,
+        lifetime: u32::MAX,
+        spi: Some(spi),
+        address,
+    });
+    LocatorSet(locators.collect())
+}

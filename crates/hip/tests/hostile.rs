@@ -1,0 +1,296 @@
+//! What loss, repetition, reordering, alteration and floods do to both roles.
+
+mod common;
+
+use common::{Faults, Network, address, is_established};
+use outlast_base::time::Duration;
+use outlast_hip::{Event, Protocol, Refusal, StateName, Transmit};
+use outlast_wire::hip::{Builder, Hit, Message, PacketType, kind};
+use proptest::prelude::*;
+
+/// Packets of the kind `kind`, altered in each byte in turn, with a checksum that fits again.
+fn alterations(packet: &Transmit) -> impl Iterator<Item = (usize, Transmit)> + '_ {
+    (0..packet.payload.len()).map(|at| {
+        let mut altered = packet.clone();
+        altered.payload[at] ^= 0x10;
+        // The builder repairs the length; an altered one stays altered.
+        let units = altered.payload[1];
+        Builder::set_checksum(&mut altered.payload, packet.source, packet.destination);
+        altered.payload[1] = units;
+        (at, altered)
+    })
+}
+
+/// Runs an exchange in which each packet of `kind` is preceded by all its alterations.
+fn exchange_with_altered(kind: PacketType, is_harmless: impl Fn(&Message<'_>, usize) -> bool) {
+    let mut network = Network::pair(7);
+    network.send(0, 1, b"first");
+    network.filter = Box::new(|_| false);
+    let mut tried = 0;
+    // The network delivers nothing by itself: each packet is handed over here.
+    let mut next = network.sent.len() - 1;
+    while next < network.sent.len() {
+        let (_, _, packet) = network.sent[next].clone();
+        let is_it = packet.protocol == Protocol::Hip
+            && Message::parse(&packet.payload).unwrap().kind() == kind;
+        if is_it && tried == 0 {
+            for (at, altered) in alterations(&packet) {
+                if is_harmless(&Message::parse(&packet.payload).unwrap(), at) {
+                    continue;
+                }
+                tried += 1;
+                let before: Vec<_> = (0..2).map(|node| network.state(node, 1 - node)).collect();
+                network.deliver(&altered);
+                let after: Vec<_> = (0..2).map(|node| network.state(node, 1 - node)).collect();
+                assert_eq!(before, after, "{kind:?}, byte {at}");
+            }
+        }
+        network.deliver(&packet);
+        network.run(Duration::ZERO);
+        next += 1;
+    }
+    assert!(tried > 40, "{kind:?}: {tried} alterations");
+    network.filter = Box::new(|_| true);
+    network.run(Duration::from_secs(20));
+    for node in 0..2 {
+        assert_eq!(
+            network.count(node, is_established),
+            1,
+            "{kind:?}, node {node}"
+        );
+    }
+    network.assert_data_flows(0, 1);
+}
+
+/// Where a parameter lies in a message, its header and padding included.
+fn within(message: &Message<'_>, wanted: u16, at: usize) -> bool {
+    let found = message.find(wanted);
+    found.is_some_and(|found| {
+        let length = (4 + found.contents.len()).next_multiple_of(8);
+        (found.offset..found.offset + length).contains(&at)
+    })
+}
+
+#[test]
+fn no_altered_i1_leaves_a_trace() {
+    exchange_with_altered(PacketType::I1, |_, _| false);
+}
+
+#[test]
+fn an_altered_r1_is_refused() {
+    // The number of the puzzle is not signed; the next test is about it. Nor is padding behind
+    // the signature.
+    exchange_with_altered(PacketType::R1, |message, at| {
+        let signature = message.find(kind::HIP_SIGNATURE_2).unwrap();
+        within(message, kind::PUZZLE, at)
+            || (4..6).contains(&at)
+            || at >= signature.offset + 4 + signature.contents.len()
+    });
+}
+
+#[test]
+fn an_altered_puzzle_costs_time_and_nothing_else() {
+    let mut network = Network::pair(7);
+    network.send(0, 1, b"first");
+    let mut altered = false;
+    network.filter = Box::new(move |packet| {
+        let is_first = !altered && packet.payload.len() > 300;
+        altered |= is_first;
+        !is_first
+    });
+    network.run(Duration::from_millis(60));
+    let (_, _, mut r1) = network.sent.last().unwrap().clone();
+    let puzzle = Message::parse(&r1.payload)
+        .unwrap()
+        .find(kind::PUZZLE)
+        .unwrap()
+        .offset;
+    r1.payload[puzzle + 20] ^= 1;
+    Builder::set_checksum(&mut r1.payload, r1.source, r1.destination);
+    network.deliver(&r1);
+    network.run(Duration::from_secs(120));
+    assert!(network.nodes[1].host.counters().refused(Refusal::Puzzle) > 0);
+    assert_eq!(
+        network.count(0, |event| matches!(event, Event::Failed { .. })),
+        1
+    );
+    assert_eq!(network.state(1, 0), None, "the Responder has no state");
+    network.send(0, 1, b"second");
+    network.run(Duration::from_secs(2));
+    assert_eq!(network.received(1), [b"second"]);
+}
+
+#[test]
+fn an_altered_i2_is_refused() {
+    exchange_with_altered(PacketType::I2, |message, at| {
+        let signature = message.find(kind::HIP_SIGNATURE).unwrap();
+        (4..6).contains(&at) || at >= signature.offset + 4 + signature.contents.len()
+    });
+}
+
+#[test]
+fn an_altered_r2_is_refused() {
+    exchange_with_altered(PacketType::R2, |message, at| {
+        let signature = message.find(kind::HIP_SIGNATURE).unwrap();
+        (4..6).contains(&at) || at >= signature.offset + 4 + signature.contents.len()
+    });
+}
+
+#[test]
+fn an_altered_update_is_refused() {
+    let mut network = Network::pair(7);
+    network.send(0, 1, b"first");
+    network.run(Duration::from_secs(1));
+    network.filter = Box::new(|_| false);
+    network.move_to(0, &[address("198.51.100.7")]);
+    let (_, _, update) = network.sent.last().unwrap().clone();
+    let view = |network: &Network| network.nodes[1].host.views().next().unwrap();
+    let before = view(&network);
+    let message = Message::parse(&update.payload).unwrap();
+    let signature = message.find(kind::HIP_SIGNATURE).unwrap();
+    let end = signature.offset + 4 + signature.contents.len();
+    for (at, altered) in alterations(&update) {
+        if (4..6).contains(&at) || at >= end {
+            continue;
+        }
+        let sent = network.sent.len();
+        network.deliver(&altered);
+        assert_eq!(view(&network), before, "byte {at}");
+        assert_eq!(network.sent.len(), sent, "byte {at}");
+    }
+    network.deliver(&update);
+    assert_ne!(view(&network), before);
+}
+
+#[test]
+fn a_flood_raises_the_puzzle_and_costs_no_state() {
+    let mut network = Network::pair(7);
+    network.nodes[1].host.set_peers([]);
+    let anyone = outlast_hip::Config {
+        admission: outlast_hip::Admission::Anyone,
+        ..Default::default()
+    };
+    let victim = network.add(anyone, common::identity(3), &[address("203.0.113.1")]);
+    let receiver = network.hit(victim);
+    let mut hardest = 0;
+    for round in 0..5_000_u32 {
+        let mut sender = Hit([0x20; 16]);
+        sender.0[..4].copy_from_slice(&[0x20, 1, 0, 0x21]);
+        sender.0[12..].copy_from_slice(&round.to_be_bytes());
+        let mut builder = Builder::new(PacketType::I1, sender, receiver);
+        builder.push(kind::DH_GROUP_LIST, &[7]);
+        let mut packet = Transmit {
+            source: address(&format!("198.51.100.{}", round % 256)),
+            destination: address("203.0.113.1"),
+            protocol: Protocol::Hip,
+            payload: builder.finish().unwrap(),
+        };
+        Builder::set_checksum(&mut packet.payload, packet.source, packet.destination);
+        network.deliver(&packet);
+        network.run(Duration::from_micros(200));
+        if let Some((_, _, r1)) = network.sent.pop() {
+            let puzzle = Message::parse(&r1.payload)
+                .unwrap()
+                .find(kind::PUZZLE)
+                .unwrap();
+            hardest = hardest.max(puzzle.contents[0]);
+        }
+    }
+    assert!((12..=20).contains(&hardest), "{hardest} bits");
+    let host = &network.nodes[victim].host;
+    assert_eq!(host.views().count(), 0);
+    assert_eq!(host.poll_timeout(), None);
+    assert!(
+        host.counters().r1_sent <= 2 * 2_000,
+        "the cap for one second"
+    );
+    assert!(host.counters().refused(Refusal::Limit) > 0);
+    // An honest host gets in under the flood: its puzzle is harder, and solved.
+    let peer = outlast_hip::Peer {
+        addresses: vec![address("203.0.113.1")],
+        ..Default::default()
+    };
+    network.nodes[0].host.set_peers([(receiver, peer)]);
+    network.run(Duration::from_millis(900));
+    network.connect(0, victim);
+    network.run(Duration::from_secs(2));
+    assert_eq!(network.state(0, victim), Some(StateName::Established));
+    // Later the puzzle is easy again.
+    network.run(Duration::from_secs(5));
+    network.connect(0, victim);
+}
+
+/// What may not happen, whatever the network does.
+fn assert_sound(network: &Network) {
+    for node in 0..2 {
+        for (_, event) in &network.nodes[node].events {
+            let peer = match event {
+                Event::Established { peer }
+                | Event::Failed { peer, .. }
+                | Event::Readdressed { peer, .. }
+                | Event::Rekeyed { peer }
+                | Event::Closed { peer }
+                | Event::Registered { server: peer } => *peer,
+            };
+            assert_eq!(peer, network.hit(1 - node));
+        }
+        // All that arrives was sent, and nothing twice.
+        let mut received = network.received(node);
+        received.sort();
+        let count = received.len();
+        received.dedup();
+        assert_eq!(received.len(), count);
+        assert!(
+            received
+                .iter()
+                .all(|payload| payload.starts_with(b"payload "))
+        );
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 24, ..ProptestConfig::default() })]
+
+    #[test]
+    fn any_network_leads_to_an_association_or_a_reason(
+        seed: u64,
+        loss in 0.0..0.4,
+        repetition in 0.0..0.4,
+        reordering in 0.0..0.6,
+        alteration in 0.0..0.3,
+        moves in proptest::collection::vec((0..2_usize, 0..200_u8, 1..3_000_u64), 0..6),
+    ) {
+        let mut network = Network::pair(seed);
+        network.faults = Faults { loss, repetition, reordering, alteration };
+        network.send(0, 1, b"payload 0");
+        network.send(1, 0, b"payload 1");
+        for (node, last, wait) in moves {
+            network.run(Duration::from_millis(wait));
+            network.send(0, 1, format!("payload {last} {wait} a").as_bytes());
+            network.send(1, 0, format!("payload {last} {wait} b").as_bytes());
+            network.move_to(node, &[address(&format!("198.51.{node}.{last}"))]);
+        }
+        network.run(Duration::from_secs(60));
+        assert_sound(&network);
+        for node in 0..2 {
+            let is_up = network.count(node, is_established) > 0;
+            let has_failed = network.count(node, |event| matches!(event, Event::Failed { .. })) > 0;
+            prop_assert!(is_up || has_failed, "node {} has neither", node);
+        }
+        // Once the network is honest and nobody moves, data flows; both know one another's place.
+        network.faults = Faults::default();
+        for (node, other) in [(0, 1), (1, 0)] {
+            let peer = outlast_hip::Peer {
+                addresses: network.nodes[other].addresses.clone(),
+                ..Default::default()
+            };
+            let hit = network.hit(other);
+            network.nodes[node].host.set_peers([(hit, peer)]);
+            let now = network.now;
+            network.nodes[node].host.close(now, hit);
+            network.drain(node);
+        }
+        network.run(Duration::from_secs(600));
+        network.assert_data_flows_after_meeting(0, 1);
+    }
+}

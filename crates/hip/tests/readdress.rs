@@ -1,0 +1,407 @@
+//! Readdressing, credit, rendezvous (RFC 8046; RFC 8004).
+
+mod common;
+
+use common::{Network, address, identity, is_readdressed};
+use outlast_base::time::{Duration, Instant};
+use outlast_hip::{AddressState, Config, Event, Peer, Protocol, Refusal, StateName};
+use outlast_wire::hip::{Message, PacketType, kind};
+
+const ROUND_TRIP: Duration = Duration::from_millis(100);
+
+fn established(seed: u64, has_credit: bool) -> Network {
+    let config = || Config {
+        has_credit,
+        ..Config::default()
+    };
+    let mut network = Network::pair_of(seed, [identity(1), identity(2)], [config(), config()]);
+    network.send(0, 1, b"first");
+    network.run(Duration::from_secs(1));
+    network
+}
+
+fn last_event(network: &Network, node: usize) -> (Instant, Event) {
+    *network.nodes[node].events.last().unwrap()
+}
+
+#[test]
+fn a_move_ends_in_one_indicator_on_each_side() {
+    let mut network = established(1, false);
+    let mobile = network.hit(0);
+    let moved = network.now;
+    network.move_to(0, &[address("198.51.100.7")]);
+    network.run(Duration::from_secs(1));
+    for node in 0..2 {
+        assert_eq!(network.count(node, is_readdressed), 1);
+    }
+    let (at, event) = last_event(&network, 1);
+    let expected = Event::Readdressed {
+        peer: mobile,
+        address: address("198.51.100.7"),
+        took: ROUND_TRIP,
+    };
+    assert_eq!((at - moved, event), (ROUND_TRIP.mul_f64(1.5), expected));
+    let (at, _) = last_event(&network, 0);
+    assert_eq!(at - moved, ROUND_TRIP);
+    network.assert_data_flows(0, 1);
+}
+
+#[test]
+fn without_readdressing_data_goes_astray() {
+    let mut network = established(1, false);
+    // The address changes, and the host is not told: the control.
+    network.nodes[0].addresses = vec![address("198.51.100.7")];
+    network.send(1, 0, b"lost");
+    network.run(Duration::from_secs(60));
+    assert!(network.received(0).is_empty());
+}
+
+#[test]
+fn fifty_moves_between_families_lose_no_association() {
+    let mut network = established(1, true);
+    let fixed = [address("192.0.2.2"), address("2001:db8::2")];
+    network.move_to(1, &fixed);
+    network.run(Duration::from_secs(1));
+    for round in 0..50_u32 {
+        let moved = network.now;
+        let own = if round % 2 == 0 {
+            format!("2001:db8:1::{round:x}")
+        } else {
+            format!("198.51.100.{round}")
+        };
+        network.move_to(0, &[address(&own)]);
+        network.run(Duration::from_secs(1));
+        let (at, event) = last_event(&network, 1);
+        assert!(
+            at - moved <= ROUND_TRIP * 3,
+            "round {round}: {:?}",
+            at - moved
+        );
+        assert!(is_readdressed(&event));
+        network.assert_data_flows(0, 1);
+    }
+}
+
+#[test]
+fn outages_of_any_length_end_within_three_round_trips() {
+    for seconds in [1, 10, 30, 180] {
+        let mut network = established(1, true);
+        network.move_to(0, &[]);
+        network.run(Duration::from_secs(seconds / 2));
+        network.send(0, 1, b"while away");
+        network.send(1, 0, b"into the void");
+        network.run(Duration::from_secs(seconds.div_ceil(2)));
+        let back = network.now;
+        network.move_to(0, &[address("203.0.113.5")]);
+        network.run(Duration::from_secs(2));
+        let (at, _) = last_event(&network, 1);
+        assert!(at - back <= ROUND_TRIP * 3, "{seconds} s: {:?}", at - back);
+        let (at, _) = *network.nodes[1].delivered.last().unwrap();
+        assert!(at - back <= ROUND_TRIP, "what waited goes out at once");
+        network.assert_data_flows(0, 1);
+    }
+}
+
+#[test]
+fn an_outage_without_a_new_address_is_indicated_too() {
+    let mut network = established(1, true);
+    network.run(Duration::from_secs(10));
+    let now = network.now;
+    network.nodes[0].host.handle_link(now);
+    network.drain(0);
+    network.run(Duration::from_secs(1));
+    for node in 0..2 {
+        assert_eq!(network.count(node, is_readdressed), 1, "node {node}");
+    }
+}
+
+#[test]
+fn lost_updates_are_sent_again() {
+    for seed in 0..20 {
+        let mut network = established(seed, true);
+        network.faults.loss = 0.3;
+        network.move_to(0, &[address("198.51.100.7")]);
+        network.run(Duration::from_secs(60));
+        network.faults.loss = 0.0;
+        for node in 0..2 {
+            let count = network.count(node, is_readdressed);
+            assert!(count >= 1, "seed {seed}, node {node}: {count}");
+        }
+        network.assert_data_flows(0, 1);
+    }
+}
+
+#[test]
+fn an_unverified_address_gets_no_more_than_the_credit() {
+    for has_credit in [true, false] {
+        let mut network = established(1, has_credit);
+        let mobile = address("192.0.2.1");
+        // The peer sends 5,000 bytes, and answers no test from its new address.
+        for _ in 0..5 {
+            network.send(0, 1, &[7; 1000]);
+        }
+        network.run(Duration::from_secs(1));
+        network.filter = Box::new(move |packet| {
+            packet.protocol == Protocol::Esp
+                || packet.destination == mobile
+                || Message::parse(&packet.payload)
+                    .unwrap()
+                    .find(kind::LOCATOR_SET)
+                    .is_some()
+        });
+        let before = network.sent.len();
+        network.move_to(0, &[address("198.51.100.7")]);
+        network.run(Duration::from_millis(60));
+        for _ in 0..50 {
+            network.send(1, 0, &[9; 500]);
+        }
+        network.run(Duration::from_millis(100));
+        let sent = network.sent[before..].iter();
+        let to_new = sent.filter(|(_, node, packet)| {
+            *node == 1
+                && packet.protocol == Protocol::Esp
+                && packet.destination == address("198.51.100.7")
+        });
+        let bytes: usize = to_new.map(|(_, _, packet)| packet.payload.len()).sum();
+        let range = if has_credit { 3_500..=5_500 } else { 0..=0 };
+        assert!(range.contains(&bytes), "credit {has_credit}: {bytes} bytes");
+        // Once the address is verified, what waited goes out.
+        network.filter = Box::new(|_| true);
+        network.run(Duration::from_secs(10));
+        assert_eq!(network.received(0).len(), 50, "credit {has_credit}");
+    }
+}
+
+#[test]
+fn make_before_break_goes_on_at_the_old_address_until_the_test() {
+    let mut network = established(1, false);
+    network.move_to(0, &[address("198.51.100.7"), address("192.0.2.1")]);
+    network.run(Duration::from_millis(60));
+    // The new address is not verified yet; the old one works.
+    network.send(1, 0, b"between");
+    network.run(Duration::from_millis(60));
+    assert_eq!(network.received(0), [b"between"]);
+    network.run(Duration::from_secs(1));
+    network.move_to(0, &[address("198.51.100.7")]);
+    network.run(Duration::from_secs(1));
+    network.assert_data_flows(0, 1);
+}
+
+#[test]
+fn replayed_and_forged_updates_redirect_nothing() {
+    let mut network = established(1, true);
+    network.move_to(0, &[address("198.51.100.7")]);
+    network.run(Duration::from_secs(1));
+    network.move_to(0, &[address("198.51.100.8")]);
+    network.run(Duration::from_secs(1));
+    let updates: Vec<_> = network
+        .sent
+        .iter()
+        .filter(|(_, node, packet)| *node == 0 && packet.protocol == Protocol::Hip)
+        .map(|(_, _, packet)| packet.clone())
+        .collect();
+    // An attacker repeats all that it has seen, from its own address.
+    for mut packet in updates {
+        packet.source = address("203.0.113.66");
+        let (source, destination) = (packet.source, packet.destination);
+        outlast_wire::hip::Builder::set_checksum(&mut packet.payload, source, destination);
+        let sent = network.sent.len();
+        network.deliver(&packet);
+        network.run(Duration::from_secs(3));
+        let to_attacker = network.sent[sent..]
+            .iter()
+            .filter(|(_, _, reply)| reply.destination == address("203.0.113.66"));
+        for (_, _, reply) in to_attacker {
+            let kind = Message::parse(&reply.payload).unwrap().kind();
+            assert_eq!(kind, PacketType::R1, "only an I1 is answered");
+        }
+    }
+    let view = network.nodes[1].host.views().next().unwrap();
+    assert_eq!(view.addresses[0].address, address("198.51.100.8"));
+    assert_eq!(view.addresses[0].state, AddressState::Active);
+    network.assert_data_flows(0, 1);
+}
+
+/// Two mobile hosts and a rendezvous server at which both are registered.
+fn with_server(seed: u64) -> Network {
+    let mut network = Network::pair(seed);
+    let server_config = Config {
+        is_rendezvous_server: true,
+        admission: outlast_hip::Admission::Anyone,
+        ..Config::default()
+    };
+    let server_address = [address("203.0.113.1")];
+    let server = network.add(server_config, identity(3), &server_address);
+    let server_hit = network.hit(server);
+    for (at, other) in [(0, 1), (1, 0)] {
+        let through = Peer {
+            rendezvous: server_address.to_vec(),
+            ..Peer::default()
+        };
+        let own_server = Peer {
+            addresses: server_address.to_vec(),
+            registers: true,
+            ..Peer::default()
+        };
+        let hit = network.hit(other);
+        network.nodes[at]
+            .host
+            .set_peers([(hit, through), (server_hit, own_server)]);
+        network.connect(at, server);
+    }
+    network.run(Duration::from_secs(1));
+    network
+}
+
+#[test]
+fn a_host_is_found_through_its_server() {
+    let mut network = with_server(1);
+    assert_eq!(network.nodes[2].host.registered(), 2);
+    for node in 0..2 {
+        let registered = |event: &Event| matches!(event, Event::Registered { .. });
+        assert_eq!(network.count(node, registered), 1);
+    }
+    network.send(0, 1, b"first");
+    network.run(Duration::from_secs(1));
+    assert_eq!(network.received(1), [b"first"]);
+    assert_eq!(
+        network.nodes[2].host.counters().forwarded,
+        1,
+        "only the I1 takes the detour"
+    );
+    let r1 = network.sent.iter().rev().find_map(|(_, node, packet)| {
+        let message = Message::parse(&packet.payload).ok()?;
+        (*node == 1 && message.kind() == PacketType::R1).then(|| packet.clone())
+    });
+    let r1 = r1.unwrap();
+    assert!(
+        Message::parse(&r1.payload)
+            .unwrap()
+            .find(kind::VIA_RVS)
+            .is_some()
+    );
+    assert_eq!(r1.destination, address("192.0.2.1"));
+}
+
+#[test]
+fn a_registration_is_renewed() {
+    let mut network = with_server(1);
+    network.run(Duration::from_secs(3600));
+    assert_eq!(network.nodes[2].host.registered(), 2);
+    network.send(0, 1, b"first");
+    network.run(Duration::from_secs(1));
+    assert_eq!(network.received(1), [b"first"]);
+}
+
+#[test]
+fn both_move_at_once_and_find_each_other_through_the_server() {
+    for seed in 0..5 {
+        let mut network = with_server(seed);
+        network.assert_data_flows(0, 1);
+        let moved = network.now;
+        for round in 0..3_u8 {
+            network.move_to(0, &[address(&format!("198.51.100.{}", 10 + round))]);
+            network.move_to(1, &[address(&format!("198.51.100.{}", 110 + round))]);
+            network.run(Duration::from_secs(3));
+            network.assert_data_flows(0, 1);
+        }
+        assert!(network.now - moved < Duration::from_secs(60));
+    }
+    // The control: without a server neither finds the other.
+    let mut network = established(1, true);
+    network.move_to(0, &[address("198.51.100.10")]);
+    network.move_to(1, &[address("198.51.100.110")]);
+    network.run(Duration::from_secs(60));
+    network.send(0, 1, b"lost");
+    network.run(Duration::from_secs(2));
+    assert_ne!(
+        network.received(1).last().map(Vec::as_slice),
+        Some(&b"lost"[..])
+    );
+}
+
+#[test]
+fn a_server_forwards_for_its_clients_only() {
+    let mut network = with_server(1);
+    let stranger = network.add(Config::default(), identity(9), &[address("203.0.113.9")]);
+    let unknown = identity(8).hit();
+    let through = Peer {
+        rendezvous: vec![address("203.0.113.1")],
+        ..Peer::default()
+    };
+    network.nodes[stranger].host.set_peers([(unknown, through)]);
+    let now = network.now;
+    network.nodes[stranger].host.connect(now, unknown);
+    network.drain(stranger);
+    network.run(Duration::from_secs(1));
+    assert_eq!(network.nodes[2].host.counters().forwarded, 0);
+    assert_eq!(
+        network.nodes[2].host.counters().refused(Refusal::NotForUs),
+        2
+    );
+}
+
+#[test]
+fn a_forged_from_is_refused() {
+    let mut network = with_server(1);
+    network.send(0, 1, b"first");
+    network.run(Duration::from_millis(60));
+    let (_, _, mut i1) = network.sent.last().unwrap().clone();
+    let at = i1.payload.len() - 8 - 48 - 4;
+    assert_eq!(Message::parse(&i1.payload).unwrap().kind(), PacketType::I1);
+    i1.payload[at] ^= 1;
+    let (source, destination) = (i1.source, i1.destination);
+    outlast_wire::hip::Builder::set_checksum(&mut i1.payload, source, destination);
+    let before = network.sent.len();
+    network.deliver(&i1);
+    assert_eq!(network.sent.len(), before);
+    network.run(Duration::from_secs(1));
+    assert_eq!(network.state(0, 1), Some(StateName::Established));
+}
+
+/// Hands a TCP segment of the ports `ports` to a node's application side.
+fn send_segment(network: &mut Network, from: usize, to: usize, ports: [u8; 4], mark: u8) {
+    let mut segment = ports.to_vec();
+    segment.extend_from_slice(&[mark; 16]);
+    let mut packet = common::inner(network.hit(from), network.hit(to), &segment);
+    packet[6] = 6;
+    let now = network.now;
+    network.nodes[from].host.handle_data(now, &packet);
+    network.drain(from);
+}
+
+#[test]
+fn the_last_segment_of_each_connection_is_repeated_after_a_move() {
+    for repeats_segments in [true, false] {
+        let config = || Config {
+            repeats_segments,
+            ..Config::default()
+        };
+        let mut network = Network::pair_of(1, [identity(1), identity(2)], [config(), config()]);
+        network.connect(0, 1);
+        network.run(Duration::from_secs(1));
+        network.move_to(0, &[]);
+        // The fixed host does not know; two connections retransmit into the void.
+        for (ports, mark) in [([0, 80, 4, 0], 1), ([0, 22, 4, 1], 2), ([0, 80, 4, 0], 3)] {
+            send_segment(&mut network, 1, 0, ports, mark);
+        }
+        network.send(1, 0, b"no segment");
+        network.run(Duration::from_secs(30));
+        let back = network.now;
+        network.move_to(0, &[address("203.0.113.5")]);
+        network.run(Duration::from_secs(10));
+        let mut marks: Vec<u8> = network
+            .received(0)
+            .iter()
+            .map(|segment| segment[19])
+            .collect();
+        marks.sort_unstable();
+        if repeats_segments {
+            assert_eq!(marks, [2, 3]);
+            let last = network.nodes[0].delivered.last().unwrap();
+            assert!(last.0 - back <= ROUND_TRIP * 2);
+        } else {
+            assert!(marks.is_empty(), "the control: nothing comes by itself");
+        }
+    }
+}

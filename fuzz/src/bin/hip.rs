@@ -1,0 +1,339 @@
+//! Two hosts that speak HIP, and a network that does to their packets what the input says.
+//!
+//! Each step is an operation and three bytes of arguments: hosts speak, move, close; a packet in
+//! flight arrives, is lost, arrives twice, is altered and gets a checksum that fits again; time
+//! passes; bytes of the input arrive as a packet. After every step both hosts must be sound, and
+//! in the end, when the network is honest again, the hosts must come to speak with each other.
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+use outlast_base::time::{Duration, Instant};
+use outlast_hip::identity::Identity;
+use outlast_hip::{Config, Event, Host, Peer, Protocol, StateName, Transmit};
+use outlast_wire::hip::{Builder, Hit, Message};
+use std::collections::{BTreeSet, VecDeque};
+use std::net::IpAddr;
+use std::sync::OnceLock;
+
+/// Packets in flight; the oldest are lost past that.
+const FLIGHT: usize = 32;
+
+/// The private keys of the hosts, in PKCS #8: made for this, and worth nothing.
+const KEYS: [&str; 2] = [include_str!("../hip/a.pem"), include_str!("../hip/b.pem")];
+
+fuzz_target!(|data: &[u8]| {
+    let mut script = data;
+    let mut world = World::new();
+    // Beyond that, sequences only get longer, not more telling.
+    for _ in 0..120 {
+        let Some((&[operation, a, b, c], rest)) = script.split_first_chunk() else {
+            break;
+        };
+        script = rest;
+        if operation % 16 == 15 {
+            let length = usize::from(a).min(script.len());
+            let (bytes, rest) = script.split_at(length);
+            script = rest;
+            world.inject(bytes, b);
+        } else {
+            world.step(operation, a, b, c);
+        }
+        world.check();
+    }
+    world.end();
+});
+
+fn hits() -> [Hit; 2] {
+    static HITS: OnceLock<[Hit; 2]> = OnceLock::new();
+    *HITS.get_or_init(|| KEYS.map(|pem| Identity::from_pem(pem).expect("a key").hit()))
+}
+
+struct World {
+    now: Instant,
+    hosts: [Host; 2],
+    addresses: [IpAddr; 2],
+    flight: VecDeque<Transmit>,
+    /// Payloads that each host's application has sent, and how many.
+    said: [BTreeSet<u32>; 2],
+    heard: [BTreeSet<u32>; 2],
+    count: u32,
+}
+
+/// The address `number` of a host.
+fn address(host: usize, number: u8) -> IpAddr {
+    if number % 2 == 0 {
+        [192, 0, 2, number / 2 * 2 + host as u8].into()
+    } else {
+        let mut octets = [0; 16];
+        octets[..4].copy_from_slice(&[0x20, 1, 0xd, 0xb8]);
+        octets[14] = host as u8;
+        octets[15] = number;
+        octets.into()
+    }
+}
+
+impl World {
+    fn new() -> Self {
+        let now = Instant::from_millis(1_000);
+        let host = |at: usize| {
+            let identity = Identity::from_pem(KEYS[at]).expect("a key");
+            let mut host = Host::new(now, Config::default(), identity, [at as u8; 32]);
+            host.handle_addresses(now, &[address(at, 2)]);
+            host
+        };
+        let mut world = Self {
+            now,
+            hosts: [host(0), host(1)],
+            addresses: [address(0, 2), address(1, 2)],
+            flight: VecDeque::new(),
+            said: Default::default(),
+            heard: Default::default(),
+            count: 0,
+        };
+        world.meet();
+        world
+    }
+
+    /// Tells both hosts where the other is.
+    fn meet(&mut self) {
+        for at in 0..2 {
+            let peer = Peer {
+                addresses: vec![self.addresses[1 - at]],
+                ..Peer::default()
+            };
+            self.hosts[at].set_peers([(hits()[1 - at], peer)]);
+        }
+    }
+
+    fn step(&mut self, operation: u8, a: u8, b: u8, c: u8) {
+        let host = usize::from(a % 2);
+        match operation % 16 {
+            0..=4 => self.arrive(usize::from(b), false),
+            5 => self.arrive(usize::from(b), true),
+            6 => drop(self.take(usize::from(b))),
+            7 | 8 => self.alter(usize::from(b), c, a),
+            9 | 10 => self.speak(host),
+            11 => self.pass(Duration::from_millis(u64::from(b) * 8)),
+            12 => self.pass(Duration::from_secs(u64::from(b) * 4)),
+            13 => self.place(host, b),
+            14 if c % 4 == 0 => {
+                self.hosts[host].close(self.now, hits()[1 - host]);
+                self.drain(host);
+            }
+            _ => {
+                self.hosts[host].handle_link(self.now);
+                self.drain(host);
+            }
+        }
+    }
+
+    fn place(&mut self, host: usize, number: u8) {
+        self.addresses[host] = address(host, number);
+        self.hosts[host].handle_addresses(self.now, &[self.addresses[host]]);
+        self.drain(host);
+    }
+
+    fn speak(&mut self, host: usize) {
+        self.count += 1;
+        self.said[host].insert(self.count);
+        let mut packet = vec![0x60, 0, 0, 0, 0, 4, 17, 64];
+        packet.extend_from_slice(&hits()[host].0);
+        packet.extend_from_slice(&hits()[1 - host].0);
+        packet.extend_from_slice(&self.count.to_be_bytes());
+        self.hosts[host].handle_data(self.now, &packet);
+        self.drain(host);
+    }
+
+    fn take(&mut self, at: usize) -> Option<Transmit> {
+        let at = at.checked_rem(self.flight.len())?;
+        self.flight.remove(at)
+    }
+
+    fn arrive(&mut self, at: usize, again: bool) {
+        if let Some(packet) = self.take(at) {
+            self.deliver(&packet);
+            if again {
+                self.flight.push_back(packet);
+            }
+        }
+    }
+
+    fn alter(&mut self, at: usize, place: u8, value: u8) {
+        let Some(mut packet) = self.take(at) else {
+            return;
+        };
+        let at = usize::from(place) * 8 % packet.payload.len() + usize::from(value % 8);
+        if let Some(byte) = packet.payload.get_mut(at) {
+            *byte ^= value | 1;
+        }
+        if packet.protocol == Protocol::Hip {
+            let units = packet.payload[1];
+            Builder::set_checksum(&mut packet.payload, packet.source, packet.destination);
+            packet.payload[1] = units;
+        }
+        self.deliver(&packet);
+    }
+
+    /// Bytes of the input arrive, as they are or behind a header that fits.
+    fn inject(&mut self, bytes: &[u8], choice: u8) {
+        let host = usize::from(choice % 2);
+        let protocol = if choice & 2 == 0 {
+            Protocol::Hip
+        } else {
+            Protocol::Esp
+        };
+        let mut payload = bytes.to_vec();
+        let (source, destination) = (self.addresses[1 - host], self.addresses[host]);
+        if choice & 4 == 0 && protocol == Protocol::Hip {
+            let kinds = [1, 2, 3, 4, 16, 17, 18, 19];
+            let mut packet = vec![59, 0, kinds[usize::from(choice >> 3) % 8], 0x21, 0, 0, 0, 0];
+            packet.extend_from_slice(&hits()[1 - host].0);
+            packet.extend_from_slice(&hits()[host].0);
+            packet.extend_from_slice(bytes);
+            packet.resize(packet.len().next_multiple_of(8), 0);
+            Builder::set_checksum(&mut packet, source, destination);
+            payload = packet;
+        }
+        if let Ok(message) = Message::parse(&payload) {
+            let mut builder = Builder::new(message.kind(), message.sender(), message.receiver());
+            for parameter in message.parameters() {
+                builder.push(parameter.kind, parameter.contents);
+            }
+            assert_eq!(
+                builder.finish().expect("it was sorted").len(),
+                payload.len()
+            );
+        }
+        self.hosts[host].handle_packet(self.now, (source, destination), protocol, &payload);
+        self.drain(host);
+    }
+
+    fn deliver(&mut self, packet: &Transmit) {
+        let to = (0..2).find(|&host| self.addresses[host] == packet.destination);
+        if let Some(host) = to {
+            let path = (packet.source, packet.destination);
+            self.hosts[host].handle_packet(self.now, path, packet.protocol, &packet.payload);
+            self.drain(host);
+        }
+    }
+
+    fn pass(&mut self, length: Duration) {
+        let end = self.now + length;
+        let due = |host: &Host| host.poll_timeout().map(|(at, _)| at);
+        // A puzzle is due at once, again and again.
+        for _ in 0..10_000 {
+            let next = (0..2)
+                .filter_map(|at| Some((due(&self.hosts[at])?, at)))
+                .min();
+            let Some((at, host)) = next.filter(|&(at, _)| at <= end) else {
+                self.now = end;
+                return;
+            };
+            self.now = self.now.max(at);
+            self.hosts[host].handle_timeout(self.now);
+            self.drain(host);
+        }
+        panic!("a timer that does not come to rest");
+    }
+
+    fn drain(&mut self, host: usize) {
+        while let Some(event) = self.hosts[host].poll_event() {
+            let peer = match event {
+                Event::Established { peer }
+                | Event::Failed { peer, .. }
+                | Event::Readdressed { peer, .. }
+                | Event::Rekeyed { peer }
+                | Event::Closed { peer }
+                | Event::Registered { server: peer } => peer,
+            };
+            assert_eq!(peer, hits()[1 - host], "an event of somebody else");
+        }
+        while let Some(packet) = self.hosts[host].poll_delivery() {
+            let number = packet[40..]
+                .try_into()
+                .expect("what was sent has four bytes");
+            let number = u32::from_be_bytes(number);
+            assert!(
+                self.said[1 - host].contains(&number),
+                "nobody has sent {number}"
+            );
+            assert!(
+                self.heard[host].insert(number),
+                "{number} has arrived twice"
+            );
+        }
+        while let Some(packet) = self.hosts[host].poll_transmit() {
+            assert_eq!(packet.source.is_ipv4(), packet.destination.is_ipv4());
+            if packet.protocol == Protocol::Hip {
+                let message = Message::parse(&packet.payload).expect("a host sends HIP");
+                assert!(message.checksum_ok(packet.source, packet.destination));
+            }
+            self.flight.push_back(packet);
+            if self.flight.len() > FLIGHT {
+                self.flight.pop_front();
+            }
+        }
+    }
+
+    fn check(&self) {
+        for (at, host) in self.hosts.iter().enumerate() {
+            let views: Vec<_> = host.views().collect();
+            assert!(views.len() <= 1);
+            let limits = Config::default().limits;
+            for view in &views {
+                assert_eq!(view.peer, hits()[1 - at]);
+                assert!(view.waiting <= limits.waiting && view.addresses.len() <= limits.addresses);
+            }
+            assert_eq!(
+                views.is_empty(),
+                host.poll_timeout().is_none(),
+                "a state without an end"
+            );
+        }
+    }
+
+    /// The network is honest again: the hosts come to speak, whatever state they are in.
+    fn end(&mut self) {
+        self.flight.clear();
+        for host in 0..2 {
+            self.place(host, 2);
+        }
+        self.meet();
+        for _ in 0..2 {
+            for host in 0..2 {
+                self.hosts[host].close(self.now, hits()[1 - host]);
+                self.drain(host);
+            }
+            self.settle(Duration::from_secs(400));
+        }
+        self.hosts[0].connect(self.now, hits()[1]);
+        self.drain(0);
+        self.settle(Duration::from_secs(5));
+        let before = self.heard[1].len();
+        self.speak(0);
+        self.settle(Duration::from_secs(1));
+        assert!(
+            self.heard[1].len() > before,
+            "what was sent last does not arrive"
+        );
+        let state = self.hosts[0].views().next().map(|view| view.state);
+        assert_eq!(state, Some(StateName::Established));
+    }
+
+    /// Lets packets arrive, and time pass once there are none.
+    fn settle(&mut self, length: Duration) {
+        let end = self.now + length;
+        while self.now < end {
+            while let Some(packet) = self.flight.pop_front() {
+                self.deliver(&packet);
+            }
+            let due = self.hosts.iter().filter_map(|host| host.poll_timeout());
+            let next = due.map(|(at, _)| at).min().unwrap_or(end);
+            let step = next.max(self.now).min(end) - self.now;
+            self.pass(step);
+            if step.is_zero() && self.flight.is_empty() && next > self.now {
+                break;
+            }
+        }
+    }
+}
