@@ -495,9 +495,9 @@ impl Observer {
 
     fn data(&mut self, first: u32, len: u32) {
         self.highest = self.highest.max(first + len);
-        match self.path.data(first, len) {
-            Some(TakeReason::LinkDown | TakeReason::BehindKept) => self.owed.push((first, len)),
-            _ => {}
+        let taken = self.path.data(first, len);
+        if let Some(TakeReason::LinkDown | TakeReason::BehindKept) = taken {
+            self.owed.push((first, len));
         }
     }
 

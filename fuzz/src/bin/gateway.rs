@@ -330,7 +330,10 @@ impl World {
                 );
                 let takes = self.mechanisms.iter().any(|mechanism| takes(*mechanism));
                 assert!(takes, "{packet:?} taken");
-                if let (Some(owed), true) = (&mut self.owed, !is_answered(reason)) {
+                // The published M-TCP sends nothing to a mobile that does not answer, but persist packets.
+                let may_freeze = self.mechanisms.contains(&PathMechanismKind::MTcp);
+                let is_owed = !is_answered(reason) && !may_freeze;
+                if let (Some(owed), true) = (&mut self.owed, is_owed) {
                     owed.push(packet.clone());
                 }
             }

@@ -237,7 +237,10 @@ impl World {
         let (Some(tcp), Some(key)) = (packet.tcp(), key) else {
             panic!("{transmit:?} is no acknowledgement");
         };
-        assert!(!is_lone(tcp.flags) && tcp.has(TcpFlags::ACK), "{transmit:?}");
+        assert!(
+            !is_lone(tcp.flags) && tcp.has(TcpFlags::ACK),
+            "{transmit:?}"
+        );
         if let Some(flow) = self.known.flow(&key).filter(|_| self.sees_all) {
             let acked = flow.near.acked;
             assert!(tcp.ack.at_or_before(acked), "{flow:?}, {transmit:?}");

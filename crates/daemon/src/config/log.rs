@@ -7,7 +7,9 @@ use outlast_scenario::Reader;
 /// What is told on standard error.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub struct Log {
+    /// What is written.
     pub level: LogLevel,
+    /// In which form.
     pub format: LogFormat,
 }
 

@@ -2,7 +2,7 @@
 
 use outlast_experiments::experiment::{Extent, Figure, Part};
 use outlast_experiments::job::Job;
-use outlast_experiments::record::Runs;
+use outlast_experiments::record::{Record, Runs};
 use outlast_report::statistics::Sample;
 use outlast_report::table::{Cell, Column, Table};
 use outlast_report::unit::Unit;
@@ -99,8 +99,8 @@ impl Figure for Table1 {
                 for (name, ..) in TRIALS {
                     let records = runs.of(&cell(stack, name, gateway));
                     // One that is given up did not do it.
-                    let is_done = records.iter().all(|run| run.succeeded());
-                    let times = records.iter().filter_map(|run| run.times_ideal());
+                    let is_done = records.iter().all(Record::succeeded);
+                    let times = records.iter().filter_map(Record::times_ideal);
                     let mean = Sample::of(times).map(|sample| sample.mean);
                     row.push(match is_done {
                         true => Cell::from(mean),

@@ -346,7 +346,8 @@ impl MTcp {
                 })
             }
             Arrival::Known => {
-                self.fixed.hear_repetition(cx.now, cx.flow);
+                let is_away = cx.link.state == LinkState::Down;
+                self.fixed.hear_repetition(cx.now, cx.flow, is_away);
                 Verdict::Taken(TakeReason::JustResent)
             }
             Arrival::Acknowledged => {

@@ -210,7 +210,11 @@ impl ShTcp {
     }
 
     /// The sender repeats data over its closed window, where one that obeys only probes.
-    pub(super) fn hear_repetition(&mut self, now: Instant, flow: &TcpFlow) {
+    pub(super) fn hear_repetition(&mut self, now: Instant, flow: &TcpFlow, is_away: bool) {
+        if is_away && self.window == FixedWindow::NoShrink {
+            // It has timed out before it was frozen: nothing is gained by withholding.
+            self.refute(flow);
+        }
         if let FixedWindow::Shrunk { since } = self.window {
             self.owes = true;
             // One on its way may have crossed the window update.
