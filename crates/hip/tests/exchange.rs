@@ -16,7 +16,11 @@ fn second() -> Duration {
 
 fn kind_of(packet: &outlast_hip::Transmit) -> Option<PacketType> {
     match packet.protocol {
-        Protocol::Hip => Some(Message::parse(&packet.payload).unwrap().kind()),
+        Protocol::Hip => Some(
+            Message::parse(&packet.payload)
+                .expect("what the test set up")
+                .kind(),
+        ),
         Protocol::Esp => None,
     }
 }
@@ -74,8 +78,11 @@ fn identities_come_back_from_their_files() {
         Algorithm::EcdsaP384,
     ] {
         let identity = identity_of(algorithm, 7);
-        let pem = identity.to_pem().unwrap();
-        assert_eq!(Identity::from_pem(&pem).unwrap().hit(), identity.hit());
+        let pem = identity.to_pem().expect("what the test set up");
+        assert_eq!(
+            Identity::from_pem(&pem).expect("a key").hit(),
+            identity.hit()
+        );
     }
     assert!(Identity::from_pem("no key").is_err());
 }

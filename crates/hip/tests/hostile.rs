@@ -32,10 +32,16 @@ fn exchange_with_altered(kind: PacketType, is_harmless: impl Fn(&Message<'_>, us
     while next < network.sent.len() {
         let (_, _, packet) = network.sent[next].clone();
         let is_it = packet.protocol == Protocol::Hip
-            && Message::parse(&packet.payload).unwrap().kind() == kind;
+            && Message::parse(&packet.payload)
+                .expect("what the test set up")
+                .kind()
+                == kind;
         if is_it && tried == 0 {
             for (at, altered) in alterations(&packet) {
-                if is_harmless(&Message::parse(&packet.payload).unwrap(), at) {
+                if is_harmless(
+                    &Message::parse(&packet.payload).expect("what the test set up"),
+                    at,
+                ) {
                     continue;
                 }
                 tried += 1;
@@ -81,7 +87,9 @@ fn an_altered_r1_is_refused() {
     // The number of the puzzle is not signed; the next test is about it. Nor is padding behind
     // the signature.
     exchange_with_altered(PacketType::R1, |message, at| {
-        let signature = message.find(kind::HIP_SIGNATURE_2).unwrap();
+        let signature = message
+            .find(kind::HIP_SIGNATURE_2)
+            .expect("what the test set up");
         within(message, kind::PUZZLE, at)
             || (4..6).contains(&at)
             || at >= signature.offset + 4 + signature.contents.len()
@@ -99,11 +107,11 @@ fn an_altered_puzzle_costs_time_and_nothing_else() {
         !is_first
     });
     network.run(Duration::from_millis(60));
-    let (_, _, mut r1) = network.sent.last().unwrap().clone();
+    let (_, _, mut r1) = network.sent.last().expect("an event").clone();
     let puzzle = Message::parse(&r1.payload)
-        .unwrap()
+        .expect("what the test set up")
         .find(kind::PUZZLE)
-        .unwrap()
+        .expect("what the test set up")
         .offset;
     r1.payload[puzzle + 20] ^= 1;
     Builder::set_checksum(&mut r1.payload, r1.source, r1.destination);
@@ -123,7 +131,9 @@ fn an_altered_puzzle_costs_time_and_nothing_else() {
 #[test]
 fn an_altered_i2_is_refused() {
     exchange_with_altered(PacketType::I2, |message, at| {
-        let signature = message.find(kind::HIP_SIGNATURE).unwrap();
+        let signature = message
+            .find(kind::HIP_SIGNATURE)
+            .expect("what the test set up");
         (4..6).contains(&at) || at >= signature.offset + 4 + signature.contents.len()
     });
 }
@@ -131,7 +141,9 @@ fn an_altered_i2_is_refused() {
 #[test]
 fn an_altered_r2_is_refused() {
     exchange_with_altered(PacketType::R2, |message, at| {
-        let signature = message.find(kind::HIP_SIGNATURE).unwrap();
+        let signature = message
+            .find(kind::HIP_SIGNATURE)
+            .expect("what the test set up");
         (4..6).contains(&at) || at >= signature.offset + 4 + signature.contents.len()
     });
 }
@@ -143,11 +155,19 @@ fn an_altered_update_is_refused() {
     network.run(Duration::from_secs(1));
     network.filter = Box::new(|_| false);
     network.move_to(0, &[address("198.51.100.7")]);
-    let (_, _, update) = network.sent.last().unwrap().clone();
-    let view = |network: &Network| network.nodes[1].host.views().next().unwrap();
+    let (_, _, update) = network.sent.last().expect("an event").clone();
+    let view = |network: &Network| {
+        network.nodes[1]
+            .host
+            .views()
+            .next()
+            .expect("what the test set up")
+    };
     let before = view(&network);
-    let message = Message::parse(&update.payload).unwrap();
-    let signature = message.find(kind::HIP_SIGNATURE).unwrap();
+    let message = Message::parse(&update.payload).expect("what the test set up");
+    let signature = message
+        .find(kind::HIP_SIGNATURE)
+        .expect("what the test set up");
     let end = signature.offset + 4 + signature.contents.len();
     for (at, altered) in alterations(&update) {
         if (4..6).contains(&at) || at >= end {
@@ -183,16 +203,16 @@ fn a_flood_raises_the_puzzle_and_costs_no_state() {
             source: address(&format!("198.51.100.{}", round % 256)),
             destination: address("203.0.113.1"),
             protocol: Protocol::Hip,
-            payload: builder.finish().unwrap(),
+            payload: builder.finish().expect("what the test set up"),
         };
         Builder::set_checksum(&mut packet.payload, packet.source, packet.destination);
         network.deliver(&packet);
         network.run(Duration::from_micros(200));
         if let Some((_, _, r1)) = network.sent.pop() {
             let puzzle = Message::parse(&r1.payload)
-                .unwrap()
+                .expect("what the test set up")
                 .find(kind::PUZZLE)
-                .unwrap();
+                .expect("what the test set up");
             hardest = hardest.max(puzzle.contents[0]);
         }
     }

@@ -21,7 +21,7 @@ fn established(seed: u64, has_credit: bool) -> Network {
 }
 
 fn last_event(network: &Network, node: usize) -> (Instant, Event) {
-    *network.nodes[node].events.last().unwrap()
+    *network.nodes[node].events.last().expect("an event")
 }
 
 #[test]
@@ -96,7 +96,7 @@ fn outages_of_any_length_end_within_three_round_trips() {
         network.run(Duration::from_secs(2));
         let (at, _) = last_event(&network, 1);
         assert!(at - back <= ROUND_TRIP * 3, "{seconds} s: {:?}", at - back);
-        let (at, _) = *network.nodes[1].delivered.last().unwrap();
+        let (at, _) = *network.nodes[1].delivered.last().expect("an event");
         assert!(at - back <= ROUND_TRIP, "what waited goes out at once");
         network.assert_data_flows(0, 1);
     }
@@ -145,7 +145,7 @@ fn an_unverified_address_gets_no_more_than_the_credit() {
             packet.protocol == Protocol::Esp
                 || packet.destination == mobile
                 || Message::parse(&packet.payload)
-                    .unwrap()
+                    .expect("what the test set up")
                     .find(kind::LOCATOR_SET)
                     .is_some()
         });
@@ -212,11 +212,17 @@ fn replayed_and_forged_updates_redirect_nothing() {
             .iter()
             .filter(|(_, _, reply)| reply.destination == address("203.0.113.66"));
         for (_, _, reply) in to_attacker {
-            let kind = Message::parse(&reply.payload).unwrap().kind();
+            let kind = Message::parse(&reply.payload)
+                .expect("what the test set up")
+                .kind();
             assert_eq!(kind, PacketType::R1, "only an I1 is answered");
         }
     }
-    let view = network.nodes[1].host.views().next().unwrap();
+    let view = network.nodes[1]
+        .host
+        .views()
+        .next()
+        .expect("what the test set up");
     assert_eq!(view.addresses[0].address, address("198.51.100.8"));
     assert_eq!(view.addresses[0].state, AddressState::Active);
     network.assert_data_flows(0, 1);
@@ -273,10 +279,10 @@ fn a_host_is_found_through_its_server() {
         let message = Message::parse(&packet.payload).ok()?;
         (*node == 1 && message.kind() == PacketType::R1).then(|| packet.clone())
     });
-    let r1 = r1.unwrap();
+    let r1 = r1.expect("what the test set up");
     assert!(
         Message::parse(&r1.payload)
-            .unwrap()
+            .expect("what the test set up")
             .find(kind::VIA_RVS)
             .is_some()
     );
@@ -346,9 +352,14 @@ fn a_forged_from_is_refused() {
     let mut network = with_server(1);
     network.send(0, 1, b"first");
     network.run(Duration::from_millis(60));
-    let (_, _, mut i1) = network.sent.last().unwrap().clone();
+    let (_, _, mut i1) = network.sent.last().expect("an event").clone();
     let at = i1.payload.len() - 8 - 48 - 4;
-    assert_eq!(Message::parse(&i1.payload).unwrap().kind(), PacketType::I1);
+    assert_eq!(
+        Message::parse(&i1.payload)
+            .expect("what the test set up")
+            .kind(),
+        PacketType::I1
+    );
     i1.payload[at] ^= 1;
     let (source, destination) = (i1.source, i1.destination);
     outlast_wire::hip::Builder::set_checksum(&mut i1.payload, source, destination);
@@ -398,7 +409,7 @@ fn the_last_segment_of_each_connection_is_repeated_after_a_move() {
         marks.sort_unstable();
         if repeats_segments {
             assert_eq!(marks, [2, 3]);
-            let last = network.nodes[0].delivered.last().unwrap();
+            let last = network.nodes[0].delivered.last().expect("an event");
             assert!(last.0 - back <= ROUND_TRIP * 2);
         } else {
             assert!(marks.is_empty(), "the control: nothing comes by itself");

@@ -36,13 +36,14 @@ fn packets(capture: &[u8]) -> Vec<(IpAddr, IpAddr, Vec<u8>)> {
     let mut found = Vec::new();
     let mut rest = &capture[24..];
     while rest.len() >= 16 {
-        let length = u32::from_le_bytes(rest[8..12].try_into().unwrap()) as usize;
+        let length =
+            u32::from_le_bytes(rest[8..12].try_into().expect("what the test set up")) as usize;
         let frame = &rest[16..16 + length];
         rest = &rest[16 + length..];
         let ip = &frame[14..];
         if frame[12..14] == [8, 0] && ip[9] == 139 {
             let address = |at: usize| {
-                let octets: [u8; 4] = ip[at..at + 4].try_into().unwrap();
+                let octets: [u8; 4] = ip[at..at + 4].try_into().expect("what the test set up");
                 IpAddr::V4(Ipv4Addr::from(octets))
             };
             let end = usize::from(u16::from_be_bytes([ip[2], ip[3]]));
@@ -69,7 +70,7 @@ impl Recorded {
             Self {
                 packets: packets(include_bytes!("vectors/bex-rsa2048-p384-aes256.pcap")),
                 facts: serde_json::from_str(include_str!("vectors/bex-rsa2048-p384-aes256.json"))
-                    .unwrap(),
+                    .expect("what the test set up"),
                 rhash: Rhash::Sha256,
                 group: Group::P384,
                 cipher: HipCipher::Aes256Cbc,
@@ -80,7 +81,7 @@ impl Recorded {
                 facts: serde_json::from_str(include_str!(
                     "vectors/bex-ecdsa-p384-dh-p256-aes128.json"
                 ))
-                .unwrap(),
+                .expect("what the test set up"),
                 rhash: Rhash::Sha384,
                 group: Group::P256,
                 cipher: HipCipher::Aes128Cbc,
@@ -90,27 +91,33 @@ impl Recorded {
     }
 
     fn secret(&self, name: &str) -> Vec<u8> {
-        bytes(self.facts["secrets"][name].as_str().unwrap())
+        bytes(
+            self.facts["secrets"][name]
+                .as_str()
+                .expect("what the test set up"),
+        )
     }
 
     fn message(&self, kind: PacketType) -> Message<'_> {
         let mut parsed = self
             .packets
             .iter()
-            .map(|(_, _, packet)| Message::parse(packet).unwrap());
-        parsed.find(|message| message.kind() == kind).unwrap()
+            .map(|(_, _, packet)| Message::parse(packet).expect("what the test set up"));
+        parsed
+            .find(|message| message.kind() == kind)
+            .expect("what the test set up")
     }
 
     fn identity(contents: &[u8]) -> PublicIdentity {
-        let host = HostId::parse(contents).unwrap();
-        PublicIdentity::decode(host.algorithm, host.identity).unwrap()
+        let host = HostId::parse(contents).expect("what the test set up");
+        PublicIdentity::decode(host.algorithm, host.identity).expect("what the test set up")
     }
 
     fn responder(&self) -> PublicIdentity {
         Self::identity(
             self.message(PacketType::R1)
                 .find(kind::HOST_ID)
-                .unwrap()
+                .expect("what the test set up")
                 .contents,
         )
     }
@@ -137,10 +144,19 @@ impl Recorded {
         let keys = self
             .keymat()
             .hip_keys(self.cipher, i2.sender(), i2.receiver())
-            .unwrap();
-        let sealed = i2.find(kind::ENCRYPTED).unwrap().contents;
-        let plain = self.cipher.open(&keys.own.encryption, sealed).unwrap();
-        let host = Parameters::new(&plain, 0).next().unwrap().unwrap();
+            .expect("what the test set up");
+        let sealed = i2
+            .find(kind::ENCRYPTED)
+            .expect("what the test set up")
+            .contents;
+        let plain = self
+            .cipher
+            .open(&keys.own.encryption, sealed)
+            .expect("what the test set up");
+        let host = Parameters::new(&plain, 0)
+            .next()
+            .expect("what the test set up")
+            .expect("a host identity");
         Self::identity(host.contents)
     }
 }
@@ -152,7 +168,7 @@ fn checksums_and_parameters_are_read() {
         for (source, destination, packet) in &recorded.packets {
             assert!(
                 Message::parse(packet)
-                    .unwrap()
+                    .expect("what the test set up")
                     .checksum_ok(*source, *destination)
             );
         }
@@ -165,7 +181,11 @@ fn tags_fit_the_identities() {
         let i1 = recorded.message(PacketType::I1);
         assert_eq!(recorded.responder().hit(), i1.receiver());
         assert_eq!(recorded.initiator().hit(), i1.sender());
-        let encoded = bytes(recorded.facts["hi_r_hex"].as_str().unwrap());
+        let encoded = bytes(
+            recorded.facts["hi_r_hex"]
+                .as_str()
+                .expect("what the test set up"),
+        );
         assert_eq!(recorded.responder().encoding(), encoded);
     }
 }
@@ -174,21 +194,27 @@ fn tags_fit_the_identities() {
 fn signatures_of_r1_and_i2_are_right() {
     for recorded in Recorded::both() {
         let r1 = recorded.message(PacketType::R1);
-        let signature = r1.find(kind::HIP_SIGNATURE_2).unwrap();
+        let signature = r1
+            .find(kind::HIP_SIGNATURE_2)
+            .expect("what the test set up");
         let mut covered = r1.covered_before(&signature);
         covered[24..40].fill(0);
-        let puzzle = r1.find(kind::PUZZLE).unwrap();
+        let puzzle = r1.find(kind::PUZZLE).expect("what the test set up");
         let contents = puzzle.offset + 4;
         covered[contents + 2..contents + puzzle.contents.len()].fill(0);
-        let bytes = Signature::parse(signature.contents).unwrap().signature;
+        let bytes = Signature::parse(signature.contents)
+            .expect("what the test set up")
+            .signature;
         assert!(recorded.responder().verify(&covered, bytes));
         covered[50] ^= 1;
         assert!(!recorded.responder().verify(&covered, bytes));
 
         let i2 = recorded.message(PacketType::I2);
-        let signature = i2.find(kind::HIP_SIGNATURE).unwrap();
+        let signature = i2.find(kind::HIP_SIGNATURE).expect("what the test set up");
         let covered = i2.covered_before(&signature);
-        let bytes = Signature::parse(signature.contents).unwrap().signature;
+        let bytes = Signature::parse(signature.contents)
+            .expect("what the test set up")
+            .signature;
         assert!(recorded.initiator().verify(&covered, bytes));
     }
 }
@@ -197,10 +223,18 @@ fn signatures_of_r1_and_i2_are_right() {
 fn keying_material_is_the_same() {
     for recorded in Recorded::both() {
         let expected = recorded.secret("KEYMAT_256");
-        let own = recorded.keymat().bytes(expected.len()).unwrap();
+        let own = recorded
+            .keymat()
+            .bytes(expected.len())
+            .expect("what the test set up");
         assert_eq!(*own, expected);
         let i2 = recorded.message(PacketType::I2);
-        let info = EspInfo::parse(i2.find(kind::ESP_INFO).unwrap().contents).unwrap();
+        let info = EspInfo::parse(
+            i2.find(kind::ESP_INFO)
+                .expect("what the test set up")
+                .contents,
+        )
+        .unwrap();
         assert_eq!(
             recorded.keymat().esp_index(recorded.cipher),
             info.keymat_index
@@ -213,7 +247,7 @@ fn macs_and_signatures_of_updates_are_right() {
     for recorded in Recorded::both() {
         let mut updates = 0;
         for (_, _, packet) in &recorded.packets {
-            let message = Message::parse(packet).unwrap();
+            let message = Message::parse(packet).expect("what the test set up");
             if message.kind() != PacketType::Update {
                 continue;
             }
@@ -223,8 +257,8 @@ fn macs_and_signatures_of_updates_are_right() {
             let keys = recorded
                 .keymat()
                 .hip_keys(recorded.cipher, own, peer)
-                .unwrap();
-            let mac = message.find(kind::HIP_MAC).unwrap();
+                .expect("what the test set up");
+            let mac = message.find(kind::HIP_MAC).expect("what the test set up");
             let covered = message.covered_before(&mac);
             let is_right = |key: &[u8]| recorded.rhash.mac_is_right(key, &[&covered], mac.contents);
             assert!(is_right(&keys.own.integrity));
@@ -234,9 +268,13 @@ fn macs_and_signatures_of_updates_are_right() {
             } else {
                 recorded.responder()
             };
-            let signature = message.find(kind::HIP_SIGNATURE).unwrap();
+            let signature = message
+                .find(kind::HIP_SIGNATURE)
+                .expect("what the test set up");
             let covered = message.covered_before(&signature);
-            let bytes = Signature::parse(signature.contents).unwrap().signature;
+            let bytes = Signature::parse(signature.contents)
+                .expect("what the test set up")
+                .signature;
             assert!(sender.verify(&covered, bytes));
         }
         assert_eq!(updates, 4);
@@ -248,8 +286,11 @@ fn public_values_are_points_of_their_group() {
     for recorded in Recorded::both() {
         for kind in [PacketType::R1, PacketType::I2] {
             let message = recorded.message(kind);
-            let value = message.find(kind::DIFFIE_HELLMAN).unwrap().contents;
-            let value = DiffieHellman::parse(value).unwrap();
+            let value = message
+                .find(kind::DIFFIE_HELLMAN)
+                .expect("what the test set up")
+                .contents;
+            let value = DiffieHellman::parse(value).expect("what the test set up");
             assert_eq!(value.group, recorded.group.number());
             let mut random = <chacha20::ChaCha20Rng as rand_core::SeedableRng>::from_seed([1; 32]);
             let own = KeyPair::new(recorded.group, &mut random);
@@ -259,7 +300,13 @@ fn public_values_are_points_of_their_group() {
             assert!(own.agree(&off).is_none(), "a point off the curve");
         }
         let puzzle = recorded.message(PacketType::R1);
-        let puzzle = Puzzle::parse(puzzle.find(kind::PUZZLE).unwrap().contents).unwrap();
+        let puzzle = Puzzle::parse(
+            puzzle
+                .find(kind::PUZZLE)
+                .expect("what the test set up")
+                .contents,
+        )
+        .unwrap();
         assert_eq!(puzzle.i, recorded.secret("I"));
     }
 }
@@ -280,25 +327,25 @@ fn payload_keys_decrypt_recorded_esp() {
         let keys = recorded
             .keymat()
             .esp_keys(recorded.suite, index, own, peer)
-            .unwrap();
+            .expect("what the test set up");
         // The first ESP packet of the Initiator: 10.0.0.1, protocol 50.
         let at = capture
             .windows(16)
             .position(|window| window[0] == 50 && window[3..7] == [10, 0, 0, 1])
-            .unwrap();
+            .expect("what the test set up");
         let esp = &capture[at + 11..at + 11 + 136];
         let sealed = &esp[24..esp.len() - 32];
         let plain = match recorded.suite {
             EspSuite::Aes256CbcSha256 => {
                 cbc::Decryptor::<aes::Aes256>::new_from_slices(&keys.own.encryption, &esp[8..24])
-                    .unwrap()
+                    .expect("what the test set up")
                     .decrypt_padded_vec::<NoPadding>(sealed)
             }
             _ => cbc::Decryptor::<aes::Aes128>::new_from_slices(&keys.own.encryption, &esp[8..24])
-                .unwrap()
+                .expect("what the test set up")
                 .decrypt_padded_vec::<NoPadding>(sealed),
         }
-        .unwrap();
+        .expect("what the test set up");
         assert_eq!(plain[0], 128, "an ICMPv6 echo request");
         assert_eq!(plain.last(), Some(&58), "ICMPv6");
     }
@@ -316,7 +363,7 @@ fn esp_of_scapy_opens() {
          032eff0f505e2f5ec09998ab98366489",
     );
     let suite = EspSuite::Aes128CbcSha256;
-    let (next, payload) = suite.open(&keys, 1, &packet).unwrap();
+    let (next, payload) = suite.open(&keys, 1, &packet).expect("what the test set up");
     assert_eq!((next, &payload[8..]), (17, &b"hello"[..]));
     assert_eq!(
         suite.open(&keys, 1 << 32 | 1, &packet),
@@ -335,7 +382,7 @@ fn esp_of_scapy_opens() {
 fn a_tag_names_its_suite() {
     let hit = Hit(bytes("20010021000000000000000000000001")
         .try_into()
-        .unwrap());
+        .expect("what the test set up"));
     assert_eq!(hit.suite(), Some(1));
     assert_eq!(Hit([0x20; 16]).suite(), None);
 }

@@ -17,14 +17,14 @@ fn hit(last: u8) -> Hit {
 }
 
 fn address(text: &str) -> IpAddr {
-    text.parse().unwrap()
+    text.parse().expect("an address")
 }
 
 #[test]
 fn checksums_of_rfc_7401_appendix_c() {
     let mut builder = Builder::new(PacketType::I1, hit(1), hit(2));
     builder.push(kind::DH_GROUP_LIST, &[3, 4, 8]);
-    let mut packet = builder.finish().unwrap();
+    let mut packet = builder.finish().expect("it fits");
     assert_eq!(packet[1], 5, "header length");
     for (source, destination, checksum) in [
         ("2001:db8::1", "2001:db8::2", [0x1a, 0x5e]),
@@ -33,7 +33,7 @@ fn checksums_of_rfc_7401_appendix_c() {
         let (source, destination) = (address(source), address(destination));
         Builder::set_checksum(&mut packet, source, destination);
         assert_eq!(packet[4..6], checksum);
-        let message = Message::parse(&packet).unwrap();
+        let message = Message::parse(&packet).expect("what the test set up");
         assert!(message.checksum_ok(source, destination));
         assert!(!message.checksum_ok(source, address("2001:db8::3")));
     }
@@ -43,7 +43,7 @@ fn checksums_of_rfc_7401_appendix_c() {
 fn a_header_s_errors_are_told_apart() {
     let packet = Builder::new(PacketType::I1, hit(1), hit(2))
         .finish()
-        .unwrap();
+        .expect("what the test set up");
     let with = |at: usize, value: u8| {
         let mut packet = packet.clone();
         packet[at] = value;
@@ -93,7 +93,7 @@ fn any_packet() -> impl Strategy<Value = Vec<u8>> {
         for (kind, contents) in &parameters {
             builder.push(*kind, contents);
         }
-        builder.finish().unwrap()
+        builder.finish().expect("it fits")
     })
 }
 
@@ -103,7 +103,7 @@ fn emitted(message: &Message<'_>) -> Vec<u8> {
     for parameter in message.parameters() {
         builder.push(parameter.kind, parameter.contents);
     }
-    builder.finish().unwrap()
+    builder.finish().expect("it fits")
 }
 
 /// Checks that `write` gives back what `parse` was given.
@@ -143,7 +143,7 @@ fn any_locator() -> impl Strategy<Value = Locator> {
 proptest! {
     #[test]
     fn what_is_built_parses_to_the_same(packet in any_packet()) {
-        let message = Message::parse(&packet).unwrap();
+        let message = Message::parse(&packet).expect("what the test set up");
         prop_assert_eq!(emitted(&message), packet);
     }
 
@@ -228,7 +228,7 @@ proptest! {
     ) {
         let mut written = Vec::new();
         EspHeader { spi, sequence_low }.write(&mut written);
-        prop_assert_eq!(EspHeader::parse(&written).unwrap().0, EspHeader { spi, sequence_low });
+        prop_assert_eq!(EspHeader::parse(&written).expect("what the test set up").0, EspHeader { spi, sequence_low });
 
         let info = EspInfo { keymat_index, old_spi, new_spi };
         let mut written = Vec::new();

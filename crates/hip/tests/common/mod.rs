@@ -50,7 +50,7 @@ pub struct Network {
 }
 
 pub fn address(text: &str) -> IpAddr {
-    text.parse().unwrap()
+    text.parse().expect("an address")
 }
 
 /// An identity that is quick to make and to use.
@@ -62,8 +62,10 @@ pub fn identity_of(algorithm: Algorithm, seed: u8) -> Identity {
     let mut random = <chacha20::ChaCha20Rng as rand_core::SeedableRng>::from_seed([seed; 32]);
     match algorithm {
         // Making one takes long without optimization.
-        Algorithm::Rsa2048 => Identity::from_pem(include_str!("../keys/rsa-2048.pem")).unwrap(),
-        other => Identity::generate(other, &mut random).unwrap(),
+        Algorithm::Rsa2048 => {
+            Identity::from_pem(include_str!("../keys/rsa-2048.pem")).expect("a key")
+        }
+        other => Identity::generate(other, &mut random).expect("what the test set up"),
     }
 }
 
@@ -219,7 +221,7 @@ impl Network {
             match (arrival, timeout) {
                 (Some(at), _) if at <= end && timeout.is_none_or(|(due, _)| at <= due) => {
                     self.now = at;
-                    let (_, packet) = self.flight.pop_first().unwrap();
+                    let (_, packet) = self.flight.pop_first().expect("a packet in flight");
                     self.deliver(&packet);
                 }
                 (_, Some((due, node))) if due <= end => {
