@@ -788,34 +788,24 @@ impl Gateway {
     ) -> Verdict {
         let &PassingPacket {
             now,
-            link,
             direction,
             packet,
             ..
         } = passing;
         self.follow(passing, index, was);
-        let Some(connection) = self.connections.at_mut(index) else {
+        let Some(connection) = self.connections.at(index) else {
             return Verdict::Pass;
         };
         let (phase, is_proven) = (connection.tracked.phase, connection.is_proven);
-        if let Some(release) = release::at(&mut self.releases, link.interface) {
-            let is_from_link = direction == Direction::FromLink;
-            if is_from_link && is_proven && was == Phase::Established {
-                release.hear(key.far.ip());
-            }
-        }
-        if let Some(verdict) = self.handle_stale_echo(passing, index, tcp) {
+        let has_met = was == Phase::Opening && phase == Phase::Established;
+        let is_heard = is_proven && was == Phase::Established;
+        let news = (observation.newly_acked, has_met);
+        if let Some(verdict) = self.note_in_turns(passing, (index, key), tcp, is_heard, news) {
             return verdict;
         }
         let Some(connection) = self.connections.at(index) else {
             return Verdict::Pass;
         };
-        if let Some(release) = release::at(&mut self.releases, link.interface) {
-            let is_from_link = direction == Direction::FromLink;
-            let has_met = was == Phase::Opening && phase == Phase::Established;
-            let news = (is_from_link, observation.newly_acked, has_met);
-            release.note_opened(index, &connection.tracked.near, tcp, news);
-        }
         let only_answers_probe =
             connection.was_established() && self.listen(passing, index, tcp, observation);
         let is_served = is_proven && (was == Phase::Established || phase == Phase::Established);
@@ -850,6 +840,36 @@ impl Gateway {
             _ if !is_proven => self.handle_one_sided(passing, index),
             _ => Verdict::Pass,
         }
+    }
+
+    /// Tells the link's turns what the segment shows: that its peer is heard, what it opens. Returns the verdict
+    /// on a one-sided connection's segment with a stale echo.
+    #[inline]
+    fn note_in_turns(
+        &mut self,
+        passing: &PassingPacket<'_>,
+        (index, key): (FlowIndex, FlowKey),
+        tcp: &TcpHeader,
+        is_heard: bool,
+        (newly_acked, has_met): (u32, bool),
+    ) -> Option<Verdict> {
+        let is_from_link = passing.direction == Direction::FromLink;
+        let interface = passing.link.interface;
+        if let Some(release) = release::at(&mut self.releases, interface)
+            && is_from_link
+            && is_heard
+        {
+            release.hear(key.far.ip());
+        }
+        if let Some(verdict) = self.handle_stale_echo(passing, index, tcp) {
+            return Some(verdict);
+        }
+        let connection = self.connections.at(index)?;
+        if let Some(release) = release::at(&mut self.releases, interface) {
+            let news = (is_from_link, newly_acked, has_met);
+            release.note_opened(index, &connection.tracked.near, tcp, news);
+        }
+        None
     }
 
     /// Asks the connection's mechanism what becomes of the packet; the number of bytes says what has arrived
