@@ -309,7 +309,7 @@ impl World {
             (Verdict::Taken(TakeReason::AnswersProbe), FromLink) => {
                 let asks = |one: &PathMechanismKind| {
                     use PathMechanismKind::{AcknowledgeAhead, Auto, Hold};
-                    matches!(one, Hold | Auto | AcknowledgeAhead)
+                    matches!(one, Hold | Auto | AcknowledgeAhead) || supervises(*one)
                 };
                 let may_ask = self.mechanisms.iter().any(asks);
                 assert!(self.may_probe || may_ask, "nobody probes or asks");

@@ -401,6 +401,8 @@ impl Wireless {
             self.leave();
             return None;
         }
+        // Who tracks the connection elsewhere may know that the mobile has more.
+        self.cache.acknowledge(cx.flow.near.acked, cx.budget);
         let (packet, reason) = match self.state {
             State::NoFreeze { .. } if self.question.is_some_and(|question| question.is_due) => {
                 if let Some(question) = &mut self.question {
