@@ -62,14 +62,17 @@ pub const WORKS: [&Work; 5] = [
 ];
 
 /// Figures of experiments that no work shows: Outlast's own, beside the published ones.
-pub const BESIDE: [&str; 2] = ["figure-hold", "figure-stacks"];
+pub const BESIDE: [&str; 4] = [
+    "figure-hold",
+    "figure-stacks",
+    "figure-12-expected",
+    "senders-of-today",
+];
 
 /// Drawings: nothing in them is measured.
 const DRAWING: &str = "a drawing: nothing is measured";
-/// What awaits the experiment of Schuetz et al.
-const NO_TRIGGER: &str = "needs the retransmission trigger's experiment `schuetz`";
-/// What awaits the experiment of Brown and Singh.
-const NO_M_TCP: &str = "needs the supervisor host's experiment `m-tcp`";
+/// What the experiment of the work does not measure.
+const NOT_MEASURED: &str = "the experiment does not measure it yet";
 /// What needs the hardware of then.
 const HARDWARE: &str = "processing times of the authors' machines";
 

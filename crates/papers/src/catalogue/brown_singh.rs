@@ -1,6 +1,8 @@
 //! Entries of Brown and Singh 1997.
 
-use super::{DRAWING, HARDWARE, NO_M_TCP, Work, not_run};
+use super::{DRAWING, HARDWARE, NOT_MEASURED, Work, not_run, run};
+
+const SIM: &str = "m-tcp";
 
 const COMPRESSION: &str = "compression between supervisor host and mobile host is not built";
 
@@ -15,56 +17,63 @@ pub(super) static WORK: Work = Work {
             "Serial timeouts at the sender",
             "an example without numbers in the text",
         ),
-        not_run(
+        run(
             "Table 1",
             "Comparison of solutions for mobile TCP",
-            "an assessment in words",
+            SIM,
+            "table-1",
         ),
         not_run("Figure 2", "Proposed architecture", DRAWING),
         not_run("Figure 3", "Setting up a connection", DRAWING),
         not_run("Figure 4", "How SH-TCP shrinks the window", DRAWING),
         not_run("Figure 5", "How M-TCP freezes its timer", DRAWING),
         not_run("Figure 6", "Experimental set-up", DRAWING),
-        not_run(
+        run(
             "Figure 7",
             "Transfer times over 5 hops at 32 kbit/s with normally distributed disconnections",
-            NO_M_TCP,
+            SIM,
+            "figures-7-to-9",
         ),
-        not_run(
+        run(
             "Figure 8",
             "Transfer times over 5 hops with exponentially distributed disconnections",
-            NO_M_TCP,
+            SIM,
+            "figures-7-to-9",
         ),
-        not_run(
+        run(
             "Figure 9",
             "M-TCP against the optimum for 100 kB, 500 kB and 1 MB over 5 hops",
-            NO_M_TCP,
+            SIM,
+            "figures-7-to-9",
         ),
-        not_run(
+        run(
             "Figure 10",
             "Transfer times over 15 hops with normally distributed disconnections",
-            NO_M_TCP,
+            SIM,
+            "figures-10-and-11",
         ),
-        not_run(
+        run(
             "Figure 11",
             "Transfer times over 15 hops with exponentially distributed disconnections",
-            NO_M_TCP,
+            SIM,
+            "figures-10-and-11",
         ),
         not_run(
             "Section 6.1",
             "Losses of 5.1 % in bursts of 6 packets and 23.8 % in bursts of 32 over 15 hops of the Internet",
             "a measurement of the Internet of 1997",
         ),
-        not_run(
+        run(
             "Figure 12",
             "12 MB with cell latencies of 5 minutes and disconnections of 1 minute: M-TCP is faster, \
              less so over 15 hops",
-            NO_M_TCP,
+            SIM,
+            "figure-12",
         ),
         not_run(
             "Figure 13",
             "Receives per byte at the mobile host: 1.02 with M-TCP, 1.06 with TCP",
-            NO_M_TCP,
+            NOT_MEASURED,
         ),
         not_run(
             "Section 6.3",
@@ -94,17 +103,18 @@ pub(super) static WORK: Work = Work {
         not_run(
             "Figure 17, right",
             "1 MB by the sender's buffer: the cost of M-TCP vanishes at 16 kB",
-            NO_M_TCP,
+            NOT_MEASURED,
         ),
         not_run(
             "Figure 18",
             "Transfer times without slow link or disconnections over 5 and 15 hops",
-            NO_M_TCP,
+            NOT_MEASURED,
         ),
-        not_run(
+        run(
             "Section 6.5",
             "Over 5 hops M-TCP takes less than a third of TCP's time",
-            NO_M_TCP,
+            SIM,
+            "figures-7-to-9",
         ),
         not_run(
             "Section 6.5",
