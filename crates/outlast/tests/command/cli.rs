@@ -210,7 +210,7 @@ fn bash_offers_mechanisms_interfaces_and_no_files_for_numbers() {
         return;
     };
     assert!(mechanisms.contains(&"auto".to_owned()), "{mechanisms:?}");
-    assert_eq!(mechanisms.len(), 10);
+    assert_eq!(mechanisms.len(), 12);
     for command in ["run", "status", "notify", "reload"] {
         let interfaces = bash_offers(&place, &["outlast", command, "-i", ""]).expect("as above");
         assert!(

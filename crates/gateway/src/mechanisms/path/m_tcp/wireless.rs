@@ -158,6 +158,12 @@ impl Wireless {
     fn settle_question(&mut self) {
         if let Some(question) = self.question.take() {
             self.cache.send_older_again(question.since);
+            if let State::NoFreeze { rexmt } = &mut self.state
+                && self.cache.has_waiting()
+            {
+                // It counts from when that is sent.
+                *rexmt = None;
+            }
         }
     }
 
