@@ -8,7 +8,7 @@ use outlast_world::{Gateways, Indicators};
 
 /// What the lab has at the mobile, for messages.
 const AT_MOBILE: &str = "none, smart-link-1 to smart-link-4, hold, retransmission-cache, \
-     zero-window-ack, acknowledge-ahead, auto, retransmission-trigger";
+     zero-window-ack, acknowledge-ahead, m-tcp, m-tcp-adaptive, auto, retransmission-trigger";
 
 /// The gateways at the two ends of the mobile's link.
 pub(crate) fn gateways(outlast: &Outlast) -> Result<Gateways, LabError> {

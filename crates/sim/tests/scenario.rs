@@ -149,13 +149,6 @@ fn the_hosts_may_differ() {
 }
 
 #[test]
-fn what_the_simulator_has_not_is_refused() {
-    let text = format!("{INTERRUPTED}[outlast]\ngateway = \"fast-retransmit\"\n");
-    let refused = run(&scenario(&text), 0).expect_err("it is a host's");
-    assert!(refused.to_string().contains("outlast.gateway"), "{refused}");
-}
-
-#[test]
 fn agents_beside_the_hosts_resume_and_the_result_says_so() {
     let resume = |outlast: &str, direction: &str| {
         let text = format!("{INTERRUPTED}direction = \"{direction}\"\n[outlast]\n{outlast}");
