@@ -1,5 +1,5 @@
 //! The roles `hip` and `rendezvous`: descriptors, clock and timer around the pure
-//! [`Host`](outlast_hip::Host).
+//! [`Host`].
 //!
 //! Applications speak through a TUN device that bears the host's tag as its address; HIP and ESP go
 //! through raw sockets, one pair for each address of the host. The address from which the kernel
