@@ -142,7 +142,7 @@ pub(super) static RATE: Key = Key {
     example: "\"10 Mbit/s\"",
     default: "not known",
     meaning: "Rate of the link, towards it: what is kept goes out at this pace. Without it, at \
-              what the link is seen to deliver.",
+              what the link is seen to deliver. A rate that is [too high](hold.md#at-which-pace) does no harm.",
     source: "",
 };
 pub(super) static CONTROL: Key = Key {
