@@ -565,9 +565,7 @@ inline_always void rate(struct entry *entry, __u64 now, enum direction direction
     __u64 sample, rate;
 
     if (direction == TO_LINK) {
-        /* Nothing else ends where new data does. */
-        if (flow->is_timed && (meant & NEW_DATA) &&
-            flow->timed_end == tcp->seq + tcp->payload_len + control_len(tcp))
+        if (meant & TIMED)
             details->timed_acked = flow->near.acked;
         return;
     }
@@ -824,6 +822,8 @@ apart int come_back(const struct key *key, struct entry *entry, __u64 now, enum 
         return 0;
     meant = give_back(contest, &entry->flow, &entry->details.rtt, now, direction, tcp);
     if (meant) {
+        /* Nothing that was timed before is of this connection. */
+        rate(entry, now, direction, tcp, meant, (struct timing){});
         entry->flow.is_contested = 0;
         bpf_map_delete_elem(&CONTESTS, key);
     }
@@ -890,19 +890,18 @@ whole int take_in(struct __sk_buff *skb, const struct key *key, struct entry *en
     /* Of a connection that is not alive, more would be believed than of the first one. */
     if (is_contested && entry->flow.phase != ESTABLISHED)
         meant = come_back(key, entry, passing->now, direction, &passing->tcp);
-    if (meant)
-        goto observed;
-    was = timing_of(&entry->flow);
-    meant = observe(&entry->flow, &entry->details.rtt, passing->now, direction, &passing->tcp);
-    rate(entry, passing->now, direction, &passing->tcp, meant, was);
-    entry->flow.is_contested = is_contested;
-    if (meant && is_contested)
-        settle(key, &entry->flow);
-    else if (!meant)
-        meant = contest(key, entry, passing->now, direction, &passing->tcp);
+    if (!meant) {
+        was = timing_of(&entry->flow);
+        meant = observe(&entry->flow, &entry->details.rtt, passing->now, direction, &passing->tcp);
+        rate(entry, passing->now, direction, &passing->tcp, meant, was);
+        entry->flow.is_contested = is_contested;
+        if (meant && is_contested)
+            settle(key, &entry->flow);
+        else if (!meant)
+            meant = contest(key, entry, passing->now, direction, &passing->tcp);
+    }
     if (!meant)
         return 0;
-observed:
     note(entry, passing->now, &passing->tcp, meant);
     if (meant & YIELDED)
         return 0;
@@ -976,6 +975,7 @@ inline_always int take_next(struct __sk_buff *skb, struct entry *entry, enum dir
     __u32 len = tcp->payload_len;
     struct timing was;
     __u64 now;
+    int meant;
 
     if (!continues(flow, direction, tcp) || entry->uncounted.tracked == MOST_UNCOUNTED)
         return 0;
@@ -997,8 +997,8 @@ inline_always int take_next(struct __sk_buff *skb, struct entry *entry, enum dir
         flow->far.next += len;
     }
     was = timing_of(flow);
-    measure(flow, &entry->details.rtt, now, direction, tcp, len, NEW_DATA);
-    rate(entry, now, direction, tcp, NEW_DATA, was);
+    meant = measure(flow, &entry->details.rtt, now, direction, tcp, len, NEW_DATA);
+    rate(entry, now, direction, tcp, meant, was);
     entry->uncounted.tracked += 1;
     return 1;
 }

@@ -133,6 +133,8 @@ enum {
     BEGINS_ANEW = 16,
     /* The connection has given its place to another one; the segment itself is odd. */
     YIELDED = 32,
+    /* Its round trip is timed from now on. */
+    TIMED = 256,
 };
 
 /* Sequence numbers are compared modulo 2^32 (RFC 9293, section 3.4). */
@@ -154,6 +156,11 @@ inline_always int before(__u32 a, __u32 b)
 inline_always __u32 later(__u32 a, __u32 b)
 {
     return after(a, b) ? a : b;
+}
+
+inline_always __u32 earlier(__u32 a, __u32 b)
+{
+    return before(a, b) ? a : b;
 }
 
 inline_always __u32 larger(__u32 a, __u32 b)
@@ -250,11 +257,13 @@ inline_always __u32 reach(const struct half *half)
 inline_always int is_beyond_window(const struct half *sender, const struct half *receiver, __u32 seq)
 {
     /* A zero-window probe carries one byte beyond a closed window. */
-    int is_beyond = !(sender->has & HAS_ALLOWED) || after(seq, sender->allowed + 1);
+    __u32 allowed = sender->allowed + 1;
+    __u32 near_next;
 
     if ((sender->has & HAS_ALLOWED) && (receiver->has & HAS_WINDOW_SCALE))
-        return is_beyond;
-    return is_beyond && after(seq, sender->next + reach(receiver));
+        return after(seq, allowed);
+    near_next = sender->next + reach(receiver);
+    return after(seq, sender->has & HAS_ALLOWED ? later(near_next, allowed) : near_next);
 }
 
 /* Whether the receiver may obey a RST: one that has just the number that it expects next. */
@@ -272,7 +281,7 @@ inline_always int is_within_bounds(const struct half *sender, const struct half 
     if (is_beyond_window(sender, receiver, tcp->seq))
         return 0;
     /* What is not acknowledged may come again, however much that is. */
-    if (before(tcp->seq + len, sender->next - reach(receiver)) && before(tcp->seq + len, sender->acked))
+    if (before(tcp->seq + len, earlier(sender->next - reach(receiver), sender->acked)))
         return 0;
     if ((tcp->flags & RST) && !is_expected_reset(sender, tcp))
         return 0;
@@ -363,8 +372,9 @@ inline_always void acknowledged(struct flow *flow, struct rtt *rtt, __u64 now, _
     rtt->smoothed = (7 * rtt->smoothed + sample) / 8;
 }
 
-inline_always void measure(struct flow *flow, struct rtt *rtt, __u64 now, enum direction direction,
-               const struct segment *tcp, __u32 len, int meant)
+/* Times the round trip of a segment, or of what it acknowledges; what the segment `meant`, with that. */
+inline_always int measure(struct flow *flow, struct rtt *rtt, __u64 now, enum direction direction,
+              const struct segment *tcp, __u32 len, int meant)
 {
     if (direction == FROM_LINK) {
         if (meant & NEWLY_ACKED)
@@ -375,7 +385,9 @@ inline_always void measure(struct flow *flow, struct rtt *rtt, __u64 now, enum d
         flow->is_timed = 1;
         flow->timed_end = tcp->seq + len;
         flow->sent_at = now;
+        meant |= TIMED;
     }
+    return meant;
 }
 
 /*
@@ -531,8 +543,7 @@ inline_always int observe_meeting(struct flow *flow, struct rtt *rtt, __u64 now,
         /* What was timed before may be somebody else's. */
         flow->is_timed = 0;
     meant &= ~MET;
-    measure(flow, rtt, now, direction, tcp, len, meant);
-    return meant;
+    return measure(flow, rtt, now, direction, tcp, len, meant);
 }
 
 /*
@@ -566,8 +577,7 @@ inline_always int observe_known(struct flow *flow, struct rtt *rtt, __u64 now,
         return 0;
     meant = advance(sender, receiver, tcp, len);
     settle_phase(flow, tcp);
-    measure(flow, rtt, now, direction, tcp, len, meant);
-    return meant;
+    return measure(flow, rtt, now, direction, tcp, len, meant);
 }
 
 /* Takes in a segment; what it meant. Zero if no honest host would send it now: then nothing has changed. */
