@@ -28,6 +28,9 @@ impl fmt::Display for ByteCount {
     }
 }
 
+/// A byte's bits, each as long as a second, in nanoseconds.
+const BIT_NANOS: u64 = 8 * 1_000_000_000;
+
 /// A rate in bits per second; never zero.
 #[derive(Clone, Copy, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
 pub struct BitRate(core::num::NonZeroU64);
@@ -54,12 +57,21 @@ impl BitRate {
     /// How long `bytes` occupy a link of this rate, rounded up to a nanosecond.
     #[must_use]
     pub fn time_for(self, bytes: ByteCount) -> Duration {
-        const BIT_NANOS: u64 = 8 * 1_000_000_000;
         if let Some(bit_nanos) = bytes.0.checked_mul(BIT_NANOS) {
             return Duration::from_nanos(bit_nanos.div_ceil(self.0.get()));
         }
         let bit_nanos = u128::from(bytes.0) * u128::from(BIT_NANOS);
         let nanos = bit_nanos.div_ceil(u128::from(self.0.get()));
+        Duration::from_nanos(u64::try_from(nanos).unwrap_or(u64::MAX))
+    }
+
+    /// How long `bytes` occupy a link of this rate, rounded down to a nanosecond.
+    #[must_use]
+    pub fn full_time_for(self, bytes: ByteCount) -> Duration {
+        if let Some(bit_nanos) = bytes.0.checked_mul(BIT_NANOS) {
+            return Duration::from_nanos(bit_nanos / self.0.get());
+        }
+        let nanos = u128::from(bytes.0) * u128::from(BIT_NANOS) / u128::from(self.0.get());
         Duration::from_nanos(u64::try_from(nanos).unwrap_or(u64::MAX))
     }
 

@@ -1739,7 +1739,7 @@ impl Gateway {
         }
     }
 
-    /// The same addresses and ports carry another connection now.
+    /// Forgets a connection whose addresses and ports another one has now.
     fn begin_anew(&mut self, index: FlowIndex) {
         self.end_pledged(index);
         let key = self.connections.key(index);

@@ -16,7 +16,7 @@ use outlast_wire::hip::{
 /// The coded lifetime that this crate asks for and grants: 2^((x - 64) / 8) seconds, so 1,024 s.
 const LIFETIME: u8 = 144;
 
-/// The same in time.
+/// For so long a registration is granted, in seconds: what [`LIFETIME`] stands for.
 const LIFETIME_SECONDS: u64 = 1024;
 
 /// REG_FAILED: this service is not offered (RFC 8003, section 4.5).

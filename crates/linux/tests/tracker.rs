@@ -1,4 +1,4 @@
-//! The same packets leave the same state in the tracker of the kernel and in that of `gateway`.
+//! The kernel's tracker and that of `gateway` know the same after the same packets.
 
 mod conversation;
 mod loopback;
@@ -34,7 +34,7 @@ fn tracker() -> Option<Tracker> {
     tracker_with(TrackerConfig::default().rate)
 }
 
-/// Likewise one that records at most so much.
+/// A tracker that records at most so much.
 fn tracker_with(rate: BitRate) -> Option<Tracker> {
     let config = TrackerConfig {
         flows: FLOWS,

@@ -57,7 +57,7 @@ pub struct ForeignLimits {
     pub visitors: usize,
     /// Requests that wait for their home agents; a quarter is kept for registered visitors.
     pub pending: usize,
-    /// The same from one link-layer address.
+    /// Requests from one link-layer address that wait for their home agents.
     pub pending_per_node: usize,
 }
 

@@ -32,7 +32,7 @@ names! {
         AcknowledgeAhead = "acknowledge-ahead",
         /// M-TCP's supervisor host (Brown and Singh).
         MTcp = "m-tcp",
-        /// The same, but for senders that a window which shrinks does not stop.
+        /// M-TCP's supervisor host, but for senders that a window which shrinks does not stop.
         MTcpAdaptive = "m-tcp-adaptive",
         /// Whichever path mechanism suits the flow.
         Auto = "auto",

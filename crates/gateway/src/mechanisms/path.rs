@@ -50,7 +50,7 @@ pub enum PathMechanismKind {
     /// M-TCP's supervisor host: a byte of each acknowledgement is withheld, and closes the sender's
     /// window in an outage (Brown and Singh).
     MTcp,
-    /// The same, but for senders that show that a window which shrinks does not stop them.
+    /// M-TCP's supervisor host, but for senders that show that a window which shrinks does not stop them.
     MTcpAdaptive,
     /// For each connection the least that works, by what it shows.
     Auto,

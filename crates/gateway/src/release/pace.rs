@@ -145,7 +145,7 @@ impl Pacer {
 
     fn set_pace(&mut self, bits_per_second: u64) {
         self.pace = BitRate::from_bits_per_second(bits_per_second).unwrap_or(self.pace);
-        self.ahead = (self.pace.time_for(TYPICAL_PACKET) * AHEAD_PACKETS).min(AHEAD);
+        self.ahead = (self.pace.full_time_for(TYPICAL_PACKET) * AHEAD_PACKETS).min(AHEAD);
     }
 
     /// Nothing has come from the link yet since it is back.
@@ -250,7 +250,7 @@ impl Pacer {
     /// connections with little to send each come back, what they send is no faster than the link.
     pub(crate) fn charge_rest(&mut self, len: u32) {
         let rest = u64::from(len) * (GAIN.0 - GAIN.1) / GAIN.1;
-        self.free_at += self.pace.time_for(ByteCount(rest));
+        self.free_at += self.pace.full_time_for(ByteCount(rest));
     }
 
     /// The packet of `len` bytes that was just charged for is nothing that was kept, and has waited for none
@@ -258,7 +258,7 @@ impl Pacer {
     /// faster than that in slow start, so that what it has too much of comes to the link's queue.
     pub(crate) fn charge_half(&mut self, len: u32) {
         let less = u64::from(len) * (2 * GAIN.1 - GAIN.0) / (2 * GAIN.1);
-        self.free_at = self.free_at - self.pace.time_for(ByteCount(less));
+        self.free_at = self.free_at - self.pace.full_time_for(ByteCount(less));
     }
 
     /// The packet that was just charged for takes as long as if it were longer by `len` bytes.
@@ -275,9 +275,10 @@ impl Pacer {
         }
     }
 
-    /// How long the gateway takes for `len` bytes.
+    /// How long the gateway takes for `len` bytes. Nothing is rounded up: where a link has room for
+    /// everything, a packet that somebody makes up delays no other.
     pub(crate) fn time_for(&self, len: u32) -> Duration {
-        self.pace.time_for(ByteCount(u64::from(len)))
+        self.pace.full_time_for(ByteCount(u64::from(len)))
     }
 
     fn occupy(&mut self, now: Instant, len: u32) {

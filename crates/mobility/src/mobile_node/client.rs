@@ -122,7 +122,7 @@ impl Registration {
         self.renew(now);
     }
 
-    /// The same place is asked for again.
+    /// Registers again at the place where the mobile node is.
     pub(super) fn renew(&mut self, now: Instant) {
         self.stage = Stage::Waiting {
             since: now,

@@ -117,7 +117,7 @@ pub fn job(
     job_with(cell, motion, crossings, direction, index, "")
 }
 
-/// The same run with the remedy: an agent at the mobile.
+/// One run of the testbed with the remedy, an agent at the mobile.
 #[must_use]
 pub fn helped_job(
     cell: String,

@@ -202,7 +202,7 @@ impl Cache {
         self.send_again_if(|kept| kept.seq.at_or_before(number) && kept.end.after(number));
     }
 
-    /// The same, if it was sent longer than `age` ago.
+    /// Sends the segment with the byte at `number` again if it was sent longer than `age` ago.
     pub(super) fn send_front_again_if_older(
         &mut self,
         number: SeqNumber,
