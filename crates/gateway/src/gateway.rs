@@ -1604,12 +1604,7 @@ impl Gateway {
             phase: Phase::Established,
             ..TcpFlow::new()
         };
-        let connection = Connection::new(tracked, link, state);
-        let Admission::Admitted(index) = self.connections.admit(now, flow, connection) else {
-            return None;
-        };
-        self.connections.note_link(link, index);
-        Some(index)
+        self.enter(now, link, state, flow, tracked)
     }
 
     /// Somebody who has tracked a connection meanwhile knows how it is, and that it crosses on `link`.

@@ -50,7 +50,15 @@ fn said(path: &mut Path) -> Vec<Said> {
 
 /// Three segments are sent, and the mobile acknowledges the first after 40 ms.
 fn one_of_three_acknowledged() -> Path {
-    let mut path = path();
+    after_one_of_three(path())
+}
+
+/// A sender that may not obey has sent three segments, of which the first is acknowledged after 40 ms.
+fn adaptive() -> Path {
+    after_one_of_three(Path::established(PathMechanismKind::MTcpAdaptive))
+}
+
+fn after_one_of_three(mut path: Path) -> Path {
     for n in 0..3 {
         assert_eq!(path.data(n * MSS, MSS), None);
     }
@@ -348,18 +356,6 @@ fn a_window_that_the_mobile_closes_itself_is_its_own() {
     edit.set_window(0).expect("a segment");
     path.far_sends(&edit.finish());
     assert_eq!(said(&mut path), [], "it passes as it is, with every byte");
-}
-
-/// As [`one_of_three_acknowledged`], for a sender that may not obey.
-fn adaptive() -> Path {
-    let mut path = Path::established(PathMechanismKind::MTcpAdaptive);
-    for n in 0..3 {
-        assert_eq!(path.data(n * MSS, MSS), None);
-    }
-    path.after_ms(40);
-    path.far_ack(MSS);
-    assert_eq!(said(&mut path), [Ack(MSS - 1, OPEN)]);
-    path
 }
 
 #[test]

@@ -88,6 +88,29 @@ fn a_sender_that_does_not_wake_is_told_three_times() {
     assert_eq!(sent, [Sent::WakesFar(0); 6]);
 }
 
+/// An ICMP error draws no answer, so that a peer which does not answer at first would not be found.
+#[test]
+fn a_silent_peer_is_probed_with_data_before_it_is_told_again() {
+    let mut path = Path::established(PathMechanismKind::Hold);
+    path.data(0, MSS);
+    path.after_ms(40);
+    path.far_data(0, 64);
+    path.far_data(128, 64);
+    path.far_ack(MSS);
+    path.after_ms(1_000);
+    path.down();
+    path.data(MSS, MSS);
+    path.after_ms(15_000);
+    path.up();
+    path.after_ms(100);
+    let at_first = path.sent_with_questions();
+    let told = at_first.iter().filter(|sent| **sent == Sent::WakesFar(0));
+    assert_eq!(told.count(), 6, "{at_first:?}");
+    path.after_ms(5_000);
+    let probes = path.sent_with_questions();
+    assert!(matches!(probes[0], Sent::Data(..)), "{probes:?}");
+}
+
 /// The acknowledgement of what was kept says as much as the answer to a question.
 #[test]
 fn nobody_is_asked_where_data_goes_out() {

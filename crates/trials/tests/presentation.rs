@@ -25,27 +25,4 @@ fn tables_and_claims_of_the_channel() {
     ));
 }
 
-#[test]
-fn without_runs_nothing_is_claimed_to_be_measured() {
-    checks::claims_nothing_without_runs(ALL);
-}
-
-#[test]
-fn a_page_says_when_its_measurement_was_interrupted() {
-    checks::says_when_interrupted(ALL);
-}
-
-#[test]
-fn a_page_begins_with_its_results() {
-    checks::begins_with_results(ALL);
-}
-
-#[test]
-fn no_two_runs_of_an_experiment_are_taken_for_each_other() {
-    checks::tells_runs_apart(ALL);
-}
-
-#[test]
-fn every_run_can_end_before_its_deadline() {
-    checks::leaves_time_for_every_run(ALL);
-}
+support::checks_of_all!(ALL);

@@ -216,7 +216,10 @@ impl Surface {
         table.note(format!(
             "The last column is of all transfers with a connected period up to {INTERRUPTED} s."
         ));
-        table.titled("Median net transmission time by connected and disconnected period")
+        table.titled(format!(
+            "{}: median net transmission time by connected and disconnected period",
+            self.variant.name()
+        ))
     }
 
     fn curves(&self, extent: Extent, runs: &Runs) -> Curves {

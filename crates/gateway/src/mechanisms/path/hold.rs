@@ -185,7 +185,8 @@ impl PathMechanism for Hold {
             return self.nudge.poll_transmit();
         }
         let owes_ack = self.stage.episode().is_some() && self.newest_ack.copies_left > 0;
-        if !owes_ack && self.sleepers.is_due() {
+        let is_next = self.sleepers.goes_first() || !self.kept.has_lost();
+        if !owes_ack && self.sleepers.is_due() && is_next {
             return self.sleepers.poll_transmit(cx);
         }
         let Some(episode) = self.stage.episode_mut() else {

@@ -88,6 +88,10 @@ impl Rounds {
         }
     }
 
+    const fn is_first(&self) -> bool {
+        self.due > 0 && self.left == ROUNDS
+    }
+
     /// One packet goes out.
     fn sent(&mut self, now: Instant, patience: Duration) {
         self.due -= 1;
@@ -207,6 +211,14 @@ impl Sleepers {
     pub(super) fn is_due(&self) -> bool {
         let wake = self.wake.as_ref();
         wake.is_some_and(|wake| wake.far.is_due() || wake.near.is_due())
+    }
+
+    /// Whether a packet of a first round is due. One that is repeated waits for data: nobody answers an
+    /// ICMP error, and of a peer that is silent only an answer shows that it is there.
+    pub(super) fn goes_first(&self) -> bool {
+        let is_first = |sleeper: &Sleeper| sleeper.rounds().is_some_and(Rounds::is_first);
+        let wake = self.wake.as_ref();
+        wake.is_some_and(|wake| is_first(&wake.far) || is_first(&wake.near))
     }
 
     pub(super) fn deadline(&self) -> Option<Instant> {
