@@ -68,7 +68,7 @@ pub(super) struct Asker {
 #[derive(Debug, Default)]
 struct Greeting {
     at: Option<Instant>,
-    /// Those who have not answered since.
+    /// Peers that have not answered since.
     awaited: BTreeSet<IpAddr>,
     /// How often they were asked for again.
     repeated: usize,

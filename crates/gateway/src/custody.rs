@@ -61,7 +61,7 @@ pub(crate) struct LastWords {
 }
 
 impl LastWords {
-    /// Those of a connection; `None` if there are none. They are not said twice.
+    /// Takes the last words of a connection; `None` if there are none left.
     pub(crate) fn of(connection: &mut Connection) -> Option<Self> {
         let frozen = export(connection);
         connection.standing = match connection.standing {

@@ -144,7 +144,9 @@ impl<F: Frame> Pipe<F> {
         self.frames.len() - self.frames.partition_point(|entry| entry.begins <= now)
     }
 
-    /// The same, at a cost that does not grow with the queue.
+    /// Brings `waiting` up to date, and returns it: frames that wait at `now`.
+    ///
+    /// The cost does not grow with the queue.
     #[inline]
     fn count_waiting(&mut self, now: Instant) -> usize {
         while self.waiting > 0 && self.frames[self.frames.len() - self.waiting].begins <= now {

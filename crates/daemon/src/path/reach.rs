@@ -13,7 +13,7 @@ pub(crate) enum Reach {
     /// None.
     #[default]
     Nobody,
-    /// Those that lead to these peers.
+    /// The links that lead to these peers.
     Peers(BTreeSet<IpAddr>),
     /// All.
     Everybody,

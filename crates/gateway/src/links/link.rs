@@ -114,7 +114,7 @@ pub(crate) struct LinkTable {
 struct Interface {
     id: InterfaceId,
     state: StateSince,
-    /// Those that are down; all others are in the interface's state.
+    /// Peers that are down; all others are in the interface's state.
     peers: BTreeMap<IpAddr, StateSince>,
 }
 

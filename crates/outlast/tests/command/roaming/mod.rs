@@ -262,7 +262,7 @@ pub(crate) struct Stream {
     counts: Arc<Counts>,
     sender: JoinHandle<io::Result<()>>,
     receiver: JoinHandle<io::Result<Vec<u8>>>,
-    /// That of the fixed host, and that of the mobile one.
+    /// The sockets of the fixed host and of the mobile one.
     ends: [TcpStream; 2],
 }
 
