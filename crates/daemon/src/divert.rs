@@ -296,8 +296,8 @@ impl Daemon {
 
     /// The suspected links behind which nobody was heard since their data went unanswered.
     ///
-    /// `suspected` has the links, and since when their data is unanswered. `None` where the kernel's
-    /// table was searched but now.
+    /// `suspected` has the links, and since when their data is unanswered. `None` if the kernel's
+    /// table was searched a moment ago.
     fn still_unheard(
         &mut self,
         now: Instant,

@@ -286,7 +286,7 @@ mod tests {
         }
     }
 
-    /// Neighbours that the kernel learns to be present, up to the `last` one.
+    /// Addresses that the asked neighbour's kernel learns, up to the `last` one.
     fn learnt(monitor: &mut RouteMonitor, last: impl Fn(IpAddr) -> bool) -> Vec<IpAddr> {
         let mut learnt = Vec::new();
         await_change(monitor, |change| match change {

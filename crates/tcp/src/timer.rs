@@ -167,7 +167,7 @@ impl Clock {
         since.after_nanos(delay.saturating_sub(self.period()))
     }
 
-    /// A delayed acknowledgement set at `since` for `delay` ns leaves no earlier.
+    /// The earliest time for a delayed acknowledgement that waits `delay` ns from `since`.
     #[inline]
     pub(crate) fn delayed_ack_not_before(&self, since: Instant, delay: u64) -> Instant {
         match self.model {

@@ -221,8 +221,8 @@ const ALL: [PathMechanismKind; 5] = [
 
 /// Mechanisms for which acknowledgements of the far host that are not shown change nothing.
 ///
-/// The smart link layer keeps one packet. If that one was acknowledged, it would have nothing left;
-/// as it is not shown the acknowledgement, it has the oldest of the other packets.
+/// The smart link layer is none of them. If the one packet that it keeps was acknowledged, it would
+/// have nothing left; as it does not see the acknowledgement, it has the oldest of the others.
 const EXACT: &[PathMechanismKind] = ALL.split_at(2).0;
 
 /// Both gateways send the same after an outage that befalls what `talk` leaves behind; `least` is
