@@ -271,7 +271,7 @@ impl Daemon {
     }
 }
 
-/// It is said where somebody looks for the reason: nothing is lost but time.
+/// Logs a question that failed at level `debug`: nothing is lost but time.
 fn note(peer: impl Into<IpAddr>, own: impl Into<IpAddr>, asked: io::Result<bool>) {
     if let Err(error) = asked {
         let (peer, own) = (peer.into(), own.into());

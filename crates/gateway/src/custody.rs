@@ -89,11 +89,11 @@ impl LastWords {
 
 /// What is known here of a connection that is handed over.
 pub(crate) enum Meeting {
-    /// It needs nobody any more.
+    /// The connection needs nobody any more.
     Over,
-    /// It is frozen here, too.
+    /// The connection is frozen here, too.
     Here,
-    /// Both views of it are one now.
+    /// Both views of the connection are one now.
     Merged,
 }
 

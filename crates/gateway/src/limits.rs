@@ -80,7 +80,7 @@ pub struct Budget {
 }
 
 impl Budget {
-    /// All of `cap` is left.
+    /// A budget of which all of `cap` is left.
     #[must_use]
     pub const fn new(cap: ByteCount) -> Self {
         Self {

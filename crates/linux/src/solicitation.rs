@@ -35,7 +35,7 @@ const LENGTH: usize = 32;
 const ARP: u16 = 0x0806;
 /// Of Ethernet and IPv4, whose addresses have six bytes and four; a request.
 const ARP_REQUEST: [u8; 8] = [0, 1, 0x08, 0x00, 6, 4, 0, 1];
-/// That, and the addresses of both: Ethernet's and IPv4's each.
+/// Bytes of an ARP request, with both parties' addresses of Ethernet and IPv4.
 const ARP_LENGTH: usize = 28;
 
 /// Asks on one Ethernet interface.

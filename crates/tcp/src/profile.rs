@@ -121,7 +121,7 @@ pub enum BackOff {
 /// Retransmission timeout after a handshake that gave no sample.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum HandshakeRto {
-    /// This, whatever the handshake's back-off was.
+    /// This timeout, whatever the handshake's back-off was.
     Exactly(Duration),
     /// What the handshake's back-off has left, and no less than this.
     AtLeast(Duration),

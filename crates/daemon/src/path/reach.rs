@@ -28,7 +28,7 @@ impl Reach {
         }
     }
 
-    /// This, and `link`; one that is not a peer's is all of them.
+    /// This reach with `link`; a link that is not a peer's is all of them.
     pub(crate) fn with(self, link: LinkId) -> Self {
         match (self, link.peer) {
             (Self::Everybody, _) | (_, None) => Self::Everybody,

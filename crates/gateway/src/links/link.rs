@@ -46,9 +46,9 @@ pub enum Direction {
 /// Whether packets get through.
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
 pub enum LinkState {
-    /// They do.
+    /// Packets get through.
     Up,
-    /// They do not.
+    /// Packets do not get through.
     Down,
 }
 

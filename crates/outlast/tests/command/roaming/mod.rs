@@ -162,7 +162,7 @@ pub(crate) fn make_key(place: &Place, name: &str) {
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum Neighbours {
     None,
-    /// They do, and one that stays away for so long is lost.
+    /// Gateways speak to each other; one that stays away for so long is lost.
     LostAfter(Duration),
 }
 
