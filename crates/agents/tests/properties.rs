@@ -215,7 +215,7 @@ fn tell(
     judge(&mut network, acts)
 }
 
-/// The same, where whoever is gone comes back in time.
+/// Carries out `acts` with every absent agent back in time, and expects a complete transfer.
 fn tell_in_time(
     profile: &'static Profile,
     is_told: bool,

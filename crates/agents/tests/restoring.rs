@@ -15,7 +15,7 @@ const ID: FreezeId = FreezeId {
     number: 3,
 };
 
-/// It is over, and nobody is to hear of that.
+/// Entries of a freeze that is over, of which nobody is to hear.
 const GONE: [Entry; 2] = [Entry::Removed(ID), Entry::Removed(ID)];
 
 fn link_to(far: IpAddr) -> LinkId {

@@ -53,8 +53,10 @@ impl Instant {
         Duration::from_nanos(self.nanos_since(earlier))
     }
 
-    /// The same in nanoseconds: a [`Duration`] keeps seconds apart, which costs a division for each
-    /// difference and a multiplication for each sum.
+    /// Nanoseconds since `earlier`; zero if `earlier` is later.
+    ///
+    /// A [`Duration`] keeps seconds apart, which costs a division for each difference and a
+    /// multiplication for each sum.
     #[inline]
     #[must_use]
     pub const fn nanos_since(self, earlier: Self) -> u64 {

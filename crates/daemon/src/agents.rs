@@ -521,13 +521,13 @@ impl Driver {
 }
 
 impl Neighbour {
-    /// It is dialled again later.
+    /// Has the neighbour dialled again later.
     fn wait(&mut self, now: Instant) {
         self.dial_at = Some(now + self.pause);
         self.pause = (self.pause * 2).min(LONGEST_PAUSE);
     }
 
-    /// It is missing, which is told loudly once, and again if there is another reason.
+    /// Logs that the neighbour is missing, as a warning if the reason is new.
     fn tell_missing(&mut self, neighbour: SocketAddr, why: &str) {
         match self.failures.note(why) {
             true => tracing::warn!(%neighbour, "no session with a neighbour: {why}"),

@@ -59,7 +59,7 @@ impl AsFd for Stream {
 /// What became of what a client has said so far.
 #[derive(Debug, Eq, PartialEq)]
 pub(super) enum Heard<T> {
-    /// It is not done, or it is gone.
+    /// The client is not done, or it is gone.
     Nothing,
     /// All that it has to say, and what is known of it.
     Request(Vec<u8>, T),

@@ -31,7 +31,7 @@ const COMMON: &str = "config.toml";
 
 /// Where control sockets are, unless somebody says otherwise: one per interface.
 pub const RUNTIME_DIRECTORY: &str = "/run/outlast";
-/// And how their names end.
+/// The extension of the names of control sockets.
 pub const CONTROL_EXTENSION: &str = "sock";
 
 /// The mark of packets that the daemon sends, unless somebody says otherwise: "outl".

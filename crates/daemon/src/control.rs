@@ -364,7 +364,7 @@ mod tests {
         assert!(file.exists(), "as it was");
     }
 
-    /// What comes of listening at `path`, which takes no time.
+    /// The error of listening at `path`, which takes no time.
     fn tried(path: &Path) -> io::Error {
         let path = path.to_owned();
         let (tell, hear) = std::sync::mpsc::channel();

@@ -294,8 +294,10 @@ impl Daemon {
         Ok(())
     }
 
-    /// Those of the links on which something has been unanswered since then behind which nobody else was
-    /// heard; `None` where that was looked for but now.
+    /// The suspected links behind which nobody was heard since their data went unanswered.
+    ///
+    /// `suspected` has the links, and since when their data is unanswered. `None` if the kernel's
+    /// table was searched a moment ago.
     fn still_unheard(
         &mut self,
         now: Instant,

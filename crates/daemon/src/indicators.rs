@@ -134,7 +134,7 @@ impl Indicators {
         self.prefixes().map(|prefix| prefix.address)
     }
 
-    /// The same with their networks.
+    /// The interface's addresses that are valid beyond the link, with their networks.
     pub(super) fn prefixes(&self) -> impl Iterator<Item = Prefix> {
         let prefix = |&(address, length)| Prefix { address, length };
         self.addresses.iter().map(prefix)

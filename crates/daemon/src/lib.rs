@@ -76,9 +76,9 @@ const NEIGHBOURS: Token = Token(8);
 const GUARDIAN: Token = Token(9);
 /// Clients of the control socket have tokens from here on.
 const FIRST_CLIENT: u64 = 1 << 32;
-/// And those who ask for metrics from here on.
+/// Clients that ask for metrics have tokens from here on.
 const FIRST_METRICS_CLIENT: u64 = 1 << 48;
-/// And neighbours' connections.
+/// Neighbours' connections have tokens from here on.
 const FIRST_NEIGHBOUR: u64 = 1 << 56;
 
 /// Runs the gateway until the process is asked to stop.

@@ -47,7 +47,7 @@ pub(super) trait Listener: AsFd {
     /// Who connects.
     type Client;
 
-    /// The next one, without waiting.
+    /// The next client, without waiting.
     fn accept(&self) -> io::Result<Self::Client>;
 }
 

@@ -17,11 +17,11 @@ use outlast_wire::{Packet, TcpFlags};
 use std::collections::BTreeMap;
 use std::io;
 
-/// Those that are left.
+/// The acknowledged-ahead connections of an earlier process that are not ended yet.
 #[derive(Debug)]
 pub(super) struct Orphans {
     left: BTreeMap<FlowKey, Orphan>,
-    /// Those that were left a moment ago, and are no more.
+    /// Connections that have just ended.
     ended: Vec<FlowKey>,
     began: Instant,
     ask_at: Instant,

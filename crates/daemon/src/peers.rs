@@ -68,7 +68,7 @@ pub(super) struct Asker {
 #[derive(Debug, Default)]
 struct Greeting {
     at: Option<Instant>,
-    /// Those who have not answered since.
+    /// Peers that have not answered since.
     awaited: BTreeSet<IpAddr>,
     /// How often they were asked for again.
     repeated: usize,
@@ -271,7 +271,7 @@ impl Daemon {
     }
 }
 
-/// It is said where somebody looks for the reason: nothing is lost but time.
+/// Logs a question that failed at level `debug`: nothing is lost but time.
 fn note(peer: impl Into<IpAddr>, own: impl Into<IpAddr>, asked: io::Result<bool>) {
     if let Err(error) = asked {
         let (peer, own) = (peer.into(), own.into());

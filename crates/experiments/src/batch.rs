@@ -153,7 +153,7 @@ pub fn run(
 
 /// The runs that wait and those under way.
 struct Batch {
-    /// The next one last.
+    /// Runs that wait, the next one last.
     waiting: Vec<Waiting>,
     under_way: Vec<UnderWay>,
     started: usize,

@@ -60,7 +60,7 @@ pub struct Part {
     pub tables: Vec<Table>,
     /// Its claims, judged.
     pub claims: Vec<Judged>,
-    /// Those of them that stand in lists of their own, not in its tables.
+    /// Claims that stand in lists of their own, not in the part's tables.
     pub listed: Vec<Judged>,
     /// Numbers for the head of the page.
     pub highlights: Vec<Highlight>,

@@ -18,7 +18,7 @@ pub struct Job {
     pub index: u32,
     /// The scenario file.
     pub text: String,
-    /// The same, understood.
+    /// The scenario that `text` describes.
     pub scenario: Scenario,
     /// Where it is carried out.
     pub world: World,
@@ -35,7 +35,7 @@ pub enum Watch {
     Nothing,
     /// What happened at each reconnection.
     Reconnections,
-    /// The same, and every packet, for a time-sequence diagram.
+    /// What happened at each reconnection, and every packet, for a time-sequence diagram.
     Packets,
     /// What [`Self::Reconnections`] keeps, and the senders' variables at each acknowledgement and
     /// timeout; in the simulator only.
@@ -78,7 +78,7 @@ impl Job {
         }
     }
 
-    /// The same run with real programs, as `trial` says.
+    /// Has the run carried out with real programs, as `trial` says.
     #[must_use]
     pub fn live(mut self, trial: impl Trial + 'static) -> Self {
         self.world = World::Live;
@@ -86,14 +86,14 @@ impl Job {
         self
     }
 
-    /// The same run, carried out in `world`. It is the lab's if nothing is said.
+    /// Has the run carried out in `world`; in the lab, if nothing is said.
     #[must_use]
     pub fn in_world(mut self, world: World) -> Self {
         self.world = world;
         self
     }
 
-    /// The same run, of whose packets something is kept.
+    /// Has `watch` say what is kept of the run's packets.
     #[must_use]
     pub fn watching(mut self, watch: Watch) -> Self {
         self.watch = watch;

@@ -128,7 +128,7 @@ impl Moments {
 }
 
 impl Booking<'_> {
-    /// It is known better by now when the time is: from `begin` for `length`.
+    /// Moves the booking: it lasts from `begin` for `length`.
     pub fn move_to(&mut self, begin: Instant, length: Duration) {
         self.begin = begin;
         self.moments.calendar().change(self.number, begin, length);

@@ -133,7 +133,7 @@ impl Store {
         whole.lines().enumerate().map(read).collect()
     }
 
-    /// Those of `records` that are runs of `jobs`, one for each job: the latest.
+    /// The records of runs of `jobs`, one for each job: the latest.
     #[must_use]
     pub fn belonging(records: Vec<Record>, jobs: &[Job]) -> Vec<Record> {
         let find = |job: &Job| {

@@ -32,8 +32,9 @@ fn mechanisms() -> [PathMechanismKind; 4] {
     ]
 }
 
-/// The same for one connection after the other among so many: one is the baseline, and what the
-/// table of flows costs is the rest.
+/// Data and acknowledgements of one connection after the other among `connections`.
+///
+/// One connection is the baseline; the rest is the cost of the table of flows.
 #[divan::bench(args = [1, 1_000, 200_000])]
 fn data_and_acknowledgement_among(bencher: Bencher<'_, '_>, connections: u32) {
     let mut crowd = Crowd::new(connections);

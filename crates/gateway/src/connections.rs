@@ -94,7 +94,7 @@ impl Connection {
         self.mss[direction as usize] = Some(offered_mss(packet, tcp));
     }
 
-    /// Another connection has its addresses and ports: what its SYNs have offered does not count.
+    /// Forgets the offers of SYNs: another connection has the addresses and ports.
     pub(crate) const fn forget_offers(&mut self) {
         self.permits_sack = [None; 2];
         self.mss = [None; 2];

@@ -61,7 +61,7 @@ pub(crate) struct LastWords {
 }
 
 impl LastWords {
-    /// Those of a connection; `None` if there are none. They are not said twice.
+    /// Takes the last words of a connection; `None` if there are none left.
     pub(crate) fn of(connection: &mut Connection) -> Option<Self> {
         let frozen = export(connection);
         connection.standing = match connection.standing {
@@ -89,11 +89,11 @@ impl LastWords {
 
 /// What is known here of a connection that is handed over.
 pub(crate) enum Meeting {
-    /// It needs nobody any more.
+    /// The connection needs nobody any more.
     Over,
-    /// It is frozen here, too.
+    /// The connection is frozen here, too.
     Here,
-    /// Both views of it are one now.
+    /// Both views of the connection are one now.
     Merged,
 }
 

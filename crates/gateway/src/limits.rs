@@ -80,7 +80,7 @@ pub struct Budget {
 }
 
 impl Budget {
-    /// All of `cap` is left.
+    /// A budget of which all of `cap` is left.
     #[must_use]
     pub const fn new(cap: ByteCount) -> Self {
         Self {
@@ -96,7 +96,7 @@ impl Budget {
         ByteCount(self.used)
     }
 
-    /// Another cap from now on. What was taken above it stays until it is given back.
+    /// Sets another cap. What was taken above it stays until it is given back.
     pub(crate) const fn set_cap(&mut self, cap: ByteCount) {
         self.cap = cap.0;
     }

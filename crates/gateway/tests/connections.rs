@@ -17,7 +17,7 @@ fn hold() -> Path {
     Path::established(PathMechanismKind::Hold)
 }
 
-/// The same segment with these changes.
+/// `packet` with its TCP header changed by `change`.
 fn changed(packet: &Packet, change: impl FnOnce(&mut TcpHeader)) -> Packet {
     let mut header = packet.tcp().expect("a segment").clone();
     change(&mut header);
@@ -144,7 +144,7 @@ fn a_forged_rst_frees_nothing() {
     assert!(path.sent().contains(&Sent::Data(0, MSS, 0)));
 }
 
-/// Those within the window, too, that no receiver obeys (RFC 5961, section 3.2).
+/// No receiver obeys an inexact RST, even within the window (RFC 5961, section 3.2).
 #[test]
 fn an_inexact_rst_frees_nothing_and_is_no_more_lost_than_other_packets() {
     let mut path = hold();

@@ -109,7 +109,7 @@ fn two_packets_of_somebody_who_knows_no_number_change_nothing() {
     }
 }
 
-/// The other one has begun, and goes on; of this one nothing is seen any more.
+/// A watched place that a rival connection has taken; the first one is silent.
 fn taken_place() -> Watched {
     let mut watched = Watched::established();
     watched.sees(ToLink, TcpFlags::SYN, (2_000_000_000, 0), 0);

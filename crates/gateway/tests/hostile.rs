@@ -429,7 +429,7 @@ fn lengthened(packet: &Packet, len: u32) -> Packet {
 /// Where the checksum of TCP begins in a packet of IPv4.
 const CHECKSUM: usize = 20 + 16;
 
-/// The same packet, as bytes, with one of them changed on the way.
+/// `packet` as bytes, with the last byte changed on the way.
 fn damaged(packet: &Packet) -> Packet {
     let mut bytes = packet.to_bytes().to_vec();
     let last = bytes.len() - 1;

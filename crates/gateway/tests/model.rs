@@ -92,7 +92,7 @@ impl Model {
         Self::on(path)
     }
 
-    /// The same, with a gateway that goes by silence, too.
+    /// A model whose gateway also learns of outages from silence.
     fn listening(mechanism: PathMechanismKind) -> Self {
         Self::on(Path::listening(mechanism, SilenceConfig::default()))
     }

@@ -136,7 +136,7 @@ pub enum Event {
         restored: Restored,
         /// Connections over the link.
         connections: u32,
-        /// Those of them that are to be restarted.
+        /// Stalled connections, which are to be restarted.
         stalled: u32,
     },
     /// The stack could not list its connections.

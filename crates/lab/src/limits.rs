@@ -12,7 +12,9 @@ const MAX_DATAGRAMS_PER_SECOND: f64 = 100_000.0;
 
 /// File descriptors of one connection: two sockets and one that listens, an event, two timers.
 const DESCRIPTORS_OF_CONNECTION: u64 = 6;
-/// Those of everything else, with room for whoever else runs in this process.
+/// File descriptors of everything but connections.
+///
+/// There is room for whoever else runs in this process.
 const OTHER_DESCRIPTORS: u64 = 256;
 
 /// Refuses what the lab has not.

@@ -47,7 +47,7 @@ pub(crate) fn agent(outlast: &Outlast) -> Result<Option<HostMechanism>, LabError
     }
 }
 
-/// Those at the two ends of `hop`.
+/// The gateways at the two ends of `hop`.
 pub(crate) fn gateways_of_hop(outlast: &Outlast, hop: &Hop) -> Result<Gateways, LabError> {
     Ok(Gateways {
         mechanisms: [

@@ -30,7 +30,7 @@ pub(crate) struct Stop {
 }
 
 impl Stop {
-    /// That of a run.
+    /// The stop of a run.
     pub(crate) fn new() -> io::Result<Self> {
         Ok(Self {
             reason: AtomicU8::new(0),
@@ -39,7 +39,7 @@ impl Stop {
         })
     }
 
-    /// That of a connection, which ends with `run` at the latest.
+    /// The stop of a connection, which ends with `run` at the latest.
     pub(crate) fn within(run: &Arc<Self>) -> io::Result<Self> {
         Ok(Self {
             run: Some(Arc::clone(run)),

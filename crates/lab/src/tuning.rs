@@ -14,9 +14,9 @@ use std::collections::BTreeSet;
 /// Settings of one host, before they are applied.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Tuning {
-    /// That of `[workload]`.
+    /// The congestion control of `[workload]`.
     congestion: &'static str,
-    /// Those of all connections.
+    /// The congestion controls of all connections.
     congestions: BTreeSet<&'static str>,
     /// What the mobile, which opens connections, offers; that of `[workload]`.
     offered: Options,
@@ -114,7 +114,7 @@ impl Tuning {
 }
 
 impl Options {
-    /// Those that the lab's connections have with `stack`.
+    /// The options that the lab's connections have with `stack`.
     pub(crate) fn of(stack: &Stack) -> Self {
         Self {
             sack: stack.sack.unwrap_or(true),

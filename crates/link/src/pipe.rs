@@ -144,7 +144,9 @@ impl<F: Frame> Pipe<F> {
         self.frames.len() - self.frames.partition_point(|entry| entry.begins <= now)
     }
 
-    /// The same, at a cost that does not grow with the queue.
+    /// Counts the frames that wait for the transmitter at `now`.
+    ///
+    /// It goes on from the last count, so that its cost does not grow with the queue.
     #[inline]
     fn count_waiting(&mut self, now: Instant) -> usize {
         while self.waiting > 0 && self.frames[self.frames.len() - self.waiting].begins <= now {

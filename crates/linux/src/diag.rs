@@ -18,11 +18,11 @@ pub struct TcpDiag {
 pub struct TcpConnection {
     /// This end.
     pub local: SocketAddr,
-    /// The other one.
+    /// The other end.
     pub remote: SocketAddr,
     /// Payload bytes that came in order, since the connection began.
     pub bytes_received: u64,
-    /// Those of them that the application has not read yet.
+    /// Received payload bytes that the application has not read yet.
     pub bytes_unread: u32,
     /// Payload bytes that the other end has acknowledged.
     pub bytes_acknowledged: u64,

@@ -55,7 +55,7 @@ pub struct Pulse {
 }
 
 impl Pulse {
-    /// That of a daemon.
+    /// The pulse of a daemon.
     ///
     /// # Errors
     /// When the process is out of memory.

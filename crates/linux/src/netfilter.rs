@@ -120,8 +120,10 @@ impl Conversation {
         outcome?.ok_or(NetfilterError::Malformed("it is missing"))
     }
 
-    /// The same where other messages than answers may come first, which `other` sees. `buffer` has
-    /// room for the longest. `None`: there was no room for the answers.
+    /// Sends requests and waits for their answers amid other messages.
+    ///
+    /// `other` sees messages that are no answers. `buffer` has room for the longest one. `None`:
+    /// there was no room for the answers.
     fn ask_among(
         &self,
         buffer: &mut [u8],

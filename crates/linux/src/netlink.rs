@@ -384,8 +384,10 @@ impl RouteSocket {
         self.change_neighbour(message, "ask for", address)
     }
 
-    /// The same at once, also if the kernel is asking and would wait for a second before it asks
-    /// again (`retrans_time_ms`). Packets that wait for the answer are dropped.
+    /// Makes the kernel ask at once whether a neighbour is there.
+    ///
+    /// It asks even if it is asking already and would wait for a second before it asks again
+    /// (`retrans_time_ms`). Packets that wait for the answer are dropped.
     ///
     /// # Errors
     /// As [`Self::probe_neighbour`].

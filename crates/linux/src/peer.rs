@@ -15,7 +15,7 @@ pub struct Credentials {
 }
 
 impl Credentials {
-    /// Those of the process that connected `socket`.
+    /// The credentials of the process that connected `socket`.
     ///
     /// # Errors
     /// When `socket` is not a connected Unix socket.

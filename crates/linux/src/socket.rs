@@ -21,7 +21,7 @@ pub enum SocketError {
     NoSuchCongestionControl {
         /// As in `cubic`.
         name: String,
-        /// Those that would work, separated by blanks.
+        /// Congestion controls that would work, separated by blanks.
         available: String,
     },
     /// The congestion control is for root only.

@@ -35,7 +35,7 @@ const LENGTH: usize = 32;
 const ARP: u16 = 0x0806;
 /// Of Ethernet and IPv4, whose addresses have six bytes and four; a request.
 const ARP_REQUEST: [u8; 8] = [0, 1, 0x08, 0x00, 6, 4, 0, 1];
-/// That, and the addresses of both: Ethernet's and IPv4's each.
+/// Bytes of an ARP request, with both parties' addresses of Ethernet and IPv4.
 const ARP_LENGTH: usize = 28;
 
 /// Asks on one Ethernet interface.
@@ -72,7 +72,9 @@ impl Solicitor {
         self.ask_at(solicited_node(neighbour), own, neighbour)
     }
 
-    /// The same, but asks only `neighbour` itself, at the Ethernet address that the kernel knows.
+    /// Asks only `neighbour` itself, at the Ethernet address that the kernel knows.
+    ///
+    /// Whether it was asked: as [`Self::ask`] tells.
     ///
     /// # Errors
     /// As [`Self::ask`].
@@ -162,7 +164,9 @@ impl ArpSolicitor {
         self.ask_at(BROADCAST, interface, own, neighbour)
     }
 
-    /// The same, but asks only `neighbour` itself, at the Ethernet address that the kernel knows.
+    /// Asks only `neighbour` itself, at the Ethernet address that is given.
+    ///
+    /// Whether it was asked: as [`Self::ask`] tells.
     ///
     /// # Errors
     /// As [`Self::ask`].
@@ -252,7 +256,7 @@ mod tests {
         give(name, own.into(), 64)
     }
 
-    /// Likewise: switches `name` on, with an address in a network of this prefix length.
+    /// Switches `name` on, with an address in a network of this prefix length.
     fn give(name: &str, address: IpAddr, length: u8) -> InterfaceIndex {
         let mut route = RouteSocket::open().expect("netlink");
         let index = route.interface(name).expect("made");
@@ -282,7 +286,7 @@ mod tests {
         }
     }
 
-    /// Those of whom the neighbour learns where they are, up to the `last` one.
+    /// Addresses that the asked neighbour's kernel learns, up to the `last` one.
     fn learnt(monitor: &mut RouteMonitor, last: impl Fn(IpAddr) -> bool) -> Vec<IpAddr> {
         let mut learnt = Vec::new();
         await_change(monitor, |change| match change {

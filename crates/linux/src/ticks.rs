@@ -58,7 +58,10 @@ impl TickCounter {
         earliest + Duration::from_nanos(u64::try_from(wait).unwrap_or(0))
     }
 
-    /// The same from now on.
+    /// The next moment, from now on, at which the counter's time modulo `turn` is `phase`.
+    ///
+    /// # Panics
+    /// If `turn` is zero.
     #[must_use]
     pub fn next_from_now(&self, turn: Duration, phase: Duration) -> Instant {
         self.next(clock::now(), turn, phase)

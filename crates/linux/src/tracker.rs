@@ -154,7 +154,7 @@ pub struct TrackerCounters {
 pub struct TrackerMemory {
     /// Connections with a completed handshake, as many as there is room for.
     pub connections: ByteCount,
-    /// Likewise those without.
+    /// Connections without a completed handshake, as many as there is room for.
     pub openings: ByteCount,
     /// What went towards the link last.
     pub recorder: ByteCount,
@@ -295,11 +295,10 @@ impl Tracker {
         self.run(direction, frame, tags, 1).map(drop)
     }
 
-    /// As [`Self::try_out`], of a packet that stands for several with `segment_size` bytes of
-    /// payload, not marked.
+    /// Lets one unmarked super-segment of `segment_size` go through a program, without a network.
     ///
     /// # Errors
-    /// Likewise.
+    /// As [`Self::try_out`].
     pub fn try_out_super_segment(
         &self,
         at: Instant,

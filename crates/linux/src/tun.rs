@@ -64,8 +64,9 @@ impl Tun {
         Self::make(name, Carries::Packets)
     }
 
-    /// The same for an Ethernet interface (TAP): what is read and written are frames, from the
-    /// destination's address to the payload's end.
+    /// Makes the Ethernet interface (TAP) `name`; what is read and written are frames.
+    ///
+    /// A frame goes from the destination's address to the payload's end.
     ///
     /// # Errors
     /// As [`Self::create`].

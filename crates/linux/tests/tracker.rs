@@ -92,7 +92,7 @@ struct Known {
 static KERNEL: LazyLock<Mutex<Option<(Tracker, Instant)>>> =
     LazyLock::new(|| Mutex::new(tracker().map(|tracker| (tracker, Instant::from_millis(1000)))));
 
-/// Likewise one whose recorder has paused, and does for weeks.
+/// A tracker whose recorder pauses for weeks, and when its last conversation ended.
 static PAUSED: LazyLock<Mutex<Option<(Tracker, Instant)>>> = LazyLock::new(|| {
     let slowest = BitRate::from_bits_per_second(1).expect("not zero");
     let paused = tracker_with(slowest).map(|mut tracker| {
@@ -442,8 +442,10 @@ fn a_handshake_makes_a_connection_established() {
     assert_eq!(kernel.tcp.rtt.smoothed(), Duration::from_millis(20));
 }
 
-/// Another conversation on the same ports, as two packets of somebody who knows no number make one up:
-/// it has the connection's place only when that was silent for long, and gives it back for one segment.
+/// A forged handshake has a connection's place only after a long silence.
+///
+/// Two packets of somebody who knows no number make up another conversation on the same ports. It
+/// gives the place back for one segment of the connection.
 #[test]
 fn a_foreign_handshake_has_a_connections_place_no_longer_than_that_is_silent() {
     let Some(mut kernel) = tracker() else {

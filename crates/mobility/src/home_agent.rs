@@ -65,7 +65,7 @@ pub struct HomeAgentConfig {
 pub struct UdpTunnelOffer {
     /// Seconds between the mobile node's signs of life.
     pub keep_alive_s: u16,
-    /// Also where no address translator is seen, if the mobile node asks for it.
+    /// Whether a mobile node may ask for a tunnel without an address translator.
     pub accepts_forced: bool,
 }
 

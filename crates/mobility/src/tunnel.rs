@@ -45,7 +45,7 @@ pub(crate) struct Tunnel {
     identification: u16,
 }
 
-/// What comes of a packet that is to go through a tunnel.
+/// What becomes of a packet that is to go through a tunnel.
 #[derive(Clone, Debug)]
 pub(crate) enum Entered {
     /// It is in the tunnel.

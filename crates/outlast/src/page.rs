@@ -251,7 +251,7 @@ fn resumes(runs: &[Run<'_>], groups: &[(&'static str, Vec<RunResult>)]) -> Optio
     Some((strip, caption.to_owned()))
 }
 
-/// All of one run.
+/// The section of one run, with all of it.
 fn section(run: &Run<'_>, share: diagrams::Share) -> Section {
     let mut section = Section::new(capitalised(run.name));
     if let Some(error) = &run.result.error {

@@ -52,7 +52,7 @@ pub static EXPERIMENT: Experiment = Experiment {
     ],
 };
 
-/// The same figures in virtual time, at the paper's full parameters.
+/// Scott and Mapp's figures in virtual time, at the paper's full parameters.
 pub static IN_SIM: Experiment = Experiment {
     name: "scott-mapp-sim",
     title: "Smart link layer: the figures of Scott and Mapp, in virtual time",

@@ -210,8 +210,9 @@ pub fn resumes_of(run: &RunResult, flow: &FlowResult) -> Vec<Option<f64>> {
 /// What is told of a connection that has its links for itself.
 const OF_ONE_CONNECTION: [&str; 2] = ["ideal_s", "utilisation"];
 
-/// The same workload under different conditions, a row for each; narrow enough for a terminal of
-/// 80 columns.
+/// Compares one workload under different conditions, a row for each.
+///
+/// The table is narrow enough for a terminal of 80 columns.
 #[must_use]
 pub fn comparison<'a>(rows: impl IntoIterator<Item = (&'a str, &'a [RunResult])>) -> Table {
     let mut table = Table::new([

@@ -5,8 +5,10 @@ use crate::scenario::{Outlast, Scenario};
 use crate::topology::Hop;
 
 impl Scenario {
-    /// The same scenario without Outlast: links, outages, hand-offs, workloads, stacks and seeds
-    /// stay; mechanisms, the user timeout, and gateways that speak to each other or crash go.
+    /// This scenario without Outlast.
+    ///
+    /// Links, outages, hand-offs, workloads, stacks and seeds stay; mechanisms, the user timeout, and
+    /// gateways that speak to each other or crash go.
     ///
     /// ```
     /// # use outlast_scenario::{Mechanism, Scenario};

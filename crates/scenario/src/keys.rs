@@ -63,7 +63,7 @@ pub enum Kind {
     Text,
     /// A duration, in nanoseconds.
     Duration(u64, u64),
-    /// The same, or `"off"`.
+    /// A duration, in nanoseconds, or `"off"`.
     DurationOrOff(u64, u64),
     /// A rate in bits per second, or `"unlimited"`.
     Rate(u64, u64),

@@ -83,7 +83,7 @@ impl Problem {
         }
     }
 
-    /// The same problem with something more to know about it.
+    /// Adds `note` to the remedy of the problem.
     #[must_use]
     pub fn with_note(mut self, note: &str) -> Self {
         self.remedy.push_str(note);

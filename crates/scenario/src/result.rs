@@ -34,8 +34,9 @@ pub struct ScenarioResult {
     pub world: World,
     /// The runs, in order.
     pub runs: Vec<RunResult>,
-    /// The same runs without Outlast, in the same order; empty, and not in JSON, if nobody asked for
-    /// them.
+    /// The control runs: the runs without Outlast, in the same order.
+    ///
+    /// Empty, and not in JSON, if nobody asked for them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub control: Vec<RunResult>,
 }

@@ -18,11 +18,11 @@ pub struct CellSummary {
     pub parameters: Vec<Datum>,
     /// How many runs it has.
     pub runs: u64,
-    /// Those that completed with nothing corrupted.
+    /// Runs that completed with nothing corrupted.
     pub completed: u64,
-    /// Those whose hashes do not agree.
+    /// Runs whose hashes do not agree.
     pub corrupt: u64,
-    /// Those that ended with an error, such as a connection given up.
+    /// Runs that ended with an error, such as a connection given up.
     pub failed: u64,
     /// Mean duration of the runs that completed, in seconds.
     pub elapsed_mean_s: Option<f64>,
@@ -30,7 +30,7 @@ pub struct CellSummary {
     pub utilisation_mean: Option<f64>,
     /// Returns of the link after which there was time for new data to come.
     pub returns: u64,
-    /// Those after which none came.
+    /// Returns of the link after which no new data came.
     pub never_resumed: u64,
     /// Median time from link-up to new data, of the returns after which it came.
     pub resume_median_s: Option<f64>,
@@ -237,7 +237,7 @@ impl Serialize for Parameters<'_> {
 pub enum Width {
     /// All columns.
     Wide,
-    /// Those without which there is no point in the table.
+    /// Columns without which there is no point in the table.
     Narrow,
 }
 

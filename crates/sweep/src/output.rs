@@ -30,7 +30,7 @@ pub enum Detail {
 }
 
 impl Detail {
-    /// All of them.
+    /// All kinds of detail.
     pub const ALL: [Self; 2] = [Self::Outages, Self::Flows];
 
     /// The table's name.

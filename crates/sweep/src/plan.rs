@@ -71,7 +71,7 @@ pub enum RunFault {
 /// Which of the values that can be drawn a scenario gets.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Drawn {
-    /// Those of a seed.
+    /// The values of a seed.
     For(u64),
     /// The least ones.
     Least,

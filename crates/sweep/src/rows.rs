@@ -285,7 +285,7 @@ fn place_columns(plan: &Plan) -> Vec<Column> {
     columns
 }
 
-/// The same of `run`, counted from one.
+/// The first values of a row: cell and repetition, from one, and `parameters`.
 fn place(run: Run, parameters: &[Datum]) -> Vec<Datum> {
     let mut place = vec![(run.cell + 1).into(), (run.repetition + 1).into()];
     place.extend_from_slice(parameters);

@@ -90,7 +90,7 @@ impl Config {
         }
     }
 
-    /// The same for the other end.
+    /// The configuration of the other end of the connection.
     #[must_use]
     pub fn mirrored(&self) -> Self {
         Self {

@@ -265,7 +265,7 @@ pub struct Endpoint {
     events: Outbox<Event>,
     /// Of each packet, but for the identification.
     ip: IpHeader,
-    /// That of the latest packet.
+    /// Identification of the latest packet.
     identification: u16,
     /// Own port and the peer's.
     ports: (u16, u16),

@@ -121,7 +121,7 @@ pub enum BackOff {
 /// Retransmission timeout after a handshake that gave no sample.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum HandshakeRto {
-    /// This, whatever the handshake's back-off was.
+    /// This timeout, whatever the handshake's back-off was.
     Exactly(Duration),
     /// What the handshake's back-off has left, and no less than this.
     AtLeast(Duration),
@@ -167,9 +167,9 @@ pub struct WriteControl {
 /// Which segments carry PSH (RFC 9293, section 3.9.1.2).
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Push {
-    /// Those that end what has been written, whenever they are sent.
+    /// Segments that end what has been written, whenever they are sent.
     EndOfWritten,
-    /// Those that end a write, also when they are sent again and more was written.
+    /// Segments that end a write, also when sent again after more was written.
     OfSegment {
         /// The last one of each buffer of several segments, too.
         on_buffers: bool,

@@ -77,7 +77,7 @@ impl Rto {
         Duration::from_nanos(self.current)
     }
 
-    /// The same in ns.
+    /// The timeout now in nanoseconds, backed off if it is.
     pub(crate) fn current_nanos(&self) -> u64 {
         self.current
     }

@@ -154,7 +154,7 @@ pub(crate) struct Sender {
     pub(crate) prior_cwnd: u32,
     /// Timestamp clock at the first retransmission of the episode.
     pub(crate) retransmit_stamp: Option<u32>,
-    /// The same in the driver's time, for giving up.
+    /// When the first retransmission of the episode was sent, for giving up.
     pub(crate) retransmitting_since: Option<Instant>,
     pub(crate) reordering: u32,
     pub(crate) reordering_seen: bool,
@@ -276,7 +276,7 @@ impl Sender {
         self.written - self.next_offset
     }
 
-    /// Those of them that may share a segment: up to the end of the record.
+    /// Unsent bytes that may share a segment: up to the end of the record.
     #[inline]
     pub(crate) fn unsent_of_record(&self) -> u64 {
         self.written.min(self.writes.record_end) - self.next_offset

@@ -144,7 +144,7 @@ impl Clock {
         self.fires_after(now, saturating_nanos(delay))
     }
 
-    /// The same with `delay` in ns.
+    /// When a slow timer that is set for `delay` nanoseconds from now fires.
     pub(crate) fn fires_after(&self, now: Instant, delay: u64) -> Instant {
         match self.model {
             TimerModel::Exact => now.after_nanos(delay),
@@ -167,7 +167,7 @@ impl Clock {
         since.after_nanos(delay.saturating_sub(self.period()))
     }
 
-    /// The same of a delayed acknowledgement.
+    /// The earliest time for a delayed acknowledgement that waits `delay` ns from `since`.
     #[inline]
     pub(crate) fn delayed_ack_not_before(&self, since: Instant, delay: u64) -> Instant {
         match self.model {

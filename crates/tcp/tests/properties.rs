@@ -103,7 +103,7 @@ fn with(packet: &Packet, change: impl FnOnce(&mut TcpHeader)) -> Packet {
     )
 }
 
-/// The same without data.
+/// `packet` as an acknowledgement without data, its header changed by `change`.
 fn bare(packet: &Packet, change: impl FnOnce(&mut TcpHeader)) -> Packet {
     let mut header = packet.tcp().expect("TCP only").clone();
     header.flags = TcpFlags::ACK;

@@ -149,7 +149,7 @@ fn baseline_etherparse_slice(bencher: Bencher<'_, '_>, sample: Sample) {
     bencher.bench(|| SlicedPacket::from_ip(black_box(&bytes)).is_ok());
 }
 
-/// The same with what `parse` also does for a segment: the fields and options are read.
+/// The headers sliced by etherparse, and the fields and options read as by `parse`.
 #[divan::bench(args = [Sample::AckV4, Sample::AckV6, Sample::SackV4, Sample::SynV4])]
 fn baseline_etherparse_slice_and_options(bencher: Bencher<'_, '_>, sample: Sample) {
     let bytes = sample.bytes();

@@ -72,8 +72,10 @@ impl Packet {
         self.header.set_lengths(transport_len, payload_len);
     }
 
-    /// The same of a segment that has no options but timestamps, in fewer steps, and with
-    /// `identification` in the place of that in `ip`.
+    /// Becomes the TCP segment `plain`, which has no options but timestamps.
+    ///
+    /// It takes fewer steps than [`Self::become_modelled_tcp`]. `identification` replaces the one in
+    /// `ip`.
     #[inline]
     pub fn become_plain_tcp(
         &mut self,

@@ -307,7 +307,7 @@ impl<W: Watch> Path<W> {
         &self.observer.watch
     }
 
-    /// The same, to be told something by the driver itself.
+    /// The one who watches, whom the driver itself may tell something.
     #[must_use]
     pub fn watch_mut(&mut self) -> &mut W {
         &mut self.observer.watch

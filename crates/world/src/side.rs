@@ -27,7 +27,7 @@ impl Side {
     /// Both, the fixed host first.
     pub const BOTH: [Self; 2] = [Self::Fixed, Self::Mobile];
 
-    /// The other one.
+    /// The other side.
     #[must_use]
     pub const fn peer(self) -> Self {
         match self {

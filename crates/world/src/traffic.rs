@@ -274,7 +274,7 @@ const fn ipv4(number: u8) -> IpAddr {
     IpAddr::V4(Ipv4Addr::new(198, 51, 100, number))
 }
 
-/// Likewise (RFC 3849).
+/// A host of an IPv6 network that is reserved for documentation (RFC 3849).
 const fn ipv6(number: u8) -> IpAddr {
     IpAddr::V6(Ipv6Addr::new(0x2001, 0xdb8, 1, 0, 0, 0, 0, number as u16))
 }

@@ -450,7 +450,7 @@ impl World {
         self.drain(place, side);
     }
 
-    /// The same where it is done for each packet.
+    /// Drains an endpoint, in the order that it asks for; inlined, for each packet.
     #[inline(always)]
     fn drain(&mut self, place: usize, side: Side) {
         let now = self.now;

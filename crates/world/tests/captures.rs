@@ -270,8 +270,9 @@ fn an_independent_judge_counts_as_many_duplicate_acknowledgements() {
     }
 }
 
-/// The same where both hosts send data in turn, and lose some: what a data segment acknowledges counts
-/// as the segment before.
+/// Both hosts send data in turn, and lose some of it.
+///
+/// What a data segment acknowledges counts as the segment before.
 #[test]
 fn an_independent_judge_counts_as_many_duplicate_acknowledgements_of_both_hosts() {
     let directory = tempfile::tempdir().expect("a directory");

@@ -168,7 +168,7 @@ impl Agents {
         }
     }
 
-    /// It is delivered from here, whoever else does.
+    /// Has the segment of `key` delivered from here, whoever else delivers it.
     pub(super) fn share(&mut self, site: &mut Site<'_>, key: FlowKey) {
         if let Some(own) = self.own.get_mut(&key) {
             own.is_shared = true;
@@ -189,13 +189,13 @@ impl Agents {
         self.end_notices_of(key, &own, outcome);
     }
 
-    /// It is not kept any more.
+    /// Gives up the kept segment `id`, and ends its freeze.
     fn let_go(&mut self, id: FreezeId, outcome: Outcome, said_by: Option<SocketAddr>) {
         self.removals.push_back(Entry::Removed(id));
         self.end(id, outcome, said_by);
     }
 
-    /// It is over, which is remembered until every neighbour knows.
+    /// Ends the freeze `id`, and remembers that until every neighbour knows.
     pub(super) fn end(&mut self, id: FreezeId, outcome: Outcome, said_by: Option<SocketAddr>) {
         for (agent, neighbour) in &mut self.neighbours {
             match said_by == Some(*agent) {

@@ -77,7 +77,7 @@ impl Network {
         self.channels.all.entry(pair(a, b)).or_default().is_mute = true;
     }
 
-    /// They can reach each other again.
+    /// Two agents can reach each other again.
     pub(crate) fn mend(&mut self, a: usize, b: usize) {
         let channel = self.channels.all.entry(pair(a, b)).or_default();
         if channel.is_mute {

@@ -170,7 +170,7 @@ impl Given {
 
 #[cfg(test)]
 impl AgentSettings {
-    /// Those of the one that listens at `own`, with these neighbours.
+    /// The settings of the agent that listens at `own`, with these neighbours.
     pub(super) fn between(
         own: &str,
         neighbours: &[&str],

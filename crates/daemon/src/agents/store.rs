@@ -121,7 +121,7 @@ impl Store {
         Ok(())
     }
 
-    /// As [`Left::apply`] does, without the segments.
+    /// Notes an entry as [`Left::apply`] does, without the segments.
     fn note(&mut self, entry: &Entry) {
         match entry {
             Entry::Kept(kept) => {

@@ -16,12 +16,12 @@ pub(crate) struct Sizes {
 }
 
 impl Sizes {
-    /// Those of the machine, or of the control group, in which this process is.
+    /// Sizes for the machine, or the control group, in which this process is.
     pub(crate) fn of_this_machine() -> Self {
         Self::of(outlast_linux::memory::of_this_process())
     }
 
-    /// Those of a machine with so much memory. `docs/configuration.md` has the shares.
+    /// Sizes for a machine with so much memory. `docs/configuration.md` has the shares.
     pub(crate) fn of(memory: ByteCount) -> Self {
         let part = |one_in: u64, least: u64, most: u64| (memory.0 / one_in).clamp(least, most);
         let count = |number: u64| usize::try_from(number).unwrap_or(usize::MAX);

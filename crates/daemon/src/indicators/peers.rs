@@ -140,7 +140,7 @@ impl Peers {
         absent.is_some_and(|a| a.ask_at.is_some() && !a.is_notified && !a.is_unrouted)
     }
 
-    /// Those of whom `by` says that they are down.
+    /// The peers of which `by` says that they are down.
     pub(super) fn said_by(&self, by: Indicator) -> Vec<IpAddr> {
         let said = |absent: &Absent| match by {
             Indicator::Route => absent.is_unrouted,

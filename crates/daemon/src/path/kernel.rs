@@ -18,7 +18,7 @@ use std::collections::{BinaryHeap, VecDeque};
 
 /// How soon after a change it is looked whether something is left to do for a link.
 const FIRST_LOOK: Duration = Duration::from_millis(50);
-/// And how seldom as long as nothing changes.
+/// The longest pause between two such looks as long as nothing changes.
 const LONGEST_PAUSE: Duration = Duration::from_secs(2);
 /// The rules stay so long after nobody's packets are wanted: what was on its way to the queue
 /// arrives there, and a link that flaps finds them in place.

@@ -13,7 +13,7 @@ pub(crate) enum Reach {
     /// None.
     #[default]
     Nobody,
-    /// Those that lead to these peers.
+    /// The links that lead to these peers.
     Peers(BTreeSet<IpAddr>),
     /// All.
     Everybody,
@@ -28,7 +28,7 @@ impl Reach {
         }
     }
 
-    /// This, and `link`; one that is not a peer's is all of them.
+    /// This reach with `link`; a link that is not a peer's is all of them.
     pub(crate) fn with(self, link: LinkId) -> Self {
         match (self, link.peer) {
             (Self::Everybody, _) | (_, None) => Self::Everybody,

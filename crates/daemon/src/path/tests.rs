@@ -219,9 +219,10 @@ const ALL: [PathMechanismKind; 5] = [
     PathMechanismKind::SmartLink(Level::Four),
 ];
 
-/// Those that do not mind that they are not shown what the far host has acknowledged since. The
-/// smart link layer, whose one packet that was, would have had nothing left; now it has the oldest
-/// of the others.
+/// Mechanisms for which acknowledgements of the far host that are not shown change nothing.
+///
+/// The smart link layer is none of them. If the one packet that it keeps was acknowledged, it would
+/// have nothing left; as it does not see the acknowledgement, it has the oldest of the others.
 const EXACT: &[PathMechanismKind] = ALL.split_at(2).0;
 
 /// Both gateways send the same after an outage that befalls what `talk` leaves behind; `least` is

@@ -12,7 +12,7 @@ pub(crate) struct Memory {
 }
 
 impl Memory {
-    /// All of `cap` is free.
+    /// Memory of which all of `cap` is free.
     pub(crate) fn new(cap: ByteCount) -> Self {
         Self {
             budget: Budget::new(cap),

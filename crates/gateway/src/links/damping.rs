@@ -116,11 +116,11 @@ enum Phase {
 /// What becomes of something that an indicator says.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(super) enum Ruling {
-    /// It is told.
+    /// The gateway hears of it at once.
     Tell,
     /// Up, but not yet.
     Later,
-    /// It is not believed.
+    /// The indicator is not believed.
     Ignore,
 }
 

@@ -46,9 +46,9 @@ pub enum Direction {
 /// Whether packets get through.
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
 pub enum LinkState {
-    /// They do.
+    /// Packets get through.
     Up,
-    /// They do not.
+    /// Packets do not get through.
     Down,
 }
 
@@ -114,7 +114,7 @@ pub(crate) struct LinkTable {
 struct Interface {
     id: InterfaceId,
     state: StateSince,
-    /// Those that are down; all others are in the interface's state.
+    /// Peers that are down; all others are in the interface's state.
     peers: BTreeMap<IpAddr, StateSince>,
 }
 

@@ -134,7 +134,7 @@ impl FlowSilence {
         self.probes = 0;
     }
 
-    /// Another connection's answer has refuted this one's suspicion.
+    /// Notes that another connection's answer has refuted this one's suspicion.
     pub(crate) const fn distrust(&mut self) {
         self.is_distrusted = true;
     }

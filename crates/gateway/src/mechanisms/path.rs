@@ -156,7 +156,7 @@ pub enum TakeReason {
     LinkDown,
     /// It waits its turn behind what was kept, for its flow or for others.
     BehindKept,
-    /// The same segment was re-sent less than a round-trip time ago.
+    /// The gateway re-sent this segment less than a round-trip time ago.
     JustResent,
     /// It says nothing but that the gateway's own probe has arrived.
     AnswersProbe,

@@ -12,7 +12,7 @@ use outlast_base::time::{Duration, Instant};
 
 /// No peer counts as silent sooner, whatever round trip it has shown: the path may be slower now.
 const SHORTEST_PATIENCE: Duration = LinkRtt::INITIAL;
-/// Nor is waited for longer before it is probed.
+/// The longest wait for a silent peer before it is probed.
 const LONGEST_PATIENCE: Duration = Duration::from_secs(2);
 /// The longest pause between two probes of one peer.
 const LONGEST_PAUSE: Duration = Duration::from_secs(1);

@@ -62,11 +62,11 @@ pub(crate) struct Handshakes {
     /// Places in `kept`, the oldest first: handshakes, and one-sided connections.
     ages: [BTreeSet<(u64, FlowIndex)>; 2],
     next_age: u64,
-    /// Those that have their turn, or had it.
+    /// Entries that have their turn, or had it.
     due: VecDeque<FlowIndex>,
     /// One-sided connections whose data was not answered in time, and when that passed.
     unanswered: VecDeque<(FlowIndex, Instant)>,
-    /// Those whose far host is asked, or was; and when the next one is.
+    /// Entries whose far host is asked, or was; and when the next one is.
     probed: VecDeque<FlowIndex>,
     probe_at: Option<Instant>,
     deadlines: BTreeSet<(Instant, FlowIndex)>,
@@ -374,7 +374,7 @@ impl Handshakes {
         self.set_stage(index, Stage::Away);
     }
 
-    /// Those whose pause is over have their turn again; what has been remembered for long is forgotten.
+    /// Gives entries whose pause is over their turn again, and forgets old ones.
     pub(crate) fn handle_timeout(&mut self, now: Instant) {
         while let Some(&(_, index)) = self.deadlines.first().filter(|(at, _)| *at <= now) {
             match self.kept.get(&index).map(|handshake| handshake.stage) {
@@ -478,7 +478,7 @@ impl Handshakes {
         self.bytes[0] + self.bytes[1]
     }
 
-    /// Another copy of what is kept, or the first packet of another handshake.
+    /// Enters another copy of a kept packet, or the first packet of another handshake.
     fn enter(&mut self, index: FlowIndex, packet: &Packet, limits: &Limits) -> u64 {
         if self
             .kept

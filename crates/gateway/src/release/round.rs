@@ -38,7 +38,7 @@ pub(crate) enum Turn {
 
 #[derive(Debug, Default)]
 pub(crate) struct Round {
-    /// Those that take part, each with something in its queue.
+    /// Parties that take part, each with something in its queue.
     ring: VecDeque<Party>,
     queues: BTreeMap<Party, Queue>,
     /// The connections in all queues: each is there once.

@@ -79,7 +79,7 @@ struct Slot<T> {
 struct Chain {
     first: u32,
     last: u32,
-    /// The first one that was not told to rest since its last packet.
+    /// The first flow that was not told to rest since its last packet.
     awake: u32,
     len: usize,
 }

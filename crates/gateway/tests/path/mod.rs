@@ -171,12 +171,12 @@ impl Path {
         assert_eq!(self.near_ack(0), None);
     }
 
-    /// The other tests' connection is another one from now on.
+    /// Makes every later packet one of the connection from `port`.
     pub(crate) fn use_port(&mut self, port: u16) {
         self.port = port;
     }
 
-    /// The other tests' far host is another one from now on.
+    /// Makes every later packet one to or from the far host `last`.
     pub(crate) fn use_far_host(&mut self, last: u8) {
         self.far = last;
     }
@@ -198,7 +198,7 @@ impl Path {
         self.clock += u32::try_from(ms).expect("tests are short");
     }
 
-    /// The same; the hosts' clocks do not notice.
+    /// Lets time pass that the hosts' clocks do not notice; deadlines on the way are met.
     pub(crate) fn after(&mut self, duration: Duration) {
         let until = self.now + duration;
         while let Some((at, _)) = self.gateway.poll_timeout()
@@ -242,7 +242,9 @@ impl Path {
         self.near_sends(&self.near_ack_packet(ack))
     }
 
-    /// The same, with a SACK block (first byte, byte behind the last).
+    /// The near host acknowledges all before `ack`, with a SACK block.
+    ///
+    /// The block is the first byte and the byte behind the last.
     pub(crate) fn near_sack(&mut self, ack: u32, (left, right): (u32, u32)) -> Option<TakeReason> {
         let mut header = self.near_header(SeqNumber(NEAR_ISN) + 1, ack);
         header.options.sack.push(SackBlock {
@@ -261,7 +263,9 @@ impl Path {
         self.far_sack(ack, &[]);
     }
 
-    /// The same, with SACK blocks (first byte, byte behind the last).
+    /// The far host acknowledges all before `ack`, with SACK blocks.
+    ///
+    /// Each block is the first byte and the byte behind the last.
     pub(crate) fn far_sack(&mut self, ack: u32, blocks: &[(u32, u32)]) {
         self.far_sends(&self.far_packet_acking(ack, blocks));
     }
@@ -276,12 +280,12 @@ impl Path {
         self.far_sends(&self.far_packet(header, 0));
     }
 
-    /// The same, echoing a timestamp of the near host.
+    /// The far host acknowledges all before `ack`, and echoes a near timestamp.
     pub(crate) fn far_ack_echoing(&mut self, ack: u32, echo: u32) {
         self.far_data_echoing(ack, echo, 0);
     }
 
-    /// The same, with its own first bytes.
+    /// The far host sends its first `len` bytes, and echoes a near timestamp.
     pub(crate) fn far_data_echoing(&mut self, ack: u32, echo: u32, len: u32) {
         let mut header = TcpHeader {
             ack: near_seq(ack),

@@ -74,7 +74,7 @@ pub(super) struct Sockets {
 }
 
 impl Sockets {
-    /// Those of the connection of `cx`.
+    /// The sockets of the connection of `cx`.
     pub(super) fn new(cx: &Context<'_>) -> Result<Self, LabError> {
         let listener = cx.fixed.tcp_socket(cx.address(Side::Fixed))?;
         let client = cx.mobile.tcp_socket(cx.address(Side::Fixed))?;

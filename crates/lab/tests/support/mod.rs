@@ -41,7 +41,7 @@ pub(crate) fn run(text: &str) -> Option<RunReport> {
     run_lab(&Lab::new(&scenario(text), 0).expect("the lab has it"))
 }
 
-/// As [`run`], with a lab that was made before.
+/// Runs a lab that was made before, as [`run`] does.
 pub(crate) fn run_lab(lab: &Lab) -> Option<RunReport> {
     match lab.run(&Cancel::new().expect("eventfd"), |_| {}) {
         Ok(report) => {

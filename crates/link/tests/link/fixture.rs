@@ -191,7 +191,7 @@ pub(crate) fn mbit(megabits: u64) -> Option<BitRate> {
     BitRate::from_bits_per_second(megabits * 1_000_000)
 }
 
-/// Both ways alike, always up.
+/// A link with `pipe` both ways, always up.
 pub(crate) fn plain(pipe: PipeConfig) -> LinkConfig {
     LinkConfig {
         to_mobile: pipe,

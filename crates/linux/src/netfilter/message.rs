@@ -80,7 +80,7 @@ impl Message {
 pub(super) struct Received<'a> {
     /// Subsystem and type, or `NLMSG_ERROR` and its like.
     pub(super) kind: u16,
-    /// That of the request that it answers.
+    /// The sequence number of the request that it answers.
     pub(super) sequence: u32,
     /// What follows the `nlmsghdr`.
     body: &'a [u8],

@@ -61,7 +61,7 @@ pub enum Hook {
     Received,
     /// It is about to be sent (`NF_INET_POST_ROUTING`).
     Sent,
-    /// Elsewhere, by another's rule.
+    /// The packet is elsewhere, by another's rule.
     Other(u8),
 }
 

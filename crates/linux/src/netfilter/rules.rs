@@ -78,7 +78,9 @@ pub struct RuleSet<'a> {
 pub enum Scope<'a> {
     /// All of them.
     Everything,
-    /// Those to and from these addresses beyond the interface. They may be replaced by others.
+    /// Packets to and from these addresses beyond the interface.
+    ///
+    /// The addresses may be replaced by others.
     Ranges(&'a [AddressRange]),
 }
 

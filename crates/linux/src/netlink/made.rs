@@ -24,7 +24,9 @@ impl RouteSocket {
         self.add_veth_with_queues(name, peer, elsewhere, 1)
     }
 
-    /// The same with so many queues, 1..=4096, at both ends and in both directions.
+    /// Makes a pair of Ethernet interfaces as [`Self::add_veth`] does, with several queues.
+    ///
+    /// Both ends have `queues` queues, 1..=4096, in both directions.
     ///
     /// # Errors
     /// As [`Self::add_veth`], and for another number of queues.

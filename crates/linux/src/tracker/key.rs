@@ -22,9 +22,9 @@ const MULTIPLIER: u64 = 0x9e37_79b9_7f4a_7c15;
 /// What makes hashes unforeseeable.
 #[derive(Clone)]
 pub(super) struct Secrets {
-    /// Those of IPv6 addresses: `SECRETS`.
+    /// Secrets for hashes of IPv6 addresses: `SECRETS`.
     of_hosts: [[u64; 1 + WORDS]; 2],
-    /// Those of keys: `INDEX_SECRETS`.
+    /// Secrets for hashes of keys: `INDEX_SECRETS`.
     of_keys: [u64; 4],
 }
 
@@ -55,12 +55,12 @@ impl Secrets {
         Ok(secrets)
     }
 
-    /// As `SECRETS` is in memory.
+    /// The secrets of IPv6 addresses, as `SECRETS` is in memory.
     pub(super) fn of_hosts(&self) -> &[u64] {
         self.of_hosts.as_flattened()
     }
 
-    /// As `INDEX_SECRETS` is in memory.
+    /// The secrets of keys, as `INDEX_SECRETS` is in memory.
     pub(super) const fn of_keys(&self) -> &[u64; 4] {
         &self.of_keys
     }

@@ -41,7 +41,7 @@ impl PassThrough {
         Ok(())
     }
 
-    /// As [`super::Tracker::time`].
+    /// Measures how long a frame takes, as [`super::Tracker::time`] does.
     ///
     /// # Errors
     /// When the frame is shorter than an Ethernet header or longer than a page, or without

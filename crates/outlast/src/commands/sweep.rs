@@ -224,7 +224,7 @@ impl Interrupt {
 
 /// What is shown of the cells.
 struct Summary {
-    /// The first ones.
+    /// The first cells.
     cells: Vec<CellSummary>,
     corrupt: u64,
     json: Option<Document>,

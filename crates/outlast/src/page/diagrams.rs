@@ -45,7 +45,7 @@ struct Drawn {
     name: String,
     flow: FlowTrace,
     deliveries: Vec<(f64, u64)>,
-    /// Those that met it, in order.
+    /// Outages that the connection met, in order.
     outages: Vec<Outage>,
     /// What is shown of them, with the place of each.
     zooms: Vec<(usize, (f64, f64))>,

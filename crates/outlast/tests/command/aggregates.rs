@@ -67,7 +67,7 @@ fn goes_on(over: Over, version: Version, mtu: usize, before: fn(&Path), meanwhil
     outlasts(&path, &wire, &place, daemon, transfer, mtu, meanwhile);
 }
 
-/// The rest of it, for a download that runs behind a daemon.
+/// The rest of the test, for a download that runs behind a daemon.
 fn outlasts(
     path: &Path,
     wire: &Wire,

@@ -237,7 +237,7 @@ fn what_the_path_is_and_why_is_said() {
     said.refuses(2, &["eBPF", "acknowledge-ahead", "take another mechanism"]);
 }
 
-/// Those that have ended give way to others unnoticed; where all are alive, some one has to.
+/// Ended connections give way unnoticed; where all are alive, some one has to.
 #[test]
 fn connections_that_had_to_give_way_are_told() {
     const FLOWS: usize = 100;

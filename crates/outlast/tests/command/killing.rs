@@ -47,7 +47,7 @@ enum Moment {
     Bursting,
 }
 
-/// Those at which a mechanism has something to lose.
+/// The moments at which a mechanism has something to lose.
 const AT_WORK: [Moment; 2] = [Moment::Holding, Moment::Bursting];
 
 const MOMENTS: [Moment; 4] = [
@@ -225,8 +225,9 @@ impl Scene {
             .count()
     }
 
-    /// Neither a process, nor an eBPF program at the interface, nor a mount; and another daemon finds
-    /// table, queue and socket free, and works.
+    /// Expects neither a process, nor an eBPF program at the interface, nor a mount.
+    ///
+    /// Another daemon finds table, queue and socket free, and works.
     fn expect_nothing_left(&self) {
         assert_eq!(self.path.inhabitants(), Vec::<String>::new());
         assert_eq!(

@@ -64,8 +64,10 @@ fn resume_s(run: &Value) -> f64 {
         .expect("it completed, so it resumed")
 }
 
-/// The same run with `hold` and without it: seconds of each from link-up until new bytes came, and
-/// whether the machine was late for what is measured. `None` where it lacks something.
+/// Seconds from link-up until new bytes came, with `hold` and without it.
+///
+/// The third value tells whether the machine was late for what is measured. `None` where it lacks
+/// something.
 #[track_caller]
 fn with_hold_and_without(direction: &str, ip: &str) -> Option<(f64, f64, bool)> {
     let run = |mechanism: &str| {

@@ -93,7 +93,7 @@ pub(super) struct Numbers {
     pub rendezvous: Duration,
     /// From the crossing until the retransmission that got through.
     pub pause_s: f64,
-    /// The same from the end of the hand-off.
+    /// From the end of the hand-off until the retransmission that got through.
     pub wait_s: f64,
     /// Timeouts of a typical hand-off.
     pub timeouts: u64,

@@ -1,4 +1,4 @@
-//! The same trace with `hold`, which the paper does not have.
+//! The paper's trace with `hold`, which the paper does not have.
 
 use super::testbed::Testbed;
 use super::traces;

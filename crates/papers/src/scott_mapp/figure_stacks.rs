@@ -1,4 +1,4 @@
-//! The same channel with the stacks that came later, which the paper does not have.
+//! The paper's channel with the stacks that came later.
 
 use super::sweep;
 use super::testbed::Testbed;

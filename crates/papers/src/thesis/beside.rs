@@ -12,7 +12,7 @@ pub struct Beside {
     pub labels: Vec<Cell>,
     /// The published number.
     pub claim: Claim,
-    /// Ours; `None` if no run gave one.
+    /// Our number; `None` if no run gave one.
     pub ours: Option<Sample>,
 }
 

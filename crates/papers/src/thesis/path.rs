@@ -54,7 +54,7 @@ impl Path {
             .watching(watch)
     }
 
-    /// The same with `mechanism` at the home agent's end.
+    /// A run over this path with `mechanism` at the home agent's end.
     #[must_use]
     pub fn helped_job(&self, mechanism: Mechanism, cell: String, index: u32) -> Job {
         let text = format!(

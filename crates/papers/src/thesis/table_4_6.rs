@@ -71,7 +71,7 @@ impl Figure for Table46 {
         "What a hand-off costs a Linux 2.2 server, congestion control included"
     }
 
-    /// Those of table 4.4.
+    /// The runs of table 4.4.
     fn jobs(&self, extent: Extent) -> Vec<Job> {
         table_4_4::TABLE.jobs(extent)
     }

@@ -26,7 +26,9 @@ pub const SHARE: f64 = 0.15;
 /// phase of the heartbeat spreads each timeout over one, and a mean of five is no better than that.
 pub const HEARTBEAT_SLACK: Duration = Duration::from_millis(250);
 
-/// The same for timers with a granularity of 10 ms: two ticks, one for each end of the interval.
+/// How far off a mean may be at least, where timers tick every 10 ms.
+///
+/// Two ticks: one for each end of the interval.
 pub const TICK_SLACK: Duration = Duration::from_millis(20);
 
 /// Why a BSD stack's timeout over a short round trip may be another one.

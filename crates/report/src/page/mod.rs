@@ -83,7 +83,7 @@ impl Page {
         }
     }
 
-    /// The same page with a line below its title.
+    /// Adds a line below the page's title.
     #[must_use]
     pub fn subtitle(mut self, subtitle: impl Into<String>) -> Self {
         self.subtitle = Some(subtitle.into());

@@ -37,14 +37,14 @@ impl Axis {
         }
     }
 
-    /// The same axis with a scale of logarithms.
+    /// Makes the axis's scale logarithmic.
     #[must_use]
     pub fn logarithmic(mut self) -> Self {
         self.scale = Scale::Logarithmic;
         self
     }
 
-    /// The same axis from `low` to `high`.
+    /// Has the axis go from `low` to `high`.
     #[must_use]
     pub fn range(mut self, low: f64, high: f64) -> Self {
         self.range = Some((low, high));

@@ -59,14 +59,14 @@ impl Point {
         Self { x, y, spread: None }
     }
 
-    /// The same point with an error bar of `deviation` up and down.
+    /// Gives the point an error bar of `deviation` up and down.
     #[must_use]
     pub fn deviating(mut self, deviation: f64) -> Self {
         self.spread = Some((self.y - deviation, self.y + deviation));
         self
     }
 
-    /// The same point with an error bar from `low` to `high`.
+    /// Gives the point an error bar from `low` to `high`.
     #[must_use]
     pub const fn between(mut self, low: f64, high: f64) -> Self {
         self.spread = Some((low, high));

@@ -45,7 +45,7 @@ impl Frame {
         }
     }
 
-    /// The same frame with room for marks at the ends of its axes.
+    /// Leaves room for marks at the ends of the axes.
     pub(crate) fn with_margin(mut self, margin: f64) -> Self {
         self.margin = margin;
         self

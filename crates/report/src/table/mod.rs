@@ -146,7 +146,7 @@ impl Cell {
         }
     }
 
-    /// The same cell in another tone.
+    /// Sets the tone of the cell.
     #[must_use]
     pub const fn tone(mut self, tone: Tone) -> Self {
         self.tone = tone;
@@ -229,7 +229,7 @@ impl Table {
         }
     }
 
-    /// The same table with a title.
+    /// Sets the title of the table.
     #[must_use]
     pub fn titled(mut self, title: impl Into<String>) -> Self {
         self.title = Some(title.into());

@@ -45,7 +45,7 @@ pub fn load_file<T>(
     read(kind, top, load(path)?, take)
 }
 
-/// As [`load_file`], from `text`. Messages call the file `name`.
+/// Reads a file's `text` as [`load_file`] does. Messages call the file `name`.
 ///
 /// # Errors
 ///

@@ -91,7 +91,7 @@ proptest! {
         let _ = Scenario::parse(&text, "test.toml", Path::new(".")).map_err(|error| error.render(80));
     }
 
-    /// The same, with texts that are nearly sound.
+    /// Whatever slip a nearly sound file has, reading it does not panic.
     #[test]
     fn no_slip_makes_the_reader_panic(
         at in 0..PLAIN.len(),

@@ -50,7 +50,7 @@ fn rows_are_in_the_order_of_the_grid() {
     assert!(rows.eq(expected));
 }
 
-/// As `parquet` reads it, in the words of the CSV.
+/// The table at `path` as `parquet` reads it, in the words of the CSV.
 fn parquet_as_csv(path: &Path) -> String {
     let file = File::open(path).expect("the table was written");
     let reader = SerializedFileReader::new(file).expect("a Parquet file");

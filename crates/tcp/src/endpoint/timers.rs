@@ -123,7 +123,7 @@ impl Endpoint {
         self.arm_nanos(now, kind, saturating_nanos(delay));
     }
 
-    /// The same with `delay` in ns.
+    /// Sets the transmission timer to `delay` nanoseconds from now.
     #[inline]
     pub(crate) fn arm_nanos(&mut self, now: Instant, kind: Xmit, delay: u64) {
         if self.is_frozen() {

@@ -211,7 +211,7 @@ impl Receiver {
         }
     }
 
-    /// The same, worked out once as long as nothing changes.
+    /// The window that would be told now, worked out again only after a change.
     #[inline]
     pub(super) fn consider_window(&mut self, shift: u8) -> u32 {
         if let Some((known_for, window)) = self.window.considered

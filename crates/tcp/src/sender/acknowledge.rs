@@ -46,7 +46,7 @@ pub(crate) struct Ack {
 }
 
 impl Ack {
-    /// Neither data, nor a new window, nor new data acknowledged.
+    /// Whether it brings no data and no new window, and acknowledges no new data.
     //= RFC 5681, section 2
     pub(crate) fn is_duplicate(&self) -> bool {
         !(self.has_data || self.window_updated || self.acked)

@@ -16,9 +16,9 @@ use outlast_base::time::Instant;
 /// ends, as offset in the stream.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Buffers {
-    /// Those that were sent.
+    /// Buffers that were sent.
     sent: VecDeque<u64>,
-    /// Those that wait; the first one may have been sent in part.
+    /// Buffers that wait; the first one may have been sent in part.
     waiting: VecDeque<u64>,
 }
 

@@ -18,7 +18,7 @@ pub(super) struct Push {
     in_a_row: bool,
     /// Segments sent.
     sent: u32,
-    /// Those of them that were sent in a row.
+    /// Segments of a buffer that were sent in a row.
     pub(super) full: u32,
     /// Bytes left of the buffer that leaves.
     buffer: u32,
@@ -43,7 +43,7 @@ impl Endpoint {
         self.push_new(now, small, true);
     }
 
-    /// The same, small segments included.
+    /// Sends what may be sent, small segments included.
     pub(crate) fn push_without_delay(&mut self, now: Instant) {
         self.push_new(now, Small::Free, true);
     }

@@ -24,7 +24,7 @@ pub struct WriteFlags {
 /// What may hold a segment back that is not full.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum Small {
-    /// Another small one that is not acknowledged (RFC 9293, section 3.7.4).
+    /// Another small segment that is not acknowledged (RFC 9293, section 3.7.4).
     Nagle,
     /// That it is not full.
     Corked,

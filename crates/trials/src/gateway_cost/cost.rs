@@ -64,7 +64,7 @@ pub struct Pass {
     pub packet: String,
     /// Nanoseconds in the tracker's program, trying included: the median.
     pub tracker_ns: f64,
-    /// Likewise in a program without effect.
+    /// Nanoseconds in a program without effect, trying included: the median.
     pub empty_ns: f64,
 }
 
@@ -75,7 +75,7 @@ pub struct Memory {
     pub places: u32,
     /// The table of connections with a completed handshake.
     pub connections: u64,
-    /// That of the others.
+    /// The table of connections without a completed handshake.
     pub openings: u64,
     /// The recorder.
     pub recorder: u64,

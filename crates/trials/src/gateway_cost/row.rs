@@ -224,7 +224,7 @@ mod tests {
     use super::*;
     use outlast_skip::skip;
 
-    /// Also where CUBIC is neither the host's default nor allowed to everybody.
+    /// CUBIC need neither be the host's default nor be allowed to everybody.
     #[test]
     fn connections_over_every_lane_have_cubic() {
         let row = match Row::new(Load::Packets) {

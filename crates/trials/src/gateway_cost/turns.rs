@@ -18,7 +18,7 @@ use std::thread::{self, JoinHandle};
 
 /// Bytes of a turn over TCP in super-segments: 5 to 10 ms.
 pub(super) const SUPER_SEGMENTS_IN_TURN: usize = 16 << 20;
-/// Likewise in packets of the link's size.
+/// Bytes of a turn over TCP in packets of the link's size.
 pub(super) const PACKETS_IN_TURN: usize = 4 << 20;
 /// How long a turn of datagrams is.
 pub(super) const DATAGRAM_TURN: Duration = Duration::from_millis(20);

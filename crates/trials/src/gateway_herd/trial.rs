@@ -33,11 +33,11 @@ pub struct HerdTrial {
 pub struct Herd {
     /// Connections.
     pub connections: usize,
-    /// Those that went on after the outage.
+    /// Connections that went on after the outage.
     pub resumed: usize,
-    /// Those over which everything came as it was sent.
+    /// Connections over which everything came as it was sent.
     pub complete: usize,
-    /// Those over which something came that was not sent.
+    /// Connections over which something came that was not sent.
     pub damaged: usize,
     /// From link-up until something new was read: of the connection in the middle, of the one after
     /// 99 of 100, and of the last; `None` where that one never went on.
@@ -48,7 +48,7 @@ pub struct Herd {
     pub last_s: Option<f64>,
     /// What was owed at link-up: bytes of IP packets that carry what was said and not read by then.
     pub owed_bytes: u64,
-    /// The same of what was said from then until the last connection went on.
+    /// Bytes of IP packets for what was said from link-up until the last connection went on.
     pub added_bytes: u64,
     /// Bytes of IP packets that were offered to the link towards the mobile host in each tenth of a
     /// second from link-up until the last connection went on, and a little longer.

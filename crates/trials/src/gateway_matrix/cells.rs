@@ -39,7 +39,7 @@ pub enum DataPath {
 }
 
 impl DataPath {
-    /// As `outlast run --data-path` has it.
+    /// The name of the data path in `outlast run --data-path`.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -67,7 +67,7 @@ impl Stack {
         ip: IpVersion::V4,
         sack: true,
     };
-    /// The others of which a sample is measured.
+    /// The stacks besides [`Self::USUAL`], of which a sample is measured.
     pub const OTHERS: [Self; 3] = [
         Self {
             congestion: Congestion::Bbr,

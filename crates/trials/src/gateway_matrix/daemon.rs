@@ -45,7 +45,7 @@ impl<'t> Daemon<'t> {
         Self::start_on(LINK, keeper, outlast, control, arguments)
     }
 
-    /// As [`Self::start`], on the interface of this name.
+    /// `outlast run` with `hold` and these arguments on `interface`.
     pub(crate) fn start_on(
         interface: &str,
         keeper: &Namespace,

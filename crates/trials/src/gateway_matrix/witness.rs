@@ -35,7 +35,7 @@ pub(super) struct Watched {
     ends: Option<(SocketAddr, SocketAddr)>,
     /// Payload bytes that came in order.
     pub(super) received: u64,
-    /// Those that the receiving application has read.
+    /// Payload bytes that the receiving application has read.
     pub(super) read: u64,
     pub(super) sender: Sender,
 }
@@ -142,7 +142,7 @@ impl<'t> Witness<'t> {
         }))
     }
 
-    /// The same connection as `before`, its receiver alone.
+    /// The connection that `before` describes, as its receiver sees it now.
     pub(super) fn connection(&self, before: &Watched) -> Result<Option<Watched>, TrialError> {
         let all = self.receiver.borrow_mut().connections();
         let is_it = |c: &&TcpConnection| before.ends == Some((c.local, c.remote));

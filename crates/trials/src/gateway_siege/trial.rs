@@ -122,7 +122,7 @@ const PATIENCE: Duration = Duration::from_secs(10);
 const LOOK: Duration = Duration::from_millis(50);
 
 impl SiegePath {
-    /// As `outlast run --data-path` has it.
+    /// The name of the data path in `outlast run --data-path`.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -133,7 +133,7 @@ impl SiegePath {
 }
 
 impl SiegeTrial {
-    /// As `outlast run --mechanism` has it.
+    /// The name of the mechanism in `outlast run --mechanism`.
     #[must_use]
     pub const fn mechanism(&self) -> &'static str {
         match self.siege {

@@ -213,7 +213,7 @@ impl Placement {
         }
     }
 
-    /// The same, short, where it is clear that `hold` is meant.
+    /// The short title, for where it is clear that `hold` is meant.
     #[must_use]
     pub const fn short(self) -> &'static str {
         match self {

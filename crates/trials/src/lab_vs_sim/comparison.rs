@@ -140,7 +140,7 @@ impl Pair {
         }
     }
 
-    /// The same as a share of the lab's, with its sign.
+    /// By how much the simulator is off, as a signed share of the lab's.
     #[must_use]
     pub fn relative(self) -> Option<f64> {
         let share = (self.sim - self.lab) / self.lab;

@@ -168,7 +168,7 @@ impl TcpOptions {
         timestamps.map_or(0, |_| TIMESTAMPS_LEN)
     }
 
-    /// The same options without what [`Self::emit`] would not write.
+    /// These options without what [`Self::emit`] would not write.
     #[must_use]
     pub fn fitted(mut self) -> Self {
         self.fit();

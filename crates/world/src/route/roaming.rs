@@ -22,7 +22,7 @@ use outlast_wire::Packet;
 /// The further gateways' links, and who is where.
 #[derive(Debug)]
 pub(super) struct Roaming<W: Watch> {
-    /// Those of the further gateways; the first one's is the route's.
+    /// Links of the further gateways; the first gateway's is the route's.
     cells: Vec<Path<W>>,
     pub(super) home_agent: Option<HomeAgent>,
     pub(super) mobile_ip: Option<Box<MobileIp<W::Load>>>,

@@ -24,7 +24,7 @@ const LOOKED_AT: usize = 16;
 
 /// The connections of one link, for whoever looks for one to probe.
 pub(crate) trait Candidates {
-    /// Those behind `link`: first those whose place is `from` or later, then those before it and it.
+    /// Connections behind `link`: those after `from` first, those up to `from` last.
     fn in_turn(&self, link: LinkId, from: FlowIndex) -> impl Iterator<Item = FlowIndex>;
 
     /// Whether a keep-alive of the connection can be made, and crosses `link`.

@@ -43,7 +43,10 @@ impl FarVoice {
         self.speak(flow, segment, TcpFlags::ACK, 0)
     }
 
-    /// The same, with the window that the far host has offered beyond the segment.
+    /// An acknowledgement of `segment` and everything before it, that opens the window.
+    ///
+    /// The window is the one that the far host has offered beyond `segment`. `None` if `segment` is
+    /// not TCP.
     pub(super) fn open_window(self, flow: &TcpFlow, segment: &Packet) -> Option<Packet> {
         let end = segment.tcp()?.seq + segment.sequence_len();
         self.speak(flow, segment, TcpFlags::ACK, flow.offered_beyond(end))

@@ -358,7 +358,7 @@ impl ZeroWindowAck {
         true
     }
 
-    /// Another gateway delivers the segment from now on, or does so no longer.
+    /// Notes whether another gateway delivers the segment from now on.
     pub(crate) fn lend(&mut self, cx: &mut Context<'_>, is_lent: bool) {
         let State::Frozen(frozen) = &mut self.state else {
             return;

@@ -1,4 +1,4 @@
-//! The same where the mobile host goes from gateway to gateway.
+//! The lab's path with a mobile host that goes from gateway to gateway.
 
 use super::*;
 use outlast_world::Handoff;

@@ -47,7 +47,7 @@ impl Daemon {
         Self::start_with(place, namespace, &["--mechanism", mechanism])
     }
 
-    /// The same by this data path.
+    /// `outlast run` with `mechanism` over the data path `over`.
     pub(crate) fn start_over(
         over: Over,
         place: &Place,
@@ -58,7 +58,7 @@ impl Daemon {
         Self::start_with(place, namespace, &arguments)
     }
 
-    /// The same with these arguments.
+    /// `outlast run` with these arguments.
     pub(crate) fn start_with(
         place: &Place,
         namespace: &Namespace,
@@ -72,14 +72,14 @@ impl Daemon {
         Self::begin(command, control)
     }
 
-    /// The same as `gateway.toml` says, in which `text` stands.
+    /// `outlast run` with a configuration file in which `text` stands.
     pub(crate) fn configured(place: &Place, namespace: &Namespace, text: &str) -> Option<Self> {
         let file = place.file("gateway.toml", text);
         let file = file.to_str().expect("a path of ours");
         Self::start_with(place, namespace, &["--config", file])
     }
 
-    /// The same by a command of one's own, which listens at `control`.
+    /// Starts a daemon by `command`, which has it listen at `control`.
     pub(crate) fn begin(mut command: Command, control: PathBuf) -> Option<Self> {
         command.stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut child = command.spawn().expect("outlast was built");
@@ -130,7 +130,7 @@ impl Daemon {
         serde_json::from_str(&said.out).expect("one JSON document")
     }
 
-    /// The same once it is so.
+    /// What `outlast status --json` says once `is_so` holds of it.
     #[track_caller]
     pub(crate) fn status_when(
         &self,
@@ -141,7 +141,7 @@ impl Daemon {
         self.seen_in(place, &["status", "--json"], what, is_so)
     }
 
-    /// The same with all connections.
+    /// What `outlast status --json --flows` says once `is_so` holds of it.
     #[track_caller]
     pub(crate) fn flows_when(
         &self,

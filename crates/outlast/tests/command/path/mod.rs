@@ -143,7 +143,7 @@ impl Path {
         Self::with_queues(1)
     }
 
-    /// The same, with so many queues at both ends of the link.
+    /// The whole path, with `queues` queues at both ends of the link.
     pub(crate) fn with_queues(queues: u32) -> Option<Self> {
         let namespace = || Namespace::new().inspect_err(|error| skip(error));
         let path = Self {

@@ -183,7 +183,7 @@ impl Transfer {
         Self::over(out, input, length)
     }
 
-    /// The same over a connection that is there, whoever has opened it.
+    /// Sends at least `length` bytes over an open connection, from `out` to `input`.
     pub(crate) fn over(out: TcpStream, mut input: TcpStream, length: usize) -> Self {
         let mut writer = out.try_clone().expect("descriptor");
         for end in [&out, &input] {

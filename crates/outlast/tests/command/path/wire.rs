@@ -26,7 +26,7 @@ pub(crate) struct Log {
     pub(crate) packets: usize,
     /// The longest of them, in bytes.
     pub(crate) longest: usize,
-    /// Those that are parts of others.
+    /// Packets that are fragments of others.
     pub(crate) fragments: usize,
     /// What no host takes: the first of them, and why.
     pub(crate) wrong: Option<String>,

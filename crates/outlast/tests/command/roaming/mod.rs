@@ -162,7 +162,7 @@ pub(crate) fn make_key(place: &Place, name: &str) {
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum Neighbours {
     None,
-    /// They do, and one that stays away for so long is lost.
+    /// Gateways speak to each other; one that stays away for so long is lost.
     LostAfter(Duration),
 }
 
@@ -262,7 +262,7 @@ pub(crate) struct Stream {
     counts: Arc<Counts>,
     sender: JoinHandle<io::Result<()>>,
     receiver: JoinHandle<io::Result<Vec<u8>>>,
-    /// That of the fixed host, and that of the mobile one.
+    /// The sockets of the fixed host and of the mobile one.
     ends: [TcpStream; 2],
 }
 

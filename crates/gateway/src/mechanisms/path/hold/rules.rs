@@ -100,7 +100,7 @@ impl HoldRules {
 }
 
 impl Default for HoldRules {
-    /// All of them.
+    /// All rules are on.
     fn default() -> Self {
         Self(u32::MAX)
     }

@@ -24,7 +24,7 @@ pub(super) struct Window {
     segments: VecDeque<Segment>,
     charged: u64,
     lost: usize,
-    /// None of them is longer, in sequence numbers.
+    /// No segment is longer than this, in sequence numbers.
     longest: u32,
     /// Up to there, timestamps may be in another order than sequence numbers.
     unordered_until: Option<SeqNumber>,

@@ -52,7 +52,7 @@ pub(super) enum Arrival {
     Queued,
     /// Its sender repeats it, and it goes to the mobile again.
     Again,
-    /// All of it is here already, on its way or to be sent.
+    /// All of the segment is here already, on its way or to be sent.
     Known,
     /// The mobile has it.
     Acknowledged,
@@ -90,7 +90,7 @@ pub(super) struct Wireless {
 /// What of that which was sent before an outage has arrived?
 #[derive(Clone, Copy, Debug)]
 struct Question {
-    /// It is to be asked.
+    /// Whether the question is to be asked.
     is_due: bool,
     /// When the mobile came back.
     since: Instant,
