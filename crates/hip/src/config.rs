@@ -51,8 +51,8 @@ pub struct Limits {
     pub registrations: usize,
     /// R1 packets in one second.
     pub r1_per_second: u32,
-    /// I1 packets in one second above which the puzzle gets harder.
-    pub easy_i1_per_second: u32,
+    /// I1 packets, or I2 packets, in one second above which the puzzle gets harder.
+    pub easy_exchanges_per_second: u32,
     /// Bits of the hardest puzzle that this host solves.
     pub hardest_solved: u8,
     /// Bits of the hardest puzzle that this host poses.
@@ -109,7 +109,7 @@ impl Default for Config {
                 waiting: 64,
                 registrations: 4096,
                 r1_per_second: 2000,
-                easy_i1_per_second: 50,
+                easy_exchanges_per_second: 50,
                 hardest_solved: 24,
                 hardest_posed: 20,
                 addresses: 8,

@@ -3,7 +3,7 @@
 //!
 //! The number I of a puzzle is a MAC over both hosts and their addresses, so that an I1 leaves no
 //! trace. A generation of Diffie-Hellman keys and puzzles lasts two minutes; a solution counts
-//! once, and until the generation after it ends. Under a flood of I1 packets the puzzles get
+//! once, and until the generation after it ends. Under a flood of I1 or I2 packets the puzzles get
 //! harder, and no more R1 packets leave in a second than the cap says.
 
 use crate::addresses::{Path, PeerAddresses};
@@ -76,7 +76,7 @@ impl Generation {
     }
 }
 
-/// Counts I1 packets by the second.
+/// Counts packets of one type by the second.
 #[derive(Debug, Default)]
 struct Load {
     second: u64,
@@ -85,8 +85,20 @@ struct Load {
 }
 
 impl Load {
-    /// Notes an I1, and gives the rate.
-    fn note(&mut self, now: Instant) -> u32 {
+    /// Notes a packet.
+    fn note(&mut self, now: Instant) {
+        self.advance(now);
+        self.current = self.current.saturating_add(1);
+    }
+
+    /// Packets in this second or the last one, whichever had more.
+    fn rate(&mut self, now: Instant) -> u32 {
+        self.advance(now);
+        self.current.max(self.last)
+    }
+
+    /// Begins the second of `now`.
+    fn advance(&mut self, now: Instant) {
         let second = now.as_nanos() / 1_000_000_000;
         if second != self.second {
             self.last = if second == self.second + 1 {
@@ -97,8 +109,6 @@ impl Load {
             self.current = 0;
             self.second = second;
         }
-        self.current = self.current.saturating_add(1);
-        self.current.max(self.last)
     }
 }
 
@@ -107,13 +117,16 @@ pub(crate) struct Responder {
     secret: Zeroizing<[u8; 32]>,
     current: Generation,
     previous: Option<Generation>,
-    load: Load,
+    i1_load: Load,
+    /// I2 packets, whatever comes of them: each costs at least a MAC and a hash.
+    i2_load: Load,
 }
 
 impl core::fmt::Debug for Responder {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
         f.debug_struct("Responder")
-            .field("load", &self.load)
+            .field("i1_load", &self.i1_load)
+            .field("i2_load", &self.i2_load)
             .finish_non_exhaustive()
     }
 }
@@ -156,7 +169,8 @@ impl Responder {
             secret,
             current: Generation::new(random.next_u32() as u16, now),
             previous: None,
-            load: Load::default(),
+            i1_load: Load::default(),
+            i2_load: Load::default(),
         }
     }
 
@@ -211,11 +225,13 @@ impl Responder {
         let group = common.unwrap_or(Group::Modp1536);
         self.rotate(context.now);
         let limits = &context.config.limits;
-        let rate = self.load.note(context.now);
-        if self.load.current > limits.r1_per_second {
+        self.i1_load.note(context.now);
+        let rates = [&mut self.i1_load, &mut self.i2_load].map(|load| load.rate(context.now));
+        let rate = rates[0].max(rates[1]);
+        if self.i1_load.current > limits.r1_per_second {
             return Err(Refusal::Limit);
         }
-        let difficulty = match rate / limits.easy_i1_per_second.max(1) {
+        let difficulty = match rate / limits.easy_exchanges_per_second.max(1) {
             0 => 0,
             excess => (FIRST_HARD_PUZZLE + excess.ilog2() as u8).min(limits.hardest_posed),
         };
@@ -264,6 +280,7 @@ impl Responder {
         message: &Message<'_>,
         (path, configured): (&Path, &[IpAddr]),
     ) -> Result<Accepted, Rejection> {
+        self.i2_load.note(context.now);
         self.rotate(context.now);
         let contents = required(message, kind::SOLUTION)?.contents;
         let solution = Solution::parse(contents).map_err(|_| Refusal::Malformed)?;

@@ -240,6 +240,63 @@ fn a_flood_raises_the_puzzle_and_costs_no_state() {
     network.connect(0, victim);
 }
 
+/// Bits of the puzzle that a newcomer gets after `count` I2 packets in one second.
+fn puzzle_after_i2(count: u32, is_altered: bool) -> u8 {
+    let mut network = Network::pair(7);
+    network.connect(0, 1);
+    network.run(Duration::from_secs(1));
+    let i2 = network.sent.iter().find(|(_, _, packet)| {
+        let message = Message::parse(&packet.payload).expect("what the test set up");
+        message.kind() == PacketType::I2
+    });
+    let (_, _, mut i2) = i2.expect("an exchange").clone();
+    if is_altered {
+        let message = Message::parse(&i2.payload).expect("what the test set up");
+        let solution = message.find(kind::SOLUTION).expect("an I2 has one");
+        let at = solution.offset + 4 + solution.contents.len() - 1;
+        i2.payload[at] ^= 1;
+        Builder::set_checksum(&mut i2.payload, i2.source, i2.destination);
+    }
+    let newcomer = network.add(
+        outlast_hip::Config::default(),
+        common::identity(3),
+        &[address("203.0.113.1")],
+    );
+    let (hit, responder) = (network.hit(newcomer), network.hit(1));
+    let at = outlast_hip::Peer {
+        addresses: network.nodes[1].addresses.clone(),
+        ..Default::default()
+    };
+    network.nodes[newcomer].host.set_peers([(responder, at)]);
+    network.nodes[1]
+        .host
+        .set_peers([(hit, outlast_hip::Peer::default())]);
+    for _ in 0..count {
+        network.deliver(&i2);
+        network.run(Duration::from_secs(1) / count);
+    }
+    network.sent.clear();
+    network.connect(newcomer, 1);
+    network.run(Duration::from_secs(2));
+    assert_eq!(network.state(newcomer, 1), Some(StateName::Established));
+    let r1 = network.sent.iter().find_map(|(_, _, packet)| {
+        let message = Message::parse(&packet.payload).ok()?;
+        (packet.protocol == Protocol::Hip && message.kind() == PacketType::R1)
+            .then(|| message.find(kind::PUZZLE).expect("an R1 has one").contents[0])
+    });
+    r1.expect("an answer to the newcomer")
+}
+
+#[test]
+fn a_flood_of_i2_raises_the_puzzle() {
+    for is_altered in [false, true] {
+        let bits = puzzle_after_i2(400, is_altered);
+        assert!((12..=20).contains(&bits), "altered {is_altered}: {bits}");
+        // The control: a few repetitions raise nothing.
+        assert_eq!(puzzle_after_i2(5, is_altered), 0);
+    }
+}
+
 /// What may not happen, whatever the network does.
 fn assert_sound(network: &Network) {
     for node in 0..2 {
