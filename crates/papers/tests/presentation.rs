@@ -1,5 +1,8 @@
 //! What the experiments on published works show of stored runs, and what they plan.
 
+#[macro_use]
+#[path = "../../experiments/tests/support/checks_of_all.rs"]
+mod checks_of_all;
 #[path = "../../experiments/tests/support/mod.rs"]
 mod support;
 
@@ -25,4 +28,4 @@ fn tables_and_claims_of_the_thesis() {
     }
 }
 
-support::checks_of_all!(ALL);
+checks_of_all!(ALL);
