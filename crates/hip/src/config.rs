@@ -86,9 +86,9 @@ pub struct Config {
     /// Credit-based authorization (RFC 8046, section 5.6): data to an unverified address, as much
     /// as came from the peer. Without it nothing goes there.
     pub has_credit: bool,
-    /// Whether the last segment of each TCP connection is sent again when a readdressing is
-    /// complete.
-    pub repeats_segments: bool,
+    /// Whether each TCP connection is made to move again when a readdressing is complete: the host's own
+    /// TCP hears by ICMP that its back-off was in vain, or its last segment is sent again.
+    pub wakes_connections: bool,
     /// Whether the host forwards I1 and UPDATE packets to hosts that register (RFC 8004).
     pub is_rendezvous_server: bool,
     /// Where the R1 generation counter starts: greater with each start of the host.
@@ -120,7 +120,7 @@ impl Default for Config {
             },
             unused_after: Duration::from_secs(15 * 60),
             has_credit: true,
-            repeats_segments: true,
+            wakes_connections: true,
             is_rendezvous_server: false,
             r1_counter: 0,
         }

@@ -7,7 +7,7 @@ use crate::context::{Context, verify_mac, verify_signature};
 use crate::event::{Event, Protocol, Refusal, Transmit};
 use crate::identity::PublicIdentity;
 use crate::keymat::{EspKeys, HipKeys, Keymat, Pair};
-use crate::recent::{Recent, TCP};
+use crate::recent::{ERRORS, Recent, TCP};
 use crate::rhash::Rhash;
 use crate::sa::{Inbound, Outbound};
 use crate::suite::EspSuite;
@@ -211,11 +211,17 @@ impl Session {
         Ok(())
     }
 
-    /// Sends the last segment of each TCP connection again.
-    pub(crate) fn repeat_recent(&mut self, context: &mut Context<'_>) {
-        for payload in self.recent.take() {
+    /// Has each TCP connection move again, by its last segment.
+    pub(crate) fn wake_connections(&mut self, context: &mut Context<'_>) {
+        let hosts = [context.identity.hit(), self.peer.hit()];
+        for last in self.recent.take() {
+            if let Some(error) = last.wake(context.now, hosts) {
+                let errors = core::iter::repeat_n(error, ERRORS);
+                context.outbox.deliveries.extend(errors);
+                continue;
+            }
             // What may not go now is lost, as any packet may be.
-            let _ = self.send_data(context, (TCP, payload));
+            let _ = self.send_data(context, (TCP, last.bytes));
         }
     }
 

@@ -508,8 +508,8 @@ impl Session {
                 address: path.remote,
                 took: context.now.since(begun),
             });
-            if context.config.repeats_segments {
-                self.repeat_recent(context);
+            if context.config.wakes_connections {
+                self.wake_connections(context);
             }
         }
     }

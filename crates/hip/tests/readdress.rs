@@ -6,6 +6,7 @@ use common::{Network, address, identity, is_readdressed};
 use outlast_base::time::{Duration, Instant};
 use outlast_hip::{AddressState, Config, Event, Peer, Protocol, Refusal, StateName};
 use outlast_wire::hip::{Message, PacketType, kind};
+use outlast_wire::{IpHeader, Packet, TcpHeader, Transport};
 
 const ROUND_TRIP: Duration = Duration::from_millis(100);
 
@@ -370,6 +371,47 @@ fn a_forged_from_is_refused() {
     assert_eq!(network.state(0, 1), Some(StateName::Established));
 }
 
+/// A sender whose timer has backed off retransmits itself when it hears that its back-off was in vain (RFC
+/// 6069): what comes from below would bear an old timestamp, whose echo makes its next timeout as long as the
+/// outage.
+#[test]
+fn a_sender_that_has_backed_off_is_told_so() {
+    for wakes_connections in [true, false] {
+        let config = || Config {
+            wakes_connections,
+            ..Config::default()
+        };
+        let mut network = Network::pair_of(1, [identity(1), identity(2)], [config(), config()]);
+        network.connect(0, 1);
+        network.run(Duration::from_secs(1));
+        network.move_to(0, &[]);
+        let ip = IpHeader {
+            source: network.hit(1).address().into(),
+            destination: network.hit(0).address().into(),
+            hop_limit: 64,
+            traffic_class: 0,
+            identification: 0,
+        };
+        let segment = Packet::tcp_segment(ip, TcpHeader::default(), &[7; 100]);
+        let now = network.now;
+        network.nodes[1].host.handle_data(now, &segment.to_bytes());
+        network.drain(1);
+        network.run(Duration::from_secs(5));
+        network.move_to(0, &[address("203.0.113.5")]);
+        network.run(Duration::from_secs(10));
+        assert!(network.received(0).is_empty(), "nothing old comes");
+        let told = network.nodes[1].delivered.iter();
+        let told = told.filter(|(_, packet)| {
+            let packet = Packet::parse(packet.clone().into()).expect("a packet");
+            packet.checksums_ok()
+                && matches!(&packet.header().transport, Transport::IcmpError(error)
+                    if (error.kind, error.code) == (1, 0)
+                        && error.quoted.is_some_and(|quoted| quoted.seq.is_some()))
+        });
+        assert_eq!(told.count(), if wakes_connections { 15 } else { 0 });
+    }
+}
+
 /// Hands a TCP segment of the ports `ports` to a node's application side.
 fn send_segment(network: &mut Network, from: usize, to: usize, ports: [u8; 4], mark: u8) {
     let mut segment = ports.to_vec();
@@ -383,9 +425,9 @@ fn send_segment(network: &mut Network, from: usize, to: usize, ports: [u8; 4], m
 
 #[test]
 fn the_last_segment_of_each_connection_is_repeated_after_a_move() {
-    for repeats_segments in [true, false] {
+    for wakes_connections in [true, false] {
         let config = || Config {
-            repeats_segments,
+            wakes_connections,
             ..Config::default()
         };
         let mut network = Network::pair_of(1, [identity(1), identity(2)], [config(), config()]);
@@ -407,7 +449,7 @@ fn the_last_segment_of_each_connection_is_repeated_after_a_move() {
             .map(|segment| segment[19])
             .collect();
         marks.sort_unstable();
-        if repeats_segments {
+        if wakes_connections {
             assert_eq!(marks, [2, 3]);
             let last = network.nodes[0].delivered.last().expect("an event");
             assert!(last.0 - back <= ROUND_TRIP * 2);
