@@ -61,7 +61,7 @@ pub static FIGURE_12: Surface = Surface {
 /// Figure 12 as the paper expects it of a better implementation of HIP.
 pub static FIGURE_12_EXPECTED: Surface = Surface {
     name: "figure-12-expected",
-    title: "The same with the readdressing time that the paper expects",
+    title: "Figure 12 with the readdressing time that the paper expects",
     heading: "Figure 12 with the readdressing time that the paper expects",
     variant: Variant::Trigger,
     readdressing: EXPECTED,
@@ -217,8 +217,9 @@ impl Surface {
             "The last column is of all transfers with a connected period up to {INTERRUPTED} s."
         ));
         table.titled(format!(
-            "{}: median net transmission time by connected and disconnected period",
-            self.variant.name()
+            "{}, readdressing {} s: median net transmission time by connected and disconnected period",
+            self.variant.name(),
+            self.readdressing.as_secs_f64()
         ))
     }
 
