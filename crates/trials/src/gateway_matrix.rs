@@ -103,10 +103,11 @@ fn method(extent: Extent) -> Vec<String> {
          Senders without SACK fill holes for a second at the time of the outage."
             .to_owned(),
         format!(
-            "Runs of each cell: {}; the table shows medians. Many runs go on at once, as most of their time is \
+            "Runs of each cell: {}, and {} with datagrams; the table shows medians. Many runs go on at once, as most of their time is \
              outage; but when the link of one comes back, no other run has its link come back, sets its \
              place up or takes it down. `--only TEXT` carries some of the cells out.",
-            cells::repetitions(extent)
+            cells::repetitions(extent),
+            cells::DATAGRAM_RUNS
         ),
     ]
 }

@@ -185,7 +185,11 @@ pub fn jobs(extent: Extent) -> Vec<Job> {
         .flat_map(|cell| {
             // Where there is no daemon, packets take no path to it.
             let is_usual = cell.path == DataPath::Auto && !cell.starts_late;
-            (0..repetitions(extent)).flat_map(move |index| {
+            let runs = match cell.program {
+                Program::Datagrams => DATAGRAM_RUNS,
+                _ => repetitions(extent),
+            };
+            (0..runs).flat_map(move |index| {
                 let control = is_usual.then(|| cell.job(false, index));
                 control.into_iter().chain([cell.job(true, index)])
             })
@@ -193,7 +197,10 @@ pub fn jobs(extent: Extent) -> Vec<Job> {
         .collect()
 }
 
-/// Runs of each cell, of which medians are compared.
+/// Runs of a cell with datagrams: the latest of hundreds counts, so that single runs scatter.
+pub const DATAGRAM_RUNS: u32 = 5;
+
+/// Runs of each other cell, of which medians are compared.
 #[must_use]
 pub fn repetitions(extent: Extent) -> u32 {
     extent.choose(1, 3)
