@@ -371,20 +371,26 @@ fn a_forged_from_is_refused() {
     assert_eq!(network.state(0, 1), Some(StateName::Established));
 }
 
+/// Two hosts with an association; the first has lost its address, and the second does not know.
+fn abandoned(wakes_connections: bool) -> Network {
+    let config = || Config {
+        wakes_connections,
+        ..Config::default()
+    };
+    let mut network = Network::pair_of(1, [identity(1), identity(2)], [config(), config()]);
+    network.connect(0, 1);
+    network.run(Duration::from_secs(1));
+    network.move_to(0, &[]);
+    network
+}
+
 /// A sender whose timer has backed off retransmits itself when it hears that its back-off was in vain (RFC
 /// 6069): what comes from below would bear an old timestamp, whose echo makes its next timeout as long as the
 /// outage.
 #[test]
 fn a_sender_that_has_backed_off_is_told_so() {
     for wakes_connections in [true, false] {
-        let config = || Config {
-            wakes_connections,
-            ..Config::default()
-        };
-        let mut network = Network::pair_of(1, [identity(1), identity(2)], [config(), config()]);
-        network.connect(0, 1);
-        network.run(Duration::from_secs(1));
-        network.move_to(0, &[]);
+        let mut network = abandoned(wakes_connections);
         let ip = IpHeader {
             source: network.hit(1).address().into(),
             destination: network.hit(0).address().into(),
@@ -426,14 +432,7 @@ fn send_segment(network: &mut Network, from: usize, to: usize, ports: [u8; 4], m
 #[test]
 fn the_last_segment_of_each_connection_is_repeated_after_a_move() {
     for wakes_connections in [true, false] {
-        let config = || Config {
-            wakes_connections,
-            ..Config::default()
-        };
-        let mut network = Network::pair_of(1, [identity(1), identity(2)], [config(), config()]);
-        network.connect(0, 1);
-        network.run(Duration::from_secs(1));
-        network.move_to(0, &[]);
+        let mut network = abandoned(wakes_connections);
         // The fixed host does not know; two connections retransmit into the void.
         for (ports, mark) in [([0, 80, 4, 0], 1), ([0, 22, 4, 1], 2), ([0, 80, 4, 0], 3)] {
             send_segment(&mut network, 1, 0, ports, mark);

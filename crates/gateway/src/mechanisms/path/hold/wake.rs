@@ -11,7 +11,8 @@
 //!
 //! Either is sent the [ICMP error](super::super::unreachable) that takes a back-off back: as many as
 //! the outage may have made back-offs, for one may be short of making the timer run out, and those that
-//! are too many do nothing. If nothing comes of a round it is repeated, twice at most.
+//! are too many do nothing. If nothing comes of a round it is repeated, twice at most. A repeated round goes
+//! behind data that waits.
 //!
 //! After less than [`SHORTEST_OUTAGE`] nobody is asked or told: a timer is not much longer than that,
 //! and a connection has seen a timeout or two at most. An application that has asked for such errors
