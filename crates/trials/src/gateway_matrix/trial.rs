@@ -80,6 +80,10 @@ const LOOK: Duration = Duration::from_millis(10);
 /// says nothing of the daemon: the limit leaves no more than this twice to all who have a part.
 pub(super) const TOLERABLE_DELAY: Duration = Duration::from_millis(10);
 
+/// Age of a datagram, in seconds, that says nothing of the daemon where the link's emulator was late:
+/// the link's delay and the 50 ms by which the daemon's may be later than the control's.
+const LATE_DATAGRAM_S: f64 = 0.07;
+
 /// About what making the place and starting server and daemon takes.
 const SET_UP: Duration = Duration::from_secs(2);
 /// About what ending everything takes.
@@ -481,6 +485,11 @@ impl<'t> Scene<'t> {
         let timing = || site::neighbour_timing(self.trial.cell.stack.ip);
         let timing = self.witness.keeper().run(timing).map_err(LabError::from)?;
         let datagram_age_s = self.datagram_age(acted.up)?;
+        let link_delay = match datagram_age_s {
+            // Each datagram until now counts.
+            Some(_) => self.since()?.worst_delay,
+            None => Duration::ZERO,
+        };
         let (began, said) = (self.began, self.stage.said());
         let error = match acted.ended {
             None => Some("given up at the deadline".to_owned()),
@@ -512,18 +521,22 @@ impl<'t> Scene<'t> {
             siege: None,
             datagram_age_s,
         };
-        // A control keeps no limit, and what was kept in spite of that was kept.
-        let is_late = acted.worst_delay > TOLERABLE_DELAY;
-        let doubtful = is_late && self.trial.assisted && !has_kept_limit(&result, &observed);
+        // A control keeps no limit, and what was kept in spite of that was kept. Datagrams are late in
+        // a control, too, if the link's emulator is.
+        let late_datagram = datagram_age_s.is_some_and(|age| age > LATE_DATAGRAM_S);
+        let worst_delay = acted.worst_delay.max(link_delay);
+        let is_late = worst_delay > TOLERABLE_DELAY;
+        let misses_limit = self.trial.assisted && !has_kept_limit(&result, &observed);
+        let doubtful = is_late && (misses_limit || late_datagram);
         let too_late = doubtful.then(|| {
-            let millis = acted.worst_delay.as_millis();
+            let millis = worst_delay.as_millis();
             format!(
                 "this machine is busy: it was late by up to {millis} ms after the link was back"
             )
         });
         Ok(Ran {
             warnings: too_late.into_iter().collect(),
-            worst_delay: acted.worst_delay,
+            worst_delay,
             ..Ran::new(result).observing(&observed)
         })
     }
