@@ -35,7 +35,7 @@ impl Figure for Figure01 {
             "After an outage unaided TCP leaves more than 1.5 s of connected time unused (median here).",
             Unit::Seconds,
             Published::AtLeast(1.5),
-            Tolerance::Factor(2.0),
+            Tolerance::Exact,
         );
         let claim = self.bed.departing(
             claim,

@@ -104,8 +104,11 @@ fn claims(bed: Testbed, extent: Extent, runs: &Runs) -> Vec<Judged> {
     for level in [Mechanism::SmartLink3, Mechanism::SmartLink4] {
         claims.push(always_succeeds(bed, level, &rate, all.clone()));
     }
-    let none = rate(Mechanism::None, vec![10]);
-    claims.push(unaided_never_succeeds().judge(none));
+    // In the lab our own deadline ends the transfers, where the paper waited until TCP gave up.
+    if let Testbed::Sim(_) = bed {
+        let none = rate(Mechanism::None, vec![10]);
+        claims.push(unaided_never_succeeds().judge(none));
+    }
     for level in [
         Mechanism::None,
         Mechanism::SmartLink1,

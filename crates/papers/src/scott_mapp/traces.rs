@@ -12,7 +12,7 @@ use outlast_base::units::ByteCount;
 use outlast_experiments::diagram::FlowTrace;
 use outlast_experiments::experiment::{Extent, Part};
 use outlast_experiments::job::{Job, Watch};
-use outlast_experiments::present::median;
+use outlast_experiments::present::{mean, median};
 use outlast_experiments::record::{Record, Runs};
 use outlast_experiments::setting::{Outages, Setting, Task};
 use outlast_report::judgement::Measured;
@@ -79,6 +79,22 @@ pub fn restart(bed: Testbed, runs: &Runs, mechanism: Mechanism) -> Option<Measur
         .iter()
         .flat_map(Record::outages);
     median(outages.map(|(_, reconnection)| reconnection.restart_s))
+}
+
+/// The share of outages after which the sender itself gets nothing through "immediately".
+#[must_use]
+pub fn waits(bed: Testbed, runs: &Runs, mechanism: Mechanism) -> Option<Measured> {
+    let outages = runs
+        .of(&cell(bed, mechanism))
+        .iter()
+        .flat_map(Record::outages);
+    let waits = |restart_s: Option<f64>| restart_s.is_none_or(|after| after > IMMEDIATELY_S);
+    let restarts = outages.map(|(_, reconnection)| f64::from(waits(reconnection.restart_s)));
+    // A share has no spread.
+    mean(restarts).map(|share| Measured {
+        standard_deviation: None,
+        ..share
+    })
 }
 
 /// The diagram of one outage, and a table of all of them.

@@ -2,11 +2,12 @@
 //! by the size of the receive buffer.
 //!
 //! Its columns are those of table 4.4 and a constant each, which is the model of section 3.3.2 (see
-//! [`super::added_round_trips`]).
+//! [`super::added_round_trips`]). So nothing is measured here that table 4.4 has not, and nothing is
+//! judged twice.
 
 use super::added_round_trips::{self, After, PRINTED};
-use super::beside::{Beside, beside};
-use super::handoff::{HandoffTable, Row};
+use super::beside::{Beside, arithmetic};
+use super::handoff::Row;
 use super::{claim, table_4_4};
 use outlast_experiments::experiment::{Extent, Figure, Part};
 use outlast_experiments::job::Job;
@@ -41,11 +42,9 @@ pub const ROWS: [(u64, u64, [f64; 4]); 20] = [
     (3_050, 1_000, [11.63, 16.6, 25.59, 42.58]),
 ];
 
-/// One number as a claim. It may be as far off as the idle time of its `row` of table 4.4, which is
-/// all that was measured of it.
-#[must_use]
-pub fn claim_of(table: &HandoffTable, row: &Row, kilobytes: u32, published: f64) -> Claim {
-    let claim = claim(
+/// One number beside ours.
+fn published(row: &Row, kilobytes: u32, published: f64) -> Claim {
+    claim(
         "table 4.6",
         format!(
             "{}, buffer of {kilobytes} KB: lost round trips.",
@@ -53,9 +52,8 @@ pub fn claim_of(table: &HandoffTable, row: &Row, kilobytes: u32, published: f64)
         ),
         Unit::Number,
         Published::About(published),
-        row.tolerance(table),
-    );
-    table.known(row, claim)
+        PRINTED,
+    )
 }
 
 /// Table 4.6.
@@ -81,18 +79,18 @@ impl Figure for Table46 {
             .paragraph(
                 "The thesis adds what its model of congestion control gives (figure 3.7) to the \
                  totals of table 4.4, so that the four columns differ by constants. Ours are made in \
-                 the same way, from our hand-offs.",
+                 the same way, from our hand-offs, which table 4.4 judges.",
             );
         let buffer = vec![Column::fixed("buffer_kb", "Buffer, KB", 0)];
         let title = "What the columns of table 4.6 add to table 4.4, and the model";
-        let part = beside(part, title, buffer, constants(runs));
+        let part = arithmetic(part, title, buffer, constants(runs));
         let labels = vec![
             Column::quantity("handoff_s", "Hand-off", Unit::Seconds),
             Column::quantity("round_trip_s", "Round trip", Unit::Seconds),
             Column::fixed("buffer_kb", "Buffer, KB", 0),
         ];
         let title = "Table 4.6: round trips that a hand-off costs a Linux 2.2 server";
-        beside(part, title, labels, rows(runs))
+        arithmetic(part, title, labels, rows(runs))
     }
 }
 
@@ -119,10 +117,10 @@ fn modelled(kilobytes: u32) -> f64 {
 fn rows(runs: &Runs) -> Vec<Beside> {
     let measured = &table_4_4::TABLE;
     let mut rows = Vec::new();
-    for (row, (_, _, published)) in measured.rows.iter().zip(ROWS) {
+    for (row, (_, _, numbers)) in measured.rows.iter().zip(ROWS) {
         let [_, idle] = measured.ours(runs, row);
         let handoff = row.handoff.div_duration_f64(row.round_trip);
-        for ((kilobytes, _), published) in added_round_trips::TABLE_4_6.into_iter().zip(published) {
+        for ((kilobytes, _), number) in added_round_trips::TABLE_4_6.into_iter().zip(numbers) {
             let more = handoff + modelled(kilobytes);
             rows.push(Beside {
                 labels: vec![
@@ -130,7 +128,7 @@ fn rows(runs: &Runs) -> Vec<Beside> {
                     Cell::from(row.round_trip.as_secs_f64()),
                     Cell::from(kilobytes),
                 ],
-                claim: claim_of(measured, row, kilobytes, published),
+                claim: published(row, kilobytes, number),
                 ours: idle.map(|idle| shifted(idle, more)),
             });
         }
