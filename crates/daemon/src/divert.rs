@@ -10,7 +10,7 @@
 //! kernel alone, as one is that was lost on the link: its sender has it.
 
 use super::indicators::INTERFACE;
-use super::path::{KernelPath, Listed, Reach, Takeover, must_rewrite};
+use super::path::{Diverted, KernelPath, Listed, Takeover, must_rewrite};
 use super::{BURST, Daemon};
 use outlast_base::time::Instant;
 use outlast_base::units::ByteCount;
@@ -33,11 +33,11 @@ impl Daemon {
         let Some(kernel) = self.path.kernel() else {
             return;
         };
-        let before = kernel.reach().clone();
+        let before = kernel.diverted().clone();
         if before.covers(link) || self.settings.mechanism.0 == PathMechanismKind::None {
             return;
         }
-        if !self.change_reach(now, &before.clone().with(link)) {
+        if !self.change_diversion(now, &before.clone().with(link)) {
             return;
         }
         let indicators = &self.indicators;
@@ -55,8 +55,10 @@ impl Daemon {
         let Some(kernel) = self.path.kernel() else {
             return;
         };
-        let reach = kernel.reach().clone().with(link);
-        if self.settings.mechanism.0 == PathMechanismKind::None || !self.change_reach(now, &reach) {
+        let diverted = kernel.diverted().clone().with(link);
+        if self.settings.mechanism.0 == PathMechanismKind::None
+            || !self.change_diversion(now, &diverted)
+        {
             return;
         }
         let (indicators, gateway) = (&self.indicators, &self.gateway);
@@ -77,23 +79,23 @@ impl Daemon {
 
     /// Where so many ways lead through the interface that telling a peer's addresses from others'
     /// would hold up everybody's packets, all of them are diverted.
-    fn feasible(&self, reach: Reach) -> Reach {
-        match reach {
-            Reach::Peers(peers) if peers.len().max(self.indicators.count_ways()) > MOST_WAYS => {
-                Reach::Everybody
+    fn feasible(&self, diverted: Diverted) -> Diverted {
+        match diverted {
+            Diverted::Peers(peers) if peers.len().max(self.indicators.count_ways()) > MOST_WAYS => {
+                Diverted::Everybody
             }
-            reach => reach,
+            diverted => diverted,
         }
     }
 
     /// Whether that was done.
-    fn change_reach(&mut self, now: Instant, reach: &Reach) -> bool {
-        let reach = self.feasible(reach.clone());
-        let ways = match reach {
-            Reach::Peers(_) => self.indicators.ways(),
-            Reach::Nobody | Reach::Everybody => Vec::new(),
+    fn change_diversion(&mut self, now: Instant, diverted: &Diverted) -> bool {
+        let diverted = self.feasible(diverted.clone());
+        let ways = match diverted {
+            Diverted::Peers(_) => self.indicators.ways(),
+            Diverted::Nobody | Diverted::Everybody => Vec::new(),
         };
-        let outcome = self.path.divert(now, &reach, &ways);
+        let outcome = self.path.divert(now, &diverted, &ways);
         if let Err(error) = &outcome {
             let cause = std::error::Error::source(error).map(tracing::field::display);
             tracing::error!(cause, "cannot take packets to user space: {error}");
@@ -142,18 +144,18 @@ impl Daemon {
     }
 
     /// The links whose packets the gateway has to see.
-    fn wanted_reach(&self, now: Instant) -> Reach {
+    fn wanted_diversion(&self, now: Instant) -> Diverted {
         let mechanism = self.settings.mechanism.0;
         if must_rewrite(mechanism) {
-            return Reach::Everybody;
+            return Diverted::Everybody;
         }
         if mechanism == PathMechanismKind::None {
-            return Reach::Nobody;
+            return Diverted::Nobody;
         }
-        let told = self.gateway.link_state(LinkId::whole(INTERFACE));
+        let told = self.gateway.link_state(LinkId::of_interface(INTERFACE));
         let is_told_down = told.is_some_and(|told| told.state == LinkState::Down);
         if is_told_down || self.indicators.state() == LinkState::Down {
-            return Reach::Everybody;
+            return Diverted::Everybody;
         }
         let at_work = self.gateway.links_at_work(INTERFACE);
         let silent = self.gateway.silent_links().map(|silent| silent.link);
@@ -161,7 +163,7 @@ impl Daemon {
         let damped = self.gateway.damped_links(now).map(|damped| damped.link);
         let absent = self.indicators.absent().map(|(peer, ..)| LinkId {
             peer: Some(peer),
-            ..LinkId::whole(INTERFACE)
+            ..LinkId::of_interface(INTERFACE)
         });
         let links = at_work
             .into_iter()
@@ -180,14 +182,14 @@ impl Daemon {
         if kernel.is_time_to_end(now) {
             self.path.end_diversion();
             // Somebody's packet may have been on its way to the queue when it was emptied.
-            self.gateway.forget(LinkId::whole(INTERFACE));
+            self.gateway.forget(LinkId::of_interface(INTERFACE));
             return self.drain(now);
         }
         if !kernel.is_time_to_look(now) {
             return Ok(());
         }
-        let wanted = self.wanted_reach(now);
-        let kernel = self.path.kernel_mut().filter(|k| *k.reach() != wanted);
+        let wanted = self.wanted_diversion(now);
+        let kernel = self.path.kernel_mut().filter(|k| *k.diverted() != wanted);
         if kernel.is_none() {
             self.path
                 .kernel_mut()
@@ -195,7 +197,7 @@ impl Daemon {
                 .for_each(|k| k.look_later(now));
             return Ok(());
         }
-        if !self.change_reach(now, &wanted) {
+        if !self.change_diversion(now, &wanted) {
             // It was told, and is tried again.
             if let Some(kernel) = self.path.kernel_mut() {
                 kernel.look_later(now);
@@ -209,9 +211,9 @@ impl Daemon {
             }
         }
         let kernel = self.path.kernel();
-        if let Some(reach) = kernel.map(|kernel| kernel.reach().clone()) {
+        if let Some(diverted) = kernel.map(|kernel| kernel.diverted().clone()) {
             self.gateway
-                .forget_where(INTERFACE, |link| !reach.covers(link));
+                .forget_where(INTERFACE, |link| !diverted.covers(link));
         }
         self.drain(now)
     }
@@ -250,17 +252,17 @@ impl Daemon {
     /// The interface's routes may be others now: a peer's packets have other addresses.
     pub(super) fn follow_routes(&mut self, now: Instant) {
         if let Some(kernel) = self.path.kernel()
-            && let reach @ Reach::Peers(_) = kernel.reach()
+            && let diverted @ Diverted::Peers(_) = kernel.diverted()
         {
-            let reach = reach.clone();
-            self.change_reach(now, &reach);
+            let diverted = diverted.clone();
+            self.change_diversion(now, &diverted);
         }
     }
 
     /// The mechanism is another one.
     pub(super) fn follow_mechanism(&mut self, now: Instant) {
         if must_rewrite(self.settings.mechanism.0) {
-            self.divert(now, LinkId::whole(INTERFACE));
+            self.divert(now, LinkId::of_interface(INTERFACE));
         }
         if let Some(kernel) = self.path.kernel_mut() {
             kernel.look_soon(now);
@@ -277,7 +279,7 @@ impl Daemon {
         let indicators = &self.indicators;
         while let Some((key, since)) = kernel.poll_suspicion(now) {
             let link = indicators.link_to(key.far.ip());
-            if !kernel.reach().covers(link) {
+            if !kernel.diverted().covers(link) {
                 let earliest = suspected.entry(link).or_insert(since);
                 *earliest = since.min(*earliest);
             }
@@ -333,7 +335,7 @@ impl Daemon {
         };
         while let Some((key, since)) = kernel.poll_one_sided(now) {
             let link = self.indicators.link_to(key.far.ip());
-            if !kernel.reach().covers(link) {
+            if !kernel.diverted().covers(link) {
                 asking.entry(link).or_default().push((key, since));
             }
         }

@@ -528,7 +528,7 @@ impl Daemon {
         self.apply_link_events(now)?;
         let link = LinkId {
             peer,
-            ..LinkId::whole(INTERFACE)
+            ..LinkId::of_interface(INTERFACE)
         };
         let holds = self
             .gateway

@@ -490,7 +490,7 @@ mod tests {
     fn tally() -> Tally {
         let mut tally = Tally::new();
         tally.note_link(&LinkEvent {
-            link: LinkId::whole(InterfaceId(0)),
+            link: LinkId::of_interface(InterfaceId(0)),
             state: LinkState::Down,
             indicator: outlast_gateway::link::Indicator::Carrier,
         });

@@ -157,7 +157,7 @@ impl Daemon {
         packet: Packet,
     ) -> io::Result<()> {
         let transmit = Transmit {
-            link: LinkId::whole(INTERFACE),
+            link: LinkId::of_interface(INTERFACE),
             direction,
             packet,
             reason: SendReason::Reset,

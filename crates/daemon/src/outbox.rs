@@ -48,7 +48,7 @@ impl Daemon {
             while let Some(packet) = self.agents.as_mut().and_then(Driver::poll_packet) {
                 // It goes to wherever its destination is now: perhaps not behind this link.
                 let transmit = Transmit {
-                    link: LinkId::whole(INTERFACE),
+                    link: LinkId::of_interface(INTERFACE),
                     direction: Direction::FromLink,
                     packet,
                     reason: SendReason::Reset,

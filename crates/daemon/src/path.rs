@@ -8,15 +8,16 @@
 //! Both fail open, and end with the process. So that they do while it is stopped, a [`Guardian`] lives
 //! beside it.
 
+mod diverted;
 mod kernel;
 mod queue;
-mod reach;
 mod takeover;
 #[cfg(test)]
 mod tests;
 
 use super::config::{DataPathChoice, Mechanism, Settings};
 use crate::failure::Failure;
+pub(super) use diverted::Diverted;
 pub(super) use kernel::{KernelPath, Listed};
 use outlast_base::time::Instant;
 use outlast_gateway::gateway::Transmit;
@@ -30,7 +31,6 @@ use outlast_linux::tracker::TrackerError;
 use outlast_wire::Packet;
 use queue::QueuePath;
 pub(super) use queue::{PathCounters, Taken, Waiting};
-pub(super) use reach::Reach;
 use rustix::fd::{AsFd, BorrowedFd};
 use std::io;
 pub(super) use takeover::Takeover;
@@ -152,22 +152,22 @@ impl DataPath {
             .map_err(io::Error::other)
     }
 
-    /// Lets the packets of `reach` go through user space, and no others, on the eBPF path.
+    /// Lets the packets of `diverted` go through user space, and no others, on the eBPF path.
     pub(super) fn divert(
         &mut self,
         now: Instant,
-        reach: &Reach,
+        diverted: &Diverted,
         ways: &[outlast_linux::monitor::Way],
     ) -> Result<(), NetfilterError> {
         let Some(kernel) = &mut self.kernel else {
             return Ok(());
         };
-        let ranges = reach.ranges(ways);
+        let ranges = diverted.ranges(ways);
         if !kernel.is_in_force(&ranges) {
             self.queue.take_only(&ranges)?;
             kernel.note_ranges(ranges);
         }
-        kernel.note_reach(now, reach.clone());
+        kernel.note_diversion(now, diverted.clone());
         Ok(())
     }
 

@@ -344,7 +344,7 @@ impl Status {
             indicators,
             ..
         } = daemon;
-        let link = gateway.link_state(LinkId::whole(INTERFACE));
+        let link = gateway.link_state(LinkId::of_interface(INTERFACE));
         let peers_down = indicators.absent().map(|(peer, since, by)| PeerDown {
             peer,
             for_s: now.since(since).as_secs_f64(),

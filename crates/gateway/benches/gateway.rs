@@ -14,7 +14,7 @@ use std::net::Ipv4Addr;
 #[global_allocator]
 static ALLOCATIONS: AllocProfiler = AllocProfiler::system();
 
-const LINK: LinkId = LinkId::whole(InterfaceId(0));
+const LINK: LinkId = LinkId::of_interface(InterfaceId(0));
 const MSS: u32 = 1_448;
 /// Segments on their way when an acknowledgement comes back.
 const WINDOW: u32 = 64;

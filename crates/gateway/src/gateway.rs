@@ -518,7 +518,10 @@ impl Gateway {
     pub fn links_at_work(&self, interface: InterfaceId) -> BTreeSet<LinkId> {
         let mut at_work = BTreeSet::new();
         let release = self.releases.iter().find(|s| s.interface == interface);
-        for (link, index) in self.connections.iter_behind(LinkId::whole(interface)) {
+        for (link, index) in self
+            .connections
+            .iter_behind(LinkId::of_interface(interface))
+        {
             if at_work.contains(&link) {
                 continue;
             }
@@ -556,7 +559,7 @@ impl Gateway {
 
     /// Lets go of the connections of `interface` that cross on links for which `goes` holds.
     pub fn forget_where(&mut self, interface: InterfaceId, goes: impl Fn(LinkId) -> bool) {
-        let mut behind = self.connections.behind(LinkId::whole(interface));
+        let mut behind = self.connections.behind(LinkId::of_interface(interface));
         behind.retain(|(link, _)| goes(*link));
         for (_, index) in behind {
             self.remove(index);
@@ -569,7 +572,10 @@ impl Gateway {
     pub fn doubt_since(&mut self, since: Instant) -> usize {
         let mut doubtful = 0;
         for release in &self.releases {
-            for (_, index) in self.connections.behind(LinkId::whole(release.interface)) {
+            for (_, index) in self
+                .connections
+                .behind(LinkId::of_interface(release.interface))
+            {
                 if let Some(connection) = self.connections.at_mut(index) {
                     let told = connection.told;
                     let was_down = told.state == LinkState::Down && told.since <= since;
@@ -970,7 +976,7 @@ impl Gateway {
             tracked, silence, ..
         } = connection;
         if passing.direction == Direction::ToLink {
-            silence.voice.hear(tcp);
+            silence.near_host.hear(tcp);
             if passing.state.state == LinkState::Up {
                 let silent =
                     self.links
@@ -1104,7 +1110,7 @@ impl Gateway {
         }
         if let Some(tcp) = packet.tcp() {
             self.links.watch(link);
-            connection.silence.voice.hear(tcp);
+            connection.silence.near_host.hear(tcp);
         }
         let Some(release) = release::at(&mut self.releases, link.interface) else {
             return Verdict::Pass;
@@ -1268,7 +1274,7 @@ impl Gateway {
         let Some((key, connection)) = key.zip(self.connections.at_mut(index)) else {
             return;
         };
-        let voice = &mut connection.silence.voice;
+        let voice = &mut connection.silence.near_host;
         voice.hear(tcp);
         let packet = voice.acknowledge(&key, &connection.tracked, expected);
         self.transmit_to_link(now, link, packet, SendReason::NewestAck);
@@ -1398,7 +1404,7 @@ impl Gateway {
         let Some((key, connection)) = key.zip(self.connections.at_mut(index)) else {
             return;
         };
-        let voice = connection.silence.voice;
+        let voice = connection.silence.near_host;
         let packet = voice.keep_alive(&key, &connection.tracked);
         connection.silence.note_probe(now);
         self.counters.probes += 1;
@@ -1443,7 +1449,7 @@ impl Gateway {
             is_silent,
             has_line,
             is_paced,
-            near_voice: connection.silence.voice,
+            near_host_proxy: connection.silence.near_host,
             sack,
             rules: self.rules,
             limits: &self.limits,

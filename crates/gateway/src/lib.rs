@@ -17,7 +17,7 @@
 //!     mechanism: PathMechanismKind::Hold,
 //!     ..GatewayConfig::default()
 //! });
-//! let link = LinkId::whole(InterfaceId(0));
+//! let link = LinkId::of_interface(InterfaceId(0));
 //! gateway.add_link(Instant::ZERO, link.interface, LinkConfig::default());
 //!
 //! let change = |state| LinkEvent { link, state, indicator: Indicator::Carrier };

@@ -451,7 +451,7 @@ fn where_there_is_no_room_nobody_gives_way() {
         import(&mut other, &frozen),
         Err(ImportError::WrongMechanism)
     );
-    let nowhere = LinkId::whole(outlast_gateway::link::InterfaceId(99));
+    let nowhere = LinkId::of_interface(outlast_gateway::link::InterfaceId(99));
     let mut new = elsewhere();
     let refused = new.gateway.import_frozen(new.now(), nowhere, &frozen, true);
     assert_eq!(refused, Err(ImportError::UnknownLink));

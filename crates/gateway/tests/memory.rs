@@ -19,7 +19,7 @@ use std::sync::Mutex;
 /// Tests of this file that measure, one after the other.
 static MEASURING: Mutex<()> = Mutex::new(());
 
-const LINK: LinkId = LinkId::whole(InterfaceId(0));
+const LINK: LinkId = LinkId::of_interface(InterfaceId(0));
 /// What an operator may reckon with: at most so much for a connection that is open and idle.
 const MOST: usize = 512;
 

@@ -10,7 +10,7 @@ use path::{LINK, LITTLE, MSS, Path, Sent};
 use std::net::Ipv4Addr;
 
 const TAKEN: Option<TakeReason> = Some(TakeReason::LinkDown);
-const ELSEWHERE: LinkId = LinkId::whole(InterfaceId(2));
+const ELSEWHERE: LinkId = LinkId::of_interface(InterfaceId(2));
 
 fn peer(last: u8) -> LinkId {
     LinkId {

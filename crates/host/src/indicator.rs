@@ -180,7 +180,7 @@ mod tests {
     use super::*;
     use outlast_gateway::link::InterfaceId;
 
-    const LINK: LinkId = LinkId::whole(InterfaceId(3));
+    const LINK: LinkId = LinkId::of_interface(InterfaceId(3));
 
     fn say(links: &mut Links, ms: u64, state: LinkState, indicator: Indicator) -> Heard {
         let event = LinkEvent {
@@ -244,7 +244,7 @@ mod tests {
         let mut links = Links::new(2);
         for interface in 0..3 {
             let event = LinkEvent {
-                link: LinkId::whole(InterfaceId(interface)),
+                link: LinkId::of_interface(InterfaceId(interface)),
                 state: LinkState::Down,
                 indicator: Indicator::Carrier,
             };

@@ -101,7 +101,7 @@ impl Agent {
         Ok(Self {
             host: Host::new(clock::now(), config),
             stack,
-            link: LinkId::whole(InterfaceId(interface.0)),
+            link: LinkId::of_interface(InterfaceId(interface.0)),
             listener,
             poller,
             timer,

@@ -27,7 +27,7 @@ const END: Token = Token(3);
 #[derive(Debug)]
 pub(crate) struct Emulator {
     end: Arc<Waker>,
-    thread: Option<JoinHandle<io::Result<Crossing>>>,
+    thread: Option<JoinHandle<io::Result<Emulated>>>,
 }
 
 /// What the emulator is to do.
@@ -46,7 +46,7 @@ pub(crate) struct Assignment {
 
 /// What is left of an emulator that has ended.
 #[derive(Debug)]
-pub(crate) struct Crossing {
+pub(crate) struct Emulated {
     pub(crate) path: HostPath,
     pub(crate) effort: Effort,
     /// The hosts' interfaces, whose statistics go with them.
@@ -81,7 +81,7 @@ impl Emulator {
     }
 
     /// Ends, and hands out what was observed.
-    pub(crate) fn finish(mut self) -> io::Result<Crossing> {
+    pub(crate) fn finish(mut self) -> io::Result<Emulated> {
         self.end.wake();
         let thread = self
             .thread
@@ -153,7 +153,7 @@ impl Loop {
         })
     }
 
-    fn run(mut self) -> io::Result<Crossing> {
+    fn run(mut self) -> io::Result<Emulated> {
         // Nobody else watches the deadline: whatever ends this thread ends the workload.
         let _end = PullAtEnd(Arc::clone(&self.stop));
         let priority = raise_current_thread();
@@ -165,7 +165,7 @@ impl Loop {
             worst_delay: self.worst_delay,
             priority,
         };
-        Ok(Crossing {
+        Ok(Emulated {
             path: self.path,
             effort,
             tuns: self.tuns,

@@ -3,7 +3,7 @@
 use crate::agent::{Agent, Teller, line};
 use crate::cancel::Cancel;
 use crate::capture::Capture;
-use crate::emulator::{Assignment, Crossing, Emulator};
+use crate::emulator::{Assignment, Emulated, Emulator};
 use crate::error::LabError;
 use crate::host::Host;
 use crate::limits;
@@ -145,22 +145,22 @@ impl Lab {
             stop: &stop,
             status: &status,
         };
-        let (outcomes, crossing) = thread::scope(|scope| {
+        let (outcomes, emulated) = thread::scope(|scope| {
             let serve = |agent: Agent| scope.spawn(|| mobile.run(|| agent.run()));
             let agent = agent.map(serve);
             let outcomes = supervise(&context, cancel, &mut progress);
             // Then the agent has nobody left to hear of, and ends.
-            let crossing = emulator.finish().map_err(LabError::Emulator);
+            let emulated = emulator.finish().map_err(LabError::Emulator);
             if let Some(agent) = agent {
                 let ended = agent.join();
                 ended.unwrap_or_else(|panic| std::panic::resume_unwind(panic))??;
             }
-            Ok::<_, LabError>((outcomes, crossing?))
+            Ok::<_, LabError>((outcomes, emulated?))
         })?;
         if stop.reason() == Some(StopReason::Cancelled) {
             return Err(LabError::Cancelled);
         }
-        self.report(&outcomes?, crossing, [&fixed, &mobile])
+        self.report(&outcomes?, emulated, [&fixed, &mobile])
     }
 
     /// The agent beside the mobile's TCP, and who tells it of the link.
@@ -265,14 +265,14 @@ impl Lab {
     fn report(
         &self,
         flows: &[FlowOutcome],
-        crossing: Crossing,
+        emulated: Emulated,
         hosts: [&Host; 2],
     ) -> Result<RunReport, LabError> {
         report::assemble(Finished {
             scenario: &self.scenario,
             index: self.index,
             flows,
-            crossing,
+            emulated,
             hosts,
             files: &self.captures,
         })

@@ -1,7 +1,7 @@
 //! What came of a run.
 
 use crate::delivery::DeliveryLog;
-use crate::emulator::{Crossing, Effort};
+use crate::emulator::{Effort, Emulated};
 use crate::error::LabError;
 use crate::host::Host;
 use crate::observer::{Counts, Observer};
@@ -65,7 +65,7 @@ pub(crate) struct Finished<'a> {
     pub(crate) index: u32,
     /// Every connection, that of `[workload]` first.
     pub(crate) flows: &'a [FlowOutcome],
-    pub(crate) crossing: Crossing,
+    pub(crate) emulated: Emulated,
     /// By [`Side::index`].
     pub(crate) hosts: [&'a Host; 2],
     pub(crate) files: &'a [[PathBuf; 2]],
@@ -79,7 +79,7 @@ pub(crate) fn assemble(run: Finished<'_>) -> Result<RunReport, LabError> {
         scenario,
         index,
         flows,
-        crossing: Crossing { path, effort, tuns },
+        emulated: Emulated { path, effort, tuns },
         hosts,
         files,
     } = run;

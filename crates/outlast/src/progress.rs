@@ -85,7 +85,7 @@ fn amount(progress: &Progress) -> String {
 
 /// What there is to say of a run that has got nothing for `silent`.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-enum Standstill {
+enum NoProgress {
     /// All has come: only the end of the connections is missing.
     Ending,
     /// The link is up, and nothing comes.
@@ -94,7 +94,7 @@ enum Standstill {
     Waiting,
 }
 
-impl Standstill {
+impl NoProgress {
     /// A run that gets nothing for so long stands still.
     const AFTER: Duration = Duration::from_millis(1_500);
 
@@ -175,11 +175,11 @@ mod tests {
     fn what_has_all_is_not_stalled() {
         let of = |received, link_up, seconds| {
             let silent = Duration::from_secs(seconds);
-            Standstill::of(&progress(received, link_up), silent)
+            NoProgress::of(&progress(received, link_up), silent)
         };
-        assert_eq!(of(20_000_000, true, 46), Some(Standstill::Ending));
-        assert_eq!(of(19_999_999, true, 46), Some(Standstill::Stalled));
-        assert_eq!(of(19_999_999, false, 46), Some(Standstill::Waiting));
+        assert_eq!(of(20_000_000, true, 46), Some(NoProgress::Ending));
+        assert_eq!(of(19_999_999, true, 46), Some(NoProgress::Stalled));
+        assert_eq!(of(19_999_999, false, 46), Some(NoProgress::Waiting));
         assert_eq!(of(5, true, 1), None);
     }
 }

@@ -5,18 +5,19 @@
 //! [`Path::handle_timeout`] the driver drains [`Path::poll_carrier`], then
 //! [`Path::poll_transmit`], then reads [`Path::poll_timeout`].
 
+mod access_point;
 mod ledger;
 mod load;
 mod observer;
-mod station;
 
+pub(crate) use access_point::tell_update;
 pub use ledger::Seen;
 pub use load::Load;
 pub use observer::{Counts, Watch};
-pub(crate) use station::tell_update;
 
 use crate::side::Side;
 use crate::trace::Trace;
+use access_point::{AccessPoint, Blueprint};
 use alloc::boxed::Box;
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
@@ -33,10 +34,9 @@ use outlast_gateway::mechanisms::path::{HoldRules, PathMechanismKind, Verdict};
 use outlast_link::{
     ConfiguredRate, Counters as LinkCounters, DropReason, Link, LinkConfig, LinkEvent, Way,
 };
-use station::{Blueprint, Station};
 
 /// What each gateway calls the one link that it has.
-pub(crate) const LINK: LinkId = LinkId::whole(InterfaceId(0));
+pub(crate) const LINK: LinkId = LinkId::of_interface(InterfaceId(0));
 
 /// The gateways at the two ends of a link.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
@@ -81,7 +81,7 @@ pub struct Path<W: Watch> {
     /// What the gateway at the fixed end is made of, if there is one.
     blueprint: Option<Box<Blueprint>>,
     /// What the fixed end has besides, where the mobile host goes from gateway to gateway.
-    station: Option<Box<Station<W::Load>>>,
+    access_point: Option<Box<AccessPoint<W::Load>>>,
     indicators: Indicators,
     /// When the gateways want to be called, by [`Side::index`].
     gateways_due: [Instant; 2],
@@ -170,7 +170,7 @@ impl<W: Watch> Path<W> {
             gateways_due: [&gateways[0], &gateways[1]].map(|gateway| due(gateway.as_ref())),
             gateways,
             blueprint: at_fixed_end.map(Box::new),
-            station: None,
+            access_point: None,
             steps: VecDeque::new(),
             outbox: VecDeque::new(),
             carrier: VecDeque::new(),
@@ -190,7 +190,9 @@ impl<W: Watch> Path<W> {
     #[inline(always)]
     pub fn handle_packet(&mut self, now: Instant, side: Side, load: W::Load) {
         let frame = self.observer.sent(now, side, load);
-        if self.has_gateways && (self.gateways[side.index()].is_some() || self.station.is_some()) {
+        if self.has_gateways
+            && (self.gateways[side.index()].is_some() || self.access_point.is_some())
+        {
             self.offer(now, side, frame);
             self.take_steps(now);
             return;
@@ -228,7 +230,7 @@ impl<W: Watch> Path<W> {
                 && let Some(gateway) = &mut self.gateways[side.index()]
             {
                 gateway.handle_timeout(now);
-                if side == Side::Fixed && self.station.is_some() {
+                if side == Side::Fixed && self.access_point.is_some() {
                     self.wake_agents(now);
                 }
                 self.drain_gateway(now, side);
@@ -366,11 +368,11 @@ impl<W: Watch> Path<W> {
 
     #[inline]
     fn enter(&mut self, now: Instant, side: Side, frame: Carried<W::Load>) {
-        if let Some(station) = &mut self.station
-            && station.forwards
+        if let Some(access_point) = &mut self.access_point
+            && access_point.forwards
             && side == Side::Fixed
         {
-            station.strays.push_back(frame.load);
+            access_point.strays.push_back(frame.load);
             return;
         }
         self.link.handle_packet(now, side.outward(), frame);
@@ -389,7 +391,7 @@ impl<W: Watch> Path<W> {
     }
 
     fn leave(&mut self, now: Instant, side: Side, frame: Carried<W::Load>) {
-        if side == Side::Fixed && self.station.is_some() {
+        if side == Side::Fixed && self.access_point.is_some() {
             self.note_arrival(now, true);
         }
         match self.ask_gateway(now, side, Direction::FromLink, &frame) {
@@ -421,7 +423,7 @@ impl<W: Watch> Path<W> {
     }
 
     fn drain_gateway(&mut self, now: Instant, side: Side) {
-        let of_agent = match side == Side::Fixed && self.station.is_some() {
+        let of_agent = match side == Side::Fixed && self.access_point.is_some() {
             true => self.attend(now),
             false => Vec::new(),
         };
@@ -451,7 +453,7 @@ impl<W: Watch> Path<W> {
         for frame in handed_over {
             self.hand_over(now, side, frame);
         }
-        if side == Side::Fixed && self.station.is_some() {
+        if side == Side::Fixed && self.access_point.is_some() {
             for packet in of_agent {
                 self.send_of_agent(now, packet);
             }

@@ -10,7 +10,7 @@ use outlast_tcp::{Config, Endpoint, Event, profile};
 use outlast_wire::{Packet, SeqNumber};
 use std::collections::VecDeque;
 
-pub(crate) const LINK: LinkId = LinkId::whole(InterfaceId(0));
+pub(crate) const LINK: LinkId = LinkId::of_interface(InterfaceId(0));
 /// One way.
 const DELAY: Duration = Duration::from_millis(20);
 /// What each host's application sends.

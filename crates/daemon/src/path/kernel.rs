@@ -1,7 +1,7 @@
 //! The part of the data path that is in the kernel: connections are tracked and what goes towards
 //! the link is recorded where the packets pass, in traffic control.
 
-use super::reach::Reach;
+use super::diverted::Diverted;
 use super::takeover::newest_from_link;
 use crate::config::Settings;
 use outlast_base::time::{Duration, Instant};
@@ -88,7 +88,7 @@ pub(crate) struct KernelPath {
     tracker: Tracker,
     /// What its tables take.
     pub(crate) memory: Option<TrackerMemory>,
-    reach: Reach,
+    diverted: Diverted,
     /// As the rules in force say; `None`: there are none.
     ranges: Option<Vec<AddressRange>>,
     look_at: Option<Instant>,
@@ -128,7 +128,7 @@ impl KernelPath {
         Ok(Self {
             tracker,
             memory,
-            reach: Reach::Nobody,
+            diverted: Diverted::Nobody,
             ranges: None,
             look_at: None,
             pause: FIRST_LOOK,
@@ -144,16 +144,16 @@ impl KernelPath {
     }
 
     pub(super) fn describe(&self) -> String {
-        let now = match &self.reach {
-            Reach::Nobody => "packets stay in the kernel".to_owned(),
-            Reach::Peers(peers) if peers.len() == 1 => {
+        let now = match &self.diverted {
+            Diverted::Nobody => "packets stay in the kernel".to_owned(),
+            Diverted::Peers(peers) if peers.len() == 1 => {
                 "packets of one peer go through user space for now".to_owned()
             }
-            Reach::Peers(peers) => format!(
+            Diverted::Peers(peers) => format!(
                 "packets of {} peers go through user space for now",
                 peers.len()
             ),
-            Reach::Everybody => "packets go through user space for now".to_owned(),
+            Diverted::Everybody => "packets go through user space for now".to_owned(),
         };
         format!("eBPF: {now}")
     }
@@ -171,8 +171,8 @@ impl KernelPath {
     }
 
     /// Whose packets go through user space.
-    pub(crate) const fn reach(&self) -> &Reach {
-        &self.reach
+    pub(crate) const fn diverted(&self) -> &Diverted {
+        &self.diverted
     }
 
     pub(super) fn is_in_force(&self, ranges: &[AddressRange]) -> bool {
@@ -186,10 +186,11 @@ impl KernelPath {
         self.ranges = Some(ranges);
     }
 
-    pub(super) fn note_reach(&mut self, now: Instant, reach: Reach) {
-        self.diversions += u64::from(self.reach == Reach::Nobody && reach != Reach::Nobody);
-        self.end_at = (reach == Reach::Nobody && self.ranges.is_some()).then(|| now + GRACE);
-        self.reach = reach;
+    pub(super) fn note_diversion(&mut self, now: Instant, diverted: Diverted) {
+        self.diversions +=
+            u64::from(self.diverted == Diverted::Nobody && diverted != Diverted::Nobody);
+        self.end_at = (diverted == Diverted::Nobody && self.ranges.is_some()).then(|| now + GRACE);
+        self.diverted = diverted;
         self.look_soon(now);
     }
 
@@ -201,7 +202,7 @@ impl KernelPath {
     /// Something has changed: perhaps nothing is left to do.
     pub(crate) fn look_soon(&mut self, now: Instant) {
         self.pause = FIRST_LOOK;
-        self.look_at = (self.reach != Reach::Nobody).then(|| now + self.pause);
+        self.look_at = (self.diverted != Diverted::Nobody).then(|| now + self.pause);
     }
 
     /// Nothing has changed.

@@ -17,7 +17,7 @@ use outlast_wire::tcp::{TcpOptions, Timestamps};
 use outlast_wire::{IpHeader, Packet, SeqNumber, TcpFlags, TcpHeader};
 use std::net::{IpAddr, SocketAddr};
 
-const LINK: LinkId = LinkId::whole(InterfaceId(0));
+const LINK: LinkId = LinkId::of_interface(InterfaceId(0));
 const MTU: u32 = 1500;
 const MSS: u32 = 1448;
 const NEAR_ISN: u32 = u32::MAX - 3000;

@@ -37,7 +37,7 @@ impl Pledge {
                 far_next: tracked.far.next,
                 stamps: None,
             },
-            stamps: connection.silence.voice.stamps(),
+            stamps: connection.silence.near_host.stamps(),
         })
     }
 

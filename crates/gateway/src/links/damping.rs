@@ -420,7 +420,7 @@ mod tests {
             half_life: Duration::ZERO,
             ..CONFIG
         };
-        let link = LinkId::whole(crate::links::InterfaceId(1));
+        let link = LinkId::of_interface(crate::links::InterfaceId(1));
         let mut damping = Damping::new(config);
         let now = Instant::from_millis(1_000);
         for _ in 0..10 {

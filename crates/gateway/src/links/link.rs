@@ -26,7 +26,7 @@ pub struct LinkId {
 impl LinkId {
     /// The link that is all there is behind `interface`.
     #[must_use]
-    pub const fn whole(interface: InterfaceId) -> Self {
+    pub const fn of_interface(interface: InterfaceId) -> Self {
         Self {
             interface,
             peer: None,
@@ -230,7 +230,7 @@ mod tests {
         assert_eq!(table.state(peer(1)).map(|s| s.state), Some(LinkState::Down));
         assert_eq!(table.state(peer(2)).map(|s| s.state), Some(LinkState::Up));
         assert_eq!(
-            table.state(LinkId::whole(WLAN)).map(|s| s.state),
+            table.state(LinkId::of_interface(WLAN)).map(|s| s.state),
             Some(LinkState::Up)
         );
     }
@@ -241,7 +241,7 @@ mod tests {
         let now = Instant::from_millis(5);
         table.apply(now, event(peer(1), LinkState::Down), 8);
         table.apply(now, event(peer(1), LinkState::Up), 8);
-        table.apply(now, event(LinkId::whole(WLAN), LinkState::Down), 8);
+        table.apply(now, event(LinkId::of_interface(WLAN), LinkState::Down), 8);
         assert_eq!(table.state(peer(1)).map(|s| s.state), Some(LinkState::Down));
     }
 
@@ -271,16 +271,16 @@ mod tests {
     fn a_peer_that_failed_with_its_interface_stays_down() {
         let mut table = table();
         let now = Instant::ZERO;
-        table.apply(now, event(LinkId::whole(WLAN), LinkState::Down), 8);
+        table.apply(now, event(LinkId::of_interface(WLAN), LinkState::Down), 8);
         table.apply(now, event(peer(1), LinkState::Down), 8);
-        table.apply(now, event(LinkId::whole(WLAN), LinkState::Up), 8);
+        table.apply(now, event(LinkId::of_interface(WLAN), LinkState::Up), 8);
         assert_eq!(table.state(peer(1)).map(|s| s.state), Some(LinkState::Down));
         assert_eq!(table.state(peer(2)).map(|s| s.state), Some(LinkState::Up));
     }
 
     #[test]
     fn an_unknown_interface_is_refused() {
-        let link = LinkId::whole(InterfaceId(9));
+        let link = LinkId::of_interface(InterfaceId(9));
         let applied = table().apply(Instant::ZERO, event(link, LinkState::Down), 8);
         assert_eq!(applied, Applied::Refused);
     }

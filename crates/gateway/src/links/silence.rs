@@ -29,7 +29,7 @@ mod agenda;
 mod probe;
 
 use super::{InterfaceId, LinkId};
-use crate::mechanisms::path::NearVoice;
+use crate::mechanisms::path::NearHostProxy;
 use crate::tracking::{FlowIndex, TcpFlow};
 use agenda::Agenda;
 use alloc::collections::BTreeMap;
@@ -73,11 +73,11 @@ pub struct SilentLink {
     pub since: Instant,
 }
 
-/// What is known of the voices behind all links.
+/// What is known of the silence behind each link.
 #[derive(Debug)]
 pub(super) struct Silence {
     config: SilenceConfig,
-    voices: BTreeMap<LinkId, Voice>,
+    behind: BTreeMap<LinkId, Unanswered>,
     suspected: usize,
     agendas: Vec<(InterfaceId, Agenda)>,
     /// When somebody behind a link was heard last, since a one-sided connection wants to know.
@@ -86,9 +86,9 @@ pub(super) struct Silence {
 
 /// One link, as long as there are connections behind it.
 #[derive(Debug, Default)]
-struct Voice {
+struct Unanswered {
     /// When data went towards the link, and nothing has come from it since.
-    unanswered_since: Option<Instant>,
+    since: Option<Instant>,
     suspicion: Option<Suspicion>,
 }
 
@@ -108,7 +108,7 @@ struct Suspicion {
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct FlowSilence {
     /// What the near host has said last.
-    pub(crate) voice: NearVoice,
+    pub(crate) near_host: NearHostProxy,
     /// Probes, and questions like them, that are not answered yet.
     probes: u16,
     /// When the last one was sent.
@@ -174,7 +174,7 @@ impl Silence {
     pub(super) const fn new(config: SilenceConfig) -> Self {
         Self {
             config,
-            voices: BTreeMap::new(),
+            behind: BTreeMap::new(),
             suspected: 0,
             agendas: Vec::new(),
             heard: BTreeMap::new(),
@@ -184,16 +184,16 @@ impl Silence {
     pub(super) fn is_suspected(&self, link: LinkId) -> bool {
         self.suspected > 0
             && self
-                .voices
+                .behind
                 .get(&link)
-                .is_some_and(|voice| voice.suspicion.is_some())
+                .is_some_and(|unanswered| unanswered.suspicion.is_some())
     }
 
     /// The link has nobody behind it any more, or somebody knows better: what was owed is not.
     pub(super) fn forget(&mut self, link: LinkId) {
         self.heard.remove(&link);
-        if let Some(voice) = self.voices.remove(&link)
-            && voice.suspicion.is_some()
+        if let Some(unanswered) = self.behind.remove(&link)
+            && unanswered.suspicion.is_some()
         {
             self.suspected -= 1;
             self.agenda(link.interface).remove(link);
@@ -206,7 +206,7 @@ impl Silence {
             self.forget(event);
             return;
         }
-        let behind = self.voices.range(event..).map(|(link, _)| *link);
+        let behind = self.behind.range(event..).map(|(link, _)| *link);
         let behind: Vec<_> = behind
             .take_while(|link| link.interface == event.interface)
             .collect();
@@ -222,8 +222,8 @@ impl Silence {
 
     /// The links that are silent although they owe an answer.
     pub(super) fn silent(&self) -> impl Iterator<Item = SilentLink> {
-        self.voices.iter().filter_map(|(&link, voice)| {
-            let since = voice.suspicion.as_ref()?.since;
+        self.behind.iter().filter_map(|(&link, unanswered)| {
+            let since = unanswered.suspicion.as_ref()?.since;
             Some(SilentLink { link, since })
         })
     }
@@ -233,8 +233,8 @@ impl Silence {
     pub(super) fn overhear(&mut self, now: Instant, link: LinkId) {
         self.note_heard(now, link);
         if !self.is_suspected(link) {
-            if let Some(voice) = self.voices.get_mut(&link) {
-                voice.unanswered_since = None;
+            if let Some(unanswered) = self.behind.get_mut(&link) {
+                unanswered.since = None;
             }
         } else if self.config.probes_per_second > 0 {
             self.agenda(link.interface).set(link, now);
@@ -262,8 +262,8 @@ impl Silence {
 
     /// The link owes an answer.
     fn note_owed(&mut self, now: Instant, link: LinkId) {
-        let voice = self.voices.entry(link).or_default();
-        voice.unanswered_since.get_or_insert(now);
+        let unanswered = self.behind.entry(link).or_default();
+        unanswered.since.get_or_insert(now);
     }
 
     /// Data of a flow goes towards the link once more, from its host or from the gateway: raises a
@@ -277,7 +277,7 @@ impl Silence {
     ) -> Option<SilentLink> {
         self.note_owed(now, link);
         let is_believed = flow.near.has_outstanding() && !own.is_distrusted;
-        let since = self.voices.get(&link)?.unanswered_since?;
+        let since = self.behind.get(&link)?.since?;
         let patience = flow.rtt.patience().max(self.config.shortest);
         let is_too_long = now.since(since) >= patience;
         if !(is_believed && is_too_long) {
@@ -288,8 +288,8 @@ impl Silence {
 
     /// Somebody else has found that the link has owed an answer `since` then.
     pub(super) fn note_owed_since(&mut self, link: LinkId, since: Instant) {
-        let voice = self.voices.entry(link).or_default();
-        let owed = voice.unanswered_since.get_or_insert(since);
+        let unanswered = self.behind.entry(link).or_default();
+        let owed = unanswered.since.get_or_insert(since);
         *owed = since.min(*owed);
     }
 
@@ -303,13 +303,13 @@ impl Silence {
         own: &mut FlowSilence,
     ) -> Option<SilentLink> {
         let pace = probe::pace(&flow.rtt);
-        let voice = self.voices.get_mut(&link)?;
-        let since = voice.unanswered_since?;
-        let is_new = voice.suspicion.is_none();
-        if let Some(suspicion) = &mut voice.suspicion {
+        let unanswered = self.behind.get_mut(&link)?;
+        let since = unanswered.since?;
+        let is_new = unanswered.suspicion.is_none();
+        if let Some(suspicion) = &mut unanswered.suspicion {
             suspicion.raiser = raiser;
         } else {
-            voice.suspicion = Some(Suspicion {
+            unanswered.suspicion = Some(Suspicion {
                 since,
                 raiser,
                 cursor: raiser,
@@ -335,9 +335,9 @@ impl Silence {
         link: LinkId,
         index: FlowIndex,
     ) -> Option<(Instant, Option<FlowIndex>)> {
-        let voice = self.voices.get_mut(&link)?;
-        voice.unanswered_since = None;
-        let suspicion = voice.suspicion.take()?;
+        let unanswered = self.behind.get_mut(&link)?;
+        unanswered.since = None;
+        let suspicion = unanswered.suspicion.take()?;
         self.end_suspicion(link);
         let raiser = suspicion.raiser;
         Some((suspicion.since, (raiser != index).then_some(raiser)))

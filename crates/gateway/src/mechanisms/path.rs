@@ -2,10 +2,10 @@
 
 mod acknowledge_ahead;
 mod auto;
-mod far_voice;
+mod far_host_proxy;
 mod hold;
 mod m_tcp;
-mod near_voice;
+mod near_host_proxy;
 mod retransmission_cache;
 mod smart_link;
 mod unreachable;
@@ -21,9 +21,9 @@ use core::fmt::Debug;
 use outlast_base::time::{Duration, Instant};
 use outlast_wire::Packet;
 
-pub(crate) use far_voice::newer as newer_stamp;
+pub(crate) use far_host_proxy::newer as newer_stamp;
 pub use hold::{HoldRule, HoldRules};
-pub(crate) use near_voice::NearVoice;
+pub(crate) use near_host_proxy::NearHostProxy;
 pub use smart_link::Level;
 pub(crate) use unreachable::unreachable_from;
 pub(crate) use zero_window_ack::ZeroWindowAck;
@@ -245,7 +245,7 @@ pub(crate) struct Context<'a> {
     /// The link came back, and the first answers come: new data goes no faster than what was kept.
     pub(crate) is_paced: bool,
     /// What the near host has said last.
-    pub(crate) near_voice: NearVoice,
+    pub(crate) near_host_proxy: NearHostProxy,
     /// Whether both hosts permit selective acknowledgements; `None` if no SYN was seen.
     pub(crate) sack: Option<bool>,
     /// Which rules `hold` obeys.

@@ -51,7 +51,7 @@ impl CompactKey {
         }
     }
 
-    pub(super) const fn whole(self) -> FlowKey {
+    pub(super) const fn expand(self) -> FlowKey {
         let ([near, far], [near_port, far_port]) = (self.addresses, self.ports);
         FlowKey {
             near: socket(near, near_port),

@@ -135,7 +135,7 @@ impl<T> FlowTable<T> {
     pub(crate) fn iter(&self) -> impl Iterator<Item = (FlowKey, Instant, &T)> {
         self.slots
             .iter()
-            .filter_map(|slot| Some((slot.key.whole(), slot.last_seen, slot.flow.as_ref()?)))
+            .filter_map(|slot| Some((slot.key.expand(), slot.last_seen, slot.flow.as_ref()?)))
     }
 
     pub(crate) fn find(&self, key: &FlowKey) -> Option<FlowIndex> {
@@ -161,7 +161,7 @@ impl<T> FlowTable<T> {
 
     pub(crate) fn key(&self, index: FlowIndex) -> Option<FlowKey> {
         let slot = self.slots.entry(index.0)?;
-        slot.flow.is_some().then(|| slot.key.whole())
+        slot.flow.is_some().then(|| slot.key.expand())
     }
 
     /// Enters a flow that is not in the table yet.
@@ -188,7 +188,7 @@ impl<T> FlowTable<T> {
         let (slots, hasher) = (&self.slots, &self.hasher);
         self.index
             .insert_unique(hasher.hash_one(key), place, |&other| {
-                hasher.hash_one(slots[other].key.whole())
+                hasher.hash_one(slots[other].key.expand())
             });
         self.append(place, Shelf::Opening);
         match displaced {
@@ -228,7 +228,7 @@ impl<T> FlowTable<T> {
 
     pub(crate) fn remove(&mut self, index: FlowIndex) -> Option<Removed<T>> {
         let flow = self.slots.entry_mut(index.0)?.flow.take()?;
-        let key = self.slots[index.0].key.whole();
+        let key = self.slots[index.0].key.expand();
         let hash = self.hasher.hash_one(key);
         if let Ok(entry) = self.index.find_entry(hash, |&slot| slot == index.0) {
             entry.remove();

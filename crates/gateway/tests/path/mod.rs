@@ -20,7 +20,7 @@ use outlast_wire::{
 };
 use std::net::Ipv4Addr;
 
-pub(crate) const LINK: LinkId = LinkId::whole(InterfaceId(1));
+pub(crate) const LINK: LinkId = LinkId::of_interface(InterfaceId(1));
 pub(crate) const MSS: u32 = 1_000;
 const NEAR_ISN: u32 = u32::MAX - 2_000;
 const FAR_ISN: u32 = 77;

@@ -8,7 +8,7 @@ use outlast_host::{Event, Host, HostConfig, Limits, Mechanism};
 use proptest::prelude::*;
 use std::collections::BTreeMap;
 
-const LINK: LinkId = LinkId::whole(InterfaceId(0));
+const LINK: LinkId = LinkId::of_interface(InterfaceId(0));
 
 fn agent(mechanism: Mechanism) -> Host {
     Host::new(Instant::ZERO, HostConfig::new(mechanism))

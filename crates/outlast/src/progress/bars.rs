@@ -1,6 +1,6 @@
 //! Progress in an ordinary terminal: a bar for each run, the link's last seconds above them.
 
-use super::{Standstill, amount, at_the_end, verdict};
+use super::{NoProgress, amount, at_the_end, verdict};
 use crate::terminal;
 use indicatif::{ProgressBar, ProgressStyle};
 use outlast_base::time::Duration;
@@ -114,12 +114,12 @@ impl Bars {
         lane.bar.set_length(progress.goal.unwrap_or(1).max(1));
         lane.bar.set_position(progress.received);
         let silent = progress.elapsed.saturating_sub(lane.since);
-        let note = Standstill::of(progress, silent).map_or_else(String::new, |standstill| {
+        let note = NoProgress::of(progress, silent).map_or_else(String::new, |standstill| {
             let words = format!("{} {:.1} s", standstill.name(), silent.as_secs_f64());
             let words = console::style(words);
             match standstill {
-                Standstill::Stalled => words.red().to_string(),
-                Standstill::Ending | Standstill::Waiting => words.dim().to_string(),
+                NoProgress::Stalled => words.red().to_string(),
+                NoProgress::Ending | NoProgress::Waiting => words.dim().to_string(),
             }
         });
         lane.latest = Some(*progress);

@@ -82,7 +82,7 @@ impl<W: Watch> Roaming<W> {
                 lost_after: agents.lost_after,
                 limits: Limits::default(),
             });
-            cell.set_up_station(mobile, config);
+            cell.set_up_access_point(mobile, config);
             cell.set_routed(number == 0);
         }
         let channels = setup

@@ -60,8 +60,8 @@ impl Silence {
     #[must_use]
     pub(in crate::links) fn plan_probe(&mut self, now: Instant, link: LinkId) -> Option<FlowIndex> {
         let config = self.config;
-        let voice = self.voices.get_mut(&link)?;
-        let suspicion = voice.suspicion.as_ref()?;
+        let unanswered = self.behind.get_mut(&link)?;
+        let suspicion = unanswered.suspicion.as_ref()?;
         match suspicion.pause(now, config.full_pace_for, config.given_up_after) {
             Some(pause) if config.probes_per_second > 0 => {
                 self.agenda(link.interface).set(link, now + pause);
@@ -70,8 +70,8 @@ impl Silence {
             Some(_) => None,
             None => {
                 let raiser = suspicion.raiser;
-                voice.suspicion = None;
-                voice.unanswered_since = None;
+                unanswered.suspicion = None;
+                unanswered.since = None;
                 self.end_suspicion(link);
                 Some(raiser)
             }
@@ -84,7 +84,7 @@ impl Silence {
         link: LinkId,
         candidates: &impl Candidates,
     ) -> Option<FlowIndex> {
-        let suspicion = self.voices.get_mut(&link)?.suspicion.as_mut()?;
+        let suspicion = self.behind.get_mut(&link)?.suspicion.as_mut()?;
         let raiser = suspicion.raiser;
         let is_round = core::mem::replace(&mut suspicion.round_is_next, true);
         let cursor = suspicion.cursor;

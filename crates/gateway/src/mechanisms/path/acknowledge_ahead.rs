@@ -34,7 +34,7 @@
 //! acknowledged is never dropped for it. A timestamp that the far host would reject as too old is
 //! renewed: the sender will not do so any more.
 
-use super::far_voice::{self, FarVoice};
+use super::far_host_proxy::{self, FarHostProxy};
 use super::hold::Hold;
 use super::{Account, Context, Info, Outgoing, PathMechanism, SendReason, Verdict, Waiting};
 use crate::limits::Budget;
@@ -54,7 +54,7 @@ pub(super) const INFO: Info = Info {
 #[derive(Debug, Default)]
 pub(super) struct AcknowledgeAhead {
     hold: Hold,
-    far: FarVoice,
+    far: FarHostProxy,
     /// Everything before it was acknowledged for the far host, and not yet by it.
     until: Option<SeqNumber>,
     /// The highest acknowledgement that the far host itself was heard to send.
@@ -164,7 +164,7 @@ impl PathMechanism for AcknowledgeAhead {
         let until = self.until.filter(|until| flow.near.acked.before(*until))?;
         let segment = self.hold.ending_at(until)?;
         let near = self.far.reset_near(flow, segment)?;
-        Some([near, far_voice::reset_far(flow, segment)?])
+        Some([near, far_host_proxy::reset_far(flow, segment)?])
     }
 
     fn release(&mut self, budget: &mut Budget) {

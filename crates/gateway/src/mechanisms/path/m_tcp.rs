@@ -40,7 +40,7 @@ mod cache;
 mod sh_tcp;
 mod wireless;
 
-use super::far_voice::FarVoice;
+use super::far_host_proxy::FarHostProxy;
 use super::{
     Account, Context, Info, Outgoing, PathMechanism, SendReason, TakeReason, Verdict, Waiting,
 };
@@ -81,7 +81,7 @@ fn timeout(flow: &TcpFlow) -> Duration {
 pub(super) struct MTcp {
     fixed: ShTcp,
     wireless: Wireless,
-    mobile: FarVoice,
+    mobile: FarHostProxy,
     /// The timestamp that the mobile's newest acknowledgement echoes.
     echo: u32,
     resume_timer: ResumeTimer,

@@ -43,7 +43,7 @@
 //! While the link is silent, and nobody has said that it is down, it is treated as down by a
 //! frozen connection: probes are answered, and the segment waits for the link's first packet.
 
-use super::far_voice::{self, FarVoice};
+use super::far_host_proxy::{self, FarHostProxy};
 use super::smart_link::KeptPacket;
 use super::{
     Account, Context, Info, Outgoing, PathMechanism, SendReason, Standing, Verdict, Waiting,
@@ -81,7 +81,7 @@ pub(super) const MOST_TRIES: u8 = 16;
 /// One connection's part.
 #[derive(Debug, Default)]
 pub(crate) struct ZeroWindowAck {
-    far: FarVoice,
+    far: FarHostProxy,
     /// The highest acknowledgement that the far host itself was heard to send.
     heard: Option<SeqNumber>,
     kept: KeptPacket,
@@ -347,7 +347,7 @@ impl ZeroWindowAck {
         let Some(end) = self.end() else {
             return false;
         };
-        self.far = FarVoice::with_clock(frozen.clock);
+        self.far = FarHostProxy::with_clock(frozen.clock);
         let mut adopted = Frozen::waiting(end, cx.flow.rtt.patience());
         adopted.is_heard = is_heard;
         adopted.is_due = cx.link.state == LinkState::Up;
@@ -514,7 +514,7 @@ impl ZeroWindowAck {
         let (direction, packet) = if core::mem::take(near) {
             (Direction::FromLink, self.far.reset_near(cx.flow, kept)?)
         } else if core::mem::take(far) {
-            (Direction::ToLink, far_voice::reset_far(cx.flow, kept)?)
+            (Direction::ToLink, far_host_proxy::reset_far(cx.flow, kept)?)
         } else {
             return None;
         };

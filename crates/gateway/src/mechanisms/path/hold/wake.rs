@@ -6,7 +6,7 @@
 //!   only if it has a whole window on its way, and not where it asks or answers little at a time: its
 //!   timer has backed off to as long as the outage. Whether it waits, its next acknowledgement says: its
 //!   sequence number is behind all that it has sent, and if the near host lacks some of that, it was
-//!   lost. Where nothing goes out that draws one, a [question](super::super::near_voice) does.
+//!   lost. Where nothing goes out that draws one, a [question](super::super::near_host_proxy) does.
 //! - *The near host's*, if nothing is kept of what it has outstanding.
 //!
 //! Either is sent the [ICMP error](super::super::unreachable) that takes a back-off back: as many as
@@ -252,7 +252,7 @@ impl Sleepers {
             }
             (_, Sleeper::Asked(rounds)) if rounds.due > 0 => {
                 rounds.sent(cx.now, patience);
-                let question = cx.near_voice.keep_alive(cx.key, cx.flow);
+                let question = cx.near_host_proxy.keep_alive(cx.key, cx.flow);
                 (Direction::ToLink, question, SendReason::Question)
             }
             _ => return None,

@@ -9,7 +9,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 /// Links of one interface.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
-pub(crate) enum Reach {
+pub(crate) enum Diverted {
     /// None.
     #[default]
     Nobody,
@@ -19,7 +19,7 @@ pub(crate) enum Reach {
     Everybody,
 }
 
-impl Reach {
+impl Diverted {
     pub(crate) fn covers(&self, link: LinkId) -> bool {
         match (self, link.peer) {
             (Self::Nobody, _) | (Self::Peers(_), None) => false,
@@ -28,7 +28,7 @@ impl Reach {
         }
     }
 
-    /// This reach with `link`; a link that is not a peer's is all of them.
+    /// These with `link`; a link that is not a peer's is all of them.
     pub(crate) fn with(self, link: LinkId) -> Self {
         match (self, link.peer) {
             (Self::Everybody, _) | (_, None) => Self::Everybody,
@@ -74,7 +74,7 @@ impl Reach {
     }
 }
 
-impl FromIterator<LinkId> for Reach {
+impl FromIterator<LinkId> for Diverted {
     fn from_iter<L: IntoIterator<Item = LinkId>>(links: L) -> Self {
         links.into_iter().fold(Self::Nobody, Self::with)
     }
@@ -183,7 +183,7 @@ mod tests {
         }
     }
 
-    fn reach(peers: &[&str]) -> Reach {
+    fn diverted(peers: &[&str]) -> Diverted {
         let links = peers.iter().map(|peer| LinkId {
             interface: InterfaceId(0),
             peer: Some(peer.parse().expect("literal")),
@@ -193,7 +193,7 @@ mod tests {
 
     #[track_caller]
     fn assert_ranges(peers: &[&str], ways: &[Way], expected: &[(&str, &str)]) {
-        let found: Vec<_> = reach(peers)
+        let found: Vec<_> = diverted(peers)
             .ranges(ways)
             .iter()
             .map(|range| (range.first.to_string(), range.last.to_string()))
@@ -248,11 +248,11 @@ mod tests {
 
     #[test]
     fn what_is_not_a_peers_is_everybodys() {
-        let whole = LinkId::whole(InterfaceId(0));
-        let all = reach(&["192.0.2.1"]).with(whole);
-        assert_eq!(all, Reach::Everybody);
+        let whole = LinkId::of_interface(InterfaceId(0));
+        let all = diverted(&["192.0.2.1"]).with(whole);
+        assert_eq!(all, Diverted::Everybody);
         assert_eq!(all.ranges(&[]), AddressRange::EVERYTHING);
-        assert!(all.covers(whole) && !reach(&["192.0.2.1"]).covers(whole));
-        assert!(Reach::Nobody.ranges(&[]).is_empty());
+        assert!(all.covers(whole) && !diverted(&["192.0.2.1"]).covers(whole));
+        assert!(Diverted::Nobody.ranges(&[]).is_empty());
     }
 }

@@ -14,13 +14,13 @@ const HOP_LIMIT: u8 = 64;
 
 /// What the far host has said last.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct FarVoice {
+pub(super) struct FarHostProxy {
     /// Its newest timestamp; `None` before the first, and without the option.
     clock: Option<u32>,
 }
 
-impl FarVoice {
-    /// The voice of a host whose newest timestamp another gateway has heard.
+impl FarHostProxy {
+    /// A host whose newest timestamp another gateway has heard.
     pub(super) const fn with_clock(clock: Option<u32>) -> Self {
         Self { clock }
     }

@@ -17,7 +17,7 @@ const HOP_LIMIT: u8 = 64;
 
 /// What the near host has said last.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct NearVoice {
+pub(crate) struct NearHostProxy {
     /// Its newest timestamps.
     stamps: Option<Timestamps>,
     /// Its newest window, as on the wire: also right where its SYN was not seen, and so nobody knows
@@ -25,7 +25,7 @@ pub(crate) struct NearVoice {
     window: Option<u16>,
 }
 
-impl NearVoice {
+impl NearHostProxy {
     /// The near host has sent this.
     pub(crate) fn hear(&mut self, tcp: &TcpHeader) {
         self.stamps = tcp.options.timestamps;

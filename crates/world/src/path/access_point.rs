@@ -34,7 +34,7 @@ impl Blueprint {
 
 /// What a fixed end has besides its gateway.
 #[derive(Debug)]
-pub(super) struct Station<L> {
+pub(super) struct AccessPoint<L> {
     mobile: IpAddr,
     /// What an agent is made with; `None` if gateways do not speak to each other.
     config: Option<Config>,
@@ -54,10 +54,10 @@ pub(super) struct Station<L> {
 impl<W: Watch> Path<W> {
     /// The fixed end is one of those that the mobile host at `mobile` comes to and leaves. With
     /// `config` there is an agent beside its gateway, which has no channel to anybody yet.
-    pub(crate) fn set_up_station(&mut self, mobile: IpAddr, config: Option<Config>) {
+    pub(crate) fn set_up_access_point(&mut self, mobile: IpAddr, config: Option<Config>) {
         let agents = config.clone().map(Agents::new);
         self.has_gateways = true;
-        self.station = Some(Box::new(Station {
+        self.access_point = Some(Box::new(AccessPoint {
             mobile,
             config,
             agents,
@@ -73,10 +73,10 @@ impl<W: Watch> Path<W> {
     pub(crate) fn crash(&mut self) {
         self.gateways[Side::Fixed.index()] = None;
         self.gateways_due[Side::Fixed.index()] = Instant::FAR_FUTURE;
-        if let Some(station) = &mut self.station {
-            station.agents = None;
-            station.forwards = false;
-            station.silent.clear();
+        if let Some(access_point) = &mut self.access_point {
+            access_point.agents = None;
+            access_point.forwards = false;
+            access_point.silent.clear();
         }
     }
 
@@ -90,12 +90,12 @@ impl<W: Watch> Path<W> {
             gateway.handle_link(now, carrier(LinkState::Down));
         }
         self.gateways[Side::Fixed.index()] = Some(gateway);
-        if let Some(station) = &mut self.station
-            && let Some(config) = &mut station.config
+        if let Some(access_point) = &mut self.access_point
+            && let Some(config) = &mut access_point.config
         {
             config.instance = instance;
-            station.agents = Some(Agents::new(config.clone()));
-            let left = station.journal.clone();
+            access_point.agents = Some(Agents::new(config.clone()));
+            let left = access_point.journal.clone();
             self.with_agents(now, |agents, site| agents.restore(site, left));
         }
         self.drain_gateway(now, Side::Fixed);
@@ -104,26 +104,26 @@ impl<W: Watch> Path<W> {
 
     /// Packets for the mobile host come here from now on, or do so no longer.
     pub(crate) fn set_routed(&mut self, is_routed: bool) {
-        if let Some(station) = &mut self.station {
-            station.is_routed = is_routed;
+        if let Some(access_point) = &mut self.access_point {
+            access_point.is_routed = is_routed;
         }
     }
 
     /// The mobile host is here: nothing is sent on to elsewhere.
     pub(crate) fn welcome(&mut self) {
-        if let Some(station) = &mut self.station {
-            station.forwards = false;
+        if let Some(access_point) = &mut self.access_point {
+            access_point.forwards = false;
         }
     }
 
     /// A mobility update says that the mobile host is with another gateway, whose agent listens at
     /// `to`: what is here for it, and still comes, goes there.
     pub(crate) fn handle_update(&mut self, now: Instant, to: SocketAddr) {
-        let Some(station) = &mut self.station else {
+        let Some(access_point) = &mut self.access_point else {
             return;
         };
-        station.forwards = self.gateways[Side::Fixed.index()].is_some();
-        let mobile = station.mobile;
+        access_point.forwards = self.gateways[Side::Fixed.index()].is_some();
+        let mobile = access_point.mobile;
         self.with_agents(now, |agents, site| {
             // That it is a neighbour follows from how stations are made.
             let _ = agents.handle_moved(site, mobile, to);
@@ -166,17 +166,17 @@ impl<W: Watch> Path<W> {
 
     /// An agent that was not heard for too long: the channel to it is to be closed.
     pub(crate) fn poll_silent(&mut self) -> Option<SocketAddr> {
-        self.station.as_mut()?.silent.pop()
+        self.access_point.as_mut()?.silent.pop()
     }
 
     /// The next packet that goes to where the mobile host is now.
     pub(crate) fn poll_stray(&mut self) -> Option<W::Load> {
-        self.station.as_mut()?.strays.pop_front()
+        self.access_point.as_mut()?.strays.pop_front()
     }
 
     /// What the agent has counted since it was started.
     pub(crate) fn agent_counters(&self) -> Option<Counters> {
-        let agents = self.station.as_ref()?.agents.as_ref()?;
+        let agents = self.access_point.as_ref()?.agents.as_ref()?;
         Some(*agents.counters())
     }
 
@@ -186,7 +186,7 @@ impl<W: Watch> Path<W> {
         what: impl FnOnce(&mut Agents, &mut Site<'_>) -> T,
     ) -> Option<T> {
         let gateway = self.gateways[Side::Fixed.index()].as_mut()?;
-        let agents = self.station.as_mut()?.agents.as_mut()?;
+        let agents = self.access_point.as_mut()?.agents.as_mut()?;
         let mut site = Site {
             now,
             gateway,
@@ -198,7 +198,7 @@ impl<W: Watch> Path<W> {
     /// When the fixed end wants to be called.
     pub(super) fn fixed_end_due(&self) -> Instant {
         let gateway = due(self.gateways[Side::Fixed.index()].as_ref());
-        let agents = self.station.as_ref().and_then(|s| s.agents.as_ref());
+        let agents = self.access_point.as_ref().and_then(|s| s.agents.as_ref());
         let agents = agents.and_then(Agents::poll_timeout);
         gateway.min(agents.map_or(Instant::FAR_FUTURE, |(at, _)| at))
     }
@@ -214,7 +214,11 @@ impl<W: Watch> Path<W> {
 
     /// A packet of the mobile host's has come out of the link, or the link has come up.
     pub(super) fn note_arrival(&mut self, now: Instant, is_packet: bool) {
-        let Some(mobile) = self.station.as_ref().map(|station| station.mobile) else {
+        let Some(mobile) = self
+            .access_point
+            .as_ref()
+            .map(|access_point| access_point.mobile)
+        else {
             return;
         };
         self.with_agents(now, |agents, site| {
@@ -232,21 +236,21 @@ impl<W: Watch> Path<W> {
                 agents.handle_gateway_event(site, &event);
             }
         });
-        let Some(station) = &mut self.station else {
+        let Some(access_point) = &mut self.access_point else {
             return Vec::new();
         };
-        let Some(agents) = &mut station.agents else {
+        let Some(agents) = &mut access_point.agents else {
             return Vec::new();
         };
         let entries = core::iter::from_fn(|| agents.poll_record());
         let records: Vec<_> = entries.collect();
         let removals = core::iter::from_fn(|| agents.poll_removal());
         for entry in records.into_iter().chain(removals.collect::<Vec<_>>()) {
-            station.journal.apply(entry);
+            access_point.journal.apply(entry);
         }
         while let Some(event) = agents.poll_event() {
             if let Event::Silent { agent } = event {
-                station.silent.push(agent);
+                access_point.silent.push(agent);
             }
         }
         core::iter::from_fn(|| agents.poll_packet()).collect()
@@ -254,23 +258,23 @@ impl<W: Watch> Path<W> {
 
     /// A packet of the agent's goes past the gateway to wherever its destination is.
     pub(super) fn send_of_agent(&mut self, now: Instant, packet: Packet) {
-        let Some(station) = &mut self.station else {
+        let Some(access_point) = &mut self.access_point else {
             return;
         };
-        let is_for_mobile = packet.header().ip.destination == station.mobile;
+        let is_for_mobile = packet.header().ip.destination == access_point.mobile;
         let load = W::Load::from(packet);
         if !is_for_mobile {
             let frame = self
                 .observer
                 .rereceived(now, Side::Fixed, load, SendReason::Reset);
             self.hand_over(now, Side::Fixed, frame);
-        } else if station.is_routed {
+        } else if access_point.is_routed {
             let frame = self
                 .observer
                 .resent(now, Side::Fixed, load, SendReason::Reset);
             self.steps.push_back(Step::Enter(Side::Fixed, frame));
         } else {
-            station.strays.push_back(load);
+            access_point.strays.push_back(load);
         }
     }
 }
