@@ -5,8 +5,9 @@
 //! cargo run --release -p outlast-sim --example ablation -- 4 wake  # four times the worlds, some rules
 //! ```
 //!
-//! Five settings in virtual time: the crowd and the uploads with one gateway of `examples/sweeps`, with outages
-//! drawn as there, the cells of the matrix of resume times, links that flap, and connections that open around an outage. For each: the
+//! Seven settings in virtual time: the crowd and the uploads with one gateway of `examples/sweeps`, with outages
+//! drawn as there, the cells of the matrix of resume times, links that flap, connections that open around an
+//! outage, links that lose packets, and slow links with long queues. For each: the
 //! share of returns of the link after which a connection had new bytes within a round trip and 50 ms, the
 //! time until then that 99 of 100 keep, and the bytes on the link for each byte of payload that arrived.
 //! The first rows are without a gateway, with all rules, and with `auto`.
@@ -372,6 +373,62 @@ fn handshakes(repeat: u64) -> Setting {
     }
 }
 
+/// Two transfers, one each way, over a link that loses two packets in a hundred.
+fn lossy(repeat: u64) -> Setting {
+    let config = |outages, seed| {
+        let mut config = link(10_000_000, 75, outages, seed);
+        config.to_mobile.loss = 0.02;
+        config.to_fixed.loss = 0.02;
+        config
+    };
+    Setting {
+        name: "loss",
+        worlds: transfers(repeat, 3_000_000, config),
+    }
+}
+
+/// The same over 256 kbit/s with room for three seconds' worth of packets: what silence is taken for may
+/// be a queue.
+fn slow(repeat: u64) -> Setting {
+    Setting {
+        name: "slow",
+        worlds: transfers(repeat, 400_000, |outages, seed| {
+            link(256_000, 64, outages, seed)
+        }),
+    }
+}
+
+/// A transfer each way of so many bytes, an outage of two to twelve seconds, both kinds of indicators.
+fn transfers(
+    repeat: u64,
+    bytes: u64,
+    link: impl Fn(OutageProcess, u64) -> LinkConfig,
+) -> Vec<Setup> {
+    let mut worlds = Vec::new();
+    for congestion in CONGESTIONS {
+        for (indicators, seed) in [Indicators::Link, Indicators::Silence]
+            .into_iter()
+            .flat_map(|i| (0..4 * repeat).map(move |s| (i, s)))
+        {
+            let mut stream = Stream::new(seed, "ablation.transfers");
+            let start = Duration::from_millis(2_000) + stream.uniform(Duration::from_secs(2));
+            let length = Duration::from_secs(2) + stream.uniform(Duration::from_secs(10));
+            let flows = Way::BOTH.map(|way| {
+                let sack = seed % 2 == 0;
+                flow(Duration::ZERO, bulk(bytes, way), congestion, sack)
+            });
+            worlds.push(Setup {
+                mechanisms: [HOLD; 2],
+                indicators,
+                flows: flows.into(),
+                deadline: Duration::from_secs(120),
+                ..Setup::new(link(OutageProcess::Single { start, length }, seed))
+            });
+        }
+    }
+    worlds
+}
+
 fn score(setting: &Setting, trial: Trial) -> Score {
     let mut score = Score::default();
     for setup in &setting.worlds {
@@ -391,6 +448,8 @@ fn main() -> Result<(), Failure> {
         matrix(repeat),
         flaps(repeat),
         handshakes(repeat),
+        lossy(repeat),
+        slow(repeat),
     ];
     let mut trials = vec![Trial::Nobody, Trial::All, Trial::Auto];
     trials.extend(HoldRule::ALL.map(Trial::Without));
