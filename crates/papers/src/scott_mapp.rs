@@ -85,6 +85,15 @@ fn method(bed: Testbed, extent: Extent) -> Vec<String> {
          to 4 and `hold` work at both ends of the link, as in the paper."
             .to_owned(),
     );
+    paragraphs.push(
+        "Levels 1 and 2 act only if the host has handed a packet to the link layer while the link \
+         was down: so the \"send attempt [...] during the disconnected period\" of section 4.2 is \
+         read. A packet that was in the queue when the link went down is none, and after an outage \
+         shorter than the sender's timeout both do nothing. In virtual time both come out alike: a \
+         sender that has timed out takes repeated acknowledgements for no sign of loss (section \
+         5.4), so that four more of them change nothing."
+            .to_owned(),
+    );
     paragraphs
 }
 
