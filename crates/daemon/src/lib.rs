@@ -12,6 +12,7 @@ pub mod control;
 mod divert;
 pub mod failure;
 pub mod hip;
+pub mod host;
 mod indicators;
 pub mod journal;
 mod keys;

@@ -21,7 +21,7 @@ mod kernel;
 
 use super::Daemon;
 use super::indicators::INTERFACE;
-use kernel::KernelAsker;
+pub(crate) use kernel::KernelAsker;
 use outlast_base::time::{Duration, Instant};
 use outlast_gateway::link::{LinkId, LinkState};
 use outlast_linux::monitor::{Change, Standing};

@@ -16,14 +16,14 @@ const MOST_WAITING: usize = 64;
 /// Tells the kernel whom to ask for. It begins with the first question, so that its thread has no
 /// more privileges than the daemon has kept.
 #[derive(Debug, Default)]
-pub(super) struct KernelAsker {
+pub(crate) struct KernelAsker {
     questions: Option<SyncSender<(InterfaceIndex, IpAddr)>>,
 }
 
 impl KernelAsker {
     /// Makes the kernel ask for a neighbour, unless it knows or is asking, as soon as that can be. The
     /// answer comes as a [`Change`](outlast_linux::monitor::Change).
-    pub(super) fn ask(&mut self, interface: InterfaceIndex, peer: IpAddr) {
+    pub(crate) fn ask(&mut self, interface: InterfaceIndex, peer: IpAddr) {
         let questions = match &self.questions {
             Some(questions) => questions,
             None => match begin() {

@@ -5,8 +5,8 @@ use crate::terminal;
 use outlast_daemon::config::{
     DataPathChoice, Given, Log, LogFormat, LogLevel, Mechanism, Settings, interface_name,
 };
-use outlast_daemon::hip;
 use outlast_daemon::journal::Journal;
+use outlast_daemon::{hip, host};
 use outlast_report::unit::Unit;
 use std::path::PathBuf;
 
@@ -64,10 +64,12 @@ enum Role {
     Hip,
     /// A rendezvous server for hosts that speak HIP; takes the same.
     Rendezvous,
+    /// An agent beside this host's own TCP; takes --config, whose table is `[host]`, or nothing.
+    Host,
 }
 
-/// Runs a role that speaks HIP, or checks its configuration.
-fn run_hip(kind: hip::Kind, arguments: &Arguments, log: Log) -> Result<(), Failure> {
+/// Refuses what only gateways have.
+fn refuse_options_of_gateways(arguments: &Arguments) -> Result<(), Failure> {
     let is_for_gateways = arguments.interface.is_some()
         || arguments.mechanism.is_some()
         || arguments.data_path.is_some()
@@ -76,6 +78,23 @@ fn run_hip(kind: hip::Kind, arguments: &Arguments, log: Log) -> Result<(), Failu
         let message = "--interface, --mechanism, --data-path and --control are for gateways";
         return Err(Failure::Usage(message.into()));
     }
+    Ok(())
+}
+
+/// Runs the agent beside this host's TCP, or checks its configuration.
+fn run_host(arguments: &Arguments, log: Log) -> Result<(), Failure> {
+    refuse_options_of_gateways(arguments)?;
+    let config = arguments.config.as_deref();
+    if arguments.check_config {
+        return terminal::print(&host::check(config)?);
+    }
+    let _journal = Journal::begin(log);
+    Ok(host::run(config)?)
+}
+
+/// Runs a role that speaks HIP, or checks its configuration.
+fn run_hip(kind: hip::Kind, arguments: &Arguments, log: Log) -> Result<(), Failure> {
+    refuse_options_of_gateways(arguments)?;
     let Some(config) = &arguments.config else {
         return Err(Failure::Usage(
             "this role needs --config FILE with a table [hip]".into(),
@@ -95,17 +114,15 @@ pub(crate) fn run(arguments: &Arguments, verbose: u8) -> Result<(), Failure> {
         1 => Some(LogLevel::Debug),
         _ => Some(LogLevel::Trace),
     };
-    let kind = match arguments.role {
-        Role::Gateway => None,
-        Role::Hip => Some(hip::Kind::Host),
-        Role::Rendezvous => Some(hip::Kind::Rendezvous),
+    let log = Log {
+        level: arguments.log_level.or(by_count).unwrap_or_default(),
+        format: arguments.log_format.unwrap_or_default(),
     };
-    if let Some(kind) = kind {
-        let log = Log {
-            level: arguments.log_level.or(by_count).unwrap_or_default(),
-            format: arguments.log_format.unwrap_or_default(),
-        };
-        return run_hip(kind, arguments, log);
+    match arguments.role {
+        Role::Gateway => {}
+        Role::Hip => return run_hip(hip::Kind::Host, arguments, log),
+        Role::Rendezvous => return run_hip(hip::Kind::Rendezvous, arguments, log),
+        Role::Host => return run_host(arguments, log),
     }
     let given = Given {
         interface: arguments.interface.clone(),

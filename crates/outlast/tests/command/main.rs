@@ -18,6 +18,7 @@ mod gateway;
 mod gateway_ebpf;
 mod hip;
 mod hooks;
+mod host;
 mod indicators;
 mod killing;
 mod live;

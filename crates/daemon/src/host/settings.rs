@@ -1,0 +1,98 @@
+//! The table `[host]` of the configuration file.
+
+use crate::failure::Failure;
+use outlast_host::Limits;
+use serde::Deserialize;
+use std::path::Path;
+
+/// The longest name of an interface.
+const LONGEST_NAME: usize = 15;
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct File {
+    #[serde(default)]
+    host: Settings,
+}
+
+/// What `[host]` says.
+#[derive(Clone, Debug, Deserialize, Eq, PartialEq)]
+#[serde(deny_unknown_fields, default)]
+pub(super) struct Settings {
+    /// The interfaces whose return counts; none: all but the loopback.
+    pub(super) interfaces: Vec<String>,
+    /// Connections that are made to retransmit in a second at most.
+    pub(super) per_second: u32,
+    /// And at once.
+    pub(super) burst: u32,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        let limits = Limits::default();
+        Self {
+            interfaces: Vec::new(),
+            per_second: limits.per_second,
+            burst: limits.burst,
+        }
+    }
+}
+
+impl Settings {
+    /// Reads and checks the file; without one the defaults.
+    pub(super) fn load(path: Option<&Path>) -> Result<Self, Failure> {
+        let Some(path) = path else {
+            return Ok(Self::default());
+        };
+        let shown = path.display();
+        let text = std::fs::read_to_string(path)
+            .map_err(|error| Failure::Usage(format!("cannot read {shown}: {error}")))?;
+        let file: File =
+            toml::from_str(&text).map_err(|error| Failure::Usage(format!("{shown}: {error}")))?;
+        match file.host.problem() {
+            Some(problem) => Err(Failure::Usage(format!("{shown}: {problem}"))),
+            None => Ok(file.host),
+        }
+    }
+
+    /// What is wrong, if anything is.
+    fn problem(&self) -> Option<String> {
+        let is_name = |name: &&String| name.is_empty() || name.len() > LONGEST_NAME;
+        if let Some(name) = self.interfaces.iter().find(is_name) {
+            return Some(format!(
+                "interfaces: {name:?}: 1 to {LONGEST_NAME} bytes are allowed"
+            ));
+        }
+        for (key, value) in [("per_second", self.per_second), ("burst", self.burst)] {
+            if value == 0 {
+                return Some(format!("{key} = 0: at least 1 is needed"));
+            }
+        }
+        None
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn problem(text: &str) -> Option<String> {
+        let file: File = toml::from_str(text).expect("it can be read");
+        file.host.problem()
+    }
+
+    #[test]
+    fn an_empty_file_has_the_defaults() {
+        let file: File = toml::from_str("").expect("it can be read");
+        assert_eq!(file.host, Settings::default());
+    }
+
+    #[test]
+    fn what_cannot_hold_is_refused() {
+        assert_eq!(problem("[host]\nburst = 1"), None);
+        for text in ["per_second = 0", "burst = 0", "interfaces = [\"\"]"] {
+            assert!(problem(&format!("[host]\n{text}")).is_some(), "{text}");
+        }
+        assert!(toml::from_str::<File>("[host]\nmechanism = \"hold\"").is_err());
+    }
+}
