@@ -17,6 +17,7 @@ pub mod journal;
 mod keys;
 mod listening;
 mod metrics;
+pub mod mobility;
 mod orphans;
 mod outbox;
 #[cfg(test)]

@@ -236,6 +236,23 @@ impl HomeAgent {
         }
     }
 
+    /// These are the mobile nodes from now on. Bindings of those that are not among them end.
+    pub fn set_mobiles(&mut self, mobiles: BTreeMap<Ipv4Addr, Vec<SecurityAssociation>>) {
+        for address in self.config.mobiles.keys() {
+            if !mobiles.contains_key(address) && self.bindings.has(*address) {
+                self.bindings.remove(*address, None);
+                self.outbox.push_back(Transmit::Arp(Arp::StopProxy {
+                    link: self.config.link,
+                    address: *address,
+                }));
+            }
+        }
+        self.arps.retain(|(_, arp, _)| {
+            !matches!(arp, Arp::Gratuitous { address, .. } if !mobiles.contains_key(address))
+        });
+        self.config.mobiles = mobiles;
+    }
+
     /// Time has come to `now`.
     pub fn handle_timeout(&mut self, now: Instant) {
         while let Some((home_address, care_of_address)) = self.bindings.expire(now) {

@@ -239,6 +239,16 @@ impl MobileNode {
         }
     }
 
+    /// The node ends: the home agent is told that it is no longer at its co-located address. The
+    /// request is not repeated; if it is lost, the binding ends with its lifetime.
+    pub fn deregister(&mut self, now: Instant) {
+        if let Attachment::CoLocated(_) = self.attachment {
+            self.withdraw(now);
+        }
+        self.co_location = None;
+        self.detach();
+    }
+
     /// A packet comes from a link.
     pub fn handle_packet(&mut self, now: Instant, arrival: Arrival, packet: &Packet) -> Verdict {
         let Some((source, _)) = addresses(packet) else {

@@ -117,7 +117,9 @@ fn rule_message(rule: &Rule) -> RuleMessage {
         Selector::Mark(mark) => message.attributes.push(RuleAttribute::FwMark(mark)),
         Selector::Source(source) => {
             message.header.src_len = 32;
-            message.attributes.push(RuleAttribute::Source(source.into()));
+            message
+                .attributes
+                .push(RuleAttribute::Source(source.into()));
         }
     }
     if rule.without_default {

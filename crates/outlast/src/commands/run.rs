@@ -7,6 +7,7 @@ use outlast_daemon::config::{
 };
 use outlast_daemon::hip;
 use outlast_daemon::journal::Journal;
+use outlast_daemon::mobility;
 use outlast_report::unit::Unit;
 use std::path::PathBuf;
 
@@ -64,10 +65,30 @@ enum Role {
     Hip,
     /// A rendezvous server for hosts that speak HIP; takes the same.
     Rendezvous,
+    /// A home agent of Mobile IP; takes --config, whose table is `[home_agent]`.
+    HomeAgent,
+    /// A mobile node of Mobile IP; takes --config, whose table is `[mobile_node]`.
+    MobileNode,
 }
 
-/// Runs a role that speaks HIP, or checks its configuration.
-fn run_hip(kind: hip::Kind, arguments: &Arguments, log: Log) -> Result<(), Failure> {
+/// A role whose configuration is a table of its own.
+#[derive(Clone, Copy, Debug)]
+enum Own {
+    Hip(hip::Kind),
+    Mobility(mobility::Kind),
+}
+
+impl Own {
+    const fn table(self) -> &'static str {
+        match self {
+            Self::Hip(_) => "hip",
+            Self::Mobility(kind) => kind.table(),
+        }
+    }
+}
+
+/// Runs a role with a table of its own, or checks its configuration.
+fn run_own(role: Own, arguments: &Arguments, log: Log) -> Result<(), Failure> {
     let is_for_gateways = arguments.interface.is_some()
         || arguments.mechanism.is_some()
         || arguments.data_path.is_some()
@@ -77,15 +98,22 @@ fn run_hip(kind: hip::Kind, arguments: &Arguments, log: Log) -> Result<(), Failu
         return Err(Failure::Usage(message.into()));
     }
     let Some(config) = &arguments.config else {
-        return Err(Failure::Usage(
-            "this role needs --config FILE with a table [hip]".into(),
-        ));
+        return Err(Failure::Usage(format!(
+            "this role needs --config FILE with a table [{}]",
+            role.table()
+        )));
     };
     if arguments.check_config {
-        return terminal::print(&hip::check(config)?);
+        return terminal::print(&match role {
+            Own::Hip(_) => hip::check(config)?,
+            Own::Mobility(kind) => mobility::check(kind, config)?,
+        });
     }
     let _journal = Journal::begin(log);
-    Ok(hip::run(kind, config)?)
+    Ok(match role {
+        Own::Hip(kind) => hip::run(kind, config)?,
+        Own::Mobility(kind) => mobility::run(kind, config)?,
+    })
 }
 
 /// `verbose` is how often `-v` was given.
@@ -95,17 +123,19 @@ pub(crate) fn run(arguments: &Arguments, verbose: u8) -> Result<(), Failure> {
         1 => Some(LogLevel::Debug),
         _ => Some(LogLevel::Trace),
     };
-    let kind = match arguments.role {
+    let own = match arguments.role {
         Role::Gateway => None,
-        Role::Hip => Some(hip::Kind::Host),
-        Role::Rendezvous => Some(hip::Kind::Rendezvous),
+        Role::Hip => Some(Own::Hip(hip::Kind::Host)),
+        Role::Rendezvous => Some(Own::Hip(hip::Kind::Rendezvous)),
+        Role::HomeAgent => Some(Own::Mobility(mobility::Kind::HomeAgent)),
+        Role::MobileNode => Some(Own::Mobility(mobility::Kind::MobileNode)),
     };
-    if let Some(kind) = kind {
+    if let Some(own) = own {
         let log = Log {
             level: arguments.log_level.or(by_count).unwrap_or_default(),
             format: arguments.log_format.unwrap_or_default(),
         };
-        return run_hip(kind, arguments, log);
+        return run_own(own, arguments, log);
     }
     let given = Given {
         interface: arguments.interface.clone(),
