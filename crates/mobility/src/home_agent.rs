@@ -114,6 +114,13 @@ pub enum HomeEvent {
         /// The mobile node.
         home_address: Ipv4Addr,
     },
+    /// The mobile node is no longer at a care-of address.
+    Deregistered {
+        /// The mobile node.
+        home_address: Ipv4Addr,
+        /// Where it was.
+        care_of_address: Ipv4Addr,
+    },
     /// A binding has come to its end, and the mobile node did not renew it.
     Expired {
         /// The mobile node.

@@ -194,6 +194,10 @@ fn tell(event: &HomeEvent) {
             tracing::debug!(%home_address, "registration renewed");
         }
         HomeEvent::Home { home_address } => tracing::info!(%home_address, "mobile node is home"),
+        HomeEvent::Deregistered {
+            home_address,
+            care_of_address,
+        } => tracing::info!(%home_address, %care_of_address, "mobile node has left"),
         HomeEvent::Expired {
             home_address,
             care_of_address,

@@ -201,7 +201,7 @@ fn tell(event: &NodeEvent) {
                 false => tracing::debug!(took_ms, "registration renewed"),
             }
         }
-        NodeEvent::Detached => tracing::info!("not registered any more"),
+        NodeEvent::Detached => tracing::info!("detached"),
         NodeEvent::Refused { code, .. } => tracing::warn!(%code, "registration refused"),
         NodeEvent::Expired => tracing::warn!("registration has expired"),
     }
