@@ -10,7 +10,7 @@ use crate::clock::NtpClock;
 use crate::datagram::{addresses, datagram, icmp_message, is_tunnelled};
 use crate::security::SecurityAssociation;
 use crate::transmit::{Arp, Arrival, LinkId, Transmit, Verdict, Via};
-use crate::tunnel::{Entered, Tunnel};
+use crate::tunnel::{Entered, Outside, Tunnel};
 use alloc::collections::VecDeque;
 use client::Registration;
 use core::net::Ipv4Addr;
@@ -380,6 +380,13 @@ impl MobileNode {
     #[must_use]
     pub fn is_registered(&self) -> bool {
         self.registration.is_complete()
+    }
+
+    /// Whether the tunnel to the home agent is in UDP, as behind an address translator.
+    #[must_use]
+    pub fn has_udp_tunnel(&self) -> bool {
+        let outside = self.tunnel.as_ref().map(Tunnel::outside);
+        matches!(outside, Some(Outside::Udp(_)))
     }
 
     /// What was counted so far.

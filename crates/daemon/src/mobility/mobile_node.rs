@@ -164,7 +164,7 @@ impl Role for Mobile {
 
     fn tell(&mut self) {
         while let Some(event) = self.node.poll_event() {
-            tell(&event);
+            tell(&event, self.node.has_udp_tunnel());
         }
     }
 
@@ -190,14 +190,14 @@ fn machine(now: Instant, settings: &MobileNodeSettings) -> Result<MobileNode, Fa
     Ok(MobileNode::new(now, config))
 }
 
-fn tell(event: &NodeEvent) {
+fn tell(event: &NodeEvent, in_udp: bool) {
     match event {
         NodeEvent::Registered {
             has_moved, took, ..
         } => {
             let took_ms = took.as_secs_f64() * 1e3;
             match has_moved {
-                true => tracing::info!(took_ms, "registered"),
+                true => tracing::info!(took_ms, in_udp, "registered"),
                 false => tracing::debug!(took_ms, "registration renewed"),
             }
         }

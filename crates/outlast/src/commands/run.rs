@@ -110,10 +110,11 @@ fn run_own(role: Own, arguments: &Arguments, log: Log) -> Result<(), Failure> {
         });
     }
     let _journal = Journal::begin(log);
-    Ok(match role {
+    match role {
         Own::Hip(kind) => hip::run(kind, config)?,
         Own::Mobility(kind) => mobility::run(kind, config)?,
-    })
+    }
+    Ok(())
 }
 
 /// `verbose` is how often `-v` was given.

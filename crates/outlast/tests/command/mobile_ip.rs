@@ -265,6 +265,8 @@ fn a_mobile_host_keeps_its_connections_and_its_address() {
         );
         mobile.await_lines(" registered", moves);
     }
+    let in_udp = mobile.said().matches("in_udp=true").count();
+    assert_eq!(in_udp, usize::from(has_translator), "{}", mobile.said());
     // Control: what is bound to the network's own address ends with it.
     let control = Sender::start(&hosts.correspondent);
     let mut bound = connect_from(&hosts.mobile, Ipv4Addr::new(10, 2, 0, 7), control.port);
