@@ -86,9 +86,7 @@ fn a_node_that_ends_tells_its_home_agent() {
         network.co_locate(0, Some((own, is_translated)));
         network.run(SECOND);
         assert_eq!(network.home.away(), 1);
-        let now = network.now;
-        network.mobiles[0].node.deregister(now);
-        network.co_locate(0, None);
+        network.deregister(0);
         network.run(SECOND);
         assert_eq!(network.home.away(), 0, "translated: {is_translated}");
         let left = HomeEvent::Deregistered {
@@ -186,8 +184,7 @@ fn arp_changes_in_the_order_that_is_prescribed() {
 #[test]
 fn a_refused_request_changes_no_arp() {
     let setup = Setup::default();
-    let mut network =
-        Network::new(setup).with_mobile(|config| config.home = network::association(9));
+    let mut network = Network::new(setup).with_mobile(|config| config.home = association(9));
     network.place(0, &[1]);
     network.run(SECOND * 5);
     let of_home = network
