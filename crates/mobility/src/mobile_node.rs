@@ -13,12 +13,12 @@ use crate::transmit::{Arp, Arrival, LinkId, Transmit, Verdict, Via};
 use crate::tunnel::{Entered, Outside, Tunnel};
 use alloc::collections::VecDeque;
 use client::Registration;
-use core::net::Ipv4Addr;
+use core::net::{IpAddr, Ipv4Addr};
 use outlast_base::time::{Duration, Instant};
-use outlast_wire::Packet;
 use outlast_wire::mobile_ip::{
     AgentAdvertisement, Lifetime, PORT, ReplyCode, TunnelData, decapsulate,
 };
+use outlast_wire::{Packet, Transport};
 use surroundings::{Agent, Surroundings};
 
 /// When a mobile node believes that it has moved.
@@ -264,9 +264,11 @@ impl MobileNode {
             };
         }
         if let Some(tunnel) = &mut self.tunnel
-            && let outlast_wire::Transport::IcmpError(_) = packet.header().transport
+            && let Transport::IcmpError(about) = &packet.header().transport
+            && let Some(quoted) = about.quoted
+            && quoted.destination == IpAddr::V4(self.config.home_agent)
         {
-            let router = self.config.home_address;
+            let router = self.config.home_agent;
             return match tunnel.handle_error(now, router, packet) {
                 Some(error) => {
                     self.send(error, Via::Local);
@@ -548,7 +550,8 @@ impl MobileNode {
     }
 
     fn enter_tunnel(&mut self, now: Instant, packet: Packet) {
-        let router = self.config.home_address;
+        // A host believes no packet that comes from its own address.
+        let router = self.config.home_agent;
         let Some(tunnel) = &mut self.tunnel else {
             self.counters.dropped_detached += 1;
             return;

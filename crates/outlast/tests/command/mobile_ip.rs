@@ -288,6 +288,37 @@ fn a_mobile_host_keeps_its_connections_and_its_address() {
 }
 
 #[test]
+fn the_home_agents_host_is_reached_and_so_is_a_link_of_a_small_mtu() {
+    let Some(hosts) = Hosts::new() else { return };
+    let place = Place::new();
+    configure(&place, "key", "key", "hmac-sha-256");
+    let (_agent, mobile) = start(&place, &hosts);
+    mobile.await_lines(" registered", 1);
+    let agent_address = Ipv4Addr::new(10, 9, 0, 2).into();
+    let sender = Sender::start(&hosts.agent);
+    let mut stream = connect(&hosts.mobile, agent_address, sender.port);
+    assert_eq!(
+        stream.local_addr().expect("connected").ip(),
+        HOME_ADDRESS,
+        "through the tunnel"
+    );
+    assert!(read(&mut stream, &mut 0, 100_000), "of the home agent");
+    sender.is_over.store(true, Ordering::Relaxed);
+    // The tunnel's entry learns of it at the mobile host, and from the router at the home agent.
+    ip(&hosts.mobile, &["link set link0 mtu 1300"]);
+    ip(&hosts.router, &["link set mobile0 mtu 1300"]);
+    for (from, to, address) in [
+        (&hosts.mobile, &hosts.correspondent, HOME_ADDRESS.into()),
+        (&hosts.correspondent, &hosts.mobile, CORRESPONDENT),
+    ] {
+        let sender = Sender::start(from);
+        let mut stream = connect(to, address, sender.port);
+        assert!(read(&mut stream, &mut 0, 100_000), "from {address}");
+        sender.is_over.store(true, Ordering::Relaxed);
+    }
+}
+
+#[test]
 fn a_wrong_key_is_refused_and_said() {
     let Some(hosts) = Hosts::new() else { return };
     let place = Place::new();
