@@ -18,6 +18,7 @@ pub mod journal;
 mod keys;
 mod listening;
 mod metrics;
+pub mod mobility;
 mod orphans;
 mod outbox;
 #[cfg(test)]

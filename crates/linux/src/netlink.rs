@@ -4,6 +4,7 @@ mod exchange;
 mod made;
 mod own;
 mod queues;
+mod rules;
 
 use crate::monitor;
 use exchange::Request;
@@ -22,6 +23,8 @@ use netlink_sys::{Socket, SocketAddr, protocols::NETLINK_ROUTE};
 use std::fmt;
 use std::io;
 use std::net::IpAddr;
+
+pub use rules::{Rule, Selector, TableRoute};
 
 /// A conversation with the routing part of the kernel about one network namespace: that of the
 /// thread that opened it.

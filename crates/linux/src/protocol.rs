@@ -53,6 +53,22 @@ impl ProtocolReceiver {
         self.address
     }
 
+    /// The next packet with its IP header, read into `buffer`; `None` if there is none at the
+    /// moment. IPv6 has no headers here.
+    ///
+    /// # Errors
+    /// When the kernel reports an error that belongs to the socket.
+    pub fn receive_whole<'b>(&self, buffer: &'b mut [u8]) -> io::Result<Option<&'b [u8]>> {
+        loop {
+            match recvfrom(&self.socket, &mut *buffer, RecvFlags::empty()) {
+                Ok((length, ..)) => return Ok(Some(&buffer[..length])),
+                Err(Errno::AGAIN) => return Ok(None),
+                Err(Errno::INTR) => {}
+                Err(errno) => return Err(errno.into()),
+            }
+        }
+    }
+
     /// The next packet, read into `buffer`; `None` if there is none at the moment.
     ///
     /// # Errors

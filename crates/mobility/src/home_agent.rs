@@ -114,6 +114,13 @@ pub enum HomeEvent {
         /// The mobile node.
         home_address: Ipv4Addr,
     },
+    /// The mobile node is no longer at a care-of address.
+    Deregistered {
+        /// The mobile node.
+        home_address: Ipv4Addr,
+        /// Where it was.
+        care_of_address: Ipv4Addr,
+    },
     /// A binding has come to its end, and the mobile node did not renew it.
     Expired {
         /// The mobile node.
@@ -234,6 +241,23 @@ impl HomeAgent {
             }
             _ => Verdict::Pass,
         }
+    }
+
+    /// These are the mobile nodes from now on. Bindings of those that are not among them end.
+    pub fn set_mobiles(&mut self, mobiles: BTreeMap<Ipv4Addr, Vec<SecurityAssociation>>) {
+        for address in self.config.mobiles.keys() {
+            if !mobiles.contains_key(address) && self.bindings.has(*address) {
+                self.bindings.remove(*address, None);
+                self.outbox.push_back(Transmit::Arp(Arp::StopProxy {
+                    link: self.config.link,
+                    address: *address,
+                }));
+            }
+        }
+        self.arps.retain(|(_, arp, _)| {
+            !matches!(arp, Arp::Gratuitous { address, .. } if !mobiles.contains_key(address))
+        });
+        self.config.mobiles = mobiles;
     }
 
     /// Time has come to `now`.

@@ -10,15 +10,15 @@ use crate::clock::NtpClock;
 use crate::datagram::{addresses, datagram, icmp_message, is_tunnelled};
 use crate::security::SecurityAssociation;
 use crate::transmit::{Arp, Arrival, LinkId, Transmit, Verdict, Via};
-use crate::tunnel::{Entered, Tunnel};
+use crate::tunnel::{Entered, Outside, Tunnel};
 use alloc::collections::VecDeque;
 use client::Registration;
-use core::net::Ipv4Addr;
+use core::net::{IpAddr, Ipv4Addr};
 use outlast_base::time::{Duration, Instant};
-use outlast_wire::Packet;
 use outlast_wire::mobile_ip::{
     AgentAdvertisement, Lifetime, PORT, ReplyCode, TunnelData, decapsulate,
 };
+use outlast_wire::{Packet, Transport};
 use surroundings::{Agent, Surroundings};
 
 /// When a mobile node believes that it has moved.
@@ -239,6 +239,16 @@ impl MobileNode {
         }
     }
 
+    /// The node ends: the home agent is told that it is no longer at its co-located address. The
+    /// request is not repeated; if it is lost, the binding ends with its lifetime.
+    pub fn deregister(&mut self, now: Instant) {
+        if let Attachment::CoLocated(_) = self.attachment {
+            self.withdraw(now);
+        }
+        self.co_location = None;
+        self.detach();
+    }
+
     /// A packet comes from a link.
     pub fn handle_packet(&mut self, now: Instant, arrival: Arrival, packet: &Packet) -> Verdict {
         let Some((source, _)) = addresses(packet) else {
@@ -254,9 +264,11 @@ impl MobileNode {
             };
         }
         if let Some(tunnel) = &mut self.tunnel
-            && let outlast_wire::Transport::IcmpError(_) = packet.header().transport
+            && let Transport::IcmpError(about) = &packet.header().transport
+            && let Some(quoted) = about.quoted
+            && quoted.destination == IpAddr::V4(self.config.home_agent)
         {
-            let router = self.config.home_address;
+            let router = self.config.home_agent;
             return match tunnel.handle_error(now, router, packet) {
                 Some(error) => {
                     self.send(error, Via::Local);
@@ -370,6 +382,13 @@ impl MobileNode {
     #[must_use]
     pub fn is_registered(&self) -> bool {
         self.registration.is_complete()
+    }
+
+    /// Whether the tunnel to the home agent is in UDP, as behind an address translator.
+    #[must_use]
+    pub fn has_udp_tunnel(&self) -> bool {
+        let outside = self.tunnel.as_ref().map(Tunnel::outside);
+        matches!(outside, Some(Outside::Udp(_)))
     }
 
     /// What was counted so far.
@@ -531,7 +550,8 @@ impl MobileNode {
     }
 
     fn enter_tunnel(&mut self, now: Instant, packet: Packet) {
-        let router = self.config.home_address;
+        // A host believes no packet that comes from its own address.
+        let router = self.config.home_agent;
         let Some(tunnel) = &mut self.tunnel else {
             self.counters.dropped_detached += 1;
             return;

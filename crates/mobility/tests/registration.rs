@@ -2,7 +2,9 @@
 
 mod network;
 
-use network::{CORRESPONDENT, HOME, Network, Node, Setup, foreign_address, home_address, ms};
+use network::{
+    CORRESPONDENT, HOME, Network, Node, Setup, association, foreign_address, home_address, ms,
+};
 use outlast_base::time::Duration;
 use outlast_mobility::{Arp, Attachment, Detection, HomeEvent, HomeLimits, LinkId, NodeEvent};
 use outlast_wire::mobile_ip::{Lifetime, ReplyCode};
@@ -76,6 +78,50 @@ fn an_address_of_the_own_is_enough_also_behind_a_translator() {
     }
 }
 
+#[test]
+fn a_node_that_ends_tells_its_home_agent() {
+    for is_translated in [false, true] {
+        let mut network = Network::new(Setup::default());
+        let own = Ipv4Addr::new(10, 50, 0, 7);
+        network.co_locate(0, Some((own, is_translated)));
+        network.run(SECOND);
+        assert_eq!(network.home.away(), 1);
+        network.deregister(0);
+        network.run(SECOND);
+        assert_eq!(network.home.away(), 0, "translated: {is_translated}");
+        let left = HomeEvent::Deregistered {
+            home_address: home_address(0),
+            care_of_address: own,
+        };
+        let events = network.home_events.iter();
+        assert_eq!(events.filter(|(_, event)| *event == left).count(), 1);
+        assert_eq!(network.home.counters().refused, 0);
+    }
+}
+
+#[test]
+fn a_mobile_node_that_is_struck_off_is_not_served() {
+    let mut network = Network::new(Setup {
+        mobiles: 2,
+        ..Setup::default()
+    });
+    for mobile in 0..2 {
+        network.co_locate(
+            mobile,
+            Some((Ipv4Addr::new(10, 50, 0, 7 + mobile as u8), false)),
+        );
+    }
+    network.run(SECOND);
+    assert!(network.reaches(0) && network.reaches(1));
+    let rest = [(home_address(1), vec![association(1)])];
+    network.home.set_mobiles(rest.into_iter().collect());
+    network.run(SECOND);
+    assert!(!network.reaches(0) && network.reaches(1));
+    network.run(SECOND * 300);
+    assert_eq!(network.home.away(), 1, "its renewals are refused");
+    assert!(network.home.counters().refused_for_authentication > 0);
+}
+
 /// RFC 5944, section 4.6: silent before the request goes, proxy when it is accepted; at home the
 /// mobile node's own ARP first, and the home agent's last.
 #[test]
@@ -138,8 +184,7 @@ fn arp_changes_in_the_order_that_is_prescribed() {
 #[test]
 fn a_refused_request_changes_no_arp() {
     let setup = Setup::default();
-    let mut network =
-        Network::new(setup).with_mobile(|config| config.home = network::association(9));
+    let mut network = Network::new(setup).with_mobile(|config| config.home = association(9));
     network.place(0, &[1]);
     network.run(SECOND * 5);
     let of_home = network

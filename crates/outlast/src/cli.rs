@@ -1,8 +1,8 @@
 //! The command line.
 
 use crate::commands::{
-    agents, completions, demo, doctor, hip, lab, man, notify, papers, reload, run, sim, status,
-    sweep, trials,
+    agents, completions, demo, doctor, hip, lab, man, mobile_ip, notify, papers, reload, run, sim,
+    status, sweep, trials,
 };
 use clap::{Parser, Subcommand};
 
@@ -52,6 +52,8 @@ pub(crate) enum Command {
     Agents(agents::Arguments),
     /// Make the identity of a host that speaks HIP, or show its tag.
     Hip(hip::Arguments),
+    /// Make the key of a mobile node and its home agent (Mobile IP).
+    MobileIp(mobile_ip::Arguments),
     Doctor(doctor::Arguments),
     /// Print the completion script of a shell.
     Completions(completions::Arguments),

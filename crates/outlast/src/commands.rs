@@ -9,6 +9,7 @@ pub(crate) mod hip;
 pub(crate) mod lab;
 pub(crate) mod lab_shell;
 pub(crate) mod man;
+pub(crate) mod mobile_ip;
 pub(crate) mod notify;
 pub(crate) mod papers;
 pub(crate) mod reload;

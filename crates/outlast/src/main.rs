@@ -40,6 +40,7 @@ fn dispatch(cli: Cli) -> Result<(), Failure> {
         Command::Reload(arguments) => commands::reload::run(&arguments),
         Command::Agents(arguments) => commands::agents::run(&arguments),
         Command::Hip(arguments) => commands::hip::run(&arguments),
+        Command::MobileIp(arguments) => commands::mobile_ip::run(&arguments),
         Command::Notify(arguments) => commands::notify::run(&arguments),
         Command::Doctor(arguments) => commands::doctor::run(&arguments),
         Command::Completions(arguments) => commands::completions::run(&arguments),

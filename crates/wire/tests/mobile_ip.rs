@@ -390,7 +390,17 @@ fn dont_fragment_is_copied_outward() {
 fn a_tunnel_does_not_swallow_its_own_packets() {
     let own = IpHeader::new([10, 1, 0, 1].into(), [10, 1, 0, 5].into());
     let packet = Packet::tcp_segment(own, TcpHeader::default(), b"");
-    assert_eq!(encapsulate(packet, outer()), Err(EncapsulationError::Loop));
+    // What a program at the encapsulator says is no tunnel.
+    assert!(encapsulate(packet, outer()).is_ok());
+    let other = Packet::tcp_segment(ip(), TcpHeader::default(), b"");
+    let once = encapsulate(other, outer()).expect("it fits");
+    assert_eq!(encapsulate(once, outer()), Err(EncapsulationError::Loop));
+    let port = outlast_wire::UdpHeader {
+        source_port: 434,
+        destination_port: 4000,
+    };
+    let in_udp = Packet::udp_datagram(own, port, b"data");
+    assert_eq!(encapsulate(in_udp, outer()), Err(EncapsulationError::Loop));
     let six = IpHeader::new([0_u16; 8].into(), [1_u16; 8].into());
     let packet = Packet::tcp_segment(six, TcpHeader::default(), b"");
     assert_eq!(

@@ -295,6 +295,9 @@ impl HomeAgent {
         let address = asked.request.home_address;
         let is_home = asked.request.care_of_address == address;
         let was_away = self.bindings.has(address);
+        let mut bindings = self.bindings.of(address);
+        let was_there = bindings.any(|one| one.care_of_address == asked.request.care_of_address);
+        drop(bindings);
         let only = (!is_home).then_some(asked.request.care_of_address);
         self.bindings.remove(address, only);
         if was_away && !self.bindings.has(address) {
@@ -310,6 +313,11 @@ impl HomeAgent {
             }
             let home_address = address;
             self.events.push_back(HomeEvent::Home { home_address });
+        } else if was_there {
+            self.events.push_back(HomeEvent::Deregistered {
+                home_address: address,
+                care_of_address: asked.request.care_of_address,
+            });
         }
     }
 

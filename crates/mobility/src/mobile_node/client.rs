@@ -256,6 +256,17 @@ impl MobileNode {
         self.send_request(identification, lifetime);
     }
 
+    /// Ends the registration at the present care-of address, if one may hold there.
+    pub(super) fn withdraw(&mut self, now: Instant) {
+        if self.registration.until.is_some() || !matches!(self.registration.stage, Stage::Idle) {
+            let identification = self.registration.identify(now);
+            self.counters.requests += 1;
+            self.send_request(identification, Lifetime::DEREGISTRATION);
+        }
+        self.registration.until = None;
+        self.registration.last_place = Attachment::Nowhere;
+    }
+
     fn wanted_lifetime(&self) -> Lifetime {
         match self.attachment {
             Attachment::Home { .. } => Lifetime::DEREGISTRATION,

@@ -306,6 +306,12 @@ impl Network {
         self.drain(Node::Mobile(mobile));
     }
 
+    /// The mobile node ends.
+    pub fn deregister(&mut self, mobile: usize) {
+        self.mobiles[mobile].node.deregister(self.now);
+        self.drain(Node::Mobile(mobile));
+    }
+
     /// Lets `time` pass.
     pub fn run(&mut self, time: Duration) {
         let until = self.now + time;

@@ -6,7 +6,7 @@ use outlast_daemon::config::{
     DataPathChoice, Given, Log, LogFormat, LogLevel, Mechanism, Settings, interface_name,
 };
 use outlast_daemon::journal::Journal;
-use outlast_daemon::{hip, host};
+use outlast_daemon::{hip, host, mobility};
 use outlast_report::unit::Unit;
 use std::path::PathBuf;
 
@@ -64,12 +64,34 @@ enum Role {
     Hip,
     /// A rendezvous server for hosts that speak HIP; takes the same.
     Rendezvous,
+    /// A home agent of Mobile IP; takes --config, whose table is `[home_agent]`.
+    HomeAgent,
+    /// A mobile node of Mobile IP; takes --config, whose table is `[mobile_node]`.
+    MobileNode,
     /// An agent beside this host's own TCP; takes --config, whose table is `[host]`, or nothing.
     Host,
 }
 
-/// Refuses what only gateways have.
-fn refuse_options_of_gateways(arguments: &Arguments) -> Result<(), Failure> {
+/// A role whose configuration is a table of its own.
+#[derive(Clone, Copy, Debug)]
+enum Own {
+    Hip(hip::Kind),
+    Mobility(mobility::Kind),
+    Host,
+}
+
+impl Own {
+    const fn table(self) -> &'static str {
+        match self {
+            Self::Hip(_) => "hip",
+            Self::Mobility(kind) => kind.table(),
+            Self::Host => "host",
+        }
+    }
+}
+
+/// Runs a role with a table of its own, or checks its configuration.
+fn run_own(role: Own, arguments: &Arguments, log: Log) -> Result<(), Failure> {
     let is_for_gateways = arguments.interface.is_some()
         || arguments.mechanism.is_some()
         || arguments.data_path.is_some()
@@ -78,33 +100,29 @@ fn refuse_options_of_gateways(arguments: &Arguments) -> Result<(), Failure> {
         let message = "--interface, --mechanism, --data-path and --control are for gateways";
         return Err(Failure::Usage(message.into()));
     }
-    Ok(())
-}
-
-/// Runs the agent beside this host's TCP, or checks its configuration.
-fn run_host(arguments: &Arguments, log: Log) -> Result<(), Failure> {
-    refuse_options_of_gateways(arguments)?;
     let config = arguments.config.as_deref();
-    if arguments.check_config {
-        return terminal::print(&host::check(config)?);
-    }
-    let _journal = Journal::begin(log);
-    Ok(host::run(config)?)
-}
-
-/// Runs a role that speaks HIP, or checks its configuration.
-fn run_hip(kind: hip::Kind, arguments: &Arguments, log: Log) -> Result<(), Failure> {
-    refuse_options_of_gateways(arguments)?;
-    let Some(config) = &arguments.config else {
-        return Err(Failure::Usage(
-            "this role needs --config FILE with a table [hip]".into(),
-        ));
+    let needed = || {
+        config.ok_or_else(|| {
+            Failure::Usage(format!(
+                "this role needs --config FILE with a table [{}]",
+                role.table()
+            ))
+        })
     };
     if arguments.check_config {
-        return terminal::print(&hip::check(config)?);
+        return terminal::print(&match role {
+            Own::Hip(_) => hip::check(needed()?)?,
+            Own::Mobility(kind) => mobility::check(kind, needed()?)?,
+            Own::Host => host::check(config)?,
+        });
     }
     let _journal = Journal::begin(log);
-    Ok(hip::run(kind, config)?)
+    match role {
+        Own::Hip(kind) => hip::run(kind, needed()?)?,
+        Own::Mobility(kind) => mobility::run(kind, needed()?)?,
+        Own::Host => host::run(config)?,
+    }
+    Ok(())
 }
 
 /// `verbose` is how often `-v` was given.
@@ -114,15 +132,20 @@ pub(crate) fn run(arguments: &Arguments, verbose: u8) -> Result<(), Failure> {
         1 => Some(LogLevel::Debug),
         _ => Some(LogLevel::Trace),
     };
-    let log = Log {
-        level: arguments.log_level.or(by_count).unwrap_or_default(),
-        format: arguments.log_format.unwrap_or_default(),
+    let own = match arguments.role {
+        Role::Gateway => None,
+        Role::Hip => Some(Own::Hip(hip::Kind::Host)),
+        Role::Rendezvous => Some(Own::Hip(hip::Kind::Rendezvous)),
+        Role::HomeAgent => Some(Own::Mobility(mobility::Kind::HomeAgent)),
+        Role::MobileNode => Some(Own::Mobility(mobility::Kind::MobileNode)),
+        Role::Host => Some(Own::Host),
     };
-    match arguments.role {
-        Role::Gateway => {}
-        Role::Hip => return run_hip(hip::Kind::Host, arguments, log),
-        Role::Rendezvous => return run_hip(hip::Kind::Rendezvous, arguments, log),
-        Role::Host => return run_host(arguments, log),
+    if let Some(own) = own {
+        let log = Log {
+            level: arguments.log_level.or(by_count).unwrap_or_default(),
+            format: arguments.log_format.unwrap_or_default(),
+        };
+        return run_own(own, arguments, log);
     }
     let given = Given {
         interface: arguments.interface.clone(),

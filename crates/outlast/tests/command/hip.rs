@@ -15,7 +15,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Longer than anything takes on a machine that has much else to do.
-const PATIENCE: Duration = Duration::from_secs(30);
+pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
 
 /// No data for so long after a move: the connection is over for all practical purposes.
 const STALLED: Duration = Duration::from_secs(4);
@@ -40,7 +40,7 @@ struct Hosts {
 }
 
 /// Runs `ip` with each line in a namespace.
-fn ip(namespace: &Namespace, lines: &[&str]) {
+pub(crate) fn ip(namespace: &Namespace, lines: &[&str]) {
     let run = || {
         for line in lines {
             let done = Command::new("ip").args(line.split(' ')).output();
@@ -53,7 +53,7 @@ fn ip(namespace: &Namespace, lines: &[&str]) {
 }
 
 #[expect(clippy::print_stderr, reason = "a skipped test names what is missing")]
-fn skip(what: &str) {
+pub(crate) fn skip(what: &str) {
     eprintln!("skipped: {what}");
 }
 
@@ -193,10 +193,10 @@ fn start(place: &Place, hosts: &Hosts) -> (Daemon, Daemon, IpAddr) {
 }
 
 /// Bytes that the fixed host sends, paced, until it is told to end.
-struct Sender {
-    is_over: Arc<AtomicBool>,
-    thread: std::thread::JoinHandle<()>,
-    port: u16,
+pub(crate) struct Sender {
+    pub(crate) is_over: Arc<AtomicBool>,
+    pub(crate) thread: std::thread::JoinHandle<()>,
+    pub(crate) port: u16,
 }
 
 /// The byte at a place of the stream.
@@ -205,7 +205,7 @@ fn pattern(at: usize) -> u8 {
 }
 
 impl Sender {
-    fn start(fixed: &Namespace) -> Self {
+    pub(crate) fn start(fixed: &Namespace) -> Self {
         let listener = fixed
             .run(|| TcpListener::bind("[::]:0"))
             .expect("enter")
@@ -239,12 +239,12 @@ impl Sender {
     clippy::disallowed_methods,
     reason = "a paced sender waits for a time and nothing else"
 )]
-fn pace() {
+pub(crate) fn pace() {
     std::thread::sleep(Duration::from_millis(5));
 }
 
 /// Connects as soon as the other side lets it.
-fn connect(mobile: &Namespace, to: IpAddr, port: u16) -> TcpStream {
+pub(crate) fn connect(mobile: &Namespace, to: IpAddr, port: u16) -> TcpStream {
     let begun = clock::now();
     loop {
         if let Ok(stream) = mobile
@@ -259,7 +259,7 @@ fn connect(mobile: &Namespace, to: IpAddr, port: u16) -> TcpStream {
 }
 
 /// Reads for as long as data comes at once, up to `length` bytes; whether so many came.
-fn read(stream: &mut TcpStream, at: &mut usize, length: usize) -> bool {
+pub(crate) fn read(stream: &mut TcpStream, at: &mut usize, length: usize) -> bool {
     stream.set_read_timeout(Some(STALLED)).expect("a socket");
     let mut buffer = [0; 16_384];
     let goal = *at + length;

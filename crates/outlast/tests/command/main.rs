@@ -25,6 +25,7 @@ mod live;
 mod manual;
 mod memory;
 mod metrics;
+mod mobile_ip;
 mod nat;
 mod operating;
 mod packaging;

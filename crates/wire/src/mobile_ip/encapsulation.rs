@@ -1,5 +1,6 @@
 //! IP in IP (RFC 2003), and errors that come out of a tunnel.
 
+use super::PORT;
 use crate::checksum::Sum;
 use crate::edit::EditError;
 use crate::icmp::Version;
@@ -11,6 +12,7 @@ use core::net::{IpAddr, Ipv4Addr};
 
 /// The protocol number of IPv4 in IP.
 const IPV4_IN_IP: u8 = 4;
+const UDP: u8 = 17;
 const HEADER_LEN: usize = 20;
 const DONT_FRAGMENT: u8 = 0x40;
 /// An IP header without options, and the eight bytes that every error quotes behind it.
@@ -41,7 +43,7 @@ pub enum EncapsulationError {
     /// It would be longer than 65535 bytes.
     #[error("the packet would be too long")]
     TooLong,
-    /// It comes from the encapsulator itself, or is for the tunnel's end: a loop
+    /// It is in a tunnel already, and comes from the encapsulator or is for the tunnel's end: a loop
     /// (RFC 2003, section 3.2).
     #[error("the packet would loop in the tunnel")]
     Loop,
@@ -65,7 +67,8 @@ pub fn encapsulate(inner: Packet, outer: OuterHeader) -> Result<Packet, Encapsul
     else {
         return Err(EncapsulationError::Family);
     };
-    if source == outer.source || destination == outer.destination {
+    let is_between_the_ends = source == outer.source || destination == outer.destination;
+    if is_between_the_ends && may_be_tunnelled(&inner) {
         return Err(EncapsulationError::Loop);
     }
     let mut edit = inner.edit();
@@ -96,6 +99,18 @@ pub fn encapsulate(inner: Packet, outer: OuterHeader) -> Result<Packet, Encapsul
     out.extend_from_slice(&header);
     out.extend_from_slice(&inner);
     Ok(Packet::parse(Bytes::from(out))?)
+}
+
+/// Whether `packet` may have come out of a tunnel's entry. What programs at the tunnel's two ends say to
+/// each other has not, and cannot loop.
+const fn may_be_tunnelled(packet: &Packet) -> bool {
+    match packet.header.transport {
+        Transport::Other { protocol, fragment } => {
+            protocol == IPV4_IN_IP || protocol == UDP && fragment
+        }
+        Transport::Udp(udp) => udp.source_port == PORT || udp.destination_port == PORT,
+        _ => false,
+    }
 }
 
 /// Takes the inner packet out of `outer`. Its TTL stays as it is.

@@ -1,0 +1,105 @@
+//! The roles `home-agent` and `mobile-node`: descriptors, clock and timer around the pure machines of
+//! Mobile IPv4 ([`outlast_mobility`]).
+//!
+//! A mobile node's applications use its home address, which a TUN device bears. What they send goes
+//! through a tunnel to the home agent, and from there on. What is for them comes to the home agent by
+//! ordinary routing, and through the tunnel back. The tunnel is IP in IP, or UDP behind an address
+//! translator.
+//!
+//! Left out: foreign agents, a home network that is a link of its own (ARP), Mobile IPv6.
+
+mod endpoint;
+mod home_agent;
+pub mod key;
+mod mobile_node;
+mod settings;
+
+use crate::failure::Failure;
+use home_agent::Home;
+use mobile_node::Mobile;
+use outlast_base::time::{Duration, Instant};
+use outlast_linux::clock;
+use outlast_mobility::NtpClock;
+use rustix::rand::{GetRandomFlags, getrandom};
+use settings::{HomeAgentSettings, MobileNodeSettings};
+use std::path::Path;
+
+/// The Unix epoch in NTP's time, in seconds.
+const UNIX_EPOCH_NTP: u64 = 2_208_988_800;
+
+/// What a role with Mobile IP is.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Kind {
+    /// Tunnels what is for mobile nodes to where they are.
+    HomeAgent,
+    /// Keeps its address wherever it is.
+    MobileNode,
+}
+
+impl Kind {
+    /// The table of the configuration file.
+    #[must_use]
+    pub const fn table(self) -> &'static str {
+        match self {
+            Self::HomeAgent => "home_agent",
+            Self::MobileNode => "mobile_node",
+        }
+    }
+}
+
+/// Runs the role until it is asked to end.
+pub fn run(kind: Kind, config: &Path) -> Result<(), Failure> {
+    match kind {
+        Kind::HomeAgent => {
+            let settings = HomeAgentSettings::load(config)?;
+            let (mut endpoint, mut home) = Home::start(&settings)?;
+            endpoint.run(&mut home, config)
+        }
+        Kind::MobileNode => {
+            let settings = MobileNodeSettings::load(config)?;
+            let (mut endpoint, mut mobile) = Mobile::start(settings)?;
+            mobile.relocate(clock::now(), &mut endpoint)?;
+            endpoint.run(&mut mobile, config)
+        }
+    }
+    .map_err(Failure::Run)
+}
+
+/// Reads the configuration and says what would hold.
+pub fn check(kind: Kind, config: &Path) -> Result<String, Failure> {
+    let shown = config.display();
+    match kind {
+        Kind::HomeAgent => {
+            let settings = HomeAgentSettings::load(config)?;
+            let mobiles = settings.associations()?.len();
+            Ok(format!(
+                "{shown}: sound\n  address {}\n  device  {}\n  mobiles {mobiles}\n",
+                settings.address, settings.device,
+            ))
+        }
+        Kind::MobileNode => {
+            let settings = MobileNodeSettings::load(config)?;
+            settings.association()?;
+            Ok(format!(
+                "{shown}: sound\n  home address {}\n  home agent   {}\n  device       {}\n",
+                settings.home_address, settings.home_agent, settings.device,
+            ))
+        }
+    }
+}
+
+/// The machine's wall clock, as registrations are stamped with it.
+fn ntp_clock(now: Instant) -> NtpClock {
+    let unix = clock::unix_offset() + Duration::from_nanos(now.as_nanos());
+    let fraction = (u64::from(unix.subsec_nanos()) << 32) / 1_000_000_000;
+    let seconds = unix.as_secs().wrapping_add(UNIX_EPOCH_NTP);
+    NtpClock::new(now, (seconds << 32) | fraction)
+}
+
+/// Randomness that nobody outside can know.
+fn random<const LENGTH: usize>() -> Result<[u8; LENGTH], Failure> {
+    let mut bytes = [0; LENGTH];
+    getrandom(&mut bytes, GetRandomFlags::empty())
+        .map_err(|errno| Failure::Run(anyhow::Error::new(errno).context("no randomness")))?;
+    Ok(bytes)
+}

@@ -1,0 +1,214 @@
+//! The role `home-agent`: mobile nodes' addresses are routed into a TUN device, bound or not.
+//!
+//! The home network is virtual: no link has it. Packets for a mobile node come to this host because
+//! routers send them here, and leave it through the tunnel or not at all.
+
+use super::endpoint::{Endpoint, Role};
+use super::settings::HomeAgentSettings;
+use super::{ntp_clock, random};
+use crate::failure::Failure;
+use outlast_base::time::{Duration, Instant};
+use outlast_linux::clock;
+use outlast_linux::netlink::{InterfaceIndex, Prefix, Route, RouteSocket};
+use outlast_linux::sysctl;
+use outlast_mobility::{
+    Arrival, HomeAgent, HomeAgentConfig, HomeEvent, HomeLimits, LinkAddress, LinkId, Transmit,
+    UdpTunnelOffer, Verdict,
+};
+use outlast_wire::Packet;
+use outlast_wire::mobile_ip::{Lifetime, ReplyCode};
+use std::collections::BTreeSet;
+use std::net::Ipv4Addr;
+use std::path::Path;
+
+/// RFC 5944, section 5.7.1.
+const REPLAY_TOLERANCE: Duration = Duration::from_secs(7);
+
+/// There is one link, and no neighbours on it.
+const ARRIVAL: Arrival = Arrival {
+    link: LinkId(0),
+    from: LinkAddress([0; 6]),
+};
+
+/// A home agent and its routes.
+pub(super) struct Home {
+    agent: HomeAgent,
+    address: Ipv4Addr,
+    routes: RouteSocket,
+    device: InterfaceIndex,
+    /// Which mobile nodes' addresses are routed into the device.
+    routed: BTreeSet<Ipv4Addr>,
+}
+
+impl Home {
+    pub(super) fn start(settings: &HomeAgentSettings) -> Result<(Endpoint, Self), Failure> {
+        let mobiles = settings.associations()?;
+        let addresses: BTreeSet<Ipv4Addr> = mobiles.keys().copied().collect();
+        let now = clock::now();
+        let config = HomeAgentConfig {
+            address: settings.address,
+            link: ARRIVAL.link,
+            mobiles,
+            foreign_agents: std::collections::BTreeMap::new(),
+            longest_lifetime: Lifetime(settings.lifetime_s),
+            replay_tolerance: REPLAY_TOLERANCE,
+            reverse_tunnels: settings.reverse_tunnels(),
+            udp_tunnels: settings.udp_tunnels.then_some(UdpTunnelOffer {
+                keep_alive_s: settings.keep_alive_s,
+                accepts_forced: false,
+            }),
+            advertising: None,
+            limits: HomeLimits::default(),
+            clock: ntp_clock(now),
+            seed: u64::from_ne_bytes(random()?),
+        };
+        let agent = HomeAgent::new(now, config);
+        let mut endpoint = Endpoint::open(&settings.device, settings.mtu, 0)?;
+        let address = settings.address;
+        if endpoint.settle(Some(address))?.is_none() {
+            return Err(Failure::Usage(format!(
+                "address = \"{address}\": no interface has it"
+            )));
+        }
+        let mut home = Self::with_routes(agent, settings).map_err(Failure::Run)?;
+        home.route(&addresses).map_err(Failure::Run)?;
+        tracing::info!(%address, device = settings.device, mobiles = addresses.len(), "home agent begins");
+        Ok((endpoint, home))
+    }
+
+    fn with_routes(agent: HomeAgent, settings: &HomeAgentSettings) -> anyhow::Result<Self> {
+        if sysctl::read("net.ipv4.ip_forward")? == "0" {
+            tracing::warn!("this host forwards nothing: set net.ipv4.ip_forward to 1");
+        }
+        let mut routes = RouteSocket::open()?;
+        let device = routes.interface(&settings.device)?;
+        Ok(Self {
+            agent,
+            address: settings.address,
+            routes,
+            device,
+            routed: BTreeSet::new(),
+        })
+    }
+
+    /// Routes these addresses into the device, and no others.
+    fn route(&mut self, addresses: &BTreeSet<Ipv4Addr>) -> anyhow::Result<()> {
+        let device = self.device;
+        let way = |address: &Ipv4Addr| Route {
+            destination: Prefix::of_host((*address).into()),
+            interface: device,
+            gateway: None,
+            congestion_control: None,
+        };
+        for gone in self.routed.difference(addresses) {
+            self.routes.remove_route(&way(gone))?;
+        }
+        for new in addresses.difference(&self.routed) {
+            self.routes.add_route(&way(new))?;
+        }
+        self.routed.clone_from(addresses);
+        Ok(())
+    }
+}
+
+impl Role for Home {
+    const FORWARDS: bool = true;
+
+    fn handle_device(&mut self, now: Instant, packet: Packet) {
+        let destination = packet.header().ip.destination;
+        if self.agent.handle_packet(now, ARRIVAL, packet) == Verdict::Pass {
+            tracing::debug!(%destination, "the mobile node is not registered");
+        }
+    }
+
+    fn handle_network(&mut self, now: Instant, packet: Packet) {
+        // The kernel answers what is not for the agent.
+        let _ = self.agent.handle_packet(now, ARRIVAL, packet);
+    }
+
+    fn handle_change(
+        &mut self,
+        _now: Instant,
+        endpoint: &mut Endpoint,
+        _is_link_back: bool,
+    ) -> anyhow::Result<()> {
+        endpoint.settle(Some(self.address))?;
+        Ok(())
+    }
+
+    fn handle_timeout(&mut self, now: Instant) {
+        self.agent.handle_timeout(now);
+    }
+
+    fn reload(
+        &mut self,
+        _now: Instant,
+        _endpoint: &mut Endpoint,
+        config: &Path,
+    ) -> anyhow::Result<()> {
+        let read = HomeAgentSettings::load(config);
+        match read.and_then(|settings| settings.associations()) {
+            Ok(mobiles) if mobiles.contains_key(&self.address) => {
+                tracing::error!(
+                    "nothing has changed: {} is the agent's own address",
+                    self.address
+                );
+            }
+            Ok(mobiles) => {
+                self.route(&mobiles.keys().copied().collect())?;
+                tracing::info!(mobiles = mobiles.len(), "the configuration was read again");
+                self.agent.set_mobiles(mobiles);
+            }
+            Err(failure) => tracing::error!("nothing has changed: {failure}"),
+        }
+        Ok(())
+    }
+
+    fn end(&mut self, _now: Instant) {
+        tracing::info!(counters = ?self.agent.counters(), "home agent ends");
+    }
+
+    fn poll_transmit(&mut self) -> Option<Transmit> {
+        self.agent.poll_transmit()
+    }
+
+    fn tell(&mut self) {
+        while let Some(event) = self.agent.poll_event() {
+            tell(&event);
+        }
+    }
+
+    fn poll_timeout(&self) -> Option<Instant> {
+        self.agent.poll_timeout().map(|(at, _)| at)
+    }
+}
+
+fn tell(event: &HomeEvent) {
+    match event {
+        HomeEvent::Bound {
+            home_address,
+            care_of_address,
+            has_moved: true,
+        } => tracing::info!(%home_address, %care_of_address, "mobile node has moved"),
+        HomeEvent::Bound { home_address, .. } => {
+            tracing::debug!(%home_address, "registration renewed");
+        }
+        HomeEvent::Home { home_address } => tracing::info!(%home_address, "mobile node is home"),
+        HomeEvent::Deregistered {
+            home_address,
+            care_of_address,
+        } => tracing::info!(%home_address, %care_of_address, "mobile node has left"),
+        HomeEvent::Expired {
+            home_address,
+            care_of_address,
+        } => tracing::warn!(%home_address, %care_of_address, "registration has expired"),
+        // Every mobile node's first request whose clock is wrong.
+        HomeEvent::Refused {
+            home_address,
+            code: code @ ReplyCode::HOME_IDENTIFICATION,
+        } => tracing::info!(%home_address, %code, "registration refused"),
+        HomeEvent::Refused { home_address, code } => {
+            tracing::warn!(%home_address, %code, "registration refused");
+        }
+    }
+}
