@@ -52,6 +52,12 @@ pub(crate) fn ip(namespace: &Namespace, lines: &[&str]) {
     namespace.run(run).expect("enter");
 }
 
+/// Why a read brought nothing shows what became of a connection, if a test fails.
+#[expect(clippy::print_stderr, reason = "a test that fails shows it")]
+fn report(what: &str) {
+    eprintln!("{what}");
+}
+
 #[expect(clippy::print_stderr, reason = "a skipped test names what is missing")]
 pub(crate) fn skip(what: &str) {
     eprintln!("skipped: {what}");
@@ -273,7 +279,10 @@ pub(crate) fn read(stream: &mut TcpStream, at: &mut usize, length: usize) -> boo
                 );
                 *at += count;
             }
-            _ => return false,
+            ended => {
+                report(&format!("after {at} bytes: {ended:?}"));
+                return false;
+            }
         }
     }
     true
