@@ -17,6 +17,7 @@ pub mod journal;
 mod keys;
 mod listening;
 mod metrics;
+mod operations;
 mod orphans;
 mod outbox;
 #[cfg(test)]

@@ -70,10 +70,9 @@ enum Role {
 fn run_hip(kind: hip::Kind, arguments: &Arguments, log: Log) -> Result<(), Failure> {
     let is_for_gateways = arguments.interface.is_some()
         || arguments.mechanism.is_some()
-        || arguments.data_path.is_some()
-        || arguments.control.is_some();
+        || arguments.data_path.is_some();
     if is_for_gateways {
-        let message = "--interface, --mechanism, --data-path and --control are for gateways";
+        let message = "--interface, --mechanism and --data-path are for gateways";
         return Err(Failure::Usage(message.into()));
     }
     let Some(config) = &arguments.config else {
@@ -85,7 +84,7 @@ fn run_hip(kind: hip::Kind, arguments: &Arguments, log: Log) -> Result<(), Failu
         return terminal::print(&hip::check(config)?);
     }
     let _journal = Journal::begin(log);
-    Ok(hip::run(kind, config)?)
+    Ok(hip::run(kind, config, arguments.control.as_deref())?)
 }
 
 /// `verbose` is how often `-v` was given.
