@@ -168,10 +168,10 @@ impl Drop for Daemon {
 
 /// The table of a host, which is operated through sockets in its place.
 fn table(place: &Place, name: &str) -> String {
-    let metrics = place.path().join(name).with_extension("metrics");
-    let metrics = metrics.display();
+    let at = place.path().join(name);
+    let at = at.display();
     format!(
-        "[hip]\nkey = \"{name}.key\"\ncontrol = \"{name}.sock\"\nmetrics = \"unix:{metrics}\"\n"
+        "[hip]\nkey = \"{name}.key\"\ncontrol = \"{at}.sock\"\nmetrics = \"unix:{at}.metrics\"\n"
     )
 }
 

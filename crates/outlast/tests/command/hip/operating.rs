@@ -129,7 +129,7 @@ fn status_and_metrics_follow_a_move() {
     assert!(read(&mut stream, &mut at, 200_000), "after the move");
     status_when(&place, "fixed", |status| {
         let first = &association(status)["addresses"][0];
-        first["address"] == "fd02::7" && first["state"] == "active"
+        first["address"] == "fd01::7" && first["state"] == "active"
     });
     for (name, former) in [("mobile", &before), ("fixed", &meanwhile)] {
         let after = assert_agree(&place, name);
@@ -145,7 +145,7 @@ fn status_and_metrics_follow_a_move() {
         }
     }
     let status = status(&place, "mobile");
-    assert_eq!(status["addresses"][0], "fd02::7", "{status:#}");
+    assert_eq!(status["addresses"][0], "fd01::7", "{status:#}");
     let text = asked(&place, "mobile", &["status"]).out;
     for words in ["role          hip on hip0", "readdressed ", "(active)"] {
         assert!(text.contains(words), "{text}");
