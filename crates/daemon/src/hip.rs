@@ -6,17 +6,23 @@
 //! would speak to the peers is the preferred one.
 
 pub mod key;
+mod metrics;
+mod operating;
 mod places;
 mod settings;
+mod status;
 
 use crate::failure::Failure;
+use crate::operations::Operations;
 use anyhow::Context;
+use metrics::Tally;
 use outlast_base::time::Instant;
 use outlast_hip::{Event, Host, Protocol};
 use outlast_linux::clock;
 use outlast_linux::monitor::{self, Change, RouteMonitor};
 use outlast_linux::netlink::{InterfaceSettings, Prefix, RouteSocket};
 use outlast_linux::poller::{Interest, Poller, Ready, Token};
+use outlast_linux::privilege;
 use outlast_linux::protocol::ip_packet;
 use outlast_linux::raw::{RawSender, Sent};
 use outlast_linux::signal::{Hangup, Termination};
@@ -27,9 +33,10 @@ use outlast_wire::hip::{ESP_PROTOCOL, HIP_PROTOCOL, Hit};
 use places::Places;
 use rustix::rand::{GetRandomFlags, getrandom};
 use settings::Settings;
+pub use status::HipStatus;
 use std::io;
 use std::net::IpAddr;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// Packets taken from one descriptor before the others have their turn.
 const BURST: usize = 64;
@@ -54,11 +61,23 @@ pub enum Kind {
     Rendezvous,
 }
 
-/// Runs the role until it is asked to end.
-pub fn run(kind: Kind, config: &Path) -> Result<(), Failure> {
+impl Kind {
+    /// As `--role` calls it.
+    pub(crate) const fn name(self) -> &'static str {
+        match self {
+            Self::Host => "hip",
+            Self::Rendezvous => "rendezvous",
+        }
+    }
+}
+
+/// Runs the role until it is asked to end; `control` goes before the configuration file's.
+pub fn run(kind: Kind, config: &Path, control: Option<&Path>) -> Result<(), Failure> {
     let settings = Settings::load(config)?;
-    let mut daemon = Daemon::start(kind, settings)?;
-    daemon.run(config).map_err(Failure::Run)
+    let mut daemon = Daemon::start(kind, settings, config.into(), control)?;
+    privilege::keep_network_capabilities().context("cannot drop privileges")?;
+    daemon.operations.service().ready(&daemon.introduction());
+    daemon.run().map_err(Failure::Run)
 }
 
 /// Reads the configuration and says what would hold.
@@ -66,14 +85,26 @@ pub fn check(config: &Path) -> Result<String, Failure> {
     let settings = Settings::load(config)?;
     let hit = settings.identity()?.hit();
     Ok(format!(
-        "{}: sound\n  tag    {hit}\n  device {}\n  peers  {}\n",
+        "{}: sound\n  tag    {hit}\n  device {}\n  peers  {}\n  control {}\n  metrics {}\n",
         config.display(),
         settings.device,
-        settings.peers.len()
+        settings.peers.len(),
+        settings.control().display(),
+        settings
+            .metrics
+            .as_ref()
+            .map_or("off".into(), ToString::to_string),
     ))
 }
 
 struct Daemon {
+    kind: Kind,
+    /// What is in force, and where it was read.
+    settings: Settings,
+    config: PathBuf,
+    operations: Operations,
+    tally: Tally,
+    began: Instant,
     host: Host,
     tun: Tun,
     sender: RawSender,
@@ -91,7 +122,12 @@ struct Daemon {
 }
 
 impl Daemon {
-    fn start(kind: Kind, settings: Settings) -> Result<Self, Failure> {
+    fn start(
+        kind: Kind,
+        settings: Settings,
+        file: PathBuf,
+        control: Option<&Path>,
+    ) -> Result<Self, Failure> {
         let identity = settings.identity()?;
         let mut seed = [0; 32];
         getrandom(&mut seed, GetRandomFlags::empty())
@@ -103,10 +139,10 @@ impl Daemon {
         let tun = Tun::create(&settings.device)
             .map_err(|error| Failure::Capability(error.to_string()))?;
         prepare(&settings, host.hit()).map_err(Failure::Run)?;
-        let started = Self::equip(host, tun, &settings);
-        let mut daemon = started.map_err(Failure::Run)?;
+        let control = control.map_or_else(|| settings.control(), Path::to_owned);
+        let mut daemon = Self::equip((kind, settings), file, &control, (host, tun))?;
         daemon.relocate(now).map_err(Failure::Run)?;
-        for (peer, known) in settings.peers() {
+        for (peer, known) in daemon.settings.peers() {
             if known.registers {
                 daemon.host.connect(now, peer);
             }
@@ -115,7 +151,12 @@ impl Daemon {
         Ok(daemon)
     }
 
-    fn equip(host: Host, tun: Tun, settings: &Settings) -> anyhow::Result<Self> {
+    fn equip(
+        (kind, settings): (Kind, Settings),
+        config: PathBuf,
+        control: &Path,
+        (host, tun): (Host, Tun),
+    ) -> Result<Self, Failure> {
         let sender = RawSender::open(0, None).context("cannot send HIP and ESP")?;
         let monitor = RouteMonitor::open().context("cannot hear of addresses")?;
         let (timer, waker, hangup) = (Timer::new()?, Waker::new()?, Waker::new()?);
@@ -126,9 +167,17 @@ impl Daemon {
         poller.add(&timer, TIMER, Interest::Readable)?;
         poller.add(&waker, END, Interest::Readable)?;
         poller.add(&hangup, RELOAD, Interest::Readable)?;
+        let began = clock::now();
+        let operations = Operations::open(began, control, settings.metrics.as_ref(), &poller)?;
         tracing::info!(tag = %host.hit(), device = settings.device, "HIP begins");
         Ok(Self {
+            kind,
+            config,
+            operations,
+            tally: Tally::new(),
+            began,
             destinations: settings.destinations(),
+            settings,
             host,
             tun,
             sender,
@@ -144,7 +193,7 @@ impl Daemon {
         })
     }
 
-    fn run(&mut self, config: &Path) -> anyhow::Result<()> {
+    fn run(&mut self) -> anyhow::Result<()> {
         loop {
             let ready: Vec<Ready> = self.poller.wait()?.collect();
             let now = clock::now();
@@ -152,9 +201,16 @@ impl Daemon {
                 match token {
                     TUN => self.take_data(now)?,
                     MONITOR => self.take_changes(now)?,
-                    TIMER => self.timer.note_expiry(),
+                    TIMER => {
+                        self.timer.note_expiry();
+                        self.operations.handle_timeout(now, &self.poller);
+                    }
                     END if self.waker.reset()? => return self.end(now),
-                    RELOAD if self.hangup.reset()? => self.reload(config, now)?,
+                    RELOAD if self.hangup.reset()? => {
+                        // Told in the log; there is nobody else to tell.
+                        let _ = self.reload(now);
+                    }
+                    token if Operations::owns(token) => self.hear(now, token)?,
                     Token(number) => self.take_packets(now, number)?,
                 }
             }
@@ -233,22 +289,6 @@ impl Daemon {
         Ok(true)
     }
 
-    fn reload(&mut self, config: &Path, now: Instant) -> anyhow::Result<()> {
-        match Settings::load(config) {
-            Ok(settings) => {
-                self.host.set_peers(settings.peers());
-                self.destinations = settings.destinations();
-                self.relocate(now)?;
-                tracing::info!(
-                    peers = settings.peers.len(),
-                    "the configuration was read again"
-                );
-            }
-            Err(failure) => tracing::error!("nothing has changed: {}", failure),
-        }
-        Ok(())
-    }
-
     /// Sends, delivers and tells all that the host has, and arms the timer.
     fn drain(&mut self, now: Instant) -> anyhow::Result<()> {
         while let Some(packet) = self.host.poll_transmit() {
@@ -273,14 +313,22 @@ impl Daemon {
             }
         }
         while let Some(event) = self.host.poll_event() {
+            if let Event::Readdressed { took, .. } = &event {
+                self.tally.note_readdressing(*took);
+            }
             tell(&event);
         }
-        let next = self.host.poll_timeout().map(|(at, _)| at.max(now));
-        Ok(self.timer.set(next)?)
+        let next = [
+            self.host.poll_timeout().map(|(at, _)| at),
+            self.operations.poll_timeout(),
+        ];
+        let next = next.into_iter().flatten().min();
+        Ok(self.timer.set(next.map(|at| at.max(now)))?)
     }
 
     /// Tells the peers that this host goes.
     fn end(&mut self, now: Instant) -> anyhow::Result<()> {
+        self.operations.service().stopping();
         let peers: Vec<Hit> = self.host.views().map(|view| view.peer).collect();
         for peer in peers {
             self.host.close(now, peer);

@@ -19,6 +19,7 @@ mod keys;
 mod listening;
 mod metrics;
 pub mod mobility;
+mod operations;
 mod orphans;
 mod outbox;
 #[cfg(test)]

@@ -3,6 +3,8 @@
 //! One answer to one request in the daemon's own loop; [`Clients`] bounds what that may cost. The
 //! text is OpenMetrics 1.0.
 
+mod reloads;
+
 use super::clients::{Clients, Heard, Stream};
 use super::config::Endpoint;
 use super::control::listen;
@@ -19,6 +21,7 @@ use prometheus_client::metrics::gauge::{ConstGauge, Gauge};
 use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::metrics::info::Info;
 use prometheus_client::registry::Registry;
+pub(super) use reloads::Reloads;
 use rustix::fd::{AsFd, BorrowedFd};
 use rustix::net::{Shutdown, listen as listen_again, shutdown};
 use std::fs;
@@ -36,7 +39,7 @@ const RESUME_SECONDS: [f64; 12] = [
 ];
 const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 
-type Labels = Vec<(&'static str, String)>;
+pub(super) type Labels = Vec<(&'static str, String)>;
 
 /// Clients that may wait to be accepted.
 const BACKLOG: i32 = 128;
@@ -46,25 +49,16 @@ const BACKLOG: i32 = 128;
 pub(super) struct Tally {
     resumes: Histogram,
     link_changes: Family<Labels, Counter>,
-    reloads: Family<Labels, Counter>,
-    last_reload_was_good: bool,
+    reloads: Reloads,
 }
 
 impl Tally {
     pub(super) fn new() -> Self {
-        let tally = Self {
+        Self {
             resumes: Histogram::new(RESUME_SECONDS),
             link_changes: Family::default(),
-            reloads: Family::default(),
-            last_reload_was_good: true,
-        };
-        for result in ["success", "failure"] {
-            // A rate can be taken of what begins at zero.
-            let _ = tally
-                .reloads
-                .get_or_create(&vec![("result", result.into())]);
+            reloads: Reloads::new(),
         }
-        tally
     }
 
     pub(super) fn note_resume(&self, after: Duration) {
@@ -89,11 +83,7 @@ impl Tally {
     }
 
     pub(super) fn note_reload(&mut self, is_good: bool) {
-        let result = if is_good { "success" } else { "failure" };
-        self.reloads
-            .get_or_create(&vec![("result", result.into())])
-            .inc();
-        self.last_reload_was_good = is_good;
+        self.reloads.note(is_good);
     }
 }
 
@@ -131,11 +121,7 @@ pub(super) fn exposition(status: &Status, tally: &Tally) -> String {
         "Changes of a link's state, and which indicator told them",
         tally.link_changes.clone(),
     );
-    registry.register(
-        "reloads",
-        "Times that the configuration was read again",
-        tally.reloads.clone(),
-    );
+    tally.reloads.register_count(&mut registry);
     registry.register(
         "resume_seconds",
         "Time from link-up until the data's receiver acknowledged new bytes, or the next that it lacked crossed towards it",
@@ -181,7 +167,7 @@ type Measured = (&'static str, &'static str, f64);
 fn gauges(status: &Status, tally: &Tally) -> [Measured; 10] {
     let is = |condition: bool| f64::from(u8::from(condition));
     let is_up = is(status.link.state == state(LinkState::Up));
-    let is_as_read = is(tally.last_reload_was_good);
+    let is_as_read = is(tally.reloads.last_was_good());
     let peers_down = status.peers_down.len() as f64;
     let held_limit = status.limits.held_in_all_bytes as f64;
     [
@@ -222,11 +208,7 @@ fn gauges(status: &Status, tally: &Tally) -> [Measured; 10] {
             "Memory that kept TCP segments may take",
             held_limit,
         ),
-        (
-            "config_last_reload_successful",
-            "Whether the configuration in force is that of the last reload",
-            is_as_read,
-        ),
+        (reloads::LAST, reloads::ABOUT_LAST, is_as_read),
     ]
 }
 
@@ -456,7 +438,7 @@ fn response(status: &str, content_type: &str, body: &str) -> String {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use super::*;
     use crate::page;
     use crate::status::tests::sample;
@@ -514,9 +496,8 @@ mod tests {
         }
     }
 
-    #[test]
-    fn every_metric_is_in_the_page() {
-        let text = exposition(&sample(), &tally());
+    /// The table of a page with every metric of a text.
+    pub(crate) fn table_of(text: &str) -> String {
         let mut table = "\n| metric | kind | meaning |\n|---|---|---|\n".to_owned();
         for help in text.lines().filter_map(|line| line.strip_prefix("# HELP ")) {
             let (name, meaning) = help.split_once(' ').expect("a name and a text");
@@ -546,6 +527,12 @@ mod tests {
                 "| `{name}{suffix}{labels}` | {kind} | {meaning} |\n"
             ));
         }
-        page::assert_part("docs/gateway.md", "metrics", &format!("{table}\n"));
+        format!("{table}\n")
+    }
+
+    #[test]
+    fn every_metric_is_in_the_page() {
+        let table = table_of(&exposition(&sample(), &tally()));
+        page::assert_part("docs/gateway.md", "metrics", &table);
     }
 }

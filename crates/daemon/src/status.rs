@@ -2,7 +2,7 @@
 
 mod flows;
 mod neighbours;
-mod text;
+pub(crate) mod text;
 
 use super::Daemon;
 use super::indicators::INTERFACE;

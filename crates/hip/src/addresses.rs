@@ -20,6 +20,18 @@ pub enum AddressState {
     Deprecated,
 }
 
+impl AddressState {
+    /// As a status page has it.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Unverified => "unverified",
+            Self::Active => "active",
+            Self::Deprecated => "deprecated",
+        }
+    }
+}
+
 /// One address of a peer.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct PeerAddress {

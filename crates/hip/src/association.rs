@@ -65,6 +65,22 @@ pub enum StateName {
     Failed,
 }
 
+impl StateName {
+    /// As a status page has it.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::I1Sent => "i1-sent",
+            Self::I2Sent => "i2-sent",
+            Self::R2Sent => "r2-sent",
+            Self::Established => "established",
+            Self::Closing => "closing",
+            Self::Closed => "closed",
+            Self::Failed => "failed",
+        }
+    }
+}
+
 /// A packet of an application: the inner protocol and its payload.
 pub(crate) type Data = (u8, Vec<u8>);
 

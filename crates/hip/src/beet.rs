@@ -4,7 +4,7 @@ use alloc::vec::Vec;
 use outlast_wire::hip::Hit;
 
 /// Length of an IPv6 header.
-const HEADER_LEN: usize = 40;
+pub(crate) const HEADER_LEN: usize = 40;
 
 /// Hop limit of a delivered packet: it has crossed one link, as its application sees it.
 const HOP_LIMIT: u8 = 64;

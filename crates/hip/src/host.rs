@@ -13,6 +13,7 @@ use crate::context::Context;
 use crate::event::{Counters, Event, Failure, Outbox, Protocol, Reason, Refusal, Transmit};
 use crate::identity::Identity;
 use crate::responder::{Origin, Responder};
+use crate::volume::{Readdressing, Volume};
 use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::vec::Vec;
 use chacha20::ChaCha20Rng;
@@ -36,6 +37,16 @@ pub struct View {
     pub spis: Option<(u32, u32)>,
     /// Packets that wait for a path.
     pub waiting: usize,
+    /// What went to the peer since the base exchange.
+    pub sent: Volume,
+    /// What came from the peer since the base exchange.
+    pub received: Volume,
+    /// How often a readdressing was complete since the base exchange.
+    pub readdressings: u64,
+    /// The last one.
+    pub last_readdressing: Option<Readdressing>,
+    /// When this host's registration with the peer, a rendezvous server, ends.
+    pub registered_until: Option<Instant>,
 }
 
 /// A host that speaks HIP.
@@ -109,14 +120,19 @@ impl Host {
                     .unwrap_or_default(),
                 spis: session.map(|s| (s.inbound.spi, s.outbound.spi)),
                 waiting: association.waiting.len(),
+                sent: session.map(|s| s.sent).unwrap_or_default(),
+                received: session.map(|s| s.received).unwrap_or_default(),
+                readdressings: session.map_or(0, |s| s.readdressings),
+                last_readdressing: session.and_then(|s| s.last_readdressing),
+                registered_until: session.and_then(|s| s.registered_until),
             }
         })
     }
 
-    /// Hosts that are registered here.
-    #[must_use]
-    pub fn registered(&self) -> usize {
-        self.clients.len()
+    /// Hosts that are registered here, and when their registrations end.
+    pub fn registrations(&self, now: Instant) -> impl Iterator<Item = (Hit, Instant)> {
+        let clients = self.clients.iter().map(|(&client, &ends)| (client, ends));
+        clients.filter(move |(_, ends)| *ends > now)
     }
 
     /// The next packet to send.

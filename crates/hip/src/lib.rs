@@ -40,9 +40,11 @@ mod sa;
 mod session;
 pub mod suite;
 mod update;
+mod volume;
 
 pub use addresses::{AddressState, PeerAddress};
 pub use association::StateName;
 pub use config::{Admission, Config, Limits, Peer, Rekeying, Retransmission};
 pub use event::{Counters, Event, Failure, Protocol, Reason, Refusal, Transmit};
 pub use host::{Host, View};
+pub use volume::{Readdressing, Volume};

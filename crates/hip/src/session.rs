@@ -2,6 +2,7 @@
 
 use crate::addresses::{Path, PeerAddresses};
 use crate::association::Data;
+use crate::beet;
 use crate::cipher::HipCipher;
 use crate::context::{Context, verify_mac, verify_signature};
 use crate::event::{Event, Protocol, Refusal, Transmit};
@@ -12,6 +13,7 @@ use crate::rhash::Rhash;
 use crate::sa::{Inbound, Outbound};
 use crate::suite::EspSuite;
 use crate::update::Updates;
+use crate::volume::{Readdressing, Volume};
 use alloc::vec::Vec;
 use outlast_base::time::{Duration, Instant};
 use outlast_wire::hip::{EspHeader, Hit, Message};
@@ -99,6 +101,15 @@ pub(crate) struct Session {
     pub(crate) recent: Recent,
     /// When this host's registration with the peer is to be renewed.
     pub(crate) renewal: Option<Instant>,
+    /// When that registration ends unless it is renewed.
+    pub(crate) registered_until: Option<Instant>,
+    /// What went to the peer.
+    pub(crate) sent: Volume,
+    /// What came from the peer.
+    pub(crate) received: Volume,
+    /// How often a readdressing was complete.
+    pub(crate) readdressings: u64,
+    pub(crate) last_readdressing: Option<Readdressing>,
 }
 
 impl Session {
@@ -122,6 +133,11 @@ impl Session {
             last_used: now,
             recent: Recent::default(),
             renewal: None,
+            registered_until: None,
+            sent: Volume::default(),
+            received: Volume::default(),
+            readdressings: 0,
+            last_readdressing: None,
         }
     }
 
@@ -158,7 +174,14 @@ impl Session {
         };
         self.last_used = context.now;
         self.addresses.earn(context.now, packet.len());
+        self.received.note(beet::HEADER_LEN + opened.1.len());
         Ok(opened)
+    }
+
+    /// The peer has registered this host.
+    pub(crate) fn note_registration(&mut self, now: Instant, lifetime: Duration) {
+        self.renewal = Some(now + lifetime / 2);
+        self.registered_until = Some(now + lifetime);
     }
 
     /// Sends under the replacement from now on, if there is one.
@@ -198,6 +221,7 @@ impl Session {
         match self.outbound.seal(next, &payload, context.random) {
             Some(packet) => {
                 context.outbox.counters.sealed += 1;
+                self.sent.note(beet::HEADER_LEN + payload.len());
                 context.outbox.transmits.push_back(Transmit {
                     source: path.local,
                     destination: path.remote,

@@ -11,6 +11,7 @@ use crate::event::{Event, Reason, Refusal};
 use crate::rendezvous;
 use crate::sa::{Inbound, Outbound};
 use crate::session::Session;
+use crate::volume::Readdressing;
 use alloc::vec::Vec;
 use core::net::IpAddr;
 use outlast_base::time::Instant;
@@ -491,7 +492,7 @@ impl Session {
     fn tell(&mut self, context: &mut Context<'_>, message: &Message<'_>, outcome: &Outcome) {
         let peer = self.peer.hit();
         if let Some(lifetime) = rendezvous::granted(message) {
-            self.renewal = Some(context.now + lifetime / 2);
+            self.note_registration(context.now, lifetime);
             context
                 .outbox
                 .events
@@ -503,10 +504,17 @@ impl Session {
             (None, None) => return,
         };
         if let Some(path) = self.addresses.path(context.now, context.locals) {
+            let (address, took) = (path.remote, context.now.since(begun));
+            self.readdressings += 1;
+            self.last_readdressing = Some(Readdressing {
+                address,
+                ended: context.now,
+                took,
+            });
             context.outbox.events.push_back(Event::Readdressed {
                 peer,
-                address: path.remote,
-                took: context.now.since(begun),
+                address,
+                took,
             });
             if context.config.wakes_connections {
                 self.wake_connections(context);

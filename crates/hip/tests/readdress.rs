@@ -260,10 +260,30 @@ fn with_server(seed: u64) -> Network {
     network
 }
 
+/// Both sides say that both clients are registered, and for how long.
+fn assert_registered(network: &Network) {
+    let server = network.hit(2);
+    let registrations = network.nodes[2].host.registrations(network.now);
+    let at_server: Vec<_> = registrations.collect();
+    assert_eq!(at_server.len(), 2);
+    for node in 0..2 {
+        let mut views = network.nodes[node].host.views();
+        let view = views.find(|view| view.peer == server).expect("the server");
+        let until = view.registered_until.expect("a registration");
+        let client = network.hit(node);
+        let (_, ends) = at_server
+            .iter()
+            .find(|(hit, _)| *hit == client)
+            .expect("it");
+        // The answer takes half a round trip.
+        assert_eq!(until.since(*ends), ROUND_TRIP / 2);
+    }
+}
+
 #[test]
 fn a_host_is_found_through_its_server() {
     let mut network = with_server(1);
-    assert_eq!(network.nodes[2].host.registered(), 2);
+    assert_registered(&network);
     for node in 0..2 {
         let registered = |event: &Event| matches!(event, Event::Registered { .. });
         assert_eq!(network.count(node, registered), 1);
@@ -294,7 +314,7 @@ fn a_host_is_found_through_its_server() {
 fn a_registration_is_renewed() {
     let mut network = with_server(1);
     network.run(Duration::from_secs(3600));
-    assert_eq!(network.nodes[2].host.registered(), 2);
+    assert_registered(&network);
     network.send(0, 1, b"first");
     network.run(Duration::from_secs(1));
     assert_eq!(network.received(1), [b"first"]);

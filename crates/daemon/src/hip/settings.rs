@@ -1,12 +1,13 @@
 //! The table `[hip]` of the configuration file.
 
 use super::key;
+use crate::config::{Endpoint, control_of, may_be_control};
 use crate::failure::Failure;
 use outlast_base::time::Duration;
 use outlast_hip::identity::Identity;
 use outlast_hip::{Admission, Config, Peer};
 use outlast_wire::hip::Hit;
-use serde::Deserialize;
+use serde::{Deserialize, Deserializer};
 use std::net::{IpAddr, Ipv6Addr};
 use std::path::{Path, PathBuf};
 
@@ -35,7 +36,7 @@ enum Admits {
 }
 
 /// What `[hip]` says.
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Deserialize, PartialEq)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Settings {
     /// The file with the host's identity.
@@ -52,13 +53,18 @@ pub(super) struct Settings {
     /// Whether data goes to an unverified address, as much as came from the peer.
     #[serde(default = "yes")]
     credit: bool,
+    /// Where the daemon listens for `outlast status`; `None`: where the device's name says.
+    control: Option<PathBuf>,
+    /// Where metrics are served, if they are.
+    #[serde(default, deserialize_with = "endpoint")]
+    pub(super) metrics: Option<Endpoint>,
     /// Known hosts.
     #[serde(default)]
     pub(super) peers: Vec<PeerSettings>,
 }
 
 /// What `[[hip.peers]]` says.
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Deserialize, PartialEq)]
 #[serde(deny_unknown_fields)]
 pub(super) struct PeerSettings {
     /// The tag.
@@ -84,6 +90,17 @@ const fn default_mtu() -> u32 {
 
 const fn yes() -> bool {
     true
+}
+
+fn endpoint<'de, D: Deserializer<'de>>(value: D) -> Result<Option<Endpoint>, D::Error> {
+    let text = String::deserialize(value)?;
+    let expected = "an IP address with a port, or unix: and an absolute path";
+    let endpoint = text.parse().map_err(|()| {
+        serde::de::Error::custom(format!(
+            "`{text}` is no place to listen at; expected {expected}"
+        ))
+    })?;
+    Ok(Some(endpoint))
 }
 
 impl Settings {
@@ -112,6 +129,14 @@ impl Settings {
                 "device = {device:?}: 1 to {LONGEST_NAME} bytes are allowed"
             ));
         }
+        if let Some(Endpoint::Unix(path)) = &self.metrics
+            && may_be_control(path)
+        {
+            let path = path.display();
+            return Some(format!(
+                "metrics = \"unix:{path}\": so control sockets are called there"
+            ));
+        }
         for peer in &self.peers {
             let tag = peer.tag;
             if !matches!(Hit::from(tag).suite(), Some(1 | 2)) {
@@ -124,6 +149,33 @@ impl Settings {
             }
         }
         None
+    }
+
+    /// Where the daemon listens for those who operate it.
+    pub(super) fn control(&self) -> PathBuf {
+        let usual = || control_of(&self.device);
+        self.control.clone().unwrap_or_else(usual)
+    }
+
+    /// Keys that differ from those in force and cannot change while the daemon runs.
+    pub(super) fn fixed_differences(&self, next: &Self) -> Vec<&'static str> {
+        let all = [
+            ("key", self.key != next.key),
+            ("device", self.device != next.device),
+            ("mtu", self.mtu != next.mtu),
+            ("admits", self.admits != next.admits),
+            ("credit", self.credit != next.credit),
+            ("control", self.control != next.control),
+        ];
+        differing(&all)
+    }
+
+    /// Keys that differ from those in force and may change.
+    pub(super) fn free_differences(&self, next: &Self) -> Vec<&'static str> {
+        differing(&[
+            ("metrics", self.metrics != next.metrics),
+            ("peers", self.peers != next.peers),
+        ])
     }
 
     /// The host's identity.
@@ -167,4 +219,10 @@ impl Settings {
             ..Config::default()
         }
     }
+}
+
+/// The names of what differs.
+fn differing(all: &[(&'static str, bool)]) -> Vec<&'static str> {
+    let differing = all.iter().filter(|(_, differs)| *differs);
+    differing.map(|(name, _)| *name).collect()
 }

@@ -20,15 +20,7 @@ impl Status {
     /// end to them.
     pub fn to_text(&self, columns: Option<usize>) -> String {
         let mut text = String::new();
-        let folded =
-            textwrap::Options::new(columns.unwrap_or(usize::MAX)).subsequent_indent(INDENT);
-        let mut line = |name: &str, value: &str| {
-            let _ = writeln!(
-                text,
-                "{}",
-                textwrap::fill(&format!("{name:<13} {value}"), &folded)
-            );
-        };
+        let mut line = |name: &str, value: &str| push_line(&mut text, columns, name, value);
         line("interface", &self.interface);
         if let Some(of) = &self.port_of {
             let warning = format!("a port of {of}, which takes every packet: run it on {of}");
@@ -223,8 +215,15 @@ impl Kernel {
     }
 }
 
+/// Adds a name and its value, folded to so many columns.
+pub(crate) fn push_line(text: &mut String, columns: Option<usize>, name: &str, value: &str) {
+    let folded = textwrap::Options::new(columns.unwrap_or(usize::MAX)).subsequent_indent(INDENT);
+    let line = format!("{name:<13} {value}");
+    let _ = writeln!(text, "{}", textwrap::fill(&line, &folded));
+}
+
 /// A number of things that have a regular plural.
-fn several(count: u64, thing: &str) -> String {
+pub(crate) fn several(count: u64, thing: &str) -> String {
     let ending = if count == 1 { "" } else { "s" };
     format!("{count} {thing}{ending}")
 }
@@ -307,7 +306,7 @@ fn uncapital(sentence: &str) -> String {
 }
 
 /// A time as people say it: `4.2 s`, `3 min 20 s`, `5 h 7 min`, `12 d 3 h`.
-fn time(seconds: f64) -> String {
+pub(crate) fn time(seconds: f64) -> String {
     // A negative time is none: it was measured a moment later.
     let whole = seconds.max(0.0) as u64;
     match whole {

@@ -256,7 +256,7 @@ impl Host {
         let session = draft.complete(&context, info, &configured.unwrap_or_default());
         let mut session = session.ok_or(Refusal::Choice)?;
         if let Some(lifetime) = crate::rendezvous::granted(message) {
-            session.renewal = Some(now + lifetime / 2);
+            session.note_registration(now, lifetime);
             self.outbox
                 .events
                 .push_back(Event::Registered { server: peer });

@@ -81,10 +81,10 @@ struct Inside {
     attempt: fn() -> ProbeResult,
 }
 
-const INSIDE: [Inside; 12] = [
+const INSIDE: [Inside; 13] = [
     Inside {
         name: "TUN devices",
-        needed_for: "demo, lab, live papers",
+        needed_for: "demo, lab, live papers; run: the roles hip and rendezvous",
         required_by: LAB,
         attempt: namespaces::tun,
     },
@@ -141,6 +141,12 @@ const INSIDE: [Inside; 12] = [
         needed_for: "run: gateways on a bridge",
         required_by: NOBODY,
         attempt: sockets::packet,
+    },
+    Inside {
+        name: "raw sockets",
+        needed_for: "run: the roles hip and rendezvous",
+        required_by: NOBODY,
+        attempt: sockets::raw,
     },
     Inside {
         name: "AF_XDP",
@@ -228,7 +234,7 @@ mod tests {
     #[test]
     fn every_probe_answers_and_names_a_remedy_for_what_is_missing() {
         let probes = probe_all();
-        assert_eq!(probes.len(), 15);
+        assert_eq!(probes.len(), 16);
         for Probe { name, result, .. } in probes {
             match result {
                 ProbeResult::Available { detail } => assert!(!detail.is_empty(), "{name}"),

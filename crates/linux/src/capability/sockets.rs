@@ -4,6 +4,9 @@ use super::{ProbeResult, available, missing};
 use socket2::{Domain, Protocol, Socket, Type};
 use std::io;
 
+/// The Host Identity Protocol (RFC 7401, section 10).
+const HIP: i32 = 139;
+
 /// `AF_XDP` of `linux/socket.h`.
 const AF_XDP: libc::c_int = 44;
 
@@ -17,6 +20,17 @@ pub(super) fn packet() -> ProbeResult {
             remedy(&error, "PACKET"),
         ),
     }
+}
+
+/// Raw sockets of both families, as HIP needs them.
+pub(super) fn raw() -> ProbeResult {
+    for (option, domain) in [("INET", Domain::IPV4), ("IPV6", Domain::IPV6)] {
+        if let Err(error) = Socket::new(domain, Type::RAW, Some(Protocol::from(HIP))) {
+            let what = format!("cannot open one for {option}: {error}");
+            return missing(what, remedy(&error, option));
+        }
+    }
+    available("opened one of each family")
 }
 
 pub(super) fn xdp() -> ProbeResult {

@@ -94,10 +94,13 @@ impl Own {
 fn run_own(role: Own, arguments: &Arguments, log: Log) -> Result<(), Failure> {
     let is_for_gateways = arguments.interface.is_some()
         || arguments.mechanism.is_some()
-        || arguments.data_path.is_some()
-        || arguments.control.is_some();
+        || arguments.data_path.is_some();
     if is_for_gateways {
-        let message = "--interface, --mechanism, --data-path and --control are for gateways";
+        let message = "--interface, --mechanism and --data-path are for gateways";
+        return Err(Failure::Usage(message.into()));
+    }
+    if arguments.control.is_some() && !matches!(role, Own::Hip(_)) {
+        let message = "--control is for gateways, and for the roles hip and rendezvous";
         return Err(Failure::Usage(message.into()));
     }
     let config = arguments.config.as_deref();
@@ -118,7 +121,7 @@ fn run_own(role: Own, arguments: &Arguments, log: Log) -> Result<(), Failure> {
     }
     let _journal = Journal::begin(log);
     match role {
-        Own::Hip(kind) => hip::run(kind, needed()?)?,
+        Own::Hip(kind) => hip::run(kind, needed()?, arguments.control.as_deref())?,
         Own::Mobility(kind) => mobility::run(kind, needed()?)?,
         Own::Host => host::run(config)?,
     }

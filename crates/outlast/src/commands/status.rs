@@ -5,6 +5,7 @@ use crate::failure::Failure;
 use crate::terminal;
 use anyhow::Context;
 use outlast_daemon::control::{Request, ask};
+use outlast_daemon::hip::HipStatus;
 use outlast_daemon::status::Status;
 
 #[derive(Debug, clap::Args)]
@@ -37,8 +38,12 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
     if arguments.json {
         return terminal::print(&format!("{answer:#}\n"));
     }
-    let status: Status =
-        serde_json::from_value(answer).context("the daemon is of another version")?;
+    let of_another_version = "the daemon is of another version";
+    if answer.get("role").is_some() {
+        let status: HipStatus = serde_json::from_value(answer).context(of_another_version)?;
+        return terminal::print(&status.to_text(terminal::table_width()));
+    }
+    let status: Status = serde_json::from_value(answer).context(of_another_version)?;
     terminal::print(&status.to_text(terminal::table_width()))?;
     match status.flow_table() {
         Some(table) => {

@@ -2,6 +2,8 @@
 //!
 //! Where this machine lacks what that needs, a test says so and ends.
 
+mod operating;
+
 use crate::support::Place;
 use outlast_base::time::{Duration, Instant};
 use outlast_linux::clock;
@@ -170,6 +172,15 @@ impl Drop for Daemon {
     }
 }
 
+/// The table of a host, which is operated through sockets in its place.
+fn table(place: &Place, name: &str) -> String {
+    let at = place.path().join(name);
+    let at = at.display();
+    format!(
+        "[hip]\nkey = \"{name}.key\"\ncontrol = \"{at}.sock\"\nmetrics = \"unix:{at}.metrics\"\n"
+    )
+}
+
 /// Two hosts with identities and daemons; the fixed host's tag.
 fn start(place: &Place, hosts: &Hosts) -> (Daemon, Daemon, IpAddr) {
     let key = |name: &str| {
@@ -181,12 +192,9 @@ fn start(place: &Place, hosts: &Hosts) -> (Daemon, Daemon, IpAddr) {
     };
     let (mobile, fixed) = (key("mobile.key"), key("fixed.key"));
     let peer = format!("[[hip.peers]]\ntag = \"{fixed}\"\naddresses = {FIXED:?}\n");
-    place.file(
-        "mobile.toml",
-        &format!("[hip]\nkey = \"mobile.key\"\n{peer}"),
-    );
+    place.file("mobile.toml", &format!("{}{peer}", table(place, "mobile")));
     let peer = format!("[[hip.peers]]\ntag = \"{mobile}\"\n");
-    place.file("fixed.toml", &format!("[hip]\nkey = \"fixed.key\"\n{peer}"));
+    place.file("fixed.toml", &format!("{}{peer}", table(place, "fixed")));
     let daemons = (
         Daemon::start(place, &hosts.mobile, "mobile.toml"),
         Daemon::start(place, &hosts.fixed, "fixed.toml"),

@@ -17,7 +17,7 @@ const BYTES: usize = 6_000_000;
 
 /// What the reference parser of OpenMetrics makes of a text: each sample's value; `None`, with the
 /// reason, where it is not there.
-fn judged(place: &Place, text: &str) -> Option<Value> {
+pub(crate) fn judged(place: &Place, text: &str) -> Option<Value> {
     const JUDGE: &str = "import json, sys\n\
          from prometheus_client.openmetrics.parser import text_string_to_metric_families\n\
          families = text_string_to_metric_families(open(sys.argv[1]).read())\n\

@@ -24,7 +24,7 @@ use std::process::Command;
 
 const BYTES: usize = 6_000_000;
 /// A user and a group that nobody is.
-const STRANGER: u32 = 64_999;
+pub(crate) const STRANGER: u32 = 64_999;
 
 /// Where the daemon of `place` listens.
 fn socket(place: &Place) -> PathBuf {
@@ -71,7 +71,7 @@ fn the_log_has_the_words_of_the_status_and_none_of_the_libraries() {
 }
 
 /// The command in a place that everybody may enter, to be run as somebody else.
-fn as_somebody(place: &Place, user: u32, group: u32, arguments: &[&str]) -> Said {
+pub(crate) fn as_somebody(place: &Place, user: u32, group: u32, arguments: &[&str]) -> Said {
     let copy = place.path().join("outlast");
     if !copy.exists() {
         fs::set_permissions(place.path(), fs::Permissions::from_mode(0o755)).expect("ours");
@@ -88,7 +88,7 @@ fn as_somebody(place: &Place, user: u32, group: u32, arguments: &[&str]) -> Said
     Said::of(command.output().expect("a copy of the command"))
 }
 
-fn is_superuser() -> bool {
+pub(crate) fn is_superuser() -> bool {
     let is_superuser = rustix::process::geteuid().is_root();
     if !is_superuser {
         skip("only the superuser can run programs as somebody else");
@@ -283,7 +283,7 @@ fn the_log_tells_nothing_of_single_packets_unless_asked() {
 }
 
 /// What a daemon tells the service manager until it says something that begins with `last`.
-fn heard(manager: &UnixDatagram, last: &str) -> Vec<String> {
+pub(crate) fn heard(manager: &UnixDatagram, last: &str) -> Vec<String> {
     let mut heard = Vec::new();
     loop {
         let mut message = [0; 4096];
@@ -354,7 +354,7 @@ fn the_log_can_be_read_by_machines() {
 }
 
 /// A line of a process's status.
-fn status_of(process: u32, name: &str) -> String {
+pub(crate) fn status_of(process: u32, name: &str) -> String {
     let text = fs::read_to_string(format!("/proc/{process}/status")).expect("it runs");
     let mut lines = text.lines();
     let line = lines.find_map(|line| line.strip_prefix(name)?.strip_prefix(':'));
@@ -362,7 +362,7 @@ fn status_of(process: u32, name: &str) -> String {
 }
 
 /// `CAP_NET_ADMIN` and `CAP_NET_RAW`, as the kernel writes them.
-const NETWORK: &str = "0000000000003000";
+pub(crate) const NETWORK: &str = "0000000000003000";
 const NONE: &str = "0000000000000000";
 
 #[test]
@@ -385,9 +385,14 @@ fn once_it_runs_it_has_two_capabilities_and_can_gain_none() {
     daemon.stop();
 }
 
-/// `arguments` to be run as the unit of systemd would in `namespace`, but as a stranger; `None`,
+/// `arguments` to be run as a unit of systemd would in `namespace`, but as a stranger; `None`,
 /// with the reason, where this machine lacks something.
-fn as_unit(place: &Place, namespace: &Namespace, arguments: &[&str]) -> Option<Command> {
+pub(crate) fn as_unit(
+    place: &Place,
+    namespace: &Namespace,
+    unit: &str,
+    arguments: &[&str],
+) -> Option<Command> {
     let packaging = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../packaging");
     for (program, argument) in [
         ("setpriv", "--version"),
@@ -407,13 +412,16 @@ fn as_unit(place: &Place, namespace: &Namespace, arguments: &[&str]) -> Option<C
         .arg("--writable")
         .arg(place.path());
     command
-        .arg(packaging.join("systemd/outlast@.service"))
+        .arg(packaging.join("systemd").join(unit))
         .args(arguments);
     command.current_dir(place.path());
     let network = namespace.as_fd().try_clone_to_owned().expect("descriptor");
     process::place(&mut command, None, network);
     Some(command)
 }
+
+/// The gateway's unit.
+const UNIT: &str = "outlast@.service";
 
 #[test]
 fn what_the_unit_leaves_it_is_all_that_it_needs() {
@@ -427,7 +435,7 @@ fn what_the_unit_leaves_it_is_all_that_it_needs() {
     std::os::unix::fs::chown(place.path(), Some(STRANGER), Some(STRANGER)).expect("ours");
     // The sandbox bites: the same command may not do what it need not.
     let outside = "touch /etc/outlast-test || unshare --net true || setpriv --reuid=0 true";
-    let Some(mut command) = as_unit(&place, &path.gateway, &["sh", "-c", outside]) else {
+    let Some(mut command) = as_unit(&place, &path.gateway, UNIT, &["sh", "-c", outside]) else {
         return;
     };
     let said = Said::of(command.output().expect("it starts"));
@@ -445,7 +453,7 @@ fn what_the_unit_leaves_it_is_all_that_it_needs() {
         "--control",
         &socket,
     ];
-    let command = as_unit(&place, &path.gateway, &arguments).expect("as before");
+    let command = as_unit(&place, &path.gateway, UNIT, &arguments).expect("as before");
     let daemon = Daemon::begin(command, socket.into()).expect("it needs no more");
     assert_eq!(status_of(daemon.id(), "CapEff"), NETWORK);
     assert_eq!(status_of(daemon.id(), "Seccomp"), "2");
