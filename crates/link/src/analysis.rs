@@ -5,7 +5,7 @@ use crate::outage::{Outage, OutageProcess, Schedule};
 use crate::trace::OPPORTUNITY;
 use alloc::vec::Vec;
 use outlast_base::time::Duration;
-use outlast_base::units::ByteCount;
+use outlast_base::units::{BitRate, ByteCount};
 
 impl LinkConfig {
     /// The outages that begin before `until`.
@@ -39,7 +39,26 @@ impl LinkConfig {
                 trace.until(until).saturating_mul(OPPORTUNITY.as_u64()),
             ));
         }
-        Some(self.pipe(way).rate?.bytes_in(self.connected_time(until)))
+        let mut rate = self.pipe(way).rate?;
+        let mut from = Duration::ZERO;
+        let mut bytes = ByteCount(0);
+        for (at, next) in self.changes(way).take_while(|&(at, _)| at < until) {
+            bytes.0 += rate.bytes_in(self.connected_between(from, at)).0;
+            (rate, from) = (next, at);
+        }
+        bytes.0 += rate.bytes_in(self.connected_between(from, until)).0;
+        Some(bytes)
+    }
+
+    /// When the rate `way` changes, and to what, in order of time.
+    fn changes(&self, way: Way) -> impl Iterator<Item = (Duration, BitRate)> {
+        let changes = self.rate_changes.iter();
+        changes.filter_map(move |change| Some((change.at, change.rate(way)?)))
+    }
+
+    fn connected_between(&self, from: Duration, until: Duration) -> Duration {
+        self.connected_time(until)
+            .saturating_sub(self.connected_time(from))
     }
 
     /// The two propagation delays: the round trip of a frame that takes no time to send.
@@ -95,12 +114,40 @@ impl<'a> Ideal<'a> {
                 }
             }
             _ => {
-                let rate = self.config.pipe(way).rate;
-                let needed = rate.map_or(Duration::ZERO, |rate| rate.time_for(bytes));
+                let (from, needed) = self.at_the_last_rate(way, from, bytes);
                 self.connected_for(from, needed)?
             }
         };
         (through <= self.limit).then_some(through)
+    }
+
+    /// From when on the rate is the one at which the last of `bytes` is sent, and how long the link
+    /// has to be up from then on.
+    fn at_the_last_rate(
+        &self,
+        way: Way,
+        mut from: Duration,
+        mut bytes: ByteCount,
+    ) -> (Duration, Duration) {
+        let Some(mut rate) = self.config.pipe(way).rate else {
+            return (from, Duration::ZERO);
+        };
+        for (at, next) in self
+            .config
+            .changes(way)
+            .take_while(|&(at, _)| at < self.limit)
+        {
+            if at > from {
+                let passed = rate.bytes_in(self.config.connected_between(from, at));
+                if passed >= bytes {
+                    break;
+                }
+                bytes.0 -= passed.0;
+                from = at;
+            }
+            rate = next;
+        }
+        (from, rate.time_for(bytes))
     }
 
     /// When the link has been up for `needed` since `from`, and is up.

@@ -1,6 +1,7 @@
 //! What a link is like.
 
 use crate::outage::{OutageProcess, Schedule};
+use alloc::vec::Vec;
 use core::fmt;
 use outlast_base::random::Stream;
 use outlast_base::time::Duration;
@@ -97,7 +98,7 @@ impl PipeConfig {
 
 /// The fate of frames that have left the transmitter when the link goes down.
 ///
-/// The queue and the frame being sent are lost in either case.
+/// The fate of the queue and of the frame being sent is [`WhileDown`].
 #[derive(Clone, Copy, Debug, Default, Eq, Hash, PartialEq)]
 pub enum InFlight {
     /// They arrive: the break is at the near end, behind them.
@@ -105,6 +106,40 @@ pub enum InFlight {
     Delivered,
     /// They are lost: the break is at the far end, before them.
     Lost,
+}
+
+/// The fate of frames that wait, or are handed in, while the link is down.
+#[derive(Clone, Copy, Debug, Default, Eq, Hash, PartialEq)]
+pub enum WhileDown {
+    /// They are lost, as with an interface that loses its carrier.
+    #[default]
+    Dropped,
+    /// They wait in the queue until the link is up, as in a modem that keeps its buffer.
+    ///
+    /// The frame being sent when the link goes down waits with them and is sent again whole.
+    Queued,
+}
+
+/// A change of a link's rates.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct RateChange {
+    /// When, counted from the link's start.
+    pub at: Duration,
+    /// The downlink's rate from then on; `None` leaves it.
+    pub to_mobile: Option<BitRate>,
+    /// The uplink's rate from then on; `None` leaves it.
+    pub to_fixed: Option<BitRate>,
+}
+
+impl RateChange {
+    /// The new rate `way`; `None` if it stays.
+    #[must_use]
+    pub const fn rate(&self, way: Way) -> Option<BitRate> {
+        match way {
+            Way::ToMobile => self.to_mobile,
+            Way::ToFixed => self.to_fixed,
+        }
+    }
 }
 
 /// A link: two pipes, when it is down, and the seed of everything random about it.
@@ -118,6 +153,10 @@ pub struct LinkConfig {
     pub outages: OutageProcess,
     /// What becomes of frames on the way when it goes down.
     pub in_flight: InFlight,
+    /// What becomes of frames that wait while it is down.
+    pub while_down: WhileDown,
+    /// Changes of its rates, in order of time. A link with a packet-delivery trace ignores them.
+    pub rate_changes: Vec<RateChange>,
     /// Seed of all the link's random streams; see [`outlast_base::random`].
     pub seed: u64,
 }

@@ -8,7 +8,7 @@
 //! Each pipe is a drop-tail queue, a transmitter that takes the frame's serialisation time, and
 //! a propagation delay. Frames that have left the transmitter may be lost, doubled or held back.
 //! When the link goes down, the queue and the frame being sent are flushed, and every frame that
-//! arrives while it is down is dropped. Nothing vanishes silently: each drop is a [`LinkEvent`]
+//! arrives while it is down is dropped, or all of them wait ([`WhileDown`]). Nothing vanishes silently: each drop is a [`LinkEvent`]
 //! that hands the frame back.
 //!
 //! The outages of a configuration can be known without running anything: see
@@ -59,7 +59,7 @@ pub mod trace;
 mod transmitter;
 
 pub use analysis::Ideal;
-pub use config::{Frame, InFlight, LinkConfig, PipeConfig, Way};
+pub use config::{Frame, InFlight, LinkConfig, PipeConfig, RateChange, Way, WhileDown};
 pub use configured_rate::ConfiguredRate;
 pub use link::{DropReason, Link, LinkEvent, Reason};
 pub use outage::{Outage, OutageProcess, Schedule};

@@ -1,6 +1,6 @@
 //! The link itself: two pipes and one schedule of outages.
 
-use crate::config::{Frame, LinkConfig, Way};
+use crate::config::{Frame, LinkConfig, Way, WhileDown};
 use crate::outage::{Outage, OutageProcess, Schedule};
 use crate::pipe::{Counters, Outlet, Pipe};
 use alloc::collections::VecDeque;
@@ -15,15 +15,18 @@ use outlast_base::time::Instant;
 /// for [`poll_timeout`](Self::poll_timeout). Time never goes back. A timer that fires late costs no
 /// capacity: everything happens at its own time, and only the hand-over is late.
 ///
-/// What happens at one instant happens in this order: the link comes up, frames arrive at the far
+/// What happens at one instant happens in this order: the rates change, the link comes up, frames arrive at the far
 /// end, the last bit of a frame leaves, the link goes down, a frame is handed in.
 #[derive(Debug)]
 pub struct Link<F> {
     config: LinkConfig,
     pipes: [Pipe<F>; 2],
     outages: Option<Outages>,
-    /// When the link next goes down or comes up; [`Instant::FAR_FUTURE`] if it does not.
+    /// When the link next goes down, comes up or changes its rates; [`Instant::FAR_FUTURE`] if it
+    /// does not.
     next_transition: Instant,
+    /// How many changes of the rates have taken place.
+    rate_changes: usize,
     /// Nothing happens by itself before this.
     quiet_until: Instant,
     down: bool,
@@ -109,6 +112,8 @@ pub enum Reason {
     Up,
     /// It goes down.
     Down,
+    /// Its rates change.
+    Rate,
     /// A frame comes to the end of its way.
     Arrival(Way),
     /// A frame that was held back comes out.
@@ -125,6 +130,7 @@ impl<F: Frame> Link<F> {
             pipes,
             outages: None,
             next_transition: Instant::FAR_FUTURE,
+            rate_changes: 0,
             quiet_until: Instant::FAR_FUTURE,
             down: false,
             transmit: VecDeque::new(),
@@ -160,10 +166,13 @@ impl<F: Frame> Link<F> {
     #[inline]
     pub fn handle_packet(&mut self, now: Instant, way: Way, frame: F) {
         self.advance(now);
-        let down = self.down;
+        let (down, while_down) = (self.down, self.config.while_down);
         let (pipe, mut exit) = self.pipe_and_exit(way);
         if down {
-            pipe.refuse(frame, &mut exit);
+            match while_down {
+                WhileDown::Dropped => pipe.refuse(frame, &mut exit),
+                WhileDown::Queued => pipe.park(frame, &mut exit),
+            }
             return;
         }
         pipe.accept(now, frame, &mut exit);
@@ -245,7 +254,11 @@ impl<F: Frame> Link<F> {
     /// Why the link wants to be called at `at`, which is when it next does.
     fn reason_at(&self, at: Instant) -> Reason {
         if self.next_transition == at {
-            return if self.down { Reason::Up } else { Reason::Down };
+            return match self.down {
+                _ if self.next_rate_change() == at => Reason::Rate,
+                true => Reason::Up,
+                false => Reason::Down,
+            };
         }
         let [to_mobile, _] = &self.pipes;
         let way = match to_mobile.quiet_until() == at {
@@ -295,7 +308,11 @@ impl<F: Frame> Link<F> {
         while self.next_transition <= now {
             let at = self.next_transition;
             self.deliver_until(at);
-            self.change_state(at);
+            if self.next_rate_change() == at {
+                self.change_rates(at);
+            } else {
+                self.change_state(at);
+            }
         }
         self.deliver_until(now);
         self.note_next();
@@ -313,7 +330,31 @@ impl<F: Frame> Link<F> {
             let at = if self.down { outage.end? } else { outage.start };
             Some(outages.origin + at)
         });
-        self.next_transition = next.unwrap_or(Instant::FAR_FUTURE);
+        self.next_transition = next
+            .unwrap_or(Instant::FAR_FUTURE)
+            .min(self.next_rate_change());
+    }
+
+    /// When the rates next change; [`Instant::FAR_FUTURE`] if they do not.
+    fn next_rate_change(&self) -> Instant {
+        let change = self.config.rate_changes.get(self.rate_changes);
+        let origin = self.outages.as_ref().map(|outages| outages.origin);
+        match (origin, change) {
+            (Some(origin), Some(change)) => origin + change.at,
+            _ => Instant::FAR_FUTURE,
+        }
+    }
+
+    fn change_rates(&mut self, now: Instant) {
+        let change = self.config.rate_changes[self.rate_changes];
+        self.rate_changes += 1;
+        let is_up = !self.down;
+        for way in Way::BOTH {
+            if let Some(rate) = change.rate(way) {
+                self.pipes[way.index()].change_rate(now, rate, is_up);
+            }
+        }
+        self.find_next_transition();
     }
 
     fn deliver_until(&mut self, now: Instant) {
@@ -327,13 +368,20 @@ impl<F: Frame> Link<F> {
         self.down = !self.down;
         if self.down {
             self.events.push_back(LinkEvent::Down);
-            let in_flight = self.config.in_flight;
+            let LinkConfig {
+                in_flight,
+                while_down,
+                ..
+            } = self.config;
             for way in Way::BOTH {
                 let (pipe, mut exit) = self.pipe_and_exit(way);
-                pipe.go_down(now, in_flight, &mut exit);
+                pipe.go_down(now, in_flight, while_down, &mut exit);
             }
         } else {
             self.events.push_back(LinkEvent::Up);
+            for pipe in &mut self.pipes {
+                pipe.come_up(now);
+            }
             if let Some(outages) = &mut self.outages {
                 outages.current = outages.schedule.next();
             }

@@ -4,14 +4,14 @@
 //! and arrives `delay` after its own last bit is out. So one queue, in order of arrival, holds
 //! what waits, what is being sent and what is on its way, and a frame costs one timer.
 
-use crate::config::{Frame, InFlight, PipeConfig, Way};
+use crate::config::{Frame, InFlight, PipeConfig, Way, WhileDown};
 use crate::link::DropReason;
 use crate::transmitter::Transmitter;
 use alloc::collections::VecDeque;
 use alloc::format;
 use outlast_base::random::Stream;
 use outlast_base::time::{Duration, Instant, saturating_nanos};
-use outlast_base::units::ByteCount;
+use outlast_base::units::{BitRate, ByteCount};
 
 /// How many later frames overtake one that is held back, if so many come in time.
 pub const REORDER_DEPTH: u8 = 3;
@@ -84,6 +84,8 @@ pub(crate) struct Pipe<F> {
 
 #[derive(Debug)]
 struct Entry<F> {
+    /// When its first bit leaves; like the other two, [`Instant::FAR_FUTURE`] while it waits for the
+    /// link to come up.
     begins: Instant,
     /// When its last bit is out.
     sent: Instant,
@@ -186,9 +188,58 @@ impl<F: Frame> Pipe<F> {
         self.discard(frame, DropReason::LinkDown, outlet);
     }
 
+    /// Takes `frame`, which came while the link was down, into the queue until the link is up.
+    #[inline(never)]
+    pub(crate) fn park(&mut self, frame: F, outlet: &mut impl Outlet<F>) {
+        self.counters.accepted += 1;
+        let room = self.frames.len() + self.held.len() < MAX_FRAMES;
+        if !room || self.waiting >= self.config.queue.max(1) {
+            self.discard(frame, DropReason::QueueFull, outlet);
+            return;
+        }
+        self.frames.push_back(Entry {
+            begins: Instant::FAR_FUTURE,
+            sent: Instant::FAR_FUTURE,
+            due: Instant::FAR_FUTURE,
+            frame,
+        });
+        self.waiting += 1;
+    }
+
+    /// The link is up at `now`: what was queued meanwhile is sent.
+    pub(crate) fn come_up(&mut self, now: Instant) {
+        self.plan_from(now, self.frames.len() - self.waiting);
+    }
+
+    /// The transmitter sends at `rate` from `now` on; the frame being sent keeps its time.
+    pub(crate) fn change_rate(&mut self, now: Instant, rate: BitRate, is_up: bool) {
+        let waiting = if is_up {
+            self.count_waiting(now)
+        } else {
+            self.waiting
+        };
+        let first = self.frames.len() - waiting;
+        let before = first.checked_sub(1).map(|last| self.frames[last].sent);
+        let free_at = before.map_or(now, |sent| sent.max(now));
+        self.transmitter.change_rate(rate, free_at);
+        if is_up {
+            self.plan_from(now, first);
+        }
+    }
+
+    /// Gives all frames from `first` on the times at which they are sent if that begins at `now`.
+    fn plan_from(&mut self, now: Instant, first: usize) {
+        for entry in self.frames.range_mut(first..) {
+            (entry.begins, entry.sent) = self.transmitter.send(now, entry.frame.wire_len());
+            entry.due = entry.sent.after_nanos(self.delay);
+        }
+        self.note_next_due();
+    }
+
     /// When the next frame comes out, and whether it is one that was held back.
     pub(crate) fn next_due(&self) -> Option<(Instant, bool)> {
         let on_time = self.frames.front().map(|entry| (entry.due, false));
+        let on_time = on_time.filter(|&(due, _)| due < Instant::FAR_FUTURE);
         if self.held.is_empty() {
             return on_time;
         }
@@ -263,6 +314,7 @@ impl<F: Frame> Pipe<F> {
         &mut self,
         now: Instant,
         in_flight: InFlight,
+        while_down: WhileDown,
         outlet: &mut impl Outlet<F>,
     ) {
         let mut sent = self.frames.partition_point(|entry| entry.sent <= now);
@@ -276,12 +328,23 @@ impl<F: Frame> Pipe<F> {
             }
             sent = 0;
         }
-        for entry in self.frames.drain(sent..) {
-            self.counters.dropped[DropReason::Flushed.index()] += 1;
-            outlet.drop_frame(entry.frame, DropReason::Flushed);
+        match while_down {
+            WhileDown::Dropped => {
+                for entry in self.frames.drain(sent..) {
+                    self.counters.dropped[DropReason::Flushed.index()] += 1;
+                    outlet.drop_frame(entry.frame, DropReason::Flushed);
+                }
+            }
+            WhileDown::Queued => {
+                for entry in self.frames.range_mut(sent..) {
+                    entry.begins = Instant::FAR_FUTURE;
+                    entry.sent = Instant::FAR_FUTURE;
+                    entry.due = Instant::FAR_FUTURE;
+                }
+            }
         }
+        self.waiting = self.frames.len() - sent;
         self.transmitter.flush(now);
-        self.waiting = 0;
         self.note_next_due();
     }
 

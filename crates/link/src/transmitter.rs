@@ -55,6 +55,17 @@ impl Transmitter {
         };
     }
 
+    /// From now on the transmitter sends at `rate`, once it has finished at `free_at` what it sends.
+    /// A transmitter that follows a trace goes on with the trace.
+    pub(crate) fn change_rate(&mut self, rate: BitRate, free_at: Instant) {
+        if matches!(self.pace, Pace::Opportunities { .. }) {
+            return;
+        }
+        self.pace = Pace::Rate(rate);
+        self.free_at = free_at;
+        self.latest = (ByteCount(0), 0);
+    }
+
     /// Whether a frame taken at `now` would have to wait.
     pub(crate) fn is_busy(&self, now: Instant) -> bool {
         self.free_at > now

@@ -4,7 +4,8 @@ use outlast_base::time::{Duration, Instant};
 use outlast_base::units::{BitRate, ByteCount};
 use outlast_link::trace::{DeliveryTrace, Trace};
 use outlast_link::{
-    DropReason, Frame, InFlight, Link, LinkConfig, LinkEvent, OutageProcess, PipeConfig, Way,
+    DropReason, Frame, InFlight, Link, LinkConfig, LinkEvent, OutageProcess, PipeConfig,
+    RateChange, Way, WhileDown,
 };
 use proptest::prelude::*;
 use std::sync::Arc;
@@ -112,6 +113,24 @@ impl Driven {
         self.link.handle_packet(self.now, way, Numbered { id, len });
         self.drain();
         id
+    }
+
+    /// Frames that wait in the queues of a link that is down, or that sends too slowly to have sent
+    /// them between its outages; the one being sent is among them.
+    pub(crate) fn waiting(&mut self) -> usize {
+        if self.link.config().while_down == WhileDown::Dropped {
+            return 0;
+        }
+        // Until the link goes down the frame being sent is not in its queue.
+        let down = |link: &Link<Numbered>| !link.is_up();
+        for _ in 0..100_000 {
+            let Some((at, _)) = self.link.poll_timeout().filter(|_| !down(&self.link)) else {
+                break;
+            };
+            self.run_until(at.since(Instant::ZERO));
+        }
+        let queued = Way::BOTH.map(|way| self.link.queued(self.now, way));
+        queued.into_iter().sum()
     }
 
     /// When frame `id` came out.
@@ -304,6 +323,30 @@ pub(crate) fn any_in_flight() -> impl Strategy<Value = InFlight> {
     prop_oneof![Just(InFlight::Delivered), Just(InFlight::Lost)]
 }
 
+fn any_while_down() -> impl Strategy<Value = WhileDown> {
+    prop_oneof![Just(WhileDown::Dropped), Just(WhileDown::Queued)]
+}
+
+fn any_rate_changes() -> impl Strategy<Value = Vec<RateChange>> {
+    let rate = || prop::option::of((100_000_u64..1_000_000_000).prop_map(bits));
+    let change = (0..2_000_000_000_u64, rate(), rate());
+    prop::collection::vec(change, 0..4).prop_map(|mut changes| {
+        changes.sort_unstable_by_key(|&(at, ..)| at);
+        let changes = changes.into_iter();
+        changes
+            .map(|(at, to_mobile, to_fixed)| RateChange {
+                at: Duration::from_nanos(at),
+                to_mobile,
+                to_fixed,
+            })
+            .collect()
+    })
+}
+
+fn bits(per_second: u64) -> BitRate {
+    BitRate::from_bits_per_second(per_second).expect("not zero")
+}
+
 pub(crate) fn link_of(
     pipe: impl Strategy<Value = PipeConfig> + Clone,
 ) -> impl Strategy<Value = LinkConfig> {
@@ -312,15 +355,21 @@ pub(crate) fn link_of(
         pipe,
         any_outages(),
         any_in_flight(),
+        any_while_down(),
+        any_rate_changes(),
         any::<u64>(),
     )
         .prop_map(
-            |(to_mobile, to_fixed, outages, in_flight, seed)| LinkConfig {
-                to_mobile,
-                to_fixed,
-                outages,
-                in_flight,
-                seed,
+            |(to_mobile, to_fixed, outages, in_flight, while_down, rate_changes, seed)| {
+                LinkConfig {
+                    to_mobile,
+                    to_fixed,
+                    outages,
+                    in_flight,
+                    while_down,
+                    rate_changes,
+                    seed,
+                }
             },
         )
 }

@@ -1,8 +1,10 @@
 //! What going down and coming up do to frames.
 
-use crate::fixture::{Driven, Record, millisecond_pipe, ms, plain, with_outage};
+use crate::fixture::{Driven, Record, mbit, millisecond_pipe, ms, plain, with_outage};
 use outlast_base::time::{Duration, Instant};
-use outlast_link::{DropReason, InFlight, LinkConfig, OutageProcess, Reason, Way};
+use outlast_link::{
+    DropReason, InFlight, LinkConfig, OutageProcess, RateChange, Reason, Way, WhileDown,
+};
 
 #[test]
 fn frames_that_come_while_down_are_dropped() {
@@ -200,4 +202,61 @@ fn mean_periods_of_zero_are_never_and_for_ever() {
     });
     driven.run_until(ms(10_000));
     assert_eq!(driven.records, [Record::Down { at: ms(0) }]);
+}
+
+fn queueing(start: Duration, length: Duration) -> LinkConfig {
+    LinkConfig {
+        while_down: WhileDown::Queued,
+        ..with_outage(start, length)
+    }
+}
+
+#[test]
+fn a_queue_that_is_kept_is_sent_when_the_link_is_up() {
+    let mut driven = Driven::started(queueing(ms(100), ms(50)));
+    // Sent from 97.5 to 98.5 and 99.5 ms; the third is cut off and sent again whole.
+    let at = Duration::from_micros(97_500);
+    let ids: Vec<_> = (0..4)
+        .map(|_| driven.send(at, Way::ToMobile, 1_500))
+        .collect();
+    let during = driven.send(ms(120), Way::ToMobile, 1_500);
+    assert_eq!(
+        driven.link.queued(Instant::from_millis(120), Way::ToMobile),
+        3
+    );
+    driven.run_until(ms(300));
+    assert_eq!(driven.came_out(ids[2]), ms(161));
+    assert_eq!(driven.came_out(ids[3]), ms(162));
+    assert_eq!(driven.came_out(during), ms(163));
+}
+
+#[test]
+fn a_queue_that_is_kept_takes_no_more_than_its_length() {
+    let mut driven = Driven::started(queueing(ms(100), ms(50)));
+    let ids: Vec<_> = (0..7)
+        .map(|_| driven.send(ms(120), Way::ToFixed, 1_500))
+        .collect();
+    driven.run_until(ms(300));
+    assert_eq!(driven.out(Way::ToFixed), ids[..5]);
+    for id in &ids[5..] {
+        assert_eq!(driven.fate(*id), Some((ms(120), DropReason::QueueFull)));
+    }
+}
+
+#[test]
+fn a_rate_that_changes_while_down_is_that_of_what_was_kept() {
+    let config = LinkConfig {
+        rate_changes: vec![RateChange {
+            at: ms(110),
+            to_mobile: mbit(6),
+            to_fixed: None,
+        }],
+        ..queueing(ms(100), ms(50))
+    };
+    let mut driven = Driven::started(config);
+    let down = driven.send(ms(105), Way::ToMobile, 1_500);
+    let up = driven.send(ms(105), Way::ToFixed, 1_500);
+    driven.run_until(ms(300));
+    assert_eq!(driven.came_out(down), ms(162));
+    assert_eq!(driven.came_out(up), ms(161));
 }

@@ -1,12 +1,12 @@
 //! A pipe carries its rate and no more.
 
 use crate::fixture::{
-    Driven, Record, any_arrivals, any_clean_pipe, deliveries, link_of, millisecond_pipe, ms, plain,
-    play,
+    Driven, Record, any_arrivals, any_clean_pipe, deliveries, link_of, mbit, millisecond_pipe, ms,
+    plain, play,
 };
 use outlast_base::time::Duration;
 use outlast_link::trace::OPPORTUNITY;
-use outlast_link::{LinkConfig, OutageProcess, PipeConfig, Way};
+use outlast_link::{Ideal, LinkConfig, OutageProcess, PipeConfig, RateChange, Way};
 use proptest::prelude::*;
 
 proptest! {
@@ -16,6 +16,7 @@ proptest! {
         arrivals in any_arrivals(),
     ) {
         let by_rate = !matches!(config.outages, OutageProcess::Deliveries { .. });
+        let config = LinkConfig { rate_changes: Vec::new(), ..config };
         let driven = play(&config, &arrivals);
         for way in Way::BOTH {
             let mut before = None;
@@ -142,4 +143,75 @@ fn before_the_start_a_trace_is_not_followed() {
     let after = driven.send(ms(60), Way::ToMobile, 1_500);
     driven.run_until(ms(1_000));
     assert_eq!(driven.came_out(after), ms(50 + 400 + 10));
+}
+
+/// To 24 Mbit/s downwards and 6 Mbit/s upwards after 12 ms: 1500 bytes take 0.5 and 2 ms.
+fn changing() -> LinkConfig {
+    LinkConfig {
+        rate_changes: vec![RateChange {
+            at: ms(12),
+            to_mobile: mbit(24),
+            to_fixed: mbit(6),
+        }],
+        ..plain(millisecond_pipe())
+    }
+}
+
+#[test]
+fn what_waits_is_sent_at_the_new_rate() {
+    let mut driven = Driven::started(changing());
+    let at = Duration::from_micros(10_500);
+    for way in Way::BOTH {
+        for _ in 0..4 {
+            driven.send(at, way, 1_500);
+        }
+    }
+    driven.run_until(ms(100));
+    // The first two have begun by 12 ms.
+    let half = |halves: u64| Duration::from_micros(500 * halves);
+    let down: Vec<_> = [0, 1, 2, 3].map(|id| driven.came_out(id)).into();
+    assert_eq!(down, [43, 45, 46, 47].map(half));
+    let up: Vec<_> = [4, 5, 6, 7].map(|id| driven.came_out(id)).into();
+    assert_eq!(up, [43, 45, 49, 53].map(half));
+}
+
+#[test]
+fn capacity_and_ideal_follow_the_rates() {
+    let config = LinkConfig {
+        outages: OutageProcess::Single {
+            start: ms(4),
+            length: ms(4),
+        },
+        ..changing()
+    };
+    // 8 ms at 12 Mbit/s, then 8 ms at 24 and at 6 Mbit/s.
+    let capacity = |way| config.capacity(way, ms(20)).map(|bytes| bytes.0);
+    assert_eq!(capacity(Way::ToMobile), Some(12_000 + 24_000));
+    assert_eq!(capacity(Way::ToFixed), Some(12_000 + 6_000));
+    for way in Way::BOTH {
+        let bytes = config.capacity(way, ms(20)).expect("the rate is limited");
+        let mut ideal = Ideal::new(&config, ms(1_000));
+        assert_eq!(ideal.transmit(way, Duration::ZERO, bytes), Some(ms(20)));
+    }
+}
+
+proptest! {
+    #[test]
+    fn the_ideal_is_through_when_the_capacity_is_reached(
+        config in link_of(any_clean_pipe().boxed()),
+        millis in 1..5_000_u64,
+    ) {
+        let by_rate = !matches!(config.outages, OutageProcess::Deliveries { .. });
+        for way in Way::BOTH {
+            let mut ideal = Ideal::new(&config, ms(20_000));
+            let Some(bytes) = config.capacity(way, ms(millis)).filter(|_| by_rate) else { continue };
+            let through = ideal.clone().transmit(way, Duration::ZERO, bytes);
+            // Less than a byte a change is cut off.
+            let slack = ms(1);
+            prop_assert!(through.is_some_and(|through| through <= ms(millis) + slack));
+            let more = outlast_base::units::ByteCount(bytes.0 + 10);
+            let later = ideal.transmit(way, Duration::ZERO, more);
+            prop_assert!(later.is_none_or(|later| later + slack >= ms(millis)));
+        }
+    }
 }
