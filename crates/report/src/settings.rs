@@ -19,7 +19,7 @@ use crate::unit::Unit;
 use crate::words::capitalised;
 use outlast_base::time::Duration;
 use outlast_base::units::{BitRate, ByteCount};
-use outlast_link::{InFlight, OutageProcess, PipeConfig};
+use outlast_link::{InFlight, OutageProcess, PipeConfig, RateChange, WhileDown};
 use outlast_scenario::{
     Direction, Hop, Indicators, LinkSettings, Mechanism, Pattern, Scenario, Stack, Traffic,
     Workload,
@@ -105,6 +105,12 @@ pub fn table(scenario: &Scenario) -> Table {
             InFlight::Lost => "lost when the link goes down",
         };
         rows.push("Packets on their way", on_their_way);
+        if link.while_down == WhileDown::Queued {
+            rows.push("Packets in the queue", "wait until the link is up again");
+        }
+    }
+    for change in &link.rate_changes {
+        rows.push("Rate changes", rate_change(change));
     }
     for (number, hop) in (1..).zip(&scenario.hops) {
         rows.push(&format!("Hop {number}"), hop_in_words(hop));
@@ -187,6 +193,18 @@ fn rate(link: &LinkSettings) -> String {
     }
     let rate = |rate: Option<BitRate>| rate.map_or("unlimited rate".into(), |r| r.to_string());
     both(link, |pipe| rate(pipe.rate))
+}
+
+fn rate_change(change: &RateChange) -> String {
+    let ways = [("downlink", change.to_mobile), ("uplink", change.to_fixed)];
+    let rates = ways
+        .into_iter()
+        .filter_map(|(way, rate)| Some(format!("{way} {}", rate?)));
+    format!(
+        "{} from {} on",
+        rates.collect::<Vec<_>>().join(", "),
+        time(change.at)
+    )
 }
 
 fn delay(link: &LinkSettings) -> String {

@@ -8,6 +8,7 @@ pub(crate) mod hops;
 pub(crate) mod link;
 pub(crate) mod outages;
 pub(crate) mod outlast;
+pub(crate) mod rate_changes;
 pub(crate) mod roaming;
 pub(crate) mod run;
 pub(crate) mod stack;
@@ -199,7 +200,7 @@ const REQUIRED: &str = "required";
 /// Every table and all its keys, in the order of the reference page.
 ///
 /// `[hops.uplink]`, `[hops.downlink]` and `[hops.outages]` take what those of `[link]` do.
-pub static SECTIONS: [&Section; 18] = [
+pub static SECTIONS: [&Section; 19] = [
     &TOP,
     &LINK,
     &UPLINK,
@@ -214,6 +215,7 @@ pub static SECTIONS: [&Section; 18] = [
     &FLOWS,
     &TRAFFIC,
     &HOPS,
+    &RATE_CHANGES,
     &HANDOFFS,
     &MOBILE_IP,
     &AGENTS,
@@ -233,6 +235,7 @@ pub(crate) static TOP: Section = Section {
         &top::FLOWS,
         &top::TRAFFIC,
         &top::HOPS,
+        &top::RATE_CHANGES,
         &top::HANDOFFS,
         &top::MOBILE_IP,
         &top::AGENTS,
@@ -250,6 +253,7 @@ pub(crate) static LINK: Section = Section {
         &link::DUPLICATE,
         &link::REORDER,
         &link::IN_FLIGHT_FATE,
+        &link::WHILE_DOWN,
         &link::MTU,
         &link::UPLINK,
         &link::DOWNLINK,
@@ -404,11 +408,22 @@ pub(crate) static HOPS: Section = Section {
         &link::DUPLICATE,
         &link::REORDER,
         &link::IN_FLIGHT_FATE,
+        &link::WHILE_DOWN,
         &hops::FIXED_END,
         &hops::MOBILE_END,
         &hops::UPLINK,
         &hops::DOWNLINK,
         &link::OUTAGES,
+    ],
+};
+pub(crate) static RATE_CHANGES: Section = Section {
+    name: "rate_changes",
+    is_list: true,
+    keys: &[
+        &rate_changes::AT,
+        &rate_changes::DOWNLINK,
+        &rate_changes::UPLINK,
+        &rate_changes::HOP,
     ],
 };
 pub(crate) static HANDOFFS: Section = Section {

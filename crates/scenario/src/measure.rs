@@ -59,6 +59,8 @@ impl LinkSettings {
             to_fixed: self.uplink,
             outages: self.outages.clone(),
             in_flight: self.in_flight,
+            while_down: self.while_down,
+            rate_changes: self.rate_changes.clone(),
             seed,
         }
     }

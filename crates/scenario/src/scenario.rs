@@ -7,7 +7,7 @@ use crate::topology::{Flow, Hop, Traffic};
 use outlast_base::time::Duration;
 use outlast_base::units::ByteCount;
 use outlast_link::ConfiguredRate;
-use outlast_link::{InFlight, OutageProcess, PipeConfig, Way};
+use outlast_link::{InFlight, OutageProcess, PipeConfig, RateChange, Way, WhileDown};
 use std::path::PathBuf;
 
 /// One experiment: a link, what is done over it, between which stacks, with what help, how often.
@@ -56,6 +56,10 @@ pub struct LinkSettings {
     pub outages: OutageProcess,
     /// What becomes of packets on their way when it goes down.
     pub in_flight: InFlight,
+    /// What becomes of packets that wait while it is down.
+    pub while_down: WhileDown,
+    /// `[[rate_changes]]` of this link, in order of time.
+    pub rate_changes: Vec<RateChange>,
     /// Largest IP packet in bytes; at least 576, with IPv6 at least 1280.
     pub mtu: u32,
 }
@@ -365,3 +369,6 @@ names! {
 
 /// The names of [`InFlight`]'s variants.
 pub(crate) const IN_FLIGHT: [&str; 2] = ["delivered", "lost"];
+
+/// The names of [`WhileDown`]'s variants.
+pub(crate) const WHILE_DOWN_NAMES: [&str; 2] = ["dropped", "queued"];

@@ -5,10 +5,10 @@
 //! cargo run --release -p outlast-sim --example ablation -- 4 wake  # four times the worlds, some rules
 //! ```
 //!
-//! Seven settings in virtual time: the crowd and the uploads with one gateway of `examples/sweeps`, with outages
+//! Nine settings in virtual time: the crowd and the uploads with one gateway of `examples/sweeps`, with outages
 //! drawn as there, the cells of the matrix of resume times, links that flap, connections that open around an
-//! outage, links that lose packets, and slow links with long queues. For each: the
-//! share of returns of the link after which a connection had new bytes within a round trip and 50 ms, the
+//! outage, links that lose packets, slow links with long queues, links that keep their queue while they are
+//! down, and links that come back at a fifth of their rate. For each: the share of returns of the link after which a connection had new bytes within a round trip and 50 ms, the
 //! time until then that 99 of 100 keep, and the bytes on the link for each byte of payload that arrived.
 //! The first rows are without a gateway, with all rules, and with `auto`.
 
@@ -16,7 +16,9 @@ use outlast_base::random::Stream;
 use outlast_base::time::Duration;
 use outlast_base::units::{BitRate, ByteCount};
 use outlast_gateway::mechanisms::path::{HoldRule, HoldRules, PathMechanismKind};
-use outlast_link::{LinkConfig, OutageProcess, PipeConfig, Way};
+use outlast_link::{
+    ConfiguredRate, LinkConfig, OutageProcess, PipeConfig, RateChange, Way, WhileDown,
+};
 use outlast_scenario::Scenario;
 use outlast_sim::{FlowSetup, Indicators, Outcome, Setup, Simulation, Stack, Workload, World};
 use outlast_tcp::profile::Congestion;
@@ -398,6 +400,44 @@ fn slow(repeat: u64) -> Setting {
     }
 }
 
+/// A transfer each way over a link that keeps what is in its queue while it is down, as modems do.
+fn kept(repeat: u64) -> Setting {
+    Setting {
+        name: "kept queue",
+        worlds: transfers(repeat, 3_000_000, |outages, seed| LinkConfig {
+            while_down: WhileDown::Queued,
+            ..link(10_000_000, 75, outages, seed)
+        }),
+    }
+}
+
+/// The same over 20 Mbit/s that are 4 Mbit/s when the link is back; gateways are not told the rate.
+fn falling(repeat: u64) -> Setting {
+    let config = |outages, seed| {
+        let OutageProcess::Single { start, length } = outages else {
+            unreachable!("each of these worlds has one outage")
+        };
+        let rate = BitRate::from_bits_per_second(4_000_000);
+        LinkConfig {
+            while_down: WhileDown::Queued,
+            rate_changes: vec![RateChange {
+                at: start + length,
+                to_mobile: rate,
+                to_fixed: rate,
+            }],
+            ..link(20_000_000, 75, outages, seed)
+        }
+    };
+    let mut worlds = transfers(repeat, 10_000_000, config);
+    for setup in &mut worlds {
+        setup.rate = ConfiguredRate::Unknown;
+    }
+    Setting {
+        name: "rate falls",
+        worlds,
+    }
+}
+
 /// A transfer each way of so many bytes, an outage of two to twelve seconds, both kinds of indicators.
 fn transfers(
     repeat: u64,
@@ -450,6 +490,8 @@ fn main() -> Result<(), Failure> {
         handshakes(repeat),
         lossy(repeat),
         slow(repeat),
+        kept(repeat),
+        falling(repeat),
     ];
     let mut trials = vec![Trial::Nobody, Trial::All, Trial::Auto];
     trials.extend(HoldRule::ALL.map(Trial::Without));

@@ -310,6 +310,7 @@ fn scenario() -> impl Strategy<Value = Scenario> {
                         InFlight::Delivered
                     },
                     seed,
+                    ..LinkConfig::default()
                 },
                 upload,
                 download,

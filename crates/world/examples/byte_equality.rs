@@ -119,6 +119,7 @@ impl Draw {
             outages: self.outages(),
             in_flight: self.one_of(&[InFlight::Delivered, InFlight::Lost]),
             seed: self.below(u64::MAX),
+            ..LinkConfig::default()
         }
     }
 

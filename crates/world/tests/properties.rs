@@ -6,7 +6,7 @@ mod support;
 use outlast_base::time::{Duration, Instant};
 use outlast_base::units::{BitRate, ByteCount};
 use outlast_gateway::mechanisms::path::{Level, PathMechanismKind};
-use outlast_link::{InFlight, LinkConfig, OutageProcess, PipeConfig, Way};
+use outlast_link::{InFlight, LinkConfig, OutageProcess, PipeConfig, RateChange, Way, WhileDown};
 use outlast_tcp::Error;
 use outlast_tcp::profile::{Congestion, Profile};
 use outlast_world::{HopSetup, IpVersion, Pattern, Setup, Stack, TrafficSetup, Workload, World};
@@ -117,8 +117,16 @@ fn mechanism() -> impl Strategy<Value = PathMechanismKind> {
 }
 
 fn any_link() -> impl Strategy<Value = LinkConfig> {
-    (pipe(), pipe(), outages(), any::<bool>(), any::<u64>()).prop_map(
-        |(to_mobile, to_fixed, outages, lost, seed)| LinkConfig {
+    let rate =
+        || prop::option::of((100_000..20_000_000_u64).prop_map(BitRate::from_bits_per_second));
+    let change = (0..3_000_u64, rate(), rate()).prop_map(|(at, to_mobile, to_fixed)| RateChange {
+        at: Duration::from_millis(at),
+        to_mobile: to_mobile.flatten(),
+        to_fixed: to_fixed.flatten(),
+    });
+    let fates = (any::<bool>(), any::<bool>(), prop::option::of(change));
+    (pipe(), pipe(), outages(), fates, any::<u64>()).prop_map(
+        |(to_mobile, to_fixed, outages, (lost, queued, change), seed)| LinkConfig {
             to_mobile,
             to_fixed,
             outages,
@@ -127,6 +135,12 @@ fn any_link() -> impl Strategy<Value = LinkConfig> {
             } else {
                 InFlight::Delivered
             },
+            while_down: if queued {
+                WhileDown::Queued
+            } else {
+                WhileDown::Dropped
+            },
+            rate_changes: change.into_iter().collect(),
             seed,
         },
     )

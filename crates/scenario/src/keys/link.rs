@@ -1,7 +1,7 @@
 //! `[link]`, and what `[link.uplink]` and `[link.downlink]` may override.
 
 use super::{HOUR, Key, Kind, REQUIRED, top};
-use crate::scenario::IN_FLIGHT;
+use crate::scenario::{IN_FLIGHT, WHILE_DOWN_NAMES};
 
 pub(crate) static RATE: Key = Key {
     name: "rate",
@@ -61,7 +61,17 @@ pub(crate) static IN_FLIGHT_FATE: Key = Key {
     example: "\"lost\"",
     default: "`\"delivered\"`",
     meaning: "What becomes of packets that have left the transmitter when the link goes down. \
-              Those in the queue and the one being sent are lost in either case.",
+              Of those in the queue and the one being sent, `while_down` says so.",
+    source: "",
+};
+pub(crate) static WHILE_DOWN: Key = Key {
+    name: "while_down",
+    kind: Kind::Choice(&WHILE_DOWN_NAMES),
+    example: "\"queued\"",
+    default: "`\"dropped\"`",
+    meaning: "What becomes of packets in the queue when the link goes down, and of those that are \
+              sent into it while it is down. `queued`: they wait in the queue, as in a modem that \
+              keeps its buffer; the one being sent is sent again.",
     source: "",
 };
 pub(crate) static MTU: Key = Key {

@@ -22,6 +22,7 @@ pub(crate) static HOPS: Key = tables(
     "hops",
     "Further links between `[link]` and the fixed host, in this order.",
 );
+pub(crate) static RATE_CHANGES: Key = tables("rate_changes", "When a link changes its rates.");
 pub(crate) static HANDOFFS: Key = tables(
     "handoffs",
     "When the mobile goes to another gateway, in this order.",

@@ -9,7 +9,7 @@ use crate::scenario::LinkSettings;
 use crate::topology::Hop;
 use outlast_base::time::Duration;
 use outlast_base::units::BitRate;
-use outlast_link::{InFlight, OutageProcess, PipeConfig};
+use outlast_link::{InFlight, OutageProcess, PipeConfig, WhileDown};
 use std::path::Path;
 
 /// A queue shorter than this hardly lets a TCP work.
@@ -98,6 +98,8 @@ fn settings(link: &Reader<'_>, parts: &Parts, mtu: u32, directory: &Path) -> Lin
         uplink,
         outages: process.unwrap_or_default(),
         in_flight: in_flight(link),
+        while_down: while_down(link),
+        rate_changes: Vec::new(),
         mtu,
     }
 }
@@ -106,6 +108,13 @@ fn in_flight(link: &Reader<'_>) -> InFlight {
     match link.choice(&keys::link::IN_FLIGHT_FATE) {
         Some("lost") => InFlight::Lost,
         _ => InFlight::Delivered,
+    }
+}
+
+fn while_down(link: &Reader<'_>) -> WhileDown {
+    match link.choice(&keys::link::WHILE_DOWN) {
+        Some("queued") => WhileDown::Queued,
+        _ => WhileDown::Dropped,
     }
 }
 

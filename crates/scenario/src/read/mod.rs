@@ -97,7 +97,8 @@ fn scenario(top: &Reader<'_>, directory: &Path, stem: &str) -> Scenario {
     let help = stack::outlast(&outlast);
     roaming::settle(&roaming, &mut settings, &help, (top, &link, &outlast));
     let (mtu, tcp, limits) = (settings.mtu, stack::stack(&stack), read_run(&run));
-    let hops = topology::hops(top, mtu, directory);
+    let mut hops = topology::hops(top, mtu, directory);
+    topology::rate_changes(top, &mut settings, &mut hops);
     let scenario = Scenario {
         name,
         directory: directory.to_owned(),

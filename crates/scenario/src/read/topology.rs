@@ -2,13 +2,14 @@
 
 use super::{check_duration, duration, link, stack, workload};
 use crate::keys::traffic::{BEGIN, DIRECTION, END, HOP, OFF, ON, PACKET, PATTERN, RATE};
-use crate::keys::{self, Key};
+use crate::keys::{self, Key, rate_changes};
 use crate::quantity::format_duration;
 use crate::reader::Reader;
-use crate::scenario::{Direction, Scenario, Stack};
+use crate::scenario::{Direction, LinkSettings, Scenario, Stack};
 use crate::topology::{Flow, Hop, Pattern, PatternKind, Traffic};
 use outlast_base::time::Duration;
 use outlast_base::units::{BitRate, ByteCount};
+use outlast_link::{OutageProcess, RateChange};
 use std::path::Path;
 
 /// `[[hops]]`.
@@ -25,6 +26,49 @@ pub(super) fn hops(top: &Reader<'_>, mtu: u32, directory: &Path) -> Vec<Hop> {
     hops.iter()
         .map(|hop| link::hop(hop, mtu, directory))
         .collect()
+}
+
+/// `[[rate_changes]]`, put down to the link that each is of.
+pub(super) fn rate_changes(top: &Reader<'_>, link: &mut LinkSettings, hops: &mut [Hop]) {
+    for reader in top.tables(&keys::top::RATE_CHANGES, &keys::RATE_CHANGES) {
+        if !reader.has(&rate_changes::AT) {
+            reader.missing(&rate_changes::AT, "");
+        }
+        let rate = |key| reader.quantity(key).and_then(BitRate::from_bits_per_second);
+        let change = RateChange {
+            at: duration(&reader, &rate_changes::AT).unwrap_or_default(),
+            to_mobile: rate(&rate_changes::DOWNLINK),
+            to_fixed: rate(&rate_changes::UPLINK),
+        };
+        let given: [&Key; 2] = [&rate_changes::DOWNLINK, &rate_changes::UPLINK];
+        if !given.iter().any(|key| reader.has(key)) {
+            reader.note(
+                reader.span(),
+                "`[[rate_changes]]` has neither `downlink` nor `uplink`",
+                "changes nothing",
+                "add `downlink = \"2 Mbit/s\"`, `uplink`, or both",
+            );
+        }
+        let settings = match hop(&reader, &rate_changes::HOP, hops.len()).checked_sub(1) {
+            None => &mut *link,
+            Some(index) => match hops.get_mut(index) {
+                Some(hop) => &mut hop.link,
+                None => continue,
+            },
+        };
+        if matches!(settings.outages, OutageProcess::Deliveries { .. }) {
+            for key in given {
+                reader.forbid(
+                    key,
+                    "the packet-delivery trace",
+                    "remove it: the trace says when packets are delivered",
+                );
+            }
+        }
+        let changes = &mut settings.rate_changes;
+        let behind = changes.partition_point(|earlier| earlier.at <= change.at);
+        changes.insert(behind, change);
+    }
 }
 
 /// `[[flows]]`, which `run` ends at its deadline.
@@ -81,7 +125,7 @@ fn source(traffic: &Reader<'_>, mtu: u32, hops: usize) -> Traffic {
         .quantity(&RATE)
         .and_then(BitRate::from_bits_per_second);
     Traffic {
-        hop: hop(traffic, hops),
+        hop: hop(traffic, &HOP, hops),
         direction: direction.unwrap_or_default(),
         pattern: pattern(traffic),
         // A stand-in where the rate is faulty, which is noted.
@@ -123,10 +167,10 @@ fn pattern(traffic: &Reader<'_>) -> Pattern {
     }
 }
 
-fn hop(traffic: &Reader<'_>, hops: usize) -> usize {
-    let hop = traffic.integer(&HOP).unwrap_or(0);
+fn hop(reader: &Reader<'_>, key: &'static Key, hops: usize) -> usize {
+    let hop = reader.integer(key).unwrap_or(0);
     let hop = usize::try_from(hop).expect("the key's range fits");
-    if let Some(span) = traffic.span_of(&HOP)
+    if let Some(span) = reader.span_of(key)
         && hop > hops
     {
         let (have, remedy) = match hops {
@@ -139,7 +183,7 @@ fn hop(traffic: &Reader<'_>, hops: usize) -> usize {
                 format!("write a number from 0 to {hops}, or add a `[[hops]]`"),
             ),
         };
-        traffic.note(
+        reader.note(
             span,
             format!("`hop = {hop}` is no link of this file"),
             have,

@@ -3,7 +3,7 @@
 use crate::fixture::{PLAIN, scenario};
 use outlast_base::units::{BitRate, ByteCount};
 use outlast_link::ConfiguredRate;
-use outlast_link::{InFlight, OutageProcess, PipeConfig, Way};
+use outlast_link::{InFlight, OutageProcess, PipeConfig, RateChange, Way, WhileDown};
 use outlast_scenario::{
     CommandLine, Commands, Compare, Congestion, Direction, HostStack, Indicators, IpVersion,
     Mechanism, Outlast, Pattern, Profile, Run, Stack, Traffic, Workload,
@@ -160,6 +160,45 @@ fn outage_processes() {
 fn in_flight_packets_may_be_lost() {
     let text = PLAIN.replace("[link]", "[link]\nin_flight = \"lost\"");
     assert_eq!(scenario(&text).link.in_flight, InFlight::Lost);
+}
+
+#[test]
+fn a_link_may_keep_its_queue_while_it_is_down() {
+    assert_eq!(scenario(PLAIN).link.while_down, WhileDown::Dropped);
+    let text = PLAIN.replace("[link]", "[link]\nwhile_down = \"queued\"");
+    assert_eq!(scenario(&text).link.while_down, WhileDown::Queued);
+}
+
+#[test]
+fn links_may_change_their_rates() {
+    let text = with(
+        "[[rate_changes]]\nat = \"9 s\"\nuplink = \"1 Mbit/s\"\n\n\
+                     [[rate_changes]]\nat = \"4 s\"\ndownlink = \"2 Mbit/s\"\n\n\
+                     [[hops]]\nrate = \"8 Mbit/s\"\ndelay = \"10 ms\"\n\n\
+                     [[rate_changes]]\nat = \"1 s\"\nuplink = \"3 Mbit/s\"\nhop = 1\n",
+    );
+    let scenario = scenario(&text);
+    let told = |changes: &[RateChange]| -> Vec<_> {
+        let megabits = |rate: Option<BitRate>| rate.map(|rate| rate.bits_per_second() / 1_000_000);
+        let changes = changes.iter();
+        changes
+            .map(|change| {
+                (
+                    change.at.as_secs(),
+                    megabits(change.to_mobile),
+                    megabits(change.to_fixed),
+                )
+            })
+            .collect()
+    };
+    assert_eq!(
+        told(&scenario.link.rate_changes),
+        [(4, Some(2), None), (9, None, Some(1))]
+    );
+    assert_eq!(
+        told(&scenario.hops[0].link.rate_changes),
+        [(1, None, Some(3))]
+    );
 }
 
 #[test]

@@ -32,6 +32,7 @@ fn every_example_is_sound() {
         "hand-over between gateways",
         "interactive desktop",
         "neighbours",
+        "rate falls",
         "recorded cell",
         "satellite pass",
         "shared link",

@@ -306,6 +306,14 @@ fn faulty_tables_of_a_list() {
 }
 
 #[test]
+fn faulty_rate_changes() {
+    assert_snapshot!(problems(&format!(
+        "{PLAIN}\n[[rate_changes]]\nat = \"1 s\"\n\n[[rate_changes]]\nuplink = \"0 bit/s\"\n\
+         \n[[rate_changes]]\nat = \"1 s\"\nuplink = \"1 Mbit/s\"\nhop = 2\n"
+    )));
+}
+
+#[test]
 fn more_connections_than_ports() {
     let flow = "[[flows]]\nkind = \"bulk\"\nbytes = \"1 MB\"\ncount = 10000\n";
     assert_snapshot!(problems(&format!("{PLAIN}\n{flow}\n{flow}\n{flow}")));

@@ -125,6 +125,14 @@ fn whole_scenarios_in_the_page_are_sound() {
     }
 }
 
+/// The lines of a table for `others`, but for the one of `name`.
+fn beside(others: &[(&str, &str)], name: &str) -> String {
+    let others = others.iter().filter(|(other, _)| *other != name);
+    others
+        .map(|(other, value)| format!("{other} = {value}\n"))
+        .collect()
+}
+
 /// A scenario in which `key` of `section` belongs, with its example as its value.
 fn with_example(section: &Section, key: &Key, directory: &Path) -> String {
     let line = format!("{} = {}", key.name, key.example);
@@ -170,10 +178,7 @@ fn with_example(section: &Section, key: &Key, directory: &Path) -> String {
                     ("received", "\"b\""),
                 ],
             };
-            let others = others.iter().filter(|(other, _)| *other != name);
-            let others: String = others
-                .map(|(other, value)| format!("{other} = {value}\n"))
-                .collect();
+            let others = beside(others, name);
             match section.name {
                 "flows" => format!("{PLAIN}[[flows]]\n{others}"),
                 _ => PLAIN.replace("kind = \"bulk\"\nbytes = \"1 MB\"\n", &others),
@@ -203,26 +208,23 @@ fn with_example(section: &Section, key: &Key, directory: &Path) -> String {
         }
         ("hops", name) => {
             let others = [("rate", "\"1 Mbit/s\""), ("delay", "\"1 ms\"")];
-            let others = others.iter().filter(|(other, _)| *other != name);
-            let others: String = others
-                .map(|(other, value)| format!("{other} = {value}\n"))
-                .collect();
+            let others = beside(&others, name);
             format!("{PLAIN}[[hops]]\n{others}")
         }
         ("handoffs", name) => {
             let others = [("at", "\"1 s\""), ("to", "2")];
-            let others = others.iter().filter(|(other, _)| *other != name);
-            let others: String = others
-                .map(|(other, value)| format!("{other} = {value}\n"))
-                .collect();
+            let others = beside(&others, name);
             format!("{PLAIN}[[handoffs]]\n{others}")
+        }
+        ("rate_changes", name) => {
+            let hop = "[[hops]]\nrate = \"1 Mbit/s\"\ndelay = \"1 ms\"\n";
+            let others = [("at", "\"1 s\""), ("downlink", "\"2 Mbit/s\"")];
+            let others = beside(&others, name);
+            format!("{PLAIN}{hop}[[rate_changes]]\n{others}")
         }
         ("crashes", name) => {
             let others = [("at", "\"1 s\""), ("gateway", "1")];
-            let others = others.iter().filter(|(other, _)| *other != name);
-            let others: String = others
-                .map(|(other, value)| format!("{other} = {value}\n"))
-                .collect();
+            let others = beside(&others, name);
             format!("{PLAIN}[[crashes]]\n{others}")
         }
         ("mobile_ip", _) => {
