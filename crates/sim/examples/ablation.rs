@@ -11,9 +11,12 @@
 //! down, and links that come back at a fifth of their rate. For each: the share of returns of the link after which a connection had new bytes within a round trip and 50 ms, the
 //! time until then that 99 of 100 keep, and the bytes on the link for each byte of payload that arrived.
 //! The first rows are without a gateway, with all rules, and with `auto`.
+//!
+//! A second table is about the last two settings, whose senders mostly resume by themselves: how long the
+//! transfers take from the link's return to their end, over what they take without a gateway.
 
 use outlast_base::random::Stream;
-use outlast_base::time::Duration;
+use outlast_base::time::{Duration, Instant};
 use outlast_base::units::{BitRate, ByteCount};
 use outlast_gateway::mechanisms::path::{HoldRule, HoldRules, PathMechanismKind};
 use outlast_link::{
@@ -404,7 +407,7 @@ fn slow(repeat: u64) -> Setting {
 fn kept(repeat: u64) -> Setting {
     Setting {
         name: "kept queue",
-        worlds: transfers(repeat, 3_000_000, |outages, seed| LinkConfig {
+        worlds: transfers(repeat, 10_000_000, |outages, seed| LinkConfig {
             while_down: WhileDown::Queued,
             ..link(10_000_000, 75, outages, seed)
         }),
@@ -478,6 +481,58 @@ fn score(setting: &Setting, trial: Trial) -> Score {
     score
 }
 
+/// From the link's return until the last transfer of `setup` has ended, in seconds, as `trial` has it.
+fn remainder(setup: &Setup, trial: Trial) -> f64 {
+    let outcome = World::new(trial.apply(setup)).run();
+    let OutageProcess::Single { start, length } = setup.link.outages else {
+        unreachable!("each of these worlds has one outage")
+    };
+    let back = outcome.started.unwrap_or(Instant::ZERO) + start + length;
+    let ends = outcome.flows.iter().map(|flow| flow.ended.since(back));
+    ends.max().unwrap_or_default().as_secs_f64()
+}
+
+/// How much longer the worlds of `setting` take with each trial than without a gateway, with and
+/// without selective acknowledgements: mean, 95th percentile and worst.
+fn show_slowdowns(
+    out: &mut impl Write,
+    setting: &Setting,
+    trials: &[Trial],
+) -> Result<(), Failure> {
+    for sack in [true, false] {
+        let of_kind = |setup: &&Setup| setup.flows[0].stacks[0].sack == Some(sack);
+        let alone = |setup| (setup, remainder(setup, Trial::Nobody));
+        let worlds = setting.worlds.iter().filter(of_kind).map(alone);
+        // What ends with the outage leaves nothing to compare.
+        let worlds: Vec<_> = worlds.filter(|(_, alone)| *alone > 0.5).collect();
+        let heading = if sack { "SACK" } else { "no SACK" };
+        writeln!(
+            out,
+            "\n{}, {heading} ({} runs)\n",
+            setting.name,
+            worlds.len()
+        )?;
+        writeln!(
+            out,
+            "| | mean | 95th percentile | worst |\n|---|---:|---:|---:|"
+        )?;
+        for trial in trials {
+            let ratios = worlds
+                .iter()
+                .map(|(setup, alone)| remainder(setup, *trial) / alone);
+            let mut ratios: Vec<f64> = ratios.collect();
+            ratios.sort_by(f64::total_cmp);
+            let Some(worst) = ratios.last() else { continue };
+            #[expect(clippy::cast_precision_loss, reason = "counts of a trial")]
+            let mean = ratios.iter().sum::<f64>() / ratios.len() as f64;
+            let late = ratios[ratios.len() * 95 / 100];
+            let name = trial.name();
+            writeln!(out, "| {name} | {mean:.2} | {late:.2} | {worst:.2} |")?;
+        }
+    }
+    Ok(())
+}
+
 fn main() -> Result<(), Failure> {
     let mut arguments = std::env::args().skip(1);
     let repeat = arguments.next().map_or(Ok(1), |text| text.parse())?;
@@ -512,6 +567,11 @@ fn main() -> Result<(), Failure> {
             out.flush()?;
         }
         writeln!(out)?;
+    }
+    let [.., kept, falling] = &settings;
+    trials.retain(|trial| !matches!(trial, Trial::Nobody));
+    for setting in [kept, falling] {
+        show_slowdowns(&mut out, setting, &trials)?;
     }
     Ok(())
 }
