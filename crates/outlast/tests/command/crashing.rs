@@ -9,6 +9,7 @@ use nix::sys::socket::setsockopt;
 use nix::sys::socket::sockopt::TcpRepair;
 use outlast_base::time::Duration;
 use outlast_linux::namespace::Namespace;
+use rustix::net::connect_unspec;
 use serde_json::Value;
 use socket2::{Domain, Socket, Type};
 use std::fs;
@@ -43,6 +44,8 @@ fn connect(client: &Namespace, from: SocketAddr, server: SocketAddr) -> TcpStrea
 fn crash(end: TcpStream) {
     // The kernel forgets the connection as if it were to be restored elsewhere.
     setsockopt(&end, TcpRepair, &1).expect("the superuser's");
+    // Programs that other tests start may share the socket for a moment, so that closing it would not end it.
+    connect_unspec(&end).expect("a socket that disconnects");
 }
 
 /// Whether a socket has said a SYN, and waits.
