@@ -8,6 +8,10 @@
 //! slow start, if nothing was known to begin with; if not, the link is full, and the rate becomes a
 //! quarter more than the link has delivered.
 //!
+//! A period lasts from the answer to one marked packet to the answer to another, and goes on until enough
+//! was sent to judge by: at a pace of less than four packets in a round trip it takes several. Else a pace
+//! that has once become so slow would be judged no more, and would remain.
+//!
 //! Every peer has one vote, and the upper median counts: a peer that loses what it is sent, by accident
 //! or on purpose, slows nobody else down. A period in which nothing waited shows nothing of the link's
 //! limit, so it lowers no rate.
@@ -61,11 +65,13 @@ pub(super) struct Bandwidth {
 struct Period {
     began: Instant,
     lasted: Duration,
-    /// When its own packet was marked, and how much later the next one.
-    marked_at: Instant,
+    /// When its own packet was marked, and how much later that of the next period.
+    marked_at: Option<Instant>,
     sending_lasted: Duration,
     /// Bytes sent from one marked packet to the next.
     sent: u64,
+    /// Bytes of data among them.
+    data: u64,
     /// At some time nothing waited.
     ran_dry: bool,
 }
@@ -219,11 +225,16 @@ impl Bandwidth {
         let account = self.peers.entry(departure.peer).or_default();
         account.now += u64::from(departure.data);
         self.now.sent += u64::from(departure.len);
+        self.now.data += u64::from(departure.data);
         // The answer of somebody who loses what he is sent may not come.
         if self.marker.is_none() && (account.delivers || !self.delivers) {
-            self.now.marked_at = now;
-            if let Some(before) = &mut self.before {
-                before.sending_lasted = now.since(before.marked_at);
+            if self.now.marked_at.is_none() {
+                self.now.marked_at = Some(now);
+                if let Some(before) = &mut self.before
+                    && let Some(marked_at) = before.marked_at
+                {
+                    before.sending_lasted = now.since(marked_at);
+                }
             }
             self.marker = Some(Marker {
                 index: departure.index,
@@ -263,6 +274,9 @@ impl Bandwidth {
     /// What was marked has arrived, or should have.
     fn end_period(&mut self, now: Instant, pace: BitRate) -> Option<BitRate> {
         self.marker = None;
+        if self.before.is_some() && self.now.data < SHORTEST_VOTE {
+            return None;
+        }
         self.now.lasted = now.since(self.now.began);
         let next = self.judge(pace.bits_per_second());
         self.before = Some(self.now);
@@ -346,5 +360,66 @@ impl Bandwidth {
         }
         votes.sort_unstable();
         votes.get(votes.len() / 2).copied()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use alloc::collections::VecDeque;
+    use core::net::Ipv4Addr;
+
+    const PEER: IpAddr = IpAddr::V4(Ipv4Addr::new(192, 0, 2, 2));
+    const ROUND_TRIP: Duration = Duration::from_millis(60);
+
+    const LINK: u64 = 10_000_000;
+
+    /// How long a pace that has become `slow`, in bits per second, takes to the [`LINK`]'s rate again, where
+    /// all that goes out is delivered after a round trip; `None` if it takes longer than 15 s.
+    fn time_to_grow_from(slow: u64) -> Option<Duration> {
+        let longest = Duration::from_secs(15);
+        let begin = Instant::from_millis(1_000);
+        let mut bandwidth = Bandwidth::default();
+        let seen = Seen {
+            rate: LINK,
+            in_flight: 75_000,
+        };
+        bandwidth.restart(begin, seen);
+        let mut pace = BitRate::from_bits_per_second(slow).expect("above zero");
+        let mut under_way = VecDeque::new();
+        let (mut now, mut end) = (begin, SeqNumber(0));
+        while now < begin + longest && pace.bits_per_second() < LINK {
+            while let Some(&(at, reached)) = under_way.front()
+                && at <= now
+            {
+                under_way.pop_front();
+                let whose = (PEER, FlowIndex::FIRST);
+                let next = bandwidth.delivered(at, whose, 1_448, reached, pace);
+                pace = next.unwrap_or(pace);
+            }
+            end += 1_448;
+            let departure = Departure {
+                peer: PEER,
+                index: FlowIndex::FIRST,
+                end,
+                data: 1_448,
+                len: 1_500,
+                round_trip: ROUND_TRIP,
+                patience: 4 * ROUND_TRIP,
+            };
+            pace = bandwidth.sent(now, departure, pace).unwrap_or(pace);
+            under_way.push_back((now + ROUND_TRIP, end));
+            now += pace.full_time_for(outlast_base::units::ByteCount(1_500));
+        }
+        (pace.bits_per_second() >= LINK).then(|| now.since(begin))
+    }
+
+    #[test]
+    fn a_pace_of_less_than_four_packets_in_a_round_trip_grows_again() {
+        let grows_within = |slow, seconds| {
+            time_to_grow_from(slow).is_some_and(|time| time < Duration::from_secs(seconds))
+        };
+        assert!(grows_within(60_000, 5));
+        assert!(grows_within(625_000, 2));
     }
 }
