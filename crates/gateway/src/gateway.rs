@@ -158,7 +158,7 @@ impl Gateway {
         if let Some(release) = self.release_at(link.interface) {
             match (verdict, direction) {
                 (Verdict::Pass, Direction::ToLink) => {
-                    release.pacer.charge_passing(now, packet.total_len());
+                    release.pacer.charge_uncounted(now, packet.total_len());
                 }
                 (_, Direction::FromLink) => release.pacer.heard(),
                 _ => {}
@@ -824,8 +824,13 @@ impl Gateway {
                 let news = (observation.newly_acked, arrived);
                 self.note_arrival(now, (key.far.ip(), index), packet, news);
             }
-            Direction::ToLink if matches!(verdict, None | Some(Verdict::Pass)) => {
+            Direction::ToLink if is_served && matches!(verdict, None | Some(Verdict::Pass)) => {
                 self.note_departure(now, (key.far.ip(), index), packet);
+                if packet.sequence_len() > 0
+                    && let Some(release) = self.release_at(passing.link.interface)
+                {
+                    release.pacer.charge_counted(now, packet.total_len());
+                }
             }
             Direction::ToLink => {}
         }

@@ -269,9 +269,25 @@ impl Pacer {
     }
 
     /// A packet of `len` bytes passed, without having waited for its turn.
-    pub(crate) fn charge_passing(&mut self, now: Instant, len: u32) {
+    fn charge_passing(&mut self, now: Instant, len: u32) {
         if self.free_at < now + LONGEST_QUEUE {
             self.occupy(now, len);
+        }
+    }
+
+    /// Charges for a packet of `len` bytes that passed and that [counts](Self::depart) as sent. Where the rate is
+    /// configured, every packet that passes is charged for, and not here.
+    pub(crate) fn charge_counted(&mut self, now: Instant, len: u32) {
+        if self.bandwidth.is_some() {
+            self.charge_passing(now, len);
+        }
+    }
+
+    /// Charges for any packet of `len` bytes that passed. Where the rate is found
+    /// out, it is that of what counts: what all other packets take is not in it.
+    pub(crate) fn charge_uncounted(&mut self, now: Instant, len: u32) {
+        if self.bandwidth.is_none() {
+            self.charge_passing(now, len);
         }
     }
 
@@ -397,6 +413,39 @@ mod tests {
         }
         // An eighth of 1,250 packets.
         assert!((150..=170).contains(&sent), "{sent} packets");
+    }
+
+    #[test]
+    fn where_the_rate_is_found_out_a_flood_that_does_not_count_takes_nothing_of_it() {
+        let seen = Seen {
+            rate: 12_000_000,
+            in_flight: 75_000,
+        };
+        let sent_beside = |rate: Option<BitRate>, flood: fn(&mut Pacer, Instant, u32)| {
+            let mut pacer = Pacer::new(rate);
+            let begin = Instant::from_millis(1_000);
+            pacer.restart(begin, seen, Duration::ZERO);
+            let (mut now, mut sent) = (begin, 0);
+            while now < begin + Duration::from_secs(1) {
+                flood(&mut pacer, now, 15_000);
+                while pacer.allows(now) {
+                    pacer.charge(now, 1_500);
+                    sent += 1;
+                }
+                now += Duration::from_micros(100);
+            }
+            sent
+        };
+        let alone = sent_beside(None, |_, _, _| {});
+        assert!(alone >= 1_000, "{alone} packets");
+        assert_eq!(sent_beside(None, Pacer::charge_uncounted), alone);
+        let beside_counted = sent_beside(None, Pacer::charge_counted);
+        assert!(beside_counted < alone / 2, "{beside_counted} packets");
+        // A configured rate is the link's, and everything is part of it, once.
+        let rate = BitRate::from_bits_per_second(12_000_000);
+        assert!(sent_beside(rate, Pacer::charge_uncounted) < 500);
+        let alone = sent_beside(rate, |_, _, _| {});
+        assert_eq!(sent_beside(rate, Pacer::charge_counted), alone);
     }
 
     #[test]
