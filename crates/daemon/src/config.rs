@@ -3,6 +3,7 @@
 mod endpoint;
 mod log;
 mod memory;
+mod role;
 
 use super::agents::AgentSettings;
 use super::agents::settings::Given as GivenAgents;
@@ -19,6 +20,7 @@ use outlast_gateway::limits::Limits;
 use outlast_gateway::mechanisms::path::{Level, PathMechanismKind};
 use outlast_scenario::keys::Key;
 use outlast_scenario::{Reader, ScenarioError, load_file};
+pub use role::PathRole;
 use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -190,6 +192,8 @@ impl fmt::Display for Mechanism {
 /// What the command line says; it goes before the file.
 #[derive(Clone, Debug, Default)]
 pub struct Given {
+    /// What the daemon is.
+    pub role: PathRole,
     /// The interface that leads to the disconnecting link.
     pub interface: Option<String>,
     /// What to do for the connections that cross.
@@ -300,9 +304,9 @@ impl File {
             ))
         })?;
         let control = given.control.clone().or(self.control);
-        let mechanism = given.mechanism.or(self.mechanism);
+        let mechanism = given.role.settle(given.mechanism.or(self.mechanism))?;
         Ok(Settings {
-            mechanism: mechanism.unwrap_or(Mechanism(PathMechanismKind::Hold)),
+            mechanism,
             data_path: given.data_path.or(self.data_path).unwrap_or_default(),
             rate: self.rate,
             control: control.unwrap_or_else(|| control_of(&interface)),

@@ -225,6 +225,13 @@ impl TcpInfo {
         self.knows(end).then_some(self.raw.bytes_acked)
     }
 
+    /// Payload bytes that this end has received in order (Linux 4.1).
+    #[must_use]
+    pub fn received_bytes(&self) -> Option<u64> {
+        let end = offset_of!(RawTcpInfo, bytes_received) + size_of::<u64>();
+        self.knows(end).then_some(self.raw.bytes_received)
+    }
+
     /// Retransmission timeouts over the connection's life, those of SYNs among them (Linux 6.7).
     #[must_use]
     pub fn timeouts(&self) -> Option<u16> {

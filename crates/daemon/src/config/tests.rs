@@ -279,3 +279,24 @@ fn a_file_that_cannot_be_read_is_not_taken_for_none() {
         assert!(name == "file" || File::load(&at(name)).is_err(), "{name}");
     }
 }
+
+#[test]
+fn a_supervisor_does_m_tcp_and_nothing_else() {
+    let settle = |text: &str| {
+        let given = Given {
+            role: PathRole::Supervisor,
+            interface: Some("wwan0".into()),
+            ..Given::default()
+        };
+        let settings = parse(text).expect("sound").complete(&given);
+        settings.map(|settings| settings.mechanism.0)
+    };
+    assert_eq!(settle("").ok(), Some(PathMechanismKind::MTcpAdaptive));
+    let published = settle("mechanism = \"m-tcp\"\n");
+    assert_eq!(published.ok(), Some(PathMechanismKind::MTcp));
+    let refused = settle("mechanism = \"hold\"\n").expect_err("not M-TCP");
+    assert_eq!(
+        refused.to_string(),
+        "a supervisor does not do \"hold\": take m-tcp-adaptive or m-tcp, or --role gateway"
+    );
+}

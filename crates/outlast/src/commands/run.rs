@@ -3,7 +3,7 @@
 use crate::failure::Failure;
 use crate::terminal;
 use outlast_daemon::config::{
-    DataPathChoice, Given, Log, LogFormat, LogLevel, Mechanism, Settings, interface_name,
+    DataPathChoice, Given, Log, LogFormat, LogLevel, Mechanism, PathRole, Settings, interface_name,
 };
 use outlast_daemon::journal::Journal;
 use outlast_daemon::{hip, host, mobility};
@@ -25,8 +25,8 @@ pub(crate) struct Arguments {
     #[arg(short, long, value_name = "NAME", value_parser = interface_name)]
     interface: Option<String>,
 
-    /// What to do for the connections that cross [default: hold, or what the configuration file
-    /// says].
+    /// What to do for the connections that cross [default: hold, for a supervisor m-tcp-adaptive, or
+    /// what the configuration file says].
     #[arg(short, long, value_name = "NAME", value_parser = Mechanism::parser())]
     mechanism: Option<Mechanism>,
 
@@ -60,6 +60,8 @@ pub(crate) struct Arguments {
 enum Role {
     /// A gateway on an interface.
     Gateway,
+    /// A supervisor host of M-TCP on an interface; its mechanism is m-tcp-adaptive or m-tcp.
+    Supervisor,
     /// A host that speaks HIP; takes --config, whose table is `[hip]`.
     Hip,
     /// A rendezvous server for hosts that speak HIP; takes the same.
@@ -136,7 +138,7 @@ pub(crate) fn run(arguments: &Arguments, verbose: u8) -> Result<(), Failure> {
         _ => Some(LogLevel::Trace),
     };
     let own = match arguments.role {
-        Role::Gateway => None,
+        Role::Gateway | Role::Supervisor => None,
         Role::Hip => Some(Own::Hip(hip::Kind::Host)),
         Role::Rendezvous => Some(Own::Hip(hip::Kind::Rendezvous)),
         Role::HomeAgent => Some(Own::Mobility(mobility::Kind::HomeAgent)),
@@ -150,7 +152,12 @@ pub(crate) fn run(arguments: &Arguments, verbose: u8) -> Result<(), Failure> {
         };
         return run_own(own, arguments, log);
     }
+    let role = match arguments.role {
+        Role::Supervisor => PathRole::Supervisor,
+        _ => PathRole::Gateway,
+    };
     let given = Given {
+        role,
         interface: arguments.interface.clone(),
         mechanism: arguments.mechanism,
         data_path: arguments.data_path,

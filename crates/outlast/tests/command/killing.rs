@@ -312,6 +312,16 @@ fn transfers_survive_the_end_of_a_retransmission_cache() {
 }
 
 #[test]
+fn transfers_survive_the_end_of_a_supervisor_host_as_published() {
+    survives("m-tcp", Over::Nfqueue, &BOTH, &MOMENTS);
+}
+
+#[test]
+fn transfers_survive_the_end_of_a_supervisor_host_that_adapts() {
+    survives("m-tcp-adaptive", Over::Nfqueue, &BOTH, &AT_WORK);
+}
+
+#[test]
 fn what_the_mobile_sends_survives_the_end_of_zero_window_ack() {
     survives("zero-window-ack", Over::Nfqueue, &[From::Mobile], &MOMENTS);
 }

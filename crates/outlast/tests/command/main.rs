@@ -35,6 +35,7 @@ mod reload;
 mod renaming;
 mod resizing;
 mod stopped;
+mod supervisor;
 mod sweep;
 mod tagged;
 mod tunnels;
