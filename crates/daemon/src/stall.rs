@@ -15,13 +15,15 @@ impl Daemon {
         let Some(since) = self.path.pulse().stalled_since() else {
             return Ok(now);
         };
+        // Packets wait from here on until this is done. Kept segments go out below, and their sender is to
+        // hear no acknowledgement that the gateway has not seen: what it then sends would not fit.
+        self.path.pulse().take_back();
         let now = clock::now();
         // First what the network has come to: a link that was down all the time has let nothing pass.
         self.hear_changes(now)?;
         let doubtful = self.gateway.doubt_since(since);
         self.correct_by_kernel(now);
         self.drain(now)?;
-        self.path.pulse().take_back();
         let for_s = now.since(since).as_secs_f64();
         tracing::warn!(
             for_s,

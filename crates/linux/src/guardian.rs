@@ -225,7 +225,7 @@ fn stand_by(pulse: &Pulse, queue: &mut Queue, daemon: BorrowedFd<'_>) {
         // As long as no packet waits nobody is late.
         let [is_gone, _] = ready([daemon, queue.as_fd()], None);
         if is_gone || watch(pulse, queue, daemon) {
-            let_pass(queue);
+            let_pass(queue, || true);
             return;
         }
     }
@@ -247,7 +247,7 @@ fn watch(pulse: &Pulse, queue: &mut Queue, daemon: BorrowedFd<'_>) -> bool {
         if looks == LOOKS {
             pulse.stall(clock::now());
             while pulse.is_stalled() {
-                let_pass(queue);
+                let_pass(queue, || pulse.is_stalled());
                 if ready([daemon, queue.as_fd()], Some(LOOK))[0] {
                     return true;
                 }
@@ -257,10 +257,13 @@ fn watch(pulse: &Pulse, queue: &mut Queue, daemon: BorrowedFd<'_>) -> bool {
     }
 }
 
-/// Accepts what waits, and what the daemon had taken out of the queue before and not judged.
-fn let_pass(queue: &mut Queue) {
+/// Accepts what waits, and what the daemon had taken out of the queue before and not judged, as long as
+/// packets `may_pass`.
+fn let_pass(queue: &mut Queue, may_pass: impl Fn() -> bool) {
     // What cannot be read or answered passes when the queue is gone.
-    while let Ok(Some(queued)) = queue.receive() {
+    while may_pass()
+        && let Ok(Some(queued)) = queue.receive()
+    {
         let id = queued.id;
         if queue.give_until(id, Ruling::Accept).is_err() {
             return;
