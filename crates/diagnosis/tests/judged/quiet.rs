@@ -1,0 +1,1 @@
+//! Captures without an outage.
