@@ -29,6 +29,8 @@ pub(crate) struct SignsOf {
     pub(crate) subnet: usize,
     /// To the other host.
     pub(crate) host: usize,
+    /// Into the interface, or out of it.
+    pub(crate) interface: Option<usize>,
 }
 
 /// A connection.
@@ -57,10 +59,8 @@ struct Aftermath {
     until: SeqNumber,
     /// What the peer had acknowledged when it was heard again.
     first_ack: SeqNumber,
-    /// Whether what arrived first after the silence had been received before it.
-    was_received: bool,
-    last_sent: Instant,
-    data_sent: u32,
+    /// Whether what the sender sent was captured before it was lost.
+    sees_sender: bool,
     old_timestamps: u32,
 }
 
@@ -83,7 +83,7 @@ pub(crate) enum Shown {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct After {
     sender: usize,
-    was_received: bool,
+    sees_sender: bool,
 }
 
 impl Connection {
@@ -110,12 +110,13 @@ impl Connection {
         let una = self.halves[to].ack;
         let kind = self.halves[from].send(segment, una);
         self.halves[to].hear(segment);
-        if let Some(aftermath) = &mut self.aftermath
+        if let Some(aftermath) = &self.aftermath
             && aftermath.sender == from
             && kind.wants_answer()
         {
-            aftermath.last_sent = segment.at;
-            aftermath.data_sent += 1;
+            // What an outage lost tells nothing of the loss at other times.
+            let resent = &mut self.halves[from].resent;
+            *resent = resent.saturating_sub(u64::from(kind.is_repeated()));
         }
         let flags = segment.tcp.flags;
         self.is_established |= flags.contains(TcpFlags::ACK) && !flags.contains(TcpFlags::SYN);
@@ -141,7 +142,7 @@ impl Connection {
         {
             let after = After {
                 sender: 1 - from,
-                was_received: false,
+                sees_sender: true,
             };
             return Shown::Silence(silence, after);
         }
@@ -155,7 +156,7 @@ impl Connection {
                 silence,
                 After {
                     sender: 1 - from,
-                    was_received: false,
+                    sees_sender: true,
                 },
             ),
             None => Shown::Nothing,
@@ -330,7 +331,7 @@ impl Connection {
         };
         let after = After {
             sender: 1 - waiting,
-            was_received,
+            sees_sender: false,
         };
         Shown::Silence(silence, after)
     }
@@ -348,9 +349,7 @@ impl Connection {
             sender: after.sender,
             until,
             first_ack,
-            was_received: after.was_received,
-            last_sent: now,
-            data_sent: 0,
+            sees_sender: after.sees_sender,
             old_timestamps: 0,
         });
     }
@@ -362,24 +361,23 @@ impl Connection {
         };
         let receiver = &self.halves[1 - aftermath.sender];
         let sender = &self.halves[aftermath.sender];
-        let sees_sender = !aftermath.was_received;
-        let is_over = match sees_sender {
+        let is_stuck = receiver.ack == Some(aftermath.first_ack);
+        let is_over = match aftermath.sees_sender {
             true => receiver
                 .ack
                 .is_some_and(|ack| ack.at_or_after(aftermath.until)),
-            false => aftermath.data_sent > 8,
+            false => !is_stuck,
         };
         if is_over || segment.at.nanos_since(aftermath.since) > AFTERMATH {
             self.aftermath = None;
             return Shown::Nothing;
         }
-        if from != aftermath.sender || segment.len() == 0 {
+        if from != aftermath.sender || segment.len() == 0 || !is_stuck {
             return Shown::Nothing;
         }
         let stamp = segment.tcp.options.timestamps.map(|stamps| stamps.value);
         if let (Some(stamp), Some(newest)) = (stamp, sender.newest_timestamp)
             && is_newer(newest, stamp)
-            && receiver.ack == Some(aftermath.first_ack)
         {
             aftermath.old_timestamps += 1;
             if aftermath.old_timestamps >= 3 {
@@ -394,17 +392,18 @@ impl Connection {
             .round_trip
             .unwrap_or(0)
             .max(receiver.round_trip.unwrap_or(0));
-        let pause = segment.at.nanos_since(aftermath.last_sent);
-        let is_oldest = receiver
-            .ack
-            .is_some_and(|ack| segment.tcp.seq.at_or_before(ack));
-        let was_stuck = pause >= SHORTEST_TIMEOUT.max(trip.saturating_mul(2));
-        if is_oldest && was_stuck && aftermath.data_sent <= 8 {
+        let pause = segment.at.nanos_since(aftermath.since);
+        let is_oldest = segment.tcp.seq.at_or_before(aftermath.first_ack);
+        if is_oldest && pause >= SHORTEST_TIMEOUT.max(trip.saturating_mul(2)) {
             let number = aftermath.number;
+            let way = match aftermath.sees_sender {
+                true => 0,
+                false => receiver.round_trip.unwrap_or(0) / 2,
+            };
             self.aftermath = None;
             return Shown::Later {
                 number,
-                at: segment.at,
+                at: back(segment.at, way),
                 cause: Cause::SpuriousTimeout,
             };
         }

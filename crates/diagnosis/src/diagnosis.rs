@@ -15,6 +15,7 @@ use hashbrown::HashMap;
 use outlast_base::time::Instant;
 use outlast_wire::TcpFlags;
 use outlast_wire::outline::{Outline, OutlinedTransport};
+use outlast_wire::pcapng::Direction;
 
 /// How much is remembered at most.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -77,6 +78,8 @@ enum Path {
     Subnet(u32, IpAddr),
     /// To a host.
     Host(u32, IpAddr),
+    /// Into an interface or out of it, as the capture tells.
+    Interface(u32, Direction),
 }
 
 /// Finds outages in the packets of a capture.
@@ -127,8 +130,14 @@ impl Diagnosis {
     }
 
     /// Takes note of a packet that was captured at `at`. `point` numbers the places of the capture:
-    /// a packet that passes two of them is seen twice.
-    pub fn handle_packet(&mut self, at: Instant, point: u32, packet: &Outline) {
+    /// a packet that passes two of them is seen twice. `direction` is what the capture says of it.
+    pub fn handle_packet(
+        &mut self,
+        at: Instant,
+        point: u32,
+        direction: Direction,
+        packet: &Outline,
+    ) {
         self.counters.packets += 1;
         self.began.get_or_insert(at);
         // Clocks step, and cards deliver in batches: a packet is not earlier than the one before.
@@ -141,7 +150,7 @@ impl Diagnosis {
             payload_len,
         } = &packet.transport
         else {
-            if let Some(signs) = self.signs_of(point, source, destination, at) {
+            if let Some(signs) = self.signs_of(point, direction, source, destination, at) {
                 self.hear(signs, at);
             }
             return;
@@ -152,7 +161,7 @@ impl Diagnosis {
             destination: SocketAddr::new(destination, header.destination_port),
         };
         let is_first = header.has(TcpFlags::SYN);
-        let Some(number) = self.connection(point, flow, at, is_first) else {
+        let Some(number) = self.connection(point, direction, flow, at, is_first) else {
             self.counters.untracked_segments += 1;
             return;
         };
@@ -227,6 +236,7 @@ impl Diagnosis {
     fn connection(
         &mut self,
         point: u32,
+        direction: Direction,
         flow: FlowId,
         at: Instant,
         is_first: bool,
@@ -246,8 +256,13 @@ impl Diagnosis {
             }
         }
         let (source, destination) = (flow.source.ip(), flow.destination.ip());
-        let forth = self.signs_of(point, source, destination, at)?;
-        let back = self.signs_of(point, destination, source, at)?;
+        let opposite = match direction {
+            Direction::Unknown => Direction::Unknown,
+            Direction::Inbound => Direction::Outbound,
+            Direction::Outbound => Direction::Inbound,
+        };
+        let forth = self.signs_of(point, direction, source, destination, at)?;
+        let back = self.signs_of(point, opposite, destination, source, at)?;
         let connection = Connection::new(flow, point, [forth, back]);
         self.counters.connections += 1;
         let number = match self.free.pop() {
@@ -296,14 +311,16 @@ impl Diagnosis {
     fn signs_of(
         &mut self,
         point: u32,
+        direction: Direction,
         source: IpAddr,
         destination: IpAddr,
         at: Instant,
     ) -> Option<SignsOf> {
-        let [hosts, subnet, host] = [
+        let [hosts, subnet, host, interface] = [
             Path::Hosts(point, source, destination),
             Path::Subnet(point, subnet(source)),
             Path::Host(point, destination),
+            Path::Interface(point, direction),
         ]
         .map(|path| {
             if let Some(&place) = self.paths.get(&path) {
@@ -327,11 +344,13 @@ impl Diagnosis {
             hosts,
             subnet,
             host,
+            interface: interface.filter(|_| direction != Direction::Unknown),
         })
     }
 
     fn hear(&mut self, signs: SignsOf, at: Instant) {
-        for place in [signs.hosts, signs.subnet, signs.host] {
+        let three = [signs.hosts, signs.subnet, signs.host];
+        for place in three.into_iter().chain(signs.interface) {
             if let Some(signs) = self.signs.get_mut(place) {
                 signs.hear(at);
             }
@@ -361,20 +380,20 @@ impl Diagnosis {
             silence.start_latest = silence.start_latest.max(hosts.from);
         }
         let mut end = hosts.to;
-        let neighbours =
-            subnet(silence.silent) != subnet(silence.waiting);
+        let neighbours = subnet(silence.silent) != subnet(silence.waiting);
         let wider = [
             (
                 neighbours,
-                heard.subnet,
+                Some(heard.subnet),
                 Scope::Subnet(subnet(silence.silent)),
             ),
-            (true, heard.host, Scope::Host(silence.waiting)),
+            (true, Some(heard.host), Scope::Host(silence.waiting)),
+            (true, heard.interface, Scope::Interface(silence.point)),
         ];
         for (applies, place, scope) in wider {
-            if !applies {
+            let Some(place) = place.filter(|_| applies) else {
                 continue;
-            }
+            };
             let gap = self.signs[place].gap_beyond(due);
             let is_same = is_together(gap) && gap.from.nanos_since(hosts.from) <= slack;
             let Some(to) = gap.to.filter(|_| is_same) else {
@@ -393,7 +412,11 @@ impl Diagnosis {
                 return None;
             }
         }
-        silence.end = end.or(silence.end);
+        // What crossed shows the path as well as what was heard.
+        silence.end = match (end.or(silence.end), silence.noticed) {
+            (Some(end), Some(noticed)) => Some(end.min(noticed).max(silence.start)),
+            (end, _) => end,
+        };
         if let Some(end) = silence.end {
             // One transmission that crossed no more than others do not was lost after the return.
             let before = silence.late.iter().flatten().filter(|late| **late <= end);

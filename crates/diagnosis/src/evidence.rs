@@ -8,6 +8,8 @@
 const LEAST_LOSS: f64 = 0.01;
 /// What a connection shows of its loss is taken so many times: answers are lost, too.
 const CAUTION: f64 = 2.0;
+/// No connection lives with more; one that repeats all that it had sent shows it nonetheless.
+const MOST_LOSS: f64 = 0.4;
 /// A run that so many connections would show by chance is evidence.
 const BY_CHANCE: f64 = 0.01;
 
@@ -15,7 +17,7 @@ const BY_CHANCE: f64 = 0.01;
 /// were sent again.
 pub(crate) fn is_more_than_loss(run: u32, sent: u64, resent: u64) -> bool {
     let sent = sent.max(1) as f64;
-    let loss = (CAUTION * resent as f64 / sent).clamp(LEAST_LOSS, 0.9);
+    let loss = (CAUTION * resent as f64 / sent).clamp(LEAST_LOSS, MOST_LOSS);
     let mut expected = sent.max(50.0);
     for _ in 0..run {
         expected *= loss;

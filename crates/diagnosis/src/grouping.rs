@@ -130,6 +130,7 @@ fn breadth(scope: &Scope) -> u8 {
         Scope::Hosts(..) => 0,
         Scope::Subnet(_) => 1,
         Scope::Host(_) => 2,
+        Scope::Interface(_) => 3,
     }
 }
 

@@ -49,6 +49,8 @@ pub enum Scope {
     Subnet(IpAddr),
     /// Every path of a host.
     Host(IpAddr),
+    /// Everything that comes from the same side of a point of the capture.
+    Interface(u32),
 }
 
 /// A connection that stood still.

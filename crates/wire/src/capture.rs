@@ -34,7 +34,7 @@
 //! # Ok::<(), outlast_wire::capture::CaptureError>(())
 //! ```
 
-use crate::pcapng::{Clock, MAX_CAPTURED_LEN, code};
+use crate::pcapng::{Clock, Direction, LINUX_SLL, LINUX_SLL2, MAX_CAPTURED_LEN, code};
 use alloc::vec::Vec;
 use core::time::Duration;
 
@@ -132,6 +132,8 @@ pub struct CapturedPacket<'a> {
     pub data: &'a [u8],
     /// The frame's length on the wire in bytes.
     pub original_len: u32,
+    /// Which way it went, if the block or the frame tells.
+    pub direction: Direction,
 }
 
 /// Reads a capture piece by piece.
@@ -309,6 +311,7 @@ impl Pcap {
             time,
             data,
             original_len,
+            direction: of_cooked(self.link_type, data),
         };
         Ok(Step::Packet { consumed, packet })
     }
@@ -422,36 +425,71 @@ impl Pcapng {
         };
         let captured_len = usize::try_from(captured_len).map_err(|_| content)?;
         let data = body.get(20..).and_then(|rest| rest.get(..captured_len));
+        let data = data.ok_or(content)?;
+        let padded = captured_len.next_multiple_of(4);
+        let mut direction = of_cooked(*link_type, data);
+        for (option, value) in options(order, body.get(20 + padded..).unwrap_or_default()) {
+            if option == code::EPB_FLAGS {
+                direction = match order.u32(value, 0).unwrap_or(0) & 3 {
+                    1 => Direction::Inbound,
+                    2 => Direction::Outbound,
+                    _ => direction,
+                };
+            }
+        }
         Ok(CapturedPacket {
             interface: self.before.saturating_add(interface),
             link_type: *link_type,
             time: clock.time(u64::from(high) << 32 | u64::from(low)),
-            data: data.ok_or(content)?,
+            data,
             original_len,
+            direction,
         })
     }
 }
 
+/// The options of a block, up to the end or to one that does not fit.
+fn options(order: Order, mut rest: &[u8]) -> impl Iterator<Item = (u16, &[u8])> {
+    core::iter::from_fn(move || {
+        let option = order.u16(rest, 0).filter(|&code| code != code::OPT_END)?;
+        let length = usize::from(order.u16(rest, 2)?);
+        let value = rest.get(4..4 + length)?;
+        rest = rest
+            .get(4 + length.next_multiple_of(4)..)
+            .unwrap_or_default();
+        Some((option, value))
+    })
+}
+
 /// How the times of an interface with these options count.
-fn clock(order: Order, mut options: &[u8]) -> Clock {
+fn clock(order: Order, described: &[u8]) -> Clock {
     let mut clock = Clock {
         resolution: 6,
         offset: 0,
     };
-    while let (Some(option), Some(length)) = (order.u16(options, 0), order.u16(options, 2)) {
-        let length = usize::from(length);
-        let value = options.get(4..4 + length).unwrap_or_default();
+    for (option, value) in options(order, described) {
         match (option, value) {
-            (code::OPT_END, _) => break,
             (code::IF_TSRESOL, &[resolution]) => clock.resolution = resolution,
             (code::IF_TSOFFSET, value) => {
                 clock.offset = order.u64(value, 0).unwrap_or(0).cast_signed();
             }
             _ => {}
         }
-        options = options
-            .get(4 + length.next_multiple_of(4)..)
-            .unwrap_or_default();
     }
     clock
+}
+
+/// What the packet type of a frame in Linux' cooked mode says.
+fn of_cooked(link_type: u16, frame: &[u8]) -> Direction {
+    const OUTGOING: u8 = 4;
+    let packet_type = match link_type {
+        LINUX_SLL => frame.get(1),
+        LINUX_SLL2 => frame.get(10),
+        _ => None,
+    };
+    match packet_type {
+        Some(&OUTGOING) => Direction::Outbound,
+        Some(_) => Direction::Inbound,
+        None => Direction::Unknown,
+    }
 }

@@ -30,6 +30,7 @@ mod read;
 mod write;
 
 pub use link_type::{ETHERNET, RAW, ip_in_frame, ip_packet};
+pub(crate) use link_type::{LINUX_SLL, LINUX_SLL2};
 pub(crate) use read::Clock;
 pub use read::{ReadError, Reader};
 pub use write::Encoder;

@@ -81,7 +81,7 @@ pub(crate) fn diagnose(files: &[&[u8]], snap_len: usize) -> (Findings, Option<Ca
                     let ip = ip_in_frame(packet.link_type, packet.data).expect("raw IP");
                     let ip = &ip[..ip.len().min(snap_len)];
                     let outline = Outline::of(ip, packet.original_len as usize);
-                    packets.push((time, point, outline.expect("a packet")));
+                    packets.push((time, point, packet.direction, outline.expect("a packet")));
                     at += consumed;
                 }
                 Ok(Step::Passed { consumed }) => at += usize::try_from(consumed).unwrap(),
@@ -98,8 +98,8 @@ pub(crate) fn diagnose(files: &[&[u8]], snap_len: usize) -> (Findings, Option<Ca
     }
     packets.sort_by_key(|(time, ..)| *time);
     let mut diagnosis = Diagnosis::default();
-    for (time, point, outline) in &packets {
-        diagnosis.handle_packet(*time, *point, outline);
+    for (time, point, direction, outline) in &packets {
+        diagnosis.handle_packet(*time, *point, *direction, outline);
     }
     (diagnosis.finish(), failure)
 }

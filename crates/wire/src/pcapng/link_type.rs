@@ -16,9 +16,9 @@ const NULL: u16 = 0;
 /// `LINKTYPE_LOOP`: the same in network byte order.
 const LOOP: u16 = 108;
 /// `LINKTYPE_LINUX_SLL`: "any" of libpcap.
-const LINUX_SLL: u16 = 113;
+pub(crate) const LINUX_SLL: u16 = 113;
 /// `LINKTYPE_LINUX_SLL2`.
-const LINUX_SLL2: u16 = 276;
+pub(crate) const LINUX_SLL2: u16 = 276;
 const IPV4: u16 = 228;
 const IPV6: u16 = 229;
 
