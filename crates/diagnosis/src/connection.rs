@@ -17,6 +17,13 @@ const SHORTEST_TIMEOUT: u64 = 200_000_000;
 const FIRST_TIMEOUT: u64 = 1_000_000_000;
 /// New data in flight that is lost to the last packet, and this many packets of it, is an outage.
 const STREAM: u32 = 8;
+/// An answer that comes late, but to what was sent first, ends a silence only of this length, in
+/// nanoseconds.
+const LATE_ANSWER: u64 = 1_000_000_000;
+/// As few lost packets as `FEW` show an outage if it took this long, in nanoseconds: more than a
+/// timeout after the loss of a tail.
+const LONG_PAUSE: u64 = 1_500_000_000;
+const FEW: u32 = 3;
 /// For so long after a silence its consequences are looked for, in nanoseconds.
 const AFTERMATH: u64 = 60_000_000_000;
 
@@ -108,16 +115,11 @@ impl Connection {
             shown = self.consequence(from, segment);
         }
         let una = self.halves[to].ack;
-        let kind = self.halves[from].send(segment, una);
+        let in_aftermath = self
+            .aftermath
+            .is_some_and(|aftermath| aftermath.sender == from);
+        self.halves[from].send(segment, una, in_aftermath);
         self.halves[to].hear(segment);
-        if let Some(aftermath) = &self.aftermath
-            && aftermath.sender == from
-            && kind.wants_answer()
-        {
-            // What an outage lost tells nothing of the loss at other times.
-            let resent = &mut self.halves[from].resent;
-            *resent = resent.saturating_sub(u64::from(kind.is_repeated()));
-        }
         let flags = segment.tcp.flags;
         self.is_established |= flags.contains(TcpFlags::ACK) && !flags.contains(TcpFlags::SYN);
         self.finished[from] |= flags.contains(TcpFlags::FIN);
@@ -186,12 +188,14 @@ impl Connection {
         let mut repeated = 0_u32;
         let mut span: Option<(Instant, Instant)> = None;
         let mut late = [None; LATE];
+        let mut newest = None;
         let mut note = |bin: &Bin| {
             unanswered = unanswered.saturating_add(bin.count);
             repeated += u32::from(bin.kind.is_repeated());
             span = Some((span.map_or(bin.first, |(first, _)| first), bin.last));
             late.rotate_left(1);
             late[LATE - 1] = Some(bin.last);
+            newest = bin.timestamp;
         };
         let mut answered: Option<Bin> = None;
         for bin in waiter.bins.iter().filter(asked) {
@@ -220,7 +224,15 @@ impl Connection {
         let stream = unanswered >= STREAM
             && last_unanswered.nanos_since(first) >= (trip / 2).max(20_000_000)
             && quiet >= (usual.saturating_mul(3) / 2).max(SHORTEST_GAP);
-        let others = waiter.resent.saturating_sub(u64::from(repeated));
+        // An answer to the first transmission: nothing was lost, and a queue that fills up delays as much.
+        let echo = answer.and_then(Segment::echo);
+        let is_late = echo
+            .zip(newest)
+            .is_some_and(|(echo, newest)| is_newer(newest, echo));
+        if is_late && quiet < LATE_ANSWER.max(usual.saturating_mul(4)) {
+            return None;
+        }
+        let others = waiter.losses.saturating_sub(u64::from(repeated));
         if !(repeats || stream) || !is_more_than_loss(unanswered, waiter.sent, others) {
             return None;
         }
@@ -279,7 +291,7 @@ impl Connection {
         let was_received = segment.tcp.seq.before(rcv_nxt);
         let echo = segment.echo();
         let lost = |bin: &&Bin| {
-            let is_due = bin.last < back(now, trip.max(SHORTEST_GAP / 2));
+            let is_due = bin.last < back(now, waiter.usual_echo().max(SHORTEST_GAP / 2));
             let is_older = match (bin.timestamp, echo) {
                 (Some(stamp), Some(echo)) => is_newer(stamp, echo),
                 _ => was_received && bin.ack.after(segment.tcp.seq),
@@ -289,12 +301,14 @@ impl Connection {
         let lost_answers: u32 = waiter.bins.iter().filter(lost).map(|bin| bin.count).sum();
         let lost_data = silent.lost_before(segment);
         let usual = waiter.usual_round_trip().max(trip);
-        let is_long = gap >= usual.saturating_mul(3) / 2;
+        // A slow link delivers at such intervals all the time.
+        let is_long = gap >= (usual.saturating_mul(3) / 2).max(silent.interval.saturating_mul(3));
         let answers_show =
-            is_more_than_loss(lost_answers, waiter.sent + silent.sent, silent.resent);
-        let data_shows = lost_data >= STREAM
+            is_more_than_loss(lost_answers, waiter.sent + silent.sent, silent.losses);
+        let is_enough = lost_data >= STREAM || lost_data >= FEW && gap >= LONG_PAUSE;
+        let data_shows = is_enough
             && gap >= (usual.saturating_mul(5) / 2).max(SHORTEST_GAP)
-            && is_more_than_loss(lost_data, silent.sent, silent.resent);
+            && is_more_than_loss(lost_data, silent.sent, silent.losses);
         if !is_long || !(answers_show || data_shows) {
             return Shown::Nothing;
         }

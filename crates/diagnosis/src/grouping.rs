@@ -152,6 +152,7 @@ fn affected(
     let most = outlast_base::time::saturating_nanos(wasted.most);
     Affected {
         flow: silence.flow,
+        point: silence.point,
         noticed: silence.noticed,
         wasted,
         cause: match end {

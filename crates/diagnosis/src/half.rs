@@ -9,6 +9,9 @@ const COUNTING: u8 = 6;
 /// A wider gap is a host that counts in another way.
 const WIDEST_ID_GAP: u16 = 20_000;
 
+/// A longer pause counts as so much of the usual time between packets, in nanoseconds.
+const LONGEST_INTERVAL: u64 = 1_000_000_000;
+
 /// A TCP segment as it passed.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Segment<'a> {
@@ -53,10 +56,19 @@ pub(crate) struct Half {
     /// The least time from its packets to the answers, in nanoseconds.
     pub(crate) round_trip: Option<u64>,
     smoothed: Option<u64>,
+    /// The smoothed time from one packet to the next, in nanoseconds.
+    pub(crate) interval: u64,
+    /// What it takes at present from its timestamps to their echoes in data, in nanoseconds.
+    echo_trip: Option<u64>,
     timed_data: Option<(SeqNumber, Instant)>,
     timed_stamp: Option<(u32, Instant)>,
+    /// Packets with data or control bits.
     pub(crate) sent: u64,
-    pub(crate) resent: u64,
+    /// Losses, as repetitions show them: one for each window, and one for each repetition that was
+    /// itself repeated. A burst that overflows a queue is one.
+    pub(crate) losses: u64,
+    /// What had been sent when the last loss was repeated, and what was repeated.
+    repeated: Option<(SeqNumber, SeqNumber)>,
     identification: u16,
     counted: u8,
     /// Unanswered keep-alive or window probes.
@@ -98,8 +110,14 @@ impl Half {
         }
     }
 
-    /// Notes a packet that the host sent.
-    pub(crate) fn send(&mut self, segment: &Segment<'_>, una: Option<SeqNumber>) -> Kind {
+    /// Notes a packet that the host sent. What it repeats in the aftermath of an outage tells nothing
+    /// of the loss at other times.
+    pub(crate) fn send(
+        &mut self,
+        segment: &Segment<'_>,
+        una: Option<SeqNumber>,
+        in_aftermath: bool,
+    ) {
         let kind = self.kind(segment, una);
         let is_probe = kind == Kind::Oldest && segment.len() == 0;
         self.probes += u32::from(is_probe);
@@ -124,7 +142,14 @@ impl Half {
             }
             Kind::Oldest | Kind::Newest | Kind::Again => {
                 self.sent += 1;
-                self.resent += u64::from(!is_probe);
+                let seq = segment.tcp.seq;
+                let is_loss = self
+                    .repeated
+                    .is_none_or(|(until, last)| seq.at_or_after(until) || seq == last);
+                if is_loss {
+                    self.losses += u64::from(!is_probe && !in_aftermath);
+                    self.repeated = self.snd_nxt.map(|nxt| (nxt, seq));
+                }
                 // Which of the two would be answered is not known (Karn).
                 self.timed_data = None;
             }
@@ -154,8 +179,11 @@ impl Half {
             _ => 0,
         };
         self.identification = segment.identification;
+        if let Some(last) = self.last {
+            let interval = segment.at.nanos_since(last).min(LONGEST_INTERVAL);
+            self.interval = self.interval - self.interval / 8 + interval / 8;
+        }
         self.last = Some(segment.at);
-        kind
     }
 
     /// Notes an answer to what the host sent: a packet of its peer.
@@ -177,6 +205,8 @@ impl Half {
             if echo == stamp && answer.len() > 0 {
                 let sample = answer.at.nanos_since(sent);
                 self.round_trip = Some(self.round_trip.map_or(sample, |least| least.min(sample)));
+                let usual = self.echo_trip.unwrap_or(sample);
+                self.echo_trip = Some(usual - usual / 8 + sample / 8);
             }
             if !is_newer(stamp, echo) {
                 self.timed_stamp = None;
@@ -201,6 +231,12 @@ impl Half {
             _ => false,
         };
         unacknowledged || self.probes > 0
+    }
+
+    /// After how long data may be expected to echo the newest timestamp, in nanoseconds.
+    pub(crate) fn usual_echo(&self) -> u64 {
+        let trip = self.echo_trip.unwrap_or(0);
+        (trip + trip / 2).max(self.round_trip.unwrap_or(0))
     }
 
     /// What a round trip takes at present, in nanoseconds; zero if unknown.

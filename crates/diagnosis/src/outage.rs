@@ -58,6 +58,8 @@ pub enum Scope {
 pub struct Affected {
     /// Which.
     pub flow: FlowId,
+    /// The point of the capture that shows it best.
+    pub point: u32,
     /// When it sent the first packet that crossed the path again and got it going; `None` if none
     /// did.
     pub noticed: Option<Instant>,
