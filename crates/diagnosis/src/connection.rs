@@ -20,6 +20,8 @@ const STREAM: u32 = 8;
 /// An answer that comes late, but to what was sent first, ends a silence only of this length, in
 /// nanoseconds.
 const LATE_ANSWER: u64 = 1_000_000_000;
+/// An answer may come so much later than a round trip and a quarter, in nanoseconds.
+const PROMPT: u64 = 5_000_000;
 /// As few lost packets as `FEW` show an outage if it took this long, in nanoseconds: more than a
 /// timeout after the loss of a tail.
 const LONG_PAUSE: u64 = 1_500_000_000;
@@ -229,7 +231,11 @@ impl Connection {
         let is_late = echo
             .zip(newest)
             .is_some_and(|(echo, newest)| is_newer(newest, echo));
-        if is_late && quiet < LATE_ANSWER.max(usual.saturating_mul(4)) {
+        // An answer a round trip after a repetition is an answer to it: to one that was received before,
+        // receivers echo an older timestamp.
+        let is_prompt = answered
+            .is_some_and(|bin| now.nanos_since(bin.last) <= trip.saturating_mul(5) / 4 + PROMPT);
+        if is_late && !is_prompt && quiet < LATE_ANSWER.max(usual.saturating_mul(4)) {
             return None;
         }
         let others = waiter.losses.saturating_sub(u64::from(repeated));

@@ -51,6 +51,10 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
     }
     let findings = diagnosis.finish();
     let sources = capture.sources();
+    // Nothing was read: an answer would only look like one.
+    if sources.iter().all(|source| source.packets == 0) {
+        input::judge(&sources)?;
+    }
     if let Some(report) = &arguments.report {
         let again = capture.again()?;
         page::write(report, &sources, &findings, again)?;

@@ -14,6 +14,8 @@ use std::path::PathBuf;
 
 /// Bytes that are read at once.
 const CHUNK: usize = 1 << 20;
+/// What standard input is called.
+pub(crate) const PIPE: &str = "standard input";
 /// Points of capture that are told apart; further ones count as the last.
 const MOST_POINTS: usize = 4_096;
 
@@ -122,7 +124,7 @@ impl Capture {
                 (Input::File(file), None)
             };
             let name = match is_pipe {
-                true => "standard input".to_owned(),
+                true => PIPE.to_owned(),
                 false => path.display().to_string(),
             };
             Ok(Reading::new(input, name, kept))

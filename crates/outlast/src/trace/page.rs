@@ -1,6 +1,6 @@
 //! The report page: the outages, and the time-sequence diagrams of the connections that wasted most.
 
-use super::input::{Capture, Source};
+use super::input::{Capture, PIPE, Source};
 use super::show::{self, Origin};
 use crate::failure::Failure;
 use anyhow::Context;
@@ -25,8 +25,7 @@ const MOST_ROWS: usize = 20;
 const MOST_SEGMENTS: usize = 50_000;
 
 /// How to read the diagrams.
-const LEGEND: &str = "Time to the right, sequence numbers upwards; shaded while the path was certainly \
-    silent. Upright lines are data segments, dots acknowledgements.";
+const LEGEND: &str = "Time to the right, sequence numbers upwards; shaded while the path was silent. Upright lines are data segments, dots acknowledgements.";
 
 /// A connection in an outage, to be drawn.
 struct Drawn {
@@ -145,7 +144,7 @@ fn page(sources: &[Source], findings: &Findings, drawn: &[Drawn]) -> Page {
         date: jiff::Timestamp::now()
             .strftime("%Y-%m-%d %H:%M UTC")
             .to_string(),
-        command: format!("outlast trace {} --report FILE", names.join(" ")),
+        command: format!("outlast trace {} --report FILE", names.join(" ")).replace(PIPE, "-"),
         ..Provenance::default()
     };
     let mut page = Page::new("Outages in a capture", provenance)
@@ -155,7 +154,7 @@ fn page(sources: &[Source], findings: &Findings, drawn: &[Drawn]) -> Page {
     }
     page.push(overview(findings, sources));
     for (outage, number) in findings.outages.iter().zip(1..).take(MOST_OUTAGES) {
-        let about = show::about(findings, outage, number);
+        let about = show::about(findings, outage);
         let mut section = Section::new(format!("Outage {number}"))
             .paragraph(format!("{}.", capitalised(&about)))
             .table(show::connections(findings, outage, MOST_ROWS));

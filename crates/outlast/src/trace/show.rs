@@ -187,7 +187,8 @@ pub(crate) fn rows(findings: &Findings) -> Table {
 pub(crate) fn text(sources: &[Source], findings: &Findings) -> Result<(), Failure> {
     terminal::print(&format!("{}\n", heading(sources, findings)))?;
     for (outage, number) in findings.outages.iter().zip(1..) {
-        terminal::print(&format!("\n{}\n", about(findings, outage, number)))?;
+        let about = about(findings, outage);
+        terminal::print(&format!("\nOutage {number}: {about}\n"))?;
         let table = connections(findings, outage, MOST_ROWS);
         terminal::print_table(&table)?;
     }
@@ -205,25 +206,28 @@ pub(crate) fn heading(sources: &[Source], findings: &Findings) -> String {
         1 => "1 outage".to_owned(),
         count => format!("{count} outages"),
     };
+    let connections = match findings.counters.connections {
+        1 => "1 connection".to_owned(),
+        count => format!("{count} connections"),
+    };
     let packets: u64 = sources.iter().map(|source| source.packets).sum();
     format!(
-        "{found} in {} of capture ({packets} packets, {} connections)",
+        "{found} in {} of capture ({packets} packets, {connections})",
         Unit::Seconds.show(length),
-        findings.counters.connections,
     )
 }
 
 /// What is known of an outage, in a sentence or two.
-pub(crate) fn about(findings: &Findings, outage: &Outage, number: u32) -> String {
+pub(crate) fn about(findings: &Findings, outage: &Outage) -> String {
     let origin = Origin::of(findings);
     let start = instant(origin.seconds(outage.start));
     let scope = scope(outage.scope);
     let Some(end) = outage.end else {
-        return format!("Outage {number}: {scope}, silent from {start} until the capture ends");
+        return format!("{scope}, silent from {start} until the capture ends");
     };
     let length = Unit::Seconds.show(end.since(outage.start).as_secs_f64());
     let mut text = format!(
-        "Outage {number}: {scope}, silent from {start} to {} ({length})",
+        "{scope}, silent from {start} to {} ({length})",
         instant(origin.seconds(end))
     );
     let unsure = end.since(outage.end_earliest.max(outage.start));
