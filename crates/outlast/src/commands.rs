@@ -17,4 +17,5 @@ pub(crate) mod run;
 pub(crate) mod sim;
 pub(crate) mod status;
 pub(crate) mod sweep;
+pub(crate) mod trace;
 pub(crate) mod trials;

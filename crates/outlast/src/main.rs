@@ -9,6 +9,7 @@ mod page;
 mod progress;
 mod shown;
 mod terminal;
+mod trace;
 mod virtual_time;
 
 use clap::Parser;
@@ -34,6 +35,7 @@ fn dispatch(cli: Cli) -> Result<(), Failure> {
         Command::Sim(arguments) => commands::sim::run(&arguments),
         Command::Sweep(arguments) => commands::sweep::run(&arguments),
         Command::Papers(arguments) => commands::papers::run(&arguments),
+        Command::Trace(arguments) => commands::trace::run(&arguments),
         Command::Trials(arguments) => commands::trials::run(&arguments),
         Command::Run(arguments) => commands::run::run(&arguments, cli.verbose),
         Command::Status(arguments) => commands::status::run(&arguments),

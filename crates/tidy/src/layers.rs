@@ -7,7 +7,7 @@ use serde_json::Value;
 use crate::{Offences, Repository};
 
 /// The crates from top to bottom: arrows only point down.
-pub const ORDER: [&str; 22] = [
+pub const ORDER: [&str; 23] = [
     "outlast",
     "papers",
     "trials",
@@ -21,6 +21,7 @@ pub const ORDER: [&str; 22] = [
     "sim",
     "scenario",
     "world",
+    "diagnosis",
     "link",
     "agents",
     "tcp",
@@ -33,8 +34,18 @@ pub const ORDER: [&str; 22] = [
 ];
 
 /// The crates that do no I/O, read no clock and know no `unsafe`.
-pub const PURE: [&str; 10] = [
-    "world", "link", "agents", "tcp", "host", "gateway", "mobility", "hip", "wire", "base",
+pub const PURE: [&str; 11] = [
+    "world",
+    "diagnosis",
+    "link",
+    "agents",
+    "tcp",
+    "host",
+    "gateway",
+    "mobility",
+    "hip",
+    "wire",
+    "base",
 ];
 
 /// Crates that hold no part of the product and stand outside the order.

@@ -2,7 +2,8 @@
 //!
 //! A [`Packet`] is parsed once, at the edge, or built from headers; what its headers say is then
 //! a plain value. [`edit`] alters one in place, [`segment`] cuts a super-segment into packets of
-//! the link's MTU, [`pcapng`] writes and reads capture files, [`pattern`] is the payload of
+//! the link's MTU, [`pcapng`] writes and reads capture files, [`capture`] reads those of
+//! either format piece by piece, [`outline`] reads packets that were cut short, [`pattern`] is the payload of
 //! packets that are only modelled.
 //!
 //! Nothing in this crate panics on any input. Nothing reads a clock or does I/O.
@@ -32,6 +33,7 @@
 extern crate alloc;
 
 mod build;
+pub mod capture;
 mod checksum;
 pub mod edit;
 mod error;
@@ -40,6 +42,7 @@ pub mod hip;
 mod icmp;
 mod ip;
 pub mod mobile_ip;
+pub mod outline;
 mod packet;
 mod parse;
 pub mod pattern;

@@ -29,7 +29,9 @@ mod link_type;
 mod read;
 mod write;
 
-pub use link_type::{ETHERNET, RAW, ip_packet};
+pub use link_type::{ETHERNET, RAW, ip_in_frame, ip_packet};
+pub(crate) use link_type::{LINUX_SLL, LINUX_SLL2};
+pub(crate) use read::Clock;
 pub use read::{ReadError, Reader};
 pub use write::Encoder;
 
@@ -37,22 +39,24 @@ use alloc::borrow::Cow;
 use core::time::Duration;
 
 /// Block and option codes, as the format names them.
-mod code {
-    pub(super) const SECTION_HEADER: u32 = 0x0a0d_0d0a;
-    pub(super) const INTERFACE_DESCRIPTION: u32 = 1;
-    pub(super) const ENHANCED_PACKET: u32 = 6;
+pub(crate) mod code {
+    pub(crate) const SECTION_HEADER: u32 = 0x0a0d_0d0a;
+    pub(crate) const INTERFACE_DESCRIPTION: u32 = 1;
+    pub(crate) const PACKET: u32 = 2;
+    pub(crate) const SIMPLE_PACKET: u32 = 3;
+    pub(crate) const ENHANCED_PACKET: u32 = 6;
 
-    pub(super) const BYTE_ORDER_MAGIC: u32 = 0x1a2b_3c4d;
+    pub(crate) const BYTE_ORDER_MAGIC: u32 = 0x1a2b_3c4d;
 
-    pub(super) const OPT_END: u16 = 0;
-    pub(super) const OPT_COMMENT: u16 = 1;
-    pub(super) const SHB_HARDWARE: u16 = 2;
-    pub(super) const SHB_OS: u16 = 3;
-    pub(super) const SHB_APPLICATION: u16 = 4;
-    pub(super) const IF_NAME: u16 = 2;
-    pub(super) const IF_TSRESOL: u16 = 9;
-    pub(super) const IF_TSOFFSET: u16 = 14;
-    pub(super) const EPB_FLAGS: u16 = 2;
+    pub(crate) const OPT_END: u16 = 0;
+    pub(crate) const OPT_COMMENT: u16 = 1;
+    pub(crate) const SHB_HARDWARE: u16 = 2;
+    pub(crate) const SHB_OS: u16 = 3;
+    pub(crate) const SHB_APPLICATION: u16 = 4;
+    pub(crate) const IF_NAME: u16 = 2;
+    pub(crate) const IF_TSRESOL: u16 = 9;
+    pub(crate) const IF_TSOFFSET: u16 = 14;
+    pub(crate) const EPB_FLAGS: u16 = 2;
 }
 
 /// As much of a packet as is written: what Wireshark takes at most

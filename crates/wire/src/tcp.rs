@@ -115,9 +115,7 @@ impl TcpHeader {
         let Some(fixed) = segment.first_chunk::<HEADER_LEN>() else {
             return Err(truncated(HEADER_LEN));
         };
-        let word = |at: usize| u16::from_be_bytes([fixed[at], fixed[at + 1]]);
-        let long = |at: usize| u32::from(word(at)) << 16 | u32::from(word(at + 2));
-        let header_len = usize::from(fixed[12] >> 4) * 4;
+        let header_len = declared_len(fixed);
         if header_len < HEADER_LEN {
             return Err(ParseError::HeaderLength {
                 part: Part::Tcp,
@@ -127,7 +125,23 @@ impl TcpHeader {
         let Some(options) = segment.get(HEADER_LEN..header_len) else {
             return Err(truncated(header_len));
         };
-        let header = Self {
+        Ok((Self::of_fields(fixed, options), header_len))
+    }
+
+    /// Reads the header at the start of a segment that may be cut off behind its first 20 bytes,
+    /// and its length; options that are cut off are left out.
+    pub(crate) fn parse_beginning(segment: &[u8]) -> Option<(Self, usize)> {
+        let fixed = segment.first_chunk::<HEADER_LEN>()?;
+        let header_len = declared_len(fixed);
+        let options = segment.get(HEADER_LEN..header_len.min(segment.len()))?;
+        Some((Self::of_fields(fixed, options), header_len))
+    }
+
+    #[inline]
+    fn of_fields(fixed: &[u8; HEADER_LEN], options: &[u8]) -> Self {
+        let word = |at: usize| u16::from_be_bytes([fixed[at], fixed[at + 1]]);
+        let long = |at: usize| u32::from(word(at)) << 16 | u32::from(word(at + 2));
+        Self {
             source_port: word(0),
             destination_port: word(2),
             seq: SeqNumber(long(4)),
@@ -136,8 +150,7 @@ impl TcpHeader {
             window: word(14),
             urgent: word(18),
             options: TcpOptions::parse(options),
-        };
-        Ok((header, header_len))
+        }
     }
 
     /// Writes the header, its checksum zero.
@@ -155,4 +168,10 @@ impl TcpHeader {
         out.extend_from_slice(&fixed);
         self.options.write(|bytes| out.extend_from_slice(bytes));
     }
+}
+
+/// The length of the header in bytes as its data offset says.
+#[inline]
+fn declared_len(fixed: &[u8; HEADER_LEN]) -> usize {
+    usize::from(fixed[12] >> 4) * 4
 }

@@ -26,6 +26,8 @@ pub enum Fate {
     Taken,
     /// Outlast put it on its way: a kept packet sent again, or an ACK delivered.
     FromOutlast,
+    /// It was captured; what became of it is not known.
+    Captured,
 }
 
 /// A segment with data.
@@ -146,7 +148,7 @@ impl TimeSequence {
         let (x, y) = self.axes();
         // The legend needs the counts, the positions need the room that the legend leaves.
         let count = self.kinds(&Frame::new(x.clone(), y.clone(), &[], HEIGHT));
-        let keys = count.keys(self.outages_in(&x).next().is_some());
+        let keys = count.keys(self.outages_in(&x).next().map(|_| self.silence()));
         let frame = Frame::new(x, y, &keys, HEIGHT).with_margin(MARGIN);
         let kinds = self.kinds(&frame);
 
@@ -185,6 +187,20 @@ impl TimeSequence {
         (x, y)
     }
 
+    /// Whether what became of the packets is not known.
+    fn is_of_capture(&self) -> bool {
+        let mut data = self.data.iter();
+        data.any(|segment| segment.fate == Fate::Captured)
+    }
+
+    /// What the shaded times are called.
+    fn silence(&self) -> &'static str {
+        match self.is_of_capture() {
+            true => "path silent",
+            false => "link down",
+        }
+    }
+
     fn outages_in(&self, x: &FittedAxis) -> impl Iterator<Item = (f64, f64)> {
         Outage::within(&self.outages, x)
     }
@@ -197,7 +213,7 @@ impl TimeSequence {
             let first = segment.sequence as f64;
             let (top, bottom) = (frame.y(first + f64::from(segment.length)), frame.y(first));
             match segment.fate {
-                Fate::Passed => kinds.segments.push(Stem { x, top, bottom }),
+                Fate::Passed | Fate::Captured => kinds.segments.push(Stem { x, top, bottom }),
                 Fate::Dropped => kinds.dropped_data.push((x, f64::midpoint(top, bottom))),
                 Fate::Taken => kinds.taken.push((x, f64::midpoint(top, bottom))),
                 Fate::FromOutlast => kinds.resent.push((x, f64::midpoint(top, bottom))),
@@ -210,7 +226,7 @@ impl TimeSequence {
         {
             let at = (frame.x(ack.time_s), frame.y(ack.number as f64));
             match ack.fate {
-                Fate::Passed => kinds.acks.push(at),
+                Fate::Passed | Fate::Captured => kinds.acks.push(at),
                 Fate::Dropped => kinds.dropped_acks.push(at),
                 Fate::Taken => kinds.taken.push(at),
                 Fate::FromOutlast => kinds.injected.push(at),
@@ -221,6 +237,16 @@ impl TimeSequence {
 
     fn describe(&self, x: &FittedAxis, kinds: &Kinds) -> String {
         let outages = self.outages_in(x).count();
+        if self.is_of_capture() {
+            return format!(
+                "Time-sequence diagram from {} to {} with {}: {} and {} were captured.",
+                Unit::Seconds.show(x.low),
+                Unit::Seconds.show(x.high),
+                plural(outages, "outage"),
+                plural(kinds.segments.len(), "data segment"),
+                plural(kinds.acks.len(), "ACK"),
+            );
+        }
         format!(
             "Time-sequence diagram from {} to {} with {}: {} and {} crossed the link; {} and {} \
              were dropped; Outlast took {}, sent {} again and put in {}.",
@@ -297,7 +323,7 @@ impl Kinds {
     }
 
     /// The legend, with the number of each kind that there is.
-    fn keys(&self, any_outage: bool) -> Vec<Key> {
+    fn keys(&self, outage: Option<&str>) -> Vec<Key> {
         let stem = Swatch::Stem {
             class: "line s1".to_owned(),
         };
@@ -332,11 +358,11 @@ impl Kinds {
             swatch,
             text: format!("{meaning} ({count})"),
         });
-        let outage = any_outage.then(|| Key {
+        let outage = outage.map(|meaning| Key {
             swatch: Swatch::Band {
                 class: "band".to_owned(),
             },
-            text: "link down".to_owned(),
+            text: meaning.to_owned(),
         });
         keys.chain(outage).collect()
     }

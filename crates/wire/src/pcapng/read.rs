@@ -64,11 +64,11 @@ pub struct Reader<'a> {
 
 /// How the times of an interface count.
 #[derive(Clone, Copy, Debug)]
-struct Clock {
+pub(crate) struct Clock {
     /// `if_tsresol`: a negative power of ten, or of two with the high bit set.
-    resolution: u8,
+    pub(crate) resolution: u8,
     /// `if_tsoffset`, in seconds.
-    offset: i64,
+    pub(crate) offset: i64,
 }
 
 impl<'a> Reader<'a> {
@@ -288,7 +288,7 @@ impl FusedIterator for Reader<'_> {}
 
 impl Clock {
     /// The time that `ticks` tell; zero if it is before the epoch.
-    fn time(self, ticks: u64) -> Duration {
+    pub(crate) fn time(self, ticks: u64) -> Duration {
         const NANOS: u128 = 1_000_000_000;
         let exponent = u32::from(self.resolution & 0x7f);
         let per_second = match self.resolution & 0x80 {

@@ -1,0 +1,444 @@
+//! One connection at one point of capture.
+
+use crate::FlowId;
+use crate::bins::{Bin, Kind};
+use crate::evidence::is_more_than_loss;
+use crate::half::{Half, Segment, is_newer};
+use crate::outage::{Cause, Scope};
+use crate::signs::SHORTEST_GAP;
+use crate::silence::{LATE, Silence};
+use outlast_base::time::Instant;
+use outlast_wire::{SeqNumber, TcpFlags};
+
+/// No retransmission timeout of a running connection is shorter (RFC 6298 asks for a second, Linux
+/// takes 200 ms), in nanoseconds.
+const SHORTEST_TIMEOUT: u64 = 200_000_000;
+/// Longest initial retransmission timeout (RFC 6298, section 2.1).
+const FIRST_TIMEOUT: u64 = 1_000_000_000;
+/// New data in flight that is lost to the last packet, and this many packets of it, is an outage.
+const STREAM: u32 = 8;
+/// An answer that comes late, but to what was sent first, ends a silence only of this length, in
+/// nanoseconds.
+const LATE_ANSWER: u64 = 1_000_000_000;
+/// An answer may come so much later than a round trip and a quarter, in nanoseconds.
+const PROMPT: u64 = 5_000_000;
+/// As few lost packets as `FEW` show an outage if it took this long, in nanoseconds: more than a
+/// timeout after the loss of a tail.
+const LONG_PAUSE: u64 = 1_500_000_000;
+const FEW: u32 = 3;
+/// For so long after a silence its consequences are looked for, in nanoseconds.
+const AFTERMATH: u64 = 60_000_000_000;
+
+/// Where in a table the signs of a direction are.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct SignsOf {
+    /// From the one host to the other.
+    pub(crate) hosts: usize,
+    /// From the neighbourhood of the one host.
+    pub(crate) subnet: usize,
+    /// To the other host.
+    pub(crate) host: usize,
+    /// Into the interface, or out of it.
+    pub(crate) interface: Option<usize>,
+}
+
+/// A connection.
+#[derive(Clone, Debug)]
+pub(crate) struct Connection {
+    pub(crate) flow: FlowId,
+    pub(crate) point: u32,
+    /// What the source sent, and what the destination sent.
+    pub(crate) halves: [Half; 2],
+    pub(crate) signs: [SignsOf; 2],
+    is_established: bool,
+    pub(crate) is_over: bool,
+    finished: [bool; 2],
+    aftermath: Option<Aftermath>,
+}
+
+/// What is looked for after a silence.
+#[derive(Clone, Copy, Debug)]
+struct Aftermath {
+    /// Which silence.
+    number: usize,
+    since: Instant,
+    /// Who had data to send: which half.
+    sender: usize,
+    /// The silence is over for good when this is acknowledged.
+    until: SeqNumber,
+    /// What the peer had acknowledged when it was heard again.
+    first_ack: SeqNumber,
+    /// Whether what the sender sent was captured before it was lost.
+    sees_sender: bool,
+    old_timestamps: u32,
+}
+
+/// What a packet shows beyond itself.
+#[derive(Clone, Debug)]
+pub(crate) enum Shown {
+    /// Nothing.
+    Nothing,
+    /// A silence is over.
+    Silence(Silence, After),
+    /// An earlier silence had consequences: from `at` on the connection went on, because of `cause`.
+    Later {
+        number: usize,
+        at: Instant,
+        cause: Cause,
+    },
+}
+
+/// How to look for the consequences of a silence.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct After {
+    sender: usize,
+    sees_sender: bool,
+}
+
+impl Connection {
+    pub(crate) fn new(flow: FlowId, point: u32, signs: [SignsOf; 2]) -> Self {
+        Self {
+            flow,
+            point,
+            halves: [Half::default(), Half::default()],
+            signs,
+            is_established: false,
+            is_over: false,
+            finished: [false; 2],
+            aftermath: None,
+        }
+    }
+
+    /// Notes `segment` of the host of half `from`.
+    pub(crate) fn handle(&mut self, from: usize, segment: &Segment<'_>) -> Shown {
+        let to = 1 - from;
+        let mut shown = self.end_of_silence(from, segment);
+        if matches!(shown, Shown::Nothing) {
+            shown = self.consequence(from, segment);
+        }
+        let una = self.halves[to].ack;
+        let in_aftermath = self
+            .aftermath
+            .is_some_and(|aftermath| aftermath.sender == from);
+        self.halves[from].send(segment, una, in_aftermath);
+        self.halves[to].hear(segment);
+        let flags = segment.tcp.flags;
+        self.is_established |= flags.contains(TcpFlags::ACK) && !flags.contains(TcpFlags::SYN);
+        self.finished[from] |= flags.contains(TcpFlags::FIN);
+        let all_acknowledged =
+            || (0..2).all(|half| !self.halves[half].is_outstanding(self.halves[1 - half].ack));
+        self.is_over |=
+            flags.contains(TcpFlags::RST) || self.finished == [true; 2] && all_acknowledged();
+        shown
+    }
+
+    /// Whether `segment` ends a silence of the host of half `from`.
+    fn end_of_silence(&self, from: usize, segment: &Segment<'_>) -> Shown {
+        let Some(last) = self.halves[from].last else {
+            return self.end_of_opening(from, segment);
+        };
+        if segment.at.nanos_since(last) < SHORTEST_GAP {
+            return Shown::Nothing;
+        }
+        let waiter = &self.halves[1 - from];
+        if waiter.is_outstanding(self.halves[from].ack)
+            && let Some(silence) = self.waiting_sender(1 - from, Some(segment), segment.at)
+        {
+            let after = After {
+                sender: 1 - from,
+                sees_sender: true,
+            };
+            return Shown::Silence(silence, after);
+        }
+        self.waiting_receiver(1 - from, segment, last)
+    }
+
+    /// Whether `segment` is the first answer to a SYN that was repeated.
+    fn end_of_opening(&self, from: usize, segment: &Segment<'_>) -> Shown {
+        match self.waiting_sender(1 - from, Some(segment), segment.at) {
+            Some(silence) => Shown::Silence(
+                silence,
+                After {
+                    sender: 1 - from,
+                    sees_sender: true,
+                },
+            ),
+            None => Shown::Nothing,
+        }
+    }
+
+    /// The silence in which the host of half `waiting` sent and was not answered until `now`, when
+    /// `answer` came, if one came.
+    pub(crate) fn waiting_sender(
+        &self,
+        waiting: usize,
+        answer: Option<&Segment<'_>>,
+        now: Instant,
+    ) -> Option<Silence> {
+        let (waiter, silent) = (&self.halves[waiting], &self.halves[1 - waiting]);
+        let trip = waiter.round_trip.unwrap_or(0);
+        // Before the first answer nothing is known of the path but that the SYN was sent.
+        let last = silent.last;
+        let asked_since = last.map_or(Instant::ZERO, |last| back(last, trip));
+        // What was sent less than a round trip ago may be what is answered.
+        let answered_since = match answer {
+            Some(_) => back(now, trip - trip / 10),
+            None => now,
+        };
+        let asked = |bin: &&Bin| bin.kind.wants_answer() && bin.last > asked_since;
+        let mut unanswered = 0_u32;
+        let mut repeated = 0_u32;
+        let mut span: Option<(Instant, Instant)> = None;
+        let mut late = [None; LATE];
+        let mut newest = None;
+        let mut note = |bin: &Bin| {
+            unanswered = unanswered.saturating_add(bin.count);
+            repeated += u32::from(bin.kind.is_repeated());
+            span = Some((span.map_or(bin.first, |(first, _)| first), bin.last));
+            late.rotate_left(1);
+            late[LATE - 1] = Some(bin.last);
+            newest = bin.timestamp;
+        };
+        let mut answered: Option<Bin> = None;
+        for bin in waiter.bins.iter().filter(asked) {
+            if answer.is_some() && bin.first > answered_since {
+                continue;
+            }
+            if let Some(earlier) = answered.replace(*bin) {
+                note(&earlier);
+            }
+        }
+        // The last of them is what was answered, unless it is older than any round trip.
+        let usual = waiter.usual_round_trip().max(trip);
+        let patience = usual.saturating_mul(2).max(SHORTEST_GAP);
+        let answered = match answered {
+            Some(bin) if answer.is_some() && now.nanos_since(bin.last) <= patience => Some(bin),
+            Some(bin) => {
+                note(&bin);
+                None
+            }
+            None => None,
+        };
+        let (first, last_unanswered) = span?;
+        let quiet_since = last.unwrap_or(first);
+        let quiet = now.nanos_since(quiet_since.max(first));
+        let repeats = repeated >= 1 && quiet > usual.saturating_mul(3) / 2;
+        let stream = unanswered >= STREAM
+            && last_unanswered.nanos_since(first) >= (trip / 2).max(20_000_000)
+            && quiet >= (usual.saturating_mul(3) / 2).max(SHORTEST_GAP);
+        // An answer to the first transmission: nothing was lost, and a queue that fills up delays as much.
+        let echo = answer.and_then(Segment::echo);
+        let is_late = echo
+            .zip(newest)
+            .is_some_and(|(echo, newest)| is_newer(newest, echo));
+        // An answer a round trip after a repetition is an answer to it: to one that was received before,
+        // receivers echo an older timestamp.
+        let is_prompt = answered
+            .is_some_and(|bin| now.nanos_since(bin.last) <= trip.saturating_mul(5) / 4 + PROMPT);
+        if is_late && !is_prompt && quiet < LATE_ANSWER.max(usual.saturating_mul(4)) {
+            return None;
+        }
+        let others = waiter.losses.saturating_sub(u64::from(repeated));
+        if !(repeats || stream) || !is_more_than_loss(unanswered, waiter.sent, others) {
+            return None;
+        }
+        let half = trip / 2;
+        let (start_earliest, start, start_latest) = match last {
+            Some(last) if first <= last => (back(last, trip), back(last, half), last),
+            Some(last) => (back(last, half), first, first.after_nanos(half)),
+            None => (first, first, first.after_nanos(half)),
+        };
+        let noticed = answer.map(|_| answered.map_or(back(now, half), |bin| bin.last));
+        let cause = match answered {
+            _ if !self.is_established => Cause::Handshake,
+            _ if silent.window_is_closed => Cause::ClosedWindow,
+            Some(bin) => match bin.kind {
+                Kind::Newest => Cause::LossTimer,
+                Kind::New if repeated == 0 && !stream => Cause::ApplicationIdle,
+                // Sent because a timer for the tail allows new data, and before any timeout.
+                Kind::New if repeated == 0 => Cause::LossTimer,
+                _ => Cause::BackOff,
+            },
+            None => Cause::BackOff,
+        };
+        Some(Silence {
+            flow: self.flow,
+            point: self.point,
+            waiting: self.host(waiting),
+            silent: self.host(1 - waiting),
+            start,
+            start_earliest,
+            start_latest,
+            late,
+            end_earliest: last_unanswered.max(start),
+            end: answer.map(|_| back(now, half)),
+            noticed,
+            cause,
+            round_trip: waiter.round_trip,
+            unanswered,
+            scope: Scope::Hosts(self.host(waiting), self.host(1 - waiting)),
+            sees_sender: true,
+        })
+    }
+
+    /// Whether the host of half `waiting`, which receives, had not been heard before `segment` came.
+    fn waiting_receiver(&self, waiting: usize, segment: &Segment<'_>, last: Instant) -> Shown {
+        let (waiter, silent) = (&self.halves[waiting], &self.halves[1 - waiting]);
+        let (Some(rcv_nxt), Some(_)) = (waiter.ack, silent.snd_nxt) else {
+            return Shown::Nothing;
+        };
+        let is_probe = segment.payload_len <= 1 && segment.tcp.seq + 1 == rcv_nxt;
+        if segment.len() == 0 || is_probe {
+            return Shown::Nothing;
+        }
+        let trip = waiter.round_trip.unwrap_or(0);
+        let now = segment.at;
+        let gap = now.nanos_since(last);
+        let was_received = segment.tcp.seq.before(rcv_nxt);
+        let echo = segment.echo();
+        let lost = |bin: &&Bin| {
+            let is_due = bin.last < back(now, waiter.usual_echo().max(SHORTEST_GAP / 2));
+            let is_older = match (bin.timestamp, echo) {
+                (Some(stamp), Some(echo)) => is_newer(stamp, echo),
+                _ => was_received && bin.ack.after(segment.tcp.seq),
+            };
+            is_due && is_older
+        };
+        let lost_answers: u32 = waiter.bins.iter().filter(lost).map(|bin| bin.count).sum();
+        let lost_data = silent.lost_before(segment);
+        let usual = waiter.usual_round_trip().max(trip);
+        // A slow link delivers at such intervals all the time.
+        let is_long = gap >= (usual.saturating_mul(3) / 2).max(silent.interval.saturating_mul(3));
+        let answers_show =
+            is_more_than_loss(lost_answers, waiter.sent + silent.sent, silent.losses);
+        let is_enough = lost_data >= STREAM || lost_data >= FEW && gap >= LONG_PAUSE;
+        let data_shows = is_enough
+            && gap >= (usual.saturating_mul(5) / 2).max(SHORTEST_GAP)
+            && is_more_than_loss(lost_data, silent.sent, silent.losses);
+        if !is_long || !(answers_show || data_shows) {
+            return Shown::Nothing;
+        }
+        let half = trip / 2;
+        // Each timeout is twice the one before: the last but one was in the middle.
+        let end_earliest = last.after_nanos(gap.saturating_sub(FIRST_TIMEOUT) / 2);
+        let back_then = back(now, half);
+        let cause = if segment.tcp.has(TcpFlags::SYN) {
+            Cause::Handshake
+        } else if waiter.window_is_closed {
+            Cause::ClosedWindow
+        } else if segment.tcp.seq.after(rcv_nxt) {
+            Cause::LossTimer
+        } else {
+            Cause::BackOff
+        };
+        let silence = Silence {
+            flow: self.flow,
+            point: self.point,
+            waiting: self.host(waiting),
+            silent: self.host(1 - waiting),
+            start: back(last, half),
+            start_earliest: back(last, trip),
+            start_latest: last,
+            late: [None; LATE],
+            end_earliest,
+            end: Some(back_then),
+            noticed: Some(back_then),
+            cause,
+            round_trip: waiter.round_trip,
+            unanswered: lost_answers.max(lost_data),
+            scope: Scope::Hosts(self.host(waiting), self.host(1 - waiting)),
+            sees_sender: false,
+        };
+        let after = After {
+            sender: 1 - waiting,
+            sees_sender: false,
+        };
+        Shown::Silence(silence, after)
+    }
+
+    /// Looks from now on for the consequences of silence `number`, which `segment` ended.
+    pub(crate) fn look_after(&mut self, number: usize, after: After, now: Instant) {
+        let receiver = &self.halves[1 - after.sender];
+        let sender = &self.halves[after.sender];
+        let (Some(first_ack), Some(until)) = (receiver.ack, sender.snd_nxt) else {
+            return;
+        };
+        self.aftermath = Some(Aftermath {
+            number,
+            since: now,
+            sender: after.sender,
+            until,
+            first_ack,
+            sees_sender: after.sees_sender,
+            old_timestamps: 0,
+        });
+    }
+
+    /// Whether `segment` is a consequence of an earlier silence.
+    fn consequence(&mut self, from: usize, segment: &Segment<'_>) -> Shown {
+        let Some(aftermath) = &mut self.aftermath else {
+            return Shown::Nothing;
+        };
+        let receiver = &self.halves[1 - aftermath.sender];
+        let sender = &self.halves[aftermath.sender];
+        let is_stuck = receiver.ack == Some(aftermath.first_ack);
+        let is_over = match aftermath.sees_sender {
+            true => receiver
+                .ack
+                .is_some_and(|ack| ack.at_or_after(aftermath.until)),
+            false => !is_stuck,
+        };
+        if is_over || segment.at.nanos_since(aftermath.since) > AFTERMATH {
+            self.aftermath = None;
+            return Shown::Nothing;
+        }
+        if from != aftermath.sender || segment.len() == 0 || !is_stuck {
+            return Shown::Nothing;
+        }
+        let stamp = segment.tcp.options.timestamps.map(|stamps| stamps.value);
+        if let (Some(stamp), Some(newest)) = (stamp, sender.newest_timestamp)
+            && is_newer(newest, stamp)
+        {
+            aftermath.old_timestamps += 1;
+            if aftermath.old_timestamps >= 3 {
+                return Shown::Later {
+                    number: aftermath.number,
+                    at: segment.at,
+                    cause: Cause::OldTimestamps,
+                };
+            }
+        }
+        let trip = sender
+            .round_trip
+            .unwrap_or(0)
+            .max(receiver.round_trip.unwrap_or(0));
+        let pause = segment.at.nanos_since(aftermath.since);
+        let is_oldest = segment.tcp.seq.at_or_before(aftermath.first_ack);
+        if is_oldest && pause >= SHORTEST_TIMEOUT.max(trip.saturating_mul(2)) {
+            let number = aftermath.number;
+            let way = match aftermath.sees_sender {
+                true => 0,
+                false => receiver.round_trip.unwrap_or(0) / 2,
+            };
+            self.aftermath = None;
+            return Shown::Later {
+                number,
+                at: back(segment.at, way),
+                cause: Cause::SpuriousTimeout,
+            };
+        }
+        Shown::Nothing
+    }
+
+    pub(crate) fn host(&self, half: usize) -> core::net::IpAddr {
+        match half {
+            0 => self.flow.source.ip(),
+            _ => self.flow.destination.ip(),
+        }
+    }
+}
+
+/// The instant `nanos` before `at`.
+pub(crate) const fn back(at: Instant, nanos: u64) -> Instant {
+    Instant::from_nanos(at.as_nanos().saturating_sub(nanos))
+}

@@ -1,0 +1,446 @@
+//! The machine that is shown the packets.
+
+use crate::FlowId;
+use crate::connection::{Connection, Shown, SignsOf, back};
+use crate::flow::subnet;
+use crate::grouping;
+use crate::half::Segment;
+use crate::outage::{Cause, Findings, Scope};
+use crate::signs::{Gap, SHORTEST_GAP, Signs};
+use crate::silence::Silence;
+use alloc::vec::Vec;
+use core::net::{IpAddr, SocketAddr};
+use foldhash::quality::FixedState;
+use hashbrown::HashMap;
+use outlast_base::time::Instant;
+use outlast_wire::TcpFlags;
+use outlast_wire::outline::{Outline, OutlinedTransport};
+use outlast_wire::pcapng::Direction;
+
+/// How much is remembered at most.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct Limits {
+    /// Connections at once, at all points of capture. Others are counted and not looked at.
+    pub connections: usize,
+    /// Paths at once: pairs of hosts, neighbourhoods and hosts. Others are counted.
+    pub paths: usize,
+    /// Silences in all. Later ones are counted.
+    pub silences: usize,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            connections: 50_000,
+            paths: 100_000,
+            silences: 100_000,
+        }
+    }
+}
+
+/// What was counted.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub struct Counters {
+    /// Packets.
+    pub packets: u64,
+    /// TCP segments among them.
+    pub segments: u64,
+    /// Connections that were looked at.
+    pub connections: u64,
+    /// Segments of connections that found no room.
+    pub untracked_segments: u64,
+    /// Packets of paths that found no room.
+    pub untracked_paths: u64,
+    /// Silences that found no room.
+    pub omitted_silences: u64,
+    /// Connections that stood still while their path was heard: no outage.
+    pub stalled_alone: u64,
+    /// Packets whose time is before that of the packet before.
+    pub out_of_order: u64,
+}
+
+/// A connection that is silent for so long may make room for another, in nanoseconds.
+const STALE: u64 = 120_000_000_000;
+/// A silence in which no sign came by the end of the capture is told of from this length on.
+const OPEN: u64 = 1_000_000_000;
+/// Signs of other connections fall silent with those of the connection up to so much apart, beside a
+/// round trip, in nanoseconds.
+const TOGETHER: u64 = 100_000_000;
+/// One transmission after the path was back may be lost as any other.
+const STRAGGLERS: usize = 1;
+
+/// Whose signs they are.
+#[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
+enum Path {
+    /// From the first to the second.
+    Hosts(u32, IpAddr, IpAddr),
+    /// From a neighbourhood.
+    Subnet(u32, IpAddr),
+    /// To a host.
+    Host(u32, IpAddr),
+    /// Into an interface or out of it, as the capture tells.
+    Interface(u32, Direction),
+}
+
+/// Finds outages in the packets of a capture.
+#[derive(Debug)]
+pub struct Diagnosis {
+    limits: Limits,
+    began: Option<Instant>,
+    ended: Instant,
+    connections: Vec<Connection>,
+    known: HashMap<(u32, FlowId), usize, FixedState>,
+    free: Vec<usize>,
+    swept: Instant,
+    signs: Vec<Signs>,
+    paths: HashMap<Path, usize, FixedState>,
+    silences: Vec<Silence>,
+    counters: Counters,
+}
+
+impl Default for Diagnosis {
+    fn default() -> Self {
+        Self::new(Limits::default())
+    }
+}
+
+impl Diagnosis {
+    /// A diagnosis that remembers no more than `limits`.
+    #[must_use]
+    pub fn new(limits: Limits) -> Self {
+        Self {
+            limits,
+            began: None,
+            ended: Instant::ZERO,
+            connections: Vec::new(),
+            known: HashMap::with_hasher(FixedState::with_seed(0)),
+            free: Vec::new(),
+            swept: Instant::ZERO,
+            signs: Vec::new(),
+            paths: HashMap::with_hasher(FixedState::with_seed(0)),
+            silences: Vec::new(),
+            counters: Counters::default(),
+        }
+    }
+
+    /// What was counted so far.
+    #[must_use]
+    pub const fn counters(&self) -> Counters {
+        self.counters
+    }
+
+    /// Takes note of a packet that was captured at `at`. `point` numbers the places of the capture:
+    /// a packet that passes two of them is seen twice. `direction` is what the capture says of it.
+    pub fn handle_packet(
+        &mut self,
+        at: Instant,
+        point: u32,
+        direction: Direction,
+        packet: &Outline,
+    ) {
+        self.counters.packets += 1;
+        self.began.get_or_insert(at);
+        // Clocks step, and cards deliver in batches: a packet is not earlier than the one before.
+        self.counters.out_of_order += u64::from(at < self.ended);
+        let at = at.max(self.ended);
+        self.ended = at;
+        let (source, destination) = (packet.source, packet.destination);
+        let OutlinedTransport::Tcp {
+            header,
+            payload_len,
+        } = &packet.transport
+        else {
+            if let Some(signs) = self.signs_of(point, direction, source, destination, at) {
+                self.hear(signs, at);
+            }
+            return;
+        };
+        self.counters.segments += 1;
+        let flow = FlowId {
+            source: SocketAddr::new(source, header.source_port),
+            destination: SocketAddr::new(destination, header.destination_port),
+        };
+        let is_first = header.has(TcpFlags::SYN);
+        let Some(number) = self.connection(point, direction, flow, at, is_first) else {
+            self.counters.untracked_segments += 1;
+            return;
+        };
+        let connection = &mut self.connections[number];
+        let from = usize::from(connection.flow != flow);
+        let signs = connection.signs[from];
+        let segment = Segment {
+            at,
+            tcp: header,
+            payload_len: *payload_len,
+            identification: packet.identification,
+        };
+        // A reset ends the connection while its silence goes on.
+        let is_given_up = header.has(TcpFlags::RST);
+        let unfinished = is_given_up
+            .then(|| connection.waiting_sender(from, None, at))
+            .flatten();
+        let shown = connection.handle(from, &segment);
+        let is_over = connection.is_over;
+        self.hear(signs, at);
+        match shown {
+            Shown::Nothing => {}
+            Shown::Silence(silence, after) => {
+                if let Some(place) = self.judge(number, silence) {
+                    self.connections[number].look_after(place, after, at);
+                }
+            }
+            Shown::Later { number, at, cause } => {
+                if let Some(silence) = self.silences.get_mut(number) {
+                    silence.noticed = Some(at);
+                    silence.cause = cause;
+                }
+            }
+        }
+        if let Some(silence) = unfinished {
+            self.judge(number, silence);
+        }
+        if is_over {
+            self.forget(number);
+        }
+    }
+
+    /// What was found.
+    #[must_use]
+    pub fn finish(mut self) -> Findings {
+        let ended = self.ended;
+        for number in 0..self.connections.len() {
+            let connection = &self.connections[number];
+            if connection.is_over {
+                continue;
+            }
+            for waiting in 0..2 {
+                let connection = &self.connections[number];
+                let una = connection.halves[1 - waiting].ack;
+                if !connection.halves[waiting].is_outstanding(una) {
+                    continue;
+                }
+                if let Some(silence) = connection.waiting_sender(waiting, None, ended) {
+                    self.judge(number, silence);
+                }
+            }
+        }
+        Findings {
+            began: self.began.unwrap_or_default(),
+            ended,
+            outages: grouping::outages(self.silences, ended),
+            counters: self.counters,
+        }
+    }
+
+    /// Where the connection is remembered, if there is room.
+    fn connection(
+        &mut self,
+        point: u32,
+        direction: Direction,
+        flow: FlowId,
+        at: Instant,
+        is_first: bool,
+    ) -> Option<usize> {
+        let key = (point, flow.unordered());
+        if let Some(&number) = self.known.get(&key) {
+            let reopens = is_first && self.is_stale(number, at);
+            if !reopens {
+                return Some(number);
+            }
+            self.forget(number);
+        }
+        if self.known.len() >= self.limits.connections {
+            self.sweep(at);
+            if self.known.len() >= self.limits.connections {
+                return None;
+            }
+        }
+        let (source, destination) = (flow.source.ip(), flow.destination.ip());
+        let opposite = match direction {
+            Direction::Unknown => Direction::Unknown,
+            Direction::Inbound => Direction::Outbound,
+            Direction::Outbound => Direction::Inbound,
+        };
+        let forth = self.signs_of(point, direction, source, destination, at)?;
+        let back = self.signs_of(point, opposite, destination, source, at)?;
+        let connection = Connection::new(flow, point, [forth, back]);
+        self.counters.connections += 1;
+        let number = match self.free.pop() {
+            Some(number) => {
+                self.connections[number] = connection;
+                number
+            }
+            None => {
+                self.connections.push(connection);
+                self.connections.len() - 1
+            }
+        };
+        self.known.insert(key, number);
+        Some(number)
+    }
+
+    fn is_stale(&self, number: usize, at: Instant) -> bool {
+        let halves = &self.connections[number].halves;
+        let last = halves.iter().filter_map(|half| half.last).max();
+        last.is_none_or(|last| at.nanos_since(last) >= STALE)
+    }
+
+    fn forget(&mut self, number: usize) {
+        let connection = &mut self.connections[number];
+        connection.is_over = true;
+        let key = (connection.point, connection.flow.unordered());
+        if self.known.remove(&key).is_some() {
+            self.free.push(number);
+        }
+    }
+
+    /// Forgets connections that have not been heard of for long.
+    fn sweep(&mut self, at: Instant) {
+        if at.nanos_since(self.swept) < OPEN {
+            return;
+        }
+        self.swept = at;
+        for number in 0..self.connections.len() {
+            if !self.connections[number].is_over && self.is_stale(number, at) {
+                self.forget(number);
+            }
+        }
+    }
+
+    /// The signs of what goes from `source` to `destination`, if there is room.
+    fn signs_of(
+        &mut self,
+        point: u32,
+        direction: Direction,
+        source: IpAddr,
+        destination: IpAddr,
+        at: Instant,
+    ) -> Option<SignsOf> {
+        let [hosts, subnet, host, interface] = [
+            Path::Hosts(point, source, destination),
+            Path::Subnet(point, subnet(source)),
+            Path::Host(point, destination),
+            Path::Interface(point, direction),
+        ]
+        .map(|path| {
+            if let Some(&place) = self.paths.get(&path) {
+                return Some(place);
+            }
+            if self.signs.len() >= self.limits.paths {
+                return None;
+            }
+            let place = self.signs.len();
+            // Before the first sign nothing is known: it is no gap.
+            self.signs.push(Signs::new(at));
+            self.paths.insert(path, place);
+            Some(place)
+        });
+        let found = hosts.zip(subnet).zip(host);
+        if found.is_none() {
+            self.counters.untracked_paths += 1;
+        }
+        let ((hosts, subnet), host) = found?;
+        Some(SignsOf {
+            hosts,
+            subnet,
+            host,
+            interface: interface.filter(|_| direction != Direction::Unknown),
+        })
+    }
+
+    fn hear(&mut self, signs: SignsOf, at: Instant) {
+        let three = [signs.hosts, signs.subnet, signs.host];
+        for place in three.into_iter().chain(signs.interface) {
+            if let Some(signs) = self.signs.get_mut(place) {
+                signs.hear(at);
+            }
+        }
+    }
+
+    /// Whether the paths of connection `number` were silent, too; the place of the silence if so.
+    fn judge(&mut self, number: usize, mut silence: Silence) -> Option<usize> {
+        let connection = &self.connections[number];
+        let waiting = usize::from(connection.host(0) != silence.waiting);
+        let heard = connection.signs[1 - waiting];
+        let trip = silence.round_trip.unwrap_or(0);
+        let due = silence.start_latest.max(silence.start).after_nanos(trip);
+        let slack = trip.saturating_mul(2) + TOGETHER;
+        let hosts = self.signs[heard.hosts].gap_beyond(due);
+        let is_together = |gap: Gap| {
+            let length = gap.to.unwrap_or(self.ended).nanos_since(gap.from);
+            gap.from.nanos_since(due) <= slack && length >= SHORTEST_GAP
+        };
+        if !is_together(hosts) {
+            self.counters.stalled_alone += 1;
+            return None;
+        }
+        let half = trip / 2;
+        if back(hosts.from, half) > silence.start {
+            silence.start = back(hosts.from, half);
+            silence.start_latest = silence.start_latest.max(hosts.from);
+        }
+        let mut end = hosts.to;
+        let neighbours = subnet(silence.silent) != subnet(silence.waiting);
+        let wider = [
+            (
+                neighbours,
+                Some(heard.subnet),
+                Scope::Subnet(subnet(silence.silent)),
+            ),
+            (true, Some(heard.host), Scope::Host(silence.waiting)),
+            (true, heard.interface, Scope::Interface(silence.point)),
+        ];
+        for (applies, place, scope) in wider {
+            let Some(place) = place.filter(|_| applies) else {
+                continue;
+            };
+            let gap = self.signs[place].gap_beyond(due);
+            let is_same = is_together(gap) && gap.from.nanos_since(hosts.from) <= slack;
+            let Some(to) = gap.to.filter(|_| is_same) else {
+                continue;
+            };
+            let late = silence.late.iter().flatten().filter(|late| **late > to);
+            if end.is_none_or(|end| to < end) && late.count() <= STRAGGLERS {
+                end = Some(to);
+                silence.scope = scope;
+            }
+        }
+        let end = end.map(|end| back(end, half).max(silence.start));
+        if silence.noticed.is_none() && end.is_none() {
+            // The capture ends in the silence, or the connection was given up.
+            if self.ended.nanos_since(silence.start) < OPEN {
+                return None;
+            }
+        }
+        // What crossed shows the path as well as what was heard.
+        silence.end = match (end.or(silence.end), silence.noticed) {
+            (Some(end), Some(noticed)) => Some(end.min(noticed).max(silence.start)),
+            (end, _) => end,
+        };
+        if let Some(end) = silence.end {
+            // One transmission that crossed no more than others do not was lost after the return.
+            let before = silence.late.iter().flatten().filter(|late| **late <= end);
+            let last = before.max().copied();
+            silence.end_earliest = match silence.sees_sender {
+                true => last.unwrap_or(silence.start).max(silence.start),
+                false => silence.end_earliest.min(end),
+            };
+        }
+        if self.silences.len() >= self.limits.silences {
+            self.counters.omitted_silences += 1;
+            return None;
+        }
+        self.silences.push(silence);
+        Some(self.silences.len() - 1)
+    }
+}
+
+/// Whether nothing of the time was wasted, or the timer that ended the silence is to blame.
+pub(crate) fn cause_of(silence: &Silence, wasted_most: u64) -> Cause {
+    let trip = silence.round_trip.unwrap_or(0).max(20_000_000);
+    match silence.cause {
+        Cause::SpuriousTimeout | Cause::OldTimestamps => silence.cause,
+        _ if silence.noticed.is_some() && wasted_most <= trip => Cause::Path,
+        cause => cause,
+    }
+}

@@ -1,0 +1,246 @@
+//! What is known of one direction of a connection: what one host sent.
+
+use crate::bins::{Bin, Bins, Kind};
+use outlast_base::time::Instant;
+use outlast_wire::{SeqNumber, TcpFlags, TcpHeader};
+
+/// Packets with consecutive identifications after which a gap in them counts as loss.
+const COUNTING: u8 = 6;
+/// A wider gap is a host that counts in another way.
+const WIDEST_ID_GAP: u16 = 20_000;
+
+/// A longer pause counts as so much of the usual time between packets, in nanoseconds.
+const LONGEST_INTERVAL: u64 = 1_000_000_000;
+
+/// A TCP segment as it passed.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Segment<'a> {
+    pub(crate) at: Instant,
+    pub(crate) tcp: &'a TcpHeader,
+    pub(crate) payload_len: u32,
+    pub(crate) identification: u16,
+}
+
+impl Segment<'_> {
+    /// Sequence numbers that it occupies.
+    pub(crate) fn len(&self) -> u32 {
+        self.payload_len.saturating_add(self.tcp.control_len())
+    }
+
+    pub(crate) fn end(&self) -> SeqNumber {
+        self.tcp.seq + self.len()
+    }
+
+    fn timestamp(&self) -> Option<u32> {
+        self.tcp.options.timestamps.map(|stamps| stamps.value)
+    }
+
+    pub(crate) fn echo(&self) -> Option<u32> {
+        let stamps = self.tcp.options.timestamps?;
+        self.tcp.has(TcpFlags::ACK).then_some(stamps.echo)
+    }
+}
+
+/// What one host sent.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Half {
+    /// Behind the newest data that it sent.
+    pub(crate) snd_nxt: Option<SeqNumber>,
+    /// The newest that it has acknowledged.
+    pub(crate) ack: Option<SeqNumber>,
+    /// Its last packet.
+    pub(crate) last: Option<Instant>,
+    pub(crate) window_is_closed: bool,
+    pub(crate) bins: Bins,
+    pub(crate) newest_timestamp: Option<u32>,
+    /// The least time from its packets to the answers, in nanoseconds.
+    pub(crate) round_trip: Option<u64>,
+    smoothed: Option<u64>,
+    /// The smoothed time from one packet to the next, in nanoseconds.
+    pub(crate) interval: u64,
+    /// What it takes at present from its timestamps to their echoes in data, in nanoseconds.
+    echo_trip: Option<u64>,
+    timed_data: Option<(SeqNumber, Instant)>,
+    timed_stamp: Option<(u32, Instant)>,
+    /// Packets with data or control bits.
+    pub(crate) sent: u64,
+    /// Losses, as repetitions show them: one for each window, and one for each repetition that was
+    /// itself repeated. A burst that overflows a queue is one.
+    pub(crate) losses: u64,
+    /// What had been sent when the last loss was repeated, and what was repeated.
+    repeated: Option<(SeqNumber, SeqNumber)>,
+    identification: u16,
+    counted: u8,
+    /// Unanswered keep-alive or window probes.
+    pub(crate) probes: u32,
+}
+
+/// Whether timestamp `a` is newer than `b`.
+pub(crate) const fn is_newer(a: u32, b: u32) -> bool {
+    SeqNumber(a).after(SeqNumber(b))
+}
+
+impl Half {
+    /// What `segment` is for whoever waits for an answer; `una` is what the peer has acknowledged.
+    fn kind(&self, segment: &Segment<'_>, una: Option<SeqNumber>) -> Kind {
+        let (seq, end) = (segment.tcp.seq, segment.end());
+        let Some(snd_nxt) = self.snd_nxt else {
+            return match segment.len() {
+                0 => Kind::Acknowledgement,
+                _ => Kind::New,
+            };
+        };
+        let is_reset = segment.tcp.has(TcpFlags::RST);
+        if segment.len() == 0 {
+            // A keep-alive or window probe is before what is expected, so that it is answered.
+            let is_probe = seq + 1 == snd_nxt && !is_reset;
+            return if is_probe {
+                Kind::Oldest
+            } else {
+                Kind::Acknowledgement
+            };
+        }
+        if end.after(snd_nxt) {
+            return Kind::New;
+        }
+        match una {
+            Some(una) if seq.after(una) && end == snd_nxt => Kind::Newest,
+            Some(una) if seq.after(una) => Kind::Again,
+            _ => Kind::Oldest,
+        }
+    }
+
+    /// Notes a packet that the host sent. What it repeats in the aftermath of an outage tells nothing
+    /// of the loss at other times.
+    pub(crate) fn send(
+        &mut self,
+        segment: &Segment<'_>,
+        una: Option<SeqNumber>,
+        in_aftermath: bool,
+    ) {
+        let kind = self.kind(segment, una);
+        let is_probe = kind == Kind::Oldest && segment.len() == 0;
+        self.probes += u32::from(is_probe);
+        self.bins.push(
+            Bin {
+                kind,
+                count: 1,
+                first: segment.at,
+                last: segment.at,
+                timestamp: segment.timestamp(),
+                ack: segment.tcp.ack,
+            },
+            self.round_trip.unwrap_or(0),
+        );
+        match kind {
+            Kind::Acknowledgement => {}
+            Kind::New => {
+                self.sent += 1;
+                let end = segment.end();
+                self.timed_data.get_or_insert((end, segment.at));
+                self.snd_nxt = Some(self.snd_nxt.map_or(end, |nxt| nxt.max(end)));
+            }
+            Kind::Oldest | Kind::Newest | Kind::Again => {
+                self.sent += 1;
+                let seq = segment.tcp.seq;
+                let is_loss = self
+                    .repeated
+                    .is_none_or(|(until, last)| seq.at_or_after(until) || seq == last);
+                if is_loss {
+                    self.losses += u64::from(!is_probe && !in_aftermath);
+                    self.repeated = self.snd_nxt.map(|nxt| (nxt, seq));
+                }
+                // Which of the two would be answered is not known (Karn).
+                self.timed_data = None;
+            }
+        }
+        if self.snd_nxt.is_none() {
+            self.snd_nxt = Some(segment.end());
+        }
+        if let Some(stamp) = segment.timestamp() {
+            if self
+                .newest_timestamp
+                .is_none_or(|newest| is_newer(stamp, newest))
+            {
+                self.newest_timestamp = Some(stamp);
+                self.timed_stamp.get_or_insert((stamp, segment.at));
+            }
+        }
+        if segment.tcp.has(TcpFlags::ACK) {
+            let ack = segment.tcp.ack;
+            self.ack = Some(self.ack.map_or(ack, |known| known.max(ack)));
+        }
+        if !segment.tcp.flags.intersects(TcpFlags::SYN | TcpFlags::RST) {
+            self.window_is_closed = segment.tcp.window == 0;
+        }
+        self.counted = match segment.identification.wrapping_sub(self.identification) {
+            1 => self.counted.saturating_add(1),
+            gap if gap <= WIDEST_ID_GAP && self.counted >= COUNTING => self.counted,
+            _ => 0,
+        };
+        self.identification = segment.identification;
+        if let Some(last) = self.last {
+            let interval = segment.at.nanos_since(last).min(LONGEST_INTERVAL);
+            self.interval = self.interval - self.interval / 8 + interval / 8;
+        }
+        self.last = Some(segment.at);
+    }
+
+    /// Notes an answer to what the host sent: a packet of its peer.
+    pub(crate) fn hear(&mut self, answer: &Segment<'_>) {
+        self.probes = 0;
+        if let Some((end, sent)) = self.timed_data
+            && answer.tcp.has(TcpFlags::ACK)
+            && answer.tcp.ack.at_or_after(end)
+        {
+            self.timed_data = None;
+            let sample = answer.at.nanos_since(sent);
+            self.round_trip = Some(self.round_trip.map_or(sample, |least| least.min(sample)));
+            self.smoothed = Some(
+                self.smoothed
+                    .map_or(sample, |old| old - old / 8 + sample / 8),
+            );
+        }
+        if let (Some((stamp, sent)), Some(echo)) = (self.timed_stamp, answer.echo()) {
+            if echo == stamp && answer.len() > 0 {
+                let sample = answer.at.nanos_since(sent);
+                self.round_trip = Some(self.round_trip.map_or(sample, |least| least.min(sample)));
+                let usual = self.echo_trip.unwrap_or(sample);
+                self.echo_trip = Some(usual - usual / 8 + sample / 8);
+            }
+            if !is_newer(stamp, echo) {
+                self.timed_stamp = None;
+            }
+        }
+    }
+
+    /// Packets that were lost before `segment`, as the host's identifications count them.
+    pub(crate) fn lost_before(&self, segment: &Segment<'_>) -> u32 {
+        let gap = segment.identification.wrapping_sub(self.identification);
+        match gap {
+            1..=WIDEST_ID_GAP if self.counted >= COUNTING => u32::from(gap) - 1,
+            _ => 0,
+        }
+    }
+
+    /// Whether something that it sent is not acknowledged by `una`.
+    pub(crate) fn is_outstanding(&self, una: Option<SeqNumber>) -> bool {
+        let unacknowledged = match (self.snd_nxt, una) {
+            (Some(nxt), Some(una)) => nxt.after(una),
+            (Some(_), None) => true,
+            _ => false,
+        };
+        unacknowledged || self.probes > 0
+    }
+
+    /// After how long data may be expected to echo the newest timestamp, in nanoseconds.
+    pub(crate) fn usual_echo(&self) -> u64 {
+        let trip = self.echo_trip.unwrap_or(0);
+        (trip + trip / 2).max(self.round_trip.unwrap_or(0))
+    }
+
+    /// What a round trip takes at present, in nanoseconds; zero if unknown.
+    pub(crate) fn usual_round_trip(&self) -> u64 {
+        self.smoothed.or(self.round_trip).unwrap_or(0)
+    }
+}

@@ -1,0 +1,60 @@
+//! When somebody was heard, and the gaps between.
+
+use alloc::collections::VecDeque;
+use outlast_base::time::Instant;
+
+/// Gaps that are remembered of each path.
+const MOST_GAPS: usize = 32;
+/// A shorter gap is none.
+pub(crate) const SHORTEST_GAP: u64 = 100_000_000;
+
+/// A time without a sign.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) struct Gap {
+    /// The last sign before.
+    pub(crate) from: Instant,
+    /// The first sign after; `None` while there is none.
+    pub(crate) to: Option<Instant>,
+}
+
+/// The signs of one path in one direction.
+#[derive(Clone, Debug)]
+pub(crate) struct Signs {
+    last: Instant,
+    gaps: VecDeque<Gap>,
+}
+
+impl Signs {
+    /// The first sign.
+    pub(crate) const fn new(at: Instant) -> Self {
+        Self {
+            last: at,
+            gaps: VecDeque::new(),
+        }
+    }
+
+    /// A sign.
+    #[inline]
+    pub(crate) fn hear(&mut self, at: Instant) {
+        if at.nanos_since(self.last) >= SHORTEST_GAP {
+            if self.gaps.len() >= MOST_GAPS {
+                self.gaps.pop_front();
+            }
+            self.gaps.push_back(Gap {
+                from: self.last,
+                to: Some(at),
+            });
+        }
+        self.last = self.last.max(at);
+    }
+
+    /// The first gap that lasts beyond `due`, or the open one.
+    pub(crate) fn gap_beyond(&self, due: Instant) -> Gap {
+        let mut gaps = self.gaps.iter().copied();
+        let found = gaps.find(|gap| gap.to.is_some_and(|to| to > due));
+        found.unwrap_or(Gap {
+            from: self.last,
+            to: None,
+        })
+    }
+}

@@ -1,0 +1,36 @@
+//! One connection's silence: what it says of its path.
+
+use crate::FlowId;
+use crate::outage::{Cause, Scope};
+use core::net::IpAddr;
+use outlast_base::time::Instant;
+
+/// Unanswered transmissions that are remembered, the last ones.
+pub(crate) const LATE: usize = 4;
+
+/// A silence that is evidence of an outage.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Silence {
+    pub(crate) flow: FlowId,
+    /// Where it was captured.
+    pub(crate) point: u32,
+    /// Who waited.
+    pub(crate) waiting: IpAddr,
+    /// Who was not heard.
+    pub(crate) silent: IpAddr,
+    pub(crate) start: Instant,
+    pub(crate) start_earliest: Instant,
+    pub(crate) start_latest: Instant,
+    /// The last transmissions that were not answered, oldest first.
+    pub(crate) late: [Option<Instant>; LATE],
+    pub(crate) end_earliest: Instant,
+    /// The first sign, less half a round trip; `None` if there was none.
+    pub(crate) end: Option<Instant>,
+    pub(crate) noticed: Option<Instant>,
+    pub(crate) cause: Cause,
+    pub(crate) round_trip: Option<u64>,
+    pub(crate) unanswered: u32,
+    pub(crate) scope: Scope,
+    /// Whether what the sender sent was captured before it was lost.
+    pub(crate) sees_sender: bool,
+}

@@ -1,0 +1,5 @@
+//! Captures that somebody made: reading them, and showing what a diagnosis found in them.
+
+pub(crate) mod input;
+pub(crate) mod page;
+pub(crate) mod show;
