@@ -7,8 +7,9 @@ use serde_json::Value;
 use crate::{Offences, Repository};
 
 /// The crates from top to bottom: arrows only point down.
-pub const ORDER: [&str; 22] = [
+pub const ORDER: [&str; 23] = [
     "outlast",
+    "python",
     "papers",
     "trials",
     "experiments",
