@@ -91,7 +91,7 @@ def carry_out(
 
 
 def _batch_size(runs: int, client: distributed.Client) -> int:
-    threads = max(1, sum(client.nthreads().values()))
+    threads: int = max(1, sum(client.nthreads().values()))
     return max(1, min(LARGEST_BATCH, runs // (threads * TASKS_PER_THREAD)))
 
 

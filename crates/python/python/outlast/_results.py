@@ -184,7 +184,7 @@ def _run(document: dict[str, Any]) -> Run:
     document["dropped_packets"] = None if drops is None else _of(DroppedPackets, drops)
     for name, kind in (("flows", Flow), ("traffic", Traffic)):
         if name in document:
-            document[name] = [_of(kind, each) for each in document[name]]  # type: ignore[arg-type]
+            document[name] = [_of(kind, each) for each in document[name]]
     if "hops" in document:
         document["hops"] = [
             Hop(hop["injected_packets"], _of(DroppedPackets, hop["dropped_packets"]))

@@ -94,7 +94,8 @@ class Scenario:
 
     def to_dict(self) -> dict[str, Any]:
         """Its tables, as its file has them."""
-        return tomllib.loads(self.text.lstrip("\ufeff"))
+        tables: dict[str, Any] = tomllib.loads(self.text.lstrip("\ufeff"))
+        return tables
 
     def replace(self, changes: Mapping[str, Any] | None = None, /, **tables: Any) -> Scenario:
         """This scenario with other values.

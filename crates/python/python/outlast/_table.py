@@ -52,7 +52,8 @@ class Table:
     def to_pandas(self, **options: Any) -> pandas.DataFrame:
         """As a `pandas.DataFrame`; options go to `pyarrow.Table.to_pandas`."""
         _library("pandas", "to_pandas")
-        return _library("pyarrow", "to_pandas").table(self).to_pandas(**options)
+        frame: pandas.DataFrame = _library("pyarrow", "to_pandas").table(self).to_pandas(**options)
+        return frame
 
     def __repr__(self) -> str:
         columns = self.column_names
