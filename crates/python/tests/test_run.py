@@ -97,7 +97,7 @@ def test_progress_is_told_after_each_run(ferry: dict[str, Any]) -> None:
 
 #: A scenario that takes much longer than anyone waits.
 ENDLESS = """
-import outlast, sys
+import outlast, threading
 tables = {
     "link": {"rate": "1 Gbit/s", "delay": "1 ms"},
     "workload": {"kind": "bulk", "bytes": "900 GB"},
@@ -111,13 +111,14 @@ tables = {
     ["outlast.run(tables)", "outlast.sweep({**tables, 'sweep': {'repeat': 4}}, threads=1)"],
 )
 def test_ctrl_c_ends_a_run(call: str) -> None:
-    script = f"{ENDLESS}\nprint('begun', flush=True)\n{call}\n"
+    # Another thread speaks while the simulation goes on.
+    begun = "threading.Timer(0.3, lambda: print('begun', flush=True)).start()"
+    script = f"{ENDLESS}\n{begun}\n{call}\n"
     with subprocess.Popen(
         [sys.executable, "-c", script], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     ) as process:
         assert process.stdout is not None
         assert process.stdout.readline() == "begun\n"
-        # Wherever it is now: in Python, or in the simulation.
         os.kill(process.pid, signal.SIGINT)
         _, errors = process.communicate(timeout=30)
     assert "KeyboardInterrupt" in errors
