@@ -106,6 +106,26 @@ impl Problem {
         Some(self.source.position(span.start))
     }
 
+    /// What messages call the file.
+    #[must_use]
+    pub fn file(&self) -> &str {
+        &self.source.name
+    }
+
+    /// What is written at the place; `None` if the file could not be read, or nothing is there.
+    #[must_use]
+    pub fn written(&self) -> Option<&str> {
+        let (span, _) = self.label.as_ref()?;
+        let text = self.source.text.get(span.clone());
+        text.filter(|text| !text.is_empty())
+    }
+
+    /// What is said under the place, such as `allowed: 0 to 1`; `None` if the file could not be read.
+    #[must_use]
+    pub fn label(&self) -> Option<&str> {
+        self.label.as_ref().map(|(_, label)| label.as_str())
+    }
+
     /// What to do about it.
     #[must_use]
     pub fn remedy(&self) -> &str {

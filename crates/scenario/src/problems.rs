@@ -36,6 +36,11 @@ impl Traces {
         let _ = self.lock().insert(path, trace.clone());
     }
 
+    /// Their paths, in order.
+    pub(crate) fn paths(&self) -> Vec<PathBuf> {
+        self.lock().keys().cloned().collect()
+    }
+
     /// All, in the order of their paths.
     pub(crate) fn all(&self) -> Vec<Trace> {
         self.lock().values().cloned().collect()

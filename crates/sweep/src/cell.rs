@@ -188,7 +188,7 @@ impl CellSummary {
     }
 
     /// The row in the table of cells.
-    pub(crate) fn row(&self) -> Vec<Datum> {
+    pub fn row(&self) -> Vec<Datum> {
         let mut row = vec![Datum::Integer(self.cell + 1)];
         row.extend_from_slice(&self.parameters);
         row.extend(self.measures().map(|(_, _, _, value)| value));

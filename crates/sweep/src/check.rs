@@ -2,7 +2,7 @@
 
 use crate::axis::Axis;
 use crate::plan::{Drawn, Plan};
-use outlast_scenario::{Problem, Scenario, ScenarioError, Source};
+use outlast_scenario::{Document, Problem, Scenario, ScenarioError, Source};
 use outlast_sim::{SimError, Simulation};
 use std::ops::Range;
 use std::sync::Arc;
@@ -95,32 +95,49 @@ fn simulable(plan: &Plan, cell: u64, scenario: &Scenario) -> Vec<Problem> {
     let Err(error) = Simulation::new(scenario, 0) else {
         return Vec::new();
     };
-    let (paths, remedy): (Vec<&str>, _) = match &error {
-        SimError::NoSuchMechanism { key, available, .. } => {
-            (vec![key], format!("there it has {available}"))
+    let (source, span) = place(plan, cell, keys_of(&error));
+    vec![problem(&error, &source, span)]
+}
+
+/// What the simulator lacks of the scenario in `document`, with the place where that is asked for.
+#[must_use]
+pub fn refusal(document: &Document, error: &SimError) -> Problem {
+    let top = document.table();
+    let span = keys_of(error).iter().find_map(|path| find(&top, path));
+    problem(error, document.source(), span.unwrap_or_default())
+}
+
+fn problem(error: &SimError, source: &Arc<Source>, span: Range<usize>) -> Problem {
+    let remedy = match error {
+        SimError::NoSuchMechanism { available, .. } => format!("there it has {available}"),
+        SimError::Command => {
+            "choose another `workload.kind`, or run this one with `outlast lab`".to_owned()
         }
-        SimError::Command => (
-            vec!["workload.kind"],
-            "sweep another `workload.kind`, or run this one with `outlast lab`".to_owned(),
-        ),
-        SimError::NoSuchCongestionControl { .. } => (
-            vec![
-                "stack.congestion",
-                "flows.congestion",
-                "stack.profile",
-                "flows.profile",
-            ],
-            "leave it out to have the profile's own, or choose another profile".to_owned(),
-        ),
+        SimError::NoSuchCongestionControl { .. } => {
+            "leave it out to have the profile's own, or choose another profile".to_owned()
+        }
     };
-    let (source, span) = place(plan, cell, &paths);
-    vec![Problem::new(
-        &source,
+    Problem::new(
+        source,
         span,
         error.to_string(),
         "cannot be simulated",
         remedy,
-    )]
+    )
+}
+
+/// The keys of which one asks for what the simulator lacks.
+fn keys_of(error: &SimError) -> &[&'static str] {
+    match error {
+        SimError::NoSuchMechanism { key, .. } => std::slice::from_ref(key),
+        SimError::Command => &["workload.kind"],
+        SimError::NoSuchCongestionControl { .. } => &[
+            "stack.congestion",
+            "flows.congestion",
+            "stack.profile",
+            "flows.profile",
+        ],
+    }
 }
 
 /// Where the value of the first of these keys is written that is: in the sweep, else in the

@@ -60,16 +60,19 @@ impl<'t> Table<'t> {
 /// Reads a file's `[sweep]`, noting everything that is wrong with it.
 pub(crate) struct Sheet<'d> {
     document: &'d Document,
+    /// The scenario, if it need not be read.
+    base: Option<Document>,
     problems: RefCell<Vec<Problem>>,
 }
 
-/// Reads `[sweep]` of a file.
+/// Reads `[sweep]` of a file. The scenario that it names is `base`, if that is given, and else read.
 ///
 /// # Errors
 /// Everything that is wrong with the table. The scenario is not looked at.
-pub(crate) fn read(document: &Document) -> Result<Content, ScenarioError> {
+pub(crate) fn read(document: &Document, base: Option<Document>) -> Result<Content, ScenarioError> {
     let sheet = Sheet {
         document,
+        base,
         problems: RefCell::default(),
     };
     let top = document.table();
@@ -144,6 +147,9 @@ impl Sheet<'_> {
                 "belongs into the scenario",
                 "keep the scenario in one file: here or there",
             );
+        }
+        if let Some(base) = &self.base {
+            return Some(base.clone());
         }
         let path = self.document.directory().join(path);
         match Document::load(&path) {

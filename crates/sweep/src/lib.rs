@@ -46,6 +46,7 @@
 #![forbid(unsafe_code)]
 
 mod axis;
+mod bundle;
 mod cell;
 mod check;
 mod datum;
@@ -58,7 +59,9 @@ mod rows;
 mod sample;
 mod workers;
 
+pub use bundle::{Bundle, BundleError, UnbundleError};
 pub use cell::{CellSummary, Width, table};
+pub use check::refusal;
 pub use datum::{Column, Datum, Kind};
 pub use journal::{Entry, Journal, JournalError};
 pub use plan::{MAX_RUNS, Plan, Run, RunError, RunFault};

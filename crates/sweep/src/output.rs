@@ -42,19 +42,67 @@ impl Detail {
         }
     }
 
-    fn columns(self, plan: &Plan) -> Vec<Column> {
+    /// The columns of the table: where the run stands, then `parameters`, those of
+    /// [`Plan::columns`], then what is measured.
+    #[must_use]
+    pub fn columns(self, parameters: Vec<Column>) -> Vec<Column> {
         match self {
-            Self::Outages => rows::outage_columns(plan),
-            Self::Flows => rows::flow_columns(plan),
+            Self::Outages => rows::outage_columns(parameters),
+            Self::Flows => rows::flow_columns(parameters),
         }
     }
 
-    fn rows(self, run: Run, parameters: &[Datum], result: &RunResult) -> Vec<Vec<Datum>> {
+    /// The rows of `run` in the table.
+    #[must_use]
+    pub fn rows(self, run: Run, parameters: &[Datum], result: &RunResult) -> Vec<Vec<Datum>> {
         match self {
             Self::Outages => rows::outage_rows(run, parameters, result).collect(),
             Self::Flows => rows::flow_rows(run, parameters, result).collect(),
         }
     }
+}
+
+/// The columns of the table of runs: where a run stands, then `parameters`, those of
+/// [`Plan::columns`], then what is measured.
+#[must_use]
+pub fn run_columns(parameters: Vec<Column>) -> Vec<Column> {
+    rows::run_columns(parameters)
+}
+
+/// The row of `run` in the table of runs; `parameters` are [`Plan::parameters`] for it.
+#[must_use]
+pub fn run_row(run: Run, parameters: &[Datum], result: &RunResult) -> Vec<Datum> {
+    rows::run_row(run, parameters, result)
+}
+
+/// The columns of the table of cells.
+#[must_use]
+pub fn cell_columns(plan: &Plan) -> Vec<Column> {
+    CellSummary::columns(plan)
+}
+
+/// Takes the rows of all tables, each table's in order.
+pub trait Rows {
+    /// A row of the table of runs.
+    ///
+    /// # Errors
+    ///
+    /// When it cannot be kept.
+    fn run(&mut self, row: &[Datum]) -> Result<(), OutputError>;
+
+    /// A row of a table that is written if asked for.
+    ///
+    /// # Errors
+    ///
+    /// When it cannot be kept.
+    fn detail(&mut self, detail: Detail, row: &[Datum]) -> Result<(), OutputError>;
+
+    /// A cell, of which all runs have gone by.
+    ///
+    /// # Errors
+    ///
+    /// When it cannot be kept.
+    fn cell(&mut self, summary: CellSummary) -> Result<(), OutputError>;
 }
 
 /// Why tables could not be written.
@@ -83,6 +131,46 @@ pub enum OutputError {
     Summary(#[source] io::Error),
 }
 
+/// Goes through a finished sweep in the order of the tables. `details` says which rows of detail
+/// are made.
+///
+/// # Errors
+///
+/// When not every run is done, the journal cannot be read, or `rows` refuses one.
+pub fn walk(
+    plan: &Plan,
+    journal: &Journal,
+    details: &[Detail],
+    rows: &mut impl Rows,
+) -> Result<(), OutputError> {
+    let missing = plan.runs() - journal.done();
+    if missing > 0 {
+        return Err(OutputError::Incomplete { missing });
+    }
+    for cell in 0..plan.cells() {
+        let mut tally = Tally::default();
+        let mut parameters = Vec::new();
+        for repetition in 0..plan.repeat() {
+            let index = cell * plan.repeat() + repetition;
+            let run = plan.run(index);
+            let Some(result) = journal.result(index)? else {
+                return Err(OutputError::Incomplete { missing: 1 });
+            };
+            parameters = plan.parameters(run);
+            rows.run(&rows::run_row(run, &parameters, &result))?;
+            for &detail in details {
+                for row in detail.rows(run, &parameters, &result) {
+                    rows.detail(detail, &row)?;
+                }
+            }
+            tally.add(&result);
+        }
+        parameters.truncate(plan.grid_columns());
+        rows.cell(tally.summary(cell, parameters))?;
+    }
+    Ok(())
+}
+
 /// Writes the tables of a finished sweep to `directory`: runs, cells, and those of `details`. Each
 /// cell's summary is also given to `summed_up`, in order.
 ///
@@ -97,51 +185,72 @@ pub fn write(
     journal: &Journal,
     directory: &Path,
     details: &[Detail],
-    mut summed_up: impl FnMut(CellSummary) -> io::Result<()>,
+    summed_up: impl FnMut(CellSummary) -> io::Result<()>,
 ) -> Result<(), OutputError> {
+    // Nothing is begun that cannot be finished.
     let missing = plan.runs() - journal.done();
     if missing > 0 {
         return Err(OutputError::Incomplete { missing });
     }
-    let mut runs = TableFiles::create(directory, RUNS, rows::run_columns(plan))?;
-    let mut cells = TableFiles::create(directory, CELLS, CellSummary::columns(plan))?;
-    let mut detailed = Vec::new();
-    for detail in details {
-        let files = TableFiles::create(directory, detail.name(), detail.columns(plan))?;
-        detailed.push((detail, files));
-    }
-    for cell in 0..plan.cells() {
-        let mut tally = Tally::default();
-        let mut parameters = Vec::new();
-        for repetition in 0..plan.repeat() {
-            let index = cell * plan.repeat() + repetition;
-            let run = plan.run(index);
-            let Some(result) = journal.result(index)? else {
-                return Err(OutputError::Incomplete { missing: 1 });
-            };
-            parameters = plan.parameters(run);
-            runs.push(&rows::run_row(run, &parameters, &result))?;
-            for (detail, files) in &mut detailed {
-                for row in detail.rows(run, &parameters, &result) {
-                    files.push(&row)?;
-                }
-            }
-            tally.add(&result);
-        }
-        parameters.truncate(plan.grid_columns());
-        let summary = tally.summary(cell, parameters);
-        cells.push(&summary.row())?;
-        summed_up(summary).map_err(OutputError::Summary)?;
-    }
-    runs.finish()?;
-    cells.finish()?;
-    for (_, files) in detailed {
-        files.finish()?;
-    }
+    let mut files = AllFiles::create(plan, directory, details, summed_up)?;
+    walk(plan, journal, details, &mut files)?;
+    files.finish()?;
     let mut unwanted = Detail::ALL
         .iter()
         .filter(|detail| !details.contains(detail));
     unwanted.try_for_each(|detail| TableFiles::remove(directory, detail.name()))
+}
+
+/// The files of a sweep's tables.
+struct AllFiles<S> {
+    runs: TableFiles,
+    cells: TableFiles,
+    detailed: Vec<(Detail, TableFiles)>,
+    summed_up: S,
+}
+
+impl<S> AllFiles<S> {
+    fn create(
+        plan: &Plan,
+        directory: &Path,
+        details: &[Detail],
+        summed_up: S,
+    ) -> Result<Self, OutputError> {
+        let create = |name, columns| TableFiles::create(directory, name, columns);
+        let detailed = details.iter().map(|&detail| {
+            let files = create(detail.name(), detail.columns(plan.columns()))?;
+            Ok::<_, OutputError>((detail, files))
+        });
+        Ok(Self {
+            runs: create(RUNS, run_columns(plan.columns()))?,
+            cells: create(CELLS, cell_columns(plan))?,
+            detailed: detailed.collect::<Result<_, _>>()?,
+            summed_up,
+        })
+    }
+
+    fn finish(self) -> Result<(), OutputError> {
+        self.runs.finish()?;
+        self.cells.finish()?;
+        let mut detailed = self.detailed.into_iter();
+        detailed.try_for_each(|(_, files)| files.finish())
+    }
+}
+
+impl<S: FnMut(CellSummary) -> io::Result<()>> Rows for AllFiles<S> {
+    fn run(&mut self, row: &[Datum]) -> Result<(), OutputError> {
+        self.runs.push(row)
+    }
+
+    fn detail(&mut self, detail: Detail, row: &[Datum]) -> Result<(), OutputError> {
+        let mut files = self.detailed.iter_mut().filter(|(kind, _)| *kind == detail);
+        files.try_for_each(|(_, files)| files.push(row))
+    }
+
+    fn cell(&mut self, summary: CellSummary) -> Result<(), OutputError> {
+        self.cells.push(&summary.row())?;
+        (self.summed_up)(summary).map_err(OutputError::Summary)
+    }
 }
 
 /// One table in both formats.

@@ -100,13 +100,25 @@ impl Plan {
     }
 
     fn new(author: Document) -> Result<Self, ScenarioError> {
-        let content = file::read(&author)?;
+        let plan = Self::unchecked(author, None)?;
+        check(&plan)?;
+        plan.measured()
+    }
+
+    /// A plan whose cells have been checked before, elsewhere. The scenario that the sweep names is
+    /// `base`.
+    pub(crate) fn known(author: Document, base: Option<Document>) -> Result<Self, ScenarioError> {
+        Self::unchecked(author, base)?.measured()
+    }
+
+    fn unchecked(author: Document, base: Option<Document>) -> Result<Self, ScenarioError> {
+        let content = file::read(&author, base)?;
         let dimensions = content
             .dimensions
             .iter()
             .map(|dimension| dimension.len() as u64);
         let cells = dimensions.fold(1_u64, u64::saturating_mul);
-        let mut plan = Self {
+        let plan = Self {
             author,
             content,
             seed: 0,
@@ -115,16 +127,20 @@ impl Plan {
             fingerprint: String::new(),
         };
         plan.refuse_too_many()?;
-        check(&plan)?;
-        let first = plan.scenario_with(0, Drawn::Least)?;
-        plan.seed = first.run.seed;
-        plan.repeat = plan
+        Ok(plan)
+    }
+
+    /// The plan with what its first cell says of seed, repetitions and fingerprint.
+    fn measured(mut self) -> Result<Self, ScenarioError> {
+        let first = self.scenario_with(0, Drawn::Least)?;
+        self.seed = first.run.seed;
+        self.repeat = self
             .content
             .repeat
             .unwrap_or_else(|| first.run.repeat.into());
-        plan.fingerprint = plan.fingerprint_of(first);
-        plan.refuse_too_many()?;
-        Ok(plan)
+        self.fingerprint = self.fingerprint_of(first);
+        self.refuse_too_many()?;
+        Ok(self)
     }
 
     fn refuse_too_many(&self) -> Result<(), ScenarioError> {

@@ -1,7 +1,7 @@
 //! What stands in the tables of runs, outages and connections.
 
 use crate::datum::{Column, Datum, Kind};
-use crate::plan::{Plan, Run};
+use crate::plan::Run;
 use outlast_report::results::resume_times;
 use outlast_report::statistics::Sample;
 use outlast_report::unit::Unit;
@@ -153,12 +153,15 @@ static MEASURES: [Measure; 46] = [
     flag("timestamps", |run| run.settings.tcp.timestamps.into()),
 ];
 
-/// The columns of the table of runs.
-pub(crate) fn run_columns(plan: &Plan) -> Vec<Column> {
+/// The columns of the table of runs; `parameters` are the plan's.
+pub(crate) fn run_columns(parameters: Vec<Column>) -> Vec<Column> {
     let measures = MEASURES
         .iter()
         .map(|measure| Column::quantity(measure.name, measure.kind, measure.unit));
-    place_columns(plan).into_iter().chain(measures).collect()
+    place_columns(parameters)
+        .into_iter()
+        .chain(measures)
+        .collect()
 }
 
 /// The row of `run` in the table of runs; `parameters` are the plan's for it.
@@ -174,8 +177,8 @@ fn median(run: &RunResult, measure: fn(&OutageResult) -> Option<f64>) -> Option<
 }
 
 /// The columns of the table of outages.
-pub(crate) fn outage_columns(plan: &Plan) -> Vec<Column> {
-    let mut columns = place_columns(plan);
+pub(crate) fn outage_columns(parameters: Vec<Column>) -> Vec<Column> {
+    let mut columns = place_columns(parameters);
     columns.push(Column::new("seed", Kind::Integer));
     columns.push(Column::quantity("outage", Kind::Integer, Unit::Count));
     for name in ["start_s", "length_s", "resume_s", "half_second_s"] {
@@ -209,8 +212,8 @@ pub(crate) fn outage_rows(
 }
 
 /// The columns of the table of connections.
-pub(crate) fn flow_columns(plan: &Plan) -> Vec<Column> {
-    let mut columns = place_columns(plan);
+pub(crate) fn flow_columns(parameters: Vec<Column>) -> Vec<Column> {
+    let mut columns = place_columns(parameters);
     columns.push(Column::new("seed", Kind::Integer));
     columns.push(Column::quantity("flow", Kind::Integer, Unit::Count));
     columns.extend([
@@ -276,12 +279,12 @@ pub(crate) fn flow_rows(
 }
 
 /// Where a run stands in the sweep.
-fn place_columns(plan: &Plan) -> Vec<Column> {
+fn place_columns(parameters: Vec<Column>) -> Vec<Column> {
     let mut columns = vec![
         Column::quantity("cell", Kind::Integer, Unit::Count),
         Column::quantity("repetition", Kind::Integer, Unit::Count),
     ];
-    columns.extend(plan.columns());
+    columns.extend(parameters);
     columns
 }
 
@@ -308,6 +311,7 @@ fn drops(run: &RunResult, of: fn(&Drops) -> u64) -> Datum {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::plan::Plan;
     use std::path::Path;
 
     /// A result that grows gets columns.

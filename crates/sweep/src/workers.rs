@@ -3,8 +3,9 @@
 //! Runs share nothing, take milliseconds to seconds each, and are known by a number: a counter
 //! that every thread takes the next one from spreads them as well as any scheduler could.
 
-use crate::journal;
+use crate::journal::{self, Entry};
 use crate::plan::{Plan, Run, RunError};
+use serde::de::IgnoredAny;
 use std::io;
 use std::num::NonZero;
 use std::sync::Arc;
@@ -44,6 +45,43 @@ pub enum Next {
     Nothing,
     /// All runs were carried out.
     Over,
+}
+
+impl Finished {
+    /// Simulates `run` of `plan`.
+    ///
+    /// # Errors
+    ///
+    /// When drawn values do not fit each other.
+    pub fn carry_out(plan: &Plan, run: Run) -> Result<Self, RunError> {
+        let result = plan.carry_out(run)?;
+        Ok(Self {
+            run,
+            line: journal::line(run, result),
+        })
+    }
+
+    /// Takes in the line of a run that was carried out elsewhere.
+    ///
+    /// # Errors
+    ///
+    /// When it is none.
+    pub fn from_line(line: &str) -> Result<Self, serde_json::Error> {
+        let entry: Entry<IgnoredAny> = serde_json::from_str(line)?;
+        Ok(Self {
+            run: Run {
+                cell: entry.cell,
+                repetition: entry.repetition,
+            },
+            line: format!("{}\n", line.trim_end()),
+        })
+    }
+
+    /// Its line in the journal, with its end.
+    #[must_use]
+    pub fn line(&self) -> &str {
+        &self.line
+    }
 }
 
 impl Workers {
@@ -132,10 +170,7 @@ impl Work {
             if index.and_then(|index| self.done.get(index)) == Some(&true) {
                 continue;
             }
-            let finished = self.plan.carry_out(run).map(|result| Finished {
-                run,
-                line: journal::line(run, result),
-            });
+            let finished = Finished::carry_out(&self.plan, run);
             if self.sender.send(finished).is_err() {
                 return;
             }

@@ -9,6 +9,7 @@ use crate::{Offences, Repository};
 /// The crates from top to bottom: arrows only point down.
 pub const ORDER: [&str; 23] = [
     "outlast",
+    "python",
     "papers",
     "trials",
     "experiments",

@@ -106,6 +106,18 @@ impl Document {
         self.traces.all()
     }
 
+    /// The paths of these traces, in order, as they count from where this process runs.
+    #[must_use]
+    pub fn trace_paths(&self) -> Vec<PathBuf> {
+        self.traces.paths()
+    }
+
+    /// Knows the trace at `path`, which is then not read from there: for scenarios that were sent
+    /// with their traces.
+    pub fn remember_trace(&self, path: PathBuf, trace: &Trace) {
+        self.traces.remember(path, trace);
+    }
+
     /// The scenario that this document describes once `author`, which may be the same document, has
     /// made its `changes`. The table `without` at the top is not looked at.
     ///

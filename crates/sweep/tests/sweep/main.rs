@@ -2,6 +2,7 @@
 
 mod fixture;
 
+mod bundles;
 mod examples;
 mod grid;
 mod interruptions;
