@@ -9,6 +9,7 @@ mod neighbour;
 mod owning;
 mod recent;
 mod reconfigure;
+mod supervising;
 
 use crate::codec::DecodeError;
 use crate::journal::{Entry, Left};
@@ -93,14 +94,16 @@ pub enum Session {
 /// Something a status page or a log tells.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Event {
-    /// A neighbour delivers a segment that is kept here.
+    /// A neighbour delivers a segment that is kept here, or supervises a connection that was supervised
+    /// here.
     Lent {
         /// The connection.
         flow: FlowKey,
         /// The neighbour.
         to: SocketAddr,
     },
-    /// A segment that a neighbour keeps is delivered here.
+    /// A segment that a neighbour keeps is delivered here, or a connection is supervised here that it
+    /// has supervised.
     TakenOver {
         /// The connection.
         flow: FlowKey,
@@ -144,13 +147,13 @@ pub enum TimeoutReason {
 /// Counts since the agent began; each only grows.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub struct Counters {
-    /// Segments given to neighbours.
+    /// Segments and supervised connections given to neighbours.
     pub lent: u64,
-    /// Segments taken over from neighbours.
+    /// Segments and supervised connections taken over from neighbours.
     pub taken_over: u64,
     /// Segments that neighbours have had acknowledged.
     pub settled: u64,
-    /// Segments that were refused, here or by neighbours.
+    /// Segments that were refused, here or by neighbours, and supervised connections that were here.
     pub refused: u64,
     /// Connections reset because a neighbour was lost.
     pub reset: u64,
@@ -309,6 +312,7 @@ impl Agents {
         self.arrived.note(site.now, mobile, ());
         self.take_back(site, mobile);
         self.ask_for(site.now, mobile);
+        self.ask_for_supervised(site, mobile);
     }
 
     /// Somebody who knows says where a mobile is now. Says how many connections were handed over.
@@ -330,7 +334,7 @@ impl Agents {
         for id in &ids {
             self.lend(site, *id, to);
         }
-        Ok(ids.len())
+        Ok(ids.len() + self.hand_off(site, mobile, to))
     }
 
     /// The time that [`Self::poll_timeout`] gave has come.
@@ -377,7 +381,7 @@ impl Agents {
     pub fn poll_transmit(&mut self, site: &mut Site<'_>, agent: SocketAddr) -> Option<Vec<u8>> {
         loop {
             let intent = self.neighbours.get_mut(&agent)?.next(site.now)?;
-            if let Some(message) = self.compose(site.gateway, agent, intent) {
+            if let Some(message) = self.compose(site, agent, intent) {
                 return Some(message.encode());
             }
         }

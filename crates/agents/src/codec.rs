@@ -5,7 +5,9 @@ use crate::message::FreezeId;
 use alloc::vec::Vec;
 use bytes::Bytes;
 use core::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
-use outlast_gateway::flow::{Acquaintance, FlowKey, FrozenFlow, FrozenNumbers, Half};
+use outlast_gateway::flow::{
+    Acquaintance, FlowKey, FrozenFlow, FrozenNumbers, Half, SupervisedFlow, ToldWindow,
+};
 use outlast_wire::tcp::Timestamps;
 use outlast_wire::{Packet, SeqNumber};
 
@@ -116,12 +118,43 @@ impl<'a> Reader<'a> {
     }
 
     pub(crate) fn socket(&mut self) -> Result<SocketAddr, DecodeError> {
-        let address: IpAddr = match self.u8()? {
+        let address = self.address()?;
+        Ok(SocketAddr::new(address, self.u16()?))
+    }
+
+    pub(crate) fn address(&mut self) -> Result<IpAddr, DecodeError> {
+        Ok(match self.u8()? {
             4 => Ipv4Addr::from(self.array::<4>()?).into(),
             6 => Ipv6Addr::from(self.array::<16>()?).into(),
             other => return Err(DecodeError::BadValue("version of IP", other)),
-        };
-        Ok(SocketAddr::new(address, self.u16()?))
+        })
+    }
+
+    pub(crate) fn supervised(&mut self) -> Result<SupervisedFlow, DecodeError> {
+        Ok(SupervisedFlow {
+            flow: FlowKey {
+                near: self.socket()?,
+                far: self.socket()?,
+            },
+            near: self.half()?,
+            far: self.half()?,
+            clock: match self.is_present()? {
+                true => Some(self.u32()?),
+                false => None,
+            },
+            echo: self.u32()?,
+            told: self.seq()?,
+            window: match self.u8()? {
+                0 => ToldWindow::Open,
+                1 => ToldWindow::Shrunk,
+                2 => ToldWindow::Recovering {
+                    sent_before: self.seq()?,
+                    sent_since: self.seq()?,
+                },
+                other => return Err(DecodeError::BadValue("window", other)),
+            },
+            is_refuted: self.is_present()?,
+        })
     }
 
     pub(crate) fn numbers(&mut self) -> Result<FrozenNumbers, DecodeError> {
@@ -239,7 +272,12 @@ impl Writer {
     }
 
     pub(crate) fn socket(&mut self, socket: SocketAddr) {
-        match socket.ip() {
+        self.address(socket.ip());
+        self.u16(socket.port());
+    }
+
+    pub(crate) fn address(&mut self, address: IpAddr) {
+        match address {
             IpAddr::V4(address) => {
                 self.u8(4);
                 self.bytes.extend(address.octets());
@@ -249,7 +287,30 @@ impl Writer {
                 self.bytes.extend(address.octets());
             }
         }
-        self.u16(socket.port());
+    }
+
+    /// At most 111 bytes.
+    pub(crate) fn supervised(&mut self, supervised: &SupervisedFlow) {
+        self.socket(supervised.flow.near);
+        self.socket(supervised.flow.far);
+        self.half(&supervised.near);
+        self.half(&supervised.far);
+        self.maybe(supervised.clock);
+        self.u32(supervised.echo);
+        self.u32(supervised.told.0);
+        match supervised.window {
+            ToldWindow::Open => self.u8(0),
+            ToldWindow::Shrunk => self.u8(1),
+            ToldWindow::Recovering {
+                sent_before,
+                sent_since,
+            } => {
+                self.u8(2);
+                self.u32(sent_before.0);
+                self.u32(sent_since.0);
+            }
+        }
+        self.u8(u8::from(supervised.is_refuted));
     }
 
     pub(crate) fn numbers(&mut self, numbers: &FrozenNumbers) {

@@ -3,7 +3,8 @@
 use crate::codec::{DecodeError, Reader, Writer};
 use alloc::boxed::Box;
 use alloc::vec::Vec;
-use outlast_gateway::flow::{FrozenFlow, FrozenNumbers};
+use core::net::IpAddr;
+use outlast_gateway::flow::{FrozenFlow, FrozenNumbers, SupervisedFlow};
 
 /// The version of the protocol that is spoken here.
 pub const VERSION: u8 = 1;
@@ -76,6 +77,14 @@ pub enum Message {
     },
     /// Nothing but that the sender is there.
     Alive,
+    /// A mobile has come to the sender, which is a supervisor host: it asks for the connections of the
+    /// mobile that the receiver has supervised.
+    Here {
+        /// The mobile.
+        mobile: IpAddr,
+    },
+    /// The receiver supervises this connection from now on: the mobile is there.
+    Supervised(Box<SupervisedFlow>),
 }
 
 const HELLO: u8 = 1;
@@ -86,6 +95,8 @@ const WANT: u8 = 5;
 const SEGMENT: u8 = 6;
 const SETTLED: u8 = 7;
 const ALIVE: u8 = 8;
+const HERE: u8 = 9;
+const SUPERVISED: u8 = 10;
 
 impl Message {
     /// Its bytes.
@@ -127,6 +138,14 @@ impl Message {
                 });
             }
             Self::Alive => out.u8(ALIVE),
+            Self::Here { mobile } => {
+                out.u8(HERE);
+                out.address(*mobile);
+            }
+            Self::Supervised(supervised) => {
+                out.u8(SUPERVISED);
+                out.supervised(supervised);
+            }
         }
         out.finish()
     }
@@ -168,6 +187,10 @@ impl Message {
                 },
             },
             ALIVE => Self::Alive,
+            HERE => Self::Here {
+                mobile: input.address()?,
+            },
+            SUPERVISED => Self::Supervised(Box::new(input.supervised()?)),
             other => return Err(DecodeError::UnknownKind(other)),
         };
         input.end()?;

@@ -1,7 +1,9 @@
 //! What agents write they read, and nothing else.
 
 use outlast_agents::{DecodeError, Entry, FreezeId, Kept, LONGEST_MESSAGE, Left, Message, Outcome};
-use outlast_gateway::flow::{Acquaintance, FlowKey, FrozenFlow, FrozenNumbers, Half};
+use outlast_gateway::flow::{
+    Acquaintance, FlowKey, FrozenFlow, FrozenNumbers, Half, SupervisedFlow, ToldWindow,
+};
 use outlast_wire::tcp::{TcpOptions, Timestamps};
 use outlast_wire::{IpHeader, Packet, SeqNumber, TcpFlags, TcpHeader};
 use proptest::prelude::*;
@@ -103,6 +105,30 @@ fn flow() -> impl Strategy<Value = FrozenFlow> {
     })
 }
 
+fn supervised() -> impl Strategy<Value = SupervisedFlow> {
+    let window = prop_oneof![
+        Just(ToldWindow::Open),
+        Just(ToldWindow::Shrunk),
+        any::<(u32, u32)>().prop_map(|(before, since)| ToldWindow::Recovering {
+            sent_before: SeqNumber(before),
+            sent_since: SeqNumber(since),
+        })
+    ];
+    let told = any::<(Option<u32>, u32, u32, bool)>();
+    (key(), half(), half(), window, told).prop_map(
+        |(flow, near, far, window, (clock, echo, told, is_refuted))| SupervisedFlow {
+            flow,
+            near,
+            far,
+            clock,
+            echo,
+            told: SeqNumber(told),
+            window,
+            is_refuted,
+        },
+    )
+}
+
 fn message() -> impl Strategy<Value = Message> {
     let outcome = prop_oneof![
         Just(Outcome::Acknowledged),
@@ -115,6 +141,8 @@ fn message() -> impl Strategy<Value = Message> {
         Just(Message::Listed),
         id().prop_map(|id| Message::Released { id }),
         id().prop_map(|id| Message::Want { id }),
+        addresses().prop_map(|(mobile, _)| Message::Here { mobile }),
+        supervised().prop_map(|flow| Message::Supervised(Box::new(flow))),
         (id(), flow()).prop_map(|(id, flow)| Message::Segment {
             id,
             flow: Box::new(flow)
@@ -180,6 +208,36 @@ proptest! {
             prop_assert_eq!(other.encode(), bytes);
         }
     }
+}
+
+/// The longest one: IPv6, every option, and a window that is about to recover.
+#[test]
+fn a_supervised_connection_takes_few_bytes() {
+    let end = |last| SocketAddr::new(Ipv6Addr::from([last; 16]).into(), 443);
+    let half = Half {
+        allowed: Some(SeqNumber(7)),
+        window_scale: Some(14),
+        acquaintance: Acquaintance::Seen,
+        fin: Some(SeqNumber(8)),
+        ..Half::default()
+    };
+    let message = Message::Supervised(Box::new(SupervisedFlow {
+        flow: FlowKey {
+            near: end(1),
+            far: end(2),
+        },
+        near: half,
+        far: half,
+        clock: Some(1),
+        echo: 2,
+        told: SeqNumber(3),
+        window: ToldWindow::Recovering {
+            sent_before: SeqNumber(5),
+            sent_since: SeqNumber(4),
+        },
+        is_refuted: true,
+    }));
+    assert_eq!(message.encode().len(), 112);
 }
 
 #[test]

@@ -351,13 +351,18 @@ impl Settings {
     /// reload changes the mechanism and cannot take `[agents]` away, and what an earlier daemon has
     /// left frozen is ended in order.
     pub fn warnings(&self) -> Vec<String> {
-        let freezes = self.mechanism.0 == PathMechanismKind::ZeroWindowAck;
-        let idle = self.agents.is_some() && !freezes;
+        let hands_over = matches!(
+            self.mechanism.0,
+            PathMechanismKind::ZeroWindowAck
+                | PathMechanismKind::MTcp
+                | PathMechanismKind::MTcpAdaptive
+        );
+        let idle = self.agents.is_some() && !hands_over;
         let warning = idle.then(|| {
             format!(
-                "`[agents]` has nothing to do with mechanism {}: only zero-window-ack freezes \
-                 connections. What neighbours want to hand over is refused, and what an earlier \
-                 daemon has left frozen is reset",
+                "`[agents]` has nothing to do with mechanism {}: only zero-window-ack, m-tcp \
+                 and m-tcp-adaptive hand connections over. What neighbours want to hand over is \
+                 refused, and what an earlier daemon has left frozen is reset",
                 self.mechanism
             )
         });

@@ -120,9 +120,10 @@ pub(super) static MECHANISM: Key = Key {
     kind: Kind::Choice(MECHANISMS),
     example: "\"hold\"",
     default: "`\"hold\"`",
-    meaning: "What to do for the connections that cross. `zero-window-ack` and `acknowledge-ahead` \
-              acknowledge what the receiver has not, and may so lose data. A reload changes it for \
-              connections that begin later.",
+    meaning: "What to do for the connections that cross. A supervisor takes `m-tcp-adaptive`, its \
+              default, or `m-tcp`. `zero-window-ack` and `acknowledge-ahead` acknowledge what the \
+              receiver has not, and may so lose data. A reload changes it for connections that \
+              begin later.",
     source: "",
 };
 pub(super) static DATA_PATH: Key = Key {

@@ -6,6 +6,9 @@
 //! to end the connection at both hosts if the gateway is gone. A connection that leaves the table before
 //! its far host has acknowledged ends with [`LastWords`].
 //!
+//! A supervisor host of M-TCP has acknowledged nothing ahead. What it exports is a [`SupervisedFlow`], by
+//! which another one knows what the near host was told, and opens the window that is closed.
+//!
 //! What comes from another gateway is believed as far as it is plausible; that this other gateway
 //! is one that may tell such things is the driver's to make sure. An imported connection is the one
 //! exception to the rule that nothing is sent for a connection that was not seen in both
@@ -18,8 +21,11 @@ pub use pledge::{Pledge, reset_of_unknown};
 use crate::connections::Connection;
 use crate::links::Direction;
 use crate::mechanisms::path::{Standing, ZeroWindowAck};
-use crate::tracking::{FlowKey, FrozenFlow, FrozenNumbers, Half, Implausible, Phase, TcpFlow};
-use outlast_wire::{Packet, TcpHeader};
+use crate::tracking::{
+    FlowKey, FrozenFlow, FrozenNumbers, Half, Implausible, Phase, SupervisedFlow, TcpFlow,
+    ToldWindow,
+};
+use outlast_wire::{Packet, SeqNumber, TcpHeader};
 
 /// What became of a connection that another gateway has handed over.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -28,6 +34,15 @@ pub enum Imported {
     Frozen,
     /// The far host has acknowledged the segment already, or the connection has ended.
     Over,
+}
+
+/// What became of a supervised connection that another supervisor host has handed over.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Supervision {
+    /// It is supervised here from now on.
+    TakenOver,
+    /// More is known of it here already.
+    KnownBetter,
 }
 
 /// Why a connection cannot be taken over.
@@ -131,6 +146,57 @@ pub(crate) fn merge(
     connection.tracked.far = far;
     connection.tracked.phase = Phase::Established;
     Ok(Meeting::Merged)
+}
+
+/// A connection under a supervisor host, for another one to take over; `None` unless it is established.
+pub(crate) fn export_supervised(
+    flow: FlowKey,
+    connection: &mut Connection,
+) -> Option<SupervisedFlow> {
+    let Connection {
+        tracked, mechanism, ..
+    } = connection;
+    let supervised = match mechanism.as_mut().and_then(|mechanism| mechanism.m_tcp()) {
+        Some(mechanism) => mechanism.export(flow, tracked),
+        None => None,
+    };
+    // Nothing is withheld of one without a mechanism: it only saves the other one from guesses.
+    let supervised = supervised.unwrap_or(SupervisedFlow {
+        flow,
+        near: tracked.near,
+        far: tracked.far,
+        clock: None,
+        echo: 0,
+        told: tracked.near.acked,
+        window: ToldWindow::Open,
+        is_refuted: false,
+    });
+    let is_whole = tracked.phase == Phase::Established && supervised.check().is_ok();
+    is_whole.then_some(supervised)
+}
+
+/// A supervised connection is tracked here already that another gateway hands over: both views of it
+/// become one, if they can be of the same connection.
+pub(crate) fn merge_supervised(
+    connection: &mut Connection,
+    supervised: &SupervisedFlow,
+) -> Result<Supervision, ImportError> {
+    let here = &connection.tracked;
+    let is_far_off = |here: SeqNumber, there: SeqNumber| {
+        here.distance_from(there).unsigned_abs() > LARGEST_DISTANCE
+    };
+    if here.phase == Phase::Closed
+        || (here.near.is_seen() && is_far_off(here.near.next, supervised.near.next))
+        || (here.far.is_seen() && is_far_off(here.far.next, supervised.far.next))
+    {
+        return Err(ImportError::Contradiction);
+    }
+    // Where no SYN was seen, what the far host has is a guess.
+    if here.near.window_scale.is_some() && here.near.acked.after(supervised.near.acked) {
+        return Ok(Supervision::KnownBetter);
+    }
+    connection.tracked = supervised.merged_into(here);
+    Ok(Supervision::TakenOver)
 }
 
 /// Whether `tcp`, by which the far host acknowledges what was never seen here, may show that a frozen

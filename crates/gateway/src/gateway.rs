@@ -22,7 +22,7 @@
 use crate::connections::{Connection, Connections, stands_alone};
 use crate::counters::Counters;
 use crate::custody::{self, DIRECTIONS, LastWords, Meeting};
-pub use crate::custody::{ImportError, Imported, Pledge, reset_of_unknown};
+pub use crate::custody::{ImportError, Imported, Pledge, Supervision, reset_of_unknown};
 pub use crate::event::{DropCause, Event, Transmit};
 use crate::limits::{Limits, Memory};
 use crate::links::{
@@ -40,7 +40,7 @@ pub use crate::timers::TimeoutReason;
 use crate::timers::{self, Timers};
 use crate::tracking::{
     Admission, Contest, FlowIndex, FlowKey, FrozenFlow, Heard, Observation, Oddity, PATIENCE,
-    Phase, Removed, TcpFlow,
+    Phase, Removed, SupervisedFlow, TcpFlow,
 };
 use alloc::collections::{BTreeSet, VecDeque};
 use alloc::vec::Vec;
@@ -647,17 +647,10 @@ impl Gateway {
                 }
             }
             None => self
-                .admit_frozen(now, (link, state), frozen, numbers.flow)
+                .admit_from_elsewhere(now, (link, state), numbers.flow, frozen.tracked())
                 .ok_or(ImportError::NoRoom)?,
         };
-        self.move_flow(index, link);
-        if let Some(connection) = self.connections.at_mut(index) {
-            connection.state = state.state;
-            connection.told = state;
-            connection.is_proven = true;
-        }
-        self.wake_mechanism(index);
-        self.note_life(now, index);
+        self.settle_import(now, index, (link, state));
         let adopted = self.with_mechanism(now, index, state, |mechanism, cx| {
             mechanism
                 .zero_window_ack()
@@ -698,6 +691,92 @@ impl Gateway {
                 mechanism.release(cx.budget);
             });
         }
+    }
+
+    /// Whether this is a supervisor host of M-TCP, of whose connections another one can know.
+    #[must_use]
+    pub fn supervises(&self) -> bool {
+        matches!(
+            self.mechanism,
+            PathMechanismKind::MTcp | PathMechanismKind::MTcpAdaptive
+        )
+    }
+
+    /// The connections behind `link` that another supervisor host can take over: those of a peer, or of
+    /// all peers of an interface. None where no supervisor host is.
+    #[must_use]
+    pub fn supervised_behind(&self, link: LinkId) -> Vec<FlowKey> {
+        if !self.supervises() {
+            return Vec::new();
+        }
+        let is_established = |index: &FlowIndex| {
+            let connection = self.connections.at(*index);
+            connection.is_some_and(|one| one.tracked.phase == Phase::Established && one.is_proven)
+        };
+        let behind = self.connections.iter_behind(link);
+        let established = behind.map(|(_, index)| index).filter(is_established);
+        established
+            .filter_map(|index| self.connections.key(index))
+            .collect()
+    }
+
+    /// A supervised connection, for another supervisor host to take over, without what is kept of it. What
+    /// is kept is dropped if the far host is away; probes that still come here are answered. `None` if
+    /// there is none to take over.
+    #[must_use]
+    pub fn hand_off_supervised(&mut self, now: Instant, flow: FlowKey) -> Option<SupervisedFlow> {
+        if !self.supervises() {
+            return None;
+        }
+        let index = self.connections.find(&flow)?;
+        let connection = self.connections.at_mut(index)?;
+        let supervised = custody::export_supervised(flow, connection)?;
+        let state = self.links.state(connection.link)?;
+        self.with_mechanism(now, index, state, |mechanism, cx| {
+            if let Some(mechanism) = mechanism.m_tcp() {
+                mechanism.hand_off(cx);
+            }
+        });
+        Some(supervised)
+    }
+
+    /// Goes on with a connection that another supervisor host has had. If the far host is behind `link`,
+    /// the near host's window opens at once, and it sends again what was lost.
+    ///
+    /// # Errors
+    /// [`ImportError`] if it can be of no connection here, or there is no room; the hosts go on without
+    /// this gateway then, and no connection gives way for it.
+    pub fn import_supervised(
+        &mut self,
+        now: Instant,
+        link: LinkId,
+        supervised: &SupervisedFlow,
+    ) -> Result<Supervision, ImportError> {
+        if !self.supervises() {
+            return Err(ImportError::WrongMechanism);
+        }
+        let state = self.links.state(link).ok_or(ImportError::UnknownLink)?;
+        supervised.check().map_err(ImportError::Implausible)?;
+        let index = match self.connections.find(&supervised.flow) {
+            Some(index) => {
+                let known = self.connections.at_mut(index).ok_or(ImportError::NoRoom)?;
+                match custody::merge_supervised(known, supervised)? {
+                    Supervision::KnownBetter => return Ok(Supervision::KnownBetter),
+                    Supervision::TakenOver => index,
+                }
+            }
+            None => self
+                .admit_from_elsewhere(now, (link, state), supervised.flow, supervised.tracked())
+                .ok_or(ImportError::NoRoom)?,
+        };
+        self.settle_import(now, index, (link, state));
+        self.with_mechanism(now, index, state, |mechanism, cx| {
+            if let Some(mechanism) = mechanism.m_tcp() {
+                mechanism.adopt(cx, supervised);
+            }
+        });
+        self.send_in_turn(now);
+        Ok(Supervision::TakenOver)
     }
 
     /// Gives a frozen connection up: a reset for each host, the near one's first, which the caller
@@ -1598,24 +1677,35 @@ impl Gateway {
     }
 
     /// Enters a connection that another gateway hands over. Nobody gives way for it.
-    fn admit_frozen(
+    fn admit_from_elsewhere(
         &mut self,
         now: Instant,
         (link, state): (LinkId, StateSince),
-        frozen: &FrozenFlow,
         flow: FlowKey,
+        tracked: TcpFlow,
     ) -> Option<FlowIndex> {
         if self.connections.len() >= self.limits.flows {
             self.counters.flows_refused += 1;
             return None;
         }
-        let tracked = TcpFlow {
-            near: frozen.near,
-            far: frozen.far,
-            phase: Phase::Established,
-            ..TcpFlow::new()
-        };
         self.enter(now, link, state, flow, tracked)
+    }
+
+    /// A connection that another gateway has handed over crosses on `link` from now on.
+    fn settle_import(
+        &mut self,
+        now: Instant,
+        index: FlowIndex,
+        (link, state): (LinkId, StateSince),
+    ) {
+        self.move_flow(index, link);
+        if let Some(connection) = self.connections.at_mut(index) {
+            connection.state = state.state;
+            connection.told = state;
+            connection.is_proven = true;
+        }
+        self.wake_mechanism(index);
+        self.note_life(now, index);
     }
 
     /// Somebody who has tracked a connection meanwhile knows how it is, and that it crosses on `link`.

@@ -7,6 +7,7 @@ mod half;
 mod key;
 mod meeting;
 mod rtt;
+mod supervised;
 mod table;
 mod tcp;
 
@@ -15,5 +16,6 @@ pub use frozen::{FrozenFlow, FrozenNumbers, Implausible};
 pub use half::{Acquaintance, Half};
 pub use key::FlowKey;
 pub use rtt::{Delivery, LinkRtt, Timed};
+pub use supervised::{SupervisedFlow, ToldWindow};
 pub(crate) use table::{Admission, FlowIndex, FlowTable, Removed, Shelf};
 pub use tcp::{Observation, Oddity, Phase, TcpFlow};

@@ -17,7 +17,7 @@ mod vigil;
 mod witness;
 
 use cells::{CUTS, Cell, NOTICEABLE, cut_title};
-pub use daemon::Noticed;
+pub use daemon::{Duty, Noticed};
 use outlast_experiments::experiment::{Experiment, Extent, Figure, Part};
 use outlast_experiments::job::Job;
 use outlast_experiments::present::{median, own_claim, share};

@@ -12,6 +12,7 @@
 //! | [`hold_matrix`] | resume time by congestion control, SACK, direction, outage and placement |
 //! | [`lab_vs_sim`] | the simulator beside the kernel |
 //! | [`live`] | what is done in a live run |
+//! | [`supervisor_matrix`] | resume time behind M-TCP's supervisor host, beside `hold` |
 #![forbid(unsafe_code)]
 
 pub mod auto_choice;
@@ -24,6 +25,7 @@ pub mod hold_channel;
 pub mod hold_matrix;
 pub mod lab_vs_sim;
 pub mod live;
+pub mod supervisor_matrix;
 
 use outlast_experiments::experiment::Experiment;
 
@@ -38,5 +40,6 @@ pub const ALL: &[&Experiment] = &[
     &gateway_matrix::EXPERIMENT,
     &gateway_herd::EXPERIMENT,
     &gateway_siege::EXPERIMENT,
+    &supervisor_matrix::EXPERIMENT,
     &lab_vs_sim::EXPERIMENT,
 ];

@@ -63,6 +63,10 @@ impl Agents {
             Message::Want { id } => self.lend(site, id, agent),
             Message::Segment { id, flow } => self.hear_segment(site, agent, id, &flow),
             Message::Settled { id, outcome } => self.hear_settled(site, agent, id, outcome),
+            Message::Here { mobile } => {
+                self.hand_off(site, mobile, agent);
+            }
+            Message::Supervised(supervised) => self.hear_supervised(site, agent, &supervised),
             Message::Alive => {}
         }
         Ok(())

@@ -3,8 +3,9 @@
 use super::Session;
 use crate::message::{FreezeId, Outcome};
 use alloc::collections::{BTreeMap, BTreeSet, VecDeque};
+use core::net::IpAddr;
 use outlast_base::time::{Duration, Instant};
-use outlast_gateway::flow::FrozenNumbers;
+use outlast_gateway::flow::{FlowKey, FrozenNumbers};
 
 /// After this long without a message a neighbour says that it is there.
 const ALIVE_AFTER: Duration = Duration::from_secs(5);
@@ -23,6 +24,8 @@ pub(super) enum Intent {
     Want(FreezeId),
     Segment(FreezeId),
     Settled(FreezeId, Outcome),
+    Here(IpAddr),
+    Supervised(FlowKey),
     Alive,
 }
 

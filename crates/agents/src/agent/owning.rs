@@ -225,11 +225,12 @@ impl Agents {
 
     /// The message that was meant; `None` if it has become needless.
     pub(super) fn compose(
-        &self,
-        gateway: &mut Gateway,
+        &mut self,
+        site: &mut Site<'_>,
         to: SocketAddr,
         intent: Intent,
     ) -> Option<Message> {
+        let gateway: &mut Gateway = site.gateway;
         let mut export = |id| gateway.export_frozen(*self.ids.get(&id)?);
         Some(match intent {
             Intent::Hello => Message::Hello {
@@ -251,6 +252,13 @@ impl Agents {
                 flow: Box::new(export(id)?),
             },
             Intent::Settled(id, outcome) => Message::Settled { id, outcome },
+            Intent::Here(mobile) => Message::Here { mobile },
+            Intent::Supervised(flow) => {
+                let supervised = gateway.hand_off_supervised(site.now, flow)?;
+                self.counters.lent += 1;
+                self.events.push_back(Event::Lent { flow, to });
+                Message::Supervised(Box::new(supervised))
+            }
             Intent::Alive => Message::Alive,
         })
     }

@@ -18,7 +18,7 @@ use outlast_agents::{Agents, Config, Event as Told, Limits, Site};
 use outlast_base::time::{Duration, Instant};
 use outlast_gateway::gateway::Transmit;
 use outlast_gateway::link::{Direction, Indicator, LinkEvent, LinkState};
-use outlast_gateway::mechanisms::path::Verdict;
+use outlast_gateway::mechanisms::path::{PathMechanismKind, Verdict};
 use outlast_tcp::profile::{AIX_4_3, Profile};
 use outlast_tcp::{Endpoint, Error, Event};
 use outlast_wire::Packet;
@@ -71,6 +71,8 @@ pub(crate) struct Network {
     pub(crate) errors: [Option<Error>; 2],
     pub(crate) stations: Vec<Station>,
     pub(crate) counts: Counts,
+    /// The most bytes that were acknowledged to the fixed host, and that the mobile host had not received.
+    pub(crate) most_ahead: u64,
     /// When the mobile host's application got bytes.
     pub(crate) deliveries: Vec<Instant>,
     /// What the agents have told, each with the time.
@@ -94,6 +96,7 @@ pub(crate) struct Made {
     /// Whether the agents speak to each other.
     pub(crate) speaks: bool,
     pub(crate) profile: &'static Profile,
+    pub(crate) mechanism: PathMechanismKind,
     pub(crate) limits: Limits,
     pub(crate) mobiles: Vec<outlast_agents::Prefix>,
 }
@@ -104,6 +107,7 @@ impl Default for Made {
             agents: 2,
             speaks: true,
             profile: &AIX_4_3,
+            mechanism: PathMechanismKind::ZeroWindowAck,
             limits: Limits::default(),
             mobiles: Vec::new(),
         }
@@ -128,7 +132,7 @@ impl Network {
                 lost_after: LOST_AFTER,
                 limits: made.limits,
             };
-            Station::new(config, made.speaks)
+            Station::new(config, made.speaks, made.mechanism)
         });
         let mut network = Self {
             now: Instant::ZERO,
@@ -137,6 +141,7 @@ impl Network {
             errors: [None, None],
             stations: stations.collect(),
             counts: Counts::default(),
+            most_ahead: 0,
             deliveries: Vec::new(),
             told: Vec::new(),
             is_told_of_mobiles: true,
@@ -451,6 +456,10 @@ impl Network {
             self.deliveries.push(now);
             any = true;
         }
+        let received = self.mobile.received();
+        self.most_ahead = self
+            .most_ahead
+            .max(self.fixed.acknowledged().saturating_sub(received));
         while let Some(packet) = self.fixed.poll_transmit(now) {
             self.counts.segments += 1;
             self.counts.probes += u64::from(packet.header().payload_len <= 1);

@@ -51,6 +51,7 @@ pub(crate) enum Crash {
 pub(crate) struct Station {
     config: Config,
     speaks: bool,
+    mechanism: PathMechanismKind,
     pub(crate) agent: Option<Agent>,
     /// What is on the disk.
     pub(crate) journal: Vec<Vec<u8>>,
@@ -73,10 +74,11 @@ impl Out {
 }
 
 impl Station {
-    pub(crate) fn new(config: Config, speaks: bool) -> Self {
+    pub(crate) fn new(config: Config, speaks: bool, mechanism: PathMechanismKind) -> Self {
         Self {
             config,
             speaks,
+            mechanism,
             agent: None,
             journal: Vec::new(),
             crash: None,
@@ -90,7 +92,7 @@ impl Station {
     /// Starts it anew, with what it finds in its journal. `instance` is nobody else's.
     pub(crate) fn start(&mut self, now: Instant, instance: u64) {
         let mut gateway = Gateway::new(GatewayConfig {
-            mechanism: PathMechanismKind::ZeroWindowAck,
+            mechanism: self.mechanism,
             ..GatewayConfig::default()
         });
         gateway.add_link(now, INTERFACE, LinkConfig::default());

@@ -24,8 +24,8 @@ pub(crate) static AGENTS_TABLE: Key = Key {
     example: "",
     default: "no neighbours",
     meaning: "Gateways to and from which frozen connections follow their mobile host. For \
-              `zero-window-ack`; with another mechanism the daemon warns that it has no effect. A \
-              reload changes `neighbours`, `mobiles` and `lost_after`, and reads \
+              `zero-window-ack`, and for supervisor hosts; with another mechanism the daemon warns \
+              that it has no effect. A reload changes `neighbours`, `mobiles` and `lost_after`, and reads \
               the file that `key` names again.",
     source: "",
 };

@@ -23,6 +23,7 @@ use outlast_wire::Packet;
 
 pub(crate) use far_host_proxy::newer as newer_stamp;
 pub use hold::{HoldRule, HoldRules};
+pub(crate) use m_tcp::MTcp;
 pub(crate) use near_host_proxy::NearHostProxy;
 pub use smart_link::Level;
 pub(crate) use unreachable::unreachable_from;
@@ -118,8 +119,8 @@ impl PathMechanismKind {
             }
             Self::ZeroWindowAck => Some(Box::<ZeroWindowAck>::default()),
             Self::AcknowledgeAhead => Some(Box::<acknowledge_ahead::AcknowledgeAhead>::default()),
-            Self::MTcp => Some(Box::<m_tcp::MTcp>::default()),
-            Self::MTcpAdaptive => Some(Box::new(m_tcp::MTcp::by_evidence())),
+            Self::MTcp => Some(Box::<MTcp>::default()),
+            Self::MTcpAdaptive => Some(Box::new(MTcp::by_evidence())),
             Self::Auto => Some(Box::<auto::Auto>::default()),
         }
     }
@@ -322,6 +323,11 @@ pub(crate) trait PathMechanism: Debug + Send {
 
     /// The mechanism whose frozen connections another gateway can take over.
     fn zero_window_ack(&mut self) -> Option<&mut ZeroWindowAck> {
+        None
+    }
+
+    /// The mechanism whose supervised connections another gateway can take over.
+    fn m_tcp(&mut self) -> Option<&mut MTcp> {
         None
     }
 }

@@ -5,7 +5,7 @@
 //! that has all of a [`FrozenFlow`] can deliver that segment; one that has only the
 //! [`FrozenNumbers`] can at least reset the connection at both ends.
 
-use super::{FlowKey, Half, TcpFlow};
+use super::{FlowKey, Half, Phase, TcpFlow};
 use crate::links::Direction;
 use crate::mechanisms::path::newer_stamp;
 use core::net::{IpAddr, SocketAddr};
@@ -55,6 +55,8 @@ pub enum Implausible {
     Unsent,
     /// A host of it was never seen.
     Unseen,
+    /// The near host was told more than the far host has acknowledged.
+    Ahead,
 }
 
 impl FrozenFlow {
@@ -96,6 +98,16 @@ impl FrozenFlow {
             far_next: self.far.next,
             stamps,
         })
+    }
+
+    /// The connection as it is where nothing of it was seen yet.
+    pub(crate) fn tracked(&self) -> TcpFlow {
+        TcpFlow {
+            near: self.near,
+            far: self.far,
+            phase: Phase::Established,
+            ..TcpFlow::new()
+        }
     }
 
     /// The connection as another gateway has tracked it that saw it later: the newer of both.
@@ -159,7 +171,7 @@ const fn ip(source: IpAddr, destination: IpAddr) -> IpHeader {
 /// windows and their scale are its. What was sent only grows. What was acknowledged is taken from
 /// the one that knows: to who has not seen the SYN it is a guess, and one beyond the segment in
 /// question where the first thing seen was a probe.
-fn merge(frozen: &Half, later: &Half) -> Half {
+pub(super) fn merge(frozen: &Half, later: &Half) -> Half {
     if !later.is_seen() {
         return *frozen;
     }

@@ -162,13 +162,17 @@ pub(super) fn settle(
     outlast: &Outlast,
     (top, link, of_outlast): (&Reader<'_>, &Reader<'_>, &Reader<'_>),
 ) {
-    if roaming.agents.is_some() && outlast.gateway != Mechanism::ZeroWindowAck {
+    let hands_over = matches!(
+        outlast.gateway,
+        Mechanism::ZeroWindowAck | Mechanism::MTcp | Mechanism::MTcpAdaptive
+    );
+    if roaming.agents.is_some() && !hands_over {
         let agents = top.table(&keys::top::AGENTS, &keys::AGENTS);
         agents.note(
             agents.span(),
             "`[agents]` is of no use to this `[outlast] gateway`",
             "nothing is handed over",
-            "write `gateway = \"zero-window-ack\"`, or remove the table",
+            "write `gateway = \"zero-window-ack\"`, `\"m-tcp\"` or `\"m-tcp-adaptive\"`, or remove the table",
         );
     }
     if roaming.handoffs.is_empty() {

@@ -4,7 +4,7 @@
 use super::cost::{Cost, Sample, Series};
 use super::row::{Lane, Row};
 use super::turns::{Carried, Traffic};
-use crate::gateway_matrix::daemon::Daemon;
+use crate::gateway_matrix::daemon::{Daemon, Duty};
 use crate::gateway_matrix::trial::TrialError;
 use outlast_base::time::Duration;
 use outlast_experiments::carry_out::Ran;
@@ -281,7 +281,14 @@ impl<'t> Place<'t> {
         let control = self.directory.path().join("control");
         let arguments = ["--data-path", data_path];
         let link = lane.link();
-        match Daemon::start_on(&link, self.row.gateway(), self.outlast, control, &arguments) {
+        match Daemon::start_on(
+            &link,
+            Duty::Hold,
+            self.row.gateway(),
+            self.outlast,
+            control,
+            &arguments,
+        ) {
             Ok(daemon) => Ok(Ok(Middle::Daemon(daemon))),
             Err(TrialError::Daemon(why)) => Ok(Err(why)),
             Err(error) => Err(error),

@@ -1,5 +1,6 @@
 //! The cells of the matrix, and the runs of each.
 
+use super::daemon::Duty;
 use super::programs::{Program, TICK_MS};
 use super::trial::{BYTES, DELAY, ProgramTrial, QUEUE, RATE_MBIT_PER_S};
 use crate::live::Trial;
@@ -231,15 +232,18 @@ impl Cell {
     }
 
     fn job(&self, assisted: bool, index: u32) -> Job {
-        let trial = ProgramTrial {
-            cell: *self,
-            assisted,
-        };
-        Job::new(self.name(assisted), &self.setting(&trial), index).live(Trial::Programs(trial))
+        self.job_of(self.name(assisted), assisted.then_some(Duty::Hold), index)
+    }
+
+    /// The run of this number with that daemon, by that name.
+    pub(crate) fn job_of(&self, name: String, duty: Option<Duty>, index: u32) -> Job {
+        let trial = ProgramTrial { cell: *self, duty };
+        let setting = self.setting(&trial, name.clone());
+        Job::new(name, &setting, index).live(Trial::Programs(trial))
     }
 
     /// The link, the outage and the payload as a scenario has them; which programs run is beyond it.
-    fn setting(&self, trial: &ProgramTrial) -> Setting {
+    fn setting(&self, trial: &ProgramTrial, name: String) -> Setting {
         let direction = self.program.direction();
         let task = if self.program.is_transfer() {
             Task::Bulk {
@@ -254,12 +258,12 @@ impl Cell {
                 duration: interval * times,
             }
         };
-        let at = |here| match here == direction && trial.assisted {
-            true => Mechanism::Hold,
-            false => Mechanism::None,
+        let at = |here| match trial.duty {
+            Some(duty) if here == direction => duty.mechanism(),
+            _ => Mechanism::None,
         };
         Setting {
-            name: self.name(trial.assisted),
+            name,
             rate_mbit_per_s: RATE_MBIT_PER_S,
             delay: DELAY,
             queue: QUEUE,

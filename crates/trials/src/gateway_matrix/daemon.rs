@@ -3,6 +3,7 @@
 use super::trial::TrialError;
 use outlast_linux::namespace::Namespace;
 use outlast_linux::process::ContainedProcess;
+use outlast_scenario::Mechanism;
 use outlast_testbed::site::LINK;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -25,6 +26,37 @@ pub struct Noticed {
     pub mechanism: String,
 }
 
+/// What the daemon is.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Duty {
+    /// A gateway with `hold`.
+    Hold,
+    /// A supervisor host as published.
+    MTcp,
+    /// A supervisor host for senders of today, too.
+    MTcpAdaptive,
+}
+
+impl Duty {
+    const fn arguments(self) -> &'static [&'static str] {
+        match self {
+            Self::Hold => &["--mechanism", "hold"],
+            Self::MTcp => &["--role", "supervisor", "--mechanism", "m-tcp"],
+            Self::MTcpAdaptive => &["--role", "supervisor", "--mechanism", "m-tcp-adaptive"],
+        }
+    }
+
+    /// The mechanism.
+    #[must_use]
+    pub const fn mechanism(self) -> Mechanism {
+        match self {
+            Self::Hold => Mechanism::Hold,
+            Self::MTcp => Mechanism::MTcp,
+            Self::MTcpAdaptive => Mechanism::MTcpAdaptive,
+        }
+    }
+}
+
 /// `outlast run` on the link. It ends when this is dropped.
 pub(crate) struct Daemon<'t> {
     outlast: &'t Path,
@@ -42,12 +74,13 @@ impl<'t> Daemon<'t> {
         control: PathBuf,
         arguments: &[&str],
     ) -> Result<Self, TrialError> {
-        Self::start_on(LINK, keeper, outlast, control, arguments)
+        Self::start_on(LINK, Duty::Hold, keeper, outlast, control, arguments)
     }
 
-    /// `outlast run` with `hold` and these arguments on `interface`.
+    /// `outlast run` with this `duty` and these arguments on `interface`.
     pub(crate) fn start_on(
         interface: &str,
+        duty: Duty,
         keeper: &Namespace,
         outlast: &'t Path,
         control: PathBuf,
@@ -55,8 +88,8 @@ impl<'t> Daemon<'t> {
     ) -> Result<Self, TrialError> {
         let (said, to_us) = io::pipe().map_err(io_error)?;
         let mut command = Command::new(outlast);
-        command.args(["run", "--interface", interface, "--mechanism", "hold"]);
-        command.args(arguments);
+        command.args(["run", "--interface", interface]);
+        command.args(duty.arguments()).args(arguments);
         command.arg("--control").arg(&control);
         command.env("NO_COLOR", "1");
         command.stdin(Stdio::null()).stdout(Stdio::null());

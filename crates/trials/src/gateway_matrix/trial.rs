@@ -2,7 +2,7 @@
 
 use super::cells::{Cell, Stack};
 use super::container;
-use super::daemon::Noticed;
+use super::daemon::{Duty, Noticed};
 use super::has_kept_limit;
 use super::payload::{is_same, payload};
 use super::programs::{Missing, Program, Stage};
@@ -34,9 +34,9 @@ use tempfile::TempDir;
 pub struct ProgramTrial {
     /// What is cut off, how, and for how long.
     pub cell: Cell,
-    /// Whether the daemon runs: at the gateway for what the mobile host loads, on the mobile host
+    /// The daemon, if there is one: at the gateway for what the mobile host loads, on the mobile host
     /// itself for what it brings.
-    pub assisted: bool,
+    pub duty: Option<Duty>,
 }
 
 /// What only a run with real programs shows; in the record beside the result.
@@ -156,11 +156,11 @@ impl ProgramTrial {
     #[must_use]
     pub fn expected(&self) -> Duration {
         let alone = SET_UP + LEAD + self.cell.outage + Duration::from_secs(5);
-        match (self.assisted, self.cell.cut) {
-            (true, _) => alone,
+        match (self.duty, self.cell.cut) {
+            (Some(_), _) => alone,
             // The sender's timeout at the end of a black hole is as long as a third of it.
-            (false, Cut::BlackHole) => alone + self.cell.outage / 3,
-            (false, Cut::Carrier | Cut::Neighbour) => alone + self.cell.outage / 10,
+            (None, Cut::BlackHole) => alone + self.cell.outage / 3,
+            (None, Cut::Carrier | Cut::Neighbour) => alone + self.cell.outage / 10,
         }
     }
 
@@ -305,7 +305,7 @@ impl<'t> Scene<'t> {
         self.wait_for_traffic()?;
         let cut = self.site.cut(self.trial.cell.cut)?;
         let back = cut + self.trial.cell.outage;
-        if self.trial.assisted && self.trial.cell.starts_late {
+        if self.trial.cell.starts_late {
             pause_until(self.cancel, cut + Duration::from_secs(1))?;
             self.witness.start_daemon()?;
         }
@@ -526,7 +526,7 @@ impl<'t> Scene<'t> {
         let late_datagram = datagram_age_s.is_some_and(|age| age > LATE_DATAGRAM_S);
         let worst_delay = acted.worst_delay.max(link_delay);
         let is_late = worst_delay > TOLERABLE_DELAY;
-        let misses_limit = self.trial.assisted && !has_kept_limit(&result, &observed);
+        let misses_limit = self.trial.duty.is_some() && !has_kept_limit(&result, &observed);
         let doubtful = is_late && (misses_limit || late_datagram);
         let too_late = doubtful.then(|| {
             let millis = worst_delay.as_millis();

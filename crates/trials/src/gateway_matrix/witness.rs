@@ -1,7 +1,7 @@
 //! Who looks on: the daemon's own word, and the kernel's about the connections.
 
 use super::cells::DataPath;
-use super::daemon::{Daemon, Noticed};
+use super::daemon::{Daemon, Duty, Noticed};
 use super::trial::{ProgramTrial, TrialError};
 use outlast_base::time::Duration;
 use outlast_lab::{Cancel, LabError};
@@ -9,7 +9,7 @@ use outlast_linux::diag::{TcpConnection, TcpDiag};
 use outlast_linux::namespace::Namespace;
 use outlast_linux::process::ContainedProcess;
 use outlast_scenario::Direction;
-use outlast_testbed::site::Site;
+use outlast_testbed::site::{LINK, Site};
 use rustix::event::{PollFd, PollFlags, Timespec};
 use rustix::fd::AsFd;
 use std::cell::RefCell;
@@ -54,6 +54,7 @@ pub(super) struct Witness<'t> {
     outlast: &'t Path,
     control: PathBuf,
     path: DataPath,
+    duty: Option<Duty>,
     daemon: Option<Daemon<'t>>,
     receiver: RefCell<TcpDiag>,
     sender: RefCell<TcpDiag>,
@@ -79,6 +80,7 @@ impl<'t> Witness<'t> {
             Ok::<_, TrialError>(RefCell::new(diag.map_err(io_error)?))
         };
         let mut witness = Self {
+            duty: trial.duty,
             keeper: descriptor.map_err(io_error)?.into(),
             outlast,
             control,
@@ -87,17 +89,22 @@ impl<'t> Witness<'t> {
             receiver: open(to)?,
             sender: open(from)?,
         };
-        if trial.assisted && !trial.cell.starts_late {
+        if !trial.cell.starts_late {
             witness.start_daemon()?;
         }
         Ok(witness)
     }
 
-    /// Starts the daemon.
+    /// Starts the daemon, if the trial has one.
     pub(super) fn start_daemon(&mut self) -> Result<(), TrialError> {
+        let Some(duty) = self.duty else {
+            return Ok(());
+        };
         let arguments = ["--data-path", self.path.name()];
         let control = self.control.clone();
-        self.daemon = Some(Daemon::start(
+        self.daemon = Some(Daemon::start_on(
+            LINK,
+            duty,
             &self.keeper,
             self.outlast,
             control,

@@ -29,12 +29,14 @@
 //! - A window that the mobile itself closes is not touched, and nothing is withheld then.
 //! - An acknowledgement of the sender's FIN is passed on whole: nothing more comes.
 //! - A persist packet is the oldest unacknowledged segment, not one byte of it.
+//! - A hand-off to another supervisor host does not shrink the window first: it is as the outage has
+//!   left it.
 //! - Three duplicate acknowledgements of the mobile draw one local repetition (the supervisor's own
 //!   TCP half did the same) and do not reach the sender.
 //!
 //! # Left out
 //!
-//! Compression, bandwidth management, the hand-off between supervisor hosts, and the mobile's half.
+//! Compression, bandwidth management, and the mobile's half.
 
 mod cache;
 mod sh_tcp;
@@ -47,7 +49,7 @@ use super::{
 use crate::limits::Budget;
 use crate::links::{Direction, LinkState};
 use crate::mechanisms::resume_timer::ResumeTimer;
-use crate::tracking::{Observation, TcpFlow};
+use crate::tracking::{FlowKey, Observation, SupervisedFlow, TcpFlow};
 use outlast_base::time::{Duration, Instant};
 use outlast_wire::{Packet, TcpFlags, TcpHeader};
 use sh_tcp::{Expiry, FixedWindow, Obedience, ShTcp};
@@ -78,7 +80,7 @@ fn timeout(flow: &TcpFlow) -> Duration {
 
 /// One connection's supervisor.
 #[derive(Debug, Default)]
-pub(super) struct MTcp {
+pub(crate) struct MTcp {
     fixed: ShTcp,
     wireless: Wireless,
     mobile: FarHostProxy,
@@ -246,6 +248,51 @@ impl PathMechanism for MTcp {
         self.wireless.release(budget);
         self.fixed.forget();
         self.resume_timer.forget();
+    }
+
+    fn m_tcp(&mut self) -> Option<&mut MTcp> {
+        Some(self)
+    }
+}
+
+/// What the agents' protocol asks for, by way of the gateway.
+impl MTcp {
+    /// What the fixed host was told, for another supervisor host; `None` before the first segment.
+    pub(crate) fn export(&self, flow: FlowKey, tracked: &TcpFlow) -> Option<SupervisedFlow> {
+        let told = self.fixed.told()?;
+        Some(SupervisedFlow {
+            flow,
+            near: tracked.near,
+            far: tracked.far,
+            clock: self.mobile.clock(),
+            echo: self.echo,
+            told,
+            window: self.fixed.told_window(),
+            is_refuted: self.fixed.is_refuted(),
+        })
+    }
+
+    /// Another supervisor host goes on with the connection: what is kept for the mobile is dropped, as
+    /// the fixed host sends it again there. Probes that come here are still answered.
+    pub(crate) fn hand_off(&mut self, cx: &mut Context<'_>) {
+        if cx.link.state == LinkState::Down {
+            self.wireless.release(cx.budget);
+            self.resume_timer.forget();
+        }
+    }
+
+    /// Goes on with a connection that another supervisor host has had. If the mobile is here, the fixed
+    /// host's window opens at once.
+    pub(crate) fn adopt(&mut self, cx: &mut Context<'_>, supervised: &SupervisedFlow) {
+        if self.mobile.clock().is_none() {
+            self.mobile = FarHostProxy::with_clock(supervised.clock);
+            self.echo = supervised.echo;
+        }
+        self.fixed.adopt(cx.now, supervised);
+        if cx.link.state == LinkState::Up {
+            self.fixed.thaw(cx.flow);
+            self.fixed.await_timeout(cx.now + timeout(cx.flow));
+        }
     }
 }
 

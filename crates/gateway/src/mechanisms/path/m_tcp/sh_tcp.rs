@@ -13,7 +13,7 @@
 //! While recovering the fixed host is told no number beyond what it has sent since: some stacks set
 //! back `snd_max` when they leave persist mode, and take more for an acknowledgement of unsent data.
 
-use crate::tracking::TcpFlow;
+use crate::tracking::{SupervisedFlow, TcpFlow, ToldWindow};
 use outlast_base::time::Instant;
 use outlast_wire::{SeqNumber, TcpHeader};
 
@@ -87,6 +87,41 @@ impl ShTcp {
             Obedience::Published => Obedience::Published,
             Obedience::Assumed | Obedience::Refuted => Obedience::Assumed,
         });
+    }
+
+    /// The window, for another supervisor host.
+    pub(super) const fn told_window(&self) -> ToldWindow {
+        match self.window {
+            FixedWindow::NoShrink => ToldWindow::Open,
+            FixedWindow::Shrunk { .. } => ToldWindow::Shrunk,
+            FixedWindow::Recovering {
+                sent_before,
+                sent_since,
+            } => ToldWindow::Recovering {
+                sent_before,
+                sent_since,
+            },
+        }
+    }
+
+    /// Goes on where another supervisor host has stopped.
+    pub(super) fn adopt(&mut self, now: Instant, supervised: &SupervisedFlow) {
+        self.told = Some(supervised.told);
+        self.window = match supervised.window {
+            ToldWindow::Open => FixedWindow::NoShrink,
+            ToldWindow::Shrunk => FixedWindow::Shrunk { since: now },
+            ToldWindow::Recovering {
+                sent_before,
+                sent_since,
+            } => FixedWindow::Recovering {
+                sent_before,
+                sent_since,
+            },
+        };
+        if supervised.is_refuted && self.obedience == Obedience::Assumed {
+            self.obedience = Obedience::Refuted;
+            self.window = FixedWindow::NoShrink;
+        }
     }
 
     pub(super) const fn is_shrunk(&self) -> bool {
