@@ -23,8 +23,8 @@ use outlast_linux::poller::{Interest, Poller, Ready, Token};
 use outlast_linux::signal::{Hangup, Termination};
 use outlast_linux::stack::TcpStack;
 use outlast_linux::timer::Timer;
-use outlast_linux::waker::Waker;
 use outlast_linux::user_timeout::UserTimeouts;
+use outlast_linux::waker::Waker;
 use settings::Settings;
 use std::path::Path;
 
@@ -215,9 +215,12 @@ impl Daemon {
     }
 
     fn reload(&mut self, config: Option<&Path>, now: Instant) -> anyhow::Result<()> {
-        match Settings::load(config) {
+        let loaded = Settings::load(config).and_then(|settings| {
+            self.renew_user_timeouts(&settings)?;
+            Ok(settings)
+        });
+        match loaded {
             Ok(settings) => {
-                self.renew_user_timeouts(&settings);
                 self.host = Host::new(now, host_config(&settings));
                 self.interfaces = Interfaces::new(settings.interfaces.clone());
                 self.settings = settings;
@@ -229,17 +232,24 @@ impl Daemon {
         Ok(())
     }
 
-    /// Has the option sent as `settings` say from now on.
-    fn renew_user_timeouts(&mut self, settings: &Settings) {
+    /// Has the option sent as `settings` say from now on; where that cannot be, as before.
+    fn renew_user_timeouts(&mut self, settings: &Settings) -> Result<(), Failure> {
         if settings.user_timeout == self.settings.user_timeout {
-            return;
+            return Ok(());
         }
+        // Two at a time would take each other's timeouts for the applications'.
         self.end_user_timeouts();
-        let option = settings.user_timeout.as_ref();
-        match option.map(user_timeout::UserTimeout::attach).transpose() {
-            Ok(attached) => self.user_timeouts = attached,
-            Err(failure) => tracing::error!("{failure}"),
-        }
+        let attach = |settings: &Settings| {
+            let option = settings.user_timeout.as_ref();
+            option.map(user_timeout::UserTimeout::attach).transpose()
+        };
+        let attached = attach(settings);
+        let (attached, result) = match attached {
+            Ok(attached) => (Ok(attached), Ok(())),
+            Err(failure) => (attach(&self.settings), Err(failure)),
+        };
+        self.user_timeouts = attached?;
+        result
     }
 
     /// Ends the option, and leaves the sockets to the kernel's own limits.

@@ -150,7 +150,7 @@ impl UserTimeouts {
     /// Attaches the programs, for the sockets of the calling thread's network namespace.
     ///
     /// # Errors
-    /// Without root, cgroup v2, or on a kernel before 5.18 or without BTF.
+    /// Without root, cgroup v2, or on a kernel before 6.1 or without BTF.
     pub fn attach(config: &UserTimeoutConfig) -> Result<Self, UserTimeoutError> {
         let cgroups = Cgroup::open_all(&config.cgroups)?;
         let ids: Vec<u64> = cgroups.iter().map(Cgroup::id).collect();

@@ -32,7 +32,11 @@ struct Request {
 }
 
 fn request() -> impl Strategy<Value = Request> {
-    let remote = prop_oneof![1..200_u64, 1..32_768_u64, (1..32_768_u64).prop_map(|n| n * 60)];
+    let remote = prop_oneof![
+        1..200_u64,
+        1..32_768_u64,
+        (1..32_768_u64).prop_map(|n| n * 60)
+    ];
     let rto = prop_oneof![200..1_000_u64, 1..120_000_u64];
     (0..24_usize, remote, rto).prop_map(|(connection, remote_s, rto_ms)| Request {
         connection,

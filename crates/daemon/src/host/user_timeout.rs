@@ -52,6 +52,7 @@ static AT_MOST: Key = Key {
     meaning: "None is longer (`U_LIMIT`), whatever a peer asks for.",
     source: "",
 };
+#[cfg(test)]
 static ONE_SIDED: Key = Key {
     name: "one_sided",
     kind: Kind::Switch,
@@ -61,6 +62,7 @@ static ONE_SIDED: Key = Key {
               no option.",
     source: "",
 };
+#[cfg(test)]
 static CGROUPS: Key = Key {
     name: "cgroups",
     kind: Kind::Texts,
@@ -198,15 +200,15 @@ impl UserTimeout {
             if refused > 0 {
                 tracing::warn!(
                     refused,
-                    "connections that were open before do not send the option: that needs Linux \
-                     6.12 or later"
+                    "sockets that were there before do not send the option: that needs Linux 6.12 \
+                     or later"
                 );
             }
             Ok(timeouts)
         });
         attached.map_err(|error| {
             Failure::Capability(format!(
-                "cannot send the user timeout option: {}; it needs root, cgroup v2, and Linux 5.18 \
+                "cannot send the user timeout option: {}; it needs root, cgroup v2, and Linux 6.1 \
                  or later with BTF; without [host.user_timeout] the agent runs",
                 with_causes(&error)
             ))
@@ -254,10 +256,12 @@ fn count<'de, D: Deserializer<'de>>(key: &Key, value: D) -> Result<usize, D::Err
     let number = u64::deserialize(value)?;
     let (least, most) = key.kind.bounds().unwrap_or((0, u64::MAX));
     let number = Some(number).filter(|number| (least..=most).contains(number));
-    number.and_then(|number| usize::try_from(number).ok()).ok_or_else(|| {
-        let (name, range) = (key.name, key.kind.range());
-        D::Error::custom(format!("{name}: {range} is allowed"))
-    })
+    number
+        .and_then(|number| usize::try_from(number).ok())
+        .ok_or_else(|| {
+            let (name, range) = (key.name, key.kind.range());
+            D::Error::custom(format!("{name}: {range} is allowed"))
+        })
 }
 
 fn per_peer<'de, D: Deserializer<'de>>(value: D) -> Result<usize, D::Error> {
@@ -294,7 +298,10 @@ mod tests {
             ("advertise = \"30 days\"", "advertise"),
             ("advertise = \"600 h\"", "576 h"),
             ("advertise = 5", "string"),
-            ("at_least = \"2 h\"\nat_most = \"1 h\"", "at_least = \"2 h\""),
+            (
+                "at_least = \"2 h\"\nat_most = \"1 h\"",
+                "at_least = \"2 h\"",
+            ),
             ("advertise = \"48 h\"", "at_most = \"24 h\""),
             ("in_all = 1000001", "in_all"),
             ("forever = true", "forever"),
