@@ -2,13 +2,13 @@
 
 use super::MOST_CGROUPS;
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
-use rustix::fs::{Mode, OFlags, fstat, fstatfs, open};
+use rustix::fs::{FsWord, Mode, OFlags, fstat, fstatfs, open};
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
 /// What `statfs` says of version 2 (`CGROUP2_SUPER_MAGIC`).
-const CGROUP2: i64 = 0x6367_7270;
+const CGROUP2: FsWord = 0x6367_7270;
 
 const MOUNTS: &str = "/proc/self/mounts";
 
@@ -71,7 +71,7 @@ impl Cgroup {
             let fd = open(&path, flags, Mode::empty())?;
             // The number of its directory is that of the cgroup.
             let (id, kind) = (fstat(&fd)?.st_ino, fstatfs(&fd)?.f_type);
-            Ok((fd, id, i64::from(kind) == CGROUP2))
+            Ok((fd, id, kind == CGROUP2))
         };
         match opened() {
             Ok((fd, id, true)) => Ok(Self { path, fd, id }),
