@@ -23,6 +23,8 @@
 
 #define FLAG_SYN 0x02
 
+/* SYNs of one connection that tell at most: some middlebox may drop those with the option. */
+#define MOST_TELLING_SYNS 2
 /* Segments that tell at most, where none with data of its own is acknowledged before. */
 #define MOST_TELLINGS 8
 /* The kernel's limit, in seconds. */
@@ -72,6 +74,7 @@ struct inet_sock {
 
 struct inet_connection_sock {
     struct inet_sock icsk_inet;
+    __u8 icsk_retransmits;
     __u32 icsk_rto;
     __u32 icsk_user_timeout;
 };
@@ -361,11 +364,20 @@ static __always_inline int is_due(struct bpf_sock_ops *ops)
     return 0;
 }
 
+static __always_inline int is_wanted(struct bpf_sock_ops *ops)
+{
+    struct tcp_sock *tcp;
+
+    if (ops->args[0] == BPF_WRITE_HDR_TCP_CURRENT_MSS || !(ops->skb_tcp_flags & FLAG_SYN))
+        return is_due(ops);
+    /* What answers a SYN belongs to a request, which is no whole socket. */
+    tcp = tcp_of(ops);
+    return !tcp || tcp->inet_conn.icsk_retransmits < MOST_TELLING_SYNS;
+}
+
 static __always_inline void on_room(struct bpf_sock_ops *ops)
 {
-    int is_syn = ops->args[0] != BPF_WRITE_HDR_TCP_CURRENT_MSS && ops->skb_tcp_flags & FLAG_SYN;
-
-    if ((is_syn || is_due(ops)) && bpf_reserve_hdr_opt(ops, OPTION_LENGTH, 0))
+    if (is_wanted(ops) && bpf_reserve_hdr_opt(ops, OPTION_LENGTH, 0))
         count(NO_ROOM);
 }
 

@@ -183,6 +183,28 @@ fn an_application_with_a_timeout_of_its_own_is_left_alone() {
     assert_eq!(timeout_of(&late[CLIENT]), 9.0, "not taken back either");
 }
 
+#[test]
+fn a_syn_that_nobody_answers_is_repeated_without_the_option() {
+    let Some(hosts) = Hosts::new() else { return };
+    let place = Place::new();
+    let Some(_agent) = Agent::start(&place, &hosts.ends[CLIENT], "c", "") else {
+        return;
+    };
+    let listener = hosts.listen(false);
+    hosts.cut(true);
+    let to = listener.local_addr().expect("bound");
+    let patience = Duration::from_secs(4);
+    let connect = || TcpStream::connect_timeout(&to, patience);
+    let connected = hosts.ends[CLIENT].run(connect).expect("enter");
+    assert!(connected.is_err());
+    let told: Vec<_> = told(&hosts.seen(), CLIENT)
+        .iter()
+        .map(|(_, told)| *told)
+        .collect();
+    // After one second and after two or three.
+    assert_eq!(told[..3], [Some(3_600), Some(3_600), None]);
+}
+
 /// What the client of a connection finds that is cut after it was opened, the server's wish being eight
 /// seconds, and its own two: three of them.
 struct Fate {
