@@ -26,6 +26,7 @@ use aya::{Btf, BtfError, Ebpf, EbpfError, EbpfLoader, include_bytes_aligned};
 use cgroup::Cgroup;
 use outlast_base::time::Duration;
 use outlast_host::user_timeout::{AdoptionLimits, UserTimeoutOption};
+use std::error::Error;
 use std::io::{self, Read};
 use std::net::IpAddr;
 use std::path::PathBuf;
@@ -100,6 +101,22 @@ pub enum UserTimeoutError {
     /// The kernel does not say in which network namespace this is, or has no random numbers.
     #[error("the kernel does not tell what the user timeout option needs to know")]
     Kernel(#[source] io::Error),
+}
+
+impl UserTimeoutError {
+    /// The error with its causes, in one line, without what the verifier has to say at length.
+    #[must_use]
+    pub fn with_causes(&self) -> String {
+        let mut text = self.to_string();
+        let mut cause = self.source();
+        while let Some(error) = cause {
+            let whole = error.to_string();
+            text.push_str(": ");
+            text.push_str(whole.lines().next().unwrap_or_default());
+            cause = error.source();
+        }
+        text
+    }
 }
 
 /// Why the sockets could not be gone through.

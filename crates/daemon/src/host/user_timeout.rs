@@ -3,15 +3,12 @@
 use crate::failure::Failure;
 use outlast_base::time::Duration;
 use outlast_host::user_timeout::{AdoptionLimits, LEAST_LOWER_LIMIT, UserTimeoutOption};
-use outlast_linux::user_timeout::{
-    LONGEST, MOST_CGROUPS, UserTimeoutConfig, UserTimeoutError, UserTimeouts,
-};
+use outlast_linux::user_timeout::{LONGEST, MOST_CGROUPS, UserTimeoutConfig, UserTimeouts};
 #[cfg(test)]
 use outlast_scenario::keys::Section;
 use outlast_scenario::keys::{Key, Kind};
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer};
-use std::error::Error as _;
 use std::path::PathBuf;
 
 const SECOND: u64 = 1_000_000_000;
@@ -210,23 +207,10 @@ impl UserTimeout {
             Failure::Capability(format!(
                 "cannot send the user timeout option: {}; it needs root, cgroup v2, and Linux 6.1 \
                  or later with BTF; without [host.user_timeout] the agent runs",
-                with_causes(&error)
+                error.with_causes()
             ))
         })
     }
-}
-
-/// An error with its causes, in one line, without what the verifier has to say at length.
-fn with_causes(error: &UserTimeoutError) -> String {
-    let mut text = error.to_string();
-    let mut cause = error.source();
-    while let Some(error) = cause {
-        let whole = error.to_string();
-        text.push_str(": ");
-        text.push_str(whole.lines().next().unwrap_or_default());
-        cause = error.source();
-    }
-    text
 }
 
 fn duration<'de, D: Deserializer<'de>>(key: &Key, value: D) -> Result<Duration, D::Error> {

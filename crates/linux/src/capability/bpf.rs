@@ -69,8 +69,7 @@ pub(super) fn user_timeout() -> ProbeResult {
                 }
                 _ => "run as root on Linux 6.1 or newer, built with CONFIG_CGROUP_BPF",
             };
-            let what = super::describe(&error);
-            missing(what.lines().next().unwrap_or_default(), remedy)
+            missing(error.with_causes(), remedy)
         }
     }
 }
