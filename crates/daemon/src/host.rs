@@ -2,11 +2,13 @@
 //!
 //! No packet passes through this process. When a link is back, one pass of a BPF iterator lists the
 //! kernel's connections, and those that wait for a timeout are made to retransmit
-//! ([`outlast_linux::stack`]). An agent that is killed leaves nothing behind: the iterator goes with
-//! its process.
+//! ([`outlast_linux::stack`]). Where the configuration says so, programs at cgroups send the User Timeout
+//! Option for those connections ([`outlast_linux::user_timeout`]). An agent that is killed leaves nothing
+//! behind: iterator and programs go with its process.
 
 mod interfaces;
 mod settings;
+mod user_timeout;
 
 use crate::failure::Failure;
 use crate::peers::KernelAsker;
@@ -21,9 +23,13 @@ use outlast_linux::poller::{Interest, Poller, Ready, Token};
 use outlast_linux::signal::{Hangup, Termination};
 use outlast_linux::stack::TcpStack;
 use outlast_linux::timer::Timer;
+use outlast_linux::user_timeout::UserTimeouts;
 use outlast_linux::waker::Waker;
 use settings::Settings;
 use std::path::Path;
+
+#[cfg(test)]
+pub(crate) use user_timeout::USER_TIMEOUT;
 
 const MONITOR: Token = Token(0);
 const TIMER: Token = Token(1);
@@ -47,15 +53,21 @@ pub fn check(config: Option<&Path>) -> Result<String, Failure> {
         [] => "all".to_owned(),
         names => names.join(", "),
     };
+    let option = settings.user_timeout.as_ref();
+    let option = option.map_or("not sent".into(), user_timeout::UserTimeout::shown);
+    let (per_second, burst) = (settings.per_second, settings.burst);
     Ok(format!(
-        "{file}: sound\n  interfaces  {interfaces}\n  at most     {} connections a second, {} at once\n",
-        settings.per_second, settings.burst
+        "{file}: sound\n  interfaces    {interfaces}\n  at most       {per_second} connections a second, \
+         {burst} at once\n  user timeout  {option}\n",
     ))
 }
 
 struct Daemon {
     host: Host,
     stack: TcpStack,
+    settings: Settings,
+    /// The User Timeout Option, while it is sent.
+    user_timeouts: Option<UserTimeouts>,
     interfaces: Interfaces,
     asker: KernelAsker,
     monitor: RouteMonitor,
@@ -75,11 +87,17 @@ impl Daemon {
                  and Linux 5.18 or later with BTF (see `outlast doctor`)"
             ))
         })?;
-        let started = Self::equip(stack, settings);
+        let option = settings.user_timeout.as_ref();
+        let user_timeouts = option.map(user_timeout::UserTimeout::attach).transpose()?;
+        let started = Self::equip(stack, user_timeouts, settings);
         started.map_err(Failure::Run)
     }
 
-    fn equip(stack: TcpStack, settings: &Settings) -> anyhow::Result<Self> {
+    fn equip(
+        stack: TcpStack,
+        user_timeouts: Option<UserTimeouts>,
+        settings: &Settings,
+    ) -> anyhow::Result<Self> {
         let monitor = RouteMonitor::open().context("cannot hear of links")?;
         let (timer, waker, hangup) = (Timer::new()?, Waker::new()?, Waker::new()?);
         let (termination, reload) = (Termination::wake_daemon(&waker)?, Hangup::wake(&hangup)?);
@@ -92,6 +110,8 @@ impl Daemon {
         let mut daemon = Self {
             host: Host::new(now, host_config(settings)),
             stack,
+            settings: settings.clone(),
+            user_timeouts,
             interfaces: Interfaces::new(settings.interfaces.clone()),
             asker: KernelAsker::default(),
             monitor,
@@ -195,10 +215,15 @@ impl Daemon {
     }
 
     fn reload(&mut self, config: Option<&Path>, now: Instant) -> anyhow::Result<()> {
-        match Settings::load(config) {
+        let loaded = Settings::load(config).and_then(|settings| {
+            self.renew_user_timeouts(&settings)?;
+            Ok(settings)
+        });
+        match loaded {
             Ok(settings) => {
                 self.host = Host::new(now, host_config(&settings));
-                self.interfaces = Interfaces::new(settings.interfaces);
+                self.interfaces = Interfaces::new(settings.interfaces.clone());
+                self.settings = settings;
                 self.take_snapshot(now)?;
                 tracing::info!("the configuration was read again");
             }
@@ -207,7 +232,52 @@ impl Daemon {
         Ok(())
     }
 
-    fn end(&self) -> anyhow::Result<()> {
+    /// Has the option sent as `settings` say from now on; where that cannot be, as before.
+    fn renew_user_timeouts(&mut self, settings: &Settings) -> Result<(), Failure> {
+        if settings.user_timeout == self.settings.user_timeout {
+            return Ok(());
+        }
+        // Two at a time would take each other's timeouts for the applications'.
+        self.end_user_timeouts();
+        let attach = |settings: &Settings| {
+            let option = settings.user_timeout.as_ref();
+            option.map(user_timeout::UserTimeout::attach).transpose()
+        };
+        let attached = attach(settings);
+        let (attached, result) = match attached {
+            Ok(attached) => (Ok(attached), Ok(())),
+            Err(failure) => (attach(&self.settings), Err(failure)),
+        };
+        self.user_timeouts = attached?;
+        result
+    }
+
+    /// Ends the option, and leaves the sockets to the kernel's own limits.
+    fn end_user_timeouts(&mut self) {
+        let Some(timeouts) = self.user_timeouts.take() else {
+            return;
+        };
+        match timeouts.counters() {
+            Ok(counts) => tracing::info!(
+                sent = counts.sent,
+                heard = counts.heard,
+                adopted = counts.adopted,
+                refused = counts.refused,
+                zeros = counts.zeros,
+                left_alone = counts.left_alone,
+                no_room = counts.no_room,
+                failures = counts.failures,
+                "the user timeout option ends"
+            ),
+            Err(error) => tracing::warn!("{error}"),
+        }
+        if let Err(error) = timeouts.give_back() {
+            tracing::warn!("connections keep the user timeouts that they have: {error}");
+        }
+    }
+
+    fn end(&mut self) -> anyhow::Result<()> {
+        self.end_user_timeouts();
         let (agent, stack) = (self.host.counters(), self.stack.counters());
         tracing::info!(
             returns = agent.restored,

@@ -8,7 +8,7 @@
 
 use crate::control::ConnectionId;
 use alloc::collections::{BTreeMap, BTreeSet};
-use core::net::IpAddr;
+use core::net::{IpAddr, Ipv4Addr};
 use outlast_base::time::Duration;
 
 /// The least lower limit that the standard allows.
@@ -67,12 +67,32 @@ impl Default for AdoptionLimits {
     }
 }
 
+/// Whom the limit of one peer is for: an address, or of IPv6 the network of 64 bits, all of whose
+/// addresses one host may have.
+#[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
+enum Peer {
+    Address(Ipv4Addr),
+    Network([u16; 4]),
+}
+
+impl Peer {
+    fn of(id: ConnectionId) -> Self {
+        match id.remote.ip().to_canonical() {
+            IpAddr::V4(address) => Self::Address(address),
+            IpAddr::V6(address) => {
+                let [a, b, c, d, ..] = address.segments();
+                Self::Network([a, b, c, d])
+            }
+        }
+    }
+}
+
 /// The connections that are kept for long because their peers ask for it.
 #[derive(Debug, Default)]
 pub struct Adopted {
     limits: AdoptionLimits,
     connections: BTreeSet<ConnectionId>,
-    of_peer: BTreeMap<IpAddr, usize>,
+    of_peer: BTreeMap<Peer, usize>,
     /// Requests that found the limit reached.
     refused: u64,
 }
@@ -122,7 +142,7 @@ impl Adopted {
         if !self.connections.remove(&id) {
             return;
         }
-        let peer = id.remote.ip();
+        let peer = Peer::of(id);
         if let Some(count) = self.of_peer.get_mut(&peer) {
             *count -= 1;
             if *count == 0 {
@@ -153,7 +173,7 @@ impl Adopted {
         if self.connections.contains(&id) {
             return true;
         }
-        let peer = id.remote.ip();
+        let peer = Peer::of(id);
         let of_peer = self.of_peer.get(&peer).copied().unwrap_or(0);
         if of_peer >= self.limits.per_peer || self.connections.len() >= self.limits.in_all {
             return false;

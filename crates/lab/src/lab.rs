@@ -16,6 +16,7 @@ use crate::report::{self, Finished, RunReport};
 use crate::status::Status;
 use crate::stop::{Stop, StopReason};
 use crate::tuning::Tuning;
+use crate::user_timeout::UserTimeout;
 use crate::workload::{self, FlowOutcome};
 use outlast_base::time::Duration;
 use outlast_link::LinkConfig;
@@ -126,6 +127,8 @@ impl Lab {
         let mtu = self.scenario.link.mtu;
         let (fixed, fixed_tun) = Host::new(Side::Fixed, mtu, &tuning)?;
         let (mobile, mobile_tun) = Host::new(Side::Mobile, mtu, &tuning)?;
+        let user_timeout = self.scenario.outlast.user_timeout;
+        let user_timeout = UserTimeout::arrange(user_timeout, [&fixed, &mobile])?;
         let _registration = Registration::new(&self.scenario.name, &fixed, &mobile);
         let failed = |action| move |source| LabError::Socket { action, source };
         let stop = Arc::new(Stop::new().map_err(failed("make an event"))?);
@@ -142,6 +145,7 @@ impl Lab {
             tuning: &tuning,
             opening: &opening,
             seed: link.seed,
+            user_timeout: user_timeout.of_sockets,
             stop: &stop,
             status: &status,
         };
@@ -160,7 +164,12 @@ impl Lab {
         if stop.reason() == Some(StopReason::Cancelled) {
             return Err(LabError::Cancelled);
         }
-        self.report(&outcomes?, emulated, [&fixed, &mobile])
+        self.report(
+            &outcomes?,
+            emulated,
+            [&fixed, &mobile],
+            user_timeout.warning,
+        )
     }
 
     /// The agent beside the mobile's TCP, and who tells it of the link.
@@ -267,6 +276,7 @@ impl Lab {
         flows: &[FlowOutcome],
         emulated: Emulated,
         hosts: [&Host; 2],
+        warning: Option<String>,
     ) -> Result<RunReport, LabError> {
         report::assemble(Finished {
             scenario: &self.scenario,
@@ -274,6 +284,7 @@ impl Lab {
             flows,
             emulated,
             hosts,
+            warning,
             files: &self.captures,
         })
     }

@@ -41,6 +41,7 @@ mod status;
 mod stop;
 mod traffic;
 mod tuning;
+mod user_timeout;
 mod workload;
 
 pub use cancel::Cancel;

@@ -68,6 +68,8 @@ pub(crate) struct Finished<'a> {
     pub(crate) emulated: Emulated,
     /// By [`Side::index`].
     pub(crate) hosts: [&'a Host; 2],
+    /// What was to be said before the run began.
+    pub(crate) warning: Option<String>,
     pub(crate) files: &'a [[PathBuf; 2]],
 }
 
@@ -81,6 +83,7 @@ pub(crate) fn assemble(run: Finished<'_>) -> Result<RunReport, LabError> {
         flows,
         emulated: Emulated { path, effort, tuns },
         hosts,
+        warning,
         files,
     } = run;
     let outcome = &flows[0].outcome;
@@ -95,6 +98,7 @@ pub(crate) fn assemble(run: Finished<'_>) -> Result<RunReport, LabError> {
         cross_traffic,
     } = path.finish();
     let mut warnings = faults(hosts, counts, effort)?;
+    warnings.extend(warning);
     drop(tuns);
     let chain = std::iter::once(&mut first).chain(&mut further);
     for watch in chain.map(|link| &mut link.watch).chain(&mut cells) {

@@ -151,3 +151,38 @@ fn both_ends_see_what_passes_them_and_what_became_of_it() {
         .find(|p| p.segment.is_some_and(|s| s.payload_len > 0));
     assert_eq!(first.map(|packet| packet.at), Some(started));
 }
+
+#[test]
+fn both_hosts_tell_each_other_of_the_user_timeout() {
+    let scenario = scenario(
+        "[link]\nrate = \"8 Mbit/s\"\ndelay = \"5 ms\"\n[workload]\nkind = \"bulk\"\nbytes = \"200 kB\"\n\
+         [outlast]\nuser_timeout = \"40 s\"\n[run]\ndeadline = \"2 min\"\n",
+    );
+    let place = tempfile::tempdir().expect("directory");
+    let lab = Lab::new(&scenario, 0).expect("the lab has it");
+    let Some(report) = run_lab(&lab.with_capture(place.path(), "run")) else {
+        return;
+    };
+    let is_untold = |warning: &&String| warning.contains("do not tell each other");
+    if let Some(warning) = report.warnings.iter().find(is_untold) {
+        return support::skip(warning);
+    }
+    support::assert_done(&report.result);
+    let [own, _] = &report.captures[..] else {
+        panic!("two files: {:?}", report.captures)
+    };
+    let packets = read(own);
+    for direction in [Direction::Outbound, Direction::Inbound] {
+        let sent = packets
+            .iter()
+            .filter(|captured| captured.direction == direction);
+        let told = sent.filter_map(|captured| {
+            let option = captured.packet.tcp()?.options.user_timeout?;
+            Some(option.as_duration().as_secs())
+        });
+        let told: Vec<_> = told.collect();
+        // The SYN, what comes after it, and no more than a window's worth of packets.
+        assert!((2..=20).contains(&told.len()), "{direction:?}: {told:?}");
+        assert!(told.iter().all(|told| *told == 40), "{told:?}");
+    }
+}

@@ -43,6 +43,7 @@ pub mod timer;
 pub mod tracker;
 pub mod tun;
 pub mod user_namespace;
+pub mod user_timeout;
 pub mod waker;
 
 /// The release of the running kernel, as `uname -r` tells it.

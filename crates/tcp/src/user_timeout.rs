@@ -119,21 +119,8 @@ impl Endpoint {
 /// `timeout` as the option says it, rounded up.
 //= RFC 5482, section 3.3
 fn to_option(timeout: Duration) -> UserTimeout {
-    const MOST: u64 = 0x7fff;
-    let part = u64::from(timeout.subsec_nanos() > 0);
     //= RFC 5482, section 3.4
-    let seconds = timeout.as_secs().saturating_add(part).max(1);
-    let minutes = seconds > MOST;
-    let value = if minutes {
-        seconds.div_ceil(60).min(MOST)
-    } else {
-        seconds
-    };
-    UserTimeout {
-        minutes,
-        // At most 32767.
-        value: value as u16,
-    }
+    UserTimeout::rounded_up(timeout)
 }
 
 #[cfg(test)]

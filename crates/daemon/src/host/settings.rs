@@ -1,5 +1,6 @@
 //! The table `[host]` of the configuration file.
 
+use super::user_timeout::UserTimeout;
 use crate::failure::Failure;
 use outlast_host::Limits;
 use serde::Deserialize;
@@ -25,6 +26,8 @@ pub(super) struct Settings {
     pub(super) per_second: u32,
     /// And at once.
     pub(super) burst: u32,
+    /// The User Timeout Option; `None`: it is not sent.
+    pub(super) user_timeout: Option<UserTimeout>,
 }
 
 impl Default for Settings {
@@ -34,6 +37,7 @@ impl Default for Settings {
             interfaces: Vec::new(),
             per_second: limits.per_second,
             burst: limits.burst,
+            user_timeout: None,
         }
     }
 }
@@ -68,7 +72,7 @@ impl Settings {
                 return Some(format!("{key} = 0: at least 1 is needed"));
             }
         }
-        None
+        self.user_timeout.as_ref().and_then(UserTimeout::problem)
     }
 }
 

@@ -31,6 +31,12 @@ fn every_key_is_in_the_page() {
 }
 
 #[test]
+fn every_key_of_the_user_timeout_is_in_the_host_s_page() {
+    let made = table(&crate::host::USER_TIMEOUT);
+    page::assert_part("docs/host.md", "keys: host.user_timeout", &made);
+}
+
+#[test]
 fn no_table_is_forgotten() {
     let tables = TOP
         .keys

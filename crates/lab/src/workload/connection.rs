@@ -80,7 +80,7 @@ impl Sockets {
         let client = cx.mobile.tcp_socket(cx.address(Side::Fixed))?;
         for socket in [&listener, &client] {
             set_congestion_control(socket, cx.congestion())?;
-            if let Some(timeout) = cx.user_timeout() {
+            if let Some(timeout) = cx.user_timeout {
                 set_user_timeout(socket, timeout)?;
             }
         }

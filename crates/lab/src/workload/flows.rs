@@ -9,7 +9,7 @@ use crate::status::Status;
 use crate::stop::{Stop, StopReason};
 use crate::tuning::Tuning;
 use outlast_base::random::derived_seed;
-use outlast_base::time::Instant;
+use outlast_base::time::{Duration, Instant};
 use outlast_scenario::Scenario;
 use std::io;
 use std::sync::atomic::AtomicU64;
@@ -26,6 +26,8 @@ pub(crate) struct Run<'a> {
     pub(crate) opening: &'a Opening,
     /// Which stream of generated content the connection of `[workload]` sends.
     pub(crate) seed: u64,
+    /// What each socket sets itself.
+    pub(crate) user_timeout: Option<Duration>,
     pub(crate) stop: &'a Arc<Stop>,
     pub(crate) status: &'a Status,
 }
@@ -68,6 +70,7 @@ pub(crate) fn run_all(cx: &Run<'_>) -> Result<Vec<FlowOutcome>, LabError> {
                 0 => cx.seed,
                 _ => derived_seed(cx.seed, &format!("lab.flow.{number}")),
             },
+            user_timeout: cx.user_timeout,
             stop,
             status: cx.status,
             received: AtomicU64::new(0),

@@ -45,6 +45,8 @@ pub(crate) struct Context<'a> {
     stack: &'a Stack,
     /// Which stream of generated content is sent.
     pub(crate) seed: u64,
+    /// What its sockets set themselves.
+    pub(crate) user_timeout: Option<Duration>,
     pub(crate) stop: &'a Stop,
     status: &'a Status,
     /// What its receiving application has, as `status` knows it.
@@ -178,11 +180,6 @@ impl Context<'_> {
     /// The connection is there, with these.
     fn note_terms(&self, terms: Terms) {
         let _ = self.terms.set(terms);
-    }
-
-    /// The user timeout of every socket.
-    fn user_timeout(&self) -> Option<Duration> {
-        self.scenario.outlast.user_timeout
     }
 
     /// Where the server listens; the kernel picks the port.

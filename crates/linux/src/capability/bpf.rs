@@ -3,6 +3,8 @@
 use super::{ProbeResult, available, missing};
 use crate::sys::bpf;
 use crate::tracker::{Tracker, TrackerConfig, TrackerError};
+use crate::user_timeout::{UserTimeoutConfig, UserTimeoutError, UserTimeouts};
+use outlast_host::user_timeout::{AdoptionLimits, UserTimeoutOption};
 use rustix::fd::AsFd;
 
 /// Index of the loopback device in every network namespace.
@@ -45,6 +47,29 @@ pub(super) fn tracker() -> ProbeResult {
                 lack.what
             );
             missing(what, lack.remedy)
+        }
+    }
+}
+
+/// The very programs of the role `host`, at the root of all cgroups; in a namespace without sockets
+/// they have nothing to do.
+pub(super) fn user_timeout() -> ProbeResult {
+    let config = UserTimeoutConfig {
+        option: UserTimeoutOption::default(),
+        limits: AdoptionLimits::default(),
+        is_one_sided: false,
+        cgroups: Vec::new(),
+    };
+    match UserTimeouts::attach(&config) {
+        Ok(_) => available("the role host sends the User Timeout Option"),
+        Err(error) => {
+            let remedy = match error {
+                UserTimeoutError::Cgroup(_) => {
+                    "mount cgroup v2 (`mount -t cgroup2 none /sys/fs/cgroup`)"
+                }
+                _ => "run as root on Linux 6.1 or newer, built with CONFIG_CGROUP_BPF",
+            };
+            missing(error.with_causes(), remedy)
         }
     }
 }

@@ -4,6 +4,7 @@
 
 pub(crate) mod bpf;
 pub(crate) mod child;
+pub(crate) mod cookie;
 pub(crate) mod ethernet;
 pub(crate) mod ethtool;
 pub(crate) mod map;

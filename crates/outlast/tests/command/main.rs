@@ -39,3 +39,4 @@ mod supervisor;
 mod sweep;
 mod tagged;
 mod tunnels;
+mod user_timeout;

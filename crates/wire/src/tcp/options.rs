@@ -488,7 +488,28 @@ impl UserTimeout {
         timeout.is_legal().then_some(timeout)
     }
 
-    fn to_bits(self) -> u16 {
+    /// What the option says of `timeout`, rounded up: at least a second, whole seconds up to nine
+    /// hours, then whole minutes, at most 32767 of them.
+    #[must_use]
+    pub fn rounded_up(timeout: Duration) -> Self {
+        let most = u64::from(Self::MINUTES - 1);
+        let part = u64::from(timeout.subsec_nanos() > 0);
+        let seconds = timeout.as_secs().saturating_add(part).max(1);
+        let minutes = seconds > most;
+        let value = match minutes {
+            true => seconds.div_ceil(60).min(most),
+            false => seconds,
+        };
+        Self {
+            minutes,
+            // At most 32767.
+            value: value as u16,
+        }
+    }
+
+    /// The two bytes that follow kind and length, as a number.
+    #[must_use]
+    pub const fn to_bits(self) -> u16 {
         self.value | if self.minutes { Self::MINUTES } else { 0 }
     }
 

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::thread::JoinHandle;
 
 /// What goes into either end, and what becomes of it.
-pub(super) trait Carrier: Send + Sync + 'static {
+pub(crate) trait Carrier: Send + Sync + 'static {
     /// Both ends.
     fn ends(&self) -> &[Tun; 2];
 
@@ -18,7 +18,7 @@ pub(super) trait Carrier: Send + Sync + 'static {
 }
 
 /// It carries while this lives.
-pub(super) struct Copier {
+pub(crate) struct Copier {
     end: Arc<Waker>,
     thread: Option<JoinHandle<io::Result<()>>>,
 }
@@ -27,7 +27,7 @@ pub(super) struct Copier {
 const LONGEST: usize = 1 << 16;
 
 impl Copier {
-    pub(super) fn start(carrier: Arc<impl Carrier>) -> Self {
+    pub(crate) fn start(carrier: Arc<impl Carrier>) -> Self {
         let end = Arc::new(Waker::new().expect("descriptor"));
         let ours = end.clone();
         Self {

@@ -1,7 +1,7 @@
 //! A fixed host, a gateway and a mobile host in network namespaces of their own; between gateway
 //! and mobile a switch whose ports go up and down.
 
-mod copier;
+pub(crate) mod copier;
 mod daemon;
 pub(crate) mod metrics;
 mod transfer;

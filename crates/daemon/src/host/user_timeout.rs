@@ -1,0 +1,297 @@
+//! The table `[host.user_timeout]` of the configuration file: the User Timeout Option (RFC 5482).
+
+use crate::failure::Failure;
+use outlast_base::time::Duration;
+use outlast_host::user_timeout::{AdoptionLimits, LEAST_LOWER_LIMIT, UserTimeoutOption};
+use outlast_linux::user_timeout::{LONGEST, MOST_CGROUPS, UserTimeoutConfig, UserTimeouts};
+#[cfg(test)]
+use outlast_scenario::keys::Section;
+use outlast_scenario::keys::{Key, Kind};
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer};
+use std::path::PathBuf;
+
+const SECOND: u64 = 1_000_000_000;
+/// What fits into a socket's `TCP_USER_TIMEOUT`.
+const MOST: u64 = LONGEST.as_secs() * SECOND;
+
+#[cfg(test)]
+pub(crate) static USER_TIMEOUT: Section = Section {
+    name: "host.user_timeout",
+    is_list: false,
+    keys: &[
+        &ADVERTISE, &AT_LEAST, &AT_MOST, &ONE_SIDED, &CGROUPS, &PER_PEER, &IN_ALL,
+    ],
+};
+static ADVERTISE: Key = Key {
+    name: "advertise",
+    kind: Kind::Duration(SECOND, MOST),
+    example: "\"1 h\"",
+    default: "`\"1 h\"`",
+    meaning: "What peers are told (`ADV_UTO`): for how long this host wants connections to outlive \
+              that nothing arrives.",
+    source: "",
+};
+static AT_LEAST: Key = Key {
+    name: "at_least",
+    kind: Kind::Duration(SECOND, MOST),
+    example: "\"100 s\"",
+    default: "`\"100 s\"`",
+    meaning: "No connection's timeout is shorter (`L_LIMIT`), nor shorter than its retransmission \
+              timeout. Less than the default is below what RFC 1122, section 4.2.3.5, asks for.",
+    source: "RFC 5482, section 3.1",
+};
+static AT_MOST: Key = Key {
+    name: "at_most",
+    kind: Kind::Duration(SECOND, MOST),
+    example: "\"24 h\"",
+    default: "`\"24 h\"`",
+    meaning: "None is longer (`U_LIMIT`), whatever a peer asks for.",
+    source: "",
+};
+#[cfg(test)]
+static ONE_SIDED: Key = Key {
+    name: "one_sided",
+    kind: Kind::Switch,
+    example: "true",
+    default: "`true`",
+    meaning: "Whether this host's own end keeps connections for `advertise` even where the peer sends \
+              no option.",
+    source: "",
+};
+#[cfg(test)]
+static CGROUPS: Key = Key {
+    name: "cgroups",
+    kind: Kind::Texts,
+    example: "[\"/sys/fs/cgroup/system.slice\"]",
+    default: "all",
+    meaning: "Whose sockets are meant: directories of cgroup v2, with what is below them; at most 8.",
+    source: "",
+};
+static PER_PEER: Key = Key {
+    name: "per_peer",
+    kind: Kind::Integer(0, 1_000_000),
+    example: "64",
+    default: "`64`",
+    meaning: "Connections of one peer - an address, or a network of 64 bits of IPv6 - that are kept for \
+              longer than `advertise` because the peer asks for it. Further ones are kept as if it had \
+              asked for nothing.",
+    source: "",
+};
+static IN_ALL: Key = Key {
+    name: "in_all",
+    kind: Kind::Integer(0, 1_000_000),
+    example: "4096",
+    default: "`4096`",
+    meaning: "And of all peers.",
+    source: "",
+};
+
+/// What `[host.user_timeout]` says.
+#[derive(Clone, Debug, Deserialize, Eq, PartialEq)]
+#[serde(deny_unknown_fields, default)]
+pub(super) struct UserTimeout {
+    #[serde(deserialize_with = "advertise")]
+    advertise: Duration,
+    #[serde(deserialize_with = "at_least")]
+    at_least: Duration,
+    #[serde(deserialize_with = "at_most")]
+    at_most: Duration,
+    one_sided: bool,
+    cgroups: Vec<PathBuf>,
+    #[serde(deserialize_with = "per_peer")]
+    per_peer: usize,
+    #[serde(deserialize_with = "in_all")]
+    in_all: usize,
+}
+
+impl Default for UserTimeout {
+    fn default() -> Self {
+        let (option, limits) = (UserTimeoutOption::default(), AdoptionLimits::default());
+        Self {
+            advertise: Duration::from_secs(3_600),
+            at_least: LEAST_LOWER_LIMIT,
+            at_most: option.at_most,
+            one_sided: true,
+            cgroups: Vec::new(),
+            per_peer: limits.per_peer,
+            in_all: limits.in_all,
+        }
+    }
+}
+
+impl UserTimeout {
+    /// What is wrong, if anything is.
+    pub(super) fn problem(&self) -> Option<String> {
+        let Self {
+            advertise,
+            at_least,
+            at_most,
+            ..
+        } = self;
+        let shown = |key: &Key, value: &Duration| {
+            let nanos = u64::try_from(value.as_nanos()).unwrap_or(u64::MAX);
+            let written = key.kind.write(nanos).unwrap_or_default();
+            format!("{} = \"{written}\"", key.name)
+        };
+        if at_least > at_most {
+            let (least, most) = (shown(&AT_LEAST, at_least), shown(&AT_MOST, at_most));
+            return Some(format!(
+                "user_timeout: {least} is longer than {most}: nothing would be left to adopt"
+            ));
+        }
+        if advertise > at_most {
+            let (told, most) = (shown(&ADVERTISE, advertise), shown(&AT_MOST, at_most));
+            return Some(format!(
+                "user_timeout: {told} is longer than {most}: this host would break its word"
+            ));
+        }
+        if self.cgroups.len() > MOST_CGROUPS {
+            let count = self.cgroups.len();
+            return Some(format!(
+                "user_timeout: {count} cgroups: name {MOST_CGROUPS} at most, or one above them"
+            ));
+        }
+        None
+    }
+
+    /// In a few words.
+    pub(super) fn shown(&self) -> String {
+        let seconds = |time: &Duration| format!("{} s", time.as_secs_f64());
+        let whose = match self.cgroups.as_slice() {
+            [] => "all sockets".to_owned(),
+            cgroups => {
+                let names = cgroups.iter().map(|path| path.display().to_string());
+                names.collect::<Vec<_>>().join(", ")
+            }
+        };
+        format!(
+            "{}, adopts {} to {}, {whose}",
+            seconds(&self.advertise),
+            seconds(&self.at_least),
+            seconds(&self.at_most)
+        )
+    }
+
+    fn config(&self) -> UserTimeoutConfig {
+        UserTimeoutConfig {
+            option: UserTimeoutOption {
+                advertise: self.advertise,
+                at_least: self.at_least,
+                at_most: self.at_most,
+            },
+            limits: AdoptionLimits {
+                per_peer: self.per_peer,
+                in_all: self.in_all,
+            },
+            is_one_sided: self.one_sided,
+            cgroups: self.cgroups.clone(),
+        }
+    }
+
+    /// Attaches the programs, and takes over the sockets that are there.
+    pub(super) fn attach(&self) -> Result<UserTimeouts, Failure> {
+        let attached = UserTimeouts::attach(&self.config()).and_then(|mut timeouts| {
+            let (sockets, refused) = timeouts.take_over()?;
+            tracing::info!(sockets, "the user timeout option is in force");
+            if refused > 0 {
+                tracing::warn!(
+                    refused,
+                    "sockets that were there before do not send the option: that needs Linux 6.12 \
+                     or later"
+                );
+            }
+            Ok(timeouts)
+        });
+        attached.map_err(|error| {
+            Failure::Capability(format!(
+                "cannot send the user timeout option: {}; it needs root, cgroup v2, and Linux 6.1 \
+                 or later with BTF; without [host.user_timeout] the agent runs",
+                error.with_causes()
+            ))
+        })
+    }
+}
+
+fn duration<'de, D: Deserializer<'de>>(key: &Key, value: D) -> Result<Duration, D::Error> {
+    let text = String::deserialize(value)?;
+    let (least, most) = key.kind.bounds().unwrap_or((0, u64::MAX));
+    let nanos = key.kind.quantity(&text);
+    let nanos = nanos.filter(|nanos| (least..=most).contains(nanos));
+    nanos.map(Duration::from_nanos).ok_or_else(|| {
+        let (name, range) = (key.name, key.kind.range());
+        D::Error::custom(format!("{name} = \"{text}\": {range} is allowed"))
+    })
+}
+
+fn advertise<'de, D: Deserializer<'de>>(value: D) -> Result<Duration, D::Error> {
+    duration(&ADVERTISE, value)
+}
+
+fn at_least<'de, D: Deserializer<'de>>(value: D) -> Result<Duration, D::Error> {
+    duration(&AT_LEAST, value)
+}
+
+fn at_most<'de, D: Deserializer<'de>>(value: D) -> Result<Duration, D::Error> {
+    duration(&AT_MOST, value)
+}
+
+fn count<'de, D: Deserializer<'de>>(key: &Key, value: D) -> Result<usize, D::Error> {
+    let number = u64::deserialize(value)?;
+    let (least, most) = key.kind.bounds().unwrap_or((0, u64::MAX));
+    let number = Some(number).filter(|number| (least..=most).contains(number));
+    number
+        .and_then(|number| usize::try_from(number).ok())
+        .ok_or_else(|| {
+            let (name, range) = (key.name, key.kind.range());
+            D::Error::custom(format!("{name}: {range} is allowed"))
+        })
+}
+
+fn per_peer<'de, D: Deserializer<'de>>(value: D) -> Result<usize, D::Error> {
+    count(&PER_PEER, value)
+}
+
+fn in_all<'de, D: Deserializer<'de>>(value: D) -> Result<usize, D::Error> {
+    count(&IN_ALL, value)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(text: &str) -> Result<UserTimeout, String> {
+        let settings: UserTimeout = toml::from_str(text).map_err(|error| error.to_string())?;
+        settings.problem().map_or(Ok(settings), Err)
+    }
+
+    #[test]
+    fn an_empty_table_has_the_defaults() {
+        assert_eq!(read(""), Ok(UserTimeout::default()));
+        let settings = read("advertise = \"5 min\"\nat_most = \"2 h\"\nper_peer = 0");
+        let settings = settings.expect("sound");
+        assert_eq!(settings.advertise, Duration::from_secs(300));
+        assert_eq!(settings.at_most, Duration::from_secs(7_200));
+        assert_eq!(settings.per_peer, 0);
+    }
+
+    #[test]
+    fn what_cannot_hold_is_refused_and_the_key_is_named() {
+        for (text, words) in [
+            ("advertise = \"0 s\"", "1 s"),
+            ("advertise = \"30 days\"", "advertise"),
+            ("advertise = \"600 h\"", "576 h"),
+            ("advertise = 5", "string"),
+            (
+                "at_least = \"2 h\"\nat_most = \"1 h\"",
+                "at_least = \"2 h\"",
+            ),
+            ("advertise = \"48 h\"", "at_most = \"24 h\""),
+            ("in_all = 1000001", "in_all"),
+            ("forever = true", "forever"),
+        ] {
+            let problem = read(text).expect_err(text);
+            assert!(problem.contains(words), "{text}: {problem}");
+        }
+    }
+}

@@ -1,0 +1,341 @@
+//! The User Timeout Option (RFC 5482) for the kernel's TCP, by programs at cgroups (`bpf/user_timeout.bpf.c`).
+//!
+//! The kernel calls a `sockops` program when a connection begins, and lets it write options and
+//! read those that the kernel does not know. So the option is in the SYN, the SYN-ACK and the first
+//! segments after them, and again once another timeout is adopted; what is adopted becomes the
+//! socket's `TCP_USER_TIMEOUT`. Which one that is [`outlast_host::user_timeout`] says; the programs
+//! decide the same. What is told is always what this host wants, not what it has adopted: otherwise
+//! two ends would hold each other to the longest timeout that one of them ever had.
+//!
+//! A pass of a BPF iterator takes over the sockets that are there already (Linux 6.12), and another
+//! gives all of them back. Nothing is pinned: programs and maps are gone when the process ends.
+//!
+//! What breaks it: middleboxes that strip options, and SYNs without room for four more bytes. An
+//! application that sets `TCP_USER_TIMEOUT` is left alone from the next segment with an option on.
+
+mod cgroup;
+mod policy;
+
+pub use cgroup::CgroupError;
+
+use aya::maps::{Array, MapError, PerCpuArray};
+use aya::programs::links::{CgroupAttachMode, LinkError};
+use aya::programs::tc::SchedClassifier;
+use aya::programs::{Iter, ProgramError, SockOps};
+use aya::{Btf, BtfError, Ebpf, EbpfError, EbpfLoader, include_bytes_aligned};
+use cgroup::Cgroup;
+use outlast_base::time::Duration;
+use outlast_host::user_timeout::{AdoptionLimits, UserTimeoutOption};
+use std::error::Error;
+use std::io::{self, Read};
+use std::net::IpAddr;
+use std::path::PathBuf;
+
+use crate::sys::bpf::{self, Tags};
+use crate::sys::cookie;
+use rustix::fd::AsFd;
+
+static OBJECT: &[u8] = include_bytes_aligned!("../../../bpf/user_timeout.bpf.o");
+
+const SPEAK: &str = "speak";
+const TAKE: &str = "take";
+const GIVE_BACK: &str = "give_back";
+const ASK: &str = "ask";
+
+/// `enum count`.
+const COUNTS: u32 = 9;
+
+const SEED_OF_TRIALS: u32 = 1;
+
+/// Cgroups that may be chosen: `MOST_CGROUPS`.
+pub const MOST_CGROUPS: usize = 8;
+
+/// The longest `TCP_USER_TIMEOUT` is 2^31 - 1 milliseconds; this is less.
+pub const LONGEST: Duration = Duration::from_secs(24 * 86_400);
+
+/// What the programs do.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct UserTimeoutConfig {
+    /// What is told and adopted.
+    pub option: UserTimeoutOption,
+    /// How many connections are kept for long because their peers ask for it. Peers are told apart by
+    /// a hash of their address, of IPv6 by that of their network of 64 bits; those whose hashes are alike
+    /// share a limit.
+    pub limits: AdoptionLimits,
+    /// What this host wants holds for its own end even where the peer sends no option.
+    pub is_one_sided: bool,
+    /// The cgroups whose sockets are meant, and those below them; none: all sockets.
+    pub cgroups: Vec<PathBuf>,
+}
+
+/// Why the option cannot be sent here.
+#[derive(Debug, thiserror::Error)]
+pub enum UserTimeoutError {
+    /// The cgroups are not there.
+    #[error(transparent)]
+    Cgroup(#[from] CgroupError),
+    /// The kernel does not describe its types.
+    #[error("the kernel has no BTF (CONFIG_DEBUG_INFO_BTF)")]
+    Types(#[from] BtfError),
+    /// The kernel does not take the object.
+    #[error("cannot load the programs of the user timeout option")]
+    Object(#[from] EbpfError),
+    /// The kernel does not take a program.
+    #[error("cannot load a program of the user timeout option")]
+    Program(#[source] ProgramError),
+    /// The kernel does not let the program be attached.
+    #[error("cannot attach the program of the user timeout option to {}", cgroup.display())]
+    Attach {
+        /// Where it was to be.
+        cgroup: PathBuf,
+        /// The kernel's word.
+        #[source]
+        source: ProgramError,
+    },
+    /// The sockets cannot be gone through.
+    #[error("cannot go through the sockets")]
+    Pass(#[source] PassError),
+    /// The kernel does not let the counters be read.
+    #[error("cannot read the counters of the user timeout option")]
+    Map(#[from] MapError),
+    /// The kernel does not say in which network namespace this is, or has no random numbers.
+    #[error("the kernel does not tell what the user timeout option needs to know")]
+    Kernel(#[source] io::Error),
+}
+
+impl UserTimeoutError {
+    /// The error with its causes, in one line, without what the verifier has to say at length.
+    #[must_use]
+    pub fn with_causes(&self) -> String {
+        let mut text = self.to_string();
+        let mut cause = self.source();
+        while let Some(error) = cause {
+            let whole = error.to_string();
+            text.push_str(": ");
+            text.push_str(whole.lines().next().unwrap_or_default());
+            cause = error.source();
+        }
+        text
+    }
+}
+
+/// Why the sockets could not be gone through.
+#[derive(Debug, thiserror::Error)]
+pub enum PassError {
+    /// The iterator is not taken.
+    #[error(transparent)]
+    Program(#[from] ProgramError),
+    /// The iterator cannot be opened.
+    #[error(transparent)]
+    Link(#[from] LinkError),
+    /// It cannot be read.
+    #[error(transparent)]
+    Read(#[from] io::Error),
+}
+
+/// Counts since the programs were loaded; each only grows.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub struct UserTimeoutCounters {
+    /// Segments that were sent with the option.
+    pub sent: u64,
+    /// Options of peers that were read.
+    pub heard: u64,
+    /// Times that a connection's user timeout became another one because of an option.
+    pub adopted: u64,
+    /// Options that asked for more than this host wants and found a limit reached.
+    pub refused: u64,
+    /// Options that said zero, which is reserved.
+    pub zeros: u64,
+    /// Connections whose application has a user timeout of its own.
+    pub left_alone: u64,
+    /// Segments that had no room for the option.
+    pub no_room: u64,
+    /// Things that the kernel refused.
+    pub failures: u64,
+    /// Sockets that were there before and were taken over.
+    pub taken_over: u64,
+}
+
+/// The programs, attached. They end when this is dropped; [`UserTimeouts::give_back`] says what
+/// becomes of the sockets.
+#[derive(Debug)]
+pub struct UserTimeouts {
+    ebpf: Ebpf,
+}
+
+impl UserTimeouts {
+    /// Attaches the programs, for the sockets of the calling thread's network namespace.
+    ///
+    /// # Errors
+    /// Without root, cgroup v2, or on a kernel before 6.1 or without BTF.
+    pub fn attach(config: &UserTimeoutConfig) -> Result<Self, UserTimeoutError> {
+        let cgroups = Cgroup::open_all(&config.cgroups)?;
+        let ids: Vec<u64> = cgroups.iter().map(Cgroup::id).collect();
+        let seed = policy::draw_seed().map_err(UserTimeoutError::Kernel)?;
+        let mut timeouts = Self::load(config, &ids, seed)?;
+        let types = Btf::from_sys_fs()?;
+        for name in [TAKE, GIVE_BACK] {
+            let iterator = timeouts.iterator(name);
+            let loaded = iterator.and_then(|iterator| iterator.load("tcp", &types));
+            loaded.map_err(UserTimeoutError::Program)?;
+        }
+        timeouts.speaker().map_err(UserTimeoutError::Program)?;
+        let program = timeouts.ebpf.program_mut(SPEAK).expect("the object has it");
+        let program: &mut SockOps = program.try_into().map_err(UserTimeoutError::Program)?;
+        for cgroup in &cgroups {
+            // A link never displaces another's program.
+            let attached = program.attach(cgroup, CgroupAttachMode::Single);
+            attached.map_err(|source| UserTimeoutError::Attach {
+                cgroup: cgroup.path().into(),
+                source,
+            })?;
+        }
+        Ok(timeouts)
+    }
+
+    /// Loads the programs for [`Self::ask`] alone; which peers share a limit is the same each time.
+    ///
+    /// # Errors
+    /// As [`Self::attach`].
+    pub fn load_for_trial(config: &UserTimeoutConfig) -> Result<Self, UserTimeoutError> {
+        let mut timeouts = Self::load(config, &[], SEED_OF_TRIALS)?;
+        let program = timeouts.ebpf.program_mut(ASK).expect("the object has it");
+        let loaded = <&mut SchedClassifier>::try_from(program).and_then(SchedClassifier::load);
+        loaded.map_err(UserTimeoutError::Program)?;
+        Ok(timeouts)
+    }
+
+    fn load(
+        config: &UserTimeoutConfig,
+        cgroups: &[u64],
+        seed: u32,
+    ) -> Result<Self, UserTimeoutError> {
+        let namespace = cookie::of_network_namespace().map_err(UserTimeoutError::Kernel)?;
+        let policy = policy::bytes(config, namespace, cgroups, seed);
+        let ebpf = EbpfLoader::new()
+            .override_global("POLICY", &policy[..], true)
+            .load(OBJECT)?;
+        Ok(Self { ebpf })
+    }
+
+    /// Takes over the sockets that are there already; how many, and how many things the kernel
+    /// refused, as all kernels before 6.12 do.
+    ///
+    /// # Errors
+    /// When the sockets cannot be gone through.
+    pub fn take_over(&mut self) -> Result<(u64, u64), UserTimeoutError> {
+        let before = self.counters()?;
+        self.pass(TAKE).map_err(UserTimeoutError::Pass)?;
+        let after = self.counters()?;
+        Ok((
+            after.taken_over - before.taken_over,
+            after.failures - before.failures,
+        ))
+    }
+
+    /// Ends the programs and leaves every socket to the kernel's own limits again, but for those
+    /// whose application has its own.
+    ///
+    /// # Errors
+    /// When the sockets cannot be gone through; then they keep the timeouts that they have.
+    pub fn give_back(mut self) -> Result<(), UserTimeoutError> {
+        let program = self.ebpf.program_mut(SPEAK).expect("the object has it");
+        let unloaded = <&mut SockOps>::try_from(program).and_then(SockOps::unload);
+        unloaded.map_err(UserTimeoutError::Program)?;
+        self.pass(GIVE_BACK).map_err(UserTimeoutError::Pass)
+    }
+
+    /// Counts so far.
+    ///
+    /// # Errors
+    /// When the kernel does not let them be read.
+    pub fn counters(&self) -> Result<UserTimeoutCounters, UserTimeoutError> {
+        let map = self.ebpf.map("counts").expect("the object has it");
+        let counts: PerCpuArray<_, u64> = PerCpuArray::try_from(map)?;
+        let mut sums = [0; COUNTS as usize];
+        for (place, sum) in (0..).zip(&mut sums) {
+            *sum = counts.get(&place, 0)?.iter().sum();
+        }
+        let [
+            sent,
+            heard,
+            adopted,
+            refused,
+            zeros,
+            left_alone,
+            no_room,
+            failures,
+            taken_over,
+        ] = sums;
+        Ok(UserTimeoutCounters {
+            sent,
+            heard,
+            adopted,
+            refused,
+            zeros,
+            left_alone,
+            no_room,
+            failures,
+            taken_over,
+        })
+    }
+
+    /// What the programs would adopt for a connection that asks for `remote`, which is not zero; whether
+    /// it counts as kept for long now, and before.
+    ///
+    /// # Errors
+    /// Without `CAP_BPF`.
+    pub fn ask(
+        &self,
+        peer: IpAddr,
+        remote: Duration,
+        rto: Duration,
+        is_kept: bool,
+    ) -> Result<Answer, UserTimeoutError> {
+        let program = self.ebpf.program(ASK).expect("the object has it");
+        let program = <&SchedClassifier>::try_from(program).and_then(SchedClassifier::fd);
+        let program = program.map_err(UserTimeoutError::Program)?;
+        let question = policy::question(peer, remote, rto, is_kept);
+        bpf::run(program.as_fd(), &question, Tags::default(), 1)
+            .map_err(UserTimeoutError::Kernel)?;
+        let map = self.ebpf.map("answers").expect("the object has it");
+        let answers: Array<_, u64> = Array::try_from(map)?;
+        let answer = answers.get(&0, 0)?.to_ne_bytes();
+        let [a, b, c, d, is_kept, is_refused, ..] = answer;
+        Ok(Answer {
+            timeout: Duration::from_millis(u32::from_ne_bytes([a, b, c, d]).into()),
+            is_kept: is_kept != 0,
+            is_refused: is_refused != 0,
+        })
+    }
+
+    fn speaker(&mut self) -> Result<(), ProgramError> {
+        let program = self.ebpf.program_mut(SPEAK).expect("the object has it");
+        <&mut SockOps>::try_from(program)?.load()
+    }
+
+    fn iterator(&mut self, name: &str) -> Result<&mut Iter, ProgramError> {
+        let program = self.ebpf.program_mut(name).expect("the object has it");
+        program.try_into()
+    }
+
+    fn pass(&mut self, name: &str) -> Result<(), PassError> {
+        let iterator = self.iterator(name)?;
+        let link = iterator.attach()?;
+        let mut file = iterator.take_link(link)?.into_file()?;
+        // It writes nothing: reading makes it go through the sockets.
+        file.read_to_end(&mut Vec::new())?;
+        Ok(())
+    }
+}
+
+/// What the programs adopt.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct Answer {
+    /// The user timeout.
+    pub timeout: Duration,
+    /// Whether the connection counts as kept for long because its peer asks for it.
+    pub is_kept: bool,
+    /// Whether a limit was reached.
+    pub is_refused: bool,
+}
