@@ -7,6 +7,7 @@ use crate::half::{Half, Segment, is_newer};
 use crate::outage::{Cause, Scope};
 use crate::signs::SHORTEST_GAP;
 use crate::silence::{LATE, Silence};
+use alloc::boxed::Box;
 use outlast_base::time::Instant;
 use outlast_wire::{SeqNumber, TcpFlags};
 
@@ -79,7 +80,7 @@ pub(crate) enum Shown {
     /// Nothing.
     Nothing,
     /// A silence is over.
-    Silence(Silence, After),
+    Silence(Box<Silence>, After),
     /// An earlier silence had consequences: from `at` on the connection went on, because of `cause`.
     Later {
         number: usize,
@@ -148,7 +149,7 @@ impl Connection {
                 sender: 1 - from,
                 sees_sender: true,
             };
-            return Shown::Silence(silence, after);
+            return Shown::Silence(Box::new(silence), after);
         }
         self.waiting_receiver(1 - from, segment, last)
     }
@@ -157,7 +158,7 @@ impl Connection {
     fn end_of_opening(&self, from: usize, segment: &Segment<'_>) -> Shown {
         match self.waiting_sender(1 - from, Some(segment), segment.at) {
             Some(silence) => Shown::Silence(
-                silence,
+                Box::new(silence),
                 After {
                     sender: 1 - from,
                     sees_sender: true,
@@ -185,52 +186,25 @@ impl Connection {
             Some(_) => back(now, trip - trip / 10),
             None => now,
         };
-        let asked = |bin: &&Bin| bin.kind.wants_answer() && bin.last > asked_since;
-        let mut unanswered = 0_u32;
-        let mut repeated = 0_u32;
-        let mut span: Option<(Instant, Instant)> = None;
-        let mut late = [None; LATE];
-        let mut newest = None;
-        let mut note = |bin: &Bin| {
-            unanswered = unanswered.saturating_add(bin.count);
-            repeated += u32::from(bin.kind.is_repeated());
-            span = Some((span.map_or(bin.first, |(first, _)| first), bin.last));
-            late.rotate_left(1);
-            late[LATE - 1] = Some(bin.last);
-            newest = bin.timestamp;
-        };
-        let mut answered: Option<Bin> = None;
-        for bin in waiter.bins.iter().filter(asked) {
-            if answer.is_some() && bin.first > answered_since {
-                continue;
-            }
-            if let Some(earlier) = answered.replace(*bin) {
-                note(&earlier);
-            }
-        }
-        // The last of them is what was answered, unless it is older than any round trip.
         let usual = waiter.usual_round_trip().max(trip);
-        let patience = usual.saturating_mul(2).max(SHORTEST_GAP);
-        let answered = match answered {
-            Some(bin) if answer.is_some() && now.nanos_since(bin.last) <= patience => Some(bin),
-            Some(bin) => {
-                note(&bin);
-                None
-            }
-            None => None,
-        };
+        let within = (asked_since, answered_since);
+        let (run, answered) = Run::of(waiter, within, answer.map(|_| now));
+        let Run {
+            unanswered,
+            repeated,
+            span,
+            late,
+            newest,
+        } = run;
         let (first, last_unanswered) = span?;
-        let quiet_since = last.unwrap_or(first);
-        let quiet = now.nanos_since(quiet_since.max(first));
+        let quiet = now.nanos_since(last.unwrap_or(first).max(first));
         let repeats = repeated >= 1 && quiet > usual.saturating_mul(3) / 2;
         let stream = unanswered >= STREAM
             && last_unanswered.nanos_since(first) >= (trip / 2).max(20_000_000)
             && quiet >= (usual.saturating_mul(3) / 2).max(SHORTEST_GAP);
         // An answer to the first transmission: nothing was lost, and a queue that fills up delays as much.
         let echo = answer.and_then(Segment::echo);
-        let is_late = echo
-            .zip(newest)
-            .is_some_and(|(echo, newest)| is_newer(newest, echo));
+        let is_late = matches!((echo, newest), (Some(a), Some(b)) if is_newer(b, a));
         // An answer a round trip after a repetition is an answer to it: to one that was received before,
         // receivers echo an older timestamp.
         let is_prompt = answered
@@ -242,25 +216,10 @@ impl Connection {
         if !(repeats || stream) || !is_more_than_loss(unanswered, waiter.sent, others) {
             return None;
         }
-        let half = trip / 2;
-        let (start_earliest, start, start_latest) = match last {
-            Some(last) if first <= last => (back(last, trip), back(last, half), last),
-            Some(last) => (back(last, half), first, first.after_nanos(half)),
-            None => (first, first, first.after_nanos(half)),
-        };
-        let noticed = answer.map(|_| answered.map_or(back(now, half), |bin| bin.last));
-        let cause = match answered {
-            _ if !self.is_established => Cause::Handshake,
-            _ if silent.window_is_closed => Cause::ClosedWindow,
-            Some(bin) => match bin.kind {
-                Kind::Newest => Cause::LossTimer,
-                Kind::New if repeated == 0 && !stream => Cause::ApplicationIdle,
-                // Sent because a timer for the tail allows new data, and before any timeout.
-                Kind::New if repeated == 0 => Cause::LossTimer,
-                _ => Cause::BackOff,
-            },
-            None => Cause::BackOff,
-        };
+        let (start_earliest, start, start_latest) = start_of(last, first, trip);
+        let end = answer.map(|_| back(now, trip / 2));
+        let noticed = answered.map(|bin| bin.last).or(end);
+        let cause = self.cause(waiting, answered, repeated, stream);
         Some(Silence {
             flow: self.flow,
             point: self.point,
@@ -271,7 +230,7 @@ impl Connection {
             start_latest,
             late,
             end_earliest: last_unanswered.max(start),
-            end: answer.map(|_| back(now, half)),
+            end,
             noticed,
             cause,
             round_trip: waiter.round_trip,
@@ -279,6 +238,22 @@ impl Connection {
             scope: Scope::Hosts(self.host(waiting), self.host(1 - waiting)),
             sees_sender: true,
         })
+    }
+
+    /// What the sender of half `waiting` waited for until it sent what was `answered`.
+    fn cause(&self, waiting: usize, answered: Option<Bin>, repeated: u32, stream: bool) -> Cause {
+        match answered {
+            _ if !self.is_established => Cause::Handshake,
+            _ if self.halves[1 - waiting].window_is_closed => Cause::ClosedWindow,
+            Some(bin) => match bin.kind {
+                Kind::Newest => Cause::LossTimer,
+                Kind::New if repeated == 0 && !stream => Cause::ApplicationIdle,
+                // Sent because a timer for the tail allows new data, and before any timeout.
+                Kind::New if repeated == 0 => Cause::LossTimer,
+                _ => Cause::BackOff,
+            },
+            None => Cause::BackOff,
+        }
     }
 
     /// Whether the host of half `waiting`, which receives, had not been heard before `segment` came.
@@ -322,15 +297,7 @@ impl Connection {
         // Each timeout is twice the one before: the last but one was in the middle.
         let end_earliest = last.after_nanos(gap.saturating_sub(FIRST_TIMEOUT) / 2);
         let back_then = back(now, half);
-        let cause = if segment.tcp.has(TcpFlags::SYN) {
-            Cause::Handshake
-        } else if waiter.window_is_closed {
-            Cause::ClosedWindow
-        } else if segment.tcp.seq.after(rcv_nxt) {
-            Cause::LossTimer
-        } else {
-            Cause::BackOff
-        };
+        let cause = cause_at_receiver(segment, rcv_nxt, waiter.window_is_closed);
         let silence = Silence {
             flow: self.flow,
             point: self.point,
@@ -353,7 +320,7 @@ impl Connection {
             sender: 1 - waiting,
             sees_sender: false,
         };
-        Shown::Silence(silence, after)
+        Shown::Silence(Box::new(silence), after)
     }
 
     /// Looks from now on for the consequences of silence `number`, which `segment` ended.
@@ -435,6 +402,83 @@ impl Connection {
             0 => self.flow.source.ip(),
             _ => self.flow.destination.ip(),
         }
+    }
+}
+
+/// Transmissions that were not answered, in a row.
+#[derive(Default)]
+struct Run {
+    unanswered: u32,
+    /// How many of them were sent once more.
+    repeated: u32,
+    span: Option<(Instant, Instant)>,
+    /// The last ones.
+    late: [Option<Instant>; LATE],
+    /// The timestamp of the last.
+    newest: Option<u32>,
+}
+
+impl Run {
+    /// What `waiter` sent after the first of these times and was not answered, and what of it was
+    /// answered `now`, if something was. What was sent after the second may be answered yet.
+    fn of(
+        waiter: &Half,
+        (asked_since, answered_since): (Instant, Instant),
+        now: Option<Instant>,
+    ) -> (Self, Option<Bin>) {
+        let mut run = Self::default();
+        let mut answered: Option<Bin> = None;
+        let asked = |bin: &&Bin| bin.kind.wants_answer() && bin.last > asked_since;
+        for bin in waiter.bins.iter().filter(asked) {
+            if now.is_some() && bin.first > answered_since {
+                continue;
+            }
+            if let Some(earlier) = answered.replace(*bin) {
+                run.add(&earlier);
+            }
+        }
+        // The last of them is what was answered, unless it is older than any round trip.
+        let usual = waiter.usual_round_trip();
+        let patience = usual.saturating_mul(2).max(SHORTEST_GAP);
+        let is_old = |bin: &Bin| now.is_none_or(|now| now.nanos_since(bin.last) > patience);
+        if let Some(bin) = answered.take_if(|bin| is_old(bin)) {
+            run.add(&bin);
+        }
+        (run, answered)
+    }
+
+    fn add(&mut self, bin: &Bin) {
+        self.unanswered = self.unanswered.saturating_add(bin.count);
+        self.repeated += u32::from(bin.kind.is_repeated());
+        let first = self.span.map_or(bin.first, |(first, _)| first);
+        self.span = Some((first, bin.last));
+        self.late.rotate_left(1);
+        self.late[LATE - 1] = Some(bin.last);
+        self.newest = bin.timestamp;
+    }
+}
+
+/// When a path went silent at the earliest, most likely and at the latest, from which `last` was the
+/// last sign, and `first` was sent first of what was not answered.
+fn start_of(last: Option<Instant>, first: Instant, trip: u64) -> (Instant, Instant, Instant) {
+    let half = trip / 2;
+    match last {
+        Some(last) if first <= last => (back(last, trip), back(last, half), last),
+        Some(last) => (back(last, half), first, first.after_nanos(half)),
+        None => (first, first, first.after_nanos(half)),
+    }
+}
+
+/// What the far sender of `segment` waited for, as far as its receiver's end shows it.
+fn cause_at_receiver(segment: &Segment<'_>, rcv_nxt: SeqNumber, window_is_closed: bool) -> Cause {
+    if segment.tcp.has(TcpFlags::SYN) {
+        Cause::Handshake
+    } else if window_is_closed {
+        Cause::ClosedWindow
+    } else if segment.tcp.seq.after(rcv_nxt) {
+        Cause::LossTimer
+    } else {
+        Cause::BackOff
     }
 }
 

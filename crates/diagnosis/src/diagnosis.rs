@@ -182,11 +182,22 @@ impl Diagnosis {
         let shown = connection.handle(from, &segment);
         let is_over = connection.is_over;
         self.hear(signs, at);
+        self.note(number, shown, at);
+        if let Some(silence) = unfinished {
+            self.judge(number, silence);
+        }
+        if is_over {
+            self.forget(number);
+        }
+    }
+
+    /// Takes note of what a packet of connection `number` shows beside itself.
+    fn note(&mut self, number: usize, shown: Shown, now: Instant) {
         match shown {
             Shown::Nothing => {}
             Shown::Silence(silence, after) => {
-                if let Some(place) = self.judge(number, silence) {
-                    self.connections[number].look_after(place, after, at);
+                if let Some(place) = self.judge(number, *silence) {
+                    self.connections[number].look_after(place, after, now);
                 }
             }
             Shown::Later { number, at, cause } => {
@@ -195,12 +206,6 @@ impl Diagnosis {
                     silence.cause = cause;
                 }
             }
-        }
-        if let Some(silence) = unfinished {
-            self.judge(number, silence);
-        }
-        if is_over {
-            self.forget(number);
         }
     }
 
@@ -412,20 +417,7 @@ impl Diagnosis {
                 return None;
             }
         }
-        // What crossed shows the path as well as what was heard.
-        silence.end = match (end.or(silence.end), silence.noticed) {
-            (Some(end), Some(noticed)) => Some(end.min(noticed).max(silence.start)),
-            (end, _) => end,
-        };
-        if let Some(end) = silence.end {
-            // One transmission that crossed no more than others do not was lost after the return.
-            let before = silence.late.iter().flatten().filter(|late| **late <= end);
-            let last = before.max().copied();
-            silence.end_earliest = match silence.sees_sender {
-                true => last.unwrap_or(silence.start).max(silence.start),
-                false => silence.end_earliest.min(end),
-            };
-        }
+        silence.set_end(end);
         if self.silences.len() >= self.limits.silences {
             self.counters.omitted_silences += 1;
             return None;

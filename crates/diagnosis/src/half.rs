@@ -157,22 +157,7 @@ impl Half {
         if self.snd_nxt.is_none() {
             self.snd_nxt = Some(segment.end());
         }
-        if let Some(stamp) = segment.timestamp() {
-            if self
-                .newest_timestamp
-                .is_none_or(|newest| is_newer(stamp, newest))
-            {
-                self.newest_timestamp = Some(stamp);
-                self.timed_stamp.get_or_insert((stamp, segment.at));
-            }
-        }
-        if segment.tcp.has(TcpFlags::ACK) {
-            let ack = segment.tcp.ack;
-            self.ack = Some(self.ack.map_or(ack, |known| known.max(ack)));
-        }
-        if !segment.tcp.flags.intersects(TcpFlags::SYN | TcpFlags::RST) {
-            self.window_is_closed = segment.tcp.window == 0;
-        }
+        self.note_header(segment);
         self.counted = match segment.identification.wrapping_sub(self.identification) {
             1 => self.counted.saturating_add(1),
             gap if gap <= WIDEST_ID_GAP && self.counted >= COUNTING => self.counted,
@@ -184,6 +169,24 @@ impl Half {
             self.interval = self.interval - self.interval / 8 + interval / 8;
         }
         self.last = Some(segment.at);
+    }
+
+    /// Notes what the header says beside sequence numbers: timestamp, acknowledgement, window.
+    fn note_header(&mut self, segment: &Segment<'_>) {
+        let newest = self.newest_timestamp;
+        if let Some(stamp) = segment.timestamp()
+            && newest.is_none_or(|newest| is_newer(stamp, newest))
+        {
+            self.newest_timestamp = Some(stamp);
+            self.timed_stamp.get_or_insert((stamp, segment.at));
+        }
+        if segment.tcp.has(TcpFlags::ACK) {
+            let ack = segment.tcp.ack;
+            self.ack = Some(self.ack.map_or(ack, |known| known.max(ack)));
+        }
+        if !segment.tcp.flags.intersects(TcpFlags::SYN | TcpFlags::RST) {
+            self.window_is_closed = segment.tcp.window == 0;
+        }
     }
 
     /// Notes an answer to what the host sent: a packet of its peer.

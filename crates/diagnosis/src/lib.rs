@@ -8,8 +8,7 @@
 //! # What counts as an outage
 //!
 //! A host is *silent* while packets that it should answer remain unanswered. A silence is an outage
-//! if plain loss, at the rate that the connection shows, would hardly explain it: see
-//! [`evidence`](crate#modules). A sender without data, a receiver with a closed window that answers
+//! if plain loss, at the rate that the connection shows, would hardly explain it. A sender without data, a receiver with a closed window that answers
 //! probes, and a lost segment are none.
 //!
 //! # What a capture cannot tell

@@ -34,3 +34,23 @@ pub(crate) struct Silence {
     /// Whether what the sender sent was captured before it was lost.
     pub(crate) sees_sender: bool,
 }
+
+impl Silence {
+    /// Narrows the end by the first sign from anybody, if there was one: `sign`.
+    pub(crate) fn set_end(&mut self, sign: Option<Instant>) {
+        // What crossed shows the path as well as what was heard.
+        self.end = match (sign.or(self.end), self.noticed) {
+            (Some(end), Some(noticed)) => Some(end.min(noticed).max(self.start)),
+            (end, _) => end,
+        };
+        let Some(end) = self.end else { return };
+        self.end_earliest = if self.sees_sender {
+            // A later transmission was lost after the return.
+            let before = self.late.iter().flatten().filter(|late| **late <= end);
+            let last = before.max().copied();
+            last.unwrap_or(self.start).max(self.start)
+        } else {
+            self.end_earliest.min(end)
+        };
+    }
+}

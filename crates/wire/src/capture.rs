@@ -339,9 +339,9 @@ impl Pcapng {
             };
         }
         let order = self.order;
-        let (kind, length) = match (order.u32(input, 0), order.u32(input, 4)) {
-            (Some(kind), Some(length)) => (kind, length),
-            _ => return Ok(Step::Need { bytes: BEGINNING }),
+        let fields = order.u32(input, 0).zip(order.u32(input, 4));
+        let Some((kind, length)) = fields else {
+            return Ok(Step::Need { bytes: BEGINNING });
         };
         let impossible = CaptureError::Length { offset, length };
         let block_len = usize::try_from(length).map_err(|_| impossible)?;
@@ -370,36 +370,40 @@ impl Pcapng {
             return Err(impossible);
         }
         let body = block.get(8..block_len - 4).unwrap_or_default();
-        let content = CaptureError::Content { offset };
         match kind {
-            code::SECTION_HEADER => {
-                let version = order.u16(body, 4).ok_or(content)?;
-                if version != 1 {
-                    return Err(CaptureError::Version { offset, version });
-                }
-                let count = u32::try_from(self.interfaces.len()).unwrap_or(u32::MAX);
-                self.before = self.before.saturating_add(count);
-                self.interfaces.clear();
+            code::SECTION_HEADER | code::INTERFACE_DESCRIPTION => {
+                self.describe(kind, body, offset)?;
                 Ok(passed)
             }
-            code::INTERFACE_DESCRIPTION => {
-                if self.interfaces.len() >= MOST_INTERFACES {
-                    let interface = MOST_INTERFACES as u32;
-                    return Err(CaptureError::Interface { offset, interface });
-                }
-                let link_type = order.u16(body, 0).ok_or(content)?;
-                let options = body.get(8..).ok_or(content)?;
-                self.interfaces.push((link_type, clock(order, options)));
-                Ok(passed)
-            }
-            _ => {
-                let packet = self.packet(kind, body, offset)?;
-                Ok(Step::Packet {
-                    consumed: block_len,
-                    packet,
-                })
-            }
+            _ => Ok(Step::Packet {
+                consumed: block_len,
+                packet: self.packet(kind, body, offset)?,
+            }),
         }
+    }
+
+    /// Takes note of a section or an interface.
+    fn describe(&mut self, kind: u32, body: &[u8], offset: u64) -> Result<(), CaptureError> {
+        let content = CaptureError::Content { offset };
+        let order = self.order;
+        if kind == code::SECTION_HEADER {
+            let version = order.u16(body, 4).ok_or(content)?;
+            if version != 1 {
+                return Err(CaptureError::Version { offset, version });
+            }
+            let count = u32::try_from(self.interfaces.len()).unwrap_or(u32::MAX);
+            self.before = self.before.saturating_add(count);
+            self.interfaces.clear();
+            return Ok(());
+        }
+        if self.interfaces.len() >= MOST_INTERFACES {
+            let interface = MOST_INTERFACES as u32;
+            return Err(CaptureError::Interface { offset, interface });
+        }
+        let link_type = order.u16(body, 0).ok_or(content)?;
+        let options = body.get(8..).ok_or(content)?;
+        self.interfaces.push((link_type, clock(order, options)));
+        Ok(())
     }
 
     fn packet<'a>(

@@ -32,7 +32,7 @@ fn read(file: &[u8], chunk: usize) -> (Vec<Read>, Option<CaptureError>) {
                 ));
             }
             Ok(Step::Passed { consumed }) => {
-                let end = at.saturating_add(usize::try_from(consumed).unwrap());
+                let end = at.saturating_add(usize::try_from(consumed).expect("64 bits"));
                 if end > file.len() {
                     let offset = at as u64;
                     return (packets, Some(CaptureError::Truncated { offset }));
@@ -69,7 +69,7 @@ fn pcap(big_endian: bool, nanos: bool, packets: &[(u32, u32, &[u8], u32)]) -> Ve
         file.extend(word(field));
     }
     for (seconds, fraction, data, original_len) in packets {
-        let captured_len = u32::try_from(data.len()).unwrap();
+        let captured_len = u32::try_from(data.len()).expect("short");
         for field in [*seconds, *fraction, captured_len, *original_len] {
             file.extend(word(field));
         }
@@ -180,7 +180,7 @@ fn tunnels_in_the_clear_are_looked_into() {
         let bytes = Packet::tcp_segment(ip, TcpHeader::default(), &[]).to_bytes();
         let mut packet = bytes[..20].to_vec();
         packet[9] = protocol;
-        let length = u16::try_from(20 + between.len() + inner.len()).unwrap();
+        let length = u16::try_from(20 + between.len() + inner.len()).expect("short");
         packet[2..4].copy_from_slice(&length.to_be_bytes());
         packet.extend(between);
         packet.extend(&inner);

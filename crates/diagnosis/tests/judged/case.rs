@@ -84,7 +84,7 @@ pub(crate) fn diagnose(files: &[&[u8]], snap_len: usize) -> (Findings, Option<Ca
                     packets.push((time, point, packet.direction, outline.expect("a packet")));
                     at += consumed;
                 }
-                Ok(Step::Passed { consumed }) => at += usize::try_from(consumed).unwrap(),
+                Ok(Step::Passed { consumed }) => at += usize::try_from(consumed).expect("64 bits"),
                 Ok(Step::Need { .. }) => {
                     failure = failure.or(decoder.end(file.len() - at).err());
                     break;

@@ -42,22 +42,21 @@ const fn case(
     }
 }
 
-use Cause::{BackOff, Path, SpuriousTimeout};
+use Cause::{BackOff, LossTimer, SpuriousTimeout};
 use Ends::{Both, Fixed, Mobile};
 
 const CASES: [Case; 33] = [
-    case(0.2, "download", "cubic", true, true, Mobile, BackOff),
-    case(0.2, "download", "cubic", true, false, Fixed, BackOff),
-    case(0.2, "upload", "cubic", true, true, Mobile, BackOff),
-    case(0.2, "upload", "cubic", true, false, Both, BackOff),
+    case(0.2, "download", "cubic", true, true, Mobile, LossTimer),
+    case(0.2, "download", "cubic", true, false, Fixed, LossTimer),
+    case(0.2, "upload", "cubic", true, true, Mobile, LossTimer),
+    case(0.2, "upload", "cubic", true, false, Both, LossTimer),
     case(0.5, "download", "cubic", true, true, Mobile, BackOff),
     case(0.5, "download", "cubic", true, true, Both, BackOff),
     case(2.0, "download", "cubic", false, false, Fixed, BackOff),
     case(0.5, "upload", "bbr", true, false, Mobile, BackOff),
     case(1.0, "download", "bbr", true, false, Mobile, BackOff),
     case(1.0, "download", "bbr", true, false, Fixed, BackOff),
-    // The retransmission came 16 ms after the link.
-    case(1.0, "download", "bbr", true, true, Both, Path),
+    case(1.0, "download", "bbr", true, true, Both, BackOff),
     case(1.0, "upload", "reno", true, true, Mobile, BackOff),
     case(2.0, "upload", "bbr", true, true, Mobile, BackOff),
     case(2.0, "upload", "bbr", true, false, Fixed, BackOff),
@@ -67,18 +66,18 @@ const CASES: [Case; 33] = [
     case(5.0, "download", "cubic", true, true, Mobile, BackOff),
     case(5.0, "download", "cubic", true, false, Fixed, BackOff),
     case(5.0, "download", "cubic", true, true, Both, BackOff),
-    case(5.0, "upload", "cubic", false, true, Mobile, SpuriousTimeout),
-    case(5.0, "upload", "cubic", false, false, Fixed, SpuriousTimeout),
-    case(5.0, "upload", "cubic", false, true, Both, SpuriousTimeout),
+    case(5.0, "upload", "cubic", false, true, Mobile, BackOff),
+    case(5.0, "upload", "cubic", false, false, Fixed, BackOff),
+    case(5.0, "upload", "cubic", false, true, Both, BackOff),
     case(10.0, "upload", "cubic", true, true, Mobile, BackOff),
     case(10.0, "upload", "reno", true, false, Both, BackOff),
     case(20.0, "download", "reno", true, true, Mobile, BackOff),
     case(20.0, "download", "reno", true, false, Fixed, BackOff),
-    case(20.0, "upload", "bbr", true, true, Mobile, BackOff),
+    case(20.0, "upload", "bbr", true, true, Mobile, SpuriousTimeout),
     case(60.0, "download", "cubic", true, true, Mobile, BackOff),
     case(60.0, "download", "cubic", true, false, Fixed, BackOff),
     case(60.0, "download", "cubic", true, true, Both, BackOff),
-    case(60.0, "upload", "bbr", true, false, Mobile, BackOff),
+    case(60.0, "upload", "bbr", true, false, Mobile, SpuriousTimeout),
     case(60.0, "upload", "cubic", true, true, Both, BackOff),
 ];
 
@@ -226,7 +225,7 @@ fn captured_until(file: &[u8], seconds: f64) -> &[u8] {
         match step {
             Step::Packet { packet, .. } if packet.time.as_secs_f64() > seconds => break,
             Step::Packet { consumed, .. } => at += consumed,
-            Step::Passed { consumed } => at += usize::try_from(consumed).unwrap(),
+            Step::Passed { consumed } => at += usize::try_from(consumed).expect("64 bits"),
             Step::Need { .. } => break,
         }
     }
