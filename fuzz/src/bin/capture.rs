@@ -17,7 +17,11 @@ const LIMITS: Limits = Limits {
 };
 
 /// What is read when `chunk` bytes come at a time: time, length, bytes done with.
-fn read(file: &[u8], chunk: usize, mut see: impl FnMut(Instant, Option<Outline>)) -> Vec<(u128, usize)> {
+fn read(
+    file: &[u8],
+    chunk: usize,
+    mut see: impl FnMut(Instant, Option<Outline>),
+) -> Vec<(u128, usize)> {
     let mut decoder = Decoder::default();
     let (mut at, mut until) = (0, 0);
     let mut packets = Vec::new();
@@ -62,8 +66,17 @@ fuzz_target!(|data: &[u8]| {
     let findings = diagnosis.finish();
     assert!(findings.outages.len() <= LIMITS.silences);
     for outage in findings.outages {
-        assert!(outage.end.is_none_or(|end| outage.start <= end && outage.end_earliest <= end));
+        assert!(
+            outage
+                .end
+                .is_none_or(|end| outage.start <= end && outage.end_earliest <= end)
+        );
         assert!(outage.start_earliest <= outage.start && outage.start <= outage.start_latest);
-        assert!(outage.flows.iter().all(|flow| flow.wasted.least <= flow.wasted.most));
+        assert!(
+            outage
+                .flows
+                .iter()
+                .all(|flow| flow.wasted.least <= flow.wasted.most)
+        );
     }
 });
