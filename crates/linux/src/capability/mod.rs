@@ -81,7 +81,7 @@ struct Inside {
     attempt: fn() -> ProbeResult,
 }
 
-const INSIDE: [Inside; 13] = [
+const INSIDE: [Inside; 14] = [
     Inside {
         name: "TUN devices",
         needed_for: "demo, lab, live papers; run: the roles hip and rendezvous",
@@ -114,7 +114,7 @@ const INSIDE: [Inside; 13] = [
     },
     Inside {
         name: "kernel types (BTF)",
-        needed_for: "run: the eBPF fast path",
+        needed_for: "run: the eBPF fast path, and the role host",
         required_by: NOBODY,
         attempt: kernel::types,
     },
@@ -129,6 +129,12 @@ const INSIDE: [Inside; 13] = [
         needed_for: "run: the eBPF fast path",
         required_by: NOBODY,
         attempt: bpf::tracker,
+    },
+    Inside {
+        name: "eBPF socket iterator",
+        needed_for: "run: the role host",
+        required_by: NOBODY,
+        attempt: bpf::sockets,
     },
     Inside {
         name: "NFQUEUE",
@@ -234,7 +240,7 @@ mod tests {
     #[test]
     fn every_probe_answers_and_names_a_remedy_for_what_is_missing() {
         let probes = probe_all();
-        assert_eq!(probes.len(), 16);
+        assert_eq!(probes.len(), 17);
         for Probe { name, result, .. } in probes {
             match result {
                 ProbeResult::Available { detail } => assert!(!detail.is_empty(), "{name}"),
