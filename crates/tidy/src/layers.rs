@@ -7,7 +7,7 @@ use serde_json::Value;
 use crate::{Offences, Repository};
 
 /// The crates from top to bottom: arrows only point down.
-pub const ORDER: [&str; 23] = [
+pub const ORDER: [&str; 24] = [
     "outlast",
     "python",
     "papers",
