@@ -207,7 +207,7 @@ fn a_configuration_is_checked() {
     let check = ["run", "--role", "host", "--check-config"];
     let said = place.run(check);
     assert_eq!(said.code, Some(0), "{}", said.err);
-    assert!(said.out.contains("interfaces  all"), "{}", said.out);
+    assert!(said.out.contains("interfaces    all"), "{}", said.out);
     place.file("host.toml", "[host]\nburst = 0\n");
     let said = place.run(check.into_iter().chain(["--config", "host.toml"]));
     said.refuses(2, &["burst = 0", "at least 1"]);
