@@ -510,7 +510,10 @@ fn only_the_sockets_of_the_chosen_cgroups_are_meant() {
     for (cgroup, expected) in [(None, None), (Some(&cgroup), Some(3_600))] {
         hosts.forget();
         shell_connects(&hosts, &listener, cgroup);
-        assert_eq!(told(&hosts.seen(), CLIENT)[0], (SYN, expected));
+        // The last acknowledgement of the connection before may come late.
+        let told = told(&hosts.seen(), CLIENT);
+        let syn = told.iter().find(|(flags, _)| *flags == SYN);
+        assert_eq!(syn, Some(&(SYN, expected)));
     }
 }
 
