@@ -22,7 +22,7 @@ impl FlowId {
         }
     }
 
-    /// The same name for both directions.
+    /// Names the connection alike from both directions: the lower source first.
     pub(crate) fn unordered(self) -> Self {
         self.min(self.reversed())
     }

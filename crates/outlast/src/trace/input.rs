@@ -173,7 +173,7 @@ impl Capture {
         files.map(|file| file.source.clone()).collect()
     }
 
-    /// The same captures, from the start.
+    /// Rewinds the captures to their start.
     pub(crate) fn again(self) -> Result<Self, Failure> {
         let rewind = |reading: Reading| {
             let mut file = match (reading.input, reading.kept) {
