@@ -1,10 +1,12 @@
 """A stream of 64 kbit/s by UDP, as of a telephone call: 160 bytes every 20 ms.
 
-send ADDRESS PORT           sends to whoever says something, until nobody has for five seconds
-receive ADDRESS PORT SECONDS FILE   listens for that time, and notes in FILE for each datagram when it was
-                            sent and when it came, in nanoseconds of the clock that both share
+send ADDRESS PORT                 sends to whoever says something, until nobody has for five seconds
+receive ADDRESS PORT OVER FILE    listens until there is a file OVER, and notes in FILE for each datagram
+                                  when it was sent and when it came, in nanoseconds of the clock that both
+                                  share
 """
 
+import os
 import socket
 import sys
 import time
@@ -45,13 +47,13 @@ def send(address, port):
             time.sleep(max(0, due - time.monotonic()))
 
 
-def receive(address, port, seconds, file):
-    end = time.monotonic() + float(seconds)
+def receive(address, port, over, file):
     said = 0
     with opened(address) as stream, open(file, "w", encoding="ascii") as heard:
         stream.connect((address, int(port)))
         stream.settimeout(0.2)
-        while (now := time.monotonic()) < end:
+        while not os.path.exists(over):
+            now = time.monotonic()
             if now > said + ALIVE_S:
                 said = now
                 try:

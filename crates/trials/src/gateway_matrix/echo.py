@@ -1,8 +1,9 @@
 """Somebody who types a line every 50 ms at the far end of a command, and reads what it shows.
 
-python3 echo.py SECONDS COMMAND...    ends after that time, with an error if a line comes back wrong
+python3 echo.py OVER COMMAND...    ends when there is a file OVER, with an error if a line comes back wrong
 """
 
+import os
 import subprocess
 import sys
 import time
@@ -10,11 +11,10 @@ import time
 PAUSE_S = 0.05
 
 
-def main(seconds, *command):
-    end = time.monotonic() + float(seconds)
+def main(over, *command):
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as shell:
         n = 0
-        while time.monotonic() < end:
+        while not os.path.exists(over):
             line = f"{n}\n".encode()
             shell.stdin.write(line)
             shell.stdin.flush()

@@ -168,15 +168,12 @@ pub struct Stage {
     /// Of the server.
     address: IpAddr,
     directory: PathBuf,
-    /// Things that the session says.
-    ticks: u64,
     /// Paths of `NEEDS`' programs, in its order.
     tools: Vec<PathBuf>,
 }
 
 impl Stage {
-    /// Prepares the program of `cell` in `directory`, with `payload` to be transferred, or `ticks` things to be
-    /// said.
+    /// Prepares the program of `cell` in `directory`, with `payload` to be transferred unless it is a session.
     ///
     /// # Errors
     /// When a program is not installed, or files cannot be written.
@@ -184,7 +181,6 @@ impl Stage {
         cell: Cell,
         directory: &Path,
         payload: &[u8],
-        ticks: u64,
     ) -> io::Result<Result<Self, Missing>> {
         let program = cell.program;
         let tools = match find_all(program) {
@@ -195,7 +191,6 @@ impl Stage {
             program,
             address: Place::Fixed.address(cell.stack.ip),
             directory: directory.to_owned(),
-            ticks,
             tools,
         };
         for name in ["sent", "got"] {
@@ -264,7 +259,7 @@ impl Stage {
             Program::WebSocket => {
                 command.arg(self.path("session.py"));
                 command.args(["serve", &address, &PORT.to_string()]);
-                command.arg(self.ticks.to_string()).arg(self.sent());
+                command.arg(self.over()).arg(self.sent());
             }
         }
         self.finish(command)
@@ -319,18 +314,16 @@ impl Stage {
             }
             Program::Redis => {
                 command.arg(self.path("requests.py"));
-                command.args([&address, &PORT.to_string(), &self.seconds().to_string()]);
+                command.args([&address, &PORT.to_string()]).arg(self.over());
             }
             Program::Ssh => {
-                command
-                    .arg(self.path("echo.py"))
-                    .arg(self.seconds().to_string());
+                command.arg(self.path("echo.py")).arg(self.over());
                 command.args(self.ssh().split(' ')).args([&address, "cat"]);
             }
             Program::Datagrams => {
                 command.arg(self.path("datagrams.py"));
                 command.args(["receive", &address, &PORT.to_string()]);
-                command.arg(self.seconds().to_string()).arg(self.got());
+                command.arg(self.over()).arg(self.got());
             }
         }
         self.finish(command)
@@ -416,9 +409,18 @@ impl Stage {
         )
     }
 
-    /// How long a session takes.
-    fn seconds(&self) -> u64 {
-        self.ticks * TICK_MS / 1_000
+    /// Has a session end after what is being said.
+    ///
+    /// # Errors
+    /// When the sign cannot be written.
+    pub fn end_session(&self) -> io::Result<()> {
+        fs::write(self.over(), "")
+    }
+
+    /// Its existence is the sign at which a session ends. A session that ended by the clock would be over
+    /// before the outage where the machine is slow.
+    fn over(&self) -> PathBuf {
+        self.path("over")
     }
 
     /// The datagrams that have come so far: when each was sent, and when it came.

@@ -1,8 +1,9 @@
 """A client of Redis that writes 200 bytes again and again, 50 ms after each answer.
 
-python3 requests.py ADDRESS PORT SECONDS    ends after that time, with an error if an answer is wrong
+python3 requests.py ADDRESS PORT OVER    ends when there is a file OVER, with an error if an answer is wrong
 """
 
+import os
 import socket
 import sys
 import time
@@ -10,13 +11,12 @@ import time
 PAUSE_S = 0.05
 
 
-def main(address, port, seconds):
-    end = time.monotonic() + float(seconds)
+def main(address, port, over):
     with socket.create_connection((address, int(port))) as server:
         server.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         answers = server.makefile("rb")
         n = 0
-        while time.monotonic() < end:
+        while not os.path.exists(over):
             value = f"{n:0200d}".encode()
             server.sendall(b"*3\r\n$3\r\nSET\r\n$1\r\nk\r\n$200\r\n" + value + b"\r\n")
             if (answer := answers.readline()) != b"+OK\r\n":

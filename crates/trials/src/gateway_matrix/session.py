@@ -1,11 +1,13 @@
 """A session over WebSocket in which something new is said every 50 ms.
 
-serve ADDRESS PORT COUNT FILE    says COUNT things to whoever comes, and notes them in FILE
+serve ADDRESS PORT OVER FILE    talks to whoever comes until there is a file OVER, and notes in FILE what it says
 follow ADDRESS PORT FILE         listens to the end, and notes in FILE what it hears
 """
 
 import asyncio
 import hashlib
+import itertools
+import os
 import sys
 
 import websockets
@@ -17,23 +19,23 @@ INTERVAL_S = 0.05
 OPTIONS = {"ping_interval": None, "compression": None}
 
 
-async def serve(address, port, count, file):
-    over = asyncio.Event()
+async def serve(address, port, over, file):
+    done = asyncio.Event()
 
     async def speak(socket, _path=None):
         begun = asyncio.get_running_loop().time()
         with open(file, "w", encoding="ascii") as said:
-            for n in range(int(count)):
+            for n in itertools.takewhile(lambda _: not os.path.exists(over), itertools.count()):
                 text = f"{n} {hashlib.sha256(str(n).encode()).hexdigest()}"
                 said.write(text + "\n")
                 said.flush()
                 await socket.send(text)
                 left = begun + (n + 1) * INTERVAL_S - asyncio.get_running_loop().time()
                 await asyncio.sleep(max(0, left))
-        over.set()
+        done.set()
 
     async with websockets.serve(speak, address, int(port), **OPTIONS):
-        await over.wait()
+        await done.wait()
 
 
 async def follow(address, port, file):

@@ -170,14 +170,20 @@ impl ProgramTrial {
         self.cell.outage * 3 + Duration::from_secs(60)
     }
 
-    /// How many things the session says.
+    /// About how many things a session says.
     #[must_use]
     pub fn ticks(&self) -> u64 {
-        // Datagrams that were held back come late for long.
-        let is_long = self.cell.program == Program::Datagrams;
-        let after = if is_long { 2 * AFTER } else { AFTER };
-        let session = self.cell.outage + after + Duration::from_secs(2);
+        let session = self.cell.outage + self.after() + Duration::from_secs(2);
         saturating_nanos(session) / 1_000_000 / super::programs::TICK_MS
+    }
+
+    /// How long a session goes on after the outage.
+    fn after(&self) -> Duration {
+        // Datagrams that were held back come late for long.
+        match self.cell.program {
+            Program::Datagrams => 2 * AFTER,
+            _ => AFTER,
+        }
     }
 
     fn config(&self) -> SiteConfig<'static> {
@@ -263,7 +269,7 @@ impl<'t> Scene<'t> {
         let work = moments.work(SET_UP, cancel)?;
         let directory = TempDir::new().map_err(io_error("make a directory"))?;
         let payload = payload(job.scenario.run.seed, BYTES);
-        let stage = Stage::new(trial.cell, directory.path(), &payload, trial.ticks())
+        let stage = Stage::new(trial.cell, directory.path(), &payload)
             .map_err(io_error("prepare the programs"))?
             .map_err(TrialError::Missing)?;
         let site = Site::new(&trial.config())?;
@@ -321,7 +327,7 @@ impl<'t> Scene<'t> {
         // The sender's own counts, and the first sign of life, which may come a little later.
         let after = self.watched()?;
         let uptake = self.watch_uptake(up, &before)?;
-        let ended = self.wait_for_end()?;
+        let ended = self.wait_for_end(up + self.trial.after())?;
         let since = self.since()?;
         let Cell {
             program,
@@ -444,9 +450,12 @@ impl<'t> Scene<'t> {
         Ok((resumed, late))
     }
 
-    /// What is read until five seconds after link-up, or the client's end.
+    /// What is read of a transfer until five seconds after link-up, or the client's end.
     fn watch_uptake(&self, up: Instant, before: &Watched) -> Result<Uptake, TrialError> {
         let mut uptake = Uptake::new(up, before.received);
+        if !self.trial.cell.program.is_transfer() {
+            return Ok(uptake);
+        }
         loop {
             let watched = self.connection(before)?;
             let now = clock::now();
@@ -460,10 +469,17 @@ impl<'t> Scene<'t> {
         }
     }
 
-    fn wait_for_end(&self) -> Result<Option<Instant>, TrialError> {
+    /// When the client has ended, `None` if it had not at the deadline. A session is told to end at `over`.
+    fn wait_for_end(&self, over: Instant) -> Result<Option<Instant>, TrialError> {
+        let mut goes_on = !self.trial.cell.program.is_transfer();
         loop {
             if self.client_has_ended(Duration::from_millis(500))? {
                 return Ok(Some(clock::now()));
+            }
+            if goes_on && clock::now() >= over {
+                let ended = self.stage.end_session();
+                ended.map_err(io_error("have the session end"))?;
+                goes_on = false;
             }
             if clock::now() > self.given_up() {
                 return Ok(None);
