@@ -1,5 +1,6 @@
 //! TUN device, sockets, timer and event loop of a role with Mobile IP.
 
+use super::access::AccessLink;
 use crate::failure::Failure;
 use anyhow::Context;
 use bytes::Bytes;
@@ -14,7 +15,7 @@ use outlast_linux::signal::{Hangup, Termination};
 use outlast_linux::timer::Timer;
 use outlast_linux::tun::{MAX_PACKET, Tun, Written};
 use outlast_linux::waker::Waker;
-use outlast_mobility::{Transmit, Via};
+use outlast_mobility::{Arp, LinkAddress, LinkId, Transmit, Via};
 use outlast_wire::mobile_ip::PORT;
 use outlast_wire::{IcmpNotice, IpHeader, Packet, UdpHeader};
 use rustix::net::sockopt;
@@ -24,8 +25,13 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr, UdpSocket};
 use std::path::Path;
 
 /// Packets taken from one descriptor before the others have their turn.
-const BURST: usize = 64;
+pub(super) const BURST: usize = 64;
 
+/// The link on which mobile nodes are.
+pub(super) const ACCESS: LinkId = LinkId(0);
+
+/// Whom solicitations are for (RFC 1256).
+const ALL_ROUTERS: Ipv4Addr = Ipv4Addr::new(224, 0, 0, 11);
 const ICMP: u8 = 1;
 const IPV4_IN_IP: u8 = 4;
 
@@ -37,6 +43,8 @@ const RELOAD: Token = Token(4);
 const DATAGRAMS: Token = Token(5);
 const TUNNEL: Token = Token(6);
 const ERRORS: Token = Token(7);
+const LINK_PACKETS: Token = Token(8);
+const LINK_ARP: Token = Token(9);
 
 /// What a role does with what the loop hears.
 pub(super) trait Role {
@@ -48,6 +56,17 @@ pub(super) trait Role {
 
     /// A packet that comes to the own address.
     fn handle_network(&mut self, now: Instant, packet: Packet);
+
+    /// A message that comes from the access link, in a frame from `from`.
+    fn handle_link_packet(&mut self, _now: Instant, _from: LinkAddress, _packet: Packet) {}
+
+    /// The access link carries packets, or does so no longer.
+    fn handle_link(&mut self, _now: Instant, _is_up: bool) {}
+
+    /// What ARP says is to change.
+    fn change_arp(&mut self, arp: Arp, endpoint: &mut Endpoint) -> anyhow::Result<()> {
+        endpoint.change_arp(arp)
+    }
 
     /// Addresses, routes or interfaces have changed.
     fn handle_change(
@@ -74,8 +93,8 @@ pub(super) trait Role {
     /// What is to be done next.
     fn poll_transmit(&mut self) -> Option<Transmit>;
 
-    /// Says in the log what has happened.
-    fn tell(&mut self);
+    /// Says in the log what has happened, and does what the kernel has to do about it.
+    fn tell(&mut self) -> anyhow::Result<()>;
 
     /// When to call [`Self::handle_timeout`].
     fn poll_timeout(&self) -> Option<Instant>;
@@ -97,6 +116,10 @@ pub(super) struct Endpoint {
     /// The address at which this host's end of the tunnel is; `None` while there is none.
     own: Option<Ipv4Addr>,
     receivers: Option<Receivers>,
+    /// The link on which mobile nodes are, its name, and the mark of what is sent there.
+    access: Option<AccessLink>,
+    access_name: Option<String>,
+    mark: u32,
     /// Which interfaces carry packets.
     running: BTreeMap<u32, bool>,
     monitor: RouteMonitor,
@@ -147,6 +170,9 @@ impl Endpoint {
             datagrams,
             own: None,
             receivers: None,
+            access: None,
+            access_name: None,
+            mark,
             running: BTreeMap::new(),
             monitor,
             timer,
@@ -157,6 +183,42 @@ impl Endpoint {
             _termination: termination,
             _reload: reload,
         })
+    }
+
+    /// Uses an interface as the access link: at once, or when it is there.
+    pub(super) fn use_access(&mut self, name: &str) -> anyhow::Result<()> {
+        self.access_name = Some(name.into());
+        let link =
+            AccessLink::open(name, self.mark).with_context(|| format!("interface = \"{name}\""))?;
+        // The group of all who solicit; a card may drop what nobody has joined.
+        let joined = socket2::SockRef::from(&self.datagrams).join_multicast_v4_n(
+            &ALL_ROUTERS,
+            &socket2::InterfaceIndexOrAddress::Index(link.index.0),
+        );
+        if let Err(error) = joined
+            && error.kind() != io::ErrorKind::AddrInUse
+        {
+            tracing::debug!(%error, "solicitations may not be heard");
+        }
+        self.poller
+            .add(&link.packets, LINK_PACKETS, Interest::Readable)?;
+        self.poller.add(&link.arp, LINK_ARP, Interest::Readable)?;
+        self.access = Some(link);
+        Ok(())
+    }
+
+    /// The access link's interface.
+    pub(super) fn access(&self) -> Option<InterfaceIndex> {
+        self.access.as_ref().map(|link| link.index)
+    }
+
+    /// Says or answers something by ARP on the access link.
+    pub(super) fn change_arp(&mut self, arp: Arp) -> anyhow::Result<()> {
+        match &mut self.access {
+            Some(link) => Ok(link.change_arp(arp)?),
+            // The device is point-to-point: there is no ARP.
+            None => Ok(()),
+        }
     }
 
     /// The address from which the kernel would speak to `other`, past the role's own routes.
@@ -207,6 +269,12 @@ impl Endpoint {
                     TUN => self.take_from_device(now, role)?,
                     TUNNEL | ERRORS => self.take_packets(now, role, token)?,
                     DATAGRAMS => self.take_datagrams(now, role)?,
+                    LINK_PACKETS => self.take_link_packets(now, role)?,
+                    LINK_ARP => {
+                        if let Some(link) = &self.access {
+                            link.answer_arp()?;
+                        }
+                    }
                     MONITOR => self.take_changes(now, role)?,
                     TIMER => self.timer.note_expiry(),
                     END if self.waker.reset()? => {
@@ -257,6 +325,49 @@ impl Endpoint {
         Ok(())
     }
 
+    /// Messages on the access link.
+    fn take_link_packets(&mut self, now: Instant, role: &mut impl Role) -> io::Result<()> {
+        for _ in 0..BURST {
+            let Some(link) = &self.access else {
+                break;
+            };
+            let Some((from, bytes)) = link.packets.receive(&mut self.buffer)? else {
+                break;
+            };
+            match Packet::parse(Bytes::copy_from_slice(bytes)) {
+                Ok(packet) => role.handle_link_packet(now, LinkAddress(from), packet),
+                Err(error) => tracing::debug!(%error, "a packet cannot be read"),
+            }
+        }
+        Ok(())
+    }
+
+    /// The interface that is, or was, the access link has changed.
+    fn note_access(
+        &mut self,
+        now: Instant,
+        role: &mut impl Role,
+        (index, mtu): (InterfaceIndex, u32),
+        is_running: bool,
+    ) -> anyhow::Result<()> {
+        let Some(name) = self.access_name.clone() else {
+            return Ok(());
+        };
+        let is_known = self.access.as_ref().is_some_and(|link| link.index == index);
+        if !is_known {
+            self.access = None;
+            self.use_access(&name)?;
+        }
+        if let Some(link) = &mut self.access {
+            link.set_mtu(mtu);
+        }
+        let was_running = self.running.get(&index.0).copied();
+        if was_running != Some(is_running) {
+            role.handle_link(now, is_running);
+        }
+        Ok(())
+    }
+
     /// Messages of registration, and tunnels in UDP.
     fn take_datagrams(&mut self, now: Instant, role: &mut impl Role) -> io::Result<()> {
         for _ in 0..BURST {
@@ -291,9 +402,15 @@ impl Endpoint {
                 Change::Interface {
                     index: InterfaceIndex(index),
                     is_running,
+                    name,
+                    mtu,
                     ..
                 } => {
                     concerns = true;
+                    if self.access_name.as_ref() == Some(&name) {
+                        let about = (InterfaceIndex(index), mtu);
+                        self.note_access(now, role, about, is_running)?;
+                    }
                     let was_running = self.running.insert(index, is_running);
                     is_link_back |= is_running && was_running == Some(false);
                 }
@@ -302,6 +419,10 @@ impl Endpoint {
                 } => {
                     concerns = true;
                     self.running.remove(&index);
+                    if self.access() == Some(InterfaceIndex(index)) {
+                        self.access = None;
+                        role.handle_link(now, false);
+                    }
                 }
                 Change::Address { .. } | Change::Route { .. } | Change::Missed => concerns = true,
             }
@@ -316,23 +437,36 @@ impl Endpoint {
     fn drain(&mut self, now: Instant, role: &mut impl Role) -> anyhow::Result<()> {
         while let Some(transmit) = role.poll_transmit() {
             match transmit {
-                Transmit::Packet { packet, via } => {
-                    let source = packet.header().ip.source;
-                    let is_own = self.own.is_some_and(|own| source == own);
-                    match via {
-                        Via::Local => self.deliver(&packet)?,
-                        _ if is_own => self.send(now, role, &packet)?,
-                        _ if role_forwards(role) => self.deliver(&packet)?,
-                        _ => tracing::debug!(%source, "a packet of another address is not sent"),
-                    }
-                }
-                // The device is point-to-point: there is no ARP.
-                Transmit::Arp(_) => {}
+                Transmit::Packet { packet, via } => self.transmit(now, role, &packet, via)?,
+                Transmit::Arp(arp) => role.change_arp(arp, self)?,
             }
         }
-        role.tell();
+        role.tell()?;
         let next = role.poll_timeout().map(|at| at.max(now));
         Ok(self.timer.set(next)?)
+    }
+
+    fn transmit(
+        &self,
+        now: Instant,
+        role: &mut impl Role,
+        packet: &Packet,
+        via: Via,
+    ) -> io::Result<()> {
+        let (source, destination) = (packet.header().ip.source, packet.header().ip.destination);
+        let is_own = self.own.is_some_and(|own| source == own);
+        match (via, &self.access) {
+            (Via::Local, _) => self.deliver(packet),
+            (Via::Neighbour(_, to), Some(link)) => link.send(to, packet),
+            (Via::Link(_), Some(link)) => link.send_to_all(packet),
+            (Via::Route, Some(link)) if destination.is_multicast() => link.send_to_all(packet),
+            _ if is_own => self.send(now, role, packet),
+            _ if role_forwards(role) => self.deliver(packet),
+            _ => {
+                tracing::debug!(%source, "a packet of another address is not sent");
+                Ok(())
+            }
+        }
     }
 
     /// Hands a packet to this host's stack, which keeps it or forwards it. What the network card has

@@ -68,6 +68,8 @@ enum Role {
     Rendezvous,
     /// A home agent of Mobile IP; takes --config, whose table is `[home_agent]`.
     HomeAgent,
+    /// A foreign agent of Mobile IP; takes --config, whose table is `[foreign_agent]`.
+    ForeignAgent,
     /// A mobile node of Mobile IP; takes --config, whose table is `[mobile_node]`.
     MobileNode,
     /// An agent beside this host's own TCP; takes --config, whose table is `[host]`, or nothing.
@@ -142,6 +144,7 @@ pub(crate) fn run(arguments: &Arguments, verbose: u8) -> Result<(), Failure> {
         Role::Hip => Some(Own::Hip(hip::Kind::Host)),
         Role::Rendezvous => Some(Own::Hip(hip::Kind::Rendezvous)),
         Role::HomeAgent => Some(Own::Mobility(mobility::Kind::HomeAgent)),
+        Role::ForeignAgent => Some(Own::Mobility(mobility::Kind::ForeignAgent)),
         Role::MobileNode => Some(Own::Mobility(mobility::Kind::MobileNode)),
         Role::Host => Some(Own::Host),
     };

@@ -1,6 +1,8 @@
-//! `outlast run --role home-agent` and `--role mobile-node`: a mobile host that changes its network.
+//! `outlast run` as a home agent, a foreign agent or a mobile node: a mobile host that changes its network.
 //!
 //! Where this machine lacks what that needs, a test says so and ends.
+
+mod agents;
 
 use crate::hip::{PATIENCE, Sender, connect, ip, pace, read, skip};
 use crate::support::Place;
@@ -136,10 +138,13 @@ struct Daemon {
 
 impl Daemon {
     fn start(place: &Place, host: &Namespace, role: &str) -> Self {
-        let config = format!("{role}.toml");
-        let log = place.path().join(format!("{role}.log"));
+        Self::start_with(place, host, role, &format!("{role}.toml"))
+    }
+
+    fn start_with(place: &Place, host: &Namespace, role: &str, config: &str) -> Self {
+        let log = place.path().join(config).with_extension("log");
         let start = || {
-            let mut command = place.command(["run", "--role", role, "--config", &config]);
+            let mut command = place.command(["run", "--role", role, "--config", config]);
             command.stderr(std::fs::File::create(&log).expect("a file in a directory of ours"));
             command
                 .stdout(Stdio::null())
