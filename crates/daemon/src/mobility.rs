@@ -16,8 +16,12 @@ mod endpoint;
 mod foreign_agent;
 mod home_agent;
 pub mod key;
+mod metrics;
 mod mobile_node;
+mod operating;
 mod settings;
+mod status;
+mod trigger;
 
 use crate::failure::Failure;
 use foreign_agent::Foreign;
@@ -28,6 +32,7 @@ use outlast_linux::clock;
 use outlast_mobility::NtpClock;
 use rustix::rand::{GetRandomFlags, getrandom};
 use settings::{ForeignAgentSettings, HomeAgentSettings, MobileNodeSettings};
+pub use status::MobileIpStatus;
 use std::path::Path;
 
 /// The Unix epoch in NTP's time, in seconds.
@@ -56,22 +61,22 @@ impl Kind {
     }
 }
 
-/// Runs the role until it is asked to end.
-pub fn run(kind: Kind, config: &Path) -> Result<(), Failure> {
+/// Runs the role until it is asked to end; `control` goes before the configuration file's.
+pub fn run(kind: Kind, config: &Path, control: Option<&Path>) -> Result<(), Failure> {
     match kind {
         Kind::HomeAgent => {
             let settings = HomeAgentSettings::load(config)?;
-            let (mut endpoint, mut home) = Home::start(&settings)?;
+            let (mut endpoint, mut home) = Home::start(&settings, control)?;
             endpoint.run(&mut home, config)
         }
         Kind::ForeignAgent => {
             let settings = ForeignAgentSettings::load(config)?;
-            let (mut endpoint, mut foreign) = Foreign::start(&settings)?;
+            let (mut endpoint, mut foreign) = Foreign::start(&settings, control)?;
             endpoint.run(&mut foreign, config)
         }
         Kind::MobileNode => {
             let settings = MobileNodeSettings::load(config)?;
-            let (mut endpoint, mut mobile) = Mobile::start(settings)?;
+            let (mut endpoint, mut mobile) = Mobile::start(settings, control)?;
             mobile.relocate(clock::now(), &mut endpoint)?;
             endpoint.run(&mut mobile, config)
         }

@@ -1,7 +1,10 @@
 //! TUN device, sockets, timer and event loop of a role with Mobile IP.
 
 use super::access::AccessLink;
+use super::settings::Operating;
+use super::status::Report;
 use crate::failure::Failure;
+use crate::operations::Operations;
 use anyhow::Context;
 use bytes::Bytes;
 use outlast_base::time::Instant;
@@ -9,6 +12,7 @@ use outlast_linux::clock;
 use outlast_linux::monitor::{Change, RouteMonitor};
 use outlast_linux::netlink::{InterfaceIndex, InterfaceSettings, RouteSocket};
 use outlast_linux::poller::{Interest, Poller, Ready, Token};
+use outlast_linux::privilege;
 use outlast_linux::protocol::ProtocolReceiver;
 use outlast_linux::raw::{RawSender, Sent};
 use outlast_linux::signal::{Hangup, Termination};
@@ -48,6 +52,9 @@ const LINK_ARP: Token = Token(9);
 
 /// What a role does with what the loop hears.
 pub(super) trait Role {
+    /// As `--role` calls it.
+    const NAME: &'static str;
+
     /// Decapsulated packets go on to other hosts.
     const FORWARDS: bool;
 
@@ -79,13 +86,27 @@ pub(super) trait Role {
     /// Time has come to `now`.
     fn handle_timeout(&mut self, now: Instant);
 
-    /// The configuration is to be read again.
+    /// The configuration is to be read again; what has changed, and where metrics are from now on. If it
+    /// fails, all stays as it was.
     fn reload(
         &mut self,
         now: Instant,
         endpoint: &mut Endpoint,
         config: &Path,
-    ) -> anyhow::Result<()>;
+    ) -> Result<Vec<&'static str>, Failure>;
+
+    /// Somebody says that the link is back; whether that helps this role.
+    fn handle_notice(&mut self, _now: Instant) -> bool {
+        false
+    }
+
+    /// Whether the role goes on to need what it began with.
+    fn keeps_privileges(&self) -> bool {
+        false
+    }
+
+    /// How the role is.
+    fn report(&self, now: Instant) -> Report;
 
     /// The role ends.
     fn end(&mut self, now: Instant);
@@ -108,6 +129,9 @@ struct Receivers {
 
 /// What a role speaks through.
 pub(super) struct Endpoint {
+    pub(super) operations: Operations,
+    pub(super) operating: Operating,
+    pub(super) began: Instant,
     tun: Tun,
     /// Longest packet of the device in bytes.
     mtu: u32,
@@ -124,7 +148,7 @@ pub(super) struct Endpoint {
     running: BTreeMap<u32, bool>,
     monitor: RouteMonitor,
     timer: Timer,
-    poller: Poller,
+    pub(super) poller: Poller,
     waker: Waker,
     hangup: Waker,
     buffer: Box<[u8]>,
@@ -134,12 +158,23 @@ pub(super) struct Endpoint {
 
 impl Endpoint {
     /// Makes the device and opens the sockets; what is sent bears `mark`.
-    pub(super) fn open(device: &str, mtu: u32, mark: u32) -> Result<Self, Failure> {
-        let tun = Tun::create(device).map_err(|error| Failure::Capability(error.to_string()))?;
-        Self::equip(tun, device, mtu, mark).map_err(Failure::Run)
+    pub(super) fn open(operating: Operating, mark: u32) -> Result<Self, Failure> {
+        let tun = Tun::create(&operating.device)
+            .map_err(|error| Failure::Capability(error.to_string()))?;
+        let poller = Poller::new().map_err(anyhow::Error::new)?;
+        let began = clock::now();
+        let metrics = operating.metrics.as_ref();
+        let operations = Operations::open(began, &operating.control, metrics, &poller)?;
+        let parts = (tun, poller, operations);
+        Self::equip(parts, operating, mark).map_err(Failure::Run)
     }
 
-    fn equip(tun: Tun, device: &str, mtu: u32, mark: u32) -> anyhow::Result<Self> {
+    fn equip(
+        (tun, poller, operations): (Tun, Poller, Operations),
+        operating: Operating,
+        mark: u32,
+    ) -> anyhow::Result<Self> {
+        let (device, mtu) = (&*operating.device, operating.mtu);
         let mut routes = RouteSocket::open()?;
         let up = InterfaceSettings {
             up: Some(true),
@@ -156,7 +191,6 @@ impl Endpoint {
         let monitor = RouteMonitor::open().context("cannot hear of addresses")?;
         let (timer, waker, hangup) = (Timer::new()?, Waker::new()?, Waker::new()?);
         let (termination, reload) = (Termination::wake_daemon(&waker)?, Hangup::wake(&hangup)?);
-        let poller = Poller::new()?;
         poller.add(&tun, TUN, Interest::Readable)?;
         poller.add(&monitor, MONITOR, Interest::Readable)?;
         poller.add(&timer, TIMER, Interest::Readable)?;
@@ -164,6 +198,9 @@ impl Endpoint {
         poller.add(&hangup, RELOAD, Interest::Readable)?;
         poller.add(&datagrams, DATAGRAMS, Interest::Readable)?;
         Ok(Self {
+            operations,
+            operating,
+            began: clock::now(),
             tun,
             mtu,
             sender,
@@ -261,6 +298,10 @@ impl Endpoint {
     /// Drives `role` until it is asked to end.
     pub(super) fn run(&mut self, role: &mut impl Role, config: &Path) -> anyhow::Result<()> {
         self.drain(clock::now(), role)?;
+        if !role.keeps_privileges() {
+            privilege::keep_network_capabilities().context("cannot drop privileges")?;
+        }
+        self.operations.service().ready(&self.introduction(role));
         loop {
             let ready: Vec<Ready> = self.poller.wait()?.collect();
             let now = clock::now();
@@ -276,12 +317,20 @@ impl Endpoint {
                         }
                     }
                     MONITOR => self.take_changes(now, role)?,
-                    TIMER => self.timer.note_expiry(),
+                    TIMER => {
+                        self.timer.note_expiry();
+                        self.operations.handle_timeout(now, &self.poller);
+                    }
                     END if self.waker.reset()? => {
+                        self.operations.service().stopping();
                         role.end(now);
                         return self.drain(now, role);
                     }
-                    RELOAD if self.hangup.reset()? => role.reload(now, self, config)?,
+                    RELOAD if self.hangup.reset()? => {
+                        // Told in the log; there is nobody else to tell.
+                        let _ = self.reload(now, role, config);
+                    }
+                    token if Operations::owns(token) => self.hear(now, role, config, token)?,
                     _ => {}
                 }
             }
@@ -442,8 +491,9 @@ impl Endpoint {
             }
         }
         role.tell()?;
-        let next = role.poll_timeout().map(|at| at.max(now));
-        Ok(self.timer.set(next)?)
+        let next = [role.poll_timeout(), self.operations.poll_timeout()];
+        let next = next.into_iter().flatten().min();
+        Ok(self.timer.set(next.map(|at| at.max(now)))?)
     }
 
     fn transmit(

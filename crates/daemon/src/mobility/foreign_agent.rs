@@ -7,8 +7,10 @@
 
 use super::access::LINK;
 use super::endpoint::{Endpoint, Role};
+use super::operating::fixed;
 use super::random;
 use super::settings::ForeignAgentSettings;
+use super::status::{Mobile, Report};
 use crate::failure::Failure;
 use outlast_base::time::{Duration, Instant};
 use outlast_linux::clock;
@@ -17,12 +19,12 @@ use outlast_linux::netlink::{
 };
 use outlast_linux::sysctl;
 use outlast_mobility::{
-    Arrival, ForeignAgent, ForeignAgentConfig, ForeignEvent, ForeignLimits, LinkAddress, LinkId,
-    Transmit,
+    Arrival, ForeignAgent, ForeignAgentConfig, ForeignCounters, ForeignEvent, ForeignLimits,
+    LinkAddress, LinkId, Transmit,
 };
 use outlast_wire::mobile_ip::Lifetime;
 use outlast_wire::{Packet, Transport};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, Ipv4Addr};
 use std::path::Path;
 
@@ -45,6 +47,7 @@ const OUTSIDE: Arrival = Arrival {
 /// A foreign agent, and what the kernel knows of its visitors.
 pub(super) struct Foreign {
     agent: ForeignAgent,
+    settings: ForeignAgentSettings,
     care_of_address: Ipv4Addr,
     routes: RouteSocket,
     access: InterfaceIndex,
@@ -52,7 +55,10 @@ pub(super) struct Foreign {
 }
 
 impl Foreign {
-    pub(super) fn start(settings: &ForeignAgentSettings) -> Result<(Endpoint, Self), Failure> {
+    pub(super) fn start(
+        settings: &ForeignAgentSettings,
+        control: Option<&Path>,
+    ) -> Result<(Endpoint, Self), Failure> {
         let now = clock::now();
         let config = ForeignAgentConfig {
             care_of_address: settings.care_of_address,
@@ -67,7 +73,7 @@ impl Foreign {
             limits: ForeignLimits::default(),
             seed: u64::from_ne_bytes(random()?),
         };
-        let mut endpoint = Endpoint::open(&settings.device, settings.mtu, 0)?;
+        let mut endpoint = Endpoint::open(settings.operating(control), 0)?;
         let (interface, care_of_address) = (&settings.interface, settings.care_of_address);
         endpoint.use_access(interface).map_err(Failure::Run)?;
         if endpoint.settle(Some(care_of_address))?.is_none() {
@@ -106,6 +112,7 @@ impl Foreign {
         })?;
         Ok(Self {
             agent,
+            settings: settings.clone(),
             care_of_address: settings.care_of_address,
             routes,
             access,
@@ -168,6 +175,7 @@ fn is_request(packet: &Packet) -> bool {
 }
 
 impl Role for Foreign {
+    const NAME: &'static str = "foreign-agent";
     const FORWARDS: bool = false;
 
     fn handle_device(&mut self, now: Instant, packet: Packet) {
@@ -234,18 +242,35 @@ impl Role for Foreign {
     fn reload(
         &mut self,
         _now: Instant,
-        _endpoint: &mut Endpoint,
+        endpoint: &mut Endpoint,
         config: &Path,
-    ) -> anyhow::Result<()> {
-        let read = ForeignAgentSettings::load(config);
-        match read.and_then(|settings| Ok((settings.mobiles()?, settings.home_agents()?))) {
-            Ok((mobiles, home_agents)) => {
-                self.agent.set_associations(mobiles, home_agents);
-                tracing::info!("the configuration was read again");
-            }
-            Err(failure) => tracing::error!("nothing has changed: {failure}"),
+    ) -> Result<Vec<&'static str>, Failure> {
+        let next = ForeignAgentSettings::load(config)?;
+        fixed(&self.settings.fixed_differences(&next))?;
+        let changed = self.settings.free_differences(&next);
+        let (mobiles, home_agents) = (next.mobiles()?, next.home_agents()?);
+        endpoint.move_metrics(next.metrics.as_ref())?;
+        self.agent.set_associations(mobiles, home_agents);
+        self.settings = next;
+        Ok(changed)
+    }
+
+    fn report(&self, _now: Instant) -> Report {
+        let mobiles = self.visitors.iter().map(|home_address| Mobile {
+            home_address: *home_address,
+            at: self
+                .agent
+                .visitor(*home_address)
+                .map(shown)
+                .into_iter()
+                .collect(),
+        });
+        Report {
+            address: self.care_of_address,
+            place: None,
+            mobiles: mobiles.collect(),
+            counters: counts(self.agent.counters()),
         }
-        Ok(())
     }
 
     fn end(&mut self, _now: Instant) {
@@ -288,4 +313,36 @@ impl Role for Foreign {
     fn poll_timeout(&self) -> Option<Instant> {
         self.agent.poll_timeout().map(|(at, _)| at)
     }
+}
+
+/// An Ethernet address, for people.
+fn shown(LinkAddress(bytes): LinkAddress) -> String {
+    bytes.map(|byte| format!("{byte:02x}")).join(":")
+}
+
+/// All counts by name: who adds one is told here that it is to be shown.
+fn counts(counters: &ForeignCounters) -> BTreeMap<String, u64> {
+    let ForeignCounters {
+        relayed,
+        accepted,
+        refused,
+        timed_out,
+        malformed,
+        delivered,
+        reverse_tunnelled,
+        dropped_strangers,
+        dropped_unfit,
+    } = *counters;
+    let all = [
+        ("relayed", relayed),
+        ("accepted", accepted),
+        ("refused", refused),
+        ("timed_out", timed_out),
+        ("malformed", malformed),
+        ("delivered", delivered),
+        ("reverse_tunnelled", reverse_tunnelled),
+        ("dropped_strangers", dropped_strangers),
+        ("dropped_unfit", dropped_unfit),
+    ];
+    all.map(|(name, count)| (name.to_owned(), count)).into()
 }

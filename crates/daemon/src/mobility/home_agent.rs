@@ -8,7 +8,9 @@
 
 use super::access::LINK;
 use super::endpoint::{Endpoint, Role};
+use super::operating::fixed;
 use super::settings::HomeAgentSettings;
+use super::status::{Mobile, Report};
 use super::{ntp_clock, random};
 use crate::failure::Failure;
 use outlast_base::time::{Duration, Instant};
@@ -16,12 +18,12 @@ use outlast_linux::clock;
 use outlast_linux::netlink::{InterfaceIndex, Prefix, Route, RouteSocket};
 use outlast_linux::sysctl;
 use outlast_mobility::{
-    Arp, Arrival, HomeAgent, HomeAgentConfig, HomeEvent, HomeLimits, LinkAddress, Transmit,
-    UdpTunnelOffer, Verdict,
+    Arp, Arrival, HomeAgent, HomeAgentConfig, HomeCounters, HomeEvent, HomeLimits, LinkAddress,
+    Transmit, UdpTunnelOffer, Verdict,
 };
 use outlast_wire::mobile_ip::{Lifetime, ReplyCode};
 use outlast_wire::{Packet, Transport};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, Ipv4Addr};
 use std::path::Path;
 
@@ -37,6 +39,7 @@ const ARRIVAL: Arrival = Arrival {
 /// A home agent and its routes.
 pub(super) struct Home {
     agent: HomeAgent,
+    settings: HomeAgentSettings,
     address: Ipv4Addr,
     routes: RouteSocket,
     device: InterfaceIndex,
@@ -49,7 +52,10 @@ pub(super) struct Home {
 }
 
 impl Home {
-    pub(super) fn start(settings: &HomeAgentSettings) -> Result<(Endpoint, Self), Failure> {
+    pub(super) fn start(
+        settings: &HomeAgentSettings,
+        control: Option<&Path>,
+    ) -> Result<(Endpoint, Self), Failure> {
         let mobiles = settings.associations()?;
         let addresses: BTreeSet<Ipv4Addr> = mobiles.keys().copied().collect();
         let now = clock::now();
@@ -71,7 +77,7 @@ impl Home {
             seed: u64::from_ne_bytes(random()?),
         };
         let agent = HomeAgent::new(now, config);
-        let mut endpoint = Endpoint::open(&settings.device, settings.mtu, 0)?;
+        let mut endpoint = Endpoint::open(settings.operating(control), 0)?;
         let address = settings.address;
         if endpoint.settle(Some(address))?.is_none() {
             return Err(Failure::Usage(format!(
@@ -96,6 +102,7 @@ impl Home {
         let device = routes.interface(&settings.device)?;
         Ok(Self {
             agent,
+            settings: settings.clone(),
             address: settings.address,
             routes,
             device,
@@ -143,6 +150,7 @@ impl Home {
 }
 
 impl Role for Home {
+    const NAME: &'static str = "home-agent";
     const FORWARDS: bool = true;
 
     fn handle_device(&mut self, now: Instant, packet: Packet) {
@@ -199,25 +207,35 @@ impl Role for Home {
     fn reload(
         &mut self,
         _now: Instant,
-        _endpoint: &mut Endpoint,
+        endpoint: &mut Endpoint,
         config: &Path,
-    ) -> anyhow::Result<()> {
-        let read = HomeAgentSettings::load(config);
-        match read.and_then(|settings| settings.associations()) {
-            Ok(mobiles) if mobiles.contains_key(&self.address) => {
-                tracing::error!(
-                    "nothing has changed: {} is the agent's own address",
-                    self.address
-                );
-            }
-            Ok(mobiles) => {
-                self.attend(mobiles.keys().copied().collect())?;
-                tracing::info!(mobiles = mobiles.len(), "the configuration was read again");
-                self.agent.set_mobiles(mobiles);
-            }
-            Err(failure) => tracing::error!("nothing has changed: {failure}"),
+    ) -> Result<Vec<&'static str>, Failure> {
+        let next = HomeAgentSettings::load(config)?;
+        fixed(&self.settings.fixed_differences(&next))?;
+        let changed = self.settings.free_differences(&next);
+        let mobiles = next.associations()?;
+        endpoint.move_metrics(next.metrics.as_ref())?;
+        self.attend(mobiles.keys().copied().collect())?;
+        self.agent.set_mobiles(mobiles);
+        self.settings = next;
+        Ok(changed)
+    }
+
+    fn report(&self, _now: Instant) -> Report {
+        let mobiles = self.mobiles.iter().map(|home_address| Mobile {
+            home_address: *home_address,
+            at: self
+                .agent
+                .care_of_addresses(*home_address)
+                .map(|at| at.to_string())
+                .collect(),
+        });
+        Report {
+            address: self.address,
+            place: None,
+            mobiles: mobiles.collect(),
+            counters: counts(self.agent.counters()),
         }
-        Ok(())
     }
 
     fn end(&mut self, _now: Instant) {
@@ -268,4 +286,35 @@ fn tell(event: &HomeEvent) {
             tracing::warn!(%home_address, %code, "registration refused");
         }
     }
+}
+
+/// All counts by name: who adds one is told here that it is to be shown.
+fn counts(counters: &HomeCounters) -> BTreeMap<String, u64> {
+    let HomeCounters {
+        accepted,
+        refused,
+        refused_for_identification,
+        refused_for_authentication,
+        unanswered,
+        malformed,
+        tunnelled,
+        reverse_tunnelled,
+        dropped_strangers,
+        dropped_unfit,
+        turned_round,
+    } = *counters;
+    let all = [
+        ("accepted", accepted),
+        ("refused", refused),
+        ("refused_for_identification", refused_for_identification),
+        ("refused_for_authentication", refused_for_authentication),
+        ("unanswered", unanswered),
+        ("malformed", malformed),
+        ("tunnelled", tunnelled),
+        ("reverse_tunnelled", reverse_tunnelled),
+        ("dropped_strangers", dropped_strangers),
+        ("dropped_unfit", dropped_unfit),
+        ("turned_round", turned_round),
+    ];
+    all.map(|(name, count)| (name.to_owned(), count)).into()
 }

@@ -10,20 +10,24 @@
 
 use super::access::{self, LINK};
 use super::endpoint::{Endpoint, Role};
+use super::operating::fixed;
 use super::settings::MobileNodeSettings;
+use super::status::{Last, Place, Report};
+use super::trigger::Trigger;
 use super::{ntp_clock, random};
 use crate::failure::Failure;
-use outlast_base::time::Instant;
+use outlast_base::time::{Duration, Instant};
 use outlast_linux::clock;
 use outlast_linux::monitor::Way;
 use outlast_linux::netlink::{InterfaceIndex, Prefix, RouteSocket, Rule, Selector, TableRoute};
 use outlast_linux::sysctl;
 use outlast_mobility::{
-    Arp, Arrival, Attachment, CoLocation, LinkAddress, MobileNode, MobileNodeConfig, NodeEvent,
-    Transmit,
+    Arp, Arrival, Attachment, CoLocation, LinkAddress, MobileNode, MobileNodeConfig, NodeCounters,
+    NodeEvent, Transmit,
 };
 use outlast_wire::mobile_ip::Lifetime;
 use outlast_wire::{Packet, Transport};
+use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr};
 use std::path::Path;
 
@@ -47,13 +51,19 @@ pub(super) struct Mobile {
     /// Replies that were ignored when the last registration was complete.
     ignored: u64,
     routing: Routing,
+    /// When the last registration at another place was complete, and how long it took.
+    last_move: Option<(Instant, Duration)>,
+    trigger: Option<Trigger>,
 }
 
 impl Mobile {
-    pub(super) fn start(settings: MobileNodeSettings) -> Result<(Endpoint, Self), Failure> {
+    pub(super) fn start(
+        settings: MobileNodeSettings,
+        control: Option<&Path>,
+    ) -> Result<(Endpoint, Self), Failure> {
         let now = clock::now();
         let node = machine(now, &settings)?;
-        let mut endpoint = Endpoint::open(&settings.device, settings.mtu, MARK)?;
+        let mut endpoint = Endpoint::open(settings.operating(control), MARK)?;
         if let Some(interface) = &settings.interface {
             endpoint.use_access(interface).map_err(Failure::Run)?;
             if access::filters_strictly(interface) {
@@ -63,6 +73,7 @@ impl Mobile {
             }
         }
         let routing = Routing::lead(&settings).map_err(Failure::Run)?;
+        let trigger = settings.trigger.then(Trigger::open).flatten();
         let (home_address, home_agent) = (settings.home_address, settings.home_agent);
         tracing::info!(%home_address, %home_agent, device = settings.device, "mobile node begins");
         let mobile = Self {
@@ -71,6 +82,8 @@ impl Mobile {
             care_of_address: None,
             ignored: 0,
             routing,
+            last_move: None,
+            trigger,
         };
         Ok((endpoint, mobile))
     }
@@ -113,6 +126,7 @@ impl Mobile {
 }
 
 impl Role for Mobile {
+    const NAME: &'static str = "mobile-node";
     const FORWARDS: bool = false;
 
     fn handle_device(&mut self, now: Instant, packet: Packet) {
@@ -172,6 +186,9 @@ impl Role for Mobile {
 
     fn handle_timeout(&mut self, now: Instant) {
         self.node.handle_timeout(now);
+        if let Some(trigger) = &mut self.trigger {
+            trigger.handle_timeout(now);
+        }
     }
 
     fn reload(
@@ -179,23 +196,50 @@ impl Role for Mobile {
         now: Instant,
         endpoint: &mut Endpoint,
         config: &Path,
-    ) -> anyhow::Result<()> {
-        let read = MobileNodeSettings::load(config);
-        let read = read.and_then(|settings| Ok((machine(now, &settings)?, settings)));
-        match read {
-            Ok((_, settings)) if !settings.has_same_device(&self.settings) => tracing::error!(
-                "nothing has changed: another home_address, device, mtu or destinations needs a restart"
-            ),
-            Ok((node, settings)) => {
-                self.settings = settings;
-                self.node = node;
-                self.care_of_address = None;
-                self.relocate(now, endpoint)?;
-                tracing::info!("the configuration was read again");
-            }
-            Err(failure) => tracing::error!("nothing has changed: {failure}"),
+    ) -> Result<Vec<&'static str>, Failure> {
+        let next = MobileNodeSettings::load(config)?;
+        fixed(&self.settings.fixed_differences(&next))?;
+        let changed = self.settings.free_differences(&next);
+        let node = machine(now, &next)?;
+        endpoint.move_metrics(next.metrics.as_ref())?;
+        self.settings = next;
+        self.node = node;
+        self.ignored = 0;
+        self.care_of_address = None;
+        self.relocate(now, endpoint)?;
+        Ok(changed)
+    }
+
+    fn handle_notice(&mut self, now: Instant) -> bool {
+        tracing::info!("the link is said to be back");
+        self.node.handle_link(now, LINK, true);
+        if self.care_of_address.is_some() {
+            self.node.handle_care_of_address(now, None);
+            self.attach(now);
         }
-        Ok(())
+        true
+    }
+
+    fn keeps_privileges(&self) -> bool {
+        self.trigger.is_some()
+    }
+
+    fn report(&self, now: Instant) -> Report {
+        let last_move = self.last_move.map(|(at, took)| Last {
+            took_s: took.as_secs_f64(),
+            ago_s: now.since(at).as_secs_f64(),
+        });
+        Report {
+            address: self.settings.home_address,
+            place: Some(Place {
+                at: shown(&self.node.attachment()),
+                is_registered: self.node.is_registered(),
+                in_udp: self.node.has_udp_tunnel(),
+                last_move,
+            }),
+            mobiles: Vec::new(),
+            counters: counts(self.node.counters()),
+        }
     }
 
     fn end(&mut self, now: Instant) {
@@ -210,15 +254,29 @@ impl Role for Mobile {
     fn tell(&mut self) -> anyhow::Result<()> {
         while let Some(event) = self.node.poll_event() {
             tell(&event, self.node.has_udp_tunnel());
-            if event == NodeEvent::Detached {
-                self.routing.go_away()?;
+            match event {
+                NodeEvent::Detached => self.routing.go_away()?,
+                NodeEvent::Registered {
+                    has_moved: true,
+                    took,
+                    ..
+                } => {
+                    let now = clock::now();
+                    self.last_move = Some((now, took));
+                    if let Some(trigger) = &mut self.trigger {
+                        trigger.pull(now, self.routing.interfaces())?;
+                    }
+                }
+                _ => {}
             }
         }
         Ok(())
     }
 
     fn poll_timeout(&self) -> Option<Instant> {
-        self.node.poll_timeout().map(|(at, _)| at)
+        let node = self.node.poll_timeout().map(|(at, _)| at);
+        let trigger = self.trigger.as_ref().and_then(Trigger::poll_timeout);
+        node.into_iter().chain(trigger).min()
     }
 }
 
@@ -283,6 +341,8 @@ struct Routing {
     rules: Vec<Rule>,
     arp: Option<ArpSetting>,
     is_home: bool,
+    /// The home link, while the mobile node is there.
+    link: Option<InterfaceIndex>,
 }
 
 /// Whether the kernel answers ARP at an interface for addresses of others (`arp_ignore`).
@@ -334,6 +394,7 @@ impl Routing {
             rules: Vec::new(),
             arp,
             is_home: true,
+            link: None,
         };
         routing.go_away()?;
         let rules = [
@@ -368,12 +429,18 @@ impl Routing {
         })?)
     }
 
+    /// By which interface applications' packets leave.
+    fn interfaces(&self) -> impl Iterator<Item = InterfaceIndex> {
+        [Some(self.device), self.link].into_iter().flatten()
+    }
+
     /// From now on packets go into the device, and nobody hears of the home address by ARP.
     fn go_away(&mut self) -> anyhow::Result<()> {
         if !self.is_home {
             return Ok(());
         }
         self.is_home = false;
+        self.link = None;
         if let Some(arp) = &self.arp {
             arp.set(true);
         }
@@ -392,6 +459,7 @@ impl Routing {
     /// From now on packets go by the home link, as on every host.
     fn go_home(&mut self, link: InterfaceIndex) -> anyhow::Result<()> {
         self.is_home = true;
+        self.link = Some(link);
         if let Some(arp) = &self.arp {
             arp.set(false);
         }
@@ -420,4 +488,37 @@ impl Drop for Routing {
             }
         }
     }
+}
+
+/// All counts by name: who adds one is told here that it is to be shown.
+fn counts(counters: &NodeCounters) -> BTreeMap<String, u64> {
+    let NodeCounters {
+        advertisements,
+        solicitations,
+        requests,
+        repeated,
+        put_off,
+        accepted,
+        refused,
+        ignored,
+        resynchronised,
+        forgotten_agents,
+        dropped_detached,
+        dropped_unfit,
+    } = *counters;
+    let all = [
+        ("advertisements", advertisements),
+        ("solicitations", solicitations),
+        ("requests", requests),
+        ("repeated", repeated),
+        ("put_off", put_off),
+        ("accepted", accepted),
+        ("refused", refused),
+        ("ignored", ignored),
+        ("resynchronised", resynchronised),
+        ("forgotten_agents", forgotten_agents),
+        ("dropped_detached", dropped_detached),
+        ("dropped_unfit", dropped_unfit),
+    ];
+    all.map(|(name, count)| (name.to_owned(), count)).into()
 }

@@ -1,12 +1,13 @@
 //! The tables `[home_agent]`, `[foreign_agent]` and `[mobile_node]` of the configuration file.
 
 use super::{access, key};
+use crate::config::{Endpoint, control_of, may_be_control};
 use crate::failure::Failure;
 use outlast_base::time::Duration;
 use outlast_linux::netlink::Prefix;
 use outlast_mobility::{Advertising, Detection, ReverseTunnels, SecurityAssociation};
-use serde::Deserialize;
 use serde::de::DeserializeOwned;
+use serde::{Deserialize, Deserializer};
 use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
 use std::path::{Path, PathBuf};
@@ -64,7 +65,7 @@ struct HomeAgentFile {
 }
 
 /// What `[home_agent]` says.
-#[derive(Debug, Deserialize)]
+#[derive(Clone, Debug, Deserialize, Eq, PartialEq)]
 #[serde(deny_unknown_fields)]
 pub(super) struct HomeAgentSettings {
     /// The address at which mobile nodes reach it.
@@ -92,6 +93,11 @@ pub(super) struct HomeAgentSettings {
     /// Seconds between a mobile node's signs of life in them.
     #[serde(default = "default_keep_alive")]
     pub(super) keep_alive_s: u16,
+    /// Where the daemon listens for `outlast status`; `None`: where the device's name says.
+    control: Option<PathBuf>,
+    /// Where metrics are served, if they are.
+    #[serde(default, deserialize_with = "endpoint")]
+    pub(super) metrics: Option<Endpoint>,
     /// The mobile nodes.
     mobiles: Vec<MobileSettings>,
     /// Foreign agents that have to authenticate what they relay.
@@ -100,7 +106,7 @@ pub(super) struct HomeAgentSettings {
 }
 
 /// What `[foreign_agent]` says.
-#[derive(Debug, Deserialize)]
+#[derive(Clone, Debug, Deserialize, Eq, PartialEq)]
 #[serde(deny_unknown_fields)]
 pub(super) struct ForeignAgentSettings {
     /// The visitors' link.
@@ -127,6 +133,11 @@ pub(super) struct ForeignAgentSettings {
     /// Whether mobile nodes with addresses of their own have to register here, too.
     #[serde(default)]
     pub(super) registration_required: bool,
+    /// Where the daemon listens for `outlast status`; `None`: where the device's name says.
+    control: Option<PathBuf>,
+    /// Where metrics are served, if they are.
+    #[serde(default, deserialize_with = "endpoint")]
+    pub(super) metrics: Option<Endpoint>,
     /// Visitors that have to authenticate themselves here.
     #[serde(default)]
     mobiles: Vec<MobileSettings>,
@@ -142,7 +153,7 @@ struct ForeignAgentFile {
 }
 
 /// An agent that shares a key with this one.
-#[derive(Debug, Deserialize)]
+#[derive(Clone, Debug, Deserialize, Eq, PartialEq)]
 #[serde(deny_unknown_fields)]
 struct AgentSettings {
     /// Its address.
@@ -152,7 +163,7 @@ struct AgentSettings {
 }
 
 /// What `[[home_agent.mobiles]]` and `[[foreign_agent.mobiles]]` say.
-#[derive(Debug, Deserialize)]
+#[derive(Clone, Debug, Deserialize, Eq, PartialEq)]
 #[serde(deny_unknown_fields)]
 struct MobileSettings {
     /// The home address.
@@ -189,6 +200,14 @@ pub(super) struct MobileNodeSettings {
     /// Whether to ask for a tunnel in UDP behind an address translator.
     #[serde(default = "yes")]
     pub(super) udp_tunnel: bool,
+    /// Where the daemon listens for `outlast status`; `None`: where the device's name says.
+    control: Option<PathBuf>,
+    /// Where metrics are served, if they are.
+    #[serde(default, deserialize_with = "endpoint")]
+    pub(super) metrics: Option<Endpoint>,
+    /// Whether connections are made to retransmit when a registration is complete.
+    #[serde(default = "yes")]
+    pub(super) trigger: bool,
     /// The interface on which agents are heard, if any.
     pub(super) interface: Option<String>,
     /// When it believes that it has moved from one agent to another.
@@ -269,6 +288,17 @@ const fn yes() -> bool {
     true
 }
 
+fn endpoint<'de, D: Deserializer<'de>>(value: D) -> Result<Option<Endpoint>, D::Error> {
+    let text = String::deserialize(value)?;
+    let expected = "an IP address with a port, or unix: and an absolute path";
+    let endpoint = text.parse().map_err(|()| {
+        serde::de::Error::custom(format!(
+            "`{text}` is no place to listen at; expected {expected}"
+        ))
+    })?;
+    Ok(Some(endpoint))
+}
+
 fn everywhere() -> Vec<Network> {
     let address = Ipv4Addr::UNSPECIFIED.into();
     vec![Network(Prefix { address, length: 0 })]
@@ -281,7 +311,25 @@ fn read<T: DeserializeOwned>(path: &Path) -> Result<T, Failure> {
     toml::from_str(&text).map_err(|error| Failure::Usage(format!("{shown}: {error}")))
 }
 
-/// What is wrong with what both roles have, if anything is.
+/// The names of what differs.
+fn differing(all: &[(&'static str, bool)]) -> Vec<&'static str> {
+    let differing = all.iter().filter(|(_, differs)| *differs);
+    differing.map(|(name, _)| *name).collect()
+}
+
+/// What a role is operated with.
+#[derive(Clone, Debug)]
+pub(super) struct Operating {
+    /// The TUN device and its MTU in bytes.
+    pub(super) device: String,
+    pub(super) mtu: u32,
+    /// The interface of the access link.
+    pub(super) interface: Option<String>,
+    pub(super) control: PathBuf,
+    pub(super) metrics: Option<Endpoint>,
+}
+
+/// What is wrong with what all roles have, if anything is.
 fn problem_of_device(device: &str, mtu: u32, lifetime_s: u16) -> Option<String> {
     if !MTU_RANGE.contains(&mtu) {
         return Some(format!("mtu = {mtu}: {MTU_RANGE:?} are allowed"));
@@ -297,6 +345,16 @@ fn problem_of_device(device: &str, mtu: u32, lifetime_s: u16) -> Option<String> 
         ));
     }
     None
+}
+
+fn problem_of_metrics(metrics: Option<&Endpoint>) -> Option<String> {
+    match metrics {
+        Some(Endpoint::Unix(path)) if may_be_control(path) => Some(format!(
+            "metrics = \"unix:{}\": so control sockets are called there",
+            path.display()
+        )),
+        _ => None,
+    }
 }
 
 fn problem_of_interval(interval_ms: u64) -> Option<String> {
@@ -387,6 +445,9 @@ impl HomeAgentSettings {
         if let Some(problem) = problem_of_interval(self.interval_ms) {
             return Some(problem);
         }
+        if let Some(problem) = problem_of_metrics(self.metrics.as_ref()) {
+            return Some(problem);
+        }
         if let Some(problem) = problem_of_interface(self.interface.as_ref()) {
             return Some(problem);
         }
@@ -411,6 +472,46 @@ impl HomeAgentSettings {
         &self,
     ) -> Result<BTreeMap<Ipv4Addr, SecurityAssociation>, Failure> {
         load_agents(&self.foreign_agents)
+    }
+
+    /// What it is operated with; `control` goes before the file's.
+    pub(super) fn operating(&self, control: Option<&Path>) -> Operating {
+        let control = control.map(Path::to_owned).or_else(|| self.control.clone());
+        Operating {
+            device: self.device.clone(),
+            mtu: self.mtu,
+            interface: self.interface.clone(),
+            control: control.unwrap_or_else(|| control_of(&self.device)),
+            metrics: self.metrics.clone(),
+        }
+    }
+
+    /// Keys that differ from those in force and cannot change while the daemon runs.
+    pub(super) fn fixed_differences(&self, next: &Self) -> Vec<&'static str> {
+        differing(&[
+            ("address", self.address != next.address),
+            ("interface", self.interface != next.interface),
+            ("interval_ms", self.interval_ms != next.interval_ms),
+            ("device", self.device != next.device),
+            ("mtu", self.mtu != next.mtu),
+            ("lifetime_s", self.lifetime_s != next.lifetime_s),
+            (
+                "reverse_tunnels",
+                self.reverse_tunnels != next.reverse_tunnels,
+            ),
+            ("udp_tunnels", self.udp_tunnels != next.udp_tunnels),
+            ("keep_alive_s", self.keep_alive_s != next.keep_alive_s),
+            ("control", self.control != next.control),
+            ("foreign_agents", self.foreign_agents != next.foreign_agents),
+        ])
+    }
+
+    /// Keys that differ from those in force and may change.
+    pub(super) fn free_differences(&self, next: &Self) -> Vec<&'static str> {
+        differing(&[
+            ("mobiles", self.mobiles != next.mobiles),
+            ("metrics", self.metrics != next.metrics),
+        ])
     }
 
     /// The mobile nodes and their keys.
@@ -440,6 +541,7 @@ impl ForeignAgentSettings {
         let addresses = vec![self.address, self.care_of_address];
         problem_of_device(&self.device, self.mtu, self.lifetime_s)
             .or_else(|| problem_of_interval(self.interval_ms))
+            .or_else(|| problem_of_metrics(self.metrics.as_ref()))
             .or_else(|| problem_of_interface(Some(&self.interface)))
             .or_else(|| {
                 let one = |address: &Ipv4Addr| problem_of_addresses(vec![*address]);
@@ -456,6 +558,52 @@ impl ForeignAgentSettings {
     /// How it advertises itself.
     pub(super) fn advertising(&self) -> Result<Advertising, Failure> {
         advertising(&self.interface, self.address, self.interval_ms)
+    }
+
+    /// What it is operated with; `control` goes before the file's.
+    pub(super) fn operating(&self, control: Option<&Path>) -> Operating {
+        let control = control.map(Path::to_owned).or_else(|| self.control.clone());
+        Operating {
+            device: self.device.clone(),
+            mtu: self.mtu,
+            interface: Some(self.interface.clone()),
+            control: control.unwrap_or_else(|| control_of(&self.device)),
+            metrics: self.metrics.clone(),
+        }
+    }
+
+    /// Keys that differ from those in force and cannot change while the daemon runs.
+    pub(super) fn fixed_differences(&self, next: &Self) -> Vec<&'static str> {
+        differing(&[
+            ("interface", self.interface != next.interface),
+            ("address", self.address != next.address),
+            (
+                "care_of_address",
+                self.care_of_address != next.care_of_address,
+            ),
+            ("interval_ms", self.interval_ms != next.interval_ms),
+            ("device", self.device != next.device),
+            ("mtu", self.mtu != next.mtu),
+            ("lifetime_s", self.lifetime_s != next.lifetime_s),
+            (
+                "reverse_tunnels",
+                self.reverse_tunnels != next.reverse_tunnels,
+            ),
+            (
+                "registration_required",
+                self.registration_required != next.registration_required,
+            ),
+            ("control", self.control != next.control),
+        ])
+    }
+
+    /// Keys that differ from those in force and may change.
+    pub(super) fn free_differences(&self, next: &Self) -> Vec<&'static str> {
+        differing(&[
+            ("mobiles", self.mobiles != next.mobiles),
+            ("home_agents", self.home_agents != next.home_agents),
+            ("metrics", self.metrics != next.metrics),
+        ])
     }
 
     /// Visitors that have to authenticate themselves, and their keys.
@@ -505,7 +653,8 @@ impl MobileNodeSettings {
                 "{keys} are for agents that are heard on an interface: add interface = \"NAME\""
             ));
         }
-        problem_of_interface(self.interface.as_ref())
+        problem_of_metrics(self.metrics.as_ref())
+            .or_else(|| problem_of_interface(self.interface.as_ref()))
     }
 
     /// What it takes for a move. Without agents only the link tells.
@@ -534,25 +683,44 @@ impl MobileNodeSettings {
         key::load(&self.key)
     }
 
-    /// Whether `other` can take effect without a new device.
-    pub(super) fn has_same_device(&self, other: &Self) -> bool {
-        (
-            self.home_address,
-            &self.device,
-            self.mtu,
-            &self.destinations,
-            &self.interface,
-            self.home_network,
-            self.home_gateway,
-        ) == (
-            other.home_address,
-            &other.device,
-            other.mtu,
-            &other.destinations,
-            &other.interface,
-            other.home_network,
-            other.home_gateway,
-        )
+    /// What it is operated with; `control` goes before the file's.
+    pub(super) fn operating(&self, control: Option<&Path>) -> Operating {
+        let control = control.map(Path::to_owned).or_else(|| self.control.clone());
+        Operating {
+            device: self.device.clone(),
+            mtu: self.mtu,
+            interface: self.interface.clone(),
+            control: control.unwrap_or_else(|| control_of(&self.device)),
+            metrics: self.metrics.clone(),
+        }
+    }
+
+    /// Keys that differ from those in force and cannot change while the daemon runs.
+    pub(super) fn fixed_differences(&self, next: &Self) -> Vec<&'static str> {
+        differing(&[
+            ("home_address", self.home_address != next.home_address),
+            ("device", self.device != next.device),
+            ("mtu", self.mtu != next.mtu),
+            ("destinations", self.destinations != next.destinations),
+            ("interface", self.interface != next.interface),
+            ("home_network", self.home_network != next.home_network),
+            ("home_gateway", self.home_gateway != next.home_gateway),
+            ("control", self.control != next.control),
+            ("trigger", self.trigger != next.trigger),
+        ])
+    }
+
+    /// Keys that differ from those in force and may change.
+    pub(super) fn free_differences(&self, next: &Self) -> Vec<&'static str> {
+        differing(&[
+            ("home_agent", self.home_agent != next.home_agent),
+            ("key", self.key != next.key),
+            ("lifetime_s", self.lifetime_s != next.lifetime_s),
+            ("udp_tunnel", self.udp_tunnel != next.udp_tunnel),
+            ("detection", self.detection != next.detection),
+            ("foreign_key", self.foreign_key != next.foreign_key),
+            ("metrics", self.metrics != next.metrics),
+        ])
     }
 }
 

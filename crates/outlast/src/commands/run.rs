@@ -103,8 +103,8 @@ fn run_own(role: Own, arguments: &Arguments, log: Log) -> Result<(), Failure> {
         let message = "--interface, --mechanism and --data-path are for gateways";
         return Err(Failure::Usage(message.into()));
     }
-    if arguments.control.is_some() && !matches!(role, Own::Hip(_)) {
-        let message = "--control is for gateways, and for the roles hip and rendezvous";
+    if arguments.control.is_some() && matches!(role, Own::Host) {
+        let message = "--control is not for the role host";
         return Err(Failure::Usage(message.into()));
     }
     let config = arguments.config.as_deref();
@@ -126,7 +126,7 @@ fn run_own(role: Own, arguments: &Arguments, log: Log) -> Result<(), Failure> {
     let _journal = Journal::begin(log);
     match role {
         Own::Hip(kind) => hip::run(kind, needed()?, arguments.control.as_deref())?,
-        Own::Mobility(kind) => mobility::run(kind, needed()?)?,
+        Own::Mobility(kind) => mobility::run(kind, needed()?, arguments.control.as_deref())?,
         Own::Host => host::run(config)?,
     }
     Ok(())

@@ -186,6 +186,13 @@ impl Drop for Daemon {
     }
 }
 
+/// The keys by which a daemon is operated through sockets in its place.
+fn sockets(place: &Place, name: &str) -> String {
+    let at = place.path().join(name);
+    let at = at.display();
+    format!("control = \"{at}.sock\"\nmetrics = \"unix:{at}.metrics\"\n")
+}
+
 /// Makes keys and configurations.
 fn configure(place: &Place, agents_key: &str, mobiles_key: &str, algorithm: &str) {
     for name in [agents_key, mobiles_key] {
@@ -205,15 +212,17 @@ fn configure(place: &Place, agents_key: &str, mobiles_key: &str, algorithm: &str
     place.file(
         "home-agent.toml",
         &format!(
-            "[home_agent]\naddress = \"10.9.0.2\"\n\n\
-             [[home_agent.mobiles]]\nhome_address = \"{HOME_ADDRESS}\"\nkey = \"{agents_key}\"\n"
+            "[home_agent]\naddress = \"10.9.0.2\"\n{}\n\
+             [[home_agent.mobiles]]\nhome_address = \"{HOME_ADDRESS}\"\nkey = \"{agents_key}\"\n",
+            sockets(place, "home-agent")
         ),
     );
     place.file(
         "mobile-node.toml",
         &format!(
             "[mobile_node]\nhome_address = \"{HOME_ADDRESS}\"\nhome_agent = \"10.9.0.2\"\n\
-             key = \"{mobiles_key}\"\n"
+             key = \"{mobiles_key}\"\n{}",
+            sockets(place, "mobile-node")
         ),
     );
 }

@@ -1,8 +1,9 @@
 //! Foreign agents and a home link: a mobile host without any other address moves between two cells and
 //! its home, and a host beside it that has no Mobile IP does the same.
 
-use super::{Daemon, HOME_ADDRESS};
+use super::{Daemon, HOME_ADDRESS, sockets};
 use crate::hip::{PATIENCE, Sender, connect, ip, read, skip};
+use crate::path::metrics::ask;
 use crate::support::Place;
 use outlast_base::time::Duration;
 use outlast_linux::clock;
@@ -10,8 +11,10 @@ use outlast_linux::namespace::Namespace;
 use outlast_linux::netlink::RouteSocket;
 use rustix::fd::{AsFd, OwnedFd};
 use rustix::process::{Pid, Signal, kill_process};
+use serde_json::Value;
 use std::io::Read;
 use std::net::{IpAddr, Ipv4Addr, TcpStream};
+use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::Ordering;
@@ -49,13 +52,20 @@ impl Cell {
         }
     }
 
-    /// What the mobile node's log says when it is registered there.
+    /// Where the mobile node says that it is.
     const fn place(self) -> &'static str {
         match self {
             Self::A => "10.1.9.2 of agent 10.1.0.1",
             Self::B => "10.2.9.2 of agent 10.2.0.1",
-            Self::Home => "\"home\"",
+            Self::Home => "home",
         }
+    }
+}
+
+impl Cell {
+    /// What the mobile node's log says when it is registered there.
+    fn registered(self) -> String {
+        format!("registered at=\"{}\"", self.place())
     }
 }
 
@@ -198,16 +208,18 @@ fn configure(place: &Place, detection: &str) {
     place.file(
         "home-agent.toml",
         &format!(
-            "[home_agent]\naddress = \"10.50.0.1\"\ninterface = \"link0\"\n\n\
-             [[home_agent.mobiles]]\nhome_address = \"{HOME_ADDRESS}\"\nkey = \"key\"\n"
+            "[home_agent]\naddress = \"10.50.0.1\"\ninterface = \"link0\"\n{}\n\
+             [[home_agent.mobiles]]\nhome_address = \"{HOME_ADDRESS}\"\nkey = \"key\"\n",
+            sockets(place, "home-agent")
         ),
     );
-    for (name, network) in [("a.toml", "10.1"), ("b.toml", "10.2")] {
+    for (name, network) in [("a", "10.1"), ("b", "10.2")] {
         place.file(
-            name,
+            &format!("{name}.toml"),
             &format!(
                 "[foreign_agent]\ninterface = \"link0\"\naddress = \"{network}.0.1\"\n\
-                 care_of_address = \"{network}.9.2\"\n"
+                 care_of_address = \"{network}.9.2\"\n{}",
+                sockets(place, name)
             ),
         );
     }
@@ -216,7 +228,8 @@ fn configure(place: &Place, detection: &str) {
         &format!(
             "[mobile_node]\nhome_address = \"{HOME_ADDRESS}\"\nhome_agent = \"10.50.0.1\"\n\
              key = \"key\"\ninterface = \"link0\"\ndetection = \"{detection}\"\n\
-             home_network = \"10.50.0.0/24\"\n"
+             home_network = \"10.50.0.0/24\"\n{}",
+            sockets(place, "mobile-node")
         ),
     );
 }
@@ -326,7 +339,7 @@ fn roam(detection: &str, longest: Duration) {
     let captures = captures.map(|(name, host)| Capture::start(host, place.path().join(name)));
     let daemons = hosts.start(&place, detection);
     let mobile = &daemons.mobile;
-    mobile.await_lines(Cell::A.place(), 1);
+    mobile.await_lines(&Cell::A.registered(), 1);
     let sender = Sender::start(&hosts.correspondent);
     let mut stream = connect(&hosts.mobile, CORRESPONDENT, sender.port);
     let own = stream.local_addr().expect("connected").ip();
@@ -336,7 +349,7 @@ fn roam(detection: &str, longest: Duration) {
     for (cell, times) in [(Cell::B, 1), (Cell::Home, 1), (Cell::A, 2)] {
         hosts.move_to(cell, detection == "link");
         let moved = clock::now();
-        mobile.await_lines(cell.place(), times);
+        mobile.await_lines(&cell.registered(), times);
         let registered = clock::now() - moved;
         let goes_on = resume(&mut stream, &mut at);
         assert!(goes_on, "{detection}, {cell:?}: {}", daemons.said());
@@ -358,6 +371,76 @@ fn roam(detection: &str, longest: Duration) {
     let files: Vec<PathBuf> = captures.into_iter().flatten().map(Capture::end).collect();
     if !files.is_empty() {
         judge(&files, detection == "link");
+    }
+}
+
+fn status(place: &Place, name: &str) -> Value {
+    let socket = format!("{name}.sock");
+    let said = place.run(["status", "--json", "--control", &socket]);
+    assert_eq!(said.code, Some(0), "{said:?}");
+    serde_json::from_str(&said.out).expect("JSON")
+}
+
+/// The samples that a daemon serves.
+fn metrics(place: &Place, name: &str) -> String {
+    let at = place.path().join(name).with_extension("metrics");
+    let stream = UnixStream::connect(at).expect("it listens");
+    let (head, body) = ask(stream, "GET /metrics HTTP/1.1\r\nHost: host\r\n\r\n");
+    assert!(head.starts_with("HTTP/1.1 200 OK\r\n"), "{head}");
+    body
+}
+
+/// What all daemons tell of a mobile node that is in a cell.
+#[test]
+fn status_and_metrics_of_all_roles_follow_a_move_and_reload_says_what_cannot_change() {
+    let Some(hosts) = Hosts::new() else { return };
+    let place = Place::new();
+    hosts.move_to(Cell::A, false);
+    let daemons = hosts.start(&place, "eager");
+    daemons.mobile.await_lines(&Cell::A.registered(), 1);
+    let visitors = |name: &str| status(&place, name)["mobiles"].clone();
+    let home = HOME_ADDRESS.to_string();
+    let told = &visitors("home-agent")[0];
+    assert_eq!(
+        (&told["home_address"], &told["at"][0]),
+        (&home.clone().into(), &"10.1.9.2".into())
+    );
+    assert_eq!(visitors("a")[0]["home_address"], home);
+    assert_eq!(visitors("b"), Value::Array(Vec::new()));
+    let node = status(&place, "mobile-node");
+    assert_eq!(node["place"]["at"], Cell::A.place(), "{node:#}");
+    assert_eq!(node["place"]["is_registered"], true, "{node:#}");
+    for (name, line) in [
+        ("home-agent", "outlast_mobile_ip_mobiles 1.0\n"),
+        ("a", "outlast_mobile_ip_mobiles 1.0\n"),
+        ("b", "outlast_mobile_ip_mobiles 0.0\n"),
+        ("mobile-node", "outlast_mobile_ip_registered 1.0\n"),
+    ] {
+        let body = metrics(&place, name);
+        assert!(body.contains(line), "{name}: {body}");
+    }
+
+    hosts.move_to(Cell::B, false);
+    daemons.mobile.await_lines(&Cell::B.registered(), 1);
+    assert_eq!(visitors("home-agent")[0]["at"][0], "10.2.9.2");
+    assert_eq!(visitors("b")[0]["home_address"], home);
+    hosts.move_to(Cell::Home, false);
+    daemons.mobile.await_lines(&Cell::Home.registered(), 1);
+    let told = &visitors("home-agent")[0];
+    assert_eq!(told["at"], Value::Array(Vec::new()), "{told}");
+    assert_eq!(status(&place, "mobile-node")["place"]["at"], "home");
+    let text = place.run(["status", "--control", "mobile-node.sock"]).out;
+    assert!(text.contains("home, registered"), "{text}");
+
+    let reload = |name: &str| place.run(["reload", "--control", &format!("{name}.sock")]);
+    for name in ["home-agent", "a", "mobile-node"] {
+        let said = reload(name);
+        assert_eq!(said.code, Some(0), "{name}: {said:?}");
+        let file = format!("{name}.toml");
+        let text = std::fs::read_to_string(place.path().join(&file)).expect("ours");
+        let (table, rest) = text.split_once('\n').expect("lines");
+        place.file(&file, &format!("{table}\nmtu = 1300\n{rest}"));
+        reload(name).refuses(1, &["mtu cannot change"]);
     }
 }
 
