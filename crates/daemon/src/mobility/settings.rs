@@ -538,7 +538,7 @@ impl ForeignAgentSettings {
     }
 
     fn problem(&self) -> Option<String> {
-        let addresses = vec![self.address, self.care_of_address];
+        let addresses = [self.address, self.care_of_address];
         problem_of_device(&self.device, self.mtu, self.lifetime_s)
             .or_else(|| problem_of_interval(self.interval_ms))
             .or_else(|| problem_of_metrics(self.metrics.as_ref()))
