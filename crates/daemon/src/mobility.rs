@@ -12,6 +12,7 @@
 //! Left out: Mobile IPv6.
 
 mod access;
+mod carriers;
 mod endpoint;
 mod foreign_agent;
 mod home_agent;

@@ -1,6 +1,7 @@
 //! TUN device, sockets, timer and event loop of a role with Mobile IP.
 
 use super::access::AccessLink;
+use super::carriers::{Carriers, Turn};
 use super::settings::Operating;
 use super::status::Report;
 use crate::failure::Failure;
@@ -9,7 +10,7 @@ use anyhow::Context;
 use bytes::Bytes;
 use outlast_base::time::Instant;
 use outlast_linux::clock;
-use outlast_linux::monitor::{Change, RouteMonitor};
+use outlast_linux::monitor::{self, Change, RouteMonitor};
 use outlast_linux::netlink::{InterfaceIndex, InterfaceSettings, RouteSocket};
 use outlast_linux::poller::{Interest, Poller, Ready, Token};
 use outlast_linux::privilege;
@@ -23,7 +24,6 @@ use outlast_mobility::{Arp, LinkAddress, LinkId, Transmit, Via};
 use outlast_wire::mobile_ip::PORT;
 use outlast_wire::{IcmpNotice, IpHeader, Packet, UdpHeader};
 use rustix::net::sockopt;
-use std::collections::BTreeMap;
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, UdpSocket};
 use std::path::Path;
@@ -144,8 +144,7 @@ pub(super) struct Endpoint {
     access: Option<AccessLink>,
     access_name: Option<String>,
     mark: u32,
-    /// Which interfaces carry packets.
-    running: BTreeMap<u32, bool>,
+    carriers: Carriers,
     monitor: RouteMonitor,
     timer: Timer,
     pub(super) poller: Poller,
@@ -210,7 +209,7 @@ impl Endpoint {
             access: None,
             access_name: None,
             mark,
-            running: BTreeMap::new(),
+            carriers: Carriers::of(monitor::interfaces()?),
             monitor,
             timer,
             poller,
@@ -397,7 +396,7 @@ impl Endpoint {
         now: Instant,
         role: &mut impl Role,
         (index, mtu): (InterfaceIndex, u32),
-        is_running: bool,
+        turn: Option<Turn>,
     ) -> anyhow::Result<()> {
         let Some(name) = self.access_name.clone() else {
             return Ok(());
@@ -410,9 +409,11 @@ impl Endpoint {
         if let Some(link) = &mut self.access {
             link.set_mtu(mtu);
         }
-        let was_running = self.running.get(&index.0).copied();
-        if was_running != Some(is_running) {
-            role.handle_link(now, is_running);
+        if matches!(turn, Some(Turn::Interrupted | Turn::Down)) {
+            role.handle_link(now, false);
+        }
+        if matches!(turn, Some(Turn::Interrupted | Turn::Back | Turn::First)) {
+            role.handle_link(now, true);
         }
         Ok(())
     }
@@ -449,26 +450,24 @@ impl Endpoint {
             match change {
                 Change::Neighbour { .. } => {}
                 Change::Interface {
-                    index: InterfaceIndex(index),
+                    index,
                     is_running,
+                    carrier_losses,
                     name,
                     mtu,
                     ..
                 } => {
                     concerns = true;
+                    let turn = self.carriers.note(index, is_running, carrier_losses);
                     if self.access_name.as_ref() == Some(&name) {
-                        let about = (InterfaceIndex(index), mtu);
-                        self.note_access(now, role, about, is_running)?;
+                        self.note_access(now, role, (index, mtu), turn)?;
                     }
-                    let was_running = self.running.insert(index, is_running);
-                    is_link_back |= is_running && was_running == Some(false);
+                    is_link_back |= matches!(turn, Some(Turn::Back | Turn::Interrupted));
                 }
-                Change::InterfaceGone {
-                    index: InterfaceIndex(index),
-                } => {
+                Change::InterfaceGone { index } => {
                     concerns = true;
-                    self.running.remove(&index);
-                    if self.access() == Some(InterfaceIndex(index)) {
+                    self.carriers.forget(index);
+                    if self.access() == Some(index) {
                         self.access = None;
                         role.handle_link(now, false);
                     }
