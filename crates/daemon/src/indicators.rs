@@ -282,6 +282,7 @@ impl Indicators {
                 mtu,
                 hardware,
                 port_of,
+                ..
             } if name == self.name => {
                 self.stations.set_own(hardware);
                 self.index = Some(index);

@@ -1,4 +1,4 @@
-//! The roles `home-agent` and `mobile-node`: descriptors, clock and timer around the pure machines of
+//! The roles `home-agent`, `foreign-agent` and `mobile-node`: descriptors, clock and timer around the pure machines of
 //! Mobile IPv4 ([`outlast_mobility`]).
 //!
 //! A mobile node's applications use its home address, which a TUN device bears. What they send goes
@@ -6,22 +6,34 @@
 //! ordinary routing, and through the tunnel back. The tunnel is IP in IP, or UDP behind an address
 //! translator.
 //!
-//! Left out: foreign agents, a home network that is a link of its own (ARP), Mobile IPv6.
+//! On a link of its own, a foreign agent takes the tunnel's end from the mobile node, and a home agent
+//! answers ARP for those that are away.
+//!
+//! Left out: Mobile IPv6.
 
+mod access;
+mod carriers;
 mod endpoint;
+mod foreign_agent;
 mod home_agent;
 pub mod key;
+mod metrics;
 mod mobile_node;
+mod operating;
 mod settings;
+mod status;
+mod trigger;
 
 use crate::failure::Failure;
+use foreign_agent::Foreign;
 use home_agent::Home;
 use mobile_node::Mobile;
 use outlast_base::time::{Duration, Instant};
 use outlast_linux::clock;
 use outlast_mobility::NtpClock;
 use rustix::rand::{GetRandomFlags, getrandom};
-use settings::{HomeAgentSettings, MobileNodeSettings};
+use settings::{ForeignAgentSettings, HomeAgentSettings, MobileNodeSettings};
+pub use status::MobileIpStatus;
 use std::path::Path;
 
 /// The Unix epoch in NTP's time, in seconds.
@@ -32,6 +44,8 @@ const UNIX_EPOCH_NTP: u64 = 2_208_988_800;
 pub enum Kind {
     /// Tunnels what is for mobile nodes to where they are.
     HomeAgent,
+    /// Ends tunnels for mobile nodes on its link.
+    ForeignAgent,
     /// Keeps its address wherever it is.
     MobileNode,
 }
@@ -42,22 +56,28 @@ impl Kind {
     pub const fn table(self) -> &'static str {
         match self {
             Self::HomeAgent => "home_agent",
+            Self::ForeignAgent => "foreign_agent",
             Self::MobileNode => "mobile_node",
         }
     }
 }
 
-/// Runs the role until it is asked to end.
-pub fn run(kind: Kind, config: &Path) -> Result<(), Failure> {
+/// Runs the role until it is asked to end; `control` goes before the configuration file's.
+pub fn run(kind: Kind, config: &Path, control: Option<&Path>) -> Result<(), Failure> {
     match kind {
         Kind::HomeAgent => {
             let settings = HomeAgentSettings::load(config)?;
-            let (mut endpoint, mut home) = Home::start(&settings)?;
+            let (mut endpoint, mut home) = Home::start(&settings, control)?;
             endpoint.run(&mut home, config)
+        }
+        Kind::ForeignAgent => {
+            let settings = ForeignAgentSettings::load(config)?;
+            let (mut endpoint, mut foreign) = Foreign::start(&settings, control)?;
+            endpoint.run(&mut foreign, config)
         }
         Kind::MobileNode => {
             let settings = MobileNodeSettings::load(config)?;
-            let (mut endpoint, mut mobile) = Mobile::start(settings)?;
+            let (mut endpoint, mut mobile) = Mobile::start(settings, control)?;
             mobile.relocate(clock::now(), &mut endpoint)?;
             endpoint.run(&mut mobile, config)
         }
@@ -77,9 +97,19 @@ pub fn check(kind: Kind, config: &Path) -> Result<String, Failure> {
                 settings.address, settings.device,
             ))
         }
+        Kind::ForeignAgent => {
+            let settings = ForeignAgentSettings::load(config)?;
+            settings.mobiles()?;
+            settings.home_agents()?;
+            Ok(format!(
+                "{shown}: sound\n  interface       {}\n  address         {}\n  care-of address {}\n  device          {}\n",
+                settings.interface, settings.address, settings.care_of_address, settings.device,
+            ))
+        }
         Kind::MobileNode => {
             let settings = MobileNodeSettings::load(config)?;
             settings.association()?;
+            settings.foreign_association()?;
             Ok(format!(
                 "{shown}: sound\n  home address {}\n  home agent   {}\n  device       {}\n",
                 settings.home_address, settings.home_agent, settings.device,

@@ -12,6 +12,7 @@ pub mod capability;
 pub mod clock;
 pub mod counters;
 pub mod diag;
+pub mod frames;
 pub mod guardian;
 pub mod memory;
 pub mod monitor;

@@ -56,6 +56,9 @@ pub enum Change {
         is_up: bool,
         /// Whether it is switched on, has carrier, and is ready to carry packets (RFC 2863).
         is_running: bool,
+        /// How often it has lost its carrier so far, `None` where the kernel does not say. A loss that is
+        /// over before the kernel tells of it shows here alone.
+        carrier_losses: Option<u32>,
         /// Longest IP packet in bytes.
         mtu: u32,
         /// Its Ethernet address; `None` for one that is no Ethernet.
@@ -214,6 +217,16 @@ pub fn snapshot() -> Result<Vec<Change>, NetlinkError> {
     Ok(all)
 }
 
+/// Every interface as it is at the moment, in the network namespace of the calling thread.
+///
+/// # Errors
+/// When the kernel does not answer.
+pub fn interfaces() -> Result<Vec<Change>, NetlinkError> {
+    let question = RouteNetlinkMessage::GetLink(LinkMessage::default());
+    let answers = RouteSocket::open()?.dump(question)?;
+    Ok(answers.into_iter().filter_map(change).collect())
+}
+
 /// The changes that one datagram tells; what is malformed or of another kind is left out.
 fn changes(mut rest: &[u8]) -> Vec<Change> {
     let mut changes = Vec::new();
@@ -288,6 +301,10 @@ fn interface(link: &LinkMessage) -> Option<Change> {
         name,
         is_up: link.header.flags.contains(LinkFlags::Up),
         is_running: link.header.flags.contains(needed),
+        carrier_losses: find(|attribute| match attribute {
+            LinkAttribute::CarrierDownCount(count) => Some(*count),
+            _ => None,
+        }),
         mtu,
         hardware: hardware_of_interface(link),
         port_of: port_of(link),

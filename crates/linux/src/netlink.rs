@@ -451,6 +451,27 @@ impl RouteSocket {
         self.change_neighbour(message, "pin", address)
     }
 
+    /// Forgets which Ethernet address a neighbour has, pinned or not. One that is not known is none.
+    ///
+    /// # Errors
+    /// When the interface is gone, or without `CAP_NET_ADMIN`.
+    pub fn forget_neighbour(
+        &mut self,
+        interface: InterfaceIndex,
+        address: IpAddr,
+    ) -> Result<(), NetlinkError> {
+        let message = neighbour_message(interface, address);
+        let request = Request::new(NLM_F_ACK, format!("forget the neighbour {address}"));
+        match self.change(RouteNetlinkMessage::DelNeighbour(message), request) {
+            Err(NetlinkError::Refused { source, .. })
+                if source.raw_os_error() == Some(libc::ENOENT) =>
+            {
+                Ok(())
+            }
+            done => done,
+        }
+    }
+
     fn change_neighbour(
         &mut self,
         message: NeighbourMessage,

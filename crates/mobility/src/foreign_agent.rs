@@ -182,6 +182,15 @@ impl ForeignAgent {
         }
     }
 
+    /// These keys count from now on. Who is registered stays so.
+    pub fn set_associations(
+        &mut self,
+        mobiles: BTreeMap<Ipv4Addr, SecurityAssociation>,
+        home_agents: BTreeMap<Ipv4Addr, SecurityAssociation>,
+    ) {
+        (self.config.mobiles, self.config.home_agents) = (mobiles, home_agents);
+    }
+
     /// Time has come to `now`.
     pub fn handle_timeout(&mut self, now: Instant) {
         self.answer_late_requests(now);

@@ -230,6 +230,8 @@ impl MobileNode {
         let must_use_agent = agent.is_some_and(|agent| agent.demands_registration());
         match (address, self.attachment) {
             (Some(at), Attachment::CoLocated(other)) if at == other => {}
+            // At home it needs none.
+            (Some(_), Attachment::Home { .. }) => {}
             (Some(at), _) if !must_use_agent => self.attach(now, Attachment::CoLocated(at)),
             (None, Attachment::CoLocated(_)) => {
                 self.detach();

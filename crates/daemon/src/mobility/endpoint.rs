@@ -1,31 +1,41 @@
 //! TUN device, sockets, timer and event loop of a role with Mobile IP.
 
+use super::access::AccessLink;
+use super::carriers::{Carriers, Turn};
+use super::settings::Operating;
+use super::status::Report;
 use crate::failure::Failure;
+use crate::operations::Operations;
 use anyhow::Context;
 use bytes::Bytes;
 use outlast_base::time::Instant;
 use outlast_linux::clock;
-use outlast_linux::monitor::{Change, RouteMonitor};
+use outlast_linux::monitor::{self, Change, RouteMonitor};
 use outlast_linux::netlink::{InterfaceIndex, InterfaceSettings, RouteSocket};
 use outlast_linux::poller::{Interest, Poller, Ready, Token};
+use outlast_linux::privilege;
 use outlast_linux::protocol::ProtocolReceiver;
 use outlast_linux::raw::{RawSender, Sent};
 use outlast_linux::signal::{Hangup, Termination};
 use outlast_linux::timer::Timer;
 use outlast_linux::tun::{MAX_PACKET, Tun, Written};
 use outlast_linux::waker::Waker;
-use outlast_mobility::{Transmit, Via};
+use outlast_mobility::{Arp, LinkAddress, LinkId, Transmit, Via};
 use outlast_wire::mobile_ip::PORT;
 use outlast_wire::{IcmpNotice, IpHeader, Packet, UdpHeader};
 use rustix::net::sockopt;
-use std::collections::BTreeMap;
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, UdpSocket};
 use std::path::Path;
 
 /// Packets taken from one descriptor before the others have their turn.
-const BURST: usize = 64;
+pub(super) const BURST: usize = 64;
 
+/// The link on which mobile nodes are.
+pub(super) const ACCESS: LinkId = LinkId(0);
+
+/// Whom solicitations are for (RFC 1256).
+const ALL_ROUTERS: Ipv4Addr = Ipv4Addr::new(224, 0, 0, 11);
 const ICMP: u8 = 1;
 const IPV4_IN_IP: u8 = 4;
 
@@ -37,9 +47,14 @@ const RELOAD: Token = Token(4);
 const DATAGRAMS: Token = Token(5);
 const TUNNEL: Token = Token(6);
 const ERRORS: Token = Token(7);
+const LINK_PACKETS: Token = Token(8);
+const LINK_ARP: Token = Token(9);
 
 /// What a role does with what the loop hears.
 pub(super) trait Role {
+    /// As `--role` calls it.
+    const NAME: &'static str;
+
     /// Decapsulated packets go on to other hosts.
     const FORWARDS: bool;
 
@@ -48,6 +63,17 @@ pub(super) trait Role {
 
     /// A packet that comes to the own address.
     fn handle_network(&mut self, now: Instant, packet: Packet);
+
+    /// A message that comes from the access link, in a frame from `from`.
+    fn handle_link_packet(&mut self, _now: Instant, _from: LinkAddress, _packet: Packet) {}
+
+    /// The access link carries packets, or does so no longer.
+    fn handle_link(&mut self, _now: Instant, _is_up: bool) {}
+
+    /// What ARP says is to change.
+    fn change_arp(&mut self, arp: Arp, endpoint: &mut Endpoint) -> anyhow::Result<()> {
+        endpoint.change_arp(arp)
+    }
 
     /// Addresses, routes or interfaces have changed.
     fn handle_change(
@@ -60,13 +86,27 @@ pub(super) trait Role {
     /// Time has come to `now`.
     fn handle_timeout(&mut self, now: Instant);
 
-    /// The configuration is to be read again.
+    /// The configuration is to be read again; what has changed, and where metrics are from now on. If it
+    /// fails, all stays as it was.
     fn reload(
         &mut self,
         now: Instant,
         endpoint: &mut Endpoint,
         config: &Path,
-    ) -> anyhow::Result<()>;
+    ) -> Result<Vec<&'static str>, Failure>;
+
+    /// Somebody says that the link is back; whether that helps this role.
+    fn handle_notice(&mut self, _now: Instant) -> bool {
+        false
+    }
+
+    /// Whether the role goes on to need what it began with.
+    fn keeps_privileges(&self) -> bool {
+        false
+    }
+
+    /// How the role is.
+    fn report(&self, now: Instant) -> Report;
 
     /// The role ends.
     fn end(&mut self, now: Instant);
@@ -74,8 +114,8 @@ pub(super) trait Role {
     /// What is to be done next.
     fn poll_transmit(&mut self) -> Option<Transmit>;
 
-    /// Says in the log what has happened.
-    fn tell(&mut self);
+    /// Says in the log what has happened, and does what the kernel has to do about it.
+    fn tell(&mut self) -> anyhow::Result<()>;
 
     /// When to call [`Self::handle_timeout`].
     fn poll_timeout(&self) -> Option<Instant>;
@@ -89,6 +129,9 @@ struct Receivers {
 
 /// What a role speaks through.
 pub(super) struct Endpoint {
+    pub(super) operations: Operations,
+    pub(super) operating: Operating,
+    pub(super) began: Instant,
     tun: Tun,
     /// Longest packet of the device in bytes.
     mtu: u32,
@@ -97,11 +140,14 @@ pub(super) struct Endpoint {
     /// The address at which this host's end of the tunnel is; `None` while there is none.
     own: Option<Ipv4Addr>,
     receivers: Option<Receivers>,
-    /// Which interfaces carry packets.
-    running: BTreeMap<u32, bool>,
+    /// The link on which mobile nodes are, its name, and the mark of what is sent there.
+    access: Option<AccessLink>,
+    access_name: Option<String>,
+    mark: u32,
+    carriers: Carriers,
     monitor: RouteMonitor,
     timer: Timer,
-    poller: Poller,
+    pub(super) poller: Poller,
     waker: Waker,
     hangup: Waker,
     buffer: Box<[u8]>,
@@ -111,12 +157,23 @@ pub(super) struct Endpoint {
 
 impl Endpoint {
     /// Makes the device and opens the sockets; what is sent bears `mark`.
-    pub(super) fn open(device: &str, mtu: u32, mark: u32) -> Result<Self, Failure> {
-        let tun = Tun::create(device).map_err(|error| Failure::Capability(error.to_string()))?;
-        Self::equip(tun, device, mtu, mark).map_err(Failure::Run)
+    pub(super) fn open(operating: Operating, mark: u32) -> Result<Self, Failure> {
+        let tun = Tun::create(&operating.device)
+            .map_err(|error| Failure::Capability(error.to_string()))?;
+        let poller = Poller::new().map_err(anyhow::Error::new)?;
+        let began = clock::now();
+        let metrics = operating.metrics.as_ref();
+        let operations = Operations::open(began, &operating.control, metrics, &poller)?;
+        let parts = (tun, poller, operations);
+        Self::equip(parts, operating, mark).map_err(Failure::Run)
     }
 
-    fn equip(tun: Tun, device: &str, mtu: u32, mark: u32) -> anyhow::Result<Self> {
+    fn equip(
+        (tun, poller, operations): (Tun, Poller, Operations),
+        operating: Operating,
+        mark: u32,
+    ) -> anyhow::Result<Self> {
+        let (device, mtu) = (&*operating.device, operating.mtu);
         let mut routes = RouteSocket::open()?;
         let up = InterfaceSettings {
             up: Some(true),
@@ -133,7 +190,6 @@ impl Endpoint {
         let monitor = RouteMonitor::open().context("cannot hear of addresses")?;
         let (timer, waker, hangup) = (Timer::new()?, Waker::new()?, Waker::new()?);
         let (termination, reload) = (Termination::wake_daemon(&waker)?, Hangup::wake(&hangup)?);
-        let poller = Poller::new()?;
         poller.add(&tun, TUN, Interest::Readable)?;
         poller.add(&monitor, MONITOR, Interest::Readable)?;
         poller.add(&timer, TIMER, Interest::Readable)?;
@@ -141,13 +197,19 @@ impl Endpoint {
         poller.add(&hangup, RELOAD, Interest::Readable)?;
         poller.add(&datagrams, DATAGRAMS, Interest::Readable)?;
         Ok(Self {
+            operations,
+            operating,
+            began: clock::now(),
             tun,
             mtu,
             sender,
             datagrams,
             own: None,
             receivers: None,
-            running: BTreeMap::new(),
+            access: None,
+            access_name: None,
+            mark,
+            carriers: Carriers::of(monitor::interfaces()?),
             monitor,
             timer,
             poller,
@@ -157,6 +219,42 @@ impl Endpoint {
             _termination: termination,
             _reload: reload,
         })
+    }
+
+    /// Uses an interface as the access link: at once, or when it is there.
+    pub(super) fn use_access(&mut self, name: &str) -> anyhow::Result<()> {
+        self.access_name = Some(name.into());
+        let link =
+            AccessLink::open(name, self.mark).with_context(|| format!("interface = \"{name}\""))?;
+        // The group of all who solicit; a card may drop what nobody has joined.
+        let joined = socket2::SockRef::from(&self.datagrams).join_multicast_v4_n(
+            &ALL_ROUTERS,
+            &socket2::InterfaceIndexOrAddress::Index(link.index.0),
+        );
+        if let Err(error) = joined
+            && error.kind() != io::ErrorKind::AddrInUse
+        {
+            tracing::debug!(%error, "solicitations may not be heard");
+        }
+        self.poller
+            .add(&link.packets, LINK_PACKETS, Interest::Readable)?;
+        self.poller.add(&link.arp, LINK_ARP, Interest::Readable)?;
+        self.access = Some(link);
+        Ok(())
+    }
+
+    /// The access link's interface.
+    pub(super) fn access(&self) -> Option<InterfaceIndex> {
+        self.access.as_ref().map(|link| link.index)
+    }
+
+    /// Says or answers something by ARP on the access link.
+    pub(super) fn change_arp(&mut self, arp: Arp) -> anyhow::Result<()> {
+        match &mut self.access {
+            Some(link) => Ok(link.change_arp(arp)?),
+            // The device is point-to-point: there is no ARP.
+            None => Ok(()),
+        }
     }
 
     /// The address from which the kernel would speak to `other`, past the role's own routes.
@@ -199,6 +297,10 @@ impl Endpoint {
     /// Drives `role` until it is asked to end.
     pub(super) fn run(&mut self, role: &mut impl Role, config: &Path) -> anyhow::Result<()> {
         self.drain(clock::now(), role)?;
+        if !role.keeps_privileges() {
+            privilege::keep_network_capabilities().context("cannot drop privileges")?;
+        }
+        self.operations.service().ready(&self.introduction(role));
         loop {
             let ready: Vec<Ready> = self.poller.wait()?.collect();
             let now = clock::now();
@@ -207,13 +309,27 @@ impl Endpoint {
                     TUN => self.take_from_device(now, role)?,
                     TUNNEL | ERRORS => self.take_packets(now, role, token)?,
                     DATAGRAMS => self.take_datagrams(now, role)?,
+                    LINK_PACKETS => self.take_link_packets(now, role)?,
+                    LINK_ARP => {
+                        if let Some(link) = &self.access {
+                            link.answer_arp()?;
+                        }
+                    }
                     MONITOR => self.take_changes(now, role)?,
-                    TIMER => self.timer.note_expiry(),
+                    TIMER => {
+                        self.timer.note_expiry();
+                        self.operations.handle_timeout(now, &self.poller);
+                    }
                     END if self.waker.reset()? => {
+                        self.operations.service().stopping();
                         role.end(now);
                         return self.drain(now, role);
                     }
-                    RELOAD if self.hangup.reset()? => role.reload(now, self, config)?,
+                    RELOAD if self.hangup.reset()? => {
+                        // Told in the log; there is nobody else to tell.
+                        let _ = self.reload(now, role, config);
+                    }
+                    token if Operations::owns(token) => self.hear(now, role, config, token)?,
                     _ => {}
                 }
             }
@@ -257,6 +373,51 @@ impl Endpoint {
         Ok(())
     }
 
+    /// Messages on the access link.
+    fn take_link_packets(&mut self, now: Instant, role: &mut impl Role) -> io::Result<()> {
+        for _ in 0..BURST {
+            let Some(link) = &self.access else {
+                break;
+            };
+            let Some((from, bytes)) = link.packets.receive(&mut self.buffer)? else {
+                break;
+            };
+            match Packet::parse(Bytes::copy_from_slice(bytes)) {
+                Ok(packet) => role.handle_link_packet(now, LinkAddress(from), packet),
+                Err(error) => tracing::debug!(%error, "a packet cannot be read"),
+            }
+        }
+        Ok(())
+    }
+
+    /// The interface that is, or was, the access link has changed.
+    fn note_access(
+        &mut self,
+        now: Instant,
+        role: &mut impl Role,
+        (index, mtu): (InterfaceIndex, u32),
+        turn: Option<Turn>,
+    ) -> anyhow::Result<()> {
+        let Some(name) = self.access_name.clone() else {
+            return Ok(());
+        };
+        let is_known = self.access.as_ref().is_some_and(|link| link.index == index);
+        if !is_known {
+            self.access = None;
+            self.use_access(&name)?;
+        }
+        if let Some(link) = &mut self.access {
+            link.set_mtu(mtu);
+        }
+        if matches!(turn, Some(Turn::Interrupted | Turn::Down)) {
+            role.handle_link(now, false);
+        }
+        if matches!(turn, Some(Turn::Interrupted | Turn::Back | Turn::First)) {
+            role.handle_link(now, true);
+        }
+        Ok(())
+    }
+
     /// Messages of registration, and tunnels in UDP.
     fn take_datagrams(&mut self, now: Instant, role: &mut impl Role) -> io::Result<()> {
         for _ in 0..BURST {
@@ -289,19 +450,27 @@ impl Endpoint {
             match change {
                 Change::Neighbour { .. } => {}
                 Change::Interface {
-                    index: InterfaceIndex(index),
+                    index,
                     is_running,
+                    carrier_losses,
+                    name,
+                    mtu,
                     ..
                 } => {
                     concerns = true;
-                    let was_running = self.running.insert(index, is_running);
-                    is_link_back |= is_running && was_running == Some(false);
+                    let turn = self.carriers.note(index, is_running, carrier_losses);
+                    if self.access_name.as_ref() == Some(&name) {
+                        self.note_access(now, role, (index, mtu), turn)?;
+                    }
+                    is_link_back |= matches!(turn, Some(Turn::Back | Turn::Interrupted));
                 }
-                Change::InterfaceGone {
-                    index: InterfaceIndex(index),
-                } => {
+                Change::InterfaceGone { index } => {
                     concerns = true;
-                    self.running.remove(&index);
+                    self.carriers.forget(index);
+                    if self.access() == Some(index) {
+                        self.access = None;
+                        role.handle_link(now, false);
+                    }
                 }
                 Change::Address { .. } | Change::Route { .. } | Change::Missed => concerns = true,
             }
@@ -316,23 +485,37 @@ impl Endpoint {
     fn drain(&mut self, now: Instant, role: &mut impl Role) -> anyhow::Result<()> {
         while let Some(transmit) = role.poll_transmit() {
             match transmit {
-                Transmit::Packet { packet, via } => {
-                    let source = packet.header().ip.source;
-                    let is_own = self.own.is_some_and(|own| source == own);
-                    match via {
-                        Via::Local => self.deliver(&packet)?,
-                        _ if is_own => self.send(now, role, &packet)?,
-                        _ if role_forwards(role) => self.deliver(&packet)?,
-                        _ => tracing::debug!(%source, "a packet of another address is not sent"),
-                    }
-                }
-                // The device is point-to-point: there is no ARP.
-                Transmit::Arp(_) => {}
+                Transmit::Packet { packet, via } => self.transmit(now, role, &packet, via)?,
+                Transmit::Arp(arp) => role.change_arp(arp, self)?,
             }
         }
-        role.tell();
-        let next = role.poll_timeout().map(|at| at.max(now));
-        Ok(self.timer.set(next)?)
+        role.tell()?;
+        let next = [role.poll_timeout(), self.operations.poll_timeout()];
+        let next = next.into_iter().flatten().min();
+        Ok(self.timer.set(next.map(|at| at.max(now)))?)
+    }
+
+    fn transmit(
+        &self,
+        now: Instant,
+        role: &mut impl Role,
+        packet: &Packet,
+        via: Via,
+    ) -> io::Result<()> {
+        let (source, destination) = (packet.header().ip.source, packet.header().ip.destination);
+        let is_own = self.own.is_some_and(|own| source == own);
+        match (via, &self.access) {
+            (Via::Local, _) => self.deliver(packet),
+            (Via::Neighbour(_, to), Some(link)) => link.send(to, packet),
+            (Via::Link(_), Some(link)) => link.send_to_all(packet),
+            (Via::Route, Some(link)) if destination.is_multicast() => link.send_to_all(packet),
+            _ if is_own => self.send(now, role, packet),
+            _ if role_forwards(role) => self.deliver(packet),
+            _ => {
+                tracing::debug!(%source, "a packet of another address is not sent");
+                Ok(())
+            }
+        }
     }
 
     /// Hands a packet to this host's stack, which keeps it or forwards it. What the network card has

@@ -1,10 +1,16 @@
 //! The role `home-agent`: mobile nodes' addresses are routed into a TUN device, bound or not.
 //!
-//! The home network is virtual: no link has it. Packets for a mobile node come to this host because
-//! routers send them here, and leave it through the tunnel or not at all.
+//! Without `interface` the home network is virtual: no link has it. Packets for a mobile node come to
+//! this host because routers send them here, and leave it through the tunnel or not at all.
+//!
+//! With `interface` that link is the home network. This host advertises itself there, and answers ARP
+//! for a mobile node that is away, whose address is routed into the device so long.
 
+use super::access::LINK;
 use super::endpoint::{Endpoint, Role};
+use super::operating::fixed;
 use super::settings::HomeAgentSettings;
+use super::status::{Mobile, Report};
 use super::{ntp_clock, random};
 use crate::failure::Failure;
 use outlast_base::time::{Duration, Instant};
@@ -12,36 +18,44 @@ use outlast_linux::clock;
 use outlast_linux::netlink::{InterfaceIndex, Prefix, Route, RouteSocket};
 use outlast_linux::sysctl;
 use outlast_mobility::{
-    Arrival, HomeAgent, HomeAgentConfig, HomeEvent, HomeLimits, LinkAddress, LinkId, Transmit,
-    UdpTunnelOffer, Verdict,
+    Arp, Arrival, HomeAgent, HomeAgentConfig, HomeCounters, HomeEvent, HomeLimits, LinkAddress,
+    Transmit, UdpTunnelOffer, Verdict,
 };
-use outlast_wire::Packet;
 use outlast_wire::mobile_ip::{Lifetime, ReplyCode};
-use std::collections::BTreeSet;
-use std::net::Ipv4Addr;
+use outlast_wire::{Packet, Transport};
+use std::collections::{BTreeMap, BTreeSet};
+use std::net::{IpAddr, Ipv4Addr};
 use std::path::Path;
 
 /// RFC 5944, section 5.7.1.
 const REPLAY_TOLERANCE: Duration = Duration::from_secs(7);
 
-/// There is one link, and no neighbours on it.
+/// What does not come from the home link has no neighbour.
 const ARRIVAL: Arrival = Arrival {
-    link: LinkId(0),
+    link: LINK,
     from: LinkAddress([0; 6]),
 };
 
 /// A home agent and its routes.
 pub(super) struct Home {
     agent: HomeAgent,
+    settings: HomeAgentSettings,
     address: Ipv4Addr,
     routes: RouteSocket,
     device: InterfaceIndex,
+    /// The mobile nodes' addresses.
+    mobiles: BTreeSet<Ipv4Addr>,
+    /// Whether the home network is a link.
+    has_link: bool,
     /// Which mobile nodes' addresses are routed into the device.
     routed: BTreeSet<Ipv4Addr>,
 }
 
 impl Home {
-    pub(super) fn start(settings: &HomeAgentSettings) -> Result<(Endpoint, Self), Failure> {
+    pub(super) fn start(
+        settings: &HomeAgentSettings,
+        control: Option<&Path>,
+    ) -> Result<(Endpoint, Self), Failure> {
         let mobiles = settings.associations()?;
         let addresses: BTreeSet<Ipv4Addr> = mobiles.keys().copied().collect();
         let now = clock::now();
@@ -49,7 +63,7 @@ impl Home {
             address: settings.address,
             link: ARRIVAL.link,
             mobiles,
-            foreign_agents: std::collections::BTreeMap::new(),
+            foreign_agents: settings.foreign_agents()?,
             longest_lifetime: Lifetime(settings.lifetime_s),
             replay_tolerance: REPLAY_TOLERANCE,
             reverse_tunnels: settings.reverse_tunnels(),
@@ -57,22 +71,26 @@ impl Home {
                 keep_alive_s: settings.keep_alive_s,
                 accepts_forced: false,
             }),
-            advertising: None,
+            advertising: settings.advertising()?,
             limits: HomeLimits::default(),
             clock: ntp_clock(now),
             seed: u64::from_ne_bytes(random()?),
         };
         let agent = HomeAgent::new(now, config);
-        let mut endpoint = Endpoint::open(&settings.device, settings.mtu, 0)?;
+        let mut endpoint = Endpoint::open(settings.operating(control), 0)?;
         let address = settings.address;
         if endpoint.settle(Some(address))?.is_none() {
             return Err(Failure::Usage(format!(
                 "address = \"{address}\": no interface has it"
             )));
         }
+        if let Some(interface) = &settings.interface {
+            endpoint.use_access(interface).map_err(Failure::Run)?;
+        }
         let mut home = Self::with_routes(agent, settings).map_err(Failure::Run)?;
-        home.route(&addresses).map_err(Failure::Run)?;
-        tracing::info!(%address, device = settings.device, mobiles = addresses.len(), "home agent begins");
+        let mobiles = addresses.len();
+        home.attend(addresses).map_err(Failure::Run)?;
+        tracing::info!(%address, device = settings.device, mobiles, "home agent begins");
         Ok((endpoint, home))
     }
 
@@ -84,11 +102,25 @@ impl Home {
         let device = routes.interface(&settings.device)?;
         Ok(Self {
             agent,
+            settings: settings.clone(),
             address: settings.address,
             routes,
             device,
+            mobiles: BTreeSet::new(),
+            has_link: settings.interface.is_some(),
             routed: BTreeSet::new(),
         })
+    }
+
+    /// These are the mobile nodes' addresses. On a link only those are routed into the device whose
+    /// mobile nodes are away.
+    fn attend(&mut self, addresses: BTreeSet<Ipv4Addr>) -> anyhow::Result<()> {
+        let routed = match self.has_link {
+            true => self.routed.intersection(&addresses).copied().collect(),
+            false => addresses.clone(),
+        };
+        self.mobiles = addresses;
+        self.route(&routed)
     }
 
     /// Routes these addresses into the device, and no others.
@@ -111,7 +143,14 @@ impl Home {
     }
 }
 
+impl Home {
+    fn is_mobiles(&self, source: IpAddr) -> bool {
+        matches!(source, IpAddr::V4(source) if self.mobiles.contains(&source))
+    }
+}
+
 impl Role for Home {
+    const NAME: &'static str = "home-agent";
     const FORWARDS: bool = true;
 
     fn handle_device(&mut self, now: Instant, packet: Packet) {
@@ -122,8 +161,33 @@ impl Role for Home {
     }
 
     fn handle_network(&mut self, now: Instant, packet: Packet) {
-        // The kernel answers what is not for the agent.
-        let _ = self.agent.handle_packet(now, ARRIVAL, packet);
+        // A mobile node at home is heard on the link, where its link-layer address is known.
+        let is_of_link = self.has_link && self.is_mobiles(packet.header().ip.source);
+        if !is_of_link {
+            // The kernel answers what is not for the agent.
+            let _ = self.agent.handle_packet(now, ARRIVAL, packet);
+        }
+    }
+
+    fn handle_link_packet(&mut self, now: Instant, from: LinkAddress, packet: Packet) {
+        let is_datagram = matches!(packet.header().transport, Transport::Udp(_));
+        if !is_datagram || self.is_mobiles(packet.header().ip.source) {
+            let arrival = Arrival { link: LINK, from };
+            let _ = self.agent.handle_packet(now, arrival, packet);
+        }
+    }
+
+    fn change_arp(&mut self, arp: Arp, endpoint: &mut Endpoint) -> anyhow::Result<()> {
+        if self.has_link {
+            let mut routed = self.routed.clone();
+            match arp {
+                Arp::StartProxy { address, .. } => routed.insert(address),
+                Arp::StopProxy { address, .. } => routed.remove(&address),
+                _ => false,
+            };
+            self.route(&routed)?;
+        }
+        endpoint.change_arp(arp)
     }
 
     fn handle_change(
@@ -143,25 +207,35 @@ impl Role for Home {
     fn reload(
         &mut self,
         _now: Instant,
-        _endpoint: &mut Endpoint,
+        endpoint: &mut Endpoint,
         config: &Path,
-    ) -> anyhow::Result<()> {
-        let read = HomeAgentSettings::load(config);
-        match read.and_then(|settings| settings.associations()) {
-            Ok(mobiles) if mobiles.contains_key(&self.address) => {
-                tracing::error!(
-                    "nothing has changed: {} is the agent's own address",
-                    self.address
-                );
-            }
-            Ok(mobiles) => {
-                self.route(&mobiles.keys().copied().collect())?;
-                tracing::info!(mobiles = mobiles.len(), "the configuration was read again");
-                self.agent.set_mobiles(mobiles);
-            }
-            Err(failure) => tracing::error!("nothing has changed: {failure}"),
+    ) -> Result<Vec<&'static str>, Failure> {
+        let next = HomeAgentSettings::load(config)?;
+        fixed(&self.settings.fixed_differences(&next))?;
+        let changed = self.settings.free_differences(&next);
+        let mobiles = next.associations()?;
+        endpoint.move_metrics(next.metrics.as_ref())?;
+        self.attend(mobiles.keys().copied().collect())?;
+        self.agent.set_mobiles(mobiles);
+        self.settings = next;
+        Ok(changed)
+    }
+
+    fn report(&self, _now: Instant) -> Report {
+        let mobiles = self.mobiles.iter().map(|home_address| Mobile {
+            home_address: *home_address,
+            at: self
+                .agent
+                .care_of_addresses(*home_address)
+                .map(|at| at.to_string())
+                .collect(),
+        });
+        Report {
+            address: self.address,
+            place: None,
+            mobiles: mobiles.collect(),
+            counters: counts(self.agent.counters()),
         }
-        Ok(())
     }
 
     fn end(&mut self, _now: Instant) {
@@ -172,10 +246,11 @@ impl Role for Home {
         self.agent.poll_transmit()
     }
 
-    fn tell(&mut self) {
+    fn tell(&mut self) -> anyhow::Result<()> {
         while let Some(event) = self.agent.poll_event() {
             tell(&event);
         }
+        Ok(())
     }
 
     fn poll_timeout(&self) -> Option<Instant> {
@@ -211,4 +286,35 @@ fn tell(event: &HomeEvent) {
             tracing::warn!(%home_address, %code, "registration refused");
         }
     }
+}
+
+/// All counts by name: who adds one is told here that it is to be shown.
+fn counts(counters: &HomeCounters) -> BTreeMap<String, u64> {
+    let HomeCounters {
+        accepted,
+        refused,
+        refused_for_identification,
+        refused_for_authentication,
+        unanswered,
+        malformed,
+        tunnelled,
+        reverse_tunnelled,
+        dropped_strangers,
+        dropped_unfit,
+        turned_round,
+    } = *counters;
+    let all = [
+        ("accepted", accepted),
+        ("refused", refused),
+        ("refused_for_identification", refused_for_identification),
+        ("refused_for_authentication", refused_for_authentication),
+        ("unanswered", unanswered),
+        ("malformed", malformed),
+        ("tunnelled", tunnelled),
+        ("reverse_tunnelled", reverse_tunnelled),
+        ("dropped_strangers", dropped_strangers),
+        ("dropped_unfit", dropped_unfit),
+        ("turned_round", turned_round),
+    ];
+    all.map(|(name, count)| (name.to_owned(), count)).into()
 }

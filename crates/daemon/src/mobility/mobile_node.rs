@@ -3,22 +3,32 @@
 //! The care-of address is the one from which the kernel would speak to the home agent. It is looked
 //! up again whenever addresses, routes or interfaces change. Where an address translator gives the
 //! same address in another network, the return of the link is the only sign of the move.
+//!
+//! With `interface`, agents are heard there. Through a foreign agent packets go to the agent's Ethernet
+//! address; what is for this host comes to the kernel by the link itself. At home the routes lead to
+//! the link, and ARP is answered; elsewhere it is not (`arp_ignore`).
 
+use super::access::{self, LINK};
 use super::endpoint::{Endpoint, Role};
+use super::operating::fixed;
 use super::settings::MobileNodeSettings;
+use super::status::{Last, Place, Report};
+use super::trigger::Trigger;
 use super::{ntp_clock, random};
 use crate::failure::Failure;
-use outlast_base::time::Instant;
+use outlast_base::time::{Duration, Instant};
 use outlast_linux::clock;
 use outlast_linux::monitor::Way;
-use outlast_linux::netlink::{Prefix, RouteSocket, Rule, Selector, TableRoute};
+use outlast_linux::netlink::{InterfaceIndex, Prefix, RouteSocket, Rule, Selector, TableRoute};
+use outlast_linux::sysctl;
 use outlast_mobility::{
-    Arrival, CoLocation, Detection, LinkAddress, LinkId, MobileNode, MobileNodeConfig, NodeEvent,
-    Transmit,
+    Arp, Arrival, Attachment, CoLocation, LinkAddress, MobileNode, MobileNodeConfig, NodeCounters,
+    NodeEvent, Transmit,
 };
-use outlast_wire::Packet;
 use outlast_wire::mobile_ip::Lifetime;
-use std::net::Ipv4Addr;
+use outlast_wire::{Packet, Transport};
+use std::collections::BTreeMap;
+use std::net::{IpAddr, Ipv4Addr};
 use std::path::Path;
 
 /// The table with the routes into the tunnel, and the mark of what is in the tunnel already.
@@ -27,7 +37,7 @@ const MARK: u32 = 0x6d6f_6269;
 /// The first rule's priority; the main table's own is 32766.
 const PRIORITY: u32 = 4340;
 
-const LINK: LinkId = LinkId(0);
+/// What does not come from the access link has no neighbour.
 const ARRIVAL: Arrival = Arrival {
     link: LINK,
     from: LinkAddress([0; 6]),
@@ -40,15 +50,30 @@ pub(super) struct Mobile {
     care_of_address: Option<Ipv4Addr>,
     /// Replies that were ignored when the last registration was complete.
     ignored: u64,
-    _routing: Routing,
+    routing: Routing,
+    /// When the last registration at another place was complete, and how long it took.
+    last_move: Option<(Instant, Duration)>,
+    trigger: Option<Trigger>,
 }
 
 impl Mobile {
-    pub(super) fn start(settings: MobileNodeSettings) -> Result<(Endpoint, Self), Failure> {
+    pub(super) fn start(
+        settings: MobileNodeSettings,
+        control: Option<&Path>,
+    ) -> Result<(Endpoint, Self), Failure> {
         let now = clock::now();
         let node = machine(now, &settings)?;
-        let endpoint = Endpoint::open(&settings.device, settings.mtu, MARK)?;
+        let mut endpoint = Endpoint::open(settings.operating(control), MARK)?;
+        if let Some(interface) = &settings.interface {
+            endpoint.use_access(interface).map_err(Failure::Run)?;
+            if access::filters_strictly(interface) {
+                tracing::warn!(
+                    "packets through foreign agents are dropped: set net.ipv4.conf.{interface}.rp_filter to 2"
+                );
+            }
+        }
         let routing = Routing::lead(&settings).map_err(Failure::Run)?;
+        let trigger = settings.trigger.then(Trigger::open).flatten();
         let (home_address, home_agent) = (settings.home_address, settings.home_agent);
         tracing::info!(%home_address, %home_agent, device = settings.device, "mobile node begins");
         let mobile = Self {
@@ -56,7 +81,9 @@ impl Mobile {
             node,
             care_of_address: None,
             ignored: 0,
-            _routing: routing,
+            routing,
+            last_move: None,
+            trigger,
         };
         Ok((endpoint, mobile))
     }
@@ -77,6 +104,17 @@ impl Mobile {
         Ok(())
     }
 
+    /// Says that a reply was not believed, unless all is well.
+    fn tell_ignored(&mut self) {
+        let ignored = self.node.counters().ignored;
+        if ignored > self.ignored && !self.node.is_registered() {
+            tracing::warn!(
+                "a reply to no request, or not authentic: has the home agent the same key?"
+            );
+        }
+        self.ignored = ignored;
+    }
+
     fn attach(&mut self, now: Instant) {
         let address = self.care_of_address;
         let address = address.map(|address| CoLocation {
@@ -88,6 +126,7 @@ impl Mobile {
 }
 
 impl Role for Mobile {
+    const NAME: &'static str = "mobile-node";
     const FORWARDS: bool = false;
 
     fn handle_device(&mut self, now: Instant, packet: Packet) {
@@ -98,15 +137,35 @@ impl Role for Mobile {
     }
 
     fn handle_network(&mut self, now: Instant, packet: Packet) {
-        // The kernel answers what is not for the node.
-        let _ = self.node.handle_packet(now, ARRIVAL, &packet);
-        let ignored = self.node.counters().ignored;
-        if ignored > self.ignored && !self.node.is_registered() {
-            tracing::warn!(
-                "a reply to no request, or not authentic: has the home agent the same key?"
-            );
+        // Replies by way of agents are heard on their link.
+        let is_tunnels = matches!(self.node.attachment(), Attachment::CoLocated(_));
+        if is_tunnels || self.settings.interface.is_none() {
+            // The kernel answers what is not for the node.
+            let _ = self.node.handle_packet(now, ARRIVAL, &packet);
+            self.tell_ignored();
         }
-        self.ignored = ignored;
+    }
+
+    fn handle_link_packet(&mut self, now: Instant, from: LinkAddress, packet: Packet) {
+        let is_datagram = matches!(packet.header().transport, Transport::Udp(_));
+        let home_address = IpAddr::V4(self.settings.home_address);
+        if !is_datagram || packet.header().ip.destination == home_address {
+            let arrival = Arrival { link: LINK, from };
+            let _ = self.node.handle_packet(now, arrival, &packet);
+            self.tell_ignored();
+        }
+    }
+
+    fn handle_link(&mut self, now: Instant, is_up: bool) {
+        self.node.handle_link(now, LINK, is_up);
+    }
+
+    fn change_arp(&mut self, arp: Arp, endpoint: &mut Endpoint) -> anyhow::Result<()> {
+        match (arp, endpoint.access()) {
+            (Arp::Resume { .. }, Some(access)) => self.routing.go_home(access),
+            (Arp::Silence { .. }, _) => self.routing.go_away(),
+            _ => endpoint.change_arp(arp),
+        }
     }
 
     fn handle_change(
@@ -127,6 +186,9 @@ impl Role for Mobile {
 
     fn handle_timeout(&mut self, now: Instant) {
         self.node.handle_timeout(now);
+        if let Some(trigger) = &mut self.trigger {
+            trigger.handle_timeout(now);
+        }
     }
 
     fn reload(
@@ -134,23 +196,50 @@ impl Role for Mobile {
         now: Instant,
         endpoint: &mut Endpoint,
         config: &Path,
-    ) -> anyhow::Result<()> {
-        let read = MobileNodeSettings::load(config);
-        let read = read.and_then(|settings| Ok((machine(now, &settings)?, settings)));
-        match read {
-            Ok((_, settings)) if !settings.has_same_device(&self.settings) => tracing::error!(
-                "nothing has changed: another home_address, device, mtu or destinations needs a restart"
-            ),
-            Ok((node, settings)) => {
-                self.settings = settings;
-                self.node = node;
-                self.care_of_address = None;
-                self.relocate(now, endpoint)?;
-                tracing::info!("the configuration was read again");
-            }
-            Err(failure) => tracing::error!("nothing has changed: {failure}"),
+    ) -> Result<Vec<&'static str>, Failure> {
+        let next = MobileNodeSettings::load(config)?;
+        fixed(&self.settings.fixed_differences(&next))?;
+        let changed = self.settings.free_differences(&next);
+        let node = machine(now, &next)?;
+        endpoint.move_metrics(next.metrics.as_ref())?;
+        self.settings = next;
+        self.node = node;
+        self.ignored = 0;
+        self.care_of_address = None;
+        self.relocate(now, endpoint)?;
+        Ok(changed)
+    }
+
+    fn handle_notice(&mut self, now: Instant) -> bool {
+        tracing::info!("the link is said to be back");
+        self.node.handle_link(now, LINK, true);
+        if self.care_of_address.is_some() {
+            self.node.handle_care_of_address(now, None);
+            self.attach(now);
         }
-        Ok(())
+        true
+    }
+
+    fn keeps_privileges(&self) -> bool {
+        self.trigger.is_some()
+    }
+
+    fn report(&self, now: Instant) -> Report {
+        let last_move = self.last_move.map(|(at, took)| Last {
+            took_s: took.as_secs_f64(),
+            ago_s: now.since(at).as_secs_f64(),
+        });
+        Report {
+            address: self.settings.home_address,
+            place: Some(Place {
+                at: shown(&self.node.attachment()),
+                is_registered: self.node.is_registered(),
+                in_udp: self.node.has_udp_tunnel(),
+                last_move,
+            }),
+            mobiles: Vec::new(),
+            counters: counts(self.node.counters()),
+        }
     }
 
     fn end(&mut self, now: Instant) {
@@ -162,14 +251,32 @@ impl Role for Mobile {
         self.node.poll_transmit()
     }
 
-    fn tell(&mut self) {
+    fn tell(&mut self) -> anyhow::Result<()> {
         while let Some(event) = self.node.poll_event() {
             tell(&event, self.node.has_udp_tunnel());
+            match event {
+                NodeEvent::Detached => self.routing.go_away()?,
+                NodeEvent::Registered {
+                    has_moved: true,
+                    took,
+                    ..
+                } => {
+                    let now = clock::now();
+                    self.last_move = Some((now, took));
+                    if let Some(trigger) = &mut self.trigger {
+                        trigger.pull(now, self.routing.interfaces())?;
+                    }
+                }
+                _ => {}
+            }
         }
+        Ok(())
     }
 
     fn poll_timeout(&self) -> Option<Instant> {
-        self.node.poll_timeout().map(|(at, _)| at)
+        let node = self.node.poll_timeout().map(|(at, _)| at);
+        let trigger = self.trigger.as_ref().and_then(Trigger::poll_timeout);
+        node.into_iter().chain(trigger).min()
     }
 }
 
@@ -178,8 +285,8 @@ fn machine(now: Instant, settings: &MobileNodeSettings) -> Result<MobileNode, Fa
         home_address: settings.home_address,
         home_agent: settings.home_agent,
         home: settings.association()?,
-        foreign: None,
-        detection: Detection::Link,
+        foreign: settings.foreign_association()?,
+        detection: settings.detection(),
         lifetime: Lifetime(settings.lifetime_s),
         reverse_tunnel: true,
         simultaneous_bindings: false,
@@ -193,11 +300,14 @@ fn machine(now: Instant, settings: &MobileNodeSettings) -> Result<MobileNode, Fa
 fn tell(event: &NodeEvent, in_udp: bool) {
     match event {
         NodeEvent::Registered {
-            has_moved, took, ..
+            at,
+            has_moved,
+            took,
         } => {
             let took_ms = took.as_secs_f64() * 1e3;
+            let at = shown(at);
             match has_moved {
-                true => tracing::info!(took_ms, in_udp, "registered"),
+                true => tracing::info!(at, took_ms, in_udp, "registered"),
                 false => tracing::debug!(took_ms, "registration renewed"),
             }
         }
@@ -207,9 +317,54 @@ fn tell(event: &NodeEvent, in_udp: bool) {
     }
 }
 
+/// Where a mobile node is, for people.
+pub(super) fn shown(at: &Attachment) -> String {
+    match at {
+        Attachment::Nowhere => "nowhere".into(),
+        Attachment::Home { .. } => "home".into(),
+        Attachment::Foreign {
+            agent,
+            care_of_address,
+        } => format!("{care_of_address} of agent {agent}"),
+        Attachment::CoLocated(at) => at.address.to_string(),
+    }
+}
+
 /// The rules and routes by which applications use the home address; gone when dropped.
 struct Routing {
+    home_address: Ipv4Addr,
+    routes: RouteSocket,
+    device: InterfaceIndex,
+    destinations: Vec<Prefix>,
+    home_network: Option<Prefix>,
+    home_gateway: Ipv4Addr,
     rules: Vec<Rule>,
+    arp: Option<ArpSetting>,
+    is_home: bool,
+    /// The home link, while the mobile node is there.
+    link: Option<InterfaceIndex>,
+}
+
+/// Whether the kernel answers ARP at an interface for addresses of others (`arp_ignore`).
+struct ArpSetting {
+    name: String,
+    former: String,
+}
+
+impl ArpSetting {
+    fn read(interface: &str) -> Result<Self, sysctl::SysctlError> {
+        let name = format!("net.ipv4.conf.{interface}.arp_ignore");
+        let former = sysctl::read(&name)?;
+        Ok(Self { name, former })
+    }
+
+    /// The home address is the device's: this interface is silent about it, or as it was.
+    fn set(&self, is_silent: bool) {
+        let value = if is_silent { "1" } else { &self.former };
+        if let Err(error) = sysctl::write(&self.name, value) {
+            tracing::warn!(%error, "ARP goes on as before");
+        }
+    }
 }
 
 impl Routing {
@@ -221,21 +376,27 @@ impl Routing {
         let mut routes = RouteSocket::open()?;
         let device = routes.interface(&settings.device)?;
         routes.add_address(device, Prefix::of_host(home_address.into()))?;
-        for network in &settings.destinations {
-            routes.add_table_route(&TableRoute {
-                table: TABLE,
-                destination: network.0,
-                interface: device,
-                source: home_address,
-            })?;
-        }
         let rule = |place, selector, table| Rule {
             priority: PRIORITY + place,
             selector,
             table,
             without_default: false,
         };
-        let mut routing = Self { rules: Vec::new() };
+        let interface = settings.interface.as_deref();
+        let arp = interface.map(ArpSetting::read).transpose()?;
+        let mut routing = Self {
+            home_address,
+            routes,
+            device,
+            destinations: settings.destinations.iter().map(|one| one.0).collect(),
+            home_network: settings.home_network.map(|one| one.0),
+            home_gateway: settings.home_gateway(),
+            rules: Vec::new(),
+            arp,
+            is_home: true,
+            link: None,
+        };
+        routing.go_away()?;
         let rules = [
             rule(0, Selector::Mark(MARK), Way::MAIN),
             rule(1, Selector::Source(home_address), TABLE),
@@ -246,22 +407,118 @@ impl Routing {
             rule(3, Selector::Source(Ipv4Addr::UNSPECIFIED), TABLE),
         ];
         for rule in rules {
-            routes.add_rule(&rule)?;
+            routing.routes.add_rule(&rule)?;
             routing.rules.push(rule);
         }
         Ok(routing)
+    }
+
+    fn route(
+        &mut self,
+        destination: Prefix,
+        interface: InterfaceIndex,
+        gateway: Option<Ipv4Addr>,
+    ) -> anyhow::Result<()> {
+        let source = Some(self.home_address);
+        Ok(self.routes.add_table_route(&TableRoute {
+            table: TABLE,
+            destination,
+            interface,
+            gateway,
+            source,
+        })?)
+    }
+
+    /// By which interface applications' packets leave.
+    fn interfaces(&self) -> impl Iterator<Item = InterfaceIndex> {
+        [Some(self.device), self.link].into_iter().flatten()
+    }
+
+    /// From now on packets go into the device, and nobody hears of the home address by ARP.
+    fn go_away(&mut self) -> anyhow::Result<()> {
+        if !self.is_home {
+            return Ok(());
+        }
+        self.is_home = false;
+        self.link = None;
+        if let Some(arp) = &self.arp {
+            arp.set(true);
+        }
+        let device = self.device;
+        for destination in self
+            .destinations
+            .clone()
+            .into_iter()
+            .chain(self.home_network)
+        {
+            self.route(destination, device, None)?;
+        }
+        Ok(())
+    }
+
+    /// From now on packets go by the home link, as on every host.
+    fn go_home(&mut self, link: InterfaceIndex) -> anyhow::Result<()> {
+        self.is_home = true;
+        self.link = Some(link);
+        if let Some(arp) = &self.arp {
+            arp.set(false);
+        }
+        for destination in self.destinations.clone() {
+            let gateway = Some(self.home_gateway);
+            // It is the home network itself that has no router on the way.
+            if Some(destination) != self.home_network {
+                self.route(destination, link, gateway)?;
+            }
+        }
+        if let Some(network) = self.home_network {
+            self.route(network, link, None)?;
+        }
+        Ok(())
     }
 }
 
 impl Drop for Routing {
     fn drop(&mut self) {
-        let Ok(mut routes) = RouteSocket::open() else {
-            return;
-        };
+        if let Some(arp) = &self.arp {
+            arp.set(false);
+        }
         for rule in &self.rules {
-            if let Err(error) = routes.remove_rule(rule) {
+            if let Err(error) = self.routes.remove_rule(rule) {
                 tracing::warn!(%error, "a rule stays");
             }
         }
     }
+}
+
+/// All counts by name: who adds one is told here that it is to be shown.
+fn counts(counters: &NodeCounters) -> BTreeMap<String, u64> {
+    let NodeCounters {
+        advertisements,
+        solicitations,
+        requests,
+        repeated,
+        put_off,
+        accepted,
+        refused,
+        ignored,
+        resynchronised,
+        forgotten_agents,
+        dropped_detached,
+        dropped_unfit,
+    } = *counters;
+    let all = [
+        ("advertisements", advertisements),
+        ("solicitations", solicitations),
+        ("requests", requests),
+        ("repeated", repeated),
+        ("put_off", put_off),
+        ("accepted", accepted),
+        ("refused", refused),
+        ("ignored", ignored),
+        ("resynchronised", resynchronised),
+        ("forgotten_agents", forgotten_agents),
+        ("dropped_detached", dropped_detached),
+        ("dropped_unfit", dropped_unfit),
+    ];
+    all.map(|(name, count)| (name.to_owned(), count)).into()
 }

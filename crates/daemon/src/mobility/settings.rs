@@ -1,11 +1,13 @@
-//! The tables `[home_agent]` and `[mobile_node]` of the configuration file.
+//! The tables `[home_agent]`, `[foreign_agent]` and `[mobile_node]` of the configuration file.
 
-use super::key;
+use super::{access, key};
+use crate::config::{Endpoint, control_of, may_be_control};
 use crate::failure::Failure;
+use outlast_base::time::Duration;
 use outlast_linux::netlink::Prefix;
-use outlast_mobility::{ReverseTunnels, SecurityAssociation};
-use serde::Deserialize;
+use outlast_mobility::{Advertising, Detection, ReverseTunnels, SecurityAssociation};
 use serde::de::DeserializeOwned;
+use serde::{Deserialize, Deserializer};
 use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
 use std::path::{Path, PathBuf};
@@ -17,6 +19,10 @@ const DEFAULT_MTU: u32 = 1440;
 
 /// The longest name of an interface.
 const LONGEST_NAME: usize = 15;
+
+/// How often agents may advertise themselves: below, advertisements take a part of a slow link's rate;
+/// above, their lifetime of three times as long is no more than a mobile node waits.
+const INTERVAL_RANGE: std::ops::RangeInclusive<u64> = 50..=60_000;
 
 /// Below, renewals are most of what a mobile node sends; 65535 says that there is no end.
 const LIFETIME_RANGE: std::ops::RangeInclusive<u16> = 10..=65_534;
@@ -31,6 +37,27 @@ enum ReverseTunnelPolicy {
     Demanded,
 }
 
+impl From<ReverseTunnelPolicy> for ReverseTunnels {
+    fn from(policy: ReverseTunnelPolicy) -> Self {
+        match policy {
+            ReverseTunnelPolicy::Refused => Self::Refused,
+            ReverseTunnelPolicy::Offered => Self::Offered,
+            ReverseTunnelPolicy::Demanded => Self::Demanded,
+        }
+    }
+}
+
+/// When a mobile node believes that it has moved.
+#[derive(Clone, Copy, Debug, Default, Deserialize, Eq, PartialEq)]
+#[serde(rename_all = "kebab-case")]
+enum DetectionChoice {
+    Eager,
+    #[default]
+    Lazy,
+    Prefix,
+    Link,
+}
+
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct HomeAgentFile {
@@ -38,11 +65,16 @@ struct HomeAgentFile {
 }
 
 /// What `[home_agent]` says.
-#[derive(Debug, Deserialize)]
+#[derive(Clone, Debug, Deserialize, Eq, PartialEq)]
 #[serde(deny_unknown_fields)]
 pub(super) struct HomeAgentSettings {
     /// The address at which mobile nodes reach it.
     pub(super) address: Ipv4Addr,
+    /// The home network's link, if it is one.
+    pub(super) interface: Option<String>,
+    /// Milliseconds between two advertisements there.
+    #[serde(default = "default_interval")]
+    interval_ms: u64,
     /// The TUN device that is made; mobile nodes' addresses are routed to it.
     #[serde(default = "home_agent_device")]
     pub(super) device: String,
@@ -61,12 +93,77 @@ pub(super) struct HomeAgentSettings {
     /// Seconds between a mobile node's signs of life in them.
     #[serde(default = "default_keep_alive")]
     pub(super) keep_alive_s: u16,
+    /// Where the daemon listens for `outlast status`; `None`: where the device's name says.
+    control: Option<PathBuf>,
+    /// Where metrics are served, if they are.
+    #[serde(default, deserialize_with = "endpoint")]
+    pub(super) metrics: Option<Endpoint>,
     /// The mobile nodes.
     mobiles: Vec<MobileSettings>,
+    /// Foreign agents that have to authenticate what they relay.
+    #[serde(default)]
+    foreign_agents: Vec<AgentSettings>,
 }
 
-/// What `[[home_agent.mobiles]]` says.
+/// What `[foreign_agent]` says.
+#[derive(Clone, Debug, Deserialize, Eq, PartialEq)]
+#[serde(deny_unknown_fields)]
+pub(super) struct ForeignAgentSettings {
+    /// The visitors' link.
+    pub(super) interface: String,
+    /// This host's address there.
+    pub(super) address: Ipv4Addr,
+    /// Where home agents' tunnels end.
+    pub(super) care_of_address: Ipv4Addr,
+    /// Milliseconds between two advertisements.
+    #[serde(default = "default_interval")]
+    interval_ms: u64,
+    /// The TUN device that is made; what visitors send through reverse tunnels is routed to it.
+    #[serde(default = "foreign_agent_device")]
+    pub(super) device: String,
+    /// Its MTU in bytes.
+    #[serde(default = "default_mtu")]
+    pub(super) mtu: u32,
+    /// The longest registration in seconds.
+    #[serde(default = "longest_lifetime")]
+    pub(super) lifetime_s: u16,
+    /// Whether there are reverse tunnels.
+    #[serde(default)]
+    reverse_tunnels: ReverseTunnelPolicy,
+    /// Whether mobile nodes with addresses of their own have to register here, too.
+    #[serde(default)]
+    pub(super) registration_required: bool,
+    /// Where the daemon listens for `outlast status`; `None`: where the device's name says.
+    control: Option<PathBuf>,
+    /// Where metrics are served, if they are.
+    #[serde(default, deserialize_with = "endpoint")]
+    pub(super) metrics: Option<Endpoint>,
+    /// Visitors that have to authenticate themselves here.
+    #[serde(default)]
+    mobiles: Vec<MobileSettings>,
+    /// Home agents that have to authenticate their replies.
+    #[serde(default)]
+    home_agents: Vec<AgentSettings>,
+}
+
 #[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct ForeignAgentFile {
+    foreign_agent: ForeignAgentSettings,
+}
+
+/// An agent that shares a key with this one.
+#[derive(Clone, Debug, Deserialize, Eq, PartialEq)]
+#[serde(deny_unknown_fields)]
+struct AgentSettings {
+    /// Its address.
+    address: Ipv4Addr,
+    /// The file with the key.
+    key: PathBuf,
+}
+
+/// What `[[home_agent.mobiles]]` and `[[foreign_agent.mobiles]]` say.
+#[derive(Clone, Debug, Deserialize, Eq, PartialEq)]
 #[serde(deny_unknown_fields)]
 struct MobileSettings {
     /// The home address.
@@ -103,6 +200,25 @@ pub(super) struct MobileNodeSettings {
     /// Whether to ask for a tunnel in UDP behind an address translator.
     #[serde(default = "yes")]
     pub(super) udp_tunnel: bool,
+    /// Where the daemon listens for `outlast status`; `None`: where the device's name says.
+    control: Option<PathBuf>,
+    /// Where metrics are served, if they are.
+    #[serde(default, deserialize_with = "endpoint")]
+    pub(super) metrics: Option<Endpoint>,
+    /// Whether connections are made to retransmit when a registration is complete.
+    #[serde(default = "yes")]
+    pub(super) trigger: bool,
+    /// The interface on which agents are heard, if any.
+    pub(super) interface: Option<String>,
+    /// When it believes that it has moved from one agent to another.
+    #[serde(default)]
+    detection: DetectionChoice,
+    /// The file with the key that foreign agents demand, if they do.
+    foreign_key: Option<PathBuf>,
+    /// The home network, which is on the link when the mobile node is at home.
+    pub(super) home_network: Option<Network>,
+    /// The router to everywhere else at home; the home agent if it is not given.
+    home_gateway: Option<Ipv4Addr>,
     /// Which destinations are reached from the home address.
     #[serde(default = "everywhere")]
     pub(super) destinations: Vec<Network>,
@@ -138,8 +254,17 @@ fn home_agent_device() -> String {
     "mobiles0".into()
 }
 
+fn foreign_agent_device() -> String {
+    "visitors0".into()
+}
+
 fn mobile_node_device() -> String {
     "home0".into()
+}
+
+/// RFC 5944's limit of old: once a second.
+const fn default_interval() -> u64 {
+    1000
 }
 
 const fn default_mtu() -> u32 {
@@ -163,6 +288,17 @@ const fn yes() -> bool {
     true
 }
 
+fn endpoint<'de, D: Deserializer<'de>>(value: D) -> Result<Option<Endpoint>, D::Error> {
+    let text = String::deserialize(value)?;
+    let expected = "an IP address with a port, or unix: and an absolute path";
+    let endpoint = text.parse().map_err(|()| {
+        serde::de::Error::custom(format!(
+            "`{text}` is no place to listen at; expected {expected}"
+        ))
+    })?;
+    Ok(Some(endpoint))
+}
+
 fn everywhere() -> Vec<Network> {
     let address = Ipv4Addr::UNSPECIFIED.into();
     vec![Network(Prefix { address, length: 0 })]
@@ -175,7 +311,25 @@ fn read<T: DeserializeOwned>(path: &Path) -> Result<T, Failure> {
     toml::from_str(&text).map_err(|error| Failure::Usage(format!("{shown}: {error}")))
 }
 
-/// What is wrong with what both roles have, if anything is.
+/// The names of what differs.
+fn differing(all: &[(&'static str, bool)]) -> Vec<&'static str> {
+    let differing = all.iter().filter(|(_, differs)| *differs);
+    differing.map(|(name, _)| *name).collect()
+}
+
+/// What a role is operated with.
+#[derive(Clone, Debug)]
+pub(super) struct Operating {
+    /// The TUN device and its MTU in bytes.
+    pub(super) device: String,
+    pub(super) mtu: u32,
+    /// The interface of the access link.
+    pub(super) interface: Option<String>,
+    pub(super) control: PathBuf,
+    pub(super) metrics: Option<Endpoint>,
+}
+
+/// What is wrong with what all roles have, if anything is.
 fn problem_of_device(device: &str, mtu: u32, lifetime_s: u16) -> Option<String> {
     if !MTU_RANGE.contains(&mtu) {
         return Some(format!("mtu = {mtu}: {MTU_RANGE:?} are allowed"));
@@ -191,6 +345,69 @@ fn problem_of_device(device: &str, mtu: u32, lifetime_s: u16) -> Option<String> 
         ));
     }
     None
+}
+
+fn problem_of_metrics(metrics: Option<&Endpoint>) -> Option<String> {
+    match metrics {
+        Some(Endpoint::Unix(path)) if may_be_control(path) => Some(format!(
+            "metrics = \"unix:{}\": so control sockets are called there",
+            path.display()
+        )),
+        _ => None,
+    }
+}
+
+fn problem_of_interval(interval_ms: u64) -> Option<String> {
+    (!INTERVAL_RANGE.contains(&interval_ms))
+        .then(|| format!("interval_ms = {interval_ms}: {INTERVAL_RANGE:?} are allowed"))
+}
+
+fn problem_of_interface(interface: Option<&String>) -> Option<String> {
+    let name = interface?;
+    (name.is_empty() || name.len() > LONGEST_NAME)
+        .then(|| format!("interface = {name:?}: 1 to {LONGEST_NAME} bytes are allowed"))
+}
+
+/// What is wrong with a list of hosts' addresses, if anything is.
+fn problem_of_addresses(mut addresses: Vec<Ipv4Addr>) -> Option<String> {
+    if let Some(address) = addresses.iter().find(|address| !is_of_a_host(**address)) {
+        return Some(format!("{address} cannot be one host's address"));
+    }
+    addresses.sort_unstable();
+    let twice = addresses.windows(2).find(|pair| pair[0] == pair[1]);
+    twice.map(|pair| format!("{} is used twice", pair[0]))
+}
+
+/// How an agent advertises itself on `interface`, where it has `address`.
+fn advertising(
+    interface: &str,
+    address: Ipv4Addr,
+    interval_ms: u64,
+) -> Result<Advertising, Failure> {
+    let length = access::prefix_length(interface, address)
+        .map_err(|error| Failure::Usage(format!("interface = \"{interface}\": {error}")))?;
+    let Some(length) = length else {
+        return Err(Failure::Usage(format!(
+            "interface = \"{interface}\": it does not have the address {address}"
+        )));
+    };
+    let interval = Duration::from_millis(interval_ms);
+    Ok(Advertising {
+        address,
+        interval,
+        // At least three of them; random times are up to a tenth longer.
+        lifetime_s: u16::try_from((interval_ms * 3).div_ceil(1000)).unwrap_or(u16::MAX),
+        prefix_length: Some(length),
+    })
+}
+
+fn load_agents(
+    agents: &[AgentSettings],
+) -> Result<BTreeMap<Ipv4Addr, SecurityAssociation>, Failure> {
+    let pairs = agents
+        .iter()
+        .map(|one| Ok((one.address, key::load(&one.key)?)));
+    pairs.collect()
 }
 
 /// Whether `address` can be one host's.
@@ -225,15 +442,76 @@ impl HomeAgentSettings {
                 "keep_alive_s = 0: translators forget tunnels without a sign of life".into(),
             );
         }
+        if let Some(problem) = problem_of_interval(self.interval_ms) {
+            return Some(problem);
+        }
+        if let Some(problem) = problem_of_metrics(self.metrics.as_ref()) {
+            return Some(problem);
+        }
+        if let Some(problem) = problem_of_interface(self.interface.as_ref()) {
+            return Some(problem);
+        }
         let mut addresses: Vec<Ipv4Addr> =
             self.mobiles.iter().map(|one| one.home_address).collect();
         addresses.push(self.address);
-        if let Some(address) = addresses.iter().find(|address| !is_of_a_host(**address)) {
-            return Some(format!("{address} cannot be one host's address"));
+        problem_of_addresses(addresses).or_else(|| {
+            problem_of_addresses(self.foreign_agents.iter().map(|one| one.address).collect())
+        })
+    }
+
+    /// How it advertises itself on the home link, if that is one.
+    pub(super) fn advertising(&self) -> Result<Option<Advertising>, Failure> {
+        let interface = self.interface.as_ref();
+        let advertising =
+            interface.map(|interface| advertising(interface, self.address, self.interval_ms));
+        advertising.transpose()
+    }
+
+    /// Foreign agents that have to authenticate what they relay, and their keys.
+    pub(super) fn foreign_agents(
+        &self,
+    ) -> Result<BTreeMap<Ipv4Addr, SecurityAssociation>, Failure> {
+        load_agents(&self.foreign_agents)
+    }
+
+    /// What it is operated with; `control` goes before the file's.
+    pub(super) fn operating(&self, control: Option<&Path>) -> Operating {
+        let control = control.map(Path::to_owned).or_else(|| self.control.clone());
+        Operating {
+            device: self.device.clone(),
+            mtu: self.mtu,
+            interface: self.interface.clone(),
+            control: control.unwrap_or_else(|| control_of(&self.device)),
+            metrics: self.metrics.clone(),
         }
-        addresses.sort_unstable();
-        let twice = addresses.windows(2).find(|pair| pair[0] == pair[1]);
-        twice.map(|pair| format!("{} is used twice", pair[0]))
+    }
+
+    /// Keys that differ from those in force and cannot change while the daemon runs.
+    pub(super) fn fixed_differences(&self, next: &Self) -> Vec<&'static str> {
+        differing(&[
+            ("address", self.address != next.address),
+            ("interface", self.interface != next.interface),
+            ("interval_ms", self.interval_ms != next.interval_ms),
+            ("device", self.device != next.device),
+            ("mtu", self.mtu != next.mtu),
+            ("lifetime_s", self.lifetime_s != next.lifetime_s),
+            (
+                "reverse_tunnels",
+                self.reverse_tunnels != next.reverse_tunnels,
+            ),
+            ("udp_tunnels", self.udp_tunnels != next.udp_tunnels),
+            ("keep_alive_s", self.keep_alive_s != next.keep_alive_s),
+            ("control", self.control != next.control),
+            ("foreign_agents", self.foreign_agents != next.foreign_agents),
+        ])
+    }
+
+    /// Keys that differ from those in force and may change.
+    pub(super) fn free_differences(&self, next: &Self) -> Vec<&'static str> {
+        differing(&[
+            ("mobiles", self.mobiles != next.mobiles),
+            ("metrics", self.metrics != next.metrics),
+        ])
     }
 
     /// The mobile nodes and their keys.
@@ -246,12 +524,103 @@ impl HomeAgentSettings {
     }
 
     /// Whether mobile nodes may, or have to, use reverse tunnels.
-    pub(super) const fn reverse_tunnels(&self) -> ReverseTunnels {
-        match self.reverse_tunnels {
-            ReverseTunnelPolicy::Refused => ReverseTunnels::Refused,
-            ReverseTunnelPolicy::Offered => ReverseTunnels::Offered,
-            ReverseTunnelPolicy::Demanded => ReverseTunnels::Demanded,
+    pub(super) fn reverse_tunnels(&self) -> ReverseTunnels {
+        self.reverse_tunnels.into()
+    }
+}
+
+impl ForeignAgentSettings {
+    /// Reads and checks the file.
+    pub(super) fn load(path: &Path) -> Result<Self, Failure> {
+        let settings = read::<ForeignAgentFile>(path)?.foreign_agent;
+        let problem = settings.problem();
+        sound(settings, problem, path)
+    }
+
+    fn problem(&self) -> Option<String> {
+        let addresses = [self.address, self.care_of_address];
+        problem_of_device(&self.device, self.mtu, self.lifetime_s)
+            .or_else(|| problem_of_interval(self.interval_ms))
+            .or_else(|| problem_of_metrics(self.metrics.as_ref()))
+            .or_else(|| problem_of_interface(Some(&self.interface)))
+            .or_else(|| {
+                let one = |address: &Ipv4Addr| problem_of_addresses(vec![*address]);
+                addresses.iter().find_map(one)
+            })
+            .or_else(|| {
+                problem_of_addresses(self.mobiles.iter().map(|one| one.home_address).collect())
+            })
+            .or_else(|| {
+                problem_of_addresses(self.home_agents.iter().map(|one| one.address).collect())
+            })
+    }
+
+    /// How it advertises itself.
+    pub(super) fn advertising(&self) -> Result<Advertising, Failure> {
+        advertising(&self.interface, self.address, self.interval_ms)
+    }
+
+    /// What it is operated with; `control` goes before the file's.
+    pub(super) fn operating(&self, control: Option<&Path>) -> Operating {
+        let control = control.map(Path::to_owned).or_else(|| self.control.clone());
+        Operating {
+            device: self.device.clone(),
+            mtu: self.mtu,
+            interface: Some(self.interface.clone()),
+            control: control.unwrap_or_else(|| control_of(&self.device)),
+            metrics: self.metrics.clone(),
         }
+    }
+
+    /// Keys that differ from those in force and cannot change while the daemon runs.
+    pub(super) fn fixed_differences(&self, next: &Self) -> Vec<&'static str> {
+        differing(&[
+            ("interface", self.interface != next.interface),
+            ("address", self.address != next.address),
+            (
+                "care_of_address",
+                self.care_of_address != next.care_of_address,
+            ),
+            ("interval_ms", self.interval_ms != next.interval_ms),
+            ("device", self.device != next.device),
+            ("mtu", self.mtu != next.mtu),
+            ("lifetime_s", self.lifetime_s != next.lifetime_s),
+            (
+                "reverse_tunnels",
+                self.reverse_tunnels != next.reverse_tunnels,
+            ),
+            (
+                "registration_required",
+                self.registration_required != next.registration_required,
+            ),
+            ("control", self.control != next.control),
+        ])
+    }
+
+    /// Keys that differ from those in force and may change.
+    pub(super) fn free_differences(&self, next: &Self) -> Vec<&'static str> {
+        differing(&[
+            ("mobiles", self.mobiles != next.mobiles),
+            ("home_agents", self.home_agents != next.home_agents),
+            ("metrics", self.metrics != next.metrics),
+        ])
+    }
+
+    /// Visitors that have to authenticate themselves, and their keys.
+    pub(super) fn mobiles(&self) -> Result<BTreeMap<Ipv4Addr, SecurityAssociation>, Failure> {
+        let mobiles = self.mobiles.iter();
+        let pairs = mobiles.map(|one| Ok((one.home_address, key::load(&one.key)?)));
+        pairs.collect()
+    }
+
+    /// Home agents that have to authenticate their replies, and their keys.
+    pub(super) fn home_agents(&self) -> Result<BTreeMap<Ipv4Addr, SecurityAssociation>, Failure> {
+        load_agents(&self.home_agents)
+    }
+
+    /// Whether visitors may, or have to, use reverse tunnels.
+    pub(super) fn reverse_tunnels(&self) -> ReverseTunnels {
+        self.reverse_tunnels.into()
     }
 }
 
@@ -271,7 +640,42 @@ impl MobileNodeSettings {
         if let Some(address) = [home, agent].iter().find(|one| !is_of_a_host(**one)) {
             return Some(format!("{address} cannot be one host's address"));
         }
-        (home == agent).then(|| format!("{home} is used twice"))
+        if home == agent {
+            return Some(format!("{home} is used twice"));
+        }
+        let needs_interface = self.detection != DetectionChoice::default()
+            || self.home_network.is_some()
+            || self.home_gateway.is_some()
+            || self.foreign_key.is_some();
+        if self.interface.is_none() && needs_interface {
+            let keys = "detection, foreign_key, home_network and home_gateway";
+            return Some(format!(
+                "{keys} are for agents that are heard on an interface: add interface = \"NAME\""
+            ));
+        }
+        problem_of_metrics(self.metrics.as_ref())
+            .or_else(|| problem_of_interface(self.interface.as_ref()))
+    }
+
+    /// What it takes for a move. Without agents only the link tells.
+    pub(super) const fn detection(&self) -> Detection {
+        match self.detection {
+            _ if self.interface.is_none() => Detection::Link,
+            DetectionChoice::Eager => Detection::Eager,
+            DetectionChoice::Lazy => Detection::Lazy,
+            DetectionChoice::Prefix => Detection::Prefix,
+            DetectionChoice::Link => Detection::Link,
+        }
+    }
+
+    /// The router at home.
+    pub(super) fn home_gateway(&self) -> Ipv4Addr {
+        self.home_gateway.unwrap_or(self.home_agent)
+    }
+
+    /// The key that foreign agents demand, if they do.
+    pub(super) fn foreign_association(&self) -> Result<Option<SecurityAssociation>, Failure> {
+        self.foreign_key.as_deref().map(key::load).transpose()
     }
 
     /// The key.
@@ -279,19 +683,44 @@ impl MobileNodeSettings {
         key::load(&self.key)
     }
 
-    /// Whether `other` can take effect without a new device.
-    pub(super) fn has_same_device(&self, other: &Self) -> bool {
-        (
-            self.home_address,
-            &self.device,
-            self.mtu,
-            &self.destinations,
-        ) == (
-            other.home_address,
-            &other.device,
-            other.mtu,
-            &other.destinations,
-        )
+    /// What it is operated with; `control` goes before the file's.
+    pub(super) fn operating(&self, control: Option<&Path>) -> Operating {
+        let control = control.map(Path::to_owned).or_else(|| self.control.clone());
+        Operating {
+            device: self.device.clone(),
+            mtu: self.mtu,
+            interface: self.interface.clone(),
+            control: control.unwrap_or_else(|| control_of(&self.device)),
+            metrics: self.metrics.clone(),
+        }
+    }
+
+    /// Keys that differ from those in force and cannot change while the daemon runs.
+    pub(super) fn fixed_differences(&self, next: &Self) -> Vec<&'static str> {
+        differing(&[
+            ("home_address", self.home_address != next.home_address),
+            ("device", self.device != next.device),
+            ("mtu", self.mtu != next.mtu),
+            ("destinations", self.destinations != next.destinations),
+            ("interface", self.interface != next.interface),
+            ("home_network", self.home_network != next.home_network),
+            ("home_gateway", self.home_gateway != next.home_gateway),
+            ("control", self.control != next.control),
+            ("trigger", self.trigger != next.trigger),
+        ])
+    }
+
+    /// Keys that differ from those in force and may change.
+    pub(super) fn free_differences(&self, next: &Self) -> Vec<&'static str> {
+        differing(&[
+            ("home_agent", self.home_agent != next.home_agent),
+            ("key", self.key != next.key),
+            ("lifetime_s", self.lifetime_s != next.lifetime_s),
+            ("udp_tunnel", self.udp_tunnel != next.udp_tunnel),
+            ("detection", self.detection != next.detection),
+            ("foreign_key", self.foreign_key != next.foreign_key),
+            ("metrics", self.metrics != next.metrics),
+        ])
     }
 }
 

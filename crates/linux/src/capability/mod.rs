@@ -84,7 +84,7 @@ struct Inside {
 const INSIDE: [Inside; 14] = [
     Inside {
         name: "TUN devices",
-        needed_for: "demo, lab, live papers; run: the roles hip and rendezvous",
+        needed_for: "demo, lab, live papers; run: the roles of HIP and Mobile IP",
         required_by: LAB,
         attempt: namespaces::tun,
     },
@@ -144,13 +144,13 @@ const INSIDE: [Inside; 14] = [
     },
     Inside {
         name: "packet sockets",
-        needed_for: "run: gateways on a bridge",
+        needed_for: "run: gateways on a bridge, Mobile IP on a link",
         required_by: NOBODY,
         attempt: sockets::packet,
     },
     Inside {
         name: "raw sockets",
-        needed_for: "run: the roles hip and rendezvous",
+        needed_for: "run: the roles of HIP and Mobile IP",
         required_by: NOBODY,
         attempt: sockets::raw,
     },

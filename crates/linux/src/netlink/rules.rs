@@ -4,7 +4,7 @@ use super::exchange::Request;
 use super::{InterfaceIndex, NetlinkError, Prefix, RouteSocket, route_address};
 use netlink_packet_core::{NLM_F_ACK, NLM_F_CREATE, NLM_F_EXCL, NLM_F_REPLACE};
 use netlink_packet_route::route::{
-    RouteAttribute, RouteHeader, RouteMessage, RouteProtocol, RouteScope, RouteType,
+    RouteAttribute, RouteFlags, RouteHeader, RouteMessage, RouteProtocol, RouteScope, RouteType,
 };
 use netlink_packet_route::rule::{RuleAction, RuleAttribute, RuleHeader, RuleMessage};
 use netlink_packet_route::{AddressFamily, RouteNetlinkMessage};
@@ -44,8 +44,10 @@ pub struct TableRoute {
     pub destination: Prefix,
     /// Through which interface.
     pub interface: InterfaceIndex,
-    /// The source of sockets that have none.
-    pub source: Ipv4Addr,
+    /// By way of which router on the interface's link; `None` if the destination is on the link itself.
+    pub gateway: Option<Ipv4Addr>,
+    /// The source of sockets that have none; `None` leaves it to the kernel.
+    pub source: Option<Ipv4Addr>,
 }
 
 impl RouteSocket {
@@ -93,8 +95,18 @@ impl RouteSocket {
             RouteAttribute::Table(route.table),
             RouteAttribute::Destination(route_address(route.destination.address)),
             RouteAttribute::Oif(route.interface.0),
-            RouteAttribute::PrefSource(route_address(route.source.into())),
         ];
+        if let Some(source) = route.source {
+            let source = RouteAttribute::PrefSource(route_address(source.into()));
+            message.attributes.push(source);
+        }
+        if let Some(gateway) = route.gateway {
+            message.header.scope = RouteScope::Universe;
+            // The router's network may be in no table that the kernel would look into.
+            message.header.flags |= RouteFlags::Onlink;
+            let gateway = RouteAttribute::Gateway(route_address(gateway.into()));
+            message.attributes.push(gateway);
+        }
         let flags = NLM_F_ACK | NLM_F_CREATE | NLM_F_REPLACE;
         let request = Request::new(flags, format!("add {route:?}"));
         self.change(RouteNetlinkMessage::NewRoute(message), request)
@@ -186,7 +198,8 @@ mod tests {
                     table: TABLE,
                     destination: default,
                     interface: other,
-                    source: LASTING,
+                    gateway: None,
+                    source: Some(LASTING),
                 })
                 .expect("a route");
             let marked = Rule {

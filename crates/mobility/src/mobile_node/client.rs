@@ -293,7 +293,12 @@ impl MobileNode {
             Attachment::Nowhere => return,
             Attachment::Home { link } => {
                 flags = RequestFlags::default();
-                (home_address, home_agent, home_address, Via::Link(link))
+                // Its advertisement says where it is: no ARP is needed.
+                let agent = self.surroundings.current();
+                let via = agent.map_or(Via::Link(link), |agent| {
+                    Via::Neighbour(agent.link, agent.node)
+                });
+                (home_address, home_agent, home_address, via)
             }
             Attachment::Foreign {
                 agent,

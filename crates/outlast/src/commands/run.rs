@@ -68,6 +68,8 @@ enum Role {
     Rendezvous,
     /// A home agent of Mobile IP; takes --config, whose table is `[home_agent]`.
     HomeAgent,
+    /// A foreign agent of Mobile IP; takes --config, whose table is `[foreign_agent]`.
+    ForeignAgent,
     /// A mobile node of Mobile IP; takes --config, whose table is `[mobile_node]`.
     MobileNode,
     /// An agent beside this host's own TCP; takes --config, whose table is `[host]`, or nothing.
@@ -101,8 +103,8 @@ fn run_own(role: Own, arguments: &Arguments, log: Log) -> Result<(), Failure> {
         let message = "--interface, --mechanism and --data-path are for gateways";
         return Err(Failure::Usage(message.into()));
     }
-    if arguments.control.is_some() && !matches!(role, Own::Hip(_)) {
-        let message = "--control is for gateways, and for the roles hip and rendezvous";
+    if arguments.control.is_some() && matches!(role, Own::Host) {
+        let message = "--control is not for the role host";
         return Err(Failure::Usage(message.into()));
     }
     let config = arguments.config.as_deref();
@@ -124,7 +126,7 @@ fn run_own(role: Own, arguments: &Arguments, log: Log) -> Result<(), Failure> {
     let _journal = Journal::begin(log);
     match role {
         Own::Hip(kind) => hip::run(kind, needed()?, arguments.control.as_deref())?,
-        Own::Mobility(kind) => mobility::run(kind, needed()?)?,
+        Own::Mobility(kind) => mobility::run(kind, needed()?, arguments.control.as_deref())?,
         Own::Host => host::run(config)?,
     }
     Ok(())
@@ -142,6 +144,7 @@ pub(crate) fn run(arguments: &Arguments, verbose: u8) -> Result<(), Failure> {
         Role::Hip => Some(Own::Hip(hip::Kind::Host)),
         Role::Rendezvous => Some(Own::Hip(hip::Kind::Rendezvous)),
         Role::HomeAgent => Some(Own::Mobility(mobility::Kind::HomeAgent)),
+        Role::ForeignAgent => Some(Own::Mobility(mobility::Kind::ForeignAgent)),
         Role::MobileNode => Some(Own::Mobility(mobility::Kind::MobileNode)),
         Role::Host => Some(Own::Host),
     };

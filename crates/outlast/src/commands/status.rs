@@ -6,6 +6,7 @@ use crate::terminal;
 use anyhow::Context;
 use outlast_daemon::control::{Request, ask};
 use outlast_daemon::hip::HipStatus;
+use outlast_daemon::mobility::MobileIpStatus;
 use outlast_daemon::status::Status;
 
 #[derive(Debug, clap::Args)]
@@ -39,7 +40,12 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
         return terminal::print(&format!("{answer:#}\n"));
     }
     let of_another_version = "the daemon is of another version";
-    if answer.get("role").is_some() {
+    let role = answer.get("role").and_then(|role| role.as_str());
+    if role.is_some_and(MobileIpStatus::is_of) {
+        let status: MobileIpStatus = serde_json::from_value(answer).context(of_another_version)?;
+        return terminal::print(&status.to_text(terminal::table_width()));
+    }
+    if role.is_some() {
         let status: HipStatus = serde_json::from_value(answer).context(of_another_version)?;
         return terminal::print(&status.to_text(terminal::table_width()));
     }

@@ -1,6 +1,8 @@
-//! `outlast run --role home-agent` and `--role mobile-node`: a mobile host that changes its network.
+//! `outlast run` as a home agent, a foreign agent or a mobile node: a mobile host that changes its network.
 //!
 //! Where this machine lacks what that needs, a test says so and ends.
+
+mod agents;
 
 use crate::hip::{PATIENCE, Sender, connect, ip, pace, read, skip};
 use crate::support::Place;
@@ -136,10 +138,13 @@ struct Daemon {
 
 impl Daemon {
     fn start(place: &Place, host: &Namespace, role: &str) -> Self {
-        let config = format!("{role}.toml");
-        let log = place.path().join(format!("{role}.log"));
+        Self::start_with(place, host, role, &format!("{role}.toml"))
+    }
+
+    fn start_with(place: &Place, host: &Namespace, role: &str, config: &str) -> Self {
+        let log = place.path().join(config).with_extension("log");
         let start = || {
-            let mut command = place.command(["run", "--role", role, "--config", &config]);
+            let mut command = place.command(["run", "--role", role, "--config", config]);
             command.stderr(std::fs::File::create(&log).expect("a file in a directory of ours"));
             command
                 .stdout(Stdio::null())
@@ -181,6 +186,13 @@ impl Drop for Daemon {
     }
 }
 
+/// The keys by which a daemon is operated through sockets in its place.
+fn sockets(place: &Place, name: &str) -> String {
+    let at = place.path().join(name);
+    let at = at.display();
+    format!("control = \"{at}.sock\"\nmetrics = \"unix:{at}.metrics\"\n")
+}
+
 /// Makes keys and configurations.
 fn configure(place: &Place, agents_key: &str, mobiles_key: &str, algorithm: &str) {
     for name in [agents_key, mobiles_key] {
@@ -200,15 +212,17 @@ fn configure(place: &Place, agents_key: &str, mobiles_key: &str, algorithm: &str
     place.file(
         "home-agent.toml",
         &format!(
-            "[home_agent]\naddress = \"10.9.0.2\"\n\n\
-             [[home_agent.mobiles]]\nhome_address = \"{HOME_ADDRESS}\"\nkey = \"{agents_key}\"\n"
+            "[home_agent]\naddress = \"10.9.0.2\"\n{}\n\
+             [[home_agent.mobiles]]\nhome_address = \"{HOME_ADDRESS}\"\nkey = \"{agents_key}\"\n",
+            sockets(place, "home-agent")
         ),
     );
     place.file(
         "mobile-node.toml",
         &format!(
             "[mobile_node]\nhome_address = \"{HOME_ADDRESS}\"\nhome_agent = \"10.9.0.2\"\n\
-             key = \"{mobiles_key}\"\n"
+             key = \"{mobiles_key}\"\n{}",
+            sockets(place, "mobile-node")
         ),
     );
 }

@@ -182,6 +182,7 @@ fn routes_that_the_kernel_removes_without_a_word_are_missed() {
         name: "wwan0".into(),
         is_up: false,
         is_running: false,
+        carrier_losses: None,
         mtu: 1430,
         hardware: Some([2, 0, 0, 0, 0, 1]),
         port_of: None,
