@@ -304,6 +304,12 @@ impl Hold {
         }
         let is_pure = !observation.new_data && !observation.repeated;
         let repeats = is_pure && observation.newly_acked == 0;
+        if cx.rules.has(HoldRule::GiveUpStale) {
+            if repeats && episode.has_sent_data() {
+                self.kept.hear_rejection(cx, tcp, self.near_clock);
+            }
+            self.kept.lose_rejected(acked);
+        }
         let patience = cx.flow.rtt.patience();
         let is_settled =
             tcp.has(TcpFlags::ACK) && episode.heard_acknowledgement(cx.now, patience, repeats, tcp);
@@ -429,7 +435,7 @@ impl Hold {
             return (Verdict::Pass, Fate::Transmitted);
         }
         if let Some(segment) = window.find(packet)
-            && let Fate::Resent(at) = segment.fate
+            && let Fate::Resent(at, _) = segment.fate
             // Where nobody knows the round trip, this may be the only repetition for long.
             && cx.flow.rtt.measured().is_some()
             && cx.now.since(at) < cx.flow.rtt.smoothed()

@@ -118,6 +118,11 @@ impl Episode {
         }
     }
 
+    /// Whether data has gone out since the link is back.
+    pub(super) const fn has_sent_data(&self) -> bool {
+        self.first_sent.is_some()
+    }
+
     /// Whether something is on its way that draws a duplicate, if there is a hole before it.
     pub(super) const fn draws_duplicates(&self) -> bool {
         self.has_sent_more

@@ -135,6 +135,32 @@ impl Kept {
         }
     }
 
+    /// The far host answers what was re-sent, and has not moved. If it echoes a timestamp that the near host
+    /// was not seen to send, a repetition has passed somewhere else, and the older copies are rejected.
+    pub(super) fn hear_rejection(
+        &mut self,
+        cx: &mut Context<'_>,
+        tcp: &TcpHeader,
+        near_clock: Option<Stamp>,
+    ) {
+        if let (Self::Window(window), Some(clock), Some(echo)) =
+            (self, near_clock, Stamp::echo_of(tcp))
+            // Nobody repeats what is acknowledged ahead.
+            && clock.is_before(echo)
+            && !window.is_pledged()
+        {
+            window.give_up_before(echo, cx.budget);
+        }
+    }
+
+    /// The far host lacks the segment at `acked`: if it rejects the copy that was re-sent, a fresher one
+    /// goes out.
+    pub(super) fn lose_rejected(&mut self, acked: SeqNumber) {
+        if let Self::Window(window) = self {
+            window.lose_rejected(acked);
+        }
+    }
+
     /// Keeps a segment that goes towards the link, or is taken; past a cap one packet of all.
     pub(super) fn keep(
         &mut self,

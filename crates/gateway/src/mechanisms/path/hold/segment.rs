@@ -11,8 +11,8 @@ pub(super) enum Fate {
     Transmitted,
     /// It has certainly not arrived: the link dropped it, or it was never put there.
     Lost,
-    /// The gateway has re-sent it.
-    Resent(Instant),
+    /// The gateway has re-sent a copy with this timestamp.
+    Resent(Instant, Stamp),
 }
 
 /// Which copy of a retransmitted segment goes out.
@@ -62,10 +62,10 @@ impl Segment {
         &self,
         copy: Copy,
         is_last: bool,
-        echoed: Option<Stamp>,
+        taken_from: Option<Stamp>,
     ) -> (&Packet, Stamp) {
         let first = Stamp::of(&self.first);
-        let is_valid = echoed.is_none_or(|echoed| !first.is_before(echoed));
+        let is_valid = taken_from.is_none_or(|oldest| !first.is_before(oldest));
         if copy == Copy::InOrder && !is_last && is_valid {
             return (&self.first, first);
         }

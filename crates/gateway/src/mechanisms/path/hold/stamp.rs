@@ -26,8 +26,13 @@ impl Stamp {
     /// near host has sent: nobody can echo a newer one. Meaningful only with an acknowledgement
     /// (RFC 7323, section 3.2).
     pub(super) fn echoed_by(self, tcp: &TcpHeader) -> Option<Self> {
-        let echo = Self(tcp.options.timestamps?.echo);
-        (tcp.has(TcpFlags::ACK) && !self.is_before(echo)).then_some(echo)
+        Self::echo_of(tcp).filter(|echo| !self.is_before(*echo))
+    }
+
+    /// The timestamp that this segment echoes, whether its receiver was seen to send such a one or not.
+    pub(super) fn echo_of(tcp: &TcpHeader) -> Option<Self> {
+        let timestamps = tcp.options.timestamps.filter(|_| tcp.has(TcpFlags::ACK));
+        timestamps.map(|timestamps| Self(timestamps.echo))
     }
 
     /// `packet` with this timestamp instead of an older one, which its receiver would reject (PAWS,

@@ -28,8 +28,10 @@ pub(super) struct Window {
     longest: u32,
     /// Up to there, timestamps may be in another order than sequence numbers.
     unordered_until: Option<SeqNumber>,
-    /// The far host's TS.Recent, as it last echoed it: it rejects anything older.
+    /// The newest timestamp of the near host that the far host has echoed, of those that the gateway has seen.
     echoed: Option<Stamp>,
+    /// The far host's TS.Recent, as it last echoed it: it rejects anything older.
+    taken_from: Option<Stamp>,
     /// Everything before it is the gateway's to deliver: its sender will not send it again.
     pledged: Option<SeqNumber>,
     /// The oldest segment goes out once more than it is lost.
@@ -282,14 +284,22 @@ impl Window {
         }
     }
 
-    /// The far host echoes `echo`: what only exists with older timestamps is of no use any more,
-    /// and its sender has to send it again.
+    /// The far host echoes `echo`, which the near host was seen to send: what only exists with older
+    /// timestamps is of no use any more, and its sender has to send it again.
     pub(super) fn hear_echo(&mut self, echo: Stamp, budget: &mut Budget) {
-        let is_news = self.echoed.is_none_or(|echoed| echoed.is_before(echo));
+        if self.echoed.is_none_or(|echoed| echoed.is_before(echo)) {
+            self.echoed = Some(echo);
+        }
+        self.give_up_before(echo, budget);
+    }
+
+    /// The far host takes nothing with a timestamp before `echo`.
+    pub(super) fn give_up_before(&mut self, echo: Stamp, budget: &mut Budget) {
+        let is_news = self.taken_from.is_none_or(|known| known.is_before(echo));
         if !is_news {
             return;
         }
-        self.echoed = Some(echo);
+        self.taken_from = Some(echo);
         let pledged = self.pledged;
         let is_stale = |segment: &Segment| {
             !segment.is_within(pledged) && Stamp::of(segment.freshest()).is_before(echo)
@@ -310,6 +320,20 @@ impl Window {
         }
     }
 
+    /// The far host lacks the oldest segment, at `wanted`, and rejects the copy of it that was re-sent: a
+    /// fresher one goes out.
+    pub(super) fn lose_rejected(&mut self, wanted: SeqNumber) {
+        let (Some(front), Some(taken_from)) = (self.front(), self.taken_from) else {
+            return;
+        };
+        let is_rejected =
+            matches!(front.fate, Fate::Resent(_, stamp) if stamp.is_before(taken_from));
+        let is_lacking = front.seq.at_or_before(wanted);
+        if is_rejected && is_lacking && !Stamp::of(front.freshest()).is_before(taken_from) {
+            self.set_fate(0, Fate::Lost);
+        }
+    }
+
     /// The segment at `wanted` is the next that the far host lacks. No more than a [few](FEW) with older
     /// timestamps go before it: behind it the far host rejects them, and whoever waits for the hole
     /// has nothing of them until it is filled. Of what its sender had sent by `kept_until` the others
@@ -322,7 +346,7 @@ impl Window {
             // It has gone: the far host will say what it still takes.
             return false;
         }
-        let hole = front.map(|front| front.choose(Copy::InOrder, is_last, self.echoed).1);
+        let hole = front.map(|front| front.choose(Copy::InOrder, is_last, self.taken_from).1);
         let (mut few, mut is_any_aside) = (FEW, false);
         for place in 0..self.segments.len() {
             let segment = &self.segments[place];
@@ -391,7 +415,7 @@ impl Window {
             if segment.end.after(until) {
                 break;
             }
-            let is_old = matches!(segment.fate, Fate::Resent(at) if at <= sent_by);
+            let is_old = matches!(segment.fate, Fate::Resent(at, _) if at <= sent_by);
             if is_old && !segment.sacked && self.order.has_overtaken(segment.turn) {
                 self.set_fate(place, Fate::Lost);
             }
@@ -403,7 +427,7 @@ impl Window {
         self.front_twice = false;
         self.before_front = 0;
         for segment in &mut self.segments {
-            if matches!(segment.fate, Fate::Resent(_)) {
+            if matches!(segment.fate, Fate::Resent(..)) {
                 segment.fate = Fate::Transmitted;
             }
         }
@@ -497,23 +521,24 @@ impl Window {
             if !segment.is_lost() {
                 continue;
             }
-            let (packet, stamp) = segment.choose(copy, place == last, self.echoed);
+            let (packet, stamp) = segment.choose(copy, place == last, self.taken_from);
             let is_ordered = rules.has(HoldRule::OldestStampFirst);
             if oldest.is_none_or(|(.., before)| is_ordered && stamp.is_before(before)) {
                 oldest = Some((place, packet, stamp));
             }
         }
-        let (place, packet, _) = oldest?;
+        let (place, packet, mut stamp) = oldest?;
         let mut packet = packet.clone();
         if let Some(echoed) = self.echoed
             && self.segments[place].is_within(self.pledged)
         {
             packet = echoed.renew(packet);
+            stamp = Stamp::of(&packet);
         }
         let is_to_follow = place == 0 && core::mem::take(&mut self.front_twice);
         self.segments[place].go(self.order.take_turn());
         if !is_to_follow {
-            self.set_fate(place, Fate::Resent(now));
+            self.set_fate(place, Fate::Resent(now, stamp));
         }
         Some(packet)
     }
