@@ -4,17 +4,21 @@ mod support;
 
 use outlast_base::random::derived_seed;
 use outlast_base::time::Duration;
+use outlast_base::units::BitRate;
 use outlast_gateway::mechanisms::path::PathMechanismKind;
 use outlast_host::Mechanism::RetransmissionTrigger;
-use outlast_link::{OutageProcess, Way};
+use outlast_link::{LinkConfig, OutageProcess, Way};
 use outlast_wire::pcapng::{Block, Reader};
 use outlast_world::{Handoff, HipSetup, IpVersion, Outcome, Recording, RoamingSetup, Setup, World};
 use std::collections::BTreeSet;
-use support::{bulk, link, setup};
+use support::{bulk, setup};
 
 const SECOND: Duration = Duration::from_secs(1);
-/// Of the link of `support`.
+/// Of the link.
 const ROUND_TRIP: Duration = Duration::from_millis(50);
+
+/// More than the link carries before the outage.
+const BYTES: u64 = 400_000;
 
 /// For what waited at the mobile host, which goes first.
 const SLACK: Duration = Duration::from_millis(50);
@@ -25,6 +29,22 @@ const HIP: HipSetup = HipSetup {
     address_delay: Duration::ZERO,
     waiting: 64,
 };
+
+/// The link of `support` at a fifth of its rate: sealing is slow without optimization.
+fn link() -> LinkConfig {
+    let mut link = support::link();
+    for pipe in [&mut link.to_mobile, &mut link.to_fixed] {
+        pipe.rate = BitRate::from_bits_per_second(2_000_000);
+        pipe.queue = 15;
+    }
+    link
+}
+
+/// How many seeds a test goes through: `PROPTEST_CASES`, or few.
+fn seeds() -> u64 {
+    let cases = std::env::var("PROPTEST_CASES").ok();
+    cases.map_or(2, |cases| cases.parse().expect("a number"))
+}
 
 /// A transfer that one outage of `length` interrupts after a second, with agents on both hosts.
 fn interrupted(way: Way, length: Duration, hip: HipSetup) -> Setup {
@@ -38,7 +58,7 @@ fn interrupted(way: Way, length: Duration, hip: HipSetup) -> Setup {
         hip: Some(hip),
         ip: IpVersion::V6,
         mtu: 1_440,
-        ..setup(link, bulk(3_000_000, way))
+        ..setup(link, bulk(BYTES, way))
     }
 }
 
@@ -102,7 +122,7 @@ fn readdressing_is_repeated_until_it_gets_through_a_link_that_loses_packets() {
     for pipe in [&mut setup.link.to_mobile, &mut setup.link.to_fixed] {
         pipe.loss = 0.2;
     }
-    for seed in 0..5 {
+    for seed in 0..seeds() {
         setup.link.seed = seed;
         let outcome = World::new(setup.clone()).run();
         let hip = outcome.hip.as_ref().expect("the hosts speak HIP");
@@ -130,7 +150,7 @@ fn segments_take_more_room_in_esp() {
     let (plain, _) = run(None);
     let (sealed, [capture, _]) = run(Some(HIP));
     // IPv4's header instead of IPv6's, ESP's header, vector, padding, trailer and check value.
-    let segments = 3_000_000 / 1_368;
+    let segments = BYTES / 1_368;
     let more = sealed.saturating_sub(plain);
     assert!(
         (14 * segments..20 * segments).contains(&more),

@@ -3,8 +3,8 @@
 use crate::fixture::{PLAIN, scenario};
 use outlast_link::Outage;
 use outlast_scenario::result::{
-    Drops, FlowResult, HipResult, HopResult, OutageResult, RunResult, ScenarioResult, Settings, TcpInForce,
-    TrafficResult, World,
+    Drops, FlowResult, HipResult, HopResult, OutageResult, RunResult, ScenarioResult, Settings,
+    TcpInForce, TrafficResult, World,
 };
 use outlast_scenario::{Direction, Profile, Scenario, WorkloadKind};
 use std::time::Duration;

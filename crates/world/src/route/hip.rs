@@ -443,7 +443,10 @@ impl<W: Watch> Route<W> {
         let is_roaming = self.roaming.is_some();
         let is_started = self.started.is_some();
         for gateway in 0..self.cells() {
-            while let Some(state) = self.cell_mut(gateway).and_then(|cell| cell.poll_carrier()) {
+            while let Some(state) = self
+                .cell_mut(gateway)
+                .and_then(crate::path::Path::poll_carrier)
+            {
                 if let Some(hip) = &mut self.hip {
                     hip.handle_carrier(now, gateway, state);
                 }
