@@ -149,8 +149,15 @@ impl PeerAddresses {
         paths.collect()
     }
 
-    /// Replaces the set by what the peer says, and gives the first address that needs a test.
-    pub(crate) fn replace(&mut self, now: Instant, set: &LocatorSet, cap: usize) -> Option<IpAddr> {
+    /// Replaces the set by what the peer says, and gives the address that needs a test: the first one that this host
+    /// has a family for, unless it is active.
+    pub(crate) fn replace(
+        &mut self,
+        now: Instant,
+        set: &LocatorSet,
+        locals: &[IpAddr],
+        cap: usize,
+    ) -> Option<IpAddr> {
         let mut locators: Vec<_> = set.0.iter().collect();
         locators.retain(|locator| is_unicast(locator.address));
         locators.sort_by_key(|locator| (!locator.is_preferred, locator.traffic != Traffic::Both));
@@ -186,9 +193,11 @@ impl PeerAddresses {
                 });
             }
         }
-        let first = self
-            .known
-            .first()
+        let mut usable = self.known.iter().filter(|known| {
+            known.state != AddressState::Deprecated && local_for(locals, known.address).is_some()
+        });
+        let first = usable
+            .next()
             .filter(|first| first.state == AddressState::Unverified);
         first.map(|first| first.address)
     }
@@ -247,6 +256,7 @@ mod tests {
     fn a_deprecated_address_needs_a_new_test() {
         let now = Instant::ZERO;
         let (a, b): (IpAddr, IpAddr) = ([192, 0, 2, 1].into(), [192, 0, 2, 2].into());
+        let own: [IpAddr; 1] = [[192, 0, 2, 9].into()];
         let mut peer = PeerAddresses::new(now, a, &[], 8);
         let set = |address| {
             LocatorSet(alloc::vec![outlast_wire::hip::Locator {
@@ -257,10 +267,10 @@ mod tests {
                 address,
             }])
         };
-        assert_eq!(peer.replace(now, &set(a), 8), None);
-        assert_eq!(peer.replace(now, &set(b), 8), Some(b));
+        assert_eq!(peer.replace(now, &set(a), &own, 8), None);
+        assert_eq!(peer.replace(now, &set(b), &own, 8), Some(b));
         peer.verify(b);
-        assert_eq!(peer.replace(now, &set(a), 8), Some(a));
+        assert_eq!(peer.replace(now, &set(a), &own, 8), Some(a));
         let path = peer.path(now, &[[192, 0, 2, 9].into()]).unwrap();
         assert!(path.remote == a && !path.is_verified);
     }

@@ -203,16 +203,23 @@ impl Host {
             Some(_) => {
                 self.enqueue(peer, data);
                 self.settle(now, peer);
+                self.trim(peer);
             }
         }
     }
 
     fn enqueue(&mut self, peer: Hit, data: Data) {
+        if let Some(association) = self.associations.get_mut(&peer) {
+            association.waiting.push_back(data);
+        }
+    }
+
+    /// Drops the oldest of the packets that still wait, if they are too many.
+    fn trim(&mut self, peer: Hit) {
         let Some(association) = self.associations.get_mut(&peer) else {
             return;
         };
-        association.waiting.push_back(data);
-        if association.waiting.len() > self.config.limits.waiting {
+        while association.waiting.len() > self.config.limits.waiting {
             association.waiting.pop_front();
             self.outbox.refuse(Refusal::Overflow);
         }

@@ -231,7 +231,9 @@ impl Session {
             }
             None => context.outbox.refuse(Refusal::Limit),
         }
-        self.recent.note(context.now, next, payload);
+        if context.config.wakes_connections {
+            self.recent.note(context.now, next, payload);
+        }
         Ok(())
     }
 

@@ -396,7 +396,9 @@ impl Session {
         if let Some(set) = locators {
             outcome.is_renamed = true;
             let cap = context.config.limits.addresses;
-            outcome.to_verify = self.addresses.replace(context.now, &set, cap);
+            outcome.to_verify = self
+                .addresses
+                .replace(context.now, &set, context.locals, cap);
         }
         outcome.registers = rendezvous::wants_registration(message);
         let verify_id = outcome

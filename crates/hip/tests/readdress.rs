@@ -347,6 +347,26 @@ fn both_move_at_once_and_find_each_other_through_the_server() {
     );
 }
 
+/// A host that has IPv6 alone makes nothing of the address of IPv4 that its peer prefers.
+#[test]
+fn a_peer_that_prefers_the_other_family_is_found_all_the_same() {
+    let mut network = with_server(1);
+    let both = |last: u8| {
+        let [v4, v6] = [format!("198.51.100.{last}"), format!("2001:db8:5::{last}")];
+        [address(&v4), address(&v6)]
+    };
+    network.move_to(0, &both(1));
+    network.move_to(1, &both(2));
+    network.run(Duration::from_secs(10));
+    network.assert_data_flows(0, 1);
+    network.move_to(0, &[address("2001:db8:6::1")]);
+    network.run(Duration::from_secs(3));
+    network.assert_data_flows(0, 1);
+    network.move_to(1, &both(3));
+    network.run(Duration::from_secs(3));
+    network.assert_data_flows(0, 1);
+}
+
 #[test]
 fn a_server_forwards_for_its_clients_only() {
     let mut network = with_server(1);

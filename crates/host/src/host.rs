@@ -5,7 +5,7 @@
 //! | a link is restored | one pass: each connection over it that has data outstanding, or whose peer may have, joins the queue |
 //! | the queue has an entry and the budget a token | one connection is restarted, as [`Mechanism`] says |
 //! | a restarted connection has made no progress for a round trip or [`Limits::retry`] | it is restarted again, at most [`Limits::attempts`] times in all, the wait doubling |
-//! | it has made progress | it is looked at once more: a sender that takes its timeout for spurious stops again |
+//! | it has made progress | it is looked at once more, two round trips later: a sender that takes its timeout for spurious stops again |
 //! | a link is restored again within [`Limits::interval`] | the next pass waits until the interval is over |
 //! | a silent peer is heard again | as an indicator for the link that is this peer |
 //!
@@ -515,8 +515,11 @@ impl Host {
         }
         // The queues have emptied.
         let round_trip = entry.min_rtt + entry.min_rtt / 4;
+        // After its first advance a sender with F-RTO sends new data (RFC 5682, section 2.1), and what acknowledges that advances
+        // nothing: it is not stalled before another round trip is over.
+        let round_trips = if entry.advances == 0 { 1 } else { 2 };
         let doublings = entry.attempts.saturating_sub(1).min(16);
-        let wait = self.config.limits.retry.max(round_trip) * (1 << doublings);
+        let wait = self.config.limits.retry.max(round_trips * round_trip) * (1 << doublings);
         self.waiting.insert((now + wait, entry.id), entry);
     }
 

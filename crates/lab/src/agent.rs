@@ -1,6 +1,7 @@
-//! The host agent beside the mobile's kernel TCP, on a thread inside the mobile's namespace.
+//! The host agent beside a host's kernel TCP, on a thread inside its namespace.
 //!
-//! The emulator tells it of the mobile's link, as an indicator of a real host would.
+//! The emulator tells the mobile's of its link, as an indicator of a real host would. With HIP it tells both
+//! hosts' of each readdressing instead.
 
 use crate::error::LabError;
 use outlast_base::time::Instant;
@@ -18,17 +19,20 @@ use std::sync::mpsc::{Receiver, Sender, TryRecvError, channel};
 
 use crate::host::INTERFACE;
 
+/// A change of the mobile's link, and who says so.
+type News = (LinkState, Indicator);
+
 /// The emulator's end of the line to the agent. The agent ends when it is dropped.
 #[derive(Debug)]
 pub(crate) struct Teller {
-    sender: Option<Sender<LinkState>>,
+    sender: Option<Sender<News>>,
     waker: Arc<Waker>,
 }
 
 /// The agent's end.
 #[derive(Debug)]
 pub(crate) struct Listener {
-    receiver: Receiver<LinkState>,
+    receiver: Receiver<News>,
     waker: Arc<Waker>,
 }
 
@@ -46,9 +50,18 @@ pub(crate) fn line() -> io::Result<(Teller, Listener)> {
 impl Teller {
     /// The mobile's link has changed.
     pub(crate) fn tell(&self, state: LinkState) {
+        self.say((state, Indicator::Carrier));
+    }
+
+    /// A readdressing is complete.
+    pub(crate) fn tell_update(&self) {
+        self.say((LinkState::Up, Indicator::MobilityUpdate));
+    }
+
+    fn say(&self, news: News) {
         if let Some(sender) = &self.sender {
             // An agent that has failed hears nothing; its error ends the run.
-            let _ = sender.send(state);
+            let _ = sender.send(news);
             self.waker.wake();
         }
     }
@@ -125,7 +138,7 @@ impl Agent {
             self.listener.waker.reset().map_err(failed)?;
             loop {
                 match self.listener.receiver.try_recv() {
-                    Ok(state) => self.hear(clock::now(), state).map_err(refused)?,
+                    Ok(news) => self.hear(clock::now(), news).map_err(refused)?,
                     Err(TryRecvError::Empty) => break,
                     Err(TryRecvError::Disconnected) => return Ok(()),
                 }
@@ -134,11 +147,11 @@ impl Agent {
         }
     }
 
-    fn hear(&mut self, now: Instant, state: LinkState) -> Result<(), StackError> {
+    fn hear(&mut self, now: Instant, (state, indicator): News) -> Result<(), StackError> {
         let event = LinkEvent {
             link: self.link,
             state,
-            indicator: Indicator::Carrier,
+            indicator,
         };
         self.host.handle_link(now, event, &mut self.stack);
         self.drain()

@@ -158,7 +158,7 @@ impl Loop {
         let _end = PullAtEnd(Arc::clone(&self.stop));
         let priority = raise_current_thread();
         self.cross_until_the_end()?;
-        self.path.dismiss_agent();
+        self.path.dismiss_agents();
         let effort = Effort {
             cpu: clock::thread_cpu_time(),
             elapsed: clock::now().since(self.began),

@@ -7,7 +7,7 @@ use crate::emulator::{Assignment, Emulated, Emulator};
 use crate::error::LabError;
 use crate::host::Host;
 use crate::limits;
-use crate::mechanism::{agent, gateways, gateways_of_hop, home_agent};
+use crate::mechanism::{agents, gateways, gateways_of_hop, home_agent};
 use crate::observer::Observer;
 use crate::opening::Opening;
 use crate::path::{Between, EmulatedLink, Roaming};
@@ -28,7 +28,7 @@ use outlast_linux::waker::Waker;
 use outlast_scenario::Scenario;
 use outlast_sim::topology;
 use outlast_world::trace::Trace;
-use outlast_world::{Gateways, IpVersion, Progress, RoamingSetup, Side};
+use outlast_world::{Gateways, Progress, RoamingSetup, Side};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -68,6 +68,8 @@ impl Lab {
         let outlast = &scenario.outlast;
         let roaming = topology::roaming(scenario, index, home_agent(outlast)?);
         let mut at_first = gateways(outlast)?;
+        // An agent that the lab lacks is said now, not when the run begins.
+        agents(scenario)?;
         if let Some(roaming) = &roaming {
             at_first = roaming.gateways(at_first);
         }
@@ -124,7 +126,7 @@ impl Lab {
     ) -> Result<RunReport, LabError> {
         limits::make_room(&self.scenario)?;
         let tuning = Tuning::new(&self.scenario);
-        let mtu = self.scenario.link.mtu;
+        let mtu = self.scenario.mtu_inside();
         let (fixed, fixed_tun) = Host::new(Side::Fixed, mtu, &tuning)?;
         let (mobile, mobile_tun) = Host::new(Side::Mobile, mtu, &tuning)?;
         let user_timeout = self.scenario.outlast.user_timeout;
@@ -134,9 +136,11 @@ impl Lab {
         let stop = Arc::new(Stop::new().map_err(failed("make an event"))?);
         let opening = Arc::new(Opening::new().map_err(failed("make an event"))?);
         let status = Arc::new(Status::default());
-        let (teller, agent) = self.agent(&mobile)?.unzip();
+        let (of_fixed, agent_at_fixed) = self.agent(&fixed, Side::Fixed)?.unzip();
+        let (of_mobile, agent_at_mobile) = self.agent(&mobile, Side::Mobile)?.unzip();
+        let tellers = [of_fixed, of_mobile];
         let tuns = [fixed_tun, mobile_tun];
-        let emulator = self.emulator(tuns, &stop, &status, &opening, teller)?;
+        let emulator = self.emulator(tuns, &stop, &status, &opening, tellers)?;
         let link = self.scenario.link_config(self.index);
         let context = workload::Run {
             scenario: &self.scenario,
@@ -150,12 +154,16 @@ impl Lab {
             status: &status,
         };
         let (outcomes, emulated) = thread::scope(|scope| {
-            let serve = |agent: Agent| scope.spawn(|| mobile.run(|| agent.run()));
-            let agent = agent.map(serve);
+            let agents = [(agent_at_fixed, &fixed), (agent_at_mobile, &mobile)];
+            let serve = |(agent, host): (Option<Agent>, _)| {
+                let host: &Host = host;
+                agent.map(|agent| scope.spawn(move || host.run(|| agent.run())))
+            };
+            let agents = agents.map(serve);
             let outcomes = supervise(&context, cancel, &mut progress);
-            // Then the agent has nobody left to hear of, and ends.
+            // Then the agents have nobody left to hear of, and end.
             let emulated = emulator.finish().map_err(LabError::Emulator);
-            if let Some(agent) = agent {
+            for agent in agents.into_iter().flatten() {
                 let ended = agent.join();
                 ended.unwrap_or_else(|panic| std::panic::resume_unwind(panic))??;
             }
@@ -172,16 +180,16 @@ impl Lab {
         )
     }
 
-    /// The agent beside the mobile's TCP, and who tells it of the link.
-    fn agent(&self, mobile: &Host) -> Result<Option<(Teller, Agent)>, LabError> {
-        let Some(mechanism) = agent(&self.scenario.outlast)? else {
+    /// The agent beside the TCP of the host of `side`, and who tells it of the link.
+    fn agent(&self, host: &Host, side: Side) -> Result<Option<(Teller, Agent)>, LabError> {
+        let Some(mechanism) = agents(&self.scenario)?[side.index()] else {
             return Ok(None);
         };
         let (teller, listener) = line().map_err(|source| LabError::Socket {
             action: "make an event",
             source,
         })?;
-        let agent = mobile.run(|| Agent::new(mechanism, listener))??;
+        let agent = host.run(|| Agent::new(mechanism, listener))??;
         Ok(Some((teller, agent)))
     }
 
@@ -191,7 +199,7 @@ impl Lab {
         stop: &Arc<Stop>,
         status: &Arc<Status>,
         opening: &Arc<Opening>,
-        agent: Option<Teller>,
+        agents: [Option<Teller>; 2],
     ) -> Result<Emulator, LabError> {
         let scenario = &self.scenario;
         let assignment = Assignment {
@@ -200,13 +208,11 @@ impl Lab {
                 roaming: self.roaming()?,
                 trace: self.traced_packets.map(Trace::new),
                 cross_traffic: topology::cross_traffic(scenario),
-                ip: match scenario.stack.ip {
-                    outlast_scenario::IpVersion::V4 => IpVersion::V4,
-                    outlast_scenario::IpVersion::V6 => IpVersion::V6,
-                },
+                ip: topology::ip(scenario.stack.ip),
                 seed: scenario.run.seed_of(self.index),
                 status: Arc::clone(status),
-                agent,
+                hip: topology::hip(scenario),
+                agents,
             },
             tuns,
             deadline: self.scenario.run.deadline,

@@ -3,7 +3,7 @@
 use crate::error::LabError;
 use outlast_gateway::mechanisms::path::PathMechanismKind;
 use outlast_host::Mechanism as HostMechanism;
-use outlast_scenario::{Hop, Indicators as Wish, Mechanism, Outlast};
+use outlast_scenario::{Hop, Indicators as Wish, Mechanism, Outlast, Scenario};
 use outlast_world::{Gateways, Indicators};
 
 /// What the lab has at the mobile, for messages.
@@ -12,14 +12,7 @@ const AT_MOBILE: &str = "none, smart-link-1 to smart-link-4, hold, retransmissio
 
 /// The gateways at the two ends of the mobile's link.
 pub(crate) fn gateways(outlast: &Outlast) -> Result<Gateways, LabError> {
-    if outlast.fixed != Mechanism::None {
-        return Err(LabError::NoSuchMechanism {
-            mechanism: outlast.fixed,
-            key: "outlast.fixed",
-            available: "none",
-        });
-    }
-    let mobile = match agent(outlast)? {
+    let mobile = match agent_at_mobile(outlast)? {
         Some(_) => Mechanism::None,
         None => outlast.mobile,
     };
@@ -34,8 +27,26 @@ pub(crate) fn gateways(outlast: &Outlast) -> Result<Gateways, LabError> {
     })
 }
 
+/// The agents beside the hosts' TCP, by [`Side::index`](outlast_world::Side::index).
+pub(crate) fn agents(scenario: &Scenario) -> Result<[Option<HostMechanism>; 2], LabError> {
+    let outlast = &scenario.outlast;
+    let mobile = agent_at_mobile(outlast)?;
+    match (outlast.fixed, scenario.hip) {
+        (Mechanism::None, _) => Ok([None, mobile]),
+        // By the end of a readdressing; of nothing else does the fixed host hear in the lab.
+        (Mechanism::RetransmissionTrigger, Some(_)) => {
+            Ok([Some(HostMechanism::RetransmissionTrigger), mobile])
+        }
+        (mechanism, _) => Err(LabError::NoSuchMechanism {
+            mechanism,
+            key: "outlast.fixed",
+            available: "none; with [hip], retransmission-trigger",
+        }),
+    }
+}
+
 /// The agent beside the mobile's TCP.
-pub(crate) fn agent(outlast: &Outlast) -> Result<Option<HostMechanism>, LabError> {
+fn agent_at_mobile(outlast: &Outlast) -> Result<Option<HostMechanism>, LabError> {
     match outlast.mobile.on_host() {
         // The kernel has no way to be made to retransmit fast.
         Some(HostMechanism::FastRetransmit) => Err(LabError::NoSuchMechanism {

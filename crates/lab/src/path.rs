@@ -17,8 +17,8 @@ use outlast_world::path::{Gateways, Load, Path, PathOutcome};
 use outlast_world::route::{Links, Route, has_payload};
 use outlast_world::trace::Trace;
 use outlast_world::{
-    CrossTraffic, Datagram, HopOutcome, IpVersion, RoamingOutcome, RoamingSetup, Side,
-    TrafficOutcome, TrafficSetup, is_cross_traffic,
+    CrossTraffic, Datagram, HipOutcome, HipSetup, HopOutcome, IpVersion, RoamingOutcome,
+    RoamingSetup, Side, TrafficOutcome, TrafficSetup, is_cross_traffic,
 };
 use std::sync::Arc;
 
@@ -30,7 +30,8 @@ pub(crate) struct HostPath {
     is_roaming: bool,
     strangers: Strangers,
     status: Arc<Status>,
-    agent: Option<Teller>,
+    /// By [`Side::index`].
+    agents: [Option<Teller>; 2],
     /// What the hosts' packets tell of their connections.
     tally: BothWays,
     /// Packets from hosts that are no whole IP packets.
@@ -57,8 +58,10 @@ pub(crate) struct Between {
     /// Of the cross traffic and of the home agent; links have their own.
     pub(crate) seed: u64,
     pub(crate) status: Arc<Status>,
-    /// Who hears of the mobile's link.
-    pub(crate) agent: Option<Teller>,
+    /// HIP between the hosts.
+    pub(crate) hip: Option<HipSetup>,
+    /// Who hears of the mobile's link, by [`Side::index`].
+    pub(crate) agents: [Option<Teller>; 2],
 }
 
 /// Where else than at the first gateway the mobile host may be.
@@ -89,6 +92,8 @@ pub(crate) struct Crossed {
     /// What came of further gateways; their captures are with those who watched.
     pub(crate) roaming: Option<RoamingOutcome>,
     pub(crate) cells: Vec<Observer>,
+    /// What came of HIP.
+    pub(crate) hip: Option<HipOutcome>,
     /// At the mobile's link, and of the hosts.
     pub(crate) counts: Counts,
     pub(crate) tally: BothWays,
@@ -117,7 +122,8 @@ impl HostPath {
             ip,
             seed,
             status,
-            agent,
+            hip,
+            agents,
         } = between;
         // Only the first one takes it.
         let mut links = links.into_iter().map(|link| link.path(now, trace.take()));
@@ -129,11 +135,14 @@ impl HostPath {
             let mobile = Side::Mobile.address(ip);
             route.roam(now, &setup, cells.collect(), mobile, seed);
         }
+        if let Some(hip) = &hip {
+            route.use_hip(now, hip, seed);
+        }
         Self {
             route,
             is_roaming,
             status,
-            agent,
+            agents,
             strangers: Strangers::Waiting {
                 setups: cross_traffic,
                 ip,
@@ -147,9 +156,9 @@ impl HostPath {
         }
     }
 
-    /// Tells the mobile's agent that nothing more is to come.
-    pub(crate) fn dismiss_agent(&mut self) {
-        self.agent = None;
+    /// Tells the hosts' agents that nothing more is to come.
+    pub(crate) fn dismiss_agents(&mut self) {
+        self.agents = [None, None];
     }
 
     /// The host of `side` has sent a packet.
@@ -245,6 +254,7 @@ impl HostPath {
             first,
             further,
             roaming,
+            hip,
         } = self.route.into_links();
         let (roaming, cells) = roaming.map(finish_cells).unzip();
         Crossed {
@@ -253,6 +263,7 @@ impl HostPath {
             further: further.into_iter().map(Path::finish).collect(),
             roaming,
             cells: cells.unwrap_or_default(),
+            hip,
             counts,
             tally: self.tally,
             cross_traffic: match &self.strangers {
@@ -279,8 +290,15 @@ impl HostPath {
     /// Shows how things are.
     fn show(&mut self) {
         while let Some(state) = self.route.poll_carrier() {
-            if let Some(agent) = &self.agent {
+            if let Some(agent) = &self.agents[Side::Mobile.index()]
+                && !self.route.has_hip()
+            {
                 agent.tell(state);
+            }
+        }
+        while let Some(side) = self.route.poll_indicator() {
+            if let Some(agent) = &self.agents[side.index()] {
+                agent.tell_update();
             }
         }
         if let Some(started) = self.route.started() {

@@ -16,6 +16,7 @@ use outlast_scenario::Scenario;
 use outlast_scenario::result::{
     Drops, HopResult, OutageResult, RunResult, Settings, TrafficResult, World,
 };
+use outlast_sim::topology;
 use outlast_world::path::PathOutcome;
 use outlast_world::trace::Trace;
 use outlast_world::{Counts as PathCounts, RoamingOutcome, Side, TrafficOutcome};
@@ -93,6 +94,7 @@ pub(crate) fn assemble(run: Finished<'_>) -> Result<RunReport, LabError> {
         mut further,
         roaming,
         mut cells,
+        hip,
         counts,
         tally,
         cross_traffic,
@@ -126,6 +128,7 @@ pub(crate) fn assemble(run: Finished<'_>) -> Result<RunReport, LabError> {
         flows: flows::results(scenario, index, flows, started),
         traffic: cross_traffic.iter().map(source).collect(),
         hops: further.iter().map(hop).collect(),
+        hip: hip.as_ref().map(topology::hip_result),
         ..result(scenario, index, outcome, &measured)
     };
     Ok(RunReport {

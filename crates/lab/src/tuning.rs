@@ -163,7 +163,7 @@ fn raise_maximum(name: &str, bytes: ByteCount) -> Result<(), LabError> {
 /// Enough that no window ever limits a connection over the links of `scenario`: what they and their
 /// queues hold, with the kernel's overhead.
 fn buffer_for(scenario: &Scenario) -> ByteCount {
-    let mtu = u64::from(scenario.link.mtu);
+    let mtu = u64::from(scenario.mtu_inside());
     let links = || std::iter::once(&scenario.link).chain(scenario.hops.iter().map(|hop| &hop.link));
     let round_trip = links()
         .map(|link| link.downlink.delay + link.uplink.delay)

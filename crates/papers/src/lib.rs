@@ -26,6 +26,7 @@ pub const ALL: &[&Experiment] = &[
     &caceres_iftode::EXPERIMENT,
     &m_tcp::EXPERIMENT,
     &schuetz::EXPERIMENT,
+    &schuetz::BY_HIP,
     &thesis::TIMEOUTS,
     &thesis::HANDOFF,
     &thesis::HELP,

@@ -1,7 +1,8 @@
 //! S. Schütz, L. Eggert, S. Schmid, M. Brunner, "Protocol Enhancements for Intermittently Connected
 //! Hosts", ACM SIGCOMM Computer Communication Review 35(3), 2005: figures 10 to 13, in virtual time.
 //!
-//! The Host Identity Protocol is not modelled: its readdressing is a parameter, see [`testbed`].
+//! In [`EXPERIMENT`] the readdressing of the Host Identity Protocol is a parameter, in [`BY_HIP`] it is packets; see
+//! [`testbed`].
 
 pub mod figure_13;
 pub mod single;
@@ -27,13 +28,37 @@ pub static EXPERIMENT: Experiment = Experiment {
         &surface::FIGURE_11,
         &surface::FIGURE_12,
         &surface::FIGURE_12_EXPECTED,
-        &figure_13::Figure13,
+        &figure_13::FIGURE_13,
+    ],
+};
+
+/// The same figures with HIP.
+pub static BY_HIP: Experiment = Experiment {
+    name: "hip",
+    title: "Intermittently connected hosts with HIP: the figures of Schütz and others",
+    source: EXPERIMENT.source,
+    measures: "What triggers make of disconnections up to 208 s when HIP's readdressing is packets",
+    method: method_with_hip,
+    figures: &[
+        &surface::FIGURE_10_BY_HIP,
+        &surface::FIGURE_11_BY_HIP,
+        &surface::FIGURE_12_BY_HIP,
+        &surface::FIGURE_12_TODAY,
+        &figure_13::FIGURE_13_BY_HIP,
     ],
 };
 
 fn method(extent: Extent) -> Vec<String> {
+    method_of(testbed::method(), extent)
+}
+
+fn method_with_hip(extent: Extent) -> Vec<String> {
+    method_of(testbed::method_with_hip(), extent)
+}
+
+fn method_of(testbed: String, extent: Extent) -> Vec<String> {
     vec![
-        testbed::method(),
+        testbed,
         format!(
             "Figures 10 to 12 have {} lengths of the connected period, {} of the disconnected one, \
              and {} transfers of each pair; the phase of the hosts' timers is drawn for each.",

@@ -4,6 +4,7 @@
 //! differ.
 
 pub(crate) mod flows;
+pub(crate) mod hip;
 pub(crate) mod hops;
 pub(crate) mod link;
 pub(crate) mod outages;
@@ -200,7 +201,7 @@ const REQUIRED: &str = "required";
 /// Every table and all its keys, in the order of the reference page.
 ///
 /// `[hops.uplink]`, `[hops.downlink]` and `[hops.outages]` take what those of `[link]` do.
-pub static SECTIONS: [&Section; 19] = [
+pub static SECTIONS: [&Section; 20] = [
     &TOP,
     &LINK,
     &UPLINK,
@@ -217,6 +218,7 @@ pub static SECTIONS: [&Section; 19] = [
     &HOPS,
     &RATE_CHANGES,
     &HANDOFFS,
+    &HIP,
     &MOBILE_IP,
     &AGENTS,
     &CRASHES,
@@ -237,6 +239,7 @@ pub(crate) static TOP: Section = Section {
         &top::HOPS,
         &top::RATE_CHANGES,
         &top::HANDOFFS,
+        &top::HIP,
         &top::MOBILE_IP,
         &top::AGENTS,
         &top::CRASHES,
@@ -436,6 +439,11 @@ pub(crate) static HANDOFFS: Section = Section {
         &roaming::UPDATE,
         &roaming::FORWARD,
     ],
+};
+pub(crate) static HIP: Section = Section {
+    name: "hip",
+    is_list: false,
+    keys: &[&hip::CREDIT, &hip::ADDRESS_DELAY, &hip::WAITING],
 };
 pub(crate) static MOBILE_IP: Section = Section {
     name: "mobile_ip",

@@ -32,6 +32,7 @@
 #![forbid(unsafe_code)]
 
 mod control;
+mod hip;
 pub mod keys;
 mod measure;
 mod mechanism;
@@ -46,6 +47,7 @@ mod roaming;
 mod scenario;
 mod topology;
 
+pub use hip::Hip;
 pub use measure::Framing;
 pub use mechanism::Mechanism;
 pub use problem::{Problem, ScenarioError, Source};

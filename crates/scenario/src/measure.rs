@@ -1,5 +1,6 @@
 //! What a scenario asks of its link, and what a run made of it.
 
+use crate::hip::Hip;
 use crate::scenario::{Direction, IpVersion, LinkSettings, Scenario, Stack, Workload};
 use outlast_base::time::Duration;
 use outlast_base::units::ByteCount;
@@ -23,6 +24,8 @@ pub struct Framing {
     pub ip: IpVersion,
     /// Whether segments carry timestamps.
     pub timestamps: bool,
+    /// Bytes that each segment is longer on a link, as where HIP puts it into ESP.
+    pub added: u32,
 }
 
 impl Framing {
@@ -42,11 +45,8 @@ impl Framing {
         let segment = (self.mtu as u64).saturating_sub(self.headers());
         let segment = if segment == 0 { 1 } else { segment };
         let segments = payload.0.div_ceil(segment);
-        ByteCount(
-            payload
-                .0
-                .saturating_add(segments.saturating_mul(self.headers())),
-        )
+        let added = self.headers() + self.added as u64;
+        ByteCount(payload.0.saturating_add(segments.saturating_mul(added)))
     }
 }
 
@@ -76,7 +76,7 @@ impl Scenario {
                 direction: Direction::Download,
                 ..
             } => self.acceptance(),
-            _ => self.delays().into_iter().sum(),
+            _ => self.base_exchange() + self.delays().into_iter().sum(),
         }
     }
 
@@ -85,7 +85,7 @@ impl Scenario {
     #[must_use]
     pub fn acceptance(&self) -> Duration {
         let [down, up] = self.delays();
-        up + down + up
+        self.base_exchange() + up + down + up
     }
 
     /// How long a packet takes through all links, to the mobile and to the fixed host, if it takes no
@@ -140,9 +140,13 @@ impl Scenario {
     pub fn framing(&self) -> Framing {
         let timestamps = self.stack.timestamps.unwrap_or(true);
         Framing {
-            mtu: self.link.mtu,
-            ip: self.stack.ip,
+            mtu: self.mtu_inside(),
+            ip: self.ip_inside(),
             timestamps,
+            added: match self.hip {
+                Some(_) => Hip::added(self.mtu_inside(), self.stack.ip),
+                None => 0,
+            },
         }
     }
 

@@ -87,6 +87,9 @@ pub struct RunResult {
     /// Every one of `[[hops]]`; empty, and not in JSON, if there is none.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub hops: Vec<HopResult>,
+    /// What came of HIP; `None`, and not in JSON, where the hosts do not speak it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub hip: Option<HipResult>,
     /// What the run was made with; in JSON its fields stand beside the others.
     #[serde(flatten)]
     pub settings: Settings,
@@ -116,6 +119,7 @@ impl RunResult {
             flows: Vec::new(),
             traffic: Vec::new(),
             hops: Vec::new(),
+            hip: None,
             settings,
         }
     }
@@ -251,6 +255,16 @@ pub struct TrafficResult {
     pub sent_packets: u64,
     /// Packets that came out of its link.
     pub received_packets: u64,
+}
+
+/// What came of HIP between the hosts.
+#[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
+pub struct HipResult {
+    /// For each readdressing the time from when the mobile had its new address until the fixed host
+    /// knew that it is there.
+    pub readdressing_s: Vec<f64>,
+    /// Packets for an address that the mobile had no more.
+    pub strayed_packets: u64,
 }
 
 /// One of `[[hops]]`.

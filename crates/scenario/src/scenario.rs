@@ -1,5 +1,6 @@
 //! What a scenario file says, once it is known to be sound.
 
+use crate::hip::Hip;
 use crate::mechanism::Mechanism;
 use crate::names::names;
 use crate::roaming::{Agents, Crash, Handoff, MobileIp};
@@ -37,6 +38,8 @@ pub struct Scenario {
     pub hops: Vec<Hop>,
     /// `[agents]`: whether and how gateways speak to each other.
     pub agents: Option<Agents>,
+    /// `[hip]`: whether and how the hosts speak HIP.
+    pub hip: Option<Hip>,
     /// `[mobile_ip]`: how the mobile is found after a hand-off.
     pub mobile_ip: Option<MobileIp>,
     /// `[[handoffs]]`: when the mobile goes to another gateway, in this order.

@@ -1,6 +1,7 @@
 //! From what came of a world to the result of a run.
 
 use crate::setup::profile;
+use crate::topology;
 use outlast_base::time::{Duration, Instant};
 use outlast_base::units::ByteCount;
 use outlast_link::{Counters, DropReason};
@@ -64,6 +65,7 @@ pub(crate) fn result(
         flows: flows(scenario, index, stacks, outcome),
         traffic: outcome.traffic.iter().map(traffic).collect(),
         hops: outcome.hops.iter().map(hop).collect(),
+        hip: outcome.hip.as_ref().map(topology::hip_result),
         settings: Settings::new(scenario, index, World::Sim, tcp),
     }
 }

@@ -7,17 +7,14 @@ use outlast_base::time::Duration;
 use outlast_gateway::mechanisms::path::PathMechanismKind;
 use outlast_host::Mechanism as HostMechanism;
 use outlast_scenario::{
-    Congestion as Wish, Connection, HostStack, Indicators as ScenarioIndicators,
-    IpVersion as ScenarioIp, Mechanism, Outlast, Profile as Name, Scenario, Stack as StackWish,
-    Workload as Work,
+    Congestion as Wish, Connection, HostStack, Indicators as ScenarioIndicators, Mechanism,
+    Outlast, Profile as Name, Scenario, Stack as StackWish, Workload as Work,
 };
 use outlast_tcp::profile::{
     AIX_4_3, BSD_4_3_TAHOE, Congestion, FREEBSD_2_2, LINUX_2_2, LINUX_2_4, LINUX_6, NETBSD_1997,
     Profile, SUNOS_5_6,
 };
-use outlast_world::{
-    FlowSetup, HopSetup, Indicators, IpVersion, RoamingSetup, Setup, Side, Stack, Workload,
-};
+use outlast_world::{FlowSetup, HopSetup, Indicators, RoamingSetup, Setup, Side, Stack, Workload};
 
 /// The world of run `index` of `scenario`, counted from zero.
 pub(crate) fn setup(scenario: &Scenario, index: u32) -> Result<Setup, SimError> {
@@ -36,11 +33,9 @@ pub(crate) fn setup(scenario: &Scenario, index: u32) -> Result<Setup, SimError> 
         roaming: roaming(scenario, index)?,
         traffic: topology::cross_traffic(scenario),
         flows: flows(scenario)?,
-        ip: match scenario.stack.ip {
-            ScenarioIp::V4 => IpVersion::V4,
-            ScenarioIp::V6 => IpVersion::V6,
-        },
-        mtu: u16::try_from(scenario.link.mtu).unwrap_or(u16::MAX),
+        hip: topology::hip(scenario),
+        ip: topology::ip(scenario.ip_inside()),
+        mtu: u16::try_from(scenario.mtu_inside()).unwrap_or(u16::MAX),
         clock_phases: clock_phases(scenario, link.seed),
         deadline: scenario.run.deadline,
         ..Setup::new(link)

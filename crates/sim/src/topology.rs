@@ -1,9 +1,14 @@
 //! From a scenario's gateways and cross traffic to those of a world; the lab has the same ones.
 
+use outlast_base::time::Duration;
 use outlast_gateway::mechanisms::path::PathMechanismKind;
-use outlast_scenario::{Crash, Handoff, MobileIp, Pattern, Scenario, Traffic};
+use outlast_scenario::result::HipResult;
+use outlast_scenario::{
+    Crash, Handoff, IpVersion as ScenarioIp, MobileIp, Pattern, Scenario, Traffic,
+};
 use outlast_world::{
-    self as world, AgentsSetup, MobileIpSetup, Pattern as When, RoamingSetup, TrafficSetup,
+    self as world, AgentsSetup, HipOutcome, HipSetup, IpVersion, MobileIpSetup, Pattern as When,
+    RoamingSetup, TrafficSetup,
 };
 
 /// The gateways between which the mobile goes in run `index`.
@@ -28,6 +33,40 @@ pub fn roaming(
         mobile_ip: scenario.mobile_ip.map(mobile_ip),
     };
     scenario.has_roaming().then_some(roaming)
+}
+
+/// HIP between the hosts, if `scenario` has it.
+#[must_use]
+pub fn hip(scenario: &Scenario) -> Option<HipSetup> {
+    let hip = scenario.hip?;
+    Some(HipSetup {
+        ip: ip(scenario.stack.ip),
+        has_credit: hip.credit,
+        address_delay: hip.address_delay,
+        waiting: hip.waiting,
+    })
+}
+
+/// The network protocol `version`.
+#[must_use]
+pub const fn ip(version: ScenarioIp) -> IpVersion {
+    match version {
+        ScenarioIp::V4 => IpVersion::V4,
+        ScenarioIp::V6 => IpVersion::V6,
+    }
+}
+
+/// What came of HIP.
+#[must_use]
+pub fn hip_result(outcome: &HipOutcome) -> HipResult {
+    HipResult {
+        readdressing_s: outcome
+            .readdressings
+            .iter()
+            .map(Duration::as_secs_f64)
+            .collect(),
+        strayed_packets: outcome.strayed,
+    }
 }
 
 /// The cross traffic of `scenario`.

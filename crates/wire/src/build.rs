@@ -111,6 +111,22 @@ impl Packet {
         }
     }
 
+    /// A packet of a protocol that is carried and not looked into, such as ESP.
+    #[must_use]
+    pub fn of_protocol(ip: IpHeader, protocol: u8, payload: &[u8]) -> Self {
+        let transport = Transport::Other {
+            protocol,
+            fragment: false,
+        };
+        let header = header(ip, transport, 0, payload.len());
+        let write = |out: &mut Vec<u8>| out.extend_from_slice(payload);
+        let captured = emit_ip(&header.ip, Protocol(protocol), payload.len(), None, write);
+        Self {
+            header,
+            body: Body::Captured(captured),
+        }
+    }
+
     /// The packet's bytes, from the first of the IP header on. Those of a modelled packet are made
     /// on each call, its payload by [`pattern::fill`].
     #[must_use]
@@ -229,8 +245,8 @@ pub(crate) fn emit_ip(
         transport_at + body_len,
         "the headers tell the right length"
     );
-    let checksum = transport_checksum(ip, protocol, &out[transport_at..]);
     if let Some(at) = checksum_at {
+        let checksum = transport_checksum(ip, protocol, &out[transport_at..]);
         out[transport_at + at..][..2].copy_from_slice(&checksum);
     }
     Captured {

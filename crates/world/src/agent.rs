@@ -2,7 +2,7 @@
 //!
 //! The agent of the mobile hears of the mobile's link: carrier where there is one link, another
 //! route where the mobile goes from gateway to gateway. The agent of the fixed host hears nothing but
-//! the packets of the mobile. The mobile's link is the only disconnecting link that either knows.
+//! the packets of the mobile. With HIP, both hear of each readdressing, and of nothing else. The mobile's link is the only disconnecting link that either knows.
 
 use crate::flow::Flow;
 use crate::path::LINK;
@@ -63,6 +63,18 @@ impl Agents {
             indicator: self.indicator,
         };
         self.act(flows, Side::Mobile, |host, stack| {
+            host.handle_link(now, event, stack);
+        });
+    }
+
+    /// The host of `side` knows by a readdressing that packets pass again, and so does the other.
+    pub(crate) fn handle_update(&mut self, now: Instant, side: Side, flows: Flows<'_>) {
+        let event = LinkEvent {
+            link: LINK,
+            state: LinkState::Up,
+            indicator: Indicator::MobilityUpdate,
+        };
+        self.act(flows, side, |host, stack| {
             host.handle_link(now, event, stack);
         });
     }

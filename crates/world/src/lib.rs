@@ -62,6 +62,7 @@ mod agenda;
 mod agent;
 mod capture;
 mod flow;
+mod hip;
 mod mobile_ip;
 mod outcome;
 pub mod path;
@@ -76,6 +77,7 @@ mod traffic;
 mod workload;
 mod world;
 
+pub use hip::{HipOutcome, HipSetup};
 pub use mobile_ip::{MobileIpOutcome, MobileIpSetup};
 pub use outcome::{FlowOutcome, HopOutcome, Lost, Outcome};
 pub use path::{Counts, Gateways, Indicators};

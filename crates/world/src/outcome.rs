@@ -1,5 +1,6 @@
 //! What came of a simulation.
 
+use crate::hip::HipOutcome;
 use crate::path::Counts;
 use crate::recovery::Recovery;
 use crate::roaming::RoamingOutcome;
@@ -39,6 +40,8 @@ pub struct Outcome {
     pub hops: Vec<HopOutcome>,
     /// What came of further gateways, if the mobile host goes between them.
     pub roaming: Option<RoamingOutcome>,
+    /// What came of HIP, if the hosts speak it.
+    pub hip: Option<HipOutcome>,
     /// What came of each source of cross traffic, as in the setup.
     pub traffic: Vec<TrafficOutcome>,
     /// What happened to each packet on the mobile's link, if asked for.

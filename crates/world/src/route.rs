@@ -8,13 +8,17 @@
 //! Where the mobile host goes from gateway to gateway, the first link is one of several that meet at
 //! a router (`roaming`).
 //!
+//! Where both hosts speak HIP, their packets go through that before the first link and behind the last (`hip`).
+//!
 //! After each call of a `handle_*` method the driver drains [`Route::poll_carrier`], then
-//! [`Route::poll_transmit`], then reads [`Route::poll_timeout`].
+//! [`Route::poll_transmit`] and [`Route::poll_indicator`], then reads [`Route::poll_timeout`].
 
 mod channels;
+mod hip;
 mod mobile_ip;
 mod roaming;
 
+use crate::hip::HipOutcome;
 use crate::path::{Load, Path, Watch};
 use crate::roaming::{RoamingOutcome, RoamingSetup};
 use crate::side::Side;
@@ -23,6 +27,7 @@ use alloc::boxed::Box;
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 use core::net::IpAddr;
+use hip::Hip;
 use outlast_base::time::Instant;
 use outlast_gateway::link::LinkState;
 use outlast_wire::Transport;
@@ -40,6 +45,10 @@ pub struct Route<W: Watch> {
     further: Vec<Path<W>>,
     /// The links that the mobile may be on besides the first one.
     roaming: Option<Box<Roaming<W>>>,
+    /// The hosts' HIP.
+    hip: Option<Box<Hip<W::Load>>>,
+    /// Changes of the mobile's link, of which HIP has heard.
+    carrier: VecDeque<LinkState>,
     /// There is one link, and nothing else.
     is_lone: bool,
     /// Loads that were delivered, for others.
@@ -59,6 +68,8 @@ pub struct Links<W: Watch> {
     pub further: Vec<Path<W>>,
     /// The links of further gateways, and what else came of them.
     pub roaming: Option<(RoamingOutcome, Vec<Path<W>>)>,
+    /// What came of HIP, if the hosts speak it.
+    pub hip: Option<HipOutcome>,
 }
 
 impl<W: Watch> Route<W> {
@@ -70,6 +81,8 @@ impl<W: Watch> Route<W> {
             first,
             further,
             roaming: None,
+            hip: None,
+            carrier: VecDeque::new(),
             spare: Vec::new(),
             outbox: VecDeque::new(),
             started: None,
@@ -106,12 +119,19 @@ impl<W: Watch> Route<W> {
 
     #[inline(never)]
     fn handle_packet_of_chain(&mut self, now: Instant, side: Side, load: W::Load) {
+        match self.hip {
+            None => self.enter_chain(now, side, load),
+            Some(_) => self.seal(now, side, load),
+        }
+        self.forward_along(now);
+    }
+
+    fn enter_chain(&mut self, now: Instant, side: Side, load: W::Load) {
         match (side, self.further.last_mut()) {
             (Side::Fixed, Some(last)) => last.handle_packet(now, side, load),
             (Side::Fixed, None) => self.handle_packet_at_router(now, load),
             (Side::Mobile, _) => self.handle_packet_of_mobile(now, load),
         }
-        self.forward_along(now);
     }
 
     /// A datagram of cross traffic comes to the end at `side` of link `number`, counted from the
@@ -155,14 +175,22 @@ impl<W: Watch> Route<W> {
                 link.handle_timeout(now);
             }
         }
+        if let Some(hip) = &mut self.hip
+            && hip.poll_timeout() <= now
+        {
+            hip.handle_timeout(now);
+        }
         self.forward(now);
     }
 
-    /// Whether [`Self::poll_carrier`] or [`Self::poll_transmit`] has something.
+    /// Whether [`Self::poll_carrier`], [`Self::poll_indicator`] or [`Self::poll_transmit`] has something.
     #[inline]
     pub(crate) fn has_news(&self) -> bool {
         let of_cells = |roaming: &Roaming<W>| roaming.has_news();
+        let of_hip = |hip: &Hip<W::Load>| hip.has_indicator();
         !self.outbox.is_empty()
+            || !self.carrier.is_empty()
+            || self.hip.as_deref().is_some_and(of_hip)
             || self.first.has_news()
             || self.roaming.as_deref().is_some_and(of_cells)
     }
@@ -171,9 +199,10 @@ impl<W: Watch> Route<W> {
     #[must_use]
     #[inline]
     pub fn poll_carrier(&mut self) -> Option<LinkState> {
-        match self.roaming {
-            None => self.first.poll_carrier(),
-            Some(_) => self.poll_carrier_of_cells(),
+        match (&self.hip, &self.roaming) {
+            (Some(_), _) => self.carrier.pop_front(),
+            (None, None) => self.first.poll_carrier(),
+            (None, Some(_)) => self.poll_carrier_of_cells(),
         }
     }
 
@@ -198,8 +227,9 @@ impl<W: Watch> Route<W> {
         }
         let roaming = self.roaming.as_ref();
         let roaming = roaming.map(|roaming| roaming.poll_timeout(self.started));
+        let hip = self.hip.as_deref().map(Hip::poll_timeout);
         let further = self.further.iter().map(Path::poll_timeout);
-        further.chain(roaming).fold(first, Instant::min)
+        further.chain(roaming).chain(hip).fold(first, Instant::min)
     }
 
     /// Takes back a load from [`Self::poll_transmit`].
@@ -256,6 +286,7 @@ impl<W: Watch> Route<W> {
             first: self.first,
             further: self.further,
             roaming,
+            hip: self.hip.map(|hip| hip.finish()),
         }
     }
 
@@ -305,6 +336,10 @@ impl<W: Watch> Route<W> {
             if self.roaming.is_some() {
                 is_quiet &= !self.forward_from_cells(now);
             }
+            if self.hip.is_some() {
+                self.note_carrier_for_hip(now);
+                is_quiet &= !self.act_for_hip(now);
+            }
             if is_quiet {
                 break;
             }
@@ -346,7 +381,7 @@ impl<W: Watch> Route<W> {
         match next.and_then(|next| self.link_mut(next)) {
             // It leaves at one end of a link and enters at the facing end of the next.
             Some(link) => link.handle_packet(now, side.peer(), load),
-            None => self.outbox.push_back((side, load)),
+            None => self.leave_route(now, side, load),
         }
     }
 }

@@ -1,5 +1,6 @@
 //! What is to be simulated.
 
+use crate::hip::HipSetup;
 use crate::path::Indicators;
 use crate::roaming::RoamingSetup;
 use crate::side::IpVersion;
@@ -31,6 +32,8 @@ pub struct Setup {
     pub hops: Vec<HopSetup>,
     /// Further gateways, between which the mobile host goes. Mostly there are none.
     pub roaming: Option<RoamingSetup>,
+    /// HIP between the hosts; `None`: their packets cross the links as they are.
+    pub hip: Option<HipSetup>,
     /// Datagrams of others that share a link; at most [`Self::MAX_SOURCES`] sources, further ones
     /// are left out.
     pub traffic: Vec<TrafficSetup>,
@@ -121,6 +124,7 @@ impl Setup {
             rules: HoldRules::default(),
             hops: Vec::new(),
             roaming: None,
+            hip: None,
             traffic: Vec::new(),
             flows: Vec::new(),
             ip: IpVersion::V4,

@@ -73,6 +73,7 @@ impl World {
             rules,
             hops,
             roaming,
+            hip,
             traffic,
             mut flows,
             ip,
@@ -107,10 +108,14 @@ impl World {
             let mobile = Side::Mobile.address(ip);
             route.roam(Instant::ZERO, &roaming, cells, mobile, seed);
         }
+        if let Some(hip) = &hip {
+            route.use_hip(Instant::ZERO, hip, seed);
+        }
+        let outer = hip.map_or(ip, |hip| hip.ip);
         let mut world = Self {
             now: Instant::ZERO,
             route,
-            traffic: CrossTraffic::new(Instant::ZERO, &traffic, seed, ip),
+            traffic: CrossTraffic::new(Instant::ZERO, &traffic, seed, outer),
             agents,
             flows: Vec::with_capacity(count),
             to_come: to_come.into(),
@@ -268,6 +273,7 @@ impl World {
             agents: self.agents.counters(),
             hops: hops.collect(),
             roaming,
+            hip: links.hip,
             traffic: self.traffic.outcomes(),
             trace: first.trace,
             variables: self.variables,
@@ -350,7 +356,7 @@ impl World {
                         flow.link_up(self.now);
                     }
                 }
-                if self.agents.has(Side::Mobile) {
+                if self.agents.has(Side::Mobile) && !self.route.has_hip() {
                     let (now, flows) = (self.now, flows_of(&mut self.flows, &self.places));
                     self.agents.handle_carrier(now, state, flows);
                     self.drain_touched(Side::Mobile);
@@ -358,6 +364,13 @@ impl World {
             }
             if let Some(arrival) = self.route.poll_transmit() {
                 self.take_arrival(arrival);
+            }
+            if let Some(side) = self.route.poll_indicator()
+                && self.agents.has(side)
+            {
+                let (now, flows) = (self.now, flows_of(&mut self.flows, &self.places));
+                self.agents.handle_update(now, side, flows);
+                self.drain_touched(side);
             }
         }
     }

@@ -55,7 +55,8 @@ impl Walk {
             ip: IpVersion::V4,
             seed: 1,
             status: Arc::default(),
-            agent: None,
+            hip: None,
+            agents: [None, None],
         })
     }
 
@@ -300,7 +301,8 @@ fn chain(pattern: Pattern) -> Between {
         ip: IpVersion::V4,
         seed: 1,
         status: Arc::default(),
-        agent: None,
+        hip: None,
+        agents: [None, None],
     }
 }
 

@@ -147,7 +147,7 @@ fn goal_of(workload: &Workload) -> Option<u64> {
 impl Context<'_> {
     /// The address of the host of `side` under which the workload reaches it.
     pub(crate) fn address(&self, side: Side) -> IpAddr {
-        match self.scenario.stack.ip {
+        match self.scenario.ip_inside() {
             IpVersion::V4 => side.ipv4().into(),
             IpVersion::V6 => side.ipv6().into(),
         }

@@ -1,7 +1,7 @@
 //! Figure 13: transfers of 600 MB over periodic disconnections.
 
 use super::claim;
-use super::testbed::{self, PROTOTYPE, Variant};
+use super::testbed::{self, PROTOTYPE, Readdressing, Variant};
 use outlast_experiments::experiment::{Extent, Figure, Part};
 use outlast_experiments::job::Job;
 use outlast_experiments::present::{median, share};
@@ -13,7 +13,19 @@ use outlast_report::unit::Unit;
 
 /// Figure 13.
 #[derive(Debug)]
-pub struct Figure13;
+pub struct Figure13 {
+    readdressing: Readdressing,
+}
+
+/// Figure 13 with an assumed time for readdressing.
+pub static FIGURE_13: Figure13 = Figure13 {
+    readdressing: PROTOTYPE,
+};
+
+/// Figure 13 with HIP.
+pub static FIGURE_13_BY_HIP: Figure13 = Figure13 {
+    readdressing: Readdressing::Hip,
+};
 
 const MEGABYTES: u32 = 600;
 
@@ -85,7 +97,9 @@ impl Figure for Figure13 {
                 let runs = 0..extent.choose(2, 10);
                 jobs.extend(runs.map(|run| {
                     let cell = cell(variant, pair);
-                    testbed::job(cell, variant, MEGABYTES, &outages(pair), run)
+                    let outages = outages(pair, self.readdressing);
+                    let variant = (variant, self.readdressing);
+                    testbed::job(cell, variant, MEGABYTES, &outages, run)
                 }));
             }
         }
@@ -94,20 +108,20 @@ impl Figure for Figure13 {
 
     fn present(&self, _extent: Extent, runs: &Runs) -> Part {
         Part::new("Figure 13 of the paper: periodic disconnections")
-            .table(table(runs))
+            .table(self.table(runs))
             .figure(
-                strip(runs).draw(),
+                self.strip(runs).draw(),
                 "Net transmission time of 600 MB by connected and disconnected period. Compare \
                  figure 13 of the paper.",
             )
-            .claims(claims(runs))
+            .claims(self.claims(runs))
     }
 }
 
 /// Readdressing takes place while the mobile is connected.
-fn outages(pair: Pair) -> String {
+fn outages(pair: Pair, readdressing: Readdressing) -> String {
     let Pair { up, down, .. } = pair;
-    let readdressing = PROTOTYPE.as_millis();
+    let readdressing = readdressing.lengthens().as_millis();
     format!(
         "process = \"periodic\"\nstart = \"{up} s\"\nup = \"{} ms\"\ndown = \"{} ms\"",
         u128::from(up) * 1_000 - readdressing,
@@ -125,18 +139,14 @@ fn cell(variant: Variant, pair: Pair) -> String {
 }
 
 /// Total time less all disconnected time.
-fn net_s(record: &Record) -> Option<f64> {
+fn net_s(record: &Record, readdressing: Readdressing) -> Option<f64> {
     let elapsed = record.result.elapsed_s;
-    let readdressing = PROTOTYPE.as_secs_f64();
+    let readdressing = readdressing.lengthens().as_secs_f64();
     let away = record.result.outages.iter().map(|outage| {
         let length = outage.length_s.unwrap_or(f64::INFINITY) - readdressing;
         length.min(elapsed - outage.start_s)
     });
     record.succeeded().then(|| elapsed - away.sum::<f64>())
-}
-
-fn nets(runs: &Runs, variant: Variant, pair: Pair) -> impl Iterator<Item = Option<f64>> {
-    runs.of(&cell(variant, pair)).iter().map(net_s)
 }
 
 fn label(pair: Pair) -> String {
@@ -150,97 +160,107 @@ fn shown(published: Published) -> f64 {
     }
 }
 
-fn table(runs: &Runs) -> Table {
-    let mut table = Table::new([
-        Column::text("periods", "Connected, disconnected"),
-        Column::quantity("published_tcp_s", "TCP, published", Unit::Seconds),
-        Column::quantity("tcp_s", "TCP", Unit::Seconds),
-        Column::quantity("published_trigger_s", "Trigger, published", Unit::Seconds),
-        Column::quantity("trigger_s", "Trigger", Unit::Seconds),
-        Column::quantity("gain", "Trigger takes less by", Unit::Share),
-    ]);
-    for pair in PAIRS {
-        let of = |variant| {
-            let middle = median(nets(runs, variant, pair))?;
-            Some(middle.value)
-        };
-        let show = |value: Option<f64>| match value {
-            Some(value) if !value.is_finite() => Cell::from("aborted"),
-            value => Cell::from(value),
-        };
-        let (tcp, trigger) = (of(Variant::Tcp), of(Variant::Trigger));
-        let gain = tcp.zip(trigger).map(|(tcp, trigger)| 1.0 - trigger / tcp);
-        let gain = gain.filter(|_| tcp.is_some_and(f64::is_finite));
-        table.push([
-            Cell::from(label(pair)),
-            pair.tcp
-                .map_or(Cell::from("aborted"), |tcp| Cell::from(shown(tcp))),
-            show(tcp),
-            Cell::from(shown(pair.trigger)),
-            show(trigger),
-            Cell::from(gain),
+impl Figure13 {
+    fn nets(&self, runs: &Runs, variant: Variant, pair: Pair) -> impl Iterator<Item = Option<f64>> {
+        let readdressing = self.readdressing;
+        let records = runs.of(&cell(variant, pair)).iter();
+        records.map(move |record| net_s(record, readdressing))
+    }
+
+    fn table(&self, runs: &Runs) -> Table {
+        let mut table = Table::new([
+            Column::text("periods", "Connected, disconnected"),
+            Column::quantity("published_tcp_s", "TCP, published", Unit::Seconds),
+            Column::quantity("tcp_s", "TCP", Unit::Seconds),
+            Column::quantity("published_trigger_s", "Trigger, published", Unit::Seconds),
+            Column::quantity("trigger_s", "Trigger", Unit::Seconds),
+            Column::quantity("gain", "Trigger takes less by", Unit::Share),
         ]);
+        for pair in PAIRS {
+            let of = |variant| {
+                let middle = median(self.nets(runs, variant, pair))?;
+                Some(middle.value)
+            };
+            let show = |value: Option<f64>| match value {
+                Some(value) if !value.is_finite() => Cell::from("aborted"),
+                value => Cell::from(value),
+            };
+            let (tcp, trigger) = (of(Variant::Tcp), of(Variant::Trigger));
+            let gain = tcp.zip(trigger).map(|(tcp, trigger)| 1.0 - trigger / tcp);
+            let gain = gain.filter(|_| tcp.is_some_and(f64::is_finite));
+            table.push([
+                Cell::from(label(pair)),
+                pair.tcp
+                    .map_or(Cell::from("aborted"), |tcp| Cell::from(shown(tcp))),
+                show(tcp),
+                Cell::from(shown(pair.trigger)),
+                show(trigger),
+                Cell::from(gain),
+            ]);
+        }
+        table.titled("Median net transmission time of 600 MB")
     }
-    table.titled("Median net transmission time of 600 MB")
-}
 
-fn strip(runs: &Runs) -> Strip {
-    let row = |(pair, variant): (Pair, Variant)| StripRow {
-        group: Some(label(pair)),
-        label: variant.name().to_owned(),
-        samples: vec![
-            vec![match variant {
-                Variant::Trigger => Some(shown(pair.trigger)),
-                _ => pair.tcp.map(shown),
-            }],
-            nets(runs, variant, pair).collect(),
-        ],
-    };
-    let rows = PAIRS
-        .into_iter()
-        .flat_map(|pair| VARIANTS.map(|variant| row((pair, variant))));
-    Strip {
-        axis: Axis::new("Net transmission time", Unit::Seconds).range(400.0, 1_400.0),
-        variants: vec![("published".to_owned(), true), ("ours".to_owned(), false)],
-        rows: rows.collect(),
-        limit: None,
-    }
-}
-
-fn claims(runs: &Runs) -> Vec<Judged> {
-    let mut claims = Vec::new();
-    for pair in PAIRS {
-        let name = format!("{} s connected and {} s disconnected", pair.up, pair.down);
-        let time = |statement: String, published| -> Claim {
-            claim(
-                "section 4.2, figure 13",
-                statement,
-                Unit::Seconds,
-                published,
-                READ_OFF,
-            )
+    fn strip(&self, runs: &Runs) -> Strip {
+        let row = |(pair, variant): (Pair, Variant)| StripRow {
+            group: Some(label(pair)),
+            label: variant.name().to_owned(),
+            samples: vec![
+                vec![match variant {
+                    Variant::Trigger => Some(shown(pair.trigger)),
+                    _ => pair.tcp.map(shown),
+                }],
+                self.nets(runs, variant, pair).collect(),
+            ],
         };
-        claims.push(match pair.tcp {
-            None => claim(
-                "section 4.2",
-                format!("With {name}, standard TCP is aborted (share)."),
-                Unit::Share,
-                Published::AtLeast(1.0),
-                Tolerance::Exact,
-            )
-            .judge(share(runs.of(&cell(Variant::Tcp, pair)), |record| {
-                !record.succeeded()
-            })),
-            Some(published) => time(format!("With {name}, standard TCP takes this."), published)
-                .judge(median(nets(runs, Variant::Tcp, pair))),
-        });
-        claims.push(
-            time(
-                format!("With {name} and the trigger the transfer takes this."),
-                pair.trigger,
-            )
-            .judge(median(nets(runs, Variant::Trigger, pair))),
-        );
+        let rows = PAIRS
+            .into_iter()
+            .flat_map(|pair| VARIANTS.map(|variant| row((pair, variant))));
+        Strip {
+            axis: Axis::new("Net transmission time", Unit::Seconds).range(400.0, 1_400.0),
+            variants: vec![("published".to_owned(), true), ("ours".to_owned(), false)],
+            rows: rows.collect(),
+            limit: None,
+        }
     }
-    claims
+
+    fn claims(&self, runs: &Runs) -> Vec<Judged> {
+        let mut claims = Vec::new();
+        for pair in PAIRS {
+            let name = format!("{} s connected and {} s disconnected", pair.up, pair.down);
+            let time = |statement: String, published| -> Claim {
+                claim(
+                    "section 4.2, figure 13",
+                    statement,
+                    Unit::Seconds,
+                    published,
+                    READ_OFF,
+                )
+            };
+            claims.push(match pair.tcp {
+                None => claim(
+                    "section 4.2",
+                    format!("With {name}, standard TCP is aborted (share)."),
+                    Unit::Share,
+                    Published::AtLeast(1.0),
+                    Tolerance::Exact,
+                )
+                .judge(share(runs.of(&cell(Variant::Tcp, pair)), |record| {
+                    !record.succeeded()
+                })),
+                Some(published) => {
+                    time(format!("With {name}, standard TCP takes this."), published)
+                        .judge(median(self.nets(runs, Variant::Tcp, pair)))
+                }
+            });
+            claims.push(
+                time(
+                    format!("With {name} and the trigger the transfer takes this."),
+                    pair.trigger,
+                )
+                .judge(median(self.nets(runs, Variant::Trigger, pair))),
+            );
+        }
+        claims
+    }
 }

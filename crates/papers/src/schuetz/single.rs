@@ -1,6 +1,6 @@
 //! Transfers of 25 MB with a single disconnection: the runs of figures 10 to 12.
 
-use super::testbed::{self, Variant};
+use super::testbed::{self, Readdressing, Variant};
 use outlast_base::time::Duration;
 use outlast_experiments::experiment::Extent;
 use outlast_experiments::job::Job;
@@ -35,38 +35,52 @@ pub fn transfers(extent: Extent) -> u32 {
     extent.choose(3, 10)
 }
 
-/// The runs of one variant, whose readdressing takes `readdressing`.
+/// The runs of one variant.
 #[must_use]
-pub fn jobs(extent: Extent, variant: Variant, readdressing: Duration) -> Vec<Job> {
+pub fn jobs(extent: Extent, variant: Variant, readdressing: Readdressing) -> Vec<Job> {
     let mut jobs = Vec::new();
     for &up in connected(extent) {
         for &down in disconnected(extent) {
-            let length = Duration::from_secs(down.into()) + readdressing;
+            let length = Duration::from_secs(down.into()) + readdressing.lengthens();
+            // Without any, the address changes all the same.
+            let length = length.max(Duration::from_millis(1));
             let outages = format!(
                 "process = \"single\"\nstart = \"{up} s\"\nlength = \"{} ms\"",
                 length.as_millis()
             );
             let cell = cell(variant, readdressing, up, down);
             let runs = 0..transfers(extent);
-            jobs.extend(
-                runs.map(|run| testbed::job(cell.clone(), variant, MEGABYTES, &outages, run)),
-            );
+            jobs.extend(runs.map(|run| {
+                testbed::job(
+                    cell.clone(),
+                    (variant, readdressing),
+                    MEGABYTES,
+                    &outages,
+                    run,
+                )
+            }));
         }
     }
     jobs
 }
 
-fn cell(variant: Variant, readdressing: Duration, up: u32, down: u32) -> String {
+fn cell(variant: Variant, readdressing: Readdressing, up: u32, down: u32) -> String {
     format!(
-        "{}, readdressing {} ms, connected {up} s, disconnected {down} s",
+        "{}, {}, connected {up} s, disconnected {down} s",
         variant.name(),
-        readdressing.as_millis()
+        readdressing.name()
     )
 }
 
 /// The transfers of a pair of lengths.
 #[must_use]
-pub fn of(runs: &Runs, variant: Variant, readdressing: Duration, up: u32, down: u32) -> &[Record] {
+pub fn of(
+    runs: &Runs,
+    variant: Variant,
+    readdressing: Readdressing,
+    up: u32,
+    down: u32,
+) -> &[Record] {
     runs.of(&cell(variant, readdressing, up, down))
 }
 

@@ -32,6 +32,11 @@ pub(crate) static AGENTS: Key = table(
     "gateways do not",
     "Gateways tell each other what they have frozen.",
 );
+pub(crate) static HIP: Key = table(
+    "hip",
+    "the hosts do not",
+    "Both hosts speak HIP, and connections outlast the mobile's address.",
+);
 pub(crate) static MOBILE_IP: Key = table(
     "mobile_ip",
     "`update` says when it is found",

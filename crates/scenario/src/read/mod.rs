@@ -2,6 +2,7 @@
 
 pub(crate) mod document;
 pub(crate) mod form;
+mod hip;
 mod link;
 mod outages;
 mod roaming;
@@ -96,6 +97,7 @@ fn scenario(top: &Reader<'_>, directory: &Path, stem: &str) -> Scenario {
     let roaming = roaming::roaming(top);
     let help = stack::outlast(&outlast);
     roaming::settle(&roaming, &mut settings, &help, (top, &link, &outlast));
+    hip::settle(top, &help, &outlast);
     let (mtu, tcp, limits) = (settings.mtu, stack::stack(&stack), read_run(&run));
     let mut hops = topology::hops(top, mtu, directory);
     topology::rate_changes(top, &mut settings, &mut hops);
@@ -111,11 +113,13 @@ fn scenario(top: &Reader<'_>, directory: &Path, stem: &str) -> Scenario {
         traffic: topology::traffic(top, mtu, hops.len()),
         hops,
         agents: roaming.agents,
+        hip: hip::hip(top),
         mobile_ip: roaming.mobile_ip,
         handoffs: roaming.handoffs,
         crashes: roaming.crashes,
     };
     check_mtu(&scenario, &link, &stack);
+    hip::check_mtu(&scenario, &link);
     check_duration(&scenario.workload, limits.deadline, &workload, &run);
     scenario
 }

@@ -68,6 +68,7 @@ fn mobile_ip(top: &Reader<'_>) -> Option<MobileIp> {
 
 fn handoffs(top: &Reader<'_>) -> Vec<Handoff> {
     let has_mobile_ip = top.has(&keys::top::MOBILE_IP);
+    let has_hip = top.has(&keys::top::HIP);
     let (mut is_at, mut free_from) = (1, None);
     let mut handoffs = Vec::new();
     for reader in top.tables(&keys::top::HANDOFFS, &keys::HANDOFFS) {
@@ -83,6 +84,12 @@ fn handoffs(top: &Reader<'_>) -> Vec<Handoff> {
             for key in [&UPDATE, &FORWARD] {
                 let remedy = "remove it: the registration says where the mobile is";
                 reader.forbid(key, "`[mobile_ip]`", remedy);
+            }
+        }
+        if has_hip {
+            for key in [&UPDATE, &FORWARD] {
+                let remedy = "remove it: readdressing says where the mobile is";
+                reader.forbid(key, "`[hip]`", remedy);
             }
         }
         check_order(&reader, &handoff, free_from);
@@ -191,7 +198,9 @@ pub(super) fn settle(
         "`[[handoffs]]`",
         "remove it: each gateway's link is up while the mobile is there",
     );
+    let is_agent_with_hip = top.has(&keys::top::HIP) && outlast.mobile.on_host().is_some();
     if outlast.mobile != Mechanism::None
+        && !is_agent_with_hip
         && let Some(span) = of_outlast.span_of(&keys::outlast::MOBILE)
     {
         of_outlast.note(

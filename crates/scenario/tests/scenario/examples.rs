@@ -30,6 +30,7 @@ fn every_example_is_sound() {
         "curl download",
         "demo",
         "hand-over between gateways",
+        "hip laptop",
         "interactive desktop",
         "neighbours",
         "rate falls",

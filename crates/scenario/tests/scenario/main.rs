@@ -6,6 +6,7 @@ mod accepted;
 mod documents;
 mod examples;
 mod files;
+mod hip;
 mod measures;
 mod problems;
 mod quantities;

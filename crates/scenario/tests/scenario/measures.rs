@@ -22,6 +22,7 @@ fn payload_becomes_segments_with_headers() {
         mtu: 1_500,
         ip,
         timestamps,
+        added: 0,
     };
     assert_eq!(framing(IpVersion::V4, true).headers(), 52);
     assert_eq!(framing(IpVersion::V6, false).headers(), 60);

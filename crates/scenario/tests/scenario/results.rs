@@ -3,8 +3,8 @@
 use crate::fixture::{PLAIN, scenario};
 use outlast_link::Outage;
 use outlast_scenario::result::{
-    Drops, FlowResult, HopResult, OutageResult, RunResult, ScenarioResult, Settings, TcpInForce,
-    TrafficResult, World,
+    Drops, FlowResult, HipResult, HopResult, OutageResult, RunResult, ScenarioResult, Settings,
+    TcpInForce, TrafficResult, World,
 };
 use outlast_scenario::{Direction, Profile, Scenario, WorkloadKind};
 use std::time::Duration;
@@ -103,6 +103,10 @@ pub(crate) fn results() -> [ScenarioResult; 3] {
         flows: Vec::new(),
         traffic: Vec::new(),
         hops: Vec::new(),
+        hip: Some(HipResult {
+            readdressing_s: vec![0.075, 0.125],
+            strayed_packets: 3,
+        }),
         settings: Settings::new(&scenario, 0, World::Lab, in_lab),
     };
     let tcp = TcpInForce {

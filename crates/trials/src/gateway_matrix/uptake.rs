@@ -99,6 +99,7 @@ mod tests {
             mtu: 1_500,
             ip: IpVersion::V4,
             timestamps: true,
+            added: 0,
         };
         let share = uptake.share(framing).expect("time has passed");
         // Three megabytes in 4.98 s of 10 Mbit/s.

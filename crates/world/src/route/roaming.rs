@@ -395,7 +395,14 @@ impl<W: Watch> Route<W> {
     }
 
     fn send_to_mobile(&mut self, now: Instant, load: W::Load) {
-        let routed = self.roaming.as_ref().map_or(0, |roaming| roaming.routed);
+        let mut routed = self.roaming.as_ref().map_or(0, |roaming| roaming.routed);
+        if let Some(hip) = &mut self.hip {
+            // What is for an address that the mobile host has no more goes nowhere.
+            let Some(gateway) = hip.gateway_of(&load) else {
+                return;
+            };
+            routed = gateway;
+        }
         if let Some(mobile_ip) = self.mobile_ip() {
             mobile_ip.send_down(now, routed, load);
             return self.act_for_mobile_ip(now);

@@ -48,7 +48,8 @@ fn moving() -> Between {
         ip: IpVersion::V4,
         seed: 1,
         status: Arc::default(),
-        agent: None,
+        hip: None,
+        agents: [None, None],
     }
 }
 
