@@ -101,8 +101,8 @@ fn run_own(role: Own, arguments: &Arguments, log: Log) -> Result<(), Failure> {
         let message = "--interface, --mechanism and --data-path are for gateways";
         return Err(Failure::Usage(message.into()));
     }
-    if arguments.control.is_some() && !matches!(role, Own::Hip(_)) {
-        let message = "--control is for gateways, and for the roles hip and rendezvous";
+    if arguments.control.is_some() && matches!(role, Own::Mobility(_)) {
+        let message = "--control is for gateways, and for the roles hip, rendezvous and host";
         return Err(Failure::Usage(message.into()));
     }
     let config = arguments.config.as_deref();
@@ -125,7 +125,7 @@ fn run_own(role: Own, arguments: &Arguments, log: Log) -> Result<(), Failure> {
     match role {
         Own::Hip(kind) => hip::run(kind, needed()?, arguments.control.as_deref())?,
         Own::Mobility(kind) => mobility::run(kind, needed()?)?,
-        Own::Host => host::run(config)?,
+        Own::Host => host::run(config, arguments.control.as_deref())?,
     }
     Ok(())
 }

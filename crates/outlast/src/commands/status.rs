@@ -6,7 +6,9 @@ use crate::terminal;
 use anyhow::Context;
 use outlast_daemon::control::{Request, ask};
 use outlast_daemon::hip::HipStatus;
+use outlast_daemon::host::HostStatus;
 use outlast_daemon::status::Status;
+use serde_json::Value;
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Arguments {
@@ -39,9 +41,16 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
         return terminal::print(&format!("{answer:#}\n"));
     }
     let of_another_version = "the daemon is of another version";
-    if answer.get("role").is_some() {
-        let status: HipStatus = serde_json::from_value(answer).context(of_another_version)?;
-        return terminal::print(&status.to_text(terminal::table_width()));
+    match answer.get("role").and_then(Value::as_str) {
+        Some("host") => {
+            let status: HostStatus = serde_json::from_value(answer).context(of_another_version)?;
+            return terminal::print(&status.to_text(terminal::table_width()));
+        }
+        Some(_) => {
+            let status: HipStatus = serde_json::from_value(answer).context(of_another_version)?;
+            return terminal::print(&status.to_text(terminal::table_width()));
+        }
+        None => {}
     }
     let status: Status = serde_json::from_value(answer).context(of_another_version)?;
     terminal::print(&status.to_text(terminal::table_width()))?;
