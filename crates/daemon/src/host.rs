@@ -13,6 +13,7 @@ mod operating;
 mod returns;
 mod settings;
 mod status;
+mod suspension;
 mod user_timeout;
 
 use crate::failure::Failure;
@@ -31,13 +32,14 @@ use outlast_linux::poller::{Interest, Poller, Ready, Token};
 use outlast_linux::privilege;
 use outlast_linux::signal::{Hangup, Termination};
 use outlast_linux::stack::TcpStack;
-use outlast_linux::timer::Timer;
+use outlast_linux::timer::{Resumption, Timer};
 use outlast_linux::user_timeout::UserTimeouts;
 use outlast_linux::waker::Waker;
 use returns::{Found, Return, Returns};
 use settings::Settings;
 pub use status::HostStatus;
 use std::path::{Path, PathBuf};
+use suspension::Suspension;
 
 #[cfg(test)]
 pub(crate) use user_timeout::USER_TIMEOUT;
@@ -46,6 +48,7 @@ const MONITOR: Token = Token(0);
 const TIMER: Token = Token(1);
 const END: Token = Token(2);
 const RELOAD: Token = Token(3);
+const RESUMPTION: Token = Token(4);
 
 /// Hosts with connections that wait on whose way neighbours are looked for, at most.
 const MOST_HOSTS: usize = 1_024;
@@ -112,6 +115,8 @@ struct Daemon {
     questions: Questions,
     monitor: RouteMonitor,
     timer: Timer,
+    suspension: Suspension,
+    resumption: Resumption,
     poller: Poller,
     waker: Waker,
     hangup: Waker,
@@ -158,6 +163,8 @@ impl Daemon {
         poller.add(&timer, TIMER, Interest::Readable)?;
         poller.add(&waker, END, Interest::Readable)?;
         poller.add(&hangup, RELOAD, Interest::Readable)?;
+        let resumption = Resumption::new()?;
+        poller.add(&resumption, RESUMPTION, Interest::Readable)?;
         let now = clock::now();
         let operations = Operations::open(now, control, settings.metrics.as_ref(), &poller)?;
         Ok(Self {
@@ -175,6 +182,8 @@ impl Daemon {
             questions: Questions::open(0).context("cannot ask for neighbours")?,
             monitor,
             timer,
+            suspension: Suspension::new(clock::suspended()),
+            resumption,
             poller,
             waker,
             hangup,
@@ -188,6 +197,10 @@ impl Daemon {
             self.arm()?;
             let ready: Vec<Ready> = self.poller.wait()?.collect();
             let now = clock::now();
+            if let Some(slept) = self.suspension.note(clock::suspended()) {
+                tracing::info!(slept_s = slept.as_secs_f64(), "the machine was suspended");
+                self.interfaces.handle_suspension(slept);
+            }
             for Ready { token, .. } in ready {
                 match token {
                     MONITOR => self.take_changes(now)?,
@@ -202,6 +215,10 @@ impl Daemon {
                     RELOAD if self.hangup.reset()? => {
                         // Told in the log; there is nobody else to tell.
                         let _ = self.reload(now);
+                    }
+                    RESUMPTION => {
+                        // The clocks say whether the machine was suspended.
+                        self.resumption.reset()?;
                     }
                     token if Operations::owns(token) => self.hear(now, token)?,
                     _ => {}

@@ -215,6 +215,23 @@ impl Interfaces {
         self.all.values().flat_map(both).flatten().min()
     }
 
+    /// The machine was suspended for so long: whatever is up was away meanwhile. What is down comes back
+    /// by its own indicators.
+    pub(super) fn handle_suspension(&mut self, slept: Duration) {
+        for (name, interface) in &mut self.all {
+            if interface.state == LinkState::Up && interface.is_there() {
+                let news = News {
+                    index: interface.indicators.index(),
+                    name: name.clone(),
+                    peer: None,
+                    by: Indicator::Suspension,
+                    what: interface.back(None, Some(slept)),
+                };
+                push(&mut self.news, news);
+            }
+        }
+    }
+
     /// The next change of a link.
     #[must_use]
     pub(super) fn poll_news(&mut self) -> Option<News> {
@@ -365,16 +382,14 @@ impl Interface {
             if is_hidden || self.index_is_missing(what) {
                 continue;
             }
-            if news.len() >= MOST_NEWS {
-                news.pop_front();
-            }
-            news.push_back(News {
+            let one = News {
                 index: self.indicators.index(),
                 name: name.to_owned(),
                 peer: link.peer,
                 by,
                 what,
-            });
+            };
+            push(news, one);
         }
     }
 
@@ -416,6 +431,13 @@ impl Interface {
     }
 }
 
+fn push(news: &mut VecDeque<News>, one: News) {
+    if news.len() >= MOST_NEWS {
+        news.pop_front();
+    }
+    news.push_back(one);
+}
+
 /// Whether an interface of that name is to be watched.
 fn is_chosen(chosen: &[String], name: &str) -> bool {
     match chosen {
@@ -429,5 +451,44 @@ fn listed(names: &[String]) -> String {
     match names {
         [] => "none".into(),
         names => names.join(", "),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn interface(index: u32, is_running: bool) -> Change {
+        Change::Interface {
+            index: InterfaceIndex(index),
+            name: format!("link{index}"),
+            is_up: true,
+            is_running,
+            mtu: 1_500,
+            hardware: None,
+            port_of: None,
+        }
+    }
+
+    #[test]
+    fn after_a_suspension_what_is_up_is_back_and_what_is_down_is_not() {
+        let slept = Duration::from_secs(60);
+        let mut interfaces = Interfaces::new(Vec::new());
+        let all = [interface(2, true), interface(3, false)];
+        interfaces.handle_snapshot(Instant::ZERO, &all);
+        while interfaces.poll_news().is_some() {}
+        interfaces.handle_suspension(slept);
+        let back = interfaces.poll_news().expect("one link is up");
+        assert_eq!((&*back.name, back.by), ("link2", Indicator::Suspension));
+        let what = What::Back {
+            away: Some(slept),
+            leads_on: true,
+        };
+        assert_eq!(back.what, what);
+        assert_eq!(interfaces.poll_news(), None);
+        // The other one comes back by its carrier.
+        interfaces.handle_change(Instant::ZERO, &interface(3, true));
+        let back = interfaces.poll_news().expect("it is up");
+        assert_eq!((&*back.name, back.by), ("link3", Indicator::Carrier));
     }
 }
