@@ -100,6 +100,8 @@ pub(super) struct Counts {
     pub(super) icmp_errors: u64,
     /// ICMP errors that the kernel did not take.
     pub(super) icmp_errors_refused: u64,
+    /// Connections told of a smaller path MTU, as they had stopped after the first acknowledgement.
+    pub(super) path_mtus_lowered: u64,
 }
 
 /// What the daemon knows of itself.
@@ -261,6 +263,7 @@ impl Counts {
             passes: listings,
             icmp_errors,
             icmp_errors_refused,
+            path_mtus_lowered,
         } = *stack;
         Self {
             returns: restored,
@@ -274,6 +277,7 @@ impl Counts {
             listings,
             icmp_errors,
             icmp_errors_refused,
+            path_mtus_lowered,
         }
     }
 
@@ -305,7 +309,7 @@ impl Counts {
     }
 
     /// Each count, with its name among the metrics and what it means.
-    pub(super) fn each(&self) -> [(&'static str, &'static str, u64); 11] {
+    pub(super) fn each(&self) -> [(&'static str, &'static str, u64); 12] {
         [
             ("host_returns", "Returns of links", self.returns),
             (
@@ -357,6 +361,11 @@ impl Counts {
                 "host_icmp_errors_refused",
                 "ICMP errors that the kernel did not take",
                 self.icmp_errors_refused,
+            ),
+            (
+                "host_path_mtus_lowered",
+                "Connections told of a smaller path MTU, to send again what is in flight",
+                self.path_mtus_lowered,
             ),
         ]
     }
