@@ -33,7 +33,6 @@ use outlast_linux::privilege;
 use outlast_linux::signal::{Hangup, Termination};
 use outlast_linux::stack::TcpStack;
 use outlast_linux::timer::{Resumption, Timer};
-use outlast_linux::user_timeout::UserTimeouts;
 use outlast_linux::waker::Waker;
 use returns::{Found, Return, Returns};
 use settings::Settings;
@@ -108,8 +107,7 @@ struct Daemon {
     began: Instant,
     host: Host,
     stack: TcpStack,
-    /// The User Timeout Option, while it is sent.
-    user_timeouts: Option<UserTimeouts>,
+    user_timeouts: user_timeout::Programs,
     interfaces: Interfaces,
     asker: KernelAsker,
     questions: Questions,
@@ -136,8 +134,7 @@ impl Daemon {
                  and Linux 5.19 or later with BTF (see `outlast doctor`)"
             ))
         })?;
-        let option = settings.user_timeout.as_ref();
-        let user_timeouts = option.map(user_timeout::UserTimeout::attach).transpose()?;
+        let user_timeouts = user_timeout::Programs::begin(settings.user_timeout.as_ref())?;
         let control = control.map_or_else(|| settings.control(), Path::to_owned);
         let mut daemon = Self::equip(stack, user_timeouts, settings, config, &control)?;
         daemon.take_snapshot(clock::now()).map_err(Failure::Run)?;
@@ -150,7 +147,7 @@ impl Daemon {
 
     fn equip(
         stack: TcpStack,
-        user_timeouts: Option<UserTimeouts>,
+        user_timeouts: user_timeout::Programs,
         settings: Settings,
         config: Option<PathBuf>,
         control: &Path,
@@ -330,33 +327,9 @@ impl Daemon {
         Ok(())
     }
 
-    /// Ends the option, and leaves the sockets to the kernel's own limits.
-    fn end_user_timeouts(&mut self) {
-        let Some(timeouts) = self.user_timeouts.take() else {
-            return;
-        };
-        match timeouts.counters() {
-            Ok(counts) => tracing::info!(
-                sent = counts.sent,
-                heard = counts.heard,
-                adopted = counts.adopted,
-                refused = counts.refused,
-                zeros = counts.zeros,
-                left_alone = counts.left_alone,
-                no_room = counts.no_room,
-                failures = counts.failures,
-                "the user timeout option ends"
-            ),
-            Err(error) => tracing::warn!("{error}"),
-        }
-        if let Err(error) = timeouts.give_back() {
-            tracing::warn!("connections keep the user timeouts that they have: {error}");
-        }
-    }
-
     fn end(&mut self) {
         self.operations.service().stopping();
-        self.end_user_timeouts();
+        self.user_timeouts.end();
         let (agent, stack) = (self.host.counters(), self.stack.counters());
         tracing::info!(
             returns = agent.restored,

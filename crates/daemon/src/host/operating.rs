@@ -120,18 +120,18 @@ impl Daemon {
                 "control cannot change while the daemon runs: restart it, or take that back".into(),
             ));
         }
-        if self.settings.sends_otherwise(&next) {
-            return Err(Failure::Usage(
-                "[host.user_timeout] cannot change while the daemon runs: restart it, or take that \
-                 back"
-                    .into(),
-            ));
-        }
         let changed = self.settings.free_differences(&next);
         // What may fail comes first.
+        let options = [&self.settings, &next].map(|settings| settings.user_timeout.as_ref());
+        self.user_timeouts.renew(options[0], options[1])?;
         if self.settings.metrics != next.metrics {
-            self.operations
-                .move_metrics(next.metrics.as_ref(), &self.poller)?;
+            let moved = self
+                .operations
+                .move_metrics(next.metrics.as_ref(), &self.poller);
+            if let Err(failure) = moved {
+                self.user_timeouts.renew(options[1], options[0])?;
+                return Err(failure.into());
+            }
         }
         self.host.set_limits(now, host_limits(&next));
         if self.settings.interfaces != next.interfaces {

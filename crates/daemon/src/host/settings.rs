@@ -79,11 +79,6 @@ impl Settings {
         self.control != next.control
     }
 
-    /// Whether another option would be sent, which needs privileges that are given up.
-    pub(super) fn sends_otherwise(&self, next: &Self) -> bool {
-        self.user_timeout != next.user_timeout
-    }
-
     /// Keys that differ from those in force and may change.
     pub(super) fn free_differences(&self, next: &Self) -> Vec<&'static str> {
         let all = [
@@ -91,6 +86,7 @@ impl Settings {
             ("per_second", self.per_second != next.per_second),
             ("burst", self.burst != next.burst),
             ("metrics", self.metrics != next.metrics),
+            ("user_timeout", self.user_timeout != next.user_timeout),
         ];
         let differing = all.iter().filter(|(_, differs)| *differs);
         differing.map(|(name, _)| *name).collect()

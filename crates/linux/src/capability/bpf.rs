@@ -5,8 +5,8 @@ use crate::stack::TcpStack;
 use crate::sys::bpf;
 use crate::tracker::{Tracker, TrackerConfig, TrackerError};
 use crate::user_timeout::{UserTimeoutConfig, UserTimeoutError, UserTimeouts};
-use outlast_host::user_timeout::{AdoptionLimits, UserTimeoutOption};
 use outlast_host::control::EndpointControl;
+use outlast_host::user_timeout::{AdoptionLimits, UserTimeoutOption};
 use rustix::fd::AsFd;
 
 /// Index of the loopback device in every network namespace.

@@ -182,7 +182,10 @@ fn what_the_unit_leaves_an_agent_is_all_that_it_needs() {
     let text = table(&place);
     place.file("host.toml", &text);
     let run = ["./outlast", "run", "--role", "host"];
-    let options = ["--config", "host.toml", "--control", "host.sock"];
+    // Where it stands the file system cannot be written, but by this name it can.
+    let control = place.path().join("host.sock");
+    let control = control.to_str().expect("text");
+    let options = ["--config", "host.toml", "--control", control];
     let arguments = [&run[..], &options].concat();
     let Some(mut command) = as_unit(&place, &hosts.mobile, UNIT, &arguments) else {
         return;
@@ -192,8 +195,8 @@ fn what_the_unit_leaves_an_agent_is_all_that_it_needs() {
     manager.set_read_timeout(Some(PATIENCE)).expect("a socket");
     set_permissions(&told, Permissions::from_mode(0o777)).expect("ours");
     command.env("NOTIFY_SOCKET", &told);
-    // The dog bites after so many microseconds.
-    command.env("WATCHDOG_USEC", "400000");
+    // The dog bites after so many microseconds. While nobody reads what it is told, little has room.
+    command.env("WATCHDOG_USEC", "2000000");
     let log = File::create(place.path().join("log")).expect("ours");
     command.stdout(Stdio::null()).stderr(log);
     let mut daemon = Killed(command.spawn().expect("it starts"));
@@ -209,7 +212,8 @@ fn what_the_unit_leaves_an_agent_is_all_that_it_needs() {
     }
     // What is left is enough to list the connections and to wake one of them.
     let resumed = hosts.resume();
-    assert!(resumed <= AT_ONCE, "{resumed:?}");
+    let log = std::fs::read_to_string(place.path().join("log")).expect("its log");
+    assert!(resumed <= AT_ONCE, "{resumed:?}: {log}");
     let status = status_when(&place, |status| status["returns"][0]["stalled"] == 1);
     assert!(
         status["counters"]["icmp_errors"].as_u64() > Some(0),
@@ -224,6 +228,23 @@ fn what_the_unit_leaves_an_agent_is_all_that_it_needs() {
     assert_eq!(said.out, "Changed: interfaces, burst.\n", "{said:?}");
     heard(&manager, "RELOADING=1");
     heard(&manager, "READY=1");
+    // The programs are there, whether or not they were wanted in the beginning.
+    for (table, changed) in [
+        ("advertise = \"2 h\"", true),
+        ("per_peer = 9", true),
+        ("per_peer = 9", false),
+    ] {
+        let text =
+            format!("{text}interfaces = [\"link0\"]\nburst = 9\n[host.user_timeout]\n{table}\n");
+        place.file("host.toml", &text);
+        let said = asked(&place, &["reload"]);
+        assert_eq!(
+            said.out.contains("Changed: user_timeout"),
+            changed,
+            "{said:?}"
+        );
+        assert_eq!(said.code, Some(0), "{said:?}");
+    }
     // What was counted stays.
     let status = self::status(&place);
     assert_eq!(status["burst"], 9, "{status:#}");
@@ -237,7 +258,7 @@ fn what_the_unit_leaves_an_agent_is_all_that_it_needs() {
     asked(&place, &["reload"]).refuses(1, &["burst = 0"]);
     let body = metrics(&place);
     for line in [
-        "outlast_reloads_total{result=\"success\"} 1\n",
+        "outlast_reloads_total{result=\"success\"} 4\n",
         "outlast_reloads_total{result=\"failure\"} 2\n",
         "outlast_config_last_reload_successful 0",
     ] {
