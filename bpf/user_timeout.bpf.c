@@ -588,6 +588,8 @@ int give_back(struct bpf_iter__tcp *ctx)
         && tcp->inet_conn.icsk_user_timeout == 0)
         put(tcp, TCP_KEEPIDLE, connection->usual_idle);
     put(tcp, SOCK_OPS_CB_FLAGS, tcp->bpf_sock_ops_cb_flags & ~(TELLS | HEARS | ENDS));
+    /* The programs may begin anew. */
+    *connection = (struct connection){};
     return 0;
 }
 

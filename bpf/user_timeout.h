@@ -13,7 +13,7 @@
 #define PEER_SLOTS 4096
 #define MOST_CGROUPS 8
 
-/* Written by user space before the programs are loaded. */
+/* Written by user space while no program is attached. */
 struct policy {
     /* The network namespace whose sockets are meant. */
     __u64 namespace;
@@ -37,7 +37,8 @@ struct policy {
     __u8 padding;
 };
 
-const volatile struct policy POLICY = {};
+/* A section of its own, which is one map: user space writes all of it at once. */
+struct policy POLICY SEC(".data.policy") = {};
 
 /* Connections kept for long: of the peers of each slot, and last of all. */
 struct {

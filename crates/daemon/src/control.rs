@@ -30,7 +30,7 @@ const LONGEST: usize = 4096;
 const PATIENCE: Duration = Duration::from_secs(5);
 
 /// What a client asks for.
-#[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq, Serialize)]
+#[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub enum Request {
     /// How it is.
@@ -46,6 +46,9 @@ pub enum Request {
         state: Notified,
         /// Whose; without it, everybody's.
         peer: Option<IpAddr>,
+        /// Of which interface, where the daemon watches several; without it, of all.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        link: Option<String>,
     },
     /// The configuration file has changed.
     Reload,
@@ -53,7 +56,7 @@ pub enum Request {
 
 impl Request {
     /// Whether it changes anything.
-    const fn is_an_order(self) -> bool {
+    const fn is_an_order(&self) -> bool {
         matches!(self, Self::Notify { .. } | Self::Reload)
     }
 }

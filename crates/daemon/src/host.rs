@@ -6,27 +6,39 @@
 //! Option for those connections ([`outlast_linux::user_timeout`]). An agent that is killed leaves nothing
 //! behind: iterator and programs go with its process.
 
+mod awaited;
 mod interfaces;
+mod metrics;
+mod operating;
+mod returns;
 mod settings;
+mod status;
+mod suspension;
 mod user_timeout;
 
 use crate::failure::Failure;
-use crate::peers::KernelAsker;
+use crate::operations::Operations;
+use crate::peers::{KernelAsker, Questions};
 use anyhow::Context;
-use interfaces::{Back, Interfaces};
+use interfaces::{Interfaces, News, What};
+use metrics::Tally;
 use outlast_base::time::Instant;
 use outlast_gateway::link::{Indicator, InterfaceId, LinkEvent, LinkId, LinkState};
 use outlast_host::{Event, Host, HostConfig, Limits, Mechanism};
 use outlast_linux::clock;
 use outlast_linux::monitor::{self, Change, RouteMonitor};
+use outlast_linux::netlink::InterfaceIndex;
 use outlast_linux::poller::{Interest, Poller, Ready, Token};
+use outlast_linux::privilege;
 use outlast_linux::signal::{Hangup, Termination};
 use outlast_linux::stack::TcpStack;
-use outlast_linux::timer::Timer;
-use outlast_linux::user_timeout::UserTimeouts;
+use outlast_linux::timer::{Resumption, Timer};
 use outlast_linux::waker::Waker;
+use returns::{Found, Return, Returns};
 use settings::Settings;
-use std::path::Path;
+pub use status::HostStatus;
+use std::path::{Path, PathBuf};
+use suspension::Suspension;
 
 #[cfg(test)]
 pub(crate) use user_timeout::USER_TIMEOUT;
@@ -35,17 +47,36 @@ const MONITOR: Token = Token(0);
 const TIMER: Token = Token(1);
 const END: Token = Token(2);
 const RELOAD: Token = Token(3);
+const RESUMPTION: Token = Token(4);
 
-/// Runs the role until it is asked to end; without `config` with the defaults.
-pub fn run(config: Option<&Path>) -> Result<(), Failure> {
-    let settings = Settings::load(config)?;
-    let mut daemon = Daemon::start(&settings)?;
-    daemon.run(config).map_err(Failure::Run)
+/// Hosts with connections that wait on whose way neighbours are looked for, at most.
+const MOST_HOSTS: usize = 1_024;
+
+/// What is read if no other file is named, and this one is there.
+const USUAL_CONFIG: &str = "/etc/outlast/host.toml";
+
+/// The configuration file, if there is one.
+fn config_file(given: Option<&Path>) -> Option<PathBuf> {
+    let usual = Path::new(USUAL_CONFIG);
+    let file = given.or_else(|| usual.exists().then_some(usual));
+    file.map(Path::to_owned)
+}
+
+/// Runs the role until it is asked to end; without any configuration file with the defaults. `control`
+/// goes before the configuration file's.
+pub fn run(config: Option<&Path>, control: Option<&Path>) -> Result<(), Failure> {
+    let config = config_file(config);
+    let settings = Settings::load(config.as_deref())?;
+    let mut daemon = Daemon::start(settings, config, control)?;
+    privilege::keep_network_capabilities().context("cannot drop privileges")?;
+    daemon.operations.service().ready(&daemon.introduction());
+    daemon.run().map_err(Failure::Run)
 }
 
 /// Reads the configuration and says what would hold.
 pub fn check(config: Option<&Path>) -> Result<String, Failure> {
-    let settings = Settings::load(config)?;
+    let config = config_file(config);
+    let settings = Settings::load(config.as_deref())?;
     let file = config.map_or("no configuration file".into(), |file| {
         file.display().to_string()
     });
@@ -55,23 +86,35 @@ pub fn check(config: Option<&Path>) -> Result<String, Failure> {
     };
     let option = settings.user_timeout.as_ref();
     let option = option.map_or("not sent".into(), user_timeout::UserTimeout::shown);
-    let (per_second, burst) = (settings.per_second, settings.burst);
+    let metrics = settings.metrics.as_ref();
     Ok(format!(
-        "{file}: sound\n  interfaces    {interfaces}\n  at most       {per_second} connections a second, \
-         {burst} at once\n  user timeout  {option}\n",
+        "{file}: sound\n  interfaces    {interfaces}\n  at most       {} connections a second, {} at \
+         once\n  user timeout  {option}\n  control       {}\n  metrics       {}\n",
+        settings.per_second,
+        settings.burst,
+        settings.control().display(),
+        metrics.map_or("off".into(), ToString::to_string),
     ))
 }
 
 struct Daemon {
+    /// What is in force, and where it was read.
+    settings: Settings,
+    config: Option<PathBuf>,
+    operations: Operations,
+    tally: Tally,
+    returns: Returns,
+    began: Instant,
     host: Host,
     stack: TcpStack,
-    settings: Settings,
-    /// The User Timeout Option, while it is sent.
-    user_timeouts: Option<UserTimeouts>,
+    user_timeouts: user_timeout::Programs,
     interfaces: Interfaces,
     asker: KernelAsker,
+    questions: Questions,
     monitor: RouteMonitor,
     timer: Timer,
+    suspension: Suspension,
+    resumption: Resumption,
     poller: Poller,
     waker: Waker,
     hangup: Waker,
@@ -80,24 +123,35 @@ struct Daemon {
 }
 
 impl Daemon {
-    fn start(settings: &Settings) -> Result<Self, Failure> {
+    fn start(
+        settings: Settings,
+        config: Option<PathBuf>,
+        control: Option<&Path>,
+    ) -> Result<Self, Failure> {
         let stack = TcpStack::open(0).map_err(|error| {
             Failure::Capability(format!(
                 "cannot list and wake the kernel's connections: {error}; the role `host` needs root \
-                 and Linux 5.18 or later with BTF (see `outlast doctor`)"
+                 and Linux 5.19 or later with BTF (see `outlast doctor`)"
             ))
         })?;
-        let option = settings.user_timeout.as_ref();
-        let user_timeouts = option.map(user_timeout::UserTimeout::attach).transpose()?;
-        let started = Self::equip(stack, user_timeouts, settings);
-        started.map_err(Failure::Run)
+        let user_timeouts = user_timeout::Programs::begin(settings.user_timeout.as_ref())?;
+        let control = control.map_or_else(|| settings.control(), Path::to_owned);
+        let mut daemon = Self::equip(stack, user_timeouts, settings, config, &control)?;
+        daemon.take_snapshot(clock::now()).map_err(Failure::Run)?;
+        tracing::info!(
+            interfaces = daemon.interfaces.names().join(", "),
+            "the host agent begins"
+        );
+        Ok(daemon)
     }
 
     fn equip(
         stack: TcpStack,
-        user_timeouts: Option<UserTimeouts>,
-        settings: &Settings,
-    ) -> anyhow::Result<Self> {
+        user_timeouts: user_timeout::Programs,
+        settings: Settings,
+        config: Option<PathBuf>,
+        control: &Path,
+    ) -> Result<Self, Failure> {
         let monitor = RouteMonitor::open().context("cannot hear of links")?;
         let (timer, waker, hangup) = (Timer::new()?, Waker::new()?, Waker::new()?);
         let (termination, reload) = (Termination::wake_daemon(&waker)?, Hangup::wake(&hangup)?);
@@ -106,57 +160,85 @@ impl Daemon {
         poller.add(&timer, TIMER, Interest::Readable)?;
         poller.add(&waker, END, Interest::Readable)?;
         poller.add(&hangup, RELOAD, Interest::Readable)?;
+        let resumption = Resumption::new()?;
+        poller.add(&resumption, RESUMPTION, Interest::Readable)?;
         let now = clock::now();
-        let mut daemon = Self {
-            host: Host::new(now, host_config(settings)),
+        let operations = Operations::open(now, control, settings.metrics.as_ref(), &poller)?;
+        Ok(Self {
+            config,
+            operations,
+            tally: Tally::new(),
+            returns: Returns::default(),
+            began: now,
+            host: Host::new(now, host_config(&settings)),
             stack,
-            settings: settings.clone(),
             user_timeouts,
             interfaces: Interfaces::new(settings.interfaces.clone()),
+            settings,
             asker: KernelAsker::default(),
+            questions: Questions::open(0).context("cannot ask for neighbours")?,
             monitor,
             timer,
+            suspension: Suspension::new(clock::suspended()),
+            resumption,
             poller,
             waker,
             hangup,
             _termination: termination,
             _reload: reload,
-        };
-        daemon.take_snapshot(now)?;
-        tracing::info!(
-            interfaces = daemon.interfaces.names().join(", "),
-            "the host agent begins"
-        );
-        Ok(daemon)
+        })
     }
 
-    fn run(&mut self, config: Option<&Path>) -> anyhow::Result<()> {
+    fn run(&mut self) -> anyhow::Result<()> {
         loop {
             self.arm()?;
             let ready: Vec<Ready> = self.poller.wait()?.collect();
             let now = clock::now();
+            if let Some(slept) = self.suspension.note(clock::suspended()) {
+                tracing::info!(slept_s = slept.as_secs_f64(), "the machine was suspended");
+                self.interfaces.handle_suspension(slept);
+            }
             for Ready { token, .. } in ready {
                 match token {
                     MONITOR => self.take_changes(now)?,
-                    TIMER => self.timer.note_expiry(),
-                    END if self.waker.reset()? => return self.end(),
-                    RELOAD if self.hangup.reset()? => self.reload(config, now)?,
+                    TIMER => {
+                        self.timer.note_expiry();
+                        self.operations.handle_timeout(now, &self.poller);
+                    }
+                    END if self.waker.reset()? => {
+                        self.end();
+                        return Ok(());
+                    }
+                    RELOAD if self.hangup.reset()? => {
+                        // Told in the log; there is nobody else to tell.
+                        let _ = self.reload(now);
+                    }
+                    RESUMPTION => {
+                        // The clocks say whether the machine was suspended.
+                        self.resumption.reset()?;
+                    }
+                    token if Operations::owns(token) => self.hear(now, token)?,
                     _ => {}
                 }
             }
             for (interface, neighbour) in self.interfaces.questions(now) {
                 self.asker.ask(interface, neighbour);
             }
+            self.interfaces.ask_again(now, &self.questions);
             self.follow(now)?;
             self.host.handle_timeout(now, &mut self.stack);
-            self.drain()?;
+            self.drain(now)?;
         }
     }
 
     fn arm(&mut self) -> std::io::Result<()> {
         let host = self.host.poll_timeout().map(|(at, _)| at);
-        let questions = self.interfaces.poll_timeout();
-        self.timer.set(host.into_iter().chain(questions).min())
+        let next = [
+            host,
+            self.interfaces.poll_timeout(),
+            self.operations.poll_timeout(),
+        ];
+        self.timer.set(next.into_iter().flatten().min())
     }
 
     fn take_changes(&mut self, now: Instant) -> anyhow::Result<()> {
@@ -176,36 +258,67 @@ impl Daemon {
         Ok(())
     }
 
-    /// Tells the agent of the links that are back.
+    /// Follows the links: the agent hears of those that are back.
     fn follow(&mut self, now: Instant) -> anyhow::Result<()> {
-        while let Some(back) = self.interfaces.poll_back() {
-            let Back {
-                index, name, by, ..
-            } = &back;
-            let away_ms = back.away.map(|away| away.as_secs_f64() * 1e3);
-            tracing::info!(interface = name, ?by, away_ms, "the link is back");
+        while let Some(news) = self.interfaces.poll_news() {
+            self.tally.note(&news);
+            tell(&news);
+            let (Some(index), What::Back { away, leads_on }) = (news.index, news.what) else {
+                continue;
+            };
+            let link = LinkId {
+                interface: InterfaceId(index.0),
+                // The kernel does not tell which connections go by way of a router.
+                peer: news.peer.filter(|_| !leads_on),
+            };
+            self.returns.add(Return {
+                link,
+                interface: news.name,
+                peer: news.peer,
+                by: news.by,
+                away,
+                at: now,
+                found: None,
+            });
             // The conditions of a link are joined already: what is left is that it is back.
             let event = LinkEvent {
-                link: LinkId::of_interface(InterfaceId(index.0)),
+                link,
                 state: LinkState::Up,
                 indicator: Indicator::Notify,
             };
             self.host.handle_link(now, event, &mut self.stack);
-            self.drain()?;
+            self.drain(now)?;
         }
         Ok(())
     }
 
     /// Sends what the agent has decided, and tells what it has seen.
-    fn drain(&mut self) -> anyhow::Result<()> {
+    fn drain(&mut self, now: Instant) -> anyhow::Result<()> {
         self.stack.flush().context("cannot wake a connection")?;
         while let Some(event) = self.host.poll_event() {
             match event {
                 Event::Pass {
+                    restored,
                     connections,
                     stalled,
-                    ..
-                } => tracing::info!(connections, stalled, "looked through the connections"),
+                } => {
+                    let index = InterfaceIndex(restored.link.interface.0);
+                    let interface = self.interfaces.name_of(index);
+                    tracing::info!(
+                        interface,
+                        connections,
+                        stalled,
+                        "looked through the connections"
+                    );
+                    let found = Found {
+                        connections,
+                        stalled,
+                    };
+                    self.returns.note(restored.link, found);
+                    let hosts = self.host.waiting().map(|id| id.remote.ip());
+                    self.interfaces
+                        .await_neighbours(now, index, hosts.take(MOST_HOSTS));
+                }
                 Event::ListFailed(error) => {
                     tracing::warn!("the connections could not be listed: {error}");
                 }
@@ -214,70 +327,9 @@ impl Daemon {
         Ok(())
     }
 
-    fn reload(&mut self, config: Option<&Path>, now: Instant) -> anyhow::Result<()> {
-        let loaded = Settings::load(config).and_then(|settings| {
-            self.renew_user_timeouts(&settings)?;
-            Ok(settings)
-        });
-        match loaded {
-            Ok(settings) => {
-                self.host = Host::new(now, host_config(&settings));
-                self.interfaces = Interfaces::new(settings.interfaces.clone());
-                self.settings = settings;
-                self.take_snapshot(now)?;
-                tracing::info!("the configuration was read again");
-            }
-            Err(failure) => tracing::error!("nothing has changed: {failure}"),
-        }
-        Ok(())
-    }
-
-    /// Has the option sent as `settings` say from now on; where that cannot be, as before.
-    fn renew_user_timeouts(&mut self, settings: &Settings) -> Result<(), Failure> {
-        if settings.user_timeout == self.settings.user_timeout {
-            return Ok(());
-        }
-        // Two at a time would take each other's timeouts for the applications'.
-        self.end_user_timeouts();
-        let attach = |settings: &Settings| {
-            let option = settings.user_timeout.as_ref();
-            option.map(user_timeout::UserTimeout::attach).transpose()
-        };
-        let attached = attach(settings);
-        let (attached, result) = match attached {
-            Ok(attached) => (Ok(attached), Ok(())),
-            Err(failure) => (attach(&self.settings), Err(failure)),
-        };
-        self.user_timeouts = attached?;
-        result
-    }
-
-    /// Ends the option, and leaves the sockets to the kernel's own limits.
-    fn end_user_timeouts(&mut self) {
-        let Some(timeouts) = self.user_timeouts.take() else {
-            return;
-        };
-        match timeouts.counters() {
-            Ok(counts) => tracing::info!(
-                sent = counts.sent,
-                heard = counts.heard,
-                adopted = counts.adopted,
-                refused = counts.refused,
-                zeros = counts.zeros,
-                left_alone = counts.left_alone,
-                no_room = counts.no_room,
-                failures = counts.failures,
-                "the user timeout option ends"
-            ),
-            Err(error) => tracing::warn!("{error}"),
-        }
-        if let Err(error) = timeouts.give_back() {
-            tracing::warn!("connections keep the user timeouts that they have: {error}");
-        }
-    }
-
-    fn end(&mut self) -> anyhow::Result<()> {
-        self.end_user_timeouts();
+    fn end(&mut self) {
+        self.operations.service().stopping();
+        self.user_timeouts.end();
         let (agent, stack) = (self.host.counters(), self.stack.counters());
         tracing::info!(
             returns = agent.restored,
@@ -288,7 +340,25 @@ impl Daemon {
             icmp_errors_refused = stack.icmp_errors_refused,
             "the host agent ends"
         );
-        Ok(())
+    }
+}
+
+/// Logs a change of a link; of single neighbours, of which a server has many, at level `debug`.
+fn tell(news: &News) {
+    let (interface, by) = (&news.name, crate::status::indicator(news.by));
+    match (news.what, news.peer) {
+        (What::Away, None) => tracing::info!(interface, by, "the link is away"),
+        (What::Away, Some(peer)) => {
+            tracing::debug!(interface, %peer, by, "a neighbour is away");
+        }
+        (What::Back { away, .. }, None) => {
+            let away_ms = away.map(|away| away.as_secs_f64() * 1e3);
+            tracing::info!(interface, by, away_ms, "the link is back");
+        }
+        (What::Back { away, .. }, Some(peer)) => {
+            let away_ms = away.map(|away| away.as_secs_f64() * 1e3);
+            tracing::info!(interface, %peer, by, away_ms, "a neighbour is back");
+        }
     }
 }
 
@@ -297,11 +367,15 @@ fn host_config(settings: &Settings) -> HostConfig {
         // The kernel offers neither to an agent.
         wakes_peer: false,
         forces_slow_start: false,
-        limits: Limits {
-            per_second: settings.per_second,
-            burst: settings.burst,
-            ..Limits::default()
-        },
+        limits: host_limits(settings),
         ..HostConfig::new(Mechanism::RetransmissionTrigger)
+    }
+}
+
+fn host_limits(settings: &Settings) -> Limits {
+    Limits {
+        per_second: settings.per_second,
+        burst: settings.burst,
+        ..Limits::default()
     }
 }

@@ -499,7 +499,16 @@ impl Daemon {
                 self.control.answer(client, &answer, &self.poller);
                 return Ok(());
             }
-            Request::Notify { state, peer } => {
+            Request::Notify {
+                link: Some(link), ..
+            } if link != self.settings.interface => {
+                let own = &self.settings.interface;
+                let why = format!("this gateway's interface is {own}");
+                self.control
+                    .answer(client, &Answer::Refused(why), &self.poller);
+                return Ok(());
+            }
+            Request::Notify { state, peer, .. } => {
                 let answer = self.hear_notice(now, state, peer)?;
                 self.control.answer(client, &answer, &self.poller);
                 return Ok(());

@@ -21,7 +21,7 @@ const FIRST_CLIENT: u64 = 1 << 32;
 const FIRST_METRICS_CLIENT: u64 = 1 << 48;
 
 /// What somebody asks of the role.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(crate) enum Wanted {
     /// By the control socket.
     Request(u64, Request),

@@ -18,6 +18,7 @@
 //! where it is, there and nowhere else, with the probes and before anything is re-sent.
 
 mod kernel;
+mod questions;
 
 use super::Daemon;
 use super::indicators::INTERFACE;
@@ -25,11 +26,10 @@ pub(crate) use kernel::KernelAsker;
 use outlast_base::time::{Duration, Instant};
 use outlast_gateway::link::{LinkId, LinkState};
 use outlast_linux::monitor::{Change, Standing};
-use outlast_linux::netlink::{InterfaceIndex, Prefix};
-use outlast_linux::solicitation::{ArpParty, ArpSolicitor, Solicitor};
+pub(crate) use questions::Questions;
 use std::collections::BTreeSet;
 use std::io;
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::net::IpAddr;
 
 /// Peers that are greeted when the link is back, at most: all others ask for themselves.
 const MOST_GREETED: usize = 64;
@@ -50,14 +50,11 @@ const PAUSE: Duration = Duration::from_millis(500);
 /// other one is accompanied; where the round trip is so short that they go more seldom, the peer's
 /// own question takes hardly any time.
 const REMINDED_AGAIN_AFTER: Duration = Duration::from_millis(30);
-/// Addresses in whose name a peer is asked for, at most.
-const MOST_NAMES: usize = 4;
 
 /// Who asks for peers.
 #[derive(Debug)]
 pub(super) struct Asker {
-    /// `None` where the kernel cannot: then the kernel alone asks for peers of IPv4, and they for us.
-    arp: Option<ArpSolicitor>,
+    questions: Questions,
     kernel: KernelAsker,
     greeting: Greeting,
     /// The peer that was reminded last, and when.
@@ -77,7 +74,7 @@ struct Greeting {
 impl Asker {
     pub(super) fn open(mark: u32) -> io::Result<Self> {
         Ok(Self {
-            arp: ArpSolicitor::open(mark)?,
+            questions: Questions::open(mark)?,
             kernel: KernelAsker::default(),
             greeting: Greeting::default(),
             reminded: None,
@@ -200,95 +197,11 @@ impl Daemon {
         self.ask_at(peer, None);
     }
 
-    /// Asks for `peer` in the name of the interface's addresses: there and nowhere else, if it is said
-    /// where, and else everybody.
+    /// Asks for `peer`: there and nowhere else, if it is said where, and else everybody.
     fn ask_at(&self, peer: IpAddr, place: Option<[u8; 6]>) {
-        let Some((index, own_hardware)) = self.ethernet() else {
-            return;
-        };
-        match peer {
-            IpAddr::V4(peer) => self.ask_by_arp(index, own_hardware, peer, place),
-            IpAddr::V6(peer) => self.solicit(index, own_hardware, peer, place.is_some()),
-        }
-    }
-
-    fn ask_by_arp(
-        &self,
-        index: InterfaceIndex,
-        own_hardware: [u8; 6],
-        peer: Ipv4Addr,
-        place: Option<[u8; 6]>,
-    ) {
-        let Some(arp) = &self.asker.arp else { return };
-        let own = self.indicators.prefixes().filter_map(as_ipv4);
-        let names: Vec<Ipv4Addr> = match place {
-            Some(_) => own.map(|(address, _)| address).take(MOST_NAMES).collect(),
-            // All hear it: one name is enough, of the network that both are in.
-            None => own
-                .min_by_key(|(_, prefix)| !prefix.contains(peer.into()))
-                .map(|(address, _)| address)
-                .into_iter()
-                .collect(),
-        };
-        let party = |address, hardware| ArpParty { address, hardware };
-        for name in names {
-            let own = party(name, own_hardware);
-            let asked = match place {
-                Some(hardware) => arp.remind(index, own, party(peer, hardware)),
-                None => arp.ask(index, own, peer),
-            };
-            note(peer, name, asked);
-        }
-    }
-
-    fn solicit(
-        &self,
-        index: InterfaceIndex,
-        own_hardware: [u8; 6],
-        peer: Ipv6Addr,
-        is_known: bool,
-    ) {
-        let (name, mark) = (&self.settings.interface, self.settings.mark);
-        let solicitor = Solicitor::new(name, index, own_hardware, mark);
-        for own in self
-            .indicators
-            .addresses()
-            .filter_map(as_ipv6)
-            .take(MOST_NAMES)
-        {
-            let asked = match is_known {
-                true => solicitor.remind(own, peer),
-                false => solicitor.ask(own, peer),
-            };
-            note(peer, own, asked);
-        }
-    }
-
-    /// The interface's number and Ethernet address; `None` where there is no Ethernet, on which nobody
-    /// needs to be found.
-    fn ethernet(&self) -> Option<(InterfaceIndex, [u8; 6])> {
-        Some((self.indicators.index()?, self.indicators.stations().own()?))
-    }
-}
-
-/// Logs a question that failed at level `debug`: nothing is lost but time.
-fn note(peer: impl Into<IpAddr>, own: impl Into<IpAddr>, asked: io::Result<bool>) {
-    if let Err(error) = asked {
-        let (peer, own) = (peer.into(), own.into());
-        tracing::debug!(%peer, %own, "cannot ask for a neighbour: {error}");
-    }
-}
-
-fn as_ipv4(prefix: Prefix) -> Option<(Ipv4Addr, Prefix)> {
-    match prefix.address {
-        IpAddr::V4(address) => Some((address, prefix)),
-        IpAddr::V6(_) => None,
-    }
-}
-
-const fn as_ipv6(address: IpAddr) -> Option<Ipv6Addr> {
-    match address {
-        IpAddr::V6(address) => Some(address),
-        IpAddr::V4(_) => None,
+        let name = &self.settings.interface;
+        self.asker
+            .questions
+            .ask(name, &self.indicators, peer, place);
     }
 }

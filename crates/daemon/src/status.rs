@@ -295,6 +295,7 @@ pub(super) const fn indicator(indicator: Indicator) -> &'static str {
         Indicator::MobilityUpdate => "mobility-update",
         Indicator::Silence => "silence",
         Indicator::FirstPacket => "first-packet",
+        Indicator::Suspension => "suspension",
     }
 }
 

@@ -30,6 +30,14 @@ impl Budget {
         }
     }
 
+    /// Another rate and another size from now on; there are no more tokens than before.
+    pub fn set_rate(&mut self, now: Instant, per_second: u32, burst: u32) {
+        self.refill(now);
+        let tokens = self.tokens;
+        *self = Self::new(now, per_second, burst);
+        self.tokens = tokens.min(self.burst);
+    }
+
     /// Takes a token; false if there is none.
     #[must_use]
     pub fn take(&mut self, now: Instant) -> bool {

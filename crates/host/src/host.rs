@@ -348,10 +348,23 @@ impl Host {
         all.min_by_key(|&(at, _)| at)
     }
 
+    /// Other limits hold from now on; what is queued already stays so.
+    pub fn set_limits(&mut self, now: Instant, limits: Limits) {
+        self.budget.set_rate(now, limits.per_second, limits.burst);
+        self.links.set_most(limits.links);
+        self.config.limits = limits;
+    }
+
     /// Counts so far.
     #[must_use]
     pub fn counters(&self) -> &Counters {
         &self.counters
+    }
+
+    /// Connections that wait to be restarted, or whose progress is to be looked at.
+    #[must_use]
+    pub fn waiting(&self) -> impl ExactSizeIterator<Item = &ConnectionId> {
+        self.queued.iter()
     }
 
     /// Whether an indicator has said that `link` is away.

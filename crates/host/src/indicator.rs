@@ -101,6 +101,10 @@ impl Links {
         }
     }
 
+    pub(crate) const fn set_most(&mut self, most: usize) {
+        self.most = most;
+    }
+
     pub(crate) fn is_away(&self, link: LinkId) -> bool {
         self.away.contains_key(&link)
     }

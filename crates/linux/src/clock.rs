@@ -24,6 +24,16 @@ pub fn unix_offset() -> Duration {
     Duration::from_nanos(nanos(unix).saturating_sub(nanos(monotonic)))
 }
 
+/// How long the machine was suspended since its start, in all: what `CLOCK_BOOTTIME` is ahead of
+/// [`now`]. It is exact to the time between two readings.
+#[must_use]
+pub fn suspended() -> Duration {
+    // In this order a pause between the readings is no suspension.
+    let boot = nanos(clock_gettime(ClockId::Boottime));
+    let monotonic = nanos(clock_gettime(ClockId::Monotonic));
+    Duration::from_nanos(boot.saturating_sub(monotonic))
+}
+
 /// Measures how long a piece of work takes. It tells no time of day or of events.
 #[derive(Debug)]
 pub struct Stopwatch(Instant);
@@ -58,6 +68,14 @@ fn nanos(time: Timespec) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_machine_that_runs_is_not_suspended() {
+        let before = suspended();
+        let after = suspended();
+        let grown = after.saturating_sub(before);
+        assert!(grown < Duration::from_millis(1), "{before:?} {after:?}");
+    }
 
     #[test]
     fn time_never_goes_back_and_the_offset_leads_to_this_century() {

@@ -10,10 +10,14 @@
 //! within one timeout. A socket bound to an interface does not hear an error from loopback. An
 //! application that has set `IP_RECVERR` sees the error.
 //!
-//! A BBR sender whose acknowledgement alone was lost learns from the retransmission that its timeout
-//! was spurious, keeps a window of next to nothing, and waits for another timeout. A sender without
-//! SACK may have more than one segment to wait for. Neither is mended here.
+//! A sender whose newest acknowledgement was lost in the outage is misled by the next one: its
+//! timestamp is from before the outage. The sender takes its timeout for spurious (RFC 3522), no longer
+//! counts its data as lost, and measures a round trip as long as the outage, by which it sets its next
+//! timeout. One that has stopped so is told that the path takes packets of eight bytes less (RFC 1191,
+//! RFC 8201): what is in flight is too long then, and the kernel sends it again at once. The kernel
+//! keeps to that size with this peer for ten minutes.
 
+mod path_mtu;
 mod record;
 
 use aya::programs::links::LinkError;
@@ -70,6 +74,8 @@ pub struct StackCounters {
     pub icmp_errors: u64,
     /// ICMP errors that the kernel did not take.
     pub icmp_errors_refused: u64,
+    /// Connections told of a smaller path MTU, as they had stopped after the first acknowledgement.
+    pub path_mtus_lowered: u64,
 }
 
 /// The TCP of the network namespace of the thread that opened it.
@@ -83,6 +89,10 @@ pub struct TcpStack {
     known: BTreeMap<ConnectionId, Known>,
     /// To be kicked by the next [`TcpStack::flush`].
     kicks: Vec<ConnectionId>,
+    /// Connections whose back-off was taken back, with their oldest unacknowledged byte then.
+    kicked: BTreeMap<ConnectionId, SeqNumber>,
+    /// To be told of a smaller path MTU by the next [`TcpStack::flush`].
+    stopped: Vec<ConnectionId>,
     counters: StackCounters,
     buffer: Vec<u8>,
 }
@@ -109,6 +119,8 @@ impl TcpStack {
             sender: RawSender::open(mark, None).map_err(StackError::Send)?,
             known: BTreeMap::new(),
             kicks: Vec::new(),
+            kicked: BTreeMap::new(),
+            stopped: Vec::new(),
             counters: StackCounters::default(),
             buffer: Vec::new(),
         })
@@ -130,21 +142,44 @@ impl TcpStack {
                 self.kick(id, known)?;
             }
         }
+        for id in std::mem::take(&mut self.stopped) {
+            if let Some(known) = self.known.get(&id).copied() {
+                self.lower_path_mtu(id, known)?;
+            }
+        }
         Ok(())
     }
 
     /// Takes the whole back-off of a connection back.
     fn kick(&mut self, id: ConnectionId, known: Known) -> Result<(), StackError> {
-        let Some(error) = unreachable(id, known) else {
+        let Some(error) = icmp_error(id, known, IcmpNotice::NetworkUnreachable) else {
             return Ok(());
         };
-        let packet = error.to_bytes();
         for _ in 0..known.backoff.min(MOST_DOUBLINGS) {
-            match self.sender.send(id.local.ip(), &packet) {
-                Ok(Sent::Accepted) => self.counters.icmp_errors += 1,
-                Ok(_) => self.counters.icmp_errors_refused += 1,
-                Err(error) => return Err(StackError::Send(error)),
-            }
+            self.tell(id, &error)?;
+        }
+        Ok(())
+    }
+
+    /// Has a connection that has stopped after its first acknowledgement send again what is in flight.
+    fn lower_path_mtu(&mut self, id: ConnectionId, known: Known) -> Result<(), StackError> {
+        // A peer that cannot be asked for has no route either.
+        let Ok(Some(mtu)) = path_mtu::smaller(id.remote) else {
+            return Ok(());
+        };
+        if let Some(error) = icmp_error(id, known, IcmpNotice::TooBig { mtu }) {
+            self.tell(id, &error)?;
+            self.counters.path_mtus_lowered += 1;
+        }
+        Ok(())
+    }
+
+    /// Delivers an ICMP error inside this host.
+    fn tell(&mut self, id: ConnectionId, error: &Packet) -> Result<(), StackError> {
+        match self.sender.send(id.local.ip(), &error.to_bytes()) {
+            Ok(Sent::Accepted) => self.counters.icmp_errors += 1,
+            Ok(_) => self.counters.icmp_errors_refused += 1,
+            Err(error) => return Err(StackError::Send(error)),
         }
         Ok(())
     }
@@ -167,8 +202,8 @@ fn iterator(ebpf: &mut Ebpf) -> Result<&mut Iter, ProgramError> {
     program.try_into()
 }
 
-/// The error about the oldest byte that the peer has not acknowledged.
-fn unreachable(id: ConnectionId, known: Known) -> Option<Packet> {
+/// An error about the oldest byte that the peer has not acknowledged.
+fn icmp_error(id: ConnectionId, known: Known, notice: IcmpNotice) -> Option<Packet> {
     let ip = IpHeader {
         source: id.local.ip(),
         destination: id.remote.ip(),
@@ -185,7 +220,7 @@ fn unreachable(id: ConnectionId, known: Known) -> Option<Packet> {
         ..TcpHeader::default()
     };
     let about = Packet::tcp_segment(ip, header, &[]);
-    Packet::icmp_error(id.local.ip(), IcmpNotice::NetworkUnreachable, &about).ok()
+    Packet::icmp_error(id.local.ip(), notice, &about).ok()
 }
 
 impl EndpointControl for TcpStack {
@@ -214,16 +249,26 @@ impl EndpointControl for TcpStack {
             self.known.insert(connection.id, known);
             found.push(connection);
         }
+        let known = &self.known;
+        self.kicked.retain(|id, _| known.contains_key(id));
         Ok(())
     }
 
     fn retransmit_now(&mut self, _now: Instant, id: ConnectionId) -> Result<Outcome, ControlError> {
         let known = self.known.get(&id).ok_or(ControlError::Unknown(id))?;
-        if known.retransmits == 0 || known.backoff == 0 {
-            return Ok(Outcome::Needless(Needless::NotBackedOff));
+        if known.retransmits > 0 && known.backoff > 0 {
+            self.kicked.insert(id, known.snd_una);
+            self.kicks.push(id);
+            return Ok(Outcome::Done);
         }
-        self.kicks.push(id);
-        Ok(Outcome::Done)
+        // Once after each kick: it was acknowledged, and nothing since.
+        match self.kicked.remove(&id) {
+            Some(snd_una) if snd_una != known.snd_una && known.retransmits == 0 => {
+                self.stopped.push(id);
+                Ok(Outcome::Done)
+            }
+            _ => Ok(Outcome::Needless(Needless::NotBackedOff)),
+        }
     }
 
     fn fast_retransmit(

@@ -79,6 +79,57 @@ impl Timer {
     }
 }
 
+/// Readable once the machine goes on after a suspension, or somebody has set its clock.
+#[derive(Debug)]
+pub struct Resumption {
+    fd: OwnedFd,
+}
+
+impl Resumption {
+    /// Waits for the next one.
+    ///
+    /// # Errors
+    /// When the process is out of file descriptors or memory.
+    pub fn new() -> io::Result<Self> {
+        let flags = TimerfdFlags::NONBLOCK | TimerfdFlags::CLOEXEC;
+        let fd = timerfd_create(TimerfdClockId::Realtime, flags)?;
+        let resumption = Self { fd };
+        resumption.arm()?;
+        Ok(resumption)
+    }
+
+    /// Waits for the next one; whether there was one.
+    ///
+    /// # Errors
+    /// Only those of a broken descriptor, which this type never holds.
+    pub fn reset(&self) -> io::Result<bool> {
+        let was = match rustix::io::read(&self.fd, &mut [0; 8]) {
+            Ok(_) | Err(Errno::CANCELED) => true,
+            Err(Errno::AGAIN) => false,
+            Err(error) => return Err(error.into()),
+        };
+        self.arm()?;
+        Ok(was)
+    }
+
+    /// The timer itself never expires: that the clock is set cancels it.
+    fn arm(&self) -> io::Result<()> {
+        let flags = TimerfdTimerFlags::ABSTIME | TimerfdTimerFlags::CANCEL_ON_SET;
+        let never = Some(Instant::from_nanos(u64::MAX));
+        match timerfd_settime(&self.fd, flags, &expiry(never)) {
+            // It was set just now, which the descriptor tells.
+            Ok(_) | Err(Errno::CANCELED) => Ok(()),
+            Err(error) => Err(error.into()),
+        }
+    }
+}
+
+impl AsFd for Resumption {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.fd.as_fd()
+    }
+}
+
 /// The deadline as `timerfd_settime` wants it: zero disarms, so the origin becomes 1 ns.
 fn expiry(deadline: Option<Instant>) -> Itimerspec {
     let nanos = deadline.map_or(0, |deadline| deadline.as_nanos().max(1));
@@ -139,6 +190,13 @@ mod tests {
         }
         timer.set(None).expect("disarm");
         assert!(!timer.consume().expect("consume"));
+    }
+
+    #[test]
+    fn nothing_is_told_of_a_machine_that_runs() {
+        let resumption = Resumption::new().expect("timerfd");
+        assert!(!resumption.reset().expect("read"));
+        assert!(!resumption.reset().expect("read"));
     }
 
     #[test]

@@ -8,7 +8,7 @@
 //! two ends would hold each other to the longest timeout that one of them ever had.
 //!
 //! A pass of a BPF iterator takes over the sockets that are there already (Linux 6.12), and another
-//! gives all of them back. Nothing is pinned: programs and maps are gone when the process ends.
+//! gives all of them back, and the programs may begin anew with another policy. Nothing is pinned: programs and maps are gone when the process ends.
 //!
 //! What breaks it: middleboxes that strip options, and SYNs without room for four more bytes. An
 //! application that sets `TCP_USER_TIMEOUT` is left alone from the next segment with an option on.
@@ -20,9 +20,10 @@ pub use cgroup::CgroupError;
 
 use aya::maps::{Array, MapError, PerCpuArray};
 use aya::programs::links::{CgroupAttachMode, LinkError};
+use aya::programs::sock_ops::SockOpsLinkId;
 use aya::programs::tc::SchedClassifier;
 use aya::programs::{Iter, ProgramError, SockOps};
-use aya::{Btf, BtfError, Ebpf, EbpfError, EbpfLoader, include_bytes_aligned};
+use aya::{Btf, BtfError, Ebpf, EbpfError, include_bytes_aligned};
 use cgroup::Cgroup;
 use outlast_base::time::Duration;
 use outlast_host::user_timeout::{AdoptionLimits, UserTimeoutOption};
@@ -41,6 +42,10 @@ const SPEAK: &str = "speak";
 const TAKE: &str = "take";
 const GIVE_BACK: &str = "give_back";
 const ASK: &str = "ask";
+
+/// The maps of the object that are written.
+const POLICY: &str = ".data.policy";
+const KEPT: &str = "kept";
 
 /// `enum count`.
 const COUNTS: u32 = 9;
@@ -95,8 +100,8 @@ pub enum UserTimeoutError {
     /// The sockets cannot be gone through.
     #[error("cannot go through the sockets")]
     Pass(#[source] PassError),
-    /// The kernel does not let the counters be read.
-    #[error("cannot read the counters of the user timeout option")]
+    /// The kernel does not let a map be read or written.
+    #[error("cannot reach the maps of the user timeout option")]
     Map(#[from] MapError),
     /// The kernel does not say in which network namespace this is, or has no random numbers.
     #[error("the kernel does not tell what the user timeout option needs to know")]
@@ -156,41 +161,79 @@ pub struct UserTimeoutCounters {
     pub taken_over: u64,
 }
 
-/// The programs, attached. They end when this is dropped; [`UserTimeouts::give_back`] says what
-/// becomes of the sockets.
+/// The programs. They end when this is dropped; [`UserTimeouts::give_back`] says what becomes of the
+/// sockets.
 #[derive(Debug)]
 pub struct UserTimeouts {
     ebpf: Ebpf,
+    /// The network namespace whose sockets are meant.
+    namespace: u64,
+    seed: u32,
+    /// Where they are attached.
+    attached: Vec<SockOpsLinkId>,
 }
 
 impl UserTimeouts {
-    /// Attaches the programs, for the sockets of the calling thread's network namespace.
+    /// Loads the programs and attaches them, for the sockets of the calling thread's network namespace.
     ///
     /// # Errors
     /// Without root, cgroup v2, or on a kernel before 6.1 or without BTF.
     pub fn attach(config: &UserTimeoutConfig) -> Result<Self, UserTimeoutError> {
+        // What can be told without privileges comes first.
         let cgroups = Cgroup::open_all(&config.cgroups)?;
-        let ids: Vec<u64> = cgroups.iter().map(Cgroup::id).collect();
+        let mut timeouts = Self::load()?;
+        timeouts.attach_to(&cgroups, config)?;
+        Ok(timeouts)
+    }
+
+    /// Loads the programs, which do nothing before [`UserTimeouts::begin`], for the sockets of the
+    /// calling thread's network namespace. What follows needs `CAP_NET_ADMIN` only.
+    ///
+    /// # Errors
+    /// Without root, or on a kernel before 6.1 or without BTF.
+    pub fn load() -> Result<Self, UserTimeoutError> {
         let seed = policy::draw_seed().map_err(UserTimeoutError::Kernel)?;
-        let mut timeouts = Self::load(config, &ids, seed)?;
+        let mut timeouts = Self::load_object(seed)?;
         let types = Btf::from_sys_fs()?;
         for name in [TAKE, GIVE_BACK] {
             let iterator = timeouts.iterator(name);
             let loaded = iterator.and_then(|iterator| iterator.load("tcp", &types));
             loaded.map_err(UserTimeoutError::Program)?;
         }
-        timeouts.speaker().map_err(UserTimeoutError::Program)?;
-        let program = timeouts.ebpf.program_mut(SPEAK).expect("the object has it");
-        let program: &mut SockOps = program.try_into().map_err(UserTimeoutError::Program)?;
-        for cgroup in &cgroups {
+        let speaker = timeouts.speaker().and_then(SockOps::load);
+        speaker.map_err(UserTimeoutError::Program)?;
+        Ok(timeouts)
+    }
+
+    /// Attaches the programs, to do as `config` says from now on. What they have done before must have
+    /// been given back: they would take it for what applications want.
+    ///
+    /// # Errors
+    /// Without cgroup v2, or without privileges.
+    pub fn begin(&mut self, config: &UserTimeoutConfig) -> Result<(), UserTimeoutError> {
+        let cgroups = Cgroup::open_all(&config.cgroups)?;
+        self.attach_to(&cgroups, config)
+    }
+
+    fn attach_to(
+        &mut self,
+        cgroups: &[Cgroup],
+        config: &UserTimeoutConfig,
+    ) -> Result<(), UserTimeoutError> {
+        let ids: Vec<u64> = cgroups.iter().map(Cgroup::id).collect();
+        self.adopt(config, &ids)?;
+        for cgroup in cgroups {
             // A link never displaces another's program.
-            let attached = program.attach(cgroup, CgroupAttachMode::Single);
-            attached.map_err(|source| UserTimeoutError::Attach {
+            let attached = self
+                .speaker()
+                .and_then(|speaker| speaker.attach(cgroup, CgroupAttachMode::Single));
+            let link = attached.map_err(|source| UserTimeoutError::Attach {
                 cgroup: cgroup.path().into(),
                 source,
             })?;
+            self.attached.push(link);
         }
-        Ok(timeouts)
+        Ok(())
     }
 
     /// Loads the programs for [`Self::ask`] alone; which peers share a limit is the same each time.
@@ -198,24 +241,33 @@ impl UserTimeouts {
     /// # Errors
     /// As [`Self::attach`].
     pub fn load_for_trial(config: &UserTimeoutConfig) -> Result<Self, UserTimeoutError> {
-        let mut timeouts = Self::load(config, &[], SEED_OF_TRIALS)?;
+        let mut timeouts = Self::load_object(SEED_OF_TRIALS)?;
+        timeouts.adopt(config, &[])?;
         let program = timeouts.ebpf.program_mut(ASK).expect("the object has it");
         let loaded = <&mut SchedClassifier>::try_from(program).and_then(SchedClassifier::load);
         loaded.map_err(UserTimeoutError::Program)?;
         Ok(timeouts)
     }
 
-    fn load(
+    fn load_object(seed: u32) -> Result<Self, UserTimeoutError> {
+        Ok(Self {
+            ebpf: Ebpf::load(OBJECT)?,
+            namespace: cookie::of_network_namespace().map_err(UserTimeoutError::Kernel)?,
+            seed,
+            attached: Vec::new(),
+        })
+    }
+
+    /// Tells the programs what to do.
+    fn adopt(
+        &mut self,
         config: &UserTimeoutConfig,
         cgroups: &[u64],
-        seed: u32,
-    ) -> Result<Self, UserTimeoutError> {
-        let namespace = cookie::of_network_namespace().map_err(UserTimeoutError::Kernel)?;
-        let policy = policy::bytes(config, namespace, cgroups, seed);
-        let ebpf = EbpfLoader::new()
-            .override_global("POLICY", &policy[..], true)
-            .load(OBJECT)?;
-        Ok(Self { ebpf })
+    ) -> Result<(), UserTimeoutError> {
+        let bytes = policy::bytes(config, self.namespace, cgroups, self.seed);
+        let map = self.ebpf.map_mut(POLICY).expect("the object has it");
+        let mut policy: Array<_, policy::Bytes> = Array::try_from(map)?;
+        Ok(policy.set(0, bytes, 0)?)
     }
 
     /// Takes over the sockets that are there already; how many, and how many things the kernel
@@ -233,16 +285,24 @@ impl UserTimeouts {
         ))
     }
 
-    /// Ends the programs and leaves every socket to the kernel's own limits again, but for those
-    /// whose application has its own.
+    /// Detaches the programs and leaves every socket to the kernel's own limits again, but for those
+    /// whose application has its own. They may [begin](UserTimeouts::begin) again.
     ///
     /// # Errors
     /// When the sockets cannot be gone through; then they keep the timeouts that they have.
-    pub fn give_back(mut self) -> Result<(), UserTimeoutError> {
-        let program = self.ebpf.program_mut(SPEAK).expect("the object has it");
-        let unloaded = <&mut SockOps>::try_from(program).and_then(SockOps::unload);
-        unloaded.map_err(UserTimeoutError::Program)?;
-        self.pass(GIVE_BACK).map_err(UserTimeoutError::Pass)
+    pub fn give_back(&mut self) -> Result<(), UserTimeoutError> {
+        for link in std::mem::take(&mut self.attached) {
+            let detached = self.speaker().and_then(|speaker| speaker.detach(link));
+            detached.map_err(UserTimeoutError::Program)?;
+        }
+        self.pass(GIVE_BACK).map_err(UserTimeoutError::Pass)?;
+        // Nobody counts any longer.
+        let map = self.ebpf.map_mut(KEPT).expect("the object has it");
+        let mut kept: Array<_, u32> = Array::try_from(map)?;
+        for place in 0..kept.len() {
+            kept.set(place, 0, 0)?;
+        }
+        Ok(())
     }
 
     /// Counts so far.
@@ -309,9 +369,9 @@ impl UserTimeouts {
         })
     }
 
-    fn speaker(&mut self) -> Result<(), ProgramError> {
+    fn speaker(&mut self) -> Result<&mut SockOps, ProgramError> {
         let program = self.ebpf.program_mut(SPEAK).expect("the object has it");
-        <&mut SockOps>::try_from(program)?.load()
+        program.try_into()
     }
 
     fn iterator(&mut self, name: &str) -> Result<&mut Iter, ProgramError> {

@@ -3,6 +3,8 @@
 use super::may_be_control;
 use outlast_scenario::Reader;
 use outlast_scenario::keys::Key;
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer};
 use std::fmt;
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -34,6 +36,25 @@ impl fmt::Display for Endpoint {
         match self {
             Self::Tcp(address) => write!(f, "http://{address}/metrics"),
             Self::Unix(path) => write!(f, "unix:{}", path.display()),
+        }
+    }
+}
+
+/// For the files of roles with a table of their own.
+impl<'de> Deserialize<'de> for Endpoint {
+    fn deserialize<D: Deserializer<'de>>(value: D) -> Result<Self, D::Error> {
+        let text = String::deserialize(value)?;
+        let endpoint = text.parse().map_err(|()| {
+            D::Error::custom(format!(
+                "`{text}` is no place to listen at; expected an IP address with a port, or unix: and an \
+                 absolute path"
+            ))
+        })?;
+        match endpoint {
+            Self::Unix(path) if may_be_control(&path) => Err(D::Error::custom(format!(
+                "metrics = \"{text}\": so control sockets are called there"
+            ))),
+            endpoint => Ok(endpoint),
         }
     }
 }

@@ -42,6 +42,9 @@ impl Daemon {
                 Ok(changed) => Answer::Done(json!({ "changed": changed })),
                 Err(failure) => Answer::Refused(failure.to_string()),
             },
+            Request::Notify { link: Some(_), .. } => {
+                refused("only an agent beside a host's TCP tells its interfaces apart")
+            }
             Request::Notify { peer: Some(_), .. } => {
                 refused("only gateways tell their neighbours apart")
             }

@@ -1,13 +1,13 @@
 //! The table `[hip]` of the configuration file.
 
 use super::key;
-use crate::config::{Endpoint, control_of, may_be_control};
+use crate::config::{Endpoint, control_of};
 use crate::failure::Failure;
 use outlast_base::time::Duration;
 use outlast_hip::identity::Identity;
 use outlast_hip::{Admission, Config, Peer};
 use outlast_wire::hip::Hit;
-use serde::{Deserialize, Deserializer};
+use serde::Deserialize;
 use std::net::{IpAddr, Ipv6Addr};
 use std::path::{Path, PathBuf};
 
@@ -56,7 +56,6 @@ pub(super) struct Settings {
     /// Where the daemon listens for `outlast status`; `None`: where the device's name says.
     control: Option<PathBuf>,
     /// Where metrics are served, if they are.
-    #[serde(default, deserialize_with = "endpoint")]
     pub(super) metrics: Option<Endpoint>,
     /// Known hosts.
     #[serde(default)]
@@ -92,17 +91,6 @@ const fn yes() -> bool {
     true
 }
 
-fn endpoint<'de, D: Deserializer<'de>>(value: D) -> Result<Option<Endpoint>, D::Error> {
-    let text = String::deserialize(value)?;
-    let expected = "an IP address with a port, or unix: and an absolute path";
-    let endpoint = text.parse().map_err(|()| {
-        serde::de::Error::custom(format!(
-            "`{text}` is no place to listen at; expected {expected}"
-        ))
-    })?;
-    Ok(Some(endpoint))
-}
-
 impl Settings {
     /// Reads and checks the file.
     pub(super) fn load(path: &Path) -> Result<Self, Failure> {
@@ -127,14 +115,6 @@ impl Settings {
             let device = &self.device;
             return Some(format!(
                 "device = {device:?}: 1 to {LONGEST_NAME} bytes are allowed"
-            ));
-        }
-        if let Some(Endpoint::Unix(path)) = &self.metrics
-            && may_be_control(path)
-        {
-            let path = path.display();
-            return Some(format!(
-                "metrics = \"unix:{path}\": so control sockets are called there"
             ));
         }
         for peer in &self.peers {

@@ -1,7 +1,9 @@
 //! Which links are back: the gateway's indicators, one set for each interface of the host.
 
+use super::awaited::Awaited;
 use crate::config::Watched;
 use crate::indicators::{Indicators, Sign};
+use crate::peers::Questions;
 use outlast_base::time::{Duration, Instant};
 use outlast_gateway::link::{Indicator, LinkEvent, LinkId, LinkState};
 use outlast_linux::monitor::Change;
@@ -13,22 +15,53 @@ use std::net::IpAddr;
 const MOST_INTERFACES: usize = 256;
 /// Neighbours of one interface that may be away at once; further ones are not noticed.
 const MOST_NEIGHBOURS: usize = 1_024;
-/// Links that are back and of which nobody has been told; the oldest goes first.
-const MOST_BACK: usize = 1_024;
+/// Changes of links of which nobody has been told; the oldest goes first.
+const MOST_NEWS: usize = 1_024;
 
 const LOOPBACK: &str = "lo";
 
-/// A link over which packets pass again.
+/// A link has gone or come back.
 #[derive(Clone, Debug, Eq, PartialEq)]
-pub(super) struct Back {
+pub(super) struct News {
     /// The interface's number.
-    pub(super) index: InterfaceIndex,
+    pub(super) index: Option<InterfaceIndex>,
     /// Its name.
     pub(super) name: String,
+    /// The neighbour, if it is not the whole interface.
+    pub(super) peer: Option<IpAddr>,
     /// Who says so.
     pub(super) by: Indicator,
-    /// How long the whole interface was away; `None` if a neighbour was, or nobody had said so.
-    pub(super) away: Option<Duration>,
+    /// What has become of it.
+    pub(super) what: What,
+}
+
+/// What has become of a link.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(super) enum What {
+    /// No packet passes.
+    Away,
+    /// Packets pass again.
+    Back {
+        /// How long the link was away; `None` if nobody had said so.
+        away: Option<Duration>,
+        /// The neighbour is a router, or the link is the whole interface: others may be beyond.
+        leads_on: bool,
+    },
+}
+
+/// An interface as `outlast status` shows it.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub(super) struct View {
+    /// Its name.
+    pub(super) name: String,
+    /// Whether packets pass; `None` if there is no such interface.
+    pub(super) state: Option<LinkState>,
+    /// Since when.
+    pub(super) since: Instant,
+    /// Who has said so.
+    pub(super) by: Indicator,
+    /// Neighbours that are away: since when, and who says so.
+    pub(super) absent: Vec<(IpAddr, Instant, Indicator)>,
 }
 
 /// The watched interfaces.
@@ -37,13 +70,19 @@ pub(super) struct Interfaces {
     /// These; none: all but the loopback.
     chosen: Vec<String>,
     all: BTreeMap<String, Interface>,
-    back: VecDeque<Back>,
+    news: VecDeque<News>,
 }
 
 #[derive(Debug)]
 struct Interface {
     indicators: Indicators,
-    away_since: Option<Instant>,
+    /// What was told last of the whole interface, by whom and when.
+    state: LinkState,
+    by: Indicator,
+    since: Instant,
+    /// Neighbours that were told to be away.
+    absent_since: BTreeMap<IpAddr, Instant>,
+    awaited: Awaited,
 }
 
 impl Interfaces {
@@ -51,8 +90,16 @@ impl Interfaces {
         Self {
             chosen,
             all: BTreeMap::new(),
-            back: VecDeque::new(),
+            news: VecDeque::new(),
         }
+    }
+
+    /// Others are to be watched from now on; a snapshot has to follow. What is known of those that
+    /// stay is kept.
+    pub(super) fn choose(&mut self, chosen: Vec<String>) {
+        self.chosen = chosen;
+        let chosen = &self.chosen;
+        self.all.retain(|name, _| is_chosen(chosen, name));
     }
 
     /// Those that are there.
@@ -68,19 +115,19 @@ impl Interfaces {
     pub(super) fn handle_snapshot(&mut self, now: Instant, all: &[Change]) {
         for change in all {
             if let Change::Interface { name, .. } = change {
-                self.watch(name);
+                self.watch(now, name);
             }
         }
         for (name, interface) in &mut self.all {
             interface.indicators.handle_snapshot(now, all.to_vec());
-            interface.take_signs(now, name, &mut self.back);
+            interface.take_signs(now, name, &mut self.news);
         }
     }
 
     /// Something has changed; whether everything must be told anew, as an interface has got its name.
     pub(super) fn handle_change(&mut self, now: Instant, change: &Change) -> bool {
         let mut is_new = match change {
-            Change::Interface { name, .. } => self.watch(name),
+            Change::Interface { name, .. } => self.watch(now, name),
             _ => false,
         };
         for (name, interface) in &mut self.all {
@@ -88,7 +135,7 @@ impl Interfaces {
             interface.indicators.handle_change(now, change.clone());
             let after = interface.indicators.index();
             is_new |= after.is_some() && after != before;
-            interface.take_signs(now, name, &mut self.back);
+            interface.take_signs(now, name, &mut self.news);
         }
         is_new
     }
@@ -97,7 +144,7 @@ impl Interfaces {
     pub(super) fn settle_routes(&mut self, now: Instant) {
         for (name, interface) in &mut self.all {
             interface.indicators.settle_routes(now);
-            interface.take_signs(now, name, &mut self.back);
+            interface.take_signs(now, name, &mut self.news);
         }
     }
 
@@ -118,32 +165,163 @@ impl Interfaces {
             while let Some(neighbour) = interface.indicators.poll_question(now, is_router) {
                 questions.push((index, neighbour));
             }
-            interface.take_signs(now, name, &mut self.back);
+            interface.take_signs(now, name, &mut self.news);
         }
         questions
     }
 
-    /// When to call [`Self::questions`].
-    #[must_use]
-    pub(super) fn poll_timeout(&self) -> Option<Instant> {
-        let all = self.all.values();
-        all.filter_map(|interface| interface.indicators.poll_timeout())
-            .min()
+    /// An interface is back, and connections with these hosts wait: asks for the neighbours on the
+    /// way to them from now on, until they have answered.
+    pub(super) fn await_neighbours(
+        &mut self,
+        now: Instant,
+        index: InterfaceIndex,
+        hosts: impl Iterator<Item = IpAddr>,
+    ) {
+        let is_it = |interface: &&mut Interface| interface.indicators.index() == Some(index);
+        let Some(interface) = self.all.values_mut().find(is_it) else {
+            return;
+        };
+        let indicators = &interface.indicators;
+        // Where nobody has an Ethernet address nobody needs to be found.
+        if indicators.stations().own().is_none() {
+            return;
+        }
+        let ways = hosts.filter_map(|host| indicators.link_to(host).peer);
+        interface.awaited.begin(now, ways);
     }
 
-    /// The next link that is back.
+    /// Asks again for neighbours that have not answered since their link was back.
+    pub(super) fn ask_again(&mut self, now: Instant, questions: &Questions) {
+        for (name, interface) in &mut self.all {
+            let indicators = &interface.indicators;
+            let is_known = |neighbour| indicators.stations().of(neighbour).is_some();
+            for neighbour in interface.awaited.poll(now, is_known) {
+                tracing::debug!(interface = name, %neighbour, "asked for again");
+                questions.ask(name, indicators, neighbour, None);
+            }
+        }
+    }
+
+    /// When to call [`Self::questions`] and [`Self::ask_again`].
     #[must_use]
-    pub(super) fn poll_back(&mut self) -> Option<Back> {
-        self.back.pop_front()
+    pub(super) fn poll_timeout(&self) -> Option<Instant> {
+        let both = |interface: &Interface| {
+            [
+                interface.indicators.poll_timeout(),
+                interface.awaited.poll_timeout(),
+            ]
+        };
+        self.all.values().flat_map(both).flatten().min()
+    }
+
+    /// The machine was suspended for so long: whatever is up was away meanwhile. What is down comes back
+    /// by its own indicators.
+    pub(super) fn handle_suspension(&mut self, slept: Duration) {
+        for (name, interface) in &mut self.all {
+            if interface.state == LinkState::Up && interface.is_there() {
+                let news = News {
+                    index: interface.indicators.index(),
+                    name: name.clone(),
+                    peer: None,
+                    by: Indicator::Suspension,
+                    what: interface.back(None, Some(slept)),
+                };
+                push(&mut self.news, news);
+            }
+        }
+    }
+
+    /// The next change of a link.
+    #[must_use]
+    pub(super) fn poll_news(&mut self) -> Option<News> {
+        self.news.pop_front()
+    }
+
+    /// How each interface is.
+    pub(super) fn views(&self) -> impl Iterator<Item = View> {
+        self.all.iter().map(|(name, interface)| View {
+            name: name.clone(),
+            state: interface.is_there().then_some(interface.state),
+            since: interface.since,
+            by: interface.by,
+            absent: interface.indicators.absent().collect(),
+        })
+    }
+
+    /// The name of an interface that is there.
+    pub(super) fn name_of(&self, index: InterfaceIndex) -> Option<&str> {
+        let is_it = |interface: &Interface| interface.indicators.index() == Some(index);
+        let mut all = self.all.iter();
+        let (name, _) = all.find(|(_, interface)| is_it(interface))?;
+        Some(name)
+    }
+
+    /// Somebody who knows says so: `outlast notify`. Of one interface, or of all, or of those that
+    /// lead to `peer`. What holds then.
+    ///
+    /// # Errors
+    /// What is wrong if it concerns no interface.
+    pub(super) fn handle_notice(
+        &mut self,
+        now: Instant,
+        link: Option<&str>,
+        peer: Option<IpAddr>,
+        state: LinkState,
+    ) -> Result<LinkState, String> {
+        let names = self.concerned(link, peer)?;
+        let mut holds = LinkState::Up;
+        for name in names {
+            let Some(interface) = self.all.get_mut(&name) else {
+                continue;
+            };
+            interface.indicators.handle_notice(now, peer, state);
+            interface.take_signs(now, &name, &mut self.news);
+            let mut absent = interface.indicators.absent();
+            let is_absent = absent.any(|(absent, ..)| Some(absent) == peer);
+            if is_absent || interface.indicators.state() == LinkState::Down {
+                holds = LinkState::Down;
+            }
+        }
+        Ok(holds)
+    }
+
+    /// The names of the interfaces that somebody speaks of.
+    fn concerned(&self, link: Option<&str>, peer: Option<IpAddr>) -> Result<Vec<String>, String> {
+        let there = self
+            .all
+            .iter()
+            .filter(|(_, interface)| interface.is_there());
+        let leads_to = |interface: &Interface| {
+            peer.is_none_or(|peer| interface.indicators.link_to(peer).peer == Some(peer))
+        };
+        let names: Vec<String> = match link {
+            Some(link) => there
+                .filter(|(name, _)| *name == link)
+                .map(|(name, _)| name.clone())
+                .collect(),
+            None => there
+                .filter(|(_, interface)| leads_to(interface))
+                .map(|(name, _)| name.clone())
+                .collect(),
+        };
+        match (names.is_empty(), link, peer) {
+            (false, ..) => Ok(names),
+            (true, Some(link), _) => Err(format!(
+                "no interface {link} is watched; there are {}",
+                listed(&self.names())
+            )),
+            (true, None, Some(peer)) => Err(format!(
+                "{peer} is no neighbour on a watched interface; name one of {} by --link",
+                listed(&self.names())
+            )),
+            (true, None, None) => Err("no watched interface is there".into()),
+        }
     }
 
     /// Watches the interface if it is to be; whether it is a new one.
-    fn watch(&mut self, name: &str) -> bool {
-        let is_chosen = match self.chosen.is_empty() {
-            true => name != LOOPBACK,
-            false => self.chosen.iter().any(|chosen| chosen == name),
-        };
-        if !is_chosen || self.all.contains_key(name) {
+    fn watch(&mut self, now: Instant, name: &str) -> bool {
+        if !is_chosen(&self.chosen, name) || self.all.contains_key(name) {
             return false;
         }
         if self.all.len() >= MOST_INTERFACES {
@@ -163,7 +341,11 @@ impl Interfaces {
         };
         let interface = Interface {
             indicators: Indicators::new(name, watched, MOST_NEIGHBOURS),
-            away_since: None,
+            state: LinkState::Up,
+            by: Indicator::Assumed,
+            since: now,
+            absent_since: BTreeMap::new(),
+            awaited: Awaited::default(),
         };
         self.all.insert(name.to_owned(), interface);
         true
@@ -175,45 +357,138 @@ impl Interface {
         self.indicators.index().is_some()
     }
 
-    fn take_signs(&mut self, now: Instant, name: &str, back: &mut VecDeque<Back>) {
+    /// Tells what the indicators say.
+    fn take_signs(&mut self, now: Instant, name: &str, news: &mut VecDeque<News>) {
         while let Some(sign) = self.indicators.poll_sign() {
-            let (by, away) = match sign {
+            let (link, by, what) = match sign {
                 Sign::Changed(LinkEvent {
                     link,
                     state: LinkState::Down,
                     indicator,
                 }) => {
-                    if link.peer.is_none() {
-                        tracing::info!(interface = name, by = ?indicator, "the link is away");
-                        self.away_since = Some(now);
-                    }
-                    continue;
+                    self.lose(now, link.peer, indicator);
+                    (link, indicator, What::Away)
                 }
                 Sign::Changed(LinkEvent {
                     link, indicator, ..
                 }) => {
-                    let since = self.away_since.take_if(|_| link.peer.is_none());
-                    (indicator, since.map(|since| now.since(since)))
+                    let away = self.regain(now, link.peer, indicator);
+                    (link, indicator, self.back(link.peer, away))
                 }
-                Sign::Returned(_, by) => (by, None),
+                Sign::Returned(link, by) => (link, by, self.back(link.peer, None)),
             };
             // Of a link that is away altogether no neighbour is back.
-            let Some(index) = self
-                .indicators
-                .index()
-                .filter(|_| self.away_since.is_none())
-            else {
+            let is_hidden = link.peer.is_some() && self.state == LinkState::Down;
+            if is_hidden || self.index_is_missing(what) {
                 continue;
-            };
-            if back.len() >= MOST_BACK {
-                back.pop_front();
             }
-            back.push_back(Back {
-                index,
+            let one = News {
+                index: self.indicators.index(),
                 name: name.to_owned(),
+                peer: link.peer,
                 by,
-                away,
-            });
+                what,
+            };
+            push(news, one);
         }
+    }
+
+    /// What is back has to be there.
+    fn index_is_missing(&self, what: What) -> bool {
+        what != What::Away && !self.is_there()
+    }
+
+    fn lose(&mut self, now: Instant, peer: Option<IpAddr>, by: Indicator) {
+        match peer {
+            None => {
+                (self.state, self.by, self.since) = (LinkState::Down, by, now);
+                self.awaited.end();
+            }
+            Some(peer) => {
+                // As many as the indicators have room for.
+                self.absent_since.insert(peer, now);
+            }
+        }
+    }
+
+    /// A link is up again; how long it was away.
+    fn regain(&mut self, now: Instant, peer: Option<IpAddr>, by: Indicator) -> Option<Duration> {
+        let since = match peer {
+            None => {
+                let since = (self.state == LinkState::Down).then_some(self.since);
+                (self.state, self.by, self.since) = (LinkState::Up, by, now);
+                since
+            }
+            Some(peer) => self.absent_since.remove(&peer),
+        };
+        since.map(|since| now.since(since))
+    }
+
+    fn back(&self, peer: Option<IpAddr>, away: Option<Duration>) -> What {
+        let ways = || self.indicators.ways();
+        let leads_on = peer.is_none() || ways().iter().any(|way| way.gateway == peer);
+        What::Back { away, leads_on }
+    }
+}
+
+fn push(news: &mut VecDeque<News>, one: News) {
+    if news.len() >= MOST_NEWS {
+        news.pop_front();
+    }
+    news.push_back(one);
+}
+
+/// Whether an interface of that name is to be watched.
+fn is_chosen(chosen: &[String], name: &str) -> bool {
+    match chosen {
+        [] => name != LOOPBACK,
+        chosen => chosen.iter().any(|chosen| chosen == name),
+    }
+}
+
+/// Names for people.
+fn listed(names: &[String]) -> String {
+    match names {
+        [] => "none".into(),
+        names => names.join(", "),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn interface(index: u32, is_running: bool) -> Change {
+        Change::Interface {
+            index: InterfaceIndex(index),
+            name: format!("link{index}"),
+            is_up: true,
+            is_running,
+            mtu: 1_500,
+            hardware: None,
+            port_of: None,
+        }
+    }
+
+    #[test]
+    fn after_a_suspension_what_is_up_is_back_and_what_is_down_is_not() {
+        let slept = Duration::from_secs(60);
+        let mut interfaces = Interfaces::new(Vec::new());
+        let all = [interface(2, true), interface(3, false)];
+        interfaces.handle_snapshot(Instant::ZERO, &all);
+        while interfaces.poll_news().is_some() {}
+        interfaces.handle_suspension(slept);
+        let back = interfaces.poll_news().expect("one link is up");
+        assert_eq!((&*back.name, back.by), ("link2", Indicator::Suspension));
+        let what = What::Back {
+            away: Some(slept),
+            leads_on: true,
+        };
+        assert_eq!(back.what, what);
+        assert_eq!(interfaces.poll_news(), None);
+        // The other one comes back by its carrier.
+        interfaces.handle_change(Instant::ZERO, &interface(3, true));
+        let back = interfaces.poll_news().expect("it is up");
+        assert_eq!((&*back.name, back.by), ("link3", Indicator::Carrier));
     }
 }

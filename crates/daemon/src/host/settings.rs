@@ -1,10 +1,14 @@
 //! The table `[host]` of the configuration file.
 
 use super::user_timeout::UserTimeout;
+use crate::config::{Endpoint, control_of};
 use crate::failure::Failure;
 use outlast_host::Limits;
 use serde::Deserialize;
-use std::path::Path;
+use std::path::{Path, PathBuf};
+
+/// What the daemon is called among those that `outlast status` finds.
+const NAME: &str = "host";
 
 /// The longest name of an interface.
 const LONGEST_NAME: usize = 15;
@@ -28,6 +32,10 @@ pub(super) struct Settings {
     pub(super) burst: u32,
     /// The User Timeout Option; `None`: it is not sent.
     pub(super) user_timeout: Option<UserTimeout>,
+    /// Where the daemon listens for `outlast status`; `None`: at the usual place.
+    control: Option<PathBuf>,
+    /// Where metrics are served, if they are.
+    pub(super) metrics: Option<Endpoint>,
 }
 
 impl Default for Settings {
@@ -38,6 +46,8 @@ impl Default for Settings {
             per_second: limits.per_second,
             burst: limits.burst,
             user_timeout: None,
+            control: None,
+            metrics: None,
         }
     }
 }
@@ -57,6 +67,29 @@ impl Settings {
             Some(problem) => Err(Failure::Usage(format!("{shown}: {problem}"))),
             None => Ok(file.host),
         }
+    }
+
+    /// Where the daemon listens for those who operate it.
+    pub(super) fn control(&self) -> PathBuf {
+        self.control.clone().unwrap_or_else(|| control_of(NAME))
+    }
+
+    /// Whether the control socket would be elsewhere, which cannot be while the daemon runs.
+    pub(super) fn moves_control(&self, next: &Self) -> bool {
+        self.control != next.control
+    }
+
+    /// Keys that differ from those in force and may change.
+    pub(super) fn free_differences(&self, next: &Self) -> Vec<&'static str> {
+        let all = [
+            ("interfaces", self.interfaces != next.interfaces),
+            ("per_second", self.per_second != next.per_second),
+            ("burst", self.burst != next.burst),
+            ("metrics", self.metrics != next.metrics),
+            ("user_timeout", self.user_timeout != next.user_timeout),
+        ];
+        let differing = all.iter().filter(|(_, differs)| *differs);
+        differing.map(|(name, _)| *name).collect()
     }
 
     /// What is wrong, if anything is.
@@ -92,11 +125,32 @@ mod tests {
     }
 
     #[test]
+    fn what_differs_is_named() {
+        let read = |text: &str| -> Settings {
+            let file: File = toml::from_str(text).expect("it can be read");
+            file.host
+        };
+        let before = Settings::default();
+        let after = read("[host]\nburst = 7\nmetrics = \"127.0.0.1:9464\"\n");
+        assert_eq!(before.free_differences(&before), [""; 0]);
+        assert_eq!(before.free_differences(&after), ["burst", "metrics"]);
+        assert!(!before.moves_control(&after));
+        assert!(before.moves_control(&read("[host]\ncontrol = \"/run/host.sock\"\n")));
+    }
+
+    #[test]
     fn what_cannot_hold_is_refused() {
         assert_eq!(problem("[host]\nburst = 1"), None);
         for text in ["per_second = 0", "burst = 0", "interfaces = [\"\"]"] {
             assert!(problem(&format!("[host]\n{text}")).is_some(), "{text}");
         }
-        assert!(toml::from_str::<File>("[host]\nmechanism = \"hold\"").is_err());
+        for text in [
+            "mechanism = \"hold\"",
+            "metrics = \"nowhere\"",
+            "metrics = \"unix:/run/outlast/host.sock\"",
+        ] {
+            let file = toml::from_str::<File>(&format!("[host]\n{text}"));
+            assert!(file.is_err(), "{text}");
+        }
     }
 }

@@ -1,9 +1,12 @@
 //! The table `[host.user_timeout]` of the configuration file: the User Timeout Option (RFC 5482).
 
-use crate::failure::Failure;
+mod programs;
+
+pub(super) use programs::Programs;
+
 use outlast_base::time::Duration;
 use outlast_host::user_timeout::{AdoptionLimits, LEAST_LOWER_LIMIT, UserTimeoutOption};
-use outlast_linux::user_timeout::{LONGEST, MOST_CGROUPS, UserTimeoutConfig, UserTimeouts};
+use outlast_linux::user_timeout::{LONGEST, MOST_CGROUPS, UserTimeoutConfig};
 #[cfg(test)]
 use outlast_scenario::keys::Section;
 use outlast_scenario::keys::{Key, Kind};
@@ -187,29 +190,6 @@ impl UserTimeout {
             is_one_sided: self.one_sided,
             cgroups: self.cgroups.clone(),
         }
-    }
-
-    /// Attaches the programs, and takes over the sockets that are there.
-    pub(super) fn attach(&self) -> Result<UserTimeouts, Failure> {
-        let attached = UserTimeouts::attach(&self.config()).and_then(|mut timeouts| {
-            let (sockets, refused) = timeouts.take_over()?;
-            tracing::info!(sockets, "the user timeout option is in force");
-            if refused > 0 {
-                tracing::warn!(
-                    refused,
-                    "sockets that were there before do not send the option: that needs Linux 6.12 \
-                     or later"
-                );
-            }
-            Ok(timeouts)
-        });
-        attached.map_err(|error| {
-            Failure::Capability(format!(
-                "cannot send the user timeout option: {}; it needs root, cgroup v2, and Linux 6.1 \
-                 or later with BTF; without [host.user_timeout] the agent runs",
-                error.with_causes()
-            ))
-        })
     }
 }
 

@@ -224,7 +224,11 @@ pub(crate) fn push_line(text: &mut String, columns: Option<usize>, name: &str, v
 
 /// A number of things that have a regular plural.
 pub(crate) fn several(count: u64, thing: &str) -> String {
-    let ending = if count == 1 { "" } else { "s" };
+    let ending = match thing {
+        _ if count == 1 => "",
+        thing if thing.ends_with('s') => "es",
+        _ => "s",
+    };
     format!("{count} {thing}{ending}")
 }
 

@@ -73,6 +73,8 @@ pub enum Indicator {
     Silence,
     /// A packet arrived after silence.
     FirstPacket,
+    /// The machine itself was suspended, and goes on.
+    Suspension,
 }
 
 /// A change of a link's state.

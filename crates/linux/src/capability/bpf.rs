@@ -1,9 +1,11 @@
 //! eBPF programs in traffic control.
 
-use super::{ProbeResult, available, missing};
+use super::{ProbeResult, available, describe, missing};
+use crate::stack::TcpStack;
 use crate::sys::bpf;
 use crate::tracker::{Tracker, TrackerConfig, TrackerError};
 use crate::user_timeout::{UserTimeoutConfig, UserTimeoutError, UserTimeouts};
+use outlast_host::control::EndpointControl;
 use outlast_host::user_timeout::{AdoptionLimits, UserTimeoutOption};
 use rustix::fd::AsFd;
 
@@ -71,5 +73,24 @@ pub(super) fn user_timeout() -> ProbeResult {
             };
             missing(error.with_causes(), remedy)
         }
+    }
+}
+
+/// The very pass of the role `host`, over the namespace's sockets.
+pub(super) fn sockets() -> ProbeResult {
+    let mut stack = match TcpStack::open(0) {
+        Ok(stack) => stack,
+        Err(error) => {
+            let remedy = "run as root (CAP_BPF, CAP_PERFMON and CAP_NET_RAW), on Linux 5.19 or newer \
+                          with CONFIG_DEBUG_INFO_BTF=y";
+            return missing(describe(&error), remedy);
+        }
+    };
+    match stack.connections(&mut Vec::new()) {
+        Ok(()) => available("made a pass over the sockets"),
+        Err(error) => missing(
+            format!("the program loads, but no pass can be made: {error}"),
+            "Linux 5.19 or newer",
+        ),
     }
 }

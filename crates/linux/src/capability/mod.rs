@@ -81,7 +81,7 @@ struct Inside {
     attempt: fn() -> ProbeResult,
 }
 
-const INSIDE: [Inside; 14] = [
+const INSIDE: [Inside; 15] = [
     Inside {
         name: "TUN devices",
         needed_for: "demo, lab, live papers; run: the roles of HIP and Mobile IP",
@@ -114,7 +114,7 @@ const INSIDE: [Inside; 14] = [
     },
     Inside {
         name: "kernel types (BTF)",
-        needed_for: "run: the eBPF fast path",
+        needed_for: "run: the eBPF fast path, and the role host",
         required_by: NOBODY,
         attempt: kernel::types,
     },
@@ -135,6 +135,12 @@ const INSIDE: [Inside; 14] = [
         needed_for: "run: the role host with [host.user_timeout]",
         required_by: NOBODY,
         attempt: bpf::user_timeout,
+    },
+    Inside {
+        name: "eBPF socket iterator",
+        needed_for: "run: the role host",
+        required_by: NOBODY,
+        attempt: bpf::sockets,
     },
     Inside {
         name: "NFQUEUE",

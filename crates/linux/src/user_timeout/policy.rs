@@ -19,13 +19,16 @@ pub(super) fn draw_seed() -> io::Result<u32> {
     Ok(u32::from_ne_bytes(seed))
 }
 
+/// `struct policy`: its bytes.
+pub(super) type Bytes = [u8; 8 + 8 * MOST_CGROUPS + 7 * 4 + 4];
+
 /// `struct policy`.
 pub(super) fn bytes(
     config: &UserTimeoutConfig,
     namespace: u64,
     cgroups: &[u64],
     seed: u32,
-) -> Vec<u8> {
+) -> Bytes {
     let UserTimeoutConfig {
         option,
         limits,
@@ -52,7 +55,7 @@ pub(super) fn bytes(
     let told = UserTimeout::rounded_up(option.advertise).to_bits();
     bytes.extend(told.to_be_bytes());
     bytes.extend([u8::from(*is_one_sided), 0]);
-    bytes
+    Bytes::try_from(bytes).expect("so many are written")
 }
 
 /// `struct question`.

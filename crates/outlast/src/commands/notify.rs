@@ -1,4 +1,4 @@
-//! `outlast notify`: tells a running gateway that its link, or a peer's, is gone or back.
+//! `outlast notify`: tells a running daemon that its link, or a peer's, is gone or back.
 
 use crate::failure::Failure;
 use outlast_daemon::config::{CONTROL_EXTENSION, RUNTIME_DIRECTORY, control_of, interface_name};
@@ -15,6 +15,10 @@ pub(crate) struct Arguments {
     /// Of the link to this peer alone: a neighbour's address on the interface.
     #[arg(long, value_name = "ADDRESS", value_parser = peer)]
     peer: Option<IpAddr>,
+
+    /// Of this interface alone: for an agent of the role host, which watches several.
+    #[arg(long, value_name = "NAME", value_parser = interface_name)]
+    link: Option<String>,
 
     #[command(flatten)]
     whom: Whom,
@@ -102,6 +106,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
     let request = Request::Notify {
         state: arguments.state,
         peer: arguments.peer,
+        link: arguments.link.clone(),
     };
     ask(&arguments.whom.control()?, request)?;
     Ok(())

@@ -103,10 +103,6 @@ fn run_own(role: Own, arguments: &Arguments, log: Log) -> Result<(), Failure> {
         let message = "--interface, --mechanism and --data-path are for gateways";
         return Err(Failure::Usage(message.into()));
     }
-    if arguments.control.is_some() && matches!(role, Own::Host) {
-        let message = "--control is not for the role host";
-        return Err(Failure::Usage(message.into()));
-    }
     let config = arguments.config.as_deref();
     let needed = || {
         config.ok_or_else(|| {
@@ -127,7 +123,7 @@ fn run_own(role: Own, arguments: &Arguments, log: Log) -> Result<(), Failure> {
     match role {
         Own::Hip(kind) => hip::run(kind, needed()?, arguments.control.as_deref())?,
         Own::Mobility(kind) => mobility::run(kind, needed()?, arguments.control.as_deref())?,
-        Own::Host => host::run(config)?,
+        Own::Host => host::run(config, arguments.control.as_deref())?,
     }
     Ok(())
 }

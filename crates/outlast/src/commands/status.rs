@@ -7,7 +7,9 @@ use anyhow::Context;
 use outlast_daemon::control::{Request, ask};
 use outlast_daemon::hip::HipStatus;
 use outlast_daemon::mobility::MobileIpStatus;
+use outlast_daemon::host::HostStatus;
 use outlast_daemon::status::Status;
+use serde_json::Value;
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Arguments {
@@ -40,14 +42,24 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
         return terminal::print(&format!("{answer:#}\n"));
     }
     let of_another_version = "the daemon is of another version";
-    let role = answer.get("role").and_then(|role| role.as_str());
-    if role.is_some_and(MobileIpStatus::is_of) {
-        let status: MobileIpStatus = serde_json::from_value(answer).context(of_another_version)?;
-        return terminal::print(&status.to_text(terminal::table_width()));
-    }
-    if role.is_some() {
-        let status: HipStatus = serde_json::from_value(answer).context(of_another_version)?;
-        return terminal::print(&status.to_text(terminal::table_width()));
+    if let Some(role) = answer.get("role").and_then(Value::as_str) {
+        let width = terminal::table_width();
+        let text = match role {
+            "host" => {
+                let status: HostStatus = serde_json::from_value(answer).context(of_another_version)?;
+                status.to_text(width)
+            }
+            _ if MobileIpStatus::is_of(role) => {
+                let status: MobileIpStatus =
+                    serde_json::from_value(answer).context(of_another_version)?;
+                status.to_text(width)
+            }
+            _ => {
+                let status: HipStatus = serde_json::from_value(answer).context(of_another_version)?;
+                status.to_text(width)
+            }
+        };
+        return terminal::print(&text);
     }
     let status: Status = serde_json::from_value(answer).context(of_another_version)?;
     terminal::print(&status.to_text(terminal::table_width()))?;

@@ -2,6 +2,9 @@
 //!
 //! Where this machine lacks what that needs, a test says so and ends.
 
+mod neighbours;
+mod operating;
+
 use crate::support::Place;
 use outlast_base::time::{Duration, Instant};
 use outlast_linux::clock;
@@ -88,29 +91,45 @@ impl Hosts {
 
     /// From the link's return until the fixed host has new bytes of an upload.
     fn resume(&self) -> Duration {
-        let listen = || TcpListener::bind("10.1.0.1:0").expect("a port");
-        let listener = self.fixed.run(listen).expect("enter");
-        let to = listener.local_addr().expect("bound");
-        let is_over = AtomicBool::new(false);
-        thread::scope(|scope| {
-            scope.spawn(|| upload(&self.mobile, to, &is_over));
-            let (mut stream, _) = listener.accept().expect("the mobile host comes");
-            read_for(&mut stream, Duration::from_secs(1));
-            ip(&self.fixed, "link set link0 down");
-            // What is in the socket's buffer has come before.
-            read_for(&mut stream, OUTAGE);
-            ip(&self.fixed, "link set link0 up");
-            let back = clock::now();
-            let timeout = Some(PATIENCE);
-            stream.set_read_timeout(timeout).expect("a socket");
-            let count = stream.read(&mut [0; 1024]).expect("it goes on");
-            let resumed = clock::now().since(back);
-            assert_ne!(count, 0, "the upload has ended");
-            is_over.store(true, Ordering::Relaxed);
-            drop(stream);
-            resumed
-        })
+        let cut = || ip(&self.fixed, "link set link0 down");
+        self.resume_after(cut, || ip(&self.fixed, "link set link0 up"))
     }
+
+    /// From the end of an outage until the fixed host has new bytes of an upload.
+    fn resume_after(&self, cut: impl FnOnce(), mend: impl FnOnce()) -> Duration {
+        resume_between(&self.mobile, &self.fixed, cut, mend)
+    }
+}
+
+/// From the end of an outage until `fixed`, which is 10.1.0.1, has new bytes of an upload.
+fn resume_between(
+    mobile: &Namespace,
+    fixed: &Namespace,
+    cut: impl FnOnce(),
+    mend: impl FnOnce(),
+) -> Duration {
+    let listen = || TcpListener::bind("10.1.0.1:0").expect("a port");
+    let listener = fixed.run(listen).expect("enter");
+    let to = listener.local_addr().expect("bound");
+    let is_over = AtomicBool::new(false);
+    thread::scope(|scope| {
+        scope.spawn(|| upload(mobile, to, &is_over));
+        let (mut stream, _) = listener.accept().expect("the mobile host comes");
+        read_for(&mut stream, Duration::from_secs(1));
+        cut();
+        // What is in the socket's buffer has come before.
+        read_for(&mut stream, OUTAGE);
+        mend();
+        let back = clock::now();
+        let timeout = Some(PATIENCE);
+        stream.set_read_timeout(timeout).expect("a socket");
+        let count = stream.read(&mut [0; 1024]).expect("it goes on");
+        let resumed = clock::now().since(back);
+        assert_ne!(count, 0, "the upload has ended");
+        is_over.store(true, Ordering::Relaxed);
+        drop(stream);
+        resumed
+    })
 }
 
 /// Sends a little every five milliseconds until it is over, or the other side has enough.
@@ -147,11 +166,12 @@ struct Agent {
 }
 
 impl Agent {
-    fn start(place: &Place, host: &Namespace) -> Self {
+    fn start(place: &Place, host: &Namespace, arguments: &[&str]) -> Self {
         let log = place.path().join("agent.log");
         let file = std::fs::File::create(&log).expect("a file in a directory of ours");
         let start = || {
             let mut command = place.command(["run", "--role", "host"]);
+            command.args(["--control", "host.sock"]).args(arguments);
             command.stderr(file).stdout(Stdio::null());
             command.spawn().expect("outlast was built")
         };
@@ -190,7 +210,7 @@ fn an_upload_resumes_at_once_when_the_carrier_is_back() {
         return;
     };
     let place = Place::new();
-    let mut agent = Agent::start(&place, &helped.mobile);
+    let mut agent = Agent::start(&place, &helped.mobile, &[]);
     let [with, without] = thread::scope(|scope| {
         let both = [&helped, &alone].map(|hosts| scope.spawn(|| hosts.resume()));
         both.map(|resumed| resumed.join().expect("it is measured"))

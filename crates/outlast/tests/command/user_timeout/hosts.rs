@@ -246,10 +246,12 @@ impl Agent {
         let text = format!("[host.user_timeout]\n{table}");
         let config = place.file(&format!("{name}.toml"), &text);
         let log = place.path().join(format!("{name}.log"));
+        let control = format!("{name}.sock");
         let file = std::fs::File::create(&log).expect("a file in a directory of ours");
         let start = || {
             let mut command = place.command(["run", "--role", "host", "--config"]);
-            command.arg(&config).stderr(file).stdout(Stdio::null());
+            command.arg(&config).args(["--control", &control]);
+            command.stderr(file).stdout(Stdio::null());
             command.spawn().expect("outlast was built")
         };
         let child = host.run(start).expect("enter");
@@ -296,10 +298,10 @@ impl Agent {
     /// Has it read its file, with another table in it.
     pub(super) fn reload(&self, table: &str) {
         std::fs::write(&self.config, format!("[host.user_timeout]\n{table}")).expect("ours");
-        let before = self.said().matches("was read again").count();
+        let before = self.said().matches("configuration read").count();
         self.signal("HUP");
         until("the configuration is read again", || {
-            self.said().matches("was read again").count() > before
+            self.said().matches("configuration read").count() > before
         });
     }
 }
