@@ -3,6 +3,7 @@
 use crate::links::{Direction, LinkEvent, LinkId};
 use crate::mechanisms::path::{SendReason, Standing};
 use crate::tracking::FlowKey;
+use alloc::collections::VecDeque;
 use outlast_base::time::{Duration, Instant};
 use outlast_wire::Packet;
 
@@ -53,6 +54,38 @@ pub enum Event {
         /// The gateway has ended it: a reset to each host is among the packets to send.
         is_reset: bool,
     },
+}
+
+/// Packets that wait for the driver to send them, and events that wait to be told, each oldest first.
+#[derive(Debug, Default)]
+pub(crate) struct Outbox {
+    packets: VecDeque<Transmit>,
+    events: VecDeque<Event>,
+}
+
+impl Outbox {
+    pub(crate) fn send(&mut self, packet: Transmit) {
+        self.packets.push_back(packet);
+    }
+
+    pub(crate) fn tell(&mut self, event: Event) {
+        self.events.push_back(event);
+    }
+
+    /// Tells the event, if there is one.
+    pub(crate) fn tell_if(&mut self, event: Option<Event>) {
+        self.events.extend(event);
+    }
+
+    /// Takes the oldest packet.
+    pub(crate) fn next_packet(&mut self) -> Option<Transmit> {
+        self.packets.pop_front()
+    }
+
+    /// Takes the oldest event.
+    pub(crate) fn next_event(&mut self) -> Option<Event> {
+        self.events.pop_front()
+    }
 }
 
 /// Why the link dropped a packet that it had been given.

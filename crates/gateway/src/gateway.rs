@@ -23,6 +23,7 @@ use crate::connections::{Connection, Connections, stands_alone};
 use crate::counters::Counters;
 use crate::custody::{self, DIRECTIONS, LastWords, Meeting};
 pub use crate::custody::{ImportError, Imported, Pledge, Supervision, reset_of_unknown};
+use crate::event::Outbox;
 pub use crate::event::{DropCause, Event, Transmit};
 use crate::limits::{Limits, Memory};
 use crate::links::{
@@ -42,7 +43,7 @@ use crate::tracking::{
     Admission, Contest, FlowIndex, FlowKey, FrozenFlow, Heard, Observation, Oddity, PATIENCE,
     Phase, Removed, SupervisedFlow, TcpFlow,
 };
-use alloc::collections::{BTreeSet, VecDeque};
+use alloc::collections::BTreeSet;
 use alloc::vec::Vec;
 use core::net::IpAddr;
 use outlast_base::time::Instant;
@@ -84,8 +85,7 @@ pub struct Gateway {
     memory: Memory,
     timers: Timers,
     counters: Counters,
-    outbox: VecDeque<Transmit>,
-    events: VecDeque<Event>,
+    outbox: Outbox,
 }
 
 /// A packet that crosses the gateway, with what is known of its link.
@@ -113,8 +113,7 @@ impl Gateway {
             memory: Memory::new(limits.held_in_all),
             timers: Timers::default(),
             counters: Counters::default(),
-            outbox: VecDeque::new(),
-            events: VecDeque::new(),
+            outbox: Outbox::default(),
         }
     }
 
@@ -284,13 +283,13 @@ impl Gateway {
     /// The next packet to send.
     #[must_use]
     pub fn poll_transmit(&mut self) -> Option<Transmit> {
-        self.outbox.pop_front()
+        self.outbox.next_packet()
     }
 
     /// The next thing to tell.
     #[must_use]
     pub fn poll_event(&mut self) -> Option<Event> {
-        self.events.pop_front()
+        self.outbox.next_event()
     }
 
     /// When to call [`Self::handle_timeout`], and why.
@@ -1382,7 +1381,7 @@ impl Gateway {
 
     /// A link went or came.
     fn change_link(&mut self, now: Instant, sign: Sign) {
-        self.events.push_back(Event::Link(sign.event()));
+        self.outbox.tell(Event::Link(sign.event()));
         let behind = self.connections.behind(sign.link);
         if sign.state == LinkState::Up {
             self.welcome(now, sign.link, sign.why, &behind);
@@ -1405,7 +1404,7 @@ impl Gateway {
     /// `flows` are told both changes.
     fn return_of(&mut self, now: Instant, flows: &[(LinkId, FlowIndex)], signs: [Sign; 2]) {
         for sign in signs {
-            self.events.push_back(Event::Link(sign.event()));
+            self.outbox.tell(Event::Link(sign.event()));
         }
         let [_, up] = signs;
         self.welcome(now, up.link, up.why, flows);
@@ -1473,7 +1472,7 @@ impl Gateway {
     fn tell_silent(&mut self, silent: Option<SilentLink>) {
         if let Some(SilentLink { link, since }) = silent {
             self.counters.silences += 1;
-            self.events.push_back(Event::Silent { link, since });
+            self.outbox.tell(Event::Silent { link, since });
         }
     }
 
@@ -1546,11 +1545,11 @@ impl Gateway {
         let result = call(mechanism.as_mut(), &mut cx);
         self.memory.note_served(peer, &mut connection.held, used);
         if let Some(after) = resumed {
-            self.events.push_back(Event::Resumed { flow: key, after });
+            self.outbox.tell(Event::Resumed { flow: key, after });
         }
         if let Some(packet) = rewritten {
             // In its place among what comes from the link, so that no turn is waited for.
-            self.outbox.push_back(Transmit {
+            self.outbox.send(Transmit {
                 link: at,
                 direction: Direction::FromLink,
                 packet,
@@ -1582,7 +1581,7 @@ impl Gateway {
         let standing = mechanism.standing();
         let was = core::mem::replace(&mut connection.standing, standing);
         if was != standing {
-            self.events.extend(Event::of_standing(key, was, standing));
+            self.outbox.tell_if(Event::of_standing(key, was, standing));
         }
         if changes_shelf {
             self.note_life(now, index);
@@ -1852,8 +1851,8 @@ impl Gateway {
         }
         self.forget_handshake(link, index);
         // Whoever follows what is frozen hears that the old connection is not.
-        self.events
-            .extend(Event::of_standing(key, was, Standing::Running));
+        self.outbox
+            .tell_if(Event::of_standing(key, was, Standing::Running));
     }
 
     /// The far host acknowledges what was never seen here. If the connection is frozen here, it has
@@ -1893,7 +1892,7 @@ impl Gateway {
                 // A segment of TCP is kept however old it is.
                 self.keep_other(Instant::ZERO, link, LinkState::Down, packet);
             } else {
-                self.outbox.push_back(Transmit {
+                self.outbox.send(Transmit {
                     link,
                     direction,
                     packet: packet.clone(),
@@ -1905,7 +1904,7 @@ impl Gateway {
         // nobody is reset, but it is frozen no longer.
         if let Some(flow) = words.frozen {
             let is_reset = words.resets.is_some();
-            self.events.push_back(Event::Thawed { flow, is_reset });
+            self.outbox.tell(Event::Thawed { flow, is_reset });
         }
     }
 
@@ -2100,7 +2099,7 @@ impl Gateway {
         if let Some(release) = self.release_at(link.interface) {
             release.pacer.charge(now, packet.total_len());
         }
-        self.outbox.push_back(Transmit {
+        self.outbox.send(Transmit {
             link,
             direction,
             packet,
