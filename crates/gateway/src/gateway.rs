@@ -25,7 +25,7 @@ use crate::custody::{self, DIRECTIONS, LastWords, Meeting};
 pub use crate::custody::{ImportError, Imported, Pledge, Supervision, reset_of_unknown};
 use crate::event::Outbox;
 pub use crate::event::{DropCause, Event, Transmit};
-use crate::limits::{Limits, Memory};
+use crate::limits::Limits;
 use crate::links::{
     Answer, Direction, Indicator, InterfaceId, LinkConfig, LinkEvent, LinkId, LinkState, Links,
     Sign, StateSince,
@@ -37,8 +37,9 @@ use crate::mechanisms::path::{
 };
 use crate::release::{self, INITIAL_BURST, Release, Turn};
 pub use crate::report::{Activity, FlowReport};
+use crate::service::{Service, Surroundings};
+use crate::timers;
 pub use crate::timers::TimeoutReason;
-use crate::timers::{self, Timers};
 use crate::tracking::{
     Admission, Contest, FlowIndex, FlowKey, FrozenFlow, Heard, Observation, Oddity, PATIENCE,
     Phase, Removed, SupervisedFlow, TcpFlow,
@@ -75,15 +76,12 @@ pub struct GatewayConfig {
 /// A gateway at one end of disconnecting links.
 #[derive(Debug)]
 pub struct Gateway {
-    mechanism: PathMechanismKind,
-    rules: HoldRules,
     limits: Limits,
     connections: Connections,
     links: Links,
+    service: Service,
     /// What waits for each interface.
     releases: Vec<Release>,
-    memory: Memory,
-    timers: Timers,
     counters: Counters,
     outbox: Outbox,
 }
@@ -104,14 +102,11 @@ impl Gateway {
     pub fn new(config: GatewayConfig) -> Self {
         let limits = config.limits;
         Self {
-            mechanism: config.mechanism,
-            rules: HoldRules::default(),
             limits,
             connections: Connections::new(&limits, config.seed),
             links: Links::new(config.silence, config.damping),
+            service: Service::new(config.mechanism, limits.held_in_all),
             releases: Vec::new(),
-            memory: Memory::new(limits.held_in_all),
-            timers: Timers::default(),
             counters: Counters::default(),
             outbox: Outbox::default(),
         }
@@ -185,7 +180,7 @@ impl Gateway {
         }
         match packet.tcp() {
             Some(tcp) if !stands_alone(tcp) => self.handle_segment_drop(now, packet),
-            _ if !self.mechanism.holds_other_traffic() => {}
+            _ if !self.service.kind().holds_other_traffic() => {}
             _ if self.handle_opening_drop(now, link, packet) => {}
             _ => self.keep_other(now, link, state.state, packet),
         }
@@ -252,7 +247,7 @@ impl Gateway {
         {
             self.change_link(now, sign);
         }
-        while let Some(index) = self.timers.take_due(now) {
+        while let Some(index) = self.service.take_due(now) {
             let Some(connection) = self.connections.at_mut(index) else {
                 continue;
             };
@@ -299,7 +294,7 @@ impl Gateway {
         let handshake = self.releases.iter().filter_map(Release::next_handshake);
         timers::first([
             (TimeoutReason::Pace, pace.min()),
-            (TimeoutReason::Kick, self.timers.next()),
+            (TimeoutReason::Kick, self.service.next_deadline()),
             (TimeoutReason::Handshake, handshake.min()),
             (TimeoutReason::Probe, self.links.next_probe()),
             (TimeoutReason::Damping, self.links.next_damped()),
@@ -317,7 +312,7 @@ impl Gateway {
     /// Bytes kept for TCP flows, as charged against [`Limits::held_in_all`].
     #[must_use]
     pub const fn held(&self) -> ByteCount {
-        self.memory.budget.used()
+        self.service.held()
     }
 
     /// Bytes of UDP and everything else kept, on all interfaces.
@@ -389,12 +384,12 @@ impl Gateway {
 
     /// What it does for connections that begin from now on; those that are tracked keep theirs.
     pub const fn set_mechanism(&mut self, mechanism: PathMechanismKind) {
-        self.mechanism = mechanism;
+        self.service.set_kind(mechanism);
     }
 
     /// Which rules `hold`, and what is made of it, obeys from now on: all, but where it is tried without one.
     pub const fn set_rules(&mut self, rules: HoldRules) {
-        self.rules = rules;
+        self.service.set_rules(rules);
     }
 
     /// Other caps from now on. What is kept or tracked above a lower one stays, but no more is
@@ -402,7 +397,7 @@ impl Gateway {
     pub fn set_limits(&mut self, limits: Limits) {
         self.limits = limits;
         self.connections.set_bounds(&limits);
-        self.memory.set_cap(limits.held_in_all);
+        self.service.set_cap(limits.held_in_all);
     }
 
     /// Silence tells from now on, otherwise or not at all. What is suspected is forgotten; it shows
@@ -437,7 +432,7 @@ impl Gateway {
         let Some(state) = self.links.state(link) else {
             return;
         };
-        if self.mechanism == PathMechanismKind::None {
+        if self.service.kind() == PathMechanismKind::None {
             return;
         }
         let index = match self.connections.find(&key) {
@@ -631,7 +626,7 @@ impl Gateway {
         frozen: &FrozenFlow,
         is_heard: bool,
     ) -> Result<Imported, ImportError> {
-        if self.mechanism != PathMechanismKind::ZeroWindowAck {
+        if self.service.kind() != PathMechanismKind::ZeroWindowAck {
             return Err(ImportError::WrongMechanism);
         }
         let state = self.links.state(link).ok_or(ImportError::UnknownLink)?;
@@ -696,7 +691,7 @@ impl Gateway {
     #[must_use]
     pub fn supervises(&self) -> bool {
         matches!(
-            self.mechanism,
+            self.service.kind(),
             PathMechanismKind::MTcp | PathMechanismKind::MTcpAdaptive
         )
     }
@@ -1106,7 +1101,7 @@ impl Gateway {
             direction,
             packet,
         } = passing;
-        if direction == Direction::FromLink || !self.mechanism.holds_other_traffic() {
+        if direction == Direction::FromLink || !self.service.kind().holds_other_traffic() {
             return Verdict::Pass;
         }
         if state.state == LinkState::Up {
@@ -1156,7 +1151,7 @@ impl Gateway {
             direction,
             packet,
         } = passing;
-        if direction == Direction::FromLink || !self.mechanism.holds_other_traffic() {
+        if direction == Direction::FromLink || !self.service.kind().holds_other_traffic() {
             return Verdict::Pass;
         }
         if !self.awaits_answer(index) {
@@ -1188,7 +1183,7 @@ impl Gateway {
         let Some(connection) = self.connections.at_mut(index) else {
             return Verdict::Pass;
         };
-        if !is_data || !self.mechanism.holds_other_traffic() || !connection.is_one_sided() {
+        if !is_data || !self.service.kind().holds_other_traffic() || !connection.is_one_sided() {
             return Verdict::Pass;
         }
         if let Some(tcp) = packet.tcp() {
@@ -1373,7 +1368,7 @@ impl Gateway {
     /// Whether the far host has not acknowledged what the near host has begun with.
     fn awaits_answer(&self, index: FlowIndex) -> bool {
         let connection = self.connections.at(index);
-        self.rules.has(HoldRule::Handshakes)
+        self.service.obeys(HoldRule::Handshakes)
             && connection.is_some_and(|connection| connection.tracked.near.has_outstanding())
     }
 
@@ -1497,7 +1492,7 @@ impl Gateway {
 
     // Mechanisms.
 
-    /// Calls a flow's mechanism, then takes note of its deadline and of what it wants sent.
+    /// Calls a flow's mechanism, and fulfils what it wants then.
     fn with_mechanism<R>(
         &mut self,
         now: Instant,
@@ -1505,13 +1500,7 @@ impl Gateway {
         link: StateSince,
         call: impl FnOnce(&mut dyn PathMechanism, &mut Context<'_>) -> R,
     ) -> Option<R> {
-        let key = self.connections.key(index)?;
-        let peer = key.far.ip();
-        let all = self.connections.iter();
-        self.memory.allot(peer, || {
-            all.map(|(key, _, connection)| (key.far.ip(), connection.held.0))
-        });
-        let connection = self.connections.at_mut(index)?;
+        let connection = self.connections.at(index)?;
         let link = match link.state == connection.state {
             true => connection.told,
             false => link,
@@ -1519,105 +1508,44 @@ impl Gateway {
         let is_silent = self.links.is_silent(connection.link);
         let release = release::at(&mut self.releases, connection.link.interface);
         let (has_line, is_paced) = release.map_or((false, false), |one| one.line(now, link.since));
-        let sack = connection.sack();
-        let mechanism = connection.mechanism.as_mut()?;
-        let (mut resumed, mut arrived, mut rewritten) = (None, 0, None);
-        let at = connection.link;
-        let used = self.memory.budget.used();
-        let mut cx = Context {
+        let surroundings = Surroundings {
             now,
-            key: &key,
-            flow: &connection.tracked,
             link,
             is_silent,
             has_line,
             is_paced,
-            near_host_proxy: connection.silence.near_host,
-            sack,
-            rules: self.rules,
-            limits: &self.limits,
-            budget: &mut self.memory.budget,
-            counters: &mut self.counters,
-            resumed: &mut resumed,
-            arrived: &mut arrived,
-            rewritten: &mut rewritten,
         };
-        let result = call(mechanism.as_mut(), &mut cx);
-        self.memory.note_served(peer, &mut connection.held, used);
-        if let Some(after) = resumed {
-            self.outbox.tell(Event::Resumed { flow: key, after });
-        }
-        if let Some(packet) = rewritten {
-            // In its place among what comes from the link, so that no turn is waited for.
-            self.outbox.send(Transmit {
-                link: at,
-                direction: Direction::FromLink,
-                packet,
-                reason: SendReason::Supervised,
-            });
-        }
-        self.note_wishes(now, index, key);
-        Some(result)
-    }
-
-    /// Takes note of what a flow's mechanism wants now: to be called, to send, to keep its place.
-    fn note_wishes(&mut self, now: Instant, index: FlowIndex, key: FlowKey) {
-        let Some(connection) = self.connections.at_mut(index) else {
-            return;
-        };
-        let Some(mechanism) = &connection.mechanism else {
-            return;
-        };
-        let wanted = mechanism.poll_timeout();
-        self.timers.set(index, &mut connection.deadline, wanted);
-        let is_pledged = mechanism.account().acknowledged_ahead;
-        let changes_shelf =
-            core::mem::replace(&mut connection.is_pledged, is_pledged) != is_pledged;
-        if let Some(waiting) = mechanism.waiting()
-            && let Some(release) = release::at(&mut self.releases, connection.link.interface)
+        let (result, wishes) = self.service.serve(
+            index,
+            surroundings,
+            &mut self.connections,
+            &self.limits,
+            (&mut self.counters, &mut self.outbox),
+            call,
+        )?;
+        if let Some(waiting) = wishes.turn
+            && let Some(release) = self.release_at(wishes.interface)
         {
-            release.give_flow_a_turn(index, key.far.ip(), waiting);
+            release.give_flow_a_turn(index, wishes.peer, waiting);
         }
-        let standing = mechanism.standing();
-        let was = core::mem::replace(&mut connection.standing, standing);
-        if was != standing {
-            self.outbox.tell_if(Event::of_standing(key, was, standing));
-        }
-        if changes_shelf {
+        if wishes.changes_shelf {
             self.note_life(now, index);
         }
+        Some(result)
     }
 
     /// The flow is about to meet something that its mechanism must know.
     fn wake_mechanism(&mut self, index: FlowIndex) {
-        if let Some(connection) = self.connections.at_mut(index)
-            && connection.mechanism.is_none()
-        {
-            connection.mechanism = self.mechanism.for_flow();
+        if let Some(connection) = self.connections.at_mut(index) {
+            self.service.wake(connection);
         }
     }
 
-    /// A flow is idle. A mechanism that a new one can stand in for is given up until the flow's next packet;
-    /// any other takes less memory.
+    /// A flow is idle: what it does not need is given back.
     fn rest(&mut self, now: Instant, index: FlowIndex) {
         let key = self.connections.key(index);
-        let Some((key, connection)) = key.zip(self.connections.at_mut(index)) else {
-            return;
-        };
-        let is_up = connection.state == LinkState::Up && connection.deadline.is_none();
-        let Some(mechanism) = connection.mechanism.as_mut().filter(|_| is_up) else {
-            return;
-        };
-        let used = self.memory.budget.used();
-        let rests = mechanism.may_rest(now, &connection.tracked);
-        match rests {
-            true => mechanism.release(&mut self.memory.budget),
-            false => mechanism.rest(&mut self.memory.budget),
-        }
-        self.memory
-            .note_served(key.far.ip(), &mut connection.held, used);
-        if rests {
-            connection.mechanism = None;
+        if let Some((key, connection)) = key.zip(self.connections.at_mut(index)) {
+            self.service.rest(now, &key, connection);
         }
     }
 
@@ -1631,7 +1559,7 @@ impl Gateway {
         key: FlowKey,
         tcp: &TcpHeader,
     ) -> Option<FlowIndex> {
-        if tcp.has(TcpFlags::RST) || self.mechanism == PathMechanismKind::None {
+        if tcp.has(TcpFlags::RST) || self.service.kind() == PathMechanismKind::None {
             return None;
         }
         let &PassingPacket {
@@ -1763,11 +1691,7 @@ impl Gateway {
         }
         self.forget_handshake(connection.link, index);
         self.leave_link(connection.link);
-        self.timers.set(index, &mut connection.deadline, None);
-        if let Some(mechanism) = &mut connection.mechanism {
-            mechanism.release(&mut self.memory.budget);
-        }
-        self.memory.note_gone(key.far.ip(), &mut connection.held);
+        self.service.see_off(index, &key, &mut connection);
     }
 
     // Who has a connection's place, and how one that loses it ends.
@@ -1841,18 +1765,9 @@ impl Gateway {
         let Some((key, connection)) = key.zip(self.connections.at_mut(index)) else {
             return;
         };
-        connection.is_proven = false;
-        connection.is_pledged = false;
         let link = connection.link;
-        let was = core::mem::take(&mut connection.standing);
-        if let Some(mut old) = connection.mechanism.take() {
-            old.release(&mut self.memory.budget);
-            self.memory.note_gone(key.far.ip(), &mut connection.held);
-        }
+        self.service.begin_anew(&key, connection, &mut self.outbox);
         self.forget_handshake(link, index);
-        // Whoever follows what is frozen hears that the old connection is not.
-        self.outbox
-            .tell_if(Event::of_standing(key, was, Standing::Running));
     }
 
     /// The far host acknowledges what was never seen here. If the connection is frozen here, it has
@@ -1886,7 +1801,7 @@ impl Gateway {
     fn say_last_words(&mut self, link: LinkId, words: LastWords) {
         self.counters.resets += u64::from(words.resets.is_some());
         let is_down = self.links.state(link).map(|state| state.state) == Some(LinkState::Down);
-        let is_kept = is_down && self.mechanism.holds_other_traffic();
+        let is_kept = is_down && self.service.kind().holds_other_traffic();
         for (direction, packet) in DIRECTIONS.into_iter().zip(words.resets.iter().flatten()) {
             if is_kept && direction == Direction::ToLink {
                 // A segment of TCP is kept however old it is.
@@ -2109,7 +2024,7 @@ impl Gateway {
 
     /// Whether nothing is tracked, and nothing is to be.
     fn is_idle(&self) -> bool {
-        self.mechanism == PathMechanismKind::None && self.connections.len() == 0
+        self.service.kind() == PathMechanismKind::None && self.connections.len() == 0
     }
 
     fn release_at(&mut self, interface: InterfaceId) -> Option<&mut Release> {

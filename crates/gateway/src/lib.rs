@@ -55,6 +55,7 @@ pub mod links;
 pub mod mechanisms;
 mod release;
 mod report;
+mod service;
 mod timers;
 pub mod tracking;
 
