@@ -53,6 +53,7 @@ pub mod gateway;
 pub mod limits;
 pub mod links;
 pub mod mechanisms;
+mod passing;
 mod release;
 mod report;
 mod service;

@@ -5,7 +5,6 @@
 //! fulfil.
 
 use crate::connections::{Connection, Connections};
-use crate::counters::Counters;
 use crate::event::{Event, Outbox, Transmit};
 use crate::limits::{Limits, Memory};
 use crate::links::{Direction, InterfaceId, LinkState, StateSince};
@@ -119,7 +118,7 @@ impl Service {
         surroundings: Surroundings,
         connections: &mut Connections,
         limits: &Limits,
-        (counters, outbox): (&mut Counters, &mut Outbox),
+        outbox: &mut Outbox,
         call: impl FnOnce(&mut dyn PathMechanism, &mut Context<'_>) -> R,
     ) -> Option<(R, Wishes)> {
         let key = connections.key(index)?;
@@ -153,7 +152,7 @@ impl Service {
             rules: self.rules,
             limits,
             budget: &mut self.memory.budget,
-            counters,
+            counters: &mut outbox.counters,
             resumed: &mut resumed,
             arrived: &mut arrived,
             rewritten: &mut rewritten,
