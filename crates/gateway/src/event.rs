@@ -1,8 +1,10 @@
 //! What a gateway wants sent, and what it tells.
 
+use crate::counters::Counters;
 use crate::links::{Direction, LinkEvent, LinkId};
-use crate::mechanisms::path::{SendReason, Standing};
+use crate::mechanisms::path::{Outgoing, SendReason, Standing};
 use crate::tracking::FlowKey;
+use alloc::collections::VecDeque;
 use outlast_base::time::{Duration, Instant};
 use outlast_wire::Packet;
 
@@ -53,6 +55,64 @@ pub enum Event {
         /// The gateway has ended it: a reset to each host is among the packets to send.
         is_reset: bool,
     },
+}
+
+/// Packets that wait for the driver to send them and events that wait to be told, oldest first; and counts.
+#[derive(Debug, Default)]
+pub(crate) struct Outbox {
+    packets: VecDeque<Transmit>,
+    events: VecDeque<Event>,
+    pub(crate) counters: Counters,
+}
+
+impl Outbox {
+    pub(crate) fn send(&mut self, packet: Transmit) {
+        self.packets.push_back(packet);
+    }
+
+    /// Sends what a part of the gateway wants sent on `link`, and counts it by its reason.
+    pub(crate) fn send_counted(&mut self, link: LinkId, outgoing: Outgoing) {
+        let Outgoing {
+            direction,
+            packet,
+            reason,
+        } = outgoing;
+        let counters = &mut self.counters;
+        match (direction, reason) {
+            (_, SendReason::Unreachable) => counters.wakes += 1,
+            (_, SendReason::Question) => counters.questions += 1,
+            (Direction::FromLink, _) => counters.rereceived += 1,
+            // Counted where it is sent.
+            (Direction::ToLink, SendReason::Probe) => {}
+            (Direction::ToLink, SendReason::NewestAck) => counters.acks_resent += 1,
+            (Direction::ToLink, _) => counters.resent += 1,
+        }
+        self.send(Transmit {
+            link,
+            direction,
+            packet,
+            reason,
+        });
+    }
+
+    pub(crate) fn tell(&mut self, event: Event) {
+        self.events.push_back(event);
+    }
+
+    /// Tells the event, if there is one.
+    pub(crate) fn tell_if(&mut self, event: Option<Event>) {
+        self.events.extend(event);
+    }
+
+    /// Takes the oldest packet.
+    pub(crate) fn next_packet(&mut self) -> Option<Transmit> {
+        self.packets.pop_front()
+    }
+
+    /// Takes the oldest event.
+    pub(crate) fn next_event(&mut self) -> Option<Event> {
+        self.events.pop_front()
+    }
 }
 
 /// Why the link dropped a packet that it had been given.

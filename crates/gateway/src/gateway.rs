@@ -23,8 +23,9 @@ use crate::connections::{Connection, Connections, stands_alone};
 use crate::counters::Counters;
 use crate::custody::{self, DIRECTIONS, LastWords, Meeting};
 pub use crate::custody::{ImportError, Imported, Pledge, Supervision, reset_of_unknown};
+use crate::event::Outbox;
 pub use crate::event::{DropCause, Event, Transmit};
-use crate::limits::{Limits, Memory};
+use crate::limits::Limits;
 use crate::links::{
     Answer, Direction, Indicator, InterfaceId, LinkConfig, LinkEvent, LinkId, LinkState, Links,
     Sign, StateSince,
@@ -32,28 +33,24 @@ use crate::links::{
 pub use crate::links::{DampedLink, DampingConfig, FLAP, SilenceConfig, SilentLink};
 use crate::mechanisms::path::{
     Context, HoldRule, HoldRules, Outgoing, PathMechanism, PathMechanismKind, SendReason, Standing,
-    TakeReason, Verdict, Waiting, unreachable_from,
+    TakeReason, Verdict, Waiting,
 };
-use crate::release::{self, INITIAL_BURST, Release, Turn};
+use crate::passing::PassingPacket;
+use crate::release::{INITIAL_BURST, Releases, Turn};
 pub use crate::report::{Activity, FlowReport};
+use crate::service::{Service, Surroundings};
+use crate::timers;
 pub use crate::timers::TimeoutReason;
-use crate::timers::{self, Timers};
 use crate::tracking::{
     Admission, Contest, FlowIndex, FlowKey, FrozenFlow, Heard, Observation, Oddity, PATIENCE,
     Phase, Removed, SupervisedFlow, TcpFlow,
 };
-use alloc::collections::{BTreeSet, VecDeque};
+use alloc::collections::BTreeSet;
 use alloc::vec::Vec;
 use core::net::IpAddr;
 use outlast_base::time::Instant;
 use outlast_base::units::{BitRate, ByteCount};
-use outlast_wire::{Packet, SeqNumber, TcpFlags, TcpHeader};
-
-/// Handshakes that go out in one turn, at most.
-const HANDSHAKES_IN_A_TURN: usize = 4;
-/// ICMP errors for one near host that is to repeat a segment: as many as a stack makes back-offs in 50
-/// seconds. The gateway does not know how long the outage was; those that are too many do nothing.
-const BACK_OFFS_REVERSED: u8 = 8;
+use outlast_wire::{Packet, TcpFlags, TcpHeader};
 
 /// What a gateway is made with.
 #[derive(Clone, Debug, Default)]
@@ -74,28 +71,13 @@ pub struct GatewayConfig {
 /// A gateway at one end of disconnecting links.
 #[derive(Debug)]
 pub struct Gateway {
-    mechanism: PathMechanismKind,
-    rules: HoldRules,
     limits: Limits,
     connections: Connections,
     links: Links,
+    service: Service,
     /// What waits for each interface.
-    releases: Vec<Release>,
-    memory: Memory,
-    timers: Timers,
-    counters: Counters,
-    outbox: VecDeque<Transmit>,
-    events: VecDeque<Event>,
-}
-
-/// A packet that crosses the gateway, with what is known of its link.
-#[derive(Clone, Copy, Debug)]
-struct PassingPacket<'a> {
-    now: Instant,
-    link: LinkId,
-    state: StateSince,
-    direction: Direction,
-    packet: &'a Packet,
+    releases: Releases,
+    outbox: Outbox,
 }
 
 impl Gateway {
@@ -104,26 +86,19 @@ impl Gateway {
     pub fn new(config: GatewayConfig) -> Self {
         let limits = config.limits;
         Self {
-            mechanism: config.mechanism,
-            rules: HoldRules::default(),
             limits,
             connections: Connections::new(&limits, config.seed),
             links: Links::new(config.silence, config.damping),
-            releases: Vec::new(),
-            memory: Memory::new(limits.held_in_all),
-            timers: Timers::default(),
-            counters: Counters::default(),
-            outbox: VecDeque::new(),
-            events: VecDeque::new(),
+            service: Service::new(config.mechanism, limits.held_in_all),
+            releases: Releases::default(),
+            outbox: Outbox::default(),
         }
     }
 
     /// Adds an interface with a disconnecting link behind it, which is up.
     pub fn add_link(&mut self, now: Instant, interface: InterfaceId, config: LinkConfig) {
         self.links.add(now, interface);
-        if self.release_at(interface).is_none() {
-            self.releases.push(Release::new(interface, config.rate));
-        }
+        self.releases.add(interface, config.rate);
     }
 
     /// A packet crosses the gateway on `link`.
@@ -134,7 +109,7 @@ impl Gateway {
         direction: Direction,
         packet: &Packet,
     ) -> Verdict {
-        self.counters.packets += 1;
+        self.outbox.counters.packets += 1;
         let Some(state) = self.links.state(link) else {
             return Verdict::Pass;
         };
@@ -154,16 +129,8 @@ impl Gateway {
                 self.handle_other(&passing)
             }
         };
-        self.counters.taken += u64::from(verdict != Verdict::Pass);
-        if let Some(release) = self.release_at(link.interface) {
-            match (verdict, direction) {
-                (Verdict::Pass, Direction::ToLink) => {
-                    release.pacer.charge_uncounted(now, packet.total_len());
-                }
-                (_, Direction::FromLink) => release.pacer.heard(),
-                _ => {}
-            }
-        }
+        self.outbox.counters.taken += u64::from(verdict != Verdict::Pass);
+        self.releases.note_verdict(&passing, verdict);
         self.send_in_turn(now);
         verdict
     }
@@ -176,7 +143,7 @@ impl Gateway {
             return;
         };
         if cause == DropCause::Congestion {
-            if let Some(release) = self.release_at(link.interface) {
+            if let Some(release) = self.releases.at_mut(link.interface) {
                 release.pacer.congested(now);
             }
             return;
@@ -186,7 +153,7 @@ impl Gateway {
         }
         match packet.tcp() {
             Some(tcp) if !stands_alone(tcp) => self.handle_segment_drop(now, packet),
-            _ if !self.mechanism.holds_other_traffic() => {}
+            _ if !self.service.kind().holds_other_traffic() => {}
             _ if self.handle_opening_drop(now, link, packet) => {}
             _ => self.keep_other(now, link, state.state, packet),
         }
@@ -199,7 +166,7 @@ impl Gateway {
         let peers = self.limits.peers;
         let sign = self
             .links
-            .handle_event(now, event, peers, &mut self.counters);
+            .handle_event(now, event, peers, &mut self.outbox.counters);
         if let Some(sign) = sign {
             self.change_link(now, sign);
         }
@@ -214,10 +181,10 @@ impl Gateway {
             indicator,
         };
         match self.links.state(link).map(|state| state.state) {
-            None => self.counters.link_events_refused += 1,
+            None => self.outbox.counters.link_events_refused += 1,
             Some(LinkState::Down) => self.handle_link(now, up),
             Some(LinkState::Up) => {
-                if let Some(signs) = self.links.handle_return(now, up, &mut self.counters) {
+                if let Some(signs) = self.links.handle_return(now, up, &mut self.outbox.counters) {
                     let behind = self.connections.behind(link);
                     self.return_of(now, &behind, signs);
                     self.send_in_turn(now);
@@ -247,13 +214,13 @@ impl Gateway {
     /// The time that [`Self::poll_timeout`] gave has come.
     pub fn handle_timeout(&mut self, now: Instant) {
         // First, for a link's return may be followed by something that is due at once.
-        while let Some(sign) = self
-            .links
-            .poll_damped(now, self.limits.peers, &mut self.counters)
+        while let Some(sign) =
+            self.links
+                .poll_damped(now, self.limits.peers, &mut self.outbox.counters)
         {
             self.change_link(now, sign);
         }
-        while let Some(index) = self.timers.take_due(now) {
+        while let Some(index) = self.service.take_due(now) {
             let Some(connection) = self.connections.at_mut(index) else {
                 continue;
             };
@@ -284,24 +251,22 @@ impl Gateway {
     /// The next packet to send.
     #[must_use]
     pub fn poll_transmit(&mut self) -> Option<Transmit> {
-        self.outbox.pop_front()
+        self.outbox.next_packet()
     }
 
     /// The next thing to tell.
     #[must_use]
     pub fn poll_event(&mut self) -> Option<Event> {
-        self.events.pop_front()
+        self.outbox.next_event()
     }
 
     /// When to call [`Self::handle_timeout`], and why.
     #[must_use]
     pub fn poll_timeout(&self) -> Option<(Instant, TimeoutReason)> {
-        let pace = self.releases.iter().filter_map(Release::next_chance);
-        let handshake = self.releases.iter().filter_map(Release::next_handshake);
         timers::first([
-            (TimeoutReason::Pace, pace.min()),
-            (TimeoutReason::Kick, self.timers.next()),
-            (TimeoutReason::Handshake, handshake.min()),
+            (TimeoutReason::Pace, self.releases.next_chance()),
+            (TimeoutReason::Kick, self.service.next_deadline()),
+            (TimeoutReason::Handshake, self.releases.next_handshake()),
             (TimeoutReason::Probe, self.links.next_probe()),
             (TimeoutReason::Damping, self.links.next_damped()),
             (TimeoutReason::Expiry, self.connections.next_expiry()),
@@ -312,20 +277,19 @@ impl Gateway {
     /// What was counted so far.
     #[must_use]
     pub const fn counters(&self) -> &Counters {
-        &self.counters
+        &self.outbox.counters
     }
 
     /// Bytes kept for TCP flows, as charged against [`Limits::held_in_all`].
     #[must_use]
     pub const fn held(&self) -> ByteCount {
-        self.memory.budget.used()
+        self.service.held()
     }
 
     /// Bytes of UDP and everything else kept, on all interfaces.
     #[must_use]
     pub fn held_other(&self) -> ByteCount {
-        let of = |release: &Release| release.others.bytes() + release.handshakes.bytes();
-        ByteCount(self.releases.iter().map(of).sum())
+        self.releases.bytes()
     }
 
     /// Tracked flows.
@@ -390,12 +354,12 @@ impl Gateway {
 
     /// What it does for connections that begin from now on; those that are tracked keep theirs.
     pub const fn set_mechanism(&mut self, mechanism: PathMechanismKind) {
-        self.mechanism = mechanism;
+        self.service.set_kind(mechanism);
     }
 
     /// Which rules `hold`, and what is made of it, obeys from now on: all, but where it is tried without one.
     pub const fn set_rules(&mut self, rules: HoldRules) {
-        self.rules = rules;
+        self.service.set_rules(rules);
     }
 
     /// Other caps from now on. What is kept or tracked above a lower one stays, but no more is
@@ -403,7 +367,7 @@ impl Gateway {
     pub fn set_limits(&mut self, limits: Limits) {
         self.limits = limits;
         self.connections.set_bounds(&limits);
-        self.memory.set_cap(limits.held_in_all);
+        self.service.set_cap(limits.held_in_all);
     }
 
     /// Silence tells from now on, otherwise or not at all. What is suspected is forgotten; it shows
@@ -423,7 +387,7 @@ impl Gateway {
     /// Another rate of the link behind `interface`; `None` if it is not known. An interface that
     /// was never added is none of its business.
     pub fn set_rate(&mut self, now: Instant, interface: InterfaceId, rate: Option<BitRate>) {
-        if let Some(release) = self.release_at(interface) {
+        if let Some(release) = self.releases.at_mut(interface) {
             release.pacer.set_rate(now, rate);
         }
         self.send_in_turn(now);
@@ -438,7 +402,7 @@ impl Gateway {
         let Some(state) = self.links.state(link) else {
             return;
         };
-        if self.mechanism == PathMechanismKind::None {
+        if self.service.kind() == PathMechanismKind::None {
             return;
         }
         let index = match self.connections.find(&key) {
@@ -517,7 +481,7 @@ impl Gateway {
     #[must_use]
     pub fn links_at_work(&self, interface: InterfaceId) -> BTreeSet<LinkId> {
         let mut at_work = BTreeSet::new();
-        let release = self.releases.iter().find(|s| s.interface == interface);
+        let release = self.releases.at(interface);
         for (link, index) in self
             .connections
             .iter_behind(LinkId::of_interface(interface))
@@ -571,11 +535,8 @@ impl Gateway {
     /// acknowledged ahead is not: nobody else has what is kept of it. Returns how many are in doubt.
     pub fn doubt_since(&mut self, since: Instant) -> usize {
         let mut doubtful = 0;
-        for release in &self.releases {
-            for (_, index) in self
-                .connections
-                .behind(LinkId::of_interface(release.interface))
-            {
+        for interface in self.releases.interfaces() {
+            for (_, index) in self.connections.behind(LinkId::of_interface(interface)) {
                 if let Some(connection) = self.connections.at_mut(index) {
                     let told = connection.told;
                     let was_down = told.state == LinkState::Down && told.since <= since;
@@ -632,7 +593,7 @@ impl Gateway {
         frozen: &FrozenFlow,
         is_heard: bool,
     ) -> Result<Imported, ImportError> {
-        if self.mechanism != PathMechanismKind::ZeroWindowAck {
+        if self.service.kind() != PathMechanismKind::ZeroWindowAck {
             return Err(ImportError::WrongMechanism);
         }
         let state = self.links.state(link).ok_or(ImportError::UnknownLink)?;
@@ -697,7 +658,7 @@ impl Gateway {
     #[must_use]
     pub fn supervises(&self) -> bool {
         matches!(
-            self.mechanism,
+            self.service.kind(),
             PathMechanismKind::MTcp | PathMechanismKind::MTcpAdaptive
         )
     }
@@ -785,7 +746,7 @@ impl Gateway {
     pub fn reset_frozen(&mut self, now: Instant, flow: FlowKey) -> Option<[Packet; 2]> {
         let numbers = self.export_frozen(flow)?.numbers().ok()?;
         self.release_frozen(now, flow);
-        self.counters.resets += 1;
+        self.outbox.counters.resets += 1;
         Some([numbers.reset_near(), numbers.reset_far()])
     }
 
@@ -801,7 +762,7 @@ impl Gateway {
             return Verdict::Pass;
         }
         if is_damaged(passing.packet) {
-            self.counters.odd_segments += 1;
+            self.outbox.counters.odd_segments += 1;
             return Verdict::Pass;
         }
         let index = self
@@ -901,12 +862,16 @@ impl Gateway {
         match direction {
             Direction::FromLink => {
                 let news = (observation.newly_acked, arrived);
-                self.note_arrival(now, (key.far.ip(), index), packet, news);
+                if let Some(connection) = self.connections.at_mut(index) {
+                    let at = (key.far.ip(), index);
+                    self.releases
+                        .note_arrival(now, at, connection, packet, news);
+                }
             }
             Direction::ToLink if is_served && matches!(verdict, None | Some(Verdict::Pass)) => {
                 self.note_departure(now, (key.far.ip(), index), packet);
                 if packet.sequence_len() > 0
-                    && let Some(release) = self.release_at(passing.link.interface)
+                    && let Some(release) = self.releases.at_mut(passing.link.interface)
                 {
                     release.pacer.charge_counted(now, packet.total_len());
                 }
@@ -945,17 +910,25 @@ impl Gateway {
     ) -> Option<Verdict> {
         let is_from_link = passing.direction == Direction::FromLink;
         let interface = passing.link.interface;
-        if let Some(release) = release::at(&mut self.releases, interface)
+        if let Some(release) = self.releases.at_mut(interface)
             && is_from_link
             && is_heard
         {
             release.hear(key.far.ip());
         }
-        if let Some(verdict) = self.handle_stale_echo(passing, index, tcp) {
+        let connection = self.connections.at_mut(index)?;
+        let stale = self.releases.handle_stale_echo(
+            passing,
+            (index, key),
+            connection,
+            tcp,
+            &self.limits,
+            &mut self.outbox,
+        );
+        if let Some(verdict) = stale {
             return Some(verdict);
         }
-        let connection = self.connections.at(index)?;
-        if let Some(release) = release::at(&mut self.releases, interface) {
+        if let Some(release) = self.releases.at_mut(interface) {
             let news = (is_from_link, newly_acked, has_met);
             release.note_opened(index, &connection.tracked.near, tcp, news);
         }
@@ -995,7 +968,7 @@ impl Gateway {
         tcp: &TcpHeader,
         oddity: Oddity,
     ) -> Verdict {
-        self.counters.odd_segments += 1;
+        self.outbox.counters.odd_segments += 1;
         if passing.direction == Direction::FromLink && oddity == Oddity::AcknowledgesUnsent {
             self.note_gone_on(passing.now, index, tcp);
         }
@@ -1084,7 +1057,8 @@ impl Gateway {
             refuted,
         } = answer;
         if is_awaited {
-            self.welcome_one_sided(now, link);
+            self.releases
+                .welcome_one_sided(now, link, &self.connections);
         }
         if let Some(raiser) = refuted {
             self.distrust(raiser);
@@ -1107,7 +1081,7 @@ impl Gateway {
             direction,
             packet,
         } = passing;
-        if direction == Direction::FromLink || !self.mechanism.holds_other_traffic() {
+        if direction == Direction::FromLink || !self.service.kind().holds_other_traffic() {
             return Verdict::Pass;
         }
         if state.state == LinkState::Up {
@@ -1119,14 +1093,9 @@ impl Gateway {
     }
 
     fn keep_other(&mut self, now: Instant, link: LinkId, state: LinkState, packet: &Packet) {
-        let Some(release) = release::at(&mut self.releases, link.interface) else {
-            return;
-        };
-        let evicted = release.others.keep(now, link, packet, &self.limits);
-        if state == LinkState::Up {
-            release.give_others_a_turn();
-        }
-        self.counters.others_evicted += evicted;
+        let Self { limits, outbox, .. } = self;
+        self.releases
+            .keep_other(now, link, state, packet, limits, outbox);
     }
 
     fn handle_segment_drop(&mut self, now: Instant, packet: &Packet) {
@@ -1150,28 +1119,14 @@ impl Gateway {
 
     /// A SYN or SYN-ACK of a connection that no mechanism serves yet.
     fn handle_opening(&mut self, passing: &PassingPacket<'_>, index: FlowIndex) -> Verdict {
-        let &PassingPacket {
-            now,
-            link,
-            state,
-            direction,
-            packet,
-        } = passing;
-        if direction == Direction::FromLink || !self.mechanism.holds_other_traffic() {
+        if passing.direction == Direction::FromLink || !self.service.kind().holds_other_traffic() {
             return Verdict::Pass;
         }
         if !self.awaits_answer(index) {
             return self.handle_other(passing);
         }
-        let Some(release) = release::at(&mut self.releases, link.interface) else {
-            return Verdict::Pass;
-        };
-        self.counters.others_evicted +=
-            release.pass_handshake(now, index, packet, state, &self.limits);
-        match state.state {
-            LinkState::Down => Verdict::Taken(TakeReason::LinkDown),
-            LinkState::Up => Verdict::Pass,
-        }
+        self.releases
+            .pass_opening(passing, index, &self.limits, &mut self.outbox)
     }
 
     /// A segment with data of a connection whose far host was not heard. If its beginning was not seen
@@ -1179,40 +1134,25 @@ impl Gateway {
     /// that is done for the connection.
     fn handle_one_sided(&mut self, passing: &PassingPacket<'_>, index: FlowIndex) -> Verdict {
         let &PassingPacket {
-            now,
             link,
-            state,
             direction,
             packet,
+            ..
         } = passing;
         let is_data = direction == Direction::ToLink && packet.sequence_len() > 0;
         let Some(connection) = self.connections.at_mut(index) else {
             return Verdict::Pass;
         };
-        if !is_data || !self.mechanism.holds_other_traffic() || !connection.is_one_sided() {
+        if !is_data || !self.service.kind().holds_other_traffic() || !connection.is_one_sided() {
             return Verdict::Pass;
         }
         if let Some(tcp) = packet.tcp() {
             self.links.watch(link);
             connection.silence.near_host.hear(tcp);
         }
-        let Some(release) = release::at(&mut self.releases, link.interface) else {
-            return Verdict::Pass;
-        };
-        let handshakes = &mut release.handshakes;
-        let (evicted, verdict) = match state.state {
-            LinkState::Down => (
-                handshakes.keep(index, packet, &self.limits),
-                Verdict::Taken(TakeReason::LinkDown),
-            ),
-            LinkState::Up if self.links.listens() => (
-                handshakes.pass_one_sided(now, index, packet, &self.limits),
-                Verdict::Pass,
-            ),
-            LinkState::Up => (0, Verdict::Pass),
-        };
-        self.counters.others_evicted += evicted;
-        verdict
+        let listens = self.links.listens();
+        self.releases
+            .pass_one_sided(passing, index, listens, &self.limits, &mut self.outbox)
     }
 
     /// The link dropped a SYN or SYN-ACK with all that it had been given. Returns whether its
@@ -1230,151 +1170,36 @@ impl Gateway {
         if connection.link.interface != link.interface {
             return false;
         }
-        if let Some(release) = release::at(&mut self.releases, link.interface) {
-            let evicted = release.handshakes.keep(index, packet, &self.limits);
-            self.counters.others_evicted += evicted;
-            if connection.state == LinkState::Up {
-                // Told only when the link is back already.
-                release.change_link(now, index, LinkState::Up);
-            }
-        }
+        self.releases.keep_dropped_opening(
+            now,
+            (index, connection),
+            packet,
+            &self.limits,
+            &mut self.outbox,
+        );
         true
     }
 
     /// Handshakes whose answer was not seen in time have their turn again; so has the question for the far
     /// host of a one-sided connection.
     fn repeat_handshakes(&mut self, now: Instant) {
-        for place in 0..self.releases.len() {
-            let release = &mut self.releases[place];
-            release.handshakes.handle_timeout(now);
-            release.give_handshakes_a_turn();
-            while let Some((index, asked_at)) = release.handshakes.next_unanswered() {
-                let connection = self.connections.at(index);
-                if connection.is_some_and(|one| self.links.is_quiet(one.link, asked_at)) {
-                    release.handshakes.begin_to_probe(now, index);
-                }
+        let (connections, links) = (&self.connections, &self.links);
+        self.releases.repeat_handshakes(now, |index, asked_at| {
+            let connection = connections.at(index);
+            connection.is_some_and(|one| links.is_quiet(one.link, asked_at))
+        });
+        let gap = self.links.probe_gap();
+        while let Some(index) = self.releases.next_to_probe(now, gap) {
+            if let Some(link) = self.connections.at(index).map(|one| one.link) {
+                self.probe(now, link, index);
             }
-            let Some(gap) = self.links.probe_gap() else {
-                // Nobody is asked any more, or was ever.
-                release.handshakes.stop_probing();
-                continue;
-            };
-            while let Some(index) = self.releases[place].handshakes.next_to_probe(now, gap) {
-                if let Some(link) = self.connections.at(index).map(|one| one.link) {
-                    self.probe(now, link, index);
-                }
-            }
-        }
-    }
-
-    /// Somebody behind `link` was heard: it is back for one-sided connections whose far hosts are asked.
-    fn welcome_one_sided(&mut self, now: Instant, link: LinkId) {
-        let Some(release) = release::at(&mut self.releases, link.interface) else {
-            return;
-        };
-        let connections = &self.connections;
-        let is_behind = |index: &FlowIndex| {
-            let connection = connections.at(*index);
-            connection.is_some_and(|connection| connection.link == link)
-        };
-        let behind: Vec<_> = release.handshakes.probed().filter(is_behind).collect();
-        for index in behind {
-            release.handshakes.come_back(now, index);
-        }
-        release.give_handshakes_a_turn();
-    }
-
-    /// Withholds a far host's answer to a one-sided connection that echoes a timestamp from before the outage,
-    /// or what its near host repeats for it; `None` for every other segment. `release/handshakes.rs` says why.
-    fn handle_stale_echo(
-        &mut self,
-        passing: &PassingPacket<'_>,
-        index: FlowIndex,
-        tcp: &TcpHeader,
-    ) -> Option<Verdict> {
-        let &PassingPacket {
-            now,
-            link,
-            state,
-            direction,
-            packet,
-            ..
-        } = passing;
-        let release = release::at(&mut self.releases, link.interface)?;
-        if release.handshakes.is_empty() || state.state == LinkState::Down {
-            return None;
-        }
-        match direction {
-            Direction::FromLink if packet.sequence_len() > 0 => None,
-            Direction::FromLink => {
-                let begins = release.handshakes.withhold_stale(now, index, tcp)?;
-                self.make_near_host_repeat(now, link, index, begins);
-                Some(Verdict::Taken(TakeReason::AnswersProbe))
-            }
-            Direction::ToLink => {
-                let expected = release.handshakes.renew(index, packet, &self.limits)?;
-                release.give_handshakes_a_turn();
-                self.renew_timestamp(now, link, index, tcp, expected);
-                Some(Verdict::Taken(TakeReason::BehindKept))
-            }
-        }
-    }
-
-    /// Makes the near host repeat the segment that begins with `begins`.
-    fn make_near_host_repeat(
-        &mut self,
-        now: Instant,
-        link: LinkId,
-        index: FlowIndex,
-        begins: SeqNumber,
-    ) {
-        let Some((key, connection)) = self.connections.key(index).zip(self.connections.at(index))
-        else {
-            return;
-        };
-        let flow = connection.tracked;
-        for _ in 0..BACK_OFFS_REVERSED {
-            if let Some(packet) = unreachable_from(&key, &flow, Direction::ToLink, begins) {
-                let outgoing = Outgoing {
-                    direction: Direction::FromLink,
-                    packet,
-                    reason: SendReason::Unreachable,
-                };
-                self.transmit(now, link, outgoing);
-            }
-        }
-    }
-
-    /// Gives the far host, which expects `expected` next, the timestamp of what the near host repeats.
-    fn renew_timestamp(
-        &mut self,
-        now: Instant,
-        link: LinkId,
-        index: FlowIndex,
-        tcp: &TcpHeader,
-        expected: SeqNumber,
-    ) {
-        let key = self.connections.key(index);
-        let Some((key, connection)) = key.zip(self.connections.at_mut(index)) else {
-            return;
-        };
-        let voice = &mut connection.silence.near_host;
-        voice.hear(tcp);
-        let packet = voice.acknowledge(&key, &connection.tracked, expected);
-        self.transmit_to_link(now, link, packet, SendReason::NewestAck);
-    }
-
-    /// The connection at `index` is another one from now on, or none, or crosses elsewhere.
-    fn forget_handshake(&mut self, link: LinkId, index: FlowIndex) {
-        if let Some(release) = self.release_at(link.interface) {
-            release.handshakes.remove(index);
         }
     }
 
     /// Whether the far host has not acknowledged what the near host has begun with.
     fn awaits_answer(&self, index: FlowIndex) -> bool {
         let connection = self.connections.at(index);
-        self.rules.has(HoldRule::Handshakes)
+        self.service.obeys(HoldRule::Handshakes)
             && connection.is_some_and(|connection| connection.tracked.near.has_outstanding())
     }
 
@@ -1382,7 +1207,7 @@ impl Gateway {
 
     /// A link went or came.
     fn change_link(&mut self, now: Instant, sign: Sign) {
-        self.events.push_back(Event::Link(sign.event()));
+        self.outbox.tell(Event::Link(sign.event()));
         let behind = self.connections.behind(sign.link);
         if sign.state == LinkState::Up {
             self.welcome(now, sign.link, sign.why, &behind);
@@ -1405,7 +1230,7 @@ impl Gateway {
     /// `flows` are told both changes.
     fn return_of(&mut self, now: Instant, flows: &[(LinkId, FlowIndex)], signs: [Sign; 2]) {
         for sign in signs {
-            self.events.push_back(Event::Link(sign.event()));
+            self.outbox.tell(Event::Link(sign.event()));
         }
         let [_, up] = signs;
         self.welcome(now, up.link, up.why, flows);
@@ -1431,9 +1256,7 @@ impl Gateway {
         let round_trips = behind
             .iter()
             .filter_map(|(_, index)| Some(&connections.at(*index)?.tracked.rtt));
-        if let Some(release) = release::at(&mut self.releases, link.interface) {
-            release.welcome(now, link, by, round_trips);
-        }
+        self.releases.welcome(now, link, by, round_trips);
     }
 
     /// Tells a flow's mechanism that the flow's link is in another state now.
@@ -1445,12 +1268,8 @@ impl Gateway {
             connection.departed = 0;
             // What was on its way is answered late, or by what the gateway sends.
             connection.tracked.rtt.discard();
-            if let Some(release) = release::at(&mut self.releases, connection.link.interface) {
-                if state.state == LinkState::Up {
-                    release.expect(peer);
-                }
-                release.change_link(now, index, state.state);
-            }
+            self.releases
+                .change_link(now, connection.link.interface, (peer, index), state.state);
         }
         self.with_mechanism(now, index, state, |mechanism, cx| mechanism.handle_link(cx));
     }
@@ -1458,7 +1277,7 @@ impl Gateway {
     /// A flow's packets cross on `link` from now on.
     fn move_flow(&mut self, index: FlowIndex, link: LinkId) {
         if let Some(before) = self.connections.move_to(index, link) {
-            self.forget_handshake(before, index);
+            self.releases.forget_handshake(before, index);
             self.leave_link(before);
         }
     }
@@ -1472,8 +1291,8 @@ impl Gateway {
 
     fn tell_silent(&mut self, silent: Option<SilentLink>) {
         if let Some(SilentLink { link, since }) = silent {
-            self.counters.silences += 1;
-            self.events.push_back(Event::Silent { link, since });
+            self.outbox.counters.silences += 1;
+            self.outbox.tell(Event::Silent { link, since });
         }
     }
 
@@ -1491,14 +1310,14 @@ impl Gateway {
         let voice = connection.silence.near_host;
         let packet = voice.keep_alive(&key, &connection.tracked);
         connection.silence.note_probe(now);
-        self.counters.probes += 1;
+        self.outbox.counters.probes += 1;
         let reason = SendReason::Probe;
         self.transmit_to_link(now, link, packet, reason);
     }
 
     // Mechanisms.
 
-    /// Calls a flow's mechanism, then takes note of its deadline and of what it wants sent.
+    /// Calls a flow's mechanism, and fulfils what it wants then.
     fn with_mechanism<R>(
         &mut self,
         now: Instant,
@@ -1506,119 +1325,52 @@ impl Gateway {
         link: StateSince,
         call: impl FnOnce(&mut dyn PathMechanism, &mut Context<'_>) -> R,
     ) -> Option<R> {
-        let key = self.connections.key(index)?;
-        let peer = key.far.ip();
-        let all = self.connections.iter();
-        self.memory.allot(peer, || {
-            all.map(|(key, _, connection)| (key.far.ip(), connection.held.0))
-        });
-        let connection = self.connections.at_mut(index)?;
+        let connection = self.connections.at(index)?;
         let link = match link.state == connection.state {
             true => connection.told,
             false => link,
         };
         let is_silent = self.links.is_silent(connection.link);
-        let release = release::at(&mut self.releases, connection.link.interface);
-        let (has_line, is_paced) = release.map_or((false, false), |one| one.line(now, link.since));
-        let sack = connection.sack();
-        let mechanism = connection.mechanism.as_mut()?;
-        let (mut resumed, mut arrived, mut rewritten) = (None, 0, None);
-        let at = connection.link;
-        let used = self.memory.budget.used();
-        let mut cx = Context {
+        let interface = connection.link.interface;
+        let (has_line, is_paced) = self.releases.line(now, interface, link.since);
+        let surroundings = Surroundings {
             now,
-            key: &key,
-            flow: &connection.tracked,
             link,
             is_silent,
             has_line,
             is_paced,
-            near_host_proxy: connection.silence.near_host,
-            sack,
-            rules: self.rules,
-            limits: &self.limits,
-            budget: &mut self.memory.budget,
-            counters: &mut self.counters,
-            resumed: &mut resumed,
-            arrived: &mut arrived,
-            rewritten: &mut rewritten,
         };
-        let result = call(mechanism.as_mut(), &mut cx);
-        self.memory.note_served(peer, &mut connection.held, used);
-        if let Some(after) = resumed {
-            self.events.push_back(Event::Resumed { flow: key, after });
-        }
-        if let Some(packet) = rewritten {
-            // In its place among what comes from the link, so that no turn is waited for.
-            self.outbox.push_back(Transmit {
-                link: at,
-                direction: Direction::FromLink,
-                packet,
-                reason: SendReason::Supervised,
-            });
-        }
-        self.note_wishes(now, index, key);
-        Some(result)
-    }
-
-    /// Takes note of what a flow's mechanism wants now: to be called, to send, to keep its place.
-    fn note_wishes(&mut self, now: Instant, index: FlowIndex, key: FlowKey) {
-        let Some(connection) = self.connections.at_mut(index) else {
-            return;
-        };
-        let Some(mechanism) = &connection.mechanism else {
-            return;
-        };
-        let wanted = mechanism.poll_timeout();
-        self.timers.set(index, &mut connection.deadline, wanted);
-        let is_pledged = mechanism.account().acknowledged_ahead;
-        let changes_shelf =
-            core::mem::replace(&mut connection.is_pledged, is_pledged) != is_pledged;
-        if let Some(waiting) = mechanism.waiting()
-            && let Some(release) = release::at(&mut self.releases, connection.link.interface)
+        let (result, wishes) = self.service.serve(
+            index,
+            surroundings,
+            &mut self.connections,
+            &self.limits,
+            &mut self.outbox,
+            call,
+        )?;
+        if let Some(waiting) = wishes.turn
+            && let Some(release) = self.releases.at_mut(wishes.interface)
         {
-            release.give_flow_a_turn(index, key.far.ip(), waiting);
+            release.give_flow_a_turn(index, wishes.peer, waiting);
         }
-        let standing = mechanism.standing();
-        let was = core::mem::replace(&mut connection.standing, standing);
-        if was != standing {
-            self.events.extend(Event::of_standing(key, was, standing));
-        }
-        if changes_shelf {
+        if wishes.changes_shelf {
             self.note_life(now, index);
         }
+        Some(result)
     }
 
     /// The flow is about to meet something that its mechanism must know.
     fn wake_mechanism(&mut self, index: FlowIndex) {
-        if let Some(connection) = self.connections.at_mut(index)
-            && connection.mechanism.is_none()
-        {
-            connection.mechanism = self.mechanism.for_flow();
+        if let Some(connection) = self.connections.at_mut(index) {
+            self.service.wake(connection);
         }
     }
 
-    /// A flow is idle. A mechanism that a new one can stand in for is given up until the flow's next packet;
-    /// any other takes less memory.
+    /// A flow is idle: what it does not need is given back.
     fn rest(&mut self, now: Instant, index: FlowIndex) {
         let key = self.connections.key(index);
-        let Some((key, connection)) = key.zip(self.connections.at_mut(index)) else {
-            return;
-        };
-        let is_up = connection.state == LinkState::Up && connection.deadline.is_none();
-        let Some(mechanism) = connection.mechanism.as_mut().filter(|_| is_up) else {
-            return;
-        };
-        let used = self.memory.budget.used();
-        let rests = mechanism.may_rest(now, &connection.tracked);
-        match rests {
-            true => mechanism.release(&mut self.memory.budget),
-            false => mechanism.rest(&mut self.memory.budget),
-        }
-        self.memory
-            .note_served(key.far.ip(), &mut connection.held, used);
-        if rests {
-            connection.mechanism = None;
+        if let Some((key, connection)) = key.zip(self.connections.at_mut(index)) {
+            self.service.rest(now, &key, connection);
         }
     }
 
@@ -1632,7 +1384,7 @@ impl Gateway {
         key: FlowKey,
         tcp: &TcpHeader,
     ) -> Option<FlowIndex> {
-        if tcp.has(TcpFlags::RST) || self.mechanism == PathMechanismKind::None {
+        if tcp.has(TcpFlags::RST) || self.service.kind() == PathMechanismKind::None {
             return None;
         }
         let &PassingPacket {
@@ -1645,7 +1397,7 @@ impl Gateway {
         let payload_len = packet.header().payload_len;
         let first_sight = TcpFlow::new().observe(now, direction, tcp, payload_len);
         if first_sight.is_err() {
-            self.counters.odd_segments += 1;
+            self.outbox.counters.odd_segments += 1;
             return None;
         }
         self.enter(now, link, state, key, TcpFlow::new())
@@ -1668,7 +1420,7 @@ impl Gateway {
                 index
             }
             Admission::Refused => {
-                self.counters.flows_refused += 1;
+                self.outbox.counters.flows_refused += 1;
                 return None;
             }
         };
@@ -1685,7 +1437,7 @@ impl Gateway {
         tracked: TcpFlow,
     ) -> Option<FlowIndex> {
         if self.connections.len() >= self.limits.flows {
-            self.counters.flows_refused += 1;
+            self.outbox.counters.flows_refused += 1;
             return None;
         }
         self.enter(now, link, state, flow, tracked)
@@ -1742,7 +1494,7 @@ impl Gateway {
     }
 
     fn displaced(&mut self, displaced: Removed<Connection>) {
-        self.counters.flows_displaced += 1;
+        self.outbox.counters.flows_displaced += 1;
         self.release(displaced);
     }
 
@@ -1762,13 +1514,9 @@ impl Gateway {
         if let Some(words) = LastWords::of(&mut connection) {
             self.say_last_words(connection.link, words);
         }
-        self.forget_handshake(connection.link, index);
+        self.releases.forget_handshake(connection.link, index);
         self.leave_link(connection.link);
-        self.timers.set(index, &mut connection.deadline, None);
-        if let Some(mechanism) = &mut connection.mechanism {
-            mechanism.release(&mut self.memory.budget);
-        }
-        self.memory.note_gone(key.far.ip(), &mut connection.held);
+        self.service.see_off(index, &key, &mut connection);
     }
 
     // Who has a connection's place, and how one that loses it ends.
@@ -1842,18 +1590,9 @@ impl Gateway {
         let Some((key, connection)) = key.zip(self.connections.at_mut(index)) else {
             return;
         };
-        connection.is_proven = false;
-        connection.is_pledged = false;
         let link = connection.link;
-        let was = core::mem::take(&mut connection.standing);
-        if let Some(mut old) = connection.mechanism.take() {
-            old.release(&mut self.memory.budget);
-            self.memory.note_gone(key.far.ip(), &mut connection.held);
-        }
-        self.forget_handshake(link, index);
-        // Whoever follows what is frozen hears that the old connection is not.
-        self.events
-            .extend(Event::of_standing(key, was, Standing::Running));
+        self.service.begin_anew(&key, connection, &mut self.outbox);
+        self.releases.forget_handshake(link, index);
     }
 
     /// The far host acknowledges what was never seen here. If the connection is frozen here, it has
@@ -1885,15 +1624,15 @@ impl Gateway {
     /// A connection leaves the table, or its place. If the gateway has the only copy of what it has
     /// acknowledged, the connection cannot go on: both hosts are told.
     fn say_last_words(&mut self, link: LinkId, words: LastWords) {
-        self.counters.resets += u64::from(words.resets.is_some());
+        self.outbox.counters.resets += u64::from(words.resets.is_some());
         let is_down = self.links.state(link).map(|state| state.state) == Some(LinkState::Down);
-        let is_kept = is_down && self.mechanism.holds_other_traffic();
+        let is_kept = is_down && self.service.kind().holds_other_traffic();
         for (direction, packet) in DIRECTIONS.into_iter().zip(words.resets.iter().flatten()) {
             if is_kept && direction == Direction::ToLink {
                 // A segment of TCP is kept however old it is.
                 self.keep_other(Instant::ZERO, link, LinkState::Down, packet);
             } else {
-                self.outbox.push_back(Transmit {
+                self.outbox.send(Transmit {
                     link,
                     direction,
                     packet: packet.clone(),
@@ -1905,39 +1644,34 @@ impl Gateway {
         // nobody is reset, but it is frozen no longer.
         if let Some(flow) = words.frozen {
             let is_reset = words.resets.is_some();
-            self.events.push_back(Event::Thawed { flow, is_reset });
+            self.outbox.tell(Event::Thawed { flow, is_reset });
         }
     }
 
     // What goes out.
 
-    /// Sends what waits, flow by flow, as far as the pace of each link allows.
+    /// Sends what waits, connection by connection, as far as the pace of each link allows.
     fn send_in_turn(&mut self, now: Instant) {
         for place in 0..self.releases.len() {
-            while let Some(taken) = self.releases[place].next_turn(now) {
+            while let Some(taken) = self.releases.next_turn(place, now) {
                 let len = match taken.turn {
-                    Turn::Handshakes => self.send_handshakes(now, place),
-                    Turn::Others => self.send_other(now, place),
+                    Turn::Handshakes => self.releases.send_handshakes(
+                        place,
+                        now,
+                        &mut self.connections,
+                        &mut self.outbox,
+                    ),
+                    Turn::Others => {
+                        let (links, age) = (&self.links, self.limits.other_age);
+                        let is_up = |link| links.is_up(link);
+                        self.releases
+                            .send_other(place, now, age, is_up, &mut self.outbox)
+                    }
                     Turn::Flow(index, waiting) => self.send_for_flow(now, index, waiting, place),
                 };
-                self.releases[place].charge(now, taken, len);
+                self.releases.charge(place, now, taken, len);
             }
         }
-    }
-
-    /// Sends one packet of other traffic; returns its length.
-    fn send_other(&mut self, now: Instant, place: usize) -> u32 {
-        let links = &self.links;
-        let is_up = |link| links.is_up(link);
-        let age = self.limits.other_age;
-        let (next, dropped) = self.releases[place].next_other(now, age, is_up);
-        self.counters.others_evicted += dropped;
-        let Some((link, packet)) = next else {
-            return 0;
-        };
-        let len = packet.total_len();
-        self.transmit_to_link(now, link, packet, SendReason::Kept);
-        len
     }
 
     /// Sends one packet of a connection; returns its length. The connection may be gone by now, or have
@@ -1952,7 +1686,7 @@ impl Gateway {
         let Some(link) = self.connections.at(index).map(|one| one.link) else {
             return 0;
         };
-        if link.interface != self.releases[place].interface {
+        if Some(link.interface) != self.releases.interface(place) {
             return 0;
         }
         let Some(state) = self.links.state(link) else {
@@ -1978,7 +1712,7 @@ impl Gateway {
         });
         let len = outgoing.packet.total_len();
         self.transmit(now, link, outgoing);
-        if let Some(release) = self.release_at(link.interface) {
+        if let Some(release) = self.releases.at_mut(link.interface) {
             release.charge_connection(now, waiting, len, has_standing_queue);
         }
         len
@@ -2001,7 +1735,7 @@ impl Gateway {
             .connections
             .at(index)
             .map(|one| one.tracked.rtt.patience());
-        if let Some((patience, release)) = patience.zip(self.release_at(link.interface)) {
+        if let Some((patience, release)) = patience.zip(self.releases.at_mut(link.interface)) {
             release.ask(now, peer, patience);
         }
     }
@@ -2013,108 +1747,25 @@ impl Gateway {
         (peer, index): (IpAddr, FlowIndex),
         packet: &Packet,
     ) {
-        if packet.sequence_len() == 0 {
-            return;
+        if let Some(connection) = self.connections.at_mut(index) {
+            self.releases
+                .note_departure(now, (peer, index), connection, packet);
         }
-        let Some(connection) = self.connections.at_mut(index) else {
-            return;
-        };
-        let release = release::at(&mut self.releases, connection.link.interface);
-        if let Some(release) = release.filter(|release| release.pacer.is_measuring()) {
-            let (rtt, departed) = (&connection.tracked.rtt, &mut connection.departed);
-            release.note_departure(now, (peer, index), rtt, departed, packet);
-        }
-    }
-
-    /// A segment of a connection came from its far host: it may show that some of what went out has
-    /// arrived, as it acknowledges newly, or selectively, in so many bytes.
-    fn note_arrival(
-        &mut self,
-        now: Instant,
-        (peer, index): (IpAddr, FlowIndex),
-        packet: &Packet,
-        (newly_acked, selectively): (u32, u32),
-    ) {
-        let Some(connection) = self.connections.at_mut(index) else {
-            return;
-        };
-        let release = release::at(&mut self.releases, connection.link.interface);
-        if let Some(release) = release.filter(|release| release.pacer.is_measuring()) {
-            let (near, departed) = (&connection.tracked.near, &mut connection.departed);
-            let news = (packet, newly_acked, selectively);
-            release.note_arrival(now, (peer, index), near, departed, news);
-        }
-    }
-
-    /// Sends some of the handshakes that are due: together they take as long as one packet of data, whose
-    /// length is returned.
-    fn send_handshakes(&mut self, now: Instant, place: usize) -> u32 {
-        let mut sent = 0;
-        for count in 0..HANDSHAKES_IN_A_TURN {
-            if count > 0 && !self.releases[place].pacer.allows(now) {
-                break;
-            }
-            let Some((index, packet, reason)) = self.releases[place].handshakes.next(now) else {
-                break;
-            };
-            let Some(connection) = self.connections.at_mut(index) else {
-                continue;
-            };
-            // Nobody can tell which copy is answered.
-            connection.tracked.rtt.discard();
-            let (link, len) = (connection.link, packet.total_len());
-            self.counters.kicks_repeated += u64::from(reason == SendReason::RepeatedKick);
-            self.transmit_to_link(now, link, packet, reason);
-            sent += self.releases[place].charge_handshake(len);
-        }
-        self.releases[place].give_handshakes_a_turn();
-        sent
     }
 
     fn transmit_to_link(&mut self, now: Instant, link: LinkId, packet: Packet, reason: SendReason) {
-        let direction = Direction::ToLink;
-        let outgoing = Outgoing {
-            direction,
-            packet,
-            reason,
-        };
-        self.transmit(now, link, outgoing);
+        self.releases
+            .transmit_to_link((now, link), packet, reason, &mut self.outbox);
     }
 
     fn transmit(&mut self, now: Instant, link: LinkId, outgoing: Outgoing) {
-        let Outgoing {
-            direction,
-            packet,
-            reason,
-        } = outgoing;
-        match (direction, reason) {
-            (_, SendReason::Unreachable) => self.counters.wakes += 1,
-            (_, SendReason::Question) => self.counters.questions += 1,
-            (Direction::FromLink, _) => self.counters.rereceived += 1,
-            // Counted where it is sent.
-            (Direction::ToLink, SendReason::Probe) => {}
-            (Direction::ToLink, SendReason::NewestAck) => self.counters.acks_resent += 1,
-            (Direction::ToLink, _) => self.counters.resent += 1,
-        }
-        // What this side is handed is spread as well: the answers go onto the link.
-        if let Some(release) = self.release_at(link.interface) {
-            release.pacer.charge(now, packet.total_len());
-        }
-        self.outbox.push_back(Transmit {
-            link,
-            direction,
-            packet,
-            reason,
-        });
+        self.releases
+            .transmit((now, link), outgoing, &mut self.outbox);
     }
 
     /// Whether nothing is tracked, and nothing is to be.
     fn is_idle(&self) -> bool {
-        self.mechanism == PathMechanismKind::None && self.connections.len() == 0
-    }
-
-    fn release_at(&mut self, interface: InterfaceId) -> Option<&mut Release> {
-        release::at(&mut self.releases, interface)
+        self.service.kind() == PathMechanismKind::None && self.connections.len() == 0
     }
 }
 

@@ -53,8 +53,10 @@ pub mod gateway;
 pub mod limits;
 pub mod links;
 pub mod mechanisms;
+mod passing;
 mod release;
 mod report;
+mod service;
 mod timers;
 pub mod tracking;
 

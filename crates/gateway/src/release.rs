@@ -9,6 +9,7 @@
 mod answers;
 mod bandwidth;
 mod handshakes;
+mod interfaces;
 mod lifetime;
 mod others;
 mod pace;
@@ -22,6 +23,7 @@ use answers::Answers;
 use bandwidth::{Departure, Seen, seen_before};
 use core::net::IpAddr;
 use handshakes::Handshakes;
+pub(crate) use interfaces::Releases;
 pub(crate) use others::OtherTraffic;
 use outlast_base::time::{Duration, Instant};
 use outlast_base::units::BitRate;
@@ -42,13 +44,6 @@ const SEGMENT: u32 = 1_460;
 const HANDSHAKE_ROOM: u32 = 375;
 /// Above so many awaited peers, those for which nothing waits are forgotten.
 const MANY_PEERS: usize = 1_024;
-
-/// The release of `interface` among all.
-pub(crate) fn at(releases: &mut [Release], interface: InterfaceId) -> Option<&mut Release> {
-    releases
-        .iter_mut()
-        .find(|release| release.interface == interface)
-}
 
 /// What waits for one interface.
 #[derive(Debug)]

@@ -1,0 +1,251 @@
+//! Serving connections: each has its mechanism, which is called here with all that it may see.
+//!
+//! This part owns the choice of the mechanism and its rules, the memory that all mechanisms share, and their
+//! deadlines. A call leaves packets and events in the outbox, and returns the [`Wishes`] that other parts
+//! fulfil.
+
+use crate::connections::{Connection, Connections};
+use crate::event::{Event, Outbox, Transmit};
+use crate::limits::{Limits, Memory};
+use crate::links::{Direction, InterfaceId, LinkState, StateSince};
+use crate::mechanisms::path::{
+    Context, HoldRule, HoldRules, PathMechanism, PathMechanismKind, SendReason, Standing, Waiting,
+};
+use crate::timers::Timers;
+use crate::tracking::{FlowIndex, FlowKey};
+use core::net::IpAddr;
+use outlast_base::time::Instant;
+use outlast_base::units::ByteCount;
+
+/// What serves connections.
+#[derive(Debug)]
+pub(crate) struct Service {
+    kind: PathMechanismKind,
+    rules: HoldRules,
+    memory: Memory,
+    timers: Timers,
+}
+
+/// What a mechanism sees of its link when it is called.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Surroundings {
+    pub(crate) now: Instant,
+    pub(crate) link: StateSince,
+    /// The link owes an answer, and is suspected for that.
+    pub(crate) is_silent: bool,
+    /// What was kept of other connections waits for the link.
+    pub(crate) has_line: bool,
+    /// New data goes no faster than what was kept.
+    pub(crate) is_paced: bool,
+}
+
+/// What a mechanism wants after a call.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Wishes {
+    /// Where its packets cross.
+    pub(crate) interface: InterfaceId,
+    /// The connection's far host.
+    pub(crate) peer: IpAddr,
+    /// A turn to send this.
+    pub(crate) turn: Option<Waiting>,
+    /// Another place in the table: something acknowledged ahead is kept from now on, or no longer.
+    pub(crate) changes_shelf: bool,
+}
+
+impl Service {
+    /// Serves each connection with a mechanism of `kind`; mechanisms share `cap` bytes of memory.
+    pub(crate) fn new(kind: PathMechanismKind, cap: ByteCount) -> Self {
+        Self {
+            kind,
+            rules: HoldRules::default(),
+            memory: Memory::new(cap),
+            timers: Timers::default(),
+        }
+    }
+
+    /// The mechanism of connections that begin now.
+    pub(crate) const fn kind(&self) -> PathMechanismKind {
+        self.kind
+    }
+
+    /// Another mechanism for connections that begin from now on.
+    pub(crate) const fn set_kind(&mut self, kind: PathMechanismKind) {
+        self.kind = kind;
+    }
+
+    /// Other rules of `hold` from now on.
+    pub(crate) const fn set_rules(&mut self, rules: HoldRules) {
+        self.rules = rules;
+    }
+
+    /// Whether `rule` is obeyed.
+    pub(crate) fn obeys(&self, rule: HoldRule) -> bool {
+        self.rules.has(rule)
+    }
+
+    /// Another cap of the memory from now on.
+    pub(crate) const fn set_cap(&mut self, cap: ByteCount) {
+        self.memory.set_cap(cap);
+    }
+
+    /// Bytes kept for all connections.
+    pub(crate) const fn held(&self) -> ByteCount {
+        self.memory.budget.used()
+    }
+
+    /// The earliest deadline of a mechanism.
+    pub(crate) fn next_deadline(&self) -> Option<Instant> {
+        self.timers.next()
+    }
+
+    /// A connection whose mechanism's deadline has come: it has none from now on.
+    pub(crate) fn take_due(&mut self, now: Instant) -> Option<FlowIndex> {
+        self.timers.take_due(now)
+    }
+
+    /// Gives the connection a mechanism, unless it has one: something comes that a mechanism must see.
+    pub(crate) fn wake(&self, connection: &mut Connection) {
+        if connection.mechanism.is_none() {
+            connection.mechanism = self.kind.for_flow();
+        }
+    }
+
+    /// Calls the mechanism of the connection at `index`; `None` if there is none.
+    #[inline]
+    pub(crate) fn serve<R>(
+        &mut self,
+        index: FlowIndex,
+        surroundings: Surroundings,
+        connections: &mut Connections,
+        limits: &Limits,
+        outbox: &mut Outbox,
+        call: impl FnOnce(&mut dyn PathMechanism, &mut Context<'_>) -> R,
+    ) -> Option<(R, Wishes)> {
+        let key = connections.key(index)?;
+        let peer = key.far.ip();
+        let all = connections.iter();
+        self.memory.allot(peer, || {
+            all.map(|(key, _, connection)| (key.far.ip(), connection.held.0))
+        });
+        let connection = connections.at_mut(index)?;
+        let sack = connection.sack();
+        let mechanism = connection.mechanism.as_mut()?;
+        let (mut resumed, mut arrived, mut rewritten) = (None, 0, None);
+        let used = self.memory.budget.used();
+        let Surroundings {
+            now,
+            link,
+            is_silent,
+            has_line,
+            is_paced,
+        } = surroundings;
+        let mut cx = Context {
+            now,
+            key: &key,
+            flow: &connection.tracked,
+            link,
+            is_silent,
+            has_line,
+            is_paced,
+            near_host_proxy: connection.silence.near_host,
+            sack,
+            rules: self.rules,
+            limits,
+            budget: &mut self.memory.budget,
+            counters: &mut outbox.counters,
+            resumed: &mut resumed,
+            arrived: &mut arrived,
+            rewritten: &mut rewritten,
+        };
+        let result = call(mechanism.as_mut(), &mut cx);
+        self.memory.note_served(peer, &mut connection.held, used);
+        if let Some(after) = resumed {
+            outbox.tell(Event::Resumed { flow: key, after });
+        }
+        if let Some(packet) = rewritten {
+            // In its place among what comes from the link, so that no turn is waited for.
+            outbox.send(Transmit {
+                link: connection.link,
+                direction: Direction::FromLink,
+                packet,
+                reason: SendReason::Supervised,
+            });
+        }
+        Some((result, self.take_wishes(index, &key, connection, outbox)?))
+    }
+
+    /// Takes note of when a mechanism wants to be called and of what it has made of its connection, and returns
+    /// what else it wants.
+    fn take_wishes(
+        &mut self,
+        index: FlowIndex,
+        key: &FlowKey,
+        connection: &mut Connection,
+        outbox: &mut Outbox,
+    ) -> Option<Wishes> {
+        let mechanism = connection.mechanism.as_ref()?;
+        let wanted = mechanism.poll_timeout();
+        self.timers.set(index, &mut connection.deadline, wanted);
+        let is_pledged = mechanism.account().acknowledged_ahead;
+        let changes_shelf =
+            core::mem::replace(&mut connection.is_pledged, is_pledged) != is_pledged;
+        let standing = mechanism.standing();
+        let was = core::mem::replace(&mut connection.standing, standing);
+        if was != standing {
+            outbox.tell_if(Event::of_standing(*key, was, standing));
+        }
+        Some(Wishes {
+            interface: connection.link.interface,
+            peer: key.far.ip(),
+            turn: mechanism.waiting(),
+            changes_shelf,
+        })
+    }
+
+    /// The connection is idle. Its mechanism is given up until the next packet if a new one can stand in for
+    /// it; any other takes less memory.
+    pub(crate) fn rest(&mut self, now: Instant, key: &FlowKey, connection: &mut Connection) {
+        let is_up = connection.state == LinkState::Up && connection.deadline.is_none();
+        let Some(mechanism) = connection.mechanism.as_mut().filter(|_| is_up) else {
+            return;
+        };
+        let used = self.memory.budget.used();
+        let rests = mechanism.may_rest(now, &connection.tracked);
+        match rests {
+            true => mechanism.release(&mut self.memory.budget),
+            false => mechanism.rest(&mut self.memory.budget),
+        }
+        self.memory
+            .note_served(key.far.ip(), &mut connection.held, used);
+        if rests {
+            connection.mechanism = None;
+        }
+    }
+
+    /// The connection has left the table: its mechanism gives all memory back, and has no deadline.
+    pub(crate) fn see_off(&mut self, index: FlowIndex, key: &FlowKey, connection: &mut Connection) {
+        self.timers.set(index, &mut connection.deadline, None);
+        if let Some(mechanism) = &mut connection.mechanism {
+            mechanism.release(&mut self.memory.budget);
+        }
+        self.memory.note_gone(key.far.ip(), &mut connection.held);
+    }
+
+    /// Another connection has the addresses and ports: nothing that was made of the old one holds. Whoever
+    /// follows what is frozen hears that it is not.
+    pub(crate) fn begin_anew(
+        &mut self,
+        key: &FlowKey,
+        connection: &mut Connection,
+        outbox: &mut Outbox,
+    ) {
+        connection.is_proven = false;
+        connection.is_pledged = false;
+        let was = core::mem::take(&mut connection.standing);
+        if let Some(mut old) = connection.mechanism.take() {
+            old.release(&mut self.memory.budget);
+            self.memory.note_gone(key.far.ip(), &mut connection.held);
+        }
+        outbox.tell_if(Event::of_standing(*key, was, Standing::Running));
+    }
+}
