@@ -399,6 +399,42 @@ fn a_sender_that_sends_nothing_once_its_window_is_open_again_is_told_everything(
 }
 
 #[test]
+fn a_sender_that_repeats_the_withheld_byte_while_it_recovers_is_told_it() {
+    for mut path in [one_of_three_acknowledged(), adaptive()] {
+        path.down();
+        path.after_ms(600);
+        path.up();
+        path.after_ms(10);
+        path.far_ack(3 * MSS);
+        said(&mut path);
+        path.data(MSS, MSS);
+        assert!(matches!(said(&mut path)[..], [Ack(1_999, _)]));
+        // It has timed out, and what it has in flight begins with that byte.
+        path.data(2 * MSS - 1, 1);
+        let told = said(&mut path);
+        assert!(matches!(told[..], [Ack(2_000, _)]), "{told:?}");
+    }
+}
+
+#[test]
+fn a_sender_that_repeats_one_segment_in_a_timeout_is_told_everything() {
+    let mut path = adaptive();
+    path.down();
+    path.after_ms(600);
+    path.up();
+    path.after_ms(10);
+    path.far_ack(3 * MSS);
+    said(&mut path);
+    path.data(MSS, MSS);
+    path.after_ms(2_000);
+    let told = said(&mut path);
+    assert!(
+        matches!(told[..], [.., Ack(ack, _)] if ack == 3 * MSS),
+        "{told:?}"
+    );
+}
+
+#[test]
 fn what_is_lost_without_an_outage_is_left_to_a_sender_of_today() {
     let mut path = adaptive();
     for _ in 0..3 {

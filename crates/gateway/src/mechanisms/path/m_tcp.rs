@@ -378,8 +378,12 @@ impl MTcp {
             self.fixed.owe();
         }
         let arrival = self.wireless.take(cx, packet, tcp, end);
-        let was_running = self.fixed.window() == FixedWindow::NoShrink;
-        self.fixed.hear_data(cx.flow, end);
+        if arrival == Arrival::Acknowledged {
+            self.fixed.answer_timeout(cx.flow, end);
+            self.fixed.owe();
+        }
+        let times_out_at = cx.now + timeout(cx.flow);
+        self.fixed.hear_data(cx.flow, end, times_out_at);
         match arrival {
             Arrival::New => {
                 self.fixed.await_timeout(cx.now + timeout(cx.flow));
@@ -397,13 +401,7 @@ impl MTcp {
                 self.fixed.hear_repetition(cx.now, cx.flow, is_away);
                 Verdict::Taken(TakeReason::JustResent)
             }
-            Arrival::Acknowledged => {
-                if was_running {
-                    self.fixed.answer_timeout(cx.flow);
-                }
-                self.fixed.owe();
-                Verdict::Taken(TakeReason::Supervised)
-            }
+            Arrival::Acknowledged => Verdict::Taken(TakeReason::Supervised),
             Arrival::Again | Arrival::NoRoom => Verdict::Pass,
         }
     }

@@ -8,6 +8,7 @@
 //! | no shrink | wintimer | shrunk: the withheld byte is told with window zero |
 //! | shrunk | a probe | the same once more |
 //! | shrunk | the mobile acknowledges, or is back | recovering: the window is open |
+//! | recovering | the fixed host repeats what it has sent since | it is told all of that, with no byte withheld |
 //! | recovering | the fixed host has sent again all that was sent before | no shrink |
 //!
 //! While recovering the fixed host is told no number beyond what it has sent since: some stacks set
@@ -192,8 +193,8 @@ impl ShTcp {
         });
     }
 
-    /// The fixed host has sent something up to `end`.
-    pub(super) fn hear_data(&mut self, flow: &TcpFlow, end: SeqNumber) {
+    /// The fixed host has sent something up to `end`; `times_out_at` is when it times out if nothing is heard.
+    pub(super) fn hear_data(&mut self, flow: &TcpFlow, end: SeqNumber, times_out_at: Instant) {
         let FixedWindow::Recovering {
             sent_before,
             sent_since,
@@ -201,6 +202,9 @@ impl ShTcp {
         else {
             return;
         };
+        if end.after(sent_since) {
+            self.wintimer = Some(times_out_at);
+        }
         let sent_since = sent_since.max(end);
         self.window = match sent_since.at_or_after(sent_before) {
             true => FixedWindow::NoShrink,
@@ -235,8 +239,13 @@ impl ShTcp {
             return;
         }
         match self.window {
-            // It was thawed, and has sent nothing since: it had not obeyed.
-            FixedWindow::Recovering { sent_since, .. } if self.told == Some(sent_since) => {
+            // It was thawed, was told all that it has sent since but for the withheld byte, and has sent
+            // nothing more for a timeout: it had not obeyed.
+            FixedWindow::Recovering { sent_since, .. }
+                if self
+                    .told
+                    .is_some_and(|told| (told + 1).at_or_after(sent_since)) =>
+            {
                 self.refute(flow);
             }
             _ => {}
@@ -290,10 +299,19 @@ impl ShTcp {
         self.obedience == Obedience::Published
     }
 
-    /// The sender has sent again what the mobile has acknowledged, with its window open: it has timed
-    /// out for want of the withheld byte.
-    pub(super) fn answer_timeout(&mut self, flow: &TcpFlow) {
-        self.raise(flow.near.acked);
+    /// The sender has sent again, up to `end`, what the mobile has acknowledged. If its window is open and it
+    /// has sent that before, it has timed out for want of the withheld byte, which it is told.
+    ///
+    /// A sender that is recovering repeats the withheld byte alone: as long as it lacks that, it sends
+    /// nothing else.
+    pub(super) fn answer_timeout(&mut self, flow: &TcpFlow, end: SeqNumber) {
+        match self.window {
+            FixedWindow::NoShrink => self.raise(flow.near.acked),
+            FixedWindow::Recovering { sent_since, .. } if end.at_or_before(sent_since) => {
+                self.raise(self.ackable(flow.near.acked));
+            }
+            FixedWindow::Recovering { .. } | FixedWindow::Shrunk { .. } => {}
+        }
     }
 
     /// The highest number that the fixed host may be told.
