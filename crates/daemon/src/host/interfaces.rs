@@ -467,6 +467,7 @@ mod tests {
             mtu: 1_500,
             hardware: None,
             port_of: None,
+            carrier_losses: None,
         }
     }
 

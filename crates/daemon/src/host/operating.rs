@@ -130,7 +130,7 @@ impl Daemon {
                 .move_metrics(next.metrics.as_ref(), &self.poller);
             if let Err(failure) = moved {
                 self.user_timeouts.renew(options[1], options[0])?;
-                return Err(failure.into());
+                return Err(failure);
             }
         }
         self.host.set_limits(now, host_limits(&next));
