@@ -143,7 +143,8 @@ impl Program {
     pub const fn bytes_before(self) -> u64 {
         match self {
             Self::WebSocket | Self::Datagrams => 2_000,
-            Self::Redis | Self::Ssh => 8_000,
+            Self::Redis => 8_000,
+            Self::Ssh => 5_000,
             _ => 1_800_000,
         }
     }
