@@ -12,12 +12,15 @@
 //! time until then that 99 of 100 keep, and the bytes on the link for each byte of payload that arrived.
 //! The first rows are without a gateway, with all rules, and with `auto`.
 //!
-//! A second table is about the last two settings, whose senders mostly resume by themselves: how long the
+//! A second table is about the last two of these settings, whose senders mostly resume by themselves: how long the
 //! transfers take from the link's return to their end, over what they take without a gateway.
+//!
+//! A third table tries a rule in a setting that was made for it: `-- 4 own` prints that alone.
 
 use outlast_base::random::Stream;
 use outlast_base::time::{Duration, Instant};
 use outlast_base::units::{BitRate, ByteCount};
+use outlast_gateway::limits::Limits;
 use outlast_gateway::mechanisms::path::{HoldRule, HoldRules, PathMechanismKind};
 use outlast_link::{
     ConfiguredRate, LinkConfig, OutageProcess, PipeConfig, RateChange, Way, WhileDown,
@@ -441,6 +444,152 @@ fn falling(repeat: u64) -> Setting {
     }
 }
 
+/// Requests past gateways that have no memory left: nothing is kept of what the link drops.
+fn no_memory(repeat: u64) -> Setting {
+    let mut worlds = Vec::new();
+    for (congestion, seed) in CONGESTIONS
+        .into_iter()
+        .flat_map(|c| (0..10 * repeat).map(move |s| (c, s)))
+    {
+        let mut stream = Stream::new(seed, "ablation.no memory");
+        let start = Duration::from_millis(2_000) + stream.uniform(Duration::from_secs(1));
+        let length = Duration::from_secs(2) + stream.uniform(Duration::from_secs(20));
+        let workload = Workload::RequestResponse {
+            requests: 400,
+            request: ByteCount(64),
+            response: ByteCount(200),
+            think: Duration::from_millis(50),
+        };
+        worlds.push(Setup {
+            mechanisms: [HOLD; 2],
+            limits: Limits {
+                held_in_all: ByteCount(10),
+                ..Limits::default()
+            },
+            flows: vec![flow(Duration::ZERO, workload, congestion, seed % 2 == 0)],
+            deadline: Duration::from_secs(120),
+            ..Setup::new(link(
+                10_000_000,
+                75,
+                OutageProcess::Single { start, length },
+                seed,
+            ))
+        });
+    }
+    Setting {
+        name: "no memory",
+        worlds,
+    }
+}
+
+/// Ten transfers each way and ten connections that send a little at a time, over a link with a short queue.
+fn large_crowd(repeat: u64) -> Setting {
+    let mut worlds = Vec::new();
+    for (congestion, seed) in CONGESTIONS
+        .into_iter()
+        .flat_map(|c| (0..4 * repeat).map(move |s| (c, s)))
+    {
+        let mut stream = Stream::new(seed, "ablation.large crowd");
+        let start = Duration::from_millis(2_000) + stream.uniform(Duration::from_secs(2));
+        let length = Duration::from_secs(1) + stream.uniform(Duration::from_secs(10));
+        let mut flows = Vec::new();
+        for number in 0..10 {
+            let begin = Duration::from_millis(50 * number);
+            for way in Way::BOTH {
+                flows.push(flow(begin, bulk(800_000, way), congestion, true));
+            }
+            let workload = Workload::Interactive {
+                interval: Duration::from_millis(100),
+                update: ByteCount(3_000),
+                request: ByteCount(40),
+                duration: Duration::from_secs(20),
+            };
+            flows.push(flow(begin, workload, congestion, true));
+        }
+        worlds.push(Setup {
+            mechanisms: [HOLD; 2],
+            flows,
+            deadline: Duration::from_secs(120),
+            ..Setup::new(link(
+                10_000_000,
+                20,
+                OutageProcess::Single { start, length },
+                seed,
+            ))
+        });
+    }
+    Setting {
+        name: "large crowd",
+        worlds,
+    }
+}
+
+/// An upload with CUBIC over 20 Mbit/s past gateways that are not told the rate, an outage of about four seconds.
+fn unknown_rate(repeat: u64) -> Setting {
+    let mut worlds = Vec::new();
+    for (queue, seed) in [30, 100]
+        .into_iter()
+        .flat_map(|q| (0..15 * repeat).map(move |s| (q, s)))
+    {
+        let mut stream = Stream::new(seed, "ablation.unknown rate");
+        let start = Duration::from_millis(2_000) + stream.uniform(Duration::from_secs(3));
+        let length = Duration::from_secs(3) + stream.uniform(Duration::from_secs(2));
+        worlds.push(Setup {
+            mechanisms: [NONE, HOLD],
+            rate: ConfiguredRate::Unknown,
+            flows: vec![flow(
+                Duration::ZERO,
+                bulk(20_000_000, Way::ToFixed),
+                Congestion::Cubic,
+                true,
+            )],
+            deadline: Duration::from_secs(120),
+            ..Setup::new(link(
+                20_000_000,
+                queue,
+                OutageProcess::Single { start, length },
+                seed,
+            ))
+        });
+    }
+    Setting {
+        name: "unknown rate",
+        worlds,
+    }
+}
+
+/// A download with BBR over a link that is up for half a second in five.
+fn contacts(repeat: u64) -> Setting {
+    let mut worlds = Vec::new();
+    for (delay, seed) in [1, 10, 25]
+        .into_iter()
+        .flat_map(|d| (0..5 * repeat).map(move |s| (d, s)))
+    {
+        let outages = OutageProcess::Uniform {
+            up: Duration::from_millis(500),
+            down: Duration::from_millis(4_500),
+        };
+        let mut link = link(10_000_000, 75, outages, seed);
+        link.to_mobile.delay = Duration::from_millis(delay);
+        link.to_fixed.delay = Duration::from_millis(delay);
+        worlds.push(Setup {
+            mechanisms: [HOLD; 2],
+            flows: vec![flow(
+                Duration::ZERO,
+                bulk(6_000_000, Way::ToMobile),
+                Congestion::Bbr,
+                true,
+            )],
+            deadline: Duration::from_secs(600),
+            ..Setup::new(link)
+        });
+    }
+    Setting {
+        name: "contacts",
+        worlds,
+    }
+}
+
 /// A transfer each way of so many bytes, an outage of two to twelve seconds, both kinds of indicators.
 fn transfers(
     repeat: u64,
@@ -533,6 +682,38 @@ fn show_slowdowns(
     Ok(())
 }
 
+/// A rule in a setting that was made for it: the score with all rules and without it, and how long the
+/// workloads take, in seconds.
+fn show_own(out: &mut impl Write, setting: &Setting, rule: HoldRule) -> Result<(), Failure> {
+    for trial in [Trial::Nobody, Trial::All, Trial::Without(rule)] {
+        let mut score = Score::default();
+        let mut times = Vec::new();
+        for setup in &setting.worlds {
+            let outcome = World::new(trial.apply(setup)).run();
+            score.add(setup, &outcome);
+            let ends = outcome
+                .flows
+                .iter()
+                .map(|flow| flow.ended.since(flow.began));
+            times.push(ends.max().unwrap_or_default().as_secs_f64());
+        }
+        times.sort_by(f64::total_cmp);
+        #[expect(clippy::cast_precision_loss, reason = "counts of a trial")]
+        let mean = times.iter().sum::<f64>() / times.len() as f64;
+        let late = times[times.len() * 95 / 100];
+        writeln!(
+            out,
+            "| {} ({} runs) | {} | {} | {mean:.2} | {late:.2} |",
+            setting.name,
+            setting.worlds.len(),
+            trial.name(),
+            score.show(),
+        )?;
+        out.flush()?;
+    }
+    Ok(())
+}
+
 fn main() -> Result<(), Failure> {
     let mut arguments = std::env::args().skip(1);
     let repeat = arguments.next().map_or(Ok(1), |text| text.parse())?;
@@ -555,6 +736,26 @@ fn main() -> Result<(), Failure> {
         wanted.is_empty() || wanted.iter().any(|wanted| name.contains(wanted))
     });
     let mut out = io::stdout().lock();
+    if wanted.is_empty() || wanted.iter().any(|name| name == "own") {
+        writeln!(
+            out,
+            "| setting | | within, 99th percentile, bytes | seconds, mean | 95th percentile |"
+        )?;
+        writeln!(out, "|---|---|---|---:|---:|")?;
+        let own = [
+            (no_memory(repeat), HoldRule::WakeNear),
+            (large_crowd(repeat), HoldRule::WaitBehindOthers),
+            (unknown_rate(repeat), HoldRule::ResendOvertaken),
+            (contacts(repeat), HoldRule::Nudge),
+        ];
+        for (setting, rule) in own {
+            show_own(&mut out, &setting, rule)?;
+        }
+        writeln!(out)?;
+    }
+    if trials.is_empty() {
+        return Ok(());
+    }
     write!(out, "| |")?;
     for setting in &settings {
         write!(out, " {} ({} runs) |", setting.name, setting.worlds.len())?;

@@ -7,6 +7,7 @@ use crate::traffic::TrafficSetup;
 use crate::workload::Workload;
 use alloc::vec::Vec;
 use outlast_base::time::Duration;
+use outlast_gateway::limits::Limits;
 use outlast_gateway::mechanisms::path::{HoldRules, PathMechanismKind};
 use outlast_host::Mechanism as HostMechanism;
 use outlast_link::{ConfiguredRate, LinkConfig};
@@ -27,6 +28,8 @@ pub struct Setup {
     pub rate: ConfiguredRate,
     /// Which rules of `hold` they obey: all, but where it is tried without one.
     pub rules: HoldRules,
+    /// The caps of each gateway.
+    pub limits: Limits,
     /// The links behind it, in a chain, that of the fixed host last. Mostly there are none.
     pub hops: Vec<HopSetup>,
     /// Further gateways, between which the mobile host goes. Mostly there are none.
@@ -119,6 +122,7 @@ impl Setup {
             indicators: Indicators::Link,
             rate: ConfiguredRate::Link,
             rules: HoldRules::default(),
+            limits: Limits::default(),
             hops: Vec::new(),
             roaming: None,
             traffic: Vec::new(),
