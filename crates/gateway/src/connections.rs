@@ -274,6 +274,39 @@ impl Connections {
         })
     }
 
+    /// Those of a peer, or of all peers of an interface, for which `is_wanted` holds.
+    pub(crate) fn keys_behind(
+        &self,
+        link: LinkId,
+        is_wanted: impl Fn(&Connection) -> bool,
+    ) -> Vec<FlowKey> {
+        let behind = self.iter_behind(link).map(|(_, index)| index);
+        let wanted = behind.filter(|index| self.at(*index).is_some_and(&is_wanted));
+        wanted.filter_map(|index| self.key(index)).collect()
+    }
+
+    /// Packets have crossed unseen `since` then: those whose link was not down all the time may have gone on.
+    /// Returns how many these are.
+    pub(crate) fn doubt_since(&mut self, since: Instant) -> usize {
+        let mut doubtful = 0;
+        for (_, index) in &self.by_link {
+            if let Some(connection) = self.table.flow_mut(*index) {
+                let told = connection.told;
+                let was_down = told.state == LinkState::Down && told.since <= since;
+                connection.is_doubtful = [!was_down; 2];
+                doubtful += usize::from(!was_down);
+            }
+        }
+        doubtful
+    }
+
+    /// What the connection at `index` shows of its link's silence is not believed before it is heard itself.
+    pub(crate) fn distrust(&mut self, index: FlowIndex) {
+        if let Some(connection) = self.at_mut(index) {
+            connection.silence.distrust();
+        }
+    }
+
     /// The connections that cross on `link` itself, and not behind a peer of it.
     pub(crate) fn on(&self, link: LinkId) -> impl Iterator<Item = (LinkId, FlowIndex)> {
         let on = self.by_link.range((link, FlowIndex::FIRST)..).copied();

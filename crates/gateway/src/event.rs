@@ -1,7 +1,7 @@
 //! What a gateway wants sent, and what it tells.
 
 use crate::counters::Counters;
-use crate::links::{Direction, LinkEvent, LinkId};
+use crate::links::{Direction, LinkEvent, LinkId, SilentLink};
 use crate::mechanisms::path::{Outgoing, SendReason, Standing};
 use crate::tracking::FlowKey;
 use alloc::collections::VecDeque;
@@ -97,6 +97,14 @@ impl Outbox {
 
     pub(crate) fn tell(&mut self, event: Event) {
         self.events.push_back(event);
+    }
+
+    /// Tells of a link that is suspected from now on, if there is one.
+    pub(crate) fn tell_silent(&mut self, silent: Option<SilentLink>) {
+        if let Some(SilentLink { link, since }) = silent {
+            self.counters.silences += 1;
+            self.tell(Event::Silent { link, since });
+        }
     }
 
     /// Tells the event, if there is one.

@@ -68,6 +68,14 @@ impl Service {
         self.kind
     }
 
+    /// Whether this is a supervisor host of M-TCP.
+    pub(crate) const fn supervises(&self) -> bool {
+        matches!(
+            self.kind,
+            PathMechanismKind::MTcp | PathMechanismKind::MTcpAdaptive
+        )
+    }
+
     /// Another mechanism for connections that begin from now on.
     pub(crate) const fn set_kind(&mut self, kind: PathMechanismKind) {
         self.kind = kind;
