@@ -9,9 +9,10 @@ use crate::connections::{Connection, Connections};
 use crate::custody::{self, DIRECTIONS, LastWords};
 use crate::event::{Event, Outbox, Transmit};
 use crate::limits::Limits;
-use crate::links::{Direction, InterfaceId, LinkId, LinkState, Links, StateSince};
+use crate::links::{Direction, Indicator, InterfaceId, LinkId, LinkState, Links, Sign, StateSince};
 use crate::mechanisms::path::{
-    Context, HoldRule, Outgoing, PathMechanism, PathMechanismKind, SendReason, Standing, Waiting,
+    Context, HoldRule, Outgoing, PathMechanism, PathMechanismKind, SendReason, Standing,
+    TakeReason, Verdict, Waiting,
 };
 use crate::passing::PassingPacket;
 use crate::release::{INITIAL_BURST, Releases, Turn};
@@ -634,6 +635,199 @@ impl Flows {
         let connection = self.connections.at(index);
         self.service.obeys(HoldRule::Handshakes)
             && connection.is_some_and(|connection| connection.tracked.near.has_outstanding())
+    }
+
+    // What signs of links bring about.
+
+    /// A link went or came.
+    pub(crate) fn change_link(&mut self, links: &mut Links, now: Instant, sign: Sign) {
+        self.outbox.tell(Event::Link(sign.event()));
+        let behind = self.connections.behind(sign.link);
+        if sign.state == LinkState::Up {
+            self.welcome(now, sign.link, sign.why, &behind);
+        }
+        for (link, index) in behind {
+            let (Some(connection), Some(state)) = (self.connections.at(index), links.state(link))
+            else {
+                continue;
+            };
+            if connection.state != state.state {
+                let (since, by) = (sign.since, sign.why);
+                self.change_link_of(links, now, index, StateSince { since, by, ..state });
+            }
+        }
+        self.send_in_turn(links, now);
+    }
+
+    /// A link was down and is up, without anybody having said so meanwhile: the mechanisms of
+    /// `flows` are told both changes.
+    pub(crate) fn return_of(
+        &mut self,
+        links: &mut Links,
+        now: Instant,
+        flows: &[(LinkId, FlowIndex)],
+        signs: [Sign; 2],
+    ) {
+        for sign in signs {
+            self.outbox.tell(Event::Link(sign.event()));
+        }
+        let [_, up] = signs;
+        self.welcome(now, up.link, up.why, flows);
+        for &(own, index) in flows {
+            // A peer that is down by itself stays so.
+            if links.is_up(own) {
+                for sign in signs {
+                    self.change_link_of(links, now, index, sign.state());
+                }
+            }
+        }
+    }
+
+    /// `link` is back, and `behind` are the connections that cross it.
+    pub(crate) fn welcome(
+        &mut self,
+        now: Instant,
+        link: LinkId,
+        by: Indicator,
+        behind: &[(LinkId, FlowIndex)],
+    ) {
+        let connections = &self.connections;
+        let round_trips = behind
+            .iter()
+            .filter_map(|(_, index)| Some(&connections.at(*index)?.tracked.rtt));
+        self.releases.welcome(now, link, by, round_trips);
+    }
+
+    // Packets that no mechanism serves.
+
+    /// A packet that no mechanism knows how to recover waits while the link is down.
+    pub(crate) fn handle_other(&mut self, passing: &PassingPacket<'_>) -> Verdict {
+        let &PassingPacket {
+            now,
+            link,
+            state,
+            direction,
+            packet,
+        } = passing;
+        if direction == Direction::FromLink || !self.service.kind().holds_other_traffic() {
+            return Verdict::Pass;
+        }
+        if state.state == LinkState::Up {
+            // Nothing that is fresh waits behind what is old.
+            return Verdict::Pass;
+        }
+        self.keep_other(now, link, state.state, packet);
+        Verdict::Taken(TakeReason::LinkDown)
+    }
+
+    /// A SYN or SYN-ACK of a connection that no mechanism serves yet.
+    pub(crate) fn handle_opening(
+        &mut self,
+        passing: &PassingPacket<'_>,
+        index: FlowIndex,
+    ) -> Verdict {
+        if passing.direction == Direction::FromLink || !self.service.kind().holds_other_traffic() {
+            return Verdict::Pass;
+        }
+        if !self.awaits_answer(index) {
+            return self.handle_other(passing);
+        }
+        self.releases
+            .pass_opening(passing, index, &self.limits, &mut self.outbox)
+    }
+
+    /// A segment with data of a connection whose far host was not heard. If its beginning was not seen
+    /// either, it waits for the link, or is remembered in case that the link is silent; and nothing but
+    /// that is done for the connection.
+    pub(crate) fn handle_one_sided(
+        &mut self,
+        links: &mut Links,
+        passing: &PassingPacket<'_>,
+        index: FlowIndex,
+    ) -> Verdict {
+        let &PassingPacket {
+            link,
+            direction,
+            packet,
+            ..
+        } = passing;
+        let is_data = direction == Direction::ToLink && packet.sequence_len() > 0;
+        let Some(connection) = self.connections.at_mut(index) else {
+            return Verdict::Pass;
+        };
+        if !is_data || !self.service.kind().holds_other_traffic() || !connection.is_one_sided() {
+            return Verdict::Pass;
+        }
+        if let Some(tcp) = packet.tcp() {
+            links.watch(link);
+            connection.silence.near_host.hear(tcp);
+        }
+        let listens = links.listens();
+        self.releases
+            .pass_one_sided(passing, index, listens, &self.limits, &mut self.outbox)
+    }
+
+    /// The link dropped a SYN or SYN-ACK with all that it had been given. Returns whether its
+    /// connection is known, and waits for the answer.
+    pub(crate) fn handle_opening_drop(
+        &mut self,
+        now: Instant,
+        link: LinkId,
+        packet: &Packet,
+    ) -> bool {
+        let is_syn = packet.tcp().is_some_and(|tcp| tcp.has(TcpFlags::SYN));
+        let index = FlowKey::of_tcp(packet.header(), Direction::ToLink)
+            .filter(|_| is_syn)
+            .and_then(|key| self.connections.find(&key))
+            .filter(|index| self.awaits_answer(*index));
+        let Some((index, connection)) = index.and_then(|i| Some((i, self.connections.at(i)?)))
+        else {
+            return false;
+        };
+        if connection.link.interface != link.interface {
+            return false;
+        }
+        self.releases.keep_dropped_opening(
+            now,
+            (index, connection),
+            packet,
+            &self.limits,
+            &mut self.outbox,
+        );
+        true
+    }
+
+    pub(crate) fn handle_segment_drop(&mut self, links: &mut Links, now: Instant, packet: &Packet) {
+        let index = FlowKey::of_tcp(packet.header(), Direction::ToLink)
+            .and_then(|key| self.connections.find(&key));
+        let Some((index, connection)) = index.and_then(|i| Some((i, self.connections.at(i)?)))
+        else {
+            return;
+        };
+        // The flow may have moved to another link since.
+        let state = links.state(connection.link);
+        if let Some(state) = state.filter(|_| connection.was_established()) {
+            self.wake_mechanism(index);
+            self.with_mechanism(links, now, index, state, |mechanism, cx| {
+                mechanism.handle_drop(cx, packet);
+            });
+        }
+    }
+
+    /// Handshakes whose answer was not seen in time have their turn again; so has the question for the far
+    /// host of a one-sided connection.
+    pub(crate) fn repeat_handshakes(&mut self, links: &mut Links, now: Instant) {
+        let (connections, links) = (&self.connections, &links);
+        self.releases.repeat_handshakes(now, |index, asked_at| {
+            let connection = connections.at(index);
+            connection.is_some_and(|one| links.is_quiet(one.link, asked_at))
+        });
+        let gap = links.probe_gap();
+        while let Some(index) = self.releases.next_to_probe(now, gap) {
+            if let Some(link) = self.connections.at(index).map(|one| one.link) {
+                self.probe(now, link, index);
+            }
+        }
     }
 
     // Connections that somebody else has tracked.

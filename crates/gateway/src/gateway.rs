@@ -27,7 +27,7 @@ use crate::flows::Flows;
 use crate::limits::Limits;
 use crate::links::{
     Answer, Direction, Indicator, InterfaceId, LinkConfig, LinkEvent, LinkId, LinkState, Links,
-    Sign, StateSince,
+    StateSince,
 };
 pub use crate::links::{DampedLink, DampingConfig, FLAP, SilenceConfig, SilentLink};
 use crate::mechanisms::path::{HoldRules, PathMechanismKind, Standing, TakeReason, Verdict};
@@ -110,7 +110,7 @@ impl Gateway {
                 if direction == Direction::FromLink {
                     self.links.overhear(now, link);
                 }
-                self.handle_other(&passing)
+                self.flows.handle_other(&passing)
             }
         };
         self.flows.outbox.counters.taken += u64::from(verdict != Verdict::Pass);
@@ -136,9 +136,11 @@ impl Gateway {
             return;
         }
         match packet.tcp() {
-            Some(tcp) if !stands_alone(tcp) => self.handle_segment_drop(now, packet),
+            Some(tcp) if !stands_alone(tcp) => {
+                self.flows.handle_segment_drop(&mut self.links, now, packet);
+            }
             _ if !self.flows.service.kind().holds_other_traffic() => {}
-            _ if self.handle_opening_drop(now, link, packet) => {}
+            _ if self.flows.handle_opening_drop(now, link, packet) => {}
             _ => self.flows.keep_other(now, link, state.state, packet),
         }
         self.flows.send_in_turn(&mut self.links, now);
@@ -152,7 +154,7 @@ impl Gateway {
             .links
             .handle_event(now, event, peers, &mut self.flows.outbox.counters);
         if let Some(sign) = sign {
-            self.change_link(now, sign);
+            self.flows.change_link(&mut self.links, now, sign);
         }
     }
 
@@ -173,7 +175,7 @@ impl Gateway {
                         .handle_return(now, up, &mut self.flows.outbox.counters)
                 {
                     let behind = self.flows.connections.behind(link);
-                    self.return_of(now, &behind, signs);
+                    self.flows.return_of(&mut self.links, now, &behind, signs);
                     self.flows.send_in_turn(&mut self.links, now);
                 }
             }
@@ -206,7 +208,7 @@ impl Gateway {
             self.flows.limits.peers,
             &mut self.flows.outbox.counters,
         ) {
-            self.change_link(now, sign);
+            self.flows.change_link(&mut self.links, now, sign);
         }
         while let Some(index) = self.flows.service.take_due(now) {
             let Some(connection) = self.flows.connections.at_mut(index) else {
@@ -221,7 +223,7 @@ impl Gateway {
                     mechanism.handle_timeout(cx);
                 });
         }
-        self.repeat_handshakes(now);
+        self.flows.repeat_handshakes(&mut self.links, now);
         while let Some(expired) = self.flows.connections.expire(now) {
             self.flows.release(&mut self.links, expired);
         }
@@ -726,9 +728,9 @@ impl Gateway {
                 taken
             }
             // Connections that open or abort while the link is down have no data to keep.
-            _ if tcp.has(TcpFlags::SYN) => self.handle_opening(passing, index),
-            _ if stands_alone(tcp) => self.handle_other(passing),
-            _ if !is_proven => self.handle_one_sided(passing, index),
+            _ if tcp.has(TcpFlags::SYN) => self.flows.handle_opening(passing, index),
+            _ if stands_alone(tcp) => self.flows.handle_other(passing),
+            _ if !is_proven => self.flows.handle_one_sided(&mut self.links, passing, index),
             _ => Verdict::Pass,
         }
     }
@@ -815,7 +817,7 @@ impl Gateway {
         // A client that has forgotten the connection begins another; a reset within the window, though
         // not exact, draws one that is.
         if begins || oddity == Oddity::InexactReset {
-            return self.handle_other(passing);
+            return self.flows.handle_other(passing);
         }
         Verdict::Pass
     }
@@ -908,206 +910,14 @@ impl Gateway {
             // What waits has its turn once the packet that has come is taken in: it may say that some
             // of it has arrived.
             let flows: Vec<_> = self.flows.connections.on(link).collect();
-            self.return_of(now, &flows, signs);
+            self.flows.return_of(&mut self.links, now, &flows, signs);
         }
         is_to_probe
     }
 
-    /// A packet that no mechanism knows how to recover waits while the link is down.
-    fn handle_other(&mut self, passing: &PassingPacket<'_>) -> Verdict {
-        let &PassingPacket {
-            now,
-            link,
-            state,
-            direction,
-            packet,
-        } = passing;
-        if direction == Direction::FromLink || !self.flows.service.kind().holds_other_traffic() {
-            return Verdict::Pass;
-        }
-        if state.state == LinkState::Up {
-            // Nothing that is fresh waits behind what is old.
-            return Verdict::Pass;
-        }
-        self.flows.keep_other(now, link, state.state, packet);
-        Verdict::Taken(TakeReason::LinkDown)
-    }
-
-    fn handle_segment_drop(&mut self, now: Instant, packet: &Packet) {
-        let index = FlowKey::of_tcp(packet.header(), Direction::ToLink)
-            .and_then(|key| self.flows.connections.find(&key));
-        let Some((index, connection)) =
-            index.and_then(|i| Some((i, self.flows.connections.at(i)?)))
-        else {
-            return;
-        };
-        // The flow may have moved to another link since.
-        let state = self.links.state(connection.link);
-        if let Some(state) = state.filter(|_| connection.was_established()) {
-            self.flows.wake_mechanism(index);
-            self.flows
-                .with_mechanism(&mut self.links, now, index, state, |mechanism, cx| {
-                    mechanism.handle_drop(cx, packet);
-                });
-        }
-    }
-
     // Connections that open, or of which only one host was heard.
 
-    /// A SYN or SYN-ACK of a connection that no mechanism serves yet.
-    fn handle_opening(&mut self, passing: &PassingPacket<'_>, index: FlowIndex) -> Verdict {
-        if passing.direction == Direction::FromLink
-            || !self.flows.service.kind().holds_other_traffic()
-        {
-            return Verdict::Pass;
-        }
-        if !self.flows.awaits_answer(index) {
-            return self.handle_other(passing);
-        }
-        self.flows
-            .releases
-            .pass_opening(passing, index, &self.flows.limits, &mut self.flows.outbox)
-    }
-
-    /// A segment with data of a connection whose far host was not heard. If its beginning was not seen
-    /// either, it waits for the link, or is remembered in case that the link is silent; and nothing but
-    /// that is done for the connection.
-    fn handle_one_sided(&mut self, passing: &PassingPacket<'_>, index: FlowIndex) -> Verdict {
-        let &PassingPacket {
-            link,
-            direction,
-            packet,
-            ..
-        } = passing;
-        let is_data = direction == Direction::ToLink && packet.sequence_len() > 0;
-        let Some(connection) = self.flows.connections.at_mut(index) else {
-            return Verdict::Pass;
-        };
-        if !is_data
-            || !self.flows.service.kind().holds_other_traffic()
-            || !connection.is_one_sided()
-        {
-            return Verdict::Pass;
-        }
-        if let Some(tcp) = packet.tcp() {
-            self.links.watch(link);
-            connection.silence.near_host.hear(tcp);
-        }
-        let listens = self.links.listens();
-        self.flows.releases.pass_one_sided(
-            passing,
-            index,
-            listens,
-            &self.flows.limits,
-            &mut self.flows.outbox,
-        )
-    }
-
-    /// The link dropped a SYN or SYN-ACK with all that it had been given. Returns whether its
-    /// connection is known, and waits for the answer.
-    fn handle_opening_drop(&mut self, now: Instant, link: LinkId, packet: &Packet) -> bool {
-        let is_syn = packet.tcp().is_some_and(|tcp| tcp.has(TcpFlags::SYN));
-        let index = FlowKey::of_tcp(packet.header(), Direction::ToLink)
-            .filter(|_| is_syn)
-            .and_then(|key| self.flows.connections.find(&key))
-            .filter(|index| self.flows.awaits_answer(*index));
-        let Some((index, connection)) =
-            index.and_then(|i| Some((i, self.flows.connections.at(i)?)))
-        else {
-            return false;
-        };
-        if connection.link.interface != link.interface {
-            return false;
-        }
-        self.flows.releases.keep_dropped_opening(
-            now,
-            (index, connection),
-            packet,
-            &self.flows.limits,
-            &mut self.flows.outbox,
-        );
-        true
-    }
-
-    /// Handshakes whose answer was not seen in time have their turn again; so has the question for the far
-    /// host of a one-sided connection.
-    fn repeat_handshakes(&mut self, now: Instant) {
-        let (connections, links) = (&self.flows.connections, &self.links);
-        self.flows
-            .releases
-            .repeat_handshakes(now, |index, asked_at| {
-                let connection = connections.at(index);
-                connection.is_some_and(|one| links.is_quiet(one.link, asked_at))
-            });
-        let gap = self.links.probe_gap();
-        while let Some(index) = self.flows.releases.next_to_probe(now, gap) {
-            if let Some(link) = self.flows.connections.at(index).map(|one| one.link) {
-                self.flows.probe(now, link, index);
-            }
-        }
-    }
-
     // A link's way.
-
-    /// A link went or came.
-    fn change_link(&mut self, now: Instant, sign: Sign) {
-        self.flows.outbox.tell(Event::Link(sign.event()));
-        let behind = self.flows.connections.behind(sign.link);
-        if sign.state == LinkState::Up {
-            self.welcome(now, sign.link, sign.why, &behind);
-        }
-        for (link, index) in behind {
-            let (Some(connection), Some(state)) =
-                (self.flows.connections.at(index), self.links.state(link))
-            else {
-                continue;
-            };
-            if connection.state != state.state {
-                let (since, by) = (sign.since, sign.why);
-                self.flows.change_link_of(
-                    &mut self.links,
-                    now,
-                    index,
-                    StateSince { since, by, ..state },
-                );
-            }
-        }
-        self.flows.send_in_turn(&mut self.links, now);
-    }
-
-    /// A link was down and is up, without anybody having said so meanwhile: the mechanisms of
-    /// `flows` are told both changes.
-    fn return_of(&mut self, now: Instant, flows: &[(LinkId, FlowIndex)], signs: [Sign; 2]) {
-        for sign in signs {
-            self.flows.outbox.tell(Event::Link(sign.event()));
-        }
-        let [_, up] = signs;
-        self.welcome(now, up.link, up.why, flows);
-        for &(own, index) in flows {
-            // A peer that is down by itself stays so.
-            if self.links.is_up(own) {
-                for sign in signs {
-                    self.flows
-                        .change_link_of(&mut self.links, now, index, sign.state());
-                }
-            }
-        }
-    }
-
-    /// `link` is back, and `behind` are the connections that cross it.
-    fn welcome(
-        &mut self,
-        now: Instant,
-        link: LinkId,
-        by: Indicator,
-        behind: &[(LinkId, FlowIndex)],
-    ) {
-        let connections = &self.flows.connections;
-        let round_trips = behind
-            .iter()
-            .filter_map(|(_, index)| Some(&connections.at(*index)?.tracked.rtt));
-        self.flows.releases.welcome(now, link, by, round_trips);
-    }
 }
 
 /// Whether no host will take the segment: its checksum is wrong, and no network card is to fill it in.
