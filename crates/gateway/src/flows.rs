@@ -146,7 +146,7 @@ impl Flows {
     }
 
     /// Enters a flow that is not in the table yet, if somebody gives way for it.
-    pub(crate) fn enter(
+    fn enter(
         &mut self,
         links: &mut Links,
         now: Instant,
@@ -206,7 +206,7 @@ impl Flows {
     }
 
     /// Somebody who has tracked a connection meanwhile knows how it is, and that it crosses on `link`.
-    pub(crate) fn correct(
+    fn correct(
         &mut self,
         links: &mut Links,
         now: Instant,
@@ -239,7 +239,7 @@ impl Flows {
         }
     }
 
-    pub(crate) fn displaced(&mut self, links: &mut Links, displaced: Removed<Connection>) {
+    fn displaced(&mut self, links: &mut Links, displaced: Removed<Connection>) {
         self.outbox.counters.flows_displaced += 1;
         self.release(links, displaced);
     }
@@ -299,7 +299,7 @@ impl Flows {
     }
 
     /// A flow behind `link` is gone from there.
-    pub(crate) fn leave_link(&mut self, links: &mut Links, link: LinkId) {
+    fn leave_link(&mut self, links: &mut Links, link: LinkId) {
         if links.listens() && self.connections.on(link).next().is_none() {
             links.leave(link);
         }
@@ -343,7 +343,7 @@ impl Flows {
 
     /// Whether a connection of which nothing was seen for [`PATIENCE`] gives its place to another. One of
     /// which something is kept does so only if its far host could have answered all that time.
-    pub(crate) fn may_yield(&self, links: &Links, now: Instant, index: FlowIndex) -> bool {
+    fn may_yield(&self, links: &Links, now: Instant, index: FlowIndex) -> bool {
         let Some(connection) = self.connections.at(index) else {
             return false;
         };
@@ -368,7 +368,7 @@ impl Flows {
     }
 
     /// Another connection has the ports of the one at `index`.
-    pub(crate) fn end_for_another(
+    fn end_for_another(
         &mut self,
         links: &mut Links,
         now: Instant,
@@ -431,7 +431,7 @@ impl Flows {
 
     /// A connection leaves the table, or its place. If the gateway has the only copy of what it has
     /// acknowledged, the connection cannot go on: both hosts are told.
-    pub(crate) fn say_last_words(&mut self, links: &mut Links, link: LinkId, words: LastWords) {
+    fn say_last_words(&mut self, links: &mut Links, link: LinkId, words: LastWords) {
         self.outbox.counters.resets += u64::from(words.resets.is_some());
         let is_down = links.state(link).map(|state| state.state) == Some(LinkState::Down);
         let is_kept = is_down && self.service.kind().holds_other_traffic();
@@ -500,7 +500,7 @@ impl Flows {
 
     /// Sends one packet of a connection; returns its length. The connection may be gone by now, or have
     /// moved to another interface and have its turn there.
-    pub(crate) fn send_for_flow(
+    fn send_for_flow(
         &mut self,
         links: &mut Links,
         now: Instant,
@@ -544,7 +544,7 @@ impl Flows {
     }
 
     /// A connection's mechanism sends `packet` towards the link.
-    pub(crate) fn note_sent(
+    fn note_sent(
         &mut self,
         links: &mut Links,
         now: Instant,
@@ -609,18 +609,12 @@ impl Flows {
             .keep_other(now, link, state, packet, limits, outbox);
     }
 
-    pub(crate) fn transmit_to_link(
-        &mut self,
-        now: Instant,
-        link: LinkId,
-        packet: Packet,
-        reason: SendReason,
-    ) {
+    fn transmit_to_link(&mut self, now: Instant, link: LinkId, packet: Packet, reason: SendReason) {
         self.releases
             .transmit_to_link((now, link), packet, reason, &mut self.outbox);
     }
 
-    pub(crate) fn transmit(&mut self, now: Instant, link: LinkId, outgoing: Outgoing) {
+    fn transmit(&mut self, now: Instant, link: LinkId, outgoing: Outgoing) {
         self.releases
             .transmit((now, link), outgoing, &mut self.outbox);
     }
@@ -631,7 +625,7 @@ impl Flows {
     }
 
     /// Whether the far host has not acknowledged what the near host has begun with.
-    pub(crate) fn awaits_answer(&self, index: FlowIndex) -> bool {
+    fn awaits_answer(&self, index: FlowIndex) -> bool {
         let connection = self.connections.at(index);
         self.service.obeys(HoldRule::Handshakes)
             && connection.is_some_and(|connection| connection.tracked.near.has_outstanding())
@@ -684,7 +678,7 @@ impl Flows {
     }
 
     /// `link` is back, and `behind` are the connections that cross it.
-    pub(crate) fn welcome(
+    fn welcome(
         &mut self,
         now: Instant,
         link: LinkId,
