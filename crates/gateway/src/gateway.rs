@@ -6,9 +6,9 @@
 //! [`Gateway::poll_timeout`] and calls [`Gateway::handle_timeout`] no later than that. Time never
 //! goes back.
 //!
-//! This file only wires parts that do not know of each other: [connections](crate::tracking), their
-//! [links](crate::links), the [mechanisms](crate::mechanisms), what goes out when (`release`), what the gateway
-//! answers for (`custody`). A packet's way: link state, connection, tracking, links, mechanism, release.
+//! It is made of two parts: `Links`, which says what links are up by whose word, and `Flows`, which keeps
+//! connections and serves them. This file wires the two. Read it from `handle_packet` on, which is a packet's
+//! path: state of its link, connection, tracking, what the packet shows of the link, mechanism.
 //!
 //! # Connections that somebody else tracks
 //!
@@ -85,7 +85,7 @@ impl Gateway {
         self.flows.releases.add(interface, config.rate);
     }
 
-    /// A packet crosses the gateway on `link`.
+    /// Takes a packet that crosses the gateway on `link`, and says what becomes of it.
     pub fn handle_packet(
         &mut self,
         now: Instant,
@@ -119,9 +119,11 @@ impl Gateway {
         verdict
     }
 
-    /// The link dropped `packet`, which the gateway had passed or sent towards it. Only the
-    /// link's own end can know; what is lost on the way is never reported. Of a connection that
-    /// was not seen in both directions only a SYN or a RST is kept.
+    /// Takes a packet back that the link has dropped.
+    ///
+    /// The gateway had passed `packet`, or sent it towards the link. Only the link's own end can report a drop; what
+    /// is lost on the way is never reported. Of a connection that was not seen in both directions only a SYN or a
+    /// RST is kept.
     pub fn handle_drop(&mut self, now: Instant, link: LinkId, packet: &Packet, cause: DropCause) {
         let Some(state) = self.links.state(link) else {
             return;
@@ -146,8 +148,9 @@ impl Gateway {
         self.flows.send_in_turn(&mut self.links, now);
     }
 
-    /// An indicator says that a link went or came. It is told so at once, unless it has said too
-    /// much of late: see [`DampingConfig`].
+    /// Hears from an indicator that a link went down or came up.
+    ///
+    /// The indicator is believed at once, unless it has spoken too often of late: see [`DampingConfig`].
     pub fn handle_link(&mut self, now: Instant, event: LinkEvent) {
         let peers = self.flows.limits.peers;
         let sign = self
@@ -158,8 +161,10 @@ impl Gateway {
         }
     }
 
-    /// Somebody says that a link is back of which nobody has said that it was away: every
-    /// connection behind it is made to move. A link that is down is up.
+    /// Hears that a link was down and is up again.
+    ///
+    /// If no indicator had said that the link was down, every connection behind it is told both changes. A link that
+    /// is down becomes up.
     pub fn handle_return(&mut self, now: Instant, link: LinkId, indicator: Indicator) {
         let up = LinkEvent {
             link,
@@ -182,8 +187,10 @@ impl Gateway {
         }
     }
 
-    /// Somebody who sees the packets in the gateway's stead has found `link` silent: it has owed
-    /// an answer since `since`. Does nothing where no connection is tracked behind it.
+    /// Hears that `link` has left data unanswered since `since`.
+    ///
+    /// Whoever tracks connections in the gateway's stead says so. Does nothing where no connection is tracked behind
+    /// the link.
     pub fn handle_silence(&mut self, now: Instant, link: LinkId, since: Instant) {
         let Some((_, index)) = self.flows.connections.on(link).next() else {
             return;
@@ -200,7 +207,7 @@ impl Gateway {
         self.flows.send_in_turn(&mut self.links, now);
     }
 
-    /// The time that [`Self::poll_timeout`] gave has come.
+    /// Does what is due at the time that [`Self::poll_timeout`] gave.
     pub fn handle_timeout(&mut self, now: Instant) {
         // First, for a link's return may be followed by something that is due at once.
         while let Some(sign) = self.links.poll_damped(
@@ -239,13 +246,13 @@ impl Gateway {
         self.flows.send_in_turn(&mut self.links, now);
     }
 
-    /// The next packet to send.
+    /// Takes the next packet to send.
     #[must_use]
     pub fn poll_transmit(&mut self) -> Option<Transmit> {
         self.flows.outbox.next_packet()
     }
 
-    /// The next thing to tell.
+    /// Takes the next event to tell.
     #[must_use]
     pub fn poll_event(&mut self) -> Option<Event> {
         self.flows.outbox.next_event()
@@ -268,7 +275,7 @@ impl Gateway {
         ])
     }
 
-    /// What was counted so far.
+    /// What was counted since the gateway began.
     #[must_use]
     pub const fn counters(&self) -> &Counters {
         &self.flows.outbox.counters
@@ -280,20 +287,21 @@ impl Gateway {
         self.flows.service.held()
     }
 
-    /// Bytes of UDP and everything else kept, on all interfaces.
+    /// Bytes kept of UDP and all other traffic, on all interfaces.
     #[must_use]
     pub fn held_other(&self) -> ByteCount {
         self.flows.releases.bytes()
     }
 
-    /// Tracked flows.
+    /// How many connections are tracked.
     #[must_use]
     pub fn flows(&self) -> usize {
         self.flows.connections.len()
     }
 
-    /// Every tracked connection, in an order that only depends on what the gateway was shown. A
-    /// look at each takes a while when there are many.
+    /// Reports on every tracked connection.
+    ///
+    /// The order depends only on what the gateway was shown. With many connections this takes a while.
     pub fn flow_reports(&self) -> impl Iterator<Item = FlowReport> {
         self.flows
             .connections
@@ -313,20 +321,21 @@ impl Gateway {
         self.links.state(link)
     }
 
-    /// The links whose indicators are not believed at once.
+    /// The links whose indicators are damped now.
     pub fn damped_links(&self, now: Instant) -> impl Iterator<Item = DampedLink> {
         self.links.damped(now)
     }
 
-    /// The links that are silent although they owe an answer.
+    /// The links that are suspected to be down because they leave data unanswered.
     pub fn silent_links(&self) -> impl Iterator<Item = SilentLink> {
         self.links.silent()
     }
 
-    /// The longest packet, in bytes and with its IP header, that `packet`'s receiver has offered to
-    /// take on that connection. If its SYN was not seen, the longest that went to it
-    /// ([`Self::note_length`]); `None` if that is not known either. A super-segment stands for packets
-    /// that are no longer than that.
+    /// The longest packet that `packet`'s receiver takes on its connection.
+    ///
+    /// In bytes, with the IP header, as the receiver's SYN has offered. If that SYN was not seen: the longest packet
+    /// that went to the receiver ([`Self::note_length`]); `None` if none is known. A super-segment stands for
+    /// packets that are no longer than that.
     #[must_use]
     pub fn longest_packet(&self, packet: &Packet, direction: Direction) -> Option<u32> {
         let key = FlowKey::of_tcp(packet.header(), direction)?;
@@ -337,8 +346,9 @@ impl Gateway {
         connection.longest_packet(packet, direction)
     }
 
-    /// Notes how long a packet is that crosses towards the link just as its sender has cut it, or
-    /// somebody who knew how: not a super-segment, nor what a driver has made of one.
+    /// Notes the length of a packet that crosses towards the link as its sender has cut it.
+    ///
+    /// Not for a super-segment, nor for the packets that a driver has cut it into.
     pub fn note_length(&mut self, packet: &Packet) {
         let Some(tcp) = packet.tcp().filter(|_| packet.sequence_len() > 0) else {
             return;
@@ -350,38 +360,39 @@ impl Gateway {
         }
     }
 
-    /// What it does for connections that begin from now on; those that are tracked keep theirs.
+    /// Sets the mechanism of connections that begin from now on; the others keep theirs.
     pub const fn set_mechanism(&mut self, mechanism: PathMechanismKind) {
         self.flows.service.set_kind(mechanism);
     }
 
-    /// Which rules `hold`, and what is made of it, obeys from now on: all, but where it is tried without one.
+    /// Sets which rules of `hold` are obeyed; all of them, except in trials.
     pub const fn set_rules(&mut self, rules: HoldRules) {
         self.flows.service.set_rules(rules);
     }
 
-    /// Other caps from now on. What is kept or tracked above a lower one stays, but no more is
-    /// taken; of other traffic the oldest goes first, once more of it comes.
+    /// Sets other caps.
+    ///
+    /// What is kept or tracked above a lower cap stays, but no more is taken. Of other traffic the oldest packet goes
+    /// first, once more of it comes.
     pub fn set_limits(&mut self, limits: Limits) {
         self.flows.set_limits(limits);
     }
 
-    /// Silence tells from now on, otherwise or not at all. What is suspected is forgotten; it shows
-    /// again.
+    /// Sets whether, and how, silence is detected. Suspicions are forgotten; they show again.
     pub fn set_silence(&mut self, silence: Option<SilenceConfig>) {
         self.links.set_silence(silence);
     }
 
-    /// Indicators that flap are damped from now on, otherwise or not at all. What was said last of
-    /// a damped link holds at once, and all penalties are forgiven.
+    /// Sets whether, and how, indicators that flap are damped.
+    ///
+    /// What was said last of a damped link holds at once, and all penalties are forgiven.
     pub fn set_damping(&mut self, now: Instant, damping: Option<DampingConfig>) {
         for event in self.links.set_damping(damping) {
             self.handle_link(now, event);
         }
     }
 
-    /// Another rate of the link behind `interface`; `None` if it is not known. An interface that
-    /// was never added is none of its business.
+    /// Sets the rate of the link behind `interface`; `None` if it is not known.
     pub fn set_rate(&mut self, now: Instant, interface: InterfaceId, rate: Option<BitRate>) {
         if let Some(release) = self.flows.releases.at_mut(interface) {
             release.pacer.set_rate(now, rate);
@@ -389,17 +400,18 @@ impl Gateway {
         self.flows.send_in_turn(&mut self.links, now);
     }
 
-    /// Takes over a connection that somebody else has tracked so far, or corrects one that is
-    /// known already. Its packets cross on `link`.
+    /// Takes over a connection that somebody else has tracked, or corrects a tracked one.
     ///
-    /// Who has not seen both hosts corrects nothing of a connection that the gateway has acknowledged
-    /// ahead: what was acknowledged is nowhere else, and the far host's numbers are needed to send it.
+    /// Its packets cross on `link`. Numbers from somebody who has not seen both hosts correct nothing of a connection
+    /// that the gateway has acknowledged ahead: only the gateway has that data, and needs the far host's numbers to
+    /// send it.
     pub fn adopt(&mut self, now: Instant, link: LinkId, key: FlowKey, tracked: TcpFlow) {
         self.flows.adopt(&mut self.links, now, link, key, tracked);
     }
 
-    /// Shows a packet that has crossed already, of a connection that was [adopted](Self::adopt):
-    /// nothing can be done about it any more, and it is not counted.
+    /// Shows a packet of an [adopted](Self::adopt) connection that has crossed already.
+    ///
+    /// The packet is not counted, and cannot be kept back.
     pub fn recall(&mut self, now: Instant, link: LinkId, direction: Direction, packet: &Packet) {
         let Some(state) = self.links.state(link) else {
             return;
@@ -419,23 +431,24 @@ impl Gateway {
         }
     }
 
-    /// Shows the last acknowledgement that the far host of a connection has sent before it was
-    /// [adopted](Self::adopt): it says nothing new, and its sender was not heard now, but the
-    /// connection's mechanism may want it again.
+    /// Shows the last acknowledgement of a far host from before its connection was [adopted](Self::adopt).
+    ///
+    /// It says nothing new, and its sender counts as not heard. The connection's mechanism may repeat it.
     pub fn remember(&mut self, now: Instant, key: &FlowKey, acknowledgement: &Packet) {
         self.flows
             .remember(&mut self.links, now, key, acknowledgement);
     }
 
-    /// Whether the connection is in the gateway's table.
+    /// Whether the connection is tracked.
     #[must_use]
     pub fn is_tracked(&self, key: &FlowKey) -> bool {
         self.flows.connections.find(key).is_some()
     }
 
-    /// Links of `interface` for which the gateway has something to do: they are down, or something
-    /// waits for its turn or its time, or something of a connection is nowhere else. All others are
-    /// at rest, and [`Self::forget`] loses nothing that only the gateway knows.
+    /// The links of `interface` for which the gateway has something to do.
+    ///
+    /// They are down, or a packet waits for its turn or its time, or the gateway has the only copy of some data.
+    /// [`Self::forget`] loses nothing of the other links.
     #[must_use]
     pub fn links_at_work(&self, interface: InterfaceId) -> BTreeSet<LinkId> {
         self.flows.links_at_work(&self.links, interface)
@@ -451,13 +464,14 @@ impl Gateway {
         }
     }
 
-    /// Lets go of the connections that cross on `link`, or behind any peer of an interface: from
-    /// now on somebody else tracks them.
+    /// Drops the connections that cross on `link`, or behind any peer of an interface.
+    ///
+    /// Somebody else tracks them from now on.
     pub fn forget(&mut self, link: LinkId) {
         self.forget_where(link.interface, |other| link.peer.is_none() || other == link);
     }
 
-    /// Lets go of the connections of `interface` that cross on links for which `goes` holds.
+    /// Drops the connections of `interface` on those links for which `goes` holds.
     pub fn forget_where(&mut self, interface: InterfaceId, goes: impl Fn(LinkId) -> bool) {
         let mut behind = self
             .flows
@@ -469,38 +483,41 @@ impl Gateway {
         }
     }
 
-    /// Packets have crossed unseen since then. Connections whose link was not down all the time may have
-    /// gone on: one of which the next segment either way does not fit is met anew. One that the gateway has
-    /// acknowledged ahead is not: nobody else has what is kept of it. Returns how many are in doubt.
+    /// Notes that packets have crossed unseen since then; returns how many connections are in doubt.
+    ///
+    /// Connections whose link was not down all that time may have gone on. If the next segment either way does not
+    /// fit one of them, the connection is met anew - but not one that the gateway has acknowledged ahead, for only the
+    /// gateway has that data.
     pub fn doubt_since(&mut self, since: Instant) -> usize {
         self.flows.connections.doubt_since(since)
     }
 
-    /// The connection's numbers if something of it was acknowledged that nobody else has.
+    /// The numbers of a connection that the gateway has acknowledged ahead.
     #[must_use]
     pub fn pledge(&self, flow: &FlowKey) -> Option<Pledge> {
         let index = self.flows.connections.find(flow)?;
         Pledge::of(*flow, self.flows.connections.at(index)?)
     }
 
-    /// The frozen connections behind `link`: those of a peer, or of all peers of an interface.
+    /// The frozen connections of a peer, or of all peers of an interface.
     #[must_use]
     pub fn frozen_behind(&self, link: LinkId) -> Vec<FlowKey> {
         let is_frozen = |one: &Connection| one.standing == Standing::Frozen;
         self.flows.connections.keys_behind(link, is_frozen)
     }
 
-    /// A frozen connection, for another gateway to take over; `None` if it is not frozen. It stays
-    /// here until [`Self::release_frozen`].
+    /// Exports a frozen connection for another gateway; `None` if it is not frozen.
+    ///
+    /// The connection stays here until [`Self::release_frozen`].
     #[must_use]
     pub fn export_frozen(&mut self, flow: FlowKey) -> Option<FrozenFlow> {
         takeover::export_frozen(&mut self.flows, flow)
     }
 
-    /// Takes a connection over that another gateway, or this one before it was started anew, has
-    /// frozen. Its segment is sent on `link` while that is up, until the far host acknowledges it;
-    /// deliveries without an answer count at once if the far host `is_heard` there, or else from
-    /// its first sign of life on.
+    /// Takes over a connection that another gateway has frozen, or this one before a restart.
+    ///
+    /// The connection's segment is sent on `link` while that is up, until the far host acknowledges it. Deliveries
+    /// without an answer count at once if the far host `is_heard` there, or else from its first sign of life on.
     ///
     /// # Errors
     /// [`ImportError`] if it can be of no connection here, or there is no room; nothing is kept
@@ -521,26 +538,29 @@ impl Gateway {
         )
     }
 
-    /// Another gateway delivers the segment from now on, or does so no longer. While it does, this
-    /// one keeps the segment and answers the near host's probes.
+    /// Notes whether another gateway delivers the segment of a frozen connection now.
+    ///
+    /// While it does, this gateway keeps the segment and answers the near host's probes.
     pub fn lend_frozen(&mut self, now: Instant, flow: FlowKey, is_lent: bool) {
         takeover::lend_frozen((&mut self.flows, &mut self.links), now, flow, is_lent);
     }
 
-    /// The far host has acknowledged the segment where this gateway does not see it: the
-    /// connection is the hosts' own again.
+    /// Gives a frozen connection back to its hosts.
+    ///
+    /// The far host has acknowledged the segment where this gateway does not see it.
     pub fn release_frozen(&mut self, now: Instant, flow: FlowKey) {
         self.flows.release_frozen(&mut self.links, now, flow);
     }
 
-    /// Whether this is a supervisor host of M-TCP, of whose connections another one can know.
+    /// Whether this is a supervisor host of M-TCP.
     #[must_use]
     pub fn supervises(&self) -> bool {
         self.flows.service.supervises()
     }
 
-    /// The connections behind `link` that another supervisor host can take over: those of a peer, or of
-    /// all peers of an interface. None where no supervisor host is.
+    /// The connections behind `link` that another supervisor host can take over.
+    ///
+    /// Those of a peer, or of all peers of an interface. None where no supervisor host is.
     #[must_use]
     pub fn supervised_behind(&self, link: LinkId) -> Vec<FlowKey> {
         if !self.supervises() {
@@ -550,16 +570,18 @@ impl Gateway {
         self.flows.connections.keys_behind(link, is_met)
     }
 
-    /// A supervised connection, for another supervisor host to take over, without what is kept of it. What
-    /// is kept is dropped if the far host is away; probes that still come here are answered. `None` if
-    /// there is none to take over.
+    /// Exports a supervised connection for another supervisor host; `None` if there is none.
+    ///
+    /// Kept data is not exported, and is dropped if the far host is away. Probes that still come here are answered.
     #[must_use]
     pub fn hand_off_supervised(&mut self, now: Instant, flow: FlowKey) -> Option<SupervisedFlow> {
         takeover::hand_off_supervised((&mut self.flows, &mut self.links), now, flow)
     }
 
-    /// Goes on with a connection that another supervisor host has had. If the far host is behind `link`,
-    /// the near host's window opens at once, and it sends again what was lost.
+    /// Takes over a connection that another supervisor host has supervised.
+    ///
+    /// If the far host is behind `link`, the near host's window opens at once, and the near host sends again what was
+    /// lost.
     ///
     /// # Errors
     /// [`ImportError`] if it can be of no connection here, or there is no room; the hosts go on without
@@ -573,8 +595,9 @@ impl Gateway {
         takeover::import_supervised((&mut self.flows, &mut self.links), now, link, supervised)
     }
 
-    /// Gives a frozen connection up: a reset for each host, the near one's first, which the caller
-    /// sends to wherever the hosts are now; `None` if it is not frozen.
+    /// Gives a frozen connection up and returns a reset for the near and for the far host.
+    ///
+    /// The caller sends them to wherever the hosts are now. `None` if the connection is not frozen.
     #[must_use]
     pub fn reset_frozen(&mut self, now: Instant, flow: FlowKey) -> Option<[Packet; 2]> {
         let numbers = self.export_frozen(flow)?.numbers().ok()?;
@@ -659,7 +682,7 @@ impl Gateway {
         self.handle_observed(passing, (index, key), tcp, (was, observation))
     }
 
-    /// A segment of which its connection's tracker has said what is new; `was` is the phase before.
+    /// Takes a segment that belongs to its connection; `was` is the phase before it.
     #[inline]
     fn handle_observed(
         &mut self,
@@ -735,8 +758,9 @@ impl Gateway {
         }
     }
 
-    /// Tells the link's turns what the segment shows: that its peer is heard, what it opens. Returns the verdict
-    /// on a one-sided connection's segment with a stale echo.
+    /// Tells the link's turns that a peer was heard, or a handshake answered.
+    ///
+    /// Returns the verdict on a one-sided connection's segment with a stale echo.
     #[inline]
     fn note_in_turns(
         &mut self,
@@ -773,8 +797,9 @@ impl Gateway {
         None
     }
 
-    /// Asks the connection's mechanism what becomes of the packet; the number of bytes says what has arrived
-    /// selectively.
+    /// Asks the connection's mechanism what becomes of the packet.
+    ///
+    /// Returns the number of bytes of which the far host now says selectively that they have arrived, too.
     #[inline]
     fn ask_mechanism(
         &mut self,
@@ -799,8 +824,10 @@ impl Gateway {
         asked.map_or((None, 0), |(verdict, arrived)| (Some(verdict), arrived))
     }
 
-    /// A segment that does not belong to its connection as tracked is of no use to a mechanism. If
-    /// its receiver might open or abort one for it, it waits for the link as such segments do.
+    /// Passes a segment that does not belong to its connection as tracked.
+    ///
+    /// It is of no use to a mechanism. If its receiver might open or abort a connection for it, it waits for the link
+    /// as such segments do.
     fn pass_odd(
         &mut self,
         passing: &PassingPacket<'_>,
@@ -822,8 +849,9 @@ impl Gateway {
         Verdict::Pass
     }
 
-    /// The flow is where its packets cross, and in the state of that link; before this packet it
-    /// `was` in another phase perhaps.
+    /// Follows a connection to the link on which its packet crosses, and to that link's state.
+    ///
+    /// `was` is the phase before this packet.
     fn follow(&mut self, passing: &PassingPacket<'_>, index: FlowIndex, was: Phase) {
         let &PassingPacket {
             now,
@@ -856,7 +884,7 @@ impl Gateway {
         self.flows.note_life(&mut self.links, now, index);
     }
 
-    /// What the segment shows of its link. Returns whether it only answers a probe.
+    /// Notes what the segment shows of its link. Returns whether it only answers a probe.
     #[inline]
     fn listen(
         &mut self,
