@@ -14,7 +14,7 @@ use outlast_base::time::{Duration, Instant};
 use outlast_base::units::ByteCount;
 use outlast_wire::{Packet, TcpFlags, TcpHeader};
 
-/// Nobody is sent smaller segments than this, whatever he offers to take: Linux sends none either.
+/// The smallest maximum segment size that is obeyed, in bytes: Linux sends no smaller segments either.
 const SMALLEST_MSS: u16 = 88;
 
 /// A flow without packets for so long gives back what it does not need. A pause that is shorter
@@ -25,12 +25,12 @@ const PAUSE_BEFORE_REST: Duration = Duration::from_secs(5);
 #[derive(Debug)]
 pub(crate) struct Connection {
     pub(crate) tracked: TcpFlow,
-    /// What crosses on its addresses and ports and is none of its own; `None` while there is nothing.
+    /// Segments on its addresses and ports that do not belong to it; `None` while there are none.
     pub(crate) contest: Option<Box<Contest>>,
     pub(crate) link: LinkId,
-    /// What the mechanism was last told.
+    /// The link's state that the mechanism knows.
     pub(crate) state: LinkState,
-    /// When and by whom that was said.
+    /// That state, with its beginning and the indicator that reported it.
     pub(crate) told: StateSince,
     pub(crate) silence: FlowSilence,
     /// Whether each host's SYN permits SACK, by [`Direction`]; `None`: it was not seen.
@@ -47,7 +47,7 @@ pub(crate) struct Connection {
     pub(crate) is_pledged: bool,
     /// `None` while there is nothing for it to remember.
     pub(crate) mechanism: Option<Box<dyn PathMechanism>>,
-    /// What the mechanism has made of the connection, as far as it was told.
+    /// What the mechanism has made of the connection, as last reported by an event.
     pub(crate) standing: Standing,
     pub(crate) deadline: Option<Instant>,
     /// Bytes of data that went towards the link since it is back, and are not known to have arrived.
@@ -58,7 +58,7 @@ pub(crate) struct Connection {
 }
 
 impl Connection {
-    /// A connection that is met on `link`, in the state of that.
+    /// A connection whose first packet crosses on `link`, which is in `state`.
     pub(crate) fn new(tracked: TcpFlow, link: LinkId, state: StateSince) -> Self {
         Self {
             tracked,
@@ -181,12 +181,12 @@ impl Connection {
     }
 }
 
-/// A SYN or a RST: of use without what the connection has sent before.
+/// Whether this is a SYN or a RST, which is of use without the connection's earlier segments.
 pub(crate) const fn stands_alone(tcp: &TcpHeader) -> bool {
     tcp.flags.intersects(TcpFlags::SYN.union(TcpFlags::RST))
 }
 
-/// What a SYN says of the segments that its sender takes, or means by saying nothing.
+/// The maximum segment size that a SYN offers, or implies by having no such option.
 fn offered_mss(packet: &Packet, tcp: &TcpHeader) -> u16 {
     let assumed = assumed_mss(packet.header().ip.source);
     tcp.options.mss.unwrap_or(assumed)
@@ -200,8 +200,7 @@ const fn assumed_mss(address: IpAddr) -> u16 {
     }
 }
 
-/// What a maximum segment size does not count (RFC 6691, section 2): IP and TCP headers without
-/// options.
+/// Bytes of IP and TCP headers without options, which a maximum segment size leaves out (RFC 6691, section 2).
 const fn fixed_headers(address: IpAddr) -> u32 {
     match address {
         IpAddr::V4(_) => 20 + 20,
@@ -333,7 +332,7 @@ impl Connections {
         self.by_link.insert((link, index));
     }
 
-    /// A connection's packets cross on `link` from now on. Returns where they did, if that was elsewhere.
+    /// Moves a connection to `link`. Returns the link before, if it was another one.
     pub(crate) fn move_to(&mut self, index: FlowIndex, link: LinkId) -> Option<LinkId> {
         let connection = self.table.flow_mut(index)?;
         if connection.link == link {
@@ -345,8 +344,9 @@ impl Connections {
         Some(before)
     }
 
-    /// The connection goes to the end of the shelf on which it stands now. Returns the one that gives way
-    /// to it.
+    /// Notes a packet of the connection: of its class it is now the last to give way.
+    ///
+    /// Returns the connection that gives way to it.
     #[must_use]
     pub(crate) fn touch(&mut self, now: Instant, index: FlowIndex) -> Option<Removed<Connection>> {
         let shelf = self.table.flow(index)?.shelf();

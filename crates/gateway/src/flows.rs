@@ -57,7 +57,7 @@ impl Flows {
 
     // Mechanisms.
 
-    /// Calls a flow's mechanism, and fulfils what it wants then.
+    /// Calls a connection's mechanism, then gives it the turn and the place that it wants.
     pub(crate) fn with_mechanism<R>(
         &mut self,
         links: &mut Links,
@@ -100,14 +100,14 @@ impl Flows {
         Some(result)
     }
 
-    /// The flow is about to meet something that its mechanism must know.
+    /// Gives the connection a mechanism, unless it has one.
     pub(crate) fn wake_mechanism(&mut self, index: FlowIndex) {
         if let Some(connection) = self.connections.at_mut(index) {
             self.service.wake(connection);
         }
     }
 
-    /// A flow is idle: what it does not need is given back.
+    /// Frees memory of a connection that is idle.
     pub(crate) fn rest(&mut self, now: Instant, index: FlowIndex) {
         let key = self.connections.key(index);
         if let Some((key, connection)) = key.zip(self.connections.at_mut(index)) {
@@ -117,8 +117,10 @@ impl Flows {
 
     // Who is in the table.
 
-    /// A flow begins with a SYN, or with any segment of a connection that is older than the
-    /// gateway. A lone RST begins nothing, nor does a segment that no host sends.
+    /// Enters the connection of a segment that belongs to no tracked one.
+    ///
+    /// Any segment will do, for connections may be older than the gateway; but not a lone RST, nor a segment
+    /// that no host sends.
     pub(crate) fn admit(
         &mut self,
         links: &mut Links,
@@ -145,7 +147,7 @@ impl Flows {
         self.enter(links, now, link, state, key, TcpFlow::new())
     }
 
-    /// Enters a flow that is not in the table yet, if somebody gives way for it.
+    /// Enters a connection, if there is room or another one gives way for it.
     fn enter(
         &mut self,
         links: &mut Links,
@@ -232,7 +234,7 @@ impl Flows {
         }
     }
 
-    /// The flow goes to the end of the shelf on which it stands now.
+    /// Notes a packet of the connection: of its class it is now the last to give way.
     pub(crate) fn note_life(&mut self, links: &mut Links, now: Instant, index: FlowIndex) {
         if let Some(displaced) = self.connections.touch(now, index) {
             self.displaced(links, displaced);
@@ -250,7 +252,7 @@ impl Flows {
         }
     }
 
-    /// A flow is gone.
+    /// Sees off a connection that has left the table.
     pub(crate) fn release(&mut self, links: &mut Links, removed: Removed<Connection>) {
         let Removed {
             index,
@@ -267,7 +269,7 @@ impl Flows {
 
     // Links that go and come.
 
-    /// Tells a flow's mechanism that the flow's link is in another state now.
+    /// Tells a connection's mechanism that the connection's link is in another state.
     pub(crate) fn change_link_of(
         &mut self,
         links: &mut Links,
@@ -290,7 +292,7 @@ impl Flows {
         });
     }
 
-    /// A flow's packets cross on `link` from now on.
+    /// Moves a connection to `link`.
     pub(crate) fn move_flow(&mut self, links: &mut Links, index: FlowIndex, link: LinkId) {
         if let Some(before) = self.connections.move_to(index, link) {
             self.releases.forget_handshake(before, index);
@@ -298,7 +300,7 @@ impl Flows {
         }
     }
 
-    /// A flow behind `link` is gone from there.
+    /// A connection has left `link`: nothing is expected of the link if it was the last.
     fn leave_link(&mut self, links: &mut Links, link: LinkId) {
         if links.listens() && self.connections.on(link).next().is_none() {
             links.leave(link);
@@ -307,7 +309,7 @@ impl Flows {
 
     // Who has a connection's place, and how one that loses it ends.
 
-    /// Another connection has the place of the one at `index`, if nothing is lost by that.
+    /// Gives the place of the connection at `index` to its rival, if nothing is lost by that.
     #[cold]
     pub(crate) fn give_place_to_rival(
         &mut self,
@@ -327,7 +329,7 @@ impl Flows {
         }
     }
 
-    /// The connection that had the place first has it again.
+    /// Gives the first connection its place back.
     #[cold]
     pub(crate) fn take_place_back(
         &mut self,
@@ -498,8 +500,9 @@ impl Flows {
         }
     }
 
-    /// Sends one packet of a connection; returns its length. The connection may be gone by now, or have
-    /// moved to another interface and have its turn there.
+    /// Sends one packet of a connection; returns its length in bytes, zero if there is none to send.
+    ///
+    /// The connection may be gone by now, or have moved to another interface and have its turn there.
     fn send_for_flow(
         &mut self,
         links: &mut Links,
@@ -633,7 +636,7 @@ impl Flows {
 
     // What signs of links bring about.
 
-    /// A link went or came.
+    /// Carries out a sign: the link went down or came up.
     pub(crate) fn change_link(&mut self, links: &mut Links, now: Instant, sign: Sign) {
         self.outbox.tell(Event::Link(sign.event()));
         let behind = self.connections.behind(sign.link);
@@ -677,7 +680,7 @@ impl Flows {
         }
     }
 
-    /// `link` is back, and `behind` are the connections that cross it.
+    /// Prepares the pace of `link`, which is up again, for the connections `behind` it.
     fn welcome(
         &mut self,
         now: Instant,
