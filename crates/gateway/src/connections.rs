@@ -4,7 +4,8 @@ use crate::limits::Limits;
 use crate::links::{Candidates, Direction, FlowSilence, LinkId, LinkState, StateSince};
 use crate::mechanisms::path::{PathMechanism, Standing};
 use crate::tracking::{
-    Admission, Contest, FlowIndex, FlowKey, FlowTable, Observation, Phase, Removed, Shelf, TcpFlow,
+    Admission, Contest, FlowIndex, FlowKey, FlowTable, Heard, Observation, Oddity, Phase, Removed,
+    Shelf, TcpFlow,
 };
 use alloc::boxed::Box;
 use alloc::collections::BTreeSet;
@@ -57,6 +58,14 @@ pub(crate) struct Connection {
     pub(crate) held: ByteCount,
 }
 
+/// Whether a segment arrives in the order in which it was sent.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) enum Order {
+    InTurn,
+    /// Segments that were sent later have come before it.
+    Overtaken,
+}
+
 impl Connection {
     /// A connection whose first packet crosses on `link`, which is in `state`.
     pub(crate) fn new(tracked: TcpFlow, link: LinkId, state: StateSince) -> Self {
@@ -78,6 +87,49 @@ impl Connection {
             deadline: None,
             departed: 0,
             held: ByteCount(0),
+        }
+    }
+
+    /// Has the tracker judge a segment with the connection's addresses and ports.
+    #[inline]
+    pub(crate) fn observe(
+        &mut self,
+        now: Instant,
+        direction: Direction,
+        packet: &Packet,
+        tcp: &TcpHeader,
+    ) -> Heard {
+        let payload_len = packet.header().payload_len;
+        let Self {
+            tracked, contest, ..
+        } = self;
+        Contest::observe(contest, tracked, now, direction, tcp, payload_len)
+    }
+
+    /// Whether the connection may have gone on unseen, as a segment suggests that does not fit.
+    pub(crate) fn may_have_gone_on(&self, direction: Direction, oddity: Oddity) -> bool {
+        self.is_doubtful[direction as usize] && !self.is_pledged && oddity.is_of_numbers()
+    }
+
+    /// Takes in a segment of the connection, whose phase before `was` this.
+    #[inline]
+    pub(crate) fn take_in(
+        &mut self,
+        direction: Direction,
+        packet: &Packet,
+        tcp: &TcpHeader,
+        observation: Observation,
+        was: Phase,
+    ) -> Order {
+        self.is_doubtful[direction as usize] = false;
+        self.note_syn(direction, packet, tcp);
+        self.is_proven |= self.is_proven_by(tcp, observation);
+        let payload_len = packet.header().payload_len;
+        let is_late =
+            was == Phase::Established && self.tracked.has_overtaken(direction, tcp, payload_len);
+        match is_late {
+            true => Order::Overtaken,
+            false => Order::InTurn,
         }
     }
 

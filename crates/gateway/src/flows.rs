@@ -574,6 +574,37 @@ impl Flows {
         }
     }
 
+    /// Notes for the link's pace that a segment of a connection arrives from the link, or goes onto it if it
+    /// `passes`. It acknowledges newly, or selectively, in so many bytes.
+    #[inline]
+    pub(crate) fn note_crossing(
+        &mut self,
+        passing: &PassingPacket<'_>,
+        (index, key): (FlowIndex, FlowKey),
+        passes: bool,
+        news: (u32, u32),
+    ) {
+        let &PassingPacket { now, packet, .. } = passing;
+        let at = (key.far.ip(), index);
+        match passing.direction {
+            Direction::FromLink => {
+                if let Some(connection) = self.connections.at_mut(index) {
+                    self.releases
+                        .note_arrival(now, at, connection, packet, news);
+                }
+            }
+            Direction::ToLink if passes => {
+                self.note_departure(now, at, packet);
+                if packet.sequence_len() > 0
+                    && let Some(release) = self.releases.at_mut(passing.link.interface)
+                {
+                    release.pacer.charge_counted(now, packet.total_len());
+                }
+            }
+            Direction::ToLink => {}
+        }
+    }
+
     /// A packet of a connection with `peer` goes onto the link.
     pub(crate) fn note_departure(
         &mut self,

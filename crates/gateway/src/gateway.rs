@@ -19,7 +19,7 @@
 //! After that the gateway stands where it would stand if the packets had crossed it. When nothing is left to do
 //! it lets go of them ([`Gateway::forget`]).
 
-use crate::connections::{Connection, stands_alone};
+use crate::connections::{Connection, Order, stands_alone};
 use crate::counters::Counters;
 pub use crate::custody::{ImportError, Imported, Pledge, Supervision, reset_of_unknown};
 pub use crate::event::{DropCause, Event, Transmit};
@@ -37,8 +37,7 @@ use crate::takeover;
 use crate::timers;
 pub use crate::timers::TimeoutReason;
 use crate::tracking::{
-    Contest, FlowIndex, FlowKey, FrozenFlow, Heard, Observation, Oddity, Phase, SupervisedFlow,
-    TcpFlow,
+    FlowIndex, FlowKey, FrozenFlow, Heard, Observation, Oddity, Phase, SupervisedFlow, TcpFlow,
 };
 use alloc::collections::BTreeSet;
 use alloc::vec::Vec;
@@ -638,15 +637,11 @@ impl Gateway {
             ..
         } = passing;
         let (was, rtt) = (connection.tracked.phase, connection.tracked.rtt);
-        let payload_len = packet.header().payload_len;
-        let is_doubtful = connection.is_doubtful[direction as usize] && !connection.is_pledged;
-        let Connection {
-            tracked, contest, ..
-        } = connection;
-        let observation = match Contest::observe(contest, tracked, now, direction, tcp, payload_len)
-        {
+        let observation = match connection.observe(now, direction, packet, tcp) {
             Heard::Honest(observation) => observation,
-            Heard::Odd(oddity) | Heard::Ripe(oddity) if is_doubtful && oddity.is_of_numbers() => {
+            Heard::Odd(oddity) | Heard::Ripe(oddity)
+                if connection.may_have_gone_on(direction, oddity) =>
+            {
                 // It has gone on unseen: nothing is known of it but this segment.
                 self.flows.remove(&mut self.links, index);
                 return self.handle_tcp(passing, key, tcp);
@@ -667,14 +662,7 @@ impl Gateway {
         let Some(connection) = self.flows.connections.at_mut(index) else {
             return Verdict::Pass;
         };
-        connection.is_doubtful[direction as usize] = false;
-        connection.note_syn(direction, packet, tcp);
-        connection.is_proven |= connection.is_proven_by(tcp, observation);
-        if was == Phase::Established
-            && connection
-                .tracked
-                .has_overtaken(direction, tcp, payload_len)
-        {
+        if connection.take_in(direction, packet, tcp, observation, was) == Order::Overtaken {
             // It is no retransmission of what is timed.
             connection.tracked.rtt = rtt;
             return Verdict::Pass;
@@ -691,12 +679,6 @@ impl Gateway {
         tcp: &TcpHeader,
         (was, observation): (Phase, Observation),
     ) -> Verdict {
-        let &PassingPacket {
-            now,
-            direction,
-            packet,
-            ..
-        } = passing;
         self.follow(passing, index, was);
         let Some(connection) = self.flows.connections.at(index) else {
             return Verdict::Pass;
@@ -718,27 +700,10 @@ impl Gateway {
             true => self.ask_mechanism(passing, index, observation),
             false => (None, 0),
         };
-        match direction {
-            Direction::FromLink => {
-                let news = (observation.newly_acked, arrived);
-                if let Some(connection) = self.flows.connections.at_mut(index) {
-                    let at = (key.far.ip(), index);
-                    self.flows
-                        .releases
-                        .note_arrival(now, at, connection, packet, news);
-                }
-            }
-            Direction::ToLink if is_served && matches!(verdict, None | Some(Verdict::Pass)) => {
-                self.flows
-                    .note_departure(now, (key.far.ip(), index), packet);
-                if packet.sequence_len() > 0
-                    && let Some(release) = self.flows.releases.at_mut(passing.link.interface)
-                {
-                    release.pacer.charge_counted(now, packet.total_len());
-                }
-            }
-            Direction::ToLink => {}
-        }
+        let passes = is_served && matches!(verdict, None | Some(Verdict::Pass));
+        let news = (observation.newly_acked, arrived);
+        self.flows
+            .note_crossing(passing, (index, key), passes, news);
         match verdict {
             _ if only_answers_probe => Verdict::Taken(TakeReason::AnswersProbe),
             Some(taken @ Verdict::Taken(reason)) => {
