@@ -8,9 +8,9 @@
 //! Nine settings in virtual time: the crowd and the uploads with one gateway of `examples/sweeps`, with outages
 //! drawn as there, the cells of the matrix of resume times, links that flap, connections that open around an
 //! outage, links that lose packets, slow links with long queues, links that keep their queue while they are
-//! down, and links that come back at a fifth of their rate. For each: the share of returns of the link after which a connection had new bytes within a round trip and 50 ms, the
-//! time until then that 99 of 100 keep, and the bytes on the link for each byte of payload that arrived.
-//! The first rows are without a gateway, with all rules, and with `auto`.
+//! down, and links that come back at a fifth of their rate. For each: the share of returns of the link after
+//! which a connection had new bytes within a round trip and 50 ms, the time until then that 99 of 100 keep,
+//! and the bytes on the link for each byte of payload that arrived. The first rows are without a gateway, with all rules, and with `auto`.
 //!
 //! A second table is about the last two of these settings, whose senders mostly resume by themselves: how long the
 //! transfers take from the link's return to their end, over what they take without a gateway.
@@ -395,7 +395,7 @@ fn lossy(repeat: u64) -> Setting {
     }
 }
 
-/// The same over 256 kbit/s with room for three seconds' worth of packets: what silence is taken for may
+/// A transfer each way over 256 kbit/s with room for three seconds' worth of packets: what silence is taken for may
 /// be a queue.
 fn slow(repeat: u64) -> Setting {
     Setting {
@@ -417,7 +417,7 @@ fn kept(repeat: u64) -> Setting {
     }
 }
 
-/// The same over 20 Mbit/s that are 4 Mbit/s when the link is back; gateways are not told the rate.
+/// A transfer each way over 20 Mbit/s that are 4 Mbit/s when the link is back; gateways are not told the rate.
 fn falling(repeat: u64) -> Setting {
     let config = |outages, seed| {
         let OutageProcess::Single { start, length } = outages else {
@@ -524,36 +524,41 @@ fn large_crowd(repeat: u64) -> Setting {
     }
 }
 
-/// An upload with CUBIC over 20 Mbit/s past gateways that are not told the rate, an outage of about four seconds.
-fn unknown_rate(repeat: u64) -> Setting {
+/// An upload over 20 Mbit/s that are 4 Mbit/s when the link is back, which the gateway is not told: what goes out
+/// at the return overfills the queue.
+fn overfull(repeat: u64) -> Setting {
     let mut worlds = Vec::new();
-    for (queue, seed) in [30, 100]
-        .into_iter()
-        .flat_map(|q| (0..15 * repeat).map(move |s| (q, s)))
-    {
-        let mut stream = Stream::new(seed, "ablation.unknown rate");
+    for (congestion, queue, seed) in CONGESTIONS.into_iter().flat_map(|c| {
+        [30, 100]
+            .into_iter()
+            .flat_map(move |q| (0..5 * repeat).map(move |s| (c, q, s)))
+    }) {
+        let mut stream = Stream::new(seed, "ablation.overfull");
         let start = Duration::from_millis(2_000) + stream.uniform(Duration::from_secs(3));
         let length = Duration::from_secs(3) + stream.uniform(Duration::from_secs(2));
+        let rate = BitRate::from_bits_per_second(4_000_000);
+        let outages = OutageProcess::Single { start, length };
         worlds.push(Setup {
             mechanisms: [NONE, HOLD],
-            rate: ConfiguredRate::Unknown,
             flows: vec![flow(
                 Duration::ZERO,
-                bulk(20_000_000, Way::ToFixed),
-                Congestion::Cubic,
+                bulk(14_000_000, Way::ToFixed),
+                congestion,
                 true,
             )],
             deadline: Duration::from_secs(120),
-            ..Setup::new(link(
-                20_000_000,
-                queue,
-                OutageProcess::Single { start, length },
-                seed,
-            ))
+            ..Setup::new(LinkConfig {
+                rate_changes: vec![RateChange {
+                    at: start + length,
+                    to_mobile: rate,
+                    to_fixed: rate,
+                }],
+                ..link(20_000_000, queue, outages, seed)
+            })
         });
     }
     Setting {
-        name: "unknown rate",
+        name: "overfull queue",
         worlds,
     }
 }
@@ -717,7 +722,10 @@ fn show_own(out: &mut impl Write, setting: &Setting, rule: HoldRule) -> Result<(
 fn main() -> Result<(), Failure> {
     let mut arguments = std::env::args().skip(1);
     let repeat = arguments.next().map_or(Ok(1), |text| text.parse())?;
-    let wanted: Vec<String> = arguments.map(|name| name.to_lowercase()).collect();
+    let mut wanted: Vec<String> = arguments.map(|name| name.to_lowercase()).collect();
+    let wants_own = wanted.is_empty() || wanted.iter().any(|name| name == "own");
+    let wants_all = wanted.is_empty();
+    wanted.retain(|name| name != "own");
     let settings = [
         crowd(repeat)?,
         one_end(repeat)?,
@@ -733,10 +741,10 @@ fn main() -> Result<(), Failure> {
     trials.extend(HoldRule::ALL.map(Trial::Without));
     trials.retain(|trial| {
         let name = trial.name().to_lowercase();
-        wanted.is_empty() || wanted.iter().any(|wanted| name.contains(wanted))
+        wants_all || wanted.iter().any(|wanted| name.contains(wanted))
     });
     let mut out = io::stdout().lock();
-    if wanted.is_empty() || wanted.iter().any(|name| name == "own") {
+    if wants_own {
         writeln!(
             out,
             "| setting | | within, 99th percentile, bytes | seconds, mean | 95th percentile |"
@@ -745,7 +753,7 @@ fn main() -> Result<(), Failure> {
         let own = [
             (no_memory(repeat), HoldRule::WakeNear),
             (large_crowd(repeat), HoldRule::WaitBehindOthers),
-            (unknown_rate(repeat), HoldRule::ResendOvertaken),
+            (overfull(repeat), HoldRule::ResendOvertaken),
             (contacts(repeat), HoldRule::Nudge),
         ];
         for (setting, rule) in own {
