@@ -10,7 +10,8 @@
 //! outage, links that lose packets, slow links with long queues, links that keep their queue while they are
 //! down, and links that come back at a fifth of their rate. For each: the share of returns of the link after
 //! which a connection had new bytes within a round trip and 50 ms, the time until then that 99 of 100 keep,
-//! and the bytes on the link for each byte of payload that arrived. The first rows are without a gateway, with all rules, and with `auto`.
+//! and the bytes on the link for each byte of payload that arrived. The first rows are without a gateway, with
+//! all rules, and with `auto`.
 //!
 //! A second table is about the last two of these settings, whose senders mostly resume by themselves: how long the
 //! transfers take from the link's return to their end, over what they take without a gateway.
@@ -687,10 +688,10 @@ fn show_slowdowns(
     Ok(())
 }
 
-/// A rule in a setting that was made for it: the score with all rules and without it, and how long the
-/// workloads take, in seconds.
+/// A rule in a setting that was made for it: the score with all rules and without it, how long the workloads
+/// take, in seconds, and how much longer than with all rules in the same world, with its standard error.
 fn show_own(out: &mut impl Write, setting: &Setting, rule: HoldRule) -> Result<(), Failure> {
-    for trial in [Trial::Nobody, Trial::All, Trial::Without(rule)] {
+    let run = |trial: Trial| {
         let mut score = Score::default();
         let mut times = Vec::new();
         for setup in &setting.worlds {
@@ -702,21 +703,43 @@ fn show_own(out: &mut impl Write, setting: &Setting, rule: HoldRule) -> Result<(
                 .map(|flow| flow.ended.since(flow.began));
             times.push(ends.max().unwrap_or_default().as_secs_f64());
         }
-        times.sort_by(f64::total_cmp);
-        #[expect(clippy::cast_precision_loss, reason = "counts of a trial")]
-        let mean = times.iter().sum::<f64>() / times.len() as f64;
-        let late = times[times.len() * 95 / 100];
+        (score, times)
+    };
+    let (all, with_all) = run(Trial::All);
+    let (without, times) = run(Trial::Without(rule));
+    let (nobody, alone) = run(Trial::Nobody);
+    for (trial, mut score, times) in [
+        (Trial::Nobody, nobody, alone),
+        (Trial::All, all, with_all.clone()),
+        (Trial::Without(rule), without, times),
+    ] {
+        let longer: Vec<f64> = times.iter().zip(&with_all).map(|(a, b)| a - b).collect();
+        let mut sorted = times;
+        sorted.sort_by(f64::total_cmp);
+        let late = sorted[sorted.len() * 95 / 100];
+        let (mean, _) = mean_and_error(&sorted);
+        let (more, error) = mean_and_error(&longer);
         writeln!(
             out,
-            "| {} ({} runs) | {} | {} | {mean:.2} | {late:.2} |",
+            "| {} ({} runs) | {} | {} | {mean:.2} | {late:.2} | {more:.2} ± {error:.2} |",
             setting.name,
             setting.worlds.len(),
             trial.name(),
             score.show(),
         )?;
-        out.flush()?;
     }
+    out.flush()?;
     Ok(())
+}
+
+/// The mean of `values` and its standard error.
+fn mean_and_error(values: &[f64]) -> (f64, f64) {
+    #[expect(clippy::cast_precision_loss, reason = "counts of a trial")]
+    let count = values.len() as f64;
+    let mean = values.iter().sum::<f64>() / count;
+    let squares = values.iter().map(|value| (value - mean).powi(2));
+    let deviation = (squares.sum::<f64>() / (count - 1.0)).sqrt();
+    (mean, deviation / count.sqrt())
 }
 
 fn main() -> Result<(), Failure> {
@@ -747,9 +770,9 @@ fn main() -> Result<(), Failure> {
     if wants_own {
         writeln!(
             out,
-            "| setting | | within, 99th percentile, bytes | seconds, mean | 95th percentile |"
+            "| setting | | within, 99th percentile, bytes | seconds, mean | 95th percentile | longer |"
         )?;
-        writeln!(out, "|---|---|---|---:|---:|")?;
+        writeln!(out, "|---|---|---|---:|---:|---:|")?;
         let own = [
             (no_memory(repeat), HoldRule::WakeNear),
             (large_crowd(repeat), HoldRule::WaitBehindOthers),
