@@ -4,7 +4,8 @@ use crate::limits::Limits;
 use crate::links::{Candidates, Direction, FlowSilence, LinkId, LinkState, StateSince};
 use crate::mechanisms::path::{PathMechanism, Standing};
 use crate::tracking::{
-    Admission, Contest, FlowIndex, FlowKey, FlowTable, Observation, Phase, Removed, Shelf, TcpFlow,
+    Admission, Contest, FlowIndex, FlowKey, FlowTable, Heard, Observation, Oddity, Phase, Removed,
+    Shelf, TcpFlow,
 };
 use alloc::boxed::Box;
 use alloc::collections::BTreeSet;
@@ -14,7 +15,7 @@ use outlast_base::time::{Duration, Instant};
 use outlast_base::units::ByteCount;
 use outlast_wire::{Packet, TcpFlags, TcpHeader};
 
-/// Nobody is sent smaller segments than this, whatever he offers to take: Linux sends none either.
+/// The smallest maximum segment size that is obeyed, in bytes: Linux sends no smaller segments either.
 const SMALLEST_MSS: u16 = 88;
 
 /// A flow without packets for so long gives back what it does not need. A pause that is shorter
@@ -25,12 +26,12 @@ const PAUSE_BEFORE_REST: Duration = Duration::from_secs(5);
 #[derive(Debug)]
 pub(crate) struct Connection {
     pub(crate) tracked: TcpFlow,
-    /// What crosses on its addresses and ports and is none of its own; `None` while there is nothing.
+    /// Segments on its addresses and ports that do not belong to it; `None` while there are none.
     pub(crate) contest: Option<Box<Contest>>,
     pub(crate) link: LinkId,
-    /// What the mechanism was last told.
+    /// The link's state that the mechanism knows.
     pub(crate) state: LinkState,
-    /// When and by whom that was said.
+    /// That state, with its beginning and the indicator that reported it.
     pub(crate) told: StateSince,
     pub(crate) silence: FlowSilence,
     /// Whether each host's SYN permits SACK, by [`Direction`]; `None`: it was not seen.
@@ -47,7 +48,7 @@ pub(crate) struct Connection {
     pub(crate) is_pledged: bool,
     /// `None` while there is nothing for it to remember.
     pub(crate) mechanism: Option<Box<dyn PathMechanism>>,
-    /// What the mechanism has made of the connection, as far as it was told.
+    /// What the mechanism has made of the connection, as last reported by an event.
     pub(crate) standing: Standing,
     pub(crate) deadline: Option<Instant>,
     /// Bytes of data that went towards the link since it is back, and are not known to have arrived.
@@ -57,8 +58,16 @@ pub(crate) struct Connection {
     pub(crate) held: ByteCount,
 }
 
+/// Whether a segment arrives in the order in which it was sent.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) enum Order {
+    InTurn,
+    /// Segments that were sent later have come before it.
+    Overtaken,
+}
+
 impl Connection {
-    /// A connection that is met on `link`, in the state of that.
+    /// A connection whose first packet crosses on `link`, which is in `state`.
     pub(crate) fn new(tracked: TcpFlow, link: LinkId, state: StateSince) -> Self {
         Self {
             tracked,
@@ -78,6 +87,49 @@ impl Connection {
             deadline: None,
             departed: 0,
             held: ByteCount(0),
+        }
+    }
+
+    /// Has the tracker judge a segment with the connection's addresses and ports.
+    #[inline]
+    pub(crate) fn observe(
+        &mut self,
+        now: Instant,
+        direction: Direction,
+        packet: &Packet,
+        tcp: &TcpHeader,
+    ) -> Heard {
+        let payload_len = packet.header().payload_len;
+        let Self {
+            tracked, contest, ..
+        } = self;
+        Contest::observe(contest, tracked, now, direction, tcp, payload_len)
+    }
+
+    /// Whether the connection may have gone on unseen, as a segment suggests that does not fit.
+    pub(crate) fn may_have_gone_on(&self, direction: Direction, oddity: Oddity) -> bool {
+        self.is_doubtful[direction as usize] && !self.is_pledged && oddity.is_of_numbers()
+    }
+
+    /// Takes in a segment of the connection, whose phase before `was` this.
+    #[inline]
+    pub(crate) fn take_in(
+        &mut self,
+        direction: Direction,
+        packet: &Packet,
+        tcp: &TcpHeader,
+        observation: Observation,
+        was: Phase,
+    ) -> Order {
+        self.is_doubtful[direction as usize] = false;
+        self.note_syn(direction, packet, tcp);
+        self.is_proven |= self.is_proven_by(tcp, observation);
+        let payload_len = packet.header().payload_len;
+        let is_late =
+            was == Phase::Established && self.tracked.has_overtaken(direction, tcp, payload_len);
+        match is_late {
+            true => Order::Overtaken,
+            false => Order::InTurn,
         }
     }
 
@@ -181,12 +233,12 @@ impl Connection {
     }
 }
 
-/// A SYN or a RST: of use without what the connection has sent before.
+/// Whether this is a SYN or a RST, which is of use without the connection's earlier segments.
 pub(crate) const fn stands_alone(tcp: &TcpHeader) -> bool {
     tcp.flags.intersects(TcpFlags::SYN.union(TcpFlags::RST))
 }
 
-/// What a SYN says of the segments that its sender takes, or means by saying nothing.
+/// The maximum segment size that a SYN offers, or implies by having no such option.
 fn offered_mss(packet: &Packet, tcp: &TcpHeader) -> u16 {
     let assumed = assumed_mss(packet.header().ip.source);
     tcp.options.mss.unwrap_or(assumed)
@@ -200,8 +252,7 @@ const fn assumed_mss(address: IpAddr) -> u16 {
     }
 }
 
-/// What a maximum segment size does not count (RFC 6691, section 2): IP and TCP headers without
-/// options.
+/// Bytes of IP and TCP headers without options, which a maximum segment size leaves out (RFC 6691, section 2).
 const fn fixed_headers(address: IpAddr) -> u32 {
     match address {
         IpAddr::V4(_) => 20 + 20,
@@ -274,6 +325,39 @@ impl Connections {
         })
     }
 
+    /// Those of a peer, or of all peers of an interface, for which `is_wanted` holds.
+    pub(crate) fn keys_behind(
+        &self,
+        link: LinkId,
+        is_wanted: impl Fn(&Connection) -> bool,
+    ) -> Vec<FlowKey> {
+        let behind = self.iter_behind(link).map(|(_, index)| index);
+        let wanted = behind.filter(|index| self.at(*index).is_some_and(&is_wanted));
+        wanted.filter_map(|index| self.key(index)).collect()
+    }
+
+    /// Packets have crossed unseen `since` then: those whose link was not down all the time may have gone on.
+    /// Returns how many these are.
+    pub(crate) fn doubt_since(&mut self, since: Instant) -> usize {
+        let mut doubtful = 0;
+        for (_, index) in &self.by_link {
+            if let Some(connection) = self.table.flow_mut(*index) {
+                let told = connection.told;
+                let was_down = told.state == LinkState::Down && told.since <= since;
+                connection.is_doubtful = [!was_down; 2];
+                doubtful += usize::from(!was_down);
+            }
+        }
+        doubtful
+    }
+
+    /// What the connection at `index` shows of its link's silence is not believed before it is heard itself.
+    pub(crate) fn distrust(&mut self, index: FlowIndex) {
+        if let Some(connection) = self.at_mut(index) {
+            connection.silence.distrust();
+        }
+    }
+
     /// The connections that cross on `link` itself, and not behind a peer of it.
     pub(crate) fn on(&self, link: LinkId) -> impl Iterator<Item = (LinkId, FlowIndex)> {
         let on = self.by_link.range((link, FlowIndex::FIRST)..).copied();
@@ -300,7 +384,7 @@ impl Connections {
         self.by_link.insert((link, index));
     }
 
-    /// A connection's packets cross on `link` from now on. Returns where they did, if that was elsewhere.
+    /// Moves a connection to `link`. Returns the link before, if it was another one.
     pub(crate) fn move_to(&mut self, index: FlowIndex, link: LinkId) -> Option<LinkId> {
         let connection = self.table.flow_mut(index)?;
         if connection.link == link {
@@ -312,8 +396,9 @@ impl Connections {
         Some(before)
     }
 
-    /// The connection goes to the end of the shelf on which it stands now. Returns the one that gives way
-    /// to it.
+    /// Notes a packet of the connection: of its class it is now the last to give way.
+    ///
+    /// Returns the connection that gives way to it.
     #[must_use]
     pub(crate) fn touch(&mut self, now: Instant, index: FlowIndex) -> Option<Removed<Connection>> {
         let shelf = self.table.flow(index)?.shelf();

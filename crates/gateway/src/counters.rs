@@ -32,11 +32,11 @@ pub struct Counters {
     pub freezes: u64,
     /// Flows reset because the far host never acknowledged what was acknowledged for it.
     pub resets: u64,
-    /// Times that a link owed an answer for too long, and was suspected to be away.
+    /// Times that a link left data unanswered for too long, and was suspected to be down.
     pub silences: u64,
     /// Probes sent towards links that were suspected.
     pub probes: u64,
-    /// Times that a link's return was told late, because its indicators flap.
+    /// Link-ups that were believed late, because the link's indicators flap.
     pub link_ups_delayed: u64,
     /// Changes of a link that were not believed, because its indicators flap.
     pub link_downs_ignored: u64,

@@ -52,9 +52,9 @@ pub enum ImportError {
     WrongMechanism,
     /// No such interface.
     UnknownLink,
-    /// What is told of it contradicts itself.
+    /// The export contradicts itself.
     Implausible(Implausible),
-    /// What is told of it contradicts what was seen here.
+    /// The export contradicts what was seen here.
     Contradiction,
     /// The flow table is full, or the memory for what is kept.
     NoRoom,
@@ -64,10 +64,10 @@ pub enum ImportError {
 /// there is (RFC 7323, section 2.3).
 const LARGEST_DISTANCE: u32 = 1 << 30;
 
-/// Where the resets of [`LastWords`] go.
+/// The directions of the two resets of [`LastWords`].
 pub(crate) const DIRECTIONS: [Direction; 2] = [Direction::FromLink, Direction::ToLink];
 
-/// What is left to say of a connection that ends with something acknowledged that nobody else has.
+/// Resets and events of a connection that ends with data acknowledged of which nobody else has a copy.
 pub(crate) struct LastWords {
     /// A reset for the near and for the far host; `None` if the far host has it all.
     pub(crate) resets: Option<[Packet; 2]>,

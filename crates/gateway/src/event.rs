@@ -1,7 +1,7 @@
 //! What a gateway wants sent, and what it tells.
 
 use crate::counters::Counters;
-use crate::links::{Direction, LinkEvent, LinkId};
+use crate::links::{Direction, LinkEvent, LinkId, SilentLink};
 use crate::mechanisms::path::{Outgoing, SendReason, Standing};
 use crate::tracking::FlowKey;
 use alloc::collections::VecDeque;
@@ -22,16 +22,16 @@ pub struct Transmit {
     pub reason: SendReason,
 }
 
-/// Something a status page or a log tells.
+/// An event for a status page or a log.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Event {
     /// A link changed its state.
     Link(LinkEvent),
-    /// A link owes an answer: it may be away. Nothing is withheld from it.
+    /// A link leaves data unanswered: it may be down. Packets towards it pass as before.
     Silent {
         /// Which one.
         link: LinkId,
-        /// Since when it owes the answer.
+        /// When the first of that data went towards it.
         since: Instant,
     },
     /// A flow resumed, this long after its link was back: the far host acknowledges new bytes, or the next
@@ -99,6 +99,14 @@ impl Outbox {
         self.events.push_back(event);
     }
 
+    /// Tells of a link that is suspected from now on, if there is one.
+    pub(crate) fn tell_silent(&mut self, silent: Option<SilentLink>) {
+        if let Some(SilentLink { link, since }) = silent {
+            self.counters.silences += 1;
+            self.tell(Event::Silent { link, since });
+        }
+    }
+
     /// Tells the event, if there is one.
     pub(crate) fn tell_if(&mut self, event: Option<Event>) {
         self.events.extend(event);
@@ -125,7 +133,7 @@ pub enum DropCause {
 }
 
 impl Event {
-    /// What is told when a connection has come from one standing to another.
+    /// The event for a connection that has come from one standing to another.
     pub(crate) const fn of_standing(flow: FlowKey, was: Standing, is: Standing) -> Option<Self> {
         match (was, is) {
             (_, Standing::Frozen) => Some(Self::Frozen { flow }),

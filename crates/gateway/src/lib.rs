@@ -49,6 +49,7 @@ mod connections;
 pub mod counters;
 mod custody;
 mod event;
+mod flows;
 pub mod gateway;
 pub mod limits;
 pub mod links;
@@ -57,6 +58,7 @@ mod passing;
 mod release;
 mod report;
 mod service;
+mod takeover;
 mod timers;
 pub mod tracking;
 

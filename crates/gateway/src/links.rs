@@ -1,4 +1,4 @@
-//! What is known of disconnecting links: their state, and who is believed that tells it.
+//! The state of disconnecting links, and which indicators of it are believed.
 //!
 //! Indicators speak of links ([`LinkEvent`]), damping ([`DampingConfig`]) says whether they are believed, and
 //! silence ([`SilenceConfig`]) finds out where nobody speaks. What comes of it are signs: a link is up or
@@ -30,12 +30,12 @@ pub(crate) struct Sign {
     pub(crate) state: LinkState,
     /// Since when; for a silence that has been noticed afterwards, since its beginning.
     pub(crate) since: Instant,
-    /// By whose word.
+    /// The indicator that has reported it.
     pub(crate) why: Indicator,
 }
 
 impl Sign {
-    /// What a status page or a log is told.
+    /// The sign as an event for a status page or a log.
     pub(crate) const fn event(&self) -> LinkEvent {
         LinkEvent {
             link: self.link,
@@ -44,7 +44,7 @@ impl Sign {
         }
     }
 
-    /// The state as mechanisms are told it.
+    /// The state as mechanisms see it.
     pub(crate) const fn state(&self) -> StateSince {
         StateSince {
             state: self.state,
@@ -54,7 +54,7 @@ impl Sign {
     }
 }
 
-/// What a segment from the link has shown of it.
+/// What a segment from a link shows of that link.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub(crate) struct Answer {
     /// The segment says nothing but that a probe has arrived: it is not for the near host.
@@ -76,7 +76,7 @@ pub(crate) struct Links {
 }
 
 impl Links {
-    /// No links yet; silence tells, and indicators are damped, where that is configured.
+    /// No links yet. Silence is detected, and indicators are damped, if configured.
     pub(crate) fn new(silence: Option<SilenceConfig>, damping: Option<DampingConfig>) -> Self {
         Self {
             table: LinkTable::default(),
@@ -99,8 +99,9 @@ impl Links {
             .is_some_and(|state| state.state == LinkState::Up)
     }
 
-    /// An indicator says that a link went or came. Returns what holds from now on by that; at most
-    /// `max_peers` peers of an interface are down.
+    /// Hears from an indicator that a link went down or came up. Returns the change, if it is believed.
+    ///
+    /// At most `max_peers` peers of an interface are down at once.
     pub(crate) fn handle_event(
         &mut self,
         now: Instant,
@@ -228,22 +229,22 @@ impl Links {
         }
     }
 
-    /// Silence tells from now on, otherwise or not at all. What is suspected is forgotten.
+    /// Sets whether, and how, silence is detected. Suspicions are forgotten.
     pub(crate) fn set_silence(&mut self, silence: Option<SilenceConfig>) {
         self.silence = silence.map(Silence::new);
     }
 
-    /// Whether silence tells.
+    /// Whether silence is detected.
     pub(crate) const fn listens(&self) -> bool {
         self.silence.is_some()
     }
 
-    /// The links that are silent although they owe an answer.
+    /// The links that are suspected to be down because they leave data unanswered.
     pub(crate) fn silent(&self) -> impl Iterator<Item = SilentLink> {
         self.silence.iter().flat_map(Silence::silent)
     }
 
-    /// Whether `link` owes an answer, and is suspected for that.
+    /// Whether `link` is suspected to be down because it leaves data unanswered.
     pub(crate) fn is_silent(&self, link: LinkId) -> bool {
         self.silence
             .as_ref()

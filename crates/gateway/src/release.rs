@@ -32,9 +32,10 @@ pub(crate) use pace::{INITIAL_BURST, Pacer};
 use round::{Party, Round};
 pub(crate) use round::{Taken, Turn};
 
-/// The line outlasts what was kept by as long as that took, but no longer than this. What hosts have
-/// held back meanwhile, each its own, would overflow the link's queue at once; for good, it is the link
-/// that is to say when it is too much.
+/// The line goes on after the backlog is gone, for as long as the backlog took, but no longer than this.
+///
+/// Hosts have held data back meanwhile, and would overflow the link's queue at once. Later the link's own drops
+/// are to tell them that they send too much.
 const LONGEST_TAIL: Duration = Duration::from_secs(2);
 /// Silent peers get one part in so many of the pace, all together.
 const PROBE_SHARE: u32 = 8;
@@ -57,11 +58,11 @@ pub(crate) struct Release {
     answers: Answers,
     /// Silent peers may be probed again from then on.
     probe_at: Instant,
-    /// When the link came back of the first of those who were away.
+    /// When the first link of this return came back.
     back_since: Instant,
-    /// Once nothing of them waits, nobody gets into the line from then on.
+    /// From then on nobody joins the line, once nothing that was kept waits.
     line_ends: Instant,
-    /// By then what went out first has been answered, and the senders have gone on.
+    /// Until then, the first answers are on their way.
     first_answers_by: Instant,
 }
 
@@ -82,7 +83,7 @@ impl Release {
         }
     }
 
-    /// A connection with `peer` takes part in the round, if it does not yet.
+    /// Gives a connection with `peer` a turn, unless it has one.
     pub(crate) fn give_flow_a_turn(&mut self, index: FlowIndex, peer: IpAddr, waiting: Waiting) {
         if self.urgent.has(index) || self.data.has(index) {
             return;
@@ -143,33 +144,35 @@ impl Release {
         }
     }
 
-    /// The link of a connection with `peer` came back: whether the peer is there is to be seen.
+    /// Waits for a sign of life from `peer`, whose link came back.
     pub(crate) fn expect(&mut self, peer: IpAddr) {
         self.answers.expect(peer);
         self.data.call_back(Party::Peer(peer));
     }
 
-    /// Something plausible came from `peer`.
+    /// Notes that something plausible came from `peer`.
     pub(crate) fn hear(&mut self, peer: IpAddr) {
         if self.answers.heard(peer) {
             self.data.call_back(Party::Peer(peer));
         }
     }
 
-    /// Something was sent to `peer` that draws an answer within `patience`.
+    /// Notes that something was sent to `peer` that draws an answer within `patience`.
     pub(crate) fn ask(&mut self, now: Instant, peer: IpAddr, patience: Duration) {
         self.answers.sent(now, peer, patience);
     }
 
-    /// Whether nothing that was kept waits, nor has done for as long as the line outlasts that: who is
-    /// still in line waits only for what was before it of its own.
+    /// True once no kept segment has waited for [`LONGEST_TAIL`].
+    ///
+    /// Who is in line then waits only for its own earlier segments.
     pub(crate) fn line_is_over(&self, now: Instant) -> bool {
         self.data.kept() == 0 && now >= self.line_ends + LONGEST_TAIL
     }
 
-    /// Whether what a flow sends, whose link is up `since` then, is to wait behind others' that was kept,
-    /// and whether new data of it goes no faster than that: the first answer opens a whole window to its
-    /// sender at once.
+    /// Whether a connection waits behind others' backlog, and whether its new data is paced.
+    ///
+    /// Its link is up `since` then. New data is paced because the first answer opens a whole window to its sender
+    /// at once.
     pub(crate) fn line(&self, now: Instant, since: Instant) -> (bool, bool) {
         let is_open = self.data.kept() > 0 || self.data.in_line() > 0 && now < self.line_ends;
         let is_paced = now < self.first_answers_by;

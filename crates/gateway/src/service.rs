@@ -31,7 +31,7 @@ pub(crate) struct Service {
 pub(crate) struct Surroundings {
     pub(crate) now: Instant,
     pub(crate) link: StateSince,
-    /// The link owes an answer, and is suspected for that.
+    /// The link is suspected to be down because it leaves data unanswered.
     pub(crate) is_silent: bool,
     /// What was kept of other connections waits for the link.
     pub(crate) has_line: bool,
@@ -66,6 +66,14 @@ impl Service {
     /// The mechanism of connections that begin now.
     pub(crate) const fn kind(&self) -> PathMechanismKind {
         self.kind
+    }
+
+    /// Whether this is a supervisor host of M-TCP.
+    pub(crate) const fn supervises(&self) -> bool {
+        matches!(
+            self.kind,
+            PathMechanismKind::MTcp | PathMechanismKind::MTcpAdaptive
+        )
     }
 
     /// Another mechanism for connections that begin from now on.
@@ -202,8 +210,9 @@ impl Service {
         })
     }
 
-    /// The connection is idle. Its mechanism is given up until the next packet if a new one can stand in for
-    /// it; any other takes less memory.
+    /// Frees memory of a connection that is idle.
+    ///
+    /// The mechanism is dropped if a new one can replace it at the next packet; any other mechanism shrinks.
     pub(crate) fn rest(&mut self, now: Instant, key: &FlowKey, connection: &mut Connection) {
         let is_up = connection.state == LinkState::Up && connection.deadline.is_none();
         let Some(mechanism) = connection.mechanism.as_mut().filter(|_| is_up) else {

@@ -8,16 +8,20 @@
 //! Nine settings in virtual time: the crowd and the uploads with one gateway of `examples/sweeps`, with outages
 //! drawn as there, the cells of the matrix of resume times, links that flap, connections that open around an
 //! outage, links that lose packets, slow links with long queues, links that keep their queue while they are
-//! down, and links that come back at a fifth of their rate. For each: the share of returns of the link after which a connection had new bytes within a round trip and 50 ms, the
-//! time until then that 99 of 100 keep, and the bytes on the link for each byte of payload that arrived.
-//! The first rows are without a gateway, with all rules, and with `auto`.
+//! down, and links that come back at a fifth of their rate. For each: the share of returns of the link after
+//! which a connection had new bytes within a round trip and 50 ms, the time until then that 99 of 100 keep,
+//! and the bytes on the link for each byte of payload that arrived. The first rows are without a gateway, with
+//! all rules, and with `auto`.
 //!
-//! A second table is about the last two settings, whose senders mostly resume by themselves: how long the
+//! A second table is about the last two of these settings, whose senders mostly resume by themselves: how long the
 //! transfers take from the link's return to their end, over what they take without a gateway.
+//!
+//! A third table tries a rule in a setting that was made for it: `-- 4 own` prints that alone.
 
 use outlast_base::random::Stream;
 use outlast_base::time::{Duration, Instant};
 use outlast_base::units::{BitRate, ByteCount};
+use outlast_gateway::limits::Limits;
 use outlast_gateway::mechanisms::path::{HoldRule, HoldRules, PathMechanismKind};
 use outlast_link::{
     ConfiguredRate, LinkConfig, OutageProcess, PipeConfig, RateChange, Way, WhileDown,
@@ -392,7 +396,7 @@ fn lossy(repeat: u64) -> Setting {
     }
 }
 
-/// The same over 256 kbit/s with room for three seconds' worth of packets: what silence is taken for may
+/// A transfer each way over 256 kbit/s with room for three seconds' worth of packets: what silence is taken for may
 /// be a queue.
 fn slow(repeat: u64) -> Setting {
     Setting {
@@ -414,7 +418,7 @@ fn kept(repeat: u64) -> Setting {
     }
 }
 
-/// The same over 20 Mbit/s that are 4 Mbit/s when the link is back; gateways are not told the rate.
+/// A transfer each way over 20 Mbit/s that are 4 Mbit/s when the link is back; gateways are not told the rate.
 fn falling(repeat: u64) -> Setting {
     let config = |outages, seed| {
         let OutageProcess::Single { start, length } = outages else {
@@ -437,6 +441,157 @@ fn falling(repeat: u64) -> Setting {
     }
     Setting {
         name: "rate falls",
+        worlds,
+    }
+}
+
+/// Requests past gateways that have no memory left: nothing is kept of what the link drops.
+fn no_memory(repeat: u64) -> Setting {
+    let mut worlds = Vec::new();
+    for (congestion, seed) in CONGESTIONS
+        .into_iter()
+        .flat_map(|c| (0..10 * repeat).map(move |s| (c, s)))
+    {
+        let mut stream = Stream::new(seed, "ablation.no memory");
+        let start = Duration::from_millis(2_000) + stream.uniform(Duration::from_secs(1));
+        let length = Duration::from_secs(2) + stream.uniform(Duration::from_secs(20));
+        let workload = Workload::RequestResponse {
+            requests: 400,
+            request: ByteCount(64),
+            response: ByteCount(200),
+            think: Duration::from_millis(50),
+        };
+        worlds.push(Setup {
+            mechanisms: [HOLD; 2],
+            limits: Limits {
+                held_in_all: ByteCount(10),
+                ..Limits::default()
+            },
+            flows: vec![flow(Duration::ZERO, workload, congestion, seed % 2 == 0)],
+            deadline: Duration::from_secs(120),
+            ..Setup::new(link(
+                10_000_000,
+                75,
+                OutageProcess::Single { start, length },
+                seed,
+            ))
+        });
+    }
+    Setting {
+        name: "no memory",
+        worlds,
+    }
+}
+
+/// Ten transfers each way and ten connections that send a little at a time, over a link with a short queue.
+fn large_crowd(repeat: u64) -> Setting {
+    let mut worlds = Vec::new();
+    for (congestion, seed) in CONGESTIONS
+        .into_iter()
+        .flat_map(|c| (0..4 * repeat).map(move |s| (c, s)))
+    {
+        let mut stream = Stream::new(seed, "ablation.large crowd");
+        let start = Duration::from_millis(2_000) + stream.uniform(Duration::from_secs(2));
+        let length = Duration::from_secs(1) + stream.uniform(Duration::from_secs(10));
+        let mut flows = Vec::new();
+        for number in 0..10 {
+            let begin = Duration::from_millis(50 * number);
+            for way in Way::BOTH {
+                flows.push(flow(begin, bulk(800_000, way), congestion, true));
+            }
+            let workload = Workload::Interactive {
+                interval: Duration::from_millis(100),
+                update: ByteCount(3_000),
+                request: ByteCount(40),
+                duration: Duration::from_secs(20),
+            };
+            flows.push(flow(begin, workload, congestion, true));
+        }
+        worlds.push(Setup {
+            mechanisms: [HOLD; 2],
+            flows,
+            deadline: Duration::from_secs(120),
+            ..Setup::new(link(
+                10_000_000,
+                20,
+                OutageProcess::Single { start, length },
+                seed,
+            ))
+        });
+    }
+    Setting {
+        name: "large crowd",
+        worlds,
+    }
+}
+
+/// An upload over 20 Mbit/s that are 4 Mbit/s when the link is back, which the gateway is not told: what goes out
+/// at the return overfills the queue.
+fn overfull(repeat: u64) -> Setting {
+    let mut worlds = Vec::new();
+    for (congestion, queue, seed) in CONGESTIONS.into_iter().flat_map(|c| {
+        [30, 100]
+            .into_iter()
+            .flat_map(move |q| (0..5 * repeat).map(move |s| (c, q, s)))
+    }) {
+        let mut stream = Stream::new(seed, "ablation.overfull");
+        let start = Duration::from_millis(2_000) + stream.uniform(Duration::from_secs(3));
+        let length = Duration::from_secs(3) + stream.uniform(Duration::from_secs(2));
+        let rate = BitRate::from_bits_per_second(4_000_000);
+        let outages = OutageProcess::Single { start, length };
+        worlds.push(Setup {
+            mechanisms: [NONE, HOLD],
+            flows: vec![flow(
+                Duration::ZERO,
+                bulk(14_000_000, Way::ToFixed),
+                congestion,
+                true,
+            )],
+            deadline: Duration::from_secs(120),
+            ..Setup::new(LinkConfig {
+                rate_changes: vec![RateChange {
+                    at: start + length,
+                    to_mobile: rate,
+                    to_fixed: rate,
+                }],
+                ..link(20_000_000, queue, outages, seed)
+            })
+        });
+    }
+    Setting {
+        name: "overfull queue",
+        worlds,
+    }
+}
+
+/// A download with BBR over a link that is up for half a second in five.
+fn contacts(repeat: u64) -> Setting {
+    let mut worlds = Vec::new();
+    for (delay, seed) in [1, 10, 25]
+        .into_iter()
+        .flat_map(|d| (0..5 * repeat).map(move |s| (d, s)))
+    {
+        let outages = OutageProcess::Uniform {
+            up: Duration::from_millis(500),
+            down: Duration::from_millis(4_500),
+        };
+        let mut link = link(10_000_000, 75, outages, seed);
+        link.to_mobile.delay = Duration::from_millis(delay);
+        link.to_fixed.delay = Duration::from_millis(delay);
+        worlds.push(Setup {
+            mechanisms: [HOLD; 2],
+            flows: vec![flow(
+                Duration::ZERO,
+                bulk(6_000_000, Way::ToMobile),
+                Congestion::Bbr,
+                true,
+            )],
+            deadline: Duration::from_secs(600),
+            ..Setup::new(link)
+        });
+    }
+    Setting {
+        name: "contacts",
         worlds,
     }
 }
@@ -533,10 +688,67 @@ fn show_slowdowns(
     Ok(())
 }
 
+/// A rule in a setting that was made for it: the score with all rules and without it, how long the workloads
+/// take, in seconds, and how much longer than with all rules in the same world, with its standard error.
+fn show_own(out: &mut impl Write, setting: &Setting, rule: HoldRule) -> Result<(), Failure> {
+    let run = |trial: Trial| {
+        let mut score = Score::default();
+        let mut times = Vec::new();
+        for setup in &setting.worlds {
+            let outcome = World::new(trial.apply(setup)).run();
+            score.add(setup, &outcome);
+            let ends = outcome
+                .flows
+                .iter()
+                .map(|flow| flow.ended.since(flow.began));
+            times.push(ends.max().unwrap_or_default().as_secs_f64());
+        }
+        (score, times)
+    };
+    let (all, with_all) = run(Trial::All);
+    let (without, times) = run(Trial::Without(rule));
+    let (nobody, alone) = run(Trial::Nobody);
+    for (trial, mut score, times) in [
+        (Trial::Nobody, nobody, alone),
+        (Trial::All, all, with_all.clone()),
+        (Trial::Without(rule), without, times),
+    ] {
+        let longer: Vec<f64> = times.iter().zip(&with_all).map(|(a, b)| a - b).collect();
+        let mut sorted = times;
+        sorted.sort_by(f64::total_cmp);
+        let late = sorted[sorted.len() * 95 / 100];
+        let (mean, _) = mean_and_error(&sorted);
+        let (more, error) = mean_and_error(&longer);
+        writeln!(
+            out,
+            "| {} ({} runs) | {} | {} | {mean:.2} | {late:.2} | {more:.2} ± {error:.2} |",
+            setting.name,
+            setting.worlds.len(),
+            trial.name(),
+            score.show(),
+        )?;
+    }
+    out.flush()?;
+    Ok(())
+}
+
+/// The mean of `values` and its standard error.
+fn mean_and_error(values: &[f64]) -> (f64, f64) {
+    #[expect(clippy::cast_precision_loss, reason = "counts of a trial")]
+    let count = values.len() as f64;
+    let mean = values.iter().sum::<f64>() / count;
+    let squares = values.iter().map(|value| (value - mean).powi(2));
+    let deviation = (squares.sum::<f64>() / (count - 1.0)).sqrt();
+    (mean, deviation / count.sqrt())
+}
+
 fn main() -> Result<(), Failure> {
     let mut arguments = std::env::args().skip(1);
     let repeat = arguments.next().map_or(Ok(1), |text| text.parse())?;
-    let wanted: Vec<String> = arguments.map(|name| name.to_lowercase()).collect();
+    let mut wanted: Vec<String> = arguments.map(|name| name.to_lowercase()).collect();
+    let wants_own = wanted.is_empty() || wanted.iter().any(|name| name == "own");
+    let wants_all = wanted.is_empty();
+    wanted.retain(|name| name != "own");
     let settings = [
         crowd(repeat)?,
         one_end(repeat)?,
@@ -552,9 +764,29 @@ fn main() -> Result<(), Failure> {
     trials.extend(HoldRule::ALL.map(Trial::Without));
     trials.retain(|trial| {
         let name = trial.name().to_lowercase();
-        wanted.is_empty() || wanted.iter().any(|wanted| name.contains(wanted))
+        wants_all || wanted.iter().any(|wanted| name.contains(wanted))
     });
     let mut out = io::stdout().lock();
+    if wants_own {
+        writeln!(
+            out,
+            "| setting | | within, 99th percentile, bytes | seconds, mean | 95th percentile | longer |"
+        )?;
+        writeln!(out, "|---|---|---|---:|---:|---:|")?;
+        let own = [
+            (no_memory(repeat), HoldRule::WakeNear),
+            (large_crowd(repeat), HoldRule::WaitBehindOthers),
+            (overfull(repeat), HoldRule::ResendOvertaken),
+            (contacts(repeat), HoldRule::Nudge),
+        ];
+        for (setting, rule) in own {
+            show_own(&mut out, &setting, rule)?;
+        }
+        writeln!(out)?;
+    }
+    if trials.is_empty() {
+        return Ok(());
+    }
     write!(out, "| |")?;
     for setting in &settings {
         write!(out, " {} ({} runs) |", setting.name, setting.worlds.len())?;

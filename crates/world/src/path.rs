@@ -26,6 +26,7 @@ use observer::Observer;
 use outlast_base::time::{Duration, Instant};
 use outlast_gateway::counters::Counters as GatewayCounters;
 use outlast_gateway::gateway::{DropCause, Event, Gateway, GatewayConfig, SilenceConfig};
+use outlast_gateway::limits::Limits;
 use outlast_gateway::link::{
     Direction, Indicator, InterfaceId, LinkConfig as GatewayLink, LinkEvent as Notice, LinkId,
     LinkState,
@@ -49,6 +50,8 @@ pub struct Gateways {
     pub rate: ConfiguredRate,
     /// Which rules of `hold` they obey.
     pub rules: HoldRules,
+    /// The caps of each.
+    pub limits: Limits,
 }
 
 /// How gateways learn that a link goes away and comes back.
@@ -141,12 +144,14 @@ impl<W: Watch> Path<W> {
             indicators,
             rate,
             rules,
+            limits,
         } = gateways.into();
         let silence = (indicators == Indicators::Silence).then(SilenceConfig::default);
         let blueprints = Side::BOTH.map(|side| {
             let mechanism = mechanisms[side.index()];
             let config = GatewayConfig {
                 mechanism,
+                limits,
                 seed: link.seed,
                 silence,
                 ..GatewayConfig::default()

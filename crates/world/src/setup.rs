@@ -8,6 +8,7 @@ use crate::traffic::TrafficSetup;
 use crate::workload::Workload;
 use alloc::vec::Vec;
 use outlast_base::time::Duration;
+use outlast_gateway::limits::Limits;
 use outlast_gateway::mechanisms::path::{HoldRules, PathMechanismKind};
 use outlast_host::Mechanism as HostMechanism;
 use outlast_link::{ConfiguredRate, LinkConfig};
@@ -28,6 +29,8 @@ pub struct Setup {
     pub rate: ConfiguredRate,
     /// Which rules of `hold` they obey: all, but where it is tried without one.
     pub rules: HoldRules,
+    /// The caps of each gateway.
+    pub limits: Limits,
     /// The links behind it, in a chain, that of the fixed host last. Mostly there are none.
     pub hops: Vec<HopSetup>,
     /// Further gateways, between which the mobile host goes. Mostly there are none.
@@ -122,6 +125,7 @@ impl Setup {
             indicators: Indicators::Link,
             rate: ConfiguredRate::Link,
             rules: HoldRules::default(),
+            limits: Limits::default(),
             hops: Vec::new(),
             roaming: None,
             hip: None,

@@ -71,6 +71,7 @@ impl World {
             indicators,
             rate,
             rules,
+            limits,
             hops,
             roaming,
             hip,
@@ -95,6 +96,7 @@ impl World {
             indicators,
             rate,
             rules,
+            limits,
         };
         if let Some(roaming) = &roaming {
             link = roaming.first_link(link);

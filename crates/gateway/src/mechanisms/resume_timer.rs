@@ -50,7 +50,7 @@ impl ResumeTimer {
         }
     }
 
-    /// The connection moves while its link is up: if it has waited, that is told.
+    /// Notes that the connection moves while its link is up, and reports how long it has waited.
     pub(crate) fn end(&mut self, cx: &mut Context<'_>) {
         if let Some(back) = self.0.take() {
             *cx.resumed = Some(cx.now.since(back.at));

@@ -53,10 +53,6 @@ impl Releases {
         self.all.len()
     }
 
-    pub(crate) fn interfaces(&self) -> impl Iterator<Item = InterfaceId> {
-        self.all.iter().map(|release| release.interface)
-    }
-
     /// Bytes kept that are no data of connections with a mechanism.
     pub(crate) fn bytes(&self) -> ByteCount {
         let of = |release: &Release| release.others.bytes() + release.handshakes.bytes();

@@ -249,7 +249,7 @@ impl<T> FlowTable<T> {
         self.remove(FlowIndex(self.shelves[shelf].first))
     }
 
-    /// When the next flow has been idle for `pause` and was not told to rest yet.
+    /// When the next flow will have been idle for `pause`; each flow counts once after its last packet.
     pub(crate) fn next_rest(&self, pause: Duration) -> Option<Instant> {
         let of = |shelf| Some(self.slots.entry(self.awake_on(shelf))?.last_seen + pause);
         RESTING.into_iter().filter_map(of).min()
