@@ -376,10 +376,12 @@ impl Diagnosis {
             gap.from.nanos_since(due) <= slack && length >= SHORTEST_GAP
         };
         if !is_together(hosts) {
-            self.counters.stalled_alone += 1;
+            self.counters.stalled_alone += u64::from(silence.is_evidence);
             return None;
         }
         let half = trip / 2;
+        // A connection that was opened in the outage does not know when it began.
+        silence.start_earliest = silence.start_earliest.min(back(hosts.from, half));
         if back(hosts.from, half) > silence.start {
             silence.start = back(hosts.from, half);
             silence.start_latest = silence.start_latest.max(hosts.from);
@@ -418,7 +420,12 @@ impl Diagnosis {
             }
         }
         silence.set_end(end);
-        if self.silences.len() >= self.limits.silences {
+        // What is no evidence leaves half of the room to what is.
+        let room = match silence.is_evidence {
+            true => self.limits.silences,
+            false => self.limits.silences / 2,
+        };
+        if self.silences.len() >= room {
             self.counters.omitted_silences += 1;
             return None;
         }

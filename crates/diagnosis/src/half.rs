@@ -53,6 +53,13 @@ pub(crate) struct Half {
     pub(crate) window_is_closed: bool,
     pub(crate) bins: Bins,
     pub(crate) newest_timestamp: Option<u32>,
+    /// Whether its last packet had an older timestamp than one before: its receiver drops such
+    /// packets (PAWS).
+    pub(crate) is_behind: bool,
+    /// The last timestamp of its peer's that it echoed.
+    pub(crate) echo: Option<u32>,
+    /// The longest payload that it sent, in bytes.
+    largest: u32,
     /// The least time from its packets to the answers, in nanoseconds.
     pub(crate) round_trip: Option<u64>,
     smoothed: Option<u64>,
@@ -121,6 +128,7 @@ impl Half {
         let kind = self.kind(segment, una);
         let is_probe = kind == Kind::Oldest && segment.len() == 0;
         self.probes += u32::from(is_probe);
+        self.largest = self.largest.max(segment.payload_len);
         self.bins.push(
             Bin {
                 kind,
@@ -129,6 +137,7 @@ impl Half {
                 last: segment.at,
                 timestamp: segment.timestamp(),
                 ack: segment.tcp.ack,
+                is_short: segment.payload_len < self.largest,
             },
             self.round_trip.unwrap_or(0),
         );
@@ -174,12 +183,15 @@ impl Half {
     /// Notes what the header says beside sequence numbers: timestamp, acknowledgement, window.
     fn note_header(&mut self, segment: &Segment<'_>) {
         let newest = self.newest_timestamp;
+        let stamp = segment.timestamp();
+        self.is_behind = matches!((stamp, newest), (Some(a), Some(b)) if is_newer(b, a));
         if let Some(stamp) = segment.timestamp()
             && newest.is_none_or(|newest| is_newer(stamp, newest))
         {
             self.newest_timestamp = Some(stamp);
             self.timed_stamp.get_or_insert((stamp, segment.at));
         }
+        self.echo = segment.echo().or(self.echo);
         if segment.tcp.has(TcpFlags::ACK) {
             let ack = segment.tcp.ack;
             self.ack = Some(self.ack.map_or(ack, |known| known.max(ack)));
