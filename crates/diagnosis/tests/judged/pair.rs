@@ -283,7 +283,7 @@ impl Pair<'_> {
                 && self.now >= ms(from)
             {
                 packet = restamped(packet, |stamps| {
-                    stamps.value = stamps.value.wrapping_sub(by)
+                    stamps.value = stamps.value.wrapping_sub(by);
                 });
             }
             self.capture(side, Direction::Outbound, &packet);

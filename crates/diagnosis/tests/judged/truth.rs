@@ -74,9 +74,9 @@ impl Course {
         let resumed = self.delivered.iter().copied().find(|at| *at >= first.at);
         // What was on its way all the time may have come before.
         let resumed = resumed.or(first.arrived)?;
-        let last = self.sent.iter().filter(after);
-        let last = last.filter(|sent| sent.arrived.is_some_and(|arrived| arrived <= resumed));
-        let last = last.last().unwrap_or(first);
+        let brought =
+            |sent: &&Sent| after(sent) && sent.arrived.is_some_and(|arrived| arrived <= resumed);
+        let last = self.sent.iter().rfind(brought).unwrap_or(first);
         // Not the packets that one timer makes the sender send.
         let waited = |sent: &Sent| sent.at > first.at && sent.at <= last.at && sent.why.is_wait();
         let between = |times: &[Instant]| times.iter().any(|at| (first.at..=last.at).contains(at));
