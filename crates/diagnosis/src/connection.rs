@@ -3,7 +3,7 @@
 use crate::FlowId;
 use crate::bins::{Bin, Kind};
 use crate::evidence::is_more_than_loss;
-use crate::half::{Half, Segment, is_newer};
+use crate::half::{Half, Segment, Signature, is_newer};
 use crate::outage::{Cause, Scope};
 use crate::signs::SHORTEST_GAP;
 use crate::silence::{LATE, Silence};
@@ -111,7 +111,7 @@ impl Connection {
     }
 
     /// Notes `segment` of the host of half `from`.
-    pub(crate) fn handle(&mut self, from: usize, segment: &Segment<'_>) -> Shown {
+    pub(crate) fn handle(&mut self, from: usize, segment: &Segment<'_>) -> (Shown, Signature) {
         let to = 1 - from;
         let mut shown = self.end_of_silence(from, segment);
         if matches!(shown, Shown::Nothing) {
@@ -121,7 +121,9 @@ impl Connection {
         let in_aftermath = self
             .aftermath
             .is_some_and(|aftermath| aftermath.sender == from);
-        self.halves[from].send(segment, una, in_aftermath);
+        let answers_probe = self.halves[to].probes > 0;
+        let mut signature = self.halves[from].send(segment, una, in_aftermath);
+        signature.is_duplicate_ack &= !answers_probe;
         self.halves[to].hear(segment);
         let flags = segment.tcp.flags;
         self.is_established |= flags.contains(TcpFlags::ACK) && !flags.contains(TcpFlags::SYN);
@@ -130,7 +132,7 @@ impl Connection {
             || (0..2).all(|half| !self.halves[half].is_outstanding(self.halves[1 - half].ack));
         self.is_over |=
             flags.contains(TcpFlags::RST) || self.finished == [true; 2] && all_acknowledged();
-        shown
+        (shown, signature)
     }
 
     /// Whether `segment` ends a silence of the host of half `from`.

@@ -112,7 +112,7 @@ fn of_scenario(name: &str, text: &str, number: usize, sender: Side, ends: Ends) 
 }
 
 /// A receiver whose application does not read, so that its window is closed when the link goes.
-fn closed_window(sender: Side, length: u64) -> Plan {
+pub(crate) fn closed_window(sender: Side, length: u64) -> Plan {
     Plan {
         sender,
         writes: vec![(0, 30_000_000)],

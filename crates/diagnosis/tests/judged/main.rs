@@ -9,3 +9,4 @@ mod outages;
 mod pair;
 mod quiet;
 mod truth;
+mod tshark;

@@ -78,6 +78,11 @@ const CASES: [Case; 33] = [
 
 impl Case {
     fn run(&self) -> Run {
+        self.run_with("none")
+    }
+
+    /// With this mechanism at both ends of the link.
+    fn run_with(&self, mechanism: &str) -> Run {
         let Self {
             length,
             direction,
@@ -100,7 +105,8 @@ impl Case {
         run(&format!(
             "[link]\nrate = \"10 Mbit/s\"\ndelay = \"25 ms\"\n[link.outages]\nprocess = \"single\"\n\
              start = \"2 s\"\nlength = \"{length} s\"\n[workload]\nkind = \"bulk\"\nbytes = \"5 MB\"\n\
-             direction = \"{direction}\"\n[stack]\ncongestion = \"{congestion}\"\nsack = {sack}\n{dated}"
+             direction = \"{direction}\"\n[stack]\ncongestion = \"{congestion}\"\nsack = {sack}\n\
+             [outlast]\ngateway = \"{mechanism}\"\nmobile = \"{mechanism}\"\n{dated}"
         ))
     }
 }
@@ -248,4 +254,27 @@ fn an_outage_that_outlasts_the_capture_has_no_end() {
     };
     assert_eq!((outage.end, outage.flows[0].noticed), (None, None));
     assert!((outage.start.as_secs_f64() - run.truth()[0].0).abs() < ROUND_TRIP);
+}
+
+/// What is told to be saved, beside what the same connection saves in the simulator with `hold` at
+/// both ends of the link.
+#[test]
+fn what_would_be_saved_is_what_hold_saves() {
+    let mut wrong = Vec::new();
+    let cases = CASES.into_iter().filter(|case| case.dated);
+    for case in cases {
+        let control = case.run();
+        let findings = control.findings(case.ends);
+        let flow = &findings.outages[0].flows[0];
+        let resumed = |run: &Run| run.report.result.outages[0].resume_s.expect("it went on");
+        let (without, with) = (resumed(&control), resumed(&case.run_with("hold")));
+        let saved = flow.wasted.saved(flow.round_trip);
+        let bounds = saved.least.as_secs_f64() - ROUND_TRIP..saved.most.as_secs_f64() + ROUND_TRIP;
+        if !bounds.contains(&(without - with)) {
+            wrong.push(format!(
+                "{case:?}: {without} s without, {with} s with hold; told {saved:?}"
+            ));
+        }
+    }
+    assert!(wrong.is_empty(), "{wrong:#?}");
 }

@@ -6,6 +6,7 @@
 
 use crate::case::Ends;
 use crate::truth::{Course, Sent, Why};
+use bytes::Bytes;
 use outlast_base::time::{Duration, Instant};
 use outlast_base::units::{BitRate, ByteCount};
 use outlast_diagnosis::{Diagnosis, Findings};
@@ -13,7 +14,7 @@ use outlast_link::{Frame, Link, LinkConfig, OutageProcess, PipeConfig, Way};
 use outlast_sim::Side;
 use outlast_tcp::{Config, Endpoint, Reason};
 use outlast_wire::outline::Outline;
-use outlast_wire::pcapng::Direction;
+use outlast_wire::pcapng::{Direction, Encoder, EnhancedPacket, Section};
 use outlast_wire::tcp::Timestamps;
 use outlast_wire::{Packet, TcpFlags};
 
@@ -39,7 +40,7 @@ pub(crate) struct Plan {
 
 /// What came of it.
 pub(crate) struct Ran {
-    packets: Vec<(Instant, Side, Direction, Outline)>,
+    packets: Vec<(Instant, Side, Direction, Bytes)>,
     pub(crate) course: Course,
     /// Bytes that the receiver has.
     pub(crate) received: u64,
@@ -298,8 +299,7 @@ impl Pair<'_> {
 
     fn capture(&mut self, side: Side, direction: Direction, packet: &Packet) {
         let bytes = packet.to_bytes();
-        let outline = Outline::of(&bytes, bytes.len()).expect("a packet");
-        self.ran.packets.push((self.now, side, direction, outline));
+        self.ran.packets.push((self.now, side, direction, bytes));
     }
 }
 
@@ -307,17 +307,33 @@ impl Ran {
     /// What is found in the captures of `ends`.
     pub(crate) fn findings(&self, ends: Ends) -> Findings {
         let mut diagnosis = Diagnosis::default();
-        for (at, side, direction, outline) in &self.packets {
+        for (at, side, direction, bytes) in &self.packets {
+            let outline = Outline::of(bytes, bytes.len()).expect("a packet");
             let is_there = match ends {
                 Ends::Both => true,
                 Ends::Mobile => *side == Side::Mobile,
                 Ends::Fixed => *side == Side::Fixed,
             };
             if is_there {
-                diagnosis.handle_packet(*at, side.index() as u32, *direction, outline);
+                diagnosis.handle_packet(*at, side.index() as u32, *direction, &outline);
             }
         }
         diagnosis.finish()
+    }
+
+    /// A pcapng file of what `end` saw.
+    pub(crate) fn capture(&self, end: Side) -> Vec<u8> {
+        let mut encoder = Encoder::new(&Section::of_application("outlast"));
+        let interface = encoder.interface("link");
+        for (at, side, direction, bytes) in &self.packets {
+            if *side == end {
+                encoder.packet(&EnhancedPacket {
+                    direction: *direction,
+                    ..EnhancedPacket::new(interface, Duration::from_nanos(at.as_nanos()), bytes)
+                });
+            }
+        }
+        encoder.take()
     }
 }
 
