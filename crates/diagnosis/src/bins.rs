@@ -49,6 +49,8 @@ pub(crate) struct Bin {
     pub(crate) timestamp: Option<u32>,
     /// What the first acknowledged.
     pub(crate) ack: SeqNumber,
+    /// Whether the last carried less than the host's largest: the application had written no more.
+    pub(crate) is_short: bool,
 }
 
 /// The last bins.
@@ -68,6 +70,7 @@ impl Bins {
             {
                 last.count = last.count.saturating_add(sent.count);
                 last.last = sent.last;
+                last.is_short = sent.is_short;
             }
             _ => {
                 if self.0.len() >= MOST_BINS {

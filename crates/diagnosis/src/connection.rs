@@ -3,7 +3,7 @@
 use crate::FlowId;
 use crate::bins::{Bin, Kind};
 use crate::evidence::is_more_than_loss;
-use crate::half::{Half, Segment, is_newer};
+use crate::half::{Half, Segment, Signature, is_newer};
 use crate::outage::{Cause, Scope};
 use crate::signs::SHORTEST_GAP;
 use crate::silence::{LATE, Silence};
@@ -111,7 +111,7 @@ impl Connection {
     }
 
     /// Notes `segment` of the host of half `from`.
-    pub(crate) fn handle(&mut self, from: usize, segment: &Segment<'_>) -> Shown {
+    pub(crate) fn handle(&mut self, from: usize, segment: &Segment<'_>) -> (Shown, Signature) {
         let to = 1 - from;
         let mut shown = self.end_of_silence(from, segment);
         if matches!(shown, Shown::Nothing) {
@@ -121,7 +121,9 @@ impl Connection {
         let in_aftermath = self
             .aftermath
             .is_some_and(|aftermath| aftermath.sender == from);
-        self.halves[from].send(segment, una, in_aftermath);
+        let answers_probe = self.halves[to].probes > 0;
+        let mut signature = self.halves[from].send(segment, una, in_aftermath);
+        signature.is_duplicate_ack &= !answers_probe;
         self.halves[to].hear(segment);
         let flags = segment.tcp.flags;
         self.is_established |= flags.contains(TcpFlags::ACK) && !flags.contains(TcpFlags::SYN);
@@ -130,7 +132,7 @@ impl Connection {
             || (0..2).all(|half| !self.halves[half].is_outstanding(self.halves[1 - half].ack));
         self.is_over |=
             flags.contains(TcpFlags::RST) || self.finished == [true; 2] && all_acknowledged();
-        shown
+        (shown, signature)
     }
 
     /// Whether `segment` ends a silence of the host of half `from`.
@@ -188,13 +190,14 @@ impl Connection {
         };
         let usual = waiter.usual_round_trip().max(trip);
         let within = (asked_since, answered_since);
-        let (run, answered) = Run::of(waiter, within, answer.map(|_| now));
+        let (run, answered) = Run::of(waiter, within, silent.echo, answer.map(|_| now));
         let Run {
             unanswered,
             repeated,
             span,
             late,
             newest,
+            was_short,
         } = run;
         let (first, last_unanswered) = span?;
         let quiet = now.nanos_since(last.unwrap_or(first).max(first));
@@ -212,14 +215,27 @@ impl Connection {
         if is_late && !is_prompt && quiet < LATE_ANSWER.max(usual.saturating_mul(4)) {
             return None;
         }
-        let others = waiter.losses.saturating_sub(u64::from(repeated));
-        if !(repeats || stream) || !is_more_than_loss(unanswered, waiter.sent, others) {
+        let own = repeated + u32::from(answered.is_some_and(|bin| bin.kind.is_repeated()));
+        let others = waiter.losses.saturating_sub(u64::from(own));
+        let is_evidence = is_more_than_loss(unanswered, waiter.sent, others);
+        if !(repeats || stream) || !is_evidence && quiet < SHORTEST_TIMEOUT {
             return None;
         }
         let (start_earliest, start, start_latest) = start_of(last, first, trip);
         let end = answer.map(|_| back(now, trip / 2));
         let noticed = answered.map(|bin| bin.last).or(end);
-        let cause = self.cause(waiting, answered, repeated, stream);
+        let pause = answered.map_or(0, |bin| bin.first.nanos_since(last_unanswered));
+        let cause = match answered {
+            // The sender never stopped.
+            Some(bin)
+                if bin.kind == Kind::New
+                    && pause <= usual.saturating_mul(3) / 2
+                    && repeated == 0 =>
+            {
+                Cause::Path
+            }
+            _ => self.cause(waiting, answered, repeated, was_short),
+        };
         Some(Silence {
             flow: self.flow,
             point: self.point,
@@ -237,19 +253,28 @@ impl Connection {
             unanswered,
             scope: Scope::Hosts(self.host(waiting), self.host(1 - waiting)),
             sees_sender: true,
+            is_evidence,
         })
     }
 
     /// What the sender of half `waiting` waited for until it sent what was `answered`.
-    fn cause(&self, waiting: usize, answered: Option<Bin>, repeated: u32, stream: bool) -> Cause {
+    /// `was_short` tells whether the application had no more to send before.
+    fn cause(
+        &self,
+        waiting: usize,
+        answered: Option<Bin>,
+        repeated: u32,
+        was_short: bool,
+    ) -> Cause {
         match answered {
             _ if !self.is_established => Cause::Handshake,
             _ if self.halves[1 - waiting].window_is_closed => Cause::ClosedWindow,
             Some(bin) => match bin.kind {
                 Kind::Newest => Cause::LossTimer,
-                Kind::New if repeated == 0 && !stream => Cause::ApplicationIdle,
-                // Sent because a timer for the tail allows new data, and before any timeout.
-                Kind::New if repeated == 0 => Cause::LossTimer,
+                // A tail-loss probe may be new data, but it comes before any repetition.
+                Kind::New if repeated == 0 && !was_short => Cause::LossTimer,
+                // After a timeout no new data is sent before an answer came.
+                Kind::New => Cause::ApplicationIdle,
                 _ => Cause::BackOff,
             },
             None => Cause::BackOff,
@@ -297,7 +322,12 @@ impl Connection {
         // Each timeout is twice the one before: the last but one was in the middle.
         let end_earliest = last.after_nanos(gap.saturating_sub(FIRST_TIMEOUT) / 2);
         let back_then = back(now, half);
-        let cause = cause_at_receiver(segment, rcv_nxt, waiter.window_is_closed);
+        // As many packets are missing as the sender would have sent meanwhile: it never stopped.
+        let is_stream = u64::from(lost_data).saturating_mul(silent.interval) >= gap / 2;
+        let cause = match is_stream && !was_received {
+            true => Cause::Path,
+            false => cause_at_receiver(segment, rcv_nxt, waiter.window_is_closed),
+        };
         let silence = Silence {
             flow: self.flow,
             point: self.point,
@@ -315,6 +345,7 @@ impl Connection {
             unanswered: lost_answers.max(lost_data),
             scope: Scope::Hosts(self.host(waiting), self.host(1 - waiting)),
             sees_sender: false,
+            is_evidence: true,
         };
         let after = After {
             sender: 1 - waiting,
@@ -337,7 +368,7 @@ impl Connection {
             until,
             first_ack,
             sees_sender: after.sees_sender,
-            old_timestamps: 0,
+            old_timestamps: u32::from(sender.is_behind),
         });
     }
 
@@ -363,18 +394,8 @@ impl Connection {
             return Shown::Nothing;
         }
         let stamp = segment.tcp.options.timestamps.map(|stamps| stamps.value);
-        if let (Some(stamp), Some(newest)) = (stamp, sender.newest_timestamp)
-            && is_newer(newest, stamp)
-        {
-            aftermath.old_timestamps += 1;
-            if aftermath.old_timestamps >= 3 {
-                return Shown::Later {
-                    number: aftermath.number,
-                    at: segment.at,
-                    cause: Cause::OldTimestamps,
-                };
-            }
-        }
+        let is_behind =
+            matches!((stamp, sender.newest_timestamp), (Some(a), Some(b)) if is_newer(b, a));
         let trip = sender
             .round_trip
             .unwrap_or(0)
@@ -387,13 +408,22 @@ impl Connection {
                 true => 0,
                 false => receiver.round_trip.unwrap_or(0) / 2,
             };
-            self.aftermath = None;
+            // That the receiver went on lacking what it was sent shows that it had dropped it.
+            let cause = match aftermath.old_timestamps {
+                0 => Cause::SpuriousTimeout,
+                _ => Cause::OldTimestamps,
+            };
+            match is_behind {
+                true => aftermath.old_timestamps += 1,
+                false => self.aftermath = None,
+            }
             return Shown::Later {
                 number,
                 at: back(segment.at, way),
-                cause: Cause::SpuriousTimeout,
+                cause,
             };
         }
+        aftermath.old_timestamps += u32::from(is_behind && is_oldest);
         Shown::Nothing
     }
 
@@ -416,19 +446,29 @@ struct Run {
     late: [Option<Instant>; LATE],
     /// The timestamp of the last.
     newest: Option<u32>,
+    /// Whether the last new data before what was answered was less than a full segment.
+    was_short: bool,
 }
 
 impl Run {
     /// What `waiter` sent after the first of these times and was not answered, and what of it was
-    /// answered `now`, if something was. What was sent after the second may be answered yet.
+    /// answered `now`, if something was. What was sent after the second may be answered yet. `echoed`
+    /// is the last timestamp that the peer echoed before.
     fn of(
         waiter: &Half,
         (asked_since, answered_since): (Instant, Instant),
+        echoed: Option<u32>,
         now: Option<Instant>,
     ) -> (Self, Option<Bin>) {
         let mut run = Self::default();
         let mut answered: Option<Bin> = None;
-        let asked = |bin: &&Bin| bin.kind.wants_answer() && bin.last > asked_since;
+        // Alone in its bin, so that its timestamp tells whether it was received.
+        let was_answered = |bin: &Bin| {
+            let stamps = (bin.timestamp, echoed);
+            bin.count == 1 && matches!(stamps, (Some(a), Some(b)) if !is_newer(a, b))
+        };
+        let asked =
+            |bin: &&Bin| bin.kind.wants_answer() && bin.last > asked_since && !was_answered(bin);
         for bin in waiter.bins.iter().filter(asked) {
             if now.is_some() && bin.first > answered_since {
                 continue;
@@ -455,6 +495,9 @@ impl Run {
         self.late.rotate_left(1);
         self.late[LATE - 1] = Some(bin.last);
         self.newest = bin.timestamp;
+        if bin.kind == Kind::New {
+            self.was_short = bin.is_short;
+        }
     }
 }
 

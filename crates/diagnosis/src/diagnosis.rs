@@ -45,6 +45,12 @@ pub struct Counters {
     pub packets: u64,
     /// TCP segments among them.
     pub segments: u64,
+    /// Segments that were sent again, each as often as it was captured.
+    pub retransmissions: u64,
+    /// Acknowledgements that say what the one before said.
+    pub duplicate_acks: u64,
+    /// Segments that offer no window.
+    pub zero_windows: u64,
     /// Connections that were looked at.
     pub connections: u64,
     /// Segments of connections that found no room.
@@ -179,8 +185,11 @@ impl Diagnosis {
         let unfinished = is_given_up
             .then(|| connection.waiting_sender(from, None, at))
             .flatten();
-        let shown = connection.handle(from, &segment);
+        let (shown, signature) = connection.handle(from, &segment);
         let is_over = connection.is_over;
+        self.counters.retransmissions += u64::from(signature.is_retransmission);
+        self.counters.duplicate_acks += u64::from(signature.is_duplicate_ack);
+        self.counters.zero_windows += u64::from(signature.is_zero_window);
         self.hear(signs, at);
         self.note(number, shown, at);
         if let Some(silence) = unfinished {
@@ -376,10 +385,12 @@ impl Diagnosis {
             gap.from.nanos_since(due) <= slack && length >= SHORTEST_GAP
         };
         if !is_together(hosts) {
-            self.counters.stalled_alone += 1;
+            self.counters.stalled_alone += u64::from(silence.is_evidence);
             return None;
         }
         let half = trip / 2;
+        // A connection that was opened in the outage does not know when it began.
+        silence.start_earliest = silence.start_earliest.min(back(hosts.from, half));
         if back(hosts.from, half) > silence.start {
             silence.start = back(hosts.from, half);
             silence.start_latest = silence.start_latest.max(hosts.from);
@@ -418,7 +429,12 @@ impl Diagnosis {
             }
         }
         silence.set_end(end);
-        if self.silences.len() >= self.limits.silences {
+        // What is no evidence leaves half of the room to what is.
+        let room = match silence.is_evidence {
+            true => self.limits.silences,
+            false => self.limits.silences / 2,
+        };
+        if self.silences.len() >= room {
             self.counters.omitted_silences += 1;
             return None;
         }

@@ -26,6 +26,7 @@ pub(crate) fn outages(mut silences: Vec<Silence>, ended: Instant) -> Vec<Outage>
     }
     let mut outages: Vec<Outage> = groups
         .into_iter()
+        .filter(|group| group.members.iter().any(|member| member.is_evidence))
         .map(|group| group.outage(ended))
         .collect();
     outages.sort_by_key(|outage| outage.start);

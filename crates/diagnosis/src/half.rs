@@ -41,6 +41,14 @@ impl Segment<'_> {
     }
 }
 
+/// What a segment is by its numbers alone.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub(crate) struct Signature {
+    pub(crate) is_retransmission: bool,
+    pub(crate) is_duplicate_ack: bool,
+    pub(crate) is_zero_window: bool,
+}
+
 /// What one host sent.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Half {
@@ -53,6 +61,17 @@ pub(crate) struct Half {
     pub(crate) window_is_closed: bool,
     pub(crate) bins: Bins,
     pub(crate) newest_timestamp: Option<u32>,
+    /// Whether its last packet had an older timestamp than one before: its receiver drops such
+    /// packets (PAWS).
+    pub(crate) is_behind: bool,
+    /// The last timestamp of its peer's that it echoed.
+    pub(crate) echo: Option<u32>,
+    /// The window of its last segment, as it stands in the header.
+    window: u16,
+    /// What its last segment acknowledged.
+    last_ack: Option<SeqNumber>,
+    /// The longest payload that it sent, in bytes.
+    largest: u32,
     /// The least time from its packets to the answers, in nanoseconds.
     pub(crate) round_trip: Option<u64>,
     smoothed: Option<u64>,
@@ -117,10 +136,12 @@ impl Half {
         segment: &Segment<'_>,
         una: Option<SeqNumber>,
         in_aftermath: bool,
-    ) {
+    ) -> Signature {
         let kind = self.kind(segment, una);
+        let signature = self.signature(segment, kind);
         let is_probe = kind == Kind::Oldest && segment.len() == 0;
         self.probes += u32::from(is_probe);
+        self.largest = self.largest.max(segment.payload_len);
         self.bins.push(
             Bin {
                 kind,
@@ -129,6 +150,7 @@ impl Half {
                 last: segment.at,
                 timestamp: segment.timestamp(),
                 ack: segment.tcp.ack,
+                is_short: segment.payload_len < self.largest,
             },
             self.round_trip.unwrap_or(0),
         );
@@ -169,20 +191,46 @@ impl Half {
             self.interval = self.interval - self.interval / 8 + interval / 8;
         }
         self.last = Some(segment.at);
+        signature
+    }
+
+    /// What Wireshark's analysis of sequence numbers calls `segment`.
+    fn signature(&self, segment: &Segment<'_>, kind: Kind) -> Signature {
+        let flags = segment.tcp.flags;
+        let is_plain = !flags.intersects(TcpFlags::SYN | TcpFlags::FIN | TcpFlags::RST);
+        let is_keep_alive = segment.payload_len <= 1 && self.snd_nxt == Some(segment.end());
+        let window = segment.tcp.window;
+        let says_the_same = self.last_ack == Some(segment.tcp.ack) && self.window == window;
+        Signature {
+            is_retransmission: kind.is_repeated() && segment.len() > 0 && !is_keep_alive,
+            is_duplicate_ack: is_plain
+                && segment.payload_len == 0
+                && window > 0
+                && says_the_same
+                && self.snd_nxt == Some(segment.tcp.seq),
+            is_zero_window: is_plain && window == 0,
+        }
     }
 
     /// Notes what the header says beside sequence numbers: timestamp, acknowledgement, window.
     fn note_header(&mut self, segment: &Segment<'_>) {
         let newest = self.newest_timestamp;
+        let stamp = segment.timestamp();
+        self.is_behind = matches!((stamp, newest), (Some(a), Some(b)) if is_newer(b, a));
         if let Some(stamp) = segment.timestamp()
             && newest.is_none_or(|newest| is_newer(stamp, newest))
         {
             self.newest_timestamp = Some(stamp);
             self.timed_stamp.get_or_insert((stamp, segment.at));
         }
+        self.echo = segment.echo().or(self.echo);
         if segment.tcp.has(TcpFlags::ACK) {
             let ack = segment.tcp.ack;
             self.ack = Some(self.ack.map_or(ack, |known| known.max(ack)));
+        }
+        self.window = segment.tcp.window;
+        if segment.tcp.has(TcpFlags::ACK) {
+            self.last_ack = Some(segment.tcp.ack);
         }
         if !segment.tcp.flags.intersects(TcpFlags::SYN | TcpFlags::RST) {
             self.window_is_closed = segment.tcp.window == 0;

@@ -33,6 +33,9 @@ pub(crate) struct Silence {
     pub(crate) scope: Scope,
     /// Whether what the sender sent was captured before it was lost.
     pub(crate) sees_sender: bool,
+    /// Whether plain loss would hardly explain it. Another connection's silence may be evidence
+    /// that this one's belongs to an outage, too.
+    pub(crate) is_evidence: bool,
 }
 
 impl Silence {

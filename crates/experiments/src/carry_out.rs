@@ -167,7 +167,7 @@ impl Variables {
         } = row;
         Self {
             time_s: at.since(started).as_secs_f64(),
-            timeout: *cause == Cause::Timeout,
+            timeout: matches!(cause, Cause::Timeout(_)),
             cwnd: variables.cwnd,
             ssthresh: variables.ssthresh,
             rto_s: variables.rto.as_secs_f64(),

@@ -38,7 +38,7 @@ pub use error::SimError;
 pub use outlast_link::ConfiguredRate;
 pub use outlast_world::{
     AgentsSetup, Counts, Crash, FlowOutcome, FlowSetup, Handoff, HopOutcome, HopSetup, Indicators,
-    IpVersion, Lost, Outcome, Pattern, Progress, Recording, RoamingOutcome, RoamingSetup, Setup,
-    Side, Stack, TrafficOutcome, TrafficSetup, Workload, World, trace,
+    IpVersion, Lost, Outcome, Pattern, Progress, Recording, Recovery, RoamingOutcome, RoamingSetup,
+    Setup, Side, Stack, TrafficOutcome, TrafficSetup, Workload, World, trace,
 };
 pub use simulation::{RunReport, Running, Simulation, run};

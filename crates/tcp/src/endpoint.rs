@@ -212,6 +212,8 @@ pub struct Trace {
     pub snd_wnd: u32,
     /// Segments thought to be in the network.
     pub in_flight: u32,
+    /// Recoveries that were undone so far.
+    pub undone: u64,
 }
 
 /// A segment that waits for [`Endpoint::poll_transmit`].
@@ -452,6 +454,7 @@ impl Endpoint {
             snd_nxt: self.snd.snd_nxt,
             snd_wnd: self.snd.snd_wnd,
             in_flight: self.snd.queue.in_flight(),
+            undone: self.counters.undone,
         }
     }
 

@@ -202,8 +202,8 @@ pub struct VariableRow {
 pub enum Cause {
     /// An acknowledgement came.
     Ack,
-    /// A timer of the endpoint fired.
-    Timeout,
+    /// A timer of the endpoint fired: which.
+    Timeout(outlast_tcp::Reason),
 }
 
 /// The head of [`variables_csv`].
@@ -219,7 +219,7 @@ pub fn variables_csv(rows: &[VariableRow]) -> String {
         let of = &row.variables;
         let cause = match row.cause {
             Cause::Ack => "ack",
-            Cause::Timeout => "timeout",
+            Cause::Timeout(_) => "timeout",
         };
         let _infallible = write!(
             csv,

@@ -333,8 +333,12 @@ impl World {
         } else {
             let side = Side::BOTH[part];
             self.agenda.set(FIRST_FLOW + machine, None);
-            self.flows[place].endpoint_mut(side).handle_timeout(now);
-            self.note_variables(place, side, Cause::Timeout);
+            let endpoint = self.flows[place].endpoint_mut(side);
+            let due = endpoint.poll_timeout().filter(|(at, _)| *at <= now);
+            endpoint.handle_timeout(now);
+            if let Some((_, reason)) = due {
+                self.note_variables(place, side, Cause::Timeout(reason));
+            }
             self.drain_end(place, side);
         }
         self.settle();

@@ -1,9 +1,13 @@
 //! One scenario, its captures, and what the link did.
 
+use crate::truth::{Course, Sent, Why};
 use outlast_base::time::Instant;
 use outlast_diagnosis::{Diagnosis, Findings};
 use outlast_scenario::Scenario;
-use outlast_sim::{Recording, RunReport, Side, Simulation};
+use outlast_sim::trace::{self, Fate, VariableRow};
+use outlast_sim::{Recording, Recovery, RunReport, Side, Simulation};
+use outlast_tcp::Reason;
+use outlast_wire::TcpFlags;
 use outlast_wire::capture::{CaptureError, Decoder, Step};
 use outlast_wire::outline::Outline;
 use outlast_wire::pcapng::ip_in_frame;
@@ -29,7 +33,8 @@ pub(crate) fn run(text: &str) -> Run {
     let scenario = scenario.unwrap_or_else(|error| panic!("{}\n{text}", error.render(100)));
     let recording = Recording {
         captures: true,
-        ..Recording::default()
+        traced_packets: Some(usize::MAX),
+        variables: true,
     };
     let simulation = Simulation::new(&scenario, 0).expect("it can be simulated");
     let mut report = simulation.with_recording(recording).run();
@@ -48,6 +53,64 @@ impl Run {
                 (start, outage.length_s.map(|length| start + length))
             })
             .collect()
+    }
+
+    /// What the hosts of flow `number` did, whose payload `sender` sends.
+    pub(crate) fn course(&self, number: usize, sender: Side) -> Course {
+        let outcome = &self.report.outcome;
+        let flow = &outcome.flows[number];
+        let rows = outcome.variables.as_ref().expect("asked for").iter();
+        let rows: Vec<_> = rows
+            .filter(|row| row.flow == flow.number && row.side == sender)
+            .collect();
+        let why = |at: Instant| {
+            let here = rows.iter().filter(|row| row.at == at);
+            // What a host does at one instant it does for its timer, if one fired.
+            let whys = here.map(|row| match row.cause {
+                trace::Cause::Timeout(Reason::Pacing) | trace::Cause::Ack => Why::Arrival,
+                trace::Cause::Timeout(reason) => Why::Timer(reason),
+            });
+            whys.max_by_key(|why| matches!(why, Why::Timer(_)))
+                .unwrap_or(Why::Application)
+        };
+        let trace = outcome.trace.as_ref().expect("asked for");
+        let mut course = Course::default();
+        for packet in trace.packets() {
+            let Some(segment) = packet.segment else {
+                continue;
+            };
+            let ports = [segment.source.port(), segment.destination.port()];
+            if Side::reached_by(packet.way) == sender || !ports.contains(&flow.client_port) {
+                continue;
+            }
+            let arrived = match packet.fate {
+                Fate::Arrived(at) => Some(at),
+                _ => None,
+            };
+            let is_syn = segment.flags.contains(TcpFlags::SYN);
+            course.sent.push(Sent {
+                at: packet.at,
+                why: why(packet.at),
+                is_syn,
+                wants_answer: segment.payload_len > 0 || is_syn,
+                arrived,
+            });
+            if is_syn {
+                course.delivered.extend(arrived);
+            }
+        }
+        let new_bytes = |back: &Recovery| Some(back.back + back.first?);
+        course
+            .delivered
+            .extend(flow.recoveries.iter().filter_map(new_bytes));
+        course.delivered.sort_unstable();
+        let undone = |pair: &[&VariableRow]| pair[0].variables.undone < pair[1].variables.undone;
+        course.undone = rows
+            .windows(2)
+            .filter(|pair| undone(pair))
+            .map(|pair| pair[1].at)
+            .collect();
+        course
     }
 
     /// What is found in the captures of `ends`.

@@ -1,8 +1,12 @@
 //! Captures of the simulator, whose outages are known, judged.
 //!
-//! Every case runs a scenario, takes the capture of one end of the link or of both, and compares what
-//! is found with what the link did.
+//! Every case takes the capture of one end of the link or of both, and compares what
+//! is found with what the link and the hosts did. [`truth`] has the rule for causes.
 
 mod case;
+mod causes;
 mod outages;
+mod pair;
 mod quiet;
+mod truth;
+mod tshark;

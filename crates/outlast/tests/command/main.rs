@@ -38,5 +38,6 @@ mod stopped;
 mod supervisor;
 mod sweep;
 mod tagged;
+mod trace;
 mod tunnels;
 mod user_timeout;

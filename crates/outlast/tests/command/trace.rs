@@ -1,0 +1,229 @@
+//! `outlast trace`: what it prints of captures with an outage, without one, and of files that are none.
+
+use crate::support::{Place, Said};
+use serde_json::Value;
+use std::fs;
+use std::io::Write;
+use std::process::Stdio;
+
+const TUNNEL: &str = r#"
+[link]
+rate = "10 Mbit/s"
+delay = "25 ms"
+
+[link.outages]
+process = "single"
+start = "2 s"
+length = "5 s"
+
+[workload]
+kind = "bulk"
+bytes = "4 MB"
+
+[[traffic]]
+pattern = "constant"
+rate = "64 kbit/s"
+packet = "80 B"
+direction = "download"
+"#;
+
+/// A place with the captures of the tunnel's two ends, and their names.
+fn captured() -> (Place, [String; 2]) {
+    let place = Place::new();
+    place.file("tunnel.toml", TUNNEL);
+    let said = place.run(["sim", "tunnel.toml", "--capture", "captures"]);
+    assert_eq!(said.code, Some(0), "{said:?}");
+    let mut files: Vec<String> = fs::read_dir(place.path().join("captures"))
+        .expect("it was made")
+        .map(|entry| {
+            format!(
+                "captures/{}",
+                entry.expect("an entry").file_name().display()
+            )
+        })
+        .collect();
+    files.sort();
+    let files: [String; 2] = files.try_into().expect("one for each end");
+    (place, files)
+}
+
+fn json(said: &Said) -> Value {
+    serde_json::from_str(&said.out).unwrap_or_else(|error| panic!("{error}: {said:?}"))
+}
+
+/// Checks that the one outage is the tunnel's, and that one connection stood still.
+#[track_caller]
+fn assert_is_tunnel(found: &Value) {
+    let outages = found["outages"].as_array().expect("outages");
+    assert_eq!(outages.len(), 1, "{found:#}");
+    let outage = &outages[0];
+    let seconds = |value: &Value| value.as_f64().expect("a number");
+    let (start, end) = (seconds(&outage["start_s"]), seconds(&outage["end_s"]));
+    assert!((end - start - 5.0).abs() < 0.1, "{outage:#}");
+    let flows = outage["flows"].as_array().expect("flows");
+    assert_eq!(flows.len(), 1, "{outage:#}");
+    assert_eq!(flows[0]["cause"], "back-off");
+    assert!(seconds(&flows[0]["noticed_s"]) > end, "{outage:#}");
+    assert!(seconds(&flows[0]["saved_s"]) > 0.5, "{outage:#}");
+    assert!(seconds(&flows[0]["saved_s"]) <= seconds(&flows[0]["wasted_s"]));
+}
+
+#[test]
+fn the_outage_of_a_capture_is_told_in_every_form() {
+    let (place, [fixed, mobile]) = captured();
+    for files in [vec![&fixed], vec![&mobile], vec![&fixed, &mobile]] {
+        let said = place.run(
+            [
+                vec!["trace", "--json"],
+                files.iter().map(|file| file.as_str()).collect(),
+            ]
+            .concat(),
+        );
+        assert_eq!(said.code, Some(0), "{said:?}");
+        let found = json(&said);
+        assert_is_tunnel(&found);
+        let named = found["capture"]["files"].as_array().expect("files");
+        assert_eq!(named.len(), files.len());
+    }
+
+    let text = place.run(["trace", &mobile]);
+    assert_eq!(text.code, Some(0), "{text:?}");
+    for words in [
+        "1 outage in",
+        "Outage 1:",
+        "back-off",
+        "192.0.2.",
+        "Outlast saves",
+        "had backed off",
+    ] {
+        assert!(text.out.contains(words), "{words:?} is not in {}", text.out);
+    }
+
+    let rows = place.run(["trace", &mobile, "--csv"]);
+    let lines: Vec<&str> = rows.out.lines().collect();
+    let [head, row] = lines[..] else {
+        panic!("a head and a row, not {lines:?}")
+    };
+    for column in [
+        "start_s",
+        "end_s",
+        "noticed_s",
+        "wasted_s",
+        "saved_s",
+        "cause",
+    ] {
+        assert!(
+            head.split(',').any(|name| name == column),
+            "{column} is not in {head}"
+        );
+    }
+    assert_eq!(head.split(',').count(), row.split(',').count());
+    assert!(row.contains("back-off"), "{row}");
+}
+
+#[test]
+fn standard_input_is_a_capture_and_gets_a_page_too() {
+    let (place, [_, mobile]) = captured();
+    let bytes = fs::read(place.path().join(&mobile)).expect("it was written");
+    let mut child = place
+        .command(["trace", "-", "--json", "--report", "page.html"])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("outlast was built");
+    let mut pipe = child.stdin.take().expect("piped");
+    pipe.write_all(&bytes).expect("it reads to the end");
+    drop(pipe);
+    let said = Said::of(child.wait_with_output().expect("it ends"));
+    assert_eq!(said.code, Some(0), "{said:?}");
+    assert_is_tunnel(&json(&said));
+    let page = fs::read_to_string(place.path().join("page.html")).expect("written");
+    for words in [
+        "<svg",
+        "Outage 1",
+        "Wasted after their return",
+        "outlast trace -",
+    ] {
+        assert!(page.contains(words), "{words:?} is not in the page");
+    }
+    place
+        .run(["trace", "-", "-"])
+        .refuses(2, &["standard input can be read once"]);
+}
+
+#[test]
+fn a_damaged_capture_is_told_as_far_as_it_can_be_read() {
+    let (place, [_, mobile]) = captured();
+    let whole = fs::read(place.path().join(&mobile)).expect("it was written");
+    fs::write(place.path().join("cut.pcapng"), &whole[..whole.len() - 501]).expect("a file");
+    let said = place.run(["trace", "cut.pcapng", "--json"]);
+    assert_eq!(said.code, Some(2), "{said:?}");
+    assert_is_tunnel(&json(&said));
+    assert!(
+        said.err.contains("cut.pcapng: ") && said.err.contains("byte"),
+        "{said:?}"
+    );
+
+    let mut damaged = whole.clone();
+    let at = whole.len() - 50_000;
+    damaged[at..at + 4_000].fill(0xff);
+    fs::write(place.path().join("damaged.pcapng"), &damaged).expect("a file");
+    let said = place.run(["trace", "damaged.pcapng", "--report", "page.html"]);
+    assert_eq!(said.code, Some(2), "{said:?}");
+    assert!(said.out.contains("Outage 1"), "{said:?}");
+    let page = fs::read_to_string(place.path().join("page.html")).expect("written");
+    assert!(
+        page.contains("damaged.pcapng"),
+        "the page names what was not read"
+    );
+}
+
+#[test]
+fn what_is_no_capture_is_refused() {
+    let place = Place::new();
+    place.file(
+        "notes.txt",
+        "not a capture, but long enough to be read as one",
+    );
+    place.file("empty.pcap", "");
+    let said = place.run(["trace", "notes.txt"]);
+    said.refuses(2, &["notes.txt", "pcap"]);
+    place
+        .run(["trace", "empty.pcap"])
+        .refuses(2, &["empty.pcap"]);
+    place
+        .run(["trace", "missing.pcap"])
+        .refuses(2, &["missing.pcap"]);
+    place.run(["trace", "."]).refuses(2, &["directory"]);
+    place.run(["trace"]).refuses(2, &["<FILE>"]);
+    place
+        .run(["trace", "notes.txt", "--json", "--csv"])
+        .refuses(2, &["--json", "--csv"]);
+}
+
+#[test]
+fn a_capture_without_an_outage_has_none() {
+    let place = Place::new();
+    let calm = TUNNEL.replace(
+        "process = \"single\"\nstart = \"2 s\"\nlength = \"5 s\"",
+        "process = \"always-up\"",
+    );
+    place.file("calm.toml", &calm);
+    let said = place.run(["sim", "calm.toml", "--capture", "."]);
+    assert_eq!(said.code, Some(0), "{said:?}");
+    let files = fs::read_dir(place.path()).expect("it is there");
+    let names = files.map(|entry| entry.expect("an entry").file_name().display().to_string());
+    let capture = names.filter(|name| name.ends_with(".pcapng")).min();
+    let capture = capture.expect("it was written");
+    let said = place.run(["trace", &capture, "--report", "page.html"]);
+    assert_eq!(said.code, Some(0), "{said:?}");
+    assert!(
+        said.out.starts_with("no outage in"),
+        "{said:?}"
+    );
+    let page = fs::read_to_string(place.path().join("page.html")).expect("written");
+    assert!(page.contains("There is no outage in this capture"));
+    let said = place.run(["trace", &capture, "--csv"]);
+    assert_eq!(said.out.lines().count(), 1, "a head alone: {said:?}");
+}
