@@ -308,7 +308,12 @@ impl Host {
 
     fn handle_update(&mut self, now: Instant, message: &Message<'_>) -> Result<(), Refusal> {
         if message.find(kind::FROM).is_some() {
-            self.origin(message, None)?;
+            match self.origin(message, None) {
+                // The sender may have been seen at an address of a family that this host has not: its
+                // locators count.
+                Ok(_) | Err(Refusal::NoPath) => {}
+                Err(refusal) => return Err(refusal),
+            }
         }
         let peer = message.sender();
         let (association, mut context) = self.lend(now, peer).ok_or(Refusal::State)?;
@@ -319,7 +324,28 @@ impl Host {
         if aftermath.registers {
             self.register(now, peer);
         }
+        if aftermath.is_told && self.peers.get(&peer).is_some_and(|peer| peer.registers) {
+            self.call_again(now);
+        }
         Ok(())
+    }
+
+    /// Makes what peers have not heard of this host's addresses due at once: a rendezvous server knows
+    /// the new ones now. Where both hosts have moved, the last one that its server knows gets through.
+    fn call_again(&mut self, now: Instant) {
+        let peers: Vec<Hit> = self.associations.keys().copied().collect();
+        for peer in peers {
+            if self.relays(peer).is_empty() {
+                continue;
+            }
+            let Some((association, context)) = self.lend(now, peer) else {
+                continue;
+            };
+            if let Some(session) = association.session() {
+                session.updates.hurry_readdressing(&context);
+            }
+            self.settle(now, peer);
+        }
     }
 
     /// Tells every peer where this host is, at once.

@@ -2,7 +2,8 @@
 //! (RFC 7401, sections 5.3.5, 6.11 and 6.12; RFC 8046, section 3.2; RFC 7402, sections 6.8 to 6.10).
 //!
 //! At most one UPDATE of each purpose waits for its acknowledgement. One that is sent again keeps
-//! its number, but may go to another address of the peer, with a nonce for that address.
+//! its number, but may go to another address of the peer, with a nonce for that address. It gets another number
+//! only if a newer UPDATE went out meanwhile: a peer that has seen that one refuses what is older.
 
 use crate::addresses::Path;
 use crate::backoff::Backoff;
@@ -20,6 +21,9 @@ use outlast_wire::hip::{
     write_from_address,
 };
 use subtle::ConstantTimeEq;
+
+/// Numbers of one UPDATE of which an acknowledgement counts.
+const NUMBERS: usize = 8;
 
 /// Bytes of a nonce that shows that the peer is at an address.
 const NONCE: usize = 16;
@@ -54,6 +58,8 @@ impl Purpose {
 #[derive(Clone, Debug)]
 struct Pending {
     id: u32,
+    /// The numbers that it had before.
+    former: Vec<u32>,
     purpose: Purpose,
     backoff: Backoff,
     begun: Instant,
@@ -62,6 +68,18 @@ struct Pending {
 }
 
 impl Pending {
+    /// Whether an acknowledgement of this number is one of this UPDATE.
+    fn was_sent_as(&self, id: u32) -> bool {
+        self.id == id || self.former.contains(&id)
+    }
+
+    fn renumber(&mut self, id: u32) {
+        self.former.push(core::mem::replace(&mut self.id, id));
+        if self.former.len() > NUMBERS {
+            self.former.remove(0);
+        }
+    }
+
     /// The nonce that only a host at `address` sees.
     fn nonce(&self, session: &Session, address: IpAddr) -> Vec<u8> {
         let mut bytes = Vec::new();
@@ -117,6 +135,36 @@ impl Updates {
         }
     }
 
+    /// Makes the UPDATE that tells this host's addresses due at once, if it still waits.
+    pub(crate) fn hurry_readdressing(&mut self, context: &Context<'_>) {
+        let mut pending = self.pending.iter_mut();
+        if let Some(pending) = pending.find(|pending| pending.purpose == Purpose::Readdress) {
+            pending
+                .backoff
+                .hurry(context.now, &context.config.retransmission);
+        }
+    }
+
+    /// The UPDATE that tells this host's addresses, if it still waits, to go to an address of the peer that
+    /// needs a test: its nonce tests the address, too. Gives its number.
+    fn join_readdressing(&mut self, context: &Context<'_>) -> Option<u32> {
+        let mut pending = self.pending.iter_mut();
+        let pending = pending.find(|pending| pending.purpose == Purpose::Readdress)?;
+        pending.renumber(self.next_id);
+        pending.backoff = Backoff::new(context.now, &context.config.retransmission);
+        self.next_id = self.next_id.wrapping_add(1);
+        let id = pending.id;
+        self.pending
+            .retain(|pending| !matches!(pending.purpose, Purpose::Verify(_)));
+        Some(id)
+    }
+
+    /// Whether the peer is being asked whether it is at an address.
+    fn is_verifying(&self) -> bool {
+        let mut pending = self.pending.iter();
+        pending.any(|pending| matches!(pending.purpose, Purpose::Verify(_)))
+    }
+
     /// Begins an UPDATE, in place of one that is like it.
     fn begin(&mut self, context: &mut Context<'_>, purpose: Purpose) -> u32 {
         self.pending
@@ -125,6 +173,7 @@ impl Updates {
         self.next_id = self.next_id.wrapping_add(1);
         self.pending.push(Pending {
             id,
+            former: Vec::new(),
             purpose,
             backoff: Backoff::new(context.now, &context.config.retransmission),
             begun: context.now,
@@ -154,6 +203,8 @@ struct Outcome {
 pub(crate) struct Aftermath {
     /// The peer wants to register.
     pub(crate) registers: bool,
+    /// The peer knows where this host is.
+    pub(crate) is_told: bool,
 }
 
 impl Session {
@@ -191,10 +242,17 @@ impl Session {
     pub(crate) fn retransmit_updates(&mut self, context: &mut Context<'_>, relays: &[IpAddr]) {
         let is_due = |pending: &&mut Pending| pending.backoff.due <= context.now;
         let mut due = Vec::new();
-        for pending in self.updates.pending.iter_mut().filter(is_due) {
+        let Updates {
+            pending, next_id, ..
+        } = &mut self.updates;
+        for pending in pending.iter_mut().filter(is_due) {
             pending
                 .backoff
                 .again(context.now, &context.config.retransmission);
+            if pending.id.wrapping_add(1) != *next_id {
+                pending.renumber(*next_id);
+                *next_id = next_id.wrapping_add(1);
+            }
             due.push(pending.id);
         }
         for id in due {
@@ -202,8 +260,8 @@ impl Session {
         }
     }
 
-    /// Sends the UPDATE `id` on the next path; one that tells addresses and went unanswered also
-    /// goes by the peer's rendezvous servers.
+    /// Sends the UPDATE `id` on the next path; one that tells addresses also goes by the peer's
+    /// rendezvous servers, because the peer may be moving, too.
     fn transmit(&mut self, context: &mut Context<'_>, id: u32, relays: &[IpAddr]) {
         let pending = self.updates.pending.iter().find(|pending| pending.id == id);
         let Some(pending) = pending.cloned() else {
@@ -220,7 +278,7 @@ impl Session {
         {
             context.send(&path, &packet);
         }
-        if pending.purpose == Purpose::Readdress && (turn > 0 || path.is_none()) {
+        if pending.purpose == Purpose::Readdress {
             for path in relays
                 .iter()
                 .filter_map(|&relay| path_to(context.locals, relay))
@@ -312,9 +370,22 @@ impl Session {
         if !self.updates.has_untold_offer() {
             self.promote(context);
         }
+        if outcome.is_renamed && outcome.to_verify.is_none() {
+            // The UPDATE that went to the peer's old address may be lost.
+            self.updates.hurry_readdressing(context);
+        }
         self.tell(context, message, &outcome);
+        // The acknowledgement may have come by a rendezvous server, which shows nothing of an address.
+        if outcome.told.is_some()
+            && !self.updates.is_verifying()
+            && let Some(path) = self.addresses.path(context.now, context.locals)
+            && !path.is_verified
+        {
+            self.start(context, Purpose::Verify(path.remote), &[]);
+        }
         Ok(Aftermath {
             registers: outcome.registers,
+            is_told: outcome.told.is_some(),
         })
     }
 
@@ -347,7 +418,7 @@ impl Session {
 
     fn hear_acks(&mut self, acks: &[u32], outcome: &mut Outcome) {
         self.updates.pending.retain(|pending| {
-            let is_acknowledged = acks.contains(&pending.id);
+            let is_acknowledged = acks.iter().any(|&id| pending.was_sent_as(id));
             if is_acknowledged && pending.purpose == Purpose::Readdress {
                 outcome.told = Some(pending.begun);
             }
@@ -401,9 +472,10 @@ impl Session {
                 .replace(context.now, &set, context.locals, cap);
         }
         outcome.registers = rendezvous::wants_registration(message);
-        let verify_id = outcome
-            .to_verify
-            .map(|address| self.updates.begin(context, Purpose::Verify(address)));
+        let verify_id = outcome.to_verify.map(|address| {
+            let joined = self.updates.join_readdressing(context);
+            joined.unwrap_or_else(|| self.updates.begin(context, Purpose::Verify(address)))
+        });
         let pending = self.updates.pending.iter();
         let mut pending = pending.filter(|pending| Some(pending.id) == verify_id.or(rekey_id));
         let pending = pending.next().cloned();
@@ -451,6 +523,11 @@ impl Session {
     ) -> Result<Option<u32>, Refusal> {
         let is_rekeying = info.old_spi != info.new_spi && info.old_spi != 0 && info.new_spi != 0;
         if !is_rekeying {
+            return Ok(None);
+        }
+        let next = self.next_outbound.as_ref();
+        if info.new_spi == self.outbound.spi || next.is_some_and(|next| next.spi == info.new_spi) {
+            // These keys are known: the offer has come once more, under another number.
             return Ok(None);
         }
         if info.old_spi != self.outbound.spi || self.next_outbound.is_some() || info.new_spi <= 255

@@ -347,6 +347,46 @@ fn both_move_at_once_and_find_each_other_through_the_server() {
     );
 }
 
+/// The server forwards only to where a host has shown that it is: the first packets of both may be lost, and
+/// nobody waits for their repetition.
+#[test]
+fn both_find_each_other_soon_after_the_second_move() {
+    for later_ms in [0, 20, 49, 80, 130, 170, 400] {
+        let mut network = with_server(later_ms);
+        network.assert_data_flows(0, 1);
+        let new = [address("198.51.100.10"), address("198.51.100.110")];
+        network.move_to(0, &[]);
+        network.move_to(1, &[]);
+        network.run(Duration::from_secs(5));
+        network.move_to(0, &[new[0]]);
+        network.run(Duration::from_millis(later_ms));
+        let moved = network.now;
+        network.move_to(1, &[new[1]]);
+        network.run(Duration::from_secs(5));
+        for (node, other) in [(0, 1), (1, 0)] {
+            let is_there = |event: &Event| {
+                matches!(event, Event::Readdressed { peer, address, .. }
+                if *peer == network.hit(other) && *address == new[other])
+            };
+            let mut events = network.nodes[node].events.iter();
+            let (at, _) = events
+                .find(|(_, event)| is_there(event))
+                .unwrap_or_else(|| {
+                    let views: Vec<_> = network.nodes[node].host.views().collect();
+                    panic!("{node} does not find the other one, {later_ms} ms apart: {views:?}")
+                });
+            let after = at.since(moved);
+            // To the server and through it to the other one, half of it for a nonce, after the server's own.
+            assert!(
+                after <= ROUND_TRIP * 7 / 2,
+                "{node}, {later_ms} ms apart: {after:?}"
+            );
+        }
+        network.assert_data_flows(0, 1);
+        network.assert_data_flows(1, 0);
+    }
+}
+
 /// A host that has IPv6 alone makes nothing of the address of IPv4 that its peer prefers.
 #[test]
 fn a_peer_that_prefers_the_other_family_is_found_all_the_same() {
