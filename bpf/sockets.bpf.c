@@ -58,7 +58,17 @@ struct inet_connection_sock {
     struct inet_sock icsk_inet;
     __u8 icsk_retransmits;
     __u8 icsk_backoff;
+    __u32 icsk_rto;
+    __u32 icsk_pmtu_cookie;
     __u32 icsk_user_timeout;
+};
+
+struct minmax_sample {
+    __u32 v;
+};
+
+struct minmax {
+    struct minmax_sample s[3];
 };
 
 struct tcp_sock {
@@ -67,6 +77,9 @@ struct tcp_sock {
     __u32 snd_nxt;
     __u32 rcv_nxt;
     __u32 srtt_us;
+    struct minmax rtt_min;
+    __u32 lsndtime;
+    __u32 rcv_tstamp;
 };
 #pragma clang attribute pop
 
@@ -87,6 +100,12 @@ struct record {
     __u32 user_timeout_ms;
     __u8 backoff;
     __u8 padding[3];
+    __u32 min_rtt_us;
+    __u32 path_mtu;
+    /* In ticks of the kernel's clock. */
+    __u32 rto;
+    __u32 since_sent;
+    __u32 since_heard;
 };
 
 static __always_inline struct tcp_sock *connection_of(struct bpf_iter__tcp *ctx)
@@ -107,6 +126,7 @@ static __always_inline void write(struct bpf_iter__tcp *ctx, struct tcp_sock *tc
 {
     struct sock_common *common = ctx->sk_common;
     struct record record = {};
+    __u32 now = bpf_jiffies64();
 
     if (!common)
         return;
@@ -130,6 +150,11 @@ static __always_inline void write(struct bpf_iter__tcp *ctx, struct tcp_sock *tc
     record.snd_nxt = tcp->snd_nxt;
     record.rcv_nxt = tcp->rcv_nxt;
     record.srtt_us = tcp->srtt_us >> 3;
+    record.min_rtt_us = tcp->rtt_min.s[0].v;
+    record.path_mtu = tcp->inet_conn.icsk_pmtu_cookie;
+    record.rto = tcp->inet_conn.icsk_rto;
+    record.since_sent = now - tcp->lsndtime;
+    record.since_heard = now - tcp->rcv_tstamp;
     struct dst_entry *route = tcp->inet_conn.icsk_inet.sk.sk_dst_cache;
     if (route && route->dev)
         record.ifindex = route->dev->ifindex;

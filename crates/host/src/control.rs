@@ -64,6 +64,8 @@ pub struct Connection {
     pub min_rtt: Duration,
     /// When the peer was last heard of; zero where the stack does not tell.
     pub heard_at: Instant,
+    /// When data was last sent; zero where the stack does not tell.
+    pub sent_at: Instant,
     /// User timeout in force; `None` where the stack's own limits hold.
     pub user_timeout: Option<Duration>,
     /// [`EndpointControl::freeze`] is in force.
@@ -75,6 +77,15 @@ impl Connection {
     #[must_use]
     pub fn is_outstanding(&self) -> bool {
         self.snd_una != self.snd_nxt
+    }
+
+    /// Whether it has sent nothing since it last heard from its peer, although data is outstanding. After
+    /// its first acknowledgement a restarted connection for which that holds has nothing on its way: it
+    /// waits for its timer.
+    #[must_use]
+    pub fn is_silent(&self) -> bool {
+        let is_told = self.sent_at != Instant::ZERO;
+        is_told && self.is_outstanding() && self.sent_at < self.heard_at
     }
 
     /// Whether the connection's packets cross `link`.

@@ -5,7 +5,8 @@
 //! | a link is restored | one pass: each connection over it that has data outstanding, or whose peer may have, joins the queue |
 //! | the queue has an entry and the budget a token | one connection is restarted, as [`Mechanism`] says |
 //! | a restarted connection has made no progress for a round trip or [`Limits::retry`] | it is restarted again, at most [`Limits::attempts`] times in all, the wait doubling |
-//! | it has made progress | it is looked at once more, two round trips later: a sender that takes its timeout for spurious stops again |
+//! | it has made progress | it is looked at again two round trips later: a sender that takes its timeout for spurious stops again, and is restarted at once if it has nothing on its way |
+//! | its own timer has not backed off | it is left to it, and looked at as often as a timeout may last |
 //! | a link is restored again within [`Limits::interval`] | the next pass waits until the interval is over |
 //! | a silent peer is heard again | as an indicator for the link that is this peer |
 //!
@@ -19,7 +20,7 @@
 
 use crate::budget::Budget;
 use crate::control::{
-    Action, Connection, ConnectionId, ControlError, EndpointControl, Outcome, Stage,
+    Action, Connection, ConnectionId, ControlError, EndpointControl, Needless, Outcome, Stage,
 };
 use crate::indicator::{Heard, Kind, Links, Restored};
 use alloc::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -146,6 +147,9 @@ pub enum Event {
 /// Advances of `snd_una` after which a restarted connection counts as running.
 const ADVANCES: u8 = 3;
 
+/// Looks at a connection that is left to its own timer: more than a timeout that has not backed off lasts.
+const LOOKS: u8 = 16;
+
 /// Events that are kept until they are polled; the oldest goes first.
 const EVENTS: usize = 64;
 
@@ -200,6 +204,8 @@ struct Entry {
     attempts: u8,
     /// Times that it was found to have made progress.
     advances: u8,
+    /// Times that it was left to its own timer.
+    looks: u8,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -300,6 +306,7 @@ impl Host {
                 min_rtt: connection.min_rtt,
                 attempts: 0,
                 advances: 0,
+                looks: 0,
             },
         );
     }
@@ -467,6 +474,7 @@ impl Host {
             min_rtt: connection.min_rtt,
             attempts: 0,
             advances: 0,
+            looks: 0,
         });
         true
     }
@@ -495,8 +503,8 @@ impl Host {
         let outstanding = found
             .iter()
             .filter(|connection| connection.is_outstanding());
-        let at: BTreeMap<ConnectionId, SeqNumber> = outstanding
-            .map(|connection| (connection.id, connection.snd_una))
+        let at: BTreeMap<ConnectionId, (SeqNumber, bool)> = outstanding
+            .map(|connection| (connection.id, (connection.snd_una, connection.is_silent())))
             .collect();
         self.found = found;
         while let Some(first) = self
@@ -509,11 +517,16 @@ impl Host {
                 None => {
                     self.queued.remove(&entry.id);
                 }
-                Some(&snd_una) if snd_una == entry.snd_una => self.queue.push_back(entry),
-                Some(&snd_una) => {
+                Some(&(snd_una, _)) if snd_una == entry.snd_una => self.queue.push_back(entry),
+                Some(&(snd_una, is_silent)) => {
                     entry.snd_una = snd_una;
                     entry.advances += 1;
-                    self.wait(now, entry);
+                    // What it was restarted with has come back, and brought nothing on its way.
+                    if entry.attempts > 0 && entry.advances == 1 && is_silent {
+                        self.queue.push_back(entry);
+                    } else {
+                        self.wait(now, entry);
+                    }
                 }
             }
         }
@@ -522,7 +535,8 @@ impl Host {
     /// Looks at a restarted connection later, if it may be restarted again.
     fn wait(&mut self, now: Instant, entry: Entry) {
         let most = self.config.limits.attempts;
-        if entry.attempts >= most || entry.advances >= ADVANCES {
+        let looks_in_vain = entry.looks >= LOOKS;
+        if entry.attempts >= most || entry.advances >= ADVANCES || looks_in_vain {
             self.queued.remove(&entry.id);
             return;
         }
@@ -571,7 +585,12 @@ impl Host {
         if self.note(result) {
             self.counters.retransmissions += 1;
         }
-        entry.attempts += 1;
+        if result == Ok(Outcome::Needless(Needless::NotBackedOff)) {
+            // Its own timer comes, and may leave it as silent as a restart.
+            entry.looks += 1;
+        } else {
+            entry.attempts += 1;
+        }
         if matches!(result, Err(ControlError::Unknown(_))) {
             self.queued.remove(&id);
         } else {

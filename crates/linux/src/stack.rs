@@ -33,6 +33,7 @@ use std::collections::BTreeMap;
 use std::io::{self, Read};
 
 use crate::raw::{RawSender, Sent};
+use crate::{clock, ticks};
 
 static OBJECT: &[u8] = include_bytes_aligned!("../../../bpf/sockets.bpf.o");
 
@@ -41,6 +42,9 @@ const LIST: &str = "list";
 
 /// Doublings that Linux counts at most: its timer is at its longest before.
 const MOST_DOUBLINGS: u8 = 16;
+
+/// How long a receiver may keep an acknowledgement back, usually.
+const DELAYED_ACK: Duration = Duration::from_millis(40);
 
 /// Why the kernel's TCP cannot be acted on.
 #[derive(Debug, thiserror::Error)]
@@ -74,7 +78,7 @@ pub struct StackCounters {
     pub icmp_errors: u64,
     /// ICMP errors that the kernel did not take.
     pub icmp_errors_refused: u64,
-    /// Connections told of a smaller path MTU, as they had stopped after the first acknowledgement.
+    /// Connections told of a smaller path MTU, as their timers would have held them.
     pub path_mtus_lowered: u64,
 }
 
@@ -89,10 +93,10 @@ pub struct TcpStack {
     known: BTreeMap<ConnectionId, Known>,
     /// To be kicked by the next [`TcpStack::flush`].
     kicks: Vec<ConnectionId>,
-    /// Connections whose back-off was taken back, with their oldest unacknowledged byte then.
-    kicked: BTreeMap<ConnectionId, SeqNumber>,
     /// To be told of a smaller path MTU by the next [`TcpStack::flush`].
     stopped: Vec<ConnectionId>,
+    /// Length of a tick of the kernel's clock.
+    tick: Duration,
     counters: StackCounters,
     buffer: Vec<u8>,
 }
@@ -103,6 +107,26 @@ struct Known {
     rcv_nxt: SeqNumber,
     retransmits: u8,
     backoff: u8,
+    path_mtu: u32,
+    /// Its timeout without doublings.
+    rto: Duration,
+    min_rtt: Duration,
+    /// How long ago it sent data.
+    since_sent: Duration,
+    is_silent: bool,
+}
+
+impl Known {
+    /// Whether its timer, with the whole back-off taken back, would still hold it.
+    fn is_held(&self) -> bool {
+        self.since_sent < self.rto
+    }
+
+    /// Whether nothing that it has sent can be on its way any more.
+    fn is_stopped(&self) -> bool {
+        let round_trip = self.min_rtt + self.min_rtt / 4;
+        self.is_silent || self.since_sent >= round_trip + DELAYED_ACK
+    }
 }
 
 impl TcpStack {
@@ -119,8 +143,8 @@ impl TcpStack {
             sender: RawSender::open(mark, None).map_err(StackError::Send)?,
             known: BTreeMap::new(),
             kicks: Vec::new(),
-            kicked: BTreeMap::new(),
             stopped: Vec::new(),
+            tick: ticks::length(),
             counters: StackCounters::default(),
             buffer: Vec::new(),
         })
@@ -161,10 +185,10 @@ impl TcpStack {
         Ok(())
     }
 
-    /// Has a connection that has stopped after its first acknowledgement send again what is in flight.
+    /// Has a connection send again at once what is in flight.
     fn lower_path_mtu(&mut self, id: ConnectionId, known: Known) -> Result<(), StackError> {
         // A peer that cannot be asked for has no route either.
-        let Ok(Some(mtu)) = path_mtu::smaller(id.remote) else {
+        let Ok(Some(mtu)) = path_mtu::smaller(id.remote, known.path_mtu) else {
             return Ok(());
         };
         if let Some(error) = icmp_error(id, known, IcmpNotice::TooBig { mtu }) {
@@ -234,41 +258,43 @@ impl EndpointControl for TcpStack {
         };
         self.pass().map_err(refused)?;
         self.known.clear();
-        for record in self
-            .buffer
-            .chunks_exact(Record::SIZE)
-            .filter_map(Record::read)
-        {
-            let connection = record.connection();
+        let now = clock::now();
+        for bytes in self.buffer.chunks_exact(Record::SIZE) {
+            let Some(record) = Record::read(bytes, self.tick) else {
+                continue;
+            };
+            let connection = record.connection(now);
             let known = Known {
                 snd_una: connection.snd_una,
                 rcv_nxt: connection.rcv_nxt,
                 retransmits: record.retransmits,
                 backoff: record.backoff,
+                path_mtu: record.path_mtu,
+                rto: record.rto / (1 << record.backoff.min(MOST_DOUBLINGS)),
+                min_rtt: connection.min_rtt,
+                since_sent: now.since(connection.sent_at),
+                is_silent: connection.is_silent(),
             };
             self.known.insert(connection.id, known);
             found.push(connection);
         }
-        let known = &self.known;
-        self.kicked.retain(|id, _| known.contains_key(id));
         Ok(())
     }
 
     fn retransmit_now(&mut self, _now: Instant, id: ConnectionId) -> Result<Outcome, ControlError> {
         let known = self.known.get(&id).ok_or(ControlError::Unknown(id))?;
-        if known.retransmits > 0 && known.backoff > 0 {
-            self.kicked.insert(id, known.snd_una);
+        if known.retransmits > 0 {
             self.kicks.push(id);
+            if known.is_held() {
+                self.stopped.push(id);
+            }
             return Ok(Outcome::Done);
         }
-        // Once after each kick: it was acknowledged, and nothing since.
-        match self.kicked.remove(&id) {
-            Some(snd_una) if snd_una != known.snd_una && known.retransmits == 0 => {
-                self.stopped.push(id);
-                Ok(Outcome::Done)
-            }
-            _ => Ok(Outcome::Needless(Needless::NotBackedOff)),
+        if known.is_stopped() {
+            self.stopped.push(id);
+            return Ok(Outcome::Done);
         }
+        Ok(Outcome::Needless(Needless::NotBackedOff))
     }
 
     fn fast_retransmit(

@@ -15,6 +15,13 @@ const FILE: &str = "/proc/timer_list";
 /// A reading may come late, but not each of so many.
 const READINGS: u32 = 5;
 
+/// The length of a tick.
+#[must_use]
+pub fn length() -> Duration {
+    let resolution = clock_getres(ClockId::MonotonicCoarse);
+    Duration::from_nanos(u64::try_from(resolution.tv_nsec).unwrap_or(0))
+}
+
 /// The tick counter, to about a tick.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct TickCounter {
@@ -28,8 +35,7 @@ impl TickCounter {
     /// # Errors
     /// When the process may not know, or the kernel does not say.
     pub fn read() -> io::Result<Self> {
-        let resolution = clock_getres(ClockId::MonotonicCoarse);
-        let period = u64::try_from(resolution.tv_nsec).unwrap_or(0);
+        let period = u64::try_from(length().as_nanos()).unwrap_or(0);
         let mut ahead: Option<Duration> = None;
         for _ in 0..READINGS {
             let text = fs::read_to_string(FILE)?;

@@ -4,17 +4,18 @@ use rustix::net::sockopt::{ip_mtu, ipv6_mtu};
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
 
-/// How much less than it was: less than any MTU of which a router would tell, and more than none.
-const STEP: u32 = 8;
+/// How much less than it was: full segments are too long then, and few bytes are lost.
+const STEP: u32 = 2;
 /// No path is said to take less: the smallest MTU of IPv6 (RFC 8200, section 5), which hardly any path
 /// of IPv4 is below.
 const SMALLEST: u32 = 1280;
 
-/// An MTU less than that of the path to `peer`; `None` where it is as small as can be.
+/// An MTU of the path to `peer` that is less than `known`, by which a connection goes; `None` where it is
+/// as small as can be. What another connection has been told is enough for this one.
 ///
 /// # Errors
 /// Where no route leads there.
-pub(super) fn smaller(peer: SocketAddr) -> io::Result<Option<u32>> {
+pub(super) fn smaller(peer: SocketAddr, known: u32) -> io::Result<Option<u32>> {
     let any: IpAddr = match peer {
         SocketAddr::V4(_) => Ipv4Addr::UNSPECIFIED.into(),
         SocketAddr::V6(_) => Ipv6Addr::UNSPECIFIED.into(),
@@ -26,6 +27,9 @@ pub(super) fn smaller(peer: SocketAddr) -> io::Result<Option<u32>> {
         SocketAddr::V4(_) => ip_mtu(&socket)?,
         SocketAddr::V6(_) => ipv6_mtu(&socket)?,
     };
+    if mtu < known {
+        return Ok(Some(mtu));
+    }
     Ok(mtu.checked_sub(STEP).filter(|mtu| *mtu >= SMALLEST))
 }
 
@@ -62,10 +66,11 @@ mod tests {
         };
         routes.add_address(lo, prefix).expect("an address");
         let peer = SocketAddr::new(address, 80);
-        assert_eq!(smaller(peer).expect("a route"), Some(1_492));
-        configure(&mut routes, 1_284);
-        assert_eq!(smaller(peer).expect("a route"), None);
+        assert_eq!(smaller(peer, 1_500).expect("a route"), Some(1_498));
+        assert_eq!(smaller(peer, 1_504).expect("a route"), Some(1_500));
+        configure(&mut routes, 1_281);
+        assert_eq!(smaller(peer, 1_281).expect("a route"), None);
         let nowhere = "198.51.100.1:80".parse().expect("literal");
-        assert!(smaller(nowhere).is_err());
+        assert!(smaller(nowhere, 1_500).is_err());
     }
 }

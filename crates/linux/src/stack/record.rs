@@ -21,14 +21,23 @@ pub(super) struct Record {
     rcv_nxt: u32,
     srtt_us: u32,
     user_timeout_ms: u32,
+    min_rtt_us: u32,
+    /// What its packets may be long.
+    pub(super) path_mtu: u32,
+    /// Its next timeout, with all doublings.
+    pub(super) rto: Duration,
+    /// When it last sent data.
+    since_sent: Duration,
+    since_heard: Duration,
 }
 
 impl Record {
     /// Bytes of one on the wire between the kernel and this process.
-    pub(super) const SIZE: usize = 68;
+    pub(super) const SIZE: usize = 88;
 
-    /// The record in `bytes`, of [`Self::SIZE`]; `None` for a state or family that is none.
-    pub(super) fn read(bytes: &[u8]) -> Option<Self> {
+    /// The record in `bytes`, of [`Self::SIZE`]; `None` for a state or family that is none. The kernel
+    /// counts in ticks of that length.
+    pub(super) fn read(bytes: &[u8], tick: Duration) -> Option<Self> {
         let word = |at: usize| Some(u32::from_ne_bytes(bytes.get(at..at + 4)?.try_into().ok()?));
         let half = |at: usize| Some(u16::from_ne_bytes(bytes.get(at..at + 2)?.try_into().ok()?));
         let family = half(36)?;
@@ -56,10 +65,22 @@ impl Record {
             srtt_us: word(56)?,
             user_timeout_ms: word(60)?,
             backoff: *bytes.get(64)?,
+            min_rtt_us: word(68)?,
+            path_mtu: word(72)?,
+            rto: tick * word(76)?,
+            since_sent: tick * word(80)?,
+            since_heard: tick * word(84)?,
         })
     }
 
-    pub(super) fn connection(&self) -> Connection {
+    /// The connection, as a pass at `now` found it.
+    pub(super) fn connection(&self, now: Instant) -> Connection {
+        let ago = |time: Duration| Instant::ZERO + now.since(Instant::ZERO).saturating_sub(time);
+        let min_rtt_us = match self.min_rtt_us {
+            // There was no sample yet.
+            u32::MAX => self.srtt_us,
+            least => least,
+        };
         let user_timeout = Duration::from_millis(self.user_timeout_ms.into());
         Connection {
             id: ConnectionId {
@@ -76,8 +97,9 @@ impl Record {
             snd_nxt: SeqNumber(self.snd_nxt),
             rcv_nxt: SeqNumber(self.rcv_nxt),
             timeouts: self.retransmits.into(),
-            min_rtt: Duration::from_micros(self.srtt_us.into()),
-            heard_at: Instant::ZERO,
+            min_rtt: Duration::from_micros(min_rtt_us.into()),
+            heard_at: ago(self.since_heard),
+            sent_at: ago(self.since_sent),
             user_timeout: (!user_timeout.is_zero()).then_some(user_timeout),
             is_frozen: false,
         }

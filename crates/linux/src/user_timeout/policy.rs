@@ -1,10 +1,10 @@
 //! What the programs are told, and asked: `struct policy` and `struct question`.
 
 use super::{MOST_CGROUPS, UserTimeoutConfig};
+use crate::ticks;
 use outlast_base::time::Duration;
 use outlast_wire::tcp::UserTimeout;
 use rustix::rand::{GetRandomFlags, getrandom};
-use rustix::time::{ClockId, clock_getres};
 use std::io;
 use std::net::IpAddr;
 
@@ -84,6 +84,5 @@ fn millis(time: Duration) -> u32 {
 
 /// The length of a tick: by ticks the kernel counts its timeouts.
 fn tick_us() -> u32 {
-    let resolution = clock_getres(ClockId::MonotonicCoarse);
-    u32::try_from(resolution.tv_nsec / 1_000).unwrap_or(0)
+    u32::try_from(ticks::length().as_micros()).unwrap_or(0)
 }

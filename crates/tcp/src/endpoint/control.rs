@@ -231,6 +231,7 @@ impl EndpointControl for Endpoint {
                 timeouts: self.snd.timeouts,
                 min_rtt: Duration::from_micros(self.min_rtt_us()),
                 heard_at: self.last_heard,
+                sent_at: Instant::ZERO,
                 user_timeout: self.user_timeout(),
                 is_frozen: self.is_frozen(),
             });
