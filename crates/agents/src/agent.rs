@@ -133,6 +133,12 @@ pub enum Event {
     },
 }
 
+/// A packet that comes so soon after its mobile's connections were handed over has been on its way.
+const UNDER_WAY: Duration = Duration::from_secs(1);
+/// So many mobiles whose connections neighbours have are known at most; the others take an indicator to
+/// come back.
+const MOST_GIVEN: usize = 4_096;
+
 /// Why an agent wants to be called.
 #[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
 pub enum TimeoutReason {
@@ -162,6 +168,21 @@ pub struct Counters {
     pub not_noted: u64,
     /// Sessions that were ended because the neighbour took too little of what was said to it.
     pub unread: u64,
+}
+
+/// The supervised connections of one mobile, taken over from one neighbour.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct Move {
+    /// The mobile.
+    pub mobile: IpAddr,
+    /// The neighbour that has supervised its connections.
+    pub from: SocketAddr,
+    /// How many were taken over.
+    pub connections: u64,
+    /// When the mobile was known to be here.
+    pub arrived: Instant,
+    /// From then until the last of them was taken over.
+    pub took: Duration,
 }
 
 /// No such neighbour was configured.
@@ -212,7 +233,11 @@ pub struct Agents {
     /// What is lent, by mobile.
     lent: BTreeSet<(IpAddr, FlowKey)>,
     /// Mobiles that have come here. A notice of theirs may come after them.
-    arrived: Recent<()>,
+    arrived: Recent<Instant>,
+    /// Mobiles whose supervised connections neighbours have, and since when.
+    given: BTreeMap<IpAddr, Instant>,
+    /// The last move of a mobile's supervised connections to this agent.
+    last_move: Option<Move>,
     /// Where mobiles are said to be now. They may be found missing after that.
     moved: Recent<SocketAddr>,
     packets: VecDeque<Packet>,
@@ -239,6 +264,8 @@ impl Agents {
             awaited: BTreeSet::new(),
             lent: BTreeSet::new(),
             arrived: Recent::default(),
+            given: BTreeMap::new(),
+            last_move: None,
             moved: Recent::default(),
             packets: VecDeque::new(),
             records: VecDeque::new(),
@@ -309,7 +336,8 @@ impl Agents {
     /// A mobile is here: an indicator says so, or a packet of its has come from the link. The
     /// latter need not be told unless [`Self::awaits`] it.
     pub fn handle_arrival(&mut self, site: &mut Site<'_>, mobile: IpAddr) {
-        self.arrived.note(site.now, mobile, ());
+        self.arrived.note(site.now, mobile, site.now);
+        self.given.remove(&mobile);
         self.take_back(site, mobile);
         self.ask_for(site.now, mobile);
         self.ask_for_supervised(site, mobile);
@@ -409,6 +437,23 @@ impl Agents {
     #[must_use]
     pub fn awaits(&self, mobile: IpAddr) -> bool {
         self.notices_of(mobile).next().is_some() || self.lent_of(mobile).next().is_some()
+    }
+
+    /// Whether a packet of a mobile's, of a connection that is `known` here or not, shows that it has come
+    /// from a neighbour with its supervised connections: [`Self::handle_arrival`] is to be told.
+    #[must_use]
+    pub fn shows_move(&self, now: Instant, mobile: IpAddr, known: bool) -> bool {
+        match self.given.get(&mobile) {
+            // What comes at once was on its way.
+            Some(since) => now.since(*since) >= UNDER_WAY,
+            None => !known && self.serves(mobile) && self.arrived.said_of(now, mobile).is_none(),
+        }
+    }
+
+    /// The last move of a mobile's supervised connections to this agent.
+    #[must_use]
+    pub const fn last_move(&self) -> Option<&Move> {
+        self.last_move.as_ref()
     }
 
     /// What was counted so far.

@@ -33,7 +33,7 @@ mod message;
 mod prefix;
 
 pub use agent::{
-    Agents, Config, Counters, Event, Limits, NeighbourView, Session, Site, StillNeeded,
+    Agents, Config, Counters, Event, Limits, Move, NeighbourView, Session, Site, StillNeeded,
     TimeoutReason, UnknownNeighbour, View,
 };
 pub use codec::DecodeError;

@@ -20,9 +20,11 @@ use connection::{Connection, Ended};
 use key::SharedKey;
 use outlast_agents::{Agents, Entry, Event, Left, Session, Site};
 use outlast_base::time::{Duration, Instant};
+use outlast_gateway::flow::FlowKey;
 use outlast_gateway::gateway::{self, Gateway};
+use outlast_gateway::link::Direction;
 use outlast_linux::poller::{Poller, Token};
-use outlast_wire::Packet;
+use outlast_wire::{Packet, TcpFlags};
 pub use settings::AgentSettings;
 use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr, TcpListener};
@@ -192,10 +194,30 @@ impl Driver {
     }
 
     /// A packet of a mobile host's has come from the link.
-    pub(super) fn handle_packet_of(&mut self, place: &mut Place<'_>, mobile: IpAddr) {
-        if self.agents.awaits(mobile) {
+    pub(super) fn handle_packet_of(
+        &mut self,
+        place: &mut Place<'_>,
+        mobile: IpAddr,
+        packet: &Packet,
+    ) {
+        if self.agents.awaits(mobile) || self.has_moved_here(place, mobile, packet) {
             self.handle_arrival(place, mobile);
         }
+    }
+
+    /// Whether the packet is of a connection that another supervisor host may have had so far.
+    fn has_moved_here(&self, place: &Place<'_>, mobile: IpAddr, packet: &Packet) -> bool {
+        if !place.gateway.supervises() {
+            return false;
+        }
+        let is_amid = packet
+            .tcp()
+            .is_some_and(|tcp| !tcp.has(TcpFlags::SYN) && !tcp.has(TcpFlags::RST));
+        let key = FlowKey::of_tcp(packet.header(), Direction::FromLink).filter(|_| is_amid);
+        key.is_some_and(|key| {
+            let is_known = place.gateway.is_tracked(&key);
+            self.agents.shows_move(place.now, mobile, is_known)
+        })
     }
 
     /// An indicator says that a mobile host is there.

@@ -358,7 +358,9 @@ impl Daemon {
             if direction == Direction::FromLink {
                 self.indicators.handle_arrival(now, link);
                 self.apply_link_events(now)?;
-                self.with_agents(now, |agents, place| agents.handle_packet_of(place, far));
+                self.with_agents(now, |agents, place| {
+                    agents.handle_packet_of(place, far, packet)
+                });
             }
             self.introduce(now, link, direction, packet);
             let verdict = self.gateway.handle_packet(now, link, direction, packet);

@@ -4,9 +4,10 @@
 //! mobile has not acknowledged. So nothing is written down, confirmed or asked for again.
 
 use super::neighbour::Intent;
-use super::{Agents, Event, Site};
+use super::{Agents, Event, MOST_GIVEN, Move, Site};
 use alloc::vec::Vec;
 use core::net::{IpAddr, SocketAddr};
+use outlast_base::time::Instant;
 use outlast_gateway::flow::{FlowKey, SupervisedFlow};
 use outlast_gateway::gateway::Supervision;
 
@@ -27,6 +28,10 @@ impl Agents {
             .collect();
         for flow in &flows {
             self.say(to, Intent::Supervised(*flow));
+        }
+        let has_room = self.given.len() < MOST_GIVEN || self.given.contains_key(&mobile);
+        if !flows.is_empty() && has_room {
+            self.given.insert(mobile, site.now);
         }
         flows.len()
     }
@@ -51,10 +56,31 @@ impl Agents {
         match taken {
             Ok(Supervision::TakenOver) => {
                 self.counters.taken_over += 1;
+                self.note_move(site.now, mobile, from);
                 self.events.push_back(Event::TakenOver { flow, from });
             }
             Ok(Supervision::KnownBetter) => {}
             Err(_) => self.counters.refused += 1,
         }
+    }
+
+    /// One more connection of a mobile's has come from a neighbour. One that nobody has asked for is no
+    /// part of a move.
+    fn note_move(&mut self, now: Instant, mobile: IpAddr, from: SocketAddr) {
+        let Some(arrived) = self.arrived.said_of(now, mobile) else {
+            return;
+        };
+        let is_same = |one: &Move| (one.mobile, one.from, one.arrived) == (mobile, from, arrived);
+        let before = self
+            .last_move
+            .filter(is_same)
+            .map_or(0, |one| one.connections);
+        self.last_move = Some(Move {
+            mobile,
+            from,
+            connections: before + 1,
+            arrived,
+            took: now.since(arrived),
+        });
     }
 }

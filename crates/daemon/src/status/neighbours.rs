@@ -2,9 +2,9 @@
 
 use crate::agents::Driver;
 use outlast_agents::Session;
-use outlast_base::time::Instant;
+use outlast_base::time::{Instant, saturating_nanos};
 use serde::{Deserialize, Serialize};
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 
 /// This gateway's part among its neighbours.
 #[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
@@ -32,6 +32,19 @@ pub(crate) struct Agents {
     /// Connections to this gateway of which no session has come.
     #[serde(default)]
     pub(crate) strangers: u64,
+    /// The last mobile whose supervised connections came here.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) last_move: Option<Move>,
+}
+
+/// The supervised connections of one mobile, taken over from one neighbour.
+#[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
+pub(crate) struct Move {
+    pub(crate) mobile: IpAddr,
+    pub(crate) from: SocketAddr,
+    pub(crate) connections: u64,
+    /// From the mobile's arrival until the last of them was taken over, in microseconds.
+    pub(crate) took_us: u64,
 }
 
 /// A neighbour.
@@ -81,6 +94,12 @@ impl Agents {
             not_noted: counters.not_noted,
             unread: counters.unread,
             strangers: driver.strangers(),
+            last_move: agents.last_move().map(|one| Move {
+                mobile: one.mobile,
+                from: one.from,
+                connections: one.connections,
+                took_us: saturating_nanos(one.took) / 1_000,
+            }),
         }
     }
 
@@ -152,6 +171,14 @@ impl Agents {
                 )
             })
             .collect();
+        lines.extend(self.last_move.as_ref().map(|one| {
+            let ms = one.took_us as f64 / 1e3;
+            let (connections, mobile, from) = (one.connections, one.mobile, one.from);
+            (
+                "last move",
+                format!("{connections} of {mobile} from {from} in {ms:.1} ms"),
+            )
+        }));
         let journal = match self.is_journal_sound {
             true => "",
             false => "; THE JOURNAL CANNOT BE WRITTEN",

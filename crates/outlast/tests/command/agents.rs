@@ -167,9 +167,9 @@ fn a_key_that_others_can_read_is_refused() {
     std::fs::set_permissions(place.path().join("agents.key"), open).expect("ours");
     let text = crate::roaming::configuration(
         &place,
+        "zero-window-ack",
         Neighbours::PATIENT,
-        crate::roaming::OLD,
-        crate::roaming::NEW,
+        (crate::roaming::OLD, crate::roaming::NEW),
         "agents.key",
     );
     place.file("open.toml", &text);

@@ -23,7 +23,13 @@ fn sessions(daemon: &Daemon, place: &Place) -> Vec<String> {
 
 /// What the new gateway has in its configuration, with something replaced.
 fn configure(place: &Place, of: &str, by: &str) {
-    let text = crate::roaming::configuration(place, Neighbours::PATIENT, NEW, OLD, "agents.key");
+    let text = crate::roaming::configuration(
+        place,
+        "zero-window-ack",
+        Neighbours::PATIENT,
+        (NEW, OLD),
+        "agents.key",
+    );
     assert!(text.contains(of), "{text}");
     place.file("new.toml", &text.replace(of, by));
 }

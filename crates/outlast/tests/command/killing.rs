@@ -67,7 +67,7 @@ enum From {
 }
 
 /// Numbers from a seed (splitmix64).
-struct Random(u64);
+pub(crate) struct Random(u64);
 
 impl Random {
     /// From `OUTLAST_SEED`, or else one that is drawn; printed in any case.
@@ -75,7 +75,7 @@ impl Random {
         clippy::print_stderr,
         reason = "who wants to see it again needs the seed"
     )]
-    fn new(what: &str) -> Self {
+    pub(crate) fn new(what: &str) -> Self {
         let given = std::env::var("OUTLAST_SEED").ok();
         let seed = given.map_or_else(drawn, |seed| seed.parse().expect("OUTLAST_SEED: a number"));
         eprintln!("{what}: OUTLAST_SEED={seed}");
@@ -90,7 +90,7 @@ impl Random {
     }
 
     /// Shorter than `limit`, in microseconds.
-    fn below(&mut self, limit: Duration) -> Duration {
+    pub(crate) fn below(&mut self, limit: Duration) -> Duration {
         let micros = u64::try_from(limit.as_micros()).expect("not that long");
         Duration::from_micros(self.next() % micros)
     }

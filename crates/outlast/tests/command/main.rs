@@ -36,6 +36,7 @@ mod renaming;
 mod resizing;
 mod stopped;
 mod supervisor;
+mod supervisors;
 mod sweep;
 mod tagged;
 mod trace;

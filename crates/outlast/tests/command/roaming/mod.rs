@@ -19,7 +19,7 @@ use std::thread::JoinHandle;
 /// Where the agents of the two gateways listen.
 pub(crate) const OLD: &str = "10.0.1.2:7348";
 pub(crate) const NEW: &str = "10.0.2.2:7348";
-const MOBILE: &str = "203.0.113.7";
+pub(crate) const MOBILE: &str = "203.0.113.7";
 const LENGTH: usize = 4_000_000;
 
 /// The six hosts' namespaces. They are gone when it is dropped.
@@ -150,6 +150,37 @@ impl Roaming {
             way(route, MOBILE, 32, "new0", Some("10.0.2.2"));
         });
     }
+
+    /// The mobile host is out of the new gateway's reach.
+    pub(crate) fn leave_new(&self) {
+        inside(&self.mobile, |route| switch(route, "new0", false));
+    }
+
+    /// The mobile host is at the old gateway again, and the core sends its packets there.
+    pub(crate) fn come_back(&self) {
+        inside(&self.mobile, |route| {
+            switch(route, "old0", true);
+            way(route, "0.0.0.0", 0, "old0", Some("10.1.0.1"));
+        });
+        inside(&self.core, |route| {
+            let interface = route.interface("new0").expect("made");
+            let gone = Route {
+                destination: Prefix {
+                    address: address(MOBILE),
+                    length: 32,
+                },
+                interface,
+                gateway: Some(address("10.0.2.2")),
+                congestion_control: None,
+            };
+            route.remove_route(&gone).expect("route");
+        });
+    }
+
+    /// A connection between the fixed host and the mobile one: the socket of each.
+    pub(crate) fn connected(&self) -> [TcpStream; 2] {
+        connected(&self.fixed, &self.mobile, address(MOBILE)).into()
+    }
 }
 
 /// Makes a key in the test's own directory.
@@ -174,12 +205,12 @@ impl Neighbours {
 /// The configuration file of the gateway that listens at `own`.
 pub(crate) fn configuration(
     place: &Place,
+    mechanism: &str,
     neighbours: Neighbours,
-    own: &str,
-    other: &str,
+    (own, other): (&str, &str),
     key: &str,
 ) -> String {
-    let mut text = format!("interface = \"{LINK}\"\nmechanism = \"zero-window-ack\"\n");
+    let mut text = format!("interface = \"{LINK}\"\nmechanism = \"{mechanism}\"\n");
     if let Neighbours::LostAfter(time) = neighbours {
         let seconds = time.as_secs();
         let journal = format!("{}.frozen", own.replace(':', "-"));
@@ -196,20 +227,32 @@ pub(crate) fn configuration(
 /// The daemons of the two gateways.
 pub(crate) struct Agents {
     old: Option<Daemon>,
-    new: Daemon,
+    new: Option<Daemon>,
     pub(crate) neighbours: Neighbours,
+    mechanism: &'static str,
 }
 
 impl Agents {
-    /// Starts both.
+    /// Starts both, with `zero-window-ack`.
     pub(crate) fn start(place: &Place, roaming: &Roaming, neighbours: Neighbours) -> Option<Self> {
+        Self::start_with(place, roaming, neighbours, "zero-window-ack")
+    }
+
+    /// Starts both, with `mechanism`.
+    pub(crate) fn start_with(
+        place: &Place,
+        roaming: &Roaming,
+        neighbours: Neighbours,
+        mechanism: &'static str,
+    ) -> Option<Self> {
         make_key(place, "agents.key");
-        let text = configuration(place, neighbours, NEW, OLD, "agents.key");
+        let text = configuration(place, mechanism, neighbours, (NEW, OLD), "agents.key");
         let new = start(place, &roaming.new, "new.toml", &text)?;
         let mut agents = Self {
             old: None,
-            new,
+            new: Some(new),
             neighbours,
+            mechanism,
         };
         agents.start_old_with_key(place, roaming, "agents.key");
         Some(agents)
@@ -222,11 +265,16 @@ impl Agents {
     /// Whether either has said so.
     pub(crate) fn have_said(&mut self, what: &str) -> bool {
         let old = self.old.as_mut().is_some_and(|old| old.has_said(what));
-        self.new.has_said(what) || old
+        self.new.as_mut().is_some_and(|new| new.has_said(what)) || old
     }
 
     pub(crate) fn newer(&self) -> &Daemon {
-        &self.new
+        self.new.as_ref().expect("it runs")
+    }
+
+    /// Ends the new gateway's daemon as the kernel ends what runs amok.
+    pub(crate) fn kill_new(&mut self) {
+        self.new.take().expect("it runs").kill();
     }
 
     /// Ends the old gateway's daemon as the kernel ends what runs amok.
@@ -239,7 +287,7 @@ impl Agents {
     }
 
     pub(crate) fn start_old_with_key(&mut self, place: &Place, roaming: &Roaming, key: &str) {
-        let text = configuration(place, self.neighbours, OLD, NEW, key);
+        let text = configuration(place, self.mechanism, self.neighbours, (OLD, NEW), key);
         self.old = start(place, &roaming.old, "old.toml", &text);
         assert!(self.old.is_some(), "one could be started");
     }
@@ -247,7 +295,7 @@ impl Agents {
     /// Ends both; what they have said.
     pub(crate) fn stop(self) -> String {
         let old = self.old.map(Daemon::stop).unwrap_or_default();
-        old + &self.new.stop()
+        old + &self.new.map(Daemon::stop).unwrap_or_default()
     }
 }
 

@@ -1,0 +1,158 @@
+//! Two supervisor hosts of M-TCP that hand a mobile's connections to each other while these transfer, both
+//! ways; in network namespaces.
+//!
+//! The mobile says nothing to anybody when it comes: its first packet shows that it is there. Whichever
+//! daemon is killed, and whenever, both transfers go on, and everything arrives as it was sent.
+
+use crate::killing::Random;
+use crate::path::{Transfer, wait};
+use crate::roaming::{Agents, MOBILE, Neighbours, Roaming};
+use crate::support::Place;
+use outlast_base::time::Duration;
+use serde_json::Value;
+
+/// Of each transfer, at least.
+const BYTES: usize = 4_000_000;
+/// So much of each has come before the mobile moves, and comes between two moves.
+const PART: usize = BYTES / 4;
+/// The mobile is nowhere for so long: the senders time out.
+const NOWHERE: Duration = Duration::from_millis(1_000);
+/// Within this everything is over that supervisor hosts say to each other when the mobile comes.
+const MOVE: Duration = Duration::from_millis(600);
+
+fn number(status: &Value, name: &str) -> u64 {
+    status["agents"][name].as_u64().unwrap_or_default()
+}
+
+/// Both hosts, both daemons, and a transfer each way.
+struct Scene {
+    place: Place,
+    roaming: Roaming,
+    agents: Agents,
+    transfers: [Transfer; 2],
+}
+
+impl Scene {
+    fn new(mechanism: &'static str) -> Option<Self> {
+        let place = Place::new();
+        let roaming = Roaming::new()?;
+        let agents = Agents::start_with(&place, &roaming, Neighbours::PATIENT, mechanism)?;
+        for daemon in [agents.older(), agents.newer()] {
+            let has_session = |status: &Value| status["agents"]["neighbours"][0]["session"] == "up";
+            daemon.status_when(&place, "a session", has_session);
+        }
+        let [out, input] = roaming.connected();
+        let download = Transfer::over(out, input, BYTES);
+        let [input, out] = roaming.connected();
+        let upload = Transfer::over(out, input, BYTES);
+        let mut scene = Self {
+            place,
+            roaming,
+            agents,
+            transfers: [download, upload],
+        };
+        scene.go_on();
+        Some(scene)
+    }
+
+    /// A part of each transfer comes.
+    fn go_on(&mut self) {
+        for transfer in &mut self.transfers {
+            transfer.wait_for(PART);
+        }
+    }
+
+    /// The mobile is out of the old supervisor host's reach, which knows.
+    fn leave(&self) {
+        self.roaming.leave();
+        let is_down = |status: &Value| status["link"]["state"] == "down";
+        let old = self.agents.older();
+        old.status_when(&self.place, "the mobile's absence", is_down);
+        wait(NOWHERE);
+    }
+
+    fn finish(self) {
+        for transfer in self.transfers {
+            transfer.finish();
+        }
+    }
+}
+
+/// Expects that both connections came from the neighbour, and that the time is told that it took.
+fn expect_move(status: &Value) {
+    let last = &status["agents"]["last_move"];
+    assert_eq!(last["mobile"], MOBILE, "{status:#}");
+    assert_eq!(last["connections"], 2, "{status:#}");
+    let took = last["took_us"].as_u64().expect("a time");
+    assert!(took < 10_000_000, "{status:#}");
+}
+
+#[test]
+fn transfers_follow_their_mobile_from_supervisor_host_to_supervisor_host_and_back() {
+    for mechanism in ["m-tcp-adaptive", "m-tcp"] {
+        let Some(mut scene) = Scene::new(mechanism) else {
+            return;
+        };
+        scene.leave();
+        scene.roaming.arrive();
+        let has_both = |status: &Value| number(status, "taken_over") == 2;
+        let (old, new) = (scene.agents.older(), scene.agents.newer());
+        expect_move(&new.status_when(&scene.place, "both connections", has_both));
+        assert_eq!(number(&old.status(&scene.place), "lent"), 2);
+        scene.go_on();
+        scene.roaming.leave_new();
+        wait(NOWHERE);
+        scene.roaming.come_back();
+        let (old, new) = (scene.agents.older(), scene.agents.newer());
+        expect_move(&old.status_when(&scene.place, "both connections", has_both));
+        assert_eq!(number(&new.status(&scene.place), "lent"), 2);
+        scene.go_on();
+        scene.agents.stop();
+        for transfer in scene.transfers {
+            transfer.finish();
+        }
+    }
+}
+
+#[test]
+fn transfers_survive_the_end_of_the_old_supervisor_host_before_the_move() {
+    let Some(mut scene) = Scene::new("m-tcp-adaptive") else {
+        return;
+    };
+    scene.leave();
+    scene.agents.kill_old();
+    scene.roaming.arrive();
+    scene.go_on();
+    let new = scene.agents.newer().status(&scene.place);
+    assert_eq!(number(&new, "taken_over"), 0, "nobody has told it: {new:#}");
+    scene.finish();
+}
+
+#[test]
+fn transfers_survive_the_end_of_the_new_supervisor_host_once_it_has_taken_over() {
+    let Some(mut scene) = Scene::new("m-tcp-adaptive") else {
+        return;
+    };
+    scene.leave();
+    scene.roaming.arrive();
+    let has_some = |status: &Value| number(status, "taken_over") > 0;
+    let new = scene.agents.newer();
+    new.status_when(&scene.place, "a connection", has_some);
+    scene.agents.kill_new();
+    scene.finish();
+}
+
+#[test]
+fn transfers_survive_the_end_of_either_supervisor_host_at_any_moment_of_the_move() {
+    let mut random = Random::new("a move between supervisor hosts");
+    for kill in [Agents::kill_old, Agents::kill_new] {
+        let Some(mut scene) = Scene::new("m-tcp-adaptive") else {
+            return;
+        };
+        scene.leave();
+        scene.roaming.arrive();
+        wait(random.below(MOVE));
+        kill(&mut scene.agents);
+        scene.finish();
+    }
+}
