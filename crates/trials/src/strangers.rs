@@ -11,6 +11,7 @@ pub mod machine;
 pub mod quic;
 pub mod stream;
 mod table;
+pub mod virtual_time;
 pub mod trial;
 
 use cells::{Cell, Placement, Stranger};

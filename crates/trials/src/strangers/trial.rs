@@ -57,7 +57,7 @@ pub const DELAY: Duration = Duration::from_millis(20);
 /// Frames that may wait.
 pub const QUEUE: u32 = 75;
 /// From the first packet to the outage.
-pub const WARM_UP: Duration = Duration::from_millis(1_500);
+pub const WARM_UP: Duration = Duration::from_millis(2_500);
 /// What is seen of the time after link-up: the first five seconds, or a sender that has backed off for the
 /// outage.
 const AFTER: Duration = Duration::from_millis(5_500);
