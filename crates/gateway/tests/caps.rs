@@ -177,40 +177,115 @@ fn what_is_too_old_to_be_of_use_is_dropped() {
     let limits = Limits::default();
     let mut path = limited(limits);
     path.down();
-    for len in 0..10 {
+    // As a sender that backs off; the next one would be as late as the limit allows.
+    for len in 0..3 {
         path.datagram(len);
-        path.after(limits.other_age / 4);
+        path.after(limits.other_age * 2 / 5);
     }
     path.up();
     path.after_ms(10);
-    assert_eq!(path.sent(), [6, 7, 8, 9].map(Sent::Datagram));
-    assert_eq!(path.gateway.counters().others_evicted, 6);
+    assert_eq!(path.sent(), [1, 2].map(Sent::Datagram));
+    assert_eq!(path.gateway.counters().others_evicted, 1);
     assert_eq!(path.gateway.held_other(), ByteCount(0));
 }
 
-/// QUIC discards what is repeated or too old, and answers what is new: its newest packet wakes both ends.
-#[test]
-fn the_newest_packet_of_a_transport_that_numbers_them_waits_for_as_long_as_it_takes() {
-    let quic = |first_byte| {
-        let udp = UdpHeader {
-            source_port: 50_000,
-            destination_port: 443,
-        };
-        let mut payload = vec![7; 1_200];
-        payload[0] = first_byte;
-        Packet::udp_datagram(path::ip(2, 1), udp, &payload)
+/// What was sent into the outage, by the number in the last byte, of `port` with this first byte.
+fn numbered(ports: [u16; 2], first_byte: u8, number: u8) -> Packet {
+    let udp = UdpHeader {
+        source_port: ports[0],
+        destination_port: ports[1],
     };
+    let mut payload = vec![7; 200];
+    (payload[0], payload[199]) = (first_byte, number);
+    Packet::udp_datagram(path::ip(2, 1), udp, &payload)
+}
+
+/// The numbers of what the gateway sends.
+fn numbers(path: &mut Path) -> Vec<u8> {
+    let mut numbers = Vec::new();
+    while let Some(sent) = path.gateway.poll_transmit() {
+        let payload = sent.packet.payload().expect("it has bytes");
+        numbers.push(*payload.last().expect("not empty"));
+    }
+    numbers
+}
+
+const QUIC: ([u16; 2], u8) = ([50_000, 443], 0x40);
+const DNS: ([u16; 2], u8) = ([50_000, 53], 0x12);
+const ESP: ([u16; 2], u8) = ([4_500, 4_500], 0x0a);
+const RTP: ([u16; 2], u8) = ([5_004, 5_004], 0x80);
+const UNKNOWN: ([u16; 2], u8) = ([50_000, 9_999], 0x40);
+
+/// A sender that backs off sends few packets in an outage. Those of a transport that discards what comes late wait,
+/// so that nothing between them is taken for lost; those of others are dropped.
+#[test]
+fn what_a_sender_that_backs_off_has_sent_waits_where_it_does_no_harm() {
+    let after = |(ports, first_byte), gaps_ms: &[u64]| {
+        let mut path = limited(Limits::default());
+        path.down();
+        for (number, gap) in (0..).zip(gaps_ms) {
+            path.near_sends(&numbered(ports, first_byte, number));
+            path.after_ms(*gap);
+        }
+        path.up();
+        path.after_ms(100);
+        numbers(&mut path)
+    };
+    // As of a sender with a round trip of 20 ms: pairs of probes, and a timer that doubles.
+    let backing_off = [0, 20, 0, 40, 0, 80, 0, 160, 0, 320, 0, 640, 0, 1_280];
+    for numbered in [QUIC, ESP] {
+        assert_eq!(after(numbered, &backing_off), Vec::from_iter(0..14));
+    }
+    assert_eq!(after(DNS, &[5_000, 3_000]), [0, 1]);
+    assert_eq!(after(UNKNOWN, &backing_off), []);
+    // Only so many.
+    assert_eq!(after(QUIC, &[1_000; 40]), Vec::from_iter(24..40));
+}
+
+/// A sender that goes on at its pace does not wait for an answer; what is old would only disturb who plays it.
+#[test]
+fn of_a_stream_only_the_newest_packet_waits() {
+    for (ports, first_byte) in [QUIC, ESP, RTP, UNKNOWN] {
+        let mut path = limited(Limits::default());
+        path.down();
+        for number in 0..100 {
+            path.near_sends(&numbered(ports, first_byte, number));
+            path.after_ms(20);
+        }
+        path.up();
+        path.after_ms(10);
+        assert_eq!(numbers(&mut path), [99], "{ports:?}");
+        assert_eq!(path.gateway.held_other(), ByteCount(0));
+    }
+    // RTP says itself that it is a stream.
     let mut path = limited(Limits::default());
     path.down();
-    for first_byte in [0x40, 0x41, 0x42, 0x01] {
-        path.near_sends(&quic(first_byte));
-        path.after_ms(1_000);
+    for number in 0..5 {
+        path.near_sends(&numbered(RTP.0, RTP.1, number));
+        path.after_ms(20);
     }
     path.up();
     path.after_ms(10);
-    let sent = path.gateway.poll_transmit().expect("one is left");
-    assert_eq!(sent.packet, quic(0x42));
-    assert!(path.gateway.poll_transmit().is_none());
+    assert_eq!(numbers(&mut path), [4]);
+}
+
+/// One flow that is a stream takes nothing from another one, nor does a stream that has paused stay one.
+#[test]
+fn a_stream_is_told_by_its_own_packets() {
+    let mut path = limited(Limits::default());
+    path.down();
+    path.near_sends(&numbered(QUIC.0, QUIC.1, 200));
+    for number in 0..50 {
+        path.near_sends(&numbered(UNKNOWN.0, UNKNOWN.1, number));
+        path.after_ms(20);
+    }
+    path.after_ms(1_000);
+    for number in 100..103 {
+        path.near_sends(&numbered(UNKNOWN.0, UNKNOWN.1, number));
+    }
+    path.up();
+    path.after_ms(10);
+    assert_eq!(numbers(&mut path), [200, 100, 101, 102]);
 }
 
 #[test]

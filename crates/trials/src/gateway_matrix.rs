@@ -13,7 +13,7 @@ pub mod programs;
 mod table;
 pub mod trial;
 mod uptake;
-mod vigil;
+pub(crate) mod vigil;
 mod witness;
 
 use cells::{CUTS, Cell, NOTICEABLE, cut_title};
@@ -269,7 +269,7 @@ fn beside_control(cells: &[Cell], runs: &Runs, extent: Extent) -> Vec<Judged> {
 }
 
 /// The median of what runs of one cell show; the lower one of two. `None` where no run shows any.
-pub(super) fn middle<'r>(
+pub(crate) fn middle<'r>(
     runs: impl Iterator<Item = &'r Record>,
     value: impl Fn(&Record) -> Option<f64>,
 ) -> Option<f64> {

@@ -5,6 +5,7 @@ use crate::gateway_cost::programs::{self, Passes};
 use crate::gateway_herd::trial::{self as herd, HerdTrial};
 use crate::gateway_matrix::trial::{self as matrix, ProgramTrial};
 use crate::gateway_siege::trial::{self as siege, SiegeTrial};
+use crate::strangers::trial::{self as strangers, StrangerTrial};
 use outlast_base::time::Duration;
 use outlast_experiments::batch::ATTEMPTS;
 use outlast_experiments::carry_out::Ran;
@@ -18,6 +19,8 @@ use outlast_lab::Cancel;
 pub enum Trial {
     /// Real programs, one outage.
     Programs(ProgramTrial),
+    /// Traffic that no gateway can read, one outage.
+    Stranger(StrangerTrial),
     /// Thousands of connections, one outage.
     Herd(HerdTrial),
     /// Honest transfers through outages, the daemon besieged.
@@ -33,7 +36,7 @@ impl Live for Trial {
     /// once; the herd takes all of the capacity, and what measures the machine, too.
     fn weight(&self, capacity: u32) -> u32 {
         match self {
-            Self::Programs(_) => 1,
+            Self::Programs(_) | Self::Stranger(_) => 1,
             Self::Siege(_) => (capacity / 4).max(1),
             Self::Herd(_) | Self::Bench(_) | Self::Passes(_) => capacity.max(1),
         }
@@ -42,6 +45,7 @@ impl Live for Trial {
     fn expected(&self) -> Option<Duration> {
         match self {
             Self::Programs(trial) => Some(trial.expected()),
+            Self::Stranger(trial) => Some(trial.expected()),
             Self::Siege(trial) => Some(trial.expected()),
             Self::Herd(_) | Self::Bench(_) | Self::Passes(_) => None,
         }
@@ -49,7 +53,7 @@ impl Live for Trial {
 
     fn attempts(&self) -> u32 {
         match self {
-            Self::Programs(_) => ProgramTrial::ATTEMPTS,
+            Self::Programs(_) | Self::Stranger(_) => ProgramTrial::ATTEMPTS,
             Self::Herd(_) | Self::Siege(_) | Self::Bench(_) | Self::Passes(_) => ATTEMPTS,
         }
     }
@@ -58,6 +62,7 @@ impl Live for Trial {
         let outlast = matrix::this_program()?;
         Ok(match self {
             Self::Programs(trial) => matrix::carry_out(job, trial, &outlast, moments, cancel)?,
+            Self::Stranger(trial) => strangers::carry_out(job, trial, &outlast, moments, cancel)?,
             Self::Herd(trial) => herd::carry_out(job, trial, &outlast, cancel)?,
             Self::Siege(trial) => siege::carry_out(job, trial, &outlast, cancel)?,
             Self::Bench(bench) => bench::carry_out(job, bench, &outlast, cancel)?,

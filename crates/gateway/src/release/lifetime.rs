@@ -3,6 +3,8 @@
 use core::net::IpAddr;
 use outlast_wire::{Packet, Transport};
 
+const ICMP: u8 = 1;
+const UDP: u8 = 17;
 const ESP: u8 = 50;
 const DCCP: u8 = 33;
 const SCTP: u8 = 132;
@@ -10,6 +12,15 @@ const SCTP: u8 = 132;
 const QUIC_PORT: u16 = 443;
 /// The bit that QUIC sets in the first byte of each packet (RFC 9000, sections 17.2 and 17.3.1).
 const QUIC_FIXED_BIT: u8 = 0x40;
+/// Where servers answer questions of DNS (RFC 1035, section 4.2.1).
+const DNS_PORT: u16 = 53;
+/// Where ESP goes in UDP (RFC 3948, section 2.1): its first four bytes are not zero.
+const ESP_IN_UDP_PORT: u16 = 4_500;
+/// Index, sequence number, and the shortest cipher text and check.
+const ESP_SHORTEST: usize = 16;
+/// What the first byte of RTP and RTCP is (RFC 7983, section 7), and the shortest header of RTP.
+const RTP_FIRST: core::ops::RangeInclusive<u8> = 128..=191;
+const RTP_SHORTEST: usize = 12;
 /// Type and reserved bytes of a `WireGuard` transport data message, and its shortest length.
 const WIREGUARD_DATA: [u8; 4] = [4, 0, 0, 0];
 const WIREGUARD_SHORTEST: usize = 32;
@@ -19,14 +30,16 @@ const WIREGUARD_SHORTEST: usize = 32;
 pub(super) enum Lifetime {
     /// As long as the limits say.
     Brief,
-    /// Until its link is back, as the newest packet of its flow: its transport numbers its packets, and
-    /// discards what is repeated or too old.
-    Newest(OtherFlow),
+    /// As long as the limits say, and only until a newer packet of its flow comes: speech and pictures.
+    UntilNext,
+    /// Until its link is back, as one of the newest packets of its flow: it does no harm when it comes late
+    /// or twice, and its answer wakes a sender that has backed off.
+    Patient,
     /// Until its link is back: a segment of TCP.
     Long,
 }
 
-/// What tells one flow of such packets from another: addresses, protocol, ports.
+/// What tells one flow of packets from another: addresses, protocol, ports.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(super) struct OtherFlow {
     addresses: [IpAddr; 2],
@@ -34,32 +47,52 @@ pub(super) struct OtherFlow {
     ports: [u16; 2],
 }
 
+impl OtherFlow {
+    /// The flow of a packet; `None` for a segment of TCP, which stands alone.
+    pub(super) fn of(packet: &Packet) -> Option<Self> {
+        let header = packet.header();
+        let (protocol, ports) = match &header.transport {
+            Transport::Tcp(_) => return None,
+            Transport::Udp(udp) => (UDP, [udp.source_port, udp.destination_port]),
+            Transport::IcmpError(_) => (ICMP, [0, 0]),
+            &Transport::Other { protocol, .. } => (protocol, [0, 0]),
+        };
+        Some(Self {
+            addresses: [header.ip.source, header.ip.destination],
+            protocol,
+            ports,
+        })
+    }
+}
+
 impl Lifetime {
     pub(super) fn of(packet: &Packet) -> Self {
-        let ip = packet.header().ip;
-        let flow = |protocol, ports| {
-            Self::Newest(OtherFlow {
-                addresses: [ip.source, ip.destination],
-                protocol,
-                ports,
-            })
-        };
         match &packet.header().transport {
             Transport::Tcp(_) => Self::Long,
             Transport::Udp(udp) => {
                 let ports = [udp.source_port, udp.destination_port];
-                match packet.payload() {
-                    Some(payload) if is_quic(ports, payload) || is_wireguard(payload) => {
-                        flow(17, ports)
-                    }
-                    _ => Self::Brief,
-                }
+                packet
+                    .payload()
+                    .map_or(Self::Brief, |payload| Self::of_datagram(ports, payload))
             }
-            &Transport::Other {
-                protocol: protocol @ (ESP | DCCP | SCTP),
+            Transport::Other {
+                protocol: ESP | DCCP | SCTP,
                 fragment: false,
-            } => flow(protocol, [0, 0]),
+            } => Self::Patient,
             Transport::IcmpError(_) | Transport::Other { .. } => Self::Brief,
+        }
+    }
+
+    fn of_datagram(ports: [u16; 2], payload: &[u8]) -> Self {
+        if is_quic(ports, payload) || is_wireguard(payload) || is_esp(ports, payload) {
+            Self::Patient
+        } else if ports[1] == DNS_PORT {
+            // A question: who has given it up discards the answer.
+            Self::Patient
+        } else if is_rtp(payload) {
+            Self::UntilNext
+        } else {
+            Self::Brief
         }
     }
 }
@@ -73,4 +106,16 @@ fn is_quic(ports: [u16; 2], payload: &[u8]) -> bool {
 
 fn is_wireguard(payload: &[u8]) -> bool {
     payload.starts_with(&WIREGUARD_DATA) && payload.len() >= WIREGUARD_SHORTEST
+}
+
+fn is_esp(ports: [u16; 2], payload: &[u8]) -> bool {
+    let is_there = payload.first_chunk::<4>().is_some_and(|spi| *spi != [0; 4]);
+    ports.contains(&ESP_IN_UDP_PORT) && is_there && payload.len() >= ESP_SHORTEST
+}
+
+fn is_rtp(payload: &[u8]) -> bool {
+    let is_of_range = payload
+        .first()
+        .is_some_and(|byte| RTP_FIRST.contains(byte));
+    is_of_range && payload.len() >= RTP_SHORTEST
 }

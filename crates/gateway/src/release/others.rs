@@ -1,23 +1,32 @@
 //! Hold for everything that is not TCP: UDP (and so QUIC and most tunnels), ICMP, ESP; and for a RST or
 //! SYN amid a connection.
 //!
-//! Nothing is known of how most of these protocols recover, and much of what they carry is of no use
-//! when it is late. So what the link would have dropped is sent once, in order, when the link is back,
-//! and only what is no older than [`Limits::other_age`] then. What arrives meanwhile passes at once:
-//! fresh packets never wait behind old ones.
+//! Nobody can say of a packet what has arrived of its flow. What can be seen is whether the sender waits for
+//! an answer: one that does backs off while the link is away, one that does not goes on at its pace. So:
 //!
-//! Two exceptions. The newest packet of each flow of a transport that numbers its packets, and
-//! discards what is repeated or too old, waits for as long as the link is away: QUIC (RFC 9000, section
-//! 12.3), WireGuard, ESP (RFC 4303, section 3.4.3), SCTP (RFC 9260, section 6.2) and DCCP. It can do no
-//! harm, and its answer wakes a sender that has backed off. So do segments of TCP that stand alone. Past
-//! the caps the oldest goes first.
+//! - A flow that goes on at its pace for longer than [`Limits::other_age`] is a stream. Of a stream only the newest packet
+//!   is kept: what is older would come late, and disturb who plays it.
+//! - Of a flow that pauses, up to [`PATIENT`] packets wait for as long as the link is away, if its transport
+//!   discards what is repeated or no longer wanted: QUIC (RFC 9000, section 12.3), WireGuard, ESP (RFC 4303,
+//!   section 3.4.3), SCTP (RFC 9260, section 6.2), DCCP, a question of DNS. They can do no harm, and their
+//!   answers wake a sender that has backed off.
+//! - All else is sent once, in order, if it is no older than [`Limits::other_age`] when the link is back; of RTP
+//!   the newest packet alone.
+//!
+//! What arrives meanwhile passes at once: fresh packets never wait behind old ones. Segments of TCP that stand
+//! alone wait for as long as the link is away. Past the caps the oldest goes first.
 
-use super::lifetime::Lifetime;
+use super::lifetime::{Lifetime, OtherFlow};
 use crate::limits::Limits;
 use crate::links::LinkId;
 use alloc::collections::{BTreeMap, VecDeque};
+use alloc::vec::Vec;
 use outlast_base::time::{Duration, Instant};
 use outlast_wire::Packet;
+
+/// Packets of one flow that wait for longer than [`Limits::other_age`]: what a QUIC sender sends in a minute
+/// of probe timeouts that double, two packets each (RFC 9002, section 6.2).
+pub(super) const PATIENT: usize = 16;
 
 /// Packets that wait for their link, of one interface.
 #[derive(Debug, Default)]
@@ -34,6 +43,47 @@ struct Kept {
     packet: Packet,
     since: Instant,
     lifetime: Lifetime,
+    /// `None` for a segment of TCP.
+    flow: Option<OtherFlow>,
+    streak: Streak,
+}
+
+/// For how long a flow has sent without a pause of [`Limits::other_age`].
+#[derive(Clone, Copy, Debug)]
+struct Streak {
+    since: Instant,
+    /// The longest time between two packets.
+    longest_gap: Duration,
+}
+
+/// A sender whose timer doubles leaves half of all its time to its longest gap; one that goes on at its pace
+/// leaves less than this part.
+const STEADY: u32 = 4;
+
+impl Streak {
+    const fn new(now: Instant) -> Self {
+        Self {
+            since: now,
+            longest_gap: Duration::ZERO,
+        }
+    }
+
+    /// What it is with a packet `gap` after the last one.
+    fn and(self, gap: Duration, now: Instant, age: Duration) -> Self {
+        if gap > age {
+            return Self::new(now);
+        }
+        Self {
+            longest_gap: self.longest_gap.max(gap),
+            ..self
+        }
+    }
+
+    /// Whether the sender does not wait for an answer.
+    fn is_steady(&self, now: Instant, age: Duration) -> bool {
+        let length = now.since(self.since);
+        length > age && self.longest_gap * STEADY <= length
+    }
 }
 
 impl OtherTraffic {
@@ -45,19 +95,26 @@ impl OtherTraffic {
         packet: &Packet,
         limits: &Limits,
     ) -> u64 {
-        let lifetime = Lifetime::of(packet);
-        if matches!(lifetime, Lifetime::Newest(_)) {
-            let same = |kept: &&mut Kept| kept.lifetime == lifetime;
-            if let Some(last) = self.waiting.iter_mut().rfind(same) {
-                last.lifetime = Lifetime::Brief;
-            }
+        let (lifetime, flow) = (Lifetime::of(packet), OtherFlow::of(packet));
+        let age = limits.other_age;
+        let is_same = |kept: &&Kept| flow.is_some() && kept.flow == flow;
+        let last = self.waiting.iter().rfind(is_same);
+        let streak = last.map_or(Streak::new(now), |last| {
+            last.streak.and(now.since(last.since), now, age)
+        });
+        let is_stream = lifetime == Lifetime::UntilNext || streak.is_steady(now, age);
+        let mut evicted = 0;
+        if let Some(flow) = flow.filter(|_| last.is_some()) {
+            evicted += self.thin_out(flow, if is_stream { 0 } else { PATIENT - 1 });
         }
-        let mut evicted = self.drop_stale(now, limits.other_age);
+        evicted += self.drop_stale(now, age);
         self.waiting.push_back(Kept {
             link,
             packet: packet.clone(),
             since: now,
             lifetime,
+            flow,
+            streak,
         });
         *self.links.entry(link).or_default() += 1;
         self.bytes += u64::from(packet.total_len());
@@ -70,6 +127,29 @@ impl OtherTraffic {
         evicted
     }
 
+    /// Leaves the `most` newest packets of a flow their lifetime. If that is none, the flow's others go at once;
+    /// returns how many.
+    fn thin_out(&mut self, flow: OtherFlow, most: usize) -> u64 {
+        if most == 0 {
+            let all = self.waiting.len();
+            let places = (0..all).rev();
+            let of_flow = |kept: &Kept| kept.flow == Some(flow);
+            let places: Vec<_> = places.filter(|&place| of_flow(&self.waiting[place])).collect();
+            for &place in &places {
+                self.remove(place);
+            }
+            return places.len() as u64;
+        }
+        let of_flow = |kept: &&mut Kept| kept.flow == Some(flow);
+        let older = self.waiting.iter_mut().rev().filter(of_flow).skip(most);
+        for kept in older {
+            if kept.lifetime == Lifetime::Patient {
+                kept.lifetime = Lifetime::Brief;
+            }
+        }
+        0
+    }
+
     /// Drops what is older than `age` and not to be kept for longer, from the front on; returns how many
     /// these were. Costs no more than what it drops, and those before it that last.
     pub(crate) fn drop_stale(&mut self, now: Instant, age: Duration) -> u64 {
@@ -77,7 +157,7 @@ impl OtherTraffic {
         while let Some(kept) = self.waiting.get(place)
             && now.since(kept.since) > age
         {
-            if kept.lifetime == Lifetime::Brief {
+            if matches!(kept.lifetime, Lifetime::Brief | Lifetime::UntilNext) {
                 self.remove(place);
                 dropped += 1;
             } else {

@@ -78,7 +78,7 @@ const LOOK: Duration = Duration::from_millis(10);
 
 /// By how much the machine may be late between link-up and the resumption before a missed limit
 /// says nothing of the daemon: the limit leaves no more than this twice to all who have a part.
-pub(super) const TOLERABLE_DELAY: Duration = Duration::from_millis(10);
+pub(crate) const TOLERABLE_DELAY: Duration = Duration::from_millis(10);
 
 /// Age of a datagram, in seconds, that says nothing of the daemon where the link's emulator was late:
 /// the link's delay and the 50 ms by which the daemon's may be later than the control's.

@@ -21,13 +21,13 @@ const TIMER: Token = Token(0);
 
 /// The threads that look at the clock. Dropped, they end.
 #[derive(Debug)]
-pub(super) struct Vigil {
+pub(crate) struct Vigil {
     threads: Vec<(Arc<Waker>, JoinHandle<io::Result<Duration>>)>,
 }
 
 impl Vigil {
     /// Begins.
-    pub(super) fn begin() -> Result<Self, TrialError> {
+    pub(crate) fn begin() -> Result<Self, TrialError> {
         let mut vigil = Self {
             threads: Vec::new(),
         };
@@ -43,7 +43,7 @@ impl Vigil {
     }
 
     /// By how much the machine was late at worst since then.
-    pub(super) fn end(mut self) -> Result<Duration, TrialError> {
+    pub(crate) fn end(mut self) -> Result<Duration, TrialError> {
         let mut worst = Duration::ZERO;
         for (end, thread) in self.threads.drain(..) {
             end.wake();

@@ -1,0 +1,225 @@
+//! What `hold` does for traffic that a gateway cannot read: QUIC, tunnels, streams, questions that are repeated.
+//!
+//! The place is that of [`gateway_matrix`](crate::gateway_matrix): a fixed host, a gateway and a mobile
+//! host in namespaces, and `outlast run` on a real interface. What crosses the link is made by
+//! machines without I/O in this process; the kernel carries their datagrams.
+
+pub mod arrivals;
+pub mod cells;
+pub mod dns;
+pub mod machine;
+pub mod quic;
+pub mod stream;
+mod table;
+pub mod virtual_time;
+pub mod trial;
+
+use cells::{Cell, Placement, Stranger};
+use outlast_experiments::experiment::{Experiment, Extent, Figure, Part};
+use outlast_experiments::job::Job;
+use outlast_experiments::present::{median, own_claim, share};
+use outlast_experiments::record::{Record, Runs};
+use outlast_report::judgement::{Judged, Published};
+use outlast_report::unit::Unit;
+use trial::Observed;
+
+/// The trial.
+pub static EXPERIMENT: Experiment = Experiment {
+    name: "strangers",
+    title: "What a gateway does for traffic that it cannot read",
+    source: "an experiment of Outlast",
+    measures: "Time from link-up until an application is given something new, what comes late or twice, and what \
+               the first five seconds bring, for QUIC, ESP, RTP and DNS",
+    method,
+    figures: &[&Matrix],
+};
+
+/// One round trip and 50 ms, in seconds.
+pub const LIMIT_S: f64 = 0.040 + 0.050;
+/// A datagram that is sent after link-up may be later than without a gateway by so much, in seconds.
+const ALIKE_S: f64 = 0.010;
+
+fn method(extent: Extent) -> Vec<String> {
+    vec![
+        format!(
+            "Three network namespaces: a fixed host, a gateway, and a mobile host behind an emulated \
+             Ethernet of {} Mbit/s and 40 ms round trip, with room for {} packets each way. After {} s both ends of \
+             the link lose their carrier, once. What was in the link's queue is lost. `outlast run --mechanism hold` \
+             with its defaults runs at no end of the link, at the sender's, at the receiver's, or at both.",
+            trial::RATE_MBIT_PER_S,
+            trial::QUEUE,
+            trial::WARM_UP.as_secs_f64(),
+        ),
+        "QUIC: a server sends without end over one stream (quinn, CUBIC, all its defaults) from port 443. ESP: 100 \
+         packets of 1,000 bytes a second in UDP. RTP: 50 packets of 172 bytes a second. DNS: the mobile host asks for a \
+         name, waits 5 s, asks again from the same port, and goes on to the next name 100 ms after an \
+         answer."
+            .to_owned(),
+        format!(
+            "Resumed: from link-up until the receiving application is given something that it did not have: the next \
+             byte in order, a datagram with a new number, an answer. Late: datagrams that were sent before link-up \
+             and came after it. Jitter: the highest that an RTP receiver reports after link-up. Runs of each cell: {}; \
+             the table shows medians.",
+            cells::repetitions(extent)
+        ),
+    ]
+}
+
+/// The matrix as one figure.
+#[derive(Debug)]
+struct Matrix;
+
+impl Figure for Matrix {
+    fn name(&self) -> &'static str {
+        "matrix"
+    }
+
+    fn title(&self) -> &'static str {
+        "What follows an outage, by what crosses the link and where gateways stand"
+    }
+
+    fn jobs(&self, extent: Extent) -> Vec<Job> {
+        cells::jobs(extent)
+    }
+
+    fn present(&self, extent: Extent, runs: &Runs) -> Part {
+        let cells = cells::cells(extent);
+        Part::new("What follows an outage")
+            .table(table::transfers(&cells, runs))
+            .table(table::datagrams(&cells, runs))
+            .claims(claims(&cells, runs))
+    }
+}
+
+/// Whether a run does what it is to do: of a real-time stream that is judged beside the control.
+fn has_kept_limit(cell: &Cell, observed: &Observed) -> bool {
+    if cell.placement == Placement::None {
+        return !cell.stranger.is_real_time() || is_prompt(observed);
+    }
+    match cell.stranger.is_real_time() {
+        true => is_prompt(observed),
+        false => observed.seen.resume_s.is_some_and(|time| time <= LIMIT_S),
+    }
+}
+
+/// Whether what was sent after link-up came within a round trip.
+fn is_prompt(observed: &Observed) -> bool {
+    let slowest = observed.seen.slowest_fresh_s;
+    slowest.is_some_and(|time| time <= 0.040)
+}
+
+fn of(run: &Record) -> Option<Observed> {
+    run.observed()
+}
+
+/// Whether the run says something of the gateway: not one that missed its limit each time while the machine was
+/// late.
+fn is_judged(run: &Record) -> bool {
+    run.warnings.is_empty()
+}
+
+fn resume(run: &Record) -> Option<f64> {
+    of(run)?.seen.resume_s
+}
+
+fn is_in_time(run: &Record) -> bool {
+    resume(run).is_some_and(|time| time <= LIMIT_S)
+}
+
+/// The runs of those cells.
+fn those<'r>(
+    cells: &'r [Cell],
+    runs: &'r Runs,
+    which: impl Fn(&Cell) -> bool + 'r,
+) -> impl Iterator<Item = &'r Record> {
+    let cells = cells.iter().filter(move |cell| which(cell));
+    cells
+        .flat_map(|cell| runs.of(&cell.name()))
+        .filter(|run| is_judged(run))
+}
+
+fn claims(cells: &[Cell], runs: &Runs) -> Vec<Judged> {
+    let own = |statement: &'static str, unit, published| {
+        own_claim("strangers", statement, unit, published)
+    };
+    let all = Published::AtLeast(1.0);
+    let is_held = |cell: &Cell| matches!(cell.placement, Placement::Near | Placement::Both);
+    let held = |stranger| move |cell: &Cell| cell.stranger == stranger && is_held(cell);
+    let control =
+        |stranger| move |cell: &Cell| (cell.stranger, cell.placement) == (stranger, Placement::None);
+    let no_worse = share(
+        those(cells, runs, |cell| {
+            cell.stranger.is_real_time() && cell.placement != Placement::None
+        }),
+        |run| {
+            let cell = cells.iter().find(|cell| cell.name() == run.cell);
+            cell.is_some_and(|cell| is_no_worse(run, runs.of(&cell.control().name())))
+        },
+    );
+    vec![
+        own(
+            "QUIC resumes within one round trip and 50 ms of link-up with hold at the sender's end or both (share of runs).",
+            Unit::Share,
+            all,
+        )
+        .judge(share(those(cells, runs, held(Stranger::Quic)), is_in_time)),
+        own(
+            "QUIC without a gateway resumes later than that (share of runs).",
+            Unit::Share,
+            all,
+        )
+        .judge(share(those(cells, runs, control(Stranger::Quic)), |run| {
+            !is_in_time(run)
+        })),
+        own(
+            "A question of DNS is answered within one round trip and 50 ms of link-up with hold at the asking end or both \
+             (share of runs).",
+            Unit::Share,
+            all,
+        )
+        .judge(share(those(cells, runs, held(Stranger::Dns)), is_in_time)),
+        own(
+            "DNS without a gateway waits for half a second or more (median).",
+            Unit::Seconds,
+            Published::AtLeast(0.5),
+        )
+        .judge(median(those(cells, runs, control(Stranger::Dns)).map(resume))),
+        own(
+            "A stream in real time is no worse than without a gateway: what is sent after link-up is not later by 10 ms, its \
+             jitter is not higher by 10 ms (share of runs).",
+            Unit::Share,
+            all,
+        )
+        .judge(no_worse),
+        own(
+            "No datagram is delivered twice (share of runs).",
+            Unit::Share,
+            all,
+        )
+        .judge(share(those(cells, runs, |_| true), |run| {
+            of(run).is_some_and(|observed| observed.seen.duplicates == 0)
+        })),
+        own(
+            "What QUIC delivers is what was sent (share of runs).",
+            Unit::Share,
+            all,
+        )
+        .judge(share(
+            those(cells, runs, |cell| cell.stranger == Stranger::Quic),
+            |run| run.result.intact == Some(true),
+        )),
+    ]
+}
+
+/// Whether a stream's run is no worse than the runs without a gateway.
+fn is_no_worse(run: &Record, control: &[Record]) -> bool {
+    let worst = |value: fn(&Observed) -> Option<f64>| {
+        let all = control.iter().filter_map(|run| value(&of(run)?));
+        all.reduce(f64::max)
+    };
+    let is_alike = |value: fn(&Observed) -> Option<f64>| {
+        let own = of(run).and_then(|observed| value(&observed));
+        matches!((own, worst(value)), (Some(own), Some(control)) if own <= control + ALIKE_S)
+    };
+    is_alike(|observed| observed.seen.slowest_fresh_s) && is_alike(|observed| observed.seen.jitter_s)
+}

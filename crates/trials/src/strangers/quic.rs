@@ -1,0 +1,328 @@
+//! QUIC as quinn has it: a connection over which one end sends without end, and the other one reads in order.
+
+use super::arrivals::Arrival;
+use super::machine::Machine;
+use bytes::BytesMut;
+use outlast_base::time::Instant;
+use quinn_proto::crypto::rustls::{QuicClientConfig, QuicServerConfig};
+use quinn_proto::{
+    ClientConfig, Connection, ConnectionHandle, DatagramEvent, Dir, Endpoint, EndpointConfig,
+    Event, ServerConfig, StreamEvent, StreamId, Transmit,
+};
+use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use std::collections::VecDeque;
+use std::error::Error;
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+/// The name in the certificate.
+const NAME: &str = "fixed.example";
+/// Bytes handed to the connection at once.
+const PIECE: usize = 16 << 10;
+/// After so many bytes the payload repeats itself; a prime number, so that no piece looks like the one before.
+const PERIOD: u64 = 251;
+
+/// Server and client of one connection; the client is told by whom it is answered.
+#[derive(Debug)]
+pub struct Pair {
+    /// Answers.
+    pub server: Peer,
+    /// Asks.
+    pub client: Peer,
+}
+
+/// One end of the connection.
+pub struct Peer {
+    epoch: Epoch,
+    endpoint: Endpoint,
+    connection: Option<(ConnectionHandle, Connection)>,
+    sends: bool,
+    stream: Option<StreamId>,
+    /// Bytes handed to the connection, or read from it.
+    offset: u64,
+    outbox: VecDeque<(SocketAddr, Vec<u8>)>,
+    /// What the application has read.
+    pub arrivals: Vec<Arrival>,
+    /// Why the connection ended, if it did.
+    pub ended: Option<String>,
+    /// Whether every byte was the one that was sent at its place.
+    pub is_intact: bool,
+}
+
+impl std::fmt::Debug for Peer {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Peer")
+            .field("sends", &self.sends)
+            .field("offset", &self.offset)
+            .field("ended", &self.ended)
+            .finish_non_exhaustive()
+    }
+}
+
+/// What quinn knows of a connection's losses.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub struct Losses {
+    /// Packets that it took for lost.
+    pub packets: u64,
+    /// How often its congestion control was told of congestion.
+    pub events: u64,
+    /// The congestion window in bytes.
+    pub window: u64,
+}
+
+impl Pair {
+    /// A client that connects to the server at `server_at`, at `now`; `server_sends` says which of both does.
+    ///
+    /// # Errors
+    /// When keys cannot be had.
+    pub fn new(
+        now: Instant,
+        server_at: SocketAddr,
+        server_sends: bool,
+    ) -> Result<Self, Box<dyn Error + Send + Sync>> {
+        let epoch = Epoch::new(now);
+        let made = rcgen::generate_simple_self_signed(vec![NAME.to_owned()])?;
+        let certificate = made.cert.der().clone();
+        let key = PrivateKeyDer::Pkcs8(made.signing_key.serialize_der().into());
+        let server = Peer::server(epoch, certificate.clone(), key, server_sends)?;
+        let client = Peer::client(epoch, certificate, server_at, !server_sends)?;
+        Ok(Self { server, client })
+    }
+}
+
+impl Peer {
+    fn server(
+        epoch: Epoch,
+        certificate: CertificateDer<'static>,
+        key: PrivateKeyDer<'static>,
+        sends: bool,
+    ) -> Result<Self, Box<dyn Error + Send + Sync>> {
+        let provider = Arc::new(rustls::crypto::ring::default_provider());
+        let crypto = rustls::ServerConfig::builder_with_provider(provider)
+            .with_protocol_versions(&[&rustls::version::TLS13])?
+            .with_no_client_auth()
+            .with_single_cert(vec![certificate], key)?;
+        let crypto = Arc::new(QuicServerConfig::try_from(crypto)?);
+        let config = Some(Arc::new(ServerConfig::with_crypto(crypto)));
+        let endpoint = Endpoint::new(Arc::new(EndpointConfig::default()), config, true, None);
+        Ok(Self::new(epoch, endpoint, sends))
+    }
+
+    fn client(
+        epoch: Epoch,
+        certificate: CertificateDer<'static>,
+        server: SocketAddr,
+        sends: bool,
+    ) -> Result<Self, Box<dyn Error + Send + Sync>> {
+        let mut roots = rustls::RootCertStore::empty();
+        roots.add(certificate)?;
+        let provider = Arc::new(rustls::crypto::ring::default_provider());
+        let crypto = rustls::ClientConfig::builder_with_provider(provider)
+            .with_protocol_versions(&[&rustls::version::TLS13])?
+            .with_root_certificates(roots)
+            .with_no_client_auth();
+        let config = ClientConfig::new(Arc::new(QuicClientConfig::try_from(crypto)?));
+        let mut endpoint = Endpoint::new(Arc::new(EndpointConfig::default()), None, true, None);
+        let connection = endpoint.connect(epoch.std, config, server, NAME)?;
+        let mut client = Self::new(epoch, endpoint, sends);
+        client.connection = Some(connection);
+        Ok(client)
+    }
+
+    fn new(epoch: Epoch, endpoint: Endpoint, sends: bool) -> Self {
+        Self {
+            epoch,
+            endpoint,
+            connection: None,
+            sends,
+            stream: None,
+            offset: 0,
+            outbox: VecDeque::new(),
+            arrivals: Vec::new(),
+            ended: None,
+            is_intact: true,
+        }
+    }
+
+    /// What the connection has taken for lost so far.
+    #[must_use]
+    pub fn losses(&self) -> Losses {
+        let stats = self.connection.as_ref().map(|(_, it)| it.stats());
+        stats.map_or(Losses::default(), |stats| Losses {
+            packets: stats.path.lost_packets,
+            events: stats.path.congestion_events,
+            window: stats.path.cwnd,
+        })
+    }
+
+    fn queue(&mut self, transmit: &Transmit, bytes: &[u8]) {
+        let size = transmit.segment_size.unwrap_or(transmit.size).max(1);
+        let datagrams = bytes[..transmit.size].chunks(size);
+        let datagrams = datagrams.map(|datagram| (transmit.destination, datagram.to_vec()));
+        self.outbox.extend(datagrams);
+    }
+
+    /// Takes what the connection has to say, until it has nothing more.
+    fn settle(&mut self, now: Instant) {
+        loop {
+            let Some((handle, connection)) = &mut self.connection else {
+                return;
+            };
+            while let Some(event) = connection.poll_endpoint_events() {
+                if let Some(answer) = self.endpoint.handle_event(*handle, event) {
+                    connection.handle_event(answer);
+                }
+            }
+            let Some(event) = connection.poll() else {
+                break;
+            };
+            match event {
+                Event::Connected if self.sends => {
+                    self.stream = connection.streams().open(Dir::Uni);
+                }
+                Event::Stream(StreamEvent::Opened { dir: Dir::Uni }) => {
+                    self.stream = connection.streams().accept(Dir::Uni);
+                }
+                Event::ConnectionLost { reason } => self.ended = Some(reason.to_string()),
+                _ => {}
+            }
+        }
+        if self.sends {
+            self.write();
+        } else {
+            self.read(now);
+        }
+    }
+
+    fn write(&mut self) {
+        let (Some((_, connection)), Some(stream)) = (&mut self.connection, self.stream) else {
+            return;
+        };
+        let mut stream = connection.send_stream(stream);
+        loop {
+            let piece: Vec<u8> = (self.offset..).take(PIECE).map(byte_at).collect();
+            match stream.write(&piece) {
+                Ok(written) => self.offset += written as u64,
+                // Blocked until something is acknowledged, or ended, of which there is an event.
+                Err(_) => return,
+            }
+        }
+    }
+
+    fn read(&mut self, now: Instant) {
+        let (Some((_, connection)), Some(stream)) = (&mut self.connection, self.stream) else {
+            return;
+        };
+        let mut stream = connection.recv_stream(stream);
+        // Read to the end already, or ended, of which there is an event.
+        let Ok(mut chunks) = stream.read(true) else {
+            return;
+        };
+        let before = self.offset;
+        while let Ok(Some(chunk)) = chunks.next(usize::MAX) {
+            let expected = (chunk.offset..).map(byte_at);
+            let is_right = chunk.bytes.iter().copied().zip(expected);
+            self.is_intact &= chunk.offset == self.offset;
+            self.is_intact &= is_right.into_iter().all(|(got, sent)| got == sent);
+            self.offset += chunk.bytes.len() as u64;
+        }
+        // Whether there is something to be sent shows when it is asked for.
+        let _should_transmit = chunks.finalize();
+        if self.offset > before {
+            self.arrivals.push(Arrival {
+                at: now,
+                sent: None,
+                number: None,
+                bytes: self.offset - before,
+            });
+        }
+    }
+}
+
+impl Machine for Peer {
+    fn handle_datagram(&mut self, now: Instant, from: SocketAddr, datagram: &[u8]) {
+        let (at, mut answer) = (self.epoch.at(now), Vec::new());
+        let datagram = BytesMut::from(datagram);
+        match self
+            .endpoint
+            .handle(at, from, None, None, datagram, &mut answer)
+        {
+            None => {}
+            Some(DatagramEvent::Response(transmit)) => self.queue(&transmit, &answer),
+            Some(DatagramEvent::ConnectionEvent(_, event)) => {
+                if let Some((_, connection)) = &mut self.connection {
+                    connection.handle_event(event);
+                }
+            }
+            Some(DatagramEvent::NewConnection(incoming)) => {
+                match self.endpoint.accept(incoming, at, &mut answer, None) {
+                    Ok(accepted) => self.connection = Some(accepted),
+                    Err(refused) => {
+                        self.ended = Some(refused.cause.to_string());
+                        if let Some(transmit) = refused.response {
+                            self.queue(&transmit, &answer);
+                        }
+                    }
+                }
+            }
+        }
+        self.settle(now);
+    }
+
+    fn handle_timeout(&mut self, now: Instant) {
+        let at = self.epoch.at(now);
+        if let Some((_, connection)) = &mut self.connection {
+            connection.handle_timeout(at);
+        }
+        self.settle(now);
+    }
+
+    fn poll_transmit(&mut self, now: Instant) -> Option<(SocketAddr, Vec<u8>)> {
+        if self.outbox.is_empty() {
+            let at = self.epoch.at(now);
+            let mut bytes = Vec::new();
+            let (_, connection) = self.connection.as_mut()?;
+            let transmit = connection.poll_transmit(at, 1, &mut bytes)?;
+            self.queue(&transmit, &bytes);
+        }
+        self.outbox.pop_front()
+    }
+
+    fn poll_timeout(&mut self) -> Option<Instant> {
+        let (_, connection) = self.connection.as_mut()?;
+        connection.poll_timeout().map(|at| self.epoch.back(at))
+    }
+}
+
+/// The byte of the payload at this place.
+const fn byte_at(offset: u64) -> u8 {
+    (offset % PERIOD) as u8
+}
+
+/// One moment on both clocks: ours, and the standard library's, which quinn wants.
+#[derive(Clone, Copy, Debug)]
+struct Epoch {
+    ours: Instant,
+    std: std::time::Instant,
+}
+
+impl Epoch {
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "there is no other way to make an instant of the standard library; no time is measured with it"
+    )]
+    fn new(ours: Instant) -> Self {
+        Self {
+            ours,
+            std: std::time::Instant::now(),
+        }
+    }
+
+    fn at(self, now: Instant) -> std::time::Instant {
+        self.std + now.since(self.ours)
+    }
+
+    fn back(self, at: std::time::Instant) -> Instant {
+        self.ours + at.saturating_duration_since(self.std)
+    }
+}
