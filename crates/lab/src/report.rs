@@ -135,10 +135,7 @@ pub(crate) fn assemble(run: Finished<'_>) -> Result<RunReport, LabError> {
         result,
         started,
         trace: first.trace,
-        server_ports: flows
-            .iter()
-            .map(|flow| Some(flow.terms.as_ref()?.server_port))
-            .collect(),
+        server_ports: server_ports(flows),
         counts,
         link: first.link,
         gateways: first.gateways,
@@ -148,6 +145,13 @@ pub(crate) fn assemble(run: Finished<'_>) -> Result<RunReport, LabError> {
         captures: files.concat(),
         warnings,
     })
+}
+
+/// The port of each connection, if it was established and is no program's.
+fn server_ports(flows: &[FlowOutcome]) -> Vec<Option<u16>> {
+    let ports = flows.iter();
+    let ports = ports.map(|flow| Some(flow.terms.as_ref()?.server_port));
+    ports.collect()
 }
 
 /// Waits for the rest of a capture; a warning if packets are missing.

@@ -88,8 +88,7 @@ impl World {
         let goal = flows.iter().map(|flow| flow.workload.goal()).sum();
         let mut to_come: Vec<_> = flows.into_iter().enumerate().collect();
         to_come.sort_by_key(|(_, flow)| flow.begin);
-        let seed = link.seed;
-        let half_second = half_second(&link, &hops);
+        let (seed, half_second) = (link.seed, half_second(&link, &hops));
         let trace = recording.traced_packets.map(Trace::new);
         let mut gateways = Gateways {
             mechanisms,

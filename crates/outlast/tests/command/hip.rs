@@ -2,6 +2,7 @@
 //!
 //! Where this machine lacks what that needs, a test says so and ends.
 
+mod moving;
 mod operating;
 
 use crate::support::Place;
@@ -151,8 +152,12 @@ struct Daemon(Child);
 
 impl Daemon {
     fn start(place: &Place, host: &Namespace, config: &str) -> Self {
+        Self::start_as(place, host, "hip", config)
+    }
+
+    fn start_as(place: &Place, host: &Namespace, role: &str, config: &str) -> Self {
         let start = || {
-            let mut command = place.command(["run", "--role", "hip", "--config", config]);
+            let mut command = place.command(["run", "--role", role, "--config", config]);
             let log = std::fs::File::create(place.path().join(format!("{config}.log")));
             command.stderr(log.expect("a file in a directory of ours"));
             command
