@@ -6,16 +6,17 @@
 //! unacknowledged byte does, once a retransmission timeout has backed off (RFC 6069): it comes from
 //! this host over the loopback interface. Each one takes one doubling back.
 //!
-//! What breaks it: before the first timeout there is no back-off, and the kernel's own timer comes
-//! within one timeout. A socket bound to an interface does not hear an error from loopback. An
-//! application that has set `IP_RECVERR` sees the error.
+//! That leaves three kinds of connections to their timers. One that has retransmitted less than a
+//! timeout ago: even without back-off its timer holds it. One that stops again: after an outage that
+//! took an acknowledgement with it, the next one bears a timestamp from before. The sender takes its timeout
+//! for spurious (RFC 3522), no longer counts its data as lost, and measures a round trip as long as
+//! the outage, by which it sets its next timeout. And one whose first timeout is still to come. They are
+//! told that the path takes packets of two bytes less (RFC 1191, RFC 8201): what is in flight is too
+//! long then, and the kernel sends it again at once. The kernel keeps to that size with this peer for ten
+//! minutes.
 //!
-//! A sender whose newest acknowledgement was lost in the outage is misled by the next one: its
-//! timestamp is from before the outage. The sender takes its timeout for spurious (RFC 3522), no longer
-//! counts its data as lost, and measures a round trip as long as the outage, by which it sets its next
-//! timeout. One that has stopped so is told that the path takes packets of eight bytes less (RFC 1191,
-//! RFC 8201): what is in flight is too long then, and the kernel sends it again at once. The kernel
-//! keeps to that size with this peer for ten minutes.
+//! What breaks it: small segments, which are never too long; a socket bound to an interface does not
+//! hear an error from loopback; an application that has set `IP_RECVERR` sees the error.
 
 mod path_mtu;
 mod record;
@@ -125,7 +126,8 @@ impl Known {
     /// Whether nothing that it has sent can be on its way any more.
     fn is_stopped(&self) -> bool {
         let round_trip = self.min_rtt + self.min_rtt / 4;
-        self.is_silent || self.since_sent >= round_trip + DELAYED_ACK
+        let is_answered = self.is_silent && self.since_sent >= self.min_rtt;
+        is_answered || self.since_sent >= round_trip + DELAYED_ACK
     }
 }
 

@@ -10,6 +10,7 @@
 //! | [`gateway_siege`] | honest transfers while the daemon is killed, and amid hostile packets |
 //! | [`hold_channel`] | utilisation of a channel that is up a tenth of the time |
 //! | [`hold_matrix`] | resume time by congestion control, SACK, direction, outage and placement |
+//! | [`host_matrix`] | resume time of a mobile host's uploads with an agent beside its TCP |
 //! | [`lab_vs_sim`] | the simulator beside the kernel |
 //! | [`live`] | what is done in a live run |
 //! | [`supervisor_matrix`] | resume time behind M-TCP's supervisor host, beside `hold` |
@@ -23,6 +24,7 @@ pub mod gateway_matrix;
 pub mod gateway_siege;
 pub mod hold_channel;
 pub mod hold_matrix;
+pub mod host_matrix;
 pub mod lab_vs_sim;
 pub mod live;
 pub mod supervisor_matrix;
@@ -41,5 +43,6 @@ pub const ALL: &[&Experiment] = &[
     &gateway_herd::EXPERIMENT,
     &gateway_siege::EXPERIMENT,
     &supervisor_matrix::EXPERIMENT,
+    &host_matrix::EXPERIMENT,
     &lab_vs_sim::EXPERIMENT,
 ];
