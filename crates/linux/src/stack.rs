@@ -94,6 +94,8 @@ pub struct TcpStack {
     known: BTreeMap<ConnectionId, Known>,
     /// To be kicked by the next [`TcpStack::flush`].
     kicks: Vec<ConnectionId>,
+    /// Connections that were woken, with their oldest unacknowledged byte then.
+    kicked: BTreeMap<ConnectionId, SeqNumber>,
     /// To be told of a smaller path MTU by the next [`TcpStack::flush`].
     stopped: Vec<ConnectionId>,
     /// Length of a tick of the kernel's clock.
@@ -145,6 +147,7 @@ impl TcpStack {
             sender: RawSender::open(mark, None).map_err(StackError::Send)?,
             known: BTreeMap::new(),
             kicks: Vec::new(),
+            kicked: BTreeMap::new(),
             stopped: Vec::new(),
             tick: ticks::length(),
             counters: StackCounters::default(),
@@ -280,19 +283,27 @@ impl EndpointControl for TcpStack {
             self.known.insert(connection.id, known);
             found.push(connection);
         }
+        let known = &self.known;
+        self.kicked.retain(|id, _| known.contains_key(id));
         Ok(())
     }
 
     fn retransmit_now(&mut self, _now: Instant, id: ConnectionId) -> Result<Outcome, ControlError> {
         let known = self.known.get(&id).ok_or(ControlError::Unknown(id))?;
         if known.retransmits > 0 {
+            self.kicked.insert(id, known.snd_una);
             self.kicks.push(id);
             if known.is_held() {
                 self.stopped.push(id);
             }
             return Ok(Outcome::Done);
         }
-        if known.is_stopped() {
+        // Once after each kick: it was acknowledged, and no more since. It may send new data, and without
+        // SACK never find out what is lost.
+        let kicked = self.kicked.get(&id);
+        let is_stuck = kicked.is_some_and(|snd_una| *snd_una != known.snd_una);
+        if is_stuck || known.is_stopped() {
+            self.kicked.remove(&id);
             self.stopped.push(id);
             return Ok(Outcome::Done);
         }
