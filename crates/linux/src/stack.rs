@@ -6,16 +6,17 @@
 //! unacknowledged byte does, once a retransmission timeout has backed off (RFC 6069): it comes from
 //! this host over the loopback interface. Each one takes one doubling back.
 //!
-//! What breaks it: before the first timeout there is no back-off, and the kernel's own timer comes
-//! within one timeout. A socket bound to an interface does not hear an error from loopback. An
-//! application that has set `IP_RECVERR` sees the error.
+//! That leaves three kinds of connections to their timers. One that has retransmitted less than a
+//! timeout ago: even without back-off its timer holds it. One that stops again: after an outage that
+//! took an acknowledgement with it, the next one bears a timestamp from before. The sender takes its timeout
+//! for spurious (RFC 3522), no longer counts its data as lost, and measures a round trip as long as
+//! the outage, by which it sets its next timeout. And one whose first timeout is still to come. They are
+//! told that the path takes packets of two bytes less (RFC 1191, RFC 8201): what is in flight is too
+//! long then, and the kernel sends it again at once. The kernel keeps to that size with this peer for ten
+//! minutes.
 //!
-//! A sender whose newest acknowledgement was lost in the outage is misled by the next one: its
-//! timestamp is from before the outage. The sender takes its timeout for spurious (RFC 3522), no longer
-//! counts its data as lost, and measures a round trip as long as the outage, by which it sets its next
-//! timeout. One that has stopped so is told that the path takes packets of eight bytes less (RFC 1191,
-//! RFC 8201): what is in flight is too long then, and the kernel sends it again at once. The kernel
-//! keeps to that size with this peer for ten minutes.
+//! What breaks it: small segments, which are never too long; a socket bound to an interface does not
+//! hear an error from loopback; an application that has set `IP_RECVERR` sees the error.
 
 mod path_mtu;
 mod record;
@@ -93,6 +94,8 @@ pub struct TcpStack {
     known: BTreeMap<ConnectionId, Known>,
     /// To be kicked by the next [`TcpStack::flush`].
     kicks: Vec<ConnectionId>,
+    /// Connections that were woken, with their oldest unacknowledged byte then.
+    kicked: BTreeMap<ConnectionId, SeqNumber>,
     /// To be told of a smaller path MTU by the next [`TcpStack::flush`].
     stopped: Vec<ConnectionId>,
     /// Length of a tick of the kernel's clock.
@@ -125,7 +128,8 @@ impl Known {
     /// Whether nothing that it has sent can be on its way any more.
     fn is_stopped(&self) -> bool {
         let round_trip = self.min_rtt + self.min_rtt / 4;
-        self.is_silent || self.since_sent >= round_trip + DELAYED_ACK
+        let is_answered = self.is_silent && self.since_sent >= self.min_rtt;
+        is_answered || self.since_sent >= round_trip + DELAYED_ACK
     }
 }
 
@@ -143,6 +147,7 @@ impl TcpStack {
             sender: RawSender::open(mark, None).map_err(StackError::Send)?,
             known: BTreeMap::new(),
             kicks: Vec::new(),
+            kicked: BTreeMap::new(),
             stopped: Vec::new(),
             tick: ticks::length(),
             counters: StackCounters::default(),
@@ -278,19 +283,27 @@ impl EndpointControl for TcpStack {
             self.known.insert(connection.id, known);
             found.push(connection);
         }
+        let known = &self.known;
+        self.kicked.retain(|id, _| known.contains_key(id));
         Ok(())
     }
 
     fn retransmit_now(&mut self, _now: Instant, id: ConnectionId) -> Result<Outcome, ControlError> {
         let known = self.known.get(&id).ok_or(ControlError::Unknown(id))?;
         if known.retransmits > 0 {
+            self.kicked.insert(id, known.snd_una);
             self.kicks.push(id);
             if known.is_held() {
                 self.stopped.push(id);
             }
             return Ok(Outcome::Done);
         }
-        if known.is_stopped() {
+        // Once after each kick: it was acknowledged, and no more since. It may send new data, and without
+        // SACK never find out what is lost.
+        let kicked = self.kicked.get(&id);
+        let is_stuck = kicked.is_some_and(|snd_una| *snd_una != known.snd_una);
+        if is_stuck || known.is_stopped() {
+            self.kicked.remove(&id);
             self.stopped.push(id);
             return Ok(Outcome::Done);
         }

@@ -10,6 +10,7 @@
 //! | [`gateway_siege`] | honest transfers while the daemon is killed, and amid hostile packets |
 //! | [`hold_channel`] | utilisation of a channel that is up a tenth of the time |
 //! | [`hold_matrix`] | resume time by congestion control, SACK, direction, outage and placement |
+//! | [`host_matrix`] | resume time of a mobile host's uploads with an agent beside its TCP |
 //! | [`lab_vs_sim`] | the simulator beside the kernel |
 //! | [`live`] | what is done in a live run |
 //! | [`strangers`] | QUIC, tunnels, real-time streams and DNS: what a gateway does for what it cannot read |
@@ -24,6 +25,7 @@ pub mod gateway_matrix;
 pub mod gateway_siege;
 pub mod hold_channel;
 pub mod hold_matrix;
+pub mod host_matrix;
 pub mod lab_vs_sim;
 pub mod live;
 pub mod strangers;
@@ -44,5 +46,6 @@ pub const ALL: &[&Experiment] = &[
     &gateway_siege::EXPERIMENT,
     &supervisor_matrix::EXPERIMENT,
     &strangers::EXPERIMENT,
+    &host_matrix::EXPERIMENT,
     &lab_vs_sim::EXPERIMENT,
 ];

@@ -82,6 +82,7 @@ impl Daemon {
                 pending: self.host.waiting().len(),
                 agent: self.host.counters(),
                 stack: self.stack.counters(),
+                user_timeout: self.user_timeouts.counters(),
             },
         )
     }

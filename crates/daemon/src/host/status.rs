@@ -1,5 +1,9 @@
 //! What `outlast status` shows of the role `host`.
 
+mod user_timeout;
+
+pub(super) use user_timeout::UserTimeoutCounts;
+
 use super::interfaces::View;
 use super::returns::{Return, Returns};
 use crate::status::text::{push_line, several, time};
@@ -8,6 +12,7 @@ use outlast_base::time::Instant;
 use outlast_gateway::link::Indicator;
 use outlast_host::Counters;
 use outlast_linux::stack::StackCounters;
+use outlast_linux::user_timeout::UserTimeoutCounters;
 use serde::{Deserialize, Serialize};
 use std::net::IpAddr;
 
@@ -35,6 +40,8 @@ pub struct HostStatus {
     /// Connections that wait to be made to retransmit, or whose progress is looked at.
     pub(super) pending: u64,
     pub(super) counters: Counts,
+    /// The User Timeout Option; absent if it is not sent.
+    pub(super) user_timeout: Option<UserTimeoutCounts>,
 }
 
 /// An interface that is watched.
@@ -100,7 +107,7 @@ pub(super) struct Counts {
     pub(super) icmp_errors: u64,
     /// ICMP errors that the kernel did not take.
     pub(super) icmp_errors_refused: u64,
-    /// Connections told of a smaller path MTU, as they had stopped after the first acknowledgement.
+    /// Connections told of a smaller path MTU, as their timers would have held them.
     pub(super) path_mtus_lowered: u64,
 }
 
@@ -116,6 +123,7 @@ pub(super) struct About<'a> {
     pub(super) pending: usize,
     pub(super) agent: &'a Counters,
     pub(super) stack: &'a StackCounters,
+    pub(super) user_timeout: Option<UserTimeoutCounters>,
 }
 
 impl HostStatus {
@@ -133,6 +141,7 @@ impl HostStatus {
             returns: returns.map(|one| Returned::of(now, one)).collect(),
             pending: about.pending as u64,
             counters: Counts::of(about.agent, about.stack),
+            user_timeout: about.user_timeout.map(UserTimeoutCounts::of),
         }
     }
 
@@ -166,6 +175,9 @@ impl HostStatus {
         }
         line("waiting", &several(self.pending, "connection"));
         line("counted", &self.counters.to_text());
+        if let Some(counts) = self.user_timeout {
+            line("user timeout", &counts.to_text());
+        }
         text
     }
 }

@@ -110,7 +110,7 @@ impl Programs {
     }
 
     /// What the option has done so far; `None` if it is not sent.
-    fn counters(&self) -> Option<UserTimeoutCounters> {
+    pub(in crate::host) fn counters(&self) -> Option<UserTimeoutCounters> {
         let programs = self.loaded.as_ref().ok().filter(|_| self.is_sent)?;
         let counters = programs.counters();
         let told = counters.inspect_err(|error| tracing::warn!("{}", error.with_causes()));
