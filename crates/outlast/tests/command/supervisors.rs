@@ -79,11 +79,16 @@ impl Scene {
 }
 
 /// Expects that both connections came from the neighbour, and that the time is told that it took.
+#[expect(
+    clippy::print_stderr,
+    reason = "who runs the test wants to know how long a move takes"
+)]
 fn expect_move(status: &Value) {
     let last = &status["agents"]["last_move"];
     assert_eq!(last["mobile"], MOBILE, "{status:#}");
     assert_eq!(last["connections"], 2, "{status:#}");
     let took = last["took_us"].as_u64().expect("a time");
+    eprintln!("two connections moved in {took} us");
     assert!(took < 10_000_000, "{status:#}");
 }
 
