@@ -100,9 +100,11 @@ fn transfers_follow_their_mobile_from_supervisor_host_to_supervisor_host_and_bac
         };
         scene.leave();
         scene.roaming.arrive();
-        let has_both = |status: &Value| number(status, "taken_over") == 2;
+        let has_both = |status: &Value| status["agents"]["last_move"]["connections"] == 2;
         let (old, new) = (scene.agents.older(), scene.agents.newer());
-        expect_move(&new.status_when(&scene.place, "both connections", has_both));
+        let status = new.status_when(&scene.place, "both connections", has_both);
+        expect_move(&status);
+        assert_eq!(number(&status, "taken_over"), 2, "{status:#}");
         assert_eq!(number(&old.status(&scene.place), "lent"), 2);
         scene.go_on();
         scene.roaming.leave_new();
