@@ -177,11 +177,11 @@ pub struct Move {
     pub mobile: IpAddr,
     /// The neighbour that has supervised its connections.
     pub from: SocketAddr,
-    /// How many were taken over.
+    /// How many have come, with those of which more was known here by then.
     pub connections: u64,
     /// When the mobile was known to be here.
     pub arrived: Instant,
-    /// From then until the last of them was taken over.
+    /// From then until the last of them was handed over.
     pub took: Duration,
 }
 
@@ -439,14 +439,14 @@ impl Agents {
         self.notices_of(mobile).next().is_some() || self.lent_of(mobile).next().is_some()
     }
 
-    /// Whether a packet of a mobile's, of a connection that is `known` here or not, shows that it has come
+    /// Whether a packet of a mobile's, of a connection that `is_known` here or not, shows that it has come
     /// from a neighbour with its supervised connections: [`Self::handle_arrival`] is to be told.
     #[must_use]
-    pub fn shows_move(&self, now: Instant, mobile: IpAddr, known: bool) -> bool {
+    pub fn shows_move(&self, now: Instant, mobile: IpAddr, is_known: bool) -> bool {
         match self.given.get(&mobile) {
             // What comes at once was on its way.
             Some(since) => now.since(*since) >= UNDER_WAY,
-            None => !known && self.serves(mobile) && self.arrived.said_of(now, mobile).is_none(),
+            None => !is_known && self.serves(mobile) && self.arrived.said_of(now, mobile).is_none(),
         }
     }
 

@@ -52,6 +52,9 @@ const LOOK_S: f64 = 0.010;
 /// The share of what the first five seconds bring under `hold` that the published rules leave at most.
 const STALLED: f64 = 0.5;
 
+/// The share of cells in which they do. Of twelve that were measured, one was an exception: BBR, download, 30 s.
+const MOST_CELLS: f64 = 0.75;
+
 const fn name_of(duty: Option<Duty>) -> &'static str {
     match duty {
         None => "no daemon",
@@ -250,14 +253,15 @@ fn share_of_cells<'c>(
 }
 
 fn claims(cells: &[Cell], runs: &Runs) -> Vec<Judged> {
-    let own = |statement: String| {
+    let in_share = |statement: String, least| {
         own_claim(
             "supervisor-matrix",
             statement,
             Unit::Share,
-            Published::AtLeast(1.0),
+            Published::AtLeast(least),
         )
     };
+    let own = |statement| in_share(statement, 1.0);
     let adaptive = || {
         let all = cells.iter();
         all.flat_map(|cell| runs_of(runs, cell, Some(Duty::MTcpAdaptive)))
@@ -293,10 +297,11 @@ fn claims(cells: &[Cell], runs: &Runs) -> Vec<Judged> {
              medians)."
         ))
         .judge(no_later),
-        own(
-            "m-tcp, as published, stalls senders on Linux: after outages of 5 s and longer the first five \
-             seconds bring at most half of what they bring with hold (share of cells, medians)."
+        in_share(
+            "m-tcp, as published, stalls senders on Linux in most cells: after outages of 5 s and longer the \
+             first five seconds bring at most half of what they bring with hold (share of cells, medians)."
                 .into(),
+            MOST_CELLS,
         )
         .judge(stalls),
     ]

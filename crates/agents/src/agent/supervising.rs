@@ -59,7 +59,8 @@ impl Agents {
                 self.note_move(site.now, mobile, from);
                 self.events.push_back(Event::TakenOver { flow, from });
             }
-            Ok(Supervision::KnownBetter) => {}
+            // Its packets have come here before it: it has moved all the same.
+            Ok(Supervision::KnownBetter) => self.note_move(site.now, mobile, from),
             Err(_) => self.counters.refused += 1,
         }
     }

@@ -43,7 +43,7 @@ pub(crate) struct Move {
     pub(crate) mobile: IpAddr,
     pub(crate) from: SocketAddr,
     pub(crate) connections: u64,
-    /// From the mobile's arrival until the last of them was taken over, in microseconds.
+    /// From the mobile's arrival until the last of them was handed over, in microseconds.
     pub(crate) took_us: u64,
 }
 

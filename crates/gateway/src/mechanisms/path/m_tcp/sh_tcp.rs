@@ -202,7 +202,8 @@ impl ShTcp {
         else {
             return;
         };
-        if end.after(sent_since) {
+        if self.obedience == Obedience::Assumed && end.after(sent_since) {
+            // Whether it goes on shows whether it obeys.
             self.wintimer = Some(times_out_at);
         }
         let sent_since = sent_since.max(end);
