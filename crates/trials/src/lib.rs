@@ -12,6 +12,7 @@
 //! | [`hold_matrix`] | resume time by congestion control, SACK, direction, outage and placement |
 //! | [`lab_vs_sim`] | the simulator beside the kernel |
 //! | [`live`] | what is done in a live run |
+//! | [`mobile_ip_matrix`] | resume time after a registration, with `hold` and the trigger and without |
 //! | [`supervisor_matrix`] | resume time behind M-TCP's supervisor host, beside `hold` |
 #![forbid(unsafe_code)]
 
@@ -25,6 +26,7 @@ pub mod hold_channel;
 pub mod hold_matrix;
 pub mod lab_vs_sim;
 pub mod live;
+pub mod mobile_ip_matrix;
 pub mod supervisor_matrix;
 
 use outlast_experiments::experiment::Experiment;
@@ -41,5 +43,6 @@ pub const ALL: &[&Experiment] = &[
     &gateway_herd::EXPERIMENT,
     &gateway_siege::EXPERIMENT,
     &supervisor_matrix::EXPERIMENT,
+    &mobile_ip_matrix::EXPERIMENT,
     &lab_vs_sim::EXPERIMENT,
 ];
