@@ -297,12 +297,7 @@ impl Indicators {
             Change::Interface { index, .. } | Change::InterfaceGone { index }
                 if self.index == Some(index) =>
             {
-                self.index = None;
-                self.port_of = None;
-                self.is_running = false;
-                self.stations = Stations::default();
-                self.addresses.clear();
-                self.routes.switch_off();
+                self.lose_interface();
             }
             Change::Address {
                 interface,
@@ -342,6 +337,15 @@ impl Indicators {
             }
             _ => {}
         }
+    }
+
+    fn lose_interface(&mut self) {
+        self.index = None;
+        self.port_of = None;
+        self.is_running = false;
+        self.stations = Stations::default();
+        self.addresses.clear();
+        self.routes.switch_off();
     }
 
     fn take_in_neighbour(&mut self, now: Instant, address: IpAddr, standing: Standing) {

@@ -15,6 +15,7 @@ mod access;
 mod carriers;
 mod endpoint;
 mod foreign_agent;
+mod gateway;
 mod home_agent;
 pub mod key;
 mod metrics;

@@ -29,6 +29,7 @@ use outlast_report::unit::Unit;
 use outlast_scenario::result::RunResult;
 use outlast_testbed::site::{Cut, SOON};
 use trial::Observed;
+pub(crate) use witness::wait;
 
 /// The matrix.
 pub static EXPERIMENT: Experiment = Experiment {

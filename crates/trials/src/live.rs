@@ -5,6 +5,7 @@ use crate::gateway_cost::programs::{self, Passes};
 use crate::gateway_herd::trial::{self as herd, HerdTrial};
 use crate::gateway_matrix::trial::{self as matrix, ProgramTrial};
 use crate::gateway_siege::trial::{self as siege, SiegeTrial};
+use crate::mobile_ip_matrix::trial::{self as hand_off, HandOffTrial};
 use crate::strangers::trial::{self as strangers, StrangerTrial};
 use outlast_base::time::Duration;
 use outlast_experiments::batch::ATTEMPTS;
@@ -25,6 +26,8 @@ pub enum Trial {
     Herd(HerdTrial),
     /// Honest transfers through outages, the daemon besieged.
     Siege(SiegeTrial),
+    /// A transfer through one hand-off with Mobile IP.
+    HandOff(HandOffTrial),
     /// No outage: how much goes through.
     Bench(Bench),
     /// No link: what the programs in the kernel need.
@@ -33,12 +36,12 @@ pub enum Trial {
 
 impl Live for Trial {
     /// Programs and daemon mostly wait, and have their moment to themselves; four sieges go on at
-    /// once; the herd takes all of the capacity, and what measures the machine, too.
+    /// once; a hand-off and the herd take all of the capacity, and what measures the machine, too.
     fn weight(&self, capacity: u32) -> u32 {
         match self {
             Self::Programs(_) | Self::Stranger(_) => 1,
             Self::Siege(_) => (capacity / 4).max(1),
-            Self::Herd(_) | Self::Bench(_) | Self::Passes(_) => capacity.max(1),
+            Self::Herd(_) | Self::HandOff(_) | Self::Bench(_) | Self::Passes(_) => capacity.max(1),
         }
     }
 
@@ -47,6 +50,7 @@ impl Live for Trial {
             Self::Programs(trial) => Some(trial.expected()),
             Self::Stranger(trial) => Some(trial.expected()),
             Self::Siege(trial) => Some(trial.expected()),
+            Self::HandOff(trial) => Some(trial.expected()),
             Self::Herd(_) | Self::Bench(_) | Self::Passes(_) => None,
         }
     }
@@ -54,7 +58,11 @@ impl Live for Trial {
     fn attempts(&self) -> u32 {
         match self {
             Self::Programs(_) | Self::Stranger(_) => ProgramTrial::ATTEMPTS,
-            Self::Herd(_) | Self::Siege(_) | Self::Bench(_) | Self::Passes(_) => ATTEMPTS,
+            Self::Herd(_)
+            | Self::Siege(_)
+            | Self::HandOff(_)
+            | Self::Bench(_)
+            | Self::Passes(_) => ATTEMPTS,
         }
     }
 
@@ -65,6 +73,7 @@ impl Live for Trial {
             Self::Stranger(trial) => strangers::carry_out(job, trial, &outlast, moments, cancel)?,
             Self::Herd(trial) => herd::carry_out(job, trial, &outlast, cancel)?,
             Self::Siege(trial) => siege::carry_out(job, trial, &outlast, cancel)?,
+            Self::HandOff(trial) => hand_off::carry_out(job, trial, &outlast, cancel)?,
             Self::Bench(bench) => bench::carry_out(job, bench, &outlast, cancel)?,
             Self::Passes(passes) => programs::carry_out(job, passes, cancel)?,
         })

@@ -8,10 +8,12 @@
 
 use super::access::LINK;
 use super::endpoint::{Endpoint, Role};
+use super::gateway::Gateway;
 use super::operating::fixed;
 use super::settings::HomeAgentSettings;
 use super::status::{Mobile, Report};
 use super::{ntp_clock, random};
+use crate::control::Notified;
 use crate::failure::Failure;
 use outlast_base::time::{Duration, Instant};
 use outlast_linux::clock;
@@ -49,6 +51,8 @@ pub(super) struct Home {
     has_link: bool,
     /// Which mobile nodes' addresses are routed into the device.
     routed: BTreeSet<Ipv4Addr>,
+    /// Who is told of registrations.
+    gateway: Option<Gateway>,
 }
 
 impl Home {
@@ -109,6 +113,7 @@ impl Home {
             mobiles: BTreeSet::new(),
             has_link: settings.interface.is_some(),
             routed: BTreeSet::new(),
+            gateway: settings.gateway.clone().map(Gateway::at),
         })
     }
 
@@ -249,6 +254,9 @@ impl Role for Home {
     fn tell(&mut self) -> anyhow::Result<()> {
         while let Some(event) = self.agent.poll_event() {
             tell(&event);
+            if let (Some(gateway), Some((state, peer))) = (&mut self.gateway, notice(&event)) {
+                gateway.tell(state, Some(peer));
+            }
         }
         Ok(())
     }
@@ -285,6 +293,22 @@ fn tell(event: &HomeEvent) {
         HomeEvent::Refused { home_address, code } => {
             tracing::warn!(%home_address, %code, "registration refused");
         }
+    }
+}
+
+/// What a gateway on the device is told of an event: whether which mobile node can be reached.
+const fn notice(event: &HomeEvent) -> Option<(Notified, Ipv4Addr)> {
+    match *event {
+        HomeEvent::Bound {
+            home_address,
+            has_moved: true,
+            ..
+        }
+        | HomeEvent::Home { home_address } => Some((Notified::Up, home_address)),
+        HomeEvent::Deregistered { home_address, .. } | HomeEvent::Expired { home_address, .. } => {
+            Some((Notified::Down, home_address))
+        }
+        HomeEvent::Bound { .. } | HomeEvent::Refused { .. } => None,
     }
 }
 

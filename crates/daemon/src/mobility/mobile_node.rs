@@ -10,11 +10,13 @@
 
 use super::access::{self, LINK};
 use super::endpoint::{Endpoint, Role};
+use super::gateway::Gateway;
 use super::operating::fixed;
 use super::settings::MobileNodeSettings;
 use super::status::{Last, Place, Report};
 use super::trigger::Trigger;
 use super::{ntp_clock, random};
+use crate::control::Notified;
 use crate::failure::Failure;
 use outlast_base::time::{Duration, Instant};
 use outlast_linux::clock;
@@ -54,6 +56,8 @@ pub(super) struct Mobile {
     /// When the last registration at another place was complete, and how long it took.
     last_move: Option<(Instant, Duration)>,
     trigger: Option<Trigger>,
+    /// Who is told of registrations.
+    gateway: Option<Gateway>,
 }
 
 impl Mobile {
@@ -76,6 +80,7 @@ impl Mobile {
         let trigger = settings.trigger.then(Trigger::open).flatten();
         let (home_address, home_agent) = (settings.home_address, settings.home_agent);
         tracing::info!(%home_address, %home_agent, device = settings.device, "mobile node begins");
+        let gateway = settings.gateway.clone().map(Gateway::at);
         let mobile = Self {
             settings,
             node,
@@ -84,6 +89,7 @@ impl Mobile {
             routing,
             last_move: None,
             trigger,
+            gateway,
         };
         Ok((endpoint, mobile))
     }
@@ -255,7 +261,12 @@ impl Role for Mobile {
         while let Some(event) = self.node.poll_event() {
             tell(&event, self.node.has_udp_tunnel());
             match event {
-                NodeEvent::Detached => self.routing.go_away()?,
+                NodeEvent::Detached => {
+                    self.routing.go_away()?;
+                    if let Some(gateway) = &mut self.gateway {
+                        gateway.tell(Notified::Down, None);
+                    }
+                }
                 NodeEvent::Registered {
                     has_moved: true,
                     took,
@@ -263,6 +274,9 @@ impl Role for Mobile {
                 } => {
                     let now = clock::now();
                     self.last_move = Some((now, took));
+                    if let Some(gateway) = &mut self.gateway {
+                        gateway.tell(Notified::Up, None);
+                    }
                     if let Some(trigger) = &mut self.trigger {
                         trigger.pull(now, self.routing.interfaces())?;
                     }

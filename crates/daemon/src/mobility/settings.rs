@@ -93,6 +93,8 @@ pub(super) struct HomeAgentSettings {
     /// Seconds between a mobile node's signs of life in them.
     #[serde(default = "default_keep_alive")]
     pub(super) keep_alive_s: u16,
+    /// Where a gateway daemon on the device listens, if it is to be told of registrations.
+    pub(super) gateway: Option<PathBuf>,
     /// Where the daemon listens for `outlast status`; `None`: where the device's name says.
     control: Option<PathBuf>,
     /// Where metrics are served, if they are.
@@ -208,6 +210,8 @@ pub(super) struct MobileNodeSettings {
     /// Whether connections are made to retransmit when a registration is complete.
     #[serde(default = "yes")]
     pub(super) trigger: bool,
+    /// Where a gateway daemon on the device listens, if it is to be told of registrations.
+    pub(super) gateway: Option<PathBuf>,
     /// The interface on which agents are heard, if any.
     pub(super) interface: Option<String>,
     /// When it believes that it has moved from one agent to another.
@@ -501,6 +505,7 @@ impl HomeAgentSettings {
             ),
             ("udp_tunnels", self.udp_tunnels != next.udp_tunnels),
             ("keep_alive_s", self.keep_alive_s != next.keep_alive_s),
+            ("gateway", self.gateway != next.gateway),
             ("control", self.control != next.control),
             ("foreign_agents", self.foreign_agents != next.foreign_agents),
         ])
@@ -707,6 +712,7 @@ impl MobileNodeSettings {
             ("home_gateway", self.home_gateway != next.home_gateway),
             ("control", self.control != next.control),
             ("trigger", self.trigger != next.trigger),
+            ("gateway", self.gateway != next.gateway),
         ])
     }
 

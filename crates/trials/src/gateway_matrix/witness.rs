@@ -174,7 +174,7 @@ fn io_error(source: io::Error) -> TrialError {
 ///
 /// # Errors
 /// When the user asks for an end.
-pub(super) fn wait(
+pub(crate) fn wait(
     cancel: &Cancel,
     program: Option<&ContainedProcess>,
     patience: Duration,

@@ -1,6 +1,8 @@
 //! Foreign agents and a home link: a mobile host without any other address moves between two cells and
 //! its home, and a host beside it that has no Mobile IP does the same.
 
+mod programs;
+
 use super::{Daemon, HOME_ADDRESS, sockets};
 use crate::hip::{PATIENCE, Sender, connect, ip, read, skip};
 use crate::path::metrics::ask;

@@ -1,0 +1,177 @@
+//! A transfer between the mobile host's home address and the fixed host, and when what of it was read.
+
+use crate::gateway_matrix::trial::TrialError;
+use outlast_base::time::{Duration, Instant};
+use outlast_lab::{Cancel, LabError};
+use outlast_linux::clock;
+use outlast_linux::namespace::Namespace;
+use outlast_linux::socket;
+use outlast_scenario::{Congestion, Direction};
+use std::io::{self, ErrorKind, Read, Write};
+use std::net::{IpAddr, Shutdown, SocketAddr, TcpListener, TcpStream};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::thread::{self, JoinHandle};
+
+/// How long a read or a write waits before it looks whether it is given up.
+const LOOK: Duration = Duration::from_millis(200);
+const PATIENCE: Duration = Duration::from_secs(20);
+
+/// What the receiver has seen.
+#[derive(Debug, Default)]
+pub(super) struct Received {
+    /// When the application read how many bytes.
+    pub(super) reads: Vec<(Instant, usize)>,
+    /// The hash of all of them.
+    pub(super) hash: Option<blake3::Hash>,
+    /// The sender has said that this is all.
+    pub(super) is_complete: bool,
+}
+
+/// A transfer that is going on.
+pub(super) struct Transfer {
+    receiver: JoinHandle<io::Result<Received>>,
+    sender: JoinHandle<io::Result<()>>,
+    /// The sender's socket, for its kernel's word.
+    socket: TcpStream,
+    /// Bytes that the receiver has read.
+    read: Arc<AtomicU64>,
+    is_given_up: Arc<AtomicBool>,
+    /// The mobile host's address of the connection.
+    pub(super) own: IpAddr,
+    /// The congestion control that the kernel says that the sender has.
+    pub(super) congestion: String,
+}
+
+fn io_error(source: io::Error) -> TrialError {
+    TrialError::Io {
+        what: "transfer",
+        source,
+    }
+}
+
+fn inside<T: Send>(
+    place: &Namespace,
+    work: impl FnOnce() -> io::Result<T> + Send,
+) -> Result<T, TrialError> {
+    place.run(work).map_err(LabError::from)?.map_err(io_error)
+}
+
+impl Transfer {
+    /// Connects from the mobile host to the fixed one, and begins.
+    pub(super) fn begin(
+        (fixed, fixed_address): (&Namespace, IpAddr),
+        mobile: &Namespace,
+        direction: Direction,
+        congestion: Congestion,
+        payload: Vec<u8>,
+    ) -> Result<Self, TrialError> {
+        let at = SocketAddr::new(fixed_address, 0);
+        let listener = inside(fixed, || TcpListener::bind(at))?;
+        let at = listener.local_addr().map_err(io_error)?;
+        let near = inside(mobile, || TcpStream::connect_timeout(&at, PATIENCE))?;
+        // The handshake is over: it is there.
+        let (far, _) = listener.accept().map_err(io_error)?;
+        let own = near.local_addr().map_err(io_error)?.ip();
+        let (out, into) = match direction {
+            Direction::Download => (far, near),
+            Direction::Upload => (near, far),
+        };
+        let set = socket::set_congestion_control(&out, congestion.name());
+        set.map_err(|error| io_error(io::Error::other(error)))?;
+        let in_force = socket::congestion_control(&out);
+        let in_force = in_force.map_err(|error| io_error(io::Error::other(error)))?;
+        for stream in [&out, &into] {
+            stream.set_read_timeout(Some(LOOK)).map_err(io_error)?;
+            stream.set_write_timeout(Some(LOOK)).map_err(io_error)?;
+        }
+        let socket = out.try_clone().map_err(io_error)?;
+        let (read, is_given_up) = <(Arc<AtomicU64>, Arc<AtomicBool>)>::default();
+        let (count, over) = (Arc::clone(&read), Arc::clone(&is_given_up));
+        let receiver = thread::spawn(move || receive(into, &count, &over));
+        let over = Arc::clone(&is_given_up);
+        let sender = thread::spawn(move || send(out, &payload, &over));
+        Ok(Self {
+            receiver,
+            sender,
+            socket,
+            read,
+            is_given_up,
+            own,
+            congestion: in_force,
+        })
+    }
+
+    /// Bytes that the receiver has read so far.
+    pub(super) fn read(&self) -> u64 {
+        self.read.load(Ordering::Relaxed)
+    }
+
+    /// Waits for the end, but no longer than until `deadline`.
+    pub(super) fn end(
+        self,
+        deadline: Instant,
+        cancel: &Cancel,
+    ) -> Result<(Received, Option<u16>), TrialError> {
+        let mut result = Ok(());
+        while !self.receiver.is_finished() && clock::now() < deadline && result.is_ok() {
+            result = crate::gateway_matrix::wait(cancel, None, LOOK).map(drop);
+        }
+        self.is_given_up.store(true, Ordering::Relaxed);
+        let received = joined(self.receiver);
+        let timeouts = socket::TcpInfo::of(&self.socket).ok();
+        let sent = joined(self.sender);
+        result?;
+        sent.map_err(io_error)?;
+        let timeouts = timeouts.and_then(|info| info.timeouts());
+        Ok((received.map_err(io_error)?, timeouts))
+    }
+}
+
+fn joined<T>(thread: JoinHandle<T>) -> T {
+    let panicked = |panic| std::panic::resume_unwind(panic);
+    thread.join().unwrap_or_else(panicked)
+}
+
+/// Whether an error says no more than that it is time to look.
+fn is_only_time(error: &io::Error) -> bool {
+    matches!(
+        error.kind(),
+        ErrorKind::WouldBlock | ErrorKind::TimedOut | ErrorKind::Interrupted
+    )
+}
+
+fn receive(mut stream: TcpStream, count: &AtomicU64, over: &AtomicBool) -> io::Result<Received> {
+    let mut received = Received::default();
+    let mut hash = blake3::Hasher::new();
+    let mut buffer = vec![0; 64 << 10];
+    while !over.load(Ordering::Relaxed) {
+        match stream.read(&mut buffer) {
+            Ok(0) => {
+                received.is_complete = true;
+                break;
+            }
+            Ok(length) => {
+                received.reads.push((clock::now(), length));
+                count.fetch_add(length as u64, Ordering::Relaxed);
+                hash.update(&buffer[..length]);
+            }
+            Err(error) if is_only_time(&error) => {}
+            Err(error) => return Err(error),
+        }
+    }
+    received.hash = Some(hash.finalize());
+    Ok(received)
+}
+
+fn send(mut stream: TcpStream, payload: &[u8], over: &AtomicBool) -> io::Result<()> {
+    let mut at = 0;
+    while at < payload.len() && !over.load(Ordering::Relaxed) {
+        match stream.write(&payload[at..]) {
+            Ok(length) => at += length,
+            Err(error) if is_only_time(&error) => {}
+            Err(error) => return Err(error),
+        }
+    }
+    stream.shutdown(Shutdown::Write)
+}
