@@ -12,6 +12,7 @@
 //! | [`hold_matrix`] | resume time by congestion control, SACK, direction, outage and placement |
 //! | [`lab_vs_sim`] | the simulator beside the kernel |
 //! | [`live`] | what is done in a live run |
+//! | [`middle_of_path`] | outages that are not next to the gateway, several at once, one inside another |
 //! | [`strangers`] | QUIC, tunnels, real-time streams and DNS: what a gateway does for what it cannot read |
 //! | [`supervisor_matrix`] | resume time behind M-TCP's supervisor host, beside `hold` |
 #![forbid(unsafe_code)]
@@ -26,6 +27,7 @@ pub mod hold_channel;
 pub mod hold_matrix;
 pub mod lab_vs_sim;
 pub mod live;
+pub mod middle_of_path;
 pub mod strangers;
 pub mod supervisor_matrix;
 
@@ -44,5 +46,6 @@ pub const ALL: &[&Experiment] = &[
     &gateway_siege::EXPERIMENT,
     &supervisor_matrix::EXPERIMENT,
     &strangers::EXPERIMENT,
+    &middle_of_path::EXPERIMENT,
     &lab_vs_sim::EXPERIMENT,
 ];
