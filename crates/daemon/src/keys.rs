@@ -278,7 +278,8 @@ pub(super) static OTHER_AGE: Key = Key {
     example: "\"250 ms\"",
     default: "`\"250 ms\"`",
     meaning: "How old UDP and everything else may be when the link is back; what is older is dropped. \
-              The newest packet of each flow of QUIC, WireGuard, ESP, SCTP and DCCP, and TCP, wait for any time.",
+              The newest 16 packets of each flow of QUIC, WireGuard, ESP, SCTP, DCCP and DNS that pauses, and TCP, \
+              wait for any time.",
     source: "",
 };
 pub(super) static PEERS: Key = Key {

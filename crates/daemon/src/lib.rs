@@ -359,7 +359,7 @@ impl Daemon {
                 self.indicators.handle_arrival(now, link);
                 self.apply_link_events(now)?;
                 self.with_agents(now, |agents, place| {
-                    agents.handle_packet_of(place, far, packet)
+                    agents.handle_packet_of(place, far, packet);
                 });
             }
             self.introduce(now, link, direction, packet);

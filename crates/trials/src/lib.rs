@@ -13,6 +13,7 @@
 //! | [`host_matrix`] | resume time of a mobile host's uploads with an agent beside its TCP |
 //! | [`lab_vs_sim`] | the simulator beside the kernel |
 //! | [`live`] | what is done in a live run |
+//! | [`middle_of_path`] | outages that are not next to the gateway, several at once, one inside another |
 //! | [`mobile_ip_matrix`] | resume time after a registration, with `hold` and the trigger and without |
 //! | [`strangers`] | QUIC, tunnels, real-time streams and DNS: what a gateway does for what it cannot read |
 //! | [`supervisor_matrix`] | resume time behind M-TCP's supervisor host, beside `hold` |
@@ -29,6 +30,7 @@ pub mod hold_matrix;
 pub mod host_matrix;
 pub mod lab_vs_sim;
 pub mod live;
+pub mod middle_of_path;
 pub mod mobile_ip_matrix;
 pub mod strangers;
 pub mod supervisor_matrix;
@@ -50,5 +52,6 @@ pub const ALL: &[&Experiment] = &[
     &host_matrix::EXPERIMENT,
     &mobile_ip_matrix::EXPERIMENT,
     &strangers::EXPERIMENT,
+    &middle_of_path::EXPERIMENT,
     &lab_vs_sim::EXPERIMENT,
 ];

@@ -11,8 +11,8 @@ pub mod machine;
 pub mod quic;
 pub mod stream;
 mod table;
-pub mod virtual_time;
 pub mod trial;
+pub mod virtual_time;
 
 use cells::{Cell, Placement, Stranger};
 use outlast_experiments::experiment::{Experiment, Extent, Figure, Part};
@@ -145,8 +145,9 @@ fn claims(cells: &[Cell], runs: &Runs) -> Vec<Judged> {
     let all = Published::AtLeast(1.0);
     let is_held = |cell: &Cell| matches!(cell.placement, Placement::Near | Placement::Both);
     let held = |stranger| move |cell: &Cell| cell.stranger == stranger && is_held(cell);
-    let control =
-        |stranger| move |cell: &Cell| (cell.stranger, cell.placement) == (stranger, Placement::None);
+    let control = |stranger| {
+        move |cell: &Cell| (cell.stranger, cell.placement) == (stranger, Placement::None)
+    };
     let no_worse = share(
         those(cells, runs, |cell| {
             cell.stranger.is_real_time() && cell.placement != Placement::None
@@ -221,5 +222,6 @@ fn is_no_worse(run: &Record, control: &[Record]) -> bool {
         let own = of(run).and_then(|observed| value(&observed));
         matches!((own, worst(value)), (Some(own), Some(control)) if own <= control + ALIKE_S)
     };
-    is_alike(|observed| observed.seen.slowest_fresh_s) && is_alike(|observed| observed.seen.jitter_s)
+    is_alike(|observed| observed.seen.slowest_fresh_s)
+        && is_alike(|observed| observed.seen.jitter_s)
 }

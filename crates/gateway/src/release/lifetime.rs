@@ -114,8 +114,6 @@ fn is_esp(ports: [u16; 2], payload: &[u8]) -> bool {
 }
 
 fn is_rtp(payload: &[u8]) -> bool {
-    let is_of_range = payload
-        .first()
-        .is_some_and(|byte| RTP_FIRST.contains(byte));
+    let is_of_range = payload.first().is_some_and(|byte| RTP_FIRST.contains(byte));
     is_of_range && payload.len() >= RTP_SHORTEST
 }

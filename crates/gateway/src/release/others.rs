@@ -134,7 +134,9 @@ impl OtherTraffic {
             let all = self.waiting.len();
             let places = (0..all).rev();
             let of_flow = |kept: &Kept| kept.flow == Some(flow);
-            let places: Vec<_> = places.filter(|&place| of_flow(&self.waiting[place])).collect();
+            let places: Vec<_> = places
+                .filter(|&place| of_flow(&self.waiting[place]))
+                .collect();
             for &place in &places {
                 self.remove(place);
             }

@@ -6,8 +6,8 @@ use crate::terminal;
 use anyhow::Context;
 use outlast_daemon::control::{Request, ask};
 use outlast_daemon::hip::HipStatus;
-use outlast_daemon::mobility::MobileIpStatus;
 use outlast_daemon::host::HostStatus;
+use outlast_daemon::mobility::MobileIpStatus;
 use outlast_daemon::status::Status;
 use serde_json::Value;
 
@@ -46,7 +46,8 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
         let width = terminal::table_width();
         let text = match role {
             "host" => {
-                let status: HostStatus = serde_json::from_value(answer).context(of_another_version)?;
+                let status: HostStatus =
+                    serde_json::from_value(answer).context(of_another_version)?;
                 status.to_text(width)
             }
             _ if MobileIpStatus::is_of(role) => {
@@ -55,7 +56,8 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
                 status.to_text(width)
             }
             _ => {
-                let status: HipStatus = serde_json::from_value(answer).context(of_another_version)?;
+                let status: HipStatus =
+                    serde_json::from_value(answer).context(of_another_version)?;
                 status.to_text(width)
             }
         };

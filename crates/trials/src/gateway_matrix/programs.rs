@@ -178,11 +178,7 @@ impl Stage {
     ///
     /// # Errors
     /// When a program is not installed, or files cannot be written.
-    pub fn new(
-        cell: Cell,
-        directory: &Path,
-        payload: &[u8],
-    ) -> io::Result<Result<Self, Missing>> {
+    pub fn new(cell: Cell, directory: &Path, payload: &[u8]) -> io::Result<Result<Self, Missing>> {
         let program = cell.program;
         let tools = match find_all(program) {
             Ok(tools) => tools,

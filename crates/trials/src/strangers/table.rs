@@ -24,7 +24,9 @@ pub(super) fn transfers(cells: &[Cell], runs: &Runs) -> Table {
     for cell in cells {
         let records = judged(cell, runs);
         let mut row = names(cell);
-        row.push(time(&records, |run| Some(resume(run).unwrap_or(f64::INFINITY))));
+        row.push(time(&records, |run| {
+            Some(resume(run).unwrap_or(f64::INFINITY))
+        }));
         row.push(Shown::from(middle(records.iter().copied(), |run| {
             run.result.outages.first()?.first_five_seconds_share
         })));
@@ -114,5 +116,6 @@ fn time(records: &[&Record], value: impl Fn(&Record) -> Option<f64>) -> Shown {
 
 fn count(records: &[&Record], value: impl Fn(&Observed) -> Option<u64>) -> Shown {
     let value = |run: &Record| value(&of(run)?).map(|count| count as f64);
-    middle(records.iter().copied(), value).map_or_else(Shown::missing, |count| Shown::from(count as u64))
+    middle(records.iter().copied(), value)
+        .map_or_else(Shown::missing, |count| Shown::from(count as u64))
 }
