@@ -180,16 +180,9 @@ impl Connection {
     ) -> Option<Silence> {
         let (waiter, silent) = (&self.halves[waiting], &self.halves[1 - waiting]);
         let trip = waiter.round_trip.unwrap_or(0);
-        // Before the first answer nothing is known of the path but that the SYN was sent.
         let last = silent.last;
-        let asked_since = last.map_or(Instant::ZERO, |last| back(last, trip));
-        // What was sent less than a round trip ago may be what is answered.
-        let answered_since = match answer {
-            Some(_) => back(now, trip - trip / 10),
-            None => now,
-        };
         let usual = waiter.usual_round_trip().max(trip);
-        let within = (asked_since, answered_since);
+        let within = asked_within(last, answer.is_some(), now, trip);
         let (run, answered) = Run::of(waiter, within, silent.echo, answer.map(|_| now));
         let Run {
             unanswered,
@@ -205,14 +198,11 @@ impl Connection {
         let stream = unanswered >= STREAM
             && last_unanswered.nanos_since(first) >= (trip / 2).max(20_000_000)
             && quiet >= (usual.saturating_mul(3) / 2).max(SHORTEST_GAP);
-        // An answer to the first transmission: nothing was lost, and a queue that fills up delays as much.
         let echo = answer.and_then(Segment::echo);
-        let is_late = matches!((echo, newest), (Some(a), Some(b)) if is_newer(b, a));
-        // An answer a round trip after a repetition is an answer to it: to one that was received before,
-        // receivers echo an older timestamp.
-        let is_prompt = answered
-            .is_some_and(|bin| now.nanos_since(bin.last) <= trip.saturating_mul(5) / 4 + PROMPT);
-        if is_late && !is_prompt && quiet < LATE_ANSWER.max(usual.saturating_mul(4)) {
+        let is_first = matches!((echo, newest), (Some(a), Some(b)) if is_newer(b, a));
+        // An answer to the first transmission: nothing was lost, and a queue that fills up delays as much.
+        let is_late = is_first && !answered.is_some_and(|bin| is_prompt(bin, now, trip));
+        if is_late && quiet < LATE_ANSWER.max(usual.saturating_mul(4)) {
             return None;
         }
         let own = repeated + u32::from(answered.is_some_and(|bin| bin.kind.is_repeated()));
@@ -225,16 +215,12 @@ impl Connection {
         let end = answer.map(|_| back(now, trip / 2));
         let noticed = answered.map(|bin| bin.last).or(end);
         let pause = answered.map_or(0, |bin| bin.first.nanos_since(last_unanswered));
-        let cause = match answered {
-            // The sender never stopped.
-            Some(bin)
-                if bin.kind == Kind::New
-                    && pause <= usual.saturating_mul(3) / 2
-                    && repeated == 0 =>
-            {
-                Cause::Path
-            }
-            _ => self.cause(waiting, answered, repeated, was_short),
+        let never_stopped = answered.is_some_and(|bin| bin.kind == Kind::New)
+            && pause <= usual.saturating_mul(3) / 2
+            && repeated == 0;
+        let cause = match never_stopped {
+            true => Cause::Path,
+            false => self.cause(waiting, answered, repeated, was_short),
         };
         Some(Silence {
             flow: self.flow,
@@ -318,10 +304,9 @@ impl Connection {
         if !is_long || !(answers_show || data_shows) {
             return Shown::Nothing;
         }
-        let half = trip / 2;
         // Each timeout is twice the one before: the last but one was in the middle.
         let end_earliest = last.after_nanos(gap.saturating_sub(FIRST_TIMEOUT) / 2);
-        let back_then = back(now, half);
+        let back_then = back(now, trip / 2);
         // As many packets are missing as the sender would have sent meanwhile: it never stopped.
         let is_stream = u64::from(lost_data).saturating_mul(silent.interval) >= gap / 2;
         let cause = match is_stream && !was_received {
@@ -333,7 +318,7 @@ impl Connection {
             point: self.point,
             waiting: self.host(waiting),
             silent: self.host(1 - waiting),
-            start: back(last, half),
+            start: back(last, trip / 2),
             start_earliest: back(last, trip),
             start_latest: last,
             late: [None; LATE],
@@ -510,6 +495,29 @@ fn start_of(last: Option<Instant>, first: Instant, trip: u64) -> (Instant, Insta
         Some(last) => (back(last, half), first, first.after_nanos(half)),
         None => (first, first, first.after_nanos(half)),
     }
+}
+
+/// The time in which a host sent what is not answered until `now`, having last heard an answer at `last`.
+fn asked_within(
+    last: Option<Instant>,
+    is_answered: bool,
+    now: Instant,
+    trip: u64,
+) -> (Instant, Instant) {
+    // Before the first answer nothing is known of the path but that the SYN was sent.
+    let from = last.map_or(Instant::ZERO, |last| back(last, trip));
+    // What was sent less than a round trip ago may be what is answered.
+    let until = match is_answered {
+        true => back(now, trip - trip / 10),
+        false => now,
+    };
+    (from, until)
+}
+
+/// Whether an answer at `now`, a round trip after the repetition of `answered`, is an answer to it: to one that
+/// was received before, receivers echo an older timestamp.
+fn is_prompt(answered: Bin, now: Instant, trip: u64) -> bool {
+    now.nanos_since(answered.last) <= trip.saturating_mul(5) / 4 + PROMPT
 }
 
 /// What the far sender of `segment` waited for, as far as its receiver's end shows it.

@@ -19,7 +19,7 @@ use outlast_experiments::experiment::{Experiment, Extent, Figure, Part};
 use outlast_experiments::job::Job;
 use outlast_experiments::present::{median, own_claim, share};
 use outlast_experiments::record::{Record, Runs};
-use outlast_report::judgement::{Judged, Published};
+use outlast_report::judgement::{Judged, Measured, Published};
 use outlast_report::unit::Unit;
 use trial::Observed;
 
@@ -148,15 +148,6 @@ fn claims(cells: &[Cell], runs: &Runs) -> Vec<Judged> {
     let control = |stranger| {
         move |cell: &Cell| (cell.stranger, cell.placement) == (stranger, Placement::None)
     };
-    let no_worse = share(
-        those(cells, runs, |cell| {
-            cell.stranger.is_real_time() && cell.placement != Placement::None
-        }),
-        |run| {
-            let cell = cells.iter().find(|cell| cell.name() == run.cell);
-            cell.is_some_and(|cell| is_no_worse(run, runs.of(&cell.control().name())))
-        },
-    );
     vec![
         own(
             "QUIC resumes within one round trip and 50 ms of link-up with hold at the sender's end or both (share of runs).",
@@ -191,7 +182,7 @@ fn claims(cells: &[Cell], runs: &Runs) -> Vec<Judged> {
             Unit::Share,
             all,
         )
-        .judge(no_worse),
+        .judge(streams_no_worse(cells, runs)),
         own(
             "No datagram is delivered twice (share of runs).",
             Unit::Share,
@@ -210,6 +201,17 @@ fn claims(cells: &[Cell], runs: &Runs) -> Vec<Judged> {
             |run| run.result.intact == Some(true),
         )),
     ]
+}
+
+/// The share of a stream's runs with a gateway that are no worse than those without.
+fn streams_no_worse(cells: &[Cell], runs: &Runs) -> Option<Measured> {
+    let streams = those(cells, runs, |cell| {
+        cell.stranger.is_real_time() && cell.placement != Placement::None
+    });
+    share(streams, |run| {
+        let cell = cells.iter().find(|cell| cell.name() == run.cell);
+        cell.is_some_and(|cell| is_no_worse(run, runs.of(&cell.control().name())))
+    })
 }
 
 /// Whether a stream's run is no worse than the runs without a gateway.

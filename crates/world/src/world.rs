@@ -86,8 +86,6 @@ impl World {
         flows.truncate(Setup::MAX_FLOWS);
         let count = flows.len();
         let goal = flows.iter().map(|flow| flow.workload.goal()).sum();
-        let mut to_come: Vec<_> = flows.into_iter().enumerate().collect();
-        to_come.sort_by_key(|(_, flow)| flow.begin);
         let (seed, half_second) = (link.seed, half_second(&link, &hops));
         let trace = recording.traced_packets.map(Trace::new);
         let mut gateways = Gateways {
@@ -119,7 +117,7 @@ impl World {
             traffic: CrossTraffic::new(Instant::ZERO, &traffic, seed, outer),
             agents,
             flows: Vec::with_capacity(count),
-            to_come: to_come.into(),
+            to_come: by_begin(flows),
             places: alloc::vec![usize::MAX; count],
             goal,
             running: count,
@@ -550,6 +548,13 @@ fn send_one(now: Instant, side: Side, endpoint: &mut Endpoint, route: &mut Route
     if endpoint.poll_transmit_into(now, &mut packet) {
         route.handle_packet(now, side, packet);
     }
+}
+
+/// Flows with their numbers, in the order in which they begin.
+fn by_begin(flows: Vec<FlowSetup>) -> VecDeque<(usize, FlowSetup)> {
+    let mut flows: Vec<_> = flows.into_iter().enumerate().collect();
+    flows.sort_by_key(|(_, flow)| flow.begin);
+    flows.into()
 }
 
 /// Bytes that the chain of links carries in half a second to each side; `None` if no link has a rate.
