@@ -128,9 +128,12 @@ fn a_stream_is_no_worse_than_without_a_gateway() {
                 );
                 assert_eq!(seen.fresh, control.fresh, "{told}");
                 let [own, without] = [&seen, &control].map(|it| it.slowest_fresh_s);
-                assert!(own <= without.map(|time| time + 0.002), "{told}");
-                // The one packet that is kept of RTP, and of a stream that is known for one.
-                if dress == Dress::Rtp || outage > 250 {
+                // The one packet that is kept of RTP, and of a stream that is known for one; what else is kept of a
+                // stream within its first 250 ms is on the link before the first fresh packet.
+                let is_known = dress == Dress::Rtp || outage > 250;
+                let most = if is_known { 0.002 } else { 0.010 };
+                assert!(own <= without.map(|time| time + most), "{told}");
+                if is_known {
                     assert!(seen.late <= 1, "{told}");
                     assert!(seen.jitter_s.is_some_and(|jitter| jitter < 0.003), "{told}");
                 }
