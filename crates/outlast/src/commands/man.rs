@@ -264,7 +264,7 @@ mod tests {
         .br
         outlast lab shell ...
         ");
-        insta::assert_snapshot!(synopsis_of("outlast-notify.1"), @"outlast notify [--peer ADDRESS] [-i NAME] [--control SOCKET] [-v] [-h] STATE");
+        insta::assert_snapshot!(synopsis_of("outlast-notify.1"), @"outlast notify [--peer ADDRESS] [--link NAME] [-i NAME] [--control SOCKET] [-v] [-h] STATE");
         insta::assert_snapshot!(synopsis_of("outlast-papers.1"), @r"
         outlast papers list ...
         .br
