@@ -191,23 +191,11 @@ impl Connection {
         let usual = waiter.usual_round_trip().max(trip);
         let within = (asked_since, answered_since);
         let (run, answered) = Run::of(waiter, within, silent.echo, answer.map(|_| now));
-        let Run {
-            unanswered,
-            repeated,
-            span,
-            late,
-            newest,
-            was_short,
-        } = run;
-        let (first, last_unanswered) = span?;
+        let (first, last_unanswered) = run.span?;
         let quiet = now.nanos_since(last.unwrap_or(first).max(first));
-        let repeats = repeated >= 1 && quiet > usual.saturating_mul(3) / 2;
-        let stream = unanswered >= STREAM
-            && last_unanswered.nanos_since(first) >= (trip / 2).max(20_000_000)
-            && quiet >= (usual.saturating_mul(3) / 2).max(SHORTEST_GAP);
         // An answer to the first transmission: nothing was lost, and a queue that fills up delays as much.
         let echo = answer.and_then(Segment::echo);
-        let is_late = matches!((echo, newest), (Some(a), Some(b)) if is_newer(b, a));
+        let is_late = matches!((echo, run.newest), (Some(a), Some(b)) if is_newer(b, a));
         // An answer a round trip after a repetition is an answer to it: to one that was received before,
         // receivers echo an older timestamp.
         let is_prompt = answered
@@ -215,27 +203,15 @@ impl Connection {
         if is_late && !is_prompt && quiet < LATE_ANSWER.max(usual.saturating_mul(4)) {
             return None;
         }
-        let own = repeated + u32::from(answered.is_some_and(|bin| bin.kind.is_repeated()));
+        let own = run.repeated + u32::from(answered.is_some_and(|bin| bin.kind.is_repeated()));
         let others = waiter.losses.saturating_sub(u64::from(own));
-        let is_evidence = is_more_than_loss(unanswered, waiter.sent, others);
-        if !(repeats || stream) || !is_evidence && quiet < SHORTEST_TIMEOUT {
+        let is_evidence = is_more_than_loss(run.unanswered, waiter.sent, others);
+        if !run.is_silence(quiet, usual, trip) || !is_evidence && quiet < SHORTEST_TIMEOUT {
             return None;
         }
         let (start_earliest, start, start_latest) = start_of(last, first, trip);
         let end = answer.map(|_| back(now, trip / 2));
         let noticed = answered.map(|bin| bin.last).or(end);
-        let pause = answered.map_or(0, |bin| bin.first.nanos_since(last_unanswered));
-        let cause = match answered {
-            // The sender never stopped.
-            Some(bin)
-                if bin.kind == Kind::New
-                    && pause <= usual.saturating_mul(3) / 2
-                    && repeated == 0 =>
-            {
-                Cause::Path
-            }
-            _ => self.cause(waiting, answered, repeated, was_short),
-        };
         Some(Silence {
             flow: self.flow,
             point: self.point,
@@ -244,35 +220,34 @@ impl Connection {
             start,
             start_earliest,
             start_latest,
-            late,
+            late: run.late,
             end_earliest: last_unanswered.max(start),
             end,
             noticed,
-            cause,
+            cause: self.cause(waiting, answered, &run, usual),
             round_trip: waiter.round_trip,
-            unanswered,
+            unanswered: run.unanswered,
             scope: Scope::Hosts(self.host(waiting), self.host(1 - waiting)),
             sees_sender: true,
             is_evidence,
         })
     }
 
-    /// What the sender of half `waiting` waited for until it sent what was `answered`.
-    /// `was_short` tells whether the application had no more to send before.
-    fn cause(
-        &self,
-        waiting: usize,
-        answered: Option<Bin>,
-        repeated: u32,
-        was_short: bool,
-    ) -> Cause {
+    /// What the sender of half `waiting` waited for until it sent what was `answered`, after what was
+    /// not: `run`. A round trip usually takes `usual` nanoseconds.
+    fn cause(&self, waiting: usize, answered: Option<Bin>, run: &Run, usual: u64) -> Cause {
+        let repeated = run.repeated;
+        let pause = |bin: Bin| run.span.map_or(0, |(_, last)| bin.first.nanos_since(last));
+        let goes_on = |bin: Bin| bin.kind == Kind::New && pause(bin) <= usual.saturating_mul(3) / 2;
         match answered {
+            // The sender never stopped.
+            Some(bin) if repeated == 0 && goes_on(bin) => Cause::Path,
             _ if !self.is_established => Cause::Handshake,
             _ if self.halves[1 - waiting].window_is_closed => Cause::ClosedWindow,
             Some(bin) => match bin.kind {
                 Kind::Newest => Cause::LossTimer,
                 // A tail-loss probe may be new data, but it comes before any repetition.
-                Kind::New if repeated == 0 && !was_short => Cause::LossTimer,
+                Kind::New if repeated == 0 && !run.was_short => Cause::LossTimer,
                 // After a timeout no new data is sent before an answer came.
                 Kind::New => Cause::ApplicationIdle,
                 _ => Cause::BackOff,
@@ -321,12 +296,11 @@ impl Connection {
         let half = trip / 2;
         // Each timeout is twice the one before: the last but one was in the middle.
         let end_earliest = last.after_nanos(gap.saturating_sub(FIRST_TIMEOUT) / 2);
-        let back_then = back(now, half);
         // As many packets are missing as the sender would have sent meanwhile: it never stopped.
         let is_stream = u64::from(lost_data).saturating_mul(silent.interval) >= gap / 2;
-        let cause = match is_stream && !was_received {
-            true => Cause::Path,
-            false => cause_at_receiver(segment, rcv_nxt, waiter.window_is_closed),
+        let cause = match cause_at_receiver(segment, rcv_nxt, waiter.window_is_closed) {
+            Cause::LossTimer if is_stream => Cause::Path,
+            cause => cause,
         };
         let silence = Silence {
             flow: self.flow,
@@ -338,8 +312,8 @@ impl Connection {
             start_latest: last,
             late: [None; LATE],
             end_earliest,
-            end: Some(back_then),
-            noticed: Some(back_then),
+            end: Some(back(now, half)),
+            noticed: Some(back(now, half)),
             cause,
             round_trip: waiter.round_trip,
             unanswered: lost_answers.max(lost_data),
@@ -485,6 +459,20 @@ impl Run {
             run.add(&bin);
         }
         (run, answered)
+    }
+
+    /// Whether nothing is heard for long enough, `quiet` nanoseconds, where a round trip usually takes
+    /// `usual` nanoseconds and at least `trip`.
+    fn is_silence(&self, quiet: u64, usual: u64, trip: u64) -> bool {
+        let Some((first, last)) = self.span else {
+            return false;
+        };
+        let late = usual.saturating_mul(3) / 2;
+        let repeats = self.repeated >= 1 && quiet > late;
+        let stream = self.unanswered >= STREAM
+            && last.nanos_since(first) >= (trip / 2).max(20_000_000)
+            && quiet >= late.max(SHORTEST_GAP);
+        repeats || stream
     }
 
     fn add(&mut self, bin: &Bin) {
