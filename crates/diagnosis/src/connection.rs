@@ -180,48 +180,38 @@ impl Connection {
     ) -> Option<Silence> {
         let (waiter, silent) = (&self.halves[waiting], &self.halves[1 - waiting]);
         let trip = waiter.round_trip.unwrap_or(0);
+        // Before the first answer nothing is known of the path but that the SYN was sent.
         let last = silent.last;
+        let asked_since = last.map_or(Instant::ZERO, |last| back(last, trip));
+        // What was sent less than a round trip ago may be what is answered.
+        let answered_since = match answer {
+            Some(_) => back(now, trip - trip / 10),
+            None => now,
+        };
         let usual = waiter.usual_round_trip().max(trip);
-        let within = asked_within(last, answer.is_some(), now, trip);
+        let within = (asked_since, answered_since);
         let (run, answered) = Run::of(waiter, within, silent.echo, answer.map(|_| now));
-        let Run {
-            unanswered,
-            repeated,
-            span,
-            late,
-            newest,
-            was_short,
-        } = run;
-        let (first, last_unanswered) = span?;
+        let (first, last_unanswered) = run.span?;
         let quiet = now.nanos_since(last.unwrap_or(first).max(first));
-        let repeats = repeated >= 1 && quiet > usual.saturating_mul(3) / 2;
-        let stream = unanswered >= STREAM
-            && last_unanswered.nanos_since(first) >= (trip / 2).max(20_000_000)
-            && quiet >= (usual.saturating_mul(3) / 2).max(SHORTEST_GAP);
-        let echo = answer.and_then(Segment::echo);
-        let is_first = matches!((echo, newest), (Some(a), Some(b)) if is_newer(b, a));
         // An answer to the first transmission: nothing was lost, and a queue that fills up delays as much.
-        let is_late = is_first && !answered.is_some_and(|bin| is_prompt(bin, now, trip));
-        if is_late && quiet < LATE_ANSWER.max(usual.saturating_mul(4)) {
+        let echo = answer.and_then(Segment::echo);
+        let is_late = matches!((echo, run.newest), (Some(a), Some(b)) if is_newer(b, a));
+        // An answer a round trip after a repetition is an answer to it: to one that was received before,
+        // receivers echo an older timestamp.
+        let is_prompt = answered
+            .is_some_and(|bin| now.nanos_since(bin.last) <= trip.saturating_mul(5) / 4 + PROMPT);
+        if is_late && !is_prompt && quiet < LATE_ANSWER.max(usual.saturating_mul(4)) {
             return None;
         }
-        let own = repeated + u32::from(answered.is_some_and(|bin| bin.kind.is_repeated()));
+        let own = run.repeated + u32::from(answered.is_some_and(|bin| bin.kind.is_repeated()));
         let others = waiter.losses.saturating_sub(u64::from(own));
-        let is_evidence = is_more_than_loss(unanswered, waiter.sent, others);
-        if !(repeats || stream) || !is_evidence && quiet < SHORTEST_TIMEOUT {
+        let is_evidence = is_more_than_loss(run.unanswered, waiter.sent, others);
+        if !run.is_silence(quiet, usual, trip) || !is_evidence && quiet < SHORTEST_TIMEOUT {
             return None;
         }
         let (start_earliest, start, start_latest) = start_of(last, first, trip);
         let end = answer.map(|_| back(now, trip / 2));
         let noticed = answered.map(|bin| bin.last).or(end);
-        let pause = answered.map_or(0, |bin| bin.first.nanos_since(last_unanswered));
-        let never_stopped = answered.is_some_and(|bin| bin.kind == Kind::New)
-            && pause <= usual.saturating_mul(3) / 2
-            && repeated == 0;
-        let cause = match never_stopped {
-            true => Cause::Path,
-            false => self.cause(waiting, answered, repeated, was_short),
-        };
         Some(Silence {
             flow: self.flow,
             point: self.point,
@@ -230,35 +220,34 @@ impl Connection {
             start,
             start_earliest,
             start_latest,
-            late,
+            late: run.late,
             end_earliest: last_unanswered.max(start),
             end,
             noticed,
-            cause,
+            cause: self.cause(waiting, answered, &run, usual),
             round_trip: waiter.round_trip,
-            unanswered,
+            unanswered: run.unanswered,
             scope: Scope::Hosts(self.host(waiting), self.host(1 - waiting)),
             sees_sender: true,
             is_evidence,
         })
     }
 
-    /// What the sender of half `waiting` waited for until it sent what was `answered`.
-    /// `was_short` tells whether the application had no more to send before.
-    fn cause(
-        &self,
-        waiting: usize,
-        answered: Option<Bin>,
-        repeated: u32,
-        was_short: bool,
-    ) -> Cause {
+    /// What the sender of half `waiting` waited for until it sent what was `answered`, after what was
+    /// not: `run`. A round trip usually takes `usual` nanoseconds.
+    fn cause(&self, waiting: usize, answered: Option<Bin>, run: &Run, usual: u64) -> Cause {
+        let repeated = run.repeated;
+        let pause = |bin: Bin| run.span.map_or(0, |(_, last)| bin.first.nanos_since(last));
+        let goes_on = |bin: Bin| bin.kind == Kind::New && pause(bin) <= usual.saturating_mul(3) / 2;
         match answered {
+            // The sender never stopped.
+            Some(bin) if repeated == 0 && goes_on(bin) => Cause::Path,
             _ if !self.is_established => Cause::Handshake,
             _ if self.halves[1 - waiting].window_is_closed => Cause::ClosedWindow,
             Some(bin) => match bin.kind {
                 Kind::Newest => Cause::LossTimer,
                 // A tail-loss probe may be new data, but it comes before any repetition.
-                Kind::New if repeated == 0 && !was_short => Cause::LossTimer,
+                Kind::New if repeated == 0 && !run.was_short => Cause::LossTimer,
                 // After a timeout no new data is sent before an answer came.
                 Kind::New => Cause::ApplicationIdle,
                 _ => Cause::BackOff,
@@ -304,27 +293,27 @@ impl Connection {
         if !is_long || !(answers_show || data_shows) {
             return Shown::Nothing;
         }
+        let half = trip / 2;
         // Each timeout is twice the one before: the last but one was in the middle.
         let end_earliest = last.after_nanos(gap.saturating_sub(FIRST_TIMEOUT) / 2);
-        let back_then = back(now, trip / 2);
         // As many packets are missing as the sender would have sent meanwhile: it never stopped.
         let is_stream = u64::from(lost_data).saturating_mul(silent.interval) >= gap / 2;
-        let cause = match is_stream && !was_received {
-            true => Cause::Path,
-            false => cause_at_receiver(segment, rcv_nxt, waiter.window_is_closed),
+        let cause = match cause_at_receiver(segment, rcv_nxt, waiter.window_is_closed) {
+            Cause::LossTimer if is_stream => Cause::Path,
+            cause => cause,
         };
         let silence = Silence {
             flow: self.flow,
             point: self.point,
             waiting: self.host(waiting),
             silent: self.host(1 - waiting),
-            start: back(last, trip / 2),
+            start: back(last, half),
             start_earliest: back(last, trip),
             start_latest: last,
             late: [None; LATE],
             end_earliest,
-            end: Some(back_then),
-            noticed: Some(back_then),
+            end: Some(back(now, half)),
+            noticed: Some(back(now, half)),
             cause,
             round_trip: waiter.round_trip,
             unanswered: lost_answers.max(lost_data),
@@ -472,6 +461,20 @@ impl Run {
         (run, answered)
     }
 
+    /// Whether nothing is heard for long enough, `quiet` nanoseconds, where a round trip usually takes
+    /// `usual` nanoseconds and at least `trip`.
+    fn is_silence(&self, quiet: u64, usual: u64, trip: u64) -> bool {
+        let Some((first, last)) = self.span else {
+            return false;
+        };
+        let late = usual.saturating_mul(3) / 2;
+        let repeats = self.repeated >= 1 && quiet > late;
+        let stream = self.unanswered >= STREAM
+            && last.nanos_since(first) >= (trip / 2).max(20_000_000)
+            && quiet >= late.max(SHORTEST_GAP);
+        repeats || stream
+    }
+
     fn add(&mut self, bin: &Bin) {
         self.unanswered = self.unanswered.saturating_add(bin.count);
         self.repeated += u32::from(bin.kind.is_repeated());
@@ -495,29 +498,6 @@ fn start_of(last: Option<Instant>, first: Instant, trip: u64) -> (Instant, Insta
         Some(last) => (back(last, half), first, first.after_nanos(half)),
         None => (first, first, first.after_nanos(half)),
     }
-}
-
-/// The time in which a host sent what is not answered until `now`, having last heard an answer at `last`.
-fn asked_within(
-    last: Option<Instant>,
-    is_answered: bool,
-    now: Instant,
-    trip: u64,
-) -> (Instant, Instant) {
-    // Before the first answer nothing is known of the path but that the SYN was sent.
-    let from = last.map_or(Instant::ZERO, |last| back(last, trip));
-    // What was sent less than a round trip ago may be what is answered.
-    let until = match is_answered {
-        true => back(now, trip - trip / 10),
-        false => now,
-    };
-    (from, until)
-}
-
-/// Whether an answer at `now`, a round trip after the repetition of `answered`, is an answer to it: to one that
-/// was received before, receivers echo an older timestamp.
-fn is_prompt(answered: Bin, now: Instant, trip: u64) -> bool {
-    now.nanos_since(answered.last) <= trip.saturating_mul(5) / 4 + PROMPT
 }
 
 /// What the far sender of `segment` waited for, as far as its receiver's end shows it.
