@@ -150,6 +150,9 @@ const ADVANCES: u8 = 3;
 /// Looks at a connection that is left to its own timer: more than a timeout that has not backed off lasts.
 const LOOKS: u8 = 16;
 
+/// Least time between two looks, as thousands of connections are restarted one after the other.
+const LOOK_PAUSE: Duration = Duration::from_millis(20);
+
 /// Events that are kept until they are polled; the oldest goes first.
 const EVENTS: usize = 64;
 
@@ -180,6 +183,8 @@ pub struct Host {
     queued: BTreeSet<ConnectionId>,
     /// Restarted connections by when their progress is looked at.
     waiting: BTreeMap<(Instant, ConnectionId), Entry>,
+    /// No look is before that: each one is a pass over all connections.
+    next_look: Instant,
     events: VecDeque<Event>,
     counters: Counters,
     /// Reused by each pass.
@@ -230,6 +235,7 @@ impl Host {
             queue: VecDeque::new(),
             queued: BTreeSet::new(),
             waiting: BTreeMap::new(),
+            next_look: now,
             events: VecDeque::new(),
             counters: Counters::default(),
             found: Vec::new(),
@@ -347,7 +353,7 @@ impl Host {
             .waiting
             .keys()
             .next()
-            .map(|&(at, _)| (at, Reason::Retry));
+            .map(|&(at, _)| (at.max(self.next_look), Reason::Retry));
         let due = self.recent.values().filter(|recent| recent.due.is_some());
         let interval = due.map(|recent| recent.until).min();
         let interval = interval.map(|at| (at, Reason::Interval));
@@ -491,9 +497,10 @@ impl Host {
     /// Looks at the restarted connections that are due: who has made no progress is restarted again.
     fn look(&mut self, now: Instant, stack: &mut (impl EndpointControl + ?Sized)) {
         let is_due = |key: &(Instant, ConnectionId)| key.0 <= now;
-        if !self.waiting.keys().next().is_some_and(is_due) {
+        if now < self.next_look || !self.waiting.keys().next().is_some_and(is_due) {
             return;
         }
+        self.next_look = now + LOOK_PAUSE;
         let mut found = core::mem::take(&mut self.found);
         found.clear();
         if let Err(error) = stack.connections(&mut found) {
