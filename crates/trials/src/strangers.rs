@@ -191,15 +191,6 @@ fn claims_of_all(cells: &[Cell], runs: &Runs) -> Vec<Judged> {
     let own = |statement: &'static str| {
         own_claim("strangers", statement, Unit::Share, Published::AtLeast(1.0))
     };
-    let no_worse = share(
-        those(cells, runs, |cell| {
-            cell.stranger.is_real_time() && cell.placement != Placement::None
-        }),
-        |run| {
-            let cell = cells.iter().find(|cell| cell.name() == run.cell);
-            cell.is_some_and(|cell| is_no_worse(run, runs.of(&cell.control().name())))
-        },
-    );
     vec![
         own(
             "A stream in real time is no worse than without a gateway: what is sent after link-up is not later by 10 ms, its \
