@@ -52,12 +52,13 @@ fn method(extent: Extent) -> Vec<String> {
         ),
         "QUIC: a server sends without end over one stream (quinn, CUBIC, all its defaults) from port 443. ESP: 100 \
          packets of 1,000 bytes a second in UDP. RTP: 50 packets of 172 bytes a second. DNS: the mobile host asks for a \
-         name, waits 5 s, asks again from the same port, and goes on to the next name 100 ms after an \
+         name, waits 5 s, asks again from the same port, and goes on to the next name a second after an \
          answer."
             .to_owned(),
         format!(
             "Resumed: from link-up until the receiving application is given something that it did not have: the next \
-             byte in order, a datagram with a new number, an answer. Late: datagrams that were sent before link-up \
+             byte in order, a datagram with a new number, an answer. First sign: \
+             when the first frame came out of the link at the sender's end, mostly the neighbour's ARP, which nobody can precede. Late: datagrams that were sent before link-up \
              and came after it. Jitter: the highest that an RTP receiver reports after link-up. Runs of each cell: {}; \
              the table shows medians.",
             cells::repetitions(extent)
@@ -98,7 +99,9 @@ fn has_kept_limit(cell: &Cell, observed: &Observed) -> bool {
     }
     match cell.stranger.is_real_time() {
         true => is_prompt(observed),
-        false => observed.seen.resume_s.is_some_and(|time| time <= LIMIT_S),
+        false => observed
+            .resumed_after_s()
+            .is_some_and(|time| time <= LIMIT_S),
     }
 }
 
@@ -123,7 +126,8 @@ fn resume(run: &Record) -> Option<f64> {
 }
 
 fn is_in_time(run: &Record) -> bool {
-    resume(run).is_some_and(|time| time <= LIMIT_S)
+    let time = of(run).and_then(|observed| observed.resumed_after_s());
+    time.is_some_and(|time| time <= LIMIT_S)
 }
 
 /// The runs of those cells.
@@ -157,7 +161,7 @@ fn claims_of_waiting(cells: &[Cell], runs: &Runs) -> Vec<Judged> {
     };
     vec![
         own(
-            "QUIC resumes within one round trip and 50 ms of link-up with hold at the sender's end or both (share of runs).",
+            "QUIC resumes within one round trip and 50 ms of the first sign with hold at the sender's end or both (share of runs).",
             Unit::Share,
             all,
         )
@@ -171,7 +175,7 @@ fn claims_of_waiting(cells: &[Cell], runs: &Runs) -> Vec<Judged> {
             !is_in_time(run)
         })),
         own(
-            "A question of DNS is answered within one round trip and 50 ms of link-up with hold at the asking end or both \
+            "A question of DNS is answered within one round trip and 50 ms of the first sign with hold at the asking end or both \
              (share of runs).",
             Unit::Share,
             all,

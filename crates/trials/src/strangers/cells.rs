@@ -199,7 +199,7 @@ impl Cell {
         let direction = self.stranger.direction();
         let task = if self.stranger.is_transfer() {
             Task::Bulk {
-                bytes: ByteCount(100_000_000),
+                bytes: ByteCount(5_000_000),
                 direction,
             }
         } else {
@@ -228,7 +228,7 @@ impl Cell {
             gateway: at(false),
             mobile: at(true),
             seed: 1,
-            deadline: trial.length(),
+            deadline: trial.length() * 2,
         }
     }
 }

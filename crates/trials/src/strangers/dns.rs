@@ -13,7 +13,7 @@ use std::net::SocketAddr;
 pub const ATTEMPT: Duration = Duration::from_secs(5);
 const ATTEMPTS: u32 = 2;
 /// From an answer to the next question.
-const PAUSE: Duration = Duration::from_millis(100);
+const PAUSE: Duration = Duration::from_secs(1);
 
 /// Bytes of a header (RFC 1035, section 4.1.1).
 const HEADER: usize = 12;
@@ -182,6 +182,6 @@ mod tests {
         resolver.handle_datagram(at(10_040), to, &answer);
         let arrival = resolver.arrivals[0];
         assert_eq!((arrival.at, arrival.sent), (at(10_040), Some(at(10_000))));
-        assert_eq!(resolver.poll_timeout(), Some(at(10_140)));
+        assert_eq!(resolver.poll_timeout(), Some(at(11_040)));
     }
 }

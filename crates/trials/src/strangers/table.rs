@@ -14,6 +14,7 @@ pub(super) fn transfers(cells: &[Cell], runs: &Runs) -> Table {
     let mut columns = head();
     columns.extend([
         Column::quantity("resume_s", "Resumed", Unit::Seconds),
+        Column::quantity("first_sign_s", "First sign", Unit::Seconds),
         Column::quantity("five_seconds", "First five seconds", Unit::Share),
         Column::quantity("taken", "Kept", Unit::Count),
         Column::quantity("injected", "Sent by gateways", Unit::Count),
@@ -27,6 +28,7 @@ pub(super) fn transfers(cells: &[Cell], runs: &Runs) -> Table {
         row.push(time(&records, |run| {
             Some(resume(run).unwrap_or(f64::INFINITY))
         }));
+        row.push(time(&records, |run| of(run)?.first_sign_s));
         row.push(Shown::from(middle(records.iter().copied(), |run| {
             run.result.outages.first()?.first_five_seconds_share
         })));

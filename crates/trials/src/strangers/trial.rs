@@ -17,9 +17,9 @@ use outlast_experiments::moments::Moments;
 use outlast_lab::{Cancel, LabError};
 use outlast_linux::clock;
 use outlast_linux::namespace::Namespace;
-use outlast_scenario::IpVersion;
 use outlast_scenario::result::{OutageResult, RunResult};
-use outlast_testbed::site::{Cut, LINK, Neighbours, Place, Site, SiteConfig};
+use outlast_scenario::{Direction, IpVersion};
+use outlast_testbed::site::{Cut, LINK, Neighbours, Place, Since, Site, SiteConfig};
 use serde::{Deserialize, Serialize};
 use std::io;
 use std::net::SocketAddr;
@@ -38,6 +38,9 @@ pub struct StrangerTrial {
 pub struct Observed {
     /// What the arrivals say.
     pub seen: Seen,
+    /// From link-up until the first frame came out of the link at the end where the data, or the question, comes
+    /// from: before that nobody can know that packets get through.
+    pub first_sign_s: Option<f64>,
     /// Why the conversation ended early; `None` if it did not.
     pub ended: Option<String>,
     /// Packets that the gateways have taken instead of letting them be lost.
@@ -75,6 +78,16 @@ const ESP_PORT: u16 = 4_500;
 const RTP_PORT: u16 = 5_004;
 /// Of whoever is asked by nobody.
 const ANY_PORT: u16 = 40_000;
+
+impl Observed {
+    /// From the first possible moment until the application was given something new.
+    #[must_use]
+    pub fn resumed_after_s(&self) -> Option<f64> {
+        let resume = self.seen.resume_s?;
+        let sign = self.first_sign_s.filter(|sign| *sign <= resume);
+        Some(resume - sign.unwrap_or(0.0))
+    }
+}
 
 impl StrangerTrial {
     /// From the first packet to the end.
@@ -120,7 +133,7 @@ pub fn carry_out(
     let up = site.mend()?;
     pause_until(cancel, up + QUIET[1])?;
     let late = vigil.end()?;
-    let worst_delay = late.max(air(&site)?);
+    let worst_delay = late.max(air(&site)?.worst_delay);
     drop(moment);
     pause_until(cancel, began + trial.length())?;
     let talked = talk.end().map_err(io_error("carry the conversation"))?;
@@ -128,6 +141,7 @@ pub fn carry_out(
     let _work = moments.work(TAKE_DOWN, cancel)?;
     let outage = Outage { down, up };
     let mut observed = Observed {
+        first_sign_s: first_sign_s(&air(&site)?, &cell, up),
         seen: Seen::of(&talked.arrivals, outage),
         ended: talked.ended.clone(),
         lost: talked.losses.map(|losses| losses.packets),
@@ -198,10 +212,19 @@ fn start_daemons<'t>(
     those.map(start).collect()
 }
 
-fn air(site: &Site) -> Result<Duration, TrialError> {
+fn air(site: &Site) -> Result<Since, TrialError> {
     let since = site.air.since();
-    let since = since.map_err(|error| TrialError::Site(LabError::Emulator(error)))?;
-    Ok(since.worst_delay)
+    since.map_err(|error| TrialError::Site(LabError::Emulator(error)))
+}
+
+/// See [`Observed::first_sign_s`].
+fn first_sign_s(since: &Since, cell: &Cell, up: Instant) -> Option<f64> {
+    let heard = match cell.stranger.direction() {
+        Direction::Download => since.heard_by_gateway,
+        Direction::Upload => since.heard_by_mobile,
+    };
+    let sign = heard.first_sign(Cut::Carrier, IpVersion::V4)?;
+    Some(sign.since(up).as_secs_f64())
 }
 
 fn result(
