@@ -231,7 +231,13 @@ impl EndpointControl for Endpoint {
                 timeouts: self.snd.timeouts,
                 min_rtt: Duration::from_micros(self.min_rtt_us()),
                 heard_at: self.last_heard,
-                sent_at: Instant::ZERO,
+                sent_at: self
+                    .snd
+                    .queue
+                    .iter()
+                    .map(|sent| sent.sent_at)
+                    .max()
+                    .unwrap_or(self.snd.last_sent),
                 user_timeout: self.user_timeout(),
                 is_frozen: self.is_frozen(),
             });
