@@ -456,19 +456,6 @@ fn to_mobile(path: &mut Path) -> Vec<Said> {
 }
 
 #[test]
-fn what_is_lost_at_the_mobiles_return_is_sent_again_when_a_duplicate_shows_it() {
-    let mut path = sent_at_the_return();
-    // The sender has repeated it by itself, and takes that for under way.
-    path.data(MSS, MSS);
-    assert_eq!(to_mobile(&mut path), []);
-    path.after_ms(400);
-    path.far_sack(MSS, &[(2 * MSS, 3 * MSS)]);
-    assert_eq!(to_mobile(&mut path), [Data(MSS, MSS)]);
-    path.far_sack(MSS, &[(2 * MSS, 3 * MSS)]);
-    assert_eq!(to_mobile(&mut path), [], "it is under way");
-}
-
-#[test]
 fn what_is_lost_at_the_mobiles_return_is_sent_again_after_timeouts_that_double() {
     let mut path = sent_at_the_return();
     path.after_ms(500);

@@ -281,11 +281,6 @@ impl Wireless {
             return true;
         }
         if self.sender_recovers {
-            let patience = cx.flow.rtt.patience();
-            if self.cache.is_own(acked) {
-                self.cache
-                    .send_front_again_if_older(acked, cx.now, patience);
-            }
             return false;
         }
         self.duplicates = self.duplicates.saturating_add(1);
