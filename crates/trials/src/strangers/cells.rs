@@ -160,7 +160,7 @@ pub fn repetitions(extent: Extent) -> u32 {
 pub fn jobs(extent: Extent) -> Vec<Job> {
     let of_cell = |cell: &Cell| {
         let cell = *cell;
-        (0..repetitions(extent)).map(move |index| cell.job(index))
+        (0..cell.repetitions(extent)).map(move |index| cell.job(index))
     };
     cells(extent).iter().flat_map(of_cell).collect()
 }
@@ -176,6 +176,14 @@ impl Cell {
         };
         let seconds = self.outage.as_secs();
         format!("{stranger}, {seconds} s, hold: {placement}{path}")
+    }
+
+    /// How often it is measured: when a sender of QUIC without a gateway goes on, its timer decides.
+    fn repetitions(&self, extent: Extent) -> u32 {
+        match (self.stranger, self.placement) {
+            (Stranger::Quic, Placement::None) => repetitions(extent).max(3),
+            _ => repetitions(extent),
+        }
     }
 
     /// The same without a gateway.
