@@ -5,7 +5,7 @@
 //! | a link is restored | one pass: each connection over it that has data outstanding, or whose peer may have, joins the queue |
 //! | the queue has an entry and the budget a token | one connection is restarted, as [`Mechanism`] says |
 //! | a restarted connection has made no progress for a round trip or [`Limits::retry`] | it is restarted again, at most [`Limits::attempts`] times in all, the wait doubling |
-//! | it has made progress | it is looked at again two round trips later: a sender that takes its timeout for spurious stops again, and is restarted at once if it has nothing on its way |
+//! | it has made progress | it is looked at again: a sender that takes its timeout for spurious stops again, and is restarted as soon as it has nothing on its way |
 //! | its own timer has not backed off | it is left to it, and looked at as often as a timeout may last |
 //! | a link is restored again within [`Limits::interval`] | the next pass waits until the interval is over |
 //! | a silent peer is heard again | as an indicator for the link that is this peer |
@@ -524,7 +524,15 @@ impl Host {
                 None => {
                     self.queued.remove(&entry.id);
                 }
-                Some(&(snd_una, _)) if snd_una == entry.snd_una => self.queue.push_back(entry),
+                // What it sent upon an acknowledgement may still be on its way (F-RTO; RFC 5682, section 2.1).
+                Some(&(snd_una, is_silent)) if snd_una == entry.snd_una => {
+                    if entry.advances == 0 || is_silent {
+                        self.queue.push_back(entry);
+                    } else {
+                        entry.looks += 1;
+                        self.wait(now, entry);
+                    }
+                }
                 Some(&(snd_una, is_silent)) => {
                     entry.snd_una = snd_una;
                     entry.advances += 1;
@@ -549,11 +557,8 @@ impl Host {
         }
         // The queues have emptied.
         let round_trip = entry.min_rtt + entry.min_rtt / 4;
-        // After its first advance a sender with F-RTO sends new data (RFC 5682, section 2.1), and what acknowledges that advances
-        // nothing: it is not stalled before another round trip is over.
-        let round_trips = if entry.advances == 0 { 1 } else { 2 };
         let doublings = entry.attempts.saturating_sub(1).min(16);
-        let wait = self.config.limits.retry.max(round_trips * round_trip) * (1 << doublings);
+        let wait = self.config.limits.retry.max(round_trip) * (1 << doublings);
         self.waiting.insert((now + wait, entry.id), entry);
     }
 

@@ -133,7 +133,11 @@ impl Late {
     fn new(place: &Place, over: Over, version: Version, prepare: fn(&UdpSocket)) -> Option<Self> {
         let path = Path::new()?;
         let wire = path.tap()?;
-        let daemon = Daemon::start_over(over, place, &path.gateway, "hold")?;
+        let patient = place.file("gateway.toml", "other_age = \"1 h\"\n");
+        let patient = ["--config", patient.to_str().expect("a path of ours")];
+        let arguments = ["--mechanism", "hold", "--data-path", over.name()];
+        let arguments = [arguments.as_slice(), &patient].concat();
+        let daemon = Daemon::start_with(place, &path.gateway, &arguments)?;
         let receiver = socket(&path.mobile, SocketAddr::new(MOBILE.of(version), 0));
         let sender = socket(&path.fixed, SocketAddr::new(FIXED.of(version), 0));
         prepare(&sender);
