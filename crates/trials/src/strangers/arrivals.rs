@@ -42,16 +42,19 @@ pub struct Seen {
     pub overtaken: u64,
     /// Datagrams that a receiver with an anti-replay window of 64 discards as too old (RFC 4303, section 3.4.3).
     pub outside_window: u64,
-    /// The longest that one took which was sent after link-up.
+    /// The longest that one took which was sent within [`SETTLING`] after link-up.
     pub slowest_fresh_s: Option<f64>,
     /// Datagrams that were sent after link-up and came.
     pub fresh: u64,
-    /// The highest value after link-up of the jitter that RTP reports (RFC 3550, section 6.4.1).
+    /// The highest value within [`SETTLING`] after link-up of the jitter that RTP reports (RFC 3550, section 6.4.1).
     pub jitter_s: Option<f64>,
 }
 
 /// The first seconds after link-up, whose payload is counted.
 pub const FIRST_SECONDS: Duration = Duration::from_secs(5);
+/// After link-up, how long a stream is watched for what comes late to settle: the time in which no other run has work
+/// to do.
+pub const SETTLING: Duration = Duration::from_millis(500);
 /// Packets of the smallest anti-replay window that RFC 4303 lets a receiver have by default.
 const REPLAY_WINDOW: u64 = 64;
 
@@ -72,7 +75,7 @@ impl Seen {
                 continue;
             }
             seen.note(arrival, fate, outage.up);
-            if arrival.sent.is_some() {
+            if arrival.sent.is_some() && arrival.at <= outage.up + SETTLING {
                 let peak = seen.jitter_s.unwrap_or(0.0);
                 seen.jitter_s = Some(peak.max(jitter.seconds));
             }
@@ -106,6 +109,9 @@ impl Seen {
             &mut self.oldest_s
         } else {
             self.fresh += 1;
+            if sent > up + SETTLING {
+                return;
+            }
             &mut self.slowest_fresh_s
         };
         *slowest = Some(slowest.map_or(age, |most: f64| most.max(age)));

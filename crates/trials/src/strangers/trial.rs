@@ -70,7 +70,7 @@ const SET_UP: Duration = Duration::from_secs(2);
 /// About what ending everything takes.
 const TAKE_DOWN: Duration = Duration::from_millis(500);
 /// Before link-up and after it, others do no work.
-const QUIET: [Duration; 2] = [Duration::from_millis(100), Duration::from_millis(500)];
+const QUIET: [Duration; 2] = [Duration::from_millis(100), super::arrivals::SETTLING];
 
 const QUIC_PORT: u16 = 443;
 const DNS_PORT: u16 = 53;
