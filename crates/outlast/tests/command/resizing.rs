@@ -133,7 +133,7 @@ impl Late {
     fn new(place: &Place, over: Over, version: Version, prepare: fn(&UdpSocket)) -> Option<Self> {
         let path = Path::new()?;
         let wire = path.tap()?;
-        let patient = place.file("gateway.toml", "other_age = \"1 h\"\n");
+        let patient = place.file("gateway.toml", "[limits]\nother_age = \"1 h\"\n");
         let patient = ["--config", patient.to_str().expect("a path of ours")];
         let arguments = ["--mechanism", "hold", "--data-path", over.name()];
         let arguments = [arguments.as_slice(), &patient].concat();
