@@ -434,40 +434,6 @@ fn a_sender_that_repeats_one_segment_in_a_timeout_is_told_everything() {
     );
 }
 
-/// What was kept in an outage has gone to the mobile at its return.
-fn sent_at_the_return() -> Path {
-    let mut path = adaptive();
-    path.down();
-    path.after_ms(600);
-    path.up();
-    path.after_ms(10);
-    path.far_ack(MSS);
-    let all = said(&mut path);
-    assert!(
-        all.ends_with(&[Data(MSS, MSS), Data(2 * MSS, MSS)]),
-        "{all:?}"
-    );
-    path
-}
-
-fn to_mobile(path: &mut Path) -> Vec<Said> {
-    let is_data = |said: &Said| matches!(said, Data(..));
-    said(path).into_iter().filter(is_data).collect()
-}
-
-#[test]
-fn what_is_lost_at_the_mobiles_return_is_sent_again_after_timeouts_that_double() {
-    let mut path = sent_at_the_return();
-    path.after_ms(500);
-    assert_eq!(to_mobile(&mut path), [Data(MSS, MSS)]);
-    path.after_ms(30_000);
-    let later = to_mobile(&mut path).len();
-    assert!((3..=6).contains(&later), "{later} more in half a minute");
-    path.far_ack(3 * MSS);
-    path.after_ms(60_000);
-    assert_eq!(to_mobile(&mut path), []);
-}
-
 #[test]
 fn what_is_lost_without_an_outage_is_left_to_a_sender_of_today() {
     let mut path = adaptive();

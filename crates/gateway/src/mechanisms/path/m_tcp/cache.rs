@@ -197,13 +197,6 @@ impl Cache {
         self.waiting = self.segments.len();
     }
 
-    /// Whether the segment with the byte at `number` was last sent from here.
-    pub(super) fn is_own(&self, number: SeqNumber) -> bool {
-        let mut from_front = self.segments.iter();
-        let kept = from_front.find(|kept| kept.seq.at_or_before(number) && kept.end.after(number));
-        kept.is_some_and(|kept| kept.is_own && kept.sent_at.is_some())
-    }
-
     /// Sends the segment with the byte at `number` again.
     pub(super) fn send_front_again(&mut self, number: SeqNumber) {
         self.send_again_if(|kept| kept.seq.at_or_before(number) && kept.end.after(number));

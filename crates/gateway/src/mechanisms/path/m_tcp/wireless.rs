@@ -85,17 +85,6 @@ pub(super) struct Wireless {
     sender_recovers: bool,
     /// The mobile is back, and was asked, or is to be, what it has.
     question: Option<Question>,
-    /// What was sent from here at the mobile's return is sent from here again if it is lost, too: its sender
-    /// may wait for a long timeout, or take its own repetition, which was not passed on, for under way.
-    repair: Option<Repair>,
-}
-
-/// When the oldest segment is repeated that was sent from here, unless the mobile acknowledges it.
-#[derive(Clone, Copy, Debug)]
-struct Repair {
-    at: Instant,
-    /// The pause after that.
-    pause: Duration,
 }
 
 /// What of that which was sent before an outage has arrived?
@@ -107,14 +96,6 @@ struct Question {
     since: Instant,
     /// When no answer is expected any more.
     until: Instant,
-}
-
-fn first_repair(cx: &Context<'_>) -> Repair {
-    let pause = timeout(cx.flow);
-    Repair {
-        at: cx.now + pause,
-        pause: pause * 2,
-    }
 }
 
 impl Wireless {
@@ -146,7 +127,6 @@ impl Wireless {
     pub(super) fn leave(&mut self) {
         self.state = State::Frozen { persist: None };
         self.question = None;
-        self.repair = None;
         self.probes = false;
         self.probed = None;
     }
@@ -193,9 +173,6 @@ impl Wireless {
         if self.question.is_some_and(|question| question.until <= now) {
             self.settle_question();
         }
-        if let Some(repair) = self.repair.take_if(|repair| repair.at <= now) {
-            self.repair(now, flow.near.acked, repair.pause);
-        }
         match &mut self.state {
             State::NoFreeze { rexmt } => {
                 let has_expired = rexmt.take_if(|at| *at <= now).is_some();
@@ -221,20 +198,8 @@ impl Wireless {
         }
     }
 
-    /// Sends the oldest segment again, if it was sent from here and not by its sender since.
-    fn repair(&mut self, now: Instant, acked: SeqNumber, pause: Duration) {
-        if matches!(self.state, State::NoFreeze { .. }) && self.cache.is_own(acked) {
-            self.cache.send_front_again(acked);
-            self.repair = Some(Repair {
-                at: now + pause,
-                pause: (pause * 2).min(LONGEST_PAUSE),
-            });
-        }
-    }
-
     pub(super) fn deadline(&self) -> Option<Instant> {
         let question = self.question.map(|question| question.until);
-        let repair = self.repair.map(|repair| repair.at);
         let timer = match self.state {
             State::NoFreeze { rexmt } => rexmt,
             State::Frozen {
@@ -242,7 +207,7 @@ impl Wireless {
             } => Some(at),
             State::Frozen { persist: None } => None,
         };
-        [question, timer, repair].into_iter().flatten().min()
+        [question, timer].into_iter().flatten().min()
     }
 
     /// A segment of the mobile's; says whether it is a duplicate acknowledgement that is this half's
@@ -306,9 +271,6 @@ impl Wireless {
             let patience = cx.flow.rtt.patience();
             self.cache
                 .send_front_again_if_older(acked, cx.now, patience);
-        }
-        if self.repair.is_some() {
-            self.repair = self.cache.is_own(acked).then(|| first_repair(cx));
         }
         match self.state {
             State::NoFreeze { .. } => self.rearm(cx),
@@ -461,9 +423,6 @@ impl Wireless {
             State::NoFreeze { .. } => {
                 let packet = self.cache.next_waiting(cx.now)?;
                 self.start_timer(cx);
-                if self.sender_recovers {
-                    self.repair.get_or_insert_with(|| first_repair(cx));
-                }
                 (packet, SendReason::Kept)
             }
             State::Frozen { persist: Some(_) } if core::mem::take(&mut self.probes) => {
