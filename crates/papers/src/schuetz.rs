@@ -32,7 +32,7 @@ pub static EXPERIMENT: Experiment = Experiment {
     ],
 };
 
-/// The same figures with HIP.
+/// Figures 10 to 13 with HIP, whose readdressing is packets on the links.
 pub static BY_HIP: Experiment = Experiment {
     name: "hip",
     title: "Intermittently connected hosts with HIP: the figures of Schütz and others",

@@ -186,7 +186,7 @@ impl Cell {
         }
     }
 
-    /// The same without a gateway.
+    /// Its control: this traffic over this outage without a gateway.
     #[must_use]
     pub const fn control(&self) -> Self {
         Self {

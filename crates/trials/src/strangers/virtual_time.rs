@@ -1,4 +1,4 @@
-//! The same two ends over a modelled link in virtual time, with the gateway's own code at either end.
+//! A stranger's two ends over a modelled link in virtual time, with the gateway's own code at either end.
 //!
 //! Nobody tells a gateway here what the link dropped, as on a real interface.
 
