@@ -333,6 +333,13 @@ pub(super) struct Operating {
     pub(super) metrics: Option<Endpoint>,
 }
 
+/// The control socket: the one of the command line before the file's, or that of the device.
+fn socket(given: Option<&Path>, of_file: Option<&Path>, device: &str) -> PathBuf {
+    given
+        .or(of_file)
+        .map_or_else(|| control_of(device), Path::to_owned)
+}
+
 /// What is wrong with what all roles have, if anything is.
 fn problem_of_device(device: &str, mtu: u32, lifetime_s: u16) -> Option<String> {
     if !MTU_RANGE.contains(&mtu) {
@@ -480,12 +487,11 @@ impl HomeAgentSettings {
 
     /// What it is operated with; `control` goes before the file's.
     pub(super) fn operating(&self, control: Option<&Path>) -> Operating {
-        let control = control.map(Path::to_owned).or_else(|| self.control.clone());
         Operating {
             device: self.device.clone(),
             mtu: self.mtu,
             interface: self.interface.clone(),
-            control: control.unwrap_or_else(|| control_of(&self.device)),
+            control: socket(control, self.control.as_deref(), &self.device),
             metrics: self.metrics.clone(),
         }
     }
@@ -567,12 +573,11 @@ impl ForeignAgentSettings {
 
     /// What it is operated with; `control` goes before the file's.
     pub(super) fn operating(&self, control: Option<&Path>) -> Operating {
-        let control = control.map(Path::to_owned).or_else(|| self.control.clone());
         Operating {
             device: self.device.clone(),
             mtu: self.mtu,
             interface: Some(self.interface.clone()),
-            control: control.unwrap_or_else(|| control_of(&self.device)),
+            control: socket(control, self.control.as_deref(), &self.device),
             metrics: self.metrics.clone(),
         }
     }
@@ -690,12 +695,11 @@ impl MobileNodeSettings {
 
     /// What it is operated with; `control` goes before the file's.
     pub(super) fn operating(&self, control: Option<&Path>) -> Operating {
-        let control = control.map(Path::to_owned).or_else(|| self.control.clone());
         Operating {
             device: self.device.clone(),
             mtu: self.mtu,
             interface: self.interface.clone(),
-            control: control.unwrap_or_else(|| control_of(&self.device)),
+            control: socket(control, self.control.as_deref(), &self.device),
             metrics: self.metrics.clone(),
         }
     }
