@@ -3,6 +3,7 @@
 //! Where this machine lacks what that needs, a test says so and ends.
 
 mod agents;
+mod gateways;
 
 use crate::hip::{PATIENCE, Sender, connect, ip, pace, read, skip};
 use crate::support::Place;
