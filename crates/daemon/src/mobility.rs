@@ -9,7 +9,7 @@
 //! On a link of its own, a foreign agent takes the tunnel's end from the mobile node, and a home agent
 //! answers ARP for those that are away.
 //!
-//! Where a home agent's or a mobile node's addresses are of IPv6, the role is that of Mobile IPv6 ([`v6`]).
+//! Where a home agent's or a mobile node's addresses are of IPv6, the role is that of Mobile IPv6.
 
 mod access;
 mod carriers;

@@ -262,3 +262,44 @@ impl MobileNodeSettings {
         ])
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What is said of a file with this text; nothing if it is sound.
+    fn said(text: &str) -> String {
+        let directory = tempfile::tempdir().expect("a directory");
+        let path = directory.path().join("role.toml");
+        std::fs::write(&path, text).expect("a file of ours");
+        let is_of_ipv6 = is_of_ipv6(&path, "mobile_node", "home_address").expect("TOML");
+        assert!(is_of_ipv6, "{text}");
+        MobileNodeSettings::load(&path).map_or_else(|error| error.to_string(), |_| String::new())
+    }
+
+    #[test]
+    fn what_cannot_hold_is_refused_and_named() {
+        let text = |agent: &str, more: &str| {
+            format!(
+                "[mobile_node]\nhome_address = \"fd50::5\"\nhome_agent = \"{agent}\"\nkey = \"k\"\n{more}"
+            )
+        };
+        let cases = [
+            ("fd09::2", "", ""),
+            ("fd09::2", "destinations = [\"fd00::/8\"]", ""),
+            ("fd09::2", "destinations = [\"fd00::1/8\"]", "fd00::1/8"),
+            ("fd09::2", "destinations = [\"10.0.0.0/8\"]", "10.0.0.0/8"),
+            ("fd09::2", "mtu = 1279", "1279"),
+            ("fd09::2", "lifetime_s = 1", "lifetime_s"),
+            ("fd09::2", "interface = \"eth0\"", "interface"),
+            ("fd50::5", "", "twice"),
+            ("fe80::1", "", "fe80::1"),
+            ("10.9.0.2", "", "home_agent"),
+        ];
+        for (agent, more, problem) in cases {
+            let said = said(&text(agent, more));
+            assert_eq!(said.is_empty(), problem.is_empty(), "{more}: {said}");
+            assert!(said.contains(problem), "{more}: {said}");
+        }
+    }
+}
