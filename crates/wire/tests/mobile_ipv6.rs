@@ -33,7 +33,7 @@ fn a_binding_update_has_the_layout_of_the_rfc() {
         .timestamp(0x0102_0304_0506_0708)
         .authenticate(256, 12, |_| [0xaa; 12])
         .finish(HOME, FAR);
-    let rest = "1234 c000 004b 0102 0000 0310 20010db8000200000000000000000009 \
+    let rest = "1234 c000 004b 0100 0310 20010db8000200000000000000000009 \
                 0100 0a08 0102030405060708 00 09 11 01 00000100";
     let expected = common::hex(rest);
     assert_eq!(&bytes[..4], [59, 7, 5, 0]);
