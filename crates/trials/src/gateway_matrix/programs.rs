@@ -495,7 +495,7 @@ pub(super) fn find(program: &'static str, package: &'static str) -> Result<PathB
 }
 
 /// The first Python that has the module: one of several may.
-fn find_python(import: &str) -> Option<PathBuf> {
+pub(crate) fn find_python(import: &str) -> Option<PathBuf> {
     candidates("python3").find(|path| {
         let mut command = Command::new(path);
         let code = match import {
