@@ -17,6 +17,8 @@ struct Kept {
     sent_at: Option<Instant>,
     /// It was last sent from here, not by its host.
     is_own: bool,
+    /// Its host has repeated it, and takes that for under way: it goes out once more unless it arrives.
+    owes_repetition: bool,
 }
 
 impl Kept {
@@ -115,6 +117,7 @@ impl Cache {
             end,
             sent_at,
             is_own: false,
+            owes_repetition: false,
         };
         self.segments.insert(behind.map_or(0, |at| at + 1), kept);
         let acked = cx.flow.near.acked;
@@ -244,8 +247,40 @@ impl Cache {
             if kept.seq.before(end) && kept.end.after(seq) && kept.sent_at.is_some() {
                 kept.sent_at = Some(now);
                 kept.is_own = false;
+                kept.owes_repetition = false;
             }
         }
+    }
+
+    /// The host of `seq` to `end` has repeated it, which was taken. Says when the first of it was sent.
+    pub(super) fn owe_repetition(&mut self, (seq, end): (SeqNumber, SeqNumber)) -> Option<Instant> {
+        let mut sent_at = None;
+        for kept in &mut self.segments {
+            if kept.seq.before(end) && kept.end.after(seq) {
+                kept.owes_repetition = true;
+                sent_at = sent_at.or(kept.sent_at);
+            }
+        }
+        sent_at
+    }
+
+    /// Sends again what was sent before `time` and [owes a repetition](Self::owe_repetition). Says when the
+    /// first was sent that still owes one.
+    pub(super) fn send_repetitions(&mut self, time: Instant) -> Option<Instant> {
+        let mut next = None;
+        for kept in &mut self.segments {
+            let Some(at) = kept.sent_at.filter(|_| kept.owes_repetition) else {
+                continue;
+            };
+            if at <= time {
+                kept.sent_at = None;
+                kept.owes_repetition = false;
+                self.waiting += 1;
+            } else {
+                next = Some(next.map_or(at, |next: Instant| next.min(at)));
+            }
+        }
+        next
     }
 
     /// Sends everything again that was sent before `time`.
@@ -271,8 +306,8 @@ impl Cache {
         }
     }
 
-    /// Takes the next segment that is to be sent.
-    pub(super) fn next_waiting(&mut self, now: Instant) -> Option<Packet> {
+    /// Takes the next segment that is to be sent. Says whether it [owes a repetition](Self::owe_repetition).
+    pub(super) fn next_waiting(&mut self, now: Instant) -> Option<(Packet, bool)> {
         let mut floor = self.floor;
         for kept in &mut self.segments {
             floor = newest(floor, kept.stamps());
@@ -280,7 +315,7 @@ impl Cache {
                 kept.sent_at = Some(now);
                 kept.is_own = true;
                 self.waiting -= 1;
-                return Some(renewed(kept, floor));
+                return Some((renewed(kept, floor), kept.owes_repetition));
             }
         }
         None
