@@ -27,6 +27,8 @@ pub struct Setup {
     pub indicators: Indicators,
     /// What all gateways are told of the rates of their links.
     pub rate: ConfiguredRate,
+    /// Whether supervisor hosts share that rate out among connections.
+    pub shares_rate: bool,
     /// Which rules of `hold` they obey: all, but where it is tried without one.
     pub rules: HoldRules,
     /// The caps of each gateway.
@@ -124,6 +126,7 @@ impl Setup {
             agents: [None; 2],
             indicators: Indicators::Link,
             rate: ConfiguredRate::Link,
+            shares_rate: false,
             rules: HoldRules::default(),
             limits: Limits::default(),
             hops: Vec::new(),

@@ -70,6 +70,7 @@ impl World {
             agents,
             indicators,
             rate,
+            shares_rate,
             rules,
             limits,
             hops,
@@ -92,6 +93,7 @@ impl World {
             mechanisms,
             indicators,
             rate,
+            shares_rate,
             rules,
             limits,
         };

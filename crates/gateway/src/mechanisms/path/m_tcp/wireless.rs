@@ -134,6 +134,11 @@ impl Wireless {
         self.probed = None;
     }
 
+    /// The number behind what has gone to the mobile.
+    pub(super) fn sent_until(&self, flow: &TcpFlow) -> SeqNumber {
+        self.cache.sent_until(flow.near.acked)
+    }
+
     /// Whether the byte at `number` is kept.
     pub(super) fn has(&self, number: SeqNumber) -> bool {
         self.cache.has(number)
@@ -364,6 +369,7 @@ impl Wireless {
         }
         let may_go = matches!(self.state, State::NoFreeze { .. })
             && cx.link.state == LinkState::Up
+            && cx.allotment.is_none()
             && !self.cache.has_waiting();
         let sent_at = may_go.then_some(cx.now);
         if !self.cache.keep(cx, packet, sent_at) {
@@ -445,12 +451,13 @@ impl Wireless {
                 (self.newest_ack.packet()?.clone(), SendReason::NewestAck)
             }
             State::NoFreeze { .. } => {
-                let (packet, owes_repetition) = self.cache.next_waiting(cx.now)?;
+                let next = self.cache.next_waiting(cx.now)?;
                 self.start_timer(cx);
-                if owes_repetition {
+                if next.owes_repetition {
                     self.await_repetition(cx, cx.now);
                 }
-                (packet, SendReason::Kept)
+                let reason = next.reason();
+                (next.packet, reason)
             }
             State::Frozen { persist: Some(_) } if core::mem::take(&mut self.probes) => {
                 let packet = self.cache.oldest()?;
