@@ -1,7 +1,7 @@
 //! What is to be simulated.
 
 use crate::hip::HipSetup;
-use crate::path::Indicators;
+use crate::path::{Gateways, Indicators};
 use crate::roaming::RoamingSetup;
 use crate::side::IpVersion;
 use crate::traffic::TrafficSetup;
@@ -139,6 +139,18 @@ impl Setup {
             clock_phases: None,
             deadline: Duration::from_secs(300),
             recording: Recording::default(),
+        }
+    }
+
+    /// The gateways at the ends of the mobile's link.
+    pub(crate) fn gateways(&self) -> Gateways {
+        Gateways {
+            mechanisms: self.mechanisms,
+            indicators: self.indicators,
+            rate: self.rate,
+            shares_rate: self.shares_rate,
+            rules: self.rules,
+            limits: self.limits,
         }
     }
 }
