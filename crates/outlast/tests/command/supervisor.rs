@@ -189,6 +189,31 @@ fn a_download_outlasts_a_silent_outage_adaptively() {
     );
 }
 
+/// Each sender would bring 3 MB/s.
+#[test]
+fn two_downloads_share_the_rate_that_a_supervisor_is_told() {
+    const EACH: usize = 1_000_000;
+    let place = Place::new();
+    let Some(path) = Path::new() else { return };
+    let text = "mechanism = \"m-tcp-adaptive\"\nrate = \"8 Mbit/s\"\nshare_rate = true\n";
+    let Some(daemon) = Daemon::configured(&place, &path.gateway, text) else {
+        return;
+    };
+    let began = clock::now();
+    let mut both = [Version::V4, Version::V6].map(|version| Download::start(&path, version));
+    for download in &mut both {
+        download.transfer.wait_for(EACH);
+    }
+    // Together 2 MB, with headers, but for what may be ahead of its time.
+    let took = clock::now().since(began);
+    assert!(took >= Duration::from_millis(1_950), "{took:?}");
+    for download in both {
+        assert_eq!(download.ahead(), 0);
+        download.transfer.finish();
+    }
+    daemon.stop();
+}
+
 #[test]
 fn a_mechanism_that_acknowledges_ahead_is_seen_to_do_so() {
     let place = Place::new();
