@@ -595,6 +595,7 @@ fn gateway_of(began: Instant, settings: &Settings) -> io::Result<Gateway> {
         rate: settings.rate,
     };
     gateway.add_link(began, INTERFACE, link);
+    gateway.share_rate(began, INTERFACE, settings.shares_rate);
     Ok(gateway)
 }
 

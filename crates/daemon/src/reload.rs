@@ -81,6 +81,9 @@ impl Daemon {
         if self.settings.rate != next.rate {
             self.gateway.set_rate(now, INTERFACE, next.rate);
         }
+        if self.settings.shares_rate != next.shares_rate {
+            self.gateway.share_rate(now, INTERFACE, next.shares_rate);
+        }
         if self.settings.silence() != next.silence() {
             self.gateway.set_silence(next.silence());
         }

@@ -74,12 +74,14 @@ impl Flows {
         let is_silent = links.is_silent(connection.link);
         let interface = connection.link.interface;
         let (has_line, is_paced) = self.releases.line(now, interface, link.since);
+        let peer = self.connections.key(index)?.far.ip();
         let surroundings = Surroundings {
             now,
             link,
             is_silent,
             has_line,
             is_paced,
+            allotment: self.releases.allotment(interface, peer, index),
         };
         let (result, wishes) = self.service.serve(
             index,
@@ -263,6 +265,9 @@ impl Flows {
             self.say_last_words(links, connection.link, words);
         }
         self.releases.forget_handshake(connection.link, index);
+        if let Some(release) = self.releases.at_mut(connection.link.interface) {
+            release.forget_share(key.far.ip(), index);
+        }
         self.leave_link(links, connection.link);
         self.service.see_off(index, &key, &mut connection);
     }
@@ -534,6 +539,11 @@ impl Flows {
         let has_standing_queue = connection.is_some_and(|connection| {
             if outgoing.reason == SendReason::Question {
                 connection.silence.note_probe(now);
+            }
+            if outgoing.reason == SendReason::Share {
+                connection
+                    .tracked
+                    .note_first_departure(now, &outgoing.packet);
             }
             let near = &connection.tracked.near;
             u64::from(near.next.distance_from(near.acked).unsigned_abs()) > INITIAL_BURST

@@ -399,6 +399,17 @@ impl Gateway {
         self.flows.send_in_turn(&mut self.links, now);
     }
 
+    /// Sets whether the rate of the link behind `interface` is shared out among far hosts and their connections.
+    ///
+    /// Then a supervisor host sends data at that rate, each far host's part of it being the same. Without a
+    /// rate it has no effect.
+    pub fn share_rate(&mut self, now: Instant, interface: InterfaceId, shares_out: bool) {
+        if let Some(release) = self.flows.releases.at_mut(interface) {
+            release.share_out(shares_out);
+        }
+        self.flows.send_in_turn(&mut self.links, now);
+    }
+
     /// Takes over a connection that somebody else has tracked, or corrects a tracked one.
     ///
     /// Its packets cross on `link`. Numbers from somebody who has not seen both hosts correct nothing of a connection
@@ -707,11 +718,13 @@ impl Gateway {
         match verdict {
             _ if only_answers_probe => Verdict::Taken(TakeReason::AnswersProbe),
             Some(taken @ Verdict::Taken(reason)) => {
-                if reason == TakeReason::BehindKept
-                    && let Some(connection) = self.flows.connections.at_mut(index)
-                {
+                if let Some(connection) = self.flows.connections.at_mut(index) {
                     // What it waits here is no part of the link's round trip.
-                    connection.tracked.rtt.discard();
+                    match reason {
+                        TakeReason::BehindKept => connection.tracked.rtt.discard(),
+                        TakeReason::AwaitsShare => connection.tracked.note_wait(passing.packet),
+                        _ => {}
+                    }
                 }
                 taken
             }
@@ -780,6 +793,13 @@ impl Gateway {
             ..
         } = passing;
         self.flows.wake_mechanism(index);
+        if direction == Direction::ToLink
+            && observation.new_data
+            && let Some(key) = self.flows.connections.key(index)
+            && let Some(release) = self.flows.releases.at_mut(passing.link.interface)
+        {
+            release.note_data(now, key.far.ip(), index);
+        }
         let asked =
             self.flows
                 .with_mechanism(&mut self.links, now, index, state, |mechanism, cx| {

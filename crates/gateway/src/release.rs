@@ -6,6 +6,7 @@
 //! that does not answer takes an eighth of the pace at most, whatever is kept for it ([`Answers`]). A
 //! packet that is no segment of a tracked connection does not wait at all.
 
+mod allotments;
 mod answers;
 mod bandwidth;
 mod handshakes;
@@ -19,6 +20,8 @@ use crate::limits::Limits;
 use crate::links::{Indicator, InterfaceId, LinkId, LinkState, StateSince};
 use crate::mechanisms::path::Waiting;
 use crate::tracking::{FlowIndex, Half, LinkRtt};
+pub(crate) use allotments::Allotment;
+use allotments::Allotments;
 use answers::Answers;
 use bandwidth::{Departure, Seen, seen_before};
 use core::net::IpAddr;
@@ -56,6 +59,8 @@ pub(crate) struct Release {
     urgent: Round,
     data: Round,
     answers: Answers,
+    /// What of the link's rate each connection gets, if that is shared out.
+    allotments: Option<Allotments>,
     /// Silent peers may be probed again from then on.
     probe_at: Instant,
     /// When the first link of this return came back.
@@ -76,11 +81,39 @@ impl Release {
             urgent: Round::default(),
             data: Round::default(),
             answers: Answers::default(),
+            allotments: None,
             probe_at: Instant::ZERO,
             back_since: Instant::ZERO,
             line_ends: Instant::ZERO,
             first_answers_by: Instant::ZERO,
         }
+    }
+
+    /// Shares the link's rate out among connections from now on, or no longer.
+    pub(crate) fn share_out(&mut self, shares_out: bool) {
+        self.data.set_even(shares_out);
+        self.allotments = shares_out.then(|| self.allotments.take().unwrap_or_default());
+    }
+
+    /// Notes that new data has come for the connection at `index` with `peer`.
+    pub(crate) fn note_data(&mut self, now: Instant, peer: IpAddr, index: FlowIndex) {
+        if let Some(allotments) = &mut self.allotments {
+            allotments.note_data(now, peer, index);
+        }
+    }
+
+    /// The connection at `index` with `peer` is gone.
+    pub(crate) fn forget_share(&mut self, peer: IpAddr, index: FlowIndex) {
+        if let Some(allotments) = &mut self.allotments {
+            allotments.forget(peer, index);
+        }
+    }
+
+    /// What of the link's rate the connection at `index` with `peer` gets. `None` if the rate is not shared out,
+    /// or not known.
+    pub(crate) fn allotment(&self, peer: IpAddr, index: FlowIndex) -> Option<Allotment> {
+        let rate = self.pacer.configured_rate()?;
+        Some(self.allotments.as_ref()?.of(rate, peer, index))
     }
 
     /// Gives a connection with `peer` a turn, unless it has one.
@@ -307,7 +340,10 @@ impl Release {
         len: u32,
         has_standing_queue: bool,
     ) {
-        if waiting == Waiting::InLine && self.line_is_over(now) {
+        if self.allotments.is_some() {
+            // All that goes out waits here, and nothing in the link's own queue.
+            self.pacer.charge_rest(len);
+        } else if waiting == Waiting::InLine && self.line_is_over(now) {
             self.pacer.charge_half(len);
         } else if !has_standing_queue {
             self.pacer.charge_rest(len);

@@ -11,6 +11,7 @@ use crate::links::{Direction, InterfaceId, LinkState, StateSince};
 use crate::mechanisms::path::{
     Context, HoldRule, HoldRules, PathMechanism, PathMechanismKind, SendReason, Standing, Waiting,
 };
+use crate::release::Allotment;
 use crate::timers::Timers;
 use crate::tracking::{FlowIndex, FlowKey};
 use core::net::IpAddr;
@@ -37,6 +38,8 @@ pub(crate) struct Surroundings {
     pub(crate) has_line: bool,
     /// New data goes no faster than what was kept.
     pub(crate) is_paced: bool,
+    /// What of the link's rate the connection gets, if that is shared out.
+    pub(crate) allotment: Option<Allotment>,
 }
 
 /// What a mechanism wants after a call.
@@ -146,6 +149,7 @@ impl Service {
             is_silent,
             has_line,
             is_paced,
+            allotment,
         } = surroundings;
         let mut cx = Context {
             now,
@@ -155,6 +159,7 @@ impl Service {
             is_silent,
             has_line,
             is_paced,
+            allotment,
             near_host_proxy: connection.silence.near_host,
             sack,
             rules: self.rules,

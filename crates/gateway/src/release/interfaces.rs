@@ -1,6 +1,6 @@
 //! What waits for all interfaces, and what goes out to them.
 
-use super::{Handshakes, Release, Taken};
+use super::{Allotment, Handshakes, Release, Taken};
 use crate::connections::{Connection, Connections};
 use crate::event::Outbox;
 use crate::limits::Limits;
@@ -79,6 +79,16 @@ impl Releases {
     ) -> (bool, bool) {
         self.at(interface)
             .map_or((false, false), |release| release.line(now, since))
+    }
+
+    /// What of its link's rate the connection at `index` with `peer` gets, if that is shared out.
+    pub(crate) fn allotment(
+        &self,
+        interface: InterfaceId,
+        peer: IpAddr,
+        index: FlowIndex,
+    ) -> Option<Allotment> {
+        self.at(interface)?.allotment(peer, index)
     }
 
     // What crosses.
