@@ -69,7 +69,9 @@ pub fn run(config: Option<&Path>, control: Option<&Path>) -> Result<(), Failure>
     let settings = Settings::load(config.as_deref())?;
     let mut daemon = Daemon::start(settings, config, control)?;
     privilege::keep_network_capabilities().context("cannot drop privileges")?;
-    daemon.operations.service().ready(&daemon.introduction());
+    let introduction = daemon.introduction();
+    let service = daemon.operations.service();
+    service.ready(clock::now(), &introduction);
     daemon.run().map_err(Failure::Run)
 }
 
@@ -206,7 +208,7 @@ impl Daemon {
                         self.operations.handle_timeout(now, &self.poller);
                     }
                     END if self.waker.reset()? => {
-                        self.end();
+                        self.end(now);
                         return Ok(());
                     }
                     RELOAD if self.hangup.reset()? => {
@@ -327,8 +329,8 @@ impl Daemon {
         Ok(())
     }
 
-    fn end(&mut self) {
-        self.operations.service().stopping();
+    fn end(&mut self, now: Instant) {
+        self.operations.service().stopping(now);
         self.user_timeouts.end();
         let (agent, stack) = (self.host.counters(), self.stack.counters());
         tracing::info!(
