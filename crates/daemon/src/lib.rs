@@ -101,11 +101,11 @@ pub fn run(given: Given, settings: Settings, journal: Journal) -> Result<(), Fai
         tracing::warn!("{warning}");
     }
     daemon.follow_port();
-    daemon.service.ready(&introduction);
+    daemon.service.ready(clock::now(), &introduction);
     daemon.restore_frozen(daemon.began)?;
     daemon.tell_of_orphans();
     daemon.serve().context("the gateway cannot go on")?;
-    daemon.service.stopping();
+    daemon.service.stopping(clock::now());
     daemon.leave_pledges();
     tracing::info!("Stopped: packets pass as if the gateway had not been there.");
     Ok(())

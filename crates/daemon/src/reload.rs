@@ -12,7 +12,7 @@ use outlast_base::time::Instant;
 impl Daemon {
     /// Puts the configuration file in force as it is now; what has changed.
     pub(super) fn reload(&mut self, now: Instant) -> Result<Vec<&'static str>, Failure> {
-        self.service.reloading();
+        self.service.reloading(now);
         let outcome = self.try_reload(now);
         self.tally.note_reload(outcome.is_ok());
         match &outcome {
@@ -28,7 +28,8 @@ impl Daemon {
                 tracing::error!("configuration not read, the former one holds: {why}");
             }
         }
-        self.service.ready(&self.introduction());
+        let introduction = self.introduction();
+        self.service.ready(now, &introduction);
         outcome
     }
 

@@ -153,6 +153,9 @@ const LOOKS: u8 = 16;
 /// Least time between two looks, as thousands of connections are restarted one after the other.
 const LOOK_PAUSE: Duration = Duration::from_millis(20);
 
+/// And for each connection that a look goes through: looks leave most of the time to restarts.
+const LOOK_PAUSE_PER_CONNECTION: Duration = Duration::from_micros(15);
+
 /// Events that are kept until they are polled; the oldest goes first.
 const EVENTS: usize = 64;
 
@@ -500,13 +503,14 @@ impl Host {
         if now < self.next_look || !self.waiting.keys().next().is_some_and(is_due) {
             return;
         }
-        self.next_look = now + LOOK_PAUSE;
         let mut found = core::mem::take(&mut self.found);
         found.clear();
         if let Err(error) = stack.connections(&mut found) {
             self.counters.errors += 1;
             self.tell(Event::ListFailed(error));
         }
+        let count = u32::try_from(found.len()).unwrap_or(u32::MAX);
+        self.next_look = now + LOOK_PAUSE.max(LOOK_PAUSE_PER_CONNECTION * count);
         let outstanding = found
             .iter()
             .filter(|connection| connection.is_outstanding());

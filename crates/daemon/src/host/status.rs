@@ -109,6 +109,8 @@ pub(super) struct Counts {
     pub(super) icmp_errors_refused: u64,
     /// Connections told of a smaller path MTU, as their timers would have held them.
     pub(super) path_mtus_lowered: u64,
+    /// Connections without SACK that start slowly, whatever they think of their timeout.
+    pub(super) slow_starts: u64,
 }
 
 /// What the daemon knows of itself.
@@ -264,7 +266,7 @@ impl Counts {
             passes_delayed,
             retransmissions,
             retries,
-            // The kernel offers neither to an agent.
+            // The kernel offers neither to an agent; the stack has slow starts of its own.
             duplicate_acks: _,
             slow_starts: _,
             connections_left_out,
@@ -276,6 +278,7 @@ impl Counts {
             icmp_errors,
             icmp_errors_refused,
             path_mtus_lowered,
+            slow_starts,
         } = *stack;
         Self {
             returns: restored,
@@ -290,6 +293,7 @@ impl Counts {
             icmp_errors,
             icmp_errors_refused,
             path_mtus_lowered,
+            slow_starts,
         }
     }
 
@@ -321,7 +325,7 @@ impl Counts {
     }
 
     /// Each count, with its name among the metrics and what it means.
-    pub(super) fn each(&self) -> [(&'static str, &'static str, u64); 12] {
+    pub(super) fn each(&self) -> [(&'static str, &'static str, u64); 13] {
         [
             ("host_returns", "Returns of links", self.returns),
             (
@@ -378,6 +382,11 @@ impl Counts {
                 "host_path_mtus_lowered",
                 "Connections told of a smaller path MTU, to send again what is in flight",
                 self.path_mtus_lowered,
+            ),
+            (
+                "host_slow_starts",
+                "Connections without SACK that were kept from getting their former window back",
+                self.slow_starts,
             ),
         ]
     }

@@ -376,7 +376,9 @@ impl Endpoint {
         if !role.keeps_privileges() {
             privilege::keep_network_capabilities().context("cannot drop privileges")?;
         }
-        self.operations.service().ready(&self.introduction(role));
+        let introduction = self.introduction(role);
+        let service = self.operations.service();
+        service.ready(clock::now(), &introduction);
         loop {
             let ready: Vec<Ready> = self.poller.wait()?.collect();
             let now = clock::now();
@@ -398,7 +400,7 @@ impl Endpoint {
                         self.operations.handle_timeout(now, &self.poller);
                     }
                     END if self.waker.reset()? => {
-                        self.operations.service().stopping();
+                        self.operations.service().stopping(now);
                         role.end(now);
                         return self.drain(now, role);
                     }

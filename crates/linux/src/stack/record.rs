@@ -29,17 +29,24 @@ pub(super) struct Record {
     /// When it last sent data.
     since_sent: Duration,
     since_heard: Duration,
+    /// Whether selective acknowledgements were agreed on.
+    pub(super) has_sack: bool,
+    /// Whether a timeout that is taken for spurious brings the former window back.
+    pub(super) restores_window: bool,
+    /// What the kernel calls the socket.
+    pub(super) cookie: u64,
 }
 
 impl Record {
     /// Bytes of one on the wire between the kernel and this process.
-    pub(super) const SIZE: usize = 88;
+    pub(super) const SIZE: usize = 96;
 
     /// The record in `bytes`, of [`Self::SIZE`]; `None` for a state or family that is none. The kernel
     /// counts in ticks of that length.
     pub(super) fn read(bytes: &[u8], tick: Duration) -> Option<Self> {
         let word = |at: usize| Some(u32::from_ne_bytes(bytes.get(at..at + 4)?.try_into().ok()?));
         let half = |at: usize| Some(u16::from_ne_bytes(bytes.get(at..at + 2)?.try_into().ok()?));
+        let long = |at: usize| Some(u64::from_ne_bytes(bytes.get(at..at + 8)?.try_into().ok()?));
         let family = half(36)?;
         let address = |at: usize| -> Option<IpAddr> {
             let octets: [u8; 16] = bytes.get(at..at + 16)?.try_into().ok()?;
@@ -70,6 +77,9 @@ impl Record {
             rto: tick * word(76)?,
             since_sent: tick * word(80)?,
             since_heard: tick * word(84)?,
+            has_sack: *bytes.get(65)? != 0,
+            restores_window: *bytes.get(66)? != 0,
+            cookie: long(88)?,
         })
     }
 
