@@ -48,7 +48,7 @@ impl Flows {
         }
     }
 
-    /// Other caps from now on.
+    /// Sets other caps.
     pub(crate) fn set_limits(&mut self, limits: Limits) {
         self.limits = limits;
         self.connections.set_bounds(&limits);
@@ -305,7 +305,7 @@ impl Flows {
         }
     }
 
-    /// A connection has left `link`: nothing is expected of the link if it was the last.
+    /// Forgets what `link` owes if the connection that has left it was the last.
     fn leave_link(&mut self, links: &mut Links, link: LinkId) {
         if links.listens() && self.connections.on(link).next().is_none() {
             links.leave(link);
