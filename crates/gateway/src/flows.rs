@@ -73,12 +73,11 @@ impl Flows {
         };
         let is_silent = links.is_silent(connection.link);
         let interface = connection.link.interface;
-        let (has_line, is_paced) = self.releases.line(now, interface, link.since);
+        let is_paced = self.releases.is_paced(now, interface, link.since);
         let surroundings = Surroundings {
             now,
             link,
             is_silent,
-            has_line,
             is_paced,
         };
         let (result, wishes) = self.service.serve(

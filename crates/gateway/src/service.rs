@@ -33,8 +33,6 @@ pub(crate) struct Surroundings {
     pub(crate) link: StateSince,
     /// The link is suspected to be down because it leaves data unanswered.
     pub(crate) is_silent: bool,
-    /// What was kept of other connections waits for the link.
-    pub(crate) has_line: bool,
     /// New data goes no faster than what was kept.
     pub(crate) is_paced: bool,
 }
@@ -144,7 +142,6 @@ impl Service {
             now,
             link,
             is_silent,
-            has_line,
             is_paced,
         } = surroundings;
         let mut cx = Context {
@@ -153,7 +150,6 @@ impl Service {
             flow: &connection.tracked,
             link,
             is_silent,
-            has_line,
             is_paced,
             near_host_proxy: connection.silence.near_host,
             sack,
