@@ -73,13 +73,12 @@ impl Flows {
         };
         let is_silent = links.is_silent(connection.link);
         let interface = connection.link.interface;
-        let (has_line, is_paced) = self.releases.line(now, interface, link.since);
+        let is_paced = self.releases.is_paced(now, interface, link.since);
         let peer = self.connections.key(index)?.far.ip();
         let surroundings = Surroundings {
             now,
             link,
             is_silent,
-            has_line,
             is_paced,
             allotment: self.releases.allotment(interface, peer, index),
         };

@@ -202,15 +202,16 @@ impl Release {
         self.data.kept() == 0 && now >= self.line_ends + LONGEST_TAIL
     }
 
-    /// Whether a connection waits behind others' backlog, and whether its new data is paced.
-    ///
-    /// Its link is up `since` then. New data is paced because the first answer opens a whole window to its sender
-    /// at once.
-    pub(crate) fn line(&self, now: Instant, since: Instant) -> (bool, bool) {
-        let is_open = self.data.kept() > 0 || self.data.in_line() > 0 && now < self.line_ends;
-        let is_paced = now < self.first_answers_by;
-        let was_away = since >= self.back_since;
-        (is_open && was_away, is_paced && was_away)
+    /// Whether the new data of a connection whose link is up `since` then is paced: the first answer opens a
+    /// whole window to its sender at once.
+    pub(crate) fn is_paced(&self, now: Instant, since: Instant) -> bool {
+        now < self.first_answers_by && since >= self.back_since
+    }
+
+    /// Whether others that came back with a connection, whose link is up `since` then, send what they have kept.
+    fn is_busy(&self, now: Instant, since: Instant) -> bool {
+        let is_at_work = self.data.kept() > 0 || self.data.in_line() > 0 && now < self.line_ends;
+        is_at_work && since >= self.back_since
     }
 
     /// A packet of the connection at `index` with `peer`, whose round trips are `rtt`, goes onto the link while
@@ -281,7 +282,7 @@ impl Release {
         if state.state == LinkState::Down {
             return self.handshakes.keep(index, packet, limits);
         }
-        let (is_urgent, _) = self.line(now, state.since);
+        let is_urgent = self.is_busy(now, state.since);
         self.handshakes.pass(now, index, packet, is_urgent, limits)
     }
 

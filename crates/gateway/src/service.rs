@@ -34,8 +34,6 @@ pub(crate) struct Surroundings {
     pub(crate) link: StateSince,
     /// The link is suspected to be down because it leaves data unanswered.
     pub(crate) is_silent: bool,
-    /// What was kept of other connections waits for the link.
-    pub(crate) has_line: bool,
     /// New data goes no faster than what was kept.
     pub(crate) is_paced: bool,
     /// What of the link's rate the connection gets, if that is shared out.
@@ -147,7 +145,6 @@ impl Service {
             now,
             link,
             is_silent,
-            has_line,
             is_paced,
             allotment,
         } = surroundings;
@@ -157,7 +154,6 @@ impl Service {
             flow: &connection.tracked,
             link,
             is_silent,
-            has_line,
             is_paced,
             allotment,
             near_host_proxy: connection.silence.near_host,

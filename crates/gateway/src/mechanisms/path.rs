@@ -156,7 +156,7 @@ pub enum Verdict {
 pub enum TakeReason {
     /// The link is down: it is sent at reconnection.
     LinkDown,
-    /// It waits its turn behind what was kept, for its flow or for others.
+    /// It waits its turn behind what was kept.
     BehindKept,
     /// It waits for its connection's share of the link's rate.
     AwaitsShare,
@@ -231,7 +231,7 @@ pub(crate) enum Waiting {
     Urgent,
     /// Data of a link that was away, in its turn.
     Data,
-    /// Data that has only others' before it, in its turn.
+    /// Data that came after the link's return, in its turn.
     InLine,
 }
 
@@ -246,8 +246,6 @@ pub(crate) struct Context<'a> {
     pub(crate) link: StateSince,
     /// Nothing comes from the link although it owes an answer; nobody has said that it is down.
     pub(crate) is_silent: bool,
-    /// The link came back, and what was kept of other flows waits for it.
-    pub(crate) has_line: bool,
     /// The link came back, and the first answers come: new data goes no faster than what was kept.
     pub(crate) is_paced: bool,
     /// What of the link's rate the connection gets, if that is shared out.
