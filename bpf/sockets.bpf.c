@@ -64,6 +64,10 @@ struct tcp_congestion_ops {
 
 struct inet_connection_sock {
     struct inet_sock icsk_inet;
+    struct {
+        __u32 lrcvtime;
+        __u16 rcv_mss;
+    } icsk_ack;
     const struct tcp_congestion_ops *icsk_ca_ops;
     __u8 icsk_retransmits;
     __u8 icsk_backoff;
@@ -81,6 +85,7 @@ struct minmax {
 };
 
 struct tcp_options_received {
+    __u16 tstamp_ok : 1;
     __u16 sack_ok : 3;
 };
 
@@ -118,7 +123,7 @@ struct record {
     __u8 has_sack;
     /* Whether a timeout that is taken for spurious brings the former window back. */
     __u8 restores_window;
-    __u8 padding;
+    __u8 has_timestamps;
     __u32 min_rtt_us;
     __u32 path_mtu;
     /* In ticks of the kernel's clock. */
@@ -126,6 +131,8 @@ struct record {
     __u32 since_sent;
     __u32 since_heard;
     __u64 cookie;
+    __u32 since_received;
+    __u32 receive_mss;
 };
 
 /* Connections that are to start slowly, by their cookies. */
@@ -183,6 +190,9 @@ static __always_inline void write(struct bpf_iter__tcp *ctx, struct tcp_sock *tc
     record.backoff = tcp->inet_conn.icsk_backoff;
     record.has_sack = BPF_CORE_READ_BITFIELD(tcp, rx_opt.sack_ok) != 0;
     record.restores_window = restores_window(tcp);
+    record.has_timestamps = BPF_CORE_READ_BITFIELD(tcp, rx_opt.tstamp_ok) != 0;
+    record.since_received = now - tcp->inet_conn.icsk_ack.lrcvtime;
+    record.receive_mss = tcp->inet_conn.icsk_ack.rcv_mss;
     record.cookie = bpf_get_socket_cookie(tcp);
     record.user_timeout_ms = tcp->inet_conn.icsk_user_timeout;
     record.snd_una = tcp->snd_una;

@@ -274,6 +274,18 @@ impl Daemon {
                 let is_away = matches!(news.what, What::Away);
                 self.user_timeouts.note_link(index, news.peer, is_away);
             }
+            if let (Some(index), What::Away, peer) = (news.index, news.what, news.peer) {
+                let link = LinkId {
+                    interface: InterfaceId(index.0),
+                    peer,
+                };
+                let event = LinkEvent {
+                    link,
+                    state: LinkState::Down,
+                    indicator: Indicator::Notify,
+                };
+                self.host.handle_link(now, event, &mut self.stack);
+            }
             let (Some(index), What::Back { away, leads_on }) = (news.index, news.what) else {
                 continue;
             };
@@ -375,8 +387,8 @@ fn tell(news: &News) {
 
 fn host_config(settings: &Settings) -> HostConfig {
     HostConfig {
-        // The kernel offers neither to an agent.
-        wakes_peer: false,
+        wakes_peer: settings.wakes_peers,
+        // The kernel does not offer it to an agent.
         forces_slow_start: false,
         limits: host_limits(settings),
         ..HostConfig::new(Mechanism::RetransmissionTrigger)

@@ -104,6 +104,10 @@ pub struct TcpStack {
     known: BTreeMap<ConnectionId, Known>,
     /// To be kicked by the next [`TcpStack::flush`].
     kicks: Vec<ConnectionId>,
+    /// Whose peers are to be woken by the next [`TcpStack::flush`].
+    peers: Vec<(ConnectionId, PeerNews)>,
+    /// Connections whose peers were told what has arrived, and when, with what was expected next then.
+    told: BTreeMap<ConnectionId, (SeqNumber, Instant)>,
     /// To be kept from getting their former window back, by the next [`TcpStack::flush`].
     slow_starts: Vec<u64>,
     /// Connections that were woken, with their oldest unacknowledged byte then.
@@ -114,6 +118,15 @@ pub struct TcpStack {
     tick: Duration,
     counters: StackCounters,
     buffer: Vec<u8>,
+}
+
+/// What a peer is told, so that it sends again.
+#[derive(Clone, Copy, Debug)]
+enum PeerNews {
+    /// What has arrived: the acknowledgement of that may have been lost.
+    Arrived,
+    /// A path that takes less than what it has in flight.
+    PathMtu,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -132,6 +145,10 @@ struct Known {
     has_sack: bool,
     restores_window: bool,
     cookie: u64,
+    /// What the peer's full packets are long; zero: it has sent none.
+    peer_mtu: u32,
+    /// When anything last came.
+    heard_at: Instant,
 }
 
 impl Known {
@@ -164,6 +181,8 @@ impl TcpStack {
             sender: RawSender::open(mark, None).map_err(StackError::Send)?,
             known: BTreeMap::new(),
             kicks: Vec::new(),
+            peers: Vec::new(),
+            told: BTreeMap::new(),
             slow_starts: Vec::new(),
             kicked: BTreeMap::new(),
             stopped: Vec::new(),
@@ -188,6 +207,11 @@ impl TcpStack {
         for id in std::mem::take(&mut self.kicks) {
             if let Some(known) = self.known.get(&id).copied() {
                 self.kick(id, known)?;
+            }
+        }
+        for (id, news) in std::mem::take(&mut self.peers) {
+            if let Some(known) = self.known.get(&id).copied() {
+                self.tell_peer(id, known, news)?;
             }
         }
         // Thousands of connections may have one peer.
@@ -229,7 +253,7 @@ impl TcpStack {
             return Ok(());
         };
         for _ in 0..known.backoff.min(MOST_DOUBLINGS) {
-            self.tell(id, &error)?;
+            self.tell(id.local.ip(), &error)?;
         }
         Ok(())
     }
@@ -255,15 +279,42 @@ impl TcpStack {
         };
         *of_route = mtu;
         if let Some(error) = icmp_error(id, known, IcmpNotice::TooBig { mtu }) {
-            self.tell(id, &error)?;
+            self.tell(id.local.ip(), &error)?;
             self.counters.path_mtus_lowered += 1;
         }
         Ok(())
     }
 
-    /// Delivers an ICMP error inside this host.
-    fn tell(&mut self, id: ConnectionId, error: &Packet) -> Result<(), StackError> {
-        match self.sender.send(id.local.ip(), &error.to_bytes()) {
+    /// Wakes a peer.
+    fn tell_peer(
+        &mut self,
+        id: ConnectionId,
+        known: Known,
+        news: PeerNews,
+    ) -> Result<(), StackError> {
+        match news {
+            // A keep-alive in the peer's name, which this host's own TCP answers.
+            PeerNews::Arrived => {
+                let question = peer_segment(id, known.rcv_nxt - 1, known.snd_una);
+                self.tell(id.local.ip(), &question)
+            }
+            PeerNews::PathMtu => {
+                let Some(mtu) = path_mtu::smaller(known.peer_mtu, known.peer_mtu) else {
+                    return Ok(());
+                };
+                let about = peer_segment(id, known.rcv_nxt, known.snd_una);
+                let notice = IcmpNotice::TooBig { mtu };
+                match Packet::icmp_error(id.local.ip(), notice, &about) {
+                    Ok(error) => self.tell(id.remote.ip(), &error),
+                    Err(_) => Ok(()),
+                }
+            }
+        }
+    }
+
+    /// Sends a packet, inside this host or to a peer.
+    fn tell(&mut self, to: IpAddr, packet: &Packet) -> Result<(), StackError> {
+        match self.sender.send(to, &packet.to_bytes()) {
             Ok(Sent::Accepted) => self.counters.icmp_errors += 1,
             Ok(_) => self.counters.icmp_errors_refused += 1,
             Err(error) => return Err(StackError::Send(error)),
@@ -310,6 +361,26 @@ fn icmp_error(id: ConnectionId, known: Known, notice: IcmpNotice) -> Option<Pack
     Packet::icmp_error(id.local.ip(), notice, &about).ok()
 }
 
+/// A segment without data, as the peer may have sent it.
+fn peer_segment(id: ConnectionId, seq: SeqNumber, ack: SeqNumber) -> Packet {
+    let ip = IpHeader {
+        source: id.remote.ip(),
+        destination: id.local.ip(),
+        hop_limit: 64,
+        traffic_class: 0,
+        identification: 0,
+    };
+    let header = TcpHeader {
+        source_port: id.remote.port(),
+        destination_port: id.local.port(),
+        seq,
+        ack,
+        flags: TcpFlags::ACK,
+        ..TcpHeader::default()
+    };
+    Packet::tcp_segment(ip, header, &[])
+}
+
 impl EndpointControl for TcpStack {
     fn connections(&mut self, found: &mut Vec<Connection>) -> Result<(), ControlError> {
         let refused = |error| match error {
@@ -340,12 +411,15 @@ impl EndpointControl for TcpStack {
                 has_sack: record.has_sack,
                 restores_window: record.restores_window,
                 cookie: record.cookie,
+                peer_mtu: record.peer_mtu(),
+                heard_at: connection.heard_at,
             };
             self.known.insert(connection.id, known);
             found.push(connection);
         }
         let known = &self.known;
         self.kicked.retain(|id, _| known.contains_key(id));
+        self.told.retain(|id, _| known.contains_key(id));
         Ok(())
     }
 
@@ -389,6 +463,26 @@ impl EndpointControl for TcpStack {
         _count: u8,
     ) -> Result<Outcome, ControlError> {
         Err(ControlError::NotSupported(Action::DuplicateAcks))
+    }
+
+    fn wake_peer(&mut self, now: Instant, id: ConnectionId) -> Result<Outcome, ControlError> {
+        let known = self.known.get(&id).ok_or(ControlError::Unknown(id))?;
+        if path_mtu::smaller(known.peer_mtu, known.peer_mtu).is_none() {
+            // It sends little at a time.
+            return Ok(Outcome::Needless(Needless::NothingOutstanding));
+        }
+        let before = self.told.insert(id, (known.rcv_nxt, now));
+        let before = before.filter(|(rcv_nxt, _)| *rcv_nxt == known.rcv_nxt);
+        let news = match before {
+            None => PeerNews::Arrived,
+            // It has woken, and finds out by SACK what is lost.
+            Some((_, told)) if known.has_sack && known.heard_at > told => {
+                return Ok(Outcome::Needless(Needless::Recovering));
+            }
+            Some(_) => PeerNews::PathMtu,
+        };
+        self.peers.push((id, news));
+        Ok(Outcome::Done)
     }
 
     fn slow_start(&mut self, _now: Instant, _id: ConnectionId) -> Result<Outcome, ControlError> {

@@ -95,6 +95,8 @@ pub(super) struct Counts {
     pub(super) retransmissions: u64,
     /// Times that a connection was looked at again and had made no progress.
     pub(super) retries: u64,
+    /// Peers that were told to send again what they have in flight.
+    pub(super) peers_woken: u64,
     /// Connections left to their timers because too many waited.
     pub(super) connections_left_out: u64,
     /// Links that found no room.
@@ -266,8 +268,8 @@ impl Counts {
             passes_delayed,
             retransmissions,
             retries,
-            // The kernel offers neither to an agent; the stack has slow starts of its own.
-            duplicate_acks: _,
+            peers_woken,
+            // The stack has slow starts of its own.
             slow_starts: _,
             connections_left_out,
             links_refused,
@@ -286,6 +288,7 @@ impl Counts {
             passes_delayed,
             retransmissions,
             retries,
+            peers_woken,
             connections_left_out,
             links_refused,
             errors,
@@ -325,7 +328,7 @@ impl Counts {
     }
 
     /// Each count, with its name among the metrics and what it means.
-    pub(super) fn each(&self) -> [(&'static str, &'static str, u64); 13] {
+    pub(super) fn each(&self) -> [(&'static str, &'static str, u64); 14] {
         [
             ("host_returns", "Returns of links", self.returns),
             (
@@ -347,6 +350,11 @@ impl Counts {
                 "host_retries",
                 "Times that a connection was looked at again and had made no progress",
                 self.retries,
+            ),
+            (
+                "host_peers_woken",
+                "Peers that were told to send again what they have in flight",
+                self.peers_woken,
             ),
             (
                 "host_connections_left_out",

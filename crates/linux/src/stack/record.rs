@@ -29,6 +29,11 @@ pub(super) struct Record {
     /// When it last sent data.
     since_sent: Duration,
     since_heard: Duration,
+    /// When data last came.
+    since_received: Duration,
+    /// Bytes of data in the peer's full segments, as far as they were seen.
+    pub(super) receive_mss: u32,
+    pub(super) has_timestamps: bool,
     /// Whether selective acknowledgements were agreed on.
     pub(super) has_sack: bool,
     /// Whether a timeout that is taken for spurious brings the former window back.
@@ -39,7 +44,7 @@ pub(super) struct Record {
 
 impl Record {
     /// Bytes of one on the wire between the kernel and this process.
-    pub(super) const SIZE: usize = 96;
+    pub(super) const SIZE: usize = 104;
 
     /// The record in `bytes`, of [`Self::SIZE`]; `None` for a state or family that is none. The kernel
     /// counts in ticks of that length.
@@ -79,8 +84,20 @@ impl Record {
             since_heard: tick * word(84)?,
             has_sack: *bytes.get(65)? != 0,
             restores_window: *bytes.get(66)? != 0,
+            has_timestamps: *bytes.get(67)? != 0,
             cookie: long(88)?,
+            since_received: tick * word(96)?,
+            receive_mss: word(100)?,
         })
+    }
+
+    /// What the peer's full packets are long, with their headers.
+    pub(super) fn peer_mtu(&self) -> u32 {
+        const TCP_HEADER: u32 = 20;
+        const TIMESTAMPS: u32 = 12;
+        let ip = if self.remote.is_ipv4() { 20 } else { 40 };
+        let options = if self.has_timestamps { TIMESTAMPS } else { 0 };
+        self.receive_mss + options + TCP_HEADER + ip
     }
 
     /// The connection, as a pass at `now` found it.
@@ -110,6 +127,7 @@ impl Record {
             min_rtt: Duration::from_micros(min_rtt_us.into()),
             heard_at: ago(self.since_heard),
             sent_at: ago(self.since_sent),
+            received_at: ago(self.since_received),
             user_timeout: (!user_timeout.is_zero()).then_some(user_timeout),
             is_frozen: false,
         }
