@@ -628,7 +628,11 @@ impl Acted {
     }
 }
 
-fn wait_for_server(site: &Site, stage: &Stage, cancel: &Cancel) -> Result<(), TrialError> {
+pub(crate) fn wait_for_server(
+    site: &Site,
+    stage: &Stage,
+    cancel: &Cancel,
+) -> Result<(), TrialError> {
     let given_up = clock::now() + PATIENCE;
     loop {
         let port = stage.port();

@@ -61,7 +61,7 @@ pub(super) struct Roles<'t> {
 
 fn io_error(source: io::Error) -> TrialError {
     TrialError::Io {
-        what: "run the roles of Mobile IP",
+        what: "run the roles",
         source,
     }
 }
@@ -130,7 +130,7 @@ impl<'t> Roles<'t> {
 }
 
 /// Starts a role, and says where its log is.
-fn run(
+pub(crate) fn run(
     outlast: &Path,
     role: &str,
     host: &Namespace,
@@ -148,7 +148,7 @@ fn run(
 }
 
 /// Waits until the log has these words.
-fn await_words(log: &Path, words: &str, cancel: &Cancel) -> Result<(), TrialError> {
+pub(crate) fn await_words(log: &Path, words: &str, cancel: &Cancel) -> Result<(), TrialError> {
     let given_up = clock::now() + PATIENCE;
     loop {
         let said = fs::read_to_string(log).map_err(io_error)?;
