@@ -122,23 +122,13 @@ pub fn carry_out(
     let directory = TempDir::new().map_err(io_error("make a directory"))?;
     let site = Site::new(&config())?;
     let daemons = start_daemons(&cell, &site, outlast, directory.path())?;
-    let programs = match cell.stranger {
-        Stranger::Aioquic => {
-            let hosts = [&site.fixed, &site.mobile];
-            let server = at(Place::Fixed, QUIC_PORT);
-            Some(aioquic::Programs::prepare(hosts, server, directory.path())?)
-        }
-        _ => None,
-    };
+    let programs = prepare_programs(cell.stranger, &site, directory.path())?;
     drop(work);
 
     let lead = WARM_UP + cell.outage - QUIET[0];
     let moment = moments.moment(lead, QUIET[0] + QUIET[1], cancel)?;
     let began = clock::now();
-    let talk = match programs {
-        Some(programs) => Conversation::of_programs(programs)?,
-        None => Conversation::begin(cell.stranger, &site, began)?,
-    };
+    let talk = Conversation::begin(cell.stranger, programs, &site, began)?;
     pause_until(cancel, began + WARM_UP)?;
     let down = site.cut(Cut::Carrier)?;
     pause_until(cancel, down + cell.outage)?;
@@ -184,6 +174,20 @@ pub fn carry_out(
         worst_delay,
         ..Ran::new(result).observing(&observed)
     })
+}
+
+/// The programs of a conversation that this process does not hold itself.
+fn prepare_programs(
+    stranger: Stranger,
+    site: &Site,
+    directory: &Path,
+) -> Result<Option<aioquic::Programs>, TrialError> {
+    if stranger != Stranger::Aioquic {
+        return Ok(None);
+    }
+    let hosts = [&site.fixed, &site.mobile];
+    let server = at(Place::Fixed, QUIC_PORT);
+    aioquic::Programs::prepare(hosts, server, directory).map(Some)
 }
 
 fn config() -> SiteConfig<'static> {
@@ -303,12 +307,16 @@ struct Talked {
 }
 
 impl Conversation {
-    fn of_programs(mut programs: aioquic::Programs) -> Result<Self, TrialError> {
-        programs.begin()?;
-        Ok(Self::Programs(programs))
-    }
-
-    fn begin(stranger: Stranger, site: &Site, now: Instant) -> Result<Self, TrialError> {
+    fn begin(
+        stranger: Stranger,
+        programs: Option<aioquic::Programs>,
+        site: &Site,
+        now: Instant,
+    ) -> Result<Self, TrialError> {
+        if let Some(mut programs) = programs {
+            programs.begin()?;
+            return Ok(Self::Programs(programs));
+        }
         let fixed = |port| at(Place::Fixed, port);
         let mobile = |port| at(Place::Mobile, port);
         Ok(match stranger {
