@@ -398,6 +398,10 @@ mod tests {
             far
         };
         let far = other.run(ask).expect("a namespace");
+        let probe = || {
+            let mut routes = RouteSocket::open().expect("netlink");
+            routes.probe_neighbour(far, AWAY.into()).expect("asked");
+        };
         let question = loop {
             await_readable(&link);
             // The kernel may announce its own address first.
@@ -418,13 +422,25 @@ mod tests {
         };
         let await_known = |party: ArpParty| {
             let begun = crate::clock::now();
+            let mut asked = begun;
             while known() != Some(party.hardware) {
-                let waited = crate::clock::now() - begun;
+                let now = crate::clock::now();
+                let waited = now - begun;
                 assert!(
                     waited < outlast_base::time::Duration::from_secs(10),
                     "{:?}",
                     known()
                 );
+                // The kernel may notice the new cable late, and forget its neighbours then.
+                if now - asked > outlast_base::time::Duration::from_secs(1) {
+                    asked = now;
+                    other.run(probe).expect("a namespace");
+                }
+                if let Some(question) = link.receive().expect("no error")
+                    && question.target == AWAY
+                {
+                    assert!(link.answer(question.asker, party).expect("no error"));
+                }
                 std::thread::yield_now();
             }
         };
