@@ -8,7 +8,7 @@
 mod place;
 mod replies;
 pub mod roles;
-mod transfer;
+
 pub mod trial;
 
 use crate::live::Trial;
