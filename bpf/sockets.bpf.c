@@ -1,12 +1,16 @@
 // SPDX-License-Identifier: GPL-2.0-only OR MIT
 /*
- * An iterator over the TCP sockets of a network namespace, which writes one record for each
- * connection. Nothing runs between passes.
+ * Iterators over the TCP sockets of a network namespace: one writes a record for each connection,
+ * the other has chosen connections start slowly. Nothing runs between passes.
  */
 #include <linux/bpf.h>
 #include <bpf/bpf_helpers.h>
+#include <bpf/bpf_core_read.h>
 
 #define AF_INET6 10
+#define SOL_TCP 6
+#define TCP_CONGESTION 13
+#define LONGEST_NAME 16
 
 #pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)
 struct seq_file;
@@ -54,8 +58,17 @@ struct inet_sock {
     struct sock sk;
 };
 
+struct tcp_congestion_ops {
+    void (*cong_control)(void);
+};
+
 struct inet_connection_sock {
     struct inet_sock icsk_inet;
+    struct {
+        __u32 lrcvtime;
+        __u16 rcv_mss;
+    } icsk_ack;
+    const struct tcp_congestion_ops *icsk_ca_ops;
     __u8 icsk_retransmits;
     __u8 icsk_backoff;
     __u32 icsk_rto;
@@ -71,8 +84,15 @@ struct minmax {
     struct minmax_sample s[3];
 };
 
+struct tcp_options_received {
+    __u16 tstamp_ok : 1;
+    __u16 sack_ok : 3;
+};
+
 struct tcp_sock {
     struct inet_connection_sock inet_conn;
+    struct tcp_options_received rx_opt;
+    __u32 prior_ssthresh;
     __u32 snd_una;
     __u32 snd_nxt;
     __u32 rcv_nxt;
@@ -99,14 +119,30 @@ struct record {
     __u32 srtt_us;
     __u32 user_timeout_ms;
     __u8 backoff;
-    __u8 padding[3];
+    /* Whether selective acknowledgements were agreed on. */
+    __u8 has_sack;
+    /* Whether a timeout that is taken for spurious brings the former window back. */
+    __u8 restores_window;
+    __u8 has_timestamps;
     __u32 min_rtt_us;
     __u32 path_mtu;
     /* In ticks of the kernel's clock. */
     __u32 rto;
     __u32 since_sent;
     __u32 since_heard;
+    __u64 cookie;
+    __u32 since_received;
+    __u32 receive_mss;
 };
+
+/* Connections that are to start slowly, by their cookies. */
+struct {
+    __uint(type, BPF_MAP_TYPE_HASH);
+    __uint(map_flags, BPF_F_NO_PREALLOC);
+    __uint(max_entries, 65536);
+    __type(key, __u64);
+    __type(value, __u8);
+} slow_starts SEC(".maps");
 
 static __always_inline struct tcp_sock *connection_of(struct bpf_iter__tcp *ctx)
 {
@@ -120,6 +156,13 @@ static __always_inline struct tcp_sock *connection_of(struct bpf_iter__tcp *ctx)
     default:
         return 0;
     }
+}
+
+/* Window and threshold of a congestion control that sets its window itself are its own affair. */
+static __always_inline int restores_window(struct tcp_sock *tcp)
+{
+    const struct tcp_congestion_ops *control = tcp->inet_conn.icsk_ca_ops;
+    return tcp->prior_ssthresh && control && !control->cong_control;
 }
 
 static __always_inline void write(struct bpf_iter__tcp *ctx, struct tcp_sock *tcp)
@@ -145,6 +188,12 @@ static __always_inline void write(struct bpf_iter__tcp *ctx, struct tcp_sock *tc
     record.state = common->skc_state;
     record.retransmits = tcp->inet_conn.icsk_retransmits;
     record.backoff = tcp->inet_conn.icsk_backoff;
+    record.has_sack = BPF_CORE_READ_BITFIELD(tcp, rx_opt.sack_ok) != 0;
+    record.restores_window = restores_window(tcp);
+    record.has_timestamps = BPF_CORE_READ_BITFIELD(tcp, rx_opt.tstamp_ok) != 0;
+    record.since_received = now - tcp->inet_conn.icsk_ack.lrcvtime;
+    record.receive_mss = tcp->inet_conn.icsk_ack.rcv_mss;
+    record.cookie = bpf_get_socket_cookie(tcp);
     record.user_timeout_ms = tcp->inet_conn.icsk_user_timeout;
     record.snd_una = tcp->snd_una;
     record.snd_nxt = tcp->snd_nxt;
@@ -167,6 +216,35 @@ int list(struct bpf_iter__tcp *ctx)
     struct tcp_sock *tcp = connection_of(ctx);
     if (tcp)
         write(ctx, tcp);
+    return 0;
+}
+
+static __always_inline int is_reno(const char *name)
+{
+    return name[0] == 'r' && name[1] == 'e' && name[2] == 'n' && name[3] == 'o' && !name[4];
+}
+
+/*
+ * Has a connection start slowly after its timeout, also if it takes that for spurious: whoever
+ * changes the congestion control forgets the window of before. The same one goes on.
+ */
+SEC("iter/tcp")
+int start_slowly(struct bpf_iter__tcp *ctx)
+{
+    struct tcp_sock *tcp = connection_of(ctx);
+    char name[LONGEST_NAME] = {}, reno[LONGEST_NAME] = "reno", cubic[LONGEST_NAME] = "cubic";
+    __u64 cookie;
+
+    if (!tcp)
+        return 0;
+    cookie = bpf_get_socket_cookie(tcp);
+    if (!bpf_map_lookup_elem(&slow_starts, &cookie) || !restores_window(tcp))
+        return 0;
+    if (bpf_getsockopt(tcp, SOL_TCP, TCP_CONGESTION, name, sizeof(name)))
+        return 0;
+    if (bpf_setsockopt(tcp, SOL_TCP, TCP_CONGESTION, is_reno(name) ? cubic : reno, LONGEST_NAME))
+        return 0;
+    bpf_setsockopt(tcp, SOL_TCP, TCP_CONGESTION, name, sizeof(name));
     return 0;
 }
 

@@ -39,6 +39,7 @@
 
 enum state {
     ESTABLISHED = 1,
+    SYN_SENT = 2,
     CLOSE = 7,
     CLOSE_WAIT = 8,
     LISTEN = 10,
@@ -59,12 +60,33 @@ struct sock_cgroup_data {
     struct cgroup *cgroup;
 };
 
+struct in6_addr {
+    union {
+        __u32 u6_addr32[4];
+    } in6_u;
+};
+
 struct sock_common {
+    __be32 skc_daddr;
+    __be16 skc_dport;
+    __u16 skc_num;
+    unsigned short skc_family;
     volatile unsigned char skc_state;
+    struct in6_addr skc_v6_daddr;
+};
+
+struct net_device {
+    int ifindex;
+    char name[LONGEST_INTERFACE];
+};
+
+struct dst_entry {
+    struct net_device *dev;
 };
 
 struct sock {
     struct sock_common __sk_common;
+    struct dst_entry *sk_dst_cache;
     struct sock_cgroup_data sk_cgrp_data;
 };
 
@@ -108,7 +130,13 @@ struct connection {
     __u8 is_left_alone;
     /* Of a socket that listens: whether SYNs are kept because of this program. */
     __u8 saves_syn;
-    __u8 padding[3];
+    /* The place of the rule that holds for it. */
+    __u8 rule;
+    /* Whether its timeout is a longer one while its link is away, what it was before, and the link. */
+    __u8 is_stretched;
+    __u8 padding;
+    __u32 usual_ms;
+    __u32 away_on;
 };
 
 struct {
@@ -129,6 +157,7 @@ enum count {
     NO_ROOM,
     FAILURES,
     TAKEN_OVER,
+    STRETCHED,
     COUNTS,
 };
 
@@ -175,6 +204,121 @@ static __always_inline struct tcp_sock *tcp_of(struct bpf_sock_ops *ops)
 {
     struct bpf_sock *socket = ops->sk;
     return socket ? bpf_skc_to_tcp_sock(socket) : 0;
+}
+
+/* What a connection is judged by. */
+struct way {
+    __u32 peer[4];
+    __u16 ports[2];
+    /* Where they are known; zero otherwise. */
+    __u64 interface[LONGEST_INTERFACE / 8];
+    struct cgroup *cgroup;
+};
+
+/* Whether a cgroup is the one of that number, or below it. */
+static __always_inline int is_below(struct cgroup *cgroup, __u64 wanted)
+{
+    struct cgroup *above;
+
+    if (!cgroup)
+        return 0;
+    for (int level = 0; level < DEEPEST_CGROUP; level++) {
+        if (level > cgroup->level)
+            return 0;
+        /* The verifier knows nothing of arrays at the end of a structure. */
+        if (bpf_core_read(&above, sizeof(above), &cgroup->ancestors[level]))
+            return 0;
+        if (BPF_CORE_READ(above, kn, id) == wanted)
+            return 1;
+    }
+    return 0;
+}
+
+static __always_inline int holds(const struct rule *rule, const struct way *way)
+{
+    if (rule->port && rule->port != way->ports[0] && rule->port != way->ports[1])
+        return 0;
+    for (int word = 0; word < 4; word++) {
+        if ((way->peer[word] & rule->mask[word]) != rule->peer[word])
+            return 0;
+    }
+    if (rule->interface[0]
+        && (rule->interface[0] != way->interface[0] || rule->interface[1] != way->interface[1]))
+        return 0;
+    return !rule->cgroup || is_below(way->cgroup, rule->cgroup);
+}
+
+static __always_inline __u8 rule_for(const struct way *way)
+{
+    for (int place = 0; place < MOST_RULES; place++) {
+        if (place >= POLICY.rule_count)
+            break;
+        if (holds(&POLICY.rules[place], way))
+            return place;
+    }
+    return MOST_RULES;
+}
+
+static __always_inline const struct rule *rule_at(__u8 place)
+{
+    return &POLICY.rules[place < MOST_RULES ? place : MOST_RULES];
+}
+
+static __always_inline void find_peer(struct way *way, const __u32 *v6, __u32 v4, int family)
+{
+    if (family == AF_INET6) {
+        for (int word = 0; word < 4; word++)
+            way->peer[word] = v6[word];
+    } else {
+        way->peer[2] = bpf_htonl(0xffff);
+        way->peer[3] = v4;
+    }
+}
+
+/* What only whole sockets know. */
+static __always_inline void find_way(struct way *way, struct tcp_sock *tcp)
+{
+    struct dst_entry *route = tcp->inet_conn.icsk_inet.sk.sk_dst_cache;
+
+    way->cgroup = tcp->inet_conn.icsk_inet.sk.sk_cgrp_data.cgroup;
+    if (route && route->dev)
+        bpf_core_read(way->interface, sizeof(way->interface), &route->dev->name);
+    /* What is behind the name is not always zero. */
+    for (int byte = 0, is_over = 0; byte < LONGEST_INTERFACE; byte++) {
+        __u8 *name = (__u8 *)way->interface;
+        if (!name[byte])
+            is_over = 1;
+        if (is_over)
+            name[byte] = 0;
+    }
+}
+
+static __always_inline __u8 rule_of_socket(struct tcp_sock *tcp)
+{
+    struct sock_common *common = &tcp->inet_conn.icsk_inet.sk.__sk_common;
+    struct way way = { .ports = { common->skc_num, bpf_ntohs(common->skc_dport) } };
+    __u32 peer[4] = {};
+
+    if (common->skc_family == AF_INET6) {
+        for (int word = 0; word < 4; word++)
+            peer[word] = common->skc_v6_daddr.in6_u.u6_addr32[word];
+    }
+    find_peer(&way, peer, common->skc_daddr, common->skc_family);
+    find_way(&way, tcp);
+    return rule_for(&way);
+}
+
+/* Of a request, interface and cgroup are not known yet. */
+static __always_inline __u8 rule_of_request(struct bpf_sock_ops *ops)
+{
+    struct way way = { .ports = { ops->local_port, bpf_ntohl(ops->remote_port) } };
+    __u32 first = ops->remote_ip6[0], second = ops->remote_ip6[1];
+    __u32 third = ops->remote_ip6[2], fourth = ops->remote_ip6[3], v4 = ops->remote_ip4;
+
+    /* The verifier allows no pointer to one of them, by which the compiler would choose. */
+    asm volatile("" : "+r"(first), "+r"(second), "+r"(third), "+r"(fourth), "+r"(v4));
+    find_peer(&way, (__u32[4]){ first, second, third, fourth }, v4, ops->family);
+    return rule_for(&way);
 }
 
 static __always_inline struct peer peer_of(struct bpf_sock_ops *ops)
@@ -233,6 +377,7 @@ static __always_inline void set(struct bpf_sock_ops *ops, struct tcp_sock *tcp,
         return;
     }
     connection->set_ms = timeout_ms;
+    connection->is_stretched = 0;
     /* Who has a time of its own has it from this program, or from the application. */
     if (tcp->keepalive_time && !connection->usual_idle)
         return;
@@ -275,7 +420,8 @@ static __always_inline void hear(struct bpf_sock_ops *ops,
         leave_alone(ops, connection);
         return;
     }
-    timeout_ms = judge(&peer, remote_ms, rto_ms, &is_kept, &is_refused);
+    timeout_ms = judge(&peer, rule_at(connection->rule)->advertise_ms, remote_ms, rto_ms,
+                       &is_kept, &is_refused);
     connection->is_kept = is_kept;
     if (is_refused)
         count(REFUSED);
@@ -292,9 +438,13 @@ static __always_inline void hear(struct bpf_sock_ops *ops,
 /* A connection of the calling host's is about to send its SYN. */
 static __always_inline void on_connect(struct bpf_sock_ops *ops)
 {
+    struct connection *connection = connection_of(ops, 1);
     struct tcp_sock *tcp = tcp_of(ops);
-    if (tcp && !tcp->inet_conn.icsk_user_timeout)
-        add_flags(ops, TELLS);
+
+    if (!connection || !tcp || tcp->inet_conn.icsk_user_timeout)
+        return;
+    connection->rule = rule_of_socket(tcp);
+    add_flags(ops, TELLS);
 }
 
 /* A socket begins to listen: SYNs are kept for what they say, and answered with the option. */
@@ -329,8 +479,9 @@ static __always_inline void on_established(struct bpf_sock_ops *ops)
         leave_alone(ops, connection);
         return;
     }
+    connection->rule = rule_of_socket(tcp);
     if (POLICY.is_one_sided)
-        set(ops, tcp, connection, adopt(0, 0));
+        set(ops, tcp, connection, adopt(rule_at(connection->rule)->advertise_ms, 0, 0));
     tell(connection);
     add_flags(ops, TELLS | HEARS);
     remote_ms = 0;
@@ -350,7 +501,8 @@ static __always_inline int is_due(struct bpf_sock_ops *ops)
     struct tcp_sock *tcp = tcp_of(ops);
     __s32 left;
 
-    if (!connection || !tcp)
+    /* Before it is established only its SYNs tell. */
+    if (!connection || !tcp || ops->state == SYN_SENT)
         return 0;
     if (tcp->inet_conn.icsk_user_timeout != connection->set_ms) {
         leave_alone(ops, connection);
@@ -383,24 +535,25 @@ static __always_inline void on_room(struct bpf_sock_ops *ops)
 
 static __always_inline void on_write(struct bpf_sock_ops *ops)
 {
-    struct option option = {
-        .kind = OPTION_KIND,
-        .length = OPTION_LENGTH,
-        .value = { POLICY.option[0], POLICY.option[1] },
-    };
+    struct option option = { .kind = OPTION_KIND, .length = OPTION_LENGTH };
     struct connection *connection;
+    const struct rule *rule;
     __u32 header, seq;
     __u8 *segment;
 
     if (!(ops->skb_tcp_flags & FLAG_SYN) && !is_due(ops))
         return;
+    /* What answers a SYN belongs to a request, which keeps nothing. */
+    connection = tcp_of(ops) ? connection_of(ops, 0) : 0;
+    rule = rule_at(connection ? connection->rule : rule_of_request(ops));
+    option.value[0] = rule->option[0];
+    option.value[1] = rule->option[1];
     /* It is there already where another agent has written it. */
     if (bpf_store_hdr_opt(ops, &option, sizeof(option), 0))
         return;
     count(OPTIONS_SENT);
     if (ops->skb_tcp_flags & FLAG_SYN)
         return;
-    connection = connection_of(ops, 0);
     segment = ops->skb_data;
     if (!connection || segment + 20 > (__u8 *)ops->skb_data_end)
         return;
@@ -478,22 +631,11 @@ int speak(struct bpf_sock_ops *ops)
 /* Whether the socket is of one of the chosen cgroups, or of one below it. */
 static __always_inline int is_chosen(struct tcp_sock *tcp)
 {
-    struct cgroup *cgroup = tcp->inet_conn.icsk_inet.sk.sk_cgrp_data.cgroup, *above;
-    __u64 id;
+    struct cgroup *cgroup = tcp->inet_conn.icsk_inet.sk.sk_cgrp_data.cgroup;
 
-    if (!cgroup)
-        return 0;
-    for (int level = 0; level < DEEPEST_CGROUP; level++) {
-        if (level > cgroup->level)
-            break;
-        /* The verifier knows nothing of arrays at the end of a structure. */
-        if (bpf_core_read(&above, sizeof(above), &cgroup->ancestors[level]))
-            break;
-        id = BPF_CORE_READ(above, kn, id);
-        for (int n = 0; n < MOST_CGROUPS; n++) {
-            if (POLICY.cgroups[n] && POLICY.cgroups[n] == id)
-                return 1;
-        }
+    for (int n = 0; n < MOST_CGROUPS; n++) {
+        if (POLICY.cgroups[n] && is_below(cgroup, POLICY.cgroups[n]))
+            return 1;
     }
     return 0;
 }
@@ -525,9 +667,11 @@ static __always_inline void take_listener(struct tcp_sock *tcp, struct connectio
 
 static __always_inline void take_connection(struct tcp_sock *tcp, struct connection *connection)
 {
-    __u32 own_ms = adopt(0, 0);
+    __u32 own_ms;
     int usual = 0;
 
+    connection->rule = rule_of_socket(tcp);
+    own_ms = adopt(rule_at(connection->rule)->advertise_ms, 0, 0);
     if (POLICY.is_one_sided) {
         put(tcp, TCP_USER_TIMEOUT, own_ms);
         connection->set_ms = own_ms;
@@ -593,6 +737,87 @@ int give_back(struct bpf_iter__tcp *ctx)
     return 0;
 }
 
+/* The link that has gone or come. */
+struct outage {
+    __u32 ifindex;
+    __u32 is_away;
+    /* The neighbour, of IPv4 as IPv6 writes it; zero: the whole link. */
+    __u32 peer[4];
+};
+
+struct {
+    __uint(type, BPF_MAP_TYPE_ARRAY);
+    __uint(max_entries, 1);
+    __type(key, __u32);
+    __type(value, struct outage);
+} outages SEC(".maps");
+
+static __always_inline int is_of(struct tcp_sock *tcp, const __u32 *wanted)
+{
+    struct sock_common *common = &tcp->inet_conn.icsk_inet.sk.__sk_common;
+    struct way way = {};
+    __u32 peer[4] = {};
+
+    if (!(wanted[0] | wanted[1] | wanted[2] | wanted[3]))
+        return 1;
+    if (common->skc_family == AF_INET6) {
+        for (int word = 0; word < 4; word++)
+            peer[word] = common->skc_v6_daddr.in6_u.u6_addr32[word];
+    }
+    find_peer(&way, peer, common->skc_daddr, common->skc_family);
+    for (int word = 0; word < 4; word++) {
+        if (way.peer[word] != wanted[word])
+            return 0;
+    }
+    return 1;
+}
+
+/* The interface that its packets leave by; zero: none is known. */
+static __always_inline __u32 interface_of(struct tcp_sock *tcp)
+{
+    struct dst_entry *route = tcp->inet_conn.icsk_inet.sk.sk_dst_cache;
+    return route && route->dev ? route->dev->ifindex : 0;
+}
+
+/* Keeps connections for longer while their link is away, and as before when it is back. */
+SEC("iter/tcp")
+int stretch(struct bpf_iter__tcp *ctx)
+{
+    struct tcp_sock *tcp = socket_of(ctx);
+    struct connection *connection;
+    struct outage *outage;
+    __u32 zero = 0, longer_ms;
+
+    outage = bpf_map_lookup_elem(&outages, &zero);
+    if (!tcp || !outage)
+        return 0;
+    connection = bpf_sk_storage_get(&connections, tcp, 0, 0);
+    if (!connection || connection->is_left_alone
+        || tcp->inet_conn.icsk_user_timeout != connection->set_ms)
+        return 0;
+    longer_ms = rule_at(connection->rule)->in_outage_ms;
+    if (!outage->is_away) {
+        /* Its route may be another one by now, or none. */
+        if (!connection->is_stretched || connection->away_on != outage->ifindex
+            || !is_of(tcp, outage->peer))
+            return 0;
+        put(tcp, TCP_USER_TIMEOUT, connection->usual_ms);
+        connection->set_ms = connection->usual_ms;
+        connection->is_stretched = 0;
+        return 0;
+    }
+    if (connection->is_stretched || longer_ms <= connection->set_ms
+        || interface_of(tcp) != outage->ifindex || !is_of(tcp, outage->peer))
+        return 0;
+    put(tcp, TCP_USER_TIMEOUT, longer_ms);
+    connection->usual_ms = connection->set_ms;
+    connection->set_ms = longer_ms;
+    connection->is_stretched = 1;
+    connection->away_on = outage->ifindex;
+    count(STRETCHED);
+    return 0;
+}
+
 /* A question of the test, behind an Ethernet header, and its answer. */
 struct question {
     __u8 ethernet[14];
@@ -631,7 +856,7 @@ int ask(struct __sk_buff *skb)
         return 2;
     peer = question->peer;
     answer->is_kept = question->is_kept;
-    answer->timeout_ms = judge(&peer, question->remote_ms, question->rto_ms,
+    answer->timeout_ms = judge(&peer, rule_at(MOST_RULES)->advertise_ms, question->remote_ms, question->rto_ms,
                                &answer->is_kept, &answer->is_refused);
     return 0;
 }

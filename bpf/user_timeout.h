@@ -12,6 +12,26 @@
 /* Counters of peers. Peers that share one share its limit. */
 #define PEER_SLOTS 4096
 #define MOST_CGROUPS 8
+#define MOST_RULES 16
+#define LONGEST_INTERFACE 16
+
+/* What some connections are told and kept for instead. What is zero holds for all. */
+struct rule {
+    __u64 cgroup;
+    /* The name of the interface that its packets leave by. */
+    __u64 interface[LONGEST_INTERFACE / 8];
+    /* The peer's network, of IPv4 as IPv6 writes it. */
+    __u32 peer[4];
+    __u32 mask[4];
+    __u32 advertise_ms;
+    /* For how long connections are kept while their link is away; zero: as before. */
+    __u32 in_outage_ms;
+    /* At either end. */
+    __u16 port;
+    /* The two bytes of the option that say `advertise_ms`. */
+    __u8 option[2];
+    __u32 padding;
+};
 
 /* Written by user space while no program is attached. */
 struct policy {
@@ -19,8 +39,9 @@ struct policy {
     __u64 namespace;
     /* The cgroups whose sockets are meant, for sockets that are there already. */
     __u64 cgroups[MOST_CGROUPS];
-    /* ADV_UTO, L_LIMIT and U_LIMIT. */
-    __u32 advertise_ms;
+    /* The first one that holds for a connection, and last the one for all others. */
+    struct rule rules[MOST_RULES + 1];
+    /* L_LIMIT and U_LIMIT. */
     __u32 at_least_ms;
     __u32 at_most_ms;
     /* Length of a tick of the kernel's clock. */
@@ -30,11 +51,11 @@ struct policy {
     __u32 in_all;
     /* Secret of this process. */
     __u32 seed;
-    /* The two bytes of the option that say `advertise_ms`. */
-    __u8 option[2];
     /* Whether this host's own wish holds where the peer sends no option. */
     __u8 is_one_sided;
-    __u8 padding;
+    /* Rules before the last one. */
+    __u8 rule_count;
+    __u8 padding[2];
 };
 
 /* A section of its own, which is one map: user space writes all of it at once. */
@@ -59,9 +80,9 @@ static __always_inline __u32 larger(__u32 a, __u32 b)
 }
 
 /* USER_TIMEOUT = min(U_LIMIT, max(ADV_UTO, REMOTE_UTO, L_LIMIT)), and longer than the RTO. */
-static __always_inline __u32 adopt(__u32 remote_ms, __u32 rto_ms)
+static __always_inline __u32 adopt(__u32 advertise_ms, __u32 remote_ms, __u32 rto_ms)
 {
-    __u32 timeout_ms = larger(POLICY.advertise_ms, remote_ms);
+    __u32 timeout_ms = larger(advertise_ms, remote_ms);
     timeout_ms = larger(larger(timeout_ms, POLICY.at_least_ms), rto_ms);
     return timeout_ms < POLICY.at_most_ms ? timeout_ms : POLICY.at_most_ms;
 }
@@ -126,14 +147,14 @@ static __always_inline int grant(const struct peer *peer,
 }
 
 /*
- * The timeout for a connection whose peer asks for `remote_ms`, which is not zero, and that
- * `is_kept` for long or not. A request that finds a limit reached counts as one for nothing.
+ * The timeout for a connection of which this host wants `advertise_ms`, whose peer asks for
+ * `remote_ms`, which is not zero, and that `is_kept` for long or not. A request that finds a limit reached counts as one for nothing.
  */
-static __always_inline __u32 judge(const struct peer *peer,
+static __always_inline __u32 judge(const struct peer *peer, __u32 advertise_ms,
                                    __u32 remote_ms, __u32 rto_ms, __u8 *is_kept, __u8 *is_refused)
 {
-    __u32 own_ms = adopt(0, rto_ms);
-    __u32 wanted_ms = adopt(remote_ms, rto_ms);
+    __u32 own_ms = adopt(advertise_ms, 0, rto_ms);
+    __u32 wanted_ms = adopt(advertise_ms, remote_ms, rto_ms);
 
     *is_refused = 0;
     if (wanted_ms <= own_ms) {

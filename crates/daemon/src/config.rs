@@ -49,6 +49,8 @@ pub struct Settings {
     pub(crate) data_path: DataPathChoice,
     /// The link's rate; `None`: not known.
     pub rate: Option<BitRate>,
+    /// Whether a supervisor host shares that rate out among connections.
+    pub(crate) shares_rate: bool,
     /// Where the control socket listens.
     pub control: PathBuf,
     pub(crate) access: Access,
@@ -242,6 +244,7 @@ pub(crate) struct File {
     mechanism: Option<Mechanism>,
     data_path: Option<DataPathChoice>,
     rate: Option<BitRate>,
+    shares_rate: bool,
     control: Option<PathBuf>,
     access: Access,
     metrics: Option<Endpoint>,
@@ -273,6 +276,7 @@ impl File {
             rate: top
                 .quantity(&keys::RATE)
                 .and_then(BitRate::from_bits_per_second),
+            shares_rate: shares_rate(top),
             control: top.text(&keys::CONTROL).map(PathBuf::from),
             access: Access {
                 owner: top.text(&keys::CONTROL_OWNER),
@@ -309,6 +313,7 @@ impl File {
             mechanism,
             data_path: given.data_path.or(self.data_path).unwrap_or_default(),
             rate: self.rate,
+            shares_rate: self.shares_rate,
             control: control.unwrap_or_else(|| control_of(&interface)),
             access: self.access,
             metrics: self.metrics,
@@ -366,7 +371,18 @@ impl Settings {
                 self.mechanism
             )
         });
-        warning.into_iter().collect()
+        let supervises = matches!(
+            self.mechanism.0,
+            PathMechanismKind::MTcp | PathMechanismKind::MTcpAdaptive
+        );
+        let shares_nothing = (self.shares_rate && !supervises).then(|| {
+            format!(
+                "`share_rate` has nothing to do with mechanism {}: only m-tcp and m-tcp-adaptive share \
+                 a rate out",
+                self.mechanism
+            )
+        });
+        warning.into_iter().chain(shares_nothing).collect()
     }
 
     /// What `next` has otherwise although a running daemon cannot change it.
@@ -403,6 +419,7 @@ impl Settings {
         let differences = [
             (keys::MECHANISM.name, self.mechanism != next.mechanism),
             (keys::RATE.name, self.rate != next.rate),
+            (keys::SHARE_RATE.name, self.shares_rate != next.shares_rate),
             (keys::METRICS.name, self.metrics != next.metrics),
             (keys::LIMITS.name, self.limits != next.limits),
             (keys::INDICATORS.name, self.indicators != next.indicators),
@@ -459,6 +476,22 @@ fn interface(top: &Reader<'_>) -> Option<String> {
         "write a name as `ip link` shows it",
     );
     None
+}
+
+fn shares_rate(top: &Reader<'_>) -> bool {
+    let shares_rate = top.switch(&keys::SHARE_RATE).unwrap_or_default();
+    if shares_rate
+        && top.quantity(&keys::RATE).is_none()
+        && let Some(span) = top.span_of(&keys::SHARE_RATE)
+    {
+        top.note(
+            span,
+            "a rate that is not known cannot be shared out",
+            "needs `rate`",
+            "write the link's `rate` beside it",
+        );
+    }
+    shares_rate
 }
 
 fn mode(top: &Reader<'_>) -> Option<u32> {

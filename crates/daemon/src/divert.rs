@@ -1,4 +1,4 @@
-//! On the eBPF path: when packets begin to go through user space, and when they end to.
+//! Diversion on the eBPF path: when packets go through user space, and when they stop to.
 //!
 //! | what happens | what is done, in this order |
 //! |---|---|
@@ -28,7 +28,7 @@ use std::io;
 const MOST_WAYS: usize = 2_048;
 
 impl Daemon {
-    /// Shows the gateway what has crossed on `link`, and from now on what does.
+    /// Diverts the packets of `link`, and hands its connections over to the gateway.
     pub(super) fn divert(&mut self, now: Instant, link: LinkId) {
         let Some(kernel) = self.path.kernel() else {
             return;
@@ -88,7 +88,7 @@ impl Daemon {
         }
     }
 
-    /// Whether that was done.
+    /// Sets whose packets are diverted. Returns whether the rules could be set.
     fn change_diversion(&mut self, now: Instant, diverted: &Diverted) -> bool {
         let diverted = self.feasible(diverted.clone());
         let ways = match diverted {
@@ -125,7 +125,7 @@ impl Daemon {
         }
     }
 
-    /// The gateway knows the connections that it has as the kernel does, which has seen every packet.
+    /// Corrects the gateway's connections by the kernel's table, which has seen every packet.
     pub(super) fn correct_by_kernel(&mut self, now: Instant) {
         let Some(kernel) = self.path.kernel() else {
             return;
@@ -159,7 +159,7 @@ impl Daemon {
         }
         let at_work = self.gateway.links_at_work(INTERFACE);
         let silent = self.gateway.silent_links().map(|silent| silent.link);
-        // What is damped holds other than it was said, or is told later.
+        // The gateway holds a damped link for up when it is down, or hears of its return late.
         let damped = self.gateway.damped_links(now).map(|damped| damped.link);
         let absent = self.indicators.absent().map(|(peer, ..)| LinkId {
             peer: Some(peer),
@@ -198,13 +198,13 @@ impl Daemon {
             return Ok(());
         }
         if !self.change_diversion(now, &wanted) {
-            // It was told, and is tried again.
+            // The error is in the log; the next look tries again.
             if let Some(kernel) = self.path.kernel_mut() {
                 kernel.look_later(now);
             }
             return Ok(());
         }
-        // Those who wait are the last ones of links that are let go; others' may come without end.
+        // The last packets of links that are let go may wait; other links' may come without end.
         for _ in 0..=Queue::CAPACITY / BURST {
             if !self.take_burst(now)? {
                 break;
@@ -249,7 +249,7 @@ impl Daemon {
         )
     }
 
-    /// The interface's routes may be others now: a peer's packets have other addresses.
+    /// Renews the rules after routes have changed: other addresses may be behind a peer.
     pub(super) fn follow_routes(&mut self, now: Instant) {
         if let Some(kernel) = self.path.kernel()
             && let diverted @ Diverted::Peers(_) = kernel.diverted()
@@ -259,7 +259,7 @@ impl Daemon {
         }
     }
 
-    /// The mechanism is another one.
+    /// Adapts the diversion to a new mechanism.
     pub(super) fn follow_mechanism(&mut self, now: Instant) {
         if must_rewrite(self.settings.mechanism.0) {
             self.divert(now, LinkId::of_interface(INTERFACE));
@@ -285,7 +285,7 @@ impl Daemon {
             }
         }
         let Some(suspected) = self.still_unheard(now, suspected) else {
-            // Who is silent raises the suspicion again.
+            // The kernel suspects a link again that stays silent.
             return Ok(());
         };
         for (link, since) in suspected {

@@ -76,7 +76,9 @@ pub fn run(kind: Kind, config: &Path, control: Option<&Path>) -> Result<(), Fail
     let settings = Settings::load(config)?;
     let mut daemon = Daemon::start(kind, settings, config.into(), control)?;
     privilege::keep_network_capabilities().context("cannot drop privileges")?;
-    daemon.operations.service().ready(&daemon.introduction());
+    let introduction = daemon.introduction();
+    let service = daemon.operations.service();
+    service.ready(clock::now(), &introduction);
     daemon.run().map_err(Failure::Run)
 }
 
@@ -328,7 +330,7 @@ impl Daemon {
 
     /// Tells the peers that this host goes.
     fn end(&mut self, now: Instant) -> anyhow::Result<()> {
-        self.operations.service().stopping();
+        self.operations.service().stopping(now);
         let peers: Vec<Hit> = self.host.views().map(|view| view.peer).collect();
         for peer in peers {
             self.host.close(now, peer);

@@ -29,6 +29,7 @@ use outlast_linux::clock;
 use outlast_linux::monitor::{self, Change, RouteMonitor};
 use outlast_linux::netlink::InterfaceIndex;
 use outlast_linux::poller::{Interest, Poller, Ready, Token};
+use outlast_linux::priority::{Priority, favour_current_thread};
 use outlast_linux::privilege;
 use outlast_linux::signal::{Hangup, Termination};
 use outlast_linux::stack::TcpStack;
@@ -41,7 +42,7 @@ use std::path::{Path, PathBuf};
 use suspension::Suspension;
 
 #[cfg(test)]
-pub(crate) use user_timeout::USER_TIMEOUT;
+pub(crate) use user_timeout::{RULES, USER_TIMEOUT};
 
 const MONITOR: Token = Token(0);
 const TIMER: Token = Token(1);
@@ -68,8 +69,14 @@ pub fn run(config: Option<&Path>, control: Option<&Path>) -> Result<(), Failure>
     let config = config_file(config);
     let settings = Settings::load(config.as_deref())?;
     let mut daemon = Daemon::start(settings, config, control)?;
+    // On a busy machine the tokens of a second would be lost in the waits between wake-ups.
+    if favour_current_thread() == Priority::Ordinary {
+        tracing::debug!("this process may not ask the scheduler for more than its share");
+    }
     privilege::keep_network_capabilities().context("cannot drop privileges")?;
-    daemon.operations.service().ready(&daemon.introduction());
+    let introduction = daemon.introduction();
+    let service = daemon.operations.service();
+    service.ready(clock::now(), &introduction);
     daemon.run().map_err(Failure::Run)
 }
 
@@ -206,7 +213,7 @@ impl Daemon {
                         self.operations.handle_timeout(now, &self.poller);
                     }
                     END if self.waker.reset()? => {
-                        self.end();
+                        self.end(now);
                         return Ok(());
                     }
                     RELOAD if self.hangup.reset()? => {
@@ -263,6 +270,22 @@ impl Daemon {
         while let Some(news) = self.interfaces.poll_news() {
             self.tally.note(&news);
             tell(&news);
+            if let Some(index) = news.index {
+                let is_away = matches!(news.what, What::Away);
+                self.user_timeouts.note_link(index, news.peer, is_away);
+            }
+            if let (Some(index), What::Away, peer) = (news.index, news.what, news.peer) {
+                let link = LinkId {
+                    interface: InterfaceId(index.0),
+                    peer,
+                };
+                let event = LinkEvent {
+                    link,
+                    state: LinkState::Down,
+                    indicator: Indicator::Notify,
+                };
+                self.host.handle_link(now, event, &mut self.stack);
+            }
             let (Some(index), What::Back { away, leads_on }) = (news.index, news.what) else {
                 continue;
             };
@@ -327,8 +350,8 @@ impl Daemon {
         Ok(())
     }
 
-    fn end(&mut self) {
-        self.operations.service().stopping();
+    fn end(&mut self, now: Instant) {
+        self.operations.service().stopping(now);
         self.user_timeouts.end();
         let (agent, stack) = (self.host.counters(), self.stack.counters());
         tracing::info!(
@@ -364,8 +387,8 @@ fn tell(news: &News) {
 
 fn host_config(settings: &Settings) -> HostConfig {
     HostConfig {
-        // The kernel offers neither to an agent.
-        wakes_peer: false,
+        wakes_peer: settings.wakes_peers,
+        // The kernel does not offer it to an agent.
         forces_slow_start: false,
         limits: host_limits(settings),
         ..HostConfig::new(Mechanism::RetransmissionTrigger)

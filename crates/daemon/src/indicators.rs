@@ -1,9 +1,9 @@
-//! What the indicators say of the link and of the peers behind it.
+//! The state of the link and of its peers, as indicators report it.
 //!
-//! The link is down while any of them says so. A pure machine: it hears changes of the network,
-//! what `outlast notify` says, and which peers packets come from; it tells what the
-//! [`Gateway`](outlast_gateway::gateway::Gateway) is to hear, and which neighbours to ask for. The
-//! gateway damps what flaps, and knows silence by itself.
+//! The link is down while any indicator says so. A pure machine. In: changes of the network, the
+//! word of `outlast notify`, and the peers from which packets come. Out: signs for the
+//! [`Gateway`](outlast_gateway::gateway::Gateway), and the peers to ask for. The gateway itself
+//! damps links that flap, and detects silence.
 
 mod peers;
 mod routes;
@@ -43,12 +43,12 @@ pub(super) struct Indicators {
     signs: VecDeque<Sign>,
 }
 
-/// What the gateway is to hear.
+/// News of a link for the gateway.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(super) enum Sign {
     /// A link has changed.
     Changed(LinkEvent),
-    /// A link is back of which nobody has said that it was away.
+    /// A link was down and is up again; no indicator had reported it down.
     Returned(LinkId, Indicator),
 }
 
@@ -76,7 +76,7 @@ impl Indicators {
     /// Other indicators count from now on.
     pub(super) fn set_watched(&mut self, now: Instant, watched: Watched) {
         self.watched = watched;
-        // Nobody says any more that somebody is away but who still counts.
+        // An indicator that no longer counts takes back what it has said of peers.
         for (indicator, counts) in [
             (Indicator::Neighbour, watched.neighbour),
             (Indicator::Route, watched.route),
@@ -160,7 +160,7 @@ impl Indicators {
         }
     }
 
-    /// Everything is told anew: forgets what was so.
+    /// Replaces what is known of the network by a snapshot.
     pub(super) fn handle_snapshot(&mut self, now: Instant, all: Vec<Change>) {
         self.index = None;
         self.port_of = None;
@@ -175,9 +175,10 @@ impl Indicators {
         self.settle_routes(now);
     }
 
-    /// Something has changed. After the last of some changes call [`Self::settle_routes`]; where
-    /// [`Self::index`] is another one since, everything must be told anew: of what an interface had
-    /// before it got its name, or lost it, nobody tells again.
+    /// Takes in one change of the network.
+    ///
+    /// Call [`Self::settle_routes`] after the last of a batch. If [`Self::index`] has changed, call
+    /// [`Self::handle_snapshot`]: the kernel does not repeat what the interface had before.
     pub(super) fn handle_change(&mut self, now: Instant, change: Change) {
         let indicator = match &change {
             Change::Address { .. } => Indicator::Address,
@@ -206,7 +207,7 @@ impl Indicators {
         }
     }
 
-    /// Somebody who knows says so: `outlast notify`.
+    /// Takes in what `outlast notify` says of the link, or of one peer.
     pub(super) fn handle_notice(&mut self, now: Instant, peer: Option<IpAddr>, state: LinkState) {
         const BY: Indicator = Indicator::Notify;
         match (peer, state) {
@@ -214,7 +215,7 @@ impl Indicators {
                 let was_up = self.state == LinkState::Up;
                 self.is_notified_down = state == LinkState::Down;
                 if was_up && state == LinkState::Up {
-                    // It was away without anybody noticing.
+                    // The link was down, and no indicator had noticed.
                     self.come_back(None, BY);
                 }
                 self.settle(now, BY);
@@ -293,7 +294,7 @@ impl Indicators {
                     self.routes.switch_off();
                 }
             }
-            // Under another name it is another one: rules and sockets go by the name.
+            // An interface that is renamed counts as gone: rules and sockets go by the name.
             Change::Interface { index, .. } | Change::InterfaceGone { index }
                 if self.index == Some(index) =>
             {
@@ -351,7 +352,7 @@ impl Indicators {
     fn take_in_neighbour(&mut self, now: Instant, address: IpAddr, standing: Standing) {
         match standing {
             Standing::Present => self.find(now, address, Indicator::Neighbour),
-            // Without carrier nobody answers, which says nothing of anybody.
+            // While the whole link is down, no answer says nothing about one peer.
             Standing::Failed if self.state == LinkState::Up => {
                 self.lose(now, address, Indicator::Neighbour);
             }
@@ -374,7 +375,7 @@ impl Indicators {
         }
         self.state = state;
         if state == LinkState::Up {
-            // Whoever did not answer before may have come back with the link.
+            // A peer that did not answer before may have come back with the link.
             for peer in self.peers.said_by(Indicator::Neighbour) {
                 self.find_by(now, peer, Indicator::Neighbour, indicator);
             }

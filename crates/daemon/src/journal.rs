@@ -43,9 +43,9 @@ impl Journal {
         Self { filter: handle }
     }
 
-    /// From now on `level` is what is told.
+    /// Sets the level of the log.
     pub(super) fn set_level(&self, level: LogLevel) {
-        // It fails only when nothing is told any more.
+        // It fails only once the log has no subscriber any more.
         let _ = self.filter.reload(filter(level));
     }
 }

@@ -23,6 +23,7 @@ pub(super) static TOP: Section = Section {
         &MECHANISM,
         &DATA_PATH,
         &RATE,
+        &SHARE_RATE,
         &CONTROL,
         &CONTROL_OWNER,
         &CONTROL_GROUP,
@@ -144,6 +145,15 @@ pub(super) static RATE: Key = Key {
     default: "not known",
     meaning: "Rate of the link, towards it: what is kept goes out at this pace. Without it, at \
               what the link is seen to deliver. A rate that is [too high](hold.md#at-which-pace) does no harm.",
+    source: "",
+};
+pub(super) static SHARE_RATE: Key = Key {
+    name: "share_rate",
+    kind: Kind::Switch,
+    example: "true",
+    default: "`false`",
+    meaning: "Whether a supervisor [shares that rate out](m-tcp.md#sharing-the-links-rate): mobiles alike, and \
+              a mobile's connections alike. Needs `rate`.",
     source: "",
 };
 pub(super) static CONTROL: Key = Key {

@@ -1,9 +1,10 @@
 //! The gateway on a real interface: descriptors, clock and timer around the pure
 //! [`Gateway`].
 //!
-//! One thread, and one beside it for what the kernel may take long to answer. Nobody who asks how it
-//! is can hold up the packets. A second process lets packets pass while this one is stopped. Rules, queue and sockets end with the process, however it ends; then
-//! traffic flows as if it had never been there.
+//! The event loop is one thread. A second thread makes requests that the kernel may answer late.
+//! A client that asks for the status cannot hold up packets. A second process, the guardian, lets
+//! packets pass while this process is stopped. Rules, queue and sockets end with the process,
+//! however it ends: traffic then flows as if the daemon had never been there.
 
 pub mod agents;
 mod clients;
@@ -64,7 +65,7 @@ use std::io;
 use std::net::IpAddr;
 use std::path::PathBuf;
 
-/// Packets taken before timers, the network's changes and clients have their turn.
+/// Most packets taken from the queue before other descriptors have their turn.
 const BURST: usize = 64;
 
 const QUEUE: Token = Token(0);
@@ -81,7 +82,7 @@ const GUARDIAN: Token = Token(9);
 const FIRST_CLIENT: u64 = 1 << 32;
 /// Clients that ask for metrics have tokens from here on.
 const FIRST_METRICS_CLIENT: u64 = 1 << 48;
-/// Neighbours' connections have tokens from here on.
+/// Connections of neighbour gateways have tokens from here on.
 const FIRST_NEIGHBOUR: u64 = 1 << 56;
 
 /// Runs the gateway until the process is asked to stop.
@@ -101,37 +102,38 @@ pub fn run(given: Given, settings: Settings, journal: Journal) -> Result<(), Fai
         tracing::warn!("{warning}");
     }
     daemon.follow_port();
-    daemon.service.ready(&introduction);
+    daemon.service.ready(clock::now(), &introduction);
     daemon.restore_frozen(daemon.began)?;
     daemon.tell_of_orphans();
     daemon.serve().context("the gateway cannot go on")?;
-    daemon.service.stopping();
+    daemon.service.stopping(clock::now());
     daemon.leave_pledges();
     tracing::info!("Stopped: packets pass as if the gateway had not been there.");
     Ok(())
 }
 
-/// What signals wake.
+/// The descriptors by which signals wake the event loop.
 struct Wakers {
     end: Waker,
     reload: Waker,
 }
 
 struct Daemon {
-    /// What the command line said.
+    /// The arguments of the command line.
     given: Given,
-    /// What is in force.
+    /// The settings in force.
     settings: Settings,
-    /// Where that was read, if from a file.
+    /// The configuration file, if one was read.
     file: Option<PathBuf>,
     journal: Journal,
     service: Service,
     gateway: Gateway,
     path: DataPath,
-    /// This gateway's part among its neighbours, if it has one.
+    /// The protocol with neighbour gateways and its journal, if `[agents]` asks for one.
     agents: Option<Driver>,
-    /// What is to be ended if this process is killed, and what an earlier one has left.
+    /// The file of connections acknowledged ahead, which the guardian resets if this process dies.
     pledges: Pledges,
+    /// Connections that an earlier process acknowledged ahead and did not end.
     orphans: Orphans,
     indicators: Indicators,
     /// The bridge, bond or switch that takes every packet of the interface, if there is one.
@@ -156,11 +158,11 @@ impl Daemon {
         wakers: Wakers,
     ) -> Result<Self, Failure> {
         let path = DataPath::open(&settings)?;
-        let netlink = "cannot learn of the network's changes";
+        let netlink = "cannot watch the network's changes";
         let monitor = RouteMonitor::open().context(netlink)?;
         let index = RouteSocket::open().and_then(|mut route| route.interface(&settings.interface));
         if let Err(error) = index {
-            // It may come later, as a modem's does; a misspelt one does not.
+            // A modem's interface may appear later; a misspelt name never does.
             tracing::warn!("{error}; waiting for it");
         }
         let poller = Poller::new()?;
@@ -234,8 +236,8 @@ impl Daemon {
 
     /// Serves whoever is ready, until the process is asked to stop.
     ///
-    /// The clock is read once a wake-up: everything that one wake-up does happens at that moment. A
-    /// deadline that passes meanwhile wakes the loop again at once.
+    /// The clock is read once a wake-up, right after the wait, and once more after a stall. All
+    /// that one wake-up does has that time. A deadline that passes meanwhile ends the next wait.
     fn serve(&mut self) -> io::Result<()> {
         let mut now = clock::now();
         loop {
@@ -245,7 +247,7 @@ impl Daemon {
             self.timer.set(self.next_deadline())?;
             let ready: Vec<Ready> = self.poller.wait()?.collect();
             now = clock::now();
-            // The network's changes first: packets that came after them are judged by them.
+            // Network changes come first, so that later packets meet the new link states.
             if ready.iter().any(|ready| ready.token == MONITOR) {
                 self.hear_changes(now)?;
             }
@@ -265,7 +267,7 @@ impl Daemon {
                     }
                     RELOAD => {
                         self.wakers.reload.reset()?;
-                        // Told in the log; there is nobody else to tell.
+                        // The outcome is in the log; no client waits for an answer.
                         let _ = self.reload(now);
                     }
                     CONTROL => self.control.accept(now, &self.poller)?,
@@ -282,7 +284,7 @@ impl Daemon {
         }
     }
 
-    /// When something is due although nothing happens.
+    /// The earliest deadline of all parts; `None` if no part has one.
     fn next_deadline(&self) -> Option<Instant> {
         let next = [
             self.gateway.poll_timeout().map(|(at, _)| at),
@@ -298,7 +300,7 @@ impl Daemon {
         next.into_iter().flatten().min()
     }
 
-    /// Lets everything happen that is due by `now`.
+    /// Handles what is due by `now` for gateway, agents, orphans and peers.
     fn catch_up(&mut self, now: Instant) -> io::Result<()> {
         if self.gateway.poll_timeout().is_some_and(|(at, _)| at <= now) {
             self.gateway.handle_timeout(now);
@@ -318,7 +320,7 @@ impl Daemon {
         self.apply_link_events(now)
     }
 
-    /// Judges packets that wait; whether more may.
+    /// Judges up to [`BURST`] waiting packets. Returns whether more may wait.
     fn take_burst(&mut self, now: Instant) -> io::Result<bool> {
         for _ in 0..BURST {
             self.path.pulse().beat();
@@ -337,7 +339,7 @@ impl Daemon {
         Ok(true)
     }
 
-    /// Asks the gateway what becomes of a packet that waits.
+    /// Has the gateway judge a waiting packet, then releases it and sends what is due.
     fn judge(&mut self, now: Instant, waiting: &Waiting) -> io::Result<()> {
         self.catch_up(now)?;
         let direction = waiting.direction;
@@ -375,8 +377,8 @@ impl Daemon {
             }
             transmits.extend(std::iter::from_fn(|| self.gateway.poll_transmit()));
         }
-        // What the far host lacks goes before the near one hears its answer: if that is this very host, it
-        // would fill the link's queue with all that the answer allows.
+        // Data that the far host lacks goes out before the near host hears the acknowledgement. If
+        // the near host is this very host, it would at once fill the link's queue with new data.
         let (first, rest): (Vec<_>, Vec<_>) = transmits.into_iter().partition(|transmit| {
             direction == Direction::FromLink && transmit.direction == Direction::ToLink
         });
@@ -398,14 +400,14 @@ impl Daemon {
             self.indicators.handle_change(now, change);
             self.follow_interface(before)?;
             if self.indicators.index().is_some() && self.indicators.index() != before.0 {
-                // It may be an old one that has got this name, with addresses and routes.
+                // An older interface may have taken this name, with addresses and routes.
                 self.take_snapshot(now)?;
             }
             self.apply_link_events(now)?;
             has_changed = true;
         }
         self.follow_port();
-        // Routes come in crowds, and are judged together.
+        // Route changes arrive in batches; each batch is judged as a whole.
         if has_changed {
             self.follow_routes(now);
             self.indicators.settle_routes(now);
@@ -423,7 +425,7 @@ impl Daemon {
         self.apply_link_events(now)
     }
 
-    /// Keeps the data path on the interface, which may be another one of that name.
+    /// Attaches the data path anew after a new index or MTU; detaches it from a lost interface.
     fn follow_interface(&mut self, (index, mtu): (Option<InterfaceIndex>, u32)) -> io::Result<()> {
         if self.indicators.index() == index && self.indicators.mtu() == mtu {
             return Ok(());
@@ -432,7 +434,7 @@ impl Daemon {
         if self.indicators.index().is_none() {
             self.path.detach();
         } else if let Err(error) = self.path.attach(self.indicators.mtu(), is_new) {
-            // It is gone again, as its next change will tell.
+            // The interface is gone again; the monitor's next change says so.
             tracing::warn!(%error, "cannot send on {}", self.settings.interface);
         }
         Ok(())
@@ -445,7 +447,7 @@ impl Daemon {
                     if event.state == LinkState::Down {
                         self.divert(now, event.link);
                     } else if event.indicator == Indicator::Route {
-                        // Only now does it lead there again.
+                        // Only now does `link_to` map connections to this link again.
                         self.catch_up_on(now, event.link);
                     } else if let Some(kernel) = self.path.kernel_mut() {
                         kernel.look_soon(now);
@@ -526,8 +528,9 @@ impl Daemon {
         Ok(())
     }
 
-    /// Somebody says what has become of a link. What holds of it then, which may be another thing: other
-    /// indicators say otherwise, or it flaps.
+    /// Handles `outlast notify`, and answers with the link state that holds afterwards.
+    ///
+    /// That state may differ from `notified`: another indicator disagrees, or the link is damped.
     fn hear_notice(
         &mut self,
         now: Instant,
@@ -564,7 +567,7 @@ impl Daemon {
         self.metrics = Some(metrics);
     }
 
-    /// A deadline has come, perhaps of those who are not about packets.
+    /// Handles the deadlines of service manager and clients; the timer has fired.
     fn expire(&mut self, now: Instant) {
         self.timer.note_expiry();
         self.service.handle_timeout(now);
@@ -595,10 +598,11 @@ fn gateway_of(began: Instant, settings: &Settings) -> io::Result<Gateway> {
         rate: settings.rate,
     };
     gateway.add_link(began, INTERFACE, link);
+    gateway.share_rate(began, INTERFACE, settings.shares_rate);
     Ok(gateway)
 }
 
-/// A seed that nobody outside can know.
+/// Draws a number that nobody outside can guess.
 fn random() -> io::Result<u64> {
     let mut seed = [0; 8];
     let length = rustix::rand::getrandom(&mut seed, rustix::rand::GetRandomFlags::empty())?;

@@ -9,7 +9,7 @@
 //! On a link of its own, a foreign agent takes the tunnel's end from the mobile node, and a home agent
 //! answers ARP for those that are away.
 //!
-//! Left out: Mobile IPv6.
+//! Where a home agent's or a mobile node's addresses are of IPv6, the role is that of Mobile IPv6.
 
 mod access;
 mod carriers;
@@ -24,6 +24,7 @@ mod operating;
 mod settings;
 mod status;
 mod trigger;
+mod v6;
 
 use crate::failure::Failure;
 use foreign_agent::Foreign;
@@ -65,6 +66,9 @@ impl Kind {
 
 /// Runs the role until it is asked to end; `control` goes before the configuration file's.
 pub fn run(kind: Kind, config: &Path, control: Option<&Path>) -> Result<(), Failure> {
+    if is_of_ipv6(kind, config)? {
+        return run_v6(kind, config, control);
+    }
     match kind {
         Kind::HomeAgent => {
             let settings = HomeAgentSettings::load(config)?;
@@ -86,9 +90,45 @@ pub fn run(kind: Kind, config: &Path, control: Option<&Path>) -> Result<(), Fail
     .map_err(Failure::Run)
 }
 
+/// Whether a role's addresses are of IPv6. Foreign agents are of Mobile IPv4 alone.
+fn is_of_ipv6(kind: Kind, config: &Path) -> Result<bool, Failure> {
+    let key = match kind {
+        Kind::HomeAgent => "address",
+        Kind::ForeignAgent => return Ok(false),
+        Kind::MobileNode => "home_address",
+    };
+    v6::is_of_ipv6(config, kind.table(), key)
+}
+
+fn run_v6(kind: Kind, config: &Path, control: Option<&Path>) -> Result<(), Failure> {
+    match kind {
+        Kind::HomeAgent => {
+            let settings = v6::HomeAgentSettings::load(config)?;
+            let (mut endpoint, mut home) = v6::Home::start(&settings, control)?;
+            endpoint.run(&mut home, config)
+        }
+        Kind::ForeignAgent | Kind::MobileNode => {
+            let settings = v6::MobileNodeSettings::load(config)?;
+            let (mut endpoint, mut mobile) = v6::Mobile::start(settings, control)?;
+            mobile.relocate(clock::now(), &mut endpoint)?;
+            endpoint.run(&mut mobile, config)
+        }
+    }
+    .map_err(Failure::Run)
+}
+
 /// Reads the configuration and says what would hold.
 pub fn check(kind: Kind, config: &Path) -> Result<String, Failure> {
     let shown = config.display();
+    if is_of_ipv6(kind, config)? {
+        let summary = match kind {
+            Kind::HomeAgent => v6::HomeAgentSettings::load(config)?.summary()?,
+            Kind::ForeignAgent | Kind::MobileNode => {
+                v6::MobileNodeSettings::load(config)?.summary()?
+            }
+        };
+        return Ok(format!("{shown}: sound\n{summary}"));
+    }
     match kind {
         Kind::HomeAgent => {
             let settings = HomeAgentSettings::load(config)?;

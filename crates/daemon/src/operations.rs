@@ -117,8 +117,8 @@ impl Operations {
     }
 
     /// What the service manager is told.
-    pub(crate) const fn service(&self) -> &Service {
-        &self.service
+    pub(crate) const fn service(&mut self) -> &mut Service {
+        &mut self.service
     }
 
     /// Reloads so far.

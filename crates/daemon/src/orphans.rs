@@ -71,7 +71,7 @@ impl Orphans {
         self.ask_at = now;
     }
 
-    /// Whose turn it is to be asked.
+    /// The questions that are due by `now`, each with its direction.
     fn questions(&mut self, now: Instant) -> Vec<(Direction, Packet)> {
         if self.poll_timeout().is_none_or(|at| at > now) {
             return Vec::new();
@@ -91,7 +91,9 @@ impl Orphans {
         self.left.values().flat_map(ask).collect()
     }
 
-    /// A packet crosses: what its sender is told, if it is of one of them, which does not pass.
+    /// Answers a packet of an orphan; `None` if it is of no orphan, and may pass.
+    ///
+    /// `Some(None)`: the packet neither passes nor draws an answer.
     fn answer(&mut self, direction: Direction, packet: &Packet) -> Option<Option<Packet>> {
         let key = FlowKey::of_tcp(packet.header(), direction)?;
         let orphan = self.left.get_mut(&key)?;

@@ -1,5 +1,5 @@
-//! What the gateway and its part among neighbours want sent, told and written down, in the order
-//! that makes a crash harmless: what is frozen is on the disk before anybody is told so.
+//! Packets, events and records of gateway and agents, in an order that makes a crash harmless: a
+//! frozen connection is on the disk before any host or neighbour hears that it is frozen.
 
 use super::Daemon;
 use super::agents::{Driver, Place, Tokens};
@@ -37,7 +37,7 @@ pub(super) fn open_agents(
 }
 
 impl Daemon {
-    /// Sends and tells what is to be sent and told.
+    /// Handles events and sends packets and messages, until none are left.
     pub(super) fn drain(&mut self, now: Instant) -> io::Result<()> {
         loop {
             let mut is_news = self.tell(now);
@@ -46,7 +46,7 @@ impl Daemon {
                 is_news = true;
             }
             while let Some(packet) = self.agents.as_mut().and_then(Driver::poll_packet) {
-                // It goes to wherever its destination is now: perhaps not behind this link.
+                // The host routes the packet: its destination may no longer be behind this link.
                 let transmit = Transmit {
                     link: LinkId::of_interface(INTERFACE),
                     direction: Direction::FromLink,
@@ -62,8 +62,9 @@ impl Daemon {
         }
     }
 
-    /// Tells what has happened, and writes down what must outlast a crash before anything is sent.
-    /// Whether anything has.
+    /// Handles the gateway's events, and writes down what must outlast a crash.
+    ///
+    /// Call it before packets are sent. Returns whether there were events.
     pub(super) fn tell(&mut self, now: Instant) -> bool {
         let mut is_news = false;
         while let Some(event) = self.gateway.poll_event() {
@@ -106,7 +107,7 @@ impl Daemon {
         is_news
     }
 
-    /// Sends these, once what has happened is told.
+    /// Sends `transmits`, after the events that belong to them are handled.
     pub(super) fn tell_and_send(&mut self, now: Instant, transmits: &[Transmit]) -> io::Result<()> {
         if !transmits.is_empty() {
             self.tell(now);
@@ -120,7 +121,7 @@ impl Daemon {
     pub(super) fn send(&mut self, now: Instant, transmit: &Transmit) -> io::Result<()> {
         let reason = transmit.reason;
         if matches!(reason, SendReason::WindowClosed | SendReason::WindowOpened) {
-            // Before anybody hears it.
+            // The record is written before any host hears of the acknowledgement.
             self.write_pledge(&transmit.packet, transmit.direction);
         }
         if transmit.reason == SendReason::Probe {
@@ -138,8 +139,9 @@ impl Daemon {
         Ok(())
     }
 
-    /// Writes down what a packet makes of its connection, whose only copy may be here. What is frozen and
-    /// shared with neighbours is written down elsewhere.
+    /// Writes down the pledge of the packet's connection, as the packet leaves it.
+    ///
+    /// With agents nothing is written here: their journal has what is frozen.
     fn write_pledge(&mut self, packet: &Packet, direction: Direction) {
         if self.agents.is_none()
             && let Some(key) = FlowKey::of_tcp(packet.header(), direction)
@@ -148,7 +150,7 @@ impl Daemon {
         }
     }
 
-    /// Writes down what a packet that crosses has made of its connection, if that is written down.
+    /// Updates the pledge of a crossing packet's connection, if one is written down.
     pub(super) fn follow_pledge(&mut self, packet: &Packet, direction: Direction) {
         if !self.pledges.is_empty()
             && FlowKey::of_tcp(packet.header(), direction).is_some_and(|key| self.pledges.has(&key))
@@ -157,7 +159,7 @@ impl Daemon {
         }
     }
 
-    /// The daemon ends: what is acknowledged ahead is left to the guardian, which ends it.
+    /// Leaves connections acknowledged ahead to the guardian, which ends them, at the daemon's end.
     pub(super) fn leave_pledges(&mut self) {
         let keys: Vec<_> = self.pledges.keys().copied().collect();
         for key in keys.into_iter().filter(|key| !self.orphans.has(key)) {
@@ -173,12 +175,12 @@ impl Daemon {
         if connections > 0 {
             tracing::warn!(
                 connections,
-                "acknowledged ahead when the last daemon ended: they are reset"
+                "the last daemon left connections that it had acknowledged ahead: they are reset"
             );
         }
     }
 
-    /// What an earlier process has left frozen goes on, or is reset.
+    /// Goes on with the connections that an earlier process left frozen, or resets them.
     pub(super) fn restore_frozen(&mut self, now: Instant) -> io::Result<()> {
         let restored = self.with_agents(now, Driver::restore).unwrap_or_default();
         if restored > 0 {
@@ -187,14 +189,14 @@ impl Daemon {
         self.drain(now)
     }
 
-    /// An indicator says that a peer is there: perhaps a mobile host.
+    /// Tells the agents that a peer is there, which may be a mobile host.
     pub(super) fn note_arrival(&mut self, now: Instant, link: LinkId) {
         if let Some(peer) = link.peer {
             self.with_agents(now, |agents, place| agents.handle_arrival(place, peer));
         }
     }
 
-    /// A neighbour connects, or says something.
+    /// Serves a neighbour gateway that connects or sends.
     pub(super) fn hear_neighbours(&mut self, now: Instant, token: Token) -> io::Result<()> {
         self.with_agents(now, |agents, place| match token {
             NEIGHBOURS => agents.accept(place),
@@ -203,7 +205,7 @@ impl Daemon {
         self.drain(now)
     }
 
-    /// Whether what waits is the neighbours' own conversation.
+    /// Whether all waiting packets belong to sessions between neighbour gateways.
     pub(super) fn is_of_neighbours(&self, waiting: &Waiting) -> bool {
         let is_own = |agents: &Driver| waiting.packets.iter().all(|packet| agents.is_own(packet));
         self.agents.as_ref().is_some_and(is_own)

@@ -5,8 +5,8 @@
 //! user space. Where that cannot be had, or a mechanism must be able to rewrite any packet, all of
 //! them go through an NFQUEUE.
 //!
-//! Both fail open, and end with the process. So that they do while it is stopped, a [`Guardian`] lives
-//! beside it.
+//! Both paths fail open, and end with the process. While the process is stopped, a second process,
+//! the [`Guardian`], lets the packets pass.
 
 mod diverted;
 mod kernel;
@@ -44,12 +44,12 @@ pub(super) struct DataPath {
     /// Why there is no eBPF path.
     why: String,
     interface: String,
-    /// Nobody else looks after the interface.
+    /// Keeps other daemons off the interface.
     _claim: Claim,
 }
 
 impl DataPath {
-    /// Takes what is needed; nothing is done to any packet yet.
+    /// Opens the queue, the claim and the eBPF programs; no packet is touched yet.
     pub(super) fn open(settings: &Settings) -> Result<Self, Failure> {
         let queue = QueuePath::open(settings).map_err(|error| missing(&error))?;
         let claim = claim(&settings.interface)?;
@@ -75,14 +75,17 @@ impl DataPath {
         Ok(path)
     }
 
-    /// Packets that go through user space for an outage only are cut by the kernel, which knows where;
-    /// where all of them do, all the time, that would cost too much.
+    /// Chooses who cuts super-segments: the kernel on the eBPF path, or else the daemon.
+    ///
+    /// The kernel knows where to cut, but would cost too much where every packet is diverted.
     fn choose_cutter(&self) -> Result<(), NetfilterError> {
         self.queue.take_aggregates(self.kernel.is_none())
     }
 
-    /// From now on the gateway is shown what it has to see. On the eBPF path it is so where something
-    /// was [diverted](Self::divert) before: the link may be down when the daemon starts.
+    /// Begins to show packets to the gateway.
+    ///
+    /// On the eBPF path only [diverted](Self::divert) packets are shown; some may be diverted
+    /// already, for the link may be down when the daemon starts.
     pub(super) fn begin(&mut self) -> Result<(), Failure> {
         match &self.kernel {
             Some(_) => Ok(()),
@@ -141,7 +144,7 @@ impl DataPath {
         }
     }
 
-    /// The kernel does not do its part any more: everything goes through user space.
+    /// Gives up the eBPF path: from now on every packet goes through user space.
     fn fall_back(&mut self, error: &TrackerError) -> io::Result<()> {
         let lack = Lack::of(error);
         tracing::warn!("no eBPF path on {}: {}", self.interface, lack.what);
@@ -179,7 +182,7 @@ impl DataPath {
         }
     }
 
-    /// What the connections behind some links have come to without the gateway.
+    /// Reads the connections for which `is_behind` holds from the kernel's tracker.
     pub(super) fn take_over(
         &self,
         now: Instant,
@@ -191,8 +194,7 @@ impl DataPath {
         }
     }
 
-    /// What those of these connections have come to without the gateway of which only the near host was
-    /// heard.
+    /// Reads those of `keys` from the kernel's tracker of which only the near host was heard.
     pub(super) fn take_over_one_sided(&self, keys: &[outlast_gateway::flow::FlowKey]) -> Takeover {
         match &self.kernel {
             Some(kernel) => Takeover::read_one_sided(kernel.tracker(), self.queue.mtu(), keys),
@@ -225,22 +227,22 @@ impl DataPath {
         self.queue.transmit(transmit, longest)
     }
 
-    /// What the process beside this one goes by that lets packets pass.
+    /// The pulse by which the guardian knows that this process runs.
     pub(super) const fn pulse(&self) -> &Pulse {
         self.queue.pulse()
     }
 
-    /// That process: readable once somebody has ended it.
+    /// The guardian; its descriptor is readable once the guardian has ended.
     pub(super) const fn guardian(&self) -> &Guardian {
         self.queue.guardian()
     }
 
-    /// Lets it live on after this process until it has done what is to be done then.
+    /// Lets the guardian outlive this process until it has ended the connections left to it.
     pub(super) fn leave_guardian(&mut self) {
         self.queue.leave_guardian();
     }
 
-    /// Makes another one.
+    /// Starts another guardian.
     pub(super) fn renew_guardian(&mut self) -> io::Result<()> {
         self.queue.renew_guardian()
     }
@@ -324,7 +326,7 @@ pub(super) const fn must_rewrite(mechanism: PathMechanismKind) -> bool {
     )
 }
 
-/// Of two daemons on one interface each would take the other's packets for the hosts'.
+/// Claims the interface: a second daemon would take this one's packets for the hosts'.
 fn claim(interface: &str) -> Result<Claim, Failure> {
     // No interface has a slash in its name, so that this is none of the tables with rules.
     Claim::stake(&format!("outlast/{interface}")).map_err(|error| match error {
@@ -336,7 +338,7 @@ fn claim(interface: &str) -> Result<Claim, Failure> {
     })
 }
 
-/// What this machine lacks for user space's part.
+/// The failure for a netfilter error: a wrong setting, or a missing capability.
 fn missing(error: &NetfilterError) -> Failure {
     let text = match std::error::Error::source(error) {
         Some(cause) => format!("{error}: {cause}"),

@@ -1,8 +1,8 @@
 //! Asking for the peers on the link, so that they answer as soon as they can.
 //!
-//! A peer that is down is asked for until it answers. The kernel is told to ask, too, since it heeds
-//! an answer only from whom it knows; but it asks once a second, and is waited for by nobody here
-//! ([`kernel`]).
+//! A peer that is down is asked for until it answers. The kernel is told to ask, too, since it
+//! heeds an answer only from a neighbour that it knows. The kernel asks once a second, and the
+//! event loop never waits for it ([`kernel`]).
 //!
 //! When the link is back, the kernel's first question may be lost, if the other end has its carrier a
 //! moment later. So who is awaited is asked for a few times more, until it answers.
@@ -51,7 +51,7 @@ const PAUSE: Duration = Duration::from_millis(500);
 /// own question takes hardly any time.
 const REMINDED_AGAIN_AFTER: Duration = Duration::from_millis(30);
 
-/// Who asks for peers.
+/// Asks for peers on the link, by itself and by the kernel.
 #[derive(Debug)]
 pub(super) struct Asker {
     questions: Questions,
@@ -154,7 +154,7 @@ impl Daemon {
         }
     }
 
-    /// The kernel has heard of a neighbour.
+    /// Greets an awaited peer once more after the kernel has found it.
     pub(super) fn greet_again(&mut self, now: Instant, change: &Change) {
         let Change::Neighbour {
             address,

@@ -51,11 +51,11 @@ pub(super) struct Pledges {
 }
 
 impl Pledges {
-    /// Nothing is written down yet. Returns what an earlier process has left, whose file is gone then.
+    /// Begins a new file. Also returns the pledges of an earlier process, whose file is removed.
     pub(super) fn begin(settings: &Settings) -> (Self, Vec<Pledge>) {
         let path = file_of(settings);
         let left = File::open(&path).map_or_else(|_| Vec::new(), |file| read(&file));
-        // Who still reads it sees that somebody else takes care of it now.
+        // A guardian that still reads the file sees that another daemon has taken over.
         let _ = std::fs::remove_file(&path);
         let mut pledges = Self {
             path,

@@ -12,7 +12,7 @@ use outlast_base::time::Instant;
 impl Daemon {
     /// Puts the configuration file in force as it is now; what has changed.
     pub(super) fn reload(&mut self, now: Instant) -> Result<Vec<&'static str>, Failure> {
-        self.service.reloading();
+        self.service.reloading(now);
         let outcome = self.try_reload(now);
         self.tally.note_reload(outcome.is_ok());
         match &outcome {
@@ -28,7 +28,8 @@ impl Daemon {
                 tracing::error!("configuration not read, the former one holds: {why}");
             }
         }
-        self.service.ready(&self.introduction());
+        let introduction = self.introduction();
+        self.service.ready(now, &introduction);
         outcome
     }
 
@@ -80,6 +81,9 @@ impl Daemon {
         }
         if self.settings.rate != next.rate {
             self.gateway.set_rate(now, INTERFACE, next.rate);
+        }
+        if self.settings.shares_rate != next.shares_rate {
+            self.gateway.share_rate(now, INTERFACE, next.shares_rate);
         }
         if self.settings.silence() != next.silence() {
             self.gateway.set_silence(next.silence());

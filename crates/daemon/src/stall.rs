@@ -19,7 +19,7 @@ impl Daemon {
         // hear no acknowledgement that the gateway has not seen: what it then sends would not fit.
         self.path.pulse().take_back();
         let now = clock::now();
-        // First what the network has come to: a link that was down all the time has let nothing pass.
+        // Network changes come first: a link that was down all the time has let nothing pass.
         self.hear_changes(now)?;
         let doubtful = self.gateway.doubt_since(since);
         self.correct_by_kernel(now);

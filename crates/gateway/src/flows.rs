@@ -48,7 +48,7 @@ impl Flows {
         }
     }
 
-    /// Other caps from now on.
+    /// Sets other caps.
     pub(crate) fn set_limits(&mut self, limits: Limits) {
         self.limits = limits;
         self.connections.set_bounds(&limits);
@@ -73,13 +73,14 @@ impl Flows {
         };
         let is_silent = links.is_silent(connection.link);
         let interface = connection.link.interface;
-        let (has_line, is_paced) = self.releases.line(now, interface, link.since);
+        let is_paced = self.releases.is_paced(now, interface, link.since);
+        let peer = self.connections.key(index)?.far.ip();
         let surroundings = Surroundings {
             now,
             link,
             is_silent,
-            has_line,
             is_paced,
+            allotment: self.releases.allotment(interface, peer, index),
         };
         let (result, wishes) = self.service.serve(
             index,
@@ -263,6 +264,9 @@ impl Flows {
             self.say_last_words(links, connection.link, words);
         }
         self.releases.forget_handshake(connection.link, index);
+        if let Some(release) = self.releases.at_mut(connection.link.interface) {
+            release.forget_share(key.far.ip(), index);
+        }
         self.leave_link(links, connection.link);
         self.service.see_off(index, &key, &mut connection);
     }
@@ -300,7 +304,7 @@ impl Flows {
         }
     }
 
-    /// A connection has left `link`: nothing is expected of the link if it was the last.
+    /// Forgets what `link` owes if the connection that has left it was the last.
     fn leave_link(&mut self, links: &mut Links, link: LinkId) {
         if links.listens() && self.connections.on(link).next().is_none() {
             links.leave(link);
@@ -534,6 +538,11 @@ impl Flows {
         let has_standing_queue = connection.is_some_and(|connection| {
             if outgoing.reason == SendReason::Question {
                 connection.silence.note_probe(now);
+            }
+            if outgoing.reason == SendReason::Share {
+                connection
+                    .tracked
+                    .note_first_departure(now, &outgoing.packet);
             }
             let near = &connection.tracked.near;
             u64::from(near.next.distance_from(near.acked).unsigned_abs()) > INITIAL_BURST

@@ -6,9 +6,10 @@
 //! [`Gateway::poll_timeout`] and calls [`Gateway::handle_timeout`] no later than that. Time never
 //! goes back.
 //!
-//! It is made of two parts: `Links`, which says what links are up by whose word, and `Flows`, which keeps
-//! connections and serves them. This file wires the two. Read it from `handle_packet` on, which is a packet's
-//! path: state of its link, connection, tracking, what the packet shows of the link, mechanism.
+//! A gateway has two parts. `Links` knows which links are up, and which indicator said so. `Flows`
+//! keeps connections and serves them. This file joins the two. Start reading at `handle_packet`,
+//! the path of a packet: its link's state, its connection, tracking, what the packet shows of the
+//! link, the mechanism.
 //!
 //! # Connections that somebody else tracks
 //!
@@ -16,8 +17,8 @@
 //! the gateway takes them over, in three steps while the link is still up in the gateway's eyes: first
 //! [`Gateway::adopt`] with the connection as it was before the oldest packet that is known, then
 //! [`Gateway::recall`] with each such packet in order, then [`Gateway::adopt`] with the connection as it is.
-//! After that the gateway stands where it would stand if the packets had crossed it. When nothing is left to do
-//! it lets go of them ([`Gateway::forget`]).
+//! The gateway is then in the state that it would have if the packets had crossed it. When nothing
+//! is left to do, the driver has it forget the connections ([`Gateway::forget`]).
 
 use crate::connections::{Connection, Order, stands_alone};
 use crate::counters::Counters;
@@ -48,16 +49,16 @@ use outlast_wire::{Packet, TcpFlags, TcpHeader};
 /// What a gateway is made with.
 #[derive(Clone, Debug, Default)]
 pub struct GatewayConfig {
-    /// What it does for the flows that pass.
+    /// The mechanism of new connections.
     pub mechanism: PathMechanismKind,
     /// Hard caps.
     pub limits: Limits,
     /// Seed of the flow table's hash; a live driver draws it at random, so that nobody can
     /// choose addresses that collide.
     pub seed: u64,
-    /// Whether, and how, silence tells that a link is away; `None`: only others tell.
+    /// How silence shows that a link is down; `None`: only indicators from outside do.
     pub silence: Option<SilenceConfig>,
-    /// Whether, and how, indicators that flap are damped; `None`: each is believed at once.
+    /// How indicators that flap are damped; `None`: each is believed at once.
     pub damping: Option<DampingConfig>,
 }
 
@@ -188,8 +189,8 @@ impl Gateway {
 
     /// Hears that `link` has left data unanswered since `since`.
     ///
-    /// Whoever tracks connections in the gateway's stead says so. Does nothing where no connection is tracked behind
-    /// the link.
+    /// For drivers that track connections in the gateway's stead. Does nothing if the gateway
+    /// tracks no connection on the link.
     pub fn handle_silence(&mut self, now: Instant, link: LinkId, since: Instant) {
         let Some((_, index)) = self.flows.connections.on(link).next() else {
             return;
@@ -208,7 +209,7 @@ impl Gateway {
 
     /// Does what is due at the time that [`Self::poll_timeout`] gave.
     pub fn handle_timeout(&mut self, now: Instant) {
-        // First, for a link's return may be followed by something that is due at once.
+        // Links come first: a link's return may make something due at once.
         while let Some(sign) = self.links.poll_damped(
             now,
             self.flows.limits.peers,
@@ -399,6 +400,17 @@ impl Gateway {
         self.flows.send_in_turn(&mut self.links, now);
     }
 
+    /// Sets whether the rate of the link behind `interface` is shared out among far hosts and their connections.
+    ///
+    /// Then a supervisor host sends data at that rate, each far host's part of it being the same. Without a
+    /// rate it has no effect.
+    pub fn share_rate(&mut self, now: Instant, interface: InterfaceId, shares_out: bool) {
+        if let Some(release) = self.flows.releases.at_mut(interface) {
+            release.share_out(shares_out);
+        }
+        self.flows.send_in_turn(&mut self.links, now);
+    }
+
     /// Takes over a connection that somebody else has tracked, or corrects a tracked one.
     ///
     /// Its packets cross on `link`. Numbers from somebody who has not seen both hosts correct nothing of a connection
@@ -484,9 +496,9 @@ impl Gateway {
 
     /// Notes that packets have crossed unseen since then; returns how many connections are in doubt.
     ///
-    /// Connections whose link was not down all that time may have gone on. If the next segment either way does not
-    /// fit one of them, the connection is met anew - but not one that the gateway has acknowledged ahead, for only the
-    /// gateway has that data.
+    /// A connection may have gone on unless its link was down all that time. If its next segment
+    /// either way does not fit, the gateway tracks the connection anew, unless it has acknowledged
+    /// data of it ahead: only the gateway has that data.
     pub fn doubt_since(&mut self, since: Instant) -> usize {
         self.flows.connections.doubt_since(since)
     }
@@ -642,7 +654,7 @@ impl Gateway {
             Heard::Odd(oddity) | Heard::Ripe(oddity)
                 if connection.may_have_gone_on(direction, oddity) =>
             {
-                // It has gone on unseen: nothing is known of it but this segment.
+                // The connection has gone on unseen: only this segment is known of it.
                 self.flows.remove(&mut self.links, index);
                 return self.handle_tcp(passing, key, tcp);
             }
@@ -663,14 +675,14 @@ impl Gateway {
             return Verdict::Pass;
         };
         if connection.take_in(direction, packet, tcp, observation, was) == Order::Overtaken {
-            // It is no retransmission of what is timed.
+            // A late segment is no retransmission of the segment that is timed.
             connection.tracked.rtt = rtt;
             return Verdict::Pass;
         }
         self.handle_observed(passing, (index, key), tcp, (was, observation))
     }
 
-    /// Takes a segment that belongs to its connection; `was` is the phase before it.
+    /// Serves a segment that fits its connection; `was` is the phase before it.
     #[inline]
     fn handle_observed(
         &mut self,
@@ -707,11 +719,13 @@ impl Gateway {
         match verdict {
             _ if only_answers_probe => Verdict::Taken(TakeReason::AnswersProbe),
             Some(taken @ Verdict::Taken(reason)) => {
-                if reason == TakeReason::BehindKept
-                    && let Some(connection) = self.flows.connections.at_mut(index)
-                {
-                    // What it waits here is no part of the link's round trip.
-                    connection.tracked.rtt.discard();
+                if let Some(connection) = self.flows.connections.at_mut(index) {
+                    // The segment's wait in the gateway is no part of the link's round trip.
+                    match reason {
+                        TakeReason::BehindKept => connection.tracked.rtt.discard(),
+                        TakeReason::AwaitsShare => connection.tracked.note_wait(passing.packet),
+                        _ => {}
+                    }
                 }
                 taken
             }
@@ -723,7 +737,7 @@ impl Gateway {
         }
     }
 
-    /// Tells the link's turns that a peer was heard, or a handshake answered.
+    /// Notes for the interface's release that a peer was heard, or a handshake answered.
     ///
     /// Returns the verdict on a one-sided connection's segment with a stale echo.
     #[inline]
@@ -764,7 +778,7 @@ impl Gateway {
 
     /// Asks the connection's mechanism what becomes of the packet.
     ///
-    /// Returns the number of bytes of which the far host now says selectively that they have arrived, too.
+    /// Also returns the number of bytes that the far host newly acknowledges selectively.
     #[inline]
     fn ask_mechanism(
         &mut self,
@@ -780,6 +794,13 @@ impl Gateway {
             ..
         } = passing;
         self.flows.wake_mechanism(index);
+        if direction == Direction::ToLink
+            && observation.new_data
+            && let Some(key) = self.flows.connections.key(index)
+            && let Some(release) = self.flows.releases.at_mut(passing.link.interface)
+        {
+            release.note_data(now, key.far.ip(), index);
+        }
         let asked =
             self.flows
                 .with_mechanism(&mut self.links, now, index, state, |mechanism, cx| {
@@ -791,8 +812,8 @@ impl Gateway {
 
     /// Passes a segment that does not belong to its connection as tracked.
     ///
-    /// It is of no use to a mechanism. If its receiver might open or abort a connection for it, it waits for the link
-    /// as such segments do.
+    /// No mechanism sees the segment. If it may open or abort a connection at its receiver, it
+    /// waits while the link is down, as other traffic does.
     fn pass_odd(
         &mut self,
         passing: &PassingPacket<'_>,
@@ -806,8 +827,8 @@ impl Gateway {
                 .note_gone_on(&mut self.links, passing.now, index, tcp);
         }
         let begins = oddity == Oddity::UnexpectedSyn && !tcp.has(TcpFlags::ACK);
-        // A client that has forgotten the connection begins another; a reset within the window, though
-        // not exact, draws one that is.
+        // The SYN may come from a client that has forgotten the connection. An inexact reset within
+        // the window draws an exact one.
         if begins || oddity == Oddity::InexactReset {
             return self.flows.handle_other(passing);
         }
@@ -829,7 +850,7 @@ impl Gateway {
             return;
         };
         let phase = connection.tracked.phase;
-        // What comes from a link before both hosts are known may come from anybody.
+        // Before both hosts are known, anybody may have sent a packet from the link.
         let is_followed = phase != Phase::Opening || direction == Direction::ToLink;
         let is_elsewhere = is_followed && connection.link != link;
         let is_news = is_followed && connection.state != state.state;
@@ -900,20 +921,16 @@ impl Gateway {
             self.flows.connections.distrust(raiser);
         }
         if let Some(signs) = signs {
-            // What waits has its turn once the packet that has come is taken in: it may say that some
-            // of it has arrived.
+            // Kept packets have their turn once this packet is taken in, as it may acknowledge some
+            // of them.
             let flows: Vec<_> = self.flows.connections.on(link).collect();
             self.flows.return_of(&mut self.links, now, &flows, signs);
         }
         is_to_probe
     }
-
-    // Connections that open, or of which only one host was heard.
-
-    // A link's way.
 }
 
-/// Whether no host will take the segment: its checksum is wrong, and no network card is to fill it in.
+/// Whether every host drops the segment: a wrong checksum that no network card will fill in.
 fn is_damaged(packet: &Packet) -> bool {
     !packet.checksums_ok() && !packet.has_partial_checksum()
 }

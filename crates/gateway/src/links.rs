@@ -22,7 +22,7 @@ use silence::Silence;
 pub(crate) use silence::{Candidates, FlowSilence};
 pub use silence::{SilenceConfig, SilentLink};
 
-/// A link's state is another from now on.
+/// A change of a link's state that is believed.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) struct Sign {
     /// The link: a peer, or an interface with all peers that are not down by themselves.
@@ -130,8 +130,8 @@ impl Links {
         }
     }
 
-    /// Somebody says that `link`, which is up, was away and is back. Returns both changes if that is
-    /// believed.
+    /// Hears that the link of `event`, which is up, was down and is back. Returns both changes, if
+    /// they are believed.
     pub(crate) fn handle_return(
         &mut self,
         now: Instant,
@@ -177,7 +177,7 @@ impl Links {
         }
     }
 
-    /// When damping has something to say next.
+    /// When the state of a damped link is judged next.
     pub(crate) fn next_damped(&self) -> Option<Instant> {
         self.damping.as_ref()?.next()
     }

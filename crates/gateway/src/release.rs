@@ -6,6 +6,7 @@
 //! that does not answer takes an eighth of the pace at most, whatever is kept for it ([`Answers`]). A
 //! packet that is no segment of a tracked connection does not wait at all.
 
+mod allotments;
 mod answers;
 mod bandwidth;
 mod handshakes;
@@ -19,6 +20,8 @@ use crate::limits::Limits;
 use crate::links::{Indicator, InterfaceId, LinkId, LinkState, StateSince};
 use crate::mechanisms::path::Waiting;
 use crate::tracking::{FlowIndex, Half, LinkRtt};
+pub(crate) use allotments::Allotment;
+use allotments::Allotments;
 use answers::Answers;
 use bandwidth::{Departure, Seen, seen_before};
 use core::net::IpAddr;
@@ -56,6 +59,8 @@ pub(crate) struct Release {
     urgent: Round,
     data: Round,
     answers: Answers,
+    /// What of the link's rate each connection gets, if that is shared out.
+    allotments: Option<Allotments>,
     /// Silent peers may be probed again from then on.
     probe_at: Instant,
     /// When the first link of this return came back.
@@ -76,11 +81,39 @@ impl Release {
             urgent: Round::default(),
             data: Round::default(),
             answers: Answers::default(),
+            allotments: None,
             probe_at: Instant::ZERO,
             back_since: Instant::ZERO,
             line_ends: Instant::ZERO,
             first_answers_by: Instant::ZERO,
         }
+    }
+
+    /// Shares the link's rate out among connections from now on, or no longer.
+    pub(crate) fn share_out(&mut self, shares_out: bool) {
+        self.data.set_even(shares_out);
+        self.allotments = shares_out.then(|| self.allotments.take().unwrap_or_default());
+    }
+
+    /// Notes that new data has come for the connection at `index` with `peer`.
+    pub(crate) fn note_data(&mut self, now: Instant, peer: IpAddr, index: FlowIndex) {
+        if let Some(allotments) = &mut self.allotments {
+            allotments.note_data(now, peer, index);
+        }
+    }
+
+    /// The connection at `index` with `peer` is gone.
+    pub(crate) fn forget_share(&mut self, peer: IpAddr, index: FlowIndex) {
+        if let Some(allotments) = &mut self.allotments {
+            allotments.forget(peer, index);
+        }
+    }
+
+    /// What of the link's rate the connection at `index` with `peer` gets. `None` if the rate is not shared out,
+    /// or not known.
+    pub(crate) fn allotment(&self, peer: IpAddr, index: FlowIndex) -> Option<Allotment> {
+        let rate = self.pacer.configured_rate()?;
+        Some(self.allotments.as_ref()?.of(rate, peer, index))
     }
 
     /// Gives a connection with `peer` a turn, unless it has one.
@@ -169,15 +202,16 @@ impl Release {
         self.data.kept() == 0 && now >= self.line_ends + LONGEST_TAIL
     }
 
-    /// Whether a connection waits behind others' backlog, and whether its new data is paced.
-    ///
-    /// Its link is up `since` then. New data is paced because the first answer opens a whole window to its sender
-    /// at once.
-    pub(crate) fn line(&self, now: Instant, since: Instant) -> (bool, bool) {
-        let is_open = self.data.kept() > 0 || self.data.in_line() > 0 && now < self.line_ends;
-        let is_paced = now < self.first_answers_by;
-        let was_away = since >= self.back_since;
-        (is_open && was_away, is_paced && was_away)
+    /// Whether the new data of a connection whose link is up `since` then is paced: the first answer opens a
+    /// whole window to its sender at once.
+    pub(crate) fn is_paced(&self, now: Instant, since: Instant) -> bool {
+        now < self.first_answers_by && since >= self.back_since
+    }
+
+    /// Whether others that came back with a connection, whose link is up `since` then, send what they have kept.
+    fn is_busy(&self, now: Instant, since: Instant) -> bool {
+        let is_at_work = self.data.kept() > 0 || self.data.in_line() > 0 && now < self.line_ends;
+        is_at_work && since >= self.back_since
     }
 
     /// A packet of the connection at `index` with `peer`, whose round trips are `rtt`, goes onto the link while
@@ -248,7 +282,7 @@ impl Release {
         if state.state == LinkState::Down {
             return self.handshakes.keep(index, packet, limits);
         }
-        let (is_urgent, _) = self.line(now, state.since);
+        let is_urgent = self.is_busy(now, state.since);
         self.handshakes.pass(now, index, packet, is_urgent, limits)
     }
 
@@ -307,7 +341,10 @@ impl Release {
         len: u32,
         has_standing_queue: bool,
     ) {
-        if waiting == Waiting::InLine && self.line_is_over(now) {
+        if self.allotments.is_some() {
+            // All that goes out waits here, and nothing in the link's own queue.
+            self.pacer.charge_rest(len);
+        } else if waiting == Waiting::InLine && self.line_is_over(now) {
             self.pacer.charge_half(len);
         } else if !has_standing_queue {
             self.pacer.charge_rest(len);

@@ -11,6 +11,7 @@ use crate::links::{Direction, InterfaceId, LinkState, StateSince};
 use crate::mechanisms::path::{
     Context, HoldRule, HoldRules, PathMechanism, PathMechanismKind, SendReason, Standing, Waiting,
 };
+use crate::release::Allotment;
 use crate::timers::Timers;
 use crate::tracking::{FlowIndex, FlowKey};
 use core::net::IpAddr;
@@ -33,10 +34,10 @@ pub(crate) struct Surroundings {
     pub(crate) link: StateSince,
     /// The link is suspected to be down because it leaves data unanswered.
     pub(crate) is_silent: bool,
-    /// What was kept of other connections waits for the link.
-    pub(crate) has_line: bool,
     /// New data goes no faster than what was kept.
     pub(crate) is_paced: bool,
+    /// What of the link's rate the connection gets, if that is shared out.
+    pub(crate) allotment: Option<Allotment>,
 }
 
 /// What a mechanism wants after a call.
@@ -144,8 +145,8 @@ impl Service {
             now,
             link,
             is_silent,
-            has_line,
             is_paced,
+            allotment,
         } = surroundings;
         let mut cx = Context {
             now,
@@ -153,8 +154,8 @@ impl Service {
             flow: &connection.tracked,
             link,
             is_silent,
-            has_line,
             is_paced,
+            allotment,
             near_host_proxy: connection.silence.near_host,
             sack,
             rules: self.rules,

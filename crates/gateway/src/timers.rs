@@ -65,7 +65,7 @@ impl Timers {
         self.by_time.first().map(|(at, _)| *at)
     }
 
-    /// A connection whose deadline has come: it has none from now on.
+    /// Takes the earliest deadline if it has come, and returns its connection.
     pub(crate) fn take_due(&mut self, now: Instant) -> Option<FlowIndex> {
         let (at, _) = self.by_time.first()?;
         if *at > now {

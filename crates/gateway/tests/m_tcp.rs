@@ -434,6 +434,53 @@ fn a_sender_that_repeats_one_segment_in_a_timeout_is_told_everything() {
     );
 }
 
+fn to_mobile(path: &mut Path) -> Vec<Said> {
+    let is_data = |said: &Said| matches!(said, Data(..));
+    said(path).into_iter().filter(is_data).collect()
+}
+
+/// What was kept in an outage has gone to the mobile at its return; its sender has timed out so many times.
+fn sent_at_the_return(timeouts: u32) -> Path {
+    let mut path = adaptive();
+    path.down();
+    for _ in 0..timeouts {
+        path.after_ms(300);
+        assert!(path.data(MSS, MSS).is_some(), "the link is down");
+    }
+    path.up();
+    path.after_ms(10);
+    path.far_ack(MSS);
+    assert_eq!(to_mobile(&mut path), [Data(MSS, MSS), Data(2 * MSS, MSS)]);
+    path
+}
+
+#[test]
+fn what_its_sender_takes_for_under_way_goes_out_once_more_if_it_is_lost_at_the_return() {
+    let mut path = sent_at_the_return(3);
+    path.after_ms(500);
+    assert_eq!(to_mobile(&mut path), [Data(MSS, MSS)]);
+    path.after_ms(60_000);
+    assert_eq!(to_mobile(&mut path), [], "its sender repeats the rest");
+    let mut path = sent_at_the_return(3);
+    path.far_ack(3 * MSS);
+    path.after_ms(60_000);
+    assert_eq!(to_mobile(&mut path), [], "it has arrived");
+    let mut path = sent_at_the_return(0);
+    path.after_ms(60_000);
+    assert_eq!(to_mobile(&mut path), [], "its sender has not repeated it");
+}
+
+#[test]
+fn a_repetition_that_is_not_passed_on_goes_out_later_if_it_is_needed() {
+    let mut path = sent_at_the_return(0);
+    assert!(path.data(MSS, MSS).is_some(), "it was sent a moment ago");
+    assert_eq!(to_mobile(&mut path), []);
+    path.after_ms(500);
+    assert_eq!(to_mobile(&mut path), [Data(MSS, MSS)]);
+    path.after_ms(60_000);
+    assert_eq!(to_mobile(&mut path), []);
+}
+
 #[test]
 fn what_is_lost_without_an_outage_is_left_to_a_sender_of_today() {
     let mut path = adaptive();

@@ -185,7 +185,9 @@ impl Model {
         let packet = self.path.data_packet(first, len);
         self.highest = self.highest.max(first + len);
         match self.show(&packet) {
-            Some(TakeReason::LinkDown | TakeReason::BehindKept) => self.owed.push((first, len)),
+            Some(TakeReason::LinkDown | TakeReason::BehindKept | TakeReason::AwaitsShare) => {
+                self.owed.push((first, len));
+            }
             Some(TakeReason::JustResent) | None => {}
             Some(TakeReason::AnswersProbe | TakeReason::Supervised) => {
                 panic!("the near host answers nobody's probe")

@@ -81,8 +81,15 @@ impl StateName {
     }
 }
 
-/// A packet of an application: the inner protocol and its payload.
-pub(crate) type Data = (u8, Vec<u8>);
+/// A packet of an application.
+#[derive(Clone, Debug)]
+pub(crate) struct Data {
+    /// The inner protocol.
+    pub(crate) next: u8,
+    pub(crate) payload: Vec<u8>,
+    /// When this host's stack handed it down; for a segment of TCP, when its timestamp was right.
+    pub(crate) handed_at: Instant,
+}
 
 /// One association.
 #[derive(Debug)]
@@ -169,7 +176,8 @@ impl Association {
                 let unused = session.last_used + unused_after;
                 let previous = session.previous.as_ref().map(|(_, until)| lifetime(until));
                 let renewal = session.renewal.map(|at| (at, Reason::Registration));
-                let all = [Some((unused, Reason::Lifetime)), previous, renewal];
+                let silence = session.recent.deadline.map(|at| (at, Reason::Silence));
+                let all = [Some((unused, Reason::Lifetime)), previous, renewal, silence];
                 all.into_iter()
                     .flatten()
                     .chain(session.updates.deadline())

@@ -100,6 +100,8 @@ pub enum Reason {
     Registration,
     /// A state or an unused association ends.
     Lifetime,
+    /// TCP was told that its back-off was in vain, and may have sent nothing.
+    Silence,
 }
 
 /// Why a packet was dropped.

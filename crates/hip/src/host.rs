@@ -12,6 +12,7 @@ use crate::config::{Admission, Config, Peer};
 use crate::context::Context;
 use crate::event::{Counters, Event, Failure, Outbox, Protocol, Reason, Refusal, Transmit};
 use crate::identity::Identity;
+use crate::recent;
 use crate::responder::{Origin, Responder};
 use crate::volume::{Readdressing, Volume};
 use alloc::collections::{BTreeMap, BTreeSet};
@@ -192,7 +193,11 @@ impl Host {
         if inner.source != self.hit() || peer == self.hit() {
             return self.outbox.refuse(Refusal::NotForUs);
         }
-        let data = (inner.next, inner.payload.to_vec());
+        let data = Data {
+            next: inner.next,
+            payload: inner.payload.to_vec(),
+            handed_at: now,
+        };
         match self
             .associations
             .get_mut(&peer)
@@ -208,9 +213,16 @@ impl Host {
         }
     }
 
+    /// Puts data behind what waits; a retransmission takes the place of what it repeats.
     fn enqueue(&mut self, peer: Hit, data: Data) {
         if let Some(association) = self.associations.get_mut(&peer) {
-            association.waiting.push_back(data);
+            let acts_on_tcp = self.config.wakes_connections;
+            let is_repeated =
+                |earlier: &&mut Data| acts_on_tcp && recent::is_repetition(earlier, &data);
+            match association.waiting.iter_mut().find(is_repeated) {
+                Some(earlier) => *earlier = data,
+                None => association.waiting.push_back(data),
+            }
         }
     }
 

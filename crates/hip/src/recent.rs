@@ -1,24 +1,31 @@
-//! The last segment of each TCP connection, by which it moves again once a readdressing is complete.
+//! TCP connections with one peer, as their packets show them, and how each moves again once a readdressing
+//! is complete.
 //!
 //! A sender whose retransmission timer has backed off sends nothing for a long time after the path
-//! is back. The last segment that it sent is then the oldest that its peer lacks.
+//! is back. The last segment with data that it sent is then the oldest that its peer lacks.
 //!
-//! - One that is old is quoted in ICMP errors to the host's own TCP, which take the back-off back (RFC
-//!   6069): TCP sends it again itself, at once. Sent again from below, it would bear its old timestamp,
-//!   and the answer would echo that: the sender would take the outage for a round trip, and wait as long
-//!   for the next loss.
-//! - One that is recent is sent again from below: no timer has backed off, and the answer makes the
-//!   sender go on. So is a receiver's last segment: it repeats its acknowledgement, which may have
-//!   been lost.
+//! - Where that is old, ICMP errors to the host's own TCP take the back-off back (RFC 6069): TCP sends it again
+//!   itself, at once. They do nothing to a sender whose first timeout is still to come, or whose socket is in use
+//!   at this moment. If TCP is still silent a little later, the segment is sent again from below.
+//! - One that is recent is sent again from below, and so is a receiver's last segment: it repeats its
+//!   acknowledgement, which may have been lost.
+//!
+//! A segment from below, and one that has waited for a path, bears the timestamps that TCP would give it now
+//! ([`Recent::refresh`]). With the old ones a sender would hear an echo from before the outage: it would take its
+//! timeout for spurious (RFC 3522), count what is lost as on its way again, and measure a round trip as long as the
+//! outage. Its next timeout would then come long after the next outage, without a back-off that could be taken back.
 //!
 //! Other protocols are left alone: their packets must not come twice.
 
+use crate::association::Data;
 use crate::beet::Inner;
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
+use core::net::IpAddr;
 use outlast_base::time::{Duration, Instant};
 use outlast_wire::hip::Hit;
-use outlast_wire::{IcmpNotice, Packet};
+use outlast_wire::tcp::Timestamps;
+use outlast_wire::{IcmpNotice, Packet, SeqNumber, TcpFlags};
 
 /// The protocol number of TCP.
 pub(crate) const TCP: u8 = 6;
@@ -29,64 +36,341 @@ const MOST_CONNECTIONS: usize = 256;
 /// Whoever has sent a segment so long ago, and none since, waits for no first timeout (RFC 6298, section 2.1).
 const OLD: Duration = Duration::from_secs(1);
 
+/// How long a sender that was told of its vain back-off has to send something. Linux does within the call that
+/// delivers the error.
+const ANSWER: Duration = Duration::from_millis(10);
+
 /// Errors about one segment. Each takes one back-off back, and those that are too many do nothing: a
 /// connection has no more back-offs than Linux repeats a segment (`tcp_retries2`).
 pub(crate) const ERRORS: usize = 15;
 
-/// A segment that a connection sent last.
-#[derive(Debug)]
-pub(crate) struct LastSegment {
-    sent_at: Instant,
-    pub(crate) bytes: Vec<u8>,
+/// Length of a TCP header without options.
+const HEADER_LEN: usize = 20;
+
+/// A segment's fields that tell what it is for.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+struct Outline {
+    /// Source and destination port.
+    ports: [u8; 4],
+    seq: SeqNumber,
+    ack: SeqNumber,
+    flags: TcpFlags,
+    /// Sequence numbers that it takes.
+    length: u32,
+    /// The sender's clock, if that is the only option, laid out as usual (RFC 7323, appendix A).
+    timestamp: Option<u32>,
 }
 
-/// The last segments to one peer, by the ports.
+impl Outline {
+    fn of(segment: &[u8]) -> Option<Self> {
+        let header = segment.first_chunk::<HEADER_LEN>()?;
+        let [
+            a,
+            b,
+            c,
+            d,
+            s0,
+            s1,
+            s2,
+            s3,
+            a0,
+            a1,
+            a2,
+            a3,
+            offset,
+            flags,
+            ..,
+        ] = *header;
+        let flags = TcpFlags(flags);
+        let payload = segment.len().checked_sub(usize::from(offset >> 4) * 4)?;
+        let control = [TcpFlags::SYN, TcpFlags::FIN];
+        let control = control.iter().filter(|&&bit| flags.contains(bit)).count();
+        Some(Self {
+            ports: [a, b, c, d],
+            seq: SeqNumber(u32::from_be_bytes([s0, s1, s2, s3])),
+            ack: SeqNumber(u32::from_be_bytes([a0, a1, a2, a3])),
+            flags,
+            // At most 65,535 bytes and two control bits.
+            length: (payload + control) as u32,
+            timestamp: match segment.get(HEADER_LEN..HEADER_LEN + 8) {
+                Some(&[1, 1, 8, 10, t0, t1, t2, t3]) => Some(u32::from_be_bytes([t0, t1, t2, t3])),
+                _ => None,
+            },
+        })
+    }
+
+    fn end(&self) -> SeqNumber {
+        self.seq + self.length
+    }
+}
+
+/// Whether two packets are one segment, of which the later one is a retransmission.
+pub(crate) fn is_repetition(earlier: &Data, later: &Data) -> bool {
+    let outline = |data: &Data| {
+        Some(&data.payload)
+            .filter(|_| data.next == TCP)
+            .and_then(|it| Outline::of(it))
+    };
+    match (outline(earlier), outline(later)) {
+        (Some(earlier), Some(later)) => {
+            later.length > 0
+                && (earlier.ports, earlier.seq, earlier.length)
+                    == (later.ports, later.seq, later.length)
+        }
+        _ => false,
+    }
+}
+
+/// A clock of TCP timestamps, read at a time.
+#[derive(Clone, Copy, Debug)]
+struct Clock {
+    value: u32,
+    at: Instant,
+}
+
+impl Clock {
+    /// What it shows now. Linux counts milliseconds, or microseconds, of which so few are harmless; whole ones,
+    /// so that the result is never ahead.
+    fn now(&self, now: Instant) -> u32 {
+        self.value
+            .wrapping_add(now.since(self.at).as_millis() as u32)
+    }
+}
+
+/// The whole packet of a segment between two hosts.
+fn parse(segment: &[u8], [own, peer]: [Hit; 2]) -> Option<Packet> {
+    let inner = Inner {
+        source: own,
+        destination: peer,
+        next: TCP,
+        payload: segment,
+    };
+    Packet::parse(inner.emit()?.into()).ok()
+}
+
+/// What has a connection move again.
+#[derive(Debug)]
+pub(crate) enum Wake {
+    /// An ICMP error for this host's TCP, to be delivered [`ERRORS`] times.
+    Tell(Vec<u8>),
+    /// A segment for the peer.
+    Repeat(Data),
+}
+
+/// A segment that went to the peer.
+#[derive(Debug)]
+struct Sent {
+    data: Data,
+    at: Instant,
+    /// Where it went from and to.
+    path: [IpAddr; 2],
+}
+
+/// A path, and since when it is known to work.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Working {
+    pub(crate) path: [IpAddr; 2],
+    pub(crate) since: Instant,
+}
+
+impl Working {
+    /// Whether a segment has taken this path since it works.
+    fn has_carried(&self, sent: &Sent) -> bool {
+        sent.path == self.path && sent.at >= self.since
+    }
+}
+
+#[derive(Debug, Default)]
+struct Connection {
+    /// The last segment with data that the peer is not known to have.
+    data: Option<Sent>,
+    /// The last segment without data, if none with data came after it.
+    acknowledgement: Option<Sent>,
+    /// The oldest byte that the peer has not acknowledged.
+    snd_una: Option<SeqNumber>,
+    /// The clock of the peer's TCP.
+    peer_clock: Option<Clock>,
+    /// When TCP was told of its vain back-off, until it sends something.
+    told_at: Option<Instant>,
+}
+
+impl Connection {
+    /// When it last sent something that may still be missing.
+    fn last_sent(&self) -> Option<Instant> {
+        let both = [&self.data, &self.acknowledgement];
+        both.into_iter().flatten().map(|sent| sent.at).max()
+    }
+}
+
+/// A segment with fresh timestamps; nothing if it has none.
+fn refreshed(
+    data: &Data,
+    peer_clock: Option<Clock>,
+    now: Instant,
+    hosts: [Hit; 2],
+) -> Option<Vec<u8>> {
+    let packet = parse(&data.payload, hosts)?;
+    let old = packet.tcp()?.options.timestamps?;
+    let own_clock = Clock {
+        value: old.value,
+        at: data.handed_at,
+    };
+    let mut edit = packet.edit();
+    let fresh = Timestamps {
+        value: own_clock.now(now),
+        echo: peer_clock.map_or(old.echo, |clock| clock.now(now)),
+    };
+    edit.set_timestamps(fresh).ok()?;
+    let bytes = edit.finish().to_bytes();
+    bytes.get(crate::beet::HEADER_LEN..).map(<[u8]>::to_vec)
+}
+
+/// The ICMP error that takes a sender's back-off back; nothing if its timer has not backed off.
+fn error(
+    data: &Data,
+    snd_una: Option<SeqNumber>,
+    now: Instant,
+    hosts: [Hit; 2],
+) -> Option<Vec<u8>> {
+    if now.since(data.handed_at) < OLD {
+        return None;
+    }
+    let mut edit = parse(&data.payload, hosts)?.edit();
+    if let Some(snd_una) = snd_una {
+        edit.set_seq(snd_una).ok()?;
+    }
+    let [_, peer] = hosts;
+    let router = peer.address().into();
+    let error = Packet::icmp_error(router, IcmpNotice::NetworkUnreachable, &edit.finish());
+    Some(error.ok()?.to_bytes().to_vec())
+}
+
+/// The TCP connections with one peer, by this host's port and the peer's.
 #[derive(Debug, Default)]
 pub(crate) struct Recent {
-    segments: BTreeMap<[u8; 4], LastSegment>,
+    connections: BTreeMap<[u8; 4], Connection>,
+    /// When a sender that was told is to have sent something.
+    pub(crate) deadline: Option<Instant>,
 }
 
 impl Recent {
-    /// Notes a packet that was sent.
-    pub(crate) fn note(&mut self, now: Instant, next: u8, bytes: Vec<u8>) {
-        let Some(&ports) = bytes.first_chunk::<4>().filter(|_| next == TCP) else {
+    /// Notes a packet that goes out.
+    pub(crate) fn note_sent(&mut self, now: Instant, data: Data, path: [IpAddr; 2]) {
+        let outline = Outline::of(&data.payload).filter(|_| data.next == TCP);
+        let Some(outline) = outline else {
             return;
         };
-        if self.segments.len() >= MOST_CONNECTIONS && !self.segments.contains_key(&ports) {
-            let oldest = self.segments.iter().min_by_key(|(_, last)| last.sent_at);
-            if let Some(oldest) = oldest.map(|(ports, _)| *ports) {
-                self.segments.remove(&oldest);
-            }
+        if outline.flags.contains(TcpFlags::RST) {
+            self.connections.remove(&outline.ports);
+            return;
         }
-        let sent_at = now;
-        self.segments.insert(ports, LastSegment { sent_at, bytes });
-    }
-
-    /// Takes all segments.
-    pub(crate) fn take(&mut self) -> impl Iterator<Item = LastSegment> + use<> {
-        core::mem::take(&mut self.segments).into_values()
-    }
-}
-
-impl LastSegment {
-    /// The ICMP error about this segment of `own`'s that takes a back-off back; nothing if its timer has not
-    /// backed off.
-    pub(crate) fn wake(&self, now: Instant, [own, peer]: [Hit; 2]) -> Option<Vec<u8>> {
-        if now.since(self.sent_at) < OLD {
-            return None;
-        }
-        let inner = Inner {
-            source: own,
-            destination: peer,
-            next: TCP,
-            payload: &self.bytes,
+        self.make_room(outline.ports);
+        let connection = self.connections.entry(outline.ports).or_default();
+        let sent = Sent {
+            data,
+            at: now,
+            path,
         };
-        let segment = Packet::parse(inner.emit()?.into()).ok()?;
-        if segment.tcp().is_none() || segment.sequence_len() == 0 {
-            return None;
+        if outline.length > 0 {
+            connection.data = Some(sent);
+            connection.acknowledgement = None;
+            connection.told_at = None;
+        } else {
+            connection.acknowledgement = Some(sent);
         }
-        let router = peer.address().into();
-        let error = Packet::icmp_error(router, IcmpNotice::NetworkUnreachable, &segment).ok()?;
-        Some(error.to_bytes().to_vec())
+    }
+
+    fn make_room(&mut self, ports: [u8; 4]) {
+        if self.connections.len() < MOST_CONNECTIONS || self.connections.contains_key(&ports) {
+            return;
+        }
+        let all = self.connections.iter();
+        let oldest = all.min_by_key(|(_, connection)| connection.last_sent());
+        if let Some(oldest) = oldest.map(|(ports, _)| *ports) {
+            self.connections.remove(&oldest);
+        }
+    }
+
+    /// Gives a segment that TCP has handed down a while ago the timestamps that it would bear if TCP handed it down
+    /// now, and had heard its peer just now.
+    pub(crate) fn refresh(&self, now: Instant, data: Data, hosts: [Hit; 2]) -> Data {
+        let outline = Outline::of(&data.payload).filter(|_| data.next == TCP);
+        let Some(outline) = outline.filter(|_| data.handed_at < now) else {
+            return data;
+        };
+        let connection = self.connections.get(&outline.ports);
+        let peer_clock = connection.and_then(|connection| connection.peer_clock);
+        let payload = refreshed(&data, peer_clock, now, hosts);
+        Data {
+            payload: payload.unwrap_or(data.payload),
+            handed_at: now,
+            ..data
+        }
+    }
+
+    /// Notes what the peer acknowledges, and its clock.
+    pub(crate) fn note_received(&mut self, now: Instant, next: u8, segment: &[u8]) {
+        let outline = Outline::of(segment).filter(|_| next == TCP);
+        let Some(outline) = outline.filter(|it| it.flags.contains(TcpFlags::ACK)) else {
+            return;
+        };
+        let [a, b, c, d] = outline.ports;
+        let Some(connection) = self.connections.get_mut(&[c, d, a, b]) else {
+            return;
+        };
+        if let Some(value) = outline.timestamp {
+            connection.peer_clock = Some(Clock { value, at: now });
+        }
+        let ack = outline.ack;
+        let snd_una = connection.snd_una.map_or(ack, |una| una.max(ack));
+        connection.snd_una = Some(snd_una);
+        let sent = connection.data.as_ref();
+        let outline = sent.and_then(|sent| Outline::of(&sent.data.payload));
+        if outline.is_some_and(|outline| outline.end().at_or_before(snd_una)) {
+            connection.data = None;
+            connection.told_at = None;
+        }
+    }
+
+    /// What has each connection move again on a path that works.
+    pub(crate) fn wake(&mut self, now: Instant, hosts: [Hit; 2], working: Working) -> Vec<Wake> {
+        let mut wakes = Vec::new();
+        for connection in self.connections.values_mut() {
+            let waits = |sent: &mut Sent| !working.has_carried(sent);
+            let is_told = connection.told_at.is_some();
+            if let Some(sent) = connection.data.take_if(|sent| !is_told && waits(sent)) {
+                match error(&sent.data, connection.snd_una, now, hosts) {
+                    Some(error) => {
+                        wakes.push(Wake::Tell(error));
+                        connection.data = Some(sent);
+                        connection.told_at = Some(now);
+                        self.deadline = self.deadline.or(Some(now + ANSWER));
+                    }
+                    None => wakes.push(Wake::Repeat(sent.data)),
+                }
+            }
+            let acknowledgement = connection.acknowledgement.take_if(waits);
+            wakes.extend(acknowledgement.map(|sent| Wake::Repeat(sent.data)));
+        }
+        wakes
+    }
+
+    /// What has those connections move again that have sent nothing since they were told.
+    pub(crate) fn wake_silent(&mut self, now: Instant) -> Vec<Wake> {
+        let mut wakes = Vec::new();
+        self.deadline = None;
+        for connection in self.connections.values_mut() {
+            let Some(due) = connection.told_at.map(|told_at| told_at + ANSWER) else {
+                continue;
+            };
+            if due > now {
+                let deadline = self.deadline.map_or(due, |other| other.min(due));
+                self.deadline = Some(deadline);
+                continue;
+            }
+            connection.told_at = None;
+            wakes.extend(connection.data.take().map(|sent| Wake::Repeat(sent.data)));
+        }
+        wakes
     }
 }

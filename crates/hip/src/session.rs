@@ -8,7 +8,7 @@ use crate::context::{Context, verify_mac, verify_signature};
 use crate::event::{Event, Protocol, Refusal, Transmit};
 use crate::identity::PublicIdentity;
 use crate::keymat::{EspKeys, HipKeys, Keymat, Pair};
-use crate::recent::{ERRORS, Recent, TCP};
+use crate::recent::{ERRORS, Recent, TCP, Wake, Working};
 use crate::rhash::Rhash;
 use crate::sa::{Inbound, Outbound};
 use crate::suite::EspSuite;
@@ -175,6 +175,9 @@ impl Session {
         self.last_used = context.now;
         self.addresses.earn(context.now, packet.len());
         self.received.note(beet::HEADER_LEN + opened.1.len());
+        if context.config.wakes_connections {
+            self.recent.note_received(context.now, opened.0, &opened.1);
+        }
         Ok(opened)
     }
 
@@ -212,16 +215,20 @@ impl Session {
     pub(crate) fn send_data(
         &mut self,
         context: &mut Context<'_>,
-        (next, payload): Data,
+        mut data: Data,
     ) -> Result<(), Data> {
-        let Some(path) = self.path(context, payload.len()) else {
-            return Err((next, payload));
+        let Some(path) = self.path(context, data.payload.len()) else {
+            return Err(data);
         };
+        let acts_on_tcp = context.config.wakes_connections && data.next == TCP;
+        if acts_on_tcp {
+            data = self.recent.refresh(context.now, data, self.hits(context));
+        }
         self.last_used = context.now;
-        match self.outbound.seal(next, &payload, context.random) {
+        match self.outbound.seal(data.next, &data.payload, context.random) {
             Some(packet) => {
                 context.outbox.counters.sealed += 1;
-                self.sent.note(beet::HEADER_LEN + payload.len());
+                self.sent.note(beet::HEADER_LEN + data.payload.len());
                 context.outbox.transmits.push_back(Transmit {
                     source: path.local,
                     destination: path.remote,
@@ -231,23 +238,49 @@ impl Session {
             }
             None => context.outbox.refuse(Refusal::Limit),
         }
-        if context.config.wakes_connections {
-            self.recent.note(context.now, next, payload);
+        if acts_on_tcp {
+            let path = [path.local, path.remote];
+            self.recent.note_sent(context.now, data, path);
         }
         Ok(())
     }
 
-    /// Has each TCP connection move again, by its last segment.
-    pub(crate) fn wake_connections(&mut self, context: &mut Context<'_>) {
-        let hosts = [context.identity.hit(), self.peer.hit()];
-        for last in self.recent.take() {
-            if let Some(error) = last.wake(context.now, hosts) {
-                let errors = core::iter::repeat_n(error, ERRORS);
-                context.outbox.deliveries.extend(errors);
-                continue;
+    /// This host's tag and the peer's.
+    fn hits(&self, context: &Context<'_>) -> [Hit; 2] {
+        [context.identity.hit(), self.peer.hit()]
+    }
+
+    /// Has each TCP connection move again, now that a path works since then. One that is not verified yet may not
+    /// take what is sent again; its verification ends in another call.
+    pub(crate) fn wake_connections(&mut self, context: &mut Context<'_>, since: Instant) {
+        let path = self.addresses.path(context.now, context.locals);
+        let Some(path) = path.filter(|path| path.is_verified) else {
+            return;
+        };
+        let path = [path.local, path.remote];
+        let hosts = self.hits(context);
+        let wakes = self
+            .recent
+            .wake(context.now, hosts, Working { path, since });
+        self.act(context, wakes);
+    }
+
+    /// Has those TCP connections move again that were told to, and have not.
+    pub(crate) fn wake_silent(&mut self, context: &mut Context<'_>) {
+        let wakes = self.recent.wake_silent(context.now);
+        self.act(context, wakes);
+    }
+
+    fn act(&mut self, context: &mut Context<'_>, wakes: Vec<Wake>) {
+        for wake in wakes {
+            match wake {
+                Wake::Tell(error) => {
+                    let errors = core::iter::repeat_n(error, ERRORS);
+                    context.outbox.deliveries.extend(errors);
+                }
+                // What may not go now is lost, as any packet may be.
+                Wake::Repeat(data) => drop(self.send_data(context, data)),
             }
-            // What may not go now is lost, as any packet may be.
-            let _ = self.send_data(context, (TCP, last.bytes));
         }
     }
 

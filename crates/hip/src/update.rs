@@ -63,6 +63,8 @@ struct Pending {
     purpose: Purpose,
     backoff: Backoff,
     begun: Instant,
+    /// When it was last sent.
+    sent_at: Instant,
     /// What nonces are made from.
     secret: Vec<u8>,
 }
@@ -152,6 +154,7 @@ impl Updates {
         let pending = pending.find(|pending| pending.purpose == Purpose::Readdress)?;
         pending.renumber(self.next_id);
         pending.backoff = Backoff::new(context.now, &context.config.retransmission);
+        pending.sent_at = context.now;
         self.next_id = self.next_id.wrapping_add(1);
         let id = pending.id;
         self.pending
@@ -177,19 +180,38 @@ impl Updates {
             purpose,
             backoff: Backoff::new(context.now, &context.config.retransmission),
             begun: context.now,
+            sent_at: context.now,
             secret: context.bytes(32),
         });
         id
     }
 }
 
+/// An UPDATE of ours that the peer has answered.
+#[derive(Clone, Copy)]
+struct Answered {
+    /// When it was first sent.
+    begun: Instant,
+    /// When it was last sent.
+    sent_at: Instant,
+}
+
+impl From<&Pending> for Answered {
+    fn from(pending: &Pending) -> Self {
+        Self {
+            begun: pending.begun,
+            sent_at: pending.sent_at,
+        }
+    }
+}
+
 /// What comes of an UPDATE of the peer.
 #[derive(Default)]
 struct Outcome {
-    /// The peer has acknowledged our addresses, which it was first told then.
-    told: Option<Instant>,
-    /// The peer has shown that it is at this address, as was first asked then.
-    verified: Option<(IpAddr, Instant)>,
+    /// The peer has acknowledged our addresses.
+    told: Option<Answered>,
+    /// The peer has shown that it is at an address.
+    verified: Option<Answered>,
     /// The peer has named its addresses anew.
     is_renamed: bool,
     /// The address that needs a test.
@@ -263,10 +285,12 @@ impl Session {
     /// Sends the UPDATE `id` on the next path; one that tells addresses also goes by the peer's
     /// rendezvous servers, because the peer may be moving, too.
     fn transmit(&mut self, context: &mut Context<'_>, id: u32, relays: &[IpAddr]) {
-        let pending = self.updates.pending.iter().find(|pending| pending.id == id);
-        let Some(pending) = pending.cloned() else {
+        let mut pending = self.updates.pending.iter_mut();
+        let Some(pending) = pending.find(|pending| pending.id == id) else {
             return;
         };
+        pending.sent_at = context.now;
+        let pending = pending.clone();
         let candidates = match pending.purpose {
             Purpose::Verify(address) => path_to(context.locals, address).into_iter().collect(),
             _ => self.addresses.candidates(context.now, context.locals),
@@ -409,7 +433,7 @@ impl Session {
             if let Some(address) = found {
                 self.addresses.verify(address);
                 if let Purpose::Verify(_) = pending.purpose {
-                    outcome.verified = Some((address, pending.begun));
+                    outcome.verified = Some(pending.into());
                 }
                 break;
             }
@@ -420,7 +444,7 @@ impl Session {
         self.updates.pending.retain(|pending| {
             let is_acknowledged = acks.iter().any(|&id| pending.was_sent_as(id));
             if is_acknowledged && pending.purpose == Purpose::Readdress {
-                outcome.told = Some(pending.begun);
+                outcome.told = Some(pending.into());
             }
             !is_acknowledged
         });
@@ -577,10 +601,13 @@ impl Session {
                 .events
                 .push_back(Event::Registered { server: peer });
         }
-        let begun = match (outcome.told, outcome.verified) {
-            (Some(begun), _) | (None, Some((_, begun))) => begun,
-            (None, None) if outcome.is_renamed && outcome.to_verify.is_none() => context.now,
-            (None, None) => return,
+        let Answered { begun, sent_at } = match outcome.told.or(outcome.verified) {
+            Some(answered) => answered,
+            None if outcome.is_renamed && outcome.to_verify.is_none() => Answered {
+                begun: context.now,
+                sent_at: context.now,
+            },
+            None => return,
         };
         if let Some(path) = self.addresses.path(context.now, context.locals) {
             let (address, took) = (path.remote, context.now.since(begun));
@@ -596,7 +623,7 @@ impl Session {
                 took,
             });
             if context.config.wakes_connections {
-                self.wake_connections(context);
+                self.wake_connections(context, sent_at);
             }
         }
     }

@@ -6,7 +6,8 @@ use common::{Network, address, identity, is_readdressed};
 use outlast_base::time::{Duration, Instant};
 use outlast_hip::{AddressState, Config, Event, Peer, Protocol, Refusal, StateName};
 use outlast_wire::hip::{Message, PacketType, kind};
-use outlast_wire::{IpHeader, Packet, TcpHeader, Transport};
+use outlast_wire::tcp::Timestamps;
+use outlast_wire::{IpHeader, Packet, SeqNumber, TcpFlags, TcpHeader, Transport};
 
 const ROUND_TRIP: Duration = Duration::from_millis(100);
 
@@ -464,38 +465,138 @@ fn abandoned(wakes_connections: bool) -> Network {
     network
 }
 
+/// A segment of node 1 for node 0 with 100 bytes from `seq` on, with timestamps.
+fn segment(network: &Network, seq: u32, timestamps: Timestamps) -> Vec<u8> {
+    let [source, destination] = [1, 0].map(|node| network.hit(node).address().into());
+    let ip = IpHeader::new(source, destination);
+    let mut header = TcpHeader {
+        seq: SeqNumber(seq),
+        flags: TcpFlags::ACK,
+        ..TcpHeader::default()
+    };
+    header.options.timestamps = Some(timestamps);
+    let segment = Packet::tcp_segment(ip, header, &[7; 100]);
+    segment.to_bytes().to_vec()
+}
+
+fn hand_down(network: &mut Network, packet: &[u8]) {
+    let now = network.now;
+    network.nodes[1].host.handle_data(now, packet);
+    network.drain(1);
+}
+
+/// Errors that node 1's TCP was told.
+fn told(network: &Network) -> usize {
+    let delivered = network.nodes[1].delivered.iter();
+    let told = delivered.filter(|(_, packet)| {
+        let packet = Packet::parse(packet.clone().into()).expect("a packet");
+        packet.checksums_ok()
+            && matches!(&packet.header().transport, Transport::IcmpError(error)
+                if (error.kind, error.code) == (1, 0)
+                    && error.quoted.is_some_and(|quoted| quoted.seq == Some(SeqNumber(5))))
+    });
+    told.count()
+}
+
+/// Segments that have come to node 0: when, and with which timestamps.
+fn arrived(network: &Network) -> Vec<(Instant, Timestamps)> {
+    let delivered = network.nodes[0].delivered.iter();
+    let segments = delivered.map(|(at, packet)| {
+        let packet = Packet::parse(packet.clone().into()).expect("a packet");
+        assert!(packet.checksums_ok());
+        let timestamps = packet.tcp().expect("a segment").options.timestamps;
+        (*at, timestamps.expect("they were sent with timestamps"))
+    });
+    segments.collect()
+}
+
 /// A sender whose timer has backed off retransmits itself when it hears that its back-off was in vain (RFC
-/// 6069): what comes from below would bear an old timestamp, whose echo makes its next timeout as long as the
-/// outage.
+/// 6069). Where it does not, because its first timeout is still to come, its segment is sent again from below, with
+/// the timestamp that TCP would give it: the old one's echo would make the next timeout as long as the outage.
 #[test]
-fn a_sender_that_has_backed_off_is_told_so() {
-    for wakes_connections in [true, false] {
+fn a_sender_is_told_that_its_back_off_was_in_vain_and_helped_if_it_has_none() {
+    let old = Timestamps {
+        value: 70_000,
+        echo: 9,
+    };
+    for (wakes_connections, retransmits) in [(true, true), (true, false), (false, false)] {
         let mut network = abandoned(wakes_connections);
-        let ip = IpHeader {
-            source: network.hit(1).address().into(),
-            destination: network.hit(0).address().into(),
-            hop_limit: 64,
-            traffic_class: 0,
-            identification: 0,
-        };
-        let segment = Packet::tcp_segment(ip, TcpHeader::default(), &[7; 100]);
-        let now = network.now;
-        network.nodes[1].host.handle_data(now, &segment.to_bytes());
-        network.drain(1);
+        let packet = segment(&network, 5, old);
+        hand_down(&mut network, &packet);
         network.run(Duration::from_secs(5));
+        let back = network.now;
         network.move_to(0, &[address("203.0.113.5")]);
+        // The address is verified on the other side after one and a half round trips.
+        network.run(ROUND_TRIP.mul_f64(1.5));
+        let errors = if wakes_connections { 15 } else { 0 };
+        assert_eq!(told(&network), errors);
+        assert!(arrived(&network).is_empty(), "nothing old comes");
+        if retransmits {
+            let fresh = Timestamps {
+                value: 75_150,
+                ..old
+            };
+            let packet = segment(&network, 5, fresh);
+            hand_down(&mut network, &packet);
+        }
         network.run(Duration::from_secs(10));
-        assert!(network.received(0).is_empty(), "nothing old comes");
-        let told = network.nodes[1].delivered.iter();
-        let told = told.filter(|(_, packet)| {
-            let packet = Packet::parse(packet.clone().into()).expect("a packet");
-            packet.checksums_ok()
-                && matches!(&packet.header().transport, Transport::IcmpError(error)
-                    if (error.kind, error.code) == (1, 0)
-                        && error.quoted.is_some_and(|quoted| quoted.seq.is_some()))
-        });
-        assert_eq!(told.count(), if wakes_connections { 15 } else { 0 });
+        let arrived = arrived(&network);
+        if !wakes_connections {
+            assert!(arrived.is_empty(), "the control: nothing comes by itself");
+            continue;
+        }
+        let [(at, timestamps)] = arrived[..] else {
+            panic!("TCP's retransmission or ours, and no more: {arrived:?}");
+        };
+        assert!(at.since(back) <= ROUND_TRIP * 2 + Duration::from_millis(10));
+        // Handed down 5.15 s before it was told, and sent again 10 ms later if TCP is silent.
+        let value = if retransmits { 75_150 } else { 75_160 };
+        assert_eq!(timestamps, Timestamps { value, echo: 9 });
     }
+}
+
+/// What waits for a path goes out once, however often TCP has repeated it, with fresh timestamps.
+#[test]
+fn repetitions_that_wait_go_out_once() {
+    let mut network = abandoned(true);
+    let own = network.nodes[1].addresses.clone();
+    network.move_to(1, &[]);
+    for round in 0..4 {
+        let value = 1_000 + round * 500;
+        let packet = segment(&network, 5, Timestamps { value, echo: 9 });
+        hand_down(&mut network, &packet);
+        network.run(Duration::from_millis(500));
+    }
+    network.move_to(0, &[address("192.0.2.1")]);
+    network.move_to(1, &own);
+    network.run(ROUND_TRIP / 2);
+    let arrived = arrived(&network);
+    let [(_, timestamps)] = arrived[..] else {
+        panic!("one segment: {arrived:?}");
+    };
+    assert_eq!(
+        timestamps,
+        Timestamps {
+            value: 3_000,
+            echo: 9
+        }
+    );
+}
+
+/// A host that sends much and receives little has little credit: what is sent again waits for the test of the
+/// address.
+#[test]
+fn without_credit_the_last_segment_comes_after_the_test() {
+    let mut network = abandoned(true);
+    let packet = segment(&network, 5, Timestamps { value: 1, echo: 9 });
+    hand_down(&mut network, &packet);
+    network.run(Duration::from_millis(500));
+    let back = network.now;
+    network.move_to(0, &[address("203.0.113.5")]);
+    network.run(Duration::from_secs(5));
+    let arrived = arrived(&network);
+    assert_eq!(arrived.len(), 1, "{arrived:?}");
+    assert!(arrived[0].0.since(back) <= ROUND_TRIP * 2);
 }
 
 /// Hands a TCP segment of the ports `ports` to a node's application side.

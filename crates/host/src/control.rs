@@ -13,6 +13,10 @@ use outlast_gateway::link::{InterfaceId, LinkId};
 use outlast_wire::SeqNumber;
 use thiserror::Error;
 
+/// Acknowledgements alike that make a peer without SACK retransmit: one that it may have missed
+/// before, and three duplicates (RFC 5681, section 3.2).
+pub const DUPLICATE_ACKS: u8 = 4;
+
 /// What tells one connection of a host from another.
 #[derive(Clone, Copy, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
 pub struct ConnectionId {
@@ -66,6 +70,8 @@ pub struct Connection {
     pub heard_at: Instant,
     /// When data was last sent; zero where the stack does not tell.
     pub sent_at: Instant,
+    /// When data last came from the peer; zero where the stack does not tell.
+    pub received_at: Instant,
     /// User timeout in force; `None` where the stack's own limits hold.
     pub user_timeout: Option<Duration>,
     /// [`EndpointControl::freeze`] is in force.
@@ -111,6 +117,8 @@ pub enum Action {
     FastRetransmit,
     /// [`EndpointControl::send_duplicate_acks`].
     DuplicateAcks,
+    /// [`EndpointControl::wake_peer`].
+    WakePeer,
     /// [`EndpointControl::slow_start`].
     SlowStart,
     /// [`EndpointControl::set_user_timeout`].
@@ -213,6 +221,16 @@ pub trait EndpointControl {
         count: u8,
     ) -> Result<Outcome, ControlError>;
 
+    /// Has the peer send again what it has in flight, if it waits for a retransmission timeout. A stack
+    /// that knows no better way sends [`DUPLICATE_ACKS`].
+    ///
+    /// # Errors
+    ///
+    /// Any of [`ControlError`]'s; [`ControlError::NotOpen`] before the handshake is done.
+    fn wake_peer(&mut self, now: Instant, id: ConnectionId) -> Result<Outcome, ControlError> {
+        self.send_duplicate_acks(now, id, DUPLICATE_ACKS)
+    }
+
     /// Forgets what was learned about the old path's capacity: the next data goes out in slow
     /// start, from the initial window (paper 000, section 3.3.2, on outages shorter than the RTO).
     ///
@@ -284,6 +302,10 @@ impl<C: EndpointControl> EndpointControl for [C] {
         first(self, id, |control| {
             control.send_duplicate_acks(now, id, count)
         })
+    }
+
+    fn wake_peer(&mut self, now: Instant, id: ConnectionId) -> Result<Outcome, ControlError> {
+        first(self, id, |control| control.wake_peer(now, id))
     }
 
     fn slow_start(&mut self, now: Instant, id: ConnectionId) -> Result<Outcome, ControlError> {

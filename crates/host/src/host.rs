@@ -29,10 +29,6 @@ use outlast_base::time::{Duration, Instant};
 use outlast_gateway::link::{Indicator, LinkEvent, LinkId, LinkState};
 use outlast_wire::SeqNumber;
 
-/// Acknowledgements alike that make a peer without SACK retransmit: one that it may have missed
-/// before, and three duplicates (RFC 5681, section 3.2).
-pub const DUPLICATE_ACKS: u8 = 4;
-
 /// What restarts a connection.
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
 pub enum Mechanism {
@@ -47,7 +43,7 @@ pub enum Mechanism {
 pub struct HostConfig {
     /// What restarts a connection.
     pub mechanism: Mechanism,
-    /// Wake the peer of an asymmetric indicator by duplicate acknowledgements.
+    /// Wake the peer of an asymmetric indicator ([`EndpointControl::wake_peer`]).
     pub wakes_peer: bool,
     /// Start a connection slowly on a new path even if it was away for less than its timeout.
     pub forces_slow_start: bool,
@@ -116,8 +112,8 @@ pub struct Counters {
     pub retransmissions: u64,
     /// Connections restarted again for want of progress.
     pub retries: u64,
-    /// Duplicate acknowledgements sent.
-    pub duplicate_acks: u64,
+    /// Peers that were woken.
+    pub peers_woken: u64,
     /// Connections put back into slow start on a new path.
     pub slow_starts: u64,
     /// Connections left to their timers because the queue was full.
@@ -153,8 +149,29 @@ const LOOKS: u8 = 16;
 /// Least time between two looks, as thousands of connections are restarted one after the other.
 const LOOK_PAUSE: Duration = Duration::from_millis(20);
 
+/// And for each connection that a look goes through: looks leave most of the time to restarts.
+const LOOK_PAUSE_PER_CONNECTION: Duration = Duration::from_micros(15);
+
 /// Events that are kept until they are polled; the oldest goes first.
 const EVENTS: usize = 64;
+
+/// A peer whose newest data came longer than this before the outage waits for nothing.
+const RECENT: Duration = Duration::from_secs(3);
+
+/// What is on its way when an outage is noticed may still arrive.
+const GRACE: Duration = Duration::from_millis(500);
+
+/// Whether the peer may have data on its way that the outage has taken.
+fn may_wait(now: Instant, connection: &Connection, restored: &Restored) -> bool {
+    if connection.received_at == Instant::ZERO {
+        // Nobody tells.
+        return true;
+    }
+    let silence = now.since(connection.received_at);
+    restored
+        .outage
+        .is_some_and(|outage| silence + GRACE >= outage && silence <= outage + RECENT)
+}
 
 /// Why the agent wants to be called.
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
@@ -183,6 +200,8 @@ pub struct Host {
     queued: BTreeSet<ConnectionId>,
     /// Restarted connections by when their progress is looked at.
     waiting: BTreeMap<(Instant, ConnectionId), Entry>,
+    /// Peers that were woken, by when their progress is looked at, with what was expected of them next.
+    woken: BTreeMap<(Instant, ConnectionId), Woken>,
     /// No look is before that: each one is a pass over all connections.
     next_look: Instant,
     events: VecDeque<Event>,
@@ -211,6 +230,15 @@ struct Entry {
     advances: u8,
     /// Times that it was left to its own timer.
     looks: u8,
+    /// What was expected of the peer next, where it is looked at again whether it has made progress.
+    rcv_nxt: Option<SeqNumber>,
+}
+
+/// A peer that was woken.
+#[derive(Clone, Copy, Debug)]
+struct Woken {
+    rcv_nxt: SeqNumber,
+    entry: Entry,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -235,6 +263,7 @@ impl Host {
             queue: VecDeque::new(),
             queued: BTreeSet::new(),
             waiting: BTreeMap::new(),
+            woken: BTreeMap::new(),
             next_look: now,
             events: VecDeque::new(),
             counters: Counters::default(),
@@ -313,6 +342,7 @@ impl Host {
                 attempts: 0,
                 advances: 0,
                 looks: 0,
+                rcv_nxt: None,
             },
         );
     }
@@ -349,11 +379,9 @@ impl Host {
     pub fn poll_timeout(&self) -> Option<(Instant, Reason)> {
         let budget = self.budget.next().filter(|_| !self.queue.is_empty());
         let budget = budget.map(|at| (at, Reason::Budget));
-        let retry = self
-            .waiting
-            .keys()
-            .next()
-            .map(|&(at, _)| (at.max(self.next_look), Reason::Retry));
+        let looks = [self.waiting.keys().next(), self.woken.keys().next()];
+        let looks = looks.into_iter().flatten().map(|&(at, _)| at).min();
+        let retry = looks.map(|at| (at.max(self.next_look), Reason::Retry));
         let due = self.recent.values().filter(|recent| recent.due.is_some());
         let interval = due.map(|recent| recent.until).min();
         let interval = interval.map(|at| (at, Reason::Interval));
@@ -434,7 +462,7 @@ impl Host {
                 found.retain(|connection| connection.crosses(restored.link));
                 let mut stalled = 0;
                 for connection in &found {
-                    stalled += u32::from(self.enqueue(connection, &restored));
+                    stalled += u32::from(self.enqueue(now, connection, &restored));
                 }
                 Event::Pass {
                     restored,
@@ -448,13 +476,14 @@ impl Host {
     }
 
     /// Puts a connection into the queue if something is to be done for it.
-    fn enqueue(&mut self, connection: &Connection, restored: &Restored) -> bool {
+    fn enqueue(&mut self, now: Instant, connection: &Connection, restored: &Restored) -> bool {
         let is_open = connection.stage == Stage::Open;
         let task = Task {
             restarts: connection.is_outstanding(),
             // A peer that was heard just now needs no waking.
             wakes_peer: self.config.wakes_peer
                 && is_open
+                && may_wait(now, connection, restored)
                 && restored.kind == Kind::Asymmetric
                 && restored.by != Indicator::FirstPacket,
             slow_start: self.config.forces_slow_start
@@ -481,6 +510,8 @@ impl Host {
             attempts: 0,
             advances: 0,
             looks: 0,
+            // Where nobody tells when data came, nobody tells that the peer has slept on.
+            rcv_nxt: (connection.received_at != Instant::ZERO).then_some(connection.rcv_nxt),
         });
         true
     }
@@ -497,22 +528,30 @@ impl Host {
     /// Looks at the restarted connections that are due: who has made no progress is restarted again.
     fn look(&mut self, now: Instant, stack: &mut (impl EndpointControl + ?Sized)) {
         let is_due = |key: &(Instant, ConnectionId)| key.0 <= now;
-        if now < self.next_look || !self.waiting.keys().next().is_some_and(is_due) {
+        let first = [self.waiting.keys().next(), self.woken.keys().next()];
+        if now < self.next_look || !first.into_iter().flatten().any(is_due) {
             return;
         }
-        self.next_look = now + LOOK_PAUSE;
         let mut found = core::mem::take(&mut self.found);
         found.clear();
         if let Err(error) = stack.connections(&mut found) {
             self.counters.errors += 1;
             self.tell(Event::ListFailed(error));
         }
+        let count = u32::try_from(found.len()).unwrap_or(u32::MAX);
+        self.next_look = now + LOOK_PAUSE.max(LOOK_PAUSE_PER_CONNECTION * count);
         let outstanding = found
             .iter()
             .filter(|connection| connection.is_outstanding());
         let at: BTreeMap<ConnectionId, (SeqNumber, bool)> = outstanding
             .map(|connection| (connection.id, (connection.snd_una, connection.is_silent())))
             .collect();
+        let expected = found
+            .iter()
+            .map(|connection| (connection.id, connection.rcv_nxt));
+        if !self.woken.is_empty() {
+            self.look_at_peers(now, &expected.collect());
+        }
         self.found = found;
         while let Some(first) = self
             .waiting
@@ -555,11 +594,53 @@ impl Host {
             self.queued.remove(&entry.id);
             return;
         }
-        // The queues have emptied.
-        let round_trip = entry.min_rtt + entry.min_rtt / 4;
         let doublings = entry.attempts.saturating_sub(1).min(16);
-        let wait = self.config.limits.retry.max(round_trip) * (1 << doublings);
+        let wait = self.round_trip(&entry) * (1 << doublings);
         self.waiting.insert((now + wait, entry.id), entry);
+    }
+
+    /// Looks a round trip later whether the peer has made progress.
+    fn await_peer(&mut self, now: Instant, entry: Entry) {
+        let Some(rcv_nxt) = entry.rcv_nxt else {
+            return;
+        };
+        if self.woken.len() < self.config.limits.connections {
+            let again = Entry {
+                task: Task {
+                    restarts: false,
+                    wakes_peer: true,
+                    slow_start: false,
+                },
+                rcv_nxt: None,
+                ..entry
+            };
+            let at = now + self.round_trip(&entry);
+            let woken = Woken {
+                rcv_nxt,
+                entry: again,
+            };
+            self.woken.insert((at, entry.id), woken);
+        }
+    }
+
+    /// Who was woken and has made no progress is woken once more.
+    fn look_at_peers(&mut self, now: Instant, at: &BTreeMap<ConnectionId, SeqNumber>) {
+        while let Some(first) = self
+            .woken
+            .first_entry()
+            .filter(|first| first.key().0 <= now)
+        {
+            let woken = first.remove();
+            if at.get(&woken.entry.id) == Some(&woken.rcv_nxt) {
+                self.queue.push_back(woken.entry);
+            }
+        }
+    }
+
+    /// A round trip, as long as it is once the queues have emptied.
+    fn round_trip(&self, entry: &Entry) -> Duration {
+        let round_trip = entry.min_rtt + entry.min_rtt / 4;
+        self.config.limits.retry.max(round_trip)
     }
 
     fn restart(
@@ -575,11 +656,9 @@ impl Host {
         if task.slow_start && entry.attempts == 0 && self.note(stack.slow_start(now, id)) {
             self.counters.slow_starts += 1;
         }
-        if task.wakes_peer
-            && entry.attempts == 0
-            && self.note(stack.send_duplicate_acks(now, id, DUPLICATE_ACKS))
-        {
-            self.counters.duplicate_acks += u64::from(DUPLICATE_ACKS);
+        if task.wakes_peer && entry.attempts == 0 && self.note(stack.wake_peer(now, id)) {
+            self.counters.peers_woken += 1;
+            self.await_peer(now, entry);
         }
         if !task.restarts {
             self.queued.remove(&id);

@@ -106,7 +106,7 @@ impl Agent {
             .add(&timer, TIMER, Interest::Readable)
             .map_err(failed)?;
         let config = HostConfig {
-            // The kernel does neither.
+            // Off as in the daemon: what follows the first bytes is not good with every sender.
             wakes_peer: false,
             forces_slow_start: false,
             ..HostConfig::new(mechanism)

@@ -23,6 +23,7 @@ pub(crate) fn gateways(outlast: &Outlast) -> Result<Gateways, LabError> {
         ],
         indicators: indicators(outlast),
         rate: outlast.rate,
+        shares_rate: outlast.shares_rate,
         ..Gateways::default()
     })
 }
@@ -67,6 +68,7 @@ pub(crate) fn gateways_of_hop(outlast: &Outlast, hop: &Hop) -> Result<Gateways, 
         ],
         indicators: indicators(outlast),
         rate: outlast.rate,
+        shares_rate: outlast.shares_rate,
         ..Gateways::default()
     })
 }

@@ -37,6 +37,8 @@ impl UserTimeout {
             limits: AdoptionLimits::default(),
             is_one_sided: true,
             cgroups: Vec::new(),
+            in_outage: None,
+            rules: Vec::new(),
         };
         let [fixed, mobile] = hosts.map(|host| host.run(|| UserTimeouts::attach(&config)));
         Ok(match (fixed?, mobile?) {

@@ -24,7 +24,7 @@ use std::fmt;
 use std::io;
 use std::net::IpAddr;
 
-pub use rules::{Rule, Selector, TableRoute};
+pub use rules::{IpVersion, Rule, Selector, TableRoute};
 
 /// A conversation with the routing part of the kernel about one network namespace: that of the
 /// thread that opened it.

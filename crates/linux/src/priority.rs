@@ -21,6 +21,12 @@ pub fn raise_current_thread() -> Priority {
     if schedule_round_robin().is_ok() {
         return Priority::RealTime;
     }
+    favour_current_thread()
+}
+
+/// Gives the calling thread more of the processor than ordinary threads have, if this process may: what
+/// is to be done after an outage is little, and urgent.
+pub fn favour_current_thread() -> Priority {
     match setpriority_process(Some(gettid()), -10) {
         Ok(()) => Priority::Favoured,
         Err(_) => Priority::Ordinary,

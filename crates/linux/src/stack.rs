@@ -21,6 +21,7 @@
 mod path_mtu;
 mod record;
 
+use aya::maps::{HashMap, MapData, MapError};
 use aya::programs::links::LinkError;
 use aya::programs::{Iter, Program, ProgramError};
 use aya::{Btf, BtfError, Ebpf, EbpfError, include_bytes_aligned};
@@ -31,15 +32,19 @@ use outlast_host::control::{
 use outlast_wire::{IcmpNotice, IpHeader, Packet, SeqNumber, TcpFlags, TcpHeader};
 use record::Record;
 use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 use std::io::{self, Read};
+use std::net::IpAddr;
 
 use crate::raw::{RawSender, Sent};
 use crate::{clock, ticks};
 
 static OBJECT: &[u8] = include_bytes_aligned!("../../../bpf/sockets.bpf.o");
 
-/// The program of the object.
+/// The programs of the object, and the map of those that are to start slowly.
 const LIST: &str = "list";
+const START_SLOWLY: &str = "start_slowly";
+const SLOW_STARTS: &str = "slow_starts";
 
 /// Doublings that Linux counts at most: its timer is at its longest before.
 const MOST_DOUBLINGS: u8 = 16;
@@ -62,6 +67,9 @@ pub enum StackError {
     /// The kernel does not let a program be read.
     #[error("cannot start a pass over the sockets")]
     Attach(#[from] LinkError),
+    /// The kernel does not let a program be told what to do.
+    #[error("cannot tell the socket iterator what to do")]
+    Map(#[from] MapError),
     /// A pass fails.
     #[error("cannot read the sockets")]
     Read(#[source] io::Error),
@@ -81,6 +89,8 @@ pub struct StackCounters {
     pub icmp_errors_refused: u64,
     /// Connections told of a smaller path MTU, as their timers would have held them.
     pub path_mtus_lowered: u64,
+    /// Connections without SACK that start slowly, whatever they think of their timeout.
+    pub slow_starts: u64,
 }
 
 /// The TCP of the network namespace of the thread that opened it.
@@ -94,6 +104,12 @@ pub struct TcpStack {
     known: BTreeMap<ConnectionId, Known>,
     /// To be kicked by the next [`TcpStack::flush`].
     kicks: Vec<ConnectionId>,
+    /// Whose peers are to be woken by the next [`TcpStack::flush`].
+    peers: Vec<(ConnectionId, PeerNews)>,
+    /// Connections whose peers were told what has arrived, and when, with what was expected next then.
+    told: BTreeMap<ConnectionId, (SeqNumber, Instant)>,
+    /// To be kept from getting their former window back, by the next [`TcpStack::flush`].
+    slow_starts: Vec<u64>,
     /// Connections that were woken, with their oldest unacknowledged byte then.
     kicked: BTreeMap<ConnectionId, SeqNumber>,
     /// To be told of a smaller path MTU by the next [`TcpStack::flush`].
@@ -102,6 +118,15 @@ pub struct TcpStack {
     tick: Duration,
     counters: StackCounters,
     buffer: Vec<u8>,
+}
+
+/// What a peer is told, so that it sends again.
+#[derive(Clone, Copy, Debug)]
+enum PeerNews {
+    /// What has arrived: the acknowledgement of that may have been lost.
+    Arrived,
+    /// A path that takes less than what it has in flight.
+    PathMtu,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -117,6 +142,13 @@ struct Known {
     /// How long ago it sent data.
     since_sent: Duration,
     is_silent: bool,
+    has_sack: bool,
+    restores_window: bool,
+    cookie: u64,
+    /// What the peer's full packets are long; zero: it has sent none.
+    peer_mtu: u32,
+    /// When anything last came.
+    heard_at: Instant,
 }
 
 impl Known {
@@ -141,12 +173,17 @@ impl TcpStack {
     pub fn open(mark: u32) -> Result<Self, StackError> {
         let types = Btf::from_sys_fs()?;
         let mut ebpf = Ebpf::load(OBJECT)?;
-        iterator(&mut ebpf)?.load("tcp", &types)?;
+        for name in [LIST, START_SLOWLY] {
+            iterator(&mut ebpf, name)?.load("tcp", &types)?;
+        }
         Ok(Self {
             ebpf,
             sender: RawSender::open(mark, None).map_err(StackError::Send)?,
             known: BTreeMap::new(),
             kicks: Vec::new(),
+            peers: Vec::new(),
+            told: BTreeMap::new(),
+            slow_starts: Vec::new(),
             kicked: BTreeMap::new(),
             stopped: Vec::new(),
             tick: ticks::length(),
@@ -166,17 +203,48 @@ impl TcpStack {
     /// # Errors
     /// When raw packets can no longer be sent.
     pub fn flush(&mut self) -> Result<(), StackError> {
+        self.start_slowly()?;
         for id in std::mem::take(&mut self.kicks) {
             if let Some(known) = self.known.get(&id).copied() {
                 self.kick(id, known)?;
             }
         }
+        for (id, news) in std::mem::take(&mut self.peers) {
+            if let Some(known) = self.known.get(&id).copied() {
+                self.tell_peer(id, known, news)?;
+            }
+        }
+        // Thousands of connections may have one peer.
+        let mut of_routes = BTreeMap::new();
         for id in std::mem::take(&mut self.stopped) {
             if let Some(known) = self.known.get(&id).copied() {
-                self.lower_path_mtu(id, known)?;
+                self.lower_path_mtu(id, known, &mut of_routes)?;
             }
         }
         Ok(())
+    }
+
+    /// Has connections keep the small window of their timeout.
+    fn start_slowly(&mut self) -> Result<(), StackError> {
+        let cookies = std::mem::take(&mut self.slow_starts);
+        if cookies.is_empty() {
+            return Ok(());
+        }
+        for cookie in &cookies {
+            self.wanted()?.insert(cookie, 1, 0)?;
+        }
+        self.pass(START_SLOWLY)?;
+        for cookie in &cookies {
+            self.wanted()?.remove(cookie)?;
+        }
+        self.counters.slow_starts += cookies.len() as u64;
+        Ok(())
+    }
+
+    /// The connections that are to start slowly.
+    fn wanted(&mut self) -> Result<HashMap<&mut MapData, u64, u8>, MapError> {
+        let map = self.ebpf.map_mut(SLOW_STARTS).expect("the object has it");
+        HashMap::try_from(map)
     }
 
     /// Takes the whole back-off of a connection back.
@@ -185,27 +253,68 @@ impl TcpStack {
             return Ok(());
         };
         for _ in 0..known.backoff.min(MOST_DOUBLINGS) {
-            self.tell(id, &error)?;
+            self.tell(id.local.ip(), &error)?;
         }
         Ok(())
     }
 
-    /// Has a connection send again at once what is in flight.
-    fn lower_path_mtu(&mut self, id: ConnectionId, known: Known) -> Result<(), StackError> {
-        // A peer that cannot be asked for has no route either.
-        let Ok(Some(mtu)) = path_mtu::smaller(id.remote, known.path_mtu) else {
+    /// Has a connection send again at once what is in flight. What the routes to peers take is in
+    /// `of_routes`.
+    fn lower_path_mtu(
+        &mut self,
+        id: ConnectionId,
+        known: Known,
+        of_routes: &mut BTreeMap<IpAddr, u32>,
+    ) -> Result<(), StackError> {
+        let of_route = match of_routes.entry(id.remote.ip()) {
+            Entry::Occupied(entry) => entry.into_mut(),
+            Entry::Vacant(entry) => match path_mtu::of_route(id.remote) {
+                Ok(mtu) => entry.insert(mtu),
+                // A peer that cannot be asked for has no route either.
+                Err(_) => return Ok(()),
+            },
+        };
+        let Some(mtu) = path_mtu::smaller(*of_route, known.path_mtu) else {
             return Ok(());
         };
+        *of_route = mtu;
         if let Some(error) = icmp_error(id, known, IcmpNotice::TooBig { mtu }) {
-            self.tell(id, &error)?;
+            self.tell(id.local.ip(), &error)?;
             self.counters.path_mtus_lowered += 1;
         }
         Ok(())
     }
 
-    /// Delivers an ICMP error inside this host.
-    fn tell(&mut self, id: ConnectionId, error: &Packet) -> Result<(), StackError> {
-        match self.sender.send(id.local.ip(), &error.to_bytes()) {
+    /// Wakes a peer.
+    fn tell_peer(
+        &mut self,
+        id: ConnectionId,
+        known: Known,
+        news: PeerNews,
+    ) -> Result<(), StackError> {
+        match news {
+            // A keep-alive in the peer's name, which this host's own TCP answers.
+            PeerNews::Arrived => {
+                let question = peer_segment(id, known.rcv_nxt - 1, known.snd_una);
+                self.tell(id.local.ip(), &question)
+            }
+            PeerNews::PathMtu => {
+                let Some(mtu) = path_mtu::smaller(known.peer_mtu, known.peer_mtu) else {
+                    return Ok(());
+                };
+                let about = peer_segment(id, known.rcv_nxt, known.snd_una);
+                let notice = IcmpNotice::TooBig { mtu };
+                match Packet::icmp_error(id.local.ip(), notice, &about) {
+                    Ok(error) => self.tell(id.remote.ip(), &error),
+                    Err(_) => Ok(()),
+                }
+            }
+        }
+    }
+
+    /// Sends a packet, inside this host or to a peer.
+    fn tell(&mut self, to: IpAddr, packet: &Packet) -> Result<(), StackError> {
+        match self.sender.send(to, &packet.to_bytes()) {
             Ok(Sent::Accepted) => self.counters.icmp_errors += 1,
             Ok(_) => self.counters.icmp_errors_refused += 1,
             Err(error) => return Err(StackError::Send(error)),
@@ -213,10 +322,10 @@ impl TcpStack {
         Ok(())
     }
 
-    /// One pass over all sockets.
-    fn pass(&mut self) -> Result<(), StackError> {
+    /// One pass of a program over all sockets.
+    fn pass(&mut self, name: &str) -> Result<(), StackError> {
         self.counters.passes += 1;
-        let program = iterator(&mut self.ebpf)?;
+        let program = iterator(&mut self.ebpf, name)?;
         let link = program.attach()?;
         let mut file = program.take_link(link)?.into_file()?;
         self.buffer.clear();
@@ -226,8 +335,8 @@ impl TcpStack {
     }
 }
 
-fn iterator(ebpf: &mut Ebpf) -> Result<&mut Iter, ProgramError> {
-    let program: &mut Program = ebpf.program_mut(LIST).expect("the object has it");
+fn iterator<'a>(ebpf: &'a mut Ebpf, name: &str) -> Result<&'a mut Iter, ProgramError> {
+    let program: &mut Program = ebpf.program_mut(name).expect("the object has it");
     program.try_into()
 }
 
@@ -252,6 +361,26 @@ fn icmp_error(id: ConnectionId, known: Known, notice: IcmpNotice) -> Option<Pack
     Packet::icmp_error(id.local.ip(), notice, &about).ok()
 }
 
+/// A segment without data, as the peer may have sent it.
+fn peer_segment(id: ConnectionId, seq: SeqNumber, ack: SeqNumber) -> Packet {
+    let ip = IpHeader {
+        source: id.remote.ip(),
+        destination: id.local.ip(),
+        hop_limit: 64,
+        traffic_class: 0,
+        identification: 0,
+    };
+    let header = TcpHeader {
+        source_port: id.remote.port(),
+        destination_port: id.local.port(),
+        seq,
+        ack,
+        flags: TcpFlags::ACK,
+        ..TcpHeader::default()
+    };
+    Packet::tcp_segment(ip, header, &[])
+}
+
 impl EndpointControl for TcpStack {
     fn connections(&mut self, found: &mut Vec<Connection>) -> Result<(), ControlError> {
         let refused = |error| match error {
@@ -261,7 +390,7 @@ impl EndpointControl for TcpStack {
             },
             _ => ControlError::NotSupported(Action::List),
         };
-        self.pass().map_err(refused)?;
+        self.pass(LIST).map_err(refused)?;
         self.known.clear();
         let now = clock::now();
         for bytes in self.buffer.chunks_exact(Record::SIZE) {
@@ -279,12 +408,18 @@ impl EndpointControl for TcpStack {
                 min_rtt: connection.min_rtt,
                 since_sent: now.since(connection.sent_at),
                 is_silent: connection.is_silent(),
+                has_sack: record.has_sack,
+                restores_window: record.restores_window,
+                cookie: record.cookie,
+                peer_mtu: record.peer_mtu(),
+                heard_at: connection.heard_at,
             };
             self.known.insert(connection.id, known);
             found.push(connection);
         }
         let known = &self.known;
         self.kicked.retain(|id, _| known.contains_key(id));
+        self.told.retain(|id, _| known.contains_key(id));
         Ok(())
     }
 
@@ -293,6 +428,9 @@ impl EndpointControl for TcpStack {
         if known.retransmits > 0 {
             self.kicked.insert(id, known.snd_una);
             self.kicks.push(id);
+            if !known.has_sack && known.restores_window {
+                self.slow_starts.push(known.cookie);
+            }
             if known.is_held() {
                 self.stopped.push(id);
             }
@@ -325,6 +463,26 @@ impl EndpointControl for TcpStack {
         _count: u8,
     ) -> Result<Outcome, ControlError> {
         Err(ControlError::NotSupported(Action::DuplicateAcks))
+    }
+
+    fn wake_peer(&mut self, now: Instant, id: ConnectionId) -> Result<Outcome, ControlError> {
+        let known = self.known.get(&id).ok_or(ControlError::Unknown(id))?;
+        if path_mtu::smaller(known.peer_mtu, known.peer_mtu).is_none() {
+            // It sends little at a time.
+            return Ok(Outcome::Needless(Needless::NothingOutstanding));
+        }
+        let before = self.told.insert(id, (known.rcv_nxt, now));
+        let before = before.filter(|(rcv_nxt, _)| *rcv_nxt == known.rcv_nxt);
+        let news = match before {
+            None => PeerNews::Arrived,
+            // It has woken, and finds out by SACK what is lost.
+            Some((_, told)) if known.has_sack && known.heard_at > told => {
+                return Ok(Outcome::Needless(Needless::Recovering));
+            }
+            Some(_) => PeerNews::PathMtu,
+        };
+        self.peers.push((id, news));
+        Ok(Outcome::Done)
     }
 
     fn slow_start(&mut self, _now: Instant, _id: ConnectionId) -> Result<Outcome, ControlError> {

@@ -27,11 +27,13 @@ use aya::{Btf, BtfError, Ebpf, EbpfError, include_bytes_aligned};
 use cgroup::Cgroup;
 use outlast_base::time::Duration;
 use outlast_host::user_timeout::{AdoptionLimits, UserTimeoutOption};
+use policy::Selector;
 use std::error::Error;
 use std::io::{self, Read};
 use std::net::IpAddr;
 use std::path::PathBuf;
 
+use crate::netlink::{InterfaceIndex, Prefix};
 use crate::sys::bpf::{self, Tags};
 use crate::sys::cookie;
 use rustix::fd::AsFd;
@@ -41,19 +43,27 @@ static OBJECT: &[u8] = include_bytes_aligned!("../../../bpf/user_timeout.bpf.o")
 const SPEAK: &str = "speak";
 const TAKE: &str = "take";
 const GIVE_BACK: &str = "give_back";
+const STRETCH: &str = "stretch";
 const ASK: &str = "ask";
 
 /// The maps of the object that are written.
 const POLICY: &str = ".data.policy";
 const KEPT: &str = "kept";
+const OUTAGES: &str = "outages";
 
 /// `enum count`.
-const COUNTS: u32 = 9;
+const COUNTS: u32 = 10;
 
 const SEED_OF_TRIALS: u32 = 1;
 
 /// Cgroups that may be chosen: `MOST_CGROUPS`.
 pub const MOST_CGROUPS: usize = 8;
+
+/// Rules that there may be: `MOST_RULES`.
+pub const MOST_RULES: usize = 16;
+
+/// Bytes of `struct outage`.
+const OUTAGE: usize = 4 + 4 + 16;
 
 /// The longest `TCP_USER_TIMEOUT` is 2^31 - 1 milliseconds; this is less.
 pub const LONGEST: Duration = Duration::from_secs(24 * 86_400);
@@ -71,6 +81,27 @@ pub struct UserTimeoutConfig {
     pub is_one_sided: bool,
     /// The cgroups whose sockets are meant, and those below them; none: all sockets.
     pub cgroups: Vec<PathBuf>,
+    /// For how long connections are kept while their link is away; `None`: as before.
+    pub in_outage: Option<Duration>,
+    /// What holds for some connections instead: the first one that is about a connection.
+    pub rules: Vec<UserTimeoutRule>,
+}
+
+/// What holds for the connections of which all of this is true.
+#[derive(Clone, Debug, Default, Eq, PartialEq)]
+pub struct UserTimeoutRule {
+    /// Their sockets are of this cgroup, or of one below it.
+    pub cgroup: Option<PathBuf>,
+    /// Their packets leave by the interface of that name.
+    pub interface: Option<String>,
+    /// The peer is of this network.
+    pub peer: Option<Prefix>,
+    /// One end has this port.
+    pub port: Option<u16>,
+    /// What peers are told instead of [`UserTimeoutOption::advertise`].
+    pub advertise: Duration,
+    /// As [`UserTimeoutConfig::in_outage`].
+    pub in_outage: Option<Duration>,
 }
 
 /// Why the option cannot be sent here.
@@ -159,6 +190,8 @@ pub struct UserTimeoutCounters {
     pub failures: u64,
     /// Sockets that were there before and were taken over.
     pub taken_over: u64,
+    /// Times that a connection was kept for longer because its link went away.
+    pub stretched: u64,
 }
 
 /// The programs. They end when this is dropped; [`UserTimeouts::give_back`] says what becomes of the
@@ -195,7 +228,7 @@ impl UserTimeouts {
         let seed = policy::draw_seed().map_err(UserTimeoutError::Kernel)?;
         let mut timeouts = Self::load_object(seed)?;
         let types = Btf::from_sys_fs()?;
-        for name in [TAKE, GIVE_BACK] {
+        for name in [TAKE, GIVE_BACK, STRETCH] {
             let iterator = timeouts.iterator(name);
             let loaded = iterator.and_then(|iterator| iterator.load("tcp", &types));
             loaded.map_err(UserTimeoutError::Program)?;
@@ -221,7 +254,8 @@ impl UserTimeouts {
         config: &UserTimeoutConfig,
     ) -> Result<(), UserTimeoutError> {
         let ids: Vec<u64> = cgroups.iter().map(Cgroup::id).collect();
-        self.adopt(config, &ids)?;
+        let selectors = selectors(&config.rules)?;
+        self.adopt(config, &ids, &selectors)?;
         for cgroup in cgroups {
             // A link never displaces another's program.
             let attached = self
@@ -242,7 +276,7 @@ impl UserTimeouts {
     /// As [`Self::attach`].
     pub fn load_for_trial(config: &UserTimeoutConfig) -> Result<Self, UserTimeoutError> {
         let mut timeouts = Self::load_object(SEED_OF_TRIALS)?;
-        timeouts.adopt(config, &[])?;
+        timeouts.adopt(config, &[], &[])?;
         let program = timeouts.ebpf.program_mut(ASK).expect("the object has it");
         let loaded = <&mut SchedClassifier>::try_from(program).and_then(SchedClassifier::load);
         loaded.map_err(UserTimeoutError::Program)?;
@@ -263,8 +297,9 @@ impl UserTimeouts {
         &mut self,
         config: &UserTimeoutConfig,
         cgroups: &[u64],
+        selectors: &[Selector],
     ) -> Result<(), UserTimeoutError> {
-        let bytes = policy::bytes(config, self.namespace, cgroups, self.seed);
+        let bytes = policy::bytes(config, self.namespace, cgroups, selectors, self.seed);
         let map = self.ebpf.map_mut(POLICY).expect("the object has it");
         let mut policy: Array<_, policy::Bytes> = Array::try_from(map)?;
         Ok(policy.set(0, bytes, 0)?)
@@ -283,6 +318,27 @@ impl UserTimeouts {
             after.taken_over - before.taken_over,
             after.failures - before.failures,
         ))
+    }
+
+    /// Keeps connections for longer while a link, or its neighbour `peer`, is away, and as before when it
+    /// is back.
+    ///
+    /// # Errors
+    /// When the sockets cannot be gone through.
+    pub fn note_link(
+        &mut self,
+        interface: InterfaceIndex,
+        peer: Option<IpAddr>,
+        is_away: bool,
+    ) -> Result<(), UserTimeoutError> {
+        let mut outage = interface.0.to_ne_bytes().to_vec();
+        outage.extend(u32::from(is_away).to_ne_bytes());
+        outage.extend(peer.map_or([0; 16], policy::address));
+        let outage: [u8; OUTAGE] = outage.try_into().expect("so many are written");
+        let map = self.ebpf.map_mut(OUTAGES).expect("the object has it");
+        let mut outages: Array<_, [u8; OUTAGE]> = Array::try_from(map)?;
+        outages.set(0, outage, 0)?;
+        self.pass(STRETCH).map_err(UserTimeoutError::Pass)
     }
 
     /// Detaches the programs and leaves every socket to the kernel's own limits again, but for those
@@ -326,6 +382,7 @@ impl UserTimeouts {
             no_room,
             failures,
             taken_over,
+            stretched,
         ] = sums;
         Ok(UserTimeoutCounters {
             sent,
@@ -337,6 +394,7 @@ impl UserTimeouts {
             no_room,
             failures,
             taken_over,
+            stretched,
         })
     }
 
@@ -387,6 +445,19 @@ impl UserTimeouts {
         file.read_to_end(&mut Vec::new())?;
         Ok(())
     }
+}
+
+/// Which connections the rules hold for, in their order.
+fn selectors(rules: &[UserTimeoutRule]) -> Result<Vec<Selector>, CgroupError> {
+    let selector = |rule: &UserTimeoutRule| {
+        let named = rule.cgroup.as_slice();
+        let cgroup = match named {
+            [] => Vec::new(),
+            named => Cgroup::open_all(named)?,
+        };
+        Ok(Selector::new(rule, cgroup.first()))
+    };
+    rules.iter().map(selector).collect()
 }
 
 /// What the programs adopt.

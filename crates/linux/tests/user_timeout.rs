@@ -79,6 +79,8 @@ fn programs(option: UserTimeoutOption, limits: AdoptionLimits) -> Option<UserTim
         limits,
         is_one_sided: true,
         cgroups: Vec::new(),
+        in_outage: None,
+        rules: Vec::new(),
     };
     let loaded = UserTimeouts::load_for_trial(&config);
     loaded.map_err(skip_or_panic).ok()
@@ -136,6 +138,8 @@ fn the_kernel_takes_the_programs_and_goes_through_the_sockets() {
         limits: AdoptionLimits::default(),
         is_one_sided: true,
         cgroups: Vec::new(),
+        in_outage: None,
+        rules: Vec::new(),
     };
     let attached = || {
         let mut timeouts = UserTimeouts::attach(&config)?;

@@ -34,6 +34,35 @@ impl NtpClock {
     }
 }
 
+/// Timestamps of requests, each greater than the one before.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Stamps {
+    clock: NtpClock,
+    last: Option<u64>,
+}
+
+impl Stamps {
+    pub(crate) const fn new(clock: NtpClock) -> Self {
+        Self { clock, last: None }
+    }
+
+    /// A number that no request had before: the time, if that goes forward.
+    pub(crate) fn next(&mut self, now: Instant) -> u64 {
+        let clock = self.clock.at(now);
+        let last = self.last.filter(|last| !is_after(clock, *last));
+        let next = last.map_or(clock, |last| last.wrapping_add(1));
+        self.last = Some(next);
+        next
+    }
+
+    /// The home agent's clock says `seconds`; what was said before counts no more (RFC 5944,
+    /// section 5.7.1).
+    pub(crate) const fn resynchronise(&mut self, now: Instant, seconds: u64) {
+        self.clock.set(now, seconds << 32);
+        self.last = None;
+    }
+}
+
 /// Whether `stamp` is at most `tolerance` away from `clock`, across the wrap of 2036.
 pub(crate) fn is_near(stamp: u64, clock: u64, tolerance: Duration) -> bool {
     let difference = (stamp.wrapping_sub(clock) as i64).unsigned_abs();

@@ -1,4 +1,5 @@
-//! Mobile IPv4 (RFC 5944): home agent, foreign agent and mobile node as pure state machines.
+//! Mobile IP as pure state machines: home agent, foreign agent and mobile node of Mobile IPv4 (RFC 5944);
+//! Mobile IPv6 (RFC 6275) is in [`v6`].
 //!
 //! A [`MobileNode`] keeps its home address wherever it is. It hears agents' advertisements, decides by
 //! a [`Detection`] that it has moved, and registers its care-of address with its [`HomeAgent`],
@@ -24,6 +25,7 @@
 extern crate alloc;
 
 mod advertiser;
+mod budget;
 mod clock;
 mod datagram;
 mod foreign_agent;
@@ -32,6 +34,7 @@ mod mobile_node;
 mod security;
 mod transmit;
 mod tunnel;
+pub mod v6;
 
 pub use advertiser::Advertising;
 pub use clock::NtpClock;

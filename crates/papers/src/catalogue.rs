@@ -62,10 +62,9 @@ pub const WORKS: [&Work; 5] = [
 ];
 
 /// Figures of experiments that no work shows: Outlast's own, beside the published ones.
-pub const BESIDE: [&str; 5] = [
+pub const BESIDE: [&str; 4] = [
     "figure-hold",
     "figure-stacks",
-    "figure-12-expected",
     "figure-12-today",
     "senders-of-today",
 ];
@@ -74,6 +73,8 @@ pub const BESIDE: [&str; 5] = [
 const DRAWING: &str = "a drawing: nothing is measured";
 /// What the experiment of the work does not measure.
 const NOT_MEASURED: &str = "the experiment does not measure it yet";
+/// What the work itself takes from elsewhere.
+const CITED: &str = "cited from another work";
 /// What needs the hardware of then.
 const HARDWARE: &str = "processing times of the authors' machines";
 

@@ -353,6 +353,7 @@ pub(crate) static OUTLAST: Section = Section {
         &outlast::HOME_AGENT,
         &outlast::INDICATORS,
         &outlast::RATE,
+        &outlast::SHARE_RATE,
         &outlast::USER_TIMEOUT,
     ],
 };

@@ -326,6 +326,8 @@ pub struct Outlast {
     pub indicators: Indicators,
     /// What gateways are told of the rates of their links.
     pub rate: ConfiguredRate,
+    /// Whether supervisor hosts share that rate out among connections.
+    pub shares_rate: bool,
     /// User timeout that both ends ask for (RFC 5482): whole seconds up to 32767 s, whole minutes
     /// above. `None` is off.
     pub user_timeout: Option<Duration>,

@@ -483,48 +483,6 @@ fn no_memory(repeat: u64) -> Setting {
     }
 }
 
-/// Ten transfers each way and ten connections that send a little at a time, over a link with a short queue.
-fn large_crowd(repeat: u64) -> Setting {
-    let mut worlds = Vec::new();
-    for (congestion, seed) in CONGESTIONS
-        .into_iter()
-        .flat_map(|c| (0..4 * repeat).map(move |s| (c, s)))
-    {
-        let mut stream = Stream::new(seed, "ablation.large crowd");
-        let start = Duration::from_millis(2_000) + stream.uniform(Duration::from_secs(2));
-        let length = Duration::from_secs(1) + stream.uniform(Duration::from_secs(10));
-        let mut flows = Vec::new();
-        for number in 0..10 {
-            let begin = Duration::from_millis(50 * number);
-            for way in Way::BOTH {
-                flows.push(flow(begin, bulk(800_000, way), congestion, true));
-            }
-            let workload = Workload::Interactive {
-                interval: Duration::from_millis(100),
-                update: ByteCount(3_000),
-                request: ByteCount(40),
-                duration: Duration::from_secs(20),
-            };
-            flows.push(flow(begin, workload, congestion, true));
-        }
-        worlds.push(Setup {
-            mechanisms: [HOLD; 2],
-            flows,
-            deadline: Duration::from_secs(120),
-            ..Setup::new(link(
-                10_000_000,
-                20,
-                OutageProcess::Single { start, length },
-                seed,
-            ))
-        });
-    }
-    Setting {
-        name: "large crowd",
-        worlds,
-    }
-}
-
 /// An upload over 20 Mbit/s that are 4 Mbit/s when the link is back, which the gateway is not told: what goes out
 /// at the return overfills the queue.
 fn overfull(repeat: u64) -> Setting {
@@ -775,7 +733,6 @@ fn main() -> Result<(), Failure> {
         writeln!(out, "|---|---|---|---:|---:|---:|")?;
         let own = [
             (no_memory(repeat), HoldRule::WakeNear),
-            (large_crowd(repeat), HoldRule::WaitBehindOthers),
             (overfull(repeat), HoldRule::ResendOvertaken),
             (contacts(repeat), HoldRule::Nudge),
         ];

@@ -29,6 +29,7 @@ pub(crate) fn setup(scenario: &Scenario, index: u32) -> Result<Setup, SimError> 
             ScenarioIndicators::Silence => Indicators::Silence,
         },
         rate: scenario.outlast.rate,
+        shares_rate: scenario.outlast.shares_rate,
         hops: hops(scenario, index)?,
         roaming: roaming(scenario, index)?,
         traffic: topology::cross_traffic(scenario),

@@ -65,3 +65,44 @@ fn the_published_scheme_stalls_a_sender_of_today_and_the_adaptive_one_does_not()
         assert!(plain.elapsed_s > 1.2 * ideal, "{plain:?}");
     }
 }
+
+/// Four downloads of 2 MB over 4 Mbit/s and a queue of 30 packets.
+fn four_downloads(shares_rate: bool, congestion: &str) -> RunResult {
+    let text = format!(
+        "[link]\nrate = \"4 Mbit/s\"\ndelay = \"20 ms\"\nqueue = 30\n\
+         [workload]\nkind = \"bulk\"\nbytes = \"2 MB\"\n\
+         [stack]\ncongestion = \"{congestion}\"\n\
+         [[flows]]\nkind = \"bulk\"\nbytes = \"2 MB\"\ncount = 3\ncongestion = \"{congestion}\"\n\
+         [outlast]\ngateway = \"m-tcp-adaptive\"\nshare_rate = {shares_rate}\n[run]\ndeadline = \"100 s\"\n"
+    );
+    result(&text, 0)
+}
+
+#[test]
+fn connections_that_share_the_rate_lose_nothing_and_end_together() {
+    for congestion in ["cubic", "reno", "bbr"] {
+        let [plain, shared] = [false, true].map(|shares| four_downloads(shares, congestion));
+        for run in [&plain, &shared] {
+            assert!(run.is_complete() && run.intact == Some(true), "{run:?}");
+        }
+        let retransmitted = |run: &RunResult| {
+            let others = run.flows.iter().map(|flow| flow.retransmitted_bytes);
+            run.retransmitted_bytes.unwrap_or_default() + others.flatten().sum::<u64>()
+        };
+        let ends = |run: &RunResult| {
+            let others = run.flows.iter().map(|flow| flow.elapsed_s);
+            let all: Vec<f64> = others.chain([run.elapsed_s]).collect();
+            let first = all.iter().copied().fold(f64::INFINITY, f64::min);
+            (first, all.iter().copied().fold(0.0, f64::max))
+        };
+        let report = [&plain, &shared].map(|run| (retransmitted(run), ends(run)));
+        assert_eq!(report[1].0, 0, "{congestion}: {report:?}");
+        assert!(report[0].0 > 0, "{congestion}: {report:?}");
+        let (first, last) = report[1].1;
+        // Headers of 8 MB take half a second more than 16 s.
+        assert!(
+            last < 17.5 && last - first < 1.0,
+            "{congestion}: {report:?}"
+        );
+    }
+}

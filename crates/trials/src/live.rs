@@ -5,6 +5,7 @@ use crate::gateway_cost::programs::{self, Passes};
 use crate::gateway_herd::trial::{self as herd, HerdTrial};
 use crate::gateway_matrix::trial::{self as matrix, ProgramTrial};
 use crate::gateway_siege::trial::{self as siege, SiegeTrial};
+use crate::hip_moves::trial::{self as moves, MovesTrial};
 use crate::mobile_ip_matrix::trial::{self as hand_off, HandOffTrial};
 use crate::strangers::trial::{self as strangers, StrangerTrial};
 use outlast_base::time::Duration;
@@ -28,6 +29,8 @@ pub enum Trial {
     Siege(SiegeTrial),
     /// A transfer through one hand-off with Mobile IP.
     HandOff(HandOffTrial),
+    /// Programs between hosts that change their addresses, with HIP.
+    Moves(MovesTrial),
     /// No outage: how much goes through.
     Bench(Bench),
     /// No link: what the programs in the kernel need.
@@ -41,7 +44,11 @@ impl Live for Trial {
         match self {
             Self::Programs(_) | Self::Stranger(_) => 1,
             Self::Siege(_) => (capacity / 4).max(1),
-            Self::Herd(_) | Self::HandOff(_) | Self::Bench(_) | Self::Passes(_) => capacity.max(1),
+            Self::Herd(_)
+            | Self::HandOff(_)
+            | Self::Moves(_)
+            | Self::Bench(_)
+            | Self::Passes(_) => capacity.max(1),
         }
     }
 
@@ -51,6 +58,7 @@ impl Live for Trial {
             Self::Stranger(trial) => Some(trial.expected()),
             Self::Siege(trial) => Some(trial.expected()),
             Self::HandOff(trial) => Some(trial.expected()),
+            Self::Moves(trial) => Some(trial.expected()),
             Self::Herd(_) | Self::Bench(_) | Self::Passes(_) => None,
         }
     }
@@ -61,6 +69,7 @@ impl Live for Trial {
             Self::Herd(_)
             | Self::Siege(_)
             | Self::HandOff(_)
+            | Self::Moves(_)
             | Self::Bench(_)
             | Self::Passes(_) => ATTEMPTS,
         }
@@ -74,6 +83,7 @@ impl Live for Trial {
             Self::Herd(trial) => herd::carry_out(job, trial, &outlast, cancel)?,
             Self::Siege(trial) => siege::carry_out(job, trial, &outlast, cancel)?,
             Self::HandOff(trial) => hand_off::carry_out(job, trial, &outlast, cancel)?,
+            Self::Moves(trial) => moves::carry_out(job, trial, &outlast, cancel)?,
             Self::Bench(bench) => bench::carry_out(job, bench, &outlast, cancel)?,
             Self::Passes(passes) => programs::carry_out(job, passes, cancel)?,
         })

@@ -5,7 +5,7 @@
 //!
 //! Left out: foreign agents, whose part is over when the reply has passed them.
 
-mod place;
+pub(crate) mod place;
 mod replies;
 pub mod roles;
 

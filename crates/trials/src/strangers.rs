@@ -4,15 +4,21 @@
 //! host in namespaces, and `outlast run` on a real interface. What crosses the link is made by
 //! machines without I/O in this process; the kernel carries their datagrams.
 
+mod aioquic;
 pub mod arrivals;
 pub mod cells;
 pub mod dns;
+mod epoch;
+pub mod losses;
 pub mod machine;
+mod payload;
 pub mod quic;
+pub mod sctp;
 pub mod stream;
 mod table;
 pub mod trial;
 pub mod virtual_time;
+pub mod wireguard;
 
 use cells::{Cell, Placement, Stranger};
 use outlast_experiments::experiment::{Experiment, Extent, Figure, Part};

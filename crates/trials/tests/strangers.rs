@@ -3,11 +3,13 @@
 use outlast_base::time::{Duration, Instant};
 use outlast_base::units::BitRate;
 use outlast_gateway::limits::Limits;
-use outlast_trials::strangers::arrivals::Seen;
+use outlast_trials::strangers::arrivals::{Outage, Seen};
 use outlast_trials::strangers::dns;
-use outlast_trials::strangers::quic;
+use outlast_trials::strangers::losses::Losses;
+use outlast_trials::strangers::machine::Machine;
 use outlast_trials::strangers::stream::{Dress, Receiver, Sender};
 use outlast_trials::strangers::virtual_time::{End, Place};
+use outlast_trials::strangers::{quic, sctp, wireguard};
 use std::net::SocketAddr;
 
 const FIXED: [u8; 4] = [192, 0, 2, 2];
@@ -33,7 +35,7 @@ fn after(place: &Place) -> Instant {
 }
 
 /// A download over QUIC; what was seen, and what the sender took for lost.
-fn quic(place: &Place) -> (Seen, quic::Losses, Option<String>) {
+fn quic(place: &Place) -> (Seen, Losses, Option<String>) {
     let server_at = SocketAddr::from((FIXED, 443));
     let mut pair = quic::Pair::new(Instant::ZERO, server_at, true).expect("keys can be had");
     let outage = place.run(
@@ -50,6 +52,43 @@ fn quic(place: &Place) -> (Seen, quic::Losses, Option<String>) {
     assert!(pair.client.is_intact);
     let seen = Seen::of(&pair.client.arrivals, outage);
     (seen, pair.server.losses(), pair.client.ended)
+}
+
+/// Runs a conversation in which the fixed host answers on `port`; when the link was away.
+fn talk(place: &Place, port: u16, fixed: &mut dyn Machine, mobile: &mut dyn Machine) -> Outage {
+    place.run(
+        End {
+            at: SocketAddr::from((FIXED, port)),
+            machine: fixed,
+        },
+        End {
+            at: SocketAddr::from((MOBILE, port)),
+            machine: mobile,
+        },
+        after(place),
+    )
+}
+
+/// A download over TCP in a tunnel of WireGuard's; what was seen, and how many messages came twice.
+fn tunnel(place: &Place) -> (Seen, u64) {
+    let [fixed, mobile] = [FIXED, MOBILE].map(|at| SocketAddr::from((at, wireguard::PORT)));
+    let mut server = wireguard::Peer::server(Instant::ZERO, mobile);
+    let mut client = wireguard::Peer::client(Instant::ZERO, fixed);
+    let outage = talk(place, wireguard::PORT, &mut server, &mut client);
+    assert_eq!((&server.ended, &client.ended), (&None, &None));
+    let replayed = server.replayed + client.replayed;
+    (Seen::of(&client.arrivals, outage), replayed)
+}
+
+/// A download over SCTP in UDP.
+fn messages(place: &Place) -> Seen {
+    let at = SocketAddr::from((FIXED, sctp::PORT));
+    let mut server = sctp::Peer::server(Instant::ZERO);
+    let mut client = sctp::Peer::client(Instant::ZERO, at).expect("an address that can be");
+    let outage = talk(place, sctp::PORT, &mut server, &mut client);
+    assert_eq!((&server.ended, &client.ended), (&None, &None));
+    assert!(client.is_intact);
+    Seen::of(&client.arrivals, outage)
 }
 
 fn stream(place: &Place, dress: Dress, every_ms: u64, length: usize) -> Seen {
@@ -110,6 +149,31 @@ fn quic_resumes_within_a_round_trip_and_50_ms() {
         stalled += usize::from(!is_in_time(&control));
     }
     assert!(stalled >= 2, "{stalled} of 3 controls stalled");
+}
+
+/// What a gateway at the sender's end keeps of a tunnel or of SCTP wakes its sender at once.
+#[test]
+fn tcp_in_a_tunnel_and_sctp_resume_within_a_round_trip_and_50_ms() {
+    let mut stalled = [0; 2];
+    for outage in [1_000, 4_000] {
+        for gateways in PLACEMENTS {
+            let place = place(gateways, 1_500, outage, 20);
+            let (tunnel, replayed) = tunnel(&place);
+            assert_eq!(replayed, 0, "{outage} ms, {gateways:?}");
+            for (number, seen) in [tunnel, messages(&place)].into_iter().enumerate() {
+                let told = format!("{number}, {outage} ms, {gateways:?}: {seen:?}");
+                match gateways {
+                    [true, _] => assert!(is_in_time(&seen), "{told}"),
+                    [false, false] => stalled[number] += usize::from(!is_in_time(&seen)),
+                    [false, true] => {}
+                }
+            }
+        }
+    }
+    assert!(
+        stalled.iter().all(|count| *count == 2),
+        "{stalled:?} of 2 controls stalled"
+    );
 }
 
 #[test]

@@ -42,6 +42,7 @@ pub mod hip;
 mod icmp;
 mod ip;
 pub mod mobile_ip;
+pub mod mobile_ipv6;
 pub mod outline;
 mod packet;
 mod parse;

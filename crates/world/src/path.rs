@@ -48,6 +48,8 @@ pub struct Gateways {
     pub indicators: Indicators,
     /// What they are told of the link's rate.
     pub rate: ConfiguredRate,
+    /// Whether supervisor hosts share that rate out among connections.
+    pub shares_rate: bool,
     /// Which rules of `hold` they obey.
     pub rules: HoldRules,
     /// The caps of each.
@@ -143,6 +145,7 @@ impl<W: Watch> Path<W> {
             mechanisms,
             indicators,
             rate,
+            shares_rate,
             rules,
             limits,
         } = gateways.into();
@@ -161,6 +164,7 @@ impl<W: Watch> Path<W> {
             (mechanism != PathMechanismKind::None).then_some(Blueprint {
                 config,
                 link,
+                shares_rate,
                 rules,
             })
         });

@@ -1,7 +1,7 @@
 //! What is to be simulated.
 
 use crate::hip::HipSetup;
-use crate::path::Indicators;
+use crate::path::{Gateways, Indicators};
 use crate::roaming::RoamingSetup;
 use crate::side::IpVersion;
 use crate::traffic::TrafficSetup;
@@ -27,6 +27,8 @@ pub struct Setup {
     pub indicators: Indicators,
     /// What all gateways are told of the rates of their links.
     pub rate: ConfiguredRate,
+    /// Whether supervisor hosts share that rate out among connections.
+    pub shares_rate: bool,
     /// Which rules of `hold` they obey: all, but where it is tried without one.
     pub rules: HoldRules,
     /// The caps of each gateway.
@@ -124,6 +126,7 @@ impl Setup {
             agents: [None; 2],
             indicators: Indicators::Link,
             rate: ConfiguredRate::Link,
+            shares_rate: false,
             rules: HoldRules::default(),
             limits: Limits::default(),
             hops: Vec::new(),
@@ -136,6 +139,18 @@ impl Setup {
             clock_phases: None,
             deadline: Duration::from_secs(300),
             recording: Recording::default(),
+        }
+    }
+
+    /// The gateways at the ends of the mobile's link.
+    pub(crate) fn gateways(&self) -> Gateways {
+        Gateways {
+            mechanisms: self.mechanisms,
+            indicators: self.indicators,
+            rate: self.rate,
+            shares_rate: self.shares_rate,
+            rules: self.rules,
+            limits: self.limits,
         }
     }
 }

@@ -64,14 +64,10 @@ impl World {
     /// A world at time zero, in which nothing has happened.
     #[must_use]
     pub fn new(setup: Setup) -> Self {
+        let mut gateways = setup.gateways();
         let Setup {
             mut link,
-            mechanisms,
             agents,
-            indicators,
-            rate,
-            rules,
-            limits,
             hops,
             roaming,
             hip,
@@ -82,19 +78,13 @@ impl World {
             clock_phases,
             deadline,
             recording,
+            ..
         } = setup;
         flows.truncate(Setup::MAX_FLOWS);
         let count = flows.len();
         let goal = flows.iter().map(|flow| flow.workload.goal()).sum();
         let (seed, half_second) = (link.seed, half_second(&link, &hops));
         let trace = recording.traced_packets.map(Trace::new);
-        let mut gateways = Gateways {
-            mechanisms,
-            indicators,
-            rate,
-            rules,
-            limits,
-        };
         if let Some(roaming) = &roaming {
             link = roaming.first_link(link);
             gateways = roaming.gateways(gateways);

@@ -98,6 +98,7 @@ struct World {
 
 impl World {
     fn new([mechanism, limits, rate]: [u8; 3]) -> Self {
+        let shares_rate = mechanism >= 128;
         let mechanism = mechanism_of(mechanism);
         let limits = limits_of(limits);
         let silence = silence_of(rate >> 6);
@@ -111,7 +112,9 @@ impl World {
             damping,
         });
         for interface in 0..INTERFACES {
-            gateway.add_link(Instant::ZERO, InterfaceId(interface), LinkConfig { rate });
+            let interface = InterfaceId(interface);
+            gateway.add_link(Instant::ZERO, interface, LinkConfig { rate });
+            gateway.share_rate(Instant::ZERO, interface, shares_rate);
         }
         Self {
             gateway,

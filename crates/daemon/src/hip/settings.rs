@@ -53,6 +53,9 @@ pub(super) struct Settings {
     /// Whether data goes to an unverified address, as much as came from the peer.
     #[serde(default = "yes")]
     credit: bool,
+    /// Whether TCP connections are made to move again once a readdressing is complete.
+    #[serde(default = "yes")]
+    trigger: bool,
     /// Where the daemon listens for `outlast status`; `None`: where the device's name says.
     control: Option<PathBuf>,
     /// Where metrics are served, if they are.
@@ -145,6 +148,7 @@ impl Settings {
             ("mtu", self.mtu != next.mtu),
             ("admits", self.admits != next.admits),
             ("credit", self.credit != next.credit),
+            ("trigger", self.trigger != next.trigger),
             ("control", self.control != next.control),
         ];
         differing(&all)
@@ -193,6 +197,7 @@ impl Settings {
                 Admits::Anyone => Admission::Anyone,
             },
             has_credit: self.credit,
+            wakes_connections: self.trigger,
             is_rendezvous_server,
             // Greater with each start.
             r1_counter: since_epoch.as_secs(),

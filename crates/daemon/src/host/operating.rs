@@ -98,7 +98,7 @@ impl Daemon {
 
     /// Puts the configuration file in force as it is now; what has changed.
     pub(super) fn reload(&mut self, now: Instant) -> Result<Vec<&'static str>, Failure> {
-        self.operations.service().reloading();
+        self.operations.service().reloading(now);
         let outcome = self.try_reload(now);
         self.operations.note_reload(outcome.is_ok());
         match &outcome {
@@ -109,7 +109,8 @@ impl Daemon {
                 tracing::error!("configuration not read, the former one holds: {why}");
             }
         }
-        self.operations.service().ready(&self.introduction());
+        let introduction = self.introduction();
+        self.operations.service().ready(now, &introduction);
         outcome
     }
 

@@ -30,6 +30,8 @@ pub(super) struct Settings {
     pub(super) per_second: u32,
     /// And at once.
     pub(super) burst: u32,
+    /// Whether peers that wait for a timeout are told to send again.
+    pub(super) wakes_peers: bool,
     /// The User Timeout Option; `None`: it is not sent.
     pub(super) user_timeout: Option<UserTimeout>,
     /// Where the daemon listens for `outlast status`; `None`: at the usual place.
@@ -45,6 +47,7 @@ impl Default for Settings {
             interfaces: Vec::new(),
             per_second: limits.per_second,
             burst: limits.burst,
+            wakes_peers: false,
             user_timeout: None,
             control: None,
             metrics: None,
@@ -85,6 +88,7 @@ impl Settings {
             ("interfaces", self.interfaces != next.interfaces),
             ("per_second", self.per_second != next.per_second),
             ("burst", self.burst != next.burst),
+            ("wakes_peers", self.wakes_peers != next.wakes_peers),
             ("metrics", self.metrics != next.metrics),
             ("user_timeout", self.user_timeout != next.user_timeout),
         ];

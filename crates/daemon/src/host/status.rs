@@ -95,6 +95,8 @@ pub(super) struct Counts {
     pub(super) retransmissions: u64,
     /// Times that a connection was looked at again and had made no progress.
     pub(super) retries: u64,
+    /// Peers that were told to send again what they have in flight.
+    pub(super) peers_woken: u64,
     /// Connections left to their timers because too many waited.
     pub(super) connections_left_out: u64,
     /// Links that found no room.
@@ -109,6 +111,8 @@ pub(super) struct Counts {
     pub(super) icmp_errors_refused: u64,
     /// Connections told of a smaller path MTU, as their timers would have held them.
     pub(super) path_mtus_lowered: u64,
+    /// Connections without SACK that start slowly, whatever they think of their timeout.
+    pub(super) slow_starts: u64,
 }
 
 /// What the daemon knows of itself.
@@ -264,8 +268,8 @@ impl Counts {
             passes_delayed,
             retransmissions,
             retries,
-            // The kernel offers neither to an agent.
-            duplicate_acks: _,
+            peers_woken,
+            // The stack has slow starts of its own.
             slow_starts: _,
             connections_left_out,
             links_refused,
@@ -276,6 +280,7 @@ impl Counts {
             icmp_errors,
             icmp_errors_refused,
             path_mtus_lowered,
+            slow_starts,
         } = *stack;
         Self {
             returns: restored,
@@ -283,6 +288,7 @@ impl Counts {
             passes_delayed,
             retransmissions,
             retries,
+            peers_woken,
             connections_left_out,
             links_refused,
             errors,
@@ -290,6 +296,7 @@ impl Counts {
             icmp_errors,
             icmp_errors_refused,
             path_mtus_lowered,
+            slow_starts,
         }
     }
 
@@ -321,7 +328,7 @@ impl Counts {
     }
 
     /// Each count, with its name among the metrics and what it means.
-    pub(super) fn each(&self) -> [(&'static str, &'static str, u64); 12] {
+    pub(super) fn each(&self) -> [(&'static str, &'static str, u64); 14] {
         [
             ("host_returns", "Returns of links", self.returns),
             (
@@ -343,6 +350,11 @@ impl Counts {
                 "host_retries",
                 "Times that a connection was looked at again and had made no progress",
                 self.retries,
+            ),
+            (
+                "host_peers_woken",
+                "Peers that were told to send again what they have in flight",
+                self.peers_woken,
             ),
             (
                 "host_connections_left_out",
@@ -378,6 +390,11 @@ impl Counts {
                 "host_path_mtus_lowered",
                 "Connections told of a smaller path MTU, to send again what is in flight",
                 self.path_mtus_lowered,
+            ),
+            (
+                "host_slow_starts",
+                "Connections without SACK that were kept from getting their former window back",
+                self.slow_starts,
             ),
         ]
     }

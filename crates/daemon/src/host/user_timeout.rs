@@ -1,15 +1,21 @@
 //! The table `[host.user_timeout]` of the configuration file: the User Timeout Option (RFC 5482).
 
 mod programs;
+mod rules;
 
 pub(super) use programs::Programs;
+#[cfg(test)]
+pub(crate) use rules::RULES;
 
 use outlast_base::time::Duration;
 use outlast_host::user_timeout::{AdoptionLimits, LEAST_LOWER_LIMIT, UserTimeoutOption};
-use outlast_linux::user_timeout::{LONGEST, MOST_CGROUPS, UserTimeoutConfig};
+use outlast_linux::user_timeout::{
+    LONGEST, MOST_CGROUPS, MOST_RULES, UserTimeoutConfig, UserTimeoutRule,
+};
 #[cfg(test)]
 use outlast_scenario::keys::Section;
 use outlast_scenario::keys::{Key, Kind};
+use rules::Rule;
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer};
 use std::path::PathBuf;
@@ -23,7 +29,7 @@ pub(crate) static USER_TIMEOUT: Section = Section {
     name: "host.user_timeout",
     is_list: false,
     keys: &[
-        &ADVERTISE, &AT_LEAST, &AT_MOST, &ONE_SIDED, &CGROUPS, &PER_PEER, &IN_ALL,
+        &ADVERTISE, &IN_OUTAGE, &AT_LEAST, &AT_MOST, &ONE_SIDED, &CGROUPS, &PER_PEER, &IN_ALL,
     ],
 };
 static ADVERTISE: Key = Key {
@@ -33,6 +39,15 @@ static ADVERTISE: Key = Key {
     default: "`\"1 h\"`",
     meaning: "What peers are told (`ADV_UTO`): for how long this host wants connections to outlive \
               that nothing arrives.",
+    source: "",
+};
+static IN_OUTAGE: Key = Key {
+    name: "in_outage",
+    kind: Kind::Duration(SECOND, MOST),
+    example: "\"12 h\"",
+    default: "as at other times",
+    meaning: "For how long this host's own end keeps connections while their link is away, where that is \
+              longer.",
     source: "",
 };
 static AT_LEAST: Key = Key {
@@ -96,6 +111,8 @@ static IN_ALL: Key = Key {
 pub(super) struct UserTimeout {
     #[serde(deserialize_with = "advertise")]
     advertise: Duration,
+    #[serde(deserialize_with = "in_outage")]
+    in_outage: Option<Duration>,
     #[serde(deserialize_with = "at_least")]
     at_least: Duration,
     #[serde(deserialize_with = "at_most")]
@@ -106,6 +123,8 @@ pub(super) struct UserTimeout {
     per_peer: usize,
     #[serde(deserialize_with = "in_all")]
     in_all: usize,
+    /// What holds for some connections instead: the first one that is about a connection.
+    rules: Vec<Rule>,
 }
 
 impl Default for UserTimeout {
@@ -113,12 +132,14 @@ impl Default for UserTimeout {
         let (option, limits) = (UserTimeoutOption::default(), AdoptionLimits::default());
         Self {
             advertise: Duration::from_secs(3_600),
+            in_outage: None,
             at_least: LEAST_LOWER_LIMIT,
             at_most: option.at_most,
             one_sided: true,
             cgroups: Vec::new(),
             per_peer: limits.per_peer,
             in_all: limits.in_all,
+            rules: Vec::new(),
         }
     }
 }
@@ -143,11 +164,37 @@ impl UserTimeout {
                 "user_timeout: {least} is longer than {most}: nothing would be left to adopt"
             ));
         }
-        if advertise > at_most {
-            let (told, most) = (shown(&ADVERTISE, advertise), shown(&AT_MOST, at_most));
+        let settled = self.settled();
+        let of_rules = settled.iter().map(|rule| (rule.advertise, rule.in_outage));
+        let all: Vec<_> = [(*advertise, self.in_outage)]
+            .into_iter()
+            .chain(of_rules)
+            .collect();
+        if let Some((told, _)) = all.iter().find(|(told, _)| told > at_most) {
+            let (told, most) = (shown(&ADVERTISE, told), shown(&AT_MOST, at_most));
             return Some(format!(
                 "user_timeout: {told} is longer than {most}: this host would break its word"
             ));
+        }
+        if self.rules.len() > MOST_RULES {
+            let count = self.rules.len();
+            return Some(format!(
+                "user_timeout: {count} rules: {MOST_RULES} at most are allowed"
+            ));
+        }
+        let numbered = (1..).zip(&self.rules);
+        let mut problems = numbered.filter_map(|(number, rule)| Some((number, rule.problem()?)));
+        if let Some((number, problem)) = problems.next() {
+            return Some(format!("user_timeout: rule {number}: {problem}"));
+        }
+        for (advertise, in_outage) in all {
+            if let Some(longer) = in_outage.filter(|longer| *longer < advertise) {
+                let (told, longer) = (shown(&ADVERTISE, &advertise), shown(&IN_OUTAGE, &longer));
+                return Some(format!(
+                    "user_timeout: {longer} is shorter than {told}: an outage would end connections \
+                     sooner"
+                ));
+            }
         }
         if self.cgroups.len() > MOST_CGROUPS {
             let count = self.cgroups.len();
@@ -156,6 +203,18 @@ impl UserTimeout {
             ));
         }
         None
+    }
+
+    /// The rules, with what holds where they say nothing.
+    fn settled(&self) -> Vec<UserTimeoutRule> {
+        let settled = |rule: &Rule| rule.settled(self.advertise, self.in_outage);
+        self.rules.iter().map(settled).collect()
+    }
+
+    /// Whether some connections are kept for longer while their link is away.
+    fn stretches(&self) -> bool {
+        let of_rules = self.settled().iter().any(|rule| rule.in_outage.is_some());
+        self.in_outage.is_some() || of_rules
     }
 
     /// In a few words.
@@ -168,8 +227,13 @@ impl UserTimeout {
                 names.collect::<Vec<_>>().join(", ")
             }
         };
+        let rules = match self.rules.len() {
+            0 => String::new(),
+            1 => ", 1 rule".to_owned(),
+            count => format!(", {count} rules"),
+        };
         format!(
-            "{}, adopts {} to {}, {whose}",
+            "{}, adopts {} to {}, {whose}{rules}",
             seconds(&self.advertise),
             seconds(&self.at_least),
             seconds(&self.at_most)
@@ -189,6 +253,8 @@ impl UserTimeout {
             },
             is_one_sided: self.one_sided,
             cgroups: self.cgroups.clone(),
+            in_outage: self.in_outage,
+            rules: self.settled(),
         }
     }
 }
@@ -206,6 +272,10 @@ fn duration<'de, D: Deserializer<'de>>(key: &Key, value: D) -> Result<Duration, 
 
 fn advertise<'de, D: Deserializer<'de>>(value: D) -> Result<Duration, D::Error> {
     duration(&ADVERTISE, value)
+}
+
+fn in_outage<'de, D: Deserializer<'de>>(value: D) -> Result<Option<Duration>, D::Error> {
+    duration(&IN_OUTAGE, value).map(Some)
 }
 
 fn at_least<'de, D: Deserializer<'de>>(value: D) -> Result<Duration, D::Error> {
@@ -269,6 +339,13 @@ mod tests {
             ("advertise = \"48 h\"", "at_most = \"24 h\""),
             ("in_all = 1000001", "in_all"),
             ("forever = true", "forever"),
+            ("in_outage = \"30 min\"", "in_outage = \"30 min\""),
+            ("[[rules]]\nadvertise = \"5 min\"", "rule 1: say which"),
+            ("[[rules]]\nport = 22", "rule 1: say what"),
+            ("[[rules]]\nport = 0\nadvertise = \"5 min\"", "port = 0"),
+            ("[[rules]]\npeer = \"192.0.2.7/24\"", "192.0.2.0/24"),
+            ("[[rules]]\nport = 22\nadvertise = \"48 h\"", "48 h"),
+            ("[[rules]]\nprot = 22", "prot"),
         ] {
             let problem = read(text).expect_err(text);
             assert!(problem.contains(words), "{text}: {problem}");

@@ -4,6 +4,7 @@ use super::access::AccessLink;
 use super::carriers::{Carriers, Turn};
 use super::settings::Operating;
 use super::status::Report;
+use super::v6::ExtensionQueue;
 use crate::failure::Failure;
 use crate::operations::Operations;
 use anyhow::Context;
@@ -14,18 +15,18 @@ use outlast_linux::monitor::{self, Change, RouteMonitor};
 use outlast_linux::netlink::{InterfaceIndex, InterfaceSettings, RouteSocket};
 use outlast_linux::poller::{Interest, Poller, Ready, Token};
 use outlast_linux::privilege;
-use outlast_linux::protocol::ProtocolReceiver;
+use outlast_linux::protocol::{ProtocolReceiver, ip_packet};
 use outlast_linux::raw::{RawSender, Sent};
 use outlast_linux::signal::{Hangup, Termination};
 use outlast_linux::timer::Timer;
 use outlast_linux::tun::{MAX_PACKET, Tun, Written};
 use outlast_linux::waker::Waker;
-use outlast_mobility::{Arp, LinkAddress, LinkId, Transmit, Via};
+use outlast_mobility::{Arp, LinkAddress, LinkId, Transmit, Verdict, Via};
 use outlast_wire::mobile_ip::PORT;
 use outlast_wire::{IcmpNotice, IpHeader, Packet, UdpHeader};
 use rustix::net::sockopt;
 use std::io;
-use std::net::{IpAddr, Ipv4Addr, SocketAddr, UdpSocket};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
 use std::path::Path;
 
 /// Packets taken from one descriptor before the others have their turn.
@@ -37,6 +38,7 @@ pub(super) const ACCESS: LinkId = LinkId(0);
 /// Whom solicitations are for (RFC 1256).
 const ALL_ROUTERS: Ipv4Addr = Ipv4Addr::new(224, 0, 0, 11);
 const ICMP: u8 = 1;
+const ICMPV6: u8 = 58;
 const IPV4_IN_IP: u8 = 4;
 
 const TUN: Token = Token(0);
@@ -49,6 +51,7 @@ const TUNNEL: Token = Token(6);
 const ERRORS: Token = Token(7);
 const LINK_PACKETS: Token = Token(8);
 const LINK_ARP: Token = Token(9);
+const EXTENSIONS: Token = Token(10);
 
 /// What a role does with what the loop hears.
 pub(super) trait Role {
@@ -58,11 +61,20 @@ pub(super) trait Role {
     /// Decapsulated packets go on to other hosts.
     const FORWARDS: bool;
 
+    /// What it sends are packets of this host's own, from whichever of its addresses.
+    const SENDS_FOR_HOST: bool = false;
+
     /// A packet that the kernel routes into the TUN device.
     fn handle_device(&mut self, now: Instant, packet: Packet);
 
     /// A packet that comes to the own address.
     fn handle_network(&mut self, now: Instant, packet: Packet);
+
+    /// A packet of IPv6 that comes to this host with a header of Mobile IPv6, or in a tunnel. The kernel
+    /// goes on with what is passed.
+    fn handle_extension(&mut self, _now: Instant, _packet: Packet) -> Verdict {
+        Verdict::Pass
+    }
 
     /// A message that comes from the access link, in a frame from `from`.
     fn handle_link_packet(&mut self, _now: Instant, _from: LinkAddress, _packet: Packet) {}
@@ -123,8 +135,42 @@ pub(super) trait Role {
 
 /// Raw sockets at the own address: what comes in tunnels, and errors about them.
 struct Receivers {
-    tunnel: ProtocolReceiver,
+    /// IPv6's tunnels come with the packets that the kernel cannot read.
+    tunnel: Option<ProtocolReceiver>,
     errors: ProtocolReceiver,
+}
+
+impl Receivers {
+    fn open(address: IpAddr) -> io::Result<Self> {
+        let open = |protocol| ProtocolReceiver::open(protocol, address);
+        Ok(match address {
+            IpAddr::V4(_) => Self {
+                tunnel: Some(open(IPV4_IN_IP)?),
+                errors: open(ICMP)?,
+            },
+            IpAddr::V6(_) => Self {
+                tunnel: None,
+                errors: open(ICMPV6)?,
+            },
+        })
+    }
+
+    /// The next packet with its IP header, read into `buffer`.
+    fn receive(&self, token: Token, buffer: &mut [u8]) -> io::Result<Option<Bytes>> {
+        let receiver = match (token, &self.tunnel) {
+            (TUNNEL, Some(tunnel)) => tunnel,
+            _ => &self.errors,
+        };
+        let address = receiver.address();
+        if address.is_ipv4() {
+            let received = receiver.receive_whole(buffer)?;
+            return Ok(received.map(Bytes::copy_from_slice));
+        }
+        // IPv6 gives no headers.
+        let received = receiver.receive(buffer)?;
+        let packet = received.and_then(|one| ip_packet(one.source, address, ICMPV6, one.payload));
+        Ok(packet.map(Bytes::from))
+    }
 }
 
 /// What a role speaks through.
@@ -136,10 +182,13 @@ pub(super) struct Endpoint {
     /// Longest packet of the device in bytes.
     mtu: u32,
     sender: RawSender,
-    datagrams: UdpSocket,
+    /// IPv4's messages of registration.
+    datagrams: Option<UdpSocket>,
     /// The address at which this host's end of the tunnel is; `None` while there is none.
-    own: Option<Ipv4Addr>,
+    own: Option<IpAddr>,
     receivers: Option<Receivers>,
+    /// Where IPv6's packets come from that the kernel cannot read.
+    extensions: Option<ExtensionQueue>,
     /// The link on which mobile nodes are, its name, and the mark of what is sent there.
     access: Option<AccessLink>,
     access_name: Option<String>,
@@ -156,8 +205,28 @@ pub(super) struct Endpoint {
 }
 
 impl Endpoint {
-    /// Makes the device and opens the sockets; what is sent bears `mark`.
+    /// Makes the device and opens the sockets of Mobile IPv4; what is sent bears `mark`.
     pub(super) fn open(operating: Operating, mark: u32) -> Result<Self, Failure> {
+        let mut endpoint = Self::of_both(operating, mark)?;
+        endpoint.listen().map_err(Failure::Run)?;
+        Ok(endpoint)
+    }
+
+    /// Makes the device and takes the packets of Mobile IPv6; what is sent bears `mark`.
+    pub(super) fn open_v6(operating: Operating, mark: u32) -> Result<Self, Failure> {
+        let mut endpoint = Self::of_both(operating, mark)?;
+        let device = &endpoint.operating.device;
+        let extensions =
+            ExtensionQueue::take(device).map_err(|error| Failure::Capability(error.to_string()))?;
+        endpoint
+            .poller
+            .add(&extensions, EXTENSIONS, Interest::Readable)
+            .map_err(anyhow::Error::new)?;
+        endpoint.extensions = Some(extensions);
+        Ok(endpoint)
+    }
+
+    fn of_both(operating: Operating, mark: u32) -> Result<Self, Failure> {
         let tun = Tun::create(&operating.device)
             .map_err(|error| Failure::Capability(error.to_string()))?;
         let poller = Poller::new().map_err(anyhow::Error::new)?;
@@ -184,9 +253,6 @@ impl Endpoint {
         let index = routes.interface(device)?;
         routes.configure(index, &up)?;
         let sender = RawSender::open(mark, None).context("cannot send into tunnels")?;
-        let datagrams = UdpSocket::bind((Ipv4Addr::UNSPECIFIED, PORT))
-            .with_context(|| format!("cannot listen at UDP port {PORT}"))?;
-        datagrams.set_nonblocking(true)?;
         let monitor = RouteMonitor::open().context("cannot hear of addresses")?;
         let (timer, waker, hangup) = (Timer::new()?, Waker::new()?, Waker::new()?);
         let (termination, reload) = (Termination::wake_daemon(&waker)?, Hangup::wake(&hangup)?);
@@ -195,7 +261,6 @@ impl Endpoint {
         poller.add(&timer, TIMER, Interest::Readable)?;
         poller.add(&waker, END, Interest::Readable)?;
         poller.add(&hangup, RELOAD, Interest::Readable)?;
-        poller.add(&datagrams, DATAGRAMS, Interest::Readable)?;
         Ok(Self {
             operations,
             operating,
@@ -203,9 +268,10 @@ impl Endpoint {
             tun,
             mtu,
             sender,
-            datagrams,
+            datagrams: None,
             own: None,
             receivers: None,
+            extensions: None,
             access: None,
             access_name: None,
             mark,
@@ -221,17 +287,29 @@ impl Endpoint {
         })
     }
 
+    fn listen(&mut self) -> anyhow::Result<()> {
+        let datagrams = UdpSocket::bind((Ipv4Addr::UNSPECIFIED, PORT))
+            .with_context(|| format!("cannot listen at UDP port {PORT}"))?;
+        datagrams.set_nonblocking(true)?;
+        self.poller.add(&datagrams, DATAGRAMS, Interest::Readable)?;
+        self.datagrams = Some(datagrams);
+        Ok(())
+    }
+
     /// Uses an interface as the access link: at once, or when it is there.
     pub(super) fn use_access(&mut self, name: &str) -> anyhow::Result<()> {
         self.access_name = Some(name.into());
         let link =
             AccessLink::open(name, self.mark).with_context(|| format!("interface = \"{name}\""))?;
         // The group of all who solicit; a card may drop what nobody has joined.
-        let joined = socket2::SockRef::from(&self.datagrams).join_multicast_v4_n(
-            &ALL_ROUTERS,
-            &socket2::InterfaceIndexOrAddress::Index(link.index.0),
-        );
-        if let Err(error) = joined
+        let datagrams = self.datagrams.as_ref();
+        let joined = datagrams.map(|datagrams| {
+            socket2::SockRef::from(datagrams).join_multicast_v4_n(
+                &ALL_ROUTERS,
+                &socket2::InterfaceIndexOrAddress::Index(link.index.0),
+            )
+        });
+        if let Some(Err(error)) = joined
             && error.kind() != io::ErrorKind::AddrInUse
         {
             tracing::debug!(%error, "solicitations may not be heard");
@@ -258,17 +336,14 @@ impl Endpoint {
     }
 
     /// The address from which the kernel would speak to `other`, past the role's own routes.
-    pub(super) fn address_towards(&self, other: Ipv4Addr) -> io::Result<Option<Ipv4Addr>> {
-        match self.sender.own_address(other.into())? {
-            Some(IpAddr::V4(own)) => Ok(Some(own)),
-            _ => Ok(None),
-        }
+    pub(super) fn address_towards(&self, other: IpAddr) -> io::Result<Option<IpAddr>> {
+        self.sender.own_address(other)
     }
 
     /// Puts this end of the tunnel at another address.
     ///
     /// An address that is gone already counts as none: the kernel tells of the next one.
-    pub(super) fn settle(&mut self, own: Option<Ipv4Addr>) -> io::Result<Option<Ipv4Addr>> {
+    pub(super) fn settle(&mut self, own: Option<IpAddr>) -> io::Result<Option<IpAddr>> {
         if own == self.own {
             return Ok(own);
         }
@@ -276,18 +351,19 @@ impl Endpoint {
         let Some(address) = own else {
             return Ok(None);
         };
-        let open = |protocol| ProtocolReceiver::open(protocol, address.into());
-        let receivers = match (open(IPV4_IN_IP), open(ICMP)) {
-            (Ok(tunnel), Ok(errors)) => Receivers { tunnel, errors },
-            (Err(error), _) | (_, Err(error)) => {
+        let opened = Receivers::open(address);
+        let receivers = match opened {
+            Ok(receivers) => receivers,
+            Err(error) => {
                 return match error.kind() {
                     io::ErrorKind::AddrNotAvailable => Ok(None),
                     _ => Err(error),
                 };
             }
         };
-        self.poller
-            .add(&receivers.tunnel, TUNNEL, Interest::Readable)?;
+        if let Some(tunnel) = &receivers.tunnel {
+            self.poller.add(tunnel, TUNNEL, Interest::Readable)?;
+        }
         self.poller
             .add(&receivers.errors, ERRORS, Interest::Readable)?;
         (self.own, self.receivers) = (own, Some(receivers));
@@ -300,7 +376,9 @@ impl Endpoint {
         if !role.keeps_privileges() {
             privilege::keep_network_capabilities().context("cannot drop privileges")?;
         }
-        self.operations.service().ready(&self.introduction(role));
+        let introduction = self.introduction(role);
+        let service = self.operations.service();
+        service.ready(clock::now(), &introduction);
         loop {
             let ready: Vec<Ready> = self.poller.wait()?.collect();
             let now = clock::now();
@@ -310,6 +388,7 @@ impl Endpoint {
                     TUNNEL | ERRORS => self.take_packets(now, role, token)?,
                     DATAGRAMS => self.take_datagrams(now, role)?,
                     LINK_PACKETS => self.take_link_packets(now, role)?,
+                    EXTENSIONS => self.take_extensions(now, role)?,
                     LINK_ARP => {
                         if let Some(link) = &self.access {
                             link.answer_arp()?;
@@ -321,7 +400,7 @@ impl Endpoint {
                         self.operations.handle_timeout(now, &self.poller);
                     }
                     END if self.waker.reset()? => {
-                        self.operations.service().stopping();
+                        self.operations.service().stopping(now);
                         role.end(now);
                         return self.drain(now, role);
                     }
@@ -358,16 +437,26 @@ impl Endpoint {
             let Some(receivers) = &self.receivers else {
                 break;
             };
-            let receiver = match token {
-                TUNNEL => &receivers.tunnel,
-                _ => &receivers.errors,
-            };
-            let Some(bytes) = receiver.receive_whole(&mut self.buffer)? else {
+            let Some(bytes) = receivers.receive(token, &mut self.buffer)? else {
                 break;
             };
-            match Packet::parse(Bytes::copy_from_slice(bytes)) {
+            match Packet::parse(bytes) {
                 Ok(packet) => role.handle_network(now, packet),
                 Err(error) => tracing::debug!(%error, "a packet cannot be read"),
+            }
+        }
+        Ok(())
+    }
+
+    /// Packets of Mobile IPv6.
+    fn take_extensions(&mut self, now: Instant, role: &mut impl Role) -> io::Result<()> {
+        let Some(extensions) = &mut self.extensions else {
+            return Ok(());
+        };
+        for _ in 0..BURST {
+            let handle = |packet| role.handle_extension(now, packet);
+            if !extensions.handle_next(handle)? {
+                break;
             }
         }
         Ok(())
@@ -421,7 +510,10 @@ impl Endpoint {
     /// Messages of registration, and tunnels in UDP.
     fn take_datagrams(&mut self, now: Instant, role: &mut impl Role) -> io::Result<()> {
         for _ in 0..BURST {
-            let (length, source) = match self.datagrams.recv_from(&mut self.buffer) {
+            let Some(datagrams) = &self.datagrams else {
+                break;
+            };
+            let (length, source) = match datagrams.recv_from(&mut self.buffer) {
                 Ok(received) => received,
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
                 // An error about an earlier datagram, which the machines do not wait for.
@@ -433,7 +525,7 @@ impl Endpoint {
             let (SocketAddr::V4(source), Some(own)) = (source, self.own) else {
                 continue;
             };
-            let ip = IpHeader::new((*source.ip()).into(), own.into());
+            let ip = IpHeader::new((*source.ip()).into(), own);
             let udp = UdpHeader {
                 source_port: source.port(),
                 destination_port: PORT,
@@ -509,7 +601,7 @@ impl Endpoint {
             (Via::Neighbour(_, to), Some(link)) => link.send(to, packet),
             (Via::Link(_), Some(link)) => link.send_to_all(packet),
             (Via::Route, Some(link)) if destination.is_multicast() => link.send_to_all(packet),
-            _ if is_own => self.send(now, role, packet),
+            _ if is_own || role_is_source(role) => self.send(now, role, packet),
             _ if role_forwards(role) => self.deliver(packet),
             _ => {
                 tracing::debug!(%source, "a packet of another address is not sent");
@@ -558,11 +650,22 @@ impl Endpoint {
 
     /// What the kernel knows of the way to `destination`, in bytes.
     fn path_mtu(&self, destination: IpAddr) -> io::Result<u32> {
-        let own = self.own.unwrap_or(Ipv4Addr::UNSPECIFIED);
+        let unspecified = match destination {
+            IpAddr::V4(_) => Ipv4Addr::UNSPECIFIED.into(),
+            IpAddr::V6(_) => Ipv6Addr::UNSPECIFIED.into(),
+        };
+        let own = self.own.unwrap_or(unspecified);
         let probe = UdpSocket::bind((own, 0))?;
         probe.connect((destination, PORT))?;
-        Ok(sockopt::ip_mtu(&probe)?)
+        Ok(match destination {
+            IpAddr::V4(_) => sockopt::ip_mtu(&probe)?,
+            IpAddr::V6(_) => sockopt::ipv6_mtu(&probe)?,
+        })
     }
+}
+
+const fn role_is_source<R: Role>(_: &R) -> bool {
+    R::SENDS_FOR_HOST
 }
 
 const fn role_forwards<R: Role>(_: &R) -> bool {

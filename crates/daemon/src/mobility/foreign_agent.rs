@@ -15,7 +15,7 @@ use crate::failure::Failure;
 use outlast_base::time::{Duration, Instant};
 use outlast_linux::clock;
 use outlast_linux::netlink::{
-    InterfaceIndex, Prefix, Route, RouteSocket, Rule, Selector, TableRoute,
+    InterfaceIndex, IpVersion, Prefix, Route, RouteSocket, Rule, Selector, TableRoute,
 };
 use outlast_linux::sysctl;
 use outlast_mobility::{
@@ -76,7 +76,7 @@ impl Foreign {
         let mut endpoint = Endpoint::open(settings.operating(control), 0)?;
         let (interface, care_of_address) = (&settings.interface, settings.care_of_address);
         endpoint.use_access(interface).map_err(Failure::Run)?;
-        if endpoint.settle(Some(care_of_address))?.is_none() {
+        if endpoint.settle(Some(care_of_address.into()))?.is_none() {
             return Err(Failure::Usage(format!(
                 "care_of_address = \"{care_of_address}\": no interface has it"
             )));
@@ -128,7 +128,8 @@ impl Foreign {
         self.routes
             .pin_neighbour(self.access, visitor.into(), node.0)?;
         self.routes.replace_route(&self.way(visitor))?;
-        self.routes.add_rule(&rule(Selector::Source(visitor)))?;
+        self.routes
+            .add_rule(&rule(Selector::Source(visitor.into())))?;
         self.visitors.insert(visitor);
         Ok(())
     }
@@ -139,7 +140,8 @@ impl Foreign {
         }
         let way = self.way(visitor);
         let done = [
-            self.routes.remove_rule(&rule(Selector::Source(visitor))),
+            self.routes
+                .remove_rule(&rule(Selector::Source(visitor.into()))),
             self.routes.remove_route(&way),
             self.routes.forget_neighbour(self.access, visitor.into()),
         ];
@@ -161,6 +163,7 @@ impl Foreign {
 
 const fn rule(selector: Selector) -> Rule {
     Rule {
+        version: IpVersion::V4,
         priority: PRIORITY,
         selector,
         table: TABLE,
@@ -212,7 +215,7 @@ impl Role for Foreign {
         endpoint: &mut Endpoint,
         _is_link_back: bool,
     ) -> anyhow::Result<()> {
-        endpoint.settle(Some(self.care_of_address))?;
+        endpoint.settle(Some(self.care_of_address.into()))?;
         if let Some(access) = endpoint.access()
             && access != self.access
         {
@@ -257,7 +260,7 @@ impl Role for Foreign {
 
     fn report(&self, _now: Instant) -> Report {
         let mobiles = self.visitors.iter().map(|home_address| Mobile {
-            home_address: *home_address,
+            home_address: (*home_address).into(),
             at: self
                 .agent
                 .visitor(*home_address)
@@ -266,7 +269,7 @@ impl Role for Foreign {
                 .collect(),
         });
         Report {
-            address: self.care_of_address,
+            address: Some(self.care_of_address.into()),
             place: None,
             mobiles: mobiles.collect(),
             counters: counts(self.agent.counters()),

@@ -3,7 +3,7 @@
 //! What is complete is said at once, in order, by a thread of its own: the role does not wait for the answer.
 
 use crate::control::{Notified, Request, ask};
-use std::net::{IpAddr, Ipv4Addr};
+use std::net::IpAddr;
 use std::path::PathBuf;
 use std::sync::mpsc::{SyncSender, TrySendError, sync_channel};
 use std::thread;
@@ -30,10 +30,10 @@ impl Gateway {
     }
 
     /// The mobile node of this home address, or this host itself, can be reached or not.
-    pub(super) fn tell(&mut self, state: Notified, peer: Option<Ipv4Addr>) {
+    pub(super) fn tell(&mut self, state: Notified, peer: Option<IpAddr>) {
         let request = Request::Notify {
             state,
-            peer: peer.map(IpAddr::V4),
+            peer,
             link: None,
         };
         let notices = match &self.notices {

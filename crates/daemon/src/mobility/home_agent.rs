@@ -83,7 +83,7 @@ impl Home {
         let agent = HomeAgent::new(now, config);
         let mut endpoint = Endpoint::open(settings.operating(control), 0)?;
         let address = settings.address;
-        if endpoint.settle(Some(address))?.is_none() {
+        if endpoint.settle(Some(address.into()))?.is_none() {
             return Err(Failure::Usage(format!(
                 "address = \"{address}\": no interface has it"
             )));
@@ -201,7 +201,7 @@ impl Role for Home {
         endpoint: &mut Endpoint,
         _is_link_back: bool,
     ) -> anyhow::Result<()> {
-        endpoint.settle(Some(self.address))?;
+        endpoint.settle(Some(self.address.into()))?;
         Ok(())
     }
 
@@ -228,7 +228,7 @@ impl Role for Home {
 
     fn report(&self, _now: Instant) -> Report {
         let mobiles = self.mobiles.iter().map(|home_address| Mobile {
-            home_address: *home_address,
+            home_address: (*home_address).into(),
             at: self
                 .agent
                 .care_of_addresses(*home_address)
@@ -236,7 +236,7 @@ impl Role for Home {
                 .collect(),
         });
         Report {
-            address: self.address,
+            address: Some(self.address.into()),
             place: None,
             mobiles: mobiles.collect(),
             counters: counts(self.agent.counters()),
@@ -255,7 +255,7 @@ impl Role for Home {
         while let Some(event) = self.agent.poll_event() {
             tell(&event);
             if let (Some(gateway), Some((state, peer))) = (&mut self.gateway, notice(&event)) {
-                gateway.tell(state, Some(peer));
+                gateway.tell(state, Some(peer.into()));
             }
         }
         Ok(())

@@ -21,7 +21,9 @@ use crate::failure::Failure;
 use outlast_base::time::{Duration, Instant};
 use outlast_linux::clock;
 use outlast_linux::monitor::Way;
-use outlast_linux::netlink::{InterfaceIndex, Prefix, RouteSocket, Rule, Selector, TableRoute};
+use outlast_linux::netlink::{
+    InterfaceIndex, IpVersion, Prefix, RouteSocket, Rule, Selector, TableRoute,
+};
 use outlast_linux::sysctl;
 use outlast_mobility::{
     Arp, Arrival, Attachment, CoLocation, LinkAddress, MobileNode, MobileNodeConfig, NodeCounters,
@@ -34,10 +36,10 @@ use std::net::{IpAddr, Ipv4Addr};
 use std::path::Path;
 
 /// The table with the routes into the tunnel, and the mark of what is in the tunnel already.
-const TABLE: u32 = 434;
-const MARK: u32 = 0x6d6f_6269;
+pub(super) const TABLE: u32 = 434;
+pub(super) const MARK: u32 = 0x6d6f_6269;
 /// The first rule's priority; the main table's own is 32766.
-const PRIORITY: u32 = 4340;
+pub(super) const PRIORITY: u32 = 4340;
 
 /// What does not come from the access link has no neighbour.
 const ARRIVAL: Arrival = Arrival {
@@ -96,9 +98,12 @@ impl Mobile {
 
     /// Looks which care-of address this host has now, and registers it if it is another one.
     pub(super) fn relocate(&mut self, now: Instant, endpoint: &mut Endpoint) -> anyhow::Result<()> {
-        let towards = endpoint.address_towards(self.settings.home_agent)?;
+        let towards = endpoint.address_towards(self.settings.home_agent.into())?;
         let care_of_address = towards.filter(|own| *own != self.settings.home_address);
-        let care_of_address = endpoint.settle(care_of_address)?;
+        let care_of_address = match endpoint.settle(care_of_address)? {
+            Some(IpAddr::V4(own)) => Some(own),
+            _ => None,
+        };
         if care_of_address != self.care_of_address {
             match care_of_address {
                 Some(address) => tracing::info!(care_of_address = %address, "elsewhere"),
@@ -236,7 +241,7 @@ impl Role for Mobile {
             ago_s: now.since(at).as_secs_f64(),
         });
         Report {
-            address: self.settings.home_address,
+            address: Some(self.settings.home_address.into()),
             place: Some(Place {
                 at: shown(&self.node.attachment()),
                 is_registered: self.node.is_registered(),
@@ -391,6 +396,7 @@ impl Routing {
         let device = routes.interface(&settings.device)?;
         routes.add_address(device, Prefix::of_host(home_address.into()))?;
         let rule = |place, selector, table| Rule {
+            version: IpVersion::V4,
             priority: PRIORITY + place,
             selector,
             table,
@@ -413,12 +419,12 @@ impl Routing {
         routing.go_away()?;
         let rules = [
             rule(0, Selector::Mark(MARK), Way::MAIN),
-            rule(1, Selector::Source(home_address), TABLE),
+            rule(1, Selector::Source(home_address.into()), TABLE),
             Rule {
                 without_default: true,
                 ..rule(2, Selector::All, Way::MAIN)
             },
-            rule(3, Selector::Source(Ipv4Addr::UNSPECIFIED), TABLE),
+            rule(3, Selector::Source(Ipv4Addr::UNSPECIFIED.into()), TABLE),
         ];
         for rule in rules {
             routing.routes.add_rule(&rule)?;
@@ -433,12 +439,12 @@ impl Routing {
         interface: InterfaceIndex,
         gateway: Option<Ipv4Addr>,
     ) -> anyhow::Result<()> {
-        let source = Some(self.home_address);
+        let source = Some(self.home_address.into());
         Ok(self.routes.add_table_route(&TableRoute {
             table: TABLE,
             destination,
             interface,
-            gateway,
+            gateway: gateway.map(IpAddr::V4),
             source,
         })?)
     }

@@ -94,7 +94,7 @@ impl Endpoint {
         role: &mut impl Role,
         config: &Path,
     ) -> Result<Vec<&'static str>, Failure> {
-        self.operations.service().reloading();
+        self.operations.service().reloading(now);
         let outcome = role.reload(now, self, config);
         self.operations.note_reload(outcome.is_ok());
         match &outcome {
@@ -105,7 +105,8 @@ impl Endpoint {
             ),
             Err(failure) => tracing::error!("nothing has changed: {failure}"),
         }
-        self.operations.service().ready(&self.introduction(role));
+        let introduction = self.introduction(role);
+        self.operations.service().ready(now, &introduction);
         outcome
     }
 

@@ -254,7 +254,7 @@ impl TryFrom<String> for Network {
     }
 }
 
-fn home_agent_device() -> String {
+pub(super) fn home_agent_device() -> String {
     "mobiles0".into()
 }
 
@@ -262,7 +262,7 @@ fn foreign_agent_device() -> String {
     "visitors0".into()
 }
 
-fn mobile_node_device() -> String {
+pub(super) fn mobile_node_device() -> String {
     "home0".into()
 }
 
@@ -271,15 +271,15 @@ const fn default_interval() -> u64 {
     1000
 }
 
-const fn default_mtu() -> u32 {
+pub(super) const fn default_mtu() -> u32 {
     DEFAULT_MTU
 }
 
-const fn longest_lifetime() -> u16 {
+pub(super) const fn longest_lifetime() -> u16 {
     1800
 }
 
-const fn default_lifetime() -> u16 {
+pub(super) const fn default_lifetime() -> u16 {
     600
 }
 
@@ -288,11 +288,11 @@ const fn default_keep_alive() -> u16 {
     110
 }
 
-const fn yes() -> bool {
+pub(super) const fn yes() -> bool {
     true
 }
 
-fn endpoint<'de, D: Deserializer<'de>>(value: D) -> Result<Option<Endpoint>, D::Error> {
+pub(super) fn endpoint<'de, D: Deserializer<'de>>(value: D) -> Result<Option<Endpoint>, D::Error> {
     let text = String::deserialize(value)?;
     let expected = "an IP address with a port, or unix: and an absolute path";
     let endpoint = text.parse().map_err(|()| {
@@ -308,7 +308,7 @@ fn everywhere() -> Vec<Network> {
     vec![Network(Prefix { address, length: 0 })]
 }
 
-fn read<T: DeserializeOwned>(path: &Path) -> Result<T, Failure> {
+pub(super) fn read<T: DeserializeOwned>(path: &Path) -> Result<T, Failure> {
     let shown = path.display();
     let text = std::fs::read_to_string(path)
         .map_err(|error| Failure::Usage(format!("cannot read {shown}: {error}")))?;
@@ -316,7 +316,7 @@ fn read<T: DeserializeOwned>(path: &Path) -> Result<T, Failure> {
 }
 
 /// The names of what differs.
-fn differing(all: &[(&'static str, bool)]) -> Vec<&'static str> {
+pub(super) fn differing(all: &[(&'static str, bool)]) -> Vec<&'static str> {
     let differing = all.iter().filter(|(_, differs)| *differs);
     differing.map(|(name, _)| *name).collect()
 }
@@ -334,14 +334,14 @@ pub(super) struct Operating {
 }
 
 /// The control socket: the one of the command line before the file's, or that of the device.
-fn socket(given: Option<&Path>, of_file: Option<&Path>, device: &str) -> PathBuf {
+pub(super) fn socket(given: Option<&Path>, of_file: Option<&Path>, device: &str) -> PathBuf {
     given
         .or(of_file)
         .map_or_else(|| control_of(device), Path::to_owned)
 }
 
 /// What is wrong with what all roles have, if anything is.
-fn problem_of_device(device: &str, mtu: u32, lifetime_s: u16) -> Option<String> {
+pub(super) fn problem_of_device(device: &str, mtu: u32, lifetime_s: u16) -> Option<String> {
     if !MTU_RANGE.contains(&mtu) {
         return Some(format!("mtu = {mtu}: {MTU_RANGE:?} are allowed"));
     }
@@ -358,7 +358,7 @@ fn problem_of_device(device: &str, mtu: u32, lifetime_s: u16) -> Option<String> 
     None
 }
 
-fn problem_of_metrics(metrics: Option<&Endpoint>) -> Option<String> {
+pub(super) fn problem_of_metrics(metrics: Option<&Endpoint>) -> Option<String> {
     match metrics {
         Some(Endpoint::Unix(path)) if may_be_control(path) => Some(format!(
             "metrics = \"unix:{}\": so control sockets are called there",
@@ -429,7 +429,7 @@ const fn is_of_a_host(address: Ipv4Addr) -> bool {
         || address.is_loopback())
 }
 
-fn sound<T>(settings: T, problem: Option<String>, path: &Path) -> Result<T, Failure> {
+pub(super) fn sound<T>(settings: T, problem: Option<String>, path: &Path) -> Result<T, Failure> {
     match problem {
         Some(problem) => Err(Failure::Usage(format!("{}: {problem}", path.display()))),
         None => Ok(settings),

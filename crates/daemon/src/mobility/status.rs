@@ -3,7 +3,7 @@
 use crate::status::text::{push_line, several, time};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
-use std::net::Ipv4Addr;
+use std::net::IpAddr;
 
 /// Mobile nodes that are shown to people; of others only how many there are.
 const SHOWN: usize = 20;
@@ -11,7 +11,7 @@ const SHOWN: usize = 20;
 /// How a daemon is that speaks Mobile IP. The form only grows.
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
 pub struct MobileIpStatus {
-    /// `home-agent`, `foreign-agent` or `mobile-node`.
+    /// `home-agent`, `foreign-agent`, `mobile-node` or `correspondent`.
     pub(super) role: String,
     /// The TUN device.
     pub(super) device: String,
@@ -28,11 +28,13 @@ pub struct MobileIpStatus {
 /// What each role tells of itself.
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
 pub(super) struct Report {
-    /// A home agent's address, a foreign agent's care-of address, a mobile node's home address.
-    pub(super) address: Ipv4Addr,
+    /// A home agent's address, a foreign agent's care-of address, a mobile node's home address; none of a
+    /// correspondent.
+    pub(super) address: Option<IpAddr>,
     /// Where a mobile node is.
     pub(super) place: Option<Place>,
-    /// The home agent's mobile nodes, or the foreign agent's visitors.
+    /// The home agent's mobile nodes, the foreign agent's visitors, or those that a correspondent reaches
+    /// where they are.
     pub(super) mobiles: Vec<Mobile>,
     /// Counts since the daemon began.
     pub(super) counters: BTreeMap<String, u64>,
@@ -62,7 +64,7 @@ pub(super) struct Last {
 /// A mobile node of an agent's.
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
 pub(super) struct Mobile {
-    pub(super) home_address: Ipv4Addr,
+    pub(super) home_address: IpAddr,
     /// Its care-of addresses at a home agent, none while it is at home or unknown; its link-layer
     /// address at a foreign agent.
     pub(super) at: Vec<String>,
@@ -72,7 +74,13 @@ impl MobileIpStatus {
     /// Whether a daemon of this role answers so.
     #[must_use]
     pub fn is_of(role: &str) -> bool {
-        ["home-agent", "foreign-agent", "mobile-node"].contains(&role)
+        [
+            "home-agent",
+            "foreign-agent",
+            "mobile-node",
+            "correspondent",
+        ]
+        .contains(&role)
     }
 
     /// Everything, in so many columns; in as many as it takes if there is no end to them.
@@ -89,7 +97,9 @@ impl MobileIpStatus {
             mobiles,
             counters,
         } = &self.report;
-        line("address", &address.to_string());
+        if let Some(address) = address {
+            line("address", &address.to_string());
+        }
         line("configuration", &self.config);
         if let Some(metrics) = &self.metrics {
             line("metrics", metrics);

@@ -20,18 +20,20 @@ use std::collections::{BinaryHeap, VecDeque};
 const FIRST_LOOK: Duration = Duration::from_millis(50);
 /// The longest pause between two such looks as long as nothing changes.
 const LONGEST_PAUSE: Duration = Duration::from_secs(2);
-/// The rules stay so long after nobody's packets are wanted: what was on its way to the queue
-/// arrives there, and a link that flaps finds them in place.
+/// How long the rules stay after the last diversion has ended.
+///
+/// Packets on their way to the queue arrive there, and a link that flaps finds the rules in place.
 const GRACE: Duration = Duration::from_secs(1);
-/// Of its time the daemon spends no more than one part in so many on looking for silent links.
+/// The search for silent links takes at most one part in this many of the daemon's time.
 const SHARE: u32 = 10;
 /// How old the count of connections may be, at least; and as many times what counting takes.
 const COUNT_IS_GOOD_FOR: Duration = Duration::from_secs(1);
 const COUNT_SHARE: u32 = 100;
-/// Data of a connection that began unseen, and of which only the near host was heard, is answered within
-/// this, or it is looked whether its link is silent.
+/// How long the far host of a one-sided connection may take to answer data.
+///
+/// After that the daemon looks whether the link is silent.
 const ANSWERED_WITHIN: Duration = Duration::from_millis(500);
-/// As many such connections wait for that look at most: others are suspected anew.
+/// Most one-sided connections that wait for that look; the kernel suspects others anew.
 const MOST_ONE_SIDED: usize = 1_024;
 /// As many connections are listed at most.
 const MOST_LISTED: usize = 1_000;
@@ -89,11 +91,11 @@ pub(crate) struct KernelPath {
     /// What its tables take.
     pub(crate) memory: Option<TrackerMemory>,
     diverted: Diverted,
-    /// As the rules in force say; `None`: there are none.
+    /// The addresses in the rules in force; `None` if no rules are installed.
     ranges: Option<Vec<AddressRange>>,
     look_at: Option<Instant>,
     pause: Duration,
-    /// When the rules, which want nobody's packets, are taken away.
+    /// When the rules, which match no packets, are removed.
     end_at: Option<Instant>,
     /// No earlier than this are silent links looked for again.
     may_search_at: Instant,
@@ -123,7 +125,7 @@ impl KernelPath {
             Ok(()) | Err(TrackerError::Interface(_)) => {}
             Err(error) => return Err(error),
         }
-        // A kernel that does not tell is no reason to do without it.
+        // The tracker works without these numbers: only the status page lacks them.
         let memory = tracker.memory().ok();
         Ok(Self {
             tracker,
@@ -199,13 +201,13 @@ impl KernelPath {
         self.end_at = None;
     }
 
-    /// Something has changed: perhaps nothing is left to do.
+    /// Plans a look soon: something has changed, and perhaps nothing is left to do.
     pub(crate) fn look_soon(&mut self, now: Instant) {
         self.pause = FIRST_LOOK;
         self.look_at = (self.diverted != Diverted::Nobody).then(|| now + self.pause);
     }
 
-    /// Nothing has changed.
+    /// Doubles the pause before the next look: nothing has changed.
     pub(crate) fn look_later(&mut self, now: Instant) {
         self.pause = (2 * self.pause).min(LONGEST_PAUSE);
         self.look_at = Some(now + self.pause);
@@ -232,7 +234,7 @@ impl KernelPath {
     /// A connection as the kernel knows it, if it is more than a beginning, and the last
     /// acknowledgement of its far host.
     pub(crate) fn proven_flow(&self, key: &FlowKey) -> Option<(TcpFlow, Option<Packet>)> {
-        // What cannot be read is a connection that nobody knows.
+        // A read error counts as an unknown connection.
         let flow = self.tracker.flow(key).ok().flatten()?;
         let is_proven = flow.is_proven && flow.tcp.phase == Phase::Established;
         is_proven.then(|| (flow.tcp, newest_from_link(&flow)))
@@ -254,7 +256,7 @@ impl KernelPath {
         }
     }
 
-    /// Whether the data of a one-sided connection, which passed at `since`, was answered is looked later.
+    /// Plans a look whether the far host has answered the data that passed at `since`.
     pub(crate) fn ask_later(&mut self, now: Instant, key: FlowKey, since: Instant) {
         if self.one_sided.len() < MOST_ONE_SIDED {
             self.one_sided
@@ -275,8 +277,9 @@ impl KernelPath {
         None
     }
 
-    /// Shows when the far host of each connection was heard last, unless that was done but now;
-    /// whether it was.
+    /// Visits the wanted connections with the time when each far host was heard last.
+    ///
+    /// Visits none, and returns `false`, if the last search was too short a time ago.
     pub(crate) fn search(
         &mut self,
         now: Instant,
@@ -297,7 +300,7 @@ impl KernelPath {
         true
     }
 
-    /// Counts the connections in the kernel's table that are not closed, unless that was done but now.
+    /// Counts the connections in the kernel's table that are not closed, if the count is old.
     pub(crate) fn recount(&mut self, now: Instant) {
         if now < self.recount_at {
             return;
@@ -351,7 +354,7 @@ impl KernelPath {
     }
 }
 
-/// Whether only the near host was heard, and no beginning.
+/// Whether only the near host was heard, and the connection's beginning was not seen.
 pub(super) fn is_one_sided(flow: &TrackedFlow) -> bool {
     let tcp = &flow.tcp;
     let began_unseen = tcp.near.window_scale.is_none() && tcp.far.window_scale.is_none();

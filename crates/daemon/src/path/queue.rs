@@ -30,8 +30,9 @@ const QUEUES: u16 = 64;
 /// What every host takes without fragmentation: IPv6's minimum (RFC 8200, section 5).
 const SAFE_MTU: u32 = 1280;
 
-/// So long the kernel cuts super-segments once it is not known how: each connection that sends any
-/// shows that meanwhile.
+/// How long the kernel cuts super-segments once a connection's packet length is unknown.
+///
+/// Connections that send super-segments show their packet length within this time.
 const LEARNING: Duration = Duration::from_secs(1);
 
 /// The protocol of neighbour discovery.
@@ -51,11 +52,11 @@ pub(crate) struct PathCounters {
 /// The queue of one interface. Dropped, it lets everything pass.
 #[derive(Debug)]
 pub(super) struct QueuePath {
-    /// Lets the packets pass that this process does not take. It goes first.
+    /// Lets packets pass that this process does not take. The first field, to be dropped first.
     guardian: Guardian,
-    /// Where what it has to end is written down.
+    /// The file of the connections that the guardian has to end.
     pledges: PathBuf,
-    /// What the guardian goes by.
+    /// Shows the guardian that this process runs.
     pulse: Pulse,
     queue: Queue,
     number: u16,
@@ -82,7 +83,7 @@ pub(crate) struct Waiting {
     pub(crate) direction: Direction,
     /// As the link carries them: a super-segment towards it is several.
     pub(crate) packets: Vec<Packet>,
-    /// Whether it came as one for several, so that their lengths were made up here.
+    /// Whether it came as one super-segment, so that the daemon chose the packets' lengths.
     pub(crate) is_aggregate: bool,
 }
 
@@ -91,9 +92,9 @@ pub(crate) struct Waiting {
 pub(crate) enum Taken {
     /// Nothing waits.
     Nothing,
-    /// It was let pass: the gateway has nothing to do with it.
+    /// A packet was accepted without asking the gateway.
     Passed,
-    /// The gateway is to say.
+    /// A packet waits for the gateway's verdict.
     Waiting(Waiting),
 }
 
@@ -334,11 +335,12 @@ impl QueuePath {
         }
     }
 
-    /// What is longer than the interface takes by now, and no stream: goes in fragments where its
-    /// sender allows that; otherwise he is told, as by the kernel if it came now.
+    /// Sends a packet that is longer than the MTU by now and cannot be segmented.
+    ///
+    /// It goes in fragments if its sender allows that. Otherwise the sender gets an ICMP error.
     fn send_too_long(&self, sender: &RawSender, packet: &Packet) -> io::Result<Sent> {
         if packet.total_len() <= self.mtu {
-            // The kernel has told of a way that takes less.
+            // The kernel knows of a smaller path MTU.
             return Ok(Sent::TooLong);
         }
         let ip = packet.header().ip;
@@ -355,7 +357,7 @@ impl QueuePath {
         let Some(own) = self.from_link.own_address(ip.source)? else {
             return Ok(Sent::TooLong);
         };
-        // Where no error may be sent there is nobody to be told.
+        // A packet that may draw no ICMP error is dropped without one.
         if let Ok(error) = Packet::icmp_error(own, IcmpNotice::TooBig { mtu: self.mtu }, packet) {
             // Should it be lost, another packet that is too long draws another one.
             let _ = self.from_link.send(ip.source, &error.to_bytes())?;
@@ -408,7 +410,7 @@ fn guardian_of(
     })
 }
 
-/// Why nothing can be sent in hosts' names.
+/// The error for a raw socket that cannot be opened.
 fn unsendable(error: io::Error) -> NetfilterError {
     match error.kind() {
         io::ErrorKind::PermissionDenied => NetfilterError::NotPermitted {
@@ -430,8 +432,9 @@ fn take_queue(wanted: Option<u16>) -> Result<(Queue, u16), NetfilterError> {
     })
 }
 
-/// Whether a packet is about the link itself: neighbour discovery, address configuration, routing
-/// protocols. It is of use now or not at all, and whether a peer is back is known from it.
+/// Whether a packet is about the link itself: neighbour discovery, address configuration, routing.
+///
+/// Such a packet is of no use later, and it shows whether a peer is back.
 fn concerns_the_link(packet: &Packet) -> bool {
     let ip = packet.header().ip;
     is_of_the_link(ip.source) || is_of_the_link(ip.destination) || is_discovery(packet)

@@ -1,8 +1,7 @@
-//! What has crossed without the gateway, for it to stand where it would stand had it seen it all.
+//! The takeover of connections from the kernel, as if the gateway had seen every packet.
 //!
-//! Of the kernel's table those connections are taken at once that have something on its way, or
-//! had a moment ago. All others are taken when their next packet comes: nothing that they have
-//! sent can have been lost.
+//! Connections with data in flight, now or a moment ago, are taken over at once. All others are
+//! taken over with their next packet: nothing that they have sent can have been lost.
 
 use super::as_carried;
 use super::kernel::is_one_sided;
@@ -16,7 +15,7 @@ use outlast_wire::Packet;
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 
-/// An acknowledgement that is older than this, and than the connection's patience, has arrived.
+/// An acknowledgement older than this, and than the connection's patience, counts as arrived.
 const RECENT: Duration = Duration::from_secs(5);
 
 /// Connections, and their packets that may not have arrived.
@@ -159,7 +158,7 @@ impl Takeover {
         }
     }
 
-    /// Shows `gateway` all of it, whose packets cross by `link_to` their far host.
+    /// Hands connections and packets to `gateway`; `link_to` gives the link of a far host.
     pub(crate) fn hand_to(
         self,
         now: Instant,

@@ -32,8 +32,10 @@ fn every_key_is_in_the_page() {
 
 #[test]
 fn every_key_of_the_user_timeout_is_in_the_host_s_page() {
-    let made = table(&crate::host::USER_TIMEOUT);
-    page::assert_part("docs/host.md", "keys: host.user_timeout", &made);
+    for section in [&crate::host::USER_TIMEOUT, &crate::host::RULES] {
+        let part = format!("keys: {}", section.name);
+        page::assert_part("docs/host.md", &part, &table(section));
+    }
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! Damping: what is made of indicators that change their mind all the time.
+//! Damping: which changes are believed of an indicator that flaps.
 //!
 //! After RFC 2439 (BGP route flap damping), per link. Each time that a link is said to be down a
 //! penalty grows by [`FLAP`]; it halves every [`DampingConfig::half_life`].

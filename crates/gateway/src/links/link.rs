@@ -52,7 +52,7 @@ pub enum LinkState {
     Down,
 }
 
-/// Who says so.
+/// What reports the state of a link.
 #[derive(Clone, Copy, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
 pub enum Indicator {
     /// Nobody has spoken yet.

@@ -14,6 +14,7 @@ mod zero_window_ack;
 use crate::counters::Counters;
 use crate::limits::{Budget, Limits};
 use crate::links::{Direction, StateSince};
+use crate::release::Allotment;
 use crate::tracking::{FlowKey, Observation, TcpFlow};
 use alloc::boxed::Box;
 use core::fmt;
@@ -155,8 +156,10 @@ pub enum Verdict {
 pub enum TakeReason {
     /// The link is down: it is sent at reconnection.
     LinkDown,
-    /// It waits its turn behind what was kept, for its flow or for others.
+    /// It waits its turn behind what was kept.
     BehindKept,
+    /// It waits for its connection's share of the link's rate.
+    AwaitsShare,
     /// The gateway re-sent this segment less than a round-trip time ago.
     JustResent,
     /// It says nothing but that the gateway's own probe has arrived.
@@ -172,6 +175,8 @@ pub enum SendReason {
     NewestAck,
     /// It was kept while the link was down.
     Kept,
+    /// It has waited for its connection's share of the link's rate.
+    Share,
     /// It was on the link when it went down, and is not acknowledged.
     Unacknowledged,
     /// The flow does not move yet: the kick is repeated.
@@ -226,7 +231,7 @@ pub(crate) enum Waiting {
     Urgent,
     /// Data of a link that was away, in its turn.
     Data,
-    /// Data that has only others' before it, in its turn.
+    /// Data that came after the link's return, in its turn.
     InLine,
 }
 
@@ -241,10 +246,10 @@ pub(crate) struct Context<'a> {
     pub(crate) link: StateSince,
     /// Nothing comes from the link although it owes an answer; nobody has said that it is down.
     pub(crate) is_silent: bool,
-    /// The link came back, and what was kept of other flows waits for it.
-    pub(crate) has_line: bool,
     /// The link came back, and the first answers come: new data goes no faster than what was kept.
     pub(crate) is_paced: bool,
+    /// What of the link's rate the connection gets, if that is shared out.
+    pub(crate) allotment: Option<Allotment>,
     /// What the near host has said last.
     pub(crate) near_host_proxy: NearHostProxy,
     /// Whether both hosts permit selective acknowledgements; `None` if no SYN was seen.

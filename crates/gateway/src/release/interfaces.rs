@@ -1,6 +1,6 @@
 //! What waits for all interfaces, and what goes out to them.
 
-use super::{Handshakes, Release, Taken};
+use super::{Allotment, Handshakes, Release, Taken};
 use crate::connections::{Connection, Connections};
 use crate::event::Outbox;
 use crate::limits::Limits;
@@ -69,16 +69,21 @@ impl Releases {
         self.all.iter().filter_map(Release::next_handshake).min()
     }
 
-    /// Whether what a connection sends, whose link is up `since` then, waits behind what was kept of others,
-    /// and whether new data goes no faster than that.
-    pub(crate) fn line(
-        &self,
-        now: Instant,
-        interface: InterfaceId,
-        since: Instant,
-    ) -> (bool, bool) {
+    /// Whether the new data of a connection, whose link is up `since` then, goes no faster than what was
+    /// kept.
+    pub(crate) fn is_paced(&self, now: Instant, interface: InterfaceId, since: Instant) -> bool {
         self.at(interface)
-            .map_or((false, false), |release| release.line(now, since))
+            .is_some_and(|release| release.is_paced(now, since))
+    }
+
+    /// What of its link's rate the connection at `index` with `peer` gets, if that is shared out.
+    pub(crate) fn allotment(
+        &self,
+        interface: InterfaceId,
+        peer: IpAddr,
+        index: FlowIndex,
+    ) -> Option<Allotment> {
+        self.at(interface)?.allotment(peer, index)
     }
 
     // What crosses.

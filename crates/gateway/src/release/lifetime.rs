@@ -16,6 +16,9 @@ const QUIC_FIXED_BIT: u8 = 0x40;
 const DNS_PORT: u16 = 53;
 /// Where ESP goes in UDP (RFC 3948, section 2.1): its first four bytes are not zero.
 const ESP_IN_UDP_PORT: u16 = 4_500;
+/// Where SCTP goes in UDP (RFC 6951, section 4.1), and its common header with the shortest chunk.
+const SCTP_IN_UDP_PORT: u16 = 9_899;
+const SCTP_SHORTEST: usize = 16;
 /// Index, sequence number, and the shortest cipher text and check.
 const ESP_SHORTEST: usize = 16;
 /// What the first byte of RTP and RTCP is (RFC 7983, section 7), and the shortest header of RTP.
@@ -84,10 +87,12 @@ impl Lifetime {
     }
 
     fn of_datagram(ports: [u16; 2], payload: &[u8]) -> Self {
-        if is_quic(ports, payload) || is_wireguard(payload) || is_esp(ports, payload) {
-            Self::Patient
-        } else if ports[1] == DNS_PORT {
-            // A question: who has given it up discards the answer.
+        let is_sequenced = is_quic(ports, payload)
+            || is_wireguard(payload)
+            || is_esp(ports, payload)
+            || is_sctp(ports, payload);
+        // A question of DNS: who has given it up discards the answer.
+        if is_sequenced || ports[1] == DNS_PORT {
             Self::Patient
         } else if is_rtp(payload) {
             Self::UntilNext
@@ -111,6 +116,10 @@ fn is_wireguard(payload: &[u8]) -> bool {
 fn is_esp(ports: [u16; 2], payload: &[u8]) -> bool {
     let is_there = payload.first_chunk::<4>().is_some_and(|spi| *spi != [0; 4]);
     ports.contains(&ESP_IN_UDP_PORT) && is_there && payload.len() >= ESP_SHORTEST
+}
+
+fn is_sctp(ports: [u16; 2], payload: &[u8]) -> bool {
+    ports.contains(&SCTP_IN_UDP_PORT) && payload.len() >= SCTP_SHORTEST
 }
 
 fn is_rtp(payload: &[u8]) -> bool {

@@ -9,7 +9,8 @@
 //! - Of a flow that pauses, up to [`PATIENT`] packets wait for as long as the link is away, if its transport
 //!   discards what is repeated or no longer wanted: QUIC (RFC 9000, section 12.3), WireGuard, ESP (RFC 4303,
 //!   section 3.4.3), SCTP (RFC 9260, section 6.2), DCCP, a question of DNS. They can do no harm, and their
-//!   answers wake a sender that has backed off.
+//!   answers wake a sender that has backed off. Of a sender that repeats all of its window at once the first
+//!   packets are what its receiver lacks: of its newest burst up to [`BURST_HEAD`] of the [`PATIENT`] are the first.
 //! - All else is sent once, in order, if it is no older than [`Limits::other_age`] when the link is back; of RTP
 //!   the newest packet alone.
 //!
@@ -27,6 +28,8 @@ use outlast_wire::Packet;
 /// Packets of one flow that wait for longer than [`Limits::other_age`]: what a QUIC sender sends in a minute
 /// of probe timeouts that double, two packets each (RFC 9002, section 6.2).
 pub(super) const PATIENT: usize = 16;
+/// How many of these are the first ones of the flow's newest burst, if it has had longer ones.
+const BURST_HEAD: u32 = 8;
 
 /// Packets that wait for their link, of one interface.
 #[derive(Debug, Default)]
@@ -54,6 +57,8 @@ struct Streak {
     since: Instant,
     /// The longest time between two packets.
     longest_gap: Duration,
+    /// Packets before this one.
+    before: u32,
 }
 
 /// A sender whose timer doubles leaves half of all its time to its longest gap; one that goes on at its pace
@@ -65,6 +70,7 @@ impl Streak {
         Self {
             since: now,
             longest_gap: Duration::ZERO,
+            before: 0,
         }
     }
 
@@ -75,6 +81,7 @@ impl Streak {
         }
         Self {
             longest_gap: self.longest_gap.max(gap),
+            before: self.before.saturating_add(1),
             ..self
         }
     }
@@ -105,7 +112,13 @@ impl OtherTraffic {
         let is_stream = lifetime == Lifetime::UntilNext || streak.is_steady(now, age);
         let mut evicted = 0;
         if let Some(flow) = flow.filter(|_| last.is_some()) {
-            evicted += self.thin_out(flow, if is_stream { 0 } else { PATIENT - 1 });
+            evicted += match is_stream {
+                true => self.remove_flow(flow),
+                false => {
+                    self.thin_out(flow, streak);
+                    0
+                }
+            };
         }
         evicted += self.drop_stale(now, age);
         self.waiting.push_back(Kept {
@@ -127,29 +140,35 @@ impl OtherTraffic {
         evicted
     }
 
-    /// Leaves the `most` newest packets of a flow their lifetime. If that is none, the flow's others go at once;
-    /// returns how many.
-    fn thin_out(&mut self, flow: OtherFlow, most: usize) -> u64 {
-        if most == 0 {
-            let all = self.waiting.len();
-            let places = (0..all).rev();
-            let of_flow = |kept: &Kept| kept.flow == Some(flow);
-            let places: Vec<_> = places
-                .filter(|&place| of_flow(&self.waiting[place]))
-                .collect();
-            for &place in &places {
-                self.remove(place);
-            }
-            return places.len() as u64;
+    /// Removes what is kept of a flow; returns how many packets these were.
+    fn remove_flow(&mut self, flow: OtherFlow) -> u64 {
+        let places = (0..self.waiting.len()).rev();
+        let of_flow = |kept: &Kept| kept.flow == Some(flow);
+        let places: Vec<_> = places
+            .filter(|&place| of_flow(&self.waiting[place]))
+            .collect();
+        for &place in &places {
+            self.remove(place);
         }
+        places.len() as u64
+    }
+
+    /// Takes their long lifetime from all but some packets of a flow, whose next one belongs to the burst `newest`:
+    /// with that one, the first of that burst and the newest ones are [`PATIENT`].
+    fn thin_out(&mut self, flow: OtherFlow, newest: Streak) {
+        let heads = newest.before.min(BURST_HEAD);
+        let mut others = PATIENT - 1 - heads as usize;
         let of_flow = |kept: &&mut Kept| kept.flow == Some(flow);
-        let older = self.waiting.iter_mut().rev().filter(of_flow).skip(most);
-        for kept in older {
-            if kept.lifetime == Lifetime::Patient {
+        for kept in self.waiting.iter_mut().rev().filter(of_flow) {
+            if kept.streak.since == newest.since && kept.streak.before < BURST_HEAD {
+                continue;
+            }
+            if others > 0 {
+                others -= 1;
+            } else if kept.lifetime == Lifetime::Patient {
                 kept.lifetime = Lifetime::Brief;
             }
         }
-        0
     }
 
     /// Drops what is older than `age` and not to be kept for longer, from the front on; returns how many

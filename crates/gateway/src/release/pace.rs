@@ -108,6 +108,15 @@ impl Pacer {
         self.free_at = now;
     }
 
+    /// The link's rate, if it is configured.
+    pub(crate) fn configured_rate(&self) -> Option<BitRate> {
+        let rate = self.pace.bits_per_second() / GAIN.0 * GAIN.1;
+        self.bandwidth
+            .is_none()
+            .then(|| BitRate::from_bits_per_second(rate))
+            .flatten()
+    }
+
     /// The whole link is back: nothing is on it. It has been `seen` to work before.
     pub(crate) fn restart(&mut self, now: Instant, seen: Seen, longest: Duration) {
         self.free_at = now;

@@ -46,6 +46,8 @@ pub(crate) struct Round {
     /// Turns, by [`Waiting`], of those that take part.
     kept: usize,
     in_line: usize,
+    /// Who has one connection has its next turn as soon as who has several, and not only after one more round.
+    is_even: bool,
 }
 
 #[derive(Debug)]
@@ -102,6 +104,11 @@ impl Round {
         if !queue.is_aside {
             self.count(turn, 1);
         }
+    }
+
+    /// Parties with one connection get as much as those with several from now on, or not.
+    pub(crate) const fn set_even(&mut self, is_even: bool) {
+        self.is_even = is_even;
     }
 
     /// The party whose turn it is.
@@ -174,7 +181,7 @@ impl Round {
         }
         // Whoever was alone in the queue has left the ring and come back to its end.
         if !queue.is_aside
-            && queue.deficit > 0
+            && (queue.deficit > 0 || self.is_even)
             && self.ring.back() == Some(&taken.party)
             && self.ring.front() != Some(&taken.party)
         {

@@ -112,6 +112,11 @@ impl LinkRtt {
         self.timed = None;
     }
 
+    /// Forgets the timed segment if it is the one before `end`, which has not gone yet.
+    pub(crate) fn discard_timed(&mut self, end: SeqNumber) {
+        self.timed = self.timed.filter(|timed| timed.end != end);
+    }
+
     /// The far host has acknowledged everything before `ack`.
     pub(crate) fn acknowledged(&mut self, now: Instant, ack: SeqNumber) {
         let Some(timed) = self.timed else {

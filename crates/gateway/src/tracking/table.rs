@@ -24,6 +24,12 @@ pub(crate) struct FlowIndex(u32);
 impl FlowIndex {
     /// No flow's place comes before it.
     pub(crate) const FIRST: Self = Self(0);
+
+    /// The place `number`.
+    #[cfg(test)]
+    pub(crate) const fn of(number: u32) -> Self {
+        Self(number)
+    }
 }
 
 /// How long a flow may be idle, and who gives way first when the table is full.

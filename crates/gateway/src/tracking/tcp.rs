@@ -17,7 +17,7 @@ use super::half::{Half, advance, check_bounds, scaled_window};
 use super::meeting::{Met, meet};
 use crate::links::Direction;
 use outlast_base::time::Instant;
-use outlast_wire::{SeqNumber, TcpFlags, TcpHeader};
+use outlast_wire::{Packet, SeqNumber, TcpFlags, TcpHeader};
 
 /// How far a connection has come.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -122,10 +122,16 @@ impl TcpFlow {
             .near
             .allowed
             .map_or(0, |end| end.distance_from(number).max(0).unsigned_abs());
+        let scale = self.offered_scale();
+        scale.map_or(0, |scale| u16::try_from(bytes >> scale).unwrap_or(u16::MAX))
+    }
+
+    /// By how much the far host's windows are scaled down; `None` where nobody knows it.
+    #[must_use]
+    pub(crate) fn offered_scale(&self) -> Option<u8> {
         let may_be_unscaled = self.near.window_scale == Some(0);
         let scale = self.far.window_scale;
-        let scale = scale.filter(|scale| *scale == 0 || !may_be_unscaled);
-        scale.map_or(0, |scale| u16::try_from(bytes >> scale).unwrap_or(u16::MAX))
+        scale.filter(|scale| *scale == 0 || !may_be_unscaled)
     }
 
     /// The window that the near host has offered, as it stands in a segment of its own.
@@ -270,6 +276,21 @@ impl TcpFlow {
     fn settle_phase(&mut self, tcp: &TcpHeader) {
         if tcp.has(TcpFlags::RST) || (self.near.finished() && self.far.finished()) {
             self.phase = Phase::Closed;
+        }
+    }
+
+    /// New data of the near host's, which has just been tracked, waits before it goes onto the link.
+    pub(crate) fn note_wait(&mut self, packet: &Packet) {
+        if let Some(tcp) = packet.tcp() {
+            self.rtt.discard_timed(tcp.seq + packet.sequence_len());
+        }
+    }
+
+    /// New data of the near host's that has waited goes onto the link.
+    pub(crate) fn note_first_departure(&mut self, now: Instant, packet: &Packet) {
+        if let Some(tcp) = packet.tcp() {
+            let end = tcp.seq + packet.sequence_len();
+            self.rtt.sent(now, end, self.near.acked);
         }
     }
 

@@ -29,6 +29,13 @@ impl Host {
                 }
             }
             Reason::Lifetime => self.end_of_life(now, peer),
+            Reason::Silence => {
+                if let Some((association, mut context)) = self.lend(now, peer)
+                    && let Some(session) = association.session()
+                {
+                    session.wake_silent(&mut context);
+                }
+            }
         }
     }
 

@@ -39,6 +39,7 @@ pub(crate) fn connection(number: u16, interface: u32) -> Connection {
         min_rtt: Duration::from_millis(40),
         heard_at: Instant::ZERO,
         sent_at: Instant::ZERO,
+        received_at: Instant::ZERO,
         user_timeout: None,
         is_frozen: false,
     }

@@ -61,6 +61,8 @@ pub(super) fn user_timeout() -> ProbeResult {
         limits: AdoptionLimits::default(),
         is_one_sided: false,
         cgroups: Vec::new(),
+        in_outage: None,
+        rules: Vec::new(),
     };
     match UserTimeouts::attach(&config) {
         Ok(_) => available("the role host sends the User Timeout Option"),

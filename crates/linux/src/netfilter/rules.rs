@@ -5,9 +5,11 @@
 //! the process ends, however it ends.
 
 mod claim;
+mod headers;
 mod ranges;
 
 pub use claim::Claim;
+pub use headers::HeaderRules;
 pub use ranges::AddressRange;
 
 use super::{ASKED, Conversation, Message, NetfilterError, may_administer};
@@ -333,16 +335,20 @@ fn own(rule: Message, set: &RuleSet<'_>) -> Message {
 }
 
 fn hand_over(rule: Message, set: &RuleSet<'_>, method: Method) -> Message {
-    match method.handover {
+    hand_over_to(rule, set.queue, method.handover)
+}
+
+fn hand_over_to(rule: Message, queue: u16, handover: Handover) -> Message {
+    match handover {
         Handover::Expression => expression(rule, "queue", |data| {
-            data.with(1, &set.queue.to_be_bytes())
+            data.with(1, &queue.to_be_bytes())
                 .with(2, &1_u16.to_be_bytes())
                 .with(3, &BYPASS.to_be_bytes())
         }),
         Handover::Target => expression(rule, "target", |data| {
             // struct xt_NFQ_info_v3: number, total, flags; padded as the kernel's structures are.
             let mut info = [0; 8];
-            info[..2].copy_from_slice(&set.queue.to_ne_bytes());
+            info[..2].copy_from_slice(&queue.to_ne_bytes());
             info[2..4].copy_from_slice(&1_u16.to_ne_bytes());
             info[4..6].copy_from_slice(&BYPASS.to_ne_bytes());
             data.with_text(1, "NFQUEUE")

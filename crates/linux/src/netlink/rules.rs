@@ -1,7 +1,7 @@
 //! Policy routing: tables beside the main one, and the rules that choose among them.
 
 use super::exchange::Request;
-use super::{InterfaceIndex, NetlinkError, Prefix, RouteSocket, route_address};
+use super::{InterfaceIndex, NetlinkError, Prefix, RouteSocket, family, route_address};
 use netlink_packet_core::{NLM_F_ACK, NLM_F_CREATE, NLM_F_EXCL, NLM_F_REPLACE};
 use netlink_packet_route::route::{
     RouteAttribute, RouteFlags, RouteHeader, RouteMessage, RouteProtocol, RouteScope, RouteType,
@@ -9,22 +9,34 @@ use netlink_packet_route::route::{
 use netlink_packet_route::rule::{RuleAction, RuleAttribute, RuleHeader, RuleMessage};
 use netlink_packet_route::{AddressFamily, RouteNetlinkMessage};
 use std::io;
-use std::net::Ipv4Addr;
+use std::net::IpAddr;
 
-/// Which IPv4 packets a rule is for.
+/// Which version of IP a rule is for.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum IpVersion {
+    /// IPv4.
+    V4,
+    /// IPv6.
+    V6,
+}
+
+/// Which packets a rule is for.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Selector {
     /// All.
     All,
     /// Those that bear this mark.
     Mark(u32),
-    /// Those with this source; unspecified for sockets that have no source yet.
-    Source(Ipv4Addr),
+    /// Those with this source. Unspecified, it is that of sockets of IPv4 that have no source yet; the
+    /// kernel matches those of IPv6 by no source.
+    Source(IpAddr),
 }
 
-/// A rule of IPv4's policy routing.
+/// A rule of policy routing.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct Rule {
+    /// For which version of IP.
+    pub version: IpVersion,
     /// The smaller goes first.
     pub priority: u32,
     /// For which packets.
@@ -35,7 +47,7 @@ pub struct Rule {
     pub without_default: bool,
 }
 
-/// A route of IPv4 in a table beside the main one.
+/// A route in a table beside the main one.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct TableRoute {
     /// The table.
@@ -45,9 +57,9 @@ pub struct TableRoute {
     /// Through which interface.
     pub interface: InterfaceIndex,
     /// By way of which router on the interface's link; `None` if the destination is on the link itself.
-    pub gateway: Option<Ipv4Addr>,
+    pub gateway: Option<IpAddr>,
     /// The source of sockets that have none; `None` leaves it to the kernel.
-    pub source: Option<Ipv4Addr>,
+    pub source: Option<IpAddr>,
 }
 
 impl RouteSocket {
@@ -84,7 +96,7 @@ impl RouteSocket {
     pub fn add_table_route(&mut self, route: &TableRoute) -> Result<(), NetlinkError> {
         let mut message = RouteMessage::default();
         message.header = RouteHeader {
-            address_family: AddressFamily::Inet,
+            address_family: family(route.destination.address),
             destination_prefix_length: route.destination.length,
             protocol: RouteProtocol::Static,
             scope: RouteScope::Link,
@@ -97,14 +109,14 @@ impl RouteSocket {
             RouteAttribute::Oif(route.interface.0),
         ];
         if let Some(source) = route.source {
-            let source = RouteAttribute::PrefSource(route_address(source.into()));
+            let source = RouteAttribute::PrefSource(route_address(source));
             message.attributes.push(source);
         }
         if let Some(gateway) = route.gateway {
             message.header.scope = RouteScope::Universe;
             // The router's network may be in no table that the kernel would look into.
             message.header.flags |= RouteFlags::Onlink;
-            let gateway = RouteAttribute::Gateway(route_address(gateway.into()));
+            let gateway = RouteAttribute::Gateway(route_address(gateway));
             message.attributes.push(gateway);
         }
         let flags = NLM_F_ACK | NLM_F_CREATE | NLM_F_REPLACE;
@@ -116,7 +128,10 @@ impl RouteSocket {
 fn rule_message(rule: &Rule) -> RuleMessage {
     let mut message = RuleMessage::default();
     message.header = RuleHeader {
-        family: AddressFamily::Inet,
+        family: match rule.version {
+            IpVersion::V4 => AddressFamily::Inet,
+            IpVersion::V6 => AddressFamily::Inet6,
+        },
         action: RuleAction::ToTable,
         ..RuleHeader::default()
     };
@@ -128,10 +143,11 @@ fn rule_message(rule: &Rule) -> RuleMessage {
         Selector::All => {}
         Selector::Mark(mark) => message.attributes.push(RuleAttribute::FwMark(mark)),
         Selector::Source(source) => {
-            message.header.src_len = 32;
-            message
-                .attributes
-                .push(RuleAttribute::Source(source.into()));
+            message.header.src_len = match source {
+                IpAddr::V4(_) => 32,
+                IpAddr::V6(_) => 128,
+            };
+            message.attributes.push(RuleAttribute::Source(source));
         }
     }
     if rule.without_default {
@@ -147,7 +163,7 @@ mod tests {
     use crate::raw::RawSender;
     use crate::testing::fresh_namespace;
     use crate::tun::Tun;
-    use std::net::IpAddr;
+    use std::net::Ipv4Addr;
 
     const TABLE: u32 = 434;
     const MARK: u32 = 7;
@@ -199,18 +215,20 @@ mod tests {
                     destination: default,
                     interface: other,
                     gateway: None,
-                    source: Some(LASTING),
+                    source: Some(LASTING.into()),
                 })
                 .expect("a route");
             let marked = Rule {
+                version: IpVersion::V4,
                 priority: 100,
                 selector: Selector::Mark(MARK),
                 table: 254,
                 without_default: false,
             };
             let unbound = Rule {
+                version: IpVersion::V4,
                 priority: 101,
-                selector: Selector::Source(Ipv4Addr::UNSPECIFIED),
+                selector: Selector::Source(Ipv4Addr::UNSPECIFIED.into()),
                 table: TABLE,
                 without_default: false,
             };

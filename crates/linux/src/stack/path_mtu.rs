@@ -10,12 +10,11 @@ const STEP: u32 = 2;
 /// of IPv4 is below.
 const SMALLEST: u32 = 1280;
 
-/// An MTU of the path to `peer` that is less than `known`, by which a connection goes; `None` where it is
-/// as small as can be. What another connection has been told is enough for this one.
+/// The MTU of the path to `peer` by the route there.
 ///
 /// # Errors
 /// Where no route leads there.
-pub(super) fn smaller(peer: SocketAddr, known: u32) -> io::Result<Option<u32>> {
+pub(super) fn of_route(peer: SocketAddr) -> io::Result<u32> {
     let any: IpAddr = match peer {
         SocketAddr::V4(_) => Ipv4Addr::UNSPECIFIED.into(),
         SocketAddr::V6(_) => Ipv6Addr::UNSPECIFIED.into(),
@@ -23,14 +22,20 @@ pub(super) fn smaller(peer: SocketAddr, known: u32) -> io::Result<Option<u32>> {
     // Nothing is sent: the kernel looks the route up.
     let socket = UdpSocket::bind((any, 0))?;
     socket.connect(peer)?;
-    let mtu = match peer {
-        SocketAddr::V4(_) => ip_mtu(&socket)?,
-        SocketAddr::V6(_) => ipv6_mtu(&socket)?,
-    };
-    if mtu < known {
-        return Ok(Some(mtu));
+    match peer {
+        SocketAddr::V4(_) => Ok(ip_mtu(&socket)?),
+        SocketAddr::V6(_) => Ok(ipv6_mtu(&socket)?),
     }
-    Ok(mtu.checked_sub(STEP).filter(|mtu| *mtu >= SMALLEST))
+}
+
+/// An MTU that is less than `known`, by which a connection goes, where the route takes `of_route`;
+/// `None` where it is as small as can be. What another connection has been told is enough for this one.
+pub(super) fn smaller(of_route: u32, known: u32) -> Option<u32> {
+    if of_route < known {
+        return Some(of_route);
+    }
+    let mtu = of_route.checked_sub(STEP);
+    mtu.filter(|mtu| *mtu >= SMALLEST)
 }
 
 #[cfg(test)]
@@ -66,11 +71,13 @@ mod tests {
         };
         routes.add_address(lo, prefix).expect("an address");
         let peer = SocketAddr::new(address, 80);
-        assert_eq!(smaller(peer, 1_500).expect("a route"), Some(1_498));
-        assert_eq!(smaller(peer, 1_504).expect("a route"), Some(1_500));
+        let of_route = of_route(peer).expect("a route");
+        assert_eq!(smaller(of_route, 1_500), Some(1_498));
+        assert_eq!(smaller(of_route, 1_504), Some(1_500));
         configure(&mut routes, 1_281);
-        assert_eq!(smaller(peer, 1_281).expect("a route"), None);
+        let of_route = super::of_route(peer).expect("a route");
+        assert_eq!(smaller(of_route, 1_281), None);
         let nowhere = "198.51.100.1:80".parse().expect("literal");
-        assert!(smaller(nowhere, 1_500).is_err());
+        assert!(super::of_route(nowhere).is_err());
     }
 }

@@ -29,17 +29,29 @@ pub(super) struct Record {
     /// When it last sent data.
     since_sent: Duration,
     since_heard: Duration,
+    /// When data last came.
+    since_received: Duration,
+    /// Bytes of data in the peer's full segments, as far as they were seen.
+    pub(super) receive_mss: u32,
+    pub(super) has_timestamps: bool,
+    /// Whether selective acknowledgements were agreed on.
+    pub(super) has_sack: bool,
+    /// Whether a timeout that is taken for spurious brings the former window back.
+    pub(super) restores_window: bool,
+    /// What the kernel calls the socket.
+    pub(super) cookie: u64,
 }
 
 impl Record {
     /// Bytes of one on the wire between the kernel and this process.
-    pub(super) const SIZE: usize = 88;
+    pub(super) const SIZE: usize = 104;
 
     /// The record in `bytes`, of [`Self::SIZE`]; `None` for a state or family that is none. The kernel
     /// counts in ticks of that length.
     pub(super) fn read(bytes: &[u8], tick: Duration) -> Option<Self> {
         let word = |at: usize| Some(u32::from_ne_bytes(bytes.get(at..at + 4)?.try_into().ok()?));
         let half = |at: usize| Some(u16::from_ne_bytes(bytes.get(at..at + 2)?.try_into().ok()?));
+        let long = |at: usize| Some(u64::from_ne_bytes(bytes.get(at..at + 8)?.try_into().ok()?));
         let family = half(36)?;
         let address = |at: usize| -> Option<IpAddr> {
             let octets: [u8; 16] = bytes.get(at..at + 16)?.try_into().ok()?;
@@ -70,7 +82,22 @@ impl Record {
             rto: tick * word(76)?,
             since_sent: tick * word(80)?,
             since_heard: tick * word(84)?,
+            has_sack: *bytes.get(65)? != 0,
+            restores_window: *bytes.get(66)? != 0,
+            has_timestamps: *bytes.get(67)? != 0,
+            cookie: long(88)?,
+            since_received: tick * word(96)?,
+            receive_mss: word(100)?,
         })
+    }
+
+    /// What the peer's full packets are long, with their headers.
+    pub(super) fn peer_mtu(&self) -> u32 {
+        const TCP_HEADER: u32 = 20;
+        const TIMESTAMPS: u32 = 12;
+        let ip = if self.remote.is_ipv4() { 20 } else { 40 };
+        let options = if self.has_timestamps { TIMESTAMPS } else { 0 };
+        self.receive_mss + options + TCP_HEADER + ip
     }
 
     /// The connection, as a pass at `now` found it.
@@ -100,6 +127,7 @@ impl Record {
             min_rtt: Duration::from_micros(min_rtt_us.into()),
             heard_at: ago(self.since_heard),
             sent_at: ago(self.since_sent),
+            received_at: ago(self.since_received),
             user_timeout: (!user_timeout.is_zero()).then_some(user_timeout),
             is_frozen: false,
         }

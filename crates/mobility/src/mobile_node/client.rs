@@ -1,7 +1,8 @@
 //! Registration requests of a mobile node, their repetition, and replies (RFC 5944, section 3.6).
 
 use super::{Attachment, MobileNode, NodeEvent, NodeTimeout};
-use crate::clock::{NtpClock, is_after};
+use crate::budget::Budget;
+use crate::clock::{NtpClock, Stamps};
 use crate::datagram::{FROM_THIS_LINK, agent_socket, message};
 use crate::transmit::{Verdict, Via};
 use crate::tunnel::{Outside, Tunnel};
@@ -29,8 +30,7 @@ pub(super) struct Registration {
     last_place: Attachment,
     /// When that comes to its end.
     until: Option<Instant>,
-    clock: NtpClock,
-    last_identification: Option<u64>,
+    stamps: Stamps,
     round_trip: Duration,
     /// A foreign agent said that it grants no more.
     longest: Lifetime,
@@ -60,13 +60,6 @@ enum Stage {
     Complete { renew_at: Option<Instant> },
 }
 
-/// How many requests may be sent now.
-#[derive(Clone, Copy, Debug)]
-struct Budget {
-    left: u32,
-    filled_at: Instant,
-}
-
 /// Signs of life in a tunnel in UDP.
 #[derive(Clone, Copy, Debug)]
 struct KeepAlive {
@@ -75,42 +68,16 @@ struct KeepAlive {
     sequence: u16,
 }
 
-impl Budget {
-    fn fill(&mut self, now: Instant) {
-        let seconds = now.since(self.filled_at).as_secs();
-        let more = u32::try_from(seconds).unwrap_or(u32::MAX);
-        self.left = self.left.saturating_add(more).min(BURST);
-        self.filled_at = match self.left {
-            BURST => now,
-            _ => self.filled_at + BETWEEN_REQUESTS * more,
-        };
-    }
-
-    /// Takes one, or tells when there is one.
-    fn take(&mut self, now: Instant) -> Result<(), Instant> {
-        self.fill(now);
-        if self.left == 0 {
-            return Err(self.filled_at + BETWEEN_REQUESTS);
-        }
-        self.left -= 1;
-        Ok(())
-    }
-}
-
 impl Registration {
     pub(super) const fn new(now: Instant, clock: NtpClock) -> Self {
         Self {
             stage: Stage::Idle,
             last_place: Attachment::Nowhere,
             until: None,
-            clock,
-            last_identification: None,
+            stamps: Stamps::new(clock),
             round_trip: Duration::ZERO,
             longest: Lifetime::INFINITE,
-            budget: Budget {
-                left: BURST,
-                filled_at: now,
-            },
+            budget: Budget::new(now, BURST, BETWEEN_REQUESTS),
             alive: None,
         }
     }
@@ -190,23 +157,6 @@ impl Registration {
         (self.round_trip * 2 + MARGIN).max(SHORTEST_TIMEOUT)
     }
 
-    /// A number that no request had before: the time, if that goes forward.
-    fn identify(&mut self, now: Instant) -> u64 {
-        let clock = self.clock.at(now);
-        let last = self
-            .last_identification
-            .filter(|last| !is_after(clock, *last));
-        let next = last.map_or(clock, |last| last.wrapping_add(1));
-        self.last_identification = Some(next);
-        next
-    }
-
-    /// The home agent's clock says `seconds`; what was said before counts no more (section 5.7.1).
-    fn resynchronise(&mut self, now: Instant, seconds: u64) {
-        self.clock.set(now, seconds << 32);
-        self.last_identification = None;
-    }
-
     /// Asks again at once, or after `wait`.
     fn again(&mut self, now: Instant, wait: Duration) {
         let (since, timeout) = match self.stage {
@@ -243,7 +193,7 @@ impl MobileNode {
             registration.stage = Stage::Waiting { since, at, timeout };
             return;
         }
-        let identification = registration.identify(now);
+        let identification = registration.stamps.next(now);
         registration.stage = Stage::Requesting {
             since,
             sent_at: now,
@@ -259,7 +209,7 @@ impl MobileNode {
     /// Ends the registration at the present care-of address, if one may hold there.
     pub(super) fn withdraw(&mut self, now: Instant) {
         if self.registration.until.is_some() || !matches!(self.registration.stage, Stage::Idle) {
-            let identification = self.registration.identify(now);
+            let identification = self.registration.stamps.next(now);
             self.counters.requests += 1;
             self.send_request(identification, Lifetime::DEREGISTRATION);
         }
@@ -462,7 +412,7 @@ impl MobileNode {
             ReplyCode::HOME_IDENTIFICATION => {
                 self.counters.resynchronised += 1;
                 let seconds = reply.identification >> 32;
-                self.registration.resynchronise(now, seconds);
+                self.registration.stamps.resynchronise(now, seconds);
                 self.registration.again(now, Duration::ZERO);
             }
             ReplyCode::FOREIGN_LIFETIME if reply.lifetime > Lifetime(0) => {

@@ -234,6 +234,8 @@ impl Sender {
         let ended = Arc::clone(&is_over);
         let thread = std::thread::spawn(move || {
             let (mut out, _) = listener.accept().expect("somebody comes");
+            // BBR's pacing remembers how little came in the outages before.
+            outlast_linux::socket::set_congestion_control(&out, "cubic").expect("Linux has it");
             let mut at = 0;
             while !ended.load(Ordering::Relaxed) {
                 let bytes: Vec<u8> = (at..at + 4096).map(pattern).collect();

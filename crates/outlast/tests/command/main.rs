@@ -40,5 +40,6 @@ mod supervisors;
 mod sweep;
 mod tagged;
 mod trace;
+mod trace_lab;
 mod tunnels;
 mod user_timeout;

@@ -3,6 +3,8 @@
 //! Where this machine lacks what that needs, a test says so and ends.
 
 mod agents;
+mod gateways;
+mod v6;
 
 use crate::hip::{PATIENCE, Sender, connect, ip, pace, read, skip};
 use crate::support::Place;

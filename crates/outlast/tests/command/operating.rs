@@ -325,6 +325,36 @@ fn the_service_manager_is_told_of_everything() {
 }
 
 #[test]
+fn a_service_manager_that_reads_nothing_stops_nobody() {
+    let place = Place::new();
+    let Some(path) = Path::new() else { return };
+    place.file("gateway.toml", "");
+    let told = place.path().join("notify.sock");
+    let manager = UnixDatagram::bind(&told).expect("ours");
+    let mut command = command(&place, &path.gateway);
+    command.env("NOTIFY_SOCKET", &told);
+    command.env("WATCHDOG_USEC", "400000");
+    let Some(daemon) = Daemon::begin(command, socket(&place)) else {
+        return;
+    };
+    let crowd = UnixDatagram::unbound().expect("a socket");
+    crowd.set_nonblocking(true).expect("a socket");
+    let full = loop {
+        if let Err(error) = crowd.send_to(b"CROWD=1", &told) {
+            break error;
+        }
+    };
+    assert_eq!(full.kind(), std::io::ErrorKind::WouldBlock, "{full}");
+    daemon.ask(&place, &["reload"]);
+    daemon.ask(&place, &["status"]);
+    // What found no room comes when there is some, in order.
+    heard(&manager, "RELOADING=1");
+    heard(&manager, "READY=1");
+    heard(&manager, "WATCHDOG=1");
+    daemon.stop();
+}
+
+#[test]
 fn the_log_can_be_read_by_machines() {
     let place = Place::new();
     let Some(path) = Path::new() else { return };

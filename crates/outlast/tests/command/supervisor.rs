@@ -4,11 +4,12 @@
 //! in order. The sender is asked first, so that the mobile may only have received more by the time it
 //! is asked.
 
-use crate::path::{Daemon, MOBILE, Path, Transfer, Version, connected, seen, wait};
+use crate::path::{Daemon, LINK, MOBILE, Path, Transfer, Version, connected, seen, wait};
 use crate::support::Place;
 use outlast_base::time::{Duration, Instant};
 use outlast_linux::clock;
 use outlast_linux::socket::{TcpInfo, set_congestion_control};
+use outlast_linux::sysctl;
 use serde_json::Value;
 use std::net::TcpStream;
 
@@ -149,6 +150,30 @@ fn a_download_outlasts_an_outage_without_carrier_adaptively() {
     );
 }
 
+/// At the link's return the kernel looks for its neighbour, and keeps three packets meanwhile: the first of what
+/// the supervisor host sends are lost, and their sender waits for a long timeout.
+#[test]
+fn what_an_unresolved_neighbour_loses_stalls_no_download() {
+    let place = Place::new();
+    let Some(path) = Path::new() else { return };
+    let few = || {
+        let name = format!("net.ipv6.neigh.{LINK}.unres_qlen");
+        sysctl::write(&name, "3").expect("Linux has it");
+    };
+    path.gateway.run(few).expect("a namespace");
+    let Some(daemon) = supervisor(&place, &path, "m-tcp-adaptive") else {
+        return;
+    };
+    let mut download = Download::start(&path, Version::V6);
+    download.transfer.wait_for(BYTES / 6);
+    path.cut();
+    let (_, by_itself) = download.suffer();
+    let up = path.mend();
+    download.transfer.assert_resumes_before(by_itself, up);
+    download.transfer.finish();
+    daemon.stop();
+}
+
 #[test]
 fn a_download_outlasts_a_silent_outage_as_published() {
     outlasts("m-tcp", Loss::Silence, Version::V6, End::Alone);
@@ -162,6 +187,31 @@ fn a_download_outlasts_a_silent_outage_adaptively() {
         Version::V4,
         End::Supervised,
     );
+}
+
+/// Each sender would bring 3 MB/s.
+#[test]
+fn two_downloads_share_the_rate_that_a_supervisor_is_told() {
+    const EACH: usize = 1_000_000;
+    let place = Place::new();
+    let Some(path) = Path::new() else { return };
+    let text = "mechanism = \"m-tcp-adaptive\"\nrate = \"8 Mbit/s\"\nshare_rate = true\n";
+    let Some(daemon) = Daemon::configured(&place, &path.gateway, text) else {
+        return;
+    };
+    let began = clock::now();
+    let mut both = [Version::V4, Version::V6].map(|version| Download::start(&path, version));
+    for download in &mut both {
+        download.transfer.wait_for(EACH);
+    }
+    // Together 2 MB, with headers, but for what may be ahead of its time.
+    let took = clock::now().since(began);
+    assert!(took >= Duration::from_millis(1_950), "{took:?}");
+    for download in both {
+        assert_eq!(download.ahead(), 0);
+        download.transfer.finish();
+    }
+    daemon.stop();
 }
 
 #[test]

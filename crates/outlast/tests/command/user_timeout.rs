@@ -3,6 +3,7 @@
 //! Where this machine lacks what that needs, a test says so and ends.
 
 mod hosts;
+mod rules;
 
 use crate::path::{skip, until};
 use crate::support::Place;
@@ -455,12 +456,12 @@ fn cgroups() -> Option<PathBuf> {
 struct Cgroup(PathBuf);
 
 impl Cgroup {
-    fn new() -> Option<Self> {
+    fn new(name: &str) -> Option<Self> {
         let Some(root) = cgroups() else {
             skip("cgroup v2 is not mounted");
             return None;
         };
-        let path = root.join(format!("outlast-test-{}", std::process::id()));
+        let path = root.join(format!("outlast-test-{}-{name}", std::process::id()));
         match std::fs::create_dir(&path) {
             Ok(()) => Some(Self(path)),
             Err(error) => {
@@ -500,7 +501,9 @@ fn shell_connects(hosts: &Hosts, listener: &TcpListener, cgroup: Option<&Cgroup>
 #[test]
 fn only_the_sockets_of_the_chosen_cgroups_are_meant() {
     let Some(hosts) = Hosts::new() else { return };
-    let Some(cgroup) = Cgroup::new() else { return };
+    let Some(cgroup) = Cgroup::new("chosen") else {
+        return;
+    };
     let place = Place::new();
     let table = format!("cgroups = [\"{}\"]", cgroup.0.display());
     let Some(_agent) = Agent::start(&place, &hosts.ends[CLIENT], "c", &table) else {

@@ -62,6 +62,15 @@ pub(crate) static RATE: Key = Key {
               this one, whatever the link has.",
     source: "",
 };
+pub(crate) static SHARE_RATE: Key = Key {
+    name: "share_rate",
+    kind: Kind::Switch,
+    example: "true",
+    default: "`false`",
+    meaning: "Whether `m-tcp` and `m-tcp-adaptive` share that rate out: mobiles alike, and a mobile's \
+              connections alike.",
+    source: "",
+};
 pub(crate) static USER_TIMEOUT: Key = Key {
     name: "user_timeout",
     kind: Kind::DurationOrOff(SECOND, 32_767 * 60 * SECOND),

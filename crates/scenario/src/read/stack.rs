@@ -93,6 +93,7 @@ pub(super) fn outlast(outlast: &Reader<'_>) -> Outlast {
             .and_then(Indicators::from_name)
             .unwrap_or_default(),
         rate: configured_rate(outlast),
+        shares_rate: shares_rate(outlast),
         user_timeout: user_timeout(outlast),
     }
 }
@@ -109,6 +110,24 @@ fn configured_rate(outlast: &Reader<'_>) -> ConfiguredRate {
     let stated = outlast.quantity(key);
     let stated = stated.and_then(BitRate::from_bits_per_second);
     stated.map_or_else(ConfiguredRate::default, ConfiguredRate::Stated)
+}
+
+/// Whether supervisor hosts share their links' rates out.
+fn shares_rate(outlast: &Reader<'_>) -> bool {
+    let key = &keys::outlast::SHARE_RATE;
+    let shares_rate = outlast.switch(key).unwrap_or_default();
+    if shares_rate
+        && outlast.is_word(&keys::outlast::RATE, "unknown")
+        && let Some(span) = outlast.span_of(key)
+    {
+        outlast.note(
+            span,
+            "a rate that gateways do not know cannot be shared out",
+            "needs the link's rate",
+            "write `rate = \"link\"`, or the rate itself",
+        );
+    }
+    shares_rate
 }
 
 /// The option counts whole seconds in 15 bits, or whole minutes (RFC 5482, section 2).

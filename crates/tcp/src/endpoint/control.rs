@@ -238,6 +238,8 @@ impl EndpointControl for Endpoint {
                     .map(|sent| sent.sent_at)
                     .max()
                     .unwrap_or(self.snd.last_sent),
+                // Its peers are woken whether or not they have sent lately.
+                received_at: Instant::ZERO,
                 user_timeout: self.user_timeout(),
                 is_frozen: self.is_frozen(),
             });

@@ -18,7 +18,7 @@ pub(crate) fn payload(seed: u64, length: u64) -> Vec<u8> {
 }
 
 /// Whether the two files hold the same; not if the second one is not there.
-pub(super) fn is_same(sent: &Path, got: &Path) -> io::Result<bool> {
+pub(crate) fn is_same(sent: &Path, got: &Path) -> io::Result<bool> {
     let hash = |path: &Path| Ok::<_, io::Error>(blake3::hash(&fs::read(path)?));
     match (hash(sent)?, hash(got)) {
         (sent, Ok(got)) => Ok(sent == got),

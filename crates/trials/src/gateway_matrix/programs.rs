@@ -64,7 +64,7 @@ const SSH_OPTIONS: [&str; 4] = [
     "UserKnownHostsFile=/dev/null",
     "LogLevel=ERROR",
 ];
-/// The port of whichever server it is.
+/// The port of a server that is alone.
 const PORT: u16 = 8_022;
 /// How often the session says something, in milliseconds.
 pub const TICK_MS: u64 = 50;
@@ -168,6 +168,7 @@ pub struct Stage {
     program: Program,
     /// Of the server.
     address: IpAddr,
+    port: u16,
     directory: PathBuf,
     /// Paths of `NEEDS`' programs, in its order.
     tools: Vec<PathBuf>,
@@ -179,14 +180,28 @@ impl Stage {
     /// # Errors
     /// When a program is not installed, or files cannot be written.
     pub fn new(cell: Cell, directory: &Path, payload: &[u8]) -> io::Result<Result<Self, Missing>> {
-        let program = cell.program;
+        let address = Place::Fixed.address(cell.stack.ip);
+        Self::at((address, PORT), cell.program, directory, payload)
+    }
+
+    /// Prepares `program` in `directory`, with its server at this address and port.
+    ///
+    /// # Errors
+    /// As for [`Stage::new`].
+    pub fn at(
+        (address, port): (IpAddr, u16),
+        program: Program,
+        directory: &Path,
+        payload: &[u8],
+    ) -> io::Result<Result<Self, Missing>> {
         let tools = match find_all(program) {
             Ok(tools) => tools,
             Err(missing) => return Ok(Err(missing)),
         };
         let stage = Self {
             program,
-            address: Place::Fixed.address(cell.stack.ip),
+            address,
+            port,
             directory: directory.to_owned(),
             tools,
         };
@@ -225,7 +240,7 @@ impl Stage {
     /// The port at which the server listens.
     #[must_use]
     pub const fn port(&self) -> u16 {
-        PORT
+        self.port
     }
 
     /// The server, for the fixed host.
@@ -236,26 +251,26 @@ impl Stage {
         match self.program {
             Program::Curl => {
                 command.args(["-m", "http.server", "--bind", &address, "--directory"]);
-                command.arg(self.path("sent")).arg(PORT.to_string());
+                command.arg(self.path("sent")).arg(self.port.to_string());
             }
             Program::RsyncDown | Program::RsyncUp | Program::ContainedScp | Program::Ssh => {
                 command.args(["-D", "-e", "-f"]).arg(self.path("sshd"));
             }
             Program::Redis => {
-                command.args(["--port", &PORT.to_string(), "--bind", &address]);
+                command.args(["--port", &self.port.to_string(), "--bind", &address]);
                 command.args(["--save", "", "--appendonly", "no", "--protected-mode", "no"]);
             }
             Program::Datagrams => {
                 command.arg(self.path("datagrams.py"));
-                command.args(["send", &address, &PORT.to_string()]);
+                command.args(["send", &address, &self.port.to_string()]);
             }
             Program::IperfDown | Program::IperfUp => {
                 command.args(["--server", "--one-off", "--bind", &address]);
-                command.args(["--port", &PORT.to_string()]);
+                command.args(["--port", &self.port.to_string()]);
             }
             Program::WebSocket => {
                 command.arg(self.path("session.py"));
-                command.args(["serve", &address, &PORT.to_string()]);
+                command.args(["serve", &address, &self.port.to_string()]);
                 command.arg(self.over()).arg(self.sent());
             }
         }
@@ -276,7 +291,7 @@ impl Stage {
             Program::Curl => {
                 command.args(["--silent", "--show-error", "--fail", "--noproxy", "*"]);
                 command.arg("--output").arg(self.got());
-                command.arg(format!("http://{bracketed}:{PORT}/payload"));
+                command.arg(format!("http://{bracketed}:{}/payload", self.port));
             }
             Program::RsyncDown => {
                 command.arg("--rsh").arg(self.ssh());
@@ -288,20 +303,22 @@ impl Stage {
                 command.arg(format!("{bracketed}:{}", self.got().display()));
             }
             Program::IperfDown | Program::IperfUp => {
-                command.args(["--client", &address, "--port", &PORT.to_string()]);
+                command.args(["--client", &address, "--port", &self.port.to_string()]);
                 command.args(["--bytes", &bytes.to_string(), "--json", "--logfile"]);
                 command.arg(self.report());
+                // Its own patience is shorter than outages are.
+                command.args(["--rcv-timeout", "900000"]);
                 if self.program == Program::IperfDown {
                     command.arg("--reverse");
                 }
             }
             Program::WebSocket => {
                 command.arg(self.path("session.py"));
-                command.args(["follow", &bracketed, &PORT.to_string()]);
+                command.args(["follow", &bracketed, &self.port.to_string()]);
                 command.arg(self.got());
             }
             Program::ContainedScp => {
-                command.args(["-q", "-F", "none", "-P", &PORT.to_string(), "-i"]);
+                command.args(["-q", "-F", "none", "-P", &self.port.to_string(), "-i"]);
                 command.arg(self.path("key"));
                 for option in SSH_OPTIONS {
                     command.args(["-o", option]);
@@ -311,7 +328,9 @@ impl Stage {
             }
             Program::Redis => {
                 command.arg(self.path("requests.py"));
-                command.args([&address, &PORT.to_string()]).arg(self.over());
+                command
+                    .args([&address, &self.port.to_string()])
+                    .arg(self.over());
             }
             Program::Ssh => {
                 command.arg(self.path("echo.py")).arg(self.over());
@@ -319,7 +338,7 @@ impl Stage {
             }
             Program::Datagrams => {
                 command.arg(self.path("datagrams.py"));
-                command.args(["receive", &address, &PORT.to_string()]);
+                command.args(["receive", &address, &self.port.to_string()]);
                 command.arg(self.over()).arg(self.got());
             }
         }
@@ -383,10 +402,11 @@ impl Stage {
         // Where the server puts itself while it knows nobody yet.
         fs::create_dir_all("/run/sshd")?;
         let config = format!(
-            "ListenAddress {}\nPort {PORT}\nHostKey {}\nAuthorizedKeysFile {}\nPidFile none\n\
+            "ListenAddress {}\nPort {}\nHostKey {}\nAuthorizedKeysFile {}\nPidFile none\n\
              StrictModes no\nUsePAM no\nPermitRootLogin prohibit-password\n\
              PasswordAuthentication no\nSubsystem sftp internal-sftp\n",
             self.address,
+            self.port,
             self.path("host").display(),
             self.path("key.pub").display(),
         );
@@ -399,8 +419,9 @@ impl Stage {
             .map(|option| format!("-o {option}"))
             .collect();
         format!(
-            "{} -F none -p {PORT} -i {} {}",
+            "{} -F none -p {} -i {} {}",
             self.tools[3].display(),
+            self.port,
             self.path("key").display(),
             options.join(" "),
         )
@@ -495,7 +516,7 @@ pub(super) fn find(program: &'static str, package: &'static str) -> Result<PathB
 }
 
 /// The first Python that has the module: one of several may.
-fn find_python(import: &str) -> Option<PathBuf> {
+pub(crate) fn find_python(import: &str) -> Option<PathBuf> {
     candidates("python3").find(|path| {
         let mut command = Command::new(path);
         let code = match import {

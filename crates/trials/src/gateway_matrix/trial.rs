@@ -219,6 +219,12 @@ pub fn carry_out(
     cancel: &Cancel,
 ) -> Result<Ran, TrialError> {
     let (mut scene, moment) = Scene::set(job, trial, outlast, moments, cancel)?;
+    let begun = scene.wait_for_traffic()?;
+    if begun == Begun::Stuck {
+        drop(moment);
+        let _work = moments.work(TAKE_DOWN, cancel)?;
+        return scene.conclude_stuck(job);
+    }
     let acted = scene.act(moment)?;
     let _work = moments.work(TAKE_DOWN, cancel)?;
     scene.conclude(job, &acted)
@@ -236,6 +242,14 @@ struct Scene<'t> {
     _container: Option<Namespace>,
     site: Site,
     _directory: TempDir,
+}
+
+/// Whether there is something that an outage can interrupt.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+enum Begun {
+    Flowing,
+    /// Under a daemon too little has come for long: that is the daemon's doing.
+    Stuck,
 }
 
 /// What was seen.
@@ -308,7 +322,6 @@ impl<'t> Scene<'t> {
 
     /// The outage, and what follows until the client has ended or is given up.
     fn act(&mut self, mut moment: Booking<'_>) -> Result<Acted, TrialError> {
-        self.wait_for_traffic()?;
         let cut = self.site.cut(self.trial.cell.cut)?;
         let back = cut + self.trial.cell.outage;
         if self.trial.cell.starts_late {
@@ -396,17 +409,25 @@ impl<'t> Scene<'t> {
         since.map_err(|error| TrialError::Site(LabError::Emulator(error)))
     }
 
-    fn wait_for_traffic(&self) -> Result<(), TrialError> {
+    /// Waits until enough has come.
+    ///
+    /// # Errors
+    /// When the client ends before, or nothing stands between the hosts and too little comes.
+    fn wait_for_traffic(&self) -> Result<Begun, TrialError> {
         let wanted = self.trial.cell.program.bytes_before();
         let given_up = self.began + PATIENCE;
         loop {
             if let Some(watched) = self.watched()?
                 && watched.read >= wanted
             {
-                return Ok(());
+                return Ok(Begun::Flowing);
             }
             let is_over = self.client_has_ended(LOOK)?;
-            if is_over || clock::now() > given_up {
+            let is_late = clock::now() > given_up;
+            if is_late && !is_over && self.trial.duty.is_some() {
+                return Ok(Begun::Stuck);
+            }
+            if is_over || is_late {
                 return Err(TrialError::Program {
                     what: "nothing comes through",
                     said: self.stage.said(),
@@ -494,6 +515,26 @@ impl<'t> Scene<'t> {
     /// Waits for the client's end, but no longer than `patience`; whether it has ended.
     fn client_has_ended(&self, patience: Duration) -> Result<bool, TrialError> {
         super::witness::wait(self.cancel, Some(&self.client), patience)
+    }
+
+    /// The result of a transfer that never came to its outage.
+    fn conclude_stuck(self, job: &Job) -> Result<Ran, TrialError> {
+        let watched = self.watched()?;
+        let (received, congestion) = watched.as_ref().map_or((0, ""), |watched| {
+            (watched.received, watched.sender.congestion.as_str())
+        });
+        let wanted = self.trial.cell.program.bytes_before();
+        let patience = PATIENCE.as_secs();
+        let result = RunResult {
+            completed: false,
+            error: Some(format!(
+                "no outage: {received} bytes came in {patience} s, and {wanted} are to come before it"
+            )),
+            elapsed_s: clock::now().since(self.began).as_secs_f64(),
+            bytes_received: Some(received),
+            ..job.live_result(congestion)
+        };
+        Ok(Ran::new(result))
     }
 
     fn conclude(self, job: &Job, acted: &Acted) -> Result<Ran, TrialError> {
@@ -587,7 +628,11 @@ impl Acted {
     }
 }
 
-fn wait_for_server(site: &Site, stage: &Stage, cancel: &Cancel) -> Result<(), TrialError> {
+pub(crate) fn wait_for_server(
+    site: &Site,
+    stage: &Stage,
+    cancel: &Cancel,
+) -> Result<(), TrialError> {
     let given_up = clock::now() + PATIENCE;
     loop {
         let port = stage.port();

@@ -79,9 +79,10 @@ impl Roaming {
 }
 
 /// Runs `ip` with each line in a namespace.
-fn ip(place: &Namespace, lines: &[&str]) -> Result<(), TrialError> {
+pub(crate) fn ip(place: &Namespace, lines: &[impl AsRef<str> + Sync]) -> Result<(), TrialError> {
     let run = || {
         for line in lines {
+            let line = line.as_ref();
             let done = Command::new("ip").args(line.split(' ')).output();
             let done = done.map_err(|source| TrialError::Io {
                 what: "run ip (Debian: apt-get install iproute2)",

@@ -57,7 +57,7 @@ pub(super) struct Roles<'t> {
 
 fn io_error(source: io::Error) -> TrialError {
     TrialError::Io {
-        what: "run the roles of Mobile IP",
+        what: "run the roles",
         source,
     }
 }

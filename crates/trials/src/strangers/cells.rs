@@ -15,6 +15,12 @@ use outlast_scenario::{Congestion, Direction, IpVersion, Mechanism};
 pub enum Stranger {
     /// A transfer over QUIC, as quinn has it.
     Quic,
+    /// A transfer over QUIC, as aioquic has it.
+    Aioquic,
+    /// A transfer over TCP between two hosts behind the ends of a tunnel of WireGuard's, as the TCP model has it.
+    WireGuard,
+    /// A transfer over SCTP in UDP, as sctp-proto has it.
+    Sctp,
     /// 100 packets of 1,000 bytes a second: ESP in UDP.
     Esp,
     /// 50 packets of 172 bytes a second: RTP.
@@ -51,13 +57,24 @@ pub struct Cell {
 
 impl Stranger {
     /// Every one, in the order of the table.
-    pub const ALL: [Self; 4] = [Self::Quic, Self::Esp, Self::Rtp, Self::Dns];
+    pub const ALL: [Self; 7] = [
+        Self::Quic,
+        Self::Aioquic,
+        Self::WireGuard,
+        Self::Sctp,
+        Self::Esp,
+        Self::Rtp,
+        Self::Dns,
+    ];
 
     /// For tables.
     #[must_use]
     pub const fn title(self) -> &'static str {
         match self {
             Self::Quic => "QUIC (quinn)",
+            Self::Aioquic => "QUIC (aioquic)",
+            Self::WireGuard => "TCP in WireGuard",
+            Self::Sctp => "SCTP in UDP",
             Self::Esp => "ESP in UDP",
             Self::Rtp => "RTP",
             Self::Dns => "DNS",
@@ -68,15 +85,18 @@ impl Stranger {
     #[must_use]
     pub const fn direction(self) -> Direction {
         match self {
-            Self::Quic | Self::Esp | Self::Rtp => Direction::Download,
             Self::Dns => Direction::Upload,
+            _ => Direction::Download,
         }
     }
 
     /// Whether it takes as much of the link as it can have.
     #[must_use]
     pub const fn is_transfer(self) -> bool {
-        matches!(self, Self::Quic)
+        match self {
+            Self::Quic | Self::Aioquic | Self::WireGuard | Self::Sctp => true,
+            Self::Esp | Self::Rtp | Self::Dns => false,
+        }
     }
 
     /// Whether each packet is of use for a moment only.
@@ -178,10 +198,10 @@ impl Cell {
         format!("{stranger}, {seconds} s, hold: {placement}{path}")
     }
 
-    /// How often it is measured: when a sender of QUIC without a gateway goes on, its timer decides.
+    /// How often it is measured: when the sender of a transfer without a gateway goes on, its timer decides.
     fn repetitions(&self, extent: Extent) -> u32 {
-        match (self.stranger, self.placement) {
-            (Stranger::Quic, Placement::None) => repetitions(extent).max(3),
+        match self.placement {
+            Placement::None if self.stranger.is_transfer() => repetitions(extent).max(3),
             _ => repetitions(extent),
         }
     }

@@ -1,7 +1,10 @@
 //! QUIC as quinn has it: a connection over which one end sends without end, and the other one reads in order.
 
 use super::arrivals::Arrival;
+use super::epoch::Epoch;
+use super::losses::Losses;
 use super::machine::Machine;
+use super::payload::{byte_at, is_right};
 use bytes::BytesMut;
 use outlast_base::time::Instant;
 use quinn_proto::crypto::rustls::{QuicClientConfig, QuicServerConfig};
@@ -19,8 +22,6 @@ use std::sync::Arc;
 const NAME: &str = "fixed.example";
 /// Bytes handed to the connection at once.
 const PIECE: usize = 16 << 10;
-/// After so many bytes the payload repeats itself; a prime number, so that no piece looks like the one before.
-const PERIOD: u64 = 251;
 
 /// Server and client of one connection; the client is told by whom it is answered.
 #[derive(Debug)]
@@ -57,17 +58,6 @@ impl std::fmt::Debug for Peer {
             .field("ended", &self.ended)
             .finish_non_exhaustive()
     }
-}
-
-/// What quinn knows of a connection's losses.
-#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
-pub struct Losses {
-    /// Packets that it took for lost.
-    pub packets: u64,
-    /// How often its congestion control was told of congestion.
-    pub events: u64,
-    /// The congestion window in bytes.
-    pub window: u64,
 }
 
 impl Pair {
@@ -123,7 +113,7 @@ impl Peer {
             .with_no_client_auth();
         let config = ClientConfig::new(Arc::new(QuicClientConfig::try_from(crypto)?));
         let mut endpoint = Endpoint::new(Arc::new(EndpointConfig::default()), None, true, None);
-        let connection = endpoint.connect(epoch.std, config, server, NAME)?;
+        let connection = endpoint.connect(epoch.begin(), config, server, NAME)?;
         let mut client = Self::new(epoch, endpoint, sends);
         client.connection = Some(connection);
         Ok(client)
@@ -150,8 +140,7 @@ impl Peer {
         let stats = self.connection.as_ref().map(|(_, it)| it.stats());
         stats.map_or(Losses::default(), |stats| Losses {
             packets: stats.path.lost_packets,
-            events: stats.path.congestion_events,
-            window: stats.path.cwnd,
+            window: Some(stats.path.cwnd),
         })
     }
 
@@ -220,10 +209,7 @@ impl Peer {
         };
         let before = self.offset;
         while let Ok(Some(chunk)) = chunks.next(usize::MAX) {
-            let expected = (chunk.offset..).map(byte_at);
-            let is_right = chunk.bytes.iter().copied().zip(expected);
-            self.is_intact &= chunk.offset == self.offset;
-            self.is_intact &= is_right.into_iter().all(|(got, sent)| got == sent);
+            self.is_intact &= chunk.offset == self.offset && is_right(chunk.offset, &chunk.bytes);
             self.offset += chunk.bytes.len() as u64;
         }
         // Whether there is something to be sent shows when it is asked for.
@@ -291,38 +277,5 @@ impl Machine for Peer {
     fn poll_timeout(&mut self) -> Option<Instant> {
         let (_, connection) = self.connection.as_mut()?;
         connection.poll_timeout().map(|at| self.epoch.back(at))
-    }
-}
-
-/// The byte of the payload at this place.
-const fn byte_at(offset: u64) -> u8 {
-    (offset % PERIOD) as u8
-}
-
-/// One moment on both clocks: ours, and the standard library's, which quinn wants.
-#[derive(Clone, Copy, Debug)]
-struct Epoch {
-    ours: Instant,
-    std: std::time::Instant,
-}
-
-impl Epoch {
-    #[expect(
-        clippy::disallowed_methods,
-        reason = "there is no other way to make an instant of the standard library; no time is measured with it"
-    )]
-    fn new(ours: Instant) -> Self {
-        Self {
-            ours,
-            std: std::time::Instant::now(),
-        }
-    }
-
-    fn at(self, now: Instant) -> std::time::Instant {
-        self.std + now.since(self.ours)
-    }
-
-    fn back(self, at: std::time::Instant) -> Instant {
-        self.ours + at.saturating_duration_since(self.std)
     }
 }

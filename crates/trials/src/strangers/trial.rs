@@ -1,11 +1,13 @@
 //! One run: two ends of a conversation on threads, gateways as they are installed, and one outage.
 
+use super::aioquic;
 use super::arrivals::{Arrival, Outage, Seen};
 use super::cells::{Cell, Stranger};
 use super::dns;
+use super::losses::Losses;
 use super::machine::{Machine, Running, bind};
-use super::quic;
 use super::stream::{self, Dress};
+use super::{quic, sctp, wireguard};
 use crate::gateway_matrix::daemon::{Daemon, Duty};
 use crate::gateway_matrix::trial::{TOLERABLE_DELAY, TrialError, pause_until};
 use crate::gateway_matrix::vigil::Vigil;
@@ -120,12 +122,13 @@ pub fn carry_out(
     let directory = TempDir::new().map_err(io_error("make a directory"))?;
     let site = Site::new(&config())?;
     let daemons = start_daemons(&cell, &site, outlast, directory.path())?;
+    let programs = prepare_programs(cell.stranger, &site, directory.path())?;
     drop(work);
 
     let lead = WARM_UP + cell.outage - QUIET[0];
     let moment = moments.moment(lead, QUIET[0] + QUIET[1], cancel)?;
     let began = clock::now();
-    let talk = Conversation::begin(cell.stranger, &site, began)?;
+    let talk = Conversation::begin(cell.stranger, programs, &site, began)?;
     pause_until(cancel, began + WARM_UP)?;
     let down = site.cut(Cut::Carrier)?;
     pause_until(cancel, down + cell.outage)?;
@@ -145,7 +148,7 @@ pub fn carry_out(
         seen: Seen::of(&talked.arrivals, outage),
         ended: talked.ended.clone(),
         lost: talked.losses.map(|losses| losses.packets),
-        window: talked.losses.map(|losses| losses.window),
+        window: talked.losses.and_then(|losses| losses.window),
         ..Observed::default()
     };
     for daemon in &daemons {
@@ -171,6 +174,20 @@ pub fn carry_out(
         worst_delay,
         ..Ran::new(result).observing(&observed)
     })
+}
+
+/// The programs of a conversation that this process does not hold itself.
+fn prepare_programs(
+    stranger: Stranger,
+    site: &Site,
+    directory: &Path,
+) -> Result<Option<aioquic::Programs>, TrialError> {
+    if stranger != Stranger::Aioquic {
+        return Ok(None);
+    }
+    let hosts = [&site.fixed, &site.mobile];
+    let server = at(Place::Fixed, QUIC_PORT);
+    aioquic::Programs::prepare(hosts, server, directory).map(Some)
 }
 
 fn config() -> SiteConfig<'static> {
@@ -262,6 +279,15 @@ enum Conversation {
         sender: Running<quic::Peer>,
         receiver: Running<quic::Peer>,
     },
+    Programs(aioquic::Programs),
+    WireGuard {
+        sender: Running<wireguard::Peer>,
+        receiver: Running<wireguard::Peer>,
+    },
+    Sctp {
+        sender: Running<sctp::Peer>,
+        receiver: Running<sctp::Peer>,
+    },
     Stream {
         sender: Running<stream::Sender>,
         receiver: Running<stream::Receiver>,
@@ -277,24 +303,45 @@ struct Talked {
     arrivals: Vec<Arrival>,
     ended: Option<String>,
     is_intact: bool,
-    losses: Option<quic::Losses>,
+    losses: Option<Losses>,
 }
 
 impl Conversation {
-    fn begin(stranger: Stranger, site: &Site, now: Instant) -> Result<Self, TrialError> {
+    fn begin(
+        stranger: Stranger,
+        programs: Option<aioquic::Programs>,
+        site: &Site,
+        now: Instant,
+    ) -> Result<Self, TrialError> {
+        if let Some(mut programs) = programs {
+            programs.begin()?;
+            return Ok(Self::Programs(programs));
+        }
         let fixed = |port| at(Place::Fixed, port);
         let mobile = |port| at(Place::Mobile, port);
         Ok(match stranger {
-            Stranger::Quic => {
-                let pair = quic::Pair::new(now, fixed(QUIC_PORT), true).map_err(|error| {
-                    TrialError::Program {
-                        what: "QUIC does not start",
-                        said: error.to_string(),
-                    }
-                })?;
+            Stranger::Quic | Stranger::Aioquic => {
+                let pair = quic::Pair::new(now, fixed(QUIC_PORT), true);
+                let pair = pair.map_err(|error| refusal("QUIC does not start", &*error))?;
                 Self::Quic {
                     sender: start(&site.fixed, fixed(QUIC_PORT), pair.server)?,
                     receiver: start(&site.mobile, mobile(ANY_PORT), pair.client)?,
+                }
+            }
+            Stranger::WireGuard => {
+                let (server, client) = (fixed(wireguard::PORT), mobile(wireguard::PORT));
+                Self::WireGuard {
+                    sender: start(&site.fixed, server, wireguard::Peer::server(now, client))?,
+                    receiver: start(&site.mobile, client, wireguard::Peer::client(now, server))?,
+                }
+            }
+            Stranger::Sctp => {
+                let server = fixed(sctp::PORT);
+                let client = sctp::Peer::client(now, server);
+                let client = client.map_err(|error| refusal("SCTP does not start", &error))?;
+                Self::Sctp {
+                    sender: start(&site.fixed, server, sctp::Peer::server(now))?,
+                    receiver: start(&site.mobile, mobile(sctp::PORT), client)?,
                 }
             }
             Stranger::Esp | Stranger::Rtp => {
@@ -335,6 +382,35 @@ impl Conversation {
                     arrivals: receiver.arrivals,
                 }
             }
+            Self::Programs(programs) => {
+                let read = programs.end()?;
+                Talked {
+                    arrivals: read.arrivals,
+                    // Other bytes than were sent end it.
+                    is_intact: read.ended.is_none(),
+                    ended: read.ended,
+                    losses: None,
+                }
+            }
+            Self::WireGuard { sender, receiver } => {
+                let (sender, receiver) = (sender.stop()?, receiver.stop()?);
+                Talked {
+                    ended: receiver.ended.clone().or_else(|| sender.ended.clone()),
+                    // A connection whose data were not what was sent would have failed.
+                    is_intact: true,
+                    losses: Some(sender.losses()),
+                    arrivals: receiver.arrivals,
+                }
+            }
+            Self::Sctp { sender, receiver } => {
+                let (sender, receiver) = (sender.stop()?, receiver.stop()?);
+                Talked {
+                    ended: receiver.ended.clone().or(sender.ended),
+                    is_intact: receiver.is_intact,
+                    losses: None,
+                    arrivals: receiver.arrivals,
+                }
+            }
             Self::Stream { sender, receiver } => {
                 sender.stop()?;
                 plain(receiver.stop()?.arrivals)
@@ -358,6 +434,13 @@ fn start<M: Machine + Send + 'static>(
 ) -> Result<Running<M>, TrialError> {
     let socket = bind(place, at).map_err(io_error("open a socket"))?;
     Running::start(machine, socket).map_err(io_error("start a thread"))
+}
+
+fn refusal(what: &'static str, error: &dyn std::error::Error) -> TrialError {
+    TrialError::Program {
+        what,
+        said: error.to_string(),
+    }
 }
 
 fn io_error(what: &'static str) -> impl FnOnce(io::Error) -> TrialError {

@@ -20,6 +20,7 @@ use outlast_wire::Packet;
 pub(super) struct Blueprint {
     pub(super) config: GatewayConfig,
     pub(super) link: GatewayLink,
+    pub(super) shares_rate: bool,
     pub(super) rules: HoldRules,
 }
 
@@ -27,6 +28,7 @@ impl Blueprint {
     pub(super) fn build(&self, now: Instant) -> Gateway {
         let mut gateway = Gateway::new(self.config.clone());
         gateway.add_link(now, LINK.interface, self.link);
+        gateway.share_rate(now, LINK.interface, self.shares_rate);
         gateway.set_rules(self.rules);
         gateway
     }

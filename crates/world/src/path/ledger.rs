@@ -185,6 +185,7 @@ fn taken(reason: TakeReason) -> &'static str {
     match reason {
         TakeReason::LinkDown => "the link is down",
         TakeReason::BehindKept => "it waits behind what is kept",
+        TakeReason::AwaitsShare => "it waits for its share of the link's rate",
         TakeReason::JustResent => "the same segment has just been re-sent",
         TakeReason::AnswersProbe => "it only answers the gateway's probe",
         TakeReason::Supervised => "the supervisor host answers it, or passes it on changed",
@@ -195,6 +196,7 @@ fn injected(reason: SendReason) -> &'static str {
     match reason {
         SendReason::NewestAck => "newest acknowledgement, which the link had dropped",
         SendReason::Kept => "kept while the link was down",
+        SendReason::Share => "has waited for its share of the link's rate",
         SendReason::Unacknowledged => "on the link when it went down, and not acknowledged",
         SendReason::RepeatedKick => "the flow does not move yet",
         SendReason::CachedRetransmission => "retransmission that found the mobile away",

@@ -26,6 +26,8 @@ pub(in crate::host) struct UserTimeoutCounts {
     pub(in crate::host) failures: u64,
     /// Sockets that were there before and were taken over.
     pub(in crate::host) taken_over: u64,
+    /// Times that a connection was kept for longer because its link went away.
+    pub(in crate::host) stretched: u64,
 }
 
 impl UserTimeoutCounts {
@@ -41,6 +43,7 @@ impl UserTimeoutCounts {
             no_room,
             failures,
             taken_over,
+            stretched,
         } = counters;
         Self {
             sent,
@@ -52,6 +55,7 @@ impl UserTimeoutCounts {
             no_room,
             failures,
             taken_over,
+            stretched,
         }
     }
 
@@ -77,7 +81,7 @@ impl UserTimeoutCounts {
     }
 
     /// Each count, with its name among the metrics and what it means.
-    pub(in crate::host) fn each(&self) -> [(&'static str, &'static str, u64); 9] {
+    pub(in crate::host) fn each(&self) -> [(&'static str, &'static str, u64); 10] {
         [
             (
                 "user_timeout_options_sent",
@@ -123,6 +127,11 @@ impl UserTimeoutCounts {
                 "user_timeout_taken_over",
                 "Sockets that were there before and were taken over",
                 self.taken_over,
+            ),
+            (
+                "user_timeout_longer_in_outages",
+                "Times that a connection was kept for longer because its link went away",
+                self.stretched,
             ),
         ]
     }

@@ -5,12 +5,16 @@
 
 use super::UserTimeout;
 use crate::failure::Failure;
+use outlast_linux::netlink::InterfaceIndex;
 use outlast_linux::user_timeout::{UserTimeoutCounters, UserTimeoutError, UserTimeouts};
+use std::net::IpAddr;
 
 /// The programs, or why this kernel does not take them.
 pub(in crate::host) struct Programs {
     loaded: Result<UserTimeouts, UserTimeoutError>,
     is_sent: bool,
+    /// Whether connections are kept for longer while their link is away.
+    stretches: bool,
 }
 
 impl Programs {
@@ -19,6 +23,7 @@ impl Programs {
         let mut programs = Self {
             loaded: UserTimeouts::load(),
             is_sent: false,
+            stretches: false,
         };
         programs.send(wanted)?;
         if let Err(error) = &programs.loaded {
@@ -63,6 +68,7 @@ impl Programs {
         let programs = self.loaded.as_mut().map_err(|error| refused(error))?;
         // Those of some cgroups may be attached already where another refuses them.
         self.is_sent = true;
+        self.stretches = wanted.stretches();
         let begun = programs.begin(&wanted.config());
         let taken = begun.and_then(|()| programs.take_over());
         match taken {
@@ -84,6 +90,22 @@ impl Programs {
         }
     }
 
+    /// A link, or its neighbour `peer`, has gone, or is back.
+    pub(in crate::host) fn note_link(
+        &mut self,
+        interface: InterfaceIndex,
+        peer: Option<IpAddr>,
+        is_away: bool,
+    ) {
+        let Some(programs) = self.loaded.as_mut().ok().filter(|_| self.stretches) else {
+            return;
+        };
+        if let Err(error) = programs.note_link(interface, peer, is_away) {
+            let why = error.with_causes();
+            tracing::warn!("connections keep the user timeouts that they have: {why}");
+        }
+    }
+
     /// Ends the option, and leaves the sockets to the kernel's own limits.
     pub(in crate::host) fn end(&mut self) {
         if let Some(counts) = self.counters() {
@@ -99,6 +121,7 @@ impl Programs {
                 "the user timeout option ends"
             );
         }
+        self.stretches = false;
         let is_sent = std::mem::take(&mut self.is_sent);
         let Some(programs) = self.loaded.as_mut().ok().filter(|_| is_sent) else {
             return;

@@ -19,9 +19,8 @@
 //!   would make the sender think that its timeout was spurious, and send on instead of filling
 //!   the hole.
 //! - *What it re-sent and a full queue dropped, it re-sends* once later segments have arrived.
-//! - A fresh segment waits behind what is kept of its flow, and behind what is kept of others whose
-//!   link came back with it; a retransmission of what was re-sent less than a round trip ago is not
-//!   forwarded a second time.
+//! - A fresh segment waits behind what is kept of its flow; a retransmission of what was re-sent less
+//!   than a round trip ago is not forwarded a second time.
 //!
 //! Needs to see both directions. Past a flow's cap, or when the memory of all flows is used up,
 //! it falls back to the one packet of the smart link layer until that has been recovered from.
@@ -425,9 +424,8 @@ impl Hold {
             return (Verdict::Taken(TakeReason::LinkDown), Fate::Lost);
         }
         let rules = cx.rules;
-        let has_line = cx.has_line && rules.has(HoldRule::WaitBehindOthers)
-            || cx.is_paced && observation.new_data && rules.has(HoldRule::PaceNewData);
-        let is_at_work = self.stage.is_at_work() || has_line;
+        let is_paced = cx.is_paced && observation.new_data && rules.has(HoldRule::PaceNewData);
+        let is_at_work = self.stage.is_at_work() || is_paced;
         let Kept::Window(window) = &self.kept else {
             return (Verdict::Pass, Fate::Transmitted);
         };
@@ -444,7 +442,7 @@ impl Hold {
             cx.counters.suppressed += 1;
             return (Verdict::Taken(TakeReason::JustResent), segment.fate);
         }
-        if window.has_lost() && rules.has(HoldRule::WaitBehindOwn) || has_line {
+        if window.has_lost() && rules.has(HoldRule::WaitBehindOwn) || is_paced {
             self.stage.wait_in_line();
             return (Verdict::Taken(TakeReason::BehindKept), Fate::Lost);
         }
@@ -456,7 +454,7 @@ impl Hold {
         is_lost && matches!(self.stage, Stage::InLine)
     }
 
-    /// What has only others' before it goes out as its sender meant it.
+    /// What came after the link's return goes out as its sender meant it.
     fn send_in_line(&mut self, cx: &mut Context<'_>) -> Option<Outgoing> {
         let (Stage::InLine, Kept::Window(window)) = (&self.stage, &mut self.kept) else {
             return None;

@@ -36,8 +36,9 @@
 //!
 //! # Left out
 //!
-//! Compression, bandwidth management, and the mobile's half.
+//! Compression, and the mobile's half.
 
+mod back_pressure;
 mod cache;
 mod sh_tcp;
 mod wireless;
@@ -50,6 +51,7 @@ use crate::limits::Budget;
 use crate::links::{Direction, LinkState};
 use crate::mechanisms::resume_timer::ResumeTimer;
 use crate::tracking::{FlowKey, Observation, SupervisedFlow, TcpFlow};
+use back_pressure::BackPressure;
 use outlast_base::time::{Duration, Instant};
 use outlast_wire::{Packet, TcpFlags, TcpHeader};
 use sh_tcp::{Expiry, FixedWindow, Obedience, ShTcp};
@@ -86,6 +88,7 @@ pub(crate) struct MTcp {
     mobile: FarHostProxy,
     /// The timestamp that the mobile's newest acknowledgement echoes.
     echo: u32,
+    back_pressure: BackPressure,
     resume_timer: ResumeTimer,
 }
 
@@ -197,7 +200,9 @@ impl PathMechanism for MTcp {
             let window = match self.fixed.window() {
                 FixedWindow::Shrunk { .. } => 0,
                 FixedWindow::NoShrink | FixedWindow::Recovering { .. } => {
-                    cx.flow.offered_beyond(ack)
+                    let offered = cx.flow.offered_beyond(ack);
+                    let sent_until = self.wireless.sent_until(cx.flow);
+                    self.back_pressure.window(cx, sent_until, ack, offered)
                 }
             };
             return Some(Outgoing {
@@ -341,6 +346,13 @@ impl MTcp {
             FixedWindow::Recovering { .. } => cx.flow.offered_beyond(ack).max(tcp.window),
             FixedWindow::NoShrink => tcp.window,
         };
+        let window = match self.fixed.window() {
+            FixedWindow::Shrunk { .. } => window,
+            FixedWindow::NoShrink | FixedWindow::Recovering { .. } => {
+                let sent_until = self.wireless.sent_until(cx.flow);
+                self.back_pressure.window(cx, sent_until, ack, window)
+            }
+        };
         if (ack, window) == (tcp.ack, tcp.window) {
             return Verdict::Pass;
         }
@@ -393,6 +405,7 @@ impl MTcp {
                 self.fixed.await_timeout(cx.now + timeout(cx.flow));
                 Verdict::Taken(match cx.link.state {
                     LinkState::Down => TakeReason::LinkDown,
+                    LinkState::Up if cx.allotment.is_some() => TakeReason::AwaitsShare,
                     LinkState::Up => TakeReason::BehindKept,
                 })
             }

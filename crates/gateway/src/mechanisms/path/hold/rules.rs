@@ -33,8 +33,6 @@ pub enum HoldRule {
     ResendOvertaken,
     /// A fresh segment waits behind what is kept of its own connection.
     WaitBehindOwn,
-    /// A fresh segment waits behind what is kept of others whose link came back with it.
-    WaitBehindOthers,
     /// New data goes no faster than what was kept, until the first answers have come.
     PaceNewData,
     /// A repetition of what was just re-sent is not forwarded.
@@ -59,7 +57,7 @@ pub struct HoldRules(u32);
 
 impl HoldRule {
     /// Every rule.
-    pub const ALL: [Self; 22] = [
+    pub const ALL: [Self; 21] = [
         Self::NewestAck,
         Self::WithholdMisleading,
         Self::DoubtTransmitted,
@@ -73,7 +71,6 @@ impl HoldRule {
         Self::FreshKick,
         Self::ResendOvertaken,
         Self::WaitBehindOwn,
-        Self::WaitBehindOthers,
         Self::PaceNewData,
         Self::SuppressRepetition,
         Self::Nudge,

@@ -2,7 +2,7 @@
 //!
 //! | stage | what crosses towards the link | it ends with |
 //! |---|---|---|
-//! | `Passing` | passes, and a copy is kept | the link's going; others' backlog, behind which it waits; a late drop |
+//! | `Passing` | passes, and a copy is kept | the link's going; new data that waits for the first answers; a late drop |
 //! | `InLine` | waits its turn where anything waits before it | the acknowledgement of all that is kept; the link's going |
 //! | `Down` | is taken and kept | the link's return |
 //! | `Recovering` | waits behind what is kept, or is a repetition that is not needed | the acknowledgement of all that was kept at the return; in vain, the last kick; the link's going |
@@ -18,7 +18,7 @@ pub(super) enum Stage {
     /// The link is up, and nothing waits.
     #[default]
     Passing,
-    /// The link is up. What is lost in the window only waits behind what is kept of others, or did.
+    /// The link is up. What is lost in the window is new data that only waits for its turn, or did.
     InLine,
     /// The link is down.
     Down {
@@ -29,7 +29,7 @@ pub(super) enum Stage {
     /// The link is back, and the connection is to move again.
     Recovering {
         episode: Box<Episode>,
-        /// Something has waited in line behind others meanwhile: that goes on when the episode is over.
+        /// Something came meanwhile and waits in line: that goes on when the episode is over.
         has_line: bool,
     },
 }

@@ -1,7 +1,8 @@
 //! The segments that the mobile has not acknowledged, in the order of their numbers.
 
-use super::super::{Context, newer_stamp};
+use super::super::{Context, SendReason, newer_stamp};
 use crate::limits::Budget;
+use crate::links::LinkState;
 use alloc::collections::VecDeque;
 use outlast_base::time::{Duration, Instant};
 use outlast_wire::tcp::Timestamps;
@@ -17,6 +18,10 @@ struct Kept {
     sent_at: Option<Instant>,
     /// It was last sent from here, not by its host.
     is_own: bool,
+    /// Its host has repeated it, and takes that for under way: it goes out once more unless it arrives.
+    owes_repetition: bool,
+    /// It has waited for its share of the link since it came, and has not been sent yet.
+    awaits_share: bool,
 }
 
 impl Kept {
@@ -40,6 +45,26 @@ pub(super) struct Cache {
     reach: Option<Reach>,
     /// The newest timestamp of what the mobile has acknowledged.
     floor: Option<u32>,
+    /// The number behind what has been sent.
+    sent_until: Option<SeqNumber>,
+}
+
+/// The next segment that is to be sent.
+pub(super) struct Next {
+    pub(super) packet: Packet,
+    /// See [`Cache::owe_repetition`].
+    pub(super) owes_repetition: bool,
+    /// It is sent for the first time, and has waited for its share of the link.
+    is_share: bool,
+}
+
+impl Next {
+    pub(super) const fn reason(&self) -> SendReason {
+        match self.is_share {
+            true => SendReason::Share,
+            false => SendReason::Kept,
+        }
+    }
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -115,7 +140,14 @@ impl Cache {
             end,
             sent_at,
             is_own: false,
+            owes_repetition: false,
+            awaits_share: sent_at.is_none()
+                && cx.allotment.is_some()
+                && cx.link.state == LinkState::Up,
         };
+        if sent_at.is_some() {
+            self.note_sent(end);
+        }
         self.segments.insert(behind.map_or(0, |at| at + 1), kept);
         let acked = cx.flow.near.acked;
         let mut reach = self.reach.unwrap_or(Reach {
@@ -244,8 +276,40 @@ impl Cache {
             if kept.seq.before(end) && kept.end.after(seq) && kept.sent_at.is_some() {
                 kept.sent_at = Some(now);
                 kept.is_own = false;
+                kept.owes_repetition = false;
             }
         }
+    }
+
+    /// The host of `seq` to `end` has repeated it, which was taken. Says when the first of it was sent.
+    pub(super) fn owe_repetition(&mut self, (seq, end): (SeqNumber, SeqNumber)) -> Option<Instant> {
+        let mut sent_at = None;
+        for kept in &mut self.segments {
+            if kept.seq.before(end) && kept.end.after(seq) {
+                kept.owes_repetition = true;
+                sent_at = sent_at.or(kept.sent_at);
+            }
+        }
+        sent_at
+    }
+
+    /// Sends again what was sent before `time` and [owes a repetition](Self::owe_repetition). Says when the
+    /// first was sent that still owes one.
+    pub(super) fn send_repetitions(&mut self, time: Instant) -> Option<Instant> {
+        let mut next = None;
+        for kept in &mut self.segments {
+            let Some(at) = kept.sent_at.filter(|_| kept.owes_repetition) else {
+                continue;
+            };
+            if at <= time {
+                kept.sent_at = None;
+                kept.owes_repetition = false;
+                self.waiting += 1;
+            } else {
+                next = Some(next.map_or(at, |next: Instant| next.min(at)));
+            }
+        }
+        next
     }
 
     /// Sends everything again that was sent before `time`.
@@ -271,8 +335,17 @@ impl Cache {
         }
     }
 
+    fn note_sent(&mut self, end: SeqNumber) {
+        self.sent_until = Some(self.sent_until.map_or(end, |until| until.max(end)));
+    }
+
+    /// The number behind what has been sent, where the mobile has everything before `acked`.
+    pub(super) fn sent_until(&self, acked: SeqNumber) -> SeqNumber {
+        self.sent_until.map_or(acked, |until| until.max(acked))
+    }
+
     /// Takes the next segment that is to be sent.
-    pub(super) fn next_waiting(&mut self, now: Instant) -> Option<Packet> {
+    pub(super) fn next_waiting(&mut self, now: Instant) -> Option<Next> {
         let mut floor = self.floor;
         for kept in &mut self.segments {
             floor = newest(floor, kept.stamps());
@@ -280,7 +353,16 @@ impl Cache {
                 kept.sent_at = Some(now);
                 kept.is_own = true;
                 self.waiting -= 1;
-                return Some(renewed(kept, floor));
+                let (end, next) = (
+                    kept.end,
+                    Next {
+                        packet: renewed(kept, floor),
+                        owes_repetition: kept.owes_repetition,
+                        is_share: core::mem::take(&mut kept.awaits_share),
+                    },
+                );
+                self.note_sent(end);
+                return Some(next);
             }
         }
         None

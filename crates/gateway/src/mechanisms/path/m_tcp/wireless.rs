@@ -85,6 +85,8 @@ pub(super) struct Wireless {
     sender_recovers: bool,
     /// The mobile is back, and was asked, or is to be, what it has.
     question: Option<Question>,
+    /// When that is sent again which its sender has repeated meanwhile, unless the mobile acknowledges it.
+    repetition_at: Option<Instant>,
 }
 
 /// What of that which was sent before an outage has arrived?
@@ -127,8 +129,14 @@ impl Wireless {
     pub(super) fn leave(&mut self) {
         self.state = State::Frozen { persist: None };
         self.question = None;
+        self.repetition_at = None;
         self.probes = false;
         self.probed = None;
+    }
+
+    /// The number behind what has gone to the mobile.
+    pub(super) fn sent_until(&self, flow: &TcpFlow) -> SeqNumber {
+        self.cache.sent_until(flow.near.acked)
     }
 
     /// Whether the byte at `number` is kept.
@@ -173,6 +181,11 @@ impl Wireless {
         if self.question.is_some_and(|question| question.until <= now) {
             self.settle_question();
         }
+        if self.repetition_at.take_if(|at| *at <= now).is_some() {
+            let pause = timeout(flow);
+            let next = self.cache.send_repetitions(now - pause);
+            self.repetition_at = next.map(|sent_at| sent_at + pause);
+        }
         match &mut self.state {
             State::NoFreeze { rexmt } => {
                 let has_expired = rexmt.take_if(|at| *at <= now).is_some();
@@ -207,7 +220,10 @@ impl Wireless {
             } => Some(at),
             State::Frozen { persist: None } => None,
         };
-        [question, timer].into_iter().flatten().min()
+        [question, timer, self.repetition_at]
+            .into_iter()
+            .flatten()
+            .min()
     }
 
     /// A segment of the mobile's; says whether it is a duplicate acknowledgement that is this half's
@@ -340,6 +356,11 @@ impl Wireless {
             }
             self.cache
                 .send_again_if_older(span, cx.now, timeout(cx.flow));
+            if self.sender_recovers
+                && let Some(sent_at) = self.cache.owe_repetition(span)
+            {
+                self.await_repetition(cx, sent_at);
+            }
             return Arrival::Known;
         }
         if matches!(self.state, State::Frozen { persist: Some(_) }) && tcp.seq.at_or_before(acked) {
@@ -348,6 +369,7 @@ impl Wireless {
         }
         let may_go = matches!(self.state, State::NoFreeze { .. })
             && cx.link.state == LinkState::Up
+            && cx.allotment.is_none()
             && !self.cache.has_waiting();
         let sent_at = may_go.then_some(cx.now);
         if !self.cache.keep(cx, packet, sent_at) {
@@ -359,6 +381,14 @@ impl Wireless {
         }
         self.start_timer(cx);
         Arrival::New
+    }
+
+    /// What was sent at `sent_at` is sent again after a timeout.
+    fn await_repetition(&mut self, cx: &Context<'_>, sent_at: Instant) {
+        if matches!(self.state, State::NoFreeze { .. }) && cx.link.state == LinkState::Up {
+            let at = sent_at + timeout(cx.flow);
+            self.repetition_at.get_or_insert(at.max(cx.now));
+        }
     }
 
     fn start_timer(&mut self, cx: &Context<'_>) {
@@ -421,9 +451,13 @@ impl Wireless {
                 (self.newest_ack.packet()?.clone(), SendReason::NewestAck)
             }
             State::NoFreeze { .. } => {
-                let packet = self.cache.next_waiting(cx.now)?;
+                let next = self.cache.next_waiting(cx.now)?;
                 self.start_timer(cx);
-                (packet, SendReason::Kept)
+                if next.owes_repetition {
+                    self.await_repetition(cx, cx.now);
+                }
+                let reason = next.reason();
+                (next.packet, reason)
             }
             State::Frozen { persist: Some(_) } if core::mem::take(&mut self.probes) => {
                 let packet = self.cache.oldest()?;
