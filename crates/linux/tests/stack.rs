@@ -1,11 +1,11 @@
-//! Ten thousand connections of the kernel's that have stalled: one pass, and kicks at the rate limit.
+//! Connections of the kernel's that have stalled: one pass, and kicks at the rate limit. Ten thousand of
+//! them with `--release`; where nothing is optimized, fewer.
 //!
 //! Where this machine does not allow it, the test says so and ends.
 
 #![expect(
-    clippy::print_stderr,
     clippy::disallowed_methods,
-    reason = "what was measured is shown; an outage lasts, and nothing tells when a timeout has backed off"
+    reason = "an outage lasts, and nothing tells when a timeout has backed off"
 )]
 
 use outlast_base::time::{Duration, Instant};
@@ -22,7 +22,11 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use std::io::Write;
 use std::net::{SocketAddr, TcpListener, TcpStream};
 
-const CONNECTIONS: usize = 10_000;
+const CONNECTIONS: usize = if cfg!(debug_assertions) {
+    1_000
+} else {
+    10_000
+};
 /// The far ends are left in the queues of so many listening sockets, where they cost no descriptors.
 const LISTENERS: usize = 100;
 /// And a few more.
@@ -132,7 +136,7 @@ fn wake(stack: &mut TcpStack, link: LinkId) -> Measured {
             waited_until = waited();
         }
         assert!(
-            clock::now().since(began) < LIMIT * 10,
+            clock::now().since(began) < LIMIT * 30,
             "{:?}",
             host.counters()
         );
@@ -146,11 +150,7 @@ fn wake(stack: &mut TcpStack, link: LinkId) -> Measured {
 }
 
 #[test]
-#[cfg_attr(
-    debug_assertions,
-    ignore = "takes longer where nothing is optimized: run it with --release"
-)]
-fn ten_thousand_stalled_connections_are_woken_within_a_second_and_the_rate() {
+fn stalled_connections_are_woken_within_a_second_and_the_rate() {
     let had = getrlimit(Resource::Nofile);
     let wanted = Rlimit {
         current: had.current.map(|current| current.max(DESCRIPTORS)),
