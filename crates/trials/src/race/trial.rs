@@ -152,7 +152,7 @@ pub fn carry_out(
     Ok(Ran {
         warnings: too_late.into_iter().collect(),
         worst_delay,
-        ..Ran::new(ran.result(job, outage, &observed)).observing(&observed)
+        ..Ran::new(ran.result(job, began, outage, &observed)).observing(&observed)
     })
 }
 
@@ -244,7 +244,6 @@ enum Runner {
 
 /// What came of the transfer.
 struct Transferred {
-    began: Instant,
     arrivals: Vec<Arrival>,
     ended: Option<String>,
     /// Whether what came is what was sent; of a stream that did not come to its end nobody knows.
@@ -322,7 +321,6 @@ impl Runner {
                     is_intact: Some(receiver.is_intact),
                     arrivals: receiver.arrivals,
                     congestion: "quinn".into(),
-                    began: deadline,
                 })
             }
         }
@@ -348,7 +346,6 @@ fn end_stream(
         ended: None,
         is_intact: received.is_complete.then(|| received.hash == Some(hash)),
         congestion,
-        began: deadline,
     })
 }
 
@@ -363,13 +360,9 @@ impl Transferred {
         last.map(|arrival| arrival.at)
     }
 
-    fn result(&self, job: &Job, outage: Outage, observed: &Observed) -> RunResult {
-        let first = self
-            .arrivals
-            .first()
-            .map_or(self.began, |arrival| arrival.at);
-        let last = self.done().unwrap_or(self.began);
+    fn result(&self, job: &Job, began: Instant, outage: Outage, observed: &Observed) -> RunResult {
         let is_complete = self.done().is_some();
+        let last = self.done().unwrap_or_else(clock::now);
         let time = FIRST_SECONDS.saturating_sub(DELAY);
         let carried = rate().bytes_in(time).as_u64();
         // Whoever has all of it is not waited for.
@@ -382,9 +375,9 @@ impl Transferred {
                 Some(why) => why.clone(),
                 None => "given up at the deadline".to_owned(),
             }),
-            elapsed_s: last.since(first).as_secs_f64(),
+            elapsed_s: last.since(began).as_secs_f64(),
             outages: vec![OutageResult {
-                start_s: outage.down.since(first).as_secs_f64(),
+                start_s: outage.down.since(began).as_secs_f64(),
                 length_s: Some(outage.up.since(outage.down).as_secs_f64()),
                 resume_s: observed.seen.resume_s,
                 half_second_s: None,
