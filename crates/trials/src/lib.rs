@@ -16,6 +16,7 @@
 //! | [`live`] | what is done in a live run |
 //! | [`middle_of_path`] | outages that are not next to the gateway, several at once, one inside another |
 //! | [`mobile_ip_matrix`] | resume time after a registration, with `hold` and the trigger and without |
+//! | [`race`] | the same transfer over the same outages by everything that is said to help |
 //! | [`strangers`] | QUIC, tunnels, real-time streams and DNS: what a gateway does for what it cannot read |
 //! | [`supervisor_matrix`] | resume time behind M-TCP's supervisor host, beside `hold` |
 #![forbid(unsafe_code)]
@@ -34,8 +35,11 @@ pub mod lab_vs_sim;
 pub mod live;
 pub mod middle_of_path;
 pub mod mobile_ip_matrix;
+pub mod race;
+mod role;
 pub mod strangers;
 pub mod supervisor_matrix;
+mod transfer;
 
 use outlast_experiments::experiment::Experiment;
 
@@ -54,6 +58,7 @@ pub const ALL: &[&Experiment] = &[
     &host_matrix::EXPERIMENT,
     &mobile_ip_matrix::EXPERIMENT,
     &hip_moves::EXPERIMENT,
+    &race::EXPERIMENT,
     &strangers::EXPERIMENT,
     &middle_of_path::EXPERIMENT,
     &lab_vs_sim::EXPERIMENT,

@@ -7,6 +7,7 @@ use crate::gateway_matrix::trial::{self as matrix, ProgramTrial};
 use crate::gateway_siege::trial::{self as siege, SiegeTrial};
 use crate::hip_moves::trial::{self as moves, MovesTrial};
 use crate::mobile_ip_matrix::trial::{self as hand_off, HandOffTrial};
+use crate::race::trial::{self as race, RaceTrial};
 use crate::strangers::trial::{self as strangers, StrangerTrial};
 use outlast_base::time::Duration;
 use outlast_experiments::batch::ATTEMPTS;
@@ -23,6 +24,8 @@ pub enum Trial {
     Programs(ProgramTrial),
     /// Traffic that no gateway can read, one outage.
     Stranger(StrangerTrial),
+    /// One transfer, one outage, one of those that are said to help.
+    Race(RaceTrial),
     /// Thousands of connections, one outage.
     Herd(HerdTrial),
     /// Honest transfers through outages, the daemon besieged.
@@ -42,7 +45,7 @@ impl Live for Trial {
     /// once; a hand-off and the herd take all of the capacity, and what measures the machine, too.
     fn weight(&self, capacity: u32) -> u32 {
         match self {
-            Self::Programs(_) | Self::Stranger(_) => 1,
+            Self::Programs(_) | Self::Stranger(_) | Self::Race(_) => 1,
             Self::Siege(_) => (capacity / 4).max(1),
             Self::Herd(_)
             | Self::HandOff(_)
@@ -56,6 +59,7 @@ impl Live for Trial {
         match self {
             Self::Programs(trial) => Some(trial.expected()),
             Self::Stranger(trial) => Some(trial.expected()),
+            Self::Race(trial) => Some(trial.expected()),
             Self::Siege(trial) => Some(trial.expected()),
             Self::HandOff(trial) => Some(trial.expected()),
             Self::Moves(trial) => Some(trial.expected()),
@@ -65,7 +69,7 @@ impl Live for Trial {
 
     fn attempts(&self) -> u32 {
         match self {
-            Self::Programs(_) | Self::Stranger(_) => ProgramTrial::ATTEMPTS,
+            Self::Programs(_) | Self::Stranger(_) | Self::Race(_) => ProgramTrial::ATTEMPTS,
             Self::Herd(_)
             | Self::Siege(_)
             | Self::HandOff(_)
@@ -80,6 +84,7 @@ impl Live for Trial {
         Ok(match self {
             Self::Programs(trial) => matrix::carry_out(job, trial, &outlast, moments, cancel)?,
             Self::Stranger(trial) => strangers::carry_out(job, trial, &outlast, moments, cancel)?,
+            Self::Race(trial) => race::carry_out(job, trial, &outlast, moments, cancel)?,
             Self::Herd(trial) => herd::carry_out(job, trial, &outlast, cancel)?,
             Self::Siege(trial) => siege::carry_out(job, trial, &outlast, cancel)?,
             Self::HandOff(trial) => hand_off::carry_out(job, trial, &outlast, cancel)?,

@@ -8,7 +8,7 @@
 pub(crate) mod place;
 mod replies;
 pub mod roles;
-mod transfer;
+
 pub mod trial;
 
 use crate::live::Trial;

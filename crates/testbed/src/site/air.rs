@@ -63,6 +63,9 @@ pub struct Since {
     pub heard_by_mobile: Heard,
     /// By how much the emulator was late at worst.
     pub worst_delay: Duration,
+    /// IP packets that both ends sent into the void while the link was away; none where the kernel keeps them back for want
+    /// of a carrier or of the neighbour's address.
+    pub sent_while_away: u64,
     /// Frames towards the mobile host that found the link's queue full, in each [`WINDOW`].
     pub dropped: Vec<u64>,
     /// See [`Offered`].
@@ -156,6 +159,8 @@ struct Ether {
     poller: Poller,
     timer: Timer,
     back_at: Instant,
+    /// See [`Since::sent_while_away`]: in the outage that goes on.
+    sent_while_away: u64,
     since: Since,
     buffer: Box<[u8]>,
 }
@@ -187,6 +192,7 @@ impl Ether {
             poller,
             timer,
             back_at: clock::now(),
+            sent_while_away: 0,
             since: Since::default(),
             buffer: vec![0; LONGEST_FRAME].into(),
         })
@@ -232,6 +238,7 @@ impl Ether {
             self.set_carrier(false)?;
         }
         self.gone = Some(how);
+        self.sent_while_away = 0;
         self.link = Link::new(self.config.clone());
         Ok(clock::now())
     }
@@ -239,13 +246,18 @@ impl Ether {
     fn mend(&mut self) -> io::Result<Instant> {
         // What the hosts have sent until now was sent into the void.
         for end in 0..self.taps.len() {
-            while self.taps[end].read(&mut self.buffer)?.is_some() {}
+            while let Some(frame) = self.taps[end].read(&mut self.buffer)? {
+                self.sent_while_away += u64::from(!Sight::of(frame).is_local());
+            }
         }
         // No frame crosses the link in less than its delay, so that both ends have their carrier
         // before either hears of it.
         let gone = self.gone.take();
         self.link = Link::new(self.config.clone());
-        self.since = Since::default();
+        self.since = Since {
+            sent_while_away: self.sent_while_away,
+            ..Since::default()
+        };
         if gone == Some(Cut::Carrier) {
             self.set_carrier(true)?;
         }
@@ -274,6 +286,8 @@ impl Ether {
                 self.note_offer(now, end, &frame);
                 self.link.handle_packet(now, WAYS[end], frame);
                 self.deliver(now)?;
+            } else {
+                self.sent_while_away += u64::from(!Sight::of(&frame.0).is_local());
             }
         }
         Ok(())

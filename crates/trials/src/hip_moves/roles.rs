@@ -3,7 +3,7 @@
 use super::Help;
 use super::place::{RENDEZVOUS, Roaming};
 use crate::gateway_matrix::trial::TrialError;
-use crate::mobile_ip_matrix::roles::{await_words, run};
+use crate::role::{await_words, run};
 use outlast_lab::Cancel;
 use outlast_linux::process::ContainedProcess;
 use std::fs;

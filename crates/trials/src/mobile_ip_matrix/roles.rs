@@ -2,16 +2,15 @@
 
 use super::place::{HOME_ADDRESS, HOME_AGENT, Roaming};
 use crate::gateway_matrix::trial::TrialError;
-use crate::gateway_matrix::{Duty, daemon::Daemon, wait};
-use outlast_base::time::Duration;
+use crate::gateway_matrix::{Duty, daemon::Daemon};
+use crate::role;
 use outlast_lab::Cancel;
-use outlast_linux::clock;
 use outlast_linux::namespace::Namespace;
 use outlast_linux::process::ContainedProcess;
-use std::fs::{self, File};
+use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::Command;
 
 /// What helps connections to resume after a hand-off.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -48,9 +47,6 @@ impl Help {
         }
     }
 }
-
-const PATIENCE: Duration = Duration::from_secs(20);
-const LOOK: Duration = Duration::from_millis(10);
 
 /// Everything of Outlast that runs. It ends when this is dropped.
 pub(super) struct Roles<'t> {
@@ -105,19 +101,19 @@ impl<'t> Roles<'t> {
         let start = |name: &str, role: &str, host: &Namespace, text: &str| {
             let config = directory.join(name).with_extension("toml");
             fs::write(&config, text).map_err(io_error)?;
-            run(outlast, role, host, &config)
+            role::run(outlast, role, host, &config)
         };
         let hold = |device: &str, host: &Namespace, control: PathBuf| {
             Daemon::start_on(device, Duty::Hold, host, outlast, control, &[])
         };
         let mut gateways = Vec::new();
         let (agent, said) = start("agent", "home-agent", &place.agent, &agent_file)?;
-        await_words(&said, "home agent begins", cancel)?;
+        role::await_words(&said, "home agent begins", cancel)?;
         if help == Help::Hold {
             gateways.push(hold("mobiles0", &place.agent, hold_agent)?);
         }
         let (mobile, said) = start("mobile", "mobile-node", &place.site.mobile, &mobile_file)?;
-        await_words(&said, " registered", cancel)?;
+        role::await_words(&said, " registered", cancel)?;
         if help == Help::Hold {
             gateways.push(hold("home0", &place.site.mobile, hold_mobile)?);
         }
@@ -126,38 +122,5 @@ impl<'t> Roles<'t> {
             _mobile: mobile,
             _agent: agent,
         })
-    }
-}
-
-/// Starts a role, and says where its log is.
-pub(crate) fn run(
-    outlast: &Path,
-    role: &str,
-    host: &Namespace,
-    config: &Path,
-) -> Result<(ContainedProcess, PathBuf), TrialError> {
-    let log = config.with_extension("log");
-    let mut command = Command::new(outlast);
-    command
-        .args(["run", "--role", role, "--config"])
-        .arg(config);
-    command.env("NO_COLOR", "1");
-    command.stdin(Stdio::null()).stdout(Stdio::null());
-    command.stderr(File::create(&log).map_err(io_error)?);
-    Ok((ContainedProcess::spawn(host, command)?, log))
-}
-
-/// Waits until the log has these words.
-pub(crate) fn await_words(log: &Path, words: &str, cancel: &Cancel) -> Result<(), TrialError> {
-    let given_up = clock::now() + PATIENCE;
-    loop {
-        let said = fs::read_to_string(log).map_err(io_error)?;
-        if said.contains(words) {
-            return Ok(());
-        }
-        if clock::now() > given_up {
-            return Err(TrialError::Daemon(said.trim().to_owned()));
-        }
-        wait(cancel, None, LOOK)?;
     }
 }

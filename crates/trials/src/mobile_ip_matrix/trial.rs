@@ -4,10 +4,10 @@ use super::LIMIT_S;
 use super::place::{HOME_ADDRESS, Roaming, TO_AGENT};
 use super::replies::Replies;
 use super::roles::{Help, Roles};
-use super::transfer::{Received, Transfer};
 use crate::gateway_matrix::payload::payload;
 use crate::gateway_matrix::trial::{TrialError, pause_until};
 use crate::gateway_matrix::wait;
+use crate::transfer::{Received, Transfer, Transport};
 use outlast_base::time::{Duration, Instant};
 use outlast_base::units::BitRate;
 use outlast_experiments::carry_out::Ran;
@@ -107,7 +107,7 @@ pub fn carry_out(
         (&place.site.fixed, Place::Fixed.address(IpVersion::V4)),
         &place.site.mobile,
         trial.direction,
-        trial.congestion,
+        (Transport::Tcp, trial.congestion),
         sent,
     )?;
     if transfer.own != HOME_ADDRESS {

@@ -28,7 +28,7 @@ pub trait Machine {
 
 /// A machine that runs on a thread of its own.
 #[derive(Debug)]
-pub(super) struct Running<M> {
+pub(crate) struct Running<M> {
     end: Arc<Waker>,
     thread: Option<JoinHandle<io::Result<M>>>,
 }
@@ -43,7 +43,7 @@ const SOCKET: Token = Token(1);
 const END: Token = Token(2);
 
 /// A socket in `place`, bound to `at`.
-pub(super) fn bind(place: &Namespace, at: SocketAddr) -> io::Result<UdpSocket> {
+pub(crate) fn bind(place: &Namespace, at: SocketAddr) -> io::Result<UdpSocket> {
     let bound = place.run(|| {
         let socket = UdpSocket::bind(at)?;
         socket.set_nonblocking(true)?;
@@ -54,7 +54,7 @@ pub(super) fn bind(place: &Namespace, at: SocketAddr) -> io::Result<UdpSocket> {
 
 impl<M: Machine + Send + 'static> Running<M> {
     /// Starts `machine` with that socket, which does not block.
-    pub(super) fn start(machine: M, socket: UdpSocket) -> io::Result<Self> {
+    pub(crate) fn start(machine: M, socket: UdpSocket) -> io::Result<Self> {
         let end = Arc::new(Waker::new()?);
         let waker = Arc::clone(&end);
         let thread = thread::Builder::new().name("stranger".into());
@@ -66,7 +66,7 @@ impl<M: Machine + Send + 'static> Running<M> {
     }
 
     /// Ends it; the machine as it is then.
-    pub(super) fn stop(mut self) -> io::Result<M> {
+    pub(crate) fn stop(mut self) -> io::Result<M> {
         self.end.wake();
         let thread = self.thread.take().expect("it is taken here alone");
         thread

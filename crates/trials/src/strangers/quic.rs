@@ -7,10 +7,11 @@ use super::machine::Machine;
 use super::payload::{byte_at, is_right};
 use bytes::BytesMut;
 use outlast_base::time::Instant;
+use quinn_proto::congestion::BbrConfig;
 use quinn_proto::crypto::rustls::{QuicClientConfig, QuicServerConfig};
 use quinn_proto::{
     ClientConfig, Connection, ConnectionHandle, DatagramEvent, Dir, Endpoint, EndpointConfig,
-    Event, ServerConfig, StreamEvent, StreamId, Transmit,
+    Event, ServerConfig, StreamEvent, StreamId, Transmit, TransportConfig,
 };
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use std::collections::VecDeque;
@@ -61,7 +62,8 @@ impl std::fmt::Debug for Peer {
 }
 
 impl Pair {
-    /// A client that connects to the server at `server_at`, at `now`; `server_sends` says which of both does.
+    /// A client that connects to the server at `server_at`, at `now`; `server_sends` says which of both does. Both have
+    /// quinn's own congestion control, CUBIC.
     ///
     /// # Errors
     /// When keys cannot be had.
@@ -70,12 +72,48 @@ impl Pair {
         server_at: SocketAddr,
         server_sends: bool,
     ) -> Result<Self, Box<dyn Error + Send + Sync>> {
+        let transport = Arc::new(TransportConfig::default());
+        Self::with_transport(now, server_at, server_sends, &transport)
+    }
+
+    /// As [`Self::new`], with BBR.
+    ///
+    /// # Errors
+    /// When keys cannot be had.
+    pub fn with_bbr(
+        now: Instant,
+        server_at: SocketAddr,
+        server_sends: bool,
+    ) -> Result<Self, Box<dyn Error + Send + Sync>> {
+        let mut transport = TransportConfig::default();
+        transport.congestion_controller_factory(Arc::new(BbrConfig::default()));
+        Self::with_transport(now, server_at, server_sends, &Arc::new(transport))
+    }
+
+    fn with_transport(
+        now: Instant,
+        server_at: SocketAddr,
+        server_sends: bool,
+        transport: &Arc<TransportConfig>,
+    ) -> Result<Self, Box<dyn Error + Send + Sync>> {
         let epoch = Epoch::new(now);
         let made = rcgen::generate_simple_self_signed(vec![NAME.to_owned()])?;
         let certificate = made.cert.der().clone();
         let key = PrivateKeyDer::Pkcs8(made.signing_key.serialize_der().into());
-        let server = Peer::server(epoch, certificate.clone(), key, server_sends)?;
-        let client = Peer::client(epoch, certificate, server_at, !server_sends)?;
+        let server = Peer::server(
+            epoch,
+            certificate.clone(),
+            key,
+            server_sends,
+            Arc::clone(transport),
+        )?;
+        let client = Peer::client(
+            epoch,
+            certificate,
+            server_at,
+            !server_sends,
+            Arc::clone(transport),
+        )?;
         Ok(Self { server, client })
     }
 }
@@ -86,6 +124,7 @@ impl Peer {
         certificate: CertificateDer<'static>,
         key: PrivateKeyDer<'static>,
         sends: bool,
+        transport: Arc<TransportConfig>,
     ) -> Result<Self, Box<dyn Error + Send + Sync>> {
         let provider = Arc::new(rustls::crypto::ring::default_provider());
         let crypto = rustls::ServerConfig::builder_with_provider(provider)
@@ -93,7 +132,9 @@ impl Peer {
             .with_no_client_auth()
             .with_single_cert(vec![certificate], key)?;
         let crypto = Arc::new(QuicServerConfig::try_from(crypto)?);
-        let config = Some(Arc::new(ServerConfig::with_crypto(crypto)));
+        let mut config = ServerConfig::with_crypto(crypto);
+        config.transport_config(transport);
+        let config = Some(Arc::new(config));
         let endpoint = Endpoint::new(Arc::new(EndpointConfig::default()), config, true, None);
         Ok(Self::new(epoch, endpoint, sends))
     }
@@ -103,6 +144,7 @@ impl Peer {
         certificate: CertificateDer<'static>,
         server: SocketAddr,
         sends: bool,
+        transport: Arc<TransportConfig>,
     ) -> Result<Self, Box<dyn Error + Send + Sync>> {
         let mut roots = rustls::RootCertStore::empty();
         roots.add(certificate)?;
@@ -111,7 +153,8 @@ impl Peer {
             .with_protocol_versions(&[&rustls::version::TLS13])?
             .with_root_certificates(roots)
             .with_no_client_auth();
-        let config = ClientConfig::new(Arc::new(QuicClientConfig::try_from(crypto)?));
+        let mut config = ClientConfig::new(Arc::new(QuicClientConfig::try_from(crypto)?));
+        config.transport_config(transport);
         let mut endpoint = Endpoint::new(Arc::new(EndpointConfig::default()), None, true, None);
         let connection = endpoint.connect(epoch.begin(), config, server, NAME)?;
         let mut client = Self::new(epoch, endpoint, sends);

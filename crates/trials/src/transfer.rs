@@ -1,4 +1,4 @@
-//! A transfer between the mobile host's home address and the fixed host, and when what of it was read.
+//! A transfer between the mobile host and the fixed host over the kernel's TCP, and when what of it was read.
 
 use crate::gateway_matrix::trial::TrialError;
 use outlast_base::time::{Duration, Instant};
@@ -7,29 +7,74 @@ use outlast_linux::clock;
 use outlast_linux::namespace::Namespace;
 use outlast_linux::socket;
 use outlast_scenario::{Congestion, Direction};
+use rustix::net::{self, AddressFamily, Protocol, SocketFlags, SocketType, ipproto, socket_with};
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::{IpAddr, Shutdown, SocketAddr, TcpListener, TcpStream};
+use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread::{self, JoinHandle};
 
 /// How long a read or a write waits before it looks whether it is given up.
 const LOOK: Duration = Duration::from_millis(200);
-const PATIENCE: Duration = Duration::from_secs(20);
+
+/// Connections that wait to be accepted: there is one.
+const BACKLOG: i32 = 1;
+
+/// Which of the kernel's transports carries a transfer.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) enum Transport {
+    /// TCP.
+    Tcp,
+    /// Multipath TCP (RFC 8684).
+    MultipathTcp,
+}
+
+impl Transport {
+    const fn protocol(self) -> Protocol {
+        match self {
+            Self::Tcp => ipproto::TCP,
+            Self::MultipathTcp => ipproto::MPTCP,
+        }
+    }
+
+    fn socket(self, at: SocketAddr) -> io::Result<OwnedFd> {
+        let family = match at {
+            SocketAddr::V4(_) => AddressFamily::INET,
+            SocketAddr::V6(_) => AddressFamily::INET6,
+        };
+        let flags = SocketFlags::CLOEXEC;
+        let protocol = Some(self.protocol());
+        Ok(socket_with(family, SocketType::STREAM, flags, protocol)?)
+    }
+
+    fn listen(self, at: SocketAddr) -> io::Result<TcpListener> {
+        let socket = self.socket(at)?;
+        net::bind(&socket, &at)?;
+        net::listen(&socket, BACKLOG)?;
+        Ok(socket.into())
+    }
+
+    fn connect(self, to: SocketAddr) -> io::Result<TcpStream> {
+        let socket = self.socket(to)?;
+        net::connect(&socket, &to)?;
+        Ok(socket.into())
+    }
+}
 
 /// What the receiver has seen.
 #[derive(Debug, Default)]
-pub(super) struct Received {
+pub(crate) struct Received {
     /// When the application read how many bytes.
-    pub(super) reads: Vec<(Instant, usize)>,
+    pub(crate) reads: Vec<(Instant, usize)>,
     /// The hash of all of them.
-    pub(super) hash: Option<blake3::Hash>,
+    pub(crate) hash: Option<blake3::Hash>,
     /// The sender has said that this is all.
-    pub(super) is_complete: bool,
+    pub(crate) is_complete: bool,
 }
 
 /// A transfer that is going on.
-pub(super) struct Transfer {
+pub(crate) struct Transfer {
     receiver: JoinHandle<io::Result<Received>>,
     sender: JoinHandle<io::Result<()>>,
     /// The sender's socket, for its kernel's word.
@@ -38,9 +83,9 @@ pub(super) struct Transfer {
     read: Arc<AtomicU64>,
     is_given_up: Arc<AtomicBool>,
     /// The mobile host's address of the connection.
-    pub(super) own: IpAddr,
+    pub(crate) own: IpAddr,
     /// The congestion control that the kernel says that the sender has.
-    pub(super) congestion: String,
+    pub(crate) congestion: String,
 }
 
 fn io_error(source: io::Error) -> TrialError {
@@ -59,17 +104,17 @@ fn inside<T: Send>(
 
 impl Transfer {
     /// Connects from the mobile host to the fixed one, and begins.
-    pub(super) fn begin(
+    pub(crate) fn begin(
         (fixed, fixed_address): (&Namespace, IpAddr),
         mobile: &Namespace,
         direction: Direction,
-        congestion: Congestion,
+        (transport, congestion): (Transport, Congestion),
         payload: Vec<u8>,
     ) -> Result<Self, TrialError> {
         let at = SocketAddr::new(fixed_address, 0);
-        let listener = inside(fixed, || TcpListener::bind(at))?;
+        let listener = inside(fixed, || transport.listen(at))?;
         let at = listener.local_addr().map_err(io_error)?;
-        let near = inside(mobile, || TcpStream::connect_timeout(&at, PATIENCE))?;
+        let near = inside(mobile, || transport.connect(at))?;
         // The handshake is over: it is there.
         let (far, _) = listener.accept().map_err(io_error)?;
         let own = near.local_addr().map_err(io_error)?.ip();
@@ -103,12 +148,12 @@ impl Transfer {
     }
 
     /// Bytes that the receiver has read so far.
-    pub(super) fn read(&self) -> u64 {
+    pub(crate) fn read(&self) -> u64 {
         self.read.load(Ordering::Relaxed)
     }
 
     /// Waits for the end, but no longer than until `deadline`.
-    pub(super) fn end(
+    pub(crate) fn end(
         self,
         deadline: Instant,
         cancel: &Cancel,
