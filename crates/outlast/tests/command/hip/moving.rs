@@ -186,6 +186,21 @@ impl Moving {
         sender.expect("it is connected").timeouts
     }
 
+    /// Loses what crosses until the sender's timer has backed off.
+    fn back_off(&mut self) {
+        let before = self.timeouts().expect("Linux counts them");
+        // What the mobile host acknowledges is lost, too: it would wait for a path otherwise, and wake the sender.
+        let way = |router: &Namespace, verb: &str| {
+            let lines = super::FIXED.map(|address| format!("route {verb} blackhole {address}"));
+            ip(router, &lines.each_ref().map(String::as_str));
+        };
+        way(&self.hosts.router, "add");
+        while self.timeouts() < Some(before + TIMEOUTS) {
+            read_within(&mut self.stream, &mut self.at, LOOK);
+        }
+        way(&self.hosts.router, "del");
+    }
+
     /// Takes the addresses of whoever moves, and gives others once the outage is over; how long after that data
     /// comes.
     fn go(&mut self, kind: Move, number: usize, is_over: impl Fn(&Self) -> bool) -> Duration {
@@ -256,26 +271,21 @@ fn a_transfer_goes_on_through_moves_of_either_host_and_of_both_at_once() {
 /// The control: readdressing is complete as soon, and TCP waits for its timeout.
 #[test]
 fn without_the_trigger_data_waits_for_a_timeout() {
-    let Some(mut moving) = Moving::new("trigger = false\n") else {
-        return;
-    };
-    let Some(before) = moving.timeouts() else {
-        return skip("a count of timeouts (Linux 6.7)");
-    };
-    // What the mobile host acknowledges is lost, too: it would wait for a path otherwise, and wake the sender.
-    let way = |verb: &str| {
-        let lines = super::FIXED.map(|address| format!("route {verb} blackhole {address}"));
-        ip(&moving.hosts.router, &lines.each_ref().map(String::as_str));
-    };
-    way("add");
-    while moving.timeouts() < Some(before + TIMEOUTS) {
-        read_within(&mut moving.stream, &mut moving.at, LOOK);
+    // The kernel's own timer may be about to fire when the new address works; not three times in a row.
+    let mut waits = Vec::new();
+    while waits.iter().all(|after| *after <= USUALLY) {
+        assert!(
+            waits.len() < 3,
+            "data comes soon without a trigger: {waits:?}"
+        );
+        let Some(mut moving) = Moving::new("trigger = false\n") else {
+            return;
+        };
+        if moving.timeouts().is_none() {
+            return skip("a count of timeouts (Linux 6.7)");
+        }
+        moving.back_off();
+        waits.push(moving.go(Move::Mobile, 0, |_| true));
+        moving.end();
     }
-    way("del");
-    let after = moving.go(Move::Mobile, 0, |_| true);
-    assert!(
-        after > USUALLY,
-        "data comes soon without a trigger: {after:?}"
-    );
-    moving.end();
 }
