@@ -3,9 +3,9 @@
 //! | stage | what crosses towards the link | it ends with |
 //! |---|---|---|
 //! | `Passing` | passes, and a copy is kept | the link's going; new data that waits for the first answers; a late drop |
-//! | `InLine` | waits its turn where anything waits before it | the acknowledgement of all that is kept; the link's going |
+//! | `InLine` | waits its turn where anything waits before it | the acknowledgement of all that is kept; a late drop; the link's going; the connection's end |
 //! | `Down` | is taken and kept | the link's return |
-//! | `Recovering` | waits behind what is kept, or is a repetition that is not needed | the acknowledgement of all that was kept at the return; in vain, the last kick; the link's going |
+//! | `Recovering` | waits behind what is kept, or is a repetition that is not needed | the acknowledgement of all that was kept at the return; in vain, the last kick; the link's going; the connection's end |
 //!
 //! `docs/hold.md` has the drawing.
 
