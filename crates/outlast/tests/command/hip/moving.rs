@@ -37,7 +37,7 @@ const OUTAGES_S: [u64; 6] = [1, 3, 2, 7, 1, 4];
 /// From the new address to data on a path without delay, at most in half of the moves and in all of them. Three
 /// round trips and 50 ms are due; the rest is for a machine that has much else to do.
 const USUALLY: Duration = Duration::from_millis(700);
-const ALWAYS: Duration = Duration::from_secs(3);
+const ALWAYS: Duration = Duration::from_secs(6);
 
 /// Timeouts of the sender in the control's outage: the next one comes after sixteen times the first one, which is
 /// 0.2 s at least.
