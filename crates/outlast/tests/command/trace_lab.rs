@@ -46,10 +46,12 @@ const CASES: [Case; 7] = [
         other: PULSE,
         ..BASE
     },
+    // Without the datagrams, a sender without SACK that has lost a whole flight makes a path look silent.
     Case {
         direction: "upload",
         sack: false,
         outage: Some((1.5, 3.0)),
+        other: PULSE,
         ..BASE
     },
     Case {
