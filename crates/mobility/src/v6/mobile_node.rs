@@ -189,7 +189,7 @@ impl MobileNode {
         self.handle_timeout(now);
     }
 
-    /// The same attachment may lead elsewhere now: the node registers anew.
+    /// Registers anew at the present attachment, which may lead elsewhere now.
     pub fn renew(&mut self, now: Instant) {
         if self.attachment != Attachment::Nowhere {
             self.registration.begin(now);

@@ -3,7 +3,7 @@
 use super::{DRAWING, NOT_MEASURED, Work, not_run, run};
 
 const SIM: &str = "schuetz";
-/// The same with HIP.
+/// The experiment with HIP's readdressing in place of an assumed time.
 const HIP: &str = "hip";
 
 pub(super) static WORK: Work = Work {

@@ -43,7 +43,7 @@ const PATIENCE: Duration = Duration::from_secs(60);
 /// How long a connection that does not go on is waited for after a move with HIP: longer than TCP's longest
 /// timeout.
 const AFTER_MOVE: Duration = Duration::from_secs(150);
-/// The same without HIP, where nothing is expected.
+/// How long the trial waits for data after a move without HIP, where none is expected.
 const WITHOUT_HIP: Duration = Duration::from_secs(10);
 /// Between two looks at what has come.
 const GLANCE: Duration = Duration::from_millis(2);
