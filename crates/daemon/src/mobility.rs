@@ -12,6 +12,7 @@
 //! Where a home agent's or a mobile node's addresses are of IPv6, the role is that of Mobile IPv6.
 
 mod access;
+mod aftermath;
 mod carriers;
 mod endpoint;
 mod foreign_agent;

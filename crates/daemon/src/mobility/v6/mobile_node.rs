@@ -6,16 +6,14 @@
 
 use super::home_agent::lifetime;
 use super::settings::MobileNodeSettings;
-use crate::control::Notified;
 use crate::failure::Failure;
+use crate::mobility::aftermath::Aftermath;
 use crate::mobility::endpoint::{Endpoint, Role};
-use crate::mobility::gateway::Gateway;
 use crate::mobility::mobile_node::{MARK, PRIORITY, TABLE};
 use crate::mobility::operating::fixed;
-use crate::mobility::status::{Last, Place, Report};
-use crate::mobility::trigger::Trigger;
+use crate::mobility::status::{Place, Report};
 use crate::mobility::{ntp_clock, random};
-use outlast_base::time::{Duration, Instant};
+use outlast_base::time::Instant;
 use outlast_linux::clock;
 use outlast_linux::monitor::Way;
 use outlast_linux::netlink::{
@@ -36,11 +34,7 @@ pub(in crate::mobility) struct Mobile {
     /// Messages that were ignored when that was last told.
     ignored: u64,
     routing: Routing,
-    /// When the last registration at another place was complete, and how long it took.
-    last_move: Option<(Instant, Duration)>,
-    trigger: Option<Trigger>,
-    /// Who is told of registrations.
-    gateway: Option<Gateway>,
+    aftermath: Aftermath,
 }
 
 impl Mobile {
@@ -52,19 +46,16 @@ impl Mobile {
         let node = machine(now, &settings)?;
         let endpoint = Endpoint::open_v6(settings.operating(control), MARK)?;
         let routing = Routing::lead(&settings).map_err(Failure::Run)?;
-        let trigger = settings.trigger.then(Trigger::open).flatten();
         let (home_address, home_agent) = (settings.home_address, settings.home_agent);
         tracing::info!(%home_address, %home_agent, device = settings.device, "mobile node begins");
-        let gateway = settings.gateway.clone().map(Gateway::at);
+        let aftermath = Aftermath::new(settings.trigger, settings.gateway.clone());
         let mobile = Self {
             settings,
             node,
             care_of_address: None,
             ignored: 0,
             routing,
-            last_move: None,
-            trigger,
-            gateway,
+            aftermath,
         };
         Ok((endpoint, mobile))
     }
@@ -158,9 +149,7 @@ impl Role for Mobile {
 
     fn handle_timeout(&mut self, now: Instant) {
         self.node.handle_timeout(now);
-        if let Some(trigger) = &mut self.trigger {
-            trigger.handle_timeout(now);
-        }
+        self.aftermath.handle_timeout(now);
     }
 
     fn reload(
@@ -189,21 +178,17 @@ impl Role for Mobile {
     }
 
     fn keeps_privileges(&self) -> bool {
-        self.trigger.is_some()
+        self.aftermath.has_trigger()
     }
 
     fn report(&self, now: Instant) -> Report {
-        let last_move = self.last_move.map(|(at, took)| Last {
-            took_s: took.as_secs_f64(),
-            ago_s: now.since(at).as_secs_f64(),
-        });
         Report {
             address: Some(self.settings.home_address.into()),
             place: Some(Place {
                 at: shown(&self.node.attachment()),
                 is_registered: self.node.is_registered(),
                 in_udp: false,
-                last_move,
+                last_move: self.aftermath.last_move(now),
             }),
             mobiles: Vec::new(),
             counters: counts(self.node.counters()),
@@ -224,23 +209,15 @@ impl Role for Mobile {
             tell(&event);
             match event {
                 NodeEvent::Detached => {
-                    if let Some(gateway) = &mut self.gateway {
-                        gateway.tell(Notified::Down, None);
-                    }
+                    self.aftermath.handle_detachment();
                 }
                 NodeEvent::Registered {
                     has_moved: true,
                     took,
                     ..
                 } => {
-                    let now = clock::now();
-                    self.last_move = Some((now, took));
-                    if let Some(gateway) = &mut self.gateway {
-                        gateway.tell(Notified::Up, None);
-                    }
-                    if let Some(trigger) = &mut self.trigger {
-                        trigger.pull(now, std::iter::once(self.routing.device))?;
-                    }
+                    let interfaces = std::iter::once(self.routing.device);
+                    self.aftermath.handle_move(took, interfaces)?;
                 }
                 _ => {}
             }
@@ -250,8 +227,7 @@ impl Role for Mobile {
 
     fn poll_timeout(&self) -> Option<Instant> {
         let node = self.node.poll_timeout().map(|(at, _)| at);
-        let trigger = self.trigger.as_ref().and_then(Trigger::poll_timeout);
-        node.into_iter().chain(trigger).min()
+        node.into_iter().chain(self.aftermath.poll_timeout()).min()
     }
 }
 
