@@ -36,6 +36,13 @@ pub trait Figure: Sync {
     /// The runs that it needs.
     fn jobs(&self, extent: Extent) -> Vec<Job>;
 
+    /// More runs that it needs once those of [`Self::jobs`] are done: of cells, say, of which a single run
+    /// leaves a claim in doubt. `runs` holds no run but those.
+    fn further_jobs(&self, extent: Extent, runs: &Runs) -> Vec<Job> {
+        let _ = (extent, runs);
+        Vec::new()
+    }
+
     /// What it shows of the runs that there are; some or all may be missing.
     fn present(&self, extent: Extent, runs: &Runs) -> Part;
 }
@@ -78,13 +85,14 @@ impl Experiment {
     /// The runs that its figures need, each once.
     #[must_use]
     pub fn jobs(&self, extent: Extent) -> Vec<Job> {
-        let mut jobs: Vec<Job> = Vec::new();
-        for job in self.figures.iter().flat_map(|figure| figure.jobs(extent)) {
-            if !jobs.contains(&job) {
-                jobs.push(job);
-            }
-        }
-        jobs
+        each_once(self.figures.iter().flat_map(|figure| figure.jobs(extent)))
+    }
+
+    /// The runs that its figures need besides [`Self::jobs`], each once, now that `runs` of those are done.
+    #[must_use]
+    pub fn further_jobs(&self, extent: Extent, runs: &Runs) -> Vec<Job> {
+        let further = |figure: &&dyn Figure| figure.further_jobs(extent, runs);
+        each_once(self.figures.iter().flat_map(further))
     }
 
     /// What its figures show of `runs`.
@@ -95,6 +103,16 @@ impl Experiment {
             .map(|figure| figure.present(extent, runs))
             .collect()
     }
+}
+
+fn each_once(all: impl Iterator<Item = Job>) -> Vec<Job> {
+    let mut jobs: Vec<Job> = Vec::new();
+    for job in all {
+        if !jobs.contains(&job) {
+            jobs.push(job);
+        }
+    }
+    jobs
 }
 
 impl fmt::Debug for Experiment {

@@ -2,6 +2,7 @@
 
 use crate::batch::{self, BatchError, Gap, Plan, Progress};
 use crate::experiment::{Experiment, Extent, Part};
+use crate::job::Job;
 use crate::page;
 use crate::record::{Record, Runs};
 use crate::store::{Meta, Store, StoreError};
@@ -80,7 +81,7 @@ pub fn run(
     experiment: &'static Experiment,
     order: &Order,
     cancel: &Cancel,
-    progress: impl FnMut(&Progress),
+    mut progress: impl FnMut(&Progress),
 ) -> Result<Shown, RunError> {
     let store = Store::new(&order.directory, experiment.name, order.extent);
     let jobs = experiment.jobs(order.extent);
@@ -88,17 +89,15 @@ pub fn run(
         true => unfinished(&store, &order.version)?,
         false => order.others(&store)?,
     };
-    let before = Store::belonging(before, &jobs);
-    let known: BTreeSet<&str> = before
+    let before = belonging(experiment, order.extent, before);
+    let known: BTreeSet<String> = before
         .iter()
-        .map(|record| record.fingerprint.as_str())
+        .map(|record| record.fingerprint.clone())
         .collect();
-    let left = jobs
-        .iter()
-        .filter(|job| !known.contains(job.fingerprint().as_str()))
-        .filter(|job| order.is_wanted(&job.cell));
-    let left: Vec<_> = left.cloned().collect();
-    let is_all = before.len() + left.len() == jobs.len();
+    let is_known = |job: &&Job| known.contains(&job.fingerprint());
+    let is_left = |job: &&Job| !is_known(job) && order.is_wanted(&job.cell);
+    let is_all = jobs.iter().all(|job| is_known(&job) || is_left(&job));
+    let left: Vec<Job> = jobs.iter().filter(is_left).cloned().collect();
     let mut meta = Meta {
         experiment: experiment.name.to_owned(),
         extent: order.extent,
@@ -115,8 +114,18 @@ pub fn run(
         capacity: order.capacity,
         version: order.version.clone(),
     };
-    let finished = |record: &Record| appending.push(record);
-    let gaps = batch::run(left, before.len(), &plan, cancel, finished, progress)?;
+    let mut done = before.len();
+    let mut finished = |record: &Record| appending.push(record);
+    let mut gaps = batch::run(left, done, &plan, cancel, &mut finished, &mut progress)?;
+    let runs = Store::belonging(store.records()?, &jobs);
+    done = done.max(runs.len());
+    let further = experiment.further_jobs(order.extent, &Runs::new(runs));
+    let further: Vec<Job> = further.iter().filter(is_left).cloned().collect();
+    if !further.is_empty() {
+        gaps.extend(batch::run(
+            further, done, &plan, cancel, finished, progress,
+        )?);
+    }
     meta.complete = is_all;
     meta.missing = reasons(&gaps);
     store.set_meta(&meta)?;
@@ -141,7 +150,7 @@ pub fn report(
             directory,
         });
     };
-    let runs = Runs::new(Store::belonging(store.records()?, &experiment.jobs(extent)));
+    let runs = Runs::new(belonging(experiment, extent, store.records()?));
     let parts = experiment.present(extent, &runs);
     let html = page::page(experiment, &meta, &runs, &parts).to_html();
     Ok(Shown {
@@ -176,6 +185,14 @@ fn unfinished(store: &Store, version: &str) -> Result<Vec<Record>, StoreError> {
         }
         _ => Ok(Vec::new()),
     }
+}
+
+/// The records of the experiment's runs, and of those further ones that these ask for.
+fn belonging(experiment: &Experiment, extent: Extent, records: Vec<Record>) -> Vec<Record> {
+    let mut all = Store::belonging(records.clone(), &experiment.jobs(extent));
+    let further = experiment.further_jobs(extent, &Runs::new(all.clone()));
+    all.extend(Store::belonging(records, &further));
+    all
 }
 
 /// Each reason once.

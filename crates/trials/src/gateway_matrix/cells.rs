@@ -8,6 +8,7 @@ use outlast_base::time::Duration;
 use outlast_base::units::ByteCount;
 use outlast_experiments::experiment::Extent;
 use outlast_experiments::job::Job;
+use outlast_experiments::record::Record;
 use outlast_experiments::setting::{Outages, Setting, Task};
 use outlast_scenario::{Congestion, Direction, IpVersion, Mechanism};
 use outlast_testbed::site::Cut;
@@ -186,11 +187,7 @@ pub fn jobs(extent: Extent) -> Vec<Job> {
         .flat_map(|cell| {
             // Where there is no daemon, packets take no path to it.
             let is_usual = cell.path == DataPath::Auto && !cell.starts_late;
-            let runs = match cell.program {
-                Program::Datagrams => DATAGRAM_RUNS,
-                _ => repetitions(extent),
-            };
-            (0..runs).flat_map(move |index| {
+            (0..cell.runs(extent)).flat_map(move |index| {
                 let control = is_usual.then(|| cell.job(false, index));
                 control.into_iter().chain([cell.job(true, index)])
             })
@@ -200,6 +197,9 @@ pub fn jobs(extent: Extent) -> Vec<Job> {
 
 /// Runs of a cell with datagrams: the latest of hundreds counts, so that single runs scatter.
 pub const DATAGRAM_RUNS: u32 = 5;
+
+/// How often a cell is run again that one run leaves in doubt.
+pub const FURTHER_RUNS: u32 = 2;
 
 /// Runs of each other cell, of which medians are compared.
 #[must_use]
@@ -229,6 +229,26 @@ impl Cell {
             false => "",
         };
         format!("{title}, {direction}, {stack}, {by}, {seconds} s, {who}{when}")
+    }
+
+    /// How often it is run, with the daemon and without.
+    fn runs(&self, extent: Extent) -> u32 {
+        match self.program {
+            Program::Datagrams => DATAGRAM_RUNS,
+            _ => repetitions(extent),
+        }
+    }
+
+    /// The runs that follow those of [`jobs`] where these leave the cell in doubt.
+    pub(super) fn further_jobs(&self, extent: Extent) -> impl Iterator<Item = Job> {
+        let first = self.runs(extent);
+        (first..first + FURTHER_RUNS)
+            .flat_map(|index| [false, true].map(|assisted| self.job(assisted, index)))
+    }
+
+    /// Whether `runs`, which are its own with the daemon, are more than it has at first.
+    pub(super) fn is_run_again(&self, runs: &[Record], extent: Extent) -> bool {
+        runs.len() > self.runs(extent) as usize
     }
 
     fn job(&self, assisted: bool, index: u32) -> Job {
