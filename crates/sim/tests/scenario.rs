@@ -4,6 +4,7 @@ use outlast_scenario::result::RunResult;
 use outlast_scenario::{Indicators, Scenario};
 use outlast_sim::{SimError, run};
 use std::path::Path;
+use std::thread;
 
 fn scenario(text: &str) -> Scenario {
     Scenario::parse(text, "test.toml", Path::new(".")).expect("a sound scenario")
@@ -171,21 +172,34 @@ fn agents_beside_the_hosts_resume_and_the_result_says_so() {
 #[test]
 fn every_example_but_commands_can_be_simulated() {
     let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/scenarios");
-    let mut simulated = 0;
-    for entry in std::fs::read_dir(directory).expect("the examples") {
-        let path = entry.expect("the examples").path();
-        if path.extension().is_none_or(|extension| extension != "toml") {
-            continue;
+    let paths = std::fs::read_dir(directory).expect("the examples");
+    let mut paths: Vec<_> = paths
+        .map(|entry| entry.expect("one of them").path())
+        .collect();
+    paths.retain(|path| {
+        path.extension()
+            .is_some_and(|extension| extension == "toml")
+    });
+    let can_be_simulated = |path: &Path| match run(&Scenario::load(path).expect("sound"), 0) {
+        Ok(report) => {
+            assert!(report.result.intact != Some(false), "{}", path.display());
+            true
         }
-        let scenario = Scenario::load(&path).expect("examples are sound");
-        match run(&scenario, 0) {
-            Ok(report) => {
-                assert!(report.result.intact != Some(false), "{}", path.display());
-                simulated += 1;
-            }
-            Err(error) => assert_eq!(error, SimError::Command, "{}", path.display()),
+        Err(error) => {
+            assert_eq!(error, SimError::Command, "{}", path.display());
+            false
         }
-    }
+    };
+    let simulated = thread::scope(|scope| {
+        let begun = paths
+            .iter()
+            .map(|path| scope.spawn(|| can_be_simulated(path)));
+        let begun: Vec<_> = begun.collect();
+        let ended = begun
+            .into_iter()
+            .map(|example| example.join().expect("it passes"));
+        ended.filter(|&simulated| simulated).count()
+    });
     assert!(simulated >= 5);
 }
 
