@@ -174,7 +174,7 @@ impl LostFlight {
         let mut last = (0, 0);
         for number in (0..=self.arrived).filter(|number| Some(*number) != gap) {
             let at = sent_at(number) + TRIP / 2;
-            if number % 10 == 0 && self.has_silent_strangers {
+            if number.is_multiple_of(10) && self.has_silent_strangers {
                 tape.stranger(at);
             }
             let data = Data {
@@ -412,7 +412,7 @@ fn an_answer_that_is_late_by_milliseconds_is_no_outage() {
     const LATE: u32 = 5;
     let mut tape = Tape::new(Direction::Inbound);
     // Every second one of the last segments is lost.
-    let is_lost = |number: u32| number >= 40 && number % 2 == 0;
+    let is_lost = |number: u32| number >= 40 && number.is_multiple_of(2);
     let mut identification = 0;
     let mut data = |number: u32, at: u32| {
         identification += 1;
