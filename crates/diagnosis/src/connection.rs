@@ -27,6 +27,10 @@ const PROMPT: u64 = 5_000_000;
 /// timeout after the loss of a tail.
 const LONG_PAUSE: u64 = 1_500_000_000;
 const FEW: u32 = 3;
+/// As many duplicate acknowledgements tell a sender of a loss (RFC 5681, section 3.2).
+const DUPLICATES: u32 = 3;
+/// What was sent at one moment and comes over so long a time has waited in a queue, in nanoseconds.
+const BURST: u64 = 20_000_000;
 /// For so long after a silence its consequences are looked for, in nanoseconds.
 const AFTERMATH: u64 = 60_000_000_000;
 
@@ -55,6 +59,20 @@ pub(crate) struct Connection {
     pub(crate) is_over: bool,
     finished: [bool; 2],
     aftermath: Option<Aftermath>,
+    doubt: Option<Doubt>,
+}
+
+/// What would show that answers which are taken for lost only came late.
+#[derive(Clone, Copy, Debug)]
+struct Doubt {
+    /// Which silence rests on them.
+    number: usize,
+    /// Who was silent, and echoes them if they came: which half.
+    silent: usize,
+    /// The timestamp that its first segment after the silence echoed.
+    echoed: u32,
+    /// That of the last answer before.
+    newest: u32,
 }
 
 /// What is looked for after a silence.
@@ -87,6 +105,8 @@ pub(crate) enum Shown {
         at: Instant,
         cause: Cause,
     },
+    /// Silence `number` is none: what seemed lost came late.
+    Refuted { number: usize },
 }
 
 /// How to look for the consequences of a silence.
@@ -107,6 +127,7 @@ impl Connection {
             is_over: false,
             finished: [false; 2],
             aftermath: None,
+            doubt: None,
         }
     }
 
@@ -114,6 +135,9 @@ impl Connection {
     pub(crate) fn handle(&mut self, from: usize, segment: &Segment<'_>) -> (Shown, Signature) {
         let to = 1 - from;
         let mut shown = self.end_of_silence(from, segment);
+        if matches!(shown, Shown::Nothing) {
+            shown = self.refutation(from, segment);
+        }
         if matches!(shown, Shown::Nothing) {
             shown = self.consequence(from, segment);
         }
@@ -190,16 +214,20 @@ impl Connection {
         };
         let usual = waiter.usual_round_trip().max(trip);
         let within = (asked_since, answered_since);
-        let (run, answered) = Run::of(waiter, within, silent.echo, answer.map(|_| now));
+        let echo = answer.and_then(Segment::echo);
+        let echoes = (silent.echo, echo);
+        let (run, answered) = Run::of(waiter, within, echoes, answer.map(|_| now));
         let (first, last_unanswered) = run.span?;
         let quiet = now.nanos_since(last.unwrap_or(first).max(first));
         // An answer to the first transmission: nothing was lost, and a queue that fills up delays as much.
-        let echo = answer.and_then(Segment::echo);
         let is_late = matches!((echo, run.newest), (Some(a), Some(b)) if is_newer(b, a));
         // An answer a round trip after a repetition is an answer to it: to one that was received before,
         // receivers echo an older timestamp.
         let is_prompt = answered
             .is_some_and(|bin| now.nanos_since(bin.last) <= trip.saturating_mul(5) / 4 + PROMPT);
+        // To a stream of new data it may be late all the same: a host that stood still answers all of it at once.
+        let is_repetition = answered.is_some_and(|bin| bin.kind.is_repeated());
+        let is_prompt = is_prompt && (is_repetition || quiet >= SHORTEST_TIMEOUT);
         if is_late && !is_prompt && quiet < LATE_ANSWER.max(usual.saturating_mul(4)) {
             return None;
         }
@@ -230,6 +258,7 @@ impl Connection {
             scope: Scope::Hosts(self.host(waiting), self.host(1 - waiting)),
             sees_sender: true,
             is_evidence,
+            is_refuted: false,
         })
     }
 
@@ -271,13 +300,18 @@ impl Connection {
         let gap = now.nanos_since(last);
         let was_received = segment.tcp.seq.before(rcv_nxt);
         let echo = segment.echo();
+        let has_all = waiter
+            .snd_nxt
+            .is_some_and(|nxt| segment.tcp.ack.at_or_after(nxt));
         let lost = |bin: &&Bin| {
             let is_due = bin.last < back(now, waiter.usual_echo().max(SHORTEST_GAP / 2));
             let is_older = match (bin.timestamp, echo) {
                 (Some(stamp), Some(echo)) => is_newer(stamp, echo),
                 _ => was_received && bin.ack.after(segment.tcp.seq),
             };
-            is_due && is_older
+            // The echo says nothing of data that fill a gap (RFC 7323, section 4.3).
+            let is_acknowledged = bin.kind.wants_answer() && has_all;
+            is_due && is_older && !is_acknowledged
         };
         let lost_answers: u32 = waiter.bins.iter().filter(lost).map(|bin| bin.count).sum();
         let lost_data = silent.lost_before(segment);
@@ -287,6 +321,11 @@ impl Connection {
         let answers_show =
             is_more_than_loss(lost_answers, waiter.sent + silent.sent, silent.losses);
         let is_enough = lost_data >= STREAM || lost_data >= FEW && gap >= LONG_PAUSE;
+        // All answers came: what was lost may be the end of a flight, in a queue that was full, and the pause one
+        // timeout. So it is if the answers said that something is lacking, or the last packets came from a queue.
+        let answers_came = echo.is_some() && echo == waiter.newest_timestamp;
+        let is_known_loss = waiter.duplicate_acks >= DUPLICATES || silent.queued() >= BURST;
+        let is_one_flight = answers_came && (is_known_loss || gap < LONG_PAUSE);
         let data_shows = is_enough
             && gap >= (usual.saturating_mul(5) / 2).max(SHORTEST_GAP)
             && is_more_than_loss(lost_data, silent.sent, silent.losses);
@@ -319,7 +358,8 @@ impl Connection {
             unanswered: lost_answers.max(lost_data),
             scope: Scope::Hosts(self.host(waiting), self.host(1 - waiting)),
             sees_sender: false,
-            is_evidence: true,
+            is_evidence: answers_show || !is_one_flight,
+            is_refuted: false,
         };
         let after = After {
             sender: 1 - waiting,
@@ -335,6 +375,15 @@ impl Connection {
         let (Some(first_ack), Some(until)) = (receiver.ack, sender.snd_nxt) else {
             return;
         };
+        self.doubt = match (after.sees_sender, sender.echo, receiver.newest_timestamp) {
+            (false, Some(echoed), Some(newest)) => Some(Doubt {
+                number,
+                silent: after.sender,
+                echoed,
+                newest,
+            }),
+            _ => None,
+        };
         self.aftermath = Some(Aftermath {
             number,
             since: now,
@@ -344,6 +393,29 @@ impl Connection {
             sees_sender: after.sees_sender,
             old_timestamps: u32::from(sender.is_behind),
         });
+    }
+
+    /// Whether `segment` echoes an answer that an earlier silence takes for lost.
+    fn refutation(&mut self, from: usize, segment: &Segment<'_>) -> Shown {
+        let Some(doubt) = self.doubt.filter(|doubt| doubt.silent == from) else {
+            return Shown::Nothing;
+        };
+        let Some(echo) = segment.echo().filter(|echo| is_newer(*echo, doubt.echoed)) else {
+            return Shown::Nothing;
+        };
+        self.doubt = None;
+        if is_newer(echo, doubt.newest) {
+            return Shown::Nothing;
+        }
+        if self
+            .aftermath
+            .is_some_and(|aftermath| aftermath.number == doubt.number)
+        {
+            self.aftermath = None;
+        }
+        Shown::Refuted {
+            number: doubt.number,
+        }
     }
 
     /// Whether `segment` is a consequence of an earlier silence.
@@ -427,11 +499,11 @@ struct Run {
 impl Run {
     /// What `waiter` sent after the first of these times and was not answered, and what of it was
     /// answered `now`, if something was. What was sent after the second may be answered yet. `echoed`
-    /// is the last timestamp that the peer echoed before.
+    /// is the last timestamp that the peer echoed before, `echo` that of the answer.
     fn of(
         waiter: &Half,
         (asked_since, answered_since): (Instant, Instant),
-        echoed: Option<u32>,
+        (echoed, echo): (Option<u32>, Option<u32>),
         now: Option<Instant>,
     ) -> (Self, Option<Bin>) {
         let mut run = Self::default();
@@ -443,11 +515,17 @@ impl Run {
         };
         let asked =
             |bin: &&Bin| bin.kind.wants_answer() && bin.last > asked_since && !was_answered(bin);
+        // The newest of all came late, but it came, and with it what was sent at the same time.
+        let newest = waiter.bins.iter().rev().find(|bin| bin.kind.wants_answer());
+        let late_echo = echo.filter(|_| newest.and_then(|bin| bin.timestamp) == echo);
+        let is_echoed = |bin: &Bin| late_echo.is_some() && bin.timestamp == late_echo;
         for bin in waiter.bins.iter().filter(asked) {
             if now.is_some() && bin.first > answered_since {
                 continue;
             }
-            if let Some(earlier) = answered.replace(*bin) {
+            if let Some(earlier) = answered.replace(*bin)
+                && !is_echoed(&earlier)
+            {
                 run.add(&earlier);
             }
         }
@@ -455,7 +533,8 @@ impl Run {
         let usual = waiter.usual_round_trip();
         let patience = usual.saturating_mul(2).max(SHORTEST_GAP);
         let is_old = |bin: &Bin| now.is_none_or(|now| now.nanos_since(bin.last) > patience);
-        if let Some(bin) = answered.take_if(|bin| is_old(bin)) {
+        let is_lost = |bin: &Bin| is_old(bin) && !is_echoed(bin);
+        if let Some(bin) = answered.take_if(|bin| is_lost(bin)) {
             run.add(&bin);
         }
         (run, answered)
@@ -468,7 +547,7 @@ impl Run {
             return false;
         };
         let late = usual.saturating_mul(3) / 2;
-        let repeats = self.repeated >= 1 && quiet > late;
+        let repeats = self.repeated >= 1 && quiet > late.max(SHORTEST_GAP);
         let stream = self.unanswered >= STREAM
             && last.nanos_since(first) >= (trip / 2).max(20_000_000)
             && quiet >= late.max(SHORTEST_GAP);

@@ -59,7 +59,8 @@ pub struct Counters {
     pub untracked_paths: u64,
     /// Silences that found no room.
     pub omitted_silences: u64,
-    /// Connections that stood still while their path was heard: no outage.
+    /// Connections that stood still while their path was heard, or while a timeout followed the loss
+    /// of a flight: no outage.
     pub stalled_alone: u64,
     /// Packets whose time is before that of the packet before.
     pub out_of_order: u64,
@@ -213,6 +214,12 @@ impl Diagnosis {
                 if let Some(silence) = self.silences.get_mut(number) {
                     silence.noticed = Some(at);
                     silence.cause = cause;
+                }
+            }
+            Shown::Refuted { number } => {
+                if let Some(silence) = self.silences.get_mut(number) {
+                    self.counters.stalled_alone += u64::from(silence.is_evidence);
+                    silence.is_refuted = true;
                 }
             }
         }
@@ -420,6 +427,11 @@ impl Diagnosis {
                 end = Some(to);
                 silence.scope = scope;
             }
+        }
+        if !silence.sees_sender {
+            // Others fell silent with it, and were back before it: that is no queue that was full.
+            silence.is_evidence |= !matches!(silence.scope, Scope::Hosts(..));
+            self.counters.stalled_alone += u64::from(!silence.is_evidence);
         }
         let end = end.map(|end| back(end, half).max(silence.start));
         if silence.noticed.is_none() && end.is_none() {

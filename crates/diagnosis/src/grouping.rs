@@ -14,6 +14,7 @@ const SLACK: u64 = 50_000_000;
 
 /// The outages, in the order of their starts.
 pub(crate) fn outages(mut silences: Vec<Silence>, ended: Instant) -> Vec<Outage> {
+    silences.retain(|silence| !silence.is_refuted);
     silences.sort_by_key(|silence| (silence.start, silence.flow, silence.point));
     let mut groups: Vec<Group> = Vec::new();
     for silence in silences {

@@ -61,11 +61,15 @@ pub(crate) struct Half {
     pub(crate) window_is_closed: bool,
     pub(crate) bins: Bins,
     pub(crate) newest_timestamp: Option<u32>,
+    /// The timestamp of its last packet, and when the first packet with it was seen.
+    stamped: Option<(u32, Instant)>,
     /// Whether its last packet had an older timestamp than one before: its receiver drops such
     /// packets (PAWS).
     pub(crate) is_behind: bool,
     /// The last timestamp of its peer's that it echoed.
     pub(crate) echo: Option<u32>,
+    /// How often it has said in a row that it lacks what follows its acknowledgement.
+    pub(crate) duplicate_acks: u32,
     /// The window of its last segment, as it stands in the header.
     window: u16,
     /// What its last segment acknowledged.
@@ -139,6 +143,9 @@ impl Half {
     ) -> Signature {
         let kind = self.kind(segment, una);
         let signature = self.signature(segment, kind);
+        if signature.is_duplicate_ack {
+            self.duplicate_acks = self.duplicate_acks.saturating_add(1);
+        }
         let is_probe = kind == Kind::Oldest && segment.len() == 0;
         self.probes += u32::from(is_probe);
         self.largest = self.largest.max(segment.payload_len);
@@ -217,6 +224,9 @@ impl Half {
         let newest = self.newest_timestamp;
         let stamp = segment.timestamp();
         self.is_behind = matches!((stamp, newest), (Some(a), Some(b)) if is_newer(b, a));
+        if self.stamped.map(|(last, _)| last) != stamp {
+            self.stamped = stamp.map(|stamp| (stamp, segment.at));
+        }
         if let Some(stamp) = segment.timestamp()
             && newest.is_none_or(|newest| is_newer(stamp, newest))
         {
@@ -226,6 +236,9 @@ impl Half {
         self.echo = segment.echo().or(self.echo);
         if segment.tcp.has(TcpFlags::ACK) {
             let ack = segment.tcp.ack;
+            if self.ack.is_some_and(|known| ack.after(known)) {
+                self.duplicate_acks = 0;
+            }
             self.ack = Some(self.ack.map_or(ack, |known| known.max(ack)));
         }
         self.window = segment.tcp.window;
@@ -270,6 +283,15 @@ impl Half {
         let gap = segment.identification.wrapping_sub(self.identification);
         match gap {
             1..=WIDEST_ID_GAP if self.counted >= COUNTING => u32::from(gap) - 1,
+            _ => 0,
+        }
+    }
+
+    /// For how long its last packet waited in a queue behind others that it had sent at the same
+    /// moment, in nanoseconds.
+    pub(crate) fn queued(&self) -> u64 {
+        match (self.stamped, self.last) {
+            (Some((_, first)), Some(last)) => last.nanos_since(first),
             _ => 0,
         }
     }

@@ -8,5 +8,6 @@ mod causes;
 mod outages;
 mod pair;
 mod quiet;
+mod stalls;
 mod truth;
 mod tshark;
