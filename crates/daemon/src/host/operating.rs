@@ -139,6 +139,7 @@ impl Daemon {
         if self.settings.interfaces != next.interfaces {
             self.interfaces.choose(next.interfaces.clone());
             self.take_snapshot(now)?;
+            self.user_timeouts.retain_links(&self.interfaces.indices());
         }
         (self.settings, self.config) = (next, config);
         Ok(changed)
