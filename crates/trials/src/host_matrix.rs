@@ -44,14 +44,17 @@ const START: Duration = Duration::from_secs(2);
 const LATER: Duration = Duration::from_millis(370);
 /// More than the link carries until the last run's outage, so that there is something left.
 const BYTES: ByteCount = ByteCount(2_000_000);
-const INTERVAL: Duration = Duration::from_millis(100);
+/// Between an answer and the next question of a thin flow.
+const THINK: Duration = Duration::from_millis(100);
+/// Those that last until after the outage: each takes the pause and a round trip at least.
+const QUESTIONS: u32 = 40;
 
 /// How much the sender has to send.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 enum Flow {
     /// An upload.
     Bulk,
-    /// Small updates, each asked for by the mobile host when the last one has arrived.
+    /// Small questions, each answered by the fixed host in as few bytes: one segment is outstanding.
     Thin,
 }
 
@@ -67,8 +70,8 @@ struct Cell {
 fn method(extent: Extent) -> Vec<String> {
     vec![format!(
         "A mobile host sends to a fixed host, over {RATE_MBIT_PER_S} Mbit/s and 40 ms round trip, with room for \
-         {QUEUE} packets at the link. Bulk: an upload of {} MB. Thin: a small update every 0.1 s, each asked \
-         for by the mobile host when the last one has arrived. After about {} s the link is away for the length \
+         {QUEUE} packets at the link. Bulk: an upload of {} MB. Thin: the mobile host asks in 64 bytes, 0.1 s after \
+         each answer of as many. After about {} s the link is away for the length \
          of the outage. The resume time runs from link-up until the receiving application gets bytes that it \
          did not have. Each cell is run {}, with the outage at different moments; the table shows the median \
          and the worst.",
@@ -135,9 +138,9 @@ impl Cell {
                 bytes: BYTES,
                 direction: Direction::Upload,
             },
-            Flow::Thin => Task::Interactive {
-                interval: INTERVAL,
-                duration: start + self.outage + Duration::from_secs(3),
+            Flow::Thin => Task::Questions {
+                count: QUESTIONS,
+                think: THINK,
             },
         };
         Setting {
