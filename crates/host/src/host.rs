@@ -9,11 +9,13 @@
 //! | its own timer has not backed off | it is left to it, and looked at as often as a timeout may last |
 //! | a link is restored again within [`Limits::interval`] | the next pass waits until the interval is over |
 //! | a silent peer is heard again | as an indicator for the link that is this peer |
+//! | a peer asks for it | its connection joins the queue, once in [`Limits::interval`] |
 //!
 //! Models: paper 000, section 3.3.2 (retransmission trigger, rate limit, bursts, forced slow start);
 //! paper 002, section IV (fast retransmission). The peer of an *asymmetric* indicator is woken by
-//! gratuitous duplicate acknowledgements, the second of the two ways of paper 000. The first one, the
-//! Immediate Retransmission Option, is left out.
+//! [`EndpointControl::wake_peer`]: by gratuitous duplicate acknowledgements, the second of the two ways
+//! of paper 000, or by the first one, the Immediate Retransmission Option. Who reads that option in a
+//! peer's segment calls [`Host::handle_request`].
 //!
 //! What breaks it: an indicator that comes before packets pass. The attempts that follow bound the
 //! damage, as section 3.3.3 of paper 000 describes the race for HIP.
@@ -114,6 +116,10 @@ pub struct Counters {
     pub retries: u64,
     /// Peers that were woken.
     pub peers_woken: u64,
+    /// Requests of peers for an immediate retransmission that were granted.
+    pub requests: u64,
+    /// Further requests of the same connection within [`Limits::interval`], and those that found no room.
+    pub requests_refused: u64,
     /// Connections put back into slow start on a new path.
     pub slow_starts: u64,
     /// Connections left to their timers because the queue was full.
@@ -180,6 +186,8 @@ pub enum Reason {
     Budget,
     /// A connection may have made no progress.
     Retry,
+    /// A peer has asked for a retransmission shortly after a pass.
+    Request,
     /// A link was restored shortly after a pass.
     Interval,
 }
@@ -202,6 +210,12 @@ pub struct Host {
     waiting: BTreeMap<(Instant, ConnectionId), Entry>,
     /// Peers that were woken, by when their progress is looked at, with what was expected of them next.
     woken: BTreeMap<(Instant, ConnectionId), Woken>,
+    /// Connections whose peers have asked for a retransmission, not looked at yet.
+    requested: BTreeSet<ConnectionId>,
+    /// When the last request of a connection was granted, within the last [`Limits::interval`].
+    granted: BTreeMap<ConnectionId, Instant>,
+    /// When older ones were last forgotten.
+    granted_purged: Instant,
     /// No look is before that: each one is a pass over all connections.
     next_look: Instant,
     events: VecDeque<Event>,
@@ -234,6 +248,26 @@ struct Entry {
     rcv_nxt: Option<SeqNumber>,
 }
 
+impl Entry {
+    /// A connection that is to retransmit, and no more.
+    const fn restart_of(connection: &Connection) -> Self {
+        Self {
+            id: connection.id,
+            task: Task {
+                restarts: true,
+                wakes_peer: false,
+                slow_start: false,
+            },
+            snd_una: connection.snd_una,
+            min_rtt: connection.min_rtt,
+            attempts: 0,
+            advances: 0,
+            looks: 0,
+            rcv_nxt: None,
+        }
+    }
+}
+
 /// A peer that was woken.
 #[derive(Clone, Copy, Debug)]
 struct Woken {
@@ -264,6 +298,9 @@ impl Host {
             queued: BTreeSet::new(),
             waiting: BTreeMap::new(),
             woken: BTreeMap::new(),
+            requested: BTreeSet::new(),
+            granted: BTreeMap::new(),
+            granted_purged: now,
             next_look: now,
             events: VecDeque::new(),
             counters: Counters::default(),
@@ -318,6 +355,69 @@ impl Host {
         self.handle_link(now, event, stack);
     }
 
+    /// The peer of a connection asks for an immediate retransmission (paper 000, section 3.3.2): its link
+    /// is back. Requests share the budget of all restarts and the pauses between passes; a further one of
+    /// the same connection within [`Limits::interval`] is refused.
+    pub fn handle_request(
+        &mut self,
+        now: Instant,
+        id: ConnectionId,
+        stack: &mut (impl EndpointControl + ?Sized),
+    ) {
+        let interval = self.config.limits.interval;
+        let is_recent = |granted: &Instant| now.since(*granted) < interval;
+        // Seldom: each request would go through all of them.
+        if now.since(self.granted_purged) >= interval {
+            self.granted.retain(|_, granted| is_recent(granted));
+            self.granted_purged = now;
+        }
+        let is_full = self.granted.len() >= self.config.limits.connections;
+        if is_full || self.granted.get(&id).is_some_and(is_recent) {
+            self.counters.requests_refused += 1;
+            return;
+        }
+        self.granted.insert(id, now);
+        self.requested.insert(id);
+        self.counters.requests += 1;
+        self.grant(now, stack);
+        self.act(now, stack);
+    }
+
+    /// Puts the connections whose peers have asked into the queue, in one pass for all of them.
+    fn grant(&mut self, now: Instant, stack: &mut (impl EndpointControl + ?Sized)) {
+        if self.requested.is_empty() || now < self.next_look {
+            return;
+        }
+        let mut found = core::mem::take(&mut self.found);
+        found.clear();
+        if let Err(error) = stack.connections(&mut found) {
+            self.counters.errors += 1;
+            self.tell(Event::ListFailed(error));
+        }
+        self.pause_looks(now, found.len());
+        let requested = core::mem::take(&mut self.requested);
+        for connection in &found {
+            if requested.contains(&connection.id) {
+                self.enqueue_requested(connection);
+            }
+        }
+        self.found = found;
+    }
+
+    /// Puts a connection whose peer has asked into the queue.
+    fn enqueue_requested(&mut self, connection: &Connection) {
+        let is_queued = self.queued.contains(&connection.id);
+        if is_queued || connection.is_frozen || !connection.is_outstanding() {
+            return;
+        }
+        if self.queued.len() >= self.config.limits.connections {
+            self.counters.connections_left_out += 1;
+            return;
+        }
+        self.queued.insert(connection.id);
+        self.queue.push_back(Entry::restart_of(connection));
+    }
+
     /// Has a connection looked at that moves by itself so far.
     fn supervise(&mut self, now: Instant, connection: &Connection) {
         if self.queued.contains(&connection.id) || connection.is_frozen {
@@ -328,28 +428,13 @@ impl Host {
             return;
         }
         self.queued.insert(connection.id);
-        self.wait(
-            now,
-            Entry {
-                id: connection.id,
-                task: Task {
-                    restarts: true,
-                    wakes_peer: false,
-                    slow_start: false,
-                },
-                snd_una: connection.snd_una,
-                min_rtt: connection.min_rtt,
-                attempts: 0,
-                advances: 0,
-                looks: 0,
-                rcv_nxt: None,
-            },
-        );
+        self.wait(now, Entry::restart_of(connection));
     }
 
     /// Time has come to `now`.
     pub fn handle_timeout(&mut self, now: Instant, stack: &mut (impl EndpointControl + ?Sized)) {
         self.look(now, stack);
+        self.grant(now, stack);
         let over: Vec<LinkId> = self
             .recent
             .iter()
@@ -382,10 +467,12 @@ impl Host {
         let looks = [self.waiting.keys().next(), self.woken.keys().next()];
         let looks = looks.into_iter().flatten().map(|&(at, _)| at).min();
         let retry = looks.map(|at| (at.max(self.next_look), Reason::Retry));
+        let is_asked = !self.requested.is_empty();
+        let request = is_asked.then_some((self.next_look, Reason::Request));
         let due = self.recent.values().filter(|recent| recent.due.is_some());
         let interval = due.map(|recent| recent.until).min();
         let interval = interval.map(|at| (at, Reason::Interval));
-        let all = [budget, retry, interval].into_iter().flatten();
+        let all = [budget, retry, request, interval].into_iter().flatten();
         all.min_by_key(|&(at, _)| at)
     }
 
@@ -394,6 +481,11 @@ impl Host {
         self.budget.set_rate(now, limits.per_second, limits.burst);
         self.links.set_most(limits.links);
         self.config.limits = limits;
+    }
+
+    /// Whether the peers of asymmetric indicators are woken from now on.
+    pub fn set_wakes_peer(&mut self, wakes_peer: bool) {
+        self.config.wakes_peer = wakes_peer;
     }
 
     /// Counts so far.
@@ -538,8 +630,7 @@ impl Host {
             self.counters.errors += 1;
             self.tell(Event::ListFailed(error));
         }
-        let count = u32::try_from(found.len()).unwrap_or(u32::MAX);
-        self.next_look = now + LOOK_PAUSE.max(LOOK_PAUSE_PER_CONNECTION * count);
+        self.pause_looks(now, found.len());
         let outstanding = found
             .iter()
             .filter(|connection| connection.is_outstanding());
@@ -584,6 +675,12 @@ impl Host {
                 }
             }
         }
+    }
+
+    /// A pass has gone through so many connections: the next look is after a pause.
+    fn pause_looks(&mut self, now: Instant, connections: usize) {
+        let count = u32::try_from(connections).unwrap_or(u32::MAX);
+        self.next_look = now + LOOK_PAUSE.max(LOOK_PAUSE_PER_CONNECTION * count);
     }
 
     /// Looks at a restarted connection later, if it may be restarted again.

@@ -168,6 +168,11 @@ impl Programs {
         }
     }
 
+    /// Whether the option is sent.
+    pub(in crate::host) const fn is_sent(&self) -> bool {
+        self.is_sent
+    }
+
     /// What the option has done so far; `None` if it is not sent.
     pub(in crate::host) fn counters(&self) -> Option<UserTimeoutCounters> {
         let programs = self.loaded.as_ref().ok().filter(|_| self.is_sent)?;
