@@ -5,6 +5,7 @@
 //! | a link is restored | one pass: each connection over it that has data outstanding, or whose peer may have, joins the queue |
 //! | the queue has an entry and the budget a token | one connection is restarted, as [`Mechanism`] says |
 //! | a restarted connection has made no progress for a round trip or [`Limits::retry`] | it is restarted again, at most [`Limits::attempts`] times in all, the wait doubling |
+//! | it has retransmitted later than it was restarted | it is looked at a round trip after that |
 //! | it has made progress | it is looked at again: a sender that takes its timeout for spurious stops again, and is restarted as soon as it has nothing on its way |
 //! | its own timer has not backed off | it is left to it, and looked at as often as a timeout may last |
 //! | a link is restored again within [`Limits::interval`] | the next pass waits until the interval is over |
@@ -246,6 +247,24 @@ struct Entry {
     looks: u8,
     /// What was expected of the peer next, where it is looked at again whether it has made progress.
     rcv_nxt: Option<SeqNumber>,
+}
+
+/// What a look finds of a connection with data outstanding.
+#[derive(Clone, Copy, Debug)]
+struct Seen {
+    snd_una: SeqNumber,
+    sent_at: Instant,
+    is_silent: bool,
+}
+
+impl Seen {
+    fn of(connection: &Connection) -> Self {
+        Self {
+            snd_una: connection.snd_una,
+            sent_at: connection.sent_at,
+            is_silent: connection.is_silent(),
+        }
+    }
 }
 
 impl Entry {
@@ -634,8 +653,8 @@ impl Host {
         let outstanding = found
             .iter()
             .filter(|connection| connection.is_outstanding());
-        let at: BTreeMap<ConnectionId, (SeqNumber, bool)> = outstanding
-            .map(|connection| (connection.id, (connection.snd_una, connection.is_silent())))
+        let at: BTreeMap<ConnectionId, Seen> = outstanding
+            .map(|connection| (connection.id, Seen::of(connection)))
             .collect();
         let expected = found
             .iter()
@@ -654,20 +673,25 @@ impl Host {
                 None => {
                     self.queued.remove(&entry.id);
                 }
-                // What it sent upon an acknowledgement may still be on its way (F-RTO; RFC 5682, section 2.1).
-                Some(&(snd_una, is_silent)) if snd_una == entry.snd_una => {
-                    if entry.advances == 0 || is_silent {
+                Some(seen) if seen.snd_una == entry.snd_una => {
+                    let may_arrive = seen.sent_at + self.round_trip(&entry);
+                    if entry.advances == 0 && may_arrive > now {
+                        // It retransmitted later than it was restarted.
+                        entry.looks += 1;
+                        self.wait_until(may_arrive, entry);
+                    } else if entry.advances == 0 || seen.is_silent {
                         self.queue.push_back(entry);
                     } else {
+                        // What it sent upon an acknowledgement may still be on its way (F-RTO; RFC 5682, section 2.1).
                         entry.looks += 1;
                         self.wait(now, entry);
                     }
                 }
-                Some(&(snd_una, is_silent)) => {
-                    entry.snd_una = snd_una;
+                Some(seen) => {
+                    entry.snd_una = seen.snd_una;
                     entry.advances += 1;
                     // What it was restarted with has come back, and brought nothing on its way.
-                    if entry.attempts > 0 && entry.advances == 1 && is_silent {
+                    if entry.attempts > 0 && entry.advances == 1 && seen.is_silent {
                         self.queue.push_back(entry);
                     } else {
                         self.wait(now, entry);
@@ -685,15 +709,20 @@ impl Host {
 
     /// Looks at a restarted connection later, if it may be restarted again.
     fn wait(&mut self, now: Instant, entry: Entry) {
+        let doublings = entry.attempts.saturating_sub(1).min(16);
+        let wait = self.round_trip(&entry) * (1 << doublings);
+        self.wait_until(now + wait, entry);
+    }
+
+    /// Looks at a restarted connection at that time, if it may be restarted again.
+    fn wait_until(&mut self, at: Instant, entry: Entry) {
         let most = self.config.limits.attempts;
         let looks_in_vain = entry.looks >= LOOKS;
         if entry.attempts >= most || entry.advances >= ADVANCES || looks_in_vain {
             self.queued.remove(&entry.id);
             return;
         }
-        let doublings = entry.attempts.saturating_sub(1).min(16);
-        let wait = self.round_trip(&entry) * (1 << doublings);
-        self.waiting.insert((now + wait, entry.id), entry);
+        self.waiting.insert((at, entry.id), entry);
     }
 
     /// Looks a round trip later whether the peer has made progress.

@@ -142,6 +142,22 @@ fn a_connection_without_progress_is_restarted_a_few_times() {
 }
 
 #[test]
+fn a_connection_that_retransmits_late_has_a_round_trip_for_the_answer() {
+    let mut stack = Stack::of(1);
+    let mut host = agent(Mechanism::RetransmissionTrigger);
+    outage(&mut host, &mut stack, Indicator::Carrier);
+    // The system was busy.
+    stack.connections[0].sent_at = at(11_030);
+    run(&mut host, &mut stack, at(11_300));
+    let restarts = stack
+        .log
+        .iter()
+        .filter(|entry| entry.2 == Action::Retransmit);
+    let restarts: Vec<_> = restarts.map(|entry| entry.0).collect();
+    assert_eq!(restarts, [at(11_000), at(11_080), at(11_180)]);
+}
+
+#[test]
 fn ten_thousand_connections_take_less_than_a_second() {
     let mut stack = Stack::of(10_000);
     let mut config = HostConfig::new(Mechanism::RetransmissionTrigger);
