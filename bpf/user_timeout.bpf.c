@@ -353,7 +353,8 @@ static __always_inline void leave_alone(struct bpf_sock_ops *ops,
         count(LEFT_ALONE);
     connection->is_left_alone = 1;
     connection->tellings = 0;
-    drop_flags(ops, TELLS | HEARS | ENDS);
+    /* Another program may hear. */
+    drop_flags(ops, TELLS | ENDS);
 }
 
 /*

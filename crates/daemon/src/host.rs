@@ -7,6 +7,7 @@
 //! behind: iterator and programs go with its process.
 
 mod awaited;
+mod immediate;
 mod interfaces;
 mod metrics;
 mod operating;
@@ -20,6 +21,7 @@ use crate::failure::Failure;
 use crate::operations::Operations;
 use crate::peers::{KernelAsker, Questions};
 use anyhow::Context;
+use immediate::Immediate;
 use interfaces::{Interfaces, News, What};
 use metrics::Tally;
 use outlast_base::time::Instant;
@@ -32,7 +34,7 @@ use outlast_linux::poller::{Interest, Poller, Ready, Token};
 use outlast_linux::priority::{Priority, favour_current_thread};
 use outlast_linux::privilege;
 use outlast_linux::signal::{Hangup, Termination};
-use outlast_linux::stack::TcpStack;
+use outlast_linux::stack::{TcpStack, Waking};
 use outlast_linux::timer::{Resumption, Timer};
 use outlast_linux::waker::Waker;
 use returns::{Found, Return, Returns};
@@ -49,9 +51,13 @@ const TIMER: Token = Token(1);
 const END: Token = Token(2);
 const RELOAD: Token = Token(3);
 const RESUMPTION: Token = Token(4);
+const REQUESTS: Token = Token(5);
 
 /// Hosts with connections that wait on whose way neighbours are looked for, at most.
 const MOST_HOSTS: usize = 1_024;
+
+/// Requests of peers that are heard before anything else is done.
+const MOST_REQUESTS: usize = 1_024;
 
 /// What is read if no other file is named, and this one is there.
 const USUAL_CONFIG: &str = "/etc/outlast/host.toml";
@@ -115,6 +121,7 @@ struct Daemon {
     host: Host,
     stack: TcpStack,
     user_timeouts: user_timeout::Programs,
+    immediate: Immediate,
     interfaces: Interfaces,
     asker: KernelAsker,
     questions: Questions,
@@ -142,8 +149,16 @@ impl Daemon {
             ))
         })?;
         let user_timeouts = user_timeout::Programs::begin(settings.user_timeout.as_ref())?;
+        let immediate = Immediate::load();
         let control = control.map_or_else(|| settings.control(), Path::to_owned);
-        let mut daemon = Self::equip(stack, user_timeouts, settings, config, &control)?;
+        let mut daemon = Self::equip(
+            stack,
+            (user_timeouts, immediate),
+            settings,
+            config,
+            &control,
+        )?;
+        daemon.renew_waking()?;
         daemon.take_snapshot(clock::now()).map_err(Failure::Run)?;
         tracing::info!(
             interfaces = daemon.interfaces.names().join(", "),
@@ -154,7 +169,7 @@ impl Daemon {
 
     fn equip(
         stack: TcpStack,
-        user_timeouts: user_timeout::Programs,
+        (user_timeouts, immediate): (user_timeout::Programs, Immediate),
         settings: Settings,
         config: Option<PathBuf>,
         control: &Path,
@@ -169,6 +184,7 @@ impl Daemon {
         poller.add(&hangup, RELOAD, Interest::Readable)?;
         let resumption = Resumption::new()?;
         poller.add(&resumption, RESUMPTION, Interest::Readable)?;
+        immediate.watch(&poller, REQUESTS)?;
         let now = clock::now();
         let operations = Operations::open(now, control, settings.metrics.as_ref(), &poller)?;
         Ok(Self {
@@ -180,6 +196,7 @@ impl Daemon {
             host: Host::new(now, host_config(&settings)),
             stack,
             user_timeouts,
+            immediate,
             interfaces: Interfaces::new(settings.interfaces.clone()),
             settings,
             asker: KernelAsker::default(),
@@ -224,6 +241,7 @@ impl Daemon {
                         // The clocks say whether the machine was suspended.
                         self.resumption.reset()?;
                     }
+                    REQUESTS => self.hear_requests(now),
                     token if Operations::owns(token) => self.hear(now, token)?,
                     _ => {}
                 }
@@ -235,6 +253,32 @@ impl Daemon {
             self.follow(now)?;
             self.host.handle_timeout(now, &mut self.stack);
             self.drain(now)?;
+        }
+    }
+
+    /// Wakes peers as the configuration says from now on.
+    fn renew_waking(&mut self) -> Result<(), Failure> {
+        let else_hears = self.user_timeouts.is_sent();
+        let wanted = self.settings.immediate_retransmission;
+        self.immediate.set(wanted, &mut self.stack, else_hears)?;
+        let waking = match self.settings.wakes_peers {
+            true => Waking::PathMtu,
+            false => Waking::Request,
+        };
+        self.stack.set_waking(waking);
+        let asks = self.stack.immediate().is_some();
+        self.host.set_wakes_peer(asks || self.settings.wakes_peers);
+        Ok(())
+    }
+
+    /// Peers ask for an immediate retransmission.
+    fn hear_requests(&mut self, now: Instant) {
+        let mut requests = Vec::new();
+        if let Some(programs) = self.stack.immediate_mut() {
+            requests.extend(std::iter::from_fn(|| programs.poll_request()).take(MOST_REQUESTS));
+        }
+        for id in requests {
+            self.host.handle_request(now, id, &mut self.stack);
         }
     }
 
@@ -352,6 +396,7 @@ impl Daemon {
 
     fn end(&mut self, now: Instant) {
         self.operations.service().stopping(now);
+        self.immediate.end(&mut self.stack, false);
         self.user_timeouts.end();
         let (agent, stack) = (self.host.counters(), self.stack.counters());
         tracing::info!(

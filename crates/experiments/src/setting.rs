@@ -79,7 +79,17 @@ pub enum Task {
         /// How long it goes on.
         duration: Duration,
     },
+    /// Small questions of the mobile host's, each answered in as few bytes.
+    Questions {
+        /// How many.
+        count: u32,
+        /// Time between an answer and the next question.
+        think: Duration,
+    },
 }
+
+/// Bytes of a small question, and of its answer.
+const QUESTION: u32 = 64;
 
 impl Setting {
     /// The scenario file.
@@ -184,6 +194,15 @@ impl Task {
                 .chain([
                     format!("interval = {}", quoted(interval)),
                     format!("duration = {}", quoted(duration)),
+                ])
+                .collect(),
+            Self::Questions { count, think } => head("request-response")
+                .into_iter()
+                .chain([
+                    format!("requests = {count}"),
+                    format!("request = \"{QUESTION} B\""),
+                    format!("response = \"{QUESTION} B\""),
+                    format!("think = {}", quoted(think)),
                 ])
                 .collect(),
         }

@@ -5,15 +5,18 @@
 //! | a link is restored | one pass: each connection over it that has data outstanding, or whose peer may have, joins the queue |
 //! | the queue has an entry and the budget a token | one connection is restarted, as [`Mechanism`] says |
 //! | a restarted connection has made no progress for a round trip or [`Limits::retry`] | it is restarted again, at most [`Limits::attempts`] times in all, the wait doubling |
+//! | it has retransmitted later than it was restarted | it is looked at a round trip after that |
 //! | it has made progress | it is looked at again: a sender that takes its timeout for spurious stops again, and is restarted as soon as it has nothing on its way |
 //! | its own timer has not backed off | it is left to it, and looked at as often as a timeout may last |
 //! | a link is restored again within [`Limits::interval`] | the next pass waits until the interval is over |
 //! | a silent peer is heard again | as an indicator for the link that is this peer |
+//! | a peer asks for it | its connection joins the queue, once in [`Limits::interval`] |
 //!
 //! Models: paper 000, section 3.3.2 (retransmission trigger, rate limit, bursts, forced slow start);
 //! paper 002, section IV (fast retransmission). The peer of an *asymmetric* indicator is woken by
-//! gratuitous duplicate acknowledgements, the second of the two ways of paper 000. The first one, the
-//! Immediate Retransmission Option, is left out.
+//! [`EndpointControl::wake_peer`]: by gratuitous duplicate acknowledgements, the second of the two ways
+//! of paper 000, or by the first one, the Immediate Retransmission Option. Who reads that option in a
+//! peer's segment calls [`Host::handle_request`].
 //!
 //! What breaks it: an indicator that comes before packets pass. The attempts that follow bound the
 //! damage, as section 3.3.3 of paper 000 describes the race for HIP.
@@ -114,6 +117,10 @@ pub struct Counters {
     pub retries: u64,
     /// Peers that were woken.
     pub peers_woken: u64,
+    /// Requests of peers for an immediate retransmission that were granted.
+    pub requests: u64,
+    /// Further requests of the same connection within [`Limits::interval`], and those that found no room.
+    pub requests_refused: u64,
     /// Connections put back into slow start on a new path.
     pub slow_starts: u64,
     /// Connections left to their timers because the queue was full.
@@ -180,6 +187,8 @@ pub enum Reason {
     Budget,
     /// A connection may have made no progress.
     Retry,
+    /// A peer has asked for a retransmission shortly after a pass.
+    Request,
     /// A link was restored shortly after a pass.
     Interval,
 }
@@ -202,6 +211,12 @@ pub struct Host {
     waiting: BTreeMap<(Instant, ConnectionId), Entry>,
     /// Peers that were woken, by when their progress is looked at, with what was expected of them next.
     woken: BTreeMap<(Instant, ConnectionId), Woken>,
+    /// Connections whose peers have asked for a retransmission, not looked at yet.
+    requested: BTreeSet<ConnectionId>,
+    /// When the last request of a connection was granted, within the last [`Limits::interval`].
+    granted: BTreeMap<ConnectionId, Instant>,
+    /// When older ones were last forgotten.
+    granted_purged: Instant,
     /// No look is before that: each one is a pass over all connections.
     next_look: Instant,
     events: VecDeque<Event>,
@@ -234,6 +249,44 @@ struct Entry {
     rcv_nxt: Option<SeqNumber>,
 }
 
+/// What a look finds of a connection with data outstanding.
+#[derive(Clone, Copy, Debug)]
+struct Seen {
+    snd_una: SeqNumber,
+    sent_at: Instant,
+    is_silent: bool,
+}
+
+impl Seen {
+    fn of(connection: &Connection) -> Self {
+        Self {
+            snd_una: connection.snd_una,
+            sent_at: connection.sent_at,
+            is_silent: connection.is_silent(),
+        }
+    }
+}
+
+impl Entry {
+    /// A connection that is to retransmit, and no more.
+    const fn restart_of(connection: &Connection) -> Self {
+        Self {
+            id: connection.id,
+            task: Task {
+                restarts: true,
+                wakes_peer: false,
+                slow_start: false,
+            },
+            snd_una: connection.snd_una,
+            min_rtt: connection.min_rtt,
+            attempts: 0,
+            advances: 0,
+            looks: 0,
+            rcv_nxt: None,
+        }
+    }
+}
+
 /// A peer that was woken.
 #[derive(Clone, Copy, Debug)]
 struct Woken {
@@ -264,6 +317,9 @@ impl Host {
             queued: BTreeSet::new(),
             waiting: BTreeMap::new(),
             woken: BTreeMap::new(),
+            requested: BTreeSet::new(),
+            granted: BTreeMap::new(),
+            granted_purged: now,
             next_look: now,
             events: VecDeque::new(),
             counters: Counters::default(),
@@ -318,6 +374,69 @@ impl Host {
         self.handle_link(now, event, stack);
     }
 
+    /// The peer of a connection asks for an immediate retransmission (paper 000, section 3.3.2): its link
+    /// is back. Requests share the budget of all restarts and the pauses between passes; a further one of
+    /// the same connection within [`Limits::interval`] is refused.
+    pub fn handle_request(
+        &mut self,
+        now: Instant,
+        id: ConnectionId,
+        stack: &mut (impl EndpointControl + ?Sized),
+    ) {
+        let interval = self.config.limits.interval;
+        let is_recent = |granted: &Instant| now.since(*granted) < interval;
+        // Seldom: each request would go through all of them.
+        if now.since(self.granted_purged) >= interval {
+            self.granted.retain(|_, granted| is_recent(granted));
+            self.granted_purged = now;
+        }
+        let is_full = self.granted.len() >= self.config.limits.connections;
+        if is_full || self.granted.get(&id).is_some_and(is_recent) {
+            self.counters.requests_refused += 1;
+            return;
+        }
+        self.granted.insert(id, now);
+        self.requested.insert(id);
+        self.counters.requests += 1;
+        self.grant(now, stack);
+        self.act(now, stack);
+    }
+
+    /// Puts the connections whose peers have asked into the queue, in one pass for all of them.
+    fn grant(&mut self, now: Instant, stack: &mut (impl EndpointControl + ?Sized)) {
+        if self.requested.is_empty() || now < self.next_look {
+            return;
+        }
+        let mut found = core::mem::take(&mut self.found);
+        found.clear();
+        if let Err(error) = stack.connections(&mut found) {
+            self.counters.errors += 1;
+            self.tell(Event::ListFailed(error));
+        }
+        self.pause_looks(now, found.len());
+        let requested = core::mem::take(&mut self.requested);
+        for connection in &found {
+            if requested.contains(&connection.id) {
+                self.enqueue_requested(connection);
+            }
+        }
+        self.found = found;
+    }
+
+    /// Puts a connection whose peer has asked into the queue.
+    fn enqueue_requested(&mut self, connection: &Connection) {
+        let is_queued = self.queued.contains(&connection.id);
+        if is_queued || connection.is_frozen || !connection.is_outstanding() {
+            return;
+        }
+        if self.queued.len() >= self.config.limits.connections {
+            self.counters.connections_left_out += 1;
+            return;
+        }
+        self.queued.insert(connection.id);
+        self.queue.push_back(Entry::restart_of(connection));
+    }
+
     /// Has a connection looked at that moves by itself so far.
     fn supervise(&mut self, now: Instant, connection: &Connection) {
         if self.queued.contains(&connection.id) || connection.is_frozen {
@@ -328,28 +447,13 @@ impl Host {
             return;
         }
         self.queued.insert(connection.id);
-        self.wait(
-            now,
-            Entry {
-                id: connection.id,
-                task: Task {
-                    restarts: true,
-                    wakes_peer: false,
-                    slow_start: false,
-                },
-                snd_una: connection.snd_una,
-                min_rtt: connection.min_rtt,
-                attempts: 0,
-                advances: 0,
-                looks: 0,
-                rcv_nxt: None,
-            },
-        );
+        self.wait(now, Entry::restart_of(connection));
     }
 
     /// Time has come to `now`.
     pub fn handle_timeout(&mut self, now: Instant, stack: &mut (impl EndpointControl + ?Sized)) {
         self.look(now, stack);
+        self.grant(now, stack);
         let over: Vec<LinkId> = self
             .recent
             .iter()
@@ -382,10 +486,12 @@ impl Host {
         let looks = [self.waiting.keys().next(), self.woken.keys().next()];
         let looks = looks.into_iter().flatten().map(|&(at, _)| at).min();
         let retry = looks.map(|at| (at.max(self.next_look), Reason::Retry));
+        let is_asked = !self.requested.is_empty();
+        let request = is_asked.then_some((self.next_look, Reason::Request));
         let due = self.recent.values().filter(|recent| recent.due.is_some());
         let interval = due.map(|recent| recent.until).min();
         let interval = interval.map(|at| (at, Reason::Interval));
-        let all = [budget, retry, interval].into_iter().flatten();
+        let all = [budget, retry, request, interval].into_iter().flatten();
         all.min_by_key(|&(at, _)| at)
     }
 
@@ -394,6 +500,11 @@ impl Host {
         self.budget.set_rate(now, limits.per_second, limits.burst);
         self.links.set_most(limits.links);
         self.config.limits = limits;
+    }
+
+    /// Whether the peers of asymmetric indicators are woken from now on.
+    pub fn set_wakes_peer(&mut self, wakes_peer: bool) {
+        self.config.wakes_peer = wakes_peer;
     }
 
     /// Counts so far.
@@ -538,13 +649,12 @@ impl Host {
             self.counters.errors += 1;
             self.tell(Event::ListFailed(error));
         }
-        let count = u32::try_from(found.len()).unwrap_or(u32::MAX);
-        self.next_look = now + LOOK_PAUSE.max(LOOK_PAUSE_PER_CONNECTION * count);
+        self.pause_looks(now, found.len());
         let outstanding = found
             .iter()
             .filter(|connection| connection.is_outstanding());
-        let at: BTreeMap<ConnectionId, (SeqNumber, bool)> = outstanding
-            .map(|connection| (connection.id, (connection.snd_una, connection.is_silent())))
+        let at: BTreeMap<ConnectionId, Seen> = outstanding
+            .map(|connection| (connection.id, Seen::of(connection)))
             .collect();
         let expected = found
             .iter()
@@ -563,20 +673,25 @@ impl Host {
                 None => {
                     self.queued.remove(&entry.id);
                 }
-                // What it sent upon an acknowledgement may still be on its way (F-RTO; RFC 5682, section 2.1).
-                Some(&(snd_una, is_silent)) if snd_una == entry.snd_una => {
-                    if entry.advances == 0 || is_silent {
+                Some(seen) if seen.snd_una == entry.snd_una => {
+                    let may_arrive = seen.sent_at + self.round_trip(&entry);
+                    if entry.advances == 0 && may_arrive > now {
+                        // It retransmitted later than it was restarted.
+                        entry.looks += 1;
+                        self.wait_until(may_arrive, entry);
+                    } else if entry.advances == 0 || seen.is_silent {
                         self.queue.push_back(entry);
                     } else {
+                        // What it sent upon an acknowledgement may still be on its way (F-RTO; RFC 5682, section 2.1).
                         entry.looks += 1;
                         self.wait(now, entry);
                     }
                 }
-                Some(&(snd_una, is_silent)) => {
-                    entry.snd_una = snd_una;
+                Some(seen) => {
+                    entry.snd_una = seen.snd_una;
                     entry.advances += 1;
                     // What it was restarted with has come back, and brought nothing on its way.
-                    if entry.attempts > 0 && entry.advances == 1 && is_silent {
+                    if entry.attempts > 0 && entry.advances == 1 && seen.is_silent {
                         self.queue.push_back(entry);
                     } else {
                         self.wait(now, entry);
@@ -586,17 +701,28 @@ impl Host {
         }
     }
 
+    /// A pass has gone through so many connections: the next look is after a pause.
+    fn pause_looks(&mut self, now: Instant, connections: usize) {
+        let count = u32::try_from(connections).unwrap_or(u32::MAX);
+        self.next_look = now + LOOK_PAUSE.max(LOOK_PAUSE_PER_CONNECTION * count);
+    }
+
     /// Looks at a restarted connection later, if it may be restarted again.
     fn wait(&mut self, now: Instant, entry: Entry) {
+        let doublings = entry.attempts.saturating_sub(1).min(16);
+        let wait = self.round_trip(&entry) * (1 << doublings);
+        self.wait_until(now + wait, entry);
+    }
+
+    /// Looks at a restarted connection at that time, if it may be restarted again.
+    fn wait_until(&mut self, at: Instant, entry: Entry) {
         let most = self.config.limits.attempts;
         let looks_in_vain = entry.looks >= LOOKS;
         if entry.attempts >= most || entry.advances >= ADVANCES || looks_in_vain {
             self.queued.remove(&entry.id);
             return;
         }
-        let doublings = entry.attempts.saturating_sub(1).min(16);
-        let wait = self.round_trip(&entry) * (1 << doublings);
-        self.waiting.insert((now + wait, entry.id), entry);
+        self.waiting.insert((at, entry.id), entry);
     }
 
     /// Looks a round trip later whether the peer has made progress.

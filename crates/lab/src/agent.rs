@@ -1,13 +1,15 @@
 //! The host agent beside a host's kernel TCP, on a thread inside its namespace.
 //!
 //! The emulator tells the mobile's of its link, as an indicator of a real host would. With HIP it tells both
-//! hosts' of each readdressing instead.
+//! hosts' of each readdressing instead. Where both hosts have one, the mobile's asks the fixed host's by
+//! the Immediate Retransmission Option.
 
 use crate::error::LabError;
 use outlast_base::time::Instant;
 use outlast_gateway::link::{Indicator, InterfaceId, LinkEvent, LinkId, LinkState};
 use outlast_host::{Host, HostConfig, Mechanism};
 use outlast_linux::clock;
+use outlast_linux::immediate_retransmission::ImmediateRetransmission;
 use outlast_linux::netlink::RouteSocket;
 use outlast_linux::poller::{Interest, Poller, Token};
 use outlast_linux::stack::{StackError, TcpStack};
@@ -87,15 +89,21 @@ pub(crate) struct Agent {
 
 const NEWS: Token = Token(0);
 const TIMER: Token = Token(1);
+const REQUESTS: Token = Token(2);
 
 impl Agent {
-    /// An agent for the namespace of the calling thread.
-    pub(crate) fn new(mechanism: Mechanism, listener: Listener) -> Result<Self, LabError> {
+    /// An agent for the namespace of the calling thread. Whether it `asks` that of the other host to
+    /// retransmit, and hears what that asks for.
+    pub(crate) fn new(
+        mechanism: Mechanism,
+        listener: Listener,
+        asks: bool,
+    ) -> Result<Self, LabError> {
         let failed = |source| LabError::Socket {
             action: "start the host agent",
             source,
         };
-        let stack = TcpStack::open(0).map_err(refused)?;
+        let mut stack = TcpStack::open(0).map_err(refused)?;
         let interface = RouteSocket::open()?.interface(INTERFACE)?;
         let poller = Poller::new().map_err(failed)?;
         let timer = Timer::new().map_err(failed)?;
@@ -105,9 +113,18 @@ impl Agent {
         poller
             .add(&timer, TIMER, Interest::Readable)
             .map_err(failed)?;
+        if asks {
+            let unusable = |error| refused(StackError::Immediate(Box::new(error)));
+            let mut programs = ImmediateRetransmission::load().map_err(unusable)?;
+            programs.begin().map_err(unusable)?;
+            poller
+                .add(&programs, REQUESTS, Interest::Readable)
+                .map_err(failed)?;
+            stack.set_immediate(Some(programs));
+        }
         let config = HostConfig {
-            // Off as in the daemon: what follows the first bytes is not good with every sender.
-            wakes_peer: false,
+            // Otherwise off as in the daemon: what follows the first bytes is not good with every sender.
+            wakes_peer: asks,
             forces_slow_start: false,
             ..HostConfig::new(mechanism)
         };
@@ -143,6 +160,7 @@ impl Agent {
                     Err(TryRecvError::Disconnected) => return Ok(()),
                 }
             }
+            self.hear_requests(clock::now()).map_err(refused)?;
             self.catch_up(clock::now()).map_err(refused)?;
         }
     }
@@ -154,6 +172,17 @@ impl Agent {
             indicator,
         };
         self.host.handle_link(now, event, &mut self.stack);
+        self.drain()
+    }
+
+    fn hear_requests(&mut self, now: Instant) -> Result<(), StackError> {
+        while let Some(id) = self
+            .stack
+            .immediate_mut()
+            .and_then(ImmediateRetransmission::poll_request)
+        {
+            self.host.handle_request(now, id, &mut self.stack);
+        }
         self.drain()
     }
 

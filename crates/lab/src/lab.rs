@@ -182,14 +182,17 @@ impl Lab {
 
     /// The agent beside the TCP of the host of `side`, and who tells it of the link.
     fn agent(&self, host: &Host, side: Side) -> Result<Option<(Teller, Agent)>, LabError> {
-        let Some(mechanism) = agents(&self.scenario)?[side.index()] else {
+        let agents = agents(&self.scenario)?;
+        let Some(mechanism) = agents[side.index()] else {
             return Ok(None);
         };
+        // With HIP both are told of the same.
+        let asks = agents.iter().all(Option::is_some) && self.scenario.hip.is_none();
         let (teller, listener) = line().map_err(|source| LabError::Socket {
             action: "make an event",
             source,
         })?;
-        let agent = host.run(|| Agent::new(mechanism, listener))??;
+        let agent = host.run(|| Agent::new(mechanism, listener, asks))??;
         Ok(Some((teller, agent)))
     }
 

@@ -28,20 +28,20 @@ pub(crate) fn gateways(outlast: &Outlast) -> Result<Gateways, LabError> {
     })
 }
 
-/// The agents beside the hosts' TCP, by [`Side::index`](outlast_world::Side::index).
+/// The agents beside the hosts' TCP, by [`Side::index`](outlast_world::Side::index). That of the fixed host
+/// hears of the end of a readdressing, and of the requests of the mobile host's.
 pub(crate) fn agents(scenario: &Scenario) -> Result<[Option<HostMechanism>; 2], LabError> {
     let outlast = &scenario.outlast;
     let mobile = agent_at_mobile(outlast)?;
-    match (outlast.fixed, scenario.hip) {
-        (Mechanism::None, _) => Ok([None, mobile]),
-        // By the end of a readdressing; of nothing else does the fixed host hear in the lab.
-        (Mechanism::RetransmissionTrigger, Some(_)) => {
+    match outlast.fixed {
+        Mechanism::None => Ok([None, mobile]),
+        Mechanism::RetransmissionTrigger => {
             Ok([Some(HostMechanism::RetransmissionTrigger), mobile])
         }
-        (mechanism, _) => Err(LabError::NoSuchMechanism {
+        mechanism => Err(LabError::NoSuchMechanism {
             mechanism,
             key: "outlast.fixed",
-            available: "none; with [hip], retransmission-trigger",
+            available: "none, retransmission-trigger",
         }),
     }
 }

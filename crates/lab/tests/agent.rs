@@ -1,10 +1,5 @@
 //! The host agent beside the mobile's kernel: an upload resumes at once; without it, it stalls.
 
-#![expect(
-    clippy::print_stderr,
-    reason = "a skipped test says which capability is missing"
-)]
-
 use outlast_lab::{Cancel, Lab, LabError};
 use outlast_scenario::Scenario;
 use std::path::Path;
@@ -17,12 +12,26 @@ const TRIGGER: &str = "[outlast]\nmobile = \"retransmission-trigger\"\n";
 const AT_ONCE: f64 = 0.14;
 const RUNS: u32 = 3;
 
+/// At both hosts.
+const BOTH: &str =
+    "[outlast]\nmobile = \"retransmission-trigger\"\nfixed = \"retransmission-trigger\"\n";
+
 /// From link-up until the fixed host has new bytes; `None` where the lab cannot run.
 fn resume(outlast: &str, congestion: &str, sack: bool, outage_s: f64) -> Option<f64> {
+    resume_of("upload", outlast, (congestion, sack), outage_s)
+}
+
+/// The same of a transfer that way.
+fn resume_of(
+    direction: &str,
+    outlast: &str,
+    (congestion, sack): (&str, bool),
+    outage_s: f64,
+) -> Option<f64> {
     let text = format!(
         "[link]\nrate = \"10 Mbit/s\"\ndelay = \"20 ms\"\n\
          [link.outages]\nprocess = \"single\"\nstart = \"1 s\"\nlength = \"{outage_s} s\"\n\
-         [workload]\nkind = \"bulk\"\nbytes = \"2 MB\"\ndirection = \"upload\"\n\
+         [workload]\nkind = \"bulk\"\nbytes = \"2 MB\"\ndirection = \"{direction}\"\n\
          [stack]\ncongestion = \"{congestion}\"\nsack = {sack}\n{outlast}\
          [run]\ndeadline = \"60 s\"\n"
     );
@@ -41,7 +50,7 @@ fn resume(outlast: &str, congestion: &str, sack: bool, outage_s: f64) -> Option<
             Some(outage.resume_s.expect("it goes on"))
         }
         Err(error @ (LabError::Namespace(_) | LabError::Stack(_))) => {
-            eprintln!("skipped: {error}");
+            outlast_skip::skip(error);
             None
         }
         Err(error) => panic!("{error}"),
@@ -106,6 +115,36 @@ fn a_sender_that_has_just_retransmitted_need_not_wait_for_its_timer() {
                 if let Some(with) = resume_helped("cubic", false, outage_s) {
                     assert!(with <= AT_ONCE, "after {outage_s} s: {with}");
                 }
+            });
+        }
+    });
+}
+
+/// The fixed host's agent hears of the outage by the mobile's alone.
+#[test]
+fn a_download_resumes_at_once_with_agents_at_both_hosts() {
+    thread::scope(|scope| {
+        for sender in [
+            ("cubic", true),
+            ("bbr", true),
+            ("cubic", false),
+            ("bbr", false),
+        ] {
+            scope.spawn(move || {
+                let mut with = f64::INFINITY;
+                for _ in 0..RUNS {
+                    let Some(resumed) = resume_of("download", BOTH, sender, 6.5) else {
+                        return;
+                    };
+                    with = with.min(resumed);
+                    if with <= AT_ONCE {
+                        break;
+                    }
+                }
+                assert!(with <= AT_ONCE, "{sender:?}: {with}");
+                let without = resume_of("download", TRIGGER, sender, 6.5);
+                let without = without.expect("it ran before");
+                assert!(without > 3.0 * AT_ONCE, "{sender:?}: {without}");
             });
         }
     });

@@ -9,11 +9,13 @@
 #![deny(unsafe_code)]
 
 pub mod capability;
+mod cgroup;
 pub mod clock;
 pub mod counters;
 pub mod diag;
 pub mod frames;
 pub mod guardian;
+pub mod immediate_retransmission;
 pub mod memory;
 pub mod monitor;
 pub mod namespace;

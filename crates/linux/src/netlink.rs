@@ -35,7 +35,7 @@ pub struct RouteSocket {
 }
 
 /// Number of an interface within its namespace.
-#[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
+#[derive(Clone, Copy, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
 pub struct InterfaceIndex(pub u32);
 
 /// What to change of an interface; `None` leaves things as they are.

@@ -36,6 +36,7 @@ use std::collections::btree_map::Entry;
 use std::io::{self, Read};
 use std::net::IpAddr;
 
+use crate::immediate_retransmission::{ImmediateError, ImmediateRetransmission};
 use crate::raw::{RawSender, Sent};
 use crate::{clock, ticks};
 
@@ -76,6 +77,9 @@ pub enum StackError {
     /// Raw packets cannot be sent.
     #[error("cannot send ICMP errors")]
     Send(#[source] io::Error),
+    /// Peers cannot be asked for an immediate retransmission.
+    #[error(transparent)]
+    Immediate(#[from] Box<ImmediateError>),
 }
 
 /// Counts since the stack was opened; each only grows.
@@ -108,6 +112,10 @@ pub struct TcpStack {
     peers: Vec<(ConnectionId, PeerNews)>,
     /// Connections whose peers were told what has arrived, and when, with what was expected next then.
     told: BTreeMap<ConnectionId, (SeqNumber, Instant)>,
+    /// What peers without the agent are told.
+    waking: Waking,
+    /// The option by which peers with the agent are asked.
+    immediate: Option<ImmediateRetransmission>,
     /// To be kept from getting their former window back, by the next [`TcpStack::flush`].
     slow_starts: Vec<u64>,
     /// Connections that were woken, with their oldest unacknowledged byte then.
@@ -118,6 +126,16 @@ pub struct TcpStack {
     tick: Duration,
     counters: StackCounters,
     buffer: Vec<u8>,
+}
+
+/// How peers that wait for a timeout are woken.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub enum Waking {
+    /// By one acknowledgement, which bears the Immediate Retransmission Option where that is in use.
+    #[default]
+    Request,
+    /// By that, and then by a smaller path MTU, which every peer heeds.
+    PathMtu,
 }
 
 /// What a peer is told, so that it sends again.
@@ -183,6 +201,8 @@ impl TcpStack {
             kicks: Vec::new(),
             peers: Vec::new(),
             told: BTreeMap::new(),
+            waking: Waking::default(),
+            immediate: None,
             slow_starts: Vec::new(),
             kicked: BTreeMap::new(),
             stopped: Vec::new(),
@@ -198,12 +218,37 @@ impl TcpStack {
         &self.counters
     }
 
+    /// How peers are woken from now on.
+    pub fn set_waking(&mut self, waking: Waking) {
+        self.waking = waking;
+    }
+
+    /// The option by which peers are asked for an immediate retransmission, if it is in use.
+    #[must_use]
+    pub const fn immediate(&self) -> Option<&ImmediateRetransmission> {
+        self.immediate.as_ref()
+    }
+
+    /// The same, to be acted on.
+    pub const fn immediate_mut(&mut self) -> Option<&mut ImmediateRetransmission> {
+        self.immediate.as_mut()
+    }
+
+    /// Uses that option from now on, or none. Returns what was used before.
+    pub fn set_immediate(
+        &mut self,
+        immediate: Option<ImmediateRetransmission>,
+    ) -> Option<ImmediateRetransmission> {
+        std::mem::replace(&mut self.immediate, immediate)
+    }
+
     /// Does what was asked for since the last call.
     ///
     /// # Errors
-    /// When raw packets can no longer be sent.
+    /// When raw packets can no longer be sent, or peers no longer asked.
     pub fn flush(&mut self) -> Result<(), StackError> {
         self.start_slowly()?;
+        self.prepare_requests()?;
         for id in std::mem::take(&mut self.kicks) {
             if let Some(known) = self.known.get(&id).copied() {
                 self.kick(id, known)?;
@@ -222,6 +267,19 @@ impl TcpStack {
             }
         }
         Ok(())
+    }
+
+    /// Has the acknowledgements that wake peers bear the option.
+    fn prepare_requests(&mut self) -> Result<(), StackError> {
+        let Some(immediate) = &mut self.immediate else {
+            return Ok(());
+        };
+        let asks = |(id, news): &(ConnectionId, PeerNews)| match news {
+            PeerNews::Arrived => Some(self.known.get(id)?.cookie),
+            PeerNews::PathMtu => None,
+        };
+        let cookies: Vec<u64> = self.peers.iter().filter_map(asks).collect();
+        Ok(immediate.ask(&cookies).map_err(Box::new)?)
     }
 
     /// Has connections keep the small window of their timeout.
@@ -467,19 +525,20 @@ impl EndpointControl for TcpStack {
 
     fn wake_peer(&mut self, now: Instant, id: ConnectionId) -> Result<Outcome, ControlError> {
         let known = self.known.get(&id).ok_or(ControlError::Unknown(id))?;
-        if path_mtu::smaller(known.peer_mtu, known.peer_mtu).is_none() {
+        let is_bulk = path_mtu::smaller(known.peer_mtu, known.peer_mtu).is_some();
+        if !is_bulk && self.immediate.is_none() {
             // It sends little at a time.
             return Ok(Outcome::Needless(Needless::NothingOutstanding));
         }
         let before = self.told.insert(id, (known.rcv_nxt, now));
         let before = before.filter(|(rcv_nxt, _)| *rcv_nxt == known.rcv_nxt);
-        let news = match before {
-            None => PeerNews::Arrived,
+        let news = match (before, self.waking) {
             // It has woken, and finds out by SACK what is lost.
-            Some((_, told)) if known.has_sack && known.heard_at > told => {
+            (Some((_, told)), Waking::PathMtu) if known.has_sack && known.heard_at > told => {
                 return Ok(Outcome::Needless(Needless::Recovering));
             }
-            Some(_) => PeerNews::PathMtu,
+            (Some(_), Waking::PathMtu) if is_bulk => PeerNews::PathMtu,
+            _ => PeerNews::Arrived,
         };
         self.peers.push((id, news));
         Ok(Outcome::Done)

@@ -13,18 +13,17 @@
 //! What breaks it: middleboxes that strip options, and SYNs without room for four more bytes. An
 //! application that sets `TCP_USER_TIMEOUT` is left alone from the next segment with an option on.
 
-mod cgroup;
 mod policy;
 
-pub use cgroup::CgroupError;
+pub use crate::cgroup::{CgroupError, MOST_CGROUPS};
 
+use crate::cgroup::Cgroup;
 use aya::maps::{Array, MapError, PerCpuArray};
 use aya::programs::links::{CgroupAttachMode, LinkError};
 use aya::programs::sock_ops::SockOpsLinkId;
 use aya::programs::tc::SchedClassifier;
 use aya::programs::{Iter, ProgramError, SockOps};
 use aya::{Btf, BtfError, Ebpf, EbpfError, include_bytes_aligned};
-use cgroup::Cgroup;
 use outlast_base::time::Duration;
 use outlast_host::user_timeout::{AdoptionLimits, UserTimeoutOption};
 use policy::Selector;
@@ -55,9 +54,6 @@ const OUTAGES: &str = "outages";
 const COUNTS: u32 = 10;
 
 const SEED_OF_TRIALS: u32 = 1;
-
-/// Cgroups that may be chosen: `MOST_CGROUPS`.
-pub const MOST_CGROUPS: usize = 8;
 
 /// Rules that there may be: `MOST_RULES`.
 pub const MOST_RULES: usize = 16;

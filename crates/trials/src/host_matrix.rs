@@ -1,8 +1,8 @@
-//! Resume time of a mobile host's uploads with the agent of the role `host` beside its TCP, and without
-//! it: congestion control, SACK, bulk and thin, and the length of a single outage.
+//! Resume time of transfers with the agent of the role `host` beside the hosts' TCP, and without it:
+//! congestion control, SACK, uploads, thin flows, downloads, and the length of a single outage.
 //!
-//! The agent is the one of [`outlast run --role host`], told of the link by the emulator. Nothing runs at the
-//! fixed host.
+//! The agent is the one of [`outlast run --role host`], told of the link by the emulator. Of uploads and thin
+//! flows nothing runs at the fixed host; of downloads the fixed host has an agent that hears by the mobile's alone.
 //!
 //! [`outlast run --role host`]: https://docs.rs/outlast-host
 
@@ -22,10 +22,10 @@ use outlast_scenario::{Congestion, Direction, IpVersion, Mechanism};
 /// The matrix.
 pub static EXPERIMENT: Experiment = Experiment {
     name: "host-matrix",
-    title: "How soon a mobile host's uploads resume with an agent beside its TCP",
+    title: "How soon transfers resume with an agent beside the hosts' TCP",
     source: "an experiment of Outlast",
     measures: "Time from link-up until the receiving application has new bytes, after a single outage, with \
-               the agent of the role host at the sender and without it",
+               the agent of the role host and without it",
     method,
     figures: &[&Matrix],
 };
@@ -44,15 +44,20 @@ const START: Duration = Duration::from_secs(2);
 const LATER: Duration = Duration::from_millis(370);
 /// More than the link carries until the last run's outage, so that there is something left.
 const BYTES: ByteCount = ByteCount(2_000_000);
-const INTERVAL: Duration = Duration::from_millis(100);
+/// Between an answer and the next question of a thin flow.
+const THINK: Duration = Duration::from_millis(100);
+/// Those that last until after the outage: each takes the pause and a round trip at least.
+const QUESTIONS: u32 = 40;
 
 /// How much the sender has to send.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 enum Flow {
     /// An upload.
     Bulk,
-    /// Small updates, each asked for by the mobile host when the last one has arrived.
+    /// Small questions, each answered by the fixed host in as few bytes: one segment is outstanding.
     Thin,
+    /// A download, with agents at both hosts.
+    Download,
 }
 
 /// What the runs have in common that are compared with each other.
@@ -66,9 +71,10 @@ struct Cell {
 
 fn method(extent: Extent) -> Vec<String> {
     vec![format!(
-        "A mobile host sends to a fixed host, over {RATE_MBIT_PER_S} Mbit/s and 40 ms round trip, with room for \
-         {QUEUE} packets at the link. Bulk: an upload of {} MB. Thin: a small update every 0.1 s, each asked \
-         for by the mobile host when the last one has arrived. After about {} s the link is away for the length \
+        "A mobile host and a fixed host, over {RATE_MBIT_PER_S} Mbit/s and 40 ms round trip, with room for \
+         {QUEUE} packets at the link. Bulk: an upload of {} MB. Thin: the mobile host asks in 64 bytes, 0.1 s after \
+         each answer of as many. Download: the same bytes the other way, with agents at both hosts, of which the fixed host's is told of \
+         nothing but by the mobile host's (Immediate Retransmission Option). After about {} s the link is away for the length \
          of the outage. The resume time runs from link-up until the receiving application gets bytes that it \
          did not have. Each cell is run {}, with the outage at different moments; the table shows the median \
          and the worst.",
@@ -90,7 +96,10 @@ fn repetitions(extent: Extent) -> u32 {
 fn cells(extent: Extent) -> Vec<Cell> {
     let congestions: &[Congestion] = extent.choose(&[Cubic, Bbr], &[Cubic, Bbr, Reno]);
     let lengths: &[u64] = extent.choose(&[3], &[1, 3, 10, 30]);
-    let flows: &[Flow] = extent.choose(&[Flow::Bulk], &[Flow::Bulk, Flow::Thin]);
+    let flows: &[Flow] = extent.choose(
+        &[Flow::Bulk, Flow::Download],
+        &[Flow::Bulk, Flow::Thin, Flow::Download],
+    );
     let mut cells = Vec::new();
     for &congestion in congestions {
         for sack in [true, false] {
@@ -112,11 +121,22 @@ impl Flow {
         match self {
             Self::Bulk => "bulk",
             Self::Thin => "thin",
+            Self::Download => "download",
         }
     }
 }
 
 impl Cell {
+    fn job(&self, mobile: Mechanism, index: u32) -> Job {
+        let text = self.setting(mobile, index).to_toml();
+        let is_asked = self.flow == Flow::Download && mobile != Mechanism::None;
+        let text = match is_asked {
+            true => text.replace("[outlast]\n", &format!("[outlast]\nfixed = \"{mobile}\"\n")),
+            false => text,
+        };
+        Job::from_toml(self.name(mobile), text, index)
+    }
+
     fn name(&self, mobile: Mechanism) -> String {
         let (sack, flow) = (on_or_off(self.sack), self.flow.name());
         let seconds = self.outage.as_secs();
@@ -135,9 +155,13 @@ impl Cell {
                 bytes: BYTES,
                 direction: Direction::Upload,
             },
-            Flow::Thin => Task::Interactive {
-                interval: INTERVAL,
-                duration: start + self.outage + Duration::from_secs(3),
+            Flow::Download => Task::Bulk {
+                bytes: BYTES,
+                direction: Direction::Download,
+            },
+            Flow::Thin => Task::Questions {
+                count: QUESTIONS,
+                think: THINK,
             },
         };
         Setting {
@@ -184,8 +208,7 @@ impl Figure for Matrix {
         let mut jobs = Vec::new();
         for cell in cells(extent) {
             for mobile in AGENTS {
-                let job = |index| Job::new(cell.name(mobile), &cell.setting(mobile, index), index);
-                jobs.extend((0..repetitions(extent)).map(job));
+                jobs.extend((0..repetitions(extent)).map(|index| cell.job(mobile, index)));
             }
         }
         jobs
@@ -265,6 +288,10 @@ fn table(cells: &[Cell], runs: &Runs) -> Table {
          median share of the link that the first five seconds used, or those until the transfer ended.",
         Unit::Seconds.show_exact(LIMIT_S)
     ));
+    table.note(
+        "A thin flow whose question had arrived, and whose answer the outage took, waits for the fixed host's timer: \
+         the agent at the mobile host has nothing to retransmit.",
+    );
     table
 }
 
@@ -301,6 +328,12 @@ fn claims(cells: &[Cell], runs: &Runs) -> Vec<Judged> {
             Published::AtLeast(1.0),
         )
         .judge(share(of(Flow::Thin), is_in_time)),
+        own(
+            "So do downloads with agents at both hosts (share of runs).",
+            Unit::Share,
+            Published::AtLeast(1.0),
+        )
+        .judge(share(of(Flow::Download), is_in_time)),
         own(
             "Without the agent uploads stall for a second or more after outages of 10 s and longer (median).",
             Unit::Seconds,

@@ -111,6 +111,13 @@ impl Interfaces {
         there.map(|(name, _)| name.clone()).collect()
     }
 
+    /// The numbers of those that are there.
+    pub(super) fn indices(&self) -> Vec<InterfaceIndex> {
+        let all = self.all.values();
+        all.filter_map(|interface| interface.indicators.index())
+            .collect()
+    }
+
     /// Everything is told anew.
     pub(super) fn handle_snapshot(&mut self, now: Instant, all: &[Change]) {
         for change in all {

@@ -1,7 +1,7 @@
 //! Metrics of the role `host`.
 
 use super::interfaces::{News, What};
-use super::status::{HostStatus, UserTimeoutCounts};
+use super::status::{HostStatus, ImmediateCounts, UserTimeoutCounts};
 use crate::metrics::{Labels, Reloads};
 use crate::status::indicator;
 use prometheus_client::encoding::text::encode;
@@ -84,6 +84,10 @@ pub(super) fn exposition(status: &HostStatus, tally: &Tally, reloads: &Reloads) 
         ConstGauge::new(status.pending as f64),
     );
     for (name, help, count) in status.counters.each() {
+        registry.register(name, help, ConstCounter::new(count));
+    }
+    let requests = status.immediate_retransmission.iter();
+    for (name, help, count) in requests.flat_map(ImmediateCounts::each) {
         registry.register(name, help, ConstCounter::new(count));
     }
     let options = status.user_timeout.iter();

@@ -2,7 +2,7 @@
 
 use super::settings::Settings;
 use super::status::{About, HostStatus};
-use super::{Daemon, config_file, host_limits, metrics};
+use super::{Daemon, config_file, host_limits, immediate, metrics};
 use crate::control::{Answer, Notified, Request};
 use crate::failure::Failure;
 use crate::operations::Wanted;
@@ -82,6 +82,7 @@ impl Daemon {
                 pending: self.host.waiting().len(),
                 agent: self.host.counters(),
                 stack: self.stack.counters(),
+                immediate: immediate::counters(&self.stack),
                 user_timeout: self.user_timeouts.counters(),
             },
         )
@@ -139,8 +140,11 @@ impl Daemon {
         if self.settings.interfaces != next.interfaces {
             self.interfaces.choose(next.interfaces.clone());
             self.take_snapshot(now)?;
+            self.user_timeouts.retain_links(&self.interfaces.indices());
         }
         (self.settings, self.config) = (next, config);
+        // The user timeout option has left all sockets, where it begins anew.
+        self.renew_waking()?;
         Ok(changed)
     }
 }

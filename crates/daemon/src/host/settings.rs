@@ -32,6 +32,9 @@ pub(super) struct Settings {
     pub(super) burst: u32,
     /// Whether peers that wait for a timeout are told to send again.
     pub(super) wakes_peers: bool,
+    /// Whether peers that run the agent are asked to, and their requests heard; `None`: where the kernel
+    /// allows it.
+    pub(super) immediate_retransmission: Option<bool>,
     /// The User Timeout Option; `None`: it is not sent.
     pub(super) user_timeout: Option<UserTimeout>,
     /// Where the daemon listens for `outlast status`; `None`: at the usual place.
@@ -48,6 +51,7 @@ impl Default for Settings {
             per_second: limits.per_second,
             burst: limits.burst,
             wakes_peers: false,
+            immediate_retransmission: None,
             user_timeout: None,
             control: None,
             metrics: None,
@@ -89,6 +93,10 @@ impl Settings {
             ("per_second", self.per_second != next.per_second),
             ("burst", self.burst != next.burst),
             ("wakes_peers", self.wakes_peers != next.wakes_peers),
+            (
+                "immediate_retransmission",
+                self.immediate_retransmission != next.immediate_retransmission,
+            ),
             ("metrics", self.metrics != next.metrics),
             ("user_timeout", self.user_timeout != next.user_timeout),
         ];

@@ -1,7 +1,9 @@
 //! What `outlast status` shows of the role `host`.
 
+mod immediate;
 mod user_timeout;
 
+pub(super) use immediate::ImmediateCounts;
 pub(super) use user_timeout::UserTimeoutCounts;
 
 use super::interfaces::View;
@@ -11,6 +13,7 @@ use crate::status::{indicator, state};
 use outlast_base::time::Instant;
 use outlast_gateway::link::Indicator;
 use outlast_host::Counters;
+use outlast_linux::immediate_retransmission::ImmediateCounters;
 use outlast_linux::stack::StackCounters;
 use outlast_linux::user_timeout::UserTimeoutCounters;
 use serde::{Deserialize, Serialize};
@@ -40,6 +43,9 @@ pub struct HostStatus {
     /// Connections that wait to be made to retransmit, or whose progress is looked at.
     pub(super) pending: u64,
     pub(super) counters: Counts,
+    /// The Immediate Retransmission Option; absent if it is not in use.
+    #[serde(default)]
+    pub(super) immediate_retransmission: Option<ImmediateCounts>,
     /// The User Timeout Option; absent if it is not sent.
     pub(super) user_timeout: Option<UserTimeoutCounts>,
 }
@@ -127,6 +133,7 @@ pub(super) struct About<'a> {
     pub(super) pending: usize,
     pub(super) agent: &'a Counters,
     pub(super) stack: &'a StackCounters,
+    pub(super) immediate: Option<ImmediateCounters>,
     pub(super) user_timeout: Option<UserTimeoutCounters>,
 }
 
@@ -145,6 +152,9 @@ impl HostStatus {
             returns: returns.map(|one| Returned::of(now, one)).collect(),
             pending: about.pending as u64,
             counters: Counts::of(about.agent, about.stack),
+            immediate_retransmission: about
+                .immediate
+                .map(|counters| ImmediateCounts::of(counters, about.agent)),
             user_timeout: about.user_timeout.map(UserTimeoutCounts::of),
         }
     }
@@ -179,6 +189,9 @@ impl HostStatus {
         }
         line("waiting", &several(self.pending, "connection"));
         line("counted", &self.counters.to_text());
+        if let Some(counts) = self.immediate_retransmission {
+            line("requests", &counts.to_text());
+        }
         if let Some(counts) = self.user_timeout {
             line("user timeout", &counts.to_text());
         }
@@ -269,6 +282,9 @@ impl Counts {
             retransmissions,
             retries,
             peers_woken,
+            // They are shown with the option.
+            requests: _,
+            requests_refused: _,
             // The stack has slow starts of its own.
             slow_starts: _,
             connections_left_out,

@@ -142,6 +142,22 @@ fn a_connection_without_progress_is_restarted_a_few_times() {
 }
 
 #[test]
+fn a_connection_that_retransmits_late_has_a_round_trip_for_the_answer() {
+    let mut stack = Stack::of(1);
+    let mut host = agent(Mechanism::RetransmissionTrigger);
+    outage(&mut host, &mut stack, Indicator::Carrier);
+    // The system was busy.
+    stack.connections[0].sent_at = at(11_030);
+    run(&mut host, &mut stack, at(11_300));
+    let restarts = stack
+        .log
+        .iter()
+        .filter(|entry| entry.2 == Action::Retransmit);
+    let restarts: Vec<_> = restarts.map(|entry| entry.0).collect();
+    assert_eq!(restarts, [at(11_000), at(11_080), at(11_180)]);
+}
+
+#[test]
 fn ten_thousand_connections_take_less_than_a_second() {
     let mut stack = Stack::of(10_000);
     let mut config = HostConfig::new(Mechanism::RetransmissionTrigger);
@@ -291,4 +307,52 @@ proptest! {
             }
         }
     }
+}
+
+#[test]
+fn a_peer_that_asks_has_its_connection_restarted() {
+    let mut stack = Stack::of(3);
+    stack.connections[1].snd_nxt = stack.connections[1].snd_una;
+    let mut host = agent(Mechanism::RetransmissionTrigger);
+    let ids: Vec<_> = stack.connections.iter().map(|one| one.id).collect();
+    for id in &ids[1..] {
+        host.handle_request(at(1_000), *id, &mut stack);
+    }
+    // The first request makes a pass, the second one waits for the next.
+    run(&mut host, &mut stack, at(1_030));
+    let restarted: Vec<_> = stack.log.iter().map(|entry| entry.1).collect();
+    assert_eq!(
+        restarted,
+        [ids[2]],
+        "the others have nothing outstanding or no peer that asks"
+    );
+    assert_eq!(host.counters().requests, 2);
+}
+
+/// A peer with a thousand connections asks for each of them every millisecond.
+#[test]
+fn a_flood_of_requests_stays_within_the_rate() {
+    let mut stack = Stack::of(1_000);
+    let mut config = HostConfig::new(Mechanism::RetransmissionTrigger);
+    config.limits = Limits {
+        per_second: 100,
+        burst: 10,
+        ..config.limits
+    };
+    let mut host = Host::new(Instant::ZERO, config);
+    let ids: Vec<_> = stack.connections.iter().map(|one| one.id).collect();
+    for millis in 0..3_000 {
+        for id in ids.iter().skip(millis % 10).step_by(10) {
+            host.handle_request(at(millis as u64), *id, &mut stack);
+        }
+        run(&mut host, &mut stack, at(millis as u64));
+    }
+    let restarts = stack.count(Action::Retransmit);
+    assert!((200..=310).contains(&restarts), "{restarts} in 3 s");
+    // One pass in 20 ms, whatever is asked for.
+    assert!(stack.lists <= 151, "{} passes", stack.lists);
+    assert!(host.counters().requests_refused > 200_000);
+    // With the flood it ends.
+    let calls = run(&mut host, &mut stack, at(100_000));
+    assert_eq!(host.poll_timeout(), None, "after {calls} calls");
 }

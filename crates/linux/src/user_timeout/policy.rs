@@ -1,7 +1,7 @@
 //! What the programs are told, and asked: `struct policy` and `struct question`.
 
-use super::cgroup::Cgroup;
 use super::{MOST_CGROUPS, MOST_RULES, UserTimeoutConfig};
+use crate::cgroup::Cgroup;
 use crate::netlink::Prefix;
 use crate::ticks;
 use outlast_base::time::Duration;

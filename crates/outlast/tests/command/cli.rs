@@ -73,7 +73,7 @@ fn a_mechanism_that_the_lab_has_not_is_refused_before_anything_is_made() {
             "fast-retransmit",
             "smart-link-1 to smart-link-4, hold, retransmission-cache, zero-window-ack, acknowledge-ahead, m-tcp, m-tcp-adaptive, auto",
         ),
-        ("fixed", "retransmission-trigger", "none"),
+        ("fixed", "fast-retransmit", "none, retransmission-trigger"),
     ] {
         let text = format!("{SOUND}[outlast]\n{key} = \"{value}\"\n");
         place.file("tunnel.toml", &text);

@@ -5,13 +5,16 @@
 mod idle;
 mod neighbours;
 mod operating;
+mod requests;
 
+use crate::path::skip;
 use crate::support::Place;
 use outlast_base::time::{Duration, Instant};
 use outlast_linux::clock;
 use outlast_linux::namespace::Namespace;
 use outlast_linux::netlink::RouteSocket;
 use rustix::fd::AsFd;
+use rustix::net::sockopt;
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::process::{Child, Command, Stdio};
@@ -44,11 +47,6 @@ fn ip(namespace: &Namespace, line: &str) {
     namespace.run(run).expect("enter");
 }
 
-#[expect(clippy::print_stderr, reason = "a skipped test names what is missing")]
-fn skip(what: &str) {
-    eprintln!("skipped: {what}");
-}
-
 #[expect(
     clippy::disallowed_methods,
     reason = "a paced sender, and an outage, wait for a time and nothing else"
@@ -61,7 +59,7 @@ impl Hosts {
     fn new() -> Option<Self> {
         let new = || {
             let namespace = Namespace::new();
-            namespace.inspect_err(|error| skip(&error.to_string())).ok()
+            namespace.inspect_err(|error| skip(error)).ok()
         };
         let (mobile, fixed) = (new()?, new()?);
         let cable = || {
@@ -102,20 +100,31 @@ impl Hosts {
     }
 }
 
-/// From the end of an outage until `fixed`, which is 10.1.0.1, has new bytes of an upload.
+/// From the end of an outage until `receiver`, which is 10.1.0.1, has new bytes of a transfer.
 fn resume_between(
-    mobile: &Namespace,
-    fixed: &Namespace,
+    sender: &Namespace,
+    receiver: &Namespace,
+    cut: impl FnOnce(),
+    mend: impl FnOnce(),
+) -> Duration {
+    resume_of("reno", sender, receiver, cut, mend)
+}
+
+/// The same with a sender of that congestion control.
+fn resume_of(
+    congestion: &str,
+    sender: &Namespace,
+    receiver: &Namespace,
     cut: impl FnOnce(),
     mend: impl FnOnce(),
 ) -> Duration {
     let listen = || TcpListener::bind("10.1.0.1:0").expect("a port");
-    let listener = fixed.run(listen).expect("enter");
+    let listener = receiver.run(listen).expect("enter");
     let to = listener.local_addr().expect("bound");
     let is_over = AtomicBool::new(false);
     thread::scope(|scope| {
-        scope.spawn(|| upload(mobile, to, &is_over));
-        let (mut stream, _) = listener.accept().expect("the mobile host comes");
+        scope.spawn(|| send(congestion, sender, to, &is_over));
+        let (mut stream, _) = listener.accept().expect("the sender comes");
         read_for(&mut stream, Duration::from_secs(1));
         cut();
         // What is in the socket's buffer has come before.
@@ -126,7 +135,7 @@ fn resume_between(
         stream.set_read_timeout(timeout).expect("a socket");
         let count = stream.read(&mut [0; 1024]).expect("it goes on");
         let resumed = clock::now().since(back);
-        assert_ne!(count, 0, "the upload has ended");
+        assert_ne!(count, 0, "the transfer has ended");
         is_over.store(true, Ordering::Relaxed);
         drop(stream);
         resumed
@@ -134,9 +143,10 @@ fn resume_between(
 }
 
 /// Sends a little every five milliseconds until it is over, or the other side has enough.
-fn upload(mobile: &Namespace, to: SocketAddr, is_over: &AtomicBool) {
-    let connect = || TcpStream::connect(to).expect("the fixed host listens");
-    let mut stream = mobile.run(connect).expect("enter");
+fn send(congestion: &str, sender: &Namespace, to: SocketAddr, is_over: &AtomicBool) {
+    let connect = || TcpStream::connect(to).expect("the receiver listens");
+    let mut stream = sender.run(connect).expect("enter");
+    sockopt::set_tcp_congestion(&stream, congestion).expect("it is there");
     while !is_over.load(Ordering::Relaxed) && stream.write_all(&[7; 4096]).is_ok() {
         pause(Duration::from_millis(5));
     }
@@ -155,7 +165,7 @@ fn read_for(stream: &mut TcpStream, time: Duration) {
         stream.set_read_timeout(timeout).expect("a socket");
         // An error is that the time is over, as the clock says.
         if let Ok(0) = stream.read(&mut buffer) {
-            panic!("the upload has ended");
+            panic!("the transfer has ended");
         }
     }
 }

@@ -7,7 +7,12 @@ use super::UserTimeout;
 use crate::failure::Failure;
 use outlast_linux::netlink::InterfaceIndex;
 use outlast_linux::user_timeout::{UserTimeoutCounters, UserTimeoutError, UserTimeouts};
+use std::collections::BTreeSet;
 use std::net::IpAddr;
+
+/// Links that are remembered to be away; connections over further ones keep their usual timeouts after a
+/// reload.
+const MOST_AWAY: usize = 4_096;
 
 /// The programs, or why this kernel does not take them.
 pub(in crate::host) struct Programs {
@@ -15,6 +20,8 @@ pub(in crate::host) struct Programs {
     is_sent: bool,
     /// Whether connections are kept for longer while their link is away.
     stretches: bool,
+    /// Interfaces, and neighbours of interfaces, that are away.
+    away: BTreeSet<(InterfaceIndex, Option<IpAddr>)>,
 }
 
 impl Programs {
@@ -24,6 +31,7 @@ impl Programs {
             loaded: UserTimeouts::load(),
             is_sent: false,
             stretches: false,
+            away: BTreeSet::new(),
         };
         programs.send(wanted)?;
         if let Err(error) = &programs.loaded {
@@ -81,6 +89,7 @@ impl Programs {
                          6.12 or later"
                     );
                 }
+                self.stretch_all();
                 Ok(())
             }
             Err(error) => {
@@ -97,6 +106,33 @@ impl Programs {
         peer: Option<IpAddr>,
         is_away: bool,
     ) {
+        if !is_away {
+            self.away.remove(&(interface, peer));
+        } else if self.away.len() < MOST_AWAY {
+            self.away.insert((interface, peer));
+        }
+        self.stretch(interface, peer, is_away);
+    }
+
+    /// Only these interfaces are watched from now on: nobody tells when another one is back.
+    pub(in crate::host) fn retain_links(&mut self, watched: &[InterfaceIndex]) {
+        let (stay, go): (BTreeSet<_>, BTreeSet<_>) = std::mem::take(&mut self.away)
+            .into_iter()
+            .partition(|(interface, _)| watched.contains(interface));
+        self.away = stay;
+        for (interface, peer) in go {
+            self.stretch(interface, peer, false);
+        }
+    }
+
+    /// Keeps connections over the links that are away for longer: the programs have begun anew.
+    fn stretch_all(&mut self) {
+        for (interface, peer) in self.away.clone() {
+            self.stretch(interface, peer, true);
+        }
+    }
+
+    fn stretch(&mut self, interface: InterfaceIndex, peer: Option<IpAddr>, is_away: bool) {
         let Some(programs) = self.loaded.as_mut().ok().filter(|_| self.stretches) else {
             return;
         };
@@ -130,6 +166,11 @@ impl Programs {
             let why = error.with_causes();
             tracing::warn!("connections keep the user timeouts that they have: {why}");
         }
+    }
+
+    /// Whether the option is sent.
+    pub(in crate::host) const fn is_sent(&self) -> bool {
+        self.is_sent
     }
 
     /// What the option has done so far; `None` if it is not sent.

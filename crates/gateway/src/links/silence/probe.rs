@@ -127,19 +127,41 @@ mod tests {
         }
     }
 
+    /// Probes in so much silence, and the last pause.
+    fn probes(full: Duration, silence: Duration, pace: Duration) -> (u32, Duration) {
+        let suspicion = Suspicion {
+            pace,
+            ..suspicion()
+        };
+        let (mut now, mut last, mut count) = (Instant::ZERO, Duration::ZERO, 0);
+        while let Some(pause) = suspicion.pause(now, full, silence) {
+            count += 1;
+            last = pause;
+            now += pause;
+        }
+        (count, last)
+    }
+
     #[test]
     fn an_hour_of_silence_costs_some_thousand_probes() {
         let (full, gives_up) = (Duration::from_secs(120), Duration::from_secs(3_600));
-        let suspicion = suspicion();
-        let mut now = Instant::ZERO;
-        let mut probes = 0;
-        while let Some(pause) = suspicion.pause(now, full, gives_up) {
-            probes += 1;
-            now += pause;
-        }
+        let (count, last) = probes(full, gives_up, Duration::from_millis(25));
         // 4,800 in two minutes, and a logarithm of them afterwards.
-        assert!((5_500..6_500).contains(&probes), "{probes} probes");
-        assert!(now < Instant::ZERO + gives_up + LONGEST_PAUSE);
+        assert!((5_500..6_500).contains(&count), "{count} probes");
+        assert!(last <= LONGEST_PAUSE);
+    }
+
+    #[test]
+    fn probes_of_a_shorter_full_pace_are_fewer_and_later() {
+        let short = Duration::from_secs(15);
+        let count = |full, silence| probes(Duration::from_secs(full), silence, SHORTEST_PAUSE);
+        assert_eq!(count(120, short).0, 750);
+        let (few, last) = count(1, short);
+        assert!((490..510).contains(&few), "{few} probes");
+        let later = last - SHORTEST_PAUSE;
+        assert!((45..=50).contains(&later.as_millis()), "{later:?}");
+        let (hour, _) = count(1, Duration::from_secs(3_600));
+        assert!((1_550..1_700).contains(&hour), "{hour} probes");
     }
 
     #[test]

@@ -41,7 +41,7 @@ fn ten_thousand_idle_connections_do_not_wake_it() {
         maximum: had.maximum.map(|most| most.max(DESCRIPTORS)),
     };
     if setrlimit(Resource::Nofile, wanted).is_err() {
-        return super::skip("so many descriptors are not allowed");
+        return crate::path::skip("so many descriptors are not allowed");
     }
     let place = Place::new();
     let agent = Agent::start(&place, &hosts.mobile, &[]);

@@ -1,7 +1,8 @@
 //! The far end of a cable has its carrier a moment after the near one: the kernel's first question for
 //! it is lost, and the agent asks again.
 
-use super::{Agent, ip, pause, resume_between, skip};
+use super::{Agent, ip, pause, resume_between};
+use crate::path::skip;
 use crate::support::Place;
 use outlast_base::time::Duration;
 use outlast_linux::namespace::Namespace;
@@ -35,7 +36,7 @@ impl Switched {
     fn new() -> Option<Self> {
         let new = || {
             let namespace = Namespace::new();
-            namespace.inspect_err(|error| skip(&error.to_string())).ok()
+            namespace.inspect_err(|error| skip(error)).ok()
         };
         let (mobile, switch, fixed) = (new()?, new()?, new()?);
         ip(&switch, "link add name bridge0 type bridge");

@@ -21,14 +21,14 @@ fn asked(place: &Place, arguments: &[&str]) -> Said {
     place.run(arguments.iter().chain(&["--control", "host.sock"]))
 }
 
-fn status(place: &Place) -> Value {
+pub(super) fn status(place: &Place) -> Value {
     let said = asked(place, &["status", "--json"]);
     assert_eq!(said.code, Some(0), "{said:?}");
     serde_json::from_str(&said.out).expect("JSON")
 }
 
 /// The status once it is as wanted.
-fn status_when(place: &Place, is_wanted: impl Fn(&Value) -> bool) -> Value {
+pub(super) fn status_when(place: &Place, is_wanted: impl Fn(&Value) -> bool) -> Value {
     let begun = clock::now();
     loop {
         let status = status(place);

@@ -102,6 +102,11 @@ fn connections_are_kept_for_longer_while_their_link_is_away() {
         timeouts() == [360.0, 10_800.0]
     });
     assert_eq!(timeout_of(&own[CLIENT]), 7.0, "its application's own");
+    // The configuration may change meanwhile.
+    client.reload(&table.replace("in_outage = \"3 h\"", "in_outage = \"4 h\""));
+    until("the timeouts are still longer", || {
+        timeouts() == [360.0, 14_400.0]
+    });
     notify("up");
     until("the timeouts are as before", || {
         timeouts() == [300.0, 600.0]
@@ -111,7 +116,7 @@ fn connections_are_kept_for_longer_while_their_link_is_away() {
     // An agent that ends in an outage leaves every socket to the kernel's own limits.
     notify("down");
     until("the timeouts are longer", || {
-        timeouts() == [360.0, 10_800.0]
+        timeouts() == [360.0, 14_400.0]
     });
     client.end();
     assert_eq!(timeouts(), [0.0, 0.0]);

@@ -1,6 +1,5 @@
 //! The cgroups (version 2) that programs are attached to.
 
-use super::MOST_CGROUPS;
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::fs::{FsWord, Mode, OFlags, fstat, fstatfs, open};
 use std::fs;
@@ -9,6 +8,9 @@ use std::path::{Path, PathBuf};
 
 /// What `statfs` says of version 2 (`CGROUP2_SUPER_MAGIC`).
 const CGROUP2: FsWord = 0x6367_7270;
+
+/// Cgroups that may be chosen: `MOST_CGROUPS` of `bpf/user_timeout.h`.
+pub const MOST_CGROUPS: usize = 8;
 
 const MOUNTS: &str = "/proc/self/mounts";
 
@@ -45,7 +47,7 @@ pub enum CgroupError {
 
 /// A cgroup of version 2.
 #[derive(Debug)]
-pub(super) struct Cgroup {
+pub(crate) struct Cgroup {
     path: PathBuf,
     fd: OwnedFd,
     id: u64,
@@ -53,7 +55,7 @@ pub(super) struct Cgroup {
 
 impl Cgroup {
     /// Those at `paths`; without any, the root of all.
-    pub(super) fn open_all(paths: &[PathBuf]) -> Result<Vec<Self>, CgroupError> {
+    pub(crate) fn open_all(paths: &[PathBuf]) -> Result<Vec<Self>, CgroupError> {
         if paths.len() > MOST_CGROUPS {
             return Err(CgroupError::TooMany(paths.len()));
         }
@@ -81,12 +83,12 @@ impl Cgroup {
     }
 
     /// As it was named.
-    pub(super) fn path(&self) -> &Path {
+    pub(crate) fn path(&self) -> &Path {
         &self.path
     }
 
     /// Its number.
-    pub(super) fn id(&self) -> u64 {
+    pub(crate) fn id(&self) -> u64 {
         self.id
     }
 }

@@ -1,0 +1,264 @@
+//! The Immediate Retransmission Option: an agent whose link is back asks, and one that has noticed
+//! nothing retransmits.
+
+use super::operating::{status, status_when};
+use super::{AT_ONCE, Agent, PATIENCE, ip, pause, resume_of};
+use crate::path::skip;
+use crate::support::Place;
+use outlast_base::time::Duration;
+use outlast_host::control::EndpointControl;
+use outlast_linux::clock;
+use outlast_linux::namespace::Namespace;
+use outlast_linux::netlink::RouteSocket;
+use outlast_linux::raw::RawSender;
+use outlast_linux::stack::TcpStack;
+use outlast_linux::sysctl;
+use outlast_wire::tcp::{Experimental, TcpOptions};
+use outlast_wire::{IpHeader, Packet, TcpFlags, TcpHeader};
+use rustix::fd::AsFd;
+use std::io::Write;
+use std::net::{IpAddr, TcpListener, TcpStream};
+use std::thread;
+
+/// The experiment's number.
+const EXPERIMENT: [u8; 4] = *b"OLIR";
+
+const MOBILE: &str = "10.1.0.1";
+const REMOTE: &str = "10.1.0.7";
+
+/// A mobile host and a remote one at a switch: only the mobile host's carrier goes away.
+struct Network {
+    mobile: Namespace,
+    switch: Namespace,
+    remote: Namespace,
+}
+
+impl Network {
+    fn new(sack: bool) -> Option<Self> {
+        let new = || {
+            let namespace = Namespace::new();
+            namespace.inspect_err(|error| skip(error)).ok()
+        };
+        let (mobile, switch, remote) = (new()?, new()?, new()?);
+        ip(&switch, "link add name bridge0 type bridge");
+        let ends = [
+            ("near0", &mobile, MOBILE, "02:00:00:00:00:01"),
+            ("far0", &remote, REMOTE, "02:00:00:00:00:07"),
+        ];
+        for ((port, host, address, hardware), (_, _, peer, far)) in
+            [(ends[0], ends[1]), (ends[1], ends[0])]
+        {
+            let cable = || {
+                let mut routes = RouteSocket::open().expect("netlink");
+                let other = Some(host.as_fd());
+                routes.add_veth(port, "link0", other).expect("a cable");
+            };
+            switch.run(cable).expect("enter");
+            ip(&switch, &format!("link set {port} master bridge0 up"));
+            ip(host, "link set lo up");
+            ip(host, &format!("address add {address}/24 dev link0"));
+            ip(host, &format!("link set link0 address {hardware} up"));
+            // A kernel that asks for its neighbour in vain takes the back-off back by itself.
+            let known = format!("neigh add {peer} lladdr {far} dev link0 nud permanent");
+            ip(host, &known);
+            let sack = if sack { "1" } else { "0" };
+            let tune = || sysctl::write("net.ipv4.tcp_sack", sack);
+            host.run(tune).expect("enter").expect("a sysctl");
+        }
+        ip(&switch, "link set bridge0 up");
+        Some(Self {
+            mobile,
+            switch,
+            remote,
+        })
+    }
+
+    fn cut(&self) {
+        ip(&self.switch, "link set near0 down");
+    }
+
+    fn mend(&self) {
+        ip(&self.switch, "link set near0 up");
+    }
+
+    /// From the link's return until the mobile host has new bytes of a download.
+    fn resume(&self, congestion: &str) -> Duration {
+        resume_of(
+            congestion,
+            &self.remote,
+            &self.mobile,
+            || self.cut(),
+            || self.mend(),
+        )
+    }
+}
+
+/// Resume times of a download with agents at both hosts, with one at the mobile host only, and without any.
+fn resumes(congestion: &str, sack: bool) -> Option<[Duration; 3]> {
+    let new = || Network::new(sack);
+    let networks = [new()?, new()?, new()?];
+    let places = [(); 3].map(|()| Place::new());
+    let asking = Agent::start(&places[0], &networks[0].mobile, &[]);
+    let asked = Agent::start(&places[1], &networks[0].remote, &[]);
+    let alone = Agent::start(&places[2], &networks[1].mobile, &[]);
+    let resumed = thread::scope(|scope| {
+        let all = networks.each_ref();
+        let all = all.map(|network| scope.spawn(|| network.resume(congestion)));
+        all.map(|resumed| resumed.join().expect("it is measured"))
+    });
+    let sent = status_when(&places[0], |status| {
+        status["immediate_retransmission"]["sent"] != 0
+    });
+    let heard = status(&places[1]);
+    let granted = &heard["immediate_retransmission"]["granted"];
+    assert_ne!(*granted, 0, "{sent:#} {heard:#}");
+    drop((asking, asked, alone));
+    Some(resumed)
+}
+
+#[test]
+fn a_download_resumes_at_once_with_agents_at_both_hosts() {
+    thread::scope(|scope| {
+        for congestion in ["cubic", "bbr"] {
+            for sack in [true, false] {
+                scope.spawn(move || judge(congestion, sack));
+            }
+        }
+    });
+}
+
+fn judge(congestion: &str, sack: bool) {
+    let mut late = Vec::new();
+    // Where other tests keep the processors busy a run may be late for their sake.
+    for _ in 0..3 {
+        let Some([both, mobile, none]) = resumes(congestion, sack) else {
+            return;
+        };
+        let all = [both, mobile, none];
+        // Otherwise this shows nothing.
+        assert!(
+            mobile.min(none) > AT_ONCE * 4,
+            "{congestion}, SACK {sack}: {all:?}"
+        );
+        if both <= AT_ONCE {
+            return;
+        }
+        late.push(all);
+    }
+    panic!("{congestion}, SACK {sack}: {late:?}");
+}
+
+const CONNECTIONS: usize = 100;
+const PER_SECOND: u64 = 40;
+const BURST: u64 = 5;
+
+/// The mobile host asks for far more than the remote one's agent grants.
+#[test]
+fn a_flood_of_requests_stays_within_the_rate_and_harms_no_connection() {
+    let Some(network) = Network::new(true) else {
+        return;
+    };
+    let place = Place::new();
+    let table = format!("[host]\nper_second = {PER_SECOND}\nburst = {BURST}\n");
+    place.file("host.toml", &table);
+    let agent = Agent::start(&place, &network.remote, &["--config", "host.toml"]);
+    let listen = || TcpListener::bind((MOBILE, 0)).expect("a port");
+    let listener = network.mobile.run(listen).expect("enter");
+    let to = listener.local_addr().expect("bound");
+    let connect_all = || [(); CONNECTIONS].map(|()| TcpStream::connect(to).expect("it listens"));
+    let mut senders = network.remote.run(connect_all).expect("enter");
+    let mut receivers = [(); CONNECTIONS].map(|()| listener.accept().expect("it comes").0);
+    network.cut();
+    for sender in &mut senders {
+        sender.write_all(&[7; 512]).expect("it is open");
+    }
+    // All have had timeouts.
+    pause(Duration::from_millis(1_500));
+    let began = clock::now();
+    let sent = network
+        .remote
+        .run(|| flood(Duration::from_secs(2)))
+        .expect("enter");
+    let time = clock::now() - began;
+    let status = status(&place);
+    let allowed = BURST + PER_SECOND * (time.as_millis() as u64 + 500) / 1_000;
+    let [heard, granted] = ["heard", "granted"].map(|name| {
+        status["immediate_retransmission"][name]
+            .as_u64()
+            .expect("a count")
+    });
+    let retransmissions = status["counters"]["retransmissions"].as_u64();
+    let retransmissions = retransmissions.expect("a count");
+    assert!(sent > 2_000, "{sent} in {time:?}");
+    assert!(heard > sent / 2, "{heard} of {sent}: {status:#}");
+    assert!(granted < heard / 2, "{status:#}");
+    assert!(
+        (1..=allowed).contains(&retransmissions),
+        "more than {allowed} in {time:?}: {status:#}"
+    );
+    network.mend();
+    for receiver in &mut receivers {
+        receiver.set_read_timeout(Some(PATIENCE)).expect("a socket");
+        let mut all = [0; 512];
+        std::io::Read::read_exact(receiver, &mut all).expect("nothing was harmed");
+    }
+    drop(agent);
+}
+
+/// Asks for a retransmission of every connection in the mobile host's name, over and over; how often.
+fn flood(time: Duration) -> u64 {
+    let mut stack = TcpStack::open(0).expect("the agent runs, too");
+    let sender = RawSender::open(0, None).expect("the agent runs, too");
+    let mut connections = Vec::new();
+    stack
+        .connections(&mut connections)
+        .expect("it can be listed");
+    let remote: IpAddr = REMOTE.parse().expect("literal");
+    connections.retain(|one| one.id.local.ip() == remote);
+    let end = clock::now() + time;
+    let mut sent = 0;
+    while clock::now() < end {
+        for one in &connections {
+            let (source, destination) = (one.id.remote, one.id.local);
+            let ip = IpHeader {
+                source: source.ip(),
+                destination: destination.ip(),
+                hop_limit: 64,
+                traffic_class: 0,
+                identification: 0,
+            };
+            let data = EXPERIMENT.as_slice().try_into().expect("four bytes");
+            let options = TcpOptions {
+                experimental: Some(Experimental { kind: 253, data }),
+                ..TcpOptions::default()
+            };
+            let header = TcpHeader {
+                source_port: source.port(),
+                destination_port: destination.port(),
+                seq: one.rcv_nxt,
+                ack: one.snd_una,
+                flags: TcpFlags::ACK,
+                window: 1_000,
+                options,
+                ..TcpHeader::default()
+            };
+            let segment = Packet::tcp_segment(ip, header, &[]);
+            let accepted = sender.send(destination.ip(), &segment.to_bytes());
+            sent += u64::from(accepted.is_ok());
+        }
+    }
+    sent
+}
+
+/// Nobody asks an agent that was told not to.
+#[test]
+fn a_host_that_is_told_not_to_neither_asks_nor_hears() {
+    let Some(network) = Network::new(true) else {
+        return;
+    };
+    let place = Place::new();
+    place.file("host.toml", "[host]\nimmediate_retransmission = false\n");
+    let _agent = Agent::start(&place, &network.mobile, &["--config", "host.toml"]);
+    let status = status(&place);
+    assert!(status["immediate_retransmission"].is_null(), "{status:#}");
+}
