@@ -1,5 +1,5 @@
-//! The roles `home-agent`, `foreign-agent` and `mobile-node`: descriptors, clock and timer around the pure machines of
-//! Mobile IPv4 ([`outlast_mobility`]).
+//! The roles `home-agent`, `foreign-agent`, `mobile-node` and `correspondent`: descriptors, clock and timer around the
+//! pure machines of Mobile IP ([`outlast_mobility`]).
 //!
 //! A mobile node's applications use its home address, which a TUN device bears. What they send goes
 //! through a tunnel to the home agent, and from there on. What is for them comes to the home agent by
@@ -18,6 +18,7 @@ mod endpoint;
 mod foreign_agent;
 mod gateway;
 mod home_agent;
+mod home_network;
 pub mod key;
 mod metrics;
 mod mobile_node;
@@ -51,6 +52,8 @@ pub enum Kind {
     ForeignAgent,
     /// Keeps its address wherever it is.
     MobileNode,
+    /// Reaches mobile nodes of Mobile IPv6 where they are.
+    Correspondent,
 }
 
 impl Kind {
@@ -61,6 +64,7 @@ impl Kind {
             Self::HomeAgent => "home_agent",
             Self::ForeignAgent => "foreign_agent",
             Self::MobileNode => "mobile_node",
+            Self::Correspondent => "correspondent",
         }
     }
 }
@@ -87,15 +91,18 @@ pub fn run(kind: Kind, config: &Path, control: Option<&Path>) -> Result<(), Fail
             mobile.relocate(clock::now(), &mut endpoint)?;
             endpoint.run(&mut mobile, config)
         }
+        Kind::Correspondent => return run_v6(kind, config, control),
     }
     .map_err(Failure::Run)
 }
 
-/// Whether a role's addresses are of IPv6. Foreign agents are of Mobile IPv4 alone.
+/// Whether a role's addresses are of IPv6. Foreign agents are of Mobile IPv4 alone, correspondents of
+/// Mobile IPv6.
 fn is_of_ipv6(kind: Kind, config: &Path) -> Result<bool, Failure> {
     let key = match kind {
         Kind::HomeAgent => "address",
         Kind::ForeignAgent => return Ok(false),
+        Kind::Correspondent => return Ok(true),
         Kind::MobileNode => "home_address",
     };
     v6::is_of_ipv6(config, kind.table(), key)
@@ -107,6 +114,11 @@ fn run_v6(kind: Kind, config: &Path, control: Option<&Path>) -> Result<(), Failu
             let settings = v6::HomeAgentSettings::load(config)?;
             let (mut endpoint, mut home) = v6::Home::start(&settings, control)?;
             endpoint.run(&mut home, config)
+        }
+        Kind::Correspondent => {
+            let settings = v6::CorrespondentSettings::load(config)?;
+            let (mut endpoint, mut peer) = v6::Peer::start(&settings, control)?;
+            endpoint.run(&mut peer, config)
         }
         Kind::ForeignAgent | Kind::MobileNode => {
             let settings = v6::MobileNodeSettings::load(config)?;
@@ -120,16 +132,10 @@ fn run_v6(kind: Kind, config: &Path, control: Option<&Path>) -> Result<(), Failu
 
 /// Reads the configuration and says what would hold.
 pub fn check(kind: Kind, config: &Path) -> Result<String, Failure> {
-    let shown = config.display();
     if is_of_ipv6(kind, config)? {
-        let summary = match kind {
-            Kind::HomeAgent => v6::HomeAgentSettings::load(config)?.summary()?,
-            Kind::ForeignAgent | Kind::MobileNode => {
-                v6::MobileNodeSettings::load(config)?.summary()?
-            }
-        };
-        return Ok(format!("{shown}: sound\n{summary}"));
+        return check_v6(kind, config);
     }
+    let shown = config.display();
     match kind {
         Kind::HomeAgent => {
             let settings = HomeAgentSettings::load(config)?;
@@ -148,6 +154,7 @@ pub fn check(kind: Kind, config: &Path) -> Result<String, Failure> {
                 settings.interface, settings.address, settings.care_of_address, settings.device,
             ))
         }
+        Kind::Correspondent => check_v6(kind, config),
         Kind::MobileNode => {
             let settings = MobileNodeSettings::load(config)?;
             settings.association()?;
@@ -158,6 +165,15 @@ pub fn check(kind: Kind, config: &Path) -> Result<String, Failure> {
             ))
         }
     }
+}
+
+fn check_v6(kind: Kind, config: &Path) -> Result<String, Failure> {
+    let summary = match kind {
+        Kind::HomeAgent => v6::HomeAgentSettings::load(config)?.summary()?,
+        Kind::Correspondent => v6::CorrespondentSettings::load(config)?.summary(),
+        Kind::ForeignAgent | Kind::MobileNode => v6::MobileNodeSettings::load(config)?.summary()?,
+    };
+    Ok(format!("{}: sound\n{summary}", config.display()))
 }
 
 /// The machine's wall clock, as registrations are stamped with it.

@@ -2,7 +2,7 @@
 
 use crate::job::{Job, Watch};
 use crate::moments::Moments;
-use crate::record::Variables;
+use crate::record::{HandOffs, Variables};
 use crate::trial::TrialError;
 use outlast_base::time::{Duration, Instant};
 use outlast_lab::{Cancel, Lab, LabError};
@@ -28,7 +28,7 @@ pub struct Ran {
     pub warnings: Vec<String>,
     /// By how much the link was late at worst; in virtual time it never is.
     pub worst_delay: Duration,
-    /// What only a live trial shows, in the trial's own form.
+    /// What only a live trial shows, in the trial's own form; [`HandOffs`] of a simulation with Mobile IP.
     pub observed: Option<Value>,
 }
 
@@ -148,11 +148,21 @@ fn in_sim(job: &Job) -> Result<Ran, CarryOutError> {
             .collect(),
         _ => Vec::new(),
     };
+    let ran = match outcome.roaming.and_then(|roaming| roaming.mobile_ip) {
+        Some(mobile_ip) => Ran::new(report.result).observing(&HandOffs {
+            took_s: mobile_ip
+                .handoffs
+                .iter()
+                .map(Duration::as_secs_f64)
+                .collect(),
+        }),
+        None => Ran::new(report.result),
+    };
     Ok(Ran {
         started,
         trace: outcome.trace,
         variables,
-        ..Ran::new(report.result)
+        ..ran
     })
 }
 

@@ -88,6 +88,14 @@ pub struct Again {
     pub through_s: Option<f64>,
 }
 
+/// The hand-offs of a simulation with Mobile IP, as it is [`Record::observed`].
+#[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
+pub struct HandOffs {
+    /// For each completed hand-off how many seconds it took, from when the mobile host left until the home
+    /// agent sent its reply.
+    pub took_s: Vec<f64>,
+}
+
 /// The runs that there are, by cell.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Runs(BTreeMap<String, Vec<Record>>);

@@ -1,5 +1,9 @@
 //! TUN and TAP devices: a network interface whose other end is this process.
 
+mod super_segments;
+
+pub use super_segments::{FromHost, SuperSegmentTun, TcpLayout};
+
 use crate::sys::tun::{self, Carries};
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::fs::{Mode, OFlags, open};

@@ -148,20 +148,20 @@ pub enum HomeTimeout {
     GratuitousArp,
 }
 
-/// What a home agent has counted.
+/// What a home agent has counted; requests are binding updates with Mobile IPv6.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub struct HomeCounters {
     /// Requests that were accepted.
     pub accepted: u64,
     /// Requests that were refused, answered or not.
     pub refused: u64,
-    /// Among them those whose time was not right: replays, and wrong clocks.
+    /// Among them those whose time or sequence number was not right: replays, and wrong clocks.
     pub refused_for_identification: u64,
     /// Among them those that were not authenticated.
     pub refused_for_authentication: u64,
     /// Refusals that were not sent, to answer no flood.
     pub unanswered: u64,
-    /// Datagrams at the agent's port that are no message.
+    /// Datagrams at the agent's port that are no message, and messages that cannot be read.
     pub malformed: u64,
     /// Packets that entered tunnels.
     pub tunnelled: u64,

@@ -27,9 +27,7 @@ pub use correspondent::{
     Correspondent, CorrespondentConfig, CorrespondentCounters, CorrespondentEvent,
     CorrespondentLimits, CorrespondentTimeout,
 };
-pub use home_agent::{
-    HomeAgent, HomeAgentConfig, HomeCounters, HomeEvent, HomeLimits, HomeTimeout,
-};
+pub use home_agent::{HomeAgent, HomeAgentConfig, HomeEvent, HomeLimits, HomeTimeout};
 pub use mobile_node::{
     Attachment, MobileNode, MobileNodeConfig, NodeCounters, NodeEvent, NodeTimeout,
 };

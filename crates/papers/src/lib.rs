@@ -30,4 +30,5 @@ pub const ALL: &[&Experiment] = &[
     &thesis::TIMEOUTS,
     &thesis::HANDOFF,
     &thesis::HELP,
+    &thesis::MOBILE_IP,
 ];

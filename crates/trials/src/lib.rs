@@ -15,10 +15,12 @@
 //! | [`lab_vs_sim`] | the simulator beside the kernel |
 //! | [`live`] | what is done in a live run |
 //! | [`middle_of_path`] | outages that are not next to the gateway, several at once, one inside another |
+//! | [`mobile_ip_crowd`] | thousands of mobile nodes that move at once, in virtual time and live |
 //! | [`mobile_ip_matrix`] | resume time after a registration, with `hold` and the trigger and without |
 //! | [`race`] | the same transfer over the same outages by everything that is said to help |
 //! | [`strangers`] | QUIC, tunnels, real-time streams and DNS: what a gateway does for what it cannot read |
 //! | [`supervisor_matrix`] | resume time behind M-TCP's supervisor host, beside `hold` |
+//! | [`tunnel_cost`] | throughput and delay of Mobile IP's tunnels beside plain forwarding |
 #![forbid(unsafe_code)]
 
 pub mod auto_choice;
@@ -34,12 +36,15 @@ pub mod host_matrix;
 pub mod lab_vs_sim;
 pub mod live;
 pub mod middle_of_path;
+pub mod mobile_ip_crowd;
 pub mod mobile_ip_matrix;
 pub mod race;
 mod role;
 pub mod strangers;
+mod streams;
 pub mod supervisor_matrix;
 mod transfer;
+pub mod tunnel_cost;
 
 use outlast_experiments::experiment::Experiment;
 
@@ -57,6 +62,8 @@ pub const ALL: &[&Experiment] = &[
     &supervisor_matrix::EXPERIMENT,
     &host_matrix::EXPERIMENT,
     &mobile_ip_matrix::EXPERIMENT,
+    &tunnel_cost::EXPERIMENT,
+    &mobile_ip_crowd::EXPERIMENT,
     &hip_moves::EXPERIMENT,
     &race::EXPERIMENT,
     &strangers::EXPERIMENT,

@@ -6,9 +6,11 @@ use crate::gateway_herd::trial::{self as herd, HerdTrial};
 use crate::gateway_matrix::trial::{self as matrix, ProgramTrial};
 use crate::gateway_siege::trial::{self as siege, SiegeTrial};
 use crate::hip_moves::trial::{self as moves, MovesTrial};
+use crate::mobile_ip_crowd::trial::{self as crowd, CrowdTrial};
 use crate::mobile_ip_matrix::trial::{self as hand_off, HandOffTrial};
 use crate::race::trial::{self as race, RaceTrial};
 use crate::strangers::trial::{self as strangers, StrangerTrial};
+use crate::tunnel_cost::bench::{self as tunnels, TunnelBench};
 use outlast_base::time::Duration;
 use outlast_experiments::batch::ATTEMPTS;
 use outlast_experiments::carry_out::Ran;
@@ -32,10 +34,14 @@ pub enum Trial {
     Siege(SiegeTrial),
     /// A transfer through one hand-off with Mobile IP.
     HandOff(HandOffTrial),
+    /// Thousands of mobile nodes that move at once with Mobile IP.
+    Crowd(CrowdTrial),
     /// Programs between hosts that change their addresses, with HIP.
     Moves(MovesTrial),
     /// No outage: how much goes through.
     Bench(Bench),
+    /// No outage: what goes through tunnels.
+    Tunnels(TunnelBench),
     /// No link: what the programs in the kernel need.
     Passes(Passes),
 }
@@ -51,6 +57,8 @@ impl Live for Trial {
             | Self::HandOff(_)
             | Self::Moves(_)
             | Self::Bench(_)
+            | Self::Crowd(_)
+            | Self::Tunnels(_)
             | Self::Passes(_) => capacity.max(1),
         }
     }
@@ -62,8 +70,9 @@ impl Live for Trial {
             Self::Race(trial) => Some(trial.expected()),
             Self::Siege(trial) => Some(trial.expected()),
             Self::HandOff(trial) => Some(trial.expected()),
+            Self::Crowd(trial) => Some(trial.expected()),
             Self::Moves(trial) => Some(trial.expected()),
-            Self::Herd(_) | Self::Bench(_) | Self::Passes(_) => None,
+            Self::Herd(_) | Self::Bench(_) | Self::Tunnels(_) | Self::Passes(_) => None,
         }
     }
 
@@ -75,6 +84,8 @@ impl Live for Trial {
             | Self::HandOff(_)
             | Self::Moves(_)
             | Self::Bench(_)
+            | Self::Crowd(_)
+            | Self::Tunnels(_)
             | Self::Passes(_) => ATTEMPTS,
         }
     }
@@ -88,8 +99,10 @@ impl Live for Trial {
             Self::Herd(trial) => herd::carry_out(job, trial, &outlast, cancel)?,
             Self::Siege(trial) => siege::carry_out(job, trial, &outlast, cancel)?,
             Self::HandOff(trial) => hand_off::carry_out(job, trial, &outlast, cancel)?,
+            Self::Crowd(trial) => crowd::carry_out(job, trial, &outlast, cancel)?,
             Self::Moves(trial) => moves::carry_out(job, trial, &outlast, cancel)?,
             Self::Bench(bench) => bench::carry_out(job, bench, &outlast, cancel)?,
+            Self::Tunnels(bench) => tunnels::carry_out(job, bench, &outlast, cancel)?,
             Self::Passes(passes) => programs::carry_out(job, passes, cancel)?,
         })
     }

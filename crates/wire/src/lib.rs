@@ -41,6 +41,7 @@ pub mod fragment;
 pub mod hip;
 mod icmp;
 mod ip;
+pub mod join;
 pub mod mobile_ip;
 pub mod mobile_ipv6;
 pub mod outline;

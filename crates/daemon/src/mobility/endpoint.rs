@@ -19,11 +19,13 @@ use outlast_linux::protocol::{ProtocolReceiver, ip_packet};
 use outlast_linux::raw::{RawSender, Sent};
 use outlast_linux::signal::{Hangup, Termination};
 use outlast_linux::timer::Timer;
-use outlast_linux::tun::{MAX_PACKET, Tun, Written};
+use outlast_linux::tun::{SuperSegmentTun, TcpLayout, Written};
 use outlast_linux::waker::Waker;
 use outlast_mobility::{Arp, LinkAddress, LinkId, Transmit, Verdict, Via};
+use outlast_wire::join::{Joined, Joiner, SuperSegment};
 use outlast_wire::mobile_ip::PORT;
 use outlast_wire::{IcmpNotice, IpHeader, Packet, UdpHeader};
+use rustix::io::Errno;
 use rustix::net::sockopt;
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
@@ -37,6 +39,8 @@ pub(super) const ACCESS: LinkId = LinkId(0);
 
 /// Whom solicitations are for (RFC 1256).
 const ALL_ROUTERS: Ipv4Addr = Ipv4Addr::new(224, 0, 0, 11);
+/// Memory for messages that nobody has taken yet, in bytes.
+const RECEIVE_BUFFER: usize = 8 << 20;
 const ICMP: u8 = 1;
 const ICMPV6: u8 = 58;
 const IPV4_IN_IP: u8 = 4;
@@ -178,7 +182,7 @@ pub(super) struct Endpoint {
     pub(super) operations: Operations,
     pub(super) operating: Operating,
     pub(super) began: Instant,
-    tun: Tun,
+    tun: SuperSegmentTun,
     /// Longest packet of the device in bytes.
     mtu: u32,
     sender: RawSender,
@@ -199,6 +203,10 @@ pub(super) struct Endpoint {
     pub(super) poller: Poller,
     waker: Waker,
     hangup: Waker,
+    /// What goes into the device one after another.
+    joiner: Joiner,
+    /// A segment that the network card has put together.
+    joined: Vec<u8>,
     buffer: Box<[u8]>,
     _termination: Termination,
     _reload: Hangup,
@@ -227,7 +235,7 @@ impl Endpoint {
     }
 
     fn of_both(operating: Operating, mark: u32) -> Result<Self, Failure> {
-        let tun = Tun::create(&operating.device)
+        let tun = SuperSegmentTun::create(&operating.device)
             .map_err(|error| Failure::Capability(error.to_string()))?;
         let poller = Poller::new().map_err(anyhow::Error::new)?;
         let began = clock::now();
@@ -238,7 +246,7 @@ impl Endpoint {
     }
 
     fn equip(
-        (tun, poller, operations): (Tun, Poller, Operations),
+        (tun, poller, operations): (SuperSegmentTun, Poller, Operations),
         operating: Operating,
         mark: u32,
     ) -> anyhow::Result<Self> {
@@ -281,7 +289,9 @@ impl Endpoint {
             poller,
             waker,
             hangup,
-            buffer: vec![0; MAX_PACKET].into_boxed_slice(),
+            joiner: Joiner::default(),
+            joined: Vec::new(),
+            buffer: vec![0; SuperSegmentTun::BUFFER].into_boxed_slice(),
             _termination: termination,
             _reload: reload,
         })
@@ -291,6 +301,12 @@ impl Endpoint {
         let datagrams = UdpSocket::bind((Ipv4Addr::UNSPECIFIED, PORT))
             .with_context(|| format!("cannot listen at UDP port {PORT}"))?;
         datagrams.set_nonblocking(true)?;
+        // Thousands of mobile nodes that move at once register at once.
+        match sockopt::set_socket_recv_buffer_size_force(&datagrams, RECEIVE_BUFFER) {
+            // Inside a user namespace: as much as everybody may have.
+            Err(Errno::PERM) => sockopt::set_socket_recv_buffer_size(&datagrams, RECEIVE_BUFFER)?,
+            result => result?,
+        }
         self.poller.add(&datagrams, DATAGRAMS, Interest::Readable)?;
         self.datagrams = Some(datagrams);
         Ok(())
@@ -420,12 +436,19 @@ impl Endpoint {
     /// Packets of applications, or of other hosts that this one forwards.
     fn take_from_device(&mut self, now: Instant, role: &mut impl Role) -> io::Result<()> {
         for _ in 0..BURST {
-            let Some(bytes) = self.tun.read(&mut self.buffer)? else {
+            let Some(read) = self.tun.read(&mut self.buffer)? else {
                 break;
             };
             // The kernel made it: what cannot be read is of another family.
-            if let Ok(packet) = Packet::parse(Bytes::copy_from_slice(bytes)) {
-                role.handle_device(now, packet);
+            let Ok(packet) = Packet::parse(Bytes::copy_from_slice(read.bytes)) else {
+                continue;
+            };
+            let segments = read.segment_size.map(|size| packet.segment_by(size));
+            match segments {
+                Some(Ok(segments)) => segments.for_each(|one| role.handle_device(now, one)),
+                Some(Err(error)) => tracing::debug!(%error, "a super-segment cannot be cut"),
+                None if read.lacks_checksum => role.handle_device(now, packet.with_checksum()),
+                None => role.handle_device(now, packet),
             }
         }
         Ok(())
@@ -577,10 +600,14 @@ impl Endpoint {
     fn drain(&mut self, now: Instant, role: &mut impl Role) -> anyhow::Result<()> {
         while let Some(transmit) = role.poll_transmit() {
             match transmit {
-                Transmit::Packet { packet, via } => self.transmit(now, role, &packet, via)?,
-                Transmit::Arp(arp) => role.change_arp(arp, self)?,
+                Transmit::Packet { packet, via } => self.transmit(now, role, packet, via)?,
+                Transmit::Arp(arp) => {
+                    self.deliver_joined()?;
+                    role.change_arp(arp, self)?;
+                }
             }
         }
+        self.deliver_joined()?;
         role.tell()?;
         let next = [role.poll_timeout(), self.operations.poll_timeout()];
         let next = next.into_iter().flatten().min();
@@ -588,20 +615,20 @@ impl Endpoint {
     }
 
     fn transmit(
-        &self,
+        &mut self,
         now: Instant,
         role: &mut impl Role,
-        packet: &Packet,
+        packet: Packet,
         via: Via,
     ) -> io::Result<()> {
         let (source, destination) = (packet.header().ip.source, packet.header().ip.destination);
         let is_own = self.own.is_some_and(|own| source == own);
         match (via, &self.access) {
             (Via::Local, _) => self.deliver(packet),
-            (Via::Neighbour(_, to), Some(link)) => link.send(to, packet),
-            (Via::Link(_), Some(link)) => link.send_to_all(packet),
-            (Via::Route, Some(link)) if destination.is_multicast() => link.send_to_all(packet),
-            _ if is_own || role_is_source(role) => self.send(now, role, packet),
+            (Via::Neighbour(_, to), Some(link)) => link.send(to, &packet),
+            (Via::Link(_), Some(link)) => link.send_to_all(&packet),
+            (Via::Route, Some(link)) if destination.is_multicast() => link.send_to_all(&packet),
+            _ if is_own || role_is_source(role) => self.send(now, role, &packet),
             _ if role_forwards(role) => self.deliver(packet),
             _ => {
                 tracing::debug!(%source, "a packet of another address is not sent");
@@ -610,24 +637,31 @@ impl Endpoint {
         }
     }
 
-    /// Hands a packet to this host's stack, which keeps it or forwards it. What the network card has
-    /// put together is taken apart, or it would fit no link that it is to leave by.
-    fn deliver(&self, packet: &Packet) -> io::Result<()> {
-        let Ok(segments) = packet.segment_to_mtu(self.mtu) else {
-            return self.write(packet);
+    /// Hands a packet to this host's stack, which keeps it or forwards it, together with those that
+    /// follow it.
+    fn deliver(&mut self, packet: Packet) -> io::Result<()> {
+        let Self { tun, mtu, .. } = self;
+        if packet.total_len() <= *mtu {
+            return self.joiner.push(packet, |joined| write(tun, joined));
+        }
+        self.joiner.finish(|joined| write(tun, joined))?;
+        if let Some(segment) = packet.as_super_segment(*mtu, &mut self.joined) {
+            return write(tun, Joined::SuperSegment(segment));
+        }
+        // The network card has put it together, and it would fit no link that it is to leave by.
+        let Ok(segments) = packet.segment_to_mtu(*mtu) else {
+            return write(tun, Joined::Packet(packet));
         };
         for segment in segments {
-            self.write(&segment)?;
+            write(tun, Joined::Packet(segment))?;
         }
         Ok(())
     }
 
-    fn write(&self, packet: &Packet) -> io::Result<()> {
-        match self.tun.write(&packet.to_bytes())? {
-            Written::Delivered | Written::NoRoom => {}
-            Written::Down => tracing::debug!("the device is down"),
-        }
-        Ok(())
+    /// Nothing more goes into the device for now.
+    fn deliver_joined(&mut self) -> io::Result<()> {
+        let tun = &self.tun;
+        self.joiner.finish(|joined| write(tun, joined))
     }
 
     fn send(&self, now: Instant, role: &mut impl Role, packet: &Packet) -> io::Result<()> {
@@ -662,6 +696,30 @@ impl Endpoint {
             IpAddr::V6(_) => sockopt::ipv6_mtu(&probe)?,
         })
     }
+}
+
+fn write(tun: &SuperSegmentTun, joined: Joined<'_>) -> io::Result<()> {
+    let written = match joined {
+        Joined::Packet(packet) => tun.write(&packet.to_bytes())?,
+        Joined::SuperSegment(SuperSegment {
+            bytes,
+            transport_at,
+            payload_at,
+            segment_size,
+        }) => {
+            let layout = TcpLayout {
+                transport_at,
+                payload_at,
+                segment_size,
+            };
+            tun.write_super_segment(bytes, layout)?
+        }
+    };
+    match written {
+        Written::Delivered | Written::NoRoom => {}
+        Written::Down => tracing::debug!("the device is down"),
+    }
+    Ok(())
 }
 
 const fn role_is_source<R: Role>(_: &R) -> bool {

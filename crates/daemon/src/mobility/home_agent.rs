@@ -8,29 +8,24 @@
 
 use super::access::LINK;
 use super::endpoint::{Endpoint, Role};
-use super::gateway::Gateway;
+use super::home_network::{HomeNetwork, REPLAY_TOLERANCE, counts};
 use super::operating::fixed;
 use super::settings::HomeAgentSettings;
 use super::status::{Mobile, Report};
 use super::{ntp_clock, random};
 use crate::control::Notified;
 use crate::failure::Failure;
-use outlast_base::time::{Duration, Instant};
+use outlast_base::time::Instant;
 use outlast_linux::clock;
-use outlast_linux::netlink::{InterfaceIndex, Prefix, Route, RouteSocket};
-use outlast_linux::sysctl;
 use outlast_mobility::{
-    Arp, Arrival, HomeAgent, HomeAgentConfig, HomeCounters, HomeEvent, HomeLimits, LinkAddress,
-    Transmit, UdpTunnelOffer, Verdict,
+    Arp, Arrival, HomeAgent, HomeAgentConfig, HomeEvent, HomeLimits, LinkAddress, Transmit,
+    UdpTunnelOffer, Verdict,
 };
 use outlast_wire::mobile_ip::{Lifetime, ReplyCode};
 use outlast_wire::{Packet, Transport};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::net::{IpAddr, Ipv4Addr};
 use std::path::Path;
-
-/// RFC 5944, section 5.7.1.
-const REPLAY_TOLERANCE: Duration = Duration::from_secs(7);
 
 /// What does not come from the home link has no neighbour.
 const ARRIVAL: Arrival = Arrival {
@@ -43,16 +38,11 @@ pub(super) struct Home {
     agent: HomeAgent,
     settings: HomeAgentSettings,
     address: Ipv4Addr,
-    routes: RouteSocket,
-    device: InterfaceIndex,
+    network: HomeNetwork,
     /// The mobile nodes' addresses.
     mobiles: BTreeSet<Ipv4Addr>,
     /// Whether the home network is a link.
     has_link: bool,
-    /// Which mobile nodes' addresses are routed into the device.
-    routed: BTreeSet<Ipv4Addr>,
-    /// Who is told of registrations.
-    gateway: Option<Gateway>,
 }
 
 impl Home {
@@ -80,71 +70,38 @@ impl Home {
             clock: ntp_clock(now),
             seed: u64::from_ne_bytes(random()?),
         };
-        let agent = HomeAgent::new(now, config);
         let mut endpoint = Endpoint::open(settings.operating(control), 0)?;
         let address = settings.address;
-        if endpoint.settle(Some(address.into()))?.is_none() {
-            return Err(Failure::Usage(format!(
-                "address = \"{address}\": no interface has it"
-            )));
-        }
+        HomeNetwork::settle(&mut endpoint, address.into())?;
         if let Some(interface) = &settings.interface {
             endpoint.use_access(interface).map_err(Failure::Run)?;
         }
-        let mut home = Self::with_routes(agent, settings).map_err(Failure::Run)?;
+        let gateway = settings.gateway.clone();
+        let network = HomeNetwork::behind(&settings.device, gateway, "net.ipv4.ip_forward");
+        let mut home = Self {
+            agent: HomeAgent::new(now, config),
+            settings: settings.clone(),
+            address,
+            network: network.map_err(Failure::Run)?,
+            mobiles: BTreeSet::new(),
+            has_link: settings.interface.is_some(),
+        };
         let mobiles = addresses.len();
         home.attend(addresses).map_err(Failure::Run)?;
         tracing::info!(%address, device = settings.device, mobiles, "home agent begins");
         Ok((endpoint, home))
     }
 
-    fn with_routes(agent: HomeAgent, settings: &HomeAgentSettings) -> anyhow::Result<Self> {
-        if sysctl::read("net.ipv4.ip_forward")? == "0" {
-            tracing::warn!("this host forwards nothing: set net.ipv4.ip_forward to 1");
-        }
-        let mut routes = RouteSocket::open()?;
-        let device = routes.interface(&settings.device)?;
-        Ok(Self {
-            agent,
-            settings: settings.clone(),
-            address: settings.address,
-            routes,
-            device,
-            mobiles: BTreeSet::new(),
-            has_link: settings.interface.is_some(),
-            routed: BTreeSet::new(),
-            gateway: settings.gateway.clone().map(Gateway::at),
-        })
-    }
-
     /// These are the mobile nodes' addresses. On a link only those are routed into the device whose
     /// mobile nodes are away.
     fn attend(&mut self, addresses: BTreeSet<Ipv4Addr>) -> anyhow::Result<()> {
+        let all: BTreeSet<IpAddr> = addresses.iter().copied().map(IpAddr::V4).collect();
         let routed = match self.has_link {
-            true => self.routed.intersection(&addresses).copied().collect(),
-            false => addresses.clone(),
+            true => self.network.routed().intersection(&all).copied().collect(),
+            false => all,
         };
         self.mobiles = addresses;
-        self.route(&routed)
-    }
-
-    /// Routes these addresses into the device, and no others.
-    fn route(&mut self, addresses: &BTreeSet<Ipv4Addr>) -> anyhow::Result<()> {
-        let device = self.device;
-        let way = |address: &Ipv4Addr| Route {
-            destination: Prefix::of_host((*address).into()),
-            interface: device,
-            gateway: None,
-            congestion_control: None,
-        };
-        for gone in self.routed.difference(addresses) {
-            self.routes.remove_route(&way(gone))?;
-        }
-        for new in addresses.difference(&self.routed) {
-            self.routes.add_route(&way(new))?;
-        }
-        self.routed.clone_from(addresses);
-        Ok(())
+        self.network.route(&routed)
     }
 }
 
@@ -184,13 +141,13 @@ impl Role for Home {
 
     fn change_arp(&mut self, arp: Arp, endpoint: &mut Endpoint) -> anyhow::Result<()> {
         if self.has_link {
-            let mut routed = self.routed.clone();
+            let mut routed = self.network.routed().clone();
             match arp {
-                Arp::StartProxy { address, .. } => routed.insert(address),
-                Arp::StopProxy { address, .. } => routed.remove(&address),
+                Arp::StartProxy { address, .. } => routed.insert(address.into()),
+                Arp::StopProxy { address, .. } => routed.remove(&address.into()),
                 _ => false,
             };
-            self.route(&routed)?;
+            self.network.route(&routed)?;
         }
         endpoint.change_arp(arp)
     }
@@ -254,8 +211,8 @@ impl Role for Home {
     fn tell(&mut self) -> anyhow::Result<()> {
         while let Some(event) = self.agent.poll_event() {
             tell(&event);
-            if let (Some(gateway), Some((state, peer))) = (&mut self.gateway, notice(&event)) {
-                gateway.tell(state, Some(peer.into()));
+            if let Some((state, mobile)) = notice(&event) {
+                self.network.tell(state, mobile.into());
             }
         }
         Ok(())
@@ -310,35 +267,4 @@ const fn notice(event: &HomeEvent) -> Option<(Notified, Ipv4Addr)> {
         }
         HomeEvent::Bound { .. } | HomeEvent::Refused { .. } => None,
     }
-}
-
-/// All counts by name: who adds one is told here that it is to be shown.
-fn counts(counters: &HomeCounters) -> BTreeMap<String, u64> {
-    let HomeCounters {
-        accepted,
-        refused,
-        refused_for_identification,
-        refused_for_authentication,
-        unanswered,
-        malformed,
-        tunnelled,
-        reverse_tunnelled,
-        dropped_strangers,
-        dropped_unfit,
-        turned_round,
-    } = *counters;
-    let all = [
-        ("accepted", accepted),
-        ("refused", refused),
-        ("refused_for_identification", refused_for_identification),
-        ("refused_for_authentication", refused_for_authentication),
-        ("unanswered", unanswered),
-        ("malformed", malformed),
-        ("tunnelled", tunnelled),
-        ("reverse_tunnelled", reverse_tunnelled),
-        ("dropped_strangers", dropped_strangers),
-        ("dropped_unfit", dropped_unfit),
-        ("turned_round", turned_round),
-    ];
-    all.map(|(name, count)| (name.to_owned(), count)).into()
 }

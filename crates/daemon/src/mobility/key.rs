@@ -28,6 +28,9 @@ pub enum Authenticator {
     /// HMAC-MD5, which implementations of others have.
     #[serde(rename = "hmac-md5")]
     HmacMd5,
+    /// HMAC-SHA-1, which RFC 4285 demands of implementations of Mobile IPv6.
+    #[serde(rename = "hmac-sha-1")]
+    HmacSha1,
     /// HMAC-SHA-256, which only Outlast has.
     #[serde(rename = "hmac-sha-256")]
     HmacSha256,
@@ -52,6 +55,7 @@ pub fn make(path: &Path, algorithm: Authenticator, spi: Option<u32>) -> Result<u
     };
     let key = match algorithm {
         Authenticator::HmacMd5 => random::<16>()?.to_vec(),
+        Authenticator::HmacSha1 => random::<20>()?.to_vec(),
         Authenticator::HmacSha256 => random::<32>()?.to_vec(),
     };
     association(spi, algorithm, &key).map_err(Failure::Usage)?;
@@ -110,6 +114,7 @@ fn association(
     }
     let algorithm = match algorithm {
         Authenticator::HmacMd5 => Algorithm::HmacMd5,
+        Authenticator::HmacSha1 => Algorithm::HmacSha1,
         Authenticator::HmacSha256 => Algorithm::HmacSha256,
     };
     SecurityAssociation::new(spi, algorithm, key).map_err(|error| error.to_string())
@@ -138,6 +143,9 @@ mod tests {
         let path = directory.path().join("key");
         let spi = make(&path, Authenticator::HmacSha256, None).expect("made");
         assert_eq!(load(&path).expect("read").spi(), spi);
+        let other = directory.path().join("other");
+        let spi = make(&other, Authenticator::HmacSha1, None).expect("made");
+        assert_eq!(load(&other).expect("read").spi(), spi);
         assert!(matches!(
             make(&path, Authenticator::HmacMd5, None),
             Err(Failure::Usage(_))

@@ -9,6 +9,7 @@ use super::message::{
     to_home_address, unwrap,
 };
 use super::tunnel::Tunnel;
+use crate::HomeCounters;
 use crate::budget::Budget;
 use crate::clock::{NtpClock, is_after, is_near};
 use crate::security::{Between, SecurityAssociation};
@@ -96,33 +97,6 @@ pub enum HomeEvent {
 pub enum HomeTimeout {
     /// A binding expires.
     Expiry,
-}
-
-/// What a home agent has counted.
-#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
-pub struct HomeCounters {
-    /// Updates that were accepted.
-    pub accepted: u64,
-    /// Updates that were refused, answered or not.
-    pub refused: u64,
-    /// Among them those whose time or sequence number was not right.
-    pub refused_for_identification: u64,
-    /// Among them those that were not authenticated.
-    pub refused_for_authentication: u64,
-    /// Refusals that were not sent, to answer no flood.
-    pub unanswered: u64,
-    /// Messages that cannot be read.
-    pub malformed: u64,
-    /// Packets that entered tunnels.
-    pub tunnelled: u64,
-    /// Packets that came out of reverse tunnels.
-    pub reverse_tunnelled: u64,
-    /// Packets out of a tunnel whose other end or sender is not registered.
-    pub dropped_strangers: u64,
-    /// Packets that could not enter a tunnel.
-    pub dropped_unfit: u64,
-    /// ICMP errors that were sent to senders of tunnelled packets.
-    pub turned_round: u64,
 }
 
 /// A mobile node at a care-of address.

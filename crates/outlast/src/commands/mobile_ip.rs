@@ -21,7 +21,8 @@ enum Command {
         /// Where to write it; nothing may be there yet.
         #[arg(value_name = "FILE")]
         path: PathBuf,
-        /// How messages are authenticated; home agents other than Outlast's need hmac-md5.
+        /// How messages are authenticated; home agents other than Outlast's need hmac-md5, those of
+        /// Mobile IPv6 hmac-sha-1.
         #[arg(long, value_name = "NAME", value_enum, default_value_t = Algorithm::HmacSha256)]
         algorithm: Algorithm,
         /// The security parameter index, from 256 on [default: a random one].
@@ -35,6 +36,9 @@ enum Command {
 enum Algorithm {
     /// HMAC-MD5, which every implementation has.
     HmacMd5,
+    /// HMAC-SHA-1, which implementations of Mobile IPv6 have.
+    #[value(name = "hmac-sha-1")]
+    HmacSha1,
     /// HMAC-SHA-256, which only Outlast has.
     #[value(name = "hmac-sha-256")]
     HmacSha256,
@@ -48,6 +52,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
     } = &arguments.command;
     let algorithm = match algorithm {
         Algorithm::HmacMd5 => Authenticator::HmacMd5,
+        Algorithm::HmacSha1 => Authenticator::HmacSha1,
         Algorithm::HmacSha256 => Authenticator::HmacSha256,
     };
     let spi = key::make(path, algorithm, *spi)?;

@@ -72,6 +72,9 @@ enum Role {
     ForeignAgent,
     /// A mobile node of Mobile IP; takes --config, whose table is `[mobile_node]`.
     MobileNode,
+    /// A host whose programs reach mobile nodes of Mobile IPv6 where they are; takes --config, whose table
+    /// is `[correspondent]`.
+    Correspondent,
     /// An agent beside this host's own TCP; takes --config, whose table is `[host]`, or nothing.
     Host,
 }
@@ -142,6 +145,7 @@ pub(crate) fn run(arguments: &Arguments, verbose: u8) -> Result<(), Failure> {
         Role::HomeAgent => Some(Own::Mobility(mobility::Kind::HomeAgent)),
         Role::ForeignAgent => Some(Own::Mobility(mobility::Kind::ForeignAgent)),
         Role::MobileNode => Some(Own::Mobility(mobility::Kind::MobileNode)),
+        Role::Correspondent => Some(Own::Mobility(mobility::Kind::Correspondent)),
         Role::Host => Some(Own::Host),
     };
     if let Some(own) = own {

@@ -144,9 +144,21 @@ impl Daemon {
     }
 
     fn start_with(place: &Place, host: &Namespace, role: &str, config: &str) -> Self {
-        let log = place.path().join(config).with_extension("log");
+        let arguments = ["run", "--role", role, "--config", config];
+        let log = std::path::Path::new(config).with_extension("log");
+        Self::spawn(
+            place,
+            host,
+            &arguments,
+            log.to_str().expect("a name of ours"),
+        )
+    }
+
+    /// Runs the command in `host`; its log is at `log` in `place`.
+    fn spawn(place: &Place, host: &Namespace, arguments: &[&str], log: &str) -> Self {
+        let log = place.path().join(log);
         let start = || {
-            let mut command = place.command(["run", "--role", role, "--config", config]);
+            let mut command = place.command(arguments);
             command.stderr(std::fs::File::create(&log).expect("a file in a directory of ours"));
             command
                 .stdout(Stdio::null())

@@ -127,7 +127,7 @@ impl HandoffTable {
     }
 
     /// The hand-off of which only the text tells.
-    fn shortest(&self) -> Row {
+    pub(super) fn shortest(&self) -> Row {
         let (handoff, round_trip) = SHORTEST;
         Row {
             handoff,
@@ -141,10 +141,10 @@ impl HandoffTable {
 }
 
 /// The mobile's receive buffer: 18 KB or 13 segments of 1448 bytes (sections 3.3.1 and 4.3).
-const BUFFER: u32 = 13 * 1_448;
+pub(super) const BUFFER: u32 = 13 * 1_448;
 /// When the mobile moves, from the server's first segment on. "Midway" through a connection that
 /// lasts as long again.
-const MOVE: Duration = Duration::from_secs(30);
+pub(super) const MOVE: Duration = Duration::from_secs(30);
 
 /// How many hand-offs there are in each row. The thesis has ten.
 #[must_use]
@@ -200,9 +200,8 @@ impl HandoffTable {
     }
 
     /// The number that stands in the text alone.
-    fn text(&self, runs: &Runs) -> Beside {
+    fn text(&self, ours: Option<Sample>) -> Beside {
         let row = self.shortest();
-        let [_, ours] = self.ours(runs, &row);
         Beside {
             labels: vec![
                 Cell::from(row.handoff.as_secs_f64()),
@@ -279,10 +278,23 @@ impl Figure for HandoffTable {
     }
 
     fn present(&self, _extent: Extent, runs: &Runs) -> Part {
-        let mut rows = vec![self.text(runs)];
+        let heading = format!("T{}: {}", &self.place[1..], self.title);
+        let part = self.part(heading, |row| self.ours(runs, row));
+        part.figure(
+            self.strip(runs).draw(),
+            "From the end of the hand-off to the retransmission that gets through. Every mark \
+                 of ours is one hand-off.",
+        )
+    }
+}
+
+impl HandoffTable {
+    /// The published numbers beside `ours`, which are timeouts and idle round trips.
+    pub(super) fn part(&self, heading: String, ours: impl Fn(&Row) -> [Option<Sample>; 2]) -> Part {
+        let mut rows = vec![self.text(ours(&self.shortest())[1])];
         for row in self.rows {
             let what = ["timeouts", "idle round trips"];
-            let ours = self.ours(runs, row);
+            let ours = ours(row);
             for ((claim, ours), what) in self.claims(row).into_iter().zip(ours).zip(what) {
                 rows.push(Beside {
                     labels: vec![
@@ -300,12 +312,7 @@ impl Figure for HandoffTable {
             Column::quantity("round_trip_s", "Round trip", Unit::Seconds),
             Column::text("what", "What"),
         ];
-        let heading = format!("T{}: {}", &self.place[1..], self.title);
-        beside(Part::new(heading.clone()), heading, labels, rows).figure(
-            self.strip(runs).draw(),
-            "From the end of the hand-off to the retransmission that gets through. Every mark \
-                 of ours is one hand-off.",
-        )
+        beside(Part::new(heading.clone()), heading, labels, rows)
     }
 }
 

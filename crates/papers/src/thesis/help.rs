@@ -60,7 +60,7 @@ impl HelpTable {
         format!("{}, {}", self.without.cell(row), self.mechanism)
     }
 
-    fn rows(&self) -> impl Iterator<Item = (&'static Row, f64)> {
+    pub(super) fn rows(&self) -> impl Iterator<Item = (&'static Row, f64)> {
         self.without.rows.iter().zip(self.with.iter().copied())
     }
 }
@@ -115,9 +115,19 @@ impl Figure for HelpTable {
     }
 
     fn present(&self, _extent: Extent, runs: &Runs) -> Part {
+        let heading = format!("T{}: {}", &self.place[1..], self.title);
+        self.part(heading, |row| {
+            let ours = runs.of(&self.cell(row)).iter();
+            Sample::of(ours.filter_map(|record| lost(record, row)))
+        })
+    }
+}
+
+impl HelpTable {
+    /// The published numbers beside `ours`, the round trips lost.
+    pub(super) fn part(&self, heading: String, ours: impl Fn(&Row) -> Option<Sample>) -> Part {
         let mut rows = Vec::new();
         for (row, with) in self.rows() {
-            let ours = runs.of(&self.cell(row)).iter();
             rows.push(Beside {
                 labels: vec![
                     Cell::from(row.handoff.as_secs_f64()),
@@ -125,7 +135,7 @@ impl Figure for HelpTable {
                     Cell::from(Unit::Number.show_exact(row.total)),
                 ],
                 claim: self.claim(row, with),
-                ours: Sample::of(ours.filter_map(|record| lost(record, row))),
+                ours: ours(row),
             });
         }
         let labels = vec![
@@ -133,7 +143,6 @@ impl Figure for HelpTable {
             Column::quantity("round_trip_s", "Round trip", Unit::Seconds),
             Column::text("without", "Published without"),
         ];
-        let heading = format!("T{}: {}", &self.place[1..], self.title);
         beside(
             Part::new(heading.clone()),
             format!("{heading}: round trips lost"),

@@ -3,9 +3,10 @@
 
 use super::cost::{Cost, Sample, Series};
 use super::row::{Lane, Row};
-use super::turns::{Carried, Traffic};
+use super::turns::Traffic;
 use crate::gateway_matrix::daemon::{Daemon, Duty};
 use crate::gateway_matrix::trial::TrialError;
+use crate::streams::Carried;
 use outlast_base::time::Duration;
 use outlast_experiments::carry_out::Ran;
 use outlast_experiments::job::Job;
@@ -195,11 +196,11 @@ impl<'t> Place<'t> {
         }
         let to_measure: Vec<Lane> = lanes.iter().map(|&(_, lane)| lane).collect();
         let carried = self.carry(&to_measure, self.bench.window)?;
-        let plain_per_s = carried[plain.index()].per_s()?;
+        let plain_per_s = carried[plain.index()].per_s().map_err(BenchError::from)?;
         for (series, lane) in lanes {
             cost.samples.push(Sample {
                 series,
-                per_s: carried[lane.index()].per_s()?,
+                per_s: carried[lane.index()].per_s().map_err(BenchError::from)?,
                 plain_per_s: (series != Series::Plain).then_some(plain_per_s),
             });
         }
@@ -220,7 +221,7 @@ impl<'t> Place<'t> {
         let carried = self.carry(&[lane], self.bench.nfqueue_window())?;
         cost.samples.push(Sample {
             series,
-            per_s: carried[lane.index()].per_s()?,
+            per_s: carried[lane.index()].per_s().map_err(BenchError::from)?,
             plain_per_s: Some(plain_per_s),
         });
         Ok(())

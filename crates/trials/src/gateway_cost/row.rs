@@ -1,6 +1,7 @@
 //! Three hosts in a row, with several lanes side by side from the first to the last.
 
 use super::bench::{BenchError, Load};
+use crate::streams::Connection;
 use outlast_base::time::Duration;
 use outlast_linux::namespace::Namespace;
 use outlast_linux::netlink::{InterfaceIndex, InterfaceSettings, Prefix, Route, RouteSocket};
@@ -33,14 +34,6 @@ pub(super) struct Row {
     fixed: Namespace,
     gateway: Namespace,
     mobile: Namespace,
-}
-
-/// A TCP connection.
-pub(super) struct Connection {
-    /// The fixed host's end.
-    pub(super) fixed: TcpStream,
-    /// The mobile host's end.
-    pub(super) mobile: TcpStream,
 }
 
 /// Where datagrams come from and go to.

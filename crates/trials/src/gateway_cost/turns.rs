@@ -1,20 +1,15 @@
 //! Traffic over the lanes in turns: for some milliseconds over one, then over the next.
-//!
-//! The speed of a machine's processors changes from one second to the next, more so if the machine
-//! is a virtual one. Within some milliseconds it hardly does: what is measured in turns as short
-//! meets the same machine.
 
 use super::bench::{BenchError, Load};
-use super::row::{Connection, DatagramSockets, Lane, Row};
-use outlast_base::time::{Duration, Instant};
+use super::row::{DatagramSockets, Lane, Row};
+use crate::streams::{Carried, Streams};
+use outlast_base::time::Duration;
 use outlast_lab::Cancel;
 use outlast_linux::clock;
 use outlast_linux::netlink::{InterfaceIndex, RouteSocket};
 use rustix::io::Errno;
-use std::io::{self, Read, Write};
-use std::net::{TcpStream, UdpSocket};
-use std::sync::mpsc::{Receiver, Sender, channel};
-use std::thread::{self, JoinHandle};
+use std::io;
+use std::net::UdpSocket;
 
 /// Bytes of a turn over TCP in super-segments: 5 to 10 ms.
 pub(super) const SUPER_SEGMENTS_IN_TURN: usize = 16 << 20;
@@ -23,8 +18,6 @@ pub(super) const PACKETS_IN_TURN: usize = 4 << 20;
 /// How long a turn of datagrams is.
 pub(super) const DATAGRAM_TURN: Duration = Duration::from_millis(20);
 
-/// Bytes that are written, and read, at a time.
-const CHUNK: usize = 256 << 10;
 /// Payload of a small datagram.
 const SMALL: usize = 64;
 /// Datagrams that are sent between two looks at the clock.
@@ -44,39 +37,12 @@ const ORDERS: [[Lane; Lane::COUNT]; 6] = {
     ]
 };
 
-/// What went over a lane in its turns.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub(super) struct Carried {
-    /// Bits or datagrams.
-    amount: f64,
-    /// How long its turns were.
-    time: Duration,
-}
-
 /// Connections over all lanes.
 pub(super) enum Traffic {
     /// Of a load that is TCP.
     Streams(Streams),
     /// Of datagrams.
     Datagrams(Datagrams),
-}
-
-/// A TCP connection over each lane, with a thread that reads from the one whose turn it is.
-pub(super) struct Streams {
-    /// Bytes in a turn.
-    length: usize,
-    chunk: Vec<u8>,
-    /// `None` once it is to end.
-    writer: Option<Writer>,
-    reader: Option<JoinHandle<()>>,
-}
-
-/// The fixed host's end of the connections. Dropped, it ends the reader.
-struct Writer {
-    outputs: [TcpStream; Lane::COUNT],
-    turns: Sender<Lane>,
-    /// When a turn's last byte was read.
-    ends: Receiver<io::Result<Instant>>,
 }
 
 /// Sockets over each lane, and the gateway's count of what it forwards. Nobody reads it.
@@ -90,25 +56,6 @@ struct DatagramLane {
     /// Is there so that the datagrams are not refused.
     _sink: UdpSocket,
     link: InterfaceIndex,
-}
-
-impl Carried {
-    /// In a second.
-    ///
-    /// # Errors
-    /// When there was nothing at all.
-    pub(super) fn per_s(self) -> Result<f64, BenchError> {
-        if self.amount > 0.0 {
-            Ok(self.amount / self.time.as_secs_f64())
-        } else {
-            Err(io::Error::other("nothing comes through the gateway").into())
-        }
-    }
-
-    fn add(&mut self, other: Self) {
-        self.amount += other.amount;
-        self.time += other.time;
-    }
 }
 
 /// Bytes in a turn of `load`; `None` of datagrams, whose turns are as long as
@@ -125,7 +72,10 @@ impl Traffic {
     /// New connections of `load` over all lanes of `row`.
     pub(super) fn new(row: &Row, load: Load) -> Result<Self, BenchError> {
         match bytes_in_turn(load) {
-            Some(length) => Ok(Self::Streams(Streams::new(row, length)?)),
+            Some(length) => {
+                let [a, b, c] = Lane::ALL.map(|lane| row.connect(lane));
+                Ok(Self::Streams(Streams::over([a?, b?, c?], length)?))
+            }
             None => Ok(Self::Datagrams(Datagrams::new(row)?)),
         }
     }
@@ -156,101 +106,10 @@ impl Traffic {
 
     fn turn(&mut self, lane: Lane) -> Result<Carried, BenchError> {
         match self {
-            Self::Streams(streams) => Ok(streams.turn(lane)?),
+            Self::Streams(streams) => Ok(streams.turn(lane.index())?),
             Self::Datagrams(datagrams) => datagrams.turn(lane),
         }
     }
-}
-
-impl Streams {
-    fn new(row: &Row, length: usize) -> Result<Self, BenchError> {
-        let [a, b, c] = Lane::ALL.map(|lane| row.connect(lane));
-        let connections = [a?, b?, c?];
-        Ok(Self::over(connections, length)?)
-    }
-
-    fn over(connections: [Connection; Lane::COUNT], length: usize) -> io::Result<Self> {
-        let [a, b, c] = connections;
-        let outputs = [a.fixed, b.fixed, c.fixed];
-        let inputs = [a.mobile, b.mobile, c.mobile];
-        let (turns, turns_to_read) = channel();
-        let (ends_read, ends) = channel();
-        let reader = thread::Builder::new()
-            .name("mobile-host".to_owned())
-            .spawn(move || read_turns(inputs, length, &turns_to_read, &ends_read))?;
-        Ok(Self {
-            length,
-            chunk: vec![7; CHUNK],
-            writer: Some(Writer {
-                outputs,
-                turns,
-                ends,
-            }),
-            reader: Some(reader),
-        })
-    }
-
-    /// From before the first byte is written until the last is read.
-    fn turn(&mut self, lane: Lane) -> io::Result<Carried> {
-        let gone = || io::Error::from(io::ErrorKind::BrokenPipe);
-        let writer = self.writer.as_mut().ok_or_else(gone)?;
-        writer.turns.send(lane).map_err(|_| gone())?;
-        let began = clock::now();
-        let output = &mut writer.outputs[lane.index()];
-        let mut left = self.length;
-        while left > 0 {
-            let length = left.min(CHUNK);
-            output.write_all(&self.chunk[..length])?;
-            left -= length;
-        }
-        let ended = writer.ends.recv().map_err(|_| gone())??;
-        Ok(Carried {
-            amount: self.length as f64 * 8.0,
-            time: ended.since(began),
-        })
-    }
-}
-
-impl Drop for Streams {
-    fn drop(&mut self) {
-        // The reader, which waits for a turn or for bytes, hears that there will be none.
-        drop(self.writer.take());
-        if let Some(reader) = self.reader.take() {
-            // If it panicked, so the turn has already failed.
-            let _ = reader.join();
-        }
-    }
-}
-
-/// Reads `length` bytes from the connection of each lane whose turn it is. When that fails, it
-/// closes all of them, so that the writer fails, too.
-fn read_turns(
-    mut inputs: [TcpStream; Lane::COUNT],
-    length: usize,
-    turns: &Receiver<Lane>,
-    ends: &Sender<io::Result<Instant>>,
-) {
-    let mut buffer = vec![0; CHUNK];
-    for lane in turns {
-        let read = read_length(&mut inputs[lane.index()], length, &mut buffer);
-        let failed = read.is_err();
-        let told = ends.send(read.map(|()| clock::now()));
-        if failed || told.is_err() {
-            return;
-        }
-    }
-}
-
-fn read_length(input: &mut TcpStream, length: usize, buffer: &mut [u8]) -> io::Result<()> {
-    let mut left = length;
-    while left > 0 {
-        let room = left.min(buffer.len());
-        match input.read(&mut buffer[..room])? {
-            0 => return Err(io::ErrorKind::UnexpectedEof.into()),
-            length => left -= length,
-        }
-    }
-    Ok(())
 }
 
 impl Datagrams {
@@ -305,8 +164,9 @@ impl DatagramLane {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::streams::{CHUNK, Connection};
     use std::collections::{BTreeMap, BTreeSet};
-    use std::net::{Ipv4Addr, Shutdown, TcpListener};
+    use std::net::{Ipv4Addr, Shutdown, TcpListener, TcpStream};
 
     #[test]
     fn each_order_of_the_lanes_comes_once() {
@@ -365,7 +225,7 @@ mod tests {
             end.expect("connected");
         }
         let mut streams = Streams::over(connections, 16 << 20).expect("a thread");
-        assert!(streams.turn(Lane::ALL[0]).is_err());
+        assert!(streams.turn(0).is_err());
     }
 
     #[test]

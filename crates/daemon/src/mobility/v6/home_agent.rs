@@ -7,35 +7,27 @@ use super::settings::HomeAgentSettings;
 use crate::control::Notified;
 use crate::failure::Failure;
 use crate::mobility::endpoint::{Endpoint, Role};
-use crate::mobility::gateway::Gateway;
+use crate::mobility::home_network::{HomeNetwork, REPLAY_TOLERANCE, counts};
 use crate::mobility::ntp_clock;
 use crate::mobility::operating::fixed;
 use crate::mobility::status::{Mobile, Report};
 use outlast_base::time::{Duration, Instant};
 use outlast_linux::clock;
-use outlast_linux::netlink::{InterfaceIndex, Prefix, Route, RouteSocket};
-use outlast_linux::sysctl;
-use outlast_mobility::v6::{HomeAgent, HomeAgentConfig, HomeCounters, HomeEvent, HomeLimits};
+use outlast_mobility::v6::{HomeAgent, HomeAgentConfig, HomeEvent, HomeLimits};
 use outlast_mobility::{Transmit, Verdict};
 use outlast_wire::Packet;
 use outlast_wire::mobile_ipv6::{Status, UpdateLifetime};
-use std::collections::{BTreeMap, BTreeSet};
-use std::net::Ipv6Addr;
+use std::collections::BTreeSet;
+use std::net::{IpAddr, Ipv6Addr};
 use std::path::Path;
-
-/// As Mobile IPv4's (RFC 5944, section 5.7.1).
-const REPLAY_TOLERANCE: Duration = Duration::from_secs(7);
 
 /// A home agent and its routes.
 pub(in crate::mobility) struct Home {
     agent: HomeAgent,
     settings: HomeAgentSettings,
-    routes: RouteSocket,
-    device: InterfaceIndex,
+    network: HomeNetwork,
     /// The mobile nodes' addresses, which are routed into the device.
     mobiles: BTreeSet<Ipv6Addr>,
-    /// Who is told of registrations.
-    gateway: Option<Gateway>,
 }
 
 impl Home {
@@ -56,50 +48,26 @@ impl Home {
         };
         let mut endpoint = Endpoint::open_v6(settings.operating(control), 0)?;
         let address = settings.address;
-        if endpoint.settle(Some(address.into()))?.is_none() {
-            return Err(Failure::Usage(format!(
-                "address = \"{address}\": no interface has it"
-            )));
-        }
-        let agent = HomeAgent::new(now, config);
-        let mut home = Self::with_routes(agent, settings).map_err(Failure::Run)?;
+        HomeNetwork::settle(&mut endpoint, address.into())?;
+        let gateway = settings.gateway.clone();
+        let forwarding = "net.ipv6.conf.all.forwarding";
+        let network = HomeNetwork::behind(&settings.device, gateway, forwarding);
+        let mut home = Self {
+            agent: HomeAgent::new(now, config),
+            settings: settings.clone(),
+            network: network.map_err(Failure::Run)?,
+            mobiles: BTreeSet::new(),
+        };
         home.attend(addresses).map_err(Failure::Run)?;
         let mobiles = home.mobiles.len();
         tracing::info!(%address, device = settings.device, mobiles, "home agent begins");
         Ok((endpoint, home))
     }
 
-    fn with_routes(agent: HomeAgent, settings: &HomeAgentSettings) -> anyhow::Result<Self> {
-        if sysctl::read("net.ipv6.conf.all.forwarding")? == "0" {
-            tracing::warn!("this host forwards nothing: set net.ipv6.conf.all.forwarding to 1");
-        }
-        let mut routes = RouteSocket::open()?;
-        let device = routes.interface(&settings.device)?;
-        Ok(Self {
-            agent,
-            settings: settings.clone(),
-            routes,
-            device,
-            mobiles: BTreeSet::new(),
-            gateway: settings.gateway.clone().map(Gateway::at),
-        })
-    }
-
-    /// Routes these addresses into the device, and no others.
+    /// These are the mobile nodes' addresses.
     fn attend(&mut self, addresses: BTreeSet<Ipv6Addr>) -> anyhow::Result<()> {
-        let device = self.device;
-        let way = |address: &Ipv6Addr| Route {
-            destination: Prefix::of_host((*address).into()),
-            interface: device,
-            gateway: None,
-            congestion_control: None,
-        };
-        for gone in self.mobiles.difference(&addresses) {
-            self.routes.remove_route(&way(gone))?;
-        }
-        for new in addresses.difference(&self.mobiles) {
-            self.routes.add_route(&way(new))?;
-        }
+        let routed = addresses.iter().copied().map(IpAddr::V6).collect();
+        self.network.route(&routed)?;
         self.mobiles = addresses;
         Ok(())
     }
@@ -188,8 +156,8 @@ impl Role for Home {
     fn tell(&mut self) -> anyhow::Result<()> {
         while let Some(event) = self.agent.poll_event() {
             tell(&event);
-            if let (Some(gateway), Some((state, peer))) = (&mut self.gateway, notice(&event)) {
-                gateway.tell(state, Some(peer.into()));
+            if let Some((state, mobile)) = notice(&event) {
+                self.network.tell(state, mobile.into());
             }
         }
         Ok(())
@@ -243,35 +211,4 @@ const fn notice(event: &HomeEvent) -> Option<(Notified, Ipv6Addr)> {
         }
         HomeEvent::Bound { .. } | HomeEvent::Refused { .. } => None,
     }
-}
-
-/// All counts by name: who adds one is told here that it is to be shown.
-fn counts(counters: &HomeCounters) -> BTreeMap<String, u64> {
-    let HomeCounters {
-        accepted,
-        refused,
-        refused_for_identification,
-        refused_for_authentication,
-        unanswered,
-        malformed,
-        tunnelled,
-        reverse_tunnelled,
-        dropped_strangers,
-        dropped_unfit,
-        turned_round,
-    } = *counters;
-    let all = [
-        ("accepted", accepted),
-        ("refused", refused),
-        ("refused_for_identification", refused_for_identification),
-        ("refused_for_authentication", refused_for_authentication),
-        ("unanswered", unanswered),
-        ("malformed", malformed),
-        ("tunnelled", tunnelled),
-        ("reverse_tunnelled", reverse_tunnelled),
-        ("dropped_strangers", dropped_strangers),
-        ("dropped_unfit", dropped_unfit),
-        ("turned_round", turned_round),
-    ];
-    all.map(|(name, count)| (name.to_owned(), count)).into()
 }

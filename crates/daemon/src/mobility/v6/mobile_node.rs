@@ -237,8 +237,7 @@ fn machine(now: Instant, settings: &MobileNodeSettings) -> Result<MobileNode, Fa
         home_agent: settings.home_agent,
         home: settings.association()?,
         lifetime: lifetime(settings.lifetime_s),
-        // Nobody answers who runs Outlast: there is no role for correspondents.
-        route_optimization: false,
+        route_optimization: settings.route_optimization,
         clock: ntp_clock(now),
         secret: random()?,
     };

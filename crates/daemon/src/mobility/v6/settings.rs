@@ -1,4 +1,4 @@
-//! The tables `[home_agent]` and `[mobile_node]` where their addresses are of IPv6.
+//! The tables `[home_agent]` and `[mobile_node]` where their addresses are of IPv6, and `[correspondent]`.
 
 use crate::config::Endpoint;
 use crate::failure::Failure;
@@ -88,6 +88,37 @@ pub(in crate::mobility) struct MobileNodeSettings {
     pub(super) gateway: Option<PathBuf>,
     #[serde(default = "everywhere")]
     pub(super) destinations: Vec<Network>,
+    #[serde(default)]
+    pub(super) route_optimization: bool,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct CorrespondentFile {
+    correspondent: CorrespondentSettings,
+}
+
+/// What `[correspondent]` says.
+#[derive(Clone, Debug, Deserialize, Eq, PartialEq)]
+#[serde(deny_unknown_fields)]
+pub(in crate::mobility) struct CorrespondentSettings {
+    #[serde(default = "correspondent_device")]
+    pub(super) device: String,
+    #[serde(default = "default_mtu")]
+    mtu: u32,
+    #[serde(default = "most_bindings")]
+    pub(super) bindings: usize,
+    control: Option<PathBuf>,
+    #[serde(default, deserialize_with = "endpoint")]
+    pub(super) metrics: Option<Endpoint>,
+}
+
+fn correspondent_device() -> String {
+    "peers0".into()
+}
+
+const fn most_bindings() -> usize {
+    4096
 }
 
 /// A network of IPv6, such as `2001:db8::/32`.
@@ -258,9 +289,64 @@ impl MobileNodeSettings {
             ("home_agent", self.home_agent != next.home_agent),
             ("key", self.key != next.key),
             ("lifetime_s", self.lifetime_s != next.lifetime_s),
+            (
+                "route_optimization",
+                self.route_optimization != next.route_optimization,
+            ),
             ("metrics", self.metrics != next.metrics),
         ])
     }
+}
+
+impl CorrespondentSettings {
+    /// Reads and checks the file.
+    pub(in crate::mobility) fn load(path: &Path) -> Result<Self, Failure> {
+        let settings = read::<CorrespondentFile>(path)?.correspondent;
+        let problem = problem_of_device(&settings.device, settings.mtu, default_lifetime())
+            .or_else(|| problem_of_metrics(settings.metrics.as_ref()))
+            .or_else(|| problem_of(settings.mtu, &[]))
+            .or_else(|| problem_of_bindings(settings.bindings));
+        sound(settings, problem, path)
+    }
+
+    /// What `outlast run --check-config` says.
+    pub(in crate::mobility) fn summary(&self) -> String {
+        format!(
+            "  device   {}\n  bindings up to {}\n",
+            self.device, self.bindings
+        )
+    }
+
+    /// What it is operated with; `control` goes before the file's.
+    pub(super) fn operating(&self, control: Option<&Path>) -> Operating {
+        Operating {
+            device: self.device.clone(),
+            mtu: self.mtu,
+            interface: None,
+            control: socket(control, self.control.as_deref(), &self.device),
+            metrics: self.metrics.clone(),
+        }
+    }
+
+    /// Keys that differ from those in force and cannot change while the daemon runs.
+    pub(super) fn fixed_differences(&self, next: &Self) -> Vec<&'static str> {
+        differing(&[
+            ("device", self.device != next.device),
+            ("mtu", self.mtu != next.mtu),
+            ("bindings", self.bindings != next.bindings),
+            ("control", self.control != next.control),
+        ])
+    }
+
+    /// Keys that differ from those in force and may change.
+    pub(super) fn free_differences(&self, next: &Self) -> Vec<&'static str> {
+        differing(&[("metrics", self.metrics != next.metrics)])
+    }
+}
+
+fn problem_of_bindings(bindings: usize) -> Option<String> {
+    const RANGE: std::ops::RangeInclusive<usize> = 1..=1_000_000;
+    (!RANGE.contains(&bindings)).then(|| format!("bindings = {bindings}: {RANGE:?} are allowed"))
 }
 
 #[cfg(test)]

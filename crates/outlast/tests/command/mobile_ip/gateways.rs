@@ -58,7 +58,7 @@ fn notice(state: &str, peer: Option<&str>) -> Value {
 }
 
 /// Adds the key to a role's file.
-fn name_gateway(place: &Place, role: &str, table: &str, gateway: &std::path::Path) {
+pub(super) fn name_gateway(place: &Place, role: &str, table: &str, gateway: &std::path::Path) {
     let file = format!("{role}.toml");
     let text = std::fs::read_to_string(place.path().join(&file)).expect("ours");
     let key = format!("[{table}]\ngateway = {gateway:?}");

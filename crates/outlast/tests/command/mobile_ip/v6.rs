@@ -1,8 +1,10 @@
 //! Mobile IPv6: a mobile host that changes its network keeps its address and its connection.
 
+use super::gateways::name_gateway;
 use super::{Daemon, sockets};
-use crate::hip::{Sender, connect, ip, read, skip};
+use crate::hip::{Sender, connect, ip, pace, read, skip};
 use crate::support::Place;
+use outlast_base::time::Duration;
 use outlast_linux::clock;
 use outlast_linux::namespace::Namespace;
 use outlast_linux::netlink::RouteSocket;
@@ -182,6 +184,111 @@ fn a_mobile_host_keeps_its_ipv6_address_and_its_connection() {
     sender.is_over.store(true, Ordering::Relaxed);
     mobile.signal(Signal::TERM);
     agent.await_lines("mobile node has left", 1);
+}
+
+#[test]
+fn programs_reach_a_mobile_host_past_its_home_agent() {
+    let Some(hosts) = Hosts::new() else { return };
+    let place = Place::new();
+    configure(&place, "key", "key");
+    let text = std::fs::read_to_string(place.path().join("mobile-node.toml")).expect("ours");
+    place.file(
+        "mobile-node.toml",
+        &format!("{text}route_optimization = true\n"),
+    );
+    place.file(
+        "correspondent.toml",
+        &format!("[correspondent]\n{}", sockets(&place, "correspondent")),
+    );
+    let agent = Daemon::start(&place, &hosts.agent, "home-agent");
+    agent.await_lines("home agent begins", 1);
+    let peer = Daemon::start(&place, &hosts.correspondent, "correspondent");
+    peer.await_lines("correspondent begins", 1);
+    let mobile = Daemon::start(&place, &hosts.mobile, "mobile-node");
+    mobile.await_lines(" registered", 1);
+    let sender = Sender::start(&hosts.correspondent);
+    let mut stream = connect(&hosts.mobile, CORRESPONDENT, sender.port);
+    let own = stream.local_addr().expect("connected").ip();
+    assert_eq!(own, HOME_ADDRESS, "applications use the home address");
+    let mut at = 0;
+    assert!(read(&mut stream, &mut at, 200_000), "before any move");
+    peer.await_lines("packets go past the home agent", 1);
+    // Control: the router is no correspondent.
+    let plain = Sender::start(&hosts.router);
+    let router = Ipv6Addr::new(0xfd09, 0, 0, 0, 0, 0, 0, 1).into();
+    let mut control = connect(&hosts.mobile, router, plain.port);
+    let mut control_at = 0;
+    assert!(read(&mut control, &mut control_at, 200_000), "no move");
+    hosts.place(PLACES[1]);
+    assert!(read(&mut stream, &mut at, 200_000), "after the move");
+    peer.await_lines("packets go past the home agent", 2);
+    assert!(read(&mut control, &mut control_at, 200_000), "the move");
+    drop(agent);
+    assert!(
+        read(&mut stream, &mut at, 400_000),
+        "without the home agent: {}{}",
+        mobile.said(),
+        peer.said()
+    );
+    assert!(
+        !read(&mut control, &mut control_at, 400_000),
+        "packets go past the home agent by themselves: this test shows nothing"
+    );
+    sender.is_over.store(true, Ordering::Relaxed);
+    plain.is_over.store(true, Ordering::Relaxed);
+}
+
+/// How long after its new registration a mobile host that was nowhere for four seconds reads what is new, with
+/// or without `hold` at the home agent's device.
+fn stall(has_hold: bool) -> Option<Duration> {
+    let hosts = Hosts::new()?;
+    let place = Place::new();
+    configure(&place, "key", "key");
+    let control = place.path().join("hold.sock");
+    if has_hold {
+        name_gateway(&place, "home-agent", "home_agent", &control);
+    }
+    let agent = Daemon::start(&place, &hosts.agent, "home-agent");
+    agent.await_lines("home agent begins", 1);
+    let _gateway = has_hold.then(|| {
+        let arguments = ["run", "--interface", "mobiles0", "--mechanism", "hold"];
+        let control = ["--control", control.to_str().expect("a name of ours")];
+        let arguments = [&arguments[..], &control].concat();
+        let gateway = Daemon::spawn(&place, &hosts.agent, &arguments, "hold.log");
+        gateway.await_lines("Control socket", 1);
+        gateway
+    });
+    let mobile = Daemon::start(&place, &hosts.mobile, "mobile-node");
+    mobile.await_lines(" registered", 1);
+    let sender = Sender::start(&hosts.correspondent);
+    let mut stream = connect(&hosts.mobile, CORRESPONDENT, sender.port);
+    let mut at = 0;
+    assert!(read(&mut stream, &mut at, 200_000), "before the move");
+    ip(&hosts.mobile, &["-6 address flush dev link0 scope global"]);
+    let left = clock::now();
+    while clock::now() - left < Duration::from_secs(4) {
+        pace();
+    }
+    hosts.place(PLACES[1]);
+    mobile.await_lines(" registered", 2);
+    let registered = clock::now();
+    assert!(read(&mut stream, &mut at, 100_000), "{}", mobile.said());
+    let took = clock::now() - registered;
+    sender.is_over.store(true, Ordering::Relaxed);
+    Some(took)
+}
+
+#[test]
+fn hold_at_the_home_agent_acts_on_an_ipv6_registration() {
+    let (Some(with), Some(without)) = (stall(true), stall(false)) else {
+        return;
+    };
+    println!("after the registration: {with:?} with hold, {without:?} without");
+    assert!(with < Duration::from_millis(700), "{with:?}");
+    assert!(
+        without > Duration::from_secs(1) && without > with * 2,
+        "{without:?} without hold: this test shows nothing"
+    );
 }
 
 #[test]

@@ -1,0 +1,407 @@
+//! Fixed host, home agent, router and one mobile host for each way, in a row of veth pairs.
+
+use super::bench::Load;
+use crate::gateway_matrix::daemon::{Daemon, Duty};
+use crate::gateway_matrix::trial::TrialError;
+use crate::mobile_ip_matrix::place::ip;
+use crate::role;
+use crate::streams::Connection;
+use outlast_base::time::Duration;
+use outlast_lab::{Cancel, LabError};
+use outlast_linux::namespace::Namespace;
+use outlast_linux::netlink::RouteSocket;
+use outlast_linux::process::ContainedProcess;
+use outlast_linux::{offload, sysctl};
+use rustix::fd::{AsFd, OwnedFd};
+use rustix::net::sockopt::{Timeout, set_socket_timeout};
+use rustix::net::{AddressFamily, SocketFlags, SocketType, connect, socket_with};
+use serde::{Deserialize, Serialize};
+use std::fs;
+use std::io;
+use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4, TcpListener, TcpStream, UdpSocket};
+use std::path::Path;
+use std::process::Command;
+use tempfile::TempDir;
+
+const FIXED: Ipv4Addr = Ipv4Addr::new(192, 0, 2, 10);
+const HOME_AGENT: Ipv4Addr = Ipv4Addr::new(203, 0, 113, 2);
+/// The router's address towards the home agent, and its care-of address.
+const ROUTER: Ipv4Addr = Ipv4Addr::new(203, 0, 113, 1);
+/// How long a connection may carry nothing that it is given before it is held for broken.
+const STALLED: Duration = Duration::from_secs(10);
+
+/// What is between the home agent's host and a mobile host.
+#[derive(Clone, Copy, Debug, Deserialize, Eq, Ord, PartialEq, PartialOrd, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Way {
+    /// Nothing: packets are forwarded.
+    Plain,
+    /// Our tunnel to a mobile node with an address of its own.
+    CoLocated,
+    /// Our tunnel to a foreign agent at the router.
+    ForeignAgent,
+    /// A tunnel of the kernel's.
+    Kernel,
+    /// No tunnel, and a gateway with `hold` on the NFQUEUE path at the router.
+    Nfqueue,
+}
+
+impl Way {
+    /// All, in the order of the table.
+    pub const ALL: [Self; 5] = [
+        Self::Plain,
+        Self::CoLocated,
+        Self::ForeignAgent,
+        Self::Kernel,
+        Self::Nfqueue,
+    ];
+
+    /// What readers call it.
+    #[must_use]
+    pub const fn title(self) -> &'static str {
+        match self {
+            Self::Plain => "plain forwarding",
+            Self::CoLocated => "tunnel to a co-located address",
+            Self::ForeignAgent => "tunnel to a foreign agent",
+            Self::Kernel => "tunnel of the kernel's",
+            Self::Nfqueue => "no tunnel, gateway on the NFQUEUE path",
+        }
+    }
+
+    const fn index(self) -> u8 {
+        self as u8
+    }
+
+    /// The router's interface towards the mobile host.
+    fn link(self) -> String {
+        format!("link{}", self.index())
+    }
+
+    const fn gateway(self) -> Ipv4Addr {
+        Ipv4Addr::new(198, 51, 100 + self.index(), 1)
+    }
+
+    const fn local(self) -> Ipv4Addr {
+        Ipv4Addr::new(198, 51, 100 + self.index(), 2)
+    }
+
+    /// The mobile host's address, by which it is reached this way.
+    const fn address(self) -> Ipv4Addr {
+        match self {
+            Self::Plain | Self::Nfqueue => self.local(),
+            Self::CoLocated => Ipv4Addr::new(10, 50, 0, 5),
+            Self::ForeignAgent => Ipv4Addr::new(10, 50, 0, 6),
+            Self::Kernel => Ipv4Addr::new(10, 60, 0, 2),
+        }
+    }
+}
+
+/// Everybody, and the roles that run. They are gone when it is dropped.
+pub(super) struct Tunnels<'t> {
+    /// Which tunnel of the kernel's there is, or why there is none.
+    pub(super) kernel: Result<&'static str, String>,
+    _gateway: Daemon<'t>,
+    _roles: Vec<ContainedProcess>,
+    _directory: TempDir,
+    hosts: Hosts,
+}
+
+struct Hosts {
+    fixed: Namespace,
+    agent: Namespace,
+    router: Namespace,
+    mobiles: Vec<Namespace>,
+}
+
+fn io_error(source: io::Error) -> TrialError {
+    TrialError::Io {
+        what: "let traffic through tunnels",
+        source,
+    }
+}
+
+fn within<T: Send>(
+    host: &Namespace,
+    work: impl FnOnce() -> Result<T, TrialError> + Send,
+) -> Result<T, TrialError> {
+    host.run(work).map_err(LabError::from)?
+}
+
+fn cable(from: &Namespace, name: &str, to: &Namespace, other: &str) -> Result<(), TrialError> {
+    let other_end: OwnedFd = to.as_fd().try_clone_to_owned().map_err(io_error)?;
+    within(from, || {
+        let mut routes = RouteSocket::open().map_err(LabError::from)?;
+        let made = routes.add_veth(name, other, Some(other_end.as_fd()));
+        Ok(made.map_err(LabError::from)?)
+    })
+}
+
+impl Hosts {
+    fn new(load: Load) -> Result<Self, TrialError> {
+        let host = || Namespace::new().map_err(LabError::from);
+        let hosts = Self {
+            fixed: host()?,
+            agent: host()?,
+            router: host()?,
+            mobiles: Way::ALL.iter().map(|_| host()).collect::<Result<_, _>>()?,
+        };
+        cable(&hosts.agent, "fixed0", &hosts.fixed, "eth0")?;
+        cable(&hosts.agent, "core0", &hosts.router, "core0")?;
+        for way in Way::ALL {
+            cable(&hosts.router, &way.link(), hosts.mobile(way), "eth0")?;
+        }
+        hosts.set_up(load)?;
+        Ok(hosts)
+    }
+
+    fn mobile(&self, way: Way) -> &Namespace {
+        &self.mobiles[usize::from(way.index())]
+    }
+
+    fn set_up(&self, load: Load) -> Result<(), TrialError> {
+        let links = Way::ALL.map(Way::link);
+        let routers_ends = links.iter().map(String::as_str).chain(["core0"]);
+        equip(&self.fixed, &["eth0"], load)?;
+        equip(&self.agent, &["fixed0", "core0"], load)?;
+        equip(&self.router, &routers_ends.collect::<Vec<_>>(), load)?;
+        ip(
+            &self.fixed,
+            &[
+                "address add 192.0.2.10/24 dev eth0",
+                "route add default via 192.0.2.1 congctl cubic",
+            ],
+        )?;
+        ip(
+            &self.agent,
+            &[
+                "address add 192.0.2.1/24 dev fixed0",
+                "address add 203.0.113.2/24 dev core0",
+                "route add default via 203.0.113.1",
+            ],
+        )?;
+        ip(
+            &self.router,
+            &[
+                "address add 203.0.113.1/24 dev core0",
+                "route add default via 203.0.113.2",
+            ],
+        )?;
+        for way in Way::ALL {
+            let (link, gateway, local) = (way.link(), way.gateway(), way.local());
+            ip(
+                &self.router,
+                &[format!("address add {gateway}/24 dev {link}")],
+            )?;
+            let mobile = self.mobile(way);
+            equip(mobile, &["eth0"], load)?;
+            // A visitor of a foreign agent has no address of the link's.
+            if way != Way::ForeignAgent {
+                let lines = [
+                    format!("address add {local}/24 dev eth0"),
+                    format!("route add default via {gateway} congctl cubic"),
+                ];
+                ip(mobile, &lines)?;
+            }
+        }
+        for host in [&self.agent, &self.router] {
+            write(host, "net.ipv4.ip_forward", "1")?;
+        }
+        // Between its turns, a connection has a pause.
+        for host in self.mobiles.iter().chain([&self.fixed]) {
+            write(host, "net.ipv4.tcp_slow_start_after_idle", "0")?;
+        }
+        Ok(())
+    }
+
+    /// Makes a tunnel of the kernel's: IP in IP where there is one, else VXLAN.
+    fn make_kernel_tunnel(&self) -> Result<&'static str, String> {
+        let local = Way::Kernel.local();
+        let kinds = [
+            ("IP in IP", "type ipip"),
+            ("VXLAN", "type vxlan id 7 dstport 4789"),
+        ];
+        let mut said = String::new();
+        for (name, kind) in kinds {
+            let ends = [
+                (&self.agent, HOME_AGENT, local, "10.60.0.1/24"),
+                (self.mobile(Way::Kernel), local, HOME_AGENT, "10.60.0.2/24"),
+            ];
+            let made = ends.into_iter().try_for_each(|(host, own, other, inner)| {
+                ip(
+                    host,
+                    &[
+                        format!("link add kernel0 {kind} local {own} remote {other}"),
+                        "link set kernel0 up".to_owned(),
+                        format!("address add {inner} dev kernel0"),
+                    ],
+                )
+            });
+            let back = "route add 192.0.2.0/24 via 10.60.0.1 dev kernel0 congctl cubic";
+            let made = made.and_then(|()| ip(self.mobile(Way::Kernel), &[back]));
+            match made {
+                Ok(()) => return Ok(name),
+                Err(error) => said = format!("{said}{name}: {error}. "),
+            }
+        }
+        Err(said)
+    }
+}
+
+fn write(host: &Namespace, name: &'static str, value: &'static str) -> Result<(), TrialError> {
+    within(host, || {
+        Ok(sysctl::write(name, value).map_err(LabError::from)?)
+    })
+}
+
+fn equip(host: &Namespace, interfaces: &[&str], load: Load) -> Result<(), TrialError> {
+    within(host, || {
+        for interface in interfaces {
+            offload::set_super_segments(interface, load != Load::Packets).map_err(io_error)?;
+        }
+        Ok(())
+    })?;
+    let up = |name: &&str| format!("link set {name} up");
+    let lines: Vec<String> = interfaces.iter().chain([&"lo"]).map(up).collect();
+    ip(host, &lines)
+}
+
+impl<'t> Tunnels<'t> {
+    /// Starts all, until both mobile nodes are registered.
+    pub(super) fn start(
+        load: Load,
+        outlast: &'t Path,
+        cancel: &Cancel,
+    ) -> Result<Self, TrialError> {
+        let hosts = Hosts::new(load)?;
+        let directory = TempDir::new().map_err(io_error)?;
+        let at = |name: &str| directory.path().join(name);
+        let key = at("key");
+        let mut command = Command::new(outlast);
+        let made = command.args(["mobile-ip", "key"]).arg(&key).output();
+        let made = made.map_err(io_error)?;
+        if !made.status.success() {
+            let said = String::from_utf8_lossy(&made.stderr);
+            return Err(TrialError::Daemon(said.trim().to_owned()));
+        }
+        let (own, visitor) = (Way::CoLocated.address(), Way::ForeignAgent.address());
+        let mobile = |address: Ipv4Addr| {
+            format!("[[home_agent.mobiles]]\nhome_address = \"{address}\"\nkey = {key:?}\n")
+        };
+        let agent = format!(
+            "[home_agent]\naddress = \"{HOME_AGENT}\"\ncontrol = {:?}\n{}{}",
+            at("agent.sock"),
+            mobile(own),
+            mobile(visitor),
+        );
+        let foreign = format!(
+            "[foreign_agent]\ninterface = {:?}\naddress = \"{}\"\ncare_of_address = \"{ROUTER}\"\n\
+             control = {:?}\n",
+            Way::ForeignAgent.link(),
+            Way::ForeignAgent.gateway(),
+            at("foreign.sock"),
+        );
+        let node = |address: Ipv4Addr, name: &str| {
+            format!(
+                "[mobile_node]\nhome_address = \"{address}\"\nhome_agent = \"{HOME_AGENT}\"\n\
+                 key = {key:?}\ntrigger = false\ncontrol = {:?}\n",
+                at(name),
+            )
+        };
+        let starts = [
+            ("agent", "home-agent", &hosts.agent, agent, "agent begins"),
+            (
+                "foreign",
+                "foreign-agent",
+                &hosts.router,
+                foreign,
+                "agent begins",
+            ),
+            (
+                "own",
+                "mobile-node",
+                hosts.mobile(Way::CoLocated),
+                node(own, "own.sock"),
+                " registered",
+            ),
+            (
+                "visitor",
+                "mobile-node",
+                hosts.mobile(Way::ForeignAgent),
+                node(visitor, "visitor.sock") + "interface = \"eth0\"\n",
+                " registered",
+            ),
+        ];
+        let mut roles = Vec::new();
+        for (name, role, host, text, words) in starts {
+            let config = at(name).with_extension("toml");
+            fs::write(&config, text).map_err(io_error)?;
+            let (process, said) = role::run(outlast, role, host, &config)?;
+            roles.push(process);
+            role::await_words(&said, words, cancel)?;
+        }
+        let gateway = Daemon::start_on(
+            &Way::Nfqueue.link(),
+            Duty::Hold,
+            &hosts.router,
+            outlast,
+            at("gateway.sock"),
+            &["--data-path", "nfqueue"],
+        )?;
+        Ok(Self {
+            kernel: hosts.make_kernel_tunnel(),
+            _gateway: gateway,
+            _roles: roles,
+            _directory: directory,
+            hosts,
+        })
+    }
+
+    /// The ways that there are here.
+    pub(super) fn ways(&self) -> Vec<Way> {
+        let is_there = |way: &Way| *way != Way::Kernel || self.kernel.is_ok();
+        Way::ALL.into_iter().filter(is_there).collect()
+    }
+
+    /// A new TCP connection, either end of which fails when it has stalled.
+    pub(super) fn connect(&self, way: Way) -> Result<Connection, TrialError> {
+        let listen = || TcpListener::bind((way.address(), 0)).map_err(io_error);
+        let listener = within(self.hosts.mobile(way), listen)?;
+        let to = listener.local_addr().map_err(io_error)?;
+        let connected = || connected(to).map_err(io_error);
+        let fixed = TcpStream::from(within(&self.hosts.fixed, connected)?);
+        // Or the end of a turn waits for an acknowledgement.
+        fixed.set_nodelay(true).map_err(io_error)?;
+        let (mobile, _) = listener.accept().map_err(io_error)?;
+        mobile.set_read_timeout(Some(STALLED)).map_err(io_error)?;
+        Ok(Connection { fixed, mobile })
+    }
+
+    /// Sockets for datagrams: the fixed host's end and the mobile host's, each of which sends to the other.
+    pub(super) fn datagrams(&self, way: Way) -> Result<[UdpSocket; 2], TrialError> {
+        let bind = |address: Ipv4Addr| {
+            move || {
+                let socket = UdpSocket::bind((address, 0)).map_err(io_error)?;
+                socket.set_read_timeout(Some(STALLED)).map_err(io_error)?;
+                Ok(socket)
+            }
+        };
+        let mobile = within(self.hosts.mobile(way), bind(way.address()))?;
+        let fixed = within(&self.hosts.fixed, bind(FIXED))?;
+        for (from, to) in [(&mobile, &fixed), (&fixed, &mobile)] {
+            let connected = to.local_addr().and_then(|to| from.connect(to));
+            connected.map_err(io_error)?;
+        }
+        Ok([fixed, mobile])
+    }
+}
+
+fn connected(to: SocketAddr) -> io::Result<OwnedFd> {
+    let (family, kind) = (AddressFamily::INET, SocketType::STREAM);
+    let socket = socket_with(family, kind, SocketFlags::CLOEXEC, None)?;
+    set_socket_timeout(&socket, Timeout::Send, Some(STALLED))?;
+    let SocketAddr::V4(to) = to else {
+        return Err(io::ErrorKind::AddrNotAvailable.into());
+    };
+    connect(&socket, &SocketAddrV4::new(*to.ip(), to.port()))?;
+    Ok(socket)
+}
