@@ -400,6 +400,16 @@ impl Gateway {
         self.flows.send_in_turn(&mut self.links, now);
     }
 
+    /// Sets the rate at which the link behind `interface` carries packets that go onto it compressed.
+    ///
+    /// It counts their length before that. If no rate is configured nothing changes: the gateway measures what is
+    /// delivered.
+    pub fn adjust_rate(&mut self, interface: InterfaceId, rate: BitRate) {
+        if let Some(release) = self.flows.releases.at_mut(interface) {
+            release.pacer.adjust_rate(rate);
+        }
+    }
+
     /// Sets whether the rate of the link behind `interface` is shared out among far hosts and their connections.
     ///
     /// Then a supervisor host sends data at that rate, each far host's part of it being the same. Without a

@@ -18,6 +18,7 @@
 //! | [`mobile_ip_matrix`] | resume time after a registration, with `hold` and the trigger and without |
 //! | [`race`] | the same transfer over the same outages by everything that is said to help |
 //! | [`strangers`] | QUIC, tunnels, real-time streams and DNS: what a gateway does for what it cannot read |
+//! | [`supervisor_cost`] | what the supervisor host costs while its link is up, beside plain forwarding and a proxy |
 //! | [`supervisor_matrix`] | resume time behind M-TCP's supervisor host, beside `hold` |
 #![forbid(unsafe_code)]
 
@@ -38,6 +39,7 @@ pub mod mobile_ip_matrix;
 pub mod race;
 mod role;
 pub mod strangers;
+pub mod supervisor_cost;
 pub mod supervisor_matrix;
 mod transfer;
 
@@ -55,6 +57,7 @@ pub const ALL: &[&Experiment] = &[
     &gateway_herd::EXPERIMENT,
     &gateway_siege::EXPERIMENT,
     &supervisor_matrix::EXPERIMENT,
+    &supervisor_cost::EXPERIMENT,
     &host_matrix::EXPERIMENT,
     &mobile_ip_matrix::EXPERIMENT,
     &hip_moves::EXPERIMENT,

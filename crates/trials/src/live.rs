@@ -9,6 +9,7 @@ use crate::hip_moves::trial::{self as moves, MovesTrial};
 use crate::mobile_ip_matrix::trial::{self as hand_off, HandOffTrial};
 use crate::race::trial::{self as race, RaceTrial};
 use crate::strangers::trial::{self as strangers, StrangerTrial};
+use crate::supervisor_cost::bench::{self as split, SplitBench};
 use outlast_base::time::Duration;
 use outlast_experiments::batch::ATTEMPTS;
 use outlast_experiments::carry_out::Ran;
@@ -36,6 +37,8 @@ pub enum Trial {
     Moves(MovesTrial),
     /// No outage: how much goes through.
     Bench(Bench),
+    /// No outage: how much goes through a supervisor host, and through a proxy.
+    Split(SplitBench),
     /// No link: what the programs in the kernel need.
     Passes(Passes),
 }
@@ -51,6 +54,7 @@ impl Live for Trial {
             | Self::HandOff(_)
             | Self::Moves(_)
             | Self::Bench(_)
+            | Self::Split(_)
             | Self::Passes(_) => capacity.max(1),
         }
     }
@@ -63,7 +67,7 @@ impl Live for Trial {
             Self::Siege(trial) => Some(trial.expected()),
             Self::HandOff(trial) => Some(trial.expected()),
             Self::Moves(trial) => Some(trial.expected()),
-            Self::Herd(_) | Self::Bench(_) | Self::Passes(_) => None,
+            Self::Herd(_) | Self::Bench(_) | Self::Split(_) | Self::Passes(_) => None,
         }
     }
 
@@ -75,6 +79,7 @@ impl Live for Trial {
             | Self::HandOff(_)
             | Self::Moves(_)
             | Self::Bench(_)
+            | Self::Split(_)
             | Self::Passes(_) => ATTEMPTS,
         }
     }
@@ -90,6 +95,7 @@ impl Live for Trial {
             Self::HandOff(trial) => hand_off::carry_out(job, trial, &outlast, cancel)?,
             Self::Moves(trial) => moves::carry_out(job, trial, &outlast, cancel)?,
             Self::Bench(bench) => bench::carry_out(job, bench, &outlast, cancel)?,
+            Self::Split(bench) => split::carry_out(job, bench, &outlast, cancel)?,
             Self::Passes(passes) => programs::carry_out(job, passes, cancel)?,
         })
     }

@@ -52,6 +52,9 @@ impl Status {
             line("tables", &tables.to_text());
         }
         line("counted", &self.counted());
+        if let Some(compression) = self.counters.compression() {
+            line("compression", &compression);
+        }
         if let Some(kernel) = &self.kernel {
             line("in the kernel", &kernel.to_text());
         }
@@ -162,6 +165,27 @@ impl Status {
             ));
         }
         Some(table)
+    }
+}
+
+impl super::Counters {
+    /// What compression has done; `None` if nothing.
+    fn compression(&self) -> Option<String> {
+        if self.compression_offers + self.compression_agreed + self.restored == 0 {
+            return None;
+        }
+        let mut parts = vec![several(self.compressed, "segment")];
+        if self.compressed_from_bytes > 0 {
+            let share = self.compressed_to_bytes as f64 / self.compressed_from_bytes as f64;
+            let (share, from) = (
+                Unit::Share.show(share),
+                Unit::Bytes.show(self.compressed_from_bytes as f64),
+            );
+            parts.push(format!("{share} of {from}"));
+        }
+        parts.push(format!("{} incompressible", self.incompressible));
+        parts.push(format!("{} restored", self.restored));
+        Some(parts.join(", "))
     }
 }
 

@@ -17,11 +17,11 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::{self, JoinHandle};
 
 /// Bytes of a turn over TCP in super-segments: 5 to 10 ms.
-pub(super) const SUPER_SEGMENTS_IN_TURN: usize = 16 << 20;
+pub(crate) const SUPER_SEGMENTS_IN_TURN: usize = 16 << 20;
 /// Bytes of a turn over TCP in packets of the link's size.
-pub(super) const PACKETS_IN_TURN: usize = 4 << 20;
+pub(crate) const PACKETS_IN_TURN: usize = 4 << 20;
 /// How long a turn of datagrams is.
-pub(super) const DATAGRAM_TURN: Duration = Duration::from_millis(20);
+pub(crate) const DATAGRAM_TURN: Duration = Duration::from_millis(20);
 
 /// Bytes that are written, and read, at a time.
 const CHUNK: usize = 256 << 10;
@@ -46,7 +46,7 @@ const ORDERS: [[Lane; Lane::COUNT]; 6] = {
 
 /// What went over a lane in its turns.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub(super) struct Carried {
+pub(crate) struct Carried {
     /// Bits or datagrams.
     amount: f64,
     /// How long its turns were.
@@ -54,7 +54,7 @@ pub(super) struct Carried {
 }
 
 /// Connections over all lanes.
-pub(super) enum Traffic {
+pub(crate) enum Traffic {
     /// Of a load that is TCP.
     Streams(Streams),
     /// Of datagrams.
@@ -62,7 +62,7 @@ pub(super) enum Traffic {
 }
 
 /// A TCP connection over each lane, with a thread that reads from the one whose turn it is.
-pub(super) struct Streams {
+pub(crate) struct Streams {
     /// Bytes in a turn.
     length: usize,
     chunk: Vec<u8>,
@@ -80,7 +80,7 @@ struct Writer {
 }
 
 /// Sockets over each lane, and the gateway's count of what it forwards. Nobody reads it.
-pub(super) struct Datagrams {
+pub(crate) struct Datagrams {
     lanes: [DatagramLane; Lane::COUNT],
     gateway: RouteSocket,
 }
@@ -97,12 +97,17 @@ impl Carried {
     ///
     /// # Errors
     /// When there was nothing at all.
-    pub(super) fn per_s(self) -> Result<f64, BenchError> {
+    pub(crate) fn per_s(self) -> Result<f64, BenchError> {
         if self.amount > 0.0 {
             Ok(self.amount / self.time.as_secs_f64())
         } else {
             Err(io::Error::other("nothing comes through the gateway").into())
         }
+    }
+
+    /// Bits or datagrams.
+    pub(crate) const fn amount(self) -> f64 {
+        self.amount
     }
 
     fn add(&mut self, other: Self) {
@@ -123,16 +128,25 @@ const fn bytes_in_turn(load: Load) -> Option<usize> {
 
 impl Traffic {
     /// New connections of `load` over all lanes of `row`.
-    pub(super) fn new(row: &Row, load: Load) -> Result<Self, BenchError> {
+    pub(crate) fn new(row: &Row, load: Load) -> Result<Self, BenchError> {
         match bytes_in_turn(load) {
             Some(length) => Ok(Self::Streams(Streams::new(row, length)?)),
             None => Ok(Self::Datagrams(Datagrams::new(row)?)),
         }
     }
 
+    /// TCP over these connections, by lane; as packets of the link's size unless `load` says otherwise.
+    pub(crate) fn over(
+        connections: [Connection; Lane::COUNT],
+        load: Load,
+    ) -> Result<Self, BenchError> {
+        let length = bytes_in_turn(load).unwrap_or(PACKETS_IN_TURN);
+        Ok(Self::Streams(Streams::over(connections, length)?))
+    }
+
     /// Gives each of `lanes` a turn, in one order after another, until `time` is over and each has
     /// had as many; what went over each lane.
-    pub(super) fn take_turns(
+    pub(crate) fn take_turns(
         &mut self,
         lanes: &[Lane],
         time: Duration,
