@@ -309,6 +309,18 @@ impl Gateway {
             .map(|(key, last_packet, connection)| FlowReport::of(key, last_packet, connection))
     }
 
+    /// What of the link's rate a connection gets; `None` if that rate is not shared out, or not known.
+    ///
+    /// Of a connection that is not sent data, what it would get if it were.
+    #[must_use]
+    pub fn share_of(&self, flow: &FlowKey) -> Option<BitRate> {
+        let index = self.flows.connections.find(flow)?;
+        let interface = self.flows.connections.at(index)?.link.interface;
+        let release = self.flows.releases.at(interface)?;
+        let allotment = release.allotment(flow.far.ip(), index)?;
+        Some(allotment.rate)
+    }
+
     /// Whether a connection is tracked behind `link`, or behind any peer of an interface.
     #[must_use]
     pub fn has_flows(&self, link: LinkId) -> bool {

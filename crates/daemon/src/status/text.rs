@@ -151,11 +151,14 @@ impl Status {
             Column::quantity("rtt_s", "RTT", Unit::Seconds),
             Column::quantity("idle_s", "idle", Unit::Seconds),
         ];
+        let has_shares = flows.iter().any(|flow| flow.share_bits_per_s.is_some());
+        let share = || Column::quantity("share_bits_per_s", "share", Unit::BitsPerSecond);
+        columns.extend(has_shares.then(share));
         columns.extend(names_mechanism.then(|| Column::text("mechanism", "mechanism")));
         columns.push(Column::text("doing", "doing"));
         let mut table = Table::new(columns);
         for flow in flows {
-            table.push(flow.row(names_mechanism));
+            table.push(flow.row(has_shares, names_mechanism));
         }
         let more = self.flows.saturating_sub(flows.len());
         if more > 0 {
@@ -190,7 +193,7 @@ impl super::Counters {
 }
 
 impl Flow {
-    fn row(&self, names_mechanism: bool) -> Vec<Cell> {
+    fn row(&self, has_shares: bool, names_mechanism: bool) -> Vec<Cell> {
         let mut doing = self.doing.clone();
         if self.phase != "established" {
             doing = format!("{doing}, {}", self.phase);
@@ -210,6 +213,8 @@ impl Flow {
             self.rtt_s.map_or(Cell::missing(), Cell::from),
             self.idle_s.into(),
         ];
+        let share = || self.share_bits_per_s.map_or(Cell::missing(), Cell::from);
+        row.extend(has_shares.then(share));
         row.extend(names_mechanism.then(|| self.mechanism.as_str().into()));
         row.push(Cell::from(doing).tone(tone));
         row

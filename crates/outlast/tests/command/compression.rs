@@ -3,7 +3,8 @@
 //!
 //! What arrives is compared with what was sent by the transfer itself.
 
-use crate::path::{Daemon, MOBILE, Path, Transfer, Version};
+use crate::path::wiring::{inside, switch};
+use crate::path::{Daemon, FIXED, MOBILE, Path, Transfer, Version};
 use crate::support::Place;
 use serde_json::Value;
 
@@ -28,6 +29,8 @@ fn mobile(place: &Place, path: &Path) -> Option<Daemon> {
 fn crosses_compressed(version: Version) {
     let places = [Place::new(), Place::new()];
     let Some(path) = Path::new() else { return };
+    // What is restored for a host itself comes over its loopback interface.
+    inside(&path.mobile, |route| switch(route, "lo", true));
     let (Some(supervisor), Some(mobile)) =
         (supervisor(&places[0], &path), mobile(&places[1], &path))
     else {
@@ -35,7 +38,7 @@ fn crosses_compressed(version: Version) {
     };
     let (fixed, host) = (&path.fixed, &path.mobile);
     let mut download = Transfer::start(fixed, host, MOBILE.of(version), BYTES);
-    let mut upload = Transfer::start(host, fixed, crate::path::FIXED.of(version), BYTES);
+    let mut upload = Transfer::start(host, fixed, FIXED.of(version), BYTES);
     for transfer in [&mut download, &mut upload] {
         transfer.wait_for(BYTES / 4);
     }
@@ -99,6 +102,7 @@ fn a_mobile_without_a_daemon_gets_nothing_compressed_and_the_fixed_host_no_error
 fn a_daemon_that_dies_at_the_mobile_ends_compression_and_no_transfer() {
     let places = [Place::new(), Place::new()];
     let Some(path) = Path::new() else { return };
+    inside(&path.mobile, |route| switch(route, "lo", true));
     let (Some(supervisor), Some(mobile)) =
         (supervisor(&places[0], &path), mobile(&places[1], &path))
     else {
