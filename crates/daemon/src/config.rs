@@ -15,6 +15,7 @@ pub use log::{Log, LogFormat, LogLevel};
 use memory::Sizes;
 use outlast_base::time::Duration;
 use outlast_base::units::{BitRate, ByteCount};
+use outlast_compression::Part;
 use outlast_gateway::gateway::{DampingConfig, SilenceConfig};
 use outlast_gateway::limits::Limits;
 use outlast_gateway::mechanisms::path::{Level, PathMechanismKind};
@@ -51,6 +52,8 @@ pub struct Settings {
     pub rate: Option<BitRate>,
     /// Whether a supervisor host shares that rate out among connections.
     pub(crate) shares_rate: bool,
+    /// Who asks whether payload is compressed on the link; `None`: nobody, and it is not.
+    pub(crate) compression: Option<Part>,
     /// Where the control socket listens.
     pub control: PathBuf,
     pub(crate) access: Access,
@@ -245,6 +248,7 @@ pub(crate) struct File {
     data_path: Option<DataPathChoice>,
     rate: Option<BitRate>,
     shares_rate: bool,
+    compression: Option<Part>,
     control: Option<PathBuf>,
     access: Access,
     metrics: Option<Endpoint>,
@@ -277,6 +281,7 @@ impl File {
                 .quantity(&keys::RATE)
                 .and_then(BitRate::from_bits_per_second),
             shares_rate: shares_rate(top),
+            compression: compression(top),
             control: top.text(&keys::CONTROL).map(PathBuf::from),
             access: Access {
                 owner: top.text(&keys::CONTROL_OWNER),
@@ -314,6 +319,7 @@ impl File {
             data_path: given.data_path.or(self.data_path).unwrap_or_default(),
             rate: self.rate,
             shares_rate: self.shares_rate,
+            compression: self.compression,
             control: control.unwrap_or_else(|| control_of(&interface)),
             access: self.access,
             metrics: self.metrics,
@@ -390,6 +396,7 @@ impl Settings {
         let differences = [
             (keys::INTERFACE.name, self.interface != next.interface),
             (keys::DATA_PATH.name, self.data_path != next.data_path),
+            (keys::COMPRESSION.name, self.compression != next.compression),
             (keys::CONTROL.name, self.control != next.control),
             (
                 keys::CONTROL_OWNER.name,
@@ -492,6 +499,14 @@ fn shares_rate(top: &Reader<'_>) -> bool {
         );
     }
     shares_rate
+}
+
+fn compression(top: &Reader<'_>) -> Option<Part> {
+    match top.choice(&keys::COMPRESSION)? {
+        "offer" => Some(Part::Offers),
+        "accept" => Some(Part::Accepts),
+        _ => None,
+    }
 }
 
 fn mode(top: &Reader<'_>) -> Option<u32> {

@@ -24,6 +24,7 @@ pub(super) static TOP: Section = Section {
         &DATA_PATH,
         &RATE,
         &SHARE_RATE,
+        &COMPRESSION,
         &CONTROL,
         &CONTROL_OWNER,
         &CONTROL_GROUP,
@@ -154,6 +155,16 @@ pub(super) static SHARE_RATE: Key = Key {
     default: "`false`",
     meaning: "Whether a supervisor [shares that rate out](m-tcp.md#sharing-the-links-rate): mobiles alike, and \
               a mobile's connections alike. Needs `rate`.",
+    source: "",
+};
+pub(super) static COMPRESSION: Key = Key {
+    name: "compression",
+    kind: Kind::Choice(&["off", "offer", "accept"]),
+    example: "\"offer\"",
+    default: "`\"off\"`",
+    meaning: "Whether TCP payload is [compressed](m-tcp.md#compression) on the link. `offer`: where hosts behind \
+              the link accept it, for a supervisor host. `accept`: where an offer came, for the mobile. Every \
+              packet then goes through user space. Not changed by a reload.",
     source: "",
 };
 pub(super) static CONTROL: Key = Key {

@@ -8,6 +8,7 @@
 
 pub mod agents;
 mod clients;
+mod compressing;
 pub mod config;
 pub mod control;
 mod divert;
@@ -45,6 +46,7 @@ use journal::Journal;
 use metrics::{MetricsSocket, Tally};
 use orphans::Orphans;
 use outlast_base::time::Instant;
+use outlast_compression::Compression;
 use outlast_gateway::gateway::{Gateway, GatewayConfig};
 use outlast_gateway::link::{Direction, Indicator, LinkConfig, LinkId, LinkState};
 use outlast_gateway::mechanisms::path::Verdict;
@@ -129,6 +131,8 @@ struct Daemon {
     service: Service,
     gateway: Gateway,
     path: DataPath,
+    /// This end of the link, if payload is compressed on it.
+    compression: Option<Compression>,
     /// The protocol with neighbour gateways and its journal, if `[agents]` asks for one.
     agents: Option<Driver>,
     /// The file of connections acknowledged ahead, which the guardian resets if this process dies.
@@ -186,6 +190,7 @@ impl Daemon {
         let (pledges, left) = Pledges::begin(&settings);
         let agents = outbox::open_agents(began, &settings, &poller)?;
         let gateway = gateway_of(began, &settings)?;
+        let compression = compressing::open(&settings)?;
         let (name, peers) = (&settings.interface, settings.limits.peers);
         let indicators = Indicators::new(name, settings.indicators, peers);
         let mut daemon = Self {
@@ -195,6 +200,7 @@ impl Daemon {
             service: Service::new(began),
             gateway,
             path,
+            compression,
             agents,
             pledges,
             orphans: Orphans::new(began, left),
@@ -350,7 +356,8 @@ impl Daemon {
             return Ok(());
         }
         let (mut passed, mut transmits) = (Vec::new(), Vec::new());
-        for packet in &waiting.packets {
+        let (arrived, mut is_changed) = self.restored(now, waiting);
+        for packet in arrived.iter() {
             let ip = packet.header().ip;
             let far = match direction {
                 Direction::ToLink => ip.destination,
@@ -383,7 +390,14 @@ impl Daemon {
             direction == Direction::FromLink && transmit.direction == Direction::ToLink
         });
         self.tell_and_send(now, &first)?;
-        self.path.release(waiting, &passed)?;
+        if direction == Direction::ToLink {
+            is_changed |= self.compress(now, &mut passed);
+        }
+        match is_changed {
+            true => self.path.replace(waiting, &passed)?,
+            false => self.path.release(waiting, &passed)?,
+        }
+        self.send_between()?;
         self.tell_and_send(now, &rest)?;
         self.drain(now)
     }

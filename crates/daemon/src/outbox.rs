@@ -130,7 +130,12 @@ impl Daemon {
         let longest = self
             .gateway
             .longest_packet(&transmit.packet, transmit.direction);
-        let sent = self.path.transmit(transmit, longest)?;
+        let smaller = self.compressed(now, transmit, longest);
+        let sent = match &smaller {
+            Some(smaller) => self.path.transmit(smaller, longest)?,
+            None => self.path.transmit(transmit, longest)?,
+        };
+        self.send_between()?;
         if sent == Sent::NoRoom && transmit.direction == Direction::ToLink {
             let (link, packet) = (transmit.link, &transmit.packet);
             self.gateway

@@ -217,6 +217,11 @@ impl DataPath {
         self.queue.release(waiting, passed)
     }
 
+    /// Ends a packet's wait: `instead` goes on in its stead.
+    pub(super) fn replace(&mut self, waiting: &Waiting, instead: &[Packet]) -> io::Result<()> {
+        self.queue.replace(waiting, instead)
+    }
+
     /// Sends what the gateway wants sent, in pieces of at most `longest` bytes where that is known;
     /// whether there was room for it.
     pub(super) fn transmit(
@@ -297,6 +302,13 @@ fn kernel_path(settings: &Settings) -> Result<KernelPath, Lack> {
 }
 
 fn may_stay_in_the_kernel(settings: &Settings) -> Result<(), Lack> {
+    if settings.compression.is_some() {
+        return Err(Lack {
+            what: "`compression` must see every packet".to_owned(),
+            remedy: "turn it off, or take `data_path = \"auto\"`",
+            is_usage: true,
+        });
+    }
     match must_rewrite(settings.mechanism.0) {
         false => Ok(()),
         true => Err(Lack {

@@ -8,6 +8,7 @@ use super::path;
 use super::{Daemon, FIRST_METRICS_CLIENT, METRICS};
 use crate::failure::Failure;
 use outlast_base::time::Instant;
+use outlast_compression::Level;
 
 impl Daemon {
     /// Puts the configuration file in force as it is now; what has changed.
@@ -81,6 +82,9 @@ impl Daemon {
         }
         if self.settings.rate != next.rate {
             self.gateway.set_rate(now, INTERFACE, next.rate);
+            if let Some(compression) = &mut self.compression {
+                compression.set_rate(next.rate, Level::of_rate(next.rate));
+            }
         }
         if self.settings.shares_rate != next.shares_rate {
             self.gateway.share_rate(now, INTERFACE, next.shares_rate);

@@ -168,6 +168,16 @@ numbers! {
         not_kept: "Segments that could not be kept at all, past a cap",
         others_evicted: "Packets of other traffic dropped oldest-first, past a cap",
         link_events_refused: "Changes of a link that were ignored, past the cap of peers",
+        compressed: "Segments that went towards the link compressed",
+        compressed_from_bytes: "Bytes of these packets before, with headers",
+        compressed_to_bytes: "Bytes of these packets as they went, with headers",
+        incompressible: "Segments that did not become smaller, and went as they are",
+        compression_paused: "Times that a connection was not compressed for a while, as that saved too little",
+        restored: "Compressed segments from the link that were restored",
+        not_restored: "Compressed segments from the link that were damaged, and dropped",
+        compression_offers: "Hosts behind the link that were asked whether they restore",
+        compression_agreed: "Hosts that agreed to restore, or were told so",
+        compression_refused: "Times that a host was found not to restore",
         links_undamped: "Changes of a link that were not damped, past the cap of links that flap",
     }
 }
@@ -342,6 +352,7 @@ impl Status {
             settings,
             gateway,
             path,
+            compression,
             indicators,
             ..
         } = daemon;
@@ -386,7 +397,14 @@ impl Status {
                 .max(gateway.flows()),
             held_bytes: gateway.held().0,
             held_other_bytes: gateway.held_other().0,
-            counters: Counters::of(gateway, path, indicators.refused()),
+            counters: Counters::of(
+                gateway,
+                path,
+                compression
+                    .as_ref()
+                    .map_or_else(Default::default, |one| *one.counters()),
+                indicators.refused(),
+            ),
             resumes: resumes.collect(),
             limits: Caps::from(&settings.limits),
             rate_bits_per_s: settings.rate.map(BitRate::bits_per_second),
@@ -404,7 +422,12 @@ impl Counters {
         caps.filter(|(_, _, count)| *count > 0)
     }
 
-    fn of(gateway: &Gateway, path: &DataPath, refused: u64) -> Self {
+    fn of(
+        gateway: &Gateway,
+        path: &DataPath,
+        compression: outlast_compression::Counters,
+        refused: u64,
+    ) -> Self {
         // All of them: who adds one is told here that it is to be shown.
         let outlast_gateway::counters::Counters {
             packets,
@@ -456,6 +479,16 @@ impl Counters {
             wakes,
             link_ups_delayed,
             link_downs_ignored,
+            compressed: compression.compressed,
+            compressed_from_bytes: compression.original_bytes,
+            compressed_to_bytes: compression.compressed_bytes,
+            incompressible: compression.incompressible,
+            compression_paused: compression.given_up,
+            restored: compression.restored,
+            not_restored: compression.damaged,
+            compression_offers: compression.offers,
+            compression_agreed: compression.agreements,
+            compression_refused: compression.refusals,
             links_undamped,
             flows_displaced,
             flows_refused,

@@ -309,6 +309,18 @@ impl Gateway {
             .map(|(key, last_packet, connection)| FlowReport::of(key, last_packet, connection))
     }
 
+    /// What of the link's rate a connection gets; `None` if that rate is not shared out, or not known.
+    ///
+    /// Of a connection that is not sent data, what it would get if it were.
+    #[must_use]
+    pub fn share_of(&self, flow: &FlowKey) -> Option<BitRate> {
+        let index = self.flows.connections.find(flow)?;
+        let interface = self.flows.connections.at(index)?.link.interface;
+        let release = self.flows.releases.at(interface)?;
+        let allotment = release.allotment(flow.far.ip(), index)?;
+        Some(allotment.rate)
+    }
+
     /// Whether a connection is tracked behind `link`, or behind any peer of an interface.
     #[must_use]
     pub fn has_flows(&self, link: LinkId) -> bool {
@@ -398,6 +410,16 @@ impl Gateway {
             release.pacer.set_rate(now, rate);
         }
         self.flows.send_in_turn(&mut self.links, now);
+    }
+
+    /// Sets the rate at which the link behind `interface` carries packets that go onto it compressed.
+    ///
+    /// It counts their length before that. If no rate is configured nothing changes: the gateway measures what is
+    /// delivered.
+    pub fn adjust_rate(&mut self, interface: InterfaceId, rate: BitRate) {
+        if let Some(release) = self.flows.releases.at_mut(interface) {
+            release.pacer.adjust_rate(rate);
+        }
     }
 
     /// Sets whether the rate of the link behind `interface` is shared out among far hosts and their connections.

@@ -80,6 +80,20 @@ fn the_last_byte_of_each_acknowledgement_is_withheld() {
 }
 
 #[test]
+fn the_acknowledgement_of_a_syn_is_passed_on_whole() {
+    for mechanism in [PathMechanismKind::MTcp, PathMechanismKind::MTcpAdaptive] {
+        let mut path = Path::new(mechanism);
+        path.far_syn();
+        path.syn_ack();
+        path.far_ack(0);
+        assert_eq!(said(&mut path), []);
+        // The mobile's request acknowledges no more than that.
+        path.far_data(0, 100);
+        assert_eq!(said(&mut path), []);
+    }
+}
+
+#[test]
 fn a_sender_without_more_data_gets_the_last_byte_before_it_times_out_and_its_window_stays() {
     let mut path = path();
     path.data(0, MSS);

@@ -149,6 +149,7 @@ impl Lab {
             tuning: &tuning,
             opening: &opening,
             seed: link.seed,
+            content: self.scenario.content.of_streams(),
             user_timeout: user_timeout.of_sockets,
             stop: &stop,
             status: &status,

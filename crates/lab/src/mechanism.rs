@@ -24,6 +24,7 @@ pub(crate) fn gateways(outlast: &Outlast) -> Result<Gateways, LabError> {
         indicators: indicators(outlast),
         rate: outlast.rate,
         shares_rate: outlast.shares_rate,
+        compresses: outlast.compresses,
         ..Gateways::default()
     })
 }
@@ -69,6 +70,7 @@ pub(crate) fn gateways_of_hop(outlast: &Outlast, hop: &Hop) -> Result<Gateways, 
         indicators: indicators(outlast),
         rate: outlast.rate,
         shares_rate: outlast.shares_rate,
+        compresses: outlast.compresses,
         ..Gateways::default()
     })
 }

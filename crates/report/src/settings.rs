@@ -132,6 +132,10 @@ pub fn table(scenario: &Scenario) -> Table {
         };
         rows.push("Outages are known by", indicators);
     }
+    if scenario.outlast.compresses {
+        let text = format!("on, for content of the kind {}", scenario.content);
+        rows.push("Compression", text);
+    }
     if let Some(agents) = scenario.agents {
         let delay = time(agents.delay);
         rows.push("Between gateways", format!("messages take {delay} one way"));

@@ -301,6 +301,7 @@ pub(crate) static WORKLOAD: Section = Section {
         &workload::KIND,
         &workload::BYTES,
         &workload::DIRECTION,
+        &workload::CONTENT,
         &workload::INTERVAL,
         &workload::UPDATE,
         &workload::DURATION,
@@ -354,6 +355,7 @@ pub(crate) static OUTLAST: Section = Section {
         &outlast::INDICATORS,
         &outlast::RATE,
         &outlast::SHARE_RATE,
+        &outlast::COMPRESSION,
         &outlast::USER_TIMEOUT,
     ],
 };

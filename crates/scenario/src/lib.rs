@@ -56,7 +56,8 @@ pub use read::form::{load_file, parse_file};
 pub use reader::Reader;
 pub use roaming::{Agents, Crash, Detection, Handoff, MobileIp};
 pub use scenario::{
-    CommandLine, Commands, Compare, Congestion, Direction, HostStack, Indicators, IpVersion,
-    LinkSettings, Outlast, ProcessKind, Profile, Run, Scenario, Stack, Workload, WorkloadKind,
+    CommandLine, Commands, Compare, Congestion, Content, Direction, HostStack, Indicators,
+    IpVersion, LinkSettings, Outlast, ProcessKind, Profile, Run, Scenario, Stack, Workload,
+    WorkloadKind,
 };
 pub use topology::{Connection, Flow, Hop, Pattern, PatternKind, Traffic};

@@ -9,6 +9,7 @@ use outlast_base::time::Duration;
 use outlast_base::units::ByteCount;
 use outlast_link::ConfiguredRate;
 use outlast_link::{InFlight, OutageProcess, PipeConfig, RateChange, Way, WhileDown};
+use outlast_wire::pattern;
 use std::path::PathBuf;
 
 /// One experiment: a link, what is done over it, between which stacks, with what help, how often.
@@ -24,6 +25,8 @@ pub struct Scenario {
     pub link: LinkSettings,
     /// `[workload]`.
     pub workload: Workload,
+    /// What is sent, whatever the workload.
+    pub content: Content,
     /// `[stack]`.
     pub stack: Stack,
     /// `[outlast]`.
@@ -142,6 +145,32 @@ names! {
         Download = "download",
         /// From the mobile to the fixed host.
         Upload = "upload",
+    }
+}
+
+names! {
+    /// What bulk transfers, updates, requests and responses are made of.
+    #[derive(Default)]
+    pub enum Content {
+        /// Random numbers: nothing makes them smaller.
+        #[default]
+        Random = "random",
+        /// English text.
+        Text = "text",
+        /// What compresses as programs do.
+        Binary = "binary",
+    }
+}
+
+impl Content {
+    /// The content of generated streams.
+    #[must_use]
+    pub const fn of_streams(self) -> pattern::Content {
+        match self {
+            Self::Random => pattern::Content::Random,
+            Self::Text => pattern::Content::Text,
+            Self::Binary => pattern::Content::Binary,
+        }
     }
 }
 
@@ -328,6 +357,8 @@ pub struct Outlast {
     pub rate: ConfiguredRate,
     /// Whether supervisor hosts share that rate out among connections.
     pub shares_rate: bool,
+    /// Whether payload is compressed on links behind supervisor hosts.
+    pub compresses: bool,
     /// User timeout that both ends ask for (RFC 5482): whole seconds up to 32767 s, whole minutes
     /// above. `None` is off.
     pub user_timeout: Option<Duration>,

@@ -30,6 +30,8 @@ pub(crate) fn setup(scenario: &Scenario, index: u32) -> Result<Setup, SimError> 
         },
         rate: scenario.outlast.rate,
         shares_rate: scenario.outlast.shares_rate,
+        compresses: scenario.outlast.compresses,
+        content: scenario.content.of_streams(),
         hops: hops(scenario, index)?,
         roaming: roaming(scenario, index)?,
         traffic: topology::cross_traffic(scenario),

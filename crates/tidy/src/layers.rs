@@ -7,7 +7,7 @@ use serde_json::Value;
 use crate::{Offences, Repository};
 
 /// The crates from top to bottom: arrows only point down.
-pub const ORDER: [&str; 24] = [
+pub const ORDER: [&str; 25] = [
     "outlast",
     "python",
     "papers",
@@ -28,6 +28,7 @@ pub const ORDER: [&str; 24] = [
     "tcp",
     "host",
     "gateway",
+    "compression",
     "mobility",
     "hip",
     "wire",
@@ -35,7 +36,7 @@ pub const ORDER: [&str; 24] = [
 ];
 
 /// The crates that do no I/O, read no clock and know no `unsafe`.
-pub const PURE: [&str; 11] = [
+pub const PURE: [&str; 12] = [
     "world",
     "diagnosis",
     "link",
@@ -43,6 +44,7 @@ pub const PURE: [&str; 11] = [
     "tcp",
     "host",
     "gateway",
+    "compression",
     "mobility",
     "hip",
     "wire",

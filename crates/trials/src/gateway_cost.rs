@@ -8,8 +8,8 @@
 pub mod bench;
 pub mod cost;
 pub mod programs;
-mod row;
-mod turns;
+pub(crate) mod row;
+pub(crate) mod turns;
 
 use crate::live::Trial;
 use bench::{Bench, Load};
@@ -123,7 +123,7 @@ fn job(load: Load, extent: Extent) -> Job {
 }
 
 /// What the scenario says of a job that takes so long: nothing of it is emulated.
-fn setting(name: &str, interval: Duration, duration: Duration) -> Setting {
+pub(crate) fn setting(name: &str, interval: Duration, duration: Duration) -> Setting {
     Setting {
         name: name.to_owned(),
         rate_mbit_per_s: 100_000,

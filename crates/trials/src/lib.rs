@@ -19,6 +19,7 @@
 //! | [`mobile_ip_matrix`] | resume time after a registration, with `hold` and the trigger and without |
 //! | [`race`] | the same transfer over the same outages by everything that is said to help |
 //! | [`strangers`] | QUIC, tunnels, real-time streams and DNS: what a gateway does for what it cannot read |
+//! | [`supervisor_cost`] | what the supervisor host costs while its link is up, beside plain forwarding and a proxy |
 //! | [`supervisor_matrix`] | resume time behind M-TCP's supervisor host, beside `hold` |
 //! | [`tunnel_cost`] | throughput and delay of Mobile IP's tunnels beside plain forwarding |
 #![forbid(unsafe_code)]
@@ -42,6 +43,7 @@ pub mod race;
 mod role;
 pub mod strangers;
 mod streams;
+pub mod supervisor_cost;
 pub mod supervisor_matrix;
 mod transfer;
 pub mod tunnel_cost;
@@ -60,6 +62,7 @@ pub const ALL: &[&Experiment] = &[
     &gateway_herd::EXPERIMENT,
     &gateway_siege::EXPERIMENT,
     &supervisor_matrix::EXPERIMENT,
+    &supervisor_cost::EXPERIMENT,
     &host_matrix::EXPERIMENT,
     &mobile_ip_matrix::EXPERIMENT,
     &tunnel_cost::EXPERIMENT,

@@ -10,6 +10,7 @@ use crate::mobile_ip_crowd::trial::{self as crowd, CrowdTrial};
 use crate::mobile_ip_matrix::trial::{self as hand_off, HandOffTrial};
 use crate::race::trial::{self as race, RaceTrial};
 use crate::strangers::trial::{self as strangers, StrangerTrial};
+use crate::supervisor_cost::bench::{self as split, SplitBench};
 use crate::tunnel_cost::bench::{self as tunnels, TunnelBench};
 use outlast_base::time::Duration;
 use outlast_experiments::batch::ATTEMPTS;
@@ -42,6 +43,8 @@ pub enum Trial {
     Bench(Bench),
     /// No outage: what goes through tunnels.
     Tunnels(TunnelBench),
+    /// No outage: how much goes through a supervisor host, and through a proxy.
+    Split(SplitBench),
     /// No link: what the programs in the kernel need.
     Passes(Passes),
 }
@@ -59,6 +62,7 @@ impl Live for Trial {
             | Self::Bench(_)
             | Self::Crowd(_)
             | Self::Tunnels(_)
+            | Self::Split(_)
             | Self::Passes(_) => capacity.max(1),
         }
     }
@@ -72,7 +76,11 @@ impl Live for Trial {
             Self::HandOff(trial) => Some(trial.expected()),
             Self::Crowd(trial) => Some(trial.expected()),
             Self::Moves(trial) => Some(trial.expected()),
-            Self::Herd(_) | Self::Bench(_) | Self::Tunnels(_) | Self::Passes(_) => None,
+            Self::Herd(_)
+            | Self::Bench(_)
+            | Self::Tunnels(_)
+            | Self::Split(_)
+            | Self::Passes(_) => None,
         }
     }
 
@@ -86,6 +94,7 @@ impl Live for Trial {
             | Self::Bench(_)
             | Self::Crowd(_)
             | Self::Tunnels(_)
+            | Self::Split(_)
             | Self::Passes(_) => ATTEMPTS,
         }
     }
@@ -103,6 +112,7 @@ impl Live for Trial {
             Self::Moves(trial) => moves::carry_out(job, trial, &outlast, cancel)?,
             Self::Bench(bench) => bench::carry_out(job, bench, &outlast, cancel)?,
             Self::Tunnels(bench) => tunnels::carry_out(job, bench, &outlast, cancel)?,
+            Self::Split(bench) => split::carry_out(job, bench, &outlast, cancel)?,
             Self::Passes(passes) => programs::carry_out(job, passes, cancel)?,
         })
     }

@@ -10,7 +10,8 @@
 mod v4;
 mod v6;
 
-pub(crate) use v6::{strip_jumbo, write_jumbo_len};
+pub(crate) use v4::relabel as relabel_v4;
+pub(crate) use v6::{relabel as relabel_v6, strip_jumbo, write_jumbo_len};
 
 use crate::IpHeader;
 use crate::error::ParseError;

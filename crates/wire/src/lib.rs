@@ -3,7 +3,7 @@
 //! A [`Packet`] is parsed once, at the edge, or built from headers; what its headers say is then
 //! a plain value. [`edit`] alters one in place, [`segment`] cuts a super-segment into packets of
 //! the link's MTU, [`pcapng`] writes and reads capture files, [`capture`] reads those of
-//! either format piece by piece, [`outline`] reads packets that were cut short, [`pattern`] is the payload of
+//! either format piece by piece, [`outline`] reads packets that were cut short, [`compressed`] holds segments whose payload is compressed, [`pattern`] is the payload of
 //! packets that are only modelled.
 //!
 //! Nothing in this crate panics on any input. Nothing reads a clock or does I/O.
@@ -35,6 +35,7 @@ extern crate alloc;
 mod build;
 pub mod capture;
 mod checksum;
+pub mod compressed;
 pub mod edit;
 mod error;
 pub mod fragment;

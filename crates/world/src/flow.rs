@@ -11,6 +11,7 @@ use outlast_base::random::Stream;
 use outlast_base::time::{Duration, Instant};
 use outlast_tcp::{Config, Endpoint, Error, Event, UserTimeoutOption};
 use outlast_wire::SeqNumber;
+use outlast_wire::pattern::Content;
 
 /// The port of all servers.
 const SERVER_PORT: u16 = 5_001;
@@ -26,6 +27,8 @@ pub(crate) struct Common {
     pub(crate) seed: u64,
     pub(crate) ip: IpVersion,
     pub(crate) mtu: u16,
+    /// What applications send.
+    pub(crate) content: Content,
     /// By [`Side::index`].
     pub(crate) clock_phases: [Duration; 2],
     /// Bytes that the links carry in half a second to each [`Side`]; `None` without a rate.
@@ -35,8 +38,8 @@ pub(crate) struct Common {
 impl Common {
     pub(crate) fn new(
         seed: u64,
-        ip: IpVersion,
-        mtu: u16,
+        (ip, mtu): (IpVersion, u16),
+        content: Content,
         clock_phases: Option<[Duration; 2]>,
         half_second: [Option<u64>; 2],
     ) -> Self {
@@ -48,6 +51,7 @@ impl Common {
             seed,
             ip,
             mtu,
+            content,
             clock_phases,
             half_second,
         }
@@ -288,8 +292,8 @@ fn config(
     } = setup.stacks[side.index()];
     Config {
         profile,
-        stream_out: bits(),
-        stream_in: bits(),
+        stream_out: common.content.stream(bits()),
+        stream_in: common.content.stream(bits()),
         iss: SeqNumber((bits() >> 32) as u32),
         timestamp_offset: (bits() >> 32) as u32,
         mtu: common.mtu,

@@ -10,6 +10,7 @@ use crate::traffic::TrafficOutcome;
 use alloc::vec::Vec;
 use core::fmt;
 use outlast_base::time::{Duration, Instant};
+use outlast_compression::Counters as CompressionCounters;
 use outlast_gateway::counters::Counters as GatewayCounters;
 use outlast_host::Counters as AgentCounters;
 use outlast_link::Counters as LinkCounters;
@@ -31,6 +32,8 @@ pub struct Outcome {
     pub link: [LinkCounters; 2],
     /// What the gateways at its ends counted, by [`Side::index`], where there are any.
     pub gateways: [Option<GatewayCounters>; 2],
+    /// What its two ends have compressed and restored, by [`Side::index`], if they do.
+    pub compression: Option<[CompressionCounters; 2]>,
     /// How long after its link was back each connection resumed, as those gateways told, by
     /// [`Side::index`].
     pub resumes: [Vec<Duration>; 2],

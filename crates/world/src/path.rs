@@ -6,6 +6,7 @@
 //! [`Path::poll_transmit`], then reads [`Path::poll_timeout`].
 
 mod access_point;
+mod compressing;
 mod ledger;
 mod load;
 mod observer;
@@ -21,9 +22,11 @@ use access_point::{AccessPoint, Blueprint};
 use alloc::boxed::Box;
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
-use load::Carried;
+use compressing::Ends;
+use load::{Carried, Form};
 use observer::Observer;
 use outlast_base::time::{Duration, Instant};
+use outlast_compression::Counters as CompressionCounters;
 use outlast_gateway::counters::Counters as GatewayCounters;
 use outlast_gateway::gateway::{DropCause, Event, Gateway, GatewayConfig, SilenceConfig};
 use outlast_gateway::limits::Limits;
@@ -50,6 +53,8 @@ pub struct Gateways {
     pub rate: ConfiguredRate,
     /// Whether supervisor hosts share that rate out among connections.
     pub shares_rate: bool,
+    /// Whether payload is compressed between the two ends, where the fixed one is a supervisor host.
+    pub compresses: bool,
     /// Which rules of `hold` they obey.
     pub rules: HoldRules,
     /// The caps of each.
@@ -80,6 +85,7 @@ impl From<[PathMechanismKind; 2]> for Gateways {
 #[derive(Debug)]
 pub struct Path<W: Watch> {
     link: Link<Carried<W::Load>>,
+    compression: Option<Box<Ends>>,
     /// By [`Side::index`].
     gateways: [Option<Gateway>; 2],
     has_gateways: bool,
@@ -107,6 +113,8 @@ pub struct PathOutcome<W> {
     pub link: [LinkCounters; 2],
     /// What the gateways counted, by [`Side::index`], where there are any.
     pub gateways: [Option<GatewayCounters>; 2],
+    /// What the two ends have compressed and restored, by [`Side::index`], if they do.
+    pub compression: Option<[CompressionCounters; 2]>,
     /// How long after its link was back each connection resumed, as the gateways told, by
     /// [`Side::index`].
     pub resumes: [Vec<Duration>; 2],
@@ -146,9 +154,15 @@ impl<W: Watch> Path<W> {
             indicators,
             rate,
             shares_rate,
+            compresses,
             rules,
             limits,
         } = gateways.into();
+        let supervises = matches!(
+            mechanisms[Side::Fixed.index()],
+            PathMechanismKind::MTcp | PathMechanismKind::MTcpAdaptive
+        );
+        let compression = (compresses && supervises).then(|| Ends::new(&link, rate));
         let silence = (indicators == Indicators::Silence).then(SilenceConfig::default);
         let blueprints = Side::BOTH.map(|side| {
             let mechanism = mechanisms[side.index()];
@@ -174,6 +188,7 @@ impl<W: Watch> Path<W> {
         let [at_fixed_end, _] = blueprints;
         Self {
             link: Link::new(link),
+            compression,
             has_gateways: gateways.iter().any(Option::is_some),
             indicators,
             gateways_due: [&gateways[0], &gateways[1]].map(|gateway| due(gateway.as_ref())),
@@ -200,7 +215,9 @@ impl<W: Watch> Path<W> {
     pub fn handle_packet(&mut self, now: Instant, side: Side, load: W::Load) {
         let frame = self.observer.sent(now, side, load);
         if self.has_gateways
-            && (self.gateways[side.index()].is_some() || self.access_point.is_some())
+            && (self.gateways[side.index()].is_some()
+                || self.access_point.is_some()
+                || self.compression.is_some())
         {
             self.offer(now, side, frame);
             self.take_steps(now);
@@ -333,6 +350,7 @@ impl<W: Watch> Path<W> {
             counts: self.observer.counts,
             link: Way::BOTH.map(|way| *self.link.counters(way)),
             gateways: gateways.map(|gateway| gateway.as_ref().map(|gateway| *gateway.counters())),
+            compression: self.compression.map(|ends| ends.counters()),
             resumes: self.resumes,
             trace: self.observer.trace,
             watch: self.observer.watch,
@@ -345,6 +363,7 @@ impl<W: Watch> Path<W> {
             match step {
                 Step::Enter(side, frame) => self.enter(now, side, frame),
                 Step::Leave(side, frame) => self.leave(now, side, frame),
+                Step::Dropped(_, frame, _) if matches!(frame.form, Form::Between) => {}
                 Step::Dropped(side, frame, cause) => {
                     if let Some(gateway) = &mut self.gateways[side.index()]
                         && let Some(packet) = frame.load.packet()
@@ -384,6 +403,7 @@ impl<W: Watch> Path<W> {
             access_point.strays.push_back(frame.load);
             return;
         }
+        let frame = self.compress(now, side, frame);
         self.link.handle_packet(now, side.outward(), frame);
         if self.link.has_news() {
             self.drain_link(now);
@@ -400,6 +420,9 @@ impl<W: Watch> Path<W> {
     }
 
     fn leave(&mut self, now: Instant, side: Side, frame: Carried<W::Load>) {
+        let Some(frame) = self.restore(now, side, frame) else {
+            return;
+        };
         if side == Side::Fixed && self.access_point.is_some() {
             self.note_arrival(now, true);
         }
@@ -473,7 +496,10 @@ impl<W: Watch> Path<W> {
     fn drain_link(&mut self, now: Instant) {
         while let Some((way, frame)) = self.link.poll_transmit() {
             let side = Side::reached_by(way);
-            if self.gateways[side.index()].is_none() && self.steps.is_empty() {
+            if self.gateways[side.index()].is_none()
+                && self.steps.is_empty()
+                && self.compression.is_none()
+            {
                 // The only step is the next one.
                 self.observer.crossed(now, &frame, side);
                 self.hand_over(now, side, frame);

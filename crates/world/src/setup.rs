@@ -13,6 +13,7 @@ use outlast_gateway::mechanisms::path::{HoldRules, PathMechanismKind};
 use outlast_host::Mechanism as HostMechanism;
 use outlast_link::{ConfiguredRate, LinkConfig};
 use outlast_tcp::profile::{Congestion, LINUX_6, Profile};
+use outlast_wire::pattern::Content;
 
 /// A world: two hosts, the links between them, gateways at their ends, and what the hosts do.
 #[derive(Clone, Debug)]
@@ -29,6 +30,10 @@ pub struct Setup {
     pub rate: ConfiguredRate,
     /// Whether supervisor hosts share that rate out among connections.
     pub shares_rate: bool,
+    /// Whether payload is compressed on links behind supervisor hosts.
+    pub compresses: bool,
+    /// What applications send.
+    pub content: Content,
     /// Which rules of `hold` they obey: all, but where it is tried without one.
     pub rules: HoldRules,
     /// The caps of each gateway.
@@ -127,6 +132,8 @@ impl Setup {
             indicators: Indicators::Link,
             rate: ConfiguredRate::Link,
             shares_rate: false,
+            compresses: false,
+            content: Content::Random,
             rules: HoldRules::default(),
             limits: Limits::default(),
             hops: Vec::new(),
@@ -149,6 +156,7 @@ impl Setup {
             indicators: self.indicators,
             rate: self.rate,
             shares_rate: self.shares_rate,
+            compresses: self.compresses,
             rules: self.rules,
             limits: self.limits,
         }

@@ -20,6 +20,7 @@ use core::panic::PanicInfo;
 // Named so that they are linked, used or not.
 use outlast_agents as _;
 use outlast_base as _;
+use outlast_compression as _;
 use outlast_diagnosis as _;
 use outlast_gateway as _;
 use outlast_hip as _;

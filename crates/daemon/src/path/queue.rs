@@ -288,9 +288,14 @@ impl QueuePath {
         if passed.len() == waiting.packets.len() {
             return self.queue.give(waiting.id, Ruling::Accept);
         }
-        self.queue.give(waiting.id, Ruling::Drop)?;
         self.counters.cut += u64::from(!passed.is_empty());
-        for packet in passed {
+        self.replace(waiting, passed)
+    }
+
+    /// Ends a packet's wait: `instead` goes on in its stead.
+    pub(super) fn replace(&mut self, waiting: &Waiting, instead: &[Packet]) -> io::Result<()> {
+        self.queue.give(waiting.id, Ruling::Drop)?;
+        for packet in instead {
             if self.send(waiting.direction, packet, None)? != Sent::Accepted {
                 self.counters.unsent += 1;
             }

@@ -1,6 +1,7 @@
 //! The connections that keep the most.
 
 use outlast_base::time::Instant;
+use outlast_base::units::BitRate;
 use outlast_gateway::flow::Phase;
 use outlast_gateway::gateway::{Activity, FlowReport, Gateway};
 use outlast_gateway::link::LinkState;
@@ -30,6 +31,9 @@ pub(crate) struct Flow {
     pub(crate) outstanding_bytes: u32,
     /// Across the link and back; nothing if it was not measured yet.
     pub(crate) rtt_s: Option<f64>,
+    /// What of the link's rate it gets, where that is shared out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) share_bits_per_s: Option<u64>,
     /// Since its last packet.
     pub(crate) idle_s: f64,
     pub(crate) mechanism: String,
@@ -92,6 +96,7 @@ impl Flow {
             held_bytes: report.held.0,
             outstanding_bytes: report.outstanding,
             rtt_s: report.rtt.map(|rtt| rtt.as_secs_f64()),
+            share_bits_per_s: gateway.share_of(&report.key).map(BitRate::bits_per_second),
             idle_s: now.since(report.last_packet).as_secs_f64(),
             mechanism: account.chosen.unwrap_or(mechanism).into(),
             doing: match report.activity {

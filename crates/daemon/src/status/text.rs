@@ -52,6 +52,9 @@ impl Status {
             line("tables", &tables.to_text());
         }
         line("counted", &self.counted());
+        if let Some(compression) = self.counters.compression() {
+            line("compression", &compression);
+        }
         if let Some(kernel) = &self.kernel {
             line("in the kernel", &kernel.to_text());
         }
@@ -148,11 +151,14 @@ impl Status {
             Column::quantity("rtt_s", "RTT", Unit::Seconds),
             Column::quantity("idle_s", "idle", Unit::Seconds),
         ];
+        let has_shares = flows.iter().any(|flow| flow.share_bits_per_s.is_some());
+        let share = || Column::quantity("share_bits_per_s", "share", Unit::BitsPerSecond);
+        columns.extend(has_shares.then(share));
         columns.extend(names_mechanism.then(|| Column::text("mechanism", "mechanism")));
         columns.push(Column::text("doing", "doing"));
         let mut table = Table::new(columns);
         for flow in flows {
-            table.push(flow.row(names_mechanism));
+            table.push(flow.row(has_shares, names_mechanism));
         }
         let more = self.flows.saturating_sub(flows.len());
         if more > 0 {
@@ -165,8 +171,29 @@ impl Status {
     }
 }
 
+impl super::Counters {
+    /// What compression has done; `None` if nothing.
+    fn compression(&self) -> Option<String> {
+        if self.compression_offers + self.compression_agreed + self.restored == 0 {
+            return None;
+        }
+        let mut parts = vec![several(self.compressed, "segment")];
+        if self.compressed_from_bytes > 0 {
+            let share = self.compressed_to_bytes as f64 / self.compressed_from_bytes as f64;
+            let (share, from) = (
+                Unit::Share.show(share),
+                Unit::Bytes.show(self.compressed_from_bytes as f64),
+            );
+            parts.push(format!("{share} of {from}"));
+        }
+        parts.push(format!("{} incompressible", self.incompressible));
+        parts.push(format!("{} restored", self.restored));
+        Some(parts.join(", "))
+    }
+}
+
 impl Flow {
-    fn row(&self, names_mechanism: bool) -> Vec<Cell> {
+    fn row(&self, has_shares: bool, names_mechanism: bool) -> Vec<Cell> {
         let mut doing = self.doing.clone();
         if self.phase != "established" {
             doing = format!("{doing}, {}", self.phase);
@@ -186,6 +213,8 @@ impl Flow {
             self.rtt_s.map_or(Cell::missing(), Cell::from),
             self.idle_s.into(),
         ];
+        let share = || self.share_bits_per_s.map_or(Cell::missing(), Cell::from);
+        row.extend(has_shares.then(share));
         row.extend(names_mechanism.then(|| self.mechanism.as_str().into()));
         row.push(Cell::from(doing).tone(tone));
         row

@@ -203,6 +203,8 @@ pub enum SendReason {
     Unreachable,
     /// An acknowledgement of the far host's, as far and with the window as a supervisor host passes it on.
     Supervised,
+    /// An offer to compress, or its answer, which goes beside what the gateway sends.
+    Compression,
 }
 
 /// A packet that a mechanism wants sent now.

@@ -108,6 +108,13 @@ impl Pacer {
         self.free_at = now;
     }
 
+    /// A link whose rate is configured carries packets at `rate` by now. What is on it stays there.
+    pub(crate) fn adjust_rate(&mut self, rate: BitRate) {
+        if self.bandwidth.is_none() {
+            self.set_pace(rate.bits_per_second().saturating_mul(GAIN.0) / GAIN.1);
+        }
+    }
+
     /// The link's rate, if it is configured.
     pub(crate) fn configured_rate(&self) -> Option<BitRate> {
         let rate = self.pace.bits_per_second() / GAIN.0 * GAIN.1;

@@ -11,6 +11,7 @@ use crate::tuning::Tuning;
 use outlast_base::random::derived_seed;
 use outlast_base::time::{Duration, Instant};
 use outlast_scenario::Scenario;
+use outlast_wire::pattern::Content;
 use std::io;
 use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Mutex, OnceLock};
@@ -26,6 +27,8 @@ pub(crate) struct Run<'a> {
     pub(crate) opening: &'a Opening,
     /// Which stream of generated content the connection of `[workload]` sends.
     pub(crate) seed: u64,
+    /// What is sent.
+    pub(crate) content: Content,
     /// What each socket sets itself.
     pub(crate) user_timeout: Option<Duration>,
     pub(crate) stop: &'a Arc<Stop>,
@@ -66,10 +69,10 @@ pub(crate) fn run_all(cx: &Run<'_>) -> Result<Vec<FlowOutcome>, LabError> {
             begin: connection.begin,
             workload: connection.workload,
             stack: connection.stack,
-            seed: match number {
+            seed: cx.content.stream(match number {
                 0 => cx.seed,
                 _ => derived_seed(cx.seed, &format!("lab.flow.{number}")),
-            },
+            }),
             user_timeout: cx.user_timeout,
             stop,
             status: cx.status,

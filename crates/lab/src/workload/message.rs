@@ -27,7 +27,7 @@ impl Stream {
 
     /// The requests of a conversation with `seed`.
     pub(super) fn requests(seed: u64) -> Self {
-        Self::new(seed ^ 1 << 63)
+        Self::new(seed ^ 1 << 31)
     }
 
     /// The responses of a conversation with `seed`.

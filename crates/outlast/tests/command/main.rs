@@ -11,6 +11,7 @@ mod agents_reload;
 mod aggregates;
 mod amid;
 mod cli;
+mod compression;
 mod containers;
 mod crashing;
 mod fallback;

@@ -204,6 +204,13 @@ fn two_downloads_share_the_rate_that_a_supervisor_is_told() {
     for download in &mut both {
         download.transfer.wait_for(EACH);
     }
+    let status = daemon.flows_when(&place, "shares", |status| {
+        let flows = status["flow_list"].as_array().expect("it was asked for");
+        flows
+            .iter()
+            .any(|flow| flow["share_bits_per_s"] == 8_000_000 / 2)
+    });
+    assert!(status["flow_list"].is_array(), "{status:#}");
     // Together 2 MB, with headers, but for what may be ahead of its time.
     let took = clock::now().since(began);
     assert!(took >= Duration::from_millis(1_950), "{took:?}");

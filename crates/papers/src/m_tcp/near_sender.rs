@@ -32,6 +32,7 @@ fn transfers(gateway: Mechanism) -> Vec<Transfer> {
                     up_ms: 5_000,
                     down_ms,
                     gateway,
+                    compressed: None,
                 });
             }
         }

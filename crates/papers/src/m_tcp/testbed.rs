@@ -4,8 +4,8 @@ use outlast_experiments::experiment::Extent;
 use outlast_experiments::job::Job;
 use outlast_experiments::record::{Record, Runs};
 use outlast_report::statistics::Sample;
-use outlast_scenario::Mechanism;
 use outlast_scenario::result::World;
+use outlast_scenario::{Content, Mechanism};
 
 /// What readers are told of the testbed.
 pub const METHOD: &str = "A fixed host sends to a mobile over a link of 32 kbit/s towards the mobile and \
@@ -47,6 +47,8 @@ pub struct Transfer {
     pub down_ms: u32,
     /// What the supervisor host does.
     pub gateway: Mechanism,
+    /// What is sent compressed; `None`: nothing is compressed.
+    pub compressed: Option<Content>,
 }
 
 /// The paper's disconnections, in milliseconds.
@@ -92,9 +94,11 @@ impl Transfer {
             up_ms,
             down_ms,
             gateway,
+            compressed,
         } = self;
+        let compressed = compressed.map_or_else(String::new, |content| format!(", {content}"));
         format!(
-            "{}, {kilobytes} kB, {process} {up_ms}/{down_ms} ms, {gateway}",
+            "{}, {kilobytes} kB, {process} {up_ms}/{down_ms} ms, {gateway}{compressed}",
             sender.name()
         )
     }
@@ -117,8 +121,13 @@ impl Transfer {
             up_ms,
             down_ms,
             gateway,
+            compressed,
             ..
         } = self;
+        let (content, compression) = match compressed {
+            Some(content) => (format!("content = \"{content}\"\n"), "compression = true\n"),
+            None => (String::new(), ""),
+        };
         let mtu = self.sender.mtu();
         format!(
             "name = \"m-tcp\"\n\
@@ -127,9 +136,9 @@ impl Transfer {
              [link.outages]\nprocess = \"{process}\"\nup = \"{up_ms} ms\"\ndown = \"{down_ms} ms\"\n\
              [[hops]]\nrate = \"10 Mbit/s\"\ndelay = \"{delay}\"\nqueue = 1000\n\
              [hops.downlink]\nloss = {loss:?}\n\
-             [workload]\nkind = \"bulk\"\nbytes = \"{kilobytes} kB\"\n\
+             [workload]\nkind = \"bulk\"\nbytes = \"{kilobytes} kB\"\n{content}\
              [stack]\nprofile = \"netbsd-1997\"\n\
-             [outlast]\ngateway = \"{gateway}\"\n\
+             [outlast]\ngateway = \"{gateway}\"\n{compression}\
              [run]\nseed = 1\ndeadline = \"24 h\"\n"
         )
     }

@@ -47,6 +47,7 @@ fn far(gateway: Mechanism) -> Vec<Transfer> {
                     up_ms: 5_000,
                     down_ms,
                     gateway,
+                    compressed: None,
                 });
             }
         }
@@ -65,6 +66,7 @@ fn long(gateway: Mechanism) -> Vec<Transfer> {
                 up_ms: 300_000,
                 down_ms: 60_000,
                 gateway,
+                compressed: None,
             })
         })
         .collect()

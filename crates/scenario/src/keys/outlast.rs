@@ -71,6 +71,15 @@ pub(crate) static SHARE_RATE: Key = Key {
               connections alike.",
     source: "",
 };
+pub(crate) static COMPRESSION: Key = Key {
+    name: "compression",
+    kind: Kind::Switch,
+    example: "true",
+    default: "`false`",
+    meaning: "Whether payload is compressed between the two ends of each link that has `m-tcp` or \
+              `m-tcp-adaptive` at its fixed end.",
+    source: "",
+};
 pub(crate) static USER_TIMEOUT: Key = Key {
     name: "user_timeout",
     kind: Kind::DurationOrOff(SECOND, 32_767 * 60 * SECOND),

@@ -1,7 +1,7 @@
 //! `[workload]`.
 
 use super::{DAY, HOUR, Key, Kind, MB, MS, REQUIRED, SECOND, TB};
-use crate::scenario::{Direction, WorkloadKind};
+use crate::scenario::{Content, Direction, WorkloadKind};
 
 pub(crate) static KIND: Key = Key {
     name: "kind",
@@ -25,6 +25,15 @@ pub(crate) static DIRECTION: Key = Key {
     example: "\"upload\"",
     default: "`\"download\"`",
     meaning: "bulk: `download` is from the fixed host to the mobile, `upload` the other way.",
+    source: "",
+};
+pub(crate) static CONTENT: Key = Key {
+    name: "content",
+    kind: Kind::Choice(Content::NAMES),
+    example: "\"text\"",
+    default: "`\"random\"`",
+    meaning: "What is sent, also by `[[flows]]`: `random` does not compress, `text` is English, `binary` \
+              compresses as programs do. It matters where payload is compressed.",
     source: "",
 };
 pub(crate) static INTERVAL: Key = Key {

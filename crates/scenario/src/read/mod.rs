@@ -106,6 +106,7 @@ fn scenario(top: &Reader<'_>, directory: &Path, stem: &str) -> Scenario {
         directory: directory.to_owned(),
         link: settings,
         workload: workload::workload(&workload, directory),
+        content: workload::content(&workload),
         stack: tcp,
         outlast: help,
         run: limits,

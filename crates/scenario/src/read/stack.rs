@@ -94,6 +94,7 @@ pub(super) fn outlast(outlast: &Reader<'_>) -> Outlast {
             .unwrap_or_default(),
         rate: configured_rate(outlast),
         shares_rate: shares_rate(outlast),
+        compresses: compresses(outlast),
         user_timeout: user_timeout(outlast),
     }
 }
@@ -128,6 +129,27 @@ fn shares_rate(outlast: &Reader<'_>) -> bool {
         );
     }
     shares_rate
+}
+
+/// Whether payload is compressed, for which there must be a supervisor host.
+fn compresses(outlast: &Reader<'_>) -> bool {
+    let key = &keys::outlast::COMPRESSION;
+    let compresses = outlast.switch(key).unwrap_or_default();
+    let supervises = [Mechanism::MTcp, Mechanism::MTcpAdaptive]
+        .iter()
+        .any(|mechanism| outlast.is_word(&keys::outlast::GATEWAY, mechanism.name()));
+    if compresses
+        && !supervises
+        && let Some(span) = outlast.span_of(key)
+    {
+        outlast.note(
+            span,
+            "only a supervisor host offers compression",
+            "needs a supervisor host",
+            "write `gateway = \"m-tcp-adaptive\"`",
+        );
+    }
+    compresses
 }
 
 /// The option counts whole seconds in 15 bits, or whole minutes (RFC 5482, section 2).

@@ -2,13 +2,13 @@
 
 use super::duration;
 use crate::keys::workload::{
-    BYTES, CLIENT, DIRECTION, DURATION, INTERVAL, KIND, READY, RECEIVED, REQUEST, REQUESTS,
-    RESPONSE, SENT, SERVER, THINK, UPDATE,
+    BYTES, CLIENT, CONTENT, DIRECTION, DURATION, INTERVAL, KIND, READY, RECEIVED, REQUEST,
+    REQUESTS, RESPONSE, SENT, SERVER, THINK, UPDATE,
 };
 use crate::keys::{self, Key};
 use crate::quantity::format_duration;
 use crate::reader::Reader;
-use crate::scenario::{CommandLine, Commands, Compare, Direction, Workload, WorkloadKind};
+use crate::scenario::{CommandLine, Commands, Compare, Content, Direction, Workload, WorkloadKind};
 use outlast_base::time::Duration;
 use outlast_base::units::ByteCount;
 use std::path::Path;
@@ -27,6 +27,12 @@ pub(super) fn workload(workload: &Reader<'_>, directory: &Path) -> Workload {
         Some(kind) => of_kind(workload, kind, directory),
         None => STAND_IN,
     }
+}
+
+/// What is sent.
+pub(super) fn content(workload: &Reader<'_>) -> Content {
+    let content = workload.choice(&CONTENT).and_then(Content::from_name);
+    content.unwrap_or_default()
 }
 
 /// What one of `[[flows]]` does.
@@ -79,9 +85,9 @@ fn of_kind(workload: &Reader<'_>, kind: WorkloadKind, directory: &Path) -> Workl
 /// Notes which keys are missing, and which are there that do not belong.
 fn belong(workload: &Reader<'_>, kind: WorkloadKind) {
     let (needed, optional): (&[&Key], &[&Key]) = match kind {
-        WorkloadKind::Bulk => (&[&BYTES], &[&DIRECTION]),
-        WorkloadKind::Interactive => (&[], &[&INTERVAL, &UPDATE, &REQUEST, &DURATION]),
-        WorkloadKind::RequestResponse => (&[], &[&REQUESTS, &REQUEST, &RESPONSE, &THINK]),
+        WorkloadKind::Bulk => (&[&BYTES], &[&DIRECTION, &CONTENT]),
+        WorkloadKind::Interactive => (&[], &[&INTERVAL, &UPDATE, &REQUEST, &DURATION, &CONTENT]),
+        WorkloadKind::RequestResponse => (&[], &[&REQUESTS, &REQUEST, &RESPONSE, &THINK, &CONTENT]),
         WorkloadKind::Command => (&[&SERVER, &CLIENT, &READY], &[&SENT, &RECEIVED]),
     };
     let written = format!("`kind = \"{kind}\"`");

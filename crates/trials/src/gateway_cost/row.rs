@@ -14,7 +14,7 @@ use std::io;
 use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4, TcpListener, TcpStream, UdpSocket};
 
 /// The connections' congestion control.
-pub(super) const CONGESTION: Congestion = Congestion::Cubic;
+pub(crate) const CONGESTION: Congestion = Congestion::Cubic;
 
 /// The gateway's interface towards the fixed host.
 const INNER: &str = "fixed0";
@@ -27,36 +27,36 @@ const STALLED: Duration = Duration::from_secs(10);
 /// A way from the fixed host to the mobile host: with interfaces of its own on the gateway and the
 /// mobile host, and with addresses of its own, by which answers go back the same way.
 #[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
-pub(super) struct Lane(u8);
+pub(crate) struct Lane(u8);
 
 /// The three hosts. They are gone when it is dropped.
-pub(super) struct Row {
+pub(crate) struct Row {
     fixed: Namespace,
     gateway: Namespace,
     mobile: Namespace,
 }
 
 /// Where datagrams come from and go to.
-pub(super) struct DatagramSockets {
+pub(crate) struct DatagramSockets {
     /// The fixed host's end.
-    pub(super) fixed: UdpSocket,
+    pub(crate) fixed: UdpSocket,
     /// The mobile host's end.
-    pub(super) mobile: UdpSocket,
+    pub(crate) mobile: UdpSocket,
 }
 
 impl Lane {
     /// How many there are.
-    pub(super) const COUNT: usize = 3;
+    pub(crate) const COUNT: usize = 3;
     /// All that there are.
-    pub(super) const ALL: [Self; Self::COUNT] = [Self(0), Self(1), Self(2)];
+    pub(crate) const ALL: [Self; Self::COUNT] = [Self(0), Self(1), Self(2)];
 
     /// Its place in [`Self::ALL`].
-    pub(super) const fn index(self) -> usize {
+    pub(crate) const fn index(self) -> usize {
         self.0 as usize
     }
 
     /// The gateway's interface towards the mobile host.
-    pub(super) fn link(self) -> String {
+    pub(crate) fn link(self) -> String {
         format!("link{}", self.0)
     }
 
@@ -80,7 +80,7 @@ impl Lane {
 
 impl Row {
     /// The hosts, joined and ready for `load`.
-    pub(super) fn new(load: Load) -> Result<Self, BenchError> {
+    pub(crate) fn new(load: Load) -> Result<Self, BenchError> {
         let row = Self {
             fixed: Namespace::new()?,
             gateway: Namespace::new()?,
@@ -107,22 +107,42 @@ impl Row {
     }
 
     /// The host in the middle.
-    pub(super) const fn gateway(&self) -> &Namespace {
+    pub(crate) const fn gateway(&self) -> &Namespace {
         &self.gateway
     }
 
     /// The congestion control that connections of the fixed host have, by its kernel.
-    pub(super) fn congestion(&self) -> Result<String, BenchError> {
+    pub(crate) fn congestion(&self) -> Result<String, BenchError> {
         let connection = self.connect(Lane::ALL[0])?;
         Ok(socket::congestion_control(&connection.fixed)?)
     }
 
     /// A new TCP connection over `lane`, either end of which fails when it has stalled.
-    pub(super) fn connect(&self, lane: Lane) -> Result<Connection, BenchError> {
-        let listener = self
-            .mobile
-            .run(|| TcpListener::bind((lane.mobile(), 0)))??;
+    pub(crate) fn connect(&self, lane: Lane) -> Result<Connection, BenchError> {
+        let listener = self.listen(lane)?;
         let to = listener.local_addr()?;
+        self.connect_to(lane, to, &listener)
+    }
+
+    /// The gateway's address on the fixed host's side.
+    pub(crate) const fn router() -> Ipv4Addr {
+        FIXED_ROUTER
+    }
+
+    /// A listener of the mobile host on `lane`.
+    pub(crate) fn listen(&self, lane: Lane) -> Result<TcpListener, BenchError> {
+        Ok(self
+            .mobile
+            .run(|| TcpListener::bind((lane.mobile(), 0)))??)
+    }
+
+    /// A new TCP connection from over `lane` to `to`: `listener`, or a proxy that goes on to it.
+    pub(crate) fn connect_to(
+        &self,
+        lane: Lane,
+        to: SocketAddr,
+        listener: &TcpListener,
+    ) -> Result<Connection, BenchError> {
         let fixed = TcpStream::from(self.fixed.run(|| connected(lane.fixed(), to))??);
         // Or the end of a turn waits for an acknowledgement.
         fixed.set_nodelay(true)?;
@@ -132,7 +152,7 @@ impl Row {
     }
 
     /// New sockets for datagrams over `lane`.
-    pub(super) fn datagram_sockets(&self, lane: Lane) -> Result<DatagramSockets, BenchError> {
+    pub(crate) fn datagram_sockets(&self, lane: Lane) -> Result<DatagramSockets, BenchError> {
         let mobile = self.mobile.run(|| UdpSocket::bind((lane.mobile(), 0)))??;
         let to = mobile.local_addr()?;
         let fixed = self.fixed.run(|| {

@@ -2,7 +2,7 @@
 
 use super::bench::{BenchError, Load};
 use super::row::{DatagramSockets, Lane, Row};
-use crate::streams::{Carried, Streams};
+use crate::streams::{Carried, Connection, Streams};
 use outlast_base::time::Duration;
 use outlast_lab::Cancel;
 use outlast_linux::clock;
@@ -12,11 +12,11 @@ use std::io;
 use std::net::UdpSocket;
 
 /// Bytes of a turn over TCP in super-segments: 5 to 10 ms.
-pub(super) const SUPER_SEGMENTS_IN_TURN: usize = 16 << 20;
+pub(crate) const SUPER_SEGMENTS_IN_TURN: usize = 16 << 20;
 /// Bytes of a turn over TCP in packets of the link's size.
-pub(super) const PACKETS_IN_TURN: usize = 4 << 20;
+pub(crate) const PACKETS_IN_TURN: usize = 4 << 20;
 /// How long a turn of datagrams is.
-pub(super) const DATAGRAM_TURN: Duration = Duration::from_millis(20);
+pub(crate) const DATAGRAM_TURN: Duration = Duration::from_millis(20);
 
 /// Payload of a small datagram.
 const SMALL: usize = 64;
@@ -38,7 +38,7 @@ const ORDERS: [[Lane; Lane::COUNT]; 6] = {
 };
 
 /// Connections over all lanes.
-pub(super) enum Traffic {
+pub(crate) enum Traffic {
     /// Of a load that is TCP.
     Streams(Streams),
     /// Of datagrams.
@@ -46,7 +46,7 @@ pub(super) enum Traffic {
 }
 
 /// Sockets over each lane, and the gateway's count of what it forwards. Nobody reads it.
-pub(super) struct Datagrams {
+pub(crate) struct Datagrams {
     lanes: [DatagramLane; Lane::COUNT],
     gateway: RouteSocket,
 }
@@ -70,7 +70,7 @@ const fn bytes_in_turn(load: Load) -> Option<usize> {
 
 impl Traffic {
     /// New connections of `load` over all lanes of `row`.
-    pub(super) fn new(row: &Row, load: Load) -> Result<Self, BenchError> {
+    pub(crate) fn new(row: &Row, load: Load) -> Result<Self, BenchError> {
         match bytes_in_turn(load) {
             Some(length) => {
                 let [a, b, c] = Lane::ALL.map(|lane| row.connect(lane));
@@ -80,9 +80,18 @@ impl Traffic {
         }
     }
 
+    /// TCP over these connections, by lane; as packets of the link's size unless `load` says otherwise.
+    pub(crate) fn over(
+        connections: [Connection; Lane::COUNT],
+        load: Load,
+    ) -> Result<Self, BenchError> {
+        let length = bytes_in_turn(load).unwrap_or(PACKETS_IN_TURN);
+        Ok(Self::Streams(Streams::over(connections, length)?))
+    }
+
     /// Gives each of `lanes` a turn, in one order after another, until `time` is over and each has
     /// had as many; what went over each lane.
-    pub(super) fn take_turns(
+    pub(crate) fn take_turns(
         &mut self,
         lanes: &[Lane],
         time: Duration,

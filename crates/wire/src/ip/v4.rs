@@ -86,6 +86,22 @@ pub(super) fn parse(data: &[u8], extent: Extent) -> Result<Network, ParseError> 
     })
 }
 
+/// Makes the header in front of a packet say that it carries `protocol`, and how long the packet is.
+///
+/// `header_len` is in bytes, options included. `None` if the packet is too long for its length field.
+pub(crate) fn relabel(packet: &mut [u8], header_len: usize, protocol: Protocol) -> Option<()> {
+    let total_len = u16::try_from(packet.len()).ok()?;
+    let header = packet.get_mut(..header_len)?;
+    header
+        .get_mut(2..4)?
+        .copy_from_slice(&total_len.to_be_bytes());
+    *header.get_mut(9)? = protocol.0;
+    header.get_mut(10..12)?.fill(0);
+    let checksum = Sum::default().bytes(header).checksum();
+    header.get_mut(10..12)?.copy_from_slice(&checksum);
+    Some(())
+}
+
 /// Writes a header as Linux does for TCP: without options, not to be fragmented.
 pub(super) fn write(
     ip: &IpHeader,

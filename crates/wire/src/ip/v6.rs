@@ -21,6 +21,26 @@ const OPTION_PAD1: u8 = 0;
 const OPTION_PADN: u8 = 1;
 const OPTION_JUMBO: u8 = 0xc2;
 
+/// Makes the header in front of a packet say that it carries another protocol, and how long the packet is.
+///
+/// `None` if there are extension headers, or the packet is too long for its length field.
+pub(crate) fn relabel(
+    packet: &mut [u8],
+    header_len: usize,
+    [was, protocol]: [Protocol; 2],
+) -> Option<()> {
+    let payload_len = u16::try_from(packet.len().checked_sub(HEADER_LEN)?).ok()?;
+    let next = packet.get_mut(6).filter(|next| **next == was.0)?;
+    if header_len != HEADER_LEN {
+        return None;
+    }
+    *next = protocol.0;
+    packet
+        .get_mut(4..6)?
+        .copy_from_slice(&payload_len.to_be_bytes());
+    Some(())
+}
+
 #[inline]
 pub(super) fn parse(data: &[u8], extent: Extent) -> Result<Network, ParseError> {
     let truncated = |needed| ParseError::Truncated {

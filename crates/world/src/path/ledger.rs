@@ -211,6 +211,7 @@ fn injected(reason: SendReason) -> &'static str {
         SendReason::Supervised => {
             "the mobile's acknowledgement, as the supervisor host passes it on"
         }
+        SendReason::Compression => "asks whether the other end restores, or answers",
         SendReason::Nudge => "lets the sender measure its round trip while the link is down",
     }
 }

@@ -44,11 +44,27 @@ pub(super) struct Carried<L> {
     /// Counts what was put into the link or offered to it, from either end. A copy that the link
     /// makes has the number of the original.
     pub(super) serial: u64,
+    /// How it crosses the link.
+    pub(super) form: Form,
+}
+
+/// How a load crosses the link.
+#[derive(Clone, Debug)]
+pub(super) enum Form {
+    /// As it is.
+    Plain,
+    /// As this packet, from which the other end restores it.
+    Compressed(Box<Packet>),
+    /// As it is, and only for the other end of the link.
+    Between,
 }
 
 impl<L: Load> Frame for Carried<L> {
     #[inline]
     fn wire_len(&self) -> ByteCount {
-        ByteCount(self.load.wire_len().into())
+        match &self.form {
+            Form::Plain | Form::Between => ByteCount(self.load.wire_len().into()),
+            Form::Compressed(packet) => ByteCount(packet.total_len().into()),
+        }
     }
 }

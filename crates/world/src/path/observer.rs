@@ -1,7 +1,7 @@
 //! Everything that is watched while packets cross: counts, trace, captures.
 
 use super::ledger::{Ledger, Mark, Seen};
-use super::load::{Carried, Load};
+use super::load::{Carried, Form, Load};
 use crate::side::Side;
 use crate::trace::{Fate, Origin, Trace, TracedPacket, TracedSegment};
 use outlast_base::time::Instant;
@@ -77,7 +77,11 @@ impl<W: Watch> Observer<W> {
         if !self.is_recording {
             let serial = self.next_serial;
             self.next_serial += 1;
-            return Carried { load, serial };
+            return Carried {
+                load,
+                serial,
+                form: Form::Plain,
+            };
         }
         self.enter(now, side, side.outward(), Origin::Host, load)
     }
@@ -209,7 +213,11 @@ impl<W: Watch> Observer<W> {
             Origin::Resent(reason) => ledger.sent(now, side, serial, &load, Some(reason)),
             Origin::Host => ledger.sent(now, side, serial, &load, None),
         });
-        Carried { load, serial }
+        Carried {
+            load,
+            serial,
+            form: Form::Plain,
+        }
     }
 
     /// Has something written into the ledger, if there is one, and gives out what is decided.

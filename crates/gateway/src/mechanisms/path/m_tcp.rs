@@ -36,7 +36,7 @@
 //!
 //! # Left out
 //!
-//! Compression, and the mobile's half.
+//! The mobile's half. Compression stands behind the gateway, in a crate of its own.
 
 mod back_pressure;
 mod cache;
@@ -199,8 +199,13 @@ impl PathMechanism for MTcp {
             let ack = self.fixed.told()?;
             let window = match self.fixed.window() {
                 FixedWindow::Shrunk { .. } => 0,
-                FixedWindow::NoShrink | FixedWindow::Recovering { .. } => {
-                    let offered = cx.flow.offered_beyond(ack);
+                window @ (FixedWindow::NoShrink | FixedWindow::Recovering { .. }) => {
+                    // The mobile's own window, as in what is passed on: with another one it is no duplicate.
+                    let from = match window {
+                        FixedWindow::NoShrink => ack.max(cx.flow.near.acked),
+                        _ => ack,
+                    };
+                    let offered = cx.flow.offered_beyond(from);
                     let sent_until = self.wireless.sent_until(cx.flow);
                     self.back_pressure.window(cx, sent_until, ack, offered)
                 }
@@ -318,7 +323,13 @@ impl MTcp {
             return Verdict::Pass;
         }
         let newly_acked = observation.newly_acked;
-        self.fixed.begin(cx.flow.near.acked - newly_acked);
+        let near = &cx.flow.near;
+        // The number of a SYN is no byte to withhold: without it the connection is not open for its host.
+        let may_be_syn = newly_acked == 1 && near.next == near.acked;
+        self.fixed.begin(match may_be_syn {
+            true => near.acked,
+            false => near.acked - newly_acked,
+        });
         let is_local = self.wireless.hear(cx, packet, tcp, newly_acked);
         if newly_acked > 0 && cx.link.state == LinkState::Up {
             self.resume_timer.end(cx);

@@ -1,0 +1,121 @@
+//! `compression` of `outlast run` between real hosts: at a supervisor host and at a mobile, with and without an
+//! outage, and where nobody at the mobile knows of it.
+//!
+//! What arrives is compared with what was sent by the transfer itself.
+
+use crate::path::wiring::{inside, switch};
+use crate::path::{Daemon, FIXED, MOBILE, Path, Transfer, Version};
+use crate::support::Place;
+use serde_json::Value;
+
+const BYTES: usize = 2_000_000;
+
+fn counter(status: &Value, name: &str) -> u64 {
+    status["counters"][name].as_u64().unwrap_or_default()
+}
+
+/// A daemon for the supervisor host, and one for the mobile that accepts what that one offers.
+fn supervisor(place: &Place, path: &Path) -> Option<Daemon> {
+    let text = "mechanism = \"m-tcp-adaptive\"\nrate = \"8 Mbit/s\"\ncompression = \"offer\"\n";
+    Daemon::configured(place, &path.gateway, text)
+}
+
+fn mobile(place: &Place, path: &Path) -> Option<Daemon> {
+    let text = "mechanism = \"m-tcp-adaptive\"\nrate = \"8 Mbit/s\"\ncompression = \"accept\"\n";
+    Daemon::configured(place, &path.mobile, text)
+}
+
+/// Transfers both ways, of which most crosses compressed, through an outage.
+fn crosses_compressed(version: Version) {
+    let places = [Place::new(), Place::new()];
+    let Some(path) = Path::new() else { return };
+    // What is restored for a host itself comes over its loopback interface.
+    inside(&path.mobile, |route| switch(route, "lo", true));
+    let (Some(supervisor), Some(mobile)) =
+        (supervisor(&places[0], &path), mobile(&places[1], &path))
+    else {
+        return;
+    };
+    let (fixed, host) = (&path.fixed, &path.mobile);
+    let mut download = Transfer::start(fixed, host, MOBILE.of(version), BYTES);
+    let mut upload = Transfer::start(host, fixed, FIXED.of(version), BYTES);
+    for transfer in [&mut download, &mut upload] {
+        transfer.wait_for(BYTES / 4);
+    }
+    path.cut();
+    let is_down = |status: &Value| status["link"]["state"] == "down";
+    supervisor.status_when(&places[0], "the outage", is_down);
+    path.mend();
+    for transfer in [&mut download, &mut upload] {
+        transfer.wait_for(BYTES);
+    }
+    for (sender, receiver, ways) in [
+        (&supervisor, &mobile, [0, 1]),
+        (&mobile, &supervisor, [1, 0]),
+    ] {
+        let [sent, received] = [
+            sender.status(&places[ways[0]]),
+            receiver.status(&places[ways[1]]),
+        ];
+        let [from, to] =
+            ["compressed_from_bytes", "compressed_to_bytes"].map(|name| counter(&sent, name));
+        assert!(from > BYTES as u64 / 2, "{sent:#}");
+        assert!(to < from * 9 / 10, "{sent:#}");
+        assert!(counter(&received, "restored") > 0, "{received:#}");
+        assert_eq!(counter(&received, "not_restored"), 0, "{received:#}");
+    }
+    download.finish();
+    upload.finish();
+    supervisor.stop();
+    mobile.stop();
+}
+
+#[test]
+fn both_ways_cross_compressed_and_arrive_as_they_were_sent() {
+    crosses_compressed(Version::V4);
+}
+
+#[test]
+fn both_ways_cross_compressed_and_arrive_as_they_were_sent_over_ipv6() {
+    crosses_compressed(Version::V6);
+}
+
+#[test]
+fn a_mobile_without_a_daemon_gets_nothing_compressed_and_the_fixed_host_no_error() {
+    let place = Place::new();
+    let Some(path) = Path::new() else { return };
+    let Some(supervisor) = supervisor(&place, &path) else {
+        return;
+    };
+    let mobile = MOBILE.of(Version::V4);
+    let mut download = Transfer::start(&path.fixed, &path.mobile, mobile, BYTES);
+    download.wait_for(BYTES);
+    let status = supervisor.status(&place);
+    assert_eq!(counter(&status, "compressed"), 0, "{status:#}");
+    assert!(counter(&status, "compression_offers") > 0, "{status:#}");
+    assert!(counter(&status, "compression_refused") > 0, "{status:#}");
+    download.finish();
+    supervisor.stop();
+}
+
+#[test]
+fn a_daemon_that_dies_at_the_mobile_ends_compression_and_no_transfer() {
+    let places = [Place::new(), Place::new()];
+    let Some(path) = Path::new() else { return };
+    inside(&path.mobile, |route| switch(route, "lo", true));
+    let (Some(supervisor), Some(mobile)) =
+        (supervisor(&places[0], &path), mobile(&places[1], &path))
+    else {
+        return;
+    };
+    let to = MOBILE.of(Version::V4);
+    let mut download = Transfer::start(&path.fixed, &path.mobile, to, BYTES);
+    let is_compressed = |status: &Value| counter(status, "compressed") > 0;
+    supervisor.status_when(&places[0], "compressed segments", is_compressed);
+    mobile.kill();
+    let is_refused = |status: &Value| counter(status, "compression_refused") > 0;
+    supervisor.status_when(&places[0], "the end of compression", is_refused);
+    download.wait_for(BYTES);
+    download.finish();
+    supervisor.stop();
+}
