@@ -9,7 +9,7 @@ use outlast_wire::{ModelledPayload, Packet, TcpHeader};
 use path::{LINK, MSS, Path, Sent};
 
 fn path() -> Path {
-    Path::established(PathMechanismKind::Auto)
+    Path::new(PathMechanismKind::Auto).without_sack().settled()
 }
 
 /// What is done for the connection, and why.
@@ -206,6 +206,7 @@ fn a_sender_that_has_not_timed_out_gets_all_of_its_window() {
 #[test]
 fn after_mere_silence_a_duplicate_is_drawn_before_the_oldest_segment_arrives() {
     let mut path = Path::listening(PathMechanismKind::Auto, SilenceConfig::default());
+    path = path.without_sack();
     path.open();
     path.after_ms(1_000);
     plain(&mut path, 0..90);

@@ -499,3 +499,89 @@ fn an_acknowledgement_that_the_gateway_had_just_sent_when_the_link_went_is_sent_
     path.up();
     assert_eq!(path.sent(), [Sent::Ack(MSS)]);
 }
+
+/// A connection with data under way whose link goes away and comes back; `sends` segments of it went out before.
+fn back_without(permits_sack: bool, sends: u32) -> Path {
+    let path = Path::new(PathMechanismKind::Hold);
+    let mut path = match permits_sack {
+        true => path.settled(),
+        false => path.without_sack().settled(),
+    };
+    for n in 0..sends {
+        assert_eq!(path.data(n * MSS, MSS), None);
+    }
+    path.down();
+    path.after_ms(2_000);
+    path.up();
+    path.after_ms(10);
+    assert_eq!(bytes_of(&path.sent()), [0]);
+    path.after_ms(10);
+    path.far_ack(2 * MSS);
+    path.after_ms(10);
+    path
+}
+
+#[test]
+fn without_sack_the_oldest_segment_alone_is_lost_as_long_as_the_link_delivers() {
+    let mut with_sack = back_without(true, 8);
+    assert_eq!(bytes_of(&with_sack.sent()), [2, 3, 4, 5, 6, 7]);
+    let mut path = back_without(false, 8);
+    assert_eq!(bytes_of(&path.sent()), [2]);
+    for n in 3..6 {
+        path.far_ack(n * MSS);
+        path.after_ms(15);
+        assert_eq!(path.sent(), []);
+    }
+    // No more comes: what the link has kept has arrived.
+    path.after_ms(100);
+    assert_eq!(bytes_of(&path.sent()), [5, 6, 7]);
+}
+
+#[test]
+fn without_sack_the_sender_hears_once_that_the_queue_is_full() {
+    for permits_sack in [true, false] {
+        let mut path = back_without(permits_sack, 40);
+        path.far_ack(4 * MSS);
+        path.after_ms(100);
+        let taken = path.data(40 * MSS, MSS);
+        assert_eq!(taken == Some(TakeReason::FullQueue), !permits_sack);
+        assert_ne!(path.data(41 * MSS, MSS), Some(TakeReason::FullQueue));
+    }
+}
+
+/// After an outage, two segments are missing of what was sent since, and nothing draws their repetition.
+fn standing_still(permits_sack: bool) -> Path {
+    let mut path = back_without(permits_sack, 8);
+    path.far_ack(8 * MSS);
+    path.after_ms(1_000);
+    path.sent();
+    for n in 8..20 {
+        assert_eq!(path.data(n * MSS, MSS), None);
+    }
+    path.after_ms(20);
+    // Its sender has repeated the first of three holes, and the far host has it.
+    path.data(10 * MSS, MSS);
+    path.far_ack_echoing(12 * MSS, 2_000);
+    path
+}
+
+#[test]
+fn holes_are_filled_for_a_sender_without_sack_that_stands_still() {
+    let mut with_sack = standing_still(true);
+    with_sack.after_ms(5_000);
+    assert_eq!(with_sack.sent(), [], "the control run");
+    let mut path = standing_still(false);
+    path.after_ms(100);
+    assert_eq!(path.sent(), [], "its sender may still do it");
+    path.after_ms(1_000);
+    let sent = path.sent();
+    assert_eq!(bytes_of(&sent[..1]), [12]);
+    path.far_ack(15 * MSS);
+    path.after_ms(1);
+    assert_eq!(bytes_of(&path.sent()), [15]);
+    // Its sender is awake.
+    path.data(16 * MSS, MSS);
+    path.far_ack(16 * MSS);
+    path.after_ms(1);
+    assert_eq!(path.sent(), []);
+}

@@ -188,7 +188,7 @@ impl Model {
             Some(TakeReason::LinkDown | TakeReason::BehindKept | TakeReason::AwaitsShare) => {
                 self.owed.push((first, len));
             }
-            Some(TakeReason::JustResent) | None => {}
+            Some(TakeReason::JustResent | TakeReason::FullQueue) | None => {}
             Some(TakeReason::AnswersProbe | TakeReason::Supervised) => {
                 panic!("the near host answers nobody's probe")
             }

@@ -17,6 +17,9 @@
 //! transfers take from the link's return to their end, over what they take without a gateway.
 //!
 //! A third table tries a rule in a setting that was made for it: `-- 4 own` prints that alone.
+//!
+//! A fourth has transfers without SACK over links that keep their queue, and the same over links that lose it, told
+//! by carrier: what the hosts' windows are worth after the return. `-- 24 sackless` prints that alone.
 
 use outlast_base::random::Stream;
 use outlast_base::time::{Duration, Instant};
@@ -36,6 +39,12 @@ use std::path::{Path, PathBuf};
 type Failure = Box<dyn Error + Send + Sync>;
 
 const HOLD: PathMechanismKind = PathMechanismKind::Hold;
+/// Rules about hosts that do not acknowledge selectively.
+const SACKLESS_RULES: [HoldRule; 3] = [
+    HoldRule::DoubtWithoutSack,
+    HoldRule::SignalOnce,
+    HoldRule::FillForSender,
+];
 const NONE: PathMechanismKind = PathMechanismKind::None;
 const CONGESTIONS: [Congestion; 3] = [Congestion::Cubic, Congestion::Reno, Congestion::Bbr];
 /// Beyond a round trip, what a connection may take to have new bytes.
@@ -585,6 +594,80 @@ fn transfers(
     worlds
 }
 
+/// One outage of seven to seventeen seconds, told by carrier, amid transfers without SACK, `ways` of them at once, over a
+/// link that treats its queue as `while_down` says.
+fn sackless(
+    repeat: u64,
+    name: &'static str,
+    congestion: Congestion,
+    ways: &[Way],
+    while_down: WhileDown,
+) -> Setting {
+    let mut worlds = Vec::new();
+    for seed in 0..repeat {
+        let mut stream = Stream::new(seed, "ablation.sackless");
+        let start = Duration::from_millis(2_000) + stream.uniform(Duration::from_secs(2));
+        let length = Duration::from_secs(2) + stream.uniform(Duration::from_secs(10));
+        let outages = OutageProcess::Single { start, length };
+        let flows = ways
+            .iter()
+            .map(|way| flow(Duration::ZERO, bulk(10_000_000, *way), congestion, false));
+        worlds.push(Setup {
+            mechanisms: [HOLD; 2],
+            flows: flows.collect(),
+            deadline: Duration::from_secs(120),
+            ..Setup::new(LinkConfig {
+                while_down,
+                ..link(10_000_000, 75, outages, seed)
+            })
+        });
+    }
+    Setting { name, worlds }
+}
+
+/// How much longer transfers without SACK take from the link's return on than without a gateway: mean and worst.
+fn show_sackless(out: &mut impl Write, repeat: u64, trials: &[Trial]) -> Result<(), Failure> {
+    let kinds: [(&str, &[Way]); 3] = [
+        ("upload", &[Way::ToFixed]),
+        ("two transfers", &Way::BOTH),
+        ("download", &[Way::ToMobile]),
+    ];
+    for (heading, while_down) in [
+        ("kept queue", WhileDown::Queued),
+        ("lost queue", WhileDown::Dropped),
+    ] {
+        write!(out, "| {heading}, no SACK ({repeat} outages) |")?;
+        let mut columns = Vec::new();
+        for congestion in CONGESTIONS {
+            for (name, ways) in kinds {
+                write!(out, " {congestion:?}, {name} |")?;
+                let setting = sackless(repeat, name, congestion, ways, while_down);
+                let alone = |setup: &Setup| remainder(setup, Trial::Nobody);
+                let alone: Vec<_> = setting.worlds.iter().map(alone).collect();
+                columns.push((setting, alone));
+            }
+        }
+        writeln!(out, "\n|---|{}", "---:|".repeat(columns.len()))?;
+        for trial in trials {
+            write!(out, "| {} |", trial.name())?;
+            for (setting, alone) in &columns {
+                // What ends with the outage leaves nothing to compare.
+                let worlds = setting.worlds.iter().zip(alone);
+                let worlds = worlds.filter(|(_, alone)| **alone > 0.5);
+                let ratios = worlds.map(|(setup, alone)| remainder(setup, *trial) / alone);
+                let ratios: Vec<f64> = ratios.collect();
+                let worst = ratios.iter().copied().fold(0.0, f64::max);
+                let (mean, _) = mean_and_error(&ratios);
+                write!(out, " {mean:.2}, {worst:.2} |")?;
+                out.flush()?;
+            }
+            writeln!(out)?;
+        }
+        writeln!(out)?;
+    }
+    Ok(())
+}
+
 fn score(setting: &Setting, trial: Trial) -> Score {
     let mut score = Score::default();
     for setup in &setting.worlds {
@@ -705,8 +788,9 @@ fn main() -> Result<(), Failure> {
     let repeat = arguments.next().map_or(Ok(1), |text| text.parse())?;
     let mut wanted: Vec<String> = arguments.map(|name| name.to_lowercase()).collect();
     let wants_own = wanted.is_empty() || wanted.iter().any(|name| name == "own");
+    let wants_sackless = wanted.is_empty() || wanted.iter().any(|name| name == "sackless");
     let wants_all = wanted.is_empty();
-    wanted.retain(|name| name != "own");
+    wanted.retain(|name| name != "own" && name != "sackless");
     let settings = [
         crowd(repeat)?,
         one_end(repeat)?,
@@ -740,6 +824,11 @@ fn main() -> Result<(), Failure> {
             show_own(&mut out, &setting, rule)?;
         }
         writeln!(out)?;
+    }
+    if wants_sackless {
+        let mut compared = vec![Trial::All];
+        compared.extend(SACKLESS_RULES.map(Trial::Without));
+        show_sackless(&mut out, repeat, &compared)?;
     }
     if trials.is_empty() {
         return Ok(());

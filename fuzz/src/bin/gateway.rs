@@ -431,9 +431,10 @@ fn is_lone(flags: TcpFlags) -> bool {
     flags.intersects(TcpFlags::SYN | TcpFlags::RST)
 }
 
-/// Whether what was taken need not go out: another copy does, or its receiver has it.
+/// Whether what was taken need not go out: another copy does, its receiver has it, or its sender is to repeat it.
 const fn is_answered(reason: TakeReason) -> bool {
-    matches!(reason, TakeReason::JustResent | TakeReason::Supervised)
+    use TakeReason::{FullQueue, JustResent, Supervised};
+    matches!(reason, JustResent | Supervised | FullQueue)
 }
 
 /// Whether acknowledgements are passed on with other numbers.

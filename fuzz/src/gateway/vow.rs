@@ -129,6 +129,14 @@ impl World {
             .any(|mechanism| mechanism.info().acknowledges_ahead)
     }
 
+    /// Whether a hole may be filled for a sender that stands still, with a timestamp that its receiver takes.
+    fn may_fill_holes(&self) -> bool {
+        let fills = |one: &PathMechanismKind| {
+            matches!(one, PathMechanismKind::Hold | PathMechanismKind::Auto)
+        };
+        self.mechanisms.iter().any(fills)
+    }
+
     fn check_transmit(&self, transmit: &Transmit) {
         let packet = &transmit.packet;
         // Of one that is older than the gateway, what its near host has sent, and questions.
@@ -172,6 +180,10 @@ impl World {
         // receiver takes.
         let supervised = self.mechanisms.iter().any(|one| supervises(*one));
         let may_be_renewed = self.may_acknowledge_ahead() || supervised;
+        // So may what a sender without SACK does not repeat after an outage.
+        let is_hole =
+            transmit.reason == SendReason::Kept || transmit.reason == SendReason::RepeatedKick;
+        let may_be_filled = may_be_renewed || is_hole && self.may_fill_holes();
         // A reset of the gateway's own waits for the link as a host's does.
         let packet = &transmit.packet;
         let is_reset = packet.tcp().is_some_and(|tcp| tcp.has(TcpFlags::RST));
@@ -179,7 +191,7 @@ impl World {
             return;
         }
         let is_known = |one: &Packet| {
-            *one == transmit.packet || (may_be_renewed && is_same_data(one, &transmit.packet))
+            *one == transmit.packet || (may_be_filled && is_same_data(one, &transmit.packet))
         };
         if let Some(tcp) = packet.tcp()
             && transmit.direction == ToLink

@@ -162,6 +162,8 @@ pub enum TakeReason {
     AwaitsShare,
     /// The gateway re-sent this segment less than a round-trip time ago.
     JustResent,
+    /// It is dropped: by one loss its sender hears that the link's queue is full.
+    FullQueue,
     /// It says nothing but that the gateway's own probe has arrived.
     AnswersProbe,
     /// A supervisor host answers it, or passes it on with another acknowledgement.

@@ -57,6 +57,8 @@ pub(crate) struct Path {
     port: u16,
     /// Last byte of the far host's address.
     far: u8,
+    /// Whether the SYNs of connections that are opened permit SACK.
+    permits_sack: bool,
     /// TSval of what the near host sends, in milliseconds of virtual time.
     clock: u32,
     /// Why segments of the far host were taken since the last look.
@@ -121,6 +123,7 @@ impl Path {
             now: Instant::ZERO,
             port: 5_000,
             far: 1,
+            permits_sack: true,
             clock: 0,
             taken: Vec::new(),
         }
@@ -132,7 +135,14 @@ impl Path {
         Self::new(mechanism).settled()
     }
 
-    fn settled(mut self) -> Self {
+    /// Connections that are opened from now on do not acknowledge selectively.
+    pub(crate) const fn without_sack(mut self) -> Self {
+        self.permits_sack = false;
+        self
+    }
+
+    /// With a connection as of [`Self::established`].
+    pub(crate) fn settled(mut self) -> Self {
         self.open();
         self.after_ms(1_000);
         self.clock = 0;
@@ -154,6 +164,7 @@ impl Path {
             ..self.near_header(SeqNumber(NEAR_ISN), 0)
         };
         syn.options.window_scale = window_scale;
+        syn.options.sack_permitted = self.permits_sack;
         let syn = TcpHeader {
             ack: SeqNumber(0),
             ..syn
@@ -161,12 +172,13 @@ impl Path {
         assert_eq!(self.near_sends(&self.near_packet(syn, 0)), None);
         self.after_ms(40);
         let flags = TcpFlags::SYN | TcpFlags::ACK;
-        let syn_ack = TcpHeader {
+        let mut syn_ack = TcpHeader {
             flags,
             seq: SeqNumber(FAR_ISN),
             ack: SeqNumber(NEAR_ISN) + 1,
             ..self.far_header()
         };
+        syn_ack.options.sack_permitted = self.permits_sack;
         self.far_sends(&self.far_packet(syn_ack, 0));
         assert_eq!(self.near_ack(0), None);
     }

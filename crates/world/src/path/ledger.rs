@@ -187,6 +187,7 @@ fn taken(reason: TakeReason) -> &'static str {
         TakeReason::BehindKept => "it waits behind what is kept",
         TakeReason::AwaitsShare => "it waits for its share of the link's rate",
         TakeReason::JustResent => "the same segment has just been re-sent",
+        TakeReason::FullQueue => "the link's queue is full, and its sender is to hear of it",
         TakeReason::AnswersProbe => "it only answers the gateway's probe",
         TakeReason::Supervised => "the supervisor host answers it, or passes it on changed",
     }

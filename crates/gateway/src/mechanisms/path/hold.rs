@@ -2,7 +2,8 @@
 //!
 //! Keeps every distinct segment that the link dropped or would have dropped, and at
 //! reconnection delivers it: the newest acknowledgement first, then the data in order and at the
-//! link's pace. It never acknowledges, invents or alters data.
+//! link's pace. It never acknowledges, invents or alters data; for senders without SACK it renews
+//! timestamps, and drops one segment.
 //!
 //! What is new against Scott and Mapp, and why (measured on Linux; `docs/hold.md`):
 //!
@@ -36,6 +37,7 @@ mod rules;
 mod segment;
 mod stage;
 mod stamp;
+mod stand_in;
 mod wake;
 mod window;
 
@@ -45,6 +47,7 @@ use super::{
 use crate::limits::Budget;
 use crate::links::{Direction, Indicator, LinkState};
 use crate::mechanisms::resume_timer::ResumeTimer;
+use crate::release::INITIAL_BURST;
 use crate::tracking::{Observation, Phase, TcpFlow};
 use episode::{Episode, Kick};
 use kept::Kept;
@@ -57,6 +60,7 @@ pub use rules::{HoldRule, HoldRules};
 use segment::{Copy, Fate};
 use stage::Stage;
 use stamp::Stamp;
+use stand_in::StandIn;
 use wake::Sleepers;
 use window::Full;
 
@@ -83,6 +87,7 @@ pub(super) struct Hold {
     near_clock: Option<Stamp>,
     scope: Scope,
     sleepers: Sleepers,
+    stand_in: StandIn,
     /// The near host is not nudged while the link is down.
     is_quiet: bool,
 }
@@ -101,25 +106,13 @@ impl PathMechanism for Hold {
         if direction == Direction::ToLink {
             self.near_clock = Stamp::newest(self.near_clock, tcp);
         }
-        match direction {
-            Direction::FromLink => {
-                self.nudge.note(cx, packet);
-                self.hear(cx, packet, tcp, observation);
-                Verdict::Pass
-            }
-            Direction::ToLink if tcp.has(TcpFlags::RST) => {
-                self.release(cx.budget);
-                Verdict::Pass
-            }
-            Direction::ToLink if packet.sequence_len() == 0 => self.send_ack(cx, packet),
-            Direction::ToLink => {
-                let is_nudged = cx.rules.has(HoldRule::Nudge) && !self.is_quiet;
-                if observation.repeated && cx.link.state == LinkState::Down && is_nudged {
-                    self.nudge.sender_timed_out(cx.now);
-                }
-                self.send_data(cx, packet, observation)
-            }
+        let verdict = self.judge(cx, direction, packet, tcp, observation);
+        if cx.link.state == LinkState::Up {
+            let round_trip = cx.flow.rtt.patience();
+            self.stand_in
+                .note_crossing(cx.now, round_trip, !self.kept.is_empty());
         }
+        verdict
     }
 
     fn handle_drop(&mut self, cx: &mut Context<'_>, packet: &Packet) {
@@ -148,6 +141,10 @@ impl PathMechanism for Hold {
     fn handle_timeout(&mut self, cx: &mut Context<'_>) {
         self.nudge.handle_timeout(cx.now, cx.link);
         self.sleepers.handle_timeout(cx.now);
+        if self.stand_in.takes_over(cx.now, self.kept.end()) {
+            cx.counters.kicks_repeated += 1;
+            self.send_front();
+        }
         let Some(episode) = self.stage.episode_mut() else {
             return;
         };
@@ -223,7 +220,12 @@ impl PathMechanism for Hold {
 
     fn poll_timeout(&self) -> Option<Instant> {
         let kick = self.stage.episode().and_then(Episode::deadline);
-        let all = [kick, self.nudge.deadline(), self.sleepers.deadline()];
+        let all = [
+            kick,
+            self.nudge.deadline(),
+            self.sleepers.deadline(),
+            self.stand_in.deadline(),
+        ];
         all.into_iter().flatten().min()
     }
 
@@ -260,12 +262,49 @@ impl PathMechanism for Hold {
             self.stage = Stage::Passing;
         }
         self.sleepers = Sleepers::default();
+        self.stand_in.stop();
         self.resume_timer.forget();
         self.nudge.clear(budget);
     }
 }
 
 impl Hold {
+    /// What becomes of a segment.
+    fn judge(
+        &mut self,
+        cx: &mut Context<'_>,
+        direction: Direction,
+        packet: &Packet,
+        tcp: &TcpHeader,
+        observation: Observation,
+    ) -> Verdict {
+        match direction {
+            Direction::FromLink => {
+                self.nudge.note(cx, packet);
+                self.hear(cx, packet, tcp, observation);
+                Verdict::Pass
+            }
+            Direction::ToLink if tcp.has(TcpFlags::RST) => {
+                self.release(cx.budget);
+                Verdict::Pass
+            }
+            Direction::ToLink if packet.sequence_len() == 0 => self.send_ack(cx, packet),
+            Direction::ToLink => {
+                let is_nudged = cx.rules.has(HoldRule::Nudge) && !self.is_quiet;
+                if observation.repeated && cx.link.state == LinkState::Down && is_nudged {
+                    self.nudge.sender_timed_out(cx.now);
+                }
+                self.send_data(cx, packet, observation)
+            }
+        }
+    }
+
+    /// The oldest segment goes out again, in its turn.
+    fn send_front(&mut self) {
+        self.kept.mark_front_lost();
+        self.stage.wait_in_line();
+    }
+
     /// A segment from the far host: what it acknowledges need not be kept, and whether it
     /// moves says whether the kick worked.
     fn hear(
@@ -277,7 +316,7 @@ impl Hold {
     ) {
         let end = tcp.seq + packet.sequence_len();
         let acked = cx.flow.near.acked;
-        self.kept.hear(cx, tcp, self.near_clock);
+        let is_delivered = self.kept.hear(cx, tcp, self.near_clock);
         if tcp.has(TcpFlags::RST) {
             self.release(cx.budget);
             return;
@@ -288,6 +327,9 @@ impl Hold {
         let is_up = cx.link.state == LinkState::Up;
         if is_up {
             self.note_progress(cx, tcp, end, observation);
+            if observation.newly_acked > 0 && self.stand_in.hear_news(acked) {
+                self.send_front();
+            }
         }
         let Some(episode) = self.stage.episode_mut() else {
             if self.kept.is_empty() {
@@ -312,8 +354,22 @@ impl Hold {
         let patience = cx.flow.rtt.patience();
         let is_settled =
             tcp.has(TcpFlags::ACK) && episode.heard_acknowledgement(cx.now, patience, repeats, tcp);
-        if is_settled | (observation.newly_acked > 0 && episode.hole_is_filled()) {
+        let is_filled = observation.newly_acked > 0 && episode.hole_is_filled();
+        // What comes twice, a sender without SACK takes for losses and for reordering.
+        let lacks_sack = cx.sack == Some(false) && self.scope == Scope::All;
+        if is_settled && lacks_sack && cx.rules.has(HoldRule::DoubtWithoutSack) {
+            episode.await_more(cx.now + patience / 2);
+            self.kept.lose_transmitted_front();
+        } else if is_settled || is_filled && !episode.awaits_more() {
+            episode.settle();
             self.kept.settle_doubt(episode.target(), self.scope);
+        } else if episode.awaits_more() && (is_delivered || repeats) {
+            episode.await_more(cx.now + patience / 2);
+            if is_delivered && cx.rules.has(HoldRule::SignalOnce) {
+                episode.note_kept_queue();
+            }
+        }
+        if is_settled | is_filled {
             let gives_way = cx.rules.has(HoldRule::FewBeforeWanted);
             if gives_way && self.kept.give_way(episode.near_clock(), acked) {
                 episode.set_aside(cx.now, patience);
@@ -388,9 +444,15 @@ impl Hold {
             // The far host has it; the sender has only not heard so yet.
             return Verdict::Pass;
         }
+        if observation.new_data && cx.link.state == LinkState::Up && self.signals_once(cx.flow) {
+            return Verdict::Taken(TakeReason::FullQueue);
+        }
         let (verdict, fate) = self.judge_data(cx, packet, observation);
         if cx.link.state == LinkState::Up {
             self.sleepers.hear_near();
+            if observation.repeated {
+                self.stand_in.yield_to_sender();
+            }
         }
         match self.kept.keep(cx, packet, fate) {
             Ok(()) => {
@@ -402,6 +464,13 @@ impl Hold {
             // Nothing was kept, so the packet takes its own chance.
             Err(Full) => Verdict::Pass,
         }
+    }
+
+    /// Whether the sender hears by one loss, and now, that the link's queue is full already.
+    fn signals_once(&mut self, flow: &TcpFlow) -> bool {
+        let outstanding = flow.near.next.distance_from(flow.near.acked).unsigned_abs();
+        let is_bulk = u64::from(outstanding) > INITIAL_BURST;
+        is_bulk && self.stage.episode_mut().is_some_and(Episode::signals_once)
     }
 
     /// Little of what is older goes before what the far host lacks next.
@@ -472,6 +541,8 @@ impl Hold {
         };
         self.resume_timer.suspend(cx.link.by);
         self.sleepers.suspend(cx.link.since);
+        self.stand_in.suspend(cx.link.since);
+        self.kept.keep_stale(false, cx.budget);
         self.newest_ack.copies_left = 0;
         self.newest_ack.go_away();
         // Silence is noticed after its beginning.
@@ -485,10 +556,16 @@ impl Hold {
 
     fn begin_episode(&mut self, cx: &mut Context<'_>) {
         let was_away = self.stage.come_back();
+        if cx.sack == Some(false) && cx.rules.has(HoldRule::FillForSender) {
+            self.stand_in.begin(cx.now);
+            self.kept.keep_stale(true, cx.budget);
+        }
         let has_waited = self.has_kept();
         // The packet that shows that the link is back may say so.
         match &mut self.kept {
-            Kept::Window(window) => window.acknowledge(cx.flow.near.acked, cx.budget),
+            Kept::Window(window) => {
+                window.acknowledge(cx.flow.near.acked, cx.budget);
+            }
             Kept::One { packet, .. } => packet.forget_acknowledged(cx),
         }
         let is_withheld = cx.rules.has(HoldRule::WithholdMisleading);

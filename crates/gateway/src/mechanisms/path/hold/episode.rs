@@ -26,8 +26,8 @@ pub(super) struct Episode {
     first_sent: Option<(SeqNumber, SeqNumber)>,
     /// More data went out behind it.
     has_sent_more: bool,
-    /// Until then, what was merely transmitted may have arrived; `None` once that is settled.
-    in_doubt_until: Option<Instant>,
+    doubt: Doubt,
+    signal: Signal,
     /// Until then, what was set aside waits for the hole to be filled; `None` if nothing was.
     aside_until: Option<Instant>,
     /// Whether the link was down for certain. If it was only silent, what it had been given may
@@ -40,6 +40,34 @@ pub(super) struct Episode {
     has_moved: bool,
     /// All that was kept at link-up is acknowledged: what still waits came later.
     is_delivered: bool,
+}
+
+/// Whether what was merely transmitted may have arrived, or yet arrive.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+enum Doubt {
+    /// The far host has not answered: it may, until then.
+    Open { until: Instant },
+    /// It has answered, and what arrives next may be what the link has kept: until then, unless it goes on.
+    Answered { until: Instant },
+    /// What is not acknowledged was lost.
+    Settled,
+}
+
+/// Whether the sender has heard, by a loss, that the link's queue is full.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+enum Signal {
+    None,
+    Due,
+    Given,
+}
+
+impl Doubt {
+    const fn until(self) -> Option<Instant> {
+        match self {
+            Self::Open { until } | Self::Answered { until } => Some(until),
+            Self::Settled => None,
+        }
+    }
 }
 
 /// What to do when the flow has not moved in time.
@@ -64,7 +92,10 @@ impl Episode {
             near_clock,
             first_sent: None,
             has_sent_more: false,
-            in_doubt_until: Some(now + patience),
+            doubt: Doubt::Open {
+                until: now + patience,
+            },
+            signal: Signal::None,
             aside_until: None,
             is_certain,
             next_kick: None,
@@ -95,9 +126,9 @@ impl Episode {
 
     /// Why data goes out now.
     pub(super) const fn reason(&self) -> SendReason {
-        match (self.kicks, self.in_doubt_until) {
-            (0, Some(_)) => SendReason::Kept,
-            (0, None) => SendReason::Unacknowledged,
+        match (self.kicks, self.doubt) {
+            (0, Doubt::Settled) => SendReason::Unacknowledged,
+            (0, _) => SendReason::Kept,
             _ => SendReason::RepeatedKick,
         }
     }
@@ -138,13 +169,46 @@ impl Episode {
         repeats: bool,
         tcp: &TcpHeader,
     ) -> bool {
-        if self.is_certain || repeats || self.has_come_twice(tcp) {
-            return self.in_doubt_until.take().is_some();
+        if !matches!(self.doubt, Doubt::Open { .. }) {
+            return false;
         }
-        if let Some(until) = &mut self.in_doubt_until {
-            *until = now + patience;
+        let is_answer = self.is_certain || repeats || self.has_come_twice(tcp);
+        if !is_answer {
+            let until = now + patience;
+            self.doubt = Doubt::Open { until };
         }
-        false
+        is_answer
+    }
+
+    /// What was merely transmitted and is not acknowledged was lost.
+    pub(super) const fn settle(&mut self) {
+        self.doubt = Doubt::Settled;
+    }
+
+    /// Something may still arrive that the link has kept: until then, unless it goes on.
+    pub(super) const fn await_more(&mut self, until: Instant) {
+        self.doubt = Doubt::Answered { until };
+    }
+
+    /// The link delivers what it had kept: its queue is full.
+    pub(super) fn note_kept_queue(&mut self) {
+        if self.signal == Signal::None {
+            self.signal = Signal::Due;
+        }
+    }
+
+    /// Whether the sender is told so now.
+    pub(super) fn signals_once(&mut self) -> bool {
+        let is_due = self.signal == Signal::Due;
+        if is_due {
+            self.signal = Signal::Given;
+        }
+        is_due
+    }
+
+    /// Whether the far host has answered, and something may still arrive that the link has kept.
+    pub(super) const fn awaits_more(&self) -> bool {
+        matches!(self.doubt, Doubt::Answered { .. })
     }
 
     /// Some of what is kept was set aside, for the far host's sake: for `patience` at most.
@@ -172,8 +236,9 @@ impl Episode {
 
     /// Whether the time of doubt has just run out. What then goes out has its own time to work.
     pub(super) fn doubt_is_over(&mut self, now: Instant) -> bool {
-        let is_over = self.in_doubt_until.take_if(|until| *until <= now).is_some();
+        let is_over = self.doubt.until().is_some_and(|until| until <= now);
         if is_over {
+            self.settle();
             self.next_kick = self.next_kick.map(|_| now + self.pause);
         }
         is_over
@@ -229,7 +294,7 @@ impl Episode {
     }
 
     pub(super) fn deadline(&self) -> Option<Instant> {
-        let all = [self.in_doubt_until, self.aside_until, self.next_kick];
+        let all = [self.doubt.until(), self.aside_until, self.next_kick];
         all.into_iter().flatten().min()
     }
 }

@@ -47,6 +47,21 @@ impl Kept {
         }
     }
 
+    /// What the far host would reject for its timestamp is kept from now on, too, or no longer.
+    pub(super) fn keep_stale(&mut self, keeps: bool, budget: &mut Budget) {
+        if let Self::Window(window) = self {
+            window.keep_stale(keeps, budget);
+        }
+    }
+
+    /// The number behind all that is kept; `None` where that is one packet, or none.
+    pub(super) fn end(&self) -> Option<SeqNumber> {
+        match self {
+            Self::Window(window) => window.end(),
+            Self::One { .. } => None,
+        }
+    }
+
     /// Whether something that has certainly not arrived waits to be re-sent.
     pub(super) fn has_lost(&self) -> bool {
         match self {
@@ -68,7 +83,10 @@ impl Kept {
     /// Whether only the sender can fill the hole at `acked`.
     pub(super) fn has_no_copy_of(&self, acked: SeqNumber) -> bool {
         match self {
-            Self::Window(window) => window.front().is_none_or(|front| front.seq.after(acked)),
+            Self::Window(window) => {
+                let front = window.fresh_front();
+                front.is_none_or(|front| front.seq.after(acked))
+            }
             Self::One { .. } => false,
         }
     }
@@ -80,6 +98,13 @@ impl Kept {
                 Scope::All => window.mark_transmitted_lost(until),
                 Scope::Few => window.mark_transmitted_front_lost(),
             }
+        }
+    }
+
+    /// The far host lacks the oldest segment: if that was merely transmitted, it was lost.
+    pub(super) fn lose_transmitted_front(&mut self) {
+        if let Self::Window(window) = self {
+            window.lose_transmitted_front();
         }
     }
 
@@ -103,22 +128,24 @@ impl Kept {
         }
     }
 
-    /// The far host says what has arrived, echoing what the near host has sent.
+    /// The far host says what has arrived, echoing what the near host has sent. Returns whether that is news of
+    /// something that was merely transmitted.
     pub(super) fn hear(
         &mut self,
         cx: &mut Context<'_>,
         tcp: &TcpHeader,
         near_clock: Option<Stamp>,
-    ) {
+    ) -> bool {
         let acked = cx.flow.near.acked;
         match self {
             Self::Window(window) => {
-                window.acknowledge(acked, cx.budget);
+                let is_delivered = window.acknowledge(acked, cx.budget);
                 let echo = near_clock.and_then(|clock| clock.echoed_by(tcp));
                 if let Some(echo) = echo.filter(|_| cx.rules.has(HoldRule::GiveUpStale)) {
                     window.hear_echo(echo, cx.budget);
                 }
                 *cx.arrived += window.selectively_acknowledge(&tcp.options.sack);
+                is_delivered
             }
             Self::One {
                 packet,
@@ -131,6 +158,7 @@ impl Kept {
                     packet.clear(cx.budget);
                     *self = Self::default();
                 }
+                false
             }
         }
     }

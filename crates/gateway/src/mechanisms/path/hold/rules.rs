@@ -15,6 +15,10 @@ pub enum HoldRule {
     DoubtTransmitted,
     /// After mere silence only a repeated acknowledgement ends that doubt.
     DoubtAfterSilence,
+    /// Without SACK an answer ends that doubt for the oldest segment only, as long as the link delivers.
+    DoubtWithoutSack,
+    /// Without SACK one new segment is dropped where the link delivers what it had kept: its queue is full.
+    SignalOnce,
     /// The oldest segment goes out at once, though it may have arrived.
     OldestAtOnce,
     /// The first copy of a segment goes out, as long as its timestamp is taken.
@@ -31,6 +35,8 @@ pub enum HoldRule {
     FreshKick,
     /// What was re-sent and lost again goes out once more, when later segments have arrived.
     ResendOvertaken,
+    /// Without SACK holes are filled for a sender that stands still after an outage.
+    FillForSender,
     /// A fresh segment waits behind what is kept of its own connection.
     WaitBehindOwn,
     /// New data goes no faster than what was kept, until the first answers have come.
@@ -57,11 +63,13 @@ pub struct HoldRules(u32);
 
 impl HoldRule {
     /// Every rule.
-    pub const ALL: [Self; 21] = [
+    pub const ALL: [Self; 24] = [
         Self::NewestAck,
         Self::WithholdMisleading,
         Self::DoubtTransmitted,
         Self::DoubtAfterSilence,
+        Self::DoubtWithoutSack,
+        Self::SignalOnce,
         Self::OldestAtOnce,
         Self::FirstCopy,
         Self::OldestStampFirst,
@@ -70,6 +78,7 @@ impl HoldRule {
         Self::RepeatKick,
         Self::FreshKick,
         Self::ResendOvertaken,
+        Self::FillForSender,
         Self::WaitBehindOwn,
         Self::PaceNewData,
         Self::SuppressRepetition,

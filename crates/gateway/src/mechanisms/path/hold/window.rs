@@ -34,6 +34,8 @@ pub(super) struct Window {
     taken_from: Option<Stamp>,
     /// Everything before it is the gateway's to deliver: its sender will not send it again.
     pledged: Option<SeqNumber>,
+    /// What the far host would reject as too old is kept, too: if it is sent, its timestamp is renewed.
+    keeps_stale: bool,
     /// The oldest segment goes out once more than it is lost.
     front_twice: bool,
     /// So many others, which are lost, go out before the oldest one.
@@ -245,14 +247,17 @@ impl Window {
         Ok(())
     }
 
-    /// Everything before `ack` has arrived.
-    pub(super) fn acknowledge(&mut self, ack: SeqNumber, budget: &mut Budget) {
+    /// Everything before `ack` has arrived. Returns whether that is news of something that the gateway has
+    /// not sent itself.
+    pub(super) fn acknowledge(&mut self, ack: SeqNumber, budget: &mut Budget) -> bool {
+        let mut is_delivered = false;
         while self
             .segments
             .front()
             .is_some_and(|segment| segment.end.at_or_before(ack))
         {
             if let Some(segment) = self.segments.pop_front() {
+                is_delivered |= segment.fate == Fate::Transmitted;
                 self.order.note_acknowledgement(&segment);
                 self.forget(&segment, budget);
                 self.front_twice = false;
@@ -265,6 +270,7 @@ impl Window {
             if segment.end.at_or_before(ack)
                 && let Some(segment) = self.segments.remove(place)
             {
+                is_delivered |= segment.fate == Fate::Transmitted;
                 self.order.note_acknowledgement(&segment);
                 self.forget(&segment, budget);
             } else {
@@ -275,6 +281,7 @@ impl Window {
             self.unordered_until = None;
         }
         self.shrink();
+        is_delivered
     }
 
     /// Memory that a burst has taken is not kept for good.
@@ -300,6 +307,9 @@ impl Window {
             return;
         }
         self.taken_from = Some(echo);
+        if self.keeps_stale {
+            return self.leave_stale_to_sender();
+        }
         let pledged = self.pledged;
         let is_stale = |segment: &Segment| {
             !segment.is_within(pledged) && Stamp::of(segment.freshest()).is_before(echo)
@@ -318,6 +328,38 @@ impl Window {
                 self.forget(&segment, budget);
             }
         }
+    }
+
+    /// What the far host would reject as too old is kept from now on, or given up as soon as it is known to be.
+    pub(super) fn keep_stale(&mut self, keeps: bool, budget: &mut Budget) {
+        if core::mem::replace(&mut self.keeps_stale, keeps) == keeps {
+            return;
+        }
+        if !keeps && let Some(taken_from) = self.taken_from.take() {
+            self.give_up_before(taken_from, budget);
+        }
+    }
+
+    /// What the far host would reject as too old does not go out by itself.
+    fn leave_stale_to_sender(&mut self) {
+        for place in 0..self.segments.len() {
+            let segment = &self.segments[place];
+            if self.is_stale(segment) && !segment.is_within(self.pledged) {
+                self.set_fate(place, Fate::Transmitted);
+            }
+        }
+    }
+
+    /// Whether the far host would reject the freshest copy as too old.
+    fn is_stale(&self, segment: &Segment) -> bool {
+        let stamp = Stamp::of(segment.freshest());
+        self.taken_from
+            .is_some_and(|oldest| stamp.is_before(oldest))
+    }
+
+    /// The oldest segment, if its freshest copy is none that the far host would reject as too old.
+    pub(super) fn fresh_front(&self) -> Option<&Segment> {
+        self.front().filter(|front| !self.is_stale(front))
     }
 
     /// The far host lacks the oldest segment, at `wanted`, and rejects the copy of it that was re-sent: a
@@ -341,7 +383,8 @@ impl Window {
     /// kept, its sender has to repeat it, with a newer timestamp than all of these.
     pub(super) fn give_way_to(&mut self, wanted: SeqNumber, kept_until: Stamp) -> bool {
         let is_last = self.segments.len() == 1;
-        let front = self.front().filter(|front| front.seq.at_or_before(wanted));
+        let front = self.fresh_front();
+        let front = front.filter(|front| front.seq.at_or_before(wanted));
         if front.is_some_and(|front| !front.is_lost()) {
             // It has gone: the far host will say what it still takes.
             return false;
@@ -401,7 +444,8 @@ impl Window {
     pub(super) fn mark_transmitted_lost(&mut self, until: SeqNumber) {
         for place in 0..self.segments.len() {
             let segment = &self.segments[place];
-            if segment.fate == Fate::Transmitted && segment.end.at_or_before(until) {
+            let is_in_doubt = segment.fate == Fate::Transmitted && !self.is_stale(segment);
+            if is_in_doubt && segment.end.at_or_before(until) {
                 self.set_fate(place, Fate::Lost);
             }
         }
@@ -476,6 +520,14 @@ impl Window {
         }
     }
 
+    /// The oldest segment, if it was merely transmitted, has not arrived.
+    pub(super) fn lose_transmitted_front(&mut self) {
+        let front = self.front();
+        if front.is_some_and(|front| front.fate == Fate::Transmitted) {
+            self.set_fate(0, Fate::Lost);
+        }
+    }
+
     /// The sender may have heard that the oldest segment, which is lost, is missing: it then sends new
     /// data, to find out whether its timeout was spurious, and takes it for that if the next it hears
     /// acknowledges the oldest one (RFC 5682, section 2.1, step 3b). So others go before that, `most` of those
@@ -530,7 +582,7 @@ impl Window {
         let (place, packet, mut stamp) = oldest?;
         let mut packet = packet.clone();
         if let Some(echoed) = self.echoed
-            && self.segments[place].is_within(self.pledged)
+            && (self.keeps_stale || self.segments[place].is_within(self.pledged))
         {
             packet = echoed.renew(packet);
             stamp = Stamp::of(&packet);

@@ -1,0 +1,103 @@
+//! Filling holes after an outage, for a sender that cannot know them and waits for its timeout.
+//!
+//! A sender without SACK finds one hole in each round trip, by duplicate acknowledgements. When all that is
+//! on its way has arrived and holes are left, nothing draws another one, and it waits for its timeout: after
+//! an outage, of which it has taken a round trip, that is about as long as the outage. Linux comes to this
+//! more easily than others: what has come twice it takes for reordering, and then waits for as many duplicates
+//! (`tcp_check_reno_reordering`). The gateway has copies of all that is not acknowledged. So if nothing
+//! crosses for longer than a round trip and the shortest timeout, it sends the oldest segment again, and with
+//! each acknowledgement that this draws the next, as the sender would (RFC 6582, section 3.2) - until the
+//! sender repeats something itself.
+
+use outlast_base::time::{Duration, Instant};
+use outlast_wire::SeqNumber;
+
+/// No stack's retransmission timeout is shorter, beyond the round trip (Linux, `TCP_RTO_MIN`).
+const SHORTEST_TIMEOUT: Duration = Duration::from_millis(200);
+/// The longest pause between two attempts that nobody answers.
+const LONGEST_PAUSE: Duration = Duration::from_secs(15);
+/// A timeout that was learnt from an outage lasts for some times the outage's length, and at least this long.
+const SHORTEST_AFTERMATH: Duration = Duration::from_secs(10);
+/// See [`SHORTEST_AFTERMATH`]: so many times.
+const AFTERMATH: u32 = 4;
+/// However long the outage was, this is over by then.
+const LONGEST_AFTERMATH: Duration = Duration::from_secs(120);
+
+/// Watches a connection after an outage.
+#[derive(Debug, Default)]
+pub(super) struct StandIn {
+    /// When the last outage began.
+    away_since: Instant,
+    /// Until then the sender's timeout may be that of the outage; `None` where that is nothing to it.
+    until: Option<Instant>,
+    /// The connection stands still if nothing crosses until then; `None` if nothing is outstanding.
+    still_at: Option<Instant>,
+    /// How long it may.
+    pause: Duration,
+    /// Holes that begin before it are filled.
+    fills_until: Option<SeqNumber>,
+}
+
+impl StandIn {
+    /// The link went away.
+    pub(super) fn suspend(&mut self, since: Instant) {
+        *self = Self {
+            away_since: since,
+            ..Self::default()
+        };
+    }
+
+    /// The link is back, and the sender is one that cannot know its holes.
+    pub(super) fn begin(&mut self, now: Instant) {
+        let length = now.since(self.away_since);
+        let lasts = (length * AFTERMATH).clamp(SHORTEST_AFTERMATH, LONGEST_AFTERMATH);
+        self.until = Some(now + lasts);
+    }
+
+    /// Something crosses, after which data `is_outstanding`: an answer is due within `round_trip`.
+    pub(super) fn note_crossing(
+        &mut self,
+        now: Instant,
+        round_trip: Duration,
+        is_outstanding: bool,
+    ) {
+        self.until.take_if(|until| *until <= now);
+        let is_watched = self.until.is_some() && is_outstanding;
+        self.pause = round_trip + SHORTEST_TIMEOUT;
+        self.still_at = is_watched.then(|| now + self.pause);
+    }
+
+    /// The sender has repeated something: it is awake.
+    pub(super) const fn yield_to_sender(&mut self) {
+        self.fills_until = None;
+    }
+
+    /// The far host has acknowledged everything before `acked`, and that is news. Returns whether it lacks what
+    /// follows, and nobody else sends that.
+    pub(super) fn hear_news(&mut self, acked: SeqNumber) -> bool {
+        self.fills_until.take_if(|end| end.at_or_before(acked));
+        self.fills_until.is_some()
+    }
+
+    /// Whether the connection stands still: what is lost of all before `end` is filled from now on.
+    pub(super) fn takes_over(&mut self, now: Instant, end: Option<SeqNumber>) -> bool {
+        let is_still = self.still_at.take_if(|at| *at <= now).is_some();
+        self.until.take_if(|until| *until <= now);
+        if is_still && self.until.is_some() {
+            self.fills_until = end;
+            self.pause = (self.pause * 2).min(LONGEST_PAUSE);
+            self.still_at = Some(now + self.pause);
+        }
+        is_still
+    }
+
+    /// When the connection stands still.
+    pub(super) const fn deadline(&self) -> Option<Instant> {
+        self.still_at
+    }
+
+    /// The sender's timeout is its own again, or the connection is gone.
+    pub(super) fn stop(&mut self) {
+        *self = Self::default();
+    }
+}
