@@ -298,22 +298,7 @@ impl Connection {
         let trip = waiter.round_trip.unwrap_or(0);
         let now = segment.at;
         let gap = now.nanos_since(last);
-        let was_received = segment.tcp.seq.before(rcv_nxt);
-        let echo = segment.echo();
-        let has_all = waiter
-            .snd_nxt
-            .is_some_and(|nxt| segment.tcp.ack.at_or_after(nxt));
-        let lost = |bin: &&Bin| {
-            let is_due = bin.last < back(now, waiter.usual_echo().max(SHORTEST_GAP / 2));
-            let is_older = match (bin.timestamp, echo) {
-                (Some(stamp), Some(echo)) => is_newer(stamp, echo),
-                _ => was_received && bin.ack.after(segment.tcp.seq),
-            };
-            // The echo says nothing of data that fill a gap (RFC 7323, section 4.3).
-            let is_acknowledged = bin.kind.wants_answer() && has_all;
-            is_due && is_older && !is_acknowledged
-        };
-        let lost_answers: u32 = waiter.bins.iter().filter(lost).map(|bin| bin.count).sum();
+        let lost_answers = lost_answers(waiter, segment, rcv_nxt);
         let lost_data = silent.lost_before(segment);
         let usual = waiter.usual_round_trip().max(trip);
         // A slow link delivers at such intervals all the time.
@@ -321,11 +306,6 @@ impl Connection {
         let answers_show =
             is_more_than_loss(lost_answers, waiter.sent + silent.sent, silent.losses);
         let is_enough = lost_data >= STREAM || lost_data >= FEW && gap >= LONG_PAUSE;
-        // All answers came: what was lost may be the end of a flight, in a queue that was full, and the pause one
-        // timeout. So it is if the answers said that something is lacking, or the last packets came from a queue.
-        let answers_came = echo.is_some() && echo == waiter.newest_timestamp;
-        let is_known_loss = waiter.duplicate_acks >= DUPLICATES || silent.queued() >= BURST;
-        let is_one_flight = answers_came && (is_known_loss || gap < LONG_PAUSE);
         let data_shows = is_enough
             && gap >= (usual.saturating_mul(5) / 2).max(SHORTEST_GAP)
             && is_more_than_loss(lost_data, silent.sent, silent.losses);
@@ -358,7 +338,7 @@ impl Connection {
             unanswered: lost_answers.max(lost_data),
             scope: Scope::Hosts(self.host(waiting), self.host(1 - waiting)),
             sees_sender: false,
-            is_evidence: answers_show || !is_one_flight,
+            is_evidence: answers_show || !is_one_flight(waiter, silent, segment, gap),
             is_refuted: false,
         };
         let after = After {
@@ -566,6 +546,44 @@ impl Run {
             self.was_short = bin.is_short;
         }
     }
+}
+
+/// How many answers of `waiter` its peer does not know when it sends `segment`; all before `rcv_nxt` was
+/// acknowledged.
+fn lost_answers(waiter: &Half, segment: &Segment<'_>, rcv_nxt: SeqNumber) -> u32 {
+    let was_received = segment.tcp.seq.before(rcv_nxt);
+    let echo = segment.echo();
+    let has_all = waiter
+        .snd_nxt
+        .is_some_and(|nxt| segment.tcp.ack.at_or_after(nxt));
+    let due = back(segment.at, waiter.usual_echo().max(SHORTEST_GAP / 2));
+    let is_lost = |bin: &&Bin| {
+        let is_older = match (bin.timestamp, echo) {
+            (Some(stamp), Some(echo)) => is_newer(stamp, echo),
+            _ => was_received && bin.ack.after(segment.tcp.seq),
+        };
+        // The echo says nothing of data that fill a gap (RFC 7323, section 4.3).
+        let is_acknowledged = bin.kind.wants_answer() && has_all;
+        bin.last < due && is_older && !is_acknowledged
+    };
+    waiter
+        .bins
+        .iter()
+        .filter(is_lost)
+        .map(|bin| bin.count)
+        .sum()
+}
+
+/// Whether a queue that was full explains as well what `silent` lost before `segment`, after a silence of `gap`
+/// nanoseconds.
+///
+/// All answers came: what was lost may be the end of a flight, and the pause one timeout. So it is if the answers said
+/// that something is lacking, or the last packets came from a queue.
+fn is_one_flight(waiter: &Half, silent: &Half, segment: &Segment<'_>, gap: u64) -> bool {
+    let echo = segment.echo();
+    let answers_came = echo.is_some() && echo == waiter.newest_timestamp;
+    let is_known_loss = waiter.duplicate_acks >= DUPLICATES || silent.queued() >= BURST;
+    answers_came && (is_known_loss || gap < LONG_PAUSE)
 }
 
 /// When a path went silent at the earliest, most likely and at the latest, from which `last` was the

@@ -387,11 +387,7 @@ impl Diagnosis {
         let due = silence.start_latest.max(silence.start).after_nanos(trip);
         let slack = trip.saturating_mul(2) + TOGETHER;
         let hosts = self.signs[heard.hosts].gap_beyond(due);
-        let is_together = |gap: Gap| {
-            let length = gap.to.unwrap_or(self.ended).nanos_since(gap.from);
-            gap.from.nanos_since(due) <= slack && length >= SHORTEST_GAP
-        };
-        if !is_together(hosts) {
+        if !self.is_together(hosts, (due, slack)) {
             self.counters.stalled_alone += u64::from(silence.is_evidence);
             return None;
         }
@@ -402,32 +398,7 @@ impl Diagnosis {
             silence.start = back(hosts.from, half);
             silence.start_latest = silence.start_latest.max(hosts.from);
         }
-        let mut end = hosts.to;
-        let neighbours = subnet(silence.silent) != subnet(silence.waiting);
-        let wider = [
-            (
-                neighbours,
-                Some(heard.subnet),
-                Scope::Subnet(subnet(silence.silent)),
-            ),
-            (true, Some(heard.host), Scope::Host(silence.waiting)),
-            (true, heard.interface, Scope::Interface(silence.point)),
-        ];
-        for (applies, place, scope) in wider {
-            let Some(place) = place.filter(|_| applies) else {
-                continue;
-            };
-            let gap = self.signs[place].gap_beyond(due);
-            let is_same = is_together(gap) && gap.from.nanos_since(hosts.from) <= slack;
-            let Some(to) = gap.to.filter(|_| is_same) else {
-                continue;
-            };
-            let late = silence.late.iter().flatten().filter(|late| **late > to);
-            if end.is_none_or(|end| to < end) && late.count() <= STRAGGLERS {
-                end = Some(to);
-                silence.scope = scope;
-            }
-        }
+        let end = self.widen(&mut silence, heard, hosts, (due, slack));
         if !silence.sees_sender {
             // Others fell silent with it, and were back before it: that is no queue that was full.
             silence.is_evidence |= !matches!(silence.scope, Scope::Hosts(..));
@@ -452,6 +423,51 @@ impl Diagnosis {
         }
         self.silences.push(silence);
         Some(self.silences.len() - 1)
+    }
+
+    /// Whether a gap that lasts beyond `due` began no later than `slack` nanoseconds after it.
+    fn is_together(&self, gap: Gap, (due, slack): (Instant, u64)) -> bool {
+        let length = gap.to.unwrap_or(self.ended).nanos_since(gap.from);
+        gap.from.nanos_since(due) <= slack && length >= SHORTEST_GAP
+    }
+
+    /// The first sign after `silence`, in which its own hosts had the gap `hosts`. If others fell silent with them and
+    /// were back before, the silence is theirs, too.
+    fn widen(
+        &self,
+        silence: &mut Silence,
+        heard: SignsOf,
+        hosts: Gap,
+        (due, slack): (Instant, u64),
+    ) -> Option<Instant> {
+        let mut end = hosts.to;
+        let neighbours = subnet(silence.silent) != subnet(silence.waiting);
+        let wider = [
+            (
+                neighbours,
+                Some(heard.subnet),
+                Scope::Subnet(subnet(silence.silent)),
+            ),
+            (true, Some(heard.host), Scope::Host(silence.waiting)),
+            (true, heard.interface, Scope::Interface(silence.point)),
+        ];
+        for (applies, place, scope) in wider {
+            let Some(place) = place.filter(|_| applies) else {
+                continue;
+            };
+            let gap = self.signs[place].gap_beyond(due);
+            let is_same =
+                self.is_together(gap, (due, slack)) && gap.from.nanos_since(hosts.from) <= slack;
+            let Some(to) = gap.to.filter(|_| is_same) else {
+                continue;
+            };
+            let late = silence.late.iter().flatten().filter(|late| **late > to);
+            if end.is_none_or(|end| to < end) && late.count() <= STRAGGLERS {
+                end = Some(to);
+                silence.scope = scope;
+            }
+        }
+        end
     }
 }
 

@@ -17,13 +17,13 @@ const CHUNK: usize = 1 << 20;
 /// What standard input is called.
 pub(crate) const PIPE: &str = "standard input";
 /// Points of capture that are told apart; further ones count as the last.
-const MOST_POINTS: usize = 4_096;
+const MOST_POINTS: u32 = 4_096;
 
 /// A packet of a capture.
 #[derive(Clone, Debug)]
 pub(crate) struct Captured {
     pub(crate) at: Instant,
-    /// Where it was captured: a file and an interface.
+    /// Where it was captured: a file, or several that follow each other, and an interface.
     pub(crate) point: u32,
     pub(crate) direction: Direction,
     pub(crate) outline: Outline,
@@ -65,6 +65,7 @@ impl std::fmt::Display for Damage {
 pub(crate) struct Capture {
     files: Vec<Reading>,
     points: HashMap<(usize, u32, u32), u32, BuildHasherDefault<std::hash::DefaultHasher>>,
+    next_point: u32,
 }
 
 /// A file that is being read.
@@ -77,6 +78,11 @@ struct Reading {
     filled: usize,
     is_at_end: bool,
     next: Option<(u32, Captured)>,
+    /// The time of its first packet, and of the last one that was given.
+    first: Option<Instant>,
+    last: Option<Instant>,
+    /// The file that goes on where this one ended.
+    successor: Option<usize>,
     source: Source,
     /// What is kept of standard input, to be read again.
     kept: Option<File>,
@@ -133,9 +139,10 @@ impl Capture {
         let mut capture = Self {
             files,
             points: HashMap::default(),
+            next_point: 0,
         };
-        for number in 0..capture.files.len() {
-            capture.advance(number);
+        for file in &mut capture.files {
+            file.begin();
         }
         Ok(capture)
     }
@@ -143,28 +150,58 @@ impl Capture {
     /// The earliest packet that was not given yet.
     pub(crate) fn next_packet(&mut self) -> Option<Captured> {
         let waiting = self.files.iter().enumerate();
-        let times = waiting.filter_map(|(number, file)| Some((file.next.as_ref()?.1.at, number)));
-        let (_, number) = times.min()?;
-        let (_, packet) = self.files[number].next.take()?;
-        self.advance(number);
+        // Of packets of one time those of the file that began first: it may go on in another.
+        let times = waiting
+            .filter_map(|(number, file)| Some((file.next.as_ref()?.1.at, file.first, number)));
+        let (_, _, number) = times.min()?;
+        let (interface, mut packet) = self.files[number].next.take()?;
+        packet.point = self.point((number, interface, packet.point));
+        let file = &mut self.files[number];
+        file.last = Some(packet.at);
+        file.next = file.decode();
         Some(packet)
     }
 
-    fn advance(&mut self, number: usize) {
-        let file = &mut self.files[number];
-        file.next = file.decode();
-        if let Some((interface, captured)) = &mut file.next {
-            let count = self.points.len().min(MOST_POINTS) as u32;
-            let key = (number, *interface, captured.point);
-            captured.point = match self.points.get(&key) {
-                Some(&point) => point,
-                None if self.points.len() < MOST_POINTS => {
-                    self.points.insert(key, count);
-                    count
-                }
-                None => count,
-            };
+    /// The point of an interface of a file.
+    fn point(&mut self, key: (usize, u32, u32)) -> u32 {
+        if let Some(&point) = self.points.get(&key) {
+            return point;
         }
+        let (file, interface, within) = key;
+        let continued = self.predecessor(file).and_then(|earlier| {
+            // It has no more packets, so that nobody asks for it again.
+            let point = self.points.remove(&(earlier, interface, within))?;
+            self.files[earlier].successor = Some(file);
+            Some(point)
+        });
+        let point = continued.unwrap_or_else(|| {
+            let point = self.next_point;
+            self.next_point = (point + 1).min(MOST_POINTS);
+            point
+        });
+        if self.points.len() < MOST_POINTS as usize {
+            self.points.insert(key, point);
+        }
+        point
+    }
+
+    /// The file that file `number` goes on from, as those of a ring buffer do: it is over, and only the digits of their
+    /// names differ.
+    fn predecessor(&self, number: usize) -> Option<usize> {
+        let name = &self.files[number].source.name;
+        let earlier = self.files.iter().enumerate().filter(|(other, file)| {
+            let is_over = file.next.is_none() && file.last.is_some();
+            let is_free = file.successor.is_none_or(|successor| successor == number);
+            *other != number
+                && is_over
+                && is_free
+                && without_digits(&file.source.name).eq(without_digits(name))
+        });
+        let likeness = |(_, file): &(usize, &Reading)| {
+            let pairs = file.source.name.bytes().zip(name.bytes());
+            (pairs.take_while(|(a, b)| a == b).count(), file.last)
+        };
+        earlier.max_by_key(likeness).map(|(other, _)| other)
     }
 
     /// What became of the files.
@@ -199,9 +236,10 @@ impl Capture {
         let mut again = Self {
             files: files.into_iter().flatten().collect(),
             points: HashMap::default(),
+            next_point: 0,
         };
-        for number in 0..again.files.len() {
-            again.advance(number);
+        for file in &mut again.files {
+            file.begin();
         }
         Ok(again)
     }
@@ -217,6 +255,9 @@ impl Reading {
             filled: 0,
             is_at_end: false,
             next: None,
+            first: None,
+            last: None,
+            successor: None,
             source: Source {
                 name,
                 packets: 0,
@@ -227,6 +268,12 @@ impl Reading {
             },
             kept,
         }
+    }
+
+    /// Reads the first packet.
+    fn begin(&mut self) {
+        self.next = self.decode();
+        self.first = self.next.as_ref().map(|(_, packet)| packet.at);
     }
 
     /// The next IP packet, with its interface; its point is not yet a point but what tells
@@ -330,6 +377,10 @@ fn captured(packet: &CapturedPacket<'_>) -> Option<Captured> {
         direction: packet.direction,
         outline,
     })
+}
+
+fn without_digits(name: &str) -> impl Iterator<Item = u8> {
+    name.bytes().filter(|byte| !byte.is_ascii_digit())
 }
 
 /// Whether every file was read to its end.

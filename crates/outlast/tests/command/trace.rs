@@ -1,6 +1,7 @@
 //! `outlast trace`: what it prints of captures with an outage, without one, and of files that are none.
 
 use crate::support::{Place, Said};
+use outlast_wire::capture::{Decoder, Step};
 use serde_json::Value;
 use std::fs;
 use std::io::Write;
@@ -226,4 +227,66 @@ fn a_capture_without_an_outage_has_none() {
     assert!(page.contains("There is no outage in this capture"));
     let said = place.run(["trace", &capture, "--csv"]);
     assert_eq!(said.out.lines().count(), 1, "a head alone: {said:?}");
+}
+
+/// `file` in so many files, as a ring buffer has them: each has the blocks before the first packet, and its share of
+/// the packets.
+fn cut_up(file: &[u8], count: usize) -> Vec<Vec<u8>> {
+    let mut decoder = Decoder::default();
+    let (mut at, mut packets) = (0, Vec::new());
+    loop {
+        match decoder.decode(&file[at..]).expect("a whole capture") {
+            Step::Packet { consumed, .. } => {
+                packets.push(at..at + consumed);
+                at += consumed;
+            }
+            Step::Passed { consumed } => at += usize::try_from(consumed).expect("64 bits"),
+            Step::Need { .. } => break,
+        }
+    }
+    let header = &file[..packets[0].start];
+    let share = packets.len().div_ceil(count);
+    let parts = packets.chunks(share).map(|packets| {
+        let bytes = packets.iter().flat_map(|packet| &file[packet.clone()]);
+        header.iter().chain(bytes).copied().collect()
+    });
+    parts.collect()
+}
+
+/// The files of two ring buffers, one at each end: the outage and the connection cross from file to file.
+#[test]
+fn files_of_a_ring_buffer_are_one_capture() {
+    let (place, files) = captured();
+    let mut names = Vec::new();
+    for (end, file) in files.iter().enumerate() {
+        let whole = fs::read(place.path().join(file)).expect("a capture");
+        for (number, part) in cut_up(&whole, 7 + end).into_iter().enumerate() {
+            let name = format!("host{end}_{number:05}.pcapng");
+            fs::write(place.path().join(&name), part).expect("it can be written");
+            names.push(name);
+        }
+    }
+    let of_end = |end: usize| {
+        let start = format!("host{end}");
+        names.iter().filter(move |name| name.starts_with(&start))
+    };
+    let found = |files: &[&String]| {
+        let names = files.iter().map(|name| name.as_str());
+        let said = place.run(["trace", "--json"].into_iter().chain(names));
+        assert_eq!(said.code, Some(0), "{said:?}");
+        json(&said)
+    };
+    let parts: [Vec<&String>; 3] = [
+        of_end(0).collect(),
+        of_end(1).collect(),
+        names.iter().rev().collect(),
+    ];
+    let wholes = [vec![&files[0]], vec![&files[1]], files.iter().collect()];
+    for (parts, whole) in parts.iter().zip(wholes) {
+        let (parts, whole) = (found(parts), found(&whole));
+        assert_eq!(parts["outages"], whole["outages"]);
+        assert_eq!(parts["outages"].as_array().map(Vec::len), Some(1));
+        let connections = |found: &Value| found["capture"]["connections"].clone();
+        assert_eq!(connections(&parts), connections(&whole));
+    }
 }
