@@ -7,6 +7,7 @@ use crate::session::Session;
 use alloc::boxed::Box;
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
+use arrayvec::ArrayVec;
 use outlast_base::time::{Duration, Instant};
 
 /// The longest time that a packet stays in the network (RFC 7401, section 4.4.2).
@@ -91,6 +92,9 @@ pub(crate) struct Data {
     pub(crate) handed_at: Instant,
 }
 
+/// The SPIs of one association: the newest one, the one before, and one on offer.
+pub(crate) type Spis = ArrayVec<u32, 3>;
+
 /// One association.
 #[derive(Debug)]
 pub(crate) struct Association {
@@ -99,7 +103,7 @@ pub(crate) struct Association {
     /// When the host's agenda has it.
     pub(crate) armed: Option<(Instant, Reason)>,
     /// The SPIs by which the host finds it.
-    pub(crate) spis: Vec<u32>,
+    pub(crate) spis: Spis,
 }
 
 impl Association {
@@ -108,7 +112,7 @@ impl Association {
             state,
             waiting: VecDeque::new(),
             armed: None,
-            spis: Vec::new(),
+            spis: Spis::new_const(),
         }
     }
 
@@ -145,13 +149,13 @@ impl Association {
     }
 
     /// The SPIs that packets for it carry.
-    pub(crate) fn current_spis(&self) -> Vec<u32> {
+    pub(crate) fn current_spis(&self) -> Spis {
         match &self.state {
-            State::I2Sent { draft, .. } => alloc::vec![draft.spi()],
+            State::I2Sent { draft, .. } => core::iter::once(draft.spi()).collect(),
             State::R2Sent { session, .. } | State::Established { session } => {
                 session.spis().collect()
             }
-            _ => Vec::new(),
+            _ => Spis::new(),
         }
     }
 

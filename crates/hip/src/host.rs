@@ -161,10 +161,12 @@ impl Host {
     }
 
     /// This host's addresses have changed; the preferred one is first.
+    ///
+    /// Of more than the configuration's limit the first ones count, and the first one of each family.
     pub fn handle_addresses(&mut self, now: Instant, addresses: &[IpAddr]) {
-        let has_changed = self.locals != addresses;
-        self.locals = addresses.to_vec();
-        self.locals.truncate(self.config.limits.addresses);
+        let limited = limited(addresses, self.config.limits.addresses);
+        let has_changed = self.locals != limited;
+        self.locals = limited;
         if !self.locals.is_empty() && has_changed {
             self.announce(now);
         }
@@ -505,6 +507,10 @@ impl Host {
 
     /// The peer is known to have the R2: the association is established.
     fn confirm(&mut self, peer: Hit) {
+        let known = self.associations.get(&peer);
+        if !known.is_some_and(|known| matches!(known.state, State::R2Sent { .. })) {
+            return;
+        }
         if let Some(association) = self.associations.remove(&peer) {
             let Association { state, .. } = association;
             let state = match state {
@@ -517,5 +523,40 @@ impl Host {
             };
             self.associations.insert(peer, association);
         }
+    }
+}
+
+/// The first `limit` addresses. If all of them are of one family and others are not, the first one of the other
+/// family takes the last place: peers may have no way but that.
+fn limited(addresses: &[IpAddr], limit: usize) -> Vec<IpAddr> {
+    let (first, rest) = addresses.split_at(limit.min(addresses.len()));
+    let mut limited = first.to_vec();
+    let is_v6 = first.first().is_some_and(IpAddr::is_ipv6);
+    let is_other = |address: &&IpAddr| address.is_ipv6() != is_v6;
+    if limit > 1
+        && !first.iter().any(|address| is_other(&address))
+        && let Some(other) = rest.iter().find(is_other)
+        && let Some(last) = limited.last_mut()
+    {
+        *last = *other;
+    }
+    limited
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_family_is_lost_where_addresses_are_many() {
+        let v4 = |last: u8| IpAddr::from([192, 0, 2, last]);
+        let v6 = IpAddr::from([0x2001, 0xdb8, 0, 0, 0, 0, 0, 1]);
+        let all = [v4(1), v4(2), v4(3), v6];
+        assert_eq!(limited(&all, 4), all);
+        assert_eq!(limited(&all, 3), [v4(1), v4(2), v6]);
+        assert_eq!(limited(&all[..3], 2), [v4(1), v4(2)]);
+        assert_eq!(limited(&all, 1), [v4(1)]);
+        assert_eq!(limited(&[v6, v4(1), v4(2)], 2), [v6, v4(1)]);
+        assert!(limited(&[], 2).is_empty());
     }
 }

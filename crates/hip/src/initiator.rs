@@ -327,10 +327,9 @@ impl Draft {
         info: EspInfo,
         configured: &[IpAddr],
     ) -> Option<Session> {
-        let keys = self.keying.esp_keys()?;
-        let suite = self.keying.suite;
-        let inbound = Inbound::new(self.spi, suite, keys.peer);
-        let outbound = Outbound::new(info.new_spi, suite, keys.own);
+        let ciphers = self.keying.esp_ciphers()?;
+        let inbound = Inbound::new(self.spi, ciphers.peer);
+        let outbound = Outbound::new(info.new_spi, ciphers.own);
         let cap = context.config.limits.addresses;
         let addresses = PeerAddresses::new(context.now, self.path.remote, configured, cap);
         let associations = (inbound, outbound);

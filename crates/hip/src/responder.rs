@@ -302,11 +302,11 @@ impl Responder {
             return Err(Refusal::Choice.into());
         }
         let spi = context.new_spi();
-        let keys = keying.esp_keys().ok_or(Refusal::Choice)?;
+        let ciphers = keying.esp_ciphers().ok_or(Refusal::Choice)?;
         let cap = context.config.limits.addresses;
         let addresses = PeerAddresses::new(context.now, path.remote, configured, cap);
-        let inbound = Inbound::new(spi, keying.suite, keys.peer);
-        let outbound = Outbound::new(info.new_spi, keying.suite, keys.own);
+        let inbound = Inbound::new(spi, ciphers.peer);
+        let outbound = Outbound::new(info.new_spi, ciphers.own);
         let registers = rendezvous::wants_registration(message);
         generation.solved.insert(mark.clone());
         let mut session = Session::new(context.now, peer, keying, (inbound, outbound), addresses);

@@ -2,8 +2,7 @@
 //! and the window against repetitions (RFC 4303, section 3.4.3).
 
 use crate::event::Refusal;
-use crate::keymat::EspKeys;
-use crate::suite::EspSuite;
+use crate::suite::EspCipher;
 use alloc::vec::Vec;
 use core::fmt;
 use outlast_wire::hip::{EspHeader, REPLAY_WINDOW, full_sequence};
@@ -15,8 +14,7 @@ const WORDS: usize = (REPLAY_WINDOW / 64) as usize;
 /// The association that this host sends under.
 pub(crate) struct Outbound {
     pub(crate) spi: u32,
-    suite: EspSuite,
-    keys: EspKeys,
+    cipher: EspCipher,
     /// The number of the last packet.
     pub(crate) sequence: u64,
     /// Bytes of payload sent.
@@ -26,8 +24,7 @@ pub(crate) struct Outbound {
 /// An association that this host receives under.
 pub(crate) struct Inbound {
     pub(crate) spi: u32,
-    suite: EspSuite,
-    keys: EspKeys,
+    cipher: EspCipher,
     window: Window,
 }
 
@@ -44,11 +41,10 @@ impl fmt::Debug for Inbound {
 }
 
 impl Outbound {
-    pub(crate) const fn new(spi: u32, suite: EspSuite, keys: EspKeys) -> Self {
+    pub(crate) const fn new(spi: u32, cipher: EspCipher) -> Self {
         Self {
             spi,
-            suite,
-            keys,
+            cipher,
             sequence: 0,
             bytes: 0,
         }
@@ -63,8 +59,8 @@ impl Outbound {
     ) -> Option<Vec<u8>> {
         let sequence = self.sequence.checked_add(1)?;
         let packet = self
-            .suite
-            .seal(&self.keys, self.spi, sequence, (next, payload), random)?;
+            .cipher
+            .seal(self.spi, sequence, (next, payload), random)?;
         self.sequence = sequence;
         self.bytes += payload.len() as u64;
         Some(packet)
@@ -72,11 +68,10 @@ impl Outbound {
 }
 
 impl Inbound {
-    pub(crate) const fn new(spi: u32, suite: EspSuite, keys: EspKeys) -> Self {
+    pub(crate) const fn new(spi: u32, cipher: EspCipher) -> Self {
         Self {
             spi,
-            suite,
-            keys,
+            cipher,
             window: Window {
                 highest: 0,
                 seen: [0; WORDS],
@@ -92,7 +87,7 @@ impl Inbound {
         if !self.window.is_new(sequence) {
             return Err(Refusal::Repeated);
         }
-        let opened = self.suite.open(&self.keys, sequence, packet);
+        let opened = self.cipher.open(sequence, packet);
         let opened = opened.ok_or(Refusal::Forged)?;
         self.window.note(sequence);
         Ok(opened)

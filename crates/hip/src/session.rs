@@ -7,11 +7,11 @@ use crate::cipher::HipCipher;
 use crate::context::{Context, verify_mac, verify_signature};
 use crate::event::{Event, Protocol, Refusal, Transmit};
 use crate::identity::PublicIdentity;
-use crate::keymat::{EspKeys, HipKeys, Keymat, Pair};
+use crate::keymat::{HipKeys, Keymat, Pair};
 use crate::recent::{ERRORS, Recent, TCP, Wake, Working};
 use crate::rhash::Rhash;
 use crate::sa::{Inbound, Outbound};
-use crate::suite::EspSuite;
+use crate::suite::{EspCipher, EspSuite};
 use crate::update::Updates;
 use crate::volume::{Readdressing, Volume};
 use alloc::vec::Vec;
@@ -20,6 +20,9 @@ use outlast_wire::hip::{EspHeader, Hit, Message};
 
 /// How long packets under replaced keys are still opened.
 const OLD_KEYS: Duration = Duration::from_secs(60);
+
+/// How exactly it is known when an association was last used: its deadline need not move with each packet.
+const USE_STEP: Duration = Duration::from_secs(1);
 
 /// Bytes that ESP adds at most to a payload, for the credit.
 const ESP_OVERHEAD: usize = 64;
@@ -58,10 +61,15 @@ impl Keying {
         })
     }
 
-    /// The keys for data at the present index.
-    pub(crate) fn esp_keys(&self) -> Option<Pair<EspKeys>> {
-        self.keymat
-            .esp_keys(self.suite, self.esp_index, self.own, self.peer)
+    /// Ciphers for data with the keys at the present index.
+    pub(crate) fn esp_ciphers(&self) -> Option<Pair<EspCipher>> {
+        let keys = self
+            .keymat
+            .esp_keys(self.suite, self.esp_index, self.own, self.peer)?;
+        Some(Pair {
+            own: EspCipher::new(self.suite, &keys.own)?,
+            peer: EspCipher::new(self.suite, &keys.peer)?,
+        })
     }
 
     /// Where the keys of the next security associations begin.
@@ -95,7 +103,7 @@ pub(crate) struct Session {
     pub(crate) addresses: PeerAddresses,
     pub(crate) updates: Updates,
     pub(crate) answered: Option<Answered>,
-    /// When data was last sent or received.
+    /// When data was last sent or received, to [`USE_STEP`].
     pub(crate) last_used: Instant,
     /// The last segments of TCP connections.
     pub(crate) recent: Recent,
@@ -172,13 +180,19 @@ impl Session {
             }
             _ => return Err(Refusal::UnknownSpi),
         };
-        self.last_used = context.now;
+        self.note_use(context.now);
         self.addresses.earn(context.now, packet.len());
         self.received.note(beet::HEADER_LEN + opened.1.len());
         if context.config.wakes_connections {
             self.recent.note_received(context.now, opened.0, &opened.1);
         }
         Ok(opened)
+    }
+
+    fn note_use(&mut self, now: Instant) {
+        if now.since(self.last_used) >= USE_STEP {
+            self.last_used = now;
+        }
     }
 
     /// The peer has registered this host.
@@ -224,7 +238,7 @@ impl Session {
         if acts_on_tcp {
             data = self.recent.refresh(context.now, data, self.hits(context));
         }
-        self.last_used = context.now;
+        self.note_use(context.now);
         match self.outbound.seal(data.next, &data.payload, context.random) {
             Some(packet) => {
                 context.outbox.counters.sealed += 1;

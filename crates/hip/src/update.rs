@@ -567,7 +567,7 @@ impl Session {
             return Err(Refusal::Choice);
         }
         let before = core::mem::replace(&mut self.keying.esp_index, index);
-        let Some(keys) = self.keying.esp_keys() else {
+        let Some(ciphers) = self.keying.esp_ciphers() else {
             self.keying.esp_index = before;
             return Err(Refusal::Limit);
         };
@@ -584,9 +584,8 @@ impl Session {
             }
         };
         self.updates.offer = None;
-        let suite = self.keying.suite;
-        let inbound = Inbound::new(spi, suite, keys.peer);
-        let outbound = Outbound::new(info.new_spi, suite, keys.own);
+        let inbound = Inbound::new(spi, ciphers.peer);
+        let outbound = Outbound::new(info.new_spi, ciphers.own);
         self.replace(context.now, inbound, outbound);
         Ok(answer)
     }

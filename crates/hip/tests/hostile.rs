@@ -4,7 +4,7 @@ mod common;
 
 use common::{Faults, Network, address, is_established};
 use outlast_base::time::Duration;
-use outlast_hip::{Event, Protocol, Refusal, StateName, Transmit};
+use outlast_hip::{Config, Event, Protocol, Refusal, StateName, Transmit};
 use outlast_wire::hip::{Builder, Hit, Message, PacketType, kind};
 use proptest::prelude::*;
 
@@ -186,7 +186,7 @@ fn an_altered_update_is_refused() {
 fn a_flood_raises_the_puzzle_and_costs_no_state() {
     let mut network = Network::pair(7);
     network.nodes[1].host.set_peers([]);
-    let anyone = outlast_hip::Config {
+    let anyone = Config {
         admission: outlast_hip::Admission::Anyone,
         ..Default::default()
     };
@@ -258,7 +258,7 @@ fn puzzle_after_i2(count: u32, is_altered: bool) -> u8 {
         Builder::set_checksum(&mut i2.payload, i2.source, i2.destination);
     }
     let newcomer = network.add(
-        outlast_hip::Config::default(),
+        Config::default(),
         common::identity(3),
         &[address("203.0.113.1")],
     );
@@ -370,4 +370,112 @@ proptest! {
         network.run(Duration::from_secs(600));
         network.assert_data_flows_after_meeting(0, 1);
     }
+}
+
+/// Delivers all alterations of a packet that is signed to its end; none may change `look`, or be answered.
+fn assert_all_refused<T: PartialEq + std::fmt::Debug>(
+    network: &mut Network,
+    packet: &Transmit,
+    look: impl Fn(&Network) -> T,
+) {
+    let message = Message::parse(&packet.payload).expect("what the test set up");
+    let signature = message.find(kind::HIP_SIGNATURE).expect("it is signed");
+    // The checksum is repaired, and padding behind the signature is not signed.
+    let end = signature.offset + 4 + signature.contents.len();
+    let (before, sent) = (look(network), network.sent.len());
+    let mut tried = 0;
+    for (at, altered) in alterations(packet) {
+        if (4..6).contains(&at) || at >= end {
+            continue;
+        }
+        network.deliver(&altered);
+        assert_eq!(look(network), before, "{:?}, byte {at}", message.kind());
+        assert_eq!(network.sent.len(), sent, "{:?}, byte {at}", message.kind());
+        tried += 1;
+    }
+    assert!(tried > 40, "{tried} alterations");
+}
+
+/// The packet that was sent last, which is of this kind.
+fn last_sent(network: &Network, kind: PacketType) -> Transmit {
+    let (_, _, packet) = network.sent.last().expect("something was sent").clone();
+    let message = Message::parse(&packet.payload).expect("what the test set up");
+    assert_eq!(message.kind(), kind);
+    packet
+}
+
+#[test]
+fn an_altered_close_or_its_answer_is_refused() {
+    let mut network = Network::pair(7);
+    network.send(0, 1, b"first");
+    network.run(Duration::from_secs(1));
+    network.filter = Box::new(|_| false);
+    let (peer, now) = (network.hit(1), network.now);
+    network.nodes[0].host.close(now, peer);
+    network.drain(0);
+    let close = last_sent(&network, PacketType::Close);
+    let open = |network: &Network| network.state(1, 0);
+    assert_all_refused(&mut network, &close, open);
+    assert_eq!(open(&network), Some(StateName::Established));
+    network.deliver(&close);
+    assert_eq!(open(&network), Some(StateName::Closed));
+    let answer = last_sent(&network, PacketType::CloseAck);
+    let closing = |network: &Network| network.state(0, 1);
+    assert_all_refused(&mut network, &answer, closing);
+    assert_eq!(closing(&network), Some(StateName::Closing));
+    network.deliver(&answer);
+    assert_eq!(closing(&network), None);
+}
+
+#[test]
+fn an_altered_notification_is_refused() {
+    let mut config = Config::default();
+    config.limits.associations = 0;
+    let identities = [common::identity(1), common::identity(2)];
+    let mut network = Network::pair_of(7, identities, [Config::default(), config]);
+    network.connect(0, 1);
+    network.run(Duration::from_millis(160));
+    let notify = last_sent(&network, PacketType::Notify);
+    let look = |network: &Network| (network.state(0, 1), network.nodes[0].events.len());
+    assert_all_refused(&mut network, &notify, look);
+    assert_eq!(look(&network), (Some(StateName::I2Sent), 0));
+    network.deliver(&notify);
+    assert_eq!(network.state(0, 1), Some(StateName::Failed));
+}
+
+/// An I1 is not signed: whoever sends one is answered. What a server adds when it forwards one decides where the
+/// answer goes, and is.
+#[test]
+fn an_altered_forwarded_i1_sends_no_answer_to_a_third_place() {
+    let mut network = common::with_server(7);
+    network.send(0, 1, b"first");
+    network.run(Duration::from_millis(60));
+    let i1 = last_sent(&network, PacketType::I1);
+    let message = Message::parse(&i1.payload).expect("what the test set up");
+    let (from, mac) = (message.find(kind::FROM), message.find(kind::RVS_HMAC));
+    let (from, mac) = (from.expect("forwarded"), mac.expect("forwarded"));
+    let mut refused = 0;
+    for (at, altered) in alterations(&i1) {
+        let sent = network.sent.len();
+        network.deliver(&altered);
+        let answers = network.sent[sent..].iter();
+        let places: Vec<_> = answers.map(|(_, _, answer)| answer.destination).collect();
+        refused += usize::from(places.is_empty());
+        let is_hidden = (from.offset..from.offset + 2).contains(&at);
+        let is_padding = at >= mac.offset + 4 + mac.contents.len();
+        if (4..6).contains(&at) || is_padding {
+            continue;
+        }
+        // Without a FROM that it knows, a host takes the I1 for the server's own.
+        let allowed: &[_] = if is_hidden { &[i1.source] } else { &[] };
+        assert!(
+            places.iter().all(|place| allowed.contains(place)),
+            "byte {at}: {places:?}"
+        );
+    }
+    let sent = network.sent.len();
+    network.deliver(&i1);
+    let (_, _, r1) = network.sent[sent..].first().expect("it is answered");
+    assert_eq!(r1.destination, network.nodes[0].addresses[0]);
+    assert!(refused > 40, "{refused} alterations were refused");
 }

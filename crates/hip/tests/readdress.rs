@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::{Network, address, identity, is_readdressed};
+use common::{Network, address, identity, is_readdressed, with_server};
 use outlast_base::time::{Duration, Instant};
 use outlast_hip::{AddressState, Config, Event, Peer, Protocol, Refusal, StateName};
 use outlast_wire::hip::{Message, PacketType, kind};
@@ -228,37 +228,6 @@ fn replayed_and_forged_updates_redirect_nothing() {
     assert_eq!(view.addresses[0].address, address("198.51.100.8"));
     assert_eq!(view.addresses[0].state, AddressState::Active);
     network.assert_data_flows(0, 1);
-}
-
-/// Two mobile hosts and a rendezvous server at which both are registered.
-fn with_server(seed: u64) -> Network {
-    let mut network = Network::pair(seed);
-    let server_config = Config {
-        is_rendezvous_server: true,
-        admission: outlast_hip::Admission::Anyone,
-        ..Config::default()
-    };
-    let server_address = [address("203.0.113.1")];
-    let server = network.add(server_config, identity(3), &server_address);
-    let server_hit = network.hit(server);
-    for (at, other) in [(0, 1), (1, 0)] {
-        let through = Peer {
-            rendezvous: server_address.to_vec(),
-            ..Peer::default()
-        };
-        let own_server = Peer {
-            addresses: server_address.to_vec(),
-            registers: true,
-            ..Peer::default()
-        };
-        let hit = network.hit(other);
-        network.nodes[at]
-            .host
-            .set_peers([(hit, through), (server_hit, own_server)]);
-        network.connect(at, server);
-    }
-    network.run(Duration::from_secs(1));
-    network
 }
 
 /// Both sides say that both clients are registered, and for how long.

@@ -9,7 +9,7 @@ use outlast_hip::group::{Group, KeyPair};
 use outlast_hip::identity::PublicIdentity;
 use outlast_hip::keymat::Keymat;
 use outlast_hip::rhash::Rhash;
-use outlast_hip::suite::EspSuite;
+use outlast_hip::suite::{EspCipher, EspSuite};
 use outlast_hip::{cipher::HipCipher, keymat::EspKeys};
 use outlast_wire::hip::{
     DiffieHellman, EspInfo, Hit, HostId, Message, PacketType, Parameters, Puzzle, Signature, kind,
@@ -362,11 +362,11 @@ fn esp_of_scapy_opens() {
         "0000100100000001 27ae07da30c9ae14d035a888a6aaaed2 9e48d3b651e6d74b446449e704d0ac63 \
          032eff0f505e2f5ec09998ab98366489",
     );
-    let suite = EspSuite::Aes128CbcSha256;
-    let (next, payload) = suite.open(&keys, 1, &packet).expect("what the test set up");
+    let cipher = EspCipher::new(EspSuite::Aes128CbcSha256, &keys).expect("keys of this suite");
+    let (next, payload) = cipher.open(1, &packet).expect("what the test set up");
     assert_eq!((next, &payload[8..]), (17, &b"hello"[..]));
     assert_eq!(
-        suite.open(&keys, 1 << 32 | 1, &packet),
+        cipher.open(1 << 32 | 1, &packet),
         None,
         "another upper half"
     );
@@ -374,7 +374,7 @@ fn esp_of_scapy_opens() {
         let mut altered = packet.clone();
         altered[at] ^= 1;
         // Only the numbers of the header are known outside.
-        assert_eq!(suite.open(&keys, 1, &altered), None, "byte {at}");
+        assert_eq!(cipher.open(1, &altered), None, "byte {at}");
     }
 }
 

@@ -8,7 +8,7 @@
 use outlast_base::random::Stream;
 use outlast_base::time::{Duration, Instant};
 use outlast_hip::identity::{Algorithm, Identity};
-use outlast_hip::{Config, Event, Host, Peer, Protocol, StateName, Transmit};
+use outlast_hip::{Admission, Config, Event, Host, Peer, Protocol, StateName, Transmit};
 use outlast_wire::hip::Hit;
 use std::collections::BTreeMap;
 use std::net::IpAddr;
@@ -297,4 +297,35 @@ pub fn is_readdressed(event: &Event) -> bool {
 
 pub fn is_established(event: &Event) -> bool {
     matches!(event, Event::Established { .. })
+}
+
+/// Two mobile hosts and a rendezvous server at which both are registered.
+pub fn with_server(seed: u64) -> Network {
+    let mut network = Network::pair(seed);
+    let server_config = Config {
+        is_rendezvous_server: true,
+        admission: Admission::Anyone,
+        ..Config::default()
+    };
+    let server_address = [address("203.0.113.1")];
+    let server = network.add(server_config, identity(3), &server_address);
+    let server_hit = network.hit(server);
+    for (at, other) in [(0, 1), (1, 0)] {
+        let through = Peer {
+            rendezvous: server_address.to_vec(),
+            ..Peer::default()
+        };
+        let own_server = Peer {
+            addresses: server_address.to_vec(),
+            registers: true,
+            ..Peer::default()
+        };
+        let hit = network.hit(other);
+        network.nodes[at]
+            .host
+            .set_peers([(hit, through), (server_hit, own_server)]);
+        network.connect(at, server);
+    }
+    network.run(Duration::from_secs(1));
+    network
 }
