@@ -177,7 +177,9 @@ impl Packet {
         bytes.extend_from_slice(ip);
         bytes.extend_from_slice(body);
         match self.header.ip.source {
-            IpAddr::V4(_) => crate::ip::relabel_v4(&mut bytes, ip.len(), Protocol(protocol))?,
+            IpAddr::V4(_) => {
+                crate::ip::relabel_v4(&mut bytes, ip.len(), Protocol(protocol))?;
+            }
             IpAddr::V6(_) => {
                 crate::ip::relabel_v6(&mut bytes, ip.len(), [was, Protocol(protocol)])?;
             }

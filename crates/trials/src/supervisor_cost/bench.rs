@@ -31,7 +31,8 @@ const SETTING_UP: Duration = Duration::from_millis(600);
 /// Payload of a packet, in bytes.
 const PAYLOAD: f64 = 1_448.0;
 const PROXY: &str = "socat";
-const DAEMON: &str = "outlast";
+/// The kernel cuts a process's name off behind so many bytes (`TASK_COMM_LEN`).
+const LONGEST_NAME: usize = 15;
 /// Clock ticks in a second, as /proc counts processor time on Linux (`USER_HZ`).
 const TICKS_PER_S: f64 = 100.0;
 
@@ -170,6 +171,11 @@ pub fn carry_out(
             .get(),
         ..Costs::default()
     };
+    let program = outlast.file_name().unwrap_or_default().to_string_lossy();
+    let names = [
+        program.chars().take(LONGEST_NAME).collect(),
+        PROXY.to_owned(),
+    ];
     let directory = TempDir::new().map_err(BenchError::from)?;
     for round in 0..bench.rounds {
         let mut lanes = Lane::ALL;
@@ -205,9 +211,13 @@ pub fn carry_out(
         connections.rotate_right(round as usize % Lane::COUNT);
         let mut streams = Traffic::over(connections, bench.load)?;
         streams.take_turns(&lanes, WARM_UP, cancel)?;
-        let before = [DAEMON, PROXY].map(|name| processor_time(row.gateway(), name));
+        let before = names
+            .each_ref()
+            .map(|name| processor_time(row.gateway(), name));
         let carried = streams.take_turns(&lanes, bench.window, cancel)?;
-        let after = [DAEMON, PROXY].map(|name| processor_time(row.gateway(), name));
+        let after = names
+            .each_ref()
+            .map(|name| processor_time(row.gateway(), name));
         let plain_per_s = carried[lanes[0].index()]
             .per_s()
             .map_err(BenchError::from)?;
