@@ -35,7 +35,8 @@ proptest! {
             CompressionMessage::Acceptance { nonce },
             CompressionMessage::Segment(segment),
         ] {
-            prop_assert_eq!(CompressionMessage::parse(&written(message)), Ok(message));
+            let bytes = written(message);
+            prop_assert_eq!(CompressionMessage::parse(&bytes), Ok(message));
         }
         let length = written(CompressionMessage::Segment(segment)).len();
         prop_assert_eq!(length, OVERHEAD + header.len() + compressed.len());
@@ -54,14 +55,14 @@ proptest! {
 
     #[test]
     fn another_body_and_back_is_the_same_packet(
-        ip in common::ip_header(),
+        ip in common::any::ip_header(),
         payload in vec(any::<u8>(), 0..1_400),
         body in vec(any::<u8>(), 0..1_400),
     ) {
         let original = Packet::tcp_segment(ip, outlast_wire::TcpHeader::default(), &payload);
         let other = original.carrying(PROTOCOL, &body).expect("a plain header");
         prop_assert_eq!(other.header().ip, original.header().ip);
-        prop_assert_eq!(other.payload(), Some(body.as_slice()));
+        prop_assert_eq!(other.payload(), Some(&body[..]));
         let segment = original.body().expect("it has bytes");
         prop_assert_eq!(other.carrying(TCP, segment), Some(original.clone()));
     }
