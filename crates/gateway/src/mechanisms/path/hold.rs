@@ -109,8 +109,10 @@ impl PathMechanism for Hold {
         let verdict = self.judge(cx, direction, packet, tcp, observation);
         if cx.link.state == LinkState::Up {
             let round_trip = cx.flow.rtt.patience();
+            // As long as the connection is to move again, kicks go on.
+            let is_outstanding = self.stage.episode().is_none() && self.kept.end().is_some();
             self.stand_in
-                .note_crossing(cx.now, round_trip, !self.kept.is_empty());
+                .note_crossing(cx.now, round_trip, is_outstanding);
         }
         verdict
     }
@@ -301,7 +303,7 @@ impl Hold {
 
     /// The oldest segment goes out again, in its turn.
     fn send_front(&mut self) {
-        self.kept.mark_front_lost();
+        self.kept.mark_oldest_lost();
         self.stage.wait_in_line();
     }
 
