@@ -91,7 +91,6 @@ impl Release {
 
     /// Shares the link's rate out among connections from now on, or no longer.
     pub(crate) fn share_out(&mut self, shares_out: bool) {
-        self.data.set_even(shares_out);
         self.allotments = shares_out.then(|| self.allotments.take().unwrap_or_default());
     }
 

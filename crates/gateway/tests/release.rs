@@ -364,16 +364,10 @@ fn a_peer_that_loses_what_it_is_sent_slows_nobody_else_down() {
     let unknown = beside_a_peer_that_loses_all(None);
     // Half of the link, and what a full queue costs.
     let share = 2 * mbit(16).time_for(ByteCount(300 * 1_052));
-    for took in [told, unknown] {
-        assert!(
-            took <= 5 * share / 2,
-            "{told:?} and {unknown:?} for {share:?}"
-        );
+    // Half as much more without a rate, which has to be found out while half of what is sent is lost.
+    for (took, most) in [(told, 3 * share / 2), (unknown, 2 * share)] {
+        assert!(took <= most, "{told:?} and {unknown:?} for {share:?}");
     }
-    assert!(
-        unknown <= told * 12 / 10,
-        "{unknown:?}, with the rate {told:?}"
-    );
 }
 
 /// The bound of the release: a segment of a connection that has kept nothing waits one turn of each

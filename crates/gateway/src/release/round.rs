@@ -46,8 +46,6 @@ pub(crate) struct Round {
     /// Turns, by [`Waiting`], of those that take part.
     kept: usize,
     in_line: usize,
-    /// Who has one connection has its next turn as soon as who has several, and not only after one more round.
-    is_even: bool,
 }
 
 #[derive(Debug)]
@@ -104,11 +102,6 @@ impl Round {
         if !queue.is_aside {
             self.count(turn, 1);
         }
-    }
-
-    /// Parties with one connection get as much as those with several from now on, or not.
-    pub(crate) const fn set_even(&mut self, is_even: bool) {
-        self.is_even = is_even;
     }
 
     /// The party whose turn it is.
@@ -179,9 +172,9 @@ impl Round {
                 queue.entries.rotate_right(1);
             }
         }
-        // Whoever was alone in the queue has left the ring and come back to its end.
+        // Whoever was alone in the queue has left the ring and come back to its end. Its place is the front: if its
+        // turn is over, it gets what the next one is worth there, as any other, and not only a round later.
         if !queue.is_aside
-            && (queue.deficit > 0 || self.is_even)
             && self.ring.back() == Some(&taken.party)
             && self.ring.front() != Some(&taken.party)
         {

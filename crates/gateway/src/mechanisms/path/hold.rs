@@ -109,8 +109,10 @@ impl PathMechanism for Hold {
         let verdict = self.judge(cx, direction, packet, tcp, observation);
         if cx.link.state == LinkState::Up {
             let round_trip = cx.flow.rtt.patience();
+            // As long as the connection is to move again, kicks go on.
+            let is_outstanding = self.stage.episode().is_none() && self.kept.end().is_some();
             self.stand_in
-                .note_crossing(cx.now, round_trip, !self.kept.is_empty());
+                .note_crossing(cx.now, round_trip, is_outstanding);
         }
         verdict
     }
@@ -301,7 +303,7 @@ impl Hold {
 
     /// The oldest segment goes out again, in its turn.
     fn send_front(&mut self) {
-        self.kept.mark_front_lost();
+        self.kept.mark_oldest_lost();
         self.stage.wait_in_line();
     }
 
@@ -355,20 +357,8 @@ impl Hold {
         let is_settled =
             tcp.has(TcpFlags::ACK) && episode.heard_acknowledgement(cx.now, patience, repeats, tcp);
         let is_filled = observation.newly_acked > 0 && episode.hole_is_filled();
-        // What comes twice, a sender without SACK takes for losses and for reordering.
-        let lacks_sack = cx.sack == Some(false) && self.scope == Scope::All;
-        if is_settled && lacks_sack && cx.rules.has(HoldRule::DoubtWithoutSack) {
-            episode.await_more(cx.now + patience / 2);
-            self.kept.lose_transmitted_front();
-        } else if is_settled || is_filled && !episode.awaits_more() {
-            episode.settle();
-            self.kept.settle_doubt(episode.target(), self.scope);
-        } else if episode.awaits_more() && (is_delivered || repeats) {
-            episode.await_more(cx.now + patience / 2);
-            if is_delivered && cx.rules.has(HoldRule::SignalOnce) {
-                episode.note_kept_queue();
-            }
-        }
+        let (answers, arrives) = ((is_settled, is_filled), (is_delivered, repeats));
+        settle_doubt(cx, episode, &mut self.kept, self.scope, answers, arrives);
         if is_settled | is_filled {
             let gives_way = cx.rules.has(HoldRule::FewBeforeWanted);
             if gives_way && self.kept.give_way(episode.near_clock(), acked) {
@@ -644,6 +634,35 @@ impl Hold {
                 }
                 self.kept.mark_front_lost();
             }
+        }
+    }
+}
+
+/// Ends the doubt of what was merely transmitted, or without SACK of the oldest such segment only: what comes
+/// twice, a sender without SACK takes for losses and for reordering.
+///
+/// The segment at hand is the far host's first answer, fills the hole for which something was set aside; brings news of
+/// something that the gateway has not re-sent, or repeats the last acknowledgement.
+fn settle_doubt(
+    cx: &Context<'_>,
+    episode: &mut Episode,
+    kept: &mut Kept,
+    scope: Scope,
+    (is_settled, is_filled): (bool, bool),
+    (is_delivered, repeats): (bool, bool),
+) {
+    let lacks_sack = cx.sack == Some(false) && scope == Scope::All;
+    let until = cx.now + cx.flow.rtt.patience() / 2;
+    if is_settled && lacks_sack && cx.rules.has(HoldRule::DoubtWithoutSack) {
+        episode.await_more(until);
+        kept.lose_transmitted_front();
+    } else if is_settled || is_filled && !episode.awaits_more() {
+        episode.settle();
+        kept.settle_doubt(episode.target(), scope);
+    } else if episode.awaits_more() && (is_delivered || repeats) {
+        episode.await_more(until);
+        if is_delivered && cx.rules.has(HoldRule::SignalOnce) {
+            episode.note_kept_queue();
         }
     }
 }

@@ -40,9 +40,10 @@ impl Default for Kept {
 }
 
 impl Kept {
+    /// Whether nothing is kept that would go out by itself.
     pub(super) fn is_empty(&self) -> bool {
         match self {
-            Self::Window(window) => window.is_empty(),
+            Self::Window(window) => window.has_nothing_fresh(),
             Self::One { packet, .. } => packet.packet().is_none(),
         }
     }
@@ -51,6 +52,13 @@ impl Kept {
     pub(super) fn keep_stale(&mut self, keeps: bool, budget: &mut Budget) {
         if let Self::Window(window) = self {
             window.keep_stale(keeps, budget);
+        }
+    }
+
+    /// Marks the oldest as lost, also if its copies are too old.
+    pub(super) fn mark_oldest_lost(&mut self) {
+        if let Self::Window(window) = self {
+            window.mark_oldest_lost();
         }
     }
 

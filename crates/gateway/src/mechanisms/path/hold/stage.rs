@@ -92,13 +92,10 @@ impl Stage {
         was_certain
     }
 
-    /// The connection is to move again.
+    /// The connection is to move again. No episode begins amid another: before each return the link is said to
+    /// be down, and a late drop begins none while there is one.
     pub(super) fn recover(&mut self, episode: Episode) {
-        let has_line = match self {
-            Self::InLine => true,
-            Self::Recovering { has_line, .. } => *has_line,
-            Self::Passing | Self::Down { .. } => false,
-        };
+        let has_line = matches!(self, Self::InLine);
         let episode = Box::new(episode);
         *self = Self::Recovering { episode, has_line };
     }

@@ -48,8 +48,10 @@ pub(super) struct Window {
 pub(super) struct Full;
 
 impl Window {
-    pub(super) fn is_empty(&self) -> bool {
-        self.segments.is_empty()
+    /// Whether the far host would reject all that is kept, or nothing is.
+    pub(super) fn has_nothing_fresh(&self) -> bool {
+        let newest = self.segments.back();
+        newest.is_none_or(|newest| self.keeps_stale && self.is_stale(newest))
     }
 
     /// Whether a segment that has certainly not arrived waits to be re-sent.
@@ -357,22 +359,40 @@ impl Window {
             .is_some_and(|oldest| stamp.is_before(oldest))
     }
 
-    /// The oldest segment, if its freshest copy is none that the far host would reject as too old.
+    /// Where the oldest segment is whose freshest copy the far host would not reject as too old.
+    fn fresh_place(&self) -> Option<usize> {
+        if !self.keeps_stale {
+            return (!self.segments.is_empty()).then_some(0);
+        }
+        let mut segments = self.segments.iter();
+        segments.position(|segment| !self.is_stale(segment))
+    }
+
+    /// The oldest segment whose freshest copy the far host would not reject as too old.
     pub(super) fn fresh_front(&self) -> Option<&Segment> {
-        self.front().filter(|front| !self.is_stale(front))
+        self.segments.get(self.fresh_place()?)
+    }
+
+    /// The oldest segment is lost, also if its copies are too old.
+    pub(super) fn mark_oldest_lost(&mut self) {
+        if !self.segments.is_empty() {
+            self.set_fate(0, Fate::Lost);
+        }
     }
 
     /// The far host lacks the oldest segment, at `wanted`, and rejects the copy of it that was re-sent: a
     /// fresher one goes out.
     pub(super) fn lose_rejected(&mut self, wanted: SeqNumber) {
-        let (Some(front), Some(taken_from)) = (self.front(), self.taken_from) else {
+        let place = self.fresh_place();
+        let front = place.and_then(|place| Some((place, self.segments.get(place)?)));
+        let (Some((place, front)), Some(taken_from)) = (front, self.taken_from) else {
             return;
         };
         let is_rejected =
             matches!(front.fate, Fate::Resent(_, stamp) if stamp.is_before(taken_from));
         let is_lacking = front.seq.at_or_before(wanted);
         if is_rejected && is_lacking && !Stamp::of(front.freshest()).is_before(taken_from) {
-            self.set_fate(0, Fate::Lost);
+            self.set_fate(place, Fate::Lost);
         }
     }
 
@@ -522,9 +542,10 @@ impl Window {
 
     /// The oldest segment, if it was merely transmitted, has not arrived.
     pub(super) fn lose_transmitted_front(&mut self) {
-        let front = self.front();
-        if front.is_some_and(|front| front.fate == Fate::Transmitted) {
-            self.set_fate(0, Fate::Lost);
+        if let Some(place) = self.fresh_place()
+            && self.segments[place].fate == Fate::Transmitted
+        {
+            self.set_fate(place, Fate::Lost);
         }
     }
 
@@ -543,10 +564,11 @@ impl Window {
         }
     }
 
-    /// Marks the oldest segment as lost: the one that is worth sending even if it has arrived.
+    /// Marks the oldest segment that is [fresh](Self::fresh_front) as lost: the one that is worth sending even if
+    /// it has arrived.
     pub(super) fn mark_front_lost(&mut self) {
-        if !self.segments.is_empty() {
-            self.update(0, |oldest| {
+        if let Some(place) = self.fresh_place() {
+            self.update(place, |oldest| {
                 oldest.sacked = false;
                 oldest.fate = Fate::Lost;
             });
