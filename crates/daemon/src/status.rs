@@ -11,6 +11,7 @@ pub(crate) use flows::Flow;
 pub(super) use neighbours::Agents;
 use outlast_base::time::{Duration, Instant};
 use outlast_base::units::BitRate;
+use outlast_compression::Compression;
 use outlast_gateway::flow::FlowKey;
 use outlast_gateway::gateway::{DampedLink, Gateway, SilentLink};
 use outlast_gateway::limits::Limits;
@@ -372,6 +373,7 @@ impl Status {
         });
         let info = settings.mechanism.0.info();
         let kernel = path.kernel().and_then(Kernel::of);
+        let unused = outlast_compression::Counters::default();
         Self {
             interface: settings.interface.clone(),
             port_of: daemon.port_of.as_ref().map(|(_, of)| of.clone()),
@@ -400,9 +402,7 @@ impl Status {
             counters: Counters::of(
                 gateway,
                 path,
-                compression
-                    .as_ref()
-                    .map_or_else(Default::default, |one| *one.counters()),
+                compression.as_ref().map_or(&unused, Compression::counters),
                 indicators.refused(),
             ),
             resumes: resumes.collect(),
@@ -425,7 +425,7 @@ impl Counters {
     fn of(
         gateway: &Gateway,
         path: &DataPath,
-        compression: outlast_compression::Counters,
+        compression: &outlast_compression::Counters,
         refused: u64,
     ) -> Self {
         // All of them: who adds one is told here that it is to be shown.
@@ -479,16 +479,6 @@ impl Counters {
             wakes,
             link_ups_delayed,
             link_downs_ignored,
-            compressed: compression.compressed,
-            compressed_from_bytes: compression.original_bytes,
-            compressed_to_bytes: compression.compressed_bytes,
-            incompressible: compression.incompressible,
-            compression_paused: compression.given_up,
-            restored: compression.restored,
-            not_restored: compression.damaged,
-            compression_offers: compression.offers,
-            compression_agreed: compression.agreements,
-            compression_refused: compression.refusals,
             links_undamped,
             flows_displaced,
             flows_refused,
@@ -496,6 +486,38 @@ impl Counters {
             not_kept,
             others_evicted,
             link_events_refused: link_events_refused + refused,
+            ..Self::default()
+        }
+        .with_compression(compression)
+    }
+
+    /// These counts with what this end of a compressed link has counted.
+    fn with_compression(self, compression: &outlast_compression::Counters) -> Self {
+        let outlast_compression::Counters {
+            compressed,
+            original_bytes,
+            compressed_bytes,
+            incompressible,
+            given_up,
+            restored,
+            damaged,
+            offers,
+            agreements,
+            refusals,
+            no_room: _,
+        } = *compression;
+        Self {
+            compressed,
+            compressed_from_bytes: original_bytes,
+            compressed_to_bytes: compressed_bytes,
+            incompressible,
+            compression_paused: given_up,
+            restored,
+            not_restored: damaged,
+            compression_offers: offers,
+            compression_agreed: agreements,
+            compression_refused: refusals,
+            ..self
         }
     }
 }

@@ -163,7 +163,9 @@ fn with_example(section: &Section, key: &Key, directory: &Path) -> String {
         }
         ("workload" | "flows", name) => {
             let others: &[(&str, &str)] = match name {
-                "kind" | "bytes" | "direction" => &[("kind", "\"bulk\""), ("bytes", "\"1 B\"")],
+                "kind" | "bytes" | "direction" | "content" => {
+                    &[("kind", "\"bulk\""), ("bytes", "\"1 B\"")]
+                }
                 "interval" | "update" | "duration" => &[("kind", "\"interactive\"")],
                 "requests" | "request" | "response" | "think" => {
                     &[("kind", "\"request-response\"")]
@@ -229,6 +231,9 @@ fn with_example(section: &Section, key: &Key, directory: &Path) -> String {
         }
         ("mobile_ip", _) => {
             format!("{PLAIN}[[handoffs]]\nat = \"1 s\"\nto = 2\n[mobile_ip]\n")
+        }
+        ("outlast", "compression") => {
+            format!("{PLAIN}[outlast]\ngateway = \"m-tcp\"\n")
         }
         ("agents", _) => {
             format!("{PLAIN}[outlast]\ngateway = \"zero-window-ack\"\n[agents]\n")

@@ -152,6 +152,18 @@ impl Proxy {
     }
 }
 
+/// Where it is measured.
+struct Place<'t> {
+    bench: &'t SplitBench,
+    row: Row,
+    outlast: &'t Path,
+    /// For the daemon's control socket.
+    directory: TempDir,
+    /// The names of the processes of daemon and proxy.
+    names: [String; 2],
+    cancel: &'t Cancel,
+}
+
 /// Carries the bench of `job` out, with the daemon of the program `outlast`.
 ///
 /// # Errors
@@ -163,7 +175,18 @@ pub fn carry_out(
     cancel: &Cancel,
 ) -> Result<Ran, TrialError> {
     let began = clock::now();
-    let row = Row::new(bench.load)?;
+    let program = outlast.file_name().unwrap_or_default().to_string_lossy();
+    let place = Place {
+        bench,
+        row: Row::new(bench.load)?,
+        outlast,
+        directory: TempDir::new().map_err(BenchError::from)?,
+        names: [
+            program.chars().take(LONGEST_NAME).collect(),
+            PROXY.to_owned(),
+        ],
+        cancel,
+    };
     let mut costs = Costs {
         kernel: outlast_linux::kernel_release(),
         processors: thread::available_parallelism()
@@ -171,85 +194,88 @@ pub fn carry_out(
             .get(),
         ..Costs::default()
     };
-    let program = outlast.file_name().unwrap_or_default().to_string_lossy();
-    let names = [
-        program.chars().take(LONGEST_NAME).collect(),
-        PROXY.to_owned(),
-    ];
-    let directory = TempDir::new().map_err(BenchError::from)?;
     for round in 0..bench.rounds {
-        let mut lanes = Lane::ALL;
-        lanes.rotate_left(round as usize % Lane::COUNT);
-        let control = directory.path().join("control");
-        let arguments = ["--data-path", "nfqueue"];
-        let duty = Duty::MTcpAdaptive;
-        let link = lanes[1].link();
-        let started = Daemon::start_on(&link, duty, row.gateway(), outlast, control, &arguments);
-        let _daemon = match started {
-            Ok(daemon) => daemon,
-            Err(TrialError::Daemon(why)) => {
-                costs.missing.push((Way::Supervisor.name().to_owned(), why));
-                break;
-            }
-            Err(error) => return Err(error),
-        };
-        let listener = row.listen(lanes[2])?;
-        let to = listener.local_addr().map_err(BenchError::from)?;
-        let proxy = match Proxy::start(&row, to)? {
-            Ok(proxy) => proxy,
-            Err(why) => {
-                costs.missing.push((Way::Proxy.name().to_owned(), why));
-                break;
-            }
-        };
-        let mut connections = [
-            row.connect(lanes[0])?,
-            row.connect(lanes[1])?,
-            row.connect_to(lanes[2], proxy.at, &listener)?,
-        ];
-        // By lane, not by way.
-        connections.rotate_right(round as usize % Lane::COUNT);
-        let mut streams = Traffic::over(connections, bench.load)?;
-        streams.take_turns(&lanes, WARM_UP, cancel)?;
-        let before = names
-            .each_ref()
-            .map(|name| processor_time(row.gateway(), name));
-        let carried = streams.take_turns(&lanes, bench.window, cancel)?;
-        let after = names
-            .each_ref()
-            .map(|name| processor_time(row.gateway(), name));
-        let plain_per_s = carried[lanes[0].index()]
-            .per_s()
-            .map_err(BenchError::from)?;
-        for (place, way) in Way::ALL.into_iter().enumerate() {
-            let one = carried[lanes[place].index()];
-            let cpu_s = match place.checked_sub(1) {
-                Some(process) => {
-                    let [before, after] = [&before, &after].map(|times| &times[process]);
-                    used(before).and_then(|before| Ok(used(after)? - before))?
-                }
-                None => 0.0,
-            };
-            costs.samples.push(Sample {
-                way,
-                per_s: one.per_s().map_err(BenchError::from)?,
-                plain_per_s,
-                cpu_us_per_packet: cpu_s * 1e6 / (one.amount / 8.0 / PAYLOAD),
-            });
+        if let Err((way, why)) = place.measure_round(round as usize, &mut costs)? {
+            costs.missing.push((way.name().to_owned(), why));
+            break;
         }
     }
     let result = RunResult {
         completed: true,
         elapsed_s: clock::now().since(began).as_secs_f64(),
-        ..job.live_result(row.congestion()?.as_str())
+        ..job.live_result(place.row.congestion()?.as_str())
     };
     Ok(Ran::new(result).observing(&costs))
 }
 
-fn used(time: &io::Result<f64>) -> Result<f64, BenchError> {
-    match time {
-        Ok(time) => Ok(*time),
-        Err(error) => Err(io::Error::new(error.kind(), error.to_string()).into()),
+impl Place<'_> {
+    /// Measures all three side by side; what does not run here and why, if so.
+    fn measure_round(
+        &self,
+        round: usize,
+        costs: &mut Costs,
+    ) -> Result<Result<(), (Way, String)>, TrialError> {
+        // By way.
+        let mut lanes = Lane::ALL;
+        lanes.rotate_left(round % Lane::COUNT);
+        let _daemon = match self.start_daemon(lanes[1]) {
+            Ok(daemon) => daemon,
+            Err(TrialError::Daemon(why)) => return Ok(Err((Way::Supervisor, why))),
+            Err(error) => return Err(error),
+        };
+        let listener = self.row.listen(lanes[2])?;
+        let to = listener.local_addr().map_err(BenchError::from)?;
+        let proxy = match Proxy::start(&self.row, to)? {
+            Ok(proxy) => proxy,
+            Err(why) => return Ok(Err((Way::Proxy, why))),
+        };
+        let mut connections = [
+            self.row.connect(lanes[0])?,
+            self.row.connect(lanes[1])?,
+            self.row.connect_to(lanes[2], proxy.at, &listener)?,
+        ];
+        // By lane.
+        connections.rotate_right(round % Lane::COUNT);
+        let mut streams = Traffic::over(connections, self.bench.load)?;
+        streams.take_turns(&lanes, WARM_UP, self.cancel)?;
+        let before = self.processor_times()?;
+        let carried = streams.take_turns(&lanes, self.bench.window, self.cancel)?;
+        let after = self.processor_times()?;
+        let used_s = [0.0, after[0] - before[0], after[1] - before[1]];
+        let plain_per_s = carried[lanes[0].index()]
+            .per_s()
+            .map_err(BenchError::from)?;
+        for ((way, lane), used_s) in Way::ALL.into_iter().zip(lanes).zip(used_s) {
+            let one = carried[lane.index()];
+            costs.samples.push(Sample {
+                way,
+                per_s: one.per_s().map_err(BenchError::from)?,
+                plain_per_s,
+                cpu_us_per_packet: used_s * 1e6 / (one.amount / 8.0 / PAYLOAD),
+            });
+        }
+        Ok(Ok(()))
+    }
+
+    fn start_daemon(&self, lane: Lane) -> Result<Daemon<'_>, TrialError> {
+        let control = self.directory.path().join("control");
+        Daemon::start_on(
+            &lane.link(),
+            Duty::MTcpAdaptive,
+            self.row.gateway(),
+            self.outlast,
+            control,
+            &["--data-path", "nfqueue"],
+        )
+    }
+
+    /// Of daemon and proxy, in seconds.
+    fn processor_times(&self) -> Result<[f64; 2], BenchError> {
+        let [daemon, proxy] = self
+            .names
+            .each_ref()
+            .map(|name| processor_time(self.row.gateway(), name));
+        Ok([daemon?, proxy?])
     }
 }
 
