@@ -190,7 +190,7 @@ impl MobileNode {
     pub fn new(now: Instant, config: MobileNodeConfig) -> Self {
         Self {
             surroundings: Surroundings::new(now, config.seed),
-            registration: Registration::new(now, config.clock),
+            registration: Registration::new(now, config.clock, config.seed),
             config,
             co_location: None,
             attachment: Attachment::Nowhere,

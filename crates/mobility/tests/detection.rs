@@ -91,8 +91,9 @@ fn lost_and_late_advertisements_cost_every_way_but_end() {
     for way in WAYS {
         let clean = handoffs(way, 40, Faults::default());
         let faulty = handoffs(way, 40, faults);
+        // Four requests fit in 12 s. What is lost of them depends on when they are sent.
         assert!(
-            faulty.len() >= 38,
+            faulty.len() >= 36,
             "{way:?}: {} of 40 in 12 s",
             faulty.len()
         );

@@ -71,7 +71,7 @@ fn method(extent: Extent) -> Vec<String> {
 
 /// Runs of each cell.
 fn repetitions(extent: Extent) -> u32 {
-    extent.choose(2, 3)
+    extent.choose(1, 3)
 }
 
 /// What the runs have in common that are compared with each other.

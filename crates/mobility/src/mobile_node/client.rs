@@ -7,6 +7,7 @@ use crate::datagram::{FROM_THIS_LINK, agent_socket, message};
 use crate::transmit::{Verdict, Via};
 use crate::tunnel::{Outside, Tunnel};
 use core::net::Ipv4Addr;
+use outlast_base::random::Stream;
 use outlast_base::time::{Duration, Instant};
 use outlast_wire::mobile_ip::{
     Extension, Extensions, Lifetime, RegistrationReply, RegistrationRequest, ReplyCode,
@@ -15,6 +16,8 @@ use outlast_wire::mobile_ip::{
 
 /// No request is repeated sooner (section 3.6.3).
 const SHORTEST_TIMEOUT: Duration = Duration::from_secs(1);
+/// By how much of itself a timeout may be longer.
+const SPREAD: f64 = 0.25;
 /// What the first timeout adds to two round trips.
 const MARGIN: Duration = Duration::from_millis(100);
 /// One request a second on average; after a rest so many may follow each other.
@@ -36,6 +39,7 @@ pub(super) struct Registration {
     longest: Lifetime,
     budget: Budget,
     alive: Option<KeepAlive>,
+    stream: Stream,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -69,7 +73,7 @@ struct KeepAlive {
 }
 
 impl Registration {
-    pub(super) const fn new(now: Instant, clock: NtpClock) -> Self {
+    pub(super) fn new(now: Instant, clock: NtpClock, seed: u64) -> Self {
         Self {
             stage: Stage::Idle,
             last_place: Attachment::Nowhere,
@@ -79,6 +83,7 @@ impl Registration {
             longest: Lifetime::INFINITE,
             budget: Budget::new(now, BURST, BETWEEN_REQUESTS),
             alive: None,
+            stream: Stream::new(seed, "registration requests"),
         }
     }
 
@@ -91,10 +96,11 @@ impl Registration {
 
     /// Registers again at the place where the mobile node is.
     pub(super) fn renew(&mut self, now: Instant) {
+        let timeout = self.first_timeout();
         self.stage = Stage::Waiting {
             since: now,
             at: now,
-            timeout: self.first_timeout(),
+            timeout,
         };
     }
 
@@ -153,8 +159,11 @@ impl Registration {
         Some(alive.sequence)
     }
 
-    fn first_timeout(&self) -> Duration {
-        (self.round_trip * 2 + MARGIN).max(SHORTEST_TIMEOUT)
+    /// Spread, and so are those that double it: thousands that have lost their requests together do
+    /// not repeat them together.
+    fn first_timeout(&mut self) -> Duration {
+        let shortest = (self.round_trip * 2 + MARGIN).max(SHORTEST_TIMEOUT);
+        shortest.mul_f64(1.0 + SPREAD * self.stream.unit())
     }
 
     /// Asks again at once, or after `wait`.

@@ -67,14 +67,10 @@ impl Wire {
     }
 }
 
-/// What comes of a move of `size` mobile nodes whose home agent has a link of this rate.
-pub(super) fn measure(size: usize, bits_per_s: u64) -> Result<Move, InvalidSpi> {
-    let mut now = Instant::ZERO;
-    let clock = NtpClock::new(now, NTP);
-    let mut crowd = Crowd::new(now, size, HOME_AGENT, clock)?;
+fn home_agent(now: Instant, size: usize, clock: NtpClock) -> Result<HomeAgent, InvalidSpi> {
     let key = association()?;
     let mobiles = (0..size).map(|number| (home_address(number), vec![key.clone()]));
-    let mut home = HomeAgent::new(
+    Ok(HomeAgent::new(
         now,
         HomeAgentConfig {
             address: HOME_AGENT,
@@ -90,7 +86,15 @@ pub(super) fn measure(size: usize, bits_per_s: u64) -> Result<Move, InvalidSpi> 
             clock,
             seed: 1,
         },
-    );
+    ))
+}
+
+/// What comes of a move of `size` mobile nodes whose home agent has a link of this rate.
+pub(super) fn measure(size: usize, bits_per_s: u64) -> Result<Move, InvalidSpi> {
+    let mut now = Instant::ZERO;
+    let clock = NtpClock::new(now, NTP);
+    let mut crowd = Crowd::new(now, size, HOME_AGENT, clock)?;
+    let mut home = home_agent(now, size, clock)?;
     let (mut up, mut down) = (Wire::new(bits_per_s), Wire::new(bits_per_s));
     let mut last = Move::default();
     // They register for the first time, and then move.

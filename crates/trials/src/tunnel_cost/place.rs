@@ -265,6 +265,74 @@ fn equip(host: &Namespace, interfaces: &[&str], load: Load) -> Result<(), TrialE
     ip(host, &lines)
 }
 
+/// Starts home agent, foreign agent and both mobile nodes, one after another, until these are registered.
+fn start_roles(
+    hosts: &Hosts,
+    directory: &Path,
+    outlast: &Path,
+    cancel: &Cancel,
+) -> Result<Vec<ContainedProcess>, TrialError> {
+    let (own, visitor) = (Way::CoLocated.address(), Way::ForeignAgent.address());
+    let at = |name: &str| directory.join(name);
+    let key = at("key");
+    let mobile = |address: Ipv4Addr| {
+        format!("[[home_agent.mobiles]]\nhome_address = \"{address}\"\nkey = {key:?}\n")
+    };
+    let agent = format!(
+        "[home_agent]\naddress = \"{HOME_AGENT}\"\ncontrol = {:?}\n{}{}",
+        at("agent.sock"),
+        mobile(own),
+        mobile(visitor),
+    );
+    let foreign = format!(
+        "[foreign_agent]\ninterface = {:?}\naddress = \"{}\"\ncare_of_address = \"{ROUTER}\"\n\
+             control = {:?}\n",
+        Way::ForeignAgent.link(),
+        Way::ForeignAgent.gateway(),
+        at("foreign.sock"),
+    );
+    let node = |address: Ipv4Addr, name: &str| {
+        format!(
+            "[mobile_node]\nhome_address = \"{address}\"\nhome_agent = \"{HOME_AGENT}\"\n\
+                 key = {key:?}\ntrigger = false\ncontrol = {:?}\n",
+            at(name),
+        )
+    };
+    let starts = [
+        ("agent", "home-agent", &hosts.agent, agent, "agent begins"),
+        (
+            "foreign",
+            "foreign-agent",
+            &hosts.router,
+            foreign,
+            "agent begins",
+        ),
+        (
+            "own",
+            "mobile-node",
+            hosts.mobile(Way::CoLocated),
+            node(own, "own.sock"),
+            " registered",
+        ),
+        (
+            "visitor",
+            "mobile-node",
+            hosts.mobile(Way::ForeignAgent),
+            node(visitor, "visitor.sock") + "interface = \"eth0\"\n",
+            " registered",
+        ),
+    ];
+    let mut roles = Vec::new();
+    for (name, role, host, text, words) in starts {
+        let config = at(name).with_extension("toml");
+        fs::write(&config, text).map_err(io_error)?;
+        let (process, said) = role::run(outlast, role, host, &config)?;
+        roles.push(process);
+        role::await_words(&said, words, cancel)?;
+    }
+    Ok(roles)
+}
+
 impl<'t> Tunnels<'t> {
     /// Starts all, until both mobile nodes are registered.
     pub(super) fn start(
@@ -283,62 +351,7 @@ impl<'t> Tunnels<'t> {
             let said = String::from_utf8_lossy(&made.stderr);
             return Err(TrialError::Daemon(said.trim().to_owned()));
         }
-        let (own, visitor) = (Way::CoLocated.address(), Way::ForeignAgent.address());
-        let mobile = |address: Ipv4Addr| {
-            format!("[[home_agent.mobiles]]\nhome_address = \"{address}\"\nkey = {key:?}\n")
-        };
-        let agent = format!(
-            "[home_agent]\naddress = \"{HOME_AGENT}\"\ncontrol = {:?}\n{}{}",
-            at("agent.sock"),
-            mobile(own),
-            mobile(visitor),
-        );
-        let foreign = format!(
-            "[foreign_agent]\ninterface = {:?}\naddress = \"{}\"\ncare_of_address = \"{ROUTER}\"\n\
-             control = {:?}\n",
-            Way::ForeignAgent.link(),
-            Way::ForeignAgent.gateway(),
-            at("foreign.sock"),
-        );
-        let node = |address: Ipv4Addr, name: &str| {
-            format!(
-                "[mobile_node]\nhome_address = \"{address}\"\nhome_agent = \"{HOME_AGENT}\"\n\
-                 key = {key:?}\ntrigger = false\ncontrol = {:?}\n",
-                at(name),
-            )
-        };
-        let starts = [
-            ("agent", "home-agent", &hosts.agent, agent, "agent begins"),
-            (
-                "foreign",
-                "foreign-agent",
-                &hosts.router,
-                foreign,
-                "agent begins",
-            ),
-            (
-                "own",
-                "mobile-node",
-                hosts.mobile(Way::CoLocated),
-                node(own, "own.sock"),
-                " registered",
-            ),
-            (
-                "visitor",
-                "mobile-node",
-                hosts.mobile(Way::ForeignAgent),
-                node(visitor, "visitor.sock") + "interface = \"eth0\"\n",
-                " registered",
-            ),
-        ];
-        let mut roles = Vec::new();
-        for (name, role, host, text, words) in starts {
-            let config = at(name).with_extension("toml");
-            fs::write(&config, text).map_err(io_error)?;
-            let (process, said) = role::run(outlast, role, host, &config)?;
-            roles.push(process);
-            role::await_words(&said, words, cancel)?;
-        }
+        let roles = start_roles(&hosts, directory.path(), outlast, cancel)?;
         let gateway = Daemon::start_on(
             &Way::Nfqueue.link(),
             Duty::Hold,

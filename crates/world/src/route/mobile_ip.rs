@@ -80,6 +80,9 @@ pub(super) struct MobileIp<L> {
     at: Option<usize>,
     left_at: Option<Instant>,
     was_bound: bool,
+    /// A foreign agent has had the reply to the first registration. Until then the first gateway delivers
+    /// what is in the tunnel.
+    has_visited: bool,
     is_reverse: bool,
     handoffs: Vec<Duration>,
     strayed: u64,
@@ -192,6 +195,7 @@ impl<L: Load> MobileIp<L> {
             at: Some(0),
             left_at: None,
             was_bound: false,
+            has_visited: false,
             is_reverse: setup.reverse_tunnel,
             handoffs: Vec::new(),
             strayed: 0,
@@ -326,6 +330,7 @@ impl<L: Load> MobileIp<L> {
     fn give_foreign(&mut self, now: Instant, gateway: usize, arrival: Arrival, packet: Packet) {
         if let Some(agent) = self.foreign.get_mut(gateway) {
             let (Verdict::Taken | Verdict::Pass) = agent.handle_packet(now, arrival, packet);
+            self.has_visited |= agent.visitor(HOME_ADDRESS).is_some();
         }
     }
 
@@ -385,7 +390,7 @@ impl<L: Load> MobileIp<L> {
             }
             (Way::ToMobile, Some(packet)) => self.give_foreign(now, gateway, arrival, packet),
             (Way::ToFixed, None) => self.actions.push_back(Action::Up(load)),
-            (Way::ToMobile, None) if self.is_visitor(gateway) || !self.was_bound => {
+            (Way::ToMobile, None) if self.is_visitor(gateway) || !self.has_visited => {
                 self.actions.push_back(Action::Down(gateway, load));
             }
             (Way::ToMobile, None) => self.strayed += 1,

@@ -15,6 +15,11 @@ const HEADERS: [u8; 4] = [41, 43, 60, 135];
 const FIRST_QUEUE: u16 = 20_400;
 const QUEUES: u16 = 64;
 
+/// The table of the rules. That of a gateway on the same device has another name.
+fn table_of(device: &str) -> String {
+    format!("outlast-mobile-ip/{device}")
+}
+
 /// The packets of Mobile IPv6 and of tunnels. Dropped, it leaves them to the kernel.
 pub(in crate::mobility) struct ExtensionQueue {
     queue: Queue,
@@ -32,7 +37,7 @@ impl ExtensionQueue {
         })?;
         // Each packet by itself, with its checksum: a machine reads what the link has carried.
         queue.take_aggregates(false)?;
-        let rules = HeaderRules::install(&format!("outlast/{device}"), number, &HEADERS)?;
+        let rules = HeaderRules::install(&table_of(device), number, &HEADERS)?;
         Ok(Self {
             queue,
             _rules: rules,
