@@ -26,7 +26,7 @@ use aya::maps::{Array, HashMap, MapData, MapError, PerCpuArray, RingBuf};
 use aya::programs::links::{CgroupAttachMode, LinkError};
 use aya::programs::sock_ops::SockOpsLinkId;
 use aya::programs::{Iter, ProgramError, SockOps};
-use aya::{Btf, BtfError, Ebpf, EbpfError, include_bytes_aligned};
+use aya::{Btf, BtfError, Ebpf, EbpfError, EbpfLoader, include_bytes_aligned};
 use outlast_host::control::ConnectionId;
 use rustix::fd::{AsFd, BorrowedFd};
 use std::error::Error;
@@ -132,7 +132,8 @@ impl ImmediateRetransmission {
     /// Without root, or on a kernel before 6.1 or without BTF.
     pub fn load() -> Result<Self, ImmediateError> {
         let types = Btf::from_sys_fs()?;
-        let mut ebpf = Ebpf::load(OBJECT)?;
+        // It would read the types a second time.
+        let mut ebpf = EbpfLoader::new().btf(Some(&types)).load(OBJECT)?;
         for name in [TAKE, GIVE_BACK, ASK] {
             iterator(&mut ebpf, name)?.load("tcp", &types)?;
         }

@@ -24,7 +24,7 @@ mod record;
 use aya::maps::{HashMap, MapData, MapError};
 use aya::programs::links::LinkError;
 use aya::programs::{Iter, Program, ProgramError};
-use aya::{Btf, BtfError, Ebpf, EbpfError, include_bytes_aligned};
+use aya::{Btf, BtfError, Ebpf, EbpfError, EbpfLoader, include_bytes_aligned};
 use outlast_base::time::{Duration, Instant};
 use outlast_host::control::{
     Action, Connection, ConnectionId, ControlError, EndpointControl, Needless, Outcome, Stage,
@@ -190,7 +190,7 @@ impl TcpStack {
     /// Without root, or on a kernel before 5.18 or without BTF.
     pub fn open(mark: u32) -> Result<Self, StackError> {
         let types = Btf::from_sys_fs()?;
-        let mut ebpf = Ebpf::load(OBJECT)?;
+        let mut ebpf = EbpfLoader::new().btf(Some(&types)).load(OBJECT)?;
         for name in [LIST, START_SLOWLY] {
             iterator(&mut ebpf, name)?.load("tcp", &types)?;
         }

@@ -23,7 +23,7 @@ use aya::programs::links::{CgroupAttachMode, LinkError};
 use aya::programs::sock_ops::SockOpsLinkId;
 use aya::programs::tc::SchedClassifier;
 use aya::programs::{Iter, ProgramError, SockOps};
-use aya::{Btf, BtfError, Ebpf, EbpfError, include_bytes_aligned};
+use aya::{Btf, BtfError, Ebpf, EbpfError, EbpfLoader, include_bytes_aligned};
 use outlast_base::time::Duration;
 use outlast_host::user_timeout::{AdoptionLimits, UserTimeoutOption};
 use policy::Selector;
@@ -222,8 +222,8 @@ impl UserTimeouts {
     /// Without root, or on a kernel before 6.1 or without BTF.
     pub fn load() -> Result<Self, UserTimeoutError> {
         let seed = policy::draw_seed().map_err(UserTimeoutError::Kernel)?;
-        let mut timeouts = Self::load_object(seed)?;
         let types = Btf::from_sys_fs()?;
+        let mut timeouts = Self::load_object(seed, &types)?;
         for name in [TAKE, GIVE_BACK, STRETCH] {
             let iterator = timeouts.iterator(name);
             let loaded = iterator.and_then(|iterator| iterator.load("tcp", &types));
@@ -271,7 +271,7 @@ impl UserTimeouts {
     /// # Errors
     /// As [`Self::attach`].
     pub fn load_for_trial(config: &UserTimeoutConfig) -> Result<Self, UserTimeoutError> {
-        let mut timeouts = Self::load_object(SEED_OF_TRIALS)?;
+        let mut timeouts = Self::load_object(SEED_OF_TRIALS, &Btf::from_sys_fs()?)?;
         timeouts.adopt(config, &[], &[])?;
         let program = timeouts.ebpf.program_mut(ASK).expect("the object has it");
         let loaded = <&mut SchedClassifier>::try_from(program).and_then(SchedClassifier::load);
@@ -279,9 +279,10 @@ impl UserTimeouts {
         Ok(timeouts)
     }
 
-    fn load_object(seed: u32) -> Result<Self, UserTimeoutError> {
+    fn load_object(seed: u32, types: &Btf) -> Result<Self, UserTimeoutError> {
         Ok(Self {
-            ebpf: Ebpf::load(OBJECT)?,
+            // It would read the types a second time.
+            ebpf: EbpfLoader::new().btf(Some(types)).load(OBJECT)?,
             namespace: cookie::of_network_namespace().map_err(UserTimeoutError::Kernel)?,
             seed,
             attached: Vec::new(),

@@ -15,7 +15,7 @@ use outlast_linux::namespace::Namespace;
 use outlast_linux::netlink::RouteSocket;
 use rustix::fd::AsFd;
 use rustix::net::sockopt;
-use std::io::{Read, Write};
+use std::io::{self, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -133,13 +133,23 @@ fn resume_of(
         let back = clock::now();
         let timeout = Some(PATIENCE);
         stream.set_read_timeout(timeout).expect("a socket");
-        let count = stream.read(&mut [0; 1024]).expect("it goes on");
+        let count = again(|| stream.read(&mut [0; 1024])).expect("it goes on");
         let resumed = clock::now().since(back);
         assert_ne!(count, 0, "the transfer has ended");
         is_over.store(true, Ordering::Relaxed);
         drop(stream);
         resumed
     })
+}
+
+/// Repeats a call that a signal interrupts; the kernel does not where the socket has a timeout.
+pub(crate) fn again<T>(mut call: impl FnMut() -> io::Result<T>) -> io::Result<T> {
+    loop {
+        match call() {
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            done => return done,
+        }
+    }
 }
 
 /// Sends a little every five milliseconds until it is over, or the other side has enough.

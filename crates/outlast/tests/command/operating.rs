@@ -287,7 +287,7 @@ pub(crate) fn heard(manager: &UnixDatagram, last: &str) -> Vec<String> {
     let mut heard = Vec::new();
     loop {
         let mut message = [0; 4096];
-        let length = manager.recv(&mut message).expect("it goes on");
+        let length = crate::host::again(|| manager.recv(&mut message)).expect("it goes on");
         let message = std::str::from_utf8(&message[..length]).expect("text");
         heard.push(message.to_owned());
         if message.starts_with(last) {
