@@ -5,6 +5,7 @@ use crate::gateway_cost::programs::{self, Passes};
 use crate::gateway_herd::trial::{self as herd, HerdTrial};
 use crate::gateway_matrix::trial::{self as matrix, ProgramTrial};
 use crate::gateway_siege::trial::{self as siege, SiegeTrial};
+use crate::hip_cost::trial::{self as cost, CostTrial};
 use crate::hip_moves::trial::{self as moves, MovesTrial};
 use crate::mobile_ip_matrix::trial::{self as hand_off, HandOffTrial};
 use crate::race::trial::{self as race, RaceTrial};
@@ -34,6 +35,8 @@ pub enum Trial {
     HandOff(HandOffTrial),
     /// Programs between hosts that change their addresses, with HIP.
     Moves(MovesTrial),
+    /// A crowd of hosts with HIP, or HIP beside another tunnel.
+    Cost(CostTrial),
     /// No outage: how much goes through.
     Bench(Bench),
     /// No link: what the programs in the kernel need.
@@ -50,6 +53,7 @@ impl Live for Trial {
             Self::Herd(_)
             | Self::HandOff(_)
             | Self::Moves(_)
+            | Self::Cost(_)
             | Self::Bench(_)
             | Self::Passes(_) => capacity.max(1),
         }
@@ -63,6 +67,7 @@ impl Live for Trial {
             Self::Siege(trial) => Some(trial.expected()),
             Self::HandOff(trial) => Some(trial.expected()),
             Self::Moves(trial) => Some(trial.expected()),
+            Self::Cost(trial) => Some(trial.expected()),
             Self::Herd(_) | Self::Bench(_) | Self::Passes(_) => None,
         }
     }
@@ -74,6 +79,7 @@ impl Live for Trial {
             | Self::Siege(_)
             | Self::HandOff(_)
             | Self::Moves(_)
+            | Self::Cost(_)
             | Self::Bench(_)
             | Self::Passes(_) => ATTEMPTS,
         }
@@ -89,6 +95,7 @@ impl Live for Trial {
             Self::Siege(trial) => siege::carry_out(job, trial, &outlast, cancel)?,
             Self::HandOff(trial) => hand_off::carry_out(job, trial, &outlast, cancel)?,
             Self::Moves(trial) => moves::carry_out(job, trial, &outlast, cancel)?,
+            Self::Cost(trial) => cost::carry_out(job, trial, &outlast, cancel)?,
             Self::Bench(bench) => bench::carry_out(job, bench, &outlast, cancel)?,
             Self::Passes(passes) => programs::carry_out(job, passes, cancel)?,
         })
