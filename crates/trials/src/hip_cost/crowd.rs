@@ -337,7 +337,10 @@ impl<'p> Crowd<'p> {
             }
         }
         while member.host.poll_delivery().is_some() {
-            member.answered.get_or_insert(now);
+            // An answer may be late, to what was asked before this step.
+            if member.asked.is_some() {
+                member.answered.get_or_insert(now);
+            }
         }
         while let Some(event) = member.host.poll_event() {
             if let Event::Established { .. } | Event::Readdressed { .. } = event {
