@@ -152,7 +152,7 @@ fn job(help: Help, extent: Extent) -> Job {
             length: trial.outage(0),
         },
         task: Task::Bulk {
-            bytes: ByteCount(trial::BYTES_BETWEEN * (trial.moves as u64 + 2)),
+            bytes: ByteCount(trial.payload()),
             direction: Direction::Download,
         },
         congestion: Cubic,

@@ -10,6 +10,7 @@
 //! | [`gateway_siege`] | honest transfers while the daemon is killed, and amid hostile packets |
 //! | [`hold_channel`] | utilisation of a channel that is up a tenth of the time |
 //! | [`hold_matrix`] | resume time by congestion control, SACK, direction, outage and placement |
+//! | [`hip_cost`] | what HIP costs, beside WireGuard, and with many hosts at one server |
 //! | [`hip_moves`] | programs through changes of address with HIP, without its trigger, and without HIP |
 //! | [`host_matrix`] | resume time of a mobile host's uploads with an agent beside its TCP |
 //! | [`lab_vs_sim`] | the simulator beside the kernel |
@@ -30,6 +31,7 @@ pub mod gateway_cost;
 pub mod gateway_herd;
 pub mod gateway_matrix;
 pub mod gateway_siege;
+pub mod hip_cost;
 pub mod hip_moves;
 pub mod hold_channel;
 pub mod hold_matrix;
@@ -68,6 +70,7 @@ pub const ALL: &[&Experiment] = &[
     &tunnel_cost::EXPERIMENT,
     &mobile_ip_crowd::EXPERIMENT,
     &hip_moves::EXPERIMENT,
+    &hip_cost::EXPERIMENT,
     &race::EXPERIMENT,
     &strangers::EXPERIMENT,
     &middle_of_path::EXPERIMENT,

@@ -5,6 +5,7 @@ use crate::gateway_cost::programs::{self, Passes};
 use crate::gateway_herd::trial::{self as herd, HerdTrial};
 use crate::gateway_matrix::trial::{self as matrix, ProgramTrial};
 use crate::gateway_siege::trial::{self as siege, SiegeTrial};
+use crate::hip_cost::trial::{self as cost, CostTrial};
 use crate::hip_moves::trial::{self as moves, MovesTrial};
 use crate::mobile_ip_crowd::trial::{self as crowd, CrowdTrial};
 use crate::mobile_ip_matrix::trial::{self as hand_off, HandOffTrial};
@@ -39,6 +40,8 @@ pub enum Trial {
     Crowd(CrowdTrial),
     /// Programs between hosts that change their addresses, with HIP.
     Moves(MovesTrial),
+    /// A crowd of hosts with HIP, or HIP beside another tunnel.
+    Cost(CostTrial),
     /// No outage: how much goes through.
     Bench(Bench),
     /// No outage: what goes through tunnels.
@@ -59,6 +62,7 @@ impl Live for Trial {
             Self::Herd(_)
             | Self::HandOff(_)
             | Self::Moves(_)
+            | Self::Cost(_)
             | Self::Bench(_)
             | Self::Crowd(_)
             | Self::Tunnels(_)
@@ -76,6 +80,7 @@ impl Live for Trial {
             Self::HandOff(trial) => Some(trial.expected()),
             Self::Crowd(trial) => Some(trial.expected()),
             Self::Moves(trial) => Some(trial.expected()),
+            Self::Cost(trial) => Some(trial.expected()),
             Self::Herd(_)
             | Self::Bench(_)
             | Self::Tunnels(_)
@@ -91,6 +96,7 @@ impl Live for Trial {
             | Self::Siege(_)
             | Self::HandOff(_)
             | Self::Moves(_)
+            | Self::Cost(_)
             | Self::Bench(_)
             | Self::Crowd(_)
             | Self::Tunnels(_)
@@ -110,6 +116,7 @@ impl Live for Trial {
             Self::HandOff(trial) => hand_off::carry_out(job, trial, &outlast, cancel)?,
             Self::Crowd(trial) => crowd::carry_out(job, trial, &outlast, cancel)?,
             Self::Moves(trial) => moves::carry_out(job, trial, &outlast, cancel)?,
+            Self::Cost(trial) => cost::carry_out(job, trial, &outlast, cancel)?,
             Self::Bench(bench) => bench::carry_out(job, bench, &outlast, cancel)?,
             Self::Tunnels(bench) => tunnels::carry_out(job, bench, &outlast, cancel)?,
             Self::Split(bench) => split::carry_out(job, bench, &outlast, cancel)?,

@@ -1,6 +1,6 @@
 //! Two hosts that speak HIP, and a network that does to their packets what the input says.
 //!
-//! Each step is an operation and three bytes of arguments: hosts speak, move, close; a packet in
+//! Each step is an operation and three bytes of arguments: hosts speak, send segments of TCP, move, close; a packet in
 //! flight arrives, is lost, arrives twice, is altered and gets a checksum that fits again; time
 //! passes; bytes of the input arrive as a packet. After every step both hosts must be sound, and
 //! in the end, when the network is honest again, the hosts must come to speak with each other.
@@ -20,6 +20,10 @@ const FLIGHT: usize = 32;
 
 /// The private keys of the hosts, in PKCS #8: made for this, and worth nothing.
 const KEYS: [&str; 2] = [include_str!("../hip/a.pem"), include_str!("../hip/b.pem")];
+
+/// Protocols of inner packets.
+const TCP: u8 = 6;
+const ICMPV6: u8 = 58;
 
 fuzz_target!(|data: &[u8]| {
     let mut script = data;
@@ -56,7 +60,19 @@ struct World {
     /// Payloads that each host's application has sent, and how many.
     said: [BTreeSet<u32>; 2],
     heard: [BTreeSet<u32>; 2],
+    /// Segments that each host's application has sent.
+    segments: [BTreeSet<Vec<u8>>; 2],
     count: u32,
+}
+
+/// A segment without what a host may change: its timestamps and its checksum.
+fn outline(segment: &[u8]) -> Vec<u8> {
+    let mut outline = segment.to_vec();
+    outline[16..18].fill(0);
+    if outline[12] >> 4 == 8 {
+        outline[24..32].fill(0);
+    }
+    outline
 }
 
 /// The address `number` of a host.
@@ -88,6 +104,7 @@ impl World {
             flight: VecDeque::new(),
             said: Default::default(),
             heard: Default::default(),
+            segments: Default::default(),
             count: 0,
         };
         world.meet();
@@ -112,7 +129,8 @@ impl World {
             5 => self.arrive(usize::from(b), true),
             6 => drop(self.take(usize::from(b))),
             7 | 8 => self.alter(usize::from(b), c, a),
-            9 | 10 => self.speak(host),
+            9 => self.speak(host),
+            10 => self.send_segment(host, b, c),
             11 => self.pass(Duration::from_millis(u64::from(b) * 8)),
             12 => self.pass(Duration::from_secs(u64::from(b) * 4)),
             13 => self.place(host, b),
@@ -140,6 +158,25 @@ impl World {
         packet.extend_from_slice(&hits()[host].0);
         packet.extend_from_slice(&hits()[1 - host].0);
         packet.extend_from_slice(&self.count.to_be_bytes());
+        self.hosts[host].handle_data(self.now, &packet);
+        self.drain(host);
+    }
+
+    /// An application sends a segment of TCP, with timestamps or without: the host may repeat it later.
+    fn send_segment(&mut self, host: usize, b: u8, c: u8) {
+        let has_timestamps = b & 1 == 1;
+        let words = if has_timestamps { 8 } else { 5 };
+        let mut segment = vec![0, b >> 6, 0, 80, 0, 0, 0, c & 0xf0, 0, 0, 0, c << 4];
+        segment.extend_from_slice(&[words << 4, 0x10 | b >> 2 & 0xf, 1, 0, 0, 0, 0, 0]);
+        if has_timestamps {
+            segment.extend_from_slice(&[1, 1, 8, 10, c, b, 0, 1, b, c, 0, 2]);
+        }
+        segment.resize(segment.len() + usize::from(c % 8), b);
+        self.segments[host].insert(outline(&segment));
+        let mut packet = vec![0x60, 0, 0, 0, 0, segment.len() as u8, TCP, 64];
+        packet.extend_from_slice(&hits()[host].0);
+        packet.extend_from_slice(&hits()[1 - host].0);
+        packet.extend_from_slice(&segment);
         self.hosts[host].handle_data(self.now, &packet);
         self.drain(host);
     }
@@ -249,6 +286,20 @@ impl World {
             assert_eq!(peer, hits()[1 - host], "an event of somebody else");
         }
         while let Some(packet) = self.hosts[host].poll_delivery() {
+            match packet[6] {
+                TCP => {
+                    let known = self.segments[1 - host].contains(&outline(&packet[40..]));
+                    assert!(known, "nobody has sent {packet:?}");
+                    continue;
+                }
+                ICMPV6 => {
+                    // An error about a segment of the host's own, behind the quoted header.
+                    assert_eq!(packet[40], 1);
+                    assert_eq!(packet[56..72], hits()[host].0);
+                    continue;
+                }
+                _ => {}
+            }
             let number = packet[40..]
                 .try_into()
                 .expect("what was sent has four bytes");

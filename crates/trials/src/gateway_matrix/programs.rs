@@ -509,7 +509,7 @@ fn find_all(program: Program) -> Result<Vec<PathBuf>, Missing> {
     }
 }
 
-pub(super) fn find(program: &'static str, package: &'static str) -> Result<PathBuf, Missing> {
+pub(crate) fn find(program: &'static str, package: &'static str) -> Result<PathBuf, Missing> {
     candidates(program)
         .find(|path| path.is_file())
         .ok_or(Missing { program, package })

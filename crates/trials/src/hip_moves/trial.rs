@@ -114,6 +114,13 @@ impl MovesTrial {
         }
     }
 
+    /// Bytes of the file that curl loads: twice what it has to have read at the last move, because it goes on during
+    /// moves.
+    #[must_use]
+    pub const fn payload(&self) -> u64 {
+        BYTES_BETWEEN * (self.moves as u64 + 2) * 2
+    }
+
     fn patience(&self) -> Duration {
         match self.help {
             Help::None => WITHOUT_HIP,
@@ -230,7 +237,7 @@ pub fn carry_out(
     };
     let [fixed, _] = place.fixed_addresses();
     let address = roles.as_ref().map_or(fixed, |roles| roles.tag);
-    let length = BYTES_BETWEEN * (trial.moves as u64 + 2);
+    let length = trial.payload();
     let sent = payload(job.scenario.run.seed, length);
     let began = clock::now();
     let start =
