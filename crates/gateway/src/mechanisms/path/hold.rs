@@ -348,9 +348,9 @@ impl Hold {
         let is_pure = !observation.new_data && !observation.repeated;
         let repeats = is_pure && observation.newly_acked == 0;
         if cx.rules.has(HoldRule::GiveUpStale) {
-            if repeats && episode.has_sent_data() {
-                self.kept.hear_rejection(cx, tcp, self.near_clock);
-            }
+            let is_answer = repeats && episode.has_sent_data();
+            let clock = self.near_clock.filter(|_| is_answer);
+            self.kept.hear_rejection(cx, tcp, clock);
             self.kept.lose_rejected(acked);
         }
         let patience = cx.flow.rtt.patience();
@@ -373,6 +373,14 @@ impl Hold {
         if moved {
             episode.moved(cx.now, patience);
         }
+        self.end_episode_if_over(acked);
+    }
+
+    /// All that was kept at the return may be acknowledged.
+    fn end_episode_if_over(&mut self, acked: SeqNumber) {
+        let Some(episode) = self.stage.episode_mut() else {
+            return;
+        };
         if self.newest_ack.copies_left == 0 && episode.is_over(acked, self.kept.is_empty()) {
             // What is still lost came later, and only waits in line.
             match self.kept.has_lost() {
