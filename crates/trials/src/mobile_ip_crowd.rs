@@ -14,7 +14,7 @@ use outlast_base::time::Duration;
 use outlast_experiments::experiment::{Experiment, Extent, Figure, Part};
 use outlast_experiments::job::Job;
 use outlast_experiments::present::{median, own_claim};
-use outlast_experiments::record::Runs;
+use outlast_experiments::record::{Record, Runs};
 use outlast_experiments::setting::{Outages, Setting, Task};
 use outlast_report::judgement::{Judged, Published};
 use outlast_report::table::{Cell as Shown, Column, Table, Tone};
@@ -163,7 +163,7 @@ impl Figure for Crowds {
 fn moves(runs: &Runs, row: Row) -> impl Iterator<Item = Move> {
     runs.of(row.name)
         .iter()
-        .filter_map(|run| run.observed::<Move>())
+        .filter_map(Record::observed::<Move>)
 }
 
 fn table(runs: &Runs) -> Table {
