@@ -20,7 +20,7 @@ use core::net::{IpAddr, SocketAddr};
 use outlast_base::random::Stream;
 use outlast_base::time::Instant;
 use outlast_base::units::BitRate;
-use outlast_wire::compressed::{CompressionMessage, PROTOCOL};
+use outlast_wire::compressed::{CompressionError, CompressionMessage, PROTOCOL};
 use outlast_wire::{IcmpError, IpHeader, Packet, TcpFlags, TcpHeader, Transport};
 
 /// Shorter payloads go as they are, in bytes: DEFLATE saves less than a message costs.
@@ -373,9 +373,14 @@ impl Compression {
     fn handle_message(&mut self, now: Instant, packet: &Packet) -> Arrival {
         let ip = packet.header().ip;
         let addresses = (ip.destination, ip.source);
-        let Ok(message) = CompressionMessage::parse(packet.payload().unwrap_or_default()) else {
+        let message = match CompressionMessage::parse(packet.payload().unwrap_or_default()) {
+            Ok(message) => message,
             // It may be of another experiment.
-            return Arrival::Unchanged;
+            Err(CompressionError::Start | CompressionError::Kind(_)) => return Arrival::Unchanged,
+            Err(_) => {
+                self.counters.damaged += 1;
+                return Arrival::Consumed;
+            }
         };
         match message {
             CompressionMessage::Offer { nonce } if self.part == Part::Accepts => {

@@ -368,8 +368,7 @@ fn detected(switching: Switching, index: u32) -> Job {
     let length = setting::quoted(BETWEEN * (HANDOFFS + 1));
     let mut text = format!(
         "name = \"{name}\"\n[workload]\nkind = \"interactive\"\ninterval = \"1 s\"\nduration = {length}\n\
-         [run]\nseed = {}\n{place}\n",
-        index + 1,
+         {place}\n",
     );
     let gap = setting::quoted(LINK_SWITCH);
     for number in 0..HANDOFFS {
@@ -380,7 +379,7 @@ fn detected(switching: Switching, index: u32) -> Job {
         // Writing to a string does not fail.
         let _ = write!(text, "[[handoffs]]\nat = {at}\ngap = {gap}\nto = {to}\n");
     }
-    Job::from_toml(name, text, 0).in_world(World::Sim)
+    Job::from_toml(name, text, index).in_world(World::Sim)
 }
 
 /// What the page says of how it was measured.
