@@ -133,7 +133,10 @@ impl World {
         if let Arrival::Restored(restored) = self.ends[to].handle_from_link(self.now, packet) {
             assert!(restored.total_len() <= 65_535 && restored.tcp().is_some());
             let payload = |packet: &Packet| packet.body().map(<[u8]>::to_vec);
-            let is_known = self.sent.iter().any(|sent| payload(sent) == payload(&restored));
+            let is_known = self
+                .sent
+                .iter()
+                .any(|sent| payload(sent) == payload(&restored));
             assert!(is_known || is_meddled_with || self.sent.len() > 2 * REMEMBERED);
         }
         self.drain(to);
