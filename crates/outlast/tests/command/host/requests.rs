@@ -128,24 +128,20 @@ fn a_download_resumes_at_once_with_agents_at_both_hosts() {
 }
 
 fn judge(congestion: &str, sack: bool) {
-    let mut late = Vec::new();
-    // Where other tests keep the processors busy a run may be late for their sake.
+    let mut tried = Vec::new();
+    // Where other tests keep the processors busy a run may be late for their sake, and a sender's own timer may
+    // be due at the link's return, so that a control shows nothing.
     for _ in 0..3 {
         let Some([both, mobile, none]) = resumes(congestion, sack) else {
             return;
         };
         let all = [both, mobile, none];
-        // Otherwise this shows nothing.
-        assert!(
-            mobile.min(none) > AT_ONCE * 4,
-            "{congestion}, SACK {sack}: {all:?}"
-        );
-        if both <= AT_ONCE {
+        if both <= AT_ONCE && mobile.min(none) > AT_ONCE * 4 {
             return;
         }
-        late.push(all);
+        tried.push(all);
     }
-    panic!("{congestion}, SACK {sack}: {late:?}");
+    panic!("{congestion}, SACK {sack}: {tried:?}");
 }
 
 const CONNECTIONS: usize = 100;
