@@ -6,7 +6,7 @@ use outlast_gateway::gateway::{Event, Transmit};
 use outlast_gateway::limits::Limits;
 use outlast_gateway::link::Direction::{self, FromLink, ToLink};
 use outlast_gateway::link::{LinkId, LinkState};
-use outlast_gateway::mechanisms::path::SendReason;
+use outlast_gateway::mechanisms::path::{PathMechanismKind, SendReason};
 use outlast_wire::{Packet, TcpFlags, Transport};
 use std::collections::BTreeSet;
 use std::net::SocketAddr;
