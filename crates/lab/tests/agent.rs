@@ -21,7 +21,7 @@ fn resume(outlast: &str, congestion: &str, sack: bool, outage_s: f64) -> Option<
     resume_of("upload", outlast, (congestion, sack), outage_s)
 }
 
-/// The same of a transfer that way.
+/// From link-up until the receiver of a transfer in `direction` has new bytes; `None` where the lab cannot run.
 fn resume_of(
     direction: &str,
     outlast: &str,

@@ -29,11 +29,11 @@ use aya::programs::{Iter, ProgramError, SockOps};
 use aya::{Btf, BtfError, Ebpf, EbpfError, EbpfLoader, include_bytes_aligned};
 use outlast_host::control::ConnectionId;
 use rustix::fd::{AsFd, BorrowedFd};
-use std::error::Error;
 use std::fmt;
 use std::io::{self, Read};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
+use crate::causes;
 use crate::cgroup::{Cgroup, CgroupError};
 use crate::sys::cookie;
 
@@ -85,15 +85,7 @@ impl ImmediateError {
     /// The error with its causes, in one line, without what the verifier has to say at length.
     #[must_use]
     pub fn with_causes(&self) -> String {
-        let mut text = self.to_string();
-        let mut cause = self.source();
-        while let Some(error) = cause {
-            let whole = error.to_string();
-            text.push_str(": ");
-            text.push_str(whole.lines().next().unwrap_or_default());
-            cause = error.source();
-        }
-        text
+        causes::in_one_line(self)
     }
 }
 

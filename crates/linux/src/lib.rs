@@ -9,6 +9,7 @@
 #![deny(unsafe_code)]
 
 pub mod capability;
+mod causes;
 mod cgroup;
 pub mod clock;
 pub mod counters;

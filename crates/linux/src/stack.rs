@@ -229,7 +229,7 @@ impl TcpStack {
         self.immediate.as_ref()
     }
 
-    /// The same, to be acted on.
+    /// The option by which peers are asked for an immediate retransmission, to pass requests on or to change it.
     pub const fn immediate_mut(&mut self) -> Option<&mut ImmediateRetransmission> {
         self.immediate.as_mut()
     }

@@ -17,6 +17,7 @@ mod policy;
 
 pub use crate::cgroup::{CgroupError, MOST_CGROUPS};
 
+use crate::causes;
 use crate::cgroup::Cgroup;
 use aya::maps::{Array, MapError, PerCpuArray};
 use aya::programs::links::{CgroupAttachMode, LinkError};
@@ -27,7 +28,6 @@ use aya::{Btf, BtfError, Ebpf, EbpfError, EbpfLoader, include_bytes_aligned};
 use outlast_base::time::Duration;
 use outlast_host::user_timeout::{AdoptionLimits, UserTimeoutOption};
 use policy::Selector;
-use std::error::Error;
 use std::io::{self, Read};
 use std::net::IpAddr;
 use std::path::PathBuf;
@@ -139,15 +139,7 @@ impl UserTimeoutError {
     /// The error with its causes, in one line, without what the verifier has to say at length.
     #[must_use]
     pub fn with_causes(&self) -> String {
-        let mut text = self.to_string();
-        let mut cause = self.source();
-        while let Some(error) = cause {
-            let whole = error.to_string();
-            text.push_str(": ");
-            text.push_str(whole.lines().next().unwrap_or_default());
-            cause = error.source();
-        }
-        text
+        causes::in_one_line(self)
     }
 }
 

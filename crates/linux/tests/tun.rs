@@ -1,18 +1,17 @@
 //! Two namespaces whose only connection is a TUN device each and the test that carries packets.
 
+mod tun_host;
+
 use outlast_linux::namespace::Namespace;
 use outlast_linux::netlink::{InterfaceSettings, NetlinkError, Prefix, Route, RouteSocket};
 use outlast_linux::poller::{Interest, Poller, Token};
 use outlast_linux::socket::congestion_control as congestion_control_of;
-use outlast_linux::sysctl;
 use outlast_linux::tun::{MAX_PACKET, Tun, Written};
 use outlast_skip::skip;
 use rustix::io::Errno;
 use socket2::{Domain, Socket, Type};
 use std::net::{IpAddr, SocketAddr, UdpSocket};
-
-const V4: [&str; 2] = ["192.0.2.1", "192.0.2.2"];
-const V6: [&str; 2] = ["2001:db8::1", "2001:db8::2"];
+use tun_host::{V4, V6};
 
 struct Host {
     namespace: Namespace,
@@ -24,26 +23,7 @@ fn host(number: usize) -> Option<Host> {
     let namespace = Namespace::new().inspect_err(|error| skip(error)).ok()?;
     let tun = namespace.run(|| Tun::create("link0")).expect("enter");
     let tun = tun.inspect_err(|error| skip(error)).ok()?;
-    let set_up = || {
-        sysctl::write("net.ipv6.conf.link0.addr_gen_mode", "1").expect("sysctl");
-        let mut route = RouteSocket::open().expect("netlink");
-        let link = route.interface("link0").expect("made above");
-        let settings = InterfaceSettings {
-            up: Some(true),
-            multicast: Some(false),
-            mtu: Some(1400),
-            queue_len: Some(2000),
-        };
-        route.configure(link, &settings).expect("configure");
-        for (address, length) in [(V4[number], 24), (V6[number], 64)] {
-            let address = address.parse().expect("literal");
-            route
-                .add_address(link, Prefix { address, length })
-                .expect("address");
-            route.await_address(address).expect("in use");
-        }
-    };
-    namespace.run(set_up).expect("enter");
+    tun_host::set_up(&namespace, number);
     Some(Host { namespace, tun })
 }
 

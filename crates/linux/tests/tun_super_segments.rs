@@ -1,18 +1,17 @@
 //! Two namespaces whose only connection is a TUN device each that carries super-segments, and the test.
 
+mod tun_host;
+
 use outlast_linux::namespace::Namespace;
-use outlast_linux::netlink::{InterfaceSettings, Prefix, RouteSocket};
 use outlast_linux::poller::{Interest, Poller, Token};
-use outlast_linux::sysctl;
 use outlast_linux::tun::{FromHost, SuperSegmentTun, TcpLayout, Written};
 use outlast_linux::waker::Waker;
 use outlast_skip::skip;
 use outlast_wire::Packet;
 use std::io::{Read, Write};
 use std::net::{IpAddr, TcpListener, TcpStream};
+use tun_host::{V4, V6};
 
-const V4: [&str; 2] = ["192.0.2.1", "192.0.2.2"];
-const V6: [&str; 2] = ["2001:db8::1", "2001:db8::2"];
 const BYTES: usize = 4 << 20;
 
 struct Host {
@@ -26,26 +25,7 @@ fn host(number: usize) -> Option<Host> {
     let create = || SuperSegmentTun::create("link0");
     let tun = namespace.run(create).expect("enter");
     let tun = tun.inspect_err(|error| skip(error)).ok()?;
-    let set_up = || {
-        sysctl::write("net.ipv6.conf.link0.addr_gen_mode", "1").expect("sysctl");
-        let mut route = RouteSocket::open().expect("netlink");
-        let link = route.interface("link0").expect("made above");
-        let settings = InterfaceSettings {
-            up: Some(true),
-            multicast: Some(false),
-            mtu: Some(1400),
-            queue_len: Some(2000),
-        };
-        route.configure(link, &settings).expect("configure");
-        for (address, length) in [(V4[number], 24), (V6[number], 64)] {
-            let address = address.parse().expect("literal");
-            route
-                .add_address(link, Prefix { address, length })
-                .expect("address");
-            route.await_address(address).expect("in use");
-        }
-    };
-    namespace.run(set_up).expect("enter");
+    tun_host::set_up(&namespace, number);
     Some(Host { namespace, tun })
 }
 

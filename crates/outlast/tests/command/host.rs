@@ -110,7 +110,8 @@ fn resume_between(
     resume_of("reno", sender, receiver, cut, mend)
 }
 
-/// The same with a sender of that congestion control.
+/// From the end of an outage until `receiver`, which is 10.1.0.1, has new bytes of a transfer whose sender uses
+/// `congestion`.
 fn resume_of(
     congestion: &str,
     sender: &Namespace,
