@@ -25,6 +25,9 @@ use core::net::IpAddr;
 use outlast_base::time::Instant;
 use outlast_wire::{Packet, TcpFlags, TcpHeader};
 
+/// How often a mechanism may find, in one turn, that what it has waited for is void: more often than any does.
+const POLLS_IN_A_TURN: usize = 8;
+
 /// The tracked connections and what serves them.
 #[derive(Debug)]
 pub(crate) struct Flows {
@@ -524,10 +527,7 @@ impl Flows {
         let Some(state) = links.state(link) else {
             return 0;
         };
-        let outgoing = self.with_mechanism(links, now, index, state, |mechanism, cx| {
-            mechanism.poll_transmit(cx)
-        });
-        let Some(outgoing) = outgoing.flatten() else {
+        let Some(outgoing) = self.poll_mechanism(links, now, index, state) else {
             return 0;
         };
         if outgoing.direction == Direction::ToLink {
@@ -553,6 +553,35 @@ impl Flows {
             release.charge_connection(now, waiting, len, has_standing_queue);
         }
         len
+    }
+
+    /// The next packet of a connection. Its mechanism may find that what it has waited for is void, and wait for
+    /// something else; but one that goes on waiting with nothing to send loses its turn, lest all others wait
+    /// for it for ever.
+    fn poll_mechanism(
+        &mut self,
+        links: &mut Links,
+        now: Instant,
+        index: FlowIndex,
+        state: StateSince,
+    ) -> Option<Outgoing> {
+        for _ in 0..POLLS_IN_A_TURN {
+            let outgoing = self.with_mechanism(links, now, index, state, |mechanism, cx| {
+                mechanism.poll_transmit(cx)
+            });
+            if let Some(outgoing) = outgoing.flatten() {
+                return Some(outgoing);
+            }
+            let interface = self.connections.at(index)?.link.interface;
+            if !self.releases.at_mut(interface)?.has_turn(index) {
+                return None;
+            }
+        }
+        debug_assert!(false, "a mechanism waits with nothing to send");
+        let interface = self.connections.at(index)?.link.interface;
+        let peer = self.connections.key(index)?.far.ip();
+        self.releases.at_mut(interface)?.take_turn_back(index, peer);
+        None
     }
 
     /// A connection's mechanism sends `packet` towards the link.

@@ -117,7 +117,7 @@ impl Release {
 
     /// Gives a connection with `peer` a turn, unless it has one.
     pub(crate) fn give_flow_a_turn(&mut self, index: FlowIndex, peer: IpAddr, waiting: Waiting) {
-        if self.urgent.has(index) || self.data.has(index) {
+        if self.has_turn(index) {
             return;
         }
         let round = match waiting {
@@ -125,6 +125,17 @@ impl Release {
             Waiting::Data | Waiting::InLine => &mut self.data,
         };
         round.enter(Party::Peer(peer), Turn::Flow(index, waiting));
+    }
+
+    /// Whether a connection waits for its turn.
+    pub(crate) fn has_turn(&self, index: FlowIndex) -> bool {
+        self.urgent.has(index) || self.data.has(index)
+    }
+
+    /// Takes a connection's turn back.
+    pub(crate) fn take_turn_back(&mut self, index: FlowIndex, peer: IpAddr) {
+        self.urgent.leave(Party::Peer(peer), index);
+        self.data.leave(Party::Peer(peer), index);
     }
 
     /// `link`, of this interface, came back, as `by` has said: how its connections have worked before, by

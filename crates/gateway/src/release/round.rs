@@ -150,6 +150,25 @@ impl Round {
         })
     }
 
+    /// A connection waits no longer.
+    pub(crate) fn leave(&mut self, party: Party, index: FlowIndex) {
+        if !self.flows.remove(&index) {
+            return;
+        }
+        let Some(queue) = self.queues.get_mut(&party) else {
+            return;
+        };
+        let is_it = |entry: &Entry| matches!(entry.turn, Turn::Flow(other, _) if other == index);
+        let entry = queue.entries.iter().position(is_it);
+        let entry = entry.and_then(|place| queue.entries.remove(place));
+        if queue.entries.is_empty() {
+            self.ring.retain(|other| *other != party);
+        }
+        if let Some(entry) = entry.filter(|_| !queue.is_aside) {
+            self.count(entry.turn, -1);
+        }
+    }
+
     /// What was taken has sent `len` bytes, and has [entered](Self::enter) again if it has more. Who has
     /// something left of his turn goes on with it.
     pub(crate) fn charge(&mut self, taken: Taken, len: u32) {

@@ -2,6 +2,7 @@
 
 use outlast_base::time::Duration;
 use outlast_base::units::ByteCount;
+use rustix::io::Errno;
 use rustix::net::sockopt::socket_peercred;
 use std::fs;
 use std::io;
@@ -34,8 +35,11 @@ impl Program {
         let directory = format!("/proc/{}", self.0);
         let mut processor = Duration::ZERO;
         for thread in fs::read_dir(format!("{directory}/task"))? {
-            let schedstat = fs::read_to_string(thread?.path().join("schedstat"))?;
-            processor += running(&schedstat).ok_or_else(unknown)?;
+            match fs::read_to_string(thread?.path().join("schedstat")) {
+                Ok(schedstat) => processor += running(&schedstat).ok_or_else(unknown)?,
+                Err(error) if has_ended(&error) => {}
+                Err(error) => return Err(error),
+            }
         }
         let status = fs::read_to_string(format!("{directory}/status"))?;
         Ok(Usage {
@@ -47,6 +51,12 @@ impl Program {
 
 fn unknown() -> io::Error {
     io::Error::other("the kernel does not say what a program uses")
+}
+
+/// Whether a file is there no more, or cannot be read any more, because its thread has ended.
+fn has_ended(error: &io::Error) -> bool {
+    let code = error.raw_os_error().map(Errno::from_raw_os_error);
+    matches!(code, Some(Errno::NOENT | Errno::SRCH))
 }
 
 /// How long a thread has run, by the kernel's `Documentation/scheduler/sched-stats.rst`.

@@ -92,6 +92,18 @@ pub(super) struct Hold {
     is_quiet: bool,
 }
 
+/// What goes out next.
+enum Next {
+    /// A sign for a sender that times out while its link flaps.
+    Nudge,
+    /// The newest acknowledgement, once more.
+    NewestAck,
+    /// What wakes a sender that waits for its timeout.
+    Sleeper,
+    /// A segment that is kept and lost.
+    Kept,
+}
+
 impl PathMechanism for Hold {
     fn handle_packet(
         &mut self,
@@ -159,60 +171,24 @@ impl PathMechanism for Hold {
     }
 
     fn waiting(&self) -> Option<Waiting> {
-        if self.nudge.is_due() {
-            return Some(Waiting::Urgent);
-        }
-        if self.stage.episode().is_some() && self.newest_ack.copies_left > 0 {
-            return Some(Waiting::Urgent);
-        }
-        if self.sleepers.is_due() {
-            return Some(Waiting::Data);
-        }
-        let Some(episode) = self.stage.episode() else {
-            return self.has_more_in_line().then_some(Waiting::InLine);
-        };
-        let waiting = match episode.is_delivered() {
-            true => Waiting::InLine,
-            false => Waiting::Data,
-        };
-        self.kept.has_lost().then_some(waiting)
+        Some(match self.next()? {
+            Next::Nudge | Next::NewestAck => Waiting::Urgent,
+            Next::Sleeper => Waiting::Data,
+            Next::Kept if self.is_recovering() => Waiting::Data,
+            Next::Kept => Waiting::InLine,
+        })
     }
 
     fn poll_transmit(&mut self, cx: &mut Context<'_>) -> Option<Outgoing> {
-        if self.nudge.is_due() {
-            return self.nudge.poll_transmit();
-        }
-        let owes_ack = self.stage.episode().is_some() && self.newest_ack.copies_left > 0;
-        let is_next = self.sleepers.goes_first() || !self.kept.has_lost();
-        if !owes_ack && self.sleepers.is_due() && is_next {
-            return self.sleepers.poll_transmit(cx);
-        }
-        let Some(episode) = self.stage.episode_mut() else {
-            return self.send_in_line(cx);
+        let (packet, reason) = match self.next()? {
+            Next::Nudge => return self.nudge.poll_transmit(),
+            Next::Sleeper => return self.sleepers.poll_transmit(cx),
+            Next::NewestAck => (self.next_ack(cx)?, SendReason::NewestAck),
+            Next::Kept => self.next_kept(cx)?,
         };
-        let (packet, reason) = if self.newest_ack.copies_left > 0 {
-            self.newest_ack.copies_left -= 1;
-            let packet = self.newest_ack.packet.packet()?.clone();
-            self.newest_ack.note_passed(cx.now, &packet);
-            (packet, SendReason::NewestAck)
-        } else {
-            match &mut self.kept {
-                Kept::Window(window) => {
-                    let packet = window.next_lost(cx.now, episode.copy(cx.rules), cx.rules)?;
-                    episode.sent_data(&packet);
-                    (packet, episode.reason())
-                }
-                Kept::One {
-                    packet, pending, ..
-                } => {
-                    if !core::mem::take(pending) {
-                        return None;
-                    }
-                    (packet.packet()?.clone(), episode.reason())
-                }
-            }
-        };
-        episode.sent(cx.now, cx.flow.rtt.patience());
+        if let Some(episode) = self.stage.episode_mut() {
+            episode.sent(cx.now, cx.flow.rtt.patience());
+        }
         Some(Outgoing {
             direction: Direction::ToLink,
             packet,
@@ -516,21 +492,65 @@ impl Hold {
         (Verdict::Pass, Fate::Transmitted)
     }
 
-    fn has_more_in_line(&self) -> bool {
-        let is_lost = matches!(&self.kept, Kept::Window(window) if window.has_lost());
-        is_lost && matches!(self.stage, Stage::InLine)
+    /// What goes out next, if anything waits.
+    ///
+    /// After the last kick in vain what is lost stays where it is, until its sender or the far host shows up.
+    fn next(&self) -> Option<Next> {
+        let has_kept = match (&self.stage, &self.kept) {
+            (Stage::Recovering { .. }, kept) => kept.has_lost(),
+            (Stage::InLine, Kept::Window(window)) => window.has_lost(),
+            _ => false,
+        };
+        if self.nudge.is_due() {
+            Some(Next::Nudge)
+        } else if self.stage.episode().is_some() && self.newest_ack.copies_left > 0 {
+            Some(Next::NewestAck)
+        } else if self.sleepers.is_due() && (self.sleepers.goes_first() || !has_kept) {
+            Some(Next::Sleeper)
+        } else {
+            has_kept.then_some(Next::Kept)
+        }
     }
 
-    /// What came after the link's return goes out as its sender meant it.
-    fn send_in_line(&mut self, cx: &mut Context<'_>) -> Option<Outgoing> {
-        let (Stage::InLine, Kept::Window(window)) = (&self.stage, &mut self.kept) else {
-            return None;
+    /// Whether the connection is to move again.
+    fn is_recovering(&self) -> bool {
+        let episode = self.stage.episode();
+        episode.is_some_and(|episode| !episode.is_delivered())
+    }
+
+    /// The newest acknowledgement, once more.
+    fn next_ack(&mut self, cx: &Context<'_>) -> Option<Packet> {
+        self.newest_ack.copies_left -= 1;
+        let packet = self.newest_ack.packet.packet()?.clone();
+        self.newest_ack.note_passed(cx.now, &packet);
+        Some(packet)
+    }
+
+    /// The next segment that is kept and lost. What came after the link's return goes out as its sender meant it.
+    fn next_kept(&mut self, cx: &Context<'_>) -> Option<(Packet, SendReason)> {
+        let episode = self.stage.episode_mut();
+        let reason = episode
+            .as_ref()
+            .map_or(SendReason::Kept, |episode| episode.reason());
+        let packet = match &mut self.kept {
+            Kept::Window(window) => {
+                let copy = episode
+                    .as_ref()
+                    .map_or(Copy::Freshest, |episode| episode.copy(cx.rules));
+                let packet = window.next_lost(cx.now, copy, cx.rules)?;
+                if let Some(episode) = episode {
+                    episode.sent_data(&packet);
+                }
+                packet
+            }
+            Kept::One {
+                packet, pending, ..
+            } => {
+                *pending = false;
+                packet.packet()?.clone()
+            }
         };
-        Some(Outgoing {
-            direction: Direction::ToLink,
-            packet: window.next_lost(cx.now, Copy::Freshest, cx.rules)?,
-            reason: SendReason::Kept,
-        })
+        Some((packet, reason))
     }
 
     fn suspend(&mut self, cx: &mut Context<'_>) {
