@@ -1,11 +1,15 @@
 //! Resume time of transfers with the agent of the role `host` beside the hosts' TCP, and without it:
-//! congestion control, SACK, uploads, thin flows, downloads, and the length of a single outage.
+//! congestion control, SACK, uploads, thin flows, downloads, and the length of a single outage; and uploads
+//! over an outage that is longer than their kernel keeps them.
 //!
 //! The agent is the one of [`outlast run --role host`], told of the link by the emulator. Of uploads and thin
 //! flows nothing runs at the fixed host; of downloads the fixed host has an agent that hears by the mobile's alone.
 //!
 //! [`outlast run --role host`]: https://docs.rs/outlast-host
 
+mod long;
+
+use long::Long;
 use outlast_base::time::Duration;
 use outlast_base::units::ByteCount;
 use outlast_experiments::experiment::{Experiment, Extent, Figure, Part};
@@ -27,7 +31,7 @@ pub static EXPERIMENT: Experiment = Experiment {
     measures: "Time from link-up until the receiving application has new bytes, after a single outage, with \
                the agent of the role host and without it",
     method,
-    figures: &[&Matrix],
+    figures: &[&Matrix, &Long],
 };
 
 /// One round trip and 100 ms.
