@@ -299,8 +299,8 @@ pub(super) static OTHER_AGE: Key = Key {
     example: "\"250 ms\"",
     default: "`\"250 ms\"`",
     meaning: "How old UDP and everything else may be when the link is back; what is older is dropped. \
-              The newest 16 packets of each flow of QUIC, WireGuard, ESP, SCTP, DCCP and DNS that pauses, and TCP, \
-              wait for any time.",
+              Of each flow of QUIC, WireGuard, ESP, SCTP, DCCP and DNS that pauses the newest burst, up to 64 packets, \
+              and 16 others wait for any time, and so does TCP.",
     source: "",
 };
 pub(super) static PEERS: Key = Key {

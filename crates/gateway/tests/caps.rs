@@ -240,6 +240,12 @@ fn what_a_sender_that_backs_off_has_sent_waits_where_it_does_no_harm() {
     assert_eq!(after(UNKNOWN, &backing_off), []);
     // Only so many.
     assert_eq!(after(QUIC, &[1_000; 40]), Vec::from_iter(24..40));
+    // A window that a sender repeats at once at each timeout, 50 packets, waits whole.
+    let burst: Vec<u64> = std::iter::repeat_n(0, 49).chain([3_000]).collect();
+    let twice: Vec<u64> = [&burst[..], &burst[..]].concat();
+    let came = after(QUIC, &twice);
+    assert!(came.ends_with(&Vec::from_iter(50..100)), "{came:?}");
+    assert_eq!(came.len(), 50 + 15);
 }
 
 /// A sender that goes on at its pace does not wait for an answer; what is old would only disturb who plays it.

@@ -6,11 +6,11 @@
 //!
 //! - A flow that goes on at its pace for longer than [`Limits::other_age`] is a stream. Of a stream only the newest packet
 //!   is kept: what is older would come late, and disturb who plays it.
-//! - Of a flow that pauses, up to [`PATIENT`] packets wait for as long as the link is away, if its transport
-//!   discards what is repeated or no longer wanted: QUIC (RFC 9000, section 12.3), WireGuard, ESP (RFC 4303,
-//!   section 3.4.3), SCTP (RFC 9260, section 6.2), DCCP, a question of DNS. They can do no harm, and their
-//!   answers wake a sender that has backed off. Of a sender that repeats all of its window at once the first
-//!   packets are what its receiver lacks: of its newest burst up to [`BURST_HEAD`] of the [`PATIENT`] are the first.
+//! - Of a flow that pauses, the newest burst, up to [`BURST`] packets, and [`PATIENT`] others wait for as long as the
+//!   link is away, if its transport discards what is repeated or no longer wanted: QUIC (RFC 9000, section 12.3),
+//!   WireGuard, ESP (RFC 4303, section 3.4.3), SCTP (RFC 9260, section 6.2), DCCP, a question of DNS. They can do no
+//!   harm, and their answers wake a sender that has backed off. A sender that repeats all of its window at once takes
+//!   what does not come for lost once more: a part of it would be worse than nothing.
 //! - All else is sent once, in order, if it is no older than [`Limits::other_age`] when the link is back; of RTP
 //!   the newest packet alone.
 //!
@@ -25,11 +25,11 @@ use alloc::vec::Vec;
 use outlast_base::time::{Duration, Instant};
 use outlast_wire::Packet;
 
-/// Packets of one flow that wait for longer than [`Limits::other_age`]: what a QUIC sender sends in a minute
-/// of probe timeouts that double, two packets each (RFC 9002, section 6.2).
+/// Packets of one flow that wait for longer than [`Limits::other_age`], beside its newest burst: what a QUIC sender
+/// sends in a minute of probe timeouts that double, two packets each (RFC 9002, section 6.2).
 pub(super) const PATIENT: usize = 16;
-/// How many of these are the first ones of the flow's newest burst, if it has had longer ones.
-const BURST_HEAD: u32 = 8;
+/// Packets of a flow's newest burst that wait for as long.
+const BURST: u32 = 64;
 
 /// Packets that wait for their link, of one interface.
 #[derive(Debug, Default)]
@@ -154,13 +154,12 @@ impl OtherTraffic {
     }
 
     /// Takes their long lifetime from all but some packets of a flow, whose next one belongs to the burst `newest`:
-    /// with that one, the first of that burst and the newest ones are [`PATIENT`].
+    /// the first [`BURST`] of that burst keep it, and with the next one the newest [`PATIENT`] others.
     fn thin_out(&mut self, flow: OtherFlow, newest: Streak) {
-        let heads = newest.before.min(BURST_HEAD);
-        let mut others = PATIENT - 1 - heads as usize;
+        let mut others = PATIENT - 1;
         let of_flow = |kept: &&mut Kept| kept.flow == Some(flow);
         for kept in self.waiting.iter_mut().rev().filter(of_flow) {
-            if kept.streak.since == newest.since && kept.streak.before < BURST_HEAD {
+            if kept.streak.since == newest.since && kept.streak.before < BURST {
                 continue;
             }
             if others > 0 {
