@@ -8,10 +8,12 @@
  */
 #include <linux/bpf.h>
 #include <bpf/bpf_helpers.h>
+#include <bpf/bpf_core_read.h>
 #include <bpf/bpf_endian.h>
 
+#include "slow_start.h"
+
 #define AF_INET6 10
-#define SOL_TCP 6
 /* Linux 6.12. */
 #define SOCK_OPS_CB_FLAGS 1008
 
@@ -45,12 +47,24 @@ struct inet_sock {
     struct sock sk;
 };
 
+struct tcp_congestion_ops {
+    void (*cong_control)(void);
+};
+
 struct inet_connection_sock {
     struct inet_sock icsk_inet;
+    const struct tcp_congestion_ops *icsk_ca_ops;
+    __u8 icsk_retransmits;
+};
+
+struct tcp_options_received {
+    __u16 sack_ok : 3;
 };
 
 struct tcp_sock {
     struct inet_connection_sock inet_conn;
+    struct tcp_options_received rx_opt;
+    __u32 prior_ssthresh;
     __u32 snd_una;
     __u32 snd_nxt;
     __u8 bpf_sock_ops_cb_flags;
@@ -202,7 +216,24 @@ static __always_inline void find(struct bpf_sock_ops *ops, struct request *reque
     }
 }
 
-/* The kernel has taken the segment for the connection's own. */
+/*
+ * Whether what the peer acknowledges may bring the window of before the outage back, although all that was in flight
+ * is lost: without selective acknowledgements nobody would tell. Congestion controls that set their window
+ * themselves are left alone.
+ */
+static __always_inline int restores_window(struct bpf_sock_ops *ops)
+{
+    struct bpf_sock *socket = ops->sk;
+    struct tcp_sock *tcp = socket ? bpf_skc_to_tcp_sock(socket) : 0;
+    const struct tcp_congestion_ops *control;
+
+    if (!tcp || BPF_CORE_READ_BITFIELD(tcp, rx_opt.sack_ok) || !tcp->inet_conn.icsk_retransmits)
+        return 0;
+    control = tcp->inet_conn.icsk_ca_ops;
+    return tcp->prior_ssthresh && control && !control->cong_control;
+}
+
+/* The kernel has taken the segment for the connection's own, and has not acted on its acknowledgement yet. */
 static __always_inline void on_option(struct bpf_sock_ops *ops)
 {
     struct option option = OPTION;
@@ -234,6 +265,8 @@ static __always_inline void on_option(struct bpf_sock_ops *ops)
     }
     connection->passed_on = now;
     count(PASSED_ON);
+    if (restores_window(ops))
+        forget_window(ops);
 }
 
 SEC("sockops")

@@ -7,10 +7,9 @@
 #include <bpf/bpf_helpers.h>
 #include <bpf/bpf_core_read.h>
 
+#include "slow_start.h"
+
 #define AF_INET6 10
-#define SOL_TCP 6
-#define TCP_CONGESTION 13
-#define LONGEST_NAME 16
 
 #pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)
 struct seq_file;
@@ -219,20 +218,11 @@ int list(struct bpf_iter__tcp *ctx)
     return 0;
 }
 
-static __always_inline int is_reno(const char *name)
-{
-    return name[0] == 'r' && name[1] == 'e' && name[2] == 'n' && name[3] == 'o' && !name[4];
-}
-
-/*
- * Has a connection start slowly after its timeout, also if it takes that for spurious: whoever
- * changes the congestion control forgets the window of before. The same one goes on.
- */
+/* Chosen connections start slowly. */
 SEC("iter/tcp")
 int start_slowly(struct bpf_iter__tcp *ctx)
 {
     struct tcp_sock *tcp = connection_of(ctx);
-    char name[LONGEST_NAME] = {}, reno[LONGEST_NAME] = "reno", cubic[LONGEST_NAME] = "cubic";
     __u64 cookie;
 
     if (!tcp)
@@ -240,11 +230,7 @@ int start_slowly(struct bpf_iter__tcp *ctx)
     cookie = bpf_get_socket_cookie(tcp);
     if (!bpf_map_lookup_elem(&slow_starts, &cookie) || !restores_window(tcp))
         return 0;
-    if (bpf_getsockopt(tcp, SOL_TCP, TCP_CONGESTION, name, sizeof(name)))
-        return 0;
-    if (bpf_setsockopt(tcp, SOL_TCP, TCP_CONGESTION, is_reno(name) ? cubic : reno, LONGEST_NAME))
-        return 0;
-    bpf_setsockopt(tcp, SOL_TCP, TCP_CONGESTION, name, sizeof(name));
+    forget_window(tcp);
     return 0;
 }
 

@@ -199,6 +199,10 @@ pub trait EndpointControl {
     /// Any of [`ControlError`]'s.
     fn retransmit_now(&mut self, now: Instant, id: ConnectionId) -> Result<Outcome, ControlError>;
 
+    /// The peer of a connection that is retransmitted next has asked for it: its link was away, and what was in flight
+    /// then is lost, whatever its acknowledgement has made of that. Nothing is done for it here.
+    fn note_request(&mut self, _id: ConnectionId) {}
+
     /// Does what the stack does at the third duplicate acknowledgement (paper 002, section IV: the
     /// mobile is the sender, and no round trip must pass before the peer's duplicates come).
     ///

@@ -416,25 +416,26 @@ impl Host {
         self.pause_looks(now, found.len());
         let requested = core::mem::take(&mut self.requested);
         for connection in &found {
-            if requested.contains(&connection.id) {
-                self.enqueue_requested(connection);
+            if requested.contains(&connection.id) && self.enqueue_requested(connection) {
+                stack.note_request(connection.id);
             }
         }
         self.found = found;
     }
 
-    /// Puts a connection whose peer has asked into the queue.
-    fn enqueue_requested(&mut self, connection: &Connection) {
+    /// Puts a connection whose peer has asked into the queue, and returns whether it is there now for that reason.
+    fn enqueue_requested(&mut self, connection: &Connection) -> bool {
         let is_queued = self.queued.contains(&connection.id);
         if is_queued || connection.is_frozen || !connection.is_outstanding() {
-            return;
+            return false;
         }
         if self.queued.len() >= self.config.limits.connections {
             self.counters.connections_left_out += 1;
-            return;
+            return false;
         }
         self.queued.insert(connection.id);
         self.queue.push_back(Entry::restart_of(connection));
+        true
     }
 
     /// Has a connection looked at that moves by itself so far.

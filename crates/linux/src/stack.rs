@@ -31,8 +31,8 @@ use outlast_host::control::{
 };
 use outlast_wire::{IcmpNotice, IpHeader, Packet, SeqNumber, TcpFlags, TcpHeader};
 use record::Record;
-use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, Read};
 use std::net::IpAddr;
 
@@ -120,6 +120,8 @@ pub struct TcpStack {
     slow_starts: Vec<u64>,
     /// Connections that were woken, with their oldest unacknowledged byte then.
     kicked: BTreeMap<ConnectionId, SeqNumber>,
+    /// Whose peers have asked for what is in flight, until it is sent again.
+    asked: BTreeSet<ConnectionId>,
     /// To be told of a smaller path MTU by the next [`TcpStack::flush`].
     stopped: Vec<ConnectionId>,
     /// Length of a tick of the kernel's clock.
@@ -205,6 +207,7 @@ impl TcpStack {
             immediate: None,
             slow_starts: Vec::new(),
             kicked: BTreeMap::new(),
+            asked: BTreeSet::new(),
             stopped: Vec::new(),
             tick: ticks::length(),
             counters: StackCounters::default(),
@@ -478,11 +481,13 @@ impl EndpointControl for TcpStack {
         let known = &self.known;
         self.kicked.retain(|id, _| known.contains_key(id));
         self.told.retain(|id, _| known.contains_key(id));
+        self.asked.retain(|id| known.contains_key(id));
         Ok(())
     }
 
     fn retransmit_now(&mut self, _now: Instant, id: ConnectionId) -> Result<Outcome, ControlError> {
         let known = self.known.get(&id).ok_or(ControlError::Unknown(id))?;
+        let is_asked = self.asked.remove(&id);
         if known.retransmits > 0 {
             self.kicked.insert(id, known.snd_una);
             self.kicks.push(id);
@@ -498,12 +503,18 @@ impl EndpointControl for TcpStack {
         // SACK never find out what is lost.
         let kicked = self.kicked.get(&id);
         let is_stuck = kicked.is_some_and(|snd_una| *snd_una != known.snd_una);
-        if is_stuck || known.is_stopped() {
+        // The acknowledgement that has brought a request may have made the timeout look spurious: then, too.
+        let finds_no_loss = is_asked && !known.has_sack;
+        if is_stuck || finds_no_loss || known.is_stopped() {
             self.kicked.remove(&id);
             self.stopped.push(id);
             return Ok(Outcome::Done);
         }
         Ok(Outcome::Needless(Needless::NotBackedOff))
+    }
+
+    fn note_request(&mut self, id: ConnectionId) {
+        self.asked.insert(id);
     }
 
     fn fast_retransmit(
