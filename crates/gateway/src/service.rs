@@ -9,7 +9,8 @@ use crate::event::{Event, Outbox, Transmit};
 use crate::limits::{Limits, Memory};
 use crate::links::{Direction, InterfaceId, LinkState, StateSince};
 use crate::mechanisms::path::{
-    Context, HoldRule, HoldRules, PathMechanism, PathMechanismKind, SendReason, Standing, Waiting,
+    Context, HoldRule, HoldRules, PathMechanism, PathMechanismKind, Retention, SendReason,
+    Standing, Waiting,
 };
 use crate::release::Allotment;
 use crate::timers::Timers;
@@ -159,6 +160,7 @@ impl Service {
             near_host_proxy: connection.silence.near_host,
             sack,
             rules: self.rules,
+            retention: Retention::default(),
             limits,
             budget: &mut self.memory.budget,
             counters: &mut outbox.counters,

@@ -33,6 +33,7 @@ mod latest;
 mod newest_ack;
 mod nudge;
 mod order;
+mod retention;
 mod rules;
 mod segment;
 mod stage;
@@ -56,6 +57,7 @@ use newest_ack::NewestAck;
 use nudge::Nudge;
 use outlast_base::time::Instant;
 use outlast_wire::{Packet, SeqNumber, TcpFlags, TcpHeader};
+pub(crate) use retention::Retention;
 pub use rules::{HoldRule, HoldRules};
 use segment::{Copy, Fate};
 use stage::Stage;
@@ -337,7 +339,7 @@ impl Hold {
         settle_doubt(cx, episode, &mut self.kept, self.scope, answers, arrives);
         if is_settled | is_filled {
             let gives_way = cx.rules.has(HoldRule::FewBeforeWanted);
-            if gives_way && self.kept.give_way(episode.near_clock(), acked) {
+            if gives_way && self.kept.give_way(episode.near_clock(), cx) {
                 episode.set_aside(cx.now, patience);
             }
         }
@@ -451,7 +453,7 @@ impl Hold {
     fn give_way(&mut self, cx: &Context<'_>) {
         if cx.rules.has(HoldRule::FewBeforeWanted)
             && let Some(episode) = self.stage.episode_mut()
-            && self.kept.give_way(episode.near_clock(), cx.flow.near.acked)
+            && self.kept.give_way(episode.near_clock(), cx)
         {
             episode.set_aside(cx.now, cx.flow.rtt.patience());
         }
@@ -537,7 +539,7 @@ impl Hold {
                 let copy = episode
                     .as_ref()
                     .map_or(Copy::Freshest, |episode| episode.copy(cx.rules));
-                let packet = window.next_lost(cx.now, copy, cx.rules)?;
+                let packet = window.next_lost(cx, copy)?;
                 if let Some(episode) = episode {
                     episode.sent_data(&packet);
                 }
@@ -560,7 +562,7 @@ impl Hold {
         self.resume_timer.suspend(cx.link.by);
         self.sleepers.suspend(cx.link.since);
         self.stand_in.suspend(cx.link.since);
-        self.kept.keep_stale(false, cx.budget);
+        self.kept.keep_stale(false, cx);
         self.newest_ack.copies_left = 0;
         self.newest_ack.go_away();
         // Silence is noticed after its beginning.
@@ -576,7 +578,7 @@ impl Hold {
         let was_away = self.stage.come_back();
         if cx.sack == Some(false) && cx.rules.has(HoldRule::FillForSender) {
             self.stand_in.begin(cx.now);
-            self.kept.keep_stale(true, cx.budget);
+            self.kept.keep_stale(true, cx);
         }
         let has_waited = self.has_kept();
         // The packet that shows that the link is back may say so.
