@@ -232,7 +232,7 @@ impl Flows {
     }
 
     /// A connection that another gateway has handed over crosses on `link` from now on.
-    pub(crate) fn settle_import(
+    pub(crate) fn place_import(
         &mut self,
         links: &mut Links,
         now: Instant,

@@ -100,7 +100,7 @@ impl Kept {
     }
 
     /// What was merely transmitted when the link came back, and is not acknowledged by now, was lost.
-    pub(super) fn settle_doubt(&mut self, until: Option<SeqNumber>, scope: Scope) {
+    pub(super) fn lose_transmitted(&mut self, until: Option<SeqNumber>, scope: Scope) {
         if let (Self::Window(window), Some(until)) = (self, until) {
             match scope {
                 Scope::All => window.mark_transmitted_lost(until),
