@@ -299,7 +299,7 @@ impl Daemon {
             }
         }
         // Routes come in crowds, and are judged together.
-        self.interfaces.settle_routes(now);
+        self.interfaces.judge_routes(now);
         Ok(())
     }
 

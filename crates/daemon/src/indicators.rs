@@ -1,7 +1,7 @@
 //! The state of the link and of its peers, as indicators report it.
 //!
 //! The link is down while any indicator says so. A pure machine. In: changes of the network, the
-//! word of `outlast notify`, and the peers from which packets come. Out: signs for the
+//! word of `outlast notify`, and the peers from which packets come. Out: indications for the
 //! [`Gateway`](outlast_gateway::gateway::Gateway), and the peers to ask for. The gateway itself
 //! damps links that flap, and detects silence.
 
@@ -15,7 +15,7 @@ use outlast_gateway::link::{Indicator, InterfaceId, LinkEvent, LinkId, LinkState
 use outlast_linux::monitor::{Change, Standing, Way};
 use outlast_linux::netlink::{InterfaceIndex, Prefix};
 use peers::{Peers, Question};
-use routes::{RouteSign, Routes};
+use routes::{RouteChange, Routes};
 pub(super) use stations::Stations;
 use std::collections::{BTreeSet, VecDeque};
 use std::net::IpAddr;
@@ -40,12 +40,12 @@ pub(super) struct Indicators {
     is_notified_down: bool,
     state: LinkState,
     peers: Peers,
-    signs: VecDeque<Sign>,
+    indications: VecDeque<Indication>,
 }
 
 /// News of a link for the gateway.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(super) enum Sign {
+pub(super) enum Indication {
     /// A link has changed.
     Changed(LinkEvent),
     /// A link was down and is up again; no indicator had reported it down.
@@ -69,7 +69,7 @@ impl Indicators {
             is_notified_down: false,
             state: LinkState::Up,
             peers: Peers::new(peers),
-            signs: VecDeque::new(),
+            indications: VecDeque::new(),
         }
     }
 
@@ -87,7 +87,7 @@ impl Indicators {
                 }
             }
         }
-        self.settle(now, Indicator::Carrier);
+        self.judge_link(now, Indicator::Carrier);
     }
 
     /// The interface's number, if it is there.
@@ -171,13 +171,13 @@ impl Indicators {
         for change in all {
             self.take_in(now, change);
         }
-        self.settle(now, Indicator::Carrier);
-        self.settle_routes(now);
+        self.judge_link(now, Indicator::Carrier);
+        self.judge_routes(now);
     }
 
     /// Takes in one change of the network.
     ///
-    /// Call [`Self::settle_routes`] after the last of a batch. If [`Self::index`] has changed, call
+    /// Call [`Self::judge_routes`] after the last of a batch. If [`Self::index`] has changed, call
     /// [`Self::handle_snapshot`]: the kernel does not repeat what the interface had before.
     pub(super) fn handle_change(&mut self, now: Instant, change: Change) {
         let indicator = match &change {
@@ -186,22 +186,22 @@ impl Indicators {
             _ => Indicator::Carrier,
         };
         self.take_in(now, change);
-        self.settle(now, indicator);
+        self.judge_link(now, indicator);
     }
 
     /// Judges the routes as they are now.
-    pub(super) fn settle_routes(&mut self, now: Instant) {
-        let signs = self.routes.settle();
+    pub(super) fn judge_routes(&mut self, now: Instant) {
+        let changes = self.routes.poll_changes();
         if self.watched.route {
-            self.settle(now, Indicator::Route);
-            for sign in signs {
-                match sign {
-                    RouteSign::Lost(router) => self.lose(now, router, Indicator::Route),
-                    RouteSign::Found(router) => self.find(now, router, Indicator::Route),
-                    RouteSign::Moved(router) if self.state == LinkState::Up => {
+            self.judge_link(now, Indicator::Route);
+            for change in changes {
+                match change {
+                    RouteChange::Lost(router) => self.lose(now, router, Indicator::Route),
+                    RouteChange::Found(router) => self.find(now, router, Indicator::Route),
+                    RouteChange::Moved(router) if self.state == LinkState::Up => {
                         self.come_back(router, Indicator::Route);
                     }
-                    RouteSign::Moved(_) => {}
+                    RouteChange::Moved(_) => {}
                 }
             }
         }
@@ -218,7 +218,7 @@ impl Indicators {
                     // The link was down, and no indicator had noticed.
                     self.come_back(None, BY);
                 }
-                self.settle(now, BY);
+                self.judge_link(now, BY);
             }
             (Some(peer), LinkState::Down) => self.lose(now, peer, BY),
             (Some(peer), LinkState::Up) if self.peers.is_absent(peer) => {
@@ -239,8 +239,8 @@ impl Indicators {
 
     /// The next thing for the gateway to hear.
     #[must_use]
-    pub(super) fn poll_sign(&mut self) -> Option<Sign> {
-        self.signs.pop_front()
+    pub(super) fn poll_indication(&mut self) -> Option<Indication> {
+        self.indications.pop_front()
     }
 
     /// A peer to ask for, if the time has come. `is_missed`: whether somebody has a connection
@@ -361,7 +361,7 @@ impl Indicators {
     }
 
     /// Tells the state of the whole link if it is another now.
-    fn settle(&mut self, now: Instant, indicator: Indicator) {
+    fn judge_link(&mut self, now: Instant, indicator: Indicator) {
         let lacks_carrier = self.watched.carrier && !self.is_running;
         let lacks_address = self.watched.address && self.had_address && self.addresses.is_empty();
         let lacks_route = self.watched.route && self.routes.is_lacking();
@@ -401,7 +401,7 @@ impl Indicators {
     }
 
     fn tell(&mut self, peer: Option<IpAddr>, state: LinkState, indicator: Indicator) {
-        self.signs.push_back(Sign::Changed(LinkEvent {
+        self.indications.push_back(Indication::Changed(LinkEvent {
             link: link_of(peer),
             state,
             indicator,
@@ -409,8 +409,8 @@ impl Indicators {
     }
 
     fn come_back(&mut self, peer: Option<IpAddr>, indicator: Indicator) {
-        self.signs
-            .push_back(Sign::Returned(link_of(peer), indicator));
+        self.indications
+            .push_back(Indication::Returned(link_of(peer), indicator));
     }
 }
 

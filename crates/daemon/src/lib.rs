@@ -16,9 +16,9 @@ pub mod failure;
 pub mod hip;
 pub mod host;
 mod indicators;
-pub mod journal;
 mod keys;
 mod listening;
+pub mod logging;
 mod metrics;
 pub mod mobility;
 mod operations;
@@ -41,8 +41,8 @@ use agents::Driver;
 use anyhow::Context;
 use config::{Given, Settings};
 use control::{Answer, ControlSocket, Notified, Request};
-use indicators::{INTERFACE, Indicators, Sign};
-use journal::Journal;
+use indicators::{INTERFACE, Indication, Indicators};
+use logging::Logging;
 use metrics::{MetricsSocket, Tally};
 use orphans::Orphans;
 use outlast_base::time::Instant;
@@ -58,7 +58,7 @@ use outlast_linux::privilege;
 use outlast_linux::signal::{Hangup, Termination};
 use outlast_linux::timer::Timer;
 use outlast_linux::waker::Waker;
-use path::{DataPath, KernelPath, Taken, Waiting};
+use path::{DataPath, FromQueue, KernelPath, Waiting};
 use peers::Asker;
 use pledges::Pledges;
 use service::Service;
@@ -88,14 +88,14 @@ const FIRST_METRICS_CLIENT: u64 = 1 << 48;
 const FIRST_NEIGHBOUR: u64 = 1 << 56;
 
 /// Runs the gateway until the process is asked to stop.
-pub fn run(given: Given, settings: Settings, journal: Journal) -> Result<(), Failure> {
+pub fn run(given: Given, settings: Settings, logging: Logging) -> Result<(), Failure> {
     let wakers = Wakers {
         end: Waker::new()?,
         reload: Waker::new()?,
     };
     let _termination = Termination::wake_daemon(&wakers.end)?;
     let _hangup = Hangup::wake(&wakers.reload)?;
-    let mut daemon = Daemon::new(given, settings, journal, wakers)?;
+    let mut daemon = Daemon::new(given, settings, logging, wakers)?;
     daemon.path.begin()?;
     privilege::keep_network_capabilities().context("cannot drop privileges")?;
     let introduction = daemon.introduction();
@@ -127,7 +127,7 @@ struct Daemon {
     settings: Settings,
     /// The configuration file, if one was read.
     file: Option<PathBuf>,
-    journal: Journal,
+    logging: Logging,
     service: Service,
     gateway: Gateway,
     path: DataPath,
@@ -158,7 +158,7 @@ impl Daemon {
     fn new(
         given: Given,
         settings: Settings,
-        journal: Journal,
+        logging: Logging,
         wakers: Wakers,
     ) -> Result<Self, Failure> {
         let path = DataPath::open(&settings)?;
@@ -196,7 +196,7 @@ impl Daemon {
         let mut daemon = Self {
             file: given.file(),
             given,
-            journal,
+            logging,
             service: Service::new(began),
             gateway,
             path,
@@ -337,9 +337,9 @@ impl Daemon {
                 self.gateway.longest_packet(packet, direction)
             };
             match self.path.take(now, longest_of)? {
-                Taken::Nothing => return Ok(false),
-                Taken::Passed => {}
-                Taken::Waiting(waiting) => self.judge(now, &waiting)?,
+                FromQueue::Nothing => return Ok(false),
+                FromQueue::Passed => {}
+                FromQueue::Waiting(waiting) => self.judge(now, &waiting)?,
             }
         }
         Ok(true)
@@ -424,7 +424,7 @@ impl Daemon {
         // Route changes arrive in batches; each batch is judged as a whole.
         if has_changed {
             self.follow_routes(now);
-            self.indicators.settle_routes(now);
+            self.indicators.judge_routes(now);
             self.apply_link_events(now)?;
         }
         Ok(())
@@ -455,9 +455,9 @@ impl Daemon {
     }
 
     fn apply_link_events(&mut self, now: Instant) -> io::Result<()> {
-        while let Some(sign) = self.indicators.poll_sign() {
-            match sign {
-                Sign::Changed(event) => {
+        while let Some(indication) = self.indicators.poll_indication() {
+            match indication {
+                Indication::Changed(event) => {
                     if event.state == LinkState::Down {
                         self.divert(now, event.link);
                     } else if event.indicator == Indicator::Route {
@@ -477,7 +477,7 @@ impl Daemon {
                         self.note_arrival(now, event.link);
                     }
                 }
-                Sign::Returned(link, by) => {
+                Indication::Returned(link, by) => {
                     self.catch_up_on(now, link);
                     self.gateway.handle_return(now, link, by);
                     self.note_arrival(now, link);

@@ -30,7 +30,7 @@ use outlast_linux::raw::Sent;
 use outlast_linux::tracker::TrackerError;
 use outlast_wire::Packet;
 use queue::QueuePath;
-pub(super) use queue::{PathCounters, Taken, Waiting};
+pub(super) use queue::{FromQueue, PathCounters, Waiting};
 use rustix::fd::{AsFd, BorrowedFd};
 use std::io;
 pub(super) use takeover::Takeover;
@@ -208,7 +208,7 @@ impl DataPath {
         &mut self,
         now: Instant,
         longest_of: impl Fn(&Packet, Direction) -> Option<u32>,
-    ) -> io::Result<Taken> {
+    ) -> io::Result<FromQueue> {
         self.queue.take(now, longest_of)
     }
 

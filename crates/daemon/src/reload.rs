@@ -74,7 +74,7 @@ impl Daemon {
     }
 
     fn put_in_force(&mut self, now: Instant, next: &Settings) -> Result<(), Failure> {
-        self.journal.set_level(next.log.level);
+        self.logging.set_level(next.log.level);
         self.gateway.set_mechanism(next.mechanism.0);
         if self.settings.limits != next.limits {
             self.gateway.set_limits(next.limits);

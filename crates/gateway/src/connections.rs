@@ -1,7 +1,9 @@
 //! The connections that a gateway tracks, and by which link each crosses.
 
 use crate::limits::Limits;
-use crate::links::{Candidates, Direction, FlowSilence, LinkId, LinkState, StateSince};
+use crate::links::{
+    Candidates, Direction, FlowSilence, InterfaceId, LinkId, LinkState, StateSince,
+};
 use crate::mechanisms::path::{PathMechanism, Standing};
 use crate::tracking::{
     Admission, Contest, FlowIndex, FlowKey, FlowTable, Heard, Observation, Oddity, Phase, Removed,
@@ -56,6 +58,26 @@ pub(crate) struct Connection {
     pub(crate) departed: u32,
     /// What the mechanism keeps, as charged against [`Limits::held_in_all`].
     pub(crate) held: ByteCount,
+}
+
+/// A connection with its place and its key: looked up once, and handed from part to part.
+#[derive(Debug)]
+pub(crate) struct Entry<'a> {
+    pub(crate) index: FlowIndex,
+    pub(crate) key: FlowKey,
+    pub(crate) connection: &'a mut Connection,
+}
+
+impl Entry<'_> {
+    /// The connection's far host.
+    pub(crate) const fn peer(&self) -> IpAddr {
+        self.key.far.ip()
+    }
+
+    /// The interface that the connection crosses.
+    pub(crate) const fn interface(&self) -> InterfaceId {
+        self.connection.link.interface
+    }
 }
 
 /// Whether a segment arrives in the order in which it was sent.
@@ -298,6 +320,17 @@ impl Connections {
     #[inline]
     pub(crate) fn at_mut(&mut self, index: FlowIndex) -> Option<&mut Connection> {
         self.table.flow_mut(index)
+    }
+
+    /// The connection at `index`, for the parts that serve it.
+    #[inline]
+    pub(crate) fn entry(&mut self, index: FlowIndex) -> Option<Entry<'_>> {
+        let (key, connection) = self.table.entry_mut(index)?;
+        Some(Entry {
+            index,
+            key,
+            connection,
+        })
     }
 
     #[inline]

@@ -5,7 +5,7 @@
 //! [interfaces](crate::release), the [outbox](crate::event). This file keeps them in step. It goes by what
 //! [`Links`] says of links, and does not know who has said that.
 
-use crate::connections::{Connection, Connections};
+use crate::connections::{Connection, Connections, Entry};
 use crate::custody::{self, DIRECTIONS, LastWords};
 use crate::event::{Event, Outbox, Transmit};
 use crate::limits::Limits;
@@ -16,12 +16,11 @@ use crate::mechanisms::path::{
 };
 use crate::passing::PassingPacket;
 use crate::release::{INITIAL_BURST, Releases, Turn};
-use crate::service::{Service, Surroundings};
+use crate::service::{Service, Surroundings, Wishes};
 use crate::tracking::{
     Admission, FlowIndex, FlowKey, Observation, PATIENCE, Phase, Removed, TcpFlow,
 };
 use alloc::collections::BTreeSet;
-use core::net::IpAddr;
 use outlast_base::time::Instant;
 use outlast_wire::{Packet, TcpFlags, TcpHeader};
 
@@ -69,39 +68,79 @@ impl Flows {
         link: StateSince,
         call: impl FnOnce(&mut dyn PathMechanism, &mut Context<'_>) -> R,
     ) -> Option<R> {
-        let connection = self.connections.at(index)?;
-        let link = match link.state == connection.state {
-            true => connection.told,
-            false => link,
-        };
-        let is_silent = links.is_silent(connection.link);
-        let interface = connection.link.interface;
-        let is_paced = self.releases.is_paced(now, interface, link.since);
-        let peer = self.connections.key(index)?.far.ip();
-        let surroundings = Surroundings {
-            now,
-            link,
-            is_silent,
-            is_paced,
-            allotment: self.releases.allotment(interface, peer, index),
-        };
-        let (result, wishes) = self.service.serve(
-            index,
-            surroundings,
-            &mut self.connections,
-            &self.limits,
-            &mut self.outbox,
-            call,
-        )?;
-        if let Some(waiting) = wishes.turn
-            && let Some(release) = self.releases.at_mut(wishes.interface)
-        {
-            release.give_flow_a_turn(index, wishes.peer, waiting);
-        }
+        self.service.take_stock(&self.connections);
+        let mut entry = self.connections.entry(index)?;
+        let (limits, outbox) = (&self.limits, &mut self.outbox);
+        let surroundings = surroundings((now, link), &entry, links, &self.releases);
+        let (result, wishes) =
+            self.service
+                .serve(&mut entry, surroundings, limits, outbox, call)?;
+        give_turn(&entry, wishes, &mut self.releases);
         if wishes.changes_shelf {
             self.note_life(links, now, index);
         }
         Some(result)
+    }
+
+    /// Asks a connection's mechanism what becomes of a packet, if the connection `is_served`, and notes for the
+    /// link's pace that the packet crosses.
+    ///
+    /// Returns `None` if there was no mechanism to ask.
+    pub(crate) fn serve_crossing(
+        &mut self,
+        links: &mut Links,
+        passing: &PassingPacket<'_>,
+        index: FlowIndex,
+        (is_served, observation): (bool, Observation),
+    ) -> Option<Verdict> {
+        let &PassingPacket {
+            now,
+            state,
+            direction,
+            packet,
+            ..
+        } = passing;
+        let (limits, outbox, releases) = (&self.limits, &mut self.outbox, &mut self.releases);
+        let newly_acked = observation.newly_acked;
+        if !is_served {
+            let mut entry = self.connections.entry(index)?;
+            passing.note_crossing(&mut entry, false, (newly_acked, 0), releases);
+            return None;
+        }
+        self.service.take_stock(&self.connections);
+        let mut entry = self.connections.entry(index)?;
+        self.service.wake(entry.connection);
+        if direction == Direction::ToLink
+            && observation.new_data
+            && let Some(release) = releases.at_mut(passing.link.interface)
+        {
+            release.note_data(now, entry.peer(), index);
+        }
+        let surroundings = surroundings((now, state), &entry, links, releases);
+        let call = |mechanism: &mut dyn PathMechanism, cx: &mut Context<'_>| {
+            let verdict = mechanism.handle_packet(cx, direction, packet, observation);
+            (verdict, *cx.arrived)
+        };
+        let served = self
+            .service
+            .serve(&mut entry, surroundings, limits, outbox, call);
+        let Some(((verdict, arrived), wishes)) = served else {
+            passing.note_crossing(&mut entry, true, (newly_acked, 0), releases);
+            return None;
+        };
+        give_turn(&entry, wishes, releases);
+        let passes = verdict == Verdict::Pass;
+        passing.note_crossing(&mut entry, passes, (newly_acked, arrived), releases);
+        // The segment's wait in the gateway is no part of the link's round trip.
+        match verdict {
+            Verdict::Taken(TakeReason::BehindKept) => entry.connection.tracked.rtt.discard(),
+            Verdict::Taken(TakeReason::AwaitsShare) => entry.connection.tracked.note_wait(packet),
+            _ => {}
+        }
+        if wishes.changes_shelf {
+            self.note_life(links, now, index);
+        }
+        Some(verdict)
     }
 
     /// Gives the connection a mechanism, unless it has one.
@@ -113,9 +152,8 @@ impl Flows {
 
     /// Frees memory of a connection that is idle.
     pub(crate) fn rest(&mut self, now: Instant, index: FlowIndex) {
-        let key = self.connections.key(index);
-        if let Some((key, connection)) = key.zip(self.connections.at_mut(index)) {
-            self.service.rest(now, &key, connection);
+        if let Some(mut entry) = self.connections.entry(index) {
+            self.service.rest(now, &mut entry);
         }
     }
 
@@ -194,7 +232,7 @@ impl Flows {
     }
 
     /// A connection that another gateway has handed over crosses on `link` from now on.
-    pub(crate) fn settle_import(
+    pub(crate) fn place_import(
         &mut self,
         links: &mut Links,
         now: Instant,
@@ -284,15 +322,16 @@ impl Flows {
         index: FlowIndex,
         state: StateSince,
     ) {
-        let peer = self.connections.key(index).map(|key| key.far.ip());
-        if let Some((peer, connection)) = peer.zip(self.connections.at_mut(index)) {
+        if let Some(entry) = self.connections.entry(index) {
+            let (peer, interface) = (entry.peer(), entry.interface());
+            let connection = entry.connection;
             connection.state = state.state;
             connection.told = state;
             connection.departed = 0;
             // What was on its way is answered late, or by what the gateway sends.
             connection.tracked.rtt.discard();
             self.releases
-                .change_link(now, connection.link.interface, (peer, index), state.state);
+                .change_link(now, interface, (peer, index), state.state);
         }
         self.with_mechanism(links, now, index, state, |mechanism, cx| {
             mechanism.handle_link(cx);
@@ -397,13 +436,10 @@ impl Flows {
     /// Forgets a connection whose addresses and ports another one has now.
     pub(crate) fn begin_anew(&mut self, links: &mut Links, index: FlowIndex) {
         self.end_pledged(links, index);
-        let key = self.connections.key(index);
-        let Some((key, connection)) = key.zip(self.connections.at_mut(index)) else {
-            return;
-        };
-        let link = connection.link;
-        self.service.begin_anew(&key, connection, &mut self.outbox);
-        self.releases.forget_handshake(link, index);
+        if let Some(mut entry) = self.connections.entry(index) {
+            self.service.begin_anew(&mut entry, &mut self.outbox);
+            self.releases.forget_handshake(entry.connection.link, index);
+        }
     }
 
     /// The far host acknowledges what was never seen here. If the connection is frozen here, it has
@@ -530,23 +566,7 @@ impl Flows {
         let Some(outgoing) = self.poll_mechanism(links, now, index, state) else {
             return 0;
         };
-        if outgoing.direction == Direction::ToLink {
-            self.note_sent(links, now, (link, index), &outgoing.packet);
-        }
-        let connection = self.connections.at_mut(index);
-        // Who has filled the link's queue has more under way than a connection begins with (RFC 6928).
-        let has_standing_queue = connection.is_some_and(|connection| {
-            if outgoing.reason == SendReason::Question {
-                connection.silence.note_probe(now);
-            }
-            if outgoing.reason == SendReason::Share {
-                connection
-                    .tracked
-                    .note_first_departure(now, &outgoing.packet);
-            }
-            let near = &connection.tracked.near;
-            u64::from(near.next.distance_from(near.acked).unsigned_abs()) > INITIAL_BURST
-        });
+        let has_standing_queue = self.note_sent(links, now, (link, index), &outgoing);
         let len = outgoing.packet.total_len();
         self.transmit(now, link, outgoing);
         if let Some(release) = self.releases.at_mut(link.interface) {
@@ -584,81 +604,47 @@ impl Flows {
         None
     }
 
-    /// A connection's mechanism sends `packet` towards the link.
+    /// A connection's mechanism sends something. Returns whether the connection has filled the link's queue.
     fn note_sent(
         &mut self,
         links: &mut Links,
         now: Instant,
         (link, index): (LinkId, FlowIndex),
-        packet: &Packet,
-    ) {
-        if packet.sequence_len() > 0
-            && let Some(connection) = self.connections.at_mut(index)
-        {
-            let parts = (&connection.tracked, &mut connection.silence);
-            let silent = links.note_repetition(now, (link, index), parts);
-            self.outbox.tell_silent(silent);
-        }
-        let Some(peer) = self.connections.key(index).map(|key| key.far.ip()) else {
-            return;
+        outgoing: &Outgoing,
+    ) -> bool {
+        let Some(entry) = self.connections.entry(index) else {
+            return false;
         };
-        self.note_departure(now, (peer, index), packet);
-        let patience = self
-            .connections
-            .at(index)
-            .map(|one| one.tracked.rtt.patience());
-        if let Some((patience, release)) = patience.zip(self.releases.at_mut(link.interface)) {
-            release.ask(now, peer, patience);
-        }
-    }
-
-    /// Notes for the link's pace that a segment of a connection arrives from the link, or goes onto it if it
-    /// `passes`. It acknowledges newly, or selectively, in so many bytes.
-    #[inline]
-    pub(crate) fn note_crossing(
-        &mut self,
-        passing: &PassingPacket<'_>,
-        (index, key): (FlowIndex, FlowKey),
-        passes: bool,
-        news: (u32, u32),
-    ) {
-        let &PassingPacket { now, packet, .. } = passing;
-        let at = (key.far.ip(), index);
-        match passing.direction {
-            Direction::FromLink => {
-                if let Some(connection) = self.connections.at_mut(index) {
-                    self.releases
-                        .note_arrival(now, at, connection, packet, news);
-                }
+        let peer = entry.peer();
+        let connection = entry.connection;
+        let packet = &outgoing.packet;
+        if outgoing.direction == Direction::ToLink {
+            if packet.sequence_len() > 0 {
+                let parts = (&connection.tracked, &mut connection.silence);
+                let silent = links.note_repetition(now, (link, index), parts);
+                self.outbox.tell_silent(silent);
             }
-            Direction::ToLink if passes => {
-                self.note_departure(now, at, packet);
-                if packet.sequence_len() > 0
-                    && let Some(release) = self.releases.at_mut(passing.link.interface)
-                {
-                    release.pacer.charge_counted(now, packet.total_len());
-                }
-            }
-            Direction::ToLink => {}
-        }
-    }
-
-    /// A packet of a connection with `peer` goes onto the link.
-    pub(crate) fn note_departure(
-        &mut self,
-        now: Instant,
-        (peer, index): (IpAddr, FlowIndex),
-        packet: &Packet,
-    ) {
-        if let Some(connection) = self.connections.at_mut(index) {
             self.releases
                 .note_departure(now, (peer, index), connection, packet);
+            if let Some(release) = self.releases.at_mut(link.interface) {
+                release.ask(now, peer, connection.tracked.rtt.patience());
+            }
         }
+        match outgoing.reason {
+            SendReason::Question => connection.silence.note_probe(now),
+            SendReason::Share => connection.tracked.note_first_departure(now, packet),
+            _ => {}
+        }
+        // Who has filled the link's queue has more under way than a connection begins with (RFC 6928).
+        let near = &connection.tracked.near;
+        u64::from(near.next.distance_from(near.acked).unsigned_abs()) > INITIAL_BURST
     }
 
     pub(crate) fn probe(&mut self, now: Instant, link: LinkId, index: FlowIndex) {
-        let key = self.connections.key(index);
-        let Some((key, connection)) = key.zip(self.connections.at_mut(index)) else {
+        let Some(Entry {
+            key, connection, ..
+        }) = self.connections.entry(index)
+        else {
             return;
         };
         let voice = connection.silence.near_host;
@@ -985,5 +971,35 @@ impl Flows {
         if let Some(index) = index {
             self.note_life(links, now, index);
         }
+    }
+}
+
+/// What a connection's mechanism sees of its link, which is in the state `link`.
+fn surroundings(
+    (now, link): (Instant, StateSince),
+    entry: &Entry<'_>,
+    links: &Links,
+    releases: &Releases,
+) -> Surroundings {
+    let (connection, interface) = (&*entry.connection, entry.interface());
+    let link = match link.state == connection.state {
+        true => connection.told,
+        false => link,
+    };
+    Surroundings {
+        now,
+        link,
+        is_silent: links.is_silent(connection.link),
+        is_paced: releases.is_paced(now, interface, link.since),
+        allotment: releases.allotment(interface, entry.peer(), entry.index),
+    }
+}
+
+/// Gives a connection the turn that its mechanism wants.
+fn give_turn(entry: &Entry<'_>, wishes: Wishes, releases: &mut Releases) {
+    if let Some(waiting) = wishes.turn
+        && let Some(release) = releases.at_mut(entry.interface())
+    {
+        release.give_flow_a_turn(entry.index, entry.peer(), waiting);
     }
 }

@@ -701,7 +701,7 @@ impl Gateway {
             connection.tracked.rtt = rtt;
             return Verdict::Pass;
         }
-        self.handle_observed(passing, (index, key), tcp, (was, observation))
+        self.handle_observed(passing, index, tcp, (was, observation))
     }
 
     /// Serves a segment that fits its connection; `was` is the phase before it.
@@ -709,127 +709,46 @@ impl Gateway {
     fn handle_observed(
         &mut self,
         passing: &PassingPacket<'_>,
-        (index, key): (FlowIndex, FlowKey),
+        index: FlowIndex,
         tcp: &TcpHeader,
         (was, observation): (Phase, Observation),
     ) -> Verdict {
         self.follow(passing, index, was);
-        let Some(connection) = self.flows.connections.at(index) else {
+        let Flows {
+            limits,
+            connections,
+            releases,
+            outbox,
+            ..
+        } = &mut self.flows;
+        let Some(mut entry) = connections.entry(index) else {
             return Verdict::Pass;
         };
-        let (phase, is_proven) = (connection.tracked.phase, connection.is_proven);
-        let has_met = was == Phase::Opening && phase == Phase::Established;
-        let is_heard = is_proven && was == Phase::Established;
-        let news = (observation.newly_acked, has_met);
-        if let Some(verdict) = self.note_in_turns(passing, (index, key), tcp, is_heard, news) {
+        let news = (was, observation.newly_acked);
+        if let Some(verdict) =
+            passing.note_in_turns(&mut entry, tcp, news, (releases, limits, outbox))
+        {
             return verdict;
         }
-        let Some(connection) = self.flows.connections.at(index) else {
-            return Verdict::Pass;
-        };
-        let only_answers_probe =
-            connection.was_established() && self.listen(passing, index, tcp, observation);
+        let (phase, is_proven) = (entry.connection.tracked.phase, entry.connection.is_proven);
+        let answer = entry
+            .connection
+            .was_established()
+            .then(|| passing.listen(&mut entry, tcp, observation, (&mut self.links, outbox)));
+        let only_answers_probe = answer.is_some_and(|answer| self.heed(passing, answer));
         let is_served = is_proven && (was == Phase::Established || phase == Phase::Established);
-        let (verdict, arrived) = match is_served {
-            true => self.ask_mechanism(passing, index, observation),
-            false => (None, 0),
-        };
-        let passes = is_served && matches!(verdict, None | Some(Verdict::Pass));
-        let news = (observation.newly_acked, arrived);
-        self.flows
-            .note_crossing(passing, (index, key), passes, news);
+        let verdict =
+            self.flows
+                .serve_crossing(&mut self.links, passing, index, (is_served, observation));
         match verdict {
             _ if only_answers_probe => Verdict::Taken(TakeReason::AnswersProbe),
-            Some(taken @ Verdict::Taken(reason)) => {
-                if let Some(connection) = self.flows.connections.at_mut(index) {
-                    // The segment's wait in the gateway is no part of the link's round trip.
-                    match reason {
-                        TakeReason::BehindKept => connection.tracked.rtt.discard(),
-                        TakeReason::AwaitsShare => connection.tracked.note_wait(passing.packet),
-                        _ => {}
-                    }
-                }
-                taken
-            }
+            Some(taken @ Verdict::Taken(_)) => taken,
             // Connections that open or abort while the link is down have no data to keep.
             _ if tcp.has(TcpFlags::SYN) => self.flows.handle_opening(passing, index),
             _ if stands_alone(tcp) => self.flows.handle_other(passing),
             _ if !is_proven => self.flows.handle_one_sided(&mut self.links, passing, index),
             _ => Verdict::Pass,
         }
-    }
-
-    /// Notes for the interface's release that a peer was heard, or a handshake answered.
-    ///
-    /// Returns the verdict on a one-sided connection's segment with a stale echo.
-    #[inline]
-    fn note_in_turns(
-        &mut self,
-        passing: &PassingPacket<'_>,
-        (index, key): (FlowIndex, FlowKey),
-        tcp: &TcpHeader,
-        is_heard: bool,
-        (newly_acked, has_met): (u32, bool),
-    ) -> Option<Verdict> {
-        let is_from_link = passing.direction == Direction::FromLink;
-        let interface = passing.link.interface;
-        if let Some(release) = self.flows.releases.at_mut(interface)
-            && is_from_link
-            && is_heard
-        {
-            release.hear(key.far.ip());
-        }
-        let connection = self.flows.connections.at_mut(index)?;
-        let stale = self.flows.releases.handle_stale_echo(
-            passing,
-            (index, key),
-            connection,
-            tcp,
-            &self.flows.limits,
-            &mut self.flows.outbox,
-        );
-        if let Some(verdict) = stale {
-            return Some(verdict);
-        }
-        if let Some(release) = self.flows.releases.at_mut(interface) {
-            let news = (is_from_link, newly_acked, has_met);
-            release.note_opened(index, &connection.tracked.near, tcp, news);
-        }
-        None
-    }
-
-    /// Asks the connection's mechanism what becomes of the packet.
-    ///
-    /// Also returns the number of bytes that the far host newly acknowledges selectively.
-    #[inline]
-    fn ask_mechanism(
-        &mut self,
-        passing: &PassingPacket<'_>,
-        index: FlowIndex,
-        observation: Observation,
-    ) -> (Option<Verdict>, u32) {
-        let &PassingPacket {
-            now,
-            state,
-            direction,
-            packet,
-            ..
-        } = passing;
-        self.flows.wake_mechanism(index);
-        if direction == Direction::ToLink
-            && observation.new_data
-            && let Some(key) = self.flows.connections.key(index)
-            && let Some(release) = self.flows.releases.at_mut(passing.link.interface)
-        {
-            release.note_data(now, key.far.ip(), index);
-        }
-        let asked =
-            self.flows
-                .with_mechanism(&mut self.links, now, index, state, |mechanism, cx| {
-                    let verdict = mechanism.handle_packet(cx, direction, packet, observation);
-                    (verdict, *cx.arrived)
-                });
-        asked.map_or((None, 0), |(verdict, arrived)| (Some(verdict), arrived))
     }
 
     /// Passes a segment that does not belong to its connection as tracked.
@@ -892,42 +811,10 @@ impl Gateway {
         self.flows.note_life(&mut self.links, now, index);
     }
 
-    /// Notes what the segment shows of its link. Returns whether it only answers a probe.
+    /// Carries out what the segment shows of its link. Returns whether it only answers a probe.
     #[inline]
-    fn listen(
-        &mut self,
-        passing: &PassingPacket<'_>,
-        index: FlowIndex,
-        tcp: &TcpHeader,
-        observation: Observation,
-    ) -> bool {
-        let &PassingPacket {
-            now, link, packet, ..
-        } = passing;
-        let Some(connection) = self.flows.connections.at_mut(index) else {
-            return false;
-        };
-        let Connection {
-            tracked, silence, ..
-        } = connection;
-        if passing.direction == Direction::ToLink {
-            silence.near_host.hear(tcp);
-            if passing.state.state == LinkState::Up {
-                let silent =
-                    self.links
-                        .hear_near(now, (link, index), (tracked, silence), observation);
-                self.flows.outbox.tell_silent(silent);
-            }
-            return false;
-        }
-        let newly_acked = observation.newly_acked;
-        let answer = self.links.hear_far(
-            now,
-            (link, index),
-            (tracked, silence),
-            (packet, tcp),
-            newly_acked,
-        );
+    fn heed(&mut self, passing: &PassingPacket<'_>, answer: Answer) -> bool {
+        let &PassingPacket { now, link, .. } = passing;
         let Answer {
             is_to_probe,
             is_awaited,

@@ -4,17 +4,17 @@
 //! deadlines. A call leaves packets and events in the outbox, and returns the [`Wishes`] that other parts
 //! fulfil.
 
-use crate::connections::{Connection, Connections};
+use crate::connections::{Connection, Connections, Entry};
 use crate::event::{Event, Outbox, Transmit};
 use crate::limits::{Limits, Memory};
-use crate::links::{Direction, InterfaceId, LinkState, StateSince};
+use crate::links::{Direction, LinkState, StateSince};
 use crate::mechanisms::path::{
-    Context, HoldRule, HoldRules, PathMechanism, PathMechanismKind, SendReason, Standing, Waiting,
+    Context, HoldRule, HoldRules, PathMechanism, PathMechanismKind, Retention, SendReason,
+    Standing, Waiting,
 };
 use crate::release::Allotment;
 use crate::timers::Timers;
 use crate::tracking::{FlowIndex, FlowKey};
-use core::net::IpAddr;
 use outlast_base::time::Instant;
 use outlast_base::units::ByteCount;
 
@@ -43,10 +43,6 @@ pub(crate) struct Surroundings {
 /// What a mechanism wants after a call.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Wishes {
-    /// Where its packets cross.
-    pub(crate) interface: InterfaceId,
-    /// The connection's far host.
-    pub(crate) peer: IpAddr,
     /// A turn to send this.
     pub(crate) turn: Option<Waiting>,
     /// Another place in the table: something acknowledged ahead is kept from now on, or no longer.
@@ -119,24 +115,30 @@ impl Service {
         }
     }
 
-    /// Calls the mechanism of the connection at `index`; `None` if there is none.
+    /// Prepares a call of [`Self::serve`]: while memory is scarce, what each of the `connections` keeps counts.
+    #[inline]
+    pub(crate) fn take_stock(&mut self, connections: &Connections) {
+        self.memory.count_if_scarce(|| {
+            let all = connections.iter();
+            all.map(|(key, _, connection)| (key.far.ip(), connection.held.0))
+        });
+    }
+
+    /// Calls a connection's mechanism; `None` if it has none.
     #[inline]
     pub(crate) fn serve<R>(
         &mut self,
-        index: FlowIndex,
+        entry: &mut Entry<'_>,
         surroundings: Surroundings,
-        connections: &mut Connections,
         limits: &Limits,
         outbox: &mut Outbox,
         call: impl FnOnce(&mut dyn PathMechanism, &mut Context<'_>) -> R,
     ) -> Option<(R, Wishes)> {
-        let key = connections.key(index)?;
-        let peer = key.far.ip();
-        let all = connections.iter();
-        self.memory.allot(peer, || {
-            all.map(|(key, _, connection)| (key.far.ip(), connection.held.0))
-        });
-        let connection = connections.at_mut(index)?;
+        let peer = entry.peer();
+        self.memory.allot(peer);
+        let Entry {
+            key, connection, ..
+        } = entry;
         let sack = connection.sack();
         let mechanism = connection.mechanism.as_mut()?;
         let (mut resumed, mut arrived, mut rewritten) = (None, 0, None);
@@ -150,7 +152,7 @@ impl Service {
         } = surroundings;
         let mut cx = Context {
             now,
-            key: &key,
+            key,
             flow: &connection.tracked,
             link,
             is_silent,
@@ -159,6 +161,7 @@ impl Service {
             near_host_proxy: connection.silence.near_host,
             sack,
             rules: self.rules,
+            retention: Retention::default(),
             limits,
             budget: &mut self.memory.budget,
             counters: &mut outbox.counters,
@@ -169,7 +172,7 @@ impl Service {
         let result = call(mechanism.as_mut(), &mut cx);
         self.memory.note_served(peer, &mut connection.held, used);
         if let Some(after) = resumed {
-            outbox.tell(Event::Resumed { flow: key, after });
+            outbox.tell(Event::Resumed { flow: *key, after });
         }
         if let Some(packet) = rewritten {
             // In its place among what comes from the link, so that no turn is waited for.
@@ -180,21 +183,20 @@ impl Service {
                 reason: SendReason::Supervised,
             });
         }
-        Some((result, self.take_wishes(index, &key, connection, outbox)?))
+        Some((result, self.take_wishes(entry, outbox)?))
     }
 
     /// Takes note of when a mechanism wants to be called and of what it has made of its connection, and returns
     /// what else it wants.
-    fn take_wishes(
-        &mut self,
-        index: FlowIndex,
-        key: &FlowKey,
-        connection: &mut Connection,
-        outbox: &mut Outbox,
-    ) -> Option<Wishes> {
+    fn take_wishes(&mut self, entry: &mut Entry<'_>, outbox: &mut Outbox) -> Option<Wishes> {
+        let Entry {
+            index,
+            key,
+            connection,
+        } = entry;
         let mechanism = connection.mechanism.as_ref()?;
         let wanted = mechanism.poll_timeout();
-        self.timers.set(index, &mut connection.deadline, wanted);
+        self.timers.set(*index, &mut connection.deadline, wanted);
         let is_pledged = mechanism.account().acknowledged_ahead;
         let changes_shelf =
             core::mem::replace(&mut connection.is_pledged, is_pledged) != is_pledged;
@@ -204,8 +206,6 @@ impl Service {
             outbox.tell_if(Event::of_standing(*key, was, standing));
         }
         Some(Wishes {
-            interface: connection.link.interface,
-            peer: key.far.ip(),
             turn: mechanism.waiting(),
             changes_shelf,
         })
@@ -214,7 +214,9 @@ impl Service {
     /// Frees memory of a connection that is idle.
     ///
     /// The mechanism is dropped if a new one can replace it at the next packet; any other mechanism shrinks.
-    pub(crate) fn rest(&mut self, now: Instant, key: &FlowKey, connection: &mut Connection) {
+    pub(crate) fn rest(&mut self, now: Instant, entry: &mut Entry<'_>) {
+        let peer = entry.peer();
+        let connection = &mut *entry.connection;
         let is_up = connection.state == LinkState::Up && connection.deadline.is_none();
         let Some(mechanism) = connection.mechanism.as_mut().filter(|_| is_up) else {
             return;
@@ -225,8 +227,7 @@ impl Service {
             true => mechanism.release(&mut self.memory.budget),
             false => mechanism.rest(&mut self.memory.budget),
         }
-        self.memory
-            .note_served(key.far.ip(), &mut connection.held, used);
+        self.memory.note_served(peer, &mut connection.held, used);
         if rests {
             connection.mechanism = None;
         }
@@ -243,18 +244,17 @@ impl Service {
 
     /// Another connection has the addresses and ports: nothing that was made of the old one holds. Whoever
     /// follows what is frozen hears that it is not.
-    pub(crate) fn begin_anew(
-        &mut self,
-        key: &FlowKey,
-        connection: &mut Connection,
-        outbox: &mut Outbox,
-    ) {
+    pub(crate) fn begin_anew(&mut self, entry: &mut Entry<'_>, outbox: &mut Outbox) {
+        let peer = entry.peer();
+        let Entry {
+            key, connection, ..
+        } = entry;
         connection.is_proven = false;
         connection.is_pledged = false;
         let was = core::mem::take(&mut connection.standing);
         if let Some(mut old) = connection.mechanism.take() {
             old.release(&mut self.memory.budget);
-            self.memory.note_gone(key.far.ip(), &mut connection.held);
+            self.memory.note_gone(peer, &mut connection.held);
         }
         outbox.tell_if(Event::of_standing(*key, was, Standing::Running));
     }

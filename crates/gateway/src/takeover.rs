@@ -42,7 +42,7 @@ pub(crate) fn import_frozen(
             .admit_from_elsewhere(links, now, (link, state), numbers.flow, frozen.tracked())
             .ok_or(ImportError::NoRoom)?,
     };
-    flows.settle_import(links, now, index, (link, state));
+    flows.place_import(links, now, index, (link, state));
     let adopted = flows.with_mechanism(links, now, index, state, |mechanism, cx| {
         mechanism
             .zero_window_ack()
@@ -126,7 +126,7 @@ pub(crate) fn import_supervised(
             )
             .ok_or(ImportError::NoRoom)?,
     };
-    flows.settle_import(links, now, index, (link, state));
+    flows.place_import(links, now, index, (link, state));
     flows.with_mechanism(links, now, index, state, |mechanism, cx| {
         if let Some(mechanism) = mechanism.m_tcp() {
             mechanism.adopt(cx, supervised);

@@ -32,7 +32,7 @@ pub enum LogLevel {
 /// In which form.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq, clap::ValueEnum)]
 pub enum LogFormat {
-    /// Lines for people and for the journal.
+    /// Lines for people and for systemd's journal.
     #[default]
     Text,
     /// One JSON object a line.

@@ -2,7 +2,7 @@
 
 use super::awaited::Awaited;
 use crate::config::Watched;
-use crate::indicators::{Indicators, Sign};
+use crate::indicators::{Indication, Indicators};
 use crate::peers::Questions;
 use outlast_base::time::{Duration, Instant};
 use outlast_gateway::link::{Indicator, LinkEvent, LinkId, LinkState};
@@ -127,7 +127,7 @@ impl Interfaces {
         }
         for (name, interface) in &mut self.all {
             interface.indicators.handle_snapshot(now, all.to_vec());
-            interface.take_signs(now, name, &mut self.news);
+            interface.take_indications(now, name, &mut self.news);
         }
     }
 
@@ -142,16 +142,16 @@ impl Interfaces {
             interface.indicators.handle_change(now, change.clone());
             let after = interface.indicators.index();
             is_new |= after.is_some() && after != before;
-            interface.take_signs(now, name, &mut self.news);
+            interface.take_indications(now, name, &mut self.news);
         }
         is_new
     }
 
     /// Judges the routes as they are now.
-    pub(super) fn settle_routes(&mut self, now: Instant) {
+    pub(super) fn judge_routes(&mut self, now: Instant) {
         for (name, interface) in &mut self.all {
-            interface.indicators.settle_routes(now);
-            interface.take_signs(now, name, &mut self.news);
+            interface.indicators.judge_routes(now);
+            interface.take_indications(now, name, &mut self.news);
         }
     }
 
@@ -172,7 +172,7 @@ impl Interfaces {
             while let Some(neighbour) = interface.indicators.poll_question(now, is_router) {
                 questions.push((index, neighbour));
             }
-            interface.take_signs(now, name, &mut self.news);
+            interface.take_indications(now, name, &mut self.news);
         }
         questions
     }
@@ -283,7 +283,7 @@ impl Interfaces {
                 continue;
             };
             interface.indicators.handle_notice(now, peer, state);
-            interface.take_signs(now, &name, &mut self.news);
+            interface.take_indications(now, &name, &mut self.news);
             let mut absent = interface.indicators.absent();
             let is_absent = absent.any(|(absent, ..)| Some(absent) == peer);
             if is_absent || interface.indicators.state() == LinkState::Down {
@@ -365,10 +365,10 @@ impl Interface {
     }
 
     /// Tells what the indicators say.
-    fn take_signs(&mut self, now: Instant, name: &str, news: &mut VecDeque<News>) {
-        while let Some(sign) = self.indicators.poll_sign() {
-            let (link, by, what) = match sign {
-                Sign::Changed(LinkEvent {
+    fn take_indications(&mut self, now: Instant, name: &str, news: &mut VecDeque<News>) {
+        while let Some(indication) = self.indicators.poll_indication() {
+            let (link, by, what) = match indication {
+                Indication::Changed(LinkEvent {
                     link,
                     state: LinkState::Down,
                     indicator,
@@ -376,13 +376,13 @@ impl Interface {
                     self.lose(now, link.peer, indicator);
                     (link, indicator, What::Away)
                 }
-                Sign::Changed(LinkEvent {
+                Indication::Changed(LinkEvent {
                     link, indicator, ..
                 }) => {
                     let away = self.regain(now, link.peer, indicator);
                     (link, indicator, self.back(link.peer, away))
                 }
-                Sign::Returned(link, by) => (link, by, self.back(link.peer, None)),
+                Indication::Returned(link, by) => (link, by, self.back(link.peer, None)),
             };
             // Of a link that is away altogether no neighbour is back.
             let is_hidden = link.peer.is_some() && self.state == LinkState::Down;

@@ -37,7 +37,7 @@ pub(super) struct Routes {
 
 /// What a change says.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(super) enum RouteSign {
+pub(super) enum RouteChange {
     /// No way leads through this router any more.
     Lost(IpAddr),
     /// One does again.
@@ -176,8 +176,8 @@ impl Routes {
     }
 
     /// What is otherwise than when it was asked last.
-    pub(super) fn settle(&mut self) -> Vec<RouteSign> {
-        let mut signs = Vec::new();
+    pub(super) fn poll_changes(&mut self) -> Vec<RouteChange> {
+        let mut changes = Vec::new();
         let mut present = BTreeMap::<IpAddr, Prefix>::new();
         let mut had_default_on_link = self.had_default_on_link;
         let mut has_any = false;
@@ -201,7 +201,7 @@ impl Routes {
             });
             router.destination = *destination;
             if !std::mem::replace(&mut router.is_there, true) {
-                signs.push(RouteSign::Found(*gateway));
+                changes.push(RouteChange::Found(*gateway));
             }
         }
         let absent = self
@@ -214,19 +214,19 @@ impl Routes {
             let to = router.destination;
             let instead = self.own.way_to(to.address, to.length).copied();
             gone += 1;
-            let sign = match (router.is_there, instead) {
-                (true, Some(_)) => Some(RouteSign::Moved(Some(gateway))),
-                (true, None) => Some(RouteSign::Lost(gateway)),
-                (false, Some(_)) => Some(RouteSign::Found(gateway)),
+            let change = match (router.is_there, instead) {
+                (true, Some(_)) => Some(RouteChange::Moved(Some(gateway))),
+                (true, None) => Some(RouteChange::Lost(gateway)),
+                (false, Some(_)) => Some(RouteChange::Found(gateway)),
                 // So many routers have gone that this one is not waited for any more.
-                (false, None) if gone > GONE => Some(RouteSign::Found(gateway)),
+                (false, None) if gone > GONE => Some(RouteChange::Found(gateway)),
                 (false, None) => None,
             };
-            signs.extend(sign);
+            changes.extend(change);
             // Those who went by way of it go by this one now.
-            signs.extend(instead.map(|way| RouteSign::Moved(way.gateway)));
-            match sign {
-                Some(RouteSign::Lost(_)) => {
+            changes.extend(instead.map(|way| RouteChange::Moved(way.gateway)));
+            match change {
+                Some(RouteChange::Lost(_)) => {
                     let router = self.routers.get_mut(&gateway);
                     router.expect("it was listed").is_there = false;
                 }
@@ -236,13 +236,13 @@ impl Routes {
                 None => {}
             }
         }
-        signs.extend(self.compare_defaults());
-        signs
+        changes.extend(self.compare_defaults());
+        changes
     }
 
     /// A default route elsewhere that is not preferred any more.
-    fn compare_defaults(&mut self) -> Vec<RouteSign> {
-        let mut signs = Vec::new();
+    fn compare_defaults(&mut self) -> Vec<RouteChange> {
+        let mut changes = Vec::new();
         for (family, any) in ["0.0.0.0", "::"].into_iter().enumerate() {
             let any = any.parse().expect("a literal address");
             let own = self.own.way_to(any, 0).filter(|way| is_main_default(way));
@@ -251,10 +251,10 @@ impl Routes {
             });
             let was_second = std::mem::replace(&mut self.is_second[family], better);
             if was_second && !better {
-                signs.extend(own.map(|own| RouteSign::Moved(own.gateway)));
+                changes.extend(own.map(|own| RouteChange::Moved(own.gateway)));
             }
         }
-        signs
+        changes
     }
 
     fn all(&self) -> impl Iterator<Item = &Way> {

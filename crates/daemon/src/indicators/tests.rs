@@ -81,16 +81,16 @@ fn running(watched: Watched) -> Indicators {
         way("192.0.2.0", 24, None),
     ];
     indicators.handle_snapshot(at(0), all);
-    assert!(indicators.poll_sign().is_none());
+    assert!(indicators.poll_indication().is_none());
     indicators
 }
 
 /// What the gateway hears; a return is both changes.
 fn events(indicators: &mut Indicators) -> Vec<(Option<IpAddr>, LinkState, Indicator)> {
-    let signs = std::iter::from_fn(|| indicators.poll_sign());
-    let changes = signs.flat_map(|sign| match sign {
-        Sign::Changed(event) => vec![(event.link.peer, event.state, event.indicator)],
-        Sign::Returned(link, by) => [LinkState::Down, LinkState::Up]
+    let indications = std::iter::from_fn(|| indicators.poll_indication());
+    let changes = indications.flat_map(|indication| match indication {
+        Indication::Changed(event) => vec![(event.link.peer, event.state, event.indicator)],
+        Indication::Returned(link, by) => [LinkState::Down, LinkState::Up]
             .map(|state| (link.peer, state, by))
             .into(),
     });

@@ -89,7 +89,7 @@ pub(crate) struct Waiting {
 
 /// What came out of the queue.
 #[derive(Debug)]
-pub(crate) enum Taken {
+pub(crate) enum FromQueue {
     /// Nothing waits.
     Nothing,
     /// A packet was accepted without asking the gateway.
@@ -231,13 +231,13 @@ impl QueuePath {
         &mut self,
         now: Instant,
         longest_of: impl Fn(&Packet, Direction) -> Option<u32>,
-    ) -> io::Result<Taken> {
+    ) -> io::Result<FromQueue> {
         if self.learns_until.is_some_and(|until| now >= until) {
             self.learns_until = None;
             self.take_aggregates(true).map_err(io::Error::other)?;
         }
         let Some(queued) = self.queue.receive()? else {
-            return Ok(Taken::Nothing);
+            return Ok(FromQueue::Nothing);
         };
         let (id, lacks_checksum) = (queued.id, queued.lacks_checksum);
         let is_aggregate = queued.is_aggregate;
@@ -254,14 +254,14 @@ impl QueuePath {
         let (Some(direction), Some(packet)) = (direction, packet) else {
             self.counters.unseen += 1;
             self.queue.give(id, Ruling::Accept)?;
-            return Ok(Taken::Passed);
+            return Ok(FromQueue::Passed);
         };
         // Only the kernel knows of what datagrams an aggregate is made.
         let is_opaque = is_aggregate && direction == Direction::ToLink && packet.tcp().is_none();
         self.counters.unseen += u64::from(is_opaque);
         if is_opaque || concerns_the_link(&packet) {
             self.queue.give(id, Ruling::Accept)?;
-            return Ok(Taken::Passed);
+            return Ok(FromQueue::Passed);
         }
         let packets = match direction {
             Direction::ToLink => {
@@ -275,7 +275,7 @@ impl QueuePath {
             }
             Direction::FromLink => vec![completed(packet, self.mtu, lacks_checksum)],
         };
-        Ok(Taken::Waiting(Waiting {
+        Ok(FromQueue::Waiting(Waiting {
             id,
             direction,
             packets,

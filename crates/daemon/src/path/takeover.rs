@@ -21,12 +21,12 @@ const RECENT: Duration = Duration::from_secs(5);
 /// Connections, and their packets that may not have arrived.
 #[derive(Debug, Default)]
 pub(crate) struct Takeover {
-    flows: BTreeMap<FlowKey, Taken>,
+    flows: BTreeMap<FlowKey, KnownFlow>,
     crossed: Vec<Crossed>,
 }
 
 #[derive(Debug)]
-struct Taken {
+struct KnownFlow {
     tracked: TrackedFlow,
     /// As it was before the oldest of its packets.
     before: TcpFlow,
@@ -54,7 +54,7 @@ impl Takeover {
         tracker.flows(is_behind, |key, tracked| {
             if is_of_use(now, &tracked) {
                 let before = tracked.tcp;
-                takeover.flows.insert(key, Taken { tracked, before });
+                takeover.flows.insert(key, KnownFlow { tracked, before });
             }
         });
         takeover.take_packets(tracker, mtu);
@@ -72,7 +72,7 @@ impl Takeover {
             let flow = tracker.flow(key).ok().flatten();
             if let Some(tracked) = flow.filter(is_one_sided) {
                 let before = tracked.tcp;
-                takeover.flows.insert(*key, Taken { tracked, before });
+                takeover.flows.insert(*key, KnownFlow { tracked, before });
             }
         }
         takeover.take_packets(tracker, mtu);
@@ -105,7 +105,7 @@ impl Takeover {
         let Some(key) = FlowKey::of_tcp(packet.header(), Direction::ToLink) else {
             return;
         };
-        let Some(Taken { tracked, before }) = self.flows.get_mut(&key) else {
+        let Some(KnownFlow { tracked, before }) = self.flows.get_mut(&key) else {
             return;
         };
         if recorded.at < tracked.opened_at {
@@ -137,7 +137,7 @@ impl Takeover {
     }
 
     fn take_acknowledgements(&mut self, mtu: u32) {
-        for (key, Taken { tracked, .. }) in &self.flows {
+        for (key, KnownFlow { tracked, .. }) in &self.flows {
             let both = [
                 (Direction::ToLink, tracked.newest_to_link),
                 (Direction::FromLink, tracked.newest_from_link),

@@ -25,16 +25,19 @@ impl Memory {
         self.budget.set_cap(cap);
     }
 
-    /// A connection of `peer` is about to be served: sets what it may take. `all` gives the peer of each
-    /// connection and the bytes that are kept of it.
-    pub(crate) fn allot<I: Iterator<Item = (IpAddr, u64)>>(
+    /// Counts what is kept of each peer, if memory has just become scarce. `all` gives the peer of each connection
+    /// and the bytes that are kept of it.
+    pub(crate) fn count_if_scarce<I: Iterator<Item = (IpAddr, u64)>>(
         &mut self,
-        peer: IpAddr,
         all: impl FnOnce() -> I,
     ) {
         if self.shares.become_scarce(&self.budget) {
             self.shares.count(all());
         }
+    }
+
+    /// A connection of `peer` is about to be served: sets what it may take.
+    pub(crate) fn allot(&mut self, peer: IpAddr) {
         let room = self.shares.room(peer, &self.budget);
         self.budget.allot(room);
     }

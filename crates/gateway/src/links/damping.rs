@@ -162,12 +162,12 @@ impl Damper {
 
     /// Takes note of another change to down.
     fn charge(&mut self, now: Instant, config: &DampingConfig) {
-        self.settle(now, config);
+        self.decay(now, config);
         let penalty = self.penalty.saturating_add(FLAP);
         self.penalty = penalty.min(config.ceiling());
     }
 
-    fn settle(&mut self, now: Instant, config: &DampingConfig) {
+    fn decay(&mut self, now: Instant, config: &DampingConfig) {
         self.penalty = decayed(self.penalty, now.since(self.at), config.half_life);
         self.at = now;
     }
@@ -228,7 +228,7 @@ impl Damper {
 
     /// Time has come to `now`: the phase may be over. What is to be told then is `said`.
     fn look(&mut self, now: Instant, config: &DampingConfig) {
-        self.settle(now, config);
+        self.decay(now, config);
         match self.phase {
             Phase::Damped { .. } | Phase::Distrusted { .. } if self.penalty <= config.reuse => {
                 self.phase = Phase::Calm;

@@ -23,6 +23,7 @@ use outlast_base::time::{Duration, Instant};
 use outlast_wire::Packet;
 
 pub(crate) use far_host_proxy::newer as newer_stamp;
+pub(crate) use hold::Retention;
 pub use hold::{HoldRule, HoldRules};
 pub(crate) use m_tcp::MTcp;
 pub(crate) use near_host_proxy::NearHostProxy;
@@ -260,6 +261,8 @@ pub(crate) struct Context<'a> {
     pub(crate) sack: Option<bool>,
     /// Which rules `hold` obeys.
     pub(crate) rules: HoldRules,
+    /// What `hold` may not let go of, where another mechanism is made of it.
+    pub(crate) retention: Retention,
     pub(crate) limits: &'a Limits,
     pub(crate) budget: &'a mut Budget,
     pub(crate) counters: &'a mut Counters,

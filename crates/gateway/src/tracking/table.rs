@@ -165,6 +165,12 @@ impl<T> FlowTable<T> {
         self.slots.entry_mut(index.0)?.flow.as_mut()
     }
 
+    /// A flow with its key.
+    pub(crate) fn entry_mut(&mut self, index: FlowIndex) -> Option<(FlowKey, &mut T)> {
+        let Slot { key, flow, .. } = self.slots.entry_mut(index.0)?;
+        Some((key.expand(), flow.as_mut()?))
+    }
+
     pub(crate) fn key(&self, index: FlowIndex) -> Option<FlowKey> {
         let slot = self.slots.entry(index.0)?;
         slot.flow.is_some().then(|| slot.key.expand())

@@ -236,7 +236,7 @@ impl TcpFlow {
     ) -> Observation {
         let (sender, receiver) = self.halves(direction);
         let observation = advance(sender, receiver, tcp, segment_len);
-        self.settle_phase(tcp);
+        self.close_if_finished(tcp);
         self.measure(now, direction, tcp, segment_len, observation);
         observation
     }
@@ -273,7 +273,7 @@ impl TcpFlow {
         }
     }
 
-    fn settle_phase(&mut self, tcp: &TcpHeader) {
+    fn close_if_finished(&mut self, tcp: &TcpHeader) {
         if tcp.has(TcpFlags::RST) || (self.near.finished() && self.far.finished()) {
             self.phase = Phase::Closed;
         }

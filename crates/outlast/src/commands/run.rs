@@ -5,7 +5,7 @@ use crate::terminal;
 use outlast_daemon::config::{
     DataPathChoice, Given, Log, LogFormat, LogLevel, Mechanism, PathRole, Settings, interface_name,
 };
-use outlast_daemon::journal::Journal;
+use outlast_daemon::logging::Logging;
 use outlast_daemon::{hip, host, mobility};
 use outlast_report::unit::Unit;
 use std::path::PathBuf;
@@ -122,7 +122,7 @@ fn run_own(role: Own, arguments: &Arguments, log: Log) -> Result<(), Failure> {
             Own::Host => host::check(config)?,
         });
     }
-    let _journal = Journal::begin(log);
+    let _logging = Logging::begin(log);
     match role {
         Own::Hip(kind) => hip::run(kind, needed()?, arguments.control.as_deref())?,
         Own::Mobility(kind) => mobility::run(kind, needed()?, arguments.control.as_deref())?,
@@ -177,8 +177,8 @@ pub(crate) fn run(arguments: &Arguments, verbose: u8) -> Result<(), Failure> {
         }
         return terminal::print(&summary(&given, &settings));
     }
-    let journal = Journal::begin(settings.log);
-    Ok(outlast_daemon::run(given, settings, journal)?)
+    let logging = Logging::begin(settings.log);
+    Ok(outlast_daemon::run(given, settings, logging)?)
 }
 
 /// What would hold.

@@ -79,10 +79,12 @@ impl World {
         let until = self.now + time;
         let mut sent = (0, 0);
         loop {
-            while let Some(sign) = self.indicators.poll_sign() {
-                match sign {
-                    Sign::Changed(event) => self.gateway.handle_link(self.now, event),
-                    Sign::Returned(link, by) => self.gateway.handle_return(self.now, link, by),
+            while let Some(indication) = self.indicators.poll_indication() {
+                match indication {
+                    Indication::Changed(event) => self.gateway.handle_link(self.now, event),
+                    Indication::Returned(link, by) => {
+                        self.gateway.handle_return(self.now, link, by);
+                    }
                 }
             }
             while let Some(transmit) = self.gateway.poll_transmit() {

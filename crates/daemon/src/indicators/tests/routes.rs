@@ -45,7 +45,7 @@ fn hear(indicators: &mut Indicators, changes: impl IntoIterator<Item = Change>) 
     for change in changes {
         indicators.handle_change(at(1), change);
     }
-    indicators.settle_routes(at(1));
+    indicators.judge_routes(at(1));
 }
 
 const ROUTER: &str = "192.0.2.254";

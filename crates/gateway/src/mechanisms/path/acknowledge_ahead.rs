@@ -35,7 +35,7 @@
 //! renewed: the sender will not do so any more.
 
 use super::far_host_proxy::{self, FarHostProxy};
-use super::hold::Hold;
+use super::hold::{Hold, Retention};
 use super::{Account, Context, Info, Outgoing, PathMechanism, SendReason, Verdict, Waiting};
 use crate::limits::Budget;
 use crate::links::{Direction, Indicator, LinkState};
@@ -78,7 +78,9 @@ impl PathMechanism for AcknowledgeAhead {
             self.owes = Some(SendReason::WindowClosed);
             return Verdict::Pass;
         }
-        let verdict = self.hold.handle_packet(cx, direction, packet, observation);
+        let verdict = self
+            .hold_for(cx)
+            .handle_packet(cx, direction, packet, observation);
         if tcp.has(TcpFlags::RST) {
             self.forget();
             return verdict;
@@ -91,11 +93,11 @@ impl PathMechanism for AcknowledgeAhead {
     }
 
     fn handle_drop(&mut self, cx: &mut Context<'_>, packet: &Packet) {
-        self.hold.handle_drop(cx, packet);
+        self.hold_for(cx).handle_drop(cx, packet);
     }
 
     fn handle_link(&mut self, cx: &mut Context<'_>) {
-        self.hold.handle_link(cx);
+        self.hold_for(cx).handle_link(cx);
         self.forget_what_is_gone(cx.flow);
         match cx.link.state {
             // Silence is told of when it is over: nobody needs to be frozen any more.
@@ -110,7 +112,7 @@ impl PathMechanism for AcknowledgeAhead {
     }
 
     fn handle_timeout(&mut self, cx: &mut Context<'_>) {
-        self.hold.handle_timeout(cx);
+        self.hold_for(cx).handle_timeout(cx);
         self.forget_what_is_gone(cx.flow);
     }
 
@@ -126,7 +128,7 @@ impl PathMechanism for AcknowledgeAhead {
             self.forget_what_is_gone(cx.flow);
         }
         let Some(reason) = self.owes.take() else {
-            return self.hold.poll_transmit(cx);
+            return self.hold_for(cx).poll_transmit(cx);
         };
         let segment = self.hold.ending_at(self.until?)?;
         let packet = match reason {
@@ -174,6 +176,12 @@ impl PathMechanism for AcknowledgeAhead {
 }
 
 impl AcknowledgeAhead {
+    /// `hold`, for a call with `cx`: what was acknowledged ahead, nobody will send again.
+    const fn hold_for(&mut self, cx: &mut Context<'_>) -> &mut Hold {
+        cx.retention = Retention::before(self.until);
+        &mut self.hold
+    }
+
     /// A window probe has one byte beyond the window, or none and an old number (RFC 9293, section
     /// 3.8.6.1). What it brings is not kept: byte by byte it would creep past a closed window.
     fn is_probe(&self, cx: &Context<'_>, packet: &Packet, tcp: &TcpHeader) -> bool {
@@ -207,7 +215,6 @@ impl AcknowledgeAhead {
         };
         cx.counters.freezes += u64::from(self.until.is_none());
         self.until = Some(end);
-        self.hold.pledge(self.until);
         self.owes = Some(SendReason::WindowClosed);
     }
 
@@ -240,6 +247,5 @@ impl AcknowledgeAhead {
     fn forget(&mut self) {
         self.until = None;
         self.owes = None;
-        self.hold.pledge(None);
     }
 }

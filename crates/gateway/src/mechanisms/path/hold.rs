@@ -33,6 +33,7 @@ mod latest;
 mod newest_ack;
 mod nudge;
 mod order;
+mod retention;
 mod rules;
 mod segment;
 mod stage;
@@ -56,6 +57,7 @@ use newest_ack::NewestAck;
 use nudge::Nudge;
 use outlast_base::time::Instant;
 use outlast_wire::{Packet, SeqNumber, TcpFlags, TcpHeader};
+pub(crate) use retention::Retention;
 pub use rules::{HoldRule, HoldRules};
 use segment::{Copy, Fate};
 use stage::Stage;
@@ -163,7 +165,7 @@ impl PathMechanism for Hold {
             return;
         };
         if episode.doubt_is_over(cx.now) | episode.aside_is_over(cx.now) {
-            self.kept.settle_doubt(episode.target(), self.scope);
+            self.kept.lose_transmitted(episode.target(), self.scope);
         }
         if episode.kick_is_due(cx.now) {
             self.repeat_kick(cx);
@@ -330,18 +332,18 @@ impl Hold {
             self.kept.lose_rejected(acked);
         }
         let patience = cx.flow.rtt.patience();
-        let is_settled =
+        let has_answered =
             tcp.has(TcpFlags::ACK) && episode.heard_acknowledgement(cx.now, patience, repeats, tcp);
         let is_filled = observation.newly_acked > 0 && episode.hole_is_filled();
-        let (answers, arrives) = ((is_settled, is_filled), (is_delivered, repeats));
-        settle_doubt(cx, episode, &mut self.kept, self.scope, answers, arrives);
-        if is_settled | is_filled {
+        let (answers, arrives) = ((has_answered, is_filled), (is_delivered, repeats));
+        end_doubt(cx, episode, &mut self.kept, self.scope, answers, arrives);
+        if has_answered | is_filled {
             let gives_way = cx.rules.has(HoldRule::FewBeforeWanted);
-            if gives_way && self.kept.give_way(episode.near_clock(), acked) {
+            if gives_way && self.kept.give_way(episode.near_clock(), cx) {
                 episode.set_aside(cx.now, patience);
             }
         }
-        let is_answer = is_settled && observation.newly_acked > 0 && !episode.draws_duplicates();
+        let is_answer = has_answered && observation.newly_acked > 0 && !episode.draws_duplicates();
         let is_told = cx.rules.has(HoldRule::DuplicateForHole);
         if is_answer && is_told && self.kept.has_no_copy_of(acked) {
             self.nudge.duplicate(acked);
@@ -451,7 +453,7 @@ impl Hold {
     fn give_way(&mut self, cx: &Context<'_>) {
         if cx.rules.has(HoldRule::FewBeforeWanted)
             && let Some(episode) = self.stage.episode_mut()
-            && self.kept.give_way(episode.near_clock(), cx.flow.near.acked)
+            && self.kept.give_way(episode.near_clock(), cx)
         {
             episode.set_aside(cx.now, cx.flow.rtt.patience());
         }
@@ -537,7 +539,7 @@ impl Hold {
                 let copy = episode
                     .as_ref()
                     .map_or(Copy::Freshest, |episode| episode.copy(cx.rules));
-                let packet = window.next_lost(cx.now, copy, cx.rules)?;
+                let packet = window.next_lost(cx, copy)?;
                 if let Some(episode) = episode {
                     episode.sent_data(&packet);
                 }
@@ -560,7 +562,7 @@ impl Hold {
         self.resume_timer.suspend(cx.link.by);
         self.sleepers.suspend(cx.link.since);
         self.stand_in.suspend(cx.link.since);
-        self.kept.keep_stale(false, cx.budget);
+        self.kept.keep_stale(false, cx);
         self.newest_ack.copies_left = 0;
         self.newest_ack.go_away();
         // Silence is noticed after its beginning.
@@ -576,7 +578,7 @@ impl Hold {
         let was_away = self.stage.come_back();
         if cx.sack == Some(false) && cx.rules.has(HoldRule::FillForSender) {
             self.stand_in.begin(cx.now);
-            self.kept.keep_stale(true, cx.budget);
+            self.kept.keep_stale(true, cx);
         }
         let has_waited = self.has_kept();
         // The packet that shows that the link is back may say so.
@@ -628,7 +630,7 @@ impl Hold {
             !was_silent || !cx.rules.has(HoldRule::DoubtAfterSilence),
         ));
         if !cx.rules.has(HoldRule::DoubtTransmitted) {
-            self.kept.settle_doubt(target, self.scope);
+            self.kept.lose_transmitted(target, self.scope);
         }
         self.give_way(cx);
     }
@@ -671,22 +673,22 @@ impl Hold {
 ///
 /// The segment at hand is the far host's first answer, fills the hole for which something was set aside; brings news of
 /// something that the gateway has not re-sent, or repeats the last acknowledgement.
-fn settle_doubt(
+fn end_doubt(
     cx: &Context<'_>,
     episode: &mut Episode,
     kept: &mut Kept,
     scope: Scope,
-    (is_settled, is_filled): (bool, bool),
+    (has_answered, is_filled): (bool, bool),
     (is_delivered, repeats): (bool, bool),
 ) {
     let lacks_sack = cx.sack == Some(false) && scope == Scope::All;
     let until = cx.now + cx.flow.rtt.patience() / 2;
-    if is_settled && lacks_sack && cx.rules.has(HoldRule::DoubtWithoutSack) {
+    if has_answered && lacks_sack && cx.rules.has(HoldRule::DoubtWithoutSack) {
         episode.await_more(until);
         kept.lose_transmitted_front();
-    } else if is_settled || is_filled && !episode.awaits_more() {
-        episode.settle();
-        kept.settle_doubt(episode.target(), scope);
+    } else if has_answered || is_filled && !episode.awaits_more() {
+        episode.end_doubt();
+        kept.lose_transmitted(episode.target(), scope);
     } else if episode.awaits_more() && (is_delivered || repeats) {
         episode.await_more(until);
         if is_delivered && cx.rules.has(HoldRule::SignalOnce) {

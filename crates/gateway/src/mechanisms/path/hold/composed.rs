@@ -44,12 +44,4 @@ impl Hold {
     pub(in crate::mechanisms::path) fn reaches(&self, until: SeqNumber) -> bool {
         matches!(&self.kept, Kept::Window(window) if window.reaches(until))
     }
-
-    /// Everything before `until` is kept until the far host has acknowledged it, whatever else is
-    /// to be kept: its sender will not send it again.
-    pub(in crate::mechanisms::path) const fn pledge(&mut self, until: Option<SeqNumber>) {
-        if let Kept::Window(window) = &mut self.kept {
-            window.pledge(until);
-        }
-    }
 }

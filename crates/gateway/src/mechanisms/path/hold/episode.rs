@@ -50,7 +50,7 @@ enum Doubt {
     /// It has answered, and what arrives next may be what the link has kept: until then, unless it goes on.
     Answered { until: Instant },
     /// What is not acknowledged was lost.
-    Settled,
+    Over,
 }
 
 /// Whether the sender has heard, by a loss, that the link's queue is full.
@@ -65,7 +65,7 @@ impl Doubt {
     const fn until(self) -> Option<Instant> {
         match self {
             Self::Open { until } | Self::Answered { until } => Some(until),
-            Self::Settled => None,
+            Self::Over => None,
         }
     }
 }
@@ -127,7 +127,7 @@ impl Episode {
     /// Why data goes out now.
     pub(super) const fn reason(&self) -> SendReason {
         match (self.kicks, self.doubt) {
-            (0, Doubt::Settled) => SendReason::Unacknowledged,
+            (0, Doubt::Over) => SendReason::Unacknowledged,
             (0, _) => SendReason::Kept,
             _ => SendReason::RepeatedKick,
         }
@@ -159,7 +159,7 @@ impl Episode {
         self.has_sent_more
     }
 
-    /// The far host's first acknowledgement after link-up settles what had arrived; returns
+    /// The far host's first acknowledgement after link-up ends the doubt of what had arrived; returns
     /// whether this is it. After mere silence only one that `repeats` the last does, or one that says
     /// that what was sent first has come a second time (RFC 2883, section 4).
     pub(super) fn heard_acknowledgement(
@@ -181,8 +181,8 @@ impl Episode {
     }
 
     /// What was merely transmitted and is not acknowledged was lost.
-    pub(super) const fn settle(&mut self) {
-        self.doubt = Doubt::Settled;
+    pub(super) const fn end_doubt(&mut self) {
+        self.doubt = Doubt::Over;
     }
 
     /// Something may still arrive that the link has kept: until then, unless it goes on.
@@ -238,7 +238,7 @@ impl Episode {
     pub(super) fn doubt_is_over(&mut self, now: Instant) -> bool {
         let is_over = self.doubt.until().is_some_and(|until| until <= now);
         if is_over {
-            self.settle();
+            self.end_doubt();
             self.next_kick = self.next_kick.map(|_| now + self.pause);
         }
         is_over

@@ -49,9 +49,9 @@ impl Kept {
     }
 
     /// What the far host would reject for its timestamp is kept from now on, too, or no longer.
-    pub(super) fn keep_stale(&mut self, keeps: bool, budget: &mut Budget) {
+    pub(super) fn keep_stale(&mut self, keeps: bool, cx: &mut Context<'_>) {
         if let Self::Window(window) = self {
-            window.keep_stale(keeps, budget);
+            window.keep_stale(keeps, cx);
         }
     }
 
@@ -100,7 +100,7 @@ impl Kept {
     }
 
     /// What was merely transmitted when the link came back, and is not acknowledged by now, was lost.
-    pub(super) fn settle_doubt(&mut self, until: Option<SeqNumber>, scope: Scope) {
+    pub(super) fn lose_transmitted(&mut self, until: Option<SeqNumber>, scope: Scope) {
         if let (Self::Window(window), Some(until)) = (self, until) {
             match scope {
                 Scope::All => window.mark_transmitted_lost(until),
@@ -126,12 +126,13 @@ impl Kept {
         }
     }
 
-    /// The receiving application waits for the segment at `acked`, which the far host lacks next, and
-    /// not for what would only go before it for its older timestamp. Returns whether such was set
+    /// The receiving application waits for the segment that the far host lacks next, and not for what would only go before it for its older timestamp. Returns whether such was set
     /// aside.
-    pub(super) fn give_way(&mut self, near_clock: Option<Stamp>, acked: SeqNumber) -> bool {
+    pub(super) fn give_way(&mut self, near_clock: Option<Stamp>, cx: &Context<'_>) -> bool {
         match (self, near_clock) {
-            (Self::Window(window), Some(near_clock)) => window.give_way_to(acked, near_clock),
+            (Self::Window(window), Some(near_clock)) => {
+                window.give_way_to(cx.flow.near.acked, near_clock, cx.retention)
+            }
             _ => false,
         }
     }
@@ -150,7 +151,7 @@ impl Kept {
                 let is_delivered = window.acknowledge(acked, cx.budget);
                 let echo = near_clock.and_then(|clock| clock.echoed_by(tcp));
                 if let Some(echo) = echo.filter(|_| cx.rules.has(HoldRule::GiveUpStale)) {
-                    window.hear_echo(echo, cx.budget);
+                    window.hear_echo(echo, cx);
                 }
                 *cx.arrived += window.selectively_acknowledge(&tcp.options.sack);
                 is_delivered
@@ -181,11 +182,11 @@ impl Kept {
     ) {
         if let (Self::Window(window), Some(clock), Some(echo)) =
             (self, near_clock, Stamp::echo_of(tcp))
-            // Nobody repeats what is acknowledged ahead.
             && clock.is_before(echo)
-            && !window.is_pledged()
+            // Nobody repeats what may not be let go of.
+            && !window.has_retained(cx.retention)
         {
-            window.give_up_before(echo, cx.budget);
+            window.give_up_before(echo, cx);
         }
     }
 
@@ -210,7 +211,7 @@ impl Kept {
                     return Ok(());
                 }
                 // What nobody else has is not given up for what its sender still has.
-                if window.is_pledged() {
+                if window.has_retained(cx.retention) {
                     cx.counters.not_kept += 1;
                 } else {
                     self.fall_back(cx, packet);

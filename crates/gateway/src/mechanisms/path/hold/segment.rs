@@ -76,10 +76,6 @@ impl Segment {
         self.first.tcp().is_some_and(|tcp| tcp.has(TcpFlags::FIN))
     }
 
-    pub(super) fn is_within(&self, pledged: Option<SeqNumber>) -> bool {
-        pledged.is_some_and(|until| self.seq.before(until))
-    }
-
     /// It goes out at `turn`.
     pub(super) const fn go(&mut self, turn: u64) {
         self.went_again |= self.turn != 0;

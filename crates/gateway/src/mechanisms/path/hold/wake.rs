@@ -160,7 +160,7 @@ impl Sleepers {
     pub(super) fn hear_near(&mut self) {
         if let Some(wake) = &mut self.wake {
             wake.near = Sleeper::Awake;
-            self.settle();
+            self.end_if_awake();
         }
     }
 
@@ -193,7 +193,7 @@ impl Sleepers {
         }
         let is_asleep = matches!(wake.far, Sleeper::Asleep(_));
         let back = is_asleep.then_some(wake.back);
-        self.settle();
+        self.end_if_awake();
         back
     }
 
@@ -232,7 +232,7 @@ impl Sleepers {
         if let Some(wake) = &mut self.wake {
             wake.far.handle_timeout(now, wake.back_offs);
             wake.near.handle_timeout(now, wake.back_offs);
-            self.settle();
+            self.end_if_awake();
         }
     }
 
@@ -265,7 +265,7 @@ impl Sleepers {
     }
 
     /// Once no sender waits, or all was in vain, the outage is over for the connection.
-    fn settle(&mut self) {
+    fn end_if_awake(&mut self) {
         let is_over = |wake: &mut Box<Wake>| {
             matches!((&wake.far, &wake.near), (Sleeper::Awake, Sleeper::Awake))
         };

@@ -2,7 +2,8 @@
 
 use super::super::Context;
 use super::order::Order;
-use super::rules::{HoldRule, HoldRules};
+use super::retention::Retention;
+use super::rules::HoldRule;
 use super::segment::{Copy, Fate, Segment, range};
 use super::stamp::Stamp;
 use crate::limits::Budget;
@@ -32,8 +33,6 @@ pub(super) struct Window {
     echoed: Option<Stamp>,
     /// The far host's TS.Recent, as it last echoed it: it rejects anything older.
     taken_from: Option<Stamp>,
-    /// Everything before it is the gateway's to deliver: its sender will not send it again.
-    pledged: Option<SeqNumber>,
     /// What the far host would reject as too old is kept, too: if it is sent, its timestamp is renewed.
     keeps_stale: bool,
     /// The oldest segment goes out once more than it is lost.
@@ -108,16 +107,9 @@ impl Window {
         before.any(|segment| segment.end.at_or_after(until))
     }
 
-    /// What begins before `until` is kept until the far host has acknowledged it.
-    pub(super) const fn pledge(&mut self, until: Option<SeqNumber>) {
-        self.pledged = until;
-    }
-
-    /// Whether something is kept that its sender will not send again.
-    pub(super) fn is_pledged(&self) -> bool {
-        self.pledged
-            .zip(self.segments.front())
-            .is_some_and(|(until, first)| first.seq.before(until))
+    /// Whether something is kept that may not be let go of.
+    pub(super) fn has_retained(&self, retention: Retention) -> bool {
+        self.front().is_some_and(|first| retention.covers(first))
     }
 
     /// The kept segment that `packet` is, or is a retransmission of.
@@ -295,29 +287,29 @@ impl Window {
 
     /// The far host echoes `echo`, which the near host was seen to send: what only exists with older
     /// timestamps is of no use any more, and its sender has to send it again.
-    pub(super) fn hear_echo(&mut self, echo: Stamp, budget: &mut Budget) {
+    pub(super) fn hear_echo(&mut self, echo: Stamp, cx: &mut Context<'_>) {
         if self.echoed.is_none_or(|echoed| echoed.is_before(echo)) {
             self.echoed = Some(echo);
         }
-        self.give_up_before(echo, budget);
+        self.give_up_before(echo, cx);
     }
 
     /// The far host takes nothing with a timestamp before `echo`.
-    pub(super) fn give_up_before(&mut self, echo: Stamp, budget: &mut Budget) {
+    pub(super) fn give_up_before(&mut self, echo: Stamp, cx: &mut Context<'_>) {
         let is_news = self.taken_from.is_none_or(|known| known.is_before(echo));
         if !is_news {
             return;
         }
         self.taken_from = Some(echo);
         if self.keeps_stale {
-            return self.leave_stale_to_sender();
+            return self.leave_stale_to_sender(cx.retention);
         }
-        let pledged = self.pledged;
+        let retention = cx.retention;
         let is_stale = |segment: &Segment| {
-            !segment.is_within(pledged) && Stamp::of(segment.freshest()).is_before(echo)
+            !retention.covers(segment) && Stamp::of(segment.freshest()).is_before(echo)
         };
         // In the order of their sending, the old ones are in front but for retransmissions.
-        let is_ordered = self.unordered_until.is_none() && pledged.is_none();
+        let is_ordered = self.unordered_until.is_none() && retention.is_empty();
         loop {
             let place = match is_ordered {
                 true => self.segments.front().is_some_and(is_stale).then_some(0),
@@ -327,26 +319,26 @@ impl Window {
                 break;
             };
             if let Some(segment) = self.segments.remove(place) {
-                self.forget(&segment, budget);
+                self.forget(&segment, cx.budget);
             }
         }
     }
 
     /// What the far host would reject as too old is kept from now on, or given up as soon as it is known to be.
-    pub(super) fn keep_stale(&mut self, keeps: bool, budget: &mut Budget) {
+    pub(super) fn keep_stale(&mut self, keeps: bool, cx: &mut Context<'_>) {
         if core::mem::replace(&mut self.keeps_stale, keeps) == keeps {
             return;
         }
         if !keeps && let Some(taken_from) = self.taken_from.take() {
-            self.give_up_before(taken_from, budget);
+            self.give_up_before(taken_from, cx);
         }
     }
 
     /// What the far host would reject as too old does not go out by itself.
-    fn leave_stale_to_sender(&mut self) {
+    fn leave_stale_to_sender(&mut self, retention: Retention) {
         for place in 0..self.segments.len() {
             let segment = &self.segments[place];
-            if self.is_stale(segment) && !segment.is_within(self.pledged) {
+            if self.is_stale(segment) && !retention.covers(segment) {
                 self.set_fate(place, Fate::Transmitted);
             }
         }
@@ -401,7 +393,12 @@ impl Window {
     /// has nothing of them until it is filled. Of what its sender had sent by `kept_until` the others
     /// are set aside as merely transmitted; returns whether there are such. If the segment is not
     /// kept, its sender has to repeat it, with a newer timestamp than all of these.
-    pub(super) fn give_way_to(&mut self, wanted: SeqNumber, kept_until: Stamp) -> bool {
+    pub(super) fn give_way_to(
+        &mut self,
+        wanted: SeqNumber,
+        kept_until: Stamp,
+        retention: Retention,
+    ) -> bool {
         let is_last = self.segments.len() == 1;
         let front = self.fresh_front();
         let front = front.filter(|front| front.seq.at_or_before(wanted));
@@ -415,7 +412,7 @@ impl Window {
             let segment = &self.segments[place];
             let own = Stamp::of(segment.freshest());
             let is_older = hole.is_none_or(|hole| own.is_before(hole));
-            let is_kept = !kept_until.is_before(own) && !segment.is_within(self.pledged);
+            let is_kept = !kept_until.is_before(own) && !retention.covers(segment);
             if !(segment.is_lost() && is_older && is_kept) {
                 continue;
             }
@@ -577,12 +574,7 @@ impl Window {
 
     /// The next segment to re-send, now marked as re-sent: the oldest timestamp first, for what
     /// is fresher must not come before it; of equal ones in sequence order.
-    pub(super) fn next_lost(
-        &mut self,
-        now: Instant,
-        copy: Copy,
-        rules: HoldRules,
-    ) -> Option<Packet> {
+    pub(super) fn next_lost(&mut self, cx: &Context<'_>, copy: Copy) -> Option<Packet> {
         if self.lost == 0 {
             return None;
         }
@@ -596,7 +588,7 @@ impl Window {
                 continue;
             }
             let (packet, stamp) = segment.choose(copy, place == last, self.taken_from);
-            let is_ordered = rules.has(HoldRule::OldestStampFirst);
+            let is_ordered = cx.rules.has(HoldRule::OldestStampFirst);
             if oldest.is_none_or(|(.., before)| is_ordered && stamp.is_before(before)) {
                 oldest = Some((place, packet, stamp));
             }
@@ -604,7 +596,7 @@ impl Window {
         let (place, packet, mut stamp) = oldest?;
         let mut packet = packet.clone();
         if let Some(echoed) = self.echoed
-            && (self.keeps_stale || self.segments[place].is_within(self.pledged))
+            && (self.keeps_stale || cx.retention.covers(&self.segments[place]))
         {
             packet = echoed.renew(packet);
             stamp = Stamp::of(&packet);
@@ -612,7 +604,7 @@ impl Window {
         let is_to_follow = place == 0 && core::mem::take(&mut self.front_twice);
         self.segments[place].go(self.order.take_turn());
         if !is_to_follow {
-            self.set_fate(place, Fate::Resent(now, stamp));
+            self.set_fate(place, Fate::Resent(cx.now, stamp));
         }
         Some(packet)
     }

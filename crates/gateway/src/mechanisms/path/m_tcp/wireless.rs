@@ -163,7 +163,7 @@ impl Wireless {
 
     /// The mobile has said what it has, or says nothing: the rest of what was sent before its outage is
     /// lost.
-    fn settle_question(&mut self) {
+    fn end_question(&mut self) {
         if let Some(question) = self.question.take() {
             self.cache.send_older_again(question.since);
             if let State::NoFreeze { rexmt } = &mut self.state
@@ -179,7 +179,7 @@ impl Wireless {
     /// half has lost: then it is not the mobile that owes an answer.
     pub(super) fn handle_timeout(&mut self, now: Instant, flow: &TcpFlow) -> bool {
         if self.question.is_some_and(|question| question.until <= now) {
-            self.settle_question();
+            self.end_question();
         }
         if self.repetition_at.take_if(|at| *at <= now).is_some() {
             let pause = timeout(flow);
@@ -239,7 +239,7 @@ impl Wireless {
         self.cache.acknowledge(acked, cx.budget);
         self.has_passed_unkept &= cx.flow.near.has_outstanding();
         if self.question.is_some_and(|question| !question.is_due) {
-            self.settle_question();
+            self.end_question();
         }
         if newly_acked > 0 {
             self.duplicates = 0;

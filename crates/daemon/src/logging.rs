@@ -1,4 +1,4 @@
-//! The daemon's log: lines on standard error, for people, for the journal, or as JSON.
+//! The daemon's log: lines on standard error, for people, for systemd's journal, or as JSON.
 
 use super::config::{Log, LogFormat, LogLevel};
 use std::fmt;
@@ -14,11 +14,11 @@ use tracing_subscriber::util::SubscriberInitExt;
 
 /// What is told can be changed while the daemon runs.
 #[derive(Debug)]
-pub struct Journal {
+pub struct Logging {
     filter: reload::Handle<Targets, Registry>,
 }
 
-impl Journal {
+impl Logging {
     /// Begins to tell. Called once, before anything is told.
     pub fn begin(log: Log) -> Self {
         let (filter, handle) = reload::Layer::new(filter(log.level));
@@ -31,7 +31,7 @@ impl Journal {
                     .with(lines.with_span_list(false).with_target(false))
                     .init();
             }
-            LogFormat::Text if is_journal() => {
+            LogFormat::Text if is_systemd_journal() => {
                 let lines = lines.with_ansi(false).event_format(Prioritised::new());
                 registry.with(lines).init();
             }
@@ -73,7 +73,7 @@ impl From<LogLevel> for LevelFilter {
 
 /// Whether standard error goes to systemd's journal: `JOURNAL_STREAM` names its device and inode
 /// (systemd.exec(5)).
-fn is_journal() -> bool {
+fn is_systemd_journal() -> bool {
     let Some(stream) = std::env::var("JOURNAL_STREAM").ok() else {
         return false;
     };
