@@ -181,8 +181,10 @@ impl World {
         let supervised = self.mechanisms.iter().any(|one| supervises(*one));
         let may_be_renewed = self.may_acknowledge_ahead() || supervised;
         // So may what a sender without SACK does not repeat after an outage.
-        let is_hole =
-            transmit.reason == SendReason::Kept || transmit.reason == SendReason::RepeatedKick;
+        let is_hole = matches!(
+            transmit.reason,
+            SendReason::Kept | SendReason::Unacknowledged | SendReason::RepeatedKick
+        );
         let may_be_filled = may_be_renewed || is_hole && self.may_fill_holes();
         // A reset of the gateway's own waits for the link as a host's does.
         let packet = &transmit.packet;
@@ -210,7 +212,11 @@ impl World {
             // The link dropped one of the gateway's own, which then waits like any other packet.
             return self.check_unreachable(transmit);
         }
-        assert!(is_shown, "never shown: {packet:?}");
+        assert!(
+            is_shown,
+            "never shown, for {:?}: {packet:?}",
+            transmit.reason
+        );
     }
 
     /// Only a host of a connection that was seen from both sides gets an error, about its own segment.
