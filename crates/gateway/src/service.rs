@@ -9,8 +9,7 @@ use crate::event::{Event, Outbox, Transmit};
 use crate::limits::{Limits, Memory};
 use crate::links::{Direction, LinkState, StateSince};
 use crate::mechanisms::path::{
-    Context, HoldRule, HoldRules, PathMechanism, PathMechanismKind, Retention, SendReason,
-    Standing, Waiting,
+    Context, HoldRule, HoldRules, PathMechanism, PathMechanismKind, Retention, Standing, Waiting,
 };
 use crate::release::Allotment;
 use crate::timers::Timers;
@@ -141,7 +140,7 @@ impl Service {
         } = entry;
         let sack = connection.sack();
         let mechanism = connection.mechanism.as_mut()?;
-        let (mut resumed, mut arrived, mut rewritten) = (None, 0, None);
+        let (mut resumed, mut arrived, mut for_near_host) = (None, 0, None);
         let used = self.memory.budget.used();
         let Surroundings {
             now,
@@ -167,20 +166,20 @@ impl Service {
             counters: &mut outbox.counters,
             resumed: &mut resumed,
             arrived: &mut arrived,
-            rewritten: &mut rewritten,
+            for_near_host: &mut for_near_host,
         };
         let result = call(mechanism.as_mut(), &mut cx);
         self.memory.note_served(peer, &mut connection.held, used);
         if let Some(after) = resumed {
             outbox.tell(Event::Resumed { flow: *key, after });
         }
-        if let Some(packet) = rewritten {
+        if let Some((packet, reason)) = for_near_host {
             // In its place among what comes from the link, so that no turn is waited for.
             outbox.send(Transmit {
                 link: connection.link,
                 direction: Direction::FromLink,
                 packet,
-                reason: SendReason::Supervised,
+                reason,
             });
         }
         Some((result, self.take_wishes(entry, outbox)?))

@@ -14,8 +14,10 @@ fn hold() -> Path {
     Path::established(PathMechanismKind::Hold)
 }
 
+/// The first bytes of the segments towards the link, in units of [`MSS`]; what the near host hears is left out.
 fn bytes_of(sent: &[Sent]) -> Vec<u32> {
     sent.iter()
+        .filter(|sent| !matches!(sent, Sent::Rereceived(_)))
         .map(|sent| match sent {
             Sent::Data(first, ..) => *first / MSS,
             other => panic!("{other:?} is no data"),

@@ -189,7 +189,7 @@ impl Model {
                 self.owed.push((first, len));
             }
             Some(TakeReason::JustResent | TakeReason::FullQueue) | None => {}
-            Some(TakeReason::AnswersProbe | TakeReason::Supervised) => {
+            Some(TakeReason::AnswersProbe | TakeReason::Gathered | TakeReason::Supervised) => {
                 panic!("the near host answers nobody's probe")
             }
         }

@@ -28,7 +28,7 @@ fn gone_silent(path: &mut Path) {
     assert_eq!(path.gateway.silent_links().count(), 1);
 }
 
-/// What the gateway has sent besides probes, and how many probes.
+/// What the gateway has sent besides probes and gathered answers, and how many probes.
 fn sent(path: &mut Path) -> (Vec<Sent>, usize) {
     let all = path.sent_with_reasons();
     let probes = all
@@ -37,7 +37,7 @@ fn sent(path: &mut Path) -> (Vec<Sent>, usize) {
     let probes = probes.count();
     let others = all
         .into_iter()
-        .filter(|(_, reason)| *reason != SendReason::Probe);
+        .filter(|(_, reason)| !matches!(reason, SendReason::Probe | SendReason::Gathered));
     (others.map(|(sent, _)| sent).collect(), probes)
 }
 

@@ -167,6 +167,8 @@ pub enum TakeReason {
     FullQueue,
     /// It says nothing but that the gateway's own probe has arrived.
     AnswersProbe,
+    /// It is an answer to what was kept, and waits for more of these.
+    Gathered,
     /// A supervisor host answers it, or passes it on with another acknowledgement.
     Supervised,
 }
@@ -198,6 +200,8 @@ pub enum SendReason {
     Nudge,
     /// The last acknowledgement, for a sender to fill the hole of which nobody else has a copy.
     Duplicate,
+    /// The newest of the answers to what was kept.
+    Gathered,
     /// Asks a silent link whether it is back: a keep-alive in the near host's name.
     Probe,
     /// Asks the far host whether it has sent what is lost: such a keep-alive, too.
@@ -270,8 +274,8 @@ pub(crate) struct Context<'a> {
     pub(crate) resumed: &'a mut Option<Duration>,
     /// Bytes of which the far host now says selectively that they have arrived.
     pub(crate) arrived: &'a mut u32,
-    /// Set to what the near host is to get at once instead of the packet that was taken.
-    pub(crate) rewritten: &'a mut Option<Packet>,
+    /// Set to what the near host is to get at once, and why.
+    pub(crate) for_near_host: &'a mut Option<(Packet, SendReason)>,
 }
 
 /// A mechanism's part in one flow. Every packet it is shown is plausible and of a connection

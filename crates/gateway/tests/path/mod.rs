@@ -456,7 +456,9 @@ impl Path {
         // Or goes on with another acknowledgement.
         let is_own_answer = matches!(
             verdict,
-            Verdict::Taken(TakeReason::AnswersProbe | TakeReason::Supervised)
+            Verdict::Taken(
+                TakeReason::AnswersProbe | TakeReason::Gathered | TakeReason::Supervised
+            )
         );
         assert!(
             verdict == Verdict::Pass || is_own_answer,

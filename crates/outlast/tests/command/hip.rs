@@ -235,7 +235,8 @@ impl Sender {
         let ended = Arc::clone(&is_over);
         let thread = std::thread::spawn(move || {
             let (mut out, _) = listener.accept().expect("somebody comes");
-            // BBR's pacing remembers how little came in the outages before.
+            // BBR's pacing remembers how little came in the outages before. Where BBR is the kernel's default,
+            // the socket stays paced, by its smoothed round trip.
             outlast_linux::socket::set_congestion_control(&out, "cubic").expect("Linux has it");
             let mut at = 0;
             while !ended.load(Ordering::Relaxed) {

@@ -189,6 +189,7 @@ fn taken(reason: TakeReason) -> &'static str {
         TakeReason::JustResent => "the same segment has just been re-sent",
         TakeReason::FullQueue => "the link's queue is full, and its sender is to hear of it",
         TakeReason::AnswersProbe => "it only answers the gateway's probe",
+        TakeReason::Gathered => "an answer to what was kept, which waits for more of these",
         TakeReason::Supervised => "the supervisor host answers it, or passes it on changed",
     }
 }
@@ -208,6 +209,7 @@ fn injected(reason: SendReason) -> &'static str {
         SendReason::Probe => "asks a silent link whether it is back",
         SendReason::Question => "asks the far host whether it has sent what is lost",
         SendReason::Unreachable => "takes back a back-off of a sender that waits for its timeout",
+        SendReason::Gathered => "newest of the answers to what was kept",
         SendReason::Duplicate => "only the sender can fill the hole before which it stands",
         SendReason::Supervised => {
             "the mobile's acknowledgement, as the supervisor host passes it on"

@@ -19,6 +19,8 @@
 //!   work of the paper's section 8). The repeated kick is the freshest copy: an old timestamp
 //!   would make the sender think that its timeout was spurious, and send on instead of filling
 //!   the hole.
+//! - *Answers are gathered.* Each acknowledgement of what an outage has held up is a round trip as long as the
+//!   outage to its sender; the newest of them says all of it, once.
 //! - *What it re-sent and a full queue dropped, it re-sends* once later segments have arrived.
 //! - A fresh segment waits behind what is kept of its flow; a retransmission of what was re-sent less
 //!   than a round trip ago is not forwarded a second time.
@@ -28,6 +30,7 @@
 
 mod composed;
 mod episode;
+mod gathered;
 mod kept;
 mod latest;
 mod newest_ack;
@@ -51,6 +54,7 @@ use crate::mechanisms::resume_timer::ResumeTimer;
 use crate::release::INITIAL_BURST;
 use crate::tracking::{Observation, Phase, TcpFlow};
 use episode::{Episode, Kick};
+use gathered::Gathered;
 use kept::Kept;
 pub(super) use kept::Scope;
 use newest_ack::NewestAck;
@@ -85,6 +89,7 @@ pub(super) struct Hold {
     newest_ack: NewestAck,
     resume_timer: ResumeTimer,
     nudge: Nudge,
+    gathered: Gathered,
     /// The newest timestamp that the near host has sent.
     near_clock: Option<Stamp>,
     scope: Scope,
@@ -156,6 +161,9 @@ impl PathMechanism for Hold {
 
     fn handle_timeout(&mut self, cx: &mut Context<'_>) {
         self.nudge.handle_timeout(cx.now, cx.link);
+        if self.gathered.is_due(cx.now) {
+            self.gathered.hand_over(cx);
+        }
         self.sleepers.handle_timeout(cx.now);
         if self.stand_in.takes_over(cx.now, self.kept.end()) {
             cx.counters.kicks_repeated += 1;
@@ -203,6 +211,7 @@ impl PathMechanism for Hold {
         let all = [
             kick,
             self.nudge.deadline(),
+            self.gathered.deadline(),
             self.sleepers.deadline(),
             self.stand_in.deadline(),
         ];
@@ -232,6 +241,7 @@ impl PathMechanism for Hold {
             && !may_be_lost
             && self.nudge.deadline().is_none()
             && !self.nudge.is_due()
+            && self.gathered.is_empty()
     }
 
     fn release(&mut self, budget: &mut Budget) {
@@ -245,6 +255,7 @@ impl PathMechanism for Hold {
         self.stand_in.stop();
         self.resume_timer.forget();
         self.nudge.clear(budget);
+        self.gathered.clear(budget);
     }
 }
 
@@ -262,7 +273,7 @@ impl Hold {
             Direction::FromLink => {
                 self.nudge.note(cx, packet);
                 self.hear(cx, packet, tcp, observation);
-                Verdict::Pass
+                self.hand_on(cx, packet, tcp, observation)
             }
             Direction::ToLink if tcp.has(TcpFlags::RST) => {
                 self.release(cx.budget);
@@ -277,6 +288,38 @@ impl Hold {
                 self.send_data(cx, packet, observation)
             }
         }
+    }
+
+    /// An answer passes, or waits for others where the near host need not hear it at once.
+    fn hand_on(
+        &mut self,
+        cx: &mut Context<'_>,
+        packet: &Packet,
+        tcp: &TcpHeader,
+        observation: Observation,
+    ) -> Verdict {
+        let is_bare =
+            packet.sequence_len() == 0 && tcp.flags == TcpFlags::ACK && tcp.options.sack.is_empty();
+        // A sender without SACK counts acknowledgements, and fills a hole with each.
+        let is_needed = cx.sack == Some(false)
+            || self.is_quiet
+            || cx.link.state == LinkState::Down
+            || !self.is_recovering()
+            || self.kept.has_no_copy_of(cx.flow.near.acked);
+        let is_news = observation.newly_acked > 0;
+        let gathers = is_bare && is_news && !is_needed && cx.rules.has(HoldRule::GatherAnswers);
+        if gathers {
+            let round_trip = cx.flow.rtt.smoothed();
+            if self.gathered.add(cx.now, round_trip, packet, cx.budget) {
+                return Verdict::Taken(TakeReason::Gathered);
+            }
+        } else if is_bare && !is_news {
+            // Where no SYN was seen, the sender may count duplicates: what waits becomes one of them.
+            self.gathered.hand_over(cx);
+        } else {
+            self.gathered.clear(cx.budget);
+        }
+        Verdict::Pass
     }
 
     /// The oldest segment goes out again, in its turn.
@@ -564,6 +607,7 @@ impl Hold {
         self.stand_in.suspend(cx.link.since);
         self.kept.keep_stale(false, cx);
         self.newest_ack.copies_left = 0;
+        self.gathered.hand_over(cx);
         self.newest_ack.go_away();
         // Silence is noticed after its beginning.
         if cx.link.since.since(self.newest_ack.passed_at) < cx.flow.rtt.patience() {

@@ -376,7 +376,7 @@ impl MTcp {
             // Its headers are protected: the hosts' own words.
             return Verdict::Pass;
         }
-        *cx.rewritten = Some(edit.finish());
+        *cx.for_near_host = Some((edit.finish(), SendReason::Supervised));
         Verdict::Taken(TakeReason::Supervised)
     }
 

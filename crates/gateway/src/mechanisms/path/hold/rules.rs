@@ -43,6 +43,8 @@ pub enum HoldRule {
     PaceNewData,
     /// A repetition of what was just re-sent is not forwarded.
     SuppressRepetition,
+    /// The first answers after an outage go to the near host together.
+    GatherAnswers,
     /// A sender measures its round trip while the link is down.
     Nudge,
     /// A sender is handed a duplicate acknowledgement for the hole that only it can fill.
@@ -63,7 +65,7 @@ pub struct HoldRules(u32);
 
 impl HoldRule {
     /// Every rule.
-    pub const ALL: [Self; 24] = [
+    pub const ALL: [Self; 25] = [
         Self::NewestAck,
         Self::WithholdMisleading,
         Self::DoubtTransmitted,
@@ -82,6 +84,7 @@ impl HoldRule {
         Self::WaitBehindOwn,
         Self::PaceNewData,
         Self::SuppressRepetition,
+        Self::GatherAnswers,
         Self::Nudge,
         Self::DuplicateForHole,
         Self::WakeFar,
