@@ -2,7 +2,7 @@
 //!
 //! One token is one action on one connection. The bucket starts full, so that the connections of
 //! a laptop restart at once; thousands of connections of a server spread over the time that the
-//! rate gives (paper 000, section 3.3.2: "a burst of retransmissions").
+//! rate gives (Schütz and others 2005, section 3.3.2: "a burst of retransmissions").
 
 use outlast_base::time::{Duration, Instant};
 

@@ -1,7 +1,7 @@
 //! What a mechanism beside a TCP stack may do to it.
 //!
-//! Endpoint mechanisms - the retransmission trigger and the user timeout of paper 000, fast
-//! retransmission after a hand-off of paper 002, the sender of paper 001 that freezes - act on a
+//! Endpoint mechanisms - the retransmission trigger and the user timeout of Schütz and others 2005, fast
+//! retransmission after a hand-off of Cáceres and Iftode 1995, the sender of Brown and Singh 1997 that freezes - act on a
 //! stack only through [`EndpointControl`]. The endpoint model implements it by its own methods, a
 //! running kernel by what it offers from outside. A mechanism cannot tell which of the two it acts
 //! on, except by [`ControlError::NotSupported`].
@@ -177,7 +177,7 @@ pub enum ControlError {
 
 /// A host's TCP stack, as endpoint mechanisms act on it.
 ///
-/// The caller bounds how often it acts (paper 000, section 3.3.2, end: a trigger may be flooded).
+/// The caller bounds how often it acts (Schütz and others 2005, section 3.3.2, end: a trigger may be flooded).
 /// After any action the driver drains the stack as after an arrival.
 pub trait EndpointControl {
     /// Appends the connections that may be acted on, in an order that is the same in each run.
@@ -189,7 +189,7 @@ pub trait EndpointControl {
     fn connections(&mut self, found: &mut Vec<Connection>) -> Result<(), ControlError>;
 
     /// Does what the stack does when its retransmission timer fires, as if it had fired just now
-    /// (paper 000, section 3.3.2): it goes back to slow start and sends the oldest segment - or,
+    /// (Schütz and others 2005, section 3.3.2): it goes back to slow start and sends the oldest segment - or,
     /// where it is the peer's closed window that it waits for, a window probe. That a mechanism
     /// asked is no sign of congestion and no failed attempt: a back-off that is in force does not
     /// grow, and the connection comes no closer to being given up.
@@ -203,7 +203,7 @@ pub trait EndpointControl {
     /// then is lost, whatever its acknowledgement has made of that. Nothing is done for it here.
     fn note_request(&mut self, _id: ConnectionId) {}
 
-    /// Does what the stack does at the third duplicate acknowledgement (paper 002, section IV: the
+    /// Does what the stack does at the third duplicate acknowledgement (Cáceres and Iftode 1995, section IV: the
     /// mobile is the sender, and no round trip must pass before the peer's duplicates come).
     ///
     /// # Errors
@@ -211,7 +211,7 @@ pub trait EndpointControl {
     /// Any of [`ControlError`]'s.
     fn fast_retransmit(&mut self, now: Instant, id: ConnectionId) -> Result<Outcome, ControlError>;
 
-    /// Sends `count` acknowledgements of what has arrived (paper 002, section IV: the peer is the
+    /// Sends `count` acknowledgements of what has arrived (Cáceres and Iftode 1995, section IV: the peer is the
     /// sender and knows nothing of the hand-off). Three make a peer without SACK retransmit if it
     /// has seen the same acknowledgement before; one more if it has not.
     ///
@@ -236,7 +236,7 @@ pub trait EndpointControl {
     }
 
     /// Forgets what was learned about the old path's capacity: the next data goes out in slow
-    /// start, from the initial window (paper 000, section 3.3.2, on outages shorter than the RTO).
+    /// start, from the initial window (Schütz and others 2005, section 3.3.2, on outages shorter than the RTO).
     ///
     /// # Errors
     ///
@@ -258,7 +258,7 @@ pub trait EndpointControl {
     ) -> Result<Outcome, ControlError>;
 
     /// Stops sending and every timer that could send or give up, until [`thaw`](Self::thaw); what
-    /// arrives is still taken and acknowledged (paper 001, section 4).
+    /// arrives is still taken and acknowledged (Brown and Singh 1997, section 4).
     ///
     /// # Errors
     ///
@@ -266,7 +266,7 @@ pub trait EndpointControl {
     fn freeze(&mut self, now: Instant, id: ConnectionId) -> Result<Outcome, ControlError>;
 
     /// Goes on after [`freeze`](Self::freeze) with congestion window and timeout as they were: what
-    /// was outstanding must have been lost and is sent again, then new data (paper 001, section 4).
+    /// was outstanding must have been lost and is sent again, then new data (Brown and Singh 1997, section 4).
     /// The time in between counts for nothing: neither for the user timeout nor for any other limit.
     ///
     /// # Errors

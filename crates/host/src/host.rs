@@ -12,14 +12,14 @@
 //! | a silent peer is heard again | as an indicator for the link that is this peer |
 //! | a peer asks for it | its connection joins the queue, once in [`Limits::interval`] |
 //!
-//! Models: paper 000, section 3.3.2 (retransmission trigger, rate limit, bursts, forced slow start);
-//! paper 002, section IV (fast retransmission). The peer of an *asymmetric* indicator is woken by
+//! Models: Schütz and others 2005, section 3.3.2 (retransmission trigger, rate limit, bursts, forced slow start);
+//! Cáceres and Iftode 1995, section IV (fast retransmission). The peer of an *asymmetric* indicator is woken by
 //! [`EndpointControl::wake_peer`]: by gratuitous duplicate acknowledgements, the second of the two ways
-//! of paper 000, or by the first one, the Immediate Retransmission Option. Who reads that option in a
+//! of Schütz and others 2005, or by the first one, the Immediate Retransmission Option. Who reads that option in a
 //! peer's segment calls [`Host::handle_request`].
 //!
 //! What breaks it: an indicator that comes before packets pass. The attempts that follow bound the
-//! damage, as section 3.3.3 of paper 000 describes the race for HIP.
+//! damage, as section 3.3.3 of Schütz and others 2005 describes the race for HIP.
 
 use crate::budget::Budget;
 use crate::control::{
@@ -35,9 +35,9 @@ use outlast_wire::SeqNumber;
 /// What restarts a connection.
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
 pub enum Mechanism {
-    /// Retransmission as if the retransmission timer had expired (paper 000, section 3.3.2).
+    /// Retransmission as if the retransmission timer had expired (Schütz and others 2005, section 3.3.2).
     RetransmissionTrigger,
-    /// Fast retransmission as at the third duplicate acknowledgement (paper 002, section IV).
+    /// Fast retransmission as at the third duplicate acknowledgement (Cáceres and Iftode 1995, section IV).
     FastRetransmit,
 }
 
@@ -374,7 +374,7 @@ impl Host {
         self.handle_link(now, event, stack);
     }
 
-    /// The peer of a connection asks for an immediate retransmission (paper 000, section 3.3.2): its link
+    /// The peer of a connection asks for an immediate retransmission (Schütz and others 2005, section 3.3.2): its link
     /// is back. Requests share the budget of all restarts and the pauses between passes; a further one of
     /// the same connection within [`Limits::interval`] is refused.
     pub fn handle_request(

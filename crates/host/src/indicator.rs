@@ -1,4 +1,4 @@
-//! When a link counts as restored: the connectivity indicators of paper 000, section 3.3.1.
+//! When a link counts as restored: the connectivity indicators of Schütz and others 2005, section 3.3.1.
 //!
 //! *Next hop reachable* is a conjunction. Each local condition (carrier, address, route, neighbour,
 //! anything that `notify` speaks for) is lost and regained on its own; the link is restored when the

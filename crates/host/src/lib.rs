@@ -13,7 +13,7 @@
 //! | [`user_timeout`] | which user timeout a connection adopts (RFC 5482) |
 //!
 //! Sources: S. Schütz and others, "Protocol Enhancements for Intermittently Connected Hosts",
-//! 2005 (paper 000), section 3; R. Cáceres and L. Iftode, 1995 (paper 002), section IV; RFC 5482.
+//! 2005, section 3; R. Cáceres and L. Iftode, 1995, section IV; RFC 5482.
 #![no_std]
 #![forbid(unsafe_code)]
 

@@ -1,4 +1,4 @@
-//! A thesis on TCP over Mobile IP (paper 003): what hand-offs cost four stacks of its time, here with
+//! A thesis on TCP over Mobile IP: what hand-offs cost four stacks of its time, here with
 //! our model of them in virtual time.
 //!
 //! Four experiments: [`TIMEOUTS`] has tables 3.2 to 3.7 and figures 3.5 to 3.7 (what a sender does once

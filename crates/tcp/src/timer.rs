@@ -4,7 +4,7 @@
 //! an outage costs: a retransmission timeout of half a minute is up to two seconds late on
 //! Linux, and the BSD ones come in steps of half a second.
 //!
-//! Sources: *TCP/IP Illustrated*, volume 2, chapter 25 (BSD heartbeat); thesis (paper 003),
+//! Sources: *TCP/IP Illustrated*, volume 2, chapter 25 (BSD heartbeat); thesis,
 //! section 3.2, figure 3.2; `kernel/time/timer.c` of Linux 6.18 (timer wheel of 64 buckets a
 //! level, each level eight times coarser than the one below, always rounded up).
 

@@ -26,7 +26,7 @@ fn only<C: EndpointControl + ?Sized>(stack: &mut C) -> Connection {
     connection
 }
 
-/// The retransmission trigger of paper 000, section 3.3.2: own data at once, and three duplicate
+/// The retransmission trigger of Schütz and others 2005, section 3.3.2: own data at once, and three duplicate
 /// acknowledgements after the one that the peer may not have seen.
 fn trigger<C: EndpointControl + ?Sized>(stack: &mut C, now: Instant) -> Vec<Outcome> {
     let id = only(stack).id;
@@ -36,7 +36,7 @@ fn trigger<C: EndpointControl + ?Sized>(stack: &mut C, now: Instant) -> Vec<Outc
     ]
 }
 
-/// The hand-off of paper 002, section IV, at the mobile.
+/// The hand-off of Cáceres and Iftode 1995, section IV, at the mobile.
 fn hand_off<C: EndpointControl + ?Sized>(stack: &mut C, now: Instant) -> Outcome {
     let id = only(stack).id;
     let _ = stack.send_duplicate_acks(now, id, 3);

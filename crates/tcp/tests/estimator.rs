@@ -176,7 +176,7 @@ fn a_timeout_means_a_window_of_one_and_half_of_what_was_in_flight() {
 #[test]
 fn another_timeout_of_the_same_segment_leaves_the_threshold() {
     //= RFC 5681, section 3.1, repeated timeout
-    // The BSD stacks lower it each time (paper 002, section III.E).
+    // The BSD stacks lower it each time (Cáceres and Iftode 1995, section III.E).
     for profile in Profile::ALL {
         let mut s = with_a_window(profile);
         let mut thresholds = Vec::new();

@@ -1,4 +1,4 @@
-//! Tables 3.2 to 3.5 of the thesis (paper 003, section 3.2): first and second timeout of four
+//! Tables 3.2 to 3.5 of the thesis (the thesis, section 3.2): first and second timeout of four
 //! stacks when the receiver goes away.
 //!
 //! As there: the receiver runs Linux 2.2 with a buffer of 64 kB, the path has 10 Mbit/s and the

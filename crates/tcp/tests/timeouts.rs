@@ -115,7 +115,11 @@ fn retries_can_be_set() {
     while s.next(3_000_000).is_some() {
         count += 1;
     }
-    assert_eq!(count, 1 + 9, "paper 000, section 4: nine retransmissions");
+    assert_eq!(
+        count,
+        1 + 9,
+        "Schütz and others 2005, section 4: nine retransmissions"
+    );
     assert_eq!(s.end.poll_event(), Some(Event::Failed(Error::TimedOut)));
 }
 

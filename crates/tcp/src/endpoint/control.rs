@@ -52,7 +52,7 @@ impl Endpoint {
     }
 
     /// Does what the stack does when the retransmission timer fires, as if it had fired just now
-    /// (paper 000, section 3.3.2), or probes the window if it is the closed window that it waits
+    /// (Schütz and others 2005, section 3.3.2), or probes the window if it is the closed window that it waits
     /// for. A back-off in force does not grow, and the attempt counts for no limit.
     pub fn retransmit_now(&mut self, now: Instant) -> Outcome {
         if self.is_frozen() {
@@ -73,7 +73,7 @@ impl Endpoint {
         Outcome::Done
     }
 
-    /// Fast retransmission at once, as at the third duplicate (paper 002, section IV). There is
+    /// Fast retransmission at once, as at the third duplicate (Cáceres and Iftode 1995, section IV). There is
     /// nothing to do if nothing is outstanding or recovery is under way.
     pub fn fast_retransmit_now(&mut self, now: Instant) -> Outcome {
         if self.is_frozen() {
@@ -109,7 +109,7 @@ impl Endpoint {
     }
 
     /// Stops all transmission of data and every timer that could send or give up, as if the window
-    /// had closed (paper 001, section 4). Acknowledgements still go out.
+    /// had closed (Brown and Singh 1997, section 4). Acknowledgements still go out.
     pub fn freeze(&mut self, now: Instant) {
         if self.is_frozen() || matches!(self.state, State::Closed | State::TimeWait) {
             return;
@@ -121,7 +121,7 @@ impl Endpoint {
     }
 
     /// Goes on after [`freeze`](Self::freeze), with the congestion window and the timeout as they
-    /// were: what was outstanding is sent again, then new data (paper 001, section 4). The time
+    /// were: what was outstanding is sent again, then new data (Brown and Singh 1997, section 4). The time
     /// in between counts for no limit.
     pub fn thaw(&mut self, now: Instant) {
         let Some(frozen_at) = self.frozen_at.take() else {

@@ -1,4 +1,4 @@
-//! AIX 4.3 (1997), table 3.3 of the thesis (paper 003).
+//! AIX 4.3 (1997), table 3.3 of the thesis.
 //!
 //! It obeys premature zero windows (section 5.4.3), and its timer has half seconds (section
 //! 3.2.2). Its source is not public. Where nothing is published of it, it is taken to be what its
@@ -12,7 +12,7 @@ use super::{
 use crate::timer::TimerModel;
 use outlast_base::time::Duration;
 
-/// AIX 4.3 (1997), table 3.3 of the thesis (paper 003).
+/// AIX 4.3 (1997), table 3.3 of the thesis.
 pub static AIX_4_3: Profile = Profile {
     name: "aix-4.3",
     timer: published(
@@ -20,7 +20,7 @@ pub static AIX_4_3: Profile = Profile {
             slow: Duration::from_millis(500),
             fast: Duration::from_millis(200),
         },
-        "paper 003, section 3.2.2",
+        "the thesis, section 3.2.2",
     ),
     rtt: assumed(
         RttModel::Beats {
@@ -86,13 +86,13 @@ pub static AIX_4_3: Profile = Profile {
         Growth::PerAck {
             extra_eighth: false,
         },
-        "paper 003, section 3.3: a segment every second round trip and slower",
+        "the thesis, section 3.3: a segment every second round trip and slower",
     ),
     idle_restart: assumed(
         IdleRestart::SlowStart,
         "tcp_output.c of 4.4BSD-Lite: t_idle >= t_rxtcur",
     ),
-    zero_window: published(ZeroWindow::Obeyed, "paper 003, section 5.4.3"),
+    zero_window: published(ZeroWindow::Obeyed, "the thesis, section 5.4.3"),
     persist: assumed(
         Persist {
             min: Duration::from_secs(5),

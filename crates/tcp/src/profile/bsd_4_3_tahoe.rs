@@ -1,4 +1,4 @@
-//! 4.3BSD-Tahoe (1988), the stack of Caceres and Iftode (paper 002).
+//! 4.3BSD-Tahoe (1988), the stack of Cáceres and Iftode 1995.
 //!
 //! 500 ms timer and a minimum of twice that: section VI.B of the paper. What it does not say was read
 //! in the source of 4.3BSD-Tahoe, sys/netinet of 29 June 1988: `tcp_timer.h` 7.6, `tcp_output.c` 7.17,
@@ -13,7 +13,7 @@ use super::{
 use crate::timer::TimerModel;
 use outlast_base::time::Duration;
 
-/// 4.3BSD-Tahoe (1988), the stack of Caceres and Iftode (paper 002).
+/// 4.3BSD-Tahoe (1988), the stack of Cáceres and Iftode 1995.
 pub static BSD_4_3_TAHOE: Profile = Profile {
     name: "bsd-4.3-tahoe",
     timer: published(
@@ -21,7 +21,7 @@ pub static BSD_4_3_TAHOE: Profile = Profile {
             slow: Duration::from_millis(500),
             fast: Duration::from_millis(200),
         },
-        "paper 002, section VI.B: 500 ms resolution",
+        "Cáceres and Iftode 1995, section VI.B: 500 ms resolution",
     ),
     rtt: code(
         RttModel::Beats {
@@ -38,7 +38,7 @@ pub static BSD_4_3_TAHOE: Profile = Profile {
     ),
     min_rto: published(
         Duration::from_secs(1),
-        "paper 002, section VI.B: twice the resolution",
+        "Cáceres and Iftode 1995, section VI.B: twice the resolution",
     ),
     max_rto: code(Duration::from_secs(64), "tcp_timer.h 7.6: TCPTV_REXMTMAX"),
     timer_from_head: code(
@@ -73,7 +73,7 @@ pub static BSD_4_3_TAHOE: Profile = Profile {
     initial_window: code(1, "tcp_input.c: tcp_mss, snd_cwnd = maxseg"),
     recovery: published(
         Recovery::Tahoe,
-        "paper 002, section IV: fast retransmission, then slow start",
+        "Cáceres and Iftode 1995, section IV: fast retransmission, then slow start",
     ),
     reduction: assumed(Reduction::Proportional, "without effect: no scoreboard"),
     tail_loss_probe: assumed(false, "older than the mechanism"),

@@ -1,4 +1,4 @@
-//! FreeBSD 2.2.7 (1998), table 3.4 of the thesis (paper 003).
+//! FreeBSD 2.2.7 (1998), table 3.4 of the thesis.
 //!
 //! The table's odd second timeouts, three seconds for some round trips and two for others, follow
 //! from its code: the first timeout is held at two beats above the latest sample, the second is
@@ -13,7 +13,7 @@ use super::{
 use crate::timer::TimerModel;
 use outlast_base::time::Duration;
 
-/// FreeBSD 2.2.7 (1998), table 3.4 of the thesis (paper 003).
+/// FreeBSD 2.2.7 (1998), table 3.4 of the thesis.
 pub static FREEBSD_2_2: Profile = Profile {
     name: "freebsd-2.2",
     timer: code(
@@ -29,7 +29,7 @@ pub static FREEBSD_2_2: Profile = Profile {
             fraction: 2,
             headroom: Some(2),
         },
-        "tcp_var.h: TCP_RTT_SHIFT 5, TCP_RTTVAR_SHIFT 4, TCP_DELTA_SHIFT 2; it explains the second column of table 3.4 of paper 003",
+        "tcp_var.h: TCP_RTT_SHIFT 5, TCP_RTTVAR_SHIFT 4, TCP_DELTA_SHIFT 2; it explains the second column of table 3.4 of the thesis",
     ),
     initial_rto: published(
         Duration::from_secs(6),

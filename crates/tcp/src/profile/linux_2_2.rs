@@ -1,4 +1,4 @@
-//! Linux 2.2 (1999), table 3.2 and sections 3.3.1, 5.4.3 of the thesis (paper 003).
+//! Linux 2.2 (1999), table 3.2 and sections 3.3.1, 5.4.3 of the thesis.
 //!
 //! What it does not give was read in the source of 2.2.1: `include/net/tcp.h`, `net/core/sock.c`, and `tcp.c`,
 //! `tcp_input.c`, `tcp_ipv4.c`, `tcp_output.c` and `tcp_timer.c` of `net/ipv4`. Where 2.2.1 does what the
@@ -13,14 +13,14 @@ use super::{
 use crate::timer::TimerModel;
 use outlast_base::time::Duration;
 
-/// Linux 2.2 (1999), table 3.2 and sections 3.3.1, 5.4.3 of the thesis (paper 003).
+/// Linux 2.2 (1999), table 3.2 and sections 3.3.1, 5.4.3 of the thesis.
 pub static LINUX_2_2: Profile = Profile {
     name: "linux-2.2",
     timer: published(
         TimerModel::Tick {
             period: Duration::from_millis(10),
         },
-        "paper 003, section 3.2.2: heartbeat of 10 ms",
+        "the thesis, section 3.2.2: heartbeat of 10 ms",
     ),
     rtt: code(
         RttModel::Linux22,
@@ -28,16 +28,16 @@ pub static LINUX_2_2: Profile = Profile {
     ),
     initial_rto: published(
         Duration::from_secs(3),
-        "RFC 2988 as quoted by paper 003, section 3.3.1; tcp.h: TCP_TIMEOUT_INIT",
+        "RFC 2988 as quoted by the thesis, section 3.3.1; tcp.h: TCP_TIMEOUT_INIT",
     ),
-    min_rto: published(Duration::from_millis(200), "paper 003, section 3.2.2"),
+    min_rto: published(Duration::from_millis(200), "the thesis, section 3.2.2"),
     max_rto: code(
         Duration::from_secs(120),
         "tcp_input.c: tcp_bound_rto, 120 * HZ",
     ),
     timer_from_head: published(
         true,
-        "paper 003, table 3.2: the first timeout, counted from the transmission, is half the second; tcp_ack_packets_out",
+        "the thesis, table 3.2: the first timeout, counted from the transmission, is half the second; tcp_ack_packets_out",
     ),
     back_off: code(
         BackOff::Doubling,
@@ -57,7 +57,7 @@ pub static LINUX_2_2: Profile = Profile {
             compress: false,
             waits_for_answers: false,
         },
-        "as 2.4; tcp_input.c of 2.2.1 is quick for one segment only (tcp_delack_estimator) and waits for half a second at most (__tcp_ack_snd_check), with which tables 3.3, 3.4 and 3.6 of paper 003 come out worse",
+        "as 2.4; tcp_input.c of 2.2.1 is quick for one segment only (tcp_delack_estimator) and waits for half a second at most (__tcp_ack_snd_check), with which tables 3.3, 3.4 and 3.6 of the thesis come out worse",
     ),
     initial_window: code(2, "tcp_ipv4.c: tcp_v4_init_sock"),
     recovery: assumed(
@@ -91,7 +91,7 @@ pub static LINUX_2_2: Profile = Profile {
     ),
     zero_window: published(
         ZeroWindow::Ignored,
-        "paper 003, section 5.4.3: disregards premature ones",
+        "the thesis, section 5.4.3: disregards premature ones",
     ),
     persist: code(
         Persist {
@@ -131,7 +131,7 @@ pub static LINUX_2_2: Profile = Profile {
     ),
     send_buffer: assumed(
         SendBuffer::Fixed(u64::MAX),
-        "sock.c: sysctl_wmem_default of 65535, twice what such a peer offers; figure 3.7 of paper 003 has windows of up to 256 KB",
+        "sock.c: sysctl_wmem_default of 65535, twice what such a peer offers; figure 3.7 of the thesis has windows of up to 256 KB",
     ),
     segmentation: code(
         Segmentation::None,

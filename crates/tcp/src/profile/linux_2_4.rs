@@ -1,4 +1,4 @@
-//! Linux 2.4 (2.4.20), the stack of Schuetz et al. (paper 000).
+//! Linux 2.4 (2.4.20), the stack of Schütz and others 2005.
 //!
 //! What the paper does not give was read in `include/net/tcp.h`, and in `tcp.c`, `tcp_input.c`, `tcp_output.c` and
 //! `tcp_timer.c` of `net/ipv4`, in 2.4.20 to 2.4.27.
@@ -11,14 +11,14 @@ use super::{
 use crate::timer::TimerModel;
 use outlast_base::time::Duration;
 
-/// Linux 2.4 (2.4.20), the stack of Schuetz et al. (paper 000).
+/// Linux 2.4 (2.4.20), the stack of Schütz and others 2005.
 pub static LINUX_2_4: Profile = Profile {
     name: "linux-2.4",
     timer: published(
         TimerModel::Tick {
             period: Duration::from_millis(10),
         },
-        "paper 003, section 3.2.2, for 2.2: 10 ms; HZ was 100 in 2.4 too",
+        "the thesis, section 3.2.2, for 2.2: 10 ms; HZ was 100 in 2.4 too",
     ),
     rtt: code(
         RttModel::Linux {
@@ -29,12 +29,15 @@ pub static LINUX_2_4: Profile = Profile {
     //= RFC 2988, section 2.1
     initial_rto: code(Duration::from_secs(3), "tcp.h: TCP_TIMEOUT_INIT"),
     min_rto: code(Duration::from_millis(200), "tcp.h: TCP_RTO_MIN"),
-    max_rto: published(Duration::from_secs(120), "paper 000, section 4: 120 s"),
+    max_rto: published(
+        Duration::from_secs(120),
+        "Schütz and others 2005, section 4: 120 s",
+    ),
     timer_from_head: code(false, "tcp_input.c: tcp_ack_packets_out, RTO from now"),
     back_off: code(BackOff::Doubling, "tcp_timer.c: tcp_retransmit_timer"),
     give_up: code(
         GiveUp::Retransmissions(15),
-        "tcp.h: TCP_RETR2; the experiments of paper 000 set it to 9",
+        "tcp.h: TCP_RETR2; the experiments of Schütz and others 2005 set it to 9",
     ),
     syn_retries: code(5, "tcp.h: TCP_SYN_RETRIES"),
     syn_linear: code(0, "tcp_timer.c: tcp_retransmit_timer"),

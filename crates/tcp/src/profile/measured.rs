@@ -15,7 +15,7 @@ pub struct Timeouts {
     pub second: Duration,
 }
 
-/// Linux 2.2: thesis (paper 003), table 3.2, means of five connections.
+/// Linux 2.2: thesis, table 3.2, means of five connections.
 pub static LINUX_2_2: [Timeouts; 5] = [
     row(60, 193, 400),
     row(100, 196, 400),
@@ -24,7 +24,7 @@ pub static LINUX_2_2: [Timeouts; 5] = [
     row(1_000, 1_340, 2_680),
 ];
 
-/// AIX 4.3: thesis (paper 003), table 3.3, means of five connections.
+/// AIX 4.3: thesis, table 3.3, means of five connections.
 pub static AIX_4_3: [Timeouts; 5] = [
     row(60, 1_334, 1_505),
     row(100, 1_780, 1_602),
@@ -33,7 +33,7 @@ pub static AIX_4_3: [Timeouts; 5] = [
     row(1_000, 2_410, 2_500),
 ];
 
-/// FreeBSD 2.2.7: thesis (paper 003), table 3.4, means of five connections.
+/// FreeBSD 2.2.7: thesis, table 3.4, means of five connections.
 pub static FREEBSD_2_2: [Timeouts; 5] = [
     row(60, 1_126, 2_000),
     row(100, 1_621, 3_000),
@@ -42,7 +42,7 @@ pub static FREEBSD_2_2: [Timeouts; 5] = [
     row(1_000, 2_343, 2_000),
 ];
 
-/// SunOS 5.6: thesis (paper 003), table 3.5, means of five connections.
+/// SunOS 5.6: thesis, table 3.5, means of five connections.
 pub static SUNOS_5_6: [Timeouts; 5] = [
     row(60, 394, 799),
     row(100, 389, 800),

@@ -1,4 +1,4 @@
-//! SunOS 5.6 (Solaris 2.6, 1997), table 3.5 of the thesis (paper 003).
+//! SunOS 5.6 (Solaris 2.6, 1997), table 3.5 of the thesis.
 //!
 //! It obeys premature zero windows (section 5.4.3). Its source is not public; what is, is that of its
 //! descendant: `tcp.c` of OpenSolaris, whose table of parameters and whose estimator are taken over where
@@ -12,7 +12,7 @@ use super::{
 use crate::timer::TimerModel;
 use outlast_base::time::Duration;
 
-/// SunOS 5.6 (Solaris 2.6, 1997), table 3.5 of the thesis (paper 003).
+/// SunOS 5.6 (Solaris 2.6, 1997), table 3.5 of the thesis.
 pub static SUNOS_5_6: Profile = Profile {
     name: "sunos-5.6",
     timer: assumed(
@@ -25,7 +25,7 @@ pub static SUNOS_5_6: Profile = Profile {
         RttModel::Solaris {
             floor: Duration::from_millis(200),
         },
-        "tcp.c of OpenSolaris: rtt_sa / 8 + rtt_sd + rtt_sa / 32; the floor is the granularity of paper 003, section 3.2.2",
+        "tcp.c of OpenSolaris: rtt_sa / 8 + rtt_sd + rtt_sa / 32; the floor is the granularity of the thesis, section 3.2.2",
     ),
     initial_rto: assumed(
         Duration::from_secs(3),
@@ -33,7 +33,7 @@ pub static SUNOS_5_6: Profile = Profile {
     ),
     min_rto: published(
         Duration::from_millis(400),
-        "paper 003, table 3.5: 389 to 403 ms; tcp_rexmit_interval_min in tcp.c of OpenSolaris is 400 ms",
+        "the thesis, table 3.5: 389 to 403 ms; tcp_rexmit_interval_min in tcp.c of OpenSolaris is 400 ms",
     ),
     max_rto: assumed(
         Duration::from_secs(240),
@@ -41,9 +41,9 @@ pub static SUNOS_5_6: Profile = Profile {
     ),
     timer_from_head: published(
         true,
-        "paper 003, table 3.5: the first timeout, counted from the transmission, is half the second",
+        "the thesis, table 3.5: the first timeout, counted from the transmission, is half the second",
     ),
-    back_off: published(BackOff::Doubling, "paper 003, table 3.5"),
+    back_off: published(BackOff::Doubling, "the thesis, table 3.5"),
     give_up: assumed(
         GiveUp::Elapsed(Duration::from_secs(480)),
         "tcp.c of OpenSolaris: tcp_ip_abort_interval; the manual of Solaris 8 agrees",
@@ -81,7 +81,7 @@ pub static SUNOS_5_6: Profile = Profile {
         "RFC 2001; the source of 2.6 is not public",
     ),
     idle_restart: assumed(IdleRestart::SlowStart, "RFC 2001"),
-    zero_window: published(ZeroWindow::Obeyed, "paper 003, section 5.4.3"),
+    zero_window: published(ZeroWindow::Obeyed, "the thesis, section 5.4.3"),
     persist: assumed(
         Persist {
             min: Duration::from_millis(400),
