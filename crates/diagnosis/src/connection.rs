@@ -258,6 +258,7 @@ impl Connection {
             scope: Scope::Hosts(self.host(waiting), self.host(1 - waiting)),
             sees_sender: true,
             is_evidence,
+            is_witnessed: false,
             is_refuted: false,
         })
     }
@@ -339,6 +340,7 @@ impl Connection {
             scope: Scope::Hosts(self.host(waiting), self.host(1 - waiting)),
             sees_sender: false,
             is_evidence: answers_show || !is_one_flight(waiter, silent, segment, gap),
+            is_witnessed: false,
             is_refuted: false,
         };
         let after = After {

@@ -75,6 +75,10 @@ const OPEN: u64 = 1_000_000_000;
 const TOGETHER: u64 = 100_000_000;
 /// One transmission after the path was back may be lost as any other.
 const STRAGGLERS: usize = 1;
+/// So many datagrams without a gap among them are a stream.
+const STEADY: u32 = 20;
+/// A stream that is silent for so long, in nanoseconds, has stopped.
+const STREAM_ENDS: u64 = 300_000_000;
 
 /// Whose signs they are.
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
@@ -87,6 +91,8 @@ enum Path {
     Host(u32, IpAddr),
     /// Into an interface or out of it, as the capture tells.
     Interface(u32, Direction),
+    /// From the first to the second, but for TCP.
+    Datagrams(u32, IpAddr, IpAddr),
 }
 
 /// Finds outages in the packets of a capture.
@@ -160,6 +166,12 @@ impl Diagnosis {
             if let Some(signs) = self.signs_of(point, direction, source, destination, at) {
                 self.hear(signs, at);
             }
+            let datagrams = Path::Datagrams(point, source, destination);
+            if let Some(place) = self.place_of(datagrams, at)
+                && let Some(signs) = self.signs.get_mut(place)
+            {
+                signs.hear(at);
+            }
             return;
         };
         self.counters.segments += 1;
@@ -217,7 +229,8 @@ impl Diagnosis {
                 }
             }
             Shown::Refuted { number } => {
-                if let Some(silence) = self.silences.get_mut(number) {
+                let silence = self.silences.get_mut(number);
+                if let Some(silence) = silence.filter(|silence| !silence.is_witnessed) {
                     self.counters.stalled_alone += u64::from(silence.is_evidence);
                     silence.is_refuted = true;
                 }
@@ -343,19 +356,7 @@ impl Diagnosis {
             Path::Host(point, destination),
             Path::Interface(point, direction),
         ]
-        .map(|path| {
-            if let Some(&place) = self.paths.get(&path) {
-                return Some(place);
-            }
-            if self.signs.len() >= self.limits.paths {
-                return None;
-            }
-            let place = self.signs.len();
-            // Before the first sign nothing is known: it is no gap.
-            self.signs.push(Signs::new(at));
-            self.paths.insert(path, place);
-            Some(place)
-        });
+        .map(|path| self.place_of(path, at));
         let found = hosts.zip(subnet).zip(host);
         if found.is_none() {
             self.counters.untracked_paths += 1;
@@ -367,6 +368,21 @@ impl Diagnosis {
             host,
             interface: interface.filter(|_| direction != Direction::Unknown),
         })
+    }
+
+    /// Where the signs of a path are, which are new from `at` on; `None` if there is no room for it.
+    fn place_of(&mut self, path: Path, at: Instant) -> Option<usize> {
+        if let Some(&place) = self.paths.get(&path) {
+            return Some(place);
+        }
+        if self.signs.len() >= self.limits.paths {
+            return None;
+        }
+        let place = self.signs.len();
+        // Before the first sign nothing is known: it is no gap.
+        self.signs.push(Signs::new(at));
+        self.paths.insert(path, place);
+        Some(place)
     }
 
     fn hear(&mut self, signs: SignsOf, at: Instant) {
@@ -387,7 +403,10 @@ impl Diagnosis {
         let due = silence.start_latest.max(silence.start).after_nanos(trip);
         let slack = trip.saturating_mul(2) + TOGETHER;
         let hosts = self.signs[heard.hosts].gap_beyond(due);
-        if !self.is_together(hosts, (due, slack)) {
+        let is_witnessed = self.is_witnessed(&silence, due);
+        silence.is_evidence |= is_witnessed;
+        silence.is_witnessed = is_witnessed;
+        if !self.is_together(hosts, (due, slack)) && !is_witnessed {
             self.counters.stalled_alone += u64::from(silence.is_evidence);
             return None;
         }
@@ -423,6 +442,19 @@ impl Diagnosis {
         }
         self.silences.push(silence);
         Some(self.silences.len() - 1)
+    }
+
+    /// Whether the silent host's datagrams, which had come at a steady pace, stopped while the connection was silent
+    /// and waited for an answer that was `due`: no queue that was full for one of them does that.
+    fn is_witnessed(&self, silence: &Silence, due: Instant) -> bool {
+        let path = Path::Datagrams(silence.point, silence.silent, silence.waiting);
+        let Some(&place) = self.paths.get(&path) else {
+            return false;
+        };
+        let gap = self.signs[place].gap_beyond(due);
+        let length = gap.to.unwrap_or(self.ended).nanos_since(gap.from);
+        let is_amid = gap.from >= silence.start && silence.end.is_none_or(|end| gap.from <= end);
+        is_amid && gap.signs_before >= STEADY && length >= STREAM_ENDS
     }
 
     /// Whether a gap that lasts beyond `due` began no later than `slack` nanoseconds after it.

@@ -15,6 +15,8 @@ pub(crate) struct Gap {
     pub(crate) from: Instant,
     /// The first sign after; `None` while there is none.
     pub(crate) to: Option<Instant>,
+    /// Signs between the gap before and this one.
+    pub(crate) signs_before: u32,
 }
 
 /// The signs of one path in one direction.
@@ -22,6 +24,8 @@ pub(crate) struct Gap {
 pub(crate) struct Signs {
     last: Instant,
     gaps: VecDeque<Gap>,
+    /// Signs since the last gap.
+    since_gap: u32,
 }
 
 impl Signs {
@@ -30,6 +34,7 @@ impl Signs {
         Self {
             last: at,
             gaps: VecDeque::new(),
+            since_gap: 0,
         }
     }
 
@@ -43,8 +48,11 @@ impl Signs {
             self.gaps.push_back(Gap {
                 from: self.last,
                 to: Some(at),
+                signs_before: self.since_gap,
             });
+            self.since_gap = 0;
         }
+        self.since_gap = self.since_gap.saturating_add(1);
         self.last = self.last.max(at);
     }
 
@@ -55,6 +63,7 @@ impl Signs {
         found.unwrap_or(Gap {
             from: self.last,
             to: None,
+            signs_before: self.since_gap,
         })
     }
 }

@@ -36,6 +36,8 @@ pub(crate) struct Silence {
     /// Whether plain loss would hardly explain it. Another connection's silence may be evidence
     /// that this one's belongs to an outage, too.
     pub(crate) is_evidence: bool,
+    /// Whether datagrams that came at a steady pace stopped meanwhile, too.
+    pub(crate) is_witnessed: bool,
     /// Whether it turned out that nothing was lost: the answers came late.
     pub(crate) is_refuted: bool,
 }

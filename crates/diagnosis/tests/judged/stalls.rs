@@ -101,9 +101,18 @@ impl Tape {
 
     /// A datagram of others that passes as the sender's packets do.
     fn stranger(&mut self, at: u32) {
+        self.other(at, STRANGERS);
+    }
+
+    /// A datagram of the sender's.
+    fn datagram(&mut self, at: u32) {
+        self.other(at, [SENDER, RECEIVER]);
+    }
+
+    fn other(&mut self, at: u32, [source, destination]: [IpAddr; 2]) {
         let outline = Outline {
-            source: STRANGERS[0],
-            destination: STRANGERS[1],
+            source,
+            destination,
             identification: 0,
             transport: OutlinedTransport::Other,
         };
@@ -150,6 +159,9 @@ struct LostFlight {
     burst: u32,
     /// Whether datagrams of others pass every 20 ms, but for the silence.
     has_silent_strangers: bool,
+    /// When the sender's own datagrams, which come every 20 ms until then, stop until the end: that long after the
+    /// silence began.
+    stream_stops_after: Option<u32>,
 }
 
 /// A flight of 65 packets, of which the lab's queue had no room for one, and a timer that had backed off.
@@ -161,6 +173,7 @@ const LOST_FLIGHT: LostFlight = LostFlight {
     answers_lost: 0,
     burst: 1,
     has_silent_strangers: false,
+    stream_stops_after: None,
 };
 
 impl LostFlight {
@@ -176,6 +189,9 @@ impl LostFlight {
             let at = sent_at(number) + TRIP / 2;
             if number.is_multiple_of(10) && self.has_silent_strangers {
                 tape.stranger(at);
+            }
+            if number.is_multiple_of(10) && self.stream_stops_after.is_some() {
+                tape.datagram(at);
             }
             let data = Data {
                 number,
@@ -200,6 +216,12 @@ impl LostFlight {
         let back = quiet_since + self.pause;
         if self.has_silent_strangers {
             tape.stranger(back - TRIP);
+        }
+        if let Some(after) = self.stream_stops_after {
+            for at in (20..after).step_by(20) {
+                tape.datagram(quiet_since + at);
+            }
+            tape.datagram(back - TRIP);
         }
         let again = Data {
             number: gap.unwrap_or(newest + 1),
@@ -240,6 +262,30 @@ fn a_flight_that_a_full_queue_lost_is_no_outage() {
         ..LOST_FLIGHT
     };
     assert_eq!(all_silent.findings().outages.len(), 1);
+}
+
+/// The sender's datagrams tell: they come on while a flight is lost in a queue, and stop with the path.
+#[test]
+fn a_stream_that_stops_shows_an_outage_amid_a_stall() {
+    let comes_on = LostFlight {
+        stream_stops_after: Some(LOST_FLIGHT.pause - TRIP),
+        ..LOST_FLIGHT
+    };
+    assert_eq!(comes_on.findings().outages, []);
+    for after in [0, 1_000] {
+        let stops = LostFlight {
+            stream_stops_after: Some(after),
+            ..LOST_FLIGHT
+        };
+        let found = stops.findings();
+        let [outage] = &found.outages[..] else {
+            panic!("{after} ms: {:?}", found.outages);
+        };
+        let quiet_since = 1_000 + 2 * LOST_FLIGHT.arrived + TRIP / 2;
+        let began = (quiet_since + after) as f64 / 1_000.0;
+        let start = outage.start.as_secs_f64();
+        assert!((start - began).abs() < 0.1, "{start} instead of {began}");
+    }
 }
 
 /// The end of a flight is lost, so that nobody says that something is missing.
