@@ -34,6 +34,7 @@ use places::Places;
 use rustix::rand::{GetRandomFlags, getrandom};
 use settings::Settings;
 pub use status::HipStatus;
+use std::collections::BTreeSet;
 use std::io;
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
@@ -111,6 +112,8 @@ struct Daemon {
     tun: Tun,
     sender: RawSender,
     places: Places,
+    /// Whether something could not be sent for want of a route.
+    lacks_route: bool,
     /// Addresses of peers: the kernel is asked from where it would speak to them.
     destinations: Vec<IpAddr>,
     monitor: RouteMonitor,
@@ -184,6 +187,7 @@ impl Daemon {
             tun,
             sender,
             places: Places::default(),
+            lacks_route: false,
             monitor,
             timer,
             poller,
@@ -266,13 +270,19 @@ impl Daemon {
                 }
                 Change::InterfaceGone { .. }
                 | Change::Address { .. }
+                | Change::Local { .. }
                 | Change::Route { .. }
                 | Change::Missed => concerns = true,
             }
         }
-        if concerns && !self.relocate(now)? && is_back {
+        if !concerns || self.relocate(now)? {
+            return Ok(());
+        }
+        if is_back {
             tracing::info!("the link is back");
             self.host.handle_link(now);
+        } else if std::mem::take(&mut self.lacks_route) {
+            self.host.handle_route(now);
         }
         Ok(())
     }
@@ -305,6 +315,7 @@ impl Daemon {
             // What is lost here is lost as on any link: both protocols repeat.
             match self.sender.send(destination, &bytes)? {
                 Sent::Accepted | Sent::NoRoom => {}
+                Sent::Unreachable => self.lacks_route = true,
                 sent => tracing::debug!(%destination, ?sent, "a packet was not sent"),
             }
         }
@@ -342,11 +353,27 @@ impl Daemon {
 }
 
 /// This host's addresses: first those from which the kernel would speak to `others`, then the
-/// rest, but for those of a family in which it reaches none of them.
+/// rest, but for those of a family in which it reaches none of them. An address counts once the kernel takes
+/// packets for it: before, the answer of a neighbour or of a peer would be lost.
 fn own_addresses(
     sender: &RawSender,
     others: impl Iterator<Item = IpAddr>,
 ) -> anyhow::Result<Vec<IpAddr>> {
+    let (mut present, mut taken) = (Vec::new(), BTreeSet::new());
+    for change in monitor::snapshot()? {
+        match change {
+            Change::Address {
+                address,
+                is_present: true,
+                ..
+            } => present.push(address.address),
+            Change::Local {
+                address,
+                is_present: true,
+            } => drop(taken.insert(address)),
+            _ => {}
+        }
+    }
     let mut own: Vec<IpAddr> = Vec::new();
     let (mut wanted, mut reached) = ([false; 2], [false; 2]);
     for other in others {
@@ -355,21 +382,14 @@ fn own_addresses(
         // A tag is no place.
         let source = sender.own_address(other)?.filter(|source| !is_tag(*source));
         reached[family] |= source.is_some();
-        own.extend(source.filter(|source| !own.contains(source)));
+        let source = source.filter(|source| taken.contains(source) && !own.contains(source));
+        own.extend(source);
     }
-    for change in monitor::snapshot()? {
-        if let Change::Address {
-            address,
-            is_present: true,
-            ..
-        } = change
-        {
-            let address = address.address;
-            let family = usize::from(address.is_ipv6());
-            let is_usable = (reached[family] || !wanted[family]) && !address.is_loopback();
-            if is_usable && !is_tag(address) && !own.contains(&address) {
-                own.push(address);
-            }
+    for address in present {
+        let family = usize::from(address.is_ipv6());
+        let is_usable = (reached[family] || !wanted[family]) && !address.is_loopback();
+        if is_usable && taken.contains(&address) && !is_tag(address) && !own.contains(&address) {
+            own.push(address);
         }
     }
     Ok(own)
@@ -414,5 +434,68 @@ fn tell(event: &Event) {
         Event::Rekeyed { peer } => tracing::info!(%peer, "new keys for data"),
         Event::Closed { peer } => tracing::info!(%peer, "association closed"),
         Event::Registered { server } => tracing::info!(%server, "registered"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use outlast_linux::namespace::Namespace;
+    use std::process::Command;
+
+    /// Waits until the kernel has told this.
+    fn await_change(monitor: &mut RouteMonitor, wanted: &Change) {
+        let mut poller = Poller::new().expect("epoll");
+        let added = poller.add(&*monitor, MONITOR, Interest::Readable);
+        added.expect("add");
+        loop {
+            match monitor.receive().expect("netlink") {
+                Some(change) if change == *wanted => return,
+                Some(_) => {}
+                None => assert_eq!(poller.wait().expect("wait").count(), 1),
+            }
+        }
+    }
+
+    /// The kernel gives a new address of IPv6 to programs before it takes packets for it.
+    #[test]
+    fn an_address_counts_while_the_kernel_takes_packets_for_it() {
+        let Ok(namespace) = Namespace::new() else {
+            return outlast_skip::skip("no namespace");
+        };
+        let work = || {
+            let mut monitor = RouteMonitor::open().expect("netlink");
+            let mut routes = RouteSocket::open().expect("netlink");
+            routes.add_veth("link0", "far0", None).expect("veth");
+            let interface = routes.interface("link0").expect("made");
+            let address: IpAddr = "2001:db8:1::7".parse().expect("literal");
+            let prefix = Prefix {
+                address,
+                length: 64,
+            };
+            let up = InterfaceSettings {
+                up: Some(true),
+                ..InterfaceSettings::default()
+            };
+            routes.configure(interface, &up).expect("up");
+            routes.add_address(interface, prefix).expect("address");
+            let sender = RawSender::open(0, None).expect("a socket");
+            let own = || own_addresses(&sender, std::iter::empty()).expect("netlink");
+            for (act, is_present) in [(None, true), (Some("del"), false), (Some("add"), true)] {
+                if let Some(act) = act {
+                    let mut ip = Command::new("ip");
+                    ip.args(["-6", "route", act, "local", "2001:db8:1::7"]);
+                    ip.args(["dev", "link0", "table", "local"]);
+                    assert!(ip.status().expect("it runs").success(), "{act}");
+                }
+                let change = Change::Local {
+                    address,
+                    is_present,
+                };
+                await_change(&mut monitor, &change);
+                assert_eq!(own().contains(&address), is_present);
+            }
+        };
+        namespace.run(work).expect("enter");
     }
 }

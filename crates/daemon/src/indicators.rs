@@ -183,6 +183,7 @@ impl Indicators {
         let indicator = match &change {
             Change::Address { .. } => Indicator::Address,
             Change::Route { .. } => return self.take_in(now, change),
+            Change::Local { .. } => return,
             _ => Indicator::Carrier,
         };
         self.take_in(now, change);

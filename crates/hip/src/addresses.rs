@@ -217,6 +217,12 @@ impl PeerAddresses {
         self.credit.bytes = self.credit.bytes.saturating_add(bytes as u64);
     }
 
+    /// Whether the credit has room for so many bytes.
+    pub(crate) fn affords(&mut self, now: Instant, bytes: usize) -> bool {
+        self.credit.age(now);
+        self.credit.bytes >= bytes as u64
+    }
+
     /// Takes the credit for a packet to an unverified address.
     pub(crate) fn spend(&mut self, now: Instant, bytes: usize) -> bool {
         self.credit.age(now);

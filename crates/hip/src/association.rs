@@ -1,6 +1,7 @@
 //! One association: its state (RFC 7401, section 4.4) and the data that waits for it.
 
 use crate::backoff::Backoff;
+use crate::context::Context;
 use crate::event::{Failure, Reason};
 use crate::initiator::{Draft, Offer};
 use crate::session::Session;
@@ -132,6 +133,21 @@ impl Association {
             | State::Closing { session, .. }
             | State::Closed { session, .. } => Some(session),
             _ => None,
+        }
+    }
+
+    /// Makes what waits for an answer due at once.
+    pub(crate) fn hurry(&mut self, context: &Context<'_>) {
+        match &mut self.state {
+            State::R2Sent { session, .. } | State::Established { session } => {
+                session.updates.hurry(context);
+            }
+            State::I1Sent { backoff, .. }
+            | State::I2Sent { backoff, .. }
+            | State::Closing { backoff, .. } => {
+                backoff.hurry(context.now, &context.config.retransmission);
+            }
+            State::Closed { .. } | State::Failed { .. } => {}
         }
     }
 

@@ -179,6 +179,17 @@ impl Host {
         }
     }
 
+    /// There is a way where there may have been none: what waits for an answer is sent again at once.
+    pub fn handle_route(&mut self, now: Instant) {
+        let peers: Vec<Hit> = self.associations.keys().copied().collect();
+        for peer in peers {
+            if let Some((association, context)) = self.lend(now, peer) {
+                association.hurry(&context);
+                self.settle(now, peer);
+            }
+        }
+    }
+
     /// Opens an association, unless there is one.
     pub fn connect(&mut self, now: Instant, peer: Hit) {
         if !self.associations.contains_key(&peer) {
@@ -370,18 +381,10 @@ impl Host {
             let Some((association, mut context)) = self.lend(now, peer) else {
                 continue;
             };
-            let times = context.config.retransmission;
-            match &mut association.state {
-                State::R2Sent { session, .. } | State::Established { session } => {
-                    session.updates.hurry(&context);
-                    session.readdress(&mut context, &relays);
-                }
-                State::I1Sent { backoff, .. } => backoff.hurry(now, &times),
-                // The puzzle was for another address, perhaps.
-                State::I2Sent { backoff, .. } | State::Closing { backoff, .. } => {
-                    backoff.hurry(now, &times);
-                }
-                State::Closed { .. } | State::Failed { .. } => {}
+            // An exchange's puzzle was for another address, perhaps.
+            association.hurry(&context);
+            if let Some(session) = association.session() {
+                session.readdress(&mut context, &relays);
             }
             self.settle(now, peer);
         }

@@ -10,6 +10,9 @@
 //! - One that is recent is sent again from below, and so is a receiver's last segment: it repeats its
 //!   acknowledgement, which may have been lost.
 //!
+//! Where the peer is at a new address, data goes there again before the test of the address, within the credit;
+//! acknowledgements after it.
+//!
 //! A segment from below, and one that has waited for a path, bears the timestamps that TCP would give it now
 //! ([`Recent::refresh`]). With the old ones a sender would hear an echo from before the outage: it would take its
 //! timeout for spurious (RFC 3522), count what is lost as on its way again, and measure a round trip as long as the
@@ -39,6 +42,9 @@ const OLD: Duration = Duration::from_secs(1);
 /// How long a sender that was told of its vain back-off has to send something. Linux does within the call that
 /// delivers the error.
 const ANSWER: Duration = Duration::from_millis(10);
+
+/// How long a reading of the peer's clock is kept for a better one. Clocks differ by some milliseconds meanwhile.
+const READING: Duration = Duration::from_secs(60);
 
 /// Errors about one segment. Each takes one back-off back, and those that are too many do nothing: a
 /// connection has no more back-offs than Linux repeats a segment (`tcp_retries2`).
@@ -129,6 +135,14 @@ struct Clock {
 }
 
 impl Clock {
+    /// Whether this earlier reading is the better one of the same clock: the later one was longer on its way, as
+    /// through a queue that is full. One that is too old proves nothing, because no two clocks are equally fast.
+    fn is_ahead_of(self, later: Self) -> bool {
+        let lead = self.now(later.at).wrapping_sub(later.value);
+        let is_fresh = later.at.since(self.at) < READING;
+        is_fresh && lead > 0 && lead <= i32::MAX.cast_unsigned()
+    }
+
     /// What it shows now. Linux counts milliseconds, or microseconds, of which so few are harmless; whole ones,
     /// so that the result is never ahead.
     fn now(&self, now: Instant) -> u32 {
@@ -166,7 +180,7 @@ struct Sent {
     path: [IpAddr; 2],
 }
 
-/// A path, and since when it is known to work.
+/// The present path, and since when whatever took it is not lost.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Working {
     pub(crate) path: [IpAddr; 2],
@@ -174,7 +188,7 @@ pub(crate) struct Working {
 }
 
 impl Working {
-    /// Whether a segment has taken this path since it works.
+    /// Whether a segment has taken this path since then.
     fn has_carried(&self, sent: &Sent) -> bool {
         sent.path == self.path && sent.at >= self.since
     }
@@ -319,7 +333,11 @@ impl Recent {
             return;
         };
         if let Some(value) = outline.timestamp {
-            connection.peer_clock = Some(Clock { value, at: now });
+            let read = Clock { value, at: now };
+            let best = connection
+                .peer_clock
+                .filter(|known| known.is_ahead_of(read));
+            connection.peer_clock = best.or(Some(read));
         }
         let ack = outline.ack;
         let snd_una = connection.snd_una.map_or(ack, |una| una.max(ack));
@@ -332,25 +350,47 @@ impl Recent {
         }
     }
 
+    /// The data that [`Self::wake_senders`] would act on.
+    pub(crate) fn missing(&self, working: Working) -> impl Iterator<Item = &Data> {
+        let sent = self.connections.values().filter_map(|it| it.data.as_ref());
+        sent.filter(move |sent| !working.has_carried(sent))
+            .map(|sent| &sent.data)
+    }
+
     /// What has each connection move again on a path that works.
     pub(crate) fn wake(&mut self, now: Instant, hosts: [Hit; 2], working: Working) -> Vec<Wake> {
+        let mut wakes = self.wake_senders(now, hosts, working);
+        let acknowledgements = self.connections.values_mut().filter_map(|connection| {
+            let sent = &mut connection.acknowledgement;
+            sent.take_if(|sent| !working.has_carried(sent))
+        });
+        wakes.extend(acknowledgements.map(|sent| Wake::Repeat(sent.data)));
+        wakes
+    }
+
+    /// What has each connection with data that the peer may lack move again.
+    pub(crate) fn wake_senders(
+        &mut self,
+        now: Instant,
+        hosts: [Hit; 2],
+        working: Working,
+    ) -> Vec<Wake> {
         let mut wakes = Vec::new();
         for connection in self.connections.values_mut() {
-            let waits = |sent: &mut Sent| !working.has_carried(sent);
             let is_told = connection.told_at.is_some();
-            if let Some(sent) = connection.data.take_if(|sent| !is_told && waits(sent)) {
-                match error(&sent.data, connection.snd_una, now, hosts) {
-                    Some(error) => {
-                        wakes.push(Wake::Tell(error));
-                        connection.data = Some(sent);
-                        connection.told_at = Some(now);
-                        self.deadline = self.deadline.or(Some(now + ANSWER));
-                    }
-                    None => wakes.push(Wake::Repeat(sent.data)),
+            let waits = |sent: &mut Sent| !is_told && !working.has_carried(sent);
+            let Some(sent) = connection.data.take_if(waits) else {
+                continue;
+            };
+            match error(&sent.data, connection.snd_una, now, hosts) {
+                Some(error) => {
+                    wakes.push(Wake::Tell(error));
+                    connection.data = Some(sent);
+                    connection.told_at = Some(now);
+                    self.deadline = self.deadline.or(Some(now + ANSWER));
                 }
+                None => wakes.push(Wake::Repeat(sent.data)),
             }
-            let acknowledgement = connection.acknowledgement.take_if(waits);
-            wakes.extend(acknowledgement.map(|sent| Wake::Repeat(sent.data)));
         }
         wakes
     }

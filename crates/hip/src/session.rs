@@ -264,19 +264,40 @@ impl Session {
         [context.identity.hit(), self.peer.hit()]
     }
 
+    /// Has each TCP sender go on whose last data took another path than the present one, which is not verified
+    /// yet, if the credit has room for all of them. Acknowledgements wait for the verification: they release
+    /// whole windows, which then fill the path's queue before the answer to a single line is in it.
+    pub(crate) fn redirect_senders(&mut self, context: &mut Context<'_>) {
+        let Some((working, _)) = self.working(context, Instant::ZERO) else {
+            return;
+        };
+        let missing = self.recent.missing(working);
+        let bytes = missing.map(|data| data.payload.len() + ESP_OVERHEAD).sum();
+        if context.config.has_credit && self.addresses.affords(context.now, bytes) {
+            let hosts = self.hits(context);
+            let wakes = self.recent.wake_senders(context.now, hosts, working);
+            self.act(context, wakes);
+        }
+    }
+
     /// Has each TCP connection move again, now that a path works since then. One that is not verified yet may not
     /// take what is sent again; its verification ends in another call.
     pub(crate) fn wake_connections(&mut self, context: &mut Context<'_>, since: Instant) {
-        let path = self.addresses.path(context.now, context.locals);
-        let Some(path) = path.filter(|path| path.is_verified) else {
-            return;
+        if let Some((working, true)) = self.working(context, since) {
+            let hosts = self.hits(context);
+            let wakes = self.recent.wake(context.now, hosts, working);
+            self.act(context, wakes);
+        }
+    }
+
+    /// The present path, and whether it is verified.
+    fn working(&mut self, context: &Context<'_>, since: Instant) -> Option<(Working, bool)> {
+        let path = self.addresses.path(context.now, context.locals)?;
+        let working = Working {
+            path: [path.local, path.remote],
+            since,
         };
-        let path = [path.local, path.remote];
-        let hosts = self.hits(context);
-        let wakes = self
-            .recent
-            .wake(context.now, hosts, Working { path, since });
-        self.act(context, wakes);
+        Some((working, path.is_verified))
     }
 
     /// Has those TCP connections move again that were told to, and have not.

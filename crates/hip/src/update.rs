@@ -150,16 +150,31 @@ impl Updates {
     /// The UPDATE that tells this host's addresses, if it still waits, to go to an address of the peer that
     /// needs a test: its nonce tests the address, too. Gives its number.
     fn join_readdressing(&mut self, context: &Context<'_>) -> Option<u32> {
+        let id = self.renew(context, Purpose::Readdress)?;
+        self.pending
+            .retain(|pending| !matches!(pending.purpose, Purpose::Verify(_)));
+        Some(id)
+    }
+
+    /// The UPDATE that tests `address`. A test that is under way goes on under another number: the answer to
+    /// its earlier packet still counts.
+    fn begin_test(&mut self, context: &mut Context<'_>, address: IpAddr) -> u32 {
+        let purpose = Purpose::Verify(address);
+        let joined = self.join_readdressing(context);
+        joined
+            .or_else(|| self.renew(context, purpose))
+            .unwrap_or_else(|| self.begin(context, purpose))
+    }
+
+    /// Gives the UPDATE of this purpose, if it still waits, another number to be sent under now.
+    fn renew(&mut self, context: &Context<'_>, purpose: Purpose) -> Option<u32> {
         let mut pending = self.pending.iter_mut();
-        let pending = pending.find(|pending| pending.purpose == Purpose::Readdress)?;
+        let pending = pending.find(|pending| pending.purpose == purpose)?;
         pending.renumber(self.next_id);
         pending.backoff = Backoff::new(context.now, &context.config.retransmission);
         pending.sent_at = context.now;
         self.next_id = self.next_id.wrapping_add(1);
-        let id = pending.id;
-        self.pending
-            .retain(|pending| !matches!(pending.purpose, Purpose::Verify(_)));
-        Some(id)
+        Some(pending.id)
     }
 
     /// Whether the peer is being asked whether it is at an address.
@@ -398,6 +413,9 @@ impl Session {
             // The UPDATE that went to the peer's old address may be lost.
             self.updates.hurry_readdressing(context);
         }
+        if outcome.to_verify.is_some() && context.config.wakes_connections {
+            self.redirect_senders(context);
+        }
         self.tell(context, message, &outcome);
         // The acknowledgement may have come by a rendezvous server, which shows nothing of an address.
         if outcome.told.is_some()
@@ -496,10 +514,8 @@ impl Session {
                 .replace(context.now, &set, context.locals, cap);
         }
         outcome.registers = rendezvous::wants_registration(message);
-        let verify_id = outcome.to_verify.map(|address| {
-            let joined = self.updates.join_readdressing(context);
-            joined.unwrap_or_else(|| self.updates.begin(context, Purpose::Verify(address)))
-        });
+        let to_verify = outcome.to_verify;
+        let verify_id = to_verify.map(|address| self.updates.begin_test(context, address));
         let pending = self.updates.pending.iter();
         let mut pending = pending.filter(|pending| Some(pending.id) == verify_id.or(rekey_id));
         let pending = pending.next().cloned();

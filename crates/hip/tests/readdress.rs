@@ -117,6 +117,26 @@ fn an_outage_without_a_new_address_is_indicated_too() {
     }
 }
 
+/// The address may be there before the route: what went out meanwhile is lost.
+#[test]
+fn a_route_that_comes_later_than_the_address_is_used_at_once() {
+    let mut network = established(1, true);
+    network.filter = Box::new(|_| false);
+    network.move_to(0, &[address("198.51.100.7")]);
+    network.run(Duration::from_millis(2));
+    network.filter = Box::new(|_| true);
+    let now = network.now;
+    network.nodes[0].host.handle_route(now);
+    network.run(ROUND_TRIP);
+    assert_eq!(network.count(0, is_readdressed), 1);
+    // Nothing waits any more.
+    let sent = network.sent.len();
+    network.nodes[0].host.handle_route(network.now);
+    network.drain(0);
+    network.run(Duration::from_millis(1));
+    assert_eq!(network.sent.len(), sent);
+}
+
 #[test]
 fn lost_updates_are_sent_again() {
     for seed in 0..20 {
@@ -186,6 +206,24 @@ fn make_before_break_goes_on_at_the_old_address_until_the_test() {
     network.run(Duration::from_secs(1));
     network.move_to(0, &[address("198.51.100.7")]);
     network.run(Duration::from_secs(1));
+    network.assert_data_flows(0, 1);
+}
+
+/// An interface often has its second address a moment after the first one. The test of the first one goes on.
+#[test]
+fn another_address_does_not_make_a_test_begin_anew() {
+    let mut network = established(1, false);
+    let new = [address("198.51.100.7"), address("2001:db8:1::7")];
+    let moved = network.now;
+    network.move_to(0, &new[..1]);
+    // The peer has heard of the first address, and its nonce is on the way.
+    network.run(Duration::from_millis(60));
+    network.move_to(0, &new);
+    network.run(Duration::from_secs(1));
+    let mut events = network.nodes[1].events.iter();
+    let readdressed = events.find(|(at, event)| *at > moved && is_readdressed(event));
+    let (at, _) = readdressed.expect("it is");
+    assert_eq!(*at - moved, ROUND_TRIP.mul_f64(1.5));
     network.assert_data_flows(0, 1);
 }
 
@@ -436,7 +474,16 @@ fn abandoned(wakes_connections: bool) -> Network {
 
 /// A segment of node 1 for node 0 with 100 bytes from `seq` on, with timestamps.
 fn segment(network: &Network, seq: u32, timestamps: Timestamps) -> Vec<u8> {
-    let [source, destination] = [1, 0].map(|node| network.hit(node).address().into());
+    segment_between(network, [1, 0], seq, timestamps)
+}
+
+fn segment_between(
+    network: &Network,
+    nodes: [usize; 2],
+    seq: u32,
+    timestamps: Timestamps,
+) -> Vec<u8> {
+    let [source, destination] = nodes.map(|node| network.hit(node).address().into());
     let ip = IpHeader::new(source, destination);
     let mut header = TcpHeader {
         seq: SeqNumber(seq),
@@ -566,6 +613,65 @@ fn without_credit_the_last_segment_comes_after_the_test() {
     let arrived = arrived(&network);
     assert_eq!(arrived.len(), 1, "{arrived:?}");
     assert!(arrived[0].0.since(back) <= ROUND_TRIP * 2);
+}
+
+/// With credit the last segment goes out as soon as the new address is known, and once.
+#[test]
+fn with_credit_the_last_segment_comes_before_the_test() {
+    for wakes_connections in [true, false] {
+        let config = || Config {
+            wakes_connections,
+            ..Config::default()
+        };
+        let mut network = Network::pair_of(1, [identity(1), identity(2)], [config(), config()]);
+        network.send(0, 1, &[0; 1000]);
+        network.run(Duration::from_secs(1));
+        network.move_to(0, &[]);
+        let packet = segment(&network, 5, Timestamps { value: 1, echo: 9 });
+        hand_down(&mut network, &packet);
+        network.run(Duration::from_millis(500));
+        let back = network.now;
+        network.move_to(0, &[address("203.0.113.5")]);
+        network.run(Duration::from_secs(5));
+        let arrived = arrived(&network);
+        let after: Vec<_> = arrived.iter().map(|(at, _)| at.since(back)).collect();
+        let expected = wakes_connections.then_some(ROUND_TRIP);
+        assert_eq!(after, expected.as_slice());
+    }
+}
+
+/// The last segment before an outage has often waited in a full queue. An echo that is late by that wait makes the
+/// peer take its timeout for spurious, so that it waits for another one.
+#[test]
+fn an_echo_is_not_late_by_the_wait_in_a_queue() {
+    let mut network = established(1, true);
+    let first = Timestamps { value: 1, echo: 9 };
+    let packet = segment(&network, 5, first);
+    hand_down(&mut network, &packet);
+    // The second one has waited for 80 ms.
+    for (seq, value) in [(300, 1_000), (400, 1_020)] {
+        let packet = segment_between(&network, [0, 1], seq, Timestamps { value, echo: 1 });
+        let now = network.now;
+        network.nodes[0].host.handle_data(now, &packet);
+        network.drain(0);
+        network.run(ROUND_TRIP);
+    }
+    network.move_to(0, &[]);
+    let packet = segment(
+        &network,
+        105,
+        Timestamps {
+            value: 200,
+            echo: 1_020,
+        },
+    );
+    hand_down(&mut network, &packet);
+    network.run(Duration::from_millis(500));
+    network.move_to(0, &[address("203.0.113.5")]);
+    network.run(Duration::from_secs(1));
+    let (_, timestamps) = *arrived(&network).last().expect("a segment");
+    // 700 ms after the first one, and half a round trip until it is sent again, less the same for the first one.
+    assert_eq!(timestamps.echo, 1_700);
 }
 
 /// Hands a TCP segment of the ports `ports` to a node's application side.

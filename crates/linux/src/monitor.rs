@@ -81,6 +81,14 @@ pub enum Change {
         /// Whether it has it.
         is_present: bool,
     },
+    /// The host takes, or takes no longer, packets for an address: there is a local route to it. Linux makes
+    /// that of IPv6 later than the address, and lets programs use the address meanwhile.
+    Local {
+        /// Which address.
+        address: IpAddr,
+        /// Whether the host takes its packets.
+        is_present: bool,
+    },
     /// A route of any table but the local one leads, or leads no longer, through an interface. One
     /// with several next hops is as many of them. The kernel does not tell which routes of IPv4 it
     /// removes when an interface is switched off.
@@ -361,6 +369,9 @@ fn is_global(address: IpAddr) -> bool {
 
 fn route(message: &RouteMessage, is_present: bool, replaces: bool) -> Vec<Change> {
     let header = &message.header;
+    if header.kind == RouteType::Local {
+        return local(message, is_present).into_iter().collect();
+    }
     if header.table == TABLE_LOCAL || header.kind != RouteType::Unicast {
         return Vec::new();
     }
@@ -403,6 +414,21 @@ fn route(message: &RouteMessage, is_present: bool, replaces: bool) -> Vec<Change
         replaces: std::mem::take(&mut replaces),
     });
     changes.collect()
+}
+
+/// The address of a local route; nothing for a whole network.
+fn local(message: &RouteMessage, is_present: bool) -> Option<Change> {
+    let mut attributes = message.attributes.iter();
+    let address = attributes.find_map(|attribute| match attribute {
+        RouteAttribute::Destination(address) => ip(address),
+        _ => None,
+    })?;
+    let whole = if address.is_ipv4() { 32 } else { 128 };
+    let is_single = message.header.destination_prefix_length == whole;
+    is_single.then_some(Change::Local {
+        address,
+        is_present,
+    })
 }
 
 /// One of a route's next hops: through which interface, and by way of which router.
@@ -535,7 +561,14 @@ mod tests {
                 address: prefix,
                 is_present: true,
             };
-            assert!(alone.contains(&address), "{alone:?}");
+            let local = Change::Local {
+                address: prefix.address,
+                is_present: true,
+            };
+            assert!(
+                alone.contains(&address) && alone.contains(&local),
+                "{alone:?}"
+            );
             let network = Prefix {
                 address: "192.0.2.0".parse().expect("literal"),
                 length: 24,
@@ -552,7 +585,9 @@ mod tests {
                 replaces: false,
             };
             let now = snapshot().expect("netlink");
-            assert!(now.contains(&address) && now.contains(&way), "{now:?}");
+            for change in [&address, &local, &way] {
+                assert!(now.contains(change), "{now:?}");
+            }
         };
         namespace.run(work).expect("enter");
     }

@@ -563,7 +563,7 @@ impl Endpoint {
         let (mut concerns, mut is_link_back) = (false, false);
         while let Some(change) = self.monitor.receive()? {
             match change {
-                Change::Neighbour { .. } => {}
+                Change::Neighbour { .. } | Change::Local { .. } => {}
                 Change::Interface {
                     index,
                     is_running,
