@@ -36,7 +36,7 @@ const LINK: &str = "link0";
 
 /// An outage lasts until each connection has had so many timeouts, and for [`REST`]. With a first timeout of 0.2 s the
 /// next one comes 1.6 s after the last: what comes between is the agent's work.
-const TIMEOUTS: u32 = 3;
+const TIMEOUTS: u32 = 4;
 /// More than the first timeout: a kernel whose back-off is taken back waits for that from its newest retransmission.
 const REST: Duration = Duration::from_millis(400);
 const LOOK: Duration = Duration::from_millis(20);
