@@ -35,7 +35,7 @@ const DESCRIPTORS: u64 = (CONNECTIONS + LISTENERS) as u64 + 500;
 const LINK: &str = "link0";
 
 /// An outage lasts until each connection has had so many timeouts, and for [`REST`]. With a first timeout of 0.2 s the
-/// next one comes 1.6 s after the last: what comes between is the agent's work.
+/// next one comes 3.2 s after the last: what comes between is the agent's work.
 const TIMEOUTS: u32 = 4;
 /// More than the first timeout: a kernel whose back-off is taken back waits for that from its newest retransmission.
 const REST: Duration = Duration::from_millis(400);
