@@ -70,7 +70,7 @@ impl Kept {
         }
     }
 
-    /// What is behind a segment that only its sender has waits. Returns whether there is such.
+    /// What is behind a segment that passed unseen waits. Returns whether there is such.
     pub(super) fn set_aside_behind_gap(&mut self) -> bool {
         match self {
             Self::Window(window) => window.set_aside_behind_gap(),
@@ -78,12 +78,12 @@ impl Kept {
         }
     }
 
-    /// Whether something waits behind a segment that only its sender has.
+    /// Whether something waits behind a segment that passed unseen.
     pub(super) const fn has_gap(&self) -> bool {
         matches!(self, Self::Window(window) if window.has_gap())
     }
 
-    /// What waits behind a segment that only its sender has need not wait any more.
+    /// What waits behind a segment that passed unseen need not wait any more.
     pub(super) const fn forget_gap(&mut self) {
         if let Self::Window(window) = self {
             window.forget_gap();

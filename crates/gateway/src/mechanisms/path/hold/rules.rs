@@ -27,7 +27,7 @@ pub enum HoldRule {
     OldestStampFirst,
     /// Few segments with older timestamps go before the one that the far host lacks next.
     FewBeforeWanted,
-    /// What is behind a segment that only its sender has goes out once all before that is acknowledged.
+    /// What is behind a segment that passed unseen goes out once all before that is acknowledged.
     GapInOrder,
     /// What the far host would reject for its timestamp is given up.
     GiveUpStale,

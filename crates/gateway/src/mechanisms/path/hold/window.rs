@@ -39,7 +39,11 @@ pub(super) struct Window {
     front_twice: bool,
     /// So many others, which are lost, go out before the oldest one.
     before_front: usize,
-    /// What begins there nobody but its sender has: what follows waits until all before it is acknowledged.
+    /// All that is before it was seen, or is behind [`Self::unseen`].
+    seen_until: Option<SeqNumber>,
+    /// Where the first segment begins that passed unseen: nobody but its sender has it.
+    unseen: Option<SeqNumber>,
+    /// What begins there passed unseen: what follows waits until all before it is acknowledged.
     gap: Option<SeqNumber>,
     order: Order,
 }
@@ -134,6 +138,7 @@ impl Window {
         let Some((seq, end)) = range(packet) else {
             return Ok(());
         };
+        self.note_seen(seq, end, cx.flow.near.acked);
         let charge = Segment::charge(packet);
         if self.charged + charge > cx.limits.held_per_flow.0 || !cx.budget.take(charge) {
             return self.repeat_in_place(seq, end, packet, fate);
@@ -171,6 +176,17 @@ impl Window {
             }
         }
         Ok(())
+    }
+
+    /// A segment from `seq` to `end` is seen, while everything before `acked` has arrived.
+    fn note_seen(&mut self, seq: SeqNumber, end: SeqNumber, acked: SeqNumber) {
+        let seen = self.seen_until.unwrap_or(seq).max(acked);
+        if seq.after(seen) {
+            self.unseen.get_or_insert(seen);
+        }
+        self.unseen
+            .take_if(|from| seq.at_or_before(*from) && end.after(*from));
+        self.seen_until = Some(seen.max(end));
     }
 
     /// The turn of a segment that passes; `None` if it does not go out now.
@@ -277,6 +293,7 @@ impl Window {
             self.unordered_until = None;
         }
         self.gap.take_if(|gap| ack.at_or_after(*gap));
+        self.unseen.take_if(|from| ack.at_or_after(*from));
         self.shrink();
         is_delivered
     }
@@ -389,14 +406,8 @@ impl Window {
     /// A sender that hears of a hole marks it as lost. If what is before the hole is acknowledged then, and it has
     /// repeated nothing, Linux takes the mark back for good (`tcp_try_undo_partial`).
     pub(super) fn set_aside_behind_gap(&mut self) -> bool {
-        let mut reached = None;
-        for segment in &self.segments {
-            if reached.is_some_and(|reached| segment.seq.after(reached)) {
-                break;
-            }
-            reached = Some(reached.map_or(segment.end, |end: SeqNumber| end.max(segment.end)));
-        }
-        self.gap = reached.filter(|_| reached != self.end());
+        let is_within = |gap: &SeqNumber| self.front().is_some_and(|front| front.seq.before(*gap));
+        self.gap = self.unseen.filter(is_within);
         let Some(gap) = self.gap else {
             return false;
         };
@@ -674,7 +685,7 @@ impl Window {
         self.unordered_until = None;
         self.front_twice = false;
         self.before_front = 0;
-        self.gap = None;
+        (self.gap, self.unseen, self.seen_until) = (None, None, None);
         budget.give_back(core::mem::take(&mut self.charged));
     }
 
