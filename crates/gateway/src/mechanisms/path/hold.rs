@@ -66,7 +66,7 @@ pub use rules::{HoldRule, HoldRules};
 use segment::{Copy, Fate};
 use stage::Stage;
 use stamp::Stamp;
-use stand_in::StandIn;
+use stand_in::{StandIn, Watch};
 use wake::Sleepers;
 use window::Full;
 
@@ -165,14 +165,21 @@ impl PathMechanism for Hold {
             self.gathered.hand_over(cx);
         }
         self.sleepers.handle_timeout(cx.now);
-        if self.stand_in.takes_over(cx.now, self.kept.end()) {
+        if let Some(watch) = self.stand_in.takes_over(cx.now, self.kept.end()) {
             cx.counters.kicks_repeated += 1;
-            self.send_front();
+            match watch {
+                Watch::Standstill => self.send_front(),
+                Watch::ShownHole => self.send_holes(),
+            }
         }
         let Some(episode) = self.stage.episode_mut() else {
             return;
         };
-        if episode.doubt_is_over(cx.now) | episode.aside_is_over(cx.now) {
+        let aside_is_over = episode.aside_is_over(cx.now);
+        if aside_is_over {
+            self.kept.forget_gap();
+        }
+        if episode.doubt_is_over(cx.now) | aside_is_over {
             self.kept.lose_transmitted(episode.target(), self.scope);
         }
         if episode.kick_is_due(cx.now) {
@@ -328,6 +335,12 @@ impl Hold {
         self.stage.wait_in_line();
     }
 
+    /// What the far host shows to lack goes out, in its turn.
+    fn send_holes(&mut self) {
+        self.kept.lose_holes();
+        self.stage.wait_in_line();
+    }
+
     /// A segment from the far host: what it acknowledges need not be kept, and whether it
     /// moves says whether the kick worked.
     fn hear(
@@ -350,6 +363,10 @@ impl Hold {
         let is_up = cx.link.state == LinkState::Up;
         if is_up {
             self.note_progress(cx, tcp, end, observation);
+            let is_shown = !tcp.options.sack.is_empty();
+            let hole = is_shown.then(|| self.kept.shown_hole(acked)).flatten();
+            let round_trip = cx.flow.rtt.patience();
+            self.stand_in.note_hole(cx.now, round_trip, hole);
             if observation.newly_acked > 0 && self.stand_in.hear_news(acked) {
                 self.send_front();
             }
@@ -385,6 +402,9 @@ impl Hold {
             if gives_way && self.kept.give_way(episode.near_clock(), cx) {
                 episode.set_aside(cx.now, patience);
             }
+        }
+        if is_filled && self.kept.has_gap() {
+            episode.set_aside(cx.now, patience);
         }
         let is_answer = has_answered && observation.newly_acked > 0 && !episode.draws_duplicates();
         let is_told = cx.rules.has(HoldRule::DuplicateForHole);
@@ -620,8 +640,10 @@ impl Hold {
 
     fn begin_episode(&mut self, cx: &mut Context<'_>) {
         let was_away = self.stage.come_back();
-        if cx.sack == Some(false) && cx.rules.has(HoldRule::FillForSender) {
-            self.stand_in.begin(cx.now);
+        if cx.sack != Some(false) && cx.rules.has(HoldRule::FillShownHoles) {
+            self.stand_in.begin(cx.now, Watch::ShownHole);
+        } else if cx.sack == Some(false) && cx.rules.has(HoldRule::FillForSender) {
+            self.stand_in.begin(cx.now, Watch::Standstill);
             self.kept.keep_stale(true, cx);
         }
         let has_waited = self.has_kept();
@@ -677,6 +699,15 @@ impl Hold {
             self.kept.lose_transmitted(target, self.scope);
         }
         self.give_way(cx);
+        let knows_holes = cx.sack != Some(false) && self.scope == Scope::All;
+        let is_gap_kept = cx.rules.has(HoldRule::GapInOrder) && cx.retention.is_empty();
+        if knows_holes
+            && is_gap_kept
+            && self.kept.set_aside_behind_gap()
+            && let Some(episode) = self.stage.episode_mut()
+        {
+            episode.set_aside(cx.now, cx.flow.rtt.patience());
+        }
     }
 
     /// The flow does not move: the newest acknowledgement and the freshest copy of the oldest

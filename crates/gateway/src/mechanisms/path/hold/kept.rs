@@ -62,6 +62,41 @@ impl Kept {
         }
     }
 
+    /// Where the far host, which lacks what begins at `acked`, shows a hole that is kept.
+    pub(super) fn shown_hole(&self, acked: SeqNumber) -> Option<SeqNumber> {
+        match self {
+            Self::Window(window) => window.shown_hole(acked),
+            Self::One { .. } => None,
+        }
+    }
+
+    /// What is behind a segment that passed unseen waits. Returns whether there is such.
+    pub(super) fn set_aside_behind_gap(&mut self) -> bool {
+        match self {
+            Self::Window(window) => window.set_aside_behind_gap(),
+            Self::One { .. } => false,
+        }
+    }
+
+    /// Whether something waits behind a segment that passed unseen.
+    pub(super) const fn has_gap(&self) -> bool {
+        matches!(self, Self::Window(window) if window.has_gap())
+    }
+
+    /// What waits behind a segment that passed unseen need not wait any more.
+    pub(super) const fn forget_gap(&mut self) {
+        if let Self::Window(window) = self {
+            window.forget_gap();
+        }
+    }
+
+    /// What the far host shows to lack goes out.
+    pub(super) fn lose_holes(&mut self) {
+        if let Self::Window(window) = self {
+            window.lose_holes();
+        }
+    }
+
     /// The number behind all that is kept; `None` where that is one packet, or none.
     pub(super) fn end(&self) -> Option<SeqNumber> {
         match self {

@@ -27,6 +27,8 @@ pub enum HoldRule {
     OldestStampFirst,
     /// Few segments with older timestamps go before the one that the far host lacks next.
     FewBeforeWanted,
+    /// What is behind a segment that passed unseen goes out once all before that is acknowledged.
+    GapInOrder,
     /// What the far host would reject for its timestamp is given up.
     GiveUpStale,
     /// A kick that does not work is repeated.
@@ -37,6 +39,8 @@ pub enum HoldRule {
     ResendOvertaken,
     /// Without SACK holes are filled for a sender that stands still after an outage.
     FillForSender,
+    /// With SACK a hole that the far host shows and its sender leaves open after an outage is filled.
+    FillShownHoles,
     /// A fresh segment waits behind what is kept of its own connection.
     WaitBehindOwn,
     /// New data goes no faster than what was kept, until the first answers have come.
@@ -65,7 +69,7 @@ pub struct HoldRules(u32);
 
 impl HoldRule {
     /// Every rule.
-    pub const ALL: [Self; 25] = [
+    pub const ALL: [Self; 27] = [
         Self::NewestAck,
         Self::WithholdMisleading,
         Self::DoubtTransmitted,
@@ -76,11 +80,13 @@ impl HoldRule {
         Self::FirstCopy,
         Self::OldestStampFirst,
         Self::FewBeforeWanted,
+        Self::GapInOrder,
         Self::GiveUpStale,
         Self::RepeatKick,
         Self::FreshKick,
         Self::ResendOvertaken,
         Self::FillForSender,
+        Self::FillShownHoles,
         Self::WaitBehindOwn,
         Self::PaceNewData,
         Self::SuppressRepetition,

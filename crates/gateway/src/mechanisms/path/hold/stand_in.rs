@@ -8,6 +8,12 @@
 //! crosses for longer than a round trip and the shortest timeout, it sends the oldest segment again, and with
 //! each acknowledgement that this draws the next, as the sender would (RFC 6582, section 3.2) - until the
 //! sender repeats something itself.
+//!
+//! A sender with SACK knows its holes, but may take what it has lost for under way: Linux forgets to look
+//! again at a segment that it held for lost, if it takes that back before it has repeated the segment
+//! (`tcp_try_undo_partial`, `tcp_rack_detect_loss`). A paced sender comes to this easily, as it repeats
+//! nothing for a while. It sends new data, so the connection does not stand still. So if the far host shows
+//! a hole for that long, and its sender repeats nothing, the gateway sends what is missing.
 
 use outlast_base::time::{Duration, Instant};
 use outlast_wire::SeqNumber;
@@ -23,6 +29,16 @@ const AFTERMATH: u32 = 4;
 /// However long the outage was, this is over by then.
 const LONGEST_AFTERMATH: Duration = Duration::from_secs(120);
 
+/// By what a sender shows that it cannot fill a hole.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub(super) enum Watch {
+    /// Nothing crosses: the sender has no SACK.
+    #[default]
+    Standstill,
+    /// The far host shows the hole, and the sender repeats nothing.
+    ShownHole,
+}
+
 /// Watches a connection after an outage.
 #[derive(Debug, Default)]
 pub(super) struct StandIn {
@@ -30,6 +46,9 @@ pub(super) struct StandIn {
     away_since: Instant,
     /// Until then the sender's timeout may be that of the outage; `None` where that is nothing to it.
     until: Option<Instant>,
+    watch: Watch,
+    /// What the far host shows to lack.
+    hole: Option<SeqNumber>,
     /// The connection stands still if nothing crosses until then; `None` if nothing is outstanding.
     still_at: Option<Instant>,
     /// How long it may.
@@ -47,8 +66,9 @@ impl StandIn {
         };
     }
 
-    /// The link is back, and the sender is one that cannot know its holes.
-    pub(super) fn begin(&mut self, now: Instant) {
+    /// The link is back.
+    pub(super) fn begin(&mut self, now: Instant, watch: Watch) {
+        self.watch = watch;
         let length = now.since(self.away_since);
         let lasts = (length * AFTERMATH).clamp(SHORTEST_AFTERMATH, LONGEST_AFTERMATH);
         self.until = Some(now + lasts);
@@ -61,15 +81,41 @@ impl StandIn {
         round_trip: Duration,
         is_outstanding: bool,
     ) {
+        if self.watch == Watch::ShownHole {
+            return;
+        }
         self.until.take_if(|until| *until <= now);
         let is_watched = self.until.is_some() && is_outstanding;
         self.pause = round_trip + SHORTEST_TIMEOUT;
         self.still_at = is_watched.then(|| now + self.pause);
     }
 
+    /// The far host shows that it lacks what begins at `hole`, of which there is a copy, and has what follows;
+    /// an answer takes `round_trip`.
+    pub(super) fn note_hole(
+        &mut self,
+        now: Instant,
+        round_trip: Duration,
+        hole: Option<SeqNumber>,
+    ) {
+        if self.watch == Watch::Standstill {
+            return;
+        }
+        self.until.take_if(|until| *until <= now);
+        let hole = hole.filter(|_| self.until.is_some());
+        if self.hole != hole {
+            self.hole = hole;
+            self.pause = round_trip + SHORTEST_TIMEOUT;
+            self.still_at = hole.map(|_| now + self.pause);
+        }
+    }
+
     /// The sender has repeated something: it is awake.
-    pub(super) const fn yield_to_sender(&mut self) {
+    pub(super) fn yield_to_sender(&mut self) {
         self.fills_until = None;
+        if self.hole.take().is_some() {
+            self.still_at = None;
+        }
     }
 
     /// The far host has acknowledged everything before `acked`, and that is news. Returns whether it lacks what
@@ -79,16 +125,17 @@ impl StandIn {
         self.fills_until.is_some()
     }
 
-    /// Whether the connection stands still: what is lost of all before `end` is filled from now on.
-    pub(super) fn takes_over(&mut self, now: Instant, end: Option<SeqNumber>) -> bool {
-        let is_still = self.still_at.take_if(|at| *at <= now).is_some();
+    /// Whether it is time to send for the sender, and by what that has shown. Where the connection stands
+    /// still, what is lost of all before `end` is filled from now on.
+    pub(super) fn takes_over(&mut self, now: Instant, end: Option<SeqNumber>) -> Option<Watch> {
+        self.still_at.take_if(|at| *at <= now)?;
         self.until.take_if(|until| *until <= now);
-        if is_still && self.until.is_some() {
-            self.fills_until = end;
+        if self.until.is_some() {
+            self.fills_until = end.filter(|_| self.watch == Watch::Standstill);
             self.pause = (self.pause * 2).min(LONGEST_PAUSE);
             self.still_at = Some(now + self.pause);
         }
-        is_still
+        Some(self.watch)
     }
 
     /// When the connection stands still.

@@ -39,6 +39,12 @@ pub(super) struct Window {
     front_twice: bool,
     /// So many others, which are lost, go out before the oldest one.
     before_front: usize,
+    /// All that is before it was seen, or is behind [`Self::unseen`].
+    seen_until: Option<SeqNumber>,
+    /// Where the first segment begins that passed unseen: nobody but its sender has it.
+    unseen: Option<SeqNumber>,
+    /// What begins there passed unseen: what follows waits until all before it is acknowledged.
+    gap: Option<SeqNumber>,
     order: Order,
 }
 
@@ -132,6 +138,7 @@ impl Window {
         let Some((seq, end)) = range(packet) else {
             return Ok(());
         };
+        self.note_seen(seq, end, cx.flow.near.acked);
         let charge = Segment::charge(packet);
         if self.charged + charge > cx.limits.held_per_flow.0 || !cx.budget.take(charge) {
             return self.repeat_in_place(seq, end, packet, fate);
@@ -169,6 +176,17 @@ impl Window {
             }
         }
         Ok(())
+    }
+
+    /// A segment from `seq` to `end` is seen, while everything before `acked` has arrived.
+    fn note_seen(&mut self, seq: SeqNumber, end: SeqNumber, acked: SeqNumber) {
+        let seen = self.seen_until.unwrap_or(seq).max(acked);
+        if seq.after(seen) {
+            self.unseen.get_or_insert(seen);
+        }
+        self.unseen
+            .take_if(|from| seq.at_or_before(*from) && end.after(*from));
+        self.seen_until = Some(seen.max(end));
     }
 
     /// The turn of a segment that passes; `None` if it does not go out now.
@@ -274,6 +292,8 @@ impl Window {
         if self.unordered_until.is_some_and(|end| ack.at_or_after(end)) {
             self.unordered_until = None;
         }
+        self.gap.take_if(|gap| ack.at_or_after(*gap));
+        self.unseen.take_if(|from| ack.at_or_after(*from));
         self.shrink();
         is_delivered
     }
@@ -372,6 +392,53 @@ impl Window {
         }
     }
 
+    /// Where the far host, which lacks the segment at `wanted`, shows that it has something of what follows; `None`
+    /// if that segment is not kept.
+    pub(super) fn shown_hole(&self, wanted: SeqNumber) -> Option<SeqNumber> {
+        let front = self.front()?;
+        let is_lacking = front.seq.at_or_before(wanted) && !front.sacked;
+        let is_shown = is_lacking && self.segments.iter().any(|segment| segment.sacked);
+        is_shown.then_some(front.seq)
+    }
+
+    /// Sets aside what is behind a [gap](Self::gap). Returns whether there is one.
+    ///
+    /// A sender that hears of a hole marks it as lost. If what is before the hole is acknowledged then, and it has
+    /// repeated nothing, Linux takes the mark back for good (`tcp_try_undo_partial`).
+    pub(super) fn set_aside_behind_gap(&mut self) -> bool {
+        let is_within = |gap: &SeqNumber| self.front().is_some_and(|front| front.seq.before(*gap));
+        self.gap = self.unseen.filter(is_within);
+        let Some(gap) = self.gap else {
+            return false;
+        };
+        for place in 0..self.segments.len() {
+            if self.segments[place].is_lost() && self.segments[place].seq.at_or_after(gap) {
+                self.set_fate(place, Fate::Transmitted);
+            }
+        }
+        true
+    }
+
+    /// Whether something waits behind a [gap](Self::gap).
+    pub(super) const fn has_gap(&self) -> bool {
+        self.gap.is_some()
+    }
+
+    /// What is behind a [gap](Self::gap) has waited for long enough.
+    pub(super) const fn forget_gap(&mut self) {
+        self.gap = None;
+    }
+
+    /// What went before the last segment that the far host says to have, and has not arrived, is lost.
+    pub(super) fn lose_holes(&mut self) {
+        let shown = self.segments.iter().rposition(|segment| segment.sacked);
+        for place in 0..shown.unwrap_or_default() {
+            if !self.segments[place].sacked {
+                self.set_fate(place, Fate::Lost);
+            }
+        }
+    }
+
     /// The far host lacks the oldest segment, at `wanted`, and rejects the copy of it that was re-sent: a
     /// fresher one goes out.
     pub(super) fn lose_rejected(&mut self, wanted: SeqNumber) {
@@ -459,6 +526,7 @@ impl Window {
 
     /// What was merely transmitted, and ends no later than `until`, has not arrived.
     pub(super) fn mark_transmitted_lost(&mut self, until: SeqNumber) {
+        let until = self.gap.map_or(until, |gap| gap.min(until));
         for place in 0..self.segments.len() {
             let segment = &self.segments[place];
             let is_in_doubt = segment.fate == Fate::Transmitted && !self.is_stale(segment);
@@ -487,6 +555,7 @@ impl Window {
     pub(super) fn mark_resent_as_transmitted(&mut self) {
         self.front_twice = false;
         self.before_front = 0;
+        self.gap = None;
         for segment in &mut self.segments {
             if matches!(segment.fate, Fate::Resent(..)) {
                 segment.fate = Fate::Transmitted;
@@ -616,6 +685,7 @@ impl Window {
         self.unordered_until = None;
         self.front_twice = false;
         self.before_front = 0;
+        (self.gap, self.unseen, self.seen_until) = (None, None, None);
         budget.give_back(core::mem::take(&mut self.charged));
     }
 
