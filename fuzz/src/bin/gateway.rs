@@ -323,6 +323,11 @@ impl World {
                 assert!(self.mechanisms.iter().any(|one| supervises(*one)));
                 assert!(packet.tcp().is_some_and(|tcp| !is_lone(tcp.flags)));
             }
+            // It waits for others, and the near host gets the newest.
+            (Verdict::Taken(TakeReason::Gathered), FromLink) => {
+                assert_eq!(packet.sequence_len(), 0, "{packet:?} is gathered");
+                assert!(packet.tcp().is_some_and(|tcp| tcp.flags == TcpFlags::ACK));
+            }
             (Verdict::Taken(_), FromLink) => panic!("what has crossed the link is passed on"),
             (Verdict::Taken(reason), ToLink) => {
                 // A connection may be older than the gateway: data of its near host waits for the link.
