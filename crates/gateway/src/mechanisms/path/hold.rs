@@ -363,13 +363,7 @@ impl Hold {
         let is_up = cx.link.state == LinkState::Up;
         if is_up {
             self.note_progress(cx, tcp, end, observation);
-            let is_shown = !tcp.options.sack.is_empty();
-            let hole = is_shown.then(|| self.kept.shown_hole(acked)).flatten();
-            let round_trip = cx.flow.rtt.patience();
-            self.stand_in.note_hole(cx.now, round_trip, hole);
-            if observation.newly_acked > 0 && self.stand_in.hear_news(acked) {
-                self.send_front();
-            }
+            self.note_holes(cx, tcp, observation);
         }
         let Some(episode) = self.stage.episode_mut() else {
             if self.kept.is_empty() {
@@ -415,6 +409,18 @@ impl Hold {
             episode.moved(cx.now, patience);
         }
         self.end_episode_if_over(acked);
+    }
+
+    /// What the far host lacks may be for the gateway to send, where its sender does not.
+    fn note_holes(&mut self, cx: &Context<'_>, tcp: &TcpHeader, observation: Observation) {
+        let acked = cx.flow.near.acked;
+        let is_shown = !tcp.options.sack.is_empty();
+        let hole = is_shown.then(|| self.kept.shown_hole(acked)).flatten();
+        let round_trip = cx.flow.rtt.patience();
+        self.stand_in.note_hole(cx.now, round_trip, hole);
+        if observation.newly_acked > 0 && self.stand_in.hear_news(acked) {
+            self.send_front();
+        }
     }
 
     /// All that was kept at the return may be acknowledged.
@@ -699,6 +705,11 @@ impl Hold {
             self.kept.lose_transmitted(target, self.scope);
         }
         self.give_way(cx);
+        self.keep_gap_in_order(cx);
+    }
+
+    /// What is behind a segment that passed unseen waits until that one is the next.
+    fn keep_gap_in_order(&mut self, cx: &Context<'_>) {
         let knows_holes = cx.sack != Some(false) && self.scope == Scope::All;
         let is_gap_kept = cx.rules.has(HoldRule::GapInOrder) && cx.retention.is_empty();
         if knows_holes
