@@ -370,7 +370,9 @@ fn own_addresses(
             Change::Local {
                 address,
                 is_present: true,
-            } => drop(taken.insert(address)),
+            } => {
+                taken.insert(address);
+            }
             _ => {}
         }
     }

@@ -1,6 +1,7 @@
 //! What a machine lacks on which the tracker does not run.
 
 use super::TrackerError;
+use crate::causes;
 use aya::programs::ProgramError;
 use rustix::thread::{CapabilitySet, capabilities};
 use std::error::Error;
@@ -41,7 +42,10 @@ impl TrackerError {
                 KERNEL,
             ),
             _ => (
-                format!("this kernel does not run its programs: {}", told(self)),
+                format!(
+                    "this kernel does not run its programs: {}",
+                    causes::in_one_line(self)
+                ),
                 KERNEL,
             ),
         };
@@ -70,19 +74,6 @@ fn errno(error: &TrackerError) -> Option<i32> {
         cause = error.source();
     }
     None
-}
-
-/// The error with its causes, in one line, without what the verifier has to say at length.
-fn told(error: &TrackerError) -> String {
-    let mut text = error.to_string();
-    let mut cause = error.source();
-    while let Some(error) = cause {
-        let whole = error.to_string();
-        text.push_str(": ");
-        text.push_str(whole.lines().next().unwrap_or_default());
-        cause = error.source();
-    }
-    text
 }
 
 #[cfg(test)]
