@@ -10,17 +10,7 @@ const KEPT: u32 = 10;
 
 /// The link is back after four seconds, and all that was kept has gone out; a round trip takes 40 ms.
 fn back_again(path: Path) -> Path {
-    let mut path = path.settled();
-    path.data(0, MSS);
-    path.after_ms(40);
-    path.far_ack(MSS);
-    path.down();
-    for n in 1..=KEPT {
-        path.data(n * MSS, MSS);
-    }
-    path.after_ms(4_000);
-    path.up();
-    path.after_ms(40);
+    let mut path = path.settled().back_again(KEPT, 4_000);
     path.sent();
     path
 }

@@ -20,16 +20,7 @@ const SOON: Duration = Duration::from_millis(500);
 fn back_again(rules: HoldRules) -> Path {
     let mut path = Path::new(PathMechanismKind::Hold).settled();
     path.gateway.set_rules(rules);
-    path.data(0, MSS);
-    path.after_ms(40);
-    path.far_ack(MSS);
-    path.down();
-    for n in 1..=KEPT {
-        path.data(n * MSS, MSS);
-    }
-    path.after_ms(5_000);
-    path.up();
-    path.after_ms(40);
+    let mut path = path.back_again(KEPT, 5_000);
     path.far_ack(HOLE * MSS);
     path.data(HOLE * MSS, MSS);
     path.after_ms(40);

@@ -141,6 +141,22 @@ impl Path {
         self
     }
 
+    /// One segment was answered after 40 ms, then the link went; `kept` segments and `away_ms` later it is back, and
+    /// what was kept has gone out.
+    pub(crate) fn back_again(mut self, kept: u32, away_ms: u64) -> Self {
+        self.data(0, MSS);
+        self.after_ms(40);
+        self.far_ack(MSS);
+        self.down();
+        for n in 1..=kept {
+            self.data(n * MSS, MSS);
+        }
+        self.after_ms(away_ms);
+        self.up();
+        self.after_ms(40);
+        self
+    }
+
     /// With a connection as of [`Self::established`].
     pub(crate) fn settled(mut self) -> Self {
         self.open();
