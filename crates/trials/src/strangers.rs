@@ -246,16 +246,19 @@ fn claims_of_all(cells: &[Cell], runs: &Runs) -> Vec<Judged> {
     };
     vec![
         own(
-            "A stream in real time with hold at the sender's end or both is no worse than without: what is sent after \
-             link-up is not later by 10 ms, its jitter is not higher by 10 ms (share of runs).",
+            "A stream in real time is no worse than without a gateway: what is sent after link-up is not later by 10 ms, its \
+             jitter is not higher by 10 ms (share of runs).",
         )
-        .judge(streams_no_worse(cells, runs)),
-        own(
-            "No datagram is delivered twice, but for questions of DNS, which their host itself asks twice (share of runs).",
-        )
-        .judge(share(
+        .judge(streams_no_worse(cells, runs, |cell| {
+            cell.placement != Placement::None
+        })),
+        own("With hold at the sender's end or both it is no worse, either (share of runs).")
+            .judge(streams_no_worse(cells, runs, is_held)),
+        own("No datagram is delivered twice (share of runs).")
+            .judge(share(those(cells, runs, |_| true), comes_once)),
+        own("No datagram is, but for questions of DNS (share of runs).").judge(share(
             those(cells, runs, |cell| cell.stranger != Stranger::Dns),
-            |run| of(run).is_some_and(|observed| observed.seen.duplicates == 0),
+            comes_once,
         )),
         own(
             "What a transfer delivers is what was sent (share of runs).",
@@ -267,11 +270,21 @@ fn claims_of_all(cells: &[Cell], runs: &Runs) -> Vec<Judged> {
     ]
 }
 
-/// The share of a stream's runs with a gateway that are no worse than those without. A gateway at the receiver's end has
-/// nothing of the stream to keep: when something comes there is the neighbours' doing, as without one.
-fn streams_no_worse(cells: &[Cell], runs: &Runs) -> Option<Measured> {
-    let streams = those(cells, runs, |cell| {
-        cell.stranger.is_real_time() && is_held(cell)
+/// Whether each datagram comes once. A resolver that asks again sends the same question twice itself.
+fn comes_once(run: &Record) -> bool {
+    of(run).is_some_and(|observed| observed.seen.duplicates == 0)
+}
+
+/// The share of those runs of streams, in cells `among` those with a gateway, that are no worse than those without. A
+/// gateway at the receiver's end has nothing of the stream to keep: when something comes there is the neighbours'
+/// doing, as without one.
+fn streams_no_worse(
+    cells: &[Cell],
+    runs: &Runs,
+    among: impl Fn(&Cell) -> bool,
+) -> Option<Measured> {
+    let streams = those(cells, runs, move |cell| {
+        cell.stranger.is_real_time() && among(cell)
     });
     share(streams, |run| {
         let cell = cells.iter().find(|cell| cell.name() == run.cell);
