@@ -180,6 +180,12 @@ struct UnderWay {
     expected: Duration,
 }
 
+impl UnderWay {
+    fn may_be_repeated(&self) -> bool {
+        self.attempts < self.job.attempts()
+    }
+}
+
 /// A run that begins.
 struct Attempt {
     number: usize,
@@ -296,30 +302,34 @@ impl Batch {
                     reason: source.to_string(),
                 });
             }
-            Some(Err(source)) => self.fail(BatchError::Run { cell, source }, cancel),
-            Some(Ok(ran)) if !ran.warnings.is_empty() && run.attempts < run.job.attempts() => {
-                self.counts.repeated += 1;
-                let UnderWay {
-                    job,
-                    attempts,
-                    expected,
-                    ..
-                } = run;
-                self.waiting.insert(
-                    0,
-                    Waiting {
-                        job,
-                        attempts,
-                        expected,
-                    },
-                );
+            Some(Err(CarryOutError::Trial(TrialError::NotBegun(_)))) if run.may_be_repeated() => {
+                self.repeat(run);
             }
+            Some(Err(source)) => self.fail(BatchError::Run { cell, source }, cancel),
+            Some(Ok(ran)) if !ran.warnings.is_empty() && run.may_be_repeated() => self.repeat(run),
             Some(Ok(ran)) => {
                 self.counts.done += 1;
                 return Some(Record::new(&run.job, &plan.version, run.attempts, *ran));
             }
         }
         None
+    }
+
+    /// Carries a run out once more, after all others.
+    fn repeat(&mut self, run: UnderWay) {
+        self.counts.repeated += 1;
+        let UnderWay {
+            job,
+            attempts,
+            expected,
+            ..
+        } = run;
+        let waiting = Waiting {
+            job,
+            attempts,
+            expected,
+        };
+        self.waiting.insert(0, waiting);
     }
 
     fn weight(&self, job: &Job) -> u32 {
@@ -471,6 +481,34 @@ mod tests {
         assert!(batch.gaps[0].reason.contains("bbr"), "{:?}", batch.gaps);
         assert_eq!(begun(&mut batch), ["b"]);
         assert!(batch.failure.is_none());
+    }
+
+    #[test]
+    fn a_run_that_does_not_begin_is_repeated_after_the_others_and_ends_the_batch_at_last() {
+        let cancel = Cancel::new().unwrap();
+        let mut batch = Batch::new(vec![job("a", 10, 2_000_000), job("b", 10, 1_000_000)], 0, 1);
+        let settle = |batch: &mut Batch, number| {
+            let error = TrialError::NotBegun("nothing came".to_owned());
+            let outcome = Some(Err(CarryOutError::Trial(error)));
+            assert!(batch.settle(number, outcome, &plan(), &cancel).is_none());
+        };
+        assert_eq!(begun(&mut batch), ["a"]);
+        settle(&mut batch, 0);
+        assert_eq!(begun(&mut batch), ["b"]);
+        settle(&mut batch, 1);
+        assert_eq!(begun(&mut batch), ["a"]);
+        settle(&mut batch, 2);
+        assert_eq!(begun(&mut batch), ["b"]);
+        settle(&mut batch, 3);
+        assert_eq!(batch.counts.repeated, 4);
+        assert!(batch.failure.is_none());
+        assert_eq!(begun(&mut batch), ["a"]);
+        settle(&mut batch, 4);
+        assert!(
+            matches!(&batch.failure, Some(BatchError::Run { cell, .. }) if cell == "a"),
+            "{:?}",
+            batch.failure
+        );
     }
 
     #[test]

@@ -19,7 +19,7 @@ pub trait Trial: fmt::Debug + Send + Sync {
     /// About how long the trial takes; `None` where its scenario says as much.
     fn expected(&self) -> Option<Duration>;
 
-    /// How often the trial is carried out at most, if the machine is too busy each time.
+    /// How often the trial is carried out at most, if each time the machine is too busy, or it does not begin.
     fn attempts(&self) -> u32 {
         ATTEMPTS
     }
@@ -46,6 +46,9 @@ pub enum TrialError {
     /// This machine lacks something that other runs do not need.
     #[error("{0}")]
     Missing(String),
+    /// What is to be measured did not begin in time, as on a machine that is too busy: worth another attempt.
+    #[error("{0}")]
+    NotBegun(String),
     /// Something else went wrong.
     #[error(transparent)]
     Failed(Box<dyn Error + Send + Sync>),

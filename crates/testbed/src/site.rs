@@ -69,6 +69,8 @@ pub enum Neighbours {
     AsUsual,
     /// [`SOON`].
     Soon,
+    /// As usual, but [`REMEMBERED`]: a loss of carrier forgets nobody.
+    Remembered,
 }
 
 /// What [`Neighbours::Soon`] sets of `net.ipv4.neigh.link0` and `net.ipv6.neigh.link0`: trusted for half to one and a half
@@ -77,6 +79,13 @@ pub const SOON: [(&str, &str); 3] = [
     ("base_reachable_time_ms", "1000"),
     ("delay_first_probe_time", "1"),
     ("retrans_time_ms", "250"),
+];
+
+/// What [`Neighbours::Remembered`] sets to zero: else the kernel forgets all neighbours of an interface that loses its
+/// carrier, and asks for them when it is back, which takes a round trip of the link.
+pub const REMEMBERED: [(IpVersion, &str); 2] = [
+    (IpVersion::V4, "net.ipv4.conf.link0.arp_evict_nocarrier"),
+    (IpVersion::V6, "net.ipv6.conf.link0.ndisc_evict_nocarrier"),
 ];
 
 /// A host on the path.
@@ -194,15 +203,30 @@ fn link(
     router: Option<(Place, &str)>,
 ) -> Result<Tun, LabError> {
     let tap = Tun::create_ethernet(LINK)?;
-    if config.neighbours == Neighbours::Soon {
-        for version in versions() {
-            for (name, value) in SOON {
-                sysctl::write(&format!("net.{version}.neigh.{LINK}.{name}"), value)?;
+    set_up(config.neighbours)?;
+    equip(LINK, own, router)?;
+    Ok(tap)
+}
+
+fn set_up(neighbours: Neighbours) -> Result<(), SysctlError> {
+    match neighbours {
+        Neighbours::AsUsual => {}
+        Neighbours::Soon => {
+            for version in versions() {
+                for (name, value) in SOON {
+                    sysctl::write(&format!("net.{version}.neigh.{LINK}.{name}"), value)?;
+                }
+            }
+        }
+        Neighbours::Remembered => {
+            let those = versions()
+                .flat_map(|version| REMEMBERED.into_iter().filter(move |it| it.0 == version));
+            for (_, name) in those {
+                sysctl::write(name, "0")?;
             }
         }
     }
-    equip(LINK, own, router)?;
-    Ok(tap)
+    Ok(())
 }
 
 /// Gives an interface its addresses, switches it on, and sends all else to the router, with the

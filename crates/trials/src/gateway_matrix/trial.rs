@@ -117,6 +117,12 @@ pub enum TrialError {
         /// Its last words.
         said: String,
     },
+    /// Nothing came through before the outage.
+    #[error("nothing came through before the outage; it says: {said}")]
+    NotBegun {
+        /// The program's last words.
+        said: String,
+    },
     /// The process may not have that many connections.
     #[error("{wanted} file descriptors are needed, and this process may have {may} (ulimit -n)")]
     Descriptors {
@@ -143,6 +149,7 @@ impl From<TrialError> for outlast_experiments::trial::TrialError {
             TrialError::Missing(_) | TrialError::Descriptors { .. } => {
                 Self::Missing(error.to_string())
             }
+            TrialError::NotBegun { .. } => Self::NotBegun(error.to_string()),
             error => Self::Failed(Box::new(error)),
         }
     }

@@ -135,8 +135,7 @@ pub fn carry_out(
         ended: ran.ended.clone(),
     };
     if !ran.arrivals.iter().any(|arrival| arrival.at < down) {
-        return Err(TrialError::Program {
-            what: "nothing came through before the outage",
+        return Err(TrialError::NotBegun {
             said: ran.ended.unwrap_or_default(),
         });
     }

@@ -53,6 +53,8 @@ pub struct Cell {
     pub path: DataPath,
     /// For how long the link is away.
     pub outage: Duration,
+    /// Whether the ends of the link remember their neighbours when it loses its carrier.
+    pub has_memory: bool,
 }
 
 impl Stranger {
@@ -139,20 +141,33 @@ pub fn cells(extent: Extent) -> Vec<Cell> {
     let mut cells = Vec::new();
     for stranger in Stranger::ALL {
         for &seconds in lengths {
-            for (placement, path) in ways(extent, stranger) {
-                cells.push(Cell {
-                    stranger,
-                    placement,
-                    path,
-                    outage: Duration::from_secs(seconds),
-                });
-            }
+            let outage = Duration::from_secs(seconds);
+            let cell = |(placement, path), has_memory| Cell {
+                stranger,
+                placement,
+                path,
+                outage,
+                has_memory,
+            };
+            cells.extend(ways(extent, stranger).map(|way| cell(way, false)));
+            cells.extend(ways_with_memory(stranger).map(|way| cell(way, true)));
         }
     }
     cells
 }
 
-fn ways(extent: Extent, stranger: Stranger) -> Vec<(Placement, DataPath)> {
+/// QUIC is to resume within a round trip and 50 ms of link-up, where no question for a neighbour comes first.
+fn ways_with_memory(stranger: Stranger) -> impl Iterator<Item = (Placement, DataPath)> {
+    let placements: &[Placement] = match stranger {
+        Stranger::Quic | Stranger::Aioquic => &[Placement::None, Placement::Near, Placement::Both],
+        _ => &[],
+    };
+    placements
+        .iter()
+        .map(|placement| (*placement, DataPath::Auto))
+}
+
+fn ways(extent: Extent, stranger: Stranger) -> impl Iterator<Item = (Placement, DataPath)> {
     let auto = |placement| (placement, DataPath::Auto);
     let mut ways = vec![
         auto(Placement::None),
@@ -166,7 +181,7 @@ fn ways(extent: Extent, stranger: Stranger) -> Vec<(Placement, DataPath)> {
     if is_full || matches!(stranger, Stranger::Quic | Stranger::Rtp) {
         ways.push((Placement::Near, DataPath::Nfqueue));
     }
-    ways
+    ways.into_iter()
 }
 
 /// Runs of each cell.
@@ -195,7 +210,12 @@ impl Cell {
             DataPath::Nfqueue => " by nfqueue",
         };
         let seconds = self.outage.as_secs();
-        format!("{stranger}, {seconds} s, hold: {placement}{path}")
+        let memory = if self.has_memory {
+            ", neighbours remembered"
+        } else {
+            ""
+        };
+        format!("{stranger}, {seconds} s, hold: {placement}{path}{memory}")
     }
 
     /// How often it is measured: when the sender of a transfer without a gateway goes on, its timer decides.
@@ -206,7 +226,7 @@ impl Cell {
         }
     }
 
-    /// Its control: this traffic over this outage without a gateway.
+    /// Its control: this traffic over this outage without a gateway, between the ends of such a link.
     #[must_use]
     pub const fn control(&self) -> Self {
         Self {

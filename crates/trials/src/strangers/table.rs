@@ -13,6 +13,7 @@ use outlast_report::unit::Unit;
 pub(super) fn transfers(cells: &[Cell], runs: &Runs) -> Table {
     let mut columns = head();
     columns.extend([
+        Column::text("neighbours", "Neighbours"),
         Column::quantity("resume_s", "Resumed", Unit::Seconds),
         Column::quantity("first_sign_s", "First sign", Unit::Seconds),
         Column::quantity("five_seconds", "First five seconds", Unit::Share),
@@ -25,6 +26,10 @@ pub(super) fn transfers(cells: &[Cell], runs: &Runs) -> Table {
     for cell in cells {
         let records = judged(cell, runs);
         let mut row = names(cell);
+        row.push(Shown::from(match cell.has_memory {
+            true => "remembered",
+            false => "asked for",
+        }));
         row.push(time(&records, |run| {
             Some(resume(run).unwrap_or(f64::INFINITY))
         }));

@@ -120,7 +120,7 @@ pub fn carry_out(
     let cell = trial.cell;
     let work = moments.work(SET_UP, cancel)?;
     let directory = TempDir::new().map_err(io_error("make a directory"))?;
-    let site = Site::new(&config())?;
+    let site = Site::new(&config(&cell))?;
     let daemons = start_daemons(&cell, &site, outlast, directory.path())?;
     let programs = prepare_programs(cell.stranger, &site, directory.path())?;
     drop(work);
@@ -157,8 +157,7 @@ pub fn carry_out(
         observed.injected += noticed.injected;
     }
     if !talked.arrivals.iter().any(|arrival| arrival.at < down) {
-        return Err(TrialError::Program {
-            what: "nothing came through before the outage",
+        return Err(TrialError::NotBegun {
             said: talked.ended.unwrap_or_default(),
         });
     }
@@ -190,14 +189,17 @@ fn prepare_programs(
     aioquic::Programs::prepare(hosts, server, directory).map(Some)
 }
 
-fn config() -> SiteConfig<'static> {
+fn config(cell: &Cell) -> SiteConfig<'static> {
     SiteConfig {
         rate: rate(),
         delay: DELAY,
         queue: QUEUE as usize,
         congestion: "cubic",
         sack: true,
-        neighbours: Neighbours::AsUsual,
+        neighbours: match cell.has_memory {
+            true => Neighbours::Remembered,
+            false => Neighbours::AsUsual,
+        },
     }
 }
 
