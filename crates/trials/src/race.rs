@@ -4,7 +4,9 @@
 //! namespaces of their own. Each contestant is as its users have it: the kernel's settings, MPTCP and QUIC
 //! beside `outlast run` as a gateway and in the role `host`.
 
+pub mod call;
 pub mod cells;
+mod remote;
 pub mod trial;
 
 use cells::{Cell, Contestant, title_of};
@@ -26,7 +28,7 @@ pub static EXPERIMENT: Experiment = Experiment {
     measures: "Time from link-up until the receiving application has new bytes, and until it has all, with everything \
                that is said to help, and what each sends into the outage",
     method,
-    figures: &[&Race],
+    figures: &[&Race, &remote::RemoteSender],
 };
 
 /// One round trip and 50 ms, in seconds.
@@ -57,6 +59,13 @@ fn method(extent: Extent) -> Vec<String> {
              medians.",
             cells::repetitions(extent)
         ),
+        "A sender beyond the link: the fixed host sends, and nothing of Outlast is in front of the link there. What is sent to wake it \
+         goes out as soon as the mobile host's link is back, made of the newest acknowledgement of its kernel: that one four times; ICMP \
+         errors that quote the next byte as lost for want of a route (RFC 6069), or as too long for the path by two bytes. The agent \
+         with `wakes_peers` has the acknowledgement repeated, and sends the last of these errors a round trip later if nothing has \
+         come. `hold` at the mobile host acts as a gateway at the receiver's end does. With agents at both hosts the mobile host's asks the fixed host's (Immediate \
+         Retransmission Option). An outage of 0.2 s is over before the sender's first timeout."
+            .to_owned(),
         "What a short timeout costs: `tcp_rto_max_ms = 1000` asks nothing of the mobile host, and resumes within a second and a round \
          trip of every outage, half a second on average. But it has to be set at the sender, which for downloads is somebody else's \
          server. It holds for all of the host's connections, also where the path is congested rather than away: the back-off ends at one \
@@ -81,7 +90,7 @@ impl Figure for Race {
     }
 
     fn jobs(&self, extent: Extent) -> Vec<Job> {
-        cells::jobs(extent)
+        cells::jobs(extent, &cells::cells(extent), &Contestant::ALL)
     }
 
     fn present(&self, extent: Extent, runs: &Runs) -> Part {
@@ -126,7 +135,7 @@ fn table(cell: &Cell, runs: &Runs) -> Table {
         cell.direction,
         cell.congestion,
         title_of(cell.cut),
-        cell.outage.as_secs(),
+        cell.outage.as_secs_f64(),
     ));
     for contestant in Contestant::ALL {
         let records = runs.of(&cell.name(contestant));

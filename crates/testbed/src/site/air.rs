@@ -77,6 +77,7 @@ enum Order {
     Cut(Cut, Sender<io::Result<Instant>>),
     Mend(Sender<io::Result<Instant>>),
     Tell(Sender<Since>),
+    Newest(Sender<Option<Bytes>>),
     End,
 }
 
@@ -113,6 +114,14 @@ impl Air {
     /// When the emulator broke down.
     pub fn since(&self) -> io::Result<Since> {
         self.ask(Order::Tell)
+    }
+
+    /// The newest IP packet from the mobile host, be it that it was lost; `None` if there was none.
+    ///
+    /// # Errors
+    /// When the emulator broke down.
+    pub fn newest_of_mobile(&self) -> io::Result<Option<Bytes>> {
+        self.ask(Order::Newest)
     }
 
     fn ask<T>(&self, order: impl FnOnce(Sender<T>) -> Order) -> io::Result<T> {
@@ -162,6 +171,7 @@ struct Ether {
     /// See [`Since::sent_while_away`]: in the outage that goes on.
     sent_while_away: u64,
     since: Since,
+    newest_of_mobile: Option<Ethernet>,
     buffer: Box<[u8]>,
 }
 
@@ -194,6 +204,7 @@ impl Ether {
             back_at: clock::now(),
             sent_while_away: 0,
             since: Since::default(),
+            newest_of_mobile: None,
             buffer: vec![0; LONGEST_FRAME].into(),
         })
     }
@@ -227,6 +238,10 @@ impl Ether {
                 Order::Cut(how, reply) => drop(reply.send(self.cut(how))),
                 Order::Mend(reply) => drop(reply.send(self.mend())),
                 Order::Tell(reply) => drop(reply.send(self.since.clone())),
+                Order::Newest(reply) => {
+                    let newest = self.newest_of_mobile.as_ref();
+                    drop(reply.send(newest.map(|frame| frame.0.slice(ETHERNET_HEADER..))));
+                }
                 Order::End => return Ok(true),
             }
         }
@@ -282,6 +297,9 @@ impl Ether {
             let frame = Ethernet(Bytes::copy_from_slice(frame));
             let now = clock::now();
             self.catch_up(now)?;
+            if WAYS[end] == Way::ToFixed && matches!(Sight::of(&frame.0), Sight::Packet(_)) {
+                self.newest_of_mobile = Some(frame.clone());
+            }
             if self.crosses(&frame) {
                 self.note_offer(now, end, &frame);
                 self.link.handle_packet(now, WAYS[end], frame);

@@ -1,5 +1,6 @@
 //! The cells of the race: what helps, which way the transfer goes, and how the link is away.
 
+use super::call::Call;
 use super::trial::{BYTES, DELAY, QUEUE, RATE_MBIT_PER_S, RaceTrial, WARM_UP};
 use crate::live::Trial;
 use outlast_base::time::Duration;
@@ -7,7 +8,7 @@ use outlast_base::units::ByteCount;
 use outlast_experiments::experiment::Extent;
 use outlast_experiments::job::Job;
 use outlast_experiments::setting::{Outages, Setting, Task};
-use outlast_scenario::Congestion::{Bbr, Cubic};
+use outlast_scenario::Congestion::{Bbr, Cubic, Reno};
 use outlast_scenario::{Congestion, Direction, IpVersion, Mechanism};
 use outlast_testbed::site::Cut;
 
@@ -32,6 +33,10 @@ pub enum Contestant {
     AgentAtMobile,
     /// The role `host` on both hosts.
     AgentAtBoth,
+    /// The role `host` on the mobile host, which wakes any peer.
+    AgentThatWakes,
+    /// A packet of the mobile host's, sent when its link is back.
+    Calling(Call),
 }
 
 impl Contestant {
@@ -48,6 +53,18 @@ impl Contestant {
         Self::AgentAtBoth,
     ];
 
+    /// What may wake a sender beyond the link, in the order of the table.
+    pub const OF_REMOTE: [Self; 8] = [
+        Self::Plain,
+        Self::Calling(Call::Acknowledgements),
+        Self::Calling(Call::Unreachable),
+        Self::Calling(Call::SmallerMtu),
+        Self::Calling(Call::AcknowledgementAndSmallerMtu),
+        Self::AgentThatWakes,
+        Self::HoldAtMobile,
+        Self::AgentAtBoth,
+    ];
+
     /// For tables.
     #[must_use]
     pub const fn title(self) -> &'static str {
@@ -61,6 +78,13 @@ impl Contestant {
             Self::HoldAtBoth => "hold at both ends",
             Self::AgentAtMobile => "agent at the mobile",
             Self::AgentAtBoth => "agent at both hosts",
+            Self::AgentThatWakes => "agent at the mobile, wakes_peers",
+            Self::Calling(Call::Acknowledgements) => "four acknowledgements",
+            Self::Calling(Call::Unreachable) => "eight ICMP errors, unreachable",
+            Self::Calling(Call::SmallerMtu) => "ICMP error, smaller path MTU",
+            Self::Calling(Call::AcknowledgementAndSmallerMtu) => {
+                "acknowledgement and smaller path MTU"
+            }
         }
     }
 
@@ -77,6 +101,10 @@ impl Contestant {
             Self::HoldAtBoth => "a daemon on that router and one on the mobile host",
             Self::AgentAtMobile => "a daemon on the mobile host, no packet passes through it",
             Self::AgentAtBoth => "such a daemon on both hosts",
+            Self::AgentThatWakes => "such a daemon on the mobile host, told to wake peers",
+            Self::Calling(_) => {
+                "a program on the mobile host that knows what was acknowledged last"
+            }
         }
     }
 
@@ -96,6 +124,8 @@ impl Contestant {
 pub struct Cell {
     /// The sender's.
     pub congestion: Congestion,
+    /// Whether both hosts use selective acknowledgements.
+    pub sack: bool,
     /// Of the transfer.
     pub direction: Direction,
     /// How the link goes away.
@@ -125,11 +155,32 @@ pub fn cells(extent: Extent) -> Vec<Cell> {
             for &congestion in congestions {
                 cells.extend(lengths.iter().map(|&seconds| Cell {
                     congestion,
+                    sack: true,
                     direction,
                     cut,
                     outage: Duration::from_secs(seconds),
                 }));
             }
+        }
+    }
+    cells
+}
+
+/// The cells of senders beyond the link, in the order of the table.
+#[must_use]
+pub fn remote_cells(extent: Extent) -> Vec<Cell> {
+    // The first ends before a sender's first timeout.
+    let lengths: &[u64] = extent.choose(&[3_000], &[200, 1_000, 10_000, 30_000]);
+    let mut cells = Vec::new();
+    for &millis in lengths {
+        for sack in [true, false] {
+            cells.extend([Cubic, Bbr, Reno].map(|congestion| Cell {
+                congestion,
+                sack,
+                direction: Direction::Download,
+                cut: Cut::Carrier,
+                outage: Duration::from_millis(millis),
+            }));
         }
     }
     cells
@@ -141,13 +192,13 @@ pub fn repetitions(extent: Extent) -> u32 {
     extent.choose(1, 3)
 }
 
-/// The runs.
+/// The runs of these cells, with each of these.
 #[must_use]
-pub fn jobs(extent: Extent) -> Vec<Job> {
+pub fn jobs(extent: Extent, cells: &[Cell], contestants: &[Contestant]) -> Vec<Job> {
     let mut jobs = Vec::new();
-    for cell in cells(extent) {
-        for contestant in Contestant::ALL {
-            jobs.extend((0..repetitions(extent)).map(|index| cell.job(contestant, index)));
+    for cell in cells {
+        for contestant in contestants {
+            jobs.extend((0..repetitions(extent)).map(|index| cell.job(*contestant, index)));
         }
     }
     jobs
@@ -159,13 +210,15 @@ impl Cell {
     pub fn name(&self, contestant: Contestant) -> String {
         let Self {
             congestion,
+            sack,
             direction,
             cut,
             outage,
         } = self;
-        let (cut, seconds) = (title_of(*cut), outage.as_secs());
+        let sack = if *sack { "" } else { " without SACK" };
+        let (cut, seconds) = (title_of(*cut), outage.as_secs_f64());
         let title = contestant.title();
-        format!("{congestion}, {direction}, {cut}, {seconds} s, {title}")
+        format!("{congestion}{sack}, {direction}, {cut}, {seconds} s, {title}")
     }
 
     fn job(&self, contestant: Contestant, index: u32) -> Job {
@@ -189,7 +242,7 @@ impl Cell {
                 direction: self.direction,
             },
             congestion: self.congestion,
-            sack: true,
+            sack: self.sack,
             ip: IpVersion::V4,
             gateway,
             mobile,

@@ -105,7 +105,7 @@ pub fn carry_out(
     let cell = trial.cell;
     let work = moments.work(SET_UP, cancel)?;
     let directory = TempDir::new().map_err(io_error("make a directory"))?;
-    let site = Site::new(&config(cell.congestion))?;
+    let site = Site::new(&config(&cell))?;
     let _helpers = Helpers::start(trial.contestant, &site, outlast, directory.path(), cancel)?;
     let sent = payload(job.scenario.run.seed, BYTES);
     drop(work);
@@ -119,6 +119,9 @@ pub fn carry_out(
     pause_until(cancel, down + cell.outage)?;
     let vigil = Vigil::begin()?;
     let up = site.mend()?;
+    if let Contestant::Calling(call) = trial.contestant {
+        call.make(&site)?;
+    }
     pause_until(cancel, up + QUIET[1])?;
     let late = vigil.end()?;
     drop(moment);
@@ -155,13 +158,13 @@ pub fn carry_out(
     })
 }
 
-fn config(congestion: Congestion) -> SiteConfig<'static> {
+fn config(cell: &Cell) -> SiteConfig<'static> {
     SiteConfig {
         rate: rate(),
         delay: DELAY,
         queue: QUEUE as usize,
-        congestion: congestion.name(),
-        sack: true,
+        congestion: cell.congestion.name(),
+        sack: cell.sack,
         neighbours: Neighbours::AsUsual,
     }
 }
@@ -190,7 +193,10 @@ impl<'t> Helpers<'t> {
         let fixed = ("fixed", &site.fixed);
         let (mut gateways, mut agents) = (vec![], vec![]);
         match contestant {
-            Contestant::Plain | Contestant::MultipathTcp | Contestant::Quic => {}
+            Contestant::Plain
+            | Contestant::MultipathTcp
+            | Contestant::Quic
+            | Contestant::Calling(_) => {}
             Contestant::ShortTimeout => {
                 for host in [&site.fixed, &site.mobile] {
                     host.run(set_short_timeout).map_err(LabError::from)??;
@@ -199,7 +205,7 @@ impl<'t> Helpers<'t> {
             Contestant::HoldAtGateway => gateways.push(router),
             Contestant::HoldAtMobile => gateways.push(mobile),
             Contestant::HoldAtBoth => gateways.extend([router, mobile]),
-            Contestant::AgentAtMobile => agents.push(mobile),
+            Contestant::AgentAtMobile | Contestant::AgentThatWakes => agents.push(mobile),
             Contestant::AgentAtBoth => agents.extend([mobile, fixed]),
         }
         let gateway = |(name, place): (&str, &Namespace)| {
@@ -209,7 +215,8 @@ impl<'t> Helpers<'t> {
         let agent = |(name, place): (&str, &Namespace)| {
             let config = directory.join(name).with_extension("toml");
             let control = config.with_extension("sock");
-            let text = format!("[host]\ncontrol = {control:?}\n");
+            let wakes = contestant == Contestant::AgentThatWakes;
+            let text = format!("[host]\ncontrol = {control:?}\nwakes_peers = {wakes}\n");
             fs::write(&config, text).map_err(io_error("configure the agent"))?;
             let (process, log) = role::run(outlast, "host", place, &config)?;
             role::await_words(&log, "the host agent begins", cancel)?;
