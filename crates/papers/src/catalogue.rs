@@ -62,10 +62,11 @@ pub const WORKS: [&Work; 5] = [
 ];
 
 /// Figures of experiments that no work shows: Outlast's own, beside the published ones.
-pub const BESIDE: [&str; 4] = [
+pub const BESIDE: [&str; 5] = [
     "figure-hold",
     "figure-stacks",
     "figure-12-today",
+    "figure-12-linux-6",
     "senders-of-today",
 ];
 

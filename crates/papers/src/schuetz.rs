@@ -28,6 +28,7 @@ pub static EXPERIMENT: Experiment = Experiment {
         &surface::FIGURE_11,
         &surface::FIGURE_12,
         &surface::FIGURE_12_EXPECTED,
+        &surface::FIGURE_12_LINUX_6,
         &figure_13::FIGURE_13,
     ],
 };

@@ -5,7 +5,7 @@
 
 use super::claim;
 use super::single::{self, connected, disconnected};
-use super::testbed::{EXPECTED, PROTOTYPE, Readdressing, Variant};
+use super::testbed::{EXPECTED, PROTOTYPE, PROTOTYPE_TODAY, Readdressing, Variant};
 use outlast_experiments::experiment::{Extent, Figure, Part};
 use outlast_experiments::job::Job;
 use outlast_experiments::present::{own_claim, share};
@@ -65,6 +65,16 @@ pub static FIGURE_12_EXPECTED: Surface = Surface {
     variant: Variant::Trigger,
     readdressing: EXPECTED,
     claims: of_expected_trigger,
+};
+
+/// Figure 12 between today's hosts.
+pub static FIGURE_12_LINUX_6: Surface = Surface {
+    name: "figure-12-linux-6",
+    title: "Figure 12 between hosts with Linux 6",
+    heading: "Figure 12 between hosts with Linux 6",
+    variant: Variant::Trigger,
+    readdressing: PROTOTYPE_TODAY,
+    claims: of_trigger_between_linux_6,
 };
 
 /// Figure 10 with HIP.
@@ -450,6 +460,10 @@ fn of_trigger_by_hip(figure: &Surface, extent: Extent, runs: &Runs) -> Vec<Judge
     let mut claims = of_expected_trigger(figure, extent, runs);
     claims.extend(of_readdressing(figure, extent, runs));
     claims
+}
+
+fn of_trigger_between_linux_6(figure: &Surface, extent: Extent, runs: &Runs) -> Vec<Judged> {
+    vec![own(figure, extent, runs)]
 }
 
 fn of_trigger_today(figure: &Surface, extent: Extent, runs: &Runs) -> Vec<Judged> {
