@@ -51,7 +51,7 @@ impl Daemon {
 
     /// Shows the gateway what has crossed on `link` and it does not know, although `link` may have
     /// been diverted before: connections may have come to it since.
-    pub(super) fn catch_up_on(&mut self, now: Instant, link: LinkId) {
+    pub(super) fn take_over_missed(&mut self, now: Instant, link: LinkId) {
         let Some(kernel) = self.path.kernel() else {
             return;
         };
@@ -173,7 +173,8 @@ impl Daemon {
         self.feasible(links.collect())
     }
 
-    /// Lets go of the links for which nothing is left to do.
+    /// Diverts links on which somebody waits for a sign of life, and lets go of those for which nothing is
+    /// left to do.
     pub(super) fn settle_path(&mut self, now: Instant) -> io::Result<()> {
         self.hear_one_sided(now)?;
         let Some(kernel) = self.path.kernel_mut() else {

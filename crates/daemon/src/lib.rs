@@ -242,13 +242,26 @@ impl Daemon {
 
     /// Serves whoever is ready, until the process is asked to stop.
     ///
-    /// The clock is read once a wake-up, right after the wait, and once more after a stall. All
-    /// that one wake-up does has that time. A deadline that passes meanwhile ends the next wait.
+    /// One wake-up, from the end of one wait to the beginning of the next:
+    ///
+    /// 1. The clock is read. All that the wake-up does has that time; a deadline that passes meanwhile ends
+    ///    the next wait.
+    /// 2. Network changes are heard, and the gateway learns of links that went or came.
+    /// 3. Everybody else who is ready is served: a burst of packets, which the gateway judges one by one;
+    ///    suspicions and the heartbeat of the kernel's programs; deadlines of clients; signals; clients themselves.
+    /// 4. If the guardian let packets pass without the gateway, because this process stood still, the gateway learns what
+    ///    it missed, and the clock is read once more.
+    /// 5. What is due is done: the gateway's deadlines, and those of agents, orphans and questions for
+    ///    neighbours.
+    /// 6. On the eBPF path links are diverted to user space, or left to the kernel again.
+    /// 7. The timer is set to the next deadline of all.
+    ///
+    /// The loop begins with step 4, so that a daemon that has just begun does what is due before it waits.
     fn serve(&mut self) -> io::Result<()> {
         let mut now = clock::now();
         loop {
             now = self.notice_stall(now)?;
-            self.catch_up(now)?;
+            self.handle_due(now)?;
             self.settle_path(now)?;
             self.timer.set(self.next_deadline())?;
             let ready: Vec<Ready> = self.poller.wait()?.collect();
@@ -265,7 +278,7 @@ impl Daemon {
                     SUSPICIONS => self.hear_suspicions(now)?,
                     GUARDIAN => self.renew_guardian()?,
                     MONITOR => {}
-                    TIMER => self.expire(now),
+                    TIMER => self.handle_clients_due(now),
                     END => {
                         if self.wakers.end.reset()? {
                             return Ok(());
@@ -307,7 +320,7 @@ impl Daemon {
     }
 
     /// Handles what is due by `now` for gateway, agents, orphans and peers.
-    fn catch_up(&mut self, now: Instant) -> io::Result<()> {
+    fn handle_due(&mut self, now: Instant) -> io::Result<()> {
         if self.gateway.poll_timeout().is_some_and(|(at, _)| at <= now) {
             self.gateway.handle_timeout(now);
             self.drain(now)?;
@@ -326,7 +339,8 @@ impl Daemon {
         self.apply_link_events(now)
     }
 
-    /// Judges up to [`BURST`] waiting packets. Returns whether more may wait.
+    /// Judges up to [`BURST`] waiting packets. Returns whether more may wait: so also when this process stood still
+    /// meanwhile, whereupon the loop takes the packets back from the kernel first.
     fn take_burst(&mut self, now: Instant) -> io::Result<bool> {
         for _ in 0..BURST {
             self.path.pulse().beat();
@@ -347,7 +361,7 @@ impl Daemon {
 
     /// Has the gateway judge a waiting packet, then releases it and sends what is due.
     fn judge(&mut self, now: Instant, waiting: &Waiting) -> io::Result<()> {
-        self.catch_up(now)?;
+        self.handle_due(now)?;
         let direction = waiting.direction;
         if self.is_of_neighbours(waiting) {
             return self.path.release(waiting, &waiting.packets);
@@ -462,7 +476,7 @@ impl Daemon {
                         self.divert(now, event.link);
                     } else if event.indicator == Indicator::Route {
                         // Only now does `link_to` map connections to this link again.
-                        self.catch_up_on(now, event.link);
+                        self.take_over_missed(now, event.link);
                     } else if let Some(kernel) = self.path.kernel_mut() {
                         kernel.look_soon(now);
                     }
@@ -478,7 +492,7 @@ impl Daemon {
                     }
                 }
                 Indication::Returned(link, by) => {
-                    self.catch_up_on(now, link);
+                    self.take_over_missed(now, link);
                     self.gateway.handle_return(now, link, by);
                     self.note_arrival(now, link);
                 }
@@ -582,7 +596,7 @@ impl Daemon {
     }
 
     /// Handles the deadlines of service manager and clients; the timer has fired.
-    fn expire(&mut self, now: Instant) {
+    fn handle_clients_due(&mut self, now: Instant) {
         self.timer.note_expiry();
         self.service.handle_timeout(now);
         self.control.handle_timeout(now, &self.poller);

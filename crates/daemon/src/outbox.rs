@@ -79,6 +79,7 @@ impl Daemon {
                     let (state, by) = (state(event.state), indicator(event.indicator));
                     tracing::info!(%state, %by, peer, "link");
                     if event.state == LinkState::Up {
+                        // Before any packet for the peer: the gateway's are sent when its events are told.
                         self.remind(now, event.link);
                     }
                 }

@@ -263,7 +263,7 @@ impl Gateway {
     pub fn poll_timeout(&self) -> Option<(Instant, TimeoutReason)> {
         timers::first([
             (TimeoutReason::Pace, self.flows.releases.next_chance()),
-            (TimeoutReason::Kick, self.flows.service.next_deadline()),
+            (TimeoutReason::Mechanism, self.flows.service.next_deadline()),
             (
                 TimeoutReason::Handshake,
                 self.flows.releases.next_handshake(),

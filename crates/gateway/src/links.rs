@@ -59,7 +59,7 @@ impl Sign {
 pub(crate) struct Answer {
     /// The segment says nothing but that a probe has arrived: it is not for the near host.
     pub(crate) is_to_probe: bool,
-    /// One-sided connections behind the link wait for a sign of life.
+    /// One-sided connections wait for a sign of life, behind this link or another.
     pub(crate) is_awaited: bool,
     /// The link was silent, and is back: it was down, and is up.
     pub(crate) signs: Option<[Sign; 2]>,

@@ -9,8 +9,9 @@ use outlast_base::time::Instant;
 pub enum TimeoutReason {
     /// A packet's turn comes.
     Pace,
-    /// A flow ought to have moved by then.
-    Kick,
+    /// A connection's mechanism wants to be called: a flow ought to have moved by then, or something that the
+    /// mechanism has kept back is to go out.
+    Mechanism,
     /// A handshake ought to have been answered by then.
     Handshake,
     /// A silent link is asked whether it is back.

@@ -7,7 +7,7 @@
 //! |---|---|---|---|
 //! | calm | the penalty has fallen to `reuse` | told at once | told at once |
 //! | damped | the penalty has reached `cut_off` | told at once | told when calm again, or after `hold_down` |
-//! | distrusted | `hold_down` is over, and it has gone on | told when calm again | told already |
+//! | distrusted | `hold_down` is over, and it has gone on; or calm, and a return reaches `cut_off` | told when calm again | told already |
 //!
 //! So a change is late by `hold_down` at most, and an indicator that lies neither makes the
 //! gateway send more than a few times a second nor keeps packets from a link for longer. What
@@ -313,7 +313,7 @@ impl Damping {
             None => self.admit(now, event)?,
         };
         let ruling = match damper.said == event.state {
-            // Nothing new, unless what is told differs, and then that holds.
+            // Said again. Where something else was told, that goes on to hold, be it right or not.
             true if damper.told == event.state => Ruling::Tell,
             true => Ruling::Ignore,
             false => damper.hear(now, event, &config),
@@ -325,7 +325,8 @@ impl Damping {
         Some(ruling)
     }
 
-    /// Whether somebody is believed who says that a link was away and is back.
+    /// Whether somebody is believed who says that a link was away and is back: a return. Each is charged as a change to
+    /// down; those that are damped or distrusted are not believed.
     pub(super) fn rule_return(&mut self, now: Instant, event: LinkEvent) -> Option<Ruling> {
         let config = self.config;
         let damper = match self.dampers.get_mut(&event.link) {

@@ -95,7 +95,8 @@ struct Unanswered {
 #[derive(Debug)]
 struct Suspicion {
     since: Instant,
-    /// The connection that has shown the silence last.
+    /// The connection that has shown the silence last; where the kernel's programs have shown it, the first that is
+    /// tracked on the link.
     raiser: FlowIndex,
     /// The connection that was probed last in the round of all others.
     cursor: FlowIndex,
@@ -200,15 +201,15 @@ impl Silence {
         }
     }
 
-    /// What was owed behind `event`, a peer or all peers of an interface, is not owed any more.
-    pub(super) fn forget_behind(&mut self, event: LinkId) {
-        if event.peer.is_some() {
-            self.forget(event);
+    /// What was owed behind `link`, a peer or all peers of an interface, is not owed any more.
+    pub(super) fn forget_behind(&mut self, link: LinkId) {
+        if link.peer.is_some() {
+            self.forget(link);
             return;
         }
-        let behind = self.behind.range(event..).map(|(link, _)| *link);
+        let behind = self.behind.range(link..).map(|(behind, _)| *behind);
         let behind: Vec<_> = behind
-            .take_while(|link| link.interface == event.interface)
+            .take_while(|behind| behind.interface == link.interface)
             .collect();
         for link in behind {
             self.forget(link);
@@ -343,7 +344,7 @@ impl Silence {
         Some((suspicion.since, (raiser != index).then_some(raiser)))
     }
 
-    /// Notes when somebody was heard, if a one-sided connection wants to know. Returns whether one does.
+    /// Notes when somebody was heard, if a one-sided connection wants to know. Returns whether one does, on any link.
     pub(super) fn note_for_one_sided(&mut self, now: Instant, link: LinkId) -> bool {
         let is_wanted = !self.heard.is_empty();
         if is_wanted {
