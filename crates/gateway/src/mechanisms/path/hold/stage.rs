@@ -2,10 +2,10 @@
 //!
 //! | stage | what crosses towards the link | it ends with |
 //! |---|---|---|
-//! | `Passing` | passes, and a copy is kept | the link's going; new data that waits for the first answers; a late drop |
-//! | `InLine` | waits its turn where anything waits before it | the acknowledgement of all that is kept; a late drop; the link's going; the connection's end |
-//! | `Down` | is taken and kept | the link's return |
-//! | `Recovering` | waits behind what is kept, or is a repetition that is not needed | the acknowledgement of all that was kept at the return; in vain, the last kick; the link's going; the connection's end |
+//! | `Passing` | passes, and a copy is kept | the link's going; new data that waits for the first answers; acknowledgements that stand still or show a hole; a late drop |
+//! | `InLine` | waits its turn where anything waits before it, or is a repetition that is not needed | the acknowledgement of all that is kept; a late drop; the link's going; the connection's end |
+//! | `Down` | is taken and kept; passes if it is acknowledged already, or a cap is reached | the link's return |
+//! | `Recovering` | waits behind what is kept, or is a repetition that is not needed | the acknowledgement of all that was kept at the return, and of what came to wait meanwhile; where no data is kept, the last kick in vain; the link's going; the connection's end |
 //!
 //! `docs/hold.md` has the drawing.
 
@@ -18,7 +18,8 @@ pub(super) enum Stage {
     /// The link is up, and nothing waits.
     #[default]
     Passing,
-    /// The link is up. What is lost in the window is new data that only waits for its turn, or did.
+    /// The link is up. What is lost in the window is new data that only waits for its turn, or did. It lasts until all of
+    /// it is acknowledged, also while nothing waits any more.
     InLine,
     /// The link is down.
     Down {
@@ -82,8 +83,8 @@ impl Stage {
         }
     }
 
-    /// The link is back, and the connection waits for `episode`'s outcome; without one nobody waits.
-    /// Returns whether somebody has said that the link was down, and not only its silence.
+    /// The link is back, and packets pass, until the connection is made to [recover](Self::recover). Returns whether
+    /// somebody has said that the link was down, and not only its silence.
     pub(super) fn come_back(&mut self) -> bool {
         let was_certain = matches!(self, Self::Down { is_certain: true });
         if matches!(self, Self::Down { .. }) {
