@@ -70,7 +70,7 @@ pub(crate) struct Entry<'a> {
 
 impl Entry<'_> {
     /// The connection's far host.
-    pub(crate) const fn peer(&self) -> IpAddr {
+    pub(crate) const fn far_host(&self) -> IpAddr {
         self.key.far.ip()
     }
 

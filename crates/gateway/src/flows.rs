@@ -114,7 +114,7 @@ impl Flows {
             && observation.new_data
             && let Some(release) = releases.at_mut(passing.link.interface)
         {
-            release.note_data(now, entry.peer(), index);
+            release.note_data(now, entry.far_host(), index);
         }
         let surroundings = surroundings((now, state), &entry, links, releases);
         let call = |mechanism: &mut dyn PathMechanism, cx: &mut Context<'_>| {
@@ -323,7 +323,7 @@ impl Flows {
         state: StateSince,
     ) {
         if let Some(entry) = self.connections.entry(index) {
-            let (peer, interface) = (entry.peer(), entry.interface());
+            let (far_host, interface) = (entry.far_host(), entry.interface());
             let connection = entry.connection;
             connection.state = state.state;
             connection.told = state;
@@ -331,7 +331,7 @@ impl Flows {
             // What was on its way is answered late, or by what the gateway sends.
             connection.tracked.rtt.discard();
             self.releases
-                .change_link(now, interface, (peer, index), state.state);
+                .change_link(now, interface, (far_host, index), state.state);
         }
         self.with_mechanism(links, now, index, state, |mechanism, cx| {
             mechanism.handle_link(cx);
@@ -398,7 +398,7 @@ impl Flows {
         let could_answer = || {
             let told = connection.told;
             let is_up = connection.state == LinkState::Up && now.since(told.since) >= PATIENCE;
-            is_up && !links.is_silent(connection.link)
+            is_up && !links.is_suspected(connection.link)
         };
         let is_kept = connection.held.0 > 0 || connection.is_pledged;
         connection.tracked.phase == Phase::Closed || !is_kept || could_answer()
@@ -599,8 +599,10 @@ impl Flows {
         }
         debug_assert!(false, "a mechanism waits with nothing to send");
         let interface = self.connections.at(index)?.link.interface;
-        let peer = self.connections.key(index)?.far.ip();
-        self.releases.at_mut(interface)?.take_turn_back(index, peer);
+        let far_host = self.connections.key(index)?.far.ip();
+        self.releases
+            .at_mut(interface)?
+            .take_turn_back(index, far_host);
         None
     }
 
@@ -615,7 +617,7 @@ impl Flows {
         let Some(entry) = self.connections.entry(index) else {
             return false;
         };
-        let peer = entry.peer();
+        let far_host = entry.far_host();
         let connection = entry.connection;
         let packet = &outgoing.packet;
         if outgoing.direction == Direction::ToLink {
@@ -625,9 +627,9 @@ impl Flows {
                 self.outbox.tell_silent(silent);
             }
             self.releases
-                .note_departure(now, (peer, index), connection, packet);
+                .note_departure(now, (far_host, index), connection, packet);
             if let Some(release) = self.releases.at_mut(link.interface) {
-                release.ask(now, peer, connection.tracked.rtt.patience());
+                release.ask(now, far_host, connection.tracked.rtt.patience());
             }
         }
         match outgoing.reason {
@@ -989,9 +991,9 @@ fn surroundings(
     Surroundings {
         now,
         link,
-        is_silent: links.is_silent(connection.link),
+        is_suspected: links.is_suspected(connection.link),
         is_paced: releases.is_paced(now, interface, link.since),
-        allotment: releases.allotment(interface, entry.peer(), entry.index),
+        allotment: releases.allotment(interface, entry.far_host(), entry.index),
     }
 }
 
@@ -1000,6 +1002,6 @@ fn give_turn(entry: &Entry<'_>, wishes: Wishes, releases: &mut Releases) {
     if let Some(waiting) = wishes.turn
         && let Some(release) = releases.at_mut(entry.interface())
     {
-        release.give_flow_a_turn(entry.index, entry.peer(), waiting);
+        release.give_flow_a_turn(entry.index, entry.far_host(), waiting);
     }
 }

@@ -245,7 +245,7 @@ impl Links {
     }
 
     /// Whether `link` is suspected to be down because it leaves data unanswered.
-    pub(crate) fn is_silent(&self, link: LinkId) -> bool {
+    pub(crate) fn is_suspected(&self, link: LinkId) -> bool {
         self.silence
             .as_ref()
             .is_some_and(|silence| silence.is_suspected(link))
@@ -323,7 +323,7 @@ impl Links {
     ) -> Answer {
         let shortest = self.silence.as_ref().map(Silence::shortest);
         let shortest = shortest.unwrap_or_else(|| SilenceConfig::default().shortest);
-        let expected = (self.is_silent(link), shortest);
+        let expected = (self.is_suspected(link), shortest);
         let is_to_probe = own.take_answer(now, flow, (packet, tcp), newly_acked, expected);
         own.trust();
         let Some(silence) = &mut self.silence else {

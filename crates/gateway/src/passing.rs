@@ -42,7 +42,7 @@ impl PassingPacket<'_> {
             && is_from_link
             && is_heard
         {
-            release.hear(entry.peer());
+            release.hear(entry.far_host());
         }
         let Entry {
             index,
@@ -99,7 +99,7 @@ impl PassingPacket<'_> {
         releases: &mut Releases,
     ) {
         let &Self { now, packet, .. } = self;
-        let at = (entry.peer(), entry.index);
+        let at = (entry.far_host(), entry.index);
         match self.direction {
             Direction::FromLink => releases.note_arrival(now, at, entry.connection, packet, news),
             Direction::ToLink if passes => {

@@ -1,8 +1,8 @@
-//! What waits for one interface, and when it goes out: small urgent packets first, then data, peer by
-//! peer and connection by connection, at the link's pace.
+//! What waits for one interface, and when it goes out: small urgent packets first, then data, far host by
+//! far host and connection by connection, at the link's pace.
 //!
 //! Bound: a packet that arrives while its link is up waits for what its own connection has kept, and for
-//! no more than one turn of each other peer that answers, per turn of its own peer ([`Round`]); a peer
+//! no more than one turn of each other far host that answers, per turn of its own far host ([`Round`]); a far host
 //! that does not answer takes an eighth of the pace at most, whatever is kept for it ([`Answers`]). A
 //! packet that is no segment of a tracked connection does not wait at all.
 
@@ -40,14 +40,14 @@ pub(crate) use round::{Taken, Turn};
 /// Hosts have held data back meanwhile, and would overflow the link's queue at once. Later the link's own drops
 /// are to tell them that they send too much.
 const LONGEST_TAIL: Duration = Duration::from_secs(2);
-/// Silent peers get one part in so many of the pace, all together.
+/// Silent far hosts get one part in so many of the pace, all together.
 const PROBE_SHARE: u32 = 8;
 /// What a duplicate acknowledgement stands for, in bytes: a segment that has arrived.
 const SEGMENT: u32 = 1_460;
 /// A handshake takes as much of the link as this many bytes.
 const HANDSHAKE_ROOM: u32 = 375;
-/// Above so many awaited peers, those for which nothing waits are forgotten.
-const MANY_PEERS: usize = 1_024;
+/// Above so many awaited far hosts, those for which nothing waits are forgotten.
+const MANY_FAR_HOSTS: usize = 1_024;
 
 /// What waits for one interface.
 #[derive(Debug)]
@@ -61,7 +61,7 @@ pub(crate) struct Release {
     answers: Answers,
     /// What of the link's rate each connection gets, if that is shared out.
     allotments: Option<Allotments>,
-    /// Silent peers may be probed again from then on.
+    /// Silent far hosts may be probed again from then on.
     probe_at: Instant,
     /// When the first link of this return came back.
     back_since: Instant,
@@ -94,29 +94,34 @@ impl Release {
         self.allotments = shares_out.then(|| self.allotments.take().unwrap_or_default());
     }
 
-    /// Notes that new data has come for the connection at `index` with `peer`.
-    pub(crate) fn note_data(&mut self, now: Instant, peer: IpAddr, index: FlowIndex) {
+    /// Notes that new data has come for the connection at `index` with `far_host`.
+    pub(crate) fn note_data(&mut self, now: Instant, far_host: IpAddr, index: FlowIndex) {
         if let Some(allotments) = &mut self.allotments {
-            allotments.note_data(now, peer, index);
+            allotments.note_data(now, far_host, index);
         }
     }
 
-    /// The connection at `index` with `peer` is gone.
-    pub(crate) fn forget_share(&mut self, peer: IpAddr, index: FlowIndex) {
+    /// The connection at `index` with `far_host` is gone.
+    pub(crate) fn forget_share(&mut self, far_host: IpAddr, index: FlowIndex) {
         if let Some(allotments) = &mut self.allotments {
-            allotments.forget(peer, index);
+            allotments.forget(far_host, index);
         }
     }
 
-    /// What of the link's rate the connection at `index` with `peer` gets. `None` if the rate is not shared out,
+    /// What of the link's rate the connection at `index` with `far_host` gets. `None` if the rate is not shared out,
     /// or not known.
-    pub(crate) fn allotment(&self, peer: IpAddr, index: FlowIndex) -> Option<Allotment> {
+    pub(crate) fn allotment(&self, far_host: IpAddr, index: FlowIndex) -> Option<Allotment> {
         let rate = self.pacer.configured_rate()?;
-        Some(self.allotments.as_ref()?.of(rate, peer, index))
+        Some(self.allotments.as_ref()?.of(rate, far_host, index))
     }
 
-    /// Gives a connection with `peer` a turn, unless it has one.
-    pub(crate) fn give_flow_a_turn(&mut self, index: FlowIndex, peer: IpAddr, waiting: Waiting) {
+    /// Gives a connection with `far_host` a turn, unless it has one.
+    pub(crate) fn give_flow_a_turn(
+        &mut self,
+        index: FlowIndex,
+        far_host: IpAddr,
+        waiting: Waiting,
+    ) {
         if self.has_turn(index) {
             return;
         }
@@ -124,7 +129,7 @@ impl Release {
             Waiting::Urgent => &mut self.urgent,
             Waiting::Data | Waiting::InLine => &mut self.data,
         };
-        round.enter(Party::Peer(peer), Turn::Flow(index, waiting));
+        round.enter(Party::FarHost(far_host), Turn::Flow(index, waiting));
     }
 
     /// Whether a connection waits for its turn.
@@ -133,9 +138,9 @@ impl Release {
     }
 
     /// Takes a connection's turn back.
-    pub(crate) fn take_turn_back(&mut self, index: FlowIndex, peer: IpAddr) {
-        self.urgent.leave(Party::Peer(peer), index);
-        self.data.leave(Party::Peer(peer), index);
+    pub(crate) fn take_turn_back(&mut self, index: FlowIndex, far_host: IpAddr) {
+        self.urgent.leave(Party::FarHost(far_host), index);
+        self.data.leave(Party::FarHost(far_host), index);
     }
 
     /// `link`, of this interface, came back, as `by` has said: how its connections have worked before, by
@@ -179,30 +184,32 @@ impl Release {
         }
         self.handshakes.learn_round_trip(longest);
         self.first_answers_by = self.first_answers_by.max(now + answered_in);
-        if self.answers.len() > MANY_PEERS {
+        if self.answers.len() > MANY_FAR_HOSTS {
             let (urgent, data) = (&self.urgent, &self.data);
-            let waits =
-                |peer| urgent.waits_for(Party::Peer(peer)) || data.waits_for(Party::Peer(peer));
+            let waits = |far_host| {
+                urgent.waits_for(Party::FarHost(far_host))
+                    || data.waits_for(Party::FarHost(far_host))
+            };
             self.answers.retain(waits);
         }
     }
 
-    /// Waits for a sign of life from `peer`, whose link came back.
-    pub(crate) fn expect(&mut self, peer: IpAddr) {
-        self.answers.expect(peer);
-        self.data.call_back(Party::Peer(peer));
+    /// Waits for a sign of life from `far_host`, whose link came back.
+    pub(crate) fn expect(&mut self, far_host: IpAddr) {
+        self.answers.expect(far_host);
+        self.data.call_back(Party::FarHost(far_host));
     }
 
-    /// Notes that something plausible came from `peer`.
-    pub(crate) fn hear(&mut self, peer: IpAddr) {
-        if self.answers.heard(peer) {
-            self.data.call_back(Party::Peer(peer));
+    /// Notes that something plausible came from `far_host`.
+    pub(crate) fn hear(&mut self, far_host: IpAddr) {
+        if self.answers.heard(far_host) {
+            self.data.call_back(Party::FarHost(far_host));
         }
     }
 
-    /// Notes that something was sent to `peer` that draws an answer within `patience`.
-    pub(crate) fn ask(&mut self, now: Instant, peer: IpAddr, patience: Duration) {
-        self.answers.sent(now, peer, patience);
+    /// Notes that something was sent to `far_host` that draws an answer within `patience`.
+    pub(crate) fn ask(&mut self, now: Instant, far_host: IpAddr, patience: Duration) {
+        self.answers.sent(now, far_host, patience);
     }
 
     /// True once no kept segment has waited for [`LONGEST_TAIL`].
@@ -224,12 +231,12 @@ impl Release {
         is_at_work && since >= self.back_since
     }
 
-    /// A packet of the connection at `index` with `peer`, whose round trips are `rtt`, goes onto the link while
+    /// A packet of the connection at `index` with `far_host`, whose round trips are `rtt`, goes onto the link while
     /// the link's rate is measured; `departed` counts its data.
     pub(crate) fn note_departure(
         &mut self,
         now: Instant,
-        (peer, index): (IpAddr, FlowIndex),
+        (far_host, index): (IpAddr, FlowIndex),
         rtt: &LinkRtt,
         departed: &mut u32,
         packet: &Packet,
@@ -240,7 +247,7 @@ impl Release {
         };
         *departed = departed.saturating_add(len);
         let departure = Departure {
-            peer,
+            far_host,
             index,
             end: tcp.seq + len,
             data: len,
@@ -251,12 +258,12 @@ impl Release {
         self.pacer.depart(now, departure);
     }
 
-    /// A segment of the connection at `index` has come from `peer` while the link's rate is measured: of what
+    /// A segment of the connection at `index` has come from `far_host` while the link's rate is measured: of what
     /// has `departed` some has arrived, as it acknowledges, or says `selectively` in so many bytes.
     pub(crate) fn note_arrival(
         &mut self,
         now: Instant,
-        (peer, index): (IpAddr, FlowIndex),
+        (far_host, index): (IpAddr, FlowIndex),
         near: &Half,
         departed: &mut u32,
         (packet, newly_acked, selectively): (&Packet, u32, u32),
@@ -276,7 +283,8 @@ impl Release {
         // What is selectively acknowledged was sent, or says nothing.
         let sacked = sacked.filter(|right| !right.after(near.next));
         let reached = sacked.fold(near.acked, SeqNumber::max);
-        self.pacer.delivered(now, (peer, index), arrived, reached);
+        self.pacer
+            .delivered(now, (far_host, index), arrived, reached);
     }
 
     /// A SYN or SYN-ACK that waits for its answer crosses towards the link, which is in `state`. Returns how
@@ -374,12 +382,12 @@ impl Release {
         self.handshakes.deadline()
     }
 
-    /// Other traffic takes part in the round, as one peer.
+    /// Other traffic takes part in the round, as one far host.
     pub(crate) fn give_others_a_turn(&mut self) {
         self.data.enter(Party::Others, Turn::Others);
     }
 
-    /// Handshakes that are due take part in the round, all of them as one peer.
+    /// Handshakes that are due take part in the round, all of them as one far host.
     pub(crate) fn give_handshakes_a_turn(&mut self) {
         if self.handshakes.has_waiting() {
             self.data.enter(Party::Handshakes, Turn::Handshakes);
@@ -411,11 +419,11 @@ impl Release {
 
     fn take_data(&mut self, now: Instant) -> Option<Taken> {
         while let Some(party) = self.data.head() {
-            if let Party::Peer(peer) = party
-                && self.answers.is_silent(now, peer)
+            if let Party::FarHost(far_host) = party
+                && self.answers.is_silent(now, far_host)
             {
                 self.data.set_aside(party);
-                self.answers.probe(now, peer);
+                self.answers.probe(now, far_host);
                 continue;
             }
             let taken = self.data.take(party)?;
@@ -428,25 +436,25 @@ impl Release {
         None
     }
 
-    /// A turn of a silent peer, if one is due.
+    /// A turn of a silent far host, if one is due.
     fn probe(&mut self, now: Instant) -> Option<Taken> {
-        while let Some((at, peer)) = self.answers.next_probe()
+        while let Some((at, far_host)) = self.answers.next_probe()
             && at.max(self.probe_at) <= now
         {
-            let party = Party::Peer(peer);
+            let party = Party::FarHost(far_host);
             if self.data.waits_for(party) {
                 return self.data.take(party);
             }
-            self.answers.rest(peer);
+            self.answers.rest(far_host);
         }
         None
     }
 
     /// What was taken has sent `len` bytes.
     pub(crate) fn charge(&mut self, now: Instant, taken: Taken, len: u32) {
-        if let Party::Peer(peer) = taken.party
-            && !self.answers.has_answered(peer)
-            && self.answers.is_silent(now, peer)
+        if let Party::FarHost(far_host) = taken.party
+            && !self.answers.has_answered(far_host)
+            && self.answers.is_silent(now, far_host)
         {
             self.probe_at = now + self.pacer.time_for(len) * PROBE_SHARE;
         }

@@ -32,7 +32,7 @@ pub(crate) struct Surroundings {
     pub(crate) now: Instant,
     pub(crate) link: StateSince,
     /// The link is suspected to be down because it leaves data unanswered.
-    pub(crate) is_silent: bool,
+    pub(crate) is_suspected: bool,
     /// New data goes no faster than what was kept.
     pub(crate) is_paced: bool,
     /// What of the link's rate the connection gets, if that is shared out.
@@ -133,8 +133,8 @@ impl Service {
         outbox: &mut Outbox,
         call: impl FnOnce(&mut dyn PathMechanism, &mut Context<'_>) -> R,
     ) -> Option<(R, Wishes)> {
-        let peer = entry.peer();
-        self.memory.allot(peer);
+        let far_host = entry.far_host();
+        self.memory.allot(far_host);
         let Entry {
             key, connection, ..
         } = entry;
@@ -145,7 +145,7 @@ impl Service {
         let Surroundings {
             now,
             link,
-            is_silent,
+            is_suspected,
             is_paced,
             allotment,
         } = surroundings;
@@ -154,7 +154,7 @@ impl Service {
             key,
             flow: &connection.tracked,
             link,
-            is_silent,
+            is_suspected,
             is_paced,
             allotment,
             near_host_proxy: connection.silence.near_host,
@@ -169,7 +169,8 @@ impl Service {
             for_near_host: &mut for_near_host,
         };
         let result = call(mechanism.as_mut(), &mut cx);
-        self.memory.note_served(peer, &mut connection.held, used);
+        self.memory
+            .note_served(far_host, &mut connection.held, used);
         if let Some(after) = resumed {
             outbox.tell(Event::Resumed { flow: *key, after });
         }
@@ -214,7 +215,7 @@ impl Service {
     ///
     /// The mechanism is dropped if a new one can replace it at the next packet; any other mechanism shrinks.
     pub(crate) fn rest(&mut self, now: Instant, entry: &mut Entry<'_>) {
-        let peer = entry.peer();
+        let far_host = entry.far_host();
         let connection = &mut *entry.connection;
         let is_up = connection.state == LinkState::Up && connection.deadline.is_none();
         let Some(mechanism) = connection.mechanism.as_mut().filter(|_| is_up) else {
@@ -226,7 +227,8 @@ impl Service {
             true => mechanism.release(&mut self.memory.budget),
             false => mechanism.rest(&mut self.memory.budget),
         }
-        self.memory.note_served(peer, &mut connection.held, used);
+        self.memory
+            .note_served(far_host, &mut connection.held, used);
         if rests {
             connection.mechanism = None;
         }
@@ -244,7 +246,7 @@ impl Service {
     /// Another connection has the addresses and ports: nothing that was made of the old one holds. Whoever
     /// follows what is frozen hears that it is not.
     pub(crate) fn begin_anew(&mut self, entry: &mut Entry<'_>, outbox: &mut Outbox) {
-        let peer = entry.peer();
+        let far_host = entry.far_host();
         let Entry {
             key, connection, ..
         } = entry;
@@ -253,7 +255,7 @@ impl Service {
         let was = core::mem::take(&mut connection.standing);
         if let Some(mut old) = connection.mechanism.take() {
             old.release(&mut self.memory.budget);
-            self.memory.note_gone(peer, &mut connection.held);
+            self.memory.note_gone(far_host, &mut connection.held);
         }
         outbox.tell_if(Event::of_standing(*key, was, Standing::Running));
     }

@@ -254,7 +254,7 @@ pub(crate) struct Context<'a> {
     pub(crate) flow: &'a TcpFlow,
     pub(crate) link: StateSince,
     /// Nothing comes from the link although it owes an answer; nobody has said that it is down.
-    pub(crate) is_silent: bool,
+    pub(crate) is_suspected: bool,
     /// The link came back, and the first answers come: new data goes no faster than what was kept.
     pub(crate) is_paced: bool,
     /// What of the link's rate the connection gets, if that is shared out.

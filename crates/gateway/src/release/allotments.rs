@@ -43,9 +43,9 @@ impl Allotment {
 }
 
 impl Allotments {
-    /// New data has come for the connection at `index` with the mobile `peer`.
-    pub(crate) fn note_data(&mut self, now: Instant, peer: IpAddr, index: FlowIndex) {
-        self.mobiles.entry(peer).or_default().insert(index, now);
+    /// New data has come for the connection at `index` with the mobile `far_host`.
+    pub(crate) fn note_data(&mut self, now: Instant, far_host: IpAddr, index: FlowIndex) {
+        self.mobiles.entry(far_host).or_default().insert(index, now);
         if now.since(self.looked_at) >= LOOK {
             self.looked_at = now;
             self.mobiles.retain(|_, connections| {
@@ -56,18 +56,18 @@ impl Allotments {
     }
 
     /// The connection is gone.
-    pub(crate) fn forget(&mut self, peer: IpAddr, index: FlowIndex) {
-        if let Some(connections) = self.mobiles.get_mut(&peer) {
+    pub(crate) fn forget(&mut self, far_host: IpAddr, index: FlowIndex) {
+        if let Some(connections) = self.mobiles.get_mut(&far_host) {
             connections.remove(&index);
             if connections.is_empty() {
-                self.mobiles.remove(&peer);
+                self.mobiles.remove(&far_host);
             }
         }
     }
 
-    /// The share of the connection at `index` with `peer` in the link's `rate`.
-    pub(crate) fn of(&self, rate: BitRate, peer: IpAddr, index: FlowIndex) -> Allotment {
-        let own = self.mobiles.get(&peer);
+    /// The share of the connection at `index` with `far_host` in the link's `rate`.
+    pub(crate) fn of(&self, rate: BitRate, far_host: IpAddr, index: FlowIndex) -> Allotment {
+        let own = self.mobiles.get(&far_host);
         let mobiles = self.mobiles.len() + usize::from(own.is_none());
         let connections = own.map_or(1, |all| all.len() + usize::from(!all.contains_key(&index)));
         let parts = (mobiles as u64).saturating_mul(connections as u64);
@@ -86,13 +86,13 @@ mod tests {
 
     const RATE: u64 = 12_000_000;
 
-    fn peer(number: u8) -> IpAddr {
+    fn far_host(number: u8) -> IpAddr {
         IpAddr::V4(Ipv4Addr::new(192, 0, 2, number))
     }
 
     fn share(all: &Allotments, mobile: u8, index: u32) -> u64 {
         let rate = BitRate::from_bits_per_second(RATE).expect("a rate");
-        all.of(rate, peer(mobile), FlowIndex::of(index))
+        all.of(rate, far_host(mobile), FlowIndex::of(index))
             .rate
             .bits_per_second()
     }
@@ -103,22 +103,22 @@ mod tests {
         let now = Instant::from_millis(5_000);
         assert_eq!(share(&all, 1, 0), RATE);
         for (mobile, index) in [(1, 0), (1, 1), (1, 2), (2, 3)] {
-            all.note_data(now, peer(mobile), FlowIndex::of(index));
+            all.note_data(now, far_host(mobile), FlowIndex::of(index));
         }
         assert_eq!(share(&all, 1, 0), RATE / 6);
         assert_eq!(share(&all, 2, 3), RATE / 2);
         assert_eq!(share(&all, 3, 4), RATE / 3, "one that begins");
-        all.forget(peer(2), FlowIndex::of(3));
+        all.forget(far_host(2), FlowIndex::of(3));
         assert_eq!(share(&all, 1, 0), RATE / 3);
     }
 
     #[test]
     fn who_is_sent_nothing_for_a_second_has_no_share() {
         let mut all = Allotments::default();
-        all.note_data(Instant::from_millis(5_000), peer(1), FlowIndex::of(0));
-        all.note_data(Instant::from_millis(5_900), peer(2), FlowIndex::of(1));
+        all.note_data(Instant::from_millis(5_000), far_host(1), FlowIndex::of(0));
+        all.note_data(Instant::from_millis(5_900), far_host(2), FlowIndex::of(1));
         assert_eq!(share(&all, 2, 1), RATE / 2);
-        all.note_data(Instant::from_millis(6_100), peer(2), FlowIndex::of(1));
+        all.note_data(Instant::from_millis(6_100), far_host(2), FlowIndex::of(1));
         assert_eq!(share(&all, 2, 1), RATE);
     }
 

@@ -12,7 +12,7 @@
 //! was sent to judge by: at a pace of less than four packets in a round trip it takes several. Else a pace
 //! that has once become so slow would be judged no more, and would remain.
 //!
-//! Every peer has one vote, and the upper median counts: a peer that loses what it is sent, by accident
+//! Every far host has one vote, and the upper median counts: a far host that loses what it is sent, by accident
 //! or on purpose, slows nobody else down. A period in which nothing waited shows nothing of the link's
 //! limit, so it lowers no rate.
 
@@ -27,7 +27,7 @@ use outlast_wire::SeqNumber;
 
 /// Round trips that ended within this before the newest one are counted as simultaneous.
 const SIMULTANEOUS: Duration = Duration::from_secs(1);
-/// A peer votes with at least as many bytes in a period.
+/// A far host votes with at least as many bytes in a period.
 const SHORTEST_VOTE: u64 = 4 * 1_500;
 /// Above so many thousandths delivered, the link is not full.
 const NEARLY_ALL: u64 = 900;
@@ -49,12 +49,12 @@ pub(super) struct Bandwidth {
     seen: u64,
     /// That was a guess, and the link has not been full since.
     is_starting: bool,
-    /// Some peer has had something delivered in the last period.
+    /// Some far host has had something delivered in the last period.
     delivers: bool,
     periods: u32,
     now: Period,
     before: Option<Period>,
-    peers: BTreeMap<IpAddr, Account>,
+    far_hosts: BTreeMap<IpAddr, Account>,
     marker: Option<Marker>,
     /// Delivered in the last two periods, in bits per second.
     delivered: [u64; 2],
@@ -76,7 +76,7 @@ struct Period {
     ran_dry: bool,
 }
 
-/// What one peer was sent, in bytes of data.
+/// What one far host was sent, in bytes of data.
 #[derive(Clone, Copy, Debug, Default)]
 struct Account {
     before: u64,
@@ -108,7 +108,7 @@ struct Marker {
 /// A packet with data that goes towards the link.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Departure {
-    pub(crate) peer: IpAddr,
+    pub(crate) far_host: IpAddr,
     pub(crate) index: FlowIndex,
     /// The sequence number behind it.
     pub(crate) end: SeqNumber,
@@ -222,7 +222,7 @@ impl Bandwidth {
             Some(marker) if now > marker.until => self.end_period(now, pace),
             _ => None,
         };
-        let account = self.peers.entry(departure.peer).or_default();
+        let account = self.far_hosts.entry(departure.far_host).or_default();
         account.now += u64::from(departure.data);
         self.now.sent += u64::from(departure.len);
         self.now.data += u64::from(departure.data);
@@ -252,7 +252,7 @@ impl Bandwidth {
     pub(super) fn delivered(
         &mut self,
         now: Instant,
-        (peer, index): (IpAddr, FlowIndex),
+        (far_host, index): (IpAddr, FlowIndex),
         bytes: u32,
         reached: SeqNumber,
         pace: BitRate,
@@ -260,7 +260,7 @@ impl Bandwidth {
         if !self.is_measuring {
             return None;
         }
-        let account = self.peers.entry(peer).or_default();
+        let account = self.far_hosts.entry(far_host).or_default();
         account.delivered += u64::from(bytes);
         account.has_answered = true;
         let marker = self.marker?;
@@ -292,7 +292,7 @@ impl Bandwidth {
             ..Period::default()
         };
         self.delivers = false;
-        self.peers.retain(|_, account| {
+        self.far_hosts.retain(|_, account| {
             *account = Account {
                 before: account.now,
                 has_answered: account.has_answered,
@@ -333,7 +333,7 @@ impl Bandwidth {
     }
 
     /// How much of what was sent `before` has been delivered in the period which is over: the upper
-    /// median of the peers that answer.
+    /// median of the far hosts that answer.
     fn share_delivered(&self, before: &Period) -> Option<Share> {
         let share = |account: Account| {
             let delivered = bits_per_second(account.delivered, self.now.lasted);
@@ -345,7 +345,10 @@ impl Bandwidth {
                 as_bytes: thousandths(account.delivered, account.before),
             }
         };
-        let answering = self.peers.values().filter(|account| account.has_answered);
+        let answering = self
+            .far_hosts
+            .values()
+            .filter(|account| account.has_answered);
         let voters = answering
             .clone()
             .filter(|account| account.before >= SHORTEST_VOTE);
@@ -369,7 +372,7 @@ mod tests {
     use alloc::collections::VecDeque;
     use core::net::Ipv4Addr;
 
-    const PEER: IpAddr = IpAddr::V4(Ipv4Addr::new(192, 0, 2, 2));
+    const FAR_HOST: IpAddr = IpAddr::V4(Ipv4Addr::new(192, 0, 2, 2));
     const ROUND_TRIP: Duration = Duration::from_millis(60);
 
     const LINK: u64 = 10_000_000;
@@ -393,13 +396,13 @@ mod tests {
                 && at <= now
             {
                 under_way.pop_front();
-                let whose = (PEER, FlowIndex::FIRST);
+                let whose = (FAR_HOST, FlowIndex::FIRST);
                 let next = bandwidth.delivered(at, whose, 1_448, reached, pace);
                 pace = next.unwrap_or(pace);
             }
             end += 1_448;
             let departure = Departure {
-                peer: PEER,
+                far_host: FAR_HOST,
                 index: FlowIndex::FIRST,
                 end,
                 data: 1_448,

@@ -76,14 +76,14 @@ impl Releases {
             .is_some_and(|release| release.is_paced(now, since))
     }
 
-    /// What of its link's rate the connection at `index` with `peer` gets, if that is shared out.
+    /// What of its link's rate the connection at `index` with `far_host` gets, if that is shared out.
     pub(crate) fn allotment(
         &self,
         interface: InterfaceId,
-        peer: IpAddr,
+        far_host: IpAddr,
         index: FlowIndex,
     ) -> Option<Allotment> {
-        self.at(interface)?.allotment(peer, index)
+        self.at(interface)?.allotment(far_host, index)
     }
 
     // What crosses.
@@ -103,11 +103,11 @@ impl Releases {
         }
     }
 
-    /// A packet of a connection with `peer` goes onto the link.
+    /// A packet of a connection with `far_host` goes onto the link.
     pub(crate) fn note_departure(
         &mut self,
         now: Instant,
-        (peer, index): (IpAddr, FlowIndex),
+        (far_host, index): (IpAddr, FlowIndex),
         connection: &mut Connection,
         packet: &Packet,
     ) {
@@ -117,16 +117,16 @@ impl Releases {
         let release = self.at_mut(connection.link.interface);
         if let Some(release) = release.filter(|release| release.pacer.is_measuring()) {
             let (rtt, departed) = (&connection.tracked.rtt, &mut connection.departed);
-            release.note_departure(now, (peer, index), rtt, departed, packet);
+            release.note_departure(now, (far_host, index), rtt, departed, packet);
         }
     }
 
-    /// A segment of a connection came from `peer`: it may show that some of what went out has arrived, as it
+    /// A segment of a connection came from `far_host`: it may show that some of what went out has arrived, as it
     /// acknowledges newly, or selectively, in so many bytes.
     pub(crate) fn note_arrival(
         &mut self,
         now: Instant,
-        (peer, index): (IpAddr, FlowIndex),
+        (far_host, index): (IpAddr, FlowIndex),
         connection: &mut Connection,
         packet: &Packet,
         (newly_acked, selectively): (u32, u32),
@@ -135,7 +135,7 @@ impl Releases {
         if let Some(release) = release.filter(|release| release.pacer.is_measuring()) {
             let (near, departed) = (&connection.tracked.near, &mut connection.departed);
             let news = (packet, newly_acked, selectively);
-            release.note_arrival(now, (peer, index), near, departed, news);
+            release.note_arrival(now, (far_host, index), near, departed, news);
         }
     }
 
@@ -154,17 +154,17 @@ impl Releases {
         }
     }
 
-    /// The link of a connection with `peer` went or came.
+    /// The link of a connection with `far_host` went or came.
     pub(crate) fn change_link(
         &mut self,
         now: Instant,
         interface: InterfaceId,
-        (peer, index): (IpAddr, FlowIndex),
+        (far_host, index): (IpAddr, FlowIndex),
         state: LinkState,
     ) {
         if let Some(release) = self.at_mut(interface) {
             if state == LinkState::Up {
-                release.expect(peer);
+                release.expect(far_host);
             }
             release.change_link(now, index, state);
         }

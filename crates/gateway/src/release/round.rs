@@ -1,9 +1,9 @@
-//! Whose turn it is: deficit round robin by peer, then by connection.
+//! Whose turn it is: deficit round robin by far host, then by connection.
 //!
-//! Each party of the round - a peer with its connections, all handshakes, all other traffic - may send
-//! as many bytes as any other, and so may each connection of a peer (Shreedhar and Varghese, "Efficient
+//! Each party of the round - a far host with its connections, all handshakes, all other traffic - may send
+//! as many bytes as any other, and so may each connection of a far host (Shreedhar and Varghese, "Efficient
 //! Fair Queuing using Deficit Round Robin", 1996). A turn may overdraw its account by one packet, so
-//! that nobody needs to know a packet's length before it is taken. A peer that does not answer is
+//! that nobody needs to know a packet's length before it is taken. A far host that does not answer is
 //! [set aside](Round::set_aside): its backlog delays nobody else.
 
 use crate::mechanisms::path::Waiting;
@@ -21,7 +21,7 @@ const FIRST_TURN: i64 = 1;
 #[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
 pub(crate) enum Party {
     /// The connections with one far host.
-    Peer(IpAddr),
+    FarHost(IpAddr),
     /// Handshakes that are due.
     Handshakes,
     /// UDP and everything else.

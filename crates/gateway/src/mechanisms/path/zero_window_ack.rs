@@ -210,7 +210,7 @@ impl PathMechanism for ZeroWindowAck {
         let State::Frozen(frozen) = &mut self.state else {
             return;
         };
-        if cx.is_silent {
+        if cx.is_suspected {
             // The link's first packet comes before the next try.
             frozen.again = None;
         }
@@ -558,7 +558,7 @@ impl ZeroWindowAck {
 
 /// Whether nothing is to be expected of the mobile.
 fn is_away(cx: &Context<'_>) -> bool {
-    cx.link.state == LinkState::Down || cx.is_silent
+    cx.link.state == LinkState::Down || cx.is_suspected
 }
 
 impl Frozen {

@@ -36,7 +36,7 @@ impl PathMechanism for ReReceive {
         packet: &Packet,
         _observation: Observation,
     ) -> Verdict {
-        let is_away = cx.link.state == LinkState::Down || cx.is_silent;
+        let is_away = cx.link.state == LinkState::Down || cx.is_suspected;
         match direction {
             Direction::ToLink => self.attempted_while_down |= is_away,
             Direction::FromLink => self.kept.offer(packet, cx),
