@@ -69,8 +69,8 @@ pub enum Neighbours {
     AsUsual,
     /// [`SOON`].
     Soon,
-    /// As usual, but [`REMEMBERED`]: a loss of carrier forgets nobody.
-    Remembered,
+    /// Each end knows the other for good, as on a link without Ethernet addresses: nobody asks.
+    Known,
 }
 
 /// What [`Neighbours::Soon`] sets of `net.ipv4.neigh.link0` and `net.ipv6.neigh.link0`: trusted for half to one and a half
@@ -79,13 +79,6 @@ pub const SOON: [(&str, &str); 3] = [
     ("base_reachable_time_ms", "1000"),
     ("delay_first_probe_time", "1"),
     ("retrans_time_ms", "250"),
-];
-
-/// What [`Neighbours::Remembered`] sets to zero: else the kernel forgets all neighbours of an interface that loses its
-/// carrier, and asks for them when it is back, which takes a round trip of the link.
-pub const REMEMBERED: [(IpVersion, &str); 2] = [
-    (IpVersion::V4, "net.ipv4.conf.link0.arp_evict_nocarrier"),
-    (IpVersion::V6, "net.ipv6.conf.link0.ndisc_evict_nocarrier"),
 ];
 
 /// A host on the path.
@@ -160,6 +153,9 @@ impl Site {
         let way = |router| Some((router, config.congestion));
         fixed.run(|| equip(ETH, Place::Fixed, way(Place::Inner)))??;
         let near = mobile.run(|| link(config, Place::Mobile, way(Place::Outer)))??;
+        if config.neighbours == Neighbours::Known {
+            introduce((&gateway, Place::Outer), (&mobile, Place::Mobile))?;
+        }
         let pipe = PipeConfig {
             rate: Some(config.rate),
             delay: config.delay,
@@ -208,21 +204,35 @@ fn link(
     Ok(tap)
 }
 
+/// Each end of the link learns for good where the other one is.
+fn introduce(one: (&Namespace, Place), other: (&Namespace, Place)) -> Result<(), LabError> {
+    for ((host, _), (peer, place)) in [(one, other), (other, one)] {
+        let hardware = || RouteSocket::open()?.hardware_address(LINK);
+        let Some(hardware) = peer.run(hardware)?? else {
+            continue;
+        };
+        let pin = || -> Result<(), LabError> {
+            let mut route = RouteSocket::open()?;
+            let interface = route.interface(LINK)?;
+            for version in versions() {
+                route.pin_neighbour(interface, place.address(version), hardware)?;
+            }
+            Ok(())
+        };
+        host.run(pin)??;
+    }
+    Ok(())
+}
+
 fn set_up(neighbours: Neighbours) -> Result<(), SysctlError> {
     match neighbours {
-        Neighbours::AsUsual => {}
+        // For the latter both ends have to be there.
+        Neighbours::AsUsual | Neighbours::Known => {}
         Neighbours::Soon => {
             for version in versions() {
                 for (name, value) in SOON {
                     sysctl::write(&format!("net.{version}.neigh.{LINK}.{name}"), value)?;
                 }
-            }
-        }
-        Neighbours::Remembered => {
-            let those = versions()
-                .flat_map(|version| REMEMBERED.into_iter().filter(move |it| it.0 == version));
-            for (_, name) in those {
-                sysctl::write(name, "0")?;
             }
         }
     }

@@ -70,8 +70,8 @@ fn method(extent: Extent) -> Vec<String> {
             "Resumed: from link-up until the receiving application is given something that it did not have: the next \
              byte in order, a datagram with a new number, an answer. First sign: \
              when the first frame came out of the link at the sender's end, mostly the neighbour's ARP, which nobody can precede: \
-             a loss of carrier makes both ends forget who is at the other. Neighbours remembered: not so with the kernel's \
-             setting `arp_evict_nocarrier = 0` at both ends, or on a link without such addresses, as modems have. Late: datagrams that were sent before link-up \
+             a loss of carrier makes both ends forget who is at the other. Neighbours known: each end knows the other for good, and asks \
+             nobody, as on a link without Ethernet addresses, such as a modem's. Late: datagrams that were sent before link-up \
              and came after it. Slowest fresh, and jitter as an RTP \
              receiver reports it: of the first half second after link-up. Runs of each cell: {} (of transfers \
              without a gateway three at least); the table shows medians.",
@@ -200,13 +200,13 @@ fn claims_of_waiting(cells: &[Cell], runs: &Runs) -> Vec<Judged> {
         ),
         own_claim(
             "strangers",
-            "Where the link's ends remember their neighbours, it resumes within one round trip and 50 ms of link-up \
+            "Where the link's ends know each other, it resumes within one round trip and 50 ms of link-up \
              itself with hold at the sender's end or both (share of runs).",
             Unit::Share,
             Published::AtLeast(1.0),
         )
         .judge(share(
-            those(cells, runs, |cell| cell.has_memory && is_held(cell)),
+            those(cells, runs, |cell| cell.is_introduced && is_held(cell)),
             |run| resume(run).is_some_and(|time| time <= LIMIT_S),
         )),
         waits(

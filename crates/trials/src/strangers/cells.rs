@@ -53,8 +53,8 @@ pub struct Cell {
     pub path: DataPath,
     /// For how long the link is away.
     pub outage: Duration,
-    /// Whether the ends of the link remember their neighbours when it loses its carrier.
-    pub has_memory: bool,
+    /// Whether each end of the link knows for good where the other one is.
+    pub is_introduced: bool,
 }
 
 impl Stranger {
@@ -142,22 +142,22 @@ pub fn cells(extent: Extent) -> Vec<Cell> {
     for stranger in Stranger::ALL {
         for &seconds in lengths {
             let outage = Duration::from_secs(seconds);
-            let cell = |(placement, path), has_memory| Cell {
+            let cell = |(placement, path), is_introduced| Cell {
                 stranger,
                 placement,
                 path,
                 outage,
-                has_memory,
+                is_introduced,
             };
             cells.extend(ways(extent, stranger).map(|way| cell(way, false)));
-            cells.extend(ways_with_memory(stranger).map(|way| cell(way, true)));
+            cells.extend(ways_of_introduced(stranger).map(|way| cell(way, true)));
         }
     }
     cells
 }
 
 /// QUIC is to resume within a round trip and 50 ms of link-up, where no question for a neighbour comes first.
-fn ways_with_memory(stranger: Stranger) -> impl Iterator<Item = (Placement, DataPath)> {
+fn ways_of_introduced(stranger: Stranger) -> impl Iterator<Item = (Placement, DataPath)> {
     let placements: &[Placement] = match stranger {
         Stranger::Quic | Stranger::Aioquic => &[Placement::None, Placement::Near, Placement::Both],
         _ => &[],
@@ -210,12 +210,12 @@ impl Cell {
             DataPath::Nfqueue => " by nfqueue",
         };
         let seconds = self.outage.as_secs();
-        let memory = if self.has_memory {
-            ", neighbours remembered"
+        let neighbours = if self.is_introduced {
+            ", neighbours known"
         } else {
             ""
         };
-        format!("{stranger}, {seconds} s, hold: {placement}{path}{memory}")
+        format!("{stranger}, {seconds} s, hold: {placement}{path}{neighbours}")
     }
 
     /// How often it is measured: when the sender of a transfer without a gateway goes on, its timer decides.

@@ -26,8 +26,8 @@ pub(super) fn transfers(cells: &[Cell], runs: &Runs) -> Table {
     for cell in cells {
         let records = judged(cell, runs);
         let mut row = names(cell);
-        row.push(Shown::from(match cell.has_memory {
-            true => "remembered",
+        row.push(Shown::from(match cell.is_introduced {
+            true => "known",
             false => "asked for",
         }));
         row.push(time(&records, |run| {

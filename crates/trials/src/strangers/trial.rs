@@ -196,8 +196,8 @@ fn config(cell: &Cell) -> SiteConfig<'static> {
         queue: QUEUE as usize,
         congestion: "cubic",
         sack: true,
-        neighbours: match cell.has_memory {
-            true => Neighbours::Remembered,
+        neighbours: match cell.is_introduced {
+            true => Neighbours::Known,
             false => Neighbours::AsUsual,
         },
     }
