@@ -75,7 +75,8 @@ impl Moments {
     /// # Errors
     /// When the user asks for an end.
     pub fn work(&self, length: Duration, cancel: &Cancel) -> Result<Booking<'_>, LabError> {
-        self.book(Kind::Work, Duration::ZERO, length, cancel)
+        let [work] = self.book(Kind::Work, [(Duration::ZERO, length)], cancel)?;
+        Ok(work)
     }
 
     /// Waits until a moment of `length` is free `lead` from then on; so whoever has it may begin
@@ -89,33 +90,50 @@ impl Moments {
         length: Duration,
         cancel: &Cancel,
     ) -> Result<Booking<'_>, LabError> {
-        self.book(Kind::Moment, lead, length, cancel)
+        let [moment] = self.moments([(lead, length)], cancel)?;
+        Ok(moment)
     }
 
-    fn book(
+    /// Waits until several moments are free, each with its lead and its length, as [`Self::moment`] does for one. They do
+    /// not overlap each other.
+    ///
+    /// # Errors
+    /// When the user asks for an end.
+    pub fn moments<const N: usize>(
+        &self,
+        times: [(Duration, Duration); N],
+        cancel: &Cancel,
+    ) -> Result<[Booking<'_>; N], LabError> {
+        self.book(Kind::Moment, times, cancel)
+    }
+
+    fn book<const N: usize>(
         &self,
         kind: Kind,
-        lead: Duration,
-        length: Duration,
+        times: [(Duration, Duration); N],
         cancel: &Cancel,
-    ) -> Result<Booking<'_>, LabError> {
+    ) -> Result<[Booking<'_>; N], LabError> {
         let mut calendar = self.calendar();
         loop {
             if cancel.is_cancelled() {
                 return Err(LabError::Cancelled);
             }
             let now = clock::now();
-            let begin = now + lead;
-            let free_at = calendar.free_at(kind, begin, length);
-            if free_at == begin {
-                let number = calendar.enter(kind, begin, length);
-                return Ok(Booking {
-                    moments: self,
-                    number,
-                    begin,
-                });
+            let pause = times.map(|(lead, length)| {
+                let begin = now + lead;
+                calendar.free_at(kind, begin, length).since(begin)
+            });
+            let pause = pause.into_iter().max().unwrap_or_default().min(LOOK);
+            if pause == Duration::ZERO {
+                return Ok(times.map(|(lead, length)| {
+                    let begin = now + lead;
+                    Booking {
+                        moments: self,
+                        number: calendar.enter(kind, begin, length),
+                        begin,
+                    }
+                }));
             }
-            let pause = free_at.since(begin).min(LOOK);
             let waited = self.changed.wait_timeout(calendar, pause);
             calendar = waited.unwrap_or_else(PoisonError::into_inner).0;
         }
@@ -237,6 +255,29 @@ mod tests {
         calendar.leave(moment);
         assert_eq!(free(&calendar, Kind::Work, 600), at(1_500));
         assert_eq!(free(&calendar, Kind::Moment, 600), at(1_500));
+    }
+
+    #[test]
+    fn several_moments_are_booked_together_once_all_are_free() {
+        let moments = Moments::new(2);
+        let cancel = Cancel::new().expect("a pipe");
+        let hour = Duration::from_secs(3_600);
+        let taken = moments.moment(2 * hour, hour, &cancel);
+        let taken = taken.expect("nobody else");
+        let times = [(Duration::ZERO, hour), (2 * hour, hour)];
+        std::thread::scope(|scope| {
+            let both = scope.spawn(|| {
+                moments
+                    .moments(times, &cancel)
+                    .map(|all| all.map(|it| it.begin))
+            });
+            // The first of them is not booked before the second is free.
+            let first = moments.moment(Duration::ZERO, hour, &cancel);
+            drop(first.expect("nobody has booked it"));
+            drop(taken);
+            let [first, second] = both.join().expect("no panic").expect("both");
+            assert_eq!(second.since(first), 2 * hour);
+        });
     }
 
     #[test]

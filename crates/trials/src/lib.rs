@@ -41,6 +41,7 @@ pub mod live;
 pub mod middle_of_path;
 pub mod mobile_ip_crowd;
 pub mod mobile_ip_matrix;
+mod moments;
 pub mod race;
 mod role;
 pub mod strangers;

@@ -110,8 +110,7 @@ pub fn carry_out(
     let sent = payload(job.scenario.run.seed, BYTES);
     drop(work);
 
-    let lead = WARM_UP + cell.outage - QUIET[0];
-    let moment = moments.moment(lead, QUIET[0] + QUIET[1], cancel)?;
+    let booked = crate::moments::book(moments, (WARM_UP, cell.outage), QUIET, cancel)?;
     let began = clock::now();
     let runner = Runner::begin(trial, &site, sent, began)?;
     pause_until(cancel, began + WARM_UP)?;
@@ -124,7 +123,7 @@ pub fn carry_out(
     }
     pause_until(cancel, up + QUIET[1])?;
     let late = vigil.end()?;
-    drop(moment);
+    drop(booked);
     let ran = runner.end(began + trial.length(), cancel)?;
 
     let _work = moments.work(TAKE_DOWN, cancel)?;

@@ -125,8 +125,7 @@ pub fn carry_out(
     let programs = prepare_programs(cell.stranger, &site, directory.path())?;
     drop(work);
 
-    let lead = WARM_UP + cell.outage - QUIET[0];
-    let moment = moments.moment(lead, QUIET[0] + QUIET[1], cancel)?;
+    let booked = crate::moments::book(moments, (WARM_UP, cell.outage), QUIET, cancel)?;
     let began = clock::now();
     let talk = Conversation::begin(cell.stranger, programs, &site, began)?;
     pause_until(cancel, began + WARM_UP)?;
@@ -137,7 +136,7 @@ pub fn carry_out(
     pause_until(cancel, up + QUIET[1])?;
     let late = vigil.end()?;
     let worst_delay = late.max(air(&site)?.worst_delay);
-    drop(moment);
+    drop(booked);
     pause_until(cancel, began + trial.length())?;
     let talked = talk.end().map_err(io_error("carry the conversation"))?;
 
