@@ -50,7 +50,16 @@ pub static BY_HIP: Experiment = Experiment {
 };
 
 fn method(extent: Extent) -> Vec<String> {
-    method_of(testbed::method(), extent)
+    let mut method = method_of(testbed::method(), extent);
+    method.push(
+        "What follows the trigger is the sender's congestion control. Linux 2.4 takes the outage for congestion: in the cell after 2 s \
+         its window was 40 packets, as slow start had just overfilled the queue; the timeout halves that to 20, and five packets a \
+         second more (Reno, 100 ms) need 13 s to fill a link that carries 85. After 20 s the window was 150, and half of it fills most of the link. Linux 6 leaves \
+         slow start before the queue is full (HyStart): after 2 s it had 118 packets, keeps seven tenths of them (CUBIC), and has them \
+         back half a second after the return."
+            .to_owned(),
+    );
+    method
 }
 
 fn method_with_hip(extent: Extent) -> Vec<String> {
