@@ -9,7 +9,6 @@ mod crowd;
 mod pair;
 mod server;
 pub mod trial;
-mod usage;
 mod wireguard;
 
 use crate::live::Trial;

@@ -20,6 +20,7 @@
 //! | [`mobile_ip_matrix`] | resume time after a registration, with `hold` and the trigger and without |
 //! | [`race`] | the same transfer over the same outages by everything that is said to help |
 //! | [`strangers`] | QUIC, tunnels, real-time streams and DNS: what a gateway does for what it cannot read |
+//! | [`host_cost`] | what the agent beside a host's TCP costs while nothing happens |
 //! | [`supervisor_cost`] | what the supervisor host costs while its link is up, beside plain forwarding and a proxy |
 //! | [`supervisor_matrix`] | resume time behind M-TCP's supervisor host, beside `hold` |
 //! | [`tunnel_cost`] | throughput and delay of Mobile IP's tunnels beside plain forwarding |
@@ -35,6 +36,7 @@ pub mod hip_cost;
 pub mod hip_moves;
 pub mod hold_channel;
 pub mod hold_matrix;
+pub mod host_cost;
 pub mod host_matrix;
 pub mod lab_vs_sim;
 pub mod live;
@@ -50,6 +52,7 @@ pub mod supervisor_cost;
 pub mod supervisor_matrix;
 mod transfer;
 pub mod tunnel_cost;
+mod usage;
 
 use outlast_experiments::experiment::Experiment;
 
@@ -67,6 +70,7 @@ pub const ALL: &[&Experiment] = &[
     &supervisor_matrix::EXPERIMENT,
     &supervisor_cost::EXPERIMENT,
     &host_matrix::EXPERIMENT,
+    &host_cost::EXPERIMENT,
     &mobile_ip_matrix::EXPERIMENT,
     &tunnel_cost::EXPERIMENT,
     &mobile_ip_crowd::EXPERIMENT,

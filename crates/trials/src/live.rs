@@ -7,6 +7,7 @@ use crate::gateway_matrix::trial::{self as matrix, ProgramTrial};
 use crate::gateway_siege::trial::{self as siege, SiegeTrial};
 use crate::hip_cost::trial::{self as cost, CostTrial};
 use crate::hip_moves::trial::{self as moves, MovesTrial};
+use crate::host_cost::bench::{self as agents, AgentBench};
 use crate::mobile_ip_crowd::trial::{self as crowd, CrowdTrial};
 use crate::mobile_ip_matrix::trial::{self as hand_off, HandOffTrial};
 use crate::race::trial::{self as race, RaceTrial};
@@ -48,6 +49,8 @@ pub enum Trial {
     Tunnels(TunnelBench),
     /// No outage: how much goes through a supervisor host, and through a proxy.
     Split(SplitBench),
+    /// No outage: how much goes between hosts with the agent, and without.
+    Agent(AgentBench),
     /// No link: what the programs in the kernel need.
     Passes(Passes),
 }
@@ -67,6 +70,7 @@ impl Live for Trial {
             | Self::Crowd(_)
             | Self::Tunnels(_)
             | Self::Split(_)
+            | Self::Agent(_)
             | Self::Passes(_) => capacity.max(1),
         }
     }
@@ -85,6 +89,7 @@ impl Live for Trial {
             | Self::Bench(_)
             | Self::Tunnels(_)
             | Self::Split(_)
+            | Self::Agent(_)
             | Self::Passes(_) => None,
         }
     }
@@ -101,6 +106,7 @@ impl Live for Trial {
             | Self::Crowd(_)
             | Self::Tunnels(_)
             | Self::Split(_)
+            | Self::Agent(_)
             | Self::Passes(_) => ATTEMPTS,
         }
     }
@@ -120,6 +126,7 @@ impl Live for Trial {
             Self::Bench(bench) => bench::carry_out(job, bench, &outlast, cancel)?,
             Self::Tunnels(bench) => tunnels::carry_out(job, bench, &outlast, cancel)?,
             Self::Split(bench) => split::carry_out(job, bench, &outlast, cancel)?,
+            Self::Agent(bench) => agents::carry_out(job, bench, &outlast, cancel)?,
             Self::Passes(passes) => programs::carry_out(job, passes, cancel)?,
         })
     }

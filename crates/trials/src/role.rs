@@ -33,6 +33,23 @@ pub(crate) fn run(
     Ok((ContainedProcess::spawn(host, command)?, log))
 }
 
+/// Starts the agent of the role `host` with its control socket there and these further keys of `[host]`, and waits until it
+/// has begun.
+pub(crate) fn agent(
+    outlast: &Path,
+    host: &Namespace,
+    control: &Path,
+    keys: &str,
+    cancel: &Cancel,
+) -> Result<ContainedProcess, TrialError> {
+    let config = control.with_extension("toml");
+    let text = format!("[host]\ncontrol = {control:?}\n{keys}");
+    fs::write(&config, text).map_err(io_error)?;
+    let (process, log) = run(outlast, "host", host, &config)?;
+    await_words(&log, "the host agent begins", cancel)?;
+    Ok(process)
+}
+
 /// Waits until the log has these words.
 pub(crate) fn await_words(log: &Path, words: &str, cancel: &Cancel) -> Result<(), TrialError> {
     let given_up = clock::now() + PATIENCE;

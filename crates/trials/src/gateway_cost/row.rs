@@ -106,6 +106,16 @@ impl Row {
         Ok(())
     }
 
+    /// The host that sends.
+    pub(crate) const fn fixed(&self) -> &Namespace {
+        &self.fixed
+    }
+
+    /// The host that receives.
+    pub(crate) const fn mobile(&self) -> &Namespace {
+        &self.mobile
+    }
+
     /// The host in the middle.
     pub(crate) const fn gateway(&self) -> &Namespace {
         &self.gateway

@@ -1,9 +1,9 @@
 //! Both hosts' `outlast run --role hip`, as operators start them.
 
 use super::pair::{Pair, RIGHT};
-use super::usage::Program;
 use crate::gateway_matrix::trial::TrialError;
 use crate::role::{await_words, run};
+use crate::usage::Program;
 use outlast_hip::identity::Algorithm;
 use outlast_lab::Cancel;
 use outlast_linux::namespace::Namespace;

@@ -3,9 +3,9 @@
 use super::crowd::{Crowd, Times};
 use super::pair::{Pair, RIGHT};
 use super::server::{Speakers, io_error, key, start};
-use super::usage::Program;
 use super::wireguard::WireGuard;
 use crate::gateway_matrix::trial::TrialError;
+use crate::usage::Program;
 use outlast_base::time::Duration;
 use outlast_experiments::carry_out::Ran;
 use outlast_experiments::job::Job;

@@ -4,11 +4,11 @@
 
 use super::pair::{LEFT, Pair, RIGHT};
 use super::server::io_error;
-use super::usage::Program;
 use crate::gateway_matrix::programs::find;
 use crate::gateway_matrix::trial::TrialError;
 use crate::gateway_matrix::wait;
 use crate::mobile_ip_matrix::place::ip;
+use crate::usage::Program;
 use outlast_base::time::Duration;
 use outlast_lab::Cancel;
 use outlast_linux::clock;

@@ -108,6 +108,14 @@ impl Contestant {
         }
     }
 
+    /// Whether some milliseconds decide what is claimed of it.
+    pub(super) const fn is_judged(self) -> bool {
+        matches!(
+            self,
+            Self::HoldAtBoth | Self::HoldAtMobile | Self::AgentAtBoth
+        )
+    }
+
     const fn gateways(self) -> (Mechanism, Mechanism) {
         let (none, hold) = (Mechanism::None, Mechanism::Hold);
         match self {

@@ -24,7 +24,6 @@ use outlast_scenario::result::{OutageResult, RunResult};
 use outlast_scenario::{Congestion, Direction, IpVersion};
 use outlast_testbed::site::{LINK, Neighbours, Place, Site, SiteConfig};
 use serde::{Deserialize, Serialize};
-use std::fs;
 use std::io;
 use std::net::SocketAddr;
 use std::path::Path;
@@ -146,7 +145,8 @@ pub fn carry_out(
         .seen
         .resume_s
         .is_none_or(|time| time > super::LIMIT_S);
-    let too_late = (worst_delay > TOLERABLE_DELAY && is_late).then(|| {
+    let is_doubtful = worst_delay > TOLERABLE_DELAY && is_late && trial.contestant.is_judged();
+    let too_late = is_doubtful.then(|| {
         let millis = worst_delay.as_millis();
         format!("this machine is busy: it was late by up to {millis} ms after the link was back")
     });
@@ -211,15 +211,13 @@ impl<'t> Helpers<'t> {
             let control = directory.join(name).with_extension("sock");
             Daemon::start_on(LINK, Duty::Hold, place, outlast, control, &[])
         };
+        let keys = match contestant {
+            Contestant::AgentThatWakes => "wakes_peers = true\n",
+            _ => "",
+        };
         let agent = |(name, place): (&str, &Namespace)| {
-            let config = directory.join(name).with_extension("toml");
-            let control = config.with_extension("sock");
-            let wakes = contestant == Contestant::AgentThatWakes;
-            let text = format!("[host]\ncontrol = {control:?}\nwakes_peers = {wakes}\n");
-            fs::write(&config, text).map_err(io_error("configure the agent"))?;
-            let (process, log) = role::run(outlast, "host", place, &config)?;
-            role::await_words(&log, "the host agent begins", cancel)?;
-            Ok::<_, TrialError>(process)
+            let control = directory.join(name).with_extension("sock");
+            role::agent(outlast, place, &control, keys, cancel)
         };
         Ok(Self {
             _gateways: gateways

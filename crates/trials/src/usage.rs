@@ -1,9 +1,10 @@
-//! What a program has used, found by the socket at which it listens for its operator.
+//! What a program has used: this one, or one that is found by the socket at which it listens for its operator.
 
 use outlast_base::time::Duration;
 use outlast_base::units::ByteCount;
 use rustix::io::Errno;
 use rustix::net::sockopt::socket_peercred;
+use rustix::process::getpid;
 use std::fs;
 use std::io;
 use std::os::unix::net::UnixStream;
@@ -11,27 +12,32 @@ use std::path::Path;
 
 /// A running program.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Program(i32);
+pub(crate) struct Program(i32);
 
 /// What it has used.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Usage {
+pub(crate) struct Usage {
     /// Time of processors, in the program and in the kernel on its behalf.
-    pub(super) processor: Duration,
+    pub(crate) processor: Duration,
     /// Memory that is resident now.
-    pub(super) resident: ByteCount,
+    pub(crate) resident: ByteCount,
 }
 
 impl Program {
     /// The program that listens at a socket.
-    pub(super) fn behind(socket: &Path) -> io::Result<Self> {
+    pub(crate) fn behind(socket: &Path) -> io::Result<Self> {
         let stream = UnixStream::connect(socket)?;
         let credentials = socket_peercred(&stream)?;
         Ok(Self(credentials.pid.as_raw_nonzero().get()))
     }
 
+    /// This one.
+    pub(crate) fn own() -> Self {
+        Self(getpid().as_raw_nonzero().get())
+    }
+
     /// What it has used by now.
-    pub(super) fn usage(self) -> io::Result<Usage> {
+    pub(crate) fn usage(self) -> io::Result<Usage> {
         let directory = format!("/proc/{}", self.0);
         let mut processor = Duration::ZERO;
         for thread in fs::read_dir(format!("{directory}/task"))? {
