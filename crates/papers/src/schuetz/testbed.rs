@@ -34,7 +34,7 @@ pub enum Variant {
 pub enum Readdressing {
     /// Not at all: nothing passes for so long after the disconnection.
     Assumed(Duration),
-    /// The same time, between hosts with Linux 6.
+    /// Nothing passes for so long, between hosts with Linux 6.
     AssumedToday(Duration),
     /// By HIP, as in the paper.
     Hip,
