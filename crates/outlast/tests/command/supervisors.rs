@@ -20,7 +20,7 @@ const PART: usize = BYTES / 4;
 /// The mobile is nowhere for so long: the senders time out.
 const NOWHERE: Duration = Duration::from_millis(1_000);
 /// For this a thousand connections may wait for each other.
-const PATIENCE: std::time::Duration = std::time::Duration::from_secs(120);
+const PATIENCE: Duration = Duration::from_secs(120);
 /// Within this everything is over that supervisor hosts say to each other when the mobile comes.
 const MOVE: Duration = Duration::from_millis(600);
 
