@@ -16,6 +16,11 @@ use std::path::Path;
 use std::process::Command;
 
 const HOME_ADDRESS: &str = "10.50.0.5";
+/// Names of the hosts' files, and of the key's.
+const HOME: &str = "home-agent";
+const AGENTS: [&str; 2] = ["a", "b"];
+const NODE: &str = "mobile-node";
+const KEY: &str = "key";
 /// Switches of the two cells, on the router between the agents.
 const SWITCHES: [&str; 2] = ["cell_a", "cell_b"];
 
@@ -131,78 +136,58 @@ impl Cells {
         directory: &Path,
         cancel: &Cancel,
     ) -> Result<Vec<ContainedProcess>, TrialError> {
-        let key = directory.join("key");
         let mut command = Command::new(outlast);
-        command.args(["mobile-ip", "key"]).arg(&key);
+        command.args(["mobile-ip", "key"]).arg(directory.join(KEY));
         let made = command.output().map_err(io_error)?;
         if !made.status.success() {
             let said = String::from_utf8_lossy(&made.stderr);
             return Err(TrialError::Daemon(said.trim().to_owned()));
         }
-        // Where the link tells, nobody has to wait for an advertisement.
-        let interval_ms = match detection {
-            Detection::Link => 60_000,
-            Detection::Eager | Detection::Lazy | Detection::Prefix => 1_000,
-        };
-        let control = |name: &str| directory.join(name).with_extension("sock");
-        let home_agent = format!(
-            "[home_agent]\naddress = \"10.9.0.2\"\ncontrol = {:?}\n\
-             [[home_agent.mobiles]]\nhome_address = \"{HOME_ADDRESS}\"\nkey = {key:?}\n",
-            control("home-agent")
-        );
-        let foreign_agent = |name: &str, number: usize| {
-            format!(
-                "[foreign_agent]\ninterface = \"link0\"\naddress = \"10.{number}.0.1\"\n\
-                 care_of_address = \"10.{number}.9.2\"\ninterval_ms = {interval_ms}\ncontrol = {:?}\n",
-                control(name)
-            )
-        };
-        let mobile_node = format!(
-            "[mobile_node]\nhome_address = \"{HOME_ADDRESS}\"\nhome_agent = \"10.9.0.2\"\nkey = {key:?}\n\
-             interface = \"link0\"\ndetection = \"{detection}\"\nhome_network = \"10.50.0.0/24\"\n\
-             control = {:?}\n",
-            control("mobile-node")
-        );
         let mut roles = Vec::new();
         let [a, b] = &self.foreign_agents;
-        for (name, role, host, text, words) in [
-            (
-                "home-agent",
-                "home-agent",
-                &self.home_agent,
-                home_agent,
-                "agent begins",
-            ),
-            (
-                "a",
-                "foreign-agent",
-                a,
-                foreign_agent("a", 1),
-                "agent begins",
-            ),
-            (
-                "b",
-                "foreign-agent",
-                b,
-                foreign_agent("b", 2),
-                "agent begins",
-            ),
-            (
-                "mobile-node",
-                "mobile-node",
-                &self.mobile,
-                mobile_node,
-                " registered",
-            ),
+        for (name, role, host, words) in [
+            (HOME, "home-agent", &self.home_agent, "agent begins"),
+            (AGENTS[0], "foreign-agent", a, "agent begins"),
+            (AGENTS[1], "foreign-agent", b, "agent begins"),
+            (NODE, "mobile-node", &self.mobile, " registered"),
         ] {
             let config = directory.join(name).with_extension("toml");
-            fs::write(&config, text).map_err(io_error)?;
+            fs::write(&config, configuration(name, detection, directory)).map_err(io_error)?;
             let (process, said) = role::run(outlast, role, host, &config)?;
             role::await_words(&said, words, cancel)?;
             roles.push(process);
         }
         Ok(roles)
     }
+}
+
+/// The configuration file of the host `name`.
+fn configuration(name: &str, detection: Detection, directory: &Path) -> String {
+    let key = directory.join(KEY);
+    let control = directory.join(name).with_extension("sock");
+    if name == HOME {
+        return format!(
+            "[home_agent]\naddress = \"10.9.0.2\"\ncontrol = {control:?}\n\
+             [[home_agent.mobiles]]\nhome_address = \"{HOME_ADDRESS}\"\nkey = {key:?}\n"
+        );
+    }
+    let Some(index) = AGENTS.iter().position(|agent| *agent == name) else {
+        return format!(
+            "[mobile_node]\nhome_address = \"{HOME_ADDRESS}\"\nhome_agent = \"10.9.0.2\"\nkey = {key:?}\n\
+             interface = \"link0\"\ndetection = \"{detection}\"\nhome_network = \"10.50.0.0/24\"\n\
+             control = {control:?}\n"
+        );
+    };
+    // Where the link tells, nobody has to wait for an advertisement.
+    let interval_ms = match detection {
+        Detection::Link => 60_000,
+        Detection::Eager | Detection::Lazy | Detection::Prefix => 1_000,
+    };
+    let number = index + 1;
+    format!(
+        "[foreign_agent]\ninterface = \"link0\"\naddress = \"10.{number}.0.1\"\n\
+         care_of_address = \"10.{number}.9.2\"\ninterval_ms = {interval_ms}\ncontrol = {control:?}\n"
+    )
 }
 
 fn io_error(source: io::Error) -> TrialError {
