@@ -202,9 +202,9 @@ fn a_hole_that_only_the_sender_can_fill_does_not_freeze_it() {
     // Of the next three the wired half has lost the first.
     path.data(4 * MSS, MSS);
     path.data(5 * MSS, MSS);
-    said(&mut path);
+    let mut told = said(&mut path);
     path.after_ms(2_000);
-    let told = said(&mut path);
+    told.extend(said(&mut path));
     assert!(!told.contains(&Ack(3 * MSS, 0)), "{told:?}");
     assert!(
         told.iter()
@@ -343,10 +343,33 @@ fn a_loss_in_the_wired_half_is_told_to_the_sender_at_once() {
     }
     let told = said(&mut path);
     assert_eq!(told.len(), 3, "{told:?}");
+    // The sender repeats from there on: all that was lost, and not the withheld byte.
     assert!(
         told.iter()
-            .all(|said| matches!(said, Ack(ack, _) if *ack == MSS - 1))
+            .all(|said| matches!(said, Ack(ack, _) if *ack == MSS))
     );
+}
+
+#[test]
+fn the_mobiles_acknowledgements_of_a_loss_in_the_wired_half_are_passed_on_whole() {
+    for mechanism in [PathMechanismKind::MTcp, PathMechanismKind::MTcpAdaptive] {
+        let mut path = Path::established(mechanism);
+        path.data(0, MSS);
+        for n in [2, 3] {
+            path.data(n * MSS, MSS);
+        }
+        said(&mut path);
+        path.after_ms(40);
+        for _ in 0..3 {
+            path.far_ack(MSS);
+        }
+        assert_eq!(said(&mut path), [], "they pass as they are");
+        // The hole is filled, and a byte is withheld again.
+        path.data(MSS, MSS);
+        path.after_ms(40);
+        path.far_ack(4 * MSS);
+        assert_eq!(said(&mut path), [Ack(4 * MSS - 1, OPEN)]);
+    }
 }
 
 #[test]

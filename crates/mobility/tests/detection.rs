@@ -161,6 +161,9 @@ fn a_ping_pong_serves_the_lazy_worst_and_nobody_asks_more_than_once_a_second() {
     assert!(eager.0 > 20 && link.0 > 20, "{eager:?} {link:?}");
     assert!(eager.1 > lazy.1, "reached more often: {eager:?}, {lazy:?}");
     assert!(link.1 > eager.1, "reached more often: {link:?}, {eager:?}");
+    // Back within the lifetime of the last advertisement: the next one counts, as some were missed.
+    let soon = ping_pong(Detection::Eager, ms(2_000));
+    assert!(soon.0 >= 38, "a request for each move: {soon:?}");
     // Faster than a second the limit of the RFC holds every way back.
     let fast = ping_pong(Detection::Link, ms(400));
     assert!(fast.1 < link.1, "{fast:?}");

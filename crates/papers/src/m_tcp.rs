@@ -1,8 +1,8 @@
-//! K. Brown and S. Singh, "M-TCP: TCP for Mobile Cellular Networks", 1997: figures 7 to 12 and
+//! K. Brown and S. Singh, "M-TCP: TCP for Mobile Cellular Networks", 1997: figures 7 to 13 and
 //! table 1, 15, 16, the right half of 17, and 18 in virtual time; 14 and the left half of 17 on this machine.
 //!
 //! The figures of the paper are drawings without numbers; what its text says of them is held against
-//! ours. Figure 13 is not here. What differs from the paper's testbed is said in [`testbed`].
+//! ours. What differs from the paper's testbed is said in [`testbed`].
 
 pub mod behaviour;
 pub mod codec;
@@ -10,6 +10,7 @@ pub mod compressed;
 pub mod modern;
 pub mod near_sender;
 pub mod processing;
+pub mod receives;
 pub mod send_buffer;
 pub mod testbed;
 mod timing;
@@ -33,6 +34,7 @@ pub static EXPERIMENT: Experiment = Experiment {
         &near_sender::NearSender,
         &transfers::FAR_SENDER,
         &transfers::LONG_CELLS,
+        &receives::Receives,
         &codec::Times,
         &compressed::NEAR,
         &compressed::FAR,

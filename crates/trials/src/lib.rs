@@ -17,6 +17,7 @@
 //! | [`live`] | what is done in a live run |
 //! | [`middle_of_path`] | outages that are not next to the gateway, several at once, one inside another |
 //! | [`mobile_ip_crowd`] | thousands of mobile nodes that move at once, in virtual time and live |
+//! | [`mobile_ip_detection`] | how long hand-offs take with each way of movement detection |
 //! | [`mobile_ip_matrix`] | resume time after a registration, with `hold` and the trigger and without |
 //! | [`race`] | the same transfer over the same outages by everything that is said to help |
 //! | [`strangers`] | QUIC, tunnels, real-time streams and DNS: what a gateway does for what it cannot read |
@@ -42,6 +43,7 @@ pub mod lab_vs_sim;
 pub mod live;
 pub mod middle_of_path;
 pub mod mobile_ip_crowd;
+pub mod mobile_ip_detection;
 pub mod mobile_ip_matrix;
 mod moments;
 pub mod race;
@@ -72,6 +74,7 @@ pub const ALL: &[&Experiment] = &[
     &host_matrix::EXPERIMENT,
     &host_cost::EXPERIMENT,
     &mobile_ip_matrix::EXPERIMENT,
+    &mobile_ip_detection::EXPERIMENT,
     &tunnel_cost::EXPERIMENT,
     &mobile_ip_crowd::EXPERIMENT,
     &hip_moves::EXPERIMENT,

@@ -9,6 +9,7 @@ use crate::hip_cost::trial::{self as cost, CostTrial};
 use crate::hip_moves::trial::{self as moves, MovesTrial};
 use crate::host_cost::bench::{self as agents, AgentBench};
 use crate::mobile_ip_crowd::trial::{self as crowd, CrowdTrial};
+use crate::mobile_ip_detection::trial::{self as detection, DetectionTrial};
 use crate::mobile_ip_matrix::trial::{self as hand_off, HandOffTrial};
 use crate::race::trial::{self as race, RaceTrial};
 use crate::strangers::trial::{self as strangers, StrangerTrial};
@@ -37,6 +38,8 @@ pub enum Trial {
     Siege(SiegeTrial),
     /// A transfer through one hand-off with Mobile IP.
     HandOff(HandOffTrial),
+    /// A mobile node that goes to and fro between foreign agents with Mobile IP.
+    Detection(DetectionTrial),
     /// Thousands of mobile nodes that move at once with Mobile IP.
     Crowd(CrowdTrial),
     /// Programs between hosts that change their addresses, with HIP.
@@ -56,12 +59,13 @@ pub enum Trial {
 }
 
 impl Live for Trial {
-    /// Programs and daemon mostly wait, and have their moment to themselves; four sieges go on at
-    /// once; a hand-off and the herd take all of the capacity, and what measures the machine, too.
+    /// Programs and daemon mostly wait, and have their moment to themselves; four sieges, or mobile nodes
+    /// between cells, go on at once; a hand-off and the herd take all of the capacity, and what measures the machine, too.
     fn weight(&self, capacity: u32) -> u32 {
         match self {
             Self::Programs(_) | Self::Stranger(_) | Self::Race(_) => 1,
-            Self::Siege(_) => (capacity / 4).max(1),
+            // Four roles, which mostly wait.
+            Self::Siege(_) | Self::Detection(_) => (capacity / 4).max(1),
             Self::Herd(_)
             | Self::HandOff(_)
             | Self::Moves(_)
@@ -82,6 +86,7 @@ impl Live for Trial {
             Self::Race(trial) => Some(trial.expected()),
             Self::Siege(trial) => Some(trial.expected()),
             Self::HandOff(trial) => Some(trial.expected()),
+            Self::Detection(trial) => Some(trial.expected()),
             Self::Crowd(trial) => Some(trial.expected()),
             Self::Moves(trial) => Some(trial.expected()),
             Self::Cost(trial) => Some(trial.expected()),
@@ -100,6 +105,7 @@ impl Live for Trial {
             Self::Herd(_)
             | Self::Siege(_)
             | Self::HandOff(_)
+            | Self::Detection(_)
             | Self::Moves(_)
             | Self::Cost(_)
             | Self::Bench(_)
@@ -119,6 +125,7 @@ impl Live for Trial {
             Self::Race(trial) => race::carry_out(job, trial, &outlast, moments, cancel)?,
             Self::Herd(trial) => herd::carry_out(job, trial, &outlast, cancel)?,
             Self::Siege(trial) => siege::carry_out(job, trial, &outlast, cancel)?,
+            Self::Detection(trial) => detection::carry_out(job, trial, &outlast, cancel)?,
             Self::HandOff(trial) => hand_off::carry_out(job, trial, &outlast, cancel)?,
             Self::Crowd(trial) => crowd::carry_out(job, trial, &outlast, cancel)?,
             Self::Moves(trial) => moves::carry_out(job, trial, &outlast, cancel)?,

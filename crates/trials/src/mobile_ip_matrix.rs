@@ -6,7 +6,7 @@
 //! Left out: foreign agents, whose part is over when the reply has passed them.
 
 pub(crate) mod place;
-mod replies;
+pub(crate) mod replies;
 pub mod roles;
 
 pub mod trial;

@@ -79,6 +79,13 @@ impl Agent {
         self.first_care_of.filter(|_| is_foreign)
     }
 
+    /// Whether an advertisement should have come since the last one. An agent advertises itself three times in
+    /// its lifetime (section 2.3): half of it without a word means that the node was elsewhere, or that one
+    /// was lost.
+    fn has_missed_one(&self, now: Instant) -> bool {
+        now.since(self.heard_at) > self.expires_at.since(self.heard_at) / 2
+    }
+
     fn is_same(&self, other: &Self) -> bool {
         (self.address, self.link) == (other.address, other.link)
     }
@@ -87,7 +94,7 @@ impl Agent {
 /// What an advertisement says that was not known.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(super) struct Heard {
-    /// The agent was not heard before, or not while its last advertisement was true.
+    /// The agent was not heard before, or at least one advertisement before this one was not.
     pub(super) is_new: bool,
     /// The agent was started anew (section 2.3.2).
     pub(super) is_restarted: bool,
@@ -124,7 +131,7 @@ impl Surroundings {
             is_one_forgotten: false,
         };
         if let Some(known) = self.heard.iter_mut().find(|known| known.is_same(&agent)) {
-            heard.is_new = known.expires_at <= now;
+            heard.is_new = known.expires_at <= now || known.has_missed_one(now);
             heard.is_restarted =
                 agent.sequence < FIRST_AFTER_WRAP && agent.sequence < known.sequence;
             *known = agent;

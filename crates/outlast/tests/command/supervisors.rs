@@ -10,6 +10,8 @@ use crate::roaming::{Agents, MOBILE, Neighbours, Roaming};
 use crate::support::Place;
 use outlast_base::time::Duration;
 use serde_json::Value;
+use std::io::{Read, Write};
+use std::net::TcpStream;
 
 /// Of each transfer, at least.
 const BYTES: usize = 4_000_000;
@@ -17,11 +19,32 @@ const BYTES: usize = 4_000_000;
 const PART: usize = BYTES / 4;
 /// The mobile is nowhere for so long: the senders time out.
 const NOWHERE: Duration = Duration::from_millis(1_000);
+/// For this a thousand connections may wait for each other.
+const PATIENCE: Duration = Duration::from_secs(120);
 /// Within this everything is over that supervisor hosts say to each other when the mobile comes.
 const MOVE: Duration = Duration::from_millis(600);
 
 fn number(status: &Value, name: &str) -> u64 {
     status["agents"][name].as_u64().unwrap_or_default()
+}
+
+/// Both daemons, with a session between them.
+fn neighbours(place: &Place, roaming: &Roaming, mechanism: &'static str) -> Option<Agents> {
+    let agents = Agents::start_with(place, roaming, Neighbours::PATIENT, mechanism)?;
+    for daemon in [agents.older(), agents.newer()] {
+        let has_session = |status: &Value| status["agents"]["neighbours"][0]["session"] == "up";
+        daemon.status_when(place, "a session", has_session);
+    }
+    Some(agents)
+}
+
+/// The mobile is out of the old supervisor host's reach, which knows.
+fn leave(place: &Place, roaming: &Roaming, agents: &Agents) {
+    roaming.leave();
+    let is_down = |status: &Value| status["link"]["state"] == "down";
+    let old = agents.older();
+    old.status_when(place, "the mobile's absence", is_down);
+    wait(NOWHERE);
 }
 
 /// Both hosts, both daemons, and a transfer each way.
@@ -36,11 +59,7 @@ impl Scene {
     fn new(mechanism: &'static str) -> Option<Self> {
         let place = Place::new();
         let roaming = Roaming::new()?;
-        let agents = Agents::start_with(&place, &roaming, Neighbours::PATIENT, mechanism)?;
-        for daemon in [agents.older(), agents.newer()] {
-            let has_session = |status: &Value| status["agents"]["neighbours"][0]["session"] == "up";
-            daemon.status_when(&place, "a session", has_session);
-        }
+        let agents = neighbours(&place, &roaming, mechanism)?;
         let [out, input] = roaming.connected();
         let download = Transfer::over(out, input, BYTES);
         let [input, out] = roaming.connected();
@@ -62,13 +81,8 @@ impl Scene {
         }
     }
 
-    /// The mobile is out of the old supervisor host's reach, which knows.
     fn leave(&self) {
-        self.roaming.leave();
-        let is_down = |status: &Value| status["link"]["state"] == "down";
-        let old = self.agents.older();
-        old.status_when(&self.place, "the mobile's absence", is_down);
-        wait(NOWHERE);
+        leave(&self.place, &self.roaming, &self.agents);
     }
 
     fn finish(self) {
@@ -78,17 +92,17 @@ impl Scene {
     }
 }
 
-/// Expects that both connections came from the neighbour, and that the time is told that it took.
+/// Expects that so many connections came from the neighbour, and that the time is told that it took.
 #[expect(
     clippy::print_stderr,
     reason = "who runs the test wants to know how long a move takes"
 )]
-fn expect_move(status: &Value) {
+fn expect_move(status: &Value, connections: usize) {
     let last = &status["agents"]["last_move"];
     assert_eq!(last["mobile"], MOBILE, "{status:#}");
-    assert_eq!(last["connections"], 2, "{status:#}");
+    assert_eq!(last["connections"], connections, "{status:#}");
     let took = last["took_us"].as_u64().expect("a time");
-    eprintln!("two connections moved in {took} us");
+    eprintln!("{connections} connections moved in {took} us");
     assert!(took < 10_000_000, "{status:#}");
 }
 
@@ -103,7 +117,7 @@ fn transfers_follow_their_mobile_from_supervisor_host_to_supervisor_host_and_bac
         let has_both = |status: &Value| status["agents"]["last_move"]["connections"] == 2;
         let (old, new) = (scene.agents.older(), scene.agents.newer());
         let status = new.status_when(&scene.place, "both connections", has_both);
-        expect_move(&status);
+        expect_move(&status, 2);
         assert_eq!(number(&status, "taken_over"), 2, "{status:#}");
         assert_eq!(number(&old.status(&scene.place), "lent"), 2);
         scene.go_on();
@@ -111,7 +125,10 @@ fn transfers_follow_their_mobile_from_supervisor_host_to_supervisor_host_and_bac
         wait(NOWHERE);
         scene.roaming.come_back();
         let (old, new) = (scene.agents.older(), scene.agents.newer());
-        expect_move(&old.status_when(&scene.place, "both connections", has_both));
+        expect_move(
+            &old.status_when(&scene.place, "both connections", has_both),
+            2,
+        );
         assert_eq!(number(&new.status(&scene.place), "lent"), 2);
         scene.go_on();
         scene.agents.stop();
@@ -162,4 +179,91 @@ fn transfers_survive_the_end_of_either_supervisor_host_at_any_moment_of_the_move
         kill(&mut scene.agents);
         scene.finish();
     }
+}
+
+/// Connections that a mobile takes along at once.
+const MANY: usize = 1_000;
+/// What each sends at a time: several segments.
+const PIECE: usize = 6_000;
+
+/// A connection: who sends, and who receives.
+struct Stream {
+    number: usize,
+    out: TcpStream,
+    input: TcpStream,
+    sent: usize,
+    received: usize,
+}
+
+impl Stream {
+    /// Every second one is an upload.
+    fn new(roaming: &Roaming, number: usize) -> Self {
+        let [fixed, mobile] = roaming.connected();
+        let (out, input) = match number.is_multiple_of(2) {
+            true => (fixed, mobile),
+            false => (mobile, fixed),
+        };
+        input.set_read_timeout(Some(PATIENCE)).expect("not zero");
+        out.set_write_timeout(Some(PATIENCE)).expect("not zero");
+        Self {
+            number,
+            out,
+            input,
+            sent: 0,
+            received: 0,
+        }
+    }
+
+    /// The bytes from `from` on, which are others for each connection.
+    fn piece(&self, from: usize) -> Vec<u8> {
+        let byte = |at: usize| (at * 31 + at / 251 + self.number * 7) as u8;
+        (from..from + PIECE).map(byte).collect()
+    }
+
+    fn send(&mut self) {
+        let piece = self.piece(self.sent);
+        self.out.write_all(&piece).expect("room in the buffer");
+        self.sent += PIECE;
+    }
+
+    fn receive(&mut self) {
+        let mut got = vec![0; PIECE];
+        let number = self.number;
+        let read = self.input.read_exact(&mut got);
+        read.unwrap_or_else(|error| panic!("connection {number}: {error}"));
+        assert!(got == self.piece(self.received), "connection {number}");
+        self.received += PIECE;
+    }
+}
+
+#[test]
+fn a_thousand_connections_are_moved_while_transferring() {
+    let place = Place::new();
+    let Some(roaming) = Roaming::new() else {
+        return;
+    };
+    let Some(agents) = neighbours(&place, &roaming, "m-tcp-adaptive") else {
+        return;
+    };
+    let mut streams: Vec<Stream> = (0..MANY).map(|n| Stream::new(&roaming, n)).collect();
+    for stream in &mut streams {
+        stream.send();
+        stream.receive();
+    }
+    // What is on its way when the mobile leaves, and what its senders repeat meanwhile.
+    roaming.leave();
+    streams.iter_mut().for_each(Stream::send);
+    leave(&place, &roaming, &agents);
+    roaming.arrive();
+    let new = agents.newer();
+    let has_all = |status: &Value| status["agents"]["last_move"]["connections"] == MANY;
+    let status = new.status_when(&place, "all connections", has_all);
+    expect_move(&status, MANY);
+    assert_eq!(number(&status, "taken_over"), MANY as u64, "{status:#}");
+    for stream in &mut streams {
+        stream.receive();
+        stream.send();
+        stream.receive();
+    }
+    agents.stop();
 }

@@ -1,6 +1,6 @@
 //! Entries of Brown and Singh 1997.
 
-use super::{CITED, DRAWING, HARDWARE, NOT_MEASURED, Work, not_run, run};
+use super::{CITED, DRAWING, HARDWARE, Work, not_run, run};
 
 const SIM: &str = "m-tcp";
 
@@ -126,10 +126,11 @@ pub(super) static WORK: Work = Work {
             SIM,
             "figure-12",
         ),
-        not_run(
+        run(
             "Figure 13",
             "Receives per byte at the mobile host: 1.02 with M-TCP, 1.06 with TCP",
-            NOT_MEASURED,
+            SIM,
+            "figure-13",
         ),
         not_run(
             "Section 6.3",

@@ -14,7 +14,7 @@ use outlast_gateway::gateway::{Gateway, GatewayConfig};
 use outlast_gateway::link::{Direction, InterfaceId, LinkConfig, LinkId};
 use outlast_gateway::mechanisms::path::PathMechanismKind;
 use outlast_lab::Cancel;
-use outlast_report::judgement::{Measured, Published, Tolerance};
+use outlast_report::judgement::{Claim, Measured, Published, Tolerance};
 use outlast_report::table::{Cell, Column, Table};
 use outlast_report::unit::Unit;
 use outlast_wire::{IpHeader, Packet, SeqNumber, TcpFlags, TcpHeader};
@@ -160,6 +160,11 @@ impl Trial for ProcessingTrial {
     }
 }
 
+/// Why the ratio is another one.
+const FORWARDING: &str = "the paper's 31 µs are the IP layer of a kernel. Forwarding here is a look-up of the \
+    connection alone, an eighth of a microsecond, so that the half microsecond of the mechanism makes a larger \
+    ratio.";
+
 impl Figure for Processing {
     fn name(&self) -> &'static str {
         "figure-17-left"
@@ -209,13 +214,16 @@ impl Figure for Processing {
             count: ROUNDS,
         });
         Part::new(self.title()).table(table).claims(vec![
-            claim(
-                "figure 17",
-                "M-TCP takes a packet 112 µs where forwarding takes 31 µs (largest ratio over all sizes).",
-                Unit::Factor,
-                Published::AtMost(112.0 / 31.0),
-                Tolerance::Absolute(0.0),
-            )
+            Claim {
+                departure: Some(FORWARDING.into()),
+                ..claim(
+                    "figure 17",
+                    "M-TCP takes a packet 112 µs where forwarding takes 31 µs (largest ratio over all sizes).",
+                    Unit::Factor,
+                    Published::AtMost(112.0 / 31.0),
+                    Tolerance::Absolute(0.0),
+                )
+            }
             .judge(dearest),
         ])
     }

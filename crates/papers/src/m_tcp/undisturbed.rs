@@ -5,7 +5,7 @@ use super::testbed::interval;
 use outlast_experiments::experiment::{Extent, Figure, Part};
 use outlast_experiments::job::Job;
 use outlast_experiments::record::Runs;
-use outlast_report::judgement::{Judged, Measured, Published, Tolerance};
+use outlast_report::judgement::{Claim, Judged, Measured, Published, Tolerance};
 use outlast_report::statistics::Sample;
 use outlast_report::table::{Cell, Column, Table};
 use outlast_report::unit::Unit;
@@ -19,6 +19,10 @@ pub struct Undisturbed;
 const KILOBYTES: [u32; 3] = [100, 500, 1_000];
 /// The window of the paper's senders, in bytes.
 const BUFFER: u32 = 16_384;
+
+/// Why short transfers take longer than the paper's.
+pub(super) const SECOND_WINDOW: &str = "one delayed acknowledgement, 200 ms whatever the size. The second window has room \
+    for two segments less the withheld byte: one goes alone, and the receiver waits for another before it acknowledges.";
 
 /// A transfer over a link of 10 Mbit/s that is always up.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -178,13 +182,16 @@ fn claims(runs: &Runs) -> Vec<Judged> {
         count: far.len(),
     });
     vec![
-        claim(
-            "figure 18",
-            "Over 5 hops M-TCP is slightly slower than TCP (its time as a share of TCP's, the largest).",
-            Unit::Share,
-            Published::AtMost(1.0),
-            Tolerance::Absolute(0.1),
-        )
+        Claim {
+            departure: Some(SECOND_WINDOW.into()),
+            ..claim(
+                "figure 18",
+                "Over 5 hops M-TCP is slightly slower than TCP (its time as a share of TCP's, the largest).",
+                Unit::Share,
+                Published::AtMost(1.0),
+                Tolerance::Absolute(0.1),
+            )
+        }
         .judge(near),
         claim(
             "figure 18",

@@ -1,8 +1,9 @@
 //! When registrations were accepted: the home agent's replies, as they come by.
 
 use crate::gateway_matrix::trial::TrialError;
-use outlast_base::time::Instant;
-use outlast_lab::LabError;
+use crate::gateway_matrix::wait;
+use outlast_base::time::{Duration, Instant};
+use outlast_lab::{Cancel, LabError};
 use outlast_linux::clock;
 use outlast_linux::frames::{PacketLink, Wanted};
 use outlast_linux::namespace::Namespace;
@@ -13,16 +14,19 @@ use outlast_wire::mobile_ip::{PORT, RegistrationReply, ReplyCode};
 use outlast_wire::{Packet, Transport};
 use std::io;
 use std::sync::Arc;
+use std::sync::mpsc::{self, Receiver, Sender};
 use std::thread::{self, JoinHandle};
 
 const PACKETS: Token = Token(0);
 const END: Token = Token(1);
 const LONGEST: usize = 2048;
+const LOOK: Duration = Duration::from_millis(10);
 
 /// Looks on.
-pub(super) struct Replies {
+pub(crate) struct Replies {
     end: Arc<Waker>,
-    thread: JoinHandle<io::Result<Vec<Instant>>>,
+    accepted: Receiver<Instant>,
+    thread: JoinHandle<io::Result<()>>,
 }
 
 fn io_error(source: io::Error) -> TrialError {
@@ -34,7 +38,7 @@ fn io_error(source: io::Error) -> TrialError {
 
 impl Replies {
     /// Begins, at an interface of a host.
-    pub(super) fn watch(host: &Namespace, interface: &str) -> Result<Self, TrialError> {
+    pub(crate) fn watch(host: &Namespace, interface: &str) -> Result<Self, TrialError> {
         let open = || -> Result<PacketLink, TrialError> {
             let mut routes = RouteSocket::open().map_err(LabError::from)?;
             let interface = routes.interface(interface).map_err(LabError::from)?;
@@ -48,35 +52,63 @@ impl Replies {
         let packets = host.run(open).map_err(LabError::from)??;
         let end = Arc::new(Waker::new().map_err(io_error)?);
         let ended = Arc::clone(&end);
-        let thread = thread::spawn(move || watch(&packets, &ended));
-        Ok(Self { end, thread })
+        let (told, accepted) = mpsc::channel();
+        let thread = thread::spawn(move || watch(&packets, &ended, &told));
+        Ok(Self {
+            end,
+            accepted,
+            thread,
+        })
     }
 
-    /// When each accepting reply came.
-    pub(super) fn end(self) -> Result<Vec<Instant>, TrialError> {
+    /// Forgets what came until now.
+    pub(crate) fn discard(&self) {
+        while self.accepted.try_recv().is_ok() {}
+    }
+
+    /// When the next accepting reply comes; `None` if none does until then.
+    pub(crate) fn next_until(
+        &self,
+        then: Instant,
+        cancel: &Cancel,
+    ) -> Result<Option<Instant>, TrialError> {
+        loop {
+            if let Ok(at) = self.accepted.try_recv() {
+                return Ok(Some(at));
+            }
+            if clock::now() > then {
+                return Ok(None);
+            }
+            wait(cancel, None, LOOK)?;
+        }
+    }
+
+    /// When each accepting reply came that was not asked for.
+    pub(crate) fn end(self) -> Result<Vec<Instant>, TrialError> {
         self.end.wake();
         let joined = self.thread.join();
-        let replies = joined.unwrap_or_else(|panic| std::panic::resume_unwind(panic));
-        replies.map_err(io_error)
+        let watched = joined.unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+        watched.map_err(io_error)?;
+        Ok(self.accepted.into_iter().collect())
     }
 }
 
-fn watch(packets: &PacketLink, end: &Waker) -> io::Result<Vec<Instant>> {
+fn watch(packets: &PacketLink, end: &Waker, accepted: &Sender<Instant>) -> io::Result<()> {
     let mut poller = Poller::new()?;
     poller.add(packets, PACKETS, Interest::Readable)?;
     poller.add(end, END, Interest::Readable)?;
     let mut buffer = vec![0; LONGEST];
-    let mut accepted = Vec::new();
     loop {
         let is_over = poller.wait()?.any(|Ready { token, .. }| token == END);
         let now = clock::now();
         while let Some((_, bytes)) = packets.receive(&mut buffer)? {
-            if accepts(bytes) {
-                accepted.push(now);
+            if accepts(bytes) && accepted.send(now).is_err() {
+                // Nobody looks any more.
+                return Ok(());
             }
         }
         if is_over {
-            return Ok(accepted);
+            return Ok(());
         }
     }
 }

@@ -31,6 +31,8 @@
 //! - A persist packet is the oldest unacknowledged segment, not one byte of it.
 //! - A hand-off to another supervisor host does not shrink the window first: it is as the outage has
 //!   left it.
+//! - Nothing is withheld while the mobile lacks what the wired half has lost: the sender would repeat
+//!   from the withheld byte on, and so each loss twice.
 //! - Three duplicate acknowledgements of the mobile draw one local repetition (the supervisor's own
 //!   TCP half did the same) and do not reach the sender.
 //!
@@ -336,6 +338,9 @@ impl MTcp {
         }
         if newly_acked > 0 {
             self.fixed.hear_acknowledgement(cx.flow, tcp);
+            if self.wireless.lacks_next(cx.flow) {
+                self.fixed.withhold_nothing(cx.flow);
+            }
             let is_outstanding =
                 cx.flow.near.has_outstanding() || !self.fixed.has_told_all(cx.flow);
             self.fixed
@@ -401,6 +406,9 @@ impl MTcp {
             self.fixed.owe();
         }
         let arrival = self.wireless.take(cx, packet, tcp, end);
+        if self.wireless.lacks_next(cx.flow) {
+            self.fixed.withhold_nothing(cx.flow);
+        }
         if arrival == Arrival::Acknowledged {
             self.fixed.answer_timeout(cx.flow, end);
             self.fixed.owe();

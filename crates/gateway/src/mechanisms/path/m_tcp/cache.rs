@@ -99,6 +99,13 @@ impl Cache {
         self.segments.iter().any(holds)
     }
 
+    /// Whether something is here, and the byte at `number` is missing before it.
+    pub(super) fn begins_after(&self, number: SeqNumber) -> bool {
+        self.segments
+            .front()
+            .is_some_and(|front| front.seq.after(number))
+    }
+
     /// The number behind what has come without a gap, where the mobile has everything before `acked`.
     pub(super) fn received(&self, acked: SeqNumber) -> SeqNumber {
         self.reach.map_or(acked, |reach| reach.received.max(acked))

@@ -3,6 +3,7 @@
 //! | state | event | what is done |
 //! |---|---|---|
 //! | no shrink | the mobile acknowledges `x` | the fixed host is told `x - 1` |
+//! | no shrink | the wired half has lost what the mobile lacks next | `x` is told, the window stays |
 //! | no shrink | wintimer, and nothing is withheld | nothing: a window that shrinks without a new acknowledgement is ignored |
 //! | no shrink | wintimer, and the withheld byte is the last | it is told, the window stays |
 //! | no shrink | wintimer | shrunk: the withheld byte is told with window zero |
@@ -191,6 +192,14 @@ impl ShTcp {
             FixedWindow::NoShrink if is_whole => acked,
             _ => self.ackable(acked) - 1,
         });
+    }
+
+    /// The wired half has lost what the mobile lacks next: the withheld byte is told.
+    ///
+    /// It could not close the window, as only the sender has what comes next. The sender repeats from the
+    /// last number that it was told: from the withheld byte it would repeat too little, and a second time.
+    pub(super) fn withhold_nothing(&mut self, flow: &TcpFlow) {
+        self.raise(self.ackable(flow.near.acked));
     }
 
     /// The fixed host has sent something up to `end`; `times_out_at` is when it times out if nothing is heard.

@@ -326,10 +326,18 @@ impl Wireless {
     /// Whether the segment shows that the wired half has lost something before it.
     pub(super) fn has_hole_before(&self, flow: &TcpFlow, seq: SeqNumber, end: SeqNumber) -> bool {
         let received = self.cache.received(flow.near.acked);
-        // What the mobile had acknowledged before it was first seen here is a guess; and what did not
-        // fit is no hole.
-        let is_known = flow.near.window_scale.is_some() && !self.has_passed_unkept;
-        is_known && end == flow.near.next && seq.after(received)
+        self.knows_holes(flow) && end == flow.near.next && seq.after(received)
+    }
+
+    /// Whether the wired half has lost what the mobile lacks next, and later data is here.
+    pub(super) fn lacks_next(&self, flow: &TcpFlow) -> bool {
+        self.knows_holes(flow) && self.cache.begins_after(flow.near.acked)
+    }
+
+    /// What the mobile had acknowledged before it was first seen here is a guess; and what did not fit is
+    /// no hole.
+    fn knows_holes(&self, flow: &TcpFlow) -> bool {
+        flow.near.window_scale.is_some() && !self.has_passed_unkept
     }
 
     /// A segment with data from the fixed host.
