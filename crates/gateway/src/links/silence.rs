@@ -35,7 +35,7 @@ use agenda::Agenda;
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 use outlast_base::time::{Duration, Instant};
-use outlast_wire::{Packet, TcpFlags, TcpHeader};
+use outlast_wire::{Packet, SeqNumber, TcpFlags, TcpHeader};
 pub(crate) use probe::Candidates;
 
 /// When silence is suspicious, and what finding out about it may cost.
@@ -113,6 +113,8 @@ pub(crate) struct FlowSilence {
     probes: u16,
     /// When the last one was sent.
     probed_at: Instant,
+    /// Where the window ends that the far host has offered the near host last. `None` before it was heard.
+    offered: Option<SeqNumber>,
     /// Its suspicion was refuted, and it was not heard since.
     is_distrusted: bool,
 }
@@ -150,6 +152,10 @@ impl FlowSilence {
         newly_acked: u32,
         (is_silent, shortest): (bool, Duration),
     ) -> bool {
+        let offers = tcp.has(TcpFlags::ACK).then(|| flow.offered_by_far(tcp));
+        // A window that was closed and is opened again to where it was is news.
+        let offers_the_same = offers == self.offered.or(flow.near.allowed);
+        self.offered = offers.or(self.offered);
         if self.probes == 0 {
             return false;
         }
@@ -164,7 +170,7 @@ impl FlowSilence {
             && newly_acked == 0
             && tcp.ack == flow.near.acked
             && tcp.options.sack.is_empty()
-            && flow.offers_what_it_did(tcp);
+            && offers_the_same;
         self.probes -= u16::from(says_nothing);
         says_nothing
     }

@@ -144,10 +144,10 @@ impl TcpFlow {
         u16::try_from(bytes >> scale).unwrap_or(u16::MAX)
     }
 
-    /// Whether a segment of the far host's offers just as much as the far host has offered before.
+    /// The end of the window that a segment of the far host's offers.
     #[must_use]
-    pub(crate) fn offers_what_it_did(&self, tcp: &TcpHeader) -> bool {
-        self.near.allowed == Some(tcp.ack + scaled_window(&self.far, tcp))
+    pub(crate) fn offered_by_far(&self, tcp: &TcpHeader) -> SeqNumber {
+        tcp.ack + scaled_window(&self.far, tcp)
     }
 
     /// Whether a segment that was taken in says nothing any more: its host has acknowledged more
