@@ -35,7 +35,7 @@ use agenda::Agenda;
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 use outlast_base::time::{Duration, Instant};
-use outlast_wire::{Packet, SeqNumber, TcpFlags, TcpHeader};
+use outlast_wire::{Packet, TcpFlags, TcpHeader};
 pub(crate) use probe::Candidates;
 
 /// When silence is suspicious, and what finding out about it may cost.
@@ -113,8 +113,8 @@ pub(crate) struct FlowSilence {
     probes: u16,
     /// When the last one was sent.
     probed_at: Instant,
-    /// Where the window ends that the far host has offered the near host last. `None` before it was heard.
-    offered: Option<SeqNumber>,
+    /// The window that the far host has offered last ends before another one that it has offered.
+    has_shrunk: bool,
     /// Its suspicion was refuted, and it was not heard since.
     is_distrusted: bool,
 }
@@ -152,10 +152,12 @@ impl FlowSilence {
         newly_acked: u32,
         (is_silent, shortest): (bool, Duration),
     ) -> bool {
-        let offers = tcp.has(TcpFlags::ACK).then(|| flow.offered_by_far(tcp));
-        // A window that was closed and is opened again to where it was is news.
-        let offers_the_same = offers == self.offered.or(flow.near.allowed);
-        self.offered = offers.or(self.offered);
+        let offers_most = flow.offers_most(tcp);
+        // A window that is open again to where it was is news.
+        let offers_the_same = offers_most && !self.has_shrunk;
+        if tcp.has(TcpFlags::ACK) {
+            self.has_shrunk = !offers_most;
+        }
         if self.probes == 0 {
             return false;
         }

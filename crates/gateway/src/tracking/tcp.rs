@@ -144,10 +144,10 @@ impl TcpFlow {
         u16::try_from(bytes >> scale).unwrap_or(u16::MAX)
     }
 
-    /// The end of the window that a segment of the far host's offers.
+    /// Whether a segment of the far host's offers a window that ends where the largest one that it has offered does.
     #[must_use]
-    pub(crate) fn offered_by_far(&self, tcp: &TcpHeader) -> SeqNumber {
-        tcp.ack + scaled_window(&self.far, tcp)
+    pub(crate) fn offers_most(&self, tcp: &TcpHeader) -> bool {
+        self.near.allowed == Some(tcp.ack + scaled_window(&self.far, tcp))
     }
 
     /// Whether a segment that was taken in says nothing any more: its host has acknowledged more
