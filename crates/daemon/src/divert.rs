@@ -4,10 +4,15 @@
 //! |---|---|
 //! | a link is about to be said to be down, or was found silent | its packets go to the queue; what the kernel knows is read and shown to the gateway; the gateway is told |
 //! | a packet comes of a connection that the gateway does not know | what the kernel knows of it is read first |
-//! | nothing is left to do for a link | its packets stay in the kernel; those in the queue are judged; the gateway forgets its connections |
+//! | nothing is left to do for a link | those in the queue are judged; its packets stay in the kernel; those that came meanwhile are judged; the gateway forgets its connections |
 //!
 //! A packet that crosses while the rules change may be seen by both, as a repetition is, or by the
 //! kernel alone, as one is that was lost on the link: its sender has it.
+//!
+//! A packet that stays in the kernel overtakes those that wait in the queue. A sender of Linux takes what is overtaken
+//! for lost, repeats it, and takes that back when it comes. It then also takes back what the link's queue has dropped,
+//! and finds that by its timeout alone, which it has learnt from the outage. So the rules change when the queue
+//! is empty.
 
 use super::indicators::INTERFACE;
 use super::path::{Diverted, KernelPath, Listed, Takeover, must_rewrite};
@@ -189,15 +194,16 @@ impl Daemon {
         if !kernel.is_time_to_look(now) {
             return Ok(());
         }
-        let wanted = self.wanted_diversion(now);
-        let kernel = self.path.kernel_mut().filter(|k| *k.diverted() != wanted);
-        if kernel.is_none() {
-            self.path
-                .kernel_mut()
-                .into_iter()
-                .for_each(|k| k.look_later(now));
+        if !self.is_diversion_to_change(now) {
             return Ok(());
         }
+        // What stays in the kernel from now on is not to overtake what waits.
+        self.empty_queue(now)?;
+        // What has waited may have left something to do.
+        if !self.is_diversion_to_change(now) {
+            return Ok(());
+        }
+        let wanted = self.wanted_diversion(now);
         if !self.change_diversion(now, &wanted) {
             // The error is in the log; the next look tries again.
             if let Some(kernel) = self.path.kernel_mut() {
@@ -205,18 +211,38 @@ impl Daemon {
             }
             return Ok(());
         }
-        // The last packets of links that are let go may wait; other links' may come without end.
-        for _ in 0..=Queue::CAPACITY / BURST {
-            if !self.take_burst(now)? {
-                break;
-            }
-        }
+        self.empty_queue(now)?;
+        tracing::debug!(to_user_space = ?wanted, "left to the kernel");
         let kernel = self.path.kernel();
         if let Some(diverted) = kernel.map(|kernel| kernel.diverted().clone()) {
             self.gateway
                 .forget_where(INTERFACE, |link| !diverted.covers(link));
         }
         self.drain(now)
+    }
+
+    /// Whether other links than now have something left to do. If not, the next look is later.
+    fn is_diversion_to_change(&mut self, now: Instant) -> bool {
+        let wanted = self.wanted_diversion(now);
+        let Some(kernel) = self.path.kernel_mut() else {
+            return false;
+        };
+        let is_changed = *kernel.diverted() != wanted;
+        if !is_changed {
+            kernel.look_later(now);
+        }
+        is_changed
+    }
+
+    /// Judges what waits in the queue. Links that are not let go may fill it without end: it is judged as much as
+    /// the queue holds.
+    fn empty_queue(&mut self, now: Instant) -> io::Result<()> {
+        for _ in 0..=Queue::CAPACITY / BURST {
+            if !self.take_burst(now)? {
+                break;
+            }
+        }
+        Ok(())
     }
 
     /// The connections that only the kernel knows, as they were listed last: all that is done for

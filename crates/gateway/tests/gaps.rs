@@ -64,3 +64,67 @@ fn what_is_behind_a_gap_does_not_wait_for_good() {
     path.after_ms(400);
     assert!(segments(&mut path).contains(&PROBE));
 }
+
+/// The sender's newest segments were sent when the carrier went, and were not seen; it sends the next new data when the
+/// link is back.
+fn goes_on(rules: HoldRules) -> Path {
+    let mut path = Path::established(PathMechanismKind::Hold);
+    path.gateway.set_rules(rules);
+    for n in 1..UNSEEN {
+        path.data(n * MSS, MSS);
+    }
+    path.down();
+    // It repeats the first, and nothing shows what it has sent last.
+    path.after_ms(1_000);
+    path.data(MSS, MSS);
+    path.after_ms(4_000);
+    path.up();
+    path.after_ms(20);
+    assert_eq!(segments(&mut path), [1]);
+    path.far_ack(2 * MSS);
+    path.data(PROBE * MSS, MSS);
+    path
+}
+
+#[test]
+fn new_data_behind_a_gap_waits_until_the_gap_is_reached() {
+    let mut path = goes_on(HoldRules::default());
+    path.after_ms(20);
+    assert_eq!(segments(&mut path), [2, 3, 4]);
+    path.data((PROBE + 1) * MSS, MSS);
+    path.far_ack(4 * MSS);
+    path.after_ms(10);
+    assert_eq!(segments(&mut path), []);
+    path.far_ack(UNSEEN * MSS);
+    path.after_ms(10);
+    assert_eq!(segments(&mut path), [PROBE, PROBE + 1]);
+    // Nothing is in line any more.
+    path.far_sack(UNSEEN * MSS, &[(PROBE * MSS, (PROBE + 2) * MSS)]);
+    path.after_ms(500);
+    assert_eq!(path.data((PROBE + 2) * MSS, MSS), None);
+}
+
+#[test]
+fn without_that_new_data_goes_on() {
+    let mut path = goes_on(HoldRules::default().without(HoldRule::GapInOrder));
+    path.after_ms(20);
+    assert!(segments(&mut path).contains(&PROBE));
+}
+
+#[test]
+fn new_data_behind_a_gap_does_not_wait_for_good() {
+    let mut path = goes_on(HoldRules::default());
+    path.after_ms(400);
+    assert!(segments(&mut path).contains(&PROBE));
+}
+
+#[test]
+fn a_gap_that_is_filled_holds_up_nothing() {
+    let mut path = goes_on(HoldRules::default());
+    path.after_ms(20);
+    assert_eq!(segments(&mut path), [2, 3, 4]);
+    // It was only overtaken on its way.
+    path.data(UNSEEN * MSS, MSS);
+    path.after_ms(1);
+    assert!(segments(&mut path).contains(&PROBE));
+}

@@ -341,6 +341,28 @@ fn a_window_that_changes_is_passed_on() {
     assert_eq!(comes(&mut path, &closed.finish()), Verdict::Pass);
 }
 
+/// Linux closes the window when its memory is used up, and opens it again to where it was. Its news of that was lost, and it
+/// answers the near host's probe no sooner than half a second after the gateway's.
+#[test]
+fn a_window_that_opens_again_to_where_it_was_is_passed_on() {
+    let mut path = listening();
+    gone_silent(&mut path);
+    let open = path.far_packet_acking(5 * MSS, &[]);
+    assert_eq!(comes(&mut path, &open), Verdict::Pass);
+    let mut closed = open.clone().edit();
+    closed.set_window(0).expect("TCP");
+    assert_eq!(comes(&mut path, &closed.finish()), Verdict::Pass);
+    // The link goes silent again.
+    path.data(5 * MSS, 1);
+    path.after_ms(1_000);
+    path.data(5 * MSS, 1);
+    path.after_ms(1_000);
+    assert!(sent(&mut path).1 > 1, "no probes");
+    assert_eq!(comes(&mut path, &open), Verdict::Pass, "the window is open");
+    let taken = Verdict::Taken(TakeReason::AnswersProbe);
+    assert_eq!(comes(&mut path, &open), taken, "that is known");
+}
+
 #[test]
 fn an_hour_of_silence_costs_a_bounded_number_of_small_packets() {
     let mut path = listening();

@@ -114,6 +114,8 @@ pub(crate) struct FlowSilence {
     probes: u16,
     /// When the last one was sent.
     probed_at: Instant,
+    /// The window that the far host has offered last ends before another one that it has offered.
+    has_shrunk: bool,
     /// Its suspicion was refuted, and it was not heard since.
     is_distrusted: bool,
 }
@@ -151,6 +153,12 @@ impl FlowSilence {
         newly_acked: u32,
         (is_silent, shortest): (bool, Duration),
     ) -> bool {
+        let offers_most = flow.offers_most(tcp);
+        // A window that is open again to where it was is news.
+        let offers_the_same = offers_most && !self.has_shrunk;
+        if tcp.has(TcpFlags::ACK) {
+            self.has_shrunk = !offers_most;
+        }
         if self.probes == 0 {
             return false;
         }
@@ -165,7 +173,7 @@ impl FlowSilence {
             && newly_acked == 0
             && tcp.ack == flow.near.acked
             && tcp.options.sack.is_empty()
-            && flow.offers_what_it_did(tcp);
+            && offers_the_same;
         self.probes -= u16::from(says_nothing);
         says_nothing
     }

@@ -144,9 +144,9 @@ impl TcpFlow {
         u16::try_from(bytes >> scale).unwrap_or(u16::MAX)
     }
 
-    /// Whether a segment of the far host's offers just as much as the far host has offered before.
+    /// Whether a segment of the far host's offers a window that ends where the largest one that it has offered does.
     #[must_use]
-    pub(crate) fn offers_what_it_did(&self, tcp: &TcpHeader) -> bool {
+    pub(crate) fn offers_most(&self, tcp: &TcpHeader) -> bool {
         self.near.allowed == Some(tcp.ack + scaled_window(&self.far, tcp))
     }
 

@@ -5,13 +5,16 @@
 //! Where this machine lacks what that needs, a test says so and ends.
 
 use crate::path::{
-    Daemon, MOBILE, Over, Path, Transfer, Version, connected, is_ahead, keeps_something, until,
+    Daemon, FIXED, MOBILE, Over, Path, Transfer, Version, connected, is_ahead, keeps_something,
+    until,
 };
 use crate::support::Place;
 use outlast_base::time::{Duration, Instant};
 use outlast_linux::clock;
 use rustix::process::{Pid, Signal, kill_process};
 use std::io::{Read, Write};
+use std::net::UdpSocket;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 const BYTES: usize = 6_000_000;
 /// No longer than this is anything held up.
@@ -121,7 +124,7 @@ fn stopped_while_down(over: Over, mechanism: &str, version: Version) -> Option<(
     let by_itself = transfer.wait_for_long_timeout();
     let stopped = scene.stop();
     path.mend();
-    let (mut near, mut far) = connected(&path.mobile, &path.fixed, crate::path::FIXED.of(version));
+    let (mut near, mut far) = connected(&path.mobile, &path.fixed, FIXED.of(version));
     near.write_all(b"there").expect("room");
     far.read_exact(&mut [0; 5]).expect("it comes");
     let pause = clock::now().since(stopped);
@@ -169,11 +172,95 @@ fn a_guardian_that_is_killed_is_followed_by_another() {
     let Scene { path, daemon, .. } = scene;
     daemon.kill();
     until("nobody", || path.inhabitants().is_empty());
-    let (mut near, mut far) = connected(
-        &path.mobile,
-        &path.fixed,
-        crate::path::FIXED.of(Version::V4),
-    );
+    let (mut near, mut far) = connected(&path.mobile, &path.fixed, FIXED.of(Version::V4));
     near.write_all(b"there").expect("room");
     far.read_exact(&mut [0; 5]).expect("it comes");
+}
+
+/// Datagrams between two: about two thousand in a second.
+const GAP: Duration = Duration::from_micros(500);
+/// The daemon is stopped for so long: shorter than its guardian waits.
+const STOPPED: Duration = Duration::from_millis(300);
+
+/// The numbers of the datagrams that come for `time`, in the order in which they come.
+fn numbers(receiver: &UdpSocket, time: Duration) -> Vec<u32> {
+    let (began, mut came, mut number) = (clock::now(), Vec::new(), [0; 4]);
+    while let Some(left) = time.checked_sub(clock::now().since(began)) {
+        let left = left.max(Duration::from_millis(1));
+        receiver.set_read_timeout(Some(left)).expect("a time");
+        if receiver.recv(&mut number).is_ok() {
+            came.push(u32::from_be_bytes(number));
+        }
+    }
+    came
+}
+
+/// How many datagrams waited for a daemon that was stopped when its link was back, and how many of them were
+/// overtaken afterwards; `None` if none waited any more, as their peer's packets had gone back to the kernel.
+fn overtaken(scene: &Scene, receiver: &UdpSocket) -> Option<(usize, usize)> {
+    let Scene {
+        place,
+        path,
+        daemon,
+    } = scene;
+    path.cut();
+    daemon.status_when(place, "the outage", |status| {
+        status["link"]["state"] == "down"
+    });
+    path.mend();
+    numbers(receiver, Duration::ZERO);
+    receiver.set_read_timeout(None).expect("none");
+    receiver.recv(&mut [0; 4]).expect("the link is back");
+    scene.stop();
+    let meanwhile = numbers(receiver, STOPPED);
+    scene.resume();
+    let came = numbers(receiver, Duration::from_millis(700));
+    let newest = came.iter().scan(0, |newest, number| {
+        *newest = (*newest).max(*number);
+        Some(*newest)
+    });
+    let late = newest.zip(&came).filter(|(newest, own)| newest > own);
+    let waited = STOPPED.as_millis() / 2;
+    (meanwhile.len() < 150).then(|| (usize::try_from(waited).expect("few"), late.count()))
+}
+
+/// Ends another thread, however its own ends.
+struct Ending<'a>(&'a AtomicBool);
+
+impl Drop for Ending<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
+/// Who is overtaken is taken for lost: so what waits goes on before what stays in the kernel again.
+#[test]
+fn what_has_waited_is_not_overtaken_when_packets_stay_in_the_kernel_again() {
+    let Some(scene) = Scene::new(Over::Ebpf, "hold") else {
+        return;
+    };
+    let Path { fixed, mobile, .. } = &scene.path;
+    let socket = |place: &outlast_linux::namespace::Namespace, address| {
+        let bound = place.run(|| UdpSocket::bind((address, 5_004)));
+        bound.expect("enter").expect("free")
+    };
+    let (from, to) = (FIXED.of(Version::V4), MOBILE.of(Version::V4));
+    let (sender, receiver) = (socket(fixed, from), socket(mobile, to));
+    let is_over = AtomicBool::new(false);
+    let seen = std::thread::scope(|scope| {
+        let _end = Ending(&is_over);
+        scope.spawn(|| {
+            for number in 1_u32.. {
+                if is_over.load(Ordering::Relaxed) {
+                    return;
+                }
+                // Where the link is away the kernel may say so.
+                let _ = sender.send_to(&number.to_be_bytes(), (to, 5_004));
+                crate::path::wait(GAP);
+            }
+        });
+        (0..20).find_map(|_| overtaken(&scene, &receiver))
+    });
+    let (waited, late) = seen.expect("the daemon is stopped in time");
+    assert!(late < waited / 10, "{late} of some {waited}");
 }

@@ -429,6 +429,7 @@ impl Hold {
             return;
         };
         if self.newest_ack.copies_left == 0 && episode.is_over(acked, self.kept.is_empty()) {
+            self.kept.forget_gap();
             // What is still lost came later, and only waits in line.
             match self.kept.has_lost() {
                 true => episode.note_delivered(),
@@ -492,7 +493,10 @@ impl Hold {
         if observation.new_data && cx.link.state == LinkState::Up && self.signals_once(cx.flow) {
             return Verdict::Taken(TakeReason::FullQueue);
         }
-        let (verdict, fate) = self.judge_data(cx, packet, observation);
+        let (verdict, fate) = match self.waits_behind_gap(cx, packet, observation) {
+            true => (Verdict::Taken(TakeReason::BehindKept), Fate::Transmitted),
+            false => self.judge_data(cx, packet, observation),
+        };
         if cx.link.state == LinkState::Up {
             self.sleepers.hear_near();
             if observation.repeated {
@@ -509,6 +513,25 @@ impl Hold {
             // Nothing was kept, so the packet takes its own chance.
             Err(Full) => Verdict::Pass,
         }
+    }
+
+    /// Whether new data waits, as something before it was never seen here, and what is before that is not acknowledged:
+    /// its sender hears of that hole when it lacks nothing else.
+    fn waits_behind_gap(
+        &mut self,
+        cx: &Context<'_>,
+        packet: &Packet,
+        observation: Observation,
+    ) -> bool {
+        let may_wait = observation.new_data && cx.link.state == LinkState::Up;
+        if !(may_wait && self.keeps_gaps_in_order(cx) && self.is_recovering()) {
+            return false;
+        }
+        let (waits, is_new) = self.kept.waits_behind_gap(packet, cx.flow.near.acked);
+        if let Some(episode) = self.stage.episode_mut().filter(|_| is_new) {
+            episode.set_aside(cx.now, cx.flow.rtt.patience());
+        }
+        waits
     }
 
     /// Whether the sender hears by one loss, and now, that the link's queue is full already.
@@ -708,12 +731,15 @@ impl Hold {
         self.keep_gap_in_order(cx);
     }
 
+    /// Whether the sender finds its holes by itself, if it hears of them in order.
+    fn keeps_gaps_in_order(&self, cx: &Context<'_>) -> bool {
+        let knows_holes = cx.sack != Some(false) && self.scope == Scope::All;
+        knows_holes && cx.rules.has(HoldRule::GapInOrder) && cx.retention.is_empty()
+    }
+
     /// What is behind a segment that passed unseen waits until that one is the next.
     fn keep_gap_in_order(&mut self, cx: &Context<'_>) {
-        let knows_holes = cx.sack != Some(false) && self.scope == Scope::All;
-        let is_gap_kept = cx.rules.has(HoldRule::GapInOrder) && cx.retention.is_empty();
-        if knows_holes
-            && is_gap_kept
+        if self.keeps_gaps_in_order(cx)
             && self.kept.set_aside_behind_gap()
             && let Some(episode) = self.stage.episode_mut()
         {

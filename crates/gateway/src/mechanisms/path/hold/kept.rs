@@ -78,13 +78,21 @@ impl Kept {
         }
     }
 
+    /// Whether `packet`, new data, waits behind a segment that passed unseen, and whether nothing else does.
+    pub(super) fn waits_behind_gap(&mut self, packet: &Packet, acked: SeqNumber) -> (bool, bool) {
+        match self {
+            Self::Window(window) => window.waits_behind_gap(packet, acked),
+            Self::One { .. } => (false, false),
+        }
+    }
+
     /// Whether something waits behind a segment that passed unseen.
     pub(super) const fn has_gap(&self) -> bool {
         matches!(self, Self::Window(window) if window.has_gap())
     }
 
     /// What waits behind a segment that passed unseen need not wait any more.
-    pub(super) const fn forget_gap(&mut self) {
+    pub(super) fn forget_gap(&mut self) {
         if let Self::Window(window) = self {
             window.forget_gap();
         }

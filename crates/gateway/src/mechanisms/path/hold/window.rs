@@ -45,6 +45,8 @@ pub(super) struct Window {
     unseen: Option<SeqNumber>,
     /// What begins there passed unseen: what follows waits until all before it is acknowledged.
     gap: Option<SeqNumber>,
+    /// The first segment that came after the link's return and waits behind [`Self::gap`].
+    waits_from: Option<SeqNumber>,
     order: Order,
 }
 
@@ -184,8 +186,12 @@ impl Window {
         if seq.after(seen) {
             self.unseen.get_or_insert(seen);
         }
-        self.unseen
+        let filled = self
+            .unseen
             .take_if(|from| seq.at_or_before(*from) && end.after(*from));
+        if filled.is_some() && filled == self.gap {
+            self.forget_gap();
+        }
         self.seen_until = Some(seen.max(end));
     }
 
@@ -292,7 +298,9 @@ impl Window {
         if self.unordered_until.is_some_and(|end| ack.at_or_after(end)) {
             self.unordered_until = None;
         }
-        self.gap.take_if(|gap| ack.at_or_after(*gap));
+        if self.gap.is_some_and(|gap| ack.at_or_after(gap)) {
+            self.forget_gap();
+        }
         self.unseen.take_if(|from| ack.at_or_after(*from));
         self.shrink();
         is_delivered
@@ -419,14 +427,44 @@ impl Window {
         true
     }
 
+    /// Whether `packet`, new data after the link's return, waits behind a [gap](Self::gap), and whether the gap is new: all
+    /// that is before `acked` has arrived.
+    pub(super) fn waits_behind_gap(&mut self, packet: &Packet, acked: SeqNumber) -> (bool, bool) {
+        let Some((seq, _)) = range(packet) else {
+            return (false, false);
+        };
+        let seen = self.seen_until.unwrap_or(seq).max(acked);
+        let is_new = self.gap.is_none() && seq.after(seen) && seen.after(acked);
+        if is_new {
+            self.gap = Some(seen);
+        }
+        let waits = self.gap.is_some_and(|gap| seq.at_or_after(gap));
+        if waits {
+            let from = self.waits_from.map_or(seq, |from| from.min(seq));
+            self.waits_from = Some(from);
+        }
+        (waits, is_new)
+    }
+
     /// Whether something waits behind a [gap](Self::gap).
     pub(super) const fn has_gap(&self) -> bool {
         self.gap.is_some()
     }
 
     /// What is behind a [gap](Self::gap) has waited for long enough.
-    pub(super) const fn forget_gap(&mut self) {
+    pub(super) fn forget_gap(&mut self) {
         self.gap = None;
+        let Some(from) = self.waits_from.take() else {
+            return;
+        };
+        let begin = match self.place(from) {
+            Ok(place) | Err(place) => place,
+        };
+        for place in begin..self.segments.len() {
+            if self.segments[place].fate == Fate::Transmitted {
+                self.set_fate(place, Fate::Lost);
+            }
+        }
     }
 
     /// What went before the last segment that the far host says to have, and has not arrived, is lost.
@@ -555,7 +593,7 @@ impl Window {
     pub(super) fn mark_resent_as_transmitted(&mut self) {
         self.front_twice = false;
         self.before_front = 0;
-        self.gap = None;
+        (self.gap, self.waits_from) = (None, None);
         for segment in &mut self.segments {
             if matches!(segment.fate, Fate::Resent(..)) {
                 segment.fate = Fate::Transmitted;
@@ -685,7 +723,8 @@ impl Window {
         self.unordered_until = None;
         self.front_twice = false;
         self.before_front = 0;
-        (self.gap, self.unseen, self.seen_until) = (None, None, None);
+        (self.gap, self.waits_from) = (None, None);
+        (self.unseen, self.seen_until) = (None, None);
         budget.give_back(core::mem::take(&mut self.charged));
     }
 
