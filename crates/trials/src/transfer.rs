@@ -215,8 +215,13 @@ fn send(mut stream: TcpStream, payload: &[u8], over: &AtomicBool) -> io::Result<
         match stream.write(&payload[at..]) {
             Ok(length) => at += length,
             Err(error) if is_only_time(&error) => {}
+            // A receiver that has given up resets the connection: it has not read all.
+            Err(_) if over.load(Ordering::Relaxed) => return Ok(()),
             Err(error) => return Err(error),
         }
     }
-    stream.shutdown(Shutdown::Write)
+    match stream.shutdown(Shutdown::Write) {
+        Err(_) if over.load(Ordering::Relaxed) => Ok(()),
+        outcome => outcome,
+    }
 }

@@ -39,10 +39,10 @@ mod order;
 mod retention;
 mod rules;
 mod segment;
+mod sleepers;
 mod stage;
 mod stamp;
 mod stand_in;
-mod wake;
 mod window;
 
 use super::{
@@ -64,10 +64,10 @@ use outlast_wire::{Packet, SeqNumber, TcpFlags, TcpHeader};
 pub(crate) use retention::Retention;
 pub use rules::{HoldRule, HoldRules};
 use segment::{Copy, Fate};
+use sleepers::Sleepers;
 use stage::Stage;
 use stamp::Stamp;
 use stand_in::{StandIn, Watch};
-use wake::Sleepers;
 use window::Full;
 
 pub(super) const INFO: Info = Info {
@@ -95,7 +95,7 @@ pub(super) struct Hold {
     scope: Scope,
     sleepers: Sleepers,
     stand_in: StandIn,
-    /// The near host is not nudged while the link is down.
+    /// The near host is not nudged while the link is down, and first answers do not wait for each other.
     is_quiet: bool,
 }
 
@@ -140,7 +140,7 @@ impl PathMechanism for Hold {
         if packet.sequence_len() == 0 {
             self.newest_ack.owed = true;
         } else if let Kept::Window(window) = &mut self.kept {
-            window.mark_dropped(packet);
+            window.lose_dropped(packet);
         }
         // Told only when the link is back already: what was kept is not to wait for the next time.
         if cx.link.state == LinkState::Up && self.stage.episode().is_none() {
@@ -154,7 +154,7 @@ impl PathMechanism for Hold {
             LinkState::Up => {
                 self.nudge.stop();
                 self.begin_episode(cx);
-                self.sleepers.begin(cx, !self.kept.is_empty());
+                self.sleepers.begin(cx, !self.kept.has_nothing_fresh());
             }
         }
     }
@@ -168,8 +168,8 @@ impl PathMechanism for Hold {
         if let Some(watch) = self.stand_in.takes_over(cx.now, self.kept.end()) {
             cx.counters.kicks_repeated += 1;
             match watch {
-                Watch::Standstill => self.send_front(),
-                Watch::ShownHole => self.send_holes(),
+                Watch::Standstill => self.fill_in_for_sender(),
+                Watch::ShownHole => self.fill_holes_for_sender(),
             }
         }
         let Some(episode) = self.stage.episode_mut() else {
@@ -241,7 +241,7 @@ impl PathMechanism for Hold {
 
     fn may_rest(&self, now: Instant, flow: &TcpFlow) -> bool {
         let may_be_lost = now.since(self.newest_ack.passed_at) < flow.rtt.patience();
-        self.kept.is_empty()
+        self.kept.has_nothing_fresh()
             && self.stage.episode().is_none()
             && !self.sleepers.are_watched()
             && !self.newest_ack.owed
@@ -286,13 +286,15 @@ impl Hold {
                 self.release(cx.budget);
                 Verdict::Pass
             }
-            Direction::ToLink if packet.sequence_len() == 0 => self.send_ack(cx, packet),
+            Direction::ToLink if packet.sequence_len() == 0 => {
+                self.judge_acknowledgement(cx, packet)
+            }
             Direction::ToLink => {
                 let is_nudged = cx.rules.has(HoldRule::Nudge) && !self.is_quiet;
                 if observation.repeated && cx.link.state == LinkState::Down && is_nudged {
                     self.nudge.sender_timed_out(cx.now);
                 }
-                self.send_data(cx, packet, observation)
+                self.judge_data(cx, packet, observation)
             }
         }
     }
@@ -329,14 +331,14 @@ impl Hold {
         Verdict::Pass
     }
 
-    /// The oldest segment goes out again, in its turn.
-    fn send_front(&mut self) {
-        self.kept.mark_oldest_lost();
+    /// The oldest segment is lost, and goes out again in its turn.
+    fn fill_in_for_sender(&mut self) {
+        self.kept.lose_oldest_even_stale();
         self.stage.wait_in_line();
     }
 
-    /// What the far host shows to lack goes out, in its turn.
-    fn send_holes(&mut self) {
+    /// What the far host shows to lack is lost, and goes out in its turn.
+    fn fill_holes_for_sender(&mut self) {
         self.kept.lose_holes();
         self.stage.wait_in_line();
     }
@@ -359,21 +361,37 @@ impl Hold {
         }
         // Where nothing is kept, whatever the far host sends shows that it is awake.
         let is_awake = observation.new_data || observation.repeated;
-        let moved = observation.newly_acked > 0 || (is_awake && self.kept.is_empty());
+        let moved = observation.newly_acked > 0 || (is_awake && self.kept.has_nothing_fresh());
         let is_up = cx.link.state == LinkState::Up;
         if is_up {
             self.note_progress(cx, tcp, end, observation);
             self.note_holes(cx, tcp, observation);
         }
-        let Some(episode) = self.stage.episode_mut() else {
-            if self.kept.is_empty() {
+        if self.stage.episode().is_none() {
+            if self.kept.has_nothing_fresh() {
                 self.stage.leave_line();
             }
+        } else if is_up {
+            self.hear_amid_episode(cx, tcp, observation, is_delivered);
+            if let Some(episode) = self.stage.episode_mut().filter(|_| moved) {
+                episode.moved(cx.now, cx.flow.rtt.patience());
+            }
+            self.end_episode_if_over(acked);
+        }
+    }
+
+    /// A segment from the far host, after the return: what it lacks goes out, and what it has does not.
+    fn hear_amid_episode(
+        &mut self,
+        cx: &mut Context<'_>,
+        tcp: &TcpHeader,
+        observation: Observation,
+        delivers: bool,
+    ) {
+        let Some(episode) = self.stage.episode_mut() else {
             return;
         };
-        if !is_up {
-            return;
-        }
+        let acked = cx.flow.near.acked;
         if cx.rules.has(HoldRule::ResendOvertaken) {
             self.kept.lose_overtaken(episode.target(), cx);
         }
@@ -386,29 +404,29 @@ impl Hold {
             self.kept.lose_rejected(acked);
         }
         let patience = cx.flow.rtt.patience();
-        let has_answered =
-            tcp.has(TcpFlags::ACK) && episode.heard_acknowledgement(cx.now, patience, repeats, tcp);
-        let is_filled = observation.newly_acked > 0 && episode.hole_is_filled();
-        let (answers, arrives) = ((has_answered, is_filled), (is_delivered, repeats));
-        end_doubt(cx, episode, &mut self.kept, self.scope, answers, arrives);
-        if has_answered | is_filled {
+        let answer = Answer {
+            is_first: tcp.has(TcpFlags::ACK)
+                && episode.heard_acknowledgement(cx.now, patience, repeats, tcp),
+            fills_hole: observation.newly_acked > 0 && episode.hole_is_filled(),
+            delivers,
+            repeats,
+        };
+        end_doubt(cx, episode, &mut self.kept, self.scope, answer);
+        if answer.is_first | answer.fills_hole {
             let gives_way = cx.rules.has(HoldRule::FewBeforeWanted);
             if gives_way && self.kept.give_way(episode.near_clock(), cx) {
                 episode.set_aside(cx.now, patience);
             }
         }
-        if is_filled && self.kept.has_gap() {
+        if answer.fills_hole && self.kept.has_gap() {
             episode.set_aside(cx.now, patience);
         }
-        let is_answer = has_answered && observation.newly_acked > 0 && !episode.draws_duplicates();
+        let is_advance =
+            answer.is_first && observation.newly_acked > 0 && !episode.draws_duplicates();
         let is_told = cx.rules.has(HoldRule::DuplicateForHole);
-        if is_answer && is_told && self.kept.has_no_copy_of(acked) {
+        if is_advance && is_told && self.kept.has_no_copy_of(acked) {
             self.nudge.duplicate(acked);
         }
-        if moved {
-            episode.moved(cx.now, patience);
-        }
-        self.end_episode_if_over(acked);
     }
 
     /// What the far host lacks may be for the gateway to send, where its sender does not.
@@ -419,7 +437,7 @@ impl Hold {
         let round_trip = cx.flow.rtt.patience();
         self.stand_in.note_hole(cx.now, round_trip, hole);
         if observation.newly_acked > 0 && self.stand_in.hear_news(acked) {
-            self.send_front();
+            self.fill_in_for_sender();
         }
     }
 
@@ -428,7 +446,8 @@ impl Hold {
         let Some(episode) = self.stage.episode_mut() else {
             return;
         };
-        if self.newest_ack.copies_left == 0 && episode.is_over(acked, self.kept.is_empty()) {
+        if self.newest_ack.copies_left == 0 && episode.is_over(acked, self.kept.has_nothing_fresh())
+        {
             self.kept.forget_gap();
             // What is still lost came later, and only waits in line.
             match self.kept.has_lost() {
@@ -454,12 +473,12 @@ impl Hold {
         if let Some((at, by)) = self.sleepers.hear_far(cx, has_data, is_acknowledged) {
             // The near host waits for the far host's data still.
             self.resume_timer.begin_certain(at, by);
-        } else if is_acknowledged || (is_next && self.kept.is_empty()) {
+        } else if is_acknowledged || (is_next && self.kept.has_nothing_fresh()) {
             self.resume_timer.end(cx);
         }
     }
 
-    fn send_ack(&mut self, cx: &mut Context<'_>, packet: &Packet) -> Verdict {
+    fn judge_acknowledgement(&mut self, cx: &mut Context<'_>, packet: &Packet) -> Verdict {
         let superseded = self.newest_ack.owed;
         if !self.newest_ack.packet.replace(packet, cx.budget) {
             cx.counters.not_kept += 1;
@@ -479,7 +498,7 @@ impl Hold {
         }
     }
 
-    fn send_data(
+    fn judge_data(
         &mut self,
         cx: &mut Context<'_>,
         packet: &Packet,
@@ -495,7 +514,7 @@ impl Hold {
         }
         let (verdict, fate) = match self.waits_behind_gap(cx, packet, observation) {
             true => (Verdict::Taken(TakeReason::BehindKept), Fate::Transmitted),
-            false => self.judge_data(cx, packet, observation),
+            false => self.fate_of_data(cx, packet, observation),
         };
         if cx.link.state == LinkState::Up {
             self.sleepers.hear_near();
@@ -551,7 +570,7 @@ impl Hold {
         }
     }
 
-    fn judge_data(
+    fn fate_of_data(
         &mut self,
         cx: &mut Context<'_>,
         packet: &Packet,
@@ -688,7 +707,7 @@ impl Hold {
             self.newest_ack.withhold();
         }
         let owes_ack = self.owes_acknowledgement() && cx.rules.has(HoldRule::NewestAck);
-        if !owes_ack && self.kept.is_empty() {
+        if !owes_ack && self.kept.has_nothing_fresh() {
             return self.resume_timer.forget_unless(has_waited);
         }
         self.resume_timer.begin(cx.now, cx.link.by);
@@ -699,7 +718,7 @@ impl Hold {
         let target = match &mut self.kept {
             Kept::Window(window) => {
                 match self.scope {
-                    Scope::All if cx.rules.has(HoldRule::OldestAtOnce) => window.mark_front_lost(),
+                    Scope::All if cx.rules.has(HoldRule::OldestAtOnce) => window.lose_front(),
                     Scope::All => {}
                     Scope::Few if was_silent => {
                         cx.counters.superseded += window.lose_only_front();
@@ -753,7 +772,7 @@ impl Hold {
         let Some(episode) = self.stage.episode_mut() else {
             return;
         };
-        let has_data = !self.kept.is_empty();
+        let has_data = !self.kept.has_nothing_fresh();
         if !has_data && self.newest_ack.copies_left > 0 {
             // It has not gone out yet: others go before it.
             episode.postpone_kick();
@@ -774,36 +793,45 @@ impl Hold {
                 if self.newest_ack.packet.packet().is_some() && !has_data {
                     self.newest_ack.copies_left = REPEATED_ACKS;
                 }
-                self.kept.mark_front_lost();
+                self.kept.lose_front();
             }
         }
     }
 }
 
+/// What a segment from the far host says after the return.
+#[derive(Clone, Copy, Debug)]
+struct Answer {
+    /// It is the first answer to what went out.
+    is_first: bool,
+    /// It fills the hole for which something was set aside.
+    fills_hole: bool,
+    /// It brings news of something that the gateway has not re-sent.
+    delivers: bool,
+    /// It repeats the last acknowledgement.
+    repeats: bool,
+}
+
 /// Ends the doubt of what was merely transmitted, or without SACK of the oldest such segment only: what comes
 /// twice, a sender without SACK takes for losses and for reordering.
-///
-/// The segment at hand is the far host's first answer, fills the hole for which something was set aside; brings news of
-/// something that the gateway has not re-sent, or repeats the last acknowledgement.
 fn end_doubt(
     cx: &Context<'_>,
     episode: &mut Episode,
     kept: &mut Kept,
     scope: Scope,
-    (has_answered, is_filled): (bool, bool),
-    (is_delivered, repeats): (bool, bool),
+    answer: Answer,
 ) {
     let lacks_sack = cx.sack == Some(false) && scope == Scope::All;
     let until = cx.now + cx.flow.rtt.patience() / 2;
-    if has_answered && lacks_sack && cx.rules.has(HoldRule::DoubtWithoutSack) {
+    if answer.is_first && lacks_sack && cx.rules.has(HoldRule::DoubtWithoutSack) {
         episode.await_more(until);
-        kept.lose_transmitted_front();
-    } else if has_answered || is_filled && !episode.awaits_more() {
+        kept.lose_front_if_transmitted();
+    } else if answer.is_first || answer.fills_hole && !episode.awaits_more() {
         episode.end_doubt();
         kept.lose_transmitted(episode.target(), scope);
-    } else if episode.awaits_more() && (is_delivered || repeats) {
+    } else if episode.awaits_more() && (answer.delivers || answer.repeats) {
         episode.await_more(until);
-        if is_delivered && cx.rules.has(HoldRule::SignalOnce) {
+        if answer.delivers && cx.rules.has(HoldRule::SignalOnce) {
             episode.note_kept_queue();
         }
     }

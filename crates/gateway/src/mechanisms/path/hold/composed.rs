@@ -16,7 +16,7 @@ impl Hold {
 
     /// Whether data is kept.
     pub(in crate::mechanisms::path) fn has_kept(&self) -> bool {
-        !self.kept.is_empty()
+        !self.kept.has_nothing_fresh()
     }
 
     /// Whether the link may have dropped the newest acknowledgement.

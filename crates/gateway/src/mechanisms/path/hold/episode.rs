@@ -124,7 +124,8 @@ impl Episode {
         }
     }
 
-    /// Why data goes out now.
+    /// Why data goes out now. That goes by the episode, not by the segment at hand: one that was merely transmitted, and goes
+    /// out first, counts as kept.
     pub(super) const fn reason(&self) -> SendReason {
         match (self.kicks, self.doubt) {
             (0, Doubt::Over) => SendReason::Unacknowledged,

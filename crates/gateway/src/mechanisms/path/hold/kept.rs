@@ -40,8 +40,8 @@ impl Default for Kept {
 }
 
 impl Kept {
-    /// Whether nothing is kept that would go out by itself.
-    pub(super) fn is_empty(&self) -> bool {
+    /// Whether nothing is kept that would go out by itself: all of it is too old for the far host to take.
+    pub(super) fn has_nothing_fresh(&self) -> bool {
         match self {
             Self::Window(window) => window.has_nothing_fresh(),
             Self::One { packet, .. } => packet.packet().is_none(),
@@ -56,9 +56,9 @@ impl Kept {
     }
 
     /// Marks the oldest as lost, also if its copies are too old.
-    pub(super) fn mark_oldest_lost(&mut self) {
+    pub(super) fn lose_oldest_even_stale(&mut self) {
         if let Self::Window(window) = self {
-            window.mark_oldest_lost();
+            window.lose_oldest_even_stale();
         }
     }
 
@@ -122,9 +122,9 @@ impl Kept {
     }
 
     /// Marks the oldest as lost: it is worth sending even if it has arrived.
-    pub(super) fn mark_front_lost(&mut self) {
+    pub(super) fn lose_front(&mut self) {
         match self {
-            Self::Window(window) => window.mark_front_lost(),
+            Self::Window(window) => window.lose_front(),
             Self::One {
                 packet, pending, ..
             } => *pending = packet.packet().is_some(),
@@ -146,16 +146,16 @@ impl Kept {
     pub(super) fn lose_transmitted(&mut self, until: Option<SeqNumber>, scope: Scope) {
         if let (Self::Window(window), Some(until)) = (self, until) {
             match scope {
-                Scope::All => window.mark_transmitted_lost(until),
-                Scope::Few => window.mark_transmitted_front_lost(),
+                Scope::All => window.lose_transmitted(until),
+                Scope::Few => window.lose_front_and_two_behind(),
             }
         }
     }
 
     /// The far host lacks the oldest segment: if that was merely transmitted, it was lost.
-    pub(super) fn lose_transmitted_front(&mut self) {
+    pub(super) fn lose_front_if_transmitted(&mut self) {
         if let Self::Window(window) = self {
-            window.lose_transmitted_front();
+            window.lose_front_if_transmitted();
         }
     }
 
@@ -165,7 +165,7 @@ impl Kept {
         if let (Self::Window(window), Some(target)) = (self, target) {
             // An answer that comes sooner is not that to what was re-sent.
             let sent_by = cx.now - cx.flow.rtt.smoothed() / 2;
-            window.mark_overtaken_lost(target, sent_by);
+            window.lose_overtaken(target, sent_by);
         }
     }
 

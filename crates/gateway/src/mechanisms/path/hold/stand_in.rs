@@ -126,7 +126,8 @@ impl StandIn {
     }
 
     /// Whether it is time to send for the sender, and by what that has shown. Where the connection stands
-    /// still, what is lost of all before `end` is filled from now on.
+    /// still, what is lost of all before `end` is filled from now on. Where the time for this is over, it is told once more,
+    /// for the last time.
     pub(super) fn takes_over(&mut self, now: Instant, end: Option<SeqNumber>) -> Option<Watch> {
         self.still_at.take_if(|at| *at <= now)?;
         self.until.take_if(|until| *until <= now);

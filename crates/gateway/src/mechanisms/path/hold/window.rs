@@ -394,7 +394,7 @@ impl Window {
     }
 
     /// The oldest segment is lost, also if its copies are too old.
-    pub(super) fn mark_oldest_lost(&mut self) {
+    pub(super) fn lose_oldest_even_stale(&mut self) {
         if !self.segments.is_empty() {
             self.set_fate(0, Fate::Lost);
         }
@@ -551,7 +551,7 @@ impl Window {
     }
 
     /// The link dropped this very segment.
-    pub(super) fn mark_dropped(&mut self, packet: &Packet) {
+    pub(super) fn lose_dropped(&mut self, packet: &Packet) {
         let Some((seq, end)) = range(packet) else {
             return;
         };
@@ -563,7 +563,7 @@ impl Window {
     }
 
     /// What was merely transmitted, and ends no later than `until`, has not arrived.
-    pub(super) fn mark_transmitted_lost(&mut self, until: SeqNumber) {
+    pub(super) fn lose_transmitted(&mut self, until: SeqNumber) {
         let until = self.gap.map_or(until, |gap| gap.min(until));
         for place in 0..self.segments.len() {
             let segment = &self.segments[place];
@@ -576,7 +576,7 @@ impl Window {
 
     /// What was re-sent by `sent_by` and ends no later than `until` was lost on the way, if enough of
     /// what went out later has arrived.
-    pub(super) fn mark_overtaken_lost(&mut self, until: SeqNumber, sent_by: Instant) {
+    pub(super) fn lose_overtaken(&mut self, until: SeqNumber, sent_by: Instant) {
         for place in 0..self.segments.len() {
             let segment = &self.segments[place];
             if segment.end.after(until) {
@@ -613,7 +613,7 @@ impl Window {
                 self.set_fate(place, Fate::Transmitted);
             }
         }
-        self.mark_front_lost();
+        self.lose_front();
         self.front_twice = true;
         before.saturating_sub(self.lost) as u64
     }
@@ -627,13 +627,13 @@ impl Window {
                 self.set_fate(place, Fate::Transmitted);
             }
         }
-        self.mark_front_lost();
+        self.lose_front();
         self.lose_front_behind(1);
         before.saturating_sub(self.lost) as u64
     }
 
     /// The oldest segment, if it was merely transmitted, has not arrived: the far host has said so.
-    pub(super) fn mark_transmitted_front_lost(&mut self) {
+    pub(super) fn lose_front_and_two_behind(&mut self) {
         if self
             .front()
             .is_some_and(|front| front.fate == Fate::Transmitted)
@@ -645,7 +645,7 @@ impl Window {
     }
 
     /// The oldest segment, if it was merely transmitted, has not arrived.
-    pub(super) fn lose_transmitted_front(&mut self) {
+    pub(super) fn lose_front_if_transmitted(&mut self) {
         if let Some(place) = self.fresh_place()
             && self.segments[place].fate == Fate::Transmitted
         {
@@ -670,7 +670,7 @@ impl Window {
 
     /// Marks the oldest segment that is [fresh](Self::fresh_front) as lost: the one that is worth sending even if
     /// it has arrived.
-    pub(super) fn mark_front_lost(&mut self) {
+    pub(super) fn lose_front(&mut self) {
         if let Some(place) = self.fresh_place() {
             self.update(place, |oldest| {
                 oldest.sacked = false;
