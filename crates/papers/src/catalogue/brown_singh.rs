@@ -184,7 +184,7 @@ pub(super) static WORK: Work = Work {
         not_run(
             "Section 6.4",
             "A gateway (a Pentium) could handle 100 Mbit/s with M-TCP",
-            "the trial [supervisor-cost](supervisor-cost.md) judges it, on this machine",
+            "the trial `supervisor-cost` judges it, on this machine",
         ),
         not_run(
             "Section 7",
