@@ -41,6 +41,7 @@ pub static EXPERIMENT: Experiment = Experiment {
         &helped::FIGURE_07,
         &helped::FIGURE_08,
         &helped::Figure09Helped,
+        &helped::Figure09Expected,
         &helped::Figure10,
     ],
 };
@@ -65,7 +66,9 @@ fn method(extent: Extent) -> Vec<String> {
          third. With the first alone 24 of the 28 statements were reproduced."
             .to_owned(),
         "The remedy came later, with tolerances set before it was measured: 0.05 s for the waits of \
-         figures 7 and 8, a tenth of a second for the pauses of figure 9, 5 % for throughput."
+         figures 7 and 8, a tenth of a second for the pauses of figure 9, 5 % for throughput. The lower \
+         bounds of abstract and conclusion, and what section IV.D expects, were judged last, without \
+         tolerance; the single hand-offs had been measured before."
             .to_owned(),
     ]
 }

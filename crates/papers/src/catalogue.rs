@@ -9,7 +9,6 @@ mod schuetz;
 mod scott_mapp;
 mod thesis;
 
-use outlast_experiments::experiment::Experiment;
 use std::fmt::{self, Write as _};
 
 /// A published work with all that it shows and claims.
@@ -41,18 +40,13 @@ pub struct Entry {
 /// What reproduces an entry.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Bound {
-    /// A figure of an experiment of `outlast papers`.
-    Run {
-        /// The experiment's name.
-        experiment: &'static str,
-        /// The figure's name.
-        figure: &'static str,
-    },
+    /// Figures of experiments of `outlast papers`, at least one: the names of the experiment and of the figure.
+    Run(&'static [(&'static str, &'static str)]),
     /// Nothing, for this reason.
     NotRun(&'static str),
 }
 
-/// The five works, in the order of their years.
+/// The five works, in the order of their years; the thesis, which names none, in the middle.
 pub const WORKS: [&Work; 5] = [
     &caceres_iftode::WORK,
     &brown_singh::WORK,
@@ -62,30 +56,27 @@ pub const WORKS: [&Work; 5] = [
 ];
 
 /// Figures of experiments that no work shows: Outlast's own, beside the published ones.
-pub const BESIDE: [&str; 5] = [
-    "figure-hold",
-    "figure-stacks",
-    "figure-12-today",
-    "figure-12-linux-6",
-    "senders-of-today",
+pub const BESIDE: [(&str, &str); 5] = [
+    ("scott-mapp", "figure-hold"),
+    ("scott-mapp-sim", "figure-hold"),
+    ("scott-mapp-sim", "figure-stacks"),
+    ("hip", "figure-12-today"),
+    ("schuetz", "figure-12-linux-6"),
 ];
 
 /// Drawings: nothing in them is measured.
 const DRAWING: &str = "a drawing: nothing is measured";
-/// What the experiment of the work does not measure.
-const NOT_MEASURED: &str = "the experiment does not measure it yet";
 /// What the work itself takes from elsewhere.
 const CITED: &str = "cited from another work";
-/// What needs the hardware of then.
-const HARDWARE: &str = "processing times of the authors' machines";
+/// What follows from the given numbers without a measurement.
+const RECKONED: &str = "a reckoning of the authors: nothing is measured";
 
 const fn run(
     place: &'static str,
     says: &'static str,
-    experiment: &'static str,
-    figure: &'static str,
+    by: &'static [(&'static str, &'static str)],
 ) -> Entry {
-    let bound = Bound::Run { experiment, figure };
+    let bound = Bound::Run(by);
     Entry { place, says, bound }
 }
 
@@ -98,28 +89,31 @@ impl Work {
     /// How many entries an experiment reproduces.
     #[must_use]
     pub fn count_run(&self) -> usize {
-        let is_run = |entry: &&Entry| matches!(entry.bound, Bound::Run { .. });
+        let is_run = |entry: &&Entry| !entry.bound.figures().is_empty();
         self.entries.iter().filter(is_run).count()
     }
 }
 
 impl Bound {
-    /// The experiment among `all`, if there is one of that name with a figure of that name.
+    /// The figures that reproduce it, with their experiments; none if it is not run.
     #[must_use]
-    pub fn resolve(self, all: &[&'static Experiment]) -> Option<&'static Experiment> {
-        let Self::Run { experiment, figure } = self else {
-            return None;
-        };
-        let found = outlast_experiments::experiment::named(all, experiment)?;
-        let has_it = found.figures.iter().any(|known| known.name() == figure);
-        has_it.then_some(found)
+    pub const fn figures(self) -> &'static [(&'static str, &'static str)] {
+        match self {
+            Self::Run(figures) => figures,
+            Self::NotRun(_) => &[],
+        }
     }
 }
 
 impl fmt::Display for Bound {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Run { experiment, figure } => write!(f, "{experiment}: {figure}"),
+            Self::Run(figures) => {
+                let named = figures
+                    .iter()
+                    .map(|(experiment, figure)| format!("{experiment}: {figure}"));
+                f.write_str(&named.collect::<Vec<_>>().join(", "))
+            }
             Self::NotRun(reason) => write!(f, "not run: {reason}"),
         }
     }
@@ -145,8 +139,11 @@ pub fn markdown() -> String {
         );
         for Entry { place, says, bound } in *entries {
             let by = match bound {
-                Bound::Run { experiment, figure } => {
-                    format!("[{experiment}]({experiment}.md), `{figure}`")
+                Bound::Run(figures) => {
+                    let linked = figures.iter().map(|(experiment, figure)| {
+                        format!("[{experiment}]({experiment}.md), `{figure}`")
+                    });
+                    linked.collect::<Vec<_>>().join("; ")
                 }
                 Bound::NotRun(_) => bound.to_string(),
             };

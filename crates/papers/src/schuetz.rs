@@ -6,6 +6,7 @@
 
 pub mod figure_13;
 pub mod single;
+pub mod summary;
 pub mod surface;
 pub mod testbed;
 
@@ -30,6 +31,7 @@ pub static EXPERIMENT: Experiment = Experiment {
         &surface::FIGURE_12_EXPECTED,
         &surface::FIGURE_12_LINUX_6,
         &figure_13::FIGURE_13,
+        &summary::Summary,
     ],
 };
 

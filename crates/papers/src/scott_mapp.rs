@@ -2,7 +2,7 @@
 //! Computer Communication Review 33(5), 2003: figures 1, 5 to 11 and 14, on this machine's
 //! kernel and, at the paper's full parameters, in virtual time.
 //!
-//! Figures 12 and 13 repeat 5 and 6 on the authors' hardware prototype and are left out. What differs
+//! Figures 12 and 13 repeat 5 and 6 on the authors' hardware prototype, in virtual time only. What differs
 //! from the paper's testbed is said where it happens: [`channel`] for the link, [`interactive`] for
 //! the updates.
 
@@ -19,6 +19,7 @@ pub mod figure_14;
 pub mod figure_hold;
 pub mod figure_stacks;
 pub mod interactive;
+pub mod prototype;
 pub mod sweep;
 pub mod testbed;
 pub mod traces;
@@ -69,6 +70,8 @@ pub static IN_SIM: Experiment = Experiment {
         &figure_10::Figure10 { bed: SIM },
         &figure_11::Figure11 { bed: SIM },
         &figure_hold::FigureHold { bed: SIM },
+        &prototype::Figure12,
+        &prototype::Figure13,
         &figure_14::Figure14 { bed: SIM },
         &figure_stacks::FigureStacks,
     ],

@@ -16,6 +16,8 @@ pub mod help;
 pub mod mobile_ip;
 pub mod path;
 pub mod recovery;
+pub mod section_4_4;
+pub mod section_5_4_3;
 pub mod table_3_2;
 pub mod table_3_3;
 pub mod table_3_4;
@@ -41,7 +43,7 @@ use std::borrow::Cow;
 pub static TIMEOUTS: Experiment = Experiment {
     name: "thesis-timeouts",
     title: "What a sender does once its peer is gone: chapter 3 of a thesis",
-    source: "a thesis on TCP over Mobile IP, about 2002, tables 3.2 to 3.7, figures 3.5 to 3.7",
+    source: "a thesis on TCP over Mobile IP, tables 3.2 to 3.7, figures 3.5 to 3.7",
     measures: "First and second timeout of four stacks, and what congestion control costs after one",
     method: method_of_timeouts,
     figures: &[
@@ -59,7 +61,7 @@ pub static TIMEOUTS: Experiment = Experiment {
 pub static HANDOFF: Experiment = Experiment {
     name: "thesis-handoff",
     title: "How long a hand-off of Mobile IP stops a transfer: chapter 4 of a thesis",
-    source: "a thesis on TCP over Mobile IP, about 2002, tables 4.1 and 4.3 to 4.6",
+    source: "a thesis on TCP over Mobile IP, tables 4.1 and 4.3 to 4.6",
     measures: "Timeouts and idle time after hand-offs, for servers with Linux 2.2 and AIX 4.3",
     method: method_of_handoff,
     figures: &[
@@ -68,6 +70,7 @@ pub static HANDOFF: Experiment = Experiment {
         &table_4_4::TABLE,
         &table_4_5::TABLE,
         &table_4_6::Table46,
+        &section_4_4::Section44,
     ],
 };
 
@@ -75,7 +78,7 @@ pub static HANDOFF: Experiment = Experiment {
 pub static MOBILE_IP: Experiment = Experiment {
     name: "mobile-ip",
     title: "What hand-offs cost and what helps, with Mobile IP running: chapters 4 and 5 of a thesis",
-    source: "a thesis on TCP over Mobile IP, about 2002, tables 4.3 to 4.6, 5.1 and 5.2",
+    source: "a thesis on TCP over Mobile IP, tables 4.3 to 4.6, 5.1 and 5.2",
     measures: "Times of hand-offs with detection running, timeouts, idle time and round trips lost, with agents and \
         messages in place of outages",
     method: method_of_mobile_ip,
@@ -92,11 +95,15 @@ pub static MOBILE_IP: Experiment = Experiment {
 pub static HELP: Experiment = Experiment {
     name: "thesis-help",
     title: "What helps against a hand-off's pause: chapter 5 of a thesis",
-    source: "a thesis on TCP over Mobile IP, about 2002, tables 5.1 and 5.2",
+    source: "a thesis on TCP over Mobile IP, tables 5.1 and 5.2",
     measures: "Round trips lost to hand-offs with retransmission caching and with zero-window \
         acknowledgements",
     method: method_of_help,
-    figures: &[&table_5_1::TABLE, &table_5_2::TABLE],
+    figures: &[
+        &table_5_1::TABLE,
+        &table_5_2::TABLE,
+        &section_5_4_3::Section543,
+    ],
 };
 
 const PROFILES: &str = "In virtual time: the servers are profiles of the TCP model \

@@ -53,6 +53,9 @@ pub const A_SECOND: Duration = Duration::from_secs(1);
 /// From the beacon of the new station until the old one's routes are changed (figure 5).
 pub const REGISTRATION: Duration = Duration::from_millis(150);
 
+/// The remedy: an agent at the mobile.
+const HELPED: &str = "[outlast]\nmobile = \"fast-retransmit\"\n\n";
+
 /// The rate that makes 1.6 Mbit/s of payload: 1460 of 1500 bytes.
 const RATE_KBIT_PER_S: u32 = 1_644;
 /// One-way delay.
@@ -114,7 +117,8 @@ pub fn job(
     direction: Direction,
     index: u32,
 ) -> Job {
-    job_with(cell, motion, crossings, direction, index, "")
+    let down = motion.interruption();
+    job_with(cell, motion, down, crossings, direction, index, "")
 }
 
 /// One run of the testbed with the remedy, an agent at the mobile.
@@ -126,19 +130,42 @@ pub fn helped_job(
     direction: Direction,
     index: u32,
 ) -> Job {
-    let outlast = "[outlast]\nmobile = \"fast-retransmit\"\n\n";
-    job_with(cell, motion, crossings, direction, index, outlast)
+    let down = motion.interruption();
+    job_with(cell, motion, down, crossings, direction, index, HELPED)
+}
+
+/// One run of a single hand-off with the remedy whose registration takes `registration`.
+#[must_use]
+pub fn sooner_job(
+    cell: String,
+    rendezvous: Duration,
+    registration: Duration,
+    direction: Direction,
+    index: u32,
+) -> Job {
+    let motion = Motion::Apart { rendezvous };
+    let down = Some(rendezvous + registration);
+    job_with(
+        cell,
+        motion,
+        down,
+        Crossings::Once,
+        direction,
+        index,
+        HELPED,
+    )
 }
 
 fn job_with(
     cell: String,
     motion: Motion,
+    down: Option<Duration>,
     crossings: Crossings,
     direction: Direction,
     index: u32,
     outlast: &str,
 ) -> Job {
-    let outages = match (motion.interruption(), crossings) {
+    let outages = match (down, crossings) {
         (None, _) => String::new(),
         (Some(down), Crossings::EveryEightSeconds) => format!(
             "[link.outages]\nprocess = \"periodic\"\nstart = \"{} ms\"\nup = \"{} ms\"\n\

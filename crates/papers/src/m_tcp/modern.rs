@@ -1,13 +1,21 @@
-//! What the published scheme does to senders of today, beside `hold`.
+//! What the published scheme does to senders of today, beside `hold`; serial timeouts of a sender of 1997
+//! (figure 1), and when it gives up (section 4.1).
 
+use super::claim;
 use outlast_experiments::experiment::{Extent, Figure, Part};
 use outlast_experiments::job::Job;
+use outlast_experiments::present::mean;
 use outlast_experiments::record::Runs;
+use outlast_report::judgement::{Judged, Measured, Published, Tolerance};
 use outlast_report::statistics::Sample;
 use outlast_report::table::{Cell, Column, Table};
 use outlast_report::unit::Unit;
 use outlast_scenario::Mechanism;
 use outlast_scenario::result::World;
+
+/// Longer than any sender of 1997 waits, in seconds.
+const FOREVER: u32 = 3_600;
+const THEN: (&str, &str) = STACKS[2];
 
 /// Mechanisms for CUBIC, BBR and NetBSD of 1997.
 #[derive(Debug)]
@@ -36,7 +44,8 @@ fn text(stack: &str, outage: u32, gateway: Mechanism) -> String {
         "name = \"one outage\"\n[link]\nrate = \"4 Mbit/s\"\ndelay = \"20 ms\"\nqueue = 150\n\
          [link.outages]\nprocess = \"single\"\nstart = \"5 s\"\nlength = \"{outage} s\"\n\
          [workload]\nkind = \"bulk\"\nbytes = \"8 MB\"\n[stack]\n{stack}\n\
-         [outlast]\ngateway = \"{gateway}\"\n[run]\nseed = 1\ndeadline = \"300 s\"\n"
+         [outlast]\ngateway = \"{gateway}\"\n[run]\nseed = 1\ndeadline = \"{} s\"\n",
+        if outage == FOREVER { 2 * FOREVER } else { 300 }
     )
 }
 
@@ -62,6 +71,14 @@ impl Figure for Modern {
                 }
             }
         }
+        let (name, stack) = THEN;
+        let text = text(stack, FOREVER, Mechanism::None);
+        let cell = cell(name, FOREVER, Mechanism::None);
+        jobs.extend(
+            (0..extent.choose(3, 10)).map(|index| {
+                Job::from_toml(cell.clone(), text.clone(), index).in_world(World::Sim)
+            }),
+        );
         jobs
     }
 
@@ -96,13 +113,55 @@ impl Figure for Modern {
                  window is open, which it has no reason to do: a segment for each timeout.",
             )
             .table(table.titled(title))
+            .claims(claims(runs))
     }
+}
+
+fn claims(runs: &Runs) -> Vec<Judged> {
+    let (name, _) = THEN;
+    let alone = |outage| runs.of(&cell(name, outage, Mechanism::None));
+    let silences = OUTAGES.iter().flat_map(|&outage| alone(outage));
+    let silences = silences.map(|run| {
+        let outage = run.result.outages.first();
+        outage
+            .and_then(|outage| outage.resume_s)
+            .unwrap_or(f64::INFINITY)
+    });
+    let silences: Vec<f64> = silences.collect();
+    let longest = silences.iter().copied().reduce(f64::max);
+    let longest = longest.map(|value| Measured {
+        value,
+        standard_deviation: None,
+        count: silences.len(),
+    });
+    let aborted = alone(FOREVER).iter().filter(|run| !run.succeeded());
+    vec![
+        claim(
+            "section 2.2, figure 1",
+            "After serial timeouts no data comes for as long as 1 minute once the mobile is back: NetBSD 1997, \
+             outages of 1 to 60 s (longest).",
+            Unit::Seconds,
+            Published::AtMost(60.0),
+            Tolerance::Exact,
+        )
+        .judge(longest),
+        claim(
+            "section 4.1",
+            "After 12 retransmissions of a segment the sender gives up: NetBSD 1997 (retransmissions until it did).",
+            Unit::Number,
+            Published::About(12.0),
+            Tolerance::Exact,
+        )
+        .judge(mean(
+            aborted.filter_map(|run| Some(run.result.timeouts? as f64)),
+        )),
+    ]
 }
 
 fn row(runs: &Runs, name: &str, outage: u32, gateway: Mechanism) -> Vec<Cell> {
     let records = runs.of(&cell(name, outage, gateway));
     let done = || records.iter().filter(|run| run.succeeded());
-    let mean = |values: Vec<f64>| Sample::of(values).map(|sample| sample.mean);
+    let middle = |values: Vec<f64>| Sample::of(values).map(|sample| sample.mean);
     let ahead = gateway
         .on_path()
         .is_some_and(|kind| kind.info().acknowledges_ahead);
@@ -112,20 +171,20 @@ fn row(runs: &Runs, name: &str, outage: u32, gateway: Mechanism) -> Vec<Cell> {
         Cell::from(gateway.name()),
         Cell::from(if ahead { "ahead" } else { "end to end" }),
         Cell::from(format!("{} of {}", done().count(), records.len())),
-        Cell::from(mean(done().map(|run| run.result.elapsed_s).collect())),
-        Cell::from(mean(
+        Cell::from(middle(done().map(|run| run.result.elapsed_s).collect())),
+        Cell::from(middle(
             records
                 .iter()
                 .filter_map(|run| run.result.ideal_s)
                 .collect(),
         )),
-        Cell::from(mean(
+        Cell::from(middle(
             records
                 .iter()
                 .filter_map(|run| run.result.outages.first()?.resume_s)
                 .collect(),
         )),
-        Cell::from(mean(
+        Cell::from(middle(
             records
                 .iter()
                 .filter_map(|run| Some(run.result.timeouts? as f64))

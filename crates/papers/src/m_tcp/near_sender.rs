@@ -88,7 +88,25 @@ fn claims(runs: &Runs) -> Vec<Judged> {
         };
         Some(one.times(runs)?.mean / plain.times(runs)?.mean)
     });
+    let plain = transfers(Mechanism::None);
+    let failed = plain.iter().map(|one| one.failures(runs)).sum::<usize>();
+    let carried_out = plain.iter().map(|one| runs.of(&one.cell()).len());
+    let failed = Some(carried_out.sum())
+        .filter(|&count| count > 0)
+        .map(|count| Measured {
+            value: failed as f64,
+            standard_deviation: None,
+            count,
+        });
     vec![
+        claim(
+            "section 6.1",
+            "Over five hops some of plain TCP's transfers fail to complete (transfers).",
+            Unit::Number,
+            Published::AtLeast(1.0),
+            Tolerance::Exact,
+        )
+        .judge(failed),
         Claim {
             departure: Some(ONE_MORE.into()),
             ..own_claim(

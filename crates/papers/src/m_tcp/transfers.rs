@@ -4,6 +4,7 @@ use super::claim;
 use super::testbed::{DISCONNECTIONS, PROCESSES, Sender, Transfer, interval, trials};
 use outlast_experiments::experiment::{Extent, Figure, Part};
 use outlast_experiments::job::Job;
+use outlast_experiments::present::mean;
 use outlast_experiments::record::Runs;
 use outlast_report::judgement::{Measured, Published, Tolerance};
 use outlast_report::table::{Cell, Column, Table};
@@ -82,11 +83,12 @@ impl Figure for Transfers {
     }
 
     fn jobs(&self, extent: Extent) -> Vec<Job> {
-        [Mechanism::None, Mechanism::MTcp]
-            .into_iter()
-            .flat_map(self.transfers)
-            .flat_map(|transfer| transfer.jobs(trials(extent)))
-            .collect()
+        let mechanisms = [Mechanism::None, Mechanism::MTcp];
+        let all: Vec<Transfer> = mechanisms.into_iter().flat_map(self.transfers).collect();
+        let near = all.iter().map(near);
+        let near: Vec<Transfer> = near.filter(|one| !all.contains(one)).collect();
+        let transfers = all.iter().chain(&near);
+        transfers.flat_map(|one| one.jobs(trials(extent))).collect()
     }
 
     fn present(&self, _extent: Extent, runs: &Runs) -> Part {
@@ -116,7 +118,35 @@ impl Figure for Transfers {
                     Tolerance::Absolute(0.25),
                 )
                 .judge(share),
+                claim(
+                    self.place,
+                    format!(
+                        "Over 15 hops M-TCP gains less than over 5 ({}: its mean share of plain TCP's time, \
+                         less that over 5 hops).",
+                        self.place
+                    ),
+                    Unit::Share,
+                    Published::AtLeast(0.0),
+                    Tolerance::Exact,
+                )
+                .judge(loss_by_distance(runs, &all)),
             ])
+    }
+}
+
+/// By how much M-TCP's mean share of plain TCP's time over 15 hops exceeds that over 5 hops, over the same
+/// cells.
+fn loss_by_distance(runs: &Runs, all: &[Transfer]) -> Option<Measured> {
+    let share = |one: &Transfer| Some(one.times(runs)?.mean / plain(one).times(runs)?.mean);
+    let far = all.iter().filter(|one| one.sender == Sender::Far);
+    mean(far.filter_map(|one| Some(share(one)? - share(&near(one))?)))
+}
+
+/// The transfer by a sender that is five hops away.
+fn near(transfer: &Transfer) -> Transfer {
+    Transfer {
+        sender: Sender::Near,
+        ..*transfer
     }
 }
 

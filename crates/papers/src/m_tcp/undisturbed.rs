@@ -4,6 +4,7 @@ use super::claim;
 use super::testbed::interval;
 use outlast_experiments::experiment::{Extent, Figure, Part};
 use outlast_experiments::job::Job;
+use outlast_experiments::present::{mean, own_claim};
 use outlast_experiments::record::Runs;
 use outlast_report::judgement::{Claim, Judged, Measured, Published, Tolerance};
 use outlast_report::statistics::Sample;
@@ -169,6 +170,7 @@ fn claims(runs: &Runs) -> Vec<Judged> {
             Some(time(runs, &ours)? / time(runs, &plain)?)
         })
     };
+    let tends = mean(ratios(false));
     let near = ratios(false).reduce(f64::max).map(|value| Measured {
         value,
         standard_deviation: None,
@@ -182,15 +184,23 @@ fn claims(runs: &Runs) -> Vec<Judged> {
         count: far.len(),
     });
     vec![
+        claim(
+            "figure 18",
+            "Over 5 hops M-TCP tends to be slower than TCP (its time as a share of TCP's, mean of sizes).",
+            Unit::Share,
+            Published::AtLeast(1.0),
+            Tolerance::Exact,
+        )
+        .judge(tends),
         Claim {
             departure: Some(SECOND_WINDOW.into()),
-            ..claim(
-                "figure 18",
-                "Over 5 hops M-TCP is slightly slower than TCP (its time as a share of TCP's, the largest).",
-                Unit::Share,
-                Published::AtMost(1.0),
-                Tolerance::Absolute(0.1),
-            )
+            ..own_claim(
+            "figure-18",
+            "Over 5 hops M-TCP takes at most 10 % longer than TCP, which is our reading of \"slightly \
+             slower\" (its time as a share of TCP's, the largest).",
+            Unit::Share,
+            Published::AtMost(1.1),
+        )
         }
         .judge(near),
         claim(

@@ -118,12 +118,13 @@ pub static FIGURE_12_TODAY: Surface = Surface {
 };
 
 /// Connected periods after which every transfer still runs: it takes 21 s at best.
-const INTERRUPTED: u32 = 20;
+pub(super) const INTERRUPTED: u32 = 20;
 /// Connected periods from which on every transfer is over.
-const OVER: u32 = 24;
+pub(super) const OVER: u32 = 24;
 /// Time of a transfer without disconnection, as the paper has it without and with HIP.
-const BEST_S: f64 = 21.0;
-const READ_OFF: Tolerance = Tolerance::Relative(0.1);
+pub(super) const BEST_S: f64 = 21.0;
+/// How well times are read off the figures.
+pub(super) const READ_OFF: Tolerance = Tolerance::Relative(0.1);
 
 impl Figure for Surface {
     fn name(&self) -> &'static str {
@@ -302,7 +303,7 @@ fn interrupted(extent: Extent) -> impl Iterator<Item = u32> {
         .filter(|&up| up <= INTERRUPTED)
 }
 
-fn extreme(values: &[f64], of: fn(f64, f64) -> f64) -> Option<Measured> {
+pub(super) fn extreme(values: &[f64], of: fn(f64, f64) -> f64) -> Option<Measured> {
     let value = values.iter().copied().reduce(of)?;
     Some(Measured {
         value,

@@ -21,6 +21,8 @@ pub const SERIES: [Mechanism; 3] = [Mechanism::None, Mechanism::SmartLink3, Mech
 
 /// Mean disconnected time.
 const DOWN: Duration = Duration::from_millis(350);
+/// Rate of the prototype.
+pub(super) const RATE_MBIT_PER_S: u32 = 1;
 /// Time between two updates.
 const INTERVAL: Duration = Duration::from_millis(200);
 
@@ -48,14 +50,19 @@ pub fn jobs(bed: Testbed, extent: Extent) -> Vec<Job> {
     jobs
 }
 
-fn setting(bed: Testbed, extent: Extent, mechanism: Mechanism, percent: u32) -> Setting {
-    let outages = match percent {
+/// The prototype's disconnections for an availability of `percent`.
+pub(super) fn outages(percent: u32) -> Outages {
+    match percent {
         100 => Outages::None,
         _ => Outages::Uniform {
             up: DOWN * percent / (100 - percent),
             down: DOWN,
         },
-    };
+    }
+}
+
+fn setting(bed: Testbed, extent: Extent, mechanism: Mechanism, percent: u32) -> Setting {
+    let outages = outages(percent);
     let duration = Duration::from_secs(extent.choose(30, 100));
     let task = Task::Interactive {
         interval: INTERVAL,
@@ -63,7 +70,7 @@ fn setting(bed: Testbed, extent: Extent, mechanism: Mechanism, percent: u32) -> 
     };
     let name = format!("updates, {mechanism} at {percent} % availability");
     Setting {
-        rate_mbit_per_s: 1,
+        rate_mbit_per_s: RATE_MBIT_PER_S,
         seed: u64::from(percent) * 100,
         deadline: duration + Duration::from_secs(10),
         ..channel::over(bed, name, outages, task, mechanism)

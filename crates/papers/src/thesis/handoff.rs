@@ -79,7 +79,8 @@ pub struct HandoffTable {
 }
 
 /// The shortest hand-off, and the only round trip at which it loses anything (section 4.4).
-const SHORTEST: (Duration, Duration) = (Duration::from_millis(50), Duration::from_millis(60));
+pub(super) const SHORTEST: (Duration, Duration) =
+    (Duration::from_millis(50), Duration::from_millis(60));
 
 impl Row {
     /// Hand-off and round trip, for readers.
@@ -161,7 +162,7 @@ impl HandoffTable {
         format!("{}, {}", self.profile, row.name())
     }
 
-    fn job(&self, row: &Row, index: u32, of: u32) -> Job {
+    pub(super) fn job(&self, row: &Row, index: u32, of: u32) -> Job {
         let path = self.path(row, index, of);
         path.job(self.cell(row), index, Watch::Reconnections)
     }
@@ -248,7 +249,8 @@ impl HandoffTable {
     }
 }
 
-fn timeouts(record: &Record) -> Option<f64> {
+/// Timeouts of a trial.
+pub(super) fn timeouts(record: &Record) -> Option<f64> {
     record.result.timeouts.map(|timeouts| timeouts as f64)
 }
 

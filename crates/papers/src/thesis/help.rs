@@ -56,7 +56,7 @@ impl HelpTable {
         }
     }
 
-    fn cell(&self, row: &Row) -> String {
+    pub(super) fn cell(&self, row: &Row) -> String {
         format!("{}, {}", self.without.cell(row), self.mechanism)
     }
 
@@ -82,7 +82,7 @@ fn tolerance(table: &HandoffTable, row: &Row, with: f64) -> Tolerance {
 }
 
 /// Hand-off and idle time, in round trips; `None` of a trial that lost nothing.
-fn lost(record: &Record, row: &Row) -> Option<f64> {
+pub(super) fn lost(record: &Record, row: &Row) -> Option<f64> {
     // What is lost is sent again: the segment that is kept by the agent, what else the hand-off took
     // by the sender. A hand-off between two windows takes nothing, and pauses nothing.
     let is_lost = record

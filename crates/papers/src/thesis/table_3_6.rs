@@ -1,6 +1,6 @@
 //! Table 3.6 and figure 3.5: a whole window is lost when the transmission rate is at its maximum.
 
-use super::beside::{Beside, beside};
+use super::beside::{Beside, arithmetic, beside};
 use super::claim;
 use super::recovery::{self, Recovery, SEGMENT_BYTES, SEGMENTS};
 use outlast_experiments::experiment::{Extent, Figure, Part};
@@ -169,6 +169,7 @@ impl Figure for Table36 {
         let record = runs.of(CELL).first();
         let found = record.and_then(Recovery::of);
         let part = Part::new("Table 3.6 and figure 3.5: a window lost at the maximum rate");
+        let part = slow_start_alone(part, ROUND_TRIPS, 158.0, runs);
         beside(
             part,
             "Table 3.6: a window lost at the maximum rate",
@@ -181,6 +182,23 @@ impl Figure for Table36 {
                  figure 3.5.",
         )
     }
+}
+
+/// What a sender would send in `round_trips` that grows by slow start alone, up to the buffer of
+/// [`SEGMENTS`]; beside what section 3.3.1 states of the experiment.
+pub(super) fn slow_start_alone(part: Part, round_trips: u32, stated: f64, runs: &Runs) -> Part {
+    let windows = (0..round_trips).map(|at| (1_u32 << at.min(16)).min(SEGMENTS));
+    let sent: u32 = windows.sum();
+    let claim = claim(
+        "section 3.3.1",
+        format!("Segments in {round_trips} round trips of slow start alone."),
+        Unit::Number,
+        Published::About(stated),
+        Tolerance::Exact,
+    );
+    let ours = Some(f64::from(sent)).filter(|_| runs.all().next().is_some());
+    let title = "Slow start in place of congestion avoidance";
+    arithmetic(part, title, labels(), vec![single(claim, ours)])
 }
 
 pub(super) fn labels() -> Vec<Column> {

@@ -5,7 +5,7 @@ use super::claim;
 use super::recovery::{self, Recovery, SEGMENT_BYTES, SEGMENTS};
 use super::table_3_6::{
     HALF_A_ROUND_TRIP, ONE_ROUND_TRIP, ONE_SEGMENT, ONE_STEP, TIMEOUT, TRANSMITTED, labels, paced,
-    single,
+    single, slow_start_alone,
 };
 use outlast_experiments::experiment::{Extent, Figure, Part};
 use outlast_experiments::job::Job;
@@ -136,6 +136,7 @@ impl Figure for Table37 {
         let record = runs.of(CELL).first();
         let found = record.and_then(Recovery::of);
         let part = Part::new("Table 3.7 and figure 3.6: the second window lost");
+        let part = slow_start_alone(part, ROUND_TRIPS, 210.0, runs);
         beside(
             part,
             "Table 3.7: the second window lost",
