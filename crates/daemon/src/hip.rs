@@ -5,6 +5,7 @@
 //! through raw sockets, one pair for each address of the host. The address from which the kernel
 //! would speak to the peers is the preferred one.
 
+mod greeting;
 pub mod key;
 mod metrics;
 mod operating;
@@ -15,6 +16,7 @@ mod status;
 use crate::failure::Failure;
 use crate::operations::Operations;
 use anyhow::Context;
+use greeting::Greeter;
 use metrics::Tally;
 use outlast_base::time::Instant;
 use outlast_hip::{Event, Host, Protocol};
@@ -41,6 +43,9 @@ use std::path::{Path, PathBuf};
 
 /// Packets taken from one descriptor before the others have their turn.
 const BURST: usize = 64;
+
+/// Addresses of peers without a route that are remembered.
+const MOST_UNREACHED: usize = 64;
 
 /// The tags' prefix on the TUN device: `2001:20::/28`.
 const TAG_PREFIX: u8 = 28;
@@ -112,8 +117,9 @@ struct Daemon {
     tun: Tun,
     sender: RawSender,
     places: Places,
-    /// Whether something could not be sent for want of a route.
-    lacks_route: bool,
+    greeter: Greeter,
+    /// Where something could not be sent for want of a route.
+    unreached: BTreeSet<IpAddr>,
     /// Addresses of peers: the kernel is asked from where it would speak to them.
     destinations: Vec<IpAddr>,
     monitor: RouteMonitor,
@@ -187,7 +193,8 @@ impl Daemon {
             tun,
             sender,
             places: Places::default(),
-            lacks_route: false,
+            greeter: Greeter::open().context("cannot ask for routers")?,
+            unreached: BTreeSet::new(),
             monitor,
             timer,
             poller,
@@ -281,8 +288,9 @@ impl Daemon {
         if is_back {
             tracing::info!("the link is back");
             self.host.handle_link(now);
-        } else if std::mem::take(&mut self.lacks_route) {
-            self.host.handle_route(now);
+        } else if !self.unreached.is_empty() {
+            self.host
+                .handle_route(now, &std::mem::take(&mut self.unreached));
         }
         Ok(())
     }
@@ -292,7 +300,9 @@ impl Daemon {
         let views = self.host.views().flat_map(|view| view.addresses);
         let known: Vec<IpAddr> = views.map(|known| known.address).collect();
         let others = self.destinations.iter().chain(&known).copied();
-        let own = own_addresses(&self.sender, others)?;
+        let surroundings = monitor::snapshot()?;
+        let own = own_addresses(&surroundings, &self.sender, others)?;
+        self.greeter.greet(&surroundings, &own);
         if !self.places.settle(&own, &self.poller, FIRST_RECEIVER)? {
             return Ok(false);
         }
@@ -315,7 +325,9 @@ impl Daemon {
             // What is lost here is lost as on any link: both protocols repeat.
             match self.sender.send(destination, &bytes)? {
                 Sent::Accepted | Sent::NoRoom => {}
-                Sent::Unreachable => self.lacks_route = true,
+                Sent::Unreachable if self.unreached.len() < MOST_UNREACHED => {
+                    self.unreached.insert(destination);
+                }
                 sent => tracing::debug!(%destination, ?sent, "a packet was not sent"),
             }
         }
@@ -356,11 +368,12 @@ impl Daemon {
 /// rest, but for those of a family in which it reaches none of them. An address counts once the kernel takes
 /// packets for it: before, the answer of a neighbour or of a peer would be lost.
 fn own_addresses(
+    surroundings: &[Change],
     sender: &RawSender,
     others: impl Iterator<Item = IpAddr>,
 ) -> anyhow::Result<Vec<IpAddr>> {
     let (mut present, mut taken) = (Vec::new(), BTreeSet::new());
-    for change in monitor::snapshot()? {
+    for change in surroundings {
         match change {
             Change::Address {
                 address,
@@ -371,7 +384,7 @@ fn own_addresses(
                 address,
                 is_present: true,
             } => {
-                taken.insert(address);
+                taken.insert(*address);
             }
             _ => {}
         }
@@ -482,7 +495,10 @@ mod tests {
             routes.configure(interface, &up).expect("up");
             routes.add_address(interface, prefix).expect("address");
             let sender = RawSender::open(0, None).expect("a socket");
-            let own = || own_addresses(&sender, std::iter::empty()).expect("netlink");
+            let own = || {
+                let surroundings = monitor::snapshot().expect("netlink");
+                own_addresses(&surroundings, &sender, std::iter::empty()).expect("netlink")
+            };
             for (act, is_present) in [(None, true), (Some("del"), false), (Some("add"), true)] {
                 if let Some(act) = act {
                     let mut ip = Command::new("ip");

@@ -179,14 +179,23 @@ impl Host {
         }
     }
 
-    /// There is a way where there may have been none: what waits for an answer is sent again at once.
-    pub fn handle_route(&mut self, now: Instant) {
+    /// There is a way where there may have been none to `missed`, addresses of peers: what waits for an answer is
+    /// sent again at once, and TCP connections with these peers move again.
+    pub fn handle_route(&mut self, now: Instant, missed: &BTreeSet<IpAddr>) {
+        let acts_on_tcp = self.config.wakes_connections;
         let peers: Vec<Hit> = self.associations.keys().copied().collect();
         for peer in peers {
-            if let Some((association, context)) = self.lend(now, peer) {
-                association.hurry(&context);
-                self.settle(now, peer);
+            let Some((association, mut context)) = self.lend(now, peer) else {
+                continue;
+            };
+            association.hurry(&context);
+            if let Some(session) = association.session().filter(|_| acts_on_tcp) {
+                let path = session.addresses.path(now, context.locals);
+                if path.is_some_and(|path| missed.contains(&path.remote)) {
+                    session.wake_connections(&mut context, now);
+                }
             }
+            self.settle(now, peer);
         }
     }
 

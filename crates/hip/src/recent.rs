@@ -2,7 +2,7 @@
 //! is complete.
 //!
 //! A sender whose retransmission timer has backed off sends nothing for a long time after the path
-//! is back. The last segment with data that it sent is then the oldest that its peer lacks.
+//! is back. The last segment with data that it sent is then the oldest that its peer has not acknowledged.
 //!
 //! - Where that is old, ICMP errors to the host's own TCP take the back-off back (RFC 6069): TCP sends it again
 //!   itself, at once. They do nothing to a sender whose first timeout is still to come, or whose socket is in use
@@ -13,6 +13,11 @@
 //! Where the peer is at a new address, data goes there again before the test of the address, within the credit;
 //! acknowledgements after it.
 //!
+//! The peer may have more than it could acknowledge, because the outage took its acknowledgements. Its first one
+//! afterwards names the oldest byte that it lacks. TCP takes its timeout for spurious then (RFC 5682): it sends a window
+//! of new data, and what is missing a round trip later, behind all of that. So the segment with that byte goes out
+//! before TCP has the acknowledgement.
+//!
 //! A segment from below, and one that has waited for a path, bears the timestamps that TCP would give it now
 //! ([`Recent::refresh`]). With the old ones a sender would hear an echo from before the outage: it would take its
 //! timeout for spurious (RFC 3522), count what is lost as on its way again, and measure a round trip as long as the
@@ -22,7 +27,7 @@
 
 use crate::association::Data;
 use crate::beet::Inner;
-use alloc::collections::BTreeMap;
+use alloc::collections::{BTreeMap, VecDeque};
 use alloc::vec::Vec;
 use core::net::IpAddr;
 use outlast_base::time::{Duration, Instant};
@@ -35,6 +40,10 @@ pub(crate) const TCP: u8 = 6;
 
 /// Connections that are remembered for one peer; the one that was silent longest makes room.
 const MOST_CONNECTIONS: usize = 256;
+
+/// Bytes of segments that are kept of one connection, beside the last one; the oldest ones make room. The host's TCP
+/// keeps as many at least.
+const MOST_KEPT: usize = 256 << 10;
 
 /// Whoever has sent a segment so long ago, and none since, waits for no first timeout (RFC 6298, section 2.1).
 const OLD: Duration = Duration::from_secs(1);
@@ -175,9 +184,58 @@ pub(crate) enum Wake {
 #[derive(Debug)]
 struct Sent {
     data: Data,
+    /// Its first sequence number, and the one behind its last.
+    seq: SeqNumber,
+    end: SeqNumber,
     at: Instant,
     /// Where it went from and to.
     path: [IpAddr; 2],
+}
+
+/// Segments with data that the peer is not known to have, by their sequence numbers.
+#[derive(Debug, Default)]
+struct Earlier {
+    segments: VecDeque<Sent>,
+    /// Of all of them.
+    bytes: usize,
+}
+
+impl Earlier {
+    /// Puts a segment in its place; the oldest ones make room.
+    fn insert(&mut self, sent: Sent) {
+        self.bytes += sent.data.payload.len();
+        let is_older = |other: &Sent| other.seq.before(sent.seq);
+        let place = self.segments.partition_point(is_older);
+        self.segments.insert(place, sent);
+        while self.bytes > MOST_KEPT && self.pop().is_some() {}
+    }
+
+    fn pop(&mut self) -> Option<Sent> {
+        let oldest = self.segments.pop_front()?;
+        self.bytes -= oldest.data.payload.len();
+        Some(oldest)
+    }
+
+    /// Takes the segment at which `is_older` ends, if it is the one.
+    fn take(
+        &mut self,
+        is_older: impl Fn(&Sent) -> bool,
+        is_it: impl Fn(&Sent) -> bool,
+    ) -> Option<Sent> {
+        let place = self.segments.partition_point(is_older);
+        self.segments.get(place).filter(|&sent| is_it(sent))?;
+        let sent = self.segments.remove(place)?;
+        self.bytes -= sent.data.payload.len();
+        Some(sent)
+    }
+
+    /// Forgets what the peer has.
+    fn acknowledge(&mut self, ack: SeqNumber) {
+        let has = |sent: &Sent| sent.end.at_or_before(ack);
+        while self.segments.front().is_some_and(has) {
+            self.pop();
+        }
+    }
 }
 
 /// The present path, and since when whatever took it is not lost.
@@ -198,6 +256,9 @@ impl Working {
 struct Connection {
     /// The last segment with data that the peer is not known to have.
     data: Option<Sent>,
+    earlier: Earlier,
+    /// The path that works again, until the peer's first acknowledgement.
+    resumes: Option<Working>,
     /// The last segment without data, if none with data came after it.
     acknowledgement: Option<Sent>,
     /// The oldest byte that the peer has not acknowledged.
@@ -209,6 +270,43 @@ struct Connection {
 }
 
 impl Connection {
+    /// Notes a segment with data as the last one, in place of an earlier one that begins where it does.
+    fn put(&mut self, sent: Sent) {
+        let seq = sent.seq;
+        self.earlier
+            .take(|other| other.seq.before(seq), |other| other.seq == seq);
+        let former = self.data.replace(sent);
+        if let Some(former) = former.filter(|former| former.seq != seq) {
+            self.earlier.insert(former);
+        }
+    }
+
+    /// Forgets what the peer has.
+    fn acknowledge(&mut self, ack: SeqNumber) {
+        self.earlier.acknowledge(ack);
+        let has = |sent: &mut Sent| sent.end.at_or_before(ack);
+        if self.data.take_if(has).is_some() {
+            self.told_at = None;
+            self.data = self.earlier.pop();
+        }
+    }
+
+    /// The segment with the oldest byte that the peer lacks, by its first acknowledgement since a path works again;
+    /// nothing if the segment has taken that path.
+    fn missing(&mut self, ack: SeqNumber) -> Option<Data> {
+        let working = self.resumes.take()?;
+        let is_it = |sent: &Sent| {
+            let has = sent.seq.at_or_before(ack) && sent.end.after(ack);
+            has && !working.has_carried(sent)
+        };
+        let last = self.data.take_if(|sent| is_it(sent));
+        let sent = last.or_else(|| {
+            let is_older = |other: &Sent| other.end.at_or_before(ack);
+            self.earlier.take(is_older, is_it)
+        });
+        sent.map(|sent| sent.data)
+    }
+
     /// When it last sent something that may still be missing.
     fn last_sent(&self) -> Option<Instant> {
         let both = [&self.data, &self.acknowledgement];
@@ -274,19 +372,23 @@ impl Recent {
         let Some(outline) = outline else {
             return;
         };
-        if outline.flags.contains(TcpFlags::RST) {
+        if outline.flags.contains(TcpFlags::RST) || outline.flags.contains(TcpFlags::SYN) {
             self.connections.remove(&outline.ports);
+        }
+        if outline.flags.contains(TcpFlags::RST) {
             return;
         }
         self.make_room(outline.ports);
         let connection = self.connections.entry(outline.ports).or_default();
         let sent = Sent {
             data,
+            seq: outline.seq,
+            end: outline.end(),
             at: now,
             path,
         };
         if outline.length > 0 {
-            connection.data = Some(sent);
+            connection.put(sent);
             connection.acknowledgement = None;
             connection.told_at = None;
         } else {
@@ -322,16 +424,13 @@ impl Recent {
         }
     }
 
-    /// Notes what the peer acknowledges, and its clock.
-    pub(crate) fn note_received(&mut self, now: Instant, next: u8, segment: &[u8]) {
+    /// Notes what the peer acknowledges, and its clock. Gives the segment that it lacks, if that is to go out before
+    /// TCP has the acknowledgement.
+    pub(crate) fn note_received(&mut self, now: Instant, next: u8, segment: &[u8]) -> Option<Data> {
         let outline = Outline::of(segment).filter(|_| next == TCP);
-        let Some(outline) = outline.filter(|it| it.flags.contains(TcpFlags::ACK)) else {
-            return;
-        };
+        let outline = outline.filter(|it| it.flags.contains(TcpFlags::ACK))?;
         let [a, b, c, d] = outline.ports;
-        let Some(connection) = self.connections.get_mut(&[c, d, a, b]) else {
-            return;
-        };
+        let connection = self.connections.get_mut(&[c, d, a, b])?;
         if let Some(value) = outline.timestamp {
             let read = Clock { value, at: now };
             let best = connection
@@ -342,12 +441,8 @@ impl Recent {
         let ack = outline.ack;
         let snd_una = connection.snd_una.map_or(ack, |una| una.max(ack));
         connection.snd_una = Some(snd_una);
-        let sent = connection.data.as_ref();
-        let outline = sent.and_then(|sent| Outline::of(&sent.data.payload));
-        if outline.is_some_and(|outline| outline.end().at_or_before(snd_una)) {
-            connection.data = None;
-            connection.told_at = None;
-        }
+        connection.acknowledge(snd_una);
+        connection.missing(snd_una)
     }
 
     /// The data that [`Self::wake_senders`] would act on.
@@ -377,6 +472,7 @@ impl Recent {
     ) -> Vec<Wake> {
         let mut wakes = Vec::new();
         for connection in self.connections.values_mut() {
+            connection.resumes = Some(working);
             let is_told = connection.told_at.is_some();
             let waits = |sent: &mut Sent| !is_told && !working.has_carried(sent);
             let Some(sent) = connection.data.take_if(waits) else {

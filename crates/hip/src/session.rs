@@ -184,7 +184,11 @@ impl Session {
         self.addresses.earn(context.now, packet.len());
         self.received.note(beet::HEADER_LEN + opened.1.len());
         if context.config.wakes_connections {
-            self.recent.note_received(context.now, opened.0, &opened.1);
+            let (next, segment) = &opened;
+            if let Some(data) = self.recent.note_received(context.now, *next, segment) {
+                // What may not go now is lost, as any packet may be.
+                drop(self.send_data(context, data));
+            }
         }
         Ok(opened)
     }

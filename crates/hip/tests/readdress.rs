@@ -4,10 +4,11 @@ mod common;
 
 use common::{Network, address, identity, is_readdressed, with_server};
 use outlast_base::time::{Duration, Instant};
-use outlast_hip::{AddressState, Config, Event, Peer, Protocol, Refusal, StateName};
+use outlast_hip::{AddressState, Config, Event, Peer, Protocol, Refusal, StateName, Transmit};
 use outlast_wire::hip::{Message, PacketType, kind};
 use outlast_wire::tcp::Timestamps;
 use outlast_wire::{IpHeader, Packet, SeqNumber, TcpFlags, TcpHeader, Transport};
+use std::collections::BTreeSet;
 
 const ROUND_TRIP: Duration = Duration::from_millis(100);
 
@@ -125,16 +126,40 @@ fn a_route_that_comes_later_than_the_address_is_used_at_once() {
     network.move_to(0, &[address("198.51.100.7")]);
     network.run(Duration::from_millis(2));
     network.filter = Box::new(|_| true);
-    let now = network.now;
-    network.nodes[0].host.handle_route(now);
+    let (now, missed) = (network.now, BTreeSet::from([address("192.0.2.2")]));
+    network.nodes[0].host.handle_route(now, &missed);
     network.run(ROUND_TRIP);
     assert_eq!(network.count(0, is_readdressed), 1);
     // Nothing waits any more.
-    let sent = network.sent.len();
-    network.nodes[0].host.handle_route(network.now);
+    let (now, sent) = (network.now, network.sent.len());
+    network.nodes[0].host.handle_route(now, &missed);
     network.drain(0);
     network.run(Duration::from_millis(1));
     assert_eq!(network.sent.len(), sent);
+}
+
+/// What TCP has sent before there is a route is lost, and TCP repeats it much later.
+#[test]
+fn a_segment_that_had_no_route_goes_out_once_there_is_one() {
+    let mut network = established(1, true);
+    network.filter = Box::new(|_| false);
+    network.move_to(1, &[address("198.51.100.7")]);
+    let packet = segment(&network, 5, Timestamps { value: 1, echo: 9 });
+    hand_down(&mut network, &packet);
+    network.run(Duration::from_millis(2));
+    network.filter = Box::new(|_| true);
+    let (now, elsewhere) = (network.now, address("203.0.113.1"));
+    for (missed, count) in [(elsewhere, 0), (address("192.0.2.1"), 1)] {
+        let missed = BTreeSet::from([missed]);
+        network.nodes[1].host.handle_route(now, &missed);
+        network.drain(1);
+        let is_data = |(at, node, packet): &&(Instant, usize, Transmit)| {
+            (*at, *node, packet.protocol) == (now, 1, Protocol::Esp)
+        };
+        assert_eq!(network.sent.iter().filter(is_data).count(), count);
+    }
+    network.run(ROUND_TRIP / 2);
+    assert_eq!(arrived(&network).len(), 1);
 }
 
 #[test]
@@ -495,6 +520,19 @@ fn segment_between(
     segment.to_bytes().to_vec()
 }
 
+/// A segment of node 0 for node 1 without data.
+fn acknowledgement(network: &Network, ack: u32) -> Vec<u8> {
+    let [source, destination] = [0, 1].map(|node| network.hit(node).address().into());
+    let header = TcpHeader {
+        ack: SeqNumber(ack),
+        flags: TcpFlags::ACK,
+        ..TcpHeader::default()
+    };
+    let ip = IpHeader::new(source, destination);
+    let segment = Packet::tcp_segment(ip, header, &[]);
+    segment.to_bytes().to_vec()
+}
+
 fn hand_down(network: &mut Network, packet: &[u8]) {
     let now = network.now;
     network.nodes[1].host.handle_data(now, packet);
@@ -637,6 +675,57 @@ fn with_credit_the_last_segment_comes_before_the_test() {
         let after: Vec<_> = arrived.iter().map(|(at, _)| at.since(back)).collect();
         let expected = wakes_connections.then_some(ROUND_TRIP);
         assert_eq!(after, expected.as_slice());
+    }
+}
+
+/// The outage has taken acknowledgements and a later segment. TCP takes its timeout for spurious when it hears that
+/// the peer has what it has repeated, and sends what is missing behind a whole window.
+#[test]
+fn the_oldest_segment_that_the_peer_lacks_goes_out_before_tcp_hears_of_it() {
+    for wakes_connections in [true, false] {
+        let config = || Config {
+            wakes_connections,
+            ..Config::default()
+        };
+        let mut network = Network::pair_of(1, [identity(1), identity(2)], [config(), config()]);
+        network.connect(0, 1);
+        network.run(Duration::from_secs(1));
+        let stamps = Timestamps { value: 1, echo: 9 };
+        let packet = segment(&network, 5, stamps);
+        hand_down(&mut network, &packet);
+        network.run(ROUND_TRIP / 2);
+        network.filter = Box::new(|_| false);
+        let answer = acknowledgement(&network, 105);
+        let now = network.now;
+        network.nodes[0].host.handle_data(now, &answer);
+        network.drain(0);
+        for seq in [105, 205, 5] {
+            let packet = segment(&network, seq, stamps);
+            hand_down(&mut network, &packet);
+            network.run(Duration::from_millis(100));
+        }
+        network.filter = Box::new(|_| true);
+        let back = network.now;
+        network.move_to(1, &[address("203.0.113.5")]);
+        network.run(Duration::from_secs(2));
+        let delivered = network.nodes[0].delivered.iter();
+        let numbers: Vec<_> = delivered
+            .map(|(at, packet)| {
+                let packet = Packet::parse(packet.clone().into()).expect("a packet");
+                (packet.tcp().expect("a segment").seq.0, at.since(back))
+            })
+            .collect();
+        let numbers = &numbers[1..];
+        if wakes_connections {
+            let [(5, _), (105, after)] = *numbers else {
+                panic!("the repeated segment and the missing one: {numbers:?}");
+            };
+            assert!(after <= ROUND_TRIP * 5 / 2, "{after:?}");
+            let (heard, _) = network.nodes[1].delivered.last().expect("an answer");
+            assert_eq!(back + after, *heard + ROUND_TRIP / 2);
+        } else {
+            assert!(numbers.is_empty(), "the control: nothing comes by itself");
+        }
     }
 }
 
