@@ -18,7 +18,7 @@ use outlast_wire::tcp::{SackBlock, TcpOptions, Timestamps};
 use outlast_wire::{
     IpHeader, ModelledPayload, Packet, SeqNumber, TcpFlags, TcpHeader, Transport, UdpHeader,
 };
-use std::net::Ipv4Addr;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 pub(crate) const LINK: LinkId = LinkId::of_interface(InterfaceId(1));
 pub(crate) const MSS: u32 = 1_000;
@@ -46,6 +46,25 @@ pub(crate) enum Sent {
     Control(TcpFlags),
 }
 
+/// Of IP, by which the hosts talk.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) enum Version {
+    V4,
+    V6,
+}
+
+impl Version {
+    pub(crate) const BOTH: [Self; 2] = [Self::V4, Self::V6];
+
+    /// The address that ends with `last`.
+    pub(crate) fn address(self, last: u8) -> IpAddr {
+        match self {
+            Self::V4 => Ipv4Addr::new(10, 0, 0, last).into(),
+            Self::V6 => Ipv6Addr::new(0xfd00, 0, 0, 0, 0, 0, 0, last.into()).into(),
+        }
+    }
+}
+
 /// What stays of a connection that owes nothing: at most its newest acknowledgement each way.
 pub(crate) const LITTLE: ByteCount = ByteCount(600);
 
@@ -54,6 +73,7 @@ pub(crate) struct Path {
     /// Where packets cross from now on.
     pub(crate) link: LinkId,
     now: Instant,
+    version: Version,
     port: u16,
     /// Last byte of the far host's address.
     far: u8,
@@ -121,6 +141,7 @@ impl Path {
             gateway,
             link: LINK,
             now: Instant::ZERO,
+            version: Version::V4,
             port: 5_000,
             far: 1,
             permits_sack: true,
@@ -133,6 +154,12 @@ impl Path {
     /// 40 ms. The near host's timestamps count from now.
     pub(crate) fn established(mechanism: PathMechanismKind) -> Self {
         Self::new(mechanism).settled()
+    }
+
+    /// Packets from now on are of this version.
+    pub(crate) const fn over(mut self, version: Version) -> Self {
+        self.version = version;
+        self
     }
 
     /// Connections that are opened from now on do not acknowledge selectively.
@@ -437,7 +464,7 @@ impl Path {
             source_port: 9,
             destination_port: 443,
         };
-        Packet::udp_datagram(ip(2, self.far), udp, &payload)
+        Packet::udp_datagram(self.ip(2, self.far), udp, &payload)
     }
 
     /// The link reports that it dropped these bytes, which had been put on it.
@@ -565,9 +592,13 @@ impl Path {
         }
     }
 
+    fn ip(&self, source: u8, destination: u8) -> IpHeader {
+        ip_over(self.version, source, destination)
+    }
+
     fn near_packet(&self, header: TcpHeader, payload_len: u32) -> Packet {
         Packet::modelled_tcp(
-            ip(2, self.far),
+            self.ip(2, self.far),
             header,
             ModelledPayload::default(),
             payload_len,
@@ -576,7 +607,7 @@ impl Path {
 
     fn far_packet(&self, header: TcpHeader, payload_len: u32) -> Packet {
         Packet::modelled_tcp(
-            ip(self.far, 2),
+            self.ip(self.far, 2),
             header,
             ModelledPayload::default(),
             payload_len,
@@ -589,9 +620,13 @@ fn near_seq(byte: u32) -> SeqNumber {
 }
 
 pub(crate) fn ip(source: u8, destination: u8) -> IpHeader {
+    ip_over(Version::V4, source, destination)
+}
+
+fn ip_over(version: Version, source: u8, destination: u8) -> IpHeader {
     IpHeader {
-        source: Ipv4Addr::new(10, 0, 0, source).into(),
-        destination: Ipv4Addr::new(10, 0, 0, destination).into(),
+        source: version.address(source),
+        destination: version.address(destination),
         hop_limit: 64,
         traffic_class: 0,
         identification: 0,

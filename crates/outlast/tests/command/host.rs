@@ -2,6 +2,8 @@
 //!
 //! Where this machine lacks what that needs, a test says so and ends.
 
+mod ending;
+mod errors;
 mod idle;
 mod neighbours;
 mod operating;

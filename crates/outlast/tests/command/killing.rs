@@ -82,7 +82,8 @@ impl Random {
         Self(seed)
     }
 
-    fn next(&mut self) -> u64 {
+    /// Any.
+    pub(crate) fn number(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let z = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
         let z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
@@ -92,7 +93,7 @@ impl Random {
     /// Shorter than `limit`, in microseconds.
     pub(crate) fn below(&mut self, limit: Duration) -> Duration {
         let micros = u64::try_from(limit.as_micros()).expect("not that long");
-        Duration::from_micros(self.next() % micros)
+        Duration::from_micros(self.number() % micros)
     }
 }
 

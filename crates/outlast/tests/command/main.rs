@@ -35,6 +35,7 @@ mod queues;
 mod reload;
 mod renaming;
 mod resizing;
+mod silent_peer;
 mod stopped;
 mod supervisor;
 mod supervisors;

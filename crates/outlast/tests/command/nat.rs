@@ -3,17 +3,14 @@
 //!
 //! Where this machine lacks what that needs, a test says so and ends.
 
+use crate::path::wiring::add_rules;
 use crate::path::{
-    Daemon, FIXED, LINK, MOBILE, OUTER, Over, Path, Transfer, Version, connected, skip, wait,
+    Daemon, FIXED, LINK, MOBILE, OUTER, Over, Path, Transfer, Version, connected, wait,
 };
 use crate::support::Place;
 use outlast_base::time::Duration;
-use outlast_linux::process;
-use rustix::fd::AsFd;
 use serde_json::Value;
-use std::io;
 use std::net::IpAddr;
-use std::process::Command;
 
 const BYTES: usize = 4_000_000;
 const VERSION: Version = Version::V4;
@@ -59,22 +56,7 @@ fn masquerade(path: &Path, interface: &str) -> Option<()> {
          add chain ip nat out {{ type nat hook postrouting priority srcnat; }}\n\
          add rule ip nat out oifname \"{interface}\" masquerade\n"
     );
-    let mut command = Command::new("nft");
-    command.arg(rules);
-    let network = path.gateway.as_fd().try_clone_to_owned();
-    process::place(&mut command, None, network.expect("descriptor"));
-    match command.output() {
-        Ok(output) if output.status.success() => Some(()),
-        Ok(output) => {
-            skip(String::from_utf8_lossy(&output.stderr));
-            None
-        }
-        Err(error) if error.kind() == io::ErrorKind::NotFound => {
-            skip("there is no nft");
-            None
-        }
-        Err(error) => panic!("{error}"),
-    }
+    add_rules(&path.gateway, &rules)
 }
 
 fn resumes_at_once(masked: Masked) {

@@ -347,7 +347,7 @@ fn what_a_hostile_peer_says_stays_within_the_limits() {
 }
 
 /// The numbers of the programs, links and maps of the kernel that a process holds.
-fn kernel_objects(process: u32) -> Vec<(String, u32)> {
+pub(crate) fn kernel_objects(process: u32) -> Vec<(String, u32)> {
     let directory = format!("/proc/{process}/fdinfo");
     let entries = std::fs::read_dir(directory).expect("it runs");
     let texts = entries.filter_map(|entry| std::fs::read_to_string(entry.ok()?.path()).ok());
@@ -363,16 +363,17 @@ fn kernel_objects(process: u32) -> Vec<(String, u32)> {
 }
 
 /// Whether the kernel has none of these any more.
-fn are_gone(objects: &[(String, u32)]) -> bool {
+pub(crate) fn are_gone(objects: &[(String, u32)]) -> bool {
     let programs = aya::programs::loaded_programs().filter_map(Result::ok);
     let programs: Vec<u32> = programs.map(|program| program.id()).collect();
     let maps = aya::maps::loaded_maps().filter_map(Result::ok);
     let maps: Vec<u32> = maps.map(|map| map.id()).collect();
+    let links = aya::programs::loaded_links().filter_map(Result::ok);
+    let links: Vec<u32> = links.map(|link| link.id()).collect();
     objects.iter().all(|(name, number)| match name.as_str() {
         "prog_id" => !programs.contains(number),
         "map_id" => !maps.contains(number),
-        // A link holds its program.
-        _ => true,
+        _ => !links.contains(number),
     })
 }
 

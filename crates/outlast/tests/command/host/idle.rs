@@ -1,7 +1,7 @@
 //! While nothing happens an agent sleeps, however many connections there are.
 
 use super::{Agent, Hosts, pause};
-use crate::support::Place;
+use crate::support::{Place, allow_descriptors};
 use outlast_base::time::Duration;
 use std::net::{SocketAddr, TcpListener, TcpStream};
 
@@ -33,15 +33,9 @@ fn wakeups(id: u32) -> u64 {
 
 #[test]
 fn ten_thousand_idle_connections_do_not_wake_it() {
-    use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
     let Some(hosts) = Hosts::new() else { return };
-    let had = getrlimit(Resource::Nofile);
-    let wanted = Rlimit {
-        current: had.current.map(|current| current.max(DESCRIPTORS)),
-        maximum: had.maximum.map(|most| most.max(DESCRIPTORS)),
-    };
-    if setrlimit(Resource::Nofile, wanted).is_err() {
-        return crate::path::skip("so many descriptors are not allowed");
+    if !allow_descriptors(DESCRIPTORS) {
+        return;
     }
     let place = Place::new();
     let agent = Agent::start(&place, &hosts.mobile, &[]);

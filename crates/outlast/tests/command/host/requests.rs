@@ -23,18 +23,18 @@ use std::thread;
 /// The experiment's number.
 const EXPERIMENT: [u8; 4] = *b"OLIR";
 
-const MOBILE: &str = "10.1.0.1";
-const REMOTE: &str = "10.1.0.7";
+pub(super) const MOBILE: &str = "10.1.0.1";
+pub(super) const REMOTE: &str = "10.1.0.7";
 
 /// A mobile host and a remote one at a switch: only the mobile host's carrier goes away.
-struct Network {
-    mobile: Namespace,
-    switch: Namespace,
-    remote: Namespace,
+pub(super) struct Network {
+    pub(super) mobile: Namespace,
+    pub(super) switch: Namespace,
+    pub(super) remote: Namespace,
 }
 
 impl Network {
-    fn new(sack: bool) -> Option<Self> {
+    pub(super) fn new(sack: bool) -> Option<Self> {
         let new = || {
             let namespace = Namespace::new();
             namespace.inspect_err(|error| skip(error)).ok()
@@ -73,11 +73,11 @@ impl Network {
         })
     }
 
-    fn cut(&self) {
+    pub(super) fn cut(&self) {
         ip(&self.switch, "link set near0 down");
     }
 
-    fn mend(&self) {
+    pub(super) fn mend(&self) {
         ip(&self.switch, "link set near0 up");
     }
 

@@ -1,7 +1,12 @@
 //! What is done to the interfaces of a namespace.
 
+use super::skip;
 use outlast_linux::namespace::Namespace;
 use outlast_linux::netlink::{InterfaceSettings, RouteSocket};
+use outlast_linux::process;
+use rustix::fd::AsFd;
+use std::io;
+use std::process::Command;
 
 /// Does something in a namespace, with a conversation with its kernel.
 pub(crate) fn inside(namespace: &Namespace, work: impl Fn(&mut RouteSocket) + Sync) {
@@ -17,4 +22,24 @@ pub(crate) fn switch(route: &mut RouteSocket, name: &str, up: bool) {
         ..InterfaceSettings::default()
     };
     route.configure(index, &settings).expect("configure");
+}
+
+/// Gives the kernel of a namespace rules of nftables; `None`, with the reason, where that is not possible.
+pub(crate) fn add_rules(namespace: &Namespace, rules: &str) -> Option<()> {
+    let mut command = Command::new("nft");
+    command.arg(rules);
+    let network = namespace.as_fd().try_clone_to_owned();
+    process::place(&mut command, None, network.expect("descriptor"));
+    match command.output() {
+        Ok(output) if output.status.success() => Some(()),
+        Ok(output) => {
+            skip(String::from_utf8_lossy(&output.stderr));
+            None
+        }
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            skip("there is no nft");
+            None
+        }
+        Err(error) => panic!("{error}"),
+    }
 }

@@ -1,8 +1,10 @@
 //! What the tests of the command share: the command itself, in a directory of its own.
 
+use outlast_skip::skip;
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
+use std::sync::{Mutex, PoisonError};
 use tempfile::TempDir;
 
 /// A directory for one test: files, results, and the registry of the labs that it runs.
@@ -86,4 +88,22 @@ impl Said {
             assert!(self.err.contains(word), "{word:?} is not in {self:?}");
         }
     }
+}
+
+/// Lets this process have so many descriptors; false, with the reason, where it may not.
+pub(crate) fn allow_descriptors(wanted: u64) -> bool {
+    use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+    // Two tests at once must not take back what the other one got.
+    static TURN: Mutex<()> = Mutex::new(());
+    let _turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
+    let had = getrlimit(Resource::Nofile);
+    let raised = Rlimit {
+        current: had.current.map(|current| current.max(wanted)),
+        maximum: had.maximum.map(|most| most.max(wanted)),
+    };
+    let is_allowed = setrlimit(Resource::Nofile, raised).is_ok();
+    if !is_allowed {
+        skip("so many descriptors are not allowed");
+    }
+    is_allowed
 }
