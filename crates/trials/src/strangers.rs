@@ -165,7 +165,8 @@ fn those<'r>(
 }
 
 fn claims(cells: &[Cell], runs: &Runs) -> Vec<Judged> {
-    let mut claims = claims_of_waiting(cells, runs);
+    let mut claims = claims_of_quic(cells, runs);
+    claims.extend(claims_of_waiting(cells, runs));
     claims.extend(claims_of_all(cells, runs));
     claims
 }
@@ -175,25 +176,12 @@ fn is_held(cell: &Cell) -> bool {
     matches!(cell.placement, Placement::Near | Placement::Both)
 }
 
-/// Of what waits for an answer.
-fn claims_of_waiting(cells: &[Cell], runs: &Runs) -> Vec<Judged> {
-    let in_time = |statement: &'static str, strangers: &'static [Stranger]| {
-        let held = those(cells, runs, move |cell| {
-            strangers.contains(&cell.stranger) && is_held(cell)
-        });
-        let limit_s = strangers.iter().copied().map(limit_s).fold(0.0, f64::max);
-        own_claim("strangers", statement, Unit::Share, Published::AtLeast(1.0))
-            .judge(share(held, |run| is_within(run, limit_s)))
-    };
-    let waits = |statement: &'static str, stranger: Stranger, least_s: f64| {
-        let control = those(cells, runs, move |cell| {
-            (cell.stranger, cell.placement) == (stranger, Placement::None)
-        });
-        let least = Published::AtLeast(least_s);
-        own_claim("strangers", statement, Unit::Seconds, least).judge(median(control.map(resume)))
-    };
+/// Of transfers over QUIC.
+fn claims_of_quic(cells: &[Cell], runs: &Runs) -> Vec<Judged> {
     vec![
         in_time(
+            cells,
+            runs,
             "QUIC (quinn and aioquic) resumes within one round trip and 50 ms of the first sign with hold at the sender's \
              end or both (share of runs).",
             &[Stranger::Quic, Stranger::Aioquic],
@@ -210,15 +198,26 @@ fn claims_of_waiting(cells: &[Cell], runs: &Runs) -> Vec<Judged> {
             |run| resume(run).is_some_and(|time| time <= LIMIT_S),
         )),
         waits(
+            cells,
+            runs,
             "QUIC (quinn) without a gateway resumes 150 ms after link-up or later (median).",
-            Stranger::Quic,
-            0.150,
+            (Stranger::Quic, 0.150),
         ),
         waits(
+            cells,
+            runs,
             "QUIC (aioquic) without a gateway resumes 150 ms after link-up or later (median).",
-            Stranger::Aioquic,
-            0.150,
+            (Stranger::Aioquic, 0.150),
         ),
+    ]
+}
+
+/// Of whatever else waits for an answer.
+fn claims_of_waiting(cells: &[Cell], runs: &Runs) -> Vec<Judged> {
+    let in_time =
+        |statement, strangers: &'static [Stranger]| in_time(cells, runs, statement, strangers);
+    let waits = |statement, stranger, least_s| waits(cells, runs, statement, (stranger, least_s));
+    vec![
         in_time(
             "SCTP resumes within one round trip and 50 ms of the first sign with hold at the sender's end or both (share of \
              runs).",
@@ -250,6 +249,35 @@ fn claims_of_waiting(cells: &[Cell], runs: &Runs) -> Vec<Judged> {
             0.5,
         ),
     ]
+}
+
+/// With a gateway where the sender is, they go on in their time after the first sign.
+fn in_time(
+    cells: &[Cell],
+    runs: &Runs,
+    statement: &'static str,
+    strangers: &'static [Stranger],
+) -> Judged {
+    let held = those(cells, runs, move |cell| {
+        strangers.contains(&cell.stranger) && is_held(cell)
+    });
+    let limit_s = strangers.iter().copied().map(limit_s).fold(0.0, f64::max);
+    own_claim("strangers", statement, Unit::Share, Published::AtLeast(1.0))
+        .judge(share(held, |run| is_within(run, limit_s)))
+}
+
+/// Without a gateway it waits for so many seconds at least.
+fn waits(
+    cells: &[Cell],
+    runs: &Runs,
+    statement: &'static str,
+    (stranger, least_s): (Stranger, f64),
+) -> Judged {
+    let control = those(cells, runs, move |cell| {
+        (cell.stranger, cell.placement) == (stranger, Placement::None)
+    });
+    let least = Published::AtLeast(least_s);
+    own_claim("strangers", statement, Unit::Seconds, least).judge(median(control.map(resume)))
 }
 
 /// Of streams in real time, and of all traffic.
