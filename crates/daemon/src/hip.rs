@@ -455,65 +455,19 @@ fn tell(event: &Event) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use outlast_linux::namespace::Namespace;
-    use std::process::Command;
-
-    /// Waits until the kernel has told this.
-    fn await_change(monitor: &mut RouteMonitor, wanted: &Change) {
-        let mut poller = Poller::new().expect("epoll");
-        let added = poller.add(&*monitor, MONITOR, Interest::Readable);
-        added.expect("add");
-        loop {
-            match monitor.receive().expect("netlink") {
-                Some(change) if change == *wanted => return,
-                Some(_) => {}
-                None => assert_eq!(poller.wait().expect("wait").count(), 1),
-            }
-        }
-    }
+    use crate::testing::LateAddress;
 
     /// The kernel gives a new address of IPv6 to programs before it takes packets for it.
     #[test]
     fn an_address_counts_while_the_kernel_takes_packets_for_it() {
-        let Ok(namespace) = Namespace::new() else {
-            return outlast_skip::skip("no namespace");
+        let Some(mut late) = LateAddress::new() else {
+            return;
         };
-        let work = || {
-            let mut monitor = RouteMonitor::open().expect("netlink");
-            let mut routes = RouteSocket::open().expect("netlink");
-            routes.add_veth("link0", "far0", None).expect("veth");
-            let interface = routes.interface("link0").expect("made");
-            let address: IpAddr = "2001:db8:1::7".parse().expect("literal");
-            let prefix = Prefix {
-                address,
-                length: 64,
-            };
-            let up = InterfaceSettings {
-                up: Some(true),
-                ..InterfaceSettings::default()
-            };
-            routes.configure(interface, &up).expect("up");
-            routes.add_address(interface, prefix).expect("address");
+        late.through_its_states(|address, is_taken| {
             let sender = RawSender::open(0, None).expect("a socket");
-            let own = || {
-                let surroundings = monitor::snapshot().expect("netlink");
-                own_addresses(&surroundings, &sender, std::iter::empty()).expect("netlink")
-            };
-            for (act, is_present) in [(None, true), (Some("del"), false), (Some("add"), true)] {
-                if let Some(act) = act {
-                    let mut ip = Command::new("ip");
-                    ip.args(["-6", "route", act, "local", "2001:db8:1::7"]);
-                    ip.args(["dev", "link0", "table", "local"]);
-                    assert!(ip.status().expect("it runs").success(), "{act}");
-                }
-                let change = Change::Local {
-                    address,
-                    is_present,
-                };
-                await_change(&mut monitor, &change);
-                assert_eq!(own().contains(&address), is_present);
-            }
-        };
-        namespace.run(work).expect("enter");
+            let surroundings = monitor::snapshot().expect("netlink");
+            let own = own_addresses(&surroundings, &sender, std::iter::empty());
+            assert_eq!(own.expect("netlink").contains(&address), is_taken);
+        });
     }
 }

@@ -35,6 +35,8 @@ mod reload;
 mod service;
 mod stall;
 pub mod status;
+#[cfg(test)]
+mod testing;
 
 use crate::failure::Failure;
 use agents::Driver;

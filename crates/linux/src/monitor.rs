@@ -225,6 +225,22 @@ pub fn snapshot() -> Result<Vec<Change>, NetlinkError> {
     Ok(all)
 }
 
+/// Whether the host takes packets for `address` at the moment, in the network namespace of the calling thread:
+/// whether [`Change::Local`] is so.
+///
+/// # Errors
+/// When the kernel does not answer.
+pub fn takes(address: IpAddr) -> Result<bool, NetlinkError> {
+    let wanted = Change::Local {
+        address,
+        is_present: true,
+    };
+    let question = RouteNetlinkMessage::GetRoute(RouteMessage::default());
+    let answers = RouteSocket::open()?.dump(question)?;
+    let mut changes = answers.into_iter().flat_map(|told| changes_in(told, false));
+    Ok(changes.any(|change| change == wanted))
+}
+
 /// Every interface as it is at the moment, in the network namespace of the calling thread.
 ///
 /// # Errors

@@ -351,9 +351,10 @@ impl Endpoint {
         }
     }
 
-    /// The address from which the kernel would speak to `other`, past the role's own routes.
-    pub(super) fn address_towards(&self, other: IpAddr) -> io::Result<Option<IpAddr>> {
-        self.sender.own_address(other)
+    /// The address from which the kernel would speak to `other`, past the role's own routes, once it takes packets
+    /// for that address.
+    pub(super) fn address_towards(&self, other: IpAddr) -> anyhow::Result<Option<IpAddr>> {
+        address_towards(&self.sender, other)
     }
 
     /// Puts this end of the tunnel at another address.
@@ -563,7 +564,7 @@ impl Endpoint {
         let (mut concerns, mut is_link_back) = (false, false);
         while let Some(change) = self.monitor.receive()? {
             match change {
-                Change::Neighbour { .. } | Change::Local { .. } => {}
+                Change::Neighbour { .. } => {}
                 Change::Interface {
                     index,
                     is_running,
@@ -587,7 +588,10 @@ impl Endpoint {
                         role.handle_link(now, false);
                     }
                 }
-                Change::Address { .. } | Change::Route { .. } | Change::Missed => concerns = true,
+                Change::Address { .. }
+                | Change::Local { .. }
+                | Change::Route { .. }
+                | Change::Missed => concerns = true,
             }
         }
         match concerns {
@@ -698,6 +702,15 @@ impl Endpoint {
     }
 }
 
+/// The address from which the kernel would speak to `other`. One of IPv6 counts once the kernel takes packets for it:
+/// an answer that came before would be lost, and be asked for again a second later.
+fn address_towards(sender: &RawSender, other: IpAddr) -> anyhow::Result<Option<IpAddr>> {
+    Ok(match sender.own_address(other)? {
+        Some(own) if own.is_ipv6() && !monitor::takes(own)? => None,
+        own => own,
+    })
+}
+
 fn write(tun: &SuperSegmentTun, joined: Joined<'_>) -> io::Result<()> {
     let written = match joined {
         Joined::Packet(packet) => tun.write(&packet.to_bytes())?,
@@ -728,4 +741,26 @@ const fn role_is_source<R: Role>(_: &R) -> bool {
 
 const fn role_forwards<R: Role>(_: &R) -> bool {
     R::FORWARDS
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::LateAddress;
+
+    /// Linux lets programs use a new address of IPv6 before it takes packets for it.
+    #[test]
+    fn a_care_of_address_counts_while_the_kernel_takes_packets_for_it() {
+        let Some(mut late) = LateAddress::new() else {
+            return;
+        };
+        let agent = "2001:db8:1::1".parse().expect("literal");
+        late.through_its_states(|address, is_taken| {
+            let sender = RawSender::open(0, None).expect("a socket");
+            let chosen = sender.own_address(agent).expect("a socket");
+            assert_eq!(chosen, Some(address), "the kernel would use it");
+            let own = address_towards(&sender, agent).expect("netlink");
+            assert_eq!(own, is_taken.then_some(address));
+        });
+    }
 }
