@@ -1,9 +1,9 @@
 //! What the paper says of its figures together: abstract, sections 1, 2.3, 4.1, 4.1.3, 4.1.4 and 4.2.
 //!
-//! No run is of its own: the runs of figures 11 to 13 are held against each other.
+//! There are no runs of its own: those of figures 11 to 13 are held against each other.
 
 use super::claim;
-use super::figure_13::{self, FIGURE_13};
+use super::figure_13;
 use super::single::{self, connected, disconnected};
 use super::surface::{BEST_S, INTERRUPTED, OVER, READ_OFF, extreme};
 use super::testbed::{EXPECTED, PROTOTYPE, Readdressing, Variant};
@@ -34,13 +34,9 @@ impl Figure for Summary {
         "What the paper says of its figures together"
     }
 
-    fn jobs(&self, extent: Extent) -> Vec<Job> {
-        let series = [USER_TIMEOUT, TRIGGER, BETTER_HIP].into_iter();
-        let mut jobs: Vec<Job> = series
-            .flat_map(|(variant, readdressing)| single::jobs(extent, variant, readdressing))
-            .collect();
-        jobs.extend(FIGURE_13.jobs(extent));
-        jobs
+    /// None: all runs are those of figures 11 to 13.
+    fn jobs(&self, _extent: Extent) -> Vec<Job> {
+        Vec::new()
     }
 
     fn present(&self, extent: Extent, runs: &Runs) -> Part {

@@ -35,11 +35,11 @@ impl Figure for Section44 {
         "What the text says of tables 4.4 and 4.5"
     }
 
+    /// The hand-offs at longer round trips; all others are the tables'.
     fn jobs(&self, extent: Extent) -> Vec<Job> {
         let trials = trials(extent);
         let mut jobs = Vec::new();
         for table in TABLES {
-            jobs.extend(table.jobs(extent));
             for row in LONGER.map(short) {
                 jobs.extend((0..trials).map(|index| table.job(&row, index, trials)));
             }

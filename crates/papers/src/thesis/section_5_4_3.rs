@@ -42,10 +42,9 @@ impl Figure for Section543 {
         "What the text says of table 5.2"
     }
 
+    /// The hand-offs without the scheme; those with it are the table's.
     fn jobs(&self, extent: Extent) -> Vec<Job> {
-        let mut jobs = TABLE.jobs(extent);
-        jobs.extend(TABLE.without.jobs(extent));
-        jobs
+        TABLE.without.jobs(extent)
     }
 
     fn present(&self, _extent: Extent, runs: &Runs) -> Part {
