@@ -180,15 +180,14 @@ fn tshark_reads_what_was_meant() {
     let mut altered = packets[0].clone();
     altered.payload[39] ^= 1;
     packets.push(&altered);
-    let path = std::env::temp_dir().join(format!("outlast-hip-{}.pcap", std::process::id()));
+    let directory = tempfile::tempdir().expect("a directory");
+    let path = directory.path().join("sent.pcap");
     std::fs::write(&path, capture(&packets)).expect("a file");
     let mut tshark = Command::new("tshark");
     tshark.args(["-n", "-T", "fields", "-E", "separator=/s", "-r"]);
     tshark.arg(&path);
     tshark.args(FIELDS.iter().flat_map(|field| ["-e", field]));
-    let output = tshark.output();
-    std::fs::remove_file(&path).expect("the file is ours");
-    let Ok(output) = output else {
+    let Ok(output) = tshark.output() else {
         return outlast_skip::skip("tshark is not installed");
     };
     let said = String::from_utf8(output.stdout).expect("text");
