@@ -151,6 +151,17 @@ fn quic_resumes_within_a_round_trip_and_50_ms() {
     assert!(stalled >= 2, "{stalled} of 3 controls stalled");
 }
 
+/// After so long with gateways at both ends, the receiver's late acknowledgements slow the sender (docs/hold.md).
+#[test]
+fn quic_resumes_in_time_after_20_s_with_a_gateway_at_the_senders_end() {
+    for down in [2_500, 2_611, 2_783] {
+        let (seen, ..) = quic(&place([true, false], down, 20_000, 20));
+        assert!(is_in_time(&seen), "{seen:?}");
+        let (control, ..) = quic(&place([false, false], down, 20_000, 20));
+        assert!(!is_in_time(&control), "{control:?}");
+    }
+}
+
 /// What a gateway at the sender's end keeps of a tunnel or of SCTP wakes its sender at once.
 #[test]
 fn tcp_in_a_tunnel_and_sctp_resume_within_a_round_trip_and_50_ms() {
