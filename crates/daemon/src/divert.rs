@@ -194,16 +194,15 @@ impl Daemon {
         if !kernel.is_time_to_look(now) {
             return Ok(());
         }
-        if !self.is_diversion_to_change(now) {
+        if self.changed_diversion(now).is_none() {
             return Ok(());
         }
         // What stays in the kernel from now on is not to overtake what waits.
         self.empty_queue(now)?;
         // What has waited may have left something to do.
-        if !self.is_diversion_to_change(now) {
+        let Some(wanted) = self.changed_diversion(now) else {
             return Ok(());
-        }
-        let wanted = self.wanted_diversion(now);
+        };
         if !self.change_diversion(now, &wanted) {
             // The error is in the log; the next look tries again.
             if let Some(kernel) = self.path.kernel_mut() {
@@ -221,17 +220,15 @@ impl Daemon {
         self.drain(now)
     }
 
-    /// Whether other links than now have something left to do. If not, the next look is later.
-    fn is_diversion_to_change(&mut self, now: Instant) -> bool {
+    /// The links that have something left to do, if these are others than now. If not, the next look is later.
+    fn changed_diversion(&mut self, now: Instant) -> Option<Diverted> {
         let wanted = self.wanted_diversion(now);
-        let Some(kernel) = self.path.kernel_mut() else {
-            return false;
-        };
-        let is_changed = *kernel.diverted() != wanted;
-        if !is_changed {
+        let kernel = self.path.kernel_mut()?;
+        if *kernel.diverted() == wanted {
             kernel.look_later(now);
+            return None;
         }
-        is_changed
+        Some(wanted)
     }
 
     /// Judges what waits in the queue. Links that are not let go may fill it without end: it is judged as much as

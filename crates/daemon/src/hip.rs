@@ -460,7 +460,7 @@ mod tests {
     /// The kernel gives a new address of IPv6 to programs before it takes packets for it.
     #[test]
     fn an_address_counts_while_the_kernel_takes_packets_for_it() {
-        let Some(mut late) = LateAddress::new() else {
+        let Some(late) = LateAddress::new() else {
             return;
         };
         late.through_its_states(|address, is_taken| {

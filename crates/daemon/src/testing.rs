@@ -27,7 +27,7 @@ impl LateAddress {
     }
 
     /// Calls `look` in the namespace while the kernel takes packets for the address, does not, and does again.
-    pub(crate) fn through_its_states(&mut self, look: impl Fn(IpAddr, bool) + Sync) {
+    pub(crate) fn through_its_states(&self, look: impl Fn(IpAddr, bool) + Sync) {
         let address: IpAddr = Self::TEXT.parse().expect("literal");
         let work = || {
             let mut monitor = RouteMonitor::open().expect("netlink");

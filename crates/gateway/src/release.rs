@@ -382,12 +382,12 @@ impl Release {
         self.handshakes.deadline()
     }
 
-    /// Other traffic takes part in the round, as one far host.
+    /// Other traffic takes part in the round, as one party.
     pub(crate) fn give_others_a_turn(&mut self) {
         self.data.enter(Party::Others, Turn::Others);
     }
 
-    /// Handshakes that are due take part in the round, all of them as one far host.
+    /// Handshakes that are due take part in the round, all of them as one party.
     pub(crate) fn give_handshakes_a_turn(&mut self) {
         if self.handshakes.has_waiting() {
             self.data.enter(Party::Handshakes, Turn::Handshakes);

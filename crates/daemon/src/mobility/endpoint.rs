@@ -751,7 +751,7 @@ mod tests {
     /// Linux lets programs use a new address of IPv6 before it takes packets for it.
     #[test]
     fn a_care_of_address_counts_while_the_kernel_takes_packets_for_it() {
-        let Some(mut late) = LateAddress::new() else {
+        let Some(late) = LateAddress::new() else {
             return;
         };
         let agent = "2001:db8:1::1".parse().expect("literal");
