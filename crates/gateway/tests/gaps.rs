@@ -59,6 +59,15 @@ fn without_that_it_comes_first() {
 }
 
 #[test]
+fn what_is_behind_a_gap_that_its_sender_fills_goes_out() {
+    let mut path = back_again(HoldRules::default());
+    assert_eq!(segments(&mut path), [1]);
+    path.data(UNSEEN * MSS, 2 * MSS);
+    path.after_ms(1);
+    assert!(segments(&mut path).contains(&PROBE));
+}
+
+#[test]
 fn what_is_behind_a_gap_does_not_wait_for_good() {
     let mut path = back_again(HoldRules::default());
     path.after_ms(400);
@@ -127,4 +136,19 @@ fn a_gap_that_is_filled_holds_up_nothing() {
     path.data(UNSEEN * MSS, MSS);
     path.after_ms(1);
     assert!(segments(&mut path).contains(&PROBE));
+}
+
+#[test]
+fn new_data_behind_a_gap_is_not_taken_for_sent_when_the_link_goes_again() {
+    let mut path = goes_on(HoldRules::default());
+    path.after_ms(20);
+    assert_eq!(segments(&mut path), [2, 3, 4]);
+    path.down();
+    // Its sender fills the gap, and nothing is behind one any more.
+    path.data(UNSEEN * MSS, 2 * MSS);
+    path.after_ms(1_000);
+    path.up();
+    path.after_ms(1);
+    // The oldest timestamp goes first of what is lost.
+    assert_eq!(segments(&mut path), [2, PROBE, UNSEEN]);
 }

@@ -391,6 +391,17 @@ impl World {
         self.sees_all &= self.now.since(Instant::ZERO) < self.limits.closed_timeout;
     }
 
+    /// A connection that gives way for another takes along what waited, and its sender repeats that.
+    fn forgive_displaced(&mut self) {
+        let is_tracked = |packet: &Packet| {
+            let key = FlowKey::of_tcp(packet.header(), ToLink);
+            key.is_none_or(|key| self.gateway.is_tracked(&key))
+        };
+        if let Some(owed) = &mut self.owed {
+            owed.retain(is_tracked);
+        }
+    }
+
     /// All links come back: nothing stays behind, and nobody is cut off. Then all fall silent.
     fn end(&mut self) {
         for number in 0..LINKS {
@@ -406,10 +417,14 @@ impl World {
         assert_eq!(self.gateway.damped_links(self.now).count(), 0);
         assert_eq!(self.gateway.held_other(), ByteCount(0), "links are up");
         self.owed = Some(Vec::new());
+        let displaced = self.gateway.counters().flows_displaced;
         for number in 0..CONNECTIONS {
             self.step([9, number, 0, 9], &mut Script(&[]));
             self.step([1, number, 3, 0], &mut Script(&[]));
             self.check();
+        }
+        if self.gateway.counters().flows_displaced > displaced {
+            self.forgive_displaced();
         }
         self.wait(Duration::from_secs(120));
         assert_eq!(

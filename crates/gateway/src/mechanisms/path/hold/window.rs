@@ -45,7 +45,7 @@ pub(super) struct Window {
     unseen: Option<SeqNumber>,
     /// What begins there passed unseen: what follows waits until all before it is acknowledged.
     gap: Option<SeqNumber>,
-    /// The first segment that came after the link's return and waits behind [`Self::gap`].
+    /// The first segment that waits behind [`Self::gap`]: nobody but the gateway has it.
     waits_from: Option<SeqNumber>,
     order: Order,
 }
@@ -420,7 +420,9 @@ impl Window {
             return false;
         };
         for place in 0..self.segments.len() {
-            if self.segments[place].is_lost() && self.segments[place].seq.at_or_after(gap) {
+            let segment = &self.segments[place];
+            if segment.is_lost() && segment.seq.at_or_after(gap) {
+                self.waits_from.get_or_insert(segment.seq);
                 self.set_fate(place, Fate::Transmitted);
             }
         }
@@ -593,7 +595,7 @@ impl Window {
     pub(super) fn mark_resent_as_transmitted(&mut self) {
         self.front_twice = false;
         self.before_front = 0;
-        (self.gap, self.waits_from) = (None, None);
+        self.forget_gap();
         for segment in &mut self.segments {
             if matches!(segment.fate, Fate::Resent(..)) {
                 segment.fate = Fate::Transmitted;
