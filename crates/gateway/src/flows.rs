@@ -768,6 +768,7 @@ impl Flows {
         }
         if state.state == LinkState::Up {
             // Nothing that is fresh waits behind what is old.
+            self.releases.pass_other(link, packet, &mut self.outbox);
             return Verdict::Pass;
         }
         self.keep_other(now, link, state.state, packet);

@@ -231,6 +231,7 @@ impl Gateway {
                 });
         }
         self.flows.repeat_handshakes(&mut self.links, now);
+        self.flows.releases.end_wait_of_others(now);
         while let Some(expired) = self.flows.connections.expire(now) {
             self.flows.release(&mut self.links, expired);
         }
@@ -267,6 +268,10 @@ impl Gateway {
             (
                 TimeoutReason::Handshake,
                 self.flows.releases.next_handshake(),
+            ),
+            (
+                TimeoutReason::OtherTraffic,
+                self.flows.releases.others_set_aside_until(),
             ),
             (TimeoutReason::Probe, self.links.next_probe()),
             (TimeoutReason::Damping, self.links.next_damped()),

@@ -343,8 +343,8 @@ impl Release {
         is_up: impl Fn(LinkId) -> bool,
     ) -> (Option<(LinkId, Packet)>, u64) {
         let dropped = self.others.drop_stale(now, age);
-        let next = self.others.next(&is_up);
-        if next.is_some() && self.others.has_waiting(is_up) {
+        let next = self.others.next(now, &is_up);
+        if next.is_some() && self.others.has_next(is_up) {
             self.give_others_a_turn();
         }
         (next, dropped)

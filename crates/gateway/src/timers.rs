@@ -14,6 +14,8 @@ pub enum TimeoutReason {
     Mechanism,
     /// A handshake ought to have been answered by then.
     Handshake,
+    /// A packet that is no part of a connection has waited for others of its flow for long enough.
+    OtherTraffic,
     /// A silent link is asked whether it is back.
     Probe,
     /// What an indicator has said is believed from now on.

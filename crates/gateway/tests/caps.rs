@@ -248,6 +248,85 @@ fn what_a_sender_that_backs_off_has_sent_waits_where_it_does_no_harm() {
     assert_eq!(came.len(), 50 + 15);
 }
 
+/// An acknowledgement of QUIC says what those before it said, and is a round trip as long as the outage to who hears it.
+#[test]
+fn of_quics_acknowledgements_the_newest_of_each_burst_wait() {
+    let came = |(ports, first_byte): ([u16; 2], u8), length: usize| {
+        let mut path = limited(Limits::default());
+        path.down();
+        let [source_port, destination_port] = ports;
+        let udp = UdpHeader {
+            source_port,
+            destination_port,
+        };
+        for number in 0..20 {
+            let mut payload = vec![7; length];
+            (payload[0], payload[length - 1]) = (first_byte, number);
+            path.near_sends(&Packet::udp_datagram(path::ip(2, 1), udp, &payload));
+            // Two bursts.
+            path.after_ms(if number == 9 { 1_000 } else { 0 });
+        }
+        path.after_ms(5_000);
+        path.up();
+        path.after_ms(100);
+        numbers(&mut path)
+    };
+    assert_eq!(came(QUIC, 40), [7, 8, 9, 17, 18, 19]);
+    // What may bear data, what belongs to a handshake, and what is not QUIC is none.
+    for (other, length) in [(QUIC, 65), ((QUIC.0, 0xc0), 40), (ESP, 40)] {
+        assert_eq!(came(other, length), Vec::from_iter(0..20));
+    }
+}
+
+/// Where the data's sender is awake, it hears of a fresh acknowledgement before the old ones; elsewhere they wake it.
+#[test]
+fn old_acknowledgements_of_quic_go_out_only_if_no_fresh_one_comes_first() {
+    let [source_port, destination_port] = QUIC.0;
+    let udp = UdpHeader {
+        source_port,
+        destination_port,
+    };
+    let acknowledgement = |number| {
+        let mut payload = vec![7; 40];
+        (payload[0], payload[39]) = (QUIC.1, number);
+        Packet::udp_datagram(path::ip(2, 1), udp, &payload)
+    };
+    let back = || {
+        let mut path = limited(Limits::default());
+        path.down();
+        path.near_sends(&acknowledgement(0));
+        // One of ten seconds ago, a younger one, and one that may bear data.
+        path.after_ms(4_000);
+        path.near_sends(&acknowledgement(1));
+        path.near_sends(&numbered(QUIC.0, QUIC.1, 2));
+        path.after_ms(6_100);
+        path.up();
+        path.after_ms(20);
+        assert_eq!(numbers(&mut path), [1, 2]);
+        path
+    };
+    let mut path = back();
+    path.after_ms(29);
+    assert_eq!(numbers(&mut path), []);
+    path.after_ms(1);
+    assert_eq!(numbers(&mut path), [0]);
+    assert_eq!(path.gateway.held_other(), ByteCount(0));
+
+    let mut path = back();
+    path.near_sends(&numbered(DNS.0, DNS.1, 3));
+    path.near_sends(&acknowledgement(4));
+    path.after_ms(100);
+    assert_eq!(numbers(&mut path), []);
+    assert_eq!(path.gateway.held_other(), ByteCount(0));
+    // It goes at once when its link was away once more meanwhile.
+    let mut path = back();
+    path.down();
+    path.after_ms(1_000);
+    path.up();
+    path.after_ms(1);
+    assert_eq!(numbers(&mut path), [0]);
+}
+
 /// A sender that goes on at its pace does not wait for an answer; what is old would only disturb who plays it.
 #[test]
 fn of_a_stream_only_the_newest_packet_waits() {

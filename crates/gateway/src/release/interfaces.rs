@@ -69,6 +69,12 @@ impl Releases {
         self.all.iter().filter_map(Release::next_handshake).min()
     }
 
+    /// When other traffic that was set aside has its turn.
+    pub(crate) fn others_set_aside_until(&self) -> Option<Instant> {
+        let all = self.all.iter();
+        all.filter_map(|one| one.others.set_aside_until()).min()
+    }
+
     /// Whether the new data of a connection, whose link is up `since` then, goes no faster than what was
     /// kept.
     pub(crate) fn is_paced(&self, now: Instant, interface: InterfaceId, since: Instant) -> bool {
@@ -188,6 +194,22 @@ impl Releases {
         outbox.counters.others_evicted += release.others.keep(now, link, packet, limits);
         if state == LinkState::Up {
             release.give_others_a_turn();
+        }
+    }
+
+    /// A packet that no mechanism serves passes towards `link`, which is up.
+    pub(crate) fn pass_other(&mut self, link: LinkId, packet: &Packet, outbox: &mut Outbox) {
+        if let Some(release) = self.at_mut(link.interface) {
+            outbox.counters.others_evicted += release.others.note_passed(packet);
+        }
+    }
+
+    /// Other traffic that was set aside for long enough has its turn.
+    pub(crate) fn end_wait_of_others(&mut self, now: Instant) {
+        for release in &mut self.all {
+            if release.others.end_wait(now) {
+                release.give_others_a_turn();
+            }
         }
     }
 

@@ -12,6 +12,11 @@ const SCTP: u8 = 132;
 const QUIC_PORT: u16 = 443;
 /// The bit that QUIC sets in the first byte of each packet (RFC 9000, sections 17.2 and 17.3.1).
 const QUIC_FIXED_BIT: u8 = 0x40;
+/// The bit that QUIC sets in the first byte of a packet of the handshake (RFC 9000, section 17.2).
+const QUIC_LONG_BIT: u8 = 0x80;
+/// A packet of QUIC is no longer than this if all that it bears is an acknowledgement: the longest identifier (20 bytes),
+/// number and check (20), and an ACK frame with a few ranges (RFC 9000, section 19.3).
+const QUIC_ACKNOWLEDGING: usize = 64;
 /// Where servers answer questions of DNS (RFC 1035, section 4.2.1).
 const DNS_PORT: u16 = 53;
 /// Where ESP goes in UDP (RFC 3948, section 2.1): its first four bytes are not zero.
@@ -38,6 +43,9 @@ pub(super) enum Lifetime {
     /// Until its link is back, as one of the newest packets of its flow: it does no harm when it comes late
     /// or twice, and its answer wakes a sender that has backed off.
     Patient,
+    /// As [`Self::Patient`]; so short that it bears little more than an acknowledgement, and that says all that the ones
+    /// before it said.
+    Acknowledging,
     /// Until its link is back: a segment of TCP.
     Long,
 }
@@ -87,6 +95,9 @@ impl Lifetime {
     }
 
     fn of_datagram(ports: [u16; 2], payload: &[u8]) -> Self {
+        if is_quic(ports, payload) && is_acknowledging(payload) {
+            return Self::Acknowledging;
+        }
         let is_sequenced = is_quic(ports, payload)
             || is_wireguard(payload)
             || is_esp(ports, payload)
@@ -107,6 +118,12 @@ fn is_quic(ports: [u16; 2], payload: &[u8]) -> bool {
         .first()
         .is_some_and(|byte| byte & QUIC_FIXED_BIT != 0);
     ports.contains(&QUIC_PORT) && has_fixed_bit
+}
+
+/// Whether a packet of QUIC can bear little more than an acknowledgement.
+fn is_acknowledging(packet: &[u8]) -> bool {
+    let is_long = packet.first().is_some_and(|byte| byte & QUIC_LONG_BIT != 0);
+    !is_long && packet.len() <= QUIC_ACKNOWLEDGING
 }
 
 fn is_wireguard(payload: &[u8]) -> bool {

@@ -11,6 +11,11 @@
 //!   WireGuard, ESP (RFC 4303, section 3.4.3), SCTP (RFC 9260, section 6.2), DCCP, a question of DNS. They can do no
 //!   harm, and their answers wake a sender that has backed off. A sender that repeats all of its window at once takes
 //!   what does not come for lost once more: a part of it would be worse than nothing.
+//! - Of QUIC's packets that can bear little more than an acknowledgement the newest [`ACKNOWLEDGING`] of a burst wait: such
+//!   a packet says all that the ones before it said. And each is a round trip as long as the outage to the data's sender,
+//!   which paces by that. So those that are older than [`ACKNOWLEDGING_AGE`] are [set aside](OtherTraffic::set_aside_until)
+//!   when the link is back: where the sender is awake, as a gateway beside it has sent what it kept, a fresh
+//!   acknowledgement comes first, and they are dropped.
 //! - All else is sent once, in order, if it is no older than [`Limits::other_age`] when the link is back; of RTP
 //!   the newest packet alone.
 //!
@@ -30,6 +35,12 @@ use outlast_wire::Packet;
 pub(super) const PATIENT: usize = 16;
 /// Packets of a flow's newest burst that wait for as long.
 const BURST: u32 = 64;
+/// Packets of a burst that wait as [`Lifetime::Acknowledging`]: two probes, which may bear none, and an acknowledgement.
+const ACKNOWLEDGING: usize = 3;
+/// Those that are older than this go out only if nothing of their flow passes for [`ASIDE`] after the link's return.
+const ACKNOWLEDGING_AGE: Duration = Duration::from_secs(10);
+/// As long as packets take there and back on most links: what a gateway at the other end has kept is answered by then.
+const ASIDE: Duration = Duration::from_millis(50);
 
 /// Packets that wait for their link, of one interface.
 #[derive(Debug, Default)]
@@ -49,6 +60,18 @@ struct Kept {
     /// `None` for a segment of TCP.
     flow: Option<OtherFlow>,
     streak: Streak,
+    wait: Wait,
+}
+
+/// Whether a packet whose link is back waits for others of its flow, which make it needless.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+enum Wait {
+    /// It does not, or its link is not back.
+    None,
+    /// It does, until then.
+    Until(Instant),
+    /// It did.
+    Over,
 }
 
 /// For how long a flow has sent without a pause of [`Limits::other_age`].
@@ -93,6 +116,21 @@ impl Streak {
     }
 }
 
+impl Kept {
+    /// Whether it goes out now that its link is back, or is set aside first.
+    fn may_go(&mut self, now: Instant) -> bool {
+        let is_old = now.since(self.since) > ACKNOWLEDGING_AGE;
+        match self.wait {
+            Wait::None if is_old && self.lifetime == Lifetime::Acknowledging => {
+                self.wait = Wait::Until(now + ASIDE);
+                false
+            }
+            Wait::None | Wait::Over => true,
+            Wait::Until(_) => false,
+        }
+    }
+}
+
 impl OtherTraffic {
     /// Takes a packet in; returns how many older ones had to go for it.
     pub(crate) fn keep(
@@ -120,6 +158,9 @@ impl OtherTraffic {
                 }
             };
         }
+        if lifetime == Lifetime::Acknowledging {
+            evicted += self.drop_superseded(flow, streak);
+        }
         evicted += self.drop_stale(now, age);
         self.waiting.push_back(Kept {
             link,
@@ -128,6 +169,7 @@ impl OtherTraffic {
             lifetime,
             flow,
             streak,
+            wait: Wait::None,
         });
         *self.links.entry(link).or_default() += 1;
         self.bytes += u64::from(packet.total_len());
@@ -164,10 +206,30 @@ impl OtherTraffic {
             }
             if others > 0 {
                 others -= 1;
-            } else if kept.lifetime == Lifetime::Patient {
+            } else if matches!(kept.lifetime, Lifetime::Patient | Lifetime::Acknowledging) {
                 kept.lifetime = Lifetime::Brief;
             }
         }
+    }
+
+    /// Removes all but the newest acknowledgements of a flow's burst `newest`, to which one more belongs; returns how
+    /// many these were.
+    fn drop_superseded(&mut self, flow: Option<OtherFlow>, newest: Streak) -> u64 {
+        let (mut others, mut dropped) = (ACKNOWLEDGING - 1, 0);
+        for place in (0..self.waiting.len()).rev() {
+            let kept = &self.waiting[place];
+            let is_of_burst = kept.flow == flow && kept.streak.since == newest.since;
+            if !is_of_burst || kept.lifetime != Lifetime::Acknowledging {
+                continue;
+            }
+            if others > 0 {
+                others -= 1;
+            } else {
+                self.remove(place);
+                dropped += 1;
+            }
+        }
+        dropped
     }
 
     /// Drops what is older than `age` and not to be kept for longer, from the front on; returns how many
@@ -187,13 +249,62 @@ impl OtherTraffic {
         dropped
     }
 
-    /// The oldest packet of a link for which `ready` holds.
-    pub(crate) fn next(&mut self, ready: impl Fn(LinkId) -> bool) -> Option<(LinkId, Packet)> {
+    /// The oldest packet of a link for which `ready` holds, of those that need not wait for others.
+    pub(crate) fn next(
+        &mut self,
+        now: Instant,
+        ready: impl Fn(LinkId) -> bool,
+    ) -> Option<(LinkId, Packet)> {
         if !self.has_waiting(&ready) {
             return None;
         }
-        let place = self.waiting.iter().position(|kept| ready(kept.link))?;
+        let mut all = self.waiting.iter_mut();
+        let place = all.position(|kept| ready(kept.link) && kept.may_go(now))?;
         self.remove(place)
+    }
+
+    /// Whether [`Self::next`] has something more, now.
+    pub(crate) fn has_next(&self, ready: impl Fn(LinkId) -> bool) -> bool {
+        let is_next = |kept: &Kept| ready(kept.link) && !matches!(kept.wait, Wait::Until(_));
+        self.waiting.iter().any(is_next)
+    }
+
+    /// When the first of what was set aside goes out.
+    pub(crate) fn set_aside_until(&self) -> Option<Instant> {
+        let waits = self.waiting.iter().filter_map(|kept| match kept.wait {
+            Wait::Until(until) => Some(until),
+            Wait::None | Wait::Over => None,
+        });
+        waits.min()
+    }
+
+    /// What was set aside for long enough goes out in its turn. Returns whether there is such.
+    pub(crate) fn end_wait(&mut self, now: Instant) -> bool {
+        let mut is_any = false;
+        for kept in &mut self.waiting {
+            if matches!(kept.wait, Wait::Until(until) if until <= now) {
+                kept.wait = Wait::Over;
+                is_any = true;
+            }
+        }
+        is_any
+    }
+
+    /// A packet passes while its link is up: what was set aside for it is dropped. Returns how many these were.
+    pub(crate) fn note_passed(&mut self, packet: &Packet) -> u64 {
+        let waits = |kept: &Kept| matches!(kept.wait, Wait::Until(_));
+        if !self.waiting.iter().any(waits) {
+            return 0;
+        }
+        let (flow, mut dropped) = (OtherFlow::of(packet), 0);
+        for place in (0..self.waiting.len()).rev() {
+            let kept = &self.waiting[place];
+            if waits(kept) && kept.flow == flow {
+                self.remove(place);
+                dropped += 1;
+            }
+        }
+        dropped
     }
 
     pub(crate) fn has_waiting(&self, ready: impl Fn(LinkId) -> bool) -> bool {
