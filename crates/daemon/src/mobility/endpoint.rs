@@ -21,6 +21,7 @@ use outlast_linux::signal::{Hangup, Termination};
 use outlast_linux::timer::Timer;
 use outlast_linux::tun::{SuperSegmentTun, TcpLayout, Written};
 use outlast_linux::waker::Waker;
+use outlast_mobility::v6::{Reassembled, Reassembly};
 use outlast_mobility::{Arp, LinkAddress, LinkId, Transmit, Verdict, Via};
 use outlast_wire::join::{Joined, Joiner, SuperSegment};
 use outlast_wire::mobile_ip::PORT;
@@ -193,6 +194,7 @@ pub(super) struct Endpoint {
     receivers: Option<Receivers>,
     /// Where IPv6's packets come from that the kernel cannot read.
     extensions: Option<ExtensionQueue>,
+    reassembly: Reassembly,
     /// The link on which mobile nodes are, its name, and the mark of what is sent there.
     access: Option<AccessLink>,
     access_name: Option<String>,
@@ -280,6 +282,7 @@ impl Endpoint {
             own: None,
             receivers: None,
             extensions: None,
+            reassembly: Reassembly::default(),
             access: None,
             access_name: None,
             mark,
@@ -477,13 +480,27 @@ impl Endpoint {
         let Some(extensions) = &mut self.extensions else {
             return Ok(());
         };
+        let reassembly = &mut self.reassembly;
+        let mut others = Vec::new();
         for _ in 0..BURST {
-            let handle = |packet| role.handle_extension(now, packet);
+            let handle = |packet| match reassembly.handle_packet(now, packet) {
+                Reassembled::Other(packet) => role.handle_extension(now, packet),
+                Reassembled::Kept => Verdict::Taken,
+                Reassembled::Whole(packet) => {
+                    if role.handle_extension(now, packet.clone()) == Verdict::Pass {
+                        others.push(packet);
+                    }
+                    Verdict::Taken
+                }
+            };
             if !extensions.handle_next(handle)? {
                 break;
             }
         }
-        Ok(())
+        // Of a tunnel of the kernel's.
+        others
+            .into_iter()
+            .try_for_each(|packet| self.deliver(packet))
     }
 
     /// Messages on the access link.
