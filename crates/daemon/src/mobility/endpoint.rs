@@ -690,8 +690,12 @@ impl Endpoint {
         match self.sender.send(destination, &packet.to_bytes())? {
             Sent::Accepted | Sent::NoRoom => {}
             Sent::TooLong => {
+                // The address has gone meanwhile: the packet met another way's device.
+                let Some(mtu) = self.path_mtu(destination)? else {
+                    tracing::debug!(%destination, "a packet was not sent");
+                    return Ok(());
+                };
                 // A router on the way would say so, too.
-                let mtu = self.path_mtu(destination)?;
                 let notice = IcmpNotice::TooBig { mtu };
                 let router = packet.header().ip.source;
                 if let Ok(error) = Packet::icmp_error(router, notice, packet) {
@@ -703,20 +707,32 @@ impl Endpoint {
         Ok(())
     }
 
-    /// What the kernel knows of the way to `destination`, in bytes.
-    fn path_mtu(&self, destination: IpAddr) -> io::Result<u32> {
+    /// What the kernel knows of the way to `destination`, in bytes; `None` if there is none from the own address.
+    fn path_mtu(&self, destination: IpAddr) -> io::Result<Option<u32>> {
         let unspecified = match destination {
             IpAddr::V4(_) => Ipv4Addr::UNSPECIFIED.into(),
             IpAddr::V6(_) => Ipv6Addr::UNSPECIFIED.into(),
         };
-        let own = self.own.unwrap_or(unspecified);
-        let probe = UdpSocket::bind((own, 0))?;
-        probe.connect((destination, PORT))?;
-        Ok(match destination {
-            IpAddr::V4(_) => sockopt::ip_mtu(&probe)?,
-            IpAddr::V6(_) => sockopt::ipv6_mtu(&probe)?,
-        })
+        path_mtu(self.own.unwrap_or(unspecified), destination)
     }
+}
+
+/// What the kernel knows of the way from `own` to `destination`, in bytes; `None` if there is none.
+fn path_mtu(own: IpAddr, destination: IpAddr) -> io::Result<Option<u32>> {
+    let probe = match UdpSocket::bind((own, 0)) {
+        // It may be gone before the kernel has told of that.
+        Err(error) if error.kind() == io::ErrorKind::AddrNotAvailable => return Ok(None),
+        probe => probe?,
+    };
+    if let Err(error) = probe.connect((destination, PORT)) {
+        tracing::debug!(%destination, %error, "there is no way");
+        return Ok(None);
+    }
+    let mtu = match destination {
+        IpAddr::V4(_) => sockopt::ip_mtu(&probe)?,
+        IpAddr::V6(_) => sockopt::ipv6_mtu(&probe)?,
+    };
+    Ok(Some(mtu))
 }
 
 /// The address from which the kernel would speak to `other`. One of IPv6 counts once the kernel takes packets for it:
@@ -764,6 +780,17 @@ const fn role_forwards<R: Role>(_: &R) -> bool {
 mod tests {
     use super::*;
     use crate::testing::LateAddress;
+
+    /// The kernel tells of an address that is gone later than packets meet that.
+    #[test]
+    fn an_address_that_is_gone_has_no_path_and_no_error() {
+        let gone = Ipv4Addr::new(192, 0, 2, 7).into();
+        let other = Ipv4Addr::LOCALHOST.into();
+        assert_eq!(path_mtu(gone, other).expect("no error"), None);
+        assert_eq!(path_mtu(other, gone).expect("no error"), None);
+        let mtu = path_mtu(other, other).expect("no error");
+        assert!(mtu.is_some_and(|mtu| mtu >= 576), "{mtu:?}");
+    }
 
     /// Linux lets programs use a new address of IPv6 before it takes packets for it.
     #[test]
