@@ -14,6 +14,7 @@
 mod access;
 mod aftermath;
 mod carriers;
+mod datagrams;
 mod endpoint;
 mod foreign_agent;
 mod gateway;

@@ -20,6 +20,7 @@ mod correspondent;
 mod home_agent;
 mod message;
 mod mobile_node;
+mod reassembly;
 mod return_routability;
 mod tunnel;
 
@@ -31,3 +32,4 @@ pub use home_agent::{HomeAgent, HomeAgentConfig, HomeEvent, HomeLimits, HomeTime
 pub use mobile_node::{
     Attachment, MobileNode, MobileNodeConfig, NodeCounters, NodeEvent, NodeTimeout,
 };
+pub use reassembly::{Reassembled, Reassembly};

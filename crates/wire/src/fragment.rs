@@ -1,5 +1,6 @@
 //! Cuts an IPv4 packet into fragments (RFC 791, section 3.2), as a router does in front of a link
-//! with a smaller MTU, where the sender has not forbidden it.
+//! with a smaller MTU, where the sender has not forbidden it; and an IPv6 packet, as its sender does
+//! (RFC 8200, section 4.5).
 
 use crate::Packet;
 use crate::checksum::Sum;
@@ -29,6 +30,12 @@ const MORE_FRAGMENTS: u16 = 0x2000;
 /// Offsets count in units of eight bytes.
 const OFFSET: u16 = 0x1fff;
 const UNIT: usize = 8;
+const FIXED_V6: usize = 40;
+const NEXT_HEADER_V6_AT: usize = 6;
+const FRAGMENT_HEADER: u8 = 44;
+const FRAGMENT_HEADER_LEN: usize = 8;
+/// Hop-by-hop options, routing, fragment and destination options: these may have to come before a fragment header.
+const FIRST_HEADERS_V6: [u8; 4] = [0, 43, FRAGMENT_HEADER, 60];
 /// In an option's kind: every fragment carries it.
 const COPIED: u8 = 0x80;
 
@@ -93,6 +100,60 @@ impl Packet {
             fragments.extend(fragment);
         }
         Ok(fragments)
+    }
+}
+
+impl Packet {
+    /// Cuts an IPv6 packet of this host's own into fragments of at most `mtu` bytes, IP header included; one
+    /// that fits is given back as it is.
+    ///
+    /// # Errors
+    ///
+    /// [`FragmentError::Forbidden`] of IPv4, of a fragment, of what is too long, and of extension headers that have
+    /// to be in each fragment; [`FragmentError::NoRoom`].
+    pub fn fragment_at_source(
+        &self,
+        mtu: u32,
+        identification: u32,
+    ) -> Result<Vec<Self>, FragmentError> {
+        if self.total_len() <= mtu {
+            return Ok(Vec::from([self.clone()]));
+        }
+        let (Body::Captured(captured), IpAddr::V6(_)) = (&self.body, self.header.ip.source) else {
+            return Err(FragmentError::Forbidden);
+        };
+        // Parsed: a whole header is there.
+        let (header, payload) = captured.bytes.split_at(FIXED_V6);
+        let next_header = header[NEXT_HEADER_V6_AT];
+        // The last offset that the field can bear is followed by one unit.
+        let is_too_long = payload.len() > usize::from(u16::MAX);
+        if FIRST_HEADERS_V6.contains(&next_header) || is_too_long {
+            return Err(FragmentError::Forbidden);
+        }
+        let room = (mtu as usize).saturating_sub(FIXED_V6 + FRAGMENT_HEADER_LEN) / UNIT * UNIT;
+        if room == 0 {
+            return Err(FragmentError::NoRoom {
+                header: (FIXED_V6 + FRAGMENT_HEADER_LEN) as u32,
+            });
+        }
+        let pieces = payload.chunks(room);
+        let last = pieces.len() - 1;
+        let fragments = pieces.enumerate().filter_map(|(number, piece)| {
+            // Units of eight bytes, three bits further up.
+            let field = (number * room) as u16 | u16::from(number != last);
+            let mut out = Vec::with_capacity(FIXED_V6 + FRAGMENT_HEADER_LEN + piece.len());
+            out.extend_from_slice(header);
+            let length = (FRAGMENT_HEADER_LEN + piece.len()) as u16;
+            out[4..6].copy_from_slice(&length.to_be_bytes());
+            out[NEXT_HEADER_V6_AT] = FRAGMENT_HEADER;
+            out.extend_from_slice(&[next_header, 0]);
+            out.extend_from_slice(&field.to_be_bytes());
+            out.extend_from_slice(&identification.to_be_bytes());
+            out.extend_from_slice(piece);
+            // Headers of ours.
+            Self::parse(Bytes::from(out)).ok()
+        });
+        Ok(fragments.collect())
     }
 }
 

@@ -2,6 +2,7 @@
 
 use super::access::AccessLink;
 use super::carriers::{Carriers, Turn};
+use super::datagrams::{Batch, Datagrams};
 use super::settings::Operating;
 use super::status::Report;
 use super::v6::ExtensionQueue;
@@ -21,11 +22,11 @@ use outlast_linux::signal::{Hangup, Termination};
 use outlast_linux::timer::Timer;
 use outlast_linux::tun::{SuperSegmentTun, TcpLayout, Written};
 use outlast_linux::waker::Waker;
+use outlast_mobility::v6::{Reassembled, Reassembly};
 use outlast_mobility::{Arp, LinkAddress, LinkId, Transmit, Verdict, Via};
 use outlast_wire::join::{Joined, Joiner, SuperSegment};
 use outlast_wire::mobile_ip::PORT;
 use outlast_wire::{IcmpNotice, IpHeader, Packet, UdpHeader};
-use rustix::io::Errno;
 use rustix::net::sockopt;
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
@@ -39,8 +40,6 @@ pub(super) const ACCESS: LinkId = LinkId(0);
 
 /// Whom solicitations are for (RFC 1256).
 const ALL_ROUTERS: Ipv4Addr = Ipv4Addr::new(224, 0, 0, 11);
-/// Memory for messages that nobody has taken yet, in bytes.
-const RECEIVE_BUFFER: usize = 8 << 20;
 const ICMP: u8 = 1;
 const ICMPV6: u8 = 58;
 const IPV4_IN_IP: u8 = 4;
@@ -187,12 +186,15 @@ pub(super) struct Endpoint {
     mtu: u32,
     sender: RawSender,
     /// IPv4's messages of registration.
-    datagrams: Option<UdpSocket>,
+    datagrams: Option<Datagrams>,
+    /// Packets of a tunnel in UDP that leave together.
+    batch: Batch,
     /// The address at which this host's end of the tunnel is; `None` while there is none.
     own: Option<IpAddr>,
     receivers: Option<Receivers>,
     /// Where IPv6's packets come from that the kernel cannot read.
     extensions: Option<ExtensionQueue>,
+    reassembly: Reassembly,
     /// The link on which mobile nodes are, its name, and the mark of what is sent there.
     access: Option<AccessLink>,
     access_name: Option<String>,
@@ -277,9 +279,11 @@ impl Endpoint {
             mtu,
             sender,
             datagrams: None,
+            batch: Batch::default(),
             own: None,
             receivers: None,
             extensions: None,
+            reassembly: Reassembly::default(),
             access: None,
             access_name: None,
             mark,
@@ -298,15 +302,7 @@ impl Endpoint {
     }
 
     fn listen(&mut self) -> anyhow::Result<()> {
-        let datagrams = UdpSocket::bind((Ipv4Addr::UNSPECIFIED, PORT))
-            .with_context(|| format!("cannot listen at UDP port {PORT}"))?;
-        datagrams.set_nonblocking(true)?;
-        // Thousands of mobile nodes that move at once register at once.
-        match sockopt::set_socket_recv_buffer_size_force(&datagrams, RECEIVE_BUFFER) {
-            // Inside a user namespace: as much as everybody may have.
-            Err(Errno::PERM) => sockopt::set_socket_recv_buffer_size(&datagrams, RECEIVE_BUFFER)?,
-            result => result?,
-        }
+        let datagrams = Datagrams::open(self.mark)?;
         self.poller.add(&datagrams, DATAGRAMS, Interest::Readable)?;
         self.datagrams = Some(datagrams);
         Ok(())
@@ -320,7 +316,7 @@ impl Endpoint {
         // The group of all who solicit; a card may drop what nobody has joined.
         let datagrams = self.datagrams.as_ref();
         let joined = datagrams.map(|datagrams| {
-            socket2::SockRef::from(datagrams).join_multicast_v4_n(
+            socket2::SockRef::from(datagrams.socket()).join_multicast_v4_n(
                 &ALL_ROUTERS,
                 &socket2::InterfaceIndexOrAddress::Index(link.index.0),
             )
@@ -477,13 +473,27 @@ impl Endpoint {
         let Some(extensions) = &mut self.extensions else {
             return Ok(());
         };
+        let reassembly = &mut self.reassembly;
+        let mut others = Vec::new();
         for _ in 0..BURST {
-            let handle = |packet| role.handle_extension(now, packet);
+            let handle = |packet| match reassembly.handle_packet(now, packet) {
+                Reassembled::Other(packet) => role.handle_extension(now, packet),
+                Reassembled::Kept => Verdict::Taken,
+                Reassembled::Whole(packet) => {
+                    if role.handle_extension(now, packet.clone()) == Verdict::Pass {
+                        others.push(packet);
+                    }
+                    Verdict::Taken
+                }
+            };
             if !extensions.handle_next(handle)? {
                 break;
             }
         }
-        Ok(())
+        // Of a tunnel of the kernel's.
+        others
+            .into_iter()
+            .try_for_each(|packet| self.deliver(packet))
     }
 
     /// Messages on the access link.
@@ -537,9 +547,9 @@ impl Endpoint {
             let Some(datagrams) = &self.datagrams else {
                 break;
             };
-            let (length, source) = match datagrams.recv_from(&mut self.buffer) {
-                Ok(received) => received,
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
+            let (source, received) = match datagrams.receive(&mut self.buffer) {
+                Ok(Some(received)) => received,
+                Ok(None) => break,
                 // An error about an earlier datagram, which the machines do not wait for.
                 Err(error) => {
                     tracing::debug!(%error, "a datagram was not delivered");
@@ -554,8 +564,10 @@ impl Endpoint {
                 source_port: source.port(),
                 destination_port: PORT,
             };
-            let packet = Packet::udp_datagram(ip, udp, &self.buffer[..length]);
-            role.handle_network(now, packet);
+            for payload in received {
+                let packet = Packet::udp_datagram(ip, udp, payload);
+                role.handle_network(now, packet);
+            }
         }
         Ok(())
     }
@@ -602,14 +614,21 @@ impl Endpoint {
 
     /// Carries out what the role asks for, and arms the timer.
     fn drain(&mut self, now: Instant, role: &mut impl Role) -> anyhow::Result<()> {
-        while let Some(transmit) = role.poll_transmit() {
-            match transmit {
-                Transmit::Packet { packet, via } => self.transmit(now, role, packet, via)?,
-                Transmit::Arp(arp) => {
-                    self.deliver_joined()?;
-                    role.change_arp(arp, self)?;
+        loop {
+            while let Some(transmit) = role.poll_transmit() {
+                match transmit {
+                    Transmit::Packet { packet, via } => self.transmit(now, role, packet, via)?,
+                    Transmit::Arp(arp) => {
+                        self.deliver_joined()?;
+                        role.change_arp(arp, self)?;
+                    }
                 }
             }
+            if self.batch.packets().is_empty() {
+                break;
+            }
+            // What does not fit is answered.
+            self.send_batch(now, role)?;
         }
         self.deliver_joined()?;
         role.tell()?;
@@ -632,7 +651,7 @@ impl Endpoint {
             (Via::Neighbour(_, to), Some(link)) => link.send(to, &packet),
             (Via::Link(_), Some(link)) => link.send_to_all(&packet),
             (Via::Route, Some(link)) if destination.is_multicast() => link.send_to_all(&packet),
-            _ if is_own || role_is_source(role) => self.send(now, role, &packet),
+            _ if is_own || role_is_source(role) => self.send(now, role, packet),
             _ if role_forwards(role) => self.deliver(packet),
             _ => {
                 tracing::debug!(%source, "a packet of another address is not sent");
@@ -668,13 +687,51 @@ impl Endpoint {
         self.joiner.finish(|joined| write(tun, joined))
     }
 
-    fn send(&self, now: Instant, role: &mut impl Role, packet: &Packet) -> io::Result<()> {
+    /// Sends a packet of this host's, if it is one of a tunnel in UDP together with those that follow it.
+    fn send(&mut self, now: Instant, role: &mut impl Role, packet: Packet) -> io::Result<()> {
+        let most = self.datagrams.as_ref().map_or(1, Datagrams::most);
+        if most == 1 || !Batch::is_for(&packet, self.own) {
+            self.send_batch(now, role)?;
+            return self.send_alone(now, role, &packet);
+        }
+        if !self.batch.accepts(&packet, most) {
+            self.send_batch(now, role)?;
+        }
+        self.batch.push(packet);
+        Ok(())
+    }
+
+    /// Sends what was gathered.
+    fn send_batch(&mut self, now: Instant, role: &mut impl Role) -> io::Result<()> {
+        let mut batch = std::mem::take(&mut self.batch);
+        let sent = match (&mut self.datagrams, self.own) {
+            (Some(datagrams), Some(own)) if batch.packets().len() > 1 => {
+                datagrams.send(own, &batch)
+            }
+            _ => false,
+        };
+        if !sent {
+            for packet in batch.packets() {
+                self.send_alone(now, role, packet)?;
+            }
+        }
+        // Its memory is used again.
+        batch.clear();
+        self.batch = batch;
+        Ok(())
+    }
+
+    fn send_alone(&self, now: Instant, role: &mut impl Role, packet: &Packet) -> io::Result<()> {
         let destination = packet.header().ip.destination;
         match self.sender.send(destination, &packet.to_bytes())? {
             Sent::Accepted | Sent::NoRoom => {}
             Sent::TooLong => {
+                // The address has gone meanwhile: the packet met another way's device.
+                let Some(mtu) = self.path_mtu(destination)? else {
+                    tracing::debug!(%destination, "a packet was not sent");
+                    return Ok(());
+                };
                 // A router on the way would say so, too.
-                let mtu = self.path_mtu(destination)?;
                 let notice = IcmpNotice::TooBig { mtu };
                 let router = packet.header().ip.source;
                 if let Ok(error) = Packet::icmp_error(router, notice, packet) {
@@ -686,20 +743,32 @@ impl Endpoint {
         Ok(())
     }
 
-    /// What the kernel knows of the way to `destination`, in bytes.
-    fn path_mtu(&self, destination: IpAddr) -> io::Result<u32> {
+    /// What the kernel knows of the way to `destination`, in bytes; `None` if there is none from the own address.
+    fn path_mtu(&self, destination: IpAddr) -> io::Result<Option<u32>> {
         let unspecified = match destination {
             IpAddr::V4(_) => Ipv4Addr::UNSPECIFIED.into(),
             IpAddr::V6(_) => Ipv6Addr::UNSPECIFIED.into(),
         };
-        let own = self.own.unwrap_or(unspecified);
-        let probe = UdpSocket::bind((own, 0))?;
-        probe.connect((destination, PORT))?;
-        Ok(match destination {
-            IpAddr::V4(_) => sockopt::ip_mtu(&probe)?,
-            IpAddr::V6(_) => sockopt::ipv6_mtu(&probe)?,
-        })
+        path_mtu(self.own.unwrap_or(unspecified), destination)
     }
+}
+
+/// What the kernel knows of the way from `own` to `destination`, in bytes; `None` if there is none.
+fn path_mtu(own: IpAddr, destination: IpAddr) -> io::Result<Option<u32>> {
+    let probe = match UdpSocket::bind((own, 0)) {
+        // It may be gone before the kernel has told of that.
+        Err(error) if error.kind() == io::ErrorKind::AddrNotAvailable => return Ok(None),
+        probe => probe?,
+    };
+    if let Err(error) = probe.connect((destination, PORT)) {
+        tracing::debug!(%destination, %error, "there is no way");
+        return Ok(None);
+    }
+    let mtu = match destination {
+        IpAddr::V4(_) => sockopt::ip_mtu(&probe)?,
+        IpAddr::V6(_) => sockopt::ipv6_mtu(&probe)?,
+    };
+    Ok(Some(mtu))
 }
 
 /// The address from which the kernel would speak to `other`. One of IPv6 counts once the kernel takes packets for it:
@@ -747,6 +816,17 @@ const fn role_forwards<R: Role>(_: &R) -> bool {
 mod tests {
     use super::*;
     use crate::testing::LateAddress;
+
+    /// The kernel tells of an address that is gone later than packets meet that.
+    #[test]
+    fn an_address_that_is_gone_has_no_path_and_no_error() {
+        let gone = Ipv4Addr::new(192, 0, 2, 7).into();
+        let other = Ipv4Addr::LOCALHOST.into();
+        assert_eq!(path_mtu(gone, other).expect("no error"), None);
+        assert_eq!(path_mtu(other, gone).expect("no error"), None);
+        let mtu = path_mtu(other, other).expect("no error");
+        assert!(mtu.is_some_and(|mtu| mtu >= 576), "{mtu:?}");
+    }
 
     /// Linux lets programs use a new address of IPv6 before it takes packets for it.
     #[test]

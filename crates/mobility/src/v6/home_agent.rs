@@ -8,13 +8,12 @@ use super::message::{
     Unwrapped, addresses, is_after as is_later, is_reachable, is_tunnelled, mobility_header,
     to_home_address, unwrap,
 };
-use super::tunnel::Tunnel;
+use super::tunnel::{Entered, Tunnel};
 use crate::HomeCounters;
 use crate::budget::Budget;
 use crate::clock::{NtpClock, is_after, is_near};
 use crate::security::{Between, SecurityAssociation};
 use crate::transmit::{Transmit, Verdict, Via};
-use crate::tunnel::Entered;
 use alloc::collections::{BTreeMap, BTreeSet, VecDeque};
 use alloc::vec::Vec;
 use core::net::{IpAddr, Ipv6Addr};
@@ -460,6 +459,12 @@ impl HomeAgent {
             Entered::Encapsulated(packet) => {
                 self.counters.tunnelled += 1;
                 self.send(packet, Via::Route);
+            }
+            Entered::Fragmented(fragments) => {
+                self.counters.tunnelled += 1;
+                for fragment in fragments {
+                    self.send(fragment, Via::Route);
+                }
             }
             Entered::TurnedRound(packet) => {
                 self.counters.turned_round += 1;

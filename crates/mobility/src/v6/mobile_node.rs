@@ -7,11 +7,10 @@ mod correspondents;
 mod registration;
 
 use super::message::{addresses, from_home_address, is_tunnelled, mobility_header, plain, unwrap};
-use super::tunnel::Tunnel;
+use super::tunnel::{Entered, Tunnel};
 use crate::clock::NtpClock;
 use crate::security::SecurityAssociation;
 use crate::transmit::{Transmit, Verdict, Via};
-use crate::tunnel::Entered;
 use alloc::collections::VecDeque;
 use core::net::{IpAddr, Ipv6Addr};
 use correspondents::{Correspondents, Step};
@@ -463,6 +462,11 @@ impl MobileNode {
         };
         match tunnel.enter(now, router, packet) {
             Entered::Encapsulated(packet) => self.send(packet, Via::Route),
+            Entered::Fragmented(fragments) => {
+                for fragment in fragments {
+                    self.send(fragment, Via::Route);
+                }
+            }
             Entered::TurnedRound(packet) => self.send(packet, Via::Local),
             Entered::Dropped => self.counters.dropped_unfit += 1,
         }

@@ -1,6 +1,6 @@
 //! One end of a tunnel between home agent and care-of address (RFC 2473).
 
-use crate::tunnel::Entered;
+use alloc::vec::Vec;
 use core::net::Ipv6Addr;
 use outlast_base::time::{Duration, Instant};
 use outlast_wire::mobile_ipv6::{TUNNEL_OVERHEAD, TunnelError, encapsulate, relay_error};
@@ -18,6 +18,21 @@ pub(super) struct Tunnel {
     destination: Ipv6Addr,
     /// What routers on the way have said of their MTU, and until when that is believed.
     mtu: Option<(u32, Instant)>,
+    /// That of the last packet that went in fragments.
+    identification: u32,
+}
+
+/// What becomes of a packet that is to go through a tunnel.
+#[derive(Clone, Debug)]
+pub(super) enum Entered {
+    /// It is in the tunnel.
+    Encapsulated(Packet),
+    /// It is in the tunnel, in fragments.
+    Fragmented(Vec<Packet>),
+    /// Its sender is told why not.
+    TurnedRound(Packet),
+    /// It goes nowhere.
+    Dropped,
 }
 
 impl Tunnel {
@@ -26,6 +41,7 @@ impl Tunnel {
             source,
             destination,
             mtu: None,
+            identification: 0,
         }
     }
 
@@ -33,24 +49,45 @@ impl Tunnel {
         self.destination
     }
 
-    /// A packet enters the tunnel. What is too long is answered at once, from `router`.
+    /// A packet enters the tunnel. What is too long is answered at once, from `router`; a packet that every link
+    /// carries is not, but goes in fragments where the tunnel has less room (RFC 2473, section 7.1).
     pub(super) fn enter(&mut self, now: Instant, router: Ipv6Addr, packet: Packet) -> Entered {
         let answer =
             |notice, packet: &Packet| match Packet::icmp_error(router.into(), notice, packet) {
                 Ok(error) => Entered::TurnedRound(error),
                 Err(_) => Entered::Dropped,
             };
-        if let Some((mtu, until)) = self.mtu {
+        let mtu = self.mtu_at(now);
+        if let Some(mtu) = mtu {
             let room = mtu.saturating_sub(TUNNEL_OVERHEAD).max(LEAST_MTU);
-            if until <= now {
-                self.mtu = None;
-            } else if packet.total_len() > room {
+            if packet.total_len() > room {
                 return answer(IcmpNotice::TooBig { mtu: room }, &packet);
             }
         }
         match encapsulate(packet.clone(), self.source, self.destination) {
-            Ok(packet) => Entered::Encapsulated(packet),
+            Ok(packet) => match mtu.filter(|mtu| packet.total_len() > *mtu) {
+                Some(mtu) => self.fragment(now, &packet, mtu),
+                None => Entered::Encapsulated(packet),
+            },
             Err(TunnelError::HopLimit) => answer(IcmpNotice::HopLimitExceeded, &packet),
+            Err(_) => Entered::Dropped,
+        }
+    }
+
+    /// The MTU of the way, if it is known to be small.
+    fn mtu_at(&mut self, now: Instant) -> Option<u32> {
+        self.mtu = self.mtu.filter(|(_, until)| *until > now);
+        self.mtu.map(|(mtu, _)| mtu)
+    }
+
+    fn fragment(&mut self, now: Instant, packet: &Packet, mtu: u32) -> Entered {
+        if self.identification == 0 {
+            // A restart does not begin with those that were used a moment ago.
+            self.identification = now.as_nanos() as u32;
+        }
+        self.identification = self.identification.wrapping_add(1);
+        match packet.fragment_at_source(mtu, self.identification) {
+            Ok(fragments) => Entered::Fragmented(fragments),
             Err(_) => Entered::Dropped,
         }
     }

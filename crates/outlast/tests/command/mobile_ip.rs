@@ -105,18 +105,7 @@ impl Hosts {
     /// Has the router show its own address to the home agent in the third network's place; whether it
     /// can.
     fn translate(&self) -> bool {
-        let rules = [
-            "add table ip nat",
-            "add chain ip nat out { type nat hook postrouting priority srcnat; }",
-            "add rule ip nat out ip saddr 10.3.0.0/24 oifname agent0 masquerade",
-        ];
-        let run = || {
-            rules.iter().all(|rule| {
-                let done = Command::new("nft").arg(rule).output();
-                done.is_ok_and(|done| done.status.success())
-            })
-        };
-        self.router.run(run).expect("enter")
+        masquerade(&self.router, "10.3.0.0/24", "agent0")
     }
 
     /// Gives the mobile host another address, and no other.
@@ -130,6 +119,22 @@ impl Hosts {
             ],
         );
     }
+}
+
+/// Has a router show its own address for those of `network` at `interface`; whether it can.
+fn masquerade(router: &Namespace, network: &str, interface: &str) -> bool {
+    let rules = [
+        "add table ip nat",
+        "add chain ip nat out { type nat hook postrouting priority srcnat; }",
+        &format!("add rule ip nat out ip saddr {network} oifname {interface} masquerade"),
+    ];
+    let run = || {
+        rules.iter().all(|rule| {
+            let done = Command::new("nft").arg(rule).output();
+            done.is_ok_and(|done| done.status.success())
+        })
+    };
+    router.run(run).expect("enter")
 }
 
 /// A role in a namespace, and its log.

@@ -11,6 +11,8 @@ use std::io;
 
 /// IPv6 in IPv6, routing header, destination options, Mobility Header.
 const HEADERS: [u8; 4] = [41, 43, 60, 135];
+/// What a tunnel's entry cuts: IPv6 in IPv6.
+const FRAGMENTED: [u8; 1] = [41];
 /// Queues are tried from here on; gateways' begin at 20300.
 const FIRST_QUEUE: u16 = 20_400;
 const QUEUES: u16 = 64;
@@ -37,7 +39,7 @@ impl ExtensionQueue {
         })?;
         // Each packet by itself, with its checksum: a machine reads what the link has carried.
         queue.take_aggregates(false)?;
-        let rules = HeaderRules::install(&table_of(device), number, &HEADERS)?;
+        let rules = HeaderRules::install(&table_of(device), number, &HEADERS, &FRAGMENTED)?;
         Ok(Self {
             queue,
             _rules: rules,

@@ -3,7 +3,7 @@
 
 mod programs;
 
-use super::{Daemon, HOME_ADDRESS, sockets};
+use super::{Daemon, HOME_ADDRESS, masquerade, sockets};
 use crate::hip::{PATIENCE, Sender, connect, ip, read, skip};
 use crate::path::metrics::ask;
 use crate::support::Place;
@@ -54,6 +54,15 @@ impl Cell {
         }
     }
 
+    /// Where hosts have addresses of their own; at home the mobile host has its home address alone.
+    const fn network(self) -> Option<&'static str> {
+        match self {
+            Self::A => Some("10.1.0"),
+            Self::B => Some("10.2.0"),
+            Self::Home => None,
+        }
+    }
+
     /// Where the mobile node says that it is.
     const fn place(self) -> &'static str {
         match self {
@@ -68,6 +77,92 @@ impl Cell {
     /// What the mobile node's log says when it is registered there.
     fn registered(self) -> String {
         format!("registered at=\"{}\"", self.place())
+    }
+}
+
+/// Which care-of address the mobile host has in a cell.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+enum CareOf {
+    /// The foreign agent's.
+    ForeignAgent,
+    /// One of the cell's network.
+    CoLocated,
+    /// One of the cell's network, which nobody else knows: the router translates addresses.
+    Translated,
+}
+
+impl CareOf {
+    const fn is_co_located(self) -> bool {
+        !matches!(self, Self::ForeignAgent)
+    }
+
+    /// What the mobile node's log says when it is registered in a cell.
+    fn registered(self, cell: Cell) -> String {
+        match cell.network() {
+            Some(network) if self.is_co_located() => format!("registered at=\"{network}.7\""),
+            _ => cell.registered(),
+        }
+    }
+}
+
+impl Hosts {
+    /// Lets addresses of the cells be used, or translates them; whether that can be done.
+    fn prepare(&self, care_of: CareOf) -> bool {
+        match care_of {
+            CareOf::ForeignAgent => true,
+            CareOf::CoLocated => {
+                let routes = [
+                    "route add 10.1.0.0/24 via 10.1.9.2",
+                    "route add 10.2.0.0/24 via 10.2.9.2",
+                ];
+                ip(&self.core, &routes);
+                true
+            }
+            CareOf::Translated => {
+                let [a, b] = &self.agents;
+                let can =
+                    masquerade(a, "10.1.0.0/24", "up0") && masquerade(b, "10.2.0.0/24", "up0");
+                if !can {
+                    skip("there is no nft, or no address translation");
+                }
+                can
+            }
+        }
+    }
+
+    /// Moves the mobile host, which is told by its link, and gives it what address it has there.
+    fn hand_off(&self, cell: Cell, care_of: CareOf) {
+        ip(&self.core, &["link set mobile0 down"]);
+        if care_of.is_co_located() {
+            ip(&self.mobile, &["address flush dev link0 scope global"]);
+        }
+        let attach = format!("link set mobile0 master {}", cell.switch());
+        ip(&self.core, &[&attach, "link set mobile0 up"]);
+        if care_of.is_co_located() {
+            join_network(&self.mobile, cell, 7);
+        }
+    }
+
+    /// Moves the host without Mobile IP to a cell, where it gets an address as the mobile host does.
+    fn move_plain(&self, care_of: CareOf) {
+        ip(&self.core, &["link set plain0 master cell_a"]);
+        if care_of.is_co_located() {
+            ip(&self.plain, &["address flush dev link0 scope global"]);
+            join_network(&self.plain, Cell::A, 8);
+        }
+    }
+}
+
+/// Gives a host an address of a cell, and the route.
+fn join_network(host: &Namespace, cell: Cell, number: u8) {
+    if let Some(network) = cell.network() {
+        ip(
+            host,
+            &[
+                &format!("address add {network}.{number}/24 dev link0 scope global"),
+                &format!("route replace default via {network}.1"),
+            ],
+        );
     }
 }
 
@@ -96,9 +191,10 @@ impl Hosts {
             };
             hosts.core.run(make).expect("enter");
         };
+        // The kernel tells of a cable whose ends have the same number, here the first one, up to a second late.
+        cable("corr0", "link0", &hosts.correspondent);
         cable("mobile0", "link0", &hosts.mobile);
         cable("plain0", "link0", &hosts.plain);
-        cable("corr0", "link0", &hosts.correspondent);
         let [a, b] = &hosts.agents;
         let agents = [
             ("a", a, "10.1.9", "10.1.0.1/24", Cell::A),
@@ -174,6 +270,11 @@ impl Hosts {
     }
 
     fn start(&self, place: &Place, detection: &str) -> Daemons {
+        self.start_for(place, detection, CareOf::ForeignAgent)
+    }
+
+    /// Starts all roles that a kind of care-of address needs.
+    fn start_for(&self, place: &Place, detection: &str, care_of: CareOf) -> Daemons {
         configure(place, detection);
         let [a, b] = &self.agents;
         let agents = [
@@ -181,19 +282,25 @@ impl Hosts {
             ("foreign-agent", a, "a.toml"),
             ("foreign-agent", b, "b.toml"),
         ];
-        let agents = agents.map(|(role, host, config)| {
+        let count = if care_of.is_co_located() {
+            1
+        } else {
+            agents.len()
+        };
+        let start = |&(role, host, config): &(&str, &Namespace, &str)| {
             let daemon = Daemon::start_with(place, host, role, config);
             daemon.await_lines("agent begins", 1);
             daemon
-        });
+        };
+        let agents = agents[..count].iter().map(start).collect();
         let mobile = Daemon::start(place, &self.mobile, "mobile-node");
         Daemons { agents, mobile }
     }
 }
 
 struct Daemons {
-    /// The home agent, and both foreign agents.
-    agents: [Daemon; 3],
+    /// The home agent, and both foreign agents if the mobile host needs them.
+    agents: Vec<Daemon>,
     mobile: Daemon,
 }
 

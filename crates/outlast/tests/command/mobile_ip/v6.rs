@@ -187,6 +187,31 @@ fn a_mobile_host_keeps_its_ipv6_address_and_its_connection() {
     agent.await_lines("mobile node has left", 1);
 }
 
+/// IPv6's least MTU: the outer header leaves less to the tunnel, and nobody is told of less.
+#[test]
+fn a_tunnel_over_a_link_of_the_least_mtu_carries_packets_in_fragments() {
+    let Some(hosts) = Hosts::new() else { return };
+    let place = Place::new();
+    configure(&place, "key", "key");
+    let agent = Daemon::start(&place, &hosts.agent, "home-agent");
+    agent.await_lines("home agent begins", 1);
+    let mobile = Daemon::start(&place, &hosts.mobile, "mobile-node");
+    mobile.await_lines(" registered", 1);
+    // The tunnel's entry learns of it at the mobile host, and from the router at the home agent.
+    ip(&hosts.mobile, &["link set link0 mtu 1280"]);
+    ip(&hosts.router, &["link set mobile0 mtu 1280"]);
+    for (from, to, address) in [
+        (&hosts.mobile, &hosts.correspondent, HOME_ADDRESS.into()),
+        (&hosts.correspondent, &hosts.mobile, CORRESPONDENT),
+    ] {
+        let sender = Sender::start(from);
+        let mut stream = connect(to, address, sender.port);
+        let goes_on = read(&mut stream, &mut 0, 400_000);
+        assert!(goes_on, "from {address}: {}{}", mobile.said(), agent.said());
+        sender.is_over.store(true, Ordering::Relaxed);
+    }
+}
+
 #[test]
 fn programs_reach_a_mobile_host_past_its_home_agent() {
     let Some(hosts) = Hosts::new() else { return };

@@ -1,6 +1,7 @@
 """What a correspondent says to a mobile host over HTTP, ssh and a WebSocket, until it is over.
 
-http ADDRESS PORT      serves a body that goes on
+http ADDRESS PORT      serves a body that goes on, and takes one
+source FILE            says a body to standard output, and notes it in FILE
 tick                   says lines to standard output, as a command of ssh
 serve ADDRESS PORT     says lines over a WebSocket
 follow ADDRESS PORT FILE   notes in FILE what comes over a WebSocket
@@ -41,12 +42,35 @@ class Handler(http.server.BaseHTTPRequestHandler):
                 said.write(some)
                 time.sleep(INTERVAL_S)
 
+    def do_PUT(self):
+        with said_to("upload", self.client_address[0]) as heard:
+            while size := int(self.rfile.readline(), 16):
+                while size:
+                    some = self.rfile.read1(size)
+                    if not some:
+                        return
+                    heard.write(some)
+                    size -= len(some)
+                self.rfile.readline()
+        self.send_response(200)
+        self.end_headers()
+
     def log_message(self, *_):
         pass
 
 
 def serve_http(address, port):
     http.server.ThreadingHTTPServer((address, int(port)), Handler).serve_forever()
+
+
+def source(file):
+    with open(file, "wb", buffering=0) as said:
+        while not is_over():
+            some = os.urandom(4096)
+            said.write(some)
+            sys.stdout.buffer.write(some)
+            sys.stdout.buffer.flush()
+            time.sleep(INTERVAL_S)
 
 
 def tick():
@@ -91,6 +115,12 @@ if __name__ == "__main__":
     match what:
         case "http":
             serve_http(*rest)
+        case "source":
+            try:
+                source(*rest)
+            except BrokenPipeError:
+                # Nobody reads any more.
+                os._exit(1)
         case "tick":
             tick()
         case "serve":
