@@ -2,7 +2,6 @@
 
 mod common;
 
-use bytes::Bytes;
 use common::{Network, address, identity};
 use outlast_base::time::Duration;
 use outlast_hip::{
@@ -103,7 +102,7 @@ impl Network {
     fn heard(&mut self, node: usize, sockets: Family) -> Option<Packet> {
         let now = self.now;
         let packet = self.nodes[node].host.poll_delivery_for(now, |_| sockets)?;
-        let packet = Packet::parse(Bytes::from(packet)).expect("a packet");
+        let packet = Packet::parse(packet.into()).expect("a packet");
         assert!(packet.checksums_ok(), "{packet:?}");
         Some(packet)
     }
@@ -296,7 +295,7 @@ fn an_identifier_of_nobody_is_unreachable() {
 fn a_fragmented_datagram_arrives_whole() {
     let mut network = pair();
     let ip = between(&network, 0, 1, Family::V4);
-    let whole = datagram(ip, [5000, 9], &[3; 72]).to_bytes();
+    let whole = datagram(ip, [5000, 9], &[3; 92]).to_bytes();
     let parts = [
         (20..60, [0x20, 0]),
         (60..100, [0x20, 5]),
@@ -322,7 +321,7 @@ fn a_fragmented_datagram_arrives_whole() {
     let [source, destination] = [lsi(&network, 1, 0), OWN].map(|address| address.octets());
     joined[12..16].copy_from_slice(&source);
     joined[16..20].copy_from_slice(&destination);
-    let joined = Packet::parse(Bytes::from(joined)).expect("a packet");
+    let joined = Packet::parse(joined.into()).expect("a packet");
     assert!(joined.checksums_ok());
 }
 
@@ -353,7 +352,7 @@ fn a_move_wakes_connections_over_identifiers() {
     network.move_to(0, &[address("198.51.100.7")]);
     network.run(Duration::from_secs(2));
     let (_, heard) = network.nodes[0].delivered.first().expect("an error");
-    let heard = Packet::parse(Bytes::copy_from_slice(heard)).expect("a packet");
+    let heard = Packet::parse(heard.clone().into()).expect("a packet");
     assert!(heard.checksums_ok());
     let Transport::IcmpError(error) = &heard.header().transport else {
         panic!("{heard:?}");

@@ -19,8 +19,8 @@ const ICMPV6: u8 = 58;
 const ECHO_REQUEST: u8 = 128;
 const ECHO_REPLY: u8 = 129;
 
-/// ICMPv6 types below are errors (RFC 4443, section 2.1), and have so long a header.
-const FIRST_INFORMATIONAL: u8 = 128;
+/// ICMPv6 types up to this one are errors (RFC 4443, section 2.1), and have so long a header.
+const LAST_ERROR: u8 = 127;
 const ERROR_HEADER: usize = 8;
 
 /// Conversations of a generation. Those of two generations are known; of older ones those that were used since.
@@ -127,7 +127,7 @@ fn belonging(inner: &Inner<'_>) -> Option<Belonging> {
             Belonging::Conversation(key([own_port, peer_port]), begins, id)
         }
         (ICMPV6, &ECHO_REPLY) => Belonging::Answer(key([ports(payload.get(4..)?)?[0], 0])),
-        (ICMPV6, 0..FIRST_INFORMATIONAL) => {
+        (ICMPV6, 0..=LAST_ERROR) => {
             let quoted = payload.get(ERROR_HEADER..)?;
             let (header, rest) = quoted.split_first_chunk::<{ crate::beet::HEADER_LEN }>()?;
             Belonging::Answer(key_of_sent(peer, header[6], rest)?)

@@ -179,9 +179,11 @@ impl Network {
             self.nodes[node].events.push((self.now, event));
         }
         let now = self.now;
-        let host = &mut self.nodes[node].host;
+        let Node {
+            host, delivered, ..
+        } = &mut self.nodes[node];
         while let Some(packet) = host.poll_delivery_for(now, |_| Family::V6) {
-            self.nodes[node].delivered.push((now, packet));
+            delivered.push((now, packet));
         }
         while let Some(mut packet) = self.nodes[node].host.poll_transmit() {
             self.sent.push((self.now, node, packet.clone()));
