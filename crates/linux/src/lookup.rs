@@ -1,7 +1,6 @@
 //! Which socket of a network namespace would take a packet (`sock_diag(7)`).
 
 use netlink_sys::{Socket, SocketAddr as KernelAddress, protocols::NETLINK_SOCK_DIAG};
-use rustix::io::Errno;
 use std::io;
 use std::net::{IpAddr, SocketAddr, UdpSocket};
 
@@ -79,8 +78,8 @@ impl SocketLookup {
             }
             return match (what, error) {
                 (BY_FAMILY, _) => Ok(true),
-                (NLMSG_ERROR, Some(Errno::NOENT)) => Ok(false),
-                (NLMSG_ERROR, Some(errno)) => Err(errno.into()),
+                (NLMSG_ERROR, Some(code)) if code == -libc::ENOENT => Ok(false),
+                (NLMSG_ERROR, Some(code)) => Err(io::Error::from_raw_os_error(code.wrapping_neg())),
                 _ => Err(malformed()),
             };
         }
@@ -92,12 +91,11 @@ fn malformed() -> io::Error {
     io::Error::new(io::ErrorKind::InvalidData, what)
 }
 
-/// Kind and sequence number of an answer, and the error that it may be.
-fn read(answer: &[u8]) -> Option<(u16, u32, Option<Errno>)> {
+/// Kind and sequence number of an answer, and the code of the error if it is one.
+fn read(answer: &[u8]) -> Option<(u16, u32, Option<i32>)> {
     let (header, body) = answer.split_first_chunk::<HEADER>()?;
     let [_, _, _, _, k0, k1, _, _, s0, s1, s2, s3, ..] = *header;
     let error = body.first_chunk().map(|bytes| i32::from_ne_bytes(*bytes));
-    let error = error.map(|code| Errno::from_raw_os_error(code.wrapping_neg()));
     let kind = u16::from_ne_bytes([k0, k1]);
     Some((kind, u32::from_ne_bytes([s0, s1, s2, s3]), error))
 }

@@ -1,6 +1,7 @@
 //! Two hosts that speak HIP, and a network that does to their packets what the input says.
 //!
-//! Each step is an operation and three bytes of arguments: hosts speak, send segments of TCP, move, close; a packet in
+//! Each step is an operation and three bytes of arguments: hosts speak, send segments of TCP between tags or between
+//! local-scope identifiers, move, close; a packet in
 //! flight arrives, is lost, arrives twice, is altered and gets a checksum that fits again; time
 //! passes; bytes of the input arrive as a packet. After every step both hosts must be sound, and
 //! in the end, when the network is honest again, the hosts must come to speak with each other.
@@ -9,10 +10,13 @@
 use libfuzzer_sys::fuzz_target;
 use outlast_base::time::{Duration, Instant};
 use outlast_hip::identity::Identity;
-use outlast_hip::{Config, Event, Host, Peer, Protocol, StateName, Transmit};
+use outlast_hip::{
+    Config, Event, Family, Host, LocalScope, Peer, Protocol, StateName, Transmit,
+};
 use outlast_wire::hip::{Builder, Hit, Message};
+use outlast_wire::translation::{DualAddress, to_v4, to_v6};
 use std::collections::{BTreeSet, VecDeque};
-use std::net::IpAddr;
+use std::net::{IpAddr, Ipv4Addr};
 use std::sync::OnceLock;
 
 /// Packets in flight; the oldest are lost past that.
@@ -50,6 +54,34 @@ fuzz_target!(|data: &[u8]| {
 fn hits() -> [Hit; 2] {
     static HITS: OnceLock<[Hit; 2]> = OnceLock::new();
     *HITS.get_or_init(|| KEYS.map(|pem| Identity::from_pem(pem).expect("a key").hit()))
+}
+
+/// What both hosts are made with.
+fn config() -> Config {
+    let scope = LocalScope {
+        own: Ipv4Addr::new(198, 18, 0, 1),
+        prefix_length: 29,
+        mtu: 1440,
+    };
+    Config {
+        local_scope: Some(scope),
+        ..Config::default()
+    }
+}
+
+/// A host and its peer as the host's applications know them.
+fn known_at(host: usize) -> [DualAddress; 2] {
+    let scope = config().local_scope.expect("it is set");
+    let [own, peer] = [hits()[host], hits()[1 - host]];
+    let own = DualAddress {
+        v4: scope.own,
+        v6: own.address(),
+    };
+    let peer = DualAddress {
+        v4: scope.assign([(peer, None)])[&peer],
+        v6: peer.address(),
+    };
+    [own, peer]
 }
 
 struct World {
@@ -93,7 +125,7 @@ impl World {
         let now = Instant::from_millis(1_000);
         let host = |at: usize| {
             let identity = Identity::from_pem(KEYS[at]).expect("a key");
-            let mut host = Host::new(now, Config::default(), identity, [at as u8; 32]);
+            let mut host = Host::new(now, config(), identity, [at as u8; 32]);
             host.handle_addresses(now, &[address(at, 2)]);
             host
         };
@@ -177,6 +209,9 @@ impl World {
         packet.extend_from_slice(&hits()[host].0);
         packet.extend_from_slice(&hits()[1 - host].0);
         packet.extend_from_slice(&segment);
+        if b & 2 == 2 {
+            packet = to_v4(&packet, known_at(host)).expect("a segment has a form");
+        }
         self.hosts[host].handle_data(self.now, &packet);
         self.drain(host);
     }
@@ -285,7 +320,16 @@ impl World {
             };
             assert_eq!(peer, hits()[1 - host], "an event of somebody else");
         }
-        while let Some(packet) = self.hosts[host].poll_delivery() {
+        // Who listens takes IPv4 at every other port.
+        let ask = |asked: &outlast_hip::Conversation| match asked.own_port % 2 {
+            0 => Family::V4,
+            _ => Family::V6,
+        };
+        while let Some(mut packet) = self.hosts[host].poll_delivery_for(self.now, ask) {
+            if packet[0] >> 4 == 4 {
+                let [own, peer] = known_at(host);
+                packet = to_v6(&packet, [peer, own]).expect("what was translated is so again");
+            }
             match packet[6] {
                 TCP => {
                     let known = self.segments[1 - host].contains(&outline(&packet[40..]));

@@ -1,14 +1,16 @@
 //! The table `[hip]` of the configuration file.
 
 use super::key;
+use super::lsi::Lsi;
 use crate::config::{Endpoint, control_of};
 use crate::failure::Failure;
 use outlast_base::time::Duration;
 use outlast_hip::identity::Identity;
-use outlast_hip::{Admission, Config, Peer};
+use outlast_hip::{Admission, Config, LocalScope, Peer};
 use outlast_wire::hip::Hit;
 use serde::Deserialize;
-use std::net::{IpAddr, Ipv6Addr};
+use std::collections::{BTreeMap, BTreeSet};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::path::{Path, PathBuf};
 
 /// IPv6's smallest MTU, and what fits an outer packet of 1500 bytes of either family.
@@ -17,6 +19,9 @@ const DEFAULT_MTU: u32 = 1440;
 
 /// The longest name of an interface.
 const LONGEST_NAME: usize = 15;
+
+/// The longest name of a host (RFC 1123, section 2.1).
+const LONGEST_HOST_NAME: usize = 253;
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -47,6 +52,9 @@ pub(super) struct Settings {
     /// Its MTU in bytes.
     #[serde(default = "default_mtu")]
     pub(super) mtu: u32,
+    /// From where applications without IPv6 have addresses.
+    #[serde(default)]
+    lsi: Lsi,
     /// Who may open an association.
     #[serde(default)]
     admits: Admits,
@@ -70,7 +78,11 @@ pub(super) struct Settings {
 #[serde(deny_unknown_fields)]
 pub(super) struct PeerSettings {
     /// The tag.
-    tag: Ipv6Addr,
+    pub(super) tag: Ipv6Addr,
+    /// What people call it.
+    pub(super) name: Option<String>,
+    /// The LSI that stands for it here, if it is a certain one.
+    lsi: Option<Ipv4Addr>,
     /// Where the peer is, as far as is known.
     #[serde(default)]
     addresses: Vec<IpAddr>,
@@ -120,18 +132,15 @@ impl Settings {
                 "device = {device:?}: 1 to {LONGEST_NAME} bytes are allowed"
             ));
         }
-        for peer in &self.peers {
-            let tag = peer.tag;
-            if !matches!(Hit::from(tag).suite(), Some(1 | 2)) {
-                return Some(format!(
-                    "tag = \"{tag}\": no host identity tag; they begin with 2001:21: or 2001:22:"
-                ));
-            }
-            if peer.registers && peer.addresses.is_empty() {
-                return Some(format!("the rendezvous server {tag} needs addresses"));
-            }
-        }
-        None
+        let mut taken = Taken::default();
+        let problems = self.peers.iter();
+        let mut problems = problems.map(|peer| peer.problem(self.local_scope(), &mut taken));
+        problems.find_map(|problem| problem)
+    }
+
+    /// From where applications without IPv6 have addresses.
+    pub(super) fn local_scope(&self) -> Option<LocalScope> {
+        self.lsi.scope(self.mtu)
     }
 
     /// Where the daemon listens for those who operate it.
@@ -146,6 +155,7 @@ impl Settings {
             ("key", self.key != next.key),
             ("device", self.device != next.device),
             ("mtu", self.mtu != next.mtu),
+            ("lsi", self.lsi != next.lsi),
             ("admits", self.admits != next.admits),
             ("credit", self.credit != next.credit),
             ("trigger", self.trigger != next.trigger),
@@ -174,10 +184,19 @@ impl Settings {
                 addresses: peer.addresses.clone(),
                 rendezvous: peer.rendezvous.clone(),
                 registers: peer.registers,
+                lsi: peer.lsi,
             };
             (Hit::from(peer.tag), known)
         });
         peers.collect()
+    }
+
+    /// What people call the peers.
+    pub(super) fn names(&self) -> BTreeMap<Hit, &str> {
+        let named = self.peers.iter();
+        named
+            .filter_map(|peer| Some((Hit::from(peer.tag), peer.name.as_deref()?)))
+            .collect()
     }
 
     /// Where packets may go to.
@@ -199,10 +218,74 @@ impl Settings {
             has_credit: self.credit,
             wakes_connections: self.trigger,
             is_rendezvous_server,
+            local_scope: self.local_scope(),
             // Greater with each start.
             r1_counter: since_epoch.as_secs(),
             ..Config::default()
         }
+    }
+}
+
+/// What only one peer may have.
+#[derive(Default)]
+struct Taken<'a> {
+    names: BTreeSet<&'a str>,
+    identifiers: BTreeSet<Ipv4Addr>,
+}
+
+/// Whether a name may stand in a file of hosts (RFC 1123, section 2.1).
+fn is_name(name: &str) -> bool {
+    let is_label = |label: &str| {
+        let is_inner = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-';
+        (1..=63).contains(&label.len())
+            && label.bytes().all(is_inner)
+            && !label.starts_with('-')
+            && !label.ends_with('-')
+    };
+    name.len() <= LONGEST_HOST_NAME && name.split('.').all(is_label)
+}
+
+impl PeerSettings {
+    /// What is wrong, if anything is.
+    fn problem<'a>(&'a self, scope: Option<LocalScope>, taken: &mut Taken<'a>) -> Option<String> {
+        let tag = self.tag;
+        if !matches!(Hit::from(tag).suite(), Some(1 | 2)) {
+            return Some(format!(
+                "tag = \"{tag}\": no host identity tag; they begin with 2001:21: or 2001:22:"
+            ));
+        }
+        if self.registers && self.addresses.is_empty() {
+            return Some(format!("the rendezvous server {tag} needs addresses"));
+        }
+        if let Some(name) = &self.name {
+            if !is_name(name) {
+                return Some(format!(
+                    "name = {name:?}: letters, digits, hyphens and dots make a host's name"
+                ));
+            }
+            if !taken.names.insert(name) {
+                return Some(format!("name = {name:?}: two peers have it"));
+            }
+        }
+        if let Some(lsi) = self.lsi {
+            if !scope.is_some_and(|scope| scope.has_room_at(lsi)) {
+                return Some(format!(
+                    "lsi = \"{lsi}\" of {tag}: a peer's lies in the prefix of [hip] lsi, and is not its \
+                     first, its last or this host's address"
+                ));
+            }
+            if !taken.identifiers.insert(lsi) {
+                return Some(format!("lsi = \"{lsi}\": two peers have it"));
+            }
+        }
+        let inside = |address: &&IpAddr| match address {
+            IpAddr::V4(address) => scope.is_some_and(|scope| scope.contains(*address)),
+            IpAddr::V6(_) => false,
+        };
+        let found = self.addresses.iter().chain(&self.rendezvous).find(inside)?;
+        Some(format!(
+            "{found}: no host is at an address in the prefix of [hip] lsi; choose another prefix"
+        ))
     }
 }
 
