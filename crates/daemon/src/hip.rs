@@ -120,12 +120,12 @@ pub fn hosts(config: &Path) -> Result<String, Failure> {
     let identifiers = scope.map(|scope| scope.assign(fixed)).unwrap_or_default();
     let mut text = String::new();
     for peer in &settings.peers {
-        let lsi = identifiers.get(&Hit::from(peer.tag));
+        let lsi = peer.hit().and_then(|hit| identifiers.get(&hit));
         let (mark, name) = match &peer.name {
             Some(name) => ("", name.as_str()),
             None => ("# ", "has no name"),
         };
-        let addresses = std::iter::once(IpAddr::from(peer.tag));
+        let addresses = peer.tag.map(IpAddr::from).into_iter();
         for address in addresses.chain(lsi.map(|lsi| IpAddr::from(*lsi))) {
             text.push_str(&format!("{mark}{address}\t{name}\n"));
         }

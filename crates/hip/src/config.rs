@@ -94,6 +94,8 @@ pub struct Config {
     pub wakes_connections: bool,
     /// Whether the host forwards I1 and UPDATE packets to hosts that register (RFC 8004).
     pub is_rendezvous_server: bool,
+    /// Whether the host answers an I1 that names no tag, but only its address (RFC 7401, section 4.1.8).
+    pub answers_opportunistic: bool,
     /// From where applications without IPv6 have addresses for hosts; `None`: they have none.
     pub local_scope: Option<LocalScope>,
     /// Where the R1 generation counter starts: greater with each start of the host.
@@ -127,6 +129,7 @@ impl Default for Config {
             has_credit: true,
             wakes_connections: true,
             is_rendezvous_server: false,
+            answers_opportunistic: false,
             local_scope: None,
             r1_counter: 0,
         }

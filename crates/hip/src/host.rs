@@ -3,6 +3,7 @@
 mod closing;
 mod exchange;
 mod local;
+mod opportunistic;
 mod relay;
 mod timers;
 
@@ -21,6 +22,8 @@ use alloc::vec::Vec;
 use chacha20::ChaCha20Rng;
 use core::net::{IpAddr, Ipv4Addr};
 use local::Local;
+use opportunistic::Leaps;
+pub use opportunistic::stand_in;
 use outlast_base::time::{Duration, Instant};
 use outlast_wire::hip::{EspHeader, Hit, Message, PacketType, kind};
 use rand_core::SeedableRng;
@@ -68,6 +71,7 @@ pub struct Host {
     /// The clients of a rendezvous server, and when their registration ends.
     clients: BTreeMap<Hit, Instant>,
     local: Option<Local>,
+    leaps: Leaps,
     agenda: BTreeSet<(Instant, Reason, Hit)>,
     outbox: Outbox,
 }
@@ -89,6 +93,7 @@ impl Host {
             associations: BTreeMap::new(),
             spis: BTreeMap::new(),
             clients: BTreeMap::new(),
+            leaps: Leaps::default(),
             agenda: BTreeSet::new(),
             outbox: Outbox::default(),
         }
@@ -109,6 +114,7 @@ impl Host {
                 identifiers.know(peer);
             }
         }
+        self.apply_bound();
     }
 
     /// The LSI that stands for a peer here.
@@ -330,7 +336,7 @@ impl Host {
             remote: source,
             is_verified: false,
         };
-        if message.receiver() != self.hit() {
+        if message.receiver() != self.hit() && !self.is_for_whoever_is_here(&message) {
             return self.relay(now, &message, path);
         }
         if message.sender() == self.hit() {

@@ -8,7 +8,7 @@
 //! [`Host::poll_timeout`]. [`Event::Readdressed`] is the symmetric connectivity indicator that a
 //! retransmission trigger waits for.
 //!
-//! Not here: opportunistic mode, LOCATOR_SET in R1 and I2, certificates, new Diffie-Hellman keys
+//! Not here: LOCATOR_SET in R1 and I2, certificates, new Diffie-Hellman keys
 //! at rekeying, NAT traversal, and the suites of HIP_CIPHER
 //! and ESP without encryption.
 #![no_std]
@@ -47,6 +47,6 @@ pub use addresses::{AddressState, PeerAddress};
 pub use association::StateName;
 pub use config::{Admission, Config, Limits, Peer, Rekeying, Retransmission};
 pub use event::{Counters, Event, Failure, Protocol, Reason, Refusal, Transmit};
-pub use host::{Host, View};
+pub use host::{Host, View, stand_in};
 pub use local_scope::{Conversation, Family, LONGER, LocalScope};
 pub use volume::{Readdressing, Volume};

@@ -162,6 +162,14 @@ impl Identifiers {
         self.by_address.insert(address, peer);
     }
 
+    /// Gives a peer the LSI of another one, in place of its own.
+    pub(crate) fn rename(&mut self, from: Hit, to: Hit) {
+        if let Some(address) = self.by_hit.remove(&from) {
+            self.forget(to);
+            self.note(to, address);
+        }
+    }
+
     /// Takes a peer's LSI away.
     pub(crate) fn forget(&mut self, peer: Hit) {
         if let Some(address) = self.by_hit.remove(&peer) {

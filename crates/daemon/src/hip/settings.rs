@@ -6,7 +6,7 @@ use crate::config::{Endpoint, control_of};
 use crate::failure::Failure;
 use outlast_base::time::Duration;
 use outlast_hip::identity::Identity;
-use outlast_hip::{Admission, Config, LocalScope, Peer};
+use outlast_hip::{Admission, Config, LocalScope, Peer, stand_in};
 use outlast_wire::hip::Hit;
 use serde::Deserialize;
 use std::collections::{BTreeMap, BTreeSet};
@@ -58,6 +58,9 @@ pub(super) struct Settings {
     /// Who may open an association.
     #[serde(default)]
     admits: Admits,
+    /// Whether this host answers those who know only its address.
+    #[serde(default)]
+    opportunistic: bool,
     /// Whether data goes to an unverified address, as much as came from the peer.
     #[serde(default = "yes")]
     credit: bool,
@@ -77,8 +80,11 @@ pub(super) struct Settings {
 #[derive(Debug, Deserialize, PartialEq)]
 #[serde(deny_unknown_fields)]
 pub(super) struct PeerSettings {
-    /// The tag.
-    pub(super) tag: Ipv6Addr,
+    /// The tag; `None`: whoever answers at the address is the peer.
+    pub(super) tag: Option<Ipv6Addr>,
+    /// Whether the tag need not be known.
+    #[serde(default)]
+    opportunistic: bool,
     /// What people call it.
     pub(super) name: Option<String>,
     /// The LSI that stands for it here, if it is a certain one.
@@ -157,6 +163,7 @@ impl Settings {
             ("mtu", self.mtu != next.mtu),
             ("lsi", self.lsi != next.lsi),
             ("admits", self.admits != next.admits),
+            ("opportunistic", self.opportunistic != next.opportunistic),
             ("credit", self.credit != next.credit),
             ("trigger", self.trigger != next.trigger),
             ("control", self.control != next.control),
@@ -186,16 +193,16 @@ impl Settings {
                 registers: peer.registers,
                 lsi: peer.lsi,
             };
-            (Hit::from(peer.tag), known)
+            Some((peer.hit()?, known))
         });
-        peers.collect()
+        peers.flatten().collect()
     }
 
     /// What people call the peers.
     pub(super) fn names(&self) -> BTreeMap<Hit, &str> {
         let named = self.peers.iter();
         named
-            .filter_map(|peer| Some((Hit::from(peer.tag), peer.name.as_deref()?)))
+            .filter_map(|peer| Some((peer.hit()?, peer.name.as_deref()?)))
             .collect()
     }
 
@@ -218,6 +225,7 @@ impl Settings {
             has_credit: self.credit,
             wakes_connections: self.trigger,
             is_rendezvous_server,
+            answers_opportunistic: self.opportunistic,
             local_scope: self.local_scope(),
             // Greater with each start.
             r1_counter: since_epoch.as_secs(),
@@ -246,14 +254,48 @@ fn is_name(name: &str) -> bool {
 }
 
 impl PeerSettings {
-    /// What is wrong, if anything is.
-    fn problem<'a>(&'a self, scope: Option<LocalScope>, taken: &mut Taken<'a>) -> Option<String> {
-        let tag = self.tag;
+    /// The tag, or what has its place until it is known; nothing if there is neither.
+    pub(super) fn hit(&self) -> Option<Hit> {
+        let known = self.tag.map(Hit::from);
+        known.or_else(|| self.addresses.first().copied().map(stand_in))
+    }
+
+    /// What is wrong with how the peer is known, if anything is.
+    fn problem_of_tag(&self, scope: Option<LocalScope>) -> Option<String> {
+        let Some(tag) = self.tag else {
+            let is_bare = self.rendezvous.is_empty() && !self.registers;
+            return if !self.opportunistic {
+                Some("a peer has no tag: `opportunistic = true` takes whoever answers".into())
+            } else if self.addresses.len() != 1 || !is_bare || scope.is_none() {
+                Some(
+                    "a peer without a tag has one address, no rendezvous server, and an lsi by which \
+                     applications reach it"
+                        .into(),
+                )
+            } else {
+                None
+            };
+        };
+        if self.opportunistic {
+            return Some(format!(
+                "opportunistic = true: the peer's tag {tag} is known"
+            ));
+        }
         if !matches!(Hit::from(tag).suite(), Some(1 | 2)) {
             return Some(format!(
                 "tag = \"{tag}\": no host identity tag; they begin with 2001:21: or 2001:22:"
             ));
         }
+        None
+    }
+
+    /// What is wrong, if anything is.
+    fn problem<'a>(&'a self, scope: Option<LocalScope>, taken: &mut Taken<'a>) -> Option<String> {
+        let problem = self.problem_of_tag(scope);
+        if problem.is_some() {
+            return problem;
+        }
+        let tag = self.hit()?;
         if self.registers && self.addresses.is_empty() {
             return Some(format!("the rendezvous server {tag} needs addresses"));
         }

@@ -1,5 +1,6 @@
 //! Packets of applications that know hosts by addresses of IPv4.
 
+use super::opportunistic::is_stand_in;
 use super::{Host, Inner};
 use crate::event::Refusal;
 use crate::local_scope::{Conversation, Family, Flows, Identifiers, LONGER, LocalScope};
@@ -43,6 +44,12 @@ impl Local {
         Some(DualAddress { v4, v6 })
     }
 
+    /// The peer that a packet between LSIs is for.
+    fn destination(&self, packet: &[u8]) -> Option<Hit> {
+        let octets: [u8; 4] = *packet.get(16..)?.first_chunk()?;
+        self.identifiers.peer_at(Ipv4Addr::from(octets))
+    }
+
     /// Notes a packet between tags, as an application has sent it.
     pub(super) fn note_sent(&mut self, packet: &[u8]) {
         if let Some(inner) = Inner::parse(packet) {
@@ -53,12 +60,7 @@ impl Local {
     /// The packet between tags that an application means, which has sent one between LSIs; or why there is none, and
     /// what the application is told.
     fn take(&mut self, own: Hit, packet: &[u8]) -> Result<Vec<u8>, (Refusal, Option<IcmpNotice>)> {
-        let destination = packet
-            .get(16..20)
-            .and_then(|octets| octets.first_chunk::<4>());
-        let destination = destination.ok_or((Refusal::Malformed, None))?;
-        let known = self.identifiers.peer_at(Ipv4Addr::from(*destination));
-        let peer = known.and_then(|peer| self.peer(peer));
+        let peer = self.destination(packet).and_then(|peer| self.peer(peer));
         let peer = peer.ok_or((Refusal::NoPath, Some(IcmpNotice::HostUnreachable)))?;
         let mtu = self.identifiers.scope.mtu.saturating_sub(LONGER);
         if packet.len() as u64 > u64::from(mtu) {
@@ -105,6 +107,9 @@ impl Host {
         let Some(local) = &mut self.local else {
             return self.outbox.refuse(Refusal::NotForUs);
         };
+        if let Some(peer) = local.destination(packet).filter(|&peer| is_stand_in(peer)) {
+            return self.hold(now, peer, packet);
+        }
         match local.take(own, packet) {
             Ok(translated) => self.handle_inner(now, &translated),
             Err((refusal, notice)) => {

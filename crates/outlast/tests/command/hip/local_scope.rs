@@ -3,7 +3,8 @@
 use super::{Daemon, FIXED, Hosts, PLACES, Sender, connect, read, start, table};
 use crate::support::Place;
 use outlast_linux::namespace::Namespace;
-use std::net::{IpAddr, SocketAddr, TcpStream, UdpSocket};
+use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream, UdpSocket};
+use std::process::Command;
 use std::sync::atomic::Ordering;
 
 /// The LSI of the mobile host's only peer, by the lines for its file of hosts.
@@ -25,14 +26,14 @@ fn lsi(place: &Place, tag: IpAddr) -> IpAddr {
     second.parse().expect("an address of IPv4")
 }
 
-/// A download that goes on through moves to networks of both families.
-fn download_through_moves(hosts: &Hosts, to: IpAddr, listens: &str) {
+/// A download that goes on through moves.
+fn download_through_moves(hosts: &Hosts, to: IpAddr, listens: &str, places: &[(&str, &str)]) {
     hosts.place(("10.1.0.7/24", "10.1.0.1"));
     let sender = Sender::start_at(&hosts.fixed, listens);
     let mut stream = connect(&hosts.mobile, to, sender.port);
     let mut at = 0;
     assert!(read(&mut stream, &mut at, 200_000), "{to}, {listens}");
-    for new in &PLACES[..2] {
+    for new in places {
         hosts.place(*new);
         let goes_on = read(&mut stream, &mut at, 200_000);
         assert!(goes_on, "{to}, {listens}, at {new:?}");
@@ -76,9 +77,25 @@ fn ipv4_alone_reaches_a_host_that_moves_and_either_family_at_its_peer() {
     let place = Place::new();
     let (_mobile, _fixed, tag): (Daemon, Daemon, IpAddr) = start(&place, &hosts);
     let lsi = lsi(&place, tag);
+    let route = || {
+        Command::new("ip")
+            .args(["route", "show", "dev", "hip0"])
+            .output()
+    };
+    let route = hosts
+        .mobile
+        .run(route)
+        .expect("enter")
+        .expect("iproute2 is installed");
+    let route = String::from_utf8_lossy(&route.stdout).into_owned();
+    assert!(
+        route.contains("198.18.0.0/15") && route.contains("mtu 1412"),
+        "{route}"
+    );
     for to in [lsi, tag] {
         for listens in ["0.0.0.0:0", "[::]:0"] {
-            download_through_moves(&hosts, to, listens);
+            // To another network, and to IPv6.
+            download_through_moves(&hosts, to, listens, &PLACES[..2]);
             datagrams(&hosts, to, listens);
         }
     }
@@ -98,5 +115,53 @@ fn without_the_daemon_the_address_leads_nowhere() {
     assert!(
         tried.expect("enter").is_err(),
         "{lsi} is taken: this test shows nothing"
+    );
+}
+
+/// A peer of which only the address is known, if it lets itself be found that way.
+#[test]
+fn a_host_without_a_known_tag_is_reached_if_it_answers_everybody() {
+    let Some(hosts) = Hosts::new() else { return };
+    let place = Place::new();
+    let tag_of = |name: &str| {
+        let said = place.run(["hip", "key", &format!("{name}.key")]);
+        said.out.trim().to_owned()
+    };
+    let (mobile, fixed) = (tag_of("mobile"), tag_of("fixed"));
+    let known = "name = \"server\"\nopportunistic = true\naddresses = [\"10.9.0.2\"]";
+    let peer = format!("{}[[hip.peers]]\n{known}\n", table(&place, "mobile"));
+    place.file("mobile.toml", &peer);
+    let said = place.run(["hip", "hosts", "--config", "mobile.toml"]);
+    let lsi: IpAddr = match said.out.trim().split_once('\t') {
+        Some((lsi, "server")) => lsi.parse().expect("an address"),
+        _ => panic!("{said:?}"),
+    };
+    let _mobile = Daemon::start(&place, &hosts.mobile, "mobile.toml");
+    let peer = format!("[[hip.peers]]\ntag = \"{mobile}\"\n");
+    // The control: a host that is not to answer is not found.
+    place.file("fixed.toml", &format!("{}{peer}", table(&place, "fixed")));
+    let silent = Daemon::start(&place, &hosts.fixed, "fixed.toml");
+    let listener = hosts.fixed.run(|| TcpListener::bind("[::]:0"));
+    let listener = listener.expect("enter").expect("a port");
+    let port = listener.local_addr().expect("bound").port();
+    let patience = std::time::Duration::from_secs(2);
+    let to = SocketAddr::new(lsi, port);
+    let tried = hosts
+        .mobile
+        .run(|| TcpStream::connect_timeout(&to, patience));
+    assert!(
+        tried.expect("enter").is_err(),
+        "it answers though it is not to"
+    );
+    drop((silent, listener));
+    let answers = format!("{}opportunistic = true\n{peer}", table(&place, "fixed"));
+    place.file("fixed.toml", &answers);
+    let _fixed = Daemon::start(&place, &hosts.fixed, "fixed.toml");
+    // No address of IPv6 is known of the other host.
+    download_through_moves(&hosts, lsi, "[::]:0", &PLACES[..1]);
+    let said = place.run(["status", "--control", "mobile.sock"]);
+    assert!(
+        said.out.contains(&format!("{fixed} established")),
+        "{said:?}"
     );
 }
