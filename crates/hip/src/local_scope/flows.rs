@@ -70,14 +70,32 @@ pub(crate) struct Flows {
     fragmented: VecDeque<(Hit, u32, Family)>,
 }
 
-/// The upper protocol and its bytes, and the number and offset of a fragment.
-fn within<'a>(next: u8, payload: &'a [u8]) -> Option<(u8, &'a [u8], Option<(u32, u16)>)> {
-    if next != FRAGMENT {
-        return Some((next, payload, None));
+/// What a packet between tags carries.
+struct Upper<'a> {
+    protocol: u8,
+    payload: &'a [u8],
+    /// The number of the packet that this is a fragment of, and the fragment's offset in it.
+    fragment: Option<(u32, u16)>,
+}
+
+impl<'a> Upper<'a> {
+    /// Looks behind a fragment header, if there is one.
+    fn of(next: u8, payload: &'a [u8]) -> Option<Self> {
+        if next != FRAGMENT {
+            return Some(Self {
+                protocol: next,
+                payload,
+                fragment: None,
+            });
+        }
+        let (&[protocol, _, o0, o1, id @ ..], payload) = payload.split_first_chunk::<8>()?;
+        let offset = u16::from_be_bytes([o0, o1]) >> 3;
+        Some(Self {
+            protocol,
+            payload,
+            fragment: Some((u32::from_be_bytes(id), offset)),
+        })
     }
-    let (&[next, _, o0, o1, id @ ..], rest) = payload.split_first_chunk::<8>()?;
-    let offset = u16::from_be_bytes([o0, o1]) >> 3;
-    Some((next, rest, Some((u32::from_be_bytes(id), offset))))
 }
 
 /// The first two words of an upper protocol: ports.
@@ -88,7 +106,11 @@ fn ports(payload: &[u8]) -> Option<[u16; 2]> {
 
 /// The conversation of a packet that this host sends to the peer.
 fn key_of_sent(peer: Hit, next: u8, payload: &[u8]) -> Option<Key> {
-    let (protocol, payload, fragment) = within(next, payload)?;
+    let Upper {
+        protocol,
+        payload,
+        fragment,
+    } = Upper::of(next, payload)?;
     if fragment.is_some_and(|(_, offset)| offset > 0) {
         return None;
     }
@@ -107,7 +129,11 @@ fn key_of_sent(peer: Hit, next: u8, payload: &[u8]) -> Option<Key> {
 
 fn belonging(inner: &Inner<'_>) -> Option<Belonging> {
     let peer = inner.source;
-    let (protocol, payload, fragment) = within(inner.next, inner.payload)?;
+    let Upper {
+        protocol,
+        payload,
+        fragment,
+    } = Upper::of(inner.next, inner.payload)?;
     if let Some((id, 1..)) = fragment {
         return Some(Belonging::Later(id));
     }

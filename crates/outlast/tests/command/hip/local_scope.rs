@@ -48,7 +48,7 @@ fn datagrams(hosts: &Hosts, to: IpAddr, listens: &str) {
     let bind = |host: &Namespace, at: &str| {
         let bound = host.run(|| UdpSocket::bind(at)).expect("enter");
         let socket = bound.expect("a port");
-        let patience = super::PATIENCE.into();
+        let patience = super::PATIENCE;
         socket.set_read_timeout(Some(patience)).expect("a socket");
         socket
     };
