@@ -336,3 +336,58 @@ fn differing(all: &[(&'static str, bool)]) -> Vec<&'static str> {
     let differing = all.iter().filter(|(_, differs)| *differs);
     differing.map(|(name, _)| *name).collect()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const PEER: &str = "tag = \"2001:22:9a41:52b4:b4fe:7d2f:2b17:9f13\"\n";
+
+    /// What is wrong with `[hip]` and one table of a peer each.
+    fn problem(hip: &str, peers: &[&str]) -> Option<String> {
+        let mut text = format!("[hip]\nkey = \"hip.key\"\n{hip}\n");
+        for peer in peers {
+            text.push_str(&format!("[[hip.peers]]\n{peer}\n"));
+        }
+        let file: File = toml::from_str(&text).expect("keys that there are");
+        file.hip.problem()
+    }
+
+    #[test]
+    fn names_and_identifiers_are_a_peer_s_own() {
+        let named = |rest: &str| format!("{PEER}{rest}");
+        let good = named("name = \"a.example\"\nlsi = \"198.18.0.9\"");
+        assert_eq!(problem("", &[&good]), None);
+        assert!(problem("", &[&good, &named("name = \"a.example\"")]).is_some());
+        assert!(problem("", &[&good, &named("lsi = \"198.18.0.9\"")]).is_some());
+        assert!(problem("lsi = \"off\"", &[&good]).is_some());
+        for wrong in [
+            "name = \"\"",
+            "name = \"two words\"",
+            "name = \"-a\"",
+            "name = \"a\\n::1 b\"",
+            "lsi = \"198.18.0.1\"",
+            "lsi = \"198.20.0.1\"",
+            "addresses = [\"198.18.0.7\"]",
+        ] {
+            assert!(problem("", &[&named(wrong)]).is_some(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn a_peer_without_a_tag_is_asked_for() {
+        let address = "addresses = [\"192.0.2.2\"]\n";
+        let good = format!("opportunistic = true\n{address}");
+        assert_eq!(problem("", &[&good]), None);
+        assert!(problem("lsi = \"off\"", &[&good]).is_some());
+        for wrong in [
+            address.to_owned(),
+            "opportunistic = true".to_owned(),
+            format!("{PEER}{good}"),
+            "opportunistic = true\naddresses = [\"192.0.2.2\", \"192.0.2.3\"]".to_owned(),
+            format!("registers = true\n{good}"),
+        ] {
+            assert!(problem("", &[&wrong]).is_some(), "{wrong}");
+        }
+    }
+}
