@@ -7,10 +7,12 @@
 
 mod greeting;
 pub mod key;
+mod lsi;
 mod metrics;
 mod operating;
 mod places;
 mod settings;
+mod sockets;
 mod status;
 
 use crate::failure::Failure;
@@ -19,10 +21,10 @@ use anyhow::Context;
 use greeting::Greeter;
 use metrics::Tally;
 use outlast_base::time::Instant;
-use outlast_hip::{Event, Host, Protocol};
+use outlast_hip::{Event, Host, LONGER, LocalScope, Protocol};
 use outlast_linux::clock;
 use outlast_linux::monitor::{self, Change, RouteMonitor};
-use outlast_linux::netlink::{InterfaceSettings, Prefix, RouteSocket};
+use outlast_linux::netlink::{InterfaceIndex, InterfaceSettings, Prefix, Route, RouteSocket};
 use outlast_linux::poller::{Interest, Poller, Ready, Token};
 use outlast_linux::privilege;
 use outlast_linux::protocol::ip_packet;
@@ -35,6 +37,7 @@ use outlast_wire::hip::{ESP_PROTOCOL, HIP_PROTOCOL, Hit};
 use places::Places;
 use rustix::rand::{GetRandomFlags, getrandom};
 use settings::Settings;
+use sockets::Sockets;
 pub use status::HipStatus;
 use std::collections::BTreeSet;
 use std::io;
@@ -93,9 +96,12 @@ pub fn check(config: &Path) -> Result<String, Failure> {
     let settings = Settings::load(config)?;
     let hit = settings.identity()?.hit();
     Ok(format!(
-        "{}: sound\n  tag    {hit}\n  device {}\n  peers  {}\n  control {}\n  metrics {}\n",
+        "{}: sound\n  tag    {hit}\n  device {}\n  lsi    {}\n  peers  {}\n  control {}\n  metrics {}\n",
         config.display(),
         settings.device,
+        settings
+            .local_scope()
+            .map_or("off".into(), |scope| scope.own.to_string()),
         settings.peers.len(),
         settings.control().display(),
         settings
@@ -103,6 +109,28 @@ pub fn check(config: &Path) -> Result<String, Failure> {
             .as_ref()
             .map_or("off".into(), ToString::to_string),
     ))
+}
+
+/// Lines for `/etc/hosts`: the tag and the LSI of each peer with a name. Those without one are in comments.
+pub fn hosts(config: &Path) -> Result<String, Failure> {
+    let settings = Settings::load(config)?;
+    let peers = settings.peers();
+    let scope = settings.local_scope();
+    let fixed = peers.iter().map(|(hit, peer)| (*hit, peer.lsi));
+    let identifiers = scope.map(|scope| scope.assign(fixed)).unwrap_or_default();
+    let mut text = String::new();
+    for peer in &settings.peers {
+        let lsi = peer.hit().and_then(|hit| identifiers.get(&hit));
+        let (mark, name) = match &peer.name {
+            Some(name) => ("", name.as_str()),
+            None => ("# ", "has no name"),
+        };
+        let addresses = peer.tag.map(IpAddr::from).into_iter();
+        for address in addresses.chain(lsi.map(|lsi| IpAddr::from(*lsi))) {
+            text.push_str(&format!("{mark}{address}\t{name}\n"));
+        }
+    }
+    Ok(text)
 }
 
 struct Daemon {
@@ -118,6 +146,7 @@ struct Daemon {
     sender: RawSender,
     places: Places,
     greeter: Greeter,
+    sockets: Sockets,
     /// Where something could not be sent for want of a route.
     unreached: BTreeSet<IpAddr>,
     /// Addresses of peers: the kernel is asked from where it would speak to them.
@@ -194,6 +223,7 @@ impl Daemon {
             sender,
             places: Places::default(),
             greeter: Greeter::open().context("cannot ask for routers")?,
+            sockets: Sockets::open().context("cannot ask for sockets")?,
             unreached: BTreeSet::new(),
             monitor,
             timer,
@@ -301,7 +331,8 @@ impl Daemon {
         let known: Vec<IpAddr> = views.map(|known| known.address).collect();
         let others = self.destinations.iter().chain(&known).copied();
         let surroundings = monitor::snapshot()?;
-        let own = own_addresses(&surroundings, &self.sender, others)?;
+        let scope = self.settings.local_scope();
+        let own = own_addresses(&surroundings, (&self.sender, scope), others)?;
         self.greeter.greet(&surroundings, &own);
         if !self.places.settle(&own, &self.poller, FIRST_RECEIVER)? {
             return Ok(false);
@@ -331,7 +362,11 @@ impl Daemon {
                 sent => tracing::debug!(%destination, ?sent, "a packet was not sent"),
             }
         }
-        while let Some(packet) = self.host.poll_delivery() {
+        let sockets = &mut self.sockets;
+        while let Some(packet) = self
+            .host
+            .poll_delivery_for(now, |asked| sockets.family_of(asked))
+        {
             match self.tun.write(&packet)? {
                 Written::Delivered | Written::NoRoom => {}
                 Written::Down => tracing::debug!("the device is down"),
@@ -369,7 +404,7 @@ impl Daemon {
 /// packets for it: before, the answer of a neighbour or of a peer would be lost.
 fn own_addresses(
     surroundings: &[Change],
-    sender: &RawSender,
+    (sender, scope): (&RawSender, Option<LocalScope>),
     others: impl Iterator<Item = IpAddr>,
 ) -> anyhow::Result<Vec<IpAddr>> {
     let (mut present, mut taken) = (Vec::new(), BTreeSet::new());
@@ -394,8 +429,8 @@ fn own_addresses(
     for other in others {
         let family = usize::from(other.is_ipv6());
         wanted[family] = true;
-        // A tag is no place.
-        let source = sender.own_address(other)?.filter(|source| !is_tag(*source));
+        let source = sender.own_address(other)?;
+        let source = source.filter(|source| is_place(*source, scope));
         reached[family] |= source.is_some();
         let source = source.filter(|source| taken.contains(source) && !own.contains(source));
         own.extend(source);
@@ -403,19 +438,26 @@ fn own_addresses(
     for address in present {
         let family = usize::from(address.is_ipv6());
         let is_usable = (reached[family] || !wanted[family]) && !address.is_loopback();
-        if is_usable && taken.contains(&address) && !is_tag(address) && !own.contains(&address) {
+        if is_usable
+            && taken.contains(&address)
+            && is_place(address, scope)
+            && !own.contains(&address)
+        {
             own.push(address);
         }
     }
     Ok(own)
 }
 
-/// Whether an address is a tag.
-fn is_tag(address: IpAddr) -> bool {
-    matches!(address, IpAddr::V6(address) if Hit::from(address).suite().is_some())
+/// Whether an address says where a host is: tags and LSIs do not.
+fn is_place(address: IpAddr, scope: Option<LocalScope>) -> bool {
+    match address {
+        IpAddr::V6(address) => Hit::from(address).suite().is_none(),
+        IpAddr::V4(address) => !scope.is_some_and(|scope| scope.contains(address)),
+    }
 }
 
-/// Gives the TUN device its address and switches it on.
+/// Gives the TUN device its addresses and switches it on.
 fn prepare(settings: &Settings, hit: Hit) -> anyhow::Result<()> {
     let mut routes = RouteSocket::open()?;
     let device = routes.interface(&settings.device)?;
@@ -431,6 +473,31 @@ fn prepare(settings: &Settings, hit: Hit) -> anyhow::Result<()> {
         length: TAG_PREFIX,
     };
     routes.add_address(device, prefix)?;
+    if let Some(scope) = settings.local_scope() {
+        prepare_local_scope(&mut routes, device, scope)?;
+    }
+    Ok(())
+}
+
+/// Gives the TUN device this host's LSI, and the route to those of peers packets that still fit as IPv6.
+fn prepare_local_scope(
+    routes: &mut RouteSocket,
+    device: InterfaceIndex,
+    scope: LocalScope,
+) -> anyhow::Result<()> {
+    let prefix = Prefix {
+        address: scope.own.into(),
+        length: scope.prefix_length,
+    };
+    routes.add_address(device, prefix)?;
+    let address = prefix.network().context("the prefix of lsi is too long")?;
+    let route = Route {
+        destination: Prefix { address, ..prefix },
+        interface: device,
+        gateway: None,
+        congestion_control: None,
+    };
+    routes.replace_route_with_mtu(&route, scope.mtu - LONGER)?;
     Ok(())
 }
 
@@ -466,7 +533,7 @@ mod tests {
         late.through_its_states(|address, is_taken| {
             let sender = RawSender::open(0, None).expect("a socket");
             let surroundings = monitor::snapshot().expect("netlink");
-            let own = own_addresses(&surroundings, &sender, std::iter::empty());
+            let own = own_addresses(&surroundings, (&sender, None), std::iter::empty());
             assert_eq!(own.expect("netlink").contains(&address), is_taken);
         });
     }

@@ -1,8 +1,9 @@
 //! What a host is made with: policy, limits, times.
 
+use crate::local_scope::LocalScope;
 use alloc::collections::BTreeSet;
 use alloc::vec::Vec;
-use core::net::IpAddr;
+use core::net::{IpAddr, Ipv4Addr};
 use outlast_base::time::Duration;
 use outlast_wire::hip::Hit;
 
@@ -27,6 +28,8 @@ pub struct Peer {
     pub rendezvous: Vec<IpAddr>,
     /// Whether this host registers there as with a rendezvous server.
     pub registers: bool,
+    /// The LSI that stands for the peer here, if it is a certain one.
+    pub lsi: Option<Ipv4Addr>,
 }
 
 /// When packets are sent again.
@@ -91,6 +94,10 @@ pub struct Config {
     pub wakes_connections: bool,
     /// Whether the host forwards I1 and UPDATE packets to hosts that register (RFC 8004).
     pub is_rendezvous_server: bool,
+    /// Whether the host answers an I1 that names no tag, but only its address (RFC 7401, section 4.1.8).
+    pub answers_opportunistic: bool,
+    /// From where applications without IPv6 have addresses for hosts; `None`: they have none.
+    pub local_scope: Option<LocalScope>,
     /// Where the R1 generation counter starts: greater with each start of the host.
     pub r1_counter: u64,
 }
@@ -122,6 +129,8 @@ impl Default for Config {
             has_credit: true,
             wakes_connections: true,
             is_rendezvous_server: false,
+            answers_opportunistic: false,
+            local_scope: None,
             r1_counter: 0,
         }
     }

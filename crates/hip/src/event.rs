@@ -144,11 +144,15 @@ pub enum Refusal {
     NoPath,
     /// Data beyond the credit, or beyond what waits.
     Overflow,
+    /// An application's packet of IPv4 is longer than it may be between LSIs.
+    TooBig,
+    /// An application's packet of IPv4 has no form in IPv6.
+    Untranslated,
 }
 
 impl Refusal {
     /// All of them, in the order of their counters.
-    pub const ALL: [Self; 18] = [
+    pub const ALL: [Self; 20] = [
         Self::Malformed,
         Self::Checksum,
         Self::NotForUs,
@@ -167,6 +171,8 @@ impl Refusal {
         Self::Forged,
         Self::NoPath,
         Self::Overflow,
+        Self::TooBig,
+        Self::Untranslated,
     ];
 
     /// The name of its counter.
@@ -191,6 +197,8 @@ impl Refusal {
             Self::Forged => "forged",
             Self::NoPath => "no_path",
             Self::Overflow => "overflow",
+            Self::TooBig => "too_big",
+            Self::Untranslated => "untranslated",
         }
     }
 }

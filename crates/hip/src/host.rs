@@ -2,6 +2,8 @@
 
 mod closing;
 mod exchange;
+mod local;
+mod opportunistic;
 mod relay;
 mod timers;
 
@@ -18,7 +20,10 @@ use crate::volume::{Readdressing, Volume};
 use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::vec::Vec;
 use chacha20::ChaCha20Rng;
-use core::net::IpAddr;
+use core::net::{IpAddr, Ipv4Addr};
+use local::Local;
+use opportunistic::Leaps;
+pub use opportunistic::stand_in;
 use outlast_base::time::{Duration, Instant};
 use outlast_wire::hip::{EspHeader, Hit, Message, PacketType, kind};
 use rand_core::SeedableRng;
@@ -28,6 +33,8 @@ use rand_core::SeedableRng;
 pub struct View {
     /// The peer.
     pub peer: Hit,
+    /// The LSI that stands for the peer here.
+    pub lsi: Option<Ipv4Addr>,
     /// The state.
     pub state: StateName,
     /// Why the last exchange failed.
@@ -63,6 +70,8 @@ pub struct Host {
     spis: BTreeMap<u32, Hit>,
     /// The clients of a rendezvous server, and when their registration ends.
     clients: BTreeMap<Hit, Instant>,
+    local: Option<Local>,
+    leaps: Leaps,
     agenda: BTreeSet<(Instant, Reason, Hit)>,
     outbox: Outbox,
 }
@@ -75,6 +84,7 @@ impl Host {
         let mut random = ChaCha20Rng::from_seed(seed);
         Self {
             responder: Responder::new(now, &mut random),
+            local: config.local_scope.map(Local::new),
             config,
             identity,
             random,
@@ -83,6 +93,7 @@ impl Host {
             associations: BTreeMap::new(),
             spis: BTreeMap::new(),
             clients: BTreeMap::new(),
+            leaps: Leaps::default(),
             agenda: BTreeSet::new(),
             outbox: Outbox::default(),
         }
@@ -97,6 +108,18 @@ impl Host {
     /// Replaces the peers that this host knows.
     pub fn set_peers(&mut self, peers: impl IntoIterator<Item = (Hit, Peer)>) {
         self.peers = peers.into_iter().collect();
+        if let Some(Local { identifiers, .. }) = &mut self.local {
+            identifiers.set_configured(self.peers.iter().map(|(&hit, peer)| (hit, peer.lsi)));
+            for &peer in self.associations.keys() {
+                identifiers.know(peer);
+            }
+        }
+        self.apply_bound();
+    }
+
+    /// The LSI that stands for a peer here.
+    fn lsi_of(&self, peer: Hit) -> Option<Ipv4Addr> {
+        self.local.as_ref()?.identifiers.address_of(peer)
     }
 
     /// Counts since the start.
@@ -111,6 +134,7 @@ impl Host {
             let session = association.any_session();
             View {
                 peer,
+                lsi: self.lsi_of(peer),
                 state: association.name(),
                 failure: match association.state {
                     State::Failed { failure, .. } => Some(failure),
@@ -207,7 +231,7 @@ impl Host {
     }
 
     /// A packet of this host's applications: IPv6 between HITs.
-    pub fn handle_data(&mut self, now: Instant, packet: &[u8]) {
+    fn handle_inner(&mut self, now: Instant, packet: &[u8]) {
         let Some(inner) = Inner::parse(packet) else {
             return self.outbox.refuse(Refusal::Malformed);
         };
@@ -312,7 +336,7 @@ impl Host {
             remote: source,
             is_verified: false,
         };
-        if message.receiver() != self.hit() {
+        if message.receiver() != self.hit() && !self.is_for_whoever_is_here(&message) {
             return self.relay(now, &message, path);
         }
         if message.sender() == self.hit() {
@@ -505,6 +529,11 @@ impl Host {
                 self.agenda.remove(&(at, reason, peer));
             }
         }
+        if let Some(local) = &mut self.local
+            && !self.peers.contains_key(&peer)
+        {
+            local.identifiers.forget(peer);
+        }
     }
 
     /// Puts an association into another state; what waits stays.
@@ -513,6 +542,9 @@ impl Host {
             Some(association) => association.state = state,
             None => {
                 self.associations.insert(peer, Association::new(state));
+                if let Some(local) = &mut self.local {
+                    local.identifiers.know(peer);
+                }
             }
         }
     }

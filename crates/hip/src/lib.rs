@@ -2,14 +2,14 @@
 //! (RFC 8046) and rendezvous (RFC 8003, RFC 8004), as a pure state machine.
 //!
 //! A [`Host`] is one host's part. Applications use its peers' tags, IPv6 addresses that stay when
-//! hosts move; the host seals their packets and sends them to where the peer is now. After each
+//! hosts move, or local-scope identifiers ([`LocalScope`]), addresses of IPv4 that stand for tags; the host seals their packets and sends them to where the peer is now. After each
 //! `handle_*` call the driver sends what [`Host::poll_transmit`] gives, delivers what
 //! [`Host::poll_delivery`] gives, hears [`Host::poll_event`], and arms its timer with
 //! [`Host::poll_timeout`]. [`Event::Readdressed`] is the symmetric connectivity indicator that a
 //! retransmission trigger waits for.
 //!
-//! Not here: opportunistic mode, LOCATOR_SET in R1 and I2, certificates, new Diffie-Hellman keys
-//! at rekeying, NAT traversal, identifiers of IPv4 for applications, and the suites of HIP_CIPHER
+//! Not here: LOCATOR_SET in R1 and I2, certificates, new Diffie-Hellman keys
+//! at rekeying, NAT traversal, and the suites of HIP_CIPHER
 //! and ESP without encryption.
 #![no_std]
 #![forbid(unsafe_code)]
@@ -31,6 +31,7 @@ mod host;
 pub mod identity;
 mod initiator;
 pub mod keymat;
+mod local_scope;
 pub mod puzzle;
 mod recent;
 mod rendezvous;
@@ -46,5 +47,6 @@ pub use addresses::{AddressState, PeerAddress};
 pub use association::StateName;
 pub use config::{Admission, Config, Limits, Peer, Rekeying, Retransmission};
 pub use event::{Counters, Event, Failure, Protocol, Reason, Refusal, Transmit};
-pub use host::{Host, View};
+pub use host::{Host, View, stand_in};
+pub use local_scope::{Conversation, Family, LONGER, LocalScope};
 pub use volume::{Readdressing, Volume};

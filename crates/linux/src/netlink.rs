@@ -315,6 +315,23 @@ impl RouteSocket {
         self.change(RouteNetlinkMessage::NewRoute(route_message(route)), request)
     }
 
+    /// Adds a route in the place of the one to the same destination, for packets of at most `mtu` bytes.
+    ///
+    /// # Errors
+    /// As [`Self::replace_route`].
+    pub fn replace_route_with_mtu(
+        &mut self,
+        route: &Route<'_>,
+        mtu: u32,
+    ) -> Result<(), NetlinkError> {
+        let flags = NLM_F_ACK | NLM_F_CREATE | NLM_F_REPLACE;
+        let request = Request::new(flags, format!("replace by {route:?} of {mtu} bytes"));
+        let mut message = route_message(route);
+        let metrics = vec![RouteMetric::Mtu(mtu)];
+        message.attributes.push(RouteAttribute::Metrics(metrics));
+        self.change(RouteNetlinkMessage::NewRoute(message), request)
+    }
+
     /// Adds a route to nowhere: packets to `destination` are dropped.
     ///
     /// # Errors

@@ -53,6 +53,7 @@ pub mod pcapng;
 pub mod segment;
 mod seq;
 pub mod tcp;
+pub mod translation;
 mod udp;
 
 pub use build::PlainTcp;

@@ -1,6 +1,7 @@
 //! Two hosts that speak HIP, and a network that does to their packets what the input says.
 //!
-//! Each step is an operation and three bytes of arguments: hosts speak, send segments of TCP, move, close; a packet in
+//! Each step is an operation and three bytes of arguments: hosts speak, send segments of TCP between tags or between
+//! local-scope identifiers, move, close, forget the other one's tag and know only its address; a packet in
 //! flight arrives, is lost, arrives twice, is altered and gets a checksum that fits again; time
 //! passes; bytes of the input arrive as a packet. After every step both hosts must be sound, and
 //! in the end, when the network is honest again, the hosts must come to speak with each other.
@@ -9,10 +10,13 @@
 use libfuzzer_sys::fuzz_target;
 use outlast_base::time::{Duration, Instant};
 use outlast_hip::identity::Identity;
-use outlast_hip::{Config, Event, Host, Peer, Protocol, StateName, Transmit};
+use outlast_hip::{
+    Config, Event, Family, Host, LocalScope, Peer, Protocol, StateName, Transmit, stand_in,
+};
 use outlast_wire::hip::{Builder, Hit, Message};
+use outlast_wire::translation::{DualAddress, TranslationError, to_v4, to_v6};
 use std::collections::{BTreeSet, VecDeque};
-use std::net::IpAddr;
+use std::net::{IpAddr, Ipv4Addr};
 use std::sync::OnceLock;
 
 /// Packets in flight; the oldest are lost past that.
@@ -50,6 +54,35 @@ fuzz_target!(|data: &[u8]| {
 fn hits() -> [Hit; 2] {
     static HITS: OnceLock<[Hit; 2]> = OnceLock::new();
     *HITS.get_or_init(|| KEYS.map(|pem| Identity::from_pem(pem).expect("a key").hit()))
+}
+
+/// What both hosts are made with.
+fn config() -> Config {
+    let scope = LocalScope {
+        own: Ipv4Addr::new(198, 18, 0, 1),
+        prefix_length: 29,
+        mtu: 1440,
+    };
+    Config {
+        local_scope: Some(scope),
+        answers_opportunistic: true,
+        ..Config::default()
+    }
+}
+
+/// A host and its peer as the host's applications know them.
+fn known_at(host: usize) -> [DualAddress; 2] {
+    let scope = config().local_scope.expect("it is set");
+    let [own, peer] = [hits()[host], hits()[1 - host]];
+    let own = DualAddress {
+        v4: scope.own,
+        v6: own.address(),
+    };
+    let peer = DualAddress {
+        v4: scope.assign([(peer, None)])[&peer],
+        v6: peer.address(),
+    };
+    [own, peer]
 }
 
 struct World {
@@ -93,7 +126,7 @@ impl World {
         let now = Instant::from_millis(1_000);
         let host = |at: usize| {
             let identity = Identity::from_pem(KEYS[at]).expect("a key");
-            let mut host = Host::new(now, Config::default(), identity, [at as u8; 32]);
+            let mut host = Host::new(now, config(), identity, [at as u8; 32]);
             host.handle_addresses(now, &[address(at, 2)]);
             host
         };
@@ -114,12 +147,19 @@ impl World {
     /// Tells both hosts where the other is.
     fn meet(&mut self) {
         for at in 0..2 {
-            let peer = Peer {
-                addresses: vec![self.addresses[1 - at]],
-                ..Peer::default()
-            };
-            self.hosts[at].set_peers([(hits()[1 - at], peer)]);
+            self.know(at, hits()[1 - at]);
         }
+    }
+
+    /// Tells a host where the other one is, and who: by its tag or by a stand-in.
+    fn know(&mut self, host: usize, who: Hit) {
+        let [_, peer] = known_at(host);
+        let known = Peer {
+            addresses: vec![self.addresses[1 - host]],
+            lsi: Some(peer.v4),
+            ..Peer::default()
+        };
+        self.hosts[host].set_peers([(who, known)]);
     }
 
     fn step(&mut self, operation: u8, a: u8, b: u8, c: u8) {
@@ -138,6 +178,8 @@ impl World {
                 self.hosts[host].close(self.now, hits()[1 - host]);
                 self.drain(host);
             }
+            14 if c % 4 == 1 => self.know(host, stand_in(self.addresses[1 - host])),
+            14 if c % 4 == 2 => self.know(host, hits()[1 - host]),
             _ => {
                 self.hosts[host].handle_link(self.now);
                 self.drain(host);
@@ -177,6 +219,9 @@ impl World {
         packet.extend_from_slice(&hits()[host].0);
         packet.extend_from_slice(&hits()[1 - host].0);
         packet.extend_from_slice(&segment);
+        if b & 2 == 2 {
+            packet = to_v4(&packet, known_at(host)).expect("a segment has a form");
+        }
         self.hosts[host].handle_data(self.now, &packet);
         self.drain(host);
     }
@@ -283,9 +328,24 @@ impl World {
                 | Event::Closed { peer }
                 | Event::Registered { server: peer } => peer,
             };
-            assert_eq!(peer, hits()[1 - host], "an event of somebody else");
+            let is_known = peer == hits()[1 - host] || peer.suite().is_none();
+            assert!(is_known, "an event of somebody else");
         }
-        while let Some(packet) = self.hosts[host].poll_delivery() {
+        // Who listens takes IPv4 at every other port.
+        let ask = |asked: &outlast_hip::Conversation| match asked.own_port % 2 {
+            0 => Family::V4,
+            _ => Family::V6,
+        };
+        while let Some(mut packet) = self.hosts[host].poll_delivery_for(self.now, ask) {
+            if packet[0] >> 4 == 4 {
+                let [own, peer] = known_at(host);
+                match to_v6(&packet, [peer, own]) {
+                    Ok(translated) => packet = translated,
+                    // A stand-in has the usual identifier.
+                    Err(TranslationError::Address) => continue,
+                    Err(error) => panic!("{error}: what was translated is so again"),
+                }
+            }
             match packet[6] {
                 TCP => {
                     let known = self.segments[1 - host].contains(&outline(&packet[40..]));
@@ -329,10 +389,12 @@ impl World {
     fn check(&self) {
         for (at, host) in self.hosts.iter().enumerate() {
             let views: Vec<_> = host.views().collect();
-            assert!(views.len() <= 1);
+            let tags = views.iter().filter(|view| view.peer.suite().is_some());
+            assert!(tags.count() <= 1);
             let limits = Config::default().limits;
             for view in &views {
-                assert_eq!(view.peer, hits()[1 - at]);
+                let is_known = view.peer == hits()[1 - at] || view.peer.suite().is_none();
+                assert!(is_known);
                 assert!(view.waiting <= limits.waiting && view.addresses.len() <= limits.addresses);
             }
             assert_eq!(

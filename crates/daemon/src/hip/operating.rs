@@ -71,6 +71,8 @@ impl Daemon {
             metrics: self.settings.metrics.as_ref().map(ToString::to_string),
             began: self.began,
             addresses: self.places.addresses(),
+            lsi: self.settings.local_scope().map(|scope| scope.own),
+            names: self.settings.names(),
         };
         HipStatus::of(now, &self.host, about)
     }

@@ -1,14 +1,16 @@
 //! The table `[hip]` of the configuration file.
 
 use super::key;
+use super::lsi::Lsi;
 use crate::config::{Endpoint, control_of};
 use crate::failure::Failure;
 use outlast_base::time::Duration;
 use outlast_hip::identity::Identity;
-use outlast_hip::{Admission, Config, Peer};
+use outlast_hip::{Admission, Config, LocalScope, Peer, stand_in};
 use outlast_wire::hip::Hit;
 use serde::Deserialize;
-use std::net::{IpAddr, Ipv6Addr};
+use std::collections::{BTreeMap, BTreeSet};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::path::{Path, PathBuf};
 
 /// IPv6's smallest MTU, and what fits an outer packet of 1500 bytes of either family.
@@ -17,6 +19,9 @@ const DEFAULT_MTU: u32 = 1440;
 
 /// The longest name of an interface.
 const LONGEST_NAME: usize = 15;
+
+/// The longest name of a host (RFC 1123, section 2.1).
+const LONGEST_HOST_NAME: usize = 253;
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -47,9 +52,15 @@ pub(super) struct Settings {
     /// Its MTU in bytes.
     #[serde(default = "default_mtu")]
     pub(super) mtu: u32,
+    /// From where applications without IPv6 have addresses.
+    #[serde(default)]
+    lsi: Lsi,
     /// Who may open an association.
     #[serde(default)]
     admits: Admits,
+    /// Whether this host answers those who know only its address.
+    #[serde(default)]
+    opportunistic: bool,
     /// Whether data goes to an unverified address, as much as came from the peer.
     #[serde(default = "yes")]
     credit: bool,
@@ -69,8 +80,15 @@ pub(super) struct Settings {
 #[derive(Debug, Deserialize, PartialEq)]
 #[serde(deny_unknown_fields)]
 pub(super) struct PeerSettings {
-    /// The tag.
-    tag: Ipv6Addr,
+    /// The tag; `None`: whoever answers at the address is the peer.
+    pub(super) tag: Option<Ipv6Addr>,
+    /// Whether the tag need not be known.
+    #[serde(default)]
+    opportunistic: bool,
+    /// What people call it.
+    pub(super) name: Option<String>,
+    /// The LSI that stands for it here, if it is a certain one.
+    lsi: Option<Ipv4Addr>,
     /// Where the peer is, as far as is known.
     #[serde(default)]
     addresses: Vec<IpAddr>,
@@ -120,18 +138,15 @@ impl Settings {
                 "device = {device:?}: 1 to {LONGEST_NAME} bytes are allowed"
             ));
         }
-        for peer in &self.peers {
-            let tag = peer.tag;
-            if !matches!(Hit::from(tag).suite(), Some(1 | 2)) {
-                return Some(format!(
-                    "tag = \"{tag}\": no host identity tag; they begin with 2001:21: or 2001:22:"
-                ));
-            }
-            if peer.registers && peer.addresses.is_empty() {
-                return Some(format!("the rendezvous server {tag} needs addresses"));
-            }
-        }
-        None
+        let mut taken = Taken::default();
+        let problems = self.peers.iter();
+        let mut problems = problems.map(|peer| peer.problem(self.local_scope(), &mut taken));
+        problems.find_map(|problem| problem)
+    }
+
+    /// From where applications without IPv6 have addresses.
+    pub(super) fn local_scope(&self) -> Option<LocalScope> {
+        self.lsi.scope(self.mtu)
     }
 
     /// Where the daemon listens for those who operate it.
@@ -146,7 +161,9 @@ impl Settings {
             ("key", self.key != next.key),
             ("device", self.device != next.device),
             ("mtu", self.mtu != next.mtu),
+            ("lsi", self.lsi != next.lsi),
             ("admits", self.admits != next.admits),
+            ("opportunistic", self.opportunistic != next.opportunistic),
             ("credit", self.credit != next.credit),
             ("trigger", self.trigger != next.trigger),
             ("control", self.control != next.control),
@@ -174,10 +191,19 @@ impl Settings {
                 addresses: peer.addresses.clone(),
                 rendezvous: peer.rendezvous.clone(),
                 registers: peer.registers,
+                lsi: peer.lsi,
             };
-            (Hit::from(peer.tag), known)
+            Some((peer.hit()?, known))
         });
-        peers.collect()
+        peers.flatten().collect()
+    }
+
+    /// What people call the peers.
+    pub(super) fn names(&self) -> BTreeMap<Hit, &str> {
+        let named = self.peers.iter();
+        named
+            .filter_map(|peer| Some((peer.hit()?, peer.name.as_deref()?)))
+            .collect()
     }
 
     /// Where packets may go to.
@@ -199,6 +225,8 @@ impl Settings {
             has_credit: self.credit,
             wakes_connections: self.trigger,
             is_rendezvous_server,
+            answers_opportunistic: self.opportunistic,
+            local_scope: self.local_scope(),
             // Greater with each start.
             r1_counter: since_epoch.as_secs(),
             ..Config::default()
@@ -206,8 +234,160 @@ impl Settings {
     }
 }
 
+/// What only one peer may have.
+#[derive(Default)]
+struct Taken<'a> {
+    names: BTreeSet<&'a str>,
+    identifiers: BTreeSet<Ipv4Addr>,
+}
+
+/// Whether a name may stand in a file of hosts (RFC 1123, section 2.1).
+fn is_name(name: &str) -> bool {
+    let is_label = |label: &str| {
+        let is_inner = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-';
+        (1..=63).contains(&label.len())
+            && label.bytes().all(is_inner)
+            && !label.starts_with('-')
+            && !label.ends_with('-')
+    };
+    name.len() <= LONGEST_HOST_NAME && name.split('.').all(is_label)
+}
+
+impl PeerSettings {
+    /// The tag, or what has its place until it is known; nothing if there is neither.
+    pub(super) fn hit(&self) -> Option<Hit> {
+        let known = self.tag.map(Hit::from);
+        known.or_else(|| self.addresses.first().copied().map(stand_in))
+    }
+
+    /// What is wrong with how the peer is known, if anything is.
+    fn problem_of_tag(&self, scope: Option<LocalScope>) -> Option<String> {
+        let Some(tag) = self.tag else {
+            let is_bare = self.rendezvous.is_empty() && !self.registers;
+            return if !self.opportunistic {
+                Some("a peer has no tag: `opportunistic = true` takes whoever answers".into())
+            } else if self.addresses.len() != 1 || !is_bare || scope.is_none() {
+                Some(
+                    "a peer without a tag has one address, no rendezvous server, and an lsi by which \
+                     applications reach it"
+                        .into(),
+                )
+            } else {
+                None
+            };
+        };
+        if self.opportunistic {
+            return Some(format!(
+                "opportunistic = true: the peer's tag {tag} is known"
+            ));
+        }
+        if !matches!(Hit::from(tag).suite(), Some(1 | 2)) {
+            return Some(format!(
+                "tag = \"{tag}\": no host identity tag; they begin with 2001:21: or 2001:22:"
+            ));
+        }
+        None
+    }
+
+    /// What is wrong, if anything is.
+    fn problem<'a>(&'a self, scope: Option<LocalScope>, taken: &mut Taken<'a>) -> Option<String> {
+        let problem = self.problem_of_tag(scope);
+        if problem.is_some() {
+            return problem;
+        }
+        let tag = self.hit()?;
+        if self.registers && self.addresses.is_empty() {
+            return Some(format!("the rendezvous server {tag} needs addresses"));
+        }
+        if let Some(name) = &self.name {
+            if !is_name(name) {
+                return Some(format!(
+                    "name = {name:?}: letters, digits, hyphens and dots make a host's name"
+                ));
+            }
+            if !taken.names.insert(name) {
+                return Some(format!("name = {name:?}: two peers have it"));
+            }
+        }
+        if let Some(lsi) = self.lsi {
+            if !scope.is_some_and(|scope| scope.has_room_at(lsi)) {
+                return Some(format!(
+                    "lsi = \"{lsi}\" of {tag}: a peer's lies in the prefix of [hip] lsi, and is not its \
+                     first, its last or this host's address"
+                ));
+            }
+            if !taken.identifiers.insert(lsi) {
+                return Some(format!("lsi = \"{lsi}\": two peers have it"));
+            }
+        }
+        let inside = |address: &&IpAddr| match address {
+            IpAddr::V4(address) => scope.is_some_and(|scope| scope.contains(*address)),
+            IpAddr::V6(_) => false,
+        };
+        let found = self.addresses.iter().chain(&self.rendezvous).find(inside)?;
+        Some(format!(
+            "{found}: no host is at an address in the prefix of [hip] lsi; choose another prefix"
+        ))
+    }
+}
+
 /// The names of what differs.
 fn differing(all: &[(&'static str, bool)]) -> Vec<&'static str> {
     let differing = all.iter().filter(|(_, differs)| *differs);
     differing.map(|(name, _)| *name).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const PEER: &str = "tag = \"2001:22:9a41:52b4:b4fe:7d2f:2b17:9f13\"\n";
+
+    /// What is wrong with `[hip]` and one table of a peer each.
+    fn problem(hip: &str, peers: &[&str]) -> Option<String> {
+        let mut text = format!("[hip]\nkey = \"hip.key\"\n{hip}\n");
+        for peer in peers {
+            text.push_str(&format!("[[hip.peers]]\n{peer}\n"));
+        }
+        let file: File = toml::from_str(&text).expect("keys that there are");
+        file.hip.problem()
+    }
+
+    #[test]
+    fn names_and_identifiers_are_a_peer_s_own() {
+        let named = |rest: &str| format!("{PEER}{rest}");
+        let good = named("name = \"a.example\"\nlsi = \"198.18.0.9\"");
+        assert_eq!(problem("", &[&good]), None);
+        assert!(problem("", &[&good, &named("name = \"a.example\"")]).is_some());
+        assert!(problem("", &[&good, &named("lsi = \"198.18.0.9\"")]).is_some());
+        assert!(problem("lsi = \"off\"", &[&good]).is_some());
+        for wrong in [
+            "name = \"\"",
+            "name = \"two words\"",
+            "name = \"-a\"",
+            "name = \"a\\n::1 b\"",
+            "lsi = \"198.18.0.1\"",
+            "lsi = \"198.20.0.1\"",
+            "addresses = [\"198.18.0.7\"]",
+        ] {
+            assert!(problem("", &[&named(wrong)]).is_some(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn a_peer_without_a_tag_is_asked_for() {
+        let address = "addresses = [\"192.0.2.2\"]\n";
+        let good = format!("opportunistic = true\n{address}");
+        assert_eq!(problem("", &[&good]), None);
+        assert!(problem("lsi = \"off\"", &[&good]).is_some());
+        for wrong in [
+            address.to_owned(),
+            "opportunistic = true".to_owned(),
+            format!("{PEER}{good}"),
+            "opportunistic = true\naddresses = [\"192.0.2.2\", \"192.0.2.3\"]".to_owned(),
+            format!("registers = true\n{good}"),
+        ] {
+            assert!(problem("", &[&wrong]).is_some(), "{wrong}");
+        }
+    }
 }

@@ -4,9 +4,10 @@ use crate::status::text::{push_line, several, time};
 use outlast_base::time::Instant;
 use outlast_hip::{Counters, Host, Refusal, View};
 use outlast_report::unit::Unit;
+use outlast_wire::hip::Hit;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
-use std::net::{IpAddr, Ipv6Addr};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 /// Associations that are shown to people; of others only how many there are.
 const SHOWN: usize = 20;
@@ -18,6 +19,8 @@ pub struct HipStatus {
     pub(super) role: String,
     /// This host's tag.
     pub(super) tag: Ipv6Addr,
+    /// This host's LSI, by which applications know it that have no IPv6.
+    pub(super) lsi: Option<Ipv4Addr>,
     /// The TUN device.
     pub(super) device: String,
     pub(super) config: String,
@@ -39,6 +42,10 @@ pub struct HipStatus {
 pub(super) struct Association {
     /// The other host's tag.
     pub(super) peer: Ipv6Addr,
+    /// What people call it.
+    pub(super) name: Option<String>,
+    /// The LSI that stands for it here.
+    pub(super) lsi: Option<Ipv4Addr>,
     /// As in RFC 7401, section 4.4.2.
     pub(super) state: String,
     /// Why the last exchange failed.
@@ -110,6 +117,8 @@ pub(super) struct About<'a> {
     pub(super) metrics: Option<String>,
     pub(super) began: Instant,
     pub(super) addresses: Vec<IpAddr>,
+    pub(super) lsi: Option<Ipv4Addr>,
+    pub(super) names: BTreeMap<Hit, &'a str>,
 }
 
 impl HipStatus {
@@ -121,6 +130,8 @@ impl HipStatus {
             metrics,
             began,
             addresses,
+            lsi,
+            names,
         } = about;
         let registrations = host.registrations(now).map(|(client, ends)| Registration {
             client: client.address(),
@@ -134,6 +145,7 @@ impl HipStatus {
         Self {
             role: role.into(),
             tag: host.hit().address(),
+            lsi,
             device: device.into(),
             config,
             metrics,
@@ -141,7 +153,10 @@ impl HipStatus {
             addresses,
             associations: host
                 .views()
-                .map(|view| Association::of(now, view))
+                .map(|view| {
+                    let name = names.get(&view.peer).copied();
+                    Association::of(now, view, name)
+                })
                 .collect(),
             registrations: registrations.collect(),
             counters: Counts::from(counters),
@@ -156,6 +171,9 @@ impl HipStatus {
         let mut line = |name: &str, value: &str| push_line(&mut text, columns, name, value);
         line("role", &format!("{} on {}", self.role, self.device));
         line("tag", &self.tag.to_string());
+        if let Some(lsi) = &self.lsi {
+            line("lsi", &lsi.to_string());
+        }
         let addresses: Vec<_> = self.addresses.iter().map(ToString::to_string).collect();
         let addresses = match &addresses[..] {
             [] => "none".into(),
@@ -228,10 +246,11 @@ impl From<&Counters> for Counts {
 }
 
 impl Association {
-    fn of(now: Instant, view: View) -> Self {
+    fn of(now: Instant, view: View, name: Option<&str>) -> Self {
         // All of it, as above.
         let View {
             peer,
+            lsi,
             state,
             failure,
             addresses,
@@ -250,6 +269,8 @@ impl Association {
         let registered_until = registered_until.filter(|until| *until > now);
         Self {
             peer: peer.address(),
+            name: name.map(str::to_owned),
+            lsi,
             state: state.name().into(),
             failure: failure.map(|failure| failure.to_string()),
             addresses: addresses.collect(),
@@ -274,6 +295,11 @@ impl Association {
         let why = self.failure.as_ref();
         let why = why.map_or_else(String::new, |why| format!(": {why}"));
         line("association", &format!("{} {}{why}", self.peer, self.state));
+        let lsi = self.lsi.map(|lsi| format!("lsi {lsi}"));
+        let known: Vec<_> = self.name.iter().chain(&lsi).map(String::as_str).collect();
+        if !known.is_empty() {
+            line("", &known.join(", "));
+        }
         let addresses = self.addresses.iter();
         let addresses: Vec<_> = addresses
             .map(|known| format!("{} ({})", known.address, known.state))

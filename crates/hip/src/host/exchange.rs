@@ -1,5 +1,6 @@
 //! The base exchange on a host's table of associations (RFC 7401, sections 4.4.4 and 6.6 to 6.10).
 
+use super::opportunistic::is_stand_in;
 use super::{Association, Data, Host, Path, State};
 use crate::addresses::local_for;
 use crate::backoff::Backoff;
@@ -59,7 +60,8 @@ impl Host {
         let Some(known) = self.peers.get(&peer) else {
             return;
         };
-        let Some(packet) = initiator::i1(self.identity.hit(), peer) else {
+        let receiver = if is_stand_in(peer) { Hit::NULL } else { peer };
+        let Some(packet) = initiator::i1(self.identity.hit(), receiver) else {
             return;
         };
         let all = known.addresses.iter().chain(&known.rendezvous);
@@ -108,6 +110,7 @@ impl Host {
         path: Path,
     ) -> Result<(), Refusal> {
         let peer = message.sender();
+        self.leap(now, peer, &path);
         let (association, mut context) = self.lend(now, peer).ok_or(Refusal::State)?;
         let counter = message.find(kind::R1_COUNTER).map(|found| found.contents);
         match &association.state {
@@ -124,7 +127,10 @@ impl Host {
                 };
                 Ok(())
             }
-            Err(Unusable::Refused(refusal)) => Err(refusal),
+            Err(Unusable::Refused(refusal)) => {
+                self.take_leap_back(now, peer);
+                Err(refusal)
+            }
             Err(Unusable::Failed(failure)) => {
                 self.fail(now, peer, failure);
                 Ok(())
@@ -208,6 +214,7 @@ impl Host {
         };
         self.set_state(peer, state);
         self.outbox.events.push_back(Event::Established { peer });
+        self.meet(now, peer, &path);
         if accepted.registers {
             self.register(now, peer);
         }
@@ -272,6 +279,7 @@ impl Host {
         };
         self.associations.insert(peer, association);
         self.outbox.events.push_back(Event::Established { peer });
+        self.land(now, peer);
         if self.locals.len() > 1 {
             self.announce_to(now, peer);
         }
@@ -290,6 +298,7 @@ impl Host {
     /// An exchange is over; it may be tried again a little later.
     pub(super) fn fail(&mut self, now: Instant, peer: Hit, failure: Failure) {
         let until = now + FAILED;
+        self.miss(peer);
         self.set_state(peer, State::Failed { failure, until });
         if let Some(association) = self.associations.get_mut(&peer) {
             association.waiting.clear();

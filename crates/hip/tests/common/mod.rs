@@ -8,7 +8,7 @@
 use outlast_base::random::Stream;
 use outlast_base::time::{Duration, Instant};
 use outlast_hip::identity::{Algorithm, Identity};
-use outlast_hip::{Admission, Config, Event, Host, Peer, Protocol, StateName, Transmit};
+use outlast_hip::{Admission, Config, Event, Family, Host, Peer, Protocol, StateName, Transmit};
 use outlast_wire::hip::Hit;
 use std::collections::BTreeMap;
 use std::net::IpAddr;
@@ -178,8 +178,12 @@ impl Network {
         while let Some(event) = self.nodes[node].host.poll_event() {
             self.nodes[node].events.push((self.now, event));
         }
-        while let Some(packet) = self.nodes[node].host.poll_delivery() {
-            self.nodes[node].delivered.push((self.now, packet));
+        let now = self.now;
+        let Node {
+            host, delivered, ..
+        } = &mut self.nodes[node];
+        while let Some(packet) = host.poll_delivery_for(now, |_| Family::V6) {
+            delivered.push((now, packet));
         }
         while let Some(mut packet) = self.nodes[node].host.poll_transmit() {
             self.sent.push((self.now, node, packet.clone()));

@@ -32,6 +32,15 @@ enum Command {
         #[arg(value_name = "FILE")]
         path: PathBuf,
     },
+    /// Print the peers' names for /etc/hosts.
+    ///
+    /// Each name comes with the peer's tag and with the IPv4 address (LSI) that stands for it on this host, for
+    /// applications without IPv6.
+    Hosts {
+        /// The configuration of the role `hip`.
+        #[arg(long, value_name = "FILE")]
+        config: PathBuf,
+    },
 }
 
 /// Kinds of keys.
@@ -59,6 +68,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
             key::make(path, algorithm)?
         }
         Command::Tag { path } => key::load(path)?.hit().to_string(),
+        Command::Hosts { config } => return terminal::print(&outlast_daemon::hip::hosts(config)?),
     };
     terminal::print(&format!("{tag}\n"))
 }

@@ -3,6 +3,7 @@
 //! Where this machine lacks what that needs, a test says so and ends.
 
 mod crowd;
+mod local_scope;
 mod moving;
 mod operating;
 
@@ -226,8 +227,12 @@ fn pattern(at: usize) -> u8 {
 
 impl Sender {
     pub(crate) fn start(fixed: &Namespace) -> Self {
+        Self::start_at(fixed, "[::]:0")
+    }
+
+    fn start_at(fixed: &Namespace, listens: &str) -> Self {
         let listener = fixed
-            .run(|| TcpListener::bind("[::]:0"))
+            .run(|| TcpListener::bind(listens))
             .expect("enter")
             .expect("a port");
         let port = listener.local_addr().expect("bound").port();
