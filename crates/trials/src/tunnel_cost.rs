@@ -40,13 +40,14 @@ const ROUND: Duration = Duration::from_secs(3);
 fn method(extent: Extent) -> Vec<String> {
     let bench = bench(Load::Packets, extent);
     vec![
-        "Network namespaces in a row - a fixed host, a host with a home agent, a router, and five mobile hosts \
+        "Network namespaces in a row - a fixed host, a host with a home agent, a router, and six mobile hosts \
          behind it - joined by veth pairs, so that nothing but this machine's processors bounds what goes \
-         through. What the fixed host sends takes one of five ways. Plain: it is forwarded to the first mobile \
+         through. What the fixed host sends takes one of six ways. Plain: it is forwarded to the first mobile \
          host. Co-located: `outlast run` is home agent and, on the second mobile host, mobile node; the tunnel \
          IP in IP ends there. Foreign agent: the router is one for the third mobile host, and the tunnel's end. \
-         Kernel: a tunnel of the kernel's leads to the fourth, IP in IP if this kernel has it, else VXLAN. \
-         NFQUEUE: a gateway with `hold` runs on the router's interface to the fifth, and sees every packet in \
+         In UDP: the router translates the fourth's address, so that its tunnel is in UDP. \
+         Kernel: a tunnel of the kernel's leads to the fifth, IP in IP if this kernel has it, else VXLAN. \
+         NFQUEUE: a gateway with `hold` runs on the router's interface to the sixth, and sees every packet in \
          user space. What mobile nodes send goes back through the tunnel."
             .to_owned(),
         format!(
@@ -67,8 +68,9 @@ fn method(extent: Extent) -> Vec<String> {
 }
 
 /// What bounds the tunnels, said where their numbers stand.
-const LIMITS: &str = "What bounds the tunnels: each packet is read, copied, parsed and written by one thread at each \
-    end, with a system call or two for it. The packets of a tunnel IP in IP cannot leave as super-segments.";
+const LIMITS: &str = "What bounds the tunnels: each packet is copied, parsed and written by one thread at each end. The \
+    packets of a tunnel IP in IP cannot leave as super-segments, and each goes its whole way to the other end's socket \
+    within the call that sends it. Those of a tunnel in UDP leave and come as super-segments (UDP GSO and GRO).";
 
 const fn bench(load: Load, extent: Extent) -> TunnelBench {
     let (rounds, turns) = match extent {
@@ -208,7 +210,7 @@ fn table(runs: &Runs) -> Table {
 fn claims(runs: &Runs) -> Vec<Judged> {
     let mut claims = Vec::new();
     for load in [Load::SuperSegments, Load::Packets] {
-        for way in [Way::CoLocated, Way::ForeignAgent] {
+        for way in [Way::CoLocated, Way::ForeignAgent, Way::Translated] {
             let statement = format!(
                 "{}: the {} carries at least as much as a gateway on the NFQUEUE path without a tunnel (median \
                  of their ratio).",

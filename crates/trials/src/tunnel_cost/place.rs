@@ -2,6 +2,7 @@
 
 use super::bench::Load;
 use crate::gateway_matrix::daemon::{Daemon, Duty};
+use crate::gateway_matrix::programs::find;
 use crate::gateway_matrix::trial::TrialError;
 use crate::mobile_ip_matrix::place::ip;
 use crate::role;
@@ -10,7 +11,7 @@ use outlast_base::time::Duration;
 use outlast_lab::{Cancel, LabError};
 use outlast_linux::namespace::Namespace;
 use outlast_linux::netlink::RouteSocket;
-use outlast_linux::process::ContainedProcess;
+use outlast_linux::process::{self, ContainedProcess};
 use outlast_linux::{offload, sysctl};
 use rustix::fd::{AsFd, OwnedFd};
 use rustix::net::sockopt::{Timeout, set_socket_timeout};
@@ -40,6 +41,8 @@ pub enum Way {
     CoLocated,
     /// Our tunnel to a foreign agent at the router.
     ForeignAgent,
+    /// Our tunnel in UDP to a mobile node behind an address translator.
+    Translated,
     /// A tunnel of the kernel's.
     Kernel,
     /// No tunnel, and a gateway with `hold` on the NFQUEUE path at the router.
@@ -48,10 +51,11 @@ pub enum Way {
 
 impl Way {
     /// All, in the order of the table.
-    pub const ALL: [Self; 5] = [
+    pub const ALL: [Self; 6] = [
         Self::Plain,
         Self::CoLocated,
         Self::ForeignAgent,
+        Self::Translated,
         Self::Kernel,
         Self::Nfqueue,
     ];
@@ -63,6 +67,7 @@ impl Way {
             Self::Plain => "plain forwarding",
             Self::CoLocated => "tunnel to a co-located address",
             Self::ForeignAgent => "tunnel to a foreign agent",
+            Self::Translated => "tunnel in UDP behind a translator",
             Self::Kernel => "tunnel of the kernel's",
             Self::Nfqueue => "no tunnel, gateway on the NFQUEUE path",
         }
@@ -91,6 +96,7 @@ impl Way {
             Self::Plain | Self::Nfqueue => self.local(),
             Self::CoLocated => Ipv4Addr::new(10, 50, 0, 5),
             Self::ForeignAgent => Ipv4Addr::new(10, 50, 0, 6),
+            Self::Translated => Ipv4Addr::new(10, 50, 0, 7),
             Self::Kernel => Ipv4Addr::new(10, 60, 0, 2),
         }
     }
@@ -247,6 +253,34 @@ impl Hosts {
     }
 }
 
+impl Hosts {
+    /// Has the router show its own address for one mobile host's; whatever is no tunnel of it is not tracked.
+    fn translate(&self) -> Result<(), TrialError> {
+        let (network, link) = (Way::Translated.local(), "core0");
+        let rules = format!(
+            "add table ip nat\n\
+             add chain ip nat received {{ type filter hook prerouting priority raw; }}\n\
+             add rule ip nat received ip protocol != udp notrack\n\
+             add rule ip nat received udp dport != 434 udp sport != 434 notrack\n\
+             add chain ip nat out {{ type nat hook postrouting priority srcnat; }}\n\
+             add rule ip nat out ip saddr {network} oifname {link} masquerade\n"
+        );
+        let nft = find("nft", "nftables").map_err(TrialError::Missing)?;
+        let mut command = Command::new(nft);
+        command.arg(rules);
+        let router = self.router.as_fd().try_clone_to_owned().map_err(io_error)?;
+        process::place(&mut command, None, router);
+        let said = command.output().map_err(io_error)?;
+        match said.status.success() {
+            true => Ok(()),
+            false => Err(TrialError::Program {
+                what: "nft does not translate addresses",
+                said: String::from_utf8_lossy(&said.stderr).trim().to_owned(),
+            }),
+        }
+    }
+}
+
 fn write(host: &Namespace, name: &'static str, value: &'static str) -> Result<(), TrialError> {
     within(host, || {
         Ok(sysctl::write(name, value).map_err(LabError::from)?)
@@ -265,24 +299,26 @@ fn equip(host: &Namespace, interfaces: &[&str], load: Load) -> Result<(), TrialE
     ip(host, &lines)
 }
 
-/// Starts home agent, foreign agent and both mobile nodes, one after another, until these are registered.
+/// Starts home agent, foreign agent and all mobile nodes, one after another, until these are registered.
 fn start_roles(
     hosts: &Hosts,
     directory: &Path,
     outlast: &Path,
     cancel: &Cancel,
 ) -> Result<Vec<ContainedProcess>, TrialError> {
-    let (own, visitor) = (Way::CoLocated.address(), Way::ForeignAgent.address());
+    let [own, visitor, translated] =
+        [Way::CoLocated, Way::ForeignAgent, Way::Translated].map(Way::address);
     let at = |name: &str| directory.join(name);
     let key = at("key");
     let mobile = |address: Ipv4Addr| {
         format!("[[home_agent.mobiles]]\nhome_address = \"{address}\"\nkey = {key:?}\n")
     };
     let agent = format!(
-        "[home_agent]\naddress = \"{HOME_AGENT}\"\ncontrol = {:?}\n{}{}",
+        "[home_agent]\naddress = \"{HOME_AGENT}\"\ncontrol = {:?}\n{}{}{}",
         at("agent.sock"),
         mobile(own),
         mobile(visitor),
+        mobile(translated),
     );
     let foreign = format!(
         "[foreign_agent]\ninterface = {:?}\naddress = \"{}\"\ncare_of_address = \"{ROUTER}\"\n\
@@ -321,6 +357,13 @@ fn start_roles(
             node(visitor, "visitor.sock") + "interface = \"eth0\"\n",
             " registered",
         ),
+        (
+            "translated",
+            "mobile-node",
+            hosts.mobile(Way::Translated),
+            node(translated, "translated.sock"),
+            "in_udp=true",
+        ),
     ];
     let mut roles = Vec::new();
     for (name, role, host, text, words) in starts {
@@ -334,13 +377,14 @@ fn start_roles(
 }
 
 impl<'t> Tunnels<'t> {
-    /// Starts all, until both mobile nodes are registered.
+    /// Starts all, until all mobile nodes are registered.
     pub(super) fn start(
         load: Load,
         outlast: &'t Path,
         cancel: &Cancel,
     ) -> Result<Self, TrialError> {
         let hosts = Hosts::new(load)?;
+        hosts.translate()?;
         let directory = TempDir::new().map_err(io_error)?;
         let at = |name: &str| directory.path().join(name);
         let key = at("key");
