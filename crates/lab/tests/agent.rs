@@ -12,6 +12,9 @@ const TRIGGER: &str = "[outlast]\nmobile = \"retransmission-trigger\"\n";
 const AT_ONCE: f64 = 0.14;
 const RUNS: u32 = 3;
 
+/// An agent that retransmits fast.
+const FAST: &str = "[outlast]\nmobile = \"fast-retransmit\"\n";
+
 /// At both hosts.
 const BOTH: &str =
     "[outlast]\nmobile = \"retransmission-trigger\"\nfixed = \"retransmission-trigger\"\n";
@@ -57,11 +60,15 @@ fn resume_of(
     }
 }
 
-/// From link-up until new bytes with the agent: the least of a few runs, as a busy machine may be late.
+/// From link-up until new bytes with the trigger: the least of a few runs, as a busy machine may be late.
 fn resume_helped(congestion: &str, sack: bool, outage_s: f64) -> Option<f64> {
+    resume_helped_by(TRIGGER, congestion, sack, outage_s)
+}
+
+fn resume_helped_by(outlast: &str, congestion: &str, sack: bool, outage_s: f64) -> Option<f64> {
     let mut least = f64::INFINITY;
     for _ in 0..RUNS {
-        least = least.min(resume(TRIGGER, congestion, sack, outage_s)?);
+        least = least.min(resume(outlast, congestion, sack, outage_s)?);
         if least <= AT_ONCE {
             break;
         }
@@ -148,4 +155,43 @@ fn a_download_resumes_at_once_with_agents_at_both_hosts() {
             });
         }
     });
+}
+
+#[test]
+fn an_upload_resumes_at_once_with_fast_retransmission_and_stalls_without() {
+    thread::scope(|scope| {
+        for (congestion, sack) in [
+            ("cubic", true),
+            ("bbr", true),
+            ("reno", true),
+            ("cubic", false),
+        ] {
+            scope.spawn(move || {
+                let Some(with) = resume_helped_by(FAST, congestion, sack, 6.5) else {
+                    return;
+                };
+                let name = format!("{congestion}, SACK {sack}");
+                assert!(with <= AT_ONCE, "{name}: {with}");
+                let without = resume("", congestion, sack, 6.5).expect("it ran before");
+                assert!(without > 2.0 * AT_ONCE, "{name}: {without}");
+            });
+        }
+    });
+}
+
+/// Over an outage shorter than the first timeout, which a sender without SACK waits for.
+#[test]
+fn duplicate_acknowledgements_of_the_mobile_host_wake_a_download() {
+    let mut tried = Vec::new();
+    for _ in 0..RUNS {
+        let Some(with) = resume_of("download", FAST, ("cubic", false), 0.2) else {
+            return;
+        };
+        let without = resume_of("download", "", ("cubic", false), 0.2).expect("it ran before");
+        if with < without / 1.5 {
+            return;
+        }
+        tried.push((with, without));
+    }
+    panic!("{tried:?}");
 }
