@@ -118,7 +118,7 @@ mod tests {
     }
 
     fn header(packet: &Packet) -> TcpHeader {
-        let packet = Packet::parse(packet.to_bytes().into()).expect("it was built");
+        let packet = Packet::parse(packet.to_bytes()).expect("it was built");
         packet.tcp().expect("TCP").clone()
     }
 
