@@ -128,6 +128,9 @@ pub(super) struct Counts {
     pub(super) duplicate_acks: u64,
 }
 
+/// A metric's name, its meaning and its count.
+type Count = (&'static str, &'static str, u64);
+
 /// What the daemon knows of itself.
 pub(super) struct About<'a> {
     pub(super) config: Option<String>,
@@ -360,7 +363,11 @@ impl Counts {
     }
 
     /// Each count, with its name among the metrics and what it means.
-    pub(super) fn each(&self) -> [(&'static str, &'static str, u64); 16] {
+    pub(super) fn each(&self) -> impl Iterator<Item = Count> {
+        self.of_agent().into_iter().chain(self.of_stack())
+    }
+
+    fn of_agent(&self) -> [Count; 9] {
         [
             ("host_returns", "Returns of links", self.returns),
             (
@@ -403,6 +410,11 @@ impl Counts {
                 "Actions that the kernel refused",
                 self.errors,
             ),
+        ]
+    }
+
+    fn of_stack(&self) -> [Count; 7] {
+        [
             (
                 "host_listings",
                 "Times that the kernel's sockets were listed",

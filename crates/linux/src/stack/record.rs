@@ -73,27 +73,6 @@ impl Record {
             }
         };
         let has_timestamps = *bytes.get(67)? != 0;
-        let clock = Timestamps {
-            value: word(116)?,
-            echo: word(120)?,
-        };
-        let none = SackBlock {
-            left: SeqNumber(0),
-            right: SeqNumber(0),
-        };
-        let mut sack = [none; SACK_BLOCKS];
-        for (block, at) in sack.iter_mut().zip((128..).step_by(8)) {
-            block.left = SeqNumber(word(at)?);
-            block.right = SeqNumber(word(at + 4)?);
-        }
-        let window = |at: usize| Some(u16::try_from(word(at)?).unwrap_or(u16::MAX));
-        let acknowledgements = Acknowledgements {
-            peer_window: window(108)?,
-            own_window: window(112)?,
-            timestamps: has_timestamps.then_some(clock),
-            sack,
-            sack_count: usize::from(*bytes.get(124)?),
-        };
         Some(Self {
             local: SocketAddr::new(address(0)?, half(32)?),
             remote: SocketAddr::new(address(16)?, half(34)?),
@@ -119,7 +98,7 @@ impl Record {
             receive_mss: word(100)?,
             packets_out: word(104)?,
             has_threshold: *bytes.get(125)? != 0,
-            acknowledgements,
+            acknowledgements: acknowledgements(bytes, has_timestamps)?,
         })
     }
 
@@ -173,4 +152,30 @@ impl Record {
             is_frozen: false,
         }
     }
+}
+
+/// What acknowledgements say, of a record.
+fn acknowledgements(bytes: &[u8], has_timestamps: bool) -> Option<Acknowledgements> {
+    let word = |at: usize| Some(u32::from_ne_bytes(bytes.get(at..at + 4)?.try_into().ok()?));
+    let window = |at: usize| Some(u16::try_from(word(at)?).unwrap_or(u16::MAX));
+    let clock = Timestamps {
+        value: word(116)?,
+        echo: word(120)?,
+    };
+    let none = SackBlock {
+        left: SeqNumber(0),
+        right: SeqNumber(0),
+    };
+    let mut sack = [none; SACK_BLOCKS];
+    for (block, at) in sack.iter_mut().zip((128..).step_by(8)) {
+        block.left = SeqNumber(word(at)?);
+        block.right = SeqNumber(word(at + 4)?);
+    }
+    Some(Acknowledgements {
+        peer_window: window(108)?,
+        own_window: window(112)?,
+        timestamps: has_timestamps.then_some(clock),
+        sack,
+        sack_count: usize::from(*bytes.get(124)?),
+    })
 }
