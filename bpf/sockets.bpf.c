@@ -10,6 +10,7 @@
 #include "slow_start.h"
 
 #define AF_INET6 10
+#define SACK_BLOCKS 4
 
 #pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)
 struct seq_file;
@@ -84,8 +85,17 @@ struct minmax {
 };
 
 struct tcp_options_received {
+    __u32 ts_recent;
     __u16 tstamp_ok : 1;
     __u16 sack_ok : 3;
+    __u16 snd_wscale : 4;
+    __u16 rcv_wscale : 4;
+    __u8 num_sacks;
+};
+
+struct tcp_sack_block {
+    __u32 start_seq;
+    __u32 end_seq;
 };
 
 struct tcp_sock {
@@ -99,6 +109,14 @@ struct tcp_sock {
     struct minmax rtt_min;
     __u32 lsndtime;
     __u32 rcv_tstamp;
+    __u32 packets_out;
+    __u32 snd_wnd;
+    __u32 rcv_wnd;
+    __u32 rcv_wup;
+    __u32 tsoffset;
+    /* Linux 6.7. */
+    __u8 tcp_usec_ts : 1;
+    struct tcp_sack_block selective_acks[SACK_BLOCKS];
 };
 #pragma clang attribute pop
 
@@ -132,6 +150,17 @@ struct record {
     __u64 cookie;
     __u32 since_received;
     __u32 receive_mss;
+    __u32 packets_out;
+    /* What the peer's next acknowledgement would say, and this host's: as on the wire. */
+    __u32 peer_window;
+    __u32 window;
+    __u32 timestamp;
+    __u32 echo;
+    __u8 sack_count;
+    /* Whether the kernel sets its window by a threshold. */
+    __u8 has_threshold;
+    __u16 padding;
+    __u32 sacks[2 * SACK_BLOCKS];
 };
 
 /* Connections that are to start slowly, by their cookies. */
@@ -157,11 +186,39 @@ static __always_inline struct tcp_sock *connection_of(struct bpf_iter__tcp *ctx)
     }
 }
 
-/* Window and threshold of a congestion control that sets its window itself are its own affair. */
-static __always_inline int restores_window(struct tcp_sock *tcp)
+/* Whether the kernel sets the window by a threshold; BBR and others set it themselves. */
+static __always_inline int has_threshold(struct tcp_sock *tcp)
 {
     const struct tcp_congestion_ops *control = tcp->inet_conn.icsk_ca_ops;
-    return tcp->prior_ssthresh && control && !control->cong_control;
+    return control && !control->cong_control;
+}
+
+static __always_inline int restores_window(struct tcp_sock *tcp)
+{
+    return tcp->prior_ssthresh && has_threshold(tcp);
+}
+
+/* What an acknowledgement of what has arrived says. */
+static __always_inline void describe_acknowledgement(struct tcp_sock *tcp, struct record *record)
+{
+    __u32 used = tcp->rcv_nxt - tcp->rcv_wup;
+    __u64 clock = bpf_ktime_get_ns();
+    int in_microseconds = 0;
+
+    record->packets_out = tcp->packets_out;
+    record->peer_window = tcp->snd_wnd >> BPF_CORE_READ_BITFIELD(tcp, rx_opt.snd_wscale);
+    if (used < tcp->rcv_wnd)
+        record->window = (tcp->rcv_wnd - used) >> BPF_CORE_READ_BITFIELD(tcp, rx_opt.rcv_wscale);
+    if (bpf_core_field_exists(tcp->tcp_usec_ts))
+        in_microseconds = BPF_CORE_READ_BITFIELD(tcp, tcp_usec_ts);
+    record->timestamp = (__u32)(clock / (in_microseconds ? 1000 : 1000000)) + tcp->tsoffset;
+    record->echo = tcp->rx_opt.ts_recent;
+    record->sack_count = tcp->rx_opt.num_sacks;
+#pragma unroll
+    for (int block = 0; block < SACK_BLOCKS; block++) {
+        record->sacks[2 * block] = tcp->selective_acks[block].start_seq;
+        record->sacks[2 * block + 1] = tcp->selective_acks[block].end_seq;
+    }
 }
 
 static __always_inline void write(struct bpf_iter__tcp *ctx, struct tcp_sock *tcp)
@@ -189,6 +246,7 @@ static __always_inline void write(struct bpf_iter__tcp *ctx, struct tcp_sock *tc
     record.backoff = tcp->inet_conn.icsk_backoff;
     record.has_sack = BPF_CORE_READ_BITFIELD(tcp, rx_opt.sack_ok) != 0;
     record.restores_window = restores_window(tcp);
+    record.has_threshold = has_threshold(tcp);
     record.has_timestamps = BPF_CORE_READ_BITFIELD(tcp, rx_opt.tstamp_ok) != 0;
     record.since_received = now - tcp->inet_conn.icsk_ack.lrcvtime;
     record.receive_mss = tcp->inet_conn.icsk_ack.rcv_mss;
@@ -203,6 +261,7 @@ static __always_inline void write(struct bpf_iter__tcp *ctx, struct tcp_sock *tc
     record.rto = tcp->inet_conn.icsk_rto;
     record.since_sent = now - tcp->lsndtime;
     record.since_heard = now - tcp->rcv_tstamp;
+    describe_acknowledgement(tcp, &record);
     struct dst_entry *route = tcp->inet_conn.icsk_inet.sk.sk_dst_cache;
     if (route && route->dev)
         record.ifindex = route->dev->ifindex;

@@ -26,7 +26,7 @@ use interfaces::{Interfaces, News, What};
 use metrics::Tally;
 use outlast_base::time::Instant;
 use outlast_gateway::link::{Indicator, InterfaceId, LinkEvent, LinkId, LinkState};
-use outlast_host::{Event, Host, HostConfig, Limits, Mechanism};
+use outlast_host::{Event, Host, HostConfig, Limits};
 use outlast_linux::clock;
 use outlast_linux::monitor::{self, Change, RouteMonitor};
 use outlast_linux::netlink::InterfaceIndex;
@@ -38,7 +38,7 @@ use outlast_linux::stack::{TcpStack, Waking};
 use outlast_linux::timer::{Resumption, Timer};
 use outlast_linux::waker::Waker;
 use returns::{Found, Return, Returns};
-use settings::Settings;
+use settings::{Restart, Settings};
 pub use status::HostStatus;
 use std::path::{Path, PathBuf};
 use suspension::Suspension;
@@ -101,8 +101,9 @@ pub fn check(config: Option<&Path>) -> Result<String, Failure> {
     let option = option.map_or("not sent".into(), user_timeout::UserTimeout::shown);
     let metrics = settings.metrics.as_ref();
     Ok(format!(
-        "{file}: sound\n  interfaces    {interfaces}\n  at most       {} connections a second, {} at \
+        "{file}: sound\n  interfaces    {interfaces}\n  mechanism     {}\n  at most       {} connections a second, {} at \
          once\n  user timeout  {option}\n  control       {}\n  metrics       {}\n",
+        settings.mechanism.name(),
         settings.per_second,
         settings.burst,
         settings.control().display(),
@@ -261,9 +262,10 @@ impl Daemon {
         let else_hears = self.user_timeouts.is_sent();
         let wanted = self.settings.immediate_retransmission;
         self.immediate.set(wanted, &mut self.stack, else_hears)?;
-        let waking = match self.settings.wakes_peers {
-            true => Waking::PathMtu,
-            false => Waking::Request,
+        let waking = match (self.settings.wakes_peers, self.settings.mechanism) {
+            (true, Restart::RetransmissionTrigger) => Waking::PathMtu,
+            (true, Restart::FastRetransmit) => Waking::DuplicateAcks,
+            (false, _) => Waking::Request,
         };
         self.stack.set_waking(waking);
         let asks = self.stack.immediate().is_some();
@@ -436,7 +438,7 @@ fn host_config(settings: &Settings) -> HostConfig {
         // The kernel does not offer it to an agent.
         forces_slow_start: false,
         limits: host_limits(settings),
-        ..HostConfig::new(Mechanism::RetransmissionTrigger)
+        ..HostConfig::new(settings.mechanism.mechanism())
     }
 }
 

@@ -503,6 +503,11 @@ impl Host {
         self.config.limits = limits;
     }
 
+    /// What restarts connections from now on.
+    pub fn set_mechanism(&mut self, mechanism: Mechanism) {
+        self.config.mechanism = mechanism;
+    }
+
     /// Whether the peers of asymmetric indicators are woken from now on.
     pub fn set_wakes_peer(&mut self, wakes_peer: bool) {
         self.config.wakes_peer = wakes_peer;

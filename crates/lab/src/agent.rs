@@ -2,7 +2,8 @@
 //!
 //! The emulator tells the mobile's of its link, as an indicator of a real host would. With HIP it tells both
 //! hosts' of each readdressing instead. Where both hosts have one, the mobile's asks the fixed host's by
-//! the Immediate Retransmission Option.
+//! the Immediate Retransmission Option. An agent for fast retransmission that is alone sends its peer duplicate
+//! acknowledgements.
 
 use crate::error::LabError;
 use outlast_base::time::Instant;
@@ -12,7 +13,7 @@ use outlast_linux::clock;
 use outlast_linux::immediate_retransmission::ImmediateRetransmission;
 use outlast_linux::netlink::RouteSocket;
 use outlast_linux::poller::{Interest, Poller, Token};
-use outlast_linux::stack::{StackError, TcpStack};
+use outlast_linux::stack::{StackError, TcpStack, Waking};
 use outlast_linux::timer::Timer;
 use outlast_linux::waker::Waker;
 use std::io;
@@ -122,9 +123,14 @@ impl Agent {
                 .map_err(failed)?;
             stack.set_immediate(Some(programs));
         }
+        // A mark on an acknowledgement, or duplicates: Cáceres and Iftode 1995, section IV.
+        let duplicates = mechanism == Mechanism::FastRetransmit && !asks;
+        if duplicates {
+            stack.set_waking(Waking::DuplicateAcks);
+        }
         let config = HostConfig {
             // Otherwise off as in the daemon: what follows the first bytes is not good with every sender.
-            wakes_peer: asks,
+            wakes_peer: asks || duplicates,
             forces_slow_start: false,
             ..HostConfig::new(mechanism)
         };

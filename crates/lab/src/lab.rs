@@ -68,8 +68,6 @@ impl Lab {
         let outlast = &scenario.outlast;
         let roaming = topology::roaming(scenario, index, home_agent(outlast)?);
         let mut at_first = gateways(outlast)?;
-        // An agent that the lab lacks is said now, not when the run begins.
-        agents(scenario)?;
         if let Some(roaming) = &roaming {
             at_first = roaming.gateways(at_first);
         }
@@ -183,7 +181,7 @@ impl Lab {
 
     /// The agent beside the TCP of the host of `side`, and who tells it of the link.
     fn agent(&self, host: &Host, side: Side) -> Result<Option<(Teller, Agent)>, LabError> {
-        let agents = agents(&self.scenario)?;
+        let agents = agents(&self.scenario);
         let Some(mechanism) = agents[side.index()] else {
             return Ok(None);
         };

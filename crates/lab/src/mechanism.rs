@@ -6,13 +6,9 @@ use outlast_host::Mechanism as HostMechanism;
 use outlast_scenario::{Hop, Indicators as Wish, Mechanism, Outlast, Scenario};
 use outlast_world::{Gateways, Indicators};
 
-/// What the lab has at the mobile, for messages.
-const AT_MOBILE: &str = "none, smart-link-1 to smart-link-4, hold, retransmission-cache, \
-     zero-window-ack, acknowledge-ahead, m-tcp, m-tcp-adaptive, auto, retransmission-trigger";
-
 /// The gateways at the two ends of the mobile's link.
 pub(crate) fn gateways(outlast: &Outlast) -> Result<Gateways, LabError> {
-    let mobile = match agent_at_mobile(outlast)? {
+    let mobile = match outlast.mobile.on_host() {
         Some(_) => Mechanism::None,
         None => outlast.mobile,
     };
@@ -31,33 +27,9 @@ pub(crate) fn gateways(outlast: &Outlast) -> Result<Gateways, LabError> {
 
 /// The agents beside the hosts' TCP, by [`Side::index`](outlast_world::Side::index). That of the fixed host
 /// hears of the end of a readdressing, and of the requests of the mobile host's.
-pub(crate) fn agents(scenario: &Scenario) -> Result<[Option<HostMechanism>; 2], LabError> {
+pub(crate) fn agents(scenario: &Scenario) -> [Option<HostMechanism>; 2] {
     let outlast = &scenario.outlast;
-    let mobile = agent_at_mobile(outlast)?;
-    match outlast.fixed {
-        Mechanism::None => Ok([None, mobile]),
-        Mechanism::RetransmissionTrigger => {
-            Ok([Some(HostMechanism::RetransmissionTrigger), mobile])
-        }
-        mechanism => Err(LabError::NoSuchMechanism {
-            mechanism,
-            key: "outlast.fixed",
-            available: "none, retransmission-trigger",
-        }),
-    }
-}
-
-/// The agent beside the mobile's TCP.
-fn agent_at_mobile(outlast: &Outlast) -> Result<Option<HostMechanism>, LabError> {
-    match outlast.mobile.on_host() {
-        // The kernel has no way to be made to retransmit fast.
-        Some(HostMechanism::FastRetransmit) => Err(LabError::NoSuchMechanism {
-            mechanism: outlast.mobile,
-            key: "outlast.mobile",
-            available: AT_MOBILE,
-        }),
-        agent => Ok(agent),
-    }
+    [outlast.fixed.on_host(), outlast.mobile.on_host()]
 }
 
 /// The gateways at the two ends of `hop`.

@@ -12,6 +12,26 @@ const TRIGGER: &str = "[outlast]\nmobile = \"retransmission-trigger\"\n";
 const AT_ONCE: f64 = 0.14;
 const RUNS: u32 = 3;
 
+/// An agent that retransmits fast.
+const FAST: &str = "[outlast]\nmobile = \"fast-retransmit\"\n";
+
+/// What differs between links, and when their outage begins.
+struct Link {
+    keys: &'static str,
+    start: &'static str,
+}
+
+const FAST_LINK: Link = Link {
+    keys: "rate = \"10 Mbit/s\"\n",
+    start: "1 s",
+};
+
+/// Its queue is longer than a round trip.
+const SLOW_LINK: Link = Link {
+    keys: "rate = \"4 Mbit/s\"\nqueue = 75\n",
+    start: "2 s",
+};
+
 /// At both hosts.
 const BOTH: &str =
     "[outlast]\nmobile = \"retransmission-trigger\"\nfixed = \"retransmission-trigger\"\n";
@@ -22,15 +42,22 @@ fn resume(outlast: &str, congestion: &str, sack: bool, outage_s: f64) -> Option<
 }
 
 /// From link-up until the receiver of a transfer in `direction` has new bytes; `None` where the lab cannot run.
-fn resume_of(
+fn resume_of(direction: &str, outlast: &str, sender: (&str, bool), outage_s: f64) -> Option<f64> {
+    resume_over(&FAST_LINK, direction, outlast, sender, outage_s)
+}
+
+/// From link-up until the receiver of a transfer over `link` has new bytes; `None` where the lab cannot run.
+fn resume_over(
+    link: &Link,
     direction: &str,
     outlast: &str,
     (congestion, sack): (&str, bool),
     outage_s: f64,
 ) -> Option<f64> {
+    let Link { keys, start } = link;
     let text = format!(
-        "[link]\nrate = \"10 Mbit/s\"\ndelay = \"20 ms\"\n\
-         [link.outages]\nprocess = \"single\"\nstart = \"1 s\"\nlength = \"{outage_s} s\"\n\
+        "[link]\n{keys}delay = \"20 ms\"\n\
+         [link.outages]\nprocess = \"single\"\nstart = \"{start}\"\nlength = \"{outage_s} s\"\n\
          [workload]\nkind = \"bulk\"\nbytes = \"2 MB\"\ndirection = \"{direction}\"\n\
          [stack]\ncongestion = \"{congestion}\"\nsack = {sack}\n{outlast}\
          [run]\ndeadline = \"60 s\"\n"
@@ -57,11 +84,15 @@ fn resume_of(
     }
 }
 
-/// From link-up until new bytes with the agent: the least of a few runs, as a busy machine may be late.
+/// From link-up until new bytes with the trigger: the least of a few runs, as a busy machine may be late.
 fn resume_helped(congestion: &str, sack: bool, outage_s: f64) -> Option<f64> {
+    resume_helped_by(TRIGGER, congestion, sack, outage_s)
+}
+
+fn resume_helped_by(outlast: &str, congestion: &str, sack: bool, outage_s: f64) -> Option<f64> {
     let mut least = f64::INFINITY;
     for _ in 0..RUNS {
-        least = least.min(resume(TRIGGER, congestion, sack, outage_s)?);
+        least = least.min(resume(outlast, congestion, sack, outage_s)?);
         if least <= AT_ONCE {
             break;
         }
@@ -148,4 +179,45 @@ fn a_download_resumes_at_once_with_agents_at_both_hosts() {
             });
         }
     });
+}
+
+#[test]
+fn an_upload_resumes_at_once_with_fast_retransmission_and_stalls_without() {
+    thread::scope(|scope| {
+        for (congestion, sack) in [
+            ("cubic", true),
+            ("bbr", true),
+            ("reno", true),
+            ("cubic", false),
+        ] {
+            scope.spawn(move || {
+                let Some(with) = resume_helped_by(FAST, congestion, sack, 6.5) else {
+                    return;
+                };
+                let name = format!("{congestion}, SACK {sack}");
+                assert!(with <= AT_ONCE, "{name}: {with}");
+                let without = resume("", congestion, sack, 6.5).expect("it ran before");
+                assert!(without > 2.0 * AT_ONCE, "{name}: {without}");
+            });
+        }
+    });
+}
+
+/// Over an outage shorter than the first timeout of a sender without SACK, which takes long to repair by itself what
+/// the outage has taken.
+#[test]
+fn duplicate_acknowledgements_of_the_mobile_host_wake_a_download() {
+    let mut tried = Vec::new();
+    for _ in 0..RUNS {
+        let resume = |outlast| resume_over(&SLOW_LINK, "download", outlast, ("cubic", false), 0.3);
+        let Some(with) = resume(FAST) else {
+            return;
+        };
+        let without = resume("").expect("it ran before");
+        if with < without / 2.0 && with <= 2.0 * AT_ONCE {
+            return;
+        }
+        tried.push((with, without));
+    }
+    panic!("{tried:?}");
 }

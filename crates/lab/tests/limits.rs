@@ -3,6 +3,7 @@
 mod support;
 
 use outlast_lab::{Cancel, Lab, LabError};
+use outlast_scenario::Mechanism;
 use std::time::Duration;
 use support::{run, scenario, skip};
 
@@ -89,15 +90,16 @@ fn cancelling_ends_a_run_and_those_that_come_later() {
 
 #[test]
 fn a_mechanism_that_the_lab_does_not_have_is_named() {
-    let scenario = scenario(
-        "[link]\nrate = \"1 Mbit/s\"\ndelay = \"5 ms\"\n[workload]\nkind = \"bulk\"\nbytes = \"1 MB\"\n\
-         [outlast]\nmobile = \"fast-retransmit\"\n",
+    let mut scenario = scenario(
+        "[link]\nrate = \"1 Mbit/s\"\ndelay = \"5 ms\"\n[workload]\nkind = \"bulk\"\nbytes = \"1 MB\"\n",
     );
+    // A file that says so is refused when it is read.
+    scenario.outlast.gateway = Mechanism::FastRetransmit;
     let error = Lab::new(&scenario, 0).expect_err("an endpoint mechanism");
     assert_eq!(
         error.to_string(),
-        "the lab has no mechanism \"fast-retransmit\" at `outlast.mobile` (it has: none, \
-         smart-link-1 to smart-link-4, hold, retransmission-cache, zero-window-ack, acknowledge-ahead, m-tcp, m-tcp-adaptive, auto, retransmission-trigger)"
+        "the lab has no mechanism \"fast-retransmit\" at `outlast.gateway` (it has: none, \
+         smart-link-1 to smart-link-4, hold, retransmission-cache, zero-window-ack, acknowledge-ahead, m-tcp, m-tcp-adaptive, auto)"
     );
 }
 

@@ -15,21 +15,35 @@
 //! long then, and the kernel sends it again at once. The kernel keeps to that size with this peer for ten
 //! minutes.
 //!
+//! Fast retransmission (Cáceres and Iftode 1995, section IV) is nearest to this, by what a connection has gone through:
+//!
+//! | connection | what it gets |
+//! |---|---|
+//! | it has had a timeout, and sets its window by a threshold | the back-off is taken back; the window of before is forgotten, so that it goes on in slow start up to the threshold that the timeout has set |
+//! | no timeout yet, no SACK, a threshold, four or more segments outstanding | three duplicate acknowledgements in the peer's name: the kernel's own fast retransmission |
+//! | any other | what [`EndpointControl::retransmit_now`] does |
+//!
+//! With SACK the kernel counts no duplicates that tell of nothing new (RFC 8985), and nobody here knows what the
+//! peer could truthfully tell.
+//!
 //! What breaks it: small segments, which are never too long; a socket bound to an interface does not
 //! hear an error from loopback; an application that has set `IP_RECVERR` sees the error.
 
+mod acknowledgement;
 mod path_mtu;
 mod record;
 
+use acknowledgement::{Acknowledgements, Progress, bare};
 use aya::maps::{HashMap, MapData, MapError};
 use aya::programs::links::LinkError;
 use aya::programs::{Iter, Program, ProgramError};
 use aya::{Btf, BtfError, Ebpf, EbpfError, EbpfLoader, include_bytes_aligned};
 use outlast_base::time::{Duration, Instant};
 use outlast_host::control::{
-    Action, Connection, ConnectionId, ControlError, EndpointControl, Needless, Outcome, Stage,
+    Action, Connection, ConnectionId, ControlError, DUPLICATE_ACKS, EndpointControl, Needless,
+    Outcome, Stage,
 };
-use outlast_wire::{IcmpNotice, IpHeader, Packet, SeqNumber, TcpFlags, TcpHeader};
+use outlast_wire::{IcmpNotice, Packet, SeqNumber, TcpHeader};
 use record::Record;
 use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
@@ -49,6 +63,9 @@ const SLOW_STARTS: &str = "slow_starts";
 
 /// Doublings that Linux counts at most: its timer is at its longest before.
 const MOST_DOUBLINGS: u8 = 16;
+
+/// Duplicate acknowledgements that make a sender retransmit (RFC 5681, section 3.2).
+const DUPLICATES: u8 = DUPLICATE_ACKS - 1;
 
 /// How long a receiver may keep an acknowledgement back, usually.
 const DELAYED_ACK: Duration = Duration::from_millis(40);
@@ -93,8 +110,12 @@ pub struct StackCounters {
     pub icmp_errors_refused: u64,
     /// Connections told of a smaller path MTU, as their timers would have held them.
     pub path_mtus_lowered: u64,
-    /// Connections without SACK that start slowly, whatever they think of their timeout.
+    /// Connections that start slowly, whatever they think of their timeout.
     pub slow_starts: u64,
+    /// Connections that duplicate acknowledgements in their peers' names made retransmit fast.
+    pub fast_retransmits: u64,
+    /// Duplicate acknowledgements that were sent to peers.
+    pub duplicate_acks: u64,
 }
 
 /// The TCP of the network namespace of the thread that opened it.
@@ -122,6 +143,8 @@ pub struct TcpStack {
     kicked: BTreeMap<ConnectionId, SeqNumber>,
     /// Whose peers have asked for what is in flight, until it is sent again.
     asked: BTreeSet<ConnectionId>,
+    /// To be made to retransmit fast by the next [`TcpStack::flush`].
+    fast: Vec<ConnectionId>,
     /// To be told of a smaller path MTU by the next [`TcpStack::flush`].
     stopped: Vec<ConnectionId>,
     /// Length of a tick of the kernel's clock.
@@ -138,6 +161,8 @@ pub enum Waking {
     Request,
     /// By that, and then by a smaller path MTU, which every peer heeds.
     PathMtu,
+    /// By the request and three duplicates of it (Cáceres and Iftode 1995, section IV).
+    DuplicateAcks,
 }
 
 /// What a peer is told, so that it sends again.
@@ -147,6 +172,8 @@ enum PeerNews {
     Arrived,
     /// A path that takes less than what it has in flight.
     PathMtu,
+    /// What has arrived, so many times.
+    Duplicates(u8),
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -164,11 +191,16 @@ struct Known {
     is_silent: bool,
     has_sack: bool,
     restores_window: bool,
+    has_threshold: bool,
     cookie: u64,
     /// What the peer's full packets are long; zero: it has sent none.
     peer_mtu: u32,
     /// When anything last came.
     heard_at: Instant,
+    /// Segments outstanding.
+    packets_out: u32,
+    acknowledgements: Acknowledgements,
+    progress: Progress,
 }
 
 impl Known {
@@ -182,6 +214,13 @@ impl Known {
         let round_trip = self.min_rtt + self.min_rtt / 4;
         let is_answered = self.is_silent && self.since_sent >= self.min_rtt;
         is_answered || self.since_sent >= round_trip + DELAYED_ACK
+    }
+
+    /// Whether duplicate acknowledgements make it retransmit: the kernel counts fewer than are outstanding.
+    /// Their number is no measure for a sender that sets its window itself.
+    fn counts_duplicates(&self) -> bool {
+        let is_counted = !self.has_sack && self.has_threshold;
+        is_counted && self.retransmits == 0 && self.packets_out > DUPLICATES.into()
     }
 }
 
@@ -208,6 +247,7 @@ impl TcpStack {
             slow_starts: Vec::new(),
             kicked: BTreeMap::new(),
             asked: BTreeSet::new(),
+            fast: Vec::new(),
             stopped: Vec::new(),
             tick: ticks::length(),
             counters: StackCounters::default(),
@@ -257,6 +297,11 @@ impl TcpStack {
                 self.kick(id, known)?;
             }
         }
+        for id in std::mem::take(&mut self.fast) {
+            if let Some(known) = self.known.get(&id).copied() {
+                self.retransmit_fast(id, known)?;
+            }
+        }
         for (id, news) in std::mem::take(&mut self.peers) {
             if let Some(known) = self.known.get(&id).copied() {
                 self.tell_peer(id, known, news)?;
@@ -279,7 +324,7 @@ impl TcpStack {
         };
         let asks = |(id, news): &(ConnectionId, PeerNews)| match news {
             PeerNews::Arrived => Some(self.known.get(id)?.cookie),
-            PeerNews::PathMtu => None,
+            PeerNews::PathMtu | PeerNews::Duplicates(_) => None,
         };
         let cookies: Vec<u64> = self.peers.iter().filter_map(asks).collect();
         Ok(immediate.ask(&cookies).map_err(Box::new)?)
@@ -346,6 +391,16 @@ impl TcpStack {
         Ok(())
     }
 
+    /// Has a connection count three duplicate acknowledgements.
+    fn retransmit_fast(&mut self, id: ConnectionId, known: Known) -> Result<(), StackError> {
+        let duplicate = known.acknowledgements.of_peer(id, known.progress);
+        for _ in 0..DUPLICATES {
+            self.send(id.local.ip(), &duplicate)?;
+        }
+        self.counters.fast_retransmits += 1;
+        Ok(())
+    }
+
     /// Wakes a peer.
     fn tell_peer(
         &mut self,
@@ -370,17 +425,31 @@ impl TcpStack {
                     Err(_) => Ok(()),
                 }
             }
+            PeerNews::Duplicates(count) => {
+                let duplicate = known.acknowledgements.own(id, known.progress);
+                for _ in 0..count {
+                    let is_sent = self.send(id.remote.ip(), &duplicate)?;
+                    self.counters.duplicate_acks += u64::from(is_sent);
+                }
+                Ok(())
+            }
         }
     }
 
-    /// Sends a packet, inside this host or to a peer.
+    /// Sends an ICMP error, or a question in a peer's name, inside this host or to a peer.
     fn tell(&mut self, to: IpAddr, packet: &Packet) -> Result<(), StackError> {
-        match self.sender.send(to, &packet.to_bytes()) {
-            Ok(Sent::Accepted) => self.counters.icmp_errors += 1,
-            Ok(_) => self.counters.icmp_errors_refused += 1,
-            Err(error) => return Err(StackError::Send(error)),
+        match self.send(to, packet)? {
+            true => self.counters.icmp_errors += 1,
+            false => self.counters.icmp_errors_refused += 1,
         }
         Ok(())
+    }
+
+    /// Sends a packet, inside this host or to a peer, and returns whether the kernel has taken it.
+    fn send(&mut self, to: IpAddr, packet: &Packet) -> Result<bool, StackError> {
+        let sent = self.sender.send(to, &packet.to_bytes());
+        let sent = sent.map_err(StackError::Send)?;
+        Ok(matches!(sent, Sent::Accepted))
     }
 
     /// One pass of a program over all sockets.
@@ -403,43 +472,23 @@ fn iterator<'a>(ebpf: &'a mut Ebpf, name: &str) -> Result<&'a mut Iter, ProgramE
 
 /// An error about the oldest byte that the peer has not acknowledged.
 fn icmp_error(id: ConnectionId, known: Known, notice: IcmpNotice) -> Option<Packet> {
-    let ip = IpHeader {
-        source: id.local.ip(),
-        destination: id.remote.ip(),
-        hop_limit: 64,
-        traffic_class: 0,
-        identification: 0,
-    };
     let header = TcpHeader {
-        source_port: id.local.port(),
-        destination_port: id.remote.port(),
         seq: known.snd_una,
         ack: known.rcv_nxt,
-        flags: TcpFlags::ACK,
         ..TcpHeader::default()
     };
-    let about = Packet::tcp_segment(ip, header, &[]);
+    let about = bare(id.local, id.remote, header);
     Packet::icmp_error(id.local.ip(), notice, &about).ok()
 }
 
 /// A segment without data, as the peer may have sent it.
 fn peer_segment(id: ConnectionId, seq: SeqNumber, ack: SeqNumber) -> Packet {
-    let ip = IpHeader {
-        source: id.remote.ip(),
-        destination: id.local.ip(),
-        hop_limit: 64,
-        traffic_class: 0,
-        identification: 0,
-    };
     let header = TcpHeader {
-        source_port: id.remote.port(),
-        destination_port: id.local.port(),
         seq,
         ack,
-        flags: TcpFlags::ACK,
         ..TcpHeader::default()
     };
-    Packet::tcp_segment(ip, header, &[])
+    bare(id.remote, id.local, header)
 }
 
 impl EndpointControl for TcpStack {
@@ -471,9 +520,13 @@ impl EndpointControl for TcpStack {
                 is_silent: connection.is_silent(),
                 has_sack: record.has_sack,
                 restores_window: record.restores_window,
+                has_threshold: record.has_threshold,
                 cookie: record.cookie,
                 peer_mtu: record.peer_mtu(),
                 heard_at: connection.heard_at,
+                packets_out: record.packets_out,
+                acknowledgements: record.acknowledgements,
+                progress: record.progress(),
             };
             self.known.insert(connection.id, known);
             found.push(connection);
@@ -517,27 +570,38 @@ impl EndpointControl for TcpStack {
         self.asked.insert(id);
     }
 
-    fn fast_retransmit(
-        &mut self,
-        _now: Instant,
-        _id: ConnectionId,
-    ) -> Result<Outcome, ControlError> {
-        Err(ControlError::NotSupported(Action::FastRetransmit))
+    fn fast_retransmit(&mut self, now: Instant, id: ConnectionId) -> Result<Outcome, ControlError> {
+        let known = self.known.get(&id).ok_or(ControlError::Unknown(id))?;
+        let is_asked = self.asked.contains(&id);
+        if known.counts_duplicates() && known.is_stopped() && !is_asked {
+            self.kicked.remove(&id);
+            self.fast.push(id);
+            return Ok(Outcome::Done);
+        }
+        // Without SACK that is done for every sender.
+        if known.retransmits > 0 && known.has_sack && known.restores_window {
+            self.slow_starts.push(known.cookie);
+        }
+        self.retransmit_now(now, id)
     }
 
     fn send_duplicate_acks(
         &mut self,
         _now: Instant,
-        _id: ConnectionId,
-        _count: u8,
+        id: ConnectionId,
+        count: u8,
     ) -> Result<Outcome, ControlError> {
-        Err(ControlError::NotSupported(Action::DuplicateAcks))
+        if !self.known.contains_key(&id) {
+            return Err(ControlError::Unknown(id));
+        }
+        self.peers.push((id, PeerNews::Duplicates(count)));
+        Ok(Outcome::Done)
     }
 
     fn wake_peer(&mut self, now: Instant, id: ConnectionId) -> Result<Outcome, ControlError> {
         let known = self.known.get(&id).ok_or(ControlError::Unknown(id))?;
         let is_bulk = path_mtu::smaller(known.peer_mtu, known.peer_mtu).is_some();
-        if !is_bulk && self.immediate.is_none() {
+        if !is_bulk && self.immediate.is_none() && self.waking != Waking::DuplicateAcks {
             // It sends little at a time.
             return Ok(Outcome::Needless(Needless::NothingOutstanding));
         }
@@ -545,10 +609,18 @@ impl EndpointControl for TcpStack {
         let before = before.filter(|(rcv_nxt, _)| *rcv_nxt == known.rcv_nxt);
         let news = match (before, self.waking) {
             // It has woken, and finds out by SACK what is lost.
-            (Some((_, told)), Waking::PathMtu) if known.has_sack && known.heard_at > told => {
+            (Some((_, told)), Waking::PathMtu | Waking::DuplicateAcks)
+                if known.has_sack && known.heard_at > told =>
+            {
                 return Ok(Outcome::Needless(Needless::Recovering));
             }
             (Some(_), Waking::PathMtu) if is_bulk => PeerNews::PathMtu,
+            // The first one bears the option, by which a peer with the agent needs no duplicates.
+            (_, Waking::DuplicateAcks) if self.immediate.is_some() => {
+                self.peers.push((id, PeerNews::Arrived));
+                PeerNews::Duplicates(DUPLICATES)
+            }
+            (_, Waking::DuplicateAcks) => PeerNews::Duplicates(DUPLICATE_ACKS),
             _ => PeerNews::Arrived,
         };
         self.peers.push((id, news));

@@ -8,8 +8,10 @@
 //! [`outlast run --role host`]: https://docs.rs/outlast-host
 
 mod long;
+mod mechanisms;
 
 use long::Long;
+use mechanisms::Mechanisms;
 use outlast_base::time::Duration;
 use outlast_base::units::ByteCount;
 use outlast_experiments::experiment::{Experiment, Extent, Figure, Part};
@@ -31,7 +33,7 @@ pub static EXPERIMENT: Experiment = Experiment {
     measures: "Time from link-up until the receiving application has new bytes, after a single outage, with \
                the agent of the role host and without it",
     method,
-    figures: &[&Matrix, &Long],
+    figures: &[&Matrix, &Long, &Mechanisms],
 };
 
 /// One round trip and 100 ms.

@@ -74,6 +74,7 @@ impl Daemon {
             &About {
                 config: config.map(|file| file.display().to_string()),
                 metrics: self.settings.metrics.as_ref().map(ToString::to_string),
+                mechanism: self.settings.mechanism.name(),
                 per_second: self.settings.per_second,
                 burst: self.settings.burst,
                 began: self.began,
@@ -137,6 +138,7 @@ impl Daemon {
             }
         }
         self.host.set_limits(now, host_limits(&next));
+        self.host.set_mechanism(next.mechanism.mechanism());
         if self.settings.interfaces != next.interfaces {
             self.interfaces.choose(next.interfaces.clone());
             self.take_snapshot(now)?;

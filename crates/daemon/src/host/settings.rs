@@ -3,7 +3,7 @@
 use super::user_timeout::UserTimeout;
 use crate::config::{Endpoint, control_of};
 use crate::failure::Failure;
-use outlast_host::Limits;
+use outlast_host::{Limits, Mechanism};
 use serde::Deserialize;
 use std::path::{Path, PathBuf};
 
@@ -20,12 +20,40 @@ struct File {
     host: Settings,
 }
 
+/// What restarts a stalled connection, by its name in scenarios, too.
+#[derive(Clone, Copy, Debug, Default, Deserialize, Eq, PartialEq)]
+#[serde(rename_all = "kebab-case")]
+pub(super) enum Restart {
+    #[default]
+    RetransmissionTrigger,
+    FastRetransmit,
+}
+
+impl Restart {
+    pub(super) const fn mechanism(self) -> Mechanism {
+        match self {
+            Self::RetransmissionTrigger => Mechanism::RetransmissionTrigger,
+            Self::FastRetransmit => Mechanism::FastRetransmit,
+        }
+    }
+
+    /// As in the configuration file.
+    pub(super) const fn name(self) -> &'static str {
+        match self {
+            Self::RetransmissionTrigger => "retransmission-trigger",
+            Self::FastRetransmit => "fast-retransmit",
+        }
+    }
+}
+
 /// What `[host]` says.
 #[derive(Clone, Debug, Deserialize, Eq, PartialEq)]
 #[serde(deny_unknown_fields, default)]
 pub(super) struct Settings {
     /// The interfaces whose return counts; none: all but the loopback.
     pub(super) interfaces: Vec<String>,
+    /// What restarts a stalled connection.
+    pub(super) mechanism: Restart,
     /// Connections that are made to retransmit in a second at most.
     pub(super) per_second: u32,
     /// And at once.
@@ -48,6 +76,7 @@ impl Default for Settings {
         let limits = Limits::default();
         Self {
             interfaces: Vec::new(),
+            mechanism: Restart::default(),
             per_second: limits.per_second,
             burst: limits.burst,
             wakes_peers: false,
@@ -90,6 +119,7 @@ impl Settings {
     pub(super) fn free_differences(&self, next: &Self) -> Vec<&'static str> {
         let all = [
             ("interfaces", self.interfaces != next.interfaces),
+            ("mechanism", self.mechanism != next.mechanism),
             ("per_second", self.per_second != next.per_second),
             ("burst", self.burst != next.burst),
             ("wakes_peers", self.wakes_peers != next.wakes_peers),
@@ -134,6 +164,15 @@ mod tests {
     fn an_empty_file_has_the_defaults() {
         let file: File = toml::from_str("").expect("it can be read");
         assert_eq!(file.host, Settings::default());
+    }
+
+    #[test]
+    fn mechanisms_have_the_names_of_scenarios() {
+        for restart in [Restart::RetransmissionTrigger, Restart::FastRetransmit] {
+            let text = format!("[host]\nmechanism = \"{}\"\n", restart.name());
+            let file: File = toml::from_str(&text).expect("it can be read");
+            assert_eq!(file.host.mechanism, restart);
+        }
     }
 
     #[test]

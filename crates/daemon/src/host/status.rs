@@ -33,6 +33,9 @@ pub struct HostStatus {
     /// Where metrics are served.
     pub(super) metrics: Option<String>,
     pub(super) running_s: f64,
+    /// What restarts a stalled connection: `retransmission-trigger` or `fast-retransmit`.
+    #[serde(default)]
+    pub(super) mechanism: String,
     /// Connections made to retransmit in a second at most.
     pub(super) per_second: u32,
     /// And at once.
@@ -117,14 +120,22 @@ pub(super) struct Counts {
     pub(super) icmp_errors_refused: u64,
     /// Connections told of a smaller path MTU, as their timers would have held them.
     pub(super) path_mtus_lowered: u64,
-    /// Connections without SACK that start slowly, whatever they think of their timeout.
+    /// Connections that start slowly, whatever they think of their timeout.
     pub(super) slow_starts: u64,
+    /// Connections that duplicate acknowledgements in their peers' names made retransmit fast.
+    pub(super) fast_retransmits: u64,
+    /// Duplicate acknowledgements sent to peers.
+    pub(super) duplicate_acks: u64,
 }
+
+/// A metric's name, its meaning and its count.
+type Count = (&'static str, &'static str, u64);
 
 /// What the daemon knows of itself.
 pub(super) struct About<'a> {
     pub(super) config: Option<String>,
     pub(super) metrics: Option<String>,
+    pub(super) mechanism: &'static str,
     pub(super) per_second: u32,
     pub(super) burst: u32,
     pub(super) began: Instant,
@@ -146,6 +157,7 @@ impl HostStatus {
             config: about.config.clone(),
             metrics: about.metrics.clone(),
             running_s: now.since(about.began).as_secs_f64(),
+            mechanism: about.mechanism.into(),
             per_second: about.per_second,
             burst: about.burst,
             interfaces: interfaces.map(|view| Interface::of(now, view)).collect(),
@@ -170,6 +182,9 @@ impl HostStatus {
             line("metrics", metrics);
         }
         line("running", &time(self.running_s));
+        if !self.mechanism.is_empty() {
+            line("mechanism", &self.mechanism);
+        }
         let (per_second, burst) = (self.per_second, self.burst);
         line(
             "at most",
@@ -297,6 +312,8 @@ impl Counts {
             icmp_errors_refused,
             path_mtus_lowered,
             slow_starts,
+            fast_retransmits,
+            duplicate_acks,
         } = *stack;
         Self {
             returns: restored,
@@ -313,6 +330,8 @@ impl Counts {
             icmp_errors_refused,
             path_mtus_lowered,
             slow_starts,
+            fast_retransmits,
+            duplicate_acks,
         }
     }
 
@@ -344,7 +363,11 @@ impl Counts {
     }
 
     /// Each count, with its name among the metrics and what it means.
-    pub(super) fn each(&self) -> [(&'static str, &'static str, u64); 14] {
+    pub(super) fn each(&self) -> impl Iterator<Item = Count> {
+        self.of_agent().into_iter().chain(self.of_stack())
+    }
+
+    fn of_agent(&self) -> [Count; 9] {
         [
             ("host_returns", "Returns of links", self.returns),
             (
@@ -387,6 +410,11 @@ impl Counts {
                 "Actions that the kernel refused",
                 self.errors,
             ),
+        ]
+    }
+
+    fn of_stack(&self) -> [Count; 7] {
+        [
             (
                 "host_listings",
                 "Times that the kernel's sockets were listed",
@@ -409,8 +437,18 @@ impl Counts {
             ),
             (
                 "host_slow_starts",
-                "Connections without SACK that were kept from getting their former window back",
+                "Connections that were kept from getting their former window back",
                 self.slow_starts,
+            ),
+            (
+                "host_fast_retransmits",
+                "Connections that three duplicate acknowledgements made retransmit fast",
+                self.fast_retransmits,
+            ),
+            (
+                "host_duplicate_acks",
+                "Duplicate acknowledgements sent to peers",
+                self.duplicate_acks,
             ),
         ]
     }

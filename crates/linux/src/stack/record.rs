@@ -1,10 +1,12 @@
 //! What the iterator writes of each connection: `struct record` of `bpf/sockets.bpf.c`.
 
+use super::acknowledgement::{Acknowledgements, Progress, SACK_BLOCKS};
 use super::stage;
 use outlast_base::time::{Duration, Instant};
 use outlast_gateway::link::InterfaceId;
 use outlast_host::control::{Connection, ConnectionId, Stage, Via};
 use outlast_wire::SeqNumber;
+use outlast_wire::tcp::{SackBlock, Timestamps};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
 /// One connection.
@@ -38,13 +40,18 @@ pub(super) struct Record {
     pub(super) has_sack: bool,
     /// Whether a timeout that is taken for spurious brings the former window back.
     pub(super) restores_window: bool,
+    /// Whether the kernel sets its window by a threshold; BBR and others set it themselves.
+    pub(super) has_threshold: bool,
     /// What the kernel calls the socket.
     pub(super) cookie: u64,
+    /// Segments that are outstanding.
+    pub(super) packets_out: u32,
+    pub(super) acknowledgements: Acknowledgements,
 }
 
 impl Record {
     /// Bytes of one on the wire between the kernel and this process.
-    pub(super) const SIZE: usize = 104;
+    pub(super) const SIZE: usize = 160;
 
     /// The record in `bytes`, of [`Self::SIZE`]; `None` for a state or family that is none. The kernel
     /// counts in ticks of that length.
@@ -65,6 +72,7 @@ impl Record {
                 _ => None,
             }
         };
+        let has_timestamps = *bytes.get(67)? != 0;
         Some(Self {
             local: SocketAddr::new(address(0)?, half(32)?),
             remote: SocketAddr::new(address(16)?, half(34)?),
@@ -84,11 +92,23 @@ impl Record {
             since_heard: tick * word(84)?,
             has_sack: *bytes.get(65)? != 0,
             restores_window: *bytes.get(66)? != 0,
-            has_timestamps: *bytes.get(67)? != 0,
+            has_timestamps,
             cookie: long(88)?,
             since_received: tick * word(96)?,
             receive_mss: word(100)?,
+            packets_out: word(104)?,
+            has_threshold: *bytes.get(125)? != 0,
+            acknowledgements: acknowledgements(bytes, has_timestamps)?,
         })
+    }
+
+    /// What has been acknowledged in both directions.
+    pub(super) const fn progress(&self) -> Progress {
+        Progress {
+            snd_una: SeqNumber(self.snd_una),
+            snd_nxt: SeqNumber(self.snd_nxt),
+            rcv_nxt: SeqNumber(self.rcv_nxt),
+        }
     }
 
     /// What the peer's full packets are long, with their headers.
@@ -132,4 +152,30 @@ impl Record {
             is_frozen: false,
         }
     }
+}
+
+/// What acknowledgements say, of a record.
+fn acknowledgements(bytes: &[u8], has_timestamps: bool) -> Option<Acknowledgements> {
+    let word = |at: usize| Some(u32::from_ne_bytes(bytes.get(at..at + 4)?.try_into().ok()?));
+    let window = |at: usize| Some(u16::try_from(word(at)?).unwrap_or(u16::MAX));
+    let clock = Timestamps {
+        value: word(116)?,
+        echo: word(120)?,
+    };
+    let none = SackBlock {
+        left: SeqNumber(0),
+        right: SeqNumber(0),
+    };
+    let mut sack = [none; SACK_BLOCKS];
+    for (block, at) in sack.iter_mut().zip((128..).step_by(8)) {
+        block.left = SeqNumber(word(at)?);
+        block.right = SeqNumber(word(at + 4)?);
+    }
+    Some(Acknowledgements {
+        peer_window: window(108)?,
+        own_window: window(112)?,
+        timestamps: has_timestamps.then_some(clock),
+        sack,
+        sack_count: usize::from(*bytes.get(124)?),
+    })
 }

@@ -4,6 +4,7 @@
 
 mod ending;
 mod errors;
+mod fast;
 mod idle;
 mod neighbours;
 mod operating;

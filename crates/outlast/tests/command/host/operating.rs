@@ -17,7 +17,7 @@ use std::process::{Child, Stdio};
 use std::thread;
 
 /// What the agent is asked.
-fn asked(place: &Place, arguments: &[&str]) -> Said {
+pub(super) fn asked(place: &Place, arguments: &[&str]) -> Said {
     place.run(arguments.iter().chain(&["--control", "host.sock"]))
 }
 
@@ -61,11 +61,11 @@ fn link(status: &Value) -> &Value {
 }
 
 /// A far end that nobody hears, although the carrier stays.
-fn deafen(hosts: &Hosts) {
+pub(super) fn deafen(hosts: &Hosts) {
     ip(&hosts.fixed, "link set link0 address 02:00:00:00:00:99");
 }
 
-fn undeafen(hosts: &Hosts) {
+pub(super) fn undeafen(hosts: &Hosts) {
     ip(&hosts.fixed, "link set link0 address 02:00:00:00:00:01");
 }
 
