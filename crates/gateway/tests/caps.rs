@@ -306,7 +306,7 @@ fn old_acknowledgements_of_quic_go_out_only_if_no_fresh_one_comes_first() {
         path
     };
     let mut path = back();
-    path.after_ms(29);
+    path.after_ms(79);
     assert_eq!(numbers(&mut path), []);
     path.after_ms(1);
     assert_eq!(numbers(&mut path), [0]);
@@ -315,7 +315,7 @@ fn old_acknowledgements_of_quic_go_out_only_if_no_fresh_one_comes_first() {
     let mut path = back();
     path.near_sends(&numbered(DNS.0, DNS.1, 3));
     path.near_sends(&acknowledgement(4));
-    path.after_ms(100);
+    path.after_ms(200);
     assert_eq!(numbers(&mut path), []);
     assert_eq!(path.gateway.held_other(), ByteCount(0));
     // It goes at once when its link was away once more meanwhile.

@@ -172,7 +172,7 @@ fn quic_resumes_in_time_after_20_s_with_gateways_at_both_ends() {
         times
     };
     let times = resumed([true, true]);
-    // One in ten is a little later.
+    // At most one of the five is later.
     assert!(times[3] <= LIMIT_S, "{times:?}");
     assert!(resumed([false, false])[0] > LIMIT_S);
 }

@@ -11,11 +11,11 @@
 //!   WireGuard, ESP (RFC 4303, section 3.4.3), SCTP (RFC 9260, section 6.2), DCCP, a question of DNS. They can do no
 //!   harm, and their answers wake a sender that has backed off. A sender that repeats all of its window at once takes
 //!   what does not come for lost once more: a part of it would be worse than nothing.
-//! - Of QUIC's packets that can bear little more than an acknowledgement the newest [`ACKNOWLEDGING`] of a burst wait: such
-//!   a packet says all that the ones before it said. And each is a round trip as long as the outage to the data's sender,
-//!   which paces by that. So those that are older than [`ACKNOWLEDGING_AGE`] are [set aside](OtherTraffic::set_aside_until)
-//!   when the link is back: where the sender is awake, as a gateway beside it has sent what it kept, a fresh
-//!   acknowledgement comes first, and they are dropped.
+//! - Of QUIC's packets that can bear little more than an acknowledgement the newest [`ACKNOWLEDGING`] of a burst
+//!   wait: such a packet says all that the ones before it said. And each is a round trip as long as the outage to
+//!   the data's sender, which paces by that. So those that are older than [`ACKNOWLEDGING_AGE`] are
+//!   [set aside](OtherTraffic::set_aside_until) when the link is back: where the sender is awake, as a gateway
+//!   beside it has sent what it kept, a fresh acknowledgement comes first, and they are dropped.
 //! - All else is sent once, in order, if it is no older than [`Limits::other_age`] when the link is back; of RTP
 //!   the newest packet alone.
 //!
@@ -26,7 +26,6 @@ use super::lifetime::{Lifetime, OtherFlow};
 use crate::limits::Limits;
 use crate::links::LinkId;
 use alloc::collections::{BTreeMap, VecDeque};
-use alloc::vec::Vec;
 use outlast_base::time::{Duration, Instant};
 use outlast_wire::Packet;
 
@@ -39,8 +38,9 @@ const BURST: u32 = 64;
 const ACKNOWLEDGING: usize = 3;
 /// Those that are older than this go out only if nothing of their flow passes for [`ASIDE`] after the link's return.
 const ACKNOWLEDGING_AGE: Duration = Duration::from_secs(10);
-/// As long as packets take there and back on most links: what a gateway at the other end has kept is answered by then.
-const ASIDE: Duration = Duration::from_millis(50);
+/// Longer than packets take there on most links, and a busy gateway at the other end to send what it has kept: that is
+/// answered by then.
+const ASIDE: Duration = Duration::from_millis(100);
 
 /// Packets that wait for their link, of one interface.
 #[derive(Debug, Default)]
@@ -48,6 +48,8 @@ pub(crate) struct OtherTraffic {
     waiting: VecDeque<Kept>,
     /// How many of them wait for each link.
     links: BTreeMap<LinkId, usize>,
+    /// How many of them are set aside.
+    aside: usize,
     bytes: u64,
 }
 
@@ -118,16 +120,21 @@ impl Streak {
 
 impl Kept {
     /// Whether it goes out now that its link is back, or is set aside first.
-    fn may_go(&mut self, now: Instant) -> bool {
+    fn may_go(&mut self, now: Instant, aside: &mut usize) -> bool {
         let is_old = now.since(self.since) > ACKNOWLEDGING_AGE;
         match self.wait {
             Wait::None if is_old && self.lifetime == Lifetime::Acknowledging => {
                 self.wait = Wait::Until(now + ASIDE);
+                *aside += 1;
                 false
             }
             Wait::None | Wait::Over => true,
             Wait::Until(_) => false,
         }
+    }
+
+    const fn is_aside(&self) -> bool {
+        matches!(self.wait, Wait::Until(_))
     }
 }
 
@@ -151,7 +158,7 @@ impl OtherTraffic {
         let mut evicted = 0;
         if let Some(flow) = flow.filter(|_| last.is_some()) {
             evicted += match is_stream {
-                true => self.remove_flow(flow),
+                true => self.remove_where(|kept| kept.flow == Some(flow)),
                 false => {
                     self.thin_out(flow, streak);
                     0
@@ -182,17 +189,16 @@ impl OtherTraffic {
         evicted
     }
 
-    /// Removes what is kept of a flow; returns how many packets these were.
-    fn remove_flow(&mut self, flow: OtherFlow) -> u64 {
-        let places = (0..self.waiting.len()).rev();
-        let of_flow = |kept: &Kept| kept.flow == Some(flow);
-        let places: Vec<_> = places
-            .filter(|&place| of_flow(&self.waiting[place]))
-            .collect();
-        for &place in &places {
-            self.remove(place);
+    /// Removes the packets for which `goes` holds, the newest first; returns how many these were.
+    fn remove_where(&mut self, mut goes: impl FnMut(&Kept) -> bool) -> u64 {
+        let mut removed = 0;
+        for place in (0..self.waiting.len()).rev() {
+            if goes(&self.waiting[place]) {
+                self.remove(place);
+                removed += 1;
+            }
         }
-        places.len() as u64
+        removed
     }
 
     /// Takes their long lifetime from all but some packets of a flow, whose next one belongs to the burst `newest`:
@@ -215,21 +221,16 @@ impl OtherTraffic {
     /// Removes all but the newest acknowledgements of a flow's burst `newest`, to which one more belongs; returns how
     /// many these were.
     fn drop_superseded(&mut self, flow: Option<OtherFlow>, newest: Streak) -> u64 {
-        let (mut others, mut dropped) = (ACKNOWLEDGING - 1, 0);
-        for place in (0..self.waiting.len()).rev() {
-            let kept = &self.waiting[place];
+        let mut others = ACKNOWLEDGING - 1;
+        self.remove_where(|kept| {
             let is_of_burst = kept.flow == flow && kept.streak.since == newest.since;
             if !is_of_burst || kept.lifetime != Lifetime::Acknowledging {
-                continue;
+                return false;
             }
-            if others > 0 {
-                others -= 1;
-            } else {
-                self.remove(place);
-                dropped += 1;
-            }
-        }
-        dropped
+            let is_needless = others == 0;
+            others = others.saturating_sub(1);
+            is_needless
+        })
     }
 
     /// Drops what is older than `age` and not to be kept for longer, from the front on; returns how many
@@ -259,18 +260,21 @@ impl OtherTraffic {
             return None;
         }
         let mut all = self.waiting.iter_mut();
-        let place = all.position(|kept| ready(kept.link) && kept.may_go(now))?;
+        let place = all.position(|kept| ready(kept.link) && kept.may_go(now, &mut self.aside))?;
         self.remove(place)
     }
 
     /// Whether [`Self::next`] has something more, now.
     pub(crate) fn has_next(&self, ready: impl Fn(LinkId) -> bool) -> bool {
-        let is_next = |kept: &Kept| ready(kept.link) && !matches!(kept.wait, Wait::Until(_));
-        self.waiting.iter().any(is_next)
+        let mut all = self.waiting.iter();
+        all.any(|kept| ready(kept.link) && !kept.is_aside())
     }
 
     /// When the first of what was set aside goes out.
     pub(crate) fn set_aside_until(&self) -> Option<Instant> {
+        if self.aside == 0 {
+            return None;
+        }
         let waits = self.waiting.iter().filter_map(|kept| match kept.wait {
             Wait::Until(until) => Some(until),
             Wait::None | Wait::Over => None,
@@ -280,31 +284,26 @@ impl OtherTraffic {
 
     /// What was set aside for long enough goes out in its turn. Returns whether there is such.
     pub(crate) fn end_wait(&mut self, now: Instant) -> bool {
-        let mut is_any = false;
+        if self.aside == 0 {
+            return false;
+        }
+        let before = self.aside;
         for kept in &mut self.waiting {
             if matches!(kept.wait, Wait::Until(until) if until <= now) {
                 kept.wait = Wait::Over;
-                is_any = true;
+                self.aside -= 1;
             }
         }
-        is_any
+        self.aside < before
     }
 
     /// A packet passes while its link is up: what was set aside for it is dropped. Returns how many these were.
     pub(crate) fn note_passed(&mut self, packet: &Packet) -> u64 {
-        let waits = |kept: &Kept| matches!(kept.wait, Wait::Until(_));
-        if !self.waiting.iter().any(waits) {
+        if self.aside == 0 {
             return 0;
         }
-        let (flow, mut dropped) = (OtherFlow::of(packet), 0);
-        for place in (0..self.waiting.len()).rev() {
-            let kept = &self.waiting[place];
-            if waits(kept) && kept.flow == flow {
-                self.remove(place);
-                dropped += 1;
-            }
-        }
-        dropped
+        let flow = OtherFlow::of(packet);
+        self.remove_where(|kept| kept.is_aside() && kept.flow == flow)
     }
 
     pub(crate) fn has_waiting(&self, ready: impl Fn(LinkId) -> bool) -> bool {
@@ -321,7 +320,9 @@ impl OtherTraffic {
     }
 
     fn remove(&mut self, place: usize) -> Option<(LinkId, Packet)> {
-        let Kept { link, packet, .. } = self.waiting.remove(place)?;
+        let kept = self.waiting.remove(place)?;
+        self.aside -= usize::from(kept.is_aside());
+        let Kept { link, packet, .. } = kept;
         self.bytes -= u64::from(packet.total_len());
         if let Some(count) = self.links.get_mut(&link) {
             *count -= 1;
