@@ -14,7 +14,7 @@ pub(super) struct Sockets(SocketLookup);
 impl Sockets {
     pub(super) fn open() -> io::Result<Self> {
         let mut lookup = SocketLookup::open()?;
-        if !lookup.knows_udp()? {
+        if !lookup.can_look_up_udp()? {
             tracing::warn!(
                 "the kernel has no udp_diag: datagrams that a peer sends first go to sockets of IPv6"
             );
@@ -36,17 +36,21 @@ impl Sockets {
         } else {
             SocketKind::Tcp
         };
-        let mut is_taken = |own: IpAddr, peer: IpAddr| {
+        let mut has_socket_for = |own: IpAddr, peer: IpAddr| {
             let (own, peer) = (
                 SocketAddr::new(own, own_port),
                 SocketAddr::new(peer, peer_port),
             );
-            self.0.is_taken(kind, own, peer).unwrap_or_else(|error| {
-                tracing::debug!(%own, %peer, "no socket is found: {error}");
-                false
-            })
+            self.0
+                .has_socket_for(kind, own, peer)
+                .unwrap_or_else(|error| {
+                    tracing::debug!(%own, %peer, "no socket is found: {error}");
+                    false
+                })
         };
-        if !is_taken(own.v6.into(), peer.v6.into()) && is_taken(own.v4.into(), peer.v4.into()) {
+        if !has_socket_for(own.v6.into(), peer.v6.into())
+            && has_socket_for(own.v4.into(), peer.v4.into())
+        {
             Family::V4
         } else {
             Family::V6
