@@ -3,6 +3,7 @@
 use super::{Daemon, FIXED, Hosts, PLACES, Sender, connect, read, start, table};
 use crate::support::Place;
 use outlast_linux::namespace::Namespace;
+use std::io::ErrorKind;
 use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream, UdpSocket};
 use std::process::Command;
 use std::sync::atomic::Ordering;
@@ -71,6 +72,16 @@ fn datagrams(hosts: &Hosts, to: IpAddr, listens: &str) {
     }
 }
 
+/// An LSI that stands for nobody is refused at once, and not only after a while.
+fn nobody_is_unreachable(hosts: &Hosts) {
+    let nobody = SocketAddr::from(([198, 19, 255, 254], 80));
+    let tried = hosts
+        .mobile
+        .run(|| TcpStream::connect_timeout(&nobody, super::PATIENCE));
+    let error = tried.expect("enter").expect_err("nobody is there");
+    assert_eq!(error.kind(), ErrorKind::HostUnreachable, "{error}");
+}
+
 #[test]
 fn ipv4_alone_reaches_a_host_that_moves_and_either_family_at_its_peer() {
     let Some(hosts) = Hosts::new() else { return };
@@ -92,6 +103,7 @@ fn ipv4_alone_reaches_a_host_that_moves_and_either_family_at_its_peer() {
         route.contains("198.18.0.0/15") && route.contains("mtu 1412"),
         "{route}"
     );
+    nobody_is_unreachable(&hosts);
     for to in [lsi, tag] {
         for listens in ["0.0.0.0:0", "[::]:0"] {
             // To another network, and to IPv6.
