@@ -33,6 +33,8 @@ use rand_core::SeedableRng;
 pub struct View {
     /// The peer.
     pub peer: Hit,
+    /// The stand-in that the peer was asked for by, if its tag was not known.
+    pub stand_in: Option<Hit>,
     /// The LSI that stands for the peer here.
     pub lsi: Option<Ipv4Addr>,
     /// The state.
@@ -134,6 +136,7 @@ impl Host {
             let session = association.any_session();
             View {
                 peer,
+                stand_in: self.opportunistic.stand_in_of(peer),
                 lsi: self.lsi_of(peer),
                 state: association.name(),
                 failure: match association.state {

@@ -148,6 +148,9 @@ fn whoever_answers_at_the_address_is_reached() {
         bound(&network),
         Some((network.hit(1), StateName::Established))
     );
+    let view = network.nodes[0].host.views().next();
+    let asked = view.and_then(|view| view.stand_in);
+    assert_eq!(asked, Some(stand_in(address(PLACE))));
     // Answers go both ways, and a move is followed.
     network.assert_data_flows(0, 1);
     network.move_to(1, &[address("198.51.100.7")]);
@@ -449,4 +452,33 @@ fn what_waits_for_a_closed_attempt_is_not_sent() {
     speak(&mut network, b"in time");
     network.run(Duration::from_secs(2));
     assert_eq!(heard(&network, 1), [b"in time"]);
+}
+
+/// The one that the configuration names goes before the one of whoever answers.
+#[test]
+fn a_fixed_identifier_stays_whoever_has_answered() {
+    let mut network = network(true);
+    let own = Ipv4Addr::new(198, 18, 7, 7);
+    let second = network.hit(1);
+    for fixed in [None, Some(own)] {
+        let here = Peer {
+            addresses: vec![address(PLACE)],
+            lsi: Some(SERVER),
+            ..Peer::default()
+        };
+        let by_tag = Peer {
+            lsi: fixed,
+            ..Peer::default()
+        };
+        let peers = [(stand_in(address(PLACE)), here), (second, by_tag)];
+        network.nodes[0].host.set_peers(peers);
+        speak(&mut network, b"who is there");
+        network.run(Duration::from_secs(2));
+        let view = network.nodes[0].host.views().next().expect("one");
+        let expected = (second, fixed.or(Some(SERVER)));
+        assert_eq!((view.peer, view.lsi), expected);
+    }
+    // The other one stands for nobody.
+    assert_eq!(heard(&network, 1), [b"who is there"]);
+    assert_eq!(network.nodes[0].host.counters().refused(Refusal::NoPath), 1);
 }

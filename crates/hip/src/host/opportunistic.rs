@@ -44,6 +44,16 @@ pub(super) struct Opportunistic {
     queued: BTreeMap<Hit, VecDeque<Vec<u8>>>,
 }
 
+impl Opportunistic {
+    /// The stand-in that a tag has answered for.
+    pub(super) fn stand_in_of(&self, peer: Hit) -> Option<Hit> {
+        let mut bound = self.bound.iter();
+        let is_it = bound.find(|(_, tag)| **tag == peer);
+        let pending = self.pending.get(&peer).copied();
+        pending.or_else(|| is_it.map(|(stand_in, _)| *stand_in))
+    }
+}
+
 impl Host {
     /// Whether a packet without a receiver's tag is answered here: an I1, if the configuration lets it be.
     pub(super) fn answers_without_tag(&self, message: &Message<'_>) -> bool {
