@@ -21,8 +21,8 @@ use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::vec::Vec;
 use chacha20::ChaCha20Rng;
 use core::net::{IpAddr, Ipv4Addr};
-use local::Local;
-use opportunistic::Leaps;
+use local::LocalScopeState;
+use opportunistic::Opportunistic;
 pub use opportunistic::stand_in;
 use outlast_base::time::{Duration, Instant};
 use outlast_wire::hip::{EspHeader, Hit, Message, PacketType, kind};
@@ -33,6 +33,8 @@ use rand_core::SeedableRng;
 pub struct View {
     /// The peer.
     pub peer: Hit,
+    /// The stand-in that the peer was asked for by, if its tag was not known.
+    pub stand_in: Option<Hit>,
     /// The LSI that stands for the peer here.
     pub lsi: Option<Ipv4Addr>,
     /// The state.
@@ -70,8 +72,8 @@ pub struct Host {
     spis: BTreeMap<u32, Hit>,
     /// The clients of a rendezvous server, and when their registration ends.
     clients: BTreeMap<Hit, Instant>,
-    local: Option<Local>,
-    leaps: Leaps,
+    local: Option<LocalScopeState>,
+    opportunistic: Opportunistic,
     agenda: BTreeSet<(Instant, Reason, Hit)>,
     outbox: Outbox,
 }
@@ -84,7 +86,7 @@ impl Host {
         let mut random = ChaCha20Rng::from_seed(seed);
         Self {
             responder: Responder::new(now, &mut random),
-            local: config.local_scope.map(Local::new),
+            local: config.local_scope.map(LocalScopeState::new),
             config,
             identity,
             random,
@@ -93,7 +95,7 @@ impl Host {
             associations: BTreeMap::new(),
             spis: BTreeMap::new(),
             clients: BTreeMap::new(),
-            leaps: Leaps::default(),
+            opportunistic: Opportunistic::default(),
             agenda: BTreeSet::new(),
             outbox: Outbox::default(),
         }
@@ -108,7 +110,7 @@ impl Host {
     /// Replaces the peers that this host knows.
     pub fn set_peers(&mut self, peers: impl IntoIterator<Item = (Hit, Peer)>) {
         self.peers = peers.into_iter().collect();
-        if let Some(Local { identifiers, .. }) = &mut self.local {
+        if let Some(LocalScopeState { identifiers, .. }) = &mut self.local {
             identifiers.set_configured(self.peers.iter().map(|(&hit, peer)| (hit, peer.lsi)));
             for &peer in self.associations.keys() {
                 identifiers.know(peer);
@@ -134,6 +136,7 @@ impl Host {
             let session = association.any_session();
             View {
                 peer,
+                stand_in: self.opportunistic.stand_in_of(peer),
                 lsi: self.lsi_of(peer),
                 state: association.name(),
                 failure: match association.state {
@@ -336,7 +339,7 @@ impl Host {
             remote: source,
             is_verified: false,
         };
-        if message.receiver() != self.hit() && !self.is_for_whoever_is_here(&message) {
+        if message.receiver() != self.hit() && !self.answers_without_tag(&message) {
             return self.relay(now, &message, path);
         }
         if message.sender() == self.hit() {

@@ -2,10 +2,10 @@
 //! (RFC 8046) and rendezvous (RFC 8003, RFC 8004), as a pure state machine.
 //!
 //! A [`Host`] is one host's part. Applications use its peers' tags, IPv6 addresses that stay when
-//! hosts move, or local-scope identifiers ([`LocalScope`]), addresses of IPv4 that stand for tags; the host seals their packets and sends them to where the peer is now. After each
-//! `handle_*` call the driver sends what [`Host::poll_transmit`] gives, delivers what
-//! [`Host::poll_delivery`] gives, hears [`Host::poll_event`], and arms its timer with
-//! [`Host::poll_timeout`]. [`Event::Readdressed`] is the symmetric connectivity indicator that a
+//! hosts move, or local-scope identifiers ([`LocalScope`]), addresses of IPv4 that stand for tags; the host seals
+//! their packets and sends them to where the peer is now. After each `handle_*` call the driver sends what
+//! [`Host::poll_transmit`] gives, delivers what [`Host::poll_delivery`] gives, hears [`Host::poll_event`], and arms
+//! its timer with [`Host::poll_timeout`]. [`Event::Readdressed`] is the symmetric connectivity indicator that a
 //! retransmission trigger waits for.
 //!
 //! Not here: LOCATOR_SET in R1 and I2, certificates, new Diffie-Hellman keys

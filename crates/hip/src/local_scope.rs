@@ -13,7 +13,7 @@ mod flows;
 
 pub(crate) use flows::Flows;
 
-use alloc::collections::BTreeMap;
+use alloc::collections::{BTreeMap, BTreeSet};
 use core::net::Ipv4Addr;
 use outlast_wire::hip::Hit;
 use outlast_wire::translation::DualAddress;
@@ -102,6 +102,8 @@ pub(crate) struct Identifiers {
     pub(crate) scope: LocalScope,
     by_hit: BTreeMap<Hit, Ipv4Addr>,
     by_address: BTreeMap<Ipv4Addr, Hit>,
+    /// Peers whose LSI the configuration names.
+    fixed: BTreeSet<Hit>,
 }
 
 impl Identifiers {
@@ -110,6 +112,7 @@ impl Identifiers {
             scope,
             by_hit: BTreeMap::new(),
             by_address: BTreeMap::new(),
+            fixed: BTreeSet::new(),
         }
     }
 
@@ -120,6 +123,7 @@ impl Identifiers {
     ) {
         self.by_hit.clear();
         self.by_address.clear();
+        self.fixed.clear();
         let peers: BTreeMap<Hit, Option<Ipv4Addr>> = peers.into_iter().collect();
         for (&peer, &fixed) in &peers {
             let free = |address: &Ipv4Addr| {
@@ -127,6 +131,7 @@ impl Identifiers {
             };
             if let Some(address) = fixed.filter(free) {
                 self.note(peer, address);
+                self.fixed.insert(peer);
             }
         }
         for peer in peers.into_keys() {
@@ -162,9 +167,15 @@ impl Identifiers {
         self.by_address.insert(address, peer);
     }
 
-    /// Gives a peer the LSI of another one, in place of its own.
+    /// Gives a peer the LSI of another one, in place of its own: it has only one, so that conversations with the
+    /// former one end. A fixed one stays, and the other one is nobody's.
     pub(crate) fn rename(&mut self, from: Hit, to: Hit) {
-        if let Some(address) = self.by_hit.remove(&from) {
+        let Some(address) = self.by_hit.remove(&from) else {
+            return;
+        };
+        if self.fixed.contains(&to) {
+            self.by_address.remove(&address);
+        } else {
             self.forget(to);
             self.note(to, address);
         }

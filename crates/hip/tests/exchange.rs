@@ -142,6 +142,27 @@ fn a_silent_peer_is_a_failure_with_a_reason() {
     assert_eq!(network.state(0, 1), None, "it may be tried again");
 }
 
+/// Nobody knows any more where the peer is, and what was sent to it was for another address.
+#[test]
+fn a_move_after_the_peer_was_removed_ends_the_exchange() {
+    let mut network = Network::pair(3);
+    network.connect(0, 1);
+    network.run(Duration::from_millis(101));
+    assert_eq!(network.state(0, 1), Some(StateName::I2Sent));
+    network.nodes[0].host.set_peers([]);
+    network.move_to(0, &[common::address("198.51.100.9")]);
+    let now = network.now;
+    network.nodes[0].host.handle_timeout(now);
+    network.drain(0);
+    let due = network.nodes[0].host.poll_timeout().map(|(at, _)| at);
+    assert!(due > Some(now), "the timer does not come to rest");
+    let failed = |event: &Event| {
+        let failure = Failure::NoAnswer;
+        matches!(event, Event::Failed { failure: found, .. } if *found == failure)
+    };
+    assert_eq!(network.count(0, failed), 1);
+}
+
 #[test]
 fn a_link_indicator_cuts_the_back_off_short() {
     let mut network = Network::pair(1);

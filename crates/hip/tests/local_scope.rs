@@ -282,6 +282,8 @@ fn an_identifier_of_nobody_is_unreachable() {
     let heard = network.heard(0, Family::V6).expect("an error");
     assert!(matches!(heard.header().transport, Transport::IcmpError(_)));
     assert_eq!(heard.header().ip.destination, IpAddr::from(OWN));
+    // The kernel takes nothing that names the host itself as its source.
+    assert_eq!(heard.header().ip.source, IpAddr::from(nobody));
     // The control: without LSIs nothing of IPv4 is taken.
     let mut network = Network::pair(7);
     network.speak(0, &datagram(header(OWN, nobody), [5000, 9], b"hello"));

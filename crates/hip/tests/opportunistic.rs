@@ -5,7 +5,8 @@ mod common;
 use common::{Network, address, identity, is_established};
 use outlast_base::time::Duration;
 use outlast_hip::{
-    Config, Event, Failure, LocalScope, Peer, Protocol, Refusal, StateName, Transmit, stand_in,
+    Config, Event, Failure, Host, Limits, LocalScope, Peer, Protocol, Refusal, StateName, Transmit,
+    stand_in,
 };
 use outlast_wire::hip::{Builder, Hit, Message, PacketType, kind};
 use outlast_wire::{IpHeader, Packet, UdpHeader};
@@ -26,6 +27,19 @@ fn initiator() -> Config {
         }),
         ..Config::default()
     }
+}
+
+/// The initiator with other limits.
+fn limited(network: &mut Network, limits: Limits) {
+    let config = Config {
+        limits,
+        ..initiator()
+    };
+    let now = network.now;
+    network.nodes[0].host = Host::new(now, config, identity(1), [5; 32]);
+    let places = network.nodes[0].addresses.clone();
+    network.nodes[0].host.handle_addresses(now, &places);
+    know_the_address(network, 0);
 }
 
 fn responder(answers_opportunistic: bool) -> Config {
@@ -134,6 +148,9 @@ fn whoever_answers_at_the_address_is_reached() {
         bound(&network),
         Some((network.hit(1), StateName::Established))
     );
+    let view = network.nodes[0].host.views().next();
+    let asked = view.and_then(|view| view.stand_in);
+    assert_eq!(asked, Some(stand_in(address(PLACE))));
     // Answers go both ways, and a move is followed.
     network.assert_data_flows(0, 1);
     network.move_to(1, &[address("198.51.100.7")]);
@@ -306,4 +323,162 @@ fn a_host_that_is_already_here_is_recognised() {
     let last = network.received(1).pop().expect("it arrives");
     assert_eq!(&last[8..], b"is it you");
     assert_eq!(network.count(0, is_established), 1);
+}
+
+/// The I2 is for an address that the host has no longer: it asks anew, from where it is.
+#[test]
+fn a_move_before_the_association_is_there_begins_anew() {
+    let mut network = network(true);
+    speak(&mut network, b"who is there");
+    network.run(Duration::from_millis(101));
+    assert_eq!(sent(&network, 0, PacketType::I2), [network.hit(1)]);
+    network.move_to(0, &[address("198.51.100.9")]);
+    let now = network.now;
+    network.nodes[0].host.handle_timeout(now);
+    network.drain(0);
+    let due = network.nodes[0].host.poll_timeout().map(|(at, _)| at);
+    assert!(due > Some(now), "the timer does not come to rest");
+    assert_eq!(sent(&network, 0, PacketType::I1), [Hit::NULL; 2]);
+    network.run(Duration::from_secs(2));
+    assert_eq!(
+        bound(&network),
+        Some((network.hit(1), StateName::Established))
+    );
+    assert_eq!(heard(&network, 1), [b"who is there"]);
+}
+
+/// A puzzle too hard, which anybody may pose in his own name, ends nothing.
+#[test]
+fn an_answer_of_no_use_does_not_keep_the_right_one_out() {
+    let mut network = network(true);
+    let limits = Limits {
+        hardest_solved: 12,
+        ..Config::default().limits
+    };
+    limited(&mut network, limits);
+    // A host that is asked often poses harder puzzles.
+    let busy = Config {
+        limits: Limits {
+            easy_exchanges_per_second: 1,
+            ..limits
+        },
+        ..responder(true)
+    };
+    let (now, first) = (network.now, network.hit(0));
+    network.nodes[2].host = Host::new(now, busy, identity(3), [6; 32]);
+    let there = network.nodes[2].addresses.clone();
+    network.nodes[2].host.handle_addresses(now, &there);
+    network.nodes[2].host.set_peers([(first, Peer::default())]);
+    let hard = (0..100).find_map(|_| {
+        let answer = answer_of(&mut network, 2);
+        let message = Message::parse(&answer.payload).expect("an R1");
+        let puzzle = message.find(kind::PUZZLE).expect("it is there");
+        (puzzle.contents[0] > 12).then_some(answer)
+    });
+    let hard = hard.expect("a hard puzzle");
+    speak(&mut network, b"who is there");
+    network.deliver(&hard);
+    assert_eq!(network.nodes[0].host.counters().refused(Refusal::Choice), 1);
+    network.run(Duration::from_secs(2));
+    assert_eq!(heard(&network, 1), [b"who is there"]);
+}
+
+/// A puzzle that was not solved in time is asked for again, by the name that was asked for.
+#[test]
+fn a_puzzle_that_is_out_of_date_is_asked_for_again() {
+    let mut network = network(true);
+    speak(&mut network, b"who is there");
+    let answer = answer_of(&mut network, 1);
+    let now = network.now;
+    let path = (answer.source, answer.destination);
+    let host = &mut network.nodes[0].host;
+    host.handle_packet(now, path, answer.protocol, &answer.payload);
+    // The host was suspended.
+    let later = now + Duration::from_secs(3600);
+    host.handle_timeout(later);
+    host.handle_timeout(later);
+    network.now = later;
+    network.drain(0);
+    assert_eq!(sent(&network, 0, PacketType::I1), [Hit::NULL; 2]);
+    network.run(Duration::from_secs(2));
+    assert_eq!(heard(&network, 1), [b"who is there"]);
+}
+
+/// What cannot begin an exchange does not wait for one.
+#[test]
+fn what_finds_no_room_is_not_sent_later() {
+    let mut network = network(true);
+    let limits = Limits {
+        associations: 1,
+        ..Config::default().limits
+    };
+    limited(&mut network, limits);
+    let known = |place: &str| Peer {
+        addresses: vec![address(place)],
+        ..Peer::default()
+    };
+    let third = network.hit(2);
+    let here = Peer {
+        lsi: Some(SERVER),
+        ..known(PLACE)
+    };
+    let peers = [
+        (stand_in(address(PLACE)), here),
+        (third, known("203.0.113.66")),
+    ];
+    network.nodes[0].host.set_peers(peers);
+    network.assert_data_flows_after_meeting(0, 2);
+    speak(&mut network, b"too early");
+    assert_eq!(network.nodes[0].host.counters().refused(Refusal::Limit), 1);
+    let now = network.now;
+    network.nodes[0].host.close(now, third);
+    network.drain(0);
+    network.run(Duration::from_secs(600));
+    speak(&mut network, b"in time");
+    network.run(Duration::from_secs(2));
+    assert_eq!(heard(&network, 1), [b"in time"]);
+}
+
+/// An attempt that is closed is over, and so is what waited for it.
+#[test]
+fn what_waits_for_a_closed_attempt_is_not_sent() {
+    let mut network = network(true);
+    speak(&mut network, b"too early");
+    network.run(Duration::from_millis(101));
+    let (now, second) = (network.now, network.hit(1));
+    assert_eq!(network.state(0, 1), Some(StateName::I2Sent));
+    network.nodes[0].host.close(now, second);
+    network.run(Duration::from_secs(600));
+    speak(&mut network, b"in time");
+    network.run(Duration::from_secs(2));
+    assert_eq!(heard(&network, 1), [b"in time"]);
+}
+
+/// The one that the configuration names goes before the one of whoever answers.
+#[test]
+fn a_fixed_identifier_stays_whoever_has_answered() {
+    let mut network = network(true);
+    let own = Ipv4Addr::new(198, 18, 7, 7);
+    let second = network.hit(1);
+    for fixed in [None, Some(own)] {
+        let here = Peer {
+            addresses: vec![address(PLACE)],
+            lsi: Some(SERVER),
+            ..Peer::default()
+        };
+        let by_tag = Peer {
+            lsi: fixed,
+            ..Peer::default()
+        };
+        let peers = [(stand_in(address(PLACE)), here), (second, by_tag)];
+        network.nodes[0].host.set_peers(peers);
+        speak(&mut network, b"who is there");
+        network.run(Duration::from_secs(2));
+        let view = network.nodes[0].host.views().next().expect("one");
+        let expected = (second, fixed.or(Some(SERVER)));
+        assert_eq!((view.peer, view.lsi), expected);
+    }
+    // The other one stands for nobody.
+    assert_eq!(heard(&network, 1), [b"who is there"]);
+    assert_eq!(network.nodes[0].host.counters().refused(Refusal::NoPath), 1);
 }

@@ -47,10 +47,10 @@ impl SocketLookup {
     ///
     /// # Errors
     /// When no socket can be made, or the kernel's answer cannot be understood.
-    pub fn knows_udp(&mut self) -> io::Result<bool> {
+    pub fn can_look_up_udp(&mut self) -> io::Result<bool> {
         let socket = UdpSocket::bind(("127.0.0.1", 0))?;
         let local = socket.local_addr()?;
-        self.is_taken(SocketKind::Udp, local, local)
+        self.has_socket_for(SocketKind::Udp, local, local)
     }
 
     /// Whether a socket would take a packet that comes to `local` from `remote`: one that is connected to it, or
@@ -59,7 +59,7 @@ impl SocketLookup {
     ///
     /// # Errors
     /// When the kernel's answer cannot be understood.
-    pub fn is_taken(
+    pub fn has_socket_for(
         &mut self,
         kind: SocketKind,
         local: SocketAddr,
@@ -186,14 +186,16 @@ mod tests {
                 for (address, is_there) in ["127.0.0.1", "::1"].into_iter().zip(expected) {
                     let mut found = |kind, port| {
                         let (local, remote) = (at(address, port), at(address, 9));
-                        lookup.is_taken(kind, local, remote).expect("an answer")
+                        lookup
+                            .has_socket_for(kind, local, remote)
+                            .expect("an answer")
                     };
                     let what = format!("{listens}, {address}");
                     assert_eq!(found(SocketKind::Tcp, tcp_port), is_there, "{what}");
                     assert_eq!(found(SocketKind::Udp, udp_port), is_there, "{what}");
                 }
             }
-            assert!(lookup.knows_udp().expect("an answer"));
+            assert!(lookup.can_look_up_udp().expect("an answer"));
         };
         namespace.run(work).expect("enter");
     }
@@ -212,7 +214,7 @@ mod tests {
             let (accepted, peer) = listener.accept().expect("accept");
             drop(listener);
             let mut found = |remote| {
-                let taken = lookup.is_taken(SocketKind::Tcp, server, remote);
+                let taken = lookup.has_socket_for(SocketKind::Tcp, server, remote);
                 taken.expect("an answer")
             };
             assert!(found(peer));

@@ -89,6 +89,8 @@ struct World {
     now: Instant,
     hosts: [Host; 2],
     addresses: [IpAddr; 2],
+    /// Whether each host was told where the other one is, and not who.
+    asks_by_address: [bool; 2],
     flight: VecDeque<Transmit>,
     /// Payloads that each host's application has sent, and how many.
     said: [BTreeSet<u32>; 2],
@@ -134,6 +136,7 @@ impl World {
             now,
             hosts: [host(0), host(1)],
             addresses: [address(0, 2), address(1, 2)],
+            asks_by_address: [false; 2],
             flight: VecDeque::new(),
             said: Default::default(),
             heard: Default::default(),
@@ -160,6 +163,14 @@ impl World {
             ..Peer::default()
         };
         self.hosts[host].set_peers([(who, known)]);
+        self.asks_by_address[host] = who.suite().is_none();
+    }
+
+    /// Whether a stand-in has the usual identifier at a host, or has had it when an exchange began.
+    fn has_stand_in(&self, host: usize) -> bool {
+        let mut views = self.hosts[host].views();
+        self.asks_by_address[host]
+            || views.any(|view| view.stand_in.is_some() || view.peer.suite().is_none())
     }
 
     fn step(&mut self, operation: u8, a: u8, b: u8, c: u8) {
@@ -342,7 +353,7 @@ impl World {
                 match to_v6(&packet, [peer, own]) {
                     Ok(translated) => packet = translated,
                     // A stand-in has the usual identifier.
-                    Err(TranslationError::Address) => continue,
+                    Err(TranslationError::Address) if self.has_stand_in(host) => continue,
                     Err(error) => panic!("{error}: what was translated is so again"),
                 }
             }

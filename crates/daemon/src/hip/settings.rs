@@ -141,7 +141,23 @@ impl Settings {
         let mut taken = Taken::default();
         let problems = self.peers.iter();
         let mut problems = problems.map(|peer| peer.problem(self.local_scope(), &mut taken));
-        problems.find_map(|problem| problem)
+        let problem = problems.find_map(|problem| problem);
+        problem.or_else(|| self.shared_address())
+    }
+
+    /// Says so if a peer without a tag is at an address that another peer has, too: they could be the same host.
+    fn shared_address(&self) -> Option<String> {
+        let is_shared = |(at, peer): &(usize, &PeerSettings)| {
+            let has_one = |address| peer.addresses.contains(address);
+            let mut others = self.peers.iter().enumerate();
+            peer.tag.is_none()
+                && others.any(|(other, peer)| other != *at && peer.addresses.iter().any(has_one))
+        };
+        let (_, peer) = self.peers.iter().enumerate().find(is_shared)?;
+        let address = peer.addresses.first()?;
+        Some(format!(
+            "{address}: a peer without a tag is there, and another peer, too: one of them is enough"
+        ))
     }
 
     /// From where applications without IPv6 have addresses.
@@ -241,6 +257,11 @@ struct Taken<'a> {
     identifiers: BTreeSet<Ipv4Addr>,
 }
 
+/// Whether an address lies in the prefix of tags, `2001:20::/28`: no host is there.
+fn is_tag(address: IpAddr) -> bool {
+    matches!(address, IpAddr::V6(address) if Hit::from(address).suite().is_some())
+}
+
 /// Whether a name may stand in a file of hosts (RFC 1123, section 2.1).
 fn is_name(name: &str) -> bool {
     let is_label = |label: &str| {
@@ -273,7 +294,10 @@ impl PeerSettings {
                         .into(),
                 )
             } else {
-                None
+                self.addresses
+                    .iter()
+                    .find(|address| is_tag(**address))
+                    .map(|address| format!("{address}: a tag is no address; `tag` names it"))
             };
         };
         if self.opportunistic {
@@ -386,8 +410,24 @@ mod tests {
             format!("{PEER}{good}"),
             "opportunistic = true\naddresses = [\"192.0.2.2\", \"192.0.2.3\"]".to_owned(),
             format!("registers = true\n{good}"),
+            "opportunistic = true\naddresses = [\"2001:2f::1\"]".to_owned(),
         ] {
             assert!(problem("", &[&wrong]).is_some(), "{wrong}");
         }
+    }
+
+    #[test]
+    fn a_peer_without_a_tag_is_the_only_one_at_its_address() {
+        let good = "opportunistic = true\naddresses = [\"192.0.2.2\"]";
+        let elsewhere = format!("{PEER}addresses = [\"192.0.2.3\"]");
+        assert_eq!(problem("", &[good, &elsewhere]), None);
+        let here = format!("{PEER}addresses = [\"192.0.2.3\", \"192.0.2.2\"]");
+        for other in [good, &here] {
+            assert!(problem("", &[good, other]).is_some(), "{other}");
+            assert!(problem("", &[other, good]).is_some(), "{other}");
+        }
+        // Of peers with tags, several may be found at one address.
+        let third = here.replace("9f13", "9f14");
+        assert_eq!(problem("", &[&here, &third]), None);
     }
 }

@@ -154,7 +154,8 @@ impl HipStatus {
             associations: host
                 .views()
                 .map(|view| {
-                    let name = names.get(&view.peer).copied();
+                    let known = [Some(view.peer), view.stand_in].into_iter().flatten();
+                    let name = known.filter_map(|key| names.get(&key)).next().copied();
                     Association::of(now, view, name)
                 })
                 .collect(),
@@ -250,6 +251,7 @@ impl Association {
         // All of it, as above.
         let View {
             peer,
+            stand_in: _,
             lsi,
             state,
             failure,

@@ -53,6 +53,7 @@ impl Host {
             self.send_close(now, peer);
             self.outbox.events.push_back(Event::Closed { peer });
         } else {
+            self.drop_attempt(peer);
             self.forget(peer);
         }
         self.settle(now, peer);

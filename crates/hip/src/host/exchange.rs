@@ -110,7 +110,7 @@ impl Host {
         path: Path,
     ) -> Result<(), Refusal> {
         let peer = message.sender();
-        self.leap(now, peer, &path);
+        self.adopt_tag(now, peer, &path);
         let (association, mut context) = self.lend(now, peer).ok_or(Refusal::State)?;
         let counter = message.find(kind::R1_COUNTER).map(|found| found.contents);
         match &association.state {
@@ -128,8 +128,13 @@ impl Host {
                 Ok(())
             }
             Err(Unusable::Refused(refusal)) => {
-                self.take_leap_back(now, peer);
+                self.revert_tag(now, peer);
                 Err(refusal)
+            }
+            // Anybody may have signed it: another R1 may be of use.
+            Err(Unusable::Failed(_)) if self.is_pending(peer) => {
+                self.revert_tag(now, peer);
+                Err(Refusal::Choice)
             }
             Err(Unusable::Failed(failure)) => {
                 self.fail(now, peer, failure);
@@ -153,7 +158,7 @@ impl Host {
         if solving.ends <= now {
             // Another puzzle is asked for.
             backoff.hurry(now, &context.config.retransmission);
-            return;
+            return self.revert_tag(now, peer);
         }
         let Some(solution) = solving.solver.solve(ATTEMPTS) else {
             *offer = Some(solving);
@@ -214,7 +219,7 @@ impl Host {
         };
         self.set_state(peer, state);
         self.outbox.events.push_back(Event::Established { peer });
-        self.meet(now, peer, &path);
+        self.note_peer_opened(now, peer, &path);
         if accepted.registers {
             self.register(now, peer);
         }
@@ -279,7 +284,7 @@ impl Host {
         };
         self.associations.insert(peer, association);
         self.outbox.events.push_back(Event::Established { peer });
-        self.land(now, peer);
+        self.bind_tag(now, peer);
         if self.locals.len() > 1 {
             self.announce_to(now, peer);
         }
@@ -298,7 +303,7 @@ impl Host {
     /// An exchange is over; it may be tried again a little later.
     pub(super) fn fail(&mut self, now: Instant, peer: Hit, failure: Failure) {
         let until = now + FAILED;
-        self.miss(peer);
+        self.drop_attempt(peer);
         self.set_state(peer, State::Failed { failure, until });
         if let Some(association) = self.associations.get_mut(&peer) {
             association.waiting.clear();
@@ -367,15 +372,12 @@ impl Host {
                 draft,
                 packet,
             } => {
-                let has_moved = !self.locals.contains(&draft.path.local);
-                if backoff.attempts >= times.exchange_attempts || has_moved {
-                    // The puzzle may be out of date, or was for another address.
-                    let is_over = backoff.attempts >= times.exchange_attempts;
-                    return if is_over {
-                        self.fail(now, peer, Failure::NoAnswer);
-                    } else {
-                        self.begin(now, peer, None);
-                    };
+                if backoff.attempts >= times.exchange_attempts {
+                    return self.fail(now, peer, Failure::NoAnswer);
+                }
+                if !self.locals.contains(&draft.path.local) {
+                    // The puzzle was for another address.
+                    return self.begin_anew(now, peer);
                 }
                 backoff.again(now, &times);
                 let path = (draft.path.local, draft.path.remote);

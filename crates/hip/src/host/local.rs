@@ -5,7 +5,7 @@ use super::{Host, Inner};
 use crate::event::Refusal;
 use crate::local_scope::{Conversation, Family, Flows, Identifiers, LONGER, LocalScope};
 use alloc::vec::Vec;
-use core::net::{IpAddr, Ipv4Addr};
+use core::net::Ipv4Addr;
 use outlast_base::time::Instant;
 use outlast_wire::hip::Hit;
 use outlast_wire::translation::{DualAddress, to_v4, to_v6};
@@ -13,7 +13,7 @@ use outlast_wire::{IcmpNotice, Packet};
 
 /// The LSIs of a host, and who uses them.
 #[derive(Debug)]
-pub(super) struct Local {
+pub(super) struct LocalScopeState {
     pub(super) identifiers: Identifiers,
     flows: Flows,
 }
@@ -23,7 +23,7 @@ fn is_v4(packet: &[u8]) -> bool {
     packet.first().is_some_and(|byte| byte >> 4 == 4)
 }
 
-impl Local {
+impl LocalScopeState {
     pub(super) fn new(scope: LocalScope) -> Self {
         Self {
             identifiers: Identifiers::new(scope),
@@ -59,7 +59,11 @@ impl Local {
 
     /// The packet between tags that an application means, which has sent one between LSIs; or why there is none, and
     /// what the application is told.
-    fn take(&mut self, own: Hit, packet: &[u8]) -> Result<Vec<u8>, (Refusal, Option<IcmpNotice>)> {
+    fn translate_sent(
+        &mut self,
+        own: Hit,
+        packet: &[u8],
+    ) -> Result<Vec<u8>, (Refusal, Option<IcmpNotice>)> {
         let peer = self.destination(packet).and_then(|peer| self.peer(peer));
         let peer = peer.ok_or((Refusal::NoPath, Some(IcmpNotice::HostUnreachable)))?;
         let mtu = self.identifiers.scope.mtu.saturating_sub(LONGER);
@@ -75,7 +79,7 @@ impl Local {
     }
 
     /// A packet of a peer in the form that its receiver takes, if that is another one.
-    fn give(
+    fn translate_received(
         &mut self,
         now: Instant,
         packet: &[u8],
@@ -108,15 +112,16 @@ impl Host {
             return self.outbox.refuse(Refusal::NotForUs);
         };
         if let Some(peer) = local.destination(packet).filter(|&peer| is_stand_in(peer)) {
-            return self.hold(now, peer, packet);
+            return self.queue_for_stand_in(now, peer, packet);
         }
-        match local.take(own, packet) {
+        match local.translate_sent(own, packet) {
             Ok(translated) => self.handle_inner(now, &translated),
             Err((refusal, notice)) => {
-                let router = IpAddr::V4(local.identifiers.scope.own);
                 self.outbox.refuse(refusal);
                 let about = Packet::parse(packet.to_vec().into());
                 if let (Some(notice), Ok(about)) = (notice, about)
+                    // The kernel takes no packet that names this host as its source.
+                    && let router = about.header().ip.destination
                     && let Ok(error) = Packet::icmp_error(router, notice, &about)
                 {
                     self.outbox.deliveries.push_back(error.to_bytes().to_vec());
@@ -125,8 +130,8 @@ impl Host {
         }
     }
 
-    /// The next packet for this host's applications: between tags, or between LSIs if that is what its receiver uses. Where a peer
-    /// has begun a conversation, `ask` says in which family this host has a socket for it.
+    /// The next packet for this host's applications: between tags, or between LSIs if that is what its receiver
+    /// uses. Where a peer has begun a conversation, `ask` says in which family this host has a socket for it.
     #[must_use]
     pub fn poll_delivery_for(
         &mut self,
@@ -135,7 +140,7 @@ impl Host {
     ) -> Option<Vec<u8>> {
         let packet = self.poll_delivery()?;
         let local = self.local.as_mut().filter(|_| !is_v4(&packet));
-        let other = local.and_then(|local| local.give(now, &packet, ask));
+        let other = local.and_then(|local| local.translate_received(now, &packet, ask));
         Some(other.unwrap_or(packet))
     }
 

@@ -1,8 +1,10 @@
 //! Applications that speak IPv4 alone, through moves and to applications that speak IPv6 alone.
 
-use super::{Daemon, FIXED, Hosts, PLACES, Sender, connect, read, start, table};
+use super::{Daemon, FIXED, Hosts, PATIENCE, PLACES, Sender, connect, pace, read, start, table};
 use crate::support::Place;
+use outlast_linux::clock;
 use outlast_linux::namespace::Namespace;
+use std::io::ErrorKind;
 use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream, UdpSocket};
 use std::process::Command;
 use std::sync::atomic::Ordering;
@@ -48,8 +50,7 @@ fn datagrams(hosts: &Hosts, to: IpAddr, listens: &str) {
     let bind = |host: &Namespace, at: &str| {
         let bound = host.run(|| UdpSocket::bind(at)).expect("enter");
         let socket = bound.expect("a port");
-        let patience = super::PATIENCE;
-        socket.set_read_timeout(Some(patience)).expect("a socket");
+        socket.set_read_timeout(Some(PATIENCE)).expect("a socket");
         socket
     };
     let server = bind(&hosts.fixed, listens);
@@ -71,27 +72,44 @@ fn datagrams(hosts: &Hosts, to: IpAddr, listens: &str) {
     }
 }
 
+/// Waits until the daemon has made the route to LSIs, which says how long packets may be.
+fn await_route(hosts: &Hosts) {
+    let show = || {
+        Command::new("ip")
+            .args(["route", "show", "198.18.0.0/15"])
+            .output()
+    };
+    let begun = clock::now();
+    loop {
+        let shown = hosts.mobile.run(show).expect("enter");
+        let shown = shown.expect("iproute2 is installed").stdout;
+        let route = String::from_utf8_lossy(&shown);
+        if route.contains("dev hip0") && route.contains("mtu 1412") {
+            return;
+        }
+        assert!(clock::now() - begun < PATIENCE, "{route}");
+        pace();
+    }
+}
+
+/// An LSI that stands for nobody is refused at once, and not only after a while.
+fn nobody_is_unreachable(hosts: &Hosts) {
+    let nobody = SocketAddr::from(([198, 19, 255, 254], 80));
+    let tried = hosts
+        .mobile
+        .run(|| TcpStream::connect_timeout(&nobody, PATIENCE));
+    let error = tried.expect("enter").expect_err("nobody is there");
+    assert_eq!(error.kind(), ErrorKind::HostUnreachable, "{error}");
+}
+
 #[test]
 fn ipv4_alone_reaches_a_host_that_moves_and_either_family_at_its_peer() {
     let Some(hosts) = Hosts::new() else { return };
     let place = Place::new();
     let (_mobile, _fixed, tag): (Daemon, Daemon, IpAddr) = start(&place, &hosts);
     let lsi = lsi(&place, tag);
-    let route = || {
-        Command::new("ip")
-            .args(["route", "show", "dev", "hip0"])
-            .output()
-    };
-    let route = hosts
-        .mobile
-        .run(route)
-        .expect("enter")
-        .expect("iproute2 is installed");
-    let route = String::from_utf8_lossy(&route.stdout).into_owned();
-    assert!(
-        route.contains("198.18.0.0/15") && route.contains("mtu 1412"),
-        "{route}"
-    );
+    await_route(&hosts);
+    nobody_is_unreachable(&hosts);
     for to in [lsi, tag] {
         for listens in ["0.0.0.0:0", "[::]:0"] {
             // To another network, and to IPv6.
@@ -164,4 +182,7 @@ fn a_host_without_a_known_tag_is_reached_if_it_answers_everybody() {
         said.out.contains(&format!("{fixed} established")),
         "{said:?}"
     );
+    // Its tag has taken the address's place, and kept the name.
+    let named = format!("server, lsi {lsi}");
+    assert!(said.out.contains(&named), "{said:?}");
 }
