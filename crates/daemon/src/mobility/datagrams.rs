@@ -195,9 +195,13 @@ fn destination_port(packet: &Packet) -> u16 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use outlast_base::time::Duration;
+    use outlast_linux::clock;
     use outlast_wire::{IpHeader, UdpHeader};
 
     const OWN: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
+    /// Within which datagrams cross loopback, also on a busy machine.
+    const PATIENCE: Duration = Duration::from_secs(10);
 
     fn tunnelled(port: u16, fill: u8, length: usize) -> Packet {
         let packet = vec![fill; length];
@@ -232,8 +236,10 @@ mod tests {
         assert!(sender.send(OWN, &batch), "the kernel takes it");
         let mut got = Vec::new();
         let mut buffer = vec![0; 65_535];
+        let deadline = clock::now() + PATIENCE;
         while got.len() < packets.len() {
             let Some((_, datagrams)) = receiver.receive(&mut buffer).expect("no error") else {
+                assert!(clock::now() < deadline, "only {} came", got.len());
                 std::thread::yield_now();
                 continue;
             };
