@@ -109,14 +109,37 @@ impl Datagrams {
             segment_size: Some(payload(first).len()),
             src_ip: Some(own),
         };
+        let before = self.most();
         match self.state.try_send((&self.socket).into(), &transmit) {
             Ok(()) => true,
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => true,
             Err(error) => {
-                tracing::debug!(%error, "tunnelled packets are sent one by one");
+                let to = transmit.destination;
+                if self.most() < before {
+                    tracing::info!(
+                        %to, %error,
+                        "tunnelled packets leave one by one until the own address changes"
+                    );
+                } else {
+                    tracing::debug!(%to, %error, "these tunnelled packets leave one by one");
+                }
                 false
             }
         }
+    }
+
+    /// Lets datagrams leave together again after the kernel has refused some.
+    ///
+    /// A kernel refuses what a network card cannot cut, and some kernels answer the same (`EINVAL`) for one batch that
+    /// is longer than the interface's MTU. Neither need be so at another address.
+    ///
+    /// # Errors
+    /// When the kernel does not take the socket's options.
+    pub(super) fn gather_again(&mut self) -> io::Result<()> {
+        if self.most() == 1 {
+            self.state = UdpSocketState::new((&self.socket).into())?;
+        }
+        Ok(())
     }
 }
 
@@ -247,6 +270,28 @@ mod tests {
         }
         let sent = packets.map(|(fill, length)| payload(&tunnelled(port, fill, length)).to_vec());
         assert_eq!(got, sent);
+    }
+
+    #[test]
+    fn what_the_kernel_refuses_once_is_not_refused_for_good() {
+        /// More segments than any kernel cuts a datagram into (`UDP_MAX_SEGMENTS`).
+        const TOO_MANY: usize = 200;
+        let mut sender = socket();
+        let most = sender.most();
+        assert!(most > 1, "this kernel has UDP_SEGMENT");
+        let mut batch = Batch::default();
+        for _ in 0..TOO_MANY {
+            batch.push(tunnelled(PORT, 0, 20));
+        }
+        assert!(!sender.send(OWN, &batch), "EINVAL");
+        assert_eq!(sender.most(), 1, "nothing is gathered any more");
+        sender.gather_again().expect("the same options");
+        assert_eq!(sender.most(), most);
+        batch.clear();
+        for _ in 0..2 {
+            batch.push(tunnelled(PORT, 0, 20));
+        }
+        assert!(sender.send(OWN, &batch), "the kernel takes it");
     }
 
     #[test]

@@ -374,6 +374,9 @@ impl Endpoint {
                 };
             }
         };
+        if let Some(datagrams) = &mut self.datagrams {
+            datagrams.gather_again()?;
+        }
         if let Some(tunnel) = &receivers.tunnel {
             self.poller.add(tunnel, TUNNEL, Interest::Readable)?;
         }
