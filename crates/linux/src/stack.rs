@@ -394,10 +394,11 @@ impl TcpStack {
     /// Has a connection count three duplicate acknowledgements.
     fn retransmit_fast(&mut self, id: ConnectionId, known: Known) -> Result<(), StackError> {
         let duplicate = known.acknowledgements.of_peer(id, known.progress);
+        let mut are_sent = true;
         for _ in 0..DUPLICATES {
-            self.send(id.local.ip(), &duplicate)?;
+            are_sent &= self.send(id.local.ip(), &duplicate)?;
         }
-        self.counters.fast_retransmits += 1;
+        self.counters.fast_retransmits += u64::from(are_sent);
         Ok(())
     }
 
