@@ -17,11 +17,11 @@
 //!
 //! Fast retransmission (Cáceres and Iftode 1995, section IV) is nearest to this, by what a connection has gone through:
 //!
-//! | connection | what it gets |
-//! |---|---|
-//! | it has had a timeout, and sets its window by a threshold | the back-off is taken back; the window of before is forgotten, so that it goes on in slow start up to the threshold that the timeout has set |
-//! | no timeout yet, no SACK, a threshold, four or more segments outstanding | three duplicate acknowledgements in the peer's name: the kernel's own fast retransmission |
-//! | any other | what [`EndpointControl::retransmit_now`] does |
+//! - A connection that has had a timeout and sets its window by a threshold: its back-off is taken back, and the window
+//!   of before the timeout is forgotten. It goes on in slow start up to the threshold that the timeout has set.
+//! - A connection without a timeout yet and without SACK, with a threshold and four or more segments outstanding: it
+//!   hears three duplicate acknowledgements in the peer's name, and the kernel retransmits fast.
+//! - Any other connection: [`EndpointControl::retransmit_now`] acts on it.
 //!
 //! With SACK the kernel counts no duplicates that tell of nothing new (RFC 8985), and nobody here knows what the
 //! peer could truthfully tell.
