@@ -5,12 +5,11 @@
 //! what comes like that is read in one call, too (`UDP_GRO`). A tunnel IP in IP has nothing like it.
 
 use anyhow::Context;
+use outlast_linux::socket::{Buffer, set_buffer};
 use outlast_wire::mobile_ip::{PORT, TunnelData};
 use outlast_wire::{Packet, Transport};
 use quinn_udp::{RecvMeta, Transmit, UdpSocketState};
 use rustix::fd::{AsFd, BorrowedFd};
-use rustix::io::Errno;
-use rustix::net::sockopt;
 use socket2::SockRef;
 use std::io::{self, IoSliceMut};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, UdpSocket};
@@ -42,15 +41,8 @@ impl Datagrams {
     fn over(socket: UdpSocket) -> io::Result<Self> {
         let state = UdpSocketState::new((&socket).into())?;
         // Thousands of mobile nodes that move at once register at once.
-        match sockopt::set_socket_recv_buffer_size_force(&socket, BUFFER) {
-            // Inside a user namespace: as much as everybody may have.
-            Err(Errno::PERM) => sockopt::set_socket_recv_buffer_size(&socket, BUFFER)?,
-            result => result?,
-        }
-        match sockopt::set_socket_send_buffer_size_force(&socket, BUFFER) {
-            Err(Errno::PERM) => sockopt::set_socket_send_buffer_size(&socket, BUFFER)?,
-            result => result?,
-        }
+        set_buffer(&socket, Buffer::Receive, BUFFER)?;
+        set_buffer(&socket, Buffer::Send, BUFFER)?;
         Ok(Self {
             socket,
             state,
