@@ -259,11 +259,13 @@ impl Hosts {
     /// Has the router show its own address for one mobile host's; whatever is no tunnel of it is not tracked.
     fn translate(&self) -> Result<(), TrialError> {
         let (network, link) = (Way::Translated.local(), "core0");
+        // Not `sport != 434 dport != 434`: nft compares both ports at once, and either may differ then.
         let rules = format!(
             "add table ip nat\n\
              add chain ip nat received {{ type filter hook prerouting priority raw; }}\n\
-             add rule ip nat received ip protocol != udp notrack\n\
-             add rule ip nat received udp dport != 434 udp sport != 434 notrack\n\
+             add rule ip nat received udp dport 434 accept\n\
+             add rule ip nat received udp sport 434 accept\n\
+             add rule ip nat received notrack\n\
              add chain ip nat out {{ type nat hook postrouting priority srcnat; }}\n\
              add rule ip nat out ip saddr {network} oifname {link} masquerade\n"
         );
