@@ -7,6 +7,29 @@ use outlast_linux::poller::{Interest, Poller, Token};
 use std::net::IpAddr;
 use std::process::Command;
 
+/// A network namespace for a test; `None`, with the reason said, where there are none.
+pub(crate) fn fresh_namespace() -> Option<Namespace> {
+    Namespace::new()
+        .inspect_err(|error| outlast_skip::skip(error))
+        .ok()
+}
+
+/// A network namespace whose loopback device is up; `None`, with the reason said, where there are none.
+pub(crate) fn namespace_with_loopback() -> Option<Namespace> {
+    let namespace = fresh_namespace()?;
+    let work = || {
+        let mut routes = RouteSocket::open().expect("netlink");
+        let loopback = routes.interface("lo").expect("every namespace has it");
+        let up = InterfaceSettings {
+            up: Some(true),
+            ..InterfaceSettings::default()
+        };
+        routes.configure(loopback, &up).expect("up");
+    };
+    namespace.run(work).expect("enter");
+    Some(namespace)
+}
+
 /// A network namespace with an address of IPv6 that the kernel takes packets for, or not.
 pub(crate) struct LateAddress {
     namespace: Namespace,
@@ -17,13 +40,7 @@ impl LateAddress {
 
     /// `None`, with the reason said, where there are no namespaces.
     pub(crate) fn new() -> Option<Self> {
-        match Namespace::new() {
-            Ok(namespace) => Some(Self { namespace }),
-            Err(_) => {
-                outlast_skip::skip("no namespace");
-                None
-            }
-        }
+        fresh_namespace().map(|namespace| Self { namespace })
     }
 
     /// Calls `look` in the namespace while the kernel takes packets for the address, does not, and does again.

@@ -19,6 +19,7 @@ use crate::tuning::Tuning;
 use crate::user_timeout::UserTimeout;
 use crate::workload::{self, FlowOutcome};
 use outlast_base::time::Duration;
+use outlast_host::Mechanism as HostMechanism;
 use outlast_link::LinkConfig;
 use outlast_linux::clock;
 use outlast_linux::poller::{Interest, Poller, Token};
@@ -47,6 +48,8 @@ pub struct Lab {
     index: u32,
     /// Of the mobile's link, then of [`Scenario::hops`] in order.
     gateways: Vec<Gateways>,
+    /// Beside the hosts' TCP, by [`Side::index`].
+    agents: [Option<HostMechanism>; 2],
     /// Further gateways, between which the mobile host goes.
     roaming: Option<RoamingSetup>,
     traced_packets: Option<usize>,
@@ -79,6 +82,7 @@ impl Lab {
             gateways: std::iter::once(Ok(at_first))
                 .chain(further)
                 .collect::<Result<_, _>>()?,
+            agents: agents(scenario)?,
             roaming,
             traced_packets: None,
             captures: Vec::new(),
@@ -181,12 +185,11 @@ impl Lab {
 
     /// The agent beside the TCP of the host of `side`, and who tells it of the link.
     fn agent(&self, host: &Host, side: Side) -> Result<Option<(Teller, Agent)>, LabError> {
-        let agents = agents(&self.scenario);
-        let Some(mechanism) = agents[side.index()] else {
+        let Some(mechanism) = self.agents[side.index()] else {
             return Ok(None);
         };
         // With HIP both are told of the same.
-        let asks = agents.iter().all(Option::is_some) && self.scenario.hip.is_none();
+        let asks = self.agents.iter().all(Option::is_some) && self.scenario.hip.is_none();
         let (teller, listener) = line().map_err(|source| LabError::Socket {
             action: "make an event",
             source,

@@ -27,9 +27,21 @@ pub(crate) fn gateways(outlast: &Outlast) -> Result<Gateways, LabError> {
 
 /// The agents beside the hosts' TCP, by [`Side::index`](outlast_world::Side::index). That of the fixed host
 /// hears of the end of a readdressing, and of the requests of the mobile host's.
-pub(crate) fn agents(scenario: &Scenario) -> [Option<HostMechanism>; 2] {
+///
+/// # Errors
+/// [`LabError::NoSuchMechanism`] for a mechanism of gateways at the fixed host. At the mobile host such a mechanism
+/// belongs to a [gateway](gateways).
+pub(crate) fn agents(scenario: &Scenario) -> Result<[Option<HostMechanism>; 2], LabError> {
     let outlast = &scenario.outlast;
-    [outlast.fixed.on_host(), outlast.mobile.on_host()]
+    let fixed = outlast.fixed.on_host();
+    if fixed.is_none() && outlast.fixed != Mechanism::None {
+        return Err(LabError::NoSuchMechanism {
+            mechanism: outlast.fixed,
+            key: "outlast.fixed",
+            available: Mechanism::ON_HOST,
+        });
+    }
+    Ok([fixed, outlast.mobile.on_host()])
 }
 
 /// The gateways at the two ends of `hop`.

@@ -101,6 +101,13 @@ fn a_mechanism_that_the_lab_does_not_have_is_named() {
         "the lab has no mechanism \"fast-retransmit\" at `outlast.gateway` (it has: none, \
          smart-link-1 to smart-link-4, hold, retransmission-cache, zero-window-ack, acknowledge-ahead, m-tcp, m-tcp-adaptive, auto)"
     );
+    scenario.outlast.gateway = Mechanism::None;
+    scenario.outlast.fixed = Mechanism::Hold;
+    let error = Lab::new(&scenario, 0).expect_err("a mechanism of gateways");
+    assert_eq!(
+        error.to_string(),
+        "the lab has no mechanism \"hold\" at `outlast.fixed` (it has: none, retransmission-trigger, fast-retransmit)"
+    );
 }
 
 #[test]

@@ -1,6 +1,7 @@
 //! What the kernel tells of interfaces, addresses, routes and neighbours, as it changes.
 
 use crate::netlink::{InterfaceIndex, NetlinkError, Prefix, RouteSocket};
+use crate::socket::{Buffer, set_buffer};
 use netlink_packet_core::{NLM_F_REPLACE, NetlinkMessage, NetlinkPayload};
 use netlink_packet_route::RouteNetlinkMessage;
 use netlink_packet_route::address::{AddressAttribute, AddressMessage};
@@ -17,7 +18,7 @@ use netlink_packet_route::{AddressFamily, route::RouteHeader};
 use netlink_sys::{Socket, SocketAddr, protocols::NETLINK_ROUTE};
 use rustix::fd::{AsFd, BorrowedFd};
 use rustix::io::Errno;
-use rustix::net::{RecvFlags, sockopt};
+use rustix::net::RecvFlags;
 use std::collections::VecDeque;
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
@@ -156,11 +157,7 @@ impl RouteMonitor {
     pub fn open() -> Result<Self, NetlinkError> {
         let open = || {
             let mut socket = Socket::new(NETLINK_ROUTE)?;
-            match sockopt::set_socket_recv_buffer_size_force(&socket, RECEIVE_BUFFER) {
-                // Inside a user namespace: as much as everybody may have.
-                Err(Errno::PERM) => sockopt::set_socket_recv_buffer_size(&socket, RECEIVE_BUFFER)?,
-                result => result?,
-            }
+            set_buffer(&socket, Buffer::Receive, RECEIVE_BUFFER)?;
             socket.bind_auto()?;
             for group in GROUPS {
                 socket.add_membership(group)?;
@@ -527,6 +524,7 @@ mod tests {
     use crate::netlink::{InterfaceSettings, Prefix};
     use crate::poller::{Interest, Poller, Token};
     use crate::testing::fresh_namespace;
+    use rustix::net::sockopt;
 
     /// All changes that are there, in order.
     fn heard(monitor: &mut RouteMonitor) -> Vec<Change> {

@@ -8,12 +8,13 @@ mod message;
 pub mod queue;
 pub mod rules;
 
+use crate::socket::{Buffer, set_buffer};
 use message::{Message, Received};
 use netlink_packet_core::NLMSG_ERROR;
 use netlink_sys::{Socket, SocketAddr, protocols::NETLINK_NETFILTER};
 use rustix::fd::{AsFd, BorrowedFd};
 use rustix::io::Errno;
-use rustix::net::{RecvFlags, SendFlags, sockopt};
+use rustix::net::{RecvFlags, SendFlags};
 use rustix::thread::{CapabilitySet, capabilities};
 use std::io;
 
@@ -97,14 +98,7 @@ impl Conversation {
 
     /// Makes room for long requests, as far as the process may.
     fn enlarge(&self) -> io::Result<()> {
-        match sockopt::set_socket_send_buffer_size_force(&self.socket, LONGEST_REQUEST) {
-            // Inside a user namespace: as much as everybody may have.
-            Err(Errno::PERM) => {
-                sockopt::set_socket_send_buffer_size(&self.socket, LONGEST_REQUEST)?;
-            }
-            result => result?,
-        }
-        Ok(())
+        set_buffer(&self.socket, Buffer::Send, LONGEST_REQUEST)
     }
 
     /// Sends requests, each of which the kernel acknowledges or refuses, and waits for as many

@@ -310,9 +310,7 @@ impl RouteSocket {
     /// # Errors
     /// As [`Self::add_route`], but for the first.
     pub fn replace_route(&mut self, route: &Route<'_>) -> Result<(), NetlinkError> {
-        let flags = NLM_F_ACK | NLM_F_CREATE | NLM_F_REPLACE;
-        let request = Request::new(flags, format!("replace by {route:?}"));
-        self.change(RouteNetlinkMessage::NewRoute(route_message(route)), request)
+        self.put_route(route, None)
     }
 
     /// Adds a route in the place of the one to the same destination, for packets of at most `mtu` bytes.
@@ -324,11 +322,19 @@ impl RouteSocket {
         route: &Route<'_>,
         mtu: u32,
     ) -> Result<(), NetlinkError> {
-        let flags = NLM_F_ACK | NLM_F_CREATE | NLM_F_REPLACE;
-        let request = Request::new(flags, format!("replace by {route:?} of {mtu} bytes"));
+        self.put_route(route, Some(mtu))
+    }
+
+    /// Replaces or adds a route, with the kernel's MTU of the way or, in bytes, with `mtu`.
+    fn put_route(&mut self, route: &Route<'_>, mtu: Option<u32>) -> Result<(), NetlinkError> {
+        let mut wanted = format!("replace by {route:?}");
         let mut message = route_message(route);
-        let metrics = vec![RouteMetric::Mtu(mtu)];
-        message.attributes.push(RouteAttribute::Metrics(metrics));
+        if let Some(mtu) = mtu {
+            wanted += &format!(" of {mtu} bytes");
+            let metrics = vec![RouteMetric::Mtu(mtu)];
+            message.attributes.push(RouteAttribute::Metrics(metrics));
+        }
+        let request = Request::new(NLM_F_ACK | NLM_F_CREATE | NLM_F_REPLACE, wanted);
         self.change(RouteNetlinkMessage::NewRoute(message), request)
     }
 

@@ -1,8 +1,9 @@
 //! Receiving the packets of one IP protocol that has no sockets of its own, such as HIP and ESP.
 
+use crate::socket::{Buffer, set_buffer};
 use rustix::fd::{AsFd, BorrowedFd};
 use rustix::io::Errno;
-use rustix::net::{RecvFlags, recvfrom, sockopt};
+use rustix::net::{RecvFlags, recvfrom};
 use socket2::{Domain, Protocol, Socket, Type};
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
@@ -38,11 +39,7 @@ impl ProtocolReceiver {
         let protocol = Protocol::from(i32::from(protocol));
         let socket = Socket::new(domain, Type::RAW, Some(protocol))?;
         socket.set_nonblocking(true)?;
-        match sockopt::set_socket_recv_buffer_size_force(&socket, RECEIVE_BUFFER) {
-            // Inside a user namespace: as much as everybody may have.
-            Err(Errno::PERM) => sockopt::set_socket_recv_buffer_size(&socket, RECEIVE_BUFFER)?,
-            result => result?,
-        }
+        set_buffer(&socket, Buffer::Receive, RECEIVE_BUFFER)?;
         socket.bind(&SocketAddr::new(address, 0).into())?;
         Ok(Self { socket, address })
     }

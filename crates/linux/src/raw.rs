@@ -1,7 +1,7 @@
 //! Sending IP packets as they are, out of an interface or wherever their destination is.
 
+use crate::socket::{Buffer, set_buffer};
 use rustix::io::Errno;
-use rustix::net::sockopt;
 use socket2::{Domain, Protocol, SockAddr, Socket, Type};
 use std::io;
 use std::net::{IpAddr, SocketAddr};
@@ -127,11 +127,7 @@ fn open(domain: Domain, mark: u32, interface: Option<&str>) -> io::Result<Socket
     if let Some(name) = interface {
         socket.bind_device(Some(name.as_bytes()))?;
     }
-    match sockopt::set_socket_send_buffer_size_force(&socket, SEND_BUFFER) {
-        // Inside a user namespace: as much as everybody may have.
-        Err(Errno::PERM) => sockopt::set_socket_send_buffer_size(&socket, SEND_BUFFER)?,
-        result => result?,
-    }
+    set_buffer(&socket, Buffer::Send, SEND_BUFFER)?;
     // Nothing is read, and every packet of the protocol would be queued for it.
     socket.set_recv_buffer_size(0)?;
     Ok(socket)

@@ -44,6 +44,35 @@ pub enum SocketError {
     },
 }
 
+/// Which memory of a socket.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Buffer {
+    /// For what nobody has read yet.
+    Receive,
+    /// For what has not left yet.
+    Send,
+}
+
+/// Gives a socket `bytes` of memory, which the kernel doubles for its own needs (socket(7)).
+///
+/// The sysctls `net.core.rmem_max` and `net.core.wmem_max` bound only processes without `CAP_NET_ADMIN` in the first
+/// user namespace: they get as much as everybody may have.
+///
+/// # Errors
+/// When the descriptor is no socket.
+pub fn set_buffer(socket: impl AsFd, buffer: Buffer, bytes: usize) -> io::Result<()> {
+    let forced = match buffer {
+        Buffer::Receive => sockopt::set_socket_recv_buffer_size_force(&socket, bytes),
+        Buffer::Send => sockopt::set_socket_send_buffer_size_force(&socket, bytes),
+    };
+    let set = match (forced, buffer) {
+        (Err(Errno::PERM), Buffer::Receive) => sockopt::set_socket_recv_buffer_size(&socket, bytes),
+        (Err(Errno::PERM), Buffer::Send) => sockopt::set_socket_send_buffer_size(&socket, bytes),
+        (forced, _) => forced,
+    };
+    Ok(set?)
+}
+
 /// Sets the congestion control of `socket` (`TCP_CONGESTION`). Connections accepted from a
 /// listening socket inherit it.
 ///

@@ -17,11 +17,11 @@
 //!
 //! Fast retransmission (Cáceres and Iftode 1995, section IV) is nearest to this, by what a connection has gone through:
 //!
-//! | connection | what it gets |
-//! |---|---|
-//! | it has had a timeout, and sets its window by a threshold | the back-off is taken back; the window of before is forgotten, so that it goes on in slow start up to the threshold that the timeout has set |
-//! | no timeout yet, no SACK, a threshold, four or more segments outstanding | three duplicate acknowledgements in the peer's name: the kernel's own fast retransmission |
-//! | any other | what [`EndpointControl::retransmit_now`] does |
+//! - A connection that has had a timeout and sets its window by a threshold: its back-off is taken back, and the window
+//!   of before the timeout is forgotten. It goes on in slow start up to the threshold that the timeout has set.
+//! - A connection without a timeout yet and without SACK, with a threshold and four or more segments outstanding: it
+//!   hears three duplicate acknowledgements in the peer's name, and the kernel retransmits fast.
+//! - Any other connection: [`EndpointControl::retransmit_now`] acts on it.
 //!
 //! With SACK the kernel counts no duplicates that tell of nothing new (RFC 8985), and nobody here knows what the
 //! peer could truthfully tell.
@@ -394,10 +394,11 @@ impl TcpStack {
     /// Has a connection count three duplicate acknowledgements.
     fn retransmit_fast(&mut self, id: ConnectionId, known: Known) -> Result<(), StackError> {
         let duplicate = known.acknowledgements.of_peer(id, known.progress);
+        let mut are_sent = true;
         for _ in 0..DUPLICATES {
-            self.send(id.local.ip(), &duplicate)?;
+            are_sent &= self.send(id.local.ip(), &duplicate)?;
         }
-        self.counters.fast_retransmits += 1;
+        self.counters.fast_retransmits += u64::from(are_sent);
         Ok(())
     }
 

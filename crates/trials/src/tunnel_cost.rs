@@ -151,21 +151,22 @@ fn observed(runs: &Runs, load: Load) -> Option<Observed> {
     runs.of(title(load)).first()?.observed()
 }
 
-/// The median over the rounds.
+/// The median over the rounds; `None` for a way that there is not.
 fn value(runs: &Runs, load: Load, way: Way) -> Option<f64> {
     let observed = observed(runs, load)?;
     let rounds = observed.rounds.iter();
-    Some(median(rounds.map(|round| round.get(&way).copied()))?.value)
+    let values = rounds.filter_map(|round| round.get(&way).copied());
+    Some(median(values.map(Some))?.value)
 }
 
-/// The median over the rounds of one way's value divided by another's.
+/// The median over the rounds of one way's value divided by another's; `None` where either way is not there.
 fn ratio(runs: &Runs, load: Load, way: Way, to: Way) -> Option<Measured> {
     let observed = observed(runs, load)?;
     let shares = observed
         .rounds
         .iter()
-        .map(|round| Some(round.get(&way)? / round.get(&to)?));
-    median(shares)
+        .filter_map(|round| Some(round.get(&way)? / round.get(&to)?));
+    median(shares.map(Some))
 }
 
 fn table(runs: &Runs) -> Table {
@@ -203,6 +204,9 @@ fn table(runs: &Runs) -> Table {
             "Linux {}, cubic, {} processors, which all hosts share; {tunnel}.",
             observed.kernel, observed.processors,
         ));
+        if let Some(why) = observed.untranslated {
+            table.note(format!("There is no tunnel in UDP here: {why}."));
+        }
     }
     table
 }

@@ -1,10 +1,9 @@
 use super::noise::Noise;
 use super::*;
 use crate::config::Watched;
+use crate::testing::namespace_with_loopback;
 use outlast_gateway::gateway::GatewayConfig;
 use outlast_linux::clock;
-use outlast_linux::namespace::Namespace;
-use outlast_linux::netlink::{InterfaceSettings, RouteSocket};
 use std::io::{Read, Write};
 
 const OWN: &str = "127.0.0.1:7348";
@@ -13,21 +12,9 @@ const ANOTHER: &str = "127.0.0.3:7348";
 
 /// Does `work` in a namespace that has a loopback; without one, says what is missing.
 pub(super) fn on_a_loopback(work: impl FnOnce() + Send) {
-    let namespace = match Namespace::new() {
-        Ok(namespace) => namespace,
-        Err(error) => return outlast_skip::skip(error),
-    };
-    let within = || {
-        let mut route = RouteSocket::open().expect("netlink");
-        let loopback = route.interface("lo").expect("lo");
-        let up = InterfaceSettings {
-            up: Some(true),
-            ..InterfaceSettings::default()
-        };
-        route.configure(loopback, &up).expect("up");
-        work();
-    };
-    namespace.run(within).expect("enter");
+    if let Some(namespace) = namespace_with_loopback() {
+        namespace.run(work).expect("enter");
+    }
 }
 
 /// What a driver needs of its daemon.

@@ -5,12 +5,11 @@
 //! what comes like that is read in one call, too (`UDP_GRO`). A tunnel IP in IP has nothing like it.
 
 use anyhow::Context;
+use outlast_linux::socket::{Buffer, set_buffer};
 use outlast_wire::mobile_ip::{PORT, TunnelData};
 use outlast_wire::{Packet, Transport};
 use quinn_udp::{RecvMeta, Transmit, UdpSocketState};
 use rustix::fd::{AsFd, BorrowedFd};
-use rustix::io::Errno;
-use rustix::net::sockopt;
 use socket2::SockRef;
 use std::io::{self, IoSliceMut};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, UdpSocket};
@@ -42,15 +41,8 @@ impl Datagrams {
     fn over(socket: UdpSocket) -> io::Result<Self> {
         let state = UdpSocketState::new((&socket).into())?;
         // Thousands of mobile nodes that move at once register at once.
-        match sockopt::set_socket_recv_buffer_size_force(&socket, BUFFER) {
-            // Inside a user namespace: as much as everybody may have.
-            Err(Errno::PERM) => sockopt::set_socket_recv_buffer_size(&socket, BUFFER)?,
-            result => result?,
-        }
-        match sockopt::set_socket_send_buffer_size_force(&socket, BUFFER) {
-            Err(Errno::PERM) => sockopt::set_socket_send_buffer_size(&socket, BUFFER)?,
-            result => result?,
-        }
+        set_buffer(&socket, Buffer::Receive, BUFFER)?;
+        set_buffer(&socket, Buffer::Send, BUFFER)?;
         Ok(Self {
             socket,
             state,
@@ -109,14 +101,37 @@ impl Datagrams {
             segment_size: Some(payload(first).len()),
             src_ip: Some(own),
         };
+        let before = self.most();
         match self.state.try_send((&self.socket).into(), &transmit) {
             Ok(()) => true,
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => true,
             Err(error) => {
-                tracing::debug!(%error, "tunnelled packets are sent one by one");
+                let to = transmit.destination;
+                if self.most() < before {
+                    tracing::info!(
+                        %to, %error,
+                        "tunnelled packets leave one by one until the own address changes"
+                    );
+                } else {
+                    tracing::debug!(%to, %error, "these tunnelled packets leave one by one");
+                }
                 false
             }
         }
+    }
+
+    /// Lets datagrams leave together again after the kernel has refused some.
+    ///
+    /// A kernel refuses what a network card cannot cut, and some kernels answer the same (`EINVAL`) for one batch that
+    /// is longer than the interface's MTU. Neither need be so at another address.
+    ///
+    /// # Errors
+    /// When the kernel does not take the socket's options.
+    pub(super) fn gather_again(&mut self) -> io::Result<()> {
+        if self.most() == 1 {
+            self.state = UdpSocketState::new((&self.socket).into())?;
+        }
+        Ok(())
     }
 }
 
@@ -195,9 +210,13 @@ fn destination_port(packet: &Packet) -> u16 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use outlast_base::time::Duration;
+    use outlast_linux::clock;
     use outlast_wire::{IpHeader, UdpHeader};
 
     const OWN: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
+    /// Within which datagrams cross loopback, also on a busy machine.
+    const PATIENCE: Duration = Duration::from_secs(10);
 
     fn tunnelled(port: u16, fill: u8, length: usize) -> Packet {
         let packet = vec![fill; length];
@@ -232,8 +251,10 @@ mod tests {
         assert!(sender.send(OWN, &batch), "the kernel takes it");
         let mut got = Vec::new();
         let mut buffer = vec![0; 65_535];
+        let deadline = clock::now() + PATIENCE;
         while got.len() < packets.len() {
             let Some((_, datagrams)) = receiver.receive(&mut buffer).expect("no error") else {
+                assert!(clock::now() < deadline, "only {} came", got.len());
                 std::thread::yield_now();
                 continue;
             };
@@ -241,6 +262,28 @@ mod tests {
         }
         let sent = packets.map(|(fill, length)| payload(&tunnelled(port, fill, length)).to_vec());
         assert_eq!(got, sent);
+    }
+
+    #[test]
+    fn what_the_kernel_refuses_once_is_not_refused_for_good() {
+        /// More segments than any kernel cuts a datagram into (`UDP_MAX_SEGMENTS`).
+        const TOO_MANY: usize = 200;
+        let mut sender = socket();
+        let most = sender.most();
+        assert!(most > 1, "this kernel has UDP_SEGMENT");
+        let mut batch = Batch::default();
+        for _ in 0..TOO_MANY {
+            batch.push(tunnelled(PORT, 0, 20));
+        }
+        assert!(!sender.send(OWN, &batch), "EINVAL");
+        assert_eq!(sender.most(), 1, "nothing is gathered any more");
+        sender.gather_again().expect("the same options");
+        assert_eq!(sender.most(), most);
+        batch.clear();
+        for _ in 0..2 {
+            batch.push(tunnelled(PORT, 0, 20));
+        }
+        assert!(sender.send(OWN, &batch), "the kernel takes it");
     }
 
     #[test]

@@ -7,10 +7,9 @@
 
 use super::message::{self, Received};
 use super::{ASKED, Conversation, Message, NetfilterError, may_administer};
+use crate::socket::{Buffer, set_buffer};
 use netlink_packet_core::{NLM_F_ACK, NLM_F_REQUEST};
 use rustix::fd::{AsFd, BorrowedFd};
-use rustix::io::Errno;
-use rustix::net::sockopt;
 use std::io;
 
 /// `NFNL_SUBSYS_QUEUE` and the message types of `linux/netfilter/nfnetlink_queue.h`.
@@ -173,11 +172,7 @@ impl Queue {
 
     fn enlarge(&self) -> io::Result<()> {
         let socket = &self.conversation.socket;
-        match sockopt::set_socket_recv_buffer_size_force(socket, RECEIVE_BUFFER) {
-            // Inside a user namespace: as much as everybody may have.
-            Err(Errno::PERM) => sockopt::set_socket_recv_buffer_size(socket, RECEIVE_BUFFER)?,
-            result => result?,
-        }
+        set_buffer(socket, Buffer::Receive, RECEIVE_BUFFER)?;
         // A full buffer lets packets pass; it is nothing that this process could act on.
         socket.set_no_enobufs(true)
     }

@@ -56,6 +56,9 @@ pub struct Observed {
     pub kernel_tunnel: Option<String>,
     /// Why there is none.
     pub lacking: Option<String>,
+    /// Why there is no tunnel in UDP.
+    #[serde(default)]
+    pub untranslated: Option<String>,
     /// The kernel's release.
     pub kernel: String,
     /// Processors that there are.
@@ -89,6 +92,7 @@ pub fn carry_out(
         rounds: Vec::new(),
         kernel_tunnel,
         lacking,
+        untranslated: tunnels.untranslated.clone(),
         kernel: outlast_linux::kernel_release(),
         processors: thread::available_parallelism().map_err(io_error)?.get(),
     };

@@ -106,6 +106,8 @@ impl Way {
 pub(super) struct Tunnels<'t> {
     /// Which tunnel of the kernel's there is, or why there is none.
     pub(super) kernel: Result<&'static str, String>,
+    /// Why there is no tunnel in UDP; `None` if there is one.
+    pub(super) untranslated: Option<String>,
     _gateway: Daemon<'t>,
     _roles: Vec<ContainedProcess>,
     _directory: TempDir,
@@ -257,11 +259,13 @@ impl Hosts {
     /// Has the router show its own address for one mobile host's; whatever is no tunnel of it is not tracked.
     fn translate(&self) -> Result<(), TrialError> {
         let (network, link) = (Way::Translated.local(), "core0");
+        // Not `sport != 434 dport != 434`: nft compares both ports at once, and either may differ then.
         let rules = format!(
             "add table ip nat\n\
              add chain ip nat received {{ type filter hook prerouting priority raw; }}\n\
-             add rule ip nat received ip protocol != udp notrack\n\
-             add rule ip nat received udp dport != 434 udp sport != 434 notrack\n\
+             add rule ip nat received udp dport 434 accept\n\
+             add rule ip nat received udp sport 434 accept\n\
+             add rule ip nat received notrack\n\
              add chain ip nat out {{ type nat hook postrouting priority srcnat; }}\n\
              add rule ip nat out ip saddr {network} oifname {link} masquerade\n"
         );
@@ -299,81 +303,96 @@ fn equip(host: &Namespace, interfaces: &[&str], load: Load) -> Result<(), TrialE
     ip(host, &lines)
 }
 
-/// Starts home agent, foreign agent and all mobile nodes, one after another, until these are registered.
+/// A program of `outlast run` with its configuration, and the words by which it says that it is ready.
+struct Role<'h> {
+    name: &'static str,
+    kind: &'static str,
+    host: &'h Namespace,
+    configuration: String,
+    words: &'static str,
+}
+
+/// The home agent, which knows the mobile nodes of `ways`.
+fn home_agent<'h>(hosts: &'h Hosts, directory: &Path, ways: &[Way]) -> Role<'h> {
+    let control = directory.join("agent.sock");
+    let key = directory.join("key");
+    let mobile = |way: &Way| {
+        let address = way.address();
+        format!("[[home_agent.mobiles]]\nhome_address = \"{address}\"\nkey = {key:?}\n")
+    };
+    let mobiles: String = ways.iter().map(mobile).collect();
+    Role {
+        name: "agent",
+        kind: "home-agent",
+        host: &hosts.agent,
+        configuration: format!(
+            "[home_agent]\naddress = \"{HOME_AGENT}\"\ncontrol = {control:?}\n{mobiles}"
+        ),
+        words: "agent begins",
+    }
+}
+
+fn foreign_agent<'h>(hosts: &'h Hosts, directory: &Path) -> Role<'h> {
+    let control = directory.join("foreign.sock");
+    let (link, address) = (Way::ForeignAgent.link(), Way::ForeignAgent.gateway());
+    Role {
+        name: "foreign",
+        kind: "foreign-agent",
+        host: &hosts.router,
+        configuration: format!(
+            "[foreign_agent]\ninterface = {link:?}\naddress = \"{address}\"\n\
+             care_of_address = \"{ROUTER}\"\ncontrol = {control:?}\n"
+        ),
+        words: "agent begins",
+    }
+}
+
+/// The mobile node that is reached by `way`; `None` if that is no tunnel of ours.
+fn mobile_node<'h>(hosts: &'h Hosts, directory: &Path, way: Way) -> Option<Role<'h>> {
+    let (name, more, words) = match way {
+        Way::CoLocated => ("own", "", " registered"),
+        Way::ForeignAgent => ("visitor", "interface = \"eth0\"\n", " registered"),
+        Way::Translated => ("translated", "", "in_udp=true"),
+        Way::Plain | Way::Kernel | Way::Nfqueue => return None,
+    };
+    let address = way.address();
+    let (key, control) = (directory.join("key"), directory.join(name));
+    let control = control.with_extension("sock");
+    Some(Role {
+        name,
+        kind: "mobile-node",
+        host: hosts.mobile(way),
+        configuration: format!(
+            "[mobile_node]\nhome_address = \"{address}\"\nhome_agent = \"{HOME_AGENT}\"\n\
+             key = {key:?}\ntrigger = false\ncontrol = {control:?}\n{more}"
+        ),
+        words,
+    })
+}
+
+/// Starts home agent, foreign agent and the mobile nodes of `ways`, one after another, until these are registered.
 fn start_roles(
     hosts: &Hosts,
+    ways: &[Way],
     directory: &Path,
     outlast: &Path,
     cancel: &Cancel,
 ) -> Result<Vec<ContainedProcess>, TrialError> {
-    let [own, visitor, translated] =
-        [Way::CoLocated, Way::ForeignAgent, Way::Translated].map(Way::address);
-    let at = |name: &str| directory.join(name);
-    let key = at("key");
-    let mobile = |address: Ipv4Addr| {
-        format!("[[home_agent.mobiles]]\nhome_address = \"{address}\"\nkey = {key:?}\n")
-    };
-    let agent = format!(
-        "[home_agent]\naddress = \"{HOME_AGENT}\"\ncontrol = {:?}\n{}{}{}",
-        at("agent.sock"),
-        mobile(own),
-        mobile(visitor),
-        mobile(translated),
-    );
-    let foreign = format!(
-        "[foreign_agent]\ninterface = {:?}\naddress = \"{}\"\ncare_of_address = \"{ROUTER}\"\n\
-             control = {:?}\n",
-        Way::ForeignAgent.link(),
-        Way::ForeignAgent.gateway(),
-        at("foreign.sock"),
-    );
-    let node = |address: Ipv4Addr, name: &str| {
-        format!(
-            "[mobile_node]\nhome_address = \"{address}\"\nhome_agent = \"{HOME_AGENT}\"\n\
-                 key = {key:?}\ntrigger = false\ncontrol = {:?}\n",
-            at(name),
-        )
-    };
-    let starts = [
-        ("agent", "home-agent", &hosts.agent, agent, "agent begins"),
-        (
-            "foreign",
-            "foreign-agent",
-            &hosts.router,
-            foreign,
-            "agent begins",
-        ),
-        (
-            "own",
-            "mobile-node",
-            hosts.mobile(Way::CoLocated),
-            node(own, "own.sock"),
-            " registered",
-        ),
-        (
-            "visitor",
-            "mobile-node",
-            hosts.mobile(Way::ForeignAgent),
-            node(visitor, "visitor.sock") + "interface = \"eth0\"\n",
-            " registered",
-        ),
-        (
-            "translated",
-            "mobile-node",
-            hosts.mobile(Way::Translated),
-            node(translated, "translated.sock"),
-            "in_udp=true",
-        ),
+    let agents = [
+        home_agent(hosts, directory, ways),
+        foreign_agent(hosts, directory),
     ];
-    let mut roles = Vec::new();
-    for (name, role, host, text, words) in starts {
-        let config = at(name).with_extension("toml");
-        fs::write(&config, text).map_err(io_error)?;
-        let (process, said) = role::run(outlast, role, host, &config)?;
-        roles.push(process);
-        role::await_words(&said, words, cancel)?;
+    let nodes = ways.iter().copied();
+    let nodes = nodes.filter_map(|way| mobile_node(hosts, directory, way));
+    let mut processes = Vec::new();
+    for role in agents.into_iter().chain(nodes) {
+        let file = directory.join(role.name).with_extension("toml");
+        fs::write(&file, role.configuration).map_err(io_error)?;
+        let (process, said) = role::run(outlast, role.kind, role.host, &file)?;
+        processes.push(process);
+        role::await_words(&said, role.words, cancel)?;
     }
-    Ok(roles)
+    Ok(processes)
 }
 
 impl<'t> Tunnels<'t> {
@@ -384,7 +403,17 @@ impl<'t> Tunnels<'t> {
         cancel: &Cancel,
     ) -> Result<Self, TrialError> {
         let hosts = Hosts::new(load)?;
-        hosts.translate()?;
+        let untranslated = match hosts.translate() {
+            Ok(()) => None,
+            Err(why @ (TrialError::Missing(_) | TrialError::Program { .. })) => {
+                Some(why.to_string())
+            }
+            Err(error) => return Err(error),
+        };
+        let mut tunnels = vec![Way::CoLocated, Way::ForeignAgent];
+        if untranslated.is_none() {
+            tunnels.push(Way::Translated);
+        }
         let directory = TempDir::new().map_err(io_error)?;
         let at = |name: &str| directory.path().join(name);
         let key = at("key");
@@ -395,7 +424,7 @@ impl<'t> Tunnels<'t> {
             let said = String::from_utf8_lossy(&made.stderr);
             return Err(TrialError::Daemon(said.trim().to_owned()));
         }
-        let roles = start_roles(&hosts, directory.path(), outlast, cancel)?;
+        let roles = start_roles(&hosts, &tunnels, directory.path(), outlast, cancel)?;
         let gateway = Daemon::start_on(
             &Way::Nfqueue.link(),
             Duty::Hold,
@@ -406,6 +435,7 @@ impl<'t> Tunnels<'t> {
         )?;
         Ok(Self {
             kernel: hosts.make_kernel_tunnel(),
+            untranslated,
             _gateway: gateway,
             _roles: roles,
             _directory: directory,
@@ -415,7 +445,11 @@ impl<'t> Tunnels<'t> {
 
     /// The ways that there are here.
     pub(super) fn ways(&self) -> Vec<Way> {
-        let is_there = |way: &Way| *way != Way::Kernel || self.kernel.is_ok();
+        let is_there = |way: &Way| match way {
+            Way::Kernel => self.kernel.is_ok(),
+            Way::Translated => self.untranslated.is_none(),
+            _ => true,
+        };
         Way::ALL.into_iter().filter(is_there).collect()
     }
 

@@ -60,11 +60,11 @@ fn an_upload_resumes_at_once_and_keeps_the_window_that_its_timeout_left() {
             return;
         };
         assert_eq!(status["mechanism"], "fast-retransmit");
-        assert_ne!(status["counters"]["slow_starts"], 0, "{status:#}");
-        if with <= AT_ONCE && without > AT_ONCE * 4 {
+        let acted = status["counters"]["slow_starts"] != 0;
+        if acted && with <= AT_ONCE && without > AT_ONCE * 4 {
             return;
         }
-        tried.push([with, without]);
+        tried.push((acted, [with, without]));
     }
     panic!("{tried:?}");
 }
