@@ -29,6 +29,7 @@ fn every_example_is_sound() {
         "chain",
         "curl download",
         "demo",
+        "fast retransmit",
         "hand-over between gateways",
         "hip laptop",
         "interactive desktop",
