@@ -288,7 +288,18 @@ pub(crate) fn connect(mobile: &Namespace, to: IpAddr, port: u16) -> TcpStream {
 
 /// Reads for as long as data comes at once, up to `length` bytes; whether so many came.
 pub(crate) fn read(stream: &mut TcpStream, at: &mut usize, length: usize) -> bool {
-    stream.set_read_timeout(Some(STALLED)).expect("a socket");
+    read_within(STALLED, stream, at, length)
+}
+
+/// Reads up to `length` bytes, for as long as none of them keeps others waiting for longer than `patience`; whether so
+/// many came.
+pub(crate) fn read_within(
+    patience: Duration,
+    stream: &mut TcpStream,
+    at: &mut usize,
+    length: usize,
+) -> bool {
+    stream.set_read_timeout(Some(patience)).expect("a socket");
     let mut buffer = [0; 16_384];
     let goal = *at + length;
     while *at < goal {

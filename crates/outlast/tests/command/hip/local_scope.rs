@@ -1,6 +1,8 @@
 //! Applications that speak IPv4 alone, through moves and to applications that speak IPv6 alone.
 
-use super::{Daemon, FIXED, Hosts, PATIENCE, PLACES, Sender, connect, pace, read, start, table};
+use super::{
+    Daemon, FIXED, Hosts, PATIENCE, PLACES, Sender, connect, pace, read_within, start, table,
+};
 use crate::support::Place;
 use outlast_linux::clock;
 use outlast_linux::namespace::Namespace;
@@ -26,6 +28,11 @@ fn lsi(place: &Place, tag: IpAddr) -> IpAddr {
     };
     assert_eq!(first, tag.to_string());
     second.parse().expect("an address of IPv4")
+}
+
+/// Reads as [`read_within`] does. What is tried here is who is reached; how soon, the transfers between tags show.
+fn read(stream: &mut TcpStream, at: &mut usize, length: usize) -> bool {
+    read_within(PATIENCE, stream, at, length)
 }
 
 /// A download that goes on through moves.
