@@ -35,10 +35,10 @@ pub struct TcpConnection {
 }
 
 /// `SOCK_DIAG_BY_FAMILY`.
-const BY_FAMILY: u16 = 20;
-const NLM_F_REQUEST: u16 = 1;
+pub(crate) const BY_FAMILY: u16 = 20;
+pub(crate) const NLM_F_REQUEST: u16 = 1;
 const NLM_F_DUMP: u16 = 0x300;
-const NLMSG_ERROR: u16 = 2;
+pub(crate) const NLMSG_ERROR: u16 = 2;
 const NLMSG_DONE: u16 = 3;
 /// `TCP_ESTABLISHED` and the states in which one end has ended its own direction: FIN-WAIT-1,
 /// FIN-WAIT-2 and CLOSE-WAIT.
@@ -47,9 +47,17 @@ const STATES: u32 = 1 << 1 | 1 << 4 | 1 << 5 | 1 << 8;
 const INET_DIAG_INFO: u16 = 2;
 const INET_DIAG_CONG: u16 = 4;
 /// Lengths of `struct nlmsghdr`, `struct inet_diag_req_v2` and `struct inet_diag_msg`.
-const HEADER: usize = 16;
-const REQUEST: usize = 56;
+pub(crate) const HEADER: usize = 16;
+pub(crate) const REQUEST: usize = 56;
 const MESSAGE: usize = 72;
+
+/// A socket to ask the kernel about sockets of the calling thread's namespace.
+pub(crate) fn connect() -> io::Result<Socket> {
+    let mut socket = Socket::new(NETLINK_SOCK_DIAG)?;
+    socket.bind_auto()?;
+    socket.connect(&KernelAddress::new(0, 0))?;
+    Ok(socket)
+}
 
 impl TcpDiag {
     /// Opens a conversation about the namespace of the calling thread.
@@ -57,11 +65,8 @@ impl TcpDiag {
     /// # Errors
     /// When the process is out of file descriptors or memory.
     pub fn open() -> io::Result<Self> {
-        let mut socket = Socket::new(NETLINK_SOCK_DIAG)?;
-        socket.bind_auto()?;
-        socket.connect(&KernelAddress::new(0, 0))?;
         Ok(Self {
-            socket,
+            socket: connect()?,
             sequence: 0,
         })
     }

@@ -1,6 +1,7 @@
 //! Which socket of a network namespace would take a packet (`sock_diag(7)`).
 
-use netlink_sys::{Socket, SocketAddr as KernelAddress, protocols::NETLINK_SOCK_DIAG};
+use crate::diag::{BY_FAMILY, HEADER, NLM_F_REQUEST, NLMSG_ERROR, REQUEST, connect};
+use netlink_sys::Socket;
 use std::io;
 use std::net::{IpAddr, SocketAddr, UdpSocket};
 
@@ -20,25 +21,14 @@ pub enum SocketKind {
     Udp,
 }
 
-/// `SOCK_DIAG_BY_FAMILY`.
-const BY_FAMILY: u16 = 20;
-const NLM_F_REQUEST: u16 = 1;
-const NLMSG_ERROR: u16 = 2;
-/// Lengths of `struct nlmsghdr` and `struct inet_diag_req_v2`.
-const HEADER: usize = 16;
-const REQUEST: usize = 56;
-
 impl SocketLookup {
     /// Opens a conversation about the namespace of the calling thread.
     ///
     /// # Errors
     /// When the process is out of file descriptors or memory.
     pub fn open() -> io::Result<Self> {
-        let mut socket = Socket::new(NETLINK_SOCK_DIAG)?;
-        socket.bind_auto()?;
-        socket.connect(&KernelAddress::new(0, 0))?;
         Ok(Self {
-            socket,
+            socket: connect()?,
             sequence: 0,
         })
     }
