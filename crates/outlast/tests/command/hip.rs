@@ -7,7 +7,8 @@ mod local_scope;
 mod moving;
 mod operating;
 
-use crate::support::Place;
+use crate::operating::heard;
+use crate::support::{Place, again, report};
 use outlast_base::time::{Duration, Instant};
 use outlast_linux::clock;
 use outlast_linux::namespace::Namespace;
@@ -15,6 +16,7 @@ use outlast_linux::netlink::RouteSocket;
 use rustix::fd::{AsFd, OwnedFd};
 use std::io::{Read, Write};
 use std::net::{IpAddr, Shutdown, TcpListener, TcpStream};
+use std::os::unix::net::UnixDatagram;
 use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -55,12 +57,6 @@ pub(crate) fn ip(namespace: &Namespace, lines: &[&str]) {
         }
     };
     namespace.run(run).expect("enter");
-}
-
-/// Why a read brought nothing shows what became of a connection, if a test fails.
-#[expect(clippy::print_stderr, reason = "a test that fails shows it")]
-fn report(what: &str) {
-    eprintln!("{what}");
 }
 
 #[expect(clippy::print_stderr, reason = "a skipped test names what is missing")]
@@ -158,16 +154,24 @@ impl Daemon {
     }
 
     fn start_as(place: &Place, host: &Namespace, role: &str, config: &str) -> Self {
+        let told = place.path().join(format!("{config}.notify"));
+        let manager = UnixDatagram::bind(&told).expect("ours");
+        manager.set_read_timeout(Some(PATIENCE)).expect("a socket");
         let start = || {
             let mut command = place.command(["run", "--role", role, "--config", config]);
             let log = std::fs::File::create(place.path().join(format!("{config}.log")));
             command.stderr(log.expect("a file in a directory of ours"));
             command
+                .env("NOTIFY_SOCKET", &told)
                 .stdout(Stdio::null())
                 .spawn()
                 .expect("outlast was built")
         };
-        Self(host.run(start).expect("enter"))
+        let daemon = Self(host.run(start).expect("enter"));
+        // Before that, what is sent to a tag or an LSI goes wherever the default route leads.
+        heard(&manager, "READY=1");
+        std::fs::remove_file(told).expect("ours");
+        daemon
     }
 }
 
@@ -303,7 +307,7 @@ pub(crate) fn read_within(
     let mut buffer = [0; 16_384];
     let goal = *at + length;
     while *at < goal {
-        match stream.read(&mut buffer) {
+        match again(|| stream.read(&mut buffer)) {
             Ok(count) if count > 0 => {
                 let expected = (*at..).map(pattern);
                 assert!(

@@ -11,14 +11,14 @@ mod operating;
 mod requests;
 
 use crate::path::skip;
-use crate::support::Place;
+use crate::support::{Place, again};
 use outlast_base::time::{Duration, Instant};
 use outlast_linux::clock;
 use outlast_linux::namespace::Namespace;
 use outlast_linux::netlink::RouteSocket;
 use rustix::fd::AsFd;
 use rustix::net::sockopt;
-use std::io::{self, Read, Write};
+use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -144,16 +144,6 @@ fn resume_of(
         drop(stream);
         resumed
     })
-}
-
-/// Repeats a call that a signal interrupts; the kernel does not where the socket has a timeout.
-pub(crate) fn again<T>(mut call: impl FnMut() -> io::Result<T>) -> io::Result<T> {
-    loop {
-        match call() {
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-            done => return done,
-        }
-    }
 }
 
 /// Sends a little every five milliseconds until it is over, or the other side has enough.

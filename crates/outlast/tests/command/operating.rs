@@ -5,7 +5,7 @@
 
 use crate::path::metrics::{METRICS, ask};
 use crate::path::{Daemon, LINK, MOBILE, Path, Transfer, Version, skip, wait};
-use crate::support::{Place, Said};
+use crate::support::{Place, Said, again};
 use outlast_base::time::Duration;
 use outlast_linux::clock;
 use outlast_linux::namespace::Namespace;
@@ -208,7 +208,7 @@ fn who_connects_when_there_are_no_descriptors_is_sent_away() {
         let mut client = UnixStream::connect(socket(&place)).expect("it listens");
         let patience = Some(Duration::from_secs(30));
         client.set_read_timeout(patience).expect("a socket");
-        assert_eq!(client.read(&mut [0]).expect("closed"), 0);
+        assert_eq!(again(|| client.read(&mut [0])).expect("closed"), 0);
     }
     limit_descriptors(daemon.id(), false);
     assert_eq!(daemon.status(&place)["link"]["state"], "up");
@@ -287,7 +287,7 @@ pub(crate) fn heard(manager: &UnixDatagram, last: &str) -> Vec<String> {
     let mut heard = Vec::new();
     loop {
         let mut message = [0; 4096];
-        let length = crate::host::again(|| manager.recv(&mut message)).expect("it goes on");
+        let length = again(|| manager.recv(&mut message)).expect("it goes on");
         let message = std::str::from_utf8(&message[..length]).expect("text");
         heard.push(message.to_owned());
         if message.starts_with(last) {

@@ -8,7 +8,7 @@ use crate::path::{
     Daemon, FIXED, MOBILE, Over, Path, Transfer, Version, connected, is_ahead, keeps_something,
     until,
 };
-use crate::support::Place;
+use crate::support::{Place, again};
 use outlast_base::time::{Duration, Instant};
 use outlast_linux::clock;
 use rustix::process::{Pid, Signal, kill_process};
@@ -188,7 +188,7 @@ fn numbers(receiver: &UdpSocket, time: Duration) -> Vec<u32> {
     while let Some(left) = time.checked_sub(clock::now().since(began)) {
         let left = left.max(Duration::from_millis(1));
         receiver.set_read_timeout(Some(left)).expect("a time");
-        if receiver.recv(&mut number).is_ok() {
+        if again(|| receiver.recv(&mut number)).is_ok() {
             came.push(u32::from_be_bytes(number));
         }
     }

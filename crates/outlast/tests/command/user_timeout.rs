@@ -6,7 +6,7 @@ mod hosts;
 mod rules;
 
 use crate::path::{skip, until};
-use crate::support::Place;
+use crate::support::{Place, again};
 use hosts::{Agent, CLIENT, Hosts, SERVER, Seen, minutes, pause, timed};
 use outlast_base::time::Duration;
 use outlast_linux::sysctl;
@@ -260,7 +260,7 @@ fn fate(hosts: &Hosts) -> Fate {
     lasting[CLIENT]
         .set_read_timeout(patience)
         .expect("a socket");
-    let (read, given_up) = timed(|| (&lasting[CLIENT]).read(&mut [0; 5]));
+    let (read, given_up) = timed(|| again(|| (&lasting[CLIENT]).read(&mut [0; 5])));
     let error = read.expect_err("nothing comes");
     assert_eq!(error.kind(), ErrorKind::TimedOut, "{error}");
     Fate {

@@ -392,7 +392,10 @@ fn count(mut input: &TcpStream, window: Duration, cancel: &Cancel) -> io::Result
     let begin = clock::now() + WARM_UP;
     let (mut bytes_in_all, mut bytes, mut since) = (0_u64, 0_u64, None);
     loop {
-        let length = input.read(&mut chunk)? as u64;
+        let length = match input.read(&mut chunk) {
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+            read => read? as u64,
+        };
         if length == 0 || cancel.is_cancelled() {
             return Err(io::ErrorKind::UnexpectedEof.into());
         }

@@ -1,9 +1,7 @@
 //! Applications that speak IPv4 alone, through moves and to applications that speak IPv6 alone.
 
-use super::{
-    Daemon, FIXED, Hosts, PATIENCE, PLACES, Sender, connect, pace, read_within, start, table,
-};
-use crate::support::Place;
+use super::{Daemon, FIXED, Hosts, PATIENCE, PLACES, Sender, connect, pace, read, start, table};
+use crate::support::{Place, again};
 use outlast_linux::clock;
 use outlast_linux::namespace::Namespace;
 use std::io::ErrorKind;
@@ -28,11 +26,6 @@ fn lsi(place: &Place, tag: IpAddr) -> IpAddr {
     };
     assert_eq!(first, tag.to_string());
     second.parse().expect("an address of IPv4")
-}
-
-/// Reads as [`read_within`] does. What is tried here is who is reached; how soon, the transfers between tags show.
-fn read(stream: &mut TcpStream, at: &mut usize, length: usize) -> bool {
-    read_within(PATIENCE, stream, at, length)
 }
 
 /// A download that goes on through moves.
@@ -71,10 +64,10 @@ fn datagrams(hosts: &Hosts, to: IpAddr, listens: &str) {
     for length in [5, 5000] {
         let sent: Vec<u8> = (0..length).map(|at: usize| (at % 251) as u8).collect();
         client.send(&sent).expect("a route");
-        let (count, from) = server.recv_from(&mut buffer).expect("it arrives");
+        let (count, from) = again(|| server.recv_from(&mut buffer)).expect("it arrives");
         assert_eq!(buffer[..count], sent, "{to}, {listens}");
         server.send_to(&buffer[..count], from).expect("a route");
-        let count = client.recv(&mut buffer).expect("it comes back");
+        let count = again(|| client.recv(&mut buffer)).expect("it comes back");
         assert_eq!(buffer[..count], sent, "{to}, {listens}");
     }
 }

@@ -6,7 +6,7 @@ mod programs;
 use super::{Daemon, HOME_ADDRESS, masquerade, sockets};
 use crate::hip::{PATIENCE, Sender, connect, ip, read, skip};
 use crate::path::metrics::ask;
-use crate::support::Place;
+use crate::support::{Place, report};
 use outlast_base::time::Duration;
 use outlast_linux::clock;
 use outlast_linux::namespace::Namespace;
@@ -431,14 +431,6 @@ fn judge(files: &[PathBuf], solicits: bool) {
     ] {
         assert_ne!(all(filter), 0, "{filter}");
     }
-}
-
-#[expect(
-    clippy::print_stderr,
-    reason = "how long hand-offs take is read by people"
-)]
-fn report(what: &str) {
-    eprintln!("{what}");
 }
 
 /// Moves from A to B, home, and to A again with a transfer; no hand-off takes longer than `longest`.

@@ -1,6 +1,7 @@
 //! Something to interrupt.
 
 use super::{seen, until, wait};
+use crate::support::again;
 use outlast_base::time::{Duration, Instant};
 use outlast_linux::clock;
 use outlast_linux::namespace::Namespace;
@@ -144,7 +145,7 @@ impl Shared {
         let mut buffer = vec![0; 1 << 20];
         let mut read = 0;
         loop {
-            let bytes = input.read(&mut buffer)?;
+            let bytes = again(|| input.read(&mut buffer))?;
             let at = clock::now();
             if !is_content(&content, read, &buffer[..bytes]) {
                 return Err(io::Error::other("what arrived is not what was sent"));
