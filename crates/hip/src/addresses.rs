@@ -129,6 +129,18 @@ impl PeerAddresses {
         of(AddressState::Active).or_else(|| of(AddressState::Unverified))
     }
 
+    /// Where data goes, and the addresses that the peer has named last, in its order.
+    pub(crate) fn whereabouts(
+        &mut self,
+        now: Instant,
+        locals: &[IpAddr],
+    ) -> (Option<IpAddr>, Vec<IpAddr>) {
+        let data_goes_to = self.path(now, locals).map(|path| path.remote);
+        let named = self.known.iter();
+        let named = named.filter(|known| known.state != AddressState::Deprecated);
+        (data_goes_to, named.map(|known| known.address).collect())
+    }
+
     /// The paths that an UPDATE is tried on in turn.
     pub(crate) fn candidates(&mut self, now: Instant, locals: &[IpAddr]) -> Vec<Path> {
         self.expire(now);

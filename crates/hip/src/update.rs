@@ -229,6 +229,9 @@ struct Outcome {
     verified: Option<Answered>,
     /// The peer has named its addresses anew.
     is_renamed: bool,
+    /// It is elsewhere, or has come back to where it was. Otherwise it prefers other ones of its addresses, and what
+    /// this host sends still goes to the same one.
+    has_moved: bool,
     /// The address that needs a test.
     to_verify: Option<IpAddr>,
     /// The peer wants to register.
@@ -509,9 +512,11 @@ impl Session {
         if let Some(set) = locators {
             outcome.is_renamed = true;
             let cap = context.config.limits.addresses;
-            outcome.to_verify = self
-                .addresses
-                .replace(context.now, &set, context.locals, cap);
+            let (now, locals) = (context.now, context.locals);
+            let before = self.addresses.whereabouts(now, locals);
+            outcome.to_verify = self.addresses.replace(now, &set, locals, cap);
+            let after = self.addresses.whereabouts(now, locals);
+            outcome.has_moved = before.0 != after.0 || before.1 == after.1;
         }
         outcome.registers = rendezvous::wants_registration(message);
         let to_verify = outcome.to_verify;
@@ -616,31 +621,41 @@ impl Session {
                 .events
                 .push_back(Event::Registered { server: peer });
         }
-        let Answered { begun, sent_at } = match outcome.told.or(outcome.verified) {
-            Some(answered) => answered,
-            None if outcome.is_renamed && outcome.to_verify.is_none() => Answered {
-                begun: context.now,
-                sent_at: context.now,
-            },
-            None => return,
-        };
-        if let Some(path) = self.addresses.path(context.now, context.locals) {
-            let (address, took) = (path.remote, context.now.since(begun));
-            self.readdressings += 1;
-            self.last_readdressing = Some(Readdressing {
-                address,
-                ended: context.now,
-                took,
-            });
-            context.outbox.events.push_back(Event::Readdressed {
-                peer,
-                address,
-                took,
-            });
-            if context.config.wakes_connections {
-                self.wake_connections(context, sent_at);
-            }
+        let answered = outcome.told.or(outcome.verified);
+        let needs_no_test = outcome.is_renamed && outcome.to_verify.is_none();
+        if answered.is_none() && !needs_no_test {
+            return;
         }
+        let Some(path) = self.addresses.path(context.now, context.locals) else {
+            return;
+        };
+        let Answered { begun, sent_at } = answered.unwrap_or(Answered {
+            begun: context.now,
+            sent_at: context.now,
+        });
+        if answered.is_some() || outcome.has_moved {
+            self.note_readdressing(context, path.remote, begun);
+        }
+        if context.config.wakes_connections {
+            self.wake_connections(context, sent_at);
+        }
+    }
+
+    /// A readdressing that has begun then is complete: data goes to this address.
+    fn note_readdressing(&mut self, context: &mut Context<'_>, address: IpAddr, begun: Instant) {
+        let (ended, peer) = (context.now, self.peer.hit());
+        let took = ended.since(begun);
+        self.readdressings += 1;
+        self.last_readdressing = Some(Readdressing {
+            address,
+            ended,
+            took,
+        });
+        context.outbox.events.push_back(Event::Readdressed {
+            peer,
+            address,
+            took,
+        });
     }
 }
 

@@ -103,3 +103,24 @@ fn the_last_readdressing_is_remembered() {
         assert_eq!((near.ended, near.took), (moved + round_trip, round_trip));
     }
 }
+
+#[test]
+fn a_peer_that_prefers_another_address_has_moved_only_if_data_goes_elsewhere() {
+    let mut network = Network::pair(1);
+    network.send(0, 1, b"first");
+    network.run(Duration::from_secs(1));
+    let readdressings = |network: &mut Network, addresses: &[&str]| {
+        let addresses: Vec<_> = addresses.iter().copied().map(address).collect();
+        network.move_to(0, &addresses);
+        network.run(Duration::from_secs(1));
+        view(network, 1).readdressings
+    };
+    // The far host has no address of IPv6 to send to the second one.
+    let both = ["198.51.100.7", "2001:db8::7"];
+    assert_eq!(readdressings(&mut network, &both), 1);
+    assert_eq!(readdressings(&mut network, &[both[1], both[0]]), 1);
+    // It was away, and comes back to where it was.
+    assert_eq!(readdressings(&mut network, &[]), 1);
+    assert_eq!(readdressings(&mut network, &[both[1], both[0]]), 2);
+    assert_eq!(readdressings(&mut network, &["203.0.113.5"]), 3);
+}

@@ -70,11 +70,24 @@ const COUNTS: [(&str, &str); 4] = [
     ("received_bytes", "outlast_hip_received_bytes_total"),
 ];
 
+/// The status, the metrics, and the status again, without a readdressing between them.
+fn snapshot(place: &Place, name: &str) -> (Value, String, Value) {
+    let begun = clock::now();
+    loop {
+        let before = status(place, name);
+        let text = metrics(place, name);
+        let after = status(place, name);
+        let times = |status| number(&association(status)["readdressings"]);
+        if times(&before) == times(&after) {
+            return (before, text, after);
+        }
+        assert!(clock::now() - begun < PATIENCE, "{before:#}\n{after:#}");
+    }
+}
+
 /// Checks that the metrics lie between what the status says before and after them.
 fn assert_agree(place: &Place, name: &str) -> Value {
-    let before = status(place, name);
-    let text = metrics(place, name);
-    let after = status(place, name);
+    let (before, text, after) = snapshot(place, name);
     if let Some(samples) = judged(place, &text) {
         let peer = association(&after)["peer"].as_str().expect("a tag");
         let sample = |metric: &str| number(&samples[format!("{metric}{peer}")]);
