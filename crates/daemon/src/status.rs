@@ -167,7 +167,7 @@ numbers! {
         flows_refused: "Connections not tracked, because nobody in the full table may give way",
         fallbacks: "Connections of which one packet was kept, past a cap",
         not_kept: "Segments that could not be kept at all, past a cap",
-        others_evicted: "Packets of other traffic dropped oldest-first, past a cap",
+        others_evicted: "Packets of other traffic dropped: the oldest past a cap, and those too old or replaced by newer ones",
         link_events_refused: "Changes of a link that were ignored, past the cap of peers",
         compressed: "Segments that went towards the link compressed",
         compressed_from_bytes: "Bytes of these packets before, with headers",

@@ -51,7 +51,8 @@ pub struct Counters {
     /// Segments that could not be kept at all: there was no memory for a single packet, or only such
     /// is kept of their flow as was acknowledged for the far host.
     pub not_kept: u64,
-    /// Datagrams and other packets dropped oldest-first, past a cap or too old to be of use.
+    /// Datagrams and other packets dropped: the oldest past a cap, those too old to be of use, and those that newer
+    /// ones of their flow have replaced.
     pub others_evicted: u64,
     /// Link events that were refused: unknown interface, or too many peers.
     pub link_events_refused: u64,

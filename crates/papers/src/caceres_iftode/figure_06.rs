@@ -13,7 +13,7 @@ pub struct Figure06;
 
 const NUMBERS: Numbers = Numbers {
     figure: "figure 6",
-    place: "section III.C, figure 6",
+    place: "section III.C, figure 6, and section IV.D for the pause",
     rendezvous: A_SECOND,
     pause_s: 2.8,
     wait_s: 1.65,

@@ -348,7 +348,7 @@ fn of_tcp(figure: &Surface, extent: Extent, runs: &Runs) -> Vec<Judged> {
             extreme(&finite, f64::max)
         }),
         claim(
-            "section 4.1.1",
+            "section 4.1",
             "With a connected period from 24 s the transfer is over before the disconnection.",
             Unit::Seconds,
             Published::About(22.0),
