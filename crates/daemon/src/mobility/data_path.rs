@@ -77,7 +77,8 @@ impl DataPath {
         match Self::load(index, kind) {
             Ok(kernel) => {
                 path.kernel = Some(kernel);
-                path.description = "eBPF: plain packets in tunnels IP in IP stay in the kernel".into();
+                path.description =
+                    "eBPF: plain packets in tunnels IP in IP stay in the kernel".into();
             }
             Err(error) => {
                 let lack = error.lack();

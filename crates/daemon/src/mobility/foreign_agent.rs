@@ -97,7 +97,9 @@ impl Foreign {
         let data_path = DataPath::open(settings.data_path, &settings.device, TUNNELS)?;
         let foreign = Self::with_routes(agent, settings, data_path);
         let mut foreign = foreign.map_err(Failure::Run)?;
-        foreign.look_at_interfaces(&endpoint).map_err(Failure::Run)?;
+        foreign
+            .look_at_interfaces(&endpoint)
+            .map_err(Failure::Run)?;
         tracing::info!(%care_of_address, interface, "foreign agent begins");
         Ok((endpoint, foreign))
     }

@@ -1,8 +1,8 @@
 //! eBPF programs in traffic control.
 
 use super::{ProbeResult, available, describe, missing};
-use crate::stack::TcpStack;
 use crate::netlink::InterfaceIndex;
+use crate::stack::TcpStack;
 use crate::sys::bpf;
 use crate::tracker::{Tracker, TrackerConfig, TrackerError};
 use crate::tunnels::{KernelTunnelConfig, KernelTunnelError, KernelTunnels, MobileIs};

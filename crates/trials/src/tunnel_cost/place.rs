@@ -26,14 +26,8 @@ use std::process::Command;
 use tempfile::TempDir;
 
 /// The fixed host's address towards each home agent.
-const FIXED: [Ipv4Addr; 2] = [
-    Ipv4Addr::new(192, 0, 2, 10),
-    Ipv4Addr::new(192, 0, 3, 10),
-];
-const HOME_AGENTS: [Ipv4Addr; 2] = [
-    Ipv4Addr::new(203, 0, 113, 2),
-    Ipv4Addr::new(203, 0, 114, 2),
-];
+const FIXED: [Ipv4Addr; 2] = [Ipv4Addr::new(192, 0, 2, 10), Ipv4Addr::new(192, 0, 3, 10)];
+const HOME_AGENTS: [Ipv4Addr; 2] = [Ipv4Addr::new(203, 0, 113, 2), Ipv4Addr::new(203, 0, 114, 2)];
 /// Where the second home agent's mobile nodes are at home.
 const USER_SPACE_HOME: &str = "10.51.0.0/24";
 /// The router's address towards the home agent, and its care-of address.

@@ -23,7 +23,7 @@ const IPV4_IN_IP: i32 = 4;
 const LENGTH: usize = 16 << 20;
 
 /// Whether this machine has what keeps tunnels in the kernel; says so if not.
-fn has_kernel_tunnels() -> bool {
+pub(super) fn has_kernel_tunnels() -> bool {
     let probes = probe_all();
     let tunnels = probes.iter().find(|probe| probe.name == "eBPF tunnels");
     let has = tunnels.expect("it is probed").result.is_available();
@@ -61,7 +61,7 @@ fn status(place: &Place, role: &str) -> Value {
     serde_json::from_str(&said.out).expect("JSON")
 }
 
-fn count(place: &Place, role: &str, name: &str) -> u64 {
+pub(super) fn count(place: &Place, role: &str, name: &str) -> u64 {
     let status = status(place, role);
     status["counters"][name].as_u64().expect("a count")
 }
@@ -302,7 +302,10 @@ fn after_a_hand_off_the_kernel_sends_to_the_new_address_and_in_udp_to_none() {
         let goes_on = read(&mut stream, &mut at, 400_000);
         assert!(goes_on, "in UDP: {}", mobile.said());
         let after = count(&place, "home-agent", "entered_in_kernel");
-        assert_eq!(after, before, "the kernel has an address that is none any more");
+        assert_eq!(
+            after, before,
+            "the kernel has an address that is none any more"
+        );
     } else {
         skip("there is no nft, or no address translation");
     }
