@@ -245,9 +245,9 @@ fn check_counters(place: &Place, is_in_kernel: bool) {
             }
         }
     }
+    let kernel = count(place, "home-agent", "entered_in_kernel");
     let tunnelled = count(place, "home-agent", "tunnelled");
     assert!(tunnelled >= least, "{tunnelled} of {least} packets");
-    let kernel = count(place, "home-agent", "entered_in_kernel");
     assert!(tunnelled >= kernel, "{tunnelled} with {kernel}");
     let left = count(place, "home-agent", "reverse_tunnelled");
     assert!(left > 0, "what comes back is counted");
