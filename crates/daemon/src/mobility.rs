@@ -14,6 +14,7 @@
 mod access;
 mod aftermath;
 mod carriers;
+mod data_path;
 mod datagrams;
 mod endpoint;
 mod foreign_agent;

@@ -47,6 +47,7 @@ pub mod ticks;
 pub mod timer;
 pub mod tracker;
 pub mod tun;
+pub mod tunnels;
 pub mod user_namespace;
 pub mod user_timeout;
 pub mod waker;

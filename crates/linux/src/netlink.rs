@@ -5,6 +5,7 @@ mod made;
 mod own;
 mod queues;
 mod rules;
+mod towards;
 
 use crate::monitor;
 use exchange::Request;

@@ -13,7 +13,7 @@ use crate::advertiser::{Advertiser, Advertising, Offer};
 use crate::datagram::{addresses, datagram, icmp_message, is_tunnelled};
 use crate::security::SecurityAssociation;
 use crate::transmit::{Arrival, LinkAddress, LinkId, Transmit, Verdict, Via};
-use crate::tunnel::Entered;
+use crate::tunnel::{Entered, PlainTunnel, Tunnel};
 use alloc::collections::{BTreeMap, VecDeque};
 use core::net::{IpAddr, Ipv4Addr};
 use outlast_base::time::{Duration, Instant};
@@ -246,6 +246,14 @@ impl ForeignAgent {
     #[must_use]
     pub fn visitor(&self, home_address: Ipv4Addr) -> Option<LinkAddress> {
         self.visitors.node(home_address)
+    }
+
+    /// The tunnel of a visitor.
+    #[must_use]
+    pub fn plain_tunnel(&self, home_address: Ipv4Addr) -> Option<PlainTunnel> {
+        let (home_agent, is_reverse) = self.visitors.home_agent(home_address)?;
+        let tunnel = Tunnel::ip(self.config.care_of_address, home_agent);
+        tunnel.plain(is_reverse, true)
     }
 
     /// How many requests wait for their home agents.

@@ -14,7 +14,7 @@ use crate::clock::NtpClock;
 use crate::datagram::{addresses, datagram, icmp_message, is_tunnelled};
 use crate::security::SecurityAssociation;
 use crate::transmit::{Arp, Arrival, LinkAddress, LinkId, Transmit, Verdict, Via};
-use crate::tunnel::{Entered, Outside};
+use crate::tunnel::{Entered, Outside, PlainTunnel};
 use alloc::collections::{BTreeMap, VecDeque};
 use alloc::vec::Vec;
 use bindings::Bindings;
@@ -318,6 +318,16 @@ impl HomeAgent {
         self.bindings
             .of(home_address)
             .map(|one| one.care_of_address)
+    }
+
+    /// The tunnel to a mobile node that has one binding, IP in IP.
+    #[must_use]
+    pub fn plain_tunnel(&self, home_address: Ipv4Addr) -> Option<PlainTunnel> {
+        let mut bindings = self.bindings.of(home_address);
+        match (bindings.next(), bindings.next()) {
+            (Some(only), None) => only.tunnel.plain(true, only.is_reverse),
+            _ => None,
+        }
     }
 
     /// How many mobile nodes are away from home.

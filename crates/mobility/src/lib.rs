@@ -50,6 +50,7 @@ pub use mobile_node::{
 };
 pub use security::{Algorithm, InvalidSpi, SecurityAssociation};
 pub use transmit::{Arp, Arrival, LinkAddress, LinkId, Transmit, Verdict, Via};
+pub use tunnel::PlainTunnel;
 
 /// Whether an agent has reverse tunnels (RFC 3024).
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]

@@ -10,7 +10,7 @@ use crate::clock::NtpClock;
 use crate::datagram::{addresses, datagram, icmp_message, is_tunnelled};
 use crate::security::SecurityAssociation;
 use crate::transmit::{Arp, Arrival, LinkId, Transmit, Verdict, Via};
-use crate::tunnel::{Entered, Outside, Tunnel};
+use crate::tunnel::{Entered, Outside, PlainTunnel, Tunnel};
 use alloc::collections::VecDeque;
 use client::Registration;
 use core::net::{IpAddr, Ipv4Addr};
@@ -391,6 +391,13 @@ impl MobileNode {
     pub fn has_udp_tunnel(&self) -> bool {
         let outside = self.tunnel.as_ref().map(Tunnel::outside);
         matches!(outside, Some(Outside::Udp(_)))
+    }
+
+    /// The tunnel to the home agent, while there is one IP in IP from an address of the node's own.
+    #[must_use]
+    pub fn plain_tunnel(&self) -> Option<PlainTunnel> {
+        let sends = self.config.reverse_tunnel;
+        self.tunnel.as_ref()?.plain(sends, true)
     }
 
     /// What was counted so far.

@@ -35,6 +35,21 @@ impl Outside {
     }
 }
 
+/// A mobile node's tunnel IP in IP, as a driver's kernel may carry plain packets through it.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct PlainTunnel {
+    /// This end.
+    pub own: Ipv4Addr,
+    /// The other end.
+    pub other: Ipv4Addr,
+    /// Whether packets enter it here.
+    pub sends: bool,
+    /// Whether packets leave it here.
+    pub receives: bool,
+    /// What routers on the way have said of their MTU, in bytes.
+    pub mtu: Option<u32>,
+}
+
 /// The sending end of a tunnel.
 #[derive(Clone, Debug)]
 pub(crate) struct Tunnel {
@@ -74,6 +89,20 @@ impl Tunnel {
 
     pub(crate) const fn outside(&self) -> Outside {
         self.outside
+    }
+
+    /// What a kernel may do for it; `None` of a tunnel in UDP.
+    pub(crate) fn plain(&self, sends: bool, receives: bool) -> Option<PlainTunnel> {
+        let Outside::Ip(other) = self.outside else {
+            return None;
+        };
+        Some(PlainTunnel {
+            own: *self.source.ip(),
+            other,
+            sends,
+            receives,
+            mtu: self.mtu.map(|(mtu, _)| mtu),
+        })
     }
 
     /// A packet enters the tunnel. What is too long and must not be cut is answered at once

@@ -40,11 +40,13 @@ const ROUND: Duration = Duration::from_secs(3);
 fn method(extent: Extent) -> Vec<String> {
     let bench = bench(Load::Packets, extent);
     vec![
-        "Network namespaces in a row - a fixed host, a host with a home agent, a router, and six mobile hosts \
+        "Network namespaces in a row - a fixed host, a host with a home agent, a router, and seven mobile hosts \
          behind it - joined by veth pairs, so that nothing but this machine's processors bounds what goes \
-         through. What the fixed host sends takes one of six ways. Plain: it is forwarded to the first mobile \
+         through. What the fixed host sends takes one of seven ways. Plain: it is forwarded to the first mobile \
          host. Co-located: `outlast run` is home agent and, on the second mobile host, mobile node; the tunnel \
-         IP in IP ends there. Foreign agent: the router is one for the third mobile host, and the tunnel's end. \
+         IP in IP ends there. Foreign agent: the router is one for the third mobile host, and the tunnel's end. Both tunnels are in the kernel, by eBPF. User space: \
+         beside the home agent is another one, and the way leads through it and to a mobile node at a co-located \
+         address, both with `data_path = \"user-space\"`. \
          In UDP: the router translates the fourth's address, so that its tunnel is in UDP. \
          Kernel: a tunnel of the kernel's leads to the fifth, IP in IP if this kernel has it, else VXLAN. \
          NFQUEUE: a gateway with `hold` runs on the router's interface to the sixth, and sees every packet in \
@@ -68,8 +70,9 @@ fn method(extent: Extent) -> Vec<String> {
 }
 
 /// What bounds the tunnels, said where their numbers stand.
-const LIMITS: &str = "What bounds the tunnels: each packet is copied, parsed and written by one thread at each end. The \
-    packets of a tunnel IP in IP cannot leave as super-segments, and each goes its whole way to the other end's socket \
+const LIMITS: &str = "What bounds the tunnels by eBPF: as plain forwarding, the processors' time in the kernel; \
+    super-segments stay whole to the other end. What bounds the others: each packet is copied, parsed and written by \
+    one thread at each end. The packets of a tunnel IP in IP cannot leave user space as super-segments, and each goes its whole way to the other end's socket \
     within the call that sends it. Those of a tunnel in UDP leave and come as super-segments (UDP GSO and GRO).";
 
 const fn bench(load: Load, extent: Extent) -> TunnelBench {
@@ -214,7 +217,12 @@ fn table(runs: &Runs) -> Table {
 fn claims(runs: &Runs) -> Vec<Judged> {
     let mut claims = Vec::new();
     for load in [Load::SuperSegments, Load::Packets] {
-        for way in [Way::CoLocated, Way::ForeignAgent, Way::Translated] {
+        for way in [
+            Way::CoLocated,
+            Way::ForeignAgent,
+            Way::UserSpace,
+            Way::Translated,
+        ] {
             let statement = format!(
                 "{}: the {} carries at least as much as a gateway on the NFQUEUE path without a tunnel (median \
                  of their ratio).",

@@ -35,7 +35,13 @@ fn tables_and_claims_of_the_channel() {
 #[test]
 fn a_way_that_there_is_not_has_no_value_and_no_claim() {
     let experiment = named(ALL, "tunnel-cost").expect("it is there");
-    let ways = [Way::Plain, Way::CoLocated, Way::ForeignAgent, Way::Nfqueue];
+    let ways = [
+        Way::Plain,
+        Way::CoLocated,
+        Way::ForeignAgent,
+        Way::UserSpace,
+        Way::Nfqueue,
+    ];
     let observed = Observed {
         rounds: vec![ways.map(|way| (way, 1e9)).into(); 3],
         untranslated: Some("nft is not installed".to_owned()),
@@ -60,7 +66,7 @@ fn a_way_that_there_is_not_has_no_value_and_no_claim() {
         2,
         "those of the tunnel in UDP: {shown}"
     );
-    assert_eq!(lines("reproduced"), 4, "{shown}");
+    assert_eq!(lines("reproduced"), 6, "{shown}");
 }
 
 checks_of_all!(ALL);

@@ -62,6 +62,11 @@ impl AccessLink {
         })
     }
 
+    /// Its number, Ethernet address, and longest packet in bytes.
+    pub(super) const fn frame(&self) -> (InterfaceIndex, [u8; 6], u32) {
+        (self.index, self.hardware, self.mtu)
+    }
+
     pub(super) const fn set_mtu(&mut self, mtu: u32) {
         self.mtu = mtu;
     }

@@ -49,6 +49,11 @@ impl Carriers {
         carriers
     }
 
+    /// The numbers of all interfaces.
+    pub(super) fn indices(&self) -> impl Iterator<Item = u32> {
+        self.0.keys().copied()
+    }
+
     /// An interface is as the kernel tells; what has become of it, `None` if nothing.
     pub(super) fn note(
         &mut self,

@@ -28,6 +28,7 @@ use outlast_wire::join::{Joined, Joiner, SuperSegment};
 use outlast_wire::mobile_ip::PORT;
 use outlast_wire::{IcmpNotice, IpHeader, Packet, UdpHeader};
 use rustix::net::sockopt;
+use std::collections::BTreeSet;
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
 use std::path::Path;
@@ -331,6 +332,16 @@ impl Endpoint {
         self.poller.add(&link.arp, LINK_ARP, Interest::Readable)?;
         self.access = Some(link);
         Ok(())
+    }
+
+    /// The numbers of this host's interfaces.
+    pub(super) fn interfaces(&self) -> BTreeSet<u32> {
+        self.carriers.indices().collect()
+    }
+
+    /// The access link's interface, its Ethernet address, and its longest packet in bytes.
+    pub(super) fn access_frame(&self) -> Option<(InterfaceIndex, [u8; 6], u32)> {
+        self.access.as_ref().map(AccessLink::frame)
     }
 
     /// The access link's interface.
@@ -757,7 +768,7 @@ impl Endpoint {
 }
 
 /// What the kernel knows of the way from `own` to `destination`, in bytes; `None` if there is none.
-fn path_mtu(own: IpAddr, destination: IpAddr) -> io::Result<Option<u32>> {
+pub(super) fn path_mtu(own: IpAddr, destination: IpAddr) -> io::Result<Option<u32>> {
     let probe = match UdpSocket::bind((own, 0)) {
         // It may be gone before the kernel has told of that.
         Err(error) if error.kind() == io::ErrorKind::AddrNotAvailable => return Ok(None),

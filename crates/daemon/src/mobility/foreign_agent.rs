@@ -6,6 +6,7 @@
 //! the kernel take the visitor's packets for true (`rp_filter`).
 
 use super::access::LINK;
+use super::data_path::{DataPath, Kind};
 use super::endpoint::{Endpoint, Role};
 use super::operating::fixed;
 use super::random;
@@ -18,6 +19,7 @@ use outlast_linux::netlink::{
     InterfaceIndex, IpVersion, Prefix, Route, RouteSocket, Rule, Selector, TableRoute,
 };
 use outlast_linux::sysctl;
+use outlast_linux::tunnels::{Exit, MobileIs};
 use outlast_mobility::{
     Arrival, ForeignAgent, ForeignAgentConfig, ForeignCounters, ForeignEvent, ForeignLimits,
     LinkAddress, LinkId, Transmit,
@@ -44,6 +46,13 @@ const OUTSIDE: Arrival = Arrival {
     from: LinkAddress([0; 6]),
 };
 
+/// What visitors send enters tunnels, and what is for them leaves those.
+const TUNNELS: Kind = Kind {
+    entering: MobileIs::Source,
+    leaving: MobileIs::Destination,
+    forwards: true,
+};
+
 /// A foreign agent, and what the kernel knows of its visitors.
 pub(super) struct Foreign {
     agent: ForeignAgent,
@@ -52,6 +61,9 @@ pub(super) struct Foreign {
     routes: RouteSocket,
     access: InterfaceIndex,
     visitors: BTreeSet<Ipv4Addr>,
+    data_path: DataPath,
+    /// The access link's interface, its Ethernet address, and its longest packet in bytes.
+    frame: Option<(InterfaceIndex, [u8; 6], u32)>,
 }
 
 impl Foreign {
@@ -82,12 +94,21 @@ impl Foreign {
             )));
         }
         let agent = ForeignAgent::new(now, config);
-        let foreign = Self::with_routes(agent, settings).map_err(Failure::Run)?;
+        let data_path = DataPath::open(settings.data_path, &settings.device, TUNNELS)?;
+        let foreign = Self::with_routes(agent, settings, data_path);
+        let mut foreign = foreign.map_err(Failure::Run)?;
+        foreign
+            .look_at_interfaces(&endpoint)
+            .map_err(Failure::Run)?;
         tracing::info!(%care_of_address, interface, "foreign agent begins");
         Ok((endpoint, foreign))
     }
 
-    fn with_routes(agent: ForeignAgent, settings: &ForeignAgentSettings) -> anyhow::Result<Self> {
+    fn with_routes(
+        agent: ForeignAgent,
+        settings: &ForeignAgentSettings,
+        data_path: DataPath,
+    ) -> anyhow::Result<Self> {
         if sysctl::read("net.ipv4.ip_forward")? == "0" {
             tracing::warn!("this host forwards nothing: set net.ipv4.ip_forward to 1");
         }
@@ -117,7 +138,42 @@ impl Foreign {
             routes,
             access,
             visitors: BTreeSet::new(),
+            data_path,
+            frame: None,
         })
+    }
+
+    /// Has the kernel carry what it may of visitors' packets, by the interfaces that there are now. What comes
+    /// from the visitors' link is out of no home agent's tunnel, whoever it says it is from.
+    fn look_at_interfaces(&mut self, endpoint: &Endpoint) -> anyhow::Result<()> {
+        self.data_path.except(self.access);
+        self.data_path.attend(endpoint.interfaces())?;
+        let frame = endpoint.access_frame();
+        if frame != self.frame {
+            self.frame = frame;
+            for visitor in self.data_path.mobiles() {
+                self.follow(visitor);
+            }
+        }
+        Ok(())
+    }
+
+    /// Has the kernel carry what it may of a visitor's packets.
+    fn follow(&mut self, visitor: Ipv4Addr) {
+        let tunnel = self.agent.plain_tunnel(visitor);
+        let node = self.agent.visitor(visitor);
+        let exit = self.frame.zip(node).map(|((interface, from, mtu), node)| {
+            let to = node.0;
+            Exit::Frame {
+                interface,
+                mtu,
+                to,
+                from,
+            }
+        });
+        let tunnel = tunnel.filter(|_| exit.is_some());
+        let exit = exit.unwrap_or(Exit::ReceivedBy(self.access));
+        self.data_path.follow(visitor, tunnel, None, exit);
     }
 
     /// Has the kernel reach a visitor on the link, and lead its packets into the device.
@@ -216,10 +272,12 @@ impl Role for Foreign {
         _is_link_back: bool,
     ) -> anyhow::Result<()> {
         endpoint.settle(Some(self.care_of_address.into()))?;
+        self.look_at_interfaces(endpoint)?;
         if let Some(access) = endpoint.access()
             && access != self.access
         {
             self.access = access;
+            self.look_at_interfaces(endpoint)?;
             for visitor in self.visitors.clone() {
                 self.admit(visitor)?;
             }
@@ -268,11 +326,15 @@ impl Role for Foreign {
                 .into_iter()
                 .collect(),
         });
+        let mut counters = counts(self.agent.counters());
+        let (entered, left) = (Some("reverse_tunnelled"), Some("delivered"));
+        self.data_path.add_to(&mut counters, entered, left);
         Report {
             address: Some(self.care_of_address.into()),
+            data_path: Some(self.data_path.describe()),
             place: None,
             mobiles: mobiles.collect(),
-            counters: counts(self.agent.counters()),
+            counters,
         }
     }
 
@@ -294,6 +356,7 @@ impl Role for Foreign {
                     home_address,
                     is_new,
                 } => {
+                    self.follow(home_address);
                     if is_new {
                         tracing::info!(%home_address, "visitor registered");
                         self.admit(home_address)?;
@@ -303,6 +366,7 @@ impl Role for Foreign {
                 }
                 ForeignEvent::Left { home_address } => {
                     tracing::info!(%home_address, "visitor has left");
+                    self.follow(home_address);
                     self.dismiss(home_address);
                 }
                 ForeignEvent::Refused { home_address, code } => {

@@ -7,6 +7,7 @@
 //! for a mobile node that is away, whose address is routed into the device so long.
 
 use super::access::LINK;
+use super::data_path::{DataPath, Kind};
 use super::endpoint::{Endpoint, Role};
 use super::home_network::{HomeNetwork, REPLAY_TOLERANCE, counts};
 use super::operating::fixed;
@@ -17,6 +18,7 @@ use crate::control::Notified;
 use crate::failure::Failure;
 use outlast_base::time::Instant;
 use outlast_linux::clock;
+use outlast_linux::tunnels::{Exit, MobileIs};
 use outlast_mobility::{
     Arp, Arrival, HomeAgent, HomeAgentConfig, HomeEvent, HomeLimits, LinkAddress, Transmit,
     UdpTunnelOffer, Verdict,
@@ -33,12 +35,20 @@ const ARRIVAL: Arrival = Arrival {
     from: LinkAddress([0; 6]),
 };
 
+/// What is for mobile nodes enters tunnels, and what they send leaves them.
+const TUNNELS: Kind = Kind {
+    entering: MobileIs::Destination,
+    leaving: MobileIs::Source,
+    forwards: true,
+};
+
 /// A home agent and its routes.
 pub(super) struct Home {
     agent: HomeAgent,
     settings: HomeAgentSettings,
     address: Ipv4Addr,
     network: HomeNetwork,
+    data_path: DataPath,
     /// The mobile nodes' addresses.
     mobiles: BTreeSet<Ipv4Addr>,
     /// Whether the home network is a link.
@@ -83,11 +93,14 @@ impl Home {
             settings: settings.clone(),
             address,
             network: network.map_err(Failure::Run)?,
+            data_path: DataPath::open(settings.data_path, &settings.device, TUNNELS)?,
             mobiles: BTreeSet::new(),
             has_link: settings.interface.is_some(),
         };
         let mobiles = addresses.len();
         home.attend(addresses).map_err(Failure::Run)?;
+        let interfaces = endpoint.interfaces();
+        home.data_path.attend(interfaces).map_err(Failure::Run)?;
         tracing::info!(%address, device = settings.device, mobiles, "home agent begins");
         Ok((endpoint, home))
     }
@@ -106,6 +119,13 @@ impl Home {
 }
 
 impl Home {
+    /// Has the kernel carry what it may of a mobile node's packets.
+    fn follow(&mut self, mobile: Ipv4Addr) {
+        let tunnel = self.agent.plain_tunnel(mobile);
+        let exit = Exit::ReceivedBy(self.network.device());
+        self.data_path.follow(mobile, tunnel, None, exit);
+    }
+
     fn is_mobiles(&self, source: IpAddr) -> bool {
         matches!(source, IpAddr::V4(source) if self.mobiles.contains(&source))
     }
@@ -159,7 +179,7 @@ impl Role for Home {
         _is_link_back: bool,
     ) -> anyhow::Result<()> {
         endpoint.settle(Some(self.address.into()))?;
-        Ok(())
+        self.data_path.attend(endpoint.interfaces())
     }
 
     fn handle_timeout(&mut self, now: Instant) {
@@ -179,6 +199,9 @@ impl Role for Home {
         endpoint.move_metrics(next.metrics.as_ref())?;
         self.attend(mobiles.keys().copied().collect())?;
         self.agent.set_mobiles(mobiles);
+        for mobile in self.data_path.mobiles() {
+            self.follow(mobile);
+        }
         self.settings = next;
         Ok(changed)
     }
@@ -192,11 +215,15 @@ impl Role for Home {
                 .map(|at| at.to_string())
                 .collect(),
         });
+        let mut counters = counts(self.agent.counters());
+        let (entered, left) = (Some("tunnelled"), Some("reverse_tunnelled"));
+        self.data_path.add_to(&mut counters, entered, left);
         Report {
             address: Some(self.address.into()),
+            data_path: Some(self.data_path.describe()),
             place: None,
             mobiles: mobiles.collect(),
-            counters: counts(self.agent.counters()),
+            counters,
         }
     }
 
@@ -211,6 +238,9 @@ impl Role for Home {
     fn tell(&mut self) -> anyhow::Result<()> {
         while let Some(event) = self.agent.poll_event() {
             tell(&event);
+            if let Some(mobile) = concerned(&event) {
+                self.follow(mobile);
+            }
             if let Some((state, mobile)) = notice(&event) {
                 self.network.tell(state, mobile.into());
             }
@@ -250,6 +280,17 @@ fn tell(event: &HomeEvent) {
         HomeEvent::Refused { home_address, code } => {
             tracing::warn!(%home_address, %code, "registration refused");
         }
+    }
+}
+
+/// The mobile node whose bindings an event may have changed.
+const fn concerned(event: &HomeEvent) -> Option<Ipv4Addr> {
+    match *event {
+        HomeEvent::Bound { home_address, .. }
+        | HomeEvent::Home { home_address }
+        | HomeEvent::Deregistered { home_address, .. }
+        | HomeEvent::Expired { home_address, .. } => Some(home_address),
+        HomeEvent::Refused { .. } => None,
     }
 }
 

@@ -64,6 +64,11 @@ impl HomeNetwork {
         }
     }
 
+    /// The device.
+    pub(super) const fn device(&self) -> InterfaceIndex {
+        self.device
+    }
+
     /// The addresses that are routed into the device.
     pub(super) const fn routed(&self) -> &BTreeSet<IpAddr> {
         &self.routed

@@ -10,7 +10,8 @@
 
 use super::access::{self, LINK};
 use super::aftermath::Aftermath;
-use super::endpoint::{Endpoint, Role};
+use super::data_path::{DataPath, Kind};
+use super::endpoint::{Endpoint, Role, path_mtu};
 use super::operating::fixed;
 use super::settings::MobileNodeSettings;
 use super::status::{Place, Report};
@@ -23,9 +24,10 @@ use outlast_linux::netlink::{
     InterfaceIndex, IpVersion, Prefix, RouteSocket, Rule, Selector, TableRoute,
 };
 use outlast_linux::sysctl;
+use outlast_linux::tunnels::{Exit, MobileIs};
 use outlast_mobility::{
     Arp, Arrival, Attachment, CoLocation, LinkAddress, MobileNode, MobileNodeConfig, NodeCounters,
-    NodeEvent, Transmit,
+    NodeEvent, PlainTunnel, Transmit,
 };
 use outlast_wire::mobile_ip::Lifetime;
 use outlast_wire::{Packet, Transport};
@@ -45,6 +47,13 @@ const ARRIVAL: Arrival = Arrival {
     from: LinkAddress([0; 6]),
 };
 
+/// What this host sends enters the tunnel, and what is for it leaves it.
+const TUNNELS: Kind = Kind {
+    entering: MobileIs::Source,
+    leaving: MobileIs::Destination,
+    forwards: false,
+};
+
 /// A mobile node and its routes.
 pub(super) struct Mobile {
     settings: MobileNodeSettings,
@@ -54,6 +63,9 @@ pub(super) struct Mobile {
     ignored: u64,
     routing: Routing,
     aftermath: Aftermath,
+    data_path: DataPath,
+    /// The tunnel for which the kernel was told where packets leave; `None` once routes have changed.
+    led: Option<Option<PlainTunnel>>,
 }
 
 impl Mobile {
@@ -76,6 +88,9 @@ impl Mobile {
         let (home_address, home_agent) = (settings.home_address, settings.home_agent);
         tracing::info!(%home_address, %home_agent, device = settings.device, "mobile node begins");
         let aftermath = Aftermath::new(settings.trigger, settings.gateway.clone());
+        let mut data_path = DataPath::open(settings.data_path, &settings.device, TUNNELS)?;
+        let interfaces = endpoint.interfaces();
+        data_path.attend(interfaces).map_err(Failure::Run)?;
         let mobile = Self {
             settings,
             node,
@@ -83,8 +98,29 @@ impl Mobile {
             ignored: 0,
             routing,
             aftermath,
+            data_path,
+            led: None,
         };
         Ok((endpoint, mobile))
+    }
+
+    /// Has the kernel carry what it may, unless nothing has changed.
+    fn follow(&mut self) -> anyhow::Result<()> {
+        let tunnel = self.node.plain_tunnel();
+        if self.led == Some(tunnel) || !self.data_path.is_in_kernel() {
+            return Ok(());
+        }
+        self.led = Some(tunnel);
+        let way = match tunnel {
+            Some(tunnel) => self.routing.way(tunnel)?,
+            None => None,
+        };
+        // Without a way the packets that enter are user space's, and so are those that leave.
+        let tunnel = tunnel.filter(|_| way.is_some());
+        let exit = Exit::ReceivedBy(self.routing.device);
+        self.data_path
+            .follow(self.settings.home_address, tunnel, way, exit);
+        Ok(())
     }
 
     /// Looks which care-of address this host has now, and registers it if it is another one.
@@ -177,6 +213,8 @@ impl Role for Mobile {
         is_link_back: bool,
     ) -> anyhow::Result<()> {
         let before = self.care_of_address;
+        self.led = None;
+        self.data_path.attend(endpoint.interfaces())?;
         self.relocate(now, endpoint)?;
         if is_link_back && before.is_some() && self.care_of_address == before {
             tracing::info!("a link is back");
@@ -225,8 +263,11 @@ impl Role for Mobile {
     }
 
     fn report(&self, now: Instant) -> Report {
+        let mut counters = counts(self.node.counters());
+        self.data_path.add_to(&mut counters, None, None);
         Report {
             address: Some(self.settings.home_address.into()),
+            data_path: Some(self.data_path.describe()),
             place: Some(Place {
                 at: shown(&self.node.attachment()),
                 is_registered: self.node.is_registered(),
@@ -234,7 +275,7 @@ impl Role for Mobile {
                 last_move: self.aftermath.last_move(now),
             }),
             mobiles: Vec::new(),
-            counters: counts(self.node.counters()),
+            counters,
         }
     }
 
@@ -266,7 +307,7 @@ impl Role for Mobile {
                 _ => {}
             }
         }
-        Ok(())
+        self.follow()
     }
 
     fn poll_timeout(&self) -> Option<Instant> {
@@ -423,6 +464,15 @@ impl Routing {
             gateway: gateway.map(IpAddr::V4),
             source,
         })?)
+    }
+
+    /// Where packets in a tunnel leave, and how many bytes they may have; `None` if there is no way.
+    fn way(&mut self, tunnel: PlainTunnel) -> anyhow::Result<Option<(InterfaceIndex, u32)>> {
+        let (own, other) = (tunnel.own.into(), tunnel.other.into());
+        let interface = self.routes.interface_towards(own, other, MARK)?;
+        let of_way = path_mtu(own, other)?;
+        let way = interface.zip(of_way);
+        Ok(way.map(|(interface, mtu)| (interface, tunnel.mtu.map_or(mtu, |said| said.min(mtu)))))
     }
 
     /// By which interface applications' packets leave.

@@ -58,6 +58,19 @@ enum DetectionChoice {
     Link,
 }
 
+/// How packets get through tunnels IP in IP.
+#[derive(Clone, Copy, Debug, Default, Deserialize, Eq, PartialEq)]
+#[serde(rename_all = "kebab-case")]
+pub(super) enum TunnelPathChoice {
+    /// Plain ones in the kernel if that can be had.
+    #[default]
+    Auto,
+    /// Plain ones in the kernel.
+    Ebpf,
+    /// All of them in user space.
+    UserSpace,
+}
+
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct HomeAgentFile {
@@ -93,6 +106,9 @@ pub(super) struct HomeAgentSettings {
     /// Seconds between a mobile node's signs of life in them.
     #[serde(default = "default_keep_alive")]
     pub(super) keep_alive_s: u16,
+    /// Whether plain packets in tunnels stay in the kernel.
+    #[serde(default)]
+    pub(super) data_path: TunnelPathChoice,
     /// Where a gateway daemon on the device listens, if it is to be told of registrations.
     pub(super) gateway: Option<PathBuf>,
     /// Where the daemon listens for `outlast status`; `None`: where the device's name says.
@@ -135,6 +151,9 @@ pub(super) struct ForeignAgentSettings {
     /// Whether mobile nodes with addresses of their own have to register here, too.
     #[serde(default)]
     pub(super) registration_required: bool,
+    /// Whether plain packets in tunnels stay in the kernel.
+    #[serde(default)]
+    pub(super) data_path: TunnelPathChoice,
     /// Where the daemon listens for `outlast status`; `None`: where the device's name says.
     control: Option<PathBuf>,
     /// Where metrics are served, if they are.
@@ -202,6 +221,9 @@ pub(super) struct MobileNodeSettings {
     /// Whether to ask for a tunnel in UDP behind an address translator.
     #[serde(default = "yes")]
     pub(super) udp_tunnel: bool,
+    /// Whether plain packets in tunnels stay in the kernel.
+    #[serde(default)]
+    pub(super) data_path: TunnelPathChoice,
     /// Where the daemon listens for `outlast status`; `None`: where the device's name says.
     control: Option<PathBuf>,
     /// Where metrics are served, if they are.
@@ -511,6 +533,7 @@ impl HomeAgentSettings {
             ),
             ("udp_tunnels", self.udp_tunnels != next.udp_tunnels),
             ("keep_alive_s", self.keep_alive_s != next.keep_alive_s),
+            ("data_path", self.data_path != next.data_path),
             ("gateway", self.gateway != next.gateway),
             ("control", self.control != next.control),
             ("foreign_agents", self.foreign_agents != next.foreign_agents),
@@ -603,6 +626,7 @@ impl ForeignAgentSettings {
                 "registration_required",
                 self.registration_required != next.registration_required,
             ),
+            ("data_path", self.data_path != next.data_path),
             ("control", self.control != next.control),
         ])
     }
@@ -711,6 +735,7 @@ impl MobileNodeSettings {
             ("device", self.device != next.device),
             ("mtu", self.mtu != next.mtu),
             ("destinations", self.destinations != next.destinations),
+            ("data_path", self.data_path != next.data_path),
             ("interface", self.interface != next.interface),
             ("home_network", self.home_network != next.home_network),
             ("home_gateway", self.home_gateway != next.home_gateway),

@@ -31,6 +31,8 @@ pub(super) struct Report {
     /// A home agent's address, a foreign agent's care-of address, a mobile node's home address; none of a
     /// correspondent.
     pub(super) address: Option<IpAddr>,
+    /// How packets get through tunnels IP in IP, and why so; none of Mobile IPv6.
+    pub(super) data_path: Option<String>,
     /// Where a mobile node is.
     pub(super) place: Option<Place>,
     /// The home agent's mobile nodes, the foreign agent's visitors, or those that a correspondent reaches
@@ -93,12 +95,16 @@ impl MobileIpStatus {
         line("role", &format!("{} on {}{link}", self.role, self.device));
         let Report {
             address,
+            data_path,
             place,
             mobiles,
             counters,
         } = &self.report;
         if let Some(address) = address {
             line("address", &address.to_string());
+        }
+        if let Some(data_path) = data_path {
+            line("data path", data_path);
         }
         line("configuration", &self.config);
         if let Some(metrics) = &self.metrics {

@@ -1,9 +1,11 @@
 //! eBPF programs in traffic control.
 
 use super::{ProbeResult, available, describe, missing};
+use crate::netlink::InterfaceIndex;
 use crate::stack::TcpStack;
 use crate::sys::bpf;
 use crate::tracker::{Tracker, TrackerConfig, TrackerError};
+use crate::tunnels::{KernelTunnelConfig, KernelTunnelError, KernelTunnels, MobileIs};
 use crate::user_timeout::{UserTimeoutConfig, UserTimeoutError, UserTimeouts};
 use outlast_host::control::EndpointControl;
 use outlast_host::user_timeout::{AdoptionLimits, UserTimeoutOption};
@@ -48,6 +50,29 @@ pub(super) fn tracker() -> ProbeResult {
                 "{}; `outlast run` takes every packet to user space",
                 lack.what
             );
+            missing(what, lack.remedy)
+        }
+    }
+}
+
+/// The very programs of the roles with Mobile IP, on the loopback device.
+pub(super) fn tunnels() -> ProbeResult {
+    let config = KernelTunnelConfig {
+        entering: MobileIs::Destination,
+        leaving: MobileIs::Source,
+        forwards: true,
+        mobiles: 1,
+    };
+    let attached = || -> Result<(), KernelTunnelError> {
+        let mut tunnels = KernelTunnels::load(&config)?;
+        tunnels.attach_device(InterfaceIndex(LOOPBACK))?;
+        tunnels.attach(InterfaceIndex(LOOPBACK), 14)
+    };
+    match attached() {
+        Ok(()) => available("tunnels IP in IP of Mobile IP stay in the kernel"),
+        Err(error) => {
+            let lack = error.lack();
+            let what = format!("{}; tunnels go through user space", lack.what);
             missing(what, lack.remedy)
         }
     }

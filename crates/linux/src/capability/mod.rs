@@ -81,7 +81,7 @@ struct Inside {
     attempt: fn() -> ProbeResult,
 }
 
-const INSIDE: [Inside; 15] = [
+const INSIDE: [Inside; 16] = [
     Inside {
         name: "TUN devices",
         needed_for: "demo, lab, live papers; run: the roles of HIP and Mobile IP",
@@ -129,6 +129,12 @@ const INSIDE: [Inside; 15] = [
         needed_for: "run: the eBPF fast path",
         required_by: NOBODY,
         attempt: bpf::tracker,
+    },
+    Inside {
+        name: "eBPF tunnels",
+        needed_for: "run: the roles of Mobile IP with tunnels in the kernel",
+        required_by: NOBODY,
+        attempt: bpf::tunnels,
     },
     Inside {
         name: "eBPF at cgroups (sockops)",
@@ -246,7 +252,7 @@ mod tests {
     #[test]
     fn every_probe_answers_and_names_a_remedy_for_what_is_missing() {
         let probes = probe_all();
-        assert_eq!(probes.len(), 18);
+        assert_eq!(probes.len(), 19);
         for Probe { name, result, .. } in probes {
             match result {
                 ProbeResult::Available { detail } => assert!(!detail.is_empty(), "{name}"),

@@ -1,4 +1,4 @@
-//! What a machine lacks on which the tracker does not run.
+//! What a machine lacks on which the tracker, or another program of traffic control, does not run.
 
 use super::TrackerError;
 use crate::causes;
@@ -7,7 +7,7 @@ use rustix::thread::{CapabilitySet, capabilities};
 use std::error::Error;
 use std::io;
 
-/// Why the tracker does not run here, and what would help.
+/// Why programs do not run here, and what would help.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Lack {
     /// A clause: "this kernel has no ...".
@@ -27,29 +27,38 @@ impl TrackerError {
     /// What this machine lacks, and what would help.
     #[must_use]
     pub fn lack(&self) -> Lack {
-        let errno = errno(self);
-        let (what, remedy) = match (self, errno) {
+        if errno(self) == Some(libc::ENOMEM) {
+            return Lack {
+                what: "there is no memory for the table of connections".into(),
+                remedy: "lower `flows` in the configuration file's [limits]",
+            };
+        }
+        Lack::shown_by(self, matches!(self, Self::Attach(_)))
+    }
+}
+
+impl Lack {
+    /// What `error` shows that this machine lacks; `attaches` if it is about attaching a program.
+    pub(crate) fn shown_by(error: &(dyn Error + 'static), attaches: bool) -> Self {
+        let errno = errno(error);
+        let (what, remedy) = match (attaches, errno) {
             (_, Some(libc::EPERM)) => (MAY_NOT.into(), PERMISSION),
             // The verifier's word, which takes less from those whom it does not trust.
             (_, Some(libc::EACCES)) if !is_trusted() => (MAY_NOT.into(), PERMISSION),
             (_, Some(libc::ENOSYS)) => ("this kernel has no bpf system call".into(), KERNEL),
-            (_, Some(libc::ENOMEM)) => (
-                "there is no memory for the table of connections".into(),
-                "lower `flows` in the configuration file's [limits]",
-            ),
-            (Self::Attach(_), Some(libc::EINVAL | libc::EOPNOTSUPP)) => (
+            (true, Some(libc::EINVAL | libc::EOPNOTSUPP)) => (
                 "this kernel cannot attach eBPF programs to traffic control by link (tcx)".into(),
                 KERNEL,
             ),
             _ => (
                 format!(
                     "this kernel does not run its programs: {}",
-                    causes::in_one_line(self)
+                    causes::in_one_line(error)
                 ),
                 KERNEL,
             ),
         };
-        Lack { what, remedy }
+        Self { what, remedy }
     }
 }
 
@@ -60,8 +69,8 @@ fn is_trusted() -> bool {
 }
 
 /// The error number of the first cause that has one.
-fn errno(error: &TrackerError) -> Option<i32> {
-    let mut cause = Some(error as &dyn Error);
+fn errno(error: &(dyn Error + 'static)) -> Option<i32> {
+    let mut cause = Some(error);
     while let Some(error) = cause {
         let number = match error.downcast_ref() {
             // It stands for its cause, and shows only the cause of that.

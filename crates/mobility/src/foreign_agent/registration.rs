@@ -178,6 +178,7 @@ impl ForeignAgent {
         let lifetime = reply.lifetime.min(request.lifetime);
         let visitor = Visitor {
             node: *node,
+            home_agent: request.home_agent,
             tunnel: is_reverse.then_some(tunnel),
             expires_at: lifetime.duration().map(|lifetime| waiting.since + lifetime),
         };

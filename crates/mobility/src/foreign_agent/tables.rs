@@ -110,6 +110,7 @@ impl Pending {
 #[derive(Clone, Debug)]
 pub(super) struct Visitor {
     pub(super) node: LinkAddress,
+    pub(super) home_agent: Ipv4Addr,
     /// Its reverse tunnel, if it has one.
     pub(super) tunnel: Option<Tunnel>,
     /// `None` if the registration has no end.
@@ -147,6 +148,12 @@ impl Visitors {
 
     pub(super) fn node(&self, home_address: Ipv4Addr) -> Option<LinkAddress> {
         self.of.get(&home_address).map(|visitor| visitor.node)
+    }
+
+    /// A visitor's home agent, and whether its packets go there through a reverse tunnel.
+    pub(super) fn home_agent(&self, home_address: Ipv4Addr) -> Option<(Ipv4Addr, bool)> {
+        let visitor = self.of.get(&home_address)?;
+        Some((visitor.home_agent, visitor.tunnel.is_some()))
     }
 
     /// Whether a visitor was heard at a link-layer address.

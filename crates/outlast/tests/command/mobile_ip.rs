@@ -4,6 +4,7 @@
 
 mod agents;
 mod gateways;
+mod kernel_tunnels;
 mod v6;
 
 use crate::hip::{PATIENCE, Sender, connect, ip, pace, read, skip};

@@ -1,4 +1,5 @@
-//! Fixed host, home agent, router and one mobile host for each way, in a row of veth pairs.
+//! Fixed host, home agent, router and one mobile host for each way, in a row of veth pairs; beside the home
+//! agent another one, whose tunnels are in user space.
 
 use super::bench::Load;
 use crate::gateway_matrix::daemon::{Daemon, Duty};
@@ -24,8 +25,11 @@ use std::path::Path;
 use std::process::Command;
 use tempfile::TempDir;
 
-const FIXED: Ipv4Addr = Ipv4Addr::new(192, 0, 2, 10);
-const HOME_AGENT: Ipv4Addr = Ipv4Addr::new(203, 0, 113, 2);
+/// The fixed host's address towards each home agent.
+const FIXED: [Ipv4Addr; 2] = [Ipv4Addr::new(192, 0, 2, 10), Ipv4Addr::new(192, 0, 3, 10)];
+const HOME_AGENTS: [Ipv4Addr; 2] = [Ipv4Addr::new(203, 0, 113, 2), Ipv4Addr::new(203, 0, 114, 2)];
+/// Where the second home agent's mobile nodes are at home.
+const USER_SPACE_HOME: &str = "10.51.0.0/24";
 /// The router's address towards the home agent, and its care-of address.
 const ROUTER: Ipv4Addr = Ipv4Addr::new(203, 0, 113, 1);
 /// How long a connection may carry nothing that it is given before it is held for broken.
@@ -37,9 +41,9 @@ const STALLED: Duration = Duration::from_secs(10);
 pub enum Way {
     /// Nothing: packets are forwarded.
     Plain,
-    /// Our tunnel to a mobile node with an address of its own.
+    /// Our tunnel to a mobile node with an address of its own, in the kernel by eBPF.
     CoLocated,
-    /// Our tunnel to a foreign agent at the router.
+    /// Our tunnel to a foreign agent at the router, likewise.
     ForeignAgent,
     /// Our tunnel in UDP to a mobile node behind an address translator.
     Translated,
@@ -47,14 +51,17 @@ pub enum Way {
     Kernel,
     /// No tunnel, and a gateway with `hold` on the NFQUEUE path at the router.
     Nfqueue,
+    /// Our tunnel to a mobile node with an address of its own, in user space.
+    UserSpace,
 }
 
 impl Way {
     /// All, in the order of the table.
-    pub const ALL: [Self; 6] = [
+    pub const ALL: [Self; 7] = [
         Self::Plain,
         Self::CoLocated,
         Self::ForeignAgent,
+        Self::UserSpace,
         Self::Translated,
         Self::Kernel,
         Self::Nfqueue,
@@ -65,8 +72,9 @@ impl Way {
     pub const fn title(self) -> &'static str {
         match self {
             Self::Plain => "plain forwarding",
-            Self::CoLocated => "tunnel to a co-located address",
-            Self::ForeignAgent => "tunnel to a foreign agent",
+            Self::CoLocated => "tunnel to a co-located address, eBPF",
+            Self::ForeignAgent => "tunnel to a foreign agent, eBPF",
+            Self::UserSpace => "tunnel to a co-located address, user space",
             Self::Translated => "tunnel in UDP behind a translator",
             Self::Kernel => "tunnel of the kernel's",
             Self::Nfqueue => "no tunnel, gateway on the NFQUEUE path",
@@ -90,12 +98,18 @@ impl Way {
         Ipv4Addr::new(198, 51, 100 + self.index(), 2)
     }
 
+    /// Which home agent is on the way.
+    const fn agent(self) -> usize {
+        matches!(self, Self::UserSpace) as usize
+    }
+
     /// The mobile host's address, by which it is reached this way.
     const fn address(self) -> Ipv4Addr {
         match self {
             Self::Plain | Self::Nfqueue => self.local(),
             Self::CoLocated => Ipv4Addr::new(10, 50, 0, 5),
             Self::ForeignAgent => Ipv4Addr::new(10, 50, 0, 6),
+            Self::UserSpace => Ipv4Addr::new(10, 51, 0, 5),
             Self::Translated => Ipv4Addr::new(10, 50, 0, 7),
             Self::Kernel => Ipv4Addr::new(10, 60, 0, 2),
         }
@@ -116,7 +130,7 @@ pub(super) struct Tunnels<'t> {
 
 struct Hosts {
     fixed: Namespace,
-    agent: Namespace,
+    agents: [Namespace; 2],
     router: Namespace,
     mobiles: Vec<Namespace>,
 }
@@ -149,14 +163,17 @@ impl Hosts {
         let host = || Namespace::new().map_err(LabError::from);
         let hosts = Self {
             fixed: host()?,
-            agent: host()?,
+            agents: [host()?, host()?],
             router: host()?,
             mobiles: Way::ALL.iter().map(|_| host()).collect::<Result<_, _>>()?,
         };
-        cable(&hosts.agent, "fixed0", &hosts.fixed, "eth0")?;
-        cable(&hosts.agent, "core0", &hosts.router, "core0")?;
-        for way in Way::ALL {
-            cable(&hosts.router, &way.link(), hosts.mobile(way), "eth0")?;
+        for (number, agent) in hosts.agents.iter().enumerate() {
+            cable(agent, "fixed0", &hosts.fixed, &format!("eth{number}"))?;
+            cable(agent, "core0", &hosts.router, &format!("core{number}"))?;
+        }
+        // In the order of their numbers.
+        for (index, mobile) in hosts.mobiles.iter().enumerate() {
+            cable(&hosts.router, &format!("link{index}"), mobile, "eth0")?;
         }
         hosts.set_up(load)?;
         Ok(hosts)
@@ -168,29 +185,35 @@ impl Hosts {
 
     fn set_up(&self, load: Load) -> Result<(), TrialError> {
         let links = Way::ALL.map(Way::link);
-        let routers_ends = links.iter().map(String::as_str).chain(["core0"]);
-        equip(&self.fixed, &["eth0"], load)?;
-        equip(&self.agent, &["fixed0", "core0"], load)?;
+        let routers_ends = links.iter().map(String::as_str).chain(["core0", "core1"]);
+        equip(&self.fixed, &["eth0", "eth1"], load)?;
         equip(&self.router, &routers_ends.collect::<Vec<_>>(), load)?;
         ip(
             &self.fixed,
             &[
-                "address add 192.0.2.10/24 dev eth0",
-                "route add default via 192.0.2.1 congctl cubic",
+                "address add 192.0.2.10/24 dev eth0".to_owned(),
+                "address add 192.0.3.10/24 dev eth1".to_owned(),
+                "route add default via 192.0.2.1 congctl cubic".to_owned(),
+                format!("route add {USER_SPACE_HOME} via 192.0.3.1 congctl cubic"),
             ],
         )?;
-        ip(
-            &self.agent,
-            &[
-                "address add 192.0.2.1/24 dev fixed0",
-                "address add 203.0.113.2/24 dev core0",
-                "route add default via 203.0.113.1",
-            ],
-        )?;
+        for (number, agent) in self.agents.iter().enumerate() {
+            equip(agent, &["fixed0", "core0"], load)?;
+            let (fixed, core) = (2 + number, 113 + number);
+            ip(
+                agent,
+                &[
+                    format!("address add 192.0.{fixed}.1/24 dev fixed0"),
+                    format!("address add 203.0.{core}.2/24 dev core0"),
+                    format!("route add default via 203.0.{core}.1"),
+                ],
+            )?;
+        }
         ip(
             &self.router,
             &[
                 "address add 203.0.113.1/24 dev core0",
+                "address add 203.0.114.1/24 dev core1",
                 "route add default via 203.0.113.2",
             ],
         )?;
@@ -211,7 +234,7 @@ impl Hosts {
                 ip(mobile, &lines)?;
             }
         }
-        for host in [&self.agent, &self.router] {
+        for host in self.agents.iter().chain([&self.router]) {
             write(host, "net.ipv4.ip_forward", "1")?;
         }
         // Between its turns, a connection has a pause.
@@ -231,8 +254,13 @@ impl Hosts {
         let mut said = String::new();
         for (name, kind) in kinds {
             let ends = [
-                (&self.agent, HOME_AGENT, local, "10.60.0.1/24"),
-                (self.mobile(Way::Kernel), local, HOME_AGENT, "10.60.0.2/24"),
+                (&self.agents[0], HOME_AGENTS[0], local, "10.60.0.1/24"),
+                (
+                    self.mobile(Way::Kernel),
+                    local,
+                    HOME_AGENTS[0],
+                    "10.60.0.2/24",
+                ),
             ];
             let made = ends.into_iter().try_for_each(|(host, own, other, inner)| {
                 ip(
@@ -312,21 +340,26 @@ struct Role<'h> {
     words: &'static str,
 }
 
-/// The home agent, which knows the mobile nodes of `ways`.
-fn home_agent<'h>(hosts: &'h Hosts, directory: &Path, ways: &[Way]) -> Role<'h> {
-    let control = directory.join("agent.sock");
+/// A home agent, which knows those mobile nodes of `ways` that are its own.
+fn home_agent<'h>(hosts: &'h Hosts, directory: &Path, ways: &[Way], number: usize) -> Role<'h> {
+    let name = ["agent", "other-agent"][number];
+    let control = directory.join(name).with_extension("sock");
     let key = directory.join("key");
+    let (host, address) = (&hosts.agents[number], HOME_AGENTS[number]);
+    let data_path = ["ebpf", "user-space"][number];
     let mobile = |way: &Way| {
         let address = way.address();
         format!("[[home_agent.mobiles]]\nhome_address = \"{address}\"\nkey = {key:?}\n")
     };
-    let mobiles: String = ways.iter().map(mobile).collect();
+    let mobiles = ways.iter().filter(|way| way.agent() == number);
+    let mobiles: String = mobiles.map(mobile).collect();
     Role {
-        name: "agent",
+        name,
         kind: "home-agent",
-        host: &hosts.agent,
+        host,
         configuration: format!(
-            "[home_agent]\naddress = \"{HOME_AGENT}\"\ncontrol = {control:?}\n{mobiles}"
+            "[home_agent]\naddress = \"{address}\"\ncontrol = {control:?}\n\
+             data_path = \"{data_path}\"\n{mobiles}"
         ),
         words: "agent begins",
     }
@@ -341,7 +374,7 @@ fn foreign_agent<'h>(hosts: &'h Hosts, directory: &Path) -> Role<'h> {
         host: &hosts.router,
         configuration: format!(
             "[foreign_agent]\ninterface = {link:?}\naddress = \"{address}\"\n\
-             care_of_address = \"{ROUTER}\"\ncontrol = {control:?}\n"
+             care_of_address = \"{ROUTER}\"\ndata_path = \"ebpf\"\ncontrol = {control:?}\n"
         ),
         words: "agent begins",
     }
@@ -350,12 +383,13 @@ fn foreign_agent<'h>(hosts: &'h Hosts, directory: &Path) -> Role<'h> {
 /// The mobile node that is reached by `way`; `None` if that is no tunnel of ours.
 fn mobile_node<'h>(hosts: &'h Hosts, directory: &Path, way: Way) -> Option<Role<'h>> {
     let (name, more, words) = match way {
-        Way::CoLocated => ("own", "", " registered"),
+        Way::CoLocated => ("own", "data_path = \"ebpf\"\n", " registered"),
         Way::ForeignAgent => ("visitor", "interface = \"eth0\"\n", " registered"),
+        Way::UserSpace => ("slow", "data_path = \"user-space\"\n", " registered"),
         Way::Translated => ("translated", "", "in_udp=true"),
         Way::Plain | Way::Kernel | Way::Nfqueue => return None,
     };
-    let address = way.address();
+    let (address, agent) = (way.address(), HOME_AGENTS[way.agent()]);
     let (key, control) = (directory.join("key"), directory.join(name));
     let control = control.with_extension("sock");
     Some(Role {
@@ -363,7 +397,7 @@ fn mobile_node<'h>(hosts: &'h Hosts, directory: &Path, way: Way) -> Option<Role<
         kind: "mobile-node",
         host: hosts.mobile(way),
         configuration: format!(
-            "[mobile_node]\nhome_address = \"{address}\"\nhome_agent = \"{HOME_AGENT}\"\n\
+            "[mobile_node]\nhome_address = \"{address}\"\nhome_agent = \"{agent}\"\n\
              key = {key:?}\ntrigger = false\ncontrol = {control:?}\n{more}"
         ),
         words,
@@ -379,7 +413,8 @@ fn start_roles(
     cancel: &Cancel,
 ) -> Result<Vec<ContainedProcess>, TrialError> {
     let agents = [
-        home_agent(hosts, directory, ways),
+        home_agent(hosts, directory, ways, 0),
+        home_agent(hosts, directory, ways, 1),
         foreign_agent(hosts, directory),
     ];
     let nodes = ways.iter().copied();
@@ -410,7 +445,7 @@ impl<'t> Tunnels<'t> {
             }
             Err(error) => return Err(error),
         };
-        let mut tunnels = vec![Way::CoLocated, Way::ForeignAgent];
+        let mut tunnels = vec![Way::CoLocated, Way::ForeignAgent, Way::UserSpace];
         if untranslated.is_none() {
             tunnels.push(Way::Translated);
         }
@@ -477,7 +512,7 @@ impl<'t> Tunnels<'t> {
             }
         };
         let mobile = within(self.hosts.mobile(way), bind(way.address()))?;
-        let fixed = within(&self.hosts.fixed, bind(FIXED))?;
+        let fixed = within(&self.hosts.fixed, bind(FIXED[way.agent()]))?;
         for (from, to) in [(&mobile, &fixed), (&fixed, &mobile)] {
             let connected = to.local_addr().and_then(|to| from.connect(to));
             connected.map_err(io_error)?;

@@ -112,6 +112,7 @@ impl Role for Peer {
         });
         Report {
             address: None,
+            data_path: None,
             place: None,
             mobiles: mobiles.collect(),
             counters: counts(self.machine.counters()),

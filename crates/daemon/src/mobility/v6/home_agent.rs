@@ -139,6 +139,7 @@ impl Role for Home {
         });
         Report {
             address: Some(self.settings.address.into()),
+            data_path: None,
             place: None,
             mobiles: mobiles.collect(),
             counters: counts(self.agent.counters()),

@@ -184,6 +184,7 @@ impl Role for Mobile {
     fn report(&self, now: Instant) -> Report {
         Report {
             address: Some(self.settings.home_address.into()),
+            data_path: None,
             place: Some(Place {
                 at: shown(&self.node.attachment()),
                 is_registered: self.node.is_registered(),

@@ -1,6 +1,7 @@
 //! Foreign agents and a home link: a mobile host without any other address moves between two cells and
 //! its home, and a host beside it that has no Mobile IP does the same.
 
+mod kernel;
 mod programs;
 
 use super::{Daemon, HOME_ADDRESS, masquerade, sockets};
