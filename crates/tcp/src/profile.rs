@@ -1,7 +1,7 @@
 //! What makes one stack differ from another: constants, each with its source.
 //!
 //! One file per stack. A value that nobody published is [`Source::Assumed`], with the reason;
-//! `tests/profiles.rs` lists them all.
+//! `tests/tcp/profiles.rs` lists them all.
 
 mod aix_4_3;
 mod bsd_4_3_tahoe;

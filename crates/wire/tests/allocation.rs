@@ -1,5 +1,6 @@
 //! What is done to every packet on the path must not allocate.
 
+#[path = "wire/common/mod.rs"]
 mod common;
 
 use bytes::Bytes;

@@ -2,6 +2,7 @@
 
 #[path = "../../gateway/tests/counting/mod.rs"]
 mod counting;
+#[path = "world/support/mod.rs"]
 mod support;
 
 use outlast_base::time::Duration;

@@ -6,7 +6,7 @@
 //! [`World::step`] for what happens, and `story.rs` for what is said.
 #![no_main]
 
-#[path = "../../../crates/agents/tests/frozen/mod.rs"]
+#[path = "../../../crates/agents/tests/agents/frozen/mod.rs"]
 mod frozen;
 #[path = "../agents/story.rs"]
 mod story;

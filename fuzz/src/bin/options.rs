@@ -1,7 +1,7 @@
 //! Any bytes as TCP options.
 #![no_main]
 
-#[path = "../../../crates/wire/tests/common/exercise.rs"]
+#[path = "../../../crates/wire/tests/wire/common/exercise.rs"]
 #[expect(dead_code, reason = "the other targets use the rest")]
 mod exercise;
 

@@ -104,7 +104,7 @@ fn table(found: &BTreeMap<Key, Citations>) -> String {
         let tests: Vec<_> = citations
             .tests
             .iter()
-            .map(|test| test.replace("tests/", "").replace("src/", ""))
+            .map(|test| test.replace("tests/tcp/", "").replace("src/", ""))
             .collect();
         table += &format!(
             "| [{number}](https://www.rfc-editor.org/rfc/rfc{number}) | {section} | {rule} | {} | {} |\n",

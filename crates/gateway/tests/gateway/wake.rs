@@ -1,0 +1,311 @@
+//! `hold` and `auto`: which senders wait for a timeout after their link is back, and what wakes them.
+
+use crate::path::{MSS, Path, Sent, Version};
+use outlast_base::time::{Duration, Instant};
+use outlast_base::units::ByteCount;
+use outlast_gateway::limits::Limits;
+use outlast_gateway::link::Direction;
+use outlast_gateway::mechanisms::path::{PathMechanismKind, SendReason};
+use outlast_wire::{Packet, Transport};
+
+const BOTH: [PathMechanismKind; 2] = [PathMechanismKind::Hold, PathMechanismKind::Auto];
+
+/// Both, over both versions of IP.
+fn cases() -> impl Iterator<Item = (PathMechanismKind, Version)> {
+    let over = |version| BOTH.map(|mechanism| (mechanism, version));
+    Version::BOTH.into_iter().flat_map(over)
+}
+
+/// A path with a quiet connection over that version.
+fn established((mechanism, version): (PathMechanismKind, Version)) -> Path {
+    Path::new(mechanism).over(version).settled()
+}
+
+/// A connection that has said something, away for so long.
+fn away(case: (PathMechanismKind, Version), ms: u64) -> Path {
+    let mut path = established(case);
+    path.data(0, MSS);
+    path.after_ms(40);
+    path.far_ack(MSS);
+    path.after_ms(1_000);
+    path.down();
+    path.after_ms(ms);
+    path.up();
+    path
+}
+
+fn why(path: &Path) -> &'static str {
+    let report = path.gateway.flow_reports().next().expect("one connection");
+    report.account.why
+}
+
+/// The far host answers a question, and has sent `len` bytes that are lost.
+fn answers(path: &mut Path, len: u32) {
+    path.far_ack_after(len, MSS);
+}
+
+#[test]
+fn a_far_host_whose_data_is_lost_is_asked_and_woken() {
+    for case in cases() {
+        let mut path = away(case, 15_000);
+        assert_eq!(path.sent_with_questions(), [Sent::Question]);
+        path.after_ms(40);
+        answers(&mut path, 64);
+        // Timeouts at 0.2, 0.6, 1.4, 3.0, 6.2 and 12.6 s have doubled its timer six times.
+        assert_eq!(path.sent_with_questions(), [Sent::WakesFar(0); 6]);
+        assert!(why(&path).contains("ICMP"), "{}", why(&path));
+        path.after_ms(40);
+        path.far_data(0, 64);
+        path.after_ms(60_000);
+        assert_eq!(path.sent_with_questions(), [], "it is awake");
+        assert!(!why(&path).contains("ICMP"), "{}", why(&path));
+    }
+}
+
+#[test]
+fn a_far_host_that_lacks_nothing_is_asked_once_and_left_alone() {
+    for case in cases() {
+        let mut path = away(case, 15_000);
+        assert_eq!(path.sent_with_questions(), [Sent::Question]);
+        path.after_ms(40);
+        answers(&mut path, 0);
+        path.after_ms(60_000);
+        assert_eq!(path.sent_with_questions(), []);
+    }
+}
+
+#[test]
+fn nobody_is_asked_after_a_short_outage() {
+    for case in cases() {
+        let mut path = away(case, 900);
+        path.after_ms(60_000);
+        assert_eq!(path.sent_with_questions(), []);
+    }
+}
+
+#[test]
+fn a_far_host_that_does_not_answer_is_asked_three_times() {
+    for version in Version::BOTH {
+        let mut path = away((PathMechanismKind::Hold, version), 15_000);
+        path.after_ms(60_000);
+        assert_eq!(path.sent_with_questions(), [Sent::Question; 3]);
+    }
+}
+
+#[test]
+fn a_sender_that_does_not_wake_is_told_three_times() {
+    for version in Version::BOTH {
+        let mut path = away((PathMechanismKind::Hold, version), 1_000);
+        answers(&mut path, 64);
+        path.after_ms(60_000);
+        let mut sent = path.sent_with_questions();
+        assert_eq!(sent.remove(0), Sent::Question);
+        assert_eq!(sent, [Sent::WakesFar(0); 6]);
+    }
+}
+
+/// An ICMP error draws no answer, so that a peer which does not answer at first would not be found.
+#[test]
+fn a_silent_peer_is_probed_with_data_before_it_is_told_again() {
+    for version in Version::BOTH {
+        let mut path = established((PathMechanismKind::Hold, version));
+        path.data(0, MSS);
+        path.after_ms(40);
+        path.far_data(0, 64);
+        path.far_data(128, 64);
+        path.far_ack(MSS);
+        path.after_ms(1_000);
+        path.down();
+        for n in 1..5 {
+            path.data(n * MSS, MSS);
+        }
+        path.after_ms(15_000);
+        path.up();
+        path.after_ms(100);
+        let at_first = path.sent_with_questions();
+        let told = at_first.iter().filter(|sent| **sent == Sent::WakesFar(0));
+        assert_eq!(told.count(), 6, "{at_first:?}");
+        path.after_ms(5_000);
+        let probes = path.sent_with_questions();
+        let is_wake = |sent: &Sent| *sent == Sent::WakesFar(0);
+        let in_a_row = probes.windows(2).filter(|two| two.iter().all(is_wake));
+        assert_eq!(in_a_row.count(), 0, "{probes:?}");
+    }
+}
+
+/// The acknowledgement of what was kept says as much as the answer to a question.
+#[test]
+fn nobody_is_asked_where_data_goes_out() {
+    for version in Version::BOTH {
+        let mut path = established((PathMechanismKind::Hold, version));
+        path.down();
+        path.data(0, MSS);
+        path.after_ms(15_000);
+        path.up();
+        path.after_ms(20);
+        path.far_ack_after(64, MSS);
+        let sent = path.sent_with_questions();
+        assert!(matches!(sent[0], Sent::Data(0, MSS, _)), "{sent:?}");
+        assert_eq!(sent[1..], [Sent::WakesFar(0); 6]);
+    }
+}
+
+/// What has arrived and is not acknowledged yet is not lost.
+#[test]
+fn a_far_host_that_is_heard_is_awake() {
+    for version in Version::BOTH {
+        let mut path = away((PathMechanismKind::Hold, version), 15_000);
+        assert_eq!(path.sent_with_questions(), [Sent::Question]);
+        path.far_data(0, 64);
+        answers(&mut path, 64);
+        path.after_ms(60_000);
+        assert_eq!(path.sent_with_questions(), []);
+    }
+}
+
+/// Nothing could be kept: only the near host has what it has sent.
+#[test]
+fn a_near_host_of_which_nothing_is_kept_is_woken() {
+    for version in Version::BOTH {
+        let limits = Limits {
+            held_in_all: ByteCount(10),
+            ..Limits::default()
+        };
+        let mut path = Path::with_limits(PathMechanismKind::Hold, limits).over(version);
+        path.open();
+        path.after_ms(1_000);
+        path.data(0, MSS);
+        path.down();
+        path.after_ms(15_000);
+        path.up();
+        let mut sent = path.sent_with_questions();
+        sent.retain(|sent| *sent != Sent::Question);
+        assert_eq!(sent, [Sent::WakesNear(0); 6]);
+        path.data(0, MSS);
+        path.after_ms(20);
+        path.far_ack(MSS);
+        path.after_ms(60_000);
+        assert_eq!(path.sent_with_questions(), []);
+    }
+}
+
+#[test]
+fn the_next_outage_ends_it() {
+    for version in Version::BOTH {
+        let mut path = away((PathMechanismKind::Hold, version), 15_000);
+        answers(&mut path, 64);
+        assert!(path.sent_with_questions().len() > 1);
+        path.down();
+        path.after_ms(60_000);
+        assert_eq!(path.sent_with_questions(), []);
+    }
+}
+
+/// The errors that the gateway sends within `ms`, with their ways and times.
+fn errors_within(path: &mut Path, ms: u64) -> Vec<(Instant, Direction, Packet)> {
+    let mut errors = Vec::new();
+    let end = path.now() + Duration::from_millis(ms);
+    loop {
+        while let Some(transmit) = path.gateway.poll_transmit() {
+            if transmit.reason == SendReason::Unreachable {
+                errors.push((path.now(), transmit.direction, transmit.packet));
+            }
+        }
+        let due = path.gateway.poll_timeout();
+        let Some((due, _)) = due.filter(|(at, _)| *at <= end) else {
+            return errors;
+        };
+        path.at(due.max(path.now()));
+    }
+}
+
+/// RFC 6069, section 3: IPv4's "network unreachable" and IPv6's "no route", about the oldest byte that is
+/// not acknowledged, from the host that could not be reached.
+#[track_caller]
+fn assert_is_known(packet: &Packet, version: Version, (from, to): (u8, u8), seq: u32) {
+    let [from, to] = [from, to].map(|last| version.address(last));
+    let header = packet.header();
+    assert_eq!((header.ip.source, header.ip.destination), (from, to));
+    let Transport::IcmpError(error) = &header.transport else {
+        panic!("{header:?}");
+    };
+    let expected = match version {
+        Version::V4 => (3, 0),
+        Version::V6 => (1, 0),
+    };
+    assert_eq!((error.kind, error.code), expected, "{error:?}");
+    let quoted = error.quoted.expect("a segment");
+    assert_eq!((quoted.source, quoted.destination), (to, from));
+    assert_eq!(quoted.seq.expect("a segment").0, seq, "{quoted:?}");
+    // What it is on the wire is what was meant.
+    let parsed = Packet::parse(packet.to_bytes()).expect("it was just written");
+    assert!(parsed.checksums_ok(), "{parsed:?}");
+    assert_eq!(parsed.header().transport, header.transport);
+}
+
+#[test]
+fn the_error_is_one_by_which_senders_take_back_their_back_off() {
+    for version in Version::BOTH {
+        let mut path = away((PathMechanismKind::Hold, version), 15_000);
+        path.far_data(0, 64);
+        path.near_ack(64);
+        path.down();
+        path.after_ms(15_000);
+        path.up();
+        // The far host's first 64 bytes have arrived, the next 64 have not.
+        path.after_ms(40);
+        answers(&mut path, 128);
+        let errors = errors_within(&mut path, 40);
+        assert_eq!(errors.len(), 6, "{errors:?}");
+        for (_, direction, error) in errors {
+            assert_eq!(direction, Direction::ToLink);
+            assert_is_known(&error, version, (2, 1), path.far_number(64).0);
+        }
+
+        let limits = Limits {
+            held_in_all: ByteCount(10),
+            ..Limits::default()
+        };
+        let mut path = Path::with_limits(PathMechanismKind::Hold, limits);
+        path = path.over(version).settled();
+        path.data(0, MSS);
+        path.after_ms(40);
+        path.far_ack(MSS);
+        path.data(MSS, MSS);
+        path.down();
+        path.after_ms(15_000);
+        path.up();
+        let errors = errors_within(&mut path, 40);
+        assert_eq!(errors.len(), 6, "{errors:?}");
+        for (_, direction, error) in errors {
+            assert_eq!(direction, Direction::FromLink);
+            assert_is_known(&error, version, (1, 2), path.near_number(MSS).0);
+        }
+    }
+}
+
+/// However long the outage was, for a host that never wakes.
+#[test]
+fn there_are_three_rounds_of_fifteen_errors_at_most() {
+    const ROUND: usize = 15;
+    for version in Version::BOTH {
+        let mut path = away((PathMechanismKind::Hold, version), 7_000_000);
+        answers(&mut path, 64);
+        let errors = errors_within(&mut path, 60_000);
+        assert_eq!(errors.len(), 3 * ROUND);
+        let begins: Vec<_> = errors.iter().step_by(ROUND).map(|error| error.0).collect();
+        let ends = errors.iter().skip(ROUND - 1).step_by(ROUND);
+        for (end, next) in ends.zip(&begins[1..]) {
+            assert!(
+                next.since(end.0) >= Duration::from_millis(500),
+                "{begins:?}"
+            );
+        }
+        // After a short outage its timer runs out soon.
+        path.down();
+        path.after_ms(900);
+        path.up();
+        answers(&mut path, 64);
+        assert_eq!(errors_within(&mut path, 60_000).len(), 0);
+    }
+}

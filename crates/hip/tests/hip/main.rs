@@ -1,0 +1,13 @@
+//! The Host Identity Protocol between hosts in virtual time, one file per claim.
+
+mod common;
+
+mod exchange;
+mod hostile;
+mod judges;
+mod local_scope;
+mod opportunistic;
+mod readdress;
+mod recorded;
+mod segments;
+mod volume;
