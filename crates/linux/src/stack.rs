@@ -23,6 +23,10 @@
 //!   hears three duplicate acknowledgements in the peer's name, and the kernel retransmits fast.
 //! - Any other connection: [`EndpointControl::retransmit_now`] acts on it.
 //!
+//! Nobody freezes the kernel's timers from outside ([`EndpointControl::freeze`] is not supported). An acknowledgement
+//! is marked as a reconnection (Brown and Singh 1997, section 4.2) by the Immediate Retransmission Option, where that is in
+//! use.
+//!
 //! With SACK the kernel counts no duplicates that tell of nothing new (RFC 8985), and nobody here knows what the
 //! peer could truthfully tell.
 //!
@@ -41,7 +45,7 @@ use aya::{Btf, BtfError, Ebpf, EbpfError, EbpfLoader, include_bytes_aligned};
 use outlast_base::time::{Duration, Instant};
 use outlast_host::control::{
     Action, Connection, ConnectionId, ControlError, DUPLICATE_ACKS, EndpointControl, Needless,
-    Outcome, Stage,
+    Outcome, Outstanding, Stage,
 };
 use outlast_wire::{IcmpNotice, Packet, SeqNumber, TcpHeader};
 use record::Record;
@@ -628,6 +632,18 @@ impl EndpointControl for TcpStack {
         Ok(Outcome::Done)
     }
 
+    fn send_marked_ack(
+        &mut self,
+        _now: Instant,
+        id: ConnectionId,
+    ) -> Result<Outcome, ControlError> {
+        if !self.known.contains_key(&id) {
+            return Err(ControlError::Unknown(id));
+        }
+        self.peers.push((id, PeerNews::Arrived));
+        Ok(Outcome::Done)
+    }
+
     fn slow_start(&mut self, _now: Instant, _id: ConnectionId) -> Result<Outcome, ControlError> {
         Err(ControlError::NotSupported(Action::SlowStart))
     }
@@ -645,7 +661,12 @@ impl EndpointControl for TcpStack {
         Err(ControlError::NotSupported(Action::Freeze))
     }
 
-    fn thaw(&mut self, _now: Instant, _id: ConnectionId) -> Result<Outcome, ControlError> {
+    fn thaw(
+        &mut self,
+        _now: Instant,
+        _id: ConnectionId,
+        _outstanding: Outstanding,
+    ) -> Result<Outcome, ControlError> {
         Err(ControlError::NotSupported(Action::Thaw))
     }
 }
