@@ -319,12 +319,25 @@ fn a_flood_of_marks_brings_each_segment_once_in_a_round_trip() {
     }
 }
 
+/// The outage has taken acknowledgements: the fixed host hears of them in a segment that it heeds.
+#[test]
+fn what_a_marked_acknowledgement_acknowledges_is_told_by_another_one() {
+    for begin in [one_of_three_acknowledged, adaptive] {
+        let mut path = begin();
+        path.far_marked_ack(2 * MSS);
+        let all = said(&mut path);
+        assert_eq!(all, [Ack(2 * MSS - 1, OPEN), Data(2 * MSS, MSS)]);
+    }
+}
+
 /// Who has nothing outstanding may be told of any return.
 #[test]
 fn a_marked_acknowledgement_of_everything_brings_nothing() {
     for begin in [one_of_three_acknowledged, adaptive] {
         let mut path = begin();
         path.far_ack(3 * MSS);
+        said(&mut path);
+        path.after_ms(1_000);
         said(&mut path);
         path.far_marked_ack(3 * MSS);
         let all = said(&mut path);

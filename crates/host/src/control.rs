@@ -248,7 +248,9 @@ pub trait EndpointControl {
 
     /// Sends one acknowledgement of what has arrived that is marked as a reconnection (Brown and Singh 1997, section
     /// 4.2): whoever keeps data for this host learns that what was in flight is lost. The mark is the Immediate
-    /// Retransmission Option, which other peers ignore. A stack that cannot mark it sends it without.
+    /// Retransmission Option, in a segment with the sequence number of a keep-alive (RFC 9293, section 3.8.4). A peer that is no
+    /// supervisor host answers it and heeds nothing in it: an acknowledgement that the outage has taken, sent
+    /// again, would make a sender take its timeout for spurious and wait for another one (RFC 3522).
     ///
     /// # Errors
     ///

@@ -2,7 +2,7 @@
 //!
 //! The emulator tells the mobile's of its link, as an indicator of a real host would. With HIP it tells both
 //! hosts' of each readdressing instead. Where both hosts have one, the mobile's asks the fixed host's by
-//! the Immediate Retransmission Option. The mobile's half of M-TCP marks its acknowledgements by it in any case. An agent for fast retransmission that is alone sends its peer duplicate
+//! the Immediate Retransmission Option. An agent for fast retransmission that is alone sends its peer duplicate
 //! acknowledgements.
 
 use crate::error::LabError;

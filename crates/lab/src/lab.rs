@@ -188,10 +188,8 @@ impl Lab {
         let Some(mechanism) = self.agents[side.index()] else {
             return Ok(None);
         };
-        // With HIP both are told of the same. A supervisor host is told, too.
-        let is_for_two = self.agents.iter().all(Option::is_some);
-        let is_asking = is_for_two || mechanism == HostMechanism::MTcp;
-        let asks = is_asking && self.scenario.hip.is_none();
+        // With HIP both are told of the same.
+        let asks = self.agents.iter().all(Option::is_some) && self.scenario.hip.is_none();
         let (teller, listener) = line().map_err(|source| LabError::Socket {
             action: "make an event",
             source,

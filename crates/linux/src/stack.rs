@@ -24,8 +24,7 @@
 //! - Any other connection: [`EndpointControl::retransmit_now`] acts on it.
 //!
 //! Nobody freezes the kernel's timers from outside ([`EndpointControl::freeze`] is not supported). An acknowledgement
-//! is marked as a reconnection (Brown and Singh 1997, section 4.2) by the Immediate Retransmission Option, where that is in
-//! use.
+//! is marked as a reconnection (Brown and Singh 1997, section 4.2) by the Immediate Retransmission Option, in a raw packet.
 //!
 //! With SACK the kernel counts no duplicates that tell of nothing new (RFC 8985), and nobody here knows what the
 //! peer could truthfully tell.
@@ -178,6 +177,8 @@ enum PeerNews {
     PathMtu,
     /// What has arrived, so many times.
     Duplicates(u8),
+    /// What has arrived, marked for a supervisor host.
+    Reconnection,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -328,7 +329,7 @@ impl TcpStack {
         };
         let asks = |(id, news): &(ConnectionId, PeerNews)| match news {
             PeerNews::Arrived => Some(self.known.get(id)?.cookie),
-            PeerNews::PathMtu | PeerNews::Duplicates(_) => None,
+            PeerNews::PathMtu | PeerNews::Duplicates(_) | PeerNews::Reconnection => None,
         };
         let cookies: Vec<u64> = self.peers.iter().filter_map(asks).collect();
         Ok(immediate.ask(&cookies).map_err(Box::new)?)
@@ -429,6 +430,10 @@ impl TcpStack {
                     Ok(error) => self.tell(id.remote.ip(), &error),
                     Err(_) => Ok(()),
                 }
+            }
+            PeerNews::Reconnection => {
+                let marked = known.acknowledgements.own_marked(id, known.progress);
+                self.send(id.remote.ip(), &marked).map(|_| ())
             }
             PeerNews::Duplicates(count) => {
                 let duplicate = known.acknowledgements.own(id, known.progress);
@@ -640,7 +645,7 @@ impl EndpointControl for TcpStack {
         if !self.known.contains_key(&id) {
             return Err(ControlError::Unknown(id));
         }
-        self.peers.push((id, PeerNews::Arrived));
+        self.peers.push((id, PeerNews::Reconnection));
         Ok(Outcome::Done)
     }
 

@@ -283,7 +283,7 @@ pub struct Endpoint {
     told: Option<Told>,
     /// Since when transmission has stood still at the wish of a mechanism.
     pub(crate) frozen_at: Option<Instant>,
-    /// The next acknowledgement without data bears the Immediate Retransmission Option.
+    /// The next acknowledgement in the shape of a keep-alive bears the Immediate Retransmission Option.
     marks_ack: bool,
     /// It was opened by [`Endpoint::listen`].
     is_passive: bool,

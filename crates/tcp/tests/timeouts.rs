@@ -277,11 +277,14 @@ fn a_reconnection_is_told_once_in_an_acknowledgement_without_data() {
             .clone()
     };
     assert_eq!(packet.header().payload_len, 0);
+    let seq = |packet: &Packet| packet.tcp().expect("a segment").seq;
+    let marked_seq = seq(&packet);
     let mark = options(&packet).expect("an option");
     assert!(mark.is_immediate_retransmission(), "{mark:?}");
     s.app(200, |end, now| end.send_duplicate_acks(now, 1));
     let (_, packet) = s.next(200).expect("another one");
     assert_eq!(options(&packet), None);
+    assert_eq!(marked_seq + 1, seq(&packet), "a keep-alive's number");
 }
 
 #[test]

@@ -150,21 +150,11 @@ impl Settings {
                 return Some(format!("{key} = 0: at least 1 is needed"));
             }
         }
-        if self.mechanism == Restart::MTcp {
-            if self.wakes_peers {
-                return Some(
-                    "wakes_peers = true: mechanism = \"m-tcp\" tells peers by marked acknowledgements alone; \
-                     remove one of the two"
-                        .into(),
-                );
-            }
-            if self.immediate_retransmission == Some(false) {
-                return Some(
-                    "immediate_retransmission = false: mechanism = \"m-tcp\" marks its acknowledgements by that \
-                     option; remove one of the two"
-                        .into(),
-                );
-            }
+        if self.mechanism == Restart::MTcp && self.wakes_peers {
+            return Some(
+                "wakes_peers = true: mechanism = \"m-tcp\" tells supervisor hosts alone; remove one of the two"
+                    .into(),
+            );
         }
         self.user_timeout.as_ref().and_then(UserTimeout::problem)
     }
@@ -220,7 +210,6 @@ mod tests {
             "burst = 0",
             "interfaces = [\"\"]",
             "mechanism = \"m-tcp\"\nwakes_peers = true",
-            "mechanism = \"m-tcp\"\nimmediate_retransmission = false",
         ] {
             assert!(problem(&format!("[host]\n{text}")).is_some(), "{text}");
         }

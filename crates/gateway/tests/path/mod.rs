@@ -338,6 +338,7 @@ impl Path {
     /// The far host acknowledges all before `ack`, and marks that as a reconnection.
     pub(crate) fn far_marked_ack(&mut self, ack: u32) {
         let mut header = TcpHeader {
+            seq: self.far_header().seq - 1,
             ack: near_seq(ack),
             ..self.far_header()
         };

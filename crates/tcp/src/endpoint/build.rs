@@ -132,8 +132,7 @@ impl Endpoint {
         if self.user_timeouts.is_due() {
             options.user_timeout = self.due_user_timeout(out);
         }
-        // Data would not fit into full segments any more.
-        if self.marks_ack && out.len == 0 && out.flags == TcpFlags::ACK {
+        if self.marks_ack && out.len == 0 && out.seq.before(self.snd.snd_nxt) {
             self.marks_ack = false;
             options.experimental = Some(Experimental::immediate_retransmission());
         }
@@ -151,11 +150,16 @@ impl Endpoint {
 
     /// An acknowledgement without data.
     pub(crate) fn send_ack(&mut self) {
+        self.send_ack_from(self.snd.snd_nxt);
+    }
+
+    /// The same with another sequence number.
+    pub(super) fn send_ack_from(&mut self, seq: SeqNumber) {
         if matches!(self.state, State::Closed | State::Listen) {
             return;
         }
         let out = Out {
-            seq: self.snd.snd_nxt,
+            seq,
             len: 0,
             offset: 0,
             flags: TcpFlags::ACK,

@@ -99,11 +99,13 @@ impl Endpoint {
         }
     }
 
-    /// Sends one acknowledgement of what has arrived, with the Immediate Retransmission Option; none before the
-    /// handshake is done or after the end.
-    pub fn send_marked_ack(&mut self, now: Instant) {
-        self.marks_ack = true;
-        self.send_duplicate_acks(now, 1);
+    /// Sends one acknowledgement of what has arrived, in the shape of a keep-alive and with the Immediate
+    /// Retransmission Option; none before the handshake is done or after the end.
+    pub fn send_marked_ack(&mut self, _now: Instant) {
+        if self.state.is_synchronized() && self.state != State::TimeWait {
+            self.marks_ack = true;
+            self.send_ack_from(self.snd.snd_nxt - 1);
+        }
     }
 
     /// Begins slow start anew, with the initial window: the path is another one. The threshold

@@ -345,7 +345,8 @@ impl MTcp {
         if newly_acked > 0 && cx.link.state == LinkState::Up {
             self.resume_timer.end(cx);
         }
-        if is_reconnection(tcp) && cx.link.state == LinkState::Up {
+        let is_reconnection = is_reconnection(tcp);
+        if is_reconnection && cx.link.state == LinkState::Up {
             self.hear_reconnection(cx);
         }
         if newly_acked > 0 {
@@ -360,10 +361,18 @@ impl MTcp {
         } else if is_local {
             return Verdict::Taken(TakeReason::Supervised);
         }
+        let is_for_supervisor = is_reconnection && tcp.seq.before(cx.flow.far.next);
+        if is_for_supervisor && self.fixed.told().is_some() {
+            // The fixed host would heed nothing in a keep-alive.
+            if newly_acked > 0 {
+                self.fixed.owe();
+            }
+            return Verdict::Taken(TakeReason::Supervised);
+        }
         self.pass_on(cx, packet, tcp)
     }
 
-    /// The mobile's half has marked an acknowledgement: everything is sent again that it has not acknowledged, and
+    /// The mobile has marked an acknowledgement: everything is sent again that it has not acknowledged, and
     /// the fixed host's window is open.
     fn hear_reconnection(&mut self, cx: &mut Context<'_>) {
         if self.wireless.reconnect(cx) {
