@@ -885,17 +885,26 @@ impl Host {
             return;
         };
         if self.woken.len() < self.config.limits.connections {
+            let attempts = entry.attempts + 1;
+            // An indicator may come before packets pass: marks are repeated as restarts are, a peer is woken twice.
+            let is_last = !entry.task.marks || attempts + 1 >= self.config.limits.attempts;
             let again = Entry {
+                attempts: if entry.task.marks {
+                    attempts
+                } else {
+                    entry.attempts
+                },
                 task: Task {
                     marks: entry.task.marks,
                     wakes_peer: entry.task.wakes_peer,
                     ..Task::default()
                 },
                 is_beside_another: true,
-                rcv_nxt: None,
+                rcv_nxt: entry.rcv_nxt.filter(|_| !is_last),
                 ..entry
             };
-            let at = now + self.round_trip(&entry);
+            let doublings = u32::from(entry.attempts.min(16));
+            let at = now + self.round_trip(&entry) * (1 << doublings);
             let woken = Woken {
                 rcv_nxt,
                 entry: again,
@@ -941,7 +950,9 @@ impl Host {
             self.counters.peers_woken += 1;
             self.await_peer(now, entry);
         }
-        if task.marks && entry.attempts == 0 && self.note(stack.send_marked_ack(now, id)) {
+        // A repetition comes by an entry of its own.
+        let tells = task.marks && (entry.attempts == 0 || !task.restarts);
+        if tells && self.note(stack.send_marked_ack(now, id)) {
             self.counters.marked_acks += 1;
             self.await_peer(now, entry);
         }

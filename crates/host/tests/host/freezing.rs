@@ -279,3 +279,37 @@ fn idle_connections_tell_of_the_return_last_and_not_all() {
     assert_eq!(stack.count(Action::MarkedAck), 1 + 256);
     assert_eq!(stack.count(Action::Thaw), 2_000, "all go on");
 }
+
+/// Its link's carrier may be back before packets pass.
+#[test]
+fn a_marked_acknowledgement_is_repeated_until_the_peer_goes_on() {
+    for goes_on in [false, true] {
+        let mut stack = model(1);
+        stack.connections[0].snd_nxt = stack.connections[0].snd_una;
+        stack.connections[0].received_at = at(990);
+        let mut host = agent();
+        say(
+            &mut host,
+            &mut stack,
+            1_000,
+            LinkState::Down,
+            Indicator::Carrier,
+        );
+        say(
+            &mut host,
+            &mut stack,
+            5_000,
+            LinkState::Up,
+            Indicator::Carrier,
+        );
+        assert_eq!(stack.count(Action::MarkedAck), 1);
+        if goes_on {
+            stack.connections[0].rcv_nxt = SeqNumber(1_001);
+        }
+        while let Some((due, _)) = host.poll_timeout().filter(|&(due, _)| due <= at(60_000)) {
+            host.handle_timeout(due, &mut stack);
+        }
+        let expected = if goes_on { 1 } else { 4 };
+        assert_eq!(stack.count(Action::MarkedAck), expected);
+    }
+}

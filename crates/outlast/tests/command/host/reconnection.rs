@@ -3,9 +3,9 @@
 //! Only the mobile host loses its carrier. The supervisor host has neither neighbour table nor silence to go by, so that
 //! its mobile's marked acknowledgement is all that it hears. `--nocapture` shows the times.
 
-use super::Agent;
 use super::operating::status_when;
-use crate::path::{Daemon, FIXED, MOBILE, Path, Transfer, Version, connected, wait};
+use super::{Agent, ip};
+use crate::path::{Daemon, FIXED, LINK, MOBILE, OUTER, Path, Transfer, Version, connected, wait};
 use crate::support::Place;
 use outlast_base::time::{Duration, Instant};
 use outlast_linux::clock;
@@ -75,6 +75,14 @@ fn seen(case: Case) -> Option<Seen> {
     let sender = out.try_clone().expect("descriptor");
     let mut transfer = Transfer::over(out, input, BYTES);
     transfer.wait_for(BYTES / 6);
+    // The agent speaks to its own kernel there.
+    ip(&path.mobile, "link set lo up");
+    // A kernel that asks for its neighbour in vain takes the back-off back by itself.
+    let router = OUTER.of(Version::V4);
+    ip(
+        &path.mobile,
+        &format!("neigh change {router} dev {LINK} nud permanent"),
+    );
     path.lose_mobile();
     let end = clock::now() + OUTAGE;
     let by_itself = loop {
