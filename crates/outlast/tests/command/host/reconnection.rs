@@ -126,6 +126,7 @@ fn supervisor(place: &Place, path: &Path, text: &str) -> Option<Daemon> {
 }
 
 /// With the mobile's half, and the same without it.
+#[expect(clippy::print_stdout, reason = "--nocapture shows the times")]
 fn both(case: Case) -> Option<[Seen; 2]> {
     let cases = [true, false].map(|has_half| Case { has_half, ..case });
     let [with, without] = thread::scope(|scope| {
