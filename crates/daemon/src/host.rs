@@ -265,7 +265,7 @@ impl Daemon {
         let waking = match (self.settings.wakes_peers, self.settings.mechanism) {
             (true, Restart::RetransmissionTrigger) => Waking::PathMtu,
             (true, Restart::FastRetransmit) => Waking::DuplicateAcks,
-            (false, _) => Waking::Request,
+            (false, _) | (_, Restart::MTcp) => Waking::Request,
         };
         self.stack.set_waking(waking);
         let asks = self.stack.immediate().is_some();

@@ -119,6 +119,8 @@ pub enum Action {
     DuplicateAcks,
     /// [`EndpointControl::wake_peer`].
     WakePeer,
+    /// [`EndpointControl::send_marked_ack`].
+    MarkedAck,
     /// [`EndpointControl::slow_start`].
     SlowStart,
     /// [`EndpointControl::set_user_timeout`].
@@ -136,6 +138,15 @@ pub enum Outcome {
     Done,
     /// There was nothing to do.
     Needless(Needless),
+}
+
+/// What has become of what was outstanding when a connection was frozen (Brown and Singh 1997, figure 5).
+#[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
+pub enum Outstanding {
+    /// The link was away: all of it must have been lost.
+    Lost,
+    /// Packets were only slow: it is still on its way.
+    OnItsWay,
 }
 
 /// Why there was nothing to do.
@@ -235,6 +246,17 @@ pub trait EndpointControl {
         self.send_duplicate_acks(now, id, DUPLICATE_ACKS)
     }
 
+    /// Sends one acknowledgement of what has arrived that is marked as a reconnection (Brown and Singh 1997, section
+    /// 4.2): whoever keeps data for this host learns that what was in flight is lost. The mark is the Immediate
+    /// Retransmission Option, in a segment with the sequence number of a keep-alive (RFC 9293, section 3.8.4). A peer that is no
+    /// supervisor host answers it and heeds nothing in it: an acknowledgement that the outage has taken, sent
+    /// again, would make a sender take its timeout for spurious and wait for another one (RFC 3522).
+    ///
+    /// # Errors
+    ///
+    /// Any of [`ControlError`]'s; [`ControlError::NotOpen`] before the handshake is done.
+    fn send_marked_ack(&mut self, now: Instant, id: ConnectionId) -> Result<Outcome, ControlError>;
+
     /// Forgets what was learned about the old path's capacity: the next data goes out in slow
     /// start, from the initial window (Schütz and others 2005, section 3.3.2, on outages shorter than the RTO).
     ///
@@ -266,13 +288,18 @@ pub trait EndpointControl {
     fn freeze(&mut self, now: Instant, id: ConnectionId) -> Result<Outcome, ControlError>;
 
     /// Goes on after [`freeze`](Self::freeze) with congestion window and timeout as they were: what
-    /// was outstanding must have been lost and is sent again, then new data (Brown and Singh 1997, section 4).
+    /// was outstanding is sent again if it is `Lost`, then new data (Brown and Singh 1997, section 4).
     /// The time in between counts for nothing: neither for the user timeout nor for any other limit.
     ///
     /// # Errors
     ///
     /// Any of [`ControlError`]'s.
-    fn thaw(&mut self, now: Instant, id: ConnectionId) -> Result<Outcome, ControlError>;
+    fn thaw(
+        &mut self,
+        now: Instant,
+        id: ConnectionId,
+        outstanding: Outstanding,
+    ) -> Result<Outcome, ControlError>;
 }
 
 /// Several stacks, or the endpoints of one, as one host: each action goes to the first that knows
@@ -312,6 +339,10 @@ impl<C: EndpointControl> EndpointControl for [C] {
         first(self, id, |control| control.wake_peer(now, id))
     }
 
+    fn send_marked_ack(&mut self, now: Instant, id: ConnectionId) -> Result<Outcome, ControlError> {
+        first(self, id, |control| control.send_marked_ack(now, id))
+    }
+
     fn slow_start(&mut self, now: Instant, id: ConnectionId) -> Result<Outcome, ControlError> {
         first(self, id, |control| control.slow_start(now, id))
     }
@@ -331,8 +362,13 @@ impl<C: EndpointControl> EndpointControl for [C] {
         first(self, id, |control| control.freeze(now, id))
     }
 
-    fn thaw(&mut self, now: Instant, id: ConnectionId) -> Result<Outcome, ControlError> {
-        first(self, id, |control| control.thaw(now, id))
+    fn thaw(
+        &mut self,
+        now: Instant,
+        id: ConnectionId,
+        outstanding: Outstanding,
+    ) -> Result<Outcome, ControlError> {
+        first(self, id, |control| control.thaw(now, id, outstanding))
     }
 }
 

@@ -10,10 +10,14 @@
 //! | its own timer has not backed off | it is left to it, and looked at as often as a timeout may last |
 //! | a link is restored again within [`Limits::interval`] | the next pass waits until the interval is over |
 //! | a silent peer is heard again | as an indicator for the link that is this peer |
+//! | a link is lost, with [`Mechanism::MTcp`] | each connection over it is frozen, where the stack allows it |
+//! | it is restored | each connection sends an acknowledgement that is marked as a reconnection, and thaws or is restarted |
+//! | a frozen connection is acknowledged | it thaws, and sends nothing again: packets were only slow |
 //! | a peer asks for it | its connection joins the queue, once in [`Limits::interval`] |
 //!
 //! Models: Schütz and others 2005, section 3.3.2 (retransmission trigger, rate limit, bursts, forced slow start);
-//! Cáceres and Iftode 1995, section IV (fast retransmission). The peer of an *asymmetric* indicator is woken by
+//! Cáceres and Iftode 1995, section IV (fast retransmission); Brown and Singh 1997, section 4.2 and figure 5 (M-TCP at
+//! the mobile). The peer of an *asymmetric* indicator is woken by
 //! [`EndpointControl::wake_peer`]: by gratuitous duplicate acknowledgements, the second of the two ways
 //! of Schütz and others 2005, or by the first one, the Immediate Retransmission Option. Who reads that option in a
 //! peer's segment calls [`Host::handle_request`].
@@ -23,8 +27,10 @@
 
 use crate::budget::Budget;
 use crate::control::{
-    Action, Connection, ConnectionId, ControlError, EndpointControl, Needless, Outcome, Stage,
+    Action, Connection, ConnectionId, ControlError, EndpointControl, Needless, Outcome,
+    Outstanding, Stage,
 };
+use crate::freezing::Freezing;
 use crate::indicator::{Heard, Kind, Links, Restored};
 use alloc::collections::{BTreeMap, BTreeSet, VecDeque};
 use alloc::vec::Vec;
@@ -39,6 +45,10 @@ pub enum Mechanism {
     RetransmissionTrigger,
     /// Fast retransmission as at the third duplicate acknowledgement (Cáceres and Iftode 1995, section IV).
     FastRetransmit,
+    /// M-TCP at the mobile: connections are frozen while their link is away, and tell of its return by a marked
+    /// acknowledgement (Brown and Singh 1997, section 4.2). A stack that nobody freezes from outside is made to
+    /// retransmit at the return as if its retransmission timer had expired.
+    MTcp,
 }
 
 /// What the agent does, and how often.
@@ -121,6 +131,12 @@ pub struct Counters {
     pub requests: u64,
     /// Further requests of the same connection within [`Limits::interval`], and those that found no room.
     pub requests_refused: u64,
+    /// Connections frozen because their link was lost.
+    pub frozen: u64,
+    /// Connections that went on after that.
+    pub thawed: u64,
+    /// Acknowledgements that were marked as a reconnection.
+    pub marked_acks: u64,
     /// Connections put back into slow start on a new path.
     pub slow_starts: u64,
     /// Connections left to their timers because the queue was full.
@@ -162,6 +178,10 @@ const LOOK_PAUSE_PER_CONNECTION: Duration = Duration::from_micros(15);
 /// Events that are kept until they are polled; the oldest goes first.
 const EVENTS: usize = 64;
 
+/// Connections with nothing outstanding either way that tell of one return by a marked acknowledgement. Whoever keeps
+/// data for the others learns of the return from these.
+const IDLE_MARKS: u32 = 256;
+
 /// A peer whose newest data came longer than this before the outage waits for nothing.
 const RECENT: Duration = Duration::from_secs(3);
 
@@ -178,6 +198,11 @@ fn may_wait(now: Instant, connection: &Connection, restored: &Restored) -> bool 
     restored
         .outage
         .is_some_and(|outage| silence + GRACE >= outage && silence <= outage + RECENT)
+}
+
+/// Whether nothing is known that either end of the connection may wait for.
+fn is_idle(now: Instant, connection: &Connection, restored: &Restored) -> bool {
+    !connection.is_outstanding() && !may_wait(now, connection, restored)
 }
 
 /// Why the agent wants to be called.
@@ -219,6 +244,7 @@ pub struct Host {
     granted_purged: Instant,
     /// No look is before that: each one is a pass over all connections.
     next_look: Instant,
+    freezing: Freezing,
     events: VecDeque<Event>,
     counters: Counters,
     /// Reused by each pass.
@@ -245,6 +271,8 @@ struct Entry {
     advances: u8,
     /// Times that it was left to its own timer.
     looks: u8,
+    /// An earlier return has the same connection restarted by another entry.
+    is_beside_another: bool,
     /// What was expected of the peer next, where it is looked at again whether it has made progress.
     rcv_nxt: Option<SeqNumber>,
 }
@@ -269,19 +297,19 @@ impl Seen {
 
 impl Entry {
     /// A connection that is to retransmit, and no more.
-    const fn restart_of(connection: &Connection) -> Self {
+    fn restart_of(connection: &Connection) -> Self {
         Self {
             id: connection.id,
             task: Task {
                 restarts: true,
-                wakes_peer: false,
-                slow_start: false,
+                ..Task::default()
             },
             snd_una: connection.snd_una,
             min_rtt: connection.min_rtt,
             attempts: 0,
             advances: 0,
             looks: 0,
+            is_beside_another: false,
             rcv_nxt: None,
         }
     }
@@ -294,10 +322,14 @@ struct Woken {
     entry: Entry,
 }
 
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 struct Task {
     /// Its own data is outstanding.
     restarts: bool,
+    /// It is frozen, and goes on.
+    thaws: bool,
+    /// It tells of the return by a marked acknowledgement.
+    marks: bool,
     /// Its peer is to be woken.
     wakes_peer: bool,
     /// It goes on in slow start.
@@ -321,6 +353,7 @@ impl Host {
             granted: BTreeMap::new(),
             granted_purged: now,
             next_look: now,
+            freezing: Freezing::default(),
             events: VecDeque::new(),
             counters: Counters::default(),
             found: Vec::new(),
@@ -336,7 +369,7 @@ impl Host {
     ) {
         match self.links.handle(now, event) {
             Heard::Restored(restored) => self.restore(now, restored, stack),
-            Heard::Noted => {}
+            Heard::Noted => self.freeze(now, event, stack),
             Heard::Refused => self.counters.links_refused += 1,
         }
         self.act(now, stack);
@@ -352,6 +385,13 @@ impl Host {
         after: &Connection,
         stack: &mut (impl EndpointControl + ?Sized),
     ) {
+        if after.is_frozen {
+            let is_acknowledged = before.snd_una != after.snd_una;
+            if is_acknowledged && self.freezing.is_only_slow(now, after.id) {
+                self.thaw(now, after.id, Outstanding::OnItsWay, stack);
+            }
+            return;
+        }
         if before.timeouts == 0 || !after.is_outstanding() {
             return;
         }
@@ -531,6 +571,71 @@ impl Host {
         self.links.is_away(link)
     }
 
+    /// Freezes the connections over a link that is away.
+    fn freeze(
+        &mut self,
+        now: Instant,
+        event: LinkEvent,
+        stack: &mut (impl EndpointControl + ?Sized),
+    ) {
+        let is_meant = self.config.mechanism == Mechanism::MTcp && event.state == LinkState::Down;
+        if !is_meant || !self.freezing.is_possible() {
+            return;
+        }
+        let mut found = core::mem::take(&mut self.found);
+        found.clear();
+        match stack.connections(&mut found) {
+            Err(error) => {
+                self.counters.errors += 1;
+                self.tell(Event::ListFailed(error));
+            }
+            Ok(()) => {
+                let still: BTreeSet<ConnectionId> = found
+                    .iter()
+                    .filter(|connection| connection.is_frozen)
+                    .map(|connection| connection.id)
+                    .collect();
+                self.freezing.retain(|id| still.contains(&id));
+                let over = found
+                    .iter()
+                    .filter(|connection| connection.crosses(event.link));
+                let most = self.config.limits.connections;
+                let outcome = self.freezing.freeze(now, over, most, stack);
+                self.counters.frozen += outcome.frozen;
+                self.counters.connections_left_out += outcome.left_out;
+                self.counters.errors += outcome.refused;
+            }
+        }
+        self.found = found;
+    }
+
+    fn thaw(
+        &mut self,
+        now: Instant,
+        id: ConnectionId,
+        outstanding: Outstanding,
+        stack: &mut (impl EndpointControl + ?Sized),
+    ) {
+        let result = self.freezing.thaw(now, id, outstanding, stack);
+        if self.note(result) {
+            self.counters.thawed += 1;
+        }
+    }
+
+    /// Whether another link that the connection's packets cross is still away.
+    fn is_still_away(&self, connection: &Connection) -> bool {
+        let Some(via) = connection.via else {
+            return false;
+        };
+        let peers = [None, Some(connection.id.remote.ip()), via.next_hop];
+        peers.into_iter().any(|peer| {
+            self.links.is_away(LinkId {
+                interface: via.interface,
+                peer,
+            })
+        })
+    }
+
     /// Looks through the connections now, or as soon as the last pass is long enough ago.
     fn restore(
         &mut self,
@@ -577,13 +682,22 @@ impl Host {
             }
             Ok(()) => {
                 found.retain(|connection| connection.crosses(restored.link));
-                let mut stalled = 0;
+                let connections = u32::try_from(found.len()).unwrap_or(u32::MAX);
+                if self.config.mechanism == Mechanism::MTcp {
+                    found.retain(|connection| !self.is_still_away(connection));
+                    // Those for which somebody may keep data tell of the return first.
+                    found.sort_by_key(|connection| is_idle(now, connection, &restored));
+                }
+                let (mut stalled, mut idle) = (0, 0);
                 for connection in &found {
-                    stalled += u32::from(self.enqueue(now, connection, &restored));
+                    let mut task = self.task(now, connection, &restored);
+                    idle += u32::from(is_idle(now, connection, &restored));
+                    task.marks &= idle <= IDLE_MARKS;
+                    stalled += u32::from(self.enqueue(now, connection, task, &restored));
                 }
                 Event::Pass {
                     restored,
-                    connections: u32::try_from(found.len()).unwrap_or(u32::MAX),
+                    connections,
                     stalled,
                 }
             }
@@ -592,26 +706,57 @@ impl Host {
         self.tell(event);
     }
 
-    /// Puts a connection into the queue if something is to be done for it.
-    fn enqueue(&mut self, now: Instant, connection: &Connection, restored: &Restored) -> bool {
+    /// What is to be done for a connection because of the return.
+    fn task(&self, now: Instant, connection: &Connection, restored: &Restored) -> Task {
         let is_open = connection.stage == Stage::Open;
-        let task = Task {
-            restarts: connection.is_outstanding(),
+        let is_told = restored.by != Indicator::FirstPacket;
+        let thaws = connection.is_frozen && self.freezing.has(connection.id);
+        if self.config.mechanism == Mechanism::MTcp {
+            return Task {
+                restarts: connection.is_outstanding() && !connection.is_frozen,
+                thaws,
+                marks: is_open && is_told,
+                ..Task::default()
+            };
+        }
+        Task {
+            restarts: connection.is_outstanding() && !connection.is_frozen,
+            thaws,
+            marks: false,
             // A peer that was heard just now needs no waking.
             wakes_peer: self.config.wakes_peer
                 && is_open
                 && may_wait(now, connection, restored)
                 && restored.kind == Kind::Asymmetric
-                && restored.by != Indicator::FirstPacket,
+                && is_told,
             slow_start: self.config.forces_slow_start
                 && connection.stage != Stage::Opening
                 && restored.is_path_new
                 && connection.timeouts == 0,
-        };
-        if !(task.restarts || task.wakes_peer || task.slow_start) || connection.is_frozen {
+        }
+    }
+
+    /// Puts a connection into the queue if something is to be done for it. Returns whether it may have stalled.
+    fn enqueue(
+        &mut self,
+        now: Instant,
+        connection: &Connection,
+        task: Task,
+        restored: &Restored,
+    ) -> bool {
+        let is_frozen_by_another = connection.is_frozen && !task.thaws;
+        let has_work =
+            task.restarts || task.thaws || task.marks || task.wakes_peer || task.slow_start;
+        if !has_work || is_frozen_by_another {
             return false;
         }
-        if self.queued.contains(&connection.id) {
+        let is_queued = self.queued.contains(&connection.id);
+        // An earlier return has it restarted; of this one it tells all the same.
+        let task = Task {
+            restarts: task.restarts && !is_queued,
+            ..task
+        };
+        if is_queued && !(task.thaws || task.marks) {
             return true;
         }
         if self.queued.len() >= self.config.limits.connections {
@@ -627,10 +772,13 @@ impl Host {
             attempts: 0,
             advances: 0,
             looks: 0,
-            // Where nobody tells when data came, nobody tells that the peer has slept on.
-            rcv_nxt: (connection.received_at != Instant::ZERO).then_some(connection.rcv_nxt),
+            is_beside_another: is_queued,
+            // Where nobody tells when data came, nobody tells that the peer has slept on. An idle one is not looked at.
+            rcv_nxt: (connection.received_at != Instant::ZERO
+                && may_wait(now, connection, restored))
+            .then_some(connection.rcv_nxt),
         });
-        true
+        !task.marks || !is_idle(now, connection, restored)
     }
 
     /// Restarts connections as long as the budget lasts.
@@ -737,16 +885,26 @@ impl Host {
             return;
         };
         if self.woken.len() < self.config.limits.connections {
+            let attempts = entry.attempts + 1;
+            // An indicator may come before packets pass: marks are repeated as restarts are, a peer is woken twice.
+            let is_last = !entry.task.marks || attempts + 1 >= self.config.limits.attempts;
             let again = Entry {
-                task: Task {
-                    restarts: false,
-                    wakes_peer: true,
-                    slow_start: false,
+                attempts: if entry.task.marks {
+                    attempts
+                } else {
+                    entry.attempts
                 },
-                rcv_nxt: None,
+                task: Task {
+                    marks: entry.task.marks,
+                    wakes_peer: entry.task.wakes_peer,
+                    ..Task::default()
+                },
+                is_beside_another: true,
+                rcv_nxt: entry.rcv_nxt.filter(|_| !is_last),
                 ..entry
             };
-            let at = now + self.round_trip(&entry);
+            let doublings = u32::from(entry.attempts.min(16));
+            let at = now + self.round_trip(&entry) * (1 << doublings);
             let woken = Woken {
                 rcv_nxt,
                 entry: again,
@@ -792,8 +950,19 @@ impl Host {
             self.counters.peers_woken += 1;
             self.await_peer(now, entry);
         }
+        // A repetition comes by an entry of its own.
+        let tells = task.marks && (entry.attempts == 0 || !task.restarts);
+        if tells && self.note(stack.send_marked_ack(now, id)) {
+            self.counters.marked_acks += 1;
+            self.await_peer(now, entry);
+        }
+        if task.thaws {
+            self.thaw(now, id, Outstanding::Lost, stack);
+        }
         if !task.restarts {
-            self.queued.remove(&id);
+            if !entry.is_beside_another {
+                self.queued.remove(&id);
+            }
             return;
         }
         let result = match self.config.mechanism {
@@ -801,7 +970,7 @@ impl Host {
             Mechanism::FastRetransmit if entry.attempts == 0 && !task.slow_start => {
                 stack.fast_retransmit(now, id)
             }
-            Mechanism::FastRetransmit | Mechanism::RetransmissionTrigger => {
+            Mechanism::FastRetransmit | Mechanism::RetransmissionTrigger | Mechanism::MTcp => {
                 stack.retransmit_now(now, id)
             }
         };

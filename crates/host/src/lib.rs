@@ -7,13 +7,14 @@
 //! | module | what lives there |
 //! |---|---|
 //! | [`control`] | what a mechanism may do to a TCP stack |
+//! | `freezing` | which connections M-TCP has frozen |
 //! | [`host`] | the machine: indicators in, actions on the stack out |
 //! | [`indicator`] | when a link counts as restored |
 //! | [`budget`] | how many actions a second |
 //! | [`user_timeout`] | which user timeout a connection adopts (RFC 5482) |
 //!
 //! Sources: S. Schütz and others, "Protocol Enhancements for Intermittently Connected Hosts",
-//! 2005, section 3; R. Cáceres and L. Iftode, 1995, section IV; RFC 5482.
+//! 2005, section 3; R. Cáceres and L. Iftode, 1995, section IV; K. Brown and S. Singh, 1997, section 4.2; RFC 5482.
 #![no_std]
 #![forbid(unsafe_code)]
 
@@ -21,6 +22,7 @@ extern crate alloc;
 
 pub mod budget;
 pub mod control;
+mod freezing;
 pub mod host;
 pub mod indicator;
 pub mod user_timeout;

@@ -23,6 +23,9 @@
 //!   hears three duplicate acknowledgements in the peer's name, and the kernel retransmits fast.
 //! - Any other connection: [`EndpointControl::retransmit_now`] acts on it.
 //!
+//! Nobody freezes the kernel's timers from outside ([`EndpointControl::freeze`] is not supported). An acknowledgement
+//! is marked as a reconnection (Brown and Singh 1997, section 4.2) by the Immediate Retransmission Option, in a raw packet.
+//!
 //! With SACK the kernel counts no duplicates that tell of nothing new (RFC 8985), and nobody here knows what the
 //! peer could truthfully tell.
 //!
@@ -41,7 +44,7 @@ use aya::{Btf, BtfError, Ebpf, EbpfError, EbpfLoader, include_bytes_aligned};
 use outlast_base::time::{Duration, Instant};
 use outlast_host::control::{
     Action, Connection, ConnectionId, ControlError, DUPLICATE_ACKS, EndpointControl, Needless,
-    Outcome, Stage,
+    Outcome, Outstanding, Stage,
 };
 use outlast_wire::{IcmpNotice, Packet, SeqNumber, TcpHeader};
 use record::Record;
@@ -174,6 +177,8 @@ enum PeerNews {
     PathMtu,
     /// What has arrived, so many times.
     Duplicates(u8),
+    /// What has arrived, marked for a supervisor host.
+    Reconnection,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -324,7 +329,7 @@ impl TcpStack {
         };
         let asks = |(id, news): &(ConnectionId, PeerNews)| match news {
             PeerNews::Arrived => Some(self.known.get(id)?.cookie),
-            PeerNews::PathMtu | PeerNews::Duplicates(_) => None,
+            PeerNews::PathMtu | PeerNews::Duplicates(_) | PeerNews::Reconnection => None,
         };
         let cookies: Vec<u64> = self.peers.iter().filter_map(asks).collect();
         Ok(immediate.ask(&cookies).map_err(Box::new)?)
@@ -425,6 +430,10 @@ impl TcpStack {
                     Ok(error) => self.tell(id.remote.ip(), &error),
                     Err(_) => Ok(()),
                 }
+            }
+            PeerNews::Reconnection => {
+                let marked = known.acknowledgements.own_marked(id, known.progress);
+                self.send(id.remote.ip(), &marked).map(|_| ())
             }
             PeerNews::Duplicates(count) => {
                 let duplicate = known.acknowledgements.own(id, known.progress);
@@ -628,6 +637,18 @@ impl EndpointControl for TcpStack {
         Ok(Outcome::Done)
     }
 
+    fn send_marked_ack(
+        &mut self,
+        _now: Instant,
+        id: ConnectionId,
+    ) -> Result<Outcome, ControlError> {
+        if !self.known.contains_key(&id) {
+            return Err(ControlError::Unknown(id));
+        }
+        self.peers.push((id, PeerNews::Reconnection));
+        Ok(Outcome::Done)
+    }
+
     fn slow_start(&mut self, _now: Instant, _id: ConnectionId) -> Result<Outcome, ControlError> {
         Err(ControlError::NotSupported(Action::SlowStart))
     }
@@ -645,7 +666,12 @@ impl EndpointControl for TcpStack {
         Err(ControlError::NotSupported(Action::Freeze))
     }
 
-    fn thaw(&mut self, _now: Instant, _id: ConnectionId) -> Result<Outcome, ControlError> {
+    fn thaw(
+        &mut self,
+        _now: Instant,
+        _id: ConnectionId,
+        _outstanding: Outstanding,
+    ) -> Result<Outcome, ControlError> {
         Err(ControlError::NotSupported(Action::Thaw))
     }
 }

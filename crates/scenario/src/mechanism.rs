@@ -30,7 +30,7 @@ names! {
         ZeroWindowAck = "zero-window-ack",
         /// Cache, acknowledge ahead, and close the window.
         AcknowledgeAhead = "acknowledge-ahead",
-        /// M-TCP's supervisor host (Brown and Singh).
+        /// M-TCP (Brown and Singh): at a gateway its supervisor host, at the mobile the mobile's half.
         MTcp = "m-tcp",
         /// M-TCP's supervisor host, but for senders that a window which shrinks does not stop.
         MTcpAdaptive = "m-tcp-adaptive",
@@ -90,18 +90,20 @@ impl Mechanism {
          zero-window-ack, acknowledge-ahead, m-tcp, m-tcp-adaptive, auto";
 
     /// What the agent beside a host's TCP does under this name; `None` if it is no mechanism of end
-    /// hosts.
+    /// hosts. `m-tcp` names one thing at a gateway, the supervisor host, and another at the mobile.
     #[must_use]
     pub const fn on_host(self) -> Option<HostMechanism> {
         match self {
             Self::RetransmissionTrigger => Some(HostMechanism::RetransmissionTrigger),
             Self::FastRetransmit => Some(HostMechanism::FastRetransmit),
+            Self::MTcp => Some(HostMechanism::MTcp),
             _ => None,
         }
     }
 
     /// The names for which [`Self::on_host`] has an answer, for messages.
-    pub const ON_HOST: &'static str = "none, retransmission-trigger, fast-retransmit";
+    pub const ON_HOST: &'static str =
+        "none, retransmission-trigger, fast-retransmit; at the mobile also m-tcp";
 
     /// What a gateway does under this name; `None` if it is a mechanism of end hosts, or one that
     /// the installed version does not have.

@@ -283,6 +283,8 @@ pub struct Endpoint {
     told: Option<Told>,
     /// Since when transmission has stood still at the wish of a mechanism.
     pub(crate) frozen_at: Option<Instant>,
+    /// The next acknowledgement in the shape of a keep-alive bears the Immediate Retransmission Option.
+    marks_ack: bool,
     /// It was opened by [`Endpoint::listen`].
     is_passive: bool,
     /// The application has nothing more to send.
@@ -325,6 +327,7 @@ impl Endpoint {
             wants_room: false,
             told: None,
             frozen_at: None,
+            marks_ack: false,
             is_passive: state == State::Listen,
             is_shut: false,
             is_closed: false,

@@ -11,7 +11,7 @@ use alloc::vec::Vec;
 use outlast_base::time::{Duration, Instant};
 use outlast_gateway::link::{Indicator, LinkEvent, LinkState};
 use outlast_host::control::{
-    Connection, ConnectionId, ControlError, EndpointControl, Outcome, Via,
+    Connection, ConnectionId, ControlError, EndpointControl, Outcome, Outstanding, Via,
 };
 use outlast_host::{Counters, Host, HostConfig, Mechanism};
 use outlast_tcp::Endpoint;
@@ -89,7 +89,7 @@ impl Agents {
         before: &Connection,
         flows: Flows<'_>,
     ) {
-        if let Some(after) = waiting(flows.flows[place].endpoint_mut(side)) {
+        if let Some(after) = connection(flows.flows[place].endpoint_mut(side)) {
             self.act(flows, side, |host, stack| {
                 host.handle_packet(now, before, &after, stack);
             });
@@ -148,10 +148,14 @@ impl Stack<'_> {
 
 /// The connection of `endpoint`, if it has data outstanding.
 pub(crate) fn waiting(endpoint: &mut Endpoint) -> Option<Connection> {
+    connection(endpoint).filter(Connection::is_outstanding)
+}
+
+/// The connection of `endpoint`, if it may be acted on.
+fn connection(endpoint: &mut Endpoint) -> Option<Connection> {
     let mut found = Vec::new();
     endpoint.connections(&mut found).ok()?;
-    let connection = found.pop().filter(Connection::is_outstanding)?;
-    Some(with_way(connection))
+    found.pop().map(with_way)
 }
 
 /// Every connection leaves by the one link that there is.
@@ -194,6 +198,10 @@ impl EndpointControl for Stack<'_> {
         EndpointControl::send_duplicate_acks(self.endpoint(id)?, now, id, count)
     }
 
+    fn send_marked_ack(&mut self, now: Instant, id: ConnectionId) -> Result<Outcome, ControlError> {
+        EndpointControl::send_marked_ack(self.endpoint(id)?, now, id)
+    }
+
     fn slow_start(&mut self, now: Instant, id: ConnectionId) -> Result<Outcome, ControlError> {
         EndpointControl::slow_start(self.endpoint(id)?, now, id)
     }
@@ -211,7 +219,12 @@ impl EndpointControl for Stack<'_> {
         EndpointControl::freeze(self.endpoint(id)?, now, id)
     }
 
-    fn thaw(&mut self, now: Instant, id: ConnectionId) -> Result<Outcome, ControlError> {
-        EndpointControl::thaw(self.endpoint(id)?, now, id)
+    fn thaw(
+        &mut self,
+        now: Instant,
+        id: ConnectionId,
+        outstanding: Outstanding,
+    ) -> Result<Outcome, ControlError> {
+        EndpointControl::thaw(self.endpoint(id)?, now, id, outstanding)
     }
 }

@@ -404,7 +404,8 @@ impl World {
             return;
         };
         let flow = &mut self.flows[place];
-        let waited = if self.agents.has(side) && flow.endpoint(side).summary().timeouts > 0 {
+        let may_wait = |end: &Endpoint| end.summary().timeouts > 0 || end.is_frozen();
+        let waited = if self.agents.has(side) && may_wait(flow.endpoint(side)) {
             agent::waiting(flow.endpoint_mut(side))
         } else {
             None

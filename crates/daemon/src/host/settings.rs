@@ -27,6 +27,7 @@ pub(super) enum Restart {
     #[default]
     RetransmissionTrigger,
     FastRetransmit,
+    MTcp,
 }
 
 impl Restart {
@@ -34,6 +35,7 @@ impl Restart {
         match self {
             Self::RetransmissionTrigger => Mechanism::RetransmissionTrigger,
             Self::FastRetransmit => Mechanism::FastRetransmit,
+            Self::MTcp => Mechanism::MTcp,
         }
     }
 
@@ -42,6 +44,7 @@ impl Restart {
         match self {
             Self::RetransmissionTrigger => "retransmission-trigger",
             Self::FastRetransmit => "fast-retransmit",
+            Self::MTcp => "m-tcp",
         }
     }
 }
@@ -147,6 +150,12 @@ impl Settings {
                 return Some(format!("{key} = 0: at least 1 is needed"));
             }
         }
+        if self.mechanism == Restart::MTcp && self.wakes_peers {
+            return Some(
+                "wakes_peers = true: mechanism = \"m-tcp\" tells supervisor hosts alone; remove one of the two"
+                    .into(),
+            );
+        }
         self.user_timeout.as_ref().and_then(UserTimeout::problem)
     }
 }
@@ -168,7 +177,11 @@ mod tests {
 
     #[test]
     fn mechanisms_have_the_names_of_scenarios() {
-        for restart in [Restart::RetransmissionTrigger, Restart::FastRetransmit] {
+        for restart in [
+            Restart::RetransmissionTrigger,
+            Restart::FastRetransmit,
+            Restart::MTcp,
+        ] {
             let text = format!("[host]\nmechanism = \"{}\"\n", restart.name());
             let file: File = toml::from_str(&text).expect("it can be read");
             assert_eq!(file.host.mechanism, restart);
@@ -192,7 +205,12 @@ mod tests {
     #[test]
     fn what_cannot_hold_is_refused() {
         assert_eq!(problem("[host]\nburst = 1"), None);
-        for text in ["per_second = 0", "burst = 0", "interfaces = [\"\"]"] {
+        for text in [
+            "per_second = 0",
+            "burst = 0",
+            "interfaces = [\"\"]",
+            "mechanism = \"m-tcp\"\nwakes_peers = true",
+        ] {
             assert!(problem(&format!("[host]\n{text}")).is_some(), "{text}");
         }
         for text in [

@@ -106,6 +106,8 @@ pub(super) struct Counts {
     pub(super) retries: u64,
     /// Peers that were told to send again what they have in flight.
     pub(super) peers_woken: u64,
+    /// Acknowledgements that told peers of a return.
+    pub(super) marked_acks: u64,
     /// Connections left to their timers because too many waited.
     pub(super) connections_left_out: u64,
     /// Links that found no room.
@@ -297,6 +299,10 @@ impl Counts {
             retransmissions,
             retries,
             peers_woken,
+            marked_acks,
+            // The kernel is not frozen from outside.
+            frozen: _,
+            thawed: _,
             // They are shown with the option.
             requests: _,
             requests_refused: _,
@@ -322,6 +328,7 @@ impl Counts {
             retransmissions,
             retries,
             peers_woken,
+            marked_acks,
             connections_left_out,
             links_refused,
             errors,
@@ -367,7 +374,7 @@ impl Counts {
         self.of_agent().into_iter().chain(self.of_stack())
     }
 
-    fn of_agent(&self) -> [Count; 9] {
+    fn of_agent(&self) -> [Count; 10] {
         [
             ("host_returns", "Returns of links", self.returns),
             (
@@ -394,6 +401,11 @@ impl Counts {
                 "host_peers_woken",
                 "Peers that were told to send again what they have in flight",
                 self.peers_woken,
+            ),
+            (
+                "host_marked_acks",
+                "Connections whose peers were told of a return, with m-tcp",
+                self.marked_acks,
             ),
             (
                 "host_connections_left_out",

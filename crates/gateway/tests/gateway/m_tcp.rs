@@ -265,6 +265,84 @@ fn a_mobile_that_was_only_slow_gets_nothing_again() {
     );
 }
 
+/// Nobody but the mobile knows of the outage: its marked acknowledgement alone ends the freeze.
+#[test]
+fn a_marked_acknowledgement_brings_everything_again_at_once() {
+    let mut path = one_of_three_acknowledged();
+    path.after_ms(1_000);
+    assert_eq!(said(&mut path), [Ack(MSS, 0)], "frozen by the timeout");
+    path.far_marked_ack(MSS);
+    let all = said(&mut path);
+    assert!(
+        matches!(all[0], Ack(MSS, window) if window > 0),
+        "the window opens: {all:?}"
+    );
+    assert_eq!(all[1..], [Data(MSS, MSS), Data(2 * MSS, MSS)]);
+    // The control: an acknowledgement without the mark brings what it shows to be lost, after the persist packet.
+    let mut path = one_of_three_acknowledged();
+    path.after_ms(1_000);
+    said(&mut path);
+    path.after_ms(3_900);
+    assert_eq!(said(&mut path), [], "nobody tells of the return");
+}
+
+/// The outage is over before the supervisor's timer has expired.
+#[test]
+fn a_marked_acknowledgement_needs_no_freeze_before_it() {
+    for begin in [one_of_three_acknowledged, adaptive] {
+        let mut path = begin();
+        path.after_ms(50);
+        path.far_marked_ack(MSS);
+        let all: Vec<_> = said(&mut path);
+        let data: Vec<_> = all.iter().filter(|said| matches!(said, Data(..))).collect();
+        assert_eq!(data, [&Data(MSS, MSS), &Data(2 * MSS, MSS)]);
+    }
+}
+
+/// Marks over and over bring nothing again that had not the time of a round trip to be acknowledged.
+#[test]
+fn a_flood_of_marks_brings_each_segment_once_in_a_round_trip() {
+    for begin in [one_of_three_acknowledged, adaptive] {
+        let mut path = begin();
+        path.after_ms(200);
+        let mut sent = 0;
+        for _ in 0..200 {
+            path.far_marked_ack(MSS);
+            let all = said(&mut path);
+            sent += all.iter().filter(|said| matches!(said, Data(..))).count();
+            path.after_ms(1);
+        }
+        // A round trip of 40 ms, two segments.
+        assert!((4..=12).contains(&sent), "{sent} in 200 ms");
+    }
+}
+
+/// The outage has taken acknowledgements: the fixed host hears of them in a segment that it heeds.
+#[test]
+fn what_a_marked_acknowledgement_acknowledges_is_told_by_another_one() {
+    for begin in [one_of_three_acknowledged, adaptive] {
+        let mut path = begin();
+        path.far_marked_ack(2 * MSS);
+        let all = said(&mut path);
+        assert_eq!(all, [Ack(2 * MSS - 1, OPEN), Data(2 * MSS, MSS)]);
+    }
+}
+
+/// Who has nothing outstanding may be told of any return.
+#[test]
+fn a_marked_acknowledgement_of_everything_brings_nothing() {
+    for begin in [one_of_three_acknowledged, adaptive] {
+        let mut path = begin();
+        path.far_ack(3 * MSS);
+        said(&mut path);
+        path.after_ms(1_000);
+        said(&mut path);
+        path.far_marked_ack(3 * MSS);
+        let all = said(&mut path);
+        assert!(all.iter().all(|said| matches!(said, Ack(..))), "{all:?}");
+    }
+}
+
 #[test]
 fn a_mobile_that_lost_something_without_an_outage_is_found_by_a_persist_packet() {
     let mut path = one_of_three_acknowledged();

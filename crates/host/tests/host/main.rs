@@ -1,5 +1,6 @@
 //! The host agent beside a stack that notes what is done to it.
 
+mod freezing;
 mod stack;
 mod trigger;
 mod user_timeout;

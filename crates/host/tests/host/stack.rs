@@ -3,7 +3,8 @@
 use outlast_base::time::{Duration, Instant};
 use outlast_gateway::link::InterfaceId;
 use outlast_host::control::{
-    Action, Connection, ConnectionId, ControlError, EndpointControl, Needless, Outcome, Stage, Via,
+    Action, Connection, ConnectionId, ControlError, EndpointControl, Needless, Outcome,
+    Outstanding, Stage, Via,
 };
 use outlast_wire::SeqNumber;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
@@ -14,6 +15,10 @@ pub(crate) struct Stack {
     pub(crate) connections: Vec<Connection>,
     pub(crate) log: Vec<(Instant, ConnectionId, Action)>,
     pub(crate) lists: u32,
+    /// Whether it can be frozen from outside.
+    pub(crate) freezes: bool,
+    /// What became of what was outstanding in those that thawed.
+    pub(crate) thawed: Vec<(ConnectionId, Outstanding)>,
 }
 
 /// The address of the router behind every interface.
@@ -59,6 +64,14 @@ impl Stack {
         self.log.iter().filter(|entry| entry.2 == action).count()
     }
 
+    fn set_frozen(&mut self, id: ConnectionId, is_frozen: bool) {
+        for connection in &mut self.connections {
+            if connection.id == id {
+                connection.is_frozen = is_frozen;
+            }
+        }
+    }
+
     fn note(
         &mut self,
         now: Instant,
@@ -101,6 +114,10 @@ impl EndpointControl for Stack {
         self.note(now, id, Action::DuplicateAcks)
     }
 
+    fn send_marked_ack(&mut self, now: Instant, id: ConnectionId) -> Result<Outcome, ControlError> {
+        self.note(now, id, Action::MarkedAck)
+    }
+
     fn slow_start(&mut self, now: Instant, id: ConnectionId) -> Result<Outcome, ControlError> {
         self.note(now, id, Action::SlowStart)
     }
@@ -114,11 +131,22 @@ impl EndpointControl for Stack {
         Ok(Outcome::Needless(Needless::Already))
     }
 
-    fn freeze(&mut self, _now: Instant, _id: ConnectionId) -> Result<Outcome, ControlError> {
-        Ok(Outcome::Needless(Needless::Already))
+    fn freeze(&mut self, now: Instant, id: ConnectionId) -> Result<Outcome, ControlError> {
+        if !self.freezes {
+            return Err(ControlError::NotSupported(Action::Freeze));
+        }
+        self.set_frozen(id, true);
+        self.note(now, id, Action::Freeze)
     }
 
-    fn thaw(&mut self, _now: Instant, _id: ConnectionId) -> Result<Outcome, ControlError> {
-        Ok(Outcome::Needless(Needless::Already))
+    fn thaw(
+        &mut self,
+        now: Instant,
+        id: ConnectionId,
+        outstanding: Outstanding,
+    ) -> Result<Outcome, ControlError> {
+        self.set_frozen(id, false);
+        self.thawed.push((id, outstanding));
+        self.note(now, id, Action::Thaw)
     }
 }

@@ -1,7 +1,7 @@
 //! Acknowledgements as this host's TCP, or a peer's, would send them now.
 
 use outlast_host::control::ConnectionId;
-use outlast_wire::tcp::{SackBlock, TcpOptions, Timestamps};
+use outlast_wire::tcp::{Experimental, SackBlock, TcpOptions, Timestamps};
 use outlast_wire::{IpHeader, Packet, SeqNumber, TcpFlags, TcpHeader};
 use std::net::SocketAddr;
 
@@ -50,6 +50,22 @@ impl Acknowledgements {
             ack: progress.rcv_nxt,
             window: self.own_window,
             options,
+            ..TcpHeader::default()
+        };
+        bare(id.local, id.remote, header)
+    }
+
+    /// [`own`](Self::own), marked as a reconnection, with the sequence number of a keep-alive.
+    pub(super) fn own_marked(&self, id: ConnectionId, progress: Progress) -> Packet {
+        let header = TcpHeader {
+            seq: progress.snd_nxt - 1,
+            ack: progress.rcv_nxt,
+            window: self.own_window,
+            options: TcpOptions {
+                timestamps: self.timestamps,
+                experimental: Some(Experimental::immediate_retransmission()),
+                ..TcpOptions::default()
+            },
             ..TcpHeader::default()
         };
         bare(id.local, id.remote, header)
@@ -132,6 +148,16 @@ mod tests {
         assert_eq!(said.options.sack.len(), 3, "no more fit beside timestamps");
         let said = header(&acknowledgements(None).own(id(), PROGRESS));
         assert_eq!(said.options.sack.len(), 4);
+    }
+
+    #[test]
+    fn a_reconnection_is_marked_and_acceptable_to_no_peer() {
+        let clock = Timestamps { value: 7, echo: 8 };
+        let said = header(&acknowledgements(Some(clock)).own_marked(id(), PROGRESS));
+        assert_eq!((said.seq, said.ack), (SeqNumber(299), SeqNumber(2_000)));
+        assert_eq!(said.options.timestamps, Some(clock));
+        let option = said.options.experimental.expect("an option");
+        assert!(option.is_immediate_retransmission());
     }
 
     #[test]

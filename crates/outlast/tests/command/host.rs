@@ -8,6 +8,7 @@ mod fast;
 mod idle;
 mod neighbours;
 mod operating;
+mod reconnection;
 mod requests;
 
 use crate::path::skip;

@@ -22,7 +22,8 @@ pub(crate) static MOBILE: Key = Key {
     kind: Kind::Choice(&AT_MOBILE),
     example: "\"hold\"",
     default: "`\"none\"`",
-    meaning: "What the mobile does.",
+    meaning: "What the mobile does. `m-tcp` is the mobile's half of M-TCP, an agent beside the mobile's TCP; a supervisor host \
+              in front of that is `m-tcp-adaptive`.",
     source: "",
 };
 pub(crate) static FIXED: Key = Key {

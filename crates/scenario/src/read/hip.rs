@@ -34,7 +34,8 @@ pub(super) fn settle(top: &Reader<'_>, outlast: &Outlast, of_outlast: &Reader<'_
         (&keys::outlast::HOME_AGENT, outlast.home_agent),
     ];
     for (key, mechanism) in gateways {
-        let is_gateway = mechanism != Mechanism::None && mechanism.on_host().is_none();
+        let is_agent = key.name == keys::outlast::MOBILE.name && mechanism.on_host().is_some();
+        let is_gateway = mechanism != Mechanism::None && !is_agent;
         if is_gateway && let Some(span) = of_outlast.span_of(key) {
             of_outlast.note(
                 span,

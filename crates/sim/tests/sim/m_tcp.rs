@@ -177,3 +177,82 @@ fn losses_of_the_link_cost_compressed_transfers_no_data() {
         assert!(run.completed && run.intact == Some(true), "{run:?}");
     }
 }
+
+/// One transfer of 3 MB with one outage of which the supervisor host has no indicator.
+fn silent_outage(gateway: &str, mobile: &str, way: &str, stack: &str, length: &str) -> RunResult {
+    let text = format!(
+        "[link]\nrate = \"4 Mbit/s\"\ndelay = \"20 ms\"\nqueue = 75\n\
+         [link.outages]\nprocess = \"single\"\nstart = \"3 s\"\nlength = \"{length}\"\n\
+         [workload]\nkind = \"bulk\"\nbytes = \"3 MB\"\ndirection = \"{way}\"\n\
+         [stack]\n{stack}\n\
+         [outlast]\ngateway = \"{gateway}\"\nmobile = \"{mobile}\"\nindicators = \"silence\"\n\
+         [run]\ndeadline = \"300 s\"\n"
+    );
+    let run = result(&text, 0);
+    assert!(run.is_complete() && run.intact == Some(true), "{run:?}");
+    run
+}
+
+/// Seconds from the link's return until new bytes arrived.
+fn resume_s(run: &RunResult) -> f64 {
+    run.outages[0].resume_s.expect("it resumed")
+}
+
+const OBEDIENT: &str = "profile = \"netbsd-1997\"";
+const CUBIC: &str = "congestion = \"cubic\"";
+const BBR: &str = "congestion = \"bbr\"";
+
+/// A sender that waits in persist mode repeats nothing by which silence would show, and the mobile has nothing to send.
+#[test]
+fn the_mobiles_marked_acknowledgement_ends_a_freeze_that_nothing_else_would_end_so_soon() {
+    for length in ["200 ms", "3 s"] {
+        let [with, without] = ["m-tcp", "none"]
+            .map(|half| silent_outage("m-tcp", half, "download", OBEDIENT, length));
+        let resumes = [resume_s(&with), resume_s(&without)];
+        println!(
+            "download, {length}: {resumes:?} s, all in {:.1} and {:.1} s",
+            with.elapsed_s, without.elapsed_s
+        );
+        assert!(resumes[0] < 0.1, "{length}: {resumes:?}");
+        assert!(resumes[1] > 1.0, "{length}: {resumes:?}");
+    }
+}
+
+/// The mobile's own sender is frozen: it has no timeout, and its window is as it was.
+#[test]
+fn a_frozen_sender_at_the_mobile_has_no_timeout() {
+    for stack in [OBEDIENT, CUBIC, BBR] {
+        for gateway in ["none", "m-tcp", "m-tcp-adaptive"] {
+            let [with, without] =
+                ["m-tcp", "none"].map(|half| silent_outage(gateway, half, "upload", stack, "10 s"));
+            let report = [&with, &without].map(|run| (resume_s(run), run.timeouts, run.elapsed_s));
+            println!("upload, {stack}, {gateway}: {report:?}");
+            assert_eq!(with.timeouts, Some(0), "{stack}, {gateway}: {report:?}");
+            assert!(without.timeouts > Some(2), "{stack}, {gateway}: {report:?}");
+            assert!(report[0].0 < 0.15, "{stack}, {gateway}: {report:?}");
+            assert!(
+                with.elapsed_s < without.elapsed_s,
+                "{stack}, {gateway}: {report:?}"
+            );
+        }
+    }
+}
+
+/// Nobody is there who would understand the mark, or somebody who knows without it.
+#[test]
+fn the_mobiles_half_harms_no_download_without_a_supervisor_host() {
+    for stack in [OBEDIENT, CUBIC, BBR] {
+        for gateway in ["none", "hold", "m-tcp-adaptive"] {
+            for length in ["200 ms", "3 s", "10 s"] {
+                let [with, without] = ["m-tcp", "none"]
+                    .map(|half| silent_outage(gateway, half, "download", stack, length));
+                let report = [&with, &without].map(|run| (resume_s(run), run.elapsed_s));
+                println!("download, {stack}, {gateway}, {length}: {report:?}");
+                assert!(
+                    with.elapsed_s < 1.02 * without.elapsed_s,
+                    "{stack}, {gateway}, {length}: {report:?}"
+                );
+            }
+        }
+    }
+}

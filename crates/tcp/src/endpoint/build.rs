@@ -2,7 +2,7 @@
 
 use super::{Endpoint, NEVER, Out, State, Told};
 use outlast_base::time::Instant;
-use outlast_wire::tcp::TcpOptions;
+use outlast_wire::tcp::{Experimental, TcpOptions};
 use outlast_wire::{IpHeader, ModelledPayload, Packet, PlainTcp, SeqNumber, TcpFlags, TcpHeader};
 
 impl Endpoint {
@@ -47,6 +47,7 @@ impl Endpoint {
         flags == TcpFlags::ACK.0
             && out.ack.is_none()
             && !self.user_timeouts.is_due()
+            && !self.marks_ack
             && !self.rcv.has_sacks()
     }
 
@@ -131,8 +132,13 @@ impl Endpoint {
         if self.user_timeouts.is_due() {
             options.user_timeout = self.due_user_timeout(out);
         }
+        if self.marks_ack && out.len == 0 && out.seq.before(self.snd.snd_nxt) {
+            self.marks_ack = false;
+            options.experimental = Some(Experimental::immediate_retransmission());
+        }
         if self.options.sack && !out.flags.contains(TcpFlags::RST) && self.rcv.has_sacks() {
             let others = if options.user_timeout.is_some() { 4 } else { 0 };
+            let others = others + if options.experimental.is_some() { 8 } else { 0 };
             let fixed = self.config.header_len() + self.options.header_overhead() + others;
             let fixed = fixed + out.len;
             let room = u32::from(self.config.mtu).saturating_sub(fixed + 4) / 8;
@@ -144,11 +150,16 @@ impl Endpoint {
 
     /// An acknowledgement without data.
     pub(crate) fn send_ack(&mut self) {
+        self.send_ack_from(self.snd.snd_nxt);
+    }
+
+    /// The same with another sequence number.
+    pub(super) fn send_ack_from(&mut self, seq: SeqNumber) {
         if matches!(self.state, State::Closed | State::Listen) {
             return;
         }
         let out = Out {
-            seq: self.snd.snd_nxt,
+            seq,
             len: 0,
             offset: 0,
             flags: TcpFlags::ACK,

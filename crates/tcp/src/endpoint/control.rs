@@ -7,7 +7,7 @@ use alloc::vec::Vec;
 use core::net::SocketAddr;
 use outlast_base::time::{Duration, Instant};
 use outlast_host::control::{
-    Connection, ConnectionId, ControlError, EndpointControl, Needless, Outcome, Stage,
+    Connection, ConnectionId, ControlError, EndpointControl, Needless, Outcome, Outstanding, Stage,
 };
 use outlast_wire::SeqNumber;
 
@@ -99,6 +99,15 @@ impl Endpoint {
         }
     }
 
+    /// Sends one acknowledgement of what has arrived, in the shape of a keep-alive and with the Immediate
+    /// Retransmission Option; none before the handshake is done or after the end.
+    pub fn send_marked_ack(&mut self, _now: Instant) {
+        if self.state.is_synchronized() && self.state != State::TimeWait {
+            self.marks_ack = true;
+            self.send_ack_from(self.snd.snd_nxt - 1);
+        }
+    }
+
     /// Begins slow start anew, with the initial window: the path is another one. The threshold
     /// stays, as after idle time.
     //= RFC 5681, section 4.1
@@ -121,9 +130,9 @@ impl Endpoint {
     }
 
     /// Goes on after [`freeze`](Self::freeze), with the congestion window and the timeout as they
-    /// were: what was outstanding is sent again, then new data (Brown and Singh 1997, section 4). The time
-    /// in between counts for no limit.
-    pub fn thaw(&mut self, now: Instant) {
+    /// were: what was `outstanding` is sent again if it is lost, then new data (Brown and Singh 1997, section 4).
+    /// The time in between counts for no limit.
+    pub fn thaw(&mut self, now: Instant, outstanding: Outstanding) {
         let Some(frozen_at) = self.frozen_at.take() else {
             return;
         };
@@ -143,7 +152,12 @@ impl Endpoint {
         if self.persist.holds {
             self.probe_now(now);
         } else if !self.snd.queue.is_empty() {
-            self.resume(now);
+            match outstanding {
+                Outstanding::Lost => self.resume(now),
+                Outstanding::OnItsWay => {
+                    self.arm(now, Xmit::Retransmit, self.snd.rto.current());
+                }
+            }
         }
         self.push(now);
     }
@@ -272,6 +286,14 @@ impl EndpointControl for Endpoint {
         Ok(Outcome::Done)
     }
 
+    fn send_marked_ack(&mut self, now: Instant, id: ConnectionId) -> Result<Outcome, ControlError> {
+        if self.known(id)? == Stage::Opening {
+            return Err(ControlError::NotOpen(id));
+        }
+        Self::send_marked_ack(self, now);
+        Ok(Outcome::Done)
+    }
+
     fn slow_start(&mut self, _now: Instant, id: ConnectionId) -> Result<Outcome, ControlError> {
         match self.known(id)? {
             Stage::Opening => Err(ControlError::NotOpen(id)),
@@ -305,12 +327,17 @@ impl EndpointControl for Endpoint {
         Ok(Outcome::Done)
     }
 
-    fn thaw(&mut self, now: Instant, id: ConnectionId) -> Result<Outcome, ControlError> {
+    fn thaw(
+        &mut self,
+        now: Instant,
+        id: ConnectionId,
+        outstanding: Outstanding,
+    ) -> Result<Outcome, ControlError> {
         self.known(id)?;
         if !self.is_frozen() {
             return Ok(Outcome::Needless(Needless::Already));
         }
-        Self::thaw(self, now);
+        Self::thaw(self, now, outstanding);
         Ok(Outcome::Done)
     }
 }

@@ -5,7 +5,7 @@ use crate::common::script::{Script, ack, data, script_config};
 use crate::common::{Pair, config, link, ms, outage};
 use outlast_base::time::{Duration, Instant};
 use outlast_host::control::{
-    Connection, ConnectionId, ControlError, EndpointControl, Needless, Outcome, Stage,
+    Connection, ConnectionId, ControlError, EndpointControl, Needless, Outcome, Outstanding, Stage,
 };
 use outlast_link::InFlight;
 use outlast_tcp::profile::{
@@ -48,7 +48,7 @@ fn freeze<C: EndpointControl + ?Sized>(stack: &mut C, now: Instant) -> Outcome {
 
 fn thaw<C: EndpointControl + ?Sized>(stack: &mut C, now: Instant) -> Outcome {
     let id = only(stack).id;
-    stack.thaw(now, id).expect("it is known")
+    stack.thaw(now, id, Outstanding::Lost).expect("it is known")
 }
 
 fn wait_for<C: EndpointControl + ?Sized>(

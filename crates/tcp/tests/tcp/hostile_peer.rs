@@ -5,6 +5,7 @@
 
 use crate::common::config;
 use outlast_base::time::{Duration, Instant};
+use outlast_host::control::Outstanding;
 use outlast_tcp::profile::{Congestion, Profile};
 use outlast_tcp::{Config, Endpoint, Error, Event, State, UserTimeoutOption, WriteFlags};
 use outlast_wire::tcp::{SackBlock, TcpOptions, Timestamps, UserTimeout};
@@ -449,7 +450,7 @@ impl Stage {
             }
             Step::Duplicates(count) => self.end.send_duplicate_acks(now, *count),
             Step::Freeze => self.end.freeze(now),
-            Step::Thaw => self.end.thaw(now),
+            Step::Thaw => self.end.thaw(now, Outstanding::Lost),
             Step::UserTimeout(secs) => {
                 let timeout = secs.map(|secs| Duration::from_secs(u64::from(secs)));
                 self.end.set_user_timeout(timeout);
@@ -467,7 +468,7 @@ impl Stage {
 
     /// The peer is gone for good.
     fn fall_silent(&mut self) {
-        self.end.thaw(self.now);
+        self.end.thaw(self.now, Outstanding::Lost);
         self.drain();
         let mut fired = 0;
         while let Some((at, _)) = self.end.poll_timeout() {

@@ -4,7 +4,7 @@
 use crate::common::{Meddler, Pair, config};
 use outlast_base::time::{Duration, Instant};
 use outlast_base::units::BitRate;
-use outlast_host::control::EndpointControl;
+use outlast_host::control::{EndpointControl, Outstanding};
 use outlast_link::{InFlight, LinkConfig, OutageProcess, PipeConfig, Way};
 use outlast_tcp::profile::{Congestion, Profile};
 use outlast_tcp::{Config, State, UserTimeoutOption};
@@ -197,7 +197,11 @@ fn act(dice: &mut Dice, pair: &mut Pair, frozen: &mut [bool; 2]) {
         2 => EndpointControl::send_duplicate_acks(end, now, id, (dice.roll() % 6) as u8),
         _ if frozen[side] => {
             frozen[side] = false;
-            EndpointControl::thaw(end, now, id)
+            let outstanding = match dice.one_in(2) {
+                true => Outstanding::Lost,
+                false => Outstanding::OnItsWay,
+            };
+            EndpointControl::thaw(end, now, id, outstanding)
         }
         _ => {
             frozen[side] = true;
@@ -337,8 +341,8 @@ fn interfere(meddling: Meddling, dice: &mut Dice, pair: &mut Pair, frozen: &mut 
     let is_idle = pair.next_at().is_none_or(|at| at > end);
     if *frozen != [false; 2] && (pair.now > end || is_idle) {
         pair.now = pair.now.max(end);
-        pair.client.thaw(pair.now);
-        pair.server.thaw(pair.now);
+        pair.client.thaw(pair.now, Outstanding::Lost);
+        pair.server.thaw(pair.now, Outstanding::Lost);
         *frozen = [false; 2];
     }
 }

@@ -2,6 +2,7 @@
 
 use crate::common::script::{Script, ack, data, script_config};
 use outlast_base::time::Duration;
+use outlast_host::control::Outstanding;
 use outlast_tcp::profile::{BSD_4_3_TAHOE, FREEBSD_2_2, LINUX_2_4, LINUX_6};
 use outlast_tcp::{Endpoint, Error, Event};
 use outlast_wire::{Packet, SeqNumber};
@@ -240,11 +241,48 @@ fn a_frozen_endpoint_waits() {
     let mut s = one_outstanding();
     s.app(200, Endpoint::freeze);
     recv_nothing!(s, 100_000);
-    s.app(100_000, Endpoint::thaw);
+    s.app(100_000, |end, now| end.thaw(now, Outstanding::Lost));
     recv!(s, 100_000, data(0, 1_000));
     assert_eq!(s.end.counters().timeouts, 0);
     recv!(s, 100_240, data(0, 1_000));
     assert_eq!(s.end.counters().timeouts, 1);
+}
+
+#[test]
+fn an_endpoint_whose_packets_were_only_slow_sends_nothing_again() {
+    // Paper 001, figure 5.
+    let mut s = one_outstanding();
+    s.app(200, Endpoint::freeze);
+    recv_nothing!(s, 100_000);
+    s.app(100_000, |end, now| end.thaw(now, Outstanding::OnItsWay));
+    recv_nothing!(s, 100_200);
+    // It waits a timeout that has not backed off.
+    recv!(s, 100_240, data(0, 1_000));
+    assert_eq!(s.end.counters().timeouts, 1);
+}
+
+#[test]
+fn a_reconnection_is_told_once_in_an_acknowledgement_without_data() {
+    let mut s = one_outstanding();
+    s.app(200, Endpoint::send_marked_ack);
+    let (_, packet) = s.next(200).expect("an acknowledgement");
+    let options = |packet: &Packet| {
+        packet
+            .tcp()
+            .expect("a segment")
+            .options
+            .experimental
+            .clone()
+    };
+    assert_eq!(packet.header().payload_len, 0);
+    let seq = |packet: &Packet| packet.tcp().expect("a segment").seq;
+    let marked_seq = seq(&packet);
+    let mark = options(&packet).expect("an option");
+    assert!(mark.is_immediate_retransmission(), "{mark:?}");
+    s.app(200, |end, now| end.send_duplicate_acks(now, 1));
+    let (_, packet) = s.next(200).expect("another one");
+    assert_eq!(options(&packet), None);
+    assert_eq!(marked_seq + 1, seq(&packet), "a keep-alive's number");
 }
 
 #[test]

@@ -32,6 +32,9 @@ pub mod kind {
 /// Room for options in a TCP header, in bytes: the data offset counts at most fifteen words.
 pub const MAX_OPTIONS_LEN: usize = 40;
 
+/// The experiment of the Immediate Retransmission Option.
+const IMMEDIATE_RETRANSMISSION: [u8; 4] = *b"OLIR";
+
 /// Timestamps with their padding, in bytes.
 const TIMESTAMPS_LEN: usize = 12;
 
@@ -534,6 +537,25 @@ pub struct Experimental {
 }
 
 impl Experimental {
+    /// The Immediate Retransmission Option (Schütz and others 2005, section 3.3.2): its sender's link is back, and
+    /// what was in flight is lost. M-TCP's acknowledgement that is marked as a reconnection bears it, too (Brown and
+    /// Singh 1997, section 5.2). The experiment `OLIR` is not registered.
+    #[must_use]
+    pub fn immediate_retransmission() -> Self {
+        let mut data = ArrayVec::new();
+        data.extend(IMMEDIATE_RETRANSMISSION);
+        Self {
+            kind: kind::EXPERIMENT_1,
+            data,
+        }
+    }
+
+    /// Whether this is [`Self::immediate_retransmission`].
+    #[must_use]
+    pub fn is_immediate_retransmission(&self) -> bool {
+        self.kind == kind::EXPERIMENT_1 && self.data[..] == IMMEDIATE_RETRANSMISSION
+    }
+
     pub(crate) fn to_bytes(&self) -> ArrayVec<u8, MAX_OPTIONS_LEN> {
         option_bytes(self.kind, &self.data)
     }

@@ -24,7 +24,8 @@
 //!
 //! # Departures
 //!
-//! - The mobile's return is told by any indicator of the link, not by a marked acknowledgement only.
+//! - The mobile's return is told by any indicator of the link, not by a marked acknowledgement only. The mark
+//!   is the Immediate Retransmission Option, not a combination of flags.
 //! - The wintimer allows 200 ms for a delayed acknowledgement beside the timeout of section 5.3.2.
 //! - A window that the mobile itself closes is not touched, and nothing is withheld then.
 //! - An acknowledgement of the sender's FIN is passed on whole: nothing more comes.
@@ -38,7 +39,7 @@
 //!
 //! # Left out
 //!
-//! The mobile's half. Compression stands behind the gateway, in a crate of its own.
+//! The mobile's half is an agent beside the mobile's own TCP. Compression stands behind the gateway, in a crate of its own.
 
 mod back_pressure;
 mod cache;
@@ -55,6 +56,7 @@ use crate::mechanisms::resume_timer::ResumeTimer;
 use crate::tracking::{FlowKey, Observation, SupervisedFlow, TcpFlow};
 use back_pressure::BackPressure;
 use outlast_base::time::{Duration, Instant};
+use outlast_wire::tcp::Experimental;
 use outlast_wire::{Packet, TcpFlags, TcpHeader};
 use sh_tcp::{Expiry, FixedWindow, Obedience, ShTcp};
 use wireless::{Arrival, Wireless};
@@ -80,6 +82,13 @@ const DELAYED_ACK: Duration = Duration::from_millis(200);
 /// The retransmission timeout of the wireless half (section 5.3.2: S-M-TCP RTO).
 fn timeout(flow: &TcpFlow) -> Duration {
     flow.rtt.patience() + DELAYED_ACK
+}
+
+/// Whether the mobile has marked its acknowledgement as a reconnection (section 5.2). The paper takes an unused
+/// combination of TCP flags, which a middlebox of today would drop.
+fn is_reconnection(tcp: &TcpHeader) -> bool {
+    let option = tcp.options.experimental.as_ref();
+    option.is_some_and(Experimental::is_immediate_retransmission)
 }
 
 /// One connection's supervisor.
@@ -336,6 +345,10 @@ impl MTcp {
         if newly_acked > 0 && cx.link.state == LinkState::Up {
             self.resume_timer.end(cx);
         }
+        let is_reconnection = is_reconnection(tcp);
+        if is_reconnection && cx.link.state == LinkState::Up {
+            self.hear_reconnection(cx);
+        }
         if newly_acked > 0 {
             self.fixed.hear_acknowledgement(cx.flow, tcp);
             if self.wireless.lacks_next(cx.flow) {
@@ -348,7 +361,25 @@ impl MTcp {
         } else if is_local {
             return Verdict::Taken(TakeReason::Supervised);
         }
+        let is_for_supervisor = is_reconnection && tcp.seq.before(cx.flow.far.next);
+        if is_for_supervisor && self.fixed.told().is_some() {
+            // The fixed host would heed nothing in a keep-alive.
+            if newly_acked > 0 {
+                self.fixed.owe();
+            }
+            return Verdict::Taken(TakeReason::Supervised);
+        }
         self.pass_on(cx, packet, tcp)
+    }
+
+    /// The mobile has marked an acknowledgement: everything is sent again that it has not acknowledged, and
+    /// the fixed host's window is open.
+    fn hear_reconnection(&mut self, cx: &mut Context<'_>) {
+        if self.wireless.reconnect(cx) {
+            self.resume_timer.begin(cx.now, cx.link.by);
+        }
+        self.fixed.thaw(cx.flow);
+        self.fixed.await_timeout(cx.now + timeout(cx.flow));
     }
 
     /// Forwards the mobile's segment with what the fixed host may be told now.

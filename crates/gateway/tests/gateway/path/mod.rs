@@ -14,7 +14,7 @@ use outlast_gateway::link::{
     Direction, Indicator, InterfaceId, LinkConfig, LinkEvent, LinkId, LinkState,
 };
 use outlast_gateway::mechanisms::path::{PathMechanismKind, SendReason, TakeReason, Verdict};
-use outlast_wire::tcp::{SackBlock, TcpOptions, Timestamps};
+use outlast_wire::tcp::{Experimental, SackBlock, TcpOptions, Timestamps};
 use outlast_wire::{
     IpHeader, ModelledPayload, Packet, SeqNumber, TcpFlags, TcpHeader, Transport, UdpHeader,
 };
@@ -332,6 +332,17 @@ impl Path {
             ack: near_seq(ack),
             ..self.far_header()
         };
+        self.far_sends(&self.far_packet(header, 0));
+    }
+
+    /// The far host acknowledges all before `ack`, and marks that as a reconnection.
+    pub(crate) fn far_marked_ack(&mut self, ack: u32) {
+        let mut header = TcpHeader {
+            seq: self.far_header().seq - 1,
+            ack: near_seq(ack),
+            ..self.far_header()
+        };
+        header.options.experimental = Some(Experimental::immediate_retransmission());
         self.far_sends(&self.far_packet(header, 0));
     }
 

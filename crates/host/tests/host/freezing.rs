@@ -1,0 +1,315 @@
+//! M-TCP at the mobile: figure 5 of Brown and Singh 1997, from the mobile's side.
+
+use crate::stack::{Stack, connection};
+use outlast_base::time::{Duration, Instant};
+use outlast_gateway::link::{Indicator, InterfaceId, LinkEvent, LinkId, LinkState};
+use outlast_host::control::{Action, Connection, Outstanding, Stage};
+use outlast_host::{Host, HostConfig, Mechanism};
+use outlast_wire::SeqNumber;
+
+const LINK: LinkId = LinkId::of_interface(InterfaceId(0));
+
+fn at(millis: u64) -> Instant {
+    Instant::from_millis(millis)
+}
+
+fn agent() -> Host {
+    Host::new(Instant::ZERO, HostConfig::new(Mechanism::MTcp))
+}
+
+/// A stack of so many connections that can be frozen.
+fn model(count: u16) -> Stack {
+    Stack {
+        freezes: true,
+        ..Stack::of(count)
+    }
+}
+
+fn say(host: &mut Host, stack: &mut Stack, millis: u64, state: LinkState, by: Indicator) {
+    say_of(host, stack, millis, (LINK, state, by));
+}
+
+fn say_of(
+    host: &mut Host,
+    stack: &mut Stack,
+    millis: u64,
+    (link, state, indicator): (LinkId, LinkState, Indicator),
+) {
+    let event = LinkEvent {
+        link,
+        state,
+        indicator,
+    };
+    host.handle_link(at(millis), event, stack);
+}
+
+/// The actions so far, with the port of each connection.
+fn log(stack: &Stack) -> Vec<(u64, u16, Action)> {
+    let entries = stack.log.iter();
+    entries
+        .map(|(now, id, action)| {
+            (
+                (*now - Instant::ZERO).as_millis() as u64,
+                id.local.port(),
+                *action,
+            )
+        })
+        .collect()
+}
+
+/// `connection`, after the peer has acknowledged something.
+fn acknowledged(connection: Connection) -> Connection {
+    Connection {
+        snd_una: SeqNumber(connection.snd_una.0 + 500),
+        ..connection
+    }
+}
+
+#[test]
+fn a_lost_link_freezes_its_connections_and_its_return_thaws_them_behind_a_marked_acknowledgement() {
+    let mut stack = model(1);
+    stack.connections.push(connection(7, 1));
+    let mut host = agent();
+    say(
+        &mut host,
+        &mut stack,
+        1_000,
+        LinkState::Down,
+        Indicator::Carrier,
+    );
+    assert_eq!(
+        log(&stack),
+        [(1_000, 0, Action::Freeze)],
+        "interface 1 is there"
+    );
+    // More is lost, and regained: nothing changes before the last of it is back.
+    say(
+        &mut host,
+        &mut stack,
+        1_001,
+        LinkState::Down,
+        Indicator::Address,
+    );
+    say(
+        &mut host,
+        &mut stack,
+        9_000,
+        LinkState::Up,
+        Indicator::Carrier,
+    );
+    assert_eq!(stack.log.len(), 1);
+    say(
+        &mut host,
+        &mut stack,
+        9_500,
+        LinkState::Up,
+        Indicator::Address,
+    );
+    let expected = [(9_500, 0, Action::MarkedAck), (9_500, 0, Action::Thaw)];
+    assert_eq!(log(&stack)[1..], expected);
+    let thawed = [(stack.connections[0].id, Outstanding::Lost)];
+    assert_eq!(
+        stack.thawed, thawed,
+        "all that is unacknowledged goes out again"
+    );
+    let counters = *host.counters();
+    assert_eq!(
+        (counters.frozen, counters.thawed, counters.marked_acks),
+        (1, 1, 1)
+    );
+    assert_eq!(counters.errors, 0);
+}
+
+#[test]
+fn a_mobile_that_was_only_slow_sends_nothing_again() {
+    let mut stack = model(1);
+    let mut host = agent();
+    say(
+        &mut host,
+        &mut stack,
+        1_000,
+        LinkState::Down,
+        Indicator::Notify,
+    );
+    let before = stack.connections[0];
+    assert!(before.is_frozen);
+    // What was on its way when the link was lost says nothing.
+    let after = acknowledged(before);
+    host.handle_packet(at(1_100), &before, &after, &mut stack);
+    assert_eq!(stack.count(Action::Thaw), 0);
+    // A repetition acknowledges nothing.
+    host.handle_packet(at(3_000), &after, &after, &mut stack);
+    assert_eq!(stack.count(Action::Thaw), 0);
+    host.handle_packet(at(3_100), &after, &acknowledged(after), &mut stack);
+    assert_eq!(stack.thawed, [(before.id, Outstanding::OnItsWay)]);
+    assert_eq!(
+        stack.count(Action::MarkedAck) + stack.count(Action::Retransmit),
+        0
+    );
+}
+
+#[test]
+fn a_connection_stays_frozen_until_the_last_link_of_its_way_is_back() {
+    let mut stack = model(1);
+    let mut host = agent();
+    let peer = LinkId {
+        peer: Some(stack.connections[0].id.remote.ip()),
+        ..LINK
+    };
+    say_of(
+        &mut host,
+        &mut stack,
+        1_000,
+        (peer, LinkState::Down, Indicator::Neighbour),
+    );
+    say(
+        &mut host,
+        &mut stack,
+        2_000,
+        LinkState::Down,
+        Indicator::Carrier,
+    );
+    say_of(
+        &mut host,
+        &mut stack,
+        3_000,
+        (peer, LinkState::Up, Indicator::Neighbour),
+    );
+    assert_eq!(log(&stack), [(1_000, 0, Action::Freeze)]);
+    say(
+        &mut host,
+        &mut stack,
+        4_000,
+        LinkState::Up,
+        Indicator::Carrier,
+    );
+    assert_eq!(stack.count(Action::Thaw), 1);
+    assert_eq!(stack.count(Action::MarkedAck), 1);
+}
+
+#[test]
+fn a_stack_that_nobody_freezes_is_made_to_retransmit_at_the_return() {
+    let mut stack = Stack::of(2);
+    stack.connections[1].snd_nxt = stack.connections[1].snd_una;
+    let mut host = agent();
+    for (down, up) in [(1_000, 5_000), (10_000, 15_000)] {
+        stack.log.clear();
+        say(
+            &mut host,
+            &mut stack,
+            down,
+            LinkState::Down,
+            Indicator::Carrier,
+        );
+        say(&mut host, &mut stack, up, LinkState::Up, Indicator::Carrier);
+        let expected = [
+            (up, 0, Action::MarkedAck),
+            (up, 0, Action::Retransmit),
+            (up, 1, Action::MarkedAck),
+        ];
+        // The first return still has it restarted at the second.
+        let told = log(&stack);
+        let is_first = up == 5_000;
+        assert_eq!(
+            told,
+            expected
+                .into_iter()
+                .filter(|entry| is_first || entry.2 == Action::MarkedAck)
+                .collect::<Vec<_>>()
+        );
+    }
+    // Its connections are listed in vain once.
+    assert_eq!(stack.lists, 3);
+    assert_eq!(host.counters().errors, 0);
+}
+
+#[test]
+fn a_connection_that_is_still_being_opened_is_restarted_and_tells_nothing() {
+    let mut stack = model(1);
+    stack.connections[0].stage = Stage::Opening;
+    let mut host = agent();
+    say(
+        &mut host,
+        &mut stack,
+        1_000,
+        LinkState::Down,
+        Indicator::Carrier,
+    );
+    say(
+        &mut host,
+        &mut stack,
+        5_000,
+        LinkState::Up,
+        Indicator::Carrier,
+    );
+    assert_eq!(log(&stack), [(5_000, 0, Action::Retransmit)]);
+}
+
+/// Connections that wait tell of the return first, and of thousands that do not only some do.
+#[test]
+fn idle_connections_tell_of_the_return_last_and_not_all() {
+    let mut stack = model(2_000);
+    for connection in &mut stack.connections[..1_999] {
+        connection.snd_nxt = connection.snd_una;
+        // The peer was silent long before the outage.
+        connection.received_at = at(1);
+    }
+    let mut host = agent();
+    say(
+        &mut host,
+        &mut stack,
+        60_000,
+        LinkState::Down,
+        Indicator::Carrier,
+    );
+    stack.log.clear();
+    say(
+        &mut host,
+        &mut stack,
+        65_000,
+        LinkState::Up,
+        Indicator::Carrier,
+    );
+    let first = log(&stack)[0];
+    assert_eq!(first, (65_000, 1_999, Action::MarkedAck));
+    let end = at(65_000) + Duration::from_secs(10);
+    while let Some((due, _)) = host.poll_timeout().filter(|&(due, _)| due <= end) {
+        host.handle_timeout(due, &mut stack);
+    }
+    assert_eq!(stack.count(Action::MarkedAck), 1 + 256);
+    assert_eq!(stack.count(Action::Thaw), 2_000, "all go on");
+}
+
+/// Its link's carrier may be back before packets pass.
+#[test]
+fn a_marked_acknowledgement_is_repeated_until_the_peer_goes_on() {
+    for goes_on in [false, true] {
+        let mut stack = model(1);
+        stack.connections[0].snd_nxt = stack.connections[0].snd_una;
+        stack.connections[0].received_at = at(990);
+        let mut host = agent();
+        say(
+            &mut host,
+            &mut stack,
+            1_000,
+            LinkState::Down,
+            Indicator::Carrier,
+        );
+        say(
+            &mut host,
+            &mut stack,
+            5_000,
+            LinkState::Up,
+            Indicator::Carrier,
+        );
+        assert_eq!(stack.count(Action::MarkedAck), 1);
+        if goes_on {
+            stack.connections[0].rcv_nxt = SeqNumber(1_001);
+        }
+        while let Some((due, _)) = host.poll_timeout().filter(|&(due, _)| due <= at(60_000)) {
+            host.handle_timeout(due, &mut stack);
+        }
+        let expected = if goes_on { 1 } else { 4 };
+        assert_eq!(stack.count(Action::MarkedAck), expected);
+    }
+}
