@@ -115,6 +115,10 @@ const fn may_be_tunnelled(packet: &Packet) -> bool {
 
 /// Takes the inner packet out of `outer`. Its TTL stays as it is.
 ///
+/// A kernel that carries the tunnel at the other end leaves the inner checksum to a network card, and between
+/// virtual interfaces there is none: the packet gets it here
+/// ([`Packet::with_completed_checksum`]).
+///
 /// # Errors
 ///
 /// [`EncapsulationError`] if there is none.
@@ -135,7 +139,7 @@ pub fn decapsulate(outer: &Packet) -> Result<Packet, EncapsulationError> {
     let inner = captured.bytes.slice(captured.transport_at as usize..);
     let inner = Packet::parse(inner)?;
     match inner.header.ip.source.is_ipv4() {
-        true => Ok(inner),
+        true => Ok(inner.with_completed_checksum()),
         false => Err(EncapsulationError::Family),
     }
 }

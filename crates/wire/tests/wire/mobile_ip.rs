@@ -366,6 +366,23 @@ fn outer() -> OuterHeader {
     }
 }
 
+/// Of a kernel that carries the tunnel, and leaves the checksum to a network card.
+#[test]
+fn what_leaves_a_tunnel_has_its_checksum() {
+    let inner = Packet::tcp_segment(ip(), TcpHeader::default(), b"payload");
+    let mut bytes = encapsulate(inner, outer())
+        .expect("it fits")
+        .to_bytes()
+        .to_vec();
+    // The sum over the addresses, TCP's number and the length.
+    let sum = 0xc000 + 0x0201 + 0x0a01 + 0x0005 + 6 + 27_u16;
+    bytes[56..58].copy_from_slice(&sum.to_be_bytes());
+    let left = Packet::parse(bytes.into()).expect("a packet");
+    let out = decapsulate(&left).expect("it was put in");
+    assert!(out.checksums_ok());
+    assert_eq!(out.payload(), Some(&b"payload"[..]));
+}
+
 #[test]
 fn dont_fragment_is_copied_outward() {
     for flag in [0x40, 0] {
