@@ -301,6 +301,28 @@ impl Packet {
         edit.fill_checksums();
         edit.finish()
     }
+
+    /// The packet with its transport's checksum, if that [was left](Self::has_partial_checksum) to a network
+    /// card. A packet whose checksum is right, or wrong in any other way, stays as it is, and so does one with
+    /// a damaged IP header.
+    #[must_use]
+    pub fn with_completed_checksum(self) -> Self {
+        // A packet that waits for nothing can look as if it did; its checksum is right then.
+        match self.has_partial_checksum() && !self.checksums_ok() && self.has_intact_header() {
+            true => self.with_checksum(),
+            false => self,
+        }
+    }
+
+    /// Whether the checksum of the IPv4 header is right; IPv6 has none.
+    fn has_intact_header(&self) -> bool {
+        let Body::Captured(captured) = &self.body else {
+            return true;
+        };
+        let header = captured.bytes.get(..captured.transport_at as usize);
+        self.header.ip.source.is_ipv6()
+            || header.is_some_and(|header| Sum::default().bytes(header).is_intact())
+    }
 }
 
 #[cfg(test)]

@@ -5,6 +5,7 @@
 mod agents;
 mod gateways;
 mod kernel_tunnels;
+mod mixed_tunnels;
 mod v6;
 
 use crate::hip::{PATIENCE, Sender, connect, ip, pace, read, skip};

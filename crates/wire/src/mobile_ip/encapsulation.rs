@@ -15,6 +15,8 @@ const IPV4_IN_IP: u8 = 4;
 const UDP: u8 = 17;
 const HEADER_LEN: usize = 20;
 const DONT_FRAGMENT: u8 = 0x40;
+/// Congestion, in TOS (RFC 3168, section 5).
+const ECN: u8 = 0x03;
 /// An IP header without options, and the eight bytes that every error quotes behind it.
 const LEAST_QUOTE: usize = HEADER_LEN + 8;
 
@@ -55,8 +57,11 @@ pub enum EncapsulationError {
     Inner(#[from] ParseError),
 }
 
-/// Puts `inner` in a tunnel: its TTL goes down by one, DF and TOS are copied outward
+/// Puts `inner` in a tunnel: its TTL goes down by one, DF and the upper six bits of TOS are copied outward
 /// (RFC 2003, section 3.1).
+///
+/// The outer header says that it knows no ECN, so that routers in the tunnel drop where they would mark: a mark in
+/// the outer header would be lost at the tunnel's end (compatibility mode, RFC 6040, section 4.3).
 ///
 /// # Errors
 ///
@@ -85,7 +90,7 @@ pub fn encapsulate(inner: Packet, outer: OuterHeader) -> Result<Packet, Encapsul
         .ok_or(EncapsulationError::Family)?;
     let mut header = [0; HEADER_LEN];
     header[0] = 0x45;
-    header[1] = tos;
+    header[1] = tos & !ECN;
     header[2..4].copy_from_slice(&total_len.to_be_bytes());
     header[4..6].copy_from_slice(&outer.identification.to_be_bytes());
     header[6] = fragment & DONT_FRAGMENT;
@@ -115,6 +120,10 @@ const fn may_be_tunnelled(packet: &Packet) -> bool {
 
 /// Takes the inner packet out of `outer`. Its TTL stays as it is.
 ///
+/// A kernel that carries the tunnel at the other end leaves the inner checksum to a network card, and between
+/// virtual interfaces there is none: the packet gets it here
+/// ([`Packet::with_completed_checksum`]).
+///
 /// # Errors
 ///
 /// [`EncapsulationError`] if there is none.
@@ -135,7 +144,7 @@ pub fn decapsulate(outer: &Packet) -> Result<Packet, EncapsulationError> {
     let inner = captured.bytes.slice(captured.transport_at as usize..);
     let inner = Packet::parse(inner)?;
     match inner.header.ip.source.is_ipv4() {
-        true => Ok(inner),
+        true => Ok(inner.with_completed_checksum()),
         false => Err(EncapsulationError::Family),
     }
 }

@@ -16,6 +16,8 @@ pub const TUNNEL_OVERHEAD: u32 = HEADER_LEN as u32;
 /// The protocol number of IPv6 in IP.
 const IPV6_IN_IP: u8 = 41;
 const HEADER_LEN: usize = 40;
+/// Congestion, in the traffic class (RFC 3168, section 5).
+const ECN: u8 = 0x03;
 /// Every link carries so much (RFC 8200, section 5).
 const LEAST_MTU: u32 = 1280;
 
@@ -42,7 +44,11 @@ pub enum TunnelError {
     Inner(#[from] ParseError),
 }
 
-/// Puts `inner` in a tunnel: its hop limit goes down by one, its traffic class is copied outward.
+/// Puts `inner` in a tunnel: its hop limit goes down by one, the upper six bits of its traffic class are copied
+/// outward.
+///
+/// The outer header says that it knows no ECN, so that routers in the tunnel drop where they would mark: a mark in
+/// the outer header would be lost at the tunnel's end (compatibility mode, RFC 6040, section 4.3).
 ///
 /// # Errors
 ///
@@ -58,7 +64,7 @@ pub fn encapsulate(
     if is_tunnelled(&inner) && inner.header.ip.source == IpAddr::V6(source) {
         return Err(TunnelError::Loop);
     }
-    let traffic_class = inner.header.ip.traffic_class;
+    let traffic_class = inner.header.ip.traffic_class & !ECN;
     let mut edit = inner.edit();
     match edit.decrement_hop_limit() {
         Ok(_) => {}

@@ -205,6 +205,75 @@ fn partial_checksum_is_filled_in() {
     assert!(packet.checksums_ok());
 }
 
+/// The packet as it is on its way to a network card that completes its checksum.
+fn unfilled(packet: &Packet) -> Packet {
+    let (at, protocol) = match packet.header().transport {
+        Transport::Tcp(_) => (16, 6),
+        _ => (6, 17),
+    };
+    let mut bytes = packet.to_bytes().to_vec();
+    let ip = packet.header().ip;
+    let transport_at = match packet.header().transport {
+        Transport::Udp(_) => bytes.len() - packet.payload().expect("bytes").len() - 8,
+        _ if ip.source.is_ipv4() => usize::from(bytes[0] & 15) * 4,
+        _ => 40,
+    };
+    let length = (bytes.len() - transport_at) as u16;
+    let mut sum = etherparse::checksum::Sum16BitWords::new();
+    let sum = match (ip.source, ip.destination) {
+        (IpAddr::V4(a), IpAddr::V4(b)) => sum.add_4bytes(a.octets()).add_4bytes(b.octets()),
+        (IpAddr::V6(a), IpAddr::V6(b)) => sum.add_16bytes(a.octets()).add_16bytes(b.octets()),
+        _ => unreachable!("of one family"),
+    };
+    let sum = sum
+        .add_2bytes([0, protocol])
+        .add_2bytes(length.to_be_bytes());
+    let field = !sum.ones_complement();
+    bytes[transport_at + at..][..2].copy_from_slice(&field.to_be().to_be_bytes());
+    parse(&bytes.into())
+}
+
+#[test]
+fn a_checksum_that_was_left_to_a_network_card_is_completed_and_no_other_one_changes() {
+    let [v4, _] = both_families();
+    let whole = Packet::tcp_segment(v4, tcp(), b"payload");
+    let left = unfilled(&whole);
+    assert!(left.has_partial_checksum() && !left.checksums_ok());
+    assert_eq!(left.clone().with_completed_checksum(), whole);
+    // Damage stays, in the checksum and in the IP header.
+    let damaged = |packet: &Packet, at: usize| {
+        let mut bytes = packet.to_bytes().to_vec();
+        bytes[at] ^= 0x10;
+        Packet::parse(bytes.into())
+    };
+    for (packet, at) in [(&whole, 36), (&whole, 50), (&left, 36)] {
+        let damaged = damaged(packet, at).expect("a packet");
+        assert_eq!(damaged.clone().with_completed_checksum(), damaged, "{at}");
+    }
+    // A UDP datagram without a checksum has none afterwards, and a fragment waits for no network card.
+    let datagram = UdpHeader {
+        source_port: 5,
+        destination_port: 6,
+    };
+    let datagram = Packet::udp_datagram(v4, datagram, b"payload");
+    let mut bytes = datagram.to_bytes().to_vec();
+    bytes[26..28].fill(0);
+    let without = parse(&bytes.into());
+    assert_eq!(without.clone().with_completed_checksum(), without);
+    let fragment = edited_fragment(&left);
+    assert_eq!(fragment.clone().with_completed_checksum(), fragment);
+}
+
+/// A packet as the first fragment of a longer one.
+fn edited_fragment(packet: &Packet) -> Packet {
+    let mut bytes = packet.to_bytes().to_vec();
+    bytes[6] = 0x20;
+    bytes[10..12].fill(0);
+    let sum = etherparse::checksum::Sum16BitWords::new().add_slice(&bytes[..20]);
+    bytes[10..12].copy_from_slice(&sum.ones_complement().to_be().to_be_bytes());
+    parse(&bytes.into())
+}
+
 #[test]
 fn what_cannot_be_edited() {
     let [v4, v6] = both_families();
@@ -563,6 +632,18 @@ proptest! {
         let mut again = packet.clone().edit();
         again.fill_checksums();
         prop_assert_eq!(again.finish(), packet);
+    }
+
+    /// A packet whose checksum is right is never changed, and one whose checksum was left to a network card becomes
+    /// the packet that it was.
+    #[test]
+    fn checksums_that_were_left_are_completed(
+        packet in prop_oneof![any::tcp_segment(), any::udp_datagram()],
+    ) {
+        prop_assert_eq!(&packet.clone().with_completed_checksum(), &packet);
+        let left = unfilled(&packet);
+        prop_assert!(left.has_partial_checksum());
+        prop_assert_eq!(left.with_completed_checksum(), packet);
     }
 
     /// A wrong checksum stays wrong.

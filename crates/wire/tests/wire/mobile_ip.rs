@@ -312,10 +312,11 @@ proptest! {
         }
         let outer = outer.expect("it fits");
         prop_assert!(Packet::parse(outer.to_bytes()).is_ok());
-        prop_assert_eq!(outer.header().ip.traffic_class, tos);
+        prop_assert_eq!(outer.header().ip.traffic_class, tos & 0xfc);
         prop_assert_eq!(outer.total_len(), inner.total_len() + 20);
         let out = decapsulate(&outer).expect("it was put in");
         prop_assert_eq!(out.header().ip.hop_limit, ttl - 1);
+        prop_assert_eq!(out.header().ip.traffic_class, tos);
         prop_assert!(out.checksums_ok());
         prop_assert_eq!(out.payload(), Some(&payload[..]));
     }
@@ -364,6 +365,23 @@ fn outer() -> OuterHeader {
         ttl: 64,
         identification: 9,
     }
+}
+
+/// Of a kernel that carries the tunnel, and leaves the checksum to a network card.
+#[test]
+fn what_leaves_a_tunnel_has_its_checksum() {
+    let inner = Packet::tcp_segment(ip(), TcpHeader::default(), b"payload");
+    let mut bytes = encapsulate(inner, outer())
+        .expect("it fits")
+        .to_bytes()
+        .to_vec();
+    // The sum over the addresses, TCP's number and the length.
+    let sum = 0xc000 + 0x0201 + 0x0a01 + 0x0005 + 6 + 27_u16;
+    bytes[56..58].copy_from_slice(&sum.to_be_bytes());
+    let left = Packet::parse(bytes.into()).expect("a packet");
+    let out = decapsulate(&left).expect("it was put in");
+    assert!(out.checksums_ok());
+    assert_eq!(out.payload(), Some(&b"payload"[..]));
 }
 
 #[test]

@@ -262,10 +262,11 @@ proptest! {
         }
         let outer = outer.expect("it fits");
         prop_assert!(Packet::parse(outer.to_bytes()).is_ok());
-        prop_assert_eq!(outer.header().ip.traffic_class, traffic_class);
+        prop_assert_eq!(outer.header().ip.traffic_class, traffic_class & 0xfc);
         prop_assert_eq!(outer.total_len(), inner.total_len() + TUNNEL_OVERHEAD);
         let out = decapsulate(&outer).expect("it was put in");
         prop_assert_eq!(out.header().ip.hop_limit, hop_limit - 1);
+        prop_assert_eq!(out.header().ip.traffic_class, traffic_class);
         prop_assert!(out.checksums_ok());
         prop_assert_eq!(out.payload(), Some(&payload[..]));
     }

@@ -277,6 +277,11 @@ impl Hosts {
     /// Starts all roles that a kind of care-of address needs.
     fn start_for(&self, place: &Place, detection: &str, care_of: CareOf) -> Daemons {
         configure(place, detection);
+        self.start_configured(place, care_of)
+    }
+
+    /// Starts all roles that a kind of care-of address needs, as they are configured.
+    fn start_configured(&self, place: &Place, care_of: CareOf) -> Daemons {
         let [a, b] = &self.agents;
         let agents = [
             ("home-agent", &self.home_agent, "home-agent.toml"),

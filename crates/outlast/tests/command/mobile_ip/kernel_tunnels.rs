@@ -3,7 +3,7 @@
 
 use super::{CORRESPONDENT, Daemon, HOME_ADDRESS, Hosts, PLACES, configure};
 use crate::hip::{PATIENCE, Sender, connect, ip, pace, read, skip};
-use crate::support::Place;
+use crate::support::{Place, again};
 use bytes::Bytes;
 use outlast_linux::capability::probe_all;
 use outlast_linux::clock;
@@ -13,6 +13,7 @@ use outlast_linux::raw::{RawSender, Sent};
 use outlast_wire::{IpHeader, Packet, Transport, UdpHeader};
 use serde_json::Value;
 use socket2::{Domain, Protocol, Socket, Type};
+use std::cell::Cell;
 use std::io::{Read, Write};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener, UdpSocket};
 use std::sync::atomic::Ordering;
@@ -34,20 +35,32 @@ pub(super) fn has_kernel_tunnels() -> bool {
 }
 
 /// Has a role take a data path.
-fn choose(place: &Place, role: &str, data_path: &str) {
-    let file = format!("{role}.toml");
-    let text = std::fs::read_to_string(place.path().join(&file)).expect("ours");
+pub(super) fn choose(place: &Place, role: &str, data_path: &str) {
+    choose_in(place, &format!("{role}.toml"), role, data_path);
+}
+
+/// Has the role that is configured in a file take a data path.
+pub(super) fn choose_in(place: &Place, file: &str, role: &str, data_path: &str) {
+    let text = std::fs::read_to_string(place.path().join(file)).expect("ours");
     let table = format!("[{}]", role.replace('-', "_"));
     let chosen = format!("{table}\ndata_path = \"{data_path}\"");
-    place.file(&file, &text.replacen(&table, &chosen, 1));
+    place.file(file, &text.replacen(&table, &chosen, 1));
 }
 
 /// Home agent and mobile node, registered.
 fn start(place: &Place, hosts: &Hosts, data_path: &str) -> (Daemon, Daemon) {
+    start_mixed(place, hosts, [data_path; 2])
+}
+
+/// Home agent and mobile node, registered, whose data paths may differ.
+pub(super) fn start_mixed(
+    place: &Place,
+    hosts: &Hosts,
+    [home_agent, mobile_node]: [&str; 2],
+) -> (Daemon, Daemon) {
     configure(place, "key", "key", "hmac-sha-256");
-    for role in ["home-agent", "mobile-node"] {
-        choose(place, role, data_path);
-    }
+    choose(place, "home-agent", home_agent);
+    choose(place, "mobile-node", mobile_node);
     let (agent, mobile) = super::start(place, hosts);
     mobile.await_lines(" registered", 1);
     (agent, mobile)
@@ -68,12 +81,17 @@ pub(super) fn count(place: &Place, role: &str, name: &str) -> u64 {
 
 /// Carries [`LENGTH`] bytes from one host to the other; whether they are what was sent.
 fn is_carried(from: &Namespace, to: &Namespace, address: IpAddr) -> bool {
+    carries(LENGTH, from, to, address)
+}
+
+/// Carries so many bytes from one host to the other; whether they are what was sent.
+pub(super) fn carries(length: usize, from: &Namespace, to: &Namespace, address: IpAddr) -> bool {
     let listener = from
         .run(|| TcpListener::bind((address, 0)))
         .expect("enter")
         .expect("a port");
     let port = listener.local_addr().expect("bound").port();
-    let sent: Vec<u8> = (0..LENGTH).map(|at| (at % 251) as u8).collect();
+    let sent: Vec<u8> = (0..length).map(|at| (at % 251) as u8).collect();
     let expected = sent.clone();
     let sender = std::thread::spawn(move || {
         let (mut out, _) = listener.accept().expect("somebody comes");
@@ -122,11 +140,23 @@ impl Heard {
     }
 }
 
+/// A datagram that is sent until something is heard of it. An answer to an earlier one may come late, where the
+/// machine stands still for a moment.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+struct Probe {
+    /// Its number, which is its source port: every error quotes that.
+    number: u16,
+    /// Its length in bytes, with its headers.
+    length: usize,
+}
+
 /// Sends single datagrams from the correspondent to the mobile host's home address.
 struct Prober {
     raw: RawSender,
     errors: ProtocolReceiver,
     socket: UdpSocket,
+    /// The number of the next one.
+    next: Cell<u16>,
 }
 
 impl Prober {
@@ -144,17 +174,26 @@ impl Prober {
             raw,
             errors,
             socket,
+            next: Cell::new(5_000),
         }
+    }
+
+    /// A datagram that no other one is taken for.
+    fn one_of(&self, length: usize) -> Probe {
+        let number = self.next.get();
+        self.next.set(number + 1);
+        Probe { number, length }
     }
 
     /// Sends packets of so many bytes that must not be cut, until something is heard of one.
     fn probe(&self, length: usize, ttl: u8) -> Heard {
+        let probe = self.one_of(length);
         let ip = IpHeader {
             hop_limit: ttl,
             ..IpHeader::new(CORRESPONDENT, HOME_ADDRESS.into())
         };
         let udp = UdpHeader {
-            source_port: 9,
+            source_port: probe.number,
             destination_port: self.socket.local_addr().expect("bound").port(),
         };
         let mut bytes = Packet::udp_datagram(ip, udp, &vec![7; length - 28])
@@ -162,53 +201,83 @@ impl Prober {
             .to_vec();
         // DF; the kernel makes the checksum.
         bytes[6] |= 0x40;
-        let begun = clock::now();
-        loop {
+        self.repeat(probe, || {
             let sent = self.raw.send(HOME_ADDRESS.into(), &bytes).expect("sent");
             assert_eq!(sent, Sent::Accepted, "{length} bytes");
+        })
+    }
+
+    /// Sends a datagram that leaves in fragments, until something is heard of it.
+    fn probe_in_fragments(&self, hosts: &Hosts) -> Heard {
+        let probe = self.one_of(4028);
+        let to = self.socket.local_addr().expect("bound");
+        let bind = || UdpSocket::bind((CORRESPONDENT, probe.number));
+        let from = hosts.correspondent.run(bind).expect("enter");
+        let from = from.expect("a port that nobody has");
+        self.repeat(probe, || {
+            let sent = from.send_to(&[7; 4000], to).expect("sent");
+            assert_eq!(sent, 4000);
+        })
+    }
+
+    fn repeat(&self, probe: Probe, send: impl Fn()) -> Heard {
+        let begun = clock::now();
+        loop {
+            send();
             for _ in 0..200 {
-                if let Some(heard) = self.heard() {
+                if let Some(heard) = self.heard(probe) {
                     return heard;
                 }
                 pace();
             }
-            assert!(clock::now() - begun < PATIENCE, "{length} bytes are lost");
+            assert!(clock::now() - begun < PATIENCE, "{probe:?} is lost");
         }
     }
 
-    fn heard(&self) -> Option<Heard> {
-        let mut buffer = [0; 4096];
-        if self.socket.recv(&mut buffer).is_ok() {
-            return Some(Heard::Arrived);
-        }
-        let error = self.errors.receive_whole(&mut buffer).expect("a socket")?;
-        let error = Packet::parse(Bytes::copy_from_slice(error)).expect("a packet");
-        match &error.header().transport {
-            Transport::IcmpError(about) => Some(Heard::Error {
-                from: error.header().ip.source,
-                kind: about.kind,
-                code: about.code,
-                mtu: about.mtu,
-            }),
-            _ => None,
-        }
-    }
-
-    /// Whether a datagram arrives that leaves in fragments.
-    fn is_fragmented_one_carried(&self, hosts: &Hosts) -> bool {
-        let to = self.socket.local_addr().expect("bound");
-        let send = || UdpSocket::bind((CORRESPONDENT, 0))?.send_to(&[7; 4000], to);
-        let sent = hosts.correspondent.run(send).expect("enter");
-        assert_eq!(sent.expect("sent"), 4000);
-        let begun = clock::now();
-        while clock::now() - begun < PATIENCE {
-            if self.heard() == Some(Heard::Arrived) {
-                return true;
+    /// What has become of a datagram. What is about others is passed over.
+    fn heard(&self, probe: Probe) -> Option<Heard> {
+        let mut buffer = [0; 8192];
+        loop {
+            match again(|| self.socket.recv_from(&mut buffer)) {
+                Ok((length, from)) => {
+                    let number = from.port();
+                    let length = length + 28;
+                    if probe == (Probe { number, length }) {
+                        return Some(Heard::Arrived);
+                    }
+                }
+                Err(error) if error.kind() == std::io::ErrorKind::WouldBlock => break,
+                Err(error) => panic!("{error}"),
             }
-            pace();
         }
-        false
+        while let Some(error) = self.errors.receive_whole(&mut buffer).expect("a socket") {
+            let error = Packet::parse(Bytes::copy_from_slice(error)).expect("a packet");
+            if let Transport::IcmpError(about) = &error.header().transport
+                && quoted(&error) == Some(probe)
+            {
+                return Some(Heard::Error {
+                    from: error.header().ip.source,
+                    kind: about.kind,
+                    code: about.code,
+                    mtu: about.mtu,
+                });
+            }
+        }
+        None
     }
+}
+
+/// What an error is about.
+fn quoted(error: &Packet) -> Option<Probe> {
+    let Transport::IcmpError(about) = &error.header().transport else {
+        return None;
+    };
+    let (number, _) = about.quoted?.ports?;
+    let length = *error.payload()?.get(2..)?.first_chunk()?;
+    Some(Probe {
+        number,
+        length: u16::from_be_bytes(length).into(),
+    })
 }
 
 /// Errors come from whom they should, and just where they should.
@@ -219,7 +288,7 @@ fn check_errors(hosts: &Hosts) {
     assert_eq!(prober.probe(100, 4), Heard::Arrived);
     assert_eq!(prober.probe(1440, 64), Heard::Arrived);
     assert_eq!(prober.probe(1441, 64), Heard::too_big(1440));
-    assert!(prober.is_fragmented_one_carried(hosts));
+    assert_eq!(prober.probe_in_fragments(hosts), Heard::Arrived);
     // Beyond the device, a router on the tunnel's way says so, and the home agent turns that round; from then on it
     // says so itself.
     ip(&hosts.router, &["link set mobile0 mtu 1300"]);

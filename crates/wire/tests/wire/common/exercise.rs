@@ -134,6 +134,8 @@ fn complete(packet: &Packet) {
     assert!(complete.checksums_ok());
     assert_eq!(complete.header(), packet.header());
     same_when_parsed_again(&complete);
+    let completed = packet.clone().with_completed_checksum();
+    assert!(completed == *packet || completed.checksums_ok());
 }
 
 fn segment(size: u32, packet: &Packet) {
