@@ -54,8 +54,12 @@ fn card(name: &str) -> Card {
     let has_hardware = offload::has_hardware(name);
     let segments_tunnels = has_hardware
         && offload::segments_tunnels(name).unwrap_or_else(|error| {
-            tracing::warn!(name, %error, "the interface does not tell what it does with tunnels");
-            true
+            // One that is gone meanwhile is in nobody's way.
+            let is_there = offload::has_hardware(name);
+            if is_there {
+                tracing::warn!(name, %error, "the interface does not tell what it does with tunnels");
+            }
+            is_there
         });
     Card {
         name: name.to_owned(),
