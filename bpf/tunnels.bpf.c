@@ -14,6 +14,7 @@
 #include <linux/in.h>
 #include <linux/ip.h>
 #include <linux/tcp.h>
+#include <linux/udp.h>
 #include <bpf/bpf_endian.h>
 #include <bpf/bpf_helpers.h>
 
@@ -30,6 +31,8 @@
 #define FRAGMENT 0xbfff
 #define DONT_FRAGMENT 0x4000
 #define TTL 64
+/* The bits of TOS that are about congestion. */
+#define ECN 0x03
 
 #define inline_always static __attribute__((always_inline)) inline
 
@@ -116,7 +119,10 @@ struct segments {
     __u32 longest;
 };
 
-/* Of the packet of `length` bytes whose IP header is at `at`; false if it is not to be cut as TCP. */
+/*
+ * Of the packet of `length` bytes whose IP header is at `at`; false if it is not to be cut as TCP, or as
+ * datagrams of one size (UDP_SEGMENT).
+ */
 inline_always int segments_of(struct __sk_buff *skb, __u32 at, const struct iphdr *ip, __u32 length,
                               struct segments *segments)
 {
@@ -128,9 +134,14 @@ inline_always int segments_of(struct __sk_buff *skb, __u32 at, const struct iphd
         segments->longest = length;
         return 1;
     }
-    if (ip->protocol != IPPROTO_TCP || bpf_skb_load_bytes(skb, at + IP_HEADER, &tcp, sizeof(tcp)))
-        return 0;
-    headers = IP_HEADER + 4 * tcp.doff;
+    if (ip->protocol == IPPROTO_UDP) {
+        headers = IP_HEADER + sizeof(struct udphdr);
+    } else {
+        if (ip->protocol != IPPROTO_TCP ||
+            bpf_skb_load_bytes(skb, at + IP_HEADER, &tcp, sizeof(tcp)))
+            return 0;
+        headers = IP_HEADER + 4 * tcp.doff;
+    }
     if (length <= headers)
         return 0;
     segments->packets = (length - headers + size - 1) / size;
@@ -179,13 +190,17 @@ inline_always int find_way(struct __sk_buff *skb, const struct entrance *entranc
     return way->family == AF_INET && way->ifindex != skb->ifindex;
 }
 
-/* A new outer header: DF and TOS are copied outward (RFC 2003, section 3.1). */
+/*
+ * A new outer header: DF and TOS are copied outward (RFC 2003, section 3.1), but for ECN. Congestion that
+ * a router marked outside would be lost where the tunnel ends, so that routers are told to drop instead
+ * (RFC 6040, section 4.1, compatibility mode).
+ */
 inline_always void surround(const struct iphdr *inner, const struct entrance *entrance, __u32 length,
                             struct iphdr *outer)
 {
     outer->version = 4;
     outer->ihl = IP_HEADER / 4;
-    outer->tos = inner->tos;
+    outer->tos = inner->tos & ~ECN;
     outer->tot_len = bpf_htons(length);
     outer->id = bpf_get_prandom_u32();
     outer->frag_off = inner->frag_off & bpf_htons(DONT_FRAGMENT);
@@ -224,6 +239,9 @@ int enter(struct __sk_buff *skb)
     mobile = ENTERS_BY_SOURCE ? inner->saddr : inner->daddr;
     known = bpf_map_lookup_elem(&ENTRANCES, &mobile);
     if (!known || !is_plain(inner) || inner->ttl <= 1 || !is_of_a_host(inner->daddr))
+        return PASS;
+    /* From one mobile node to another: the kernel takes no merged packets of these, which would fall behind. */
+    if (FORWARDS && !ENTERS_BY_SOURCE && bpf_map_lookup_elem(&ENTRANCES, &inner->saddr))
         return PASS;
     entrance = *known;
     /* What is between the tunnel's ends already may be a loop (section 3.2). */

@@ -5,6 +5,7 @@ use crate::sys::ethtool;
 use rustix::fd::AsFd;
 use rustix::net::{AddressFamily, SocketType, socket};
 use std::io;
+use std::path::Path;
 
 /// `ETHTOOL_STSO`, `ETHTOOL_SGSO`, `ETHTOOL_SGRO` of `linux/ethtool.h`.
 const SUPER_SEGMENTS: [u32; 3] = [0x1f, 0x24, 0x2c];
@@ -28,6 +29,29 @@ pub fn set_super_segments(interface: &str, on: bool) -> io::Result<()> {
 /// As [`set_super_segments`].
 pub fn set_checksums(interface: &str, on: bool) -> io::Result<()> {
     set_all(interface, &CHECKSUMS, on)
+}
+
+/// The name of the feature for `ethtool`: to cut super-segments that are in tunnels IP in IP.
+pub const TUNNEL_SEGMENTATION: &str = "tx-ipxip4-segmentation";
+
+/// Whether `interface`, of the calling thread's namespace, cuts super-segments itself that are in tunnels IP
+/// in IP over IPv4.
+///
+/// # Errors
+/// When there is no such interface, or it does not tell.
+pub fn segments_tunnels(interface: &str) -> io::Result<bool> {
+    let any = socket(AddressFamily::INET, SocketType::DGRAM, None)?;
+    ethtool::has(any.as_fd(), interface, TUNNEL_SEGMENTATION)
+}
+
+/// Whether there is a device of a bus behind `interface`, real or a virtual machine's, by the names that
+/// `/sys` has.
+#[must_use]
+pub fn has_hardware(interface: &str) -> bool {
+    Path::new("/sys/class/net")
+        .join(interface)
+        .join("device")
+        .exists()
 }
 
 fn set_all(interface: &str, commands: &[u32], on: bool) -> io::Result<()> {
@@ -55,6 +79,12 @@ mod tests {
             set_super_segments("one", true).expect("and with");
             set_checksums("one", false).expect("that, too");
             set_checksums("one", true).expect("and with");
+            let segments = segments_tunnels("one").expect("a veth tells");
+            assert!(segments, "a veth leaves them whole");
+            let loopback = segments_tunnels("lo").expect("the loopback device tells");
+            assert!(!loopback, "the loopback device does not");
+            assert!(segments_tunnels("nonesuch").is_err());
+            assert!(!has_hardware("one"), "a veth is of no bus");
             assert!(set_super_segments("nonesuch", true).is_err());
             assert!(set_checksums("nonesuch", true).is_err());
             assert!(set_super_segments("sixteen-letters-", true).is_err());

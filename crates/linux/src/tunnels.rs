@@ -5,6 +5,7 @@
 //! others go on as if there were no programs. Nothing is pinned: programs, maps and attachments
 //! are gone when the [`KernelTunnels`] is dropped, or the process ends.
 
+use crate::causes;
 use crate::netlink::InterfaceIndex;
 use crate::sys::bpf::{self, Hook};
 use crate::tracker::Lack;
@@ -52,6 +53,12 @@ pub enum KernelTunnelError {
 }
 
 impl KernelTunnelError {
+    /// The error with its causes, in one line, without what the verifier has to say at length.
+    #[must_use]
+    pub fn with_causes(&self) -> String {
+        causes::in_one_line(self)
+    }
+
     /// What this machine lacks, and what would help.
     #[must_use]
     pub fn lack(&self) -> Lack {

@@ -51,6 +51,7 @@ const TUNNELS: Kind = Kind {
     entering: MobileIs::Source,
     leaving: MobileIs::Destination,
     forwards: true,
+    mobiles: 1 << 12,
 };
 
 /// A foreign agent, and what the kernel knows of its visitors.
@@ -146,8 +147,9 @@ impl Foreign {
     /// Has the kernel carry what it may of visitors' packets, by the interfaces that there are now. What comes
     /// from the visitors' link is out of no home agent's tunnel, whoever it says it is from.
     fn look_at_interfaces(&mut self, endpoint: &Endpoint) -> anyhow::Result<()> {
-        self.data_path.except(self.access);
-        self.data_path.attend(endpoint.interfaces())?;
+        self.data_path.exclude_ingress(self.access);
+        self.data_path
+            .attach_to_interfaces(&endpoint.interfaces())?;
         let frame = endpoint.access_frame();
         if frame != self.frame {
             self.frame = frame;

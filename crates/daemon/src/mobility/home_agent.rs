@@ -40,6 +40,7 @@ const TUNNELS: Kind = Kind {
     entering: MobileIs::Destination,
     leaving: MobileIs::Source,
     forwards: true,
+    mobiles: 1 << 17,
 };
 
 /// A home agent and its routes.
@@ -100,7 +101,8 @@ impl Home {
         let mobiles = addresses.len();
         home.attend(addresses).map_err(Failure::Run)?;
         let interfaces = endpoint.interfaces();
-        home.data_path.attend(interfaces).map_err(Failure::Run)?;
+        let attached = home.data_path.attach_to_interfaces(&interfaces);
+        attached.map_err(Failure::Run)?;
         tracing::info!(%address, device = settings.device, mobiles, "home agent begins");
         Ok((endpoint, home))
     }
@@ -179,7 +181,7 @@ impl Role for Home {
         _is_link_back: bool,
     ) -> anyhow::Result<()> {
         endpoint.settle(Some(self.address.into()))?;
-        self.data_path.attend(endpoint.interfaces())
+        self.data_path.attach_to_interfaces(&endpoint.interfaces())
     }
 
     fn handle_timeout(&mut self, now: Instant) {

@@ -52,6 +52,7 @@ const TUNNELS: Kind = Kind {
     entering: MobileIs::Source,
     leaving: MobileIs::Destination,
     forwards: false,
+    mobiles: 1,
 };
 
 /// A mobile node and its routes.
@@ -64,8 +65,9 @@ pub(super) struct Mobile {
     routing: Routing,
     aftermath: Aftermath,
     data_path: DataPath,
-    /// The tunnel for which the kernel was told where packets leave; `None` once routes have changed.
-    led: Option<Option<PlainTunnel>>,
+    /// What the kernel was told last: a tunnel, or that there is none that it may carry; `None` if it has to be
+    /// told again, because routes have changed.
+    told_to_kernel: Option<Option<PlainTunnel>>,
 }
 
 impl Mobile {
@@ -90,7 +92,8 @@ impl Mobile {
         let aftermath = Aftermath::new(settings.trigger, settings.gateway.clone());
         let mut data_path = DataPath::open(settings.data_path, &settings.device, TUNNELS)?;
         let interfaces = endpoint.interfaces();
-        data_path.attend(interfaces).map_err(Failure::Run)?;
+        let attached = data_path.attach_to_interfaces(&interfaces);
+        attached.map_err(Failure::Run)?;
         let mobile = Self {
             settings,
             node,
@@ -99,7 +102,7 @@ impl Mobile {
             routing,
             aftermath,
             data_path,
-            led: None,
+            told_to_kernel: None,
         };
         Ok((endpoint, mobile))
     }
@@ -107,10 +110,10 @@ impl Mobile {
     /// Has the kernel carry what it may, unless nothing has changed.
     fn follow(&mut self) -> anyhow::Result<()> {
         let tunnel = self.node.plain_tunnel();
-        if self.led == Some(tunnel) || !self.data_path.is_in_kernel() {
+        if self.told_to_kernel == Some(tunnel) || !self.data_path.is_in_kernel() {
             return Ok(());
         }
-        self.led = Some(tunnel);
+        self.told_to_kernel = Some(tunnel);
         let way = match tunnel {
             Some(tunnel) => self.routing.way(tunnel)?,
             None => None,
@@ -213,8 +216,9 @@ impl Role for Mobile {
         is_link_back: bool,
     ) -> anyhow::Result<()> {
         let before = self.care_of_address;
-        self.led = None;
-        self.data_path.attend(endpoint.interfaces())?;
+        self.told_to_kernel = None;
+        self.data_path
+            .attach_to_interfaces(&endpoint.interfaces())?;
         self.relocate(now, endpoint)?;
         if is_link_back && before.is_some() && self.care_of_address == before {
             tracing::info!("a link is back");
@@ -301,6 +305,8 @@ impl Role for Mobile {
                     took,
                     ..
                 } => {
+                    // First the kernel: what a gateway releases is not to be overtaken.
+                    self.follow()?;
                     let interfaces = self.routing.interfaces();
                     self.aftermath.handle_move(took, interfaces)?;
                 }

@@ -4,6 +4,7 @@
 
 mod agents;
 mod gateways;
+mod kernel_traffic;
 mod kernel_tunnels;
 mod mixed_tunnels;
 mod v6;
