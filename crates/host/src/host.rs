@@ -232,6 +232,8 @@ pub struct Host {
     queue: VecDeque<Entry>,
     /// The connections of `queue` and `waiting`.
     queued: BTreeSet<ConnectionId>,
+    /// Those with an entry in `queue` that tells of a return: one is enough for any number of returns.
+    telling: BTreeSet<ConnectionId>,
     /// Restarted connections by when their progress is looked at.
     waiting: BTreeMap<(Instant, ConnectionId), Entry>,
     /// Peers that were woken, by when their progress is looked at, with what was expected of them next.
@@ -347,6 +349,7 @@ impl Host {
             recent: BTreeMap::new(),
             queue: VecDeque::new(),
             queued: BTreeSet::new(),
+            telling: BTreeSet::new(),
             waiting: BTreeMap::new(),
             woken: BTreeMap::new(),
             requested: BTreeSet::new(),
@@ -571,6 +574,12 @@ impl Host {
         self.links.is_away(link)
     }
 
+    /// A neighbour that was missing is there, and its connections are to wait for the return of a link before or
+    /// beyond it: another event tells of that.
+    pub fn forget_absence(&mut self, neighbour: LinkId) {
+        self.links.forget(neighbour);
+    }
+
     /// Freezes the connections over a link that is away.
     fn freeze(
         &mut self,
@@ -684,7 +693,10 @@ impl Host {
                 found.retain(|connection| connection.crosses(restored.link));
                 let connections = u32::try_from(found.len()).unwrap_or(u32::MAX);
                 if self.config.mechanism == Mechanism::MTcp {
-                    found.retain(|connection| !self.is_still_away(connection));
+                    // Who is frozen waits for the last link of his way.
+                    found.retain(|connection| {
+                        !connection.is_frozen || !self.is_still_away(connection)
+                    });
                     // Those for which somebody may keep data tell of the return first.
                     found.sort_by_key(|connection| is_idle(now, connection, &restored));
                 }
@@ -693,7 +705,7 @@ impl Host {
                     let mut task = self.task(now, connection, &restored);
                     idle += u32::from(is_idle(now, connection, &restored));
                     task.marks &= idle <= IDLE_MARKS;
-                    stalled += u32::from(self.enqueue(now, connection, task, &restored));
+                    stalled += u32::from(self.enqueue(now, connection, task, &restored, stack));
                 }
                 Event::Pass {
                     restored,
@@ -743,6 +755,7 @@ impl Host {
         connection: &Connection,
         task: Task,
         restored: &Restored,
+        stack: &mut (impl EndpointControl + ?Sized),
     ) -> bool {
         let is_frozen_by_another = connection.is_frozen && !task.thaws;
         let has_work =
@@ -756,14 +769,20 @@ impl Host {
             restarts: task.restarts && !is_queued,
             ..task
         };
-        if is_queued && !(task.thaws || task.marks) {
-            return true;
-        }
-        if self.queued.len() >= self.config.limits.connections {
-            self.counters.connections_left_out += 1;
-            return false;
+        let is_full = self.queued.len() >= self.config.limits.connections;
+        let is_told = !task.marks || self.telling.contains(&connection.id);
+        if is_full || (is_queued && is_told) {
+            // Without an entry of its own it goes on at once: nothing else thaws it.
+            if task.thaws {
+                self.thaw(now, connection.id, Outstanding::Lost, stack);
+            }
+            self.counters.connections_left_out += u64::from(is_full);
+            return !is_full;
         }
         self.queued.insert(connection.id);
+        if task.marks {
+            self.telling.insert(connection.id);
+        }
         self.queue.push_back(Entry {
             id: connection.id,
             task,
@@ -921,7 +940,13 @@ impl Host {
             .filter(|first| first.key().0 <= now)
         {
             let woken = first.remove();
-            if at.get(&woken.entry.id) == Some(&woken.rcv_nxt) {
+            let id = woken.entry.id;
+            if at.get(&id) != Some(&woken.rcv_nxt) {
+                continue;
+            }
+            // A later return may have it tell already.
+            let is_new = !woken.entry.task.marks || self.telling.insert(id);
+            if is_new {
                 self.queue.push_back(woken.entry);
             }
         }
@@ -950,11 +975,14 @@ impl Host {
             self.counters.peers_woken += 1;
             self.await_peer(now, entry);
         }
-        // A repetition comes by an entry of its own.
-        let tells = task.marks && (entry.attempts == 0 || !task.restarts);
-        if tells && self.note(stack.send_marked_ack(now, id)) {
-            self.counters.marked_acks += 1;
-            self.await_peer(now, entry);
+        if task.marks {
+            self.telling.remove(&id);
+            if self.note(stack.send_marked_ack(now, id)) {
+                self.counters.marked_acks += 1;
+                self.await_peer(now, entry);
+            }
+            // A repetition comes by an entry of its own.
+            entry.task.marks = false;
         }
         if task.thaws {
             self.thaw(now, id, Outstanding::Lost, stack);

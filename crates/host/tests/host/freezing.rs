@@ -4,7 +4,7 @@ use crate::stack::{Stack, connection};
 use outlast_base::time::{Duration, Instant};
 use outlast_gateway::link::{Indicator, InterfaceId, LinkEvent, LinkId, LinkState};
 use outlast_host::control::{Action, Connection, Outstanding, Stage};
-use outlast_host::{Host, HostConfig, Mechanism};
+use outlast_host::{Host, HostConfig, Limits, Mechanism};
 use outlast_wire::SeqNumber;
 
 const LINK: LinkId = LinkId::of_interface(InterfaceId(0));
@@ -311,5 +311,109 @@ fn a_marked_acknowledgement_is_repeated_until_the_peer_goes_on() {
         }
         let expected = if goes_on { 1 } else { 4 };
         assert_eq!(stack.count(Action::MarkedAck), expected);
+    }
+}
+
+/// Lets the agent do what is due until then.
+fn run(host: &mut Host, stack: &mut Stack, until: Instant) -> Option<Instant> {
+    let mut last = None;
+    while let Some((due, _)) = host.poll_timeout().filter(|&(due, _)| due <= until) {
+        host.handle_timeout(due, stack);
+        last = Some(due);
+    }
+    last
+}
+
+/// A link flaps faster than the budget lets a thousand connections tell of it.
+#[test]
+fn a_connection_waits_once_to_tell_of_any_number_of_returns() {
+    for freezes in [false, true] {
+        let mut stack = Stack {
+            freezes,
+            ..Stack::of(1_000)
+        };
+        let mut config = HostConfig::new(Mechanism::MTcp);
+        config.limits = Limits {
+            per_second: 100,
+            burst: 1,
+            ..config.limits
+        };
+        let mut host = Host::new(Instant::ZERO, config);
+        let flaps = 100;
+        for n in 1..=flaps {
+            let (down, up) = (n * 1_000, n * 1_000 + 100);
+            let by = Indicator::Carrier;
+            say(&mut host, &mut stack, down, LinkState::Down, by);
+            say(&mut host, &mut stack, up, LinkState::Up, by);
+            run(&mut host, &mut stack, at(n * 1_000 + 999));
+        }
+        stack.log.clear();
+        let last = run(&mut host, &mut stack, at(5_000_000)).expect("some wait");
+        let marks = stack.count(Action::MarkedAck);
+        assert!((1..=4_000).contains(&marks), "{marks}");
+        // Each of them is marked and restarted four times at most.
+        assert!(last <= at(101_000 + 80_000 + 5_000), "{last:?}");
+        assert!(stack.connections.iter().all(|one| !one.is_frozen));
+    }
+}
+
+/// A connection that is left to its own timer is looked at often.
+#[test]
+fn a_connection_that_has_not_backed_off_tells_of_the_return_as_often_as_others() {
+    let mut stack = Stack {
+        has_not_backed_off: true,
+        ..Stack::of(1)
+    };
+    stack.connections[0].received_at = at(990);
+    let mut host = agent();
+    let by = Indicator::Carrier;
+    say(&mut host, &mut stack, 1_000, LinkState::Down, by);
+    say(&mut host, &mut stack, 5_000, LinkState::Up, by);
+    run(&mut host, &mut stack, at(60_000));
+    assert_eq!(stack.count(Action::MarkedAck), 4);
+    assert!(stack.count(Action::Retransmit) > 4, "it was looked at");
+}
+
+/// A neighbour of which nobody says that it is back holds up no connection that goes on by itself.
+#[test]
+fn a_neighbour_that_stays_away_keeps_nobody_from_telling_of_the_return() {
+    let mut stack = Stack::of(1);
+    let mut host = agent();
+    let neighbour = LinkId {
+        peer: Some(stack.connections[0].id.remote.ip()),
+        ..LINK
+    };
+    let by = Indicator::Notify;
+    let lost = (neighbour, LinkState::Down, by);
+    say_of(&mut host, &mut stack, 60_000, lost);
+    say(&mut host, &mut stack, 60_100, LinkState::Down, by);
+    say(&mut host, &mut stack, 65_000, LinkState::Up, by);
+    let expected = [
+        (65_000, 0, Action::MarkedAck),
+        (65_000, 0, Action::Retransmit),
+    ];
+    assert_eq!(log(&stack), expected);
+}
+
+/// Who tells of the neighbour's return does so before the link is back.
+#[test]
+fn a_neighbour_that_is_not_missing_any_more_keeps_nobody_frozen() {
+    for is_told in [false, true] {
+        let mut stack = model(1);
+        let mut host = agent();
+        let router = LinkId {
+            peer: stack.connections[0].via.expect("a way").next_hop,
+            ..LINK
+        };
+        let by = Indicator::Notify;
+        let lost = (router, LinkState::Down, by);
+        say_of(&mut host, &mut stack, 60_000, lost);
+        say(&mut host, &mut stack, 60_100, LinkState::Down, by);
+        if is_told {
+            host.forget_absence(router);
+        }
+        assert_eq!(stack.count(Action::Freeze), stack.log.len());
+        say(&mut host, &mut stack, 65_000, LinkState::Up, by);
+        assert_eq!(stack.connections[0].is_frozen, !is_told);
     }
 }

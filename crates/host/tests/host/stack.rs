@@ -17,6 +17,8 @@ pub(crate) struct Stack {
     pub(crate) lists: u32,
     /// Whether it can be frozen from outside.
     pub(crate) freezes: bool,
+    /// Whether nothing is retransmitted early, as no timer has backed off.
+    pub(crate) has_not_backed_off: bool,
     /// What became of what was outstanding in those that thawed.
     pub(crate) thawed: Vec<(ConnectionId, Outstanding)>,
 }
@@ -98,7 +100,11 @@ impl EndpointControl for Stack {
     }
 
     fn retransmit_now(&mut self, now: Instant, id: ConnectionId) -> Result<Outcome, ControlError> {
-        self.note(now, id, Action::Retransmit)
+        let outcome = self.note(now, id, Action::Retransmit)?;
+        Ok(match self.has_not_backed_off {
+            true => Outcome::Needless(Needless::NotBackedOff),
+            false => outcome,
+        })
     }
 
     fn fast_retransmit(&mut self, now: Instant, id: ConnectionId) -> Result<Outcome, ControlError> {

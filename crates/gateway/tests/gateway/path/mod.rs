@@ -346,6 +346,17 @@ impl Path {
         self.far_sends(&self.far_packet(header, 0));
     }
 
+    /// The far host sends its first byte on, `len` bytes and what `flags` say, with the mark of a reconnection.
+    pub(crate) fn far_marked_data(&mut self, ack: u32, len: u32, flags: TcpFlags) {
+        let mut header = TcpHeader {
+            ack: near_seq(ack),
+            flags: TcpFlags::ACK | flags,
+            ..self.far_header()
+        };
+        header.options.experimental = Some(Experimental::immediate_retransmission());
+        self.far_sends(&self.far_packet(header, len));
+    }
+
     /// The far host acknowledges all before `ack`, and echoes a near timestamp.
     pub(crate) fn far_ack_echoing(&mut self, ack: u32, echo: u32) {
         self.far_data_echoing(ack, echo, 0);

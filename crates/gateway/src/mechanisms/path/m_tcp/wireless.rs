@@ -85,8 +85,6 @@ pub(super) struct Wireless {
     sender_recovers: bool,
     /// The mobile is back, and was asked, or is to be, what it has.
     question: Option<Question>,
-    /// When the mobile's marked acknowledgement last had everything sent again.
-    reconnected_at: Option<Instant>,
     /// When that is sent again which its sender has repeated meanwhile, unless the mobile acknowledges it.
     repetition_at: Option<Instant>,
 }
@@ -166,14 +164,10 @@ impl Wireless {
     /// The mobile's marked acknowledgement: it was away and is back, and what it does not acknowledge is lost
     /// (section 4.2, figure 5). Says whether something is sent again.
     ///
-    /// A further mark within a timeout speaks of what was sent since the first one only if that had the time of a round
-    /// trip: nobody has more sent than he acknowledges.
+    /// A mark says nothing of what was sent less than a round trip ago: since the supervisor's own indicator of the
+    /// return, or since an earlier mark. So nobody has more sent than he acknowledges, either.
     pub(super) fn reconnect(&mut self, cx: &Context<'_>) -> bool {
         let now = cx.now;
-        let is_repeated = self
-            .reconnected_at
-            .replace(now)
-            .is_some_and(|before| now.since(before) < timeout(cx.flow));
         self.state = State::default();
         self.probes = false;
         self.probed = None;
@@ -181,10 +175,7 @@ impl Wireless {
         self.duplicates = 0;
         self.recover = self.cache.end();
         self.question = None;
-        match is_repeated {
-            true => self.cache.send_older_again(now - cx.flow.rtt.smoothed()),
-            false => self.cache.send_all_again(),
-        }
+        self.cache.send_older_again(now - cx.flow.rtt.smoothed());
         self.rearm(cx);
         if let State::NoFreeze { rexmt } = &mut self.state
             && self.cache.has_waiting()
