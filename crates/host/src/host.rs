@@ -12,7 +12,7 @@
 //! | a silent peer is heard again | as an indicator for the link that is this peer |
 //! | a link is lost, with [`Mechanism::MTcp`] | each connection over it is frozen, where the stack allows it |
 //! | it is restored | each connection sends an acknowledgement that is marked as a reconnection, and thaws or is restarted |
-//! | a frozen connection is acknowledged | it thaws, and sends nothing again: packets were only slow |
+//! | the peer of a frozen connection is heard | it thaws, and sends nothing again: packets were only slow |
 //! | a peer asks for it | its connection joins the queue, once in [`Limits::interval`] |
 //!
 //! Models: Schütz and others 2005, section 3.3.2 (retransmission trigger, rate limit, bursts, forced slow start);
@@ -389,8 +389,7 @@ impl Host {
         stack: &mut (impl EndpointControl + ?Sized),
     ) {
         if after.is_frozen {
-            let is_acknowledged = before.snd_una != after.snd_una;
-            if is_acknowledged && self.freezing.is_only_slow(now, after.id) {
+            if self.freezing.is_only_slow(now, after.id) {
                 self.thaw(now, after.id, Outstanding::OnItsWay, stack);
             }
             return;
@@ -645,6 +644,41 @@ impl Host {
         })
     }
 
+    /// Has those go on that are frozen for no link any more: their packets take another way, or the return of their
+    /// link found no room. Who waits to tell of it goes on then.
+    fn thaw_strays<'a>(
+        &mut self,
+        now: Instant,
+        found: impl IntoIterator<Item = &'a Connection>,
+        stack: &mut (impl EndpointControl + ?Sized),
+    ) {
+        if self.freezing.is_empty() {
+            return;
+        }
+        for connection in found {
+            let id = connection.id;
+            let is_ours = connection.is_frozen && self.freezing.has(id);
+            if is_ours && !self.queued.contains(&id) && !self.is_still_away(connection) {
+                self.thaw(now, id, Outstanding::Lost, stack);
+            }
+        }
+    }
+
+    /// Lists the connections for [`thaw_strays`](Self::thaw_strays).
+    fn thaw_all_that_is_back(&mut self, now: Instant, stack: &mut (impl EndpointControl + ?Sized)) {
+        if self.freezing.is_empty() {
+            return;
+        }
+        let mut found = core::mem::take(&mut self.found);
+        found.clear();
+        if let Err(error) = stack.connections(&mut found) {
+            self.counters.errors += 1;
+            self.tell(Event::ListFailed(error));
+        }
+        self.thaw_strays(now, &found, stack);
+        self.found = found;
+    }
+
     /// Looks through the connections now, or as soon as the last pass is long enough ago.
     fn restore(
         &mut self,
@@ -664,6 +698,7 @@ impl Host {
             .retain(|_, recent| recent.until > now || recent.due.is_some());
         if self.recent.len() >= self.config.limits.links {
             self.counters.links_refused += 1;
+            self.thaw_all_that_is_back(now, stack);
             return;
         }
         self.pass(now, restored, stack);
@@ -687,9 +722,15 @@ impl Host {
         let event = match stack.connections(&mut found) {
             Err(error) => {
                 self.counters.errors += 1;
+                if let Some(recent) = self.recent.get_mut(&restored.link) {
+                    // Who is frozen has nothing else to wait for.
+                    recent.due = Some(restored).filter(|_| !self.freezing.is_empty());
+                }
                 Event::ListFailed(error)
             }
             Ok(()) => {
+                let others = found.iter().filter(|one| !one.crosses(restored.link));
+                self.thaw_strays(now, others, stack);
                 found.retain(|connection| connection.crosses(restored.link));
                 let connections = u32::try_from(found.len()).unwrap_or(u32::MAX);
                 if self.config.mechanism == Mechanism::MTcp {
@@ -823,6 +864,7 @@ impl Host {
             self.tell(Event::ListFailed(error));
         }
         self.pause_looks(now, found.len());
+        self.thaw_strays(now, &found, stack);
         let outstanding = found
             .iter()
             .filter(|connection| connection.is_outstanding());

@@ -365,6 +365,26 @@ fn a_mark_just_after_the_supervisors_own_return_brings_nothing_again() {
     }
 }
 
+/// Whoever does not know the numbers has nothing sent again by a mark.
+#[test]
+fn a_mark_out_of_bounds_does_nothing() {
+    for begin in [one_of_three_acknowledged, adaptive] {
+        for (seq, ack) in [(1 << 30, MSS), (0, MSS + (1 << 30)), (0, 4 * MSS)] {
+            let mut path = begin();
+            path.after_ms(50);
+            path.far_marked_ack_at(seq, ack);
+            let all = said(&mut path);
+            let data = all.iter().filter(|said| matches!(said, Data(..)));
+            assert_eq!(data.count(), 0, "{seq}, {ack}: {all:?}");
+            // The control: the same within bounds.
+            path.far_marked_ack_at(0, MSS);
+            let all = said(&mut path);
+            let data = all.iter().filter(|said| matches!(said, Data(..)));
+            assert_eq!(data.count(), 2, "{seq}, {ack}: {all:?}");
+        }
+    }
+}
+
 /// The outage has taken acknowledgements: the fixed host hears of them in a segment that it heeds.
 #[test]
 fn what_a_marked_acknowledgement_acknowledges_is_told_by_another_one() {
@@ -666,6 +686,8 @@ enum Op {
     FarAck(u32),
     FarSack(u32, u32),
     FarData(u32),
+    /// Marked as a reconnection: bytes acknowledged, bytes sent (none: in the shape of a keep-alive), whether with a FIN.
+    FarMark(u32, u32, bool),
     Down,
     Up,
     Dropped(u32),
@@ -680,6 +702,8 @@ fn op() -> impl Strategy<Value = Op> {
         8 => (0u32..30 * MSS).prop_map(Op::FarAck),
         2 => (0u32..30, 1u32..30).prop_map(|(ack, block)| Op::FarSack(ack, block)),
         2 => (0u32..8).prop_map(Op::FarData),
+        4 => (0u32..30 * MSS, prop_oneof![2 => Just(0), 1 => 1u32..=MSS], any::<bool>())
+            .prop_map(|(ack, len, fin)| Op::FarMark(ack, len, fin)),
         3 => Just(Op::Down),
         3 => Just(Op::Up),
         3 => (0u32..30).prop_map(Op::Dropped),
@@ -719,6 +743,15 @@ impl Observer {
                 self.path.far_sack(ack, &[((ack + MSS).min(right), right)]);
             }
             Op::FarData(n) => self.path.far_data(n * MSS, MSS),
+            Op::FarMark(ack, len, has_fin) => {
+                let ack = ack.min(self.highest);
+                self.acked = self.acked.max(ack);
+                match (len, has_fin) {
+                    (0, false) => self.path.far_marked_ack(ack),
+                    (_, false) => self.path.far_marked_data(ack, len, TcpFlags::default()),
+                    (_, true) => self.path.far_marked_data(ack, len, TcpFlags::FIN),
+                }
+            }
             Op::Down => {
                 self.path.down();
                 self.is_down = true;

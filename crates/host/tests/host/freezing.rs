@@ -137,10 +137,8 @@ fn a_mobile_that_was_only_slow_sends_nothing_again() {
     let after = acknowledged(before);
     host.handle_packet(at(1_100), &before, &after, &mut stack);
     assert_eq!(stack.count(Action::Thaw), 0);
-    // A repetition acknowledges nothing.
+    // Whoever is heard later is there: even one that has nothing to acknowledge.
     host.handle_packet(at(3_000), &after, &after, &mut stack);
-    assert_eq!(stack.count(Action::Thaw), 0);
-    host.handle_packet(at(3_100), &after, &acknowledged(after), &mut stack);
     assert_eq!(stack.thawed, [(before.id, Outstanding::OnItsWay)]);
     assert_eq!(
         stack.count(Action::MarkedAck) + stack.count(Action::Retransmit),
@@ -416,4 +414,86 @@ fn a_neighbour_that_is_not_missing_any_more_keeps_nobody_frozen() {
         say(&mut host, &mut stack, 65_000, LinkState::Up, by);
         assert_eq!(stack.connections[0].is_frozen, !is_told);
     }
+}
+
+/// How a return may pass a frozen connection by.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+enum Passed {
+    /// The queue is full of others.
+    QueueFull,
+    /// So is the list of links with a return lately.
+    LinksFull,
+    /// The stack fails to list its connections once.
+    NotListed,
+    /// Its packets take another way meanwhile.
+    Rerouted,
+}
+
+#[test]
+fn a_return_that_finds_no_room_or_another_way_leaves_nobody_frozen() {
+    for passed in [
+        Passed::QueueFull,
+        Passed::LinksFull,
+        Passed::NotListed,
+        Passed::Rerouted,
+    ] {
+        let mut stack = model(3);
+        let mut config = HostConfig::new(Mechanism::MTcp);
+        match passed {
+            Passed::QueueFull => config.limits.per_second = 1,
+            Passed::LinksFull => config.limits.links = 1,
+            Passed::NotListed | Passed::Rerouted => {}
+        }
+        let mut host = Host::new(Instant::ZERO, config);
+        let by = Indicator::Carrier;
+        say(&mut host, &mut stack, 60_000, LinkState::Down, by);
+        assert_eq!(stack.count(Action::Freeze), 3, "{passed:?}");
+        let elsewhere = LinkId::of_interface(InterfaceId(1));
+        match passed {
+            Passed::QueueFull => {
+                let limits = Limits {
+                    connections: 2,
+                    ..config.limits
+                };
+                host.set_limits(at(60_000), limits);
+            }
+            Passed::LinksFull => {
+                let up = (elsewhere, LinkState::Up, Indicator::Notify);
+                say_of(&mut host, &mut stack, 64_900, up);
+            }
+            Passed::NotListed => stack.fails_to_list = 1,
+            Passed::Rerouted => {
+                for one in &mut stack.connections {
+                    one.via = connection(0, 1).via;
+                }
+                let up = (elsewhere, LinkState::Up, Indicator::Notify);
+                say_of(&mut host, &mut stack, 64_900, up);
+            }
+        }
+        let is_gone = passed == Passed::Rerouted;
+        if !is_gone {
+            say(&mut host, &mut stack, 65_000, LinkState::Up, by);
+        }
+        run(&mut host, &mut stack, at(120_000));
+        let frozen = stack.connections.iter().filter(|one| one.is_frozen);
+        assert_eq!(frozen.count(), 0, "{passed:?}");
+    }
+}
+
+/// Nothing is on its way that somebody might acknowledge, and the link that was said to be away never says that it is back.
+#[test]
+fn a_false_alarm_ends_with_the_next_packet() {
+    let mut stack = model(1);
+    stack.connections[0].snd_nxt = stack.connections[0].snd_una;
+    let mut host = agent();
+    let by = Indicator::Carrier;
+    say(&mut host, &mut stack, 60_000, LinkState::Down, by);
+    let one = stack.connections[0];
+    host.handle_packet(at(60_400), &one, &one, &mut stack);
+    assert!(
+        stack.connections[0].is_frozen,
+        "it may have been on its way"
+    );
+    host.handle_packet(at(61_000), &one, &one, &mut stack);
+    assert!(!stack.connections[0].is_frozen);
 }

@@ -15,6 +15,8 @@ pub(crate) struct Stack {
     pub(crate) connections: Vec<Connection>,
     pub(crate) log: Vec<(Instant, ConnectionId, Action)>,
     pub(crate) lists: u32,
+    /// How often it still fails to list its connections.
+    pub(crate) fails_to_list: u32,
     /// Whether it can be frozen from outside.
     pub(crate) freezes: bool,
     /// Whether nothing is retransmitted early, as no timer has backed off.
@@ -95,6 +97,13 @@ impl Stack {
 impl EndpointControl for Stack {
     fn connections(&mut self, found: &mut Vec<Connection>) -> Result<(), ControlError> {
         self.lists += 1;
+        if self.fails_to_list > 0 {
+            self.fails_to_list -= 1;
+            return Err(ControlError::Refused {
+                action: Action::Freeze,
+                code: 105,
+            });
+        }
         found.extend(&self.connections);
         Ok(())
     }

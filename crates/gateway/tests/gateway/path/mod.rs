@@ -337,8 +337,13 @@ impl Path {
 
     /// The far host acknowledges all before `ack`, and marks that as a reconnection.
     pub(crate) fn far_marked_ack(&mut self, ack: u32) {
+        self.far_marked_ack_at(0, ack);
+    }
+
+    /// The same, with a sequence number that is so much more.
+    pub(crate) fn far_marked_ack_at(&mut self, seq: u32, ack: u32) {
         let mut header = TcpHeader {
-            seq: self.far_header().seq - 1,
+            seq: self.far_header().seq - 1 + seq,
             ack: near_seq(ack),
             ..self.far_header()
         };
