@@ -810,9 +810,10 @@ impl Host {
             restarts: task.restarts && !is_queued,
             ..task
         };
-        let is_full = self.queued.len() >= self.config.limits.connections;
         let is_told = !task.marks || self.telling.contains(&connection.id);
-        if is_full || (is_queued && is_told) {
+        let has_entry = is_queued && is_told;
+        let is_full = !has_entry && self.queued.len() >= self.config.limits.connections;
+        if has_entry || is_full {
             // Without an entry of its own it goes on at once: nothing else thaws it.
             if task.thaws {
                 self.thaw(now, connection.id, Outstanding::Lost, stack);
