@@ -189,6 +189,9 @@ struct Case {
     length: &'static str,
 }
 
+/// In place of a length: 100 ms after each 2 s.
+const FLAPS: &str = "flaps";
+
 /// Starts of the outage; what one transfer does hangs on where in its course it is cut.
 const STARTS: u64 = 12;
 
@@ -212,9 +215,16 @@ fn one_start(case: Case, half: &str, start: u64) -> RunResult {
         length,
     } = case;
     let start_ms = 3_000 + 83 * start;
+    let outages = match length {
+        FLAPS => format!(
+            "process = \"periodic\"\nup = \"2 s\"\ndown = \"100 ms\"\nstart = \"{} ms\"",
+            start_ms - 1_000
+        ),
+        length => format!("process = \"single\"\nstart = \"{start_ms} ms\"\nlength = \"{length}\""),
+    };
     let text = format!(
         "[link]\nrate = \"4 Mbit/s\"\ndelay = \"20 ms\"\nqueue = 75\n\
-         [link.outages]\nprocess = \"single\"\nstart = \"{start_ms} ms\"\nlength = \"{length}\"\n\
+         [link.outages]\n{outages}\n\
          [workload]\nkind = \"bulk\"\nbytes = \"3 MB\"\ndirection = \"{way}\"\n\
          [stack]\n{stack}\n\
          [outlast]\ngateway = \"{gateway}\"\nmobile = \"{half}\"\nindicators = \"{indicators}\"\n\
@@ -233,6 +243,10 @@ fn median(of: impl Iterator<Item = f64>) -> f64 {
 }
 
 /// Medians with the mobile's half, and without it.
+#[expect(
+    clippy::print_stdout,
+    reason = "--nocapture shows the table of the page"
+)]
 fn medians(case: Case) -> [Median; 2] {
     let both = ["m-tcp", "none"].map(|half| {
         let runs: Vec<_> = (0..STARTS)
@@ -327,6 +341,21 @@ fn a_mark_costs_nothing_where_the_supervisor_host_hears_of_the_link_itself() {
         };
         let [with, without] = medians(case);
         assert!(with.elapsed_s < 1.05 * without.elapsed_s, "{case:?}");
+    }
+}
+
+/// New bytes come sooner by the mark, but CUBIC may have more timeouts after it: what that may cost it.
+#[test]
+fn what_the_mark_costs_cubic_is_bounded() {
+    for (length, most) in [("3 s", 1.5), (FLAPS, 0.8)] {
+        let case = Case {
+            gateway: "m-tcp-adaptive",
+            stack: CUBIC,
+            length,
+            ..DOWNLOAD
+        };
+        let [with, without] = medians(case);
+        assert!(with.elapsed_s < most * without.elapsed_s, "{case:?}");
     }
 }
 
