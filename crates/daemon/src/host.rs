@@ -332,6 +332,7 @@ impl Daemon {
                 };
                 self.host.handle_link(now, event, &mut self.stack);
             }
+            self.forget_absence(&news);
             let (Some(index), What::Back { away, leads_on }) = (news.index, news.what) else {
                 continue;
             };
@@ -359,6 +360,20 @@ impl Daemon {
             self.drain(now)?;
         }
         Ok(())
+    }
+
+    /// The agent has heard that a neighbour was away, and is to hear of its return only as that of the whole link.
+    fn forget_absence(&mut self, news: &News) {
+        let is_meant = matches!(
+            news.what,
+            What::Reachable | What::Back { leads_on: true, .. }
+        );
+        if let (true, Some(index), Some(peer)) = (is_meant, news.index, news.peer) {
+            self.host.forget_absence(LinkId {
+                interface: InterfaceId(index.0),
+                peer: Some(peer),
+            });
+        }
     }
 
     /// Sends what the agent has decided, and tells what it has seen.
@@ -420,6 +435,9 @@ fn tell(news: &News) {
         (What::Away, None) => tracing::info!(interface, by, "the link is away"),
         (What::Away, Some(peer)) => {
             tracing::debug!(interface, %peer, by, "a neighbour is away");
+        }
+        (What::Reachable, peer) => {
+            tracing::debug!(interface, ?peer, by, "a neighbour would be back");
         }
         (What::Back { away, .. }, None) => {
             let away_ms = away.map(|away| away.as_secs_f64() * 1e3);

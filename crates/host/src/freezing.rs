@@ -4,10 +4,12 @@
 //! |---|---|---|---|
 //! | NOFREEZE | the link is lost | FROZEN | the timers stop, and nothing more is sent |
 //! | FROZEN | the link is restored | NOFREEZE | all that is unacknowledged is sent again, behind the marked acknowledgement |
-//! | FROZEN | something outstanding is acknowledged | NOFREEZE | nothing is sent again: packets were only slow |
+//! | FROZEN | the peer is heard | NOFREEZE | nothing is sent again: packets were only slow |
+//! | FROZEN | its packets take another way, which is there | NOFREEZE | all that is unacknowledged is sent again |
 //!
 //! The figure shows the supervisor host, whose retransmission timer tells it of an outage. The mobile hears of it from
-//! an indicator.
+//! an indicator. An acknowledgement of something outstanding ends the freeze in the figure; here any packet does, as who has
+//! nothing outstanding would wait for ever after a false alarm.
 
 use crate::control::{Action, Connection, ConnectionId, ControlError, EndpointControl};
 use crate::control::{Outcome, Outstanding, Stage};
@@ -41,6 +43,11 @@ impl Freezing {
     /// Whether it is worth listing connections to freeze them.
     pub(crate) const fn is_possible(&self) -> bool {
         !self.is_impossible
+    }
+
+    /// Whether no connection is frozen.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.frozen.is_empty()
     }
 
     pub(crate) fn has(&self, id: ConnectionId) -> bool {
@@ -86,7 +93,7 @@ impl Freezing {
         self.frozen.retain(|id, _| is_there(*id));
     }
 
-    /// Whether an acknowledgement that comes now shows that packets pass.
+    /// Whether a packet of the peer that comes now shows that packets pass.
     pub(crate) fn is_only_slow(&self, now: Instant, id: ConnectionId) -> bool {
         self.frozen
             .get(&id)

@@ -12,7 +12,7 @@
 //! | a silent peer is heard again | as an indicator for the link that is this peer |
 //! | a link is lost, with [`Mechanism::MTcp`] | each connection over it is frozen, where the stack allows it |
 //! | it is restored | each connection sends an acknowledgement that is marked as a reconnection, and thaws or is restarted |
-//! | a frozen connection is acknowledged | it thaws, and sends nothing again: packets were only slow |
+//! | the peer of a frozen connection is heard | it thaws, and sends nothing again: packets were only slow |
 //! | a peer asks for it | its connection joins the queue, once in [`Limits::interval`] |
 //!
 //! Models: Schütz and others 2005, section 3.3.2 (retransmission trigger, rate limit, bursts, forced slow start);
@@ -232,6 +232,8 @@ pub struct Host {
     queue: VecDeque<Entry>,
     /// The connections of `queue` and `waiting`.
     queued: BTreeSet<ConnectionId>,
+    /// Those with an entry in `queue` that tells of a return: one is enough for any number of returns.
+    telling: BTreeSet<ConnectionId>,
     /// Restarted connections by when their progress is looked at.
     waiting: BTreeMap<(Instant, ConnectionId), Entry>,
     /// Peers that were woken, by when their progress is looked at, with what was expected of them next.
@@ -347,6 +349,7 @@ impl Host {
             recent: BTreeMap::new(),
             queue: VecDeque::new(),
             queued: BTreeSet::new(),
+            telling: BTreeSet::new(),
             waiting: BTreeMap::new(),
             woken: BTreeMap::new(),
             requested: BTreeSet::new(),
@@ -386,8 +389,7 @@ impl Host {
         stack: &mut (impl EndpointControl + ?Sized),
     ) {
         if after.is_frozen {
-            let is_acknowledged = before.snd_una != after.snd_una;
-            if is_acknowledged && self.freezing.is_only_slow(now, after.id) {
+            if self.freezing.is_only_slow(now, after.id) {
                 self.thaw(now, after.id, Outstanding::OnItsWay, stack);
             }
             return;
@@ -571,6 +573,12 @@ impl Host {
         self.links.is_away(link)
     }
 
+    /// A neighbour that was missing is there, and its connections are to wait for the return of a link before or
+    /// beyond it: another event tells of that.
+    pub fn forget_absence(&mut self, neighbour: LinkId) {
+        self.links.forget(neighbour);
+    }
+
     /// Freezes the connections over a link that is away.
     fn freeze(
         &mut self,
@@ -636,6 +644,41 @@ impl Host {
         })
     }
 
+    /// Has those go on that are frozen for no link any more: their packets take another way, or the return of their
+    /// link found no room. Who waits to tell of it goes on then.
+    fn thaw_strays<'a>(
+        &mut self,
+        now: Instant,
+        found: impl IntoIterator<Item = &'a Connection>,
+        stack: &mut (impl EndpointControl + ?Sized),
+    ) {
+        if self.freezing.is_empty() {
+            return;
+        }
+        for connection in found {
+            let id = connection.id;
+            let is_ours = connection.is_frozen && self.freezing.has(id);
+            if is_ours && !self.queued.contains(&id) && !self.is_still_away(connection) {
+                self.thaw(now, id, Outstanding::Lost, stack);
+            }
+        }
+    }
+
+    /// Lists the connections for [`thaw_strays`](Self::thaw_strays).
+    fn thaw_all_that_is_back(&mut self, now: Instant, stack: &mut (impl EndpointControl + ?Sized)) {
+        if self.freezing.is_empty() {
+            return;
+        }
+        let mut found = core::mem::take(&mut self.found);
+        found.clear();
+        if let Err(error) = stack.connections(&mut found) {
+            self.counters.errors += 1;
+            self.tell(Event::ListFailed(error));
+        }
+        self.thaw_strays(now, &found, stack);
+        self.found = found;
+    }
+
     /// Looks through the connections now, or as soon as the last pass is long enough ago.
     fn restore(
         &mut self,
@@ -655,6 +698,7 @@ impl Host {
             .retain(|_, recent| recent.until > now || recent.due.is_some());
         if self.recent.len() >= self.config.limits.links {
             self.counters.links_refused += 1;
+            self.thaw_all_that_is_back(now, stack);
             return;
         }
         self.pass(now, restored, stack);
@@ -678,13 +722,22 @@ impl Host {
         let event = match stack.connections(&mut found) {
             Err(error) => {
                 self.counters.errors += 1;
+                if let Some(recent) = self.recent.get_mut(&restored.link) {
+                    // Who is frozen has nothing else to wait for.
+                    recent.due = Some(restored).filter(|_| !self.freezing.is_empty());
+                }
                 Event::ListFailed(error)
             }
             Ok(()) => {
+                let others = found.iter().filter(|one| !one.crosses(restored.link));
+                self.thaw_strays(now, others, stack);
                 found.retain(|connection| connection.crosses(restored.link));
                 let connections = u32::try_from(found.len()).unwrap_or(u32::MAX);
                 if self.config.mechanism == Mechanism::MTcp {
-                    found.retain(|connection| !self.is_still_away(connection));
+                    // Who is frozen waits for the last link of his way.
+                    found.retain(|connection| {
+                        !connection.is_frozen || !self.is_still_away(connection)
+                    });
                     // Those for which somebody may keep data tell of the return first.
                     found.sort_by_key(|connection| is_idle(now, connection, &restored));
                 }
@@ -693,7 +746,7 @@ impl Host {
                     let mut task = self.task(now, connection, &restored);
                     idle += u32::from(is_idle(now, connection, &restored));
                     task.marks &= idle <= IDLE_MARKS;
-                    stalled += u32::from(self.enqueue(now, connection, task, &restored));
+                    stalled += u32::from(self.enqueue(now, connection, task, &restored, stack));
                 }
                 Event::Pass {
                     restored,
@@ -743,6 +796,7 @@ impl Host {
         connection: &Connection,
         task: Task,
         restored: &Restored,
+        stack: &mut (impl EndpointControl + ?Sized),
     ) -> bool {
         let is_frozen_by_another = connection.is_frozen && !task.thaws;
         let has_work =
@@ -756,14 +810,21 @@ impl Host {
             restarts: task.restarts && !is_queued,
             ..task
         };
-        if is_queued && !(task.thaws || task.marks) {
-            return true;
-        }
-        if self.queued.len() >= self.config.limits.connections {
-            self.counters.connections_left_out += 1;
-            return false;
+        let is_told = !task.marks || self.telling.contains(&connection.id);
+        let has_entry = is_queued && is_told;
+        let is_full = !has_entry && self.queued.len() >= self.config.limits.connections;
+        if has_entry || is_full {
+            // Without an entry of its own it goes on at once: nothing else thaws it.
+            if task.thaws {
+                self.thaw(now, connection.id, Outstanding::Lost, stack);
+            }
+            self.counters.connections_left_out += u64::from(is_full);
+            return !is_full;
         }
         self.queued.insert(connection.id);
+        if task.marks {
+            self.telling.insert(connection.id);
+        }
         self.queue.push_back(Entry {
             id: connection.id,
             task,
@@ -804,6 +865,7 @@ impl Host {
             self.tell(Event::ListFailed(error));
         }
         self.pause_looks(now, found.len());
+        self.thaw_strays(now, &found, stack);
         let outstanding = found
             .iter()
             .filter(|connection| connection.is_outstanding());
@@ -921,7 +983,13 @@ impl Host {
             .filter(|first| first.key().0 <= now)
         {
             let woken = first.remove();
-            if at.get(&woken.entry.id) == Some(&woken.rcv_nxt) {
+            let id = woken.entry.id;
+            if at.get(&id) != Some(&woken.rcv_nxt) {
+                continue;
+            }
+            // A later return may have it tell already.
+            let is_new = !woken.entry.task.marks || self.telling.insert(id);
+            if is_new {
                 self.queue.push_back(woken.entry);
             }
         }
@@ -950,11 +1018,14 @@ impl Host {
             self.counters.peers_woken += 1;
             self.await_peer(now, entry);
         }
-        // A repetition comes by an entry of its own.
-        let tells = task.marks && (entry.attempts == 0 || !task.restarts);
-        if tells && self.note(stack.send_marked_ack(now, id)) {
-            self.counters.marked_acks += 1;
-            self.await_peer(now, entry);
+        if task.marks {
+            self.telling.remove(&id);
+            if self.note(stack.send_marked_ack(now, id)) {
+                self.counters.marked_acks += 1;
+                self.await_peer(now, entry);
+            }
+            // A repetition comes by an entry of its own.
+            entry.task.marks = false;
         }
         if task.thaws {
             self.thaw(now, id, Outstanding::Lost, stack);

@@ -109,6 +109,11 @@ impl Links {
         self.away.contains_key(&link)
     }
 
+    /// Takes `link` for there, and says nothing of its return.
+    pub(crate) fn forget(&mut self, link: LinkId) {
+        self.away.remove(&link);
+    }
+
     pub(crate) fn handle(&mut self, now: Instant, event: LinkEvent) -> Heard {
         match event.state {
             LinkState::Down => self.lose(now, event.link, event.indicator),

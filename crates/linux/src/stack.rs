@@ -119,6 +119,8 @@ pub struct StackCounters {
     pub fast_retransmits: u64,
     /// Duplicate acknowledgements that were sent to peers.
     pub duplicate_acks: u64,
+    /// Acknowledgements, marked as a reconnection, that the kernel took.
+    pub marked_acks: u64,
 }
 
 /// The TCP of the network namespace of the thread that opened it.
@@ -433,7 +435,9 @@ impl TcpStack {
             }
             PeerNews::Reconnection => {
                 let marked = known.acknowledgements.own_marked(id, known.progress);
-                self.send(id.remote.ip(), &marked).map(|_| ())
+                let is_sent = self.send(id.remote.ip(), &marked)?;
+                self.counters.marked_acks += u64::from(is_sent);
+                Ok(())
             }
             PeerNews::Duplicates(count) => {
                 let duplicate = known.acknowledgements.own(id, known.progress);

@@ -146,9 +146,9 @@ impl Stack<'_> {
     }
 }
 
-/// The connection of `endpoint`, if it has data outstanding.
+/// The connection of `endpoint`, if it has data outstanding or is frozen.
 pub(crate) fn waiting(endpoint: &mut Endpoint) -> Option<Connection> {
-    connection(endpoint).filter(Connection::is_outstanding)
+    connection(endpoint).filter(|one| one.is_outstanding() || one.is_frozen)
 }
 
 /// The connection of `endpoint`, if it may be acted on.

@@ -47,6 +47,8 @@ pub(super) enum What {
         /// The neighbour is a router, or the link is the whole interface: others may be beyond.
         leads_on: bool,
     },
+    /// A neighbour is not missing any more, but the link to it is away altogether.
+    Reachable,
 }
 
 /// An interface as `outlast status` shows it.
@@ -386,7 +388,12 @@ impl Interface {
             };
             // Of a link that is away altogether no neighbour is back.
             let is_hidden = link.peer.is_some() && self.state == LinkState::Down;
-            if is_hidden || self.index_is_missing(what) {
+            let what = match what {
+                What::Back { .. } if is_hidden => What::Reachable,
+                what => what,
+            };
+            let is_no_news = is_hidden && what == What::Away;
+            if is_no_news || self.index_is_missing(what) {
                 continue;
             }
             let one = News {
@@ -464,6 +471,7 @@ fn listed(names: &[String]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use outlast_linux::monitor::Standing;
 
     fn interface(index: u32, is_running: bool) -> Change {
         Change::Interface {
@@ -498,5 +506,35 @@ mod tests {
         interfaces.handle_change(Instant::ZERO, &interface(3, true));
         let back = interfaces.poll_news().expect("it is up");
         assert_eq!((&*back.name, back.by), ("link3", Indicator::Carrier));
+    }
+
+    /// It failed before the link did, and is given another chance with the link.
+    #[test]
+    fn a_neighbour_that_was_missing_before_its_link_is_not_missing_after_it() {
+        let mut interfaces = Interfaces::new(Vec::new());
+        interfaces.handle_snapshot(Instant::ZERO, &[interface(2, true)]);
+        let peer = IpAddr::from([192, 0, 2, 9]);
+        let failed = Change::Neighbour {
+            interface: InterfaceIndex(2),
+            address: peer,
+            standing: Standing::Failed,
+            hardware: None,
+        };
+        for change in [failed, interface(2, false), interface(2, true)] {
+            interfaces.handle_change(Instant::ZERO, &change);
+        }
+        let news = core::iter::from_fn(|| interfaces.poll_news());
+        let told: Vec<_> = news.map(|one| (one.peer, one.what)).collect();
+        let back = What::Back {
+            away: Some(Duration::ZERO),
+            leads_on: true,
+        };
+        let expected = [
+            (Some(peer), What::Away),
+            (None, What::Away),
+            (Some(peer), What::Reachable),
+            (None, back),
+        ];
+        assert_eq!(told, expected);
     }
 }

@@ -40,6 +40,8 @@ impl Tally {
         let state = match news.what {
             What::Away => "down",
             What::Back { .. } => "up",
+            // Nothing passes yet.
+            What::Reachable => return,
         };
         let labels = vec![
             ("interface", news.name.clone()),

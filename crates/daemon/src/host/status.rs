@@ -299,7 +299,8 @@ impl Counts {
             retransmissions,
             retries,
             peers_woken,
-            marked_acks,
+            // The stack knows which of them the kernel took.
+            marked_acks: _,
             // The kernel is not frozen from outside.
             frozen: _,
             thawed: _,
@@ -320,6 +321,7 @@ impl Counts {
             slow_starts,
             fast_retransmits,
             duplicate_acks,
+            marked_acks,
         } = *stack;
         Self {
             returns: restored,
@@ -404,7 +406,7 @@ impl Counts {
             ),
             (
                 "host_marked_acks",
-                "Connections whose peers were told of a return, with m-tcp",
+                "Acknowledgements marked as a reconnection, with m-tcp",
                 self.marked_acks,
             ),
             (

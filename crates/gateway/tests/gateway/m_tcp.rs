@@ -5,6 +5,7 @@ use outlast_base::units::ByteCount;
 use outlast_gateway::limits::Limits;
 use outlast_gateway::link::Direction;
 use outlast_gateway::mechanisms::path::{PathMechanismKind, SendReason, TakeReason};
+use outlast_wire::TcpFlags;
 use proptest::prelude::*;
 
 fn path() -> Path {
@@ -317,11 +318,79 @@ fn a_flood_of_marks_brings_each_segment_once_in_a_round_trip() {
     }
 }
 
+/// The mobile's kernel writes the option into what has no data, and a FIN may be that.
+#[test]
+fn a_mark_beside_data_or_a_fin_takes_nothing_from_the_fixed_host() {
+    for begin in [one_of_three_acknowledged, adaptive] {
+        for (len, flags) in [(100, TcpFlags::default()), (0, TcpFlags::FIN)] {
+            let mut path = begin();
+            path.after_ms(50);
+            path.far_marked_data(MSS, len, flags);
+            let all: Vec<_> = std::iter::from_fn(|| path.gateway.poll_transmit()).collect();
+            // It goes on with another acknowledgement.
+            let for_fixed = all
+                .iter()
+                .filter(|one| one.direction == Direction::FromLink)
+                .map(|one| one.packet.sequence_len());
+            let expected = len + u32::from(flags == TcpFlags::FIN);
+            assert_eq!(for_fixed.sum::<u32>(), expected, "{len} bytes, {flags:?}");
+            let for_mobile = all.iter().filter(|one| one.direction == Direction::ToLink);
+            assert_eq!(for_mobile.count(), 2, "the mark counts, too");
+        }
+    }
+}
+
+/// Both ends of the link hear of its return: the mark that follows repeats nothing of what went out at it.
+#[test]
+fn a_mark_just_after_the_supervisors_own_return_brings_nothing_again() {
+    for begin in [one_of_three_acknowledged, adaptive] {
+        let mut path = begin();
+        path.down();
+        path.data(3 * MSS, MSS);
+        path.after_ms(1_000);
+        said(&mut path);
+        path.up();
+        let is_data = |said: &Said| matches!(said, Data(..));
+        let at_return = said(&mut path);
+        path.after_ms(1);
+        path.far_marked_ack(MSS);
+        let mut all: Vec<_> = at_return.into_iter().chain(said(&mut path)).collect();
+        all.retain(is_data);
+        let once = [1, 2, 3].map(|n| Data(n * MSS, MSS));
+        all.sort_by_key(|said| match said {
+            Data(first, _) => *first,
+            _ => 0,
+        });
+        assert_eq!(all, once);
+    }
+}
+
+/// Whoever does not know the numbers has nothing sent again by a mark.
+#[test]
+fn a_mark_out_of_bounds_does_nothing() {
+    for begin in [one_of_three_acknowledged, adaptive] {
+        for (seq, ack) in [(1 << 30, MSS), (0, MSS + (1 << 30)), (0, 4 * MSS)] {
+            let mut path = begin();
+            path.after_ms(50);
+            path.far_marked_ack_at(seq, ack);
+            let all = said(&mut path);
+            let data = all.iter().filter(|said| matches!(said, Data(..)));
+            assert_eq!(data.count(), 0, "{seq}, {ack}: {all:?}");
+            // The control: the same within bounds.
+            path.far_marked_ack_at(0, MSS);
+            let all = said(&mut path);
+            let data = all.iter().filter(|said| matches!(said, Data(..)));
+            assert_eq!(data.count(), 2, "{seq}, {ack}: {all:?}");
+        }
+    }
+}
+
 /// The outage has taken acknowledgements: the fixed host hears of them in a segment that it heeds.
 #[test]
 fn what_a_marked_acknowledgement_acknowledges_is_told_by_another_one() {
     for begin in [one_of_three_acknowledged, adaptive] {
         let mut path = begin();
+        path.after_ms(1);
         path.far_marked_ack(2 * MSS);
         let all = said(&mut path);
         assert_eq!(all, [Ack(2 * MSS - 1, OPEN), Data(2 * MSS, MSS)]);
@@ -617,6 +686,8 @@ enum Op {
     FarAck(u32),
     FarSack(u32, u32),
     FarData(u32),
+    /// Marked as a reconnection: bytes acknowledged, bytes sent (none: in the shape of a keep-alive), whether with a FIN.
+    FarMark(u32, u32, bool),
     Down,
     Up,
     Dropped(u32),
@@ -631,6 +702,8 @@ fn op() -> impl Strategy<Value = Op> {
         8 => (0u32..30 * MSS).prop_map(Op::FarAck),
         2 => (0u32..30, 1u32..30).prop_map(|(ack, block)| Op::FarSack(ack, block)),
         2 => (0u32..8).prop_map(Op::FarData),
+        4 => (0u32..30 * MSS, prop_oneof![2 => Just(0), 1 => 1u32..=MSS], any::<bool>())
+            .prop_map(|(ack, len, fin)| Op::FarMark(ack, len, fin)),
         3 => Just(Op::Down),
         3 => Just(Op::Up),
         3 => (0u32..30).prop_map(Op::Dropped),
@@ -670,6 +743,15 @@ impl Observer {
                 self.path.far_sack(ack, &[((ack + MSS).min(right), right)]);
             }
             Op::FarData(n) => self.path.far_data(n * MSS, MSS),
+            Op::FarMark(ack, len, has_fin) => {
+                let ack = ack.min(self.highest);
+                self.acked = self.acked.max(ack);
+                match (len, has_fin) {
+                    (0, false) => self.path.far_marked_ack(ack),
+                    (_, false) => self.path.far_marked_data(ack, len, TcpFlags::default()),
+                    (_, true) => self.path.far_marked_data(ack, len, TcpFlags::FIN),
+                }
+            }
             Op::Down => {
                 self.path.down();
                 self.is_down = true;

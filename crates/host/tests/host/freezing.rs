@@ -4,7 +4,7 @@ use crate::stack::{Stack, connection};
 use outlast_base::time::{Duration, Instant};
 use outlast_gateway::link::{Indicator, InterfaceId, LinkEvent, LinkId, LinkState};
 use outlast_host::control::{Action, Connection, Outstanding, Stage};
-use outlast_host::{Host, HostConfig, Mechanism};
+use outlast_host::{Host, HostConfig, Limits, Mechanism};
 use outlast_wire::SeqNumber;
 
 const LINK: LinkId = LinkId::of_interface(InterfaceId(0));
@@ -137,10 +137,8 @@ fn a_mobile_that_was_only_slow_sends_nothing_again() {
     let after = acknowledged(before);
     host.handle_packet(at(1_100), &before, &after, &mut stack);
     assert_eq!(stack.count(Action::Thaw), 0);
-    // A repetition acknowledges nothing.
+    // Whoever is heard later is there: even one that has nothing to acknowledge.
     host.handle_packet(at(3_000), &after, &after, &mut stack);
-    assert_eq!(stack.count(Action::Thaw), 0);
-    host.handle_packet(at(3_100), &after, &acknowledged(after), &mut stack);
     assert_eq!(stack.thawed, [(before.id, Outstanding::OnItsWay)]);
     assert_eq!(
         stack.count(Action::MarkedAck) + stack.count(Action::Retransmit),
@@ -312,4 +310,190 @@ fn a_marked_acknowledgement_is_repeated_until_the_peer_goes_on() {
         let expected = if goes_on { 1 } else { 4 };
         assert_eq!(stack.count(Action::MarkedAck), expected);
     }
+}
+
+/// Lets the agent do what is due until then.
+fn run(host: &mut Host, stack: &mut Stack, until: Instant) -> Option<Instant> {
+    let mut last = None;
+    while let Some((due, _)) = host.poll_timeout().filter(|&(due, _)| due <= until) {
+        host.handle_timeout(due, stack);
+        last = Some(due);
+    }
+    last
+}
+
+/// A link flaps faster than the budget lets a thousand connections tell of it.
+#[test]
+fn a_connection_waits_once_to_tell_of_any_number_of_returns() {
+    for freezes in [false, true] {
+        let mut stack = Stack {
+            freezes,
+            ..Stack::of(1_000)
+        };
+        let mut config = HostConfig::new(Mechanism::MTcp);
+        config.limits = Limits {
+            per_second: 100,
+            burst: 1,
+            ..config.limits
+        };
+        let mut host = Host::new(Instant::ZERO, config);
+        let flaps = 100;
+        for n in 1..=flaps {
+            let (down, up) = (n * 1_000, n * 1_000 + 100);
+            let by = Indicator::Carrier;
+            say(&mut host, &mut stack, down, LinkState::Down, by);
+            say(&mut host, &mut stack, up, LinkState::Up, by);
+            run(&mut host, &mut stack, at(n * 1_000 + 999));
+        }
+        stack.log.clear();
+        let last = run(&mut host, &mut stack, at(5_000_000)).expect("some wait");
+        let marks = stack.count(Action::MarkedAck);
+        assert!((1..=4_000).contains(&marks), "{marks}");
+        // Each of them is marked and restarted four times at most.
+        assert!(last <= at(101_000 + 80_000 + 5_000), "{last:?}");
+        assert!(stack.connections.iter().all(|one| !one.is_frozen));
+    }
+}
+
+/// A connection that is left to its own timer is looked at often.
+#[test]
+fn a_connection_that_has_not_backed_off_tells_of_the_return_as_often_as_others() {
+    let mut stack = Stack {
+        has_not_backed_off: true,
+        ..Stack::of(1)
+    };
+    stack.connections[0].received_at = at(990);
+    let mut host = agent();
+    let by = Indicator::Carrier;
+    say(&mut host, &mut stack, 1_000, LinkState::Down, by);
+    say(&mut host, &mut stack, 5_000, LinkState::Up, by);
+    run(&mut host, &mut stack, at(60_000));
+    assert_eq!(stack.count(Action::MarkedAck), 4);
+    assert!(stack.count(Action::Retransmit) > 4, "it was looked at");
+}
+
+/// A neighbour of which nobody says that it is back holds up no connection that goes on by itself.
+#[test]
+fn a_neighbour_that_stays_away_keeps_nobody_from_telling_of_the_return() {
+    let mut stack = Stack::of(1);
+    let mut host = agent();
+    let neighbour = LinkId {
+        peer: Some(stack.connections[0].id.remote.ip()),
+        ..LINK
+    };
+    let by = Indicator::Notify;
+    let lost = (neighbour, LinkState::Down, by);
+    say_of(&mut host, &mut stack, 60_000, lost);
+    say(&mut host, &mut stack, 60_100, LinkState::Down, by);
+    say(&mut host, &mut stack, 65_000, LinkState::Up, by);
+    let expected = [
+        (65_000, 0, Action::MarkedAck),
+        (65_000, 0, Action::Retransmit),
+    ];
+    assert_eq!(log(&stack), expected);
+}
+
+/// Who tells of the neighbour's return does so before the link is back.
+#[test]
+fn a_neighbour_that_is_not_missing_any_more_keeps_nobody_frozen() {
+    for is_told in [false, true] {
+        let mut stack = model(1);
+        let mut host = agent();
+        let router = LinkId {
+            peer: stack.connections[0].via.expect("a way").next_hop,
+            ..LINK
+        };
+        let by = Indicator::Notify;
+        let lost = (router, LinkState::Down, by);
+        say_of(&mut host, &mut stack, 60_000, lost);
+        say(&mut host, &mut stack, 60_100, LinkState::Down, by);
+        if is_told {
+            host.forget_absence(router);
+        }
+        assert_eq!(stack.count(Action::Freeze), stack.log.len());
+        say(&mut host, &mut stack, 65_000, LinkState::Up, by);
+        assert_eq!(stack.connections[0].is_frozen, !is_told);
+    }
+}
+
+/// How a return may pass a frozen connection by.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+enum Passed {
+    /// The queue is full of others.
+    QueueFull,
+    /// So is the list of links with a return lately.
+    LinksFull,
+    /// The stack fails to list its connections once.
+    NotListed,
+    /// Its packets take another way meanwhile.
+    Rerouted,
+}
+
+#[test]
+fn a_return_that_finds_no_room_or_another_way_leaves_nobody_frozen() {
+    for passed in [
+        Passed::QueueFull,
+        Passed::LinksFull,
+        Passed::NotListed,
+        Passed::Rerouted,
+    ] {
+        let mut stack = model(3);
+        let mut config = HostConfig::new(Mechanism::MTcp);
+        match passed {
+            Passed::QueueFull => config.limits.per_second = 1,
+            Passed::LinksFull => config.limits.links = 1,
+            Passed::NotListed | Passed::Rerouted => {}
+        }
+        let mut host = Host::new(Instant::ZERO, config);
+        let by = Indicator::Carrier;
+        say(&mut host, &mut stack, 60_000, LinkState::Down, by);
+        assert_eq!(stack.count(Action::Freeze), 3, "{passed:?}");
+        let elsewhere = LinkId::of_interface(InterfaceId(1));
+        match passed {
+            Passed::QueueFull => {
+                let limits = Limits {
+                    connections: 2,
+                    ..config.limits
+                };
+                host.set_limits(at(60_000), limits);
+            }
+            Passed::LinksFull => {
+                let up = (elsewhere, LinkState::Up, Indicator::Notify);
+                say_of(&mut host, &mut stack, 64_900, up);
+            }
+            Passed::NotListed => stack.fails_to_list = 1,
+            Passed::Rerouted => {
+                for one in &mut stack.connections {
+                    one.via = connection(0, 1).via;
+                }
+                let up = (elsewhere, LinkState::Up, Indicator::Notify);
+                say_of(&mut host, &mut stack, 64_900, up);
+            }
+        }
+        let is_gone = passed == Passed::Rerouted;
+        if !is_gone {
+            say(&mut host, &mut stack, 65_000, LinkState::Up, by);
+        }
+        run(&mut host, &mut stack, at(120_000));
+        let frozen = stack.connections.iter().filter(|one| one.is_frozen);
+        assert_eq!(frozen.count(), 0, "{passed:?}");
+    }
+}
+
+/// Nothing is on its way that somebody might acknowledge, and the link that was said to be away never says that it is back.
+#[test]
+fn a_false_alarm_ends_with_the_next_packet() {
+    let mut stack = model(1);
+    stack.connections[0].snd_nxt = stack.connections[0].snd_una;
+    let mut host = agent();
+    let by = Indicator::Carrier;
+    say(&mut host, &mut stack, 60_000, LinkState::Down, by);
+    let one = stack.connections[0];
+    host.handle_packet(at(60_400), &one, &one, &mut stack);
+    assert!(
+        stack.connections[0].is_frozen,
+        "it may have been on its way"
+    );
+    host.handle_packet(at(61_000), &one, &one, &mut stack);
+    assert!(!stack.connections[0].is_frozen);
 }

@@ -15,8 +15,12 @@ pub(crate) struct Stack {
     pub(crate) connections: Vec<Connection>,
     pub(crate) log: Vec<(Instant, ConnectionId, Action)>,
     pub(crate) lists: u32,
+    /// How often it still fails to list its connections.
+    pub(crate) fails_to_list: u32,
     /// Whether it can be frozen from outside.
     pub(crate) freezes: bool,
+    /// Whether nothing is retransmitted early, as no timer has backed off.
+    pub(crate) has_not_backed_off: bool,
     /// What became of what was outstanding in those that thawed.
     pub(crate) thawed: Vec<(ConnectionId, Outstanding)>,
 }
@@ -93,12 +97,23 @@ impl Stack {
 impl EndpointControl for Stack {
     fn connections(&mut self, found: &mut Vec<Connection>) -> Result<(), ControlError> {
         self.lists += 1;
+        if self.fails_to_list > 0 {
+            self.fails_to_list -= 1;
+            return Err(ControlError::Refused {
+                action: Action::Freeze,
+                code: 105,
+            });
+        }
         found.extend(&self.connections);
         Ok(())
     }
 
     fn retransmit_now(&mut self, now: Instant, id: ConnectionId) -> Result<Outcome, ControlError> {
-        self.note(now, id, Action::Retransmit)
+        let outcome = self.note(now, id, Action::Retransmit)?;
+        Ok(match self.has_not_backed_off {
+            true => Outcome::Needless(Needless::NotBackedOff),
+            false => outcome,
+        })
     }
 
     fn fast_retransmit(&mut self, now: Instant, id: ConnectionId) -> Result<Outcome, ControlError> {

@@ -55,10 +55,11 @@ impl Acknowledgements {
         bare(id.local, id.remote, header)
     }
 
-    /// [`own`](Self::own), marked as a reconnection, with the sequence number of a keep-alive.
+    /// [`own`](Self::own), marked as a reconnection, with the sequence number of a keep-alive. What is in flight may
+    /// be lost: only the number before it is outside the peer's window for certain.
     pub(super) fn own_marked(&self, id: ConnectionId, progress: Progress) -> Packet {
         let header = TcpHeader {
-            seq: progress.snd_nxt - 1,
+            seq: progress.snd_una - 1,
             ack: progress.rcv_nxt,
             window: self.own_window,
             options: TcpOptions {
@@ -150,11 +151,12 @@ mod tests {
         assert_eq!(said.options.sack.len(), 4);
     }
 
+    /// [`PROGRESS`] has data in flight, of which the peer may have nothing.
     #[test]
     fn a_reconnection_is_marked_and_acceptable_to_no_peer() {
         let clock = Timestamps { value: 7, echo: 8 };
         let said = header(&acknowledgements(Some(clock)).own_marked(id(), PROGRESS));
-        assert_eq!((said.seq, said.ack), (SeqNumber(299), SeqNumber(2_000)));
+        assert_eq!((said.seq, said.ack), (SeqNumber(99), SeqNumber(2_000)));
         assert_eq!(said.options.timestamps, Some(clock));
         let option = said.options.experimental.expect("an option");
         assert!(option.is_immediate_retransmission());

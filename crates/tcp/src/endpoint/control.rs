@@ -100,11 +100,12 @@ impl Endpoint {
     }
 
     /// Sends one acknowledgement of what has arrived, in the shape of a keep-alive and with the Immediate
-    /// Retransmission Option; none before the handshake is done or after the end.
+    /// Retransmission Option; none before the handshake is done or after the end. Its number is before all that is
+    /// in flight, so that it is outside the window of a peer that has nothing of that.
     pub fn send_marked_ack(&mut self, _now: Instant) {
         if self.state.is_synchronized() && self.state != State::TimeWait {
             self.marks_ack = true;
-            self.send_ack_from(self.snd.snd_nxt - 1);
+            self.send_ack_from(self.snd.snd_una - 1);
         }
     }
 

@@ -361,7 +361,9 @@ impl MTcp {
         } else if is_local {
             return Verdict::Taken(TakeReason::Supervised);
         }
-        let is_for_supervisor = is_reconnection && tcp.seq.before(cx.flow.far.next);
+        // What bears data or a FIN is counted in what comes next already, and is the fixed host's.
+        let is_for_supervisor =
+            is_reconnection && packet.sequence_len() == 0 && tcp.seq.before(cx.flow.far.next);
         if is_for_supervisor && self.fixed.told().is_some() {
             // The fixed host would heed nothing in a keep-alive.
             if newly_acked > 0 {

@@ -337,13 +337,29 @@ impl Path {
 
     /// The far host acknowledges all before `ack`, and marks that as a reconnection.
     pub(crate) fn far_marked_ack(&mut self, ack: u32) {
+        self.far_marked_ack_at(0, ack);
+    }
+
+    /// The same, with a sequence number that is so much more.
+    pub(crate) fn far_marked_ack_at(&mut self, seq: u32, ack: u32) {
         let mut header = TcpHeader {
-            seq: self.far_header().seq - 1,
+            seq: self.far_header().seq - 1 + seq,
             ack: near_seq(ack),
             ..self.far_header()
         };
         header.options.experimental = Some(Experimental::immediate_retransmission());
         self.far_sends(&self.far_packet(header, 0));
+    }
+
+    /// The far host sends its first byte on, `len` bytes and what `flags` say, with the mark of a reconnection.
+    pub(crate) fn far_marked_data(&mut self, ack: u32, len: u32, flags: TcpFlags) {
+        let mut header = TcpHeader {
+            ack: near_seq(ack),
+            flags: TcpFlags::ACK | flags,
+            ..self.far_header()
+        };
+        header.options.experimental = Some(Experimental::immediate_retransmission());
+        self.far_sends(&self.far_packet(header, len));
     }
 
     /// The far host acknowledges all before `ack`, and echoes a near timestamp.

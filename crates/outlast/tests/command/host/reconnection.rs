@@ -18,8 +18,8 @@ const BYTES: usize = 3_000_000;
 const OUTAGE: Duration = Duration::from_secs(2);
 /// When it comes back, the sender would wait for at least so long.
 const REST: Duration = Duration::from_millis(1_500);
-/// The round trip is less than a millisecond; the machine may have much else to do.
-const SOON: Duration = Duration::from_millis(700);
+/// The round trip is less than a millisecond; the machine may have much else to do, as eight tests run at once.
+const SOON: Duration = Duration::from_millis(1_200);
 
 /// A supervisor host without an indicator of its own.
 const DEAF: &str = "[indicators]\nneighbour = false\nsilence = false\n";
@@ -138,20 +138,22 @@ fn both(case: Case) -> Option<[Seen; 2]> {
     Some(both)
 }
 
-/// Judges a case by what comes of it in one of three tries: where other tests keep the processors busy a run may be late
-/// for their sake.
-fn judge(case: Case, is_shown: impl Fn([Seen; 2]) -> bool) {
+/// Has every run with the mobile's half go on soon. The control is to show the stall in one of three tries: it is over
+/// early where its sender's timer happens to be.
+fn judge(case: Case, is_stall: impl Fn(Seen) -> bool) {
     let mut tried = Vec::new();
     for _ in 0..3 {
-        let Some(both) = both(case) else {
+        let Some([with, without]) = both(case) else {
             return;
         };
-        if is_shown(both) {
+        let is_soon = with.resumed < SOON && with.resumed < with.by_itself;
+        assert!(is_soon, "{case:?}: {with:?}, {without:?} without");
+        if is_stall(without) {
             return;
         }
-        tried.push(both);
+        tried.push(without);
     }
-    panic!("{case:?}: {tried:?}");
+    panic!("{case:?}: {tried:?} without the mobile's half");
 }
 
 #[test]
@@ -162,10 +164,8 @@ fn a_marked_acknowledgement_tells_a_supervisor_host_that_nobody_else_tells() {
         has_half: true,
         indicators: DEAF,
     };
-    judge(case, |[with, without]| {
-        with.resumed < SOON
-            && with.resumed < with.by_itself
-            && without.resumed + Duration::from_millis(100) > without.by_itself
+    judge(case, |without| {
+        without.resumed > SOON && without.resumed + Duration::from_millis(100) > without.by_itself
     });
 }
 
@@ -177,9 +177,7 @@ fn a_marked_acknowledgement_ends_the_freeze_of_the_published_supervisor_host() {
         has_half: true,
         indicators: DEAF,
     };
-    judge(case, |[with, without]| {
-        with.resumed < SOON && without.resumed > SOON
-    });
+    judge(case, |without| without.resumed > SOON);
 }
 
 #[test]
@@ -190,7 +188,5 @@ fn an_upload_goes_on_at_once_with_the_mobiles_half() {
         has_half: true,
         indicators: DEAF,
     };
-    judge(case, |[with, without]| {
-        with.resumed < SOON && without.resumed > SOON
-    });
+    judge(case, |without| without.resumed > SOON);
 }

@@ -85,8 +85,8 @@ pub(super) struct Wireless {
     sender_recovers: bool,
     /// The mobile is back, and was asked, or is to be, what it has.
     question: Option<Question>,
-    /// When the mobile's marked acknowledgement last had everything sent again.
-    reconnected_at: Option<Instant>,
+    /// When the mobile was last known to be back, by its mark or otherwise.
+    returned_at: Option<Instant>,
     /// When that is sent again which its sender has repeated meanwhile, unless the mobile acknowledges it.
     repetition_at: Option<Instant>,
 }
@@ -156,6 +156,7 @@ impl Wireless {
         self.is_lossy = false;
         self.duplicates = 0;
         self.recover = self.cache.end();
+        self.returned_at = Some(now);
         self.question = self.cache.has_sent().then(|| Question {
             is_due: true,
             since: now,
@@ -166,24 +167,25 @@ impl Wireless {
     /// The mobile's marked acknowledgement: it was away and is back, and what it does not acknowledge is lost
     /// (section 4.2, figure 5). Says whether something is sent again.
     ///
-    /// A further mark within a timeout speaks of what was sent since the first one only if that had the time of a round
-    /// trip: nobody has more sent than he acknowledges.
+    /// Where the supervisor has heard of the return itself, what was sent before that is lost. A further mark within a
+    /// timeout speaks of what was sent since only if that had the time of a round trip: nobody has more sent than he
+    /// acknowledges.
     pub(super) fn reconnect(&mut self, cx: &Context<'_>) -> bool {
         let now = cx.now;
-        let is_repeated = self
-            .reconnected_at
-            .replace(now)
-            .is_some_and(|before| now.since(before) < timeout(cx.flow));
         self.state = State::default();
         self.probes = false;
         self.probed = None;
         self.is_lossy = false;
         self.duplicates = 0;
         self.recover = self.cache.end();
-        self.question = None;
-        match is_repeated {
-            true => self.cache.send_older_again(now - cx.flow.rtt.smoothed()),
-            false => self.cache.send_all_again(),
+        let is_repeated = self
+            .returned_at
+            .replace(now)
+            .is_some_and(|before| now.since(before) < timeout(cx.flow));
+        match self.question.take() {
+            Some(question) => self.cache.send_older_again(question.since),
+            None if is_repeated => self.cache.send_older_again(now - cx.flow.rtt.smoothed()),
+            None => self.cache.send_all_again(),
         }
         self.rearm(cx);
         if let State::NoFreeze { rexmt } = &mut self.state
