@@ -106,7 +106,7 @@ fn a_mechanism_that_the_lab_does_not_have_is_named() {
     let error = Lab::new(&scenario, 0).expect_err("a mechanism of gateways");
     assert_eq!(
         error.to_string(),
-        "the lab has no mechanism \"hold\" at `outlast.fixed` (it has: none, retransmission-trigger, fast-retransmit)"
+        "the lab has no mechanism \"hold\" at `outlast.fixed` (it has: none, retransmission-trigger, fast-retransmit; at the mobile also m-tcp)"
     );
 }
 
