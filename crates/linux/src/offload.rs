@@ -44,14 +44,17 @@ pub fn segments_tunnels(interface: &str) -> io::Result<bool> {
     ethtool::has(any.as_fd(), interface, TUNNEL_SEGMENTATION)
 }
 
-/// Whether there is a device of a bus behind `interface`, real or a virtual machine's, by the names that
-/// `/sys` has.
+/// Whether there is a device of a bus behind `interface`, real or a virtual machine's, as far as `/sys` shows it. It
+/// may show another network namespace, with another interface of that name: the Ethernet address tells.
 #[must_use]
-pub fn has_hardware(interface: &str) -> bool {
-    Path::new("/sys/class/net")
-        .join(interface)
-        .join("device")
-        .exists()
+pub fn has_hardware(interface: &str, address: Option<[u8; 6]>) -> bool {
+    let Some([a, b, c, d, e, f]) = address else {
+        return false;
+    };
+    let entry = Path::new("/sys/class/net").join(interface);
+    let address = format!("{a:02x}:{b:02x}:{c:02x}:{d:02x}:{e:02x}:{f:02x}");
+    std::fs::read_to_string(entry.join("address")).is_ok_and(|shown| shown.trim() == address)
+        && entry.join("device").exists()
 }
 
 fn set_all(interface: &str, commands: &[u32], on: bool) -> io::Result<()> {
@@ -84,7 +87,7 @@ mod tests {
             let loopback = segments_tunnels("lo").expect("the loopback device tells");
             assert!(!loopback, "the loopback device does not");
             assert!(segments_tunnels("nonesuch").is_err());
-            assert!(!has_hardware("one"), "a veth is of no bus");
+            assert!(!has_hardware("one", Some([2; 6])), "a veth is of no bus");
             assert!(set_super_segments("nonesuch", true).is_err());
             assert!(set_checksums("nonesuch", true).is_err());
             assert!(set_super_segments("sixteen-letters-", true).is_err());

@@ -50,12 +50,12 @@ fn in_the_way(cards: &[Card]) -> Option<&str> {
 }
 
 /// What a network interface does with super-segments in tunnels.
-fn card(name: &str) -> Card {
-    let has_hardware = offload::has_hardware(name);
+fn card(name: &str, address: Option<[u8; 6]>) -> Card {
+    let has_hardware = offload::has_hardware(name, address);
     let segments_tunnels = has_hardware
         && offload::segments_tunnels(name).unwrap_or_else(|error| {
             // One that is gone meanwhile is in nobody's way.
-            let is_there = offload::has_hardware(name);
+            let is_there = offload::has_hardware(name, address);
             if is_there {
                 tracing::warn!(name, %error, "the interface does not tell what it does with tunnels");
             }
@@ -188,7 +188,7 @@ impl DataPath {
             else {
                 continue;
             };
-            cards.push(card(&name));
+            cards.push(card(&name, hardware));
             let is_others = index != self.device && Some(index) != self.excluded;
             if index.0 == LOOPBACK || !is_others || kernel.is_attached(index) {
                 self.seen.insert(index.0);
