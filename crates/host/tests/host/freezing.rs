@@ -29,6 +29,16 @@ fn say(host: &mut Host, stack: &mut Stack, millis: u64, state: LinkState, by: In
     say_of(host, stack, millis, (LINK, state, by));
 }
 
+/// The link loses its carrier.
+fn lose(host: &mut Host, stack: &mut Stack, millis: u64) {
+    say(host, stack, millis, LinkState::Down, Indicator::Carrier);
+}
+
+/// The link has its carrier again.
+fn regain(host: &mut Host, stack: &mut Stack, millis: u64) {
+    say(host, stack, millis, LinkState::Up, Indicator::Carrier);
+}
+
 fn say_of(
     host: &mut Host,
     stack: &mut Stack,
@@ -70,13 +80,7 @@ fn a_lost_link_freezes_its_connections_and_its_return_thaws_them_behind_a_marked
     let mut stack = model(1);
     stack.connections.push(connection(7, 1));
     let mut host = agent();
-    say(
-        &mut host,
-        &mut stack,
-        1_000,
-        LinkState::Down,
-        Indicator::Carrier,
-    );
+    lose(&mut host, &mut stack, 1_000);
     assert_eq!(
         log(&stack),
         [(1_000, 0, Action::Freeze)],
@@ -90,13 +94,7 @@ fn a_lost_link_freezes_its_connections_and_its_return_thaws_them_behind_a_marked
         LinkState::Down,
         Indicator::Address,
     );
-    say(
-        &mut host,
-        &mut stack,
-        9_000,
-        LinkState::Up,
-        Indicator::Carrier,
-    );
+    regain(&mut host, &mut stack, 9_000);
     assert_eq!(stack.log.len(), 1);
     say(
         &mut host,
@@ -160,13 +158,7 @@ fn a_connection_stays_frozen_until_the_last_link_of_its_way_is_back() {
         1_000,
         (peer, LinkState::Down, Indicator::Neighbour),
     );
-    say(
-        &mut host,
-        &mut stack,
-        2_000,
-        LinkState::Down,
-        Indicator::Carrier,
-    );
+    lose(&mut host, &mut stack, 2_000);
     say_of(
         &mut host,
         &mut stack,
@@ -174,13 +166,7 @@ fn a_connection_stays_frozen_until_the_last_link_of_its_way_is_back() {
         (peer, LinkState::Up, Indicator::Neighbour),
     );
     assert_eq!(log(&stack), [(1_000, 0, Action::Freeze)]);
-    say(
-        &mut host,
-        &mut stack,
-        4_000,
-        LinkState::Up,
-        Indicator::Carrier,
-    );
+    regain(&mut host, &mut stack, 4_000);
     assert_eq!(stack.count(Action::Thaw), 1);
     assert_eq!(stack.count(Action::MarkedAck), 1);
 }
@@ -226,20 +212,8 @@ fn a_connection_that_is_still_being_opened_is_restarted_and_tells_nothing() {
     let mut stack = model(1);
     stack.connections[0].stage = Stage::Opening;
     let mut host = agent();
-    say(
-        &mut host,
-        &mut stack,
-        1_000,
-        LinkState::Down,
-        Indicator::Carrier,
-    );
-    say(
-        &mut host,
-        &mut stack,
-        5_000,
-        LinkState::Up,
-        Indicator::Carrier,
-    );
+    lose(&mut host, &mut stack, 1_000);
+    regain(&mut host, &mut stack, 5_000);
     assert_eq!(log(&stack), [(5_000, 0, Action::Retransmit)]);
 }
 
@@ -253,21 +227,9 @@ fn idle_connections_tell_of_the_return_last_and_not_all() {
         connection.received_at = at(1);
     }
     let mut host = agent();
-    say(
-        &mut host,
-        &mut stack,
-        60_000,
-        LinkState::Down,
-        Indicator::Carrier,
-    );
+    lose(&mut host, &mut stack, 60_000);
     stack.log.clear();
-    say(
-        &mut host,
-        &mut stack,
-        65_000,
-        LinkState::Up,
-        Indicator::Carrier,
-    );
+    regain(&mut host, &mut stack, 65_000);
     let first = log(&stack)[0];
     assert_eq!(first, (65_000, 1_999, Action::MarkedAck));
     let end = at(65_000) + Duration::from_secs(10);
@@ -286,20 +248,8 @@ fn a_marked_acknowledgement_is_repeated_until_the_peer_goes_on() {
         stack.connections[0].snd_nxt = stack.connections[0].snd_una;
         stack.connections[0].received_at = at(990);
         let mut host = agent();
-        say(
-            &mut host,
-            &mut stack,
-            1_000,
-            LinkState::Down,
-            Indicator::Carrier,
-        );
-        say(
-            &mut host,
-            &mut stack,
-            5_000,
-            LinkState::Up,
-            Indicator::Carrier,
-        );
+        lose(&mut host, &mut stack, 1_000);
+        regain(&mut host, &mut stack, 5_000);
         assert_eq!(stack.count(Action::MarkedAck), 1);
         if goes_on {
             stack.connections[0].rcv_nxt = SeqNumber(1_001);

@@ -153,7 +153,8 @@ impl Endpoint {
         self.send_ack_from(self.snd.snd_nxt);
     }
 
-    /// The same with another sequence number.
+    /// An acknowledgement without data that bears the sequence number `seq`: that of a keep-alive lies before
+    /// what the peer expects.
     pub(super) fn send_ack_from(&mut self, seq: SeqNumber) {
         if matches!(self.state, State::Closed | State::Listen) {
             return;

@@ -340,7 +340,8 @@ impl Path {
         self.far_marked_ack_at(0, ack);
     }
 
-    /// The same, with a sequence number that is so much more.
+    /// The far host marks an acknowledgement of all before `ack` as a reconnection. Its sequence number is `seq` bytes
+    /// beyond that of a keep-alive.
     pub(crate) fn far_marked_ack_at(&mut self, seq: u32, ack: u32) {
         let mut header = TcpHeader {
             seq: self.far_header().seq - 1 + seq,
