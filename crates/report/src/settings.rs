@@ -142,7 +142,14 @@ pub fn table(scenario: &Scenario) -> Table {
     }
     if let Some(mobile_ip) = scenario.mobile_ip {
         let (detection, delay) = (mobile_ip.detection, time(mobile_ip.delay));
-        let text = format!("detection {detection}, {delay} between the agents");
+        let away = match mobile_ip.foreign_agents {
+            true => "foreign agents",
+            false => "addresses of its own",
+        };
+        let home = mobile_ip
+            .home
+            .map_or_else(String::new, |home| format!(", home at gateway {home}"));
+        let text = format!("detection {detection}, {away}, {delay} to the home agent{home}");
         rows.push("Mobile IP", text);
     }
     if !scenario.handoffs.is_empty() {

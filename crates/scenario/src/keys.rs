@@ -453,6 +453,9 @@ pub(crate) static MOBILE_IP: Section = Section {
     is_list: false,
     keys: &[
         &roaming::DETECTION,
+        &roaming::HOME,
+        &roaming::FOREIGN_AGENTS,
+        &roaming::ADDRESS_AFTER,
         &roaming::ADVERTISEMENTS,
         &roaming::REVERSE_TUNNEL,
         &roaming::BACKBONE_DELAY,

@@ -71,16 +71,24 @@ impl From<Detection> for mobility::Detection {
     }
 }
 
-/// Mobile IP with a home agent at the router and a foreign agent at each gateway.
+/// Mobile IP with a home agent at the router, and at gateways away from home foreign agents, or addresses
+/// of the mobile's own.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct MobileIp {
+    /// The gateway at which the mobile is at home, counted from one.
+    pub home: Option<usize>,
+    /// Whether there is a foreign agent at each other gateway; if not, the mobile gets an address of its
+    /// own there.
+    pub foreign_agents: bool,
+    /// How long after its arrival it has that address.
+    pub address_after: Duration,
     /// When the mobile believes that it has moved.
     pub detection: Detection,
     /// The mean time between two advertisements.
     pub advertisements: Duration,
     /// What the mobile sends goes through the tunnel, too.
     pub reverse_tunnel: bool,
-    /// How long a packet takes between home agent and foreign agent, one way.
+    /// How long a packet takes between home agent and a gateway away from home, one way.
     pub delay: Duration,
     /// The rate of the link between them.
     pub rate: BitRate,

@@ -112,6 +112,9 @@ const fn crash(crash: &Crash) -> world::Crash {
 
 fn mobile_ip(mobile_ip: MobileIp) -> MobileIpSetup {
     MobileIpSetup {
+        home: mobile_ip.home.map(|number| number - 1),
+        has_foreign_agents: mobile_ip.foreign_agents,
+        address_after: mobile_ip.address_after,
         detection: mobile_ip.detection.into(),
         advertisements: mobile_ip.advertisements,
         reverse_tunnel: mobile_ip.reverse_tunnel,

@@ -5,17 +5,25 @@ use outlast_base::time::Duration;
 use outlast_base::units::BitRate;
 use outlast_mobility::{Detection, HomeCounters, NodeCounters};
 
-/// A home agent at the router, a foreign agent at each gateway, and a mobile node at the mobile host.
+/// A home agent at the router, a mobile node at the mobile host, and at gateways away from home foreign
+/// agents, or addresses of the mobile host's own.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct MobileIpSetup {
+    /// The gateway at which the mobile host is at home; counted from 0.
+    pub home: Option<usize>,
+    /// Whether there is a foreign agent at each other gateway; if not, the mobile host gets an address of
+    /// its own there, and registers by itself.
+    pub has_foreign_agents: bool,
+    /// How long after its arrival it has that address.
+    pub address_after: Duration,
     /// When the mobile node believes that it has moved.
     pub detection: Detection,
-    /// The mean time between two advertisements of a foreign agent; they are true for three times as
+    /// The mean time between two advertisements of an agent; they are true for three times as
     /// long, in whole seconds, and at least three.
     pub advertisements: Duration,
     /// What the mobile host sends goes through the tunnel, too.
     pub reverse_tunnel: bool,
-    /// How long a packet takes between home agent and foreign agent, one way.
+    /// How long a packet takes between home agent and a gateway away from home, one way.
     pub delay: Duration,
     /// The rate of the link between them.
     pub rate: BitRate,

@@ -95,12 +95,37 @@ pub(crate) static DETECTION: Key = Key {
     meaning: "When the mobile believes that it has moved, see above.",
     source: "RFC 5944, section 2.4.2.1",
 };
+pub(crate) static HOME: Key = Key {
+    name: "home",
+    kind: Kind::Integer(1, Scenario::MAX_GATEWAYS as u64),
+    example: "1",
+    default: "none",
+    meaning: "The gateway at which the mobile is at home: it hears its home agent there, and needs no tunnel.",
+    source: "",
+};
+pub(crate) static FOREIGN_AGENTS: Key = Key {
+    name: "foreign_agents",
+    kind: Kind::Switch,
+    example: "false",
+    default: "`true`",
+    meaning: "Whether there is a foreign agent at each gateway away from home. If not, the mobile gets an \
+              address of its own there, and the tunnel ends at the mobile.",
+    source: "",
+};
+pub(crate) static ADDRESS_AFTER: Key = Key {
+    name: "address_after",
+    kind: Kind::Duration(0, 60 * SECOND),
+    example: "\"300 ms\"",
+    default: "`\"500 ms\"`",
+    meaning: "How long after it came there the mobile has that address.",
+    source: "assumed",
+};
 pub(crate) static ADVERTISEMENTS: Key = Key {
     name: "advertisements",
     kind: Kind::Duration(50 * MS, 60 * SECOND),
     example: "\"500 ms\"",
     default: "`\"1 s\"`",
-    meaning: "Mean time between two advertisements of a foreign agent. Each is true for three times as \
+    meaning: "Mean time between two advertisements of an agent. Each is true for three times as \
               long, in whole seconds.",
     source: "the thesis, section 4.2",
 };
@@ -117,7 +142,7 @@ pub(crate) static BACKBONE_DELAY: Key = Key {
     kind: Kind::Duration(0, 60 * SECOND),
     example: "\"20 ms\"",
     default: "`\"30 ms\"`",
-    meaning: "How long a packet takes between home agent and foreign agent, one way.",
+    meaning: "How long a packet takes between home agent and a gateway away from home, one way.",
     source: "the thesis, section 4.3",
 };
 pub(crate) static BACKBONE_RATE: Key = Key {

@@ -2,8 +2,9 @@
 
 use super::duration;
 use crate::keys::roaming::{
-    ADVERTISEMENTS, BACK_AFTER, BACKBONE_DELAY, BACKBONE_LOSS, BACKBONE_RATE, CRASH_AT, DELAY,
-    DETECTION, FORWARD, GAP, GATEWAY, HANDOFF_AT, LOST_AFTER, REVERSE_TUNNEL, TO, UPDATE,
+    ADDRESS_AFTER, ADVERTISEMENTS, BACK_AFTER, BACKBONE_DELAY, BACKBONE_LOSS, BACKBONE_RATE,
+    CRASH_AT, DELAY, DETECTION, FOREIGN_AGENTS, FORWARD, GAP, GATEWAY, HANDOFF_AT, HOME,
+    LOST_AFTER, REVERSE_TUNNEL, TO, UPDATE,
 };
 use crate::keys::{self, Key};
 use crate::mechanism::Mechanism;
@@ -18,6 +19,7 @@ const DEFAULT_DELAY: Duration = Duration::from_millis(5);
 const DEFAULT_LOST_AFTER: Duration = Duration::from_secs(30);
 const DEFAULT_GAP: Duration = Duration::from_millis(100);
 const DEFAULT_ADVERTISEMENTS: Duration = Duration::from_secs(1);
+const DEFAULT_ADDRESS_AFTER: Duration = Duration::from_millis(500);
 const DEFAULT_BACKBONE_DELAY: Duration = Duration::from_millis(30);
 const DEFAULT_BACKBONE_RATE: u64 = 100_000_000;
 
@@ -39,7 +41,7 @@ pub(super) fn roaming(top: &Reader<'_>) -> Roaming {
             delay: duration(&agents, &DELAY).unwrap_or(DEFAULT_DELAY),
             lost_after: duration(&agents, &LOST_AFTER).unwrap_or(DEFAULT_LOST_AFTER),
         }),
-        mobile_ip: mobile_ip(top),
+        mobile_ip: mobile_ip(top, gateways),
         crashes: crashes
             .iter()
             .map(|crash| read_crash(crash, gateways))
@@ -48,13 +50,27 @@ pub(super) fn roaming(top: &Reader<'_>) -> Roaming {
     }
 }
 
-fn mobile_ip(top: &Reader<'_>) -> Option<MobileIp> {
+fn mobile_ip(top: &Reader<'_>, gateways: usize) -> Option<MobileIp> {
     let reader = top.table(&keys::top::MOBILE_IP, &keys::MOBILE_IP);
+    let home = reader.has(&HOME).then(|| number(&reader, &HOME));
+    check_home(&reader, home, gateways);
+    let foreign_agents = reader.switch(&FOREIGN_AGENTS).unwrap_or(true);
+    if foreign_agents {
+        let remedy = "write `foreign_agents = false`, or remove it";
+        reader.forbid(
+            &ADDRESS_AFTER,
+            "foreign agents, whose addresses the mobile uses",
+            remedy,
+        );
+    }
     let detection = reader.choice(&DETECTION).and_then(Detection::from_name);
     let rate = reader
         .quantity(&BACKBONE_RATE)
         .unwrap_or(DEFAULT_BACKBONE_RATE);
     let mobile_ip = MobileIp {
+        home,
+        foreign_agents,
+        address_after: duration(&reader, &ADDRESS_AFTER).unwrap_or(DEFAULT_ADDRESS_AFTER),
         detection: detection.unwrap_or(Detection::Lazy),
         advertisements: duration(&reader, &ADVERTISEMENTS).unwrap_or(DEFAULT_ADVERTISEMENTS),
         reverse_tunnel: reader.switch(&REVERSE_TUNNEL).unwrap_or(true),
@@ -64,6 +80,20 @@ fn mobile_ip(top: &Reader<'_>) -> Option<MobileIp> {
         loss: reader.probability(&BACKBONE_LOSS).unwrap_or(0.0),
     };
     reader.is_present().then_some(mobile_ip)
+}
+
+/// Notes a home that is no gateway of the file.
+fn check_home(reader: &Reader<'_>, home: Option<usize>, gateways: usize) {
+    if let (Some(home), Some(span)) = (home, reader.span_of(&HOME))
+        && home > gateways
+    {
+        reader.note(
+            span,
+            format!("`home = {home}` is no gateway of this file"),
+            format!("the last one that `[[handoffs]]` name is {gateways}"),
+            format!("write a number from 1 to {gateways}, or add a `[[handoffs]]`"),
+        );
+    }
 }
 
 fn handoffs(top: &Reader<'_>) -> Vec<Handoff> {

@@ -33,6 +33,7 @@ fn every_example_is_sound() {
         "hand-over between gateways",
         "hip laptop",
         "interactive desktop",
+        "laptop between networks",
         "neighbours",
         "rate falls",
         "recorded cell",

@@ -229,8 +229,12 @@ fn with_example(section: &Section, key: &Key, directory: &Path) -> String {
             let others = beside(&others, name);
             format!("{PLAIN}[[crashes]]\n{others}")
         }
-        ("mobile_ip", _) => {
-            format!("{PLAIN}[[handoffs]]\nat = \"1 s\"\nto = 2\n[mobile_ip]\n")
+        ("mobile_ip", name) => {
+            let others = match name {
+                "address_after" => "foreign_agents = false\n",
+                _ => "",
+            };
+            format!("{PLAIN}[[handoffs]]\nat = \"1 s\"\nto = 2\n[mobile_ip]\n{others}")
         }
         ("outlast", "compression") => {
             format!("{PLAIN}[outlast]\ngateway = \"m-tcp\"\n")

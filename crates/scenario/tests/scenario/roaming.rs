@@ -78,6 +78,7 @@ fn mobile_ip_is_there_when_its_table_is_and_has_defaults() {
     assert_eq!(usual.advertisements, SECOND);
     assert_eq!(usual.delay, Duration::from_millis(30));
     assert!(usual.reverse_tunnel && usual.loss == 0.0);
+    assert!(usual.foreign_agents && usual.home.is_none());
     let eager = format!("{PLAIN}[mobile_ip]\ndetection = \"eager\"\nloss = 0.5\n{handoff}");
     let eager = scenario(&eager).mobile_ip.expect("it is there");
     assert_eq!((eager.detection, eager.loss), (Detection::Eager, 0.5));
@@ -98,4 +99,23 @@ fn what_contradicts_mobile_ip_is_said() {
             "{both}"
         );
     }
+}
+
+#[test]
+fn where_a_mobile_is_at_home_is_one_of_its_gateways() {
+    let handoff = "[[handoffs]]\nat = \"1 s\"\nto = 2\n";
+    let text = |keys: &str| format!("{PLAIN}[mobile_ip]\n{keys}\n{handoff}");
+    let own = scenario(&text(
+        "home = 2\nforeign_agents = false\naddress_after = \"1 s\"",
+    ));
+    let own = own.mobile_ip.expect("it is there");
+    assert_eq!((own.home, own.foreign_agents), (Some(2), false));
+    assert_eq!(own.address_after, SECOND);
+    let beyond = problems(&text("home = 3"));
+    assert!(beyond.contains("is no gateway of this file"), "{beyond}");
+    let unused = problems(&text("address_after = \"1 s\""));
+    assert!(
+        unused.contains("write `foreign_agents = false`"),
+        "{unused}"
+    );
 }

@@ -1,4 +1,4 @@
-//! Mobile IP between two gateways: hand-offs are found, take their time, and are acted on.
+//! Mobile IP between gateways: hand-offs are found, take their time, and are acted on.
 
 use outlast_base::time::Duration;
 use outlast_scenario::Scenario;
@@ -91,4 +91,55 @@ fn a_completed_registration_sends_what_was_kept() {
     let with = wait("home_agent = \"hold\"");
     assert!(with < 0.12, "{with}");
     assert!(without > with * 2.0, "{without} against {with}");
+}
+
+/// Where the mobile host is at home, it is as soon as it hears its home agent; there is no tunnel then.
+#[test]
+fn a_mobile_comes_home_and_leaves_again() {
+    let ms = Duration::from_millis;
+    let report = report("detection = \"link\"\nhome = 1", "", 1);
+    assert_eq!(report.result.intact, Some(true));
+    let outcome = outcome(&report);
+    assert_eq!(outcome.handoffs.len(), HANDOFFS);
+    let away = outcome.handoffs.iter().step_by(2);
+    let home = outcome.handoffs.iter().skip(1).step_by(2);
+    // 30 ms from the foreign agent to the home agent, which is at the home network itself.
+    assert!(
+        away.clone().all(|took| *took > ms(40) && *took < ms(60)),
+        "{away:?}"
+    );
+    assert!(home.clone().all(|took| *took < ms(30)), "{home:?}");
+}
+
+#[test]
+fn without_foreign_agents_a_mobile_registers_the_address_that_it_gets() {
+    let ms = Duration::from_millis;
+    let keys = "detection = \"link\"\nforeign_agents = false\naddress_after = \"300 ms\"";
+    for reverse_tunnel in [true, false] {
+        let keys = format!("{keys}\nreverse_tunnel = {reverse_tunnel}");
+        let report = report(&keys, "", 1);
+        assert_eq!(report.result.intact, Some(true));
+        let outcome = outcome(&report);
+        assert_eq!(outcome.handoffs.len(), HANDOFFS);
+        // The 10 ms of the hand-off, the address, and the way to the home agent.
+        let all = &outcome.handoffs;
+        assert!(
+            all.iter().all(|took| *took > ms(340) && *took < ms(360)),
+            "{all:?}"
+        );
+        // Nobody advertises.
+        assert_eq!(outcome.mobile_node.advertisements, 0);
+    }
+}
+
+/// Lost requests and replies are repeated, at home and away.
+#[test]
+fn a_mobile_with_addresses_of_its_own_is_found_in_spite_of_losses() {
+    let keys = "home = 1\nforeign_agents = false\nloss = 0.3";
+    for seed in 1..=5 {
+        let report = report(keys, "", seed);
+        let outcome = outcome(&report);
+        assert_eq!(outcome.handoffs.len(), HANDOFFS, "seed {seed}");
+        assert_eq!(report.result.intact, Some(true), "seed {seed}");
+    }
 }

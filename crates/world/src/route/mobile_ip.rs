@@ -1,10 +1,11 @@
 //! Mobile IP in the near part of the route: the agents, the mobile node, and the links between them.
 //!
-//! The home agent stands at the router, a foreign agent at each gateway. Their messages are packets
-//! like any other: they cross the mobile host's link and the link between home agent and foreign agent,
+//! The home agent stands at the router, and at each gateway what [`Place`] says. Messages are packets
+//! like any other: they cross the mobile host's link and the link between home agent and gateway,
 //! take their time and their share of the rate, and are lost as others are. A packet in the tunnel is as
 //! much longer as its outer header; that header is counted and not written, so that gateways see the
-//! inner packet, as they do behind a tunnel's end.
+//! inner packet, as they do behind a tunnel's end. On the mobile host's own link, which a tunnel crosses only
+//! where the address is its own, the header is not counted.
 //!
 //! Until the first registration is complete, the first gateway serves the mobile host without one.
 
@@ -21,9 +22,10 @@ use outlast_base::time::{Duration, Instant};
 use outlast_base::units::ByteCount;
 use outlast_link::{Frame, Link, LinkConfig, PipeConfig, Way};
 use outlast_mobility::{
-    Advertising, Algorithm, Arrival, Attachment, ForeignAgent, ForeignAgentConfig, ForeignLimits,
-    HomeAgent, HomeAgentConfig, HomeEvent, HomeLimits, LinkAddress, LinkId, MobileNode,
-    MobileNodeConfig, NtpClock, ReverseTunnels, SecurityAssociation, Transmit, Verdict, Via,
+    Advertising, Algorithm, Arrival, Attachment, CoLocation, ForeignAgent, ForeignAgentConfig,
+    ForeignLimits, HomeAgent, HomeAgentConfig, HomeEvent, HomeLimits, LinkAddress, LinkId,
+    MobileNode, MobileNodeConfig, NtpClock, ReverseTunnels, SecurityAssociation, Transmit, Verdict,
+    Via,
 };
 use outlast_wire::mobile_ip::{Lifetime, PORT};
 use outlast_wire::{Packet, Transport};
@@ -35,7 +37,9 @@ const TUNNEL_OVERHEAD: u32 = 20;
 /// The queue between home agent and foreign agents, in packets.
 const QUEUE: usize = 1_000;
 const LIFETIME: Lifetime = Lifetime(300);
-/// The link between a foreign agent and the home agent, as the foreign agent numbers it.
+/// The home network, as the home agent numbers it.
+const HOME: LinkId = LinkId(0);
+/// The link between a foreign agent and the home agent, as both number it.
 const BACKBONE: LinkId = LinkId(1);
 const VISITORS: LinkId = LinkId(0);
 const MOBILE: LinkAddress = LinkAddress([4; 6]);
@@ -53,6 +57,18 @@ impl<L: Load> Frame for Tunnelled<L> {
     fn wire_len(&self) -> ByteCount {
         ByteCount(u64::from(self.load.wire_len()) + u64::from(self.overhead))
     }
+}
+
+/// What Mobile IP has at a gateway.
+#[derive(Debug)]
+#[expect(clippy::large_enum_variant, reason = "there are at most 32 of them")]
+enum Place {
+    /// The home network: the home agent is heard there.
+    Home,
+    /// A foreign agent.
+    Agent(ForeignAgent),
+    /// No agent: the mobile host gets an address of its own.
+    OwnAddress,
 }
 
 /// What the route has to do.
@@ -73,13 +89,17 @@ pub(super) enum Action<L> {
 pub(super) struct MobileIp<L> {
     home: HomeAgent,
     /// By gateway.
-    foreign: Vec<ForeignAgent>,
+    places: Vec<Place>,
     backbone: Vec<Link<Tunnelled<L>>>,
     node: MobileNode,
     /// Where the mobile host is; `None` on its way.
     at: Option<usize>,
     left_at: Option<Instant>,
-    was_bound: bool,
+    address_after: Duration,
+    /// When the mobile host gets an address of its own where it is.
+    address_at: Option<Instant>,
+    /// The gateway of the newest registration.
+    bound: Option<usize>,
     /// A foreign agent has had the reply to the first registration. Until then the first gateway delivers
     /// what is in the tunnel.
     has_visited: bool,
@@ -92,6 +112,15 @@ pub(super) struct MobileIp<L> {
 fn care_of_address(gateway: usize) -> Ipv4Addr {
     // At most 32 gateways.
     Ipv4Addr::new(10, gateway as u8, 0, 1)
+}
+
+/// The mobile host's own address at a gateway.
+fn own_address(gateway: usize) -> CoLocation {
+    let [_, number, ..] = care_of_address(gateway).octets();
+    CoLocation {
+        address: Ipv4Addr::new(10, number, 0, 2),
+        link: link_of(gateway),
+    }
 }
 
 fn gateway_of(care_of_address: Ipv4Addr) -> usize {
@@ -112,19 +141,33 @@ fn is_message(packet: &Packet) -> bool {
     }
 }
 
+fn advertising(setup: &MobileIpSetup, address: Ipv4Addr) -> Advertising {
+    let lifetime = setup.advertisements.as_secs_f64() * 3.0;
+    Advertising {
+        address,
+        interval: setup.advertisements,
+        // The cast saturates.
+        lifetime_s: (lifetime + 0.999) as u16,
+        prefix_length: Some(24),
+    }
+}
+
+fn place(now: Instant, setup: &MobileIpSetup, gateway: usize, seed: u64) -> Place {
+    if setup.home == Some(gateway) {
+        Place::Home
+    } else if setup.has_foreign_agents {
+        Place::Agent(foreign_agent(now, setup, gateway, seed))
+    } else {
+        Place::OwnAddress
+    }
+}
+
 fn foreign_agent(now: Instant, setup: &MobileIpSetup, gateway: usize, seed: u64) -> ForeignAgent {
     let address = care_of_address(gateway);
-    let lifetime = setup.advertisements.as_secs_f64() * 3.0;
     let config = ForeignAgentConfig {
         care_of_address: address,
         link: VISITORS,
-        advertising: Advertising {
-            address,
-            interval: setup.advertisements,
-            // The cast saturates.
-            lifetime_s: (lifetime + 0.999) as u16,
-            prefix_length: Some(24),
-        },
+        advertising: advertising(setup, address),
         longest_lifetime: LIFETIME,
         demands_registration: false,
         reverse_tunnels: ReverseTunnels::Offered,
@@ -151,7 +194,17 @@ impl<L: Load> MobileIp<L> {
             loss: setup.loss,
             ..PipeConfig::default()
         };
+        // The home agent is on the home network itself.
+        let at_home = PipeConfig {
+            delay: Duration::ZERO,
+            loss: 0.0,
+            ..pipe
+        };
         let backbone = (0..gateways).map(|gateway| {
+            let pipe = match setup.home == Some(gateway) {
+                true => at_home,
+                false => pipe,
+            };
             Link::new(LinkConfig {
                 to_mobile: pipe,
                 to_fixed: pipe,
@@ -161,14 +214,14 @@ impl<L: Load> MobileIp<L> {
         });
         let home = HomeAgentConfig {
             address: HOME_AGENT,
-            link: LinkId(0),
+            link: HOME,
             mobiles: BTreeMap::from([(HOME_ADDRESS, vec![association.clone()])]),
             foreign_agents: BTreeMap::new(),
             longest_lifetime: LIFETIME,
             replay_tolerance: Duration::from_secs(7),
             reverse_tunnels: ReverseTunnels::Offered,
             udp_tunnels: None,
-            advertising: None,
+            advertising: setup.home.map(|_| advertising(setup, HOME_AGENT)),
             limits: HomeLimits::default(),
             clock,
             seed,
@@ -186,29 +239,30 @@ impl<L: Load> MobileIp<L> {
             clock,
             seed,
         };
-        let foreign = (0..gateways).map(|gateway| foreign_agent(now, setup, gateway, seed));
+        let places = (0..gateways).map(|gateway| place(now, setup, gateway, seed));
         let mut mobile_ip = Self {
             home: HomeAgent::new(now, home),
-            foreign: foreign.collect(),
+            places: places.collect(),
             backbone: backbone.collect(),
             node: MobileNode::new(now, node),
-            at: Some(0),
+            at: None,
             left_at: None,
-            was_bound: false,
+            address_after: setup.address_after,
+            address_at: None,
+            bound: None,
             has_visited: false,
             is_reverse: setup.reverse_tunnel,
             handoffs: Vec::new(),
             strayed: 0,
             actions: VecDeque::new(),
         };
-        mobile_ip.node.handle_link(now, LinkId(0), true);
-        mobile_ip.drain(now);
+        mobile_ip.arrive(now, 0);
         mobile_ip
     }
 
     pub(super) fn poll_timeout(&self) -> Instant {
-        let foreign = self.foreign.iter().filter_map(ForeignAgent::poll_timeout);
-        let foreign = foreign.map(|(at, _)| at);
+        let foreign = self.agents().filter_map(ForeignAgent::poll_timeout);
+        let foreign = foreign.map(|(at, _)| at).chain(self.address_at);
         let home = self.home.poll_timeout().map(|(at, _)| at);
         let node = self.node.poll_timeout().map(|(at, _)| at);
         let links = self.backbone.iter().filter_map(Link::poll_timeout);
@@ -226,10 +280,17 @@ impl<L: Load> MobileIp<L> {
         if self.home.poll_timeout().is_some_and(|(at, _)| at <= now) {
             self.home.handle_timeout(now);
         }
-        for agent in &mut self.foreign {
-            if agent.poll_timeout().is_some_and(|(at, _)| at <= now) {
+        for place in &mut self.places {
+            if let Place::Agent(agent) = place
+                && agent.poll_timeout().is_some_and(|(at, _)| at <= now)
+            {
                 agent.handle_timeout(now);
             }
+        }
+        if self.address_at.is_some_and(|at| at <= now) {
+            self.address_at = None;
+            let address = self.at.map(own_address);
+            self.node.handle_care_of_address(now, address);
         }
         if self.node.poll_timeout().is_some_and(|(at, _)| at <= now) {
             self.node.handle_timeout(now);
@@ -247,6 +308,9 @@ impl<L: Load> MobileIp<L> {
         if let Some(gateway) = self.at.take() {
             self.node.handle_link(now, link_of(gateway), false);
         }
+        // The address goes with the link.
+        self.address_at = None;
+        self.node.handle_care_of_address(now, None);
         self.drain(now);
     }
 
@@ -254,6 +318,9 @@ impl<L: Load> MobileIp<L> {
     pub(super) fn arrive(&mut self, now: Instant, gateway: usize) {
         self.at = Some(gateway);
         self.node.handle_link(now, link_of(gateway), true);
+        if let Some(Place::OwnAddress) = self.places.get(gateway) {
+            self.address_at = Some(now + self.address_after);
+        }
         self.drain(now);
     }
 
@@ -265,20 +332,30 @@ impl<L: Load> MobileIp<L> {
 
     /// A packet of the mobile host's has come to a gateway.
     pub(super) fn send_up(&mut self, now: Instant, gateway: usize, load: L) {
-        let is_tunnelled = self.is_reverse && self.is_visitor(gateway);
+        let is_away = match self.places.get(gateway) {
+            Some(Place::Agent(_)) => self.is_visitor(gateway),
+            Some(Place::OwnAddress) => true,
+            Some(Place::Home) | None => false,
+        };
+        let is_tunnelled = self.is_reverse && is_away;
         let overhead = if is_tunnelled { TUNNEL_OVERHEAD } else { 0 };
         self.cross(now, gateway, Way::ToFixed, load, overhead);
         self.drain(now);
     }
 
-    /// Whether a packet of the mobile host's is heard at a gateway: it is sent to the agent that the
-    /// mobile node believes to be there.
+    /// Whether a packet of the mobile host's is heard at a gateway: it is sent to whom the mobile node
+    /// believes to be there.
     pub(super) fn hears(&mut self, gateway: usize) -> bool {
         let is_heard = match self.node.attachment() {
             Attachment::Foreign {
                 care_of_address, ..
             } => gateway_of(care_of_address) == gateway,
-            _ => !self.was_bound,
+            Attachment::Home { link } => link == link_of(gateway),
+            // There is no tunnel before the registration.
+            Attachment::CoLocated(at) => {
+                at.link == link_of(gateway) && (self.node.is_registered() || !self.is_reverse)
+            }
+            Attachment::Nowhere => self.bound.is_none(),
         };
         self.strayed += u64::from(!is_heard);
         is_heard
@@ -301,13 +378,16 @@ impl<L: Load> MobileIp<L> {
                     self.node.handle_packet(now, arrival, packet);
             }
             Side::Mobile => {}
-            Side::Fixed => {
-                let arrival = Arrival {
-                    link: VISITORS,
-                    from: MOBILE,
-                };
-                self.give_foreign(now, gateway, arrival, packet.clone());
-            }
+            Side::Fixed => match self.places.get(gateway) {
+                Some(Place::Agent(_)) => {
+                    let arrival = Arrival {
+                        link: VISITORS,
+                        from: MOBILE,
+                    };
+                    self.give_foreign(now, gateway, arrival, packet.clone());
+                }
+                _ => self.cross(now, gateway, Way::ToFixed, packet.clone().into(), 0),
+            },
         }
         self.drain(now);
         true
@@ -322,13 +402,24 @@ impl<L: Load> MobileIp<L> {
         }
     }
 
+    fn agents(&self) -> impl Iterator<Item = &ForeignAgent> {
+        self.places.iter().filter_map(|place| match place {
+            Place::Agent(agent) => Some(agent),
+            Place::Home | Place::OwnAddress => None,
+        })
+    }
+
     fn is_visitor(&self, gateway: usize) -> bool {
-        let agent = self.foreign.get(gateway);
-        agent.is_some_and(|agent| agent.visitor(HOME_ADDRESS).is_some())
+        matches!(self.places.get(gateway), Some(Place::Agent(agent)) if agent.visitor(HOME_ADDRESS).is_some())
+    }
+
+    fn home_gateway(&self) -> Option<usize> {
+        let is_home = |place: &Place| matches!(place, Place::Home);
+        self.places.iter().position(is_home)
     }
 
     fn give_foreign(&mut self, now: Instant, gateway: usize, arrival: Arrival, packet: Packet) {
-        if let Some(agent) = self.foreign.get_mut(gateway) {
+        if let Some(Place::Agent(agent)) = self.places.get_mut(gateway) {
             let (Verdict::Taken | Verdict::Pass) = agent.handle_packet(now, arrival, packet);
             self.has_visited |= agent.visitor(HOME_ADDRESS).is_some();
         }
@@ -356,12 +447,11 @@ impl<L: Load> MobileIp<L> {
                 is_quiet = false;
                 self.send_of_home(now, transmit);
             }
-            for gateway in 0..self.foreign.len() {
-                while let Some(transmit) = self.foreign[gateway].poll_transmit() {
+            for gateway in 0..self.places.len() {
+                while let Some(transmit) = self.poll_foreign(gateway) {
                     is_quiet = false;
                     self.send_of_foreign(now, gateway, transmit);
                 }
-                while self.foreign[gateway].poll_event().is_some() {}
             }
             while let Some(transmit) = self.node.poll_transmit() {
                 is_quiet = false;
@@ -377,31 +467,82 @@ impl<L: Load> MobileIp<L> {
         }
     }
 
+    /// What a foreign agent wants to send; what happens there is nobody's concern.
+    fn poll_foreign(&mut self, gateway: usize) -> Option<Transmit> {
+        let Some(Place::Agent(agent)) = self.places.get_mut(gateway) else {
+            return None;
+        };
+        while agent.poll_event().is_some() {}
+        agent.poll_transmit()
+    }
+
     fn leave_backbone(&mut self, now: Instant, gateway: usize, way: Way, load: L) {
         let message = load.packet().filter(|packet| is_message(packet)).cloned();
-        let arrival = Arrival {
-            link: BACKBONE,
-            from: AGENT,
-        };
         match (way, message) {
             (Way::ToFixed, Some(packet)) => {
+                let arrival = match self.places.get(gateway) {
+                    Some(Place::Home) => Arrival {
+                        link: HOME,
+                        from: MOBILE,
+                    },
+                    _ => Arrival {
+                        link: BACKBONE,
+                        from: AGENT,
+                    },
+                };
                 let (Verdict::Taken | Verdict::Pass) =
                     self.home.handle_packet(now, arrival, packet);
             }
-            (Way::ToMobile, Some(packet)) => self.give_foreign(now, gateway, arrival, packet),
+            (Way::ToMobile, Some(packet)) => self.deliver_message(now, gateway, packet),
             (Way::ToFixed, None) => self.actions.push_back(Action::Up(load)),
-            (Way::ToMobile, None) if self.is_visitor(gateway) || !self.has_visited => {
+            (Way::ToMobile, None) if self.delivers(gateway) => {
                 self.actions.push_back(Action::Down(gateway, load));
             }
             (Way::ToMobile, None) => self.strayed += 1,
         }
     }
 
+    /// A message of the home agent's has come to a gateway.
+    fn deliver_message(&mut self, now: Instant, gateway: usize, packet: Packet) {
+        match self.places.get(gateway) {
+            Some(Place::Agent(_)) => {
+                let arrival = Arrival {
+                    link: BACKBONE,
+                    from: AGENT,
+                };
+                self.give_foreign(now, gateway, arrival, packet);
+            }
+            _ => self.say(gateway, packet),
+        }
+    }
+
+    /// Whether a gateway puts a packet for the mobile host on its link.
+    fn delivers(&self, gateway: usize) -> bool {
+        match self.places.get(gateway) {
+            Some(Place::Agent(_)) => self.is_visitor(gateway) || !self.has_visited,
+            Some(Place::Home | Place::OwnAddress) => true,
+            None => false,
+        }
+    }
+
+    /// Puts a message on a gateway's link, towards the mobile host.
+    fn say(&mut self, gateway: usize, packet: Packet) {
+        let say = Action::Say(gateway, Side::Fixed, packet.into());
+        self.actions.push_back(say);
+    }
+
     fn send_of_home(&mut self, now: Instant, transmit: Transmit) {
-        if let Transmit::Packet { packet, .. } = transmit
-            && let IpAddr::V4(to) = packet.header().ip.destination
-        {
-            self.cross(now, gateway_of(to), Way::ToMobile, packet.into(), 0);
+        // The home network's ends have no ARP.
+        let Transmit::Packet { packet, via } = transmit else {
+            return;
+        };
+        let gateway = match (via, packet.header().ip.destination) {
+            (Via::Link(_) | Via::Neighbour(HOME, _), _) => self.home_gateway(),
+            (_, IpAddr::V4(to)) => Some(gateway_of(to)),
+            (_, IpAddr::V6(_)) => None,
+        };
+        if let Some(gateway) = gateway {
+            self.cross(now, gateway, Way::ToMobile, packet.into(), 0);
         }
     }
 
@@ -411,10 +552,7 @@ impl<L: Load> MobileIp<L> {
                 packet,
                 via: Via::Route,
             } => self.cross(now, gateway, Way::ToFixed, packet.into(), 0),
-            Transmit::Packet { packet, .. } => {
-                let say = Action::Say(gateway, Side::Fixed, packet.into());
-                self.actions.push_back(say);
-            }
+            Transmit::Packet { packet, .. } => self.say(gateway, packet),
             // Links between two ends have no ARP.
             Transmit::Arp(_) => {}
         }
@@ -430,19 +568,24 @@ impl<L: Load> MobileIp<L> {
     }
 
     fn note(&mut self, now: Instant, event: HomeEvent) {
-        if let HomeEvent::Bound {
-            care_of_address,
-            has_moved: true,
-            ..
-        } = event
-        {
-            self.was_bound = true;
-            let left_at = self.left_at.take();
-            self.handoffs
-                .extend(left_at.map(|left_at| now.since(left_at)));
-            let gateway = gateway_of(care_of_address);
-            self.actions.push_back(Action::Bound(gateway));
-        }
+        let gateway = match event {
+            HomeEvent::Bound {
+                care_of_address,
+                has_moved: true,
+                ..
+            } => gateway_of(care_of_address),
+            HomeEvent::Home { .. } => match self.home_gateway() {
+                // It says so again if its first word was lost, or the reply.
+                Some(gateway) if self.bound != Some(gateway) => gateway,
+                _ => return,
+            },
+            _ => return,
+        };
+        self.bound = Some(gateway);
+        let left_at = self.left_at.take();
+        self.handoffs
+            .extend(left_at.map(|left_at| now.since(left_at)));
+        self.actions.push_back(Action::Bound(gateway));
     }
 }
 
