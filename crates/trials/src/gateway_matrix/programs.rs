@@ -306,10 +306,9 @@ impl Stage {
                 command.args(["--client", &address, "--port", &self.port.to_string()]);
                 command.args(["--bytes", &bytes.to_string(), "--json", "--logfile"]);
                 command.arg(self.report());
-                // Its own patience is shorter than outages are.
-                command.args(["--rcv-timeout", "900000"]);
                 if self.program == Program::IperfDown {
-                    command.arg("--reverse");
+                    // Its own patience as a receiver is shorter than outages are; a sender has none of the kind.
+                    command.args(["--reverse", "--rcv-timeout", "900000"]);
                 }
             }
             Program::WebSocket => {
