@@ -8,6 +8,7 @@
 //! | it has retransmitted later than it was restarted | it is looked at a round trip after that |
 //! | it has made progress | it is looked at again: a sender that takes its timeout for spurious stops again, and is restarted as soon as it has nothing on its way |
 //! | its own timer has not backed off | it is left to it, and looked at as often as a timeout may last |
+//! | its peer may wait, too | the peer is woken, and once more a round trip later if nothing has come; looks at the connection itself wake no peer |
 //! | a link is restored again within [`Limits::interval`] | the next pass waits until the interval is over |
 //! | a silent peer is heard again | as an indicator for the link that is this peer |
 //! | a link is lost, with [`Mechanism::MTcp`] | each connection over it is frozen, where the stack allows it |
@@ -298,6 +299,11 @@ impl Seen {
 }
 
 impl Entry {
+    /// Whether nothing has been done for it so far: what is due once after a return is due now.
+    fn is_first(&self) -> bool {
+        self.attempts == 0 && self.looks == 0
+    }
+
     /// A connection that is to retransmit, and no more.
     fn restart_of(connection: &Connection) -> Self {
         Self {
@@ -1011,10 +1017,10 @@ impl Host {
         if entry.attempts > 0 {
             self.counters.retries += 1;
         }
-        if task.slow_start && entry.attempts == 0 && self.note(stack.slow_start(now, id)) {
+        if task.slow_start && entry.is_first() && self.note(stack.slow_start(now, id)) {
             self.counters.slow_starts += 1;
         }
-        if task.wakes_peer && entry.attempts == 0 && self.note(stack.wake_peer(now, id)) {
+        if task.wakes_peer && entry.is_first() && self.note(stack.wake_peer(now, id)) {
             self.counters.peers_woken += 1;
             self.await_peer(now, entry);
         }

@@ -142,6 +142,27 @@ fn a_connection_without_progress_is_restarted_a_few_times() {
 }
 
 #[test]
+fn a_connection_that_waits_for_its_own_timer_has_its_peer_woken_twice() {
+    for (has_not_backed_off, looks) in [(false, 4), (true, 16)] {
+        let mut stack = Stack::of(1);
+        stack.has_not_backed_off = has_not_backed_off;
+        stack.connections[0].timeouts = 0;
+        stack.connections[0].received_at = at(900);
+        let mut host = agent(Mechanism::RetransmissionTrigger);
+        outage(&mut host, &mut stack, Indicator::Address);
+        run(&mut host, &mut stack, at(100_000));
+        assert_eq!(stack.count(Action::Retransmit), looks, "it is looked at");
+        let woken = stack
+            .log
+            .iter()
+            .filter(|entry| entry.2 == Action::DuplicateAcks);
+        let woken: Vec<_> = woken.map(|entry| entry.0).collect();
+        assert_eq!(woken, [at(11_000), at(11_050)], "{has_not_backed_off}");
+        assert_eq!(stack.count(Action::SlowStart), 1, "{has_not_backed_off}");
+    }
+}
+
+#[test]
 fn a_connection_that_retransmits_late_has_a_round_trip_for_the_answer() {
     let mut stack = Stack::of(1);
     let mut host = agent(Mechanism::RetransmissionTrigger);
@@ -240,7 +261,7 @@ const INDICATORS: [Indicator; 8] = [
 
 proptest! {
     /// Whatever the indicators say and the peers send, no second has more restarts than the limits
-    /// allow, no table grows beyond them, and the agent comes to rest.
+    /// allow, nor more peers woken, no table grows beyond them, and the agent comes to rest.
     #[test]
     fn nobody_makes_it_send_more_than_its_limits(
         steps in proptest::collection::vec(step(), 1..300),
@@ -248,10 +269,12 @@ proptest! {
         burst in 1u32..10,
         connections in 1usize..50,
         links in 1usize..8,
+        has_not_backed_off in any::<bool>(),
     ) {
         let limits = Limits { per_second, burst, connections, links, ..Limits::default() };
         let config = HostConfig { limits, ..HostConfig::new(Mechanism::RetransmissionTrigger) };
         let mut stack = Stack::of(0);
+        stack.has_not_backed_off = has_not_backed_off;
         stack.connections = (0..40).map(|number| connection(number, u32::from(number % 3))).collect();
         let mut host = Host::new(Instant::ZERO, config);
         let mut now = Instant::ZERO;
@@ -288,12 +311,21 @@ proptest! {
         run(&mut host, &mut stack, now + Duration::from_secs(3_600));
         prop_assert_eq!(host.poll_timeout(), None, "it comes to rest");
 
-        let times: Vec<Instant> = stack.log.iter()
-            .filter(|entry| entry.2 == Action::Retransmit).map(|entry| entry.0).collect();
         let most = (per_second + burst + 1) as usize;
-        for (index, &start) in times.iter().enumerate() {
-            let within = times[index..].iter().filter(|&&at| at.since(start) < Duration::from_secs(1));
-            prop_assert!(within.count() <= most, "more than {} in a second", most);
+        for action in [Action::Retransmit, Action::DuplicateAcks] {
+            let times: Vec<Instant> = stack.log.iter()
+                .filter(|entry| entry.2 == action).map(|entry| entry.0).collect();
+            for (index, &start) in times.iter().enumerate() {
+                let within = times[index..].iter().filter(|&&at| at.since(start) < Duration::from_secs(1));
+                prop_assert!(within.count() <= most, "more than {} in a second", most);
+            }
+        }
+        // A peer is woken twice after one return.
+        let passes = host.counters().passes as usize;
+        for number in 0..40 {
+            let woken = stack.log.iter()
+                .filter(|entry| entry.2 == Action::DuplicateAcks && entry.1.local.port() == number);
+            prop_assert!(woken.count() <= 2 * passes, "woken more often than its link came back");
         }
         // A connection is restarted by the links that it crosses: its interface, its peer, its router.
         let mut of: BTreeMap<u16, Vec<Instant>> = BTreeMap::new();
