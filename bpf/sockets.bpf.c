@@ -110,6 +110,8 @@ struct tcp_sock {
     __u32 lsndtime;
     __u32 rcv_tstamp;
     __u32 packets_out;
+    __u32 retrans_out;
+    __u32 lost_out;
     __u32 snd_wnd;
     __u32 rcv_wnd;
     __u32 rcv_wup;
@@ -159,7 +161,9 @@ struct record {
     __u8 sack_count;
     /* Whether the kernel sets its window by a threshold. */
     __u8 has_threshold;
-    __u16 padding;
+    /* Whether something retransmitted does not count as lost any more: nobody sends it again. */
+    __u8 has_forgotten;
+    __u8 padding;
     __u32 sacks[2 * SACK_BLOCKS];
 };
 
@@ -206,6 +210,7 @@ static __always_inline void describe_acknowledgement(struct tcp_sock *tcp, struc
     int in_microseconds = 0;
 
     record->packets_out = tcp->packets_out;
+    record->has_forgotten = tcp->retrans_out > tcp->lost_out;
     record->peer_window = tcp->snd_wnd >> BPF_CORE_READ_BITFIELD(tcp, rx_opt.snd_wscale);
     if (used < tcp->rcv_wnd)
         record->window = (tcp->rcv_wnd - used) >> BPF_CORE_READ_BITFIELD(tcp, rx_opt.rcv_wscale);

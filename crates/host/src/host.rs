@@ -6,8 +6,10 @@
 //! | the queue has an entry and the budget a token | one connection is restarted, as [`Mechanism`] says |
 //! | a restarted connection has made no progress for a round trip or [`Limits::retry`] | it is restarted again, at most [`Limits::attempts`] times in all, the wait doubling |
 //! | it has retransmitted later than it was restarted | it is looked at a round trip after that |
-//! | it has made progress | it is looked at again: a sender that takes its timeout for spurious stops again, and is restarted as soon as it has nothing on its way |
-//! | its own timer has not backed off | it is left to it, and looked at as often as a timeout may last |
+//! | it has made progress | it is looked at again, for 2.5 s at ever longer intervals: a sender that takes its timeout for spurious, or loses much in its first burst, stops again, and is restarted as soon as it has nothing on its way |
+//! | it sends on, and its oldest segment stays | it is restarted after three looks |
+//! | its own timer has not backed off | it is left to it, and looked at every round trip for as long as a timeout may last |
+//! | its peer may wait, too | the peer is woken, and once more a round trip later if nothing has come; looks at the connection itself wake no peer |
 //! | a link is restored again within [`Limits::interval`] | the next pass waits until the interval is over |
 //! | a silent peer is heard again | as an indicator for the link that is this peer |
 //! | a link is lost, with [`Mechanism::MTcp`] | each connection over it is frozen, where the stack allows it |
@@ -163,8 +165,16 @@ pub enum Event {
     ListFailed(ControlError),
 }
 
-/// Advances of `snd_una` after which a restarted connection counts as running.
-const ADVANCES: u8 = 3;
+/// Looks that find an advance of `snd_una`, after which a restarted connection counts as running. They cover 2.5 s: a
+/// sender without SACK may fill the link's queue, lose many segments, and wait for a timeout as long as the outage.
+const ADVANCES: u8 = 10;
+
+/// The first looks that find an advance are a round trip apart; then the pause doubles, as many times as follow.
+const QUICK_ADVANCES: u8 = 2;
+const MOST_DOUBLINGS: u8 = 3;
+
+/// Looks at a connection that sends on and has no oldest segment acknowledged, after which the stack is asked.
+const IN_VAIN: u8 = 2;
 
 /// Looks at a connection that is left to its own timer: more than a timeout that has not backed off lasts.
 const LOOKS: u8 = 16;
@@ -273,6 +283,8 @@ struct Entry {
     advances: u8,
     /// Times that it was left to its own timer.
     looks: u8,
+    /// Looks since its last advance that found data on its way.
+    in_vain: u8,
     /// An earlier return has the same connection restarted by another entry.
     is_beside_another: bool,
     /// What was expected of the peer next, where it is looked at again whether it has made progress.
@@ -298,6 +310,11 @@ impl Seen {
 }
 
 impl Entry {
+    /// Whether nothing has been done for it so far: what is due once after a return is due now.
+    fn is_first(&self) -> bool {
+        self.attempts == 0 && self.looks == 0
+    }
+
     /// A connection that is to retransmit, and no more.
     fn restart_of(connection: &Connection) -> Self {
         Self {
@@ -311,6 +328,7 @@ impl Entry {
             attempts: 0,
             advances: 0,
             looks: 0,
+            in_vain: 0,
             is_beside_another: false,
             rcv_nxt: None,
         }
@@ -833,6 +851,7 @@ impl Host {
             attempts: 0,
             advances: 0,
             looks: 0,
+            in_vain: 0,
             is_beside_another: is_queued,
             // Where nobody tells when data came, nobody tells that the peer has slept on. An idle one is not looked at.
             rcv_nxt: (connection.received_at != Instant::ZERO
@@ -891,21 +910,25 @@ impl Host {
                 }
                 Some(seen) if seen.snd_una == entry.snd_una => {
                     let may_arrive = seen.sent_at + self.round_trip(&entry);
-                    if entry.advances == 0 && may_arrive > now {
+                    let is_restarted = entry.attempts > 0;
+                    if entry.advances == 0 && is_restarted && may_arrive > now {
                         // It retransmitted later than it was restarted.
                         entry.looks += 1;
                         self.wait_until(may_arrive, entry);
-                    } else if entry.advances == 0 || seen.is_silent {
+                    } else if entry.advances == 0 || seen.is_silent || entry.in_vain >= IN_VAIN {
+                        entry.in_vain = 0;
                         self.queue.push_back(entry);
                     } else {
                         // What it sent upon an acknowledgement may still be on its way (F-RTO; RFC 5682, section 2.1).
                         entry.looks += 1;
+                        entry.in_vain += 1;
                         self.wait(now, entry);
                     }
                 }
                 Some(seen) => {
                     entry.snd_una = seen.snd_una;
                     entry.advances += 1;
+                    entry.in_vain = 0;
                     // What it was restarted with has come back, and brought nothing on its way.
                     if entry.attempts > 0 && entry.advances == 1 && seen.is_silent {
                         self.queue.push_back(entry);
@@ -925,7 +948,11 @@ impl Host {
 
     /// Looks at a restarted connection later, if it may be restarted again.
     fn wait(&mut self, now: Instant, entry: Entry) {
-        let doublings = entry.attempts.saturating_sub(1).min(16);
+        let running = entry.advances.saturating_sub(QUICK_ADVANCES);
+        let doublings = match running.min(MOST_DOUBLINGS) {
+            0 => entry.attempts.saturating_sub(1).min(16),
+            doublings => doublings,
+        };
         let wait = self.round_trip(&entry) * (1 << doublings);
         self.wait_until(now + wait, entry);
     }
@@ -1011,10 +1038,10 @@ impl Host {
         if entry.attempts > 0 {
             self.counters.retries += 1;
         }
-        if task.slow_start && entry.attempts == 0 && self.note(stack.slow_start(now, id)) {
+        if task.slow_start && entry.is_first() && self.note(stack.slow_start(now, id)) {
             self.counters.slow_starts += 1;
         }
-        if task.wakes_peer && entry.attempts == 0 && self.note(stack.wake_peer(now, id)) {
+        if task.wakes_peer && entry.is_first() && self.note(stack.wake_peer(now, id)) {
             self.counters.peers_woken += 1;
             self.await_peer(now, entry);
         }

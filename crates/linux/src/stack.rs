@@ -15,6 +15,11 @@
 //! long then, and the kernel sends it again at once. The kernel keeps to that size with this peer for ten
 //! minutes.
 //!
+//! A sender with SACK may forget its oldest segment: one that it has retransmitted by its timer, if an acknowledgement of
+//! later data makes that timeout look spurious (F-RTO, RFC 5682). The kernel clears the segment's mark as lost and
+//! leaves the one as retransmitted (`tcp_undo_cwnd_reduction`); counted as lost again, it passes for being on its way
+//! (`tcp_mark_skb_lost`) until the next timeout. A smaller path MTU marks it once more, and then it is sent.
+//!
 //! Fast retransmission (Cáceres and Iftode 1995, section IV) is nearest to this, by what a connection has gone through:
 //!
 //! - A connection that has had a timeout and sets its window by a threshold: its back-off is taken back, and the window
@@ -69,6 +74,9 @@ const MOST_DOUBLINGS: u8 = 16;
 
 /// Duplicate acknowledgements that make a sender retransmit (RFC 5681, section 3.2).
 const DUPLICATES: u8 = DUPLICATE_ACKS - 1;
+
+/// Round trips in which a sender with SACK has sent its oldest segment again, and heard of it.
+const RECOVERY: u32 = 3;
 
 /// How long a receiver may keep an acknowledgement back, usually.
 const DELAYED_ACK: Duration = Duration::from_millis(40);
@@ -148,6 +156,10 @@ pub struct TcpStack {
     kicked: BTreeMap<ConnectionId, SeqNumber>,
     /// Whose peers have asked for what is in flight, until it is sent again.
     asked: BTreeSet<ConnectionId>,
+    /// Oldest unacknowledged bytes of connections that were retransmitted, and no longer counted as lost.
+    forgotten: BTreeMap<ConnectionId, SeqNumber>,
+    /// Connections with SACK that were left to themselves: since when, with their oldest unacknowledged byte then.
+    left: BTreeMap<ConnectionId, (SeqNumber, Instant)>,
     /// To be made to retransmit fast by the next [`TcpStack::flush`].
     fast: Vec<ConnectionId>,
     /// To be told of a smaller path MTU by the next [`TcpStack::flush`].
@@ -206,6 +218,8 @@ struct Known {
     heard_at: Instant,
     /// Segments outstanding.
     packets_out: u32,
+    /// Something that was retransmitted does not count as lost.
+    has_forgotten: bool,
     acknowledgements: Acknowledgements,
     progress: Progress,
 }
@@ -218,9 +232,13 @@ impl Known {
 
     /// Whether nothing that it has sent can be on its way any more.
     fn is_stopped(&self) -> bool {
-        let round_trip = self.min_rtt + self.min_rtt / 4;
         let is_answered = self.is_silent && self.since_sent >= self.min_rtt;
-        is_answered || self.since_sent >= round_trip + DELAYED_ACK
+        is_answered || self.since_sent >= self.round_trip() + DELAYED_ACK
+    }
+
+    /// A round trip, as long as it is once the queues have emptied.
+    fn round_trip(&self) -> Duration {
+        self.min_rtt + self.min_rtt / 4
     }
 
     /// Whether duplicate acknowledgements make it retransmit: the kernel counts fewer than are outstanding.
@@ -254,6 +272,8 @@ impl TcpStack {
             slow_starts: Vec::new(),
             kicked: BTreeMap::new(),
             asked: BTreeSet::new(),
+            forgotten: BTreeMap::new(),
+            left: BTreeMap::new(),
             fast: Vec::new(),
             stopped: Vec::new(),
             tick: ticks::length(),
@@ -539,9 +559,13 @@ impl EndpointControl for TcpStack {
                 peer_mtu: record.peer_mtu(),
                 heard_at: connection.heard_at,
                 packets_out: record.packets_out,
+                has_forgotten: record.has_forgotten,
                 acknowledgements: record.acknowledgements,
                 progress: record.progress(),
             };
+            if known.has_forgotten && known.retransmits == 0 {
+                self.forgotten.insert(connection.id, known.snd_una);
+            }
             self.known.insert(connection.id, known);
             found.push(connection);
         }
@@ -549,10 +573,14 @@ impl EndpointControl for TcpStack {
         self.kicked.retain(|id, _| known.contains_key(id));
         self.told.retain(|id, _| known.contains_key(id));
         self.asked.retain(|id| known.contains_key(id));
+        self.forgotten
+            .retain(|id, snd_una| known.get(id).is_some_and(|one| one.snd_una == *snd_una));
+        self.left
+            .retain(|id, (snd_una, _)| known.get(id).is_some_and(|one| one.snd_una == *snd_una));
         Ok(())
     }
 
-    fn retransmit_now(&mut self, _now: Instant, id: ConnectionId) -> Result<Outcome, ControlError> {
+    fn retransmit_now(&mut self, now: Instant, id: ConnectionId) -> Result<Outcome, ControlError> {
         let known = self.known.get(&id).ok_or(ControlError::Unknown(id))?;
         let is_asked = self.asked.remove(&id);
         if known.retransmits > 0 {
@@ -572,10 +600,20 @@ impl EndpointControl for TcpStack {
         let is_stuck = kicked.is_some_and(|snd_una| *snd_una != known.snd_una);
         // The acknowledgement that has brought a request may have made the timeout look spurious: then, too.
         let finds_no_loss = is_asked && !known.has_sack;
-        if is_stuck || finds_no_loss || known.is_stopped() {
+        // Once what came later has shown that its oldest segment is lost.
+        let is_shown = !known.has_forgotten && self.forgotten.contains_key(&id);
+        // Or has not been acknowledged for longer than recovery by SACK takes.
+        let since = self.left.get(&id).map(|&(_, since)| now.since(since));
+        let is_overdue = since.is_some_and(|since| since >= known.round_trip() * RECOVERY);
+        if is_stuck || finds_no_loss || is_shown || is_overdue || known.is_stopped() {
             self.kicked.remove(&id);
+            self.forgotten.remove(&id);
+            self.left.remove(&id);
             self.stopped.push(id);
             return Ok(Outcome::Done);
+        }
+        if known.has_sack {
+            self.left.entry(id).or_insert((known.snd_una, now));
         }
         Ok(Outcome::Needless(Needless::NotBackedOff))
     }

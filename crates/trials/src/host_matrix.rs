@@ -62,6 +62,8 @@ enum Flow {
     Bulk,
     /// Small questions, each answered by the fixed host in as few bytes: one segment is outstanding.
     Thin,
+    /// The same questions and answers, with agents at both hosts.
+    ThinBetweenAgents,
     /// A download, with agents at both hosts.
     Download,
 }
@@ -79,7 +81,7 @@ fn method(extent: Extent) -> Vec<String> {
     vec![format!(
         "A mobile host and a fixed host, over {RATE_MBIT_PER_S} Mbit/s and 40 ms round trip, with room for \
          {QUEUE} packets at the link. Bulk: an upload of {} MB. Thin: the mobile host asks in 64 bytes, 0.1 s after \
-         each answer of as many. Download: the same bytes the other way, with agents at both hosts, of which the fixed host's is told of \
+         each answer of as many; \"both\" has agents at both hosts. Download: the same bytes the other way, with agents at both hosts, of which the fixed host's is told of \
          nothing but by the mobile host's (Immediate Retransmission Option). After about {} s the link is away for the length \
          of the outage. The resume time runs from link-up until the receiving application gets bytes that it \
          did not have. Each cell is run {}, with the outage at different moments, those with an outage of minutes once; the table \
@@ -107,7 +109,12 @@ fn cells(extent: Extent) -> Vec<Cell> {
     let lengths: &[u64] = extent.choose(&[3], &[1, 3, 10, 30, 180]);
     let flows: &[Flow] = extent.choose(
         &[Flow::Bulk, Flow::Download],
-        &[Flow::Bulk, Flow::Thin, Flow::Download],
+        &[
+            Flow::Bulk,
+            Flow::Thin,
+            Flow::ThinBetweenAgents,
+            Flow::Download,
+        ],
     );
     let mut cells = Vec::new();
     for &congestion in congestions {
@@ -130,6 +137,7 @@ impl Flow {
         match self {
             Self::Bulk => "bulk",
             Self::Thin => "thin",
+            Self::ThinBetweenAgents => "thin, both",
             Self::Download => "download",
         }
     }
@@ -145,7 +153,8 @@ impl Cell {
 
     fn job(&self, mobile: Mechanism, index: u32) -> Job {
         let text = self.setting(mobile, index).to_toml();
-        let is_asked = self.flow == Flow::Download && mobile != Mechanism::None;
+        let has_both = matches!(self.flow, Flow::Download | Flow::ThinBetweenAgents);
+        let is_asked = has_both && mobile != Mechanism::None;
         let text = match is_asked {
             true => text.replace("[outlast]\n", &format!("[outlast]\nfixed = \"{mobile}\"\n")),
             false => text,
@@ -175,7 +184,7 @@ impl Cell {
                 bytes: BYTES,
                 direction: Direction::Download,
             },
-            Flow::Thin => Task::Questions {
+            Flow::Thin | Flow::ThinBetweenAgents => Task::Questions {
                 count: QUESTIONS,
                 think: THINK,
             },
@@ -306,7 +315,11 @@ fn table(cells: &[Cell], runs: &Runs) -> Table {
     ));
     table.note(
         "A thin flow whose question had arrived, and whose answer the outage took, waits for the fixed host's timer: \
-         the agent at the mobile host has nothing to retransmit.",
+         the agent at the mobile host has nothing to retransmit. With one at the fixed host, too, it asks that one.",
+    );
+    table.note(
+        "Senders at the fixed host, by what wakes them: the option, in the downloads above; duplicate acknowledgements, below; \
+         ICMP errors to a peer without the agent, in the trial race, figure remote-sender.",
     );
     table
 }
@@ -344,6 +357,12 @@ fn claims(cells: &[Cell], runs: &Runs) -> Vec<Judged> {
             Published::AtLeast(1.0),
         )
         .judge(share(of(Flow::Thin), is_in_time)),
+        own(
+            "Thin flows with agents at both hosts do (share of runs).",
+            Unit::Share,
+            Published::AtLeast(1.0),
+        )
+        .judge(share(of(Flow::ThinBetweenAgents), is_in_time)),
         own(
             "So do downloads with agents at both hosts (share of runs).",
             Unit::Share,

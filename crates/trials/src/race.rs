@@ -55,7 +55,7 @@ fn method(extent: Extent) -> Vec<String> {
             .to_owned(),
         format!(
             "Resumed: from link-up until the receiving application reads something that it did not have. Done: until it has \
-             all. Sent: IP packets that crossed into the void, by hosts and gateways. Runs of each cell: {}; the table shows \
+             all. Sent: IP packets that crossed into the void, by hosts and gateways. Runs of each cell: {}, and one where the outage lasts minutes; the table shows \
              medians.",
             cells::repetitions(extent)
         ),

@@ -142,6 +142,27 @@ fn a_connection_without_progress_is_restarted_a_few_times() {
 }
 
 #[test]
+fn a_connection_that_waits_for_its_own_timer_has_its_peer_woken_twice() {
+    for (has_not_backed_off, looks) in [(false, 4), (true, 16)] {
+        let mut stack = Stack::of(1);
+        stack.has_not_backed_off = has_not_backed_off;
+        stack.connections[0].timeouts = 0;
+        stack.connections[0].received_at = at(900);
+        let mut host = agent(Mechanism::RetransmissionTrigger);
+        outage(&mut host, &mut stack, Indicator::Address);
+        run(&mut host, &mut stack, at(100_000));
+        assert_eq!(stack.count(Action::Retransmit), looks, "it is looked at");
+        let woken = stack
+            .log
+            .iter()
+            .filter(|entry| entry.2 == Action::DuplicateAcks);
+        let woken: Vec<_> = woken.map(|entry| entry.0).collect();
+        assert_eq!(woken, [at(11_000), at(11_050)], "{has_not_backed_off}");
+        assert_eq!(stack.count(Action::SlowStart), 1, "{has_not_backed_off}");
+    }
+}
+
+#[test]
 fn a_connection_that_retransmits_late_has_a_round_trip_for_the_answer() {
     let mut stack = Stack::of(1);
     let mut host = agent(Mechanism::RetransmissionTrigger);
@@ -155,6 +176,72 @@ fn a_connection_that_retransmits_late_has_a_round_trip_for_the_answer() {
         .filter(|entry| entry.2 == Action::Retransmit);
     let restarts: Vec<_> = restarts.map(|entry| entry.0).collect();
     assert_eq!(restarts, [at(11_000), at(11_080), at(11_180)]);
+}
+
+/// Its own timeout may be as long as the outage was.
+#[test]
+fn a_connection_that_stops_within_two_seconds_is_restarted() {
+    let mut stack = Stack::of(1);
+    let mut host = agent(Mechanism::RetransmissionTrigger);
+    outage(&mut host, &mut stack, Indicator::Carrier);
+    // It goes on, and is heard of and sends every 10 ms.
+    for millis in (11_010..13_000).step_by(10) {
+        let connection = &mut stack.connections[0];
+        connection.snd_una += 1_000;
+        connection.snd_nxt = connection.snd_una + 1_000;
+        (connection.heard_at, connection.sent_at) = (at(millis), at(millis));
+        run(&mut host, &mut stack, at(millis));
+    }
+    assert_eq!(stack.count(Action::Retransmit), 1, "nothing but the first");
+    // Then it hears something, and has nothing more to send.
+    stack.connections[0].heard_at = at(13_010);
+    run(&mut host, &mut stack, at(13_800));
+    assert_eq!(stack.count(Action::Retransmit), 2);
+    run(&mut host, &mut stack, at(100_000));
+    assert!(stack.count(Action::Retransmit) <= usize::from(Limits::default().attempts));
+    assert_eq!(host.poll_timeout(), None, "it comes to rest");
+}
+
+/// What it sends may all be new data, and its oldest segment lost once more.
+#[test]
+fn a_connection_whose_oldest_segment_stays_is_restarted_although_it_sends() {
+    let mut stack = Stack::of(1);
+    let mut host = agent(Mechanism::RetransmissionTrigger);
+    outage(&mut host, &mut stack, Indicator::Carrier);
+    stack.connections[0].snd_una += 100;
+    for millis in (11_010..11_300).step_by(10) {
+        let connection = &mut stack.connections[0];
+        (connection.heard_at, connection.sent_at) = (at(millis), at(millis));
+        run(&mut host, &mut stack, at(millis));
+    }
+    let restarts = stack
+        .log
+        .iter()
+        .filter(|entry| entry.2 == Action::Retransmit);
+    let restarts: Vec<_> = restarts.map(|entry| entry.0).collect();
+    assert_eq!(restarts, [at(11_000), at(11_200)]);
+}
+
+/// It may never send what is lost, and only the stack knows.
+#[test]
+fn a_connection_that_sends_on_by_itself_is_looked_at_every_round_trip() {
+    for (has_not_backed_off, expected) in [
+        (true, &[at(11_000), at(11_050), at(11_100)][..]),
+        (false, &[at(11_000)][..]),
+    ] {
+        let mut stack = Stack::of(1);
+        stack.has_not_backed_off = has_not_backed_off;
+        let mut host = agent(Mechanism::RetransmissionTrigger);
+        outage(&mut host, &mut stack, Indicator::Carrier);
+        stack.connections[0].sent_at = at(20_000);
+        run(&mut host, &mut stack, at(11_149));
+        let restarts = stack
+            .log
+            .iter()
+            .filter(|entry| entry.2 == Action::Retransmit);
+        let restarts: Vec<_> = restarts.map(|entry| entry.0).collect();
+        assert_eq!(restarts, expected, "{has_not_backed_off}");
+    }
 }
 
 #[test]
@@ -202,6 +289,41 @@ fn a_peer_that_is_heard_after_timeouts_is_sent_to_at_once() {
     assert_eq!(stack.log[..], [(at(60), waiting.id, Action::Retransmit)]);
 }
 
+/// Somebody on the link makes it flap ten times a second, and peers are told by duplicate acknowledgements.
+#[test]
+fn a_link_that_flaps_sends_duplicates_to_peers_within_the_rate() {
+    let mut stack = Stack::of(1_000);
+    let mut config = HostConfig::new(Mechanism::FastRetransmit);
+    config.limits = Limits {
+        per_second: 100,
+        burst: 10,
+        ..config.limits
+    };
+    let mut host = Host::new(Instant::ZERO, config);
+    for millis in (0..10_000).step_by(50) {
+        run(&mut host, &mut stack, at(millis));
+        for connection in &mut stack.connections {
+            connection.received_at = at(millis);
+        }
+        let state = match millis % 100 {
+            0 => LinkState::Down,
+            _ => LinkState::Up,
+        };
+        let heard = event(LINK, state, Indicator::Carrier);
+        host.handle_link(at(millis), heard, &mut stack);
+    }
+    run(&mut host, &mut stack, at(10_000));
+    let woken = stack.count(Action::DuplicateAcks);
+    assert!((100..=1_010).contains(&woken), "{woken} peers in 10 s");
+    // Each peer is one of a thousand: nobody is told twice before all others.
+    let first = stack.connections[0].id;
+    let of_one = stack
+        .log
+        .iter()
+        .filter(|entry| entry.1 == first && entry.2 == Action::DuplicateAcks);
+    assert!(of_one.count() <= 2);
+}
+
 #[derive(Clone, Copy, Debug)]
 enum Step {
     Link(u32, bool, usize, Option<u8>),
@@ -240,7 +362,7 @@ const INDICATORS: [Indicator; 8] = [
 
 proptest! {
     /// Whatever the indicators say and the peers send, no second has more restarts than the limits
-    /// allow, no table grows beyond them, and the agent comes to rest.
+    /// allow, nor more peers woken, no table grows beyond them, and the agent comes to rest.
     #[test]
     fn nobody_makes_it_send_more_than_its_limits(
         steps in proptest::collection::vec(step(), 1..300),
@@ -248,10 +370,12 @@ proptest! {
         burst in 1u32..10,
         connections in 1usize..50,
         links in 1usize..8,
+        has_not_backed_off in any::<bool>(),
     ) {
         let limits = Limits { per_second, burst, connections, links, ..Limits::default() };
         let config = HostConfig { limits, ..HostConfig::new(Mechanism::RetransmissionTrigger) };
         let mut stack = Stack::of(0);
+        stack.has_not_backed_off = has_not_backed_off;
         stack.connections = (0..40).map(|number| connection(number, u32::from(number % 3))).collect();
         let mut host = Host::new(Instant::ZERO, config);
         let mut now = Instant::ZERO;
@@ -288,12 +412,21 @@ proptest! {
         run(&mut host, &mut stack, now + Duration::from_secs(3_600));
         prop_assert_eq!(host.poll_timeout(), None, "it comes to rest");
 
-        let times: Vec<Instant> = stack.log.iter()
-            .filter(|entry| entry.2 == Action::Retransmit).map(|entry| entry.0).collect();
         let most = (per_second + burst + 1) as usize;
-        for (index, &start) in times.iter().enumerate() {
-            let within = times[index..].iter().filter(|&&at| at.since(start) < Duration::from_secs(1));
-            prop_assert!(within.count() <= most, "more than {} in a second", most);
+        for action in [Action::Retransmit, Action::DuplicateAcks] {
+            let times: Vec<Instant> = stack.log.iter()
+                .filter(|entry| entry.2 == action).map(|entry| entry.0).collect();
+            for (index, &start) in times.iter().enumerate() {
+                let within = times[index..].iter().filter(|&&at| at.since(start) < Duration::from_secs(1));
+                prop_assert!(within.count() <= most, "more than {} in a second", most);
+            }
+        }
+        // A peer is woken twice after one return.
+        let passes = host.counters().passes as usize;
+        for number in 0..40 {
+            let woken = stack.log.iter()
+                .filter(|entry| entry.2 == Action::DuplicateAcks && entry.1.local.port() == number);
+            prop_assert!(woken.count() <= 2 * passes, "woken more often than its link came back");
         }
         // A connection is restarted by the links that it crosses: its interface, its peer, its router.
         let mut of: BTreeMap<u16, Vec<Instant>> = BTreeMap::new();

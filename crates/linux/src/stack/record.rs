@@ -46,6 +46,8 @@ pub(super) struct Record {
     pub(super) cookie: u64,
     /// Segments that are outstanding.
     pub(super) packets_out: u32,
+    /// Whether something that was retransmitted does not count as lost any more.
+    pub(super) has_forgotten: bool,
     pub(super) acknowledgements: Acknowledgements,
 }
 
@@ -98,6 +100,7 @@ impl Record {
             receive_mss: word(100)?,
             packets_out: word(104)?,
             has_threshold: *bytes.get(125)? != 0,
+            has_forgotten: *bytes.get(126)? != 0,
             acknowledgements: acknowledgements(bytes, has_timestamps)?,
         })
     }

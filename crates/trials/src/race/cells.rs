@@ -178,7 +178,7 @@ pub fn cells(extent: Extent) -> Vec<Cell> {
 #[must_use]
 pub fn remote_cells(extent: Extent) -> Vec<Cell> {
     // The first ends before a sender's first timeout.
-    let lengths: &[u64] = extent.choose(&[3_000], &[200, 1_000, 10_000, 30_000]);
+    let lengths: &[u64] = extent.choose(&[3_000], &[200, 1_000, 3_000, 10_000, 30_000, 180_000]);
     let mut cells = Vec::new();
     for &millis in lengths {
         for sack in [true, false] {
@@ -206,13 +206,24 @@ pub fn jobs(extent: Extent, cells: &[Cell], contestants: &[Contestant]) -> Vec<J
     let mut jobs = Vec::new();
     for cell in cells {
         for contestant in contestants {
-            jobs.extend((0..repetitions(extent)).map(|index| cell.job(*contestant, index)));
+            let runs = cell.repetitions(extent);
+            jobs.extend((0..runs).map(|index| cell.job(*contestant, index)));
         }
     }
     jobs
 }
 
+/// An outage that is longer than this is tried once.
+const MINUTES: Duration = Duration::from_secs(60);
+
 impl Cell {
+    fn repetitions(&self, extent: Extent) -> u32 {
+        match self.outage > MINUTES {
+            true => 1,
+            false => repetitions(extent),
+        }
+    }
+
     /// Its name with this contestant.
     #[must_use]
     pub fn name(&self, contestant: Contestant) -> String {
