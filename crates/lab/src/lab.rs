@@ -126,6 +126,15 @@ impl Lab {
         cancel: &Cancel,
         mut progress: impl FnMut(&Progress),
     ) -> Result<RunReport, LabError> {
+        self.run_showing(cancel, &mut progress)
+    }
+
+    /// Not generic: the gateways and hosts of a run would be compiled again for every caller.
+    fn run_showing(
+        &self,
+        cancel: &Cancel,
+        progress: &mut dyn FnMut(&Progress),
+    ) -> Result<RunReport, LabError> {
         limits::make_room(&self.scenario)?;
         let tuning = Tuning::new(&self.scenario);
         let mtu = self.scenario.mtu_inside();
@@ -163,7 +172,7 @@ impl Lab {
                 agent.map(|agent| scope.spawn(move || host.run(|| agent.run())))
             };
             let agents = agents.map(serve);
-            let outcomes = supervise(&context, cancel, &mut progress);
+            let outcomes = supervise(&context, cancel, progress);
             // Then the agents have nobody left to hear of, and end.
             let emulated = emulator.finish().map_err(LabError::Emulator);
             for agent in agents.into_iter().flatten() {
@@ -306,7 +315,7 @@ impl Lab {
 fn supervise(
     context: &workload::Run<'_>,
     cancel: &Cancel,
-    progress: &mut impl FnMut(&Progress),
+    progress: &mut dyn FnMut(&Progress),
 ) -> Result<Vec<FlowOutcome>, LabError> {
     let failed = |action| move |source| LabError::Socket { action, source };
     let over = Waker::new().map_err(failed("make an event"))?;
@@ -341,7 +350,7 @@ impl Drop for WakeAtEnd<'_> {
 fn show_progress(
     context: &workload::Run<'_>,
     cancel: &Cancel,
-    progress: &mut impl FnMut(&Progress),
+    progress: &mut dyn FnMut(&Progress),
     over: &Waker,
 ) -> io::Result<()> {
     const OVER: Token = Token(0);

@@ -11,7 +11,7 @@ pub mod programs;
 pub(crate) mod row;
 pub(crate) mod turns;
 
-use crate::live::Trial;
+use crate::live::{Trial, without_link};
 use bench::{Bench, Load};
 use cost::{Cost, Sample, Series};
 use outlast_base::time::Duration;
@@ -19,12 +19,12 @@ use outlast_experiments::experiment::{Experiment, Extent, Figure, Part};
 use outlast_experiments::job::Job;
 use outlast_experiments::present::{median, own_claim};
 use outlast_experiments::record::Runs;
-use outlast_experiments::setting::{Outages, Setting, Task};
+use outlast_experiments::setting::{Setting, Task};
 use outlast_report::judgement::{Judged, Measured, Published};
 use outlast_report::page::Highlight;
 use outlast_report::table::{Cell as Shown, Column, Table, Tone};
 use outlast_report::unit::Unit;
-use outlast_scenario::{IpVersion, Mechanism};
+use outlast_scenario::Mechanism;
 use std::collections::BTreeSet;
 
 /// The comparison.
@@ -101,7 +101,8 @@ const fn bench(load: Load, extent: Extent) -> Bench {
     }
 }
 
-const fn title(load: Load) -> &'static str {
+/// The name of a load, which its runs bear.
+pub(crate) const fn title(load: Load) -> &'static str {
     match load {
         Load::SuperSegments => "TCP, super-segments",
         Load::Packets => "TCP, 1,500 bytes",
@@ -125,19 +126,10 @@ fn job(load: Load, extent: Extent) -> Job {
 /// What the scenario says of a job that takes so long: nothing of it is emulated.
 pub(crate) fn setting(name: &str, interval: Duration, duration: Duration) -> Setting {
     Setting {
-        name: name.to_owned(),
-        rate_mbit_per_s: 100_000,
-        delay: Duration::from_micros(1),
-        queue: 1_000,
-        outages: Outages::None,
         task: Task::Interactive { interval, duration },
         congestion: row::CONGESTION,
-        sack: true,
-        ip: IpVersion::V4,
         gateway: Mechanism::Hold,
-        mobile: Mechanism::None,
-        seed: 1,
-        deadline: duration * 2,
+        ..without_link(name, duration)
     }
 }
 

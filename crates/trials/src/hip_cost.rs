@@ -11,18 +11,16 @@ mod server;
 pub mod trial;
 mod wireguard;
 
-use crate::live::Trial;
+use crate::live::{Trial, without_link};
 use outlast_base::time::Duration;
 use outlast_experiments::experiment::{Experiment, Extent, Figure, Part};
 use outlast_experiments::job::Job;
 use outlast_experiments::present::{mean, median, own_claim};
 use outlast_experiments::record::Runs;
-use outlast_experiments::setting::{Outages, Setting, Task};
+use outlast_experiments::setting::{Setting, Task};
 use outlast_report::judgement::{Claim, Measured, Published};
 use outlast_report::table::{Cell as Shown, Column, Table};
 use outlast_report::unit::Unit;
-use outlast_scenario::Congestion::Cubic;
-use outlast_scenario::{IpVersion, Mechanism};
 use trial::{CostTrial, First, HIP, IDENTITIES, Observed, PLAIN, Sample, Step, WIREGUARD};
 
 /// The trial.
@@ -94,22 +92,12 @@ const fn exchanges(extent: Extent) -> CostTrial {
 fn job(name: &'static str, trial: CostTrial) -> Job {
     let duration = trial.expected();
     let setting = Setting {
-        name: name.to_owned(),
-        rate_mbit_per_s: 100_000,
-        delay: Duration::from_micros(1),
-        queue: 1_000,
-        outages: Outages::None,
         task: Task::Interactive {
             interval: Duration::from_secs(1),
             duration,
         },
-        congestion: Cubic,
-        sack: true,
-        ip: IpVersion::V4,
-        gateway: Mechanism::None,
-        mobile: Mechanism::None,
-        seed: 1,
         deadline: duration * 4 + Duration::from_secs(60),
+        ..without_link(name, duration)
     };
     Job::new(name, &setting, 0).live(Trial::Cost(trial))
 }

@@ -7,6 +7,7 @@
 pub mod bench;
 
 use crate::gateway_cost::bench::Load;
+use crate::gateway_cost::{setting, title};
 use crate::live::Trial;
 use bench::{AgentBench, Costs, Sample};
 use outlast_base::time::Duration;
@@ -30,14 +31,6 @@ pub static EXPERIMENT: Experiment = Experiment {
 };
 
 const LOADS: [Load; 2] = [Load::SuperSegments, Load::Packets];
-
-const fn title(load: Load) -> &'static str {
-    match load {
-        Load::SuperSegments => "TCP, super-segments",
-        Load::Packets => "TCP, 1,500 bytes",
-        Load::Datagrams => "UDP, 64 bytes",
-    }
-}
 
 const fn bench(load: Load, extent: Extent) -> AgentBench {
     AgentBench {
@@ -79,7 +72,7 @@ impl Figure for Cost {
     fn jobs(&self, extent: Extent) -> Vec<Job> {
         let job = |load| {
             let bench = bench(load, extent);
-            let setting = crate::gateway_cost::setting(title(load), bench.window, bench.duration());
+            let setting = setting(title(load), bench.window, bench.duration());
             Job::new(title(load), &setting, 0).live(Trial::Agent(bench))
         };
         LOADS.map(job).into()

@@ -20,8 +20,44 @@ use outlast_experiments::batch::ATTEMPTS;
 use outlast_experiments::carry_out::Ran;
 use outlast_experiments::job::Job;
 use outlast_experiments::moments::Moments;
+use outlast_experiments::setting::{Outages, Setting, Task};
 use outlast_experiments::trial::{Trial as Live, TrialError};
-use outlast_lab::Cancel;
+use outlast_lab::{Cancel, LabError};
+use outlast_linux::namespace::Namespace;
+use outlast_scenario::{Congestion, IpVersion, Mechanism};
+
+/// What the scenario of a live run says that takes `duration` and emulates no link.
+pub(crate) fn without_link(name: &str, duration: Duration) -> Setting {
+    Setting {
+        name: name.to_owned(),
+        rate_mbit_per_s: 100_000,
+        delay: Duration::from_micros(1),
+        queue: 1_000,
+        outages: Outages::None,
+        task: Task::Interactive {
+            interval: duration,
+            duration,
+        },
+        congestion: Congestion::Cubic,
+        sack: true,
+        ip: IpVersion::V4,
+        gateway: Mechanism::None,
+        mobile: Mechanism::None,
+        seed: 1,
+        deadline: duration * 2,
+    }
+}
+
+/// Does `work` in the network namespace of `host`.
+///
+/// # Errors
+/// Those of `work`, and when the namespace cannot be entered.
+pub(crate) fn within<T: Send>(
+    host: &Namespace,
+    work: impl FnOnce() -> Result<T, matrix::TrialError> + Send,
+) -> Result<T, matrix::TrialError> {
+    host.run(work).map_err(LabError::from)?
+}
 
 /// What is done.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]

@@ -9,17 +9,16 @@ mod in_virtual_time;
 mod live;
 pub mod trial;
 
-use crate::live::Trial;
+use crate::live::{Trial, without_link};
 use outlast_base::time::Duration;
 use outlast_experiments::experiment::{Experiment, Extent, Figure, Part};
 use outlast_experiments::job::Job;
 use outlast_experiments::present::{median, own_claim};
 use outlast_experiments::record::{Record, Runs};
-use outlast_experiments::setting::{Outages, Setting, Task};
+use outlast_experiments::setting::Setting;
 use outlast_report::judgement::{Judged, Published};
 use outlast_report::table::{Cell as Shown, Column, Table, Tone};
 use outlast_report::unit::Unit;
-use outlast_scenario::{Congestion, IpVersion, Mechanism};
 use trial::{CrowdPlace, CrowdTrial, Move};
 
 /// The crowds.
@@ -108,25 +107,12 @@ impl Row {
     fn job(self, index: u32) -> Job {
         let duration = self.trial.expected();
         let setting = Setting {
-            name: self.name.to_owned(),
             rate_mbit_per_s: match self.trial.place {
                 CrowdPlace::VirtualTime { mbit_per_s } => mbit_per_s as u32,
                 CrowdPlace::Live { .. } => 100_000,
             },
             delay: Duration::from_millis(1),
-            queue: 1_000,
-            outages: Outages::None,
-            task: Task::Interactive {
-                interval: duration,
-                duration,
-            },
-            congestion: Congestion::Cubic,
-            sack: true,
-            ip: IpVersion::V4,
-            gateway: Mechanism::None,
-            mobile: Mechanism::None,
-            seed: 1,
-            deadline: duration * 2,
+            ..without_link(self.name, duration)
         };
         Job::new(self.name, &setting, index).live(Trial::Crowd(self.trial))
     }

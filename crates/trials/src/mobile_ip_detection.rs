@@ -8,18 +8,17 @@
 mod cells;
 pub mod trial;
 
-use crate::live::Trial;
+use crate::live::{Trial, without_link};
 use outlast_base::time::Duration;
 use outlast_experiments::experiment::{Experiment, Extent, Figure, Part};
 use outlast_experiments::job::Job;
 use outlast_experiments::present::{claim, mean, own_claim};
 use outlast_experiments::record::{Record, Runs};
-use outlast_experiments::setting::{Outages, Setting, Task};
+use outlast_experiments::setting::Setting;
 use outlast_report::judgement::{Judged, Measured, Published, Tolerance};
 use outlast_report::statistics::Sample;
 use outlast_report::table::{Cell as Shown, Column, Table, Tone};
 use outlast_report::unit::Unit;
-use outlast_scenario::{Congestion, IpVersion, Mechanism};
 use trial::{Detection, DetectionTrial, Observed};
 
 /// Hand-offs by way of detection.
@@ -69,22 +68,8 @@ fn job(detection: Detection, index: u32) -> Job {
     };
     let duration = trial.expected();
     let setting = Setting {
-        name: detection.name().to_owned(),
-        rate_mbit_per_s: 100_000,
         delay: Duration::from_millis(1),
-        queue: 1_000,
-        outages: Outages::None,
-        task: Task::Interactive {
-            interval: duration,
-            duration,
-        },
-        congestion: Congestion::Cubic,
-        sack: true,
-        ip: IpVersion::V4,
-        gateway: Mechanism::None,
-        mobile: Mechanism::None,
-        seed: 1,
-        deadline: duration * 2,
+        ..without_link(detection.name(), duration)
     };
     Job::new(detection.name(), &setting, index).live(Trial::Detection(trial))
 }

@@ -7,6 +7,7 @@
 pub mod bench;
 
 use crate::gateway_cost::bench::Load;
+use crate::gateway_cost::{setting, title};
 use crate::live::Trial;
 use bench::{Costs, Sample, SplitBench, Way};
 use outlast_base::time::Duration;
@@ -31,14 +32,6 @@ pub static EXPERIMENT: Experiment = Experiment {
 
 /// Those that are judged carry packets of the link's size, as a wireless link's do.
 const LOADS: [Load; 2] = [Load::Packets, Load::SuperSegments];
-
-const fn title(load: Load) -> &'static str {
-    match load {
-        Load::SuperSegments => "TCP, super-segments",
-        Load::Packets => "TCP, 1,500 bytes",
-        Load::Datagrams => "UDP, 64 bytes",
-    }
-}
 
 const fn bench(load: Load, extent: Extent) -> SplitBench {
     SplitBench {
@@ -87,7 +80,7 @@ impl Figure for Cost {
     fn jobs(&self, extent: Extent) -> Vec<Job> {
         let job = |load| {
             let bench = bench(load, extent);
-            let setting = crate::gateway_cost::setting(title(load), bench.window, bench.duration());
+            let setting = setting(title(load), bench.window, bench.duration());
             Job::new(title(load), &setting, 0).live(Trial::Split(bench))
         };
         LOADS.map(job).into()

@@ -7,18 +7,17 @@
 pub mod bench;
 pub mod place;
 
-use crate::live::Trial;
+use crate::live::{Trial, without_link};
 use bench::{Load, Observed, TunnelBench};
 use outlast_base::time::Duration;
 use outlast_experiments::experiment::{Experiment, Extent, Figure, Part};
 use outlast_experiments::job::Job;
 use outlast_experiments::present::{median, own_claim};
 use outlast_experiments::record::Runs;
-use outlast_experiments::setting::{Outages, Setting, Task};
+use outlast_experiments::setting::{Setting, Task};
 use outlast_report::judgement::{Judged, Measured, Published};
 use outlast_report::table::{Cell as Shown, Column, Table};
 use outlast_report::unit::Unit;
-use outlast_scenario::{Congestion, IpVersion, Mechanism};
 use place::Way;
 
 /// The comparison.
@@ -106,22 +105,11 @@ fn job(load: Load, extent: Extent) -> Job {
     let bench = bench(load, extent);
     let duration = SETTING_UP + ROUND * bench.rounds;
     let setting = Setting {
-        name: title(load).to_owned(),
-        rate_mbit_per_s: 100_000,
-        delay: Duration::from_micros(1),
-        queue: 1_000,
-        outages: Outages::None,
         task: Task::Interactive {
             interval: ROUND,
             duration,
         },
-        congestion: Congestion::Cubic,
-        sack: true,
-        ip: IpVersion::V4,
-        gateway: Mechanism::None,
-        mobile: Mechanism::None,
-        seed: 1,
-        deadline: duration * 2,
+        ..without_link(title(load), duration)
     };
     Job::new(title(load), &setting, 0).live(Trial::Tunnels(bench))
 }

@@ -15,7 +15,6 @@ use outlast_scenario::IpVersion;
 use outlast_scenario::result::{OutageResult, RunResult};
 use outlast_testbed::site::{Cut, Neighbours, Since, Site, SiteConfig, WINDOW};
 use serde::{Deserialize, Serialize};
-use std::io;
 use std::path::Path;
 use tempfile::TempDir;
 
@@ -85,10 +84,6 @@ const TOLERABLE_DELAY: Duration = Duration::from_millis(20);
 /// Over which what is offered is shown.
 pub const SHOWN_WINDOW: Duration = Duration::from_millis(100);
 
-fn io_error(what: &'static str) -> impl FnOnce(io::Error) -> TrialError {
-    move |source| TrialError::Io { what, source }
-}
-
 impl HerdTrial {
     /// What is said.
     fn talk(&self) -> Talk {
@@ -155,7 +150,7 @@ pub fn carry_out(
         wanted: 2 * CONNECTIONS as u64,
         may,
     })?;
-    let directory = TempDir::new().map_err(io_error("make a directory"))?;
+    let directory = TempDir::new().map_err(TrialError::io("make a directory"))?;
     let site = Site::new(&SiteConfig {
         rate: BitRate::from_bits_per_second(u64::from(RATE_MBIT_PER_S) * 1_000_000)
             .expect("a constant above zero"),
@@ -182,7 +177,7 @@ fn start<'t>(
 ) -> Result<Daemon<'t>, TrialError> {
     let config = directory.join("gateway.toml");
     let text = format!("rate = \"{RATE_MBIT_PER_S} Mbit/s\"\n");
-    std::fs::write(&config, text).map_err(io_error("write the configuration"))?;
+    std::fs::write(&config, text).map_err(TrialError::io("write the configuration"))?;
     let config = config.to_string_lossy().into_owned();
     let arguments = ["--config", &config, "--data-path", path.name()];
     Daemon::start(
@@ -200,7 +195,7 @@ fn act(
     cancel: &Cancel,
 ) -> Result<Acted, TrialError> {
     let talk = trial.talk();
-    let crowd = Crowd::open(site, &talk).map_err(io_error("open the connections"))?;
+    let crowd = Crowd::open(site, &talk).map_err(TrialError::io("open the connections"))?;
     let begin = clock::now();
     let end = begin + trial.deadline();
     std::thread::scope(|scope| {
@@ -213,7 +208,7 @@ fn act(
         let heard = talking
             .join()
             .unwrap_or_else(|panic| std::panic::resume_unwind(panic));
-        let (heard, overslept) = heard.map_err(io_error("talk on the connections"))?;
+        let (heard, overslept) = heard.map_err(TrialError::io("talk on the connections"))?;
         if cancel.is_cancelled() {
             return Err(LabError::Cancelled.into());
         }

@@ -142,6 +142,13 @@ pub enum TrialError {
     },
 }
 
+impl TrialError {
+    /// What becomes of an error of the system's while this program tries to do `what`: "make a directory".
+    pub(crate) fn io(what: &'static str) -> impl Fn(io::Error) -> Self {
+        move |source| Self::Io { what, source }
+    }
+}
+
 impl From<TrialError> for outlast_experiments::trial::TrialError {
     fn from(error: TrialError) -> Self {
         match error {
@@ -274,10 +281,6 @@ struct Acted {
     ended: Option<Instant>,
 }
 
-fn io_error(what: &'static str) -> impl FnOnce(io::Error) -> TrialError {
-    move |source| TrialError::Io { what, source }
-}
-
 impl<'t> Scene<'t> {
     /// Everybody in place, and the client on its way; and the time at which the link is to come back.
     fn set<'m>(
@@ -288,10 +291,10 @@ impl<'t> Scene<'t> {
         cancel: &'t Cancel,
     ) -> Result<(Self, Booking<'m>), TrialError> {
         let work = moments.work(SET_UP, cancel)?;
-        let directory = TempDir::new().map_err(io_error("make a directory"))?;
+        let directory = TempDir::new().map_err(TrialError::io("make a directory"))?;
         let payload = payload(job.scenario.run.seed, BYTES);
         let stage = Stage::new(trial.cell, directory.path(), &payload)
-            .map_err(io_error("prepare the programs"))?
+            .map_err(TrialError::io("prepare the programs"))?
             .map_err(TrialError::Missing)?;
         let site = Site::new(&trial.config())?;
         let server = ContainedProcess::spawn(&site.fixed, stage.server())?;
@@ -395,7 +398,7 @@ impl<'t> Scene<'t> {
             Ok(all) => Ok(Watched::of_datagrams(all.len())),
             // The receiver has only begun.
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Watched::default()),
-            Err(error) => Err(io_error("read what came")(error)),
+            Err(error) => Err(TrialError::io("read what came")(error)),
         }
     }
 
@@ -405,7 +408,10 @@ impl<'t> Scene<'t> {
         if self.trial.cell.program != Program::Datagrams {
             return Ok(None);
         }
-        let all = self.stage.datagrams().map_err(io_error("read what came"))?;
+        let all = self
+            .stage
+            .datagrams()
+            .map_err(TrialError::io("read what came"))?;
         let fresh = all.iter().filter(|(sent, _)| *sent >= up);
         let ages = fresh.map(|(sent, came)| came.since(*sent).as_secs_f64());
         Ok(ages.reduce(f64::max))
@@ -506,7 +512,7 @@ impl<'t> Scene<'t> {
             }
             if goes_on && clock::now() >= over {
                 let ended = self.stage.end_session();
-                ended.map_err(io_error("have the session end"))?;
+                ended.map_err(TrialError::io("have the session end"))?;
                 goes_on = false;
             }
             if clock::now() > self.given_up() {
@@ -559,8 +565,11 @@ impl<'t> Scene<'t> {
             None => Some("given up at the deadline".to_owned()),
             Some(_) => {
                 let status = self.client.wait();
-                let status = status.map_err(io_error("wait for the client"))?;
-                let refused = self.stage.refusal().map_err(io_error("read the report"))?;
+                let status = status.map_err(TrialError::io("wait for the client"))?;
+                let refused = self
+                    .stage
+                    .refusal()
+                    .map_err(TrialError::io("read the report"))?;
                 let failed = !status.success();
                 failed.then(|| format!("{status}: {said}")).or(refused)
             }
@@ -569,7 +578,7 @@ impl<'t> Scene<'t> {
         let intact = (error.is_none() && leaves_files)
             .then(|| is_same(&self.stage.sent(), &self.stage.got()))
             .transpose()
-            .map_err(io_error("compare what came with what was sent"))?;
+            .map_err(TrialError::io("compare what came with what was sent"))?;
         let result = RunResult {
             completed: error.is_none(),
             intact,
@@ -645,7 +654,7 @@ pub(crate) fn wait_for_server(
         let port = stage.port();
         let listening = site.fixed.run(|| socket::is_listening(port));
         let listening = listening.map_err(LabError::from)?;
-        if listening.map_err(io_error("look for the server"))? {
+        if listening.map_err(TrialError::io("look for the server"))? {
             return Ok(());
         }
         if clock::now() > given_up {
@@ -674,5 +683,5 @@ pub(crate) fn pause_until(cancel: &Cancel, then: Instant) -> Result<(), TrialErr
 /// # Errors
 /// When the system does not tell.
 pub fn this_program() -> Result<PathBuf, TrialError> {
-    std::env::current_exe().map_err(io_error("find this program's file"))
+    std::env::current_exe().map_err(TrialError::io("find this program's file"))
 }

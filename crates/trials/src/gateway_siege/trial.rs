@@ -232,7 +232,7 @@ pub fn carry_out(
     outlast: &Path,
     cancel: &Cancel,
 ) -> Result<Ran, TrialError> {
-    let directory = TempDir::new().map_err(io_error("make a directory"))?;
+    let directory = TempDir::new().map_err(TrialError::io("make a directory"))?;
     let site = Site::new(&SiteConfig {
         rate: BitRate::from_bits_per_second(u64::from(RATE_MBIT_PER_S) * 1_000_000)
             .expect("a constant above zero"),
@@ -374,11 +374,11 @@ impl<'t> Scene<'t> {
         schedule: Schedule,
         attacker: Option<&mut Attacker>,
     ) -> Result<Vec<Transferred>, TrialError> {
-        let all = transfers::open(self.site).map_err(io_error("open the connections"))?;
+        let all = transfers::open(self.site).map_err(TrialError::io("open the connections"))?;
         let ends: Vec<Ends> = all.iter().map(|open| open.ends).collect();
         let sockets = all.iter().map(transfers::Open::sockets);
         let sockets: io::Result<Vec<_>> = sockets.collect();
-        let sockets = sockets.map_err(io_error("open the connections"))?;
+        let sockets = sockets.map_err(TrialError::io("open the connections"))?;
         let payload = std::mem::take(&mut self.payload);
         let orders = Orders::default();
         let cancel = self.cancel;
@@ -473,8 +473,4 @@ impl Round {
         self.kill_s
             .is_some_and(|kill| (0.0..self.outage_s).contains(&kill))
     }
-}
-
-fn io_error(what: &'static str) -> impl FnOnce(io::Error) -> TrialError {
-    move |source| TrialError::Io { what, source }
 }

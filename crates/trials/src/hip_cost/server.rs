@@ -10,7 +10,6 @@ use outlast_linux::namespace::Namespace;
 use outlast_linux::process::ContainedProcess;
 use outlast_wire::hip::Hit;
 use std::fs;
-use std::io;
 use std::net::Ipv6Addr;
 use std::path::Path;
 use std::process::Command;
@@ -31,10 +30,6 @@ const fn name(algorithm: Algorithm) -> &'static str {
     }
 }
 
-pub(super) fn io_error(what: &'static str) -> impl Fn(io::Error) -> TrialError {
-    move |source| TrialError::Io { what, source }
-}
-
 /// Makes an identity in `directory`; its tag.
 pub(super) fn key(
     outlast: &Path,
@@ -44,7 +39,7 @@ pub(super) fn key(
     let mut command = Command::new(outlast);
     command.args(["hip", "key", "--algorithm", name(algorithm)]);
     command.arg(directory.join(host).with_extension("key"));
-    let made = command.output().map_err(io_error("run outlast"))?;
+    let made = command.output().map_err(TrialError::io("run outlast"))?;
     let said = String::from_utf8_lossy(&made.stdout).trim().to_owned();
     let tag: Option<Ipv6Addr> = said.parse().ok().filter(|_| made.status.success());
     let why = || TrialError::Daemon(String::from_utf8_lossy(&made.stderr).trim().to_owned());
@@ -62,10 +57,10 @@ pub(super) fn start(
     let path = |extension| directory.join(host).with_extension(extension);
     let (key, control, config) = (path("key"), path("sock"), path("toml"));
     let table = format!("[hip]\nkey = {key:?}\ncontrol = {control:?}\n{peers}");
-    fs::write(&config, table).map_err(io_error("write a configuration"))?;
+    fs::write(&config, table).map_err(TrialError::io("write a configuration"))?;
     let (daemon, log) = run(outlast, "hip", place, &config)?;
     await_words(&log, "HIP begins", cancel)?;
-    let program = Program::behind(&control).map_err(io_error("find the daemon"))?;
+    let program = Program::behind(&control).map_err(TrialError::io("find the daemon"))?;
     Ok(Speaker {
         program,
         _daemon: daemon,

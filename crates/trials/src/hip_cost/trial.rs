@@ -2,7 +2,7 @@
 
 use super::crowd::{Crowd, Times};
 use super::pair::{Pair, RIGHT};
-use super::server::{Speakers, io_error, key, start};
+use super::server::{Speakers, key, start};
 use super::wireguard::WireGuard;
 use crate::gateway_matrix::trial::TrialError;
 use crate::usage::Program;
@@ -181,7 +181,7 @@ pub fn carry_out(
 /// When the hosts cannot be made, a program does not start, or nothing comes through.
 pub fn observe(trial: &CostTrial, outlast: &Path, cancel: &Cancel) -> Result<Observed, TrialError> {
     let place = Place {
-        directory: TempDir::new().map_err(io_error("make a directory"))?,
+        directory: TempDir::new().map_err(TrialError::io("make a directory"))?,
         outlast,
         cancel,
     };
@@ -206,7 +206,11 @@ impl Place<'_> {
         let anyone = "admits = \"anyone\"\n";
         let server = start(self.outlast, here, &pair.right, anyone, self.cancel)?;
         let program = server.program;
-        let usage = || program.usage().map_err(io_error("look at the daemon"));
+        let usage = || {
+            program
+                .usage()
+                .map_err(TrialError::io("look at the daemon"))
+        };
         let mut crowd = Crowd::new(&pair, (hosts, Algorithm::EcdsaP256), tag)?;
         let mut observed = Observed {
             hosts,
@@ -263,7 +267,7 @@ impl Place<'_> {
                     };
                     Ok(Some([left?.processor, right?.processor]))
                 };
-                let look = || usage().map_err(io_error("look at a tunnel"));
+                let look = || usage().map_err(TrialError::io("look at a tunnel"));
                 let before = look()?;
                 let carried = carry(&pair, to, window, self.cancel)?;
                 let after = look()?;
@@ -288,7 +292,7 @@ impl Place<'_> {
         for _ in 0..rounds {
             for (algorithm, way) in IDENTITIES {
                 let pair = Pair::new()?;
-                let directory = TempDir::new().map_err(io_error("make a directory"))?;
+                let directory = TempDir::new().map_err(TrialError::io("make a directory"))?;
                 let at = directory.path();
                 let hip = Speakers::start(&pair, self.outlast, at, algorithm, self.cancel)?;
                 observed.firsts.push(first(&pair, way, hip.tag.into())?);
@@ -325,10 +329,10 @@ fn first(pair: &Pair, way: &str, to: IpAddr) -> Result<First, TrialError> {
         };
         let took = pair.left.run(connect).map_err(LabError::from)?;
         *seconds = took
-            .map_err(io_error("connect through a tunnel"))?
+            .map_err(TrialError::io("connect through a tunnel"))?
             .as_secs_f64();
         let accepted = listener.accept();
-        accepted.map_err(io_error("accept through a tunnel"))?;
+        accepted.map_err(TrialError::io("accept through a tunnel"))?;
     }
     let [first_s, second_s] = seconds;
     Ok(First {
@@ -345,7 +349,7 @@ fn listen(pair: &Pair, to: IpAddr) -> Result<(TcpListener, SocketAddr), TrialErr
         Ok((listener, at))
     };
     let listening = pair.right.run(listen).map_err(LabError::from)?;
-    listening.map_err(io_error("listen behind a tunnel"))
+    listening.map_err(TrialError::io("listen behind a tunnel"))
 }
 
 /// What a connection has carried.
@@ -365,11 +369,11 @@ fn carry(
     let (listener, at) = listen(pair, to)?;
     let connect = || TcpStream::connect_timeout(&at, STALLED);
     let connected = pair.left.run(connect).map_err(LabError::from)?;
-    let output = connected.map_err(io_error("connect through a tunnel"))?;
+    let output = connected.map_err(TrialError::io("connect through a tunnel"))?;
     socket::set_congestion_control(&output, Cubic.name()).map_err(LabError::from)?;
     let (input, _) = listener
         .accept()
-        .map_err(io_error("accept through a tunnel"))?;
+        .map_err(TrialError::io("accept through a tunnel"))?;
     let carried = thread::scope(|scope| {
         scope.spawn(|| {
             let chunk = vec![0; CHUNK];
@@ -383,7 +387,7 @@ fn carry(
         let _ = input.shutdown(std::net::Shutdown::Both);
         carried
     });
-    carried.map_err(io_error("read through a tunnel"))
+    carried.map_err(TrialError::io("read through a tunnel"))
 }
 
 fn count(mut input: &TcpStream, window: Duration, cancel: &Cancel) -> io::Result<Carried> {

@@ -3,7 +3,6 @@
 //! It is configured as `wg(8)` does it, through its socket, with the example keys of RFC 7748.
 
 use super::pair::{LEFT, Pair, RIGHT};
-use super::server::io_error;
 use crate::gateway_matrix::programs::find;
 use crate::gateway_matrix::trial::TrialError;
 use crate::gateway_matrix::wait;
@@ -114,7 +113,7 @@ impl WireGuard {
                 format!("link set {name} mtu {MTU} up"),
             ];
             ip(place, &lines)?;
-            let program = Program::behind(&socket).map_err(io_error("find WireGuard"))?;
+            let program = Program::behind(&socket).map_err(TrialError::io("find WireGuard"))?;
             Ok(End {
                 program,
                 socket,
@@ -144,7 +143,7 @@ fn configure(socket: &PathBuf, text: &str) -> Result<(), TrialError> {
         stream.read_to_string(&mut said)?;
         Ok(said)
     };
-    let said = speak().map_err(io_error("configure WireGuard"))?;
+    let said = speak().map_err(TrialError::io("configure WireGuard"))?;
     if said.trim() == "errno=0" {
         return Ok(());
     }

@@ -20,7 +20,6 @@ use outlast_scenario::result::{OutageResult, RunResult};
 use outlast_testbed::site::{Neighbours, SiteConfig};
 use serde::{Deserialize, Serialize};
 use std::fs;
-use std::io;
 use std::path::Path;
 use tempfile::TempDir;
 
@@ -129,10 +128,6 @@ impl MovesTrial {
     }
 }
 
-fn io_error(what: &'static str) -> impl Fn(io::Error) -> TrialError {
-    move |source| TrialError::Io { what, source }
-}
-
 /// A program that runs, with its server.
 struct Running {
     program: Program,
@@ -149,7 +144,7 @@ impl Running {
         (directory, payload): (&Path, &[u8]),
         cancel: &Cancel,
     ) -> Result<Self, TrialError> {
-        let prepare = io_error("prepare the programs");
+        let prepare = TrialError::io("prepare the programs");
         let directory = directory.join(number.to_string());
         fs::create_dir(&directory).map_err(&prepare)?;
         let at = (address, PORT + number as u16);
@@ -172,7 +167,7 @@ impl Running {
     fn end(self, given_up: Instant, cancel: &Cancel) -> Result<Option<String>, TrialError> {
         self.stage
             .end_session()
-            .map_err(io_error("have the session end"))?;
+            .map_err(TrialError::io("have the session end"))?;
         while !wait(cancel, Some(&self.client), LOOK)? {
             if clock::now() > given_up {
                 return Ok(Some("it does not end".to_owned()));
@@ -180,11 +175,11 @@ impl Running {
         }
         let said = self.stage.said();
         let status = self.client.wait();
-        let status = status.map_err(io_error("wait for a program"))?;
+        let status = status.map_err(TrialError::io("wait for a program"))?;
         if !status.success() {
             return Ok(Some(format!("{status}: {said}")));
         }
-        let read = io_error("read what has come");
+        let read = TrialError::io("read what has come");
         if let Some(refusal) = self.stage.refusal().map_err(&read)? {
             return Ok(Some(refusal));
         }
@@ -201,7 +196,7 @@ struct Meter(TcpDiag);
 
 impl Meter {
     fn read(&mut self) -> Result<[u64; PROGRAMS.len()], TrialError> {
-        let all = self.0.connections().map_err(io_error("look on"))?;
+        let all = self.0.connections().map_err(TrialError::io("look on"))?;
         let mut bytes = [0; PROGRAMS.len()];
         for connection in all {
             let number = connection.remote.port().checked_sub(PORT);
@@ -223,7 +218,7 @@ pub fn carry_out(
     outlast: &Path,
     cancel: &Cancel,
 ) -> Result<Ran, TrialError> {
-    let directory = TempDir::new().map_err(io_error("make a directory"))?;
+    let directory = TempDir::new().map_err(TrialError::io("make a directory"))?;
     let mut place = Roaming::new(&trial.config())?;
     let roles = match trial.help {
         Help::None => None,
@@ -245,7 +240,9 @@ pub fn carry_out(
     let running = PROGRAMS.into_iter().enumerate().map(start);
     let running = running.collect::<Result<Vec<_>, _>>()?;
     let diag = place.site.mobile.run(TcpDiag::open);
-    let diag = diag.map_err(LabError::from)?.map_err(io_error("look on"))?;
+    let diag = diag
+        .map_err(LabError::from)?
+        .map_err(TrialError::io("look on"))?;
     let mut meter = Meter(diag);
     let mut observed = Observed::default();
     for number in 0..trial.moves {

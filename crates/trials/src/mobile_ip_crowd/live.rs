@@ -4,6 +4,7 @@ use super::crowd::{Crowd, KEY, SPI, care_of_address, home_address};
 use super::trial::Move;
 use crate::gateway_matrix::trial::TrialError;
 use crate::gateway_matrix::wait;
+use crate::live::within;
 use crate::mobile_ip_matrix::place::ip;
 use crate::role;
 use outlast_base::time::{Duration, Instant};
@@ -48,13 +49,6 @@ fn io_error(source: io::Error) -> TrialError {
         what: "let a crowd register",
         source,
     }
-}
-
-fn within<T: Send>(
-    host: &Namespace,
-    work: impl FnOnce() -> Result<T, TrialError> + Send,
-) -> Result<T, TrialError> {
-    host.run(work).map_err(LabError::from)?
 }
 
 pub(super) fn reserved(error: InvalidSpi) -> TrialError {

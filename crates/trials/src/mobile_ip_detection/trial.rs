@@ -104,10 +104,7 @@ pub fn carry_out(
     outlast: &Path,
     cancel: &Cancel,
 ) -> Result<Ran, TrialError> {
-    let directory = TempDir::new().map_err(|source| TrialError::Io {
-        what: "make a directory",
-        source,
-    })?;
+    let directory = TempDir::new().map_err(TrialError::io("make a directory"))?;
     let mut cells = Cells::new()?;
     let _roles = cells.start(trial.detection, outlast, directory.path(), cancel)?;
     let replies = Replies::watch(&cells.mobile, Cells::LINK)?;

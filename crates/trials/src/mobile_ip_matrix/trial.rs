@@ -94,10 +94,7 @@ pub fn carry_out(
     outlast: &Path,
     cancel: &Cancel,
 ) -> Result<Ran, TrialError> {
-    let directory = TempDir::new().map_err(|source| TrialError::Io {
-        what: "make a directory",
-        source,
-    })?;
+    let directory = TempDir::new().map_err(TrialError::io("make a directory"))?;
     let place = Roaming::new(&trial.config())?;
     let roles = Roles::start(&place, trial.help, outlast, directory.path(), cancel)?;
     let sent = payload(job.scenario.run.seed, BYTES);

@@ -24,7 +24,6 @@ use outlast_scenario::result::{OutageResult, RunResult};
 use outlast_scenario::{Congestion, Direction, IpVersion};
 use outlast_testbed::site::{LINK, Neighbours, Place, Site, SiteConfig};
 use serde::{Deserialize, Serialize};
-use std::io;
 use std::net::SocketAddr;
 use std::path::Path;
 use tempfile::TempDir;
@@ -103,7 +102,7 @@ pub fn carry_out(
 ) -> Result<Ran, TrialError> {
     let cell = trial.cell;
     let work = moments.work(SET_UP, cancel)?;
-    let directory = TempDir::new().map_err(io_error("make a directory"))?;
+    let directory = TempDir::new().map_err(TrialError::io("make a directory"))?;
     let site = Site::new(&config(&cell))?;
     let _helpers = Helpers::start(trial.contestant, &site, outlast, directory.path(), cancel)?;
     let sent = payload(job.scenario.run.seed, BYTES);
@@ -296,8 +295,8 @@ impl Runner {
             said: error.to_string(),
         })?;
         let start = |place, at, peer| {
-            let socket = bind(place, at).map_err(io_error("open a socket"))?;
-            Running::start(peer, socket).map_err(io_error("start a thread"))
+            let socket = bind(place, at).map_err(TrialError::io("open a socket"))?;
+            Running::start(peer, socket).map_err(TrialError::io("start a thread"))
         };
         let server = start(&site.fixed, server_at, pair.server)?;
         let client = start(&site.mobile, client_at, pair.client)?;
@@ -316,7 +315,8 @@ impl Runner {
             Self::Quic { sender, receiver } => {
                 pause_until(cancel, deadline)?;
                 let stopped = |peer: Running<quic::Peer>| {
-                    peer.stop().map_err(io_error("carry the conversation"))
+                    peer.stop()
+                        .map_err(TrialError::io("carry the conversation"))
                 };
                 let (sender, receiver) = (stopped(sender)?, stopped(receiver)?);
                 Ok(Transferred {
@@ -396,8 +396,4 @@ impl Transferred {
         let before = self.arrivals.iter().filter(|arrival| arrival.at < then);
         before.map(|arrival| arrival.bytes).sum()
     }
-}
-
-fn io_error(what: &'static str) -> impl FnOnce(io::Error) -> TrialError {
-    move |source| TrialError::Io { what, source }
 }

@@ -119,7 +119,7 @@ pub fn carry_out(
 ) -> Result<Ran, TrialError> {
     let cell = trial.cell;
     let work = moments.work(SET_UP, cancel)?;
-    let directory = TempDir::new().map_err(io_error("make a directory"))?;
+    let directory = TempDir::new().map_err(TrialError::io("make a directory"))?;
     let site = Site::new(&config(&cell))?;
     let daemons = start_daemons(&cell, &site, outlast, directory.path())?;
     let programs = prepare_programs(cell.stranger, &site, directory.path())?;
@@ -138,7 +138,9 @@ pub fn carry_out(
     let worst_delay = late.max(air(&site)?.worst_delay);
     drop(booked);
     pause_until(cancel, began + trial.length())?;
-    let talked = talk.end().map_err(io_error("carry the conversation"))?;
+    let talked = talk
+        .end()
+        .map_err(TrialError::io("carry the conversation"))?;
 
     let _work = moments.work(TAKE_DOWN, cancel)?;
     let outage = Outage { down, up };
@@ -433,8 +435,8 @@ fn start<M: Machine + Send + 'static>(
     at: SocketAddr,
     machine: M,
 ) -> Result<Running<M>, TrialError> {
-    let socket = bind(place, at).map_err(io_error("open a socket"))?;
-    Running::start(machine, socket).map_err(io_error("start a thread"))
+    let socket = bind(place, at).map_err(TrialError::io("open a socket"))?;
+    Running::start(machine, socket).map_err(TrialError::io("start a thread"))
 }
 
 fn refusal(what: &'static str, error: &dyn std::error::Error) -> TrialError {
@@ -442,8 +444,4 @@ fn refusal(what: &'static str, error: &dyn std::error::Error) -> TrialError {
         what,
         said: error.to_string(),
     }
-}
-
-fn io_error(what: &'static str) -> impl FnOnce(io::Error) -> TrialError {
-    move |source| TrialError::Io { what, source }
 }

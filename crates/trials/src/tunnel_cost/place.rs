@@ -5,6 +5,7 @@ use super::bench::Load;
 use crate::gateway_matrix::daemon::{Daemon, Duty};
 use crate::gateway_matrix::programs::find;
 use crate::gateway_matrix::trial::TrialError;
+use crate::live::within;
 use crate::mobile_ip_matrix::place::ip;
 use crate::role;
 use crate::streams::Connection;
@@ -140,13 +141,6 @@ fn io_error(source: io::Error) -> TrialError {
         what: "let traffic through tunnels",
         source,
     }
-}
-
-fn within<T: Send>(
-    host: &Namespace,
-    work: impl FnOnce() -> Result<T, TrialError> + Send,
-) -> Result<T, TrialError> {
-    host.run(work).map_err(LabError::from)?
 }
 
 fn cable(from: &Namespace, name: &str, to: &Namespace, other: &str) -> Result<(), TrialError> {

@@ -3,10 +3,8 @@
 
 #![expect(clippy::print_stderr, reason = "a skipped test names what is missing")]
 
-mod network_v6;
-
+use crate::network_v6::{Network, Setup, association, home_address, ms};
 use core::net::{IpAddr, Ipv6Addr};
-use network_v6::{Network, Setup, association, home_address, ms};
 use outlast_base::time::{Duration, Instant};
 use outlast_wire::mobile_ipv6::{Message, take_home_address, take_routing_header};
 use outlast_wire::pcapng::{Encoder, EnhancedPacket, Section};

@@ -1,20 +1,21 @@
 //! The `command` workload: this test program is server and client.
 
-mod support;
-
+use crate::support::run_lab;
 use outlast_lab::RunReport;
 use std::fs;
 use std::io::{self, Write};
 use std::net::{TcpListener, TcpStream};
 use std::path::Path;
-use support::run_lab;
 
 const PORT: u16 = 4711;
 
 /// The command line that runs the ignored test `role` of this program.
 fn role(role: &str) -> String {
     let program = std::env::current_exe().expect("this program");
-    format!("exec '{}' --ignored --exact {role}", program.display())
+    format!(
+        "exec '{}' --ignored --exact commands::{role}",
+        program.display()
+    )
 }
 
 fn address() -> String {

@@ -1,8 +1,6 @@
 //! Interactive and request-response workloads.
 
-mod support;
-
-use support::run;
+use crate::support::run;
 
 #[test]
 fn the_mobile_sees_every_change_of_the_display_while_the_link_is_up() {

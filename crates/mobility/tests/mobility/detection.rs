@@ -4,9 +4,7 @@
 //! as in table 4.1 of the thesis on TCP over Mobile IP. L is the switch, T the way from the mobile node
 //! to the home agent, C nothing here.
 
-mod network;
-
-use network::{AIR, Faults, Network, Setup, ms};
+use crate::network::{AIR, Faults, Network, Setup, ms};
 use outlast_base::time::Duration;
 use outlast_mobility::Detection;
 

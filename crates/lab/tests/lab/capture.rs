@@ -1,7 +1,6 @@
 //! Captures and traces tell what happened to each packet.
 
-mod support;
-
+use crate::support::{run_lab, scenario};
 use bytes::Bytes;
 use outlast_lab::trace::{Fate, Origin, TracedPacket};
 use outlast_lab::{Lab, Side};
@@ -9,7 +8,6 @@ use outlast_link::{DropReason, Way};
 use outlast_wire::Packet;
 use outlast_wire::pcapng::{Block, Direction, Reader};
 use std::fs;
-use support::{run_lab, scenario};
 
 /// A packet of a capture file.
 struct Captured {
@@ -165,9 +163,9 @@ fn both_hosts_tell_each_other_of_the_user_timeout() {
     };
     let is_untold = |warning: &&String| warning.contains("do not tell each other");
     if let Some(warning) = report.warnings.iter().find(is_untold) {
-        return support::skip(warning);
+        return crate::support::skip(warning);
     }
-    support::assert_done(&report.result);
+    crate::support::assert_done(&report.result);
     let [own, _] = &report.captures[..] else {
         panic!("two files: {:?}", report.captures)
     };

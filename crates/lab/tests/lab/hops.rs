@@ -1,9 +1,7 @@
 //! Several links in a row, beside the same in the simulator.
 
-mod support;
-
+use crate::support::{assert_done, example, in_sim, run, run_lab, scenario, was_late};
 use outlast_lab::Lab;
-use support::{assert_done, example, in_sim, run, run_lab, scenario, was_late};
 
 const DEADLINE: &str = "[run]\ndeadline = \"60 s\"\n";
 

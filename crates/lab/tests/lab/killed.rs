@@ -1,7 +1,6 @@
 //! A lab whose process is killed leaves nothing behind, and shells in running labs.
 
-mod support;
-
+use crate::support::skip;
 use outlast_lab::registry::{self, RunningLab};
 use outlast_lab::{Cancel, Lab, Side};
 use outlast_linux::clock;
@@ -17,7 +16,6 @@ use std::io::{BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
-use support::skip;
 
 /// Says in which directory the fifo lies that the lab's programs hold.
 const PLACE: &str = "OUTLAST_TEST_PLACE";
@@ -63,7 +61,12 @@ fn child_with_lab(place: &Path) -> (Mortal, File) {
     let made = Command::new("mkfifo").arg(&fifo).status();
     assert!(made.expect("mkfifo is part of every system").success());
     let child = Command::new(std::env::current_exe().expect("this program"))
-        .args(["--ignored", "--exact", "run_for_ever", "--nocapture"])
+        .args([
+            "--ignored",
+            "--exact",
+            "killed::run_for_ever",
+            "--nocapture",
+        ])
         .env(PLACE, place)
         .env("XDG_RUNTIME_DIR", place)
         .stdout(Stdio::null())

@@ -1,11 +1,9 @@
 //! Outages: what they do to an unaided connection, and what a gateway makes of them.
 
-mod support;
-
+use crate::support::{run, run_lab, scenario};
 use outlast_base::time::Duration;
 use outlast_lab::trace::Fate;
 use outlast_lab::{Lab, RunReport};
-use support::{run, run_lab, scenario};
 
 /// A download that is interrupted for five and a half seconds.
 ///

@@ -1,8 +1,6 @@
 //! Ten thousand mobile nodes of one home agent, all of which move at once.
 
-mod network;
-
-use network::{Network, Setup, ms};
+use crate::network::{Network, Setup, ms};
 use outlast_base::time::Duration;
 use outlast_mobility::Detection;
 

@@ -1,9 +1,7 @@
 //! Strangers' datagrams on the lab's link, beside the same in the simulator.
 
-mod support;
-
+use crate::support::{assert_done, example, in_sim, run, was_late};
 use outlast_scenario::result::RunResult;
-use support::{assert_done, example, in_sim, run, was_late};
 
 const LINK: &str = "[link]\nrate = \"8 Mbit/s\"\ndelay = \"10 ms\"\nqueue = 40\n";
 const DEADLINE: &str = "[run]\ndeadline = \"60 s\"\nseed = 7\n";

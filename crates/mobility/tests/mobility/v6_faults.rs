@@ -5,9 +5,7 @@
 //! renewal of a binding that a restarted home agent has forgotten (two thirds of the lifetime).
 //! A correspondent's binding at a former place ends when its update is acknowledged, or with its lifetime.
 
-mod network_v6;
-
-use network_v6::{Faults, Network, Setup, ms};
+use crate::network_v6::{Faults, Network, Setup, ms};
 use outlast_base::time::Duration;
 use outlast_wire::mobile_ipv6::UpdateLifetime;
 use proptest::prelude::*;

@@ -1,9 +1,7 @@
 //! Many labs at once in one process.
 
-mod support;
-
+use crate::support::run;
 use std::collections::BTreeSet;
-use support::run;
 
 #[test]
 fn sixteen_labs_at_once_do_not_disturb_each_other() {

@@ -3,9 +3,7 @@
 
 #![expect(clippy::print_stderr, reason = "a skipped test names what is missing")]
 
-mod network;
-
-use network::{HOME, Network, Setup, association, home_address, ms};
+use crate::network::{HOME, Network, Setup, association, home_address, ms};
 use outlast_base::time::{Duration, Instant};
 use outlast_mobility::Detection;
 use outlast_wire::Packet;

@@ -1,11 +1,9 @@
 //! Runs that cannot come to their end: they end all the same.
 
-mod support;
-
+use crate::support::{run, scenario, skip};
 use outlast_lab::{Cancel, Lab, LabError};
 use outlast_scenario::Mechanism;
 use std::time::Duration;
-use support::{run, scenario, skip};
 
 #[test]
 fn the_deadline_ends_a_transfer_that_takes_too_long() {

@@ -1,10 +1,10 @@
 //! Mobile IPv6 between mobile node and correspondent: return routability, route optimisation, and what
 //! strangers cannot do.
 
-mod network_v6;
-
+use crate::network_v6::{
+    Network, Setup, care_of_address, correspondent_address, home_address, ms, probe,
+};
 use core::net::Ipv6Addr;
-use network_v6::{Network, Setup, care_of_address, correspondent_address, home_address, ms, probe};
 use outlast_base::time::{Duration, Instant};
 use outlast_mobility::v6::NodeEvent;
 use outlast_wire::Packet;

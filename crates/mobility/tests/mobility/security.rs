@@ -1,8 +1,6 @@
 //! Known messages, and what a stranger's, a recorded or a late one gets for an answer.
 
-mod network;
-
-use network::{HOME_AGENT, Network, Setup, foreign_address, home_address};
+use crate::network::{HOME_AGENT, Network, Setup, foreign_address, home_address};
 use outlast_base::time::{Duration, Instant};
 use outlast_mobility::{
     Advertising, Algorithm, Arrival, ForeignAgent, ForeignAgentConfig, ForeignLimits, HomeAgent,
@@ -370,7 +368,7 @@ fn a_flood_harms_nobody_who_is_registered() {
             let asked = RegistrationRequest {
                 home_address: Ipv4Addr::from_bits(0x0a01_0100 + number % 50),
                 care_of_address: Ipv4Addr::new(203, 0, 113, 9),
-                identification: network::NTP + (u64::from(second) << 32) + u64::from(number),
+                identification: crate::network::NTP + (u64::from(second) << 32) + u64::from(number),
                 ..request()
             };
             network.replay(datagram(

@@ -1,8 +1,6 @@
 //! Registration, deregistration, tunnels and ARP, from end to end.
 
-mod network;
-
-use network::{
+use crate::network::{
     CORRESPONDENT, HOME, Network, Node, Setup, association, foreign_address, home_address, ms,
 };
 use outlast_base::time::Duration;
@@ -250,7 +248,7 @@ fn simultaneous_bindings_get_a_copy_each() {
 fn a_wrong_clock_is_set_by_the_home_agent() {
     for offset in [1_000_i64, -1_000] {
         let mut network = Network::new(Setup::default()).with_mobile(|config| {
-            let ntp = network::NTP.wrapping_add_signed(offset << 32);
+            let ntp = crate::network::NTP.wrapping_add_signed(offset << 32);
             config.clock.set(outlast_base::time::Instant::ZERO, ntp);
         });
         network.place(0, &[1]);

@@ -1,10 +1,8 @@
 //! Several connections over one link, beside the same in the simulator.
 
-mod support;
-
+use crate::support::{example, in_sim, run, scenario};
 use outlast_lab::{Lab, LabError};
 use outlast_scenario::result::{FlowResult, RunResult};
-use support::{example, in_sim, run, scenario};
 
 const LINK: &str = "[link]\nrate = \"10 Mbit/s\"\ndelay = \"10 ms\"\nqueue = 50\n";
 const DEADLINE: &str = "[run]\ndeadline = \"60 s\"\n";

@@ -1,12 +1,10 @@
 //! Mobile IPv6 between mobile node and home agent: registration, tunnels, returning home, and what is
 //! refused.
 
-mod network_v6;
-
-use core::net::Ipv6Addr;
-use network_v6::{
+use crate::network_v6::{
     Network, Setup, association, care_of_address, correspondent_address, home_address, ms, probe,
 };
+use core::net::Ipv6Addr;
 use outlast_base::time::{Duration, Instant};
 use outlast_mobility::v6::{Attachment, HomeEvent, NodeEvent};
 use outlast_wire::Packet;

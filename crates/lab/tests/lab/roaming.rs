@@ -1,10 +1,8 @@
 //! A mobile host that goes from gateway to gateway, beside the same in the simulator.
 
-mod support;
-
+use crate::support::{assert_done, run, run_lab, scenario, was_late};
 use outlast_lab::{Lab, RunReport};
 use outlast_sim::RunReport as Simulated;
-use support::{assert_done, run, run_lab, scenario, was_late};
 
 /// Both worlds' runs of `text`.
 struct Twice {

@@ -6,9 +6,7 @@
 //! lifetime). Movement detection adds the advertisement's lifetime and the next one's interval, a home
 //! agent that was not heard the foreign agent's 7 s, a clock that is reset the second between requests.
 
-mod network;
-
-use network::{Faults, HOME, Network, Setup, ms};
+use crate::network::{Faults, HOME, Network, Setup, ms};
 use outlast_base::time::Duration;
 use outlast_mobility::Detection;
 use proptest::prelude::*;

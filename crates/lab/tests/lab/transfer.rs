@@ -1,10 +1,8 @@
 //! Bulk transfers over a link that stays up, or loses packets.
 
-mod support;
-
+use crate::support::run;
 use outlast_base::time::Duration;
 use outlast_lab::RunReport;
-use support::run;
 
 fn assert_arrived(report: &RunReport, bytes: u64) {
     let result = &report.result;

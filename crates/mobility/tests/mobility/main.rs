@@ -1,0 +1,15 @@
+//! Mobile IP in virtual time: agents and mobile nodes over links with faults, and who judges what they send.
+
+mod network;
+mod network_v6;
+
+mod crowd;
+mod detection;
+mod faults;
+mod judge;
+mod registration;
+mod security;
+mod v6_correspondents;
+mod v6_faults;
+mod v6_home;
+mod v6_judge;
